@@ -1,0 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The CAL and XDF compiler: parse, check, elaborate, classify, fuse, emit C.
+
+pub mod ir;
