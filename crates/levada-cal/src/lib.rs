@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The CAL and XDF compiler: parse, check, elaborate, classify, fuse, emit C.
 
+pub mod diag;
 pub mod ir;
+pub mod workspace;

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Diagnostics: what the compiler has to say about a source file, and how it is shown.
+//!
+//! Every stage pushes [`Diagnostic`]s into one [`Diagnostics`] and goes on, so that a run reports
+//! every error. [`Sources`] holds the text of all files read; a [`Span`] points into it.
+
+use crate::ir::{SourceFile, Span};
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    Error,
+    Warning,
+    Note,
+}
+
+impl Severity {
+    pub fn name(self) -> &'static str {
+        match self {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Note => "note",
+        }
+    }
+}
+
+/// A place in a source file and what is to be said about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    pub span: Span,
+    pub text: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    pub severity: Severity,
+    /// A short name that stays the same when the wording changes, such as `type-mismatch`.
+    pub code: &'static str,
+    pub message: String,
+    /// The first one is the primary place. Without labels the message belongs to no file.
+    pub labels: Vec<Label>,
+    /// What to do about it.
+    pub help: Option<String>,
+}
+
+impl Diagnostic {
+    pub fn error(code: &'static str, message: impl Into<String>) -> Diagnostic {
+        Diagnostic {
+            severity: Severity::Error,
+            code,
+            message: message.into(),
+            labels: Vec::new(),
+            help: None,
+        }
+    }
+
+    pub fn warning(code: &'static str, message: impl Into<String>) -> Diagnostic {
+        Diagnostic {
+            severity: Severity::Warning,
+            ..Diagnostic::error(code, message)
+        }
+    }
+
+    pub fn label(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
+        self.labels.push(Label {
+            span,
+            text: text.into(),
+        });
+        self
+    }
+
+    pub fn help(mut self, text: impl Into<String>) -> Diagnostic {
+        self.help = Some(text.into());
+        self
+    }
+}
+
+/// Where a diagnostic sorts: by its first label, those without a place first.
+fn sort_key(diag: &Diagnostic) -> (u32, u32, u32) {
+    diag.labels
+        .first()
+        .map_or((0, 0, 0), |l| (l.span.file + 1, l.span.start, l.span.end))
+}
+
+/// What has been found so far. The same finding is kept once: an actor that is specialised several
+/// times would otherwise repeat itself.
+#[derive(Debug, Default)]
+pub struct Diagnostics {
+    found: Vec<Diagnostic>,
+    seen: HashSet<(Severity, &'static str, String, Option<Span>)>,
+    errors: usize,
+}
+
+impl Diagnostics {
+    pub fn new() -> Diagnostics {
+        Diagnostics::default()
+    }
+
+    pub fn push(&mut self, diag: Diagnostic) {
+        let place = diag.labels.first().map(|l| l.span);
+        if self
+            .seen
+            .insert((diag.severity, diag.code, diag.message.clone(), place))
+        {
+            self.errors += usize::from(diag.severity == Severity::Error);
+            self.found.push(diag);
+        }
+    }
+
+    pub fn extend(&mut self, diags: impl IntoIterator<Item = Diagnostic>) {
+        for diag in diags {
+            self.push(diag);
+        }
+    }
+
+    pub fn has_errors(&self) -> bool {
+        self.errors > 0
+    }
+
+    pub fn error_count(&self) -> usize {
+        self.errors
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    pub fn len(&self) -> usize {
+        self.found.len()
+    }
+
+    /// Sorted by file and position.
+    pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
+        let mut sorted: Vec<&Diagnostic> = self.found.iter().collect();
+        sorted.sort_by_key(|d| sort_key(d));
+        sorted.into_iter()
+    }
+
+    /// Sorted by file and position.
+    pub fn into_vec(mut self) -> Vec<Diagnostic> {
+        self.found.sort_by_key(sort_key);
+        self.found
+    }
+}
+
+/// A position as people count: lines and columns (in characters) from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LineCol {
+    pub line: u32,
+    pub column: u32,
+}
+
+/// All files read; `Span::file` indexes it.
+#[derive(Debug, Default)]
+pub struct Sources {
+    files: Vec<SourceFile>,
+    line_starts: Vec<Vec<u32>>,
+}
+
+impl Sources {
+    pub fn new() -> Sources {
+        Sources::default()
+    }
+
+    pub fn add(&mut self, path: impl Into<String>, text: impl Into<Arc<str>>) -> u32 {
+        let text = text.into();
+        let mut starts = vec![0];
+        starts.extend(text.match_indices('\n').map(|(i, _)| i as u32 + 1));
+        self.line_starts.push(starts);
+        self.files.push(SourceFile {
+            path: path.into(),
+            text,
+        });
+        self.files.len() as u32 - 1
+    }
+
+    pub fn file(&self, file: u32) -> &SourceFile {
+        &self.files[file as usize]
+    }
+
+    pub fn files(&self) -> &[SourceFile] {
+        &self.files
+    }
+
+    /// The line and column where `span` starts.
+    pub fn line_col(&self, span: Span) -> LineCol {
+        let starts = &self.line_starts[span.file as usize];
+        let line = starts.partition_point(|&s| s <= span.start) - 1;
+        let text = &self.files[span.file as usize].text;
+        let before = text
+            .get(starts[line] as usize..span.start as usize)
+            .unwrap_or("");
+        LineCol {
+            line: line as u32 + 1,
+            column: before.chars().count() as u32 + 1,
+        }
+    }
+
+    /// A path as a user would type it: relative to the current folder where it lies below it.
+    pub fn display_path(path: &Path) -> String {
+        let here = std::env::current_dir().ok();
+        let shown = here.and_then(|h| path.strip_prefix(h).ok()).unwrap_or(path);
+        let text = shown.display().to_string();
+        text.strip_prefix("./").map_or(text.clone(), str::to_owned)
+    }
+}
+
+/// `span` as a byte range that lies within the text and on character boundaries.
+fn clamp(text: &str, span: Span) -> std::ops::Range<usize> {
+    let mut start = (span.start as usize).min(text.len());
+    while !text.is_char_boundary(start) {
+        start -= 1;
+    }
+    let mut end = (span.end as usize).clamp(start, text.len());
+    while !text.is_char_boundary(end) {
+        end += 1;
+    }
+    start..end
+}
+
+/// All of `diags` as text, each with its line shown.
+pub fn render(sources: &Sources, diags: &Diagnostics, color: bool) -> String {
+    let renderer = if color {
+        Renderer::styled()
+    } else {
+        Renderer::plain()
+    };
+    let mut out = String::new();
+    for diag in diags.iter() {
+        let level = match diag.severity {
+            Severity::Error => Level::ERROR,
+            Severity::Warning => Level::WARNING,
+            Severity::Note => Level::NOTE,
+        };
+        let title = level.primary_title(diag.message.as_str()).id(diag.code);
+        // One snippet a file, in the order in which the labels name the files.
+        let mut files: Vec<u32> = Vec::new();
+        for label in &diag.labels {
+            if !files.contains(&label.span.file) {
+                files.push(label.span.file);
+            }
+        }
+        let mut group = match files.is_empty() {
+            true => Group::with_title(title),
+            false => title.elements(files.iter().map(|&file| {
+                let source = sources.file(file);
+                let mut snippet = Snippet::source(source.text.as_ref())
+                    .path(source.path.as_str())
+                    .fold(true);
+                for (i, label) in diag.labels.iter().enumerate() {
+                    if label.span.file == file {
+                        let kind = match i {
+                            0 => AnnotationKind::Primary,
+                            _ => AnnotationKind::Context,
+                        };
+                        let mark = kind.span(clamp(&source.text, label.span));
+                        snippet = snippet.annotation(match label.text.is_empty() {
+                            true => mark,
+                            false => mark.label(label.text.as_str()),
+                        });
+                    }
+                }
+                snippet
+            })),
+        };
+        if let Some(help) = &diag.help {
+            group = group.element(Level::HELP.message(help.as_str()));
+        }
+        out.push_str(&renderer.render(&[group]));
+        out.push_str("\n\n");
+    }
+    out
+}
+
+/// All of `diags` as an array of objects.
+pub fn to_json(sources: &Sources, diags: &Diagnostics) -> serde_json::Value {
+    let one = |diag: &Diagnostic| {
+        let mut object = serde_json::json!({
+            "severity": diag.severity.name(),
+            "code": diag.code,
+            "message": diag.message,
+            "help": diag.help,
+        });
+        if let Some(label) = diag.labels.first() {
+            let at = sources.line_col(label.span);
+            object["file"] = sources.file(label.span.file).path.as_str().into();
+            object["line"] = at.line.into();
+            object["column"] = at.column.into();
+            object["label"] = label.text.as_str().into();
+        }
+        object
+    };
+    diags.iter().map(one).collect()
+}
