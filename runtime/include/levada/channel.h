@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Channel: a bounded ring with one producer and one or more consumers, each of which sees every
+ * element.
+ *
+ *   put   write an element that nobody sees yet         push  publish all that was put
+ *   get   read an element                               pop   give back the space of all that was got
+ *
+ * The shared part (lvd_channel) is position-independent: the same bytes work in private memory, in
+ * memory shared by processes, and in a window shared with a processor that has plain loads and
+ * stores only. Every word in it has ONE writer. Each side has a private handle (lvd_producer,
+ * lvd_consumer) with its own cursor and a copy of the other's, and reads the other's cache line only
+ * when the copy says full or empty.
+ *
+ * Guarantees
+ *   C1  An element that was pushed is seen whole: the data written before a push is visible to a
+ *       consumer that sees the cursor of that push.
+ *   C2  Space is reused only after every consumer has popped it.
+ *   C3  A consumer that has armed and settled is woken by the push that reaches its mark; a producer
+ *       that has armed and settled is woken by the pop that does. No wake-up is lost.
+ *   C4  After end (or error), a consumer first gets everything pushed before it.
+ *
+ * Pairs of orders (each is proven necessary under the model checker, runtime/model)
+ *   push: store_release tail          -> refresh: load_acquire tail                  C1
+ *   pop:  store_release head          -> refresh: load_acquire head                  C2
+ *   end:  store_release state         -> lvd_ended: load_acquire state               C4
+ *   push: tail, [light], load armed   <> consumer: armed, [heavy], load tail         C3
+ *   pop:  head, [light], load armed   <> producer: armed, [heavy], load head         C3
+ *   arm:  store at, store_release armed -> wake test: load_acquire armed, load at    C3
+ * [light] is a compiler barrier and [heavy] a membarrier on all cores of the process, or, where
+ * there is none (lvd_producer.fenced), both are seq_cst fences.
+ *
+ * Who may call what: one thread at a time per handle. The runtime moves a handle between threads
+ * only through its inboxes, which order everything before against everything after.
+ *
+ * Freestanding: no libc, no operating system. C17 and C++17. */
+#ifndef LVD_CHANNEL_H
+#define LVD_CHANNEL_H
+
+#include <levada/atomic.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------------------------------ */
+/* The shared part                                                                            */
+/* ------------------------------------------------------------------------------------------ */
+
+#define LVD_CHANNEL_MAGIC    0x4c564348u /* "LVCH" */
+#define LVD_CHANNEL_MIRRORED 1u          /* the ring is mapped twice in a row: spans never wrap */
+
+enum { LVD_OPEN = 0, LVD_CLOSED = 1 /* above: an lvd_status, as 1 + status */ };
+
+/* Where a side that cannot go on says from where on it wants to be woken. Written by that side
+ * only: the waker never clears it, so that a late waker cannot wipe out a newer wish. */
+typedef struct lvd_mark {
+  lvd_a32 armed; /* 1: waiting */
+  lvd_a32 at;    /* wake when the other side's cursor reaches this (the threshold) ... */
+  lvd_a32 need;  /* ... or this, when the other side parks: below it nothing can be done */
+} lvd_mark;
+
+typedef struct lvd_consumer_lines {
+  LVD_ALIGNED(LVD_LINE) lvd_a32 head; /* all before it may be overwritten; written by the consumer */
+  lvd_a32 state;                      /* LVD_OPEN, or LVD_CLOSED: it takes no more */
+  LVD_ALIGNED(LVD_LINE) lvd_mark elements; /* the consumer waits for elements */
+  LVD_ALIGNED(LVD_LINE) lvd_mark room;     /* the producer waits for room from this consumer */
+} lvd_consumer_lines;
+
+typedef struct lvd_channel {
+  /* Constant after creation. */
+  LVD_ALIGNED(LVD_LINE) uint32_t magic;
+  uint32_t layout;
+  uint32_t line;
+  uint32_t elem_size;
+  uint32_t slots;     /* elements in the ring: a power of two */
+  uint32_t capacity;  /* elements that may be in flight: 1 ... slots */
+  uint32_t consumers;
+  uint32_t flags;
+  int64_t data; /* offset of the ring from this header */
+  /* Written by the producer. */
+  LVD_ALIGNED(LVD_LINE) lvd_a32 tail; /* all before it may be read */
+  lvd_a32 state;                      /* LVD_OPEN, LVD_CLOSED or 1 + an lvd_status */
+  lvd_consumer_lines consumer[1]; /* in fact `consumers` of them */
+} lvd_channel;
+
+static inline size_t lvd_channel_header_size(uint32_t consumers) {
+  return offsetof(lvd_channel, consumer) + consumers * sizeof(lvd_consumer_lines);
+}
+
+/* Lays out an empty channel at `ch` (lvd_channel_header_size bytes, aligned to LVD_LINE) whose ring
+ * of `slots` elements lies at `data`. The caller has checked: slots is a power of two, 1 <= capacity
+ * <= slots, elem_size >= 1, consumers >= 1. */
+static inline void lvd_channel_init(lvd_channel *ch, void *data, uint32_t elem_size, uint32_t slots,
+                                    uint32_t capacity, uint32_t consumers, uint32_t flags) {
+  ch->magic = LVD_CHANNEL_MAGIC;
+  ch->layout = LVD_LAYOUT;
+  ch->line = LVD_LINE;
+  ch->elem_size = elem_size;
+  ch->slots = slots;
+  ch->capacity = capacity;
+  ch->consumers = consumers;
+  ch->flags = flags;
+  ch->data = (int64_t)((intptr_t)data - (intptr_t)ch);
+  lvd_store_relaxed_u32(&ch->tail, 0);
+  lvd_store_relaxed_u32(&ch->state, LVD_OPEN);
+  for (uint32_t i = 0; i < consumers; i++) {
+    lvd_consumer_lines *c = &ch->consumer[i];
+    lvd_store_relaxed_u32(&c->head, 0);
+    lvd_store_relaxed_u32(&c->state, LVD_OPEN);
+    lvd_store_relaxed_u32(&c->elements.armed, 0);
+    lvd_store_relaxed_u32(&c->elements.at, 0);
+    lvd_store_relaxed_u32(&c->elements.need, 0);
+    lvd_store_relaxed_u32(&c->room.armed, 0);
+    lvd_store_relaxed_u32(&c->room.at, 0);
+    lvd_store_relaxed_u32(&c->room.need, 0);
+  }
+}
+
+/* ------------------------------------------------------------------------------------------ */
+/* The handles                                                                                */
+/* ------------------------------------------------------------------------------------------ */
+
+/* Whoever can be woken: an entity, a thread, a doorbell. */
+typedef struct lvd_waiter {
+  void (*wake)(struct lvd_waiter *self);
+} lvd_waiter;
+
+/* Cursors are 64 bits wide here, so that they count all elements ever; what is shared is their low
+ * half. */
+typedef struct lvd_producer {
+  unsigned char *data;
+  uint64_t put;   /* the next element to put */
+  uint64_t limit; /* put may go up to here as far as we know */
+  uint64_t pushed;
+  lvd_a32 *tail;
+  lvd_channel *channel;
+  lvd_waiter **peers; /* one for each consumer; null: nobody to wake */
+  uint32_t mask;
+  uint32_t elem_size;
+  uint32_t capacity;
+  uint32_t consumers;
+  uint32_t fenced; /* [light] must be a real fence */
+  uint32_t threshold; /* at least 1: a parked producer is woken at this much room */
+  uint32_t await;  /* room to be woken at, 0: none (lvd_await_room) */
+  uint64_t wakes;  /* counters: consumers woken, times found full */
+  uint64_t full;
+} lvd_producer;
+
+typedef struct lvd_consumer {
+  const unsigned char *data;
+  uint64_t got;   /* the next element to get */
+  uint64_t limit; /* got may go up to here as far as we know */
+  uint64_t popped;
+  lvd_consumer_lines *lines;
+  lvd_channel *channel;
+  lvd_waiter *peer; /* the producer; null: nobody to wake */
+  uint32_t mask;
+  uint32_t elem_size;
+  uint32_t capacity;
+  uint32_t threshold; /* at least 1: a parked consumer is woken at this many elements */
+  uint32_t fenced;
+  uint32_t await; /* elements to be woken at, 0: none (lvd_await_elements) */
+  uint64_t wakes; /* counters: producer woken, times found empty */
+  uint64_t empty;
+} lvd_consumer;
+
+/* Private handles on a channel that has been laid out; `peers` may be null. Both start where the
+ * shared cursors stand, so that a handle can be made anew after a move or a restart. */
+static inline void lvd_producer_attach(lvd_producer *p, lvd_channel *ch, lvd_waiter **peers,
+                                       bool fenced) {
+  p->data = (unsigned char *)ch + ch->data;
+  p->tail = &ch->tail;
+  p->put = p->limit = p->pushed = lvd_load_relaxed_u32(&ch->tail);
+  p->channel = ch;
+  p->peers = peers;
+  p->mask = ch->slots - 1;
+  p->elem_size = ch->elem_size;
+  p->capacity = ch->capacity;
+  p->consumers = ch->consumers;
+  p->fenced = fenced;
+  p->threshold = 1;
+  p->await = 0;
+  p->wakes = p->full = 0;
+}
+
+static inline void lvd_consumer_attach(lvd_consumer *c, lvd_channel *ch, uint32_t index,
+                                       lvd_waiter *peer, bool fenced) {
+  c->data = (const unsigned char *)ch + ch->data;
+  c->lines = &ch->consumer[index];
+  c->got = c->limit = c->popped = lvd_load_relaxed_u32(&c->lines->head);
+  c->channel = ch;
+  c->peer = peer;
+  c->mask = ch->slots - 1;
+  c->elem_size = ch->elem_size;
+  c->capacity = ch->capacity;
+  c->threshold = 1;
+  c->fenced = fenced;
+  c->await = 0;
+  c->wakes = c->empty = 0;
+}
+
+/* The cheap half of the barrier pair of guarantee C3. */
+static inline void lvd_barrier_light(uint32_t fenced) {
+  if (LVD_UNLIKELY(fenced)) lvd_fence_seq_cst();
+  else lvd_fence_compiler();
+}
+
+/* Has `cursor` reached `mark`? Right as long as they are less than 2^31 apart. */
+static inline bool lvd_reached(uint32_t cursor, uint32_t mark) {
+  return (int32_t)(cursor - mark) >= 0;
+}
+
+/* ------------------------------------------------------------------------------------------ */
+/* Producer                                                                                   */
+/* ------------------------------------------------------------------------------------------ */
+
+/* Reads the consumers' cursors; the room there is now. */
+static inline uint32_t lvd_room_refresh(lvd_producer *p) {
+  lvd_channel *ch = p->channel;
+  uint32_t tail = (uint32_t)p->put, used = 0;
+  for (uint32_t i = 0; i < p->consumers; i++) {
+    lvd_consumer_lines *c = &ch->consumer[i];
+    uint32_t u = tail - lvd_load_acquire_u32(&c->head);
+    if (u > used && lvd_load_relaxed_u32(&c->state) == LVD_OPEN) used = u;
+  }
+  /* More than the capacity in flight is what no honest consumer writes: then there is no room. */
+  uint32_t room = used < p->capacity ? p->capacity - used : 0;
+  p->limit = p->put + room;
+  return room;
+}
+
+/* Elements that can be put now; at least `want` if there is room for so many. */
+static inline uint32_t lvd_room(lvd_producer *p, uint32_t want) {
+  uint64_t room = p->limit - p->put;
+  if (LVD_LIKELY(room >= want)) return (uint32_t)room;
+  return lvd_room_refresh(p);
+}
+
+/* Where the next elements are to be put: contiguous up to the room where the ring is mirrored,
+ * else up to lvd_put_edge. Valid until the next push. */
+static inline void *lvd_put_span(const lvd_producer *p) {
+  return p->data + (size_t)((uint32_t)p->put & p->mask) * p->elem_size;
+}
+static inline uint32_t lvd_put_edge(const lvd_producer *p) {
+  if (p->channel->flags & LVD_CHANNEL_MIRRORED) return p->mask + 1;
+  return p->mask + 1 - ((uint32_t)p->put & p->mask);
+}
+
+/* `n` elements of the span are written. Nobody sees them before the push. */
+static inline void lvd_put_done(lvd_producer *p, uint32_t n) { p->put += n; }
+
+/* Puts one element of type T; there must be room. The producer is evaluated once. */
+#define LVD_PUT(p, T, ...)                                                                         \
+  do {                                                                                             \
+    lvd_producer *lvd_p_ = (p);                                                                    \
+    ((T *)(void *)lvd_p_->data)[(uint32_t)lvd_p_->put & lvd_p_->mask] = (__VA_ARGS__);             \
+    lvd_p_->put++;                                                                                 \
+  } while (0)
+
+/* Wakes the consumers whose mark is reached; `parking` also those that can do anything at all. */
+static inline void lvd_wake_consumers(lvd_producer *p, bool parking) {
+  uint32_t tail = (uint32_t)p->pushed;
+  for (uint32_t i = 0; i < p->consumers; i++) {
+    lvd_mark *m = &p->channel->consumer[i].elements;
+    if (LVD_LIKELY(!lvd_load_acquire_u32(&m->armed))) continue;
+    if (!lvd_reached(tail, lvd_load_relaxed_u32(parking ? &m->need : &m->at))) continue;
+    p->wakes++;
+    if (p->peers && p->peers[i]) p->peers[i]->wake(p->peers[i]);
+  }
+}
+
+/* Publishes all that was put: one release store, and a look at whether somebody waits. */
+static inline void lvd_push(lvd_producer *p) {
+  p->pushed = p->put;
+  lvd_store_release_u32(p->tail, (uint32_t)p->put);
+  lvd_barrier_light(p->fenced);
+  if (LVD_LIKELY(p->consumers == 1)) {
+    if (LVD_UNLIKELY(lvd_load_relaxed_u32(&p->channel->consumer[0].elements.armed)))
+      lvd_wake_consumers(p, false);
+  } else {
+    lvd_wake_consumers(p, false);
+  }
+}
+
+/* Push, and wake consumers that wait below their threshold too. To be called before the producer
+ * parks, goes idle, or wants its elements seen now. */
+static inline void lvd_flush(lvd_producer *p) {
+  if (p->pushed != p->put) {
+    p->pushed = p->put;
+    lvd_store_release_u32(p->tail, (uint32_t)p->put);
+  }
+  lvd_barrier_light(p->fenced);
+  lvd_wake_consumers(p, true);
+}
+
+/* End of stream, clean (LVD_OK) or with an error. Publishes what was put; wakes everybody. */
+static inline void lvd_end(lvd_producer *p, lvd_status why) {
+  p->pushed = p->put;
+  lvd_store_release_u32(p->tail, (uint32_t)p->put);
+  lvd_store_release_u32(&p->channel->state, LVD_CLOSED + (uint32_t)why);
+  lvd_barrier_light(p->fenced);
+  for (uint32_t i = 0; i < p->consumers; i++) {
+    if (!lvd_load_relaxed_u32(&p->channel->consumer[i].elements.armed)) continue;
+    p->wakes++;
+    if (p->peers && p->peers[i]) p->peers[i]->wake(p->peers[i]);
+  }
+}
+
+/* Says at which room the producer wants to be woken (`want` <= capacity). True: there is room
+ * already, do not sleep. Before the caller sleeps it must settle: lvd_port_barrier (or a seq_cst
+ * fence where p->fenced), then lvd_producer_settled. */
+static inline bool lvd_producer_arm(lvd_producer *p, uint32_t want) {
+  uint32_t empty = (uint32_t)p->put - p->capacity; /* a consumer at this cursor leaves no room */
+  uint32_t mark = p->threshold > want ? p->threshold : want;
+  if (mark > p->capacity) mark = p->capacity;
+  p->full++;
+  for (uint32_t i = 0; i < p->consumers; i++) {
+    lvd_mark *m = &p->channel->consumer[i].room;
+    lvd_store_relaxed_u32(&m->at, empty + mark);
+    lvd_store_relaxed_u32(&m->need, empty + want);
+    lvd_store_release_u32(&m->armed, 1);
+  }
+  return lvd_room_refresh(p) >= want;
+}
+static inline bool lvd_producer_settled(lvd_producer *p, uint32_t want) {
+  return lvd_room_refresh(p) >= want;
+}
+static inline void lvd_producer_disarm(lvd_producer *p) {
+  for (uint32_t i = 0; i < p->consumers; i++)
+    lvd_store_relaxed_u32(&p->channel->consumer[i].room.armed, 0);
+}
+
+/* ------------------------------------------------------------------------------------------ */
+/* Consumer                                                                                   */
+/* ------------------------------------------------------------------------------------------ */
+
+/* Reads the producer's cursor; the elements there are now. */
+static inline uint32_t lvd_elements_refresh(lvd_consumer *c) {
+  uint32_t n = lvd_load_acquire_u32(&c->channel->tail) - (uint32_t)c->got;
+  if (LVD_UNLIKELY(n > c->capacity)) n = 0; /* no honest producer writes that */
+  c->limit = c->got + n;
+  return n;
+}
+
+/* Elements that can be got now; at least `want` if there are so many. */
+static inline uint32_t lvd_elements(lvd_consumer *c, uint32_t want) {
+  uint64_t n = c->limit - c->got;
+  if (LVD_LIKELY(n >= want)) return (uint32_t)n;
+  return lvd_elements_refresh(c);
+}
+
+/* Where the next elements lie: contiguous as for lvd_put_span. Valid until they are popped. */
+static inline const void *lvd_get_span(const lvd_consumer *c) {
+  return c->data + (size_t)((uint32_t)c->got & c->mask) * c->elem_size;
+}
+static inline uint32_t lvd_get_edge(const lvd_consumer *c) {
+  if (c->channel->flags & LVD_CHANNEL_MIRRORED) return c->mask + 1;
+  return c->mask + 1 - ((uint32_t)c->got & c->mask);
+}
+
+/* `n` elements of the span are read. Their space is not given back before the pop. */
+static inline void lvd_get_done(lvd_consumer *c, uint32_t n) { c->got += n; }
+
+/* The next element, of type T; there must be one. */
+#define LVD_GET(c, T)                                                                              \
+  (((const T *)(const void *)(c)->data)[(uint32_t)((c)->got++) & (c)->mask])
+
+/* Wakes the producer if its mark is reached; `parking` also if it can do anything at all. */
+static inline void lvd_wake_producer(lvd_consumer *c, bool parking) {
+  lvd_mark *m = &c->lines->room;
+  if (!lvd_load_acquire_u32(&m->armed)) return;
+  if (!lvd_reached((uint32_t)c->popped, lvd_load_relaxed_u32(parking ? &m->need : &m->at))) return;
+  c->wakes++;
+  if (c->peer) c->peer->wake(c->peer);
+}
+
+/* Gives back the space of all that was got. */
+static inline void lvd_pop(lvd_consumer *c) {
+  c->popped = c->got;
+  lvd_store_release_u32(&c->lines->head, (uint32_t)c->got);
+  lvd_barrier_light(c->fenced);
+  if (LVD_UNLIKELY(lvd_load_relaxed_u32(&c->lines->room.armed))) lvd_wake_producer(c, false);
+}
+
+/* Pop, and wake a producer that waits below its threshold too. To be called before the consumer
+ * parks or goes idle. */
+static inline void lvd_release(lvd_consumer *c) {
+  if (c->popped != c->got) {
+    c->popped = c->got;
+    lvd_store_release_u32(&c->lines->head, (uint32_t)c->got);
+  }
+  lvd_barrier_light(c->fenced);
+  if (LVD_UNLIKELY(lvd_load_relaxed_u32(&c->lines->room.armed))) lvd_wake_producer(c, true);
+}
+
+/* The stream's end: LVD_OK while more may come or is there to get; LVD_E_ENDED after the last
+ * element; else the error that the producer ended with. */
+static inline lvd_status lvd_ended(lvd_consumer *c) {
+  uint32_t state = lvd_load_acquire_u32(&c->channel->state);
+  if (LVD_LIKELY(state == LVD_OPEN)) return LVD_OK;
+  if (lvd_elements_refresh(c) != 0) return LVD_OK;
+  return state == LVD_CLOSED ? LVD_E_ENDED : (lvd_status)(state - LVD_CLOSED);
+}
+
+/* The consumer takes no more: the producer no longer waits for it. */
+static inline void lvd_leave(lvd_consumer *c) {
+  lvd_store_release_u32(&c->lines->state, LVD_CLOSED);
+  lvd_barrier_light(c->fenced);
+  if (lvd_load_relaxed_u32(&c->lines->room.armed) && c->peer) c->peer->wake(c->peer);
+}
+/* Has every consumer left? */
+static inline bool lvd_deserted(const lvd_producer *p) {
+  for (uint32_t i = 0; i < p->consumers; i++)
+    if (lvd_load_relaxed_u32(&p->channel->consumer[i].state) == LVD_OPEN) return false;
+  return true;
+}
+
+/* Says at how many elements the consumer wants to be woken: at its threshold, but never above what
+ * the channel holds, and when the producer parks, at `need`. True: there are `need` already. Before
+ * the caller sleeps it must settle, as for the producer. */
+static inline bool lvd_consumer_arm(lvd_consumer *c, uint32_t need) {
+  uint32_t mark = c->threshold > need ? c->threshold : need;
+  if (mark > c->capacity) mark = c->capacity;
+  c->empty++;
+  lvd_mark *m = &c->lines->elements;
+  lvd_store_relaxed_u32(&m->at, (uint32_t)c->got + mark);
+  lvd_store_relaxed_u32(&m->need, (uint32_t)c->got + need);
+  lvd_store_release_u32(&m->armed, 1);
+  return lvd_elements_refresh(c) >= need;
+}
+/* After the barrier: true if there is something to do after all (or the stream has ended). */
+static inline bool lvd_consumer_settled(lvd_consumer *c, uint32_t need) {
+  return lvd_load_acquire_u32(&c->channel->state) != LVD_OPEN || lvd_elements_refresh(c) >= need;
+}
+static inline void lvd_consumer_disarm(lvd_consumer *c) {
+  lvd_store_relaxed_u32(&c->lines->elements.armed, 0);
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

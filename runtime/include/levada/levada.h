@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* All of the C library. */
+#ifndef LEVADA_H
+#define LEVADA_H
+
+#include <levada/actor.h>
+#include <levada/channel.h>
+#include <levada/inbox.h>
+#include <levada/native.h>
+#include <levada/runtime.h>
+
+#endif

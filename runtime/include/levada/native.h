@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Native: what C functions called from an actor (CAL's @native) may ask of their surroundings.
+ *
+ * One network can be loaded many times in one process, so natives keep no static state: what they
+ * need to remember they keep with lvd_app_data. All calls are for the thread that runs the actor. */
+#ifndef LVD_NATIVE_H
+#define LVD_NATIVE_H
+
+#include <levada/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct lvd_app lvd_app;
+
+/* The application whose actor runs on this thread; null outside of actors. */
+LVD_API lvd_app *lvd_current_app(void);
+
+/* The option `name` that the application was loaded with ("in", "out", ...), or null. Lives as long
+ * as the application. */
+LVD_API const char *lvd_app_option(lvd_app *app, const char *name);
+
+/* The application's block for `key` (any address that is yours), zeroed when first asked for; null
+ * if there is no memory. `end` (may be null) runs once when the application has ended, with LVD_OK
+ * or why it failed; no actor of it runs then. */
+LVD_API void *lvd_app_data(lvd_app *app, const void *key, size_t size,
+                           void (*end)(void *data, lvd_status outcome));
+
+/* Stops the application with this message, as a fault of the action that called. */
+LVD_API LVD_NORETURN void lvd_native_fail(const char *format, ...) LVD_PRINTF(1, 2);
+
+/* Asks the application to end, as if its input had ended: what an exit() would do in a program that
+ * holds nothing else. */
+LVD_API void lvd_app_finish(lvd_app *app);
+
+/* What the application has done so far, in its own unit ("frames"): shown as progress. `unit` must
+ * live as long as the application. */
+LVD_API void lvd_app_progress(lvd_app *app, const char *unit, uint64_t done);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Runtime: one worker per core; applications loaded, started, paused, stopped and unloaded while
+ * others run.
+ *
+ * All calls here are thread-safe, and for threads that are no workers unless they say otherwise. */
+#ifndef LVD_RUNTIME_H
+#define LVD_RUNTIME_H
+
+#include <levada/actor.h>
+#include <levada/native.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------------------------------ */
+/* The runtime                                                                                */
+/* ------------------------------------------------------------------------------------------ */
+
+typedef struct lvd_runtime lvd_runtime;
+
+typedef struct lvd_runtime_options {
+  uint32_t workers;       /* 0: as many as affinity and the container's CPU quota leave */
+  uint32_t spin_us;       /* an idle worker looks around for so long before it sleeps; 0: 30 */
+  bool no_spin;           /* sleep at once */
+  bool no_pin;            /* do not pin workers to cores */
+  uint32_t time_limit_ms; /* CPU time one action may take before its application is stopped;
+                             0: no limit */
+  uint32_t entities;      /* at most so many actors loaded at a time; 0: 65536 */
+} lvd_runtime_options;
+
+/* `options` may be null. On LVD_OK *out is to be given to lvd_runtime_destroy. */
+LVD_API lvd_status lvd_runtime_create(const lvd_runtime_options *options, lvd_runtime **out);
+
+/* Stops and unloads every application, ends the workers. */
+LVD_API void lvd_runtime_destroy(lvd_runtime *rt);
+
+/* Workers that there are, whether or not their core is in the running set. */
+LVD_API uint32_t lvd_workers(const lvd_runtime *rt);
+
+/* Takes the core of `worker` from the running set: the worker finishes its firing, its entities
+ * move to the others, and it sleeps; the call returns when that is so. LVD_E_STATE: it is the last
+ * one. lvd_core_give puts it back; entities return when they are moved or placed again. */
+LVD_API lvd_status lvd_core_take(lvd_runtime *rt, uint32_t worker);
+LVD_API lvd_status lvd_core_give(lvd_runtime *rt, uint32_t worker);
+
+/* ------------------------------------------------------------------------------------------ */
+/* Applications                                                                               */
+/* ------------------------------------------------------------------------------------------ */
+
+typedef struct lvd_option {
+  const char *name, *value;
+} lvd_option;
+
+typedef struct lvd_app_options {
+  const char *name;           /* null: the network's */
+  const uint32_t *placement;  /* a worker for each actor; null: the runtime spreads them */
+  const lvd_option *option;   /* what natives can ask for */
+  uint32_t option_count;
+  int32_t priority;           /* added to each actor's */
+  uint32_t capacity;          /* for channels that ask for none; 0: by size of element */
+} lvd_app_options;
+
+typedef enum lvd_app_state {
+  LVD_APP_LOADED,  /* not started */
+  LVD_APP_RUNNING,
+  LVD_APP_PAUSED,
+  LVD_APP_ENDED    /* lvd_app_wait says how */
+} lvd_app_state;
+
+/* Makes an instance of a network: its state, its channels. Nothing runs before lvd_app_start.
+ * `net` must live until lvd_app_unload. Errors: LVD_E_LAYOUT, LVD_E_ARGUMENT (a port that is not
+ * connected, or twice; sizes that differ), LVD_E_MEMORY, LVD_E_LIMIT; `why` (may be null) then has
+ * the sentence. */
+LVD_API lvd_status lvd_app_load(lvd_runtime *rt, const lvd_network *net,
+                                const lvd_app_options *options, lvd_app **out, char *why,
+                                size_t why_size);
+
+LVD_API lvd_status lvd_app_start(lvd_app *app);
+
+/* No actor of it runs when lvd_app_pause returns; nothing in its channels is lost. */
+LVD_API lvd_status lvd_app_pause(lvd_app *app);
+LVD_API lvd_status lvd_app_resume(lvd_app *app);
+
+/* Ends it now, between two firings; lvd_app_wait then says LVD_E_STOPPED. */
+LVD_API lvd_status lvd_app_stop(lvd_app *app);
+
+/* Waits until it has ended, at most `timeout_ms` (negative: for ever): LVD_OK by itself (nothing
+ * can fire any more, or lvd_app_finish), LVD_E_FAULT, LVD_E_DEADLOCK, LVD_E_STOPPED; LVD_E_TIME if
+ * it runs still. */
+LVD_API lvd_status lvd_app_wait(lvd_app *app, int64_t timeout_ms);
+
+/* Stops it if it runs, and frees all it had. */
+LVD_API void lvd_app_unload(lvd_app *app);
+
+LVD_API lvd_app_state lvd_app_get_state(lvd_app *app);
+LVD_API const char *lvd_app_name(const lvd_app *app);
+
+/* What lvd_app_progress was last told; *unit is null if it never was. */
+LVD_API uint64_t lvd_app_get_progress(lvd_app *app, const char **unit);
+
+/* Moves an actor to a worker, between two of its firings. Returns at once. */
+LVD_API lvd_status lvd_app_move(lvd_app *app, uint32_t actor, uint32_t worker);
+
+/* ------------------------------------------------------------------------------------------ */
+/* Ends of channels that the program holds (LVD_OUTSIDE), and the wait                         */
+/* ------------------------------------------------------------------------------------------ */
+
+/* The program's end of channel `channel`, for one thread at a time; null if it is an actor's. An
+ * application with such a producer does not end before lvd_end is called on it. */
+LVD_API lvd_producer *lvd_app_producer(lvd_app *app, uint32_t channel);
+LVD_API lvd_consumer *lvd_app_consumer(lvd_app *app, uint32_t channel, uint32_t index);
+
+/* Waits until there is room for `n`, or `n` elements: spins briefly, then sleeps. LVD_E_ENDED when
+ * the stream has ended with fewer than `n` left (they can be got), or its error; LVD_E_PEER when
+ * every consumer has left; LVD_E_TIME after `timeout_ms` (negative: for ever). */
+LVD_API lvd_status lvd_wait_room(lvd_producer *p, uint32_t n, int64_t timeout_ms);
+LVD_API lvd_status lvd_wait_elements(lvd_consumer *c, uint32_t n, int64_t timeout_ms);
+
+/* ------------------------------------------------------------------------------------------ */
+/* What happened: counters, faults, and why nothing moves                                      */
+/* ------------------------------------------------------------------------------------------ */
+
+typedef struct lvd_actor_counters {
+  const char *name;
+  uint32_t worker;
+  uint64_t firings;
+  uint64_t activations;  /* calls of run */
+  uint64_t wakes;        /* times it was made ready */
+  uint64_t busy_ns;      /* time spent in run */
+  uint64_t longest_ns;   /* the longest run */
+} lvd_actor_counters;
+
+typedef struct lvd_channel_counters {
+  lvd_port_ref from, to; /* one record for each consumer */
+  uint32_t capacity, fill;
+  uint64_t put, got;   /* elements ever */
+  uint64_t wakes;      /* consumer woken */
+  uint64_t full, empty; /* times the producer, the consumer found it so and waited */
+} lvd_channel_counters;
+
+typedef struct lvd_worker_counters {
+  int32_t cpu; /* the core it is pinned to; -1: none */
+  bool given;  /* its core is in the running set */
+  uint64_t busy_ns, sleep_ns; /* running actors; asleep; the rest is looking around */
+  uint64_t activations, sleeps, wakes_sent;
+} lvd_worker_counters;
+
+/* Reads all counters of an application, while it runs or after: fills at most *actors and *channels
+ * records and sets both to how many there are. */
+LVD_API lvd_status lvd_app_counters(lvd_app *app, lvd_actor_counters *actor, uint32_t *actors,
+                                    lvd_channel_counters *channel, uint32_t *channels);
+LVD_API lvd_status lvd_worker_counters_read(lvd_runtime *rt, uint32_t worker,
+                                            lvd_worker_counters *out);
+
+typedef struct lvd_fault {
+  lvd_fault_kind kind;
+  const char *actor, *action, *file;
+  uint32_t line;
+  char message[256];
+} lvd_fault;
+
+/* The fault that ended the application; false if none did. */
+LVD_API bool lvd_app_fault(lvd_app *app, lvd_fault *out);
+
+/* Says in words why nothing moves (or what waits for what, if something does): who waits for whom,
+ * the full or empty channel named, a cycle of waits first. Writes at most `size` bytes with the
+ * terminating null; returns the length it would have. */
+LVD_API size_t lvd_app_why(lvd_app *app, char *text, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
