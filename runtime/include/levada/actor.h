@@ -36,11 +36,16 @@ typedef struct lvd_action_class {
   uint32_t line;
 } lvd_action_class;
 
+/* Outside of natives, `run` may be abandoned at any instruction: it holds no lock and owns nothing
+ * but its state. Compiled CAL is so; an action of it that runs past the time limit can be stopped. */
+#define LVD_CLASS_ABANDONABLE 1u
+
 /* What all instances of an actor have in common. Constant; lives as long as any of them. */
 typedef struct lvd_actor_class {
   const char *name;
   const char *file;
   size_t state_size; /* bytes of `state`, zeroed before init */
+  uint32_t flags;    /* LVD_CLASS_* */
   uint32_t inputs, outputs, actions;
   const lvd_port_class *input;
   const lvd_port_class *output;
@@ -60,6 +65,8 @@ struct lvd_actor {
   const lvd_actor_class *cls;
   const lvd_a32 *yield; /* set when something else should have the worker */
   uint32_t action;    /* the action that fires now, for reports; run sets it before it fires */
+  uint32_t in_native; /* run sets it to 1 while it calls a native function, so that the call is not
+                         abandoned half way */
 };
 
 /* Should run return LVD_YIELD soon? One load of a line that hardly ever changes: look once a firing,

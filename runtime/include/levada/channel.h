@@ -293,17 +293,15 @@ static inline void lvd_flush(lvd_producer *p) {
   lvd_wake_consumers(p, true);
 }
 
-/* End of stream, clean (LVD_OK) or with an error. Publishes what was put; wakes everybody. */
+/* End of stream, clean (LVD_OK) or with an error. Publishes what was put; wakes everybody, whatever
+ * they wait for. */
 static inline void lvd_end(lvd_producer *p, lvd_status why) {
   p->pushed = p->put;
   lvd_store_release_u32(p->tail, (uint32_t)p->put);
   lvd_store_release_u32(&p->channel->state, LVD_CLOSED + (uint32_t)why);
   lvd_barrier_light(p->fenced);
-  for (uint32_t i = 0; i < p->consumers; i++) {
-    if (!lvd_load_relaxed_u32(&p->channel->consumer[i].elements.armed)) continue;
-    p->wakes++;
+  for (uint32_t i = 0; i < p->consumers; i++)
     if (p->peers && p->peers[i]) p->peers[i]->wake(p->peers[i]);
-  }
 }
 
 /* Says at which room the producer wants to be woken (`want` <= capacity). True: there is room
@@ -406,7 +404,7 @@ static inline lvd_status lvd_ended(lvd_consumer *c) {
 static inline void lvd_leave(lvd_consumer *c) {
   lvd_store_release_u32(&c->lines->state, LVD_CLOSED);
   lvd_barrier_light(c->fenced);
-  if (lvd_load_relaxed_u32(&c->lines->room.armed) && c->peer) c->peer->wake(c->peer);
+  if (c->peer) c->peer->wake(c->peer);
 }
 /* Has every consumer left? */
 static inline bool lvd_deserted(const lvd_producer *p) {

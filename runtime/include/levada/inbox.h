@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Inbox: a bounded many-to-one queue with priorities.
+ *
+ * What is queued are slots of a table: a sender claims a slot (or owns one for good, as entities
+ * do), fills what belongs to it, and posts its number with ONE compare-and-swap; the receiver takes
+ * all that was posted at a level with one exchange, oldest first. A sender that dies before its
+ * compare-and-swap has posted nothing and holds nobody up; after it, the message is whole. A slot
+ * that died with its owner is found by the owner's number and freed. Bounded by the table.
+ *
+ * Indices only, no pointers: private memory or shared.
+ *
+ * Guarantees
+ *   I1  What a sender wrote before a post is visible to the receiver that takes the slot.
+ *   I2  Of two posts at one level, of one sender or ordered otherwise, the first is taken first.
+ *   I3  A receiver that has announced its sleep is woken by the next post.
+ *   I4  A freed slot is claimed by one sender, who sees what was done to it before it was freed.
+ *
+ * Pairs of orders
+ *   post: cas_release head          -> take: exchange_acquire head                     I1
+ *   post: head, fence, load waiting <> announce: waiting, fence, load heads            I3
+ *   free: store_release owner       -> claim: cas_acquire owner                        I4
+ * (Posts form one release sequence: taking the newest synchronises with all below it.)
+ *
+ * Freestanding; C17 and C++17. */
+#ifndef LVD_INBOX_H
+#define LVD_INBOX_H
+
+#include <levada/atomic.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define LVD_INBOX_LEVELS 8u
+
+typedef struct lvd_slot {
+  lvd_a32 owner; /* 0: free */
+  lvd_a32 next;  /* number + 1 of the next older one; 0: none */
+} lvd_slot;
+
+typedef struct lvd_inbox {
+  LVD_ALIGNED(LVD_LINE) lvd_a32 head[LVD_INBOX_LEVELS]; /* number + 1 of the newest post */
+  LVD_ALIGNED(LVD_LINE) lvd_a32 waiting; /* not 0: the receiver sleeps, or is about to; this word is
+                                            what it sleeps on; a new number for each sleep */
+  uint32_t sleeps;                       /* the receiver's own count */
+} lvd_inbox;
+
+static inline void lvd_inbox_init(lvd_inbox *in) {
+  for (uint32_t i = 0; i < LVD_INBOX_LEVELS; i++) lvd_store_relaxed_u32(&in->head[i], 0);
+  lvd_store_relaxed_u32(&in->waiting, 0);
+  in->sleeps = 0;
+}
+
+/* Claims a free slot of `slots`, looking from `hint` on; returns its number, or `slots` when all
+ * are taken. `owner` is not 0. */
+static inline uint32_t lvd_slot_claim(lvd_slot *slot, uint32_t slots, uint32_t hint,
+                                      uint32_t owner) {
+  for (uint32_t i = 0; i < slots; i++) {
+    uint32_t n = (hint + i) % slots, expected = 0;
+    if (lvd_load_relaxed_u32(&slot[n].owner) == 0 &&
+        lvd_cas_acquire_u32(&slot[n].owner, &expected, owner))
+      return n;
+  }
+  return slots;
+}
+static inline void lvd_slot_free(lvd_slot *slot, uint32_t n) {
+  lvd_store_release_u32(&slot[n].owner, 0);
+}
+
+/* Posts slot `n` at `level` (the highest is taken first). True: the receiver sleeps, and the caller
+ * must wake it: wake `waiting`, then lvd_inbox_woken with *sleep. */
+static inline bool lvd_inbox_post(lvd_inbox *in, lvd_slot *slot, uint32_t n, uint32_t level,
+                                  uint32_t *sleep) {
+  uint32_t head = lvd_load_relaxed_u32(&in->head[level]);
+  do lvd_store_relaxed_u32(&slot[n].next, head);
+  while (!lvd_cas_release_u32(&in->head[level], &head, n + 1));
+  lvd_fence_seq_cst();
+  *sleep = lvd_load_relaxed_u32(&in->waiting);
+  return *sleep != 0;
+}
+
+/* The receiver has been woken from sleep number `sleep`: later senders need not do it again. A
+ * sender that dies before this leaves the others to wake once more, no more. */
+static inline void lvd_inbox_woken(lvd_inbox *in, uint32_t sleep) {
+  lvd_cas_relaxed_u32(&in->waiting, &sleep, 0);
+}
+
+/* Is anything posted? A guess, made certain by lvd_inbox_announce. */
+static inline bool lvd_inbox_pending(const lvd_inbox *in) {
+  uint32_t any = 0;
+  for (uint32_t i = 0; i < LVD_INBOX_LEVELS; i++) any |= lvd_load_relaxed_u32(&in->head[i]);
+  return any != 0;
+}
+
+/* Takes everything posted at `level`: the number + 1 of the oldest, which leads by `next` to the
+ * newest; 0 if there was nothing. Receiver only. */
+static inline uint32_t lvd_inbox_take(lvd_inbox *in, lvd_slot *slot, uint32_t level) {
+  if (lvd_load_relaxed_u32(&in->head[level]) == 0) return 0;
+  uint32_t newest = lvd_exchange_acquire_u32(&in->head[level], 0), oldest = 0;
+  while (newest) {
+    uint32_t older = lvd_load_relaxed_u32(&slot[newest - 1].next);
+    lvd_store_relaxed_u32(&slot[newest - 1].next, oldest);
+    oldest = newest;
+    newest = older;
+  }
+  return oldest;
+}
+
+/* The receiver is about to sleep. Not 0: nothing is pending, sleep while `waiting` has this value.
+ * 0: something came; do not sleep. Receiver only; afterwards lvd_inbox_awake. */
+static inline uint32_t lvd_inbox_announce(lvd_inbox *in) {
+  if (++in->sleeps == 0) in->sleeps = 1;
+  lvd_store_relaxed_u32(&in->waiting, in->sleeps);
+  lvd_fence_seq_cst();
+  if (!lvd_inbox_pending(in)) return in->sleeps;
+  lvd_store_relaxed_u32(&in->waiting, 0);
+  return 0;
+}
+static inline void lvd_inbox_awake(lvd_inbox *in) { lvd_store_relaxed_u32(&in->waiting, 0); }
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Cores and threads on Linux: what affinity and the container leave us, and pinned threads. */
+#define _GNU_SOURCE
+#include "port.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- cores -------------------------------------------------------------------------------- */
+
+uint32_t lvd_port_cpus(int32_t *cpu, uint32_t max) {
+  /* The kernel's mask may be larger than cpu_set_t: grow until it fits. */
+  for (int bits = CPU_SETSIZE; bits <= 1 << 20; bits *= 2) {
+    cpu_set_t *set = CPU_ALLOC(bits);
+    size_t bytes = CPU_ALLOC_SIZE(bits);
+    uint32_t n = 0;
+    if (!set) break;
+    if (sched_getaffinity(0, bytes, set) == 0) {
+      for (int i = 0; i < bits; i++)
+        if (CPU_ISSET_S((size_t)i, bytes, set)) {
+          if (n < max) cpu[n] = i;
+          n++;
+        }
+      CPU_FREE(set);
+      return n;
+    }
+    CPU_FREE(set);
+  }
+  if (max) cpu[0] = -1;
+  return 1;
+}
+
+static bool read_line(const char *path, char *line, int size) {
+  FILE *f = fopen(path, "re");
+  bool ok = f && fgets(line, size, f);
+  if (f) fclose(f);
+  return ok;
+}
+
+/* Whole cores that one group's files allow, 0 for no limit. */
+static uint32_t group_quota(const char *folder) {
+  char path[4200], line[128];
+  long long quota, period;
+  snprintf(path, sizeof path, "%s/cpu.max", folder); /* version 2 */
+  if (read_line(path, line, sizeof line)) {
+    if (sscanf(line, "%lld %lld", &quota, &period) != 2) return 0; /* "max 100000" */
+  } else {
+    snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder); /* version 1 */
+    if (!read_line(path, line, sizeof line) || sscanf(line, "%lld", &quota) != 1) return 0;
+    snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
+    if (!read_line(path, line, sizeof line) || sscanf(line, "%lld", &period) != 1) return 0;
+  }
+  if (quota <= 0 || period <= 0) return 0;
+  /* Rounded down: one worker more than the quota pays for would be stopped in the middle of each
+   * period, and everybody who waits for it with it. */
+  return quota < period ? 1 : (uint32_t)(quota / period);
+}
+
+uint32_t lvd_port_quota(const char *root) {
+  static const char *const mounts[] = {"", "/unified", "/cpu", "/cpu,cpuacct"};
+  char line[4096], path[4160], self[64];
+  uint32_t least = 0;
+  if (!root) root = "/sys/fs/cgroup";
+  snprintf(self, sizeof self, "/proc/self/cgroup");
+  FILE *f = fopen(self, "re");
+  if (!f) return 0;
+  while (fgets(line, sizeof line, f)) {
+    line[strcspn(line, "\n")] = 0;
+    char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL;
+    if (!group) continue;
+    *group++ = 0;
+    /* Version 2 has no controllers named; of version 1 only the cpu hierarchy matters. */
+    if (controllers[1] && !strstr(controllers + 1, "cpu")) continue;
+    for (size_t m = 0; m < sizeof mounts / sizeof *mounts; m++) {
+      /* The limit of every group above counts too. */
+      char part[4096];
+      snprintf(part, sizeof part, "%s", group);
+      for (;;) {
+        snprintf(path, sizeof path, "%s%s%s", root, mounts[m], strcmp(part, "/") ? part : "");
+        uint32_t q = group_quota(path);
+        if (q && (!least || q < least)) least = q;
+        char *slash = strrchr(part, '/');
+        if (!slash || part[0] == 0) break;
+        *slash = 0;
+      }
+    }
+  }
+  fclose(f);
+  return least;
+}
+
+/* ---- threads ------------------------------------------------------------------------------ */
+
+struct lvd_port_thread {
+  pthread_t id;
+  int32_t cpu;
+  char name[16];
+  void (*body)(void *);
+  void *argument;
+};
+
+static void *thread_main(void *p) {
+  lvd_port_thread *t = p;
+  pthread_setname_np(pthread_self(), t->name);
+  if (t->cpu >= 0) {
+    cpu_set_t *set = CPU_ALLOC(t->cpu + 1);
+    if (set) {
+      size_t bytes = CPU_ALLOC_SIZE(t->cpu + 1);
+      CPU_ZERO_S(bytes, set);
+      CPU_SET_S((size_t)t->cpu, bytes, set);
+      sched_setaffinity(0, bytes, set); /* refused: it runs unpinned, slower but right */
+      CPU_FREE(set);
+    }
+  }
+  t->body(t->argument);
+  return NULL;
+}
+
+lvd_status lvd_port_thread_start(lvd_port_thread **out, int32_t cpu, const char *name,
+                                 void (*body)(void *), void *argument) {
+  lvd_port_thread *t = calloc(1, sizeof *t);
+  if (!t) return LVD_E_MEMORY;
+  t->cpu = cpu;
+  snprintf(t->name, sizeof t->name, "%s", name);
+  t->body = body;
+  t->argument = argument;
+  if (pthread_create(&t->id, NULL, thread_main, t) != 0) {
+    free(t);
+    return LVD_E_SYSTEM;
+  }
+  *out = t;
+  return LVD_OK;
+}
+
+void lvd_port_thread_join(lvd_port_thread *t) {
+  pthread_join(t->id, NULL);
+  free(t);
+}
+
+static _Thread_local void *self;
+void *lvd_port_self(void) { return self; }
+void lvd_port_set_self(void *s) { self = s; }

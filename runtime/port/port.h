@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Port: every call to an operating system that the runtime makes, and nothing else.
+ *
+ * Another system, a simulation or the model checker is another set of these functions. */
+#ifndef LVD_PORT_H
+#define LVD_PORT_H
+
+#include <levada/atomic.h>
+
+/* ---- waiting ------------------------------------------------------------------------------ */
+
+/* Sleeps while *word == expected, at most `timeout_ns` (negative: for ever). May return early. */
+void lvd_port_wait(lvd_a32 *word, uint32_t expected, int64_t timeout_ns);
+/* Wakes all that sleep on `word`. */
+void lvd_port_wake(lvd_a32 *word);
+/* A moment of a spinning loop. */
+void lvd_port_relax(void);
+
+/* ---- the barrier of the side that goes to sleep ------------------------------------------- */
+
+/* Prepares lvd_port_barrier; false: there is none, and [light] barriers must be real fences. */
+bool lvd_port_barrier_prepare(void);
+/* Every thread of the process executes a full fence, or has since this was called. */
+void lvd_port_barrier(void);
+
+/* ---- time --------------------------------------------------------------------------------- */
+
+uint64_t lvd_port_ns(void); /* monotonic */
+/* A cheap counter, and what it is in nanoseconds (of a difference). */
+uint64_t lvd_port_ticks(void);
+uint64_t lvd_port_ticks_to_ns(uint64_t ticks);
+
+/* ---- memory ------------------------------------------------------------------------------- */
+
+/* Zeroed memory, aligned to LVD_LINE; null if there is none. */
+void *lvd_port_alloc(size_t size);
+void lvd_port_free(void *p, size_t size);
+
+/* The multiple that ring sizes must be of. */
+size_t lvd_port_ring_unit(void);
+
+/* Rings: `count` rings of `size[i]` bytes (multiples of the unit), each mapped twice in a row, their
+ * addresses in `ring[i]`. All are given back together with lvd_port_rings_free. LVD_E_MEMORY, or
+ * LVD_E_LIMIT when the system's number of mappings per process is reached. */
+typedef struct lvd_port_rings {
+  void *base;
+  size_t size;
+} lvd_port_rings;
+lvd_status lvd_port_rings_alloc(lvd_port_rings *rings, uint32_t count, const size_t *size,
+                                void **ring);
+void lvd_port_rings_free(lvd_port_rings *rings);
+
+/* ---- cores and threads -------------------------------------------------------------------- */
+
+/* The cores this process may use, at most `max`, in order; returns how many there are. */
+uint32_t lvd_port_cpus(int32_t *cpu, uint32_t max);
+/* Whole cores that the container's CPU quota pays for; 0: no quota. `root` is where the control
+ * groups are mounted, null for the usual place. */
+uint32_t lvd_port_quota(const char *root);
+
+typedef struct lvd_port_thread lvd_port_thread;
+/* Starts a thread pinned to `cpu` (negative: not pinned). */
+lvd_status lvd_port_thread_start(lvd_port_thread **out, int32_t cpu, const char *name,
+                                 void (*body)(void *), void *argument);
+void lvd_port_thread_join(lvd_port_thread *thread);
+
+/* What this thread is to the runtime: its worker, or null. */
+void *lvd_port_self(void);
+void lvd_port_set_self(void *self);
+
+/* ---- locks of the slow paths (loading, unloading) ----------------------------------------- */
+
+typedef struct lvd_port_mutex { lvd_a32 word; } lvd_port_mutex;
+void lvd_port_lock(lvd_port_mutex *m);
+void lvd_port_unlock(lvd_port_mutex *m);
+
+/* ---- traps: faults of the code a worker runs, and its time -------------------------------- */
+
+typedef enum lvd_port_trap {
+  LVD_TRAP_MEMORY,
+  LVD_TRAP_ARITHMETIC,
+  LVD_TRAP_ILLEGAL,
+  LVD_TRAP_TICK /* another LVD_TICK_MS of CPU time of this thread have passed */
+} lvd_port_trap;
+#define LVD_TICK_MS 10
+
+/* Called on the thread that trapped, with its `self`, in signal context. It may lvd_port_jump. When
+ * it returns, a tick goes on and a fault takes the way it would have taken without us. */
+typedef void lvd_port_trap_handler(void *self, lvd_port_trap trap, const void *address);
+
+/* Once for each thread that runs foreign code: catches its traps, with a stack of its own to handle
+ * them on; `ticks`: start the clock of CPU time. */
+lvd_status lvd_port_traps_begin(lvd_port_trap_handler *handler, bool ticks);
+void lvd_port_traps_end(void);
+
+/* Calls body(argument). lvd_port_jump on the same thread abandons it: then false. */
+typedef struct lvd_port_escape lvd_port_escape;
+size_t lvd_port_escape_size(void);
+bool lvd_port_try(lvd_port_escape *escape, void (*body)(void *), void *argument);
+LVD_NORETURN void lvd_port_jump(lvd_port_escape *escape);
+
+#endif
