@@ -1,0 +1,720 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Flattening: a hierarchy of networks becomes one [`ir::Network`] of specialised actors.
+//!
+//! Every port of every actor, and every port of a nested network, is a node; every connection an
+//! edge. Once all is expanded, each output port of an actor becomes a channel to all input ports of
+//! actors that it reaches through ports of networks. What fails is reported and left out, so that
+//! one run finds all.
+
+use super::expr::{Env, EvalError, kind_of};
+use super::read::{self, End, Instance, Name, Type, TypeKind, Xdf};
+use super::structure::{Face, Loader};
+use crate::diag::Diagnostic;
+use crate::ir::{self, Span, Value};
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// What the runtime holds at most by default; a network that multiplies itself is stopped here.
+const MAX_INSTANCES: usize = 65536;
+/// Networks within networks.
+const MAX_NESTING: usize = 64;
+const MAX_CAPACITY: i64 = 1 << 30;
+
+type NodeId = usize;
+
+struct Edge {
+    to: NodeId,
+    capacity: Option<u32>,
+    span: Span,
+}
+
+struct Node {
+    /// An input or output port of an actor, or `None` for a port of a network.
+    actor: Option<ir::Endpoint>,
+    /// As messages call it.
+    shown: String,
+    /// The type that a network's port declares.
+    declared: Option<(ir::Type, Span)>,
+    edges: Vec<Edge>,
+}
+
+/// The nodes of an instance's or network's ports, in the order of its face.
+struct Ports {
+    inputs: Vec<NodeId>,
+    outputs: Vec<NodeId>,
+}
+
+struct Flattener<'l, 'a> {
+    loader: &'l mut Loader<'a>,
+    instances: Vec<ir::Instance>,
+    nodes: Vec<Node>,
+    /// The networks being expanded, outermost first.
+    within: Vec<PathBuf>,
+    full: bool,
+}
+
+/// Elaborates the network in the file at `path`; `given` are values for its parameters and
+/// variables.
+pub fn network(
+    loader: &mut Loader,
+    class: &str,
+    path: &Path,
+    given: &[(String, String)],
+) -> Option<ir::Network> {
+    let xdf = loader.file(path)?;
+    let set = settings(loader, &xdf, given);
+    for param in &xdf.params {
+        if param.value.is_none() && !set.contains_key(&param.name.text) {
+            let name = &param.name.text;
+            loader.diags.push(
+                Diagnostic::error(
+                    "missing-parameter",
+                    format!("the parameter `{name}` of the network has no value"),
+                )
+                .label(param.name.span, "")
+                .help(format!("give it one with --set {name}=VALUE")),
+            );
+        }
+    }
+    for port in xdf.inputs.iter().chain(&xdf.outputs) {
+        loader.diags.push(
+            Diagnostic::error(
+                "open-network",
+                format!(
+                    "{class} has the port {}: only a network without ports can be run",
+                    port.name.text
+                ),
+            )
+            .label(port.name.span, "")
+            .help("use it as an instance of a network that feeds and drains it"),
+        );
+    }
+    if xdf.instances.is_empty() {
+        loader.diags.push(
+            Diagnostic::error("empty-network", format!("{class} has no instances"))
+                .label(xdf.name.span, ""),
+        );
+    }
+    let mut flattener = Flattener::new(loader);
+    flattener.expand(path, &xdf, "", set);
+    Some(flattener.finish(class))
+}
+
+/// A network of one actor, which must have no ports.
+pub fn single_actor(
+    loader: &mut Loader,
+    class: &str,
+    given: &[(String, String)],
+) -> Option<ir::Network> {
+    let interface = loader.ws.interface(class, loader.diags)?;
+    for port in interface.inputs.iter().chain(&interface.outputs) {
+        loader.diags.push(
+            Diagnostic::error(
+                "open-network",
+                format!(
+                    "{class} has the port {}: only an actor without ports runs by itself",
+                    port.name
+                ),
+            )
+            .label(port.span, "")
+            .help("write a network (.xdf) that feeds and drains it"),
+        );
+    }
+    let mut values = Vec::new();
+    for (name, text) in given {
+        match interface.params.iter().find(|p| p.name == *name) {
+            None => unknown_setting(
+                loader,
+                class,
+                name,
+                interface.params.iter().map(|p| p.name.as_str()),
+            ),
+            Some(param) => match parse_setting(text, param.ty.as_ref()) {
+                Ok(value) => values.push((name.clone(), value)),
+                Err(what) => bad_setting(loader, name, text, &what),
+            },
+        }
+    }
+    for param in &interface.params {
+        if !param.has_default && !given.iter().any(|(n, _)| *n == param.name) {
+            let name = &param.name;
+            loader.diags.push(
+                Diagnostic::error(
+                    "missing-parameter",
+                    format!("the parameter `{name}` of {class} has no value"),
+                )
+                .label(param.span, "")
+                .help(format!("give it one with --set {name}=VALUE")),
+            );
+        }
+    }
+    let actor = loader
+        .ws
+        .instantiate(class, &values, interface.span, loader.diags)?;
+    let name = class.rsplit('.').next().unwrap_or(class).to_string();
+    Some(ir::Network {
+        name: class.to_string(),
+        files: loader.ws.sources.files().to_vec(),
+        instances: vec![ir::Instance {
+            name,
+            actor,
+            priority: 0,
+        }],
+        channels: Vec::new(),
+    })
+}
+
+/// The values that `--set` gives, converted to what they set.
+fn settings(loader: &mut Loader, xdf: &Xdf, given: &[(String, String)]) -> Env {
+    let mut env = Env::new();
+    for (name, text) in given {
+        let mut decls = xdf.params.iter().chain(&xdf.variables);
+        let Some(decl) = decls.find(|d| d.name.text == *name) else {
+            let all = xdf.params.iter().chain(&xdf.variables);
+            let known: Vec<String> = all.map(|d| d.name.text.clone()).collect();
+            unknown_setting(
+                loader,
+                &xdf.name.text,
+                name,
+                known.iter().map(String::as_str),
+            );
+            continue;
+        };
+        // Widths of parameters seldom depend on others; those that do are checked when used.
+        let ty = decl.ty.as_ref().and_then(|t| type_of(t, &Env::new()).ok());
+        match parse_setting(text, ty.as_ref()) {
+            Ok(value) => {
+                env.insert(name.clone(), value);
+            }
+            Err(what) => bad_setting(loader, name, text, &what),
+        }
+    }
+    env
+}
+
+fn unknown_setting<'n>(
+    loader: &mut Loader,
+    class: &str,
+    name: &str,
+    known: impl Iterator<Item = &'n str>,
+) {
+    let known: Vec<&str> = known.collect();
+    let help = match known.is_empty() {
+        true => "it has none".to_string(),
+        false => format!("there are: {}", known.join(", ")),
+    };
+    loader.diags.push(
+        Diagnostic::error(
+            "unknown-parameter",
+            format!("--set {name}: {class} has no parameter or variable `{name}`"),
+        )
+        .help(help),
+    );
+}
+
+fn bad_setting(loader: &mut Loader, name: &str, text: &str, what: &str) {
+    loader.diags.push(Diagnostic::error(
+        "bad-value",
+        format!("--set {name}={text}: `{text}` is not {what}"),
+    ));
+}
+
+/// A value as the command line gives it; the error says what it should have been.
+fn parse_setting(text: &str, ty: Option<&ir::Type>) -> Result<Value, String> {
+    match ty {
+        Some(ir::Type::Bool) => match text {
+            "true" => Ok(Value::Bool(true)),
+            "false" => Ok(Value::Bool(false)),
+            _ => Err("true or false".to_string()),
+        },
+        Some(ty @ ir::Type::Int { .. }) => match read::integer(text) {
+            Some(i) if fits(i, ty) => Ok(Value::Int(i)),
+            _ => Err(format!("an {}", type_name(ty))),
+        },
+        Some(ir::Type::Float { .. }) => match text.parse::<f64>() {
+            Ok(f) => Ok(Value::Float(f)),
+            Err(_) => Err("a number".to_string()),
+        },
+        Some(ir::Type::String) => Ok(Value::String(text.to_string())),
+        Some(ir::Type::List { .. }) => {
+            Err("something that can be set from the command line (it is a List)".to_string())
+        }
+        // No type is declared: the look of the value decides.
+        None => Ok(match (text, read::integer(text), text.parse::<f64>()) {
+            ("true", ..) => Value::Bool(true),
+            ("false", ..) => Value::Bool(false),
+            (_, Some(i), _) => Value::Int(i),
+            (_, None, Ok(f)) => Value::Float(f),
+            _ => Value::String(text.to_string()),
+        }),
+    }
+}
+
+fn fits(value: i64, ty: &ir::Type) -> bool {
+    match ty {
+        ir::Type::Int { bits, signed: true } => {
+            *bits >= 64 || (-(1i64 << (bits - 1)) <= value && value < 1i64 << (bits - 1))
+        }
+        ir::Type::Int { bits, .. } => value >= 0 && (*bits >= 63 || value < 1i64 << bits),
+        _ => true,
+    }
+}
+
+/// A type as CAL writes it.
+pub fn type_name(ty: &ir::Type) -> String {
+    match ty {
+        ir::Type::Bool => "bool".to_string(),
+        ir::Type::Int { bits, signed } => {
+            let base = if *signed { "int" } else { "uint" };
+            format!("{base}(size={bits})")
+        }
+        ir::Type::Float { bits: 16 } => "half".to_string(),
+        ir::Type::Float { bits: 64 } => "double".to_string(),
+        ir::Type::Float { .. } => "float".to_string(),
+        ir::Type::String => "String".to_string(),
+        ir::Type::List { elem, len } => format!("List(type: {}, size={len})", type_name(elem)),
+    }
+}
+
+fn type_of(ty: &Type, env: &Env) -> Result<ir::Type, EvalError> {
+    let size = |usual: i64, range: std::ops::RangeInclusive<i64>| match &ty.size {
+        None => Ok(usual),
+        Some(e) => match e.eval(env)? {
+            Value::Int(i) if range.contains(&i) => Ok(i),
+            Value::Int(i) => Err(EvalError {
+                span: e.span(),
+                code: "range",
+                message: format!(
+                    "a size of {i}; it must lie between {} and {}",
+                    range.start(),
+                    range.end()
+                ),
+            }),
+            other => Err(EvalError {
+                span: e.span(),
+                code: "type-mismatch",
+                message: format!("a size must be an integer, not {}", kind_of(&other)),
+            }),
+        },
+    };
+    let float = |usual: i64| {
+        Ok(ir::Type::Float {
+            bits: match size(usual, 16..=64)? {
+                16 => 16,
+                17..=32 => 32,
+                _ => 64,
+            },
+        })
+    };
+    let int = |signed: bool| {
+        Ok(ir::Type::Int {
+            bits: size(32, 1..=64)? as u8,
+            signed,
+        })
+    };
+    match &ty.kind {
+        TypeKind::Bool => Ok(ir::Type::Bool),
+        TypeKind::Int => int(true),
+        TypeKind::Uint => int(false),
+        TypeKind::Half => float(16),
+        TypeKind::Float => float(32),
+        TypeKind::Double => float(64),
+        TypeKind::String => Ok(ir::Type::String),
+        TypeKind::List(elem) => Ok(ir::Type::List {
+            elem: Box::new(type_of(elem, env)?),
+            len: size(0, 0..=i64::from(u32::MAX))? as u32,
+        }),
+    }
+}
+
+/// A value as a declaration of this type takes it.
+fn convert(value: Value, ty: &ir::Type) -> Result<Value, String> {
+    match (ty, value) {
+        (ir::Type::Bool, v @ Value::Bool(_)) | (ir::Type::String, v @ Value::String(_)) => Ok(v),
+        (ir::Type::Int { .. }, Value::Int(i)) if fits(i, ty) => Ok(Value::Int(i)),
+        (ir::Type::Int { .. }, Value::Int(i)) => Err(format!("{i} does not fit {}", type_name(ty))),
+        (ir::Type::Float { .. }, v @ Value::Float(_)) => Ok(v),
+        (ir::Type::Float { .. }, Value::Int(i)) => Ok(Value::Float(i as f64)),
+        (ir::Type::List { elem, .. }, Value::List(list)) => Ok(Value::List(
+            list.into_iter()
+                .map(|v| convert(v, elem))
+                .collect::<Result<_, _>>()?,
+        )),
+        (ty, v) => Err(format!("{} is no {}", kind_of(&v), type_name(ty))),
+    }
+}
+
+/// Whether elements of one type may travel as the other: the same kind in the same container, so
+/// that the bytes mean the same to both ends. Odd widths and signs within a container may differ,
+/// as they may in an assignment.
+fn same_element(a: &ir::Type, b: &ir::Type) -> bool {
+    use ir::Type::*;
+    match (a, b) {
+        (Int { .. }, Int { .. }) => a.container() == b.container(),
+        (Bool, Bool) | (String, String) => true,
+        (Float { bits: x }, Float { bits: y }) => x == y,
+        _ => false,
+    }
+}
+
+impl<'l, 'a> Flattener<'l, 'a> {
+    fn new(loader: &'l mut Loader<'a>) -> Flattener<'l, 'a> {
+        Flattener {
+            loader,
+            instances: Vec::new(),
+            nodes: Vec::new(),
+            within: Vec::new(),
+            full: false,
+        }
+    }
+
+    fn error(&mut self, error: EvalError) {
+        let diag = Diagnostic::error(error.code, error.message).label(error.span, "");
+        self.loader.diags.push(diag);
+    }
+
+    fn node(&mut self, shown: String) -> NodeId {
+        self.nodes.push(Node {
+            actor: None,
+            shown,
+            declared: None,
+            edges: Vec::new(),
+        });
+        self.nodes.len() - 1
+    }
+
+    /// Parameters and variables of one network, given what its instance says.
+    fn environment(&mut self, xdf: &Xdf, given: Env) -> Env {
+        let mut env = Env::new();
+        let mut waiting: Vec<_> = xdf.params.iter().chain(&xdf.variables).collect();
+        // A value may read what is declared after it: go round until nothing new comes out.
+        loop {
+            let before = waiting.len();
+            let mut failed = None;
+            waiting.retain(|decl| {
+                let value = match (given.get(&decl.name.text), &decl.value) {
+                    (Some(value), _) => Ok(value.clone()),
+                    (None, Some(value)) => value.eval(&env),
+                    // Reported where the instance is.
+                    (None, None) => return false,
+                };
+                let value = value.and_then(|value| match &decl.ty {
+                    None => Ok(value),
+                    Some(ty) => convert(value, &type_of(ty, &env)?).map_err(|message| EvalError {
+                        span: decl.name.span,
+                        code: "type-mismatch",
+                        message: format!("the value of `{}`: {message}", decl.name.text),
+                    }),
+                });
+                match value {
+                    Ok(value) => {
+                        env.insert(decl.name.text.clone(), value);
+                        false
+                    }
+                    Err(error) => {
+                        failed.get_or_insert(error);
+                        true
+                    }
+                }
+            });
+            if waiting.len() == before {
+                if let Some(error) = failed {
+                    self.error(error);
+                    // Report the next one, too.
+                    waiting.remove(0);
+                    continue;
+                }
+                return env;
+            }
+        }
+    }
+
+    fn expand(&mut self, path: &Path, xdf: &Rc<Xdf>, prefix: &str, given: Env) -> Ports {
+        self.loader.check(path, xdf);
+        self.within.push(path.to_path_buf());
+        let env = self.environment(xdf, given);
+        let mut boundary = |ports: &[read::Port]| {
+            let mut nodes = Vec::new();
+            for port in ports {
+                let node = self.node(format!("{prefix}{}", port.name.text));
+                if let Some(ty) = &port.ty {
+                    match type_of(ty, &env) {
+                        Ok(known) => self.nodes[node].declared = Some((known, ty.span)),
+                        Err(error) => self.error(error),
+                    }
+                }
+                nodes.push(node);
+            }
+            nodes
+        };
+        let own = Ports {
+            inputs: boundary(&xdf.inputs),
+            outputs: boundary(&xdf.outputs),
+        };
+        let mut instances: HashMap<&str, (Rc<Face>, Ports)> = HashMap::new();
+        for instance in &xdf.instances {
+            if let Some(ports) = self.instance(instance, prefix, &env) {
+                instances.entry(&instance.id.text).or_insert(ports);
+            }
+        }
+        for connection in &xdf.connections {
+            let capacity = match connection.buffer_size.as_ref().map(|e| (e, e.eval(&env))) {
+                None => None,
+                Some((_, Ok(Value::Int(n)))) if (1..=MAX_CAPACITY).contains(&n) => Some(n as u32),
+                Some((e, Ok(_))) => {
+                    self.error(EvalError {
+                        span: e.span(),
+                        code: "range",
+                        message: format!(
+                            "bufferSize must be an integer between 1 and {MAX_CAPACITY}"
+                        ),
+                    });
+                    None
+                }
+                Some((_, Err(error))) => {
+                    self.error(error);
+                    None
+                }
+            };
+            let find = |end: &End, source: bool| -> Option<NodeId> {
+                let port = end.port.text.as_str();
+                match &end.instance {
+                    None => {
+                        let (list, nodes) = match source {
+                            true => (&xdf.inputs, &own.inputs),
+                            false => (&xdf.outputs, &own.outputs),
+                        };
+                        let index = list.iter().position(|p| p.name.text == port)?;
+                        Some(nodes[index])
+                    }
+                    Some(instance) => {
+                        let (face, ports) = instances.get(instance.text.as_str())?;
+                        match source {
+                            true => ports.outputs.get(face.output(port)?).copied(),
+                            false => ports.inputs.get(face.input(port)?).copied(),
+                        }
+                    }
+                }
+            };
+            if let (Some(from), Some(to)) =
+                (find(&connection.from, true), find(&connection.to, false))
+            {
+                self.nodes[from].edges.push(Edge {
+                    to,
+                    capacity,
+                    span: connection.span,
+                });
+            }
+        }
+        self.within.pop();
+        own
+    }
+
+    fn instance(
+        &mut self,
+        instance: &Instance,
+        prefix: &str,
+        env: &Env,
+    ) -> Option<(Rc<Face>, Ports)> {
+        let face = self.loader.face(&instance.class)?;
+        let mut values = Vec::new();
+        let mut whole = true;
+        for (name, value) in &instance.params {
+            match value.eval(env) {
+                Ok(value) if face.params.iter().any(|p| p.0 == name.text) => {
+                    values.push((name.text.clone(), value));
+                }
+                // Reported by the check of the structure.
+                Ok(_) => {}
+                Err(error) => {
+                    whole = false;
+                    self.error(error);
+                }
+            }
+        }
+        let missing = face
+            .params
+            .iter()
+            .any(|(n, optional, _)| !optional && !values.iter().any(|(v, _)| v == n));
+        let name = format!("{prefix}{}", instance.id.text);
+        if let Some((path, xdf)) = face.network.clone() {
+            if !self.may_nest(&path, &instance.class) {
+                return None;
+            }
+            let given: Env = values.into_iter().collect();
+            let ports = self.expand(&path, &xdf, &format!("{name}."), given);
+            return Some((face, ports));
+        }
+        if !whole || missing {
+            return None;
+        }
+        let ports = self.actor(instance, &face, name, &values)?;
+        Some((face, ports))
+    }
+
+    fn may_nest(&mut self, path: &Path, class: &Name) -> bool {
+        if let Some(first) = self.within.iter().position(|p| p == path) {
+            let chain: Vec<String> = self.within[first..]
+                .iter()
+                .chain([&path.to_path_buf()])
+                .filter_map(|p| p.file_stem())
+                .map(|s| s.to_string_lossy().into_owned())
+                .collect();
+            self.loader.diags.push(
+                Diagnostic::error("recursive-network", "a network within itself")
+                    .label(class.span, chain.join(" contains "))
+                    .help("networks are expanded before they run, so they cannot recur"),
+            );
+            return false;
+        }
+        if self.within.len() >= MAX_NESTING {
+            self.error(EvalError {
+                span: class.span,
+                code: "limit",
+                message: format!("networks nested more than {MAX_NESTING} deep"),
+            });
+            return false;
+        }
+        !self.full
+    }
+
+    fn actor(
+        &mut self,
+        instance: &Instance,
+        face: &Face,
+        name: String,
+        values: &[(String, Value)],
+    ) -> Option<Ports> {
+        if self.instances.len() >= MAX_INSTANCES {
+            if !self.full {
+                self.full = true;
+                self.error(EvalError {
+                    span: instance.id.span,
+                    code: "limit",
+                    message: format!("the network has more than {MAX_INSTANCES} instances"),
+                });
+            }
+            return None;
+        }
+        let actor = self.loader.ws.instantiate(
+            &face.class,
+            values,
+            instance.class.span,
+            self.loader.diags,
+        )?;
+        let index = self.instances.len();
+        let mut ports = |list: &[ir::Port]| {
+            let mut nodes = Vec::new();
+            for (port, declared) in list.iter().enumerate() {
+                let node = self.node(format!("{name}.{}", declared.name));
+                self.nodes[node].actor = Some(ir::Endpoint {
+                    instance: index,
+                    port,
+                });
+                nodes.push(node);
+            }
+            nodes
+        };
+        // The order of the face's ports is that of the actor's.
+        let ports = Ports {
+            inputs: ports(&actor.inputs),
+            outputs: ports(&actor.outputs),
+        };
+        self.instances.push(ir::Instance {
+            name,
+            actor,
+            priority: 0,
+        });
+        Some(ports)
+    }
+
+    fn finish(mut self, name: &str) -> ir::Network {
+        let mut channels = Vec::new();
+        let sources: Vec<NodeId> = (0..self.nodes.len())
+            .filter(|&n| self.nodes[n].actor.is_some() && !self.nodes[n].edges.is_empty())
+            .collect();
+        for source in sources {
+            channels.extend(self.channel(source));
+        }
+        ir::Network {
+            name: name.to_string(),
+            files: self.loader.ws.sources.files().to_vec(),
+            instances: self.instances,
+            channels,
+        }
+    }
+
+    /// The channel from an output port of an actor; `None` when it reaches no actor.
+    fn channel(&mut self, source: NodeId) -> Option<ir::Channel> {
+        let from = self.nodes[source].actor?;
+        let carried = self.instances[from.instance].actor.outputs[from.port]
+            .ty
+            .clone();
+        let mut to = Vec::new();
+        let mut capacity: Option<u32> = None;
+        let mut seen: HashSet<NodeId> = HashSet::from([source]);
+        let mut ahead: Vec<NodeId> = vec![source];
+        let mut found = Vec::new();
+        while let Some(node) = ahead.pop() {
+            for edge in &self.nodes[node].edges {
+                capacity = capacity.max(edge.capacity);
+                if !seen.insert(edge.to) {
+                    continue;
+                }
+                let target = &self.nodes[edge.to];
+                match target.actor {
+                    Some(endpoint) => {
+                        to.push(endpoint);
+                        let port = &self.instances[endpoint.instance].actor.inputs[endpoint.port];
+                        if !same_element(&carried, &port.ty) {
+                            found.push(
+                                Diagnostic::error(
+                                    "type-mismatch",
+                                    format!(
+                                        "{} gives {}, but {} takes {}",
+                                        self.nodes[source].shown,
+                                        type_name(&carried),
+                                        target.shown,
+                                        type_name(&port.ty)
+                                    ),
+                                )
+                                .label(edge.span, "")
+                                .help(
+                                    "the two ends of a channel hold their elements in the same \
+                                     way: bool, int of 8, 16, 32 or 64 bits, float",
+                                ),
+                            );
+                        }
+                    }
+                    None => {
+                        ahead.push(edge.to);
+                        if let Some((declared, span)) = &target.declared
+                            && !same_element(&carried, declared)
+                        {
+                            found.push(
+                                Diagnostic::warning(
+                                    "type-mismatch",
+                                    format!(
+                                        "the port {} is declared as {}, but carries the {} of {}",
+                                        target.shown,
+                                        type_name(declared),
+                                        type_name(&carried),
+                                        self.nodes[source].shown
+                                    ),
+                                )
+                                .label(*span, ""),
+                            );
+                        }
+                    }
+                }
+            }
+        }
+        self.loader.diags.extend(found);
+        if to.is_empty() {
+            return None;
+        }
+        to.sort_by_key(|e| (e.instance, e.port));
+        Some(ir::Channel { from, to, capacity })
+    }
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! From the path of a file to its source root and class name.
+//!
+//! A class `a.b.C` lies at `a/b/C.xdf` under some source root, which a user who names the file does
+//! not want to name as well. Networks seldom state their package, so the root is found by trying:
+//! the folder above the file from which most of the classes that the network names can be found.
+
+use std::path::{Path, PathBuf};
+
+/// A network (or actor) found by its path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NetworkFile {
+    pub root: PathBuf,
+    pub class: String,
+}
+
+/// How many folders above a file may be its root.
+const MAX_PACKAGE_DEPTH: usize = 16;
+
+/// Finds root and class of the file at `path`; the error is a sentence.
+pub fn locate(path: &Path) -> Result<NetworkFile, String> {
+    let shown = path.display();
+    let extension = path.extension().and_then(|e| e.to_str());
+    if !matches!(extension, Some("xdf" | "cal")) {
+        return Err(format!("{shown} is neither a network (.xdf) nor an actor (.cal)"));
+    }
+    let full = path
+        .canonicalize()
+        .map_err(|e| format!("cannot read {shown}: {e}"))?;
+    if !full.is_file() {
+        return Err(format!("{shown} is not a file"));
+    }
+    let text = std::fs::read(&full).map_err(|e| format!("cannot read {shown}: {e}"))?;
+    let text = String::from_utf8_lossy(&text);
+    let used = match extension {
+        Some("xdf") => classes_of(&text),
+        _ => Vec::new(),
+    };
+    let package = match extension {
+        Some("cal") => cal_package(&text),
+        _ => None,
+    };
+    let mut best: Option<(usize, NetworkFile)> = None;
+    let mut names = vec![
+        full.file_stem()
+            .map(|s| s.to_string_lossy().into_owned())
+            .unwrap_or_default(),
+    ];
+    let mut folder = full.parent();
+    for depth in 0..MAX_PACKAGE_DEPTH {
+        let Some(root) = folder else { break };
+        let class = names.iter().rev().cloned().collect::<Vec<_>>().join(".");
+        let score = match &package {
+            Some(package) => usize::from(class == join(package, &names[0])),
+            None => used.iter().filter(|c| exists(root, c)).count(),
+        };
+        // The nearest folder wins among equals.
+        if best.as_ref().is_none_or(|(s, _)| score > *s) {
+            let root = root.to_path_buf();
+            best = Some((score, NetworkFile { root, class }));
+        }
+        if depth + 1 < MAX_PACKAGE_DEPTH {
+            names.push(
+                root.file_name()
+                    .map(|s| s.to_string_lossy().into_owned())
+                    .unwrap_or_default(),
+            );
+            folder = root.parent();
+        }
+    }
+    best.map(|(_, file)| file)
+        .ok_or_else(|| format!("{shown} lies in no folder"))
+}
+
+fn join(package: &str, name: &str) -> String {
+    match package.is_empty() {
+        true => name.to_string(),
+        false => format!("{package}.{name}"),
+    }
+}
+
+fn exists(root: &Path, class: &str) -> bool {
+    let relative: PathBuf = class.split('.').collect();
+    ["cal", "xdf"]
+        .iter()
+        .any(|e| root.join(&relative).with_extension(e).is_file())
+}
+
+/// The classes that a network names, without a care for whether the file is otherwise right.
+fn classes_of(text: &str) -> Vec<String> {
+    let mut classes: Vec<String> = Vec::new();
+    let options = roxmltree::ParsingOptions {
+        nodes_limit: 4 << 20,
+        ..roxmltree::ParsingOptions::default()
+    };
+    if let Ok(document) = roxmltree::Document::parse_with_options(text, options) {
+        for node in document.descendants().filter(|n| n.has_tag_name("Class")) {
+            if let Some(name) = node.attribute("name") {
+                // A class name must not lead out of the root.
+                if name.split('.').all(|p| !p.is_empty() && !p.contains('/')) {
+                    classes.push(name.to_string());
+                }
+            }
+        }
+    }
+    classes.sort();
+    classes.dedup();
+    classes
+}
+
+/// What `package a.b;` says at the top of a CAL file; none where there is no such line.
+fn cal_package(text: &str) -> Option<String> {
+    let line = text
+        .lines()
+        .map(str::trim_start)
+        .find(|l| l.starts_with("package ") || l.starts_with("package\t"));
+    let Some(line) = line else {
+        return Some(String::new());
+    };
+    let name = line["package".len()..].split(';').next()?;
+    Some(name.split_whitespace().collect())
+}

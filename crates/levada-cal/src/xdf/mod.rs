@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Networks: XDF files read, checked and flattened into one [`ir::Network`].
+//!
+//! [`read`] makes a tree of one file, [`structure`] checks it against the classes that it names, and
+//! [`flatten`] elaborates it: parameters get values and are handed down, nested networks dissolve,
+//! and every output port becomes one channel to all input ports that it reaches.
+
+pub mod expr;
+mod flatten;
+mod locate;
+pub mod read;
+mod structure;
+
+pub use locate::{NetworkFile, locate};
+
+use crate::diag::{Diagnostic, Diagnostics};
+use crate::ir;
+use crate::workspace::{ClassFile, Workspace};
+use std::path::{Path, PathBuf};
+
+/// Elaborates the network class `top` (an actor without ports stands for a network of itself).
+/// `params` give values to its parameters and variables, as text.
+pub fn load_network(
+    ws: &mut Workspace,
+    top: &str,
+    params: &[(String, String)],
+    diags: &mut Diagnostics,
+) -> Option<ir::Network> {
+    let errors = diags.error_count();
+    let mut loader = structure::Loader::new(ws, diags);
+    let network = match loader.ws.find(top) {
+        None => {
+            let shown: Vec<String> = loader
+                .ws
+                .roots()
+                .iter()
+                .map(|r| r.display().to_string())
+                .collect();
+            let help = match shown.is_empty() {
+                true => "name a folder of sources with --path".to_string(),
+                false => format!(
+                    "looked in: {}; add a folder of sources with --path",
+                    shown.join(", ")
+                ),
+            };
+            loader.diags.push(
+                Diagnostic::error(
+                    "unknown-class",
+                    format!("no network or actor is called {top}"),
+                )
+                .help(help),
+            );
+            None
+        }
+        Some(ClassFile::Xdf(path)) => flatten::network(&mut loader, top, &path, params),
+        Some(ClassFile::Cal(_)) => flatten::single_actor(&mut loader, top, params),
+    };
+    network.filter(|_| diags.error_count() == errors)
+}
+
+/// Checks one network file: the file itself, the classes, ports and parameters that it names, and,
+/// where it has neither ports nor open parameters, the whole network under it with all types.
+pub fn check_xdf(ws: &mut Workspace, path: &Path, diags: &mut Diagnostics) {
+    let errors = diags.error_count();
+    let mut loader = structure::Loader::new(ws, diags);
+    let path: PathBuf = path.to_path_buf();
+    let Some(xdf) = loader.file(&path) else {
+        return;
+    };
+    loader.check(&path, &xdf);
+    let closed = xdf.inputs.is_empty()
+        && xdf.outputs.is_empty()
+        && xdf.params.iter().all(|p| p.value.is_some());
+    if closed && loader.diags.error_count() == errors {
+        let name = xdf.name.text.clone();
+        flatten::network(&mut loader, &name, &path, &[]);
+    }
+}

@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a network says against what there is: classes, ports, parameters, connections.
+//!
+//! All of this can be told from one file and the interfaces of the classes in it, before any
+//! parameter has a value; types are checked when the network is flattened.
+
+use super::expr::Expr;
+use super::read::{self, Connection, End, Instance, Name, Port, Xdf};
+use crate::diag::{Diagnostic, Diagnostics};
+use crate::ir::Span;
+use crate::workspace::{ClassFile, Workspace};
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// An actor or a network as its users see it.
+#[derive(Debug)]
+pub struct Face {
+    pub class: String,
+    /// Where it is, for networks.
+    pub network: Option<(PathBuf, Rc<Xdf>)>,
+    pub inputs: Vec<(String, Span)>,
+    pub outputs: Vec<(String, Span)>,
+    /// Name, whether it may be left out, place.
+    pub params: Vec<(String, bool, Span)>,
+}
+
+impl Face {
+    pub fn input(&self, name: &str) -> Option<usize> {
+        self.inputs.iter().position(|(n, _)| n == name)
+    }
+
+    pub fn output(&self, name: &str) -> Option<usize> {
+        self.outputs.iter().position(|(n, _)| n == name)
+    }
+}
+
+/// Reads each file and each interface once.
+pub struct Loader<'a> {
+    pub ws: &'a mut Workspace,
+    pub diags: &'a mut Diagnostics,
+    files: HashMap<PathBuf, Option<Rc<Xdf>>>,
+    faces: HashMap<String, Option<Rc<Face>>>,
+    checked: HashSet<PathBuf>,
+}
+
+impl<'a> Loader<'a> {
+    pub fn new(ws: &'a mut Workspace, diags: &'a mut Diagnostics) -> Loader<'a> {
+        Loader {
+            ws,
+            diags,
+            files: HashMap::new(),
+            faces: HashMap::new(),
+            checked: HashSet::new(),
+        }
+    }
+
+    pub fn file(&mut self, path: &Path) -> Option<Rc<Xdf>> {
+        if let Some(known) = self.files.get(path) {
+            return known.clone();
+        }
+        let xdf = read::read_file(path, &mut self.ws.sources, self.diags).map(Rc::new);
+        self.files.insert(path.to_path_buf(), xdf.clone());
+        xdf
+    }
+
+    /// The class that `name` names; an unknown one is reported at each place.
+    pub fn face(&mut self, name: &Name) -> Option<Rc<Face>> {
+        if let Some(Some(known)) = self.faces.get(&name.text) {
+            return Some(known.clone());
+        }
+        let face = match self.ws.find(&name.text) {
+            None => {
+                self.unknown_class(name);
+                None
+            }
+            Some(ClassFile::Cal(_)) => match self.faces.contains_key(&name.text) {
+                true => None,
+                false => self.actor_face(&name.text),
+            },
+            Some(ClassFile::Xdf(path)) => self.file(&path).map(|xdf| network_face(name, path, xdf)),
+        };
+        let face = face.map(Rc::new);
+        self.faces.insert(name.text.clone(), face.clone());
+        face
+    }
+
+    fn actor_face(&mut self, class: &str) -> Option<Face> {
+        let interface = self.ws.interface(class, self.diags)?;
+        let ports = |list: &[crate::workspace::PortDecl]| {
+            list.iter().map(|p| (p.name.clone(), p.span)).collect()
+        };
+        Some(Face {
+            class: class.to_string(),
+            network: None,
+            inputs: ports(&interface.inputs),
+            outputs: ports(&interface.outputs),
+            params: interface
+                .params
+                .iter()
+                .map(|p| (p.name.clone(), p.has_default, p.span))
+                .collect(),
+        })
+    }
+
+    fn unknown_class(&mut self, name: &Name) {
+        let relative = name.text.replace('.', "/");
+        let roots: Vec<String> = self
+            .ws
+            .roots()
+            .iter()
+            .map(|r| crate::diag::Sources::display_path(r))
+            .map(|r| if r.is_empty() { ".".to_string() } else { r })
+            .collect();
+        self.diags.push(
+            Diagnostic::error(
+                "unknown-class",
+                format!("no actor or network is called {}", name.text),
+            )
+            .label(name.span, "")
+            .help(format!(
+                "looked for {relative}.cal and {relative}.xdf in {}; add a folder of sources with \
+                 --path",
+                match roots.is_empty() {
+                    true => "no folder".to_string(),
+                    false => roots.join(", "),
+                }
+            )),
+        );
+    }
+
+    fn error(&mut self, code: &'static str, span: Span, message: String, help: Option<String>) {
+        let mut diag = Diagnostic::error(code, message).label(span, "");
+        diag.help = help;
+        self.diags.push(diag);
+    }
+
+    /// Everything about the network at `path` that holds for all values of its parameters.
+    pub fn check(&mut self, path: &Path, xdf: &Xdf) {
+        if !self.checked.insert(path.to_path_buf()) {
+            return;
+        }
+        self.unique(xdf.instances.iter().map(|i| &i.id), "instance");
+        self.unique(
+            xdf.inputs.iter().chain(&xdf.outputs).map(|p| &p.name),
+            "port",
+        );
+        let decls = || xdf.params.iter().chain(&xdf.variables);
+        self.unique(decls().map(|d| &d.name), "parameter or variable");
+        let known: HashSet<&str> = decls().map(|d| d.name.text.as_str()).collect();
+        for value in decls().filter_map(|d| d.value.as_ref()) {
+            self.names(value, &known);
+        }
+        for size in xdf.connections.iter().filter_map(|c| c.buffer_size.as_ref()) {
+            self.names(size, &known);
+        }
+        let mut faces: HashMap<&str, Option<Rc<Face>>> = HashMap::new();
+        for instance in &xdf.instances {
+            let face = self.face(&instance.class);
+            if let Some(face) = &face {
+                self.parameters(instance, face);
+            }
+            for (_, value) in &instance.params {
+                self.names(value, &known);
+            }
+            faces.entry(&instance.id.text).or_insert(face);
+        }
+        self.connections(xdf, &faces);
+    }
+
+    fn unique<'n>(&mut self, names: impl Iterator<Item = &'n Name>, what: &str) {
+        let mut seen: HashMap<&str, Span> = HashMap::new();
+        for name in names {
+            match seen.get(name.text.as_str()) {
+                Some(first) => self.diags.push(
+                    Diagnostic::error(
+                        "duplicate-name",
+                        format!("two of the network's {what}s are called {}", name.text),
+                    )
+                    .label(name.span, "the second")
+                    .label(*first, "the first"),
+                ),
+                None => {
+                    seen.insert(&name.text, name.span);
+                }
+            }
+        }
+    }
+
+    fn names(&mut self, value: &Expr, known: &HashSet<&str>) {
+        let mut used = Vec::new();
+        value.names(&mut used);
+        for (name, span) in used {
+            if !known.contains(name.as_str()) {
+                let help = closest(&name, known.iter().copied());
+                self.error(
+                    "unknown-name",
+                    span,
+                    format!("no parameter or variable `{name}` in this network"),
+                    help,
+                );
+            }
+        }
+    }
+
+    fn parameters(&mut self, instance: &Instance, face: &Face) {
+        let mut given: HashSet<&str> = HashSet::new();
+        for (name, _) in &instance.params {
+            if !face.params.iter().any(|(n, ..)| *n == name.text) {
+                let help = closest(&name.text, face.params.iter().map(|p| p.0.as_str()));
+                self.error(
+                    "unknown-parameter",
+                    name.span,
+                    format!("{} has no parameter `{}`", face.class, name.text),
+                    help,
+                );
+            }
+            if !given.insert(&name.text) {
+                self.error(
+                    "duplicate-name",
+                    name.span,
+                    format!("the parameter `{}` is given twice", name.text),
+                    None,
+                );
+            }
+        }
+        for (name, optional, place) in &face.params {
+            if !optional && !given.contains(name.as_str()) {
+                self.diags.push(
+                    Diagnostic::error(
+                        "missing-parameter",
+                        format!(
+                            "the instance {} gives no value to the parameter `{name}` of {}",
+                            instance.id.text, face.class
+                        ),
+                    )
+                    .label(instance.id.span, "")
+                    .label(*place, "declared here, without a default")
+                    .help(format!(
+                        "add <Parameter name=\"{name}\"><Expr .../></Parameter> to the instance"
+                    )),
+                );
+            }
+        }
+    }
+
+    /// Whether there is such an end, and what it is called in messages.
+    fn end(
+        &mut self,
+        xdf: &Xdf,
+        faces: &HashMap<&str, Option<Rc<Face>>>,
+        end: &End,
+        source: bool,
+    ) -> bool {
+        let Some(instance) = &end.instance else {
+            // Inside, an input of the network is a source.
+            let ports = if source { &xdf.inputs } else { &xdf.outputs };
+            if ports.iter().any(|p| p.name.text == end.port.text) {
+                return true;
+            }
+            let kind = if source { "input" } else { "output" };
+            let help = closest(&end.port.text, ports.iter().map(|p| p.name.text.as_str()));
+            self.error(
+                "unknown-port",
+                end.port.span,
+                format!("this network has no {kind} port {}", end.port.text),
+                help,
+            );
+            return false;
+        };
+        match faces.get(instance.text.as_str()) {
+            None => {
+                let help = closest(&instance.text, faces.keys().copied());
+                self.error(
+                    "unknown-instance",
+                    instance.span,
+                    format!("no instance is called {}", instance.text),
+                    help,
+                );
+                false
+            }
+            // Its class has been reported.
+            Some(None) => false,
+            Some(Some(face)) => {
+                let (ports, others, kind, other) = match source {
+                    true => (&face.outputs, &face.inputs, "output", "input"),
+                    false => (&face.inputs, &face.outputs, "input", "output"),
+                };
+                if ports.iter().any(|(n, _)| *n == end.port.text) {
+                    return true;
+                }
+                let help = match others.iter().any(|(n, _)| *n == end.port.text) {
+                    true => Some(format!("{} is an {other} port", end.port.text)),
+                    false => closest(&end.port.text, ports.iter().map(|p| p.0.as_str())),
+                };
+                self.error(
+                    "unknown-port",
+                    end.port.span,
+                    format!("{} has no {kind} port {}", face.class, end.port.text),
+                    help,
+                );
+                false
+            }
+        }
+    }
+
+    fn connections(&mut self, xdf: &Xdf, faces: &HashMap<&str, Option<Rc<Face>>>) {
+        type Key<'k> = (Option<&'k str>, &'k str);
+        fn key(end: &End) -> Key<'_> {
+            (
+                end.instance.as_ref().map(|n| n.text.as_str()),
+                end.port.text.as_str(),
+            )
+        }
+        let mut written: HashMap<Key, &Connection> = HashMap::new();
+        let mut read: HashSet<Key> = HashSet::new();
+        for connection in &xdf.connections {
+            let from = self.end(xdf, faces, &connection.from, true);
+            let to = self.end(xdf, faces, &connection.to, false);
+            if from {
+                read.insert(key(&connection.from));
+            }
+            if !to {
+                continue;
+            }
+            if let Some(first) = written.insert(key(&connection.to), connection) {
+                self.diags.push(
+                    Diagnostic::error(
+                        "two-writers",
+                        format!("{} has two writers", shown(&connection.to)),
+                    )
+                    .label(connection.span, "the second")
+                    .label(first.span, "the first")
+                    .help("a channel has one producer: merge the two with an actor"),
+                );
+            }
+        }
+        for instance in &xdf.instances {
+            let Some(Some(face)) = faces.get(instance.id.text.as_str()) else {
+                continue;
+            };
+            let id = instance.id.text.as_str();
+            for (port, _) in &face.inputs {
+                if !written.contains_key(&(Some(id), port.as_str())) {
+                    self.warn(
+                        "unconnected-input",
+                        instance.id.span,
+                        format!("nothing feeds {id}.{port}: what needs it never fires"),
+                    );
+                }
+            }
+            for (port, _) in &face.outputs {
+                if !read.contains(&(Some(id), port.as_str())) {
+                    self.warn(
+                        "unconnected-output",
+                        instance.id.span,
+                        format!("nothing consumes {id}.{port}: its elements are dropped"),
+                    );
+                }
+            }
+        }
+        let unused = |ports: &[Port], used: &dyn Fn(&str) -> bool| -> Vec<(String, Span)> {
+            let unused = ports.iter().filter(|p| !used(&p.name.text));
+            unused.map(|p| (p.name.text.clone(), p.name.span)).collect()
+        };
+        for (port, span) in unused(&xdf.inputs, &|p| read.contains(&(None, p))) {
+            self.warn(
+                "unconnected-input",
+                span,
+                format!("nothing in this network consumes its input {port}"),
+            );
+        }
+        for (port, span) in unused(&xdf.outputs, &|p| written.contains_key(&(None, p))) {
+            self.warn(
+                "unconnected-output",
+                span,
+                format!("nothing in this network feeds its output {port}"),
+            );
+        }
+    }
+
+    fn warn(&mut self, code: &'static str, span: Span, message: String) {
+        self.diags
+            .push(Diagnostic::warning(code, message).label(span, ""));
+    }
+}
+
+fn network_face(name: &Name, path: PathBuf, xdf: Rc<Xdf>) -> Face {
+    let ports = |list: &[Port]| {
+        list.iter()
+            .map(|p| (p.name.text.clone(), p.name.span))
+            .collect()
+    };
+    Face {
+        class: name.text.clone(),
+        inputs: ports(&xdf.inputs),
+        outputs: ports(&xdf.outputs),
+        params: xdf
+            .params
+            .iter()
+            .map(|p| (p.name.text.clone(), p.value.is_some(), p.name.span))
+            .collect(),
+        network: Some((path, xdf)),
+    }
+}
+
+/// An end as messages call it.
+pub fn shown(end: &End) -> String {
+    match &end.instance {
+        Some(instance) => format!("{}.{}", instance.text, end.port.text),
+        None => format!("the network's port {}", end.port.text),
+    }
+}
+
+/// "did you mean `x`?" for the name that is nearest, or the list of the few that there are.
+fn closest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<String> {
+    let mut known: Vec<&str> = known.collect();
+    known.sort_unstable();
+    known.dedup();
+    let near = known
+        .iter()
+        .map(|k| (distance(name, k), *k))
+        .min()
+        .filter(|(d, _)| *d <= 1 + name.chars().count() / 4);
+    match near {
+        Some((_, near)) => Some(format!("did you mean `{near}`?")),
+        None if !known.is_empty() && known.len() <= 8 => {
+            Some(format!("there are: {}", known.join(", ")))
+        }
+        None => None,
+    }
+}
+
+/// Edits from one word to the other, letter case apart; long words are never near.
+fn distance(a: &str, b: &str) -> usize {
+    let a: Vec<char> = a.to_lowercase().chars().take(64).collect();
+    let b: Vec<char> = b.to_lowercase().chars().take(64).collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let replace = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = replace.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
