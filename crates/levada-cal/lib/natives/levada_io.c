@@ -1,0 +1,562 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* The natives of levada.io: bytes and numbers in, bytes, numbers, pictures and video out.
+ *
+ * What a network reads or writes belongs to its application, so each of the four (input, stream,
+ * pictures, video) is a block of the application and nothing here is static but their keys. The
+ * actors that call may sit on different workers; no two of them share a block, except that
+ * io_fail reads the names of the input's files, which never change.
+ *
+ * A file gets its name when it is complete, by rename; until then it is NAME.part-PROCESS-N beside
+ * it. When an application fails, pictures and frames that were complete are kept. */
+#define _GNU_SOURCE
+#include <levada/native.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *option(const char *name) { return lvd_app_option(lvd_current_app(), name); }
+
+static void *block(const void *key, size_t size, void (*end)(void *, lvd_status)) {
+  void *data = lvd_app_data(lvd_current_app(), key, size, end);
+  if (!data) lvd_native_fail("out of memory");
+  return data;
+}
+
+static char *copy_text(const char *text, size_t length) {
+  char *copy = malloc(length + 1);
+  if (!copy) lvd_native_fail("out of memory");
+  memcpy(copy, text, length);
+  copy[length] = 0;
+  return copy;
+}
+
+/* ---- Input: the files that --in names ---------------------------------------------------------- */
+
+enum { INPUT_BUFFER = 65536, BURST = 4096 };
+
+typedef struct input {
+  bool open; /* the names are known */
+  char **name;
+  int count;
+  int at; /* the file being read */
+  int fd;
+  int line; /* of text, from 1 */
+  bool ended;
+  size_t next, limit;
+  uint8_t buffer[INPUT_BUFFER];
+} input;
+
+static const char input_key;
+
+static void input_end(void *data, lvd_status outcome) {
+  (void)outcome;
+  input *in = data;
+  if (in->fd > 0) close(in->fd);
+  for (int i = 0; i < in->count; i++) free(in->name[i]);
+  free(in->name);
+}
+
+static void input_add(input *in, char *name) {
+  char **grown = realloc(in->name, sizeof *grown * ((size_t)in->count + 1));
+  if (!grown) lvd_native_fail("out of memory");
+  in->name = grown;
+  in->name[in->count++] = name;
+}
+
+static int by_name(const void *a, const void *b) {
+  return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void input_add_folder(input *in, const char *folder) {
+  DIR *dir = opendir(folder);
+  if (!dir) lvd_native_fail("cannot open the folder %s: %s", folder, strerror(errno));
+  for (struct dirent *entry; (entry = readdir(dir));) {
+    char path[PATH_MAX];
+    struct stat st;
+    if (entry->d_name[0] == '.') continue;
+    int length = snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+    if (length < 0 || (size_t)length >= sizeof path || stat(path, &st) || !S_ISREG(st.st_mode))
+      continue;
+    input_add(in, copy_text(path, (size_t)length));
+  }
+  closedir(dir);
+  if (!in->count) lvd_native_fail("the folder %s holds no files", folder);
+  qsort(in->name, (size_t)in->count, sizeof *in->name, by_name);
+}
+
+/* A name with a comma in it is one file if there is such a file, or else a list. */
+static void input_name_files(input *in) {
+  const char *given = option("in");
+  struct stat st;
+  if (!given || !*given)
+    lvd_native_fail("no input: name a file with --in FILE (or - for standard input)");
+  if (!strcmp(given, "-")) {
+    input_add(in, copy_text("-", 1));
+  } else if (!stat(given, &st)) {
+    if (S_ISDIR(st.st_mode)) input_add_folder(in, given);
+    else input_add(in, copy_text(given, strlen(given)));
+  } else {
+    for (const char *from = given; from;) {
+      const char *comma = strchr(from, ',');
+      size_t length = comma ? (size_t)(comma - from) : strlen(from);
+      if (length) input_add(in, copy_text(from, length));
+      from = comma ? comma + 1 : NULL;
+    }
+    if (!in->count) lvd_native_fail("no input: --in names no file");
+    for (int i = 0; i < in->count; i++)
+      if (strcmp(in->name[i], "-") && access(in->name[i], R_OK))
+        lvd_native_fail("cannot read %s: %s", in->name[i], strerror(errno));
+  }
+}
+
+static void input_open_file(input *in) {
+  const char *name = in->name[in->at];
+  in->fd = strcmp(name, "-") ? open(name, O_RDONLY | O_CLOEXEC) : dup(STDIN_FILENO);
+  if (in->fd < 0) lvd_native_fail("cannot open %s: %s", name, strerror(errno));
+  in->line = 1;
+  in->ended = false;
+}
+
+static input *input_of_app(void) {
+  input *in = block(&input_key, sizeof *in, input_end);
+  if (!in->open) {
+    in->fd = -1;
+    input_name_files(in);
+    input_open_file(in);
+    in->open = true;
+  }
+  return in;
+}
+
+/* More bytes of the present file in the buffer; false at its end. */
+static bool input_fill(input *in) {
+  while (!in->ended && in->next == in->limit) {
+    ssize_t got = read(in->fd, in->buffer, sizeof in->buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) lvd_native_fail("cannot read %s: %s", in->name[in->at], strerror(errno));
+    in->ended = got == 0;
+    in->next = 0;
+    in->limit = (size_t)got;
+  }
+  return in->next < in->limit;
+}
+
+void io_read(uint8_t *bytes, int32_t *got) {
+  input *in = input_of_app();
+  if (in->fd < 0 && in->at == in->count) {
+    *got = -1;
+  } else if (input_fill(in)) {
+    size_t count = in->limit - in->next;
+    if (count > BURST) count = BURST;
+    memcpy(bytes, in->buffer + in->next, count);
+    in->next += count;
+    *got = (int32_t)count;
+  } else {
+    close(in->fd);
+    in->fd = -1;
+    if (++in->at < in->count) input_open_file(in);
+    *got = 0;
+  }
+}
+
+/* ---- Numbers as text --------------------------------------------------------------------------- */
+
+/* Leads to the next number; false if there is none in any file. */
+static bool input_seek_number(input *in) {
+  for (bool comment = false; in->at < in->count;) {
+    if (!input_fill(in)) {
+      if (in->fd >= 0) close(in->fd);
+      in->fd = -1;
+      comment = false;
+      if (++in->at < in->count) input_open_file(in);
+      continue;
+    }
+    uint8_t c = in->buffer[in->next];
+    if (c == '#') comment = true;
+    if (c == '\n') comment = false;
+    if (!comment && !strchr(" \t\r\n,", c)) return true;
+    if (c == '\n') in->line++;
+    in->next++;
+  }
+  return false;
+}
+
+bool io_more(void) { return input_seek_number(input_of_app()); }
+
+int64_t io_read_number(void) {
+  input *in = input_of_app();
+  char word[32], *end;
+  size_t length = 0;
+  if (!input_seek_number(in)) lvd_native_fail("the input has no more numbers");
+  while (length < sizeof word - 1 && input_fill(in) &&
+         !strchr(" \t\r\n,#", in->buffer[in->next]))
+    word[length++] = (char)in->buffer[in->next++];
+  word[length] = 0;
+  errno = 0;
+  long long number = strtoll(word, &end, 10);
+  if (*end || end == word)
+    lvd_native_fail("%s, line %d: \"%s\" is not a whole number", in->name[in->at], in->line, word);
+  if (errno == ERANGE)
+    lvd_native_fail("%s, line %d: %s does not fit into 64 bits", in->name[in->at], in->line, word);
+  return number;
+}
+
+/* ---- A file that is being written -------------------------------------------------------------- */
+
+typedef struct output {
+  FILE *file;
+  char *name; /* its final one; null: there is nothing to rename (standard output, a device) */
+  char *temporary;
+} output;
+
+static void output_free(output *out) {
+  free(out->name);
+  free(out->temporary);
+  *out = (output){0};
+}
+
+static bool is_special(const char *name) {
+  struct stat st;
+  return !stat(name, &st) && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+}
+
+static void output_open(output *out, const char *name) {
+  struct stat st;
+  int fd;
+  if (!strcmp(name, "-")) {
+    fd = dup(STDOUT_FILENO);
+  } else if (is_special(name)) {
+    fd = open(name, O_WRONLY | O_CLOEXEC);
+  } else if (!stat(name, &st) && S_ISDIR(st.st_mode)) {
+    errno = EISDIR;
+    fd = -1;
+  } else {
+    size_t room = strlen(name) + 48;
+    out->name = copy_text(name, strlen(name));
+    out->temporary = malloc(room);
+    if (!out->temporary) lvd_native_fail("out of memory");
+    for (int i = 0;; i++) {
+      snprintf(out->temporary, room, "%s.part-%ld-%d", name, (long)getpid(), i);
+      fd = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      if (fd >= 0 || errno != EEXIST || i == 1000) break;
+    }
+  }
+  int why = errno;
+  if (fd >= 0) out->file = fdopen(fd, "wb");
+  if (!out->file) {
+    output_free(out);
+    lvd_native_fail("cannot write %s: %s", name, strerror(why));
+  }
+}
+
+static const char *output_name(const output *out) {
+  return out->name ? out->name : "the output";
+}
+
+static void output_put(output *out, const void *bytes, size_t count) {
+  if (count && fwrite(bytes, 1, count, out->file) != count)
+    lvd_native_fail("cannot write %s: %s", output_name(out), strerror(errno));
+}
+
+/* Closes the file and gives it its name, or removes it. False, with errno, if that fails. */
+static bool output_close(output *out, bool keep) {
+  if (!out->file) return true;
+  bool good = fclose(out->file) == 0;
+  int why = errno;
+  if (out->name && good && keep && rename(out->temporary, out->name)) {
+    good = false;
+    why = errno;
+  }
+  if (out->name && !(good && keep)) unlink(out->temporary);
+  output_free(out);
+  errno = why;
+  return good;
+}
+
+static void output_complete(output *out) {
+  char *name = out->name ? copy_text(out->name, strlen(out->name)) : NULL;
+  bool good = output_close(out, true);
+  int why = errno;
+  char text[PATH_MAX];
+  snprintf(text, sizeof text, "%s", name ? name : "the output");
+  free(name);
+  if (!good) lvd_native_fail("cannot write %s: %s", text, strerror(why));
+}
+
+/* ---- Stream: bytes and lines to one file ------------------------------------------------------- */
+
+typedef struct stream {
+  output out;
+  bool done;
+} stream;
+
+static const char stream_key;
+
+/* Nothing is buffered, so the only thing that can still fail here is the rename. */
+static void stream_end(void *data, lvd_status outcome) {
+  stream *s = data;
+  if (!output_close(&s->out, outcome == LVD_OK)) perror("levada: the output could not be completed");
+}
+
+static stream *stream_of_app(void) {
+  stream *s = block(&stream_key, sizeof *s, stream_end);
+  if (!s->out.file) {
+    const char *name = option("out");
+    output_open(&s->out, name ? name : "-");
+    setvbuf(s->out.file, NULL, _IONBF, 0);
+  }
+  return s;
+}
+
+void io_write(uint8_t *bytes, int32_t count) {
+  if (count < 0 || count > BURST) lvd_native_fail("io_write: the count %d is not 0 to 4096", count);
+  output_put(&stream_of_app()->out, bytes, (size_t)count);
+}
+
+void io_write_number(int64_t number) {
+  char line[32];
+  int length = snprintf(line, sizeof line, "%" PRId64 "\n", number);
+  output_put(&stream_of_app()->out, line, (size_t)length);
+}
+
+void io_write_line(const char *line) {
+  output *out = &stream_of_app()->out;
+  output_put(out, line, strlen(line));
+  output_put(out, "\n", 1);
+}
+
+/* ---- Pictures ---------------------------------------------------------------------------------- */
+
+typedef struct pictures {
+  output out;
+  uint64_t complete;
+  size_t left; /* samples of the present picture */
+  bool widen;  /* grey into a .ppm: each sample three times */
+} pictures;
+
+static const char pictures_key;
+
+static void pictures_end(void *data, lvd_status outcome) {
+  (void)outcome;
+  pictures *p = data;
+  output_close(&p->out, false);
+}
+
+static bool ends_with(const char *text, const char *end) {
+  size_t a = strlen(text), b = strlen(end);
+  return a >= b && !strcmp(text + a - b, end);
+}
+
+/* The number's place in a name, %d or %0Nd: its length and N; 0 if there is none. */
+static size_t number_place(const char *at, int *digits) {
+  size_t length = 1;
+  *digits = 0;
+  if (at[0] != '%') return 0;
+  while (at[length] >= '0' && at[length] <= '9') {
+    *digits = *digits * 10 + (at[length++] - '0');
+    if (*digits > 20) return 0;
+  }
+  return at[length] == 'd' ? length + 1 : 0;
+}
+
+/* The name of picture `number`, from what --out says. */
+static void picture_name(char *name, size_t room, const char *given, uint64_t number, bool colour) {
+  struct stat st;
+  bool folder = ends_with(given, "/") || (!stat(given, &st) && S_ISDIR(st.st_mode));
+  int digits, length;
+  const char *place = given;
+  if (folder) {
+    if (mkdir(given, 0777) && errno != EEXIST)
+      lvd_native_fail("cannot make the folder %s: %s", given, strerror(errno));
+    length = snprintf(name, room, "%s%spicture-%04" PRIu64 "%s", given,
+                      ends_with(given, "/") ? "" : "/", number, colour ? ".ppm" : ".pgm");
+  } else {
+    while (*place && !number_place(place, &digits)) place++;
+    if (*place) {
+      size_t skip = number_place(place, &digits);
+      length = snprintf(name, room, "%.*s%0*" PRIu64 "%s", (int)(place - given), given, digits,
+                        number, place + skip);
+    } else if (number > 1 && strcmp(given, "-") && !is_special(given)) {
+      lvd_native_fail("the input holds more than one picture, and --out names one file: give a "
+                      "folder, or a name with %%d where the number goes");
+    } else {
+      length = snprintf(name, room, "%s", given);
+    }
+  }
+  if (length < 0 || (size_t)length >= room) lvd_native_fail("the name of the output is too long");
+}
+
+void io_picture_begin(int32_t width, int32_t height, int32_t channels) {
+  pictures *p = block(&pictures_key, sizeof *p, pictures_end);
+  const char *given = option("out");
+  char name[PATH_MAX - 64], header[64];
+  if (width < 1 || height < 1 || (channels != 1 && channels != 3))
+    lvd_native_fail("a picture cannot be of %d by %d pixels of %d samples", width, height, channels);
+  if (!given || !*given)
+    lvd_native_fail("no output: name a file or a folder with --out (- is standard output)");
+  picture_name(name, sizeof name, given, p->complete + 1, channels == 3);
+  p->widen = false;
+  if (strcmp(name, "-") && !is_special(name)) {
+    if (ends_with(name, ".ppm")) p->widen = channels == 1;
+    else if (ends_with(name, ".y4m"))
+      lvd_native_fail("this network writes pictures, not video: name a folder, or .ppm files");
+    else if (ends_with(name, ".pgm") && channels == 3)
+      lvd_native_fail("a colour picture does not fit into %s: name it .ppm", name);
+    else if (!ends_with(name, ".pgm") && !ends_with(name, ".pnm"))
+      lvd_native_fail("pictures are written as .ppm, .pgm or .pnm, and %s is none of these", name);
+  }
+  p->left = (size_t)width * (size_t)height * (size_t)channels;
+  output_open(&p->out, name);
+  int length = snprintf(header, sizeof header, "P%d\n%d %d\n255\n",
+                        channels == 3 || p->widen ? 6 : 5, width, height);
+  output_put(&p->out, header, (size_t)length);
+}
+
+void io_picture_put(uint8_t *samples, int32_t count) {
+  pictures *p = block(&pictures_key, sizeof *p, pictures_end);
+  if (!p->out.file || count < 0 || count > 384 || (size_t)count > p->left)
+    lvd_native_fail("io_picture_put: more samples than the picture has");
+  p->left -= (size_t)count;
+  if (p->widen) {
+    for (int i = 0; i < count; i++)
+      output_put(&p->out, (uint8_t[]){samples[i], samples[i], samples[i]}, 3);
+  } else {
+    output_put(&p->out, samples, (size_t)count);
+  }
+}
+
+void io_picture_end(void) {
+  pictures *p = block(&pictures_key, sizeof *p, pictures_end);
+  if (!p->out.file || p->left) lvd_native_fail("io_picture_end: the picture is not complete");
+  output_complete(&p->out);
+  lvd_app_progress(lvd_current_app(), "pictures", ++p->complete);
+}
+
+/* ---- Video ------------------------------------------------------------------------------------- */
+
+typedef struct video {
+  output out;
+  uint64_t complete;
+  long good; /* length of the file with all complete frames */
+  int32_t width[3], height[3];
+  uint8_t *plane[3];
+  size_t size;
+} video;
+
+static const char video_key;
+
+/* After a failure the frames that are complete make a video, without the part of another. */
+static void video_end(void *data, lvd_status outcome) {
+  video *v = data;
+  bool keep = v->complete > 0;
+  if (v->out.file && v->out.name && keep && outcome != LVD_OK) {
+    fflush(v->out.file);
+    keep = ftruncate(fileno(v->out.file), v->good) == 0;
+  }
+  output_close(&v->out, keep);
+  free(v->plane[0]);
+}
+
+/* What .y4m calls a picture with planes of these sizes. */
+static const char *video_format(const int32_t *w, const int32_t *h) {
+  if (!w[1] && !w[2]) return "mono";
+  if (w[1] != w[2] || h[1] != h[2]) return NULL;
+  if (w[1] == w[0] && h[1] == h[0]) return "444";
+  if (w[1] == (w[0] + 1) / 2 && h[1] == (h[0] + 1) / 2) return "420jpeg";
+  if (w[1] == (w[0] + 1) / 2 && h[1] == h[0]) return "422";
+  if (w[1] == (w[0] + 3) / 4 && h[1] == h[0]) return "411";
+  return NULL;
+}
+
+static void video_open(video *v, const int32_t *w, const int32_t *h) {
+  const char *name = option("out"), *rate = option("rate"), *format = video_format(w, h);
+  char header[128];
+  unsigned frames = 25, seconds = 1;
+  if (!name || !*name)
+    lvd_native_fail("no output: name a .y4m file with --out (- is standard output)");
+  if (strcmp(name, "-") && !is_special(name) && !ends_with(name, ".y4m"))
+    lvd_native_fail("video is written as .y4m, and %s is not named so", name);
+  if (!format)
+    lvd_native_fail("a .y4m video cannot hold pictures whose planes have these sizes (%dx%d, %dx%d, "
+                    "%dx%d): write pictures instead", w[0], h[0], w[1], h[1], w[2], h[2]);
+  if (rate && (sscanf(rate, "%u:%u", &frames, &seconds) < 1 || !frames || !seconds))
+    lvd_native_fail("the rate %s is not frames or frames:seconds", rate);
+  size_t sizes[3];
+  v->size = 0;
+  for (int i = 0; i < 3; i++) {
+    v->width[i] = w[i];
+    v->height[i] = h[i];
+    sizes[i] = (size_t)w[i] * (size_t)h[i];
+    v->size += sizes[i];
+  }
+  v->plane[0] = malloc(v->size);
+  if (!v->plane[0]) lvd_native_fail("out of memory for a frame of %dx%d", w[0], h[0]);
+  v->plane[1] = v->plane[0] + sizes[0];
+  v->plane[2] = v->plane[1] + sizes[1];
+  output_open(&v->out, name);
+  int length = snprintf(header, sizeof header, "YUV4MPEG2 W%d H%d F%u:%u Ip A1:1 C%s\n", w[0], h[0],
+                        frames, seconds, format);
+  output_put(&v->out, header, (size_t)length);
+}
+
+void io_video_begin(int32_t width, int32_t height, int32_t width1, int32_t height1, int32_t width2,
+                    int32_t height2) {
+  video *v = block(&video_key, sizeof *v, video_end);
+  int32_t w[3] = {width, width1, width2}, h[3] = {height, height1, height2};
+  for (int i = 0; i < 3; i++)
+    if (w[i] < !i || h[i] < !i) lvd_native_fail("io_video_begin: an impossible size");
+  if (!v->out.file) {
+    video_open(v, w, h);
+  } else if (memcmp(w, v->width, sizeof w) || memcmp(h, v->height, sizeof h)) {
+    lvd_native_fail("picture %" PRIu64 " is of another size or sampling (%dx%d) than those before "
+                    "it (%dx%d): a video cannot hold both", v->complete + 1, w[0], h[0],
+                    v->width[0], v->height[0]);
+  }
+}
+
+void io_video_put(int32_t plane, int32_t line, int32_t x, uint8_t *samples, int32_t count) {
+  video *v = block(&video_key, sizeof *v, video_end);
+  if (!v->out.file || plane < 0 || plane > 2 || line < 0 || line >= v->height[plane] || x < 0 ||
+      count < 0 || count > 64 || x > v->width[plane] - count)
+    lvd_native_fail("io_video_put: samples that the frame does not have");
+  memcpy(v->plane[plane] + (size_t)line * (size_t)v->width[plane] + (size_t)x, samples,
+         (size_t)count);
+}
+
+void io_video_end(void) {
+  video *v = block(&video_key, sizeof *v, video_end);
+  if (!v->out.file) lvd_native_fail("io_video_end: no frame has begun");
+  output_put(&v->out, "FRAME\n", 6);
+  output_put(&v->out, v->plane[0], v->size);
+  if (fflush(v->out.file))
+    lvd_native_fail("cannot write %s: %s", output_name(&v->out), strerror(errno));
+  if (v->out.name) v->good = ftell(v->out.file);
+  lvd_app_progress(lvd_current_app(), "frames", ++v->complete);
+}
+
+/* ---- The end ----------------------------------------------------------------------------------- */
+
+void io_finish(void) {
+  video *v = block(&video_key, sizeof *v, video_end);
+  if (v->out.file) output_complete(&v->out);
+}
+
+void io_fail(const char *reason, int32_t file, int32_t picture, int64_t where, int32_t mcu) {
+  const input *in = block(&input_key, sizeof *in, input_end);
+  const char *name = file >= 0 && file < in->count ? in->name[file] : "the input";
+  char place[96] = "";
+  size_t length = 0;
+  if (picture >= 0) length += (size_t)snprintf(place, sizeof place, ", picture %d", picture);
+  if (where >= 0)
+    length += (size_t)snprintf(place + length, sizeof place - length, ", byte %" PRId64, where);
+  if (mcu >= 0) snprintf(place + length, sizeof place - length, ", MCU %d", mcu);
+  lvd_native_fail("%s%s: %s", strcmp(name, "-") ? name : "standard input", place, reason);
+}
