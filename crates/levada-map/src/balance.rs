@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! When to place anew: from samples of a running application to the moves worth making.
+//!
+//! The rules: measure before moving; move only for a gain that is worth it; look whether the move
+//! brought what was promised, and wait longer each time that it did not. So a load that changes is
+//! followed within a second, and a load that only looks as if it did never makes actors swing.
+
+use crate::{Graph, Machine, Placement, bottleneck, improve};
+use std::time::Duration;
+
+/// What was measured since the last sample: busy time in nanoseconds, bytes on links.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    pub elapsed: Duration,
+    pub graph: Graph,
+}
+
+#[derive(Clone, Debug)]
+pub struct Balancer {
+    machine: Machine,
+    placement: Placement,
+    /// A decaying mean of the samples, by the second.
+    mean: Option<Graph>,
+    since_move: Duration,
+    wait: Duration,
+    /// What the last move promised, as a share of the bottleneck before, and that bottleneck.
+    promise: Option<f64>,
+}
+
+/// A move is made for no less than this share of the bottleneck.
+const WORTH: f64 = 0.10;
+/// Below this share of a core the busiest worker is no bottleneck.
+const BUSY: f64 = 0.5;
+const FIRST: Duration = Duration::from_millis(100);
+const USUAL: Duration = Duration::from_millis(300);
+const LONGEST: Duration = Duration::from_secs(20);
+
+impl Balancer {
+    pub fn new(machine: Machine, placement: Placement) -> Balancer {
+        Balancer {
+            machine,
+            placement,
+            mean: None,
+            since_move: Duration::ZERO,
+            wait: FIRST,
+            promise: None,
+        }
+    }
+
+    pub fn placement(&self) -> &[u32] {
+        &self.placement
+    }
+
+    /// Takes a sample; the moves to make (actor, worker), usually none.
+    pub fn sample(&mut self, sample: &Sample) -> Vec<(usize, u32)> {
+        let seconds = sample.elapsed.as_secs_f64();
+        if seconds <= 0.0 || self.machine.workers <= 1 {
+            return Vec::new();
+        }
+        self.since_move += sample.elapsed;
+        self.learn(&sample.graph, seconds);
+        if self.since_move < self.wait {
+            return Vec::new();
+        }
+        let Some(mean) = &self.mean else {
+            return Vec::new();
+        };
+        let now = bottleneck(mean, &self.machine, &self.placement);
+        if let Some(promised) = self.promise.take() {
+            // A bottleneck that is as tall as before, or taller: the promise was not kept. More
+            // work done in the same time looks the same, so the evenness is what counts.
+            let even = mean.busy.iter().sum::<f64>() / self.machine.workers as f64;
+            let kept = now <= even.max(f64::MIN_POSITIVE) * (1.0 + WORTH) || now < promised * 1.2;
+            self.wait = match kept {
+                true => USUAL,
+                false => (self.wait * 2).clamp(USUAL, LONGEST),
+            };
+            if !kept {
+                self.since_move = Duration::ZERO;
+                return Vec::new();
+            }
+        }
+        if now < BUSY * 1e9 {
+            return Vec::new();
+        }
+        let better = improve(mean, &self.machine, &self.placement);
+        let then = bottleneck(mean, &self.machine, &better);
+        if then > now * (1.0 - WORTH) {
+            return Vec::new();
+        }
+        let moves: Vec<(usize, u32)> = better
+            .iter()
+            .zip(&self.placement)
+            .enumerate()
+            .filter(|(_, (new, old))| new != old)
+            .map(|(actor, (new, _))| (actor, *new))
+            .collect();
+        self.promise = Some(then);
+        self.placement = better;
+        self.since_move = Duration::ZERO;
+        self.wait = self.wait.max(USUAL);
+        // What was measured before counts for the actors' work still, so the mean is kept.
+        moves
+    }
+
+    /// Newer samples count more; a sample of half a second replaces most of what was known.
+    fn learn(&mut self, graph: &Graph, seconds: f64) {
+        let weight = 1.0 - (-seconds / 0.3).exp();
+        let rate = |x: f64| x / seconds;
+        match &mut self.mean {
+            Some(mean)
+                if mean.busy.len() == graph.busy.len() && mean.links.len() == graph.links.len() =>
+            {
+                for (mean, new) in mean.busy.iter_mut().zip(&graph.busy) {
+                    *mean += weight * (rate(*new) - *mean);
+                }
+                for (mean, new) in mean.links.iter_mut().zip(&graph.links) {
+                    mean.bytes += weight * (rate(new.bytes) - mean.bytes);
+                }
+            }
+            mean => {
+                let mut first = graph.clone();
+                first.busy.iter_mut().for_each(|b| *b = rate(*b));
+                first
+                    .links
+                    .iter_mut()
+                    .for_each(|l| l.bytes = rate(l.bytes));
+                *mean = Some(first);
+            }
+        }
+    }
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Placements with known optima, and balancing of simulated machines.
+
+use super::*;
+use std::time::Duration;
+
+fn chain(busy: &[f64], bytes: f64) -> Graph {
+    let links = (1..busy.len()).map(|to| Link {
+        from: to - 1,
+        to,
+        bytes,
+    });
+    Graph {
+        busy: busy.to_vec(),
+        links: links.collect(),
+    }
+}
+
+/// The best there is, by trying all.
+fn optimum(graph: &Graph, machine: &Machine) -> f64 {
+    let actors = graph.busy.len();
+    let mut placement = vec![0u32; actors];
+    let mut best = f64::INFINITY;
+    loop {
+        best = best.min(bottleneck(graph, machine, &placement));
+        let Some(next) = placement
+            .iter()
+            .position(|w| (*w as usize) + 1 < machine.workers)
+        else {
+            return best;
+        };
+        placement[next] += 1;
+        placement[..next].fill(0);
+    }
+}
+
+#[test]
+fn one_worker_takes_all() {
+    let graph = chain(&[3.0, 1.0, 2.0], 1.0);
+    assert_eq!(place(&graph, &Machine::new(1)), vec![0, 0, 0]);
+    assert!(place(&Graph::default(), &Machine::new(4)).is_empty());
+}
+
+#[test]
+fn an_even_pipeline_is_cut_once_in_the_middle() {
+    let graph = chain(&[1.0; 8], 0.4);
+    let placement = place(&graph, &Machine::new(2));
+    let cuts = placement.windows(2).filter(|w| w[0] != w[1]).count();
+    assert_eq!(cuts, 1, "{placement:?}");
+    assert_eq!(placement.iter().filter(|w| **w == 0).count(), 4);
+}
+
+#[test]
+fn a_heavy_actor_sits_alone() {
+    let graph = chain(&[1.0, 1.0, 10.0, 1.0, 1.0], 0.0);
+    let placement = place(&graph, &Machine::new(2));
+    let heavy = placement[2];
+    assert_eq!(placement.iter().filter(|w| **w == heavy).count(), 1);
+}
+
+#[test]
+fn traffic_outweighs_balance_where_it_costs_more() {
+    // Splitting a and b would save 1 and cost 25 on each side.
+    let graph = chain(&[1.0, 1.0], 100.0);
+    let placement = place(&graph, &Machine::new(2));
+    assert_eq!(placement[0], placement[1]);
+}
+
+#[test]
+fn uneven_work_without_traffic_is_divided_evenly() {
+    // 8+7+6 = 21 against 5+4+3+2+7 = 21: heaviest-first alone gives 22 and 20.
+    let graph = Graph {
+        busy: vec![8.0, 7.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0],
+        links: Vec::new(),
+    };
+    let machine = Machine::new(2);
+    assert_eq!(bottleneck(&graph, &machine, &place(&graph, &machine)), 21.0);
+}
+
+#[test]
+fn small_random_graphs_come_within_a_tenth_of_the_optimum() {
+    let mut seed = 42u64;
+    let mut random = move |n: u64| {
+        seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (seed >> 33) % n
+    };
+    for round in 0..200 {
+        let actors = 2 + random(7) as usize;
+        let mut graph = Graph {
+            busy: (0..actors).map(|_| 1.0 + random(100) as f64).collect(),
+            links: Vec::new(),
+        };
+        for _ in 0..random(12) {
+            graph.links.push(Link {
+                from: random(actors as u64) as usize,
+                to: random(actors as u64) as usize,
+                bytes: random(100) as f64,
+            });
+        }
+        let machine = Machine::new(2 + random(2) as usize);
+        let found = bottleneck(&graph, &machine, &place(&graph, &machine));
+        let best = optimum(&graph, &machine);
+        assert!(
+            found <= best * 1.10 + 1e-6,
+            "round {round}: {found} for {best}: {graph:?}"
+        );
+    }
+}
+
+#[test]
+fn feedback_and_odd_links_do_no_harm() {
+    let mut graph = chain(&[1.0; 6], 1.0);
+    for (from, to) in [(5, 0), (3, 3), (9, 1)] {
+        graph.links.push(Link {
+            from,
+            to,
+            bytes: 1.0,
+        });
+    }
+    assert_eq!(pipeline_order(&graph).len(), 6);
+    assert_eq!(place(&graph, &Machine::new(3)).len(), 6);
+}
+
+#[test]
+fn a_thousand_actors_on_many_cores_are_placed_in_time() {
+    let start = std::time::Instant::now();
+    let busy: Vec<f64> = (0..1000).map(|i| 1.0 + (i * 7919 % 13) as f64).collect();
+    let graph = chain(&busy, 0.1);
+    let machine = Machine::new(16);
+    let even = busy.iter().sum::<f64>() / 16.0;
+    let found = bottleneck(&graph, &machine, &place(&graph, &machine));
+    assert!(found < even * 1.1, "{found} {even}");
+    assert!(start.elapsed() < Duration::from_secs(20));
+}
+
+/// Two workers on which the actors' work per second is `busy`, scaled so that the busiest worker is
+/// just busy all the time.
+fn measured(busy: &[f64], placement: &[u32], elapsed: Duration) -> Sample {
+    let machine = Machine {
+        workers: 2,
+        cross_cost: 0.0,
+    };
+    let mut graph = chain(busy, 0.0);
+    let scale = elapsed.as_nanos() as f64 / bottleneck(&graph, &machine, placement);
+    graph.busy.iter_mut().for_each(|b| *b *= scale);
+    Sample { elapsed, graph }
+}
+
+fn balancer(placement: Vec<u32>) -> Balancer {
+    Balancer::new(Machine::new(2), placement)
+}
+
+#[test]
+fn an_imbalance_is_mended_after_a_tenth_of_a_second_and_then_left_alone() {
+    let busy = [1.0, 1.0, 1.0, 5.0];
+    let mut balancer = balancer(vec![0, 0, 1, 1]);
+    let mut moves = 0;
+    let step = Duration::from_millis(50);
+    for round in 0..100 {
+        let sample = measured(&busy, &balancer.placement().to_vec(), step);
+        let made = balancer.sample(&sample);
+        assert!(round > 0 || made.is_empty(), "moved before measuring");
+        moves += usize::from(!made.is_empty());
+    }
+    assert_eq!(moves, 1);
+    assert_eq!(balancer.placement(), [0, 0, 0, 1]);
+}
+
+#[test]
+fn noise_makes_nothing_swing() {
+    let mut balancer = balancer(vec![0, 0, 1, 1]);
+    let mut seed = 7u64;
+    let mut moves = 0;
+    for _ in 0..400 {
+        seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1);
+        let wobble = (seed >> 40) as f64 / (1u64 << 24) as f64;
+        let busy = [1.0 + wobble * 0.3, 1.0, 1.3 - wobble * 0.3, 1.0];
+        let sample = measured(
+            &busy,
+            &balancer.placement().to_vec(),
+            Duration::from_millis(50),
+        );
+        moves += usize::from(!balancer.sample(&sample).is_empty());
+    }
+    assert!(moves <= 1, "{moves}");
+}
+
+#[test]
+fn measurements_that_follow_the_move_are_not_chased() {
+    // Whatever actor sits on worker 0 looks heavy: no placement helps, and each looks worth leaving.
+    let mut balancer = balancer(vec![0, 0, 1, 1]);
+    let mut moves = 0;
+    for _ in 0..200 {
+        let placement = balancer.placement().to_vec();
+        let busy: Vec<f64> = placement
+            .iter()
+            .map(|w| if *w == 0 { 4.0 } else { 1.0 })
+            .collect();
+        let sample = measured(&busy, &placement, Duration::from_millis(50));
+        moves += usize::from(!balancer.sample(&sample).is_empty());
+    }
+    // Ten seconds; without holding back there would be thirty.
+    assert!(moves <= 8, "{moves}");
+}
+
+#[test]
+fn an_idle_application_is_left_alone() {
+    let mut balancer = balancer(vec![0, 0, 0, 0]);
+    for _ in 0..100 {
+        let elapsed = Duration::from_millis(50);
+        let graph = chain(&[1e6, 1e6, 1e6, 1e6], 0.0);
+        assert!(balancer.sample(&Sample { elapsed, graph }).is_empty());
+    }
+}
