@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Builds runtime/ through its own CMake project and links the static library whole: networks that
+//! are loaded later resolve `lvd_*` from the executable.
+
+use std::path::PathBuf;
+
+fn main() {
+    let runtime = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").unwrap()).join("../../runtime");
+    for part in ["include", "src", "port", "CMakeLists.txt"] {
+        println!("cargo:rerun-if-changed={}", runtime.join(part).display());
+    }
+    // The runtime is what everything else waits for: always optimised, whatever the tools are.
+    let built = cmake::Config::new(&runtime)
+        .profile("Release")
+        .define("LVD_TESTS", "OFF")
+        .define("CMAKE_INSTALL_LIBDIR", "lib")
+        .build();
+    println!("cargo:rustc-link-search=native={}/lib", built.display());
+    println!("cargo:rustc-link-lib=static:+whole-archive=levada");
+    println!("cargo:include={}", runtime.join("include").display());
+    cc::Build::new()
+        .file("src/outside.c")
+        .include(runtime.join("include"))
+        .std("c17")
+        .warnings(true)
+        .extra_warnings(true)
+        .compile("levada_sys_outside");
+    println!("cargo:rerun-if-changed=src/outside.c");
+}

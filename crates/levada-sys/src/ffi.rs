@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The C interface as `runtime/include/levada/*.h` declares it, for what the tools use of it.
+//!
+//! Written by hand, since it is small; `tests/layout.rs` compares every size and offset with what
+//! the C compiler says.
+
+#![allow(non_camel_case_types)]
+
+use std::ffi::{c_char, c_int, c_void};
+
+pub const LVD_LAYOUT: u32 = 1;
+pub const LVD_OUTSIDE: u32 = u32::MAX;
+
+pub type lvd_status = c_int;
+pub const LVD_OK: lvd_status = 0;
+pub const LVD_E_ARGUMENT: lvd_status = 1;
+pub const LVD_E_MEMORY: lvd_status = 2;
+pub const LVD_E_LIMIT: lvd_status = 3;
+pub const LVD_E_SYSTEM: lvd_status = 4;
+pub const LVD_E_LAYOUT: lvd_status = 5;
+pub const LVD_E_STATE: lvd_status = 6;
+pub const LVD_E_TIME: lvd_status = 7;
+pub const LVD_E_ENDED: lvd_status = 8;
+pub const LVD_E_PEER: lvd_status = 9;
+pub const LVD_E_FAULT: lvd_status = 10;
+pub const LVD_E_DEADLOCK: lvd_status = 11;
+pub const LVD_E_STOPPED: lvd_status = 12;
+pub const LVD_E_CORRUPT: lvd_status = 13;
+
+#[repr(C)]
+pub struct lvd_runtime {
+    _private: [u8; 0],
+}
+
+#[repr(C)]
+pub struct lvd_app {
+    _private: [u8; 0],
+}
+
+#[repr(C)]
+pub struct lvd_runtime_options {
+    pub workers: u32,
+    pub spin_us: u32,
+    pub no_spin: bool,
+    pub no_pin: bool,
+    pub time_limit_ms: u32,
+    pub entities: u32,
+}
+
+#[repr(C)]
+pub struct lvd_option {
+    pub name: *const c_char,
+    pub value: *const c_char,
+}
+
+#[repr(C)]
+pub struct lvd_app_options {
+    pub name: *const c_char,
+    pub placement: *const u32,
+    pub option: *const lvd_option,
+    pub option_count: u32,
+    pub priority: i32,
+    pub capacity: u32,
+}
+
+#[repr(C)]
+pub struct lvd_port_class {
+    pub name: *const c_char,
+    pub elem_size: u32,
+}
+
+#[repr(C)]
+pub struct lvd_action_class {
+    pub name: *const c_char,
+    pub file: *const c_char,
+    pub line: u32,
+}
+
+#[repr(C)]
+pub struct lvd_actor_class {
+    pub name: *const c_char,
+    pub file: *const c_char,
+    pub state_size: usize,
+    pub inputs: u32,
+    pub outputs: u32,
+    pub actions: u32,
+    pub input: *const lvd_port_class,
+    pub output: *const lvd_port_class,
+    pub action: *const lvd_action_class,
+    pub init: Option<unsafe extern "C" fn(*mut c_void)>,
+    pub run: Option<unsafe extern "C" fn(*mut c_void) -> c_int>,
+    pub end: Option<unsafe extern "C" fn(*mut c_void)>,
+}
+
+#[repr(C)]
+pub struct lvd_actor_desc {
+    pub name: *const c_char,
+    pub cls: *const lvd_actor_class,
+    pub params: *const c_void,
+    pub priority: i32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct lvd_port_ref {
+    pub actor: u32,
+    pub port: u32,
+}
+
+#[repr(C)]
+pub struct lvd_channel_desc {
+    pub from: lvd_port_ref,
+    pub consumers: u32,
+    pub to: *const lvd_port_ref,
+    pub elem_size: u32,
+    pub capacity: u32,
+    pub threshold: u32,
+}
+
+#[repr(C)]
+pub struct lvd_network {
+    pub layout: u32,
+    pub name: *const c_char,
+    pub actors: u32,
+    pub channels: u32,
+    pub actor: *const lvd_actor_desc,
+    pub channel: *const lvd_channel_desc,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct lvd_actor_counters {
+    pub name: *const c_char,
+    pub worker: u32,
+    pub firings: u64,
+    pub activations: u64,
+    pub busy_ns: u64,
+    pub longest_ns: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct lvd_channel_counters {
+    pub from: lvd_port_ref,
+    pub to: lvd_port_ref,
+    pub capacity: u32,
+    pub fill: u32,
+    pub put: u64,
+    pub got: u64,
+    pub wakes: u64,
+    pub full: u64,
+    pub empty: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct lvd_worker_counters {
+    pub cpu: i32,
+    pub given: bool,
+    pub busy_ns: u64,
+    pub sleep_ns: u64,
+    pub activations: u64,
+    pub sleeps: u64,
+    pub wakes_sent: u64,
+}
+
+pub type lvd_fault_kind = c_int;
+
+#[repr(C)]
+pub struct lvd_fault {
+    pub kind: lvd_fault_kind,
+    pub actor: *const c_char,
+    pub action: *const c_char,
+    pub file: *const c_char,
+    pub line: u32,
+    pub message: [c_char; 256],
+}
+
+unsafe extern "C" {
+    pub fn lvd_status_name(status: lvd_status) -> *const c_char;
+    pub fn lvd_status_text(status: lvd_status) -> *const c_char;
+
+    pub fn lvd_runtime_create(
+        options: *const lvd_runtime_options,
+        out: *mut *mut lvd_runtime,
+    ) -> lvd_status;
+    pub fn lvd_runtime_destroy(rt: *mut lvd_runtime);
+    pub fn lvd_workers(rt: *const lvd_runtime) -> u32;
+    pub fn lvd_worker_counters_read(
+        rt: *mut lvd_runtime,
+        worker: u32,
+        out: *mut lvd_worker_counters,
+    ) -> lvd_status;
+
+    pub fn lvd_app_load(
+        rt: *mut lvd_runtime,
+        net: *const lvd_network,
+        options: *const lvd_app_options,
+        out: *mut *mut lvd_app,
+        why: *mut c_char,
+        why_size: usize,
+    ) -> lvd_status;
+    pub fn lvd_app_start(app: *mut lvd_app) -> lvd_status;
+    pub fn lvd_app_pause(app: *mut lvd_app) -> lvd_status;
+    pub fn lvd_app_resume(app: *mut lvd_app) -> lvd_status;
+    pub fn lvd_app_stop(app: *mut lvd_app) -> lvd_status;
+    pub fn lvd_app_wait(app: *mut lvd_app, timeout_ms: i64) -> lvd_status;
+    pub fn lvd_app_unload(app: *mut lvd_app);
+    pub fn lvd_app_get_progress(app: *mut lvd_app, unit: *mut *const c_char) -> u64;
+    pub fn lvd_app_move(app: *mut lvd_app, actor: u32, worker: u32) -> lvd_status;
+    pub fn lvd_app_counters(
+        app: *mut lvd_app,
+        actor: *mut lvd_actor_counters,
+        actors: *mut u32,
+        channel: *mut lvd_channel_counters,
+        channels: *mut u32,
+    ) -> lvd_status;
+    pub fn lvd_app_fault(app: *mut lvd_app, out: *mut lvd_fault) -> bool;
+    pub fn lvd_app_why(app: *mut lvd_app, text: *mut c_char, size: usize) -> usize;
+    pub fn lvd_app_finish(app: *mut lvd_app);
+}
+
+// Of the crate's own C file.
+unsafe extern "C" {
+    /// Ends the streams of all ends of channels that no actor holds.
+    pub fn lvd_sys_close_outside(app: *mut lvd_app, net: *const lvd_network);
+}

@@ -1,0 +1,489 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Safe bindings of liblevada: a [`Runtime`], the [`Network`] of a shared object, and the [`App`]s
+//! loaded from it.
+//!
+//! This is the one narrow place between the tools (Rust) and the runtime (C17). It adds lifetimes
+//! and names, and no behaviour.
+
+pub mod ffi;
+
+use std::ffi::{CStr, CString, c_char};
+use std::path::Path;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Why a call failed, or how an application ended.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Status(pub ffi::lvd_status);
+
+impl Status {
+    pub const OK: Status = Status(ffi::LVD_OK);
+    pub const TIME: Status = Status(ffi::LVD_E_TIME);
+    pub const FAULT: Status = Status(ffi::LVD_E_FAULT);
+    pub const DEADLOCK: Status = Status(ffi::LVD_E_DEADLOCK);
+    pub const STOPPED: Status = Status(ffi::LVD_E_STOPPED);
+
+    pub fn name(self) -> &'static str {
+        // SAFETY: never null, constant text.
+        let text = unsafe { CStr::from_ptr(ffi::lvd_status_name(self.0)) };
+        text.to_str().unwrap_or("?")
+    }
+
+    pub fn text(self) -> &'static str {
+        // SAFETY: never null, constant text.
+        let text = unsafe { CStr::from_ptr(ffi::lvd_status_text(self.0)) };
+        text.to_str().unwrap_or("?")
+    }
+
+    fn check(self) -> Result<(), Error> {
+        match self {
+            Status::OK => Ok(()),
+            status => Err(Error {
+                status,
+                why: String::new(),
+            }),
+        }
+    }
+}
+
+impl std::fmt::Debug for Status {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A call that failed: its status, and the sentence that came with it, if any.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    pub status: Status,
+    pub why: String,
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.why.is_empty() {
+            true => write!(f, "{} ({})", self.status.text(), self.status.name()),
+            false => write!(f, "{}", self.why),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// How a runtime is set up; zeros are the runtime's own choice.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RuntimeOptions {
+    pub workers: u32,
+    pub no_pin: bool,
+    pub no_spin: bool,
+    pub spin_us: u32,
+    pub time_limit_ms: u32,
+}
+
+#[derive(Debug)]
+struct RuntimeHandle(NonNull<ffi::lvd_runtime>);
+
+// SAFETY: all calls on a runtime are thread-safe.
+unsafe impl Send for RuntimeHandle {}
+unsafe impl Sync for RuntimeHandle {}
+
+impl Drop for RuntimeHandle {
+    fn drop(&mut self) {
+        // SAFETY: made by lvd_runtime_create; applications hold an Arc of this, so none is left.
+        unsafe { ffi::lvd_runtime_destroy(self.0.as_ptr()) }
+    }
+}
+
+/// One worker per core. Cheap to clone; ends with the last clone and the last application.
+#[derive(Clone, Debug)]
+pub struct Runtime(Arc<RuntimeHandle>);
+
+/// What a worker did so far.
+pub type WorkerCounters = ffi::lvd_worker_counters;
+/// What a channel carried so far, for one of its consumers.
+pub type ChannelCounters = ffi::lvd_channel_counters;
+
+impl Runtime {
+    pub fn new(options: &RuntimeOptions) -> Result<Runtime, Error> {
+        let raw = ffi::lvd_runtime_options {
+            workers: options.workers,
+            spin_us: options.spin_us,
+            no_spin: options.no_spin,
+            no_pin: options.no_pin,
+            time_limit_ms: options.time_limit_ms,
+            entities: 0,
+        };
+        let mut out = std::ptr::null_mut();
+        // SAFETY: both pointers are valid for the call.
+        Status(unsafe { ffi::lvd_runtime_create(&raw, &mut out) }).check()?;
+        let handle = NonNull::new(out).ok_or(Error {
+            status: Status::OK,
+            why: "the runtime gave nothing".to_string(),
+        })?;
+        Ok(Runtime(Arc::new(RuntimeHandle(handle))))
+    }
+
+    pub fn workers(&self) -> u32 {
+        // SAFETY: the handle is live.
+        unsafe { ffi::lvd_workers(self.0.0.as_ptr()) }
+    }
+
+    pub fn worker_counters(&self, worker: u32) -> Result<WorkerCounters, Error> {
+        let mut out = WorkerCounters::default();
+        // SAFETY: the handle is live, `out` valid.
+        Status(unsafe { ffi::lvd_worker_counters_read(self.0.0.as_ptr(), worker, &mut out) })
+            .check()?;
+        Ok(out)
+    }
+}
+
+/// A compiled network: constant tables in a shared object, which stays loaded as long as this or any
+/// application of it lives.
+#[derive(Debug)]
+pub struct Network {
+    raw: NonNull<ffi::lvd_network>,
+    _object: libloading::Library,
+}
+
+// SAFETY: the tables are constant.
+unsafe impl Send for Network {}
+unsafe impl Sync for Network {}
+
+/// The symbol of a shared object that is its `lvd_network`.
+pub const NETWORK_SYMBOL: &[u8] = b"lvd_network_main\0";
+
+impl Network {
+    /// Loads a shared object that the compiler made.
+    ///
+    /// # Safety
+    /// The object's code runs in this process: it must come from the compiler (or be trusted as if).
+    pub unsafe fn open(path: &Path) -> Result<Network, String> {
+        // SAFETY: the caller vouches for the object.
+        let object = unsafe { libloading::Library::new(path) }
+            .map_err(|e| format!("cannot load {}: {e}", path.display()))?;
+        // SAFETY: the symbol is data of this type in every object that the compiler makes.
+        let raw = unsafe { object.get::<*mut ffi::lvd_network>(NETWORK_SYMBOL) }
+            .ok()
+            .and_then(|symbol| NonNull::new(*symbol))
+            .ok_or_else(|| format!("{} holds no network", path.display()))?;
+        // SAFETY: points to the object's table.
+        let layout = unsafe { raw.as_ref() }.layout;
+        if layout != ffi::LVD_LAYOUT {
+            return Err(format!(
+                "{} is made for layout {layout} of the runtime, this is layout {}",
+                path.display(),
+                ffi::LVD_LAYOUT
+            ));
+        }
+        Ok(Network {
+            raw,
+            _object: object,
+        })
+    }
+
+    fn table(&self) -> &ffi::lvd_network {
+        // SAFETY: lives as long as the object.
+        unsafe { self.raw.as_ref() }
+    }
+
+    pub fn actors(&self) -> usize {
+        self.table().actors as usize
+    }
+
+    /// The names of the instances, in order.
+    pub fn actor_names(&self) -> Vec<String> {
+        // SAFETY: the table says how many there are.
+        let list = unsafe { slice(self.table().actor, self.table().actors) };
+        list.iter().map(|a| text(a.name)).collect()
+    }
+
+    /// For each channel and consumer: producer, consumer, bytes of an element, in the order of
+    /// [`Counters::channels`].
+    pub fn links(&self) -> Vec<(u32, u32, u32)> {
+        // SAFETY: the table says how many there are.
+        let channels = unsafe { slice(self.table().channel, self.table().channels) };
+        let mut links = Vec::new();
+        for channel in channels {
+            // SAFETY: likewise.
+            for to in unsafe { slice(channel.to, channel.consumers) } {
+                links.push((channel.from.actor, to.actor, channel.elem_size));
+            }
+        }
+        links
+    }
+}
+
+/// # Safety
+/// `data` points to `len` values that live as long as the result, or `len` is 0.
+unsafe fn slice<'a, T>(data: *const T, len: u32) -> &'a [T] {
+    match data.is_null() || len == 0 {
+        true => &[],
+        // SAFETY: the caller's promise.
+        false => unsafe { std::slice::from_raw_parts(data, len as usize) },
+    }
+}
+
+/// A C string of the runtime's; empty for null.
+fn text(s: *const c_char) -> String {
+    match s.is_null() {
+        true => String::new(),
+        // SAFETY: the runtime's strings are terminated and live.
+        false => unsafe { CStr::from_ptr(s) }.to_string_lossy().into_owned(),
+    }
+}
+
+/// How an application is loaded.
+#[derive(Clone, Debug, Default)]
+pub struct AppOptions {
+    pub name: Option<String>,
+    /// A worker for each actor.
+    pub placement: Option<Vec<u32>>,
+    /// What natives can ask for.
+    pub options: Vec<(String, String)>,
+    pub priority: i32,
+    /// For channels that ask for none, in elements.
+    pub capacity: u32,
+}
+
+/// One loaded network with its own state.
+pub struct App {
+    raw: NonNull<ffi::lvd_app>,
+    // In this order: the application goes first, then what it stands on.
+    network: Arc<Network>,
+    _runtime: Runtime,
+}
+
+// SAFETY: all calls on an application that are used here are thread-safe.
+unsafe impl Send for App {}
+unsafe impl Sync for App {}
+
+#[derive(Clone, Debug)]
+pub struct ActorCounters {
+    pub name: String,
+    pub worker: u32,
+    pub firings: u64,
+    pub activations: u64,
+    pub busy: Duration,
+    pub longest: Duration,
+}
+
+/// All counters of an application at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Counters {
+    pub actors: Vec<ActorCounters>,
+    /// One for each consumer of each channel.
+    pub channels: Vec<ChannelCounters>,
+}
+
+/// What ended an application.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    pub kind: &'static str,
+    pub actor: String,
+    pub action: String,
+    pub file: String,
+    pub line: u32,
+    pub message: String,
+}
+
+fn c_string(s: &str) -> Result<CString, Error> {
+    CString::new(s).map_err(|_| Error {
+        status: Status(ffi::LVD_E_ARGUMENT),
+        why: format!("{s:?} holds a zero byte"),
+    })
+}
+
+impl App {
+    pub fn load(
+        runtime: &Runtime,
+        network: &Arc<Network>,
+        options: &AppOptions,
+    ) -> Result<App, Error> {
+        let name = options.name.as_deref().map(c_string).transpose()?;
+        let mut strings = Vec::new();
+        for (name, value) in &options.options {
+            strings.push((c_string(name)?, c_string(value)?));
+        }
+        let list: Vec<ffi::lvd_option> = strings
+            .iter()
+            .map(|(name, value)| ffi::lvd_option {
+                name: name.as_ptr(),
+                value: value.as_ptr(),
+            })
+            .collect();
+        if let Some(placement) = &options.placement
+            && placement.len() != network.actors()
+        {
+            return Err(Error {
+                status: Status(ffi::LVD_E_ARGUMENT),
+                why: "a placement names a worker for each actor".to_string(),
+            });
+        }
+        let raw = ffi::lvd_app_options {
+            name: name.as_ref().map_or(std::ptr::null(), |n| n.as_ptr()),
+            placement: options
+                .placement
+                .as_ref()
+                .map_or(std::ptr::null(), |p| p.as_ptr()),
+            option: list.as_ptr(),
+            option_count: list.len() as u32,
+            priority: options.priority,
+            capacity: options.capacity,
+        };
+        let mut out = std::ptr::null_mut();
+        let mut why = [0 as c_char; 512];
+        // SAFETY: everything pointed to outlives the call, the network the application.
+        let status = Status(unsafe {
+            ffi::lvd_app_load(
+                runtime.0.0.as_ptr(),
+                network.raw.as_ptr(),
+                &raw,
+                &mut out,
+                why.as_mut_ptr(),
+                why.len(),
+            )
+        });
+        match (status, NonNull::new(out)) {
+            (Status::OK, Some(app)) => {
+                // SAFETY: just loaded, and not started: nobody else holds these ends.
+                unsafe { ffi::lvd_sys_close_outside(app.as_ptr(), network.raw.as_ptr()) };
+                Ok(App {
+                    raw: app,
+                    network: network.clone(),
+                    _runtime: runtime.clone(),
+                })
+            }
+            (status, _) => {
+                why[why.len() - 1] = 0;
+                Err(Error {
+                    status,
+                    why: text(why.as_ptr()),
+                })
+            }
+        }
+    }
+
+    fn call(
+        &self,
+        f: unsafe extern "C" fn(*mut ffi::lvd_app) -> ffi::lvd_status,
+    ) -> Result<(), Error> {
+        // SAFETY: the application is live.
+        Status(unsafe { f(self.raw.as_ptr()) }).check()
+    }
+
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    pub fn start(&self) -> Result<(), Error> {
+        self.call(ffi::lvd_app_start)
+    }
+
+    pub fn pause(&self) -> Result<(), Error> {
+        self.call(ffi::lvd_app_pause)
+    }
+
+    pub fn resume(&self) -> Result<(), Error> {
+        self.call(ffi::lvd_app_resume)
+    }
+
+    /// Ends it between two firings.
+    pub fn stop(&self) -> Result<(), Error> {
+        self.call(ffi::lvd_app_stop)
+    }
+
+    /// How it ended; [`Status::TIME`] if it runs still after `timeout` (`None`: for ever).
+    pub fn wait(&self, timeout: Option<Duration>) -> Status {
+        let ms = timeout.map_or(-1, |t| i64::try_from(t.as_millis()).unwrap_or(i64::MAX));
+        // SAFETY: the application is live.
+        Status(unsafe { ffi::lvd_app_wait(self.raw.as_ptr(), ms) })
+    }
+
+    /// What it has done, in its own unit; `None` if it never said.
+    pub fn progress(&self) -> Option<(String, u64)> {
+        let mut unit = std::ptr::null();
+        // SAFETY: the application is live, `unit` valid.
+        let done = unsafe { ffi::lvd_app_get_progress(self.raw.as_ptr(), &mut unit) };
+        (!unit.is_null()).then(|| (text(unit), done))
+    }
+
+    pub fn move_actor(&self, actor: u32, worker: u32) -> Result<(), Error> {
+        // SAFETY: the application is live.
+        Status(unsafe { ffi::lvd_app_move(self.raw.as_ptr(), actor, worker) }).check()
+    }
+
+    pub fn counters(&self) -> Result<Counters, Error> {
+        let mut actors = self.network.actors() as u32;
+        let mut channels = self.network.links().len() as u32;
+        // SAFETY: zero is a value of every field.
+        let zero: ffi::lvd_actor_counters = unsafe { std::mem::zeroed() };
+        let mut actor = vec![zero; actors as usize];
+        let mut channel = vec![ChannelCounters::default(); channels as usize];
+        // SAFETY: both arrays hold as many as is said.
+        Status(unsafe {
+            ffi::lvd_app_counters(
+                self.raw.as_ptr(),
+                actor.as_mut_ptr(),
+                &mut actors,
+                channel.as_mut_ptr(),
+                &mut channels,
+            )
+        })
+        .check()?;
+        actor.truncate(actors as usize);
+        channel.truncate(channels as usize);
+        let actors = actor.iter().map(|a| ActorCounters {
+            name: text(a.name),
+            worker: a.worker,
+            firings: a.firings,
+            activations: a.activations,
+            busy: Duration::from_nanos(a.busy_ns),
+            longest: Duration::from_nanos(a.longest_ns),
+        });
+        Ok(Counters {
+            actors: actors.collect(),
+            channels: channel,
+        })
+    }
+
+    /// The fault that ended it.
+    pub fn fault(&self) -> Option<Fault> {
+        // SAFETY: zero is a value of every field.
+        let mut raw: ffi::lvd_fault = unsafe { std::mem::zeroed() };
+        // SAFETY: the application is live, `raw` valid.
+        if !unsafe { ffi::lvd_app_fault(self.raw.as_ptr(), &mut raw) } {
+            return None;
+        }
+        raw.message[raw.message.len() - 1] = 0;
+        let kinds = [
+            "none", "index", "division", "check", "memory", "illegal", "time", "native",
+        ];
+        Some(Fault {
+            kind: kinds.get(raw.kind as usize).copied().unwrap_or("unknown"),
+            actor: text(raw.actor),
+            action: text(raw.action),
+            file: text(raw.file),
+            line: raw.line,
+            message: text(raw.message.as_ptr()),
+        })
+    }
+
+    /// Who waits for whom, in words.
+    pub fn why(&self) -> String {
+        let mut buffer = vec![0u8; 16 << 10];
+        // SAFETY: the application is live, the buffer as large as is said.
+        let len = unsafe {
+            ffi::lvd_app_why(self.raw.as_ptr(), buffer.as_mut_ptr().cast(), buffer.len())
+        };
+        buffer.truncate(len.min(buffer.len() - 1));
+        String::from_utf8_lossy(&buffer).into_owned()
+    }
+}
+
+impl Drop for App {
+    fn drop(&mut self) {
+        // SAFETY: loaded by lvd_app_load, unloaded once.
+        unsafe { ffi::lvd_app_unload(self.raw.as_ptr()) }
+    }
+}

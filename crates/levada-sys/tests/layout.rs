@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The hand-written declarations against the C compiler: every size, every offset, every constant.
+
+use levada_sys::ffi;
+use std::fmt::Write as _;
+use std::mem::{offset_of, size_of};
+use std::path::Path;
+use std::process::Command;
+
+struct Check {
+    c: String,
+    rust: Vec<(String, usize)>,
+}
+
+impl Check {
+    fn value(&mut self, c: &str, rust: usize) {
+        writeln!(self.c, "  printf(\"%zu\\n\", (size_t)({c}));").unwrap();
+        self.rust.push((c.to_string(), rust));
+    }
+}
+
+macro_rules! check {
+    ($check:ident, $($ty:ident { $($field:ident),* })*) => {$(
+        $check.value(concat!("sizeof(", stringify!($ty), ")"), size_of::<ffi::$ty>());
+        $($check.value(
+            concat!("offsetof(", stringify!($ty), ", ", stringify!($field), ")"),
+            offset_of!(ffi::$ty, $field),
+        );)*
+    )*};
+}
+
+macro_rules! constants {
+    ($check:ident, $($name:ident)*) => {$(
+        $check.value(stringify!($name), ffi::$name as usize);
+    )*};
+}
+
+#[test]
+fn declarations_match_the_headers() {
+    let mut all = Check {
+        c: String::new(),
+        rust: Vec::new(),
+    };
+    check!(all,
+        lvd_runtime_options { workers, spin_us, no_spin, no_pin, time_limit_ms, entities }
+        lvd_option { name, value }
+        lvd_app_options { name, placement, option, option_count, priority, capacity }
+        lvd_port_class { name, elem_size }
+        lvd_action_class { name, file, line }
+        lvd_actor_class { name, file, state_size, inputs, outputs, actions, input, output, action, init, run, end }
+        lvd_actor_desc { name, cls, params, priority }
+        lvd_port_ref { actor, port }
+        lvd_channel_desc { from, consumers, to, elem_size, capacity, threshold }
+        lvd_network { layout, name, actors, channels, actor, channel }
+        lvd_actor_counters { name, worker, firings, activations, busy_ns, longest_ns }
+        lvd_channel_counters { from, to, capacity, fill, put, got, wakes, full, empty }
+        lvd_worker_counters { cpu, given, busy_ns, sleep_ns, activations, sleeps, wakes_sent }
+        lvd_fault { kind, actor, action, file, line, message }
+    );
+    all.value("sizeof(lvd_status)", size_of::<ffi::lvd_status>());
+    all.value("sizeof(lvd_fault_kind)", size_of::<ffi::lvd_fault_kind>());
+    all.value("LVD_STATUS_COUNT", ffi::LVD_E_CORRUPT as usize + 1);
+    constants!(all, LVD_LAYOUT LVD_OUTSIDE LVD_OK LVD_E_ARGUMENT LVD_E_MEMORY LVD_E_LIMIT
+        LVD_E_SYSTEM LVD_E_LAYOUT LVD_E_STATE LVD_E_TIME LVD_E_ENDED LVD_E_PEER LVD_E_FAULT
+        LVD_E_DEADLOCK LVD_E_STOPPED LVD_E_CORRUPT);
+
+    let dir = std::env::temp_dir().join(format!("levada-layout-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let (source, program) = (dir.join("layout.c"), dir.join("layout"));
+    let body = &all.c;
+    std::fs::write(
+        &source,
+        format!(
+            "#include <levada/levada.h>\n#include <stdio.h>\nint main(void) {{\n{body}  return 0;\n}}\n"
+        ),
+    )
+    .unwrap();
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../runtime/include");
+    let compiled = Command::new("cc")
+        .args(["-std=c17", "-o"])
+        .arg(&program)
+        .arg(&source)
+        .arg("-I")
+        .arg(include)
+        .status()
+        .unwrap();
+    assert!(compiled.success());
+    let printed = Command::new(&program).output().unwrap().stdout;
+    std::fs::remove_dir_all(&dir).unwrap();
+    let printed: Vec<usize> = String::from_utf8(printed)
+        .unwrap()
+        .lines()
+        .map(|l| l.parse().unwrap())
+        .collect();
+    assert_eq!(printed.len(), all.rust.len());
+    for ((what, rust), c) in all.rust.iter().zip(&printed) {
+        assert_eq!(rust, c, "{what}");
+    }
+}
