@@ -2,10 +2,18 @@
 //! The CAL and XDF compiler: parse, check, elaborate, classify, fuse, emit C.
 
 pub mod ast;
+pub mod check;
+pub mod compile;
 pub mod diag;
+pub mod emit;
+pub mod eval;
 pub mod ir;
 pub mod lex;
+pub mod lower;
+pub mod natives;
 pub mod parse;
+pub mod ranges;
 pub mod syntax;
 pub mod workspace;
 pub mod xdf;
+mod library;

@@ -1,0 +1,513 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! From a network to a shared object: emits C, runs the system's C compiler, keeps what it makes.
+//!
+//! Every object is kept in a cache under a name that is the hash of all that went into it: the C
+//! text, the flags, the C compiler's version, the processor (code is made for this machine), the
+//! layout of the runtime's headers. A file appears in the cache under its name by a rename, so that
+//! processes may share it without locks; what has not been used for longest goes when it is full.
+
+use crate::diag::Diagnostic;
+use crate::{emit, ir};
+use sha2::{Digest, Sha256};
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Check list indices and divisors (`--unchecked` leaves the checks out).
+    pub checks: bool,
+    /// Merge static actors that are connected into one.
+    pub fuse: bool,
+    /// C files with native functions.
+    pub natives: Vec<PathBuf>,
+    /// The C compiler; else `$CC`, else `cc`.
+    pub cc: Option<String>,
+    /// The folder that holds `levada/actor.h`; else found by [`include_dir`].
+    pub include: Option<PathBuf>,
+    /// Where objects are kept; else [`cache_dir`].
+    pub cache: Option<PathBuf>,
+    /// More flags for the C compiler.
+    pub flags: Vec<String>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            checks: true,
+            fuse: false,
+            natives: Vec::new(),
+            cc: None,
+            include: None,
+            cache: None,
+            flags: Vec::new(),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub enum CompileError {
+    /// The C compiler cannot be started.
+    NoCompiler { cc: String, why: io::Error },
+    /// The runtime's headers are not where they were looked for.
+    NoHeaders { tried: Vec<PathBuf> },
+    /// A file cannot be read or written.
+    File { path: PathBuf, why: io::Error },
+    /// The C compiler refuses a user's native file.
+    Native { path: PathBuf, output: String },
+    /// Native functions that no file defines.
+    Missing { names: Vec<String> },
+    /// The C compiler refuses what we wrote.
+    Internal { file: PathBuf, output: String },
+}
+
+impl fmt::Display for CompileError {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            CompileError::NoCompiler { cc, why } => write!(
+                f,
+                "cannot run the C compiler `{cc}`: {why}\n  install one (Debian: apt-get install \
+                 gcc libc6-dev), or set CC"
+            ),
+            CompileError::NoHeaders { tried } => {
+                write!(f, "cannot find Levada's headers (levada/actor.h); looked in")?;
+                for t in tried {
+                    write!(f, "\n  {}", t.display())?;
+                }
+                write!(f, "\n  set LEVADA_INCLUDE to the folder that holds `levada`")
+            }
+            CompileError::File { path, why } => write!(f, "{}: {why}", path.display()),
+            CompileError::Native { path, output } => {
+                write!(f, "{}: the C compiler refuses this file:\n{output}", path.display())
+            }
+            CompileError::Missing { names } => write!(
+                f,
+                "no C file defines the native function{} {}\n  give the file with --native FILE, \
+                 or put it into a folder `natives` beside the sources",
+                if names.len() > 1 { "s" } else { "" },
+                names.join(", ")
+            ),
+            CompileError::Internal { file, output } => write!(
+                f,
+                "the C compiler refuses what was generated: this is an error in Levada, please \
+                 report it\n  the C file: {}\n{output}",
+                file.display()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for CompileError {}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Compiled {
+    /// The shared object, in the cache.
+    pub object: PathBuf,
+    pub warnings: Vec<Diagnostic>,
+    /// It was there already.
+    pub cached: bool,
+}
+
+/// The shared object of a network, made now or before.
+pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, CompileError> {
+    let emitted = emit_c(net, options);
+    let mut natives = Vec::new();
+    for path in &options.natives {
+        natives.push(read(path)?);
+    }
+    let mut builtin = Vec::new();
+    for (name, text) in crate::natives::BUILT_IN {
+        if emitted.natives.iter().any(|n| crate::natives::defines(text, n)) {
+            builtin.push((*name, *text));
+        }
+    }
+    let mut found = natives.iter().map(String::as_str).chain(builtin.iter().map(|b| b.1));
+    let all: Vec<&str> = found.by_ref().collect();
+    let missing: Vec<String> = emitted
+        .natives
+        .iter()
+        .filter(|n| !all.iter().any(|t| crate::natives::defines(t, n)) && !in_process(n))
+        .cloned()
+        .collect();
+    if !missing.is_empty() {
+        return Err(CompileError::Missing { names: missing });
+    }
+
+    let cc = Compiler::new(options)?;
+    let cache = options.cache.clone().unwrap_or_else(cache_dir);
+    let mut key = cc.key();
+    for f in &emitted.files {
+        key.update(&f.name);
+        key.update(&f.text);
+    }
+    for (path, text) in options.natives.iter().zip(&natives) {
+        key.update(path.as_os_str().as_encoded_bytes());
+        key.update(text);
+    }
+    for (_, text) in &builtin {
+        key.update(text);
+    }
+    let object = cache.join(format!("{}.so", hex(key)));
+    if object.is_file() {
+        touch(&object);
+        return Ok(Compiled { object, warnings: emitted.warnings, cached: true });
+    }
+
+    let work = Scratch::new(&cache)?;
+    let mut jobs = Vec::new();
+    for f in &emitted.files {
+        let path = work.0.join(&f.name);
+        write(&path, &f.text)?;
+        jobs.push((path, None));
+    }
+    for (name, text) in &builtin {
+        let path = work.0.join(name);
+        write(&path, text)?;
+        jobs.push((path, None));
+    }
+    for path in &options.natives {
+        jobs.push((path.clone(), path.parent().map(Path::to_path_buf)));
+    }
+    let objects = cc.objects(&jobs, &work.0, &cache)?;
+    let out = work.0.join("network.so");
+    let result = cc.run(|c| {
+        c.arg("-shared").args(&objects).arg("-lm").arg("-o").arg(&out);
+    })?;
+    if let Err(output) = result {
+        return Err(CompileError::Internal { file: work.keep(), output });
+    }
+    rename(&out, &object)?;
+    prune(&cache);
+    Ok(Compiled { object, warnings: emitted.warnings, cached: false })
+}
+
+/// The C text alone (`levada build --emit c`).
+pub fn emit_c(net: &ir::Network, options: &Options) -> emit::Emitted {
+    let settings = emit::Options { checks: options.checks, ..emit::Options::default() };
+    emit::emit(net, &settings)
+}
+
+/// The folder of the runtime's headers: `$LEVADA_INCLUDE`, the one beside an installed program, or
+/// the one that this was built with.
+pub fn include_dir(options: &Options) -> Result<PathBuf, CompileError> {
+    let mut tried = Vec::new();
+    let given = options.include.clone();
+    let set = std::env::var_os("LEVADA_INCLUDE").map(PathBuf::from);
+    let beside = std::env::current_exe().ok().and_then(|exe| {
+        let exe = exe.canonicalize().ok()?;
+        Some(exe.parent()?.parent()?.join("include"))
+    });
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../runtime/include");
+    for dir in [given, set, beside, Some(built)].into_iter().flatten() {
+        if dir.join("levada/actor.h").is_file() {
+            return Ok(dir.canonicalize().unwrap_or(dir));
+        }
+        tried.push(dir);
+    }
+    Err(CompileError::NoHeaders { tried })
+}
+
+/// Where compiled networks are kept: `$XDG_CACHE_HOME/levada`, else `~/.cache/levada`.
+pub fn cache_dir() -> PathBuf {
+    let base = std::env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .filter(|p| p.is_absolute())
+        .or_else(|| std::env::var_os("HOME").map(|h| PathBuf::from(h).join(".cache")))
+        .unwrap_or_else(std::env::temp_dir);
+    base.join("levada")
+}
+
+/// Removes everything from the cache; how many bytes that were.
+pub fn clean_cache(dir: &Path) -> io::Result<u64> {
+    let mut freed = 0;
+    let entries = match fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(0),
+        Err(e) => return Err(e),
+    };
+    for e in entries {
+        let e = e?;
+        let meta = e.metadata()?;
+        if meta.is_dir() {
+            if e.file_name().to_string_lossy().starts_with("tmp-") {
+                fs::remove_dir_all(e.path())?;
+            }
+        } else if is_ours(&e.path()) {
+            freed += meta.len();
+            fs::remove_file(e.path())?;
+        }
+    }
+    Ok(freed)
+}
+
+struct Compiler {
+    name: String,
+    words: Vec<String>,
+    flags: Vec<String>,
+    include: PathBuf,
+    version: String,
+    layout: String,
+}
+
+impl Compiler {
+    fn new(options: &Options) -> Result<Compiler, CompileError> {
+        let name = options
+            .cc
+            .clone()
+            .or_else(|| std::env::var("CC").ok().filter(|c| !c.trim().is_empty()))
+            .unwrap_or_else(|| "cc".to_string());
+        // CC may have arguments, as in "ccache gcc".
+        let words: Vec<String> = name.split_whitespace().map(str::to_string).collect();
+        let include = include_dir(options)?;
+        let base = include.join("levada/base.h");
+        let text = read(&base)?;
+        let layout = text.lines().find(|l| l.contains("define LVD_LAYOUT")).unwrap_or("").to_string();
+        let mut flags: Vec<String> = [
+            "-std=c17",
+            "-O3",
+            "-g1",
+            "-fPIC",
+            "-fvisibility=hidden",
+            "-ffp-contract=off",
+            "-fno-math-errno",
+            "-Wall",
+            "-Wno-unused",
+            "-D_GNU_SOURCE",
+        ]
+        .map(str::to_string)
+        .to_vec();
+        if cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
+            flags.push("-march=native".to_string());
+        }
+        flags.extend(options.flags.iter().cloned());
+        let mut cc = Compiler { name, words, flags, include, version: String::new(), layout };
+        let out = cc.command().arg("--version").output();
+        let out = out.map_err(|why| CompileError::NoCompiler { cc: cc.name.clone(), why })?;
+        cc.version = String::from_utf8_lossy(&out.stdout).into_owned();
+        Ok(cc)
+    }
+
+    fn command(&self) -> Command {
+        let mut c = Command::new(self.words.first().map_or("cc", String::as_str));
+        c.args(self.words.iter().skip(1));
+        c
+    }
+
+    /// Everything that decides what the compiler makes of a text.
+    fn key(&self) -> Sha256 {
+        let mut key = Sha256::new();
+        for part in [self.name.as_str(), &self.version, &self.layout, &processor()] {
+            key.update(part);
+            key.update([0]);
+        }
+        for f in &self.flags {
+            key.update(f);
+            key.update([0]);
+        }
+        for header in ["actor.h", "channel.h", "atomic.h", "base.h", "native.h"] {
+            if let Ok(text) = fs::read(self.include.join("levada").join(header)) {
+                key.update(text);
+            }
+        }
+        key
+    }
+
+    /// Runs the compiler; the inner error is what it wrote when it failed.
+    fn run(&self, set: impl FnOnce(&mut Command)) -> Result<Result<String, String>, CompileError> {
+        let mut c = self.command();
+        set(&mut c);
+        let out = c
+            .output()
+            .map_err(|why| CompileError::NoCompiler { cc: self.name.clone(), why })?;
+        let text = String::from_utf8_lossy(&out.stderr).into_owned();
+        Ok(if out.status.success() { Ok(text) } else { Err(text) })
+    }
+
+    /// Compiles the files, each one once for ever, as many at a time as there are processors.
+    fn objects(
+        &self,
+        jobs: &[(PathBuf, Option<PathBuf>)],
+        work: &Path,
+        cache: &Path,
+    ) -> Result<Vec<PathBuf>, CompileError> {
+        let several = jobs.len() > 1;
+        let next = AtomicU64::new(0);
+        let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(jobs.len());
+        let one = |i: usize| -> Result<PathBuf, CompileError> {
+            let (path, folder) = &jobs[i];
+            let mut key = self.key();
+            key.update(read(path)?);
+            if let Some(dir) = folder {
+                // It may include files of its folder.
+                key.update(path.as_os_str().as_encoded_bytes());
+                key.update(dir.as_os_str().as_encoded_bytes());
+            }
+            let kept = cache.join(format!("{}.o", hex(key)));
+            if several && folder.is_none() && kept.is_file() {
+                touch(&kept);
+                return Ok(kept);
+            }
+            let out = work.join(format!("{i}.o"));
+            let result = self.run(|c| {
+                c.args(&self.flags).arg("-I").arg(&self.include).arg("-c").arg(path);
+                c.arg("-o").arg(&out);
+            })?;
+            if let Err(output) = result {
+                return Err(match folder {
+                    Some(_) => CompileError::Native { path: path.clone(), output },
+                    None => CompileError::Internal { file: keep_c(path, cache), output },
+                });
+            }
+            if several && folder.is_none() {
+                rename(&out, &kept)?;
+                return Ok(kept);
+            }
+            Ok(out)
+        };
+        let mut results: Vec<(usize, Result<PathBuf, CompileError>)> = Vec::new();
+        std::thread::scope(|s| {
+            let worker = || {
+                let mut mine = Vec::new();
+                loop {
+                    let i = next.fetch_add(1, Ordering::Relaxed) as usize;
+                    if i >= jobs.len() {
+                        return mine;
+                    }
+                    mine.push((i, one(i)));
+                }
+            };
+            let handles: Vec<_> = (0..threads).map(|_| s.spawn(worker)).collect();
+            for h in handles {
+                results.extend(h.join().expect("compiling does not panic"));
+            }
+        });
+        results.sort_by_key(|r| r.0);
+        results.into_iter().map(|r| r.1).collect()
+    }
+}
+
+/// The C file that was refused outlives the scratch folder.
+fn keep_c(path: &Path, cache: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let kept = cache.join(format!("refused-{name}"));
+    match fs::copy(path, &kept) {
+        Ok(_) => kept,
+        Err(_) => path.to_path_buf(),
+    }
+}
+
+/// Is it a function that every program has, such as one of the C library's?
+fn in_process(name: &str) -> bool {
+    #[cfg(unix)]
+    {
+        let this = libloading::os::unix::Library::this();
+        // SAFETY: the symbol is only looked up, never used.
+        unsafe { this.get::<*const ()>(name.as_bytes()).is_ok() }
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = name;
+        false
+    }
+}
+
+/// What `-march=native` depends on.
+fn processor() -> String {
+    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let wanted = ["model name", "flags", "Features", "CPU part", "isa"];
+    let mut lines: Vec<&str> =
+        text.lines().filter(|l| wanted.iter().any(|w| l.starts_with(w))).collect();
+    lines.sort();
+    lines.dedup();
+    format!("{} {}", std::env::consts::ARCH, lines.join("\n"))
+}
+
+fn hex(key: Sha256) -> String {
+    key.finalize().iter().take(20).map(|b| format!("{b:02x}")).collect()
+}
+
+fn read(path: &Path) -> Result<String, CompileError> {
+    fs::read_to_string(path).map_err(|why| CompileError::File { path: path.to_path_buf(), why })
+}
+
+fn write(path: &Path, text: &str) -> Result<(), CompileError> {
+    fs::write(path, text).map_err(|why| CompileError::File { path: path.to_path_buf(), why })
+}
+
+fn rename(from: &Path, to: &Path) -> Result<(), CompileError> {
+    fs::rename(from, to).map_err(|why| CompileError::File { path: to.to_path_buf(), why })
+}
+
+fn touch(path: &Path) {
+    // The time of the last use orders the cache; if it cannot be set, it stays as it was.
+    if let Ok(f) = fs::File::options().append(true).open(path) {
+        let _ = f.set_modified(SystemTime::now());
+    }
+}
+
+fn is_ours(path: &Path) -> bool {
+    matches!(path.extension().and_then(|e| e.to_str()), Some("so" | "o" | "c"))
+}
+
+/// The cache may grow to this, and nothing that was used a short while ago goes.
+const CACHE_BYTES: u64 = 512 << 20;
+const RECENT: Duration = Duration::from_secs(600);
+
+fn prune(cache: &Path) {
+    let Ok(entries) = fs::read_dir(cache) else { return };
+    let mut files: Vec<(SystemTime, u64, PathBuf)> = entries
+        .flatten()
+        .filter(|e| is_ours(&e.path()))
+        .filter_map(|e| {
+            let meta = e.metadata().ok()?;
+            Some((meta.modified().ok()?, meta.len(), e.path()))
+        })
+        .collect();
+    let mut total: u64 = files.iter().map(|f| f.1).sum();
+    files.sort();
+    for (used, size, path) in files {
+        let recent = used.elapsed().map_or(true, |age| age < RECENT);
+        if total <= CACHE_BYTES || recent {
+            return;
+        }
+        if fs::remove_file(&path).is_ok() {
+            total -= size;
+        }
+    }
+}
+
+/// A folder for one compilation, in the cache so that renames stay on one file system.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(cache: &Path) -> Result<Scratch, CompileError> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let n = COUNT.fetch_add(1, Ordering::Relaxed);
+        let dir = cache.join(format!("tmp-{}-{n}", std::process::id()));
+        // Left by a process of the same number that was killed.
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir_all(&dir)
+            .map_err(|why| CompileError::File { path: dir.clone(), why })?;
+        Ok(Scratch(dir))
+    }
+
+    fn keep(&self) -> PathBuf {
+        let kept = self.0.with_file_name("refused");
+        let _ = fs::remove_dir_all(&kept);
+        match fs::rename(&self.0, &kept) {
+            Ok(()) => kept,
+            Err(_) => self.0.clone(),
+        }
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,859 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Expressions as C.
+//!
+//! Every integer expression can be asked for in two ways:
+//! * *full*: a C expression of the same value;
+//! * *low k*: a C expression that agrees in its lowest k bits, for what is cut to k bits anyway.
+//!
+//! Arithmetic is done in `int32_t` where the ranges of operands and result allow, in 64 bits where
+//! they do not. Where a result may wrap it is done in unsigned, so that nothing relies on what C
+//! leaves undefined and no flag of the C compiler is needed.
+
+use super::class::{Class, Home};
+use super::writer::{Writer, string_literal};
+use crate::ir::*;
+use crate::ranges::{
+    Env, I32, I64, Range, U32, U64, constant, dimensions, exact, innermost, is_int, join_type,
+};
+
+/// The C type of an expression, after promotion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ct {
+    I32,
+    U32,
+    I64,
+    U64,
+    F32,
+    F64,
+    Str,
+}
+
+impl Ct {
+    pub fn name(self) -> &'static str {
+        match self {
+            Ct::I32 => "int32_t",
+            Ct::U32 => "uint32_t",
+            Ct::I64 => "int64_t",
+            Ct::U64 => "uint64_t",
+            Ct::F32 => "float",
+            Ct::F64 => "double",
+            Ct::Str => "const char *",
+        }
+    }
+
+    fn range(self) -> Range {
+        match self {
+            Ct::I32 => I32,
+            Ct::U32 => U32,
+            Ct::I64 => I64,
+            _ => U64,
+        }
+    }
+
+    fn rank(self) -> u8 {
+        match self {
+            Ct::I32 => 0,
+            Ct::U32 => 1,
+            Ct::I64 => 2,
+            Ct::U64 => 3,
+            _ => 4,
+        }
+    }
+
+    /// What a variable of this type is when it is read.
+    pub fn of(ty: &Type) -> Ct {
+        match ty {
+            Type::Bool => Ct::I32,
+            Type::Int { signed, .. } => match (ty.container(), signed) {
+                (8 | 16, _) | (32, true) => Ct::I32,
+                (32, false) => Ct::U32,
+                (_, true) => Ct::I64,
+                _ => Ct::U64,
+            },
+            Type::Float { bits: 64 } => Ct::F64,
+            Type::Float { .. } => Ct::F32,
+            Type::String => Ct::Str,
+            Type::List { elem, .. } => Ct::of(elem),
+        }
+    }
+}
+
+/// The C type that a variable of this type (or an element of this list) is declared with.
+pub fn c_type(ty: &Type) -> &'static str {
+    match ty {
+        Type::Bool => "bool",
+        Type::Int { signed, .. } => match (ty.container(), signed) {
+            (8, true) => "int8_t",
+            (8, false) => "uint8_t",
+            (16, true) => "int16_t",
+            (16, false) => "uint16_t",
+            (32, true) => "int32_t",
+            (32, false) => "uint32_t",
+            (_, true) => "int64_t",
+            _ => "uint64_t",
+        },
+        Type::Float { bits: 64 } => "double",
+        Type::Float { .. } => "float",
+        Type::String => "const char *",
+        Type::List { elem, .. } => c_type(elem),
+    }
+}
+
+pub fn size_of(ty: &Type) -> u32 {
+    match ty {
+        Type::Bool => 1,
+        Type::Int { .. } => u32::from(ty.container()) / 8,
+        Type::Float { bits: 64 } | Type::String => 8,
+        Type::Float { .. } => 4,
+        Type::List { elem, .. } => size_of(elem),
+    }
+}
+
+/// How tightly C binds the outermost operator of a text.
+mod prec {
+    pub const COND: u8 = 3;
+    pub const OR: u8 = 4;
+    pub const AND: u8 = 5;
+    pub const BITS: u8 = 6;
+    pub const EQ: u8 = 9;
+    pub const REL: u8 = 10;
+    pub const SHIFT: u8 = 11;
+    pub const ADD: u8 = 12;
+    pub const MUL: u8 = 13;
+    pub const UNARY: u8 = 14;
+    pub const PRIMARY: u8 = 16;
+}
+
+/// A C expression: its text, its type, and the values it can have.
+#[derive(Clone, Debug)]
+pub struct X {
+    pub text: String,
+    prec: u8,
+    pub ct: Ct,
+    pub range: Range,
+    literal: Option<i128>,
+}
+
+impl X {
+    pub fn new(text: String, prec: u8, ct: Ct, range: Range) -> X {
+        X { text, prec, ct, range, literal: None }
+    }
+
+    pub fn primary(text: String, ct: Ct, range: Range) -> X {
+        X::new(text, prec::PRIMARY, ct, range)
+    }
+
+    /// An integer literal of a type.
+    pub fn literal(v: i128, ct: Ct) -> X {
+        let text = match ct {
+            Ct::I32 if v == I32.lo => "(-2147483647 - 1)".to_string(),
+            Ct::I32 => v.to_string(),
+            Ct::U32 => format!("{v}u"),
+            Ct::I64 if v == I64.lo => "(-INT64_C(9223372036854775807) - 1)".to_string(),
+            Ct::I64 if v < 0 => format!("-INT64_C({})", -v),
+            Ct::I64 => format!("INT64_C({v})"),
+            _ => format!("UINT64_C({v})"),
+        };
+        let prec = if v < 0 { prec::UNARY } else { prec::PRIMARY };
+        X { literal: Some(v), ..X::new(text, prec, ct, Range::exactly(v)) }
+    }
+
+    fn at_least(&self, prec: u8) -> String {
+        if self.prec >= prec { self.text.clone() } else { format!("({})", self.text) }
+    }
+
+    /// Converted to another integer type, as C does: the low bits stay.
+    fn cast(self, ct: Ct) -> X {
+        if self.ct == ct {
+            return self;
+        }
+        if let Some(v) = self.literal {
+            let width = if ct.rank() < 2 { 32 } else { 64 };
+            let low = v.rem_euclid(1i128 << width);
+            let v = if low > ct.range().hi { low - (1i128 << width) } else { low };
+            return X::literal(v, ct);
+        }
+        let range = if self.range.within(ct.range()) { self.range } else { ct.range() };
+        let text = format!("({}){}", ct.name(), self.at_least(prec::UNARY));
+        X::new(text, prec::UNARY, ct, range)
+    }
+}
+
+fn pick(ranges: &[Range]) -> Option<Ct> {
+    [Ct::I32, Ct::U32, Ct::I64, Ct::U64]
+        .into_iter()
+        .find(|ct| ranges.iter().all(|r| r.within(ct.range())))
+}
+
+/// `a op b` in the C type `ct`.
+fn infix(op: &str, prec: u8, a: X, b: X, ct: Ct, range: Range) -> X {
+    let fit = |x: X| if x.ct.rank() > ct.rank() || ct == Ct::I32 { x.cast(ct) } else { x };
+    let (mut a, mut b) = (fit(a), fit(b));
+    if a.ct != ct && b.ct != ct {
+        // A literal takes the type without a cast.
+        if b.literal.is_some() { b = b.cast(ct) } else { a = a.cast(ct) }
+    }
+    let bits = prec <= prec::BITS && prec > prec::AND || prec == prec::SHIFT;
+    let left = if bits { prec::UNARY } else { prec };
+    let right = if bits { prec::UNARY } else { prec + 1 };
+    X::new(format!("{} {op} {}", a.at_least(left), b.at_least(right)), prec, ct, range)
+}
+
+fn operator(op: BinOp) -> (&'static str, u8) {
+    match op {
+        BinOp::Add => ("+", prec::ADD),
+        BinOp::Sub => ("-", prec::ADD),
+        BinOp::Mul => ("*", prec::MUL),
+        BinOp::Div => ("/", prec::MUL),
+        BinOp::Mod => ("%", prec::MUL),
+        BinOp::Shl => ("<<", prec::SHIFT),
+        BinOp::Shr => (">>", prec::SHIFT),
+        BinOp::BitAnd => ("&", prec::BITS),
+        BinOp::BitOr => ("|", prec::BITS),
+        BinOp::BitXor => ("^", prec::BITS),
+        BinOp::Eq => ("==", prec::EQ),
+        BinOp::Ne => ("!=", prec::EQ),
+        BinOp::Lt => ("<", prec::REL),
+        BinOp::Le => ("<=", prec::REL),
+        BinOp::Gt => (">", prec::REL),
+        BinOp::Ge => (">=", prec::REL),
+        BinOp::And => ("&&", prec::AND),
+        BinOp::Or => ("||", prec::OR),
+    }
+}
+
+/// A local variable in C.
+#[derive(Clone, Debug)]
+pub struct LocalHome {
+    pub name: String,
+    /// Where it differs from its type's: counters of loops.
+    pub ct: Option<Ct>,
+    /// A list that must not be written: it lies in a channel.
+    pub read_only: bool,
+}
+
+/// The writing of one body: the statements so far are in `w`, `env` holds here.
+pub struct Code<'a, 'w> {
+    pub class: &'w Class<'a>,
+    pub w: &'w mut Writer<'a>,
+    pub body: &'a Body,
+    pub locals: Vec<LocalHome>,
+    pub env: Env,
+    /// The procedure whose body it is.
+    pub proc: Option<usize>,
+    /// The file that a fault's line is taken to be in.
+    pub file: u32,
+    /// Locals that are read after the statements: an action's outputs.
+    pub read_after: Vec<usize>,
+}
+
+impl<'a, 'w> Code<'a, 'w> {
+    pub fn full(&mut self, e: &Expr) -> X {
+        let range = self.class.ranges.eval(&self.env, e);
+        let ct = Ct::of(&e.ty);
+        match &e.kind {
+            ExprKind::Const(v) => self.constant(v, &e.ty),
+            ExprKind::Load(p) => {
+                let ct = match p.var {
+                    VarRef::Local(l) => self.locals[l].ct.unwrap_or(ct),
+                    VarRef::Global(_) => ct,
+                };
+                if let (VarRef::Global(g), []) = (p.var, &p.indices[..])
+                    && let Home::Literal(v) = &self.class.homes[g]
+                {
+                    return self.constant(v, &e.ty);
+                }
+                X::primary(self.place(p), ct, range)
+            }
+            ExprKind::Unary(op, x) => self.unary(*op, x, &e.ty, range),
+            ExprKind::Binary(op, a, b) => {
+                if self.effects(a) && self.effects(b) && !matches!(op, BinOp::And | BinOp::Or) {
+                    return self.in_order(e, *op, a, b);
+                }
+                self.binary(*op, a, b, e, range)
+            }
+            ExprKind::If(c, a, b) => {
+                let cond = self.condition(c);
+                let env = self.env.clone();
+                self.class.ranges.assume(&mut self.env, c, true);
+                let yes = self.convert(a, &e.ty);
+                self.env = env.clone();
+                self.class.ranges.assume(&mut self.env, c, false);
+                let no = self.convert(b, &e.ty);
+                self.env = env;
+                let ct = if is_int(&e.ty) && yes.ct != no.ct {
+                    pick(&[yes.range, no.range]).unwrap_or(ct)
+                } else {
+                    yes.ct
+                };
+                let (yes, no) = (yes.cast(ct), no.cast(ct));
+                let (y, n) = (yes.at_least(prec::OR), no.at_least(prec::COND));
+                let text = format!("{} ? {y} : {n}", cond.at_least(prec::OR));
+                X::new(text, prec::COND, ct, range)
+            }
+            ExprKind::Call(p, args) => {
+                let text = self.call(*p, args);
+                X::primary(text, ct, range)
+            }
+            ExprKind::Cast(x) => self.convert(x, &e.ty),
+        }
+    }
+
+    fn constant(&self, v: &Value, ty: &Type) -> X {
+        let ct = Ct::of(ty);
+        match v {
+            Value::Bool(b) => X {
+                literal: Some(i128::from(*b)),
+                ..X::primary(b.to_string(), Ct::I32, Range::exactly(i128::from(*b)))
+            },
+            Value::Int(i) if is_int(ty) => {
+                let r = constant(*i, ty);
+                if r.lo == r.hi {
+                    let ct = pick(&[r]).unwrap_or(ct);
+                    X::literal(r.lo, ct)
+                } else {
+                    // Wider than its type: cut to it.
+                    let n = u32::from(ty.container());
+                    let low = i128::from(*i).rem_euclid(1i128 << n);
+                    let v = if low > r.hi { low - (1i128 << n) } else { low };
+                    X::literal(v, ct)
+                }
+            }
+            Value::Int(i) => X::new(float_literal(*i as f64, ct), prec::UNARY, ct, Range::exactly(0)),
+            Value::Float(f) => X::new(float_literal(*f, ct), prec::UNARY, ct, Range::exactly(0)),
+            Value::String(s) => X::primary(string_literal(s), Ct::Str, Range::exactly(0)),
+            Value::List(_) => unreachable!("list constants are statements"),
+        }
+    }
+
+    /// `e` with the value that conversion to `ty` gives it.
+    pub fn convert(&mut self, e: &Expr, ty: &Type) -> X {
+        let ct = Ct::of(ty);
+        match (is_int(&e.ty), ty) {
+            (true, Type::Float { .. }) => {
+                let x = self.full(e);
+                X::new(
+                    format!("({}){}", ct.name(), x.at_least(prec::UNARY)),
+                    prec::UNARY,
+                    ct,
+                    Range::exactly(0),
+                )
+            }
+            (false, Type::Float { .. }) => {
+                let x = self.full(e);
+                if x.ct == ct {
+                    return x;
+                }
+                X::new(
+                    format!("({}){}", ct.name(), x.at_least(prec::UNARY)),
+                    prec::UNARY,
+                    ct,
+                    Range::exactly(0),
+                )
+            }
+            (false, Type::Int { .. } | Type::Bool) if e.ty != Type::String => {
+                let x = self.full(e);
+                let x = X::primary(format!("levada_truncate({})", x.text), Ct::I64, I64);
+                cut(x, ty)
+            }
+            (true, Type::Int { .. } | Type::Bool) => {
+                let r = self.class.ranges.eval(&self.env, e);
+                if r.within(Range::of(ty)) {
+                    self.full(e)
+                } else {
+                    let x = self.low(e, ty.container());
+                    cut(x, ty)
+                }
+            }
+            _ => self.full(e),
+        }
+    }
+
+    /// `e` as something that may be stored in a variable of `ty`, which cuts it.
+    pub fn stored(&mut self, e: &Expr, ty: &Type) -> X {
+        if is_int(&e.ty) && matches!(ty, Type::Int { .. }) {
+            self.low(e, ty.container())
+        } else {
+            self.convert(e, ty)
+        }
+    }
+
+    fn unary(&mut self, op: UnOp, x: &Expr, ty: &Type, range: Range) -> X {
+        let c = ty.container();
+        if op == UnOp::Not {
+            let x = self.condition(x);
+            return X::new(format!("!{}", x.at_least(prec::UNARY)), prec::UNARY, Ct::I32, range);
+        }
+        if !is_int(ty) {
+            let x = self.convert(x, ty);
+            return X::new(format!("-{}", x.at_least(prec::PRIMARY)), prec::UNARY, x.ct, range);
+        }
+        let r = self.class.ranges.eval_as(&self.env, x, ty);
+        let whole = match op {
+            UnOp::Neg => Range::new(-r.hi, -r.lo),
+            _ => Range::new(-r.hi - 1, -r.lo - 1),
+        };
+        if whole.within(Range::of(ty))
+            && let Some(ct @ (Ct::I32 | Ct::I64)) = pick(&[r, whole])
+        {
+            let x = self.convert(x, ty).cast(ct);
+            let sign = if op == UnOp::Neg { "-" } else { "~" };
+            return X::new(
+                format!("{sign}{}", x.at_least(prec::PRIMARY)),
+                prec::UNARY,
+                ct,
+                range,
+            );
+        }
+        let x = self.low(x, c);
+        cut(negated(op, x, c), ty)
+    }
+
+    fn binary(&mut self, op: BinOp, a: &Expr, b: &Expr, e: &Expr, range: Range) -> X {
+        let ty = &e.ty;
+        let (text, p) = operator(op);
+        match op {
+            BinOp::And | BinOp::Or => {
+                let x = self.condition(a);
+                let env = self.env.clone();
+                self.class.ranges.assume(&mut self.env, a, op == BinOp::And);
+                let y = self.condition(b);
+                self.env = env;
+                let (l, r) = (x.at_least(prec::BITS), y.at_least(prec::BITS));
+                X::new(format!("{l} {text} {r}"), p, Ct::I32, range)
+            }
+            BinOp::Eq | BinOp::Ne | BinOp::Lt | BinOp::Le | BinOp::Gt | BinOp::Ge => {
+                self.comparison(op, a, b)
+            }
+            _ if !is_int(ty) => {
+                let (x, y) = (self.convert(a, ty), self.convert(b, ty));
+                let text = if op == BinOp::Mod {
+                    let f = if x.ct == Ct::F64 { "fmod" } else { "fmodf" };
+                    return X::primary(format!("__builtin_{f}({}, {})", x.text, y.text), x.ct, range);
+                } else {
+                    format!("{} {text} {}", x.at_least(p), y.at_least(p + 1))
+                };
+                X::new(text, p, x.ct, range)
+            }
+            BinOp::Div | BinOp::Mod => self.division(op, a, b, e, range),
+            BinOp::Shl => self.shift_left(a, b, ty, range),
+            BinOp::Shr => self.shift_right(a, b, ty, range),
+            _ => {
+                let ra = self.class.ranges.eval_as(&self.env, a, ty);
+                let rb = self.class.ranges.eval_as(&self.env, b, ty);
+                let whole = exact(op, ra, rb, ty.container());
+                if whole.within(Range::of(ty))
+                    && let Some(ct) = pick(&[ra, rb, whole])
+                {
+                    if op == BinOp::BitAnd && !ra.within(I32) && rb.within(Range::new(0, I32.hi)) {
+                        // The mask leaves only low bits: no more of the other side is needed.
+                        let bits = (128 - rb.hi.leading_zeros()) as u8;
+                        let x = self.low(a, bits.max(1)).cast(Ct::U32);
+                        let y = self.convert(b, ty);
+                        return infix(text, p, x, y, Ct::U32, range);
+                    }
+                    let (x, y) = (self.convert(a, ty), self.convert(b, ty));
+                    return infix(text, p, x, y, ct, whole);
+                }
+                let x = self.arithmetic_low(op, a, b, ty.container());
+                cut(x, ty)
+            }
+        }
+    }
+
+    /// Arithmetic of which only the lowest `k` bits count.
+    fn arithmetic_low(&mut self, op: BinOp, a: &Expr, b: &Expr, k: u8) -> X {
+        let (text, p) = operator(op);
+        let (x, y) = (self.low(a, k), self.low(b, k));
+        let whole = exact(op, x.range, y.range, 64);
+        let all = [x.range, y.range, whole];
+        let ct = match pick(&all) {
+            Some(Ct::I32) => Ct::I32,
+            _ if k <= 32 => Ct::U32,
+            Some(Ct::I64) => Ct::I64,
+            _ => Ct::U64,
+        };
+        let range = if whole.within(ct.range()) { whole } else { ct.range() };
+        let (x, y) = if k <= 32 && ct == Ct::U32 {
+            // 64-bit operands are cut first, so that the operation is narrow.
+            (narrow(x), narrow(y))
+        } else {
+            (x, y)
+        };
+        infix(text, p, x, y, ct, range)
+    }
+
+    /// A C expression that agrees with `e` in the lowest `k` bits.
+    pub fn low(&mut self, e: &Expr, k: u8) -> X {
+        let c = e.ty.container();
+        if !is_int(&e.ty) || e.ty == Type::Bool || k > c {
+            return self.full(e);
+        }
+        match &e.kind {
+            ExprKind::Binary(op, a, b) if !(self.effects(a) && self.effects(b)) => match op {
+                BinOp::Add
+                | BinOp::Sub
+                | BinOp::Mul
+                | BinOp::BitAnd
+                | BinOp::BitOr
+                | BinOp::BitXor
+                    if is_int(&a.ty) && is_int(&b.ty) =>
+                {
+                    self.arithmetic_low(*op, a, b, k)
+                }
+                BinOp::Shl if k <= 32 && is_int(&a.ty) => {
+                    let n = self.class.ranges.eval(&self.env, b);
+                    if n.within(Range::new(0, 31)) {
+                        let x = self.low(a, k);
+                        let whole = exact(BinOp::Shl, x.range, n, 64);
+                        let count = self.full(b);
+                        if x.range.lo >= 0 && pick(&[x.range, whole]) == Some(Ct::I32) {
+                            return shift("<<", x.cast(Ct::I32), count, whole);
+                        }
+                        return shift("<<", x.cast(Ct::U32), count, U32);
+                    }
+                    self.full(e)
+                }
+                BinOp::Shr if is_int(&a.ty) && a.ty.container() <= c => {
+                    let n = self.class.ranges.eval(&self.env, b);
+                    let ra = self.class.ranges.eval_as(&self.env, a, &e.ty);
+                    if n.lo == n.hi
+                        && n.lo >= 0
+                        && n.lo + i128::from(k) <= 32
+                        && !ra.within(I32)
+                        && c == 64
+                    {
+                        // Only bits n to n + k - 1 count.
+                        let x = self.low(a, (n.lo as u8) + k).cast(Ct::U32);
+                        return shift(">>", x, X::literal(n.lo, Ct::I32), U32);
+                    }
+                    self.full(e)
+                }
+                _ => self.full(e),
+            },
+            ExprKind::Unary(op @ (UnOp::Neg | UnOp::BitNot), x) if is_int(&x.ty) => {
+                let x = self.low(x, k);
+                negated(*op, x, k)
+            }
+            ExprKind::Cast(x) if is_int(&x.ty) => self.low(x, k),
+            _ => self.full(e),
+        }
+    }
+
+    fn comparison(&mut self, op: BinOp, a: &Expr, b: &Expr) -> X {
+        let (text, p) = operator(op);
+        let join = join_type(&a.ty, &b.ty);
+        let both = Range::new(0, 1);
+        if join == Type::String {
+            let (x, y) = (self.full(a), self.full(b));
+            return X::new(format!("strcmp({}, {}) {text} 0", x.text, y.text), p, Ct::I32, both);
+        }
+        let (x, y) = (self.convert(a, &join), self.convert(b, &join));
+        if is_int(&join) {
+            let ct = pick(&[x.range, y.range]).unwrap_or(Ct::of(&join));
+            let c = infix(text, p, x, y, ct, both);
+            return X { ct: Ct::I32, ..c };
+        }
+        X::new(format!("{} {text} {}", x.at_least(p + 1), y.at_least(p + 1)), p, Ct::I32, both)
+    }
+
+    fn division(&mut self, op: BinOp, a: &Expr, b: &Expr, e: &Expr, range: Range) -> X {
+        let ty = &e.ty;
+        let (text, p) = operator(op);
+        let (x, mut y) = (self.convert(a, ty), self.convert(b, ty));
+        let ct = pick(&[x.range, y.range]).unwrap_or(Ct::of(ty));
+        if y.range.contains(0) && self.class.checks {
+            let width = if matches!(ct, Ct::I32 | Ct::U32) { 32 } else { 64 };
+            let u = if matches!(ct, Ct::U32 | Ct::U64) { "u" } else { "" };
+            let line = if e.span.file == self.file { self.w.lines.line(e.span) } else { 0 };
+            y = X::primary(
+                format!("levada_divisor_{u}{width}(self, {}, {line}u)", y.text),
+                ct,
+                y.range,
+            );
+        }
+        let least = ct.range().lo;
+        if y.range.contains(-1) && x.range.contains(least) {
+            let name = if op == BinOp::Div { "div" } else { "mod" };
+            let width = if ct == Ct::I32 { 32 } else { 64 };
+            let call = format!("levada_{name}_{width}({}, {})", x.text, y.text);
+            return cut(X::primary(call, ct, ct.range()), ty);
+        }
+        let whole = exact(op, x.range, y.range, ty.container());
+        let x = infix(text, p, x, y, ct, whole);
+        if whole.within(Range::of(ty)) { X { range: whole, ..x } } else { X { range, ..cut(x, ty) } }
+    }
+
+    fn shift_left(&mut self, a: &Expr, b: &Expr, ty: &Type, range: Range) -> X {
+        let c = ty.container();
+        let n = self.class.ranges.eval(&self.env, b);
+        let ra = self.class.ranges.eval_as(&self.env, a, ty);
+        let whole = exact(BinOp::Shl, ra, n, c);
+        let count = self.full(b);
+        let small = n.within(Range::new(0, i128::from(c) - 1));
+        if small && whole.within(Range::of(ty)) {
+            match pick(&[ra, whole]) {
+                // C leaves shifts of negative numbers undefined; a product is the same.
+                Some(ct @ (Ct::I32 | Ct::I64)) if n.lo == n.hi && ra.lo < 0 && n.lo < 62 => {
+                    let x = self.convert(a, ty);
+                    return infix("*", prec::MUL, x, X::literal(1 << n.lo, Ct::I64).shrunk(), ct, whole);
+                }
+                Some(ct) if ra.lo >= 0 => {
+                    let width = if ct.rank() < 2 { 32 } else { 64 };
+                    if n.hi < width {
+                        let x = self.convert(a, ty).cast(ct);
+                        return shift("<<", x, count, whole);
+                    }
+                }
+                _ => {}
+            }
+        }
+        let x = self.low(a, c);
+        let (ct, width) = if c <= 32 { (Ct::U32, 32) } else { (Ct::U64, 64) };
+        let x = x.cast(ct);
+        let x = if n.within(Range::new(0, width - 1)) {
+            shift("<<", x, count, ct.range())
+        } else {
+            let call = format!("levada_shl_{width}({}, (uint64_t){})", x.text, count.at_least(prec::UNARY));
+            X::primary(call, ct, ct.range())
+        };
+        X { range, ..cut(x, ty) }
+    }
+
+    fn shift_right(&mut self, a: &Expr, b: &Expr, ty: &Type, range: Range) -> X {
+        let n = self.class.ranges.eval(&self.env, b);
+        let x = self.convert(a, ty);
+        let count = self.full(b);
+        let width = if x.ct.rank() < 2 { 32 } else { 64 };
+        if n.within(Range::new(0, width - 1)) {
+            return shift(">>", x, count, range);
+        }
+        let u = if matches!(x.ct, Ct::U32 | Ct::U64) { "u" } else { "" };
+        let call = format!(
+            "levada_shr_{u}{width}({}, (uint64_t){})",
+            x.text,
+            count.at_least(prec::UNARY)
+        );
+        X::primary(call, x.ct, range)
+    }
+
+    /// A Bool expression for `if`, `while`, `&&`.
+    pub fn condition(&mut self, e: &Expr) -> X {
+        self.full(e)
+    }
+
+    fn effects(&self, e: &Expr) -> bool {
+        let mut found = false;
+        crate::ranges::walk(e, &mut |e| {
+            if let ExprKind::Call(p, _) = &e.kind {
+                found |= self.class.actor.procs[*p].effects;
+            }
+        });
+        found
+    }
+
+    /// C may evaluate operands in any order; where both do something, they go one after the other.
+    fn in_order(&mut self, e: &Expr, op: BinOp, a: &Expr, b: &Expr) -> X {
+        let range = self.class.ranges.eval(&self.env, e);
+        let (x, y) = (self.full(a), self.full(b));
+        let (l, r) = (self.class.temporary(), self.class.temporary());
+        // Both become locals that are read in place of the operands.
+        let at = self.locals.len();
+        let local = |name: &str, ct: Ct| LocalHome {
+            name: name.to_string(),
+            ct: Some(ct),
+            read_only: false,
+        };
+        self.locals.push(local(&l, x.ct));
+        self.locals.push(local(&r, y.ct));
+        self.env.locals.push(x.range);
+        self.env.locals.push(y.range);
+        let load = |i: usize, of: &Expr| Expr {
+            kind: ExprKind::Load(Place {
+                var: VarRef::Local(i),
+                indices: Vec::new(),
+                ty: of.ty.clone(),
+                span: of.span,
+            }),
+            ty: of.ty.clone(),
+            span: of.span,
+        };
+        let z = self.binary(op, &load(at, a), &load(at + 1, b), e, range);
+        self.locals.truncate(at);
+        self.env.locals.truncate(at);
+        let text = format!(
+            "__extension__({{ {} {l} = {}; {} {r} = {}; {}; }})",
+            x.ct.name(),
+            x.text,
+            y.ct.name(),
+            y.text,
+            z.text
+        );
+        X::primary(text, z.ct, z.range)
+    }
+
+    /// A call's text; lists go by reference.
+    pub fn call(&mut self, p: usize, args: &[Arg]) -> String {
+        let class = self.class;
+        let proc = &class.actor.procs[p];
+        let mut texts = Vec::new();
+        if !proc.native {
+            texts.push("self".to_string());
+            texts.push("S".to_string());
+        }
+        for (i, a) in args.iter().enumerate() {
+            let want = &proc.body.locals[i].ty;
+            texts.push(match a {
+                Arg::Value(e) => self.convert(e, want).text,
+                Arg::List(place) => {
+                    let text = self.place(place);
+                    if class.writes(p, i) && self.is_const(place.var) {
+                        format!("({} *)({text})", c_type(&place.ty))
+                    } else {
+                        text
+                    }
+                }
+            });
+        }
+        format!("{}({})", class.procs[p], texts.join(", "))
+    }
+
+    fn is_const(&self, v: VarRef) -> bool {
+        match v {
+            VarRef::Global(g) => matches!(self.class.homes[g], Home::Table(_)),
+            VarRef::Local(l) => self.locals[l].read_only,
+        }
+    }
+
+    pub fn var_type(&self, v: VarRef) -> &'a Type {
+        match v {
+            VarRef::Global(g) => &self.class.actor.globals[g].ty,
+            VarRef::Local(l) => &self.body.locals[l].ty,
+        }
+    }
+
+    /// A variable, an element, or a pointer to the first element of a list.
+    pub fn place(&mut self, p: &Place) -> String {
+        let base = match p.var {
+            VarRef::Global(g) => self.class.homes[g].text(),
+            VarRef::Local(l) => self.locals[l].name.clone(),
+        };
+        if p.indices.is_empty() {
+            return base;
+        }
+        let dims = dimensions(self.var_type(p.var));
+        let whole = p.indices.len() == dims.len();
+        let mut terms = Vec::new();
+        for (d, i) in p.indices.iter().enumerate() {
+            let stride: u64 = dims[d + 1..].iter().map(|n| u64::from(*n)).product();
+            let x = self.index(i, dims[d]);
+            if stride == 1 {
+                terms.push(x.at_least(prec::ADD));
+            } else if x.literal == Some(0) {
+            } else {
+                terms.push(format!("{} * {stride}", x.at_least(prec::MUL)));
+            }
+        }
+        let sum = if terms.is_empty() { "0".to_string() } else { terms.join(" + ") };
+        if whole { format!("{base}[{sum}]") } else { format!("&{base}[{sum}]") }
+    }
+
+    fn index(&mut self, i: &Expr, n: u32) -> X {
+        let x = self.full(i);
+        let inside = Range::new(0, i128::from(n) - 1);
+        if x.range.within(inside) || !self.class.checks {
+            return x;
+        }
+        self.class.count_check();
+        let line = self.w.lines.line(i.span);
+        let text = if i.span.file == self.file {
+            format!("levada_index(self, {}, {n}u, {line}u)", wide(&x))
+        } else {
+            let at = string_literal(&format!("{}:{line}", self.w.lines.path(i.span)));
+            format!("levada_index_at(self, {}, {n}u, {at})", wide(&x))
+        };
+        X::primary(text, Ct::U64, inside)
+    }
+
+    /// The element type of a place, and how many elements of it there are.
+    pub fn extent(&self, p: &Place) -> (&'a Type, u64) {
+        let ty = self.var_type(p.var);
+        let n = dimensions(&p.ty).iter().map(|n| u64::from(*n)).product();
+        (innermost(ty), n)
+    }
+}
+
+/// An unsigned 64-bit index keeps its bits as the check's signed argument.
+fn wide(x: &X) -> String {
+    if x.ct == Ct::U64 { format!("(int64_t){}", x.at_least(prec::UNARY)) } else { x.text.clone() }
+}
+
+impl X {
+    /// A 64-bit literal that fits is an `int`.
+    fn shrunk(self) -> X {
+        match self.literal {
+            Some(v) if Range::exactly(v).within(I32) => X::literal(v, Ct::I32),
+            _ => self,
+        }
+    }
+}
+
+fn narrow(x: X) -> X {
+    if x.ct.rank() >= 2 { x.cast(Ct::U32) } else { x }
+}
+
+fn shift(op: &str, a: X, count: X, range: Range) -> X {
+    let text = format!("{} {op} {}", a.at_least(prec::UNARY), count.at_least(prec::UNARY));
+    X::new(text, prec::SHIFT, a.ct, range)
+}
+
+fn negated(op: UnOp, x: X, k: u8) -> X {
+    let whole = match op {
+        UnOp::Neg => Range::new(-x.range.hi, -x.range.lo),
+        _ => Range::new(-x.range.hi - 1, -x.range.lo - 1),
+    };
+    let ct = match pick(&[x.range, whole]) {
+        Some(Ct::I32) => Ct::I32,
+        _ if k <= 32 => Ct::U32,
+        _ => Ct::U64,
+    };
+    let x = x.cast(ct);
+    let range = if ct == Ct::I32 { whole } else { ct.range() };
+    if op == UnOp::BitNot {
+        return X::new(format!("~{}", x.at_least(prec::PRIMARY)), prec::UNARY, ct, range);
+    }
+    if ct == Ct::I32 {
+        return X::new(format!("-{}", x.at_least(prec::PRIMARY)), prec::UNARY, ct, range);
+    }
+    X::new(format!("0 - {}", x.at_least(prec::MUL)), prec::ADD, ct, range)
+}
+
+/// Cut to the container of `ty` and read as its signedness says.
+fn cut(x: X, ty: &Type) -> X {
+    let all = Range::of(ty);
+    let ct = Ct::of(ty);
+    if x.range.within(all) {
+        return x;
+    }
+    if let Some(v) = x.literal {
+        let n = u32::from(ty.container());
+        let low = v.rem_euclid(1i128 << n);
+        let v = if low > all.hi { low - (1i128 << n) } else { low };
+        return X::literal(v, ct);
+    }
+    X::new(format!("({}){}", c_type(ty), x.at_least(prec::UNARY)), prec::UNARY, ct, all)
+}
+
+pub fn float_literal(v: f64, ct: Ct) -> String {
+    let suffix = if ct == Ct::F32 { "f" } else { "" };
+    if v.is_nan() {
+        return "__builtin_nanf(\"\")".to_string();
+    }
+    let v = if ct == Ct::F32 { f64::from(v as f32) } else { v };
+    if v.is_infinite() {
+        return format!("{}__builtin_inff()", if v < 0.0 { "-" } else { "" });
+    }
+    let text = if ct == Ct::F32 { format!("{:?}", v as f32) } else { format!("{v:?}") };
+    if text.contains(['.', 'e']) { format!("{text}{suffix}") } else { format!("{text}.0{suffix}") }
+}
+

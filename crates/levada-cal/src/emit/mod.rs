@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The emitter: a network as readable C.
+//!
+//! Each actor class becomes one section: the state of an instance in one struct, constant tables,
+//! procedures, a guard and a function for each action, and `run`. The network follows as constant
+//! tables that end in `levada_network`, which is all that is visible from outside.
+//!
+//! The C is plain C17 with a few attributes of gcc and clang. It relies on no flag for its meaning,
+//! except that floating-point operations must not be contracted (`-ffp-contract=off`).
+
+mod actor;
+mod class;
+mod expr;
+mod schedule;
+mod stmt;
+mod writer;
+
+pub use actor::{consumed, produced};
+
+use crate::diag::Diagnostic;
+use crate::ir::*;
+use class::Class;
+use std::collections::HashSet;
+use std::sync::Arc;
+use writer::{Lines, Names, Writer, comment, string_literal};
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Check list indices and divisors where they are not proven.
+    pub checks: bool,
+    /// The name of the network's record.
+    pub symbol: String,
+    /// Above so many bytes of text each actor class gets a file of its own.
+    pub split: usize,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { checks: true, symbol: "levada_network".to_string(), split: 400_000 }
+    }
+}
+
+#[derive(Debug)]
+pub struct File {
+    pub name: String,
+    pub text: String,
+}
+
+#[derive(Debug)]
+pub struct Emitted {
+    pub files: Vec<File>,
+    /// Native functions that must be found when it is linked.
+    pub natives: Vec<String>,
+    pub warnings: Vec<Diagnostic>,
+    /// Index checks that could not be proven needless.
+    pub checks: u32,
+}
+
+const PRELUDE: &str = include_str!("prelude.h");
+
+/// The default size of a channel in bytes, and the least in elements.
+const CHANNEL_BYTES: u32 = 16 * 1024;
+const CHANNEL_LEAST: u32 = 512;
+
+pub fn emit(net: &Network, options: &Options) -> Emitted {
+    let lines = Lines::new(&net.files);
+    let mut classes: Vec<(Arc<Actor>, String)> = Vec::new();
+    let mut names = Names::default();
+    let mut class_of = Vec::new();
+    for i in &net.instances {
+        let at = classes.iter().position(|(a, _)| Arc::ptr_eq(a, &i.actor)).unwrap_or_else(|| {
+            classes.push((i.actor.clone(), names.fresh(&i.actor.name)));
+            classes.len() - 1
+        });
+        class_of.push(at);
+    }
+    let mut natives: Vec<String> = classes
+        .iter()
+        .flat_map(|(a, _)| a.procs.iter().filter(|p| p.native).map(|p| p.name.clone()))
+        .collect();
+    natives.sort();
+    natives.dedup();
+
+    let mut checks = 0;
+    let mut texts = Vec::new();
+    for (actor, prefix) in &classes {
+        let class = Class::new(actor, prefix.clone(), options.checks);
+        let file = format!("{}.c", net.name.rsplit('.').next().unwrap_or("network"));
+        let mut w = Writer::new(&file, &lines);
+        // Each section begins at a row that is known only when they are joined.
+        class.emit(&mut w);
+        checks += class.checks_emitted();
+        texts.push(w.text);
+    }
+    let mut warnings = Vec::new();
+    let tables = network_tables(net, &classes, &class_of, options, &mut warnings);
+    let files = join_files(net, &classes, texts, &tables, options);
+    Emitted { files, natives, warnings, checks }
+}
+
+fn join_files(
+    net: &Network,
+    classes: &[(Arc<Actor>, String)],
+    texts: Vec<String>,
+    tables: &str,
+    options: &Options,
+) -> Vec<File> {
+    let head = |what: &str| {
+        format!(
+            "/* {} of the network {}, compiled by Levada {}. */\n{PRELUDE}",
+            what,
+            comment(&net.name),
+            env!("CARGO_PKG_VERSION")
+        )
+    };
+    let short = net.name.rsplit('.').next().unwrap_or("network");
+    let total: usize = texts.iter().map(String::len).sum();
+    if total <= options.split || texts.len() < 2 {
+        let mut text = head("All actors");
+        for ((_, prefix), t) in classes.iter().zip(&texts) {
+            let t = t.replace(
+                &format!("\nconst lvd_actor_class {prefix}_class ="),
+                &format!("\nstatic const lvd_actor_class {prefix}_class ="),
+            );
+            text += &t;
+        }
+        text += tables;
+        return vec![File { name: format!("{short}.c"), text: renumber(text) }];
+    }
+    let mut files = Vec::new();
+    let hidden = "__attribute__((visibility(\"hidden\")))";
+    let mut externs = String::new();
+    for ((_, prefix), t) in classes.iter().zip(texts) {
+        let declaration = format!("extern const lvd_actor_class {prefix}_class {hidden};\n");
+        let text = format!("{}\n{declaration}{t}", head("One actor"));
+        externs += &declaration;
+        files.push(File { name: format!("{prefix}.c"), text: renumber(text) });
+    }
+    let text = format!("{}\n{externs}{tables}", head("The connections"));
+    files.push(File { name: format!("{short}.c"), text: renumber(text) });
+    files
+}
+
+/// `#line` directives that lead back to the C file count its own rows.
+fn renumber(text: String) -> String {
+    let mut out = String::with_capacity(text.len());
+    for (row, line) in text.lines().enumerate() {
+        match line.strip_prefix("#line ").and_then(|r| r.split_once(' ')) {
+            Some((_, file)) if file.ends_with(".c\"") => {
+                out += &format!("#line {} {file}\n", row + 2);
+            }
+            _ => {
+                out += line;
+                out.push('\n');
+            }
+        }
+    }
+    out
+}
+
+/// The largest number of elements one firing takes from or puts to a port.
+fn burst(actor: &Actor, port: usize, input: bool) -> u32 {
+    let all = actor.actions.iter().chain(&actor.initializers);
+    all.flat_map(|a| if input { consumed(a) } else { produced(a) })
+        .filter(|(p, _)| *p == port)
+        .map(|(_, n)| n)
+        .max()
+        .unwrap_or(0)
+}
+
+fn network_tables(
+    net: &Network,
+    classes: &[(Arc<Actor>, String)],
+    class_of: &[usize],
+    options: &Options,
+    warnings: &mut Vec<Diagnostic>,
+) -> String {
+    let mut t = format!("\n/* ---- network {} ---- */\n", comment(&net.name));
+    let mut actors: Vec<String> = net
+        .instances
+        .iter()
+        .zip(class_of)
+        .map(|(i, c)| {
+            format!(
+                "  {{{}, &{}_class, NULL, {}}},\n",
+                string_literal(&i.name),
+                classes[*c].1,
+                i.priority.clamp(-4, 3)
+            )
+        })
+        .collect();
+    let mut channels = Vec::new();
+    for (k, c) in net.channels.iter().enumerate() {
+        let from = &net.instances[c.from.instance];
+        let port = &from.actor.outputs[c.from.port];
+        let size = expr::size_of(&port.ty);
+        let mut most = burst(&from.actor, c.from.port, false);
+        for e in &c.to {
+            most = most.max(burst(&net.instances[e.instance].actor, e.port, true));
+        }
+        let capacity = match c.capacity {
+            // A channel that one firing cannot fill or empty would block for ever.
+            Some(n) if n < most => {
+                let what = format!(
+                    "the channel from {}.{} of {n} elements is too small for one firing, which \
+                     moves {most}; it is made {most}",
+                    from.name, port.name
+                );
+                warnings.push(Diagnostic::warning("small-channel", what));
+                most
+            }
+            Some(n) => n.max(1),
+            None => (CHANNEL_BYTES / size).max(CHANNEL_LEAST).max(most.saturating_mul(4)),
+        };
+        t += &format!("static const lvd_port_ref levada_to_{k}[] = {{");
+        for (i, e) in c.to.iter().enumerate() {
+            let comma = if i > 0 { ", " } else { "" };
+            t += &format!("{comma}{{{}, {}}}", e.instance, e.port);
+        }
+        t += "};\n";
+        channels.push(format!(
+            "  {{{{{}, {}}}, {}, levada_to_{k}, {size}, {capacity}, 0}}, /* {}.{} */\n",
+            c.from.instance,
+            c.from.port,
+            c.to.len(),
+            comment(&from.name),
+            comment(&port.name),
+        ));
+    }
+
+    // Ports that lead nowhere get an actor that takes all, or one that gives nothing.
+    let fed: HashSet<Endpoint> = net.channels.iter().flat_map(|c| c.to.clone()).collect();
+    let drained: HashSet<Endpoint> = net.channels.iter().map(|c| c.from).collect();
+    let mut ends = String::new();
+    for (i, inst) in net.instances.iter().enumerate() {
+        let sides = [(&inst.actor.inputs, true, &fed), (&inst.actor.outputs, false, &drained)];
+        for (ports, input, connected) in sides {
+            for (p, port) in ports.iter().enumerate() {
+                if connected.contains(&Endpoint { instance: i, port: p }) {
+                    continue;
+                }
+                let (end, k) = (actors.len(), channels.len());
+                let size = expr::size_of(&port.ty);
+                let (kind, from, to) = if input {
+                    ("silence", (end, 0), (i, p))
+                } else {
+                    ("drain", (i, p), (end, 0))
+                };
+                let class = format!("levada_{kind}_{size}");
+                if !ends.contains(&format!("{class} =")) {
+                    ends += &end_class(kind, size);
+                }
+                actors.push(format!(
+                    "  {{{}, &{class}, NULL, 0}},\n",
+                    string_literal(&format!("({kind} of {}.{})", inst.name, port.name))
+                ));
+                t += &format!(
+                    "static const lvd_port_ref levada_to_{k}[] = {{{{{}, {}}}}};\n",
+                    to.0, to.1
+                );
+                let most = burst(&inst.actor, p, input);
+                let capacity = (CHANNEL_BYTES / size).max(most.saturating_mul(4));
+                channels.push(format!(
+                    "  {{{{{}, {}}}, 1, levada_to_{k}, {size}, {capacity}, 0}},\n",
+                    from.0, from.1
+                ));
+            }
+        }
+    }
+    t.insert_str(0, &ends);
+
+    let (n, m) = (actors.len(), channels.len());
+    if m > 0 {
+        t += "static const lvd_channel_desc levada_channels[] = {\n";
+        t.extend(channels);
+        t += "};\n";
+    }
+    t += "static const lvd_actor_desc levada_actors[] = {\n";
+    t.extend(actors);
+    t += "};\n";
+    t += &format!(
+        "extern LVD_API const lvd_network {0};\nconst lvd_network {0} = {{\n  LVD_LAYOUT, {1}, \
+         {n}, {m}, levada_actors, {2}\n}};\n",
+        options.symbol,
+        string_literal(&net.name),
+        if m > 0 { "levada_channels" } else { "NULL" }
+    );
+    t
+}
+
+/// An actor written in C that stands at the end of a port which is not connected.
+fn end_class(kind: &str, size: u32) -> String {
+    let class = format!("levada_{kind}_{size}");
+    let (ports, run) = if kind == "drain" {
+        (
+            format!(".inputs = 1, .input = {class}_port"),
+            "  uint32_t n = lvd_elements_refresh(&self->in[0]);\n  lvd_get_done(&self->in[0], n);\n  \
+             self->in[0].await = 1;\n  return LVD_WAIT;\n",
+        )
+    } else {
+        (format!(".outputs = 1, .output = {class}_port"), "  (void)self;\n  return LVD_DONE;\n")
+    };
+    format!(
+        "\nstatic lvd_verdict {class}_run(lvd_actor *self) {{\n{run}}}\n\
+         static const lvd_port_class {class}_port[] = {{{{\"X\", {size}}}}};\n\
+         static const lvd_actor_class {class} = {{\n  .name = \"levada.{kind}\", {ports}, \
+         .run = {class}_run\n}};\n"
+    )
+}

@@ -1,0 +1,147 @@
+/* What every compiled network stands on: ports in registers, checks, the language's arithmetic. */
+#include <levada/actor.h>
+#include <levada/native.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LEVADA_UNUSED __attribute__((unused))
+#define LEVADA_INLINE static inline __attribute__((always_inline, unused))
+
+/* ---- Ports. While an actor runs, each of its ports is three variables: where the next element
+ * lies (in_X), how many may be used before looking again (in_X_n), and how many there were when we
+ * last looked (in_X_size). At most half a channel is taken at a time, so that both sides overlap. */
+
+static __attribute__((noinline, unused)) uint32_t levada_elements(lvd_consumer *c, uint32_t used,
+                                                                  uint32_t need) {
+  uint32_t half = c->capacity / 2, n;
+  lvd_get_done(c, used);
+  if (c->got != c->popped && c->got - c->popped >= half) lvd_pop(c);
+  n = lvd_elements(c, need);
+  if (half < need) half = need;
+  return n < half ? n : half;
+}
+
+static __attribute__((noinline, unused)) uint32_t levada_room(lvd_producer *p, uint32_t used,
+                                                              uint32_t need) {
+  uint32_t half = p->capacity / 2, n;
+  lvd_put_done(p, used);
+  if (p->put != p->pushed && p->put - p->pushed >= half) lvd_push(p);
+  n = lvd_room(p, need);
+  if (half < need) half = need;
+  return n < half ? n : half;
+}
+
+#define LEVADA_ELEMENTS(port, index, need)                                                         \
+  do {                                                                                             \
+    port##_n = levada_elements(&self->in[index], port##_size - port##_n, need);                    \
+    port##_size = port##_n;                                                                        \
+    port = lvd_get_span(&self->in[index]);                                                         \
+  } while (0)
+
+#define LEVADA_ROOM(port, index, need)                                                             \
+  do {                                                                                             \
+    port##_n = levada_room(&self->out[index], port##_size - port##_n, need);                       \
+    port##_size = port##_n;                                                                        \
+    port = lvd_put_span(&self->out[index]);                                                        \
+  } while (0)
+
+/* Several actions may wait on one port: the smallest wish counts. */
+LEVADA_INLINE void levada_await_elements(lvd_actor *self, uint32_t port, uint32_t n) {
+  uint32_t had = self->in[port].await;
+  if (had == 0 || n < had) lvd_await_elements(self, port, n);
+}
+LEVADA_INLINE void levada_await_room(lvd_actor *self, uint32_t port, uint32_t n) {
+  uint32_t had = self->out[port].await;
+  if (had == 0 || n < had) lvd_await_room(self, port, n);
+}
+static LEVADA_UNUSED void levada_await_nothing(lvd_actor *self) {
+  for (uint32_t i = 0; i < self->cls->inputs; i++) self->in[i].await = 0;
+  for (uint32_t i = 0; i < self->cls->outputs; i++) self->out[i].await = 0;
+}
+
+/* ---- Checks. A negative index is a huge one. */
+
+LEVADA_INLINE size_t levada_index(lvd_actor *self, int64_t i, uint32_t n, uint32_t line) {
+  lvd_check_index(self, (uint64_t)i, n, line);
+  return (size_t)i;
+}
+/* The same in code of another file than the action's: the place is part of the message. */
+static LVD_NORETURN LVD_COLD LEVADA_UNUSED void levada_bad_index(lvd_actor *self, int64_t i,
+                                                                 uint32_t n, const char *at) {
+  lvd_actor_fail(self, LVD_FAULT_INDEX, 0, "index %lld of a list of %lu, at %s", (long long)i,
+                 (unsigned long)n, at);
+}
+LEVADA_INLINE size_t levada_index_at(lvd_actor *self, int64_t i, uint32_t n, const char *at) {
+  if (LVD_UNLIKELY((uint64_t)i >= n)) levada_bad_index(self, i, n, at);
+  return (size_t)i;
+}
+
+/* ---- Arithmetic where C leaves something undefined. */
+
+#define LEVADA_DIVISION(name, T, U)                                                                \
+  /* The least number divided by -1 is itself. */                                                  \
+  LEVADA_INLINE T levada_div_##name(T a, T b) { return b == -1 ? (T)(0 - (U)a) : (T)(a / b); }     \
+  LEVADA_INLINE T levada_mod_##name(T a, T b) { return b == -1 ? 0 : (T)(a % b); }                 \
+  LEVADA_INLINE T levada_divisor_##name(lvd_actor *self, T b, uint32_t line) {                     \
+    lvd_check_divisor(self, b != 0, line);                                                         \
+    return b;                                                                                      \
+  }                                                                                                \
+  LEVADA_INLINE U levada_divisor_u##name(lvd_actor *self, U b, uint32_t line) {                    \
+    lvd_check_divisor(self, b != 0, line);                                                         \
+    return b;                                                                                      \
+  }
+LEVADA_DIVISION(32, int32_t, uint32_t)
+LEVADA_DIVISION(64, int64_t, uint64_t)
+
+/* Shifts by the width or more leave nothing but the sign; a negative count is a huge one. */
+LEVADA_INLINE uint32_t levada_shl_32(uint32_t a, uint64_t n) { return n < 32 ? a << n : 0; }
+LEVADA_INLINE uint64_t levada_shl_64(uint64_t a, uint64_t n) { return n < 64 ? a << n : 0; }
+LEVADA_INLINE int32_t levada_shr_32(int32_t a, uint64_t n) { return a >> (n < 32 ? n : 31); }
+LEVADA_INLINE int64_t levada_shr_64(int64_t a, uint64_t n) { return a >> (n < 64 ? n : 63); }
+LEVADA_INLINE uint32_t levada_shr_u32(uint32_t a, uint64_t n) { return n < 32 ? a >> n : 0; }
+LEVADA_INLINE uint64_t levada_shr_u64(uint64_t a, uint64_t n) { return n < 64 ? a >> n : 0; }
+
+/* Toward zero; what does not fit becomes the nearest that does; not-a-number becomes 0. */
+LEVADA_INLINE int64_t levada_truncate(double x) {
+  if (x != x) return 0;
+  if (x >= 9223372036854775808.0) return INT64_MAX;
+  if (x <= -9223372036854775808.0) return INT64_MIN;
+  return (int64_t)x;
+}
+
+/* ---- Printing. A line is written whole, so that the lines of several actors do not mix. */
+
+typedef struct levada_line {
+  uint32_t length;
+  char text[1020];
+} levada_line;
+
+static LEVADA_UNUSED void levada_print_flush(levada_line *line) {
+  fwrite(line->text, 1, line->length, stdout);
+  line->length = 0;
+}
+static LEVADA_UNUSED void levada_print_text(levada_line *line, const char *s) {
+  for (; *s; s++) {
+    if (line->length == sizeof line->text) levada_print_flush(line);
+    line->text[line->length++] = *s;
+  }
+}
+static LEVADA_UNUSED void levada_print_int(levada_line *line, int64_t v) {
+  char s[32];
+  snprintf(s, sizeof s, "%lld", (long long)v);
+  levada_print_text(line, s);
+}
+static LEVADA_UNUSED void levada_print_uint(levada_line *line, uint64_t v) {
+  char s[32];
+  snprintf(s, sizeof s, "%llu", (unsigned long long)v);
+  levada_print_text(line, s);
+}
+static LEVADA_UNUSED void levada_print_real(levada_line *line, double v) {
+  char s[400];
+  snprintf(s, sizeof s, "%f", v);
+  levada_print_text(line, s);
+}
+static LEVADA_UNUSED void levada_print_end(levada_line *line) {
+  levada_print_text(line, "\n");
+  levada_print_flush(line);
+}

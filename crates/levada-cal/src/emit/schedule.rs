@@ -1,0 +1,487 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `run`: which action fires next, as C.
+//!
+//! Ports live in local variables (see the prelude). In a state the candidates are tried in order:
+//! enough elements, then the guard, then room. What is missing is awaited: elements on one port for
+//! each action that lacks some, or room for the action that would fire but for it, which stops the
+//! search (unless it is marked `@schedule_outputs`). A guard that is false with all its elements
+//! there can change only by a firing, so it awaits nothing. Elements that every transition of a
+//! state needs are looked at once.
+//!
+//! Where one small action is the only candidate again and again, it fires in a loop of its own
+//! (`P_name_many`), as often as elements and room allow, which the C compiler can vectorise.
+
+use super::actor::{asks_native, consumed, is_light, produced};
+use super::class::Class;
+use super::expr::c_type;
+use super::writer::{Writer, comment};
+use crate::ir::*;
+
+/// Where control goes after a firing.
+#[derive(Clone)]
+enum Next {
+    /// To a state's label; the number is what `lvd_state` is then.
+    State(usize),
+    /// Back to the top, where the state is looked at.
+    Again(Option<usize>),
+}
+
+impl<'a> Class<'a> {
+    pub fn emit_run(&self, w: &mut Writer<'a>) {
+        let a = self.actor;
+        let starts = a.initializers.len();
+        self.emit_loops(w);
+        w.own();
+        w.put(&format!("\nstatic lvd_verdict {}_run(lvd_actor *self) {{", self.prefix));
+        w.put(&format!("{}_state *const S LEVADA_UNUSED = self->state;", self.prefix));
+        if self.has_registers() {
+            w.put(&format!("{0}_registers lvd_registers, *const R = &lvd_registers;", self.prefix));
+            for (name, _) in self.registers() {
+                w.put(&format!("R->{name} = S->{name};"));
+            }
+        }
+        for (i, port) in a.inputs.iter().enumerate() {
+            let (c, name) = (c_type(&port.ty), &self.inputs[i]);
+            w.put(&format!("const {c} *{name} LEVADA_UNUSED = lvd_get_span(&self->in[{i}]);"));
+            w.put(&format!("uint32_t {name}_n = 0, {name}_size = 0;"));
+        }
+        for (i, port) in a.outputs.iter().enumerate() {
+            let (c, name) = (c_type(&port.ty), &self.outputs[i]);
+            w.put(&format!("{c} *{name} LEVADA_UNUSED = lvd_put_span(&self->out[{i}]);"));
+            w.put(&format!("uint32_t {name}_n = 0, {name}_size = 0;"));
+        }
+        w.put("bool lvd_waits LEVADA_UNUSED = false;");
+        w.put("levada_await_nothing(self);");
+
+        let states = a.fsm.as_ref().map_or(1, |f| f.states.len());
+        // With actions outside of the schedule every round begins with them.
+        let dispatch = a.fsm.is_some() && !a.outside.is_empty();
+        let state_number = |s: usize| starts + s;
+        let initial = a.fsm.as_ref().map_or(0, |f| f.initial);
+
+        if starts > 0 || states > 1 || dispatch {
+            w.put("");
+            if dispatch {
+                w.put("lvd_again: ;");
+            }
+            w.put("switch (S->lvd_state) {");
+            for i in 0..starts {
+                w.put(&format!("case {i}: goto lvd_start_{i};"));
+            }
+            if !dispatch {
+                for s in 0..states {
+                    w.put(&format!("case {}: goto {};", state_number(s), self.label(s)));
+                }
+            }
+            w.put("default: break;");
+            w.put("}");
+        }
+        if !dispatch && states > 1 {
+            w.put(&format!("goto {};", self.label(initial)));
+        } else if starts > 0 {
+            let to = if dispatch { "lvd_ready".to_string() } else { self.label(0) };
+            w.put(&format!("goto {to};"));
+        }
+
+        for (i, init) in a.initializers.iter().enumerate() {
+            w.put("");
+            w.put(&format!("lvd_start_{i}: ; /* initialize {} */", comment(&init.name)));
+            let last = i + 1 == starts;
+            let (number, to) = if last {
+                let to = if dispatch { "lvd_again".to_string() } else { self.label(initial) };
+                (state_number(initial), to)
+            } else {
+                (i + 1, format!("lvd_start_{}", i + 1))
+            };
+            self.attempt(w, a.actions.len() + i, &[], &format!("lvd_started_{i}"), true, &|w| {
+                w.put(&format!("S->lvd_state = {number};"));
+                w.put(&format!("goto {to};"));
+            });
+            // Its guard is false: it is left out.
+            w.put(&format!("lvd_started_{i}: LEVADA_UNUSED;"));
+            w.put(&format!("S->lvd_state = {number};"));
+            w.put(&format!("goto {to};"));
+        }
+
+        if dispatch {
+            let fsm = a.fsm.as_ref().expect("dispatch");
+            w.put("");
+            w.put("lvd_ready: LEVADA_UNUSED;");
+            for (k, id) in a.outside.iter().enumerate() {
+                let skip = format!("lvd_outside_{k}");
+                self.attempt(w, *id, &[], &skip, false, &|w| self.fired(w, *id, &Next::Again(None)));
+                w.put(&format!("{skip}: ;"));
+            }
+            w.put("switch (S->lvd_state) {");
+            for s in 0..states {
+                w.put(&format!("case {}: goto {};", state_number(s), self.label(s)));
+            }
+            w.put(&format!("default: goto {};", self.label(initial)));
+            w.put("}");
+            for s in 0..states {
+                let list: Vec<_> = fsm.transitions[s]
+                    .iter()
+                    .map(|t| (t.action, Next::Again(Some(state_number(t.to)))))
+                    .collect();
+                self.emit_state_of(w, s, state_number(s), &list);
+            }
+        } else if let Some(fsm) = &a.fsm {
+            for s in 0..states {
+                let list: Vec<_> =
+                    fsm.transitions[s].iter().map(|t| (t.action, Next::State(t.to))).collect();
+                self.emit_state_of(w, s, state_number(s), &list);
+            }
+        } else {
+            let list: Vec<_> = a.outside.iter().map(|id| (*id, Next::State(0))).collect();
+            self.emit_state_of(w, 0, state_number(0), &list);
+        }
+
+        w.put("");
+        w.put("lvd_wait: LEVADA_UNUSED;");
+        self.leave(w);
+        // Nothing to wait for and no native to change its mind: it will never fire again.
+        if self.all_actions().any(|x| asks_native(a, x)) {
+            w.put("return LVD_WAIT;");
+        } else {
+            w.put("return lvd_waits ? LVD_WAIT : LVD_DONE;");
+        }
+        w.put("lvd_yield: LEVADA_UNUSED;");
+        self.leave(w);
+        w.put("return LVD_YIELD;");
+        w.put("}");
+    }
+
+    fn label(&self, s: usize) -> String {
+        match &self.actor.fsm {
+            Some(f) => {
+                let clean: String = f.states[s]
+                    .chars()
+                    .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
+                    .collect();
+                format!("s{s}_{clean}")
+            }
+            None => "s_fire".to_string(),
+        }
+    }
+
+    fn number(&self, s: usize) -> usize {
+        self.actor.initializers.len() + s
+    }
+
+    /// What is in local variables goes back where the runtime looks for it.
+    fn leave(&self, w: &mut Writer<'a>) {
+        for (name, _) in self.registers() {
+            w.put(&format!("S->{name} = R->{name};"));
+        }
+        for (i, name) in self.inputs.iter().enumerate() {
+            w.put(&format!("lvd_get_done(&self->in[{i}], {name}_size - {name}_n);"));
+        }
+        for (i, name) in self.outputs.iter().enumerate() {
+            w.put(&format!("lvd_put_done(&self->out[{i}], {name}_size - {name}_n);"));
+        }
+    }
+
+    fn emit_state_of(
+        &self,
+        w: &mut Writer<'a>,
+        s: usize,
+        number: usize,
+        list: &[(ActionId, Next)],
+    ) {
+        let a = self.actor;
+        w.put("");
+        let name = a.fsm.as_ref().map_or("", |f| f.states[s].as_str());
+        w.put(&format!("{}: ; {}", self.label(s), if name.is_empty() {
+            String::new()
+        } else {
+            format!("/* state {} */", comment(name))
+        }));
+        let stay = if a.fsm.is_some() { format!("S->lvd_state = {number};") } else { String::new() };
+        let wait = |w: &mut Writer<'a>| {
+            if !stay.is_empty() {
+                w.put(&stay);
+            }
+            w.put("goto lvd_wait;");
+        };
+
+        if let [(id, Next::State(to))] = list
+            && *to == s
+            && self.loops(*id)
+        {
+            self.call_loop(w, *id, number);
+        }
+
+        // Elements that all of them need are looked at once.
+        let mut common: Vec<(usize, u32)> = Vec::new();
+        if let Some((first, rest)) = list.split_first() {
+            for (port, n) in consumed(&a.actions[first.0]) {
+                let least = rest.iter().try_fold(n, |n, (id, _)| {
+                    let needs = consumed(&a.actions[*id]);
+                    needs.iter().find(|r| r.0 == port).map(|r| n.min(r.1))
+                });
+                if let Some(n) = least {
+                    common.push((port, n));
+                }
+            }
+        }
+        for (port, n) in &common {
+            self.look_for_elements(w, *port, *n, &wait);
+        }
+        for (k, (id, next)) in list.iter().enumerate() {
+            let skip = format!("lvd_{s}_{k}");
+            self.attempt_in(w, *id, &common, &skip, &wait, &|w| self.fired(w, *id, next));
+            w.put(&format!("{skip}: LEVADA_UNUSED;"));
+        }
+        wait(w);
+    }
+
+    /// Goes on if input `port` has `n` elements, else awaits them and does `otherwise`.
+    fn look_for_elements(
+        &self,
+        w: &mut Writer<'a>,
+        port: usize,
+        n: u32,
+        otherwise: &dyn Fn(&mut Writer<'a>),
+    ) {
+        let name = &self.inputs[port];
+        w.put(&format!("if (LVD_UNLIKELY({name}_n < {n})) {{"));
+        w.put(&format!("LEVADA_ELEMENTS({name}, {port}, {n});"));
+        w.put(&format!("if ({name}_n < {n}) {{"));
+        w.put(&format!("levada_await_elements(self, {port}, {n});"));
+        w.put("lvd_waits = true;");
+        otherwise(w);
+        w.put("}");
+        w.put("}");
+    }
+
+    fn attempt(
+        &self,
+        w: &mut Writer<'a>,
+        id: usize,
+        known: &[(usize, u32)],
+        skip: &str,
+        // Without its elements nothing else is tried.
+        blocks: bool,
+        fired: &dyn Fn(&mut Writer<'a>),
+    ) {
+        let wait = |w: &mut Writer<'a>| w.put("goto lvd_wait;");
+        if blocks {
+            let action = self.all_actions().nth(id).expect("an action");
+            for (port, n) in consumed(action) {
+                self.look_for_elements(w, port, n, &wait);
+            }
+            self.attempt_in(w, id, &consumed(action), skip, &wait, fired);
+        } else {
+            self.attempt_in(w, id, known, skip, &wait, fired);
+        }
+    }
+
+    /// Tries one action: goes to `skip` if it cannot fire, does `wait` if only room is missing.
+    fn attempt_in(
+        &self,
+        w: &mut Writer<'a>,
+        id: usize,
+        known: &[(usize, u32)],
+        skip: &str,
+        wait: &dyn Fn(&mut Writer<'a>),
+        fired: &dyn Fn(&mut Writer<'a>),
+    ) {
+        let action = self.all_actions().nth(id).expect("an action");
+        w.put(&format!("/* {} */", comment(&action.name)));
+        for (port, n) in consumed(action) {
+            if !known.iter().any(|(p, m)| *p == port && *m >= n) {
+                let skip = format!("goto {skip};");
+                self.look_for_elements(w, port, n, &|w| w.put(&skip));
+            }
+        }
+        if !action.guard.conditions.is_empty() {
+            let args = self.arguments(action, false, "");
+            w.put(&format!("if (!{}_guard({args})) goto {skip};", self.actions[id]));
+        }
+        for (port, n) in produced(action) {
+            let name = &self.outputs[port];
+            w.put(&format!("if (LVD_UNLIKELY({name}_n < {n})) {{"));
+            w.put(&format!("LEVADA_ROOM({name}, {port}, {n});"));
+            w.put(&format!("if ({name}_n < {n}) {{"));
+            w.put(&format!("levada_await_room(self, {port}, {n});"));
+            w.put("lvd_waits = true;");
+            if action.schedule_outputs {
+                w.put(&format!("goto {skip};"));
+            } else {
+                wait(w);
+            }
+            w.put("}");
+            w.put("}");
+        }
+        w.put(&format!("self->action = {id};"));
+        w.put(&format!("{}({});", self.actions[id], self.arguments(action, true, "")));
+        w.put(&format!("self->fired[{id}]++;"));
+        for (port, n) in consumed(action) {
+            let name = &self.inputs[port];
+            w.put(&format!("{name} += {n}, {name}_n -= {n};"));
+        }
+        for (port, n) in produced(action) {
+            let name = &self.outputs[port];
+            w.put(&format!("{name} += {n}, {name}_n -= {n};"));
+        }
+        fired(w);
+    }
+
+    /// After a firing: wishes of this round are void, others may want the worker.
+    fn fired(&self, w: &mut Writer<'a>, id: usize, next: &Next) {
+        let a = self.actor;
+        let action = &a.actions[id];
+        let (number, to) = match next {
+            Next::State(s) => (a.fsm.is_some().then(|| self.number(*s)), self.label(*s)),
+            Next::Again(number) => (*number, "lvd_again".to_string()),
+        };
+        let several = a.actions.len() > 1;
+        if several {
+            w.put("if (LVD_UNLIKELY(lvd_waits)) levada_await_nothing(self), lvd_waits = false;");
+        }
+        let store = number.map(|n| format!("S->lvd_state = {n};"));
+        if let (Next::Again(_), Some(store)) = (next, &store) {
+            w.put(store);
+        }
+        // Small firings that use ports come to an end when a span does; that is soon enough.
+        let soon = is_light(action) && !(action.inputs.is_empty() && action.outputs.is_empty());
+        if !soon || matches!(next, Next::Again(_)) {
+            match (&store, next) {
+                (Some(store), Next::State(_)) => {
+                    w.put("if (lvd_should_yield(self)) {");
+                    w.put(store);
+                    w.put("goto lvd_yield;");
+                    w.put("}");
+                }
+                _ => w.put("if (lvd_should_yield(self)) goto lvd_yield;"),
+            }
+        }
+        w.put(&format!("goto {to};"));
+    }
+
+    fn arguments(&self, action: &Action, outputs: bool, each: &str) -> String {
+        let mut args = vec!["self".to_string(), "S".to_string()];
+        if self.has_registers() {
+            args.push(if each.is_empty() { "R" } else { "&r" }.to_string());
+        }
+        let at = |name: &str, n: u32| match (each, n) {
+            ("", _) => name.to_string(),
+            (k, 1) => format!("{name} + {k}"),
+            (k, n) => format!("{name} + (size_t){k} * {n}"),
+        };
+        for (port, n) in consumed(action) {
+            args.push(at(&self.inputs[port], n));
+        }
+        if outputs {
+            for (port, n) in produced(action) {
+                args.push(at(&self.outputs[port], n));
+            }
+        }
+        args.join(", ")
+    }
+
+    /// Has this action a loop of its own?
+    fn loops(&self, id: ActionId) -> bool {
+        let a = self.actor;
+        let action = &a.actions[id];
+        if !is_light(action) || (action.inputs.is_empty() && action.outputs.is_empty()) {
+            return false;
+        }
+        match &a.fsm {
+            None => a.outside == [id],
+            Some(f) => {
+                a.outside.is_empty()
+                    && f.transitions.iter().enumerate().any(|(s, list)| {
+                        matches!(&list[..], [t] if t.action == id && t.to == s)
+                    })
+            }
+        }
+    }
+
+    fn emit_loops(&self, w: &mut Writer<'a>) {
+        for id in 0..self.actor.actions.len() {
+            if self.loops(id) {
+                self.emit_loop(w, id);
+            }
+        }
+    }
+
+    fn emit_loop(&self, w: &mut Writer<'a>, id: ActionId) {
+        let action = &self.actor.actions[id];
+        let name = &self.actions[id];
+        let mut params =
+            vec!["lvd_actor *self LEVADA_UNUSED".into(), format!("{}_state *S LEVADA_UNUSED", self.prefix)];
+        if self.has_registers() {
+            params.push(format!("{}_registers *R", self.prefix));
+        }
+        params.push("uint32_t n".to_string());
+        for (port, _) in consumed(action) {
+            let c = c_type(&self.actor.inputs[port].ty);
+            params.push(format!("const {c} *restrict {}", self.inputs[port]));
+        }
+        for (port, _) in produced(action) {
+            let c = c_type(&self.actor.outputs[port].ty);
+            params.push(format!("{c} *restrict {}", self.outputs[port]));
+        }
+        w.own();
+        w.put(&format!("\n/* Fires {} up to n times; how often it did. */", comment(&action.name)));
+        w.put("static __attribute__((noinline))");
+        w.put(&format!("uint32_t {name}_many({}) {{", params.join(", ")));
+        if self.has_registers() {
+            w.put(&format!("{}_registers r = *R;", self.prefix));
+        }
+        w.put("uint32_t k = 0;");
+        w.put("for (; k < n; k++) {");
+        if !action.guard.conditions.is_empty() {
+            w.put(&format!("if (!{name}_guard({})) break;", self.arguments(action, false, "k")));
+        }
+        w.put(&format!("{name}({});", self.arguments(action, true, "k")));
+        w.put("}");
+        if self.has_registers() {
+            w.put("*R = r;");
+        }
+        w.put("return k;");
+        w.put("}");
+    }
+
+    fn call_loop(&self, w: &mut Writer<'a>, id: ActionId, number: usize) {
+        let action = &self.actor.actions[id];
+        w.put("{");
+        w.put("uint32_t n = UINT32_MAX, k;");
+        let sides = [(consumed(action), &self.inputs), (produced(action), &self.outputs)];
+        for (rates, names) in &sides {
+            for (port, n) in rates {
+                let name = &names[*port];
+                let fit = if *n == 1 { format!("{name}_n") } else { format!("{name}_n / {n}") };
+                w.put(&format!("if ({fit} < n) n = {fit};"));
+            }
+        }
+        w.put("if (n > 0) {");
+        w.put(&format!("self->action = {id};"));
+        let mut args = vec!["self".to_string(), "S".to_string()];
+        if self.has_registers() {
+            args.push("R".to_string());
+        }
+        args.push("n".to_string());
+        for (rates, names) in &sides {
+            args.extend(rates.iter().map(|(port, _)| names[*port].clone()));
+        }
+        w.put(&format!("k = {}_many({});", self.actions[id], args.join(", ")));
+        for (rates, names) in &sides {
+            for (port, n) in rates {
+                let name = &names[*port];
+                let step = if *n == 1 { "k".to_string() } else { format!("k * {n}") };
+                w.put(&format!("{name} += {step}, {name}_n -= {step};"));
+            }
+        }
+        w.put(&format!("self->fired[{id}] += k;"));
+        w.put("if (lvd_should_yield(self)) {");
+        if self.actor.fsm.is_some() {
+            w.put(&format!("S->lvd_state = {number};"));
+        }
+        w.put("goto lvd_yield;");
+        w.put("}");
+        w.put("}");
+        w.put("}");
+    }
+}

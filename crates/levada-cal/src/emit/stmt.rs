@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Statements as C, one source statement a row.
+
+use super::class::{any_stmt, expr_mentions, exprs_of, mentions};
+use super::expr::{Code, Ct, LocalHome, c_type, size_of};
+use crate::ir::*;
+use crate::ranges::{I32, I64, Range, dimensions, innermost, is_int};
+
+impl<'a, 'w> Code<'a, 'w> {
+    pub fn stmts(&mut self, stmts: &'a [Stmt]) {
+        for s in stmts {
+            self.stmt(s);
+        }
+    }
+
+    fn stmt(&mut self, s: &'a Stmt) {
+        self.w.at(s.span);
+        match &s.kind {
+            StmtKind::Assign(p, e) => {
+                let value = self.stored(e, &p.ty);
+                let place = self.place(p);
+                self.w.put(&format!("{place} = {};", value.text));
+            }
+            StmtKind::Copy { to, from } => self.copy(to, from),
+            StmtKind::Call(p, args) => {
+                let text = self.call(*p, args);
+                self.w.put(&format!("{text};"));
+            }
+            StmtKind::If(c, yes, no) => {
+                let cond = self.condition(c).text;
+                self.w.put(&format!("if ({cond}) {{"));
+                let env = self.env.clone();
+                self.class.ranges.assume(&mut self.env, c, true);
+                self.stmts(yes);
+                self.env = env.clone();
+                self.class.ranges.assume(&mut self.env, c, false);
+                if !no.is_empty() {
+                    // "} else {" steps out and in.
+                    self.w.put("} else {");
+                    self.stmts(no);
+                }
+                self.w.put("}");
+                self.env = env;
+            }
+            StmtKind::While(c, body) => {
+                let env = self.env.clone();
+                self.env = self.class.ranges.loop_head(&env, s, self.proc);
+                let cond = self.condition(c).text;
+                self.w.put(&format!("while ({cond}) {{"));
+                self.env = self.class.ranges.inside(&self.env.clone(), s);
+                self.stmts(body);
+                self.w.put("}");
+                self.env = env;
+            }
+            StmtKind::For { var, from, to, body } => self.for_loop(s, *var, from, to, body),
+            StmtKind::Return(e) => {
+                let ty = self.proc.and_then(|p| self.class.actor.procs[p].result.as_ref());
+                let value = self.stored(e, ty.unwrap_or(&e.ty));
+                self.w.put(&format!("return {};", value.text));
+            }
+            StmtKind::Print { parts, newline } => self.print(parts, *newline),
+        }
+        self.class.ranges.exec_one(&mut self.env, s, self.proc);
+    }
+
+    fn copy(&mut self, to: &'a Place, from: &'a Place) {
+        let (dst_ty, _) = self.extent(to);
+        let (src_ty, _) = self.extent(from);
+        let (dst, src) = (self.place(to), self.place(from));
+        let (dt, st) = (dimensions(&to.ty), dimensions(&from.ty));
+        let same = c_type(dst_ty) == c_type(src_ty);
+        // Rows of equal length lie one after the other.
+        if same && dt[1..] == st[1..] {
+            let n: u64 = st.iter().map(|n| u64::from(*n)).product();
+            let f = if to.var == from.var { "memmove" } else { "memcpy" };
+            let bytes = n * u64::from(size_of(src_ty));
+            self.w.put(&format!("{f}({dst}, {src}, {bytes});"));
+            return;
+        }
+        let stride = |dims: &[u32], d: usize| -> u64 {
+            dims[d + 1..].iter().map(|n| u64::from(*n)).product()
+        };
+        let index = |dims: &[u32], names: &[String]| {
+            let terms = names.iter().enumerate().map(|(d, n)| match stride(dims, d) {
+                1 => n.clone(),
+                s => format!("{n} * {s}"),
+            });
+            terms.collect::<Vec<_>>().join(" + ")
+        };
+        let mut names = Vec::new();
+        let (d, e) = (self.class.temporary(), self.class.temporary());
+        self.w.put("{");
+        self.w.put(&format!("{} *{d} = {dst};", c_type(dst_ty)));
+        self.w.put(&format!("const {} *{e} = {src};", c_type(src_ty)));
+        for n in &st {
+            let k = self.class.temporary();
+            self.w.put(&format!("for (size_t {k} = 0; {k} < {n}; {k}++)"));
+            names.push(k);
+        }
+        let value = format!("{e}[{}]", index(&st, &names));
+        let value = convert_text(&value, src_ty, dst_ty);
+        self.w.put(&format!("  {d}[{}] = {value};", index(&dt, &names)));
+        self.w.put("}");
+    }
+
+    fn for_loop(&mut self, s: &'a Stmt, var: usize, from: &'a Expr, to: &'a Expr, body: &'a [Stmt]) {
+        let entry = self.env.clone();
+        let ty = &self.body.locals[var].ty;
+        let (rf, rt) = (
+            self.class.ranges.eval(&self.env, from),
+            self.class.ranges.eval(&self.env, to),
+        );
+        let (first, last) = (self.convert(from, &from.ty), self.convert(to, &to.ty));
+        let counts = Range::new(rf.lo, rt.hi.max(rf.hi));
+        // One more than the last must fit, too: the counter gets there.
+        let beyond = Range::new(counts.lo.min(rt.lo), counts.hi + 1);
+        let ct = if beyond.within(I32) { Ct::I32 } else { Ct::I64 };
+        let head = self.class.ranges.loop_head(&entry, s, self.proc);
+        let fits = Range::new(rf.lo, rt.hi);
+        let scoped = beyond.within(I64)
+            && (fits.lo > fits.hi || fits.within(Range::of(ty)))
+            && self.only_in(var, s);
+        let end = if rt.lo == rt.hi {
+            (String::new(), last.text.clone())
+        } else {
+            let end = self.class.temporary();
+            (format!(", {end} = {}", last.text), end)
+        };
+        self.env = self.class.ranges.inside(&head, s);
+        if scoped {
+            let name = self.locals[var].name.clone();
+            self.w.put(&format!(
+                "for ({} {name} = {}{}; {name} <= {}; {name}++) {{",
+                ct.name(),
+                first.text,
+                end.0,
+                end.1
+            ));
+            let before = self.locals[var].ct.replace(ct);
+            self.stmts(body);
+            self.locals[var].ct = before;
+        } else {
+            // The variable cannot hold what the counter does, or is looked at afterwards.
+            let k = self.class.temporary();
+            self.w.put(&format!(
+                "for (int64_t {k} = {}{}; {k} <= {}; {k}++) {{",
+                first.text, end.0, end.1
+            ));
+            let c = c_type(ty);
+            self.w.put(&format!("{} = ({c}){k};", self.locals[var].name));
+            self.stmts(body);
+        }
+        self.w.put("}");
+        self.env = entry;
+    }
+
+    /// Is the variable mentioned nowhere but in this loop?
+    fn only_in(&self, var: usize, s: &Stmt) -> bool {
+        let count = |stmts: &[Stmt]| {
+            let mut n = 0;
+            mentions(stmts, &|_, _| false, &mut |v, _| n += usize::from(v == VarRef::Local(var)));
+            n
+        };
+        count(&self.body.stmts) == count(std::slice::from_ref(s)) && !self.locals[var].read_only
+    }
+
+    fn print(&mut self, parts: &'a [Expr], newline: bool) {
+        for e in parts {
+            let x = self.full(e);
+            let text = match &e.ty {
+                Type::String => format!("levada_print_text(&S->lvd_line, {});", x.text),
+                Type::Bool => {
+                    format!("levada_print_text(&S->lvd_line, ({}) ? \"true\" : \"false\");", x.text)
+                }
+                Type::Float { .. } => format!("levada_print_real(&S->lvd_line, {});", x.text),
+                _ if x.ct == Ct::U64 => format!("levada_print_uint(&S->lvd_line, {});", x.text),
+                _ => format!("levada_print_int(&S->lvd_line, {});", x.text),
+            };
+            self.w.put(&text);
+        }
+        if newline {
+            self.w.put("levada_print_end(&S->lvd_line);");
+        }
+    }
+
+    /// Must a local list be zero at the start, or is all of it written before any of it is read?
+    pub fn needs_zero(&self, l: usize) -> bool {
+        let search = Search {
+            local: l,
+            dims: dimensions(&self.body.locals[l].ty),
+            read_after: self.read_after.contains(&l),
+        };
+        match search.first_use(&self.body.stmts, &mut Vec::new()) {
+            Use::None => search.read_after,
+            Use::Fills => false,
+            Use::Reads => true,
+        }
+    }
+
+    /// Declares the locals from `first` on, but for those in `placed`, which are there already.
+    pub fn declare(&mut self, first: usize, placed: &[usize]) {
+        let used = used_locals(self.body);
+        for l in first..self.body.locals.len() {
+            if placed.contains(&l) || !used[l] {
+                continue;
+            }
+            let local = &self.body.locals[l];
+            let (c, name) = (c_type(&local.ty), self.locals[l].name.clone());
+            let text = match &local.ty {
+                Type::List { .. } => {
+                    let n: u64 = dimensions(&local.ty).iter().map(|n| u64::from(*n)).product();
+                    let zero = if self.needs_zero(l) { " = {0}" } else { "" };
+                    format!("{c} {name}[{}]{zero};", n.max(1))
+                }
+                Type::String => format!("{c}{name} = \"\";"),
+                _ if only_loop_var(self.body, l) => format!("{c} {name} LEVADA_UNUSED = 0;"),
+                _ => format!("{c} {name} = 0;"),
+            };
+            self.w.put(&text);
+        }
+    }
+}
+
+/// One element as C converts it between two declared types.
+pub fn convert_text(value: &str, from: &Type, to: &Type) -> String {
+    if is_int(innermost(to)) && matches!(innermost(from), Type::Float { .. }) {
+        format!("({})levada_truncate({value})", c_type(to))
+    } else if c_type(from) == c_type(to) {
+        value.to_string()
+    } else {
+        format!("({}){value}", c_type(to))
+    }
+}
+
+pub fn locals_of(names: Vec<String>) -> Vec<LocalHome> {
+    let home = |name| LocalHome { name, ct: None, read_only: false };
+    names.into_iter().map(home).collect()
+}
+
+fn only_loop_var(body: &Body, l: usize) -> bool {
+    any_stmt(&body.stmts, &mut |s| matches!(s.kind, StmtKind::For { var, .. } if var == l))
+}
+
+pub fn used_locals(body: &Body) -> Vec<bool> {
+    let mut used = vec![false; body.locals.len()];
+    mentions(&body.stmts, &|_, _| false, &mut |v, _| {
+        if let VarRef::Local(l) = v {
+            used[l] = true;
+        }
+    });
+    used
+}
+
+enum Use {
+    None,
+    Fills,
+    Reads,
+}
+
+fn mentions_local(stmts: &[Stmt], l: usize) -> bool {
+    let mut found = false;
+    mentions(stmts, &|_, _| false, &mut |v, _| found |= v == VarRef::Local(l));
+    found
+}
+
+/// Finds out what the first statement that mentions a list does to it.
+struct Search {
+    local: usize,
+    dims: Vec<u32>,
+    /// What comes after the body reads it.
+    read_after: bool,
+}
+
+impl Search {
+    /// `counters` are the variables of the loops around, where each runs over a whole dimension.
+    fn first_use(&self, stmts: &[Stmt], counters: &mut Vec<(usize, u32)>) -> Use {
+        let me = VarRef::Local(self.local);
+        let mine = |s: &&Stmt| mentions_local(std::slice::from_ref(*s), self.local);
+        let Some((at, s)) = stmts.iter().enumerate().find(|(_, s)| mine(s)) else {
+            return Use::None;
+        };
+        let mut read = false;
+        exprs_of(s, &mut |e| {
+            expr_mentions(e, &|_, _| false, &mut |v, _| read |= v == me);
+        });
+        if read {
+            return Use::Reads;
+        }
+        // A list that one block alone uses need be filled only there, each time it is entered.
+        let alone = !self.read_after && !mentions_local(&stmts[at + 1..], self.local);
+        let fresh = |body: &[Stmt]| match alone {
+            true => self.first_use(body, &mut Vec::new()),
+            false => Use::Reads,
+        };
+        match &s.kind {
+            StmtKind::Assign(p, _) if p.var == me => self.fills(p, counters),
+            StmtKind::Copy { to, from } if to.var == me && from.var != me => {
+                if dimensions(&from.ty) == dimensions(&to.ty) {
+                    self.fills(to, counters)
+                } else {
+                    Use::Reads
+                }
+            }
+            StmtKind::For { var, from, to, body } => {
+                let constant = |e: &Expr| match e.kind {
+                    ExprKind::Const(Value::Int(v)) => Some(v),
+                    _ => None,
+                };
+                if let (Some(0), Some(t @ 0..)) = (constant(from), constant(to)) {
+                    counters.push((*var, t as u32 + 1));
+                    let inner = self.first_use(body, counters);
+                    counters.pop();
+                    if let Use::Fills = inner {
+                        return inner;
+                    }
+                }
+                fresh(body)
+            }
+            StmtKind::While(_, body) => fresh(body),
+            StmtKind::If(_, yes, no) => {
+                if let (Use::Fills, Use::Fills) =
+                    (self.first_use(yes, counters), self.first_use(no, counters))
+                {
+                    return Use::Fills;
+                }
+                match (fresh(yes), fresh(no)) {
+                    (Use::Reads, _) | (_, Use::Reads) => Use::Reads,
+                    _ => Use::Fills,
+                }
+            }
+            _ => Use::Reads,
+        }
+    }
+
+    /// A store fills the list where its indices run over all of it.
+    fn fills(&self, p: &Place, counters: &[(usize, u32)]) -> Use {
+        let mut vars = Vec::new();
+        for (i, n) in p.indices.iter().zip(&self.dims) {
+            match &i.kind {
+                ExprKind::Load(v) if v.indices.is_empty() && !vars.contains(&v.var) => {
+                    if !counters.iter().any(|(c, m)| VarRef::Local(*c) == v.var && m == n) {
+                        return Use::Reads;
+                    }
+                    vars.push(v.var);
+                }
+                _ => return Use::Reads,
+            }
+        }
+        Use::Fills
+    }
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Text of a C file as it grows: indentation, `#line`, and names that C accepts.
+
+use crate::ir::{SourceFile, Span};
+use std::collections::HashSet;
+use std::fmt::Write;
+
+/// Where the lines of the source files begin.
+pub struct Lines<'a> {
+    files: Vec<(&'a str, Vec<u32>)>,
+}
+
+impl<'a> Lines<'a> {
+    pub fn new(files: &'a [SourceFile]) -> Lines<'a> {
+        let starts = |text: &str| {
+            let breaks = text.bytes().enumerate().filter(|(_, b)| *b == b'\n');
+            std::iter::once(0).chain(breaks.map(|(i, _)| i as u32 + 1)).collect()
+        };
+        Lines {
+            files: files.iter().map(|f| (f.path.as_str(), starts(&f.text))).collect(),
+        }
+    }
+
+    /// The line of a span, counted from one; 0 if its file is not known.
+    pub fn line(&self, span: Span) -> u32 {
+        self.files
+            .get(span.file as usize)
+            .map_or(0, |(_, starts)| starts.partition_point(|s| *s <= span.start) as u32)
+    }
+
+    pub fn path(&self, span: Span) -> &'a str {
+        self.files.get(span.file as usize).map_or("", |f| f.0)
+    }
+}
+
+pub struct Writer<'a> {
+    pub text: String,
+    pub lines: &'a Lines<'a>,
+    name: String,
+    indent: usize,
+    row: u32,
+    /// The source line that C believes the next row to be.
+    believed: Option<(u32, u32)>,
+}
+
+impl<'a> Writer<'a> {
+    pub fn new(name: &str, lines: &'a Lines<'a>) -> Writer<'a> {
+        Writer {
+            text: String::new(),
+            lines,
+            name: name.to_string(),
+            indent: 0,
+            row: 1,
+            believed: None,
+        }
+    }
+
+    /// Writes rows; a row that closes a brace steps out, one that ends with an open one steps in.
+    pub fn put(&mut self, rows: &str) {
+        for row in rows.lines() {
+            let row = row.trim_end();
+            if row.starts_with('}') {
+                self.indent = self.indent.saturating_sub(1);
+            }
+            if !row.is_empty() && !row.starts_with('#') {
+                let label = row.ends_with(':') || row.ends_with(": ;");
+                let depth = if label { self.indent.saturating_sub(1) } else { self.indent };
+                for _ in 0..depth {
+                    self.text.push_str("  ");
+                }
+            }
+            self.text.push_str(row);
+            self.text.push('\n');
+            self.row += 1;
+            if let Some((_, line)) = &mut self.believed {
+                *line += 1;
+            }
+            if row.ends_with('{') {
+                self.indent += 1;
+            }
+        }
+    }
+
+    /// The next row comes from `span`.
+    pub fn at(&mut self, span: Span) {
+        let line = self.lines.line(span);
+        if line == 0 || self.believed == Some((span.file, line)) {
+            return;
+        }
+        let path = string_literal(self.lines.path(span));
+        let _ = writeln!(self.text, "#line {line} {path}");
+        self.row += 1;
+        self.believed = Some((span.file, line));
+    }
+
+    /// The next row is the compiler's own.
+    pub fn own(&mut self) {
+        if self.believed.take().is_some() {
+            let _ = writeln!(self.text, "#line {} {}", self.row + 1, string_literal(&self.name));
+            self.row += 1;
+        }
+    }
+}
+
+pub fn string_literal(s: &str) -> String {
+    let mut out = String::from("\"");
+    for b in s.bytes() {
+        match b {
+            b'"' => out.push_str("\\\""),
+            b'\\' => out.push_str("\\\\"),
+            b'\n' => out.push_str("\\n"),
+            b'\t' => out.push_str("\\t"),
+            b'\r' => out.push_str("\\r"),
+            // Octal escapes end after three digits, whatever follows; "??" begins a trigraph.
+            b' '..=b'~' if b != b'?' => out.push(b as char),
+            _ => {
+                let _ = write!(out, "\\{b:03o}");
+            }
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// A comment's text: nothing that ends the comment early.
+pub fn comment(s: &str) -> String {
+    s.replace("*/", "* /").replace(['\n', '\r'], " ")
+}
+
+const RESERVED: &[&str] = &[
+    "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum",
+    "extern", "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict",
+    "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef", "union",
+    "unsigned", "void", "volatile", "while", "asm", "typeof", "bool", "true", "false", "NULL",
+    "EOF", "BUFSIZ", "stdin", "stdout", "stderr", "offsetof", "errno", "unix", "linux", "self", "S",
+    "R", "n", "k", "main", "i386", "nullptr", "constexpr", "alignas", "alignof", "thread_local",
+];
+
+/// Hands out names that differ from each other and from all that C or the emitter uses.
+#[derive(Default)]
+pub struct Names {
+    used: HashSet<String>,
+}
+
+impl Names {
+    pub fn fresh(&mut self, wanted: &str) -> String {
+        let mut base: String = wanted
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
+            .collect();
+        if base.is_empty() || base.starts_with(|c: char| c.is_ascii_digit() || c == '_') {
+            base.insert(0, 'v');
+        }
+        let ours = ["in_", "out_", "lvd_", "LVD_", "levada_", "LEVADA_", "INT", "UINT"];
+        if RESERVED.contains(&base.as_str())
+            || base.ends_with("_t")
+            || ours.iter().any(|p| base.starts_with(p))
+        {
+            base.push('_');
+        }
+        let mut name = base.clone();
+        let mut n = 1;
+        while !self.used.insert(name.clone()) {
+            n += 1;
+            name = format!("{base}_{n}");
+        }
+        name
+    }
+}

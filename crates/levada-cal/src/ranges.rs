@@ -1,0 +1,949 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Value ranges: which integers each variable and expression of an actor can hold.
+//!
+//! The emitter asks so that it can leave out checks that cannot fail and do arithmetic in fewer
+//! bits. The analysis has two levels:
+//! * [`Facts`] hold for ever: what a state variable, a parameter, the elements stored through a
+//!   list parameter and a function's result can be, whatever fires when. They are a fixed point
+//!   over all actions and procedures (widened so that it ends, then narrowed twice).
+//! * An [`Env`] holds at one point of one body: assignments replace, branches join, conditions and
+//!   checked indices narrow. Loops find their own fixed point.
+//!
+//! Lists have one range for all their elements. Floats and strings have none that matters.
+
+use crate::ir::*;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// All integers from `lo` to `hi`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    pub lo: i128,
+    pub hi: i128,
+}
+
+pub const I32: Range = Range::new(i32::MIN as i128, i32::MAX as i128);
+pub const U32: Range = Range::new(0, u32::MAX as i128);
+pub const I64: Range = Range::new(i64::MIN as i128, i64::MAX as i128);
+pub const U64: Range = Range::new(0, u64::MAX as i128);
+
+impl Range {
+    pub const fn new(lo: i128, hi: i128) -> Range {
+        Range { lo, hi }
+    }
+
+    pub const fn exactly(v: i128) -> Range {
+        Range { lo: v, hi: v }
+    }
+
+    /// Everything a variable of this type (or an element of this list) can hold.
+    pub fn of(ty: &Type) -> Range {
+        match ty {
+            Type::Bool => Range::new(0, 1),
+            Type::Int { signed, .. } => {
+                let n = ty.container() as u32;
+                if *signed {
+                    Range::new(-(1i128 << (n - 1)), (1i128 << (n - 1)) - 1)
+                } else {
+                    Range::new(0, (1i128 << n) - 1)
+                }
+            }
+            Type::List { elem, .. } => Range::of(elem),
+            Type::Float { .. } | Type::String => Range::exactly(0),
+        }
+    }
+
+    pub fn join(self, o: Range) -> Range {
+        Range::new(self.lo.min(o.lo), self.hi.max(o.hi))
+    }
+
+    pub fn meet(self, o: Range) -> Option<Range> {
+        let r = Range::new(self.lo.max(o.lo), self.hi.min(o.hi));
+        (r.lo <= r.hi).then_some(r)
+    }
+
+    pub fn within(self, o: Range) -> bool {
+        o.lo <= self.lo && self.hi <= o.hi
+    }
+
+    pub fn contains(self, v: i128) -> bool {
+        self.lo <= v && v <= self.hi
+    }
+
+    /// After conversion to `ty`: wraps to anything where it does not fit.
+    pub fn convert(self, ty: &Type) -> Range {
+        let all = Range::of(ty);
+        if self.within(all) { self } else { all }
+    }
+
+    fn of_corners(values: [i128; 4]) -> Range {
+        Range::new(
+            *values.iter().min().expect("four values"),
+            *values.iter().max().expect("four values"),
+        )
+    }
+
+    /// The smallest `-2^k ..= 2^k - 1` that holds both.
+    fn around(a: Range, b: Range) -> Range {
+        let far = |v: i128| if v < 0 { !v } else { v };
+        let m = far(a.lo).max(far(a.hi)).max(far(b.lo)).max(far(b.hi));
+        let k = 128 - m.leading_zeros();
+        Range::new(-(1i128 << k), (1i128 << k) - 1)
+    }
+
+    /// Widened to a bound that recurs seldom, so that a growing range stops growing soon.
+    fn widen(self, grown: Range, ty: &Type) -> Range {
+        let all = Range::of(ty);
+        let r = widen_untyped(self, grown);
+        r.meet(all).unwrap_or(all)
+    }
+}
+
+/// The result of an operation on exact integers, before it wraps in its type of `container` bits.
+pub fn exact(op: BinOp, a: Range, b: Range, container: u8) -> Range {
+    match op {
+        BinOp::Add => Range::new(a.lo + b.lo, a.hi + b.hi),
+        BinOp::Sub => Range::new(a.lo - b.hi, a.hi - b.lo),
+        BinOp::Mul => Range::of_corners([
+            a.lo.saturating_mul(b.lo),
+            a.lo.saturating_mul(b.hi),
+            a.hi.saturating_mul(b.lo),
+            a.hi.saturating_mul(b.hi),
+        ]),
+        BinOp::Div => {
+            // Zero divisors never get here; what is left of the divisor lies on either side.
+            let parts = [
+                b.meet(Range::new(i128::MIN, -1)),
+                b.meet(Range::new(1, i128::MAX)),
+            ];
+            parts
+                .into_iter()
+                .flatten()
+                .map(|b| Range::of_corners([a.lo / b.lo, a.lo / b.hi, a.hi / b.lo, a.hi / b.hi]))
+                .reduce(Range::join)
+                .unwrap_or(a)
+        }
+        BinOp::Mod => {
+            let m = (b.lo.abs().max(b.hi.abs()) - 1).max(0);
+            Range::new(a.lo.min(0).max(-m), a.hi.max(0).min(m))
+        }
+        BinOp::Shl => {
+            let width = i128::from(container);
+            let times = |v: i128, n: i128| v.saturating_mul(1i128 << n);
+            let mut r = Range::exactly(0);
+            if let Some(n) = b.meet(Range::new(0, width - 1)) {
+                r = Range::of_corners([
+                    times(a.lo, n.lo),
+                    times(a.lo, n.hi),
+                    times(a.hi, n.lo),
+                    times(a.hi, n.hi),
+                ]);
+            }
+            if b.within(Range::new(0, width - 1)) { r } else { r.join(Range::exactly(0)) }
+        }
+        BinOp::Shr => {
+            let lo = if b.lo < 0 { 0 } else { b.lo.min(127) };
+            let hi = if b.lo < 0 || b.hi > 127 { 127 } else { b.hi };
+            Range::of_corners([a.lo >> lo, a.lo >> hi, a.hi >> lo, a.hi >> hi])
+        }
+        BinOp::BitAnd => match (a.lo >= 0, b.lo >= 0) {
+            (true, true) => Range::new(0, a.hi.min(b.hi)),
+            (true, false) => Range::new(0, a.hi),
+            (false, true) => Range::new(0, b.hi),
+            (false, false) => Range::around(a, b),
+        },
+        BinOp::BitOr | BinOp::BitXor => {
+            let around = Range::around(a, b);
+            if a.lo >= 0 && b.lo >= 0 {
+                let lo = if op == BinOp::BitOr { a.lo.max(b.lo) } else { 0 };
+                Range::new(lo, around.hi)
+            } else {
+                around
+            }
+        }
+        _ => Range::new(0, 1),
+    }
+}
+
+/// The type both sides of a comparison are converted to.
+pub fn join_type(a: &Type, b: &Type) -> Type {
+    match (a, b) {
+        (Type::Float { bits: x }, Type::Float { bits: y }) => Type::Float { bits: *x.max(y) },
+        (Type::Float { .. }, _) => a.clone(),
+        (_, Type::Float { .. }) => b.clone(),
+        (Type::Int { bits: x, signed: s }, Type::Int { bits: y, signed: t }) => match (s, t) {
+            (true, false) => Type::Int { bits: *x.max(&y.saturating_add(1)), signed: true },
+            (false, true) => Type::Int { bits: *y.max(&x.saturating_add(1)), signed: true },
+            _ => Type::Int { bits: *x.max(y), signed: *s },
+        },
+        (Type::Bool, _) => b.clone(),
+        _ => a.clone(),
+    }
+}
+
+pub fn is_int(ty: &Type) -> bool {
+    matches!(ty, Type::Int { .. } | Type::Bool)
+}
+
+/// What the variables hold at one point of a body.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Env {
+    pub locals: Vec<Range>,
+    pub globals: Vec<Range>,
+    /// No execution gets here.
+    pub dead: bool,
+    /// The lengths of the local lists.
+    dims: Rc<[Vec<u32>]>,
+}
+
+impl Env {
+    pub fn get(&self, v: VarRef) -> Range {
+        match v {
+            VarRef::Global(i) => self.globals[i],
+            VarRef::Local(i) => self.locals[i],
+        }
+    }
+
+    fn slot(&mut self, v: VarRef) -> &mut Range {
+        match v {
+            VarRef::Global(i) => &mut self.globals[i],
+            VarRef::Local(i) => &mut self.locals[i],
+        }
+    }
+
+    fn join(&mut self, o: &Env) {
+        if o.dead {
+            return;
+        }
+        if self.dead {
+            *self = o.clone();
+            return;
+        }
+        let pairs = self.locals.iter_mut().zip(&o.locals);
+        for (a, b) in pairs.chain(self.globals.iter_mut().zip(&o.globals)) {
+            *a = a.join(*b);
+        }
+    }
+}
+
+/// What holds whatever fires when. `None`: nothing has been seen (yet).
+#[derive(Clone, Debug, PartialEq)]
+struct Facts {
+    globals: Vec<Range>,
+    params: Vec<Vec<Option<Range>>>,
+    /// What procedures store into the lists they are given.
+    stores: Vec<Vec<Option<Range>>>,
+    results: Vec<Option<Range>>,
+}
+
+fn add(slot: &mut Option<Range>, r: Range) {
+    *slot = Some(slot.map_or(r, |s| s.join(r)));
+}
+
+pub struct Ranges<'a> {
+    actor: &'a Actor,
+    facts: Facts,
+    /// While the fixed point is sought: what one round has seen.
+    seen: RefCell<Option<Facts>>,
+    /// Indices are checked, so that they are in range afterwards.
+    checks: bool,
+}
+
+/// Rounds with plain joins before widening, and the bound on all.
+const PATIENCE: usize = 3;
+const ROUNDS: usize = 24;
+
+impl<'a> Ranges<'a> {
+    pub fn new(actor: &'a Actor, checks: bool) -> Ranges<'a> {
+        let mut this = Ranges {
+            actor,
+            facts: start(actor),
+            seen: RefCell::new(None),
+            checks,
+        };
+        let mut stable = false;
+        for round in 0..ROUNDS {
+            let seen = this.round();
+            let next = this.grow(&seen, round >= PATIENCE);
+            if next == this.facts {
+                stable = true;
+                break;
+            }
+            this.facts = next;
+        }
+        if !stable {
+            this.facts = this.anything();
+        }
+        // A fixed point seen once more from the start may be tighter, and still holds.
+        for _ in 0..2 {
+            this.facts = this.round();
+        }
+        this
+    }
+
+    /// All that the types allow.
+    fn anything(&self) -> Facts {
+        let a = self.actor;
+        let of_params = |p: &Proc| -> Vec<_> {
+            p.body.locals.iter().map(|l| Some(Range::of(&l.ty))).collect()
+        };
+        Facts {
+            globals: a.globals.iter().map(|g| Range::of(&g.ty)).collect(),
+            params: a.procs.iter().map(of_params).collect(),
+            stores: a.procs.iter().map(of_params).collect(),
+            results: a
+                .procs
+                .iter()
+                .map(|p| p.result.as_ref().map(Range::of))
+                .collect(),
+        }
+    }
+
+    fn grow(&self, seen: &Facts, widen: bool) -> Facts {
+        let a = self.actor;
+        let mut next = self.facts.clone();
+        for (i, g) in a.globals.iter().enumerate() {
+            let (old, new) = (self.facts.globals[i], seen.globals[i]);
+            next.globals[i] = if widen { old.widen(new, &g.ty) } else { old.join(new) };
+        }
+        let one = |old: Option<Range>, new: Option<Range>, ty: &Type| match (old, new) {
+            (Some(o), Some(n)) if widen => Some(o.widen(n, ty)),
+            (Some(o), Some(n)) => Some(o.join(n)),
+            (o, n) => o.or(n),
+        };
+        for (p, proc) in a.procs.iter().enumerate() {
+            for (i, local) in proc.body.locals.iter().enumerate() {
+                next.params[p][i] = one(self.facts.params[p][i], seen.params[p][i], &local.ty);
+                next.stores[p][i] = one(self.facts.stores[p][i], seen.stores[p][i], &local.ty);
+            }
+            if let Some(ty) = &proc.result {
+                next.results[p] = one(self.facts.results[p], seen.results[p], ty);
+            }
+        }
+        next
+    }
+
+    /// Runs everything once under the present facts; what it sees, together with the start.
+    fn round(&self) -> Facts {
+        *self.seen.borrow_mut() = Some(start(self.actor));
+        for g in &self.actor.globals {
+            if let Init::Code(body) = &g.init {
+                let mut env = self.enter(body);
+                self.exec(&mut env, &body.stmts, None);
+            }
+        }
+        for (p, proc) in self.actor.procs.iter().enumerate() {
+            if let (false, Some(mut env)) = (proc.native, self.enter_proc(p)) {
+                self.exec(&mut env, &proc.body.stmts, Some(p));
+            }
+        }
+        let a = self.actor;
+        for action in a.initializers.iter().chain(&a.actions) {
+            let mut env = self.enter_guard(action);
+            self.exec(&mut env, &action.guard.body.stmts, None);
+            for c in &action.guard.conditions {
+                self.note(&env, c);
+            }
+            let mut env = self.enter_body(action);
+            self.exec(&mut env, &action.body.stmts, None);
+            for v in action.outputs.iter().flat_map(|o| &o.values) {
+                if let OutputValue::Scalar(e) = v {
+                    self.note(&env, e);
+                }
+            }
+        }
+        self.seen.borrow_mut().take().expect("this round's")
+    }
+
+    /// The start of a body whose locals are all zero.
+    pub fn enter(&self, body: &Body) -> Env {
+        Env {
+            locals: vec![Range::exactly(0); body.locals.len()],
+            globals: self.facts.globals.clone(),
+            dead: false,
+            dims: body.locals.iter().map(|l| dimensions(&l.ty)).collect(),
+        }
+    }
+
+    /// `None`: nobody calls it.
+    pub fn enter_proc(&self, p: usize) -> Option<Env> {
+        let proc = &self.actor.procs[p];
+        let mut env = self.enter(&proc.body);
+        let hidden = hidden_param(proc);
+        let given = proc.params + usize::from(hidden);
+        // Lists given to one call may be the same list: what it stores may turn up in any of them.
+        let stored = (0..given)
+            .filter_map(|i| self.facts.stores[p][i])
+            .reduce(Range::join);
+        for i in 0..given {
+            let ty = &proc.body.locals[i].ty;
+            let mut r = self.facts.params[p][i]?;
+            if let (Type::List { .. }, Some(s)) = (ty, stored) {
+                r = r.join(s);
+            }
+            env.locals[i] = r.convert(ty);
+        }
+        Some(env)
+    }
+
+    pub fn enter_guard(&self, action: &Action) -> Env {
+        let mut env = self.enter(&action.guard.body);
+        self.open_inputs(action, &mut env, &action.guard.body);
+        env
+    }
+
+    /// The start of an action's body: its guard holds.
+    pub fn enter_body(&self, action: &Action) -> Env {
+        let mut guard = self.enter_guard(action);
+        let quiet = self.seen.borrow_mut().take();
+        self.exec(&mut guard, &action.guard.body.stmts, None);
+        *self.seen.borrow_mut() = quiet;
+        for c in &action.guard.conditions {
+            self.assume(&mut guard, c, true);
+        }
+        let mut env = self.enter(&action.body);
+        env.globals = guard.globals.clone();
+        self.open_inputs(action, &mut env, &action.body);
+        for i in action.inputs.iter().flat_map(|i| &i.vars) {
+            if let Some(r) = guard.locals.get(*i) {
+                env.locals[*i] = *r;
+            }
+        }
+        env
+    }
+
+    fn open_inputs(&self, action: &Action, env: &mut Env, body: &Body) {
+        for i in action.inputs.iter().flat_map(|i| &i.vars) {
+            if let Some(slot) = env.locals.get_mut(*i) {
+                *slot = Range::of(&body.locals[*i].ty);
+            }
+        }
+    }
+
+    pub fn eval(&self, env: &Env, e: &Expr) -> Range {
+        if !is_int(&e.ty) {
+            return Range::exactly(0);
+        }
+        match &e.kind {
+            ExprKind::Const(Value::Int(v)) => constant(*v, &e.ty),
+            ExprKind::Const(Value::Bool(v)) => Range::exactly(i128::from(*v)),
+            ExprKind::Const(_) => Range::of(&e.ty),
+            ExprKind::Load(p) => env.get(p.var).convert(&e.ty),
+            ExprKind::Unary(op, x) => {
+                let x = self.eval_as(env, x, &e.ty);
+                let r = match op {
+                    UnOp::Neg => Range::new(-x.hi, -x.lo),
+                    UnOp::Not => Range::new(1 - x.hi, 1 - x.lo),
+                    UnOp::BitNot => Range::new(-x.hi - 1, -x.lo - 1),
+                };
+                r.convert(&e.ty)
+            }
+            ExprKind::Binary(op, a, b) => match op {
+                BinOp::Eq
+                | BinOp::Ne
+                | BinOp::Lt
+                | BinOp::Le
+                | BinOp::Gt
+                | BinOp::Ge
+                | BinOp::And
+                | BinOp::Or => Range::new(0, 1),
+                BinOp::Shl | BinOp::Shr => {
+                    let (a, b) = (self.eval_as(env, a, &e.ty), self.eval(env, b));
+                    exact(*op, a, b, e.ty.container()).convert(&e.ty)
+                }
+                _ => {
+                    let (a, b) = (self.eval_as(env, a, &e.ty), self.eval_as(env, b, &e.ty));
+                    exact(*op, a, b, e.ty.container()).convert(&e.ty)
+                }
+            },
+            ExprKind::If(c, a, b) => {
+                let mut yes = env.clone();
+                self.assume(&mut yes, c, true);
+                let mut no = env.clone();
+                self.assume(&mut no, c, false);
+                match (yes.dead, no.dead) {
+                    (true, false) => self.eval_as(&no, b, &e.ty),
+                    (false, true) => self.eval_as(&yes, a, &e.ty),
+                    _ => self.eval_as(&yes, a, &e.ty).join(self.eval_as(&no, b, &e.ty)),
+                }
+            }
+            ExprKind::Call(p, _) if self.actor.procs[*p].native => Range::of(&e.ty),
+            ExprKind::Call(p, _) => self.facts.results[*p]
+                .unwrap_or(Range::exactly(0))
+                .convert(&e.ty),
+            ExprKind::Cast(x) => self.eval_as(env, x, &e.ty),
+        }
+    }
+
+    /// The range of `e` converted to `ty`.
+    pub fn eval_as(&self, env: &Env, e: &Expr, ty: &Type) -> Range {
+        if !is_int(&e.ty) {
+            return Range::of(ty);
+        }
+        self.eval(env, e).convert(ty)
+    }
+
+    /// Narrows `env` to where `cond` is `truth`.
+    pub fn assume(&self, env: &mut Env, cond: &Expr, truth: bool) {
+        match &cond.kind {
+            ExprKind::Const(Value::Bool(b)) => env.dead |= *b != truth,
+            ExprKind::Unary(UnOp::Not, x) => self.assume(env, x, !truth),
+            ExprKind::Binary(op @ (BinOp::And | BinOp::Or), a, b) => {
+                if (*op == BinOp::And) == truth {
+                    self.assume(env, a, truth);
+                    self.assume(env, b, truth);
+                } else {
+                    let mut second = env.clone();
+                    self.assume(env, a, truth);
+                    self.assume(&mut second, a, !truth);
+                    self.assume(&mut second, b, truth);
+                    env.join(&second);
+                }
+            }
+            ExprKind::Binary(op, a, b) if is_int(&a.ty) && is_int(&b.ty) => {
+                let join = join_type(&a.ty, &b.ty);
+                let (ra, rb) = (self.eval(env, a), self.eval(env, b));
+                // A comparison that wraps tells nothing.
+                if !ra.within(Range::of(&join)) || !rb.within(Range::of(&join)) {
+                    return;
+                }
+                let op = match (op, truth) {
+                    (op, true) => *op,
+                    (BinOp::Eq, _) => BinOp::Ne,
+                    (BinOp::Ne, _) => BinOp::Eq,
+                    (BinOp::Lt, _) => BinOp::Ge,
+                    (BinOp::Le, _) => BinOp::Gt,
+                    (BinOp::Gt, _) => BinOp::Le,
+                    (BinOp::Ge, _) => BinOp::Lt,
+                    _ => return,
+                };
+                let (min, max) = (i128::MIN / 4, i128::MAX / 4);
+                let (fa, fb) = match op {
+                    BinOp::Eq => (rb, ra),
+                    BinOp::Lt => (Range::new(min, rb.hi - 1), Range::new(ra.lo + 1, max)),
+                    BinOp::Le => (Range::new(min, rb.hi), Range::new(ra.lo, max)),
+                    BinOp::Gt => (Range::new(rb.lo + 1, max), Range::new(min, ra.hi - 1)),
+                    BinOp::Ge => (Range::new(rb.lo, max), Range::new(min, ra.hi)),
+                    BinOp::Ne => {
+                        let cut = |r: Range, v: Range| {
+                            if v.lo != v.hi {
+                                Range::new(min, max)
+                            } else if r.lo == v.lo {
+                                Range::new(r.lo + 1, max)
+                            } else if r.hi == v.lo {
+                                Range::new(min, r.hi - 1)
+                            } else {
+                                Range::new(min, max)
+                            }
+                        };
+                        (cut(ra, rb), cut(rb, ra))
+                    }
+                    _ => return,
+                };
+                self.refine(env, a, fa);
+                self.refine(env, b, fb);
+            }
+            ExprKind::Load(p) if p.indices.is_empty() => {
+                self.refine(env, cond, Range::exactly(i128::from(truth)));
+            }
+            _ => {}
+        }
+    }
+
+    /// `e` is known to lie in `r`: so does the variable in it.
+    fn refine(&self, env: &mut Env, e: &Expr, r: Range) {
+        match &e.kind {
+            ExprKind::Load(p) if p.indices.is_empty() && is_int(&e.ty) => {
+                let now = env.get(p.var);
+                if !now.within(Range::of(&e.ty)) {
+                    return;
+                }
+                match now.meet(r) {
+                    Some(m) => *env.slot(p.var) = m,
+                    None => env.dead = true,
+                }
+            }
+            ExprKind::Cast(x) if is_int(&x.ty) => {
+                if self.eval(env, x).within(Range::of(&e.ty)) {
+                    self.refine(env, x, r);
+                }
+            }
+            ExprKind::Binary(op @ (BinOp::Add | BinOp::Sub), a, b) if is_int(&e.ty) => {
+                let (ra, rb) = (self.eval(env, a), self.eval(env, b));
+                let all = Range::of(&e.ty);
+                let whole = exact(*op, ra, rb, e.ty.container());
+                if !(ra.within(all) && rb.within(all) && whole.within(all)) {
+                    return;
+                }
+                if *op == BinOp::Add {
+                    self.refine(env, a, Range::new(r.lo - rb.hi, r.hi - rb.lo));
+                    self.refine(env, b, Range::new(r.lo - ra.hi, r.hi - ra.lo));
+                } else {
+                    self.refine(env, a, Range::new(r.lo + rb.lo, r.hi + rb.hi));
+                    self.refine(env, b, Range::new(ra.lo - r.hi, ra.hi - r.lo));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Carries `env` over the statements. `proc`: whose body they are, if a procedure's.
+    pub fn exec(&self, env: &mut Env, stmts: &[Stmt], proc: Option<usize>) {
+        for s in stmts {
+            self.exec_one(env, s, proc);
+        }
+    }
+
+    pub fn exec_one(&self, env: &mut Env, s: &Stmt, proc: Option<usize>) {
+        match &s.kind {
+            StmtKind::Assign(place, e) => {
+                self.note(env, e);
+                self.note_place(env, place);
+                let r = self.eval_as(env, e, &place.ty);
+                self.trust(env, e);
+                self.trust_place(env, place);
+                self.store(env, place, r, proc);
+            }
+            StmtKind::Copy { to, from } => {
+                self.note_place(env, to);
+                self.note_place(env, from);
+                let source = env.get(from.var);
+                let r = if is_int(innermost(&from.ty)) {
+                    source.convert(innermost(&to.ty))
+                } else {
+                    Range::of(&to.ty)
+                };
+                self.trust_place(env, to);
+                self.trust_place(env, from);
+                self.store(env, to, r, proc);
+            }
+            StmtKind::Call(p, args) => {
+                self.call(env, *p, args);
+                self.after_call(env, *p, args, proc);
+            }
+            StmtKind::If(c, yes, no) => {
+                self.note(env, c);
+                self.trust(env, c);
+                let mut other = env.clone();
+                self.assume(env, c, true);
+                self.exec(env, yes, proc);
+                self.assume(&mut other, c, false);
+                self.exec(&mut other, no, proc);
+                env.join(&other);
+            }
+            StmtKind::While(c, body) => {
+                let head = self.loop_head(env, s, proc);
+                let mut inside = head.clone();
+                self.note(&inside, c);
+                self.assume(&mut inside, c, true);
+                self.exec(&mut inside, body, proc);
+                *env = head;
+                self.assume(env, c, false);
+            }
+            StmtKind::For { from, to, body, .. } => {
+                self.note(env, from);
+                self.note(env, to);
+                let head = self.loop_head(env, s, proc);
+                let mut inside = self.inside(&head, s);
+                self.exec(&mut inside, body, proc);
+                *env = head;
+            }
+            StmtKind::Return(e) => {
+                self.note(env, e);
+                if let (Some(p), Some(seen)) = (proc, self.seen.borrow_mut().as_mut()) {
+                    let ty = self.actor.procs[p].result.as_ref().unwrap_or(&e.ty);
+                    if !env.dead {
+                        add(&mut seen.results[p], self.eval_as(env, e, ty));
+                    }
+                }
+            }
+            StmtKind::Print { parts, .. } => {
+                for e in parts {
+                    self.note(env, e);
+                }
+            }
+        }
+    }
+
+    /// What holds each time a loop's condition is looked at (`For`: before and after each round).
+    pub fn loop_head(&self, entry: &Env, s: &Stmt, proc: Option<usize>) -> Env {
+        let quiet = self.seen.borrow_mut().take();
+        let mut head = entry.clone();
+        let body = match &s.kind {
+            StmtKind::While(_, body) | StmtKind::For { body, .. } => body,
+            _ => unreachable!("a loop"),
+        };
+        let step = |head: &Env| {
+            let mut inside = self.inside(head, s);
+            self.exec(&mut inside, body, proc);
+            let mut next = entry.clone();
+            next.join(&inside);
+            next
+        };
+        for round in 0.. {
+            let mut next = step(&head);
+            if round >= 2 {
+                let locals = head.locals.iter().zip(&mut next.locals);
+                for (old, new) in locals.chain(head.globals.iter().zip(&mut next.globals)) {
+                    *new = widen_untyped(*old, *new);
+                }
+            } else {
+                next.join(&head);
+            }
+            if next == head {
+                break;
+            }
+            head = next;
+        }
+        // Seen once more from the entry it may be tighter, and still holds.
+        let tight = step(&head);
+        *self.seen.borrow_mut() = quiet;
+        tight
+    }
+
+    /// The environment at the start of a loop's body, from that at its head.
+    pub fn inside(&self, head: &Env, s: &Stmt) -> Env {
+        let mut env = head.clone();
+        match &s.kind {
+            StmtKind::While(c, _) => self.assume(&mut env, c, true),
+            StmtKind::For { var, from, to, .. } => {
+                let (f, t) = (self.eval(head, from), self.eval(head, to));
+                match Range::new(f.lo, i128::MAX).meet(Range::new(i128::MIN, t.hi)) {
+                    Some(r) => env.locals[*var] = r,
+                    None => env.dead = true,
+                }
+            }
+            _ => unreachable!("a loop"),
+        }
+        env
+    }
+
+    fn store(&self, env: &mut Env, place: &Place, r: Range, proc: Option<usize>) {
+        if let (VarRef::Global(g), Some(seen)) = (place.var, self.seen.borrow_mut().as_mut())
+            && !env.dead
+        {
+            seen.globals[g] = seen.globals[g].join(r);
+        }
+        if let (VarRef::Local(l), Some(p)) = (place.var, proc)
+            && let Some(seen) = self.seen.borrow_mut().as_mut()
+            && !env.dead
+        {
+            add(&mut seen.stores[p][l], r);
+        }
+        let whole = place.indices.is_empty() && !matches!(place.ty, Type::List { .. });
+        let slot = env.slot(place.var);
+        *slot = if whole { r } else { slot.join(r) };
+        // A list given by reference may be one of the state's: then that has changed.
+        if let VarRef::Global(g) = place.var
+            && !whole
+        {
+            env.globals[g] = env.globals[g].join(self.facts.globals[g]);
+        }
+        if let (VarRef::Local(_), Some(p)) = (place.var, proc)
+            && !whole
+        {
+            let proc = &self.actor.procs[p];
+            for i in 0..proc.params + usize::from(hidden_param(proc)) {
+                if matches!(proc.body.locals[i].ty, Type::List { .. }) {
+                    env.locals[i] = env.locals[i].join(r.convert(&proc.body.locals[i].ty));
+                }
+            }
+        }
+    }
+
+    /// Records what a call is given.
+    fn call(&self, env: &Env, p: usize, args: &[Arg]) {
+        for a in args {
+            match a {
+                Arg::Value(e) => self.note(env, e),
+                Arg::List(place) => self.note_place(env, place),
+            }
+        }
+        if env.dead {
+            return;
+        }
+        let proc = &self.actor.procs[p];
+        let given: Vec<Range> = args
+            .iter()
+            .zip(&proc.body.locals)
+            .map(|(a, l)| match a {
+                Arg::Value(e) => self.eval_as(env, e, &l.ty),
+                Arg::List(place) => env.get(place.var),
+            })
+            .collect();
+        if let Some(seen) = self.seen.borrow_mut().as_mut() {
+            for (i, r) in given.into_iter().enumerate() {
+                add(&mut seen.params[p][i], r);
+            }
+        }
+    }
+
+    /// What a call leaves behind: lists it stored into, state it wrote.
+    fn after_call(&self, env: &mut Env, p: usize, args: &[Arg], within: Option<usize>) {
+        let proc = &self.actor.procs[p];
+        for (i, a) in args.iter().enumerate() {
+            let Arg::List(place) = a else { continue };
+            let stored = if proc.native {
+                Some(Range::of(&place.ty))
+            } else {
+                self.facts.stores[p].get(i).copied().flatten()
+            };
+            if let Some(r) = stored {
+                self.store(env, place, r, within);
+            }
+        }
+        if proc.effects {
+            for (g, fact) in self.facts.globals.iter().enumerate() {
+                if !self.actor.globals[g].constant {
+                    env.globals[g] = *fact;
+                }
+            }
+        }
+    }
+
+    /// Records the calls in an expression.
+    fn note(&self, env: &Env, e: &Expr) {
+        if self.seen.borrow().is_none() {
+            return;
+        }
+        walk(e, &mut |e| {
+            if let ExprKind::Call(p, args) = &e.kind {
+                self.call(env, *p, args);
+            }
+        });
+    }
+
+    fn note_place(&self, env: &Env, p: &Place) {
+        for i in &p.indices {
+            self.note(env, i);
+        }
+    }
+
+    /// Every index that has been evaluated for certain was in range.
+    fn trust(&self, env: &mut Env, e: &Expr) {
+        if !self.checks {
+            return;
+        }
+        match &e.kind {
+            ExprKind::Load(p) => self.trust_place(env, p),
+            ExprKind::Unary(_, x) | ExprKind::Cast(x) => self.trust(env, x),
+            ExprKind::Binary(BinOp::And | BinOp::Or, a, _) => self.trust(env, a),
+            ExprKind::Binary(_, a, b) => {
+                self.trust(env, a);
+                self.trust(env, b);
+            }
+            ExprKind::If(c, _, _) => self.trust(env, c),
+            _ => {}
+        }
+    }
+
+    fn trust_place(&self, env: &mut Env, p: &Place) {
+        if !self.checks {
+            return;
+        }
+        let dims = match p.var {
+            VarRef::Global(g) => dimensions(&self.actor.globals[g].ty),
+            VarRef::Local(l) => env.dims[l].clone(),
+        };
+        for (i, n) in p.indices.iter().zip(dims) {
+            self.refine(env, i, Range::new(0, i128::from(n) - 1));
+        }
+    }
+}
+
+/// Before anything has run: the values that variables begin with.
+fn start(a: &Actor) -> Facts {
+    let nothing = |p: &Proc| vec![None; p.body.locals.len()];
+    Facts {
+        globals: a
+            .globals
+            .iter()
+            .map(|g| match &g.init {
+                Init::Value(v) => value_range(v, innermost(&g.ty)),
+                Init::Zero | Init::Code(_) => Range::exactly(0),
+            })
+            .collect(),
+        params: a.procs.iter().map(nothing).collect(),
+        stores: a.procs.iter().map(nothing).collect(),
+        results: vec![None; a.procs.len()],
+    }
+}
+
+/// A constant as its type holds it: an `i64` stands for the bits of an unsigned 64-bit one.
+pub fn constant(v: i64, ty: &Type) -> Range {
+    let all = Range::of(ty);
+    let v = if all.lo == 0 && all.hi > I64.hi { i128::from(v as u64) } else { i128::from(v) };
+    Range::exactly(v).convert(ty)
+}
+
+fn value_range(v: &Value, ty: &Type) -> Range {
+    match v {
+        Value::Int(i) => constant(*i, ty),
+        Value::Bool(b) => Range::exactly(i128::from(*b)),
+        Value::List(vs) => vs
+            .iter()
+            .map(|v| value_range(v, ty))
+            // Elements that are not given are zero.
+            .fold(Range::exactly(0), Range::join),
+        Value::Float(_) | Value::String(_) => Range::exactly(0),
+    }
+}
+
+/// Whether `body.locals[params]` stands for the list that the function fills.
+pub fn hidden_param(p: &Proc) -> bool {
+    matches!(p.result, Some(Type::List { .. }))
+}
+
+pub fn innermost(ty: &Type) -> &Type {
+    match ty {
+        Type::List { elem, .. } => innermost(elem),
+        t => t,
+    }
+}
+
+/// The lengths of a list type, outermost first.
+pub fn dimensions(ty: &Type) -> Vec<u32> {
+    let mut dims = Vec::new();
+    let mut t = ty;
+    while let Type::List { elem, len } = t {
+        dims.push(*len);
+        t = elem;
+    }
+    dims
+}
+
+/// Every expression in `e`, itself first.
+pub fn walk(e: &Expr, f: &mut dyn FnMut(&Expr)) {
+    f(e);
+    match &e.kind {
+        ExprKind::Const(_) => {}
+        ExprKind::Load(p) => p.indices.iter().for_each(|i| walk(i, f)),
+        ExprKind::Unary(_, x) | ExprKind::Cast(x) => walk(x, f),
+        ExprKind::Binary(_, a, b) => {
+            walk(a, f);
+            walk(b, f);
+        }
+        ExprKind::If(c, a, b) => {
+            walk(c, f);
+            walk(a, f);
+            walk(b, f);
+        }
+        ExprKind::Call(_, args) => args.iter().for_each(|a| match a {
+            Arg::Value(e) => walk(e, f),
+            Arg::List(p) => p.indices.iter().for_each(|i| walk(i, f)),
+        }),
+    }
+}
+
+fn widen_untyped(old: Range, new: Range) -> Range {
+    let mut r = old.join(new);
+    if r.lo < old.lo {
+        let steps = [0, -1, -128, -32768, I32.lo];
+        r.lo = steps.into_iter().find(|s| *s <= r.lo).unwrap_or(I64.lo);
+    }
+    if r.hi > old.hi {
+        let steps = [63, 127, 255, 1023, 32767, 65535, I32.hi, U32.hi, I64.hi];
+        r.hi = steps.into_iter().find(|s| *s >= r.hi).unwrap_or(U64.hi);
+    }
+    r
+}
