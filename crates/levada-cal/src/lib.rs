@@ -7,6 +7,7 @@ pub mod compile;
 pub mod diag;
 pub mod emit;
 pub mod eval;
+pub mod graph;
 pub mod ir;
 pub mod lex;
 pub mod lower;

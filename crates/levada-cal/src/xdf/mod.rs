@@ -11,6 +11,7 @@ mod locate;
 pub mod read;
 mod structure;
 
+pub use flatten::type_name;
 pub use locate::{NetworkFile, locate};
 
 use crate::diag::{Diagnostic, Diagnostics};

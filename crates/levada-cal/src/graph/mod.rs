@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Pictures of networks: Graphviz text, and an SVG of our own.
+//!
+//! The SVG shows the stream from left to right: [`layout`] puts actors into layers, orders them so
+//! that few lines cross, and finds a way for every channel that touches no actor; [`svg`] draws.
+
+mod layout;
+mod svg;
+
+pub use svg::svg;
+
+use crate::ir;
+use crate::xdf::type_name;
+use std::collections::HashSet;
+use std::fmt::Write as _;
+
+/// What of a network a picture needs.
+#[derive(Clone, Debug, Default)]
+pub struct Graph {
+    pub name: String,
+    pub nodes: Vec<Node>,
+    pub nets: Vec<Net>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Node {
+    pub name: String,
+    pub class: String,
+    pub inputs: Vec<String>,
+    pub outputs: Vec<String>,
+}
+
+/// A channel: one output port, one or more input ports.
+#[derive(Clone, Debug)]
+pub struct Net {
+    pub from: (usize, usize),
+    pub to: Vec<(usize, usize)>,
+    pub capacity: Option<u32>,
+    pub ty: String,
+}
+
+impl Graph {
+    pub fn new(network: &ir::Network) -> Graph {
+        let ports = |list: &[ir::Port]| list.iter().map(|p| p.name.clone()).collect();
+        let nodes = network.instances.iter().map(|i| Node {
+            name: i.name.clone(),
+            class: i.actor.name.clone(),
+            inputs: ports(&i.actor.inputs),
+            outputs: ports(&i.actor.outputs),
+        });
+        let nets = network.channels.iter().map(|c| Net {
+            from: (c.from.instance, c.from.port),
+            to: c.to.iter().map(|t| (t.instance, t.port)).collect(),
+            capacity: c.capacity,
+            ty: type_name(&network.instances[c.from.instance].actor.outputs[c.from.port].ty),
+        });
+        Graph {
+            name: network.name.clone(),
+            nodes: nodes.collect(),
+            nets: nets.collect(),
+        }
+    }
+
+    /// The graph as Graphviz reads it.
+    pub fn dot(&self) -> String {
+        let feedback = layout::feedback(self);
+        let mut out = format!(
+            "digraph {} {{\n  rankdir=LR;\n  node [shape=record, fontname=\"sans-serif\", fontsize=10];\n  \
+             edge [fontname=\"sans-serif\", fontsize=8];\n",
+            quoted(&self.name)
+        );
+        for (i, node) in self.nodes.iter().enumerate() {
+            let ports = |list: &[String], kind: char| {
+                let cells: Vec<String> = list
+                    .iter()
+                    .enumerate()
+                    .map(|(p, name)| format!("<{kind}{p}> {}", record(name)))
+                    .collect();
+                cells.join("|")
+            };
+            let label = format!(
+                "{{{{{}}}|{}\\n{}|{{{}}}}}",
+                ports(&node.inputs, 'i'),
+                record(&node.name),
+                record(&node.class),
+                ports(&node.outputs, 'o')
+            );
+            let _ = writeln!(out, "  n{i} [label=\"{label}\"];");
+        }
+        for net in &self.nets {
+            for to in &net.to {
+                let mut attributes = Vec::new();
+                if let Some(capacity) = net.capacity {
+                    attributes.push(format!("label=\"{capacity}\""));
+                }
+                if feedback.contains(&(net.from.0, to.0)) {
+                    attributes.push("style=dashed".to_string());
+                }
+                let attributes = match attributes.is_empty() {
+                    true => String::new(),
+                    false => format!(" [{}]", attributes.join(", ")),
+                };
+                let _ = writeln!(
+                    out,
+                    "  n{}:o{} -> n{}:i{}{attributes};",
+                    net.from.0, net.from.1, to.0, to.1
+                );
+            }
+        }
+        out.push_str("}\n");
+        out
+    }
+
+    /// Figures about the graph.
+    pub fn statistics(&self) -> serde_json::Value {
+        let classes: HashSet<&str> = self.nodes.iter().map(|n| n.class.as_str()).collect();
+        let feedback = layout::feedback(self);
+        let sources = (0..self.nodes.len()).filter(|n| !self.nets.iter().any(|e| e.to.iter().any(|t| t.0 == *n)));
+        let sinks = (0..self.nodes.len()).filter(|n| !self.nets.iter().any(|e| e.from.0 == *n));
+        serde_json::json!({
+            "network": self.name,
+            "actors": self.nodes.len(),
+            "classes": classes.len(),
+            "channels": self.nets.len(),
+            "consumers": self.nets.iter().map(|n| n.to.len()).sum::<usize>(),
+            "largest_fan_out": self.nets.iter().map(|n| n.to.len()).max().unwrap_or(0),
+            "sources": sources.count(),
+            "sinks": sinks.count(),
+            "layers": layout::layers(self).iter().max().map_or(0, |l| l + 1),
+            "feedback": feedback.len(),
+        })
+    }
+}
+
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// Text within a record's label.
+fn record(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        if "\\{}|<>\" ".contains(c) {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;
