@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The workspace: where classes are found, and what has been read, checked and specialised.
 
+use crate::ast;
+use crate::check::{Checker, Library, Params};
 use crate::diag::{Diagnostic, Diagnostics, Sources};
-use crate::ir;
+use crate::{ir, library, lower, parse};
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -42,9 +45,19 @@ pub struct ParamDecl {
     pub span: ir::Span,
 }
 
+/// A file that has been read.
+struct Loaded {
+    ast: Arc<ast::File>,
+    /// What is wrong with it by itself.
+    diags: Vec<Diagnostic>,
+}
+
 pub struct Workspace {
     pub sources: Sources,
     roots: Vec<PathBuf>,
+    files: HashMap<PathBuf, Arc<Loaded>>,
+    actors: HashMap<String, Option<Arc<ir::Actor>>>,
+    names: HashSet<String>,
 }
 
 impl Workspace {
@@ -53,6 +66,9 @@ impl Workspace {
         Workspace {
             sources: Sources::new(),
             roots,
+            files: HashMap::new(),
+            actors: HashMap::new(),
+            names: HashSet::new(),
         }
     }
 
@@ -62,35 +78,180 @@ impl Workspace {
 
     /// Where `a.b.C` lives: the first root that has a/b/C.cal or a/b/C.xdf.
     pub fn find(&self, class: &str) -> Option<ClassFile> {
-        let relative: PathBuf = class.split('.').collect();
-        for root in &self.roots {
-            let cal = root.join(&relative).with_extension("cal");
-            if cal.is_file() {
-                return Some(ClassFile::Cal(cal));
-            }
-            let xdf = root.join(&relative).with_extension("xdf");
-            if xdf.is_file() {
-                return Some(ClassFile::Xdf(xdf));
-            }
-        }
-        None
+        find_in(&self.roots, class)
     }
 
-    /// Parse and type-check one file (without parameter values); reports every error.
+    fn load(&mut self, path: &Path, diags: &mut Diagnostics) -> Option<Arc<Loaded>> {
+        if let Some(loaded) = self.files.get(path) {
+            diags.extend(loaded.diags.iter().cloned());
+            return Some(loaded.clone());
+        }
+        let text: Arc<str> = match library::text(path) {
+            Some(text) => text.into(),
+            None => match std::fs::read(path) {
+                Ok(bytes) => decode(bytes).into(),
+                Err(error) => {
+                    let message = format!("cannot read {}: {error}", Sources::display_path(path));
+                    diags.push(Diagnostic::error("read", message));
+                    return None;
+                }
+            },
+        };
+        if text.len() > MAX_FILE {
+            let message = format!("{} is too large", Sources::display_path(path));
+            let help = format!("a source file has at most {MAX_FILE} bytes");
+            diags.push(Diagnostic::error("read", message).help(help));
+            return None;
+        }
+        let file = self.sources.add(Sources::display_path(path), text.clone());
+        let parse = parse::parse(file, &text);
+        let tree = parse.syntax();
+        let mut found = parse.errors;
+        let ast = Arc::new(ast::build(file, &tree, &mut found));
+        diags.extend(found.iter().cloned());
+        let loaded = Arc::new(Loaded { ast, diags: found });
+        self.files.insert(path.to_owned(), loaded.clone());
+        Some(loaded)
+    }
+
+    /// The file of `class` and of all units that it imports, directly or not.
+    fn closure(
+        &mut self,
+        roots: &[PathBuf],
+        class: &str,
+        file: Arc<ast::File>,
+        diags: &mut Diagnostics,
+    ) -> Library {
+        let mut library = Library::new();
+        let mut waiting = vec![(class.to_owned(), file)];
+        while let Some((class, file)) = waiting.pop() {
+            let mut wanted: Vec<String> = Vec::new();
+            for import in &file.imports {
+                let path = import.path.text.as_str();
+                if !import.all
+                    && let Some((unit, _)) = path.rsplit_once('.')
+                {
+                    wanted.push(unit.to_owned());
+                }
+                wanted.push(path.to_owned());
+            }
+            for path in &file.qualified {
+                let Some((unit, _)) = path.rsplit_once('.') else {
+                    continue;
+                };
+                wanted.push(unit.to_owned());
+                if let Some(package) = &file.package {
+                    wanted.push(format!("{}.{unit}", package.text));
+                }
+            }
+            library.insert(class, file);
+            for class in wanted {
+                if library.contains_key(&class) {
+                    continue;
+                }
+                if let Some(ClassFile::Cal(path)) = find_in(roots, &class)
+                    && let Some(loaded) = self.load(&path, diags)
+                {
+                    waiting.push((class, loaded.ast.clone()));
+                }
+            }
+        }
+        library
+    }
+
+    /// Parse and type-check one file (without parameter values); reports every error. A file that
+    /// lies below no source root brings its own: the folder that its package says it is in.
     pub fn check_file(&mut self, path: &Path, diags: &mut Diagnostics) {
-        diags.push(Diagnostic::error(
-            "cannot-read",
-            format!("cannot read {}", path.display()),
-        ));
+        let Some(loaded) = self.load(path, diags) else {
+            return;
+        };
+        let file = loaded.ast.clone();
+        let Some(entity) = &file.entity else { return };
+        let package = file.package.as_ref().map_or("", |p| p.text.as_str());
+        let class = match package {
+            "" => entity.name.text.clone(),
+            package => format!("{package}.{}", entity.name.text),
+        };
+        check_place(path, &file, entity, diags);
+        let mut roots = self.roots.clone();
+        if !roots.iter().any(|root| path.starts_with(root)) {
+            roots.extend(root_of(path, package));
+        }
+        let library = self.closure(&roots, &class, file.clone(), diags);
+        let mut checker = Checker::new(&library, Params::Open);
+        match library.get_key_value(&class) {
+            Some((class, _)) if entity.is_actor => {
+                checker.actor(class);
+            }
+            Some((class, _)) => checker.unit(class),
+            None => {}
+        }
+        diags.extend(checker.diags);
+    }
+
+    /// The actor's file and its units; `None` when there is no such actor.
+    fn actor_library(
+        &mut self,
+        class: &str,
+        at: ir::Span,
+        diags: &mut Diagnostics,
+    ) -> Option<Library> {
+        let place = |diag: Diagnostic| match at == ir::Span::default() {
+            true => diag,
+            false => diag.label(at, "used here"),
+        };
+        let path = match self.find(class) {
+            Some(ClassFile::Cal(path)) => path,
+            Some(ClassFile::Xdf(_)) => {
+                let message = format!("`{class}` is a network, not an actor");
+                diags.push(place(Diagnostic::error("class", message)));
+                return None;
+            }
+            None => {
+                let help = "a class a.b.C lives in a/b/C.cal below a source root";
+                let message = format!("there is no class `{class}`");
+                diags.push(place(Diagnostic::error("class", message).help(help)));
+                return None;
+            }
+        };
+        let loaded = self.load(&path, diags)?;
+        let entity = loaded.ast.entity.as_ref()?;
+        if !entity.is_actor {
+            let message = format!("`{class}` is a unit, not an actor");
+            diags.push(place(Diagnostic::error("class", message)));
+            return None;
+        }
+        let roots = self.roots.clone();
+        Some(self.closure(&roots, class, loaded.ast.clone(), diags))
     }
 
     /// Ports and parameters of an actor class.
     pub fn interface(&mut self, class: &str, diags: &mut Diagnostics) -> Option<Interface> {
-        diags.push(Diagnostic::error(
-            "cannot-read",
-            format!("cannot read the class {class}"),
-        ));
-        None
+        let library = self.actor_library(class, ir::Span::default(), diags)?;
+        let file = library.get(class)?;
+        let entity = file.entity.as_ref()?;
+        let port = |p: &ast::Port| PortDecl {
+            name: p.name.text.clone(),
+            span: p.name.span,
+        };
+        let mut checker = Checker::new(&library, Params::Open);
+        let params = checker.params(class);
+        Some(Interface {
+            name: class.to_owned(),
+            inputs: entity.inputs.iter().map(port).collect(),
+            outputs: entity.outputs.iter().map(port).collect(),
+            params: params
+                .into_iter()
+                .map(|p| ParamDecl {
+                    ty: p.ty.is_known().then(|| p.ty.to_ir()),
+                    has_default: p.init.is_some(),
+                    default: p.value,
+                    name: p.name,
+                    span: p.span,
+                })
+                .collect(),
+            span: entity.name.span,
+        })
     }
 
     /// The actor with these parameter values, lowered; equal parameters share one `Arc`. Values are
@@ -102,11 +263,159 @@ impl Workspace {
         at: ir::Span,
         diags: &mut Diagnostics,
     ) -> Option<Arc<ir::Actor>> {
-        let _ = params;
-        diags.push(
-            Diagnostic::error("cannot-read", format!("cannot read the class {class}"))
-                .label(at, ""),
-        );
-        None
+        let mut params = params.to_vec();
+        params.sort_by(|a, b| a.0.cmp(&b.0));
+        let key = format!("{class} {params:?}");
+        if let Some(Some(actor)) = self.actors.get(&key) {
+            return Some(actor.clone());
+        }
+        let library = self.actor_library(class, at, diags)?;
+        let mut own = Diagnostics::new();
+        let checked = self.specialise(&library, class, &params, at, &mut own);
+        let actor = checked
+            .filter(|_| !own.has_errors() && !self.broken(&library))
+            .map(|checked| {
+                let name = self.specialised_name(class, &checked);
+                Arc::new(lower::lower(&checked, name))
+            });
+        diags.extend(own.into_vec());
+        self.actors.insert(key, actor.clone());
+        actor
+    }
+
+    fn specialise(
+        &mut self,
+        library: &Library,
+        class: &str,
+        params: &[(String, ir::Value)],
+        at: ir::Span,
+        diags: &mut Diagnostics,
+    ) -> Option<crate::check::hir::Actor> {
+        let (class, file) = library.get_key_value(class)?;
+        let entity = file.entity.as_ref()?;
+        for (name, _) in params {
+            if !entity.params.iter().any(|p| p.name.text == *name) {
+                let names: Vec<&str> = entity.params.iter().map(|p| p.name.text.as_str()).collect();
+                let help = match names.is_empty() {
+                    true => format!("`{class}` has no parameters"),
+                    false => format!("its parameters are {}", names.join(", ")),
+                };
+                let mut diag =
+                    Diagnostic::error("parameter", format!("`{class}` has no parameter `{name}`"))
+                        .help(help);
+                if at != ir::Span::default() {
+                    diag = diag.label(at, "given here");
+                }
+                diags.push(diag);
+            }
+        }
+        let mut checker = Checker::new(library, Params::Given { values: params, at });
+        let actor = checker.actor(class);
+        diags.extend(checker.diags);
+        actor
+    }
+
+    /// Whether a file that the actor needs has errors of its own.
+    fn broken(&self, library: &Library) -> bool {
+        self.files.values().any(|loaded| {
+            loaded
+                .diags
+                .iter()
+                .any(|d| d.severity == crate::diag::Severity::Error)
+                && library.values().any(|file| Arc::ptr_eq(file, &loaded.ast))
+        })
+    }
+
+    /// `fir.Mac__3`: the class, and the parameters' values if they are few and short.
+    fn specialised_name(&mut self, class: &str, actor: &crate::check::hir::Actor) -> String {
+        let mut suffix = String::new();
+        for global in actor.globals.iter().filter(|g| g.is_param) {
+            match &global.value {
+                Some(ir::Value::Int(v)) if *v < 0 => suffix += &format!("_m{}", v.unsigned_abs()),
+                Some(ir::Value::Int(v)) => suffix += &format!("_{v}"),
+                Some(ir::Value::Bool(v)) => suffix += &format!("_{v}"),
+                _ => suffix += "_x",
+            }
+        }
+        let mut name = class.to_owned();
+        if !suffix.is_empty() && suffix.len() <= 32 {
+            name = format!("{class}_{suffix}");
+        }
+        let mut unique = name.clone();
+        let mut n = 1;
+        while !self.names.insert(unique.clone()) {
+            n += 1;
+            unique = format!("{name}__{n}");
+        }
+        unique
+    }
+}
+
+/// A source file has at most this many bytes.
+const MAX_FILE: usize = 64 << 20;
+
+fn find_in(roots: &[PathBuf], class: &str) -> Option<ClassFile> {
+    if class.is_empty()
+        || class
+            .split('.')
+            .any(|part| part.is_empty() || part.contains(['/', '\\']))
+    {
+        return None;
+    }
+    let relative: PathBuf = class.split('.').collect();
+    for root in roots {
+        let cal = root.join(&relative).with_extension("cal");
+        if cal.is_file() {
+            return Some(ClassFile::Cal(cal));
+        }
+        let xdf = root.join(&relative).with_extension("xdf");
+        if xdf.is_file() {
+            return Some(ClassFile::Xdf(xdf));
+        }
+    }
+    library::find(class).map(ClassFile::Cal)
+}
+
+/// Old files are in Latin-1: what is no UTF-8 is read as that.
+fn decode(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes)
+        .unwrap_or_else(|error| error.into_bytes().iter().map(|&b| char::from(b)).collect())
+}
+
+/// The folder from which `path` lies where its package says, if it does.
+fn root_of(path: &Path, package: &str) -> Option<PathBuf> {
+    let mut folder = path.parent()?;
+    for part in package.split('.').rev().filter(|part| !part.is_empty()) {
+        if folder.file_name()?.to_str()? != part {
+            return None;
+        }
+        folder = folder.parent()?;
+    }
+    Some(folder.to_owned())
+}
+
+/// A class is found by its name: the file and its folder must bear it.
+fn check_place(path: &Path, file: &ast::File, entity: &ast::Entity, diags: &mut Diagnostics) {
+    let stem = path
+        .file_stem()
+        .and_then(|s| s.to_str())
+        .unwrap_or_default();
+    if !entity.name.text.is_empty() && entity.name.text != stem {
+        let message = format!("`{}` is in a file named {stem}.cal", entity.name.text);
+        let diag = Diagnostic::error("class", message)
+            .label(entity.name.span, "this name")
+            .help("name both alike, or it will not be found");
+        diags.push(diag);
+    }
+    if let Some(package) = &file.package
+        && !package.text.is_empty()
+        && root_of(path, &package.text).is_none()
+    {
+        let message = format!("package `{}` is not where this file is", package.text);
+        let folder = package.text.replace('.', "/");
+        let diag = Diagnostic::error("class", message)
+            .label(package.span, "this package")
+            .help(format!("the file belongs into a folder {folder}"));
+        diags.push(diag);
     }
 }

@@ -96,9 +96,23 @@ impl Builder<'_> {
             .children()
             .find(|c| matches!(c.kind(), K::Actor | K::Unit))
             .map(|n| self.entity(&n, root));
+        let mut qualified: Vec<String> = root
+            .descendants()
+            .filter(|n| {
+                n.kind() == K::Path
+                    && n.children_with_tokens().any(|e| e.kind() == K::Dot)
+                    && n.parent().is_some_and(|p| {
+                        is_expr(&p) || matches!(p.kind(), K::CallStmt | K::AssignStmt)
+                    })
+            })
+            .map(|n| self.ident(&n).text)
+            .collect();
+        qualified.sort_unstable();
+        qualified.dedup();
         File {
             package,
             imports,
+            qualified,
             entity,
         }
     }
@@ -433,7 +447,7 @@ impl Builder<'_> {
                 let from = bounds.next().unwrap_or_else(error);
                 let to = bounds.next().unwrap_or_else(error);
                 StmtKind::Foreach {
-                    var: self.var_decl(&child(node, K::VarDecl)?),
+                    var: Box::new(self.var_decl(&child(node, K::VarDecl)?)),
                     from,
                     to,
                     body: self.block_of(node),

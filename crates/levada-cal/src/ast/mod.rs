@@ -22,6 +22,8 @@ pub type Path = Ident;
 pub struct File {
     pub package: Option<Path>,
     pub imports: Vec<Import>,
+    /// All names with dots in expressions and statements: of units, perhaps.
+    pub qualified: Vec<String>,
     pub entity: Option<Entity>,
 }
 
@@ -220,7 +222,7 @@ pub enum StmtKind {
         args: Vec<Expr>,
     },
     Foreach {
-        var: VarDecl,
+        var: Box<VarDecl>,
         from: Expr,
         to: Expr,
         body: Vec<Stmt>,

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Actors: ports, actions, patterns and guards.
+
+use super::hir::{self, Action, Expr, Input, Output};
+use super::types::{self, Ty};
+use super::{Body, Checker, EntityId, stmt};
+use crate::ast;
+use crate::diag::Diagnostic;
+use crate::ir::Span;
+use std::collections::HashMap;
+
+/// No action takes or gives more elements of one port at once.
+const MAX_REPEAT: i64 = 1 << 24;
+
+impl<'a> Checker<'a> {
+    /// Checks an actor, and gives it back checked unless the class is not there or no actor.
+    pub fn actor(&mut self, class: &'a str) -> Option<hir::Actor> {
+        let entity = self.entity(class)?;
+        let ast = self.scopes[entity].ast;
+        if !ast.is_actor {
+            return None;
+        }
+        self.members(entity);
+        let inputs = self.ports(entity, &ast.inputs);
+        let outputs = self.ports(entity, &ast.outputs);
+        self.distinct_ports(ast);
+        let mut actor = hir::Actor {
+            name: class.to_owned(),
+            inputs,
+            outputs,
+            globals: Vec::new(),
+            procs: Vec::new(),
+            actions: Vec::new(),
+            initializers: Vec::new(),
+            outside: Vec::new(),
+            fsm: None,
+            span: ast.name.span,
+        };
+        for action in &ast.actions {
+            let checked = self.action(entity, &actor, action);
+            actor.actions.push(checked);
+        }
+        for action in &ast.initializers {
+            let checked = self.action(entity, &actor, action);
+            actor.initializers.push(checked);
+        }
+        self.order(ast, &mut actor);
+        self.finish();
+        actor.globals = std::mem::take(&mut self.globals);
+        actor.procs = std::mem::take(&mut self.procs);
+        Some(actor)
+    }
+
+    fn ports(&mut self, entity: EntityId, ports: &'a [ast::Port]) -> Vec<hir::Port> {
+        let mut out = Vec::with_capacity(ports.len());
+        for port in ports {
+            let mut body = Body::new(entity);
+            let mut ty = self.ty(&mut body, &port.ty);
+            if ty.is_list() || ty == Ty::String {
+                let diag = Diagnostic::error("port", format!("a channel carries no {ty}"))
+                    .label(port.ty.span, "elements are numbers or bool")
+                    .help("send the elements of a list one by one, with `repeat`");
+                self.diags.push(diag);
+                ty = Ty::Unknown;
+            }
+            out.push(hir::Port {
+                name: port.name.text.clone(),
+                ty,
+                span: port.name.span,
+            });
+        }
+        out
+    }
+
+    fn distinct_ports(&mut self, ast: &'a ast::Entity) {
+        let mut seen: HashMap<&str, Span> = HashMap::new();
+        let ports = ast.inputs.iter().chain(&ast.outputs).map(|p| &p.name);
+        for name in ports.filter(|n| !n.text.is_empty()) {
+            match seen.get(name.text.as_str()) {
+                Some(&before) => self.duplicate(name, before),
+                None => {
+                    seen.insert(&name.text, name.span);
+                }
+            }
+        }
+    }
+
+    fn action(&mut self, entity: EntityId, actor: &hir::Actor, action: &'a ast::Action) -> Action {
+        let mut body = Body::new(entity);
+        self.distinct_tag(entity, action);
+        let inputs = self.inputs(&mut body, actor, &action.inputs);
+        let tokens = body.locals.len();
+
+        // A guard sees the tokens only; what generators in it count with is its own.
+        let mut guards = Vec::with_capacity(action.guards.len());
+        for guard in &action.guards {
+            let cond = self.condition(&mut body, guard);
+            self.no_string_sum(&cond);
+            guards.push(cond);
+        }
+        let guard_locals = body.locals.clone();
+        body.locals.truncate(tokens);
+
+        let inits = self.locals(&mut body, &action.locals);
+        let mut stmts = stmt::assignments(&body, inits);
+        self.stmts(&mut body, &action.body, &mut stmts);
+        let outputs = self.outputs(&mut body, actor, &action.outputs);
+        Action {
+            tag: action.tag.as_ref().map(|t| t.text.clone()),
+            inputs,
+            outputs,
+            guards,
+            guard_locals,
+            locals: body.locals,
+            tokens,
+            body: stmts,
+            schedule_outputs: ast::has_annotation(&action.annotations, "schedule_outputs"),
+            span: action.head,
+        }
+    }
+
+    /// A tag may not be the name of a port or a variable.
+    fn distinct_tag(&mut self, entity: EntityId, action: &'a ast::Action) {
+        let Some(tag) = &action.tag else { return };
+        let ast = self.scopes[entity].ast;
+        let ports = ast
+            .inputs
+            .iter()
+            .chain(&ast.outputs)
+            .map(|p| (&p.name, "port"));
+        let vars = ast.vars.iter().map(|v| (&v.name, "variable"));
+        if let Some((other, what)) = ports.chain(vars).find(|(n, _)| n.text == tag.text) {
+            let message = format!("action `{}` has the name of a {what}", tag.text);
+            let diag = Diagnostic::error("tag", message)
+                .label(tag.span, "this tag")
+                .label(other.span, format!("this {what}"))
+                .help("give the action another tag");
+            self.diags.push(diag);
+        }
+    }
+
+    /// The port a pattern names; complains if there is none, or if it is named twice.
+    fn port(
+        &mut self,
+        ports: &[hir::Port],
+        others: &[hir::Port],
+        name: &ast::Ident,
+        seen: &mut HashMap<usize, Span>,
+        kind: &str,
+    ) -> Option<usize> {
+        let Some(port) = ports.iter().position(|p| p.name == name.text) else {
+            if !name.text.is_empty() {
+                let message = format!("there is no {kind} port `{}`", name.text);
+                let mut diag = Diagnostic::error("port", message).label(name.span, "not declared");
+                if let Some(other) = others.iter().find(|p| p.name == name.text) {
+                    diag = diag.label(other.span, format!("this is no {kind} port"));
+                } else if !ports.is_empty() {
+                    let names: Vec<String> =
+                        ports.iter().map(|p| format!("`{}`", p.name)).collect();
+                    diag = diag.help(format!("the {kind} ports are {}", names.join(", ")));
+                }
+                self.diags.push(diag);
+            }
+            return None;
+        };
+        if let Some(before) = seen.insert(port, name.span) {
+            let message = format!("port `{}` stands in two patterns", name.text);
+            let diag = Diagnostic::error("port", message)
+                .label(name.span, "the second one")
+                .label(before, "the first one")
+                .help("put both into one pattern: `P:[a, b]`");
+            self.diags.push(diag);
+            return None;
+        }
+        Some(port)
+    }
+
+    fn repeat(&mut self, body: &mut Body<'a>, repeat: Option<&'a ast::Expr>) -> u32 {
+        match repeat {
+            None => 1,
+            Some(expr) => self
+                .size(body, expr, "the count of `repeat`", MAX_REPEAT)
+                .map_or(1, |n| n as u32),
+        }
+    }
+
+    fn inputs(
+        &mut self,
+        body: &mut Body<'a>,
+        actor: &hir::Actor,
+        patterns: &'a [ast::InputPattern],
+    ) -> Vec<Input> {
+        let mut seen = HashMap::new();
+        let mut out = Vec::with_capacity(patterns.len());
+        for pattern in patterns {
+            // A count cannot depend on what is read.
+            let mut outside = Body::new(body.entity);
+            let repeat = self.repeat(&mut outside, pattern.repeat.as_ref());
+            let open = pattern.repeat.is_some() && self.open;
+            let port = self.port(
+                &actor.inputs,
+                &actor.outputs,
+                &pattern.port,
+                &mut seen,
+                "input",
+            );
+            let elem = port.map_or(Ty::Unknown, |p| actor.inputs[p].ty.clone());
+            let ty = match (&pattern.repeat, &elem) {
+                (None, _) | (_, Ty::Unknown) => elem,
+                (Some(_), _) => Ty::list(elem, if open { None } else { Some(repeat) }),
+            };
+            let mut vars = Vec::with_capacity(pattern.vars.len());
+            for name in &pattern.vars {
+                if let Some(&(_, id)) = body.names.iter().find(|(n, _)| *n == name.text) {
+                    self.duplicate(name, body.locals[id].span);
+                }
+                let local = hir::Local {
+                    name: name.text.clone(),
+                    ty: ty.clone(),
+                    span: name.span,
+                    constant: false,
+                    value: None,
+                };
+                vars.push(body.declare(&name.text, local));
+            }
+            if let Some(port) = port {
+                let is_list = pattern.repeat.is_some();
+                out.push(Input {
+                    port,
+                    vars,
+                    repeat,
+                    is_list,
+                    span: pattern.span,
+                });
+            }
+        }
+        out
+    }
+
+    fn outputs(
+        &mut self,
+        body: &mut Body<'a>,
+        actor: &hir::Actor,
+        patterns: &'a [ast::OutputPattern],
+    ) -> Vec<Output> {
+        let mut seen = HashMap::new();
+        let mut out = Vec::with_capacity(patterns.len());
+        for pattern in patterns {
+            let repeat = self.repeat(body, pattern.repeat.as_ref());
+            let port = self.port(
+                &actor.outputs,
+                &actor.inputs,
+                &pattern.port,
+                &mut seen,
+                "output",
+            );
+            let elem = port.map_or(Ty::Unknown, |p| actor.outputs[p].ty.clone());
+            let values: Vec<Expr> = pattern.values.iter().map(|v| self.expr(body, v)).collect();
+            let open = self.open && pattern.repeat.is_some();
+            for value in &values {
+                self.output_value(value, &elem, pattern.repeat.is_some(), repeat, open);
+            }
+            if let Some(port) = port {
+                out.push(Output {
+                    port,
+                    values,
+                    repeat,
+                    span: pattern.span,
+                });
+            }
+        }
+        out
+    }
+
+    fn output_value(&mut self, value: &Expr, elem: &Ty, repeated: bool, repeat: u32, open: bool) {
+        if !repeated {
+            self.wants(value, elem, "this port's element");
+            return;
+        }
+        match &value.ty {
+            Ty::Unknown => {}
+            Ty::List { elem: from, len } => {
+                if !types::converts(from, elem) {
+                    let message = format!("the port's elements are {elem}, not {from}");
+                    self.error("type", value.span, message, format!("this is {}", value.ty));
+                } else if let Some(len) = len
+                    && *len < repeat
+                    && !open
+                {
+                    let message = format!("`repeat {repeat}` needs a list of {repeat}");
+                    self.error(
+                        "type",
+                        value.span,
+                        message,
+                        format!("this has {len} elements"),
+                    );
+                }
+            }
+            // `repeat 1` with a plain value.
+            _ if repeat == 1 => self.wants(value, elem, "this port's element"),
+            other => {
+                let message = format!("`repeat {repeat}` needs a list of {repeat}");
+                self.error("type", value.span, message, format!("this is {other}"));
+            }
+        }
+    }
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Checking: from syntax trees to one checked actor or unit ([`hir`]).
+//!
+//! Whatever an actor names is checked when it is first needed, so that a size may use a constant
+//! that is declared further down, or a function of another unit. Everything is checked once, every
+//! error is reported, and what is wrong becomes `Unknown` and raises no second complaint.
+
+mod actor;
+pub mod effects;
+mod expr;
+pub mod hir;
+mod order;
+mod scope;
+mod stmt;
+pub mod types;
+mod vars;
+
+use crate::ast;
+use crate::diag::Diagnostic;
+use crate::eval::{Evaluator, Stop};
+use crate::ir::{Span, Value};
+use hir::{GlobalId, LocalId, ProcId};
+use scope::Scope;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The files an actor needs: its own and those of all units it imports, by class name.
+pub type Library = HashMap<String, Arc<ast::File>>;
+
+/// What the parameters of an actor are.
+pub enum Params<'a> {
+    /// Each has a value or a default; `at` is where the actor is used.
+    Given {
+        values: &'a [(String, Value)],
+        at: Span,
+    },
+    /// Nobody knows yet: only what does not depend on them is checked to the end.
+    Open,
+}
+
+type EntityId = usize;
+
+pub struct Checker<'a> {
+    library: &'a Library,
+    pub diags: Vec<Diagnostic>,
+    scopes: Vec<Scope<'a>>,
+    by_class: HashMap<&'a str, EntityId>,
+    globals: Vec<hir::Global>,
+    procs: Vec<hir::Proc>,
+    /// For each procedure or function: whom it calls, and from where.
+    calls: Vec<Vec<(ProcId, Span)>>,
+    /// Bodies still to be checked.
+    waiting: Vec<(EntityId, scope::Item, ProcId)>,
+    depth: u32,
+    given: HashMap<String, Value>,
+    given_at: Span,
+    /// A parameter without a value is no error, and what depends on it is not known.
+    open: bool,
+}
+
+/// A row of statements or an expression being checked: where it stands and what it can see.
+struct Body<'a> {
+    entity: EntityId,
+    locals: Vec<hir::Local>,
+    names: Vec<(&'a str, LocalId)>,
+    /// Inside of a size, a variable stands for its initial value.
+    in_size: bool,
+    calls: Vec<(ProcId, Span)>,
+}
+
+impl<'a> Body<'a> {
+    fn new(entity: EntityId) -> Body<'a> {
+        Body {
+            entity,
+            locals: Vec::new(),
+            names: Vec::new(),
+            in_size: false,
+            calls: Vec::new(),
+        }
+    }
+
+    fn declare(&mut self, name: &'a str, local: hir::Local) -> LocalId {
+        self.locals.push(local);
+        let id = self.locals.len() - 1;
+        self.names.push((name, id));
+        id
+    }
+}
+
+impl<'a> Checker<'a> {
+    pub fn new(library: &'a Library, params: Params) -> Checker<'a> {
+        let (given, at, open) = match params {
+            Params::Given { values, at } => (values.iter().cloned().collect(), at, false),
+            Params::Open => (HashMap::new(), Span::default(), true),
+        };
+        Checker {
+            library,
+            diags: Vec::new(),
+            scopes: Vec::new(),
+            by_class: HashMap::new(),
+            globals: Vec::new(),
+            procs: Vec::new(),
+            calls: Vec::new(),
+            waiting: Vec::new(),
+            depth: 0,
+            given,
+            given_at: at,
+            open,
+        }
+    }
+
+    fn error(&mut self, code: &'static str, span: Span, message: String, label: impl Into<String>) {
+        self.diags
+            .push(Diagnostic::error(code, message).label(span, label));
+    }
+
+    /// Checks everything in a unit.
+    pub fn unit(&mut self, class: &'a str) {
+        if let Some(entity) = self.entity(class) {
+            self.members(entity);
+            self.finish();
+        }
+    }
+
+    /// The parameters of an actor.
+    pub fn params(&mut self, class: &str) -> Vec<hir::Global> {
+        let Some(entity) = self.entity(class) else {
+            return Vec::new();
+        };
+        let count = self.scopes[entity].ast.params.len();
+        let ids: Vec<GlobalId> = (0..count)
+            .filter_map(|i| self.global(entity, scope::Item::Param(i)))
+            .collect();
+        ids.into_iter().map(|id| self.globals[id].clone()).collect()
+    }
+
+    /// All variables, functions and procedures of an actor or unit, used or not.
+    fn members(&mut self, entity: EntityId) {
+        let ast = self.scopes[entity].ast;
+        // With a default for each parameter, everything is known after all.
+        self.open &= ast.params.iter().any(|p| p.init.is_none());
+        for i in 0..ast.params.len() {
+            self.global(entity, scope::Item::Param(i));
+        }
+        for i in 0..ast.vars.len() {
+            self.global(entity, scope::Item::Var(i));
+        }
+        for i in 0..ast.functions.len() {
+            self.proc(entity, scope::Item::Function(i));
+        }
+        for i in 0..ast.procedures.len() {
+            self.proc(entity, scope::Item::Procedure(i));
+        }
+    }
+
+    /// Checks the bodies that wait, then what can only be said of all together.
+    fn finish(&mut self) {
+        while let Some((entity, item, id)) = self.waiting.pop() {
+            self.proc_body(entity, item, id);
+        }
+        self.recursion();
+    }
+
+    /// The value of a checked expression in a body with `locals` variables, if it is known now;
+    /// with `initial`, state variables stand for their initial values. `Err` only for what would
+    /// fail or never end.
+    fn value(&self, expr: &hir::Expr, locals: usize, initial: bool) -> Result<Option<Value>, Stop> {
+        let evaluator = Evaluator::new(&self.globals, &self.procs);
+        let mut evaluator = if initial {
+            evaluator.initial()
+        } else {
+            evaluator
+        };
+        match evaluator.run(expr, locals) {
+            Ok(value) => Ok(Some(value)),
+            Err(Stop::NotConstant(_)) => Ok(None),
+            Err(stop) => Err(stop),
+        }
+    }
+
+    /// Functions and procedures that call themselves, directly or not.
+    fn recursion(&mut self) {
+        #[derive(Clone, Copy, PartialEq)]
+        enum State {
+            New,
+            Open,
+            Done,
+        }
+        let mut state = vec![State::New; self.procs.len()];
+        for root in 0..self.procs.len() {
+            if state[root] != State::New {
+                continue;
+            }
+            // Depth first, with a stack of our own: (procedure, next call to look at).
+            let mut stack = vec![(root, 0)];
+            state[root] = State::Open;
+            while let Some((id, next)) = stack.last_mut() {
+                let Some(&(callee, span)) = self.calls[*id].get(*next) else {
+                    state[*id] = State::Done;
+                    stack.pop();
+                    continue;
+                };
+                *next += 1;
+                match state[callee] {
+                    State::New => {
+                        state[callee] = State::Open;
+                        stack.push((callee, 0));
+                    }
+                    State::Open => {
+                        let name = &self.procs[callee].name;
+                        let diag = Diagnostic::error("recursion", format!("`{name}` calls itself"))
+                            .label(span, "by this call")
+                            .label(self.procs[callee].span, "while it is being computed")
+                            .help("CAL has no recursion: use a loop and a list as a stack");
+                        self.diags.push(diag);
+                    }
+                    State::Done => {}
+                }
+            }
+        }
+    }
+
+    fn global_id(&mut self, global: hir::Global) -> GlobalId {
+        self.globals.push(global);
+        self.globals.len() - 1
+    }
+}

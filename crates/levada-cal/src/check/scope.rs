@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Names: what an actor or unit declares, and what it imports.
+
+use super::{Body, Checker, EntityId, hir};
+use crate::ast;
+use crate::diag::Diagnostic;
+use crate::ir::Span;
+use std::collections::HashMap;
+
+/// A thing declared in an actor or unit, by its position there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Item {
+    Param(usize),
+    Var(usize),
+    Function(usize),
+    Procedure(usize),
+}
+
+pub struct Scope<'a> {
+    pub class: &'a str,
+    pub ast: &'a ast::Entity,
+    pub package: &'a str,
+    names: HashMap<&'a str, Item>,
+    /// `import unit.name;`
+    imported: HashMap<&'a str, EntityId>,
+    /// `import unit.*;`
+    units: Vec<EntityId>,
+    /// Its imports are being looked at.
+    open: bool,
+    pub globals: HashMap<Item, Option<hir::GlobalId>>,
+    pub procs: HashMap<Item, hir::ProcId>,
+}
+
+pub enum Found {
+    Local(hir::LocalId),
+    Item(EntityId, Item),
+}
+
+impl<'a> Checker<'a> {
+    /// The actor or unit of this class, its names collected and its imports followed.
+    pub(super) fn entity(&mut self, class: &str) -> Option<EntityId> {
+        if let Some(&id) = self.by_class.get(class) {
+            return Some(id);
+        }
+        let (class, file) = self.library.get_key_value(class)?;
+        let file: &'a ast::File = file;
+        let ast = file.entity.as_ref()?;
+        let id = self.scopes.len();
+        self.by_class.insert(class, id);
+        let package = file.package.as_ref().map_or("", |p| p.text.as_str());
+        let names = self.names(ast);
+        self.scopes.push(Scope {
+            class,
+            ast,
+            package,
+            names,
+            imported: HashMap::new(),
+            units: Vec::new(),
+            open: true,
+            globals: HashMap::new(),
+            procs: HashMap::new(),
+        });
+        for import in &file.imports {
+            self.import(id, import);
+        }
+        self.scopes[id].open = false;
+        Some(id)
+    }
+
+    fn names(&mut self, ast: &'a ast::Entity) -> HashMap<&'a str, Item> {
+        let params = ast
+            .params
+            .iter()
+            .enumerate()
+            .map(|(i, d)| (&d.name, Item::Param(i)));
+        let vars = ast
+            .vars
+            .iter()
+            .enumerate()
+            .map(|(i, d)| (&d.name, Item::Var(i)));
+        let functions = ast.functions.iter().enumerate();
+        let functions = functions.map(|(i, d)| (&d.name, Item::Function(i)));
+        let procedures = ast.procedures.iter().enumerate();
+        let procedures = procedures.map(|(i, d)| (&d.name, Item::Procedure(i)));
+        let all = params.chain(vars).chain(functions).chain(procedures);
+        let mut names = HashMap::new();
+        let mut first: HashMap<&str, Span> = HashMap::new();
+        for (name, item) in all.filter(|(name, _)| !name.text.is_empty()) {
+            match first.get(name.text.as_str()) {
+                Some(&before) => self.duplicate(name, before),
+                None => {
+                    first.insert(&name.text, name.span);
+                    names.insert(name.text.as_str(), item);
+                }
+            }
+        }
+        names
+    }
+
+    pub(super) fn duplicate(&mut self, name: &ast::Ident, before: Span) {
+        let message = format!("`{}` is declared twice", name.text);
+        let diag = Diagnostic::error("duplicate", message)
+            .label(name.span, "the second time")
+            .label(before, "the first time")
+            .help("give one of them another name");
+        self.diags.push(diag);
+    }
+
+    fn import(&mut self, into: EntityId, import: &'a ast::Import) {
+        let path = import.path.text.as_str();
+        let (class, name) = match import.all {
+            true => (path, None),
+            false => match path.rsplit_once('.') {
+                Some((class, name)) => (class, Some(name)),
+                None => (path, None),
+            },
+        };
+        if path.is_empty() {
+            return;
+        }
+        let Some(unit) = self.entity(class) else {
+            // A file that cannot be read at all has had its own complaint.
+            if !self.library.contains_key(class) {
+                let mut diag = Diagnostic::error("import", format!("there is no unit `{class}`"))
+                    .label(import.path.span, "not found in any source root");
+                diag.help = Some(match self.library.contains_key(path) {
+                    true => format!("write `import {path}.*;`"),
+                    false => "a unit a.b.U lives in a/b/U.cal below a source root".into(),
+                });
+                self.diags.push(diag);
+            }
+            return;
+        };
+        let scope = &self.scopes[unit];
+        if scope.ast.is_actor {
+            let diag = Diagnostic::error("import", format!("`{class}` is an actor"))
+                .label(import.path.span, "only units can be imported")
+                .help("move what both need into a unit");
+            self.diags.push(diag);
+            return;
+        }
+        if scope.open {
+            let diag = Diagnostic::error("import", format!("`{class}` imports itself"))
+                .label(import.path.span, "the circle closes here")
+                .help("move what both need into a third unit");
+            self.diags.push(diag);
+            return;
+        }
+        match name {
+            None => {
+                if !self.scopes[into].units.contains(&unit) {
+                    self.scopes[into].units.push(unit);
+                }
+            }
+            Some(name) if scope.names.contains_key(name) => {
+                self.scopes[into].imported.insert(name, unit);
+            }
+            Some(name) => {
+                let diag = Diagnostic::error("import", format!("`{class}` has no `{name}`"))
+                    .label(import.path.span, "not declared there")
+                    .label(self.scopes[unit].ast.name.span, "in this unit");
+                self.diags.push(diag);
+            }
+        }
+    }
+
+    /// What a name means to `body`.
+    pub(super) fn lookup(&mut self, body: &Body<'a>, path: &ast::Path) -> Option<Found> {
+        let name = path.text.as_str();
+        if let Some((class, name)) = name.rsplit_once('.') {
+            return self.lookup_qualified(body.entity, class, name);
+        }
+        if let Some(&(_, id)) = body.names.iter().rev().find(|(n, _)| *n == name) {
+            return Some(Found::Local(id));
+        }
+        let scope = &self.scopes[body.entity];
+        if let Some(&item) = scope.names.get(name) {
+            return Some(Found::Item(body.entity, item));
+        }
+        let from_unit =
+            |&unit: &EntityId| Some(Found::Item(unit, *self.scopes[unit].names.get(name)?));
+        scope
+            .imported
+            .get(name)
+            .and_then(from_unit)
+            .or_else(|| scope.units.iter().find_map(from_unit))
+    }
+
+    /// `a.b.Unit.name`, or `Unit.name` of the same package or of an import.
+    fn lookup_qualified(&mut self, from: EntityId, class: &str, name: &str) -> Option<Found> {
+        let scope = &self.scopes[from];
+        let local = format!("{}.{class}", scope.package);
+        let suffix = format!(".{class}");
+        let known =
+            scope.units.iter().copied().find(|&u| {
+                self.scopes[u].class == class || self.scopes[u].class.ends_with(&suffix)
+            });
+        let unit = known
+            .or_else(|| self.entity(class))
+            .or_else(|| self.entity(&local))?;
+        let scope = &self.scopes[unit];
+        if scope.ast.is_actor && unit != from {
+            return None;
+        }
+        Some(Found::Item(unit, *scope.names.get(name)?))
+    }
+
+    /// All names that `body` can see: to guess what was meant.
+    fn visible(&self, body: &Body<'a>) -> Vec<&'a str> {
+        let scope = &self.scopes[body.entity];
+        let mut names: Vec<&str> = body.names.iter().map(|(n, _)| *n).collect();
+        names.extend(scope.names.keys());
+        names.extend(scope.imported.keys());
+        for &unit in &scope.units {
+            names.extend(self.scopes[unit].names.keys());
+        }
+        names.sort_unstable();
+        names
+    }
+
+    pub(super) fn unknown_name(&mut self, body: &Body<'a>, path: &ast::Path, what: &str) {
+        if path.text.is_empty() {
+            return;
+        }
+        let mut diag = Diagnostic::error("name", format!("there is no {what} `{}`", path.text))
+            .label(path.span, "not declared");
+        let near = self
+            .visible(body)
+            .into_iter()
+            .map(|n| (distance(n, &path.text), n))
+            .filter(|&(d, n)| d <= 2 && d < n.len().min(path.text.len()))
+            .min();
+        if let Some((_, near)) = near {
+            diag = diag.help(format!("did you mean `{near}`?"));
+        }
+        self.diags.push(diag);
+    }
+}
+
+/// How many letters have to be changed, put in or taken out to get from one word to the other.
+fn distance(a: &str, b: &str) -> usize {
+    if a.len().abs_diff(b.len()) > 2 {
+        return usize::MAX;
+    }
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut corner = row[0];
+        row[0] = i + 1;
+        for (j, &y) in b.iter().enumerate() {
+            let change = corner + usize::from(!x.eq_ignore_ascii_case(&y));
+            corner = row[j + 1];
+            row[j + 1] = change.min(corner + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The units that come with the compiler. They are found after those of all source roots.
+
+use std::path::{Path, PathBuf};
+
+/// Class names and texts.
+const FILES: &[(&str, &str)] = &[("levada.io", include_str!("../lib/levada/io.cal"))];
+
+/// What stands before the path of a built-in file.
+const PREFIX: &str = "<levada>";
+
+pub fn find(class: &str) -> Option<PathBuf> {
+    FILES
+        .iter()
+        .find(|(name, _)| *name == class)
+        .map(|(name, _)| {
+            let relative: PathBuf = name.split('.').collect();
+            Path::new(PREFIX).join(relative).with_extension("cal")
+        })
+}
+
+pub fn text(path: &Path) -> Option<&'static str> {
+    let inner = path.strip_prefix(PREFIX).ok()?.with_extension("");
+    let parts: Vec<_> = inner.iter().filter_map(|part| part.to_str()).collect();
+    let class = parts.join(".");
+    FILES
+        .iter()
+        .find(|(name, _)| *name == class)
+        .map(|(_, text)| *text)
+}
