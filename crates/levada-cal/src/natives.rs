@@ -3,7 +3,8 @@
 //! use them.
 
 /// File names and texts.
-pub const BUILT_IN: &[(&str, &str)] = &[];
+pub const BUILT_IN: &[(&str, &str)] =
+    &[("levada_io.c", include_str!("../lib/natives/levada_io.c"))];
 
 /// Does this C text define a function of that name? (It is found at the start of a definition: the
 /// name, an open parenthesis, and before it on the row a type.)

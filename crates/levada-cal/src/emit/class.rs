@@ -58,6 +58,10 @@ impl<'a> Class<'a> {
     pub fn new(actor: &'a Actor, prefix: String, checks: bool) -> Class<'a> {
         let mut members = Names::default();
         let mut globals = Names::default();
+        // What every class has, whatever its author has named so.
+        for own in ["run", "init", "end", "state", "registers", "class", "inputs", "outputs", "actions"] {
+            globals.fresh(own);
+        }
         let used = used_by_procs(actor);
         let mut registers = 0;
         let homes = actor
