@@ -11,7 +11,9 @@ pub const BUILT_IN: &[(&str, &str)] =
 pub fn defines(text: &str, name: &str) -> bool {
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     text.lines().any(|row| {
-        let Some(at) = row.find(name) else { return false };
+        let Some(at) = row.find(name) else {
+            return false;
+        };
         let (before, after) = (&row[..at], &row[at + name.len()..]);
         after.trim_start().starts_with('(')
             && !before.ends_with(word)

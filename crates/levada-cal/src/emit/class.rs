@@ -59,7 +59,17 @@ impl<'a> Class<'a> {
         let mut members = Names::default();
         let mut globals = Names::default();
         // What every class has, whatever its author has named so.
-        for own in ["run", "init", "end", "state", "registers", "class", "inputs", "outputs", "actions"] {
+        for own in [
+            "run",
+            "init",
+            "end",
+            "state",
+            "registers",
+            "class",
+            "inputs",
+            "outputs",
+            "actions",
+        ] {
             globals.fresh(own);
         }
         let used = used_by_procs(actor);
@@ -89,10 +99,17 @@ impl<'a> Class<'a> {
         let all = actor.actions.iter().chain(&actor.initializers);
         let actions = all.map(|a| name(&a.name)).collect();
         let mut ports = Names::default();
-        let inputs = actor.inputs.iter().map(|p| format!("in_{}", ports.fresh(&p.name))).collect();
+        let inputs = actor
+            .inputs
+            .iter()
+            .map(|p| format!("in_{}", ports.fresh(&p.name)))
+            .collect();
         let mut ports = Names::default();
-        let outputs =
-            actor.outputs.iter().map(|p| format!("out_{}", ports.fresh(&p.name))).collect();
+        let outputs = actor
+            .outputs
+            .iter()
+            .map(|p| format!("out_{}", ports.fresh(&p.name)))
+            .collect();
         Class {
             actor,
             checks,
@@ -126,18 +143,27 @@ impl<'a> Class<'a> {
 
     /// Registers by name and type.
     pub fn registers(&self) -> impl Iterator<Item = (&str, &'a Type)> {
-        self.homes.iter().zip(&self.actor.globals).filter_map(|(h, g)| match h {
-            Home::Register(name) => Some((name.as_str(), &g.ty)),
-            _ => None,
-        })
+        self.homes
+            .iter()
+            .zip(&self.actor.globals)
+            .filter_map(|(h, g)| match h {
+                Home::Register(name) => Some((name.as_str(), &g.ty)),
+                _ => None,
+            })
     }
 
     pub fn prints(&self) -> bool {
         let a = self.actor;
-        let in_body = |b: &Body| any_stmt(&b.stmts, &mut |s| matches!(s.kind, StmtKind::Print { .. }));
+        let in_body =
+            |b: &Body| any_stmt(&b.stmts, &mut |s| matches!(s.kind, StmtKind::Print { .. }));
         a.procs.iter().any(|p| in_body(&p.body))
-            || a.actions.iter().chain(&a.initializers).any(|x| in_body(&x.body) || in_body(&x.guard.body))
-            || a.globals.iter().any(|g| matches!(&g.init, Init::Code(b) if in_body(b)))
+            || a.actions
+                .iter()
+                .chain(&a.initializers)
+                .any(|x| in_body(&x.body) || in_body(&x.guard.body))
+            || a.globals
+                .iter()
+                .any(|g| matches!(&g.init, Init::Code(b) if in_body(b)))
     }
 
     /// Does procedure `p` write the list it is given as parameter `i`?
@@ -181,7 +207,11 @@ impl<'a> Class<'a> {
             None | Some(Type::List { .. }) => "void",
             Some(ty) => c_type(ty),
         };
-        let params = if params.is_empty() { "void".to_string() } else { params.join(", ") };
+        let params = if params.is_empty() {
+            "void".to_string()
+        } else {
+            params.join(", ")
+        };
         format!("{result} {}({params})", self.procs[p])
     }
 }
