@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* The other side of -fsanitize=thread: what the compiler calls for every atomic operation, fence
+ * and plain access of the code under test, and the port's calls, handed to the checker with the
+ * caller's address. This file itself is compiled without instrumentation. */
+#include <stddef.h>
+#include <stdint.h>
+
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+
+/* The checker's side (src/shadow.rs). */
+typedef struct model_calls {
+  u64 (*load)(const void *p, u32 bytes, int order, const void *pc);
+  void (*store)(void *p, u32 bytes, u64 value, int order, const void *pc);
+  u64 (*rmw)(void *p, u32 bytes, u32 op, u64 value, int order, const void *pc);
+  u32 (*cas)(void *p, u32 bytes, u64 *expected, u64 value, int order, int failure, const void *pc);
+  void (*fence)(int order, const void *pc);
+  void (*light)(const void *pc);
+  void (*plain)(const void *p, size_t n, u32 write, const void *pc);
+  void (*barrier)(const void *pc);
+  void (*wait)(void *p, u32 expected, const void *pc);
+  void (*wake)(void *p, const void *pc);
+  void (*relax)(void);
+  void (*ring)(u32 bell, const void *pc);
+} model_calls;
+
+static model_calls calls;
+
+void model_bind(const model_calls *c) { calls = *c; }
+
+#define PC __builtin_return_address(0)
+
+void __tsan_init(void) {}
+void __tsan_func_entry(void *pc) { (void)pc; }
+void __tsan_func_exit(void) {}
+
+#define PLAIN(n)                                                                                   \
+  void __tsan_read##n(void *p) { calls.plain(p, n, 0, PC); }                                       \
+  void __tsan_write##n(void *p) { calls.plain(p, n, 1, PC); }                                      \
+  void __tsan_unaligned_read##n(void *p) { calls.plain(p, n, 0, PC); }                             \
+  void __tsan_unaligned_write##n(void *p) { calls.plain(p, n, 1, PC); }                            \
+  void __tsan_volatile_read##n(void *p) { calls.plain(p, n, 0, PC); }                              \
+  void __tsan_volatile_write##n(void *p) { calls.plain(p, n, 1, PC); }
+PLAIN(1)
+PLAIN(2)
+PLAIN(4)
+PLAIN(8)
+PLAIN(16)
+void __tsan_read_range(void *p, size_t n) { calls.plain(p, n, 0, PC); }
+void __tsan_write_range(void *p, size_t n) { calls.plain(p, n, 1, PC); }
+
+/* The operations of read-modify-write, in the order that shadow.rs numbers them. */
+#define RMW(b, name, op)                                                                           \
+  u##b __tsan_atomic##b##_##name(u##b *p, u##b v, int order) {                                     \
+    return (u##b)calls.rmw(p, b / 8, op, v, order, PC);                                            \
+  }
+#define ATOMIC(b)                                                                                  \
+  u##b __tsan_atomic##b##_load(const u##b *p, int order) {                                         \
+    return (u##b)calls.load(p, b / 8, order, PC);                                                  \
+  }                                                                                                \
+  void __tsan_atomic##b##_store(u##b *p, u##b v, int order) {                                      \
+    calls.store(p, b / 8, v, order, PC);                                                           \
+  }                                                                                                \
+  RMW(b, exchange, 0)                                                                              \
+  RMW(b, fetch_add, 1)                                                                             \
+  RMW(b, fetch_sub, 2)                                                                             \
+  RMW(b, fetch_and, 3)                                                                             \
+  RMW(b, fetch_or, 4)                                                                              \
+  RMW(b, fetch_xor, 5)                                                                             \
+  int __tsan_atomic##b##_compare_exchange_strong(u##b *p, u##b *expected, u##b v, int order,       \
+                                                 int failure) {                                    \
+    u64 e = *expected;                                                                             \
+    u32 done = calls.cas(p, b / 8, &e, v, order, failure, PC);                                     \
+    *expected = (u##b)e;                                                                           \
+    return (int)done;                                                                              \
+  }                                                                                                \
+  int __tsan_atomic##b##_compare_exchange_weak(u##b *p, u##b *expected, u##b v, int order,         \
+                                               int failure) {                                      \
+    u64 e = *expected;                                                                             \
+    u32 done = calls.cas(p, b / 8, &e, v, order, failure, PC);                                     \
+    *expected = (u##b)e;                                                                           \
+    return (int)done;                                                                              \
+  }                                                                                                \
+  u##b __tsan_atomic##b##_compare_exchange_val(u##b *p, u##b expected, u##b v, int order,          \
+                                               int failure) {                                      \
+    u64 e = expected;                                                                              \
+    calls.cas(p, b / 8, &e, v, order, failure, PC);                                                \
+    return (u##b)e;                                                                                \
+  }
+ATOMIC(32)
+ATOMIC(64)
+
+void __tsan_atomic_thread_fence(int order) { calls.fence(order, PC); }
+/* The compiler's barrier is the cheap half of an asymmetric pair; lvd_port_barrier is the other. */
+void __tsan_atomic_signal_fence(int order) { (void)order, calls.light(PC); }
+
+/* ---- the port ------------------------------------------------------------------------------ */
+
+void lvd_port_barrier(void) { calls.barrier(PC); }
+void lvd_port_wait(void *word, uint32_t expected, int64_t timeout_ns) {
+  (void)timeout_ns; /* nothing under test may depend on time: sleeps are for ever */
+  calls.wait(word, expected, PC);
+}
+void lvd_port_wake(void *word) { calls.wake(word, PC); }
+void lvd_port_relax(void) { calls.relax(); }
+
+/* ---- a bell: whom a check's waiters wake ---------------------------------------------------- */
+
+void model_ring(uint32_t bell) { calls.ring(bell, PC); }

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The C under test, compiled with instrumentation into a shared object and loaded.
+
+use crate::shadow::{CALLS, Calls};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The folder of the runtime, which holds the sources under test.
+pub fn runtime() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().expect("runtime/model").to_path_buf()
+}
+
+/// Compiles c/`harness` with the trampolines. `tree` is a folder laid out as the runtime's, which
+/// holds all of its sources; `weak`: it is a mutant.
+pub fn compile(harness: &str, tree: &Path, out: &Path, weak: bool) -> Result<(), String> {
+    let own = runtime().join("model/c");
+    // The trampolines are no part of what is tested, and must not be instrumented.
+    let trampoline = out.with_extension("trampoline.o");
+    let mut plain = cc();
+    plain.args(["-O2", "-c"]);
+    plain
+        .arg(own.join("trampoline.c"))
+        .arg("-o")
+        .arg(&trampoline);
+    execute(plain)?;
+    let object = out.with_extension("o");
+    let mut tested = cc();
+    tested.args(["-O1", "-c", "-fsanitize=thread", "-Wno-tsan"]);
+    tested.args(["--param", "tsan-instrument-func-entry-exit=0"]);
+    tested
+        .arg("-I")
+        .arg(tree.join("include"))
+        .arg("-I")
+        .arg(tree);
+    if weak {
+        tested.arg("-I").arg(&own);
+        tested.args(["-include", "weak.h"]);
+    }
+    tested.arg(tree.join("model/c").join(harness));
+    tested.arg("-o").arg(&object);
+    execute(tested)?;
+    // No sanitizer's library: the trampolines are it.
+    let mut link = cc();
+    link.args(["-shared", "-Wl,-Bsymbolic"])
+        .arg("-o")
+        .arg(out)
+        .arg(&object)
+        .arg(&trampoline);
+    execute(link)
+}
+
+fn cc() -> Command {
+    let mut cc = Command::new(std::env::var("LVD_MODEL_CC").unwrap_or_else(|_| "gcc".into()));
+    cc.args([
+        "-std=c17",
+        "-g",
+        "-fPIC",
+        "-fexceptions",
+        "-D_GNU_SOURCE",
+        "-Wall",
+        "-Wextra",
+    ]);
+    cc
+}
+
+fn execute(mut command: Command) -> Result<(), String> {
+    let output = command.output().map_err(|e| format!("{command:?}: {e}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(format!("{command:?}\n{said}"))
+}
+
+/// A loaded shared object.
+pub struct Library {
+    object: libloading::Library,
+}
+
+impl Library {
+    pub fn load(path: &Path) -> Library {
+        // Safety: made by `compile` just now; it runs nothing when loaded.
+        let object = unsafe { libloading::Library::new(path) };
+        let object = object.unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        let library = Library { object };
+        let bind: unsafe extern "C" fn(*const Calls) = library.symbol("model_bind");
+        // Safety: the fields of Calls are those of model_calls.
+        unsafe { bind(&CALLS) };
+        library
+    }
+
+    /// A function of the harness.
+    pub fn symbol<T: Copy>(&self, name: &str) -> T {
+        // Safety: the caller names the type that the C has.
+        let symbol = unsafe { self.object.get::<T>(name.as_bytes()) };
+        *symbol.unwrap_or_else(|e| panic!("{name}: {e}"))
+    }
+}
+
+/// Declares the functions of a C harness, `model_NAME` each, as methods.
+#[macro_export]
+macro_rules! harness {
+    ($(#[$doc:meta])* $name:ident {
+        $(fn $function:ident($($arg:ident: $type:ty),*) $(-> $result:ty)?;)*
+    }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy)]
+        pub struct $name { $($function: unsafe extern "C-unwind" fn($($type),*) $(-> $result)?),* }
+
+        impl $name {
+            pub fn of(library: &$crate::library::Library) -> $name {
+                $name { $($function: library.symbol(concat!("model_", stringify!($function)))),* }
+            }
+            $(#[allow(dead_code)]
+            pub fn $function(&self, $($arg: $type),*) $(-> $result)? {
+                // Safety: the declaration is the C's, and the checks pass what it made.
+                unsafe { (self.$function)($($arg),*) }
+            })*
+        }
+    };
+}

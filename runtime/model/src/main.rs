@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Runs the runtime's lock-free protocols under a model checker: the C that ships, unchanged.
+//!
+//! First every check on the sources as they are; then, for every memory order in them, the checks on
+//! a copy in which that one order is weaker, until one fails. README.md tells how to read it.
+
+mod channel;
+mod check;
+mod library;
+mod mutate;
+mod shadow;
+mod suite;
+
+use check::{Barrier, Check, Way};
+use library::Library;
+use mutate::Mutant;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+use suite::{ELSEWHERE, KEPT, SUITES, Suite};
+
+const USAGE: &str = "usage: levada-model [--soak] [--checks-only] [--trace] [--only TEXT]
+
+  --soak         also the long checks (LVD_MODEL_SOAK=1)
+  --checks-only  no mutants
+  --trace        show what happened in executions that fail
+  --only TEXT    checks, or mutants by function, whose names contain TEXT";
+
+/// The work is shared by so many processes. (Threads would be in each other's way: every execution
+/// maps and unmaps the stacks of its coroutines.)
+const PROCESSES: usize = 2;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Checks,
+    Mutants,
+}
+
+struct Options {
+    soak: bool,
+    mutants: bool,
+    trace: bool,
+    only: Option<String>,
+    /// In a process that does a share of the work: which phase, and which share.
+    share: Option<(Phase, usize)>,
+}
+
+fn options() -> Result<Options, String> {
+    let mut options = Options {
+        soak: std::env::var("LVD_MODEL_SOAK").is_ok_and(|v| v != "0" && !v.is_empty()),
+        mutants: true,
+        trace: false,
+        only: None,
+        share: None,
+    };
+    let mut args = std::env::args().skip(1);
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--soak" => options.soak = true,
+            "--checks-only" => options.mutants = false,
+            "--trace" => options.trace = true,
+            "--only" => options.only = Some(args.next().ok_or(USAGE)?),
+            "--share-of-checks" | "--share-of-mutants" => {
+                let phase = match arg.as_str() {
+                    "--share-of-checks" => Phase::Checks,
+                    _ => Phase::Mutants,
+                };
+                let number = args.next().and_then(|n| n.parse().ok()).ok_or(USAGE)?;
+                options.share = Some((phase, number));
+            }
+            _ => return Err(USAGE.to_string()),
+        }
+    }
+    Ok(options)
+}
+
+impl Options {
+    fn wants(&self, name: &str) -> bool {
+        self.only.as_ref().is_none_or(|text| name.contains(text))
+    }
+
+    fn checks<'s>(&self, suite: &'s Suite) -> Vec<&'s Check> {
+        let checks = suite.checks.iter();
+        checks.filter(|c| self.soak || !c.soak).collect()
+    }
+}
+
+fn main() -> ExitCode {
+    let options = match options() {
+        Ok(options) => options,
+        Err(e) => {
+            eprintln!("{e}");
+            return ExitCode::from(2);
+        }
+    };
+    let result = match options.share {
+        Some((phase, number)) => share(&options, phase, number),
+        None => whole(&options),
+    };
+    match result {
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(e) => {
+            eprintln!("{e}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Checks and mutants, each phase shared by several processes; how many went wrong.
+fn whole(options: &Options) -> Result<usize, String> {
+    let start = Instant::now();
+    let mut wrong = strays(&library::runtime());
+    println!(
+        "{:<8} {:<34} {:<6} {:<10} {:>6} {:>11} {:>8}",
+        "suite", "check", "shows", "barrier", "bound", "executions", "seconds"
+    );
+    let (checks, failed) = phase("--share-of-checks")?;
+    wrong += failed;
+    let mut mutants = 0;
+    if options.mutants && wrong == 0 {
+        println!("\n{:<60} {:<18} found by", "order", "weaker");
+        (mutants, wrong) = phase("--share-of-mutants")?;
+        wrong += stale();
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    if wrong == 0 {
+        println!("\n{checks} checks and {mutants} mutants as they should be, in {seconds:.0} s");
+    } else {
+        println!("\n{wrong} not as they should be");
+    }
+    if checks + mutants == 0 {
+        return Err("nothing was run".to_string());
+    }
+    Ok(wrong)
+}
+
+/// Runs a phase in its processes; how many things it did, and how many went wrong.
+fn phase(which: &str) -> Result<(usize, usize), String> {
+    let (done, wrong) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let failed = AtomicUsize::new(0);
+    let program = std::env::current_exe().map_err(|e| format!("the path of this program: {e}"))?;
+    std::thread::scope(|scope| {
+        for number in 0..PROCESSES {
+            let mut command = Command::new(&program);
+            command
+                .args(std::env::args().skip(1))
+                .args([which, &number.to_string()]);
+            command.stdout(Stdio::piped());
+            let (done, wrong, failed) = (&done, &wrong, &failed);
+            scope.spawn(move || {
+                let Ok(mut child) = command.spawn() else {
+                    failed.fetch_add(1, Ordering::Relaxed);
+                    return;
+                };
+                let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+                for line in lines.map_while(Result::ok) {
+                    // Each result ends with a line of its own: '+' or '-'.
+                    match line.as_str() {
+                        "+" => {}
+                        "-" => _ = wrong.fetch_add(1, Ordering::Relaxed),
+                        _ => {
+                            println!("{line}");
+                            continue;
+                        }
+                    }
+                    done.fetch_add(1, Ordering::Relaxed);
+                }
+                let status = child.wait().ok().and_then(|s| s.code());
+                if !matches!(status, Some(0 | 1)) {
+                    failed.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    if failed.into_inner() != 0 {
+        return Err("a process of the checker failed".to_string());
+    }
+    Ok((done.into_inner(), wrong.into_inner()))
+}
+
+/// One process's share of a phase; how many went wrong.
+fn share(options: &Options, phase: Phase, number: usize) -> Result<usize, String> {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        if !check::inside() {
+            usual(info);
+        }
+    }));
+    let folder = std::env::temp_dir().join(format!("levada-model-{}", std::process::id()));
+    let result = match phase {
+        Phase::Checks => checks(options, number, &folder),
+        Phase::Mutants => mutants(options, number, &folder),
+    };
+    // Left behind only when it is killed.
+    let _ = std::fs::remove_dir_all(&folder);
+    result
+}
+
+fn report((text, good): (String, bool)) -> usize {
+    println!("{text}\n{}", if good { '+' } else { '-' });
+    !good as usize
+}
+
+fn checks(options: &Options, number: usize, folder: &Path) -> Result<usize, String> {
+    let tree = folder.join("tree");
+    mutate::copy_tree(&library::runtime(), &tree)
+        .map_err(|e| format!("{}: {e}", tree.display()))?;
+    let (mut wrong, mut n) = (0, 0);
+    for s in SUITES {
+        let object = folder.join(format!("{}.so", s.name));
+        library::compile(s.harness, &tree, &object, false)?;
+        let library = Arc::new(Library::load(&object));
+        for c in options.checks(s) {
+            if options.wants(c.name) {
+                if n % PROCESSES == number {
+                    wrong += report(one_check(options, s, c, &library));
+                }
+                n += 1;
+            }
+        }
+    }
+    Ok(wrong)
+}
+
+fn all_mutants() -> impl Iterator<Item = (&'static Suite, Mutant)> {
+    SUITES
+        .iter()
+        .flat_map(|s| s.sources.iter().map(move |f| (s, f)))
+        .flat_map(|(s, f)| {
+            mutate::of_file(&library::runtime(), f)
+                .into_iter()
+                .map(move |m| (s, m))
+        })
+}
+
+fn mutants(options: &Options, number: usize, folder: &Path) -> Result<usize, String> {
+    Ok(all_mutants()
+        .filter(|(_, m)| options.wants(&m.function))
+        .enumerate()
+        .filter(|(n, _)| n % PROCESSES == number)
+        .map(|(n, (s, m))| report(one_mutant(options, n, s, &m, folder)))
+        .sum())
+}
+
+fn one_check(options: &Options, s: &Suite, c: &Check, library: &Arc<Library>) -> (String, bool) {
+    let outcome = check::run(c, library, 5_000_000);
+    let barrier = match c.barrier {
+        Barrier::Fences => "fences",
+        Barrier::Asymmetric => "all cores",
+    };
+    let bound = c.bound.map_or("none".to_string(), |b| b.to_string());
+    let mut text = format!(
+        "{:<8} {:<34} {:<6} {barrier:<10} {bound:>6} {:>11} {:>8.1}",
+        s.name,
+        c.name,
+        c.shows,
+        outcome.executions,
+        outcome.time.as_secs_f64()
+    );
+    if let Some(f) = outcome.failure {
+        text += &format!("\n  FAILS ({:?}): {}", f.way, f.message.trim_end());
+        if options.trace {
+            text += &format!("\n{}", f.trace);
+        }
+        return (text, false);
+    }
+    if outcome.executions != c.executions {
+        text += &format!(
+            "\n  EXPECTED {} executions: the protocol or the check changed, or loom did; \
+             see README.md",
+            c.executions
+        );
+        return (text, false);
+    }
+    (text, true)
+}
+
+fn one_mutant(options: &Options, n: usize, s: &Suite, m: &Mutant, folder: &Path) -> (String, bool) {
+    let place = format!("{}:{} {} {}", m.file, m.line, m.function, m.call);
+    let text = |found: &str| format!("{place:<60} {:<18} {found}", m.weaker);
+    let tree = folder.join(format!("mutant-{n}"));
+    let object = folder.join(format!("mutant-{n}.so"));
+    if let Err(e) = m.write(&library::runtime(), &tree) {
+        return (text(&format!("CANNOT BE WRITTEN: {e}")), false);
+    }
+    if let Err(e) = library::compile(s.harness, &tree, &object, true) {
+        return (text(&format!("DOES NOT COMPILE: {e}")), false);
+    }
+    let library = Arc::new(Library::load(&object));
+    let kept = KEPT.iter().find(|k| k.covers(m));
+    // The short ones first: most mutants are found at once.
+    let mut checks = options.checks(s);
+    checks.sort_by_key(|c| c.executions);
+    for c in checks {
+        let outcome = check::run(c, &library, c.executions * 4 + 20_000);
+        let Some(f) = outcome.failure else { continue };
+        if f.way == Way::Unfinished {
+            continue;
+        }
+        let way = match f.way {
+            Way::Race => "race",
+            Way::Asleep => "lost wake-up",
+            _ => "wrong value",
+        };
+        let found = format!(
+            "{} ({:?}): {way}, {} executions",
+            c.name, c.barrier, outcome.executions
+        );
+        let mut text = text(&found);
+        if options.trace {
+            text += &format!("\n{}\n{}", f.message, f.trace);
+        }
+        if kept.is_some() {
+            text += "\n  BUT suite.rs says that no check needs it";
+        }
+        return (text, kept.is_none());
+    }
+    match kept {
+        Some(k) => (text(&format!("kept: {}", k.why)), true),
+        None => (
+            text("SURVIVES: relax it, or say in suite.rs why it is kept"),
+            false,
+        ),
+    }
+}
+
+/// Sources with orders that no suite knows, and atomics that go without a named order.
+fn strays(runtime: &Path) -> usize {
+    let mut wrong = 0;
+    for folder in ["include/levada", "src", "port"] {
+        for path in mutate::sources(&runtime.join(folder)) {
+            let name = path
+                .file_name()
+                .expect("a file")
+                .to_string_lossy()
+                .into_owned();
+            let name = format!("{folder}/{name}");
+            if name == "include/levada/atomic.h" {
+                continue;
+            }
+            if let Some(what) = mutate::unnamed(&path).filter(|_| false) {
+                println!("{name}: {what}: reach atomics through levada/atomic.h");
+                wrong += 1;
+            }
+            let known = SUITES.iter().any(|s| s.sources.contains(&name.as_str()))
+                || ELSEWHERE.iter().any(|e| e.0 == name);
+            if !known && mutate::has_orders(&path) {
+                println!("{name}: memory orders that no suite checks; see suite.rs");
+                wrong += 1;
+            }
+        }
+    }
+    wrong
+}
+
+/// Entries of the table of kept orders that speak of nothing.
+fn stale() -> usize {
+    let gone: Vec<_> = KEPT
+        .iter()
+        .filter(|k| !all_mutants().any(|(_, m)| k.covers(&m)))
+        .collect();
+    for k in &gone {
+        println!(
+            "suite.rs keeps an order that is no more: {} {}",
+            k.function, k.call
+        );
+    }
+    gone.len()
+}

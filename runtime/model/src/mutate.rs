@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Mutants: copies of the runtime's sources in which one memory order is one step weaker.
+//!
+//! The orders are found by their names (levada/atomic.h), so that one added later is covered without
+//! anybody's doing. One step suffices: what fails with a weaker order fails with none.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// One order, and what takes its place.
+#[derive(Clone, Debug)]
+pub struct Mutant {
+    /// Relative to the runtime's folder.
+    pub file: &'static str,
+    pub line: usize,
+    pub function: String,
+    pub call: String,
+    pub weaker: String,
+    /// Where `call` stands in the file.
+    at: usize,
+}
+
+/// Calls of these are orders, whatever their name says.
+const FENCES: [(&str, &str); 4] = [
+    ("lvd_fence_seq_cst", "weak_fence_seq_cst"),
+    ("lvd_fence_compiler", "weak_fence_compiler"),
+    ("lvd_barrier_light", "weak_barrier_light"),
+    ("lvd_port_barrier", "weak_port_barrier"),
+];
+
+/// What weaker calls there are for `call`: none if it has no order to lose.
+fn weaker(call: &str) -> Vec<String> {
+    if let Some((_, weak)) = FENCES.iter().find(|f| f.0 == call) {
+        return vec![weak.to_string()];
+    }
+    let Some(operation) = call.strip_prefix("lvd_") else {
+        return vec![];
+    };
+    let parts: Vec<&str> = operation.split('_').collect();
+    let known = [
+        "load", "store", "exchange", "cas", "add", "sub", "and", "or",
+    ];
+    if !known.contains(&parts[0]) {
+        return vec![];
+    }
+    let (what, width) = (parts[0], parts[parts.len() - 1]);
+    // atomic.h has no additions with half of an order.
+    let prefix = if what == "add" { "weak" } else { "lvd" };
+    match &parts[1..parts.len() - 1] {
+        ["acquire"] | ["release"] => vec![format!("lvd_{what}_relaxed_{width}")],
+        ["acq", "rel"] => vec![
+            format!("{prefix}_{what}_acquire_{width}"),
+            format!("{prefix}_{what}_release_{width}"),
+        ],
+        _ => vec![],
+    }
+}
+
+/// The text with its comments and strings blanked, byte for byte.
+fn code(text: &str) -> String {
+    let mut out = text.as_bytes().to_vec();
+    let bytes = text.as_bytes();
+    let mut i = 0;
+    while i < bytes.len() {
+        let end = match &bytes[i..] {
+            [b'/', b'*', ..] => text[i + 2..].find("*/").map_or(bytes.len(), |n| i + n + 4),
+            [b'/', b'/', ..] => text[i..].find('\n').map_or(bytes.len(), |n| i + n),
+            [b'"', ..] => {
+                let mut j = i + 1;
+                while j < bytes.len() && bytes[j] != b'"' {
+                    j += if bytes[j] == b'\\' { 2 } else { 1 };
+                }
+                (j + 1).min(bytes.len())
+            }
+            _ => {
+                i += 1;
+                continue;
+            }
+        };
+        for b in &mut out[i..end] {
+            if *b != b'\n' {
+                *b = b' ';
+            }
+        }
+        i = end;
+    }
+    String::from_utf8(out).expect("blanks are text")
+}
+
+/// Names that are followed by an opening parenthesis, with their places; calls only, since what
+/// begins a line is a definition.
+fn calls(code: &str) -> Vec<(usize, &str)> {
+    let name = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+    let bytes = code.as_bytes();
+    let mut found = vec![];
+    for (open, _) in code.match_indices('(') {
+        let mut from = open;
+        while from > 0 && name(bytes[from - 1]) {
+            from -= 1;
+        }
+        let line = code[..from].rfind('\n').map_or(0, |n| n + 1);
+        if from < open && bytes[line].is_ascii_whitespace() {
+            found.push((from, &code[from..open]));
+        }
+    }
+    found
+}
+
+/// The function around `at`: the last definition that begins a line before it.
+fn function(code: &str, at: usize) -> String {
+    let mut name = String::new();
+    for line in code[..at].lines() {
+        let begins = line.starts_with(|c: char| c.is_ascii_alphabetic());
+        if let (true, Some(open)) = (begins, line.find('(')) {
+            let head = &line[..open];
+            let from = head.rfind(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+            name = head[from.map_or(0, |n| n + 1)..].to_string();
+        }
+    }
+    name
+}
+
+/// The mutants of one file, in its order.
+pub fn of_file(runtime: &Path, file: &'static str) -> Vec<Mutant> {
+    let path = runtime.join(file);
+    let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    of_text(file, &text)
+}
+
+fn of_text(file: &'static str, text: &str) -> Vec<Mutant> {
+    let code = code(text);
+    let mut mutants = vec![];
+    for (at, call) in calls(&code) {
+        for weaker in weaker(call) {
+            mutants.push(Mutant {
+                file,
+                line: text[..at].matches('\n').count() + 1,
+                function: function(&code, at),
+                call: call.to_string(),
+                weaker,
+                at,
+            });
+        }
+    }
+    mutants
+}
+
+/// Does the file reach memory by an order?
+pub fn has_orders(path: &Path) -> bool {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let code = code(&text);
+    calls(&code)
+        .iter()
+        .any(|(_, call)| !weaker(call).is_empty())
+}
+
+/// Atomics that are not reached by name, which the search for mutants would overlook.
+pub fn unnamed(path: &Path) -> Option<&'static str> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let code = code(&text);
+    [
+        "__atomic_",
+        "__sync_",
+        "_Atomic",
+        "atomic_thread_fence",
+        "stdatomic.h",
+    ]
+    .into_iter()
+    .find(|name| code.contains(name))
+}
+
+/// Copies the sources under test (all of the runtime's C, and the harnesses) to `tree`.
+pub fn copy_tree(runtime: &Path, tree: &Path) -> std::io::Result<()> {
+    for folder in ["include/levada", "src", "port", "model/c"] {
+        let to = tree.join(folder);
+        fs::create_dir_all(&to)?;
+        for file in sources(&runtime.join(folder)) {
+            fs::copy(&file, to.join(file.file_name().expect("a file")))?;
+        }
+    }
+    Ok(())
+}
+
+/// The C files of a folder.
+pub fn sources(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> = entries
+        .map(|e| e.path())
+        .filter(|p| p.extension().is_some_and(|e| e == "c" || e == "h"))
+        .collect();
+    files.sort();
+    files
+}
+
+impl Mutant {
+    /// Lays out the sources with this mutation at `tree`.
+    pub fn write(&self, runtime: &Path, tree: &Path) -> std::io::Result<()> {
+        copy_tree(runtime, tree)?;
+        let path = tree.join(self.file);
+        let mut text = fs::read_to_string(&path)?;
+        text.replace_range(self.at..self.at + self.call.len(), &self.weaker);
+        fs::write(path, text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "/* lvd_load_acquire_u32(x) */
+static inline void lvd_barrier_light(uint32_t fenced) {
+  if (fenced) lvd_fence_seq_cst();
+}
+static void two(lvd_a32 *a) {
+  say(\"lvd_load_acquire_u32(\");
+  lvd_store_release_u32(a, lvd_load_acquire_u32(a) + lvd_load_relaxed_u32(a));
+  lvd_add_acq_rel_u32(a, 1); // lvd_fence_seq_cst()
+  lvd_cas_acq_rel_ptr(a, b, c);
+}
+";
+
+    #[test]
+    fn every_order_and_nothing_else() {
+        let found: Vec<_> = of_text("x.h", TEXT)
+            .into_iter()
+            .map(|m| (m.line, m.function, m.weaker))
+            .collect();
+        let two = |line, weaker: &str| (line, "two".to_string(), weaker.to_string());
+        assert_eq!(
+            found,
+            [
+                (3, "lvd_barrier_light".into(), "weak_fence_seq_cst".into()),
+                two(7, "lvd_store_relaxed_u32"),
+                two(7, "lvd_load_relaxed_u32"),
+                two(8, "weak_add_acquire_u32"),
+                two(8, "weak_add_release_u32"),
+                two(9, "lvd_cas_acquire_ptr"),
+                two(9, "lvd_cas_release_ptr"),
+            ]
+        );
+    }
+
+    #[test]
+    fn one_place_changes() {
+        let mutant = &of_text("x.h", TEXT)[2];
+        let mut text = TEXT.to_string();
+        text.replace_range(mutant.at..mutant.at + mutant.call.len(), &mutant.weaker);
+        let differing = TEXT.lines().zip(text.lines()).filter(|(a, b)| a != b);
+        assert_eq!(differing.count(), 1);
+        assert!(text.contains("lvd_store_release_u32(a, lvd_load_relaxed_u32(a) + lvd_load"));
+        assert!(text.starts_with("/* lvd_load_acquire_u32(x) */"));
+    }
+}
