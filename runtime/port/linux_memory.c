@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Memory on Linux: lines for state, and rings mapped twice in a row, so that a span of any length up
  * to the ring's never wraps. docs/decisions says why this way. */
-#define _GNU_SOURCE
 #include "port.h"
 
 #include <errno.h>

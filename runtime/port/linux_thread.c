@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Cores and threads on Linux: what affinity and the container leave us, and pinned threads. */
-#define _GNU_SOURCE
 #include "port.h"
 
 #include <pthread.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Traps on Linux: signals that the code a worker runs brings upon itself, and a clock of the
  * worker's own CPU time, which costs an idle worker nothing. */
-#define _GNU_SOURCE
 #include "port.h"
 
 #include <pthread.h>

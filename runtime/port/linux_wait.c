@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Waiting, the barrier, time and locks on Linux. */
-#define _GNU_SOURCE
 #include "port.h"
 
 #include <errno.h>

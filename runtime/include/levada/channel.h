@@ -22,6 +22,7 @@
  * Pairs of orders (each is proven necessary under the model checker, runtime/model)
  *   push: store_release tail          -> refresh: load_acquire tail                  C1
  *   pop:  store_release head          -> refresh: load_acquire head                  C2
+ *   leave: store_release state        -> refresh: load_acquire the consumer's state  C2
  *   end:  store_release state         -> lvd_ended: load_acquire state               C4
  *   push: tail, [light], load armed   <> consumer: armed, [heavy], load tail         C3
  *   pop:  head, [light], load armed   <> producer: armed, [heavy], load head         C3
@@ -135,6 +136,7 @@ typedef struct lvd_producer {
   lvd_a32 *tail;
   lvd_channel *channel;
   lvd_waiter **peers; /* one for each consumer; null: nobody to wake */
+  lvd_waiter *self;   /* who waits when this side waits; null: nobody can */
   uint32_t mask;
   uint32_t elem_size;
   uint32_t capacity;
@@ -154,6 +156,7 @@ typedef struct lvd_consumer {
   lvd_consumer_lines *lines;
   lvd_channel *channel;
   lvd_waiter *peer; /* the producer; null: nobody to wake */
+  lvd_waiter *self; /* who waits when this side waits; null: nobody can */
   uint32_t mask;
   uint32_t elem_size;
   uint32_t capacity;
@@ -173,6 +176,7 @@ static inline void lvd_producer_attach(lvd_producer *p, lvd_channel *ch, lvd_wai
   p->put = p->limit = p->pushed = lvd_load_relaxed_u32(&ch->tail);
   p->channel = ch;
   p->peers = peers;
+  p->self = (lvd_waiter *)0;
   p->mask = ch->slots - 1;
   p->elem_size = ch->elem_size;
   p->capacity = ch->capacity;
@@ -190,6 +194,7 @@ static inline void lvd_consumer_attach(lvd_consumer *c, lvd_channel *ch, uint32_
   c->got = c->limit = c->popped = lvd_load_relaxed_u32(&c->lines->head);
   c->channel = ch;
   c->peer = peer;
+  c->self = (lvd_waiter *)0;
   c->mask = ch->slots - 1;
   c->elem_size = ch->elem_size;
   c->capacity = ch->capacity;
@@ -221,7 +226,7 @@ static inline uint32_t lvd_room_refresh(lvd_producer *p) {
   for (uint32_t i = 0; i < p->consumers; i++) {
     lvd_consumer_lines *c = &ch->consumer[i];
     uint32_t u = tail - lvd_load_acquire_u32(&c->head);
-    if (u > used && lvd_load_relaxed_u32(&c->state) == LVD_OPEN) used = u;
+    if (u > used && lvd_load_acquire_u32(&c->state) == LVD_OPEN) used = u;
   }
   /* More than the capacity in flight is what no honest consumer writes: then there is no room. */
   uint32_t room = used < p->capacity ? p->capacity - used : 0;
@@ -231,8 +236,8 @@ static inline uint32_t lvd_room_refresh(lvd_producer *p) {
 
 /* Elements that can be put now; at least `want` if there is room for so many. */
 static inline uint32_t lvd_room(lvd_producer *p, uint32_t want) {
-  uint64_t room = p->limit - p->put;
-  if (LVD_LIKELY(room >= want)) return (uint32_t)room;
+  int64_t room = (int64_t)(p->limit - p->put); /* below 0: put without having asked */
+  if (LVD_LIKELY(room >= (int64_t)want)) return (uint32_t)room;
   return lvd_room_refresh(p);
 }
 
@@ -342,8 +347,8 @@ static inline uint32_t lvd_elements_refresh(lvd_consumer *c) {
 
 /* Elements that can be got now; at least `want` if there are so many. */
 static inline uint32_t lvd_elements(lvd_consumer *c, uint32_t want) {
-  uint64_t n = c->limit - c->got;
-  if (LVD_LIKELY(n >= want)) return (uint32_t)n;
+  int64_t n = (int64_t)(c->limit - c->got);
+  if (LVD_LIKELY(n >= (int64_t)want)) return (uint32_t)n;
   return lvd_elements_refresh(c);
 }
 

@@ -41,7 +41,8 @@ typedef struct lvd_slot {
 typedef struct lvd_inbox {
   LVD_ALIGNED(LVD_LINE) lvd_a32 head[LVD_INBOX_LEVELS]; /* number + 1 of the newest post */
   LVD_ALIGNED(LVD_LINE) lvd_a32 waiting; /* not 0: the receiver sleeps, or is about to; this word is
-                                            what it sleeps on; a new number for each sleep */
+                                            what it sleeps on; a new even number for each
+                                            sleep, odd when a sender has rung */
   uint32_t sleeps;                       /* the receiver's own count */
 } lvd_inbox;
 
@@ -67,6 +68,19 @@ static inline void lvd_slot_free(lvd_slot *slot, uint32_t n) {
   lvd_store_release_u32(&slot[n].owner, 0);
 }
 
+/* After something was left for the receiver: does it sleep, or is it about to? Then the caller must
+ * wake it, as after a post. The word changes before the wake, so that a receiver that has not reached
+ * the kernel yet does not sleep there; it becomes 0 only after the wake (lvd_inbox_woken), so that a
+ * sender that dies between the two leaves it to the next one. */
+static inline bool lvd_inbox_asleep(lvd_inbox *in, uint32_t *sleep) {
+  lvd_fence_seq_cst();
+  uint32_t seen = lvd_load_relaxed_u32(&in->waiting);
+  *sleep = seen | 1;
+  if (!seen) return false;
+  if (seen != *sleep) lvd_cas_relaxed_u32(&in->waiting, &seen, *sleep);
+  return true;
+}
+
 /* Posts slot `n` at `level` (the highest is taken first). True: the receiver sleeps, and the caller
  * must wake it: wake `waiting`, then lvd_inbox_woken with *sleep. */
 static inline bool lvd_inbox_post(lvd_inbox *in, lvd_slot *slot, uint32_t n, uint32_t level,
@@ -74,9 +88,7 @@ static inline bool lvd_inbox_post(lvd_inbox *in, lvd_slot *slot, uint32_t n, uin
   uint32_t head = lvd_load_relaxed_u32(&in->head[level]);
   do lvd_store_relaxed_u32(&slot[n].next, head);
   while (!lvd_cas_release_u32(&in->head[level], &head, n + 1));
-  lvd_fence_seq_cst();
-  *sleep = lvd_load_relaxed_u32(&in->waiting);
-  return *sleep != 0;
+  return lvd_inbox_asleep(in, sleep);
 }
 
 /* The receiver has been woken from sleep number `sleep`: later senders need not do it again. A
@@ -109,7 +121,7 @@ static inline uint32_t lvd_inbox_take(lvd_inbox *in, lvd_slot *slot, uint32_t le
 /* The receiver is about to sleep. Not 0: nothing is pending, sleep while `waiting` has this value.
  * 0: something came; do not sleep. Receiver only; afterwards lvd_inbox_awake. */
 static inline uint32_t lvd_inbox_announce(lvd_inbox *in) {
-  if (++in->sleeps == 0) in->sleeps = 1;
+  if ((in->sleeps += 2) == 0) in->sleeps = 2;
   lvd_store_relaxed_u32(&in->waiting, in->sleeps);
   lvd_fence_seq_cst();
   if (!lvd_inbox_pending(in)) return in->sleeps;

@@ -8,5 +8,6 @@
 #include <levada/inbox.h>
 #include <levada/native.h>
 #include <levada/runtime.h>
+#include <levada/wait.h>
 
 #endif

@@ -30,8 +30,8 @@ LVD_API void *lvd_app_data(lvd_app *app, const void *key, size_t size,
 /* Stops the application with this message, as a fault of the action that called. */
 LVD_API LVD_NORETURN void lvd_native_fail(const char *format, ...) LVD_PRINTF(1, 2);
 
-/* Asks the application to end, as if its input had ended: what an exit() would do in a program that
- * holds nothing else. */
+/* Ends the application now, and well: what an exit(0) would do in a program that holds nothing
+ * else. What is in flight is dropped; an application whose input merely ends need not call this. */
 LVD_API void lvd_app_finish(lvd_app *app);
 
 /* What the application has done so far, in its own unit ("frames"): shown as progress. `unit` must

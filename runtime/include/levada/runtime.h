@@ -8,6 +8,7 @@
 
 #include <levada/actor.h>
 #include <levada/native.h>
+#include <levada/wait.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -103,19 +104,14 @@ LVD_API uint64_t lvd_app_get_progress(lvd_app *app, const char **unit);
 LVD_API lvd_status lvd_app_move(lvd_app *app, uint32_t actor, uint32_t worker);
 
 /* ------------------------------------------------------------------------------------------ */
-/* Ends of channels that the program holds (LVD_OUTSIDE), and the wait                         */
+/* Ends of channels that the program holds (LVD_OUTSIDE)                                       */
 /* ------------------------------------------------------------------------------------------ */
 
-/* The program's end of channel `channel`, for one thread at a time; null if it is an actor's. An
- * application with such a producer does not end before lvd_end is called on it. */
+/* The program's end of channel `channel`, for one thread at a time, to wait on with wait.h; null if
+ * it is an actor's. Good until lvd_app_unload. An application with such a producer does not end
+ * before lvd_end is called on it. */
 LVD_API lvd_producer *lvd_app_producer(lvd_app *app, uint32_t channel);
 LVD_API lvd_consumer *lvd_app_consumer(lvd_app *app, uint32_t channel, uint32_t index);
-
-/* Waits until there is room for `n`, or `n` elements: spins briefly, then sleeps. LVD_E_ENDED when
- * the stream has ended with fewer than `n` left (they can be got), or its error; LVD_E_PEER when
- * every consumer has left; LVD_E_TIME after `timeout_ms` (negative: for ever). */
-LVD_API lvd_status lvd_wait_room(lvd_producer *p, uint32_t n, int64_t timeout_ms);
-LVD_API lvd_status lvd_wait_elements(lvd_consumer *c, uint32_t n, int64_t timeout_ms);
 
 /* ------------------------------------------------------------------------------------------ */
 /* What happened: counters, faults, and why nothing moves                                      */
@@ -126,7 +122,6 @@ typedef struct lvd_actor_counters {
   uint32_t worker;
   uint64_t firings;
   uint64_t activations;  /* calls of run */
-  uint64_t wakes;        /* times it was made ready */
   uint64_t busy_ns;      /* time spent in run */
   uint64_t longest_ns;   /* the longest run */
 } lvd_actor_counters;

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Channels between threads of a program, in memory of their own. */
+#include "core.h"
+
+#include <stdlib.h>
+
+uint32_t lvd_ring_slots(uint32_t capacity, uint32_t elem_size) {
+  uint64_t slots = 1, unit = lvd_port_ring_unit();
+  while (slots < capacity || slots * elem_size % unit) slots *= 2;
+  return slots <= 1u << 31 && slots * elem_size < (uint64_t)1 << 40 ? (uint32_t)slots : 0;
+}
+
+typedef struct own_channel {
+  lvd_port_rings rings;
+  size_t size;
+  lvd_channel channel; /* aligned to a line, as all of this is */
+} own_channel;
+
+lvd_status lvd_channel_create(uint32_t elem_size, uint32_t capacity, uint32_t consumers,
+                              lvd_channel **out) {
+  if (!out || !elem_size || !capacity || !consumers || capacity > 1u << 30 || consumers > 4096)
+    return LVD_E_ARGUMENT;
+  *out = NULL;
+  uint32_t slots = lvd_ring_slots(capacity, elem_size);
+  if (!slots) return LVD_E_LIMIT;
+  size_t ring_size = (size_t)slots * elem_size;
+  size_t size = offsetof(own_channel, channel) + lvd_channel_header_size(consumers);
+  own_channel *own = lvd_port_alloc(size);
+  if (!own) return LVD_E_MEMORY;
+  void *ring;
+  lvd_status status = lvd_port_rings_alloc(&own->rings, 1, &ring_size, &ring);
+  if (status != LVD_OK) {
+    lvd_port_free(own, size);
+    return status;
+  }
+  own->size = size;
+  lvd_channel_init(&own->channel, ring, elem_size, slots, capacity, consumers,
+                   LVD_CHANNEL_MIRRORED);
+  *out = &own->channel;
+  return LVD_OK;
+}
+
+void lvd_channel_destroy(lvd_channel *ch) {
+  if (!ch) return;
+  own_channel *own = (own_channel *)(void *)((char *)ch - offsetof(own_channel, channel));
+  lvd_port_rings_free(&own->rings);
+  lvd_port_free(own, own->size);
+}
+
+bool lvd_channel_fenced(void) { return !lvd_port_barrier_prepare(); }

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Starting, pausing, stopping and ending an application while others run.
+ *
+ * An application ENDS when nothing of it can fire any more, when an actor fails, or when it is told
+ * to. Whoever notices sets the phase to ENDING; from then on no activation of it begins. The keeper,
+ * a thread that sleeps otherwise, then makes sure that no worker knows it any more, ends the
+ * channels that the program holds, lets the natives finish their files, and says ENDED. */
+#include "core.h"
+
+#include <stdlib.h>
+
+static void nothing(lvd_worker *w, lvd_command *c) { (void)w, (void)c; }
+
+/* ---- start, pause, resume, move ----------------------------------------------------------- */
+
+lvd_status lvd_app_start(lvd_app *app) {
+  if (!app) return LVD_E_ARGUMENT;
+  uint32_t loaded = LVD_PHASE_LOADED;
+  if (!lvd_cas_acq_rel_u32(&app->phase, &loaded, LVD_PHASE_RUNNING)) return LVD_E_STATE;
+  /* Alive until every actor has been woken, or the first could be at rest before the last. */
+  lvd_add_acq_rel_u32(&app->live, 1);
+  for (uint32_t i = 0; i < app->net->actors; i++) lvd_entity_wake(&app->entity[i].waiter);
+  if (lvd_add_acq_rel_u32(&app->live, UINT32_MAX) == 1) lvd_app_quiet(app);
+  return LVD_OK;
+}
+
+lvd_status lvd_app_pause(lvd_app *app) {
+  if (!app) return LVD_E_ARGUMENT;
+  if (lvd_load_acquire_u32(&app->phase) != LVD_PHASE_RUNNING) return LVD_E_STATE;
+  lvd_port_lock(&app->control);
+  lvd_store_relaxed_u32(&app->paused, 1);
+  lvd_workers_command(app->rt, nothing, NULL); /* between two activations: none of it runs now */
+  lvd_port_unlock(&app->control);
+  return LVD_OK;
+}
+
+static void take_up(lvd_worker *w, lvd_command *c) {
+  for (lvd_entity **at = &w->held, *e; (e = *at);) {
+    if (e->app != c->argument) {
+      at = &e->next;
+      continue;
+    }
+    *at = e->next;
+    lvd_queue_put(w, e);
+  }
+}
+
+lvd_status lvd_app_resume(lvd_app *app) {
+  if (!app) return LVD_E_ARGUMENT;
+  if (lvd_load_acquire_u32(&app->phase) != LVD_PHASE_RUNNING) return LVD_E_STATE;
+  lvd_port_lock(&app->control);
+  lvd_store_relaxed_u32(&app->paused, 0);
+  lvd_workers_command(app->rt, take_up, app);
+  lvd_port_unlock(&app->control);
+  return LVD_OK;
+}
+
+/* Its worker sees the target when it next has it in hand; waking puts it there. */
+void lvd_app_retarget(lvd_app *app, lvd_entity *e, uint32_t worker) {
+  lvd_store_relaxed_u32(&e->target, worker);
+  if (lvd_load_acquire_u32(&app->phase) == LVD_PHASE_RUNNING) lvd_entity_wake(&e->waiter);
+  else if (lvd_load_acquire_u32(&app->phase) == LVD_PHASE_LOADED)
+    lvd_store_relaxed_u32(&e->worker, worker); /* nobody else looks at it yet */
+}
+
+lvd_status lvd_app_move(lvd_app *app, uint32_t actor, uint32_t worker) {
+  if (!app || actor >= app->net->actors || worker >= app->rt->workers) return LVD_E_ARGUMENT;
+  lvd_status status = LVD_E_STATE;
+  lvd_port_lock(&app->rt->lock); /* the running set must not change meanwhile */
+  if (lvd_load_relaxed_u32(&app->rt->worker[worker].given)) {
+    lvd_app_retarget(app, &app->entity[actor], worker);
+    status = LVD_OK;
+  }
+  lvd_port_unlock(&app->rt->lock);
+  return status;
+}
+
+/* ---- coming to rest ----------------------------------------------------------------------- */
+
+static bool is_outside(const lvd_app *app, const lvd_producer *p, uint32_t i) {
+  return p->peers[i]->wake != lvd_entity_wake &&
+         lvd_load_relaxed_u32(&p->channel->consumer[i].state) == LVD_OPEN && app->outsides;
+}
+
+/* Nothing is ready, nothing is on its way, and all is settled: nobody touches the entities now but
+ * the program through its own ends. */
+void lvd_app_quiet(lvd_app *app) {
+  if (lvd_load_acquire_u32(&app->phase) != LVD_PHASE_RUNNING) return;
+  for (uint32_t i = 0; i < app->outsides; i++) {
+    lvd_outside *o = &app->outside[i];
+    if (o->producer && lvd_load_acquire_u32(&app->channel[o->channel]->state) == LVD_OPEN)
+      return; /* more may come */
+  }
+  lvd_status outcome = LVD_OK;
+  for (uint32_t i = 0; i < app->net->actors; i++) {
+    const lvd_actor *a = &app->entity[i].actor;
+    for (uint32_t k = 0; k < a->cls->outputs; k++) {
+      if (!a->out[k].await) continue;
+      for (uint32_t j = 0; j < a->out[k].consumers; j++)
+        if (is_outside(app, &a->out[k], j)) return; /* the program may make room */
+      outcome = LVD_E_DEADLOCK;
+    }
+  }
+  lvd_app_end(app, outcome);
+}
+
+/* ---- ending ------------------------------------------------------------------------------- */
+
+void lvd_app_end(lvd_app *app, lvd_status outcome) {
+  lvd_runtime *rt = app->rt;
+  uint32_t phase = lvd_load_acquire_u32(&app->phase);
+  do {
+    if (phase >= LVD_PHASE_ENDING) return; /* the first reason counts */
+  } while (!lvd_cas_acq_rel_u32(&app->phase, &phase, LVD_PHASE_ENDING));
+  lvd_store_release_u32(&app->outcome, outcome);
+  lvd_add_acq_rel_u32(&rt->keeper_work, 1);
+  lvd_port_wake(&rt->keeper_work);
+}
+
+static void forget(lvd_worker *w, lvd_command *c) {
+  lvd_app *app = c->argument;
+  lvd_inbox_drain(w);
+  lvd_queue_remove_app(w, app);
+  for (uint32_t i = 0; i < app->net->actors; i++) lvd_unsettled_remove(w, &app->entity[i]);
+  for (lvd_app_share **at = &w->quiet; *at;) {
+    if ((*at)->app == app) *at = (*at)->next;
+    else at = &(*at)->next;
+  }
+}
+
+static void finish(lvd_app *app) {
+  /* Whatever of it runs comes to the end of its activation; from then on nothing of it begins, and
+   * so nothing of it wakes anything. */
+  lvd_workers_command(app->rt, nothing, NULL);
+  lvd_status outcome = (lvd_status)lvd_load_acquire_u32(&app->outcome);
+  for (uint32_t i = 0; i < app->net->actors; i++)
+    lvd_exchange_acq_rel_u32(&app->entity[i].state, LVD_FINISHED);
+  lvd_workers_command(app->rt, forget, app);
+
+  for (uint32_t i = 0; i < app->outsides; i++) {
+    lvd_outside *o = &app->outside[i];
+    const lvd_channel_desc *d = &app->net->channel[o->channel];
+    if (!o->producer && d->from.actor != LVD_OUTSIDE)
+      lvd_end(&app->entity[d->from.actor].actor.out[d->from.port], outcome);
+    for (uint32_t k = 0; o->producer && k < d->consumers; k++)
+      if (d->to[k].actor != LVD_OUTSIDE)
+        lvd_leave(&app->entity[d->to[k].actor].actor.in[d->to[k].port]);
+  }
+  lvd_port_lock(&app->blocks_lock);
+  while (app->blocks) {
+    lvd_app_block *b = app->blocks;
+    app->blocks = b->next;
+    if (b->end) b->end(b->data, outcome);
+    free(b->data);
+    free(b);
+  }
+  lvd_port_unlock(&app->blocks_lock);
+  /* The last touch: whoever waits may free the application now. */
+  lvd_store_release_u32(&app->phase, LVD_PHASE_ENDED);
+  lvd_port_wake(&app->phase);
+}
+
+void lvd_keeper_main(void *argument) {
+  lvd_runtime *rt = argument;
+  for (;;) {
+    uint32_t work = lvd_load_acquire_u32(&rt->keeper_work);
+    lvd_app *ending = NULL;
+    lvd_port_lock(&rt->lock);
+    for (lvd_app *app = rt->apps; app && !ending; app = app->next)
+      if (lvd_load_acquire_u32(&app->phase) == LVD_PHASE_ENDING) ending = app;
+    lvd_port_unlock(&rt->lock);
+    if (ending) finish(ending);
+    else if (lvd_load_acquire_u32(&rt->keeper_ending)) return;
+    else lvd_port_wait(&rt->keeper_work, work, -1);
+  }
+}
+
+lvd_status lvd_app_wait(lvd_app *app, int64_t timeout_ms) {
+  if (!app) return LVD_E_ARGUMENT;
+  uint64_t start = lvd_port_ns();
+  for (;;) {
+    uint32_t phase = lvd_load_acquire_u32(&app->phase);
+    if (phase == LVD_PHASE_ENDED) return (lvd_status)lvd_load_acquire_u32(&app->outcome);
+    int64_t left = -1;
+    if (timeout_ms >= 0) {
+      left = timeout_ms * 1000000 - (int64_t)(lvd_port_ns() - start);
+      if (left <= 0) return LVD_E_TIME;
+    }
+    lvd_port_wait(&app->phase, phase, left);
+  }
+}
+
+lvd_status lvd_app_stop(lvd_app *app) {
+  if (!app) return LVD_E_ARGUMENT;
+  lvd_app_end(app, LVD_E_STOPPED);
+  lvd_app_wait(app, -1);
+  return LVD_OK;
+}
+
+void lvd_app_finish(lvd_app *app) {
+  if (app) lvd_app_end(app, LVD_OK);
+}
+
+/* ---- what the program holds --------------------------------------------------------------- */
+
+static lvd_outside *find(lvd_app *app, uint32_t channel, uint32_t index, bool producer) {
+  for (uint32_t i = 0; app && i < app->outsides; i++) {
+    lvd_outside *o = &app->outside[i];
+    if (o->channel == channel && o->index == index && o->producer == producer) return o;
+  }
+  return NULL;
+}
+
+lvd_producer *lvd_app_producer(lvd_app *app, uint32_t channel) {
+  lvd_outside *o = find(app, channel, 0, true);
+  return o ? &o->end.p : NULL;
+}
+
+lvd_consumer *lvd_app_consumer(lvd_app *app, uint32_t channel, uint32_t index) {
+  lvd_outside *o = find(app, channel, index, false);
+  return o ? &o->end.c : NULL;
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* The structures that the files of the runtime share, and who owns what.
+ *
+ * An ENTITY is what a worker runs: an actor of an application. It belongs to one worker at a time;
+ * only that worker runs it, arms its channels and gives it away. Its state word is the one thing
+ * that others touch (entity.c has the machine).
+ *
+ * A WORKER owns its ready queues, its list of unsettled entities and its counters. Others reach it
+ * through its inbox (an entity has become ready), its list of commands (run this function between
+ * two activations) and its yield word. */
+#ifndef LVD_CORE_H
+#define LVD_CORE_H
+
+#include <levada/inbox.h>
+#include <levada/runtime.h>
+
+#include "../port/port.h"
+
+/* ---- entities ----------------------------------------------------------------------------- */
+
+enum lvd_entity_state {
+  LVD_IDLE,     /* waits for its marks; whoever makes it READY hands it to its worker */
+  LVD_READY,    /* queued, or on its way */
+  LVD_RUNNING,  /* its worker is in it */
+  LVD_NOTIFIED, /* RUNNING, and something came meanwhile: it will run once more */
+  LVD_FINISHED  /* will never run again */
+};
+
+typedef struct lvd_entity {
+  lvd_waiter waiter; /* first: a waiter of a channel is an entity, or a sleeper */
+  lvd_a32 state;
+  lvd_a32 worker;    /* its owner; changed by the owner only */
+  lvd_a32 target;    /* the worker it should be moved to */
+  uint32_t slot;     /* its slot of the runtime's table, for inboxes */
+  uint32_t level;    /* of priority: LVD_INBOX_LEVELS - 1 goes first */
+  bool begun;        /* init has run */
+  bool unsettled;    /* on its worker's list */
+  bool held;         /* put aside while its application is paused */
+  struct lvd_entity *next; /* in a ready queue or the held list */
+  lvd_app *app;
+  const char *name;
+  lvd_actor actor;
+  /* Counters, written by the owner. */
+  lvd_a64 activations, busy_ticks, longest_ticks;
+} lvd_entity;
+
+/* ---- workers ------------------------------------------------------------------------------ */
+
+typedef struct lvd_worker lvd_worker;
+
+/* A function to be run by a worker between two activations; the sender waits for `done`. */
+typedef struct lvd_command {
+  void (*run)(lvd_worker *w, struct lvd_command *c);
+  struct lvd_command *next;
+  lvd_a32 done;
+  void *argument;
+  uint32_t number;
+} lvd_command;
+
+typedef struct lvd_queue {
+  lvd_entity *first, *last;
+} lvd_queue;
+
+struct lvd_worker {
+  lvd_inbox inbox;
+  LVD_ALIGNED(LVD_LINE) lvd_a32 yield; /* read by what runs; written by whoever wants its place */
+  lvd_a32 running_level;               /* of the entity that runs; 0: none */
+  lvd_aptr commands;
+  LVD_ALIGNED(LVD_LINE) lvd_runtime *rt; /* from here on the worker's own */
+  uint32_t index;
+  int32_t cpu;
+  lvd_port_thread *thread;
+  lvd_queue ready[LVD_INBOX_LEVELS];
+  uint32_t ready_levels; /* a bit for each queue that is not empty */
+  lvd_entity *held;
+  lvd_a32 given; /* its core is in the running set */
+  bool ending;
+  /* Entities that are IDLE and armed towards another worker since the last barrier. */
+  lvd_entity **unsettled;
+  uint32_t unsettled_count;
+  uint64_t settled_at; /* ticks */
+  uint32_t since_look; /* activations since the unsettled were last looked at */
+  struct lvd_app_share *quiet; /* applications that may have come to rest here */
+  /* The activation that runs. */
+  lvd_entity *current;
+  lvd_port_escape *escape;
+  lvd_verdict verdict;
+  volatile uint32_t may_abandon; /* a trap may jump to `escape` now */
+  volatile uint32_t activation;  /* counts them, for the clock */
+  volatile uint32_t clock_activation, clock_ticks;
+  volatile bool clock_fired; /* the clock set yield */
+  /* Counters. */
+  lvd_a64 busy_ticks, sleep_ticks, activations, sleeps, wakes_sent;
+};
+
+/* ---- applications ------------------------------------------------------------------------- */
+
+/* What a worker knows of an application. */
+typedef struct lvd_app_share {
+  lvd_app *app;
+  uint32_t ready;  /* its entities here that are READY or RUNNING */
+  bool counted;    /* this worker is counted in app->live */
+  bool candidate;  /* on the worker's quiet list */
+  struct lvd_app_share *next;
+} lvd_app_share;
+
+typedef struct lvd_app_block {
+  const void *key;
+  void *data;
+  size_t size;
+  void (*end)(void *, lvd_status);
+  struct lvd_app_block *next;
+} lvd_app_block;
+
+/* An end of a channel that the program holds: a sleeper, and the handle. */
+typedef struct lvd_outside {
+  lvd_sleeper sleeper;
+  lvd_app *app;
+  uint32_t channel, index;
+  bool producer;
+  union {
+    lvd_producer p;
+    lvd_consumer c;
+  } end;
+} lvd_outside;
+
+enum lvd_app_phase { LVD_PHASE_LOADED, LVD_PHASE_RUNNING, LVD_PHASE_ENDING, LVD_PHASE_ENDED };
+
+struct lvd_app {
+  lvd_runtime *rt;
+  const lvd_network *net;
+  char *name;
+  lvd_app *next, *previous; /* in the runtime's list */
+  lvd_entity *entity;       /* net->actors of them */
+  lvd_channel **channel;    /* net->channels of them */
+  lvd_outside *outside;
+  uint32_t outsides;
+  lvd_app_share *share; /* one for each worker */
+  lvd_option *option;
+  uint32_t options;
+  /* How alive it is: workers that count it, and wake-ups on their way. 0: nothing can fire. */
+  LVD_ALIGNED(LVD_LINE) lvd_a32 live;
+  LVD_ALIGNED(LVD_LINE) lvd_a32 phase;
+  lvd_a32 paused;
+  lvd_a32 outcome; /* an lvd_status; valid when ended */
+  lvd_port_mutex control; /* start, pause, resume, stop, unload: one at a time */
+  lvd_port_mutex blocks_lock;
+  lvd_app_block *blocks;
+  lvd_a32 faulted; /* 1: somebody fills `fault`; 2: it is there */
+  lvd_fault fault;
+  lvd_a64 progress;
+  lvd_aptr progress_unit;
+  /* What is to be freed. */
+  lvd_port_rings rings;
+  void *memory;
+  size_t memory_size;
+};
+
+struct lvd_runtime {
+  lvd_runtime_options options;
+  uint32_t workers;
+  lvd_worker *worker;
+  lvd_slot *slot; /* a slot for each entity that is loaded, for the inboxes ... */
+  lvd_entity **entity; /* ... and whose it is */
+  uint32_t slot_hint;
+  bool fenced;
+  lvd_port_mutex lock; /* the list of applications, the running set */
+  lvd_app *apps;
+  uint32_t given_count; /* workers in the running set */
+  lvd_port_thread *keeper;
+  lvd_a32 keeper_work; /* bumped when an application begins to end; the keeper sleeps on it */
+  lvd_a32 keeper_ending;
+};
+
+/* ---- entity.c ----------------------------------------------------------------------------- */
+
+void lvd_entity_wake(lvd_waiter *self);
+/* The worker that runs this thread, or null. */
+static inline lvd_worker *lvd_this_worker(void) { return lvd_port_self(); }
+void lvd_queue_put(lvd_worker *w, lvd_entity *e);       /* owner only */
+lvd_entity *lvd_queue_take(lvd_worker *w);              /* owner only; null: none */
+void lvd_queue_remove_app(lvd_worker *w, lvd_app *app); /* owner only */
+bool lvd_entity_park(lvd_worker *w, lvd_entity *e);     /* after LVD_WAIT */
+bool lvd_entity_can_go_on(lvd_entity *e);
+void lvd_entity_hand_over(lvd_worker *w, lvd_entity *e, uint32_t target);
+
+/* ---- worker.c ----------------------------------------------------------------------------- */
+
+void lvd_worker_main(void *w);
+void lvd_worker_ring(lvd_worker *w); /* wakes it, if it sleeps */
+void lvd_worker_command(lvd_worker *w, lvd_command *c);
+/* Runs `run` on every worker, and waits until all have. */
+void lvd_workers_command(lvd_runtime *rt, void (*run)(lvd_worker *, lvd_command *), void *argument);
+void lvd_inbox_drain(lvd_worker *w);
+
+/* ---- settle.c ----------------------------------------------------------------------------- */
+
+void lvd_unsettled_add(lvd_worker *w, lvd_entity *e);
+void lvd_unsettled_remove(lvd_worker *w, lvd_entity *e);
+bool lvd_look_around(lvd_worker *w); /* without the barrier: a guess; true: something is ready */
+void lvd_settle(lvd_worker *w);
+
+/* ---- channel.c ---------------------------------------------------------------------------- */
+
+/* The smallest power of two of elements that holds the capacity in whole ring units; 0: too large. */
+uint32_t lvd_ring_slots(uint32_t capacity, uint32_t elem_size);
+
+/* ---- app.c, control.c --------------------------------------------------------------------- */
+
+void lvd_keeper_main(void *rt);
+
+void lvd_app_quiet(lvd_app *app); /* live has come to 0 */
+void lvd_app_end(lvd_app *app, lvd_status outcome);
+void lvd_app_retarget(lvd_app *app, lvd_entity *e, uint32_t worker);
+void lvd_share_enter(lvd_worker *w, lvd_app *app); /* one more entity of it is ready here */
+void lvd_share_leave(lvd_worker *w, lvd_app *app);
+
+/* ---- fault.c ------------------------------------------------------------------------------ */
+
+void lvd_trap(void *self, lvd_port_trap trap, const void *address);
+void lvd_fault_record(lvd_entity *e, lvd_fault_kind kind, uint32_t line, const char *message);
+
+/* One writer, many readers: a counter. */
+static inline void lvd_count(lvd_a64 *c, uint64_t n) {
+  lvd_store_relaxed_u64(c, lvd_load_relaxed_u64(c) + n);
+}
+
+#ifdef LVD_DEBUG
+#include <stdlib.h>
+#define lvd_assert(x) ((x) ? (void)0 : abort())
+#else
+#define lvd_assert(x) ((void)0)
+#endif
+
+#endif

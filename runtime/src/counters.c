@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Counters: one call reads all of an application's. Each has one writer, its owner, so they cost a
+ * plain addition; a reader may see one a moment older than another. */
+#include "core.h"
+
+#include <string.h>
+
+static void read_actor(const lvd_entity *e, lvd_actor_counters *out) {
+  memset(out, 0, sizeof *out);
+  out->name = e->name;
+  out->worker = lvd_load_relaxed_u32(&e->worker);
+  for (uint32_t i = 0; i < e->actor.cls->actions; i++)
+    out->firings += __atomic_load_n(&e->actor.fired[i], __ATOMIC_RELAXED);
+  out->activations = lvd_load_relaxed_u64(&e->activations);
+  out->busy_ns = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&e->busy_ticks));
+  out->longest_ns = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&e->longest_ticks));
+}
+
+static const lvd_producer *producer_of(lvd_app *app, uint32_t channel) {
+  const lvd_port_ref from = app->net->channel[channel].from;
+  if (from.actor != LVD_OUTSIDE) return &app->entity[from.actor].actor.out[from.port];
+  return lvd_app_producer(app, channel);
+}
+
+static const lvd_consumer *consumer_of(lvd_app *app, uint32_t channel, uint32_t k) {
+  const lvd_port_ref to = app->net->channel[channel].to[k];
+  if (to.actor != LVD_OUTSIDE) return &app->entity[to.actor].actor.in[to.port];
+  return lvd_app_consumer(app, channel, k);
+}
+
+static void read_channel(lvd_app *app, uint32_t i, uint32_t k, lvd_channel_counters *out) {
+  const lvd_channel_desc *d = &app->net->channel[i];
+  const lvd_channel *ch = app->channel[i];
+  const lvd_producer *p = producer_of(app, i);
+  const lvd_consumer *c = consumer_of(app, i, k);
+  out->from = d->from;
+  out->to = d->to[k];
+  out->capacity = ch->capacity;
+  /* The shared cursors, not the handles' own, so that the fill is one that was published. */
+  out->fill = lvd_load_relaxed_u32(&ch->tail) - lvd_load_relaxed_u32(&ch->consumer[k].head);
+  if (out->fill > ch->capacity) out->fill = 0; /* read at two moments */
+  out->put = __atomic_load_n(&p->pushed, __ATOMIC_RELAXED);
+  out->got = __atomic_load_n(&c->popped, __ATOMIC_RELAXED);
+  out->wakes = __atomic_load_n(&p->wakes, __ATOMIC_RELAXED);
+  out->full = __atomic_load_n(&p->full, __ATOMIC_RELAXED);
+  out->empty = __atomic_load_n(&c->empty, __ATOMIC_RELAXED);
+}
+
+lvd_status lvd_app_counters(lvd_app *app, lvd_actor_counters *actor, uint32_t *actors,
+                            lvd_channel_counters *channel, uint32_t *channels) {
+  if (!app) return LVD_E_ARGUMENT;
+  const lvd_network *net = app->net;
+  if (actors) {
+    for (uint32_t i = 0; actor && i < *actors && i < net->actors; i++)
+      read_actor(&app->entity[i], &actor[i]);
+    *actors = net->actors;
+  }
+  if (channels) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < net->channels; i++)
+      for (uint32_t k = 0; k < net->channel[i].consumers; k++, n++)
+        if (channel && n < *channels) read_channel(app, i, k, &channel[n]);
+    *channels = n;
+  }
+  return LVD_OK;
+}

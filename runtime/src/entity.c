@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Entity: how what a worker runs becomes ready, runs, and comes to rest.
+ *
+ *            wake                take                 run says LVD_WAIT
+ *   IDLE ----------> READY ----------> RUNNING --------------------------> IDLE
+ *                      ^                  |  wake               |
+ *                      |                  v                     | (armed first)
+ *                      +------------- NOTIFIED <----------------+
+ *
+ * Anybody may wake; whoever moves IDLE to READY, and nobody else, hands the entity to its worker:
+ * into the ready queue if that is the caller, else through the worker's inbox. All other steps are
+ * the owner's.
+ *
+ * Guarantees
+ *   E1  A wake that finds the entity RUNNING makes it run again; one that finds it READY changes
+ *       nothing, since it will run; one that finds it IDLE makes it READY. With C3 of the channel
+ *       (the entity arms, becomes IDLE, and its worker settles) no wake-up is lost.
+ *   E2  The new owner of a moved entity sees all that the old one did to it (inbox, I1).
+ *
+ * Pairs of orders
+ *   park: cas_release RUNNING->IDLE -> wake: cas_acquire IDLE->READY    the waker reads the owner
+ *   post -> take (inbox.h)                                              everything else
+ * After the barrier of settle.c a waker sees IDLE as well as the armed marks. */
+#include "core.h"
+
+/* ---- ready queues: the owner's ------------------------------------------------------------ */
+
+void lvd_queue_put(lvd_worker *w, lvd_entity *e) {
+  lvd_queue *q = &w->ready[e->level];
+  e->next = NULL;
+  if (w->ready_levels & (1u << e->level)) q->last->next = e;
+  else q->first = e;
+  q->last = e;
+  w->ready_levels |= 1u << e->level;
+  /* Something more urgent than what runs: that should give way soon. */
+  if (w->current && e->level > w->current->level) lvd_store_relaxed_u32(&w->yield, 1);
+}
+
+lvd_entity *lvd_queue_take(lvd_worker *w) {
+  if (w->ready_levels == 0) return NULL;
+  uint32_t level = 31u - (uint32_t)__builtin_clz(w->ready_levels);
+  lvd_queue *q = &w->ready[level];
+  lvd_entity *e = q->first;
+  q->first = e->next;
+  if (!q->first) w->ready_levels &= ~(1u << level);
+  return e;
+}
+
+void lvd_queue_remove_app(lvd_worker *w, lvd_app *app) {
+  for (uint32_t level = 0; level < LVD_INBOX_LEVELS; level++) {
+    if (!(w->ready_levels & (1u << level))) continue;
+    lvd_queue *q = &w->ready[level];
+    lvd_entity *e = q->first, *next;
+    q->first = q->last = NULL;
+    w->ready_levels &= ~(1u << level);
+    for (; e; e = next) {
+      next = e->next;
+      if (e->app != app) lvd_queue_put(w, e);
+    }
+  }
+  for (lvd_entity **at = &w->held; *at;) {
+    if ((*at)->app == app) *at = (*at)->next;
+    else at = &(*at)->next;
+  }
+}
+
+/* ---- waking ------------------------------------------------------------------------------- */
+
+static void hand_to_worker(lvd_entity *e) {
+  lvd_worker *self = lvd_this_worker();
+  uint32_t index = lvd_load_relaxed_u32(&e->worker);
+  lvd_worker *owner = &e->app->rt->worker[index];
+  if (self == owner) {
+    lvd_share_enter(self, e->app);
+    lvd_queue_put(self, e);
+    return;
+  }
+  lvd_add_acq_rel_u32(&e->app->live, 1); /* on its way; taken back when it is drained */
+  uint32_t sleep, level = e->level;
+  if (lvd_inbox_post(&owner->inbox, e->app->rt->slot, e->slot, level, &sleep)) {
+    lvd_port_wake(&owner->inbox.waiting);
+    lvd_inbox_woken(&owner->inbox, sleep);
+    if (self) lvd_count(&self->wakes_sent, 1);
+  }
+  if (level > lvd_load_relaxed_u32(&owner->running_level)) lvd_store_relaxed_u32(&owner->yield, 1);
+}
+
+void lvd_entity_wake(lvd_waiter *waiter) {
+  lvd_entity *e = (lvd_entity *)waiter;
+  lvd_worker *self = lvd_this_worker();
+  uint32_t state = lvd_load_relaxed_u32(&e->state);
+  for (;;) {
+    if (state == LVD_IDLE) {
+      /* The clock must not abandon what runs here while we hold its queue half linked. */
+      uint32_t abandon = self ? self->may_abandon : 0;
+      if (self) self->may_abandon = 0;
+      lvd_fence_compiler();
+      bool won = lvd_cas_acquire_u32(&e->state, &state, LVD_READY);
+      if (won) hand_to_worker(e);
+      lvd_fence_compiler();
+      if (self) self->may_abandon = abandon;
+      if (won) return;
+    } else if (state == LVD_RUNNING) {
+      if (lvd_cas_relaxed_u32(&e->state, &state, LVD_NOTIFIED)) return;
+    } else {
+      return; /* READY, NOTIFIED: it will run; FINISHED: never again */
+    }
+  }
+}
+
+/* ---- parking ------------------------------------------------------------------------------ */
+
+/* Is anything that `e` waits for there? Owner only. */
+bool lvd_entity_can_go_on(lvd_entity *e) {
+  const lvd_actor_class *cls = e->actor.cls;
+  for (uint32_t i = 0; i < cls->inputs; i++) {
+    lvd_consumer *c = &e->actor.in[i];
+    if (c->await && lvd_consumer_settled(c, c->await)) return true;
+  }
+  for (uint32_t i = 0; i < cls->outputs; i++) {
+    lvd_producer *p = &e->actor.out[i];
+    if (p->await && lvd_producer_settled(p, p->await)) return true;
+  }
+  return false;
+}
+
+/* Does this waiter belong to an entity of worker `w`? Then no barrier is needed between the two. */
+static bool is_near(const lvd_worker *w, const lvd_waiter *waiter) {
+  if (!waiter) return true;
+  if (waiter->wake != lvd_entity_wake) return false;
+  return lvd_load_relaxed_u32(&((const lvd_entity *)waiter)->worker) == w->index;
+}
+
+/* Arms what `e` awaits, and lets it be IDLE. True: it can go on after all, and is READY. */
+bool lvd_entity_park(lvd_worker *w, lvd_entity *e) {
+  const lvd_actor_class *cls = e->actor.cls;
+  bool go_on = false, far = false;
+  for (uint32_t i = 0; i < cls->inputs; i++) {
+    lvd_consumer *c = &e->actor.in[i];
+    if (!c->await) continue;
+    go_on |= lvd_consumer_arm(c, c->await);
+    far |= !is_near(w, c->peer);
+  }
+  for (uint32_t i = 0; i < cls->outputs; i++) {
+    lvd_producer *p = &e->actor.out[i];
+    if (!p->await) continue;
+    go_on |= lvd_producer_arm(p, p->await);
+    for (uint32_t k = 0; k < p->consumers; k++) far |= !is_near(w, p->peers[k]);
+  }
+  uint32_t running = LVD_RUNNING;
+  if (go_on || !lvd_cas_release_u32(&e->state, &running, LVD_IDLE)) {
+    lvd_store_relaxed_u32(&e->state, LVD_READY);
+    return true;
+  }
+  if (far) lvd_unsettled_add(w, e);
+  return false;
+}
+
+/* ---- moving ------------------------------------------------------------------------------- */
+
+/* Gives `e`, which is READY and in no queue, to another worker. What waits for it here as a near
+ * peer stays right: the hand-over orders our earlier stores before all that the new owner does. */
+void lvd_entity_hand_over(lvd_worker *w, lvd_entity *e, uint32_t target) {
+  lvd_unsettled_remove(w, e);
+  lvd_worker *to = &e->app->rt->worker[target];
+  uint32_t sleep;
+  lvd_add_acq_rel_u32(&e->app->live, 1);
+  lvd_share_leave(w, e->app);
+  lvd_store_relaxed_u32(&e->worker, target);
+  e->actor.yield = &to->yield;
+  if (lvd_inbox_post(&to->inbox, e->app->rt->slot, e->slot, e->level, &sleep)) {
+    lvd_port_wake(&to->inbox.waiting);
+    lvd_inbox_woken(&to->inbox, sleep);
+  }
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Faults: an actor that fails stops its application, with a report, and no other.
+ *
+ * Checks in the code call lvd_actor_fail; what the processor notices, and an action that does not
+ * end, come as traps on the worker's own thread. Both leave the activation by a jump. */
+#include "core.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The first fault of an application is the one reported. */
+void lvd_fault_record(lvd_entity *e, lvd_fault_kind kind, uint32_t line, const char *message) {
+  lvd_app *app = e->app;
+  uint32_t none = 0;
+  if (!lvd_cas_acquire_u32(&app->faulted, &none, 1)) return;
+  const lvd_actor_class *cls = e->actor.cls;
+  const lvd_action_class *action =
+      cls->action && e->actor.action < cls->actions ? &cls->action[e->actor.action] : NULL;
+  lvd_fault *f = &app->fault;
+  f->kind = kind;
+  f->actor = e->name;
+  f->action = action ? action->name : NULL;
+  f->file = action && action->file ? action->file : cls->file;
+  f->line = line ? line : action ? action->line : 0;
+  size_t n = strlen(message);
+  if (n >= sizeof f->message) n = sizeof f->message - 1;
+  memcpy(f->message, message, n);
+  f->message[n] = 0;
+  lvd_store_release_u32(&app->faulted, 2);
+}
+
+bool lvd_app_fault(lvd_app *app, lvd_fault *out) {
+  if (!app || lvd_load_acquire_u32(&app->faulted) != 2) return false;
+  if (out) *out = app->fault;
+  return true;
+}
+
+LVD_NORETURN static void fail(lvd_worker *w, lvd_fault_kind kind, uint32_t line,
+                              const char *format, va_list list) {
+  char message[sizeof((lvd_fault *)0)->message];
+  w->may_abandon = 0;
+  vsnprintf(message, sizeof message, format, list);
+  lvd_fault_record(w->current, kind, line, message);
+  lvd_port_jump(w->escape);
+}
+
+void lvd_actor_fail(lvd_actor *self, lvd_fault_kind kind, uint32_t line, const char *format, ...) {
+  (void)self; /* what runs on this thread is what failed */
+  va_list list;
+  va_start(list, format);
+  fail(lvd_this_worker(), kind, line, format, list);
+}
+
+void lvd_native_fail(const char *format, ...) {
+  va_list list;
+  va_start(list, format);
+  fail(lvd_this_worker(), LVD_FAULT_NATIVE, 0, format, list);
+}
+
+/* In signal context, on the worker's thread. */
+void lvd_trap(void *self, lvd_port_trap trap, const void *address) {
+  lvd_worker *w = self;
+  if (!w) return;
+  const lvd_runtime *rt = w->rt;
+  char text[96];
+  switch (trap) {
+  case LVD_TRAP_TICK: {
+    /* Two ticks in one activation: others should have the worker. Many: it does not end. */
+    if (w->activation != w->clock_activation) {
+      w->clock_activation = w->activation;
+      w->clock_ticks = 0;
+    } else {
+      w->clock_ticks++;
+    }
+    if (!w->current) return;
+    lvd_store_relaxed_u32(&w->yield, 1);
+    uint32_t limit = rt->options.time_limit_ms;
+    const lvd_actor *a = &w->current->actor;
+    if (!limit || w->clock_ticks * (uint64_t)LVD_TICK_MS < limit || !w->may_abandon ||
+        !(a->cls->flags & LVD_CLASS_ABANDONABLE) || a->in_native)
+      return;
+    snprintf(text, sizeof text, "an action that has not ended after %u ms", limit);
+    w->may_abandon = 0;
+    lvd_fault_record(w->current, LVD_FAULT_TIME, 0, text);
+    lvd_port_jump(w->escape);
+  }
+  case LVD_TRAP_MEMORY:
+    if (!w->may_abandon) return;
+    snprintf(text, sizeof text, "bad access to memory at %p", address);
+    break;
+  case LVD_TRAP_ARITHMETIC:
+    if (!w->may_abandon) return;
+    snprintf(text, sizeof text, "division by zero, or its result does not fit");
+    break;
+  case LVD_TRAP_ILLEGAL:
+    if (!w->may_abandon) return;
+    snprintf(text, sizeof text, "illegal instruction");
+    break;
+  }
+  w->may_abandon = 0;
+  lvd_fault_record(w->current,
+                   trap == LVD_TRAP_MEMORY       ? LVD_FAULT_MEMORY
+                   : trap == LVD_TRAP_ARITHMETIC ? LVD_FAULT_DIVISION
+                                                 : LVD_FAULT_ILLEGAL,
+                   0, text);
+  lvd_port_jump(w->escape);
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Runtime: its workers, and the cores they may use. */
+#include "core.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SPIN_US = 30, ENTITIES = 65536 };
+
+static size_t slots_size(const lvd_runtime *rt) {
+  return (size_t)rt->options.entities * sizeof(lvd_slot);
+}
+static size_t entities_size(const lvd_runtime *rt) {
+  return (size_t)rt->options.entities * sizeof(lvd_entity *);
+}
+
+static void end_worker(lvd_worker *w, lvd_command *c) {
+  (void)c;
+  w->ending = true;
+}
+
+static void end_keeper(lvd_runtime *rt) {
+  if (!rt->keeper) return;
+  lvd_store_release_u32(&rt->keeper_ending, 1);
+  lvd_add_acq_rel_u32(&rt->keeper_work, 1);
+  lvd_port_wake(&rt->keeper_work);
+  lvd_port_thread_join(rt->keeper);
+}
+
+static void free_runtime(lvd_runtime *rt) {
+  if (rt->worker)
+    for (uint32_t i = 0; i < rt->workers; i++) {
+      lvd_port_free(rt->worker[i].unsettled, entities_size(rt));
+      free(rt->worker[i].escape);
+    }
+  lvd_port_free(rt->worker, rt->workers * sizeof(lvd_worker));
+  lvd_port_free(rt->slot, slots_size(rt));
+  lvd_port_free(rt->entity, entities_size(rt));
+  lvd_port_free(rt, sizeof *rt);
+}
+
+lvd_status lvd_runtime_create(const lvd_runtime_options *options, lvd_runtime **out) {
+  if (!out) return LVD_E_ARGUMENT;
+  *out = NULL;
+  enum { MOST = 4096 };
+  static const lvd_runtime_options usual;
+  if (!options) options = &usual;
+  if (options->workers > MOST) return LVD_E_ARGUMENT;
+
+  int32_t *cpu = calloc(MOST, sizeof *cpu);
+  lvd_runtime *rt = lvd_port_alloc(sizeof *rt);
+  if (!rt || !cpu) {
+    free(cpu);
+    if (rt) lvd_port_free(rt, sizeof *rt);
+    return LVD_E_MEMORY;
+  }
+  rt->options = *options;
+  if (!rt->options.spin_us) rt->options.spin_us = SPIN_US;
+  if (!rt->options.entities) rt->options.entities = ENTITIES;
+  uint32_t cpus = lvd_port_cpus(cpu, MOST), quota = lvd_port_quota(NULL);
+  if (cpus > MOST) cpus = MOST;
+  rt->workers = cpus;
+  if (quota && quota < rt->workers) rt->workers = quota;
+  if (options->workers) rt->workers = options->workers;
+  rt->given_count = rt->workers;
+  rt->fenced = !lvd_port_barrier_prepare();
+  lvd_port_ticks_to_ns(1); /* measures the ticks, once */
+
+  rt->slot = lvd_port_alloc(slots_size(rt));
+  rt->entity = lvd_port_alloc(entities_size(rt));
+  rt->worker = lvd_port_alloc(rt->workers * sizeof(lvd_worker));
+  lvd_status status = rt->slot && rt->entity && rt->worker ? LVD_OK : LVD_E_MEMORY;
+  for (uint32_t i = 0; status == LVD_OK && i < rt->workers; i++) {
+    lvd_worker *w = &rt->worker[i];
+    lvd_inbox_init(&w->inbox);
+    w->rt = rt;
+    w->index = i;
+    /* More workers than cores is for tests: they share, unpinned. */
+    w->cpu = options->no_pin || rt->workers > cpus ? -1 : cpu[i];
+    lvd_store_relaxed_u32(&w->given, 1);
+    w->unsettled = lvd_port_alloc(entities_size(rt));
+    w->escape = calloc(1, lvd_port_escape_size());
+    if (!w->unsettled || !w->escape) status = LVD_E_MEMORY;
+  }
+  uint32_t started = 0;
+  for (; status == LVD_OK && started < rt->workers; started++) {
+    char name[24];
+    snprintf(name, sizeof name, "levada/%u", started);
+    lvd_worker *w = &rt->worker[started];
+    status = lvd_port_thread_start(&w->thread, w->cpu, name, lvd_worker_main, w);
+    if (status != LVD_OK) break;
+  }
+  free(cpu);
+  if (status == LVD_OK)
+    status = lvd_port_thread_start(&rt->keeper, -1, "levada/keeper", lvd_keeper_main, rt);
+  if (status != LVD_OK) {
+    for (uint32_t i = 0; i < started; i++) {
+      lvd_command c = {.run = end_worker};
+      lvd_worker_command(&rt->worker[i], &c);
+      lvd_port_thread_join(rt->worker[i].thread);
+    }
+    free_runtime(rt);
+    return status;
+  }
+  *out = rt;
+  return LVD_OK;
+}
+
+void lvd_runtime_destroy(lvd_runtime *rt) {
+  if (!rt) return;
+  while (rt->apps) lvd_app_unload(rt->apps);
+  end_keeper(rt);
+  lvd_workers_command(rt, end_worker, NULL);
+  for (uint32_t i = 0; i < rt->workers; i++) lvd_port_thread_join(rt->worker[i].thread);
+  free_runtime(rt);
+}
+
+uint32_t lvd_workers(const lvd_runtime *rt) { return rt->workers; }
+
+/* ---- the running set ---------------------------------------------------------------------- */
+
+static void nothing(lvd_worker *w, lvd_command *c) { (void)w, (void)c; }
+
+/* Entities that are put aside must move too: back into the queue with them, where they are handed
+ * over. */
+static void take_up_held(lvd_worker *w, lvd_command *c) {
+  (void)c;
+  while (w->held) {
+    lvd_entity *e = w->held;
+    w->held = e->next;
+    lvd_queue_put(w, e);
+  }
+}
+
+static bool has_entities(lvd_runtime *rt, uint32_t worker) {
+  for (lvd_app *app = rt->apps; app; app = app->next)
+    for (uint32_t i = 0; i < app->net->actors; i++)
+      if (lvd_load_relaxed_u32(&app->entity[i].worker) == worker &&
+          lvd_load_relaxed_u32(&app->entity[i].state) != LVD_FINISHED &&
+          lvd_load_relaxed_u32(&app->phase) <= LVD_PHASE_RUNNING)
+        return true;
+  return false;
+}
+
+lvd_status lvd_core_take(lvd_runtime *rt, uint32_t worker) {
+  if (!rt || worker >= rt->workers) return LVD_E_ARGUMENT;
+  lvd_status status = LVD_OK;
+  lvd_port_lock(&rt->lock);
+  lvd_worker *w = &rt->worker[worker];
+  if (!lvd_load_relaxed_u32(&w->given) || rt->given_count == 1) {
+    status = LVD_E_STATE;
+  } else {
+    lvd_store_relaxed_u32(&w->given, 0);
+    rt->given_count--;
+    uint32_t to = worker;
+    for (lvd_app *app = rt->apps; app; app = app->next)
+      for (uint32_t i = 0; i < app->net->actors; i++) {
+        lvd_entity *e = &app->entity[i];
+        if (lvd_load_relaxed_u32(&e->target) != worker) continue;
+        do to = (to + 1) % rt->workers;
+        while (!lvd_load_relaxed_u32(&rt->worker[to].given));
+        lvd_app_retarget(app, e, to);
+      }
+    /* A worker in a long firing hands its entity over after it. */
+    while (has_entities(rt, worker)) lvd_workers_command(rt, take_up_held, NULL);
+    lvd_workers_command(rt, nothing, NULL);
+  }
+  lvd_port_unlock(&rt->lock);
+  return status;
+}
+
+lvd_status lvd_core_give(lvd_runtime *rt, uint32_t worker) {
+  if (!rt || worker >= rt->workers) return LVD_E_ARGUMENT;
+  lvd_status status = LVD_OK;
+  lvd_port_lock(&rt->lock);
+  lvd_worker *w = &rt->worker[worker];
+  if (lvd_load_relaxed_u32(&w->given)) {
+    status = LVD_E_STATE;
+  } else {
+    lvd_store_relaxed_u32(&w->given, 1);
+    rt->given_count++;
+  }
+  lvd_port_unlock(&rt->lock);
+  return status;
+}
+
+lvd_status lvd_worker_counters_read(lvd_runtime *rt, uint32_t worker, lvd_worker_counters *out) {
+  if (!rt || !out || worker >= rt->workers) return LVD_E_ARGUMENT;
+  lvd_worker *w = &rt->worker[worker];
+  memset(out, 0, sizeof *out);
+  out->cpu = w->cpu;
+  out->given = lvd_load_relaxed_u32(&w->given) != 0;
+  out->busy_ns = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&w->busy_ticks));
+  out->sleep_ns = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&w->sleep_ticks));
+  out->activations = lvd_load_relaxed_u64(&w->activations);
+  out->sleeps = lvd_load_relaxed_u64(&w->sleeps);
+  out->wakes_sent = lvd_load_relaxed_u64(&w->wakes_sent);
+  return LVD_OK;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Settling: how parking stays free and no wake-up is lost.
+ *
+ * A push is one release store and a look at the consumer's mark, with no fence between. So a push
+ * on another core can miss a mark that was armed at the same moment. The side that goes to sleep
+ * pays: an entity armed towards another worker is put on its worker's list, and before the worker
+ * sleeps (and every two milliseconds while it does not) ONE barrier on all cores settles the whole
+ * list: afterwards either we see the push, or the push saw the mark.
+ *
+ * Applications come to rest here too: only after settling is "nothing of it is ready here" certain. */
+#include "core.h"
+
+void lvd_unsettled_add(lvd_worker *w, lvd_entity *e) {
+  if (e->unsettled) return;
+  e->unsettled = true;
+  w->unsettled[w->unsettled_count++] = e; /* as long as the table of entities: cannot overflow */
+}
+
+void lvd_unsettled_remove(lvd_worker *w, lvd_entity *e) {
+  if (!e->unsettled) return;
+  e->unsettled = false;
+  for (uint32_t i = 0; i < w->unsettled_count; i++)
+    if (w->unsettled[i] == e) {
+      w->unsettled[i] = w->unsettled[--w->unsettled_count];
+      return;
+    }
+}
+
+/* Looks at the cursors that the unsettled wait for. */
+bool lvd_look_around(lvd_worker *w) {
+  w->since_look = 0;
+  for (uint32_t i = 0; i < w->unsettled_count;) {
+    lvd_entity *e = w->unsettled[i];
+    bool idle = lvd_load_relaxed_u32(&e->state) == LVD_IDLE;
+    if (!idle || lvd_entity_can_go_on(e)) {
+      e->unsettled = false;
+      w->unsettled[i] = w->unsettled[--w->unsettled_count];
+      if (idle) lvd_entity_wake(&e->waiter);
+    } else {
+      i++;
+    }
+  }
+  return w->ready_levels != 0;
+}
+
+void lvd_settle(lvd_worker *w) {
+  if (w->unsettled_count) {
+    lvd_port_barrier();
+    lvd_look_around(w);
+    for (uint32_t i = 0; i < w->unsettled_count; i++) w->unsettled[i]->unsettled = false;
+    w->unsettled_count = 0;
+  }
+  w->settled_at = lvd_port_ticks();
+  for (lvd_app_share *s = w->quiet, *next; s; s = next) {
+    next = s->next;
+    s->candidate = false;
+    if (s->ready || !s->counted) continue;
+    s->counted = false;
+    if (lvd_add_acq_rel_u32(&s->app->live, UINT32_MAX) == 1) lvd_app_quiet(s->app);
+  }
+  w->quiet = NULL;
+}
+
+void lvd_share_enter(lvd_worker *w, lvd_app *app) {
+  lvd_app_share *s = &app->share[w->index];
+  s->ready++;
+  if (s->counted) return;
+  s->counted = true;
+  lvd_add_acq_rel_u32(&app->live, 1);
+}
+
+void lvd_share_leave(lvd_worker *w, lvd_app *app) {
+  lvd_app_share *s = &app->share[w->index];
+  if (--s->ready || s->candidate) return;
+  s->candidate = true;
+  s->next = w->quiet;
+  w->quiet = s;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Why nothing moves, in words: who waits for whom, and the channel that is full or empty.
+ *
+ * Every actor at rest awaits something on one or more channels. Following from each the first
+ * channel that holds it up leads either to somebody who could go on, or round in a cycle; a cycle is
+ * told first, since it is the reason. */
+#include "core.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct story {
+  char *text;
+  size_t size, length;
+} story;
+
+static void say(story *s, const char *format, ...) LVD_PRINTF(2, 3);
+static void say(story *s, const char *format, ...) {
+  va_list list;
+  va_start(list, format);
+  bool room = s->text && s->length < s->size;
+  int n = vsnprintf(room ? s->text + s->length : NULL, room ? s->size - s->length : 0, format, list);
+  va_end(list);
+  if (n > 0) s->length += (size_t)n;
+}
+
+/* One thing that an actor waits for. */
+typedef struct hold_up {
+  bool room;        /* else elements */
+  uint32_t port, count;
+  uint32_t channel, consumer;
+  lvd_port_ref other;
+} hold_up;
+
+static bool find_channel(const lvd_app *app, uint32_t actor, uint32_t port, bool input,
+                         hold_up *h) {
+  for (uint32_t i = 0; i < app->net->channels; i++) {
+    const lvd_channel_desc *d = &app->net->channel[i];
+    h->channel = i;
+    h->consumer = 0;
+    if (!input && d->from.actor == actor && d->from.port == port) return true;
+    for (h->consumer = 0; input && h->consumer < d->consumers; h->consumer++)
+      if (d->to[h->consumer].actor == actor && d->to[h->consumer].port == port) return true;
+  }
+  return false;
+}
+
+/* The nth thing that actor `a` waits for; false: there are not so many. */
+static bool held_up(const lvd_app *app, uint32_t a, uint32_t nth, hold_up *h) {
+  const lvd_actor *actor = &app->entity[a].actor;
+  for (uint32_t i = 0; i < actor->cls->inputs; i++) {
+    uint32_t n = __atomic_load_n(&actor->in[i].await, __ATOMIC_RELAXED);
+    if (!n || nth--) continue;
+    h->room = false;
+    h->port = i;
+    h->count = n;
+    if (!find_channel(app, a, i, true, h)) return false;
+    h->other = app->net->channel[h->channel].from;
+    return true;
+  }
+  for (uint32_t i = 0; i < actor->cls->outputs; i++) {
+    uint32_t n = __atomic_load_n(&actor->out[i].await, __ATOMIC_RELAXED);
+    if (!n || nth--) continue;
+    h->room = true;
+    h->port = i;
+    h->count = n;
+    if (!find_channel(app, a, i, false, h)) return false;
+    /* The slowest consumer is the one that matters. */
+    const lvd_channel *ch = app->channel[h->channel];
+    uint32_t tail = lvd_load_relaxed_u32(&ch->tail), most = 0;
+    for (uint32_t k = 0; k < ch->consumers; k++) {
+      uint32_t fill = tail - lvd_load_relaxed_u32(&ch->consumer[k].head);
+      if (k == 0 || fill > most) {
+        most = fill;
+        h->consumer = k;
+      }
+    }
+    h->other = app->net->channel[h->channel].to[h->consumer];
+    return true;
+  }
+  return false;
+}
+
+static const char *actor_name(const lvd_app *app, uint32_t actor) {
+  return actor == LVD_OUTSIDE ? "the program" : app->entity[actor].name;
+}
+
+static const char *port_name(const lvd_app *app, lvd_port_ref ref, bool input) {
+  if (ref.actor == LVD_OUTSIDE) return "";
+  const lvd_actor_class *cls = app->entity[ref.actor].actor.cls;
+  const lvd_port_class *port = input ? cls->input : cls->output;
+  return port && port[ref.port].name ? port[ref.port].name : "?";
+}
+
+static void tell(story *s, const lvd_app *app, uint32_t a, const hold_up *h) {
+  const lvd_channel *ch = app->channel[h->channel];
+  const lvd_channel_desc *d = &app->net->channel[h->channel];
+  uint32_t fill =
+      lvd_load_relaxed_u32(&ch->tail) - lvd_load_relaxed_u32(&ch->consumer[h->consumer].head);
+  lvd_port_ref me = {a, h->port};
+  say(s, "  %s waits for ", actor_name(app, a));
+  if (h->room)
+    say(s, "room for %u on its output %s", h->count, port_name(app, me, false));
+  else
+    say(s, "%u element%s on its input %s", h->count, h->count == 1 ? "" : "s",
+        port_name(app, me, true));
+  lvd_port_ref to = d->to[h->consumer];
+  say(s, ": the channel %s%s%s -> %s%s%s %s (%u of %u)", actor_name(app, d->from.actor),
+      d->from.actor == LVD_OUTSIDE ? "" : ".", port_name(app, d->from, false),
+      actor_name(app, to.actor), to.actor == LVD_OUTSIDE ? "" : ".", port_name(app, to, true),
+      h->room ? (fill == ch->capacity ? "is full" : "has too little room")
+              : (fill == 0 ? "is empty" : "has too few"),
+      fill, ch->capacity);
+  if (h->count > ch->capacity) say(s, "; it can never hold so many");
+  else say(s, "; %s %s it", actor_name(app, h->other.actor), h->room ? "has to empty" : "has to fill");
+  say(s, "\n");
+}
+
+/* Marks: 0 not seen, else the number of the walk. Returns an actor on a cycle, or LVD_OUTSIDE. */
+static uint32_t find_cycle(const lvd_app *app, uint32_t *mark) {
+  for (uint32_t start = 0; start < app->net->actors; start++) {
+    uint32_t a = start;
+    hold_up h;
+    while (a != LVD_OUTSIDE && mark[a] == 0 && held_up(app, a, 0, &h)) {
+      mark[a] = start + 1;
+      a = h.other.actor;
+    }
+    if (a != LVD_OUTSIDE && mark[a] == start + 1) return a;
+  }
+  return LVD_OUTSIDE;
+}
+
+size_t lvd_app_why(lvd_app *app, char *text, size_t size) {
+  story s = {text, size, 0};
+  if (text && size) text[0] = 0;
+  if (!app) return 0;
+  uint32_t phase = lvd_load_acquire_u32(&app->phase);
+  if (phase == LVD_PHASE_LOADED) say(&s, "%s is loaded and not started\n", app->name);
+  else if (lvd_load_relaxed_u32(&app->paused)) say(&s, "%s is paused\n", app->name);
+
+  uint32_t *mark = calloc(app->net->actors + 1, sizeof *mark), ready = 0;
+  if (!mark) return s.length;
+  uint32_t first = find_cycle(app, mark);
+  for (uint32_t i = 0; i < app->net->actors; i++) mark[i] = 0;
+  if (first != LVD_OUTSIDE) {
+    say(&s, "in a circle, each waits for the next:\n");
+    uint32_t a = first;
+    hold_up h;
+    do {
+      if (!held_up(app, a, 0, &h)) break;
+      tell(&s, app, a, &h);
+      mark[a] = 1;
+      a = h.other.actor;
+    } while (a != first && a != LVD_OUTSIDE && !mark[a]);
+  }
+  bool heading = false;
+  for (uint32_t a = 0; a < app->net->actors; a++) {
+    hold_up h;
+    for (uint32_t n = mark[a] ? 1 : 0; held_up(app, a, n, &h); n++) {
+      if (!heading && first != LVD_OUTSIDE) say(&s, "besides:\n");
+      heading = true;
+      tell(&s, app, a, &h);
+    }
+    uint32_t state = lvd_load_relaxed_u32(&app->entity[a].state);
+    ready += state == LVD_READY || state == LVD_RUNNING || state == LVD_NOTIFIED;
+  }
+  if (ready) say(&s, "%u of %u actors can fire\n", ready, app->net->actors);
+  free(mark);
+  return s.length;
+}

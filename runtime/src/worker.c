@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Worker: one thread per usable core, that runs what is ready, most urgent first, and sleeps when
+ * nothing is. It never calls an actor that cannot fire.
+ *
+ * The loop: commands; the inbox; the next ready entity. When there is none: look around for a few
+ * microseconds (a sleeping core costs its waker as much as eighty hand-overs), then settle, then
+ * sleep on the inbox. */
+#include "core.h"
+
+#include <stdio.h>
+
+enum {
+  LOOK_EVERY = 16,    /* activations between two looks at the unsettled */
+  SETTLE_NS = 2000000 /* a busy worker settles at least so often */
+};
+
+/* ---- being reached ------------------------------------------------------------------------ */
+
+void lvd_worker_ring(lvd_worker *w) {
+  lvd_store_relaxed_u32(&w->yield, 1);
+  uint32_t sleep;
+  if (!lvd_inbox_asleep(&w->inbox, &sleep)) return;
+  lvd_port_wake(&w->inbox.waiting);
+  lvd_inbox_woken(&w->inbox, sleep);
+}
+
+void lvd_worker_command(lvd_worker *w, lvd_command *c) {
+  void *head = lvd_load_relaxed_ptr(&w->commands);
+  lvd_store_relaxed_u32(&c->done, 0);
+  do c->next = head;
+  while (!lvd_cas_release_ptr(&w->commands, &head, c));
+  lvd_worker_ring(w);
+}
+
+static void run_commands(lvd_worker *w) {
+  if (!lvd_load_relaxed_ptr(&w->commands)) return;
+  lvd_command *c = lvd_exchange_acquire_ptr(&w->commands, NULL), *first = NULL, *next;
+  for (; c; c = next) { /* oldest first */
+    next = c->next;
+    c->next = first;
+    first = c;
+  }
+  for (c = first; c; c = next) {
+    next = c->next;
+    c->run(w, c);
+    /* The sender's stack holds the command: after this store it may be gone. Its address is still
+     * good to wake: a futex wake of a word that nobody sleeps on is harmless. */
+    lvd_store_release_u32(&c->done, 1);
+    lvd_port_wake(&c->done);
+  }
+}
+
+void lvd_workers_command(lvd_runtime *rt, void (*run)(lvd_worker *, lvd_command *),
+                         void *argument) {
+  enum { AT_ONCE = 64 };
+  lvd_command c[AT_ONCE];
+  for (uint32_t from = 0; from < rt->workers; from += AT_ONCE) {
+    uint32_t n = rt->workers - from < AT_ONCE ? rt->workers - from : AT_ONCE;
+    for (uint32_t i = 0; i < n; i++) {
+      c[i].run = run;
+      c[i].argument = argument;
+      lvd_worker_command(&rt->worker[from + i], &c[i]);
+    }
+    for (uint32_t i = 0; i < n; i++)
+      while (!lvd_load_acquire_u32(&c[i].done)) lvd_port_wait(&c[i].done, 0, -1);
+  }
+}
+
+void lvd_inbox_drain(lvd_worker *w) {
+  if (!lvd_inbox_pending(&w->inbox)) return;
+  lvd_slot *slot = w->rt->slot;
+  for (uint32_t level = LVD_INBOX_LEVELS; level-- > 0;) {
+    uint32_t n = lvd_inbox_take(&w->inbox, slot, level), next;
+    for (; n; n = next) {
+      next = lvd_load_relaxed_u32(&slot[n - 1].next);
+      lvd_entity *e = w->rt->entity[n - 1];
+      uint32_t owner = lvd_load_relaxed_u32(&e->worker);
+      if (owner != w->index) { /* it moved while the wake-up was on its way: send it after */
+        uint32_t sleep;
+        lvd_worker *to = &w->rt->worker[owner];
+        if (lvd_inbox_post(&to->inbox, slot, n - 1, level, &sleep)) {
+          lvd_port_wake(&to->inbox.waiting);
+          lvd_inbox_woken(&to->inbox, sleep);
+        }
+        continue;
+      }
+      lvd_share_enter(w, e->app);
+      lvd_queue_put(w, e);
+      lvd_add_acq_rel_u32(&e->app->live, UINT32_MAX); /* no longer on its way */
+    }
+  }
+}
+
+/* ---- one activation ----------------------------------------------------------------------- */
+
+static void call_run(void *argument) {
+  lvd_worker *w = argument;
+  lvd_actor *a = &w->current->actor;
+  w->may_abandon = 1;
+  lvd_fence_compiler();
+  if (LVD_UNLIKELY(!w->current->begun)) {
+    w->current->begun = true;
+    if (a->cls->init) a->cls->init(a);
+  }
+  w->verdict = a->cls->run(a);
+  lvd_fence_compiler();
+  w->may_abandon = 0;
+}
+
+/* Everything that was put and got becomes visible, also to those that wait below their threshold. */
+static void publish(lvd_actor *a) {
+  for (uint32_t i = 0; i < a->cls->outputs; i++) {
+    lvd_producer *p = &a->out[i];
+    if (p->put != p->pushed) lvd_flush(p);
+    else lvd_wake_consumers(p, true);
+  }
+  for (uint32_t i = 0; i < a->cls->inputs; i++) {
+    lvd_consumer *c = &a->in[i];
+    if (c->got != c->popped) lvd_release(c);
+    else lvd_wake_producer(c, true);
+  }
+}
+
+/* Nothing is awaited any more. */
+static void disarm(lvd_actor *a) {
+  for (uint32_t i = 0; i < a->cls->inputs; i++)
+    if (a->in[i].await) {
+      lvd_consumer_disarm(&a->in[i]);
+      a->in[i].await = 0;
+    }
+  for (uint32_t i = 0; i < a->cls->outputs; i++)
+    if (a->out[i].await) {
+      lvd_producer_disarm(&a->out[i]);
+      a->out[i].await = 0;
+    }
+}
+
+static void finish(lvd_worker *w, lvd_entity *e) {
+  lvd_store_relaxed_u32(&e->state, LVD_FINISHED);
+  for (uint32_t i = 0; i < e->actor.cls->outputs; i++) lvd_end(&e->actor.out[i], LVD_OK);
+  for (uint32_t i = 0; i < e->actor.cls->inputs; i++) lvd_leave(&e->actor.in[i]);
+  lvd_share_leave(w, e->app);
+}
+
+/* `now` is the time in ticks; returns the time after. */
+static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
+  lvd_actor *a = &e->actor;
+  lvd_store_relaxed_u32(&e->state, LVD_RUNNING);
+  disarm(a);
+  w->current = e;
+  lvd_store_relaxed_u32(&w->running_level, e->level);
+  lvd_store_relaxed_u32(&w->yield, w->ready_levels >> (e->level + 1) != 0);
+  w->activation++;
+  bool whole = lvd_port_try(w->escape, call_run, w);
+  w->may_abandon = 0;
+  w->current = NULL;
+  lvd_store_relaxed_u32(&w->running_level, 0);
+
+  uint64_t end = lvd_port_ticks(), took = end - now;
+  lvd_count(&e->activations, 1);
+  lvd_count(&e->busy_ticks, took);
+  lvd_count(&w->busy_ticks, took);
+  lvd_count(&w->activations, 1);
+  if (took > lvd_load_relaxed_u64(&e->longest_ticks)) lvd_store_relaxed_u64(&e->longest_ticks, took);
+
+  if (LVD_UNLIKELY(!whole)) { /* fault.c has the report, and the application ends */
+    lvd_store_relaxed_u32(&e->state, LVD_FINISHED);
+    lvd_share_leave(w, e->app);
+    lvd_app_end(e->app, LVD_E_FAULT);
+    return end;
+  }
+  publish(a);
+  uint32_t target = lvd_load_relaxed_u32(&e->target);
+  if (w->verdict == LVD_DONE) {
+    finish(w, e);
+  } else if (w->verdict == LVD_YIELD || LVD_UNLIKELY(target != w->index) || lvd_entity_park(w, e)) {
+    lvd_store_relaxed_u32(&e->state, LVD_READY);
+    if (target != w->index) lvd_entity_hand_over(w, e, target);
+    else lvd_queue_put(w, e);
+  } else {
+    lvd_share_leave(w, e->app);
+  }
+  return end;
+}
+
+/* ---- the loop ----------------------------------------------------------------------------- */
+
+/* Puts aside what may not run now. True: `e` may run. */
+static bool may_run(lvd_worker *w, lvd_entity *e) {
+  lvd_app *app = e->app;
+  if (LVD_UNLIKELY(lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING)) {
+    lvd_store_relaxed_u32(&e->state, LVD_FINISHED);
+    lvd_share_leave(w, app);
+    return false;
+  }
+  uint32_t target = lvd_load_relaxed_u32(&e->target);
+  if (LVD_UNLIKELY(target != w->index)) {
+    lvd_entity_hand_over(w, e, target);
+    return false;
+  }
+  if (LVD_UNLIKELY(lvd_load_relaxed_u32(&app->paused))) {
+    e->next = w->held;
+    w->held = e;
+    e->held = true;
+    return false;
+  }
+  return true;
+}
+
+static void rest(lvd_worker *w) {
+  uint64_t spin = w->rt->options.no_spin ? 0 : (uint64_t)w->rt->options.spin_us * 1000;
+  uint64_t start = lvd_port_ticks();
+  while (spin) {
+    for (int i = 0; i < 16; i++) lvd_port_relax();
+    if (lvd_inbox_pending(&w->inbox) || lvd_load_relaxed_ptr(&w->commands)) return;
+    if (lvd_look_around(w)) return;
+    if (lvd_port_ticks_to_ns(lvd_port_ticks() - start) >= spin) break;
+  }
+  lvd_settle(w);
+  if (w->ready_levels) return;
+  uint32_t sleep = lvd_inbox_announce(&w->inbox);
+  if (!sleep) return;
+  if (!lvd_load_relaxed_ptr(&w->commands)) {
+    uint64_t before = lvd_port_ticks();
+    lvd_port_wait(&w->inbox.waiting, sleep, -1);
+    lvd_count(&w->sleeps, 1);
+    lvd_count(&w->sleep_ticks, lvd_port_ticks() - before);
+  }
+  lvd_inbox_awake(&w->inbox);
+}
+
+void lvd_worker_main(void *argument) {
+  lvd_worker *w = argument;
+  lvd_port_set_self(w);
+  bool clock = true; /* the clock also makes long activations give way */
+  if (lvd_port_traps_begin(lvd_trap, clock) != LVD_OK) lvd_port_traps_begin(lvd_trap, false);
+  uint64_t now = lvd_port_ticks();
+  w->settled_at = now;
+  for (;;) {
+    run_commands(w);
+    if (w->ending) break;
+    lvd_inbox_drain(w);
+    lvd_entity *e = lvd_queue_take(w);
+    if (!e) {
+      rest(w);
+      now = lvd_port_ticks();
+      continue;
+    }
+    if (!may_run(w, e)) continue;
+    now = activate(w, e, now);
+    if (++w->since_look >= LOOK_EVERY) {
+      lvd_look_around(w);
+      if ((w->unsettled_count || w->quiet) &&
+          lvd_port_ticks_to_ns(now - w->settled_at) > SETTLE_NS)
+        lvd_settle(w);
+    }
+  }
+  lvd_port_traps_end();
+  lvd_port_set_self(NULL);
+}

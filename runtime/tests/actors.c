@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* The actors that the tests build networks of. */
+#include "test.h"
+
+#include <time.h>
+
+static const lvd_port_class in_port[] = {{"A", 4}, {"B", 4}};
+static const lvd_port_class out_port[] = {{"X", 4}};
+static const lvd_action_class one_action[] = {{"go", NULL, 1}};
+
+static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+/* ---- source ------------------------------------------------------------------------------- */
+
+static lvd_verdict source_run(lvd_actor *self) {
+  uint32_t *next = self->state, count = *(const uint32_t *)self->params;
+  lvd_producer *x = &self->out[0];
+  while (*next < count) {
+    uint32_t n = least(lvd_room(x, 1), count - *next);
+    if (n == 0) {
+      lvd_await_room(self, 0, 1);
+      return LVD_WAIT;
+    }
+    n = least(n, 256);
+    uint32_t *span = lvd_put_span(x);
+    for (uint32_t i = 0; i < n; i++) span[i] = (*next)++;
+    lvd_put_done(x, n);
+    lvd_push(x);
+    self->fired[0] += n;
+    if (lvd_should_yield(self)) return LVD_YIELD;
+  }
+  return LVD_DONE;
+}
+const lvd_actor_class source_class = {.name = "source", .file = "actors.c", .state_size = 4,
+                                      .outputs = 1, .actions = 1, .output = out_port,
+                                      .action = one_action, .run = source_run};
+
+/* ---- add, slow ---------------------------------------------------------------------------- */
+
+static lvd_verdict map(lvd_actor *self, bool slow) {
+  uint32_t add = self->params ? *(const uint32_t *)self->params : 1;
+  lvd_consumer *a = &self->in[0];
+  lvd_producer *x = &self->out[0];
+  for (;;) {
+    uint32_t have = lvd_elements(a, 1), room = lvd_room(x, 1), n = least(have, room);
+    if (have == 0) {
+      if (lvd_ended(a) != LVD_OK) return LVD_DONE;
+      lvd_await_elements(self, 0, 1);
+      return LVD_WAIT;
+    }
+    if (room == 0) {
+      lvd_await_room(self, 0, 1);
+      return LVD_WAIT;
+    }
+    n = least(n, slow ? 1 : 1024);
+    const uint32_t *from = lvd_get_span(a);
+    uint32_t *to = lvd_put_span(x);
+    for (uint32_t i = 0; i < n; i++) to[i] = from[i] + add;
+    lvd_get_done(a, n);
+    lvd_put_done(x, n);
+    self->fired[0] += n;
+    if (slow) {
+      struct timespec t0, t;
+      clock_gettime(CLOCK_MONOTONIC, &t0);
+      do clock_gettime(CLOCK_MONOTONIC, &t);
+      while ((t.tv_sec - t0.tv_sec) * 1000000000 + t.tv_nsec - t0.tv_nsec < 50000);
+    }
+    if (lvd_should_yield(self)) return LVD_YIELD;
+  }
+}
+static lvd_verdict add_run(lvd_actor *self) { return map(self, false); }
+static lvd_verdict slow_run(lvd_actor *self) { return map(self, true); }
+const lvd_actor_class add_class = {.name = "add", .file = "actors.c", .inputs = 1, .outputs = 1,
+                                   .actions = 1, .input = in_port, .output = out_port,
+                                   .action = one_action, .run = add_run};
+const lvd_actor_class slow_class = {.name = "slow", .file = "actors.c", .inputs = 1, .outputs = 1,
+                                    .actions = 1, .input = in_port, .output = out_port,
+                                    .action = one_action, .run = slow_run};
+
+/* ---- sum of two --------------------------------------------------------------------------- */
+
+static lvd_verdict sum_run(lvd_actor *self) {
+  lvd_consumer *a = &self->in[0], *b = &self->in[1];
+  lvd_producer *x = &self->out[0];
+  for (;;) {
+    if (!lvd_elements(a, 1)) {
+      if (lvd_ended(a) != LVD_OK) return LVD_DONE;
+      lvd_await_elements(self, 0, 1);
+      return LVD_WAIT;
+    }
+    if (!lvd_elements(b, 1)) {
+      if (lvd_ended(b) != LVD_OK) return LVD_DONE;
+      lvd_await_elements(self, 1, 1);
+      return LVD_WAIT;
+    }
+    if (!lvd_room(x, 1)) {
+      lvd_await_room(self, 0, 1);
+      return LVD_WAIT;
+    }
+    uint32_t left = LVD_GET(a, uint32_t), right = LVD_GET(b, uint32_t);
+    LVD_PUT(x, uint32_t, left + right);
+    self->fired[0]++;
+  }
+}
+const lvd_actor_class sum_class = {.name = "sum", .file = "actors.c", .inputs = 2, .outputs = 1,
+                                   .actions = 1, .input = in_port, .output = out_port,
+                                   .action = one_action, .run = sum_run};
+
+/* ---- sink --------------------------------------------------------------------------------- */
+
+static void sink_init(lvd_actor *self) { ((sink *)self->state)->in_order = true; }
+
+static lvd_verdict sink_run(lvd_actor *self) {
+  sink *s = self->state;
+  lvd_consumer *a = &self->in[0];
+  uint32_t n;
+  while ((n = lvd_elements(a, 1))) {
+    const uint32_t *span = lvd_get_span(a);
+    for (uint32_t i = 0; i < n; i++) {
+      if (s->count && span[i] <= s->last) s->in_order = false;
+      s->last = span[i];
+      s->sum += span[i];
+      s->count++;
+    }
+    lvd_get_done(a, n);
+    lvd_pop(a);
+    self->fired[0] += n;
+    if (lvd_should_yield(self)) return LVD_YIELD;
+  }
+  if (lvd_ended(a) != LVD_OK) return LVD_DONE;
+  lvd_await_elements(self, 0, 1);
+  return LVD_WAIT;
+}
+static void sink_end(lvd_actor *self) {
+  if (self->params) *(sink *)(uintptr_t)self->params = *(sink *)self->state;
+}
+const lvd_actor_class sink_class = {.name = "sink", .file = "actors.c",
+                                    .state_size = sizeof(sink), .inputs = 1, .actions = 1,
+                                    .input = in_port, .action = one_action, .init = sink_init,
+                                    .run = sink_run, .end = sink_end};
+
+/* ---- networks ----------------------------------------------------------------------------- */
+
+void builder_init(builder *b, const char *name) {
+  memset(b, 0, sizeof *b);
+  b->net = (lvd_network){LVD_LAYOUT, name, 0, 0, b->actor, b->channel};
+}
+
+uint32_t builder_actor(builder *b, const char *name, const lvd_actor_class *cls,
+                       const void *params) {
+  b->actor[b->net.actors] = (lvd_actor_desc){name, cls, params, 0};
+  return b->net.actors++;
+}
+
+/* A second connection from the same output makes it a broadcast; they must follow each other. */
+void builder_connect(builder *b, uint32_t from, uint32_t out, uint32_t to, uint32_t in,
+                     uint32_t capacity) {
+  lvd_port_ref *ref = &b->to[b->tos++];
+  *ref = (lvd_port_ref){to, in};
+  lvd_channel_desc *last = b->net.channels ? &b->channel[b->net.channels - 1] : NULL;
+  if (last && last->from.actor == from && last->from.port == out) {
+    last->consumers++;
+    return;
+  }
+  b->channel[b->net.channels++] = (lvd_channel_desc){{from, out}, 1, ref, 4, capacity, 0};
+}
+
+lvd_runtime *runtime_of(uint32_t workers) {
+  lvd_runtime *rt;
+  lvd_runtime_options options = {.workers = workers};
+  CHECK_EQ(lvd_runtime_create(&options, &rt), LVD_OK);
+  return rt;
+}
+
+uint64_t cpu_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}

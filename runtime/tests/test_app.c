@@ -1,0 +1,569 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Applications: data arrives whole and in order, whatever the network, the workers, the sizes. */
+#include "test.h"
+
+#include <time.h>
+
+static void sleep_ms(int ms) {
+  struct timespec t = {ms / 1000, ms % 1000 * 1000000L};
+  nanosleep(&t, NULL);
+}
+
+/* source -> n adders -> sink */
+static void pipeline(builder *b, uint32_t adders, const uint32_t *count, sink *result,
+                     uint32_t capacity) {
+  static const char *const names[] = {"a0", "a1", "a2", "a3", "a4", "a5", "a6", "a7"};
+  builder_init(b, "pipeline");
+  uint32_t last = builder_actor(b, "source", &source_class, count);
+  for (uint32_t i = 0; i < adders; i++) {
+    uint32_t a = builder_actor(b, names[i % 8], &add_class, NULL);
+    builder_connect(b, last, 0, a, 0, capacity);
+    last = a;
+  }
+  builder_connect(b, last, 0, builder_actor(b, "sink", &sink_class, result), 0, capacity);
+}
+
+static void check_pipeline(const sink *s, uint32_t count, uint32_t adders) {
+  CHECK_EQ(s->count, count);
+  CHECK(s->in_order);
+  CHECK_EQ(s->sum, (uint64_t)count * (count - 1) / 2 + (uint64_t)adders * count);
+}
+
+void test_app_pipeline(void) {
+  static const uint32_t capacities[] = {1, 2, 3, 64, 1000, 0};
+  for (uint32_t workers = 1; workers <= 3; workers++) {
+    lvd_runtime *rt = runtime_of(workers);
+    for (size_t i = 0; i < COUNT(capacities); i++) {
+      uint32_t count = capacities[i] && capacities[i] < 64 ? 20000 : 2000000;
+      sink s = {0};
+      builder b;
+      lvd_app *app;
+      pipeline(&b, 3, &count, &s, capacities[i]);
+      CHECK_EQ(lvd_app_load(rt, &b.net, NULL, &app, NULL, 0), LVD_OK);
+      CHECK_EQ(lvd_app_get_state(app), LVD_APP_LOADED);
+      CHECK_EQ(lvd_app_start(app), LVD_OK);
+      CHECK_EQ(lvd_app_start(app), LVD_E_STATE);
+      CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
+      CHECK_EQ(lvd_app_get_state(app), LVD_APP_ENDED);
+      lvd_app_unload(app);
+      check_pipeline(&s, count, 3);
+    }
+    lvd_runtime_destroy(rt);
+  }
+}
+
+void test_app_many_instances(void) {
+  enum { APPS = 40 };
+  lvd_runtime *rt = runtime_of(2);
+  uint32_t count = 50000;
+  static sink s[APPS];
+  static builder b[APPS];
+  lvd_app *app[APPS];
+  for (int i = 0; i < APPS; i++) {
+    pipeline(&b[i], 4, &count, &s[i], 0);
+    CHECK_EQ(lvd_app_load(rt, &b[i].net, NULL, &app[i], NULL, 0), LVD_OK);
+  }
+  for (int i = 0; i < APPS; i++) CHECK_EQ(lvd_app_start(app[i]), LVD_OK);
+  for (int i = 0; i < APPS; i++) CHECK_EQ(lvd_app_wait(app[i], -1), LVD_OK);
+  for (int i = 0; i < APPS; i++) {
+    lvd_app_unload(app[i]);
+    check_pipeline(&s[i], count, 4);
+  }
+  lvd_runtime_destroy(rt);
+}
+
+/* Chains with random splits and joins, sizes, placements, thresholds; the sum tells. */
+void test_app_random_networks(void) {
+  uint64_t seed = 88172645463325252u;
+  lvd_runtime *rt = runtime_of(3);
+  for (int round = 0; round < 60; round++) {
+    builder b;
+    sink s = {0};
+    uint32_t count = 1 + (uint32_t)(next_random(&seed) % 5000), placement[64];
+    uint64_t factor = 1, offset = 0; /* of the value at the end of the chain */
+    builder_init(&b, "random");
+    uint32_t last = builder_actor(&b, "source", &source_class, &count);
+    int stages = 1 + (int)(next_random(&seed) % 8);
+    for (int i = 0; i < stages; i++) {
+#define SIZE (1 + (uint32_t)(next_random(&seed) % 200))
+      if (next_random(&seed) % 3 == 0) { /* split, add on one side, join */
+        uint32_t add = builder_actor(&b, "add", &add_class, NULL);
+        uint32_t sum = builder_actor(&b, "sum", &sum_class, NULL);
+        builder_connect(&b, last, 0, add, 0, SIZE);
+        builder_connect(&b, last, 0, sum, 0, SIZE);
+        builder_connect(&b, add, 0, sum, 1, SIZE);
+        last = sum;
+        factor *= 2;
+        offset = 2 * offset + 1;
+      } else {
+        uint32_t add = builder_actor(&b, "add", &add_class, NULL);
+        builder_connect(&b, last, 0, add, 0, SIZE);
+        last = add;
+        offset += 1;
+      }
+    }
+    builder_connect(&b, last, 0, builder_actor(&b, "sink", &sink_class, &s), 0, SIZE);
+    for (uint32_t i = 0; i < b.net.actors; i++)
+      placement[i] = (uint32_t)(next_random(&seed) % 3);
+    for (uint32_t i = 0; i < b.net.channels; i++)
+      b.channel[i].threshold = (uint32_t)(next_random(&seed) % 300);
+    lvd_app *app;
+    lvd_app_options options = {.placement = placement};
+    CHECK_EQ(lvd_app_load(rt, &b.net, &options, &app, NULL, 0), LVD_OK);
+    CHECK_EQ(lvd_app_start(app), LVD_OK);
+    CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
+    lvd_app_unload(app);
+    CHECK_EQ(s.count, count);
+    uint64_t want = 0;
+    for (uint32_t i = 0; i < count; i++) want += (uint32_t)(i * factor + offset);
+    CHECK_EQ(s.sum, want);
+  }
+  lvd_runtime_destroy(rt);
+}
+
+void test_app_broadcast(void) {
+  lvd_runtime *rt = runtime_of(2);
+  uint32_t count = 300000;
+  sink s[3] = {{0}};
+  builder b;
+  builder_init(&b, "broadcast");
+  uint32_t source = builder_actor(&b, "source", &source_class, &count);
+  static const char *const names[] = {"s0", "s1", "s2"};
+  for (int i = 0; i < 3; i++)
+    builder_connect(&b, source, 0, builder_actor(&b, names[i], &sink_class, &s[i]), 0, 100);
+  lvd_app *app;
+  CHECK_EQ(lvd_app_load(rt, &b.net, NULL, &app, NULL, 0), LVD_OK);
+  CHECK_EQ(lvd_app_start(app), LVD_OK);
+  CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
+  lvd_app_unload(app);
+  for (int i = 0; i < 3; i++) check_pipeline(&s[i], count, 0);
+  lvd_runtime_destroy(rt);
+}
+
+/* ---- feedback: a running sum through a channel that returns to its actor ------------------- */
+
+static lvd_verdict accumulate_run(lvd_actor *self) {
+  bool *primed = self->state;
+  lvd_consumer *a = &self->in[0], *back = &self->in[1];
+  lvd_producer *x = &self->out[0];
+  if (!*primed) {
+    LVD_PUT(x, uint32_t, 0);
+    lvd_push(x);
+    *primed = true;
+  }
+  for (;;) {
+    if (!lvd_elements(a, 1)) {
+      if (lvd_ended(a) != LVD_OK) return LVD_DONE;
+      lvd_await_elements(self, 0, 1);
+      return LVD_WAIT;
+    }
+    if (!lvd_elements(back, 1)) {
+      lvd_await_elements(self, 1, 1);
+      return LVD_WAIT;
+    }
+    if (!lvd_room(x, 1)) {
+      lvd_await_room(self, 0, 1);
+      return LVD_WAIT;
+    }
+    uint32_t sum = LVD_GET(back, uint32_t) + LVD_GET(a, uint32_t) + 1;
+    LVD_PUT(x, uint32_t, sum);
+    self->fired[0]++;
+  }
+}
+
+void test_app_feedback(void) {
+  static const lvd_port_class in[] = {{"A", 4}, {"Back", 4}}, out[] = {{"X", 4}};
+  static const lvd_action_class action[] = {{"add", NULL, 1}};
+  static const lvd_actor_class accumulate = {.name = "accumulate", .state_size = 1, .inputs = 2,
+                                             .outputs = 1, .actions = 1, .input = in, .output = out,
+                                             .action = action, .run = accumulate_run};
+  for (uint32_t workers = 1; workers <= 2; workers++) {
+    lvd_runtime *rt = runtime_of(workers);
+    uint32_t count = 3000;
+    sink s = {0};
+    builder b;
+    builder_init(&b, "feedback");
+    uint32_t source = builder_actor(&b, "source", &source_class, &count);
+    uint32_t acc = builder_actor(&b, "accumulate", &accumulate, NULL);
+    uint32_t sk = builder_actor(&b, "sink", &sink_class, &s);
+    builder_connect(&b, source, 0, acc, 0, 5);
+    builder_connect(&b, acc, 0, acc, 1, 2);
+    builder_connect(&b, acc, 0, sk, 0, 2);
+    lvd_app *app;
+    CHECK_EQ(lvd_app_load(rt, &b.net, NULL, &app, NULL, 0), LVD_OK);
+    CHECK_EQ(lvd_app_start(app), LVD_OK);
+    CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
+    lvd_app_unload(app);
+    CHECK_EQ(s.count, count + 1);
+    CHECK_EQ(s.last, count * (count + 1) / 2);
+    lvd_runtime_destroy(rt);
+  }
+}
+
+/* ---- priorities: of two that are ready, the more urgent runs first ------------------------- */
+
+static char order[3];
+static uint32_t order_count;
+static lvd_verdict note_run(lvd_actor *self) {
+  order[order_count++] = *(const char *)self->params;
+  return LVD_DONE;
+}
+
+void test_app_priorities(void) {
+  static const lvd_actor_class note = {.name = "note", .run = note_run};
+  lvd_runtime *rt = runtime_of(1);
+  lvd_actor_desc actor[] = {{"low", &note, "c", -2}, {"usual", &note, "b", 0}, {"high", &note, "a", 3}};
+  lvd_network net = {LVD_LAYOUT, "priorities", 3, 0, actor, NULL};
+  lvd_app *app;
+  CHECK_EQ(lvd_app_load(rt, &net, NULL, &app, NULL, 0), LVD_OK);
+  CHECK_EQ(lvd_app_pause(app), LVD_E_STATE);
+  /* A busy application keeps the worker's highest level occupied. */
+  uint32_t spin = UINT32_MAX;
+  builder b;
+  lvd_app *busy;
+  sink s = {0};
+  pipeline(&b, 1, &spin, &s, 0);
+  CHECK_EQ(lvd_app_load(rt, &b.net, &(lvd_app_options){.priority = 3}, &busy, NULL, 0), LVD_OK);
+  CHECK_EQ(lvd_app_start(busy), LVD_OK);
+  CHECK_EQ(lvd_app_start(app), LVD_OK);
+  CHECK_EQ(lvd_app_wait(app, 100), LVD_E_TIME); /* the two less urgent ones have to wait */
+  CHECK_EQ(order_count, 1);
+  lvd_app_unload(busy);
+  CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
+  lvd_app_unload(app);
+  CHECK_EQ(order_count, 3);
+  CHECK(memcmp(order, "abc", 3) == 0);
+  lvd_runtime_destroy(rt);
+}
+
+/* ---- pause, stop, move, cores --------------------------------------------------------------- */
+
+static uint64_t firings(lvd_app *app) {
+  lvd_actor_counters c[64];
+  uint32_t n = 64;
+  uint64_t sum = 0;
+  CHECK_EQ(lvd_app_counters(app, c, &n, NULL, NULL), LVD_OK);
+  for (uint32_t i = 0; i < n; i++) sum += c[i].firings;
+  return sum;
+}
+
+void test_app_pause_resume(void) {
+  lvd_runtime *rt = runtime_of(2);
+  uint32_t count = 30000000;
+  sink s = {0};
+  builder b;
+  lvd_app *app;
+  pipeline(&b, 3, &count, &s, 64);
+  CHECK_EQ(lvd_app_load(rt, &b.net, NULL, &app, NULL, 0), LVD_OK);
+  CHECK_EQ(lvd_app_start(app), LVD_OK);
+  for (int i = 0; i < 30; i++) {
+    if (lvd_app_pause(app) == LVD_E_STATE) break; /* it has ended */
+    uint64_t before = firings(app);
+    sleep_ms(2);
+    CHECK_EQ(firings(app), before);
+    if (lvd_app_get_state(app) == LVD_APP_ENDED) break;
+    lvd_app_resume(app);
+  }
+  CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
+  lvd_app_unload(app);
+  check_pipeline(&s, count, 3);
+  lvd_runtime_destroy(rt);
+}
+
+void test_app_stop_while_others_run(void) {
+  lvd_runtime *rt = runtime_of(2);
+  uint64_t seed = 1234567;
+  uint32_t count = 20000000, forever = UINT32_MAX;
+  sink s = {0};
+  builder b, c;
+  lvd_app *app, *other;
+  pipeline(&b, 3, &count, &s, 100);
+  CHECK_EQ(lvd_app_load(rt, &b.net, NULL, &app, NULL, 0), LVD_OK);
+  CHECK_EQ(lvd_app_start(app), LVD_OK);
+  for (int i = 0; i < 200; i++) {
+    sink dropped;
+    pipeline(&c, 1 + (uint32_t)(next_random(&seed) % 6), &forever, &dropped, 50);
+    CHECK_EQ(lvd_app_load(rt, &c.net, NULL, &other, NULL, 0), LVD_OK);
+    if (i % 10) CHECK_EQ(lvd_app_start(other), LVD_OK);
+    if (i % 3) {
+      CHECK_EQ(lvd_app_stop(other), LVD_OK);
+      CHECK_EQ(lvd_app_wait(other, 0), LVD_E_STOPPED);
+    }
+    if (i % 7 == 1) CHECK_EQ(lvd_app_stop(other), LVD_OK);
+    lvd_app_unload(other);
+  }
+  CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
+  lvd_app_unload(app);
+  check_pipeline(&s, count, 3);
+  lvd_runtime_destroy(rt);
+}
+
+void test_app_move_under_load(void) {
+  lvd_runtime *rt = runtime_of(3);
+  uint64_t seed = 42;
+  uint32_t count = 20000000;
+  sink s = {0};
+  builder b;
+  lvd_app *app;
+  pipeline(&b, 4, &count, &s, 70);
+  CHECK_EQ(lvd_app_load(rt, &b.net, NULL, &app, NULL, 0), LVD_OK);
+  CHECK_EQ(lvd_app_move(app, 0, 2), LVD_OK); /* before it starts, too */
+  CHECK_EQ(lvd_app_start(app), LVD_OK);
+  while (lvd_app_wait(app, 0) == LVD_E_TIME)
+    for (int i = 0; i < 20; i++)
+      CHECK_EQ(lvd_app_move(app, (uint32_t)(next_random(&seed) % b.net.actors),
+                            (uint32_t)(next_random(&seed) % 3)), LVD_OK);
+  CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
+  CHECK_EQ(lvd_app_move(app, 99, 0), LVD_E_ARGUMENT);
+  lvd_app_unload(app);
+  check_pipeline(&s, count, 4);
+  lvd_runtime_destroy(rt);
+}
+
+void test_core_take_give(void) {
+  lvd_runtime *rt = runtime_of(3);
+  uint32_t count = 20000000;
+  sink s = {0};
+  builder b;
+  lvd_app *app;
+  pipeline(&b, 4, &count, &s, 70);
+  CHECK_EQ(lvd_app_load(rt, &b.net, NULL, &app, NULL, 0), LVD_OK);
+  CHECK_EQ(lvd_core_take(rt, 2), LVD_OK); /* of an application that has not started */
+  CHECK_EQ(lvd_core_give(rt, 2), LVD_OK);
+  CHECK_EQ(lvd_app_start(app), LVD_OK);
+  for (uint32_t i = 0; lvd_app_wait(app, 0) == LVD_E_TIME && i < 300; i++) {
+    uint32_t a = i % 3, c = (i + 1) % 3;
+    if (i % 5 == 0) lvd_app_pause(app);
+    CHECK_EQ(lvd_core_take(rt, a), LVD_OK);
+    CHECK_EQ(lvd_core_take(rt, a), LVD_E_STATE);
+    CHECK_EQ(lvd_core_take(rt, c), LVD_OK);
+    CHECK_EQ(lvd_core_take(rt, (i + 2) % 3), LVD_E_STATE); /* the last */
+    lvd_worker_counters before, after;
+    CHECK_EQ(lvd_worker_counters_read(rt, a, &before), LVD_OK);
+    CHECK(!before.given);
+    if (i % 5 == 0) lvd_app_resume(app);
+    sleep_ms(1);
+    CHECK_EQ(lvd_worker_counters_read(rt, a, &after), LVD_OK);
+    CHECK_EQ(before.activations, after.activations);
+    CHECK_EQ(lvd_core_give(rt, a), LVD_OK);
+    CHECK_EQ(lvd_core_give(rt, c), LVD_OK);
+    CHECK_EQ(lvd_core_give(rt, c), LVD_E_STATE);
+    for (uint32_t k = 0; k < b.net.actors; k++) lvd_app_move(app, k, (k + i) % 3);
+  }
+  CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
+  lvd_app_unload(app);
+  check_pipeline(&s, count, 4);
+  lvd_runtime_destroy(rt);
+}
+
+/* ---- what is refused ------------------------------------------------------------------------ */
+
+static void refuse(lvd_runtime *rt, const builder *b, lvd_status status, const char *words) {
+  char why[256];
+  lvd_app *app = (lvd_app *)1;
+  CHECK_EQ(lvd_app_load(rt, &b->net, NULL, &app, why, sizeof why), status);
+  CHECK(app == NULL);
+  if (!strstr(why, words)) {
+    fprintf(stderr, "\"%s\" does not say \"%s\"\n", why, words);
+    exit(1);
+  }
+}
+
+void test_app_load_refuses(void) {
+  lvd_runtime *rt = runtime_of(1);
+  uint32_t count = 1;
+  builder b;
+  lvd_app *app;
+  pipeline(&b, 1, &count, NULL, 0);
+  b.net.layout = 99;
+  refuse(rt, &b, LVD_E_LAYOUT, "layout 99");
+  pipeline(&b, 1, &count, NULL, 0);
+  b.net.channels = 1;
+  refuse(rt, &b, LVD_E_ARGUMENT, "output X of a0 is not connected");
+  pipeline(&b, 1, &count, NULL, 0);
+  b.channel[1].from = b.channel[0].from;
+  refuse(rt, &b, LVD_E_ARGUMENT, "connected twice");
+  pipeline(&b, 1, &count, NULL, 0);
+  b.channel[1].elem_size = 8;
+  refuse(rt, &b, LVD_E_ARGUMENT, "8 bytes");
+  pipeline(&b, 1, &count, NULL, 0);
+  b.channel[1].from.actor = 7;
+  refuse(rt, &b, LVD_E_ARGUMENT, "no actor 7");
+  pipeline(&b, 1, &count, NULL, 0);
+  b.channel[1].from.port = 5;
+  refuse(rt, &b, LVD_E_ARGUMENT, "no output 5");
+  pipeline(&b, 1, &count, NULL, 0);
+  b.channel[1].capacity = UINT32_MAX;
+  refuse(rt, &b, LVD_E_ARGUMENT, "too large");
+  pipeline(&b, 1, &count, NULL, 0);
+  b.actor[1].cls = NULL;
+  refuse(rt, &b, LVD_E_ARGUMENT, "actor 1");
+  pipeline(&b, 1, &count, NULL, 0);
+  uint32_t placement[] = {0, 0, 9};
+  char why[200];
+  CHECK_EQ(lvd_app_load(rt, &b.net, &(lvd_app_options){.placement = placement}, &app, why,
+                        sizeof why), LVD_E_ARGUMENT);
+  CHECK(strstr(why, "worker 9"));
+  CHECK_EQ(lvd_app_load(rt, NULL, NULL, &app, NULL, 0), LVD_E_ARGUMENT);
+  lvd_runtime_destroy(rt);
+
+  /* No room in the table of entities, then room again. */
+  lvd_runtime_options few = {.workers = 1, .entities = 5};
+  CHECK_EQ(lvd_runtime_create(&few, &rt), LVD_OK);
+  pipeline(&b, 1, &count, NULL, 0);
+  CHECK_EQ(lvd_app_load(rt, &b.net, NULL, &app, NULL, 0), LVD_OK);
+  refuse(rt, &b, LVD_E_LIMIT, "entities");
+  lvd_app_unload(app);
+  for (int i = 0; i < 10; i++) {
+    CHECK_EQ(lvd_app_load(rt, &b.net, NULL, &app, NULL, 0), LVD_OK);
+    lvd_app_unload(app);
+  }
+  lvd_runtime_destroy(rt);
+}
+
+/* ---- ends of channels that the program holds ------------------------------------------------- */
+
+void test_app_outside_ends(void) {
+  enum { ELEMENTS = 200000 };
+  lvd_runtime *rt = runtime_of(2);
+  builder b;
+  builder_init(&b, "outside");
+  uint32_t add = builder_actor(&b, "add", &add_class, NULL);
+  static const lvd_port_ref to[] = {{LVD_OUTSIDE, 0}};
+  builder_connect(&b, LVD_OUTSIDE, 0, add, 0, 10);
+  b.channel[b.net.channels++] = (lvd_channel_desc){{add, 0}, 1, to, 4, 7, 0};
+  lvd_app *app;
+  CHECK_EQ(lvd_app_load(rt, &b.net, NULL, &app, NULL, 0), LVD_OK);
+  lvd_producer *p = lvd_app_producer(app, 0);
+  lvd_consumer *c = lvd_app_consumer(app, 1, 0);
+  CHECK(p && c && !lvd_app_producer(app, 1) && !lvd_app_consumer(app, 0, 0));
+  CHECK_EQ(lvd_app_start(app), LVD_OK);
+  CHECK_EQ(lvd_wait_elements(c, 1, 5000000), LVD_E_TIME);
+  CHECK_EQ(lvd_app_wait(app, 20), LVD_E_TIME); /* more may come: it does not end */
+  uint32_t sent = 0, received = 0;
+  while (received < ELEMENTS) {
+    while (sent < ELEMENTS && lvd_room(p, 1)) LVD_PUT(p, uint32_t, sent++);
+    lvd_flush(p);
+    CHECK_EQ(lvd_wait_elements(c, 1, -1), LVD_OK);
+    for (uint32_t n = lvd_elements(c, 1); n; n--) CHECK_EQ(LVD_GET(c, uint32_t), ++received);
+    lvd_release(c);
+  }
+  LVD_PUT(p, uint32_t, 76);
+  lvd_end(p, LVD_OK);
+  CHECK_EQ(lvd_wait_elements(c, 2, -1), LVD_E_ENDED);
+  CHECK_EQ(lvd_elements(c, 1), 1);
+  CHECK_EQ(LVD_GET(c, uint32_t), 77);
+  lvd_release(c);
+  CHECK_EQ(lvd_wait_elements(c, 1, -1), LVD_E_ENDED);
+  CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
+  lvd_app_unload(app);
+
+  /* Stopped from outside: both ends are told. */
+  CHECK_EQ(lvd_app_load(rt, &b.net, NULL, &app, NULL, 0), LVD_OK);
+  p = lvd_app_producer(app, 0);
+  c = lvd_app_consumer(app, 1, 0);
+  CHECK_EQ(lvd_app_start(app), LVD_OK);
+  CHECK_EQ(lvd_app_stop(app), LVD_OK);
+  CHECK_EQ(lvd_wait_elements(c, 1, -1), LVD_E_STOPPED);
+  CHECK_EQ(lvd_wait_room(p, 10, -1), LVD_E_PEER);
+  lvd_app_unload(app);
+  lvd_runtime_destroy(rt);
+}
+
+/* ---- deadlock --------------------------------------------------------------------------------- */
+
+void test_app_deadlock_says_why(void) {
+  /* The sum waits for its second input, which comes by way of an adder that never gets room: the
+   * source blocks on the sum's first input, of 3, before the other branch has its 5. */
+  lvd_runtime *rt = runtime_of(2);
+  uint32_t count = 100;
+  builder b;
+  builder_init(&b, "stuck");
+  uint32_t sum = builder_actor(&b, "sum", &sum_class, NULL);
+  uint32_t loop = builder_actor(&b, "loop", &add_class, NULL);
+  uint32_t source = builder_actor(&b, "source", &source_class, &count);
+  builder_connect(&b, source, 0, sum, 0, 3);
+  builder_connect(&b, sum, 0, loop, 0, 4);
+  builder_connect(&b, loop, 0, sum, 1, 4);
+  lvd_app *app;
+  CHECK_EQ(lvd_app_load(rt, &b.net, NULL, &app, NULL, 0), LVD_OK);
+  CHECK_EQ(lvd_app_start(app), LVD_OK);
+  CHECK_EQ(lvd_app_wait(app, -1), LVD_E_DEADLOCK);
+  char why[2000];
+  CHECK(lvd_app_why(app, why, sizeof why) < sizeof why);
+  printf("%s", why);
+  CHECK(strstr(why, "in a circle"));
+  CHECK(strstr(why, "sum waits for 1 element on its input B: the channel loop.X -> sum.B is empty"));
+  CHECK(strstr(why, "loop waits for 1 element on its input A: the channel sum.X -> loop.A is empty"));
+  CHECK(strstr(why, "source waits for room for 1 on its output X: the channel source.X -> sum.A is "
+                    "full (3 of 3); sum has to empty it"));
+  char small[20];
+  CHECK_EQ(lvd_app_why(app, small, sizeof small), strlen(why));
+  CHECK_EQ(strlen(small), 19);
+  lvd_app_unload(app);
+  lvd_runtime_destroy(rt);
+}
+
+/* ---- idle, counters ----------------------------------------------------------------------------- */
+
+void test_idle_uses_no_cpu(void) {
+  enum { APPS = 100 };
+  lvd_runtime *rt = runtime_of(2);
+  static builder b[APPS];
+  static const lvd_port_ref to[] = {{LVD_OUTSIDE, 0}};
+  for (int i = 0; i < APPS; i++) {
+    builder_init(&b[i], "idle");
+    uint32_t add = builder_actor(&b[i], "add", &add_class, NULL);
+    builder_connect(&b[i], LVD_OUTSIDE, 0, add, 0, 10);
+    b[i].channel[b[i].net.channels++] = (lvd_channel_desc){{add, 0}, 1, to, 4, 7, 0};
+    lvd_app *app;
+    CHECK_EQ(lvd_app_load(rt, &b[i].net, NULL, &app, NULL, 0), LVD_OK);
+    CHECK_EQ(lvd_app_start(app), LVD_OK);
+  }
+  sleep_ms(100);
+  uint64_t before = cpu_ns();
+  sleep_ms(1000);
+  uint64_t used = cpu_ns() - before;
+  printf("%llu ns in a second\n", (unsigned long long)used);
+  CHECK(used < 1000000);
+  lvd_runtime_destroy(rt);
+}
+
+void test_counters(void) {
+  lvd_runtime *rt = runtime_of(2);
+  uint32_t count = 100000;
+  sink s = {0};
+  builder b;
+  lvd_app *app;
+  pipeline(&b, 2, &count, &s, 33);
+  CHECK_EQ(lvd_app_load(rt, &b.net, NULL, &app, NULL, 0), LVD_OK);
+  CHECK_EQ(lvd_app_start(app), LVD_OK);
+  CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
+  lvd_actor_counters a[4];
+  lvd_channel_counters c[3];
+  uint32_t actors = 4, channels = 3;
+  CHECK_EQ(lvd_app_counters(app, a, &actors, c, &channels), LVD_OK);
+  CHECK_EQ(actors, 4);
+  CHECK_EQ(channels, 3);
+  for (uint32_t i = 0; i < 4; i++) {
+    CHECK_EQ(a[i].firings, count);
+    CHECK(a[i].activations > 0 && a[i].busy_ns > 0 && a[i].longest_ns <= a[i].busy_ns);
+  }
+  for (uint32_t i = 0; i < 3; i++) {
+    CHECK_EQ(c[i].capacity, 33);
+    CHECK_EQ(c[i].fill, 0);
+    CHECK_EQ(c[i].put, count);
+    CHECK_EQ(c[i].got, count);
+    CHECK_EQ(c[i].from.actor, i);
+    CHECK_EQ(c[i].to.actor, i + 1);
+  }
+  actors = 1; /* room for one: told how many there are */
+  CHECK_EQ(lvd_app_counters(app, a, &actors, NULL, NULL), LVD_OK);
+  CHECK_EQ(actors, 4);
+  lvd_worker_counters w;
+  CHECK_EQ(lvd_worker_counters_read(rt, 1, &w), LVD_OK);
+  CHECK(w.given && w.activations > 0 && w.busy_ns > 0);
+  CHECK_EQ(lvd_worker_counters_read(rt, 2, &w), LVD_E_ARGUMENT);
+  lvd_app_unload(app);
+  lvd_runtime_destroy(rt);
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Faults stop the application they happen in, say where, and leave the others alone. */
+#include "test.h"
+
+#include <time.h>
+
+static const lvd_action_class actions[] = {{"begin", NULL, 10}, {"index.bad", "other.cal", 20}};
+
+/* Fires on the first element: what it does then is up to params. */
+static lvd_verdict bad_run(lvd_actor *self) {
+  if (!lvd_elements(&self->in[0], 1)) {
+    if (lvd_ended(&self->in[0]) != LVD_OK) return LVD_DONE;
+    lvd_await_elements(self, 0, 1);
+    return LVD_WAIT;
+  }
+  self->action = 1;
+  const char *what = self->params;
+  volatile int zero = 0, *volatile null = NULL;
+  if (strcmp(what, "check") == 0) lvd_check_index(self, 12, 10, 23);
+  if (strcmp(what, "memory") == 0) *null = 1;
+  if (strcmp(what, "division") == 0) {
+#if defined(__x86_64__)
+    zero = 5 / zero;
+#else
+    lvd_check_divisor(self, zero != 0, 0); /* a division by zero does not trap here */
+#endif
+  }
+  if (strcmp(what, "endless") == 0)
+    for (;;) zero++;
+  if (strcmp(what, "native") == 0) lvd_native_fail("no such file: %s", "x.jpg");
+  return LVD_DONE;
+}
+static const lvd_port_class in_port[] = {{"A", 4}};
+static const lvd_actor_class bad_class = {.name = "Bad", .file = "bad.cal", .inputs = 1,
+                                          .actions = 2, .flags = LVD_CLASS_ABANDONABLE,
+                                          .input = in_port, .action = actions, .run = bad_run};
+
+static void fault(lvd_runtime *rt, const char *what, lvd_fault_kind kind, uint32_t line,
+                  const char *words) {
+  uint32_t count = 1000;
+  builder b;
+  lvd_app *app;
+  builder_init(&b, "faulty");
+  uint32_t source = builder_actor(&b, "source", &source_class, &count);
+  builder_connect(&b, source, 0, builder_actor(&b, "culprit", &bad_class, what), 0, 16);
+  CHECK_EQ(lvd_app_load(rt, &b.net, NULL, &app, NULL, 0), LVD_OK);
+  CHECK(!lvd_app_fault(app, NULL));
+  CHECK_EQ(lvd_app_start(app), LVD_OK);
+  CHECK_EQ(lvd_app_wait(app, -1), LVD_E_FAULT);
+  lvd_fault f;
+  CHECK(lvd_app_fault(app, &f));
+  printf("%s: %s:%u: %s.%s: %s\n", what, f.file, f.line, f.actor, f.action, f.message);
+  CHECK_EQ(f.kind, kind);
+  CHECK(strcmp(f.actor, "culprit") == 0 && strcmp(f.action, "index.bad") == 0);
+  CHECK(strcmp(f.file, "other.cal") == 0);
+  CHECK_EQ(f.line, line);
+  CHECK(strstr(f.message, words));
+  lvd_app_unload(app);
+}
+
+#define ONE(name, kind, line, words)                                                               \
+  void test_fault_##name(void) {                                                                   \
+    lvd_runtime *rt = runtime_of(2);                                                               \
+    for (int i = 0; i < 20; i++) fault(rt, #name, kind, line, words);                              \
+    lvd_runtime_destroy(rt);                                                                       \
+  }
+ONE(check, LVD_FAULT_INDEX, 23, "index 12 of a list of 10")
+ONE(division, LVD_FAULT_DIVISION, 20, "division by zero")
+
+#if defined(__SANITIZE_ADDRESS__)
+void test_fault_memory(void) { SKIP("the address sanitizer reports the bad access itself"); }
+#else
+ONE(memory, LVD_FAULT_MEMORY, 20, "bad access to memory")
+#endif
+
+void test_fault_endless_action(void) {
+  lvd_runtime *rt;
+  lvd_runtime_options options = {.workers = 1, .time_limit_ms = 50};
+  CHECK_EQ(lvd_runtime_create(&options, &rt), LVD_OK);
+  for (int i = 0; i < 3; i++)
+    fault(rt, "endless", LVD_FAULT_TIME, 20, "has not ended after 50 ms");
+  lvd_runtime_destroy(rt);
+}
+
+void test_fault_others_go_on(void) {
+  lvd_runtime *rt = runtime_of(2);
+  uint32_t count = 10000000;
+  sink s = {0};
+  builder b;
+  lvd_app *app;
+  builder_init(&b, "other");
+  uint32_t source = builder_actor(&b, "source", &source_class, &count);
+  uint32_t add = builder_actor(&b, "add", &add_class, NULL);
+  builder_connect(&b, source, 0, add, 0, 100);
+  builder_connect(&b, add, 0, builder_actor(&b, "sink", &sink_class, &s), 0, 100);
+  CHECK_EQ(lvd_app_load(rt, &b.net, NULL, &app, NULL, 0), LVD_OK);
+  CHECK_EQ(lvd_app_start(app), LVD_OK);
+  for (int i = 0; i < 100; i++) fault(rt, "check", LVD_FAULT_INDEX, 23, "index 12");
+  CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
+  lvd_app_unload(app);
+  CHECK_EQ(s.count, count);
+  CHECK(s.in_order);
+  lvd_runtime_destroy(rt);
+}
+
+/* ---- natives -------------------------------------------------------------------------------- */
+
+static int key;
+static int ended;
+static void end_block(void *data, lvd_status outcome) {
+  CHECK_EQ(*(int *)data, 5);
+  ended = 100 + (int)outcome;
+}
+
+static lvd_verdict native_run(lvd_actor *self) {
+  (void)self;
+  lvd_app *app = lvd_current_app();
+  CHECK(app != NULL);
+  CHECK(strcmp(lvd_app_option(app, "in"), "photo.jpg") == 0);
+  CHECK(lvd_app_option(app, "none") == NULL);
+  int *data = lvd_app_data(app, &key, sizeof *data, end_block);
+  CHECK_EQ(*data, 0);
+  *data = 5;
+  CHECK(lvd_app_data(app, &key, sizeof *data, end_block) == data);
+  lvd_app_progress(app, "frames", 42);
+  lvd_native_fail("no such file: %s", "photo.jpg");
+}
+
+void test_native_data(void) {
+  static const lvd_actor_class cls = {.name = "native", .run = native_run};
+  lvd_runtime *rt = runtime_of(1);
+  lvd_actor_desc actor = {"reader", &cls, NULL, 0};
+  lvd_network net = {LVD_LAYOUT, "natives", 1, 0, &actor, NULL};
+  lvd_option option = {"in", "photo.jpg"};
+  lvd_app *app;
+  CHECK(lvd_current_app() == NULL);
+  CHECK_EQ(lvd_app_load(rt, &net, &(lvd_app_options){.option = &option, .option_count = 1}, &app,
+                        NULL, 0), LVD_OK);
+  CHECK_EQ(lvd_app_start(app), LVD_OK);
+  CHECK_EQ(lvd_app_wait(app, -1), LVD_E_FAULT);
+  CHECK_EQ(ended, 100 + LVD_E_FAULT);
+  lvd_fault f;
+  CHECK(lvd_app_fault(app, &f) && f.kind == LVD_FAULT_NATIVE);
+  CHECK(strcmp(f.message, "no such file: photo.jpg") == 0 && strcmp(f.actor, "reader") == 0);
+  const char *unit;
+  CHECK_EQ(lvd_app_get_progress(app, &unit), 42);
+  CHECK(strcmp(unit, "frames") == 0);
+  lvd_app_unload(app);
+  lvd_runtime_destroy(rt);
+}
