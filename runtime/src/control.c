@@ -121,7 +121,9 @@ static void forget(lvd_worker *w, lvd_command *c) {
   lvd_app *app = c->argument;
   lvd_inbox_drain(w);
   lvd_queue_remove_app(w, app);
-  for (uint32_t i = 0; i < app->net->actors; i++) lvd_unsettled_remove(w, &app->entity[i]);
+  for (uint32_t i = 0; i < app->net->actors; i++)
+    if (lvd_load_relaxed_u32(&app->entity[i].worker) == w->index)
+      lvd_unsettled_remove(w, &app->entity[i]);
   for (lvd_app_share **at = &w->quiet; *at;) {
     if ((*at)->app == app) *at = (*at)->next;
     else at = &(*at)->next;

@@ -34,7 +34,7 @@ void test_app_pipeline(void) {
   for (uint32_t workers = 1; workers <= 3; workers++) {
     lvd_runtime *rt = runtime_of(workers);
     for (size_t i = 0; i < COUNT(capacities); i++) {
-      uint32_t count = capacities[i] && capacities[i] < 64 ? 20000 : 2000000;
+      uint32_t count = capacities[i] && capacities[i] < 64 ? 2000 : 1000000;
       sink s = {0};
       builder b;
       lvd_app *app;
@@ -301,7 +301,7 @@ void test_app_stop_while_others_run(void) {
 void test_app_move_under_load(void) {
   lvd_runtime *rt = runtime_of(3);
   uint64_t seed = 42;
-  uint32_t count = 20000000;
+  uint32_t count = 3000000;
   sink s = {0};
   builder b;
   lvd_app *app;
