@@ -17,6 +17,7 @@ fn main() {
         .build();
     println!("cargo:rustc-link-search=native={}/lib", built.display());
     println!("cargo:rustc-link-lib=static:+whole-archive=levada");
+    println!("cargo:root={}", built.display());
     println!("cargo:include={}", runtime.join("include").display());
     cc::Build::new()
         .file("src/outside.c")

@@ -81,6 +81,7 @@ pub struct lvd_actor_class {
     pub name: *const c_char,
     pub file: *const c_char,
     pub state_size: usize,
+    pub flags: u32,
     pub inputs: u32,
     pub outputs: u32,
     pub actions: u32,

@@ -151,7 +151,7 @@ unsafe impl Send for Network {}
 unsafe impl Sync for Network {}
 
 /// The symbol of a shared object that is its `lvd_network`.
-pub const NETWORK_SYMBOL: &[u8] = b"lvd_network_main\0";
+pub const NETWORK_SYMBOL: &[u8] = b"levada_network\0";
 
 impl Network {
     /// Loads a shared object that the compiler made.

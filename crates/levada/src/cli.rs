@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The command line: what can be typed, and what the help, the completions and the manual say of it.
+
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use std::path::PathBuf;
+
+/// Runs streaming programs on the cores of this machine: one worker per core, one kind of channel.
+#[derive(Parser, Debug)]
+#[command(name = "levada", version, max_term_width = 100, propagate_version = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Compile a network to native code and run it
+    Run(RunArgs),
+    /// Compile a network
+    Build(BuildArgs),
+    /// Parse and type-check CAL and XDF files
+    Check(CheckArgs),
+    /// Draw a network
+    Graph(GraphArgs),
+    /// Say what this machine offers, what is missing, and what to do
+    Doctor(DoctorArgs),
+    /// Print the completions of a shell
+    Completions {
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page, or write those of all commands
+    Man {
+        /// Write one page a command into this folder
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+        dir: Option<PathBuf>,
+    },
+}
+
+/// Which network, and with what values.
+#[derive(Args, Debug)]
+pub struct NetworkArgs {
+    /// An .xdf file (or the .cal file of an actor without ports), or a class name such as a.b.Top
+    #[arg(value_name = "NETWORK", value_hint = ValueHint::FilePath)]
+    pub network: String,
+    /// Give a parameter or variable of the network a value
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = setting)]
+    pub set: Vec<(String, String)>,
+    /// Look for classes in this folder, too
+    #[arg(long = "path", short = 'I', value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub path: Vec<PathBuf>,
+}
+
+/// How it is compiled.
+#[derive(Args, Debug)]
+pub struct CompileArgs {
+    /// Leave out the checks of array indices (a wrong index then spoils memory)
+    #[arg(long)]
+    pub unchecked: bool,
+    /// Do not join actors into one, even where that is faster
+    #[arg(long, overrides_with = "fuse")]
+    pub no_fuse: bool,
+    /// Join actors where that is faster (the default)
+    #[arg(long)]
+    pub fuse: bool,
+    /// Compile this C file of native functions into the network
+    #[arg(long = "native", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub native: Vec<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub network: NetworkArgs,
+    /// What the network reads
+    #[arg(long = "in", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub input: Option<PathBuf>,
+    /// Where the network writes
+    #[arg(long = "out", value_name = "FILE", value_hint = ValueHint::AnyPath)]
+    pub output: Option<PathBuf>,
+    /// Tell the network's natives another option
+    #[arg(long = "option", value_name = "NAME=VALUE", value_parser = setting)]
+    pub option: Vec<(String, String)>,
+    /// Workers [default: as many as affinity and the CPU quota leave]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub workers: Option<u32>,
+    #[command(flatten)]
+    pub compile: CompileArgs,
+    /// Stop the network when one action computes for longer than this
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..))]
+    pub time_limit: Option<u32>,
+    /// Keep actors where they were placed first
+    #[arg(long)]
+    pub no_balance: bool,
+    /// At the end, a table of all actors and channels
+    #[arg(long)]
+    pub stats: bool,
+    /// Show progress even where the output is no terminal
+    #[arg(long, overrides_with = "no_progress")]
+    pub progress: bool,
+    /// Show no progress
+    #[arg(long)]
+    pub no_progress: bool,
+    /// Print the summary as JSON, on the last line of the output
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Emit {
+    /// The C source
+    C,
+    /// A shared object, which `levada run` could load
+    So,
+    /// A program that holds the network and the runtime
+    Exe,
+}
+
+#[derive(Args, Debug)]
+pub struct BuildArgs {
+    #[command(flatten)]
+    pub network: NetworkArgs,
+    /// Where to [default: the network's name in the current folder]
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::AnyPath)]
+    pub output: Option<PathBuf>,
+    #[arg(long, value_enum, default_value = "exe")]
+    pub emit: Emit,
+    #[command(flatten)]
+    pub compile: CompileArgs,
+    /// Print what was made as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct CheckArgs {
+    /// Files (.cal, .xdf) and folders of them
+    #[arg(required = true, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub paths: Vec<PathBuf>,
+    /// Look for classes in this folder, too
+    #[arg(long = "path", short = 'I', value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub path: Vec<PathBuf>,
+    /// Print what was found as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct GraphArgs {
+    #[command(flatten)]
+    pub network: NetworkArgs,
+    /// Write a picture
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub svg: Option<PathBuf>,
+    /// Write a Graphviz file [default: to the output, where no other is asked for]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub dot: Option<PathBuf>,
+    /// Print the graph's statistics as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct DoctorArgs {
+    /// Print what was found as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_string(), value.to_string())),
+        _ => Err("write NAME=VALUE".to_string()),
+    }
+}

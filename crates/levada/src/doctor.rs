@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `levada doctor`: what this machine offers, what is missing, and what to do about it.
+
+use crate::cli::DoctorArgs;
+use crate::output::{self, Failure, GREEN, RED, YELLOW, paint};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Ok,
+    /// Works, but could be better.
+    Advice,
+    /// Something that Levada is for does not work.
+    Missing,
+}
+
+#[derive(Debug)]
+struct Finding {
+    state: State,
+    what: &'static str,
+    found: String,
+    /// What to do.
+    help: Option<String>,
+}
+
+fn ok(what: &'static str, found: impl Into<String>) -> Finding {
+    Finding {
+        state: State::Ok,
+        what,
+        found: found.into(),
+        help: None,
+    }
+}
+
+fn not(
+    state: State,
+    what: &'static str,
+    found: impl Into<String>,
+    help: impl Into<String>,
+) -> Finding {
+    Finding {
+        state,
+        what,
+        found: found.into(),
+        help: Some(help.into()),
+    }
+}
+
+pub fn doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
+    let findings = vec![
+        cores(),
+        compiler(),
+        cache(),
+        barrier(),
+        memory_files(),
+        map_count(),
+        pinning(),
+        timer(),
+        perf(),
+        tool("ffmpeg", &["-version"], "plays and converts .y4m video"),
+        tool("rsvg-convert", &["--version"], "turns levada graph's SVG into PNG"),
+        tool("dot", &["-V"], "draws levada graph's DOT"),
+        tool("gdb", &["--version"], "debugs compiled actors line by line"),
+    ];
+    let missing = findings.iter().any(|f| f.state == State::Missing);
+    if args.json {
+        let list: Vec<_> = findings
+            .iter()
+            .map(|f| {
+                let state = match f.state {
+                    State::Ok => "ok",
+                    State::Advice => "advice",
+                    State::Missing => "missing",
+                };
+                json!({"what": f.what, "state": state, "found": f.found, "help": f.help})
+            })
+            .collect();
+        output::line(&json!({"ready": !missing, "findings": list}).to_string())?;
+    } else {
+        for f in &findings {
+            let mark = match f.state {
+                State::Ok => paint(GREEN, "ok     "),
+                State::Advice => paint(YELLOW, "advice "),
+                State::Missing => paint(RED, "missing"),
+            };
+            output::line(&format!("{mark}  {:<14} {}", f.what, f.found))?;
+            if let Some(help) = &f.help {
+                output::line(&format!("{:25}{help}", ""))?;
+            }
+        }
+        output::line(match missing {
+            false => "\nready to run networks",
+            true => "\nnot ready: see what is missing above",
+        })?;
+    }
+    Ok(match missing {
+        false => ExitCode::SUCCESS,
+        true => ExitCode::FAILURE,
+    })
+}
+
+/// Cores that affinity leaves, and the quota of the container, in cores.
+fn cores() -> Finding {
+    let online = std::fs::read_to_string("/proc/cpuinfo")
+        .map_or(0, |t| t.lines().filter(|l| l.starts_with("processor")).count());
+    let affinity = affinity();
+    let quota = quota();
+    let limit = quota.map_or(affinity, |q| affinity.min(q.ceil().max(1.0) as usize));
+    let mut found = format!("{limit} of {}", online.max(affinity));
+    if affinity < online {
+        found += &format!("; affinity leaves {affinity}");
+    }
+    if let Some(quota) = quota {
+        found += &format!("; the container's quota is {quota:.2} cores");
+    }
+    match limit {
+        0 | 1 => not(
+            State::Advice,
+            "cores",
+            found,
+            "with one core networks run, but nothing runs beside them",
+        ),
+        _ => ok("cores", found),
+    }
+}
+
+fn affinity() -> usize {
+    // SAFETY: a zeroed set is valid, and the call fills no more than its size.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        match libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) {
+            0 => libc::CPU_COUNT(&set) as usize,
+            // More cores than the set holds.
+            _ => std::thread::available_parallelism().map_or(1, usize::from),
+        }
+    }
+}
+
+/// The smallest CPU quota of the cgroups that hold this process, versions 2 and 1.
+fn quota() -> Option<f64> {
+    let membership = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+    let mut least: Option<f64> = None;
+    let mut note = |quota: Option<f64>| {
+        if let Some(q) = quota {
+            least = Some(least.map_or(q, |l: f64| l.min(q)));
+        }
+    };
+    for line in membership.lines() {
+        let mut parts = line.splitn(3, ':');
+        let (_, controllers, path) = (parts.next(), parts.next()?, parts.next()?);
+        let (base, v2) = match controllers {
+            "" => (PathBuf::from("/sys/fs/cgroup"), true),
+            c if c.split(',').any(|c| c == "cpu") => (Path::new("/sys/fs/cgroup").join(c), false),
+            _ => continue,
+        };
+        // The group and all above it; inside a container the path may not be visible.
+        let mut folder = Some(base.join(path.trim_start_matches('/')));
+        while let Some(at) = folder.filter(|f| f.starts_with(&base)) {
+            note(match v2 {
+                true => read_v2(&at),
+                false => read_v1(&at),
+            });
+            folder = at.parent().map(Path::to_path_buf);
+        }
+    }
+    least
+}
+
+fn read_v2(folder: &Path) -> Option<f64> {
+    let text = std::fs::read_to_string(folder.join("cpu.max")).ok()?;
+    let (quota, period) = text.trim().split_once(' ')?;
+    Some(quota.parse::<f64>().ok()? / period.parse::<f64>().ok()?)
+}
+
+fn read_v1(folder: &Path) -> Option<f64> {
+    let number = |name: &str| -> Option<f64> {
+        let text = std::fs::read_to_string(folder.join(name)).ok()?;
+        text.trim().parse().ok()
+    };
+    let quota = number("cpu.cfs_quota_us")?;
+    (quota > 0.0).then_some(quota / number("cpu.cfs_period_us")?)
+}
+
+/// The first line that a command prints.
+fn first_line(program: &str, args: &[&str]) -> Option<String> {
+    let output = Command::new(program).args(args).output().ok()?;
+    if !output.status.success() {
+        return None;
+    }
+    let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text += &String::from_utf8_lossy(&output.stderr);
+    text.lines().next().map(str::to_string)
+}
+
+/// The line that installs a package with this machine's package manager.
+fn install_line(package: &str) -> String {
+    let managers = [
+        ("apt-get", "apt-get install -y"),
+        ("dnf", "dnf install -y"),
+        ("pacman", "pacman -S --noconfirm"),
+        ("apk", "apk add"),
+        ("brew", "brew install"),
+    ];
+    let found = managers.iter().find(|(m, _)| on_path(m).is_some());
+    match found {
+        Some((_, line)) => format!("{line} {package}"),
+        None => format!("install {package}"),
+    }
+}
+
+fn on_path(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .map(|dir| dir.join(program))
+        .find(|p| p.is_file())
+}
+
+fn compiler() -> Finding {
+    let chosen = std::env::var("CC").ok().filter(|c| !c.is_empty());
+    let candidates: Vec<&str> = match &chosen {
+        Some(cc) => vec![cc.as_str()],
+        None => vec!["cc", "gcc", "clang"],
+    };
+    for cc in candidates {
+        if let Some(version) = first_line(cc, &["--version"]) {
+            return ok("C compiler", format!("{cc}: {version}"));
+        }
+    }
+    let help = match chosen {
+        Some(cc) => format!("CC={cc} does not run: unset it, or name another"),
+        None => format!("networks are compiled through C: {}", install_line("gcc")),
+    };
+    not(State::Missing, "C compiler", "none found", help)
+}
+
+fn cache() -> Finding {
+    let folder = levada_cal::compile::cache_dir();
+    let shown = folder.display().to_string();
+    let probe = folder.join(format!("probe.{}", std::process::id()));
+    let written = std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(&probe, b"x"));
+    let _ = std::fs::remove_file(&probe);
+    match written {
+        Ok(()) => ok("cache", shown),
+        Err(e) => not(
+            State::Missing,
+            "cache",
+            format!("{shown}: {e}"),
+            "compiled networks are kept there: make it writable, or set LEVADA_CACHE to a folder \
+             that is",
+        ),
+    }
+}
+
+fn barrier() -> Finding {
+    const QUERY: libc::c_long = 0;
+    const PRIVATE_EXPEDITED: libc::c_long = 1 << 3;
+    // SAFETY: a query has no effects.
+    let offered = unsafe { libc::syscall(libc::SYS_membarrier, QUERY, 0, 0) };
+    match offered > 0 && offered & PRIVATE_EXPEDITED != 0 {
+        true => ok("membarrier", "the sleeping side pays for wake-ups"),
+        false => not(
+            State::Advice,
+            "membarrier",
+            "not offered",
+            "every push pays for a fence instead; Linux 4.14 and later offer it, unless a \
+             container's filter forbids it",
+        ),
+    }
+}
+
+fn memory_files() -> Finding {
+    // SAFETY: the name is terminated; the descriptor is closed at once.
+    let made = unsafe {
+        let fd = libc::memfd_create(c"levada-doctor".as_ptr(), 0);
+        if fd >= 0 {
+            libc::close(fd);
+        }
+        fd >= 0
+    };
+    match made {
+        true => ok("memfd", "rings are mapped twice: spans never wrap"),
+        false => not(
+            State::Advice,
+            "memfd",
+            "not offered",
+            "spans end at the edge of the ring; Linux 3.17 and later offer it",
+        ),
+    }
+}
+
+fn map_count() -> Finding {
+    let limit = std::fs::read_to_string("/proc/sys/vm/max_map_count")
+        .ok()
+        .and_then(|t| t.trim().parse::<u64>().ok());
+    match limit {
+        Some(n) if n >= 65530 => ok("max_map_count", format!("{n} mappings")),
+        Some(n) => not(
+            State::Advice,
+            "max_map_count",
+            format!("{n} mappings"),
+            "each channel takes up to three: sysctl vm.max_map_count=65530",
+        ),
+        None => ok("max_map_count", "no limit found"),
+    }
+}
+
+fn pinning() -> Finding {
+    // SAFETY: reads the affinity and sets it to what it is.
+    let may = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        let size = size_of::<libc::cpu_set_t>();
+        libc::sched_getaffinity(0, size, &mut set) == 0
+            && libc::sched_setaffinity(0, size, &set) == 0
+    };
+    match may {
+        true => ok("pinning", "workers can be pinned to cores"),
+        false => not(
+            State::Advice,
+            "pinning",
+            "not allowed",
+            "workers may be moved from core to core; allow sched_setaffinity",
+        ),
+    }
+}
+
+fn timer() -> Finding {
+    let source = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    match std::fs::read_to_string(source).map(|s| s.trim().to_string()) {
+        Ok(s) if ["tsc", "arch_sys_counter", "riscv_clocksource", "kvm-clock"].contains(&s.as_str()) => {
+            ok("clock", format!("{s}, read without a system call"))
+        }
+        Ok(s) => not(
+            State::Advice,
+            "clock",
+            s,
+            "reading the time takes a system call here, which makes counters dearer",
+        ),
+        Err(_) => ok("clock", "not known"),
+    }
+}
+
+fn perf() -> Finding {
+    let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid")
+        .ok()
+        .and_then(|t| t.trim().parse::<i32>().ok());
+    match level {
+        Some(level) if level <= 2 => ok("perf", format!("perf_event_paranoid is {level}")),
+        Some(level) => not(
+            State::Advice,
+            "perf",
+            format!("perf_event_paranoid is {level}"),
+            "to profile actors with perf: sysctl kernel.perf_event_paranoid=2",
+        ),
+        None => not(
+            State::Advice,
+            "perf",
+            "not offered",
+            "profiling with perf does not work here; levada run --stats does",
+        ),
+    }
+}
+
+fn tool(name: &'static str, version: &[&str], use_: &str) -> Finding {
+    match first_line(name, version) {
+        Some(line) => {
+            let line: String = line.chars().take(60).collect();
+            ok(name, line)
+        }
+        None => {
+            let package = match name {
+                "rsvg-convert" => "librsvg2-bin",
+                "dot" => "graphviz",
+                other => other,
+            };
+            not(
+                State::Advice,
+                name,
+                format!("not found (optional: {use_})"),
+                install_line(package),
+            )
+        }
+    }
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Ctrl-C and its kin: the first one asks the application to stop, the second one ends the process.
+
+use levada_sys::App;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::{Handle, Signals};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+#[derive(Debug)]
+pub struct Interrupt {
+    signal: Arc<AtomicI32>,
+    handle: Handle,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Interrupt {
+    /// Stops `app` when a signal comes.
+    pub fn watch(app: Arc<App>) -> std::io::Result<Interrupt> {
+        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+        let handle = signals.handle();
+        let signal = Arc::new(AtomicI32::new(0));
+        let seen = signal.clone();
+        let thread = std::thread::Builder::new()
+            .name("signals".to_string())
+            .spawn(move || {
+                for number in signals.forever() {
+                    if seen.swap(number, Ordering::Relaxed) != 0 {
+                        // Asked twice: whatever hangs, hangs no longer.
+                        std::process::exit(128 + number);
+                    }
+                    let _ = app.stop();
+                }
+            })?;
+        Ok(Interrupt {
+            signal,
+            handle,
+            thread: Some(thread),
+        })
+    }
+
+    /// The signal that came, if any.
+    pub fn signal(&self) -> Option<i32> {
+        Some(self.signal.load(Ordering::Relaxed)).filter(|s| *s != 0)
+    }
+}
+
+impl Drop for Interrupt {
+    fn drop(&mut self) {
+        self.handle.close();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

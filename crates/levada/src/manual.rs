@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Completions and manual pages, both made from the definition of the command line.
+
+use crate::cli::Cli;
+use crate::output::{self, Failure, failure};
+use clap::CommandFactory;
+use clap_complete::Shell;
+use std::path::Path;
+use std::process::ExitCode;
+
+pub fn completions(shell: Shell) -> Result<ExitCode, Failure> {
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "levada", &mut text);
+    output::line(String::from_utf8_lossy(&text).trim_end())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub fn man(dir: Option<&Path>) -> Result<ExitCode, Failure> {
+    let mut command = Cli::command();
+    command.build();
+    let page = |command: &clap::Command, name: &str| {
+        let mut text = Vec::new();
+        let command = command.clone().display_name(name.to_string());
+        match clap_mangen::Man::new(command).render(&mut text) {
+            Ok(()) => Ok(text),
+            Err(e) => failure(format!("cannot make the page of {name}: {e}")),
+        }
+    };
+    let Some(dir) = dir else {
+        let text = page(&command, "levada")?;
+        output::line(String::from_utf8_lossy(&text).trim_end())?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    if let Err(e) = std::fs::create_dir_all(dir) {
+        return failure(format!("cannot make the folder {}: {e}", dir.display()));
+    }
+    output::write_file(&dir.join("levada.1"), &page(&command, "levada")?)?;
+    for sub in command.get_subcommands() {
+        if sub.get_name() != "help" {
+            let name = format!("levada-{}", sub.get_name());
+            output::write_file(&dir.join(format!("{name}.1")), &page(sub, &name)?)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

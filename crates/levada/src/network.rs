@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! From what the user typed to an elaborated network.
+
+use crate::cli::{CompileArgs, NetworkArgs};
+use crate::output::{self, Failure, failure, failure_with};
+use levada_cal::compile;
+use levada_cal::diag::{Diagnostics, Sources};
+use levada_cal::ir;
+use levada_cal::workspace::Workspace;
+use levada_cal::xdf::{self, NetworkFile};
+use std::path::{Path, PathBuf};
+
+pub struct Loaded {
+    pub network: ir::Network,
+    pub sources: Sources,
+    /// Where the top network's classes begin.
+    pub root: Option<PathBuf>,
+}
+
+/// Elaborates the network that the arguments name; diagnostics go to the error output.
+pub fn load(args: &NetworkArgs) -> Result<Loaded, Failure> {
+    for dir in &args.path {
+        if !dir.is_dir() {
+            return failure(format!("--path {}: there is no such folder", dir.display()));
+        }
+    }
+    let (class, root) = resolve(args)?;
+    let mut roots: Vec<PathBuf> = root.iter().cloned().collect();
+    roots.extend(args.path.iter().cloned());
+    let mut workspace = Workspace::new(roots);
+    let mut diags = Diagnostics::new();
+    let network = xdf::load_network(&mut workspace, &class, &args.set, &mut diags);
+    output::diagnostics(&workspace.sources, &diags);
+    match network {
+        Some(network) => Ok(Loaded {
+            network,
+            sources: workspace.sources,
+            root,
+        }),
+        None => {
+            let (errors, _) = output::counts(&diags);
+            match errors {
+                0 => failure(format!("{class} cannot be elaborated")),
+                n => failure(format!("{class}: {}", output::plural(n, "error"))),
+            }
+        }
+    }
+}
+
+fn resolve(args: &NetworkArgs) -> Result<(String, Option<PathBuf>), Failure> {
+    let typed = args.network.as_str();
+    let path = Path::new(typed);
+    let is_file_name = typed.contains('/') || typed.ends_with(".xdf") || typed.ends_with(".cal");
+    if path.is_dir() {
+        return failure_with(
+            format!("{typed} is a folder, not a network"),
+            "name the .xdf file of the top network",
+        );
+    }
+    if is_file_name {
+        if !path.exists() {
+            return failure(format!("there is no file {typed}"));
+        }
+        return match xdf::locate(path) {
+            Ok(NetworkFile { root, class }) => Ok((class, Some(root))),
+            Err(what) => failure(what),
+        };
+    }
+    let name = |part: &str| {
+        !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || "_$".contains(c))
+    };
+    if !typed.split('.').all(name) {
+        return failure_with(
+            format!("{typed:?} names no network"),
+            "write the path of an .xdf file, or a class name such as a.b.Top",
+        );
+    }
+    let here = PathBuf::from(".");
+    match args.path.is_empty() {
+        true => Ok((typed.to_string(), Some(here))),
+        false => Ok((typed.to_string(), args.path.first().cloned())),
+    }
+}
+
+/// The C files that go into the network's shared object: those named, and those in a folder
+/// `natives` beside the source root.
+fn natives(loaded: &Loaded, args: &CompileArgs) -> Result<Vec<PathBuf>, Failure> {
+    let mut files = Vec::new();
+    if let Some(folder) = loaded
+        .root
+        .as_ref()
+        .and_then(|r| r.canonicalize().ok())
+        .and_then(|r| Some(r.parent()?.join("natives")))
+        && let Ok(entries) = std::fs::read_dir(&folder)
+    {
+        files = entries
+            .filter_map(|e| Some(e.ok()?.path()))
+            .filter(|p| p.extension().is_some_and(|e| e == "c"))
+            .collect();
+        files.sort();
+    }
+    for file in &args.native {
+        match file.canonicalize() {
+            Ok(full) if full.is_file() => files.push(full),
+            _ => return failure(format!("--native {}: there is no such file", file.display())),
+        }
+    }
+    files.dedup();
+    Ok(files)
+}
+
+pub fn compile_options(loaded: &Loaded, args: &CompileArgs) -> Result<compile::Options, Failure> {
+    Ok(compile::Options {
+        checks: !args.unchecked,
+        fuse: !args.no_fuse,
+        natives: natives(loaded, args)?,
+        ..compile::Options::default()
+    })
+}
+
+/// The shared object of a network, from the cache or made now.
+pub fn compile(loaded: &Loaded, options: &compile::Options) -> Result<PathBuf, Failure> {
+    match compile::compile(&loaded.network, options) {
+        Err(e) => failure(e.to_string()),
+        Ok(made) => {
+            let mut diags = Diagnostics::new();
+            diags.extend(made.warnings);
+            output::diagnostics(&loaded.sources, &diags);
+            Ok(made.object)
+        }
+    }
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `levada run`: compiles a network, runs it on one worker per core, and says what it did.
+//!
+//! Actors start where a guess puts them (the pipeline cut into even pieces); what the counters then
+//! measure is given to the mapper, which moves them.
+
+use crate::cli::RunArgs;
+use crate::interrupt::Interrupt;
+use crate::network;
+use crate::output::{self, Failure, failure, failure_with};
+use crate::progress::Progress;
+use crate::summary::{Outcome, Summary};
+use levada_map::{Balancer, Graph, Link, Machine, Sample};
+use levada_sys::{App, AppOptions, Counters, Network, Runtime, RuntimeOptions, Status};
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
+    if let Some(input) = &args.input {
+        readable(input)?;
+    }
+    if let Some(output) = &args.output {
+        writable(output)?;
+    }
+    let loaded = network::load(&args.network)?;
+    let compile = network::compile_options(&loaded, &args.compile)?;
+    let object = network::compile(&loaded, &compile)?;
+    // SAFETY: the compiler has just made it, or vouches for it by its content.
+    let network = match unsafe { Network::open(&object) } {
+        Ok(network) => Arc::new(network),
+        Err(what) => return failure(what),
+    };
+    let runtime = Runtime::new(&RuntimeOptions {
+        workers: args.workers.unwrap_or(0),
+        time_limit_ms: args.time_limit.unwrap_or(0),
+        ..RuntimeOptions::default()
+    });
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(e) => return failure_with(format!("the runtime cannot start: {e}"), "run levada doctor"),
+    };
+    let machine = Machine::new(runtime.workers() as usize);
+    let placement = levada_map::place(&first_guess(&network), &machine);
+    let options = AppOptions {
+        name: Some(loaded.network.name.clone()),
+        placement: Some(placement.clone()),
+        options: options(args),
+        ..AppOptions::default()
+    };
+    let app = match App::load(&runtime, &network, &options) {
+        Ok(app) => Arc::new(app),
+        Err(e) => return failure(format!("{} cannot be loaded: {e}", loaded.network.name)),
+    };
+    let interrupt = match Interrupt::watch(app.clone()) {
+        Ok(interrupt) => interrupt,
+        Err(e) => return failure(format!("cannot watch for signals: {e}")),
+    };
+    let shown = args.progress || (!args.no_progress && std::io::stderr().is_terminal());
+    let mut progress = shown.then(|| Progress::new(&runtime));
+    let balancer = (!args.no_balance && machine.workers > 1)
+        .then(|| Balancer::new(machine, placement));
+
+    let start = Instant::now();
+    if let Err(e) = app.start() {
+        return failure(format!("{} cannot be started: {e}", loaded.network.name));
+    }
+    let moves = Watch {
+        app: &app,
+        balancer,
+        before: app.counters().unwrap_or_default(),
+        at: start,
+        moves: 0,
+    };
+    let (status, moves) = moves.until_end(progress.as_mut());
+    let elapsed = start.elapsed();
+    drop(progress);
+
+    // SAFETY: flushes what natives and `print` left in the C library's buffers.
+    unsafe { libc::fflush(std::ptr::null_mut()) };
+    let mut summary = Summary::new(&app, &runtime, elapsed, moves);
+    summary.network = loaded.network.name.clone();
+    let signal = interrupt.signal();
+    summary.outcome = match (status, signal) {
+        (Status::STOPPED, Some(signal)) => Outcome::Interrupted(signal),
+        (Status::OK, _) => Outcome::Done,
+        (Status::DEADLOCK, _) => Outcome::Deadlock(app.why()),
+        (status, _) => match app.fault() {
+            Some(fault) => Outcome::Fault(fault),
+            None => Outcome::Failed(format!("{} ({})", status.text(), status.name())),
+        },
+    };
+    // What natives hold open is finished, or removed, when the application goes.
+    drop(interrupt);
+    drop(app);
+    drop(runtime);
+    summary.output = args.output.clone().filter(|o| o.exists());
+    if args.json {
+        output::line(&summary.json(args.stats).to_string())?;
+    }
+    summary.say(&loaded.network, args.stats, args.json);
+    Ok(summary.exit_code())
+}
+
+/// `--in` names a file, a folder, several files with commas between them, or `-`; what cannot be read
+/// is said before anything is compiled.
+fn readable(input: &Path) -> Result<(), Failure> {
+    let typed = input.to_string_lossy();
+    let parts: Vec<&str> = match input.exists() {
+        true => vec![&typed],
+        false => typed.split(',').collect(),
+    };
+    for part in parts.into_iter().filter(|p| *p != "-") {
+        if let Err(e) = std::fs::File::open(part) {
+            return failure(format!("--in {part}: {e}"));
+        }
+    }
+    Ok(())
+}
+
+fn writable(path: &Path) -> Result<(), Failure> {
+    let folder = match path.parent() {
+        Some(p) if !p.as_os_str().is_empty() => p,
+        _ => Path::new("."),
+    };
+    match folder.is_dir() {
+        true => Ok(()),
+        false => failure_with(
+            format!(
+                "--out {}: there is no folder {}",
+                path.display(),
+                folder.display()
+            ),
+            format!("make it: mkdir -p {}", folder.display()),
+        ),
+    }
+}
+
+fn options(args: &RunArgs) -> Vec<(String, String)> {
+    let mut options = Vec::new();
+    let path = |p: &PathBuf| p.to_string_lossy().into_owned();
+    options.extend(args.input.iter().map(|p| ("in".to_string(), path(p))));
+    options.extend(args.output.iter().map(|p| ("out".to_string(), path(p))));
+    options.extend(args.option.iter().cloned());
+    options
+}
+
+/// Before anything is measured every actor weighs the same, and so does every channel.
+fn first_guess(network: &Network) -> Graph {
+    Graph {
+        busy: vec![1.0; network.actors()],
+        links: links(network, |_| 0.1),
+    }
+}
+
+fn links(network: &Network, bytes: impl Fn(usize) -> f64) -> Vec<Link> {
+    let all = network.links().into_iter().enumerate();
+    all.map(|(i, (from, to, _))| Link {
+        from: from as usize,
+        to: to as usize,
+        bytes: bytes(i),
+    })
+    .collect()
+}
+
+/// Watches an application until it ends.
+struct Watch<'a> {
+    app: &'a App,
+    balancer: Option<Balancer>,
+    before: Counters,
+    at: Instant,
+    moves: usize,
+}
+
+impl Watch<'_> {
+    fn until_end(mut self, mut progress: Option<&mut Progress>) -> (Status, usize) {
+        if self.balancer.is_none() && progress.is_none() {
+            return (self.app.wait(None), 0);
+        }
+        let start = self.at;
+        let mut quiet = 0;
+        loop {
+            // Often at first, when placement is a guess; seldom when nothing happens.
+            let tick = match start.elapsed().as_millis() {
+                _ if quiet > 4 => Duration::from_millis(1000),
+                0..1000 => Duration::from_millis(50),
+                _ => Duration::from_millis(200),
+            };
+            let status = self.app.wait(Some(tick));
+            if status != Status::TIME {
+                return (status, self.moves);
+            }
+            let fired = self.balance();
+            quiet = if fired { 0 } else { quiet + 1 };
+            if let Some(progress) = &mut progress {
+                progress.tick(self.app);
+            }
+        }
+    }
+
+    /// Takes a sample and makes the moves that the balancer asks for; whether anything fired.
+    fn balance(&mut self) -> bool {
+        let Ok(now) = self.app.counters() else {
+            return false;
+        };
+        let elapsed = self.at.elapsed();
+        self.at += elapsed;
+        let busy = |i: usize| {
+            let before = self.before.actors.get(i).map_or(Duration::ZERO, |a| a.busy);
+            now.actors[i].busy.saturating_sub(before).as_nanos() as f64
+        };
+        let network = self.app.network();
+        let sizes: Vec<u32> = network.links().iter().map(|l| l.2).collect();
+        let bytes = |i: usize| {
+            let got = |c: &Counters| c.channels.get(i).map_or(0, |c| c.got);
+            let size = sizes.get(i).copied().unwrap_or(0);
+            got(&now).saturating_sub(got(&self.before)) as f64 * f64::from(size)
+        };
+        let sample = Sample {
+            elapsed,
+            graph: Graph {
+                busy: (0..now.actors.len()).map(busy).collect(),
+                links: links(network, bytes),
+            },
+        };
+        let fired = sample.graph.busy.iter().any(|b| *b > 0.0);
+        if let Some(balancer) = &mut self.balancer {
+            for (actor, worker) in balancer.sample(&sample) {
+                if self.app.move_actor(actor as u32, worker).is_ok() {
+                    self.moves += 1;
+                }
+            }
+        }
+        self.before = now;
+        fired
+    }
+}
