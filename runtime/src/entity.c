@@ -66,18 +66,20 @@ void lvd_queue_remove_app(lvd_worker *w, lvd_app *app) {
 
 /* ---- waking ------------------------------------------------------------------------------- */
 
-static void hand_to_worker(lvd_entity *e) {
+/* `e` is READY by our doing: its worker must learn it. `counted`: it is in app->live already. */
+static void hand_to_worker(lvd_entity *e, bool counted) {
   lvd_worker *self = lvd_this_worker();
-  uint32_t index = lvd_load_relaxed_u32(&e->worker);
-  lvd_worker *owner = &e->app->rt->worker[index];
+  lvd_app *app = e->app;
+  lvd_worker *owner = &app->rt->worker[lvd_load_relaxed_u32(&e->worker)];
   if (self == owner) {
-    lvd_share_enter(self, e->app);
+    lvd_share_enter(self, app);
     lvd_queue_put(self, e);
+    if (counted) lvd_add_acq_rel_u32(&app->live, UINT32_MAX);
     return;
   }
-  lvd_add_acq_rel_u32(&e->app->live, 1); /* on its way; taken back when it is drained */
+  if (!counted) lvd_add_acq_rel_u32(&app->live, 1); /* on its way, until it is drained */
   uint32_t sleep, level = e->level;
-  if (lvd_inbox_post(&owner->inbox, e->app->rt->slot, e->slot, level, &sleep)) {
+  if (lvd_inbox_post(&owner->inbox, app->rt->slot, e->slot, level, &sleep)) {
     lvd_port_wake(&owner->inbox.waiting);
     lvd_inbox_woken(&owner->inbox, sleep);
     if (self) lvd_count(&self->wakes_sent, 1);
@@ -85,27 +87,44 @@ static void hand_to_worker(lvd_entity *e) {
   if (level > lvd_load_relaxed_u32(&owner->running_level)) lvd_store_relaxed_u32(&owner->yield, 1);
 }
 
-void lvd_entity_wake(lvd_waiter *waiter) {
-  lvd_entity *e = (lvd_entity *)waiter;
-  lvd_worker *self = lvd_this_worker();
+/* Makes it READY or NOTIFIED, unless it is. True: READY, and the caller has to hand it over. */
+static bool make_ready(lvd_entity *e) {
   uint32_t state = lvd_load_relaxed_u32(&e->state);
   for (;;) {
     if (state == LVD_IDLE) {
-      /* The clock must not abandon what runs here while we hold its queue half linked. */
-      uint32_t abandon = self ? self->may_abandon : 0;
-      if (self) self->may_abandon = 0;
-      lvd_fence_compiler();
-      bool won = lvd_cas_acquire_u32(&e->state, &state, LVD_READY);
-      if (won) hand_to_worker(e);
-      lvd_fence_compiler();
-      if (self) self->may_abandon = abandon;
-      if (won) return;
+      if (lvd_cas_acquire_u32(&e->state, &state, LVD_READY)) return true;
     } else if (state == LVD_RUNNING) {
-      if (lvd_cas_relaxed_u32(&e->state, &state, LVD_NOTIFIED)) return;
+      if (lvd_cas_relaxed_u32(&e->state, &state, LVD_NOTIFIED)) return false;
     } else {
-      return; /* READY, NOTIFIED: it will run; FINISHED: never again */
+      return false; /* READY, NOTIFIED: it will run; FINISHED: never again */
     }
   }
+}
+
+/* The caller is no activation of the same application, which would keep it alive: so we do, before
+ * the entity is READY, or the application could seem at rest while it waits for us to hand it over. */
+static void wake_from_outside(lvd_entity *e) {
+  lvd_app *app = e->app;
+  lvd_add_acq_rel_u32(&app->live, 1);
+  if (make_ready(e)) hand_to_worker(e, true);
+  else if (lvd_add_acq_rel_u32(&app->live, UINT32_MAX) == 1) lvd_app_quiet(app);
+}
+
+void lvd_entity_wake(lvd_waiter *waiter) {
+  lvd_entity *e = (lvd_entity *)waiter;
+  lvd_worker *self = lvd_this_worker();
+  if (!self || self->rt != e->app->rt) {
+    wake_from_outside(e);
+    return;
+  }
+  /* The clock must not abandon what runs here while we hold its queue half linked. */
+  uint32_t abandon = self->may_abandon;
+  self->may_abandon = 0;
+  lvd_fence_compiler();
+  if (self->current && self->current->app != e->app) wake_from_outside(e);
+  else if (make_ready(e)) hand_to_worker(e, false);
+  lvd_fence_compiler();
+  self->may_abandon = abandon;
 }
 
 /* ---- parking ------------------------------------------------------------------------------ */

@@ -313,6 +313,11 @@ void test_app_move_under_load(void) {
     for (int i = 0; i < 20; i++)
       CHECK_EQ(lvd_app_move(app, (uint32_t)(next_random(&seed) % b.net.actors),
                             (uint32_t)(next_random(&seed) % 3)), LVD_OK);
+  if (lvd_app_wait(app, -1) == LVD_E_DEADLOCK) {
+    char why[3000];
+    lvd_app_why(app, why, sizeof why);
+    fputs(why, stderr);
+  }
   CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
   CHECK_EQ(lvd_app_move(app, 99, 0), LVD_E_ARGUMENT);
   lvd_app_unload(app);

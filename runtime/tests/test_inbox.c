@@ -34,7 +34,7 @@ void test_inbox_order_and_priority(void) {
   uint32_t asleep = lvd_inbox_announce(&in);
   CHECK(asleep != 0);
   CHECK(lvd_inbox_post(&in, slot, 2, 0, &sleep));
-  CHECK_EQ(sleep, asleep);
+  CHECK_EQ(sleep, asleep | 1);
   lvd_inbox_woken(&in, sleep);
   CHECK(!lvd_inbox_post(&in, slot, 3, 0, &sleep)); /* it has been woken already */
 }
