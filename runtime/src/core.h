@@ -220,6 +220,11 @@ void lvd_share_leave(lvd_worker *w, lvd_app *app);
 void lvd_trap(void *self, lvd_port_trap trap, const void *address);
 void lvd_fault_record(lvd_entity *e, lvd_fault_kind kind, uint32_t line, const char *message);
 
+/* A function that reads words which their owner writes plainly at the same time, and to whom any of
+ * their values will do: counters, and what somebody waits for. Words of a machine's width do not
+ * tear; the thread sanitizer is told that we know. */
+#define LVD_READS_LIVE __attribute__((no_sanitize("thread")))
+
 /* One writer, many readers: a counter. */
 static inline void lvd_count(lvd_a64 *c, uint64_t n) {
   lvd_store_relaxed_u64(c, lvd_load_relaxed_u64(c) + n);

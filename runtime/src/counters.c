@@ -5,12 +5,12 @@
 
 #include <string.h>
 
-static void read_actor(const lvd_entity *e, lvd_actor_counters *out) {
+LVD_READS_LIVE static void read_actor(const lvd_entity *e, lvd_actor_counters *out) {
   memset(out, 0, sizeof *out);
   out->name = e->name;
   out->worker = lvd_load_relaxed_u32(&e->worker);
   for (uint32_t i = 0; i < e->actor.cls->actions; i++)
-    out->firings += __atomic_load_n(&e->actor.fired[i], __ATOMIC_RELAXED);
+    out->firings += e->actor.fired[i];
   out->activations = lvd_load_relaxed_u64(&e->activations);
   out->busy_ns = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&e->busy_ticks));
   out->longest_ns = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&e->longest_ticks));
@@ -28,7 +28,7 @@ static const lvd_consumer *consumer_of(lvd_app *app, uint32_t channel, uint32_t 
   return lvd_app_consumer(app, channel, k);
 }
 
-static void read_channel(lvd_app *app, uint32_t i, uint32_t k, lvd_channel_counters *out) {
+LVD_READS_LIVE static void read_channel(lvd_app *app, uint32_t i, uint32_t k, lvd_channel_counters *out) {
   const lvd_channel_desc *d = &app->net->channel[i];
   const lvd_channel *ch = app->channel[i];
   const lvd_producer *p = producer_of(app, i);
@@ -39,11 +39,11 @@ static void read_channel(lvd_app *app, uint32_t i, uint32_t k, lvd_channel_count
   /* The shared cursors, not the handles' own, so that the fill is one that was published. */
   out->fill = lvd_load_relaxed_u32(&ch->tail) - lvd_load_relaxed_u32(&ch->consumer[k].head);
   if (out->fill > ch->capacity) out->fill = 0; /* read at two moments */
-  out->put = __atomic_load_n(&p->pushed, __ATOMIC_RELAXED);
-  out->got = __atomic_load_n(&c->popped, __ATOMIC_RELAXED);
-  out->wakes = __atomic_load_n(&p->wakes, __ATOMIC_RELAXED);
-  out->full = __atomic_load_n(&p->full, __ATOMIC_RELAXED);
-  out->empty = __atomic_load_n(&c->empty, __ATOMIC_RELAXED);
+  out->put = p->pushed;
+  out->got = c->popped;
+  out->wakes = p->wakes;
+  out->full = p->full;
+  out->empty = c->empty;
 }
 
 lvd_status lvd_app_counters(lvd_app *app, lvd_actor_counters *actor, uint32_t *actors,

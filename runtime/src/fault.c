@@ -7,6 +7,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The first fault of an application is the one reported. */
@@ -39,6 +40,7 @@ bool lvd_app_fault(lvd_app *app, lvd_fault *out) {
 LVD_NORETURN static void fail(lvd_worker *w, lvd_fault_kind kind, uint32_t line,
                               const char *format, va_list list) {
   char message[sizeof((lvd_fault *)0)->message];
+  if (!w || !w->current) abort(); /* not called from an actor: there is nothing to stop */
   w->may_abandon = 0;
   vsnprintf(message, sizeof message, format, list);
   lvd_fault_record(w->current, kind, line, message);

@@ -47,10 +47,10 @@ static bool find_channel(const lvd_app *app, uint32_t actor, uint32_t port, bool
 }
 
 /* The nth thing that actor `a` waits for; false: there are not so many. */
-static bool held_up(const lvd_app *app, uint32_t a, uint32_t nth, hold_up *h) {
+LVD_READS_LIVE static bool held_up(const lvd_app *app, uint32_t a, uint32_t nth, hold_up *h) {
   const lvd_actor *actor = &app->entity[a].actor;
   for (uint32_t i = 0; i < actor->cls->inputs; i++) {
-    uint32_t n = __atomic_load_n(&actor->in[i].await, __ATOMIC_RELAXED);
+    uint32_t n = actor->in[i].await;
     if (!n || nth--) continue;
     h->room = false;
     h->port = i;
@@ -60,7 +60,7 @@ static bool held_up(const lvd_app *app, uint32_t a, uint32_t nth, hold_up *h) {
     return true;
   }
   for (uint32_t i = 0; i < actor->cls->outputs; i++) {
-    uint32_t n = __atomic_load_n(&actor->out[i].await, __ATOMIC_RELAXED);
+    uint32_t n = actor->out[i].await;
     if (!n || nth--) continue;
     h->room = true;
     h->port = i;
