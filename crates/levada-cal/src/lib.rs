@@ -8,6 +8,7 @@ pub mod diag;
 pub mod emit;
 pub mod eval;
 pub mod graph;
+pub mod interp;
 pub mod ir;
 pub mod lex;
 pub mod lower;

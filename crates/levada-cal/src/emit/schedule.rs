@@ -51,7 +51,6 @@ impl<'a> Class<'a> {
             w.put(&format!("uint32_t {name}_n = 0, {name}_size = 0;"));
         }
         w.put("bool lvd_waits LEVADA_UNUSED = false;");
-        w.put("levada_await_nothing(self);");
 
         let states = a.fsm.as_ref().map_or(1, |f| f.states.len());
         // With actions outside of the schedule every round begins with them.

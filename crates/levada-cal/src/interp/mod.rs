@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The interpreter: runs a network from its representation, slowly and by the book.
+//!
+//! It says what the compiled code must do, and the tests compare the two. So it takes no short cut:
+//! integers are exact and wrapped as the representation's rules say, every index and divisor is
+//! checked, actors fire one after the other in turn, channels are queues with or without a bound.
+
+mod eval;
+
+use crate::ir::*;
+use std::cell::RefCell;
+use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
+
+/// A scalar. Integers and Booleans are exact; floats of 32 bits have been rounded to that.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Scalar {
+    Int(i128),
+    Float(f64),
+    Text(Rc<str>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultKind {
+    Index,
+    Division,
+    /// A native function that nobody gave.
+    Native,
+}
+
+#[derive(Clone, Debug)]
+pub struct Fault {
+    pub kind: FaultKind,
+    pub actor: String,
+    pub action: String,
+    pub span: Span,
+    pub message: String,
+}
+
+/// A list, from an element on; lists are passed by reference.
+#[derive(Clone, Debug)]
+pub struct Slot {
+    pub data: Rc<RefCell<Vec<Scalar>>>,
+    pub offset: usize,
+}
+
+#[derive(Debug)]
+pub enum NativeArg {
+    Value(Scalar),
+    List(Slot),
+}
+
+/// A native function's stand-in.
+pub type Native = Box<dyn FnMut(&[NativeArg]) -> Scalar>;
+
+#[derive(Default)]
+pub struct Options {
+    /// What channels hold that ask for no capacity; `None`: any number.
+    pub capacity: Option<usize>,
+    /// Give up after so many firings; 0: never.
+    pub firings: u64,
+    pub natives: HashMap<String, Native>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Nothing can fire any more.
+    Ended,
+    /// Nothing can fire, and somebody waits for room.
+    Deadlock,
+    /// The limit on firings was reached.
+    Limit,
+}
+
+/// What a run did.
+#[derive(Debug)]
+pub struct Report {
+    pub outcome: Outcome,
+    /// What each instance has printed.
+    pub printed: Vec<String>,
+    /// Firings of each action of each instance, initializers last.
+    pub fired: Vec<Vec<u64>>,
+    /// Elements that are left in each channel, for each consumer.
+    pub left: Vec<Vec<usize>>,
+}
+
+pub(crate) struct Instance<'a> {
+    name: &'a str,
+    actor: &'a Actor,
+    globals: Vec<Slot>,
+    state: usize,
+    /// Initializers that are behind us.
+    started: usize,
+    printed: String,
+    fired: Vec<u64>,
+}
+
+struct Queue {
+    elements: Vec<VecDeque<Scalar>>,
+    capacity: Option<usize>,
+}
+
+enum Step {
+    Fired,
+    /// It lacks elements, or its guards are false.
+    Idle,
+    /// Room is all it lacks.
+    Full,
+}
+
+pub struct Machine<'a> {
+    instances: Vec<Instance<'a>>,
+    queues: Vec<Queue>,
+    /// The channel (and which of its consumers) at each input port, the channel at each output.
+    inputs: Vec<Vec<Option<(usize, usize)>>>,
+    outputs: Vec<Vec<Option<usize>>>,
+    options: Options,
+}
+
+pub fn zero_of(ty: &Type) -> Scalar {
+    match ty {
+        Type::Float { .. } => Scalar::Float(0.0),
+        Type::String => Scalar::Text("".into()),
+        Type::List { elem, .. } => zero_of(elem),
+        _ => Scalar::Int(0),
+    }
+}
+
+/// A variable of `ty`, all zero.
+pub fn fresh(ty: &Type) -> Slot {
+    let n: usize = crate::ranges::dimensions(ty).iter().map(|n| *n as usize).product();
+    Slot { data: Rc::new(RefCell::new(vec![zero_of(ty); n])), offset: 0 }
+}
+
+fn fill(slot: &mut [Scalar], v: &Value, dims: &[u32], ty: &Type) {
+    match (v, dims) {
+        (Value::List(vs), [_, rest @ ..]) => {
+            let each: usize = rest.iter().map(|n| *n as usize).product();
+            for (part, v) in slot.chunks_mut(each.max(1)).zip(vs) {
+                fill(part, v, rest, ty);
+            }
+        }
+        _ => slot[0] = eval::constant(v, ty),
+    }
+}
+
+impl<'a> Machine<'a> {
+    pub fn new(net: &'a Network, options: Options) -> Machine<'a> {
+        let instances: Vec<Instance> = net
+            .instances
+            .iter()
+            .map(|i| Instance {
+                name: &i.name,
+                actor: &i.actor,
+                globals: i.actor.globals.iter().map(|g| fresh(&g.ty)).collect(),
+                state: i.actor.fsm.as_ref().map_or(0, |f| f.initial),
+                started: 0,
+                printed: String::new(),
+                fired: vec![0; i.actor.actions.len() + i.actor.initializers.len()],
+            })
+            .collect();
+        let mut inputs: Vec<Vec<_>> =
+            instances.iter().map(|i| vec![None; i.actor.inputs.len()]).collect();
+        let mut outputs: Vec<Vec<_>> =
+            instances.iter().map(|i| vec![None; i.actor.outputs.len()]).collect();
+        let mut queues = Vec::new();
+        for (k, c) in net.channels.iter().enumerate() {
+            outputs[c.from.instance][c.from.port] = Some(k);
+            for (j, e) in c.to.iter().enumerate() {
+                inputs[e.instance][e.port] = Some((k, j));
+            }
+            let asked = c.capacity.map(|n| n as usize);
+            let capacity = match options.capacity {
+                Some(n) => Some(asked.unwrap_or(n)),
+                None => None,
+            };
+            queues.push(Queue { elements: vec![VecDeque::new(); c.to.len()], capacity });
+        }
+        Machine { instances, queues, inputs, outputs, options }
+    }
+
+    /// Runs until nothing can fire.
+    pub fn run(mut self) -> Result<Report, Fault> {
+        for i in 0..self.instances.len() {
+            self.make_state(i)?;
+        }
+        let mut left = if self.options.firings == 0 { u64::MAX } else { self.options.firings };
+        let outcome = loop {
+            let (mut fired, mut full) = (false, false);
+            for i in 0..self.instances.len() {
+                loop {
+                    match self.step(i)? {
+                        Step::Fired => fired = true,
+                        Step::Idle => break,
+                        Step::Full => {
+                            full = true;
+                            break;
+                        }
+                    }
+                    left -= 1;
+                    if left == 0 {
+                        return Ok(self.report(Outcome::Limit));
+                    }
+                }
+            }
+            if !fired {
+                break if full { Outcome::Deadlock } else { Outcome::Ended };
+            }
+        };
+        Ok(self.report(outcome))
+    }
+
+    fn report(self, outcome: Outcome) -> Report {
+        let queue = |q: Queue| q.elements.iter().map(VecDeque::len).collect();
+        let (mut printed, mut fired) = (Vec::new(), Vec::new());
+        for i in self.instances {
+            printed.push(i.printed);
+            fired.push(i.fired);
+        }
+        Report { outcome, printed, fired, left: self.queues.into_iter().map(queue).collect() }
+    }
+
+    fn make_state(&mut self, i: usize) -> Result<(), Fault> {
+        let actor = self.instances[i].actor;
+        for (g, var) in actor.globals.iter().enumerate() {
+            match &var.init {
+                Init::Zero => {}
+                Init::Value(v) => {
+                    let dims = crate::ranges::dimensions(&var.ty);
+                    let ty = crate::ranges::innermost(&var.ty);
+                    fill(&mut self.instances[i].globals[g].data.borrow_mut(), v, &dims, ty);
+                }
+                Init::Code(body) => {
+                    let mut frame = self.frame(i, "the initial state", body);
+                    frame.exec(&body.stmts)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn frame<'m>(&'m mut self, i: usize, action: &'m str, body: &'a Body) -> eval::Frame<'m, 'a> {
+        eval::Frame {
+            locals: body.locals.iter().map(|l| fresh(&l.ty)).collect(),
+            body,
+            instance: &mut self.instances[i],
+            natives: &mut self.options.natives,
+            action,
+        }
+    }
+
+    /// Fires one action of instance `i`, if one may.
+    fn step(&mut self, i: usize) -> Result<Step, Fault> {
+        let actor = self.instances[i].actor;
+        while let Some(init) = actor.initializers.get(self.instances[i].started) {
+            let id = actor.actions.len() + self.instances[i].started;
+            match self.attempt(i, init, id)? {
+                Try::Fired => {
+                    self.instances[i].started += 1;
+                    return Ok(Step::Fired);
+                }
+                Try::NoElements => return Ok(Step::Idle),
+                Try::NoRoom => return Ok(Step::Full),
+                Try::False => self.instances[i].started += 1,
+            }
+        }
+        let outside = actor.outside.iter().map(|id| (*id, None));
+        let transitions = actor.fsm.iter().flat_map(|f| {
+            f.transitions[self.instances[i].state].iter().map(|t| (t.action, Some(t.to)))
+        });
+        let candidates: Vec<_> = outside.chain(transitions).collect();
+        let mut full = false;
+        for (id, to) in candidates {
+            let action = &actor.actions[id];
+            match self.attempt(i, action, id)? {
+                Try::Fired => {
+                    if let Some(to) = to {
+                        self.instances[i].state = to;
+                    }
+                    return Ok(Step::Fired);
+                }
+                Try::NoRoom => {
+                    full = true;
+                    if !action.schedule_outputs {
+                        break;
+                    }
+                }
+                Try::NoElements | Try::False => {}
+            }
+        }
+        Ok(if full { Step::Full } else { Step::Idle })
+    }
+
+    fn attempt(&mut self, i: usize, action: &'a Action, id: usize) -> Result<Try, Fault> {
+        for (port, n) in crate::emit::consumed(action) {
+            let has = self.inputs[i][port].map_or(0, |(q, c)| self.queues[q].elements[c].len());
+            if has < n as usize {
+                return Ok(Try::NoElements);
+            }
+        }
+        let inputs = self.bind(i, action, &action.guard.body);
+        let mut frame = self.frame(i, &action.name, &action.guard.body);
+        frame.set(inputs);
+        frame.exec(&action.guard.body.stmts)?;
+        for c in &action.guard.conditions {
+            if frame.eval(c)? == Scalar::Int(0) {
+                return Ok(Try::False);
+            }
+        }
+        for (port, n) in crate::emit::produced(action) {
+            if let Some(q) = self.outputs[i][port] {
+                let q = &self.queues[q];
+                let used = q.elements.iter().map(VecDeque::len).max().unwrap_or(0);
+                if q.capacity.is_some_and(|c| used + n as usize > c) {
+                    return Ok(Try::NoRoom);
+                }
+            }
+        }
+        let inputs = self.bind(i, action, &action.body);
+        for (port, n) in crate::emit::consumed(action) {
+            if let Some((q, c)) = self.inputs[i][port] {
+                self.queues[q].elements[c].drain(..n as usize);
+            }
+        }
+        let mut frame = self.frame(i, &action.name, &action.body);
+        frame.set(inputs);
+        frame.exec(&action.body.stmts)?;
+        let mut out = Vec::new();
+        for o in &action.outputs {
+            let ty = &frame.instance.actor.outputs[o.port].ty;
+            for k in 0..o.repeat as usize {
+                for v in &o.values {
+                    let element = match v {
+                        OutputValue::Scalar(e) => {
+                            let x = frame.eval(e)?;
+                            eval::convert(x, &e.ty, ty)
+                        }
+                        OutputValue::List(var) => {
+                            let from = frame.var_type(*var).clone();
+                            let slot = frame.slot(*var);
+                            let x = slot.data.borrow()[slot.offset + k].clone();
+                            eval::convert(x, crate::ranges::innermost(&from), ty)
+                        }
+                    };
+                    out.push((o.port, element));
+                }
+            }
+        }
+        self.instances[i].fired[id] += 1;
+        for (port, element) in out {
+            if let Some(q) = self.outputs[i][port] {
+                for c in &mut self.queues[q].elements {
+                    c.push_back(element.clone());
+                }
+            }
+        }
+        Ok(Try::Fired)
+    }
+
+    /// The values of the input patterns' variables, peeked.
+    fn bind(&self, i: usize, action: &Action, body: &Body) -> Vec<(usize, Slot)> {
+        let mut offset = vec![0usize; self.inputs[i].len()];
+        let mut bound = Vec::new();
+        for input in &action.inputs {
+            let Some((q, c)) = self.inputs[i][input.port] else { continue };
+            let elements = &self.queues[q].elements[c];
+            let port = &self.instances[i].actor.inputs[input.port].ty;
+            let n = input.vars.len();
+            for (j, l) in input.vars.iter().enumerate() {
+                let Some(local) = body.locals.get(*l) else { continue };
+                let ty = crate::ranges::innermost(&local.ty);
+                let count = if input.is_list { input.repeat as usize } else { 1 };
+                let data = (0..count)
+                    .map(|k| &elements[offset[input.port] + k * n + j])
+                    .map(|x| eval::convert(x.clone(), port, ty))
+                    .collect();
+                bound.push((*l, Slot { data: Rc::new(RefCell::new(data)), offset: 0 }));
+            }
+            offset[input.port] += input.count() as usize;
+        }
+        bound
+    }
+}
+
+enum Try {
+    Fired,
+    NoElements,
+    False,
+    NoRoom,
+}
