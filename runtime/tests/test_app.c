@@ -200,6 +200,37 @@ void test_app_feedback(void) {
   }
 }
 
+/* ---- an actor that awaits elements of a stream that has ended, as compiled CAL does ----------- */
+
+static uint32_t deaf_calls;
+static lvd_verdict deaf_run(lvd_actor *self) {
+  deaf_calls++;
+  lvd_get_done(&self->in[0], lvd_elements(&self->in[0], 1));
+  lvd_await_elements(self, 0, 1);
+  return LVD_WAIT;
+}
+
+void test_app_awaits_after_end(void) {
+  static const lvd_port_class in[] = {{"A", 4}};
+  static const lvd_actor_class deaf = {.name = "deaf", .inputs = 1, .input = in, .run = deaf_run};
+  for (uint32_t workers = 1; workers <= 2; workers++) {
+    lvd_runtime *rt = runtime_of(workers);
+    uint32_t count = 10;
+    builder b;
+    lvd_app *app;
+    builder_init(&b, "deaf");
+    uint32_t source = builder_actor(&b, "source", &source_class, &count);
+    builder_connect(&b, source, 0, builder_actor(&b, "deaf", &deaf, NULL), 0, 16);
+    deaf_calls = 0;
+    CHECK_EQ(lvd_app_load(rt, &b.net, NULL, &app, NULL, 0), LVD_OK);
+    CHECK_EQ(lvd_app_start(app), LVD_OK);
+    CHECK_EQ(lvd_app_wait(app, 5000), LVD_OK); /* it comes to rest */
+    CHECK(deaf_calls <= 6);
+    lvd_app_unload(app);
+    lvd_runtime_destroy(rt);
+  }
+}
+
 /* ---- priorities: of two that are ready, the more urgent runs first ------------------------- */
 
 static char order[3];
@@ -336,7 +367,7 @@ void test_core_take_give(void) {
   CHECK_EQ(lvd_core_take(rt, 2), LVD_OK); /* of an application that has not started */
   CHECK_EQ(lvd_core_give(rt, 2), LVD_OK);
   CHECK_EQ(lvd_app_start(app), LVD_OK);
-  for (uint32_t i = 0; lvd_app_wait(app, 0) == LVD_E_TIME && i < 300; i++) {
+  for (uint32_t i = 0; lvd_app_wait(app, 0) == LVD_E_TIME && i < 100; i++) {
     uint32_t a = i % 3, c = (i + 1) % 3;
     if (i % 5 == 0) lvd_app_pause(app);
     CHECK_EQ(lvd_core_take(rt, a), LVD_OK);

@@ -26,9 +26,10 @@
  *   end:  store_release state         -> lvd_ended: load_acquire state               C4
  *   push: tail, [light], load armed   <> consumer: armed, [heavy], load tail         C3
  *   pop:  head, [light], load armed   <> producer: armed, [heavy], load head         C3
- *   arm:  store at, store_release armed -> wake test: load_acquire armed, load at    C3
  * [light] is a compiler barrier and [heavy] a membarrier on all cores of the process, or, where
  * there is none (lvd_producer.fenced), both are seq_cst fences.
+ * The words of a mark need no order among themselves: a waker that sees `armed` and an older `at`
+ * came before the barrier, and then the side that settles sees the waker's cursor.
  *
  * Who may call what: one thread at a time per handle. The runtime moves a handle between threads
  * only through its inboxes, which order everything before against everything after.
@@ -163,6 +164,7 @@ typedef struct lvd_consumer {
   uint32_t threshold; /* at least 1: a parked consumer is woken at this many elements */
   uint32_t fenced;
   uint32_t await; /* elements to be woken at, 0: none (lvd_await_elements) */
+  uint32_t end_seen; /* the end of the stream has been told */
   uint64_t wakes; /* counters: producer woken, times found empty */
   uint64_t empty;
 } lvd_consumer;
@@ -200,7 +202,7 @@ static inline void lvd_consumer_attach(lvd_consumer *c, lvd_channel *ch, uint32_
   c->capacity = ch->capacity;
   c->threshold = 1;
   c->fenced = fenced;
-  c->await = 0;
+  c->await = c->end_seen = 0;
   c->wakes = c->empty = 0;
 }
 
@@ -267,7 +269,7 @@ static inline void lvd_wake_consumers(lvd_producer *p, bool parking) {
   uint32_t tail = (uint32_t)p->pushed;
   for (uint32_t i = 0; i < p->consumers; i++) {
     lvd_mark *m = &p->channel->consumer[i].elements;
-    if (LVD_LIKELY(!lvd_load_acquire_u32(&m->armed))) continue;
+    if (LVD_LIKELY(!lvd_load_relaxed_u32(&m->armed))) continue;
     if (!lvd_reached(tail, lvd_load_relaxed_u32(parking ? &m->need : &m->at))) continue;
     p->wakes++;
     if (p->peers && p->peers[i]) p->peers[i]->wake(p->peers[i]);
@@ -321,7 +323,7 @@ static inline bool lvd_producer_arm(lvd_producer *p, uint32_t want) {
     lvd_mark *m = &p->channel->consumer[i].room;
     lvd_store_relaxed_u32(&m->at, empty + mark);
     lvd_store_relaxed_u32(&m->need, empty + want);
-    lvd_store_release_u32(&m->armed, 1);
+    lvd_store_relaxed_u32(&m->armed, 1);
   }
   return lvd_room_refresh(p) >= want;
 }
@@ -371,7 +373,7 @@ static inline void lvd_get_done(lvd_consumer *c, uint32_t n) { c->got += n; }
 /* Wakes the producer if its mark is reached; `parking` also if it can do anything at all. */
 static inline void lvd_wake_producer(lvd_consumer *c, bool parking) {
   lvd_mark *m = &c->lines->room;
-  if (!lvd_load_acquire_u32(&m->armed)) return;
+  if (!lvd_load_relaxed_u32(&m->armed)) return;
   if (!lvd_reached((uint32_t)c->popped, lvd_load_relaxed_u32(parking ? &m->need : &m->at))) return;
   c->wakes++;
   if (c->peer) c->peer->wake(c->peer);
@@ -428,12 +430,12 @@ static inline bool lvd_consumer_arm(lvd_consumer *c, uint32_t need) {
   lvd_mark *m = &c->lines->elements;
   lvd_store_relaxed_u32(&m->at, (uint32_t)c->got + mark);
   lvd_store_relaxed_u32(&m->need, (uint32_t)c->got + need);
-  lvd_store_release_u32(&m->armed, 1);
+  lvd_store_relaxed_u32(&m->armed, 1);
   return lvd_elements_refresh(c) >= need;
 }
 /* After the barrier: true if there is something to do after all (or the stream has ended). */
 static inline bool lvd_consumer_settled(lvd_consumer *c, uint32_t need) {
-  return lvd_load_acquire_u32(&c->channel->state) != LVD_OPEN || lvd_elements_refresh(c) >= need;
+  return lvd_load_relaxed_u32(&c->channel->state) != LVD_OPEN || lvd_elements_refresh(c) >= need;
 }
 static inline void lvd_consumer_disarm(lvd_consumer *c) {
   lvd_store_relaxed_u32(&c->lines->elements.armed, 0);
