@@ -6,6 +6,7 @@
 
 mod channel;
 mod check;
+mod inbox;
 mod library;
 mod mutate;
 mod shadow;
@@ -215,7 +216,7 @@ fn checks(options: &Options, number: usize, folder: &Path) -> Result<usize, Stri
         library::compile(s.harness, &tree, &object, false)?;
         let library = Arc::new(Library::load(&object));
         for c in options.checks(s) {
-            if options.wants(c.name) {
+            if options.wants(&format!("{}: {}", s.name, c.name)) {
                 if n % PROCESSES == number {
                     wrong += report(one_check(options, s, c, &library));
                 }

@@ -15,7 +15,7 @@ use crate::check::Barrier;
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use loom::thread::{Thread, ThreadId};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::c_void;
 use std::rc::Rc;
@@ -29,6 +29,8 @@ pub enum Kind {
     Plain,
     Atomic32,
     Atomic64,
+    /// Beside its kind: it is also changed by read-modify-write (see `store`).
+    Changed,
 }
 
 /// Words seen so far: region, offset, kind.
@@ -36,16 +38,16 @@ pub type Learned = BTreeSet<(&'static str, usize, Kind)>;
 
 enum Word {
     Plain(UnsafeCell<()>),
-    Atomic32(AtomicU32),
-    Atomic64(AtomicU64),
+    Atomic32(AtomicU32, Cell<bool>),
+    Atomic64(AtomicU64, Cell<bool>),
 }
 
 impl Word {
     fn kind(&self) -> Kind {
         match self {
             Word::Plain(_) => Kind::Plain,
-            Word::Atomic32(_) => Kind::Atomic32,
-            Word::Atomic64(_) => Kind::Atomic64,
+            Word::Atomic32(..) => Kind::Atomic32,
+            Word::Atomic64(..) => Kind::Atomic64,
         }
     }
 }
@@ -148,7 +150,7 @@ pub fn news() -> bool {
     world(|w| w.news)
 }
 
-/// This thread dies when it is about to make its store number `stores` (from 0).
+/// This thread dies when it is about to make its store (or wake) number `stores`, from 0.
 pub fn dies_at(stores: usize) {
     let me = me();
     world(|w| w.life.insert(me, stores));
@@ -173,8 +175,24 @@ pub unsafe fn region(name: &'static str, base: *const c_void, size: usize) {
         let at = base + offset;
         let word = match kind {
             Kind::Plain => Word::Plain(UnsafeCell::new(())),
-            Kind::Atomic32 => Word::Atomic32(AtomicU32::new(unsafe { *(at as *const u32) })),
-            Kind::Atomic64 => Word::Atomic64(AtomicU64::new(unsafe { *(at as *const u64) })),
+            Kind::Atomic32 => {
+                let value = unsafe { *(at as *const u32) };
+                Word::Atomic32(AtomicU32::new(value), Cell::new(false))
+            }
+            Kind::Atomic64 => {
+                let value = unsafe { *(at as *const u64) };
+                Word::Atomic64(AtomicU64::new(value), Cell::new(false))
+            }
+            // Ordered after the word's own kind.
+            Kind::Changed => {
+                world(|w| match w.words.get(&at).as_deref().map(|w| &**w) {
+                    Some(Word::Atomic32(_, changed) | Word::Atomic64(_, changed)) => {
+                        changed.set(true)
+                    }
+                    _ => {}
+                });
+                continue;
+            }
         };
         world(|w| w.words.insert(at, Rc::new(word)));
     }
@@ -230,6 +248,25 @@ fn word(p: usize, kind: Kind) -> Option<Rc<Word>> {
         }
     }
     found
+}
+
+/// The word at `p`, which is about to be changed by read-modify-write.
+fn changed_word(p: usize, kind: Kind) -> Option<Rc<Word>> {
+    let found = word(p, kind)?;
+    if let Word::Atomic32(_, changed) | Word::Atomic64(_, changed) = &*found
+        && !changed.replace(true)
+    {
+        world(|w| {
+            let r = w
+                .regions
+                .iter()
+                .find(|r| p >= r.base && p < r.base + r.size);
+            let r = r.expect("a word is in a region");
+            w.learned.insert((r.name, p - r.base, Kind::Changed));
+            w.news = true;
+        });
+    }
+    Some(found)
 }
 
 fn place(p: usize) -> String {
@@ -309,14 +346,17 @@ unsafe fn raw_store(p: usize, bytes: u32, v: u64) {
 extern "C-unwind" fn load(p: *const c_void, bytes: u32, o: i32, pc: *const c_void) -> u64 {
     let p = p as usize;
     let v = match word(p, kind(bytes)).as_deref() {
-        Some(Word::Atomic32(a)) => a.load(access(o)) as u64,
-        Some(Word::Atomic64(a)) => a.load(access(o)),
+        Some(Word::Atomic32(a, _)) => a.load(access(o)) as u64,
+        Some(Word::Atomic64(a, _)) => a.load(access(o)),
         _ => return unsafe { raw_load(p, bytes) },
     };
     note(What::Load(p, v, o), pc);
     v
 }
 
+/// A store to a word that others change by read-modify-write is made as an exchange. loom does not
+/// know that a store never comes between the two halves of such a change: it would put the store
+/// before a change that has already been made, and report what cannot happen.
 extern "C-unwind" fn store(p: *mut c_void, bytes: u32, v: u64, o: i32, pc: *const c_void) {
     let p = p as usize;
     let word = word(p, kind(bytes));
@@ -326,8 +366,10 @@ extern "C-unwind" fn store(p: *mut c_void, bytes: u32, v: u64, o: i32, pc: *cons
     live();
     note(What::Store(p, v, o), pc);
     match word.as_deref() {
-        Some(Word::Atomic32(a)) => a.store(v as u32, access(o)),
-        Some(Word::Atomic64(a)) => a.store(v, access(o)),
+        Some(Word::Atomic32(a, changed)) if changed.get() => _ = a.swap(v as u32, access(o)),
+        Some(Word::Atomic64(a, changed)) if changed.get() => _ = a.swap(v, access(o)),
+        Some(Word::Atomic32(a, _)) => a.store(v as u32, access(o)),
+        Some(Word::Atomic64(a, _)) => a.store(v, access(o)),
         _ => {}
     }
 }
@@ -353,13 +395,13 @@ extern "C-unwind" fn rmw(
         };
     }
     let p = p as usize;
-    let word = word(p, kind(bytes));
+    let word = changed_word(p, kind(bytes));
     if word.is_some() {
         live();
     }
     let old = match word.as_deref() {
-        Some(Word::Atomic32(a)) => apply!(a, v as u32) as u64,
-        Some(Word::Atomic64(a)) => apply!(a, v),
+        Some(Word::Atomic32(a, _)) => apply!(a, v as u32) as u64,
+        Some(Word::Atomic64(a, _)) => apply!(a, v),
         _ => unsafe {
             let old = raw_load(p, bytes);
             let new = match op {
@@ -389,16 +431,16 @@ extern "C-unwind" fn cas(
 ) -> u32 {
     let p = p as usize;
     let want = unsafe { *expected };
-    let word = word(p, kind(bytes));
+    let word = changed_word(p, kind(bytes));
     if word.is_some() {
         live();
     }
     let result = match word.as_deref() {
-        Some(Word::Atomic32(a)) => a
+        Some(Word::Atomic32(a, _)) => a
             .compare_exchange(want as u32, v as u32, access(o), access(failure))
             .map(|x| x as u64)
             .map_err(|x| x as u64),
-        Some(Word::Atomic64(a)) => a.compare_exchange(want, v, access(o), access(failure)),
+        Some(Word::Atomic64(a, _)) => a.compare_exchange(want, v, access(o), access(failure)),
         _ => unsafe {
             let old = raw_load(p, bytes);
             if old == want {
@@ -483,16 +525,18 @@ extern "C-unwind" fn plain(p: *const c_void, n: usize, write: u32, pc: *const c_
 extern "C-unwind" fn wait(p: *mut c_void, expected: u32, pc: *const c_void) {
     note(What::Said("sleeps while the word is", expected as u64), pc);
     let at = p as usize;
-    let Some(word) = word(at, Kind::Atomic32) else {
+    let Some(word) = changed_word(at, Kind::Atomic32) else {
         // Not known yet: this execution only learns.
         loom::thread::yield_now();
         return;
     };
-    let Word::Atomic32(a) = &*word else {
+    let Word::Atomic32(a, _) = &*word else {
         return;
     };
     let thread = loom::thread::current();
-    if a.fetch_add(0, Ordering::Relaxed) == expected {
+    let value = a.fetch_add(0, Ordering::Relaxed);
+    say("compares the word, which is", value as u64);
+    if value == expected {
         world(|w| w.sleepers.entry(at).or_default().push(thread));
         loom::thread::park();
     }
@@ -500,10 +544,13 @@ extern "C-unwind" fn wait(p: *mut c_void, expected: u32, pc: *const c_void) {
 }
 
 extern "C-unwind" fn wake(p: *mut c_void, pc: *const c_void) {
+    live();
     note(What::Said("wakes sleepers", 0), pc);
     let at = p as usize;
-    if let Some(Word::Atomic32(a)) = word(at, Kind::Atomic32).as_deref() {
-        a.fetch_add(0, Ordering::Relaxed); // a point in time, before or after a sleeper's comparison
+    if let Some(Word::Atomic32(a, _)) = changed_word(at, Kind::Atomic32).as_deref() {
+        // A point in time, before or after a sleeper's comparison.
+        let value = a.fetch_add(0, Ordering::Relaxed);
+        say("looks for sleepers; the word is", value as u64);
     }
     let sleepers = world(|w| w.sleepers.remove(&at).unwrap_or_default());
     for thread in sleepers {
