@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+# What can be done here. Everything that a target needs it gets by itself (scripts/need).
+
+BUILD  ?= build
+PREFIX ?= /usr/local
+IN     ?=
+SUITE  ?=
+MINUTES ?= 10
+
+CARGO_TARGET_DIR ?= target
+export CARGO_TARGET_DIR
+LEVADA = $(CARGO_TARGET_DIR)/debug/levada
+JPEG   = examples/jpeg/src/jpeg
+MEDIA  = $(BUILD)/demo/media
+# rustup's programs, also in a shell that has not logged in anew.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo test test-runtime test-sanitizers test-cross test-install test-model \
+        test-rust test-examples test-docs check format bench soak install clean
+
+help: ## list the targets
+	@echo "make TARGET, one of:"
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## build the command and the runtime
+	@scripts/need cc cmake cargo
+	cargo build -p levada
+
+demo: ## decode JPEG pictures and a clip on all cores; IN=photo.jpg takes yours
+	@scripts/need cc cmake cargo $(if $(IN),,cjpeg ffmpeg)
+	@cargo build -q -p levada
+	@mkdir -p $(BUILD)/demo
+ifeq ($(IN),)
+	@examples/jpeg/media/make-media $(MEDIA)
+	@rm -rf $(BUILD)/demo/pictures $(BUILD)/demo/clip.y4m; mkdir -p $(BUILD)/demo/pictures
+	@echo "Decoding the pictures in $(MEDIA):"
+	@jpegs=$$(echo $(MEDIA)/*.jpg | tr ' ' ,); \
+	  $(LEVADA) run $(JPEG)/Pictures.xdf --in "$$jpegs" --out $(BUILD)/demo/pictures/
+	@echo; echo "Decoding the clip $(MEDIA)/clip.mjpeg:"
+	@$(LEVADA) run $(JPEG)/Video.xdf --in $(MEDIA)/clip.mjpeg --out $(BUILD)/demo/clip.y4m
+	@echo; echo "The pictures are in $(BUILD)/demo/pictures, the video is $(BUILD)/demo/clip.y4m"
+else
+	@$(LEVADA) run $(JPEG)/Pictures.xdf --in "$(IN)" --out "$(BUILD)/demo/$(basename $(notdir $(IN))).ppm"
+endif
+
+test: test-runtime test-rust test-examples test-docs test-install test-model test-sanitizers test-cross ## run all the tests
+
+test-runtime: ## the C runtime's own tests
+	@scripts/need cc cmake
+	cmake -S runtime -B $(BUILD)/runtime -DLVD_DEBUG=ON >/dev/null
+	cmake --build $(BUILD)/runtime -j2 >/dev/null
+	ctest --test-dir $(BUILD)/runtime --output-on-failure -j2
+
+test-sanitizers: ## ... under the address, undefined-behaviour and thread sanitizers
+	@scripts/need cc cmake
+	scripts/test-sanitizers $(BUILD)/sanitizers
+
+test-cross: ## ... for aarch64 and riscv64, under emulation
+	@scripts/need cc cmake aarch64-linux-gnu-gcc riscv64-linux-gnu-gcc qemu-aarch64 qemu-riscv64
+	scripts/test-cross $(BUILD)/cross
+
+test-install: ## a C and a C++ program that use what is installed
+	@scripts/need cc g++ cmake pkg-config
+	scripts/test-install $(BUILD)/install
+
+test-model: ## the lock-free protocols under the model checker
+	@scripts/need cc cargo
+	CARGO_TARGET_DIR=$(abspath $(BUILD))/model cargo run -q --release --manifest-path runtime/model/Cargo.toml
+
+test-rust: ## the compiler, the mapper, the command
+	@scripts/need cc cmake cargo
+	cargo test --workspace
+
+test-examples: build ## all examples
+	@scripts/need cjpeg djpeg python3 pip
+	examples/test-examples $(LEVADA)
+	python3 examples/jpeg/tests/test_jpeg.py $(LEVADA) --cache $(BUILD)/photographs
+
+test-docs: build ## the commands and programs in the documents
+	@scripts/need cc python3
+	scripts/test-docs $(LEVADA) $(BUILD)/docs
+
+check: ## formatting, lints with warnings as errors, the C as C++
+	@scripts/need cc g++ cmake cargo clang-format shellcheck
+	scripts/check
+
+format: ## format everything
+	@scripts/need cargo clang-format
+	cargo fmt --all
+	git ls-files '*.c' '*.h' | xargs clang-format -i
+
+bench: ## measure beside peers; SUITE=channel, pipeline, cal (all without)
+	@scripts/need cc g++ cmake cargo python3
+	@cargo build -q -p levada
+	bench/run $(SUITE)
+
+soak: build ## run and interrupt networks for MINUTES=10
+	@scripts/need cjpeg ffmpeg
+	scripts/soak $(LEVADA) $(BUILD)/soak $(MINUTES)
+
+install: ## install to PREFIX=/usr/local: the command, the C library, manual, completions
+	@scripts/need cc cmake cargo
+	scripts/install "$(PREFIX)" $(BUILD)/release
+
+clean: ## remove all that was built
+	rm -rf $(BUILD)
+	cargo clean -q 2>/dev/null || rm -rf target
