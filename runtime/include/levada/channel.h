@@ -433,9 +433,14 @@ static inline bool lvd_consumer_arm(lvd_consumer *c, uint32_t need) {
   lvd_store_relaxed_u32(&m->armed, 1);
   return lvd_elements_refresh(c) >= need;
 }
-/* After the barrier: true if there is something to do after all (or the stream has ended). */
+/* After the barrier: true if there is something to do after all, or the stream has ended, which is
+ * news only once. */
 static inline bool lvd_consumer_settled(lvd_consumer *c, uint32_t need) {
-  return lvd_load_relaxed_u32(&c->channel->state) != LVD_OPEN || lvd_elements_refresh(c) >= need;
+  bool ended = lvd_load_relaxed_u32(&c->channel->state) != LVD_OPEN;
+  if (lvd_elements_refresh(c) >= need) return true;
+  if (!ended || c->end_seen) return false;
+  c->end_seen = 1;
+  return true;
 }
 static inline void lvd_consumer_disarm(lvd_consumer *c) {
   lvd_store_relaxed_u32(&c->lines->elements.armed, 0);
