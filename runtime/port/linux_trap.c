@@ -21,10 +21,10 @@ enum { HANDLER_STACK = 64 * 1024 };
 static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 enum { FAULTS = sizeof faults / sizeof *faults };
 static struct sigaction before[FAULTS];
-static lvd_port_trap_handler *trap_handler;
 static pthread_once_t installed = PTHREAD_ONCE_INIT;
 
 static _Thread_local struct {
+  lvd_port_trap_handler *handler;
   bool active, clock;
   timer_t timer;
   stack_t stack;
@@ -34,14 +34,14 @@ static int tick_signal(void) { return SIGRTMIN + 3; }
 
 static void on_signal(int number, siginfo_t *info, void *context) {
   if (number == tick_signal()) {
-    if (traps.active) trap_handler(lvd_port_self(), LVD_TRAP_TICK, NULL);
+    if (traps.active) traps.handler(lvd_port_self(), LVD_TRAP_TICK, NULL);
     return;
   }
   if (traps.active) {
     lvd_port_trap trap = number == SIGFPE   ? LVD_TRAP_ARITHMETIC
                          : number == SIGILL ? LVD_TRAP_ILLEGAL
                                             : LVD_TRAP_MEMORY;
-    trap_handler(lvd_port_self(), trap, info->si_addr);
+    traps.handler(lvd_port_self(), trap, info->si_addr);
   }
   /* Not ours: as if we had never been here. */
   for (int i = 0; i < FAULTS; i++)
@@ -66,7 +66,7 @@ static void install(void) {
 }
 
 lvd_status lvd_port_traps_begin(lvd_port_trap_handler *handler, bool ticks) {
-  trap_handler = handler; /* the runtime has one handler; all threads give the same */
+  traps.handler = handler;
   pthread_once(&installed, install);
   traps.stack.ss_size = HANDLER_STACK;
   traps.stack.ss_sp = malloc(HANDLER_STACK);

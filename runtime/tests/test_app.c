@@ -234,9 +234,9 @@ void test_app_awaits_after_end(void) {
 /* ---- priorities: of two that are ready, the more urgent runs first ------------------------- */
 
 static char order[3];
-static uint32_t order_count;
+static lvd_a32 order_count;
 static lvd_verdict note_run(lvd_actor *self) {
-  order[order_count++] = *(const char *)self->params;
+  order[lvd_add_relaxed_u32(&order_count, 1)] = *(const char *)self->params;
   return LVD_DONE;
 }
 
@@ -258,11 +258,11 @@ void test_app_priorities(void) {
   CHECK_EQ(lvd_app_start(busy), LVD_OK);
   CHECK_EQ(lvd_app_start(app), LVD_OK);
   CHECK_EQ(lvd_app_wait(app, 100), LVD_E_TIME); /* the two less urgent ones have to wait */
-  CHECK_EQ(order_count, 1);
+  CHECK_EQ(lvd_load_relaxed_u32(&order_count), 1);
   lvd_app_unload(busy);
   CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
   lvd_app_unload(app);
-  CHECK_EQ(order_count, 3);
+  CHECK_EQ(lvd_load_relaxed_u32(&order_count), 3);
   CHECK(memcmp(order, "abc", 3) == 0);
   lvd_runtime_destroy(rt);
 }
