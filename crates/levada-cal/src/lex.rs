@@ -150,12 +150,6 @@ pub enum SyntaxKind {
     KwPriority,
     #[token("schedule")]
     KwSchedule,
-    #[token("fsm")]
-    KwFsm,
-    #[token("regexp")]
-    KwRegexp,
-    #[token("local")]
-    KwLocal,
     #[token("if")]
     KwIf,
     #[token("then")]
@@ -310,7 +304,6 @@ impl SyntaxKind {
             KwDo => "`do`",
             KwIn => "`in`",
             KwBegin => "`begin`",
-            KwFsm => "`fsm`",
             KwAction => "`action`",
             Eof => "the end of the file",
             _ => "something else",

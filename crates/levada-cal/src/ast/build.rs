@@ -352,7 +352,7 @@ impl Builder<'_> {
     // Schedules.
 
     fn schedule(&mut self, node: &SyntaxNode) -> Option<Schedule> {
-        if !tokens(node).any(|t| t.kind() == K::KwRegexp) {
+        if !tokens(node).any(|t| t.text() == "regexp") {
             return Some(Schedule::Fsm(self.fsm(node)));
         }
         let exp = node.children().find_map(|n| self.regexp(&n))?;

@@ -45,7 +45,7 @@ impl<'a> Checker<'a> {
             actor.initializers.push(checked);
         }
         self.order(ast, &mut actor);
-        self.finish();
+        self.finish(&actor.actions);
         actor.globals = std::mem::take(&mut self.globals);
         actor.procs = std::mem::take(&mut self.procs);
         Some(actor)
@@ -56,7 +56,7 @@ impl<'a> Checker<'a> {
         for port in ports {
             let mut body = Body::new(entity);
             let mut ty = self.ty(&mut body, &port.ty);
-            if ty.is_list() || ty == Ty::String {
+            if ty.is_list() {
                 let diag = Diagnostic::error("port", format!("a channel carries no {ty}"))
                     .label(port.ty.span, "elements are numbers or bool")
                     .help("send the elements of a list one by one, with `repeat`");

@@ -16,10 +16,10 @@ pub struct Effects {
     pub reads_state: bool,
 }
 
-/// Of all procedures, in order.
-pub fn of_all(procs: &[Proc], globals: &[Global]) -> Vec<Effects> {
+/// Of all procedures, in order. Native procedures are taken to write all lists they get, or none.
+pub fn of_all(procs: &[Proc], globals: &[Global], natives_write: bool) -> Vec<Effects> {
     let start = |proc: &Proc| Effects {
-        writes: vec![proc.native && proc.result.is_none(); proc.params],
+        writes: vec![natives_write && proc.native && proc.result.is_none(); proc.params],
         effects: proc.native,
         reads_state: proc.native,
     };

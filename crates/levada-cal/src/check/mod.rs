@@ -118,7 +118,7 @@ impl<'a> Checker<'a> {
     pub fn unit(&mut self, class: &'a str) {
         if let Some(entity) = self.entity(class) {
             self.members(entity);
-            self.finish();
+            self.finish(&[]);
         }
     }
 
@@ -154,11 +154,49 @@ impl<'a> Checker<'a> {
     }
 
     /// Checks the bodies that wait, then what can only be said of all together.
-    fn finish(&mut self) {
+    fn finish(&mut self, actions: &[hir::Action]) {
         while let Some((entity, item, id)) = self.waiting.pop() {
             self.proc_body(entity, item, id);
         }
         self.recursion();
+        self.written_constants(actions);
+    }
+
+    /// Constants that are handed to procedures which write them.
+    fn written_constants(&mut self, actions: &[hir::Action]) {
+        let all = effects::of_all(&self.procs, &self.globals, false);
+        let mut found = Vec::new();
+        let mut look = |locals: &[hir::Local], stmts: &[hir::Stmt]| {
+            effects::walk_stmts(stmts, &mut |event| {
+                let effects::Event::Call(callee, args) = event else {
+                    return;
+                };
+                for (var, arg) in effects::written_args(&all, callee, args) {
+                    let (constant, name) = match var {
+                        hir::Var::Local(id) => (locals[id].constant, &locals[id].name),
+                        hir::Var::Global(id) => (self.globals[id].constant, &self.globals[id].name),
+                    };
+                    if constant {
+                        found.push((arg.span, name.clone(), callee));
+                    }
+                }
+            });
+        };
+        for proc in &self.procs {
+            if let hir::ProcBody::Procedure(stmts) = &proc.body {
+                look(&proc.locals, stmts);
+            }
+        }
+        for action in actions {
+            look(&action.locals, &action.body);
+        }
+        for (span, name, callee) in found {
+            let diag = Diagnostic::error("assign", format!("`{name}` is a constant"))
+                .label(span, "the procedure writes to it")
+                .label(self.procs[callee].span, "this one")
+                .help("hand it a variable, or copy the constant into one first");
+            self.diags.push(diag);
+        }
     }
 
     /// The value of a checked expression in a body with `locals` variables, if it is known now;
@@ -208,10 +246,11 @@ impl<'a> Checker<'a> {
                     }
                     State::Open => {
                         let name = &self.procs[callee].name;
-                        let diag = Diagnostic::error("recursion", format!("`{name}` calls itself"))
-                            .label(span, "by this call")
-                            .label(self.procs[callee].span, "while it is being computed")
-                            .help("CAL has no recursion: use a loop and a list as a stack");
+                        let diag =
+                            Diagnostic::warning("recursion", format!("`{name}` calls itself"))
+                                .label(span, "by this call")
+                                .label(self.procs[callee].span, "while it is being computed")
+                                .help("nobody checks how deep it goes: a loop is safer");
                         self.diags.push(diag);
                     }
                     State::Done => {}

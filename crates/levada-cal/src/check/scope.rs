@@ -27,6 +27,8 @@ pub struct Scope<'a> {
     units: Vec<EntityId>,
     /// Its imports are being looked at.
     open: bool,
+    /// An import failed: a name that is missing may be one of those.
+    incomplete: bool,
     pub globals: HashMap<Item, Option<hir::GlobalId>>,
     pub procs: HashMap<Item, hir::ProcId>,
 }
@@ -57,6 +59,7 @@ impl<'a> Checker<'a> {
             imported: HashMap::new(),
             units: Vec::new(),
             open: true,
+            incomplete: false,
             globals: HashMap::new(),
             procs: HashMap::new(),
         });
@@ -119,6 +122,7 @@ impl<'a> Checker<'a> {
             return;
         }
         let Some(unit) = self.entity(class) else {
+            self.scopes[into].incomplete = true;
             // A file that cannot be read at all has had its own complaint.
             if !self.library.contains_key(class) {
                 let mut diag = Diagnostic::error("import", format!("there is no unit `{class}`"))
@@ -219,7 +223,7 @@ impl<'a> Checker<'a> {
     }
 
     pub(super) fn unknown_name(&mut self, body: &Body<'a>, path: &ast::Path, what: &str) {
-        if path.text.is_empty() {
+        if path.text.is_empty() || self.scopes[body.entity].incomplete {
             return;
         }
         let mut diag = Diagnostic::error("name", format!("there is no {what} `{}`", path.text))

@@ -34,9 +34,23 @@ impl<'a> Checker<'a> {
                 signed,
                 size: Some(size),
             } => {
-                let bits = self
-                    .size(body, size, "the size of a type", 64)
-                    .unwrap_or(32);
+                let what = "the size of a type";
+                let bits = match self.constant_int(body, size, what) {
+                    Some(bits) if bits > 64 => {
+                        let diag = Diagnostic::warning("size", format!("{bits} bits become 64"))
+                            .label(size.span, "no integer has more than 64 bits")
+                            .help("what does not fit is lost");
+                        self.diags.push(diag);
+                        64
+                    }
+                    Some(bits) if bits < 1 => {
+                        let message = format!("{what} is from 1 to 64, not {bits}");
+                        self.error("size", size.span, message, format!("this is {bits}"));
+                        32
+                    }
+                    Some(bits) => bits,
+                    None => 32,
+                };
                 Ty::Int {
                     bits: bits as u8,
                     signed: *signed,

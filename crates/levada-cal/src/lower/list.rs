@@ -82,7 +82,8 @@ impl<'a> Lowerer<'a> {
         if let ExprKind::Load(place) = &expr.kind {
             return self.place(build, place);
         }
-        let ty = match (&expr.machine, elem) {
+        let is_call = matches!(expr.kind, ExprKind::Call(..));
+        let ty = match (&expr.machine, elem.filter(|_| !is_call)) {
             (Ty::List { len, elem: inner }, Some(elem)) if !inner.is_list() => {
                 Ty::list(elem.clone(), *len)
             }
@@ -139,7 +140,7 @@ impl<'a> Lowerer<'a> {
             build.push(StmtKind::Assign(to, value), span);
             return;
         }
-        if self.reads(value, to.var) && !matches!(value.kind, ExprKind::Load(_)) {
+        if self.reads(build, value, to.var) && !matches!(value.kind, ExprKind::Load(_)) {
             // What is read must not change half way.
             let made = build.temporary("list", value.machine.to_ir(), span);
             let kept = whole(VarRef::Local(made), value.machine.to_ir(), span);
@@ -151,15 +152,14 @@ impl<'a> Lowerer<'a> {
     }
 
     /// Whether `value` might read `var`.
-    fn reads(&self, value: &hir::Expr, var: VarRef) -> bool {
+    fn reads(&self, build: &Build, value: &hir::Expr, var: VarRef) -> bool {
         if matches!(value.kind, ExprKind::Const(_)) {
             return false;
         }
         let mut found = false;
         let global = |id: &hir::GlobalId| self.global_ids.get(id).map(|&at| VarRef::Global(at));
         effects::walk_expr(value, &mut |event| match event {
-            // Variables of the body are renamed apart: any of them might be this one.
-            Event::Read(Var::Local(_)) => found |= matches!(var, VarRef::Local(_)),
+            Event::Read(Var::Local(id)) => found |= build.places.get(&id) == Some(&var),
             Event::Read(Var::Global(id)) => found |= global(&id) == Some(var),
             Event::Call(id, _) => {
                 found |= self.effects[id].reads_state && matches!(var, VarRef::Global(_));

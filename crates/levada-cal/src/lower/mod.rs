@@ -17,7 +17,7 @@ use std::collections::{HashMap, HashSet};
 
 /// Lowers an actor that was checked without errors; `name` is what it is to be called.
 pub fn lower(actor: &hir::Actor, name: String) -> ir::Actor {
-    let effects = effects::of_all(&actor.procs, &actor.globals);
+    let effects = effects::of_all(&actor.procs, &actor.globals, true);
     let mut lowerer = Lowerer {
         actor,
         changed: changed_globals(actor, &effects),

@@ -14,7 +14,6 @@ fn begins_declaration(kind: K) -> bool {
             | K::KwProcedure
             | K::KwSchedule
             | K::KwPriority
-            | K::KwLocal
     )
 }
 
@@ -67,6 +66,7 @@ impl Parser<'_> {
             .filter(|&n| matches!(self.nth(n), K::KwAction | K::KwInitialize))
             .unwrap_or(n);
         begins_declaration(self.nth(n))
+            || (self.at_word("local") && self.nth(1) == K::Ident && self.nth(2) == K::Ident)
     }
 
     /// The same, or a variable: what stands in an actor.
@@ -214,7 +214,8 @@ impl Parser<'_> {
             self.eat(K::Colon);
         }
         self.members();
-        self.expect(K::KwEnd);
+        let help = "something before it may lack its `end`: `else if` needs one of its own, `elsif` does not";
+        self.expect_for(K::KwEnd, Some(help));
         self.finish();
     }
 
@@ -275,9 +276,10 @@ impl Parser<'_> {
             K::KwProcedure => self.procedure(mark),
             K::KwSchedule => self.schedule(),
             K::KwPriority => self.priority(),
-            K::KwLocal => self.local_fsm(),
+            K::Ident if self.at_word("local") && self.nth(1) == K::Ident => self.local_fsm(),
             K::KwAction | K::KwInitialize => self.action(mark),
-            kind if begins_type(kind) => {
+            // `foo x;` was meant to declare something; the type is complained about.
+            kind if begins_type(kind) || (kind == K::Ident && self.nth(1) == K::Ident) => {
                 self.start_at(mark, K::StateVar);
                 self.valued_var_decl();
                 if !self.eat(K::Semi) {
@@ -580,13 +582,11 @@ impl Parser<'_> {
     fn schedule(&mut self) {
         self.start(K::Schedule);
         self.bump();
-        if self.eat(K::KwRegexp) {
+        if self.at_word("regexp") {
+            self.bump();
             self.regexp();
         } else {
-            self.expect_for(
-                K::KwFsm,
-                Some("a schedule reads `schedule fsm start: ... end`"),
-            );
+            self.expect_fsm();
             self.name();
             self.expect(K::Colon);
             self.transitions();
@@ -595,10 +595,20 @@ impl Parser<'_> {
         self.finish();
     }
 
+    /// The word `fsm`, which is a name elsewhere.
+    fn expect_fsm(&mut self) {
+        if self.at_word("fsm") {
+            self.bump();
+        } else {
+            let help = "a schedule reads `schedule fsm start: ... end`";
+            self.unexpected("`fsm`", Some(help));
+        }
+    }
+
     fn local_fsm(&mut self) {
         self.start(K::LocalFsm);
         self.bump();
-        self.expect(K::KwFsm);
+        self.expect_fsm();
         self.name();
         self.expect(K::Colon);
         self.transitions();

@@ -104,6 +104,11 @@ impl<'t> Parser<'t> {
         self.solid.get(self.at).map_or("", |&i| self.tokens[i].1)
     }
 
+    /// Whether a word is next that means something here and is a name elsewhere.
+    fn at_word(&self, word: &str) -> bool {
+        self.at(K::Ident) && self.current_text() == word
+    }
+
     fn current_span(&self) -> Span {
         match self.solid.get(self.at) {
             Some(&i) => self.span(self.starts[i], self.starts[i + 1]),
@@ -325,6 +330,15 @@ impl<'t> Parser<'t> {
                 str::to_owned,
             ));
             self.report(diag);
+            // It was meant as a name if it stands where one would.
+            let like_a_name = matches!(
+                self.nth(1),
+                K::Assign | K::Eq | K::Semi | K::Comma | K::LBracket | K::RBracket | K::RParen
+            );
+            if like_a_name {
+                self.bump();
+                self.last_error = Some(self.at);
+            }
         } else {
             self.unexpected("a name", help);
         }

@@ -40,6 +40,12 @@ impl Parser<'_> {
             _ => None,
         };
         self.unexpected("a statement", help);
+        if self.current().is_keyword() {
+            // A declaration, most likely: none of it is a statement.
+            self.skip_until(|p| p.at(K::Semi) || p.at_block_end());
+            self.eat(K::Semi);
+            return;
+        }
         self.start(K::Error);
         self.bump();
         while !self.at_block_end() && !self.at_statement() && !self.at(K::Semi) {
@@ -90,10 +96,12 @@ impl Parser<'_> {
         } else if self.eat(K::Assign) {
             self.expression();
         } else {
-            self.unexpected(
-                "`:=` or `(`",
-                Some("a statement assigns (`x := 1;`) or calls (`p(x);`)"),
-            );
+            let help = "a statement assigns (`x := 1;`) or calls (`p(x);`)";
+            self.unexpected("`:=` or `(`", Some(help));
+            self.skip_until(|p| p.at(K::Semi) || p.at_block_end());
+            self.eat(K::Semi);
+            self.finish();
+            return;
         }
         self.end_statement();
         self.finish();
