@@ -68,12 +68,14 @@ static lvd_verdict sum_run(lvd_actor *self) {
   return LVD_WAIT;
 }
 
-static const lvd_actor_class numbers = {"Numbers", "pipeline.c", sizeof(uint64_t), 0, 0, 1, 1,
-                                        NULL, out_port, numbers_actions, NULL, numbers_run, NULL};
-static const lvd_actor_class square = {"Square", "pipeline.c", 0, 0, 1, 1, 1,
-                                       in_port, out_port, square_actions, NULL, square_run, NULL};
-static const lvd_actor_class sum = {"Sum", "pipeline.c", sizeof(uint64_t), 0, 1, 0, 1,
-                                    in_port, NULL, sum_actions, NULL, sum_run, NULL};
+static const lvd_actor_class numbers = {
+    "Numbers", "pipeline.c", sizeof(uint64_t), 0,    0,           1,   1,
+    NULL,      out_port,     numbers_actions,  NULL, numbers_run, NULL};
+static const lvd_actor_class square = {
+    "Square", "pipeline.c",   0,    0,          1,   1, 1, in_port,
+    out_port, square_actions, NULL, square_run, NULL};
+static const lvd_actor_class sum = {"Sum",   "pipeline.c", sizeof(uint64_t), 0,    1,       0,   1,
+                                    in_port, NULL,         sum_actions,      NULL, sum_run, NULL};
 
 /* The network is a table: actors, and channels from an output to inputs. */
 static const lvd_actor_desc actors[] = {
@@ -100,6 +102,7 @@ int main(void) {
     }
     lvd_runtime_destroy(runtime);
   }
-  if (status != LVD_OK) fprintf(stderr, "%s: %s\n", lvd_status_name(status), lvd_status_text(status));
+  if (status != LVD_OK)
+    fprintf(stderr, "%s: %s\n", lvd_status_name(status), lvd_status_text(status));
   return status == LVD_OK ? 0 : 1;
 }

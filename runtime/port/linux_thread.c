@@ -68,7 +68,8 @@ uint32_t lvd_port_quota(const char *root) {
   if (!f) return 0;
   while (fgets(line, sizeof line, f)) {
     line[strcspn(line, "\n")] = 0;
-    char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL;
+    char *controllers = strchr(line, ':'),
+         *group = controllers ? strchr(controllers + 1, ':') : NULL;
     if (!group) continue;
     *group++ = 0;
     /* Version 2 has no controllers named; of version 1 only the cpu hierarchy matters. */

@@ -46,10 +46,12 @@ static void on_signal(int number, siginfo_t *info, void *context) {
   /* Not ours: as if we had never been here. */
   for (int i = 0; i < FAULTS; i++)
     if (faults[i] == number) {
-      if (before[i].sa_flags & SA_SIGINFO) before[i].sa_sigaction(number, info, context);
+      if (before[i].sa_flags & SA_SIGINFO)
+        before[i].sa_sigaction(number, info, context);
       else if (before[i].sa_handler != SIG_DFL && before[i].sa_handler != SIG_IGN)
         before[i].sa_handler(number);
-      else sigaction(number, &before[i], NULL); /* the instruction traps again, for good */
+      else
+        sigaction(number, &before[i], NULL); /* the instruction traps again, for good */
     }
 }
 

@@ -70,7 +70,9 @@ void lvd_port_set_self(void *self);
 
 /* ---- locks of the slow paths (loading, unloading) ----------------------------------------- */
 
-typedef struct lvd_port_mutex { lvd_a32 word; } lvd_port_mutex;
+typedef struct lvd_port_mutex {
+  lvd_a32 word;
+} lvd_port_mutex;
 void lvd_port_lock(lvd_port_mutex *m);
 void lvd_port_unlock(lvd_port_mutex *m);
 

@@ -132,7 +132,8 @@ static uint32_t capacity_of(const lvd_channel_desc *c, const lvd_app_options *op
 }
 
 /* The same walk twice: first to count, then to place. */
-static void lay_out(lvd_app *app, const lvd_network *net, const lvd_app_options *options, arena *a) {
+static void lay_out(lvd_app *app, const lvd_network *net, const lvd_app_options *options,
+                    arena *a) {
   uint32_t workers = app->rt->workers, outsides = 0;
   app->entity = take(a, net->actors * sizeof(lvd_entity));
   app->channel = take(a, net->channels * sizeof(lvd_channel *));
@@ -255,9 +256,7 @@ static lvd_status make_channels(lvd_app *app, const lvd_app_options *options, co
 
 static uint32_t clamp_level(int64_t priority) {
   int64_t level = priority + LVD_INBOX_LEVELS / 2;
-  return level < 0 ? 0
-         : level >= LVD_INBOX_LEVELS ? LVD_INBOX_LEVELS - 1
-                                     : (uint32_t)level;
+  return level < 0 ? 0 : level >= LVD_INBOX_LEVELS ? LVD_INBOX_LEVELS - 1 : (uint32_t)level;
 }
 
 /* Without a placement: the actors in their order, as evenly as can be, in one run for each worker of
@@ -374,8 +373,10 @@ void lvd_app_unload(lvd_app *app) {
     if (actor->cls->end && app->entity[i].begun) actor->cls->end(actor);
   }
   lvd_port_lock(&rt->lock);
-  if (app->previous) app->previous->next = app->next;
-  else rt->apps = app->next;
+  if (app->previous)
+    app->previous->next = app->next;
+  else
+    rt->apps = app->next;
   if (app->next) app->next->previous = app->previous;
   free_app(app);
   lvd_port_unlock(&rt->lock);
@@ -383,10 +384,14 @@ void lvd_app_unload(lvd_app *app) {
 
 lvd_app_state lvd_app_get_state(lvd_app *app) {
   switch (lvd_load_acquire_u32(&app->phase)) {
-  case LVD_PHASE_LOADED: return LVD_APP_LOADED;
-  case LVD_PHASE_RUNNING: return lvd_load_relaxed_u32(&app->paused) ? LVD_APP_PAUSED : LVD_APP_RUNNING;
-  case LVD_PHASE_ENDING: return LVD_APP_RUNNING;
-  default: return LVD_APP_ENDED;
+  case LVD_PHASE_LOADED:
+    return LVD_APP_LOADED;
+  case LVD_PHASE_RUNNING:
+    return lvd_load_relaxed_u32(&app->paused) ? LVD_APP_PAUSED : LVD_APP_RUNNING;
+  case LVD_PHASE_ENDING:
+    return LVD_APP_RUNNING;
+  default:
+    return LVD_APP_ENDED;
   }
 }
 

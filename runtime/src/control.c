@@ -58,7 +58,8 @@ lvd_status lvd_app_resume(lvd_app *app) {
 /* Its worker sees the target when it next has it in hand; waking puts it there. */
 void lvd_app_retarget(lvd_app *app, lvd_entity *e, uint32_t worker) {
   lvd_store_relaxed_u32(&e->target, worker);
-  if (lvd_load_acquire_u32(&app->phase) == LVD_PHASE_RUNNING) lvd_entity_wake(&e->waiter);
+  if (lvd_load_acquire_u32(&app->phase) == LVD_PHASE_RUNNING)
+    lvd_entity_wake(&e->waiter);
   else if (lvd_load_acquire_u32(&app->phase) == LVD_PHASE_LOADED)
     lvd_store_relaxed_u32(&e->worker, worker); /* nobody else looks at it yet */
 }
@@ -125,8 +126,10 @@ static void forget(lvd_worker *w, lvd_command *c) {
     if (lvd_load_relaxed_u32(&app->entity[i].worker) == w->index)
       lvd_unsettled_remove(w, &app->entity[i]);
   for (lvd_app_share **at = &w->quiet; *at;) {
-    if ((*at)->app == app) *at = (*at)->next;
-    else at = &(*at)->next;
+    if ((*at)->app == app)
+      *at = (*at)->next;
+    else
+      at = &(*at)->next;
   }
 }
 
@@ -171,9 +174,12 @@ void lvd_keeper_main(void *argument) {
     for (lvd_app *app = rt->apps; app && !ending; app = app->next)
       if (lvd_load_acquire_u32(&app->phase) == LVD_PHASE_ENDING) ending = app;
     lvd_port_unlock(&rt->lock);
-    if (ending) finish(ending);
-    else if (lvd_load_acquire_u32(&rt->keeper_ending)) return;
-    else lvd_port_wait(&rt->keeper_work, work, -1);
+    if (ending)
+      finish(ending);
+    else if (lvd_load_acquire_u32(&rt->keeper_ending))
+      return;
+    else
+      lvd_port_wait(&rt->keeper_work, work, -1);
   }
 }
 

@@ -29,13 +29,13 @@ enum lvd_entity_state {
 typedef struct lvd_entity {
   lvd_waiter waiter; /* first: a waiter of a channel is an entity, or a sleeper */
   lvd_a32 state;
-  lvd_a32 worker;    /* its owner; changed by the owner only */
-  lvd_a32 target;    /* the worker it should be moved to */
-  uint32_t slot;     /* its slot of the runtime's table, for inboxes */
-  uint32_t level;    /* of priority: LVD_INBOX_LEVELS - 1 goes first */
-  bool begun;        /* init has run */
-  bool unsettled;    /* on its worker's list */
-  bool held;         /* put aside while its application is paused */
+  lvd_a32 worker;          /* its owner; changed by the owner only */
+  lvd_a32 target;          /* the worker it should be moved to */
+  uint32_t slot;           /* its slot of the runtime's table, for inboxes */
+  uint32_t level;          /* of priority: LVD_INBOX_LEVELS - 1 goes first */
+  bool begun;              /* init has run */
+  bool unsettled;          /* on its worker's list */
+  bool held;               /* put aside while its application is paused */
   struct lvd_entity *next; /* in a ready queue or the held list */
   lvd_app *app;
   const char *name;
@@ -78,8 +78,8 @@ struct lvd_worker {
   /* Entities that are IDLE and armed towards another worker since the last barrier. */
   lvd_entity **unsettled;
   uint32_t unsettled_count;
-  uint64_t settled_at; /* ticks */
-  uint32_t since_look; /* activations since the unsettled were last looked at */
+  uint64_t settled_at;         /* ticks */
+  uint32_t since_look;         /* activations since the unsettled were last looked at */
   struct lvd_app_share *quiet; /* applications that may have come to rest here */
   /* The activation that runs. */
   lvd_entity *current;
@@ -98,9 +98,9 @@ struct lvd_worker {
 /* What a worker knows of an application. */
 typedef struct lvd_app_share {
   lvd_app *app;
-  uint32_t ready;  /* its entities here that are READY or RUNNING */
-  bool counted;    /* this worker is counted in app->live */
-  bool candidate;  /* on the worker's quiet list */
+  uint32_t ready; /* its entities here that are READY or RUNNING */
+  bool counted;   /* this worker is counted in app->live */
+  bool candidate; /* on the worker's quiet list */
   struct lvd_app_share *next;
 } lvd_app_share;
 
@@ -142,7 +142,7 @@ struct lvd_app {
   LVD_ALIGNED(LVD_LINE) lvd_a32 live;
   LVD_ALIGNED(LVD_LINE) lvd_a32 phase;
   lvd_a32 paused;
-  lvd_a32 outcome; /* an lvd_status; valid when ended */
+  lvd_a32 outcome;        /* an lvd_status; valid when ended */
   lvd_port_mutex control; /* start, pause, resume, stop, unload: one at a time */
   lvd_port_mutex blocks_lock;
   lvd_app_block *blocks;
@@ -160,7 +160,7 @@ struct lvd_runtime {
   lvd_runtime_options options;
   uint32_t workers;
   lvd_worker *worker;
-  lvd_slot *slot; /* a slot for each entity that is loaded, for the inboxes ... */
+  lvd_slot *slot;      /* a slot for each entity that is loaded, for the inboxes ... */
   lvd_entity **entity; /* ... and whose it is */
   uint32_t slot_hint;
   bool fenced;

@@ -9,8 +9,7 @@ LVD_READS_LIVE static void read_actor(const lvd_entity *e, lvd_actor_counters *o
   memset(out, 0, sizeof *out);
   out->name = e->name;
   out->worker = lvd_load_relaxed_u32(&e->worker);
-  for (uint32_t i = 0; i < e->actor.cls->actions; i++)
-    out->firings += e->actor.fired[i];
+  for (uint32_t i = 0; i < e->actor.cls->actions; i++) out->firings += e->actor.fired[i];
   out->activations = lvd_load_relaxed_u64(&e->activations);
   out->busy_ns = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&e->busy_ticks));
   out->longest_ns = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&e->longest_ticks));
@@ -28,7 +27,8 @@ static const lvd_consumer *consumer_of(lvd_app *app, uint32_t channel, uint32_t 
   return lvd_app_consumer(app, channel, k);
 }
 
-LVD_READS_LIVE static void read_channel(lvd_app *app, uint32_t i, uint32_t k, lvd_channel_counters *out) {
+LVD_READS_LIVE static void read_channel(lvd_app *app, uint32_t i, uint32_t k,
+                                        lvd_channel_counters *out) {
   const lvd_channel_desc *d = &app->net->channel[i];
   const lvd_channel *ch = app->channel[i];
   const lvd_producer *p = producer_of(app, i);

@@ -28,8 +28,10 @@
 void lvd_queue_put(lvd_worker *w, lvd_entity *e) {
   lvd_queue *q = &w->ready[e->level];
   e->next = NULL;
-  if (w->ready_levels & (1u << e->level)) q->last->next = e;
-  else q->first = e;
+  if (w->ready_levels & (1u << e->level))
+    q->last->next = e;
+  else
+    q->first = e;
   q->last = e;
   w->ready_levels |= 1u << e->level;
   /* Something more urgent than what runs: that should give way soon. */
@@ -59,8 +61,10 @@ void lvd_queue_remove_app(lvd_worker *w, lvd_app *app) {
     }
   }
   for (lvd_entity **at = &w->held; *at;) {
-    if ((*at)->app == app) *at = (*at)->next;
-    else at = &(*at)->next;
+    if ((*at)->app == app)
+      *at = (*at)->next;
+    else
+      at = &(*at)->next;
   }
 }
 
@@ -106,8 +110,10 @@ static bool make_ready(lvd_entity *e) {
 static void wake_from_outside(lvd_entity *e) {
   lvd_app *app = e->app;
   lvd_add_acq_rel_u32(&app->live, 1);
-  if (make_ready(e)) hand_to_worker(e, true);
-  else if (lvd_add_acq_rel_u32(&app->live, UINT32_MAX) == 1) lvd_app_quiet(app);
+  if (make_ready(e))
+    hand_to_worker(e, true);
+  else if (lvd_add_acq_rel_u32(&app->live, UINT32_MAX) == 1)
+    lvd_app_quiet(app);
 }
 
 void lvd_entity_wake(lvd_waiter *waiter) {
@@ -121,8 +127,10 @@ void lvd_entity_wake(lvd_waiter *waiter) {
   uint32_t abandon = self->may_abandon;
   self->may_abandon = 0;
   lvd_fence_compiler();
-  if (self->current && self->current->app != e->app) wake_from_outside(e);
-  else if (make_ready(e)) hand_to_worker(e, false);
+  if (self->current && self->current->app != e->app)
+    wake_from_outside(e);
+  else if (make_ready(e))
+    hand_to_worker(e, false);
   lvd_fence_compiler();
   self->may_abandon = abandon;
 }

@@ -37,8 +37,8 @@ bool lvd_app_fault(lvd_app *app, lvd_fault *out) {
   return true;
 }
 
-LVD_NORETURN static void fail(lvd_worker *w, lvd_fault_kind kind, uint32_t line,
-                              const char *format, va_list list) {
+LVD_NORETURN static void fail(lvd_worker *w, lvd_fault_kind kind, uint32_t line, const char *format,
+                              va_list list) {
   char message[sizeof((lvd_fault *)0)->message];
   if (!w || !w->current) abort(); /* not called from an actor: there is nothing to stop */
   w->may_abandon = 0;

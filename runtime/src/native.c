@@ -16,8 +16,7 @@ const char *lvd_app_option(lvd_app *app, const char *name) {
   return NULL;
 }
 
-void *lvd_app_data(lvd_app *app, const void *key, size_t size,
-                   void (*end)(void *, lvd_status)) {
+void *lvd_app_data(lvd_app *app, const void *key, size_t size, void (*end)(void *, lvd_status)) {
   if (!app) return NULL;
   lvd_port_lock(&app->blocks_lock);
   lvd_app_block *b = app->blocks;

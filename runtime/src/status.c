@@ -18,7 +18,8 @@ static const struct {
     [LVD_E_FAULT] = {"LVD_E_FAULT", "an actor failed"},
     [LVD_E_DEADLOCK] = {"LVD_E_DEADLOCK", "nothing can move: actors wait for each other"},
     [LVD_E_STOPPED] = {"LVD_E_STOPPED", "stopped before its end"},
-    [LVD_E_CORRUPT] = {"LVD_E_CORRUPT", "shared memory holds what the protocol cannot have written"},
+    [LVD_E_CORRUPT] = {"LVD_E_CORRUPT",
+                       "shared memory holds what the protocol cannot have written"},
 };
 
 const char *lvd_status_name(lvd_status s) {

@@ -30,8 +30,7 @@ typedef struct lvd_want {
 /* LVD_E_TIME: not yet. */
 static lvd_status look(const lvd_want *want) {
   if (want->p) {
-    if (lvd_room(want->p, want->n) >= want->n)
-      return lvd_deserted(want->p) ? LVD_E_PEER : LVD_OK;
+    if (lvd_room(want->p, want->n) >= want->n) return lvd_deserted(want->p) ? LVD_E_PEER : LVD_OK;
     return lvd_deserted(want->p) ? LVD_E_PEER : LVD_E_TIME;
   }
   if (lvd_elements(want->c, want->n) >= want->n) return LVD_OK;
@@ -42,13 +41,17 @@ static lvd_status look(const lvd_want *want) {
 }
 
 static void arm(const lvd_want *want) {
-  if (want->p) lvd_producer_arm(want->p, want->n);
-  else lvd_consumer_arm(want->c, want->n);
+  if (want->p)
+    lvd_producer_arm(want->p, want->n);
+  else
+    lvd_consumer_arm(want->c, want->n);
 }
 
 static void disarm(const lvd_want *want) {
-  if (want->p) lvd_producer_disarm(want->p);
-  else lvd_consumer_disarm(want->c);
+  if (want->p)
+    lvd_producer_disarm(want->p);
+  else
+    lvd_consumer_disarm(want->c);
 }
 
 static lvd_status wait_for(const lvd_want *want, lvd_waiter *self, int64_t timeout_ns) {

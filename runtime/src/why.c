@@ -20,14 +20,15 @@ static void say(story *s, const char *format, ...) {
   va_list list;
   va_start(list, format);
   bool room = s->text && s->length < s->size;
-  int n = vsnprintf(room ? s->text + s->length : NULL, room ? s->size - s->length : 0, format, list);
+  int n =
+      vsnprintf(room ? s->text + s->length : NULL, room ? s->size - s->length : 0, format, list);
   va_end(list);
   if (n > 0) s->length += (size_t)n;
 }
 
 /* One thing that an actor waits for. */
 typedef struct hold_up {
-  bool room;        /* else elements */
+  bool room; /* else elements */
   uint32_t port, count;
   uint32_t channel, consumer;
   lvd_port_ref other;
@@ -112,8 +113,10 @@ static void tell(story *s, const lvd_app *app, uint32_t a, const hold_up *h) {
       h->room ? (fill == ch->capacity ? "is full" : "has too little room")
               : (fill == 0 ? "is empty" : "has too few"),
       fill, ch->capacity);
-  if (h->count > ch->capacity) say(s, "; it can never hold so many");
-  else say(s, "; %s %s it", actor_name(app, h->other.actor), h->room ? "has to empty" : "has to fill");
+  if (h->count > ch->capacity)
+    say(s, "; it can never hold so many");
+  else
+    say(s, "; %s %s it", actor_name(app, h->other.actor), h->room ? "has to empty" : "has to fill");
   say(s, "\n");
 }
 
@@ -136,8 +139,10 @@ size_t lvd_app_why(lvd_app *app, char *text, size_t size) {
   if (text && size) text[0] = 0;
   if (!app) return 0;
   uint32_t phase = lvd_load_acquire_u32(&app->phase);
-  if (phase == LVD_PHASE_LOADED) say(&s, "%s is loaded and not started\n", app->name);
-  else if (lvd_load_relaxed_u32(&app->paused)) say(&s, "%s is paused\n", app->name);
+  if (phase == LVD_PHASE_LOADED)
+    say(&s, "%s is loaded and not started\n", app->name);
+  else if (lvd_load_relaxed_u32(&app->paused))
+    say(&s, "%s is paused\n", app->name);
 
   uint32_t *mark = calloc(app->net->actors + 1, sizeof *mark), ready = 0;
   if (!mark) return s.length;

@@ -111,13 +111,17 @@ static void call_run(void *argument) {
 static void publish(lvd_actor *a) {
   for (uint32_t i = 0; i < a->cls->outputs; i++) {
     lvd_producer *p = &a->out[i];
-    if (p->put != p->pushed) lvd_flush(p);
-    else lvd_wake_consumers(p, true);
+    if (p->put != p->pushed)
+      lvd_flush(p);
+    else
+      lvd_wake_consumers(p, true);
   }
   for (uint32_t i = 0; i < a->cls->inputs; i++) {
     lvd_consumer *c = &a->in[i];
-    if (c->got != c->popped) lvd_release(c);
-    else lvd_wake_producer(c, true);
+    if (c->got != c->popped)
+      lvd_release(c);
+    else
+      lvd_wake_producer(c, true);
   }
 }
 
@@ -161,7 +165,8 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
   lvd_count(&e->busy_ticks, took);
   lvd_count(&w->busy_ticks, took);
   lvd_count(&w->activations, 1);
-  if (took > lvd_load_relaxed_u64(&e->longest_ticks)) lvd_store_relaxed_u64(&e->longest_ticks, took);
+  if (took > lvd_load_relaxed_u64(&e->longest_ticks))
+    lvd_store_relaxed_u64(&e->longest_ticks, took);
 
   if (LVD_UNLIKELY(!whole)) { /* fault.c has the report, and the application ends */
     lvd_store_relaxed_u32(&e->state, LVD_FINISHED);
@@ -175,8 +180,10 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
     finish(w, e);
   } else if (w->verdict == LVD_YIELD || LVD_UNLIKELY(target != w->index) || lvd_entity_park(w, e)) {
     lvd_store_relaxed_u32(&e->state, LVD_READY);
-    if (target != w->index) lvd_entity_hand_over(w, e, target);
-    else lvd_queue_put(w, e);
+    if (target != w->index)
+      lvd_entity_hand_over(w, e, target);
+    else
+      lvd_queue_put(w, e);
   } else {
     lvd_share_leave(w, e->app);
   }
@@ -250,8 +257,7 @@ void lvd_worker_main(void *argument) {
     now = activate(w, e, now);
     if (++w->since_look >= LOOK_EVERY) {
       lvd_look_around(w);
-      if ((w->unsettled_count || w->quiet) &&
-          lvd_port_ticks_to_ns(now - w->settled_at) > SETTLE_NS)
+      if ((w->unsettled_count || w->quiet) && lvd_port_ticks_to_ns(now - w->settled_at) > SETTLE_NS)
         lvd_settle(w);
     }
   }

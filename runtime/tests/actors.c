@@ -31,9 +31,14 @@ static lvd_verdict source_run(lvd_actor *self) {
   }
   return LVD_DONE;
 }
-const lvd_actor_class source_class = {.name = "source", .file = "actors.c", .state_size = 4,
-                                      .outputs = 1, .actions = 1, .output = out_port,
-                                      .action = one_action, .run = source_run};
+const lvd_actor_class source_class = {.name = "source",
+                                      .file = "actors.c",
+                                      .state_size = 4,
+                                      .outputs = 1,
+                                      .actions = 1,
+                                      .output = out_port,
+                                      .action = one_action,
+                                      .run = source_run};
 
 /* ---- add, slow ---------------------------------------------------------------------------- */
 
@@ -70,12 +75,24 @@ static lvd_verdict map(lvd_actor *self, bool slow) {
 }
 static lvd_verdict add_run(lvd_actor *self) { return map(self, false); }
 static lvd_verdict slow_run(lvd_actor *self) { return map(self, true); }
-const lvd_actor_class add_class = {.name = "add", .file = "actors.c", .inputs = 1, .outputs = 1,
-                                   .actions = 1, .input = in_port, .output = out_port,
-                                   .action = one_action, .run = add_run};
-const lvd_actor_class slow_class = {.name = "slow", .file = "actors.c", .inputs = 1, .outputs = 1,
-                                    .actions = 1, .input = in_port, .output = out_port,
-                                    .action = one_action, .run = slow_run};
+const lvd_actor_class add_class = {.name = "add",
+                                   .file = "actors.c",
+                                   .inputs = 1,
+                                   .outputs = 1,
+                                   .actions = 1,
+                                   .input = in_port,
+                                   .output = out_port,
+                                   .action = one_action,
+                                   .run = add_run};
+const lvd_actor_class slow_class = {.name = "slow",
+                                    .file = "actors.c",
+                                    .inputs = 1,
+                                    .outputs = 1,
+                                    .actions = 1,
+                                    .input = in_port,
+                                    .output = out_port,
+                                    .action = one_action,
+                                    .run = slow_run};
 
 /* ---- sum of two --------------------------------------------------------------------------- */
 
@@ -102,9 +119,15 @@ static lvd_verdict sum_run(lvd_actor *self) {
     self->fired[0]++;
   }
 }
-const lvd_actor_class sum_class = {.name = "sum", .file = "actors.c", .inputs = 2, .outputs = 1,
-                                   .actions = 1, .input = in_port, .output = out_port,
-                                   .action = one_action, .run = sum_run};
+const lvd_actor_class sum_class = {.name = "sum",
+                                   .file = "actors.c",
+                                   .inputs = 2,
+                                   .outputs = 1,
+                                   .actions = 1,
+                                   .input = in_port,
+                                   .output = out_port,
+                                   .action = one_action,
+                                   .run = sum_run};
 
 /* ---- sink --------------------------------------------------------------------------------- */
 
@@ -134,10 +157,16 @@ static lvd_verdict sink_run(lvd_actor *self) {
 static void sink_end(lvd_actor *self) {
   if (self->params) *(sink *)(uintptr_t)self->params = *(sink *)self->state;
 }
-const lvd_actor_class sink_class = {.name = "sink", .file = "actors.c",
-                                    .state_size = sizeof(sink), .inputs = 1, .actions = 1,
-                                    .input = in_port, .action = one_action, .init = sink_init,
-                                    .run = sink_run, .end = sink_end};
+const lvd_actor_class sink_class = {.name = "sink",
+                                    .file = "actors.c",
+                                    .state_size = sizeof(sink),
+                                    .inputs = 1,
+                                    .actions = 1,
+                                    .input = in_port,
+                                    .action = one_action,
+                                    .init = sink_init,
+                                    .run = sink_run,
+                                    .end = sink_end};
 
 /* ---- networks ----------------------------------------------------------------------------- */
 

@@ -65,7 +65,8 @@ typedef struct builder {
   uint32_t tos;
 } builder;
 void builder_init(builder *b, const char *name);
-uint32_t builder_actor(builder *b, const char *name, const lvd_actor_class *cls, const void *params);
+uint32_t builder_actor(builder *b, const char *name, const lvd_actor_class *cls,
+                       const void *params);
 void builder_connect(builder *b, uint32_t from, uint32_t out, uint32_t to, uint32_t in,
                      uint32_t capacity);
 

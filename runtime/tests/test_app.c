@@ -103,8 +103,7 @@ void test_app_random_networks(void) {
       }
     }
     builder_connect(&b, last, 0, builder_actor(&b, "sink", &sink_class, &s), 0, SIZE);
-    for (uint32_t i = 0; i < b.net.actors; i++)
-      placement[i] = (uint32_t)(next_random(&seed) % 3);
+    for (uint32_t i = 0; i < b.net.actors; i++) placement[i] = (uint32_t)(next_random(&seed) % 3);
     for (uint32_t i = 0; i < b.net.channels; i++)
       b.channel[i].threshold = (uint32_t)(next_random(&seed) % 300);
     lvd_app *app;
@@ -174,9 +173,15 @@ static lvd_verdict accumulate_run(lvd_actor *self) {
 void test_app_feedback(void) {
   static const lvd_port_class in[] = {{"A", 4}, {"Back", 4}}, out[] = {{"X", 4}};
   static const lvd_action_class action[] = {{"add", NULL, 1}};
-  static const lvd_actor_class accumulate = {.name = "accumulate", .state_size = 1, .inputs = 2,
-                                             .outputs = 1, .actions = 1, .input = in, .output = out,
-                                             .action = action, .run = accumulate_run};
+  static const lvd_actor_class accumulate = {.name = "accumulate",
+                                             .state_size = 1,
+                                             .inputs = 2,
+                                             .outputs = 1,
+                                             .actions = 1,
+                                             .input = in,
+                                             .output = out,
+                                             .action = action,
+                                             .run = accumulate_run};
   for (uint32_t workers = 1; workers <= 2; workers++) {
     lvd_runtime *rt = runtime_of(workers);
     uint32_t count = 3000;
@@ -243,7 +248,8 @@ static lvd_verdict note_run(lvd_actor *self) {
 void test_app_priorities(void) {
   static const lvd_actor_class note = {.name = "note", .run = note_run};
   lvd_runtime *rt = runtime_of(1);
-  lvd_actor_desc actor[] = {{"low", &note, "c", -2}, {"usual", &note, "b", 0}, {"high", &note, "a", 3}};
+  lvd_actor_desc actor[] = {
+      {"low", &note, "c", -2}, {"usual", &note, "b", 0}, {"high", &note, "a", 3}};
   lvd_network net = {LVD_LAYOUT, "priorities", 3, 0, actor, NULL};
   lvd_app *app;
   CHECK_EQ(lvd_app_load(rt, &net, NULL, &app, NULL, 0), LVD_OK);
@@ -343,7 +349,8 @@ void test_app_move_under_load(void) {
   while (lvd_app_wait(app, 0) == LVD_E_TIME)
     for (int i = 0; i < 20; i++)
       CHECK_EQ(lvd_app_move(app, (uint32_t)(next_random(&seed) % b.net.actors),
-                            (uint32_t)(next_random(&seed) % 3)), LVD_OK);
+                            (uint32_t)(next_random(&seed) % 3)),
+               LVD_OK);
   if (lvd_app_wait(app, -1) == LVD_E_DEADLOCK) {
     char why[3000];
     lvd_app_why(app, why, sizeof why);
@@ -437,8 +444,9 @@ void test_app_load_refuses(void) {
   pipeline(&b, 1, &count, NULL, 0);
   uint32_t placement[] = {0, 0, 9};
   char why[200];
-  CHECK_EQ(lvd_app_load(rt, &b.net, &(lvd_app_options){.placement = placement}, &app, why,
-                        sizeof why), LVD_E_ARGUMENT);
+  CHECK_EQ(
+      lvd_app_load(rt, &b.net, &(lvd_app_options){.placement = placement}, &app, why, sizeof why),
+      LVD_E_ARGUMENT);
   CHECK(strstr(why, "worker 9"));
   CHECK_EQ(lvd_app_load(rt, NULL, NULL, &app, NULL, 0), LVD_E_ARGUMENT);
   lvd_runtime_destroy(rt);
@@ -529,8 +537,10 @@ void test_app_deadlock_says_why(void) {
   CHECK(lvd_app_why(app, why, sizeof why) < sizeof why);
   printf("%s", why);
   CHECK(strstr(why, "in a circle"));
-  CHECK(strstr(why, "sum waits for 1 element on its input B: the channel loop.X -> sum.B is empty"));
-  CHECK(strstr(why, "loop waits for 1 element on its input A: the channel sum.X -> loop.A is empty"));
+  CHECK(
+      strstr(why, "sum waits for 1 element on its input B: the channel loop.X -> sum.B is empty"));
+  CHECK(
+      strstr(why, "loop waits for 1 element on its input A: the channel sum.X -> loop.A is empty"));
   CHECK(strstr(why, "source waits for room for 1 on its output X: the channel source.X -> sum.A is "
                     "full (3 of 3); sum has to empty it"));
   char small[20];

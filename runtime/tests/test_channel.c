@@ -60,8 +60,7 @@ void test_channel_span_never_wraps(void) {
       lvd_push(&x.p);
       CHECK_EQ(lvd_elements(&x.c[0], capacity), capacity);
       const unsigned char *from = lvd_get_span(&x.c[0]);
-      for (uint32_t i = 0; i < capacity * size; i++)
-        CHECK_EQ(from[i], (unsigned char)(seen++ * 7));
+      for (uint32_t i = 0; i < capacity * size; i++) CHECK_EQ(from[i], (unsigned char)(seen++ * 7));
       lvd_get_done(&x.c[0], capacity);
       lvd_pop(&x.c[0]);
     }
@@ -164,7 +163,8 @@ static void *produce(void *argument) {
   for (uint32_t i = 0; i < j->count;) {
     CHECK_EQ(lvd_wait_room(&j->x.p, 1, -1), LVD_OK);
     uint32_t n = lvd_room(&j->x.p, 1);
-    for (uint32_t k = 0; k < n && k < j->group && i < j->count; k++) LVD_PUT(&j->x.p, uint32_t, i++);
+    for (uint32_t k = 0; k < n && k < j->group && i < j->count; k++)
+      LVD_PUT(&j->x.p, uint32_t, i++);
     lvd_push(&j->x.p);
   }
   lvd_end(&j->x.p, LVD_OK);

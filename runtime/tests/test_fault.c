@@ -31,9 +31,14 @@ static lvd_verdict bad_run(lvd_actor *self) {
   return LVD_DONE;
 }
 static const lvd_port_class in_port[] = {{"A", 4}};
-static const lvd_actor_class bad_class = {.name = "Bad", .file = "bad.cal", .inputs = 1,
-                                          .actions = 2, .flags = LVD_CLASS_ABANDONABLE,
-                                          .input = in_port, .action = actions, .run = bad_run};
+static const lvd_actor_class bad_class = {.name = "Bad",
+                                          .file = "bad.cal",
+                                          .inputs = 1,
+                                          .actions = 2,
+                                          .flags = LVD_CLASS_ABANDONABLE,
+                                          .input = in_port,
+                                          .action = actions,
+                                          .run = bad_run};
 
 static void fault(lvd_runtime *rt, const char *what, lvd_fault_kind kind, uint32_t line,
                   const char *words) {
@@ -77,8 +82,7 @@ void test_fault_endless_action(void) {
   lvd_runtime *rt;
   lvd_runtime_options options = {.workers = 1, .time_limit_ms = 50};
   CHECK_EQ(lvd_runtime_create(&options, &rt), LVD_OK);
-  for (int i = 0; i < 3; i++)
-    fault(rt, "endless", LVD_FAULT_TIME, 20, "has not ended after 50 ms");
+  for (int i = 0; i < 3; i++) fault(rt, "endless", LVD_FAULT_TIME, 20, "has not ended after 50 ms");
   lvd_runtime_destroy(rt);
 }
 
@@ -135,7 +139,8 @@ void test_native_data(void) {
   lvd_app *app;
   CHECK(lvd_current_app() == NULL);
   CHECK_EQ(lvd_app_load(rt, &net, &(lvd_app_options){.option = &option, .option_count = 1}, &app,
-                        NULL, 0), LVD_OK);
+                        NULL, 0),
+           LVD_OK);
   CHECK_EQ(lvd_app_start(app), LVD_OK);
   CHECK_EQ(lvd_app_wait(app, -1), LVD_E_FAULT);
   CHECK_EQ(ended, 100 + LVD_E_FAULT);

@@ -50,21 +50,21 @@ typedef struct lvd_actor_class {
   const lvd_port_class *input;
   const lvd_port_class *output;
   const lvd_action_class *action;
-  void (*init)(lvd_actor *self);        /* once, on a worker, before the first run; may be null */
+  void (*init)(lvd_actor *self); /* once, on a worker, before the first run; may be null */
   lvd_verdict (*run)(lvd_actor *self);
-  void (*end)(lvd_actor *self);         /* once, when the application is unloaded; may be null */
+  void (*end)(lvd_actor *self); /* once, when the application is unloaded; may be null */
 } lvd_actor_class;
 
 /* One instance, as `run` sees it. */
 struct lvd_actor {
   void *state;
-  lvd_consumer *in;   /* by the order of the class's inputs */
+  lvd_consumer *in; /* by the order of the class's inputs */
   lvd_producer *out;
   uint64_t *fired;    /* firings of each action; run adds to them */
   const void *params; /* from lvd_actor_desc */
   const lvd_actor_class *cls;
   const lvd_a32 *yield; /* set when something else should have the worker */
-  uint32_t action;    /* the action that fires now, for reports; run sets it before it fires */
+  uint32_t action;      /* the action that fires now, for reports; run sets it before it fires */
   uint32_t in_native; /* run sets it to 1 while it calls a native function, so that the call is not
                          abandoned half way */
 };
@@ -137,8 +137,8 @@ typedef struct lvd_channel_desc {
   uint32_t consumers;
   const lvd_port_ref *to;
   uint32_t elem_size;
-  uint32_t capacity;  /* elements; 0: as the runtime thinks best */
-  uint32_t threshold; /* elements at which a parked consumer is woken; 0: as the runtime thinks best */
+  uint32_t capacity; /* elements; 0: as the runtime thinks best */
+  uint32_t threshold; /* elements that wake a parked consumer; 0: as the runtime thinks best */
 } lvd_channel_desc;
 
 typedef struct lvd_network {

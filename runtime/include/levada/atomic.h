@@ -9,9 +9,15 @@
 
 #include <levada/base.h>
 
-typedef struct lvd_a32 { uint32_t word; } lvd_a32;
-typedef struct lvd_a64 { uint64_t word; } lvd_a64;
-typedef struct lvd_aptr { void *word; } lvd_aptr;
+typedef struct lvd_a32 {
+  uint32_t word;
+} lvd_a32;
+typedef struct lvd_a64 {
+  uint64_t word;
+} lvd_a64;
+typedef struct lvd_aptr {
+  void *word;
+} lvd_aptr;
 
 #define LVD_ATOMIC_WIDTH(suffix, T, A)                                                             \
   static inline T lvd_load_relaxed_##suffix(const A *a) {                                          \

@@ -23,30 +23,30 @@ extern "C" {
  * processors fetch lines in pairs. */
 #define LVD_LINE 128u
 
-#define LVD_LIKELY(x)   __builtin_expect(!!(x), 1)
-#define LVD_UNLIKELY(x) __builtin_expect(!!(x), 0)
-#define LVD_ALIGNED(n)  __attribute__((aligned(n)))
-#define LVD_COLD        __attribute__((cold, noinline))
-#define LVD_NORETURN    __attribute__((noreturn))
+#define LVD_LIKELY(x)    __builtin_expect(!!(x), 1)
+#define LVD_UNLIKELY(x)  __builtin_expect(!!(x), 0)
+#define LVD_ALIGNED(n)   __attribute__((aligned(n)))
+#define LVD_COLD         __attribute__((cold, noinline))
+#define LVD_NORETURN     __attribute__((noreturn))
 #define LVD_PRINTF(f, a) __attribute__((format(printf, f, a)))
-#define LVD_API         __attribute__((visibility("default")))
+#define LVD_API          __attribute__((visibility("default")))
 
 /* Every call that can fail returns one of these; lvd_status_name and lvd_status_text say them. */
 typedef enum lvd_status {
   LVD_OK = 0,
-  LVD_E_ARGUMENT,  /* an argument is null, zero or out of range */
-  LVD_E_MEMORY,    /* the operating system gave no memory */
-  LVD_E_LIMIT,     /* a configured limit is reached; the text names it */
-  LVD_E_SYSTEM,    /* a system call failed */
-  LVD_E_LAYOUT,    /* made for another layout of this library */
-  LVD_E_STATE,     /* not possible in the present state */
-  LVD_E_TIME,      /* the time limit passed */
-  LVD_E_ENDED,     /* end of stream: nothing more will come */
-  LVD_E_PEER,      /* the other side is gone */
-  LVD_E_FAULT,     /* an actor failed; the report says which and where */
-  LVD_E_DEADLOCK,  /* nothing can move; the report says who waits for whom */
-  LVD_E_STOPPED,   /* stopped from outside before its end */
-  LVD_E_CORRUPT,   /* shared memory holds what the protocol cannot have written */
+  LVD_E_ARGUMENT, /* an argument is null, zero or out of range */
+  LVD_E_MEMORY,   /* the operating system gave no memory */
+  LVD_E_LIMIT,    /* a configured limit is reached; the text names it */
+  LVD_E_SYSTEM,   /* a system call failed */
+  LVD_E_LAYOUT,   /* made for another layout of this library */
+  LVD_E_STATE,    /* not possible in the present state */
+  LVD_E_TIME,     /* the time limit passed */
+  LVD_E_ENDED,    /* end of stream: nothing more will come */
+  LVD_E_PEER,     /* the other side is gone */
+  LVD_E_FAULT,    /* an actor failed; the report says which and where */
+  LVD_E_DEADLOCK, /* nothing can move; the report says who waits for whom */
+  LVD_E_STOPPED,  /* stopped from outside before its end */
+  LVD_E_CORRUPT,  /* shared memory holds what the protocol cannot have written */
   LVD_STATUS_COUNT
 } lvd_status;
 

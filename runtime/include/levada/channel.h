@@ -62,8 +62,9 @@ typedef struct lvd_mark {
 } lvd_mark;
 
 typedef struct lvd_consumer_lines {
-  LVD_ALIGNED(LVD_LINE) lvd_a32 head; /* all before it may be overwritten; written by the consumer */
-  lvd_a32 state;                      /* LVD_OPEN, or LVD_CLOSED: it takes no more */
+  LVD_ALIGNED(LVD_LINE)
+  lvd_a32 head;  /* all before it may be overwritten; written by the consumer */
+  lvd_a32 state; /* LVD_OPEN, or LVD_CLOSED: it takes no more */
   LVD_ALIGNED(LVD_LINE) lvd_mark elements; /* the consumer waits for elements */
   LVD_ALIGNED(LVD_LINE) lvd_mark room;     /* the producer waits for room from this consumer */
 } lvd_consumer_lines;
@@ -74,15 +75,15 @@ typedef struct lvd_channel {
   uint32_t layout;
   uint32_t line;
   uint32_t elem_size;
-  uint32_t slots;     /* elements in the ring: a power of two */
-  uint32_t capacity;  /* elements that may be in flight: 1 ... slots */
+  uint32_t slots;    /* elements in the ring: a power of two */
+  uint32_t capacity; /* elements that may be in flight: 1 ... slots */
   uint32_t consumers;
   uint32_t flags;
   int64_t data; /* offset of the ring from this header */
   /* Written by the producer. */
   LVD_ALIGNED(LVD_LINE) lvd_a32 tail; /* all before it may be read */
   lvd_a32 state;                      /* LVD_OPEN, LVD_CLOSED or 1 + an lvd_status */
-  lvd_consumer_lines consumer[1]; /* in fact `consumers` of them */
+  lvd_consumer_lines consumer[1];     /* in fact `consumers` of them */
 } lvd_channel;
 
 static inline size_t lvd_channel_header_size(uint32_t consumers) {
@@ -142,10 +143,10 @@ typedef struct lvd_producer {
   uint32_t elem_size;
   uint32_t capacity;
   uint32_t consumers;
-  uint32_t fenced; /* [light] must be a real fence */
+  uint32_t fenced;    /* [light] must be a real fence */
   uint32_t threshold; /* at least 1: a parked producer is woken at this much room */
-  uint32_t await;  /* room to be woken at, 0: none (lvd_await_room) */
-  uint64_t wakes;  /* counters: consumers woken, times found full */
+  uint32_t await;     /* room to be woken at, 0: none (lvd_await_room) */
+  uint64_t wakes;     /* counters: consumers woken, times found full */
   uint64_t full;
 } lvd_producer;
 
@@ -163,9 +164,9 @@ typedef struct lvd_consumer {
   uint32_t capacity;
   uint32_t threshold; /* at least 1: a parked consumer is woken at this many elements */
   uint32_t fenced;
-  uint32_t await; /* elements to be woken at, 0: none (lvd_await_elements) */
+  uint32_t await;    /* elements to be woken at, 0: none (lvd_await_elements) */
   uint32_t end_seen; /* the end of the stream has been told */
-  uint64_t wakes; /* counters: producer woken, times found empty */
+  uint64_t wakes;    /* counters: producer woken, times found empty */
   uint64_t empty;
 } lvd_consumer;
 
@@ -208,8 +209,10 @@ static inline void lvd_consumer_attach(lvd_consumer *c, lvd_channel *ch, uint32_
 
 /* The cheap half of the barrier pair of guarantee C3. */
 static inline void lvd_barrier_light(uint32_t fenced) {
-  if (LVD_UNLIKELY(fenced)) lvd_fence_seq_cst();
-  else lvd_fence_compiler();
+  if (LVD_UNLIKELY(fenced))
+    lvd_fence_seq_cst();
+  else
+    lvd_fence_compiler();
 }
 
 /* Has `cursor` reached `mark`? Right as long as they are less than 2^31 apart. */
@@ -367,8 +370,7 @@ static inline uint32_t lvd_get_edge(const lvd_consumer *c) {
 static inline void lvd_get_done(lvd_consumer *c, uint32_t n) { c->got += n; }
 
 /* The next element, of type T; there must be one. */
-#define LVD_GET(c, T)                                                                              \
-  (((const T *)(const void *)(c)->data)[(uint32_t)((c)->got++) & (c)->mask])
+#define LVD_GET(c, T) (((const T *)(const void *)(c)->data)[(uint32_t)((c)->got++) & (c)->mask])
 
 /* Wakes the producer if its mark is reached; `parking` also if it can do anything at all. */
 static inline void lvd_wake_producer(lvd_consumer *c, bool parking) {

@@ -40,10 +40,11 @@ typedef struct lvd_slot {
 
 typedef struct lvd_inbox {
   LVD_ALIGNED(LVD_LINE) lvd_a32 head[LVD_INBOX_LEVELS]; /* number + 1 of the newest post */
-  LVD_ALIGNED(LVD_LINE) lvd_a32 waiting; /* not 0: the receiver sleeps, or is about to; this word is
+  LVD_ALIGNED(LVD_LINE)
+  lvd_a32 waiting; /* not 0: the receiver sleeps, or is about to; this word is
                                             what it sleeps on; a new even number for each
                                             sleep, odd when a sender has rung */
-  uint32_t sleeps;                       /* the receiver's own count */
+  uint32_t sleeps; /* the receiver's own count */
 } lvd_inbox;
 
 static inline void lvd_inbox_init(lvd_inbox *in) {

@@ -54,19 +54,19 @@ typedef struct lvd_option {
 } lvd_option;
 
 typedef struct lvd_app_options {
-  const char *name;           /* null: the network's */
-  const uint32_t *placement;  /* a worker for each actor; null: the runtime spreads them */
-  const lvd_option *option;   /* what natives can ask for */
+  const char *name;          /* null: the network's */
+  const uint32_t *placement; /* a worker for each actor; null: the runtime spreads them */
+  const lvd_option *option;  /* what natives can ask for */
   uint32_t option_count;
-  int32_t priority;           /* added to each actor's */
-  uint32_t capacity;          /* for channels that ask for none; 0: by size of element */
+  int32_t priority;  /* added to each actor's */
+  uint32_t capacity; /* for channels that ask for none; 0: by size of element */
 } lvd_app_options;
 
 typedef enum lvd_app_state {
-  LVD_APP_LOADED,  /* not started */
+  LVD_APP_LOADED, /* not started */
   LVD_APP_RUNNING,
   LVD_APP_PAUSED,
-  LVD_APP_ENDED    /* lvd_app_wait says how */
+  LVD_APP_ENDED /* lvd_app_wait says how */
 } lvd_app_state;
 
 /* Makes an instance of a network: its state, its channels. Nothing runs before lvd_app_start.
@@ -121,22 +121,22 @@ typedef struct lvd_actor_counters {
   const char *name;
   uint32_t worker;
   uint64_t firings;
-  uint64_t activations;  /* calls of run */
-  uint64_t busy_ns;      /* time spent in run */
-  uint64_t longest_ns;   /* the longest run */
+  uint64_t activations; /* calls of run */
+  uint64_t busy_ns;     /* time spent in run */
+  uint64_t longest_ns;  /* the longest run */
 } lvd_actor_counters;
 
 typedef struct lvd_channel_counters {
   lvd_port_ref from, to; /* one record for each consumer */
   uint32_t capacity, fill;
-  uint64_t put, got;   /* elements ever */
-  uint64_t wakes;      /* consumer woken */
+  uint64_t put, got;    /* elements ever */
+  uint64_t wakes;       /* consumer woken */
   uint64_t full, empty; /* times the producer, the consumer found it so and waited */
 } lvd_channel_counters;
 
 typedef struct lvd_worker_counters {
-  int32_t cpu; /* the core it is pinned to; -1: none */
-  bool given;  /* its core is in the running set */
+  int32_t cpu;                /* the core it is pinned to; -1: none */
+  bool given;                 /* its core is in the running set */
   uint64_t busy_ns, sleep_ns; /* running actors; asleep; the rest is looking around */
   uint64_t activations, sleeps, wakes_sent;
 } lvd_worker_counters;
