@@ -137,7 +137,7 @@ typedef struct lvd_channel_desc {
   uint32_t consumers;
   const lvd_port_ref *to;
   uint32_t elem_size;
-  uint32_t capacity; /* elements; 0: as the runtime thinks best */
+  uint32_t capacity;  /* elements; 0: as the runtime thinks best */
   uint32_t threshold; /* elements that wake a parked consumer; 0: as the runtime thinks best */
 } lvd_channel_desc;
 
