@@ -221,7 +221,10 @@ fn clamp(text: &str, span: Span) -> std::ops::Range<usize> {
     start..end
 }
 
-/// All of `diags` as text, each with its line shown.
+/// Nobody reads more than this at once.
+const MAX_SHOWN: usize = 200;
+
+/// `diags` as text, each with its line shown.
 pub fn render(sources: &Sources, diags: &Diagnostics, color: bool) -> String {
     let renderer = if color {
         Renderer::styled()
@@ -229,7 +232,7 @@ pub fn render(sources: &Sources, diags: &Diagnostics, color: bool) -> String {
         Renderer::plain()
     };
     let mut out = String::new();
-    for diag in diags.iter() {
+    for diag in diags.iter().take(MAX_SHOWN) {
         let level = match diag.severity {
             Severity::Error => Level::ERROR,
             Severity::Warning => Level::WARNING,
@@ -271,6 +274,9 @@ pub fn render(sources: &Sources, diags: &Diagnostics, color: bool) -> String {
         }
         out.push_str(&renderer.render(&[group]));
         out.push_str("\n\n");
+    }
+    if diags.len() > MAX_SHOWN {
+        out.push_str(&format!("... and {} more\n\n", diags.len() - MAX_SHOWN));
     }
     out
 }

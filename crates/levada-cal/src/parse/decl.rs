@@ -4,6 +4,10 @@
 use super::{K, Parser};
 use crate::diag::Diagnostic;
 
+/// How many tokens are looked at to see what begins here: no more, so that files of nothing but
+/// beginnings are read in linear time.
+const FAR: usize = 64;
+
 /// The words that begin a declaration and cannot begin a statement or an expression.
 fn begins_declaration(kind: K) -> bool {
     matches!(
@@ -35,7 +39,7 @@ impl Parser<'_> {
     /// Where token number `n` would begin a tag of an action, the number of the token behind the
     /// tag's colon.
     fn after_tag(&self, mut n: usize) -> Option<usize> {
-        while self.nth(n) == K::Ident && self.nth(n + 1) == K::Dot {
+        while n < FAR && self.nth(n) == K::Ident && self.nth(n + 1) == K::Dot {
             n += 2;
         }
         (self.nth(n) == K::Ident && self.nth(n + 1) == K::Colon).then_some(n + 2)
@@ -43,10 +47,10 @@ impl Parser<'_> {
 
     /// Where token number `n` is an annotation, the number of the token behind it and its like.
     fn after_annotations(&self, mut n: usize) -> usize {
-        while self.nth(n) == K::At && self.nth(n + 1) == K::Ident {
+        while n < FAR && self.nth(n) == K::At && self.nth(n + 1) == K::Ident {
             n += 2;
             if self.nth(n) == K::LParen {
-                while !matches!(self.nth(n), K::RParen | K::Semi | K::Eof) {
+                while n < FAR && !matches!(self.nth(n), K::RParen | K::Semi | K::Eof) {
                     n += 1;
                 }
                 n += 1;
