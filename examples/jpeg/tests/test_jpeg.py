@@ -445,8 +445,8 @@ def bad_commands(levada, quick):
           "No such file")
     tried("an empty folder", PICTURES, ["--in", folder / "void", "--out", folder / "o.ppm"],
           "holds no files")
-    tried("no such folder to write to", PICTURES, ["--in", a, "--out", folder / "none" / "o.ppm"],
-          "No such file")
+    tried("no such folder to write to", PICTURES, ["--in", a, "--out", folder / "nowhere" / "o.ppm"],
+          "nowhere")
     tried("an unknown kind of picture", PICTURES, ["--in", a, "--out", folder / "o.gif"], "none of these")
     tried("colour into .pgm", PICTURES, ["--in", a, "--out", folder / "o.pgm"], ".ppm")
     tried("two pictures, one name", PICTURES, ["--in", folder / "two.jpg", "--out", folder / "o.ppm"],
