@@ -35,6 +35,13 @@
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
+/* How many: fewer where a sanitizer or an emulator makes everything slow. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || !defined(__x86_64__)
+#define SCALED(n) ((n) / 20)
+#else
+#define SCALED(n) (n)
+#endif
+
 /* A small random number generator; each test seeds its own. */
 static inline uint64_t next_random(uint64_t *s) {
   *s ^= *s << 13, *s ^= *s >> 7, *s ^= *s << 17;

@@ -34,7 +34,7 @@ void test_app_pipeline(void) {
   for (uint32_t workers = 1; workers <= 3; workers++) {
     lvd_runtime *rt = runtime_of(workers);
     for (size_t i = 0; i < COUNT(capacities); i++) {
-      uint32_t count = capacities[i] && capacities[i] < 64 ? 2000 : 1000000;
+      uint32_t count = capacities[i] && capacities[i] < 64 ? SCALED(2000) : SCALED(1000000);
       sink s = {0};
       builder b;
       lvd_app *app;
@@ -55,7 +55,7 @@ void test_app_pipeline(void) {
 void test_app_many_instances(void) {
   enum { APPS = 40 };
   lvd_runtime *rt = runtime_of(2);
-  uint32_t count = 50000;
+  uint32_t count = SCALED(50000);
   static sink s[APPS];
   static builder b[APPS];
   lvd_app *app[APPS];
@@ -122,7 +122,7 @@ void test_app_random_networks(void) {
 
 void test_app_broadcast(void) {
   lvd_runtime *rt = runtime_of(2);
-  uint32_t count = 300000;
+  uint32_t count = SCALED(300000);
   sink s[3] = {{0}};
   builder b;
   builder_init(&b, "broadcast");
@@ -286,7 +286,7 @@ static uint64_t firings(lvd_app *app) {
 
 void test_app_pause_resume(void) {
   lvd_runtime *rt = runtime_of(2);
-  uint32_t count = 30000000;
+  uint32_t count = SCALED(10000000);
   sink s = {0};
   builder b;
   lvd_app *app;
@@ -310,14 +310,14 @@ void test_app_pause_resume(void) {
 void test_app_stop_while_others_run(void) {
   lvd_runtime *rt = runtime_of(2);
   uint64_t seed = 1234567;
-  uint32_t count = 20000000, forever = UINT32_MAX;
+  uint32_t count = SCALED(10000000), forever = UINT32_MAX;
   sink s = {0};
   builder b, c;
   lvd_app *app, *other;
   pipeline(&b, 3, &count, &s, 100);
   CHECK_EQ(lvd_app_load(rt, &b.net, NULL, &app, NULL, 0), LVD_OK);
   CHECK_EQ(lvd_app_start(app), LVD_OK);
-  for (int i = 0; i < 200; i++) {
+  for (int i = 0; i < 100; i++) {
     sink dropped;
     pipeline(&c, 1 + (uint32_t)(next_random(&seed) % 6), &forever, &dropped, 50);
     CHECK_EQ(lvd_app_load(rt, &c.net, NULL, &other, NULL, 0), LVD_OK);
@@ -338,7 +338,7 @@ void test_app_stop_while_others_run(void) {
 void test_app_move_under_load(void) {
   lvd_runtime *rt = runtime_of(3);
   uint64_t seed = 42;
-  uint32_t count = 3000000;
+  uint32_t count = SCALED(3000000);
   sink s = {0};
   builder b;
   lvd_app *app;
@@ -365,7 +365,7 @@ void test_app_move_under_load(void) {
 
 void test_core_take_give(void) {
   lvd_runtime *rt = runtime_of(3);
-  uint32_t count = 20000000;
+  uint32_t count = SCALED(5000000);
   sink s = {0};
   builder b;
   lvd_app *app;
@@ -468,7 +468,7 @@ void test_app_load_refuses(void) {
 /* ---- ends of channels that the program holds ------------------------------------------------- */
 
 void test_app_outside_ends(void) {
-  enum { ELEMENTS = 200000 };
+  enum { ELEMENTS = SCALED(200000) };
   lvd_runtime *rt = runtime_of(2);
   builder b;
   builder_init(&b, "outside");
@@ -577,7 +577,7 @@ void test_idle_uses_no_cpu(void) {
 
 void test_counters(void) {
   lvd_runtime *rt = runtime_of(2);
-  uint32_t count = 100000;
+  uint32_t count = SCALED(100000);
   sink s = {0};
   builder b;
   lvd_app *app;

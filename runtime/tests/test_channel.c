@@ -190,7 +190,7 @@ void test_channel_threads(void) {
   for (size_t a = 0; a < COUNT(capacities); a++)
     for (size_t b = 0; b < COUNT(groups); b++)
       for (uint32_t spin = 0; spin <= 20; spin += 20) {
-        j.count = capacities[a] < 8 ? 3000 : 200000;
+        j.count = SCALED(capacities[a] < 8 ? 3000 : 200000);
         j.group = groups[b];
         pair_make(&j.x, 4, capacities[a], 1, spin);
         pthread_t t;
@@ -205,7 +205,7 @@ void test_channel_threshold_saves_wakes(void) {
   static job j;
   uint64_t wakes[2];
   for (int high = 0; high < 2; high++) {
-    j.count = 200000;
+    j.count = SCALED(200000);
     j.group = 1;
     pair_make(&j.x, 4, 4096, 1, 0);
     j.x.c[0].threshold = high ? 2048 : 1;
@@ -218,7 +218,7 @@ void test_channel_threshold_saves_wakes(void) {
   }
   printf("%llu sleeps at a threshold of 1, %llu at 2048\n", (unsigned long long)wakes[0],
          (unsigned long long)wakes[1]);
-  CHECK(wakes[1] <= 200000 / 2048 + 10); /* by construction, whatever the machine does */
+  CHECK(wakes[1] <= SCALED(200000) / 2048 + 10); /* by construction, whatever the machine does */
 }
 
 void test_channel_wait_times_out(void) {

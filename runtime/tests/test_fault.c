@@ -88,7 +88,7 @@ void test_fault_endless_action(void) {
 
 void test_fault_others_go_on(void) {
   lvd_runtime *rt = runtime_of(2);
-  uint32_t count = 10000000;
+  uint32_t count = SCALED(10000000);
   sink s = {0};
   builder b;
   lvd_app *app;

@@ -39,7 +39,7 @@ void test_inbox_order_and_priority(void) {
   CHECK(!lvd_inbox_post(&in, slot, 3, 0, &sleep)); /* it has been woken already */
 }
 
-enum { SENDERS = 4, EACH = 50000 };
+enum { SENDERS = 4, EACH = SCALED(50000) };
 static uint32_t payload[SLOTS];
 
 static void *send_all(void *argument) {
