@@ -10,6 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* An application that is told to stop does not wait longer than this for an action to end. */
+enum { STOP_MS = 200 };
+
 /* The first fault of an application is the one reported. */
 void lvd_fault_record(lvd_entity *e, lvd_fault_kind kind, uint32_t line, const char *message) {
   lvd_app *app = e->app;
@@ -77,14 +80,17 @@ void lvd_trap(void *self, lvd_port_trap trap, const void *address) {
     }
     if (!w->current) return;
     lvd_store_relaxed_u32(&w->yield, 1);
-    uint32_t limit = rt->options.time_limit_ms;
     const lvd_actor *a = &w->current->actor;
+    bool ending = lvd_load_relaxed_u32(&w->current->app->phase) != LVD_PHASE_RUNNING;
+    uint32_t limit = ending ? STOP_MS : rt->options.time_limit_ms;
     if (!limit || w->clock_ticks * (uint64_t)LVD_TICK_MS < limit || !w->may_abandon ||
         !(a->cls->flags & LVD_CLASS_ABANDONABLE) || a->in_native)
       return;
-    snprintf(text, sizeof text, "an action that has not ended after %u ms", limit);
     w->may_abandon = 0;
-    lvd_fault_record(w->current, LVD_FAULT_TIME, 0, text);
+    if (!ending) {
+      snprintf(text, sizeof text, "an action that has not ended after %u ms", limit);
+      lvd_fault_record(w->current, LVD_FAULT_TIME, 0, text);
+    }
     lvd_port_jump(w->escape);
   }
   case LVD_TRAP_MEMORY:

@@ -86,6 +86,25 @@ void test_fault_endless_action(void) {
   lvd_runtime_destroy(rt);
 }
 
+/* Stopping does not wait for an action that never ends. */
+void test_stop_endless_action(void) {
+  lvd_runtime *rt = runtime_of(2);
+  uint32_t count = 1000;
+  builder b;
+  lvd_app *app;
+  builder_init(&b, "endless");
+  uint32_t source = builder_actor(&b, "source", &source_class, &count);
+  builder_connect(&b, source, 0, builder_actor(&b, "culprit", &bad_class, "endless"), 0, 16);
+  CHECK_EQ(lvd_app_load(rt, &b.net, NULL, &app, NULL, 0), LVD_OK);
+  CHECK_EQ(lvd_app_start(app), LVD_OK);
+  CHECK_EQ(lvd_app_wait(app, 50), LVD_E_TIME);
+  CHECK_EQ(lvd_app_stop(app), LVD_OK);
+  CHECK_EQ(lvd_app_wait(app, 0), LVD_E_STOPPED);
+  CHECK(!lvd_app_fault(app, NULL));
+  lvd_app_unload(app);
+  lvd_runtime_destroy(rt);
+}
+
 void test_fault_others_go_on(void) {
   lvd_runtime *rt = runtime_of(2);
   uint32_t count = SCALED(10000000);
