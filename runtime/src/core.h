@@ -174,7 +174,7 @@ struct lvd_runtime {
 
 /* ---- entity.c ----------------------------------------------------------------------------- */
 
-void lvd_entity_wake(lvd_waiter *self);
+bool lvd_entity_wake(lvd_waiter *self);
 /* The worker that runs this thread, or null. */
 static inline lvd_worker *lvd_this_worker(void) { return lvd_port_self(); }
 void lvd_queue_put(lvd_worker *w, lvd_entity *e);       /* owner only */

@@ -116,13 +116,10 @@ static void wake_from_outside(lvd_entity *e) {
     lvd_app_quiet(app);
 }
 
-void lvd_entity_wake(lvd_waiter *waiter) {
+bool lvd_entity_wake(lvd_waiter *waiter) {
   lvd_entity *e = (lvd_entity *)waiter;
   lvd_worker *self = lvd_this_worker();
-  if (!self || self->rt != e->app->rt) {
-    wake_from_outside(e);
-    return;
-  }
+  if (!self || self->rt != e->app->rt) return wake_from_outside(e);
   /* The clock must not abandon what runs here while we hold its queue half linked. */
   uint32_t abandon = self->may_abandon;
   self->may_abandon = 0;
@@ -133,6 +130,7 @@ void lvd_entity_wake(lvd_waiter *waiter) {
     hand_to_worker(e, false);
   lvd_fence_compiler();
   self->may_abandon = abandon;
+  return woken;
 }
 
 /* ---- parking ------------------------------------------------------------------------------ */

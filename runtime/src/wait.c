@@ -7,10 +7,11 @@
  * sleeper looks again, and sleeps again. */
 #include "core.h"
 
-static void sleeper_wake(lvd_waiter *self) {
+static bool sleeper_wake(lvd_waiter *self) {
   lvd_sleeper *s = (lvd_sleeper *)self;
-  if (lvd_load_relaxed_u32(&s->asleep) && lvd_exchange_relaxed_u32(&s->asleep, 0))
-    lvd_port_wake(&s->asleep);
+  if (!lvd_load_relaxed_u32(&s->asleep) || !lvd_exchange_relaxed_u32(&s->asleep, 0)) return false;
+  lvd_port_wake(&s->asleep);
+  return true;
 }
 
 void lvd_sleeper_init(lvd_sleeper *s, uint32_t spin_us) {

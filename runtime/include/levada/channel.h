@@ -125,7 +125,7 @@ static inline void lvd_channel_init(lvd_channel *ch, void *data, uint32_t elem_s
 
 /* Whoever can be woken: an entity, a thread, a doorbell. */
 typedef struct lvd_waiter {
-  void (*wake)(struct lvd_waiter *self);
+  bool (*wake)(struct lvd_waiter *self); /* true: it did wait, and is woken by this call */
 } lvd_waiter;
 
 /* Cursors are 64 bits wide here, so that they count all elements ever; what is shared is their low
@@ -274,8 +274,7 @@ static inline void lvd_wake_consumers(lvd_producer *p, bool parking) {
     lvd_mark *m = &p->channel->consumer[i].elements;
     if (LVD_LIKELY(!lvd_load_relaxed_u32(&m->armed))) continue;
     if (!lvd_reached(tail, lvd_load_relaxed_u32(parking ? &m->need : &m->at))) continue;
-    p->wakes++;
-    if (p->peers && p->peers[i]) p->peers[i]->wake(p->peers[i]);
+    if (p->peers && p->peers[i]) p->wakes += p->peers[i]->wake(p->peers[i]);
   }
 }
 
@@ -377,8 +376,7 @@ static inline void lvd_wake_producer(lvd_consumer *c, bool parking) {
   lvd_mark *m = &c->lines->room;
   if (!lvd_load_relaxed_u32(&m->armed)) return;
   if (!lvd_reached((uint32_t)c->popped, lvd_load_relaxed_u32(parking ? &m->need : &m->at))) return;
-  c->wakes++;
-  if (c->peer) c->peer->wake(c->peer);
+  if (c->peer) c->wakes += c->peer->wake(c->peer);
 }
 
 /* Gives back the space of all that was got. */

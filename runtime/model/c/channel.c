@@ -25,7 +25,10 @@ typedef struct model_channel {
   lvd_waiter *peers[CONSUMERS];
 } model_channel;
 
-static void bell_wake(lvd_waiter *self) { model_ring(((bell *)(void *)self)->number); }
+static bool bell_wake(lvd_waiter *self) {
+  model_ring(((bell *)(void *)self)->number);
+  return true;
+}
 
 /* A channel of 4-byte elements whose cursors stand at `start`. */
 model_channel *model_new(uint32_t slots, uint32_t capacity, uint32_t consumers, uint32_t start,
