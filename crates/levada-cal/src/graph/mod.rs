@@ -44,7 +44,7 @@ impl Graph {
         let ports = |list: &[ir::Port]| list.iter().map(|p| p.name.clone()).collect();
         let nodes = network.instances.iter().map(|i| Node {
             name: i.name.clone(),
-            class: i.actor.name.clone(),
+            class: unspecialised(&i.actor.name).to_string(),
             inputs: ports(&i.actor.inputs),
             outputs: ports(&i.actor.outputs),
         });
@@ -129,6 +129,14 @@ impl Graph {
             "layers": layout::layers(self).iter().max().map_or(0, |l| l + 1),
             "feedback": feedback.len(),
         })
+    }
+}
+
+/// The class as the user wrote it: `fir.Mac__3` is a specialised `fir.Mac`.
+fn unspecialised(class: &str) -> &str {
+    match class.rsplit_once("__") {
+        Some((name, n)) if !n.is_empty() && n.chars().all(|c| c.is_ascii_digit()) => name,
+        _ => class,
     }
 }
 

@@ -1,0 +1,531 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Networks elaborated from files: what a right one becomes, and what is said of each wrong one.
+//!
+//! Wrong inputs that are tried here: unknown class, class name that leaves the root, unknown
+//! instance, unknown port (and an input used as an output), two writers to one input, two instances
+//! of one name, unknown, missing and twice given parameters, values of a wrong type or out of range,
+//! unknown names in expressions, division by zero, overflow, type and width mismatches across a
+//! connection, a bad bufferSize, a network within itself, a network that multiplies without end,
+//! open and empty networks, settings of the command line that name nothing or do not fit, a file
+//! that is not there, empty, binary, malformed, not a network.
+
+use levada_cal::diag::{Diagnostics, render};
+use levada_cal::ir;
+use levada_cal::workspace::Workspace;
+use levada_cal::xdf::{check_xdf, load_network, locate};
+use std::path::{Path, PathBuf};
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str, files: &[(&str, &str)]) -> Folder {
+        let dir = std::env::temp_dir().join(format!("levada-xdf-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&dir);
+        let folder = Folder(dir);
+        for (path, text) in files {
+            folder.write(path, text.as_bytes());
+        }
+        folder
+    }
+
+    fn write(&self, path: &str, bytes: &[u8]) {
+        let full = self.0.join(path);
+        std::fs::create_dir_all(full.parent().unwrap()).unwrap();
+        std::fs::write(full, bytes).unwrap();
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+const ACTORS: &[(&str, &str)] = &[
+    (
+        "p/Source.cal",
+        "package p;\nactor Source (int n) ==> int(size=8) Out :\n  int i := 0;\n  \
+         action ==> Out:[i] guard i < n do i := i + 1; end\nend\n",
+    ),
+    (
+        "p/Gain.cal",
+        "package p;\nactor Gain (int factor = 2, bool loud = true, String name = \"\") \
+         int(size=8) In ==> int(size=8) Out :\n  action In:[x] ==> Out:[x * factor] end\nend\n",
+    ),
+    (
+        "p/Sink.cal",
+        "package p;\nactor Sink () int(size=8) In ==> :\n  action In:[x] ==> end\nend\n",
+    ),
+    (
+        "p/Wide.cal",
+        "package p;\nactor Wide () int(size=16) In ==> :\n  action In:[x] ==> end\nend\n",
+    ),
+    (
+        "p/Unsigned.cal",
+        "package p;\nactor Unsigned () uint(size=5) In ==> :\n  action In:[x] ==> end\nend\n",
+    ),
+    (
+        "p/Flag.cal",
+        "package p;\nactor Flag () bool In ==> :\n  action In:[x] ==> end\nend\n",
+    ),
+];
+
+fn int(value: i64) -> String {
+    format!("<Expr kind=\"Literal\" literal-kind=\"Integer\" value=\"{value}\"/>")
+}
+
+fn instance(id: &str, class: &str, params: &[(&str, String)]) -> String {
+    let params: String = params
+        .iter()
+        .map(|(name, value)| format!("<Parameter name=\"{name}\">{value}</Parameter>"))
+        .collect();
+    format!("<Instance id=\"{id}\">\n<Class name=\"{class}\"/>\n{params}</Instance>\n")
+}
+
+/// `a.Out -> b.In`; without an instance, a port of the network.
+fn wire(from: &str, to: &str, inside: &str) -> String {
+    let end = |e: &str| match e.split_once('.') {
+        Some((i, p)) => (i.to_string(), p.to_string()),
+        None => (String::new(), e.to_string()),
+    };
+    let ((si, sp), (di, dp)) = (end(from), end(to));
+    format!(
+        "<Connection dst=\"{di}\" dst-port=\"{dp}\" src=\"{si}\" src-port=\"{sp}\">{inside}</Connection>\n"
+    )
+}
+
+fn buffer(value: i64) -> String {
+    format!(
+        "<Attribute kind=\"Value\" name=\"bufferSize\">{}</Attribute>",
+        int(value)
+    )
+}
+
+fn xdf(body: &str) -> String {
+    format!("<?xml version=\"1.0\"?>\n<XDF name=\"Top\">\n{body}</XDF>\n")
+}
+
+fn source() -> String {
+    instance("source", "p.Source", &[("n", int(3))])
+}
+
+fn sink() -> String {
+    instance("sink", "p.Sink", &[])
+}
+
+/// Elaborates `p.Top` and gives what was said.
+fn load(name: &str, files: &[(&str, &str)], set: &[(&str, &str)]) -> (Option<ir::Network>, String) {
+    let folder = Folder::new(name, ACTORS);
+    for (path, text) in files {
+        folder.write(path, text.as_bytes());
+    }
+    let mut workspace = Workspace::new(vec![folder.0.clone()]);
+    let mut diags = Diagnostics::new();
+    let set: Vec<(String, String)> = set
+        .iter()
+        .map(|(n, v)| (n.to_string(), v.to_string()))
+        .collect();
+    let network = load_network(&mut workspace, "p.Top", &set, &mut diags);
+    assert_eq!(network.is_none(), diags.has_errors());
+    (network, render(&workspace.sources, &diags, false))
+}
+
+fn loads(name: &str, body: &str, set: &[(&str, &str)]) -> ir::Network {
+    let (network, said) = load(name, &[("p/Top.xdf", &xdf(body))], set);
+    network.unwrap_or_else(|| panic!("{said}"))
+}
+
+/// The network is refused, and each of `expected` is said.
+fn refused(name: &str, body: &str, set: &[(&str, &str)], expected: &[&str]) {
+    refused_files(name, &[("p/Top.xdf", &xdf(body))], set, expected);
+}
+
+fn refused_files(name: &str, files: &[(&str, &str)], set: &[(&str, &str)], expected: &[&str]) {
+    let (network, said) = load(name, files, set);
+    assert!(network.is_none(), "{name} was accepted");
+    for part in expected {
+        assert!(said.contains(part), "{name}: no {part:?} in:\n{said}");
+    }
+}
+
+/// A network around one actor, with its ports handed out and a parameter handed down.
+fn nested() -> String {
+    let decl = "<Decl kind=\"Param\" name=\"k\"><Type name=\"int\"/></Decl>\n\
+        <Decl kind=\"Variable\" name=\"twice\"><Type name=\"int\"/><Expr kind=\"BinOpSeq\">\
+        <Expr kind=\"Var\" name=\"k\"/><Op name=\"*\"/><Expr kind=\"Literal\" \
+        literal-kind=\"Integer\" value=\"2\"/></Expr></Decl>\n";
+    let port = |kind: &str, name: &str| {
+        format!(
+            "<Port kind=\"{kind}\" name=\"{name}\"><Type name=\"int\"><Entry kind=\"Expr\" \
+             name=\"size\">{}</Entry></Type></Port>\n",
+            int(8)
+        )
+    };
+    xdf(&format!(
+        "{decl}{}{}{}{}{}{}",
+        port("Input", "In"),
+        port("Output", "Out"),
+        port("Output", "Copy"),
+        instance(
+            "gain",
+            "p.Gain",
+            &[("factor", "<Expr kind=\"Var\" name=\"twice\"/>".to_string())]
+        ),
+        wire("In", "gain.In", &buffer(64)),
+        wire("gain.Out", "Out", "") + &wire("In", "Copy", ""),
+    ))
+}
+
+#[test]
+fn networks_flatten_and_parameters_are_handed_down() {
+    let body = source()
+        + &instance("inner", "p.Nested", &[("k", int(5))])
+        + &instance("other", "p.Nested", &[("k", int(5))])
+        + &sink()
+        + &instance("copy", "p.Sink", &[])
+        + &wire("source.Out", "inner.In", &buffer(9))
+        + &wire("inner.Out", "other.In", "")
+        + &wire("other.Out", "sink.In", "")
+        + &wire("inner.Copy", "copy.In", &buffer(130));
+    let (network, said) = load(
+        "nested",
+        &[("p/Top.xdf", &xdf(&body)), ("p/Nested.xdf", &nested())],
+        &[],
+    );
+    let network = network.unwrap_or_else(|| panic!("{said}"));
+    let names: Vec<&str> = network.instances.iter().map(|i| i.name.as_str()).collect();
+    assert_eq!(
+        names,
+        ["source", "inner.gain", "other.gain", "sink", "copy"]
+    );
+    // Equal parameters share one specialised actor.
+    assert!(std::sync::Arc::ptr_eq(
+        &network.instances[1].actor,
+        &network.instances[2].actor
+    ));
+    let channels: Vec<(usize, Vec<usize>, Option<u32>)> = network
+        .channels
+        .iter()
+        .map(|c| {
+            (
+                c.from.instance,
+                c.to.iter().map(|t| t.instance).collect(),
+                c.capacity,
+            )
+        })
+        .collect();
+    // The fan-out is one channel with two consumers, as large as the largest part asks for.
+    assert_eq!(
+        channels,
+        [
+            (0, vec![1, 4], Some(130)),
+            (1, vec![2], Some(64)),
+            (2, vec![3], None)
+        ]
+    );
+    // `other.Copy` leads nowhere: said, but no error.
+    assert!(said.contains("nothing consumes other.Copy"), "{said}");
+}
+
+#[test]
+fn settings_replace_parameters_and_variables_of_the_top() {
+    let decls = "<Decl kind=\"Param\" name=\"n\"><Type name=\"int\"/></Decl>\
+                 <Decl kind=\"Variable\" name=\"size\"><Type name=\"int\"/>"
+        .to_string()
+        + &int(16)
+        + "</Decl>";
+    let size = "<Attribute kind=\"Value\" name=\"bufferSize\"><Expr kind=\"Var\" name=\"size\"/>\
+                </Attribute>";
+    let body = decls
+        + &instance(
+            "source",
+            "p.Source",
+            &[("n", "<Expr kind=\"Var\" name=\"n\"/>".to_string())],
+        )
+        + &sink()
+        + &wire("source.Out", "sink.In", size);
+    let network = loads("set", &body, &[("n", "-0x10")]);
+    assert_eq!(network.channels[0].capacity, Some(16));
+    let network = loads("set2", &body, &[("n", "1"), ("size", "4096")]);
+    assert_eq!(network.channels[0].capacity, Some(4096));
+    refused("set3", &body, &[], &["no value", "--set n=VALUE"]);
+    refused(
+        "set4",
+        &body,
+        &[("n", "one"), ("m", "2")],
+        &["`one` is not an int(size=32)", "no parameter or variable `m`", "there are: n, size"],
+    );
+    refused("set5", &body, &[("n", "3000000000")], &["is not an int(size=32)"]);
+    refused("set6", &body, &[("n", "1"), ("size", "0")], &["bufferSize must be"]);
+}
+
+#[test]
+fn an_actor_without_ports_is_a_network_of_itself() {
+    let hello = "package p;\nactor Top (int n) ==> :\n  action ==> do println(n); end\nend\n";
+    let (network, said) = load("single", &[("p/Top.cal", hello)], &[("n", "4")]);
+    assert_eq!(network.unwrap_or_else(|| panic!("{said}")).instances.len(), 1);
+    refused_files("single2", &[("p/Top.cal", hello)], &[], &["--set n=VALUE"]);
+    let open = "package p;\nactor Top () int In ==> :\n  action In:[x] ==> end\nend\n";
+    refused_files("single3", &[("p/Top.cal", open)], &[], &["has the port In"]);
+}
+
+#[test]
+fn what_a_network_names_must_be_there() {
+    refused(
+        "class",
+        &instance("x", "p.Nothing", &[]),
+        &[],
+        &["no actor or network is called p.Nothing", "Top.xdf:4:14", "p/Nothing.cal"],
+    );
+    refused(
+        "escape",
+        &instance("x", "../../etc/passwd", &[]),
+        &[],
+        &["is not a class name"],
+    );
+    let both = source() + &sink();
+    refused(
+        "instance",
+        &(both.clone() + &wire("sourec.Out", "sink.In", "")),
+        &[],
+        &["no instance is called sourec", "did you mean `source`?"],
+    );
+    refused(
+        "port",
+        &(both.clone() + &wire("source.Oot", "sink.Im", "")),
+        &[],
+        &[
+            "p.Source has no output port Oot",
+            "did you mean `Out`?",
+            "p.Sink has no input port Im",
+        ],
+    );
+    refused(
+        "direction",
+        &(both.clone() + &wire("sink.In", "source.Out", "")),
+        &[],
+        &["In is an input port", "Out is an output port"],
+    );
+    refused(
+        "own",
+        &(both + &wire("In", "sink.In", "")),
+        &[],
+        &["this network has no input port In"],
+    );
+}
+
+#[test]
+fn names_and_writers_are_unique() {
+    refused(
+        "twice",
+        &(source() + &source()),
+        &[],
+        &["two of the network's instances are called source", "the first"],
+    );
+    refused(
+        "writers",
+        &(source()
+            + &instance("more", "p.Source", &[("n", int(1))])
+            + &sink()
+            + &wire("source.Out", "sink.In", "")
+            + &wire("more.Out", "sink.In", "")),
+        &[],
+        &["sink.In has two writers"],
+    );
+}
+
+#[test]
+fn parameters_fit_their_declarations() {
+    let gain = |params: &[(&str, String)]| {
+        source()
+            + &instance("gain", "p.Gain", params)
+            + &sink()
+            + &wire("source.Out", "gain.In", "")
+            + &wire("gain.Out", "sink.In", "")
+    };
+    loads("defaults", &gain(&[]), &[]);
+    refused(
+        "unknown",
+        &gain(&[("facto", int(1))]),
+        &[],
+        &["p.Gain has no parameter `facto`", "did you mean `factor`?"],
+    );
+    refused(
+        "given twice",
+        &gain(&[("factor", int(1)), ("factor", int(2))]),
+        &[],
+        &["`factor` is given twice"],
+    );
+    refused("missing", &instance("s", "p.Source", &[]), &[], &[
+        "the instance s gives no value to the parameter `n` of p.Source",
+        "declared here, without a default",
+    ]);
+    refused(
+        "kind",
+        &gain(&[("loud", int(1))]),
+        &[],
+        &["loud"],
+    );
+    refused(
+        "name",
+        &gain(&[("factor", "<Expr kind=\"Var\" name=\"nowhere\"/>".to_string())]),
+        &[],
+        &["no parameter or variable `nowhere`"],
+    );
+    let divided = "<Expr kind=\"BinOpSeq\"><Expr kind=\"Literal\" literal-kind=\"Integer\" \
+                   value=\"1\"/><Op name=\"/\"/><Expr kind=\"Literal\" literal-kind=\"Integer\" \
+                   value=\"0\"/></Expr>";
+    refused("zero", &gain(&[("factor", divided.to_string())]), &[], &["division by zero"]);
+    refused(
+        "literal",
+        &gain(&[("factor", int(1).replace("\"1\"", "\"99999999999999999999\""))]),
+        &[],
+        &["is not an integer of 64 bits"],
+    );
+}
+
+#[test]
+fn both_ends_of_a_channel_hold_elements_alike() {
+    let to = |class: &str| {
+        source() + &instance("sink", class, &[]) + &wire("source.Out", "sink.In", "")
+    };
+    // Widths and signs may differ within a container.
+    loads("unsigned", &to("p.Unsigned"), &[]);
+    refused(
+        "wide",
+        &to("p.Wide"),
+        &[],
+        &["source.Out gives int(size=8), but sink.In takes int(size=16)"],
+    );
+    refused("flag", &to("p.Flag"), &[], &["but sink.In takes bool"]);
+    for size in [0, -4, 1 << 40] {
+        refused(
+            "buffer",
+            &(source() + &sink() + &wire("source.Out", "sink.In", &buffer(size))),
+            &[],
+            &["bufferSize must be an integer between 1 and"],
+        );
+    }
+}
+
+#[test]
+fn networks_end() {
+    refused(
+        "itself",
+        &instance("again", "p.Top", &[]),
+        &[],
+        &["a network within itself", "Top contains Top"],
+    );
+    refused_files(
+        "circle",
+        &[
+            ("p/Top.xdf", &xdf(&instance("a", "p.A", &[]))),
+            ("p/A.xdf", &xdf(&instance("b", "p.B", &[]))),
+            ("p/B.xdf", &xdf(&instance("a", "p.A", &[]))),
+        ],
+        &[],
+        &["A contains B contains A"],
+    );
+    // Ten to the sixth.
+    let ten = |class: &str| -> String {
+        let all: String = (0..10).map(|i| instance(&format!("i{i}"), class, &[])).collect();
+        xdf(&all)
+    };
+    refused_files(
+        "many",
+        &[
+            ("p/Top.xdf", &ten("p.N1")),
+            ("p/N1.xdf", &ten("p.N2")),
+            ("p/N2.xdf", &ten("p.N3")),
+            ("p/N3.xdf", &ten("p.N4")),
+            ("p/N4.xdf", &ten("p.N5")),
+            ("p/N5.xdf", &ten("p.Idle")),
+            ("p/Idle.cal", "package p;\nactor Idle () ==> :\n  action ==> guard false end\nend\n"),
+        ],
+        &[],
+        &["more than 65536 instances"],
+    );
+    refused("empty", "", &[], &["has no instances"]);
+    refused(
+        "open",
+        &format!("<Port kind=\"Input\" name=\"In\"/>{}", sink() + &wire("In", "sink.In", "")),
+        &[],
+        &["has the port In: only a network without ports can be run"],
+    );
+}
+
+#[test]
+fn every_error_is_reported_not_the_first() {
+    let body = instance("a", "p.Nothing", &[])
+        + &instance("s", "p.Source", &[])
+        + &sink()
+        + &wire("s.Out", "sink.Im", "")
+        + &wire("t.Out", "sink.In", &buffer(0));
+    refused(
+        "all",
+        &body,
+        &[],
+        &[
+            "no actor or network is called p.Nothing",
+            "gives no value to the parameter `n`",
+            "p.Sink has no input port Im",
+            "no instance is called t",
+        ],
+    );
+}
+
+#[test]
+fn files_that_cannot_be_networks() {
+    let mut none = Workspace::new(vec![]);
+    let mut diags = Diagnostics::new();
+    assert!(load_network(&mut none, "p.Top", &[], &mut diags).is_none());
+    assert!(render(&none.sources, &diags, false).contains("--path"));
+    for (text, expected) in [
+        ("", "the file is empty"),
+        ("<XDF name=\"Top\">", "malformed XML"),
+        ("<html/>", "this is <html>"),
+        ("<!DOCTYPE a><XDF name=\"Top\"/>", "document type"),
+        ("<XDF name=\"Top\"><Instanz/></XDF>", "<Instanz> has no meaning"),
+    ] {
+        refused_files("file", &[("p/Top.xdf", text)], &[], &[expected]);
+    }
+    let folder = Folder::new("binary", &[]);
+    folder.write("p/Top.xdf", &[0xff, 0xfe, 0, 1]);
+    let mut workspace = Workspace::new(vec![folder.0.clone()]);
+    let mut diags = Diagnostics::new();
+    assert!(load_network(&mut workspace, "p.Top", &[], &mut diags).is_none());
+    assert!(render(&workspace.sources, &diags, false).contains("is not text"));
+}
+
+#[test]
+fn checking_a_network_checks_what_is_under_it() {
+    let folder = Folder::new("check", ACTORS);
+    let top = source() + &instance("sink", "p.Wide", &[]) + &wire("source.Out", "sink.In", "");
+    folder.write("p/Top.xdf", xdf(&top).as_bytes());
+    folder.write("p/Nested.xdf", nested().as_bytes());
+    let check = |file: &str| {
+        let mut workspace = Workspace::new(vec![folder.0.clone()]);
+        let mut diags = Diagnostics::new();
+        check_xdf(&mut workspace, &folder.0.join(file), &mut diags);
+        (diags.error_count(), render(&workspace.sources, &diags, false))
+    };
+    let (errors, said) = check("p/Top.xdf");
+    assert_eq!(errors, 1, "{said}");
+    assert!(said.contains("takes int(size=16)"));
+    // Open parameters and ports are no error here.
+    assert_eq!(check("p/Nested.xdf"), (0, String::new()));
+    assert!(check("p/None.xdf").1.contains("cannot read"));
+}
+
+#[test]
+fn the_source_root_is_found_from_a_path() {
+    let folder = Folder::new("root", ACTORS);
+    folder.write("p/Top.xdf", xdf(&(source() + &sink())).as_bytes());
+    let root = folder.0.canonicalize().unwrap();
+    let found = locate(&folder.0.join("p/Top.xdf")).unwrap();
+    assert_eq!((found.root.as_path(), found.class.as_str()), (root.as_path(), "p.Top"));
+    let found = locate(&folder.0.join("p/Sink.cal")).unwrap();
+    assert_eq!((found.root.as_path(), found.class.as_str()), (root.as_path(), "p.Sink"));
+    assert!(locate(Path::new("/nowhere/at/all.xdf")).unwrap_err().contains("cannot read"));
+    assert!(locate(Path::new("a.txt")).unwrap_err().contains("neither"));
+}
