@@ -107,13 +107,15 @@ static bool make_ready(lvd_entity *e) {
 
 /* The caller is no activation of the same application, which would keep it alive: so we do, before
  * the entity is READY, or the application could seem at rest while it waits for us to hand it over. */
-static void wake_from_outside(lvd_entity *e) {
+static bool wake_from_outside(lvd_entity *e) {
   lvd_app *app = e->app;
   lvd_add_acq_rel_u32(&app->live, 1);
-  if (make_ready(e))
+  bool woken = make_ready(e);
+  if (woken)
     hand_to_worker(e, true);
   else if (lvd_add_acq_rel_u32(&app->live, UINT32_MAX) == 1)
     lvd_app_quiet(app);
+  return woken;
 }
 
 bool lvd_entity_wake(lvd_waiter *waiter) {
@@ -124,9 +126,10 @@ bool lvd_entity_wake(lvd_waiter *waiter) {
   uint32_t abandon = self->may_abandon;
   self->may_abandon = 0;
   lvd_fence_compiler();
+  bool woken;
   if (self->current && self->current->app != e->app)
-    wake_from_outside(e);
-  else if (make_ready(e))
+    woken = wake_from_outside(e);
+  else if ((woken = make_ready(e)))
     hand_to_worker(e, false);
   lvd_fence_compiler();
   self->may_abandon = abandon;
