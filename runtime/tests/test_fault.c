@@ -63,22 +63,31 @@ static void fault(lvd_runtime *rt, const char *what, lvd_fault_kind kind, uint32
   lvd_app_unload(app);
 }
 
-#define ONE(name, kind, line, words)                                                               \
+#define ONE(name, kind, line, words, skip)                                                         \
   void test_fault_##name(void) {                                                                   \
+    skip;                                                                                          \
     lvd_runtime *rt = runtime_of(2);                                                               \
     for (int i = 0; i < 20; i++) fault(rt, #name, kind, line, words);                              \
     lvd_runtime_destroy(rt);                                                                       \
   }
-ONE(check, LVD_FAULT_INDEX, 23, "index 12 of a list of 10")
-ONE(division, LVD_FAULT_DIVISION, 20, "division by zero")
-
+/* What a sanitizer takes for itself. */
 #if defined(__SANITIZE_ADDRESS__)
-void test_fault_memory(void) { SKIP("the address sanitizer reports the bad access itself"); }
+#define SKIP_MEMORY() SKIP("the address sanitizer reports the bad access itself")
+#define SKIP_SIGNALS()
+#elif defined(__SANITIZE_THREAD__)
+#define SKIP_MEMORY()  SKIP("the thread sanitizer handles signals itself")
+#define SKIP_SIGNALS() SKIP("the thread sanitizer handles signals itself")
 #else
-ONE(memory, LVD_FAULT_MEMORY, 20, "bad access to memory")
+#define SKIP_MEMORY()
+#define SKIP_SIGNALS()
 #endif
 
+ONE(check, LVD_FAULT_INDEX, 23, "index 12 of a list of 10", (void)0)
+ONE(division, LVD_FAULT_DIVISION, 20, "division by zero", SKIP_SIGNALS())
+ONE(memory, LVD_FAULT_MEMORY, 20, "bad access to memory", SKIP_MEMORY())
+
 void test_fault_endless_action(void) {
+  SKIP_SIGNALS();
   lvd_runtime *rt;
   lvd_runtime_options options = {.workers = 1, .time_limit_ms = 50};
   CHECK_EQ(lvd_runtime_create(&options, &rt), LVD_OK);
@@ -88,6 +97,7 @@ void test_fault_endless_action(void) {
 
 /* Stopping does not wait for an action that never ends. */
 void test_stop_endless_action(void) {
+  SKIP_SIGNALS();
   lvd_runtime *rt = runtime_of(2);
   uint32_t count = 1000;
   builder b;
