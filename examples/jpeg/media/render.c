@@ -73,10 +73,10 @@ static float ridge(float x, float height, float rough, float seed) {
 
 /* The hillside below the horizon, y from 0 (far) to 1 (near): terraces, and the channel in it. */
 static colour ground(float x, float y, float time) {
-  float depth = 1 / (0.08f + y);               /* how far away this line lies */
-  float along = 2.4f * depth;                  /* the place along the channel */
+  float depth = 1 / (0.08f + y); /* how far away this line lies */
+  float along = 2.4f * depth;    /* the place along the channel */
   float bend = 0.55f * sinf(0.32f * along + 0.4f) * (1 - y);
-  float side = (x - bend * 0.8f) * depth;      /* the place across it */
+  float side = (x - bend * 0.8f) * depth; /* the place across it */
 
   /* Terraces: walls of stone and beds of green, in turn. */
   float bed = side * 0.9f + 0.35f * sinf(0.5f * along);

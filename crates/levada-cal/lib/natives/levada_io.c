@@ -101,8 +101,10 @@ static void input_name_files(input *in) {
   if (!strcmp(given, "-")) {
     input_add(in, copy_text("-", 1));
   } else if (!stat(given, &st)) {
-    if (S_ISDIR(st.st_mode)) input_add_folder(in, given);
-    else input_add(in, copy_text(given, strlen(given)));
+    if (S_ISDIR(st.st_mode))
+      input_add_folder(in, given);
+    else
+      input_add(in, copy_text(given, strlen(given)));
   } else {
     for (const char *from = given; from;) {
       const char *comma = strchr(from, ',');
@@ -196,8 +198,7 @@ int64_t io_read_number(void) {
   char word[32], *end;
   size_t length = 0;
   if (!input_seek_number(in)) lvd_native_fail("the input has no more numbers");
-  while (length < sizeof word - 1 && input_fill(in) &&
-         !strchr(" \t\r\n,#", in->buffer[in->next]))
+  while (length < sizeof word - 1 && input_fill(in) && !strchr(" \t\r\n,#", in->buffer[in->next]))
     word[length++] = (char)in->buffer[in->next++];
   word[length] = 0;
   errno = 0;
@@ -257,9 +258,7 @@ static void output_open(output *out, const char *name) {
   }
 }
 
-static const char *output_name(const output *out) {
-  return out->name ? out->name : "the output";
-}
+static const char *output_name(const output *out) { return out->name ? out->name : "the output"; }
 
 static void output_put(output *out, const void *bytes, size_t count) {
   if (count && fwrite(bytes, 1, count, out->file) != count)
@@ -303,7 +302,8 @@ static const char stream_key;
 /* Nothing is buffered, so the only thing that can still fail here is the rename. */
 static void stream_end(void *data, lvd_status outcome) {
   stream *s = data;
-  if (!output_close(&s->out, outcome == LVD_OK)) perror("levada: the output could not be completed");
+  if (!output_close(&s->out, outcome == LVD_OK))
+    perror("levada: the output could not be completed");
 }
 
 static stream *stream_of_app(void) {
@@ -399,13 +399,15 @@ void io_picture_begin(int32_t width, int32_t height, int32_t channels) {
   const char *given = option("out");
   char name[PATH_MAX - 64], header[64];
   if (width < 1 || height < 1 || (channels != 1 && channels != 3))
-    lvd_native_fail("a picture cannot be of %d by %d pixels of %d samples", width, height, channels);
+    lvd_native_fail("a picture cannot be of %d by %d pixels of %d samples", width, height,
+                    channels);
   if (!given || !*given)
     lvd_native_fail("no output: name a file or a folder with --out (- is standard output)");
   picture_name(name, sizeof name, given, p->complete + 1, channels == 3);
   p->widen = false;
   if (strcmp(name, "-") && !is_special(name)) {
-    if (ends_with(name, ".ppm")) p->widen = channels == 1;
+    if (ends_with(name, ".ppm"))
+      p->widen = channels == 1;
     else if (ends_with(name, ".y4m"))
       lvd_native_fail("this network writes pictures, not video: name a folder, or .ppm files");
     else if (ends_with(name, ".pgm") && channels == 3)
@@ -485,8 +487,10 @@ static void video_open(video *v, const int32_t *w, const int32_t *h) {
   if (strcmp(name, "-") && !is_special(name) && !ends_with(name, ".y4m"))
     lvd_native_fail("video is written as .y4m, and %s is not named so", name);
   if (!format)
-    lvd_native_fail("a .y4m video cannot hold pictures whose planes have these sizes (%dx%d, %dx%d, "
-                    "%dx%d): write pictures instead", w[0], h[0], w[1], h[1], w[2], h[2]);
+    lvd_native_fail(
+        "a .y4m video cannot hold pictures whose planes have these sizes (%dx%d, %dx%d, "
+        "%dx%d): write pictures instead",
+        w[0], h[0], w[1], h[1], w[2], h[2]);
   if (rate && (sscanf(rate, "%u:%u", &frames, &seconds) < 1 || !frames || !seconds))
     lvd_native_fail("the rate %s is not frames or frames:seconds", rate);
   size_t sizes[3];
@@ -517,8 +521,8 @@ void io_video_begin(int32_t width, int32_t height, int32_t width1, int32_t heigh
     video_open(v, w, h);
   } else if (memcmp(w, v->width, sizeof w) || memcmp(h, v->height, sizeof h)) {
     lvd_native_fail("picture %" PRIu64 " is of another size or sampling (%dx%d) than those before "
-                    "it (%dx%d): a video cannot hold both", v->complete + 1, w[0], h[0],
-                    v->width[0], v->height[0]);
+                    "it (%dx%d): a video cannot hold both",
+                    v->complete + 1, w[0], h[0], v->width[0], v->height[0]);
   }
 }
 
