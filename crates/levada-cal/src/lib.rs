@@ -3,10 +3,12 @@
 
 pub mod ast;
 pub mod check;
+pub mod classify;
 pub mod compile;
 pub mod diag;
 pub mod emit;
 pub mod eval;
+pub mod fuse;
 pub mod graph;
 pub mod interp;
 pub mod ir;

@@ -158,6 +158,10 @@ impl X {
         X { literal: Some(v), ..X::new(text, prec, ct, Range::exactly(v)) }
     }
 
+    pub fn is_literal(&self) -> bool {
+        self.literal.is_some()
+    }
+
     fn at_least(&self, prec: u8) -> String {
         if self.prec >= prec { self.text.clone() } else { format!("({})", self.text) }
     }

@@ -15,7 +15,7 @@ mod schedule;
 mod stmt;
 mod writer;
 
-pub use actor::{consumed, produced};
+pub use actor::{asks_native, consumed, is_light, produced};
 
 use crate::diag::Diagnostic;
 use crate::ir::*;
@@ -159,7 +159,7 @@ fn renumber(text: String) -> String {
 }
 
 /// The largest number of elements one firing takes from or puts to a port.
-fn burst(actor: &Actor, port: usize, input: bool) -> u32 {
+pub fn burst(actor: &Actor, port: usize, input: bool) -> u32 {
     let all = actor.actions.iter().chain(&actor.initializers);
     all.flat_map(|a| if input { consumed(a) } else { produced(a) })
         .filter(|(p, _)| *p == port)

@@ -120,7 +120,7 @@ impl<'a, 'w> Code<'a, 'w> {
         let scoped = beyond.within(I64)
             && (fits.lo > fits.hi || fits.within(Range::of(ty)))
             && self.only_in(var, s);
-        let end = if rt.lo == rt.hi {
+        let end = if last.is_literal() {
             (String::new(), last.text.clone())
         } else {
             let end = self.class.temporary();

@@ -93,19 +93,25 @@ pub(crate) struct Instance<'a> {
     started: usize,
     printed: String,
     fired: Vec<u64>,
+    /// It can never fire again.
+    done: bool,
 }
 
 struct Queue {
     elements: Vec<VecDeque<Scalar>>,
+    /// Consumers that can never fire again: nobody waits for them.
+    left: Vec<bool>,
     capacity: Option<usize>,
 }
 
 enum Step {
     Fired,
-    /// It lacks elements, or its guards are false.
+    /// It lacks elements.
     Idle,
     /// Room is all it lacks.
     Full,
+    /// Its guards are false, and only a firing could change that.
+    Done,
 }
 
 pub struct Machine<'a> {
@@ -157,6 +163,7 @@ impl<'a> Machine<'a> {
                 started: 0,
                 printed: String::new(),
                 fired: vec![0; i.actor.actions.len() + i.actor.initializers.len()],
+                done: false,
             })
             .collect();
         let mut inputs: Vec<Vec<_>> =
@@ -174,7 +181,8 @@ impl<'a> Machine<'a> {
                 Some(n) => Some(asked.unwrap_or(n)),
                 None => None,
             };
-            queues.push(Queue { elements: vec![VecDeque::new(); c.to.len()], capacity });
+            let n = c.to.len();
+            queues.push(Queue { elements: vec![VecDeque::new(); n], left: vec![false; n], capacity });
         }
         Machine { instances, queues, inputs, outputs, options }
     }
@@ -196,6 +204,10 @@ impl<'a> Machine<'a> {
                             full = true;
                             break;
                         }
+                        Step::Done => {
+                            fired |= self.leave(i);
+                            break;
+                        }
                     }
                     left -= 1;
                     if left == 0 {
@@ -208,6 +220,15 @@ impl<'a> Machine<'a> {
             }
         };
         Ok(self.report(outcome))
+    }
+
+    /// Instance `i` is done. Whether that is new.
+    fn leave(&mut self, i: usize) -> bool {
+        for (q, c) in self.inputs[i].iter().flatten() {
+            self.queues[*q].elements[*c].clear();
+            self.queues[*q].left[*c] = true;
+        }
+        !std::mem::replace(&mut self.instances[i].done, true)
     }
 
     fn report(self, outcome: Outcome) -> Report {
@@ -269,7 +290,7 @@ impl<'a> Machine<'a> {
             f.transitions[self.instances[i].state].iter().map(|t| (t.action, Some(t.to)))
         });
         let candidates: Vec<_> = outside.chain(transitions).collect();
-        let mut full = false;
+        let (mut full, mut lacking) = (false, false);
         for (id, to) in candidates {
             let action = &actor.actions[id];
             match self.attempt(i, action, id)? {
@@ -285,10 +306,17 @@ impl<'a> Machine<'a> {
                         break;
                     }
                 }
-                Try::NoElements | Try::False => {}
+                Try::NoElements => lacking = true,
+                Try::False => {}
             }
         }
-        Ok(if full { Step::Full } else { Step::Idle })
+        let mut all = actor.actions.iter().chain(&actor.initializers);
+        let fickle = all.any(|a| crate::emit::asks_native(actor, a));
+        Ok(match (full, lacking || fickle) {
+            (true, _) => Step::Full,
+            (_, true) => Step::Idle,
+            _ => Step::Done,
+        })
     }
 
     fn attempt(&mut self, i: usize, action: &'a Action, id: usize) -> Result<Try, Fault> {
@@ -349,7 +377,8 @@ impl<'a> Machine<'a> {
         self.instances[i].fired[id] += 1;
         for (port, element) in out {
             if let Some(q) = self.outputs[i][port] {
-                for c in &mut self.queues[q].elements {
+                let Queue { elements, left, .. } = &mut self.queues[q];
+                for (c, _) in elements.iter_mut().zip(left).filter(|(_, left)| !**left) {
                     c.push_back(element.clone());
                 }
             }

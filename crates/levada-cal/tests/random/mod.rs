@@ -1,0 +1,831 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Random CAL programs, as source text, well-typed and deterministic by construction.
+//!
+//! Deterministic: an actor that can choose between actions chooses by values it has, never by what
+//! has not arrived. In each state either all actions take the same elements, or their guards look
+//! at state alone and exclude each other. So it does not matter who runs when.
+
+use std::fmt::Write;
+
+/// SplitMix64: small, and the same everywhere.
+pub struct Rng(u64);
+
+impl Rng {
+    pub fn new(seed: u64) -> Rng {
+        Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+
+    pub fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
+    fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+        &from[self.below(from.len() as u64) as usize]
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Ty {
+    Bool,
+    Int(u8),
+    Uint(u8),
+}
+
+impl Ty {
+    fn text(self) -> String {
+        match self {
+            Ty::Bool => "bool".into(),
+            Ty::Int(32) => "int".into(),
+            Ty::Uint(32) => "uint".into(),
+            Ty::Int(n) => format!("int(size={n})"),
+            Ty::Uint(n) => format!("uint(size={n})"),
+        }
+    }
+}
+
+#[derive(Clone)]
+struct Var {
+    name: String,
+    ty: Ty,
+    /// A list of so many elements.
+    len: Option<u64>,
+    writable: bool,
+    /// Known to be at most this, from a loop.
+    at_most: Option<u64>,
+}
+
+pub struct Port {
+    pub name: String,
+    pub ty: Ty,
+}
+
+pub struct ActorText {
+    pub name: String,
+    pub text: String,
+}
+
+pub struct Wire {
+    pub from: (usize, usize),
+    pub to: Vec<(usize, usize)>,
+    pub capacity: Option<u32>,
+}
+
+pub struct Program {
+    pub actors: Vec<ActorText>,
+    pub wires: Vec<Wire>,
+}
+
+pub fn program(seed: u64) -> Program {
+    Maker { rng: Rng::new(seed), names: 0, vars: vec![], functions: vec![], procedures: vec![], loops: 0, unsafe_index: false }.network()
+}
+
+/// A way an action meets one port: the pattern's variables, and the repeat if it has one.
+#[derive(Clone)]
+struct Pattern {
+    port: usize,
+    vars: usize,
+    repeat: Option<u64>,
+}
+
+struct Maker {
+    rng: Rng,
+    names: u32,
+    /// What is in scope.
+    vars: Vec<Var>,
+    /// Name, parameters, result.
+    functions: Vec<(String, Vec<Ty>, Ty)>,
+    /// Name, length of the list it is given.
+    procedures: Vec<(String, u64)>,
+    loops: u32,
+    /// Now and then an index or a divisor that may be wrong.
+    unsafe_index: bool,
+}
+
+impl Maker {
+    fn name(&mut self, prefix: &str) -> String {
+        self.names += 1;
+        format!("{prefix}{}", self.names)
+    }
+
+    fn int_type(&mut self) -> Ty {
+        let sizes = [1, 3, 7, 8, 9, 12, 16, 17, 24, 31, 32, 32, 32, 33, 48, 63, 64];
+        let n = *self.rng.pick(&sizes);
+        // One bit with a sign holds only 0 and -1; two are less odd.
+        if self.rng.chance(55) { Ty::Int(n.max(2)) } else { Ty::Uint(n) }
+    }
+
+    fn any_type(&mut self) -> Ty {
+        if self.rng.chance(8) { Ty::Bool } else { self.int_type() }
+    }
+
+    fn literal(&mut self) -> String {
+        match self.rng.below(7) {
+            0..=2 => self.rng.below(10).to_string(),
+            3 => self.rng.below(300).to_string(),
+            4 => self.rng.below(70_000).to_string(),
+            5 => format!("0x{:x}", self.rng.below(1 << 33)),
+            _ => (1u64 << self.rng.below(40)).to_string(),
+        }
+    }
+
+    fn scalar(&mut self, want_bool: bool) -> Option<String> {
+        let fit: Vec<String> = self
+            .vars
+            .iter()
+            .filter(|v| v.len.is_none() && (v.ty == Ty::Bool) == want_bool)
+            .map(|v| v.name.clone())
+            .collect();
+        if fit.is_empty() { None } else { Some(self.rng.pick(&fit).clone()) }
+    }
+
+    fn index(&mut self, len: u64, depth: u32) -> String {
+        if self.unsafe_index && self.rng.chance(3) {
+            return self.int(depth);
+        }
+        let counters: Vec<String> = self
+            .vars
+            .iter()
+            .filter(|v| v.at_most.is_some_and(|m| m < len))
+            .map(|v| v.name.clone())
+            .collect();
+        if !counters.is_empty() && self.rng.chance(70) {
+            return self.rng.pick(&counters).clone();
+        }
+        match self.rng.below(3) {
+            0 => self.rng.below(len).to_string(),
+            1 if len.is_power_of_two() => format!("({}) & {}", self.int(depth), len - 1),
+            _ if len.is_power_of_two() => format!("(({}) >> 3) & {}", self.int(depth), len - 1),
+            _ => self.rng.below(len).to_string(),
+        }
+    }
+
+    fn element(&mut self, want_bool: bool, depth: u32) -> Option<String> {
+        let fit: Vec<Var> = self
+            .vars
+            .iter()
+            .filter(|v| v.len.is_some() && (v.ty == Ty::Bool) == want_bool)
+            .cloned()
+            .collect();
+        if fit.is_empty() {
+            return None;
+        }
+        let v = self.rng.pick(&fit).clone();
+        let i = self.index(v.len?, depth.saturating_sub(1));
+        Some(format!("{}[{i}]", v.name))
+    }
+
+    fn leaf(&mut self) -> String {
+        if self.rng.chance(75)
+            && let Some(v) = self.scalar(false)
+        {
+            return v;
+        }
+        if self.rng.chance(30)
+            && let Some(v) = self.element(false, 0)
+        {
+            return v;
+        }
+        self.literal()
+    }
+
+    /// An integer expression.
+    fn int(&mut self, depth: u32) -> String {
+        if depth == 0 {
+            return self.leaf();
+        }
+        let d = depth - 1;
+        match self.rng.below(22) {
+            0..=3 => format!("({} + {})", self.int(d), self.int(d)),
+            4..=6 => format!("({} - {})", self.int(d), self.int(d)),
+            7..=8 => format!("({} * {})", self.int(d), self.int(d)),
+            9 => format!("({} & {})", self.int(d), self.int(d)),
+            10 => format!("({} | {})", self.int(d), self.int(d)),
+            11 => format!("({} ^ {})", self.int(d), self.int(d)),
+            12 => format!("({} >> {})", self.int(d), self.rng.below(20)),
+            13 => format!("({} >> ({} & 31))", self.int(d), self.int(d.min(1))),
+            14 => format!("({} << {})", self.int(d), self.rng.below(12)),
+            15 => format!("({} << ({} & 15))", self.int(d), self.int(d.min(1))),
+            16 => {
+                let op = *self.rng.pick(&["/", "mod"]);
+                if self.unsafe_index && self.rng.chance(10) {
+                    return format!("({} {op} {})", self.int(d), self.int(d));
+                }
+                if self.rng.chance(50) {
+                    let by = self.rng.below(200) + 1;
+                    format!("({} {op} {by})", self.int(d))
+                } else {
+                    format!("({} {op} (({} & 7) + 1))", self.int(d), self.int(d.min(1)))
+                }
+            }
+            17 => format!("(-{})", self.int(d)),
+            18 => format!("(~{})", self.int(d)),
+            19 => format!("(if {} then {} else {} end)", self.bool(d), self.int(d), self.int(d)),
+            20 if !self.functions.is_empty() => {
+                let (name, params, _) = self.rng.pick(&self.functions.clone()).clone();
+                let args: Vec<String> = params
+                    .iter()
+                    .map(|t| if *t == Ty::Bool { self.bool(d) } else { self.int(d) })
+                    .collect();
+                format!("{name}({})", args.join(", "))
+            }
+            _ => self.element(false, d).unwrap_or_else(|| self.leaf()),
+        }
+    }
+
+    fn bool(&mut self, depth: u32) -> String {
+        if depth == 0 {
+            if self.rng.chance(50)
+                && let Some(v) = self.scalar(true)
+            {
+                return v;
+            }
+            return if self.rng.chance(50) { "true".into() } else { "false".into() };
+        }
+        let d = depth - 1;
+        match self.rng.below(10) {
+            0..=5 => {
+                let op = *self.rng.pick(&["=", "!=", "<", "<=", ">", ">="]);
+                format!("({} {op} {})", self.int(d), self.int(d))
+            }
+            6 => format!("({} and {})", self.bool(d), self.bool(d)),
+            7 => format!("({} or {})", self.bool(d), self.bool(d)),
+            8 => format!("(not {})", self.bool(d)),
+            _ => self.element(true, d).unwrap_or_else(|| self.bool(0)),
+        }
+    }
+
+    fn value(&mut self, ty: Ty, depth: u32) -> String {
+        if ty == Ty::Bool { self.bool(depth) } else { self.int(depth) }
+    }
+
+    /// Statements, each on a row of its own.
+    fn stmts(&mut self, out: &mut String, depth: u32, indent: usize) {
+        for _ in 0..1 + self.rng.below(3) {
+            self.stmt(out, depth, indent);
+        }
+    }
+
+    fn stmt(&mut self, out: &mut String, depth: u32, indent: usize) {
+        let pad = " ".repeat(indent);
+        let scope = self.vars.len();
+        let targets: Vec<Var> = self.vars.iter().filter(|v| v.writable).cloned().collect();
+        if targets.is_empty() {
+            return;
+        }
+        let simple = depth == 0 || self.rng.chance(60);
+        let kind = if simple { 0 } else { 1 + self.rng.below(5) };
+        match kind {
+            0 => {
+                let v = self.rng.pick(&targets).clone();
+                let to = match v.len {
+                    Some(n) => format!("{}[{}]", v.name, self.index(n, 1)),
+                    None => v.name.clone(),
+                };
+                let e = self.value(v.ty, 3);
+                let _ = writeln!(out, "{pad}{to} := {e};");
+            }
+            1 => {
+                let c = self.bool(2);
+                let _ = writeln!(out, "{pad}if {c} then");
+                self.stmts(out, depth - 1, indent + 2);
+                if self.rng.chance(50) {
+                    let _ = writeln!(out, "{pad}else");
+                    self.stmts(out, depth - 1, indent + 2);
+                }
+                let _ = writeln!(out, "{pad}end");
+            }
+            2 if self.loops < 2 => {
+                let (name, last) = (self.name("i"), self.rng.below(9));
+                let ty = if self.rng.chance(70) { Ty::Int(32) } else { Ty::Uint(8) };
+                // Sometimes the end depends on a value.
+                let end = if self.rng.chance(30) {
+                    format!("(({}) & {last})", self.int(1))
+                } else {
+                    last.to_string()
+                };
+                let _ = writeln!(out, "{pad}foreach {} {name} in 0 .. {end} do", ty.text());
+                self.vars.push(Var {
+                    name,
+                    ty,
+                    len: None,
+                    writable: false,
+                    at_most: Some(last),
+                });
+                self.loops += 1;
+                self.stmts(out, depth - 1, indent + 2);
+                self.loops -= 1;
+                self.vars.truncate(scope);
+                let _ = writeln!(out, "{pad}end");
+            }
+            3 if self.loops < 2 => {
+                // Counters of the actor, one for each depth.
+                let (name, n) = (["wa", "wb"][self.loops as usize], 1 + self.rng.below(6));
+                let _ = writeln!(out, "{pad}{name} := {n};");
+                let _ = writeln!(out, "{pad}while {name} > 0 do");
+                self.vars.push(Var {
+                    name: name.to_string(),
+                    ty: Ty::Int(32),
+                    len: None,
+                    writable: false,
+                    at_most: None,
+                });
+                self.loops += 1;
+                self.stmts(out, depth - 1, indent + 2);
+                self.loops -= 1;
+                self.vars.truncate(scope);
+                let _ = writeln!(out, "{pad}  {name} := {name} - 1;");
+                let _ = writeln!(out, "{pad}end");
+            }
+            4 => {
+                let lists: Vec<Var> = targets.iter().filter(|v| v.len.is_some()).cloned().collect();
+                let Some(to) = lists.first() else { return };
+                let fits = |v: &&Var| {
+                    v.len.is_some_and(|n| Some(n) <= to.len) && v.ty == to.ty && v.name != to.name
+                };
+                let from: Vec<Var> = self.vars.iter().filter(fits).cloned().collect();
+                if let Some(from) = from.first() {
+                    let _ = writeln!(out, "{pad}{} := {};", to.name, from.name);
+                } else if to.ty != Ty::Bool {
+                    let (n, i) = (to.len.unwrap_or(1), self.name("g"));
+                    self.vars.push(Var {
+                        name: i.clone(),
+                        ty: Ty::Int(32),
+                        len: None,
+                        writable: false,
+                        at_most: Some(n - 1),
+                    });
+                    let e = self.int(2);
+                    self.vars.truncate(scope);
+                    let _ = writeln!(out, "{pad}{} := [ {e} : for int {i} in 0 .. {} ];", to.name, n - 1);
+                }
+            }
+            _ => {
+                let Some((p, n)) = self.procedures.first().cloned() else { return };
+                let fits: Vec<Var> = targets
+                    .iter()
+                    .filter(|v| v.len == Some(n) && v.ty == Ty::Int(16))
+                    .cloned()
+                    .collect();
+                if let Some(v) = fits.first() {
+                    let e = self.int(2);
+                    let _ = writeln!(out, "{pad}{p}({}, {e});", v.name);
+                }
+            }
+        }
+    }
+
+    /// State variables, functions and procedures.
+    fn declarations(&mut self, out: &mut String) {
+        let _ = writeln!(out, "  int wa;\n  int wb;");
+        for _ in 0..1 + self.rng.below(4) {
+            let (name, ty) = (self.name("s"), self.any_type());
+            let writable = !self.rng.chance(20);
+            let (assign, init) = match self.rng.below(3) {
+                0 if writable => ("", String::new()),
+                _ if ty == Ty::Bool => (if writable { " := " } else { " = " }, "true".into()),
+                _ => {
+                    let n = if let Ty::Int(b) | Ty::Uint(b) = ty { b.min(20) } else { 1 };
+                    let v = self.rng.below(1 << (n - 1).min(16));
+                    (if writable { " := " } else { " = " }, v.to_string())
+                }
+            };
+            let _ = writeln!(out, "  {} {name}{assign}{init};", ty.text());
+            self.vars.push(Var { name, ty, len: None, writable, at_most: None });
+        }
+        for _ in 0..self.rng.below(3) {
+            let (name, ty) = (self.name("l"), self.int_type());
+            let len = *self.rng.pick(&[1u64, 2, 4, 5, 8, 16]);
+            let (init, writable) = match self.rng.below(4) {
+                0 => (String::new(), true),
+                1 => {
+                    let i = self.name("g");
+                    (format!(" := [ ({i} * {i}) & 63 : for int {i} in 0 .. {} ]", len - 1), true)
+                }
+                n => {
+                    let items: Vec<String> =
+                        (0..len).map(|_| self.rng.below(2).to_string()).collect();
+                    (format!(" {} [{}]", if n == 2 { ":=" } else { "=" }, items.join(", ")), n == 2)
+                }
+            };
+            let _ = writeln!(out, "  List(type: {}, size={len}) {name}{init};", ty.text());
+            self.vars.push(Var { name, ty, len: Some(len), writable, at_most: None });
+        }
+        if self.rng.chance(40) {
+            let (name, ty) = (self.name("f"), self.int_type());
+            let params: Vec<Ty> = (0..1 + self.rng.below(2)).map(|_| self.int_type()).collect();
+            let outer = self.vars.clone();
+            self.vars.retain(|v| !v.writable);
+            let mut list = Vec::new();
+            for t in &params {
+                let p = self.name("p");
+                list.push(format!("{} {p}", t.text()));
+                self.vars.push(Var { name: p, ty: *t, len: None, writable: false, at_most: None });
+            }
+            let e = self.int(3);
+            let _ = writeln!(out, "  function {name}({}) --> {} : {e} end", list.join(", "), ty.text());
+            self.vars = outer;
+            self.functions.push((name, params, ty));
+        }
+        if self.rng.chance(30) {
+            let (name, list, v) = (self.name("q"), self.name("l"), self.name("p"));
+            let state = self.name("l");
+            let _ = writeln!(out, "  List(type: int(size=16), size=8) {state};");
+            let _ = writeln!(out, "  procedure {name}(List(type: int(size=16), size=8) {list}, int {v})");
+            let _ = writeln!(out, "  begin");
+            let outer = self.vars.clone();
+            self.vars.push(Var {
+                name: list,
+                ty: Ty::Int(16),
+                len: Some(8),
+                writable: true,
+                at_most: None,
+            });
+            self.vars.push(Var { name: v, ty: Ty::Int(32), len: None, writable: false, at_most: None });
+            self.stmts(out, 2, 4);
+            self.vars = outer;
+            let _ = writeln!(out, "  end");
+            self.vars.push(Var {
+                name: state,
+                ty: Ty::Int(16),
+                len: Some(8),
+                writable: true,
+                at_most: None,
+            });
+            self.procedures.push((name, 8));
+        }
+    }
+
+    fn pattern(&mut self, port: usize) -> Pattern {
+        match self.rng.below(5) {
+            0 | 1 => Pattern { port, vars: 1, repeat: None },
+            2 => Pattern { port, vars: 1 + self.rng.below(4) as usize, repeat: None },
+            3 => Pattern { port, vars: 1, repeat: Some(1 + self.rng.below(8)) },
+            _ => Pattern {
+                port,
+                vars: 1 + self.rng.below(3) as usize,
+                repeat: Some(1 + self.rng.below(4)),
+            },
+        }
+    }
+
+    /// One action. `guard` is text, or made when `Some(true)` is in `choose`.
+    #[allow(clippy::too_many_arguments)]
+    fn action(
+        &mut self,
+        out: &mut String,
+        tag: &str,
+        inputs: &[Port],
+        outputs: &[Port],
+        takes: &[Pattern],
+        gives: &[Pattern],
+        guard: Option<String>,
+        choose: bool,
+        after: &str,
+    ) {
+        let scope = self.vars.len();
+        let mut heads = Vec::new();
+        for p in takes {
+            let names: Vec<String> = (0..p.vars).map(|_| self.name("x")).collect();
+            for n in &names {
+                self.vars.push(Var {
+                    name: n.clone(),
+                    ty: inputs[p.port].ty,
+                    len: p.repeat,
+                    writable: false,
+                    at_most: None,
+                });
+            }
+            let repeat = p.repeat.map_or(String::new(), |r| format!(" repeat {r}"));
+            heads.push(format!("{}:[{}]{repeat}", inputs[p.port].name, names.join(", ")));
+        }
+        let mut guards: Vec<String> = guard.into_iter().collect();
+        if choose {
+            guards.push(self.bool(2));
+        }
+        // Locals: some plain, and the lists that leave.
+        let mut locals = Vec::new();
+        let mut leaving = Vec::new();
+        for p in gives {
+            for _ in 0..p.vars {
+                if let Some(r) = p.repeat {
+                    let (name, ty) = (self.name("o"), outputs[p.port].ty);
+                    locals.push(format!("List(type: {}, size={r}) {name}", ty.text()));
+                    leaving.push((name, ty, r));
+                }
+            }
+        }
+        let mut later = Vec::new();
+        for _ in 0..self.rng.below(3) {
+            let (name, ty) = (self.name("v"), self.int_type());
+            let init = if self.rng.chance(60) { format!(" := {}", self.int(2)) } else { String::new() };
+            locals.push(format!("{} {name}{init}", ty.text()));
+            later.push(Var { name, ty, len: None, writable: true, at_most: None });
+        }
+        self.vars.extend(later);
+        for (name, ty, r) in &leaving {
+            self.vars.push(Var {
+                name: name.clone(),
+                ty: *ty,
+                len: Some(*r),
+                writable: true,
+                at_most: None,
+            });
+        }
+        let mut body = String::new();
+        for (name, ty, r) in &leaving {
+            if self.rng.chance(80) {
+                let i = self.name("i");
+                let at = self.vars.len();
+                let _ = writeln!(body, "    foreach int {i} in 0 .. {} do", r - 1);
+                self.vars.push(Var {
+                    name: i.clone(),
+                    ty: Ty::Int(32),
+                    len: None,
+                    writable: false,
+                    at_most: Some(r - 1),
+                });
+                let e = self.value(*ty, 3);
+                self.vars.truncate(at);
+                let _ = writeln!(body, "      {name}[{i}] := {e};");
+                let _ = writeln!(body, "    end");
+            }
+        }
+        self.stmts(&mut body, 2, 4);
+        body += after;
+        let mut tails = Vec::new();
+        let mut lists = leaving.iter();
+        for p in gives {
+            let values: Vec<String> = (0..p.vars)
+                .map(|_| match p.repeat {
+                    Some(_) => lists.next().map(|l| l.0.clone()).unwrap_or_default(),
+                    None => self.value(outputs[p.port].ty, 2),
+                })
+                .collect();
+            let repeat = p.repeat.map_or(String::new(), |r| format!(" repeat {r}"));
+            tails.push(format!("{}:[{}]{repeat}", outputs[p.port].name, values.join(", ")));
+        }
+        self.vars.truncate(scope);
+        let _ = writeln!(out, "  {tag}: action {} ==> {}", heads.join(", "), tails.join(", "));
+        if !guards.is_empty() {
+            let _ = writeln!(out, "  guard {}", guards.join(", "));
+        }
+        if !locals.is_empty() {
+            let _ = writeln!(out, "  var {}", locals.join(", "));
+        }
+        let _ = writeln!(out, "  do\n{body}  end\n");
+    }
+
+    fn some_patterns(&mut self, ports: usize, all: bool) -> Vec<Pattern> {
+        let mut list = Vec::new();
+        for p in 0..ports {
+            if all || self.rng.chance(75) {
+                list.push(self.pattern(p));
+            }
+        }
+        list
+    }
+
+    fn begin(&mut self, name: &str, inputs: &[Port], outputs: &[Port]) -> String {
+        self.vars.clear();
+        self.functions.clear();
+        self.procedures.clear();
+        let ports = |list: &[Port]| -> String {
+            let each: Vec<String> =
+                list.iter().map(|p| format!("{} {}", p.ty.text(), p.name)).collect();
+            each.join(", ")
+        };
+        format!("package random;\n\nactor {name} () {} ==> {} :\n\n", ports(inputs), ports(outputs))
+    }
+
+    fn middle(&mut self, name: &str, inputs: &[Port], outputs: &[Port]) -> String {
+        let mut out = self.begin(name, inputs, outputs);
+        self.declarations(&mut out);
+        if self.rng.chance(20) && !outputs.is_empty() {
+            let p = &outputs[0];
+            let e = self.value(p.ty, 2);
+            let _ = writeln!(out, "  initialize ==> {}:[{e}] end\n", p.name);
+        }
+        match self.rng.below(5) {
+            0 | 1 => {
+                let takes = self.some_patterns(inputs.len(), true);
+                let gives = self.some_patterns(outputs.len(), true);
+                self.action(&mut out, "work", inputs, outputs, &takes, &gives, None, false, "");
+            }
+            2 => {
+                let takes = self.some_patterns(inputs.len(), true);
+                self.choice(&mut out, "c", inputs, outputs, &takes);
+            }
+            3 => {
+                // Modes: guards on a state variable exclude each other.
+                let modes = 2 + self.rng.below(2);
+                let _ = writeln!(out, "  uint(size=4) mode := 0;\n");
+                for m in 0..modes {
+                    let takes = self.some_patterns(inputs.len(), m == 0);
+                    let gives = self.some_patterns(outputs.len(), false);
+                    let after = format!("    mode := {};\n", (m + 1) % modes);
+                    let guard = Some(format!("mode = {m}"));
+                    let tag = format!("m{m}");
+                    self.action(&mut out, &tag, inputs, outputs, &takes, &gives, guard, false, &after);
+                }
+            }
+            _ => {
+                let states = 2 + self.rng.below(2);
+                let mut moves = String::new();
+                let mut order = String::new();
+                for s in 0..states {
+                    let takes = self.some_patterns(inputs.len(), s == 0);
+                    let tag = format!("t{s}");
+                    if takes.is_empty() || self.rng.chance(50) {
+                        let gives = self.some_patterns(outputs.len(), false);
+                        self.action(&mut out, &tag, inputs, outputs, &takes, &gives, None, false, "");
+                        let _ = writeln!(moves, "    z{s} ({tag}) --> z{};", (s + 1) % states);
+                    } else {
+                        let n = self.choices(&mut out, &tag, inputs, outputs, &takes);
+                        for k in 0..n {
+                            let to = if k == 0 { (s + 1) % states } else { self.rng.below(states) };
+                            let _ = writeln!(moves, "    z{s} ({tag}.a{k}) --> z{to};");
+                        }
+                        let chain: Vec<String> = (0..n).map(|k| format!("{tag}.a{k}")).collect();
+                        let _ = writeln!(order, "    {};", chain.join(" > "));
+                    }
+                }
+                let _ = writeln!(out, "  schedule fsm z0 :\n{moves}  end\n");
+                if !order.is_empty() {
+                    let _ = writeln!(out, "  priority\n{order}  end\n");
+                }
+            }
+        }
+        out + "end\n"
+    }
+
+    fn choices(
+        &mut self,
+        out: &mut String,
+        tag: &str,
+        inputs: &[Port],
+        outputs: &[Port],
+        takes: &[Pattern],
+    ) -> u64 {
+        let n = 2 + self.rng.below(3);
+        for k in 0..n {
+            let gives = self.some_patterns(outputs.len(), false);
+            let name = format!("{tag}.a{k}");
+            self.action(out, &name, inputs, outputs, takes, &gives, None, k + 1 < n, "");
+        }
+        n
+    }
+
+    fn choice(
+        &mut self,
+        out: &mut String,
+        tag: &str,
+        inputs: &[Port],
+        outputs: &[Port],
+        takes: &[Pattern],
+    ) {
+        let n = self.choices(out, tag, inputs, outputs, takes);
+        let chain: Vec<String> = (0..n).map(|k| format!("{tag}.a{k}")).collect();
+        let _ = writeln!(out, "  priority {}; end\n", chain.join(" > "));
+    }
+
+    fn source(&mut self, name: &str, outputs: &[Port]) -> String {
+        let mut out = self.begin(name, &[], outputs);
+        let n = 10 + self.rng.below(120);
+        let _ = writeln!(out, "  int count := 0;\n");
+        self.declarations(&mut out);
+        self.vars.push(Var {
+            name: "count".into(),
+            ty: Ty::Int(32),
+            len: None,
+            writable: false,
+            at_most: None,
+        });
+        let gives = self.some_patterns(outputs.len(), true);
+        let (guard, after) = (Some(format!("count < {n}")), "    count := count + 1;\n");
+        self.action(&mut out, "emit", &[], outputs, &[], &gives, guard, false, after);
+        out + "end\n"
+    }
+
+    fn sink(&mut self, name: &str, input: &Port) -> String {
+        let mut out = self.begin(name, &[], &[]);
+        let _ = write!(out, "");
+        out.clear();
+        let _ = writeln!(out, "package random;\n\nactor {name} () {} {} ==> :\n", input.ty.text(), input.name);
+        let _ = writeln!(out, "  take: action {}:[x] ==>\n  do\n    println(\"{name} \" + x);\n  end\n\nend", input.name);
+        out
+    }
+
+    /// The delay that makes a feedback loop go: it begins with some elements of its own.
+    fn delay(&mut self, name: &str, ty: Ty, n: u64) -> String {
+        let zero = if ty == Ty::Bool { "false" } else { "0" };
+        let first = vec![zero; n as usize].join(", ");
+        format!(
+            "package random;\n\nactor {name} () {0} X ==> {0} Y :\n\n  initialize ==> Y:[{first}] \
+             end\n\n  pass: action X:[x] ==> Y:[x] end\n\nend\n",
+            ty.text()
+        )
+    }
+
+    fn network(&mut self) -> Program {
+        self.unsafe_index = self.rng.chance(6);
+        let mut actors: Vec<ActorText> = Vec::new();
+        let mut wires: Vec<Wire> = Vec::new();
+        // Outputs that may be connected: actor, port, type.
+        let mut open: Vec<(usize, usize, Ty)> = Vec::new();
+        let connect = |wires: &mut Vec<Wire>, from: (usize, usize), to: (usize, usize)| {
+            match wires.iter_mut().find(|w| w.from == from) {
+                Some(w) => w.to.push(to),
+                None => wires.push(Wire { from, to: vec![to], capacity: None }),
+            }
+        };
+        for _ in 0..1 + self.rng.below(2) {
+            let name = format!("A{}", actors.len());
+            let outputs = self.ports("Y", 2);
+            let text = self.source(&name, &outputs);
+            open.extend(outputs.iter().enumerate().map(|(p, o)| (actors.len(), p, o.ty)));
+            actors.push(ActorText { name, text });
+        }
+        for _ in 0..1 + self.rng.below(4) {
+            let me = actors.len();
+            let name = format!("A{me}");
+            let mut inputs = Vec::new();
+            let wanted = 1 + self.rng.below(2) as usize;
+            for _ in 0..wanted {
+                let at = self.rng.below(open.len() as u64) as usize;
+                let (a, p, ty) = open[at];
+                connect(&mut wires, (a, p), (me, inputs.len()));
+                inputs.push(Port { name: format!("X{}", inputs.len()), ty });
+            }
+            if self.rng.chance(20) {
+                // A loop: this actor, then a delay that leads back to it.
+                let (ty, n) = (self.any_type(), 1 + self.rng.below(3));
+                let mut outputs = self.ports("Y", 1);
+                inputs.push(Port { name: "F".into(), ty });
+                outputs.push(Port { name: "B".into(), ty });
+                let mut text = self.begin(&name, &inputs, &outputs);
+                self.declarations(&mut text);
+                let takes: Vec<Pattern> = (0..inputs.len())
+                    .map(|p| {
+                        let n = if inputs[p].name == "F" { n as usize } else { 1 };
+                        Pattern { port: p, vars: n, repeat: None }
+                    })
+                    .collect();
+                let gives = vec![
+                    Pattern { port: 0, vars: 1, repeat: None },
+                    Pattern { port: 1, vars: n as usize, repeat: None },
+                ];
+                self.action(&mut text, "turn", &inputs, &outputs, &takes, &gives, None, false, "");
+                text += "end\n";
+                let delay = format!("A{}", me + 1);
+                connect(&mut wires, (me, 1), (me + 1, 0));
+                connect(&mut wires, (me + 1, 0), (me, inputs.len() - 1));
+                open.push((me, 0, outputs[0].ty));
+                actors.push(ActorText { name, text });
+                let text = self.delay(&delay, ty, n);
+                actors.push(ActorText { name: delay, text });
+                continue;
+            }
+            let outputs = self.ports("Y", 2);
+            let text = self.middle(&name, &inputs, &outputs);
+            open.extend(outputs.iter().enumerate().map(|(p, o)| (me, p, o.ty)));
+            actors.push(ActorText { name, text });
+        }
+        for (a, p, ty) in open {
+            if wires.iter().any(|w| w.from == (a, p)) && self.rng.chance(60) {
+                continue;
+            }
+            let me = actors.len();
+            let name = format!("A{me}");
+            let text = self.sink(&name, &Port { name: "X".into(), ty });
+            connect(&mut wires, (a, p), (me, 0));
+            actors.push(ActorText { name, text });
+        }
+        for w in &mut wires {
+            w.capacity = match self.rng.below(4) {
+                0 => None,
+                1 => Some(1 + self.rng.below(16) as u32),
+                2 => Some(1 + self.rng.below(100) as u32),
+                _ => Some(1 << self.rng.below(12)),
+            };
+        }
+        Program { actors, wires }
+    }
+
+    fn ports(&mut self, prefix: &str, most: u64) -> Vec<Port> {
+        (0..1 + self.rng.below(most))
+            .map(|i| Port { name: format!("{prefix}{i}"), ty: self.any_type() })
+            .collect()
+    }
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Runs networks of a shared object one after the other:
+ *   runner WORKERS OBJECT SYMBOL...
+ * For each: a row "== SYMBOL", what it prints, and a row "-- STATUS [FAULT]". */
+#include <levada/runtime.h>
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int main(int argc, char **argv) {
+  lvd_runtime_options options = {.workers = (uint32_t)atoi(argv[1]), .spin_us = 5};
+  lvd_runtime *rt;
+  if (lvd_runtime_create(&options, &rt) != LVD_OK) return 2;
+  void *object = dlopen(argv[2], RTLD_NOW);
+  if (!object) {
+    fprintf(stderr, "%s\n", dlerror());
+    return 2;
+  }
+  for (int i = 3; i < argc; i++) {
+    printf("== %s\n", argv[i]);
+    fflush(stdout);
+    const lvd_network *net = dlsym(object, argv[i]);
+    lvd_app *app;
+    char why[512];
+    lvd_status status = lvd_app_load(rt, net, NULL, &app, why, sizeof why);
+    if (status != LVD_OK) {
+      printf("-- cannot load: %s\n", why);
+      continue;
+    }
+    lvd_app_start(app);
+    status = lvd_app_wait(app, 60000);
+    lvd_fault fault = {0};
+    bool failed = lvd_app_fault(app, &fault);
+    if (status == LVD_E_TIME) {
+      static char text[4096];
+      lvd_app_why(app, text, sizeof text);
+      fprintf(stderr, "%s\n", text);
+    }
+    lvd_app_unload(app);
+    printf("-- %s", lvd_status_name(status));
+    if (failed) printf(" %d %u", (int)fault.kind, fault.line);
+    printf("\n");
+    fflush(stdout);
+  }
+  lvd_runtime_destroy(rt);
+  return 0;
+}
