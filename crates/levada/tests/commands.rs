@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What each command does when all is well.
+
+mod common;
+
+use common::{Place, SOURCE, network, numbers};
+use std::process::Command;
+
+const TOP: &str = "src/p/Top.xdf";
+
+#[test]
+fn run_runs_a_network_by_path_and_by_class_name() {
+    let place = numbers();
+    for args in [
+        vec!["run", TOP],
+        vec!["run", TOP, "--workers", "1"],
+        vec!["run", TOP, "--workers", "2", "--no-balance"],
+        vec!["run", "p.Top", "--path", "src", "--unchecked"],
+        vec!["run", TOP, "--no-fuse"],
+    ] {
+        let run = place.run(&args);
+        assert_eq!(run.succeeds().out, "1\n2\n3\n", "{args:?}");
+        assert!(run.err.contains("done: p.Top in"), "{run:?}");
+        assert!(run.err.contains("% busy"), "{run:?}");
+    }
+}
+
+#[test]
+fn run_reports_as_json_and_in_tables() {
+    let place = numbers();
+    let run = place.run(&["run", TOP, "--json", "--stats", "--no-fuse"]);
+    let json = run.succeeds().json();
+    assert_eq!(json["outcome"], "done");
+    assert_eq!(json["network"], "p.Top");
+    assert!(json["seconds"].as_f64().unwrap() > 0.0);
+    assert!(!json["cores"].as_array().unwrap().is_empty());
+    let firings: Vec<u64> = json["actors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|a| a["firings"].as_u64().unwrap())
+        .collect();
+    assert_eq!(firings, [3, 3]);
+    assert_eq!(json["channels"][0]["got"], 3);
+    let run = place.run(&["run", TOP, "--stats", "--no-fuse"]);
+    assert!(run.err.contains("firings"), "{run:?}");
+    assert!(run.err.contains("source -> print"), "{run:?}");
+}
+
+#[test]
+fn run_hands_settings_and_options_to_the_network() {
+    let place = Place::new(&[SOURCE]);
+    place.write(
+        "src/p/Write.cal",
+        "package p;\nimport levada.io.*;\nactor Write () int In ==> :\n  action In:[x] ==> do \
+         io_write_number(x); end\nend\n",
+    );
+    let top = network(
+        &[("source", "p.Source", &[("n", "3")]), ("write", "p.Write", &[])],
+        &[("source.Out", "write.In")],
+    );
+    let parameter = "<Decl kind=\"Param\" name=\"count\"><Type name=\"int\"/></Decl>\n<Instance";
+    let top = top.replacen("<Instance", parameter, 1).replacen(
+        "<Expr kind=\"Literal\" literal-kind=\"Integer\" value=\"3\"/>",
+        "<Expr kind=\"Var\" name=\"count\"/>",
+        1,
+    );
+    place.write(TOP, &top);
+    let run = place.run(&["run", TOP, "--set", "count=5", "--out", "n.txt", "--json"]);
+    assert_eq!(run.succeeds().json()["output"], "n.txt");
+    let written = std::fs::read_to_string(place.path("n.txt")).unwrap();
+    assert_eq!(written, "1\n2\n3\n4\n5\n");
+    assert_eq!(place.list("."), ["n.txt", "src"]);
+}
+
+#[test]
+fn check_counts_what_it_checked() {
+    let place = numbers();
+    let run = place.run(&["check", "src"]);
+    assert_eq!(run.succeeds().out, "3 files checked: 0 errors, 0 warnings\n");
+    let json = place.run(&["check", TOP, "src/p/Print.cal", "--json"]).json();
+    assert_eq!((&json["files"], &json["errors"]), (&2.into(), &0.into()));
+}
+
+#[test]
+fn graph_draws_svg_and_dot() {
+    let place = numbers();
+    let run = place.run(&["graph", TOP]);
+    assert!(run.succeeds().out.starts_with("digraph \"p.Top\""));
+    let run = place.run(&["graph", TOP, "--svg", "a.svg", "--dot", "a.dot", "--json"]);
+    assert_eq!(run.succeeds().json()["actors"], 2);
+    let svg = std::fs::read_to_string(place.path("a.svg")).unwrap();
+    assert!(svg.contains("source") && svg.ends_with("</svg>\n"));
+    let dot = std::fs::read_to_string(place.path("a.dot")).unwrap();
+    assert!(dot.contains("n0:o0 -> n1:i0"));
+}
+
+#[test]
+fn build_makes_c_objects_and_programs() {
+    let place = numbers();
+    place.run(&["build", TOP, "--emit", "c", "-o", "top.c"]).succeeds();
+    let c = std::fs::read_to_string(place.path("top.c")).unwrap();
+    assert!(c.contains("#line") && c.contains("levada_network"));
+    let run = place.run(&["build", TOP, "--emit", "so", "--json"]);
+    assert_eq!(run.succeeds().json()["files"][0], "Top.so");
+    assert!(place.exists("Top.so"));
+    place.run(&["build", TOP]).succeeds();
+    let output = Command::new(place.path("Top")).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "1\n2\n3\n");
+    assert!(output.status.success());
+    let wrong = Command::new(place.path("Top"))
+        .args(["--workers", "none"])
+        .output()
+        .unwrap();
+    assert_eq!(wrong.status.code(), Some(2));
+    assert_eq!(place.list("."), ["Top", "Top.so", "src", "top.c"]);
+}
+
+#[test]
+fn doctor_finds_a_compiler_and_a_cache() {
+    let place = numbers();
+    let json = place.run(&["doctor", "--json"]).succeeds().json();
+    assert_eq!(json["ready"], true);
+    let state = |what: &str| {
+        let list = json["findings"].as_array().unwrap();
+        let found = list.iter().find(|f| f["what"] == what);
+        found.unwrap_or_else(|| panic!("{what}"))["state"].clone()
+    };
+    assert_eq!(state("C compiler"), "ok");
+    assert_eq!(state("cache"), "ok");
+    for what in ["cores", "membarrier", "memfd", "max_map_count", "perf"] {
+        state(what);
+    }
+    let text = place.run(&["doctor"]);
+    assert!(text.succeeds().out.contains("ready to run networks"));
+    let mut without = place.command(&["doctor"]);
+    let output = without.env("CC", "/nowhere/cc").output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("missing  C compiler"));
+}
+
+#[test]
+fn completions_and_manual_come_from_the_command_line_itself() {
+    let place = numbers();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let run = place.run(&["completions", shell]);
+        assert!(run.succeeds().out.contains("doctor"), "{shell}");
+    }
+    assert!(place.run(&["man"]).succeeds().out.contains(".TH"));
+    place.run(&["man", "--dir", "man"]).succeeds();
+    assert_eq!(
+        place.list("man"),
+        [
+            "levada-build.1",
+            "levada-check.1",
+            "levada-completions.1",
+            "levada-doctor.1",
+            "levada-graph.1",
+            "levada-man.1",
+            "levada-run.1",
+            "levada.1"
+        ]
+    );
+    let page = std::fs::read_to_string(place.path("man/levada-run.1")).unwrap();
+    assert!(page.contains("\\-\\-workers"));
+    place.run(&["--version"]).succeeds();
+    assert!(place.run(&["help", "run"]).succeeds().out.contains("--set"));
+}
+
+#[test]
+fn the_runtime_is_there_for_what_is_loaded() {
+    let symbols = Command::new("nm")
+        .args(["-D", "--defined-only", env!("CARGO_BIN_EXE_levada")])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&symbols.stdout).into_owned();
+    for name in ["lvd_actor_fail", "lvd_app_option", "lvd_native_fail", "lvd_app_finish"] {
+        assert!(text.contains(&format!(" T {name}\n")), "{name}");
+    }
+}

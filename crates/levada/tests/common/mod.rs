@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A folder of sources and a cache of its own for each test, and ways to run the command in it.
+#![allow(dead_code)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+pub struct Place {
+    dir: tempfile::TempDir,
+}
+
+/// What a run of the command gave.
+#[derive(Debug)]
+pub struct Run {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+impl Run {
+    fn new(output: Output) -> Run {
+        Run {
+            code: output.status.code(),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// It failed with this status and said all of `parts` on the error output, and in one message.
+    pub fn refuses(&self, code: i32, parts: &[&str]) {
+        assert_eq!(self.code, Some(code), "{self:#?}");
+        for part in parts {
+            assert!(self.err.contains(part), "no {part:?} in {self:#?}");
+        }
+        assert!(!self.err.contains("panicked"), "{self:#?}");
+    }
+
+    pub fn succeeds(&self) -> &Run {
+        assert_eq!(self.code, Some(0), "{self:#?}");
+        self
+    }
+
+    pub fn json(&self) -> serde_json::Value {
+        let last = self.out.lines().last().unwrap_or("");
+        serde_json::from_str(last).unwrap_or_else(|e| panic!("{e}: {self:#?}"))
+    }
+}
+
+impl Place {
+    pub fn new(files: &[(&str, &str)]) -> Place {
+        let place = Place {
+            dir: tempfile::tempdir().unwrap(),
+        };
+        for (path, text) in files {
+            place.write(path, text);
+        }
+        place
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub fn write(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    pub fn exists(&self, name: &str) -> bool {
+        self.path(name).exists()
+    }
+
+    /// Names in a folder, sorted.
+    pub fn list(&self, name: &str) -> Vec<String> {
+        let mut names: Vec<String> = std::fs::read_dir(self.path(name))
+            .unwrap()
+            .map(|e| e.unwrap().file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_levada"));
+        command
+            .args(args)
+            .current_dir(self.dir.path())
+            .env("XDG_CACHE_HOME", shared_cache())
+            .env("NO_COLOR", "1")
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs the command to its end; nothing here may take longer than two minutes.
+    pub fn run(&self, args: &[&str]) -> Run {
+        let mut child = self
+            .command(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (stdout, stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+        let read = |mut from: Box<dyn std::io::Read + Send>| {
+            std::thread::spawn(move || {
+                let mut bytes = Vec::new();
+                let _ = from.read_to_end(&mut bytes);
+                bytes
+            })
+        };
+        let (out, err) = (read(Box::new(stdout)), read(Box::new(stderr)));
+        let start = Instant::now();
+        let status = loop {
+            match child.try_wait().unwrap() {
+                Some(status) => break status,
+                None if start.elapsed() > Duration::from_secs(120) => {
+                    child.kill().unwrap();
+                    panic!("levada {args:?} does not end");
+                }
+                None => std::thread::sleep(Duration::from_millis(5)),
+            }
+        };
+        Run::new(Output {
+            status,
+            stdout: out.join().unwrap(),
+            stderr: err.join().unwrap(),
+        })
+    }
+}
+
+/// Compiled networks are kept between tests, apart from the user's.
+fn shared_cache() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache")
+}
+
+/// A network `p.Top` of instances (name, class, parameters) and connections `a.Out -> b.In`.
+pub fn network(instances: &[(&str, &str, &[(&str, &str)])], wires: &[(&str, &str)]) -> String {
+    let mut text = String::from("<?xml version=\"1.0\"?>\n<XDF name=\"Top\">\n");
+    for (id, class, params) in instances {
+        text += &format!("<Instance id=\"{id}\"><Class name=\"{class}\"/>");
+        for (name, value) in *params {
+            text += &format!(
+                "<Parameter name=\"{name}\"><Expr kind=\"Literal\" literal-kind=\"Integer\" \
+                 value=\"{value}\"/></Parameter>"
+            );
+        }
+        text += "</Instance>\n";
+    }
+    for (from, to) in wires {
+        let ((a, b), (c, d)) = (from.split_once('.').unwrap(), to.split_once('.').unwrap());
+        text += &format!(
+            "<Connection src=\"{a}\" src-port=\"{b}\" dst=\"{c}\" dst-port=\"{d}\"/>\n"
+        );
+    }
+    text + "</XDF>\n"
+}
+
+pub const SOURCE: (&str, &str) = (
+    "src/p/Source.cal",
+    "package p;\n\nactor Source (int n) ==> int Out :\n  int i := 0;\n  action ==> Out:[i]\n  \
+     guard i < n\n  do\n    i := i + 1;\n  end\nend\n",
+);
+
+pub const PRINT: (&str, &str) = (
+    "src/p/Print.cal",
+    "package p;\n\nactor Print () int In ==> :\n  action In:[x] ==>\n  do\n    println(x);\n  \
+     end\nend\n",
+);
+
+/// Numbers from 1 to 3, printed.
+pub fn numbers() -> Place {
+    let place = Place::new(&[SOURCE, PRINT]);
+    place.write(
+        "src/p/Top.xdf",
+        &network(
+            &[("source", "p.Source", &[("n", "3")]), ("print", "p.Print", &[])],
+            &[("source.Out", "print.In")],
+        ),
+    );
+    place
+}

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Whatever is wrong gets one clear message and a status that is not 0, and leaves no partial output.
+//!
+//! Tried here: no command, an unknown command, option or shell; numbers of workers and time limits
+//! that are none; settings without a name; networks that are not there, folders, foreign files,
+//! impossible names, unknown classes; inputs, outputs and folders that are not there; outputs that
+//! are folders or cannot be written; CAL files with errors of every stage; XDF files with errors;
+//! native files that are missing, do not compile, or do not define what is called; a C compiler
+//! that does not run. Faults: an index out of bounds, a division by zero, an action without end, a
+//! failing native, a deadlock. Interrupts by SIGINT and SIGTERM. (Wrong networks of every kind:
+//! crates/levada-cal/tests/xdf.rs; wrong CAL: the compiler's tests; wrong pictures: examples/jpeg.)
+
+mod common;
+
+use common::{PRINT, Place, SOURCE, network, numbers};
+use std::process::Stdio;
+use std::time::Duration;
+
+const TOP: &str = "src/p/Top.xdf";
+
+#[test]
+fn wrong_usage_has_status_2() {
+    let place = numbers();
+    for (args, said) in [
+        (vec![], "Usage"),
+        (vec!["fly"], "unrecognized subcommand"),
+        (vec!["run"], "NETWORK"),
+        (vec!["run", TOP, "--fast"], "unexpected argument"),
+        (vec!["run", TOP, "--workers", "0"], "0 is not in 1..=1024"),
+        (vec!["run", TOP, "--workers", "many"], "invalid digit"),
+        (vec!["run", TOP, "--workers", "-1"], "-1"),
+        (vec!["run", TOP, "--time-limit", "0"], "0 is not in 1.."),
+        (vec!["run", TOP, "--set", "n"], "write NAME=VALUE"),
+        (vec!["run", TOP, "--set", "=3"], "write NAME=VALUE"),
+        (vec!["run", TOP, "another"], "unexpected argument"),
+        (vec!["check"], "PATH"),
+        (vec!["build", TOP, "--emit", "java"], "invalid value"),
+        (vec!["completions", "dos"], "invalid value"),
+    ] {
+        place.run(&args).refuses(2, &[said]);
+    }
+}
+
+#[test]
+fn networks_that_are_none() {
+    let place = numbers();
+    place.write("notes.txt", "hello");
+    for command in ["run", "build", "graph"] {
+        for (typed, said) in [
+            ("src/p/None.xdf", "there is no file src/p/None.xdf"),
+            ("src", "src is a folder, not a network"),
+            ("./notes.txt", "neither a network (.xdf) nor an actor (.cal)"),
+            ("p.None", "no network or actor is called p.None"),
+            ("a b", "names no network"),
+            ("p..Top", "names no network"),
+            ("", "names no network"),
+            ("src/p/Print.cal", "has the port In"),
+        ] {
+            let run = place.run(&[command, typed]);
+            run.refuses(1, &[said]);
+            assert!(run.out.is_empty(), "{run:?}");
+        }
+    }
+    place.run(&["check", "nowhere"]).refuses(1, &["there is no file or folder nowhere"]);
+    place.run(&["check", "notes.txt"]).refuses(1, &["neither a .cal nor an .xdf file"]);
+    std::fs::create_dir(place.path("empty")).unwrap();
+    place.run(&["check", "empty"]).refuses(1, &["there is no .cal or .xdf file in empty"]);
+}
+
+#[test]
+fn files_and_folders_that_are_not_there() {
+    let place = numbers();
+    for (args, said) in [
+        (vec!["run", TOP, "--in", "none.bin"], "--in none.bin: No such file"),
+        (vec!["run", TOP, "--out", "none/x"], "there is no folder none"),
+        (vec!["run", TOP, "--path", "none"], "--path none: there is no such folder"),
+        (vec!["run", TOP, "--native", "none.c"], "--native none.c: there is no such file"),
+        (vec!["check", "src", "--path", "none"], "--path none: there is no such folder"),
+        (vec!["graph", TOP, "--svg", "none/x.svg"], "cannot write none/x.svg"),
+        (vec!["graph", TOP, "--dot", "src"], "cannot write src"),
+        (vec!["build", TOP, "-o", "none/x"], "cannot"),
+        (vec!["build", TOP, "-o", "src"], "src is a folder"),
+        (vec!["man", "--dir", "src/p/Top.xdf"], "cannot make the folder"),
+        (vec!["run", TOP, "--set", "m=1"], "no parameter or variable `m`"),
+    ] {
+        place.run(&args).refuses(1, &[said]);
+    }
+    assert_eq!(place.list("."), ["src"]);
+    assert_eq!(place.list("src/p"), ["Print.cal", "Source.cal", "Top.xdf"]);
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_said() {
+    let place = numbers();
+    let full = std::fs::File::create("/dev/full").unwrap();
+    let status = place
+        .command(&["man"])
+        .stdout(full)
+        .stderr(Stdio::null())
+        .status()
+        .unwrap();
+    assert_eq!(status.code(), Some(1));
+}
+
+#[test]
+fn sources_with_errors_name_file_line_and_column() {
+    let place = numbers();
+    place.write("src/p/Print.cal", "package p;\nactor Print () int In ==> :\n  action In:[x] ==> do y := x; end\nend\n");
+    for command in ["run", "build", "graph"] {
+        let run = place.run(&[command, TOP]);
+        run.refuses(1, &["src/p/Print.cal:3:", "y := x", "error"]);
+        assert!(run.out.is_empty());
+    }
+    let run = place.run(&["check", "src"]);
+    run.refuses(1, &["src/p/Print.cal:3:"]);
+    assert!(run.out.contains("3 files checked: 1 error"), "{run:?}");
+    let json = place.run(&["check", "src", "--json"]).json();
+    let first = json["diagnostics"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|d| d["severity"] == "error")
+        .unwrap();
+    assert_eq!(first["line"], 3);
+    assert!(first["column"].as_u64().unwrap() > 1);
+    assert!(first["file"].as_str().unwrap().ends_with("src/p/Print.cal"));
+
+    // Every error of every file, not the first.
+    place.write("src/p/Source.cal", "package p;\nactor Source (int n) ==> int Out :\n  action ==> Out:[a] end\n  action ==> Out:[b] end\nend\n");
+    place.write(TOP, "<XDF name=\"Top\">\n<Instance id=\"x\"/>\n<Port/>\n</XDF>\n");
+    let run = place.run(&["check", "src"]);
+    run.refuses(1, &["Source.cal:3:", "Source.cal:4:", "Print.cal:3:", "Top.xdf:2:", "Top.xdf:3:"]);
+    for broken in ["", "actor", "actor A (", "package p;\nactor A () ==> :\n", "\u{0}\u{1}"] {
+        place.write("src/p/Print.cal", broken);
+        place.run(&["check", "src/p/Print.cal"]).refuses(1, &["error"]);
+    }
+}
+
+#[test]
+fn natives_that_are_missing_or_wrong() {
+    let place = Place::new(&[(
+        "src/p/Top.cal",
+        "package p;\nactor Top () ==> :\n  @native procedure shout(int x) end\n  bool done := \
+         false;\n  action ==> guard not done do shout(1); done := true; end\nend\n",
+    )]);
+    let top = "src/p/Top.cal";
+    place.run(&["run", top]).refuses(1, &["native function shout", "--native FILE"]);
+    place.write("broken.c", "void shout(int x) { return x }\n");
+    place.run(&["run", top, "--native", "broken.c"]).refuses(1, &["broken.c", "error"]);
+    place.write(
+        "natives/shout.c",
+        "#include <levada/native.h>\n#include <stdint.h>\nvoid shout(int32_t x);\n\
+         void shout(int32_t x) {\n  lvd_native_fail(\"%d is too loud\", x);\n}\n",
+    );
+    place.run(&["run", top]).refuses(1, &["1 is too loud", "src/p/Top.cal:5"]);
+}
+
+#[test]
+fn a_compiler_that_does_not_run_is_named() {
+    let place = numbers();
+    let mut command = place.command(&["run", TOP]);
+    let output = command
+        .env("CC", "/nowhere/cc")
+        .env("XDG_CACHE_HOME", place.path("cache"))
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("/nowhere/cc"));
+}
+
+/// A network of the source and one actor that does `body` with each number `x`.
+fn with_body(body: &str) -> Place {
+    let place = Place::new(&[SOURCE]);
+    place.write(
+        "src/p/Bad.cal",
+        &format!(
+            "package p;\n\nactor Bad () int In ==> :\n  List(type: int, size=8) a;\n  \
+             step: action In:[x] ==>\n  do\n    {body}\n  end\nend\n"
+        ),
+    );
+    place.write(
+        TOP,
+        &network(
+            &[("source", "p.Source", &[("n", "100")]), ("bad", "p.Bad", &[])],
+            &[("source.Out", "bad.In")],
+        ),
+    );
+    place
+}
+
+#[test]
+fn faults_name_actor_action_and_line_and_show_it() {
+    for (body, said) in [
+        ("a[x] := x;", "index 8 of a list of 8"),
+        ("a[0] := 100 / (x - 5);", "division by zero"),
+        ("a[0] := x mod (x - 5);", "division by zero"),
+    ] {
+        let place = with_body(body);
+        for workers in ["1", "2"] {
+            let run = place.run(&["run", TOP, "--workers", workers]);
+            run.refuses(1, &[said, "src/p/Bad.cal:7", body, "action step", "actor bad"]);
+        }
+        let json = place.run(&["run", TOP, "--json"]).json();
+        assert_eq!(json["outcome"], "fault");
+        assert_eq!(json["fault"]["line"], 7);
+        assert_eq!(json["fault"]["action"], "step");
+    }
+}
+
+#[test]
+fn an_action_without_end_runs_into_its_time_limit() {
+    let place = with_body("while x >= 0 do a[x mod 8] := a[0] + 1; end");
+    let run = place.run(&["run", TOP, "--time-limit", "100"]);
+    run.refuses(1, &["action step", "actor bad"]);
+}
+
+#[test]
+fn a_deadlock_says_who_waits_for_whom() {
+    // Two of the first are wanted for each of the second, but both come in turn, and few fit.
+    let place = Place::new(&[
+        (
+            "src/p/Both.cal",
+            "package p;\nactor Both () ==> int A, int B :\n  action ==> A:[1], B:[2] end\nend\n",
+        ),
+        (
+            "src/p/Uneven.cal",
+            "package p;\nactor Uneven () int A, int B ==> :\n  action A:[x, y], B:[z] ==> end\nend\n",
+        ),
+    ]);
+    let text = network(
+        &[("both", "p.Both", &[]), ("uneven", "p.Uneven", &[])],
+        &[("both.A", "uneven.A"), ("both.B", "uneven.B")],
+    );
+    place.write(TOP, &text);
+    let run = place.run(&["run", TOP]);
+    run.refuses(1, &["nothing can move any more", "both", "uneven"]);
+    let json = place.run(&["run", TOP, "--json"]).json();
+    assert_eq!(json["outcome"], "deadlock");
+    assert!(json["why"].as_str().unwrap().contains("both"));
+}
+
+#[test]
+fn an_interrupt_stops_cleanly_and_leaves_no_partial_output() {
+    // Numbers without end, written to a file.
+    let place = Place::new(&[SOURCE]);
+    place.write(
+        "src/p/Write.cal",
+        "package p;\nimport levada.io.*;\nactor Write () int In ==> :\n  action In:[x] ==> do \
+         io_write_number(x); end\nend\n",
+    );
+    place.write(
+        TOP,
+        &network(
+            &[("source", "p.Source", &[("n", "2000000000")]), ("write", "p.Write", &[])],
+            &[("source.Out", "write.In")],
+        ),
+    );
+    for (signal, code) in [(libc::SIGINT, 130), (libc::SIGTERM, 143)] {
+        let child = place
+            .command(&["run", TOP, "--out", "numbers.txt"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // Until it writes: something beside the sources has appeared.
+        for _ in 0..6000 {
+            if place.list(".").len() > 1 {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+        // SAFETY: the child is ours and has not been waited for.
+        unsafe { libc::kill(child.id() as i32, signal) };
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        assert!(said.contains("interrupted"), "{said}");
+        assert_eq!(place.list("."), ["src"], "{said}");
+    }
+}
+
+#[test]
+fn unused_ports_are_warned_of_and_harmless() {
+    let place = Place::new(&[SOURCE, PRINT]);
+    place.write(
+        TOP,
+        &network(
+            &[("source", "p.Source", &[("n", "3")]), ("print", "p.Print", &[])],
+            &[],
+        ),
+    );
+    let run = place.run(&["run", TOP]);
+    run.succeeds();
+    assert!(run.err.contains("nothing feeds print.In"), "{run:?}");
+    assert!(run.err.contains("nothing consumes source.Out"), "{run:?}");
+    assert_eq!(run.out, "");
+}
