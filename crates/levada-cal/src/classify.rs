@@ -22,7 +22,10 @@ pub struct Rates {
 pub enum Class {
     Static(Rates),
     /// The phases of one cycle, and how many of `before` come first, once.
-    CycloStatic { before: Vec<Rates>, cycle: Vec<Rates> },
+    CycloStatic {
+        before: Vec<Rates>,
+        cycle: Vec<Rates>,
+    },
     Dynamic,
 }
 
@@ -78,13 +81,18 @@ pub fn classify(actor: &Actor) -> Class {
             let cycle: Vec<Rates> = phases.split_off(at);
             return match &cycle[..] {
                 [one] if phases.iter().all(|p| p == one) => Class::Static(one.clone()),
-                _ => Class::CycloStatic { before: phases, cycle },
+                _ => Class::CycloStatic {
+                    before: phases,
+                    cycle,
+                },
             };
         }
         visited[state] = Some(phases.len());
         let list = &fsm.transitions[state];
         let ids: Vec<ActionId> = list.iter().map(|t| t.action).collect();
-        let Some(r) = common(actor, &ids) else { return Class::Dynamic };
+        let Some(r) = common(actor, &ids) else {
+            return Class::Dynamic;
+        };
         let to = list[0].to;
         if list.iter().any(|t| t.to != to) {
             return Class::Dynamic;

@@ -7,7 +7,7 @@
 //! processes may share it without locks; what has not been used for longest goes when it is full.
 
 use crate::diag::Diagnostic;
-use crate::{emit, ir};
+use crate::{emit, fuse, ir};
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::fs;
@@ -74,15 +74,25 @@ impl fmt::Display for CompileError {
                  gcc libc6-dev), or set CC"
             ),
             CompileError::NoHeaders { tried } => {
-                write!(f, "cannot find Levada's headers (levada/actor.h); looked in")?;
+                write!(
+                    f,
+                    "cannot find Levada's headers (levada/actor.h); looked in"
+                )?;
                 for t in tried {
                     write!(f, "\n  {}", t.display())?;
                 }
-                write!(f, "\n  set LEVADA_INCLUDE to the folder that holds `levada`")
+                write!(
+                    f,
+                    "\n  set LEVADA_INCLUDE to the folder that holds `levada`"
+                )
             }
             CompileError::File { path, why } => write!(f, "{}: {why}", path.display()),
             CompileError::Native { path, output } => {
-                write!(f, "{}: the C compiler refuses this file:\n{output}", path.display())
+                write!(
+                    f,
+                    "{}: the C compiler refuses this file:\n{output}",
+                    path.display()
+                )
             }
             CompileError::Missing { names } => write!(
                 f,
@@ -122,11 +132,18 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
     }
     let mut builtin = Vec::new();
     for (name, text) in crate::natives::BUILT_IN {
-        if emitted.natives.iter().any(|n| crate::natives::defines(text, n)) {
+        if emitted
+            .natives
+            .iter()
+            .any(|n| crate::natives::defines(text, n))
+        {
             builtin.push((*name, *text));
         }
     }
-    let mut found = natives.iter().map(String::as_str).chain(builtin.iter().map(|b| b.1));
+    let mut found = natives
+        .iter()
+        .map(String::as_str)
+        .chain(builtin.iter().map(|b| b.1));
     let all: Vec<&str> = found.by_ref().collect();
     let missing: Vec<String> = emitted
         .natives
@@ -155,7 +172,11 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
     let object = cache.join(format!("{}.so", hex(key)));
     if object.is_file() {
         touch(&object);
-        return Ok(Compiled { object, warnings: emitted.warnings, cached: true });
+        return Ok(Compiled {
+            object,
+            warnings: emitted.warnings,
+            cached: true,
+        });
     }
 
     let work = Scratch::new(&cache)?;
@@ -176,20 +197,38 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
     let objects = cc.objects(&jobs, &work.0, &cache)?;
     let out = work.0.join("network.so");
     let result = cc.run(|c| {
-        c.arg("-shared").args(&objects).arg("-lm").arg("-o").arg(&out);
+        c.arg("-shared")
+            .args(&objects)
+            .arg("-lm")
+            .arg("-o")
+            .arg(&out);
     })?;
     if let Err(output) = result {
-        return Err(CompileError::Internal { file: work.keep(), output });
+        return Err(CompileError::Internal {
+            file: work.keep(),
+            output,
+        });
     }
     rename(&out, &object)?;
     prune(&cache);
-    Ok(Compiled { object, warnings: emitted.warnings, cached: false })
+    Ok(Compiled {
+        object,
+        warnings: emitted.warnings,
+        cached: false,
+    })
 }
 
 /// The C text alone (`levada build --emit c`).
 pub fn emit_c(net: &ir::Network, options: &Options) -> emit::Emitted {
-    let settings = emit::Options { checks: options.checks, ..emit::Options::default() };
-    emit::emit(net, &settings)
+    let settings = emit::Options {
+        checks: options.checks,
+        ..emit::Options::default()
+    };
+    if options.fuse {
+        emit::emit(&fuse::fuse(net), &settings)
+    } else {
+        emit::emit(net, &settings)
+    }
 }
 
 /// The folder of the runtime's headers: `$LEVADA_INCLUDE`, the one beside an installed program, or
@@ -266,7 +305,11 @@ impl Compiler {
         let include = include_dir(options)?;
         let base = include.join("levada/base.h");
         let text = read(&base)?;
-        let layout = text.lines().find(|l| l.contains("define LVD_LAYOUT")).unwrap_or("").to_string();
+        let layout = text
+            .lines()
+            .find(|l| l.contains("define LVD_LAYOUT"))
+            .unwrap_or("")
+            .to_string();
         let mut flags: Vec<String> = [
             "-std=c17",
             "-O3",
@@ -285,9 +328,19 @@ impl Compiler {
             flags.push("-march=native".to_string());
         }
         flags.extend(options.flags.iter().cloned());
-        let mut cc = Compiler { name, words, flags, include, version: String::new(), layout };
+        let mut cc = Compiler {
+            name,
+            words,
+            flags,
+            include,
+            version: String::new(),
+            layout,
+        };
         let out = cc.command().arg("--version").output();
-        let out = out.map_err(|why| CompileError::NoCompiler { cc: cc.name.clone(), why })?;
+        let out = out.map_err(|why| CompileError::NoCompiler {
+            cc: cc.name.clone(),
+            why,
+        })?;
         cc.version = String::from_utf8_lossy(&out.stdout).into_owned();
         Ok(cc)
     }
@@ -301,7 +354,12 @@ impl Compiler {
     /// Everything that decides what the compiler makes of a text.
     fn key(&self) -> Sha256 {
         let mut key = Sha256::new();
-        for part in [self.name.as_str(), &self.version, &self.layout, &processor()] {
+        for part in [
+            self.name.as_str(),
+            &self.version,
+            &self.layout,
+            &processor(),
+        ] {
             key.update(part);
             key.update([0]);
         }
@@ -321,11 +379,16 @@ impl Compiler {
     fn run(&self, set: impl FnOnce(&mut Command)) -> Result<Result<String, String>, CompileError> {
         let mut c = self.command();
         set(&mut c);
-        let out = c
-            .output()
-            .map_err(|why| CompileError::NoCompiler { cc: self.name.clone(), why })?;
+        let out = c.output().map_err(|why| CompileError::NoCompiler {
+            cc: self.name.clone(),
+            why,
+        })?;
         let text = String::from_utf8_lossy(&out.stderr).into_owned();
-        Ok(if out.status.success() { Ok(text) } else { Err(text) })
+        Ok(if out.status.success() {
+            Ok(text)
+        } else {
+            Err(text)
+        })
     }
 
     /// Compiles the files, each one once for ever, as many at a time as there are processors.
@@ -337,7 +400,9 @@ impl Compiler {
     ) -> Result<Vec<PathBuf>, CompileError> {
         let several = jobs.len() > 1;
         let next = AtomicU64::new(0);
-        let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(jobs.len());
+        let threads = std::thread::available_parallelism()
+            .map_or(1, |n| n.get())
+            .min(jobs.len());
         let one = |i: usize| -> Result<PathBuf, CompileError> {
             let (path, folder) = &jobs[i];
             let mut key = self.key();
@@ -354,13 +419,23 @@ impl Compiler {
             }
             let out = work.join(format!("{i}.o"));
             let result = self.run(|c| {
-                c.args(&self.flags).arg("-I").arg(&self.include).arg("-c").arg(path);
+                c.args(&self.flags)
+                    .arg("-I")
+                    .arg(&self.include)
+                    .arg("-c")
+                    .arg(path);
                 c.arg("-o").arg(&out);
             })?;
             if let Err(output) = result {
                 return Err(match folder {
-                    Some(_) => CompileError::Native { path: path.clone(), output },
-                    None => CompileError::Internal { file: keep_c(path, cache), output },
+                    Some(_) => CompileError::Native {
+                        path: path.clone(),
+                        output,
+                    },
+                    None => CompileError::Internal {
+                        file: keep_c(path, cache),
+                        output,
+                    },
                 });
             }
             if several && folder.is_none() {
@@ -420,27 +495,42 @@ fn in_process(name: &str) -> bool {
 fn processor() -> String {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let wanted = ["model name", "flags", "Features", "CPU part", "isa"];
-    let mut lines: Vec<&str> =
-        text.lines().filter(|l| wanted.iter().any(|w| l.starts_with(w))).collect();
+    let mut lines: Vec<&str> = text
+        .lines()
+        .filter(|l| wanted.iter().any(|w| l.starts_with(w)))
+        .collect();
     lines.sort();
     lines.dedup();
     format!("{} {}", std::env::consts::ARCH, lines.join("\n"))
 }
 
 fn hex(key: Sha256) -> String {
-    key.finalize().iter().take(20).map(|b| format!("{b:02x}")).collect()
+    key.finalize()
+        .iter()
+        .take(20)
+        .map(|b| format!("{b:02x}"))
+        .collect()
 }
 
 fn read(path: &Path) -> Result<String, CompileError> {
-    fs::read_to_string(path).map_err(|why| CompileError::File { path: path.to_path_buf(), why })
+    fs::read_to_string(path).map_err(|why| CompileError::File {
+        path: path.to_path_buf(),
+        why,
+    })
 }
 
 fn write(path: &Path, text: &str) -> Result<(), CompileError> {
-    fs::write(path, text).map_err(|why| CompileError::File { path: path.to_path_buf(), why })
+    fs::write(path, text).map_err(|why| CompileError::File {
+        path: path.to_path_buf(),
+        why,
+    })
 }
 
 fn rename(from: &Path, to: &Path) -> Result<(), CompileError> {
-    fs::rename(from, to).map_err(|why| CompileError::File { path: to.to_path_buf(), why })
+    fs::rename(from, to).map_err(|why| CompileError::File {
+        path: to.to_path_buf(),
+        why,
+    })
 }
 
 fn touch(path: &Path) {
@@ -451,7 +541,10 @@ fn touch(path: &Path) {
 }
 
 fn is_ours(path: &Path) -> bool {
-    matches!(path.extension().and_then(|e| e.to_str()), Some("so" | "o" | "c"))
+    matches!(
+        path.extension().and_then(|e| e.to_str()),
+        Some("so" | "o" | "c")
+    )
 }
 
 /// The cache may grow to this, and nothing that was used a short while ago goes.
@@ -459,7 +552,9 @@ const CACHE_BYTES: u64 = 512 << 20;
 const RECENT: Duration = Duration::from_secs(600);
 
 fn prune(cache: &Path) {
-    let Ok(entries) = fs::read_dir(cache) else { return };
+    let Ok(entries) = fs::read_dir(cache) else {
+        return;
+    };
     let mut files: Vec<(SystemTime, u64, PathBuf)> = entries
         .flatten()
         .filter(|e| is_ours(&e.path()))
@@ -491,8 +586,10 @@ impl Scratch {
         let dir = cache.join(format!("tmp-{}-{n}", std::process::id()));
         // Left by a process of the same number that was killed.
         let _ = fs::remove_dir_all(&dir);
-        fs::create_dir_all(&dir)
-            .map_err(|why| CompileError::File { path: dir.clone(), why })?;
+        fs::create_dir_all(&dir).map_err(|why| CompileError::File {
+            path: dir.clone(),
+            why,
+        })?;
         Ok(Scratch(dir))
     }
 

@@ -68,9 +68,10 @@ fn may_merge(net: &Network, a: usize, b: usize) -> bool {
             if n == 0 || n != rate(consumed(y), c.to[0].port) {
                 return false;
             }
-            let begins = first.initializers.iter().any(|i| {
-                i.outputs.iter().any(|o| o.port == c.from.port)
-            });
+            let begins = first
+                .initializers
+                .iter()
+                .any(|i| i.outputs.iter().any(|o| o.port == c.from.port));
             if begins {
                 return false;
             }
@@ -81,9 +82,9 @@ fn may_merge(net: &Network, a: usize, b: usize) -> bool {
     }
     // Ports of `b` that something else feeds, or nothing.
     let fed_by_a = |port: usize| {
-        net.channels.iter().any(|c| {
-            c.from.instance == a && c.to.iter().any(|t| t.instance == b && t.port == port)
-        })
+        net.channels
+            .iter()
+            .any(|c| c.from.instance == a && c.to.iter().any(|t| t.instance == b && t.port == port))
     };
     let others_in = (0..second.inputs.len()).any(|p| !fed_by_a(p));
     // A firing of both needs at once what each needs; a loop back may not provide that.
@@ -149,9 +150,19 @@ fn merge(net: &Network, a: usize, b: usize) -> Merged {
             .collect()
     };
     let in_a = number(vec![true; first.inputs.len()], 0);
-    let in_b = number((0..second.inputs.len()).map(|p| inner(p).is_none()).collect(), first.inputs.len());
+    let in_b = number(
+        (0..second.inputs.len())
+            .map(|p| inner(p).is_none())
+            .collect(),
+        first.inputs.len(),
+    );
     let gone: Vec<usize> = (0..second.inputs.len()).filter_map(inner).collect();
-    let out_a = number((0..first.outputs.len()).map(|p| !gone.contains(&p)).collect(), 0);
+    let out_a = number(
+        (0..first.outputs.len())
+            .map(|p| !gone.contains(&p))
+            .collect(),
+        0,
+    );
     let kept = out_a.iter().flatten().count();
     let out_b = number(vec![true; second.outputs.len()], kept);
 
@@ -178,11 +189,22 @@ fn merge(net: &Network, a: usize, b: usize) -> Merged {
             }
         })
         .collect();
-    let move_a = Moves { locals: locals_a, globals: 0, procs: 0 };
-    let move_b =
-        Moves { locals: locals_b, globals: first.globals.len(), procs: first.procs.len() };
+    let move_a = Moves {
+        locals: locals_a,
+        globals: 0,
+        procs: 0,
+    };
+    let move_b = Moves {
+        locals: locals_b,
+        globals: first.globals.len(),
+        procs: first.procs.len(),
+    };
 
-    let empty = || Local { name: String::new(), ty: Type::Bool, span: x.span };
+    let empty = || Local {
+        name: String::new(),
+        ty: Type::Bool,
+        span: x.span,
+    };
     let mut locals: Vec<Local> = (0..next).map(|_| empty()).collect();
     for (from, moves) in [(x, &move_a), (y, &move_b)] {
         for (l, local) in from.body.locals.iter().enumerate() {
@@ -193,16 +215,29 @@ fn merge(net: &Network, a: usize, b: usize) -> Merged {
     let mut stmts: Vec<Stmt> = x.body.stmts.iter().map(|s| move_a.stmt(s)).collect();
     for input in y.inputs.iter() {
         if let Some(port) = inner(input.port) {
-            let output = x.outputs.iter().find(|o| o.port == port).expect("rates agree");
+            let output = x
+                .outputs
+                .iter()
+                .find(|o| o.port == port)
+                .expect("rates agree");
             hand_over(&mut stmts, output, input, first, &move_a, &move_b, &locals);
         }
     }
     stmts.extend(y.body.stmts.iter().map(|s| move_b.stmt(s)));
 
     let mut inputs: Vec<Input> = x.inputs.iter().map(|i| move_a.input(i, &in_a)).collect();
-    inputs.extend(y.inputs.iter().filter(|i| in_b[i.port].is_some()).map(|i| move_b.input(i, &in_b)));
-    let mut outputs: Vec<Output> =
-        x.outputs.iter().filter(|o| out_a[o.port].is_some()).map(|o| move_a.output(o, &out_a)).collect();
+    inputs.extend(
+        y.inputs
+            .iter()
+            .filter(|i| in_b[i.port].is_some())
+            .map(|i| move_b.input(i, &in_b)),
+    );
+    let mut outputs: Vec<Output> = x
+        .outputs
+        .iter()
+        .filter(|o| out_a[o.port].is_some())
+        .map(|o| move_a.output(o, &out_a))
+        .collect();
     outputs.extend(y.outputs.iter().map(|o| move_b.output(o, &out_b)));
 
     let in_guard = Moves {
@@ -224,9 +259,20 @@ fn merge(net: &Network, a: usize, b: usize) -> Merged {
         guard: Guard {
             body: Body {
                 locals: guard_locals,
-                stmts: x.guard.body.stmts.iter().map(|s| in_guard.stmt(s)).collect(),
+                stmts: x
+                    .guard
+                    .body
+                    .stmts
+                    .iter()
+                    .map(|s| in_guard.stmt(s))
+                    .collect(),
             },
-            conditions: x.guard.conditions.iter().map(|e| in_guard.expr(e)).collect(),
+            conditions: x
+                .guard
+                .conditions
+                .iter()
+                .map(|e| in_guard.expr(e))
+                .collect(),
         },
         body: Body { locals, stmts },
         schedule_outputs: false,
@@ -237,22 +283,39 @@ fn merge(net: &Network, a: usize, b: usize) -> Merged {
     let mut globals = Vec::new();
     let mut procs = Vec::new();
     let mut initializers = Vec::new();
-    let sides = [(ia, first, &move_a, &in_a, &out_a), (ib, second, &move_b, &in_b, &out_b)];
+    let sides = [
+        (ia, first, &move_a, &in_a, &out_a),
+        (ib, second, &move_b, &in_b, &out_b),
+    ];
     for (inst, actor, moves, ins, outs) in sides {
         for g in &actor.globals {
             let init = match &g.init {
                 Init::Code(body) => Init::Code(moves.body_of_its_own(body)),
                 other => other.clone(),
             };
-            globals.push(Var { name: own(inst, &g.name), init, ..g.clone() });
+            globals.push(Var {
+                name: own(inst, &g.name),
+                init,
+                ..g.clone()
+            });
         }
         for p in &actor.procs {
             let body = moves.body_of_its_own(&p.body);
-            procs.push(Proc { name: own(inst, &p.name), body, ..p.clone() });
+            procs.push(Proc {
+                name: own(inst, &p.name),
+                body,
+                ..p.clone()
+            });
         }
         for i in &actor.initializers {
-            let alone = Moves { locals: (0..i.body.locals.len()).collect(), ..*moves };
-            let guard = Moves { locals: (0..i.guard.body.locals.len()).collect(), ..*moves };
+            let alone = Moves {
+                locals: (0..i.body.locals.len()).collect(),
+                ..*moves
+            };
+            let guard = Moves {
+                locals: (0..i.guard.body.locals.len()).collect(),
+                ..*moves
+            };
             initializers.push(Action {
                 name: qualified(&inst.name, i),
                 inputs: i.inputs.iter().map(|p| alone.input(p, ins)).collect(),
@@ -270,14 +333,23 @@ fn merge(net: &Network, a: usize, b: usize) -> Merged {
         of.iter()
             .zip(kept)
             .filter(|(_, k)| k.is_some())
-            .map(|(p, _)| Port { name: own(inst, &p.name), ..p.clone() })
+            .map(|(p, _)| Port {
+                name: own(inst, &p.name),
+                ..p.clone()
+            })
             .collect()
     };
     let both = |x: Vec<Port>, y: Vec<Port>| x.into_iter().chain(y).collect();
     let actor = Actor {
         name: format!("{}+{}", first.name, second.name),
-        inputs: both(ports(&first.inputs, ia, &in_a), ports(&second.inputs, ib, &in_b)),
-        outputs: both(ports(&first.outputs, ia, &out_a), ports(&second.outputs, ib, &out_b)),
+        inputs: both(
+            ports(&first.inputs, ia, &in_a),
+            ports(&second.inputs, ib, &in_b),
+        ),
+        outputs: both(
+            ports(&first.outputs, ia, &out_a),
+            ports(&second.outputs, ib, &out_b),
+        ),
         globals,
         procs,
         actions: vec![action],
@@ -286,7 +358,11 @@ fn merge(net: &Network, a: usize, b: usize) -> Merged {
         fsm: None,
         span: first.span,
     };
-    Merged { actor, inputs: [in_a, in_b], outputs: [out_a, out_b] }
+    Merged {
+        actor,
+        inputs: [in_a, in_b],
+        outputs: [out_a, out_b],
+    }
 }
 
 /// `a.x`; an action that is a merged one's has its actors' names already.
@@ -312,11 +388,17 @@ fn hand_over(
     let span = output.span;
     let number = |v: u32| Expr {
         kind: ExprKind::Const(Value::Int(i64::from(v))),
-        ty: Type::Int { bits: 32, signed: true },
+        ty: Type::Int {
+            bits: 32,
+            signed: true,
+        },
         span,
     };
     for t in 0..output.count() {
-        let (i, j) = (t / output.values.len() as u32, t as usize % output.values.len());
+        let (i, j) = (
+            t / output.values.len() as u32,
+            t as usize % output.values.len(),
+        );
         let value = match &output.values[j] {
             OutputValue::Scalar(e) => move_a.expr(e),
             OutputValue::List(v) => {
@@ -326,19 +408,40 @@ fn hand_over(
                     VarRef::Global(g) => &first.globals[g].ty,
                 };
                 let elem = crate::ranges::innermost(list).clone();
-                let place = Place { var, indices: vec![number(i)], ty: elem.clone(), span };
-                Expr { kind: ExprKind::Load(place), ty: elem, span }
+                let place = Place {
+                    var,
+                    indices: vec![number(i)],
+                    ty: elem.clone(),
+                    span,
+                };
+                Expr {
+                    kind: ExprKind::Load(place),
+                    ty: elem,
+                    span,
+                }
             }
         };
-        let cast = Expr { kind: ExprKind::Cast(Box::new(value)), ty: ty.clone(), span };
+        let cast = Expr {
+            kind: ExprKind::Cast(Box::new(value)),
+            ty: ty.clone(),
+            span,
+        };
         let (i, j) = (t / input.vars.len() as u32, t as usize % input.vars.len());
         let l = move_b.locals[input.vars[j]];
         let (indices, ty) = match &locals[l].ty {
             Type::List { elem, .. } => (vec![number(i)], (**elem).clone()),
             ty => (Vec::new(), ty.clone()),
         };
-        let place = Place { var: VarRef::Local(l), indices, ty, span };
-        stmts.push(Stmt { kind: StmtKind::Assign(place, cast), span });
+        let place = Place {
+            var: VarRef::Local(l),
+            indices,
+            ty,
+            span,
+        };
+        stmts.push(Stmt {
+            kind: StmtKind::Assign(place, cast),
+            span,
+        });
     }
 }
 
@@ -388,15 +491,19 @@ impl Moves {
     fn stmt(&self, s: &Stmt) -> Stmt {
         let kind = match &s.kind {
             StmtKind::Assign(p, e) => StmtKind::Assign(self.place(p), self.expr(e)),
-            StmtKind::Copy { to, from } => {
-                StmtKind::Copy { to: self.place(to), from: self.place(from) }
-            }
+            StmtKind::Copy { to, from } => StmtKind::Copy {
+                to: self.place(to),
+                from: self.place(from),
+            },
             StmtKind::Call(p, args) => StmtKind::Call(p + self.procs, self.args(args)),
-            StmtKind::If(c, yes, no) => {
-                StmtKind::If(self.expr(c), self.stmts(yes), self.stmts(no))
-            }
+            StmtKind::If(c, yes, no) => StmtKind::If(self.expr(c), self.stmts(yes), self.stmts(no)),
             StmtKind::While(c, body) => StmtKind::While(self.expr(c), self.stmts(body)),
-            StmtKind::For { var, from, to, body } => StmtKind::For {
+            StmtKind::For {
+                var,
+                from,
+                to,
+                body,
+            } => StmtKind::For {
                 var: self.locals[*var],
                 from: self.expr(from),
                 to: self.expr(to),
@@ -413,11 +520,18 @@ impl Moves {
 
     /// A body whose locals keep their numbers.
     fn body(&self, b: &Body) -> Body {
-        Body { locals: b.locals.clone(), stmts: self.stmts(&b.stmts) }
+        Body {
+            locals: b.locals.clone(),
+            stmts: self.stmts(&b.stmts),
+        }
     }
 
     fn body_of_its_own(&self, b: &Body) -> Body {
-        Moves { locals: (0..b.locals.len()).collect(), ..*self }.body(b)
+        Moves {
+            locals: (0..b.locals.len()).collect(),
+            ..*self
+        }
+        .body(b)
     }
 
     fn input(&self, i: &Input, ports: &[Option<usize>]) -> Input {
@@ -437,20 +551,33 @@ impl Moves {
                 OutputValue::List(v) => OutputValue::List(self.var(*v)),
             })
             .collect();
-        Output { port: ports[o.port].expect("a port that stays"), values, ..o.clone() }
+        Output {
+            port: ports[o.port].expect("a port that stays"),
+            values,
+            ..o.clone()
+        }
     }
 }
 
 /// The network with the merged actor in the place of `a`, and without `b`.
 fn replace(net: &Network, a: usize, b: usize, merged: Merged) -> Network {
-    let new = |i: usize| if i == b { a - usize::from(a > b) } else { i - usize::from(i > b) };
+    let new = |i: usize| {
+        if i == b {
+            a - usize::from(a > b)
+        } else {
+            i - usize::from(i > b)
+        }
+    };
     let end = |e: Endpoint, ports: &[Vec<Option<usize>>; 2]| {
         let port = match e.instance {
             i if i == a => ports[0][e.port],
             i if i == b => ports[1][e.port],
             _ => Some(e.port),
         };
-        port.map(|port| Endpoint { instance: new(e.instance), port })
+        port.map(|port| Endpoint {
+            instance: new(e.instance),
+            port,
+        })
     };
     let mut instances = net.instances.clone();
     instances[a] = Instance {
@@ -464,9 +591,20 @@ fn replace(net: &Network, a: usize, b: usize, merged: Merged) -> Network {
         .iter()
         .filter_map(|c| {
             let from = end(c.from, &merged.outputs)?;
-            let to = c.to.iter().filter_map(|t| end(*t, &merged.inputs)).collect();
-            Some(Channel { from, to, capacity: c.capacity })
+            let to =
+                c.to.iter()
+                    .filter_map(|t| end(*t, &merged.inputs))
+                    .collect();
+            Some(Channel {
+                from,
+                to,
+                capacity: c.capacity,
+            })
         })
         .collect();
-    Network { instances, channels, ..net.clone() }
+    Network {
+        instances,
+        channels,
+        ..net.clone()
+    }
 }

@@ -139,7 +139,11 @@ pub fn exact(op: BinOp, a: Range, b: Range, container: u8) -> Range {
                     times(a.hi, n.hi),
                 ]);
             }
-            if b.within(Range::new(0, width - 1)) { r } else { r.join(Range::exactly(0)) }
+            if b.within(Range::new(0, width - 1)) {
+                r
+            } else {
+                r.join(Range::exactly(0))
+            }
         }
         BinOp::Shr => {
             let lo = if b.lo < 0 { 0 } else { b.lo.min(127) };
@@ -155,7 +159,11 @@ pub fn exact(op: BinOp, a: Range, b: Range, container: u8) -> Range {
         BinOp::BitOr | BinOp::BitXor => {
             let around = Range::around(a, b);
             if a.lo >= 0 && b.lo >= 0 {
-                let lo = if op == BinOp::BitOr { a.lo.max(b.lo) } else { 0 };
+                let lo = if op == BinOp::BitOr {
+                    a.lo.max(b.lo)
+                } else {
+                    0
+                };
                 Range::new(lo, around.hi)
             } else {
                 around
@@ -172,9 +180,18 @@ pub fn join_type(a: &Type, b: &Type) -> Type {
         (Type::Float { .. }, _) => a.clone(),
         (_, Type::Float { .. }) => b.clone(),
         (Type::Int { bits: x, signed: s }, Type::Int { bits: y, signed: t }) => match (s, t) {
-            (true, false) => Type::Int { bits: *x.max(&y.saturating_add(1)), signed: true },
-            (false, true) => Type::Int { bits: *y.max(&x.saturating_add(1)), signed: true },
-            _ => Type::Int { bits: *x.max(y), signed: *s },
+            (true, false) => Type::Int {
+                bits: *x.max(&y.saturating_add(1)),
+                signed: true,
+            },
+            (false, true) => Type::Int {
+                bits: *y.max(&x.saturating_add(1)),
+                signed: true,
+            },
+            _ => Type::Int {
+                bits: *x.max(y),
+                signed: *s,
+            },
         },
         (Type::Bool, _) => b.clone(),
         _ => a.clone(),
@@ -285,7 +302,11 @@ impl<'a> Ranges<'a> {
     fn anything(&self) -> Facts {
         let a = self.actor;
         let of_params = |p: &Proc| -> Vec<_> {
-            p.body.locals.iter().map(|l| Some(Range::of(&l.ty))).collect()
+            p.body
+                .locals
+                .iter()
+                .map(|l| Some(Range::of(&l.ty)))
+                .collect()
         };
         Facts {
             globals: a.globals.iter().map(|g| Range::of(&g.ty)).collect(),
@@ -304,7 +325,11 @@ impl<'a> Ranges<'a> {
         let mut next = self.facts.clone();
         for (i, g) in a.globals.iter().enumerate() {
             let (old, new) = (self.facts.globals[i], seen.globals[i]);
-            next.globals[i] = if widen { old.widen(new, &g.ty) } else { old.join(new) };
+            next.globals[i] = if widen {
+                old.widen(new, &g.ty)
+            } else {
+                old.join(new)
+            };
         }
         let one = |old: Option<Range>, new: Option<Range>, ty: &Type| match (old, new) {
             (Some(o), Some(n)) if widen => Some(o.widen(n, ty)),
@@ -464,7 +489,9 @@ impl<'a> Ranges<'a> {
                 match (yes.dead, no.dead) {
                     (true, false) => self.eval_as(&no, b, &e.ty),
                     (false, true) => self.eval_as(&yes, a, &e.ty),
-                    _ => self.eval_as(&yes, a, &e.ty).join(self.eval_as(&no, b, &e.ty)),
+                    _ => self
+                        .eval_as(&yes, a, &e.ty)
+                        .join(self.eval_as(&no, b, &e.ty)),
                 }
             }
             ExprKind::Call(p, _) if self.actor.procs[*p].native => Range::of(&e.ty),
@@ -872,7 +899,11 @@ fn start(a: &Actor) -> Facts {
 /// A constant as its type holds it: an `i64` stands for the bits of an unsigned 64-bit one.
 pub fn constant(v: i64, ty: &Type) -> Range {
     let all = Range::of(ty);
-    let v = if all.lo == 0 && all.hi > I64.hi { i128::from(v as u64) } else { i128::from(v) };
+    let v = if all.lo == 0 && all.hi > I64.hi {
+        i128::from(v as u64)
+    } else {
+        i128::from(v)
+    };
     Range::exactly(v).convert(ty)
 }
 

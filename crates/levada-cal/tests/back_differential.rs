@@ -8,10 +8,10 @@
 mod random;
 
 use levada_cal::diag::{Diagnostics, render};
+use levada_cal::emit;
 use levada_cal::interp::{FaultKind, Machine, Options, Outcome};
 use levada_cal::ir::{Channel, Endpoint, Instance, Network, Span};
 use levada_cal::workspace::Workspace;
-use levada_cal::emit;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -33,14 +33,25 @@ fn runner(dir: &Path) -> PathBuf {
         }
     }
     let built = Command::new("cc")
-        .args(["-std=c17", "-O2", "-D_GNU_SOURCE", "-rdynamic", "-pthread", "-I"])
+        .args([
+            "-std=c17",
+            "-O2",
+            "-D_GNU_SOURCE",
+            "-rdynamic",
+            "-pthread",
+            "-I",
+        ])
         .arg(runtime().join("include"))
         .args(&sources)
         .args(["-ldl", "-o"])
         .arg(&out)
         .output()
         .expect("cc runs");
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    assert!(
+        built.status.success(),
+        "{}",
+        String::from_utf8_lossy(&built.stderr)
+    );
     out
 }
 
@@ -62,12 +73,24 @@ fn network(seed: u64, dir: &Path) -> Network {
             let class = format!("random.{}", a.name);
             let actor = ws.instantiate(&class, &[], Span::default(), &mut diags);
             let Some(actor) = actor else {
-                panic!("seed {seed}:\n{}\n{}", render(&ws.sources, &diags, false), a.text);
+                panic!(
+                    "seed {seed}:\n{}\n{}",
+                    render(&ws.sources, &diags, false),
+                    a.text
+                );
             };
-            Instance { name: a.name.clone(), actor, priority: 0 }
+            Instance {
+                name: a.name.clone(),
+                actor,
+                priority: 0,
+            }
         })
         .collect();
-    assert!(!diags.has_errors(), "seed {seed}:\n{}", render(&ws.sources, &diags, false));
+    assert!(
+        !diags.has_errors(),
+        "seed {seed}:\n{}",
+        render(&ws.sources, &diags, false)
+    );
     let end = |(instance, port): (usize, usize)| Endpoint { instance, port };
     let channels = program
         .wires
@@ -107,13 +130,19 @@ fn by_actor(text: &str) -> HashMap<String, Vec<String>> {
     let mut map: HashMap<String, Vec<String>> = HashMap::new();
     for row in text.lines() {
         let who = row.split(' ').next().unwrap_or("");
-        map.entry(who.to_string()).or_default().push(row.to_string());
+        map.entry(who.to_string())
+            .or_default()
+            .push(row.to_string());
     }
     map
 }
 
 fn interpret(net: &Network) -> Ending {
-    let options = Options { capacity: Some(4096), firings: 3_000_000, ..Options::default() };
+    let options = Options {
+        capacity: Some(4096),
+        firings: 3_000_000,
+        ..Options::default()
+    };
     match Machine::new(net, options).run() {
         Ok(report) => {
             let status = match report.outcome {
@@ -121,7 +150,10 @@ fn interpret(net: &Network) -> Ending {
                 Outcome::Deadlock => "LVD_E_DEADLOCK".to_string(),
                 Outcome::Limit => "limit".to_string(),
             };
-            Ending { status, printed: by_actor(&report.printed.concat()) }
+            Ending {
+                status,
+                printed: by_actor(&report.printed.concat()),
+            }
         }
         Err(fault) => {
             let kind = match fault.kind {
@@ -129,9 +161,15 @@ fn interpret(net: &Network) -> Ending {
                 FaultKind::Division => 2,
                 FaultKind::Native => 7,
             };
-            let (text, at) = (&net.files[fault.span.file as usize].text, fault.span.start as usize);
+            let (text, at) = (
+                &net.files[fault.span.file as usize].text,
+                fault.span.start as usize,
+            );
             let line = text[..at].matches('\n').count() + 1;
-            Ending { status: format!("LVD_E_FAULT {kind} {line}"), printed: HashMap::new() }
+            Ending {
+                status: format!("LVD_E_FAULT {kind} {line}"),
+                printed: HashMap::new(),
+            }
         }
     }
 }
@@ -146,9 +184,24 @@ struct Way {
 }
 
 const WAYS: &[Way] = &[
-    Way { name: "plain", checks: true, fuse: false, flags: &["-O1"] },
-    Way { name: "fused", checks: true, fuse: true, flags: &["-O2", "-march=native"] },
-    Way { name: "unchecked", checks: false, fuse: false, flags: &["-O3", "-march=native"] },
+    Way {
+        name: "plain",
+        checks: true,
+        fuse: false,
+        flags: &["-O1"],
+    },
+    Way {
+        name: "fused",
+        checks: true,
+        fuse: true,
+        flags: &["-O2", "-march=native"],
+    },
+    Way {
+        name: "unchecked",
+        checks: false,
+        fuse: false,
+        flags: &["-O3", "-march=native"],
+    },
 ];
 
 fn compile(nets: &[(u64, Network)], way: Way, dir: &Path) -> PathBuf {
@@ -163,7 +216,11 @@ fn compile(nets: &[(u64, Network)], way: Way, dir: &Path) -> PathBuf {
             net
         };
         let symbol = format!("net_{seed}");
-        let options = emit::Options { checks: way.checks, symbol, split: usize::MAX };
+        let options = emit::Options {
+            checks: way.checks,
+            symbol,
+            split: usize::MAX,
+        };
         let emitted = emit::emit(net, &options);
         let path = dir.join(format!("{}-{seed}.c", way.name));
         std::fs::write(&path, &emitted.files[0].text).unwrap();
@@ -172,7 +229,10 @@ fn compile(nets: &[(u64, Network)], way: Way, dir: &Path) -> PathBuf {
     let built = Command::new("cc")
         .args(["-std=c17", "-fPIC", "-shared", "-ffp-contract=off"])
         // Random programs deserve many warnings; these would be ours.
-        .args(["-Werror=implicit-function-declaration", "-Werror=incompatible-pointer-types"])
+        .args([
+            "-Werror=implicit-function-declaration",
+            "-Werror=incompatible-pointer-types",
+        ])
         .args(["-Werror=int-conversion", "-Werror=discarded-qualifiers"])
         .args(["-fvisibility=hidden", "-D_GNU_SOURCE", "-I"])
         .arg(runtime().join("include"))
@@ -210,7 +270,13 @@ fn run(runner: &Path, workers: u32, object: &Path, seeds: &[u64]) -> HashMap<u64
             printed.clear();
         } else if let Some(status) = row.strip_prefix("-- ") {
             let printed = by_actor(&printed);
-            endings.insert(seed, Ending { status: status.to_string(), printed });
+            endings.insert(
+                seed,
+                Ending {
+                    status: status.to_string(),
+                    printed,
+                },
+            );
         } else {
             printed += row;
             printed.push('\n');
@@ -226,7 +292,10 @@ fn difference(want: &Ending, got: &Ending) -> Option<String> {
         return None;
     }
     if want.status != got.status {
-        return Some(format!("ends with {}, not with {}", got.status, want.status));
+        return Some(format!(
+            "ends with {}, not with {}",
+            got.status, want.status
+        ));
     }
     let mut names: Vec<&String> = want.printed.keys().chain(got.printed.keys()).collect();
     names.sort();
@@ -247,7 +316,10 @@ fn difference(want: &Ending, got: &Ending) -> Option<String> {
 #[test]
 fn compiled_code_does_what_the_interpreter_does() {
     let number = |name: &str, usual: u64| {
-        std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(usual)
+        std::env::var(name)
+            .ok()
+            .and_then(|v| v.parse().ok())
+            .unwrap_or(usual)
     };
     let (first, count) = (number("LEVADA_SEED", 1), number("LEVADA_RANDOM", 48));
     let keep = std::env::var_os("LEVADA_KEEP").map(PathBuf::from);
@@ -296,8 +368,16 @@ fn compiled_code_does_what_the_interpreter_does() {
         }
     }
     println!("{count} programs, {rows} rows, {faults} faults");
-    assert!(wrong.is_empty(), "in {}:\n{}", dir.display(), wrong.join("\n"));
-    assert!(count < 40 || rows > 1000, "the programs print next to nothing: {rows} rows");
+    assert!(
+        wrong.is_empty(),
+        "in {}:\n{}",
+        dir.display(),
+        wrong.join("\n")
+    );
+    assert!(
+        count < 40 || rows > 1000,
+        "the programs print next to nothing: {rows} rows"
+    );
     if keep.is_none() {
         std::fs::remove_dir_all(&dir).unwrap();
     }

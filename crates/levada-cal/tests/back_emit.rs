@@ -6,14 +6,22 @@ use levada_cal::ir::*;
 use std::process::Command;
 use std::sync::Arc;
 
-const SPAN: Span = Span { file: 0, start: 0, end: 1 };
+const SPAN: Span = Span {
+    file: 0,
+    start: 0,
+    end: 1,
+};
 
 fn int(bits: u8, signed: bool) -> Type {
     Type::Int { bits, signed }
 }
 
 fn expr(kind: ExprKind, ty: Type) -> Expr {
-    Expr { kind, ty, span: SPAN }
+    Expr {
+        kind,
+        ty,
+        span: SPAN,
+    }
 }
 
 fn num(v: i64) -> Expr {
@@ -21,7 +29,12 @@ fn num(v: i64) -> Expr {
 }
 
 fn place(var: VarRef, ty: Type) -> Place {
-    Place { var, indices: Vec::new(), ty, span: SPAN }
+    Place {
+        var,
+        indices: Vec::new(),
+        ty,
+        span: SPAN,
+    }
 }
 
 fn load(var: VarRef, ty: Type) -> Expr {
@@ -37,11 +50,19 @@ fn stmt(kind: StmtKind) -> Stmt {
 }
 
 fn local(name: &str, ty: Type) -> Local {
-    Local { name: name.into(), ty, span: SPAN }
+    Local {
+        name: name.into(),
+        ty,
+        span: SPAN,
+    }
 }
 
 fn port(name: &str, ty: Type) -> Port {
-    Port { name: name.into(), ty, span: SPAN }
+    Port {
+        name: name.into(),
+        ty,
+        span: SPAN,
+    }
 }
 
 fn actor(name: &str) -> Actor {
@@ -79,7 +100,9 @@ fn u32t() -> Type {
 fn source(limit: i64) -> Actor {
     let n = VarRef::Global(0);
     let mut a = action("emit");
-    a.guard.conditions.push(binary(BinOp::Lt, load(n, u32t()), num(limit), Type::Bool));
+    a.guard
+        .conditions
+        .push(binary(BinOp::Lt, load(n, u32t()), num(limit), Type::Bool));
     a.body.stmts.push(stmt(StmtKind::Assign(
         place(n, u32t()),
         binary(BinOp::Add, load(n, u32t()), num(1), int(33, true)),
@@ -108,12 +131,23 @@ fn source(limit: i64) -> Actor {
 fn add() -> Actor {
     let x = VarRef::Local(0);
     let mut a = action("add");
-    a.inputs.push(Input { port: 0, vars: vec![0], repeat: 1, is_list: false, span: SPAN });
+    a.inputs.push(Input {
+        port: 0,
+        vars: vec![0],
+        repeat: 1,
+        is_list: false,
+        span: SPAN,
+    });
     a.body.locals.push(local("x", u32t()));
     a.guard.body.locals.push(local("x", u32t()));
     a.outputs.push(Output {
         port: 0,
-        values: vec![OutputValue::Scalar(binary(BinOp::Add, load(x, u32t()), num(3), int(33, true)))],
+        values: vec![OutputValue::Scalar(binary(
+            BinOp::Add,
+            load(x, u32t()),
+            num(3),
+            int(33, true),
+        ))],
         repeat: 1,
         span: SPAN,
     });
@@ -129,7 +163,13 @@ fn add() -> Actor {
 fn sink() -> Actor {
     let (s, x) = (VarRef::Global(0), VarRef::Local(0));
     let mut a = action("take");
-    a.inputs.push(Input { port: 0, vars: vec![0], repeat: 1, is_list: false, span: SPAN });
+    a.inputs.push(Input {
+        port: 0,
+        vars: vec![0],
+        repeat: 1,
+        is_list: false,
+        span: SPAN,
+    });
     a.body.locals.push(local("x", u32t()));
     a.body.stmts.push(stmt(StmtKind::Assign(
         place(s, u32t()),
@@ -151,19 +191,38 @@ fn sink() -> Actor {
 
 fn chain() -> Network {
     let add = Arc::new(add());
-    let actors = [Arc::new(source(1000)), add.clone(), add.clone(), add, Arc::new(sink())];
+    let actors = [
+        Arc::new(source(1000)),
+        add.clone(),
+        add.clone(),
+        add,
+        Arc::new(sink()),
+    ];
     Network {
         name: "Chain".into(),
-        files: vec![SourceFile { path: "Chain.cal".into(), text: "actor\n".into() }],
+        files: vec![SourceFile {
+            path: "Chain.cal".into(),
+            text: "actor\n".into(),
+        }],
         instances: actors
             .into_iter()
             .enumerate()
-            .map(|(i, actor)| Instance { name: format!("a{i}"), actor, priority: 0 })
+            .map(|(i, actor)| Instance {
+                name: format!("a{i}"),
+                actor,
+                priority: 0,
+            })
             .collect(),
         channels: (0..4)
             .map(|i| Channel {
-                from: Endpoint { instance: i, port: 0 },
-                to: vec![Endpoint { instance: i + 1, port: 0 }],
+                from: Endpoint {
+                    instance: i,
+                    port: 0,
+                },
+                to: vec![Endpoint {
+                    instance: i + 1,
+                    port: 0,
+                }],
                 capacity: None,
             })
             .collect(),
@@ -173,8 +232,15 @@ fn chain() -> Network {
 #[test]
 fn a_chain_compiles_without_warnings() {
     for split in [0, usize::MAX] {
-        let out = emit(&chain(), &Options { split, ..Options::default() });
-        let dir = std::env::temp_dir().join(format!("levada-emit-{}-{}", std::process::id(), split & 1));
+        let out = emit(
+            &chain(),
+            &Options {
+                split,
+                ..Options::default()
+            },
+        );
+        let dir =
+            std::env::temp_dir().join(format!("levada-emit-{}-{}", std::process::id(), split & 1));
         std::fs::create_dir_all(&dir).unwrap();
         assert_eq!(out.files.len(), if split == 0 { 4 } else { 1 });
         for f in &out.files {
@@ -182,11 +248,23 @@ fn a_chain_compiles_without_warnings() {
             std::fs::write(&path, &f.text).unwrap();
             let include = concat!(env!("CARGO_MANIFEST_DIR"), "/../../runtime/include");
             let gcc = Command::new("gcc")
-                .args(["-std=c17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I", include])
+                .args([
+                    "-std=c17",
+                    "-Wall",
+                    "-Wextra",
+                    "-Werror",
+                    "-fsyntax-only",
+                    "-I",
+                    include,
+                ])
                 .arg(&path)
                 .output()
                 .unwrap();
-            assert!(gcc.status.success(), "{}", String::from_utf8_lossy(&gcc.stderr));
+            assert!(
+                gcc.status.success(),
+                "{}",
+                String::from_utf8_lossy(&gcc.stderr)
+            );
         }
         if std::env::var_os("LEVADA_KEEP").is_none() {
             std::fs::remove_dir_all(&dir).unwrap();

@@ -45,10 +45,14 @@ pub fn is_light(a: &Action) -> bool {
         n
     }
     let mut n = size(&a.body.stmts) + size(&a.guard.body.stmts);
-    let scalars = a.outputs.iter().flat_map(|o| &o.values).filter_map(|v| match v {
-        OutputValue::Scalar(e) => Some(e),
-        OutputValue::List(_) => None,
-    });
+    let scalars = a
+        .outputs
+        .iter()
+        .flat_map(|o| &o.values)
+        .filter_map(|v| match v {
+            OutputValue::Scalar(e) => Some(e),
+            OutputValue::List(_) => None,
+        });
     for e in scalars.chain(&a.guard.conditions) {
         walk(e, &mut |_| n += 1);
     }
@@ -61,7 +65,10 @@ impl<'a> Class<'a> {
     /// Everything of the class but its `run`.
     pub fn emit(&self, w: &mut Writer<'a>) {
         w.own();
-        w.put(&format!("\n/* ---- actor {} ---- */\n", comment(&self.actor.name)));
+        w.put(&format!(
+            "\n/* ---- actor {} ---- */\n",
+            comment(&self.actor.name)
+        ));
         self.emit_natives(w);
         self.emit_tables(w);
         self.emit_state(w);
@@ -79,7 +86,13 @@ impl<'a> Class<'a> {
     }
 
     fn emit_natives(&self, w: &mut Writer<'a>) {
-        for (i, p) in self.actor.procs.iter().enumerate().filter(|(_, p)| p.native) {
+        for (i, p) in self
+            .actor
+            .procs
+            .iter()
+            .enumerate()
+            .filter(|(_, p)| p.native)
+        {
             let names: Vec<_> = (0..p.body.locals.len()).map(|k| format!("a{k}")).collect();
             // Under a name of our own, so that two actors may see one native in two ways.
             w.put(&format!(
@@ -106,7 +119,11 @@ impl<'a> Class<'a> {
             Init::Value(v) => flatten(v, &dims, innermost(&g.ty), &mut items),
             _ => items.push("0".to_string()),
         }
-        let space = if matches!(innermost(&g.ty), Type::String) { "" } else { " " };
+        let space = if matches!(innermost(&g.ty), Type::String) {
+            ""
+        } else {
+            " "
+        };
         w.put(&format!(
             "static const {}{space}{name}[{n}] LEVADA_UNUSED = {{",
             c_type(&g.ty)
@@ -132,8 +149,16 @@ impl<'a> Class<'a> {
         }
         for (h, g) in self.homes.iter().zip(&self.actor.globals) {
             if let Home::State(name) | Home::Register(name) = h {
-                let n = dimensions(&g.ty).iter().map(|n| u64::from(*n)).product::<u64>().max(1);
-                let size = if matches!(g.ty, Type::List { .. }) { format!("[{n}]") } else { String::new() };
+                let n = dimensions(&g.ty)
+                    .iter()
+                    .map(|n| u64::from(*n))
+                    .product::<u64>()
+                    .max(1);
+                let size = if matches!(g.ty, Type::List { .. }) {
+                    format!("[{n}]")
+                } else {
+                    String::new()
+                };
                 w.put(&format!("{} {name}{size};", c_type(&g.ty)));
             }
         }
@@ -150,13 +175,22 @@ impl<'a> Class<'a> {
     }
 
     fn emit_procs(&self, w: &mut Writer<'a>) {
-        let bodies: Vec<_> = self.actor.procs.iter().enumerate().filter(|(_, p)| !p.native).collect();
+        let bodies: Vec<_> = self
+            .actor
+            .procs
+            .iter()
+            .enumerate()
+            .filter(|(_, p)| !p.native)
+            .collect();
         let names = |p: &Proc| -> Vec<String> {
             let mut names = Names::default();
             p.body.locals.iter().map(|l| names.fresh(&l.name)).collect()
         };
         for (i, p) in &bodies {
-            w.put(&format!("LEVADA_UNUSED static {};", self.prototype(*i, &names(p))));
+            w.put(&format!(
+                "LEVADA_UNUSED static {};",
+                self.prototype(*i, &names(p))
+            ));
         }
         for (i, p) in &bodies {
             let locals = names(p);
@@ -218,14 +252,25 @@ impl<'a> Class<'a> {
 
     fn emit_action(&self, w: &mut Writer<'a>, index: usize, a: &'a Action) {
         let name = &self.actions[index];
-        let kind = if index < self.actor.actions.len() { "action" } else { "initialize action" };
+        let kind = if index < self.actor.actions.len() {
+            "action"
+        } else {
+            "initialize action"
+        };
         w.own();
         w.put(&format!("\n/* {kind} {} */", comment(&a.name)));
-        let how = if is_light(a) { "LEVADA_INLINE" } else { "static LEVADA_UNUSED" };
+        let how = if is_light(a) {
+            "LEVADA_INLINE"
+        } else {
+            "static LEVADA_UNUSED"
+        };
 
         if !a.guard.conditions.is_empty() {
             w.at(a.span);
-            w.put(&format!("{how} bool {name}_guard({}) {{", self.action_params(a, false)));
+            w.put(&format!(
+                "{how} bool {name}_guard({}) {{",
+                self.action_params(a, false)
+            ));
             let body = &a.guard.body;
             let mut used = used_locals(body);
             for c in &a.guard.conditions {
@@ -251,7 +296,10 @@ impl<'a> Class<'a> {
         }
 
         w.at(a.span);
-        w.put(&format!("{how} void {name}({}) {{", self.action_params(a, true)));
+        w.put(&format!(
+            "{how} void {name}({}) {{",
+            self.action_params(a, true)
+        ));
         let body = &a.body;
         let mut used = used_locals(body);
         for v in a.outputs.iter().flat_map(|o| &o.values) {
@@ -305,21 +353,32 @@ impl<'a> Class<'a> {
                 self.emit_table(w, &format!("{}_{name}_init", self.prefix), g);
             }
         }
-        w.put(&format!("static void {}_init(lvd_actor *self) {{", self.prefix));
-        w.put(&format!("{}_state *const S LEVADA_UNUSED = self->state;", self.prefix));
+        w.put(&format!(
+            "static void {}_init(lvd_actor *self) {{",
+            self.prefix
+        ));
+        w.put(&format!(
+            "{}_state *const S LEVADA_UNUSED = self->state;",
+            self.prefix
+        ));
         let initial = self.actor.fsm.as_ref().map_or(0, |f| f.initial);
         if self.actor.initializers.is_empty() && initial > 0 {
             w.put(&format!("S->lvd_state = {initial};"));
         }
         for (i, g) in consts {
-            let Home::State(name) = &self.homes[i] else { continue };
+            let Home::State(name) = &self.homes[i] else {
+                continue;
+            };
             match &g.init {
                 Init::Zero if g.ty == Type::String => w.put(&format!("S->{name} = \"\";")),
                 Init::Zero => {}
                 Init::Value(Value::List(_)) => {
                     let n: u64 = dimensions(&g.ty).iter().map(|n| u64::from(*n)).product();
                     let bytes = n * u64::from(size_of(&g.ty));
-                    w.put(&format!("memcpy(S->{name}, {}_{name}_init, {bytes});", self.prefix));
+                    w.put(&format!(
+                        "memcpy(S->{name}, {}_{name}_init, {bytes});",
+                        self.prefix
+                    ));
                 }
                 Init::Value(v) => {
                     let text = scalar(v, &g.ty);
@@ -349,7 +408,10 @@ impl<'a> Class<'a> {
         w.own();
         w.put("}");
         if self.prints() {
-            w.put(&format!("static void {}_end(lvd_actor *self) {{", self.prefix));
+            w.put(&format!(
+                "static void {}_end(lvd_actor *self) {{",
+                self.prefix
+            ));
             w.put(&format!("{}_state *const S = self->state;", self.prefix));
             w.put("levada_print_flush(&S->lvd_line);");
             w.put("fflush(stdout);");
@@ -368,7 +430,11 @@ impl<'a> Class<'a> {
             }
             w.put(&format!("static const lvd_port_class {p}_{kind}[] = {{"));
             for port in ports {
-                w.put(&format!("{{{}, {}}},", string_literal(&port.name), size_of(&port.ty)));
+                w.put(&format!(
+                    "{{{}, {}}},",
+                    string_literal(&port.name),
+                    size_of(&port.ty)
+                ));
             }
             w.put("};");
         }
@@ -385,7 +451,13 @@ impl<'a> Class<'a> {
             }
             w.put("};");
         }
-        let table = |n: usize, name: &str| if n == 0 { "NULL".into() } else { format!("{p}_{name}") };
+        let table = |n: usize, name: &str| {
+            if n == 0 {
+                "NULL".into()
+            } else {
+                format!("{p}_{name}")
+            }
+        };
         w.put(&format!("const lvd_actor_class {p}_class = {{"));
         w.put(&format!(".name = {},", string_literal(&a.name)));
         w.put(&format!(".file = {file},"));
@@ -398,7 +470,11 @@ impl<'a> Class<'a> {
         w.put(&format!(".input = {},", table(a.inputs.len(), "inputs")));
         w.put(&format!(".output = {},", table(a.outputs.len(), "outputs")));
         w.put(&format!(".action = {},", table(count, "actions")));
-        let end = if self.prints() { format!("{p}_end") } else { "NULL".to_string() };
+        let end = if self.prints() {
+            format!("{p}_end")
+        } else {
+            "NULL".to_string()
+        };
         w.put(&format!(".init = {p}_init, .run = {p}_run, .end = {end},"));
         w.put("};");
     }
@@ -505,7 +581,9 @@ impl<'a, 'w> Code<'a, 'w> {
         for o in &a.outputs {
             let at = offset[o.port];
             offset[o.port] += o.count();
-            let [OutputValue::List(VarRef::Local(l))] = &o.values[..] else { continue };
+            let [OutputValue::List(VarRef::Local(l))] = &o.values[..] else {
+                continue;
+            };
             let ty = &self.body.locals[*l].ty;
             let port = &self.class.actor.outputs[o.port];
             let once = leaving.iter().filter(|x| *x == l).count() == 1;
@@ -514,9 +592,13 @@ impl<'a, 'w> Code<'a, 'w> {
                 continue;
             }
             let (c, name) = (c_type(ty), self.locals[*l].name.clone());
-            self.w.put(&format!("{c} *const {name} = {} + {at};", self.class.outputs[o.port]));
+            self.w.put(&format!(
+                "{c} *const {name} = {} + {at};",
+                self.class.outputs[o.port]
+            ));
             if self.needs_zero(*l) {
-                self.w.put(&format!("memset({name}, 0, {});", o.repeat * size_of(ty)));
+                self.w
+                    .put(&format!("memset({name}, 0, {});", o.repeat * size_of(ty)));
             }
             placed.push(*l);
         }
@@ -546,7 +628,8 @@ impl<'a, 'w> Code<'a, 'w> {
                         let n = o.repeat;
                         if stride == 1 && c_type(ty) == c_type(&port.ty) {
                             let bytes = n * size_of(ty);
-                            self.w.put(&format!("memcpy({span} + {at}, {name}, {bytes});"));
+                            self.w
+                                .put(&format!("memcpy({span} + {at}, {name}, {bytes});"));
                         } else {
                             let k = self.class.temporary();
                             let value = convert_text(&format!("{name}[{k}]"), ty, &port.ty);

@@ -136,7 +136,13 @@ pub struct X {
 
 impl X {
     pub fn new(text: String, prec: u8, ct: Ct, range: Range) -> X {
-        X { text, prec, ct, range, literal: None }
+        X {
+            text,
+            prec,
+            ct,
+            range,
+            literal: None,
+        }
     }
 
     pub fn primary(text: String, ct: Ct, range: Range) -> X {
@@ -155,7 +161,10 @@ impl X {
             _ => format!("UINT64_C({v})"),
         };
         let prec = if v < 0 { prec::UNARY } else { prec::PRIMARY };
-        X { literal: Some(v), ..X::new(text, prec, ct, Range::exactly(v)) }
+        X {
+            literal: Some(v),
+            ..X::new(text, prec, ct, Range::exactly(v))
+        }
     }
 
     pub fn is_literal(&self) -> bool {
@@ -163,7 +172,11 @@ impl X {
     }
 
     fn at_least(&self, prec: u8) -> String {
-        if self.prec >= prec { self.text.clone() } else { format!("({})", self.text) }
+        if self.prec >= prec {
+            self.text.clone()
+        } else {
+            format!("({})", self.text)
+        }
     }
 
     /// Converted to another integer type, as C does: the low bits stay.
@@ -174,10 +187,18 @@ impl X {
         if let Some(v) = self.literal {
             let width = if ct.rank() < 2 { 32 } else { 64 };
             let low = v.rem_euclid(1i128 << width);
-            let v = if low > ct.range().hi { low - (1i128 << width) } else { low };
+            let v = if low > ct.range().hi {
+                low - (1i128 << width)
+            } else {
+                low
+            };
             return X::literal(v, ct);
         }
-        let range = if self.range.within(ct.range()) { self.range } else { ct.range() };
+        let range = if self.range.within(ct.range()) {
+            self.range
+        } else {
+            ct.range()
+        };
         let text = format!("({}){}", ct.name(), self.at_least(prec::UNARY));
         X::new(text, prec::UNARY, ct, range)
     }
@@ -191,16 +212,31 @@ fn pick(ranges: &[Range]) -> Option<Ct> {
 
 /// `a op b` in the C type `ct`.
 fn infix(op: &str, prec: u8, a: X, b: X, ct: Ct, range: Range) -> X {
-    let fit = |x: X| if x.ct.rank() > ct.rank() || ct == Ct::I32 { x.cast(ct) } else { x };
+    let fit = |x: X| {
+        if x.ct.rank() > ct.rank() || ct == Ct::I32 {
+            x.cast(ct)
+        } else {
+            x
+        }
+    };
     let (mut a, mut b) = (fit(a), fit(b));
     if a.ct != ct && b.ct != ct {
         // A literal takes the type without a cast.
-        if b.literal.is_some() { b = b.cast(ct) } else { a = a.cast(ct) }
+        if b.literal.is_some() {
+            b = b.cast(ct)
+        } else {
+            a = a.cast(ct)
+        }
     }
     let bits = prec <= prec::BITS && prec > prec::AND || prec == prec::SHIFT;
     let left = if bits { prec::UNARY } else { prec };
     let right = if bits { prec::UNARY } else { prec + 1 };
-    X::new(format!("{} {op} {}", a.at_least(left), b.at_least(right)), prec, ct, range)
+    X::new(
+        format!("{} {op} {}", a.at_least(left), b.at_least(right)),
+        prec,
+        ct,
+        range,
+    )
 }
 
 fn operator(op: BinOp) -> (&'static str, u8) {
@@ -323,7 +359,12 @@ impl<'a, 'w> Code<'a, 'w> {
                     X::literal(v, ct)
                 }
             }
-            Value::Int(i) => X::new(float_literal(*i as f64, ct), prec::UNARY, ct, Range::exactly(0)),
+            Value::Int(i) => X::new(
+                float_literal(*i as f64, ct),
+                prec::UNARY,
+                ct,
+                Range::exactly(0),
+            ),
             Value::Float(f) => X::new(float_literal(*f, ct), prec::UNARY, ct, Range::exactly(0)),
             Value::String(s) => X::primary(string_literal(s), Ct::Str, Range::exactly(0)),
             Value::List(_) => unreachable!("list constants are statements"),
@@ -386,11 +427,21 @@ impl<'a, 'w> Code<'a, 'w> {
         let c = ty.container();
         if op == UnOp::Not {
             let x = self.condition(x);
-            return X::new(format!("!{}", x.at_least(prec::UNARY)), prec::UNARY, Ct::I32, range);
+            return X::new(
+                format!("!{}", x.at_least(prec::UNARY)),
+                prec::UNARY,
+                Ct::I32,
+                range,
+            );
         }
         if !is_int(ty) {
             let x = self.convert(x, ty);
-            return X::new(format!("-{}", x.at_least(prec::PRIMARY)), prec::UNARY, x.ct, range);
+            return X::new(
+                format!("-{}", x.at_least(prec::PRIMARY)),
+                prec::UNARY,
+                x.ct,
+                range,
+            );
         }
         let r = self.class.ranges.eval_as(&self.env, x, ty);
         let whole = match op {
@@ -433,7 +484,11 @@ impl<'a, 'w> Code<'a, 'w> {
                 let (x, y) = (self.convert(a, ty), self.convert(b, ty));
                 let text = if op == BinOp::Mod {
                     let f = if x.ct == Ct::F64 { "fmod" } else { "fmodf" };
-                    return X::primary(format!("__builtin_{f}({}, {})", x.text, y.text), x.ct, range);
+                    return X::primary(
+                        format!("__builtin_{f}({}, {})", x.text, y.text),
+                        x.ct,
+                        range,
+                    );
                 } else {
                     format!("{} {text} {}", x.at_least(p), y.at_least(p + 1))
                 };
@@ -477,7 +532,11 @@ impl<'a, 'w> Code<'a, 'w> {
             Some(Ct::I64) => Ct::I64,
             _ => Ct::U64,
         };
-        let range = if whole.within(ct.range()) { whole } else { ct.range() };
+        let range = if whole.within(ct.range()) {
+            whole
+        } else {
+            ct.range()
+        };
         let (x, y) = if k <= 32 && ct == Ct::U32 {
             // 64-bit operands are cut first, so that the operation is narrow.
             (narrow(x), narrow(y))
@@ -550,7 +609,12 @@ impl<'a, 'w> Code<'a, 'w> {
         let both = Range::new(0, 1);
         if join == Type::String {
             let (x, y) = (self.full(a), self.full(b));
-            return X::new(format!("strcmp({}, {}) {text} 0", x.text, y.text), p, Ct::I32, both);
+            return X::new(
+                format!("strcmp({}, {}) {text} 0", x.text, y.text),
+                p,
+                Ct::I32,
+                both,
+            );
         }
         let (x, y) = (self.convert(a, &join), self.convert(b, &join));
         if is_int(&join) {
@@ -558,7 +622,12 @@ impl<'a, 'w> Code<'a, 'w> {
             let c = infix(text, p, x, y, ct, both);
             return X { ct: Ct::I32, ..c };
         }
-        X::new(format!("{} {text} {}", x.at_least(p + 1), y.at_least(p + 1)), p, Ct::I32, both)
+        X::new(
+            format!("{} {text} {}", x.at_least(p + 1), y.at_least(p + 1)),
+            p,
+            Ct::I32,
+            both,
+        )
     }
 
     fn division(&mut self, op: BinOp, a: &Expr, b: &Expr, e: &Expr, range: Range) -> X {
@@ -567,9 +636,21 @@ impl<'a, 'w> Code<'a, 'w> {
         let (x, mut y) = (self.convert(a, ty), self.convert(b, ty));
         let ct = pick(&[x.range, y.range]).unwrap_or(Ct::of(ty));
         if y.range.contains(0) && self.class.checks {
-            let width = if matches!(ct, Ct::I32 | Ct::U32) { 32 } else { 64 };
-            let u = if matches!(ct, Ct::U32 | Ct::U64) { "u" } else { "" };
-            let line = if e.span.file == self.file { self.w.lines.line(e.span) } else { 0 };
+            let width = if matches!(ct, Ct::I32 | Ct::U32) {
+                32
+            } else {
+                64
+            };
+            let u = if matches!(ct, Ct::U32 | Ct::U64) {
+                "u"
+            } else {
+                ""
+            };
+            let line = if e.span.file == self.file {
+                self.w.lines.line(e.span)
+            } else {
+                0
+            };
             y = X::primary(
                 format!("levada_divisor_{u}{width}(self, {}, {line}u)", y.text),
                 ct,
@@ -585,7 +666,14 @@ impl<'a, 'w> Code<'a, 'w> {
         }
         let whole = exact(op, x.range, y.range, ty.container());
         let x = infix(text, p, x, y, ct, whole);
-        if whole.within(Range::of(ty)) { X { range: whole, ..x } } else { X { range, ..cut(x, ty) } }
+        if whole.within(Range::of(ty)) {
+            X { range: whole, ..x }
+        } else {
+            X {
+                range,
+                ..cut(x, ty)
+            }
+        }
     }
 
     fn shift_left(&mut self, a: &Expr, b: &Expr, ty: &Type, range: Range) -> X {
@@ -600,7 +688,14 @@ impl<'a, 'w> Code<'a, 'w> {
                 // C leaves shifts of negative numbers undefined; a product is the same.
                 Some(ct @ (Ct::I32 | Ct::I64)) if n.lo == n.hi && ra.lo < 0 && n.lo < 62 => {
                     let x = self.convert(a, ty);
-                    return infix("*", prec::MUL, x, X::literal(1 << n.lo, Ct::I64).shrunk(), ct, whole);
+                    return infix(
+                        "*",
+                        prec::MUL,
+                        x,
+                        X::literal(1 << n.lo, Ct::I64).shrunk(),
+                        ct,
+                        whole,
+                    );
                 }
                 Some(ct) if ra.lo >= 0 => {
                     let width = if ct.rank() < 2 { 32 } else { 64 };
@@ -613,15 +708,26 @@ impl<'a, 'w> Code<'a, 'w> {
             }
         }
         let x = self.low(a, c);
-        let (ct, width) = if c <= 32 { (Ct::U32, 32) } else { (Ct::U64, 64) };
+        let (ct, width) = if c <= 32 {
+            (Ct::U32, 32)
+        } else {
+            (Ct::U64, 64)
+        };
         let x = x.cast(ct);
         let x = if n.within(Range::new(0, width - 1)) {
             shift("<<", x, count, ct.range())
         } else {
-            let call = format!("levada_shl_{width}({}, (uint64_t){})", x.text, count.at_least(prec::UNARY));
+            let call = format!(
+                "levada_shl_{width}({}, (uint64_t){})",
+                x.text,
+                count.at_least(prec::UNARY)
+            );
             X::primary(call, ct, ct.range())
         };
-        X { range, ..cut(x, ty) }
+        X {
+            range,
+            ..cut(x, ty)
+        }
     }
 
     fn shift_right(&mut self, a: &Expr, b: &Expr, ty: &Type, range: Range) -> X {
@@ -632,7 +738,11 @@ impl<'a, 'w> Code<'a, 'w> {
         if n.within(Range::new(0, width - 1)) {
             return shift(">>", x, count, range);
         }
-        let u = if matches!(x.ct, Ct::U32 | Ct::U64) { "u" } else { "" };
+        let u = if matches!(x.ct, Ct::U32 | Ct::U64) {
+            "u"
+        } else {
+            ""
+        };
         let call = format!(
             "levada_shr_{u}{width}({}, (uint64_t){})",
             x.text,
@@ -758,8 +868,16 @@ impl<'a, 'w> Code<'a, 'w> {
                 terms.push(format!("{} * {stride}", x.at_least(prec::MUL)));
             }
         }
-        let sum = if terms.is_empty() { "0".to_string() } else { terms.join(" + ") };
-        if whole { format!("{base}[{sum}]") } else { format!("&{base}[{sum}]") }
+        let sum = if terms.is_empty() {
+            "0".to_string()
+        } else {
+            terms.join(" + ")
+        };
+        if whole {
+            format!("{base}[{sum}]")
+        } else {
+            format!("&{base}[{sum}]")
+        }
     }
 
     fn index(&mut self, i: &Expr, n: u32) -> X {
@@ -789,7 +907,11 @@ impl<'a, 'w> Code<'a, 'w> {
 
 /// An unsigned 64-bit index keeps its bits as the check's signed argument.
 fn wide(x: &X) -> String {
-    if x.ct == Ct::U64 { format!("(int64_t){}", x.at_least(prec::UNARY)) } else { x.text.clone() }
+    if x.ct == Ct::U64 {
+        format!("(int64_t){}", x.at_least(prec::UNARY))
+    } else {
+        x.text.clone()
+    }
 }
 
 impl X {
@@ -807,7 +929,11 @@ fn narrow(x: X) -> X {
 }
 
 fn shift(op: &str, a: X, count: X, range: Range) -> X {
-    let text = format!("{} {op} {}", a.at_least(prec::UNARY), count.at_least(prec::UNARY));
+    let text = format!(
+        "{} {op} {}",
+        a.at_least(prec::UNARY),
+        count.at_least(prec::UNARY)
+    );
     X::new(text, prec::SHIFT, a.ct, range)
 }
 
@@ -824,12 +950,27 @@ fn negated(op: UnOp, x: X, k: u8) -> X {
     let x = x.cast(ct);
     let range = if ct == Ct::I32 { whole } else { ct.range() };
     if op == UnOp::BitNot {
-        return X::new(format!("~{}", x.at_least(prec::PRIMARY)), prec::UNARY, ct, range);
+        return X::new(
+            format!("~{}", x.at_least(prec::PRIMARY)),
+            prec::UNARY,
+            ct,
+            range,
+        );
     }
     if ct == Ct::I32 {
-        return X::new(format!("-{}", x.at_least(prec::PRIMARY)), prec::UNARY, ct, range);
+        return X::new(
+            format!("-{}", x.at_least(prec::PRIMARY)),
+            prec::UNARY,
+            ct,
+            range,
+        );
     }
-    X::new(format!("0 - {}", x.at_least(prec::MUL)), prec::ADD, ct, range)
+    X::new(
+        format!("0 - {}", x.at_least(prec::MUL)),
+        prec::ADD,
+        ct,
+        range,
+    )
 }
 
 /// Cut to the container of `ty` and read as its signedness says.
@@ -842,10 +983,19 @@ fn cut(x: X, ty: &Type) -> X {
     if let Some(v) = x.literal {
         let n = u32::from(ty.container());
         let low = v.rem_euclid(1i128 << n);
-        let v = if low > all.hi { low - (1i128 << n) } else { low };
+        let v = if low > all.hi {
+            low - (1i128 << n)
+        } else {
+            low
+        };
         return X::literal(v, ct);
     }
-    X::new(format!("({}){}", c_type(ty), x.at_least(prec::UNARY)), prec::UNARY, ct, all)
+    X::new(
+        format!("({}){}", c_type(ty), x.at_least(prec::UNARY)),
+        prec::UNARY,
+        ct,
+        all,
+    )
 }
 
 pub fn float_literal(v: f64, ct: Ct) -> String {
@@ -853,11 +1003,22 @@ pub fn float_literal(v: f64, ct: Ct) -> String {
     if v.is_nan() {
         return "__builtin_nanf(\"\")".to_string();
     }
-    let v = if ct == Ct::F32 { f64::from(v as f32) } else { v };
+    let v = if ct == Ct::F32 {
+        f64::from(v as f32)
+    } else {
+        v
+    };
     if v.is_infinite() {
         return format!("{}__builtin_inff()", if v < 0.0 { "-" } else { "" });
     }
-    let text = if ct == Ct::F32 { format!("{:?}", v as f32) } else { format!("{v:?}") };
-    if text.contains(['.', 'e']) { format!("{text}{suffix}") } else { format!("{text}.0{suffix}") }
+    let text = if ct == Ct::F32 {
+        format!("{:?}", v as f32)
+    } else {
+        format!("{v:?}")
+    };
+    if text.contains(['.', 'e']) {
+        format!("{text}{suffix}")
+    } else {
+        format!("{text}.0{suffix}")
+    }
 }
-

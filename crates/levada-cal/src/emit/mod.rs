@@ -36,7 +36,11 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { checks: true, symbol: "levada_network".to_string(), split: 400_000 }
+        Options {
+            checks: true,
+            symbol: "levada_network".to_string(),
+            split: 400_000,
+        }
     }
 }
 
@@ -68,10 +72,13 @@ pub fn emit(net: &Network, options: &Options) -> Emitted {
     let mut names = Names::default();
     let mut class_of = Vec::new();
     for i in &net.instances {
-        let at = classes.iter().position(|(a, _)| Arc::ptr_eq(a, &i.actor)).unwrap_or_else(|| {
-            classes.push((i.actor.clone(), names.fresh(&i.actor.name)));
-            classes.len() - 1
-        });
+        let at = classes
+            .iter()
+            .position(|(a, _)| Arc::ptr_eq(a, &i.actor))
+            .unwrap_or_else(|| {
+                classes.push((i.actor.clone(), names.fresh(&i.actor.name)));
+                classes.len() - 1
+            });
         class_of.push(at);
     }
     let mut natives: Vec<String> = classes
@@ -95,7 +102,12 @@ pub fn emit(net: &Network, options: &Options) -> Emitted {
     let mut warnings = Vec::new();
     let tables = network_tables(net, &classes, &class_of, options, &mut warnings);
     let files = join_files(net, &classes, texts, &tables, options);
-    Emitted { files, natives, warnings, checks }
+    Emitted {
+        files,
+        natives,
+        warnings,
+        checks,
+    }
 }
 
 fn join_files(
@@ -125,7 +137,10 @@ fn join_files(
             text += &t;
         }
         text += tables;
-        return vec![File { name: format!("{short}.c"), text: renumber(text) }];
+        return vec![File {
+            name: format!("{short}.c"),
+            text: renumber(text),
+        }];
     }
     let mut files = Vec::new();
     let hidden = "__attribute__((visibility(\"hidden\")))";
@@ -134,10 +149,16 @@ fn join_files(
         let declaration = format!("extern const lvd_actor_class {prefix}_class {hidden};\n");
         let text = format!("{}\n{declaration}{t}", head("One actor"));
         externs += &declaration;
-        files.push(File { name: format!("{prefix}.c"), text: renumber(text) });
+        files.push(File {
+            name: format!("{prefix}.c"),
+            text: renumber(text),
+        });
     }
     let text = format!("{}\n{externs}{tables}", head("The connections"));
-    files.push(File { name: format!("{short}.c"), text: renumber(text) });
+    files.push(File {
+        name: format!("{short}.c"),
+        text: renumber(text),
+    });
     files
 }
 
@@ -210,7 +231,9 @@ fn network_tables(
                 most
             }
             Some(n) => n.max(1),
-            None => (CHANNEL_BYTES / size).max(CHANNEL_LEAST).max(most.saturating_mul(4)),
+            None => (CHANNEL_BYTES / size)
+                .max(CHANNEL_LEAST)
+                .max(most.saturating_mul(4)),
         };
         t += &format!("static const lvd_port_ref levada_to_{k}[] = {{");
         for (i, e) in c.to.iter().enumerate() {
@@ -233,10 +256,16 @@ fn network_tables(
     let drained: HashSet<Endpoint> = net.channels.iter().map(|c| c.from).collect();
     let mut ends = String::new();
     for (i, inst) in net.instances.iter().enumerate() {
-        let sides = [(&inst.actor.inputs, true, &fed), (&inst.actor.outputs, false, &drained)];
+        let sides = [
+            (&inst.actor.inputs, true, &fed),
+            (&inst.actor.outputs, false, &drained),
+        ];
         for (ports, input, connected) in sides {
             for (p, port) in ports.iter().enumerate() {
-                if connected.contains(&Endpoint { instance: i, port: p }) {
+                if connected.contains(&Endpoint {
+                    instance: i,
+                    port: p,
+                }) {
                     continue;
                 }
                 let (end, k) = (actors.len(), channels.len());
@@ -298,7 +327,10 @@ fn end_class(kind: &str, size: u32) -> String {
              self->in[0].await = 1;\n  return LVD_WAIT;\n",
         )
     } else {
-        (format!(".outputs = 1, .output = {class}_port"), "  (void)self;\n  return LVD_DONE;\n")
+        (
+            format!(".outputs = 1, .output = {class}_port"),
+            "  (void)self;\n  return LVD_DONE;\n",
+        )
     };
     format!(
         "\nstatic lvd_verdict {class}_run(lvd_actor *self) {{\n{run}}}\n\

@@ -32,22 +32,35 @@ impl<'a> Class<'a> {
         let starts = a.initializers.len();
         self.emit_loops(w);
         w.own();
-        w.put(&format!("\nstatic lvd_verdict {}_run(lvd_actor *self) {{", self.prefix));
-        w.put(&format!("{}_state *const S LEVADA_UNUSED = self->state;", self.prefix));
+        w.put(&format!(
+            "\nstatic lvd_verdict {}_run(lvd_actor *self) {{",
+            self.prefix
+        ));
+        w.put(&format!(
+            "{}_state *const S LEVADA_UNUSED = self->state;",
+            self.prefix
+        ));
         if self.has_registers() {
-            w.put(&format!("{0}_registers lvd_registers, *const R = &lvd_registers;", self.prefix));
+            w.put(&format!(
+                "{0}_registers lvd_registers, *const R = &lvd_registers;",
+                self.prefix
+            ));
             for (name, _) in self.registers() {
                 w.put(&format!("R->{name} = S->{name};"));
             }
         }
         for (i, port) in a.inputs.iter().enumerate() {
             let (c, name) = (c_type(&port.ty), &self.inputs[i]);
-            w.put(&format!("const {c} *{name} LEVADA_UNUSED = lvd_get_span(&self->in[{i}]);"));
+            w.put(&format!(
+                "const {c} *{name} LEVADA_UNUSED = lvd_get_span(&self->in[{i}]);"
+            ));
             w.put(&format!("uint32_t {name}_n = 0, {name}_size = 0;"));
         }
         for (i, port) in a.outputs.iter().enumerate() {
             let (c, name) = (c_type(&port.ty), &self.outputs[i]);
-            w.put(&format!("{c} *{name} LEVADA_UNUSED = lvd_put_span(&self->out[{i}]);"));
+            w.put(&format!(
+                "{c} *{name} LEVADA_UNUSED = lvd_put_span(&self->out[{i}]);"
+            ));
             w.put(&format!("uint32_t {name}_n = 0, {name}_size = 0;"));
         }
         w.put("bool lvd_waits LEVADA_UNUSED = false;");
@@ -69,7 +82,11 @@ impl<'a> Class<'a> {
             }
             if !dispatch {
                 for s in 0..states {
-                    w.put(&format!("case {}: goto {};", state_number(s), self.label(s)));
+                    w.put(&format!(
+                        "case {}: goto {};",
+                        state_number(s),
+                        self.label(s)
+                    ));
                 }
             }
             w.put("default: break;");
@@ -78,24 +95,42 @@ impl<'a> Class<'a> {
         if !dispatch && states > 1 {
             w.put(&format!("goto {};", self.label(initial)));
         } else if starts > 0 {
-            let to = if dispatch { "lvd_ready".to_string() } else { self.label(0) };
+            let to = if dispatch {
+                "lvd_ready".to_string()
+            } else {
+                self.label(0)
+            };
             w.put(&format!("goto {to};"));
         }
 
         for (i, init) in a.initializers.iter().enumerate() {
             w.put("");
-            w.put(&format!("lvd_start_{i}: ; /* initialize {} */", comment(&init.name)));
+            w.put(&format!(
+                "lvd_start_{i}: ; /* initialize {} */",
+                comment(&init.name)
+            ));
             let last = i + 1 == starts;
             let (number, to) = if last {
-                let to = if dispatch { "lvd_again".to_string() } else { self.label(initial) };
+                let to = if dispatch {
+                    "lvd_again".to_string()
+                } else {
+                    self.label(initial)
+                };
                 (state_number(initial), to)
             } else {
                 (i + 1, format!("lvd_start_{}", i + 1))
             };
-            self.attempt(w, a.actions.len() + i, &[], &format!("lvd_started_{i}"), true, &|w| {
-                w.put(&format!("S->lvd_state = {number};"));
-                w.put(&format!("goto {to};"));
-            });
+            self.attempt(
+                w,
+                a.actions.len() + i,
+                &[],
+                &format!("lvd_started_{i}"),
+                true,
+                &|w| {
+                    w.put(&format!("S->lvd_state = {number};"));
+                    w.put(&format!("goto {to};"));
+                },
+            );
             // Its guard is false: it is left out.
             w.put(&format!("lvd_started_{i}: LEVADA_UNUSED;"));
             w.put(&format!("S->lvd_state = {number};"));
@@ -108,12 +143,18 @@ impl<'a> Class<'a> {
             w.put("lvd_ready: LEVADA_UNUSED;");
             for (k, id) in a.outside.iter().enumerate() {
                 let skip = format!("lvd_outside_{k}");
-                self.attempt(w, *id, &[], &skip, false, &|w| self.fired(w, *id, &Next::Again(None)));
+                self.attempt(w, *id, &[], &skip, false, &|w| {
+                    self.fired(w, *id, &Next::Again(None))
+                });
                 w.put(&format!("{skip}: ;"));
             }
             w.put("switch (S->lvd_state) {");
             for s in 0..states {
-                w.put(&format!("case {}: goto {};", state_number(s), self.label(s)));
+                w.put(&format!(
+                    "case {}: goto {};",
+                    state_number(s),
+                    self.label(s)
+                ));
             }
             w.put(&format!("default: goto {};", self.label(initial)));
             w.put("}");
@@ -126,8 +167,10 @@ impl<'a> Class<'a> {
             }
         } else if let Some(fsm) = &a.fsm {
             for s in 0..states {
-                let list: Vec<_> =
-                    fsm.transitions[s].iter().map(|t| (t.action, Next::State(t.to))).collect();
+                let list: Vec<_> = fsm.transitions[s]
+                    .iter()
+                    .map(|t| (t.action, Next::State(t.to)))
+                    .collect();
                 self.emit_state_of(w, s, state_number(s), &list);
             }
         } else {
@@ -173,10 +216,14 @@ impl<'a> Class<'a> {
             w.put(&format!("S->{name} = R->{name};"));
         }
         for (i, name) in self.inputs.iter().enumerate() {
-            w.put(&format!("lvd_get_done(&self->in[{i}], {name}_size - {name}_n);"));
+            w.put(&format!(
+                "lvd_get_done(&self->in[{i}], {name}_size - {name}_n);"
+            ));
         }
         for (i, name) in self.outputs.iter().enumerate() {
-            w.put(&format!("lvd_put_done(&self->out[{i}], {name}_size - {name}_n);"));
+            w.put(&format!(
+                "lvd_put_done(&self->out[{i}], {name}_size - {name}_n);"
+            ));
         }
     }
 
@@ -190,12 +237,20 @@ impl<'a> Class<'a> {
         let a = self.actor;
         w.put("");
         let name = a.fsm.as_ref().map_or("", |f| f.states[s].as_str());
-        w.put(&format!("{}: ; {}", self.label(s), if name.is_empty() {
-            String::new()
+        w.put(&format!(
+            "{}: ; {}",
+            self.label(s),
+            if name.is_empty() {
+                String::new()
+            } else {
+                format!("/* state {} */", comment(name))
+            }
+        ));
+        let stay = if a.fsm.is_some() {
+            format!("S->lvd_state = {number};")
         } else {
-            format!("/* state {} */", comment(name))
-        }));
-        let stay = if a.fsm.is_some() { format!("S->lvd_state = {number};") } else { String::new() };
+            String::new()
+        };
         let wait = |w: &mut Writer<'a>| {
             if !stay.is_empty() {
                 w.put(&stay);
@@ -295,7 +350,10 @@ impl<'a> Class<'a> {
         }
         if !action.guard.conditions.is_empty() {
             let args = self.arguments(action, false, "");
-            w.put(&format!("if (!{}_guard({args})) goto {skip};", self.actions[id]));
+            w.put(&format!(
+                "if (!{}_guard({args})) goto {skip};",
+                self.actions[id]
+            ));
         }
         for (port, n) in produced(action) {
             let name = &self.outputs[port];
@@ -313,7 +371,11 @@ impl<'a> Class<'a> {
             w.put("}");
         }
         w.put(&format!("self->action = {id};"));
-        w.put(&format!("{}({});", self.actions[id], self.arguments(action, true, "")));
+        w.put(&format!(
+            "{}({});",
+            self.actions[id],
+            self.arguments(action, true, "")
+        ));
         w.put(&format!("self->fired[{id}]++;"));
         for (port, n) in consumed(action) {
             let name = &self.inputs[port];
@@ -390,9 +452,10 @@ impl<'a> Class<'a> {
             None => a.outside == [id],
             Some(f) => {
                 a.outside.is_empty()
-                    && f.transitions.iter().enumerate().any(|(s, list)| {
-                        matches!(&list[..], [t] if t.action == id && t.to == s)
-                    })
+                    && f.transitions
+                        .iter()
+                        .enumerate()
+                        .any(|(s, list)| matches!(&list[..], [t] if t.action == id && t.to == s))
             }
         }
     }
@@ -408,8 +471,10 @@ impl<'a> Class<'a> {
     fn emit_loop(&self, w: &mut Writer<'a>, id: ActionId) {
         let action = &self.actor.actions[id];
         let name = &self.actions[id];
-        let mut params =
-            vec!["lvd_actor *self LEVADA_UNUSED".into(), format!("{}_state *S LEVADA_UNUSED", self.prefix)];
+        let mut params = vec![
+            "lvd_actor *self LEVADA_UNUSED".into(),
+            format!("{}_state *S LEVADA_UNUSED", self.prefix),
+        ];
         if self.has_registers() {
             params.push(format!("{}_registers *R", self.prefix));
         }
@@ -423,7 +488,10 @@ impl<'a> Class<'a> {
             params.push(format!("{c} *restrict {}", self.outputs[port]));
         }
         w.own();
-        w.put(&format!("\n/* Fires {} up to n times; how often it did. */", comment(&action.name)));
+        w.put(&format!(
+            "\n/* Fires {} up to n times; how often it did. */",
+            comment(&action.name)
+        ));
         w.put("static __attribute__((noinline))");
         w.put(&format!("uint32_t {name}_many({}) {{", params.join(", ")));
         if self.has_registers() {
@@ -432,7 +500,10 @@ impl<'a> Class<'a> {
         w.put("uint32_t k = 0;");
         w.put("for (; k < n; k++) {");
         if !action.guard.conditions.is_empty() {
-            w.put(&format!("if (!{name}_guard({})) break;", self.arguments(action, false, "k")));
+            w.put(&format!(
+                "if (!{name}_guard({})) break;",
+                self.arguments(action, false, "k")
+            ));
         }
         w.put(&format!("{name}({});", self.arguments(action, true, "k")));
         w.put("}");
@@ -447,11 +518,18 @@ impl<'a> Class<'a> {
         let action = &self.actor.actions[id];
         w.put("{");
         w.put("uint32_t n = UINT32_MAX, k;");
-        let sides = [(consumed(action), &self.inputs), (produced(action), &self.outputs)];
+        let sides = [
+            (consumed(action), &self.inputs),
+            (produced(action), &self.outputs),
+        ];
         for (rates, names) in &sides {
             for (port, n) in rates {
                 let name = &names[*port];
-                let fit = if *n == 1 { format!("{name}_n") } else { format!("{name}_n / {n}") };
+                let fit = if *n == 1 {
+                    format!("{name}_n")
+                } else {
+                    format!("{name}_n / {n}")
+                };
                 w.put(&format!("if ({fit} < n) n = {fit};"));
             }
         }
@@ -465,11 +543,19 @@ impl<'a> Class<'a> {
         for (rates, names) in &sides {
             args.extend(rates.iter().map(|(port, _)| names[*port].clone()));
         }
-        w.put(&format!("k = {}_many({});", self.actions[id], args.join(", ")));
+        w.put(&format!(
+            "k = {}_many({});",
+            self.actions[id],
+            args.join(", ")
+        ));
         for (rates, names) in &sides {
             for (port, n) in rates {
                 let name = &names[*port];
-                let step = if *n == 1 { "k".to_string() } else { format!("k * {n}") };
+                let step = if *n == 1 {
+                    "k".to_string()
+                } else {
+                    format!("k * {n}")
+                };
                 w.put(&format!("{name} += {step}, {name}_n -= {step};"));
             }
         }

@@ -52,9 +52,16 @@ impl<'a, 'w> Code<'a, 'w> {
                 self.w.put("}");
                 self.env = env;
             }
-            StmtKind::For { var, from, to, body } => self.for_loop(s, *var, from, to, body),
+            StmtKind::For {
+                var,
+                from,
+                to,
+                body,
+            } => self.for_loop(s, *var, from, to, body),
             StmtKind::Return(e) => {
-                let ty = self.proc.and_then(|p| self.class.actor.procs[p].result.as_ref());
+                let ty = self
+                    .proc
+                    .and_then(|p| self.class.actor.procs[p].result.as_ref());
                 let value = self.stored(e, ty.unwrap_or(&e.ty));
                 self.w.put(&format!("return {};", value.text));
             }
@@ -72,7 +79,11 @@ impl<'a, 'w> Code<'a, 'w> {
         // Rows of equal length lie one after the other.
         if same && dt[1..] == st[1..] {
             let n: u64 = st.iter().map(|n| u64::from(*n)).product();
-            let f = if to.var == from.var { "memmove" } else { "memcpy" };
+            let f = if to.var == from.var {
+                "memmove"
+            } else {
+                "memcpy"
+            };
             let bytes = n * u64::from(size_of(src_ty));
             self.w.put(&format!("{f}({dst}, {src}, {bytes});"));
             return;
@@ -81,29 +92,42 @@ impl<'a, 'w> Code<'a, 'w> {
             dims[d + 1..].iter().map(|n| u64::from(*n)).product()
         };
         let index = |dims: &[u32], names: &[String]| {
-            let terms = names.iter().enumerate().map(|(d, n)| match stride(dims, d) {
-                1 => n.clone(),
-                s => format!("{n} * {s}"),
-            });
+            let terms = names
+                .iter()
+                .enumerate()
+                .map(|(d, n)| match stride(dims, d) {
+                    1 => n.clone(),
+                    s => format!("{n} * {s}"),
+                });
             terms.collect::<Vec<_>>().join(" + ")
         };
         let mut names = Vec::new();
         let (d, e) = (self.class.temporary(), self.class.temporary());
         self.w.put("{");
         self.w.put(&format!("{} *{d} = {dst};", c_type(dst_ty)));
-        self.w.put(&format!("const {} *{e} = {src};", c_type(src_ty)));
+        self.w
+            .put(&format!("const {} *{e} = {src};", c_type(src_ty)));
         for n in &st {
             let k = self.class.temporary();
-            self.w.put(&format!("for (size_t {k} = 0; {k} < {n}; {k}++)"));
+            self.w
+                .put(&format!("for (size_t {k} = 0; {k} < {n}; {k}++)"));
             names.push(k);
         }
         let value = format!("{e}[{}]", index(&st, &names));
         let value = convert_text(&value, src_ty, dst_ty);
-        self.w.put(&format!("  {d}[{}] = {value};", index(&dt, &names)));
+        self.w
+            .put(&format!("  {d}[{}] = {value};", index(&dt, &names)));
         self.w.put("}");
     }
 
-    fn for_loop(&mut self, s: &'a Stmt, var: usize, from: &'a Expr, to: &'a Expr, body: &'a [Stmt]) {
+    fn for_loop(
+        &mut self,
+        s: &'a Stmt,
+        var: usize,
+        from: &'a Expr,
+        to: &'a Expr,
+        body: &'a [Stmt],
+    ) {
         let entry = self.env.clone();
         let ty = &self.body.locals[var].ty;
         let (rf, rt) = (
@@ -147,7 +171,8 @@ impl<'a, 'w> Code<'a, 'w> {
                 first.text, end.0, end.1
             ));
             let c = c_type(ty);
-            self.w.put(&format!("{} = ({c}){k};", self.locals[var].name));
+            self.w
+                .put(&format!("{} = ({c}){k};", self.locals[var].name));
             self.stmts(body);
         }
         self.w.put("}");
@@ -158,7 +183,9 @@ impl<'a, 'w> Code<'a, 'w> {
     fn only_in(&self, var: usize, s: &Stmt) -> bool {
         let count = |stmts: &[Stmt]| {
             let mut n = 0;
-            mentions(stmts, &|_, _| false, &mut |v, _| n += usize::from(v == VarRef::Local(var)));
+            mentions(stmts, &|_, _| false, &mut |v, _| {
+                n += usize::from(v == VarRef::Local(var))
+            });
             n
         };
         count(&self.body.stmts) == count(std::slice::from_ref(s)) && !self.locals[var].read_only
@@ -170,7 +197,10 @@ impl<'a, 'w> Code<'a, 'w> {
             let text = match &e.ty {
                 Type::String => format!("levada_print_text(&S->lvd_line, {});", x.text),
                 Type::Bool => {
-                    format!("levada_print_text(&S->lvd_line, ({}) ? \"true\" : \"false\");", x.text)
+                    format!(
+                        "levada_print_text(&S->lvd_line, ({}) ? \"true\" : \"false\");",
+                        x.text
+                    )
                 }
                 Type::Float { .. } => format!("levada_print_real(&S->lvd_line, {});", x.text),
                 _ if x.ct == Ct::U64 => format!("levada_print_uint(&S->lvd_line, {});", x.text),
@@ -208,7 +238,10 @@ impl<'a, 'w> Code<'a, 'w> {
             let (c, name) = (c_type(&local.ty), self.locals[l].name.clone());
             let text = match &local.ty {
                 Type::List { .. } => {
-                    let n: u64 = dimensions(&local.ty).iter().map(|n| u64::from(*n)).product();
+                    let n: u64 = dimensions(&local.ty)
+                        .iter()
+                        .map(|n| u64::from(*n))
+                        .product();
                     let zero = if self.needs_zero(l) { " = {0}" } else { "" };
                     format!("{c} {name}[{}]{zero};", n.max(1))
                 }
@@ -233,12 +266,19 @@ pub fn convert_text(value: &str, from: &Type, to: &Type) -> String {
 }
 
 pub fn locals_of(names: Vec<String>) -> Vec<LocalHome> {
-    let home = |name| LocalHome { name, ct: None, read_only: false };
+    let home = |name| LocalHome {
+        name,
+        ct: None,
+        read_only: false,
+    };
     names.into_iter().map(home).collect()
 }
 
 fn only_loop_var(body: &Body, l: usize) -> bool {
-    any_stmt(&body.stmts, &mut |s| matches!(s.kind, StmtKind::For { var, .. } if var == l))
+    any_stmt(
+        &body.stmts,
+        &mut |s| matches!(s.kind, StmtKind::For { var, .. } if var == l),
+    )
 }
 
 pub fn used_locals(body: &Body) -> Vec<bool> {
@@ -259,7 +299,9 @@ enum Use {
 
 fn mentions_local(stmts: &[Stmt], l: usize) -> bool {
     let mut found = false;
-    mentions(stmts, &|_, _| false, &mut |v, _| found |= v == VarRef::Local(l));
+    mentions(stmts, &|_, _| false, &mut |v, _| {
+        found |= v == VarRef::Local(l)
+    });
     found
 }
 
@@ -301,7 +343,12 @@ impl Search {
                     Use::Reads
                 }
             }
-            StmtKind::For { var, from, to, body } => {
+            StmtKind::For {
+                var,
+                from,
+                to,
+                body,
+            } => {
                 let constant = |e: &Expr| match e.kind {
                     ExprKind::Const(Value::Int(v)) => Some(v),
                     _ => None,
@@ -338,7 +385,10 @@ impl Search {
         for (i, n) in p.indices.iter().zip(&self.dims) {
             match &i.kind {
                 ExprKind::Load(v) if v.indices.is_empty() && !vars.contains(&v.var) => {
-                    if !counters.iter().any(|(c, m)| VarRef::Local(*c) == v.var && m == n) {
+                    if !counters
+                        .iter()
+                        .any(|(c, m)| VarRef::Local(*c) == v.var && m == n)
+                    {
                         return Use::Reads;
                     }
                     vars.push(v.var);

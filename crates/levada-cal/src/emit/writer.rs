@@ -14,18 +14,23 @@ impl<'a> Lines<'a> {
     pub fn new(files: &'a [SourceFile]) -> Lines<'a> {
         let starts = |text: &str| {
             let breaks = text.bytes().enumerate().filter(|(_, b)| *b == b'\n');
-            std::iter::once(0).chain(breaks.map(|(i, _)| i as u32 + 1)).collect()
+            std::iter::once(0)
+                .chain(breaks.map(|(i, _)| i as u32 + 1))
+                .collect()
         };
         Lines {
-            files: files.iter().map(|f| (f.path.as_str(), starts(&f.text))).collect(),
+            files: files
+                .iter()
+                .map(|f| (f.path.as_str(), starts(&f.text)))
+                .collect(),
         }
     }
 
     /// The line of a span, counted from one; 0 if its file is not known.
     pub fn line(&self, span: Span) -> u32 {
-        self.files
-            .get(span.file as usize)
-            .map_or(0, |(_, starts)| starts.partition_point(|s| *s <= span.start) as u32)
+        self.files.get(span.file as usize).map_or(0, |(_, starts)| {
+            starts.partition_point(|s| *s <= span.start) as u32
+        })
     }
 
     pub fn path(&self, span: Span) -> &'a str {
@@ -64,7 +69,11 @@ impl<'a> Writer<'a> {
             }
             if !row.is_empty() && !row.starts_with('#') {
                 let label = row.ends_with(':') || row.ends_with(": ;");
-                let depth = if label { self.indent.saturating_sub(1) } else { self.indent };
+                let depth = if label {
+                    self.indent.saturating_sub(1)
+                } else {
+                    self.indent
+                };
                 for _ in 0..depth {
                     self.text.push_str("  ");
                 }
@@ -96,7 +105,12 @@ impl<'a> Writer<'a> {
     /// The next row is the compiler's own.
     pub fn own(&mut self) {
         if self.believed.take().is_some() {
-            let _ = writeln!(self.text, "#line {} {}", self.row + 1, string_literal(&self.name));
+            let _ = writeln!(
+                self.text,
+                "#line {} {}",
+                self.row + 1,
+                string_literal(&self.name)
+            );
             self.row += 1;
         }
     }
@@ -128,12 +142,67 @@ pub fn comment(s: &str) -> String {
 }
 
 const RESERVED: &[&str] = &[
-    "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum",
-    "extern", "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict",
-    "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef", "union",
-    "unsigned", "void", "volatile", "while", "asm", "typeof", "bool", "true", "false", "NULL",
-    "EOF", "BUFSIZ", "stdin", "stdout", "stderr", "offsetof", "errno", "unix", "linux", "self", "S",
-    "R", "n", "k", "main", "i386", "nullptr", "constexpr", "alignas", "alignof", "thread_local",
+    "auto",
+    "break",
+    "case",
+    "char",
+    "const",
+    "continue",
+    "default",
+    "do",
+    "double",
+    "else",
+    "enum",
+    "extern",
+    "float",
+    "for",
+    "goto",
+    "if",
+    "inline",
+    "int",
+    "long",
+    "register",
+    "restrict",
+    "return",
+    "short",
+    "signed",
+    "sizeof",
+    "static",
+    "struct",
+    "switch",
+    "typedef",
+    "union",
+    "unsigned",
+    "void",
+    "volatile",
+    "while",
+    "asm",
+    "typeof",
+    "bool",
+    "true",
+    "false",
+    "NULL",
+    "EOF",
+    "BUFSIZ",
+    "stdin",
+    "stdout",
+    "stderr",
+    "offsetof",
+    "errno",
+    "unix",
+    "linux",
+    "self",
+    "S",
+    "R",
+    "n",
+    "k",
+    "main",
+    "i386",
+    "nullptr",
+    "constexpr",
+    "alignas",
+    "alignof",
+    "thread_local",
 ];
 
 /// Hands out names that differ from each other and from all that C or the emitter uses.
@@ -151,7 +220,9 @@ impl Names {
         if base.is_empty() || base.starts_with(|c: char| c.is_ascii_digit() || c == '_') {
             base.insert(0, 'v');
         }
-        let ours = ["in_", "out_", "lvd_", "LVD_", "levada_", "LEVADA_", "INT", "UINT"];
+        let ours = [
+            "in_", "out_", "lvd_", "LVD_", "levada_", "LEVADA_", "INT", "UINT",
+        ];
         if RESERVED.contains(&base.as_str())
             || base.ends_with("_t")
             || ours.iter().any(|p| base.starts_with(p))

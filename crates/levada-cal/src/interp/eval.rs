@@ -10,7 +10,11 @@ use std::fmt::Write;
 /// The lowest `bits` of `v`, read as signed or not.
 fn wrap(v: i128, bits: u8, signed: bool) -> i128 {
     let low = v.rem_euclid(1i128 << bits);
-    if signed && low >= 1i128 << (bits - 1) { low - (1i128 << bits) } else { low }
+    if signed && low >= 1i128 << (bits - 1) {
+        low - (1i128 << bits)
+    } else {
+        low
+    }
 }
 
 fn fit(v: i128, ty: &Type) -> i128 {
@@ -188,7 +192,13 @@ impl<'a> Frame<'_, 'a> {
                     (BinOp::Shl, true) => fit(v << n, &e.ty),
                     (BinOp::Shl, false) => 0,
                     (_, true) => v >> n,
-                    (_, false) => if v < 0 { -1 } else { 0 },
+                    (_, false) => {
+                        if v < 0 {
+                            -1
+                        } else {
+                            0
+                        }
+                    }
                 };
                 Ok(Scalar::Int(v))
             }
@@ -327,7 +337,12 @@ impl<'a> Frame<'_, 'a> {
                     }
                 }
             }
-            StmtKind::For { var, from, to, body } => {
+            StmtKind::For {
+                var,
+                from,
+                to,
+                body,
+            } => {
                 let (first, last) = (int(self.eval(from)?), int(self.eval(to)?));
                 let ty = self.body.locals[*var].ty.clone();
                 let mut k = first;

@@ -134,8 +134,14 @@ pub fn zero_of(ty: &Type) -> Scalar {
 
 /// A variable of `ty`, all zero.
 pub fn fresh(ty: &Type) -> Slot {
-    let n: usize = crate::ranges::dimensions(ty).iter().map(|n| *n as usize).product();
-    Slot { data: Rc::new(RefCell::new(vec![zero_of(ty); n])), offset: 0 }
+    let n: usize = crate::ranges::dimensions(ty)
+        .iter()
+        .map(|n| *n as usize)
+        .product();
+    Slot {
+        data: Rc::new(RefCell::new(vec![zero_of(ty); n])),
+        offset: 0,
+    }
 }
 
 fn fill(slot: &mut [Scalar], v: &Value, dims: &[u32], ty: &Type) {
@@ -166,10 +172,14 @@ impl<'a> Machine<'a> {
                 done: false,
             })
             .collect();
-        let mut inputs: Vec<Vec<_>> =
-            instances.iter().map(|i| vec![None; i.actor.inputs.len()]).collect();
-        let mut outputs: Vec<Vec<_>> =
-            instances.iter().map(|i| vec![None; i.actor.outputs.len()]).collect();
+        let mut inputs: Vec<Vec<_>> = instances
+            .iter()
+            .map(|i| vec![None; i.actor.inputs.len()])
+            .collect();
+        let mut outputs: Vec<Vec<_>> = instances
+            .iter()
+            .map(|i| vec![None; i.actor.outputs.len()])
+            .collect();
         let mut queues = Vec::new();
         for (k, c) in net.channels.iter().enumerate() {
             outputs[c.from.instance][c.from.port] = Some(k);
@@ -182,9 +192,19 @@ impl<'a> Machine<'a> {
                 None => None,
             };
             let n = c.to.len();
-            queues.push(Queue { elements: vec![VecDeque::new(); n], left: vec![false; n], capacity });
+            queues.push(Queue {
+                elements: vec![VecDeque::new(); n],
+                left: vec![false; n],
+                capacity,
+            });
         }
-        Machine { instances, queues, inputs, outputs, options }
+        Machine {
+            instances,
+            queues,
+            inputs,
+            outputs,
+            options,
+        }
     }
 
     /// Runs until nothing can fire.
@@ -192,7 +212,11 @@ impl<'a> Machine<'a> {
         for i in 0..self.instances.len() {
             self.make_state(i)?;
         }
-        let mut left = if self.options.firings == 0 { u64::MAX } else { self.options.firings };
+        let mut left = if self.options.firings == 0 {
+            u64::MAX
+        } else {
+            self.options.firings
+        };
         let outcome = loop {
             let (mut fired, mut full) = (false, false);
             for i in 0..self.instances.len() {
@@ -216,7 +240,11 @@ impl<'a> Machine<'a> {
                 }
             }
             if !fired {
-                break if full { Outcome::Deadlock } else { Outcome::Ended };
+                break if full {
+                    Outcome::Deadlock
+                } else {
+                    Outcome::Ended
+                };
             }
         };
         Ok(self.report(outcome))
@@ -238,7 +266,12 @@ impl<'a> Machine<'a> {
             printed.push(i.printed);
             fired.push(i.fired);
         }
-        Report { outcome, printed, fired, left: self.queues.into_iter().map(queue).collect() }
+        Report {
+            outcome,
+            printed,
+            fired,
+            left: self.queues.into_iter().map(queue).collect(),
+        }
     }
 
     fn make_state(&mut self, i: usize) -> Result<(), Fault> {
@@ -249,7 +282,12 @@ impl<'a> Machine<'a> {
                 Init::Value(v) => {
                     let dims = crate::ranges::dimensions(&var.ty);
                     let ty = crate::ranges::innermost(&var.ty);
-                    fill(&mut self.instances[i].globals[g].data.borrow_mut(), v, &dims, ty);
+                    fill(
+                        &mut self.instances[i].globals[g].data.borrow_mut(),
+                        v,
+                        &dims,
+                        ty,
+                    );
                 }
                 Init::Code(body) => {
                     let mut frame = self.frame(i, "the initial state", body);
@@ -287,7 +325,9 @@ impl<'a> Machine<'a> {
         }
         let outside = actor.outside.iter().map(|id| (*id, None));
         let transitions = actor.fsm.iter().flat_map(|f| {
-            f.transitions[self.instances[i].state].iter().map(|t| (t.action, Some(t.to)))
+            f.transitions[self.instances[i].state]
+                .iter()
+                .map(|t| (t.action, Some(t.to)))
         });
         let candidates: Vec<_> = outside.chain(transitions).collect();
         let (mut full, mut lacking) = (false, false);
@@ -391,19 +431,33 @@ impl<'a> Machine<'a> {
         let mut offset = vec![0usize; self.inputs[i].len()];
         let mut bound = Vec::new();
         for input in &action.inputs {
-            let Some((q, c)) = self.inputs[i][input.port] else { continue };
+            let Some((q, c)) = self.inputs[i][input.port] else {
+                continue;
+            };
             let elements = &self.queues[q].elements[c];
             let port = &self.instances[i].actor.inputs[input.port].ty;
             let n = input.vars.len();
             for (j, l) in input.vars.iter().enumerate() {
-                let Some(local) = body.locals.get(*l) else { continue };
+                let Some(local) = body.locals.get(*l) else {
+                    continue;
+                };
                 let ty = crate::ranges::innermost(&local.ty);
-                let count = if input.is_list { input.repeat as usize } else { 1 };
+                let count = if input.is_list {
+                    input.repeat as usize
+                } else {
+                    1
+                };
                 let data = (0..count)
                     .map(|k| &elements[offset[input.port] + k * n + j])
                     .map(|x| eval::convert(x.clone(), port, ty))
                     .collect();
-                bound.push((*l, Slot { data: Rc::new(RefCell::new(data)), offset: 0 }));
+                bound.push((
+                    *l,
+                    Slot {
+                        data: Rc::new(RefCell::new(data)),
+                        offset: 0,
+                    },
+                ));
             }
             offset[input.port] += input.count() as usize;
         }

@@ -88,7 +88,16 @@ pub struct Program {
 }
 
 pub fn program(seed: u64) -> Program {
-    Maker { rng: Rng::new(seed), names: 0, vars: vec![], functions: vec![], procedures: vec![], loops: 0, unsafe_index: false }.network()
+    Maker {
+        rng: Rng::new(seed),
+        names: 0,
+        vars: vec![],
+        functions: vec![],
+        procedures: vec![],
+        loops: 0,
+        unsafe_index: false,
+    }
+    .network()
 }
 
 /// A way an action meets one port: the pattern's variables, and the repeat if it has one.
@@ -120,14 +129,24 @@ impl Maker {
     }
 
     fn int_type(&mut self) -> Ty {
-        let sizes = [1, 3, 7, 8, 9, 12, 16, 17, 24, 31, 32, 32, 32, 33, 48, 63, 64];
+        let sizes = [
+            1, 3, 7, 8, 9, 12, 16, 17, 24, 31, 32, 32, 32, 33, 48, 63, 64,
+        ];
         let n = *self.rng.pick(&sizes);
         // One bit with a sign holds only 0 and -1; two are less odd.
-        if self.rng.chance(55) { Ty::Int(n.max(2)) } else { Ty::Uint(n) }
+        if self.rng.chance(55) {
+            Ty::Int(n.max(2))
+        } else {
+            Ty::Uint(n)
+        }
     }
 
     fn any_type(&mut self) -> Ty {
-        if self.rng.chance(8) { Ty::Bool } else { self.int_type() }
+        if self.rng.chance(8) {
+            Ty::Bool
+        } else {
+            self.int_type()
+        }
     }
 
     fn literal(&mut self) -> String {
@@ -147,7 +166,11 @@ impl Maker {
             .filter(|v| v.len.is_none() && (v.ty == Ty::Bool) == want_bool)
             .map(|v| v.name.clone())
             .collect();
-        if fit.is_empty() { None } else { Some(self.rng.pick(&fit).clone()) }
+        if fit.is_empty() {
+            None
+        } else {
+            Some(self.rng.pick(&fit).clone())
+        }
     }
 
     fn index(&mut self, len: u64, depth: u32) -> String {
@@ -231,12 +254,23 @@ impl Maker {
             }
             17 => format!("(-{})", self.int(d)),
             18 => format!("(~{})", self.int(d)),
-            19 => format!("(if {} then {} else {} end)", self.bool(d), self.int(d), self.int(d)),
+            19 => format!(
+                "(if {} then {} else {} end)",
+                self.bool(d),
+                self.int(d),
+                self.int(d)
+            ),
             20 if !self.functions.is_empty() => {
                 let (name, params, _) = self.rng.pick(&self.functions.clone()).clone();
                 let args: Vec<String> = params
                     .iter()
-                    .map(|t| if *t == Ty::Bool { self.bool(d) } else { self.int(d) })
+                    .map(|t| {
+                        if *t == Ty::Bool {
+                            self.bool(d)
+                        } else {
+                            self.int(d)
+                        }
+                    })
                     .collect();
                 format!("{name}({})", args.join(", "))
             }
@@ -251,7 +285,11 @@ impl Maker {
             {
                 return v;
             }
-            return if self.rng.chance(50) { "true".into() } else { "false".into() };
+            return if self.rng.chance(50) {
+                "true".into()
+            } else {
+                "false".into()
+            };
         }
         let d = depth - 1;
         match self.rng.below(10) {
@@ -267,7 +305,11 @@ impl Maker {
     }
 
     fn value(&mut self, ty: Ty, depth: u32) -> String {
-        if ty == Ty::Bool { self.bool(depth) } else { self.int(depth) }
+        if ty == Ty::Bool {
+            self.bool(depth)
+        } else {
+            self.int(depth)
+        }
     }
 
     /// Statements, each on a row of its own.
@@ -308,7 +350,11 @@ impl Maker {
             }
             2 if self.loops < 2 => {
                 let (name, last) = (self.name("i"), self.rng.below(9));
-                let ty = if self.rng.chance(70) { Ty::Int(32) } else { Ty::Uint(8) };
+                let ty = if self.rng.chance(70) {
+                    Ty::Int(32)
+                } else {
+                    Ty::Uint(8)
+                };
                 // Sometimes the end depends on a value.
                 let end = if self.rng.chance(30) {
                     format!("(({}) & {last})", self.int(1))
@@ -349,7 +395,11 @@ impl Maker {
                 let _ = writeln!(out, "{pad}end");
             }
             4 => {
-                let lists: Vec<Var> = targets.iter().filter(|v| v.len.is_some()).cloned().collect();
+                let lists: Vec<Var> = targets
+                    .iter()
+                    .filter(|v| v.len.is_some())
+                    .cloned()
+                    .collect();
                 let Some(to) = lists.first() else { return };
                 let fits = |v: &&Var| {
                     v.len.is_some_and(|n| Some(n) <= to.len) && v.ty == to.ty && v.name != to.name
@@ -368,11 +418,18 @@ impl Maker {
                     });
                     let e = self.int(2);
                     self.vars.truncate(scope);
-                    let _ = writeln!(out, "{pad}{} := [ {e} : for int {i} in 0 .. {} ];", to.name, n - 1);
+                    let _ = writeln!(
+                        out,
+                        "{pad}{} := [ {e} : for int {i} in 0 .. {} ];",
+                        to.name,
+                        n - 1
+                    );
                 }
             }
             _ => {
-                let Some((p, n)) = self.procedures.first().cloned() else { return };
+                let Some((p, n)) = self.procedures.first().cloned() else {
+                    return;
+                };
                 let fits: Vec<Var> = targets
                     .iter()
                     .filter(|v| v.len == Some(n) && v.ty == Ty::Int(16))
@@ -396,13 +453,23 @@ impl Maker {
                 0 if writable => ("", String::new()),
                 _ if ty == Ty::Bool => (if writable { " := " } else { " = " }, "true".into()),
                 _ => {
-                    let n = if let Ty::Int(b) | Ty::Uint(b) = ty { b.min(20) } else { 1 };
+                    let n = if let Ty::Int(b) | Ty::Uint(b) = ty {
+                        b.min(20)
+                    } else {
+                        1
+                    };
                     let v = self.rng.below(1 << (n - 1).min(16));
                     (if writable { " := " } else { " = " }, v.to_string())
                 }
             };
             let _ = writeln!(out, "  {} {name}{assign}{init};", ty.text());
-            self.vars.push(Var { name, ty, len: None, writable, at_most: None });
+            self.vars.push(Var {
+                name,
+                ty,
+                len: None,
+                writable,
+                at_most: None,
+            });
         }
         for _ in 0..self.rng.below(3) {
             let (name, ty) = (self.name("l"), self.int_type());
@@ -411,30 +478,59 @@ impl Maker {
                 0 => (String::new(), true),
                 1 => {
                     let i = self.name("g");
-                    (format!(" := [ ({i} * {i}) & 63 : for int {i} in 0 .. {} ]", len - 1), true)
+                    (
+                        format!(" := [ ({i} * {i}) & 63 : for int {i} in 0 .. {} ]", len - 1),
+                        true,
+                    )
                 }
                 n => {
                     let items: Vec<String> =
                         (0..len).map(|_| self.rng.below(2).to_string()).collect();
-                    (format!(" {} [{}]", if n == 2 { ":=" } else { "=" }, items.join(", ")), n == 2)
+                    (
+                        format!(
+                            " {} [{}]",
+                            if n == 2 { ":=" } else { "=" },
+                            items.join(", ")
+                        ),
+                        n == 2,
+                    )
                 }
             };
             let _ = writeln!(out, "  List(type: {}, size={len}) {name}{init};", ty.text());
-            self.vars.push(Var { name, ty, len: Some(len), writable, at_most: None });
+            self.vars.push(Var {
+                name,
+                ty,
+                len: Some(len),
+                writable,
+                at_most: None,
+            });
         }
         if self.rng.chance(40) {
             let (name, ty) = (self.name("f"), self.int_type());
-            let params: Vec<Ty> = (0..1 + self.rng.below(2)).map(|_| self.int_type()).collect();
+            let params: Vec<Ty> = (0..1 + self.rng.below(2))
+                .map(|_| self.int_type())
+                .collect();
             let outer = self.vars.clone();
             self.vars.retain(|v| !v.writable);
             let mut list = Vec::new();
             for t in &params {
                 let p = self.name("p");
                 list.push(format!("{} {p}", t.text()));
-                self.vars.push(Var { name: p, ty: *t, len: None, writable: false, at_most: None });
+                self.vars.push(Var {
+                    name: p,
+                    ty: *t,
+                    len: None,
+                    writable: false,
+                    at_most: None,
+                });
             }
             let e = self.int(3);
-            let _ = writeln!(out, "  function {name}({}) --> {} : {e} end", list.join(", "), ty.text());
+            let _ = writeln!(
+                out,
+                "  function {name}({}) --> {} : {e} end",
+                list.join(", "),
+                ty.text()
+            );
             self.vars = outer;
             self.functions.push((name, params, ty));
         }
@@ -442,7 +538,10 @@ impl Maker {
             let (name, list, v) = (self.name("q"), self.name("l"), self.name("p"));
             let state = self.name("l");
             let _ = writeln!(out, "  List(type: int(size=16), size=8) {state};");
-            let _ = writeln!(out, "  procedure {name}(List(type: int(size=16), size=8) {list}, int {v})");
+            let _ = writeln!(
+                out,
+                "  procedure {name}(List(type: int(size=16), size=8) {list}, int {v})"
+            );
             let _ = writeln!(out, "  begin");
             let outer = self.vars.clone();
             self.vars.push(Var {
@@ -452,7 +551,13 @@ impl Maker {
                 writable: true,
                 at_most: None,
             });
-            self.vars.push(Var { name: v, ty: Ty::Int(32), len: None, writable: false, at_most: None });
+            self.vars.push(Var {
+                name: v,
+                ty: Ty::Int(32),
+                len: None,
+                writable: false,
+                at_most: None,
+            });
             self.stmts(out, 2, 4);
             self.vars = outer;
             let _ = writeln!(out, "  end");
@@ -469,9 +574,21 @@ impl Maker {
 
     fn pattern(&mut self, port: usize) -> Pattern {
         match self.rng.below(5) {
-            0 | 1 => Pattern { port, vars: 1, repeat: None },
-            2 => Pattern { port, vars: 1 + self.rng.below(4) as usize, repeat: None },
-            3 => Pattern { port, vars: 1, repeat: Some(1 + self.rng.below(8)) },
+            0 | 1 => Pattern {
+                port,
+                vars: 1,
+                repeat: None,
+            },
+            2 => Pattern {
+                port,
+                vars: 1 + self.rng.below(4) as usize,
+                repeat: None,
+            },
+            3 => Pattern {
+                port,
+                vars: 1,
+                repeat: Some(1 + self.rng.below(8)),
+            },
             _ => Pattern {
                 port,
                 vars: 1 + self.rng.below(3) as usize,
@@ -508,7 +625,11 @@ impl Maker {
                 });
             }
             let repeat = p.repeat.map_or(String::new(), |r| format!(" repeat {r}"));
-            heads.push(format!("{}:[{}]{repeat}", inputs[p.port].name, names.join(", ")));
+            heads.push(format!(
+                "{}:[{}]{repeat}",
+                inputs[p.port].name,
+                names.join(", ")
+            ));
         }
         let mut guards: Vec<String> = guard.into_iter().collect();
         if choose {
@@ -529,9 +650,19 @@ impl Maker {
         let mut later = Vec::new();
         for _ in 0..self.rng.below(3) {
             let (name, ty) = (self.name("v"), self.int_type());
-            let init = if self.rng.chance(60) { format!(" := {}", self.int(2)) } else { String::new() };
+            let init = if self.rng.chance(60) {
+                format!(" := {}", self.int(2))
+            } else {
+                String::new()
+            };
             locals.push(format!("{} {name}{init}", ty.text()));
-            later.push(Var { name, ty, len: None, writable: true, at_most: None });
+            later.push(Var {
+                name,
+                ty,
+                len: None,
+                writable: true,
+                at_most: None,
+            });
         }
         self.vars.extend(later);
         for (name, ty, r) in &leaving {
@@ -574,10 +705,19 @@ impl Maker {
                 })
                 .collect();
             let repeat = p.repeat.map_or(String::new(), |r| format!(" repeat {r}"));
-            tails.push(format!("{}:[{}]{repeat}", outputs[p.port].name, values.join(", ")));
+            tails.push(format!(
+                "{}:[{}]{repeat}",
+                outputs[p.port].name,
+                values.join(", ")
+            ));
         }
         self.vars.truncate(scope);
-        let _ = writeln!(out, "  {tag}: action {} ==> {}", heads.join(", "), tails.join(", "));
+        let _ = writeln!(
+            out,
+            "  {tag}: action {} ==> {}",
+            heads.join(", "),
+            tails.join(", ")
+        );
         if !guards.is_empty() {
             let _ = writeln!(out, "  guard {}", guards.join(", "));
         }
@@ -602,11 +742,17 @@ impl Maker {
         self.functions.clear();
         self.procedures.clear();
         let ports = |list: &[Port]| -> String {
-            let each: Vec<String> =
-                list.iter().map(|p| format!("{} {}", p.ty.text(), p.name)).collect();
+            let each: Vec<String> = list
+                .iter()
+                .map(|p| format!("{} {}", p.ty.text(), p.name))
+                .collect();
             each.join(", ")
         };
-        format!("package random;\n\nactor {name} () {} ==> {} :\n\n", ports(inputs), ports(outputs))
+        format!(
+            "package random;\n\nactor {name} () {} ==> {} :\n\n",
+            ports(inputs),
+            ports(outputs)
+        )
     }
 
     fn middle(&mut self, name: &str, inputs: &[Port], outputs: &[Port]) -> String {
@@ -621,7 +767,9 @@ impl Maker {
             0 | 1 => {
                 let takes = self.some_patterns(inputs.len(), true);
                 let gives = self.some_patterns(outputs.len(), true);
-                self.action(&mut out, "work", inputs, outputs, &takes, &gives, None, false, "");
+                self.action(
+                    &mut out, "work", inputs, outputs, &takes, &gives, None, false, "",
+                );
             }
             2 => {
                 let takes = self.some_patterns(inputs.len(), true);
@@ -637,7 +785,9 @@ impl Maker {
                     let after = format!("    mode := {};\n", (m + 1) % modes);
                     let guard = Some(format!("mode = {m}"));
                     let tag = format!("m{m}");
-                    self.action(&mut out, &tag, inputs, outputs, &takes, &gives, guard, false, &after);
+                    self.action(
+                        &mut out, &tag, inputs, outputs, &takes, &gives, guard, false, &after,
+                    );
                 }
             }
             _ => {
@@ -649,12 +799,18 @@ impl Maker {
                     let tag = format!("t{s}");
                     if takes.is_empty() || self.rng.chance(50) {
                         let gives = self.some_patterns(outputs.len(), false);
-                        self.action(&mut out, &tag, inputs, outputs, &takes, &gives, None, false, "");
+                        self.action(
+                            &mut out, &tag, inputs, outputs, &takes, &gives, None, false, "",
+                        );
                         let _ = writeln!(moves, "    z{s} ({tag}) --> z{};", (s + 1) % states);
                     } else {
                         let n = self.choices(&mut out, &tag, inputs, outputs, &takes);
                         for k in 0..n {
-                            let to = if k == 0 { (s + 1) % states } else { self.rng.below(states) };
+                            let to = if k == 0 {
+                                (s + 1) % states
+                            } else {
+                                self.rng.below(states)
+                            };
                             let _ = writeln!(moves, "    z{s} ({tag}.a{k}) --> z{to};");
                         }
                         let chain: Vec<String> = (0..n).map(|k| format!("{tag}.a{k}")).collect();
@@ -682,7 +838,17 @@ impl Maker {
         for k in 0..n {
             let gives = self.some_patterns(outputs.len(), false);
             let name = format!("{tag}.a{k}");
-            self.action(out, &name, inputs, outputs, takes, &gives, None, k + 1 < n, "");
+            self.action(
+                out,
+                &name,
+                inputs,
+                outputs,
+                takes,
+                &gives,
+                None,
+                k + 1 < n,
+                "",
+            );
         }
         n
     }
@@ -714,7 +880,17 @@ impl Maker {
         });
         let gives = self.some_patterns(outputs.len(), true);
         let (guard, after) = (Some(format!("count < {n}")), "    count := count + 1;\n");
-        self.action(&mut out, "emit", &[], outputs, &[], &gives, guard, false, after);
+        self.action(
+            &mut out,
+            "emit",
+            &[],
+            outputs,
+            &[],
+            &gives,
+            guard,
+            false,
+            after,
+        );
         out + "end\n"
     }
 
@@ -722,8 +898,17 @@ impl Maker {
         let mut out = self.begin(name, &[], &[]);
         let _ = write!(out, "");
         out.clear();
-        let _ = writeln!(out, "package random;\n\nactor {name} () {} {} ==> :\n", input.ty.text(), input.name);
-        let _ = writeln!(out, "  take: action {}:[x] ==>\n  do\n    println(\"{name} \" + x);\n  end\n\nend", input.name);
+        let _ = writeln!(
+            out,
+            "package random;\n\nactor {name} () {} {} ==> :\n",
+            input.ty.text(),
+            input.name
+        );
+        let _ = writeln!(
+            out,
+            "  take: action {}:[x] ==>\n  do\n    println(\"{name} \" + x);\n  end\n\nend",
+            input.name
+        );
         out
     }
 
@@ -744,17 +929,27 @@ impl Maker {
         let mut wires: Vec<Wire> = Vec::new();
         // Outputs that may be connected: actor, port, type.
         let mut open: Vec<(usize, usize, Ty)> = Vec::new();
-        let connect = |wires: &mut Vec<Wire>, from: (usize, usize), to: (usize, usize)| {
-            match wires.iter_mut().find(|w| w.from == from) {
-                Some(w) => w.to.push(to),
-                None => wires.push(Wire { from, to: vec![to], capacity: None }),
-            }
+        let connect = |wires: &mut Vec<Wire>, from: (usize, usize), to: (usize, usize)| match wires
+            .iter_mut()
+            .find(|w| w.from == from)
+        {
+            Some(w) => w.to.push(to),
+            None => wires.push(Wire {
+                from,
+                to: vec![to],
+                capacity: None,
+            }),
         };
         for _ in 0..1 + self.rng.below(2) {
             let name = format!("A{}", actors.len());
             let outputs = self.ports("Y", 2);
             let text = self.source(&name, &outputs);
-            open.extend(outputs.iter().enumerate().map(|(p, o)| (actors.len(), p, o.ty)));
+            open.extend(
+                outputs
+                    .iter()
+                    .enumerate()
+                    .map(|(p, o)| (actors.len(), p, o.ty)),
+            );
             actors.push(ActorText { name, text });
         }
         for _ in 0..1 + self.rng.below(4) {
@@ -766,27 +961,50 @@ impl Maker {
                 let at = self.rng.below(open.len() as u64) as usize;
                 let (a, p, ty) = open[at];
                 connect(&mut wires, (a, p), (me, inputs.len()));
-                inputs.push(Port { name: format!("X{}", inputs.len()), ty });
+                inputs.push(Port {
+                    name: format!("X{}", inputs.len()),
+                    ty,
+                });
             }
             if self.rng.chance(20) {
                 // A loop: this actor, then a delay that leads back to it.
                 let (ty, n) = (self.any_type(), 1 + self.rng.below(3));
                 let mut outputs = self.ports("Y", 1);
-                inputs.push(Port { name: "F".into(), ty });
-                outputs.push(Port { name: "B".into(), ty });
+                inputs.push(Port {
+                    name: "F".into(),
+                    ty,
+                });
+                outputs.push(Port {
+                    name: "B".into(),
+                    ty,
+                });
                 let mut text = self.begin(&name, &inputs, &outputs);
                 self.declarations(&mut text);
                 let takes: Vec<Pattern> = (0..inputs.len())
                     .map(|p| {
                         let n = if inputs[p].name == "F" { n as usize } else { 1 };
-                        Pattern { port: p, vars: n, repeat: None }
+                        Pattern {
+                            port: p,
+                            vars: n,
+                            repeat: None,
+                        }
                     })
                     .collect();
                 let gives = vec![
-                    Pattern { port: 0, vars: 1, repeat: None },
-                    Pattern { port: 1, vars: n as usize, repeat: None },
+                    Pattern {
+                        port: 0,
+                        vars: 1,
+                        repeat: None,
+                    },
+                    Pattern {
+                        port: 1,
+                        vars: n as usize,
+                        repeat: None,
+                    },
                 ];
-                self.action(&mut text, "turn", &inputs, &outputs, &takes, &gives, None, false, "");
+                self.action(
+                    &mut text, "turn", &inputs, &outputs, &takes, &gives, None, false, "",
+                );
                 text += "end\n";
                 let delay = format!("A{}", me + 1);
                 connect(&mut wires, (me, 1), (me + 1, 0));
@@ -808,7 +1026,13 @@ impl Maker {
             }
             let me = actors.len();
             let name = format!("A{me}");
-            let text = self.sink(&name, &Port { name: "X".into(), ty });
+            let text = self.sink(
+                &name,
+                &Port {
+                    name: "X".into(),
+                    ty,
+                },
+            );
             connect(&mut wires, (a, p), (me, 0));
             actors.push(ActorText { name, text });
         }
@@ -825,7 +1049,10 @@ impl Maker {
 
     fn ports(&mut self, prefix: &str, most: u64) -> Vec<Port> {
         (0..1 + self.rng.below(most))
-            .map(|i| Port { name: format!("{prefix}{i}"), ty: self.any_type() })
+            .map(|i| Port {
+                name: format!("{prefix}{i}"),
+                ty: self.any_type(),
+            })
             .collect()
     }
 }

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Networks from CAL text, for tests.
+#![allow(dead_code)]
+
+use levada_cal::diag::{Diagnostics, render};
+use levada_cal::ir::{Channel, Endpoint, Instance, Network, Span};
+use levada_cal::workspace::Workspace;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A folder of its own that goes when the test ends.
+pub struct Folder(pub PathBuf);
+
+impl Folder {
+    pub fn new() -> Folder {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let n = COUNT.fetch_add(1, Ordering::Relaxed);
+        let dir = std::env::temp_dir().join(format!("levada-back-{}-{n}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        Folder(dir)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Actors by instance name, class and text; channels as `a.0 -> b.1 c.0` (port numbers).
+pub fn network(classes: &[(&str, &str)], instances: &[(&str, &str)], wires: &[&str]) -> Network {
+    let folder = Folder::new();
+    for (name, text) in classes {
+        std::fs::write(folder.0.join(format!("{name}.cal")), text).unwrap();
+    }
+    let mut ws = Workspace::new(vec![folder.0.clone()]);
+    let mut diags = Diagnostics::new();
+    let instances: Vec<Instance> = instances
+        .iter()
+        .map(|(name, class)| {
+            let actor = ws.instantiate(class, &[], Span::default(), &mut diags);
+            Instance {
+                name: name.to_string(),
+                actor: actor.unwrap_or_else(|| panic!("{}", render(&ws.sources, &diags, false))),
+                priority: 0,
+            }
+        })
+        .collect();
+    assert!(
+        !diags.has_errors(),
+        "{}",
+        render(&ws.sources, &diags, false)
+    );
+    let end = |text: &str| {
+        let (name, port) = text.trim().split_once('.').expect("instance.port");
+        let instance = instances.iter().position(|i| i.name == name).expect(name);
+        Endpoint {
+            instance,
+            port: port.parse().unwrap(),
+        }
+    };
+    let channels = wires
+        .iter()
+        .map(|w| {
+            let (from, to) = w.split_once("->").expect("from -> to");
+            Channel {
+                from: end(from),
+                to: to.split_whitespace().map(end).collect(),
+                capacity: None,
+            }
+        })
+        .collect();
+    Network {
+        name: "Test".into(),
+        files: ws.sources.files().to_vec(),
+        instances,
+        channels,
+    }
+}
+
+/// A network of one actor, `A`.
+pub fn alone(text: &str) -> Network {
+    network(&[("A", text)], &[("a", "A")], &[])
+}
