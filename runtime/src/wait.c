@@ -41,6 +41,15 @@ static lvd_status look(const lvd_want *want) {
   return state == LVD_CLOSED ? LVD_E_ENDED : (lvd_status)(state - LVD_CLOSED);
 }
 
+/* The same of one that waits: LVD_E_TIME also while the threshold is worth waiting for. */
+static lvd_status look_waiting(const lvd_want *want) {
+  lvd_status status = look(want);
+  if (status != LVD_OK) return status;
+  bool ready = want->p ? lvd_producer_settled(want->p, want->n)
+                       : lvd_consumer_settled(want->c, want->n);
+  return ready ? LVD_OK : LVD_E_TIME;
+}
+
 static void arm(const lvd_want *want) {
   if (want->p)
     lvd_producer_arm(want->p, want->n);
@@ -61,10 +70,13 @@ static lvd_status wait_for(const lvd_want *want, lvd_waiter *self, int64_t timeo
   uint64_t start = lvd_port_ns();
   int64_t left = timeout_ns;
   if (s->spin_us && timeout_ns != 0) {
+    /* Each look takes a cache line away from the side that works: look less and less often. */
+    int pauses = 16;
     uint64_t until = start + (uint64_t)s->spin_us * 1000;
     do {
-      for (int i = 0; i < 16; i++) lvd_port_relax();
-      lvd_status status = look(want);
+      for (int i = 0; i < pauses; i++) lvd_port_relax();
+      if (pauses < 64) pauses *= 2;
+      lvd_status status = look_waiting(want);
       if (status != LVD_E_TIME) return status;
     } while (lvd_port_ns() < until);
   }
@@ -75,8 +87,11 @@ static lvd_status wait_for(const lvd_want *want, lvd_waiter *self, int64_t timeo
     }
     lvd_store_relaxed_u32(&s->asleep, 1);
     arm(want);
-    lvd_port_barrier();
-    lvd_status status = look(want);
+    if (want->p ? want->p->fenced : want->c->fenced)
+      lvd_fence_seq_cst();
+    else
+      lvd_port_barrier();
+    lvd_status status = look_waiting(want);
     if (status == LVD_E_TIME) {
       s->sleeps++;
       while (lvd_load_relaxed_u32(&s->asleep)) {

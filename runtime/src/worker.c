@@ -109,20 +109,8 @@ static void call_run(void *argument) {
 
 /* Everything that was put and got becomes visible, also to those that wait below their threshold. */
 static void publish(lvd_actor *a) {
-  for (uint32_t i = 0; i < a->cls->outputs; i++) {
-    lvd_producer *p = &a->out[i];
-    if (p->put != p->pushed)
-      lvd_flush(p);
-    else
-      lvd_wake_consumers(p, true);
-  }
-  for (uint32_t i = 0; i < a->cls->inputs; i++) {
-    lvd_consumer *c = &a->in[i];
-    if (c->got != c->popped)
-      lvd_release(c);
-    else
-      lvd_wake_producer(c, true);
-  }
+  for (uint32_t i = 0; i < a->cls->outputs; i++) lvd_flush(&a->out[i]);
+  for (uint32_t i = 0; i < a->cls->inputs; i++) lvd_release(&a->in[i]);
 }
 
 /* Nothing is awaited any more. */

@@ -18,6 +18,8 @@
  *   C3  A consumer that has armed and settled is woken by the push that reaches its mark; a producer
  *       that has armed and settled is woken by the pop that does. No wake-up is lost.
  *   C4  After end (or error), a consumer first gets everything pushed before it.
+ *   C5  A side that waits below its threshold goes on as soon as the other side has flushed
+ *       (released) what it can go on with; it needs no more than that, so no threshold deadlocks.
  *
  * Pairs of orders (each is proven necessary under the model checker, runtime/model)
  *   push: store_release tail          -> refresh: load_acquire tail                  C1
@@ -26,6 +28,8 @@
  *   end:  store_release state         -> lvd_ended: load_acquire state               C4
  *   push: tail, [light], load armed   <> consumer: armed, [heavy], load tail         C3
  *   pop:  head, [light], load armed   <> producer: armed, [heavy], load head         C3
+ *   flush:   flushed, [light], load armed  <> consumer: armed, [heavy], load flushed   C5
+ *   release: released, [light], load armed <> producer: armed, [heavy], load released  C5
  * [light] is a compiler barrier and [heavy] a membarrier on all cores of the process, or, where
  * there is none (lvd_producer.fenced), both are seq_cst fences.
  * The words of a mark need no order among themselves: a waker that sees `armed` and an older `at`
@@ -63,8 +67,9 @@ typedef struct lvd_mark {
 
 typedef struct lvd_consumer_lines {
   LVD_ALIGNED(LVD_LINE)
-  lvd_a32 head;  /* all before it may be overwritten; written by the consumer */
-  lvd_a32 state; /* LVD_OPEN, or LVD_CLOSED: it takes no more */
+  lvd_a32 head;     /* all before it may be overwritten; written by the consumer */
+  lvd_a32 state;    /* LVD_OPEN, or LVD_CLOSED: it takes no more */
+  lvd_a32 released; /* the head at the last release: more may be long in coming */
   LVD_ALIGNED(LVD_LINE) lvd_mark elements; /* the consumer waits for elements */
   LVD_ALIGNED(LVD_LINE) lvd_mark room;     /* the producer waits for room from this consumer */
 } lvd_consumer_lines;
@@ -83,6 +88,7 @@ typedef struct lvd_channel {
   /* Written by the producer. */
   LVD_ALIGNED(LVD_LINE) lvd_a32 tail; /* all before it may be read */
   lvd_a32 state;                      /* LVD_OPEN, LVD_CLOSED or 1 + an lvd_status */
+  lvd_a32 flushed;                    /* the tail at the last flush: more may be long in coming */
   lvd_consumer_lines consumer[1];     /* in fact `consumers` of them */
 } lvd_channel;
 
@@ -106,10 +112,12 @@ static inline void lvd_channel_init(lvd_channel *ch, void *data, uint32_t elem_s
   ch->data = (int64_t)((intptr_t)data - (intptr_t)ch);
   lvd_store_relaxed_u32(&ch->tail, 0);
   lvd_store_relaxed_u32(&ch->state, LVD_OPEN);
+  lvd_store_relaxed_u32(&ch->flushed, 0);
   for (uint32_t i = 0; i < consumers; i++) {
     lvd_consumer_lines *c = &ch->consumer[i];
     lvd_store_relaxed_u32(&c->head, 0);
     lvd_store_relaxed_u32(&c->state, LVD_OPEN);
+    lvd_store_relaxed_u32(&c->released, 0);
     lvd_store_relaxed_u32(&c->elements.armed, 0);
     lvd_store_relaxed_u32(&c->elements.at, 0);
     lvd_store_relaxed_u32(&c->elements.need, 0);
@@ -298,6 +306,8 @@ static inline void lvd_flush(lvd_producer *p) {
     p->pushed = p->put;
     lvd_store_release_u32(p->tail, (uint32_t)p->put);
   }
+  if (lvd_load_relaxed_u32(&p->channel->flushed) != (uint32_t)p->put)
+    lvd_store_relaxed_u32(&p->channel->flushed, (uint32_t)p->put);
   lvd_barrier_light(p->fenced);
   lvd_wake_consumers(p, true);
 }
@@ -307,19 +317,41 @@ static inline void lvd_flush(lvd_producer *p) {
 static inline void lvd_end(lvd_producer *p, lvd_status why) {
   p->pushed = p->put;
   lvd_store_release_u32(p->tail, (uint32_t)p->put);
+  lvd_store_relaxed_u32(&p->channel->flushed, (uint32_t)p->put);
   lvd_store_release_u32(&p->channel->state, LVD_CLOSED + (uint32_t)why);
   lvd_barrier_light(p->fenced);
   for (uint32_t i = 0; i < p->consumers; i++)
     if (p->peers && p->peers[i]) p->peers[i]->wake(p->peers[i]);
 }
 
-/* Says at which room the producer wants to be woken (`want` <= capacity). True: there is room
+/* The room at which a producer that wants `want` goes on: its threshold, as far as the channel
+ * holds it. */
+static inline uint32_t lvd_room_mark(const lvd_producer *p, uint32_t want) {
+  uint32_t mark = p->threshold > want ? p->threshold : want;
+  return mark < p->capacity ? mark : p->capacity;
+}
+
+/* May a producer that waits for `want` go on? Yes if there is room up to its mark, or at least
+ * `want` and nobody on whom more depends is about to make more. */
+static inline bool lvd_producer_ready(lvd_producer *p, uint32_t want) {
+  uint32_t room = lvd_room_refresh(p), mark = lvd_room_mark(p, want);
+  if (room >= mark) return true;
+  if (room < want) return false;
+  uint32_t empty = (uint32_t)p->put - p->capacity; /* a consumer at this cursor leaves no room */
+  for (uint32_t i = 0; i < p->consumers; i++) {
+    lvd_consumer_lines *c = &p->channel->consumer[i];
+    if (lvd_load_relaxed_u32(&c->state) != LVD_OPEN) continue;
+    if (lvd_load_relaxed_u32(&c->head) - empty >= mark) continue;
+    if (!lvd_reached(lvd_load_relaxed_u32(&c->released), empty + want)) return false;
+  }
+  return true;
+}
+
+/* Says at which room the producer wants to be woken (`want` <= capacity). True: it can go on
  * already, do not sleep. Before the caller sleeps it must settle: lvd_port_barrier (or a seq_cst
  * fence where p->fenced), then lvd_producer_settled. */
 static inline bool lvd_producer_arm(lvd_producer *p, uint32_t want) {
-  uint32_t empty = (uint32_t)p->put - p->capacity; /* a consumer at this cursor leaves no room */
-  uint32_t mark = p->threshold > want ? p->threshold : want;
-  if (mark > p->capacity) mark = p->capacity;
+  uint32_t empty = (uint32_t)p->put - p->capacity, mark = lvd_room_mark(p, want);
   p->full++;
   for (uint32_t i = 0; i < p->consumers; i++) {
     lvd_mark *m = &p->channel->consumer[i].room;
@@ -327,10 +359,10 @@ static inline bool lvd_producer_arm(lvd_producer *p, uint32_t want) {
     lvd_store_relaxed_u32(&m->need, empty + want);
     lvd_store_relaxed_u32(&m->armed, 1);
   }
-  return lvd_room_refresh(p) >= want;
+  return lvd_producer_ready(p, want);
 }
 static inline bool lvd_producer_settled(lvd_producer *p, uint32_t want) {
-  return lvd_room_refresh(p) >= want;
+  return lvd_producer_ready(p, want);
 }
 static inline void lvd_producer_disarm(lvd_producer *p) {
   for (uint32_t i = 0; i < p->consumers; i++)
@@ -394,6 +426,8 @@ static inline void lvd_release(lvd_consumer *c) {
     c->popped = c->got;
     lvd_store_release_u32(&c->lines->head, (uint32_t)c->got);
   }
+  if (lvd_load_relaxed_u32(&c->lines->released) != (uint32_t)c->got)
+    lvd_store_relaxed_u32(&c->lines->released, (uint32_t)c->got);
   lvd_barrier_light(c->fenced);
   if (LVD_UNLIKELY(lvd_load_relaxed_u32(&c->lines->room.armed))) lvd_wake_producer(c, true);
 }
@@ -420,24 +454,39 @@ static inline bool lvd_deserted(const lvd_producer *p) {
   return true;
 }
 
+/* The number of elements at which a consumer that needs `need` goes on: its threshold, as far as
+ * the channel holds it. */
+static inline uint32_t lvd_elements_mark(const lvd_consumer *c, uint32_t need) {
+  uint32_t mark = c->threshold > need ? c->threshold : need;
+  return mark < c->capacity ? mark : c->capacity;
+}
+
+/* May a consumer that waits for `need` go on? Yes if there are as many as its mark, or at least
+ * `need` and the producer has flushed them. */
+static inline bool lvd_consumer_ready(lvd_consumer *c, uint32_t need) {
+  uint32_t n = lvd_elements_refresh(c);
+  if (n >= lvd_elements_mark(c, need)) return true;
+  return n >= need &&
+         lvd_reached(lvd_load_relaxed_u32(&c->channel->flushed), (uint32_t)c->got + need);
+}
+
 /* Says at how many elements the consumer wants to be woken: at its threshold, but never above what
- * the channel holds, and when the producer parks, at `need`. True: there are `need` already. Before
+ * the channel holds, and when the producer parks, at `need`. True: it can go on already. Before
  * the caller sleeps it must settle, as for the producer. */
 static inline bool lvd_consumer_arm(lvd_consumer *c, uint32_t need) {
-  uint32_t mark = c->threshold > need ? c->threshold : need;
-  if (mark > c->capacity) mark = c->capacity;
+  uint32_t mark = lvd_elements_mark(c, need);
   c->empty++;
   lvd_mark *m = &c->lines->elements;
   lvd_store_relaxed_u32(&m->at, (uint32_t)c->got + mark);
   lvd_store_relaxed_u32(&m->need, (uint32_t)c->got + need);
   lvd_store_relaxed_u32(&m->armed, 1);
-  return lvd_elements_refresh(c) >= need;
+  return lvd_consumer_ready(c, need);
 }
 /* After the barrier: true if there is something to do after all, or the stream has ended, which is
  * news only once. */
 static inline bool lvd_consumer_settled(lvd_consumer *c, uint32_t need) {
   bool ended = lvd_load_relaxed_u32(&c->channel->state) != LVD_OPEN;
-  if (lvd_elements_refresh(c) >= need) return true;
+  if (lvd_consumer_ready(c, need)) return true;
   if (!ended || c->end_seen) return false;
   c->end_seen = 1;
   return true;
