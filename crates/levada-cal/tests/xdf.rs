@@ -253,17 +253,34 @@ fn settings_replace_parameters_and_variables_of_the_top() {
         "set4",
         &body,
         &[("n", "one"), ("m", "2")],
-        &["`one` is not an int(size=32)", "no parameter or variable `m`", "there are: n, size"],
+        &[
+            "`one` is not an int(size=32)",
+            "no parameter or variable `m`",
+            "there are: n, size",
+        ],
     );
-    refused("set5", &body, &[("n", "3000000000")], &["is not an int(size=32)"]);
-    refused("set6", &body, &[("n", "1"), ("size", "0")], &["bufferSize must be"]);
+    refused(
+        "set5",
+        &body,
+        &[("n", "3000000000")],
+        &["is not an int(size=32)"],
+    );
+    refused(
+        "set6",
+        &body,
+        &[("n", "1"), ("size", "0")],
+        &["bufferSize must be"],
+    );
 }
 
 #[test]
 fn an_actor_without_ports_is_a_network_of_itself() {
     let hello = "package p;\nactor Top (int n) ==> :\n  action ==> do println(n); end\nend\n";
     let (network, said) = load("single", &[("p/Top.cal", hello)], &[("n", "4")]);
-    assert_eq!(network.unwrap_or_else(|| panic!("{said}")).instances.len(), 1);
+    assert_eq!(
+        network.unwrap_or_else(|| panic!("{said}")).instances.len(),
+        1
+    );
     refused_files("single2", &[("p/Top.cal", hello)], &[], &["--set n=VALUE"]);
     let open = "package p;\nactor Top () int In ==> :\n  action In:[x] ==> end\nend\n";
     refused_files("single3", &[("p/Top.cal", open)], &[], &["has the port In"]);
@@ -275,7 +292,11 @@ fn what_a_network_names_must_be_there() {
         "class",
         &instance("x", "p.Nothing", &[]),
         &[],
-        &["no actor or network is called p.Nothing", "Top.xdf:4:14", "p/Nothing.cal"],
+        &[
+            "no actor or network is called p.Nothing",
+            "Top.xdf:4:14",
+            "p/Nothing.cal",
+        ],
     );
     refused(
         "escape",
@@ -320,7 +341,10 @@ fn names_and_writers_are_unique() {
         "twice",
         &(source() + &source()),
         &[],
-        &["two of the network's instances are called source", "the first"],
+        &[
+            "two of the network's instances are called source",
+            "the first",
+        ],
     );
     refused(
         "writers",
@@ -356,29 +380,40 @@ fn parameters_fit_their_declarations() {
         &[],
         &["`factor` is given twice"],
     );
-    refused("missing", &instance("s", "p.Source", &[]), &[], &[
-        "the instance s gives no value to the parameter `n` of p.Source",
-        "declared here, without a default",
-    ]);
     refused(
-        "kind",
-        &gain(&[("loud", int(1))]),
+        "missing",
+        &instance("s", "p.Source", &[]),
         &[],
-        &["loud"],
+        &[
+            "the instance s gives no value to the parameter `n` of p.Source",
+            "declared here, without a default",
+        ],
     );
+    refused("kind", &gain(&[("loud", int(1))]), &[], &["loud"]);
     refused(
         "name",
-        &gain(&[("factor", "<Expr kind=\"Var\" name=\"nowhere\"/>".to_string())]),
+        &gain(&[(
+            "factor",
+            "<Expr kind=\"Var\" name=\"nowhere\"/>".to_string(),
+        )]),
         &[],
         &["no parameter or variable `nowhere`"],
     );
     let divided = "<Expr kind=\"BinOpSeq\"><Expr kind=\"Literal\" literal-kind=\"Integer\" \
                    value=\"1\"/><Op name=\"/\"/><Expr kind=\"Literal\" literal-kind=\"Integer\" \
                    value=\"0\"/></Expr>";
-    refused("zero", &gain(&[("factor", divided.to_string())]), &[], &["division by zero"]);
+    refused(
+        "zero",
+        &gain(&[("factor", divided.to_string())]),
+        &[],
+        &["division by zero"],
+    );
     refused(
         "literal",
-        &gain(&[("factor", int(1).replace("\"1\"", "\"99999999999999999999\""))]),
+        &gain(&[(
+            "factor",
+            int(1).replace("\"1\"", "\"99999999999999999999\""),
+        )]),
         &[],
         &["is not an integer of 64 bits"],
     );
@@ -386,9 +421,8 @@ fn parameters_fit_their_declarations() {
 
 #[test]
 fn both_ends_of_a_channel_hold_elements_alike() {
-    let to = |class: &str| {
-        source() + &instance("sink", class, &[]) + &wire("source.Out", "sink.In", "")
-    };
+    let to =
+        |class: &str| source() + &instance("sink", class, &[]) + &wire("source.Out", "sink.In", "");
     // Widths and signs may differ within a container.
     loads("unsigned", &to("p.Unsigned"), &[]);
     refused(
@@ -428,7 +462,9 @@ fn networks_end() {
     );
     // Ten to the sixth.
     let ten = |class: &str| -> String {
-        let all: String = (0..10).map(|i| instance(&format!("i{i}"), class, &[])).collect();
+        let all: String = (0..10)
+            .map(|i| instance(&format!("i{i}"), class, &[]))
+            .collect();
         xdf(&all)
     };
     refused_files(
@@ -440,7 +476,10 @@ fn networks_end() {
             ("p/N3.xdf", &ten("p.N4")),
             ("p/N4.xdf", &ten("p.N5")),
             ("p/N5.xdf", &ten("p.Idle")),
-            ("p/Idle.cal", "package p;\nactor Idle () ==> :\n  action ==> guard false end\nend\n"),
+            (
+                "p/Idle.cal",
+                "package p;\nactor Idle () ==> :\n  action ==> guard false end\nend\n",
+            ),
         ],
         &[],
         &["more than 65536 instances"],
@@ -448,7 +487,10 @@ fn networks_end() {
     refused("empty", "", &[], &["has no instances"]);
     refused(
         "open",
-        &format!("<Port kind=\"Input\" name=\"In\"/>{}", sink() + &wire("In", "sink.In", "")),
+        &format!(
+            "<Port kind=\"Input\" name=\"In\"/>{}",
+            sink() + &wire("In", "sink.In", "")
+        ),
         &[],
         &["has the port In: only a network without ports can be run"],
     );
@@ -485,7 +527,10 @@ fn files_that_cannot_be_networks() {
         ("<XDF name=\"Top\">", "malformed XML"),
         ("<html/>", "this is <html>"),
         ("<!DOCTYPE a><XDF name=\"Top\"/>", "document type"),
-        ("<XDF name=\"Top\"><Instanz/></XDF>", "<Instanz> has no meaning"),
+        (
+            "<XDF name=\"Top\"><Instanz/></XDF>",
+            "<Instanz> has no meaning",
+        ),
     ] {
         refused_files("file", &[("p/Top.xdf", text)], &[], &[expected]);
     }
@@ -507,7 +552,10 @@ fn checking_a_network_checks_what_is_under_it() {
         let mut workspace = Workspace::new(vec![folder.0.clone()]);
         let mut diags = Diagnostics::new();
         check_xdf(&mut workspace, &folder.0.join(file), &mut diags);
-        (diags.error_count(), render(&workspace.sources, &diags, false))
+        (
+            diags.error_count(),
+            render(&workspace.sources, &diags, false),
+        )
     };
     let (errors, said) = check("p/Top.xdf");
     assert_eq!(errors, 1, "{said}");
@@ -523,9 +571,19 @@ fn the_source_root_is_found_from_a_path() {
     folder.write("p/Top.xdf", xdf(&(source() + &sink())).as_bytes());
     let root = folder.0.canonicalize().unwrap();
     let found = locate(&folder.0.join("p/Top.xdf")).unwrap();
-    assert_eq!((found.root.as_path(), found.class.as_str()), (root.as_path(), "p.Top"));
+    assert_eq!(
+        (found.root.as_path(), found.class.as_str()),
+        (root.as_path(), "p.Top")
+    );
     let found = locate(&folder.0.join("p/Sink.cal")).unwrap();
-    assert_eq!((found.root.as_path(), found.class.as_str()), (root.as_path(), "p.Sink"));
-    assert!(locate(Path::new("/nowhere/at/all.xdf")).unwrap_err().contains("cannot read"));
+    assert_eq!(
+        (found.root.as_path(), found.class.as_str()),
+        (root.as_path(), "p.Sink")
+    );
+    assert!(
+        locate(Path::new("/nowhere/at/all.xdf"))
+            .unwrap_err()
+            .contains("cannot read")
+    );
     assert!(locate(Path::new("a.txt")).unwrap_err().contains("neither"));
 }

@@ -121,10 +121,7 @@ impl Balancer {
             mean => {
                 let mut first = graph.clone();
                 first.busy.iter_mut().for_each(|b| *b = rate(*b));
-                first
-                    .links
-                    .iter_mut()
-                    .for_each(|l| l.bytes = rate(l.bytes));
+                first.links.iter_mut().for_each(|l| l.bytes = rate(l.bytes));
                 *mean = Some(first);
             }
         }

@@ -81,7 +81,9 @@ fn uneven_work_without_traffic_is_divided_evenly() {
 fn small_random_graphs_come_within_a_tenth_of_the_optimum() {
     let mut seed = 42u64;
     let mut random = move |n: u64| {
-        seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        seed = seed
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
         (seed >> 33) % n
     };
     for round in 0..200 {

@@ -88,7 +88,7 @@ fn program(loaded: &Loaded, options: &compile::Options, output: &Path) -> Result
     let partial = output::partial_name(output);
     let work = partial.with_extension("d");
     let made = (|| {
-        std::fs::create_dir_all(&work)?;
+        std::fs::create_dir(&work)?;
         let emitted = compile::emit_c(&loaded.network, options);
         let mut sources = vec![work.join("main.c")];
         std::fs::write(&sources[0], MAIN)?;
@@ -155,7 +155,10 @@ fn library() -> Result<PathBuf, Failure> {
         tried.push(path.display().to_string());
     }
     failure_with(
-        format!("cannot find the static library; looked for {}", tried.join(", ")),
+        format!(
+            "cannot find the static library; looked for {}",
+            tried.join(", ")
+        ),
         "install Levada with make install PREFIX=...",
     )
 }

@@ -24,7 +24,11 @@ pub fn check(args: &CheckArgs) -> Result<ExitCode, Failure> {
     let mut by_root: BTreeMap<PathBuf, Vec<PathBuf>> = BTreeMap::new();
     for file in &files {
         match xdf::locate(file) {
-            Ok(found) => by_root.entry(found.root).or_default().push(file.clone()),
+            // By its full path, as it is found when another file names its class.
+            Ok(found) => {
+                let full = file.canonicalize().unwrap_or_else(|_| file.clone());
+                by_root.entry(found.root).or_default().push(full);
+            }
             Err(what) => return failure(what),
         }
     }

@@ -6,7 +6,12 @@ use std::path::PathBuf;
 
 /// Runs streaming programs on the cores of this machine: one worker per core, one kind of channel.
 #[derive(Parser, Debug)]
-#[command(name = "levada", version, max_term_width = 100, propagate_version = true)]
+#[command(
+    name = "levada",
+    version,
+    max_term_width = 100,
+    propagate_version = true
+)]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,

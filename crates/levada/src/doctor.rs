@@ -60,7 +60,11 @@ pub fn doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
         timer(),
         perf(),
         tool("ffmpeg", &["-version"], "plays and converts .y4m video"),
-        tool("rsvg-convert", &["--version"], "turns levada graph's SVG into PNG"),
+        tool(
+            "rsvg-convert",
+            &["--version"],
+            "turns levada graph's SVG into PNG",
+        ),
         tool("dot", &["-V"], "draws levada graph's DOT"),
         tool("gdb", &["--version"], "debugs compiled actors line by line"),
     ];
@@ -103,8 +107,9 @@ pub fn doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
 
 /// Cores that affinity leaves, and the quota of the container, in cores.
 fn cores() -> Finding {
-    let online = std::fs::read_to_string("/proc/cpuinfo")
-        .map_or(0, |t| t.lines().filter(|l| l.starts_with("processor")).count());
+    let online = std::fs::read_to_string("/proc/cpuinfo").map_or(0, |t| {
+        t.lines().filter(|l| l.starts_with("processor")).count()
+    });
     let affinity = affinity();
     let quota = quota();
     let limit = quota.map_or(affinity, |q| affinity.min(q.ceil().max(1.0) as usize));
@@ -328,7 +333,10 @@ fn pinning() -> Finding {
 fn timer() -> Finding {
     let source = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     match std::fs::read_to_string(source).map(|s| s.trim().to_string()) {
-        Ok(s) if ["tsc", "arch_sys_counter", "riscv_clocksource", "kvm-clock"].contains(&s.as_str()) => {
+        Ok(s)
+            if ["tsc", "arch_sys_counter", "riscv_clocksource", "kvm-clock"]
+                .contains(&s.as_str()) =>
+        {
             ok("clock", format!("{s}, read without a system call"))
         }
         Ok(s) => not(

@@ -67,7 +67,10 @@ fn resolve(args: &NetworkArgs) -> Result<(String, Option<PathBuf>), Failure> {
         };
     }
     let name = |part: &str| {
-        !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || "_$".contains(c))
+        !part.is_empty()
+            && part
+                .chars()
+                .all(|c| c.is_alphanumeric() || "_$".contains(c))
     };
     if !typed.split('.').all(name) {
         return failure_with(
@@ -102,7 +105,12 @@ fn natives(loaded: &Loaded, args: &CompileArgs) -> Result<Vec<PathBuf>, Failure>
     for file in &args.native {
         match file.canonicalize() {
             Ok(full) if full.is_file() => files.push(full),
-            _ => return failure(format!("--native {}: there is no such file", file.display())),
+            _ => {
+                return failure(format!(
+                    "--native {}: there is no such file",
+                    file.display()
+                ));
+            }
         }
     }
     files.dedup();

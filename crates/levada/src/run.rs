@@ -40,7 +40,12 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     });
     let runtime = match runtime {
         Ok(runtime) => runtime,
-        Err(e) => return failure_with(format!("the runtime cannot start: {e}"), "run levada doctor"),
+        Err(e) => {
+            return failure_with(
+                format!("the runtime cannot start: {e}"),
+                "run levada doctor",
+            );
+        }
     };
     let machine = Machine::new(runtime.workers() as usize);
     let placement = levada_map::place(&first_guess(&network), &machine);
@@ -60,8 +65,8 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     };
     let shown = args.progress || (!args.no_progress && std::io::stderr().is_terminal());
     let mut progress = shown.then(|| Progress::new(&runtime));
-    let balancer = (!args.no_balance && machine.workers > 1)
-        .then(|| Balancer::new(machine, placement));
+    let balancer =
+        (!args.no_balance && machine.workers > 1).then(|| Balancer::new(machine, placement));
 
     let start = Instant::now();
     if let Err(e) = app.start() {

@@ -56,7 +56,10 @@ fn run_hands_settings_and_options_to_the_network() {
          io_write_number(x); end\nend\n",
     );
     let top = network(
-        &[("source", "p.Source", &[("n", "3")]), ("write", "p.Write", &[])],
+        &[
+            ("source", "p.Source", &[("n", "3")]),
+            ("write", "p.Write", &[]),
+        ],
         &[("source.Out", "write.In")],
     );
     let parameter = "<Decl kind=\"Param\" name=\"count\"><Type name=\"int\"/></Decl>\n<Instance";
@@ -77,8 +80,13 @@ fn run_hands_settings_and_options_to_the_network() {
 fn check_counts_what_it_checked() {
     let place = numbers();
     let run = place.run(&["check", "src"]);
-    assert_eq!(run.succeeds().out, "3 files checked: 0 errors, 0 warnings\n");
-    let json = place.run(&["check", TOP, "src/p/Print.cal", "--json"]).json();
+    assert_eq!(
+        run.succeeds().out,
+        "3 files checked: 0 errors, 0 warnings\n"
+    );
+    let json = place
+        .run(&["check", TOP, "src/p/Print.cal", "--json"])
+        .json();
     assert_eq!((&json["files"], &json["errors"]), (&2.into(), &0.into()));
 }
 
@@ -98,7 +106,9 @@ fn graph_draws_svg_and_dot() {
 #[test]
 fn build_makes_c_objects_and_programs() {
     let place = numbers();
-    place.run(&["build", TOP, "--emit", "c", "-o", "top.c"]).succeeds();
+    place
+        .run(&["build", TOP, "--emit", "c", "-o", "top.c"])
+        .succeeds();
     let c = std::fs::read_to_string(place.path("top.c")).unwrap();
     assert!(c.contains("#line") && c.contains("levada_network"));
     let run = place.run(&["build", TOP, "--emit", "so", "--json"]);
@@ -174,7 +184,12 @@ fn the_runtime_is_there_for_what_is_loaded() {
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&symbols.stdout).into_owned();
-    for name in ["lvd_actor_fail", "lvd_app_option", "lvd_native_fail", "lvd_app_finish"] {
+    for name in [
+        "lvd_actor_fail",
+        "lvd_app_option",
+        "lvd_native_fail",
+        "lvd_app_finish",
+    ] {
         assert!(text.contains(&format!(" T {name}\n")), "{name}");
     }
 }

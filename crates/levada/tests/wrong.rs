@@ -49,7 +49,10 @@ fn networks_that_are_none() {
         for (typed, said) in [
             ("src/p/None.xdf", "there is no file src/p/None.xdf"),
             ("src", "src is a folder, not a network"),
-            ("./notes.txt", "neither a network (.xdf) nor an actor (.cal)"),
+            (
+                "./notes.txt",
+                "neither a network (.xdf) nor an actor (.cal)",
+            ),
             ("p.None", "no network or actor is called p.None"),
             ("a b", "names no network"),
             ("p..Top", "names no network"),
@@ -61,27 +64,57 @@ fn networks_that_are_none() {
             assert!(run.out.is_empty(), "{run:?}");
         }
     }
-    place.run(&["check", "nowhere"]).refuses(1, &["there is no file or folder nowhere"]);
-    place.run(&["check", "notes.txt"]).refuses(1, &["neither a .cal nor an .xdf file"]);
+    place
+        .run(&["check", "nowhere"])
+        .refuses(1, &["there is no file or folder nowhere"]);
+    place
+        .run(&["check", "notes.txt"])
+        .refuses(1, &["neither a .cal nor an .xdf file"]);
     std::fs::create_dir(place.path("empty")).unwrap();
-    place.run(&["check", "empty"]).refuses(1, &["there is no .cal or .xdf file in empty"]);
+    place
+        .run(&["check", "empty"])
+        .refuses(1, &["there is no .cal or .xdf file in empty"]);
 }
 
 #[test]
 fn files_and_folders_that_are_not_there() {
     let place = numbers();
     for (args, said) in [
-        (vec!["run", TOP, "--in", "none.bin"], "--in none.bin: No such file"),
-        (vec!["run", TOP, "--out", "none/x"], "there is no folder none"),
-        (vec!["run", TOP, "--path", "none"], "--path none: there is no such folder"),
-        (vec!["run", TOP, "--native", "none.c"], "--native none.c: there is no such file"),
-        (vec!["check", "src", "--path", "none"], "--path none: there is no such folder"),
-        (vec!["graph", TOP, "--svg", "none/x.svg"], "cannot write none/x.svg"),
+        (
+            vec!["run", TOP, "--in", "none.bin"],
+            "--in none.bin: No such file",
+        ),
+        (
+            vec!["run", TOP, "--out", "none/x"],
+            "there is no folder none",
+        ),
+        (
+            vec!["run", TOP, "--path", "none"],
+            "--path none: there is no such folder",
+        ),
+        (
+            vec!["run", TOP, "--native", "none.c"],
+            "--native none.c: there is no such file",
+        ),
+        (
+            vec!["check", "src", "--path", "none"],
+            "--path none: there is no such folder",
+        ),
+        (
+            vec!["graph", TOP, "--svg", "none/x.svg"],
+            "cannot write none/x.svg",
+        ),
         (vec!["graph", TOP, "--dot", "src"], "cannot write src"),
         (vec!["build", TOP, "-o", "none/x"], "cannot"),
         (vec!["build", TOP, "-o", "src"], "src is a folder"),
-        (vec!["man", "--dir", "src/p/Top.xdf"], "cannot make the folder"),
-        (vec!["run", TOP, "--set", "m=1"], "no parameter or variable `m`"),
+        (
+            vec!["man", "--dir", "src/p/Top.xdf"],
+            "cannot make the folder",
+        ),
+        (
+            vec!["run", TOP, "--set", "m=1"],
+            "no parameter or variable `m`",
+        ),
     ] {
         place.run(&args).refuses(1, &[said]);
     }
@@ -105,7 +138,10 @@ fn an_output_that_cannot_be_written_is_said() {
 #[test]
 fn sources_with_errors_name_file_line_and_column() {
     let place = numbers();
-    place.write("src/p/Print.cal", "package p;\nactor Print () int In ==> :\n  action In:[x] ==> do y := x; end\nend\n");
+    place.write(
+        "src/p/Print.cal",
+        "package p;\nactor Print () int In ==> :\n  action In:[x] ==> do y := x; end\nend\n",
+    );
     for command in ["run", "build", "graph"] {
         let run = place.run(&[command, TOP]);
         run.refuses(1, &["src/p/Print.cal:3:", "y := x", "error"]);
@@ -127,12 +163,32 @@ fn sources_with_errors_name_file_line_and_column() {
 
     // Every error of every file, not the first.
     place.write("src/p/Source.cal", "package p;\nactor Source (int n) ==> int Out :\n  action ==> Out:[a] end\n  action ==> Out:[b] end\nend\n");
-    place.write(TOP, "<XDF name=\"Top\">\n<Instance id=\"x\"/>\n<Port/>\n</XDF>\n");
+    place.write(
+        TOP,
+        "<XDF name=\"Top\">\n<Instance id=\"x\"/>\n<Port/>\n</XDF>\n",
+    );
     let run = place.run(&["check", "src"]);
-    run.refuses(1, &["Source.cal:3:", "Source.cal:4:", "Print.cal:3:", "Top.xdf:2:", "Top.xdf:3:"]);
-    for broken in ["", "actor", "actor A (", "package p;\nactor A () ==> :\n", "\u{0}\u{1}"] {
+    run.refuses(
+        1,
+        &[
+            "Source.cal:3:",
+            "Source.cal:4:",
+            "Print.cal:3:",
+            "Top.xdf:2:",
+            "Top.xdf:3:",
+        ],
+    );
+    for broken in [
+        "",
+        "actor",
+        "actor A (",
+        "package p;\nactor A () ==> :\n",
+        "\u{0}\u{1}",
+    ] {
         place.write("src/p/Print.cal", broken);
-        place.run(&["check", "src/p/Print.cal"]).refuses(1, &["error"]);
+        place
+            .run(&["check", "src/p/Print.cal"])
+            .refuses(1, &["error"]);
     }
 }
 
@@ -144,15 +200,21 @@ fn natives_that_are_missing_or_wrong() {
          false;\n  action ==> guard not done do shout(1); done := true; end\nend\n",
     )]);
     let top = "src/p/Top.cal";
-    place.run(&["run", top]).refuses(1, &["native function shout", "--native FILE"]);
+    place
+        .run(&["run", top])
+        .refuses(1, &["native function shout", "--native FILE"]);
     place.write("broken.c", "void shout(int x) { return x }\n");
-    place.run(&["run", top, "--native", "broken.c"]).refuses(1, &["broken.c", "error"]);
+    place
+        .run(&["run", top, "--native", "broken.c"])
+        .refuses(1, &["broken.c", "error"]);
     place.write(
         "natives/shout.c",
         "#include <levada/native.h>\n#include <stdint.h>\nvoid shout(int32_t x);\n\
          void shout(int32_t x) {\n  lvd_native_fail(\"%d is too loud\", x);\n}\n",
     );
-    place.run(&["run", top]).refuses(1, &["1 is too loud", "src/p/Top.cal:5"]);
+    place
+        .run(&["run", top])
+        .refuses(1, &["1 is too loud", "src/p/Top.cal:5"]);
 }
 
 #[test]
@@ -181,7 +243,10 @@ fn with_body(body: &str) -> Place {
     place.write(
         TOP,
         &network(
-            &[("source", "p.Source", &[("n", "100")]), ("bad", "p.Bad", &[])],
+            &[
+                ("source", "p.Source", &[("n", "100")]),
+                ("bad", "p.Bad", &[]),
+            ],
             &[("source.Out", "bad.In")],
         ),
     );
@@ -198,7 +263,10 @@ fn faults_name_actor_action_and_line_and_show_it() {
         let place = with_body(body);
         for workers in ["1", "2"] {
             let run = place.run(&["run", TOP, "--workers", workers]);
-            run.refuses(1, &[said, "src/p/Bad.cal:7", body, "action step", "actor bad"]);
+            run.refuses(
+                1,
+                &[said, "src/p/Bad.cal:7", body, "action step", "actor bad"],
+            );
         }
         let json = place.run(&["run", TOP, "--json"]).json();
         assert_eq!(json["outcome"], "fault");
@@ -251,7 +319,10 @@ fn an_interrupt_stops_cleanly_and_leaves_no_partial_output() {
     place.write(
         TOP,
         &network(
-            &[("source", "p.Source", &[("n", "2000000000")]), ("write", "p.Write", &[])],
+            &[
+                ("source", "p.Source", &[("n", "2000000000")]),
+                ("write", "p.Write", &[]),
+            ],
             &[("source.Out", "write.In")],
         ),
     );
@@ -286,7 +357,10 @@ fn unused_ports_are_warned_of_and_harmless() {
     place.write(
         TOP,
         &network(
-            &[("source", "p.Source", &[("n", "3")]), ("print", "p.Print", &[])],
+            &[
+                ("source", "p.Source", &[("n", "3")]),
+                ("print", "p.Print", &[]),
+            ],
             &[],
         ),
     );

@@ -385,9 +385,8 @@ impl Sugiyama {
                 reach += position[s.left].abs_diff(position[s.right]);
                 continue;
             }
-            let at = |item: usize, dy: f64| {
-                position[item] as f64 + 0.9 * dy / self.items[item].height
-            };
+            let at =
+                |item: usize, dy: f64| position[item] as f64 + 0.9 * dy / self.items[item].height;
             by_layer[a].push((at(s.left, s.left_dy), at(s.right, s.right_dy)));
         }
         let mut count = 0;

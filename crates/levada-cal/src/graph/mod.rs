@@ -115,7 +115,8 @@ impl Graph {
     pub fn statistics(&self) -> serde_json::Value {
         let classes: HashSet<&str> = self.nodes.iter().map(|n| n.class.as_str()).collect();
         let feedback = layout::feedback(self);
-        let sources = (0..self.nodes.len()).filter(|n| !self.nets.iter().any(|e| e.to.iter().any(|t| t.0 == *n)));
+        let sources = (0..self.nodes.len())
+            .filter(|n| !self.nets.iter().any(|e| e.to.iter().any(|t| t.0 == *n)));
         let sinks = (0..self.nodes.len()).filter(|n| !self.nets.iter().any(|e| e.from.0 == *n));
         serde_json::json!({
             "network": self.name,

@@ -32,11 +32,8 @@ pub fn svg(graph: &Graph) -> String {
         .nodes
         .iter()
         .map(|node| {
-            let widest = |list: &[String]| {
-                list.iter()
-                    .map(|p| text_width(p, 9.5))
-                    .fold(0.0, f64::max)
-            };
+            let widest =
+                |list: &[String]| list.iter().map(|p| text_width(p, 9.5)).fold(0.0, f64::max);
             let name = text_width(&node.name, 12.0) * 1.08 + 24.0;
             let class = text_width(&node.class, 9.5) + 24.0;
             let ports = widest(&node.inputs) + widest(&node.outputs) + 40.0;

@@ -217,7 +217,9 @@ fn binary(op: Op, a: Value, b: Value, span: Span) -> Result<Value, EvalError> {
     let Op::Cal(cal) = op else {
         return match (&a, &b) {
             (Value::Int(x), Value::Int(y)) => match u32::try_from(*y) {
-                Ok(y) => x.checked_pow(y).map_or(overflow(span), |v| Ok(Value::Int(v))),
+                Ok(y) => x
+                    .checked_pow(y)
+                    .map_or(overflow(span), |v| Ok(Value::Int(v))),
                 Err(_) => fail(span, "range", "the exponent must be 0 or more and small"),
             },
             _ => fail(span, "type-mismatch", "`**` takes two integers"),

@@ -22,7 +22,9 @@ pub fn locate(path: &Path) -> Result<NetworkFile, String> {
     let shown = path.display();
     let extension = path.extension().and_then(|e| e.to_str());
     if !matches!(extension, Some("xdf" | "cal")) {
-        return Err(format!("{shown} is neither a network (.xdf) nor an actor (.cal)"));
+        return Err(format!(
+            "{shown} is neither a network (.xdf) nor an actor (.cal)"
+        ));
     }
     let full = path
         .canonicalize()

@@ -160,11 +160,10 @@ pub fn read_text(text: &str, file: u32, stem: &str, diags: &mut Diagnostics) -> 
                 end: at,
             };
             let diag = match error {
-                roxmltree::Error::DtdDetected => Diagnostic::error(
-                    "xml-dtd",
-                    "a network file has no document type declaration",
-                )
-                .help("remove <!DOCTYPE ...>: entities are not expanded"),
+                roxmltree::Error::DtdDetected => {
+                    Diagnostic::error("xml-dtd", "a network file has no document type declaration")
+                        .help("remove <!DOCTYPE ...>: entities are not expanded")
+                }
                 error => {
                     let said = error.to_string();
                     // The position is shown by the label.
@@ -457,7 +456,9 @@ impl Reader<'_> {
     /// A class name becomes a path below a source root, so it may hold nothing but names and dots.
     fn class_name(&mut self, name: &Name) -> bool {
         let part = |p: &str| {
-            !p.is_empty() && p.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '$')
+            !p.is_empty()
+                && p.chars()
+                    .all(|c| c.is_alphanumeric() || c == '_' || c == '$')
         };
         let good = name.text.split('.').all(part);
         if !good {
@@ -622,11 +623,7 @@ impl Reader<'_> {
         let value = self.name_or_empty(node, "value")?;
         let text = value.text.as_str();
         let bad = |reader: &mut Self, what: &str| {
-            reader.error(
-                "bad-literal",
-                value.span,
-                format!("`{text}` is not {what}"),
-            );
+            reader.error("bad-literal", value.span, format!("`{text}` is not {what}"));
             None
         };
         let value = match kind.text.as_str() {

@@ -151,7 +151,11 @@ impl<'a> Loader<'a> {
         for value in decls().filter_map(|d| d.value.as_ref()) {
             self.names(value, &known);
         }
-        for size in xdf.connections.iter().filter_map(|c| c.buffer_size.as_ref()) {
+        for size in xdf
+            .connections
+            .iter()
+            .filter_map(|c| c.buffer_size.as_ref())
+        {
             self.names(size, &known);
         }
         let mut faces: HashMap<&str, Option<Rc<Face>>> = HashMap::new();

@@ -149,9 +149,8 @@ pub fn network(instances: &[(&str, &str, &[(&str, &str)])], wires: &[(&str, &str
     }
     for (from, to) in wires {
         let ((a, b), (c, d)) = (from.split_once('.').unwrap(), to.split_once('.').unwrap());
-        text += &format!(
-            "<Connection src=\"{a}\" src-port=\"{b}\" dst=\"{c}\" dst-port=\"{d}\"/>\n"
-        );
+        text +=
+            &format!("<Connection src=\"{a}\" src-port=\"{b}\" dst=\"{c}\" dst-port=\"{d}\"/>\n");
     }
     text + "</XDF>\n"
 }
@@ -174,7 +173,10 @@ pub fn numbers() -> Place {
     place.write(
         "src/p/Top.xdf",
         &network(
-            &[("source", "p.Source", &[("n", "3")]), ("print", "p.Print", &[])],
+            &[
+                ("source", "p.Source", &[("n", "3")]),
+                ("print", "p.Print", &[]),
+            ],
             &[("source.Out", "print.In")],
         ),
     );
