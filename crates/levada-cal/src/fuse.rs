@@ -89,7 +89,7 @@ fn may_merge(net: &Network, a: usize, b: usize) -> bool {
     let others_in = (0..second.inputs.len()).any(|p| !fed_by_a(p));
     // A firing of both needs at once what each needs; a loop back may not provide that.
     let loops = reach(net, b, a, usize::MAX);
-    !reaches && !(others_out && others_in) && !loops
+    !(reaches || (others_out && others_in) || loops)
 }
 
 /// Does a way lead from one instance to another, not through `not`?

@@ -114,7 +114,9 @@ fn network(seed: u64, dir: &Path) -> Network {
         for e in &c.to {
             most = most.max(emit::burst(&net.instances[e.instance].actor, e.port, true));
         }
-        c.capacity = c.capacity.map(|n| n.max(most));
+        let size = emit::size_of(&from.outputs[c.from.port].ty);
+        let usual = emit::default_capacity(size, most);
+        c.capacity = Some(c.capacity.map_or(usual, |n| n.max(most)));
     }
     net
 }
@@ -139,7 +141,7 @@ fn by_actor(text: &str) -> HashMap<String, Vec<String>> {
 
 fn interpret(net: &Network) -> Ending {
     let options = Options {
-        capacity: Some(4096),
+        capacity: Some(0),
         firings: 3_000_000,
         ..Options::default()
     };

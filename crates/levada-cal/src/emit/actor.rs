@@ -3,8 +3,9 @@
 //! scheduling of its actions is in `schedule`.
 
 use super::class::{Class, Home, any_stmt};
-use super::expr::{Code, Ct, X, c_type, float_literal, size_of};
+use super::expr::Code;
 use super::stmt::{convert_text, locals_of, used_locals};
+use super::value::{Ct, X, c_type, float_literal, size_of};
 use super::writer::{Names, Writer, comment, string_literal};
 use crate::ir::*;
 use crate::ranges::{Range, constant, dimensions, hidden_param, innermost, is_int, walk};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! An actor class in C: where its variables live, what its parts are called.
 
-use super::expr::c_type;
+use super::value::c_type;
 use super::writer::Names;
 use crate::ir::*;
 use crate::ranges::{Ranges, hidden_param, walk};
@@ -150,6 +150,11 @@ impl<'a> Class<'a> {
                 Home::Register(name) => Some((name.as_str(), &g.ty)),
                 _ => None,
             })
+    }
+
+    /// Does it nothing but to put elements?
+    pub fn is_pure(&self) -> bool {
+        !self.prints() && !self.actor.procs.iter().any(|p| p.native)
     }
 
     pub fn prints(&self) -> bool {

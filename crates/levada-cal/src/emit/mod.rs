@@ -13,9 +13,11 @@ mod class;
 mod expr;
 mod schedule;
 mod stmt;
+mod value;
 mod writer;
 
 pub use actor::{asks_native, consumed, is_light, produced};
+pub use value::size_of;
 
 use crate::diag::Diagnostic;
 use crate::ir::*;
@@ -179,6 +181,14 @@ fn renumber(text: String) -> String {
     out
 }
 
+/// The capacity of a channel that asks for none, of elements of `size` bytes of which one firing
+/// moves `most`.
+pub fn default_capacity(size: u32, most: u32) -> u32 {
+    (CHANNEL_BYTES / size)
+        .max(CHANNEL_LEAST)
+        .max(most.saturating_mul(4))
+}
+
 /// The largest number of elements one firing takes from or puts to a port.
 pub fn burst(actor: &Actor, port: usize, input: bool) -> u32 {
     let all = actor.actions.iter().chain(&actor.initializers);
@@ -214,7 +224,7 @@ fn network_tables(
     for (k, c) in net.channels.iter().enumerate() {
         let from = &net.instances[c.from.instance];
         let port = &from.actor.outputs[c.from.port];
-        let size = expr::size_of(&port.ty);
+        let size = value::size_of(&port.ty);
         let mut most = burst(&from.actor, c.from.port, false);
         for e in &c.to {
             most = most.max(burst(&net.instances[e.instance].actor, e.port, true));
@@ -231,9 +241,7 @@ fn network_tables(
                 most
             }
             Some(n) => n.max(1),
-            None => (CHANNEL_BYTES / size)
-                .max(CHANNEL_LEAST)
-                .max(most.saturating_mul(4)),
+            None => default_capacity(size, most),
         };
         t += &format!("static const lvd_port_ref levada_to_{k}[] = {{");
         for (i, e) in c.to.iter().enumerate() {
@@ -269,7 +277,7 @@ fn network_tables(
                     continue;
                 }
                 let (end, k) = (actors.len(), channels.len());
-                let size = expr::size_of(&port.ty);
+                let size = value::size_of(&port.ty);
                 let (kind, from, to) = if input {
                     ("silence", (end, 0), (i, p))
                 } else {
@@ -288,7 +296,7 @@ fn network_tables(
                     to.0, to.1
                 );
                 let most = burst(&inst.actor, p, input);
-                let capacity = (CHANNEL_BYTES / size).max(most.saturating_mul(4));
+                let capacity = default_capacity(size, most);
                 channels.push(format!(
                     "  {{{{{}, {}}}, 1, levada_to_{k}, {size}, {capacity}, 0}},\n",
                     from.0, from.1

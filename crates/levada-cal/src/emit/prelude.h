@@ -45,6 +45,13 @@ static __attribute__((noinline, unused)) uint32_t levada_room(lvd_producer *p, u
     port = lvd_put_span(&self->out[index]);                                                        \
   } while (0)
 
+/* Has everybody left that this actor puts elements for? */
+static LEVADA_UNUSED bool levada_deserted(const lvd_actor *self) {
+  for (uint32_t i = 0; i < self->cls->outputs; i++)
+    if (!lvd_deserted(&self->out[i])) return false;
+  return true;
+}
+
 /* Several actions may wait on one port: the smallest wish counts. */
 LEVADA_INLINE void levada_await_elements(lvd_actor *self, uint32_t port, uint32_t n) {
   uint32_t had = self->in[port].await;

@@ -8,12 +8,15 @@
 //! there can change only by a firing, so it awaits nothing. Elements that every transition of a
 //! state needs are looked at once.
 //!
+//! An actor whose guards are all false with all their elements there will never fire again, nor one
+//! whose consumers have all left and that does nothing else: it says so (`LVD_DONE`).
+//!
 //! Where one small action is the only candidate again and again, it fires in a loop of its own
 //! (`P_name_many`), as often as elements and room allow, which the C compiler can vectorise.
 
 use super::actor::{asks_native, consumed, is_light, produced};
 use super::class::Class;
-use super::expr::c_type;
+use super::value::c_type;
 use super::writer::{Writer, comment};
 use crate::ir::*;
 
@@ -190,6 +193,12 @@ impl<'a> Class<'a> {
         w.put("lvd_yield: LEVADA_UNUSED;");
         self.leave(w);
         w.put("return LVD_YIELD;");
+        if self.is_pure() && !a.outputs.is_empty() {
+            // Nobody will see what it does any more.
+            w.put("lvd_done: LEVADA_UNUSED;");
+            self.leave(w);
+            w.put("return LVD_DONE;");
+        }
         w.put("}");
     }
 
@@ -359,6 +368,9 @@ impl<'a> Class<'a> {
             let name = &self.outputs[port];
             w.put(&format!("if (LVD_UNLIKELY({name}_n < {n})) {{"));
             w.put(&format!("LEVADA_ROOM({name}, {port}, {n});"));
+            if self.is_pure() {
+                w.put("if (levada_deserted(self)) goto lvd_done;");
+            }
             w.put(&format!("if ({name}_n < {n}) {{"));
             w.put(&format!("levada_await_room(self, {port}, {n});"));
             w.put("lvd_waits = true;");

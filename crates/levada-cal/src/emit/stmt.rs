@@ -2,7 +2,8 @@
 //! Statements as C, one source statement a row.
 
 use super::class::{any_stmt, expr_mentions, exprs_of, mentions};
-use super::expr::{Code, Ct, LocalHome, c_type, size_of};
+use super::expr::{Code, LocalHome};
+use super::value::{Ct, c_type, size_of};
 use crate::ir::*;
 use crate::ranges::{I32, I64, Range, dimensions, innermost, is_int};
 
@@ -230,8 +231,8 @@ impl<'a, 'w> Code<'a, 'w> {
     /// Declares the locals from `first` on, but for those in `placed`, which are there already.
     pub fn declare(&mut self, first: usize, placed: &[usize]) {
         let used = used_locals(self.body);
-        for l in first..self.body.locals.len() {
-            if placed.contains(&l) || !used[l] {
+        for (l, used) in used.iter().enumerate().skip(first) {
+            if placed.contains(&l) || !used {
                 continue;
             }
             let local = &self.body.locals[l];

@@ -194,8 +194,6 @@ const RESERVED: &[&str] = &[
     "self",
     "S",
     "R",
-    "n",
-    "k",
     "main",
     "i386",
     "nullptr",

@@ -187,10 +187,7 @@ impl<'a> Machine<'a> {
                 inputs[e.instance][e.port] = Some((k, j));
             }
             let asked = c.capacity.map(|n| n as usize);
-            let capacity = match options.capacity {
-                Some(n) => Some(asked.unwrap_or(n)),
-                None => None,
-            };
+            let capacity = options.capacity.map(|n| asked.unwrap_or(n));
             let n = c.to.len();
             queues.push(Queue {
                 elements: vec![VecDeque::new(); n],
