@@ -46,6 +46,7 @@ impl<'a> Checker<'a> {
         }
         self.order(ast, &mut actor);
         self.finish(&actor.actions);
+        self.unused(entity);
         actor.globals = std::mem::take(&mut self.globals);
         actor.procs = std::mem::take(&mut self.procs);
         Some(actor)
@@ -56,6 +57,7 @@ impl<'a> Checker<'a> {
         for port in ports {
             let mut body = Body::new(entity);
             let mut ty = self.ty(&mut body, &port.ty);
+            self.unused_locals(&body, usize::MAX);
             if ty.is_list() {
                 let diag = Diagnostic::error("port", format!("a channel carries no {ty}"))
                     .label(port.ty.span, "elements are numbers or bool")
@@ -105,6 +107,7 @@ impl<'a> Checker<'a> {
         let mut stmts = stmt::assignments(&body, inits);
         self.stmts(&mut body, &action.body, &mut stmts);
         let outputs = self.outputs(&mut body, actor, &action.outputs);
+        self.unused_locals(&body, tokens);
         Action {
             tag: action.tag.as_ref().map(|t| t.text.clone()),
             inputs,
@@ -196,6 +199,7 @@ impl<'a> Checker<'a> {
             // A count cannot depend on what is read.
             let mut outside = Body::new(body.entity);
             let repeat = self.repeat(&mut outside, pattern.repeat.as_ref());
+            self.unused_locals(&outside, usize::MAX);
             let open = pattern.repeat.is_some() && self.open;
             let port = self.port(
                 &actor.inputs,

@@ -189,6 +189,7 @@ impl<'a> Checker<'a> {
         let Some((place, _)) = self.place(body, base, indices, span) else {
             return error_expr(span);
         };
+        body.mentioned.read.insert(place.var);
         if let Some(value) = self.known(body, &place) {
             return constant(value, place.ty, span);
         }
@@ -559,6 +560,7 @@ impl<'a> Checker<'a> {
             return error_expr(span);
         };
         body.calls.push((id, name.span));
+        body.mentioned.called.insert(id);
         if !self.arguments(id, &args, name.span) {
             return error_expr(span);
         }

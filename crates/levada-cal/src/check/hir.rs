@@ -109,7 +109,6 @@ pub struct Global {
     pub is_param: bool,
     pub init: Option<GlobalInit>,
     pub value: Option<Value>,
-    pub assigned: bool,
 }
 
 #[derive(Clone, Debug)]

@@ -13,6 +13,7 @@ mod order;
 mod scope;
 mod stmt;
 pub mod types;
+mod unused;
 mod vars;
 
 use crate::ast;
@@ -52,10 +53,15 @@ pub struct Checker<'a> {
     /// Bodies still to be checked.
     waiting: Vec<(EntityId, scope::Item, ProcId)>,
     depth: u32,
+    mentioned: unused::Mentioned,
+    /// Warnings about what is not used, kept until it is known that nothing is wrong.
+    unused: Vec<Diagnostic>,
     given: HashMap<String, Value>,
     given_at: Span,
     /// A parameter without a value is no error, and what depends on it is not known.
     open: bool,
+    /// The actor is checked for its own sake, not to be run: what is not used is mentioned.
+    reviewing: bool,
 }
 
 /// A row of statements or an expression being checked: where it stands and what it can see.
@@ -66,6 +72,7 @@ struct Body<'a> {
     /// Inside of a size, a variable stands for its initial value.
     in_size: bool,
     calls: Vec<(ProcId, Span)>,
+    mentioned: unused::Mentioned,
 }
 
 impl<'a> Body<'a> {
@@ -76,6 +83,7 @@ impl<'a> Body<'a> {
             names: Vec::new(),
             in_size: false,
             calls: Vec::new(),
+            mentioned: unused::Mentioned::default(),
         }
     }
 
@@ -103,9 +111,12 @@ impl<'a> Checker<'a> {
             calls: Vec::new(),
             waiting: Vec::new(),
             depth: 0,
+            mentioned: unused::Mentioned::default(),
+            unused: Vec::new(),
             given,
             given_at: at,
             open,
+            reviewing: open,
         }
     }
 

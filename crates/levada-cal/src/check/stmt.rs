@@ -145,9 +145,7 @@ impl<'a> Checker<'a> {
             self.constant_target(body, target, place.var);
             return None;
         }
-        if let Var::Global(id) = place.var {
-            self.globals[id].assigned = true;
-        }
+        body.mentioned.written.insert(place.var);
         let what = format!("`{}`", target.text);
         self.wants(&value, &place.ty, &what);
         self.no_string_sum(&value);
@@ -201,6 +199,7 @@ impl<'a> Checker<'a> {
             }
         };
         body.calls.push((id, name.span));
+        body.mentioned.called.insert(id);
         if !self.arguments(id, &args, name.span) {
             return None;
         }

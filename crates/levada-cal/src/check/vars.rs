@@ -221,7 +221,6 @@ impl<'a> Checker<'a> {
             is_param,
             init: None,
             value: None,
-            assigned: false,
         };
         if let Some(given) = is_param
             .then(|| self.given.get(&decl.name.text).cloned())
@@ -251,6 +250,7 @@ impl<'a> Checker<'a> {
                     Err(stop) => self.stopped(stop, init.value.span, "this value"),
                 }
             }
+            self.unused_locals(&body, usize::MAX);
             global.init = Some(hir::GlobalInit {
                 value,
                 locals: body.locals,
@@ -367,6 +367,7 @@ impl<'a> Checker<'a> {
         });
         self.formals(&mut body, params);
         let result = result.map(|ty| self.ty(&mut body, ty));
+        self.unused_locals(&body, usize::MAX);
         let proc = &mut self.procs[id];
         proc.params = params.len();
         proc.locals = body.locals;
@@ -426,6 +427,7 @@ impl<'a> Checker<'a> {
             }
             _ => unreachable!("not a procedure"),
         };
+        self.unused_locals(&body, self.procs[id].params);
         let proc = &mut self.procs[id];
         proc.locals = body.locals;
         proc.body = checked;

@@ -156,16 +156,12 @@ struct Used {
 impl Used {
     fn visit(&mut self, event: Event, more: &mut Vec<Var>, procs: &mut Vec<hir::ProcId>) {
         match event {
-            Event::Read(var @ Var::Global(id)) | Event::Write(var @ Var::Global(id)) => {
-                if self.globals.insert(id) {
-                    more.push(var);
-                }
+            Event::Read(var @ Var::Global(id)) | Event::Write(var @ Var::Global(id))
+                if self.globals.insert(id) =>
+            {
+                more.push(var);
             }
-            Event::Call(id, _) => {
-                if self.procs.insert(id) {
-                    procs.push(id);
-                }
-            }
+            Event::Call(id, _) if self.procs.insert(id) => procs.push(id),
             _ => {}
         }
     }
