@@ -24,12 +24,19 @@ impl Interrupt {
         let thread = std::thread::Builder::new()
             .name("signals".to_string())
             .spawn(move || {
+                let mut stopping = None;
                 for number in signals.forever() {
                     if seen.swap(number, Ordering::Relaxed) != 0 {
                         // Asked twice: whatever hangs, hangs no longer.
                         std::process::exit(128 + number);
                     }
-                    let _ = app.stop();
+                    // Stopping waits for the actions that run; the next signal must not.
+                    let app = app.clone();
+                    stopping = Some(std::thread::spawn(move || app.stop()));
+                }
+                // The application is let go by all before its natives finish their files.
+                if let Some(thread) = stopping {
+                    let _ = thread.join();
                 }
             })?;
         Ok(Interrupt {
