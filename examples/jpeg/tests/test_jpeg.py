@@ -14,9 +14,11 @@ import os
 import pathlib
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import zipfile
 
 sys.dont_write_bytecode = True
@@ -243,6 +245,31 @@ def motion(levada, quick):
     worst = max((abs(x - y) for x, y in zip(raw, ours)), default=999)
     report(len(raw) == len(ours) and worst <= TOLERANCE + 1, "video: all planes against ffmpeg",
            f"largest difference {worst} (its inverse DCT rounds differently)")
+
+
+def slow_pipe(levada, quick):
+    """Pictures come out while the pipe is still open, and an interrupt ends the wait for more."""
+    rng = random.Random(28)
+    folder = levada.folder()
+    jpegs = [encode(rng, 64, 48, "2x2", 75) for _ in range(2)]
+    process = subprocess.Popen(
+        [levada.command, "run", str(PICTURES), "--in", "-", "--out", f"{folder}/p%d.ppm"],
+        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    process.stdin.write(b"".join(jpegs))
+    process.stdin.flush()
+    end = time.monotonic() + 60
+    while not (folder / "p2.ppm").exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    try:
+        status = process.wait(30)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        status = None
+    got = [p.read_bytes() for p in sorted(folder.iterdir())]
+    good = (status not in (0, None) and len(got) == 2
+            and all(difference(a, djpeg(b)) in range(TOLERANCE + 1) for a, b in zip(got, jpegs)))
+    report(good, "a slow pipe, interrupted", f"exit status {status}, {len(got)} pictures")
 
 
 def samplings_of_video(levada, quick):
@@ -480,7 +507,7 @@ def main():
     levada = Levada(os.path.abspath(given.levada), work)
     try:
         for group in (random_pictures, edge_sizes, odd_samplings, qualities, colours, large, streams,
-                      motion, samplings_of_video, bad_files, truncations, corruptions, bad_commands):
+                      motion, slow_pipe, samplings_of_video, bad_files, truncations, corruptions, bad_commands):
             if given.only in group.__name__:
                 group(levada, given.quick)
         if given.only in "photographs":

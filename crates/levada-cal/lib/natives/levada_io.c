@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +41,7 @@ static char *copy_text(const char *text, size_t length) {
 
 /* ---- Input: the files that --in names ---------------------------------------------------------- */
 
-enum { INPUT_BUFFER = 65536, BURST = 4096 };
+enum { INPUT_BUFFER = 65536, BURST = 4096, PATIENCE = 20 /* ms */ };
 
 typedef struct input {
   bool open; /* the names are known */
@@ -151,10 +152,19 @@ static bool input_fill(input *in) {
   return in->next < in->limit;
 }
 
+/* Whether read will not have to wait: after at most PATIENCE, so that whoever feeds a pipe slowly
+ * keeps neither the worker's other actors nor a stop waiting. */
+static bool input_ready(const input *in) {
+  struct pollfd p = {.fd = in->fd, .events = POLLIN};
+  return in->ended || in->next < in->limit || poll(&p, 1, PATIENCE) != 0;
+}
+
 void io_read(uint8_t *bytes, int32_t *got) {
   input *in = input_of_app();
   if (in->fd < 0 && in->at == in->count) {
-    *got = -1;
+    *got = -2;
+  } else if (!input_ready(in)) {
+    *got = 0;
   } else if (input_fill(in)) {
     size_t count = in->limit - in->next;
     if (count > BURST) count = BURST;
@@ -165,7 +175,7 @@ void io_read(uint8_t *bytes, int32_t *got) {
     close(in->fd);
     in->fd = -1;
     if (++in->at < in->count) input_open_file(in);
-    *got = 0;
+    *got = -1;
   }
 }
 
@@ -455,10 +465,11 @@ typedef struct video {
 
 static const char video_key;
 
-/* After a failure the frames that are complete make a video, without the part of another. */
+/* After a failure the frames that are complete make a video, without the part of another. Who stops
+ * it wants none. */
 static void video_end(void *data, lvd_status outcome) {
   video *v = data;
-  bool keep = v->complete > 0;
+  bool keep = v->complete > 0 && (outcome == LVD_OK || outcome == LVD_E_FAULT);
   if (v->out.file && v->out.name && keep && outcome != LVD_OK) {
     fflush(v->out.file);
     keep = ftruncate(fileno(v->out.file), v->good) == 0;
@@ -506,8 +517,9 @@ static void video_open(video *v, const int32_t *w, const int32_t *h) {
   v->plane[1] = v->plane[0] + sizes[0];
   v->plane[2] = v->plane[1] + sizes[1];
   output_open(&v->out, name);
-  int length = snprintf(header, sizeof header, "YUV4MPEG2 W%d H%d F%u:%u Ip A1:1 C%s\n", w[0], h[0],
-                        frames, seconds, format);
+  int length =
+      snprintf(header, sizeof header, "YUV4MPEG2 W%d H%d F%u:%u Ip A1:1 C%s XCOLORRANGE=FULL\n",
+               w[0], h[0], frames, seconds, format);
   output_put(&v->out, header, (size_t)length);
 }
 
