@@ -507,7 +507,8 @@ def main():
     levada = Levada(os.path.abspath(given.levada), work)
     try:
         for group in (random_pictures, edge_sizes, odd_samplings, qualities, colours, large, streams,
-                      motion, slow_pipe, samplings_of_video, bad_files, truncations, corruptions, bad_commands):
+                      motion, slow_pipe, samplings_of_video, bad_files, truncations, corruptions,
+                      bad_commands):
             if given.only in group.__name__:
                 group(levada, given.quick)
         if given.only in "photographs":
