@@ -151,4 +151,7 @@ fn corpus() {
     }
     println!("{files} files, {good} without errors; {lowered} of {actors} actors lowered");
     println!("errors by code: {codes:?}");
+    assert_eq!(lowered, actors, "what is checked can be lowered");
+    let messages: usize = codes.values().sum();
+    assert!(good == files || messages > 0, "refused without a word");
 }
