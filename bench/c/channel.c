@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Levada's channel between two pinned threads: elements a second. */
+#include "bench.h"
+
+#include <levada/wait.h>
+
+typedef struct wide {
+  uint64_t word[8];
+} wide;
+
+typedef struct pair {
+  uint64_t count, group;
+  lvd_channel *channel;
+  LVD_ALIGNED(LVD_LINE) lvd_producer p;
+  LVD_ALIGNED(LVD_LINE) lvd_consumer c;
+  LVD_ALIGNED(LVD_LINE) lvd_sleeper producer;
+  LVD_ALIGNED(LVD_LINE) lvd_sleeper consumer;
+  LVD_ALIGNED(LVD_LINE) lvd_waiter *peers[1];
+  uint64_t sum;
+} pair;
+
+static void need_room(lvd_producer *p, uint32_t n) {
+  if (LVD_UNLIKELY(lvd_room(p, n) < n)) lvd_wait_room(p, n, -1);
+}
+static void need_elements(lvd_consumer *c, uint32_t n) {
+  if (LVD_UNLIKELY(lvd_elements(c, n) < n)) lvd_wait_elements(c, n, -1);
+}
+
+/* ---- 4 bytes, one by one: element calls ---------------------------------------------------- */
+
+static void *put_one(void *argument) {
+  pair *x = argument;
+  for (uint64_t i = 0; i < x->count; i++) {
+    need_room(&x->p, 1);
+    LVD_PUT(&x->p, uint32_t, (uint32_t)i);
+    lvd_push(&x->p);
+  }
+  lvd_end(&x->p, LVD_OK);
+  return NULL;
+}
+static void *get_one(void *argument) {
+  pair *x = argument;
+  uint64_t sum = 0;
+  for (uint64_t i = 0; i < x->count; i++) {
+    need_elements(&x->c, 1);
+    sum += LVD_GET(&x->c, uint32_t);
+    lvd_pop(&x->c);
+  }
+  x->sum = sum;
+  return NULL;
+}
+
+/* ---- 4 bytes, in groups: spans ------------------------------------------------------------- */
+
+static void *put_group(void *argument) {
+  pair *x = argument;
+  uint32_t group = (uint32_t)x->group;
+  for (uint64_t i = 0; i < x->count; i += group) {
+    need_room(&x->p, group);
+    uint32_t *span = lvd_put_span(&x->p);
+    for (uint32_t k = 0; k < group; k++) span[k] = (uint32_t)(i + k);
+    lvd_put_done(&x->p, group);
+    lvd_push(&x->p);
+  }
+  lvd_end(&x->p, LVD_OK);
+  return NULL;
+}
+static void *get_group(void *argument) {
+  pair *x = argument;
+  uint64_t sum = 0;
+  uint32_t group = (uint32_t)x->group;
+  for (uint64_t i = 0; i < x->count; i += group) {
+    need_elements(&x->c, group);
+    const uint32_t *span = lvd_get_span(&x->c);
+    for (uint32_t k = 0; k < group; k++) sum += span[k];
+    lvd_get_done(&x->c, group);
+    lvd_pop(&x->c);
+  }
+  x->sum = sum;
+  return NULL;
+}
+
+/* ---- 64 bytes, in groups: spans ------------------------------------------------------------ */
+
+static void *put_wide(void *argument) {
+  pair *x = argument;
+  uint32_t group = (uint32_t)x->group;
+  for (uint64_t i = 0; i < x->count; i += group) {
+    need_room(&x->p, group);
+    wide *span = lvd_put_span(&x->p);
+    for (uint32_t k = 0; k < group; k++)
+      for (uint32_t w = 0; w < 8; w++) span[k].word[w] = i + k;
+    lvd_put_done(&x->p, group);
+    lvd_push(&x->p);
+  }
+  lvd_end(&x->p, LVD_OK);
+  return NULL;
+}
+static void *get_wide(void *argument) {
+  pair *x = argument;
+  uint64_t sum = 0;
+  uint32_t group = (uint32_t)x->group;
+  for (uint64_t i = 0; i < x->count; i += group) {
+    need_elements(&x->c, group);
+    const wide *span = lvd_get_span(&x->c);
+    for (uint32_t k = 0; k < group; k++)
+      for (uint32_t w = 0; w < 8; w++) sum += span[k].word[w];
+    lvd_get_done(&x->c, group);
+    lvd_pop(&x->c);
+  }
+  x->sum = sum / 8;
+  return NULL;
+}
+
+int main(int argc, char **argv) {
+  static const char usage[] = "SIZE GROUP CAPACITY COUNT";
+  static pair x;
+  uint64_t size = bench_number(argc, argv, 1, usage);
+  x.group = bench_number(argc, argv, 2, usage);
+  uint64_t capacity = bench_number(argc, argv, 3, usage);
+  x.count = bench_number(argc, argv, 4, usage) / x.group * x.group;
+  lvd_status status = lvd_channel_create((uint32_t)size, (uint32_t)capacity, 1, &x.channel);
+  if (status != LVD_OK) {
+    fprintf(stderr, "lvd_channel_create: %s\n", lvd_status_text(status));
+    return 1;
+  }
+  lvd_sleeper_init(&x.producer, 1000000); /* as the peers do: polls, and does not sleep */
+  lvd_sleeper_init(&x.consumer, 1000000);
+  x.peers[0] = &x.consumer.waiter;
+  lvd_producer_attach(&x.p, x.channel, x.peers, lvd_channel_fenced());
+  lvd_consumer_attach(&x.c, x.channel, 0, &x.producer.waiter, lvd_channel_fenced());
+  /* A side that has to wait waits for a quarter of the channel, as the runtime's actors do. */
+  x.p.threshold = x.c.threshold = (uint32_t)capacity / 4;
+  x.p.self = &x.producer.waiter;
+  x.c.self = &x.consumer.waiter;
+  double took = size == 64      ? bench_pair(put_wide, get_wide, &x)
+                : x.group == 1 ? bench_pair(put_one, get_one, &x)
+                                : bench_pair(put_group, get_group, &x);
+  uint64_t expected = 0;
+  for (uint64_t i = 0; i < x.count; i++) expected += size == 64 ? i : (uint32_t)i;
+  bench_expect("the sum", x.sum, expected);
+  bench_say("elements_per_s", (double)x.count / took);
+  lvd_channel_destroy(x.channel);
+  return 0;
+}

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Line and bar graphs as SVG, by hand."""
+from html import escape
+from math import ceil, floor, log10
+
+COLOURS = ["#0b6e99", "#d1495b", "#3a7d44", "#8a5a9e", "#c97b12", "#5a6673"]
+FONT = "font-family='DejaVu Sans, sans-serif'"
+
+
+def text(x, y, what, size=12, anchor="start", colour="#222", turn=""):
+    return (f"<text x='{x:.1f}' y='{y:.1f}' font-size='{size}' {FONT} text-anchor='{anchor}' "
+            f"fill='{colour}'{turn}>{escape(what)}</text>")
+
+
+def save(path, width, height, parts):
+    path.write_text(f"<svg xmlns='http://www.w3.org/2000/svg' width='{width}' height='{height}' "
+                    f"viewBox='0 0 {width} {height}'>\n<rect width='100%' height='100%' fill='white'/>\n"
+                    + "\n".join(parts) + "\n</svg>\n")
+
+
+def lines(path, title, x_name, y_name, series):
+    """Both axes logarithmic; `series`: (name, [(x, y)]). Dashes tell every second line."""
+    width, height, left, right, top, bottom = 860, 460, 70, 290, 50, 55
+    xs = [x for _, points in series for x, _ in points]
+    ys = [max(y, 0.5) for _, points in series for _, y in points]
+    low, high = floor(log10(min(ys))), max(ceil(log10(max(ys))), floor(log10(min(ys))) + 1)
+    x0, x1 = log10(min(xs)), log10(max(xs))
+
+    def at(x, y):
+        return (left + (log10(x) - x0) / (x1 - x0) * (width - left - right),
+                height - bottom - (log10(max(y, 0.5)) - low) / (high - low) * (height - top - bottom))
+    parts = [text(left, 28, title, 16)]
+    for power in range(low, high + 1):
+        _, y = at(xs[0], 10 ** power)
+        parts.append(f"<line x1='{left}' x2='{width - right}' y1='{y:.1f}' y2='{y:.1f}' stroke='#ddd'/>")
+        parts.append(text(left - 8, y + 4, f"{10 ** power:g}", anchor="end"))
+    for x in sorted(set(xs)):
+        px, _ = at(x, 10 ** low)
+        parts.append(f"<line x1='{px:.1f}' x2='{px:.1f}' y1='{top}' y2='{height - bottom}' stroke='#eee'/>")
+        parts.append(text(px, height - bottom + 18, str(x), anchor="middle"))
+    parts.append(text((left + width - right) / 2, height - 12, x_name, anchor="middle"))
+    parts.append(text(18, (top + height - bottom) / 2, y_name, anchor="middle",
+                      turn=f" transform='rotate(-90 18 {(top + height - bottom) / 2})'"))
+    for i, (name, points) in enumerate(series):
+        colour, dash = COLOURS[i // 2 % len(COLOURS)], " stroke-dasharray='5 4'" if i % 2 else ""
+        path_of = " ".join(f"{x:.1f},{y:.1f}" for x, y in (at(*p) for p in points))
+        parts.append(f"<polyline points='{path_of}' fill='none' stroke='{colour}' stroke-width='2'{dash}/>")
+        parts += [f"<circle cx='{x:.1f}' cy='{y:.1f}' r='3' fill='{colour}'/>" for x, y in (at(*p) for p in points)]
+        y = top + 14 + 22 * i
+        parts.append(f"<line x1='{width - right + 16}' x2='{width - right + 44}' y1='{y - 4}' y2='{y - 4}' "
+                     f"stroke='{colour}' stroke-width='2'{dash}/>")
+        parts.append(text(width - right + 52, y, name))
+    save(path, width, height, parts)
+
+
+def bars(path, title, unit, groups):
+    """Horizontal bars on a logarithmic axis; `groups`: (heading, [(name, low, median, high)])."""
+    bar, head, left, right, top = 22, 30, 300, 90, 50
+    width = 860
+    values = [v for _, rows in groups for row in rows for v in row[1:] if v > 0]
+    low, high = floor(log10(min(values))), ceil(log10(max(values)))
+    height = top + sum(head + bar * len(rows) for _, rows in groups) + 40
+
+    def at(v):
+        return left + (log10(max(v, 10 ** low)) - low) / max(1, high - low) * (width - left - right)
+    parts = [text(20, 28, title, 16)]
+    for power in range(low, high + 1):
+        x = at(10 ** power)
+        parts.append(f"<line x1='{x:.1f}' x2='{x:.1f}' y1='{top}' y2='{height - 36}' stroke='#ddd'/>")
+        parts.append(text(x, height - 20, f"{10 ** power:g}", anchor="middle"))
+    parts.append(text(width - right, height - 4, unit, anchor="end"))
+    y = top
+    for heading, rows in groups:
+        y += head
+        parts.append(text(20, y - 8, heading, 13))
+        for name, least, median, most in rows:
+            colour = COLOURS[0] if name.startswith("levada") else "#9aa7b1"
+            parts.append(text(left - 10, y + 14, name, anchor="end"))
+            parts.append(f"<rect x='{left}' y='{y + 3}' width='{max(1, at(median) - left):.1f}' height='15' fill='{colour}'/>")
+            parts.append(f"<line x1='{at(least):.1f}' x2='{at(most):.1f}' y1='{y + 10.5}' y2='{y + 10.5}' stroke='#222'/>")
+            parts.append(text(at(most) + 8, y + 15, f"{median:.3g}"))
+            y += bar
+    save(path, width, height, parts)

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Runs contenders in turn, repeats, and says median, minimum and maximum with the ratio to Levada.
+
+A contender is a command; each call of it is one run, and prints figures as `name value` lines. The
+contenders of a case take turns within each round, so that what disturbs the machine disturbs all.
+"""
+import json
+import os
+import platform
+import resource
+import shutil
+import statistics
+import subprocess
+import time
+from dataclasses import dataclass, field
+
+LEVADA = "levada"
+
+
+class Problem(Exception):
+    """What the user is told instead of a trace."""
+
+
+@dataclass
+class Contender:
+    who: str
+    command: list
+    environment: dict = field(default_factory=dict)
+    needs: str = ""  # the peer that must be installed; empty: none
+    adjust: object = None  # makes the figures of what was printed and of the CPU seconds
+
+
+@dataclass
+class Metric:
+    name: str
+    unit: str
+    better: str  # "higher" or "lower"
+    scale: float = 1.0
+
+
+@dataclass
+class Row:
+    suite: str
+    case: str
+    who: str
+    metric: Metric
+    runs: list
+
+    def median(self):
+        return statistics.median(self.runs)
+
+
+class Session:
+    def __init__(self, quick, missing, build):
+        self.quick, self.missing, self.build = quick, missing, build
+        self.rows = []
+        self.trips = []
+        self.suite = None
+        self.prefix = self.real_time()
+
+    # ---- the machine -------------------------------------------------------------------------
+
+    def real_time(self):
+        """The measured programs go before whatever else the machine does, where we may ask it."""
+        if os.environ.get("BENCH_PRIORITY", "1") != "0" and shutil.which("chrt"):
+            prefix = ["chrt", "-f", "10"]
+            if subprocess.run(prefix + ["true"], stderr=subprocess.DEVNULL).returncode == 0:
+                return prefix
+        return []
+
+    def round_trip(self):
+        figures, _ = self.call([self.build / "native" / "line"], {})
+        self.trips.append(figures["ns"])
+        return figures["ns"]
+
+    def print_machine(self):
+        model = platform.machine()
+        try:
+            with open("/proc/cpuinfo") as f:
+                model = next(line.split(":", 1)[1].strip() for line in f if line.startswith("model name"))
+        except (OSError, StopIteration):
+            pass
+        self.machine = {
+            "cores": len(os.sched_getaffinity(0)), "model": model,
+            "kernel": f"{platform.system()} {platform.release()}", "load": round(os.getloadavg()[0], 2),
+            "priority": "real-time" if self.prefix else "normal",
+            "round_trip_ns_before": round(self.round_trip(), 1),
+        }
+        m = self.machine
+        print(f"{m['cores']} cores, {m['model']}, {m['kernel']}, load {m['load']}, "
+              f"{m['priority']} priority; round trip of a cache line {m['round_trip_ns_before']:.0f} ns")
+        for peer, how in self.missing.items():
+            print(f"missing: {peer} ({how})")
+
+    def print_end(self):
+        after = self.round_trip()
+        self.machine["round_trip_ns_after"] = round(after, 1)
+        self.machine["round_trip_ns_median"] = round(statistics.median(self.trips), 1)
+        print(f"\nround trip of a cache line after: {after:.0f} ns; between the runs "
+              f"{min(self.trips):.0f} to {max(self.trips):.0f} ns, median "
+              f"{statistics.median(self.trips):.0f} ns; load {os.getloadavg()[0]:.2f}")
+
+    # ---- runs --------------------------------------------------------------------------------
+
+    def call(self, command, environment, timeout=120):
+        """One run: the figures it printed, and the CPU seconds it took."""
+        command = self.prefix + [str(part) for part in command]
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        try:
+            done = subprocess.run(command, env={**os.environ, **environment}, timeout=timeout,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        except subprocess.TimeoutExpired:
+            raise Problem(f"{' '.join(command)} did not end in {timeout} s") from None
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        if done.returncode != 0:
+            raise Problem(f"{' '.join(command)} failed with status {done.returncode}: {done.stderr}")
+        figures = {}
+        for line in done.stdout.splitlines():
+            name, _, value = line.partition(" ")
+            try:
+                figures[name] = float(value)
+            except ValueError:
+                figures[name] = value
+        return figures, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    def measure(self, case, metrics, contenders, runs=9, quick_runs=3):
+        """All contenders of a case, in turn; prints its rows."""
+        runs = quick_runs if self.quick else runs
+        rows = []
+        there = [c for c in contenders if c.needs not in self.missing]
+        for contender in there:
+            rows.append([Row(self.suite, case, contender.who, metric, []) for metric in metrics])
+        for _ in range(runs):
+            self.round_trip()
+            for contender, row in zip(there, rows):
+                figures, cpu = self.call(contender.command, contender.environment)
+                if contender.adjust:
+                    figures = contender.adjust(figures, cpu)
+                for one in row:
+                    if one.metric.name in figures:
+                        one.runs.append(figures[one.metric.name] * one.metric.scale)
+        flat = [one for row in rows for one in row if one.runs]
+        self.rows += flat
+        self.print_case(case, metrics, flat, [c for c in contenders if c.needs in self.missing])
+        return flat
+
+    # ---- tables ------------------------------------------------------------------------------
+
+    def print_case(self, case, metrics, rows, missing):
+        """One figure a contender: median, minimum, maximum, ratio. Several: a column for each, and
+        the ratio of the first."""
+        print(f"\n{self.suite}: {case}")
+        first = [row for row in rows if row.metric is metrics[0]]
+        own = next((row.median() for row in first if row.who == LEVADA), None)
+        if len(metrics) == 1:
+            heads = ["median", "min", "max"]
+            title = f"{metrics[0].name.replace('_', ' ')}, {metrics[0].unit}"
+        else:
+            heads = [f"{m.name.replace('_', ' ')}, {m.unit}" if m.unit not in m.name else
+                     m.name.replace("_", " ") for m in metrics]
+            title = "median (min ... max)"
+        width = 10 if len(metrics) == 1 else 24
+        print(f"  {title:<42}" + "".join(f"{head:>{width}}" for head in heads) + f"{'to levada':>11}")
+        for row in first:
+            if len(metrics) == 1:
+                cells = [number(row.median()), number(min(row.runs)), number(max(row.runs))]
+            else:
+                cells = [f"{number(one.median())} ({number(min(one.runs))} ... {number(max(one.runs))})"
+                         for one in rows if one.who == row.who]
+            ratio = f"{row.median() / own:.3g}" if own else ""
+            print(f"    {row.who:<40}" + "".join(f"{cell:>{width}}" for cell in cells) + f"{ratio:>11}")
+        for contender in missing:
+            print(f"    {contender.who:<40}{'missing':>{width}}")
+        print(end="", flush=True)
+
+    def write_json(self, path):
+        temporary = f"{path}.new"
+        with open(temporary, "w") as f:
+            f.write(json.dumps({"machine": self.machine}) + "\n")
+            for row in self.rows:
+                f.write(json.dumps({
+                    "suite": row.suite, "case": row.case, "who": row.who, "metric": row.metric.name,
+                    "unit": row.metric.unit, "better": row.metric.better, "median": row.median(),
+                    "min": min(row.runs), "max": max(row.runs), "runs": len(row.runs)}) + "\n")
+        os.replace(temporary, path)
+
+    def find(self, case, who, metric):
+        return next((r for r in self.rows if (r.case, r.who, r.metric.name) == (case, who, metric)), None)
+
+
+def number(x):
+    """Three significant digits, without exponents."""
+    if x == 0:
+        return "0"
+    digits = max(0, 2 - len(str(int(abs(x)))) + 1) if abs(x) >= 1 else 3
+    return f"{x:.{digits}f}"

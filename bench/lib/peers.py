@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Where the measured programs are, and how they get there."""
+import os
+import subprocess
+from pathlib import Path
+
+from . import measure
+
+BENCH = Path(__file__).resolve().parent.parent
+ROOT = BENCH.parent
+BUILD = Path(os.environ.get("BENCH_BUILD") or Path(os.environ.get("BUILD") or ROOT / "build") / "bench")
+NATIVE = BUILD / "native"
+RUST = BUILD / "rust" / "release"
+
+
+def install():
+    """Builds everything; returns the peers that are missing, by name."""
+    done = subprocess.run([BENCH / "peers", BUILD], stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        raise measure.Problem("the measured programs cannot be built; see above")
+    return dict(line.split(": ", 1) for line in done.stdout.splitlines() if ": " in line)
+
+
+def levada():
+    """The command, built before by `make bench`."""
+    target = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
+    for where in [os.environ.get("LEVADA"), target / "release/levada", target / "debug/levada"]:
+        if where and (ROOT / where).exists():
+            return ROOT / where
+    raise measure.Problem("the command is not built; run: cargo build --release -p levada")
+
+
+def network(name, xdf, path, *options):
+    """Compiles a network to a shared object; returns its path."""
+    out = BUILD / "networks" / f"{name}.so"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    command = [levada(), "build", "--emit", "so", "-o", out, "-I", path, *options, xdf]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode != 0:
+        raise measure.Problem(f"{xdf} cannot be compiled:\n{done.stdout}")
+    return out

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""channel: elements between two pinned threads; and wake-ups against threshold."""
+from lib import graphs, peers
+from lib.measure import Contender, Metric
+
+RATE = Metric("elements_per_s", "M/s", "higher", 1e-6)
+# case, bytes an element, elements published at once, capacity
+CASES = [("4 bytes, one by one", 4, 1, 16384), ("4 bytes, groups of 64", 4, 64, 16384),
+         ("64 bytes, groups of 64", 64, 64, 4096)]
+
+WAKES = [Metric("wakes", "wake-ups", "lower"), Metric("ms", "ms", "lower"),
+         Metric("cpu_ms", "ms", "lower")]
+# The work for each element of producer and consumer, in rounds of an empty loop.
+WORK = [(100, 100), (400, 50), (50, 400)]
+THRESHOLDS = [1, 4, 16, 64, 256, 1024, 4096]
+
+
+def run(session):
+    for case, size, group, capacity in CASES:
+        def row(who, program, count, *first, needs=""):
+            return Contender(who, [program, *first, size, group, capacity, count], needs=needs)
+        rust = peers.RUST / "channel"
+        fast = 40_000_000 if size == 4 else 10_000_000
+        session.measure(case, [RATE], [
+            row("levada", peers.NATIVE / "channel_levada", fast),
+            row("rtrb", rust, fast // 4, "rtrb", needs="rtrb"),
+            row("boost::lockfree::spsc_queue", peers.NATIVE / "channel_boost", fast // 4, needs="boost"),
+            row("crossbeam ArrayQueue", rust, fast // 10, "array-queue", needs="crossbeam"),
+            row("crossbeam channel", rust, fast // 10, "crossbeam-channel", needs="crossbeam"),
+        ])
+    for produce, consume in WORK:
+        for spin in (0, 20):
+            session.measure(case_of(produce, consume, spin), WAKES, [
+                Contender("levada" if k == 1 else f"levada, threshold {k}",
+                          [peers.NATIVE / "wakes_levada", k, spin, produce, consume, 8192, 400_000, 1])
+                for k in THRESHOLDS], runs=7, quick_runs=1)
+
+
+def case_of(produce, consume, spin):
+    return f"work {produce}/{consume}, " + (f"looks for {spin} µs first" if spin else "sleeps at once")
+
+
+def plot(session, folder):
+    for metric, title in [("wakes", "Wake-ups"), ("ms", "Run time, ms")]:
+        lines = []
+        for produce, consume in WORK:
+            for spin in (0, 20):
+                case = case_of(produce, consume, spin)
+                points = []
+                for k in THRESHOLDS:
+                    row = session.find(case, "levada" if k == 1 else f"levada, threshold {k}", metric)
+                    points.append((k, row.median()))
+                lines.append((case, points))
+        graphs.lines(folder / f"channel-{metric}.svg", f"{title} against threshold (400 000 elements)",
+                     "threshold", title, lines)
