@@ -229,6 +229,87 @@ fn chain() -> Network {
     }
 }
 
+/// What gcc has to say about a C text under the strictest eye that generated code should stand.
+fn complaints(text: &str, path: &std::path::Path) -> Option<String> {
+    std::fs::write(path, text).unwrap();
+    let include = concat!(env!("CARGO_MANIFEST_DIR"), "/../../runtime/include");
+    let gcc = Command::new("gcc")
+        .args([
+            "-std=c17",
+            "-O1",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-D_GNU_SOURCE",
+        ])
+        // What a programmer computes in vain is his affair.
+        .args([
+            "-Wno-unused",
+            "-Wno-type-limits",
+            "-Wno-sign-compare",
+            "-Wno-tautological-compare",
+        ])
+        .args(["-c", "-o", "/dev/null", "-I", include])
+        .arg(path)
+        .output()
+        .unwrap();
+    (!gcc.status.success()).then(|| String::from_utf8_lossy(&gcc.stderr).into_owned())
+}
+
+/// Every feature of the language that the front has a test file for.
+#[test]
+fn all_features_compile_without_warnings() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cal/good");
+    let folder = std::env::temp_dir().join(format!("levada-features-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let mut ws = levada_cal::workspace::Workspace::new(vec![root.clone()]);
+    let mut diags = levada_cal::diag::Diagnostics::new();
+    let mut wrong = String::new();
+    let mut count = 0;
+    let mut files: Vec<_> = std::fs::read_dir(&root)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .collect();
+    files.sort();
+    for path in files {
+        let class = path.file_stem().unwrap().to_str().unwrap();
+        if path.extension().is_none_or(|e| e != "cal") {
+            continue;
+        }
+        // Units and actors whose parameters have no defaults are not for this test.
+        let Some(actor) = ws.instantiate(class, &[], SPAN, &mut diags) else {
+            continue;
+        };
+        let net = Network {
+            name: class.into(),
+            files: ws.sources.files().to_vec(),
+            instances: vec![Instance {
+                name: "it".into(),
+                actor,
+                priority: 0,
+            }],
+            channels: vec![],
+        };
+        for checks in [true, false] {
+            let out = emit(
+                &net,
+                &Options {
+                    checks,
+                    ..Options::default()
+                },
+            );
+            let c = folder.join(format!("{class}.c"));
+            if let Some(text) = complaints(&out.files[0].text, &c) {
+                wrong += &format!("== {class}, checks {checks}\n{text}\n");
+            }
+        }
+        count += 1;
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+    assert!(count > 20, "only {count} files");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
 #[test]
 fn a_chain_compiles_without_warnings() {
     for split in [0, usize::MAX] {

@@ -5,7 +5,7 @@
 use super::class::{Class, Home, any_stmt};
 use super::expr::Code;
 use super::stmt::{convert_text, locals_of, used_locals};
-use super::value::{Ct, X, c_type, float_literal, size_of};
+use super::value::{Ct, X, c_type, const_type, float_literal, size_of};
 use super::writer::{Names, Writer, comment, string_literal};
 use crate::ir::*;
 use crate::ranges::{Range, constant, dimensions, hidden_param, innermost, is_int, walk};
@@ -120,14 +120,9 @@ impl<'a> Class<'a> {
             Init::Value(v) => flatten(v, &dims, innermost(&g.ty), &mut items),
             _ => items.push("0".to_string()),
         }
-        let space = if matches!(innermost(&g.ty), Type::String) {
-            ""
-        } else {
-            " "
-        };
         w.put(&format!(
-            "static const {}{space}{name}[{n}] LEVADA_UNUSED = {{",
-            c_type(&g.ty)
+            "static {} {name}[{n}] LEVADA_UNUSED = {{",
+            const_type(&g.ty)
         ));
         let mut row = String::new();
         for i in items {
@@ -234,8 +229,8 @@ impl<'a> Class<'a> {
         }
         for (port, _) in consumed(a) {
             params.push(format!(
-                "const {} *restrict {} LEVADA_UNUSED",
-                c_type(&self.actor.inputs[port].ty),
+                "{} *restrict {} LEVADA_UNUSED",
+                const_type(&self.actor.inputs[port].ty),
                 self.inputs[port]
             ));
         }
@@ -545,7 +540,7 @@ impl<'a, 'w> Code<'a, 'w> {
                     }
                 } else if same && stride == 1 && !written[*l] {
                     self.locals[*l].read_only = true;
-                    format!("const {c} *const {name} = {span} + {at};")
+                    format!("{} *const {name} = {span} + {at};", const_type(ty))
                 } else {
                     let n = input.repeat;
                     self.w.put(&format!("{c} {name}[{n}];"));

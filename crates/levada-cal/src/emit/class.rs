@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! An actor class in C: where its variables live, what its parts are called.
 
-use super::value::c_type;
+use super::value::{c_type, const_type};
 use super::writer::Names;
 use crate::ir::*;
 use crate::ranges::{Ranges, hidden_param, walk};
@@ -204,7 +204,7 @@ impl<'a> Class<'a> {
             let c = c_type(ty);
             params.push(match ty {
                 Type::List { .. } if proc.native || self.written[p][i] => format!("{c} *{name}"),
-                Type::List { .. } => format!("const {c} *{name}"),
+                Type::List { .. } => format!("{} *{name}", const_type(ty)),
                 _ => format!("{c} {name}"),
             });
         }

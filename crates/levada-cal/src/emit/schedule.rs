@@ -16,7 +16,7 @@
 
 use super::actor::{asks_native, consumed, is_light, produced};
 use super::class::Class;
-use super::value::c_type;
+use super::value::{c_type, const_type};
 use super::writer::{Writer, comment};
 use crate::ir::*;
 
@@ -53,9 +53,9 @@ impl<'a> Class<'a> {
             }
         }
         for (i, port) in a.inputs.iter().enumerate() {
-            let (c, name) = (c_type(&port.ty), &self.inputs[i]);
+            let (c, name) = (const_type(&port.ty), &self.inputs[i]);
             w.put(&format!(
-                "const {c} *{name} LEVADA_UNUSED = lvd_get_span(&self->in[{i}]);"
+                "{c} *{name} LEVADA_UNUSED = lvd_get_span(&self->in[{i}]);"
             ));
             w.put(&format!("uint32_t {name}_n = 0, {name}_size = 0;"));
         }
@@ -492,8 +492,8 @@ impl<'a> Class<'a> {
         }
         params.push("uint32_t n".to_string());
         for (port, _) in consumed(action) {
-            let c = c_type(&self.actor.inputs[port].ty);
-            params.push(format!("const {c} *restrict {}", self.inputs[port]));
+            let c = const_type(&self.actor.inputs[port].ty);
+            params.push(format!("{c} *restrict {}", self.inputs[port]));
         }
         for (port, _) in produced(action) {
             let c = c_type(&self.actor.outputs[port].ty);

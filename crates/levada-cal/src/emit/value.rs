@@ -88,6 +88,14 @@ pub fn c_type(ty: &Type) -> &'static str {
     }
 }
 
+/// The same where it must not be written.
+pub fn const_type(ty: &Type) -> String {
+    match c_type(ty) {
+        pointer if pointer.ends_with('*') => format!("{pointer}const"),
+        scalar => format!("const {scalar}"),
+    }
+}
+
 pub fn size_of(ty: &Type) -> u32 {
     match ty {
         Type::Bool => 1,
@@ -218,8 +226,12 @@ pub fn infix(op: &str, prec: u8, a: X, b: X, ct: Ct, range: Range) -> X {
         }
     }
     let bits = prec <= prec::BITS && prec > prec::AND || prec == prec::SHIFT;
-    let left = if bits { prec::UNARY } else { prec };
-    let right = if bits { prec::UNARY } else { prec + 1 };
+    // What C would read rightly but a reader might not gets parentheses, too.
+    let (left, right) = match prec {
+        _ if bits => (prec::UNARY, prec::UNARY),
+        prec::EQ | prec::REL => (prec::SHIFT, prec::SHIFT),
+        p => (p, p + 1),
+    };
     X::new(
         format!("{} {op} {}", a.at_least(left), b.at_least(right)),
         prec,
