@@ -38,10 +38,10 @@ model_channel *model_new(uint32_t slots, uint32_t capacity, uint32_t consumers, 
   m->ch = aligned_alloc(LVD_LINE, size);
   m->ring = aligned_alloc(LVD_LINE, LVD_LINE);
   lvd_channel_init(m->ch, m->ring, 4, slots, capacity, consumers, 0);
-  m->ch->tail.word = start;
+  m->ch->tail.word = m->ch->flushed.word = start;
   for (uint32_t i = 0; i <= consumers; i++) m->bells[i] = (bell){{bell_wake}, i};
   for (uint32_t i = 0; i < consumers; i++) {
-    m->ch->consumer[i].head.word = start;
+    m->ch->consumer[i].head.word = m->ch->consumer[i].released.word = start;
     m->peers[i] = &m->bells[1 + i].base;
   }
   lvd_producer_attach(&m->p, m->ch, m->peers, fenced);

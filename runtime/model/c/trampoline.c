@@ -24,6 +24,8 @@ typedef struct model_calls {
   void (*wake)(void *p, const void *pc);
   void (*relax)(void);
   void (*ring)(u32 bell, const void *pc);
+  void *(*self)(void);
+  void (*set_self)(void *self);
 } model_calls;
 
 static model_calls calls;
@@ -105,6 +107,21 @@ void lvd_port_wait(void *word, uint32_t expected, int64_t timeout_ns) {
 }
 void lvd_port_wake(void *word) { calls.wake(word, PC); }
 void lvd_port_relax(void) { calls.relax(); }
+void *lvd_port_self(void) { return calls.self(); }
+void lvd_port_set_self(void *self) { calls.set_self(self); }
+
+/* Time stands still, nothing traps, and what is tried is done. */
+uint64_t lvd_port_ns(void) { return 0; }
+uint64_t lvd_port_ticks(void) { return 0; }
+uint64_t lvd_port_ticks_to_ns(uint64_t ticks) { return ticks; }
+int lvd_port_traps_begin(void *handler, int ticks) { return (void)handler, (void)ticks, 0; }
+void lvd_port_traps_end(void) {}
+_Bool lvd_port_try(void *escape, void (*body)(void *), void *argument) {
+  (void)escape;
+  body(argument);
+  return 1;
+}
+void lvd_trap(void *self, int trap, const void *address) { (void)self, (void)trap, (void)address; }
 
 /* ---- a bell: whom a check's waiters wake ---------------------------------------------------- */
 

@@ -193,6 +193,7 @@ fn slots(library: &Library, barrier: Barrier) {
 
 const FENCES: Barrier = Barrier::Fences;
 
+#[rustfmt::skip] // a table
 pub const CHECKS: &[Check] = &[
     check("one sender", "I1 I3", FENCES, None, 291, one_sender),
     check("two posts", "I1-I3", FENCES, Some(3), 1282, two_posts),

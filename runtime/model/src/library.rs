@@ -11,42 +11,47 @@ pub fn runtime() -> PathBuf {
     here.parent().expect("runtime/model").to_path_buf()
 }
 
-/// Compiles c/`harness` with the trampolines. `tree` is a folder laid out as the runtime's, which
-/// holds all of its sources; `weak`: it is a mutant.
-pub fn compile(harness: &str, tree: &Path, out: &Path, weak: bool) -> Result<(), String> {
-    let own = runtime().join("model/c");
-    // The trampolines are no part of what is tested, and must not be instrumented.
-    let trampoline = out.with_extension("trampoline.o");
-    let mut plain = cc();
-    plain.args(["-O2", "-c"]);
-    plain
-        .arg(own.join("trampoline.c"))
-        .arg("-o")
-        .arg(&trampoline);
-    execute(plain)?;
-    let object = out.with_extension("o");
-    let mut tested = cc();
-    tested.args(["-O1", "-c", "-fsanitize=thread", "-Wno-tsan"]);
-    tested.args(["--param", "tsan-instrument-func-entry-exit=0"]);
-    tested
-        .arg("-I")
-        .arg(tree.join("include"))
-        .arg("-I")
-        .arg(tree);
-    if weak {
-        tested.arg("-I").arg(&own);
-        tested.args(["-include", "weak.h"]);
-    }
-    tested.arg(tree.join("model/c").join(harness));
-    tested.arg("-o").arg(&object);
-    execute(tested)?;
-    // No sanitizer's library: the trampolines are it.
+/// Compiles sources (relative to the runtime's folder) into the shared object `out`. `tree` is a
+/// folder laid out as the runtime's that holds them. A mutant names the one file that `changed`: its
+/// other objects are taken from `whole`, the folder of what was compiled from the sources as they
+/// are, unless it is a header.
+pub fn compile(
+    sources: &[&str],
+    tree: &Path,
+    out: &Path,
+    mutant: Option<(&str, &Path)>,
+) -> Result<(), String> {
+    let folder = out.parent().expect("a folder");
     let mut link = cc();
-    link.args(["-shared", "-Wl,-Bsymbolic"])
-        .arg("-o")
-        .arg(out)
-        .arg(&object)
-        .arg(&trampoline);
+    // No sanitizer's library: the trampolines are it.
+    link.args(["-shared", "-Wl,-Bsymbolic"]).arg("-o").arg(out);
+    for source in sources.iter().chain([&"model/c/trampoline.c"]) {
+        let name = format!("{}.o", source.replace(['/', '.'], "-"));
+        if let Some((changed, whole)) = mutant {
+            let header = changed.ends_with(".h") && *source != "model/c/trampoline.c";
+            if *source != changed && !header {
+                link.arg(whole.join(name));
+                continue;
+            }
+        }
+        let object = folder.join(name);
+        let mut cc = cc();
+        cc.args(["-O1", "-c"]);
+        // The trampolines are no part of what is tested.
+        if *source != "model/c/trampoline.c" {
+            cc.args(["-fsanitize=thread", "-Wno-tsan"]);
+            cc.args(["--param", "tsan-instrument-func-entry-exit=0"]);
+        }
+        cc.arg("-I").arg(tree.join("include")).arg("-I").arg(tree);
+        if mutant.is_some() {
+            cc.arg("-I")
+                .arg(tree.join("model/c"))
+                .args(["-include", "weak.h"]);
+        }
+        cc.arg(tree.join(source)).arg("-o").arg(&object);
+        execute(cc)?;
+        link.arg(object);
+    }
     execute(link)
 }
 

@@ -98,6 +98,7 @@ struct World {
     /// Stores that a thread may still make before it dies.
     life: HashMap<usize, usize>,
     asymmetric: bool,
+    selves: HashMap<usize, usize>,
 }
 
 thread_local!(static WORLD: RefCell<World> = RefCell::new(World::default()));
@@ -562,6 +563,17 @@ extern "C-unwind" fn relax() {
     loom::thread::yield_now();
 }
 
+/// What this thread is to the runtime.
+extern "C-unwind" fn self_of() -> *mut c_void {
+    let me = me();
+    world(|w| w.selves.get(&me).copied().unwrap_or(0)) as *mut c_void
+}
+
+extern "C-unwind" fn set_self(p: *mut c_void) {
+    let me = me();
+    world(|w| w.selves.insert(me, p as usize));
+}
+
 /// Rings a bell: whoever sleeps there wakes, or will not sleep. The bell itself orders nothing
 /// (relaxed), so that a protocol cannot lean on it.
 extern "C-unwind" fn ring(bell: u32, pc: *const c_void) {
@@ -603,6 +615,8 @@ pub struct Calls {
     wake: extern "C-unwind" fn(*mut c_void, *const c_void),
     relax: extern "C-unwind" fn(),
     ring: extern "C-unwind" fn(u32, *const c_void),
+    me: extern "C-unwind" fn() -> *mut c_void,
+    set_me: extern "C-unwind" fn(*mut c_void),
 }
 
 pub static CALLS: Calls = Calls {
@@ -618,6 +632,8 @@ pub static CALLS: Calls = Calls {
     wake,
     relax,
     ring,
+    me: self_of,
+    set_me: set_self,
 };
 
 /// The events of the execution that failed, one a line, with the lines of the C.

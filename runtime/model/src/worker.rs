@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Checks of workers, entities, settling and the wait: the runtime's own loop on two workers, with
+//! one channel between a source and a sink.
+
+use crate::check::{Barrier, Check, check, spawn};
+use crate::harness;
+use crate::library::Library;
+use crate::shadow;
+use std::ffi::c_void;
+use std::rc::Rc;
+
+harness! {
+    /// c/worker.c
+    Calls {
+        fn new(fenced: u32, capacity: u32, count: u32, source: u32, sink: u32) -> *mut c_void;
+        fn free(m: *mut c_void);
+        fn size() -> usize;
+        fn channel_at(m: *mut c_void) -> *mut c_void;
+        fn channel_size() -> usize;
+        fn ring_at(m: *mut c_void) -> *mut c_void;
+        fn ring_size(m: *mut c_void) -> usize;
+        fn move_sink(m: *mut c_void, to: u32);
+        fn for_ever(m: *mut c_void, source_ends: u32);
+        fn outside(m: *mut c_void, i: u32);
+        fn got(m: *mut c_void) -> u32;
+        fn wrong(m: *mut c_void) -> u32;
+        fn sink_stops(m: *mut c_void);
+        fn alone(m: *mut c_void);
+        fn phase(m: *mut c_void) -> u32;
+        fn wake(m: *mut c_void, i: u32);
+        fn let_rest(m: *mut c_void);
+        fn work(m: *mut c_void, worker: u32);
+        fn put(m: *mut c_void, v: u32) -> u32;
+        fn get(m: *mut c_void, v: *mut u32) -> u32;
+        fn end(m: *mut c_void);
+        fn keep(m: *mut c_void);
+        fn stop(m: *mut c_void) -> u32;
+    }
+}
+
+const SOURCE: u32 = 0;
+const SINK: u32 = 1;
+const OK: u32 = 0;
+const ENDED: u32 = 8;
+/// lvd_app_phase
+const ENDING: u32 = 2;
+
+#[derive(Clone)]
+struct World(Rc<Owned>);
+
+struct Owned {
+    c: Calls,
+    m: *mut c_void,
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        self.c.free(self.m);
+    }
+}
+
+impl World {
+    /// A source on worker 0 and a sink on `sink`, `count` elements over a channel of `capacity`.
+    fn new(
+        library: &Library,
+        barrier: Barrier,
+        threads: usize,
+        capacity: u32,
+        count: u32,
+        sink: u32,
+    ) -> World {
+        shadow::begin(threads, 0, barrier);
+        let c = Calls::of(library);
+        let fenced = (barrier == Barrier::Fences) as u32;
+        let m = c.new(fenced, capacity, count, 0, sink);
+        World(Rc::new(Owned { c, m }))
+    }
+
+    /// From now on all of it is watched.
+    fn watch(&self) {
+        let Owned { c, m } = *self.0;
+        // Safety: they live as long as the world.
+        unsafe {
+            shadow::region("world", m, c.size());
+            shadow::region("channel", c.channel_at(m), c.channel_size());
+            shadow::region("elements", c.ring_at(m), c.ring_size(m));
+        }
+    }
+
+    fn work(&self, worker: u32) {
+        let Owned { c, m } = *self.0;
+        c.work(m, worker);
+    }
+
+    fn check(&self, count: u32) {
+        let Owned { c, m } = *self.0;
+        assert_eq!(c.got(m), count, "elements");
+        assert_eq!(c.wrong(m), 0, "elements that were not the next");
+    }
+}
+
+/// Source and sink on two workers, which sleep when they have nothing to do.
+fn two_workers(library: &Library, barrier: Barrier, capacity: u32, count: u32) {
+    let world = World::new(library, barrier, 2, capacity, count, 1);
+    let Owned { c, m } = *world.0;
+    world.watch();
+    c.wake(m, SOURCE);
+    c.wake(m, SINK);
+    let other = world.clone();
+    let second = spawn(move || other.work(1));
+    world.work(0);
+    second.join().expect("the second worker");
+    world.check(count);
+}
+fn pipeline_one(library: &Library, barrier: Barrier) {
+    two_workers(library, barrier, 1, 1);
+}
+fn pipeline_two(library: &Library, barrier: Barrier) {
+    two_workers(library, barrier, 1, 2);
+}
+
+/// The source has the sink moved to its own worker while both work.
+fn moves(library: &Library, barrier: Barrier) {
+    let world = World::new(library, barrier, 2, 1, 2, 1);
+    let Owned { c, m } = *world.0;
+    c.move_sink(m, 0);
+    c.sink_stops(m);
+    world.watch();
+    c.wake(m, SOURCE);
+    c.wake(m, SINK);
+    let other = world.clone();
+    let second = spawn(move || other.work(1));
+    world.work(0);
+    second.join().expect("the second worker");
+    world.check(2);
+}
+
+/// The application comes to rest, not before all has arrived; then its end is noticed, and the
+/// workers obey a command from outside.
+fn comes_to_rest(library: &Library, barrier: Barrier, source_ends: bool) {
+    let world = World::new(library, barrier, 3, 1, 1, 1);
+    let Owned { c, m } = *world.0;
+    c.for_ever(m, source_ends as u32);
+    world.watch();
+    c.wake(m, SOURCE);
+    c.wake(m, SINK);
+    c.let_rest(m);
+    let workers = [0, 1].map(|i| {
+        let world = world.clone();
+        spawn(move || world.work(i))
+    });
+    c.keep(m);
+    assert_eq!(c.phase(m), ENDING);
+    world.check(1);
+    assert_eq!(c.stop(m), 2, "workers that stop");
+    for worker in workers {
+        worker.join().expect("a worker");
+    }
+}
+fn rest_waiting(library: &Library, barrier: Barrier) {
+    comes_to_rest(library, barrier, false);
+}
+fn rest_ended(library: &Library, barrier: Barrier) {
+    comes_to_rest(library, barrier, true);
+}
+
+/// The program's thread puts, a worker's sink gets.
+fn from_outside(library: &Library, barrier: Barrier) {
+    let world = World::new(library, barrier, 2, 1, 2, 1);
+    let Owned { c, m } = *world.0;
+    c.outside(m, SOURCE);
+    world.watch();
+    c.wake(m, SINK);
+    let other = world.clone();
+    let worker = spawn(move || other.work(1));
+    for v in 0..2 {
+        assert_eq!(c.put(m, 100 + v), OK);
+    }
+    worker.join().expect("the worker");
+    world.check(2);
+}
+
+/// A worker's source puts, the program's thread gets, until the source ends.
+fn to_outside(library: &Library, barrier: Barrier) {
+    let world = World::new(library, barrier, 2, 1, 2, 1);
+    let Owned { c, m } = *world.0;
+    c.for_ever(m, 1);
+    c.outside(m, SINK);
+    c.alone(m);
+    world.watch();
+    c.wake(m, SOURCE);
+    let other = world.clone();
+    let worker = spawn(move || other.work(0));
+    for v in 0..2 {
+        let mut got = 0;
+        assert_eq!(c.get(m, &mut got), OK);
+        assert_eq!(got, 100 + v, "an element's value");
+    }
+    let mut nothing = 0;
+    assert_eq!(c.get(m, &mut nothing), ENDED);
+    assert_eq!(c.stop(m), 1, "workers that stop");
+    worker.join().expect("the worker");
+}
+
+const FENCES: Barrier = Barrier::Fences;
+const CORES: Barrier = Barrier::Asymmetric;
+
+#[rustfmt::skip] // a table
+pub const CHECKS: &[Check] = &[
+    check("one element", "E1", FENCES, Some(2), 909, pipeline_one),
+    check("one element", "E1", CORES, Some(1), 319, pipeline_one),
+    check("two elements", "E1", FENCES, Some(1), 96160, pipeline_two).soak(),
+    check("two elements", "E1", CORES, Some(1), 2884, pipeline_two),
+    check("from outside", "E1 C3", FENCES, Some(1), 772, from_outside),
+    check("from outside", "E1 C3", CORES, Some(1), 1906, from_outside),
+    check("comes to rest", "rest", FENCES, Some(1), 1740, rest_waiting),
+    check("comes to rest, ended", "rest", FENCES, Some(1), 3740, rest_ended),
+    check("to outside", "E1 C3", CORES, Some(1), 14628, to_outside),
+    check("sink moves", "E1 E2", FENCES, Some(0), 64, moves),
+    check("sink moves", "E1 E2", CORES, Some(1), 0, moves).soak(),
+];
