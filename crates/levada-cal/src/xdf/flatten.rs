@@ -333,7 +333,14 @@ fn convert(value: Value, ty: &ir::Type) -> Result<Value, String> {
     match (ty, value) {
         (ir::Type::Bool, v @ Value::Bool(_)) | (ir::Type::String, v @ Value::String(_)) => Ok(v),
         (ir::Type::Int { .. }, Value::Int(i)) if fits(i, ty) => Ok(Value::Int(i)),
-        (ir::Type::Int { .. }, Value::Int(i)) => Err(format!("{i} does not fit {}", type_name(ty))),
+        // As an assignment would.
+        (ir::Type::Int { bits, signed }, Value::Int(i)) => {
+            let free = 64 - u32::from(*bits);
+            Ok(Value::Int(match signed {
+                true => (i << free) >> free,
+                false => ((i << free) as u64 >> free) as i64,
+            }))
+        }
         (ir::Type::Float { .. }, v @ Value::Float(_)) => Ok(v),
         (ir::Type::Float { .. }, Value::Int(i)) => Ok(Value::Float(i as f64)),
         (ir::Type::List { elem, .. }, Value::List(list)) => Ok(Value::List(
@@ -345,9 +352,9 @@ fn convert(value: Value, ty: &ir::Type) -> Result<Value, String> {
     }
 }
 
-/// Whether elements of one type may travel as the other: the same kind in the same container, so
-/// that the bytes mean the same to both ends. Odd widths and signs within a container may differ,
-/// as they may in an assignment.
+/// Whether elements of one type may travel as the other as they are: the same kind in the same
+/// container, so that the bytes mean the same to both ends. Odd widths and signs within a container
+/// may differ, as they may in an assignment.
 fn same_element(a: &ir::Type, b: &ir::Type) -> bool {
     use ir::Type::*;
     match (a, b) {
@@ -355,6 +362,87 @@ fn same_element(a: &ir::Type, b: &ir::Type) -> bool {
         (Bool, Bool) | (String, String) => true,
         (Float { bits: x }, Float { bits: y }) => x == y,
         _ => false,
+    }
+}
+
+/// Whether the elements can be converted on their way, as an assignment would.
+fn convertible(a: &ir::Type, b: &ir::Type) -> bool {
+    use ir::Type::*;
+    matches!(
+        (a, b),
+        (Int { .. }, Int { .. }) | (Float { .. }, Float { .. })
+    )
+}
+
+/// An actor that converts elements from one type to another.
+fn converter(from: &ir::Type, to: &ir::Type, span: Span) -> ir::Actor {
+    let short = |ty: &ir::Type| match ty {
+        ir::Type::Int { bits, signed } => format!("{}int{bits}", if *signed { "" } else { "u" }),
+        ir::Type::Float { bits } => format!("float{bits}"),
+        _ => String::new(),
+    };
+    let port = |name: &str, ty: &ir::Type| ir::Port {
+        name: name.to_string(),
+        ty: ty.clone(),
+        span,
+    };
+    let local = ir::Body {
+        locals: vec![ir::Local {
+            name: "x".to_string(),
+            ty: from.clone(),
+            span,
+        }],
+        stmts: Vec::new(),
+    };
+    let x = ir::Expr {
+        kind: ir::ExprKind::Load(ir::Place {
+            var: ir::VarRef::Local(0),
+            indices: Vec::new(),
+            ty: from.clone(),
+            span,
+        }),
+        ty: from.clone(),
+        span,
+    };
+    let value = ir::Expr {
+        kind: ir::ExprKind::Cast(Box::new(x)),
+        ty: to.clone(),
+        span,
+    };
+    let action = ir::Action {
+        name: "convert".to_string(),
+        inputs: vec![ir::Input {
+            port: 0,
+            vars: vec![0],
+            repeat: 1,
+            is_list: false,
+            span,
+        }],
+        outputs: vec![ir::Output {
+            port: 0,
+            values: vec![ir::OutputValue::Scalar(value)],
+            repeat: 1,
+            span,
+        }],
+        guard: ir::Guard {
+            body: local.clone(),
+            conditions: Vec::new(),
+        },
+        body: local,
+        schedule_outputs: false,
+        span,
+    };
+    ir::Actor {
+        name: format!("levada.Convert_{}_{}", short(from), short(to)),
+        inputs: vec![port("In", from)],
+        outputs: vec![port("Out", to)],
+        globals: Vec::new(),
+        procs: Vec::new(),
+        actions: vec![action],
+        initializers: Vec::new(),
+        outside: vec![0],
+        fsm: None,
+        span,
     }
 }
 
@@ -388,6 +476,7 @@ impl<'l, 'a> Flattener<'l, 'a> {
     fn environment(&mut self, xdf: &Xdf, given: Env) -> Env {
         let mut env = Env::new();
         let mut waiting: Vec<_> = xdf.params.iter().chain(&xdf.variables).collect();
+        let mut cut: Vec<(i64, ir::Type, Name)> = Vec::new();
         // A value may read what is declared after it: go round until nothing new comes out.
         loop {
             let before = waiting.len();
@@ -401,11 +490,19 @@ impl<'l, 'a> Flattener<'l, 'a> {
                 };
                 let value = value.and_then(|value| match &decl.ty {
                     None => Ok(value),
-                    Some(ty) => convert(value, &type_of(ty, &env)?).map_err(|message| EvalError {
-                        span: decl.name.span,
-                        code: "type-mismatch",
-                        message: format!("the value of `{}`: {message}", decl.name.text),
-                    }),
+                    Some(ty) => {
+                        let ty = type_of(ty, &env)?;
+                        if let Value::Int(i) = value
+                            && !fits(i, &ty)
+                        {
+                            cut.push((i, ty.clone(), decl.name.clone()));
+                        }
+                        convert(value, &ty).map_err(|message| EvalError {
+                            span: decl.name.span,
+                            code: "type-mismatch",
+                            message: format!("the value of `{}`: {message}", decl.name.text),
+                        })
+                    }
                 });
                 match value {
                     Ok(value) => {
@@ -425,9 +522,25 @@ impl<'l, 'a> Flattener<'l, 'a> {
                     waiting.remove(0);
                     continue;
                 }
-                return env;
+                break;
             }
         }
+        for (value, ty, name) in cut {
+            if matches!(ty, ir::Type::Int { .. }) {
+                self.loader.diags.push(
+                    Diagnostic::warning(
+                        "value-cut",
+                        format!(
+                            "the value of `{}`: {value} does not fit {}",
+                            name.text,
+                            type_name(&ty)
+                        ),
+                    )
+                    .label(name.span, "it is cut to the width"),
+                );
+            }
+        }
+        env
     }
 
     fn expand(&mut self, path: &Path, xdf: &Rc<Xdf>, prefix: &str, given: Env) -> Ports {
@@ -645,13 +758,17 @@ impl<'l, 'a> Flattener<'l, 'a> {
         }
     }
 
-    /// The channel from an output port of an actor; `None` when it reaches no actor.
-    fn channel(&mut self, source: NodeId) -> Option<ir::Channel> {
-        let from = self.nodes[source].actor?;
+    /// The channel from an output port of an actor to all that it reaches; where elements are
+    /// converted on the way, one more from each converter.
+    fn channel(&mut self, source: NodeId) -> Vec<ir::Channel> {
+        let Some(from) = self.nodes[source].actor else {
+            return Vec::new();
+        };
         let carried = self.instances[from.instance].actor.outputs[from.port]
             .ty
             .clone();
         let mut to = Vec::new();
+        let mut converted: Vec<(ir::Type, Span, Vec<ir::Endpoint>)> = Vec::new();
         let mut capacity: Option<u32> = None;
         let mut seen: HashSet<NodeId> = HashSet::from([source]);
         let mut ahead: Vec<NodeId> = vec![source];
@@ -663,58 +780,73 @@ impl<'l, 'a> Flattener<'l, 'a> {
                     continue;
                 }
                 let target = &self.nodes[edge.to];
-                match target.actor {
-                    Some(endpoint) => {
-                        to.push(endpoint);
-                        let port = &self.instances[endpoint.instance].actor.inputs[endpoint.port];
-                        if !same_element(&carried, &port.ty) {
-                            found.push(
-                                Diagnostic::error(
-                                    "type-mismatch",
-                                    format!(
-                                        "{} gives {}, but {} takes {}",
-                                        self.nodes[source].shown,
-                                        type_name(&carried),
-                                        target.shown,
-                                        type_name(&port.ty)
-                                    ),
-                                )
-                                .label(edge.span, "")
-                                .help(
-                                    "the two ends of a channel hold their elements in the same \
-                                     way: bool, int of 8, 16, 32 or 64 bits, float",
-                                ),
-                            );
-                        }
+                let Some(endpoint) = target.actor else {
+                    ahead.push(edge.to);
+                    if let Some((declared, span)) = &target.declared
+                        && !same_element(&carried, declared)
+                    {
+                        let what = format!(
+                            "the port {} is declared as {}, but carries the {} of {}",
+                            target.shown,
+                            type_name(declared),
+                            type_name(&carried),
+                            self.nodes[source].shown
+                        );
+                        found.push(Diagnostic::warning("type-mismatch", what).label(*span, ""));
                     }
-                    None => {
-                        ahead.push(edge.to);
-                        if let Some((declared, span)) = &target.declared
-                            && !same_element(&carried, declared)
-                        {
-                            found.push(
-                                Diagnostic::warning(
-                                    "type-mismatch",
-                                    format!(
-                                        "the port {} is declared as {}, but carries the {} of {}",
-                                        target.shown,
-                                        type_name(declared),
-                                        type_name(&carried),
-                                        self.nodes[source].shown
-                                    ),
-                                )
-                                .label(*span, ""),
-                            );
-                        }
-                    }
+                    continue;
+                };
+                let port = &self.instances[endpoint.instance].actor.inputs[endpoint.port];
+                if same_element(&carried, &port.ty) {
+                    to.push(endpoint);
+                    continue;
+                }
+                let what = format!(
+                    "{} gives {}, but {} takes {}",
+                    self.nodes[source].shown,
+                    type_name(&carried),
+                    target.shown,
+                    type_name(&port.ty)
+                );
+                if !convertible(&carried, &port.ty) {
+                    found.push(Diagnostic::error("type-mismatch", what).label(edge.span, ""));
+                    continue;
+                }
+                if port.ty.container() < carried.container() {
+                    found.push(
+                        Diagnostic::warning("type-mismatch", what)
+                            .label(edge.span, "elements are cut to the width on their way"),
+                    );
+                }
+                match converted.iter_mut().find(|c| same_element(&c.0, &port.ty)) {
+                    Some((_, _, list)) => list.push(endpoint),
+                    None => converted.push((port.ty.clone(), edge.span, vec![endpoint])),
                 }
             }
         }
         self.loader.diags.extend(found);
-        if to.is_empty() {
-            return None;
+        let mut channels = Vec::new();
+        for (ty, span, mut list) in converted {
+            let instance = self.instances.len();
+            let actor = converter(&carried, &ty, span);
+            let class = actor.name.rsplit('.').next().unwrap_or("").to_lowercase();
+            self.instances.push(ir::Instance {
+                name: format!("{}.{class}", self.nodes[source].shown),
+                actor: std::sync::Arc::new(actor),
+                priority: 0,
+            });
+            to.push(ir::Endpoint { instance, port: 0 });
+            list.sort_by_key(|e| (e.instance, e.port));
+            channels.push(ir::Channel {
+                from: ir::Endpoint { instance, port: 0 },
+                to: list,
+                capacity,
+            });
         }
-        to.sort_by_key(|e| (e.instance, e.port));
-        Some(ir::Channel { from, to, capacity })
+        if !to.is_empty() {
+            to.sort_by_key(|e| (e.instance, e.port));
+            channels.insert(0, ir::Channel { from, to, capacity });
+        }
+        channels
     }
 }
