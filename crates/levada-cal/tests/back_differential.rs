@@ -5,6 +5,7 @@
 //! `LEVADA_RANDOM=n` runs n programs in place of the usual number, `LEVADA_SEED=s` begins at seed
 //! s, so that `LEVADA_SEED=s LEVADA_RANDOM=1` shows one again; `LEVADA_KEEP=dir` leaves its files.
 
+mod back_support;
 mod random;
 
 use levada_cal::diag::{Diagnostics, render};
@@ -323,7 +324,7 @@ fn compiled_code_does_what_the_interpreter_does() {
             .and_then(|v| v.parse().ok())
             .unwrap_or(usual)
     };
-    let (first, count) = (number("LEVADA_SEED", 1), number("LEVADA_RANDOM", 48));
+    let (first, count) = (number("LEVADA_SEED", 1), number("LEVADA_RANDOM", 36));
     let keep = std::env::var_os("LEVADA_KEEP").map(PathBuf::from);
     let dir = keep.clone().unwrap_or_else(|| {
         std::env::temp_dir().join(format!("levada-random-{}", std::process::id()))
@@ -347,14 +348,22 @@ fn compiled_code_does_what_the_interpreter_does() {
             wanted.insert(s, ending);
             nets.push((s, net));
         }
-        for way in WAYS {
-            // Without checks a wrong index may do anything.
-            let mut mine = nets.clone();
-            if !way.checks {
-                mine.retain(|(s, _)| !wanted[s].status.starts_with("LVD_E_FAULT"));
-            }
-            let object = compile(&mine, *way, &dir);
-            let seeds: Vec<u64> = mine.iter().map(|(s, _)| *s).collect();
+        // Without checks a wrong index may do anything.
+        let fit = |way: &Way| -> Vec<(u64, Network)> {
+            let safe = |s: &u64| !wanted[s].status.starts_with("LVD_E_FAULT");
+            let mine = nets.iter().filter(|(s, _)| way.checks || safe(s));
+            mine.cloned().collect()
+        };
+        let objects: Vec<(Vec<u64>, PathBuf)> = std::thread::scope(|scope| {
+            let one = |way: &'static Way| {
+                let (mine, dir) = (fit(way), &dir);
+                let seeds = mine.iter().map(|(s, _)| *s).collect();
+                scope.spawn(move || (seeds, compile(&mine, *way, dir)))
+            };
+            let threads: Vec<_> = WAYS.iter().map(one).collect();
+            threads.into_iter().map(|t| t.join().unwrap()).collect()
+        });
+        for (way, (seeds, object)) in WAYS.iter().zip(objects) {
             for workers in [1, 2] {
                 let got = run(&runner, workers, &object, &seeds);
                 for s in &seeds {
@@ -377,10 +386,52 @@ fn compiled_code_does_what_the_interpreter_does() {
         wrong.join("\n")
     );
     assert!(
-        count < 40 || rows > 1000,
+        count < 36 || rows > 1000,
         "the programs print next to nothing: {rows} rows"
     );
     if keep.is_none() {
         std::fs::remove_dir_all(&dir).unwrap();
+    }
+}
+
+/// A fault stops the application, and says of what kind it was and in which line.
+#[test]
+fn faults_are_the_same_and_in_the_same_line() {
+    let bodies = [
+        "x := l[n];",
+        "x := 100 / (2 - n);",
+        "x := 100 mod (2 - n);",
+        "l[\n  n] := 1;",
+        "foreach int i in 0 .. n do\n  l[i] := i;\n end",
+        "if n > 2 then\n  x := at(n);\n end",
+        "x := m[1][\n  n];",
+    ];
+    let dir = back_support::Folder::new();
+    let runner = runner(&dir.0);
+    let mut nets = Vec::new();
+    for (k, body) in bodies.iter().enumerate() {
+        let text = format!(
+            "actor A () ==> :\n int n := 0;\n int x;\n List(type: int, size=3) l;\n List(type: \
+             List(type: int, size=3), size=2) m;\n function at(int i) --> int :\n  l[i]\n end\n \
+             step: action ==>\n guard n < 9\n do\n {body}\n n := n + 1;\n println(\"A \" + x);\n \
+             end\nend\n"
+        );
+        nets.push((k as u64, back_support::alone(&text)));
+    }
+    let object = compile(&nets, WAYS[0], &dir.0);
+    let got = run(
+        &runner,
+        1,
+        &object,
+        &(0..nets.len() as u64).collect::<Vec<_>>(),
+    );
+    for (k, net) in &nets {
+        let want = interpret(net);
+        assert!(
+            want.status.starts_with("LVD_E_FAULT"),
+            "{}",
+            bodies[*k as usize]
+        );
+        assert_eq!(want.status, got[k].status, "{}", bodies[*k as usize]);
     }
 }

@@ -96,6 +96,8 @@ pub fn program(seed: u64) -> Program {
         vars: vec![],
         functions: vec![],
         procedures: vec![],
+        grid: None,
+        float: None,
         loops: 0,
         unsafe_index: false,
     }
@@ -120,6 +122,9 @@ struct Maker {
     /// Name, length of the list it is given.
     procedures: Vec<(String, u64)>,
     loops: u32,
+    /// A list of lists of so many by so many, and a float, if the actor has them.
+    grid: Option<(String, u64, u64)>,
+    float: Option<String>,
     /// Now and then an index or a divisor that may be wrong.
     unsafe_index: bool,
 }
@@ -212,6 +217,23 @@ impl Maker {
                 writable,
                 at_most: None,
             });
+        }
+        if self.rng.chance(30) {
+            let (name, ty) = (self.name("m"), self.int_type());
+            let size = |rng: &mut Rng| 1 << rng.below(4);
+            let (rows, columns) = (size(&mut self.rng), size(&mut self.rng));
+            let _ = writeln!(
+                out,
+                "  List(type: List(type: {}, size={columns}), size={rows}) {name};",
+                ty.text()
+            );
+            self.grid = Some((name, rows, columns));
+        }
+        if self.rng.chance(20) {
+            let name = self.name("r");
+            let ty = *self.rng.pick(&["float", "double"]);
+            let _ = writeln!(out, "  {ty} {name} := 1.5;");
+            self.float = Some(name);
         }
         if self.rng.chance(40) {
             let (name, ty) = (self.name("f"), self.int_type());
@@ -448,6 +470,8 @@ impl Maker {
     fn begin(&mut self, name: &str, inputs: &[Port], outputs: &[Port]) -> String {
         self.vars.clear();
         self.functions.clear();
+        self.grid = None;
+        self.float = None;
         self.procedures.clear();
         let ports = |list: &[Port]| -> String {
             let each: Vec<String> = list

@@ -50,7 +50,16 @@ impl Maker {
         }
     }
 
+    fn cell(&mut self, depth: u32) -> Option<String> {
+        let (name, rows, columns) = self.grid.clone()?;
+        let (i, j) = (self.index(rows, depth), self.index(columns, depth));
+        Some(format!("{name}[{i}][{j}]"))
+    }
+
     pub fn element(&mut self, want_bool: bool, depth: u32) -> Option<String> {
+        if !want_bool && self.rng.chance(25) && self.grid.is_some() {
+            return self.cell(depth.saturating_sub(1));
+        }
         let fit: Vec<Var> = self
             .vars
             .iter()
@@ -149,9 +158,13 @@ impl Maker {
         }
         let d = depth - 1;
         match self.rng.below(10) {
-            0..=5 => {
+            0..=4 => {
                 let op = *self.rng.pick(&["=", "!=", "<", "<=", ">", ">="]);
                 format!("({} {op} {})", self.int(d), self.int(d))
+            }
+            5 if self.float.is_some() => {
+                let limit = self.rng.below(900);
+                format!("({} < {limit}.25)", self.float.clone().unwrap_or_default())
             }
             6 => format!("({} and {})", self.bool(d), self.bool(d)),
             7 => format!("({} or {})", self.bool(d), self.bool(d)),
@@ -180,6 +193,20 @@ impl Maker {
         let scope = self.vars.len();
         let targets: Vec<Var> = self.vars.iter().filter(|v| v.writable).cloned().collect();
         if targets.is_empty() {
+            return;
+        }
+        if self.rng.chance(6)
+            && let Some(cell) = self.cell(1)
+        {
+            let e = self.int(3);
+            let _ = writeln!(out, "{pad}{cell} := {e};");
+            return;
+        }
+        if self.rng.chance(6)
+            && let Some(r) = self.float.clone()
+        {
+            let (x, by) = (self.leaf(), self.rng.below(60));
+            let _ = writeln!(out, "{pad}{r} := {r} * 0.{by} + ({x} & 1023);");
             return;
         }
         let simple = depth == 0 || self.rng.chance(60);
