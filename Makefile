@@ -66,7 +66,7 @@ test-install: ## a C and a C++ program that use what is installed
 
 test-model: ## the lock-free protocols under the model checker
 	@scripts/need cc cargo
-	CARGO_TARGET_DIR=$(abspath $(BUILD))/model cargo run -q --release --manifest-path runtime/model/Cargo.toml
+	CARGO_TARGET_DIR=$(abspath $(BUILD))/model runtime/model/run
 
 test-rust: ## the compiler, the mapper, the command
 	@scripts/need cc cmake cargo
@@ -90,7 +90,7 @@ format: ## format everything
 	cargo fmt --all
 	git ls-files '*.c' '*.h' | xargs clang-format -i
 
-bench: ## measure beside peers; SUITE=channel, pipeline, cal (all without)
+bench: ## measure beside peers; SUITE=channel, pipeline or cal, JSON=file, PLOT=folder, QUICK=1
 	@scripts/need cc g++ cmake cargo python3
 	@cargo build -q -p levada
 	bench/run $(SUITE)

@@ -10,9 +10,10 @@ mod flatten;
 mod locate;
 pub mod read;
 mod structure;
+mod types;
 
-pub use flatten::type_name;
 pub use locate::{NetworkFile, locate};
+pub use types::type_name;
 
 use crate::diag::{Diagnostic, Diagnostics};
 use crate::ir;
