@@ -116,6 +116,8 @@ class Session:
             raise Problem(f"{' '.join(command)} failed with status {done.returncode}: {done.stderr}")
         figures = {}
         for line in done.stdout.splitlines():
+            if line.startswith("{"):
+                figures["json"] = line
             name, _, value = line.partition(" ")
             try:
                 figures[name] = float(value)
@@ -159,7 +161,7 @@ class Session:
             heads = [f"{m.name.replace('_', ' ')}, {m.unit}" if m.unit not in m.name else
                      m.name.replace("_", " ") for m in metrics]
             title = "median (min ... max)"
-        width = 10 if len(metrics) == 1 else 24
+        width = 10 if len(metrics) == 1 else 30
         print(f"  {title:<42}" + "".join(f"{head:>{width}}" for head in heads) + f"{'to levada':>11}")
         for row in first:
             if len(metrics) == 1:
