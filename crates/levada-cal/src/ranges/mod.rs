@@ -408,10 +408,10 @@ impl<'a> Ranges<'a> {
                     None => env.dead = true,
                 }
             }
-            ExprKind::Cast(x) if is_int(&x.ty) => {
-                if self.eval(env, x).within(Range::of(&e.ty)) {
-                    self.refine(env, x, r);
-                }
+            ExprKind::Cast(x)
+                if is_int(&x.ty) && self.eval(env, x).within(Range::of(&e.ty)) =>
+            {
+                self.refine(env, x, r);
             }
             ExprKind::Binary(op @ (BinOp::Add | BinOp::Sub), a, b) if is_int(&e.ty) => {
                 let (ra, rb) = (self.eval(env, a), self.eval(env, b));
