@@ -458,6 +458,7 @@ impl<'a> Class<'a> {
         w.put(&format!(".name = {},", string_literal(&a.name)));
         w.put(&format!(".file = {file},"));
         w.put(&format!(".state_size = sizeof({p}_state),"));
+        w.put(".flags = LVD_CLASS_ABANDONABLE,");
         w.put(&format!(
             ".inputs = {}, .outputs = {}, .actions = {count},",
             a.inputs.len(),

@@ -586,7 +586,12 @@ impl<'a, 'w> Code<'a, 'w> {
                 }
             });
         }
-        format!("{}({})", class.procs[p], texts.join(", "))
+        let call = format!("{}({})", class.procs[p], texts.join(", "));
+        match &proc.result {
+            _ if !proc.native => call,
+            None | Some(Type::List { .. }) => format!("LEVADA_NATIVE({call})"),
+            Some(_) => format!("LEVADA_NATIVE_VALUE({call})"),
+        }
     }
 
     fn is_const(&self, v: VarRef) -> bool {

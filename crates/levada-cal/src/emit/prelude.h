@@ -66,6 +66,29 @@ static LEVADA_UNUSED void levada_await_nothing(lvd_actor *self) {
   for (uint32_t i = 0; i < self->cls->outputs; i++) self->out[i].await = 0;
 }
 
+/* ---- Natives. An action that does not end is abandoned wherever it is, but not while it is in
+ * code that may hold a lock or own something. */
+
+LEVADA_INLINE void levada_enter_native(lvd_actor *self) {
+  *(volatile uint32_t *)&self->in_native += 1;
+}
+LEVADA_INLINE void levada_leave_native(lvd_actor *self) {
+  *(volatile uint32_t *)&self->in_native -= 1;
+}
+#define LEVADA_NATIVE(call)                                                                        \
+  __extension__({                                                                                  \
+    levada_enter_native(self);                                                                     \
+    call;                                                                                          \
+    levada_leave_native(self);                                                                     \
+  })
+#define LEVADA_NATIVE_VALUE(call)                                                                  \
+  __extension__({                                                                                  \
+    levada_enter_native(self);                                                                     \
+    __auto_type levada_result = (call);                                                            \
+    levada_leave_native(self);                                                                     \
+    levada_result;                                                                                 \
+  })
+
 /* ---- Checks. A negative index is a huge one. */
 
 LEVADA_INLINE size_t levada_index(lvd_actor *self, int64_t i, uint32_t n, uint32_t line) {

@@ -184,6 +184,10 @@ impl<'a> Class<'a> {
         w.put("");
         w.put("lvd_wait: LEVADA_UNUSED;");
         self.leave(w);
+        if self.prints() {
+            // Whoever reads along sees what there is before a pause.
+            w.put("fflush(stdout);");
+        }
         // Nothing to wait for and no native to change its mind: it will never fire again.
         if self.all_actions().any(|x| asks_native(a, x)) {
             w.put("return LVD_WAIT;");

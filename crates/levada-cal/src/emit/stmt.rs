@@ -193,6 +193,7 @@ impl<'a, 'w> Code<'a, 'w> {
     }
 
     fn print(&mut self, parts: &'a [Expr], newline: bool) {
+        self.w.put("levada_enter_native(self);");
         for e in parts {
             let x = self.full(e);
             let text = match &e.ty {
@@ -212,6 +213,7 @@ impl<'a, 'w> Code<'a, 'w> {
         if newline {
             self.w.put("levada_print_end(&S->lvd_line);");
         }
+        self.w.put("levada_leave_native(self);");
     }
 
     /// Must a local list be zero at the start, or is all of it written before any of it is read?
