@@ -30,8 +30,8 @@ pub struct Balancer {
 /// A move is made for no less than this share of the bottleneck.
 const WORTH: f64 = 0.10;
 /// Below this share of a core the busiest worker is no bottleneck.
-const BUSY: f64 = 0.5;
-const FIRST: Duration = Duration::from_millis(100);
+const BUSY: f64 = 0.25;
+const FIRST: Duration = Duration::from_millis(40);
 const USUAL: Duration = Duration::from_millis(300);
 const LONGEST: Duration = Duration::from_secs(20);
 

@@ -150,6 +150,15 @@ pub struct Network {
 unsafe impl Send for Network {}
 unsafe impl Sync for Network {}
 
+/// An actor as a network names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActorShape {
+    pub name: String,
+    pub class: String,
+    pub inputs: Vec<String>,
+    pub outputs: Vec<String>,
+}
+
 /// The symbol of a shared object that is its `lvd_network`.
 pub const NETWORK_SYMBOL: &[u8] = b"levada_network\0";
 
@@ -196,6 +205,29 @@ impl Network {
         // SAFETY: the table says how many there are.
         let list = unsafe { slice(self.table().actor, self.table().actors) };
         list.iter().map(|a| text(a.name)).collect()
+    }
+
+    /// All actors with the names of their ports, in order.
+    pub fn describe(&self) -> Vec<ActorShape> {
+        // SAFETY: the tables say how many there are.
+        let list = unsafe { slice(self.table().actor, self.table().actors) };
+        list.iter()
+            .map(|actor| {
+                // SAFETY: every actor has a class.
+                let class = unsafe { &*actor.cls };
+                let names = |ports: *const ffi::lvd_port_class, count: u32| {
+                    // SAFETY: the class says how many there are.
+                    let ports = unsafe { slice(ports, count) };
+                    ports.iter().map(|p| text(p.name)).collect()
+                };
+                ActorShape {
+                    name: text(actor.name),
+                    class: text(class.name),
+                    inputs: names(class.input, class.inputs),
+                    outputs: names(class.output, class.outputs),
+                }
+            })
+            .collect()
     }
 
     /// For each channel and consumer: producer, consumer, bytes of an element, in the order of

@@ -97,6 +97,9 @@ pub struct RunArgs {
     /// Keep actors where they were placed first
     #[arg(long)]
     pub no_balance: bool,
+    /// Draw the network with what was measured into this SVG file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub graph: Option<PathBuf>,
     /// At the end, a table of all actors and channels
     #[arg(long)]
     pub stats: bool,

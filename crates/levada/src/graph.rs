@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `levada graph`: a network as a picture (SVG) or as Graphviz text (DOT).
+//! `levada graph`: a network as a picture (SVG) or as Graphviz text (DOT); and, for `levada run`, the
+//! picture of a run.
 
 use crate::cli::GraphArgs;
 use crate::network;
 use crate::output::{self, Failure};
-use levada_cal::graph::{Graph, svg};
+use levada_cal::graph::{Graph, Measured, Net, Node, svg, unspecialised};
+use levada_sys::{Counters, Network};
 use std::process::ExitCode;
+use std::time::Duration;
 
 pub fn graph(args: &GraphArgs) -> Result<ExitCode, Failure> {
     let loaded = network::load(&args.network)?;
@@ -22,4 +25,61 @@ pub fn graph(args: &GraphArgs) -> Result<ExitCode, Failure> {
         output::line(graph.dot().trim_end())?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The picture of a run: the actors that ran (some of the network's may have been joined into one),
+/// where they ended up, how busy they were, and what the channels carried.
+pub fn of_run(name: &str, network: &Network, counters: &Counters, elapsed: Duration) -> String {
+    let measured = |i: usize| {
+        counters.actors.get(i).map(|a| Measured {
+            worker: a.worker,
+            share: a.busy.as_secs_f64() / elapsed.as_secs_f64().max(1e-9),
+        })
+    };
+    let nodes: Vec<Node> = network
+        .describe()
+        .into_iter()
+        .enumerate()
+        .map(|(i, actor)| Node {
+            class: unspecialised(&actor.class).to_string(),
+            name: actor.name,
+            inputs: actor.inputs,
+            outputs: actor.outputs,
+            measured: measured(i),
+        })
+        .collect();
+    let mut nets: Vec<Net> = Vec::new();
+    for channel in &counters.channels {
+        let end = |p: levada_sys::ffi::lvd_port_ref| (p.actor as usize, p.port as usize);
+        let (from, to) = (end(channel.from), end(channel.to));
+        // Ends that the program holds are in no picture.
+        let there = |(actor, port): (usize, usize), inputs: bool| {
+            let list = nodes.get(actor);
+            list.is_some_and(|n| {
+                port < if inputs {
+                    n.inputs.len()
+                } else {
+                    n.outputs.len()
+                }
+            })
+        };
+        if !there(from, false) || !there(to, true) {
+            continue;
+        }
+        match nets.iter_mut().find(|n| n.from == from) {
+            Some(net) => net.to.push(to),
+            None => nets.push(Net {
+                from,
+                to: vec![to],
+                capacity: Some(channel.capacity),
+                ty: format!("{} elements", channel.put),
+                elements: Some(channel.put),
+            }),
+        }
+    }
+    svg(&Graph {
+        name: name.to_string(),
+        nodes,
+        nets,
+    })
 }

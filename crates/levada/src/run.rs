@@ -5,6 +5,7 @@
 //! measure is given to the mapper, which moves them.
 
 use crate::cli::RunArgs;
+use crate::graph;
 use crate::interrupt::Interrupt;
 use crate::network;
 use crate::output::{self, Failure, failure, failure_with};
@@ -22,8 +23,10 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     if let Some(input) = &args.input {
         readable(input)?;
     }
-    if let Some(output) = &args.output {
-        writable(output)?;
+    for (option, file) in [("--out", &args.output), ("--graph", &args.graph)] {
+        if let Some(file) = file {
+            writable(option, file)?;
+        }
     }
     let loaded = network::load(&args.network)?;
     let compile = network::compile_options(&loaded, &args.compile)?;
@@ -93,10 +96,15 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         (Status::OK, _) => Outcome::Done,
         (Status::DEADLOCK, _) => Outcome::Deadlock(app.why()),
         (status, _) => match app.fault() {
-            Some(fault) => Outcome::Fault(fault),
+            Some(fault) => Summary::fault(fault),
             None => Outcome::Failed(format!("{} ({})", status.text(), status.name())),
         },
     };
+    if let Some(file) = &args.graph {
+        let counters = &summary.counters;
+        let picture = graph::of_run(&summary.network, &network, counters, elapsed);
+        output::write_file(file, picture.as_bytes())?;
+    }
     // What natives hold open is finished, or removed, when the application goes.
     drop(interrupt);
     drop(app);
@@ -125,7 +133,7 @@ fn readable(input: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn writable(path: &Path) -> Result<(), Failure> {
+fn writable(option: &str, path: &Path) -> Result<(), Failure> {
     let folder = match path.parent() {
         Some(p) if !p.as_os_str().is_empty() => p,
         _ => Path::new("."),
@@ -134,7 +142,7 @@ fn writable(path: &Path) -> Result<(), Failure> {
         true => Ok(()),
         false => failure_with(
             format!(
-                "--out {}: there is no folder {}",
+                "{option} {}: there is no folder {}",
                 path.display(),
                 folder.display()
             ),
@@ -190,7 +198,8 @@ impl Watch<'_> {
             // Often at first, when placement is a guess; seldom when nothing happens.
             let tick = match start.elapsed().as_millis() {
                 _ if quiet > 4 => Duration::from_millis(1000),
-                0..1000 => Duration::from_millis(50),
+                0..200 => Duration::from_millis(20),
+                200..1000 => Duration::from_millis(50),
                 _ => Duration::from_millis(200),
             };
             let status = self.app.wait(Some(tick));

@@ -69,6 +69,11 @@ impl Summary {
         }
     }
 
+    /// A fault, with its place where the reader looks for it.
+    pub fn fault(fault: Fault) -> Outcome {
+        Outcome::Fault(placed(fault))
+    }
+
     pub fn exit_code(&self) -> ExitCode {
         match self.outcome {
             Outcome::Done => ExitCode::SUCCESS,
@@ -267,6 +272,20 @@ fn describe(path: &std::path::Path) -> String {
         Ok(meta) => format!("{shown} ({})", plural(meta.len() as usize, "byte")),
         Err(_) => shown.to_string(),
     }
+}
+
+/// Where several actors run as one, the place is part of the message: ", at FILE:LINE".
+fn placed(mut fault: Fault) -> Fault {
+    let place = fault.message.rsplit_once(", at ").and_then(|(what, at)| {
+        let (file, line) = at.rsplit_once(':')?;
+        Some((what.to_string(), file.to_string(), line.parse().ok()?))
+    });
+    if let Some((message, file, line)) = place {
+        fault.message = message;
+        fault.file = file;
+        fault.line = line;
+    }
+    fault
 }
 
 /// The fault with its source line.

@@ -48,6 +48,18 @@ fn run_reports_as_json_and_in_tables() {
 }
 
 #[test]
+fn run_draws_what_it_measured() {
+    let place = numbers();
+    place
+        .run(&["run", TOP, "--graph", "run.svg", "--no-fuse"])
+        .succeeds();
+    let picture = std::fs::read_to_string(place.path("run.svg")).unwrap();
+    assert!(picture.contains("core 0 ·") || picture.contains("core 1 ·"));
+    assert!(picture.contains("numbers are elements carried"));
+    assert!(picture.contains(">3</text>"), "{picture}");
+}
+
+#[test]
 fn run_hands_settings_and_options_to_the_network() {
     let place = Place::new(&[SOURCE]);
     place.write(

@@ -89,6 +89,10 @@ fn files_and_folders_that_are_not_there() {
             "there is no folder none",
         ),
         (
+            vec!["run", TOP, "--graph", "none/x.svg"],
+            "--graph none/x.svg: there is no folder none",
+        ),
+        (
             vec!["run", TOP, "--path", "none"],
             "--path none: there is no such folder",
         ),
@@ -261,14 +265,18 @@ fn faults_name_actor_action_and_line_and_show_it() {
         ("a[0] := x mod (x - 5);", "division by zero"),
     ] {
         let place = with_body(body);
-        for workers in ["1", "2"] {
-            let run = place.run(&["run", TOP, "--workers", workers]);
-            run.refuses(
-                1,
-                &[said, "src/p/Bad.cal:7", body, "action step", "actor bad"],
-            );
+        // Also where it runs as one with the source.
+        for options in [
+            ["--workers", "1"],
+            ["--workers", "2"],
+            ["--no-fuse", "--stats"],
+        ] {
+            let run = place.run(&[&["run", TOP], &options[..]].concat());
+            run.refuses(1, &[said, "src/p/Bad.cal:7", body, "step", "bad"]);
         }
-        let json = place.run(&["run", TOP, "--json"]).json();
+        let run = place.run(&["run", TOP, "--no-fuse", "--json"]);
+        run.refuses(1, &["in action step of actor bad"]);
+        let json = run.json();
         assert_eq!(json["outcome"], "fault");
         assert_eq!(json["fault"]["line"], 7);
         assert_eq!(json["fault"]["action"], "step");

@@ -28,6 +28,16 @@ pub struct Node {
     pub class: String,
     pub inputs: Vec<String>,
     pub outputs: Vec<String>,
+    /// In a picture of a run.
+    pub measured: Option<Measured>,
+}
+
+/// What an actor did in a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Measured {
+    pub worker: u32,
+    /// Of the run's time on one core, 0 to 1.
+    pub share: f64,
 }
 
 /// A channel: one output port, one or more input ports.
@@ -37,6 +47,8 @@ pub struct Net {
     pub to: Vec<(usize, usize)>,
     pub capacity: Option<u32>,
     pub ty: String,
+    /// Carried in a run.
+    pub elements: Option<u64>,
 }
 
 impl Graph {
@@ -47,12 +59,14 @@ impl Graph {
             class: unspecialised(&i.actor.name).to_string(),
             inputs: ports(&i.actor.inputs),
             outputs: ports(&i.actor.outputs),
+            measured: None,
         });
         let nets = network.channels.iter().map(|c| Net {
             from: (c.from.instance, c.from.port),
             to: c.to.iter().map(|t| (t.instance, t.port)).collect(),
             capacity: c.capacity,
             ty: type_name(&network.instances[c.from.instance].actor.outputs[c.from.port].ty),
+            elements: None,
         });
         Graph {
             name: network.name.clone(),
@@ -134,7 +148,7 @@ impl Graph {
 }
 
 /// The class as the user wrote it: `fir.Mac__3` is a specialised `fir.Mac`.
-fn unspecialised(class: &str) -> &str {
+pub fn unspecialised(class: &str) -> &str {
     match class.rsplit_once("__") {
         Some((name, n)) if !n.is_empty() && n.chars().all(|c| c.is_ascii_digit()) => name,
         _ => class,

@@ -3,6 +3,7 @@
 
 use super::Graph;
 use super::layout::{HEAD, Layout, Point, Wire, layout, port_dy};
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 const TITLE: f64 = 38.0;
@@ -77,15 +78,26 @@ fn subtitle(graph: &Graph) -> String {
         1 => format!("1 {what}"),
         n => format!("{n} {what}s"),
     };
+    let workers: HashSet<u32> = graph
+        .nodes
+        .iter()
+        .filter_map(|n| Some(n.measured?.worker))
+        .collect();
+    let on = match workers.len() {
+        0 => String::new(),
+        n => format!(" on {}", plural(n, "core")),
+    };
     let mut text = format!(
-        "{}, {}",
+        "{}{on}, {}",
         plural(graph.nodes.len(), "actor"),
         plural(graph.nets.len(), "channel")
     );
     if feedback > 0 {
         text += ", feedback dashed";
     }
-    if graph.nets.iter().any(|n| n.capacity.is_some()) {
+    if graph.nets.iter().any(|n| n.elements.is_some()) {
+        text += "; numbers are elements carried, bars shares of a core";
+    } else if graph.nets.iter().any(|n| n.capacity.is_some()) {
         text += "; numbers are capacities in elements";
     }
     text
@@ -163,12 +175,17 @@ fn draw_boxes(out: &mut String, graph: &Graph, layout: &Layout) {
     let mut groups: Vec<&str> = Vec::new();
     for (node, b) in graph.nodes.iter().zip(&layout.boxes) {
         let group = node.name.split_once('.').map_or("", |(g, _)| g);
-        let color = match groups.iter().position(|g| *g == group) {
-            Some(i) => i,
-            None => {
+        let color = match (node.measured, groups.iter().position(|g| *g == group)) {
+            (Some(measured), _) => measured.worker as usize,
+            (None, Some(i)) => i,
+            (None, None) => {
                 groups.push(group);
                 groups.len() - 1
             }
+        };
+        let under = match node.measured {
+            Some(m) => format!("core {} · {:.0} %", m.worker, m.share * 100.0),
+            None => node.class.clone(),
         };
         let (fill, stroke) = FILLS[color % FILLS.len()];
         let middle = b.x + b.width / 2.0;
@@ -189,8 +206,17 @@ fn draw_boxes(out: &mut String, graph: &Graph, layout: &Layout) {
             b.y + 17.0,
             escape(&node.name),
             b.y + 30.0,
-            escape(&node.class)
+            escape(&under)
         );
+        if let Some(measured) = node.measured {
+            let _ = writeln!(
+                out,
+                "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"3\" fill=\"{stroke}\"/>",
+                b.x,
+                b.y + HEAD - 5.0,
+                b.width * measured.share.clamp(0.0, 1.0)
+            );
+        }
         if !node.inputs.is_empty() || !node.outputs.is_empty() {
             let _ = writeln!(
                 out,
@@ -221,19 +247,32 @@ fn draw_boxes(out: &mut String, graph: &Graph, layout: &Layout) {
     }
 }
 
-/// Each channel's capacity, just after the port that it leaves.
+/// Each channel's capacity, or what it carried, just after the port that it leaves.
 fn draw_capacities(out: &mut String, graph: &Graph, layout: &Layout) {
     for net in &graph.nets {
-        let Some(capacity) = net.capacity else {
-            continue;
+        let number = match (net.elements, net.capacity) {
+            (Some(elements), _) => short(elements),
+            (None, Some(capacity)) => capacity.to_string(),
+            (None, None) => continue,
         };
         let b = &layout.boxes[net.from.0];
         let _ = writeln!(
             out,
-            "<text class=\"cap\" x=\"{:.1}\" y=\"{:.1}\">{capacity}</text>",
+            "<text class=\"cap\" x=\"{:.1}\" y=\"{:.1}\">{number}</text>",
             b.x + b.width + 6.0,
             b.y + port_dy(net.from.1) - 3.5
         );
+    }
+}
+
+/// 1234567 as "1.23 M".
+fn short(n: u64) -> String {
+    let x = n as f64;
+    match n {
+        0..10_000 => n.to_string(),
+        10_000..1_000_000 => format!("{:.1} k", x / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.2} M", x / 1e6),
+        _ => format!("{:.2} G", x / 1e9),
     }
 }
 

@@ -11,6 +11,7 @@ fn node(name: &str, inputs: usize, outputs: usize) -> Node {
         class: format!("test.{name}"),
         inputs: (0..inputs).map(|i| format!("In{i}")).collect(),
         outputs: (0..outputs).map(|i| format!("Out{i}")).collect(),
+        measured: None,
     }
 }
 
@@ -20,6 +21,7 @@ fn net(from: (usize, usize), to: &[(usize, usize)]) -> Net {
         to: to.to_vec(),
         capacity: Some(512),
         ty: "int(size=32)".to_string(),
+        elements: None,
     }
 }
 
@@ -161,6 +163,23 @@ fn the_picture_is_well_formed_whatever_the_names_are() {
     let texts: Vec<&str> = document.descendants().filter_map(|n| n.text()).collect();
     assert!(texts.contains(&"x<y>{|}\\\""));
     assert!(graph.dot().contains("x\\<y\\>\\{\\|\\}\\\\\\\""));
+}
+
+#[test]
+fn a_run_is_drawn_with_what_was_measured() {
+    let mut graph = knot();
+    for (i, node) in graph.nodes.iter_mut().enumerate() {
+        node.measured = Some(Measured {
+            worker: i as u32 % 2,
+            share: 0.25,
+        });
+    }
+    graph.nets[0].elements = Some(1_234_567);
+    let text = svg(&graph);
+    assert!(text.contains("core 1 · 25 %"));
+    assert!(text.contains(">1.23 M<"));
+    assert!(text.contains("6 actors on 2 cores"));
+    check(&graph);
 }
 
 #[test]
