@@ -106,6 +106,11 @@ LEVADA_INLINE size_t levada_index_at(lvd_actor *self, int64_t i, uint32_t n, con
   return (size_t)i;
 }
 
+static LVD_NORETURN LVD_COLD LEVADA_UNUSED void levada_bad_divisor(lvd_actor *self,
+                                                                   const char *at) {
+  lvd_actor_fail(self, LVD_FAULT_DIVISION, 0, "division by zero, at %s", at);
+}
+
 /* ---- Arithmetic where C leaves something undefined. */
 
 #define LEVADA_DIVISION(name, T, U)                                                                \
