@@ -88,8 +88,10 @@ static void *put_wide(void *argument) {
   for (uint64_t i = 0; i < x->count; i += group) {
     need_room(&x->p, group);
     wide *span = lvd_put_span(&x->p);
-    for (uint32_t k = 0; k < group; k++)
+    for (uint32_t k = 0; k < group; k++) {
+      lvd_ahead_put(&span[k]);
       for (uint32_t w = 0; w < 8; w++) span[k].word[w] = i + k;
+    }
     lvd_put_done(&x->p, group);
     lvd_push(&x->p);
   }
@@ -103,8 +105,10 @@ static void *get_wide(void *argument) {
   for (uint64_t i = 0; i < x->count; i += group) {
     need_elements(&x->c, group);
     const wide *span = lvd_get_span(&x->c);
-    for (uint32_t k = 0; k < group; k++)
+    for (uint32_t k = 0; k < group; k++) {
+      lvd_ahead_get(&span[k]);
       for (uint32_t w = 0; w < 8; w++) sum += span[k].word[w];
+    }
     lvd_get_done(&x->c, group);
     lvd_pop(&x->c);
   }

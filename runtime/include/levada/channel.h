@@ -267,11 +267,29 @@ static inline uint32_t lvd_put_edge(const lvd_producer *p) {
 /* `n` elements of the span are written. Nobody sees them before the push. */
 static inline void lvd_put_done(lvd_producer *p, uint32_t n) { p->put += n; }
 
+/* Asks for the cache line LVD_AHEAD bytes after `at`, to be written or read soon: where producer and
+ * consumer sit on different cores, a line that comes only when it is touched costs ten times the
+ * work on it. A hint: any address will do. */
+#define LVD_AHEAD 512
+static inline void lvd_ahead_put(const void *at) {
+#if defined(__x86_64__)
+  /* What the builtin makes of it for the oldest processors fetches the line for reading only. */
+  __asm__ volatile("prefetchw %0" : : "m"(*((const char *)at + LVD_AHEAD)));
+#else
+  __builtin_prefetch((const char *)at + LVD_AHEAD, 1);
+#endif
+}
+static inline void lvd_ahead_get(const void *at) {
+  __builtin_prefetch((const char *)at + LVD_AHEAD, 0);
+}
+
 /* Puts one element of type T; there must be room. The producer is evaluated once. */
 #define LVD_PUT(p, T, ...)                                                                         \
   do {                                                                                             \
     lvd_producer *lvd_p_ = (p);                                                                    \
-    ((T *)(void *)lvd_p_->data)[(uint32_t)lvd_p_->put & lvd_p_->mask] = (__VA_ARGS__);             \
+    T *lvd_to_ = (T *)(void *)lvd_p_->data + ((uint32_t)lvd_p_->put & lvd_p_->mask);               \
+    lvd_ahead_put(lvd_to_);                                                                        \
+    *lvd_to_ = (__VA_ARGS__);                                                                      \
     lvd_p_->put++;                                                                                 \
   } while (0)
 
