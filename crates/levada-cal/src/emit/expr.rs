@@ -403,16 +403,14 @@ impl<'a, 'w> Code<'a, 'w> {
             } else {
                 ""
             };
-            let line = if e.span.file == self.file {
-                self.w.lines.line(e.span)
+            let line = self.w.lines.line(e.span);
+            let text = if e.span.file == self.file {
+                format!("levada_divisor_{u}{width}(self, {}, {line}u)", y.text)
             } else {
-                0
+                let at = string_literal(&format!("{}:{line}", self.w.lines.path(e.span)));
+                format!("levada_divisor_at_{u}{width}(self, {}, {at})", y.text)
             };
-            y = X::primary(
-                format!("levada_divisor_{u}{width}(self, {}, {line}u)", y.text),
-                ct,
-                y.range,
-            );
+            y = X::primary(text, ct, y.range);
         }
         let least = ct.range().lo;
         if y.range.contains(-1) && x.range.contains(least) {

@@ -124,6 +124,14 @@ static LVD_NORETURN LVD_COLD LEVADA_UNUSED void levada_bad_divisor(lvd_actor *se
   LEVADA_INLINE U levada_divisor_u##name(lvd_actor *self, U b, uint32_t line) {                    \
     lvd_check_divisor(self, b != 0, line);                                                         \
     return b;                                                                                      \
+  }                                                                                                \
+  LEVADA_INLINE T levada_divisor_at_##name(lvd_actor *self, T b, const char *at) {                 \
+    if (LVD_UNLIKELY(b == 0)) levada_bad_divisor(self, at);                                        \
+    return b;                                                                                      \
+  }                                                                                                \
+  LEVADA_INLINE U levada_divisor_at_u##name(lvd_actor *self, U b, const char *at) {                \
+    if (LVD_UNLIKELY(b == 0)) levada_bad_divisor(self, at);                                        \
+    return b;                                                                                      \
   }
 LEVADA_DIVISION(32, int32_t, uint32_t)
 LEVADA_DIVISION(64, int64_t, uint64_t)

@@ -235,7 +235,7 @@ pub fn layout(graph: &Graph, widths: &[f64], title_height: f64) -> Layout {
     let gap = |l: usize| match l {
         0 => 24.0 + 10.0 * busy[0] as f64,
         l if l == depth => 24.0 + 10.0 * busy[depth] as f64,
-        l => (64.0 + 4.0 * busy[l] as f64).min(190.0),
+        l => (84.0 + 4.0 * busy[l] as f64).min(200.0),
     };
     let mut left = vec![0.0; depth];
     let mut x = 0.0;

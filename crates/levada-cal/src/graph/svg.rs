@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The drawing of a laid-out network.
 
-use super::Graph;
 use super::layout::{HEAD, Layout, Point, Wire, layout, port_dy};
+use super::{Graph, Net};
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
@@ -124,7 +124,7 @@ fn draw_wire(out: &mut String, graph: &Graph, wire: &Wire) {
     let _ = writeln!(
         out,
         "<path class=\"{class}\" marker-end=\"url(#{tip})\" d=\"{}\"><title>{}</title></path>",
-        path(&wire.points),
+        path(&wire.points, if has_label(net) { 36.0 } else { 0.0 }),
         escape(&format!(
             "{}.{} → {}.{}: {}{capacity}",
             from.name, from.outputs[net.from.1], to.name, to.inputs[wire.to.1], net.ty
@@ -132,13 +132,20 @@ fn draw_wire(out: &mut String, graph: &Graph, wire: &Wire) {
     );
 }
 
-/// Level at every point: straight through layers, S-shaped between them, and in a loop where it
+fn has_label(net: &Net) -> bool {
+    net.capacity.is_some() || net.elements.is_some()
+}
+
+/// Level along the label at its start, and at every point: straight through layers, S-shaped between them, and in a loop where it
 /// turns round.
-fn path(points: &[Point]) -> String {
-    let mut d = format!("M{:.1} {:.1}", points[0].x, points[0].y);
+fn path(points: &[Point], stub: f64) -> String {
+    let mut d = format!("M{:.1} {:.1}h{stub}", points[0].x, points[0].y);
     let mut heading = 1.0;
     for (i, pair) in points.windows(2).enumerate() {
-        let (a, b) = (pair[0], pair[1]);
+        let (mut a, b) = (pair[0], pair[1]);
+        if i == 0 {
+            a.x += stub;
+        }
         // Points 1-2, 3-4, ... are level stretches; the others turn in the gaps.
         let level = i % 2 == 1;
         if level {
