@@ -48,6 +48,44 @@ fn run_reports_as_json_and_in_tables() {
 }
 
 #[test]
+fn elements_are_converted_where_the_ends_of_a_channel_differ() {
+    let place = Place::new(&[(
+        "src/p/Hundreds.cal",
+        "package p;\nactor Hundreds () ==> int Out :\n  int n := 0;\n  action ==> Out:[n] guard n \
+         < 300 do n := n + 100; end\nend\n",
+    )]);
+    for (name, ty) in [("Narrow", "int(size=8)"), ("Wide", "uint(size=40)")] {
+        let text = format!(
+            "package p;\nactor {name} () {ty} In ==> :\n  action In:[x] ==> do println(\"{name} \" + \
+             x); end\nend\n"
+        );
+        place.write(&format!("src/p/{name}.cal"), &text);
+    }
+    let instances: &[(&str, &str, &[(&str, &str)])] = &[
+        ("hundreds", "p.Hundreds", &[]),
+        ("narrow", "p.Narrow", &[]),
+        ("wide", "p.Wide", &[]),
+    ];
+    let wires = [("hundreds.Out", "narrow.In"), ("hundreds.Out", "wide.In")];
+    place.write(TOP, &network(instances, &wires));
+    for fuse in ["--fuse", "--no-fuse"] {
+        let run = place.run(&["run", TOP, fuse]);
+        let mut lines: Vec<&str> = run.succeeds().out.lines().collect();
+        lines.sort_unstable();
+        let expected = [
+            "Narrow -56",
+            "Narrow 100",
+            "Narrow 44",
+            "Wide 100",
+            "Wide 200",
+            "Wide 300",
+        ];
+        assert_eq!(lines, expected);
+        assert!(run.err.contains("cut to the width"), "{run:?}");
+    }
+}
+
+#[test]
 fn run_draws_what_it_measured() {
     let place = numbers();
     place
