@@ -31,7 +31,10 @@ impl Element for Wide {
         Wide([i; 8])
     }
     fn value(self) -> u64 {
-        self.0.iter().fold(0u64, |sum, word| sum.wrapping_add(*word)) / 8
+        self.0
+            .iter()
+            .fold(0u64, |sum, word| sum.wrapping_add(*word))
+            / 8
     }
 }
 
@@ -47,8 +50,12 @@ fn pin(index: usize) {
     unsafe {
         let mut may: libc::cpu_set_t = std::mem::zeroed();
         libc::sched_getaffinity(0, size_of_val(&may), &mut may);
-        let cpu = (0..libc::CPU_SETSIZE as usize).filter(|&cpu| libc::CPU_ISSET(cpu, &may)).nth(index);
-        let Some(cpu) = cpu else { fail("two cores are needed, and this program may not use so many") };
+        let cpu = (0..libc::CPU_SETSIZE as usize)
+            .filter(|&cpu| libc::CPU_ISSET(cpu, &may))
+            .nth(index);
+        let Some(cpu) = cpu else {
+            fail("two cores are needed, and this program may not use so many")
+        };
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(cpu, &mut set);
         libc::sched_setaffinity(0, size_of_val(&set), &set);
@@ -192,7 +199,11 @@ fn measure<T: Element>(who: &str, group: usize, capacity: usize, count: u64) {
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
-    let numbers: Vec<u64> = arguments.iter().skip(2).filter_map(|a| a.parse().ok()).collect();
+    let numbers: Vec<u64> = arguments
+        .iter()
+        .skip(2)
+        .filter_map(|a| a.parse().ok())
+        .collect();
     let [size, group, capacity, count] = numbers[..] else {
         fail("usage: channel WHO SIZE GROUP CAPACITY COUNT")
     };
