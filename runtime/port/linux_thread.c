@@ -58,6 +58,13 @@ static uint32_t group_quota(const char *folder) {
   return quota < period ? 1 : (uint32_t)(quota / period);
 }
 
+/* Is "cpu" one of the controllers of a hierarchy of version 1 ("cpu,cpuacct", not "cpuset")? */
+static bool has_cpu(const char *controllers) {
+  for (const char *at = controllers; (at = strstr(at, "cpu")); at++)
+    if ((at == controllers || at[-1] == ',') && (at[3] == ',' || at[3] == 0)) return true;
+  return false;
+}
+
 uint32_t lvd_port_quota(const char *root) {
   static const char *const mounts[] = {"", "/unified", "/cpu", "/cpu,cpuacct"};
   char line[4096], path[4160], self[64];
@@ -73,7 +80,7 @@ uint32_t lvd_port_quota(const char *root) {
     if (!group) continue;
     *group++ = 0;
     /* Version 2 has no controllers named; of version 1 only the cpu hierarchy matters. */
-    if (controllers[1] && !strstr(controllers + 1, "cpu")) continue;
+    if (controllers[1] && !has_cpu(controllers + 1)) continue;
     for (size_t m = 0; m < sizeof mounts / sizeof *mounts; m++) {
       /* The limit of every group above counts too. */
       char part[4096];

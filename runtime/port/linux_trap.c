@@ -85,9 +85,10 @@ lvd_status lvd_port_traps_begin(lvd_port_trap_handler *handler, bool ticks) {
     event.sigev_signo = tick_signal();
     event.sigev_notify_thread_id = (pid_t)syscall(SYS_gettid);
     struct itimerspec every = {{0, LVD_TICK_MS * 1000000}, {0, LVD_TICK_MS * 1000000}};
-    traps.clock = timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &traps.timer) == 0 &&
-                  timer_settime(traps.timer, 0, &every, NULL) == 0;
-    if (!traps.clock) return LVD_E_SYSTEM;
+    traps.clock = timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &traps.timer) == 0;
+    if (traps.clock && timer_settime(traps.timer, 0, &every, NULL) == 0) return LVD_OK;
+    lvd_port_traps_end();
+    return LVD_E_SYSTEM;
   }
   return LVD_OK;
 }

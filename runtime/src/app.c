@@ -323,6 +323,7 @@ lvd_status lvd_app_load(lvd_runtime *rt, const lvd_network *net, const lvd_app_o
   if (!rt || !out) return LVD_E_ARGUMENT;
   *out = NULL;
   if (!options) options = &usual;
+  if (options->capacity > 1u << 30) return LVD_E_ARGUMENT;
   lvd_status status = check_network(net, &why);
   if (status != LVD_OK) return status;
 

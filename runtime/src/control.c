@@ -16,7 +16,11 @@ static void nothing(lvd_worker *w, lvd_command *c) { (void)w, (void)c; }
 lvd_status lvd_app_start(lvd_app *app) {
   if (!app) return LVD_E_ARGUMENT;
   uint32_t loaded = LVD_PHASE_LOADED;
-  if (!lvd_cas_acq_rel_u32(&app->phase, &loaded, LVD_PHASE_RUNNING)) return LVD_E_STATE;
+  /* Whoever moves entities has the lock, too: they must know whether somebody runs them. */
+  lvd_port_lock(&app->rt->lock);
+  bool begins = lvd_cas_acq_rel_u32(&app->phase, &loaded, LVD_PHASE_RUNNING);
+  lvd_port_unlock(&app->rt->lock);
+  if (!begins) return LVD_E_STATE;
   /* Alive until every actor has been woken, or the first could be at rest before the last. */
   lvd_add_acq_rel_u32(&app->live, 1);
   for (uint32_t i = 0; i < app->net->actors; i++) lvd_entity_wake(&app->entity[i].waiter);
@@ -109,14 +113,21 @@ void lvd_app_quiet(lvd_app *app) {
 
 void lvd_app_end(lvd_app *app, lvd_status outcome) {
   lvd_runtime *rt = app->rt;
-  uint32_t phase = lvd_load_acquire_u32(&app->phase);
-  do {
-    if (phase >= LVD_PHASE_ENDING) return; /* the first reason counts */
-  } while (!lvd_cas_acq_rel_u32(&app->phase, &phase, LVD_PHASE_ENDING));
-  lvd_store_release_u32(&app->outcome, outcome);
+  uint32_t none = 0;
+  /* The first reason counts, and it is there before anybody sees the phase. */
+  if (!lvd_cas_acq_rel_u32(&app->outcome, &none, 1 + (uint32_t)outcome)) return;
+  lvd_exchange_acq_rel_u32(&app->phase, LVD_PHASE_ENDING);
   lvd_add_acq_rel_u32(&rt->keeper_work, 1);
   lvd_port_wake(&rt->keeper_work);
 }
+
+static lvd_status outcome_of(const lvd_app *app) {
+  return (lvd_status)(lvd_load_acquire_u32(&app->outcome) - 1);
+}
+
+void lvd_app_guest_enters(lvd_app *app) { lvd_add_acq_rel_u32(&app->guests, 1); }
+
+void lvd_app_guest_leaves(lvd_app *app) { lvd_add_acq_rel_u32(&app->guests, UINT32_MAX); }
 
 static void forget(lvd_worker *w, lvd_command *c) {
   lvd_app *app = c->argument;
@@ -137,9 +148,11 @@ static void finish(lvd_app *app) {
   /* Whatever of it runs comes to the end of its activation; from then on nothing of it begins, and
    * so nothing of it wakes anything. */
   lvd_workers_command(app->rt, nothing, NULL);
-  lvd_status outcome = (lvd_status)lvd_load_acquire_u32(&app->outcome);
+  lvd_status outcome = outcome_of(app);
   for (uint32_t i = 0; i < app->net->actors; i++)
     lvd_exchange_acq_rel_u32(&app->entity[i].state, LVD_FINISHED);
+  /* A thread of the program may be about to post an entity that it has just made READY. */
+  while (lvd_load_acquire_u32(&app->guests)) lvd_port_relax();
   lvd_workers_command(app->rt, forget, app);
 
   for (uint32_t i = 0; i < app->outsides; i++) {
@@ -188,11 +201,12 @@ lvd_status lvd_app_wait(lvd_app *app, int64_t timeout_ms) {
   uint64_t start = lvd_port_ns();
   for (;;) {
     uint32_t phase = lvd_load_acquire_u32(&app->phase);
-    if (phase == LVD_PHASE_ENDED) return (lvd_status)lvd_load_acquire_u32(&app->outcome);
+    if (phase == LVD_PHASE_ENDED) return outcome_of(app);
     int64_t left = -1;
     if (timeout_ms >= 0) {
-      left = timeout_ms * 1000000 - (int64_t)(lvd_port_ns() - start);
+      left = timeout_ms - (int64_t)((lvd_port_ns() - start) / 1000000);
       if (left <= 0) return LVD_E_TIME;
+      left = left < INT32_MAX ? left * 1000000 : -1;
     }
     lvd_port_wait(&app->phase, phase, left);
   }

@@ -35,7 +35,6 @@ typedef struct lvd_entity {
   uint32_t level;          /* of priority: LVD_INBOX_LEVELS - 1 goes first */
   bool begun;              /* init has run */
   bool unsettled;          /* on its worker's list */
-  bool held;               /* put aside while its application is paused */
   struct lvd_entity *next; /* in a ready queue or the held list */
   lvd_app *app;
   const char *name;
@@ -138,11 +137,13 @@ struct lvd_app {
   lvd_app_share *share; /* one for each worker */
   lvd_option *option;
   uint32_t options;
-  /* How alive it is: workers that count it, and wake-ups on their way. 0: nothing can fire. */
+  /* How alive it is: workers that count it, and wake-ups on their way. 0: nothing can fire. As with
+   * references, only what may take away the last has an order: it sees all that was done before. */
   LVD_ALIGNED(LVD_LINE) lvd_a32 live;
   LVD_ALIGNED(LVD_LINE) lvd_a32 phase;
   lvd_a32 paused;
-  lvd_a32 outcome;        /* an lvd_status; valid when ended */
+  lvd_a32 outcome;        /* 1 + an lvd_status; 0: it has not been told to end */
+  lvd_a32 guests;         /* threads that are waking an entity of it from outside */
   lvd_port_mutex control; /* start, pause, resume, stop, unload: one at a time */
   lvd_port_mutex blocks_lock;
   lvd_app_block *blocks;
@@ -211,6 +212,9 @@ void lvd_keeper_main(void *rt);
 
 void lvd_app_quiet(lvd_app *app); /* live has come to 0 */
 void lvd_app_end(lvd_app *app, lvd_status outcome);
+/* Around a wake-up by a thread that is no activation of the application: it does not end meanwhile. */
+void lvd_app_guest_enters(lvd_app *app);
+void lvd_app_guest_leaves(lvd_app *app);
 void lvd_app_retarget(lvd_app *app, lvd_entity *e, uint32_t worker);
 void lvd_share_enter(lvd_worker *w, lvd_app *app); /* one more entity of it is ready here */
 void lvd_share_leave(lvd_worker *w, lvd_app *app);

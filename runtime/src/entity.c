@@ -78,10 +78,10 @@ static void hand_to_worker(lvd_entity *e, bool counted) {
   if (self == owner) {
     lvd_share_enter(self, app);
     lvd_queue_put(self, e);
-    if (counted) lvd_add_acq_rel_u32(&app->live, UINT32_MAX);
+    if (counted) lvd_add_relaxed_u32(&app->live, UINT32_MAX);
     return;
   }
-  if (!counted) lvd_add_acq_rel_u32(&app->live, 1); /* on its way, until it is drained */
+  if (!counted) lvd_add_relaxed_u32(&app->live, 1); /* on its way, until it is drained */
   uint32_t sleep, level = e->level;
   if (lvd_inbox_post(&owner->inbox, app->rt->slot, e->slot, level, &sleep)) {
     lvd_port_wake(&owner->inbox.waiting);
@@ -109,12 +109,14 @@ static bool make_ready(lvd_entity *e) {
  * the entity is READY, or the application could seem at rest while it waits for us to hand it over. */
 static bool wake_from_outside(lvd_entity *e) {
   lvd_app *app = e->app;
-  lvd_add_acq_rel_u32(&app->live, 1);
+  lvd_app_guest_enters(app);
+  lvd_add_relaxed_u32(&app->live, 1);
   bool woken = make_ready(e);
   if (woken)
     hand_to_worker(e, true);
   else if (lvd_add_acq_rel_u32(&app->live, UINT32_MAX) == 1)
     lvd_app_quiet(app);
+  lvd_app_guest_leaves(app);
   return woken;
 }
 
@@ -192,7 +194,7 @@ void lvd_entity_hand_over(lvd_worker *w, lvd_entity *e, uint32_t target) {
   lvd_unsettled_remove(w, e);
   lvd_worker *to = &e->app->rt->worker[target];
   uint32_t sleep;
-  lvd_add_acq_rel_u32(&e->app->live, 1);
+  lvd_add_relaxed_u32(&e->app->live, 1);
   lvd_share_leave(w, e->app);
   lvd_store_relaxed_u32(&e->worker, target);
   e->actor.yield = &to->yield;

@@ -133,14 +133,21 @@ static void take_up_held(lvd_worker *w, lvd_command *c) {
   }
 }
 
+/* Are there entities on `worker` still? They are woken once more: one that came to rest there just as
+ * its target changed has not seen it, and waits for something else. */
 static bool has_entities(lvd_runtime *rt, uint32_t worker) {
+  bool any = false;
   for (lvd_app *app = rt->apps; app; app = app->next)
-    for (uint32_t i = 0; i < app->net->actors; i++)
-      if (lvd_load_relaxed_u32(&app->entity[i].worker) == worker &&
-          lvd_load_relaxed_u32(&app->entity[i].state) != LVD_FINISHED &&
-          lvd_load_relaxed_u32(&app->phase) <= LVD_PHASE_RUNNING)
-        return true;
-  return false;
+    for (uint32_t i = 0; i < app->net->actors; i++) {
+      lvd_entity *e = &app->entity[i];
+      if (lvd_load_relaxed_u32(&e->worker) != worker ||
+          lvd_load_relaxed_u32(&e->state) == LVD_FINISHED ||
+          lvd_load_relaxed_u32(&app->phase) > LVD_PHASE_RUNNING)
+        continue;
+      any = true;
+      if (lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING) lvd_entity_wake(&e->waiter);
+    }
+  return any;
 }
 
 lvd_status lvd_core_take(lvd_runtime *rt, uint32_t worker) {

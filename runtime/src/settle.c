@@ -66,7 +66,7 @@ void lvd_share_enter(lvd_worker *w, lvd_app *app) {
   s->ready++;
   if (s->counted) return;
   s->counted = true;
-  lvd_add_acq_rel_u32(&app->live, 1);
+  lvd_add_relaxed_u32(&app->live, 1);
 }
 
 void lvd_share_leave(lvd_worker *w, lvd_app *app) {

@@ -45,8 +45,8 @@ static lvd_status look(const lvd_want *want) {
 static lvd_status look_waiting(const lvd_want *want) {
   lvd_status status = look(want);
   if (status != LVD_OK) return status;
-  bool ready = want->p ? lvd_producer_settled(want->p, want->n)
-                       : lvd_consumer_settled(want->c, want->n);
+  bool ready =
+      want->p ? lvd_producer_settled(want->p, want->n) : lvd_consumer_settled(want->c, want->n);
   return ready ? LVD_OK : LVD_E_TIME;
 }
 

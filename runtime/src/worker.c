@@ -86,7 +86,7 @@ void lvd_inbox_drain(lvd_worker *w) {
       }
       lvd_share_enter(w, e->app);
       lvd_queue_put(w, e);
-      lvd_add_acq_rel_u32(&e->app->live, UINT32_MAX); /* no longer on its way */
+      lvd_add_relaxed_u32(&e->app->live, UINT32_MAX); /* no longer on its way */
     }
   }
 }
@@ -196,7 +196,6 @@ static bool may_run(lvd_worker *w, lvd_entity *e) {
   if (LVD_UNLIKELY(lvd_load_relaxed_u32(&app->paused))) {
     e->next = w->held;
     w->held = e;
-    e->held = true;
     return false;
   }
   return true;
