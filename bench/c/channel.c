@@ -137,9 +137,9 @@ int main(int argc, char **argv) {
   x.p.threshold = x.c.threshold = (uint32_t)capacity / 4;
   x.p.self = &x.producer.waiter;
   x.c.self = &x.consumer.waiter;
-  double took = size == 64      ? bench_pair(put_wide, get_wide, &x)
+  double took = size == 64     ? bench_pair(put_wide, get_wide, &x)
                 : x.group == 1 ? bench_pair(put_one, get_one, &x)
-                                : bench_pair(put_group, get_group, &x);
+                               : bench_pair(put_group, get_group, &x);
   uint64_t expected = 0;
   for (uint64_t i = 0; i < x.count; i++) expected += size == 64 ? i : (uint32_t)i;
   bench_expect("the sum", x.sum, expected);

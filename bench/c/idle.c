@@ -23,9 +23,15 @@ static lvd_verdict pass(lvd_actor *self) {
     self->fired[0]++;
   }
 }
-static const lvd_actor_class pass_class = {
-    .name = "pass", .file = "idle.c", .inputs = 1, .outputs = 1, .actions = 1, .input = in_port,
-    .output = out_port, .action = action, .run = pass};
+static const lvd_actor_class pass_class = {.name = "pass",
+                                           .file = "idle.c",
+                                           .inputs = 1,
+                                           .outputs = 1,
+                                           .actions = 1,
+                                           .input = in_port,
+                                           .output = out_port,
+                                           .action = action,
+                                           .run = pass};
 
 int main(int argc, char **argv) {
   static const char usage[] = "APPLICATIONS MILLISECONDS";

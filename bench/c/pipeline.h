@@ -12,8 +12,7 @@ static inline uint32_t stage_third(uint32_t x) { return x + 3; }
 /* The sum over the elements 1 ... count. */
 static inline uint32_t pipeline_sum(uint64_t count) {
   uint32_t sum = 0;
-  for (uint64_t i = 1; i <= count; i++)
-    sum += stage_third(stage_second(stage_first((uint32_t)i)));
+  for (uint64_t i = 1; i <= count; i++) sum += stage_third(stage_second(stage_first((uint32_t)i)));
   return sum;
 }
 

@@ -70,7 +70,8 @@ template <typename T> int measure(uint64_t group, uint64_t capacity, uint64_t co
 int main(int argc, char **argv) {
   static const char usage[] = "SIZE GROUP CAPACITY COUNT";
   uint64_t size = bench_number(argc, argv, 1, usage), group = bench_number(argc, argv, 2, usage),
-           capacity = bench_number(argc, argv, 3, usage), count = bench_number(argc, argv, 4, usage);
+           capacity = bench_number(argc, argv, 3, usage),
+           count = bench_number(argc, argv, 4, usage);
   return size == 64 ? measure<wide>(group, capacity, count)
                     : measure<uint32_t>(group, capacity, count);
 }

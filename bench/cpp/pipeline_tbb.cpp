@@ -52,22 +52,23 @@ template <> struct Kind<Wide *> {
   }
 };
 
-template <typename Token> uint32_t pipeline(Kind<Token> &kind, uint64_t tokens, filter_mode middle) {
+template <typename Token>
+uint32_t pipeline(Kind<Token> &kind, uint64_t tokens, filter_mode middle) {
   uint64_t next = 0;
   uint32_t sum = 0;
   using K = Kind<Token>;
   oneapi::tbb::parallel_pipeline(
-      64,
-      make_filter<void, Token>(filter_mode::serial_in_order,
-                               [&](flow_control &control) -> Token {
-                                 if (next < tokens) return kind.make(next++);
-                                 control.stop();
-                                 return {};
-                               }) &
-          make_filter<Token, Token>(middle, [](Token t) { return K::map(t, stage_first); }) &
-          make_filter<Token, Token>(middle, [](Token t) { return K::map(t, stage_second); }) &
-          make_filter<Token, Token>(middle, [](Token t) { return K::map(t, stage_third); }) &
-          make_filter<Token, void>(filter_mode::serial_in_order, [&](Token t) { sum += K::sum(t); }));
+      64, make_filter<void, Token>(filter_mode::serial_in_order,
+                                   [&](flow_control &control) -> Token {
+                                     if (next < tokens) return kind.make(next++);
+                                     control.stop();
+                                     return {};
+                                   }) &
+              make_filter<Token, Token>(middle, [](Token t) { return K::map(t, stage_first); }) &
+              make_filter<Token, Token>(middle, [](Token t) { return K::map(t, stage_second); }) &
+              make_filter<Token, Token>(middle, [](Token t) { return K::map(t, stage_third); }) &
+              make_filter<Token, void>(filter_mode::serial_in_order,
+                                       [&](Token t) { sum += K::sum(t); }));
   return sum;
 }
 
@@ -79,10 +80,11 @@ template <typename Token, typename Policy> uint32_t graph(Kind<Token> &kind, uin
   Node first(g, flow::serial, [](Token t) noexcept { return K::map(t, stage_first); });
   Node second(g, flow::serial, [](Token t) noexcept { return K::map(t, stage_second); });
   Node third(g, flow::serial, [](Token t) noexcept { return K::map(t, stage_third); });
-  flow::function_node<Token, flow::continue_msg, Policy> sink(g, flow::serial, [&](Token t) noexcept {
-    sum += K::sum(t);
-    return flow::continue_msg();
-  });
+  flow::function_node<Token, flow::continue_msg, Policy> sink(g, flow::serial,
+                                                              [&](Token t) noexcept {
+                                                                sum += K::sum(t);
+                                                                return flow::continue_msg();
+                                                              });
   flow::make_edge(first, second);
   flow::make_edge(second, third);
   flow::make_edge(third, sink);
@@ -108,7 +110,8 @@ template <typename Token> int measure(const std::string &who, uint64_t workers, 
 
 int main(int argc, char **argv) {
   static const char usage[] = "WHO WORKERS TOKENS WIDTH";
-  uint64_t workers = bench_number(argc, argv, 2, usage), tokens = bench_number(argc, argv, 3, usage);
+  uint64_t workers = bench_number(argc, argv, 2, usage),
+           tokens = bench_number(argc, argv, 3, usage);
   return bench_number(argc, argv, 4, usage) == 64 ? measure<Wide *>(argv[1], workers, tokens)
                                                   : measure<uint32_t>(argv[1], workers, tokens);
 }
