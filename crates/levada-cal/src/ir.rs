@@ -70,11 +70,19 @@ pub struct Endpoint {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Type {
     Bool,
-    Int { bits: u8, signed: bool },
+    Int {
+        bits: u8,
+        signed: bool,
+    },
     /// 16 (`half`, computed as 32), 32 or 64.
-    Float { bits: u8 },
+    Float {
+        bits: u8,
+    },
     String,
-    List { elem: Box<Type>, len: u32 },
+    List {
+        elem: Box<Type>,
+        len: u32,
+    },
 }
 
 impl Type {
@@ -353,16 +361,27 @@ pub enum StmtKind {
     Assign(Place, Expr),
     /// Whole lists; the source's length is at most the destination's; elements are converted.
     /// The two never overlap in part (a front end copies through a temporary where they might).
-    Copy { to: Place, from: Place },
+    Copy {
+        to: Place,
+        from: Place,
+    },
     /// A procedure, or a function for its list result: then the last argument is the destination.
     Call(usize, Vec<Arg>),
     If(Expr, Vec<Stmt>, Vec<Stmt>),
     While(Expr, Vec<Stmt>),
     /// `var` (a local) takes every value from `from` to `to` inclusive; none if `to < from`.
     /// Neither bound is evaluated again.
-    For { var: usize, from: Expr, to: Expr, body: Vec<Stmt> },
+    For {
+        var: usize,
+        from: Expr,
+        to: Expr,
+        body: Vec<Stmt>,
+    },
     /// Only as the last statement of a function's body (front ends turn early exits around).
     Return(Expr),
     /// `print` and `println`: strings and scalars, one after the other.
-    Print { parts: Vec<Expr>, newline: bool },
+    Print {
+        parts: Vec<Expr>,
+        newline: bool,
+    },
 }

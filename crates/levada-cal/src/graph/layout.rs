@@ -146,6 +146,9 @@ struct Segment {
     right_dy: f64,
 }
 
+/// Net, consumer, whether it is feedback, and the dummies on its way.
+type Chain = (usize, (usize, usize), bool, Vec<usize>);
+
 struct Sugiyama {
     items: Vec<Item>,
     segments: Vec<Segment>,
@@ -172,7 +175,7 @@ pub fn layout(graph: &Graph, widths: &[f64], title_height: f64) -> Layout {
         s.item(layer[i], height, Some(i));
     }
     // The dummies of each wire, in the direction of the stream.
-    let mut chains: Vec<(usize, (usize, usize), bool, Vec<usize>)> = Vec::new();
+    let mut chains: Vec<Chain> = Vec::new();
     for (n, net) in graph.nets.iter().enumerate() {
         // Forward lines of one channel share their way as far as they go.
         let mut trunk: Vec<usize> = Vec::new();

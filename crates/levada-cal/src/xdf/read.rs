@@ -617,9 +617,7 @@ impl Reader<'_> {
 
     fn literal(&mut self, node: El, span: Span) -> Option<Expr> {
         let kinds = ["Integer", "Boolean", "String", "Real"];
-        let Some(kind) = self.name(node, "literal-kind") else {
-            return None;
-        };
+        let kind = self.name(node, "literal-kind")?;
         let value = self.name_or_empty(node, "value")?;
         let text = value.text.as_str();
         let bad = |reader: &mut Self, what: &str| {
