@@ -41,7 +41,8 @@ ifeq ($(IN),)
 	@$(LEVADA) run $(JPEG)/Video.xdf --in $(MEDIA)/clip.mjpeg --out $(BUILD)/demo/clip.y4m
 	@echo; echo "The pictures are in $(BUILD)/demo/pictures, the video is $(BUILD)/demo/clip.y4m"
 else
-	@$(LEVADA) run $(JPEG)/Pictures.xdf --in "$(IN)" --out "$(BUILD)/demo/$(basename $(notdir $(IN))).ppm"
+	@mkdir -p $(BUILD)/demo/yours
+	@$(LEVADA) run $(JPEG)/Pictures.xdf --in "$(IN)" --out $(BUILD)/demo/yours/
 endif
 
 test: test-runtime test-rust test-examples test-docs test-install test-model test-sanitizers test-cross ## run all the tests

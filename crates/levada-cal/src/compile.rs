@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 use std::fmt;
 use std::fs;
 use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -157,6 +158,7 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
 
     let cc = Compiler::new(options)?;
     let cache = options.cache.clone().unwrap_or_else(cache_dir);
+    make_private(&cache)?;
     let mut key = cc.key();
     for f in &emitted.files {
         key.update(&f.name);
@@ -251,14 +253,40 @@ pub fn include_dir(options: &Options) -> Result<PathBuf, CompileError> {
     Err(CompileError::NoHeaders { tried })
 }
 
-/// Where compiled networks are kept: `$XDG_CACHE_HOME/levada`, else `~/.cache/levada`.
+/// Where compiled networks are kept: `$LEVADA_CACHE`, else `$XDG_CACHE_HOME/levada`, else
+/// `~/.cache/levada`, else a folder of this user's among the temporary files.
 pub fn cache_dir() -> PathBuf {
-    let base = std::env::var_os("XDG_CACHE_HOME")
-        .map(PathBuf::from)
-        .filter(|p| p.is_absolute())
-        .or_else(|| std::env::var_os("HOME").map(|h| PathBuf::from(h).join(".cache")))
-        .unwrap_or_else(std::env::temp_dir);
-    base.join("levada")
+    let folder = |name: &str| {
+        let path = std::env::var_os(name).map(PathBuf::from);
+        path.filter(|p| p.is_absolute())
+    };
+    folder("LEVADA_CACHE")
+        .or_else(|| folder("XDG_CACHE_HOME").map(|p| p.join("levada")))
+        .or_else(|| folder("HOME").map(|p| p.join(".cache/levada")))
+        .unwrap_or_else(|| std::env::temp_dir().join(format!("levada-{}", user())))
+}
+
+fn user() -> u32 {
+    fs::metadata("/proc/self").map_or(0, |m| m.uid())
+}
+
+/// What is in the cache is loaded into this process: nobody else may be able to put it there.
+fn make_private(cache: &Path) -> Result<(), CompileError> {
+    let refuse = |why: io::Error| CompileError::File {
+        path: cache.to_path_buf(),
+        why,
+    };
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700);
+    builder.create(cache).map_err(refuse)?;
+    let meta = fs::metadata(cache).map_err(refuse)?;
+    if meta.uid() != user() || meta.mode() & 0o022 != 0 {
+        return Err(refuse(io::Error::other(
+            "others can write to this cache folder: make it yours alone (chmod go-w), or set \
+             LEVADA_CACHE to another",
+        )));
+    }
+    Ok(())
 }
 
 /// Removes everything from the cache; how many bytes that were.

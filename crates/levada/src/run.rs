@@ -86,13 +86,15 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let elapsed = start.elapsed();
     drop(progress);
 
-    // SAFETY: flushes what natives and `print` left in the C library's buffers.
-    unsafe { libc::fflush(std::ptr::null_mut()) };
+    let printed = all_printed();
     let mut summary = Summary::new(&app, &runtime, elapsed, moves);
     summary.network = loaded.network.name.clone();
     let signal = interrupt.signal();
     summary.outcome = match (status, signal) {
         (Status::STOPPED, Some(signal)) => Outcome::Interrupted(signal),
+        (Status::OK, _) if !printed => {
+            Outcome::Failed("what was printed could not all be written".into())
+        }
         (Status::OK, _) => Outcome::Done,
         (Status::DEADLOCK, _) => Outcome::Deadlock(app.why()),
         (status, _) => match app.fault() {
@@ -117,6 +119,15 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     Ok(summary.exit_code())
 }
 
+/// Writes out what natives and `print` left in the C library's buffers; did all of it arrive?
+fn all_printed() -> bool {
+    unsafe extern "C" {
+        static stdout: *mut libc::FILE;
+    }
+    // SAFETY: no native runs any more, and the C library's own stream is always there.
+    unsafe { libc::fflush(std::ptr::null_mut()) == 0 && libc::ferror(stdout) == 0 }
+}
+
 /// `--in` names a file, a folder, several files with commas between them, or `-`; what cannot be read
 /// is said before anything is compiled.
 fn readable(input: &Path) -> Result<(), Failure> {
@@ -126,7 +137,12 @@ fn readable(input: &Path) -> Result<(), Failure> {
         false => typed.split(',').collect(),
     };
     for part in parts.into_iter().filter(|p| *p != "-") {
-        if let Err(e) = std::fs::File::open(part) {
+        // A pipe is opened by who reads it, and once.
+        let tried = std::fs::metadata(part).and_then(|m| match m.is_file() {
+            true => std::fs::File::open(part).map(drop),
+            false => Ok(()),
+        });
+        if let Err(e) = tried {
             return failure(format!("--in {part}: {e}"));
         }
     }

@@ -182,6 +182,8 @@ void io_read(uint8_t *bytes, int32_t *got) {
 /* ---- Numbers as text --------------------------------------------------------------------------- */
 
 /* Leads to the next number; false if there is none in any file. */
+static bool input_ends_number(uint8_t c) { return c && strchr(" \t\r\n,#", c); }
+
 static bool input_seek_number(input *in) {
   for (bool comment = false; in->at < in->count;) {
     if (!input_fill(in)) {
@@ -194,7 +196,7 @@ static bool input_seek_number(input *in) {
     uint8_t c = in->buffer[in->next];
     if (c == '#') comment = true;
     if (c == '\n') comment = false;
-    if (!comment && !strchr(" \t\r\n,", c)) return true;
+    if (!comment && c != '#' && !input_ends_number(c)) return true;
     if (c == '\n') in->line++;
     in->next++;
   }
@@ -208,7 +210,7 @@ int64_t io_read_number(void) {
   char word[32], *end;
   size_t length = 0;
   if (!input_seek_number(in)) lvd_native_fail("the input has no more numbers");
-  while (length < sizeof word - 1 && input_fill(in) && !strchr(" \t\r\n,#", in->buffer[in->next]))
+  while (length < sizeof word - 1 && input_fill(in) && !input_ends_number(in->buffer[in->next]))
     word[length++] = (char)in->buffer[in->next++];
   word[length] = 0;
   errno = 0;
