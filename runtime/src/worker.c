@@ -3,7 +3,7 @@
  * nothing is. It never calls an actor that cannot fire.
  *
  * The loop: commands; the inbox; the next ready entity. When there is none: look around for a few
- * microseconds (a sleeping core costs its waker as much as eighty hand-overs), then settle, then
+ * microseconds (to wake a sleeping core costs many times what a hand-over does), then settle, then
  * sleep on the inbox. */
 #include "core.h"
 
