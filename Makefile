@@ -7,6 +7,9 @@ IN     ?=
 SUITE  ?=
 MINUTES ?= 10
 
+# Tools that are called in other folders must find it, too.
+override BUILD := $(abspath $(BUILD))
+
 CARGO_TARGET_DIR ?= target
 export CARGO_TARGET_DIR
 LEVADA = $(CARGO_TARGET_DIR)/debug/levada
@@ -67,7 +70,7 @@ test-install: ## a C and a C++ program that use what is installed
 
 test-model: ## the lock-free protocols under the model checker
 	@scripts/need cc cargo
-	CARGO_TARGET_DIR=$(abspath $(BUILD))/model runtime/model/run
+	CARGO_TARGET_DIR=$(BUILD)/model runtime/model/run
 
 test-rust: ## the compiler, the mapper, the command
 	@scripts/need cc cmake cargo
