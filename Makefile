@@ -28,11 +28,11 @@ help: ## list the targets
 
 build: ## build the command and the runtime
 	@scripts/need cc cmake cargo
-	cargo build -p levada
+	cargo build --workspace
 
 demo: ## decode JPEG pictures and a clip on all cores; IN=photo.jpg takes yours
 	@scripts/need cc cmake cargo $(if $(IN),,cjpeg ffmpeg)
-	@cargo build -q -p levada
+	@cargo build -q --workspace
 	@mkdir -p $(BUILD)/demo
 ifeq ($(IN),)
 	@examples/jpeg/media/make-media $(MEDIA)
@@ -96,7 +96,7 @@ format: ## format everything
 
 bench: ## measure beside peers; SUITE=channel, pipeline or cal, JSON=file, PLOT=folder, QUICK=1
 	@scripts/need cc g++ cmake cargo python3
-	@cargo build -q -p levada
+	@cargo build -q --workspace
 	bench/run $(SUITE)
 
 soak: build ## run and interrupt networks for MINUTES=10

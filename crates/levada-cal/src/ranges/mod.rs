@@ -408,9 +408,7 @@ impl<'a> Ranges<'a> {
                     None => env.dead = true,
                 }
             }
-            ExprKind::Cast(x)
-                if is_int(&x.ty) && self.eval(env, x).within(Range::of(&e.ty)) =>
-            {
+            ExprKind::Cast(x) if is_int(&x.ty) && self.eval(env, x).within(Range::of(&e.ty)) => {
                 self.refine(env, x, r);
             }
             ExprKind::Binary(op @ (BinOp::Add | BinOp::Sub), a, b) if is_int(&e.ty) => {
