@@ -18,7 +18,8 @@
  *   E2  The new owner of a moved entity sees all that the old one did to it (inbox, I1).
  *
  * Pairs of orders
- *   park: cas_release RUNNING->IDLE -> wake: cas_acquire IDLE->READY    the waker reads the owner
+ *   park: cas_release RUNNING->IDLE -> wake: cas_acq_rel IDLE->READY    the waker reads the owner
+ *   guest: guests + 1, cas_acq_rel READY -> finish: exchange_acq_rel FINISHED, load guests
  *   post -> take (inbox.h)                                              everything else
  * After the barrier of settle.c a waker sees IDLE as well as the armed marks. */
 #include "core.h"
@@ -96,7 +97,7 @@ static bool make_ready(lvd_entity *e) {
   uint32_t state = lvd_load_relaxed_u32(&e->state);
   for (;;) {
     if (state == LVD_IDLE) {
-      if (lvd_cas_acquire_u32(&e->state, &state, LVD_READY)) return true;
+      if (lvd_cas_acq_rel_u32(&e->state, &state, LVD_READY)) return true;
     } else if (state == LVD_RUNNING) {
       if (lvd_cas_relaxed_u32(&e->state, &state, LVD_NOTIFIED)) return false;
     } else {

@@ -31,8 +31,8 @@ static bool bell_wake(lvd_waiter *self) {
 }
 
 /* A channel of 4-byte elements whose cursors stand at `start`. */
-model_channel *model_new(uint32_t slots, uint32_t capacity, uint32_t consumers, uint32_t start,
-                         uint32_t fenced) {
+model_channel *model_make(uint32_t slots, uint32_t capacity, uint32_t consumers, uint32_t start,
+                          uint32_t fenced) {
   model_channel *m = calloc(1, sizeof *m);
   size_t size = (lvd_channel_header_size(consumers) + LVD_LINE - 1) / LVD_LINE * LVD_LINE;
   m->ch = aligned_alloc(LVD_LINE, size);
@@ -95,3 +95,8 @@ uint32_t model_consumer_sleeps(model_channel *m, uint32_t i, uint32_t need) {
   return !lvd_consumer_settled(&m->c[i], need);
 }
 void model_consumer_disarm(model_channel *m, uint32_t i) { lvd_consumer_disarm(&m->c[i]); }
+
+/* Statuses by name, whatever their numbers are. */
+uint32_t model_status_ended(void) { return LVD_E_ENDED; }
+uint32_t model_status_fault(void) { return LVD_E_FAULT; }
+uint32_t model_status_deadlock(void) { return LVD_E_DEADLOCK; }

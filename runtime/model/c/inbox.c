@@ -13,7 +13,7 @@ typedef struct model_inbox {
   uint32_t payload[SLOTS];
 } model_inbox;
 
-model_inbox *model_new(uint32_t sleeps) {
+model_inbox *model_make(uint32_t sleeps) {
   model_inbox *m = aligned_alloc(LVD_LINE, (sizeof *m + LVD_LINE - 1) / LVD_LINE * LVD_LINE);
   lvd_inbox_init(&m->in);
   m->in.sleeps = sleeps;

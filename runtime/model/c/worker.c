@@ -31,6 +31,7 @@ typedef struct model_world {
   bool source_ends;  /* the source is DONE, not at rest, when it has put all */
   uint32_t move_to;  /* where the source asks the sink to be moved, after its first element */
   bool sink_stops;   /* the sink, when it has all, ends both workers' loops */
+  bool sink_refuses; /* the sink gets nothing, and waits for nothing */
   lvd_command bye[WORKERS];
   uint32_t stopped[WORKERS]; /* written by the worker, read by who told it to stop */
 } model_world;
@@ -71,6 +72,7 @@ static lvd_verdict source_run(lvd_actor *self) {
 
 static lvd_verdict sink_run(lvd_actor *self) {
   model_world *m = world_of(self);
+  if (m->sink_refuses) return LVD_WAIT;
   while (lvd_elements(&m->in, 1) >= 1) {
     if (LVD_GET(&m->in, uint32_t) != 100 + m->got) m->wrong++;
     m->got++;
@@ -121,8 +123,8 @@ static void place(model_world *m, uint32_t i, uint32_t worker) {
 }
 
 /* `capacity` elements; `source`, `sink`: the workers they are on. */
-model_world *model_new(uint32_t fenced, uint32_t capacity, uint32_t count, uint32_t source,
-                       uint32_t sink) {
+model_world *model_make(uint32_t fenced, uint32_t capacity, uint32_t count, uint32_t source,
+                        uint32_t sink) {
   model_world *m = lines(sizeof *m);
   m->count = count;
   m->last_ends = true;
@@ -179,6 +181,8 @@ void model_sink_stops(model_world *m) {
   m->last_ends = false;
   m->sink_stops = true;
 }
+void model_sink_refuses(model_world *m) { m->sink_refuses = true; }
+uint32_t model_outcome(model_world *m) { return lvd_load_acquire_u32(&m->app.outcome) - 1; }
 /* Only worker 0 works. */
 void model_alone(model_world *m) { m->rt.workers = 1; }
 /* The program's thread is at the source's or the sink's end of the channel. */
@@ -230,3 +234,8 @@ uint32_t model_stop(model_world *m) {
     while (!lvd_load_acquire_u32(&m->bye[i].done)) lvd_port_wait(&m->bye[i].done, 0, -1);
   return m->stopped[0] + m->stopped[1];
 }
+
+/* Statuses by name, whatever their numbers are. */
+uint32_t model_status_ended(void) { return LVD_E_ENDED; }
+uint32_t model_status_fault(void) { return LVD_E_FAULT; }
+uint32_t model_status_deadlock(void) { return LVD_E_DEADLOCK; }

@@ -12,7 +12,10 @@ use std::rc::Rc;
 harness! {
     /// c/channel.c
     Calls {
-        fn new(slots: u32, capacity: u32, consumers: u32, start: u32, fenced: u32) -> *mut c_void;
+        fn status_ended() -> u32;
+        fn status_fault() -> u32;
+        fn status_deadlock() -> u32;
+        fn make(slots: u32, capacity: u32, consumers: u32, start: u32, fenced: u32) -> *mut c_void;
         fn free(m: *mut c_void);
         fn header(m: *mut c_void) -> *mut c_void;
         fn header_size(m: *mut c_void) -> usize;
@@ -43,10 +46,8 @@ harness! {
     }
 }
 
-/// lvd_status
+/// LVD_OK
 const OK: u32 = 0;
-const ENDED: u32 = 8;
-const FAULT: u32 = 10;
 
 /// A channel and its handles, freed with the last thread that uses it.
 #[derive(Clone)]
@@ -86,7 +87,7 @@ impl Channel {
         let c = Calls::of(library);
         let fenced = (barrier == Barrier::Fences) as u32;
         let slots = shape.capacity.next_power_of_two();
-        let m = c.new(slots, shape.capacity, shape.consumers, shape.start, fenced);
+        let m = c.make(slots, shape.capacity, shape.consumers, shape.start, fenced);
         let channel = Channel(Rc::new(Owned { c, m }));
         // Safety: both live as long as the channel.
         unsafe {
@@ -426,8 +427,14 @@ fn both_parking(library: &Library, barrier: Barrier) {
 }
 
 /// The stream ends after two elements, the second not pushed before; the consumer polls or sleeps.
-fn end_after(library: &Library, barrier: Barrier, why: u32, sleeps: bool) {
+fn end_after(library: &Library, barrier: Barrier, fault: bool, sleeps: bool) {
     let channel = Channel::new(library, barrier, 2, Shape::of(2));
+    let (c, m) = channel.c();
+    let (why, seen) = if fault {
+        (c.status_fault(), c.status_fault())
+    } else {
+        (OK, c.status_ended())
+    };
     let other = channel.clone();
     let producer = spawn(move || {
         other.push(1);
@@ -439,13 +446,11 @@ fn end_after(library: &Library, barrier: Barrier, why: u32, sleeps: bool) {
         let status = if sleeps {
             channel.wait_elements(0, 1)
         } else {
-            let (c, m) = channel.c();
             c.ended(m, 0)
         };
         if status != OK {
             break status;
         }
-        let (c, m) = channel.c();
         if c.elements(m, 0, 1) >= 1 {
             got.push(channel.pop(0));
         } else {
@@ -453,17 +458,17 @@ fn end_after(library: &Library, barrier: Barrier, why: u32, sleeps: bool) {
         }
     };
     assert_eq!(got, [1, 2], "what was put before the end");
-    assert_eq!(status, if why == OK { ENDED } else { why }, "how it ended");
+    assert_eq!(status, seen, "how it ended");
     producer.join().expect("the producer");
 }
 fn end_polling(library: &Library, barrier: Barrier) {
-    end_after(library, barrier, OK, false);
+    end_after(library, barrier, false, false);
 }
 fn end_asleep(library: &Library, barrier: Barrier) {
-    end_after(library, barrier, OK, true);
+    end_after(library, barrier, false, true);
 }
 fn error_asleep(library: &Library, barrier: Barrier) {
-    end_after(library, barrier, FAULT, true);
+    end_after(library, barrier, true, true);
 }
 
 /// An end with nothing before it.
@@ -471,7 +476,7 @@ fn end_empty(library: &Library, barrier: Barrier) {
     let channel = Channel::new(library, barrier, 2, Shape::of(1));
     let other = channel.clone();
     let producer = spawn(move || other.end(OK));
-    assert_eq!(channel.wait_elements(0, 1), ENDED);
+    assert_eq!(channel.wait_elements(0, 1), channel.0.c.status_ended());
     producer.join().expect("the producer");
 }
 

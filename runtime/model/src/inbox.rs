@@ -11,7 +11,7 @@ use std::rc::Rc;
 harness! {
     /// c/inbox.c
     Calls {
-        fn new(sleeps: u32) -> *mut c_void;
+        fn make(sleeps: u32) -> *mut c_void;
         fn free(m: *mut c_void);
         fn size() -> usize;
         fn claim(m: *mut c_void, slots: u32, owner: u32) -> u32;
@@ -42,7 +42,7 @@ impl Inbox {
     fn new(library: &Library, barrier: Barrier, threads: usize, sleeps: u32) -> Inbox {
         shadow::begin(threads, 0, barrier);
         let c = Calls::of(library);
-        let m = c.new(sleeps);
+        let m = c.make(sleeps);
         // Safety: it lives as long as the inbox.
         unsafe { shadow::region("inbox", m, c.size()) };
         Inbox(Rc::new(Owned { c, m }))

@@ -186,12 +186,12 @@ pub unsafe fn region(name: &'static str, base: *const c_void, size: usize) {
             }
             // Ordered after the word's own kind.
             Kind::Changed => {
-                world(|w| match w.words.get(&at).as_deref().map(|w| &**w) {
-                    Some(Word::Atomic32(_, changed) | Word::Atomic64(_, changed)) => {
-                        changed.set(true)
-                    }
-                    _ => {}
-                });
+                let word = world(|w| w.words.get(&at).cloned());
+                if let Some(Word::Atomic32(_, changed) | Word::Atomic64(_, changed)) =
+                    word.as_deref()
+                {
+                    changed.set(true);
+                }
                 continue;
             }
         };

@@ -12,7 +12,10 @@ use std::rc::Rc;
 harness! {
     /// c/worker.c
     Calls {
-        fn new(fenced: u32, capacity: u32, count: u32, source: u32, sink: u32) -> *mut c_void;
+        fn status_ended() -> u32;
+        fn status_fault() -> u32;
+        fn status_deadlock() -> u32;
+        fn make(fenced: u32, capacity: u32, count: u32, source: u32, sink: u32) -> *mut c_void;
         fn free(m: *mut c_void);
         fn size() -> usize;
         fn channel_at(m: *mut c_void) -> *mut c_void;
@@ -26,6 +29,8 @@ harness! {
         fn wrong(m: *mut c_void) -> u32;
         fn sink_stops(m: *mut c_void);
         fn alone(m: *mut c_void);
+        fn sink_refuses(m: *mut c_void);
+        fn outcome(m: *mut c_void) -> u32;
         fn phase(m: *mut c_void) -> u32;
         fn wake(m: *mut c_void, i: u32);
         fn let_rest(m: *mut c_void);
@@ -41,7 +46,6 @@ harness! {
 const SOURCE: u32 = 0;
 const SINK: u32 = 1;
 const OK: u32 = 0;
-const ENDED: u32 = 8;
 /// lvd_app_phase
 const ENDING: u32 = 2;
 
@@ -72,7 +76,7 @@ impl World {
         shadow::begin(threads, 0, barrier);
         let c = Calls::of(library);
         let fenced = (barrier == Barrier::Fences) as u32;
-        let m = c.new(fenced, capacity, count, 0, sink);
+        let m = c.make(fenced, capacity, count, 0, sink);
         World(Rc::new(Owned { c, m }))
     }
 
@@ -137,8 +141,8 @@ fn moves(library: &Library, barrier: Barrier) {
 
 /// The application comes to rest, not before all has arrived; then its end is noticed, and the
 /// workers obey a command from outside.
-fn comes_to_rest(library: &Library, barrier: Barrier, source_ends: bool) {
-    let world = World::new(library, barrier, 3, 1, 1, 1);
+fn comes_to_rest(library: &Library, barrier: Barrier, count: u32, source_ends: bool) {
+    let world = World::new(library, barrier, 3, 1, count, 1);
     let Owned { c, m } = *world.0;
     c.for_ever(m, source_ends as u32);
     world.watch();
@@ -151,17 +155,83 @@ fn comes_to_rest(library: &Library, barrier: Barrier, source_ends: bool) {
     });
     c.keep(m);
     assert_eq!(c.phase(m), ENDING);
-    world.check(1);
+    world.check(count);
     assert_eq!(c.stop(m), 2, "workers that stop");
     for worker in workers {
         worker.join().expect("a worker");
     }
 }
 fn rest_waiting(library: &Library, barrier: Barrier) {
-    comes_to_rest(library, barrier, false);
+    comes_to_rest(library, barrier, 1, false);
 }
 fn rest_ended(library: &Library, barrier: Barrier) {
-    comes_to_rest(library, barrier, true);
+    comes_to_rest(library, barrier, 1, true);
+}
+fn rest_two(library: &Library, barrier: Barrier) {
+    comes_to_rest(library, barrier, 2, false);
+}
+
+/// The source waits for room that nobody will make: that is what the application is said to end of.
+fn stuck(library: &Library, barrier: Barrier) {
+    let world = World::new(library, barrier, 3, 1, 2, 1);
+    let Owned { c, m } = *world.0;
+    c.for_ever(m, 0);
+    c.sink_refuses(m);
+    world.watch();
+    c.wake(m, SOURCE);
+    c.wake(m, SINK);
+    c.let_rest(m);
+    let workers = [0, 1].map(|i| {
+        let world = world.clone();
+        spawn(move || world.work(i))
+    });
+    c.keep(m);
+    assert_eq!(c.outcome(m), c.status_deadlock());
+    assert_eq!(c.stop(m), 2, "workers that stop");
+    for worker in workers {
+        worker.join().expect("a worker");
+    }
+}
+
+/// The same on one worker, whose actors need no barrier among themselves; the thread that started the
+/// application may be the last to leave.
+fn stuck_near(library: &Library, barrier: Barrier) {
+    let world = World::new(library, barrier, 2, 1, 2, 0);
+    let Owned { c, m } = *world.0;
+    c.for_ever(m, 0);
+    c.alone(m);
+    c.sink_refuses(m);
+    world.watch();
+    c.wake(m, SOURCE);
+    c.wake(m, SINK);
+    let other = world.clone();
+    let worker = spawn(move || other.work(0));
+    c.let_rest(m);
+    c.keep(m);
+    assert_eq!(c.outcome(m), c.status_deadlock());
+    assert_eq!(c.stop(m), 1, "workers that stop");
+    worker.join().expect("the worker");
+}
+
+/// A thread that has no part in the application wakes it while it comes to rest on one worker: it may
+/// be the last to leave, and then it looks at what the worker did.
+fn guest_wakes(library: &Library, barrier: Barrier) {
+    let world = World::new(library, barrier, 2, 1, 2, 0);
+    let Owned { c, m } = *world.0;
+    c.for_ever(m, 0);
+    c.alone(m);
+    world.watch();
+    c.wake(m, SOURCE);
+    c.wake(m, SINK);
+    let other = world.clone();
+    let worker = spawn(move || other.work(0));
+    c.let_rest(m);
+    c.wake(m, SINK);
+    c.keep(m);
+    assert_eq!(c.phase(m), ENDING);
+    world.check(2);
+    assert_eq!(c.stop(m), 1, "workers that stop");
+    worker.join().expect("the worker");
 }
 
 /// The program's thread puts, a worker's sink gets.
@@ -197,7 +267,7 @@ fn to_outside(library: &Library, barrier: Barrier) {
         assert_eq!(got, 100 + v, "an element's value");
     }
     let mut nothing = 0;
-    assert_eq!(c.get(m, &mut nothing), ENDED);
+    assert_eq!(c.get(m, &mut nothing), c.status_ended());
     assert_eq!(c.stop(m), 1, "workers that stop");
     worker.join().expect("the worker");
 }
@@ -214,7 +284,11 @@ pub const CHECKS: &[Check] = &[
     check("from outside", "E1 C3", FENCES, Some(1), 772, from_outside),
     check("from outside", "E1 C3", CORES, Some(1), 1906, from_outside),
     check("comes to rest", "rest", FENCES, Some(1), 1740, rest_waiting),
+    check("comes to rest after two", "rest", CORES, Some(0), 16, rest_two),
     check("comes to rest, ended", "rest", FENCES, Some(1), 3740, rest_ended),
+    check("stuck", "rest", FENCES, Some(1), 464, stuck),
+    check("stuck on one worker", "rest", CORES, Some(2), 214, stuck_near),
+    check("a guest wakes", "rest", FENCES, Some(2), 1727, guest_wakes),
     check("to outside", "E1 C3", CORES, Some(1), 14628, to_outside),
     check("sink moves", "E1 E2", FENCES, Some(0), 64, moves),
     check("sink moves", "E1 E2", CORES, Some(1), 0, moves).soak(),
