@@ -159,7 +159,7 @@ fn an_imbalance_is_mended_once_it_is_measured_and_then_left_alone() {
     let mut moves = 0;
     let step = Duration::from_millis(20);
     for round in 0..250 {
-        let sample = measured(&busy, &balancer.placement().to_vec(), step);
+        let sample = measured(&busy, balancer.placement(), step);
         let made = balancer.sample(&sample);
         assert!(round > 0 || made.is_empty(), "moved before measuring");
         moves += usize::from(!made.is_empty());
@@ -177,11 +177,7 @@ fn noise_makes_nothing_swing() {
         seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1);
         let wobble = (seed >> 40) as f64 / (1u64 << 24) as f64;
         let busy = [1.0 + wobble * 0.3, 1.0, 1.3 - wobble * 0.3, 1.0];
-        let sample = measured(
-            &busy,
-            &balancer.placement().to_vec(),
-            Duration::from_millis(50),
-        );
+        let sample = measured(&busy, balancer.placement(), Duration::from_millis(50));
         moves += usize::from(!balancer.sample(&sample).is_empty());
     }
     assert!(moves <= 1, "{moves}");

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Place, SOURCE, network, numbers};
+use common::{Instance, Place, SOURCE, network, numbers};
 use std::process::Command;
 
 const TOP: &str = "src/p/Top.xdf";
@@ -61,7 +61,7 @@ fn elements_are_converted_where_the_ends_of_a_channel_differ() {
         );
         place.write(&format!("src/p/{name}.cal"), &text);
     }
-    let instances: &[(&str, &str, &[(&str, &str)])] = &[
+    let instances: &[Instance] = &[
         ("hundreds", "p.Hundreds", &[]),
         ("narrow", "p.Narrow", &[]),
         ("wide", "p.Wide", &[]),

@@ -134,8 +134,11 @@ fn shared_cache() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache")
 }
 
+/// An instance: its name, class and integer parameters.
+pub type Instance<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
+
 /// A network `p.Top` of instances (name, class, parameters) and connections `a.Out -> b.In`.
-pub fn network(instances: &[(&str, &str, &[(&str, &str)])], wires: &[(&str, &str)]) -> String {
+pub fn network(instances: &[Instance], wires: &[(&str, &str)]) -> String {
     let mut text = String::from("<?xml version=\"1.0\"?>\n<XDF name=\"Top\">\n");
     for (id, class, params) in instances {
         text += &format!("<Instance id=\"{id}\"><Class name=\"{class}\"/>");
