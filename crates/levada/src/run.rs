@@ -72,7 +72,10 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         (!args.no_balance && machine.workers > 1).then(|| Balancer::new(machine, placement));
 
     let start = Instant::now();
-    if let Err(e) = app.start() {
+    // An application that has been interrupted already does not start; how it ended is told below.
+    if let Err(e) = app.start()
+        && interrupt.signal().is_none()
+    {
         return failure(format!("{} cannot be started: {e}", loaded.network.name));
     }
     let moves = Watch {
