@@ -42,7 +42,7 @@ pub enum Params<'a> {
 type EntityId = usize;
 
 pub struct Checker<'a> {
-    library: &'a Library,
+    known: &'a Library,
     pub diags: Vec<Diagnostic>,
     scopes: Vec<Scope<'a>>,
     by_class: HashMap<&'a str, EntityId>,
@@ -96,13 +96,13 @@ impl<'a> Body<'a> {
 }
 
 impl<'a> Checker<'a> {
-    pub fn new(library: &'a Library, params: Params) -> Checker<'a> {
+    pub fn new(known: &'a Library, params: Params) -> Checker<'a> {
         let (given, at, open) = match params {
             Params::Given { values, at } => (values.iter().cloned().collect(), at, false),
             Params::Open => (HashMap::new(), Span::default(), true),
         };
         Checker {
-            library,
+            known,
             diags: Vec::new(),
             scopes: Vec::new(),
             by_class: HashMap::new(),

@@ -44,7 +44,7 @@ impl<'a> Checker<'a> {
         if let Some(&id) = self.by_class.get(class) {
             return Some(id);
         }
-        let (class, file) = self.library.get_key_value(class)?;
+        let (class, file) = self.known.get_key_value(class)?;
         let file: &'a ast::File = file;
         let ast = file.entity.as_ref()?;
         let id = self.scopes.len();
@@ -124,10 +124,10 @@ impl<'a> Checker<'a> {
         let Some(unit) = self.entity(class) else {
             self.scopes[into].incomplete = true;
             // A file that cannot be read at all has had its own complaint.
-            if !self.library.contains_key(class) {
+            if !self.known.contains_key(class) {
                 let mut diag = Diagnostic::error("import", format!("there is no unit `{class}`"))
                     .label(import.path.span, "not found in any source root");
-                diag.help = Some(match self.library.contains_key(path) {
+                diag.help = Some(match self.known.contains_key(path) {
                     true => format!("write `import {path}.*;`"),
                     false => "a unit a.b.U lives in a/b/U.cal below a source root".into(),
                 });
