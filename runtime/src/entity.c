@@ -28,6 +28,7 @@
 
 void lvd_queue_put(lvd_worker *w, lvd_entity *e) {
   lvd_queue *q = &w->ready[e->level];
+  lvd_assert(e->level < LVD_INBOX_LEVELS && lvd_load_relaxed_u32(&e->worker) == w->index);
   e->next = NULL;
   if (w->ready_levels & (1u << e->level))
     q->last->next = e;
@@ -192,6 +193,7 @@ bool lvd_entity_park(lvd_worker *w, lvd_entity *e) {
 /* Gives `e`, which is READY and in no queue, to another worker. What waits for it here as a near
  * peer stays right: the hand-over orders our earlier stores before all that the new owner does. */
 void lvd_entity_hand_over(lvd_worker *w, lvd_entity *e, uint32_t target) {
+  lvd_assert(target < e->app->rt->workers && lvd_load_relaxed_u32(&e->worker) == w->index);
   lvd_unsettled_remove(w, e);
   lvd_worker *to = &e->app->rt->worker[target];
   uint32_t sleep;

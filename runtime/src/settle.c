@@ -12,6 +12,7 @@
 
 void lvd_unsettled_add(lvd_worker *w, lvd_entity *e) {
   if (e->unsettled) return;
+  lvd_assert(w->unsettled_count < w->rt->options.entities);
   e->unsettled = true;
   w->unsettled[w->unsettled_count++] = e; /* as long as the table of entities: cannot overflow */
 }
@@ -71,6 +72,7 @@ void lvd_share_enter(lvd_worker *w, lvd_app *app) {
 
 void lvd_share_leave(lvd_worker *w, lvd_app *app) {
   lvd_app_share *s = &app->share[w->index];
+  lvd_assert(s->ready > 0 && s->counted);
   if (--s->ready || s->candidate) return;
   s->candidate = true;
   s->next = w->quiet;
