@@ -87,6 +87,65 @@ static bool is_outside(const lvd_app *app, const lvd_producer *p, uint32_t i) {
          lvd_load_relaxed_u32(&p->channel->consumer[i].state) == LVD_OPEN && app->outsides;
 }
 
+/* Does consumer `k` of the channel wait for elements of it? */
+static bool awaits(const lvd_app *app, const lvd_channel_desc *d, uint32_t k) {
+  lvd_port_ref to = d->to[k];
+  if (to.actor == LVD_OUTSIDE) return false;
+  const lvd_entity *e = &app->entity[to.actor];
+  return lvd_load_relaxed_u32(&e->state) != LVD_FINISHED && e->actor.in[to.port].await;
+}
+
+static bool is_knotted(const lvd_app *app, lvd_port_ref ref) {
+  return ref.actor != LVD_OUTSIDE && app->entity[ref.actor].knotted;
+}
+
+/* Unties all who wait for elements from somebody who is not in the knot, until that ends. */
+static void untie(lvd_app *app) {
+  for (bool again = true; again;) {
+    again = false;
+    for (uint32_t i = 0; i < app->net->channels; i++) {
+      const lvd_channel_desc *d = &app->net->channel[i];
+      if (is_knotted(app, d->from)) continue;
+      for (uint32_t k = 0; k < d->consumers; k++) {
+        if (!awaits(app, d, k) || !is_knotted(app, d->to[k])) continue;
+        app->entity[d->to[k].actor].knotted = false;
+        again = true;
+      }
+    }
+  }
+}
+
+/* Nobody waits for room, and still some may wait in vain. An actor that awaits no elements has come
+ * to an end of its own, such as a source whose input is exhausted; one that awaits elements of such
+ * an actor has come to that end, too, since more input would let it go on. The rest is a KNOT: they
+ * wait for one another alone, and no input would change that. It is a deadlock when elements lie
+ * before one of them, or when some circle among them never carried any, and so lacks its first.
+ * Otherwise it is a ring of actors that have done, and consumed, all there was to do. */
+static bool in_vain(lvd_app *app) {
+  const lvd_network *net = app->net;
+  for (uint32_t i = 0; i < net->actors; i++) app->entity[i].knotted = false;
+  for (uint32_t i = 0; i < net->channels; i++)
+    for (uint32_t k = 0; k < net->channel[i].consumers; k++)
+      if (awaits(app, &net->channel[i], k)) app->entity[net->channel[i].to[k].actor].knotted = true;
+  untie(app);
+  for (uint32_t i = 0; i < net->channels; i++) {
+    const lvd_channel *ch = app->channel[i];
+    for (uint32_t k = 0; k < ch->consumers; k++)
+      if (is_knotted(app, net->channel[i].to[k]) &&
+          lvd_load_relaxed_u32(&ch->tail) != lvd_load_relaxed_u32(&ch->consumer[k].head))
+        return true;
+  }
+  /* Who waits where something once went is no reason, nor is who waits for such a one. */
+  for (uint32_t i = 0; i < net->channels; i++)
+    for (uint32_t k = 0; k < net->channel[i].consumers; k++)
+      if (awaits(app, &net->channel[i], k) && lvd_load_relaxed_u32(&app->channel[i]->tail))
+        app->entity[net->channel[i].to[k].actor].knotted = false;
+  untie(app);
+  for (uint32_t i = 0; i < net->actors; i++)
+    if (app->entity[i].knotted) return true;
+  return false;
+}
+
 /* Nothing is ready, nothing is on its way, and all is settled: nobody touches the entities now but
  * the program through its own ends. */
 void lvd_app_quiet(lvd_app *app) {
@@ -106,6 +165,7 @@ void lvd_app_quiet(lvd_app *app) {
       outcome = LVD_E_DEADLOCK;
     }
   }
+  if (outcome == LVD_OK && in_vain(app)) outcome = LVD_E_DEADLOCK;
   lvd_app_end(app, outcome);
 }
 
@@ -164,6 +224,7 @@ static void finish(lvd_app *app) {
       if (d->to[k].actor != LVD_OUTSIDE)
         lvd_leave(&app->entity[d->to[k].actor].actor.in[d->to[k].port]);
   }
+  bool faulted = lvd_app_faulted(app);
   lvd_port_lock(&app->blocks_lock);
   while (app->blocks) {
     lvd_app_block *b = app->blocks;
@@ -173,6 +234,9 @@ static void finish(lvd_app *app) {
     free(b);
   }
   lvd_port_unlock(&app->blocks_lock);
+  /* What its natives could not finish (lvd_app_fail) has made a failure of a good end. */
+  if (outcome == LVD_OK && !faulted && lvd_app_faulted(app))
+    lvd_store_release_u32(&app->outcome, 1 + (uint32_t)LVD_E_FAULT);
   /* The last touch: whoever waits may free the application now. */
   lvd_store_release_u32(&app->phase, LVD_PHASE_ENDED);
   lvd_port_wake(&app->phase);

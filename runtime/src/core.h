@@ -35,6 +35,7 @@ typedef struct lvd_entity {
   uint32_t level;          /* of priority: LVD_INBOX_LEVELS - 1 goes first */
   bool begun;              /* init has run */
   bool unsettled;          /* on its worker's list */
+  bool knotted;            /* control.c, once all is at rest */
   struct lvd_entity *next; /* in a ready queue or the held list */
   lvd_app *app;
   const char *name;
@@ -223,6 +224,7 @@ void lvd_share_leave(lvd_worker *w, lvd_app *app);
 
 void lvd_trap(void *self, lvd_port_trap trap, const void *address);
 void lvd_fault_record(lvd_entity *e, lvd_fault_kind kind, uint32_t line, const char *message);
+bool lvd_app_faulted(const lvd_app *app);
 
 /* A function that reads words which their owner writes plainly at the same time, and to whom any of
  * their values will do: counters, and what somebody waits for. Words of a machine's width do not

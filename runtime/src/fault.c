@@ -13,20 +13,22 @@
 /* An application that is told to stop does not wait longer than this for an action to end. */
 enum { STOP_MS = 200 };
 
-/* The first fault of an application is the one reported. */
-void lvd_fault_record(lvd_entity *e, lvd_fault_kind kind, uint32_t line, const char *message) {
-  lvd_app *app = e->app;
+/* The first fault of an application is the one reported. `e` is null if it is no actor's. */
+static void record(lvd_app *app, const lvd_entity *e, lvd_fault_kind kind, uint32_t line,
+                   const char *message) {
   uint32_t none = 0;
   if (!lvd_cas_acquire_u32(&app->faulted, &none, 1)) return;
-  const lvd_actor_class *cls = e->actor.cls;
-  const lvd_action_class *action =
-      cls->action && e->actor.action < cls->actions ? &cls->action[e->actor.action] : NULL;
   lvd_fault *f = &app->fault;
   f->kind = kind;
-  f->actor = e->name;
-  f->action = action ? action->name : NULL;
-  f->file = action && action->file ? action->file : cls->file;
-  f->line = line ? line : action ? action->line : 0;
+  if (e) {
+    const lvd_actor_class *cls = e->actor.cls;
+    const lvd_action_class *action =
+        cls->action && e->actor.action < cls->actions ? &cls->action[e->actor.action] : NULL;
+    f->actor = e->name;
+    f->action = action ? action->name : NULL;
+    f->file = action && action->file ? action->file : cls->file;
+    f->line = line ? line : action ? action->line : 0;
+  }
   size_t n = strlen(message);
   if (n >= sizeof f->message) n = sizeof f->message - 1;
   memcpy(f->message, message, n);
@@ -34,8 +36,14 @@ void lvd_fault_record(lvd_entity *e, lvd_fault_kind kind, uint32_t line, const c
   lvd_store_release_u32(&app->faulted, 2);
 }
 
+void lvd_fault_record(lvd_entity *e, lvd_fault_kind kind, uint32_t line, const char *message) {
+  record(e->app, e, kind, line, message);
+}
+
+bool lvd_app_faulted(const lvd_app *app) { return lvd_load_acquire_u32(&app->faulted) == 2; }
+
 bool lvd_app_fault(lvd_app *app, lvd_fault *out) {
-  if (!app || lvd_load_acquire_u32(&app->faulted) != 2) return false;
+  if (!app || !lvd_app_faulted(app)) return false;
   if (out) *out = app->fault;
   return true;
 }
@@ -61,6 +69,17 @@ void lvd_native_fail(const char *format, ...) {
   va_list list;
   va_start(list, format);
   fail(lvd_this_worker(), LVD_FAULT_NATIVE, 0, format, list);
+}
+
+void lvd_app_fail(lvd_app *app, const char *format, ...) {
+  char message[sizeof((lvd_fault *)0)->message];
+  if (!app) return;
+  va_list list;
+  va_start(list, format);
+  vsnprintf(message, sizeof message, format, list);
+  va_end(list);
+  record(app, NULL, LVD_FAULT_NATIVE, 0, message);
+  lvd_app_end(app, LVD_E_FAULT); /* unless it ends already; then finish() sees it */
 }
 
 /* In signal context, on the worker's thread. */

@@ -550,6 +550,119 @@ void test_app_deadlock_says_why(void) {
   lvd_runtime_destroy(rt);
 }
 
+/* ---- ends that are deadlocks, and ends that are not, where nobody waits for room --------------- */
+
+static lvd_status end_of(builder *b, const char *words) {
+  lvd_status status = LVD_OK;
+  for (uint32_t workers = 1; workers <= 2; workers++) {
+    lvd_runtime *rt = runtime_of(workers);
+    lvd_app *app;
+    char why[2000];
+    CHECK_EQ(lvd_app_load(rt, &b->net, NULL, &app, NULL, 0), LVD_OK);
+    CHECK_EQ(lvd_app_start(app), LVD_OK);
+    status = lvd_app_wait(app, 5000);
+    lvd_app_why(app, why, sizeof why);
+    if (!strstr(why, words)) printf("%s", why);
+    CHECK(strstr(why, words));
+    lvd_app_unload(app);
+    lvd_runtime_destroy(rt);
+  }
+  return status;
+}
+
+void test_app_circle_without_a_first_element(void) {
+  builder b;
+  /* Beside a pipeline that does its work: two that wait for each other from the start. */
+  uint32_t count = 100;
+  sink s = {0};
+  builder_init(&b, "circle");
+  uint32_t source = builder_actor(&b, "source", &source_class, &count);
+  uint32_t sk = builder_actor(&b, "sink", &sink_class, &s);
+  uint32_t one = builder_actor(&b, "one", &add_class, NULL);
+  uint32_t two = builder_actor(&b, "two", &add_class, NULL);
+  builder_connect(&b, source, 0, sk, 0, 16);
+  builder_connect(&b, one, 0, two, 0, 4);
+  builder_connect(&b, two, 0, one, 0, 4);
+  CHECK_EQ(end_of(&b, "one waits for 1 element on its input A"), LVD_E_DEADLOCK);
+  CHECK_EQ(s.count, count);
+}
+
+void test_app_circle_with_elements_waiting(void) {
+  /* As above with so few elements that nobody waits for room: they lie before the sum. */
+  uint32_t count = 3;
+  builder b;
+  builder_init(&b, "waiting");
+  uint32_t sum = builder_actor(&b, "sum", &sum_class, NULL);
+  uint32_t loop = builder_actor(&b, "loop", &add_class, NULL);
+  uint32_t source = builder_actor(&b, "source", &source_class, &count);
+  builder_connect(&b, source, 0, sum, 0, 16);
+  builder_connect(&b, sum, 0, loop, 0, 4);
+  builder_connect(&b, loop, 0, sum, 1, 4);
+  CHECK_EQ(end_of(&b, "sum waits for 1 element on its input B"), LVD_E_DEADLOCK);
+}
+
+static lvd_verdict unequal_run(lvd_actor *self) { /* two of A with each of B */
+  for (;;) {
+    if (lvd_elements(&self->in[0], 2) < 2) {
+      lvd_await_elements(self, 0, 2);
+      return LVD_WAIT;
+    }
+    if (!lvd_elements(&self->in[1], 1)) {
+      lvd_await_elements(self, 1, 1);
+      return LVD_WAIT;
+    }
+    lvd_get_done(&self->in[0], 2);
+    lvd_get_done(&self->in[1], 1);
+  }
+}
+
+void test_app_left_over_is_no_deadlock(void) {
+  static const lvd_port_class in[] = {{"A", 4}, {"B", 4}};
+  static const lvd_actor_class unequal = {
+      .name = "unequal", .inputs = 2, .input = in, .run = unequal_run};
+  uint32_t five = 5, three = 3;
+  builder b;
+  builder_init(&b, "left over");
+  uint32_t to = builder_actor(&b, "unequal", &unequal, NULL);
+  builder_connect(&b, builder_actor(&b, "five", &source_class, &five), 0, to, 0, 16);
+  builder_connect(&b, builder_actor(&b, "three", &source_class, &three), 0, to, 1, 16);
+  CHECK_EQ(end_of(&b, "unequal waits for 2 elements on its input A"), LVD_OK);
+}
+
+static lvd_verdict
+token_run(lvd_actor *self) { /* puts the first; consumes it when it has been round */
+  uint32_t *rounds = self->state;
+  if (*rounds == 0) {
+    if (!lvd_room(&self->out[0], 1)) return LVD_WAIT;
+    LVD_PUT(&self->out[0], uint32_t, 1);
+    *rounds = 1;
+  }
+  while (lvd_elements(&self->in[0], 1)) {
+    uint32_t v = LVD_GET(&self->in[0], uint32_t);
+    if (++*rounds < 10 && lvd_room(&self->out[0], 1)) LVD_PUT(&self->out[0], uint32_t, v);
+  }
+  lvd_await_elements(self, 0, 1);
+  return LVD_WAIT;
+}
+
+void test_app_ring_that_has_done_its_work(void) {
+  static const lvd_port_class in[] = {{"A", 4}}, out[] = {{"X", 4}};
+  static const lvd_actor_class token = {.name = "token",
+                                        .state_size = 4,
+                                        .inputs = 1,
+                                        .outputs = 1,
+                                        .input = in,
+                                        .output = out,
+                                        .run = token_run};
+  builder b;
+  builder_init(&b, "ring");
+  uint32_t first = builder_actor(&b, "first", &token, NULL);
+  uint32_t other = builder_actor(&b, "other", &add_class, NULL);
+  builder_connect(&b, first, 0, other, 0, 4);
+  builder_connect(&b, other, 0, first, 0, 4);
+  CHECK_EQ(end_of(&b, "in a circle"), LVD_OK);
+}
+
 /* ---- idle, counters ----------------------------------------------------------------------------- */
 
 void test_idle_uses_no_cpu(void) {

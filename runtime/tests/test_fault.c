@@ -182,3 +182,31 @@ void test_native_data(void) {
   lvd_app_unload(app);
   lvd_runtime_destroy(rt);
 }
+
+static void end_in_vain(void *data, lvd_status outcome) {
+  CHECK_EQ(outcome, LVD_OK);
+  lvd_app_fail(*(lvd_app **)data, "cannot close %s", "photo.ppm");
+}
+
+static lvd_verdict writer_run(lvd_actor *self) {
+  (void)self;
+  lvd_app *app = lvd_current_app();
+  *(lvd_app **)lvd_app_data(app, &key, sizeof(lvd_app *), end_in_vain) = app;
+  return LVD_DONE;
+}
+
+void test_native_end_fails(void) {
+  static const lvd_actor_class cls = {.name = "writer", .run = writer_run};
+  lvd_runtime *rt = runtime_of(1);
+  lvd_actor_desc actor = {"writer", &cls, NULL, 0};
+  lvd_network net = {LVD_LAYOUT, "end", 1, 0, &actor, NULL};
+  lvd_app *app;
+  CHECK_EQ(lvd_app_load(rt, &net, NULL, &app, NULL, 0), LVD_OK);
+  CHECK_EQ(lvd_app_start(app), LVD_OK);
+  CHECK_EQ(lvd_app_wait(app, -1), LVD_E_FAULT);
+  lvd_fault f;
+  CHECK(lvd_app_fault(app, &f) && f.kind == LVD_FAULT_NATIVE && f.actor == NULL);
+  CHECK(strcmp(f.message, "cannot close photo.ppm") == 0);
+  lvd_app_unload(app);
+  lvd_runtime_destroy(rt);
+}

@@ -30,6 +30,10 @@ LVD_API void *lvd_app_data(lvd_app *app, const void *key, size_t size,
 /* Stops the application with this message, as a fault of the action that called. */
 LVD_API LVD_NORETURN void lvd_native_fail(const char *format, ...) LVD_PRINTF(1, 2);
 
+/* Stops the application with this message, as a fault of no actor, and returns. It may be called by
+ * the `end` of a block, too: an application that had ended well has failed then. */
+LVD_API void lvd_app_fail(lvd_app *app, const char *format, ...) LVD_PRINTF(2, 3);
+
 /* Ends the application now, and well: what an exit(0) would do in a program that holds nothing
  * else. What is in flight is dropped; an application whose input merely ends need not call this. */
 LVD_API void lvd_app_finish(lvd_app *app);
