@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Levada's channel between two pinned threads: elements a second. */
+/* Levada's channel between two pinned threads: elements a second. PAST is 1 for elements of 64 bytes
+ * that are written past the caches. */
 #include "bench.h"
+#include "past.h"
 
 #include <levada/wait.h>
-
-typedef struct wide {
-  uint64_t word[8];
-} wide;
 
 typedef struct pair {
   uint64_t count, group;
@@ -19,10 +17,10 @@ typedef struct pair {
   uint64_t sum;
 } pair;
 
-static void need_room(lvd_producer *p, uint32_t n) {
+static inline __attribute__((always_inline)) void need_room(lvd_producer *p, uint32_t n) {
   if (LVD_UNLIKELY(lvd_room(p, n) < n)) lvd_wait_room(p, n, -1);
 }
-static void need_elements(lvd_consumer *c, uint32_t n) {
+static inline __attribute__((always_inline)) void need_elements(lvd_consumer *c, uint32_t n) {
   if (LVD_UNLIKELY(lvd_elements(c, n) < n)) lvd_wait_elements(c, n, -1);
 }
 
@@ -87,11 +85,25 @@ static void *put_wide(void *argument) {
   uint32_t group = (uint32_t)x->group;
   for (uint64_t i = 0; i < x->count; i += group) {
     need_room(&x->p, group);
-    wide *span = lvd_put_span(&x->p);
+    past_line *span = lvd_put_span(&x->p);
     for (uint32_t k = 0; k < group; k++) {
       lvd_ahead_put(&span[k]);
       for (uint32_t w = 0; w < 8; w++) span[k].word[w] = i + k;
     }
+    lvd_put_done(&x->p, group);
+    lvd_push(&x->p);
+  }
+  lvd_end(&x->p, LVD_OK);
+  return NULL;
+}
+static void *put_past(void *argument) {
+  pair *x = argument;
+  uint32_t group = (uint32_t)x->group;
+  for (uint64_t i = 0; i < x->count; i += group) {
+    need_room(&x->p, group);
+    past_line *span = lvd_put_span(&x->p);
+    for (uint32_t k = 0; k < group; k++) past_fill(&span[k], i + k);
+    past_done();
     lvd_put_done(&x->p, group);
     lvd_push(&x->p);
   }
@@ -104,7 +116,7 @@ static void *get_wide(void *argument) {
   uint32_t group = (uint32_t)x->group;
   for (uint64_t i = 0; i < x->count; i += group) {
     need_elements(&x->c, group);
-    const wide *span = lvd_get_span(&x->c);
+    const past_line *span = lvd_get_span(&x->c);
     for (uint32_t k = 0; k < group; k++) {
       lvd_ahead_get(&span[k]);
       for (uint32_t w = 0; w < 8; w++) sum += span[k].word[w];
@@ -117,12 +129,13 @@ static void *get_wide(void *argument) {
 }
 
 int main(int argc, char **argv) {
-  static const char usage[] = "SIZE GROUP CAPACITY COUNT";
+  static const char usage[] = "SIZE GROUP CAPACITY COUNT PAST";
   static pair x;
   uint64_t size = bench_number(argc, argv, 1, usage);
   x.group = bench_number(argc, argv, 2, usage);
   uint64_t capacity = bench_number(argc, argv, 3, usage);
   x.count = bench_number(argc, argv, 4, usage) / x.group * x.group;
+  uint64_t past = bench_number(argc, argv, 5, usage);
   lvd_status status = lvd_channel_create((uint32_t)size, (uint32_t)capacity, 1, &x.channel);
   if (status != LVD_OK) {
     fprintf(stderr, "lvd_channel_create: %s\n", lvd_status_text(status));
@@ -137,7 +150,7 @@ int main(int argc, char **argv) {
   x.p.threshold = x.c.threshold = (uint32_t)capacity / 4;
   x.p.self = &x.producer.waiter;
   x.c.self = &x.consumer.waiter;
-  double took = size == 64     ? bench_pair(put_wide, get_wide, &x)
+  double took = size == 64     ? bench_pair(past ? put_past : put_wide, get_wide, &x)
                 : x.group == 1 ? bench_pair(put_one, get_one, &x)
                                : bench_pair(put_group, get_group, &x);
   uint64_t expected = 0;

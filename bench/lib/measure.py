@@ -3,6 +3,10 @@
 
 A contender is a command; each call of it is one run, and prints figures as `name value` lines. The
 contenders of a case take turns within each round, so that what disturbs the machine disturbs all.
+
+What two cores make together depends on how far they are from each other, and the host of a virtual
+machine moves them about. Such a case is measured by distance: each run stands between two measured
+round trips of a cache line, and counts for near or for far cores, or not at all.
 """
 import json
 import os
@@ -15,6 +19,8 @@ import time
 from dataclasses import dataclass, field
 
 LEVADA = "levada"
+NEAR_NS = 200  # round trips below it are of near cores, the others of far ones
+DISTANCES = {"near": "near cores", "far": "far cores"}
 
 
 class Problem(Exception):
@@ -125,23 +131,64 @@ class Session:
                 figures[name] = value
         return figures, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
+    def run(self, contender, rows):
+        """One run of a contender, into its rows."""
+        figures, cpu = self.call(contender.command, contender.environment)
+        if contender.adjust:
+            figures = contender.adjust(figures, cpu)
+        for one in rows:
+            if one.metric.name in figures:
+                one.runs.append(figures[one.metric.name] * one.metric.scale)
+
     def measure(self, case, metrics, contenders, runs=9, quick_runs=3):
         """All contenders of a case, in turn; prints its rows."""
-        runs = quick_runs if self.quick else runs
-        rows = []
-        there = [c for c in contenders if c.needs not in self.missing]
-        for contender in there:
-            rows.append([Row(self.suite, case, contender.who, metric, []) for metric in metrics])
-        for _ in range(runs):
+        there = self.there(contenders)
+        rows = [self.new_rows(case, contender, metrics) for contender in there]
+        for _ in range(quick_runs if self.quick else runs):
             self.round_trip()
-            for contender, row in zip(there, rows):
-                figures, cpu = self.call(contender.command, contender.environment)
-                if contender.adjust:
-                    figures = contender.adjust(figures, cpu)
-                for one in row:
-                    if one.metric.name in figures:
-                        one.runs.append(figures[one.metric.name] * one.metric.scale)
-        flat = [one for row in rows for one in row if one.runs]
+            for contender, own in zip(there, rows):
+                self.run(contender, own)
+        return self.keep(case, metrics, rows, contenders)
+
+    def measure_by_distance(self, case, metrics, contenders, runs=9, quick_runs=2):
+        """The same, apart for near and for far cores: until there are so many runs of each, or it is
+        seen that the cores do not move, or not often enough."""
+        runs, patience = (quick_runs, 1) if self.quick else (runs, 4)
+        there = self.there(contenders)
+        rows = {d: [self.new_rows(f"{case}, {name}", contender, metrics) for contender in there]
+                for d, name in DISTANCES.items()}
+
+        def enough(distance):
+            return all(len(own[0].runs) >= runs for own in rows[distance])
+        for turn in range(runs * patience):
+            if all(enough(d) for d in DISTANCES) or (turn >= 2 * runs and any(
+                    enough(d) and not any(own[0].runs for own in rows[other])
+                    for d, other in (("near", "far"), ("far", "near")))):
+                break
+            before = self.distance()
+            for i, contender in enumerate(there):
+                scratch = self.new_rows(case, contender, metrics)
+                self.run(contender, scratch)
+                after = self.distance()
+                if before == after:
+                    for one, new in zip(rows[after][i], scratch):
+                        one.runs += new.runs
+                before = after
+        for d, name in DISTANCES.items():
+            if any(own[0].runs for own in rows[d]):
+                self.keep(f"{case}, {name}", metrics, rows[d], contenders)
+
+    def distance(self):
+        return "near" if self.round_trip() < NEAR_NS else "far"
+
+    def there(self, contenders):
+        return [c for c in contenders if c.needs not in self.missing]
+
+    def new_rows(self, case, contender, metrics):
+        return [Row(self.suite, case, contender.who, metric, []) for metric in metrics]
+
+    def keep(self, case, metrics, rows, contenders):
+        flat = [one for own in rows for one in own if one.runs]
         self.rows += flat
         self.print_case(case, metrics, flat, [c for c in contenders if c.needs in self.missing])
         return flat

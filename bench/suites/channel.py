@@ -6,7 +6,10 @@ from lib.measure import Contender, Metric
 RATE = Metric("elements_per_s", "M/s", "higher", 1e-6)
 # case, bytes an element, elements published at once, capacity
 CASES = [("4 bytes, one by one", 4, 1, 16384), ("4 bytes, groups of 64", 4, 64, 16384),
-         ("64 bytes, groups of 64", 64, 64, 4096)]
+         ("64 bytes, groups of 64", 64, 64, 16384)]
+# The same 64 bytes by how many elements the channel holds: what is in flight decides where a line is
+# when the other core asks for it.
+CAPACITIES = [4096, 16384, 65536, 262144]
 
 WAKES = [Metric("wakes", "wake-ups", "lower"), Metric("ms", "ms", "lower"),
          Metric("cpu_ms", "ms", "lower")]
@@ -17,23 +20,37 @@ THRESHOLDS = [1, 4, 16, 64, 256, 1024, 4096]
 
 def run(session):
     for case, size, group, capacity in CASES:
-        def row(who, program, count, *first, needs=""):
-            return Contender(who, [program, *first, size, group, capacity, count], needs=needs)
+        def row(who, program, count, *first, needs="", last=()):
+            return Contender(who, [program, *first, size, group, capacity, count, *last], needs=needs)
         rust = peers.RUST / "channel"
         fast = 40_000_000 if size == 4 else 10_000_000
-        session.measure(case, [RATE], [
-            row("levada", peers.NATIVE / "channel_levada", fast),
+        session.measure_by_distance(case, [RATE], [
+            row("levada", peers.NATIVE / "channel_levada", fast, last=[0]),
+            *([row("levada, written past the caches", peers.NATIVE / "channel_levada", fast, last=[1])]
+              if size == 64 else []),
             row("rtrb", rust, fast // 4, "rtrb", needs="rtrb"),
             row("boost::lockfree::spsc_queue", peers.NATIVE / "channel_boost", fast // 4, needs="boost"),
             row("crossbeam ArrayQueue", rust, fast // 10, "array-queue", needs="crossbeam"),
             row("crossbeam channel", rust, fast // 10, "crossbeam-channel", needs="crossbeam"),
+            *bounds(size, capacity),
         ])
+    session.measure_by_distance("64 bytes, groups of 64, by capacity", [RATE], [
+        Contender("levada" if capacity == CAPACITIES[0] else f"levada, {capacity} elements",
+                  [peers.NATIVE / "channel_levada", 64, 64, capacity, 20_000_000, 0])
+        for capacity in CAPACITIES], runs=7)
     for produce, consume in WORK:
         for spin in (0, 20):
             session.measure(case_of(produce, consume, spin), WAKES, [
                 Contender("levada" if k == 1 else f"levada, threshold {k}",
                           [peers.NATIVE / "wakes_levada", k, spin, produce, consume, 8192, 400_000, 1])
                 for k in THRESHOLDS], runs=7, quick_runs=1)
+
+
+def bounds(size, capacity):
+    """The same bytes through as much plain memory, handed over by the quarter: no protocol."""
+    block = capacity * size // 64 // 4
+    return [Contender(who, [peers.NATIVE / "bound", size, block, 4, 10_000_000 * 64 // size, past])
+            for who, past in (("bound: plain memory", 0), ("bound: ... written past the caches", 1))]
 
 
 def case_of(produce, consume, spin):
