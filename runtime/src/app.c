@@ -86,7 +86,7 @@ static lvd_status check_network(const lvd_network *net, complaint *why) {
     const lvd_channel_desc *c = &net->channel[i];
     if (c->elem_size == 0 || c->consumers == 0 || !c->to)
       status = complain(why, LVD_E_ARGUMENT, "channel %u has no size of element or no consumer", i);
-    if (c->capacity > 1u << 30)
+    if (c->capacity > LVD_CHANNEL_CAPACITY)
       status = complain(why, LVD_E_ARGUMENT, "channel %u: a capacity of %u is too large", i,
                         c->capacity);
     if (status == LVD_OK) status = check_end(net, i, c->from, false, used, why);
@@ -323,7 +323,7 @@ lvd_status lvd_app_load(lvd_runtime *rt, const lvd_network *net, const lvd_app_o
   if (!rt || !out) return LVD_E_ARGUMENT;
   *out = NULL;
   if (!options) options = &usual;
-  if (options->capacity > 1u << 30) return LVD_E_ARGUMENT;
+  if (options->capacity > LVD_CHANNEL_CAPACITY) return LVD_E_ARGUMENT;
   lvd_status status = check_network(net, &why);
   if (status != LVD_OK) return status;
 

@@ -18,7 +18,8 @@ typedef struct own_channel {
 
 lvd_status lvd_channel_create(uint32_t elem_size, uint32_t capacity, uint32_t consumers,
                               lvd_channel **out) {
-  if (!out || !elem_size || !capacity || !consumers || capacity > 1u << 30 || consumers > 4096)
+  if (!out || !elem_size || !capacity || !consumers || capacity > LVD_CHANNEL_CAPACITY ||
+      consumers > LVD_CHANNEL_CONSUMERS)
     return LVD_E_ARGUMENT;
   *out = NULL;
   uint32_t slots = lvd_ring_slots(capacity, elem_size);

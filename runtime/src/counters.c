@@ -35,10 +35,10 @@ LVD_READS_LIVE static void read_channel(lvd_app *app, uint32_t i, uint32_t k,
   const lvd_consumer *c = consumer_of(app, i, k);
   out->from = d->from;
   out->to = d->to[k];
-  out->capacity = ch->capacity;
+  out->capacity = p->capacity;
   /* The shared cursors, not the handles' own, so that the fill is one that was published. */
   out->fill = lvd_load_relaxed_u32(&ch->tail) - lvd_load_relaxed_u32(&ch->consumer[k].head);
-  if (out->fill > ch->capacity) out->fill = 0; /* read at two moments */
+  if (out->fill > p->capacity) out->fill = 0; /* read at two moments */
   out->put = p->pushed;
   out->got = c->popped;
   out->wakes = p->wakes;

@@ -31,14 +31,17 @@ typedef struct lvd_want {
 /* LVD_E_TIME: not yet. */
 static lvd_status look(const lvd_want *want) {
   if (want->p) {
-    if (lvd_room(want->p, want->n) >= want->n) return lvd_deserted(want->p) ? LVD_E_PEER : LVD_OK;
+    bool room = lvd_room(want->p, want->n) >= want->n;
+    if (want->p->corrupt) return LVD_E_CORRUPT;
+    if (room) return lvd_deserted(want->p) ? LVD_E_PEER : LVD_OK;
     return lvd_deserted(want->p) ? LVD_E_PEER : LVD_E_TIME;
   }
   if (lvd_elements(want->c, want->n) >= want->n) return LVD_OK;
   uint32_t state = lvd_load_acquire_u32(&want->c->channel->state);
+  if (want->c->corrupt) return LVD_E_CORRUPT;
   if (state == LVD_OPEN) return LVD_E_TIME;
   if (lvd_elements_refresh(want->c) >= want->n) return LVD_OK;
-  return state == LVD_CLOSED ? LVD_E_ENDED : (lvd_status)(state - LVD_CLOSED);
+  return lvd_end_status(want->c, state);
 }
 
 /* The same of one that waits: LVD_E_TIME also while the threshold is worth waiting for. */

@@ -70,7 +70,7 @@ LVD_READS_LIVE static bool held_up(const lvd_app *app, uint32_t a, uint32_t nth,
     /* The slowest consumer is the one that matters. */
     const lvd_channel *ch = app->channel[h->channel];
     uint32_t tail = lvd_load_relaxed_u32(&ch->tail), most = 0;
-    for (uint32_t k = 0; k < ch->consumers; k++) {
+    for (uint32_t k = 0; k < app->net->channel[h->channel].consumers; k++) {
       uint32_t fill = tail - lvd_load_relaxed_u32(&ch->consumer[k].head);
       if (k == 0 || fill > most) {
         most = fill;
@@ -97,6 +97,8 @@ static const char *port_name(const lvd_app *app, lvd_port_ref ref, bool input) {
 static void tell(story *s, const lvd_app *app, uint32_t a, const hold_up *h) {
   const lvd_channel *ch = app->channel[h->channel];
   const lvd_channel_desc *d = &app->net->channel[h->channel];
+  const lvd_actor *actor = &app->entity[a].actor;
+  uint32_t capacity = h->room ? actor->out[h->port].capacity : actor->in[h->port].capacity;
   uint32_t fill =
       lvd_load_relaxed_u32(&ch->tail) - lvd_load_relaxed_u32(&ch->consumer[h->consumer].head);
   lvd_port_ref me = {a, h->port};
@@ -110,10 +112,10 @@ static void tell(story *s, const lvd_app *app, uint32_t a, const hold_up *h) {
   say(s, ": the channel %s%s%s -> %s%s%s %s (%u of %u)", actor_name(app, d->from.actor),
       d->from.actor == LVD_OUTSIDE ? "" : ".", port_name(app, d->from, false),
       actor_name(app, to.actor), to.actor == LVD_OUTSIDE ? "" : ".", port_name(app, to, true),
-      h->room ? (fill == ch->capacity ? "is full" : "has too little room")
+      h->room ? (fill == capacity ? "is full" : "has too little room")
               : (fill == 0 ? "is empty" : "has too few"),
-      fill, ch->capacity);
-  if (h->count > ch->capacity)
+      fill, capacity);
+  if (h->count > capacity)
     say(s, "; it can never hold so many");
   else
     say(s, "; %s %s it", actor_name(app, h->other.actor), h->room ? "has to empty" : "has to fill");

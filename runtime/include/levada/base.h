@@ -30,6 +30,8 @@ extern "C" {
 #define LVD_NORETURN     __attribute__((noreturn))
 #define LVD_PRINTF(f, a) __attribute__((format(printf, f, a)))
 #define LVD_API          __attribute__((visibility("default")))
+/* A function of a header that is called seldom: not inline, so that what calls it may be. */
+#define LVD_APART static __attribute__((noinline, unused))
 
 /* Every call that can fail returns one of these; lvd_status_name and lvd_status_text say them. */
 typedef enum lvd_status {

@@ -11,6 +11,11 @@
  * lvd_consumer) with its own cursor and a copy of the other's, and reads the other's cache line only
  * when the copy says full or empty.
  *
+ * Whoever is on the other side may be another process, or a processor that has run wild, and may write
+ * anything into the shared part at any time. So a handle copies what is constant, once, and never
+ * reads it again; of what the other side writes it takes a cursor only after it has checked it, and
+ * the rest (marks, states) only decides who is woken, or how the stream is said to have ended.
+ *
  * Guarantees
  *   C1  An element that was pushed is seen whole: the data written before a push is visible to a
  *       consumer that sees the cursor of that push.
@@ -20,6 +25,9 @@
  *   C4  After end (or error), a consumer first gets everything pushed before it.
  *   C5  A side that waits below its threshold goes on as soon as the other side has flushed
  *       (released) what it can go on with; it needs no more than that, so no threshold deadlocks.
+ *   C6  Whatever the shared part holds, no span reaches outside the ring, nor beyond the capacity. A
+ *       side that reads what the protocol cannot have written sees LVD_E_CORRUPT from then on, and
+ *       gets and gives nothing more.
  *
  * Pairs of orders (each is proven necessary under the model checker, runtime/model)
  *   push: store_release tail          -> refresh: load_acquire tail                  C1
@@ -92,6 +100,9 @@ typedef struct lvd_channel {
   lvd_consumer_lines consumer[1];     /* in fact `consumers` of them */
 } lvd_channel;
 
+#define LVD_CHANNEL_CAPACITY  (1u << 30) /* the most elements in flight */
+#define LVD_CHANNEL_CONSUMERS 4096u      /* the most consumers */
+
 static inline size_t lvd_channel_header_size(uint32_t consumers) {
   return offsetof(lvd_channel, consumer) + consumers * sizeof(lvd_consumer_lines);
 }
@@ -127,6 +138,49 @@ static inline void lvd_channel_init(lvd_channel *ch, void *data, uint32_t elem_s
   }
 }
 
+/* What is constant in the header, copied. */
+typedef struct lvd_shape {
+  int64_t data;
+  uint32_t elem_size, slots, capacity, consumers, flags;
+} lvd_shape;
+
+/* Reads each word of the header once: what was checked is then what is used. Volatile, or the
+ * compiler might read one again. */
+static inline lvd_shape lvd_shape_of(const lvd_channel *ch) {
+  const volatile lvd_channel *v = ch;
+  lvd_shape s;
+  s.data = v->data;
+  s.elem_size = v->elem_size;
+  s.slots = v->slots;
+  s.capacity = v->capacity;
+  s.consumers = v->consumers;
+  s.flags = v->flags;
+  return s;
+}
+
+/* The same of memory that others write, of which `size` bytes from `ch` on are this side's to touch:
+ * all of header and ring must lie there (the ring twice, where the flags say so). LVD_E_LAYOUT: made
+ * by another version, or for other cache lines; LVD_E_CORRUPT: no channel, or one that reaches
+ * outside. */
+static inline lvd_status lvd_shape_read(const lvd_channel *ch, size_t size, lvd_shape *out) {
+  const volatile lvd_channel *v = ch;
+  if (!ch || (uintptr_t)ch % LVD_LINE || size < sizeof(lvd_channel)) return LVD_E_ARGUMENT;
+  if (v->magic != LVD_CHANNEL_MAGIC) return LVD_E_CORRUPT;
+  if (v->layout != LVD_LAYOUT || v->line != LVD_LINE) return LVD_E_LAYOUT;
+  lvd_shape s = lvd_shape_of(ch);
+  if (s.elem_size == 0 || s.slots == 0 || (s.slots & (s.slots - 1)) != 0 || s.capacity == 0 ||
+      s.capacity > s.slots || s.capacity > LVD_CHANNEL_CAPACITY || s.consumers == 0 ||
+      s.consumers > LVD_CHANNEL_CONSUMERS || (s.flags & ~LVD_CHANNEL_MIRRORED) != 0)
+    return LVD_E_CORRUPT;
+  uint64_t header = lvd_channel_header_size(s.consumers), ring = (uint64_t)s.slots * s.elem_size;
+  if (s.flags & LVD_CHANNEL_MIRRORED) ring *= 2; /* below 2^64: slots are at most 2^31 */
+  if (s.data < 0 || (uint64_t)s.data < header || (uint64_t)s.data % LVD_LINE != 0 ||
+      (uint64_t)s.data > size || ring > size - (uint64_t)s.data)
+    return LVD_E_CORRUPT;
+  *out = s;
+  return LVD_OK;
+}
+
 /* ------------------------------------------------------------------------------------------ */
 /* The handles                                                                                */
 /* ------------------------------------------------------------------------------------------ */
@@ -154,6 +208,9 @@ typedef struct lvd_producer {
   uint32_t fenced;    /* [light] must be a real fence */
   uint32_t threshold; /* at least 1: a parked producer is woken at this much room */
   uint32_t await;     /* room to be woken at, 0: none (lvd_await_room) */
+  bool mirrored;      /* the ring is mapped twice in a row */
+  bool corrupt;       /* the other side has written nonsense: nothing goes on here ... */
+  bool told;          /* ... which is news only once */
   uint64_t wakes;     /* counters: consumers woken, times found full */
   uint64_t full;
 } lvd_producer;
@@ -172,47 +229,89 @@ typedef struct lvd_consumer {
   uint32_t capacity;
   uint32_t threshold; /* at least 1: a parked consumer is woken at this many elements */
   uint32_t fenced;
-  uint32_t await;    /* elements to be woken at, 0: none (lvd_await_elements) */
-  uint32_t end_seen; /* the end of the stream has been told */
-  uint64_t wakes;    /* counters: producer woken, times found empty */
+  uint32_t await; /* elements to be woken at, 0: none (lvd_await_elements) */
+  bool end_seen;  /* the end of the stream has been told */
+  bool mirrored;  /* the ring is mapped twice in a row */
+  bool corrupt;   /* the other side has written nonsense: nothing goes on here */
+  uint64_t wakes; /* counters: producer woken, times found empty */
   uint64_t empty;
 } lvd_consumer;
 
-/* Private handles on a channel that has been laid out; `peers` may be null. Both start where the
- * shared cursors stand, so that a handle can be made anew after a move or a restart. */
-static inline void lvd_producer_attach(lvd_producer *p, lvd_channel *ch, lvd_waiter **peers,
-                                       bool fenced) {
-  p->data = (unsigned char *)ch + ch->data;
+static inline void lvd_producer_make(lvd_producer *p, lvd_channel *ch, const lvd_shape *s,
+                                     lvd_waiter **peers, bool fenced) {
+  p->data = (unsigned char *)ch + s->data;
   p->tail = &ch->tail;
   p->put = p->limit = p->pushed = lvd_load_relaxed_u32(&ch->tail);
   p->channel = ch;
   p->peers = peers;
   p->self = (lvd_waiter *)0;
-  p->mask = ch->slots - 1;
-  p->elem_size = ch->elem_size;
-  p->capacity = ch->capacity;
-  p->consumers = ch->consumers;
+  p->mask = s->slots - 1;
+  p->elem_size = s->elem_size;
+  p->capacity = s->capacity;
+  p->consumers = s->consumers;
   p->fenced = fenced;
   p->threshold = 1;
   p->await = 0;
+  p->mirrored = (s->flags & LVD_CHANNEL_MIRRORED) != 0;
+  p->corrupt = p->told = false;
   p->wakes = p->full = 0;
 }
 
-static inline void lvd_consumer_attach(lvd_consumer *c, lvd_channel *ch, uint32_t index,
-                                       lvd_waiter *peer, bool fenced) {
-  c->data = (const unsigned char *)ch + ch->data;
+static inline void lvd_consumer_make(lvd_consumer *c, lvd_channel *ch, const lvd_shape *s,
+                                     uint32_t index, lvd_waiter *peer, bool fenced) {
+  c->data = (const unsigned char *)ch + s->data;
   c->lines = &ch->consumer[index];
   c->got = c->limit = c->popped = lvd_load_relaxed_u32(&c->lines->head);
   c->channel = ch;
   c->peer = peer;
   c->self = (lvd_waiter *)0;
-  c->mask = ch->slots - 1;
-  c->elem_size = ch->elem_size;
-  c->capacity = ch->capacity;
+  c->mask = s->slots - 1;
+  c->elem_size = s->elem_size;
+  c->capacity = s->capacity;
   c->threshold = 1;
   c->fenced = fenced;
-  c->await = c->end_seen = 0;
+  c->await = 0;
+  c->end_seen = c->corrupt = false;
+  c->mirrored = (s->flags & LVD_CHANNEL_MIRRORED) != 0;
   c->wakes = c->empty = 0;
+}
+
+/* Private handles on a channel that this program has laid out in memory of its own; `peers` may be
+ * null. Both start where the shared cursors stand, so that a handle can be made anew after a move or
+ * a restart. */
+static inline void lvd_producer_attach(lvd_producer *p, lvd_channel *ch, lvd_waiter **peers,
+                                       bool fenced) {
+  lvd_shape s = lvd_shape_of(ch);
+  lvd_producer_make(p, ch, &s, peers, fenced);
+}
+static inline void lvd_consumer_attach(lvd_consumer *c, lvd_channel *ch, uint32_t index,
+                                       lvd_waiter *peer, bool fenced) {
+  lvd_shape s = lvd_shape_of(ch);
+  lvd_consumer_make(c, ch, &s, index, peer, fenced);
+}
+
+/* The same in memory that others write too: `size` bytes from `ch` on are this side's to touch.
+ * LVD_E_LAYOUT, LVD_E_CORRUPT: as lvd_shape_read; LVD_E_ARGUMENT: its elements are not of
+ * `elem_size` bytes, or it has no consumer `index`. Barriers are fences here, since no barrier
+ * reaches the cores of another process. */
+static inline lvd_status lvd_producer_attach_shared(lvd_producer *p, lvd_channel *ch, size_t size,
+                                                    uint32_t elem_size, lvd_waiter **peers) {
+  lvd_shape s;
+  lvd_status status = lvd_shape_read(ch, size, &s);
+  if (status != LVD_OK) return status;
+  if (s.elem_size != elem_size) return LVD_E_ARGUMENT;
+  lvd_producer_make(p, ch, &s, peers, true);
+  return LVD_OK;
+}
+static inline lvd_status lvd_consumer_attach_shared(lvd_consumer *c, lvd_channel *ch, size_t size,
+                                                    uint32_t elem_size, uint32_t index,
+                                                    lvd_waiter *peer) {
+  lvd_shape s;
+  lvd_status status = lvd_shape_read(ch, size, &s);
+  if (status != LVD_OK) return status;
+  if (s.elem_size != elem_size || index >= s.consumers) return LVD_E_ARGUMENT;
+  lvd_consumer_make(c, ch, &s, index, peer, true);
+  return LVD_OK;
 }
 
 /* The cheap half of the barrier pair of guarantee C3. */
@@ -232,8 +331,15 @@ static inline bool lvd_reached(uint32_t cursor, uint32_t mark) {
 /* Producer                                                                                   */
 /* ------------------------------------------------------------------------------------------ */
 
+/* A consumer wrote what it cannot have written: no room, now and for ever. */
+static inline uint32_t lvd_producer_refuse(lvd_producer *p) {
+  p->corrupt = true;
+  p->limit = p->put;
+  return 0;
+}
+
 /* Reads the consumers' cursors; the room there is now. */
-static inline uint32_t lvd_room_refresh(lvd_producer *p) {
+LVD_APART uint32_t lvd_room_refresh(lvd_producer *p) {
   lvd_channel *ch = p->channel;
   uint32_t tail = (uint32_t)p->put, used = 0;
   for (uint32_t i = 0; i < p->consumers; i++) {
@@ -241,13 +347,15 @@ static inline uint32_t lvd_room_refresh(lvd_producer *p) {
     uint32_t u = tail - lvd_load_acquire_u32(&c->head);
     if (u > used && lvd_load_acquire_u32(&c->state) == LVD_OPEN) used = u;
   }
-  /* More than the capacity in flight is what no honest consumer writes: then there is no room. */
-  uint32_t room = used < p->capacity ? p->capacity - used : 0;
-  p->limit = p->put + room;
-  return room;
+  uint64_t limit = p->put + p->capacity - used;
+  /* Nobody holds more than the capacity, and no cursor goes back. */
+  if (LVD_UNLIKELY(used > p->capacity || (int64_t)(limit - p->limit) < 0 || p->corrupt))
+    return lvd_producer_refuse(p);
+  p->limit = limit;
+  return p->capacity - used;
 }
 
-/* Elements that can be put now; at least `want` if there is room for so many. */
+/* Elements that can be put now; at least `want` if there is room for so many. None where p->corrupt. */
 static inline uint32_t lvd_room(lvd_producer *p, uint32_t want) {
   int64_t room = (int64_t)(p->limit - p->put); /* below 0: put without having asked */
   if (LVD_LIKELY(room >= (int64_t)want)) return (uint32_t)room;
@@ -260,7 +368,7 @@ static inline void *lvd_put_span(const lvd_producer *p) {
   return p->data + (size_t)((uint32_t)p->put & p->mask) * p->elem_size;
 }
 static inline uint32_t lvd_put_edge(const lvd_producer *p) {
-  if (p->channel->flags & LVD_CHANNEL_MIRRORED) return p->mask + 1;
+  if (p->mirrored) return p->mask + 1;
   return p->mask + 1 - ((uint32_t)p->put & p->mask);
 }
 
@@ -330,7 +438,7 @@ static inline void lvd_flush(lvd_producer *p) {
   lvd_wake_consumers(p, true);
 }
 
-/* End of stream, clean (LVD_OK) or with an error. Publishes what was put; wakes everybody, whatever
+/* End of stream, clean (LVD_OK) or with an error (any but LVD_E_TIME). Publishes what was put; wakes everybody, whatever
  * they wait for. */
 static inline void lvd_end(lvd_producer *p, lvd_status why) {
   p->pushed = p->put;
@@ -354,6 +462,7 @@ static inline uint32_t lvd_room_mark(const lvd_producer *p, uint32_t want) {
 static inline bool lvd_producer_ready(lvd_producer *p, uint32_t want) {
   uint32_t room = lvd_room_refresh(p), mark = lvd_room_mark(p, want);
   if (room >= mark) return true;
+  if (LVD_UNLIKELY(p->corrupt)) return !p->told && (p->told = true);
   if (room < want) return false;
   uint32_t empty = (uint32_t)p->put - p->capacity; /* a consumer at this cursor leaves no room */
   for (uint32_t i = 0; i < p->consumers; i++) {
@@ -391,11 +500,21 @@ static inline void lvd_producer_disarm(lvd_producer *p) {
 /* Consumer                                                                                   */
 /* ------------------------------------------------------------------------------------------ */
 
+/* The producer wrote what it cannot have written: no element, now and for ever. */
+static inline uint32_t lvd_consumer_refuse(lvd_consumer *c) {
+  c->corrupt = true;
+  c->limit = c->got;
+  return 0;
+}
+
 /* Reads the producer's cursor; the elements there are now. */
-static inline uint32_t lvd_elements_refresh(lvd_consumer *c) {
+LVD_APART uint32_t lvd_elements_refresh(lvd_consumer *c) {
   uint32_t n = lvd_load_acquire_u32(&c->channel->tail) - (uint32_t)c->got;
-  if (LVD_UNLIKELY(n > c->capacity)) n = 0; /* no honest producer writes that */
-  c->limit = c->got + n;
+  uint64_t limit = c->got + n;
+  /* There are never more than the capacity, and the cursor does not go back. */
+  if (LVD_UNLIKELY(n > c->capacity || (int64_t)(limit - c->limit) < 0 || c->corrupt))
+    return lvd_consumer_refuse(c);
+  c->limit = limit;
   return n;
 }
 
@@ -411,7 +530,7 @@ static inline const void *lvd_get_span(const lvd_consumer *c) {
   return c->data + (size_t)((uint32_t)c->got & c->mask) * c->elem_size;
 }
 static inline uint32_t lvd_get_edge(const lvd_consumer *c) {
-  if (c->channel->flags & LVD_CHANNEL_MIRRORED) return c->mask + 1;
+  if (c->mirrored) return c->mask + 1;
   return c->mask + 1 - ((uint32_t)c->got & c->mask);
 }
 
@@ -450,22 +569,31 @@ static inline void lvd_release(lvd_consumer *c) {
   if (LVD_UNLIKELY(lvd_load_relaxed_u32(&c->lines->room.armed))) lvd_wake_producer(c, true);
 }
 
-/* The stream's end: LVD_OK while more may come or is there to get; LVD_E_ENDED after the last
- * element; else the error that the producer ended with. */
-static inline lvd_status lvd_ended(lvd_consumer *c) {
-  uint32_t state = lvd_load_acquire_u32(&c->channel->state);
-  if (LVD_LIKELY(state == LVD_OPEN)) return LVD_OK;
-  if (lvd_elements_refresh(c) != 0) return LVD_OK;
-  return state == LVD_CLOSED ? LVD_E_ENDED : (lvd_status)(state - LVD_CLOSED);
+/* How the stream ended whose producer is in `state`, which is not LVD_OPEN. */
+static inline lvd_status lvd_end_status(lvd_consumer *c, uint32_t state) {
+  uint32_t why = state - LVD_CLOSED;
+  if (why >= LVD_STATUS_COUNT || why == LVD_E_TIME) lvd_consumer_refuse(c);
+  if (c->corrupt) return LVD_E_CORRUPT;
+  return why == LVD_OK ? LVD_E_ENDED : (lvd_status)why;
 }
 
-/* The consumer takes no more: the producer no longer waits for it. */
+/* The stream's end: LVD_OK while more may come or is there to get; LVD_E_ENDED after the last
+ * element; else the error that the producer ended with, or LVD_E_CORRUPT. */
+static inline lvd_status lvd_ended(lvd_consumer *c) {
+  uint32_t state = lvd_load_acquire_u32(&c->channel->state);
+  if (LVD_LIKELY(state == LVD_OPEN && !c->corrupt)) return LVD_OK;
+  if (lvd_elements_refresh(c) != 0) return LVD_OK;
+  return lvd_end_status(c, state);
+}
+
+/* The consumer takes no more: the producer no longer waits for it, and may write over what it has
+ * not got. Nothing else is to be asked of the handle afterwards. */
 static inline void lvd_leave(lvd_consumer *c) {
   lvd_store_release_u32(&c->lines->state, LVD_CLOSED);
   lvd_barrier_light(c->fenced);
   if (c->peer) c->peer->wake(c->peer);
 }
-/* Has every consumer left? */
+/* Has every consumer left? Then there is room for ever, for what nobody gets. */
 static inline bool lvd_deserted(const lvd_producer *p) {
   for (uint32_t i = 0; i < p->consumers; i++)
     if (lvd_load_relaxed_u32(&p->channel->consumer[i].state) == LVD_OPEN) return false;
@@ -484,6 +612,7 @@ static inline uint32_t lvd_elements_mark(const lvd_consumer *c, uint32_t need) {
 static inline bool lvd_consumer_ready(lvd_consumer *c, uint32_t need) {
   uint32_t n = lvd_elements_refresh(c);
   if (n >= lvd_elements_mark(c, need)) return true;
+  if (LVD_UNLIKELY(c->corrupt)) return !c->end_seen && (c->end_seen = true);
   return n >= need &&
          lvd_reached(lvd_load_relaxed_u32(&c->channel->flushed), (uint32_t)c->got + need);
 }
@@ -506,7 +635,7 @@ static inline bool lvd_consumer_settled(lvd_consumer *c, uint32_t need) {
   bool ended = lvd_load_relaxed_u32(&c->channel->state) != LVD_OPEN;
   if (lvd_consumer_ready(c, need)) return true;
   if (!ended || c->end_seen) return false;
-  c->end_seen = 1;
+  c->end_seen = true;
   return true;
 }
 static inline void lvd_consumer_disarm(lvd_consumer *c) {

@@ -28,6 +28,7 @@ LVD_API void lvd_sleeper_init(lvd_sleeper *s, uint32_t spin_us);
  *   LVD_E_ENDED  the stream has ended with fewer than n left, which can still be got; or the error
  *                that the producer ended with;
  *   LVD_E_PEER   every consumer has left;
+ *   LVD_E_CORRUPT  the other side has written what the protocol cannot write;
  *   LVD_E_TIME   `timeout_ns` passed (negative: for ever);
  *   LVD_E_STATE  the handle has no `self`, or is an actor's (actors await, they do not wait). */
 LVD_API lvd_status lvd_wait_room(lvd_producer *p, uint32_t n, int64_t timeout_ns);
