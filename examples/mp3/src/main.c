@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* The command: mp3 [OPTION]... IN.mp3 OUT.wav */
+#include "decoder.h"
+#include "entropy.h"
+#include "hybrid.h"
+#include "synthesis.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TOLD = 10 }; /* how many damages are told one by one */
+
+static const char usage[] =
+    "usage: mp3 [OPTION]... IN.mp3 OUT.wav\n"
+    "Decodes MPEG-1, MPEG-2 and MPEG-2.5 Layer III. - is the standard input or output.\n"
+    "  --form NAME   how: sequential\n"
+    "  --float       write 32-bit floats instead of 16-bit whole numbers\n"
+    "  --all         also write what the encoder and the decoder put before and after the sound\n"
+    "  --profile     say what share of the time each stage takes\n"
+    "  --quiet       say nothing when all went well\n";
+
+static const struct {
+  const char *name;
+  mp3_form *run;
+} forms[] = {{"sequential", mp3_form_sequential}};
+enum { FORMS = sizeof forms / sizeof *forms };
+
+/* The whole file; NULL with errno set if it cannot be read. */
+static uint8_t *read_all(const char *path, size_t *size) {
+  FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
+  uint8_t *bytes = NULL;
+  size_t room = 0, got;
+  *size = 0;
+  if (!file) return NULL;
+  do {
+    if (room - *size < 65536) {
+      room = room ? 2 * room : 1 << 20;
+      uint8_t *more = realloc(bytes, room);
+      if (!more) {
+        free(bytes);
+        if (file != stdin) fclose(file);
+        return NULL;
+      }
+      bytes = more;
+    }
+    got = fread(bytes + *size, 1, room - *size, file);
+    *size += got;
+  } while (got > 0);
+  int why = ferror(file) ? errno : 0;
+  if (file != stdin) fclose(file);
+  if (why) {
+    free(bytes);
+    errno = why;
+    return NULL;
+  }
+  return bytes;
+}
+
+void mp3_decoder_count(mp3_decoder *decoder, const mp3_packet *packet, unsigned bad) {
+  decoder->frames += !packet->lost;
+  /* What the source knew to be missing, it has reported already. */
+  if (bad && !packet->lost) {
+    uint32_t bits = 0;
+    for (unsigned granule = 0; granule < packet->header.granules; granule++)
+      for (unsigned channel = 0; channel < packet->header.channels; channel++)
+        bits += packet->part[granule][channel].bits;
+    if (bits <= packet->main_bits)
+      mp3_report_say(decoder->report, packet->offset, packet->frame,
+                     "its codes are damaged; partly silent");
+  }
+}
+
+static int fail(const char *path, const char *what) {
+  fprintf(stderr, "mp3: %s: %s\n", path, what);
+  return 1;
+}
+
+static int decode(mp3_decoder *decoder, const char *in, const char *out, mp3_form *form,
+                  bool floats, bool all, bool quiet) {
+  mp3_report report = {.file = in, .tell = TOLD};
+  size_t size;
+  uint8_t *bytes = read_all(in, &size);
+  if (!bytes) return fail(in, strerror(errno));
+  decoder->report = &report;
+  if (!mp3_source_open(&decoder->source, bytes, size, &report)) {
+    free(bytes);
+    return fail(in, size ? "there is no Layer III frame in it" : "it is empty");
+  }
+  const mp3_header *first = &decoder->source.first;
+  decoder->channels = first->channels;
+  mp3_wav *wav = &decoder->wav;
+  if (!mp3_wav_open(wav, out, first->rate, decoder->channels, floats)) {
+    free(bytes);
+    free(wav->unfinished);
+    return fail(out, strerror(errno));
+  }
+  if (!all) {
+    wav->skip = decoder->source.info.skip;
+    if (decoder->source.info.samples) wav->left = decoder->source.info.samples;
+  }
+  bool good = form(decoder);
+  uint64_t samples = wav->written;
+  free(bytes);
+  if (good && !decoder->frames) {
+    fail(in, "none of its frames can be decoded");
+    good = false;
+  }
+  if (!good) wav->failed = true;
+  errno = 0;
+  if (!mp3_wav_close(wav) && good) return fail(out, errno ? strerror(errno) : "cannot be written");
+  if (!good) return 1;
+  if (report.count) fprintf(stderr, "mp3: %s: damaged in %u places\n", in, report.count);
+  if (!quiet)
+    fprintf(stderr, "%s: MPEG-%s Layer III, %u Hz, %s: %.2f s in %llu frames\n", out,
+            first->version == 0   ? "1"
+            : first->version == 1 ? "2"
+                                  : "2.5",
+            (unsigned)first->rate, decoder->channels == 1 ? "mono" : "stereo",
+            (double)samples / first->rate, (unsigned long long)decoder->frames);
+  if (decoder->profile.on) mp3_profile_print(&decoder->profile);
+  return 0;
+}
+
+int main(int count, char **words) {
+  static mp3_decoder decoder;
+  const char *paths[2];
+  mp3_form *form = forms[0].run;
+  unsigned given = 0;
+  bool floats = false, all = false, quiet = false;
+  for (int i = 1; i < count; i++) {
+    const char *word = words[i];
+    if (strcmp(word, "--float") == 0) {
+      floats = true;
+    } else if (strcmp(word, "--all") == 0) {
+      all = true;
+    } else if (strcmp(word, "--profile") == 0) {
+      decoder.profile.on = true;
+    } else if (strcmp(word, "--quiet") == 0) {
+      quiet = true;
+    } else if (strcmp(word, "--help") == 0) {
+      fputs(usage, stdout);
+      return 0;
+    } else if (strcmp(word, "--form") == 0 && i + 1 < count) {
+      form = NULL;
+      word = words[++i];
+      for (unsigned k = 0; k < FORMS; k++)
+        if (strcmp(word, forms[k].name) == 0) form = forms[k].run;
+      if (!form) {
+        fprintf(stderr, "mp3: there is no form %s\n%s", word, usage);
+        return 2;
+      }
+    } else if ((word[0] == '-' && word[1]) || given == 2) {
+      fprintf(stderr, "mp3: what is %s?\n%s", word, usage);
+      return 2;
+    } else {
+      paths[given++] = word;
+    }
+  }
+  if (given < 2) {
+    fputs(usage, stderr);
+    return 2;
+  }
+  mp3_entropy_prepare();
+  mp3_hybrid_prepare();
+  mp3_synthesis_prepare();
+  return decode(&decoder, paths[0], paths[1], form, floats, all, quiet);
+}

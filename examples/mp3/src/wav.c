@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include "wav.h"
+#include "vector.h"
+#include <errno.h>
+#include <stdlib.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "samples are written as they lie");
+
+enum { WAV_HEADER = 44, WHOLE = 1, FLOATS = 3 };
+
+static void put(uint8_t *to, uint32_t value, unsigned bytes) {
+  for (unsigned i = 0; i < bytes; i++) to[i] = (uint8_t)(value >> 8 * i);
+}
+
+static bool write_header(mp3_wav *wav) {
+  uint8_t header[WAV_HEADER] = "RIFF    WAVEfmt ";
+  unsigned sample = wav->floats ? 4 : 2;
+  /* What is not known yet, or does not fit, is "to the end of the file". */
+  uint64_t bytes = wav->written * wav->channels * sample;
+  uint32_t size = wav->written && bytes <= UINT32_MAX - WAV_HEADER ? (uint32_t)bytes : UINT32_MAX;
+  put(header + 4, size == UINT32_MAX ? size : size + WAV_HEADER - 8, 4);
+  put(header + 16, 16, 4);
+  put(header + 20, wav->floats ? FLOATS : WHOLE, 2);
+  put(header + 22, wav->channels, 2);
+  put(header + 24, wav->rate, 4);
+  put(header + 28, wav->rate * wav->channels * sample, 4);
+  put(header + 32, wav->channels * sample, 2);
+  put(header + 34, 8 * sample, 2);
+  memcpy(header + 36, "data", 4);
+  put(header + 40, size, 4);
+  return fwrite(header, 1, WAV_HEADER, wav->file) == WAV_HEADER;
+}
+
+bool mp3_wav_open(mp3_wav *wav, const char *path, uint32_t rate, unsigned channels, bool floats) {
+  *wav = (mp3_wav){.path = path, .rate = rate, .channels = channels, .floats = floats};
+  wav->left = UINT64_MAX;
+  if (strcmp(path, "-") == 0) {
+    wav->file = stdout;
+  } else {
+    size_t length = strlen(path) + sizeof ".unfinished";
+    wav->unfinished = malloc(length);
+    if (!wav->unfinished) return false;
+    snprintf(wav->unfinished, length, "%s.unfinished", path);
+    wav->file = fopen(wav->unfinished, "wb");
+  }
+  return wav->file && write_header(wav);
+}
+
+/* To whole numbers, rounded to the nearest; what is too loud stays at the loudest. */
+static void to_whole(const float *from, int16_t *to, unsigned stride) {
+  /* Adding 1.5 × 2^23 leaves no room for a fraction, and the number in the lowest bits. */
+  const float magic = 12582912.0f;
+  const mp3_v4 most = {32767, 32767, 32767, 32767}, least = {-32768, -32768, -32768, -32768};
+  for (unsigned i = 0; i < MP3_LINES; i += 4) {
+    mp3_v4 value = mp3_load(from + i) * 32768.0f;
+    mp3_v4i over = value > most, under = value < least;
+    value = (mp3_v4)(((mp3_v4i)value & ~over) | ((mp3_v4i)most & over));
+    value = (mp3_v4)(((mp3_v4i)value & ~under) | ((mp3_v4i)least & under));
+    mp3_v4i bits = (mp3_v4i)(value + magic);
+    for (unsigned k = 0; k < 4; k++) to[(i + k) * stride] = (int16_t)bits[k];
+  }
+}
+
+void mp3_wav_write(mp3_wav *wav, const mp3_sound *sound) {
+  union {
+    int16_t whole[2 * MP3_LINES];
+    float floats[2 * MP3_LINES];
+  } out;
+  unsigned channels = wav->channels, from = 0, count = MP3_LINES;
+  if (wav->skip) {
+    from = wav->skip < count ? (unsigned)wav->skip : count;
+    count -= from;
+    wav->skip -= from;
+  }
+  if (count > wav->left) count = (unsigned)wav->left;
+  if (!count) return;
+  wav->left -= count;
+  for (unsigned channel = 0; channel < channels; channel++) {
+    const float *sample = sound[channel].sample;
+    if (!wav->floats)
+      to_whole(sample, out.whole + channel, channels);
+    else
+      for (unsigned i = 0; i < MP3_LINES; i++) out.floats[i * channels + channel] = sample[i];
+  }
+  size_t size = (wav->floats ? sizeof *out.floats : sizeof *out.whole) * channels;
+  if (fwrite((char *)&out + from * size, size, count, wav->file) != count) wav->failed = true;
+  wav->written += count;
+}
+
+bool mp3_wav_close(mp3_wav *wav) {
+  bool good = !wav->failed;
+  if (!wav->unfinished) return (fflush(wav->file) == 0) & good;
+  good = good && fseek(wav->file, 0, SEEK_SET) == 0 && write_header(wav);
+  good = (fclose(wav->file) == 0) & good;
+  if (good) good = rename(wav->unfinished, wav->path) == 0;
+  if (!good) {
+    int why = errno;
+    remove(wav->unfinished);
+    errno = why;
+  }
+  free(wav->unfinished);
+  return good;
+}

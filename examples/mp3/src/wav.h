@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* The last stage: sound into a WAV file, of 16-bit whole numbers or of 32-bit floats. The file has
+ * its name only once it is whole. */
+#ifndef MP3_WAV_H
+#define MP3_WAV_H
+
+#include "mp3.h"
+#include <stdbool.h>
+#include <stdio.h>
+
+typedef struct mp3_wav {
+  FILE *file;
+  const char *path; /* "-" is the standard output */
+  char *unfinished; /* the name until then */
+  uint32_t rate;
+  unsigned channels;
+  bool floats;
+  uint64_t skip, left; /* samples not to write, and then to write, of each channel */
+  uint64_t written;
+  bool failed;
+} mp3_wav;
+
+/* Each says false, with errno set, if the file cannot be written. */
+bool mp3_wav_open(mp3_wav *wav, const char *path, uint32_t rate, unsigned channels, bool floats);
+void mp3_wav_write(mp3_wav *wav, const mp3_sound *sound);
+bool mp3_wav_close(mp3_wav *wav);
+
+#endif
