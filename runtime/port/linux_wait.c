@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Waiting, the barrier, time and locks on Linux. */
+/* Waiting, the barrier and time on Linux. */
 #include "port.h"
 
 #include <errno.h>
@@ -102,15 +102,4 @@ uint64_t lvd_port_ticks_to_ns(uint64_t ticks) {
   uint64_t f = lvd_load_relaxed_u64(&ns_per_tick);
   if (f == 0) lvd_store_relaxed_u64(&ns_per_tick, f = calibrate());
   return (uint64_t)(((unsigned __int128)ticks * f) >> 32);
-}
-
-/* Drepper's futex mutex: 0 free, 1 taken, 2 taken and somebody waits. */
-void lvd_port_lock(lvd_port_mutex *m) {
-  uint32_t seen = 0;
-  if (lvd_cas_acquire_u32(&m->word, &seen, 1)) return;
-  while (lvd_exchange_acquire_u32(&m->word, 2) != 0) lvd_port_wait(&m->word, 2, -1);
-}
-
-void lvd_port_unlock(lvd_port_mutex *m) {
-  if (lvd_exchange_release_u32(&m->word, 0) == 2) lvd_port_wake(&m->word);
 }

@@ -18,7 +18,9 @@ lvd_status lvd_app_start(lvd_app *app) {
   uint32_t loaded = LVD_PHASE_LOADED;
   /* Whoever moves entities has the lock, too: they must know whether somebody runs them. */
   lvd_port_lock(&app->rt->lock);
+  lvd_port_lock(&app->gate);
   bool begins = lvd_cas_acq_rel_u32(&app->phase, &loaded, LVD_PHASE_RUNNING);
+  lvd_port_unlock(&app->gate);
   lvd_port_unlock(&app->rt->lock);
   if (!begins) return LVD_E_STATE;
   /* Alive until every actor has been woken, or the first could be at rest before the last. */
@@ -130,7 +132,7 @@ static bool in_vain(lvd_app *app) {
   untie(app);
   for (uint32_t i = 0; i < net->channels; i++) {
     const lvd_channel *ch = app->channel[i];
-    for (uint32_t k = 0; k < ch->consumers; k++)
+    for (uint32_t k = 0; k < net->channel[i].consumers; k++)
       if (is_knotted(app, net->channel[i].to[k]) &&
           lvd_load_relaxed_u32(&ch->tail) != lvd_load_relaxed_u32(&ch->consumer[k].head))
         return true;
@@ -146,15 +148,33 @@ static bool in_vain(lvd_app *app) {
   return false;
 }
 
-/* Nothing is ready, nothing is on its way, and all is settled: nobody touches the entities now but
- * the program through its own ends. */
-void lvd_app_quiet(lvd_app *app) {
-  if (lvd_load_acquire_u32(&app->phase) != LVD_PHASE_RUNNING) return;
+/* The program has ended its end `o` of a channel, and is perhaps still on its way to wake the other
+ * side. True: somebody there has that to learn first. */
+static bool tell_of_end(lvd_app *app, const lvd_outside *o) {
+  const lvd_channel_desc *d = &app->net->channel[o->channel];
+  bool woken = false;
+  if (!o->producer)
+    return d->from.actor != LVD_OUTSIDE && lvd_entity_rouse(&app->entity[d->from.actor]);
+  for (uint32_t k = 0; k < d->consumers; k++)
+    if (d->to[k].actor != LVD_OUTSIDE) woken |= lvd_entity_rouse(&app->entity[d->to[k].actor]);
+  return woken;
+}
+
+/* Nothing is ready, nothing is on its way, and all is settled: nobody touches the entities. */
+static void judge(lvd_app *app) {
+  bool told = false;
   for (uint32_t i = 0; i < app->outsides; i++) {
     lvd_outside *o = &app->outside[i];
-    if (o->producer && lvd_load_acquire_u32(&app->channel[o->channel]->state) == LVD_OPEN)
-      return; /* more may come */
+    const lvd_channel *ch = app->channel[o->channel];
+    const lvd_a32 *state = o->producer ? &ch->state : &ch->consumer[o->index].state;
+    if (lvd_load_acquire_u32(state) == LVD_OPEN) {
+      if (o->producer) return; /* more may come */
+    } else if (!o->told) {
+      o->told = true;
+      told |= tell_of_end(app, o);
+    }
   }
+  if (told) return;
   lvd_status outcome = LVD_OK;
   for (uint32_t i = 0; i < app->net->actors; i++) {
     const lvd_actor *a = &app->entity[i].actor;
@@ -167,6 +187,16 @@ void lvd_app_quiet(lvd_app *app) {
   }
   if (outcome == LVD_OK && in_vain(app)) outcome = LVD_E_DEADLOCK;
   lvd_app_end(app, outcome);
+}
+
+void lvd_app_quiet(lvd_app *app) {
+  /* Nobody gets in who could wake an entity while it is judged. If somebody has got in before, then
+   * whoever comes to rest after him judges. */
+  lvd_port_lock(&app->gate);
+  if (lvd_load_acquire_u32(&app->live) == 0 &&
+      lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING)
+    judge(app);
+  lvd_port_unlock(&app->gate);
 }
 
 /* ---- ending ------------------------------------------------------------------------------- */
@@ -184,10 +214,6 @@ void lvd_app_end(lvd_app *app, lvd_status outcome) {
 static lvd_status outcome_of(const lvd_app *app) {
   return (lvd_status)(lvd_load_acquire_u32(&app->outcome) - 1);
 }
-
-void lvd_app_guest_enters(lvd_app *app) { lvd_add_acq_rel_u32(&app->guests, 1); }
-
-void lvd_app_guest_leaves(lvd_app *app) { lvd_add_acq_rel_u32(&app->guests, UINT32_MAX); }
 
 static void forget(lvd_worker *w, lvd_command *c) {
   lvd_app *app = c->argument;
@@ -209,10 +235,11 @@ static void finish(lvd_app *app) {
    * so nothing of it wakes anything. */
   lvd_workers_command(app->rt, nothing, NULL);
   lvd_status outcome = outcome_of(app);
+  /* Whoever has made an entity READY from outside has posted it, and nobody does from now on. */
+  lvd_port_lock(&app->gate);
   for (uint32_t i = 0; i < app->net->actors; i++)
-    lvd_exchange_acq_rel_u32(&app->entity[i].state, LVD_FINISHED);
-  /* A thread of the program may be about to post an entity that it has just made READY. */
-  while (lvd_load_acquire_u32(&app->guests)) lvd_port_relax();
+    lvd_store_relaxed_u32(&app->entity[i].state, LVD_FINISHED);
+  lvd_port_unlock(&app->gate);
   lvd_workers_command(app->rt, forget, app);
 
   for (uint32_t i = 0; i < app->outsides; i++) {

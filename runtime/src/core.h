@@ -118,6 +118,7 @@ typedef struct lvd_outside {
   lvd_app *app;
   uint32_t channel, index;
   bool producer;
+  bool told; /* that the program has ended it is known at the other end (judge) */
   union {
     lvd_producer p;
     lvd_consumer c;
@@ -144,7 +145,9 @@ struct lvd_app {
   LVD_ALIGNED(LVD_LINE) lvd_a32 phase;
   lvd_a32 paused;
   lvd_a32 outcome;        /* 1 + an lvd_status; 0: it has not been told to end */
-  lvd_a32 guests;         /* threads that are waking an entity of it from outside */
+  /* Who wakes an entity from outside, who judges whether all is at rest, and who starts and ends it:
+   * one at a time. */
+  lvd_port_mutex gate;
   lvd_port_mutex control; /* start, pause, resume, stop, unload: one at a time */
   lvd_port_mutex blocks_lock;
   lvd_app_block *blocks;
@@ -177,6 +180,7 @@ struct lvd_runtime {
 /* ---- entity.c ----------------------------------------------------------------------------- */
 
 bool lvd_entity_wake(lvd_waiter *self);
+bool lvd_entity_rouse(lvd_entity *e); /* the same, with the application's gate in hand */
 /* The worker that runs this thread, or null. */
 static inline lvd_worker *lvd_this_worker(void) { return lvd_port_self(); }
 void lvd_queue_put(lvd_worker *w, lvd_entity *e);       /* owner only */
@@ -211,11 +215,8 @@ uint32_t lvd_ring_slots(uint32_t capacity, uint32_t elem_size);
 
 void lvd_keeper_main(void *rt);
 
-void lvd_app_quiet(lvd_app *app); /* live has come to 0 */
+void lvd_app_quiet(lvd_app *app); /* live has come to 0, or what is outside has changed since */
 void lvd_app_end(lvd_app *app, lvd_status outcome);
-/* Around a wake-up by a thread that is no activation of the application: it does not end meanwhile. */
-void lvd_app_guest_enters(lvd_app *app);
-void lvd_app_guest_leaves(lvd_app *app);
 void lvd_app_retarget(lvd_app *app, lvd_entity *e, uint32_t worker);
 void lvd_share_enter(lvd_worker *w, lvd_app *app); /* one more entity of it is ready here */
 void lvd_share_leave(lvd_worker *w, lvd_app *app);

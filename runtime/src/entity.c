@@ -19,7 +19,6 @@
  *
  * Pairs of orders
  *   park: cas_release RUNNING->IDLE -> wake: cas_acq_rel IDLE->READY    the waker reads the owner
- *   guest: guests + 1, cas_acq_rel READY -> finish: exchange_acq_rel FINISHED, load guests
  *   post -> take (inbox.h)                                              everything else
  * After the barrier of settle.c a waker sees IDLE as well as the armed marks. */
 #include "core.h"
@@ -72,18 +71,17 @@ void lvd_queue_remove_app(lvd_worker *w, lvd_app *app) {
 
 /* ---- waking ------------------------------------------------------------------------------- */
 
-/* `e` is READY by our doing: its worker must learn it. `counted`: it is in app->live already. */
-static void hand_to_worker(lvd_entity *e, bool counted) {
+/* `e` is READY by our doing: its worker must learn it. */
+static void hand_to_worker(lvd_entity *e) {
   lvd_worker *self = lvd_this_worker();
   lvd_app *app = e->app;
   lvd_worker *owner = &app->rt->worker[lvd_load_relaxed_u32(&e->worker)];
   if (self == owner) {
     lvd_share_enter(self, app);
     lvd_queue_put(self, e);
-    if (counted) lvd_add_relaxed_u32(&app->live, UINT32_MAX);
     return;
   }
-  if (!counted) lvd_add_relaxed_u32(&app->live, 1); /* on its way, until it is drained */
+  lvd_add_relaxed_u32(&app->live, 1); /* on its way, until it is drained */
   uint32_t sleep, level = e->level;
   if (lvd_inbox_post(&owner->inbox, app->rt->slot, e->slot, level, &sleep)) {
     lvd_port_wake(&owner->inbox.waiting);
@@ -107,18 +105,21 @@ static bool make_ready(lvd_entity *e) {
   }
 }
 
-/* The caller is no activation of the same application, which would keep it alive: so we do, before
- * the entity is READY, or the application could seem at rest while it waits for us to hand it over. */
+bool lvd_entity_rouse(lvd_entity *e) {
+  bool woken = make_ready(e);
+  if (woken) hand_to_worker(e);
+  return woken;
+}
+
+/* The caller is no activation of the same application, which would keep it alive: so nobody may judge
+ * or end it meanwhile. Before it is started there is nothing to wake: its start wakes everybody. */
 static bool wake_from_outside(lvd_entity *e) {
   lvd_app *app = e->app;
-  lvd_app_guest_enters(app);
-  lvd_add_relaxed_u32(&app->live, 1);
-  bool woken = make_ready(e);
-  if (woken)
-    hand_to_worker(e, true);
-  else if (lvd_add_acq_rel_u32(&app->live, UINT32_MAX) == 1)
-    lvd_app_quiet(app);
-  lvd_app_guest_leaves(app);
+  lvd_port_lock(&app->gate);
+  bool woken = lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING && lvd_entity_rouse(e);
+  lvd_port_unlock(&app->gate);
+  /* Nobody runs because of us, but what we did outside may have been what kept it from its end. */
+  if (!woken && lvd_load_relaxed_u32(&app->live) == 0) lvd_app_quiet(app);
   return woken;
 }
 
@@ -130,11 +131,8 @@ bool lvd_entity_wake(lvd_waiter *waiter) {
   uint32_t abandon = self->may_abandon;
   self->may_abandon = 0;
   lvd_fence_compiler();
-  bool woken;
-  if (self->current && self->current->app != e->app)
-    woken = wake_from_outside(e);
-  else if ((woken = make_ready(e)))
-    hand_to_worker(e, false);
+  bool outside = self->current && self->current->app != e->app;
+  bool woken = outside ? wake_from_outside(e) : lvd_entity_rouse(e);
   lvd_fence_compiler();
   self->may_abandon = abandon;
   return woken;

@@ -514,6 +514,56 @@ void test_app_outside_ends(void) {
   lvd_runtime_destroy(rt);
 }
 
+/* What the program puts, and ends, before the start is there after it. */
+void test_app_end_before_start(void) {
+  for (uint32_t workers = 1; workers <= 2; workers++) {
+    lvd_runtime *rt = runtime_of(workers);
+    sink s = {0};
+    builder b;
+    lvd_app *app;
+    builder_init(&b, "early");
+    builder_connect(&b, LVD_OUTSIDE, 0, builder_actor(&b, "sink", &sink_class, &s), 0, 10);
+    CHECK_EQ(lvd_app_load(rt, &b.net, NULL, &app, NULL, 0), LVD_OK);
+    lvd_producer *p = lvd_app_producer(app, 0);
+    for (uint32_t i = 0; i < 3; i++) LVD_PUT(p, uint32_t, i);
+    lvd_end(p, LVD_OK);
+    sleep_ms(1);
+    CHECK_EQ(lvd_app_start(app), LVD_OK);
+    CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
+    lvd_app_unload(app);
+    check_pipeline(&s, 3, 0);
+    lvd_runtime_destroy(rt);
+  }
+}
+
+/* The program ends its end just as the application comes to rest: what it pushed arrives, and every
+ * actor learns of the end. */
+void test_app_end_at_rest(void) {
+  lvd_runtime *rt = runtime_of(2);
+  uint64_t seed = 31;
+  for (uint32_t round = 0; round < SCALED(4000); round++) {
+    sink s = {0};
+    builder b;
+    lvd_app *app;
+    builder_init(&b, "late");
+    uint32_t add = builder_actor(&b, "add", &add_class, NULL);
+    builder_connect(&b, LVD_OUTSIDE, 0, add, 0, 10);
+    builder_connect(&b, add, 0, builder_actor(&b, "sink", &sink_class, &s), 0, 10);
+    CHECK_EQ(lvd_app_load(rt, &b.net, NULL, &app, NULL, 0), LVD_OK);
+    CHECK_EQ(lvd_app_start(app), LVD_OK);
+    lvd_producer *p = lvd_app_producer(app, 0);
+    LVD_PUT(p, uint32_t, 0);
+    lvd_flush(p);
+    for (uint64_t n = next_random(&seed) % 20000; n--;) __asm__ volatile("");
+    LVD_PUT(p, uint32_t, 1);
+    lvd_end(p, LVD_OK);
+    CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
+    lvd_app_unload(app);
+    check_pipeline(&s, 2, 1);
+  }
+  lvd_runtime_destroy(rt);
+}
+
 /* ---- deadlock --------------------------------------------------------------------------------- */
 
 void test_app_deadlock_says_why(void) {
