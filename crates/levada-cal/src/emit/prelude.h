@@ -45,6 +45,12 @@ static __attribute__((noinline, unused)) uint32_t levada_room(lvd_producer *p, u
     port = lvd_put_span(&self->out[index]);                                                        \
   } while (0)
 
+/* Asks for the lines that a coming firing will write, as many as this one does: where the consumer
+ * sits on another core they are in its cache, and each would be waited for. */
+LEVADA_INLINE void levada_ahead(const void *at, size_t bytes) {
+  for (size_t i = 0; i < bytes && i < LVD_AHEAD; i += 64) lvd_ahead_put((const char *)at + i);
+}
+
 /* Has everybody left that this actor puts elements for? */
 static LEVADA_UNUSED bool levada_deserted(const lvd_actor *self) {
   for (uint32_t i = 0; i < self->cls->outputs; i++)

@@ -387,6 +387,13 @@ impl<'a> Class<'a> {
             w.put("}");
         }
         w.put(&format!("self->action = {id};"));
+        for (port, n) in produced(action) {
+            let name = &self.outputs[port];
+            // Fewer are not worth the asking.
+            if n >= 16 {
+                w.put(&format!("levada_ahead({name}, {n} * sizeof *{name});"));
+            }
+        }
         w.put(&format!(
             "{}({});",
             self.actions[id],
