@@ -3,18 +3,19 @@
 //!
 //! Every object is kept in a cache under a name that is the hash of all that went into it: the C
 //! text, the flags, the C compiler's version, the processor (code is made for this machine), the
-//! layout of the runtime's headers. A file appears in the cache under its name by a rename, so that
+//! runtime's headers. A file appears in the cache under its name by a rename, so that
 //! processes may share it without locks; what has not been used for longest goes when it is full.
 
 use crate::diag::Diagnostic;
-use crate::{emit, fuse, ir};
+use crate::{emit, fuse, headers, ir};
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::fs;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
@@ -28,8 +29,6 @@ pub struct Options {
     pub natives: Vec<PathBuf>,
     /// The C compiler; else `$CC`, else `cc`.
     pub cc: Option<String>,
-    /// The folder that holds `levada/actor.h`; else found by [`include_dir`].
-    pub include: Option<PathBuf>,
     /// Where objects are kept; else [`cache_dir`].
     pub cache: Option<PathBuf>,
     /// More flags for the C compiler.
@@ -43,7 +42,6 @@ impl Default for Options {
             fuse: false,
             natives: Vec::new(),
             cc: None,
-            include: None,
             cache: None,
             flags: Vec::new(),
         }
@@ -54,8 +52,12 @@ impl Default for Options {
 pub enum CompileError {
     /// The C compiler cannot be started.
     NoCompiler { cc: String, why: io::Error },
-    /// The runtime's headers are not where they were looked for.
-    NoHeaders { tried: Vec<PathBuf> },
+    /// The C compiler fails, and not because of what it was given.
+    Failing {
+        cc: String,
+        how: String,
+        output: String,
+    },
     /// A file cannot be read or written.
     File { path: PathBuf, why: io::Error },
     /// The C compiler refuses a user's native file.
@@ -74,17 +76,16 @@ impl fmt::Display for CompileError {
                 "cannot run the C compiler `{cc}`: {why}\n  install one (Debian: apt-get install \
                  gcc libc6-dev), or set CC"
             ),
-            CompileError::NoHeaders { tried } => {
-                write!(
-                    f,
-                    "cannot find Levada's headers (levada/actor.h); looked in"
-                )?;
-                for t in tried {
-                    write!(f, "\n  {}", t.display())?;
+            CompileError::Failing { cc, how, output } => {
+                let end = if output.trim().is_empty() { "" } else { ":" };
+                write!(f, "the C compiler `{cc}` {how}{end}")?;
+                for line in output.lines().take(20) {
+                    write!(f, "\n  {line}")?;
                 }
                 write!(
                     f,
-                    "\n  set LEVADA_INCLUDE to the folder that holds `levada`"
+                    "\n  see whether CC names a C compiler, and whether there is room on the disk; \
+                     `levada doctor` looks at both"
                 )
             }
             CompileError::File { path, why } => write!(f, "{}: {why}", path.display()),
@@ -198,14 +199,7 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
     }
     let objects = cc.objects(&jobs, &work.0, &cache)?;
     let out = work.0.join("network.so");
-    let result = cc.run(|c| {
-        c.arg("-shared")
-            .args(&objects)
-            .arg("-lm")
-            .arg("-o")
-            .arg(&out);
-    })?;
-    if let Err(output) = result {
+    if let Err(output) = cc.link(&objects, &out)? {
         return Err(CompileError::Internal {
             file: work.keep(),
             output,
@@ -233,24 +227,26 @@ pub fn emit_c(net: &ir::Network, options: &Options) -> emit::Emitted {
     }
 }
 
-/// The folder of the runtime's headers: `$LEVADA_INCLUDE`, the one beside an installed program, or
-/// the one that this was built with.
-pub fn include_dir(options: &Options) -> Result<PathBuf, CompileError> {
-    let mut tried = Vec::new();
-    let given = options.include.clone();
-    let set = std::env::var_os("LEVADA_INCLUDE").map(PathBuf::from);
-    let beside = std::env::current_exe().ok().and_then(|exe| {
-        let exe = exe.canonicalize().ok()?;
-        Some(exe.parent()?.parent()?.join("include"))
-    });
-    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../runtime/include");
-    for dir in [given, set, beside, Some(built)].into_iter().flatten() {
-        if dir.join("levada/actor.h").is_file() {
-            return Ok(dir.canonicalize().unwrap_or(dir));
-        }
-        tried.push(dir);
+/// Compiles next to nothing, with all flags and headers; what the compiler calls itself.
+pub fn probe(options: &Options) -> Result<String, CompileError> {
+    let cc = Compiler::new(options)?;
+    let cache = options.cache.clone().unwrap_or_else(cache_dir);
+    make_private(&cache)?;
+    let work = Scratch::new(&cache)?;
+    let file = work.0.join("probe.c");
+    let text = "#include <levada/actor.h>\n#include <levada/native.h>\n#include <stdio.h>\n\
+                #include <string.h>\nint levada_probe(void) { return printf(\"x\"); }\n";
+    write(&file, text)?;
+    let objects = cc.objects(&[(file, None)], &work.0, &cache)?;
+    if let Err(output) = cc.link(&objects, &work.0.join("probe.so"))? {
+        return Err(CompileError::Failing {
+            cc: cc.name,
+            how: "cannot link".to_string(),
+            output,
+        });
     }
-    Err(CompileError::NoHeaders { tried })
+    let version = cc.version.lines().next().unwrap_or("");
+    Ok(format!("{}: {version}", cc.name))
 }
 
 /// Where compiled networks are kept: `$LEVADA_CACHE`, else `$XDG_CACHE_HOME/levada`, else
@@ -316,9 +312,7 @@ struct Compiler {
     name: String,
     words: Vec<String>,
     flags: Vec<String>,
-    include: PathBuf,
     version: String,
-    layout: String,
 }
 
 impl Compiler {
@@ -330,14 +324,6 @@ impl Compiler {
             .unwrap_or_else(|| "cc".to_string());
         // CC may have arguments, as in "ccache gcc".
         let words: Vec<String> = name.split_whitespace().map(str::to_string).collect();
-        let include = include_dir(options)?;
-        let base = include.join("levada/base.h");
-        let text = read(&base)?;
-        let layout = text
-            .lines()
-            .find(|l| l.contains("define LVD_LAYOUT"))
-            .unwrap_or("")
-            .to_string();
         let mut flags: Vec<String> = [
             "-std=c17",
             "-O3",
@@ -360,15 +346,14 @@ impl Compiler {
             name,
             words,
             flags,
-            include,
             version: String::new(),
-            layout,
         };
-        let out = cc.command().arg("--version").output();
-        let out = out.map_err(|why| CompileError::NoCompiler {
-            cc: cc.name.clone(),
-            why,
+        let out = cc.output(|c| {
+            c.arg("--version");
         })?;
+        if !out.status.success() {
+            return Err(cc.failing(&out));
+        }
         cc.version = String::from_utf8_lossy(&out.stdout).into_owned();
         Ok(cc)
     }
@@ -382,12 +367,7 @@ impl Compiler {
     /// Everything that decides what the compiler makes of a text.
     fn key(&self) -> Sha256 {
         let mut key = Sha256::new();
-        for part in [
-            self.name.as_str(),
-            &self.version,
-            &self.layout,
-            &processor(),
-        ] {
+        for part in [self.name.as_str(), &self.version, &processor()] {
             key.update(part);
             key.update([0]);
         }
@@ -395,28 +375,70 @@ impl Compiler {
             key.update(f);
             key.update([0]);
         }
-        for header in ["actor.h", "channel.h", "atomic.h", "base.h", "native.h"] {
-            if let Ok(text) = fs::read(self.include.join("levada").join(header)) {
-                key.update(text);
-            }
+        for (name, text) in headers::FILES {
+            key.update(name);
+            key.update(text);
         }
         key
     }
 
-    /// Runs the compiler; the inner error is what it wrote when it failed.
-    fn run(&self, set: impl FnOnce(&mut Command)) -> Result<Result<String, String>, CompileError> {
+    fn output(&self, set: impl FnOnce(&mut Command)) -> Result<Output, CompileError> {
         let mut c = self.command();
         set(&mut c);
-        let out = c.output().map_err(|why| CompileError::NoCompiler {
+        c.stdin(Stdio::null());
+        c.output().map_err(|why| CompileError::NoCompiler {
             cc: self.name.clone(),
             why,
-        })?;
-        let text = String::from_utf8_lossy(&out.stderr).into_owned();
-        Ok(if out.status.success() {
-            Ok(text)
-        } else {
-            Err(text)
         })
+    }
+
+    /// Runs the compiler, which is to make `out`; the inner error is what it has against its input.
+    fn run(
+        &self,
+        out: &Path,
+        set: impl FnOnce(&mut Command),
+    ) -> Result<Result<(), String>, CompileError> {
+        let done = self.output(|c| {
+            set(c);
+            c.arg("-o").arg(out);
+        })?;
+        if done.status.success() && out.is_file() {
+            return Ok(Ok(()));
+        }
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        // It has something against the input when it names a place there, or a symbol.
+        let placed = |line: &str| {
+            line.split_once(": error: ").is_some_and(|(place, _)| {
+                place.ends_with(|c: char| c.is_ascii_digit()) && place.contains(':')
+            }) || line.contains("undefined reference")
+                || line.contains("fatal error: ") && line.contains(": No such file or directory")
+        };
+        match said.lines().any(placed) {
+            true => Ok(Err(said)),
+            false => Err(self.failing(&done)),
+        }
+    }
+
+    fn link(&self, objects: &[PathBuf], out: &Path) -> Result<Result<(), String>, CompileError> {
+        self.run(out, |c| {
+            c.arg("-shared").args(objects).arg("-lm");
+        })
+    }
+
+    fn failing(&self, done: &Output) -> CompileError {
+        let mut output = String::from_utf8_lossy(&done.stderr).into_owned();
+        if output.trim().is_empty() {
+            output = String::from_utf8_lossy(&done.stdout).into_owned();
+        }
+        CompileError::Failing {
+            cc: self.name.clone(),
+            how: match (done.status.code(), done.status.signal()) {
+                (Some(0), _) => "ends well, and makes nothing".to_string(),
+                (Some(code), _) => format!("fails with status {code}"),
+                (None, signal) => format!("was killed by signal {}", signal.unwrap_or(0)),
+            },
+            output,
+        }
     }
 
     /// Compiles the files, each one once for ever, as many at a time as there are processors.
@@ -426,6 +448,10 @@ impl Compiler {
         work: &Path,
         cache: &Path,
     ) -> Result<Vec<PathBuf>, CompileError> {
+        headers::write(&work.join("include")).map_err(|why| CompileError::File {
+            path: work.to_path_buf(),
+            why,
+        })?;
         let several = jobs.len() > 1;
         let next = AtomicU64::new(0);
         let threads = std::thread::available_parallelism()
@@ -446,13 +472,9 @@ impl Compiler {
                 return Ok(kept);
             }
             let out = work.join(format!("{i}.o"));
-            let result = self.run(|c| {
-                c.args(&self.flags)
-                    .arg("-I")
-                    .arg(&self.include)
-                    .arg("-c")
-                    .arg(path);
-                c.arg("-o").arg(&out);
+            let result = self.run(&out, |c| {
+                c.args(&self.flags).arg("-I").arg(work.join("include"));
+                c.arg("-c").arg(path);
             })?;
             if let Err(output) = result {
                 return Err(match folder {

@@ -10,6 +10,7 @@ pub mod emit;
 pub mod eval;
 pub mod fuse;
 pub mod graph;
+pub mod headers;
 pub mod interp;
 pub mod ir;
 pub mod lex;

@@ -4,16 +4,18 @@
 use crate::cli::{BuildArgs, Emit};
 use crate::network::{self, Loaded};
 use crate::output::{self, Failure, failure, failure_with};
-use levada_cal::{compile, emit, natives};
+use levada_cal::{compile, emit, headers, natives};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 /// The main function of a program that holds one network.
 const MAIN: &str = include_str!("main.c.in");
+/// The runtime that goes into it: the one that this command holds itself.
+const LIBRARY: &[u8] = include_bytes!(env!("LEVADA_STATIC_LIBRARY"));
 
 pub fn build(args: &BuildArgs) -> Result<ExitCode, Failure> {
-    let loaded = network::load(&args.network)?;
+    let mut loaded = network::load(&args.network)?;
     let options = network::compile_options(&loaded, &args.compile)?;
     let short = loaded.network.name.rsplit('.').next().unwrap_or("network");
     let output = args.output.clone().unwrap_or_else(|| match args.emit {
@@ -21,22 +23,34 @@ pub fn build(args: &BuildArgs) -> Result<ExitCode, Failure> {
         Emit::So => PathBuf::from(format!("{short}.so")),
         Emit::Exe => PathBuf::from(short),
     });
-    if output.is_dir() {
+    if let Ok(there) = std::fs::metadata(&output)
+        && !there.is_file()
+    {
+        let what = match there.is_dir() {
+            true => "is a folder",
+            false => "is no file that could be replaced",
+        };
         return failure_with(
-            format!("{} is a folder", output.display()),
+            format!("{} {what}", output.display()),
+            "name the file with -o FILE",
+        );
+    }
+    if output::is_standard(&output) && (args.emit != Emit::C || args.json) {
+        return failure_with(
+            "only C can go to the output, and not together with --json",
             "name the file with -o FILE",
         );
     }
     let made = match args.emit {
         Emit::C => write_c(&compile::emit_c(&loaded.network, &options), &output)?,
         Emit::So => {
-            let object = network::compile(&loaded, &options)?;
+            let object = network::compile(&mut loaded, &options)?;
             output::copy_file(&object, &output)?;
             vec![output.clone()]
         }
         Emit::Exe => {
             // The object is made first: its errors are told best there.
-            network::compile(&loaded, &options)?;
+            network::compile(&mut loaded, &options)?;
             program(&loaded, &options, &output)?;
             vec![output.clone()]
         }
@@ -53,10 +67,11 @@ pub fn build(args: &BuildArgs) -> Result<ExitCode, Failure> {
             "files": made,
             "actors": loaded.network.instances.len(),
             "channels": loaded.network.channels.len(),
+            "diagnostics": loaded.diagnostics,
         });
         output::line(&files.to_string())?;
     } else {
-        for file in &made {
+        for file in made.iter().filter(|f| !output::is_standard(f)) {
             eprintln!("made {}", file.display());
         }
     }
@@ -69,6 +84,12 @@ fn write_c(emitted: &emit::Emitted, output: &Path) -> Result<Vec<PathBuf>, Failu
     for (i, file) in emitted.files.iter().enumerate() {
         let path = match (emitted.files.len(), i) {
             (1, _) => output.to_path_buf(),
+            _ if output::is_standard(output) => {
+                return failure_with(
+                    format!("the network becomes {} C files", emitted.files.len()),
+                    "name the first with -o FILE; the others are put beside it",
+                );
+            }
             // They name each other, so they keep their names.
             _ => output.with_file_name(&file.name),
         };
@@ -80,15 +101,13 @@ fn write_c(emitted: &emit::Emitted, output: &Path) -> Result<Vec<PathBuf>, Failu
 
 /// Compiles the network's C, its natives and a main function with the static library.
 fn program(loaded: &Loaded, options: &compile::Options, output: &Path) -> Result<(), Failure> {
-    let include = match compile::include_dir(options) {
-        Ok(include) => include,
-        Err(e) => return failure(e.to_string()),
-    };
-    let library = library()?;
     let partial = output::partial_name(output);
     let work = partial.with_extension("d");
     let made = (|| {
         std::fs::create_dir(&work)?;
+        headers::write(&work.join("include"))?;
+        let library = work.join("liblevada.a");
+        std::fs::write(&library, LIBRARY)?;
         let emitted = compile::emit_c(&loaded.network, options);
         let mut sources = vec![work.join("main.c")];
         std::fs::write(&sources[0], MAIN)?;
@@ -115,7 +134,7 @@ fn program(loaded: &Loaded, options: &compile::Options, output: &Path) -> Result
             .args(["-std=c17", "-O3", "-g1", "-march=native", "-D_GNU_SOURCE"])
             .args(["-ffp-contract=off", "-fno-math-errno", "-Wno-unused"])
             .arg("-I")
-            .arg(&include)
+            .arg(work.join("include"))
             .args(&sources)
             .arg(&library)
             .args(["-lpthread", "-lm", "-o"])
@@ -125,10 +144,14 @@ fn program(loaded: &Loaded, options: &compile::Options, output: &Path) -> Result
     let _ = std::fs::remove_dir_all(&work);
     let done = match made {
         Err(e) => failure(format!("cannot make {}: {e}", output.display())),
-        Ok(out) if !out.status.success() => failure(format!(
-            "the C compiler refuses the program:\n{}",
-            String::from_utf8_lossy(&out.stderr)
-        )),
+        Ok(out) if !out.status.success() || !partial.is_file() => failure_with(
+            format!(
+                "the C compiler cannot make {}:\n{}",
+                output.display(),
+                String::from_utf8_lossy(&out.stderr).trim_end()
+            ),
+            "see whether there is room on the disk; levada doctor looks at the compiler",
+        ),
         Ok(_) => match std::fs::rename(&partial, output) {
             Ok(()) => Ok(()),
             Err(e) => failure(format!("cannot write {}: {e}", output.display())),
@@ -138,27 +161,4 @@ fn program(loaded: &Loaded, options: &compile::Options, output: &Path) -> Result
         let _ = std::fs::remove_file(&partial);
     }
     done
-}
-
-/// The static library: beside an installed program, or where this was built.
-fn library() -> Result<PathBuf, Failure> {
-    let beside = std::env::current_exe().ok().and_then(|exe| {
-        let exe = exe.canonicalize().ok()?;
-        Some(exe.parent()?.parent()?.join("lib/liblevada.a"))
-    });
-    let built = Path::new(env!("LEVADA_STATIC_LIBRARY")).to_path_buf();
-    let mut tried = Vec::new();
-    for path in [beside, Some(built)].into_iter().flatten() {
-        if path.is_file() {
-            return Ok(path);
-        }
-        tried.push(path.display().to_string());
-    }
-    failure_with(
-        format!(
-            "cannot find the static library; looked for {}",
-            tried.join(", ")
-        ),
-        "install Levada with make install PREFIX=...",
-    )
 }

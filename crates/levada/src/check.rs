@@ -3,7 +3,7 @@
 
 use crate::cli::CheckArgs;
 use crate::output::{self, Failure, failure, plural};
-use levada_cal::diag::{Diagnostics, to_json};
+use levada_cal::diag::Diagnostics;
 use levada_cal::workspace::Workspace;
 use levada_cal::xdf;
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,9 +48,9 @@ pub fn check(args: &CheckArgs) -> Result<ExitCode, Failure> {
         let (e, w) = output::counts(&diags);
         errors += e;
         warnings += w;
-        match (args.json, to_json(&workspace.sources, &diags)) {
-            (true, serde_json::Value::Array(list)) => found.extend(list),
-            _ => output::diagnostics(&workspace.sources, &diags),
+        match args.json {
+            true => found.extend(output::list(&workspace.sources, &diags)),
+            false => output::diagnostics(&workspace.sources, &diags),
         }
     }
     if args.json {

@@ -34,12 +34,29 @@ pub enum Command {
         #[arg(value_enum)]
         shell: clap_complete::Shell,
     },
-    /// Print the manual page, or write those of all commands
+    /// Print a manual page, or write those of all commands
     Man {
+        /// The page of this command [default: levada itself]
+        #[arg(value_name = "COMMAND", conflicts_with = "dir")]
+        command: Option<String>,
         /// Write one page a command into this folder
         #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
         dir: Option<PathBuf>,
     },
+}
+
+impl Command {
+    /// Whether results are to be JSON.
+    pub fn json(&self) -> bool {
+        match self {
+            Command::Run(args) => args.json,
+            Command::Build(args) => args.json,
+            Command::Check(args) => args.json,
+            Command::Graph(args) => args.json,
+            Command::Doctor(args) => args.json,
+            Command::Completions { .. } | Command::Man { .. } => false,
+        }
+    }
 }
 
 /// Which network, and with what values.
@@ -109,7 +126,8 @@ pub struct RunArgs {
     /// Show no progress
     #[arg(long)]
     pub no_progress: bool,
-    /// Print the summary as JSON, on the last line of the output
+    /// Print the summary as one line of JSON, which is then all of the output: what the network
+    /// prints goes to the error output
     #[arg(long)]
     pub json: bool,
 }
@@ -157,10 +175,10 @@ pub struct CheckArgs {
 pub struct GraphArgs {
     #[command(flatten)]
     pub network: NetworkArgs,
-    /// Write a picture
+    /// Write a picture (- is the output)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub svg: Option<PathBuf>,
-    /// Write a Graphviz file [default: to the output, where no other is asked for]
+    /// Write a Graphviz file (- is the output) [default: - where nothing else is asked for]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub dot: Option<PathBuf>,
     /// Print the graph's statistics as JSON

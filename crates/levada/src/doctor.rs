@@ -222,22 +222,37 @@ fn on_path(program: &str) -> Option<PathBuf> {
         .find(|p| p.is_file())
 }
 
+/// The C compiler must be able to do what networks need of it, not only be there.
 fn compiler() -> Finding {
-    let chosen = std::env::var("CC").ok().filter(|c| !c.is_empty());
-    let candidates: Vec<&str> = match &chosen {
-        Some(cc) => vec![cc.as_str()],
-        None => vec!["cc", "gcc", "clang"],
-    };
-    for cc in candidates {
-        if let Some(version) = first_line(cc, &["--version"]) {
-            return ok("C compiler", format!("{cc}: {version}"));
+    use levada_cal::compile::{CompileError, Options, probe};
+    let why = match probe(&Options::default()) {
+        Ok(found) => return ok("C compiler", found),
+        // The cache has a line of its own.
+        Err(CompileError::File { path, why }) => {
+            let found = format!("not tried: {}: {why}", path.display());
+            return not(State::Missing, "C compiler", found, "see the cache below");
         }
-    }
-    let help = match chosen {
-        Some(cc) => format!("CC={cc} does not run: unset it, or name another"),
-        None => format!("networks are compiled through C: {}", install_line("gcc")),
+        Err(e) => e.to_string(),
     };
-    not(State::Missing, "C compiler", "none found", help)
+    let mut lines = why.lines();
+    let found = lines.next().unwrap_or("").to_string();
+    let help = match std::env::var("CC").ok().filter(|c| !c.trim().is_empty()) {
+        Some(cc) => format!("unset CC (it is {cc:?}), or name another"),
+        None => format!(
+            "networks are compiled through C: {}",
+            install_line(c_packages())
+        ),
+    };
+    not(State::Missing, "C compiler", found, help)
+}
+
+/// The compiler and the C library's headers.
+fn c_packages() -> &'static str {
+    match (on_path("apt-get"), on_path("apk")) {
+        (Some(_), _) => "gcc libc6-dev",
+        (_, Some(_)) => "gcc musl-dev",
+        _ => "gcc",
+    }
 }
 
 fn cache() -> Finding {

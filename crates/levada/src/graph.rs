@@ -4,13 +4,22 @@
 
 use crate::cli::GraphArgs;
 use crate::network;
-use crate::output::{self, Failure};
+use crate::output::{self, Failure, failure_with};
 use levada_cal::graph::{Graph, Measured, Net, Node, svg, unspecialised};
 use levada_sys::{Counters, Network};
 use std::process::ExitCode;
 use std::time::Duration;
 
 pub fn graph(args: &GraphArgs) -> Result<ExitCode, Failure> {
+    let standard = [&args.svg, &args.dot];
+    let standard = standard.iter().filter_map(|f| f.as_deref());
+    let standard = standard.filter(|f| output::is_standard(f)).count();
+    if standard + usize::from(args.json) > 1 {
+        return failure_with(
+            "only one of --svg -, --dot - and --json can have the output",
+            "name a file",
+        );
+    }
     let loaded = network::load(&args.network)?;
     let graph = Graph::new(&loaded.network);
     if let Some(file) = &args.svg {
@@ -20,7 +29,9 @@ pub fn graph(args: &GraphArgs) -> Result<ExitCode, Failure> {
         output::write_file(file, graph.dot().as_bytes())?;
     }
     if args.json {
-        output::line(&graph.statistics().to_string())?;
+        let mut statistics = graph.statistics();
+        statistics["diagnostics"] = loaded.diagnostics.into();
+        output::line(&statistics.to_string())?;
     } else if args.svg.is_none() && args.dot.is_none() {
         output::line(graph.dot().trim_end())?;
     }

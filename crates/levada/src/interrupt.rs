@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Ctrl-C and its kin: the first one asks the application to stop, the second one ends the process.
+//! So does a reader of the output that has gone: what is half written beside it is removed, too.
 
 use levada_sys::App;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -17,7 +18,7 @@ pub struct Interrupt {
 impl Interrupt {
     /// Stops `app` when a signal comes.
     pub fn watch(app: Arc<App>) -> std::io::Result<Interrupt> {
-        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGPIPE])?;
         let handle = signals.handle();
         let signal = Arc::new(AtomicI32::new(0));
         let seen = signal.clone();
@@ -27,6 +28,9 @@ impl Interrupt {
                 let mut stopping = None;
                 for number in signals.forever() {
                     if seen.swap(number, Ordering::Relaxed) != 0 {
+                        if number == SIGPIPE {
+                            continue; // Each print to nobody brings another.
+                        }
                         // Asked twice: whatever hangs, hangs no longer.
                         std::process::exit(128 + number);
                     }
@@ -58,5 +62,7 @@ impl Drop for Interrupt {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+        // SAFETY: as it was before; nothing of the application runs any more.
+        unsafe { libc::signal(SIGPIPE, libc::SIG_DFL) };
     }
 }

@@ -26,20 +26,43 @@ fn main() -> ExitCode {
     // A reader that goes away (`levada graph x | head`) is no error.
     // SAFETY: no other thread runs yet.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
-    let done = match Cli::parse().command {
+    let command = match Cli::try_parse() {
+        Ok(cli) => cli.command,
+        Err(e) => return usage(&e),
+    };
+    let json = command.json();
+    let done = match command {
         Command::Run(args) => run::run(&args),
         Command::Build(args) => build::build(&args),
         Command::Check(args) => check::check(&args),
         Command::Graph(args) => graph::graph(&args),
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Completions { shell } => manual::completions(shell),
-        Command::Man { dir } => manual::man(dir.as_deref()),
+        Command::Man { command, dir } => manual::man(command.as_deref(), dir.as_deref()),
     };
     match done {
         Ok(code) => code,
-        Err(Failure { what, help }) => {
-            output::error(&what, help.as_deref());
+        Err(failure) => {
+            output::error(&failure.what, failure.help.as_deref());
+            if json {
+                // Where not even that can be written, the status has to do.
+                let _ = output::line(&failure.json().to_string());
+            }
             ExitCode::FAILURE
         }
     }
+}
+
+/// Help, the version, or what is wrong with the command line.
+fn usage(e: &clap::Error) -> ExitCode {
+    let _ = e.print();
+    if e.use_stderr() && std::env::args_os().any(|a| a == "--json") {
+        let text = e.render().to_string();
+        let first: Vec<&str> = text.lines().take_while(|l| !l.is_empty()).collect();
+        let first: Vec<&str> = first.iter().map(|l| l.trim()).collect();
+        let first = first.join(" ");
+        let what = first.strip_prefix("error: ").unwrap_or(&first);
+        let _ = output::line(&Failure::new(what).json().to_string());
+    }
+    ExitCode::from(u8::try_from(e.exit_code()).unwrap_or(2))
 }

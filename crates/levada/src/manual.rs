@@ -2,7 +2,7 @@
 //! Completions and manual pages, both made from the definition of the command line.
 
 use crate::cli::Cli;
-use crate::output::{self, Failure, failure};
+use crate::output::{self, Failure, failure, failure_with};
 use clap::CommandFactory;
 use clap_complete::Shell;
 use std::path::Path;
@@ -15,7 +15,7 @@ pub fn completions(shell: Shell) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-pub fn man(dir: Option<&Path>) -> Result<ExitCode, Failure> {
+pub fn man(of: Option<&str>, dir: Option<&Path>) -> Result<ExitCode, Failure> {
     let mut command = Cli::command();
     command.build();
     let page = |command: &clap::Command, name: &str| {
@@ -27,7 +27,18 @@ pub fn man(dir: Option<&Path>) -> Result<ExitCode, Failure> {
         }
     };
     let Some(dir) = dir else {
-        let text = page(&command, "levada")?;
+        let text = match of.filter(|of| *of != "levada") {
+            None => page(&command, "levada")?,
+            Some(of) => match command.find_subcommand(of.trim_start_matches("levada-")) {
+                Some(sub) => page(sub, &format!("levada-{}", sub.get_name()))?,
+                None => {
+                    return failure_with(
+                        format!("there is no command {of}"),
+                        "levada help lists them",
+                    );
+                }
+            },
+        };
         output::line(String::from_utf8_lossy(&text).trim_end())?;
         return Ok(ExitCode::SUCCESS);
     };

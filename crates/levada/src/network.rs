@@ -8,6 +8,7 @@ use levada_cal::diag::{Diagnostics, Sources};
 use levada_cal::ir;
 use levada_cal::workspace::Workspace;
 use levada_cal::xdf::{self, NetworkFile};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 pub struct Loaded {
@@ -15,6 +16,8 @@ pub struct Loaded {
     pub sources: Sources,
     /// Where the top network's classes begin.
     pub root: Option<PathBuf>,
+    /// Warnings, as JSON; they have been shown.
+    pub diagnostics: Vec<Value>,
 }
 
 /// Elaborates the network that the arguments name; diagnostics go to the error output.
@@ -31,18 +34,20 @@ pub fn load(args: &NetworkArgs) -> Result<Loaded, Failure> {
     let mut diags = Diagnostics::new();
     let network = xdf::load_network(&mut workspace, &class, &args.set, &mut diags);
     output::diagnostics(&workspace.sources, &diags);
+    let diagnostics = output::list(&workspace.sources, &diags);
     match network {
         Some(network) => Ok(Loaded {
             network,
             sources: workspace.sources,
             root,
+            diagnostics,
         }),
         None => {
-            let (errors, _) = output::counts(&diags);
-            match errors {
-                0 => failure(format!("{class} cannot be elaborated")),
-                n => failure(format!("{class}: {}", output::plural(n, "error"))),
-            }
+            let what = match output::counts(&diags).0 {
+                0 => format!("{class} cannot be elaborated"),
+                n => format!("{class}: {}", output::plural(n, "error")),
+            };
+            Err(Failure::new(what).found(diagnostics))
         }
     }
 }
@@ -127,13 +132,15 @@ pub fn compile_options(loaded: &Loaded, args: &CompileArgs) -> Result<compile::O
 }
 
 /// The shared object of a network, from the cache or made now.
-pub fn compile(loaded: &Loaded, options: &compile::Options) -> Result<PathBuf, Failure> {
+pub fn compile(loaded: &mut Loaded, options: &compile::Options) -> Result<PathBuf, Failure> {
     match compile::compile(&loaded.network, options) {
-        Err(e) => failure(e.to_string()),
+        Err(e) => Err(Failure::new(e.to_string()).found(loaded.diagnostics.clone())),
         Ok(made) => {
             let mut diags = Diagnostics::new();
             diags.extend(made.warnings);
             output::diagnostics(&loaded.sources, &diags);
+            let found = output::list(&loaded.sources, &diags);
+            loaded.diagnostics.extend(found);
             Ok(made.object)
         }
     }

@@ -2,29 +2,95 @@
 //! What the command says, and where: results on the output, everything else on the error output, in
 //! colour only on a terminal that wants it.
 
-use levada_cal::diag::{Diagnostics, Severity, Sources, render};
+use levada_cal::diag::{Diagnostics, Severity, Sources, render, to_json};
+use serde_json::{Value, json};
+use std::fs::File;
 use std::io::{IsTerminal, Write};
+use std::os::fd::FromRawFd;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// Why a command failed, and what to do about it.
 #[derive(Debug)]
 pub struct Failure {
     pub what: String,
     pub help: Option<String>,
+    /// What was found in the sources, as JSON; it has been shown already.
+    pub diagnostics: Vec<Value>,
+}
+
+impl Failure {
+    pub fn new(what: impl Into<String>) -> Failure {
+        Failure {
+            what: what.into(),
+            help: None,
+            diagnostics: Vec::new(),
+        }
+    }
+
+    pub fn help(mut self, help: impl Into<String>) -> Failure {
+        self.help = Some(help.into());
+        self
+    }
+
+    pub fn found(mut self, diagnostics: Vec<Value>) -> Failure {
+        self.diagnostics = diagnostics;
+        self
+    }
+
+    /// What a command says with --json when it could not do what was asked for: one object, with at
+    /// least one diagnostic.
+    pub fn json(&self) -> Value {
+        let mut diagnostics = self.diagnostics.clone();
+        if !diagnostics.iter().any(|d| d["severity"] == "error") {
+            diagnostics.push(json!({
+                "severity": "error", "code": "refused", "message": self.what, "help": self.help,
+            }));
+        }
+        json!({
+            "outcome": "refused",
+            "message": self.what,
+            "help": self.help,
+            "diagnostics": diagnostics,
+        })
+    }
 }
 
 pub fn failure<T>(what: impl Into<String>) -> Result<T, Failure> {
-    Err(Failure {
-        what: what.into(),
-        help: None,
-    })
+    Err(Failure::new(what))
 }
 
 pub fn failure_with<T>(what: impl Into<String>, help: impl Into<String>) -> Result<T, Failure> {
-    Err(Failure {
-        what: what.into(),
-        help: Some(help.into()),
-    })
+    Err(Failure::new(what).help(help))
+}
+
+/// Diagnostics as a list of JSON objects.
+pub fn list(sources: &Sources, diags: &Diagnostics) -> Vec<Value> {
+    match to_json(sources, diags) {
+        Value::Array(list) => list,
+        other => vec![other],
+    }
+}
+
+/// The output as it was when the process began, where [`keep_for_results`] has taken it.
+static RESULTS: OnceLock<File> = OnceLock::new();
+
+/// From here on only results go to the output: what else in this process prints there (networks do)
+/// goes to the error output.
+pub fn keep_for_results() -> Result<(), Failure> {
+    // SAFETY: both descriptors are the process's own; the copy is nobody else's.
+    let kept = unsafe {
+        let copy = libc::fcntl(1, libc::F_DUPFD_CLOEXEC, 3);
+        match copy {
+            0.. if libc::dup2(2, 1) >= 0 => File::from_raw_fd(copy),
+            _ => {
+                let why = std::io::Error::last_os_error();
+                return failure(format!("cannot keep the output apart: {why}"));
+            }
+        }
+    };
+    let _ = RESULTS.set(kept);
+    Ok(())
 }
 
 /// Whether the error output may be coloured.
@@ -76,20 +142,49 @@ pub fn plural(count: usize, what: &str) -> String {
     }
 }
 
+/// What natives call many ("frames", "pictures"), in the number that is meant.
+pub fn unit_of(count: u64, unit: &str) -> &str {
+    match count {
+        1 => unit.strip_suffix('s').unwrap_or(unit),
+        _ => unit,
+    }
+}
+
 /// Prints a line on the output.
 pub fn line(text: &str) -> Result<(), Failure> {
-    let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| {
-        out.write_all(b"\n")?;
-        out.flush()
-    }) {
+    let text = format!("{text}\n");
+    let written = match RESULTS.get() {
+        Some(mut kept) => kept.write_all(text.as_bytes()),
+        None => {
+            let mut out = std::io::stdout().lock();
+            out.write_all(text.as_bytes()).and_then(|()| out.flush())
+        }
+    };
+    match written {
         Ok(()) => Ok(()),
         Err(e) => failure(format!("cannot write to the output: {e}")),
     }
 }
 
-/// Writes a file under a name of its own first, so that the final name never holds half of it.
+/// Whether a name means the output rather than a file.
+pub fn is_standard(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// Writes a file under a name of its own first, so that the final name never holds half of it. What
+/// is no ordinary file (a device, a pipe) is written to, not replaced; `-` is the output.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let special = |m: std::fs::Metadata| !m.is_file() && !m.is_dir();
+    if is_standard(path) {
+        return line(String::from_utf8_lossy(bytes).trim_end());
+    }
+    if std::fs::metadata(path).is_ok_and(special) {
+        let opened = File::options().write(true).open(path);
+        return match opened.and_then(|mut f| f.write_all(bytes)) {
+            Ok(()) => Ok(()),
+            Err(e) => failure(format!("cannot write {}: {e}", path.display())),
+        };
+    }
     let partial = partial_name(path);
     let written = std::fs::write(&partial, bytes).and_then(|()| std::fs::rename(&partial, path));
     match written {

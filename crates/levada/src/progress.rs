@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! One line that tells, while an application runs, how long, how much, and how busy the cores are.
 
-use crate::output::grouped;
+use crate::output::{grouped, unit_of};
 use levada_sys::{App, Runtime};
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -51,7 +51,7 @@ impl Progress {
         let mut line = format!("{:7.1} s", self.start.elapsed().as_secs_f64());
         if let Some((unit, done)) = app.progress() {
             let rate = done.saturating_sub(self.done) as f64 / elapsed.as_secs_f64();
-            line += &format!("  {} {unit}  {rate:.1}/s", grouped(done));
+            line += &format!("  {} {}  {rate:.1}/s", grouped(done), unit_of(done, &unit));
             self.done = done;
         }
         let busy = self.busy_now();

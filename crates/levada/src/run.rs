@@ -10,14 +10,14 @@ use crate::interrupt::Interrupt;
 use crate::network;
 use crate::output::{self, Failure, failure, failure_with};
 use crate::progress::Progress;
-use crate::summary::{Outcome, Summary};
+use crate::summary::{Outcome, Summary, Written};
 use levada_map::{Balancer, Graph, Link, Machine, Sample};
 use levada_sys::{App, AppOptions, Counters, Network, Runtime, RuntimeOptions, Status};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     if let Some(input) = &args.input {
@@ -28,9 +28,19 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
             writable(option, file)?;
         }
     }
-    let loaded = network::load(&args.network)?;
+    let to_output = |file: &Option<PathBuf>| file.as_deref().is_some_and(output::is_standard);
+    if args.json && (to_output(&args.output) || to_output(&args.graph)) {
+        return failure_with(
+            "--json and what is written to - cannot both have the output",
+            "name a file",
+        );
+    }
+    let mut loaded = network::load(&args.network)?;
     let compile = network::compile_options(&loaded, &args.compile)?;
-    let object = network::compile(&loaded, &compile)?;
+    let object = network::compile(&mut loaded, &compile)?;
+    if args.json {
+        output::keep_for_results()?;
+    }
     // SAFETY: the compiler has just made it, or vouches for it by its content.
     let network = match unsafe { Network::open(&object) } {
         Ok(network) => Arc::new(network),
@@ -71,6 +81,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let balancer =
         (!args.no_balance && machine.workers > 1).then(|| Balancer::new(machine, placement));
 
+    let began = SystemTime::now();
     let start = Instant::now();
     // An application that has been interrupted already does not start; how it ended is told below.
     if let Err(e) = app.start()
@@ -92,8 +103,14 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let printed = all_printed();
     let mut summary = Summary::new(&app, &runtime, elapsed, moves);
     summary.network = loaded.network.name.clone();
+    summary.diagnostics = std::mem::take(&mut loaded.diagnostics);
+    if summary.counters.actors.iter().all(|a| a.firings == 0) {
+        summary.idle = Some(app.why());
+    }
     let signal = interrupt.signal();
     summary.outcome = match (status, signal) {
+        // Who reads what the network prints has gone.
+        (_, Some(libc::SIGPIPE)) => Outcome::Interrupted(libc::SIGPIPE),
         (Status::STOPPED, Some(signal)) => Outcome::Interrupted(signal),
         (Status::OK, _) if !printed => {
             Outcome::Failed("what was printed could not all be written".into())
@@ -108,17 +125,26 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     if let Some(file) = &args.graph {
         let counters = &summary.counters;
         let picture = graph::of_run(&summary.network, &network, counters, elapsed);
-        output::write_file(file, picture.as_bytes())?;
+        match output::write_file(file, picture.as_bytes()) {
+            Err(e) if summary.outcome.is_done() => summary.outcome = Outcome::Failed(e.what),
+            Err(e) => output::error(&e.what, None),
+            Ok(()) => {}
+        }
     }
     // What natives hold open is finished, or removed, when the application goes.
     drop(interrupt);
     drop(app);
     drop(runtime);
-    summary.output = args.output.clone().filter(|o| o.exists());
+    summary.output = args
+        .output
+        .as_deref()
+        .and_then(|o| Written::since(began, o));
     if args.json {
         output::line(&summary.json(args.stats).to_string())?;
     }
-    summary.say(&loaded.network, args.stats, args.json);
+    if !matches!(summary.outcome, Outcome::Interrupted(libc::SIGPIPE)) {
+        summary.say(&loaded.network, args.stats, args.json);
+    }
     Ok(summary.exit_code())
 }
 
@@ -135,11 +161,17 @@ fn all_printed() -> bool {
 /// is said before anything is compiled.
 fn readable(input: &Path) -> Result<(), Failure> {
     let typed = input.to_string_lossy();
-    let parts: Vec<&str> = match input.exists() {
+    let parts: Vec<&str> = match input.exists() || typed.is_empty() {
         true => vec![&typed],
         false => typed.split(',').collect(),
     };
-    for part in parts.into_iter().filter(|p| *p != "-") {
+    if parts.iter().all(|p| p.is_empty()) {
+        return failure_with(
+            format!("--in {typed:?} names no file"),
+            "- is standard input",
+        );
+    }
+    for part in parts.into_iter().filter(|p| !matches!(*p, "" | "-")) {
         // A pipe is opened by who reads it, and once.
         let tried = std::fs::metadata(part).and_then(|m| match m.is_file() {
             true => std::fs::File::open(part).map(drop),
@@ -157,6 +189,12 @@ fn writable(option: &str, path: &Path) -> Result<(), Failure> {
         Some(p) if !p.as_os_str().is_empty() => p,
         _ => Path::new("."),
     };
+    if path.as_os_str().is_empty() {
+        return failure_with(
+            format!("{option} names no file"),
+            "name one, or - for the output",
+        );
+    }
     match folder.is_dir() {
         true => Ok(()),
         false => failure_with(

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What a run did: how it ended, how much was done, how each core and each actor was used.
 
-use crate::output::{BOLD, DIM, GREEN, RED, grouped, paint, plural, table};
+use crate::output::{BLUE, BOLD, DIM, GREEN, RED, YELLOW, grouped, paint, plural, table, unit_of};
 use levada_cal::diag::{Diagnostic, Diagnostics, Sources};
 use levada_cal::ir;
-use levada_sys::{App, Counters, Fault, Runtime};
+use levada_sys::ffi::lvd_port_ref;
+use levada_sys::{ActorShape, App, Counters, Fault, Runtime};
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 #[derive(Clone, Debug)]
 pub enum Outcome {
@@ -18,6 +19,12 @@ pub enum Outcome {
     Deadlock(String),
     Fault(Fault),
     Failed(String),
+}
+
+impl Outcome {
+    pub fn is_done(&self) -> bool {
+        matches!(self, Outcome::Done)
+    }
 }
 
 #[derive(Debug)]
@@ -35,9 +42,60 @@ pub struct Summary {
     pub done: Option<(String, u64)>,
     pub cores: Vec<Core>,
     pub counters: Counters,
-    pub names: Vec<String>,
+    pub actors: Vec<ActorShape>,
     pub moves: usize,
-    pub output: Option<PathBuf>,
+    pub output: Option<Written>,
+    /// Of the compiler, as JSON.
+    pub diagnostics: Vec<Value>,
+    /// Nothing ever fired: what everybody waits for.
+    pub idle: Option<String>,
+}
+
+/// What a run left under the name that --out gave.
+#[derive(Clone, Debug)]
+pub struct Written {
+    pub path: PathBuf,
+    files: usize,
+    bytes: u64,
+}
+
+impl Written {
+    /// The file, or the files in the folder, that have been written since.
+    pub fn since(began: SystemTime, path: &Path) -> Option<Written> {
+        // File systems' clocks are coarse.
+        let began = began - Duration::from_millis(20);
+        let new = |m: &std::fs::Metadata| m.is_file() && m.modified().is_ok_and(|at| at >= began);
+        let meta = std::fs::metadata(path).ok()?;
+        let found: Vec<_> = match meta.is_dir() {
+            true => std::fs::read_dir(path)
+                .ok()?
+                .filter_map(|e| std::fs::metadata(e.ok()?.path()).ok())
+                .filter(new)
+                .collect(),
+            false => Some(meta).filter(new).into_iter().collect(),
+        };
+        let written = Written {
+            path: path.to_path_buf(),
+            files: found.len(),
+            bytes: found.iter().map(std::fs::Metadata::len).sum(),
+        };
+        (written.files > 0).then_some(written)
+    }
+}
+
+impl std::fmt::Display for Written {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let size = match self.bytes {
+            b if b >= 10 << 20 => format!("{} MiB", b >> 20),
+            b if b >= 10 << 10 => format!("{} KiB", b >> 10),
+            b => plural(b as usize, "byte"),
+        };
+        let shown = self.path.display();
+        match self.path.is_dir() {
+            true => write!(f, "{shown} ({}, {size})", plural(self.files, "file")),
+            false => write!(f, "{shown} ({size})"),
+        }
+    }
 }
 
 impl Summary {
@@ -62,16 +120,22 @@ impl Summary {
             elapsed,
             done: app.progress(),
             cores: cores.collect(),
-            names: app.network().actor_names(),
+            actors: app.network().describe(),
             counters,
             moves,
             output: None,
+            diagnostics: Vec::new(),
+            idle: None,
         }
     }
 
-    /// A fault, with its place where the reader looks for it.
+    /// A fault, with its place where the reader looks for it. One of no actor is no fault of the
+    /// network's: a native says that it cannot read or write what it was told to.
     pub fn fault(fault: Fault) -> Outcome {
-        Outcome::Fault(placed(fault))
+        match fault.actor.is_empty() {
+            true => Outcome::Failed(fault.message),
+            false => Outcome::Fault(placed(fault)),
+        }
     }
 
     pub fn exit_code(&self) -> ExitCode {
@@ -90,9 +154,14 @@ impl Summary {
         done as f64 / self.elapsed.as_secs_f64().max(1e-9)
     }
 
-    /// The end of a channel as people call it.
-    fn end(&self, actor: u32) -> &str {
-        self.names.get(actor as usize).map_or("-", String::as_str)
+    /// The actor and the port at an end of a channel; ends that no actor holds have no names.
+    fn end(&self, end: lvd_port_ref, input: bool) -> (&str, &str) {
+        let Some(actor) = self.actors.get(end.actor as usize) else {
+            return ("", "");
+        };
+        let ports = if input { &actor.inputs } else { &actor.outputs };
+        let port = ports.get(end.port as usize).map_or("", String::as_str);
+        (&actor.name, port)
     }
 
     /// On the error output; `brief` leaves out what JSON has said.
@@ -100,14 +169,24 @@ impl Summary {
         match &self.outcome {
             Outcome::Fault(fault) => eprint!("{}", fault_report(network, fault)),
             Outcome::Deadlock(why) => {
-                eprintln!("{}: nothing can move any more", paint(RED, "error"));
+                let what = match self.idle {
+                    Some(_) => "nothing ever fired, and nothing can",
+                    None => "nothing can move any more",
+                };
+                eprintln!("{}: {what}", paint(RED, "error"));
                 for line in why.lines() {
                     eprintln!("  {line}");
                 }
-                eprintln!("  help: a larger bufferSize on one of these channels may be enough");
+                eprintln!("  {}: {}", paint(BLUE, "help"), deadlock_help(why));
             }
             Outcome::Failed(what) => eprintln!("{}: {what}", paint(RED, "error")),
             Outcome::Interrupted(_) | Outcome::Done => {}
+        }
+        if let (Outcome::Done, Some(why)) = (&self.outcome, &self.idle) {
+            eprintln!("{}: nothing ever fired", paint(YELLOW, "warning"));
+            for line in why.lines() {
+                eprintln!("  {line}");
+            }
         }
         if brief {
             return;
@@ -126,8 +205,8 @@ impl Summary {
             how => eprintln!("{mark}: {network}{how} after {seconds:.2} s"),
         }
         if let Some((unit, done)) = &self.done {
-            let rate = self.rate(*done);
-            eprintln!("  {} {unit}, {rate:.1} {unit}/s", grouped(*done));
+            let (rate, count) = (self.rate(*done), unit_of(*done, unit));
+            eprintln!("  {} {count}, {rate:.1} {unit}/s", grouped(*done));
         }
         for (worker, core) in self.cores.iter().enumerate() {
             let share = self.share(core.busy);
@@ -147,8 +226,10 @@ impl Summary {
         if stats {
             self.tables();
         }
-        if let Some(output) = &self.output {
-            eprintln!("  output    {}", describe(output));
+        match (&self.output, &self.outcome) {
+            (Some(output), Outcome::Done) => eprintln!("  output    {output}"),
+            (Some(output), _) => eprintln!("  kept      {output}, complete before that"),
+            (None, _) => {}
         }
     }
 
@@ -185,17 +266,28 @@ impl Summary {
             .channels
             .iter()
             .map(|c| {
+                let name = |(actor, port): (&str, &str)| match actor {
+                    "" => "-".to_string(),
+                    _ => format!("{actor}.{port}"),
+                };
                 vec![
-                    format!("{} -> {}", self.end(c.from.actor), self.end(c.to.actor)),
+                    format!(
+                        "{} -> {}",
+                        name(self.end(c.from, false)),
+                        name(self.end(c.to, true))
+                    ),
                     grouped(u64::from(c.capacity)),
                     grouped(c.got),
+                    grouped(u64::from(c.fill)),
                     grouped(c.full),
                     grouped(c.empty),
                     grouped(c.wakes),
                 ]
             })
             .collect();
-        let head = ["channel", "capacity", "elements", "full", "empty", "wakes"];
+        let head = [
+            "channel", "capacity", "elements", "left", "full", "empty", "wakes",
+        ];
         eprint!("\n{}", table(&head, &rows));
         eprintln!("\n  {} moved between cores", plural(self.moves, "actor"));
     }
@@ -218,8 +310,13 @@ impl Summary {
                 "busy_share": self.share(c.busy),
                 "actors": c.actors,
             })).collect::<Vec<_>>(),
-            "output": self.output,
+            "output": self.output.as_ref().map(|o| &o.path),
+            "output_files": self.output.as_ref().map_or(0, |o| o.files),
+            "diagnostics": self.diagnostics,
         });
+        if let Some(why) = &self.idle {
+            out["never_fired"] = why.as_str().into();
+        }
         if let Some((unit, done)) = &self.done {
             out["progress"] = json!({
                 "unit": unit, "done": done, "per_second": self.rate(*done),
@@ -247,10 +344,11 @@ impl Summary {
             });
             out["actors"] = actors.collect();
             let channels = self.counters.channels.iter().map(|c| {
+                let (from, to) = (self.end(c.from, false), self.end(c.to, true));
                 json!({
-                    "from": self.end(c.from.actor), "to": self.end(c.to.actor),
-                    "capacity": c.capacity, "put": c.put, "got": c.got, "wakes": c.wakes,
-                    "full": c.full, "empty": c.empty,
+                    "from": from.0, "from_port": from.1, "to": to.0, "to_port": to.1,
+                    "capacity": c.capacity, "put": c.put, "got": c.got, "left": c.fill,
+                    "wakes": c.wakes, "full": c.full, "empty": c.empty,
                 })
             });
             out["channels"] = channels.collect();
@@ -259,18 +357,14 @@ impl Summary {
     }
 }
 
-/// A path with its size, or with what is in it.
-fn describe(path: &std::path::Path) -> String {
-    let shown = path.display();
-    match std::fs::metadata(path) {
-        Ok(meta) if meta.is_dir() => {
-            let count = std::fs::read_dir(path).map_or(0, Iterator::count);
-            format!("{shown} ({})", plural(count, "file"))
+/// What may mend it: room, or a first element.
+fn deadlock_help(why: &str) -> &'static str {
+    match why.contains("waits for room") {
+        true => "a larger bufferSize on one of these channels may be enough",
+        false => {
+            "a circle needs a first element: an actor in it has to give one before it takes any \
+             (an initialize action does)"
         }
-        Ok(meta) if meta.len() >= 10 << 20 => format!("{shown} ({} MiB)", meta.len() >> 20),
-        Ok(meta) if meta.len() >= 10 << 10 => format!("{shown} ({} KiB)", meta.len() >> 10),
-        Ok(meta) => format!("{shown} ({})", plural(meta.len() as usize, "byte")),
-        Err(_) => shown.to_string(),
     }
 }
 

@@ -29,7 +29,11 @@ fn run_runs_a_network_by_path_and_by_class_name() {
 fn run_reports_as_json_and_in_tables() {
     let place = numbers();
     let run = place.run(&["run", TOP, "--json", "--stats", "--no-fuse"]);
-    let json = run.succeeds().json();
+    // The output is the object alone; what the network prints goes to the error output.
+    assert_eq!(run.succeeds().out.lines().count(), 1, "{run:?}");
+    assert!(run.err.contains("1\n2\n3\n"), "{run:?}");
+    let json = run.json();
+    assert_eq!(json["diagnostics"].as_array().map(Vec::len), Some(0));
     assert_eq!(json["outcome"], "done");
     assert_eq!(json["network"], "p.Top");
     assert!(json["seconds"].as_f64().unwrap() > 0.0);
@@ -41,10 +45,13 @@ fn run_reports_as_json_and_in_tables() {
         .map(|a| a["firings"].as_u64().unwrap())
         .collect();
     assert_eq!(firings, [3, 3]);
-    assert_eq!(json["channels"][0]["got"], 3);
+    let channel = &json["channels"][0];
+    assert_eq!((&channel["got"], &channel["left"]), (&3.into(), &0.into()));
+    let ends = ["from", "from_port", "to", "to_port"].map(|end| channel[end].as_str().unwrap());
+    assert_eq!(ends, ["source", "Out", "print", "In"]);
     let run = place.run(&["run", TOP, "--stats", "--no-fuse"]);
     assert!(run.err.contains("firings"), "{run:?}");
-    assert!(run.err.contains("source -> print"), "{run:?}");
+    assert!(run.err.contains("source.Out -> print.In"), "{run:?}");
 }
 
 #[test]
@@ -151,6 +158,52 @@ fn graph_draws_svg_and_dot() {
     assert!(svg.contains("source") && svg.ends_with("</svg>\n"));
     let dot = std::fs::read_to_string(place.path("a.dot")).unwrap();
     assert!(dot.contains("n0:o0 -> n1:i0"));
+    // A dash is the output, not a file of that name.
+    let dot = place.run(&["graph", TOP, "--dot", "-", "--svg", "b.svg"]);
+    assert!(dot.succeeds().out.starts_with("digraph"));
+    let svg = place.run(&["graph", TOP, "--svg", "-"]);
+    assert!(svg.succeeds().out.starts_with("<svg") && svg.out.ends_with("</svg>\n"));
+    let c = place.run(&["build", TOP, "--emit", "c", "-o", "-"]);
+    assert!(c.succeeds().out.contains("levada_network"));
+    assert_eq!(place.list("."), ["a.dot", "a.svg", "b.svg", "src"]);
+}
+
+#[test]
+fn no_numbers_make_an_empty_output() {
+    let place = Place::new(&[SOURCE]);
+    place.write(
+        "src/p/Write.cal",
+        "package p;\nimport levada.io.*;\nactor Write () int In ==> :\n  initialize ==> do io_open(); \
+         end\n  action In:[x] ==> do io_write_number(x); end\nend\n",
+    );
+    let instances: &[Instance] = &[
+        ("source", "p.Source", &[("n", "0")]),
+        ("write", "p.Write", &[]),
+    ];
+    place.write(TOP, &network(instances, &[("source.Out", "write.In")]));
+    place.write("n.txt", "of an earlier run\n");
+    for fuse in ["--fuse", "--no-fuse"] {
+        let run = place.run(&["run", TOP, "--out", "n.txt", fuse]);
+        assert!(
+            run.succeeds().err.contains("output    n.txt (0 bytes)"),
+            "{run:?}"
+        );
+        assert_eq!(std::fs::read_to_string(place.path("n.txt")).unwrap(), "");
+    }
+    assert_eq!(place.list("."), ["n.txt", "src"]);
+}
+
+#[test]
+fn a_network_in_which_nothing_has_to_be_done_says_so() {
+    let place = numbers();
+    let text = std::fs::read_to_string(place.path(TOP)).unwrap();
+    place.write(TOP, &text.replace("value=\"3\"", "value=\"0\""));
+    let run = place.run(&["run", TOP, "--no-fuse"]);
+    let said = "warning: nothing ever fired\n    print waits for 1 element on its input In";
+    assert!(run.succeeds().err.contains(said), "{run:?}");
+    let json = place.run(&["run", TOP, "--no-fuse", "--json"]).json();
+    assert_eq!(json["outcome"], "done");
+    assert!(json["never_fired"].as_str().unwrap().contains("print"));
 }
 
 #[test]
@@ -206,7 +259,11 @@ fn completions_and_manual_come_from_the_command_line_itself() {
         let run = place.run(&["completions", shell]);
         assert!(run.succeeds().out.contains("doctor"), "{shell}");
     }
-    assert!(place.run(&["man"]).succeeds().out.contains(".TH"));
+    assert!(place.run(&["man"]).succeeds().out.contains(".TH levada 1"));
+    for name in ["run", "levada-run"] {
+        let page = place.run(&["man", name]);
+        assert!(page.succeeds().out.contains(".TH levada-run 1"), "{page:?}");
+    }
     place.run(&["man", "--dir", "man"]).succeeds();
     assert_eq!(
         place.list("man"),

@@ -6,13 +6,16 @@
 //! impossible names, unknown classes; inputs, outputs and folders that are not there; outputs that
 //! are folders or cannot be written; CAL files with errors of every stage; XDF files with errors;
 //! native files that are missing, do not compile, or do not define what is called; a C compiler
-//! that does not run. Faults: an index out of bounds, a division by zero, an action without end, a
-//! failing native, a deadlock. Interrupts by SIGINT and SIGTERM. (Wrong networks of every kind:
+//! that does not run, fails, or makes nothing; all of that as JSON, too. Inputs that are empty, cut,
+//! no text, or numbers that are too large; outputs on a full disk, outputs whose final name is taken
+//! meanwhile; a device as the name of a program; a reader that goes away. Deeply nested and endless
+//! sources. Faults: an index out of bounds, a division by zero, an action without end, a
+//! failing native, deadlocks of each kind. Interrupts by SIGINT and SIGTERM. (Wrong networks of every kind:
 //! crates/levada-cal/tests/xdf.rs; wrong CAL: the compiler's tests; wrong pictures: examples/jpeg.)
 
 mod common;
 
-use common::{PRINT, Place, SOURCE, network, numbers};
+use common::{Instance, PRINT, Place, SOURCE, network, numbers};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -36,6 +39,8 @@ fn wrong_usage_has_status_2() {
         (vec!["check"], "PATH"),
         (vec!["build", TOP, "--emit", "java"], "invalid value"),
         (vec!["completions", "dos"], "invalid value"),
+        (vec!["run", TOP, "--out", ""], "a value is required"),
+        (vec!["man", "run", "--dir", "x"], "cannot be used with"),
     ] {
         place.run(&args).refuses(2, &[said]);
     }
@@ -84,10 +89,28 @@ fn files_and_folders_that_are_not_there() {
             vec!["run", TOP, "--in", "none.bin"],
             "--in none.bin: No such file",
         ),
+        (vec!["run", TOP, "--in", ","], "names no file"),
         (
             vec!["run", TOP, "--out", "none/x"],
             "there is no folder none",
         ),
+        (
+            vec!["graph", TOP, "--svg", "-", "--dot", "-"],
+            "only one of --svg -, --dot - and --json",
+        ),
+        (
+            vec!["run", TOP, "--out", "-", "--json"],
+            "--json and what is written to - cannot both",
+        ),
+        (
+            vec!["build", TOP, "--emit", "so", "-o", "-"],
+            "only C can go to the output",
+        ),
+        (
+            vec!["build", TOP, "-o", "/dev/null"],
+            "/dev/null is no file that could be replaced",
+        ),
+        (vec!["man", "fly"], "there is no command fly"),
         (
             vec!["run", TOP, "--graph", "none/x.svg"],
             "--graph none/x.svg: there is no folder none",
@@ -224,14 +247,70 @@ fn natives_that_are_missing_or_wrong() {
 #[test]
 fn a_compiler_that_does_not_run_is_named() {
     let place = numbers();
-    let mut command = place.command(&["run", TOP]);
-    let output = command
-        .env("CC", "/nowhere/cc")
-        .env("XDG_CACHE_HOME", place.path("cache"))
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("/nowhere/cc"));
+    for (cc, said) in [
+        ("/nowhere/cc", "cannot run the C compiler `/nowhere/cc`"),
+        (
+            "/bin/false",
+            "the C compiler `/bin/false` fails with status 1",
+        ),
+        (
+            "/bin/true",
+            "the C compiler `/bin/true` ends well, and makes nothing",
+        ),
+    ] {
+        for what in ["run", "build"] {
+            let mut command = place.command(&[what, TOP]);
+            let output = command
+                .env("CC", cc)
+                .env("XDG_CACHE_HOME", place.path("cache"))
+                .output()
+                .unwrap();
+            assert_eq!(output.status.code(), Some(1));
+            let text = String::from_utf8_lossy(&output.stderr);
+            assert!(text.contains(said) && text.contains("CC"), "{text}");
+            assert!(!text.contains("error in Levada"), "{text}");
+        }
+        let mut doctor = place.command(&["doctor"]);
+        let output = doctor.env("CC", cc).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+    }
+    assert_eq!(place.list("."), ["cache", "src"]);
+}
+
+#[test]
+fn with_json_what_is_wrong_is_json_too() {
+    let place = numbers();
+    place.write(
+        "src/p/Bad.cal",
+        "package p;\nactor Bad () ==> :\n  int x := y;\nend\n",
+    );
+    for (args, code, said) in [
+        (vec!["run", "none.xdf"], 1, "there is no file none.xdf"),
+        (vec!["build", "none.xdf"], 1, "there is no file none.xdf"),
+        (vec!["graph", "none.xdf"], 1, "there is no file none.xdf"),
+        (vec!["check", "none.xdf"], 1, "there is no file or folder"),
+        (vec!["run", TOP, "--in", "none"], 1, "--in none: No such"),
+        (vec!["run", TOP, "--set", "m=1"], 1, "no parameter"),
+        (vec!["run", "src/p/Bad.cal"], 1, "y"),
+        (
+            vec!["run", TOP, "--workers", "0"],
+            2,
+            "0 is not in 1..=1024",
+        ),
+        (vec!["run"], 2, "NETWORK"),
+        (vec!["doctor", "--fast"], 2, "--fast"),
+    ] {
+        let run = place.run(&[&args[..], &["--json"]].concat());
+        run.refuses(code, &["error"]);
+        assert_eq!(run.out.lines().count(), 1, "{run:?}");
+        let json = run.json();
+        assert_eq!(json["outcome"], "refused", "{run:?}");
+        let list = json["diagnostics"].as_array().unwrap();
+        let first = list.iter().find(|d| d["severity"] == "error").unwrap();
+        assert!(first["message"].as_str().unwrap().contains(said), "{run:?}");
+    }
+    let json = place.run(&["run", "src/p/Bad.cal", "--json"]).json();
+    assert_eq!(json["diagnostics"][0]["line"], 3);
 }
 
 /// A network of the source and one actor that does `body` with each number `x`.
@@ -316,24 +395,206 @@ fn a_deadlock_says_who_waits_for_whom() {
 }
 
 #[test]
-fn an_interrupt_stops_cleanly_and_leaves_no_partial_output() {
-    // Numbers without end, written to a file.
+fn a_circle_without_a_first_element_is_a_deadlock() {
+    let place = Place::new(&[(
+        "src/p/Next.cal",
+        "package p;\nactor Next () int In ==> int Out :\n  action In:[x] ==> Out:[x + 1] end\nend\n",
+    )]);
+    let instances: &[Instance] = &[("one", "p.Next", &[]), ("two", "p.Next", &[])];
+    let wires = [("one.Out", "two.In"), ("two.Out", "one.In")];
+    place.write(TOP, &network(instances, &wires));
+    for fuse in ["--fuse", "--no-fuse"] {
+        let run = place.run(&["run", TOP, fuse]);
+        run.refuses(1, &["nothing ever fired, and nothing can", "first element"]);
+    }
+    let run = place.run(&["run", TOP, "--no-fuse"]);
+    run.refuses(
+        1,
+        &["in a circle", "the channel two.Out -> one.In is empty"],
+    );
+    let json = place.run(&["run", TOP, "--no-fuse", "--json"]).json();
+    assert_eq!(json["outcome"], "deadlock");
+    assert!(json["why"].as_str().unwrap().contains("in a circle"));
+}
+
+#[test]
+fn a_circle_before_which_elements_lie_is_a_deadlock() {
+    let place = Place::new(&[
+        SOURCE,
+        (
+            "src/p/Add.cal",
+            "package p;\nactor Add () int A, int B ==> int Sum :\n  action A:[a], B:[b] ==> Sum:[a \
+             + b] end\nend\n",
+        ),
+        (
+            "src/p/Same.cal",
+            "package p;\nactor Same () int In ==> int Out :\n  action In:[x] ==> Out:[x] end\nend\n",
+        ),
+    ]);
+    let instances: &[Instance] = &[
+        ("source", "p.Source", &[("n", "3")]),
+        ("add", "p.Add", &[]),
+        ("same", "p.Same", &[]),
+    ];
+    let wires = [
+        ("source.Out", "add.A"),
+        ("add.Sum", "same.In"),
+        ("same.Out", "add.B"),
+    ];
+    place.write(TOP, &network(instances, &wires));
+    let run = place.run(&["run", TOP, "--no-fuse"]);
+    run.refuses(
+        1,
+        &[
+            "nothing can move any more",
+            "add waits for 1 element on its input B",
+        ],
+    );
+    place.run(&["run", TOP]).refuses(1, &["error: nothing"]);
+}
+
+/// Numbers from 1 to `n`, written to a file; `more` is done with each.
+fn numbers_to_a_file(n: &str, more: &str) -> Place {
     let place = Place::new(&[SOURCE]);
     place.write(
         "src/p/Write.cal",
-        "package p;\nimport levada.io.*;\nactor Write () int In ==> :\n  action In:[x] ==> do \
-         io_write_number(x); end\nend\n",
-    );
-    place.write(
-        TOP,
-        &network(
-            &[
-                ("source", "p.Source", &[("n", "2000000000")]),
-                ("write", "p.Write", &[]),
-            ],
-            &[("source.Out", "write.In")],
+        &format!(
+            "package p;\nimport levada.io.*;\nactor Write () int In ==> :\n  @native procedure \
+             trip() end\n  action In:[x] ==> do io_write_number(x); {more} end\nend\n"
         ),
     );
+    let instances: &[Instance] = &[
+        ("source", "p.Source", &[("n", n)]),
+        ("write", "p.Write", &[]),
+    ];
+    place.write(TOP, &network(instances, &[("source.Out", "write.In")]));
+    place
+}
+
+#[test]
+fn an_output_that_cannot_be_completed_fails_the_run() {
+    // Its final name becomes a folder while it is written.
+    let place = numbers_to_a_file("3", "trip();");
+    place.write(
+        "natives/trip.c",
+        "#include <sys/stat.h>\nvoid trip(void);\nvoid trip(void) { mkdir(\"n.txt\", 0777); }\n",
+    );
+    let run = place.run(&["run", TOP, "--out", "n.txt"]);
+    run.refuses(1, &["error: cannot write n.txt: Is a directory", "failed:"]);
+    assert!(
+        !run.err.contains("kept") && !run.err.contains("output "),
+        "{run:?}"
+    );
+    assert_eq!(place.list("."), ["n.txt", "natives", "src"]);
+    assert!(place.list("n.txt").is_empty());
+    let json = place.run(&["run", TOP, "--out", "m.txt", "--json"]);
+    json.succeeds();
+    // A full disk.
+    let place = numbers_to_a_file("100000", "");
+    let run = place.run(&["run", TOP, "--out", "/dev/full", "--json"]);
+    run.refuses(1, &["cannot write", "No space left on device"]);
+    assert_eq!(run.json()["outcome"], "failed");
+}
+
+#[test]
+fn inputs_that_are_not_what_they_should_be() {
+    let place = Place::new(&[]);
+    place.write(
+        "src/p/Top.cal",
+        "package p;\nimport levada.io.*;\nactor Top () ==> :\n  initialize ==> do io_open(); end\n  \
+         action ==> guard io_more() do io_write_number(io_read_number()); end\nend\n",
+    );
+    let top = "src/p/Top.cal";
+    for (text, said) in [
+        (
+            "1\n2\nthree\n",
+            "in.txt, line 3: \"three\" is not a whole number",
+        ),
+        (
+            "1 # one\n0x10\n",
+            "in.txt, line 2: \"0x10\" is not a whole number",
+        ),
+        (
+            "\u{1b}[31m\u{7f}",
+            "in.txt, line 1: \"?[31m?\" is not a whole number",
+        ),
+        (
+            "9223372036854775808\n",
+            "9223372036854775808 does not fit into 64 bits",
+        ),
+    ] {
+        place.write("in.txt", text);
+        let run = place.run(&["run", top, "--in", "in.txt", "--out", "out.txt"]);
+        run.refuses(1, &["error: ", said, "failed: p.Top was stopped"]);
+        // It is no fault of the actor's: its source is not shown.
+        assert!(!run.err.contains("Top.cal"), "{run:?}");
+        assert_eq!(place.list("."), ["in.txt", "src"]);
+    }
+    let run = place.run(&["run", top, "--out", "out.txt"]);
+    run.refuses(1, &["no input: name a file with --in FILE"]);
+    place.write("in.txt", "# nothing\n");
+    place
+        .run(&["run", top, "--in", "in.txt", "--out", "out.txt"])
+        .succeeds();
+    assert_eq!(std::fs::read(place.path("out.txt")).unwrap(), b"");
+}
+
+#[test]
+fn sources_that_never_end_are_refused() {
+    let place = Place::new(&[]);
+    let nested = format!("{}1{}", "(".repeat(100_000), ")".repeat(100_000));
+    place.write(
+        "a.cal",
+        &format!("actor a () ==> : int x := {nested}; end\n"),
+    );
+    place.write(
+        "b.cal",
+        &format!(
+            "actor b () ==> : int x := {}1; end\n",
+            "1 + ".repeat(100_000)
+        ),
+    );
+    place.write(
+        "c.xdf",
+        &format!("<XDF name=\"c\">{}</XDF>", "<a>".repeat(100_000)),
+    );
+    let ifs = format!(
+        "{}x := 1;{}",
+        "if true then ".repeat(10_000),
+        " end".repeat(10_000)
+    );
+    place.write(
+        "d.cal",
+        &format!("actor d () ==> : int x; action ==> do {ifs} end end\n"),
+    );
+    std::fs::write(place.path("e.cal"), [0xff, 0xfe, 0, 1]).unwrap();
+    for file in ["a.cal", "b.cal", "c.xdf", "d.cal", "e.cal"] {
+        place.run(&["check", file]).refuses(1, &["error"]);
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_run_and_leaves_nothing() {
+    let place = numbers_to_a_file("2000000000", "println(x);");
+    let mut child = place
+        .command(&["run", TOP, "--out", "numbers.txt"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut some = [0; 100];
+    let mut out = child.stdout.take().unwrap();
+    std::io::Read::read_exact(&mut out, &mut some).unwrap();
+    drop(out);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(128 + libc::SIGPIPE));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert_eq!(place.list("."), ["src"]);
+}
+
+#[test]
+fn an_interrupt_stops_cleanly_and_leaves_no_partial_output() {
+    let place = numbers_to_a_file("2000000000", "");
     for (signal, code) in [(libc::SIGINT, 130), (libc::SIGTERM, 143)] {
         let child = place
             .command(&["run", TOP, "--out", "numbers.txt"])

@@ -17,23 +17,36 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Stops the application because of what it was given to read or write: no fault of the actor's. */
+LVD_NORETURN static void refuse(const char *format, ...) LVD_PRINTF(1, 2);
+static void refuse(const char *format, ...) {
+  char text[512];
+  va_list list;
+  va_start(list, format);
+  vsnprintf(text, sizeof text, format, list);
+  va_end(list);
+  lvd_app_fail(lvd_current_app(), "%s", text);
+  lvd_native_fail("%s", text); /* leaves the action; the first report counts */
+}
+
 static const char *option(const char *name) { return lvd_app_option(lvd_current_app(), name); }
 
 static void *block(const void *key, size_t size, void (*end)(void *, lvd_status)) {
   void *data = lvd_app_data(lvd_current_app(), key, size, end);
-  if (!data) lvd_native_fail("out of memory");
+  if (!data) refuse("out of memory");
   return data;
 }
 
 static char *copy_text(const char *text, size_t length) {
   char *copy = malloc(length + 1);
-  if (!copy) lvd_native_fail("out of memory");
+  if (!copy) refuse("out of memory");
   memcpy(copy, text, length);
   copy[length] = 0;
   return copy;
@@ -67,7 +80,7 @@ static void input_end(void *data, lvd_status outcome) {
 
 static void input_add(input *in, char *name) {
   char **grown = realloc(in->name, sizeof *grown * ((size_t)in->count + 1));
-  if (!grown) lvd_native_fail("out of memory");
+  if (!grown) refuse("out of memory");
   in->name = grown;
   in->name[in->count++] = name;
 }
@@ -78,7 +91,7 @@ static int by_name(const void *a, const void *b) {
 
 static void input_add_folder(input *in, const char *folder) {
   DIR *dir = opendir(folder);
-  if (!dir) lvd_native_fail("cannot open the folder %s: %s", folder, strerror(errno));
+  if (!dir) refuse("cannot open the folder %s: %s", folder, strerror(errno));
   for (struct dirent *entry; (entry = readdir(dir));) {
     char path[PATH_MAX];
     struct stat st;
@@ -89,7 +102,7 @@ static void input_add_folder(input *in, const char *folder) {
     input_add(in, copy_text(path, (size_t)length));
   }
   closedir(dir);
-  if (!in->count) lvd_native_fail("the folder %s holds no files", folder);
+  if (!in->count) refuse("the folder %s holds no files", folder);
   qsort(in->name, (size_t)in->count, sizeof *in->name, by_name);
 }
 
@@ -97,8 +110,7 @@ static void input_add_folder(input *in, const char *folder) {
 static void input_name_files(input *in) {
   const char *given = option("in");
   struct stat st;
-  if (!given || !*given)
-    lvd_native_fail("no input: name a file with --in FILE (or - for standard input)");
+  if (!given || !*given) refuse("no input: name a file with --in FILE (or - for standard input)");
   if (!strcmp(given, "-")) {
     input_add(in, copy_text("-", 1));
   } else if (!stat(given, &st)) {
@@ -113,17 +125,17 @@ static void input_name_files(input *in) {
       if (length) input_add(in, copy_text(from, length));
       from = comma ? comma + 1 : NULL;
     }
-    if (!in->count) lvd_native_fail("no input: --in names no file");
+    if (!in->count) refuse("no input: --in names no file");
     for (int i = 0; i < in->count; i++)
       if (strcmp(in->name[i], "-") && access(in->name[i], R_OK))
-        lvd_native_fail("cannot read %s: %s", in->name[i], strerror(errno));
+        refuse("cannot read %s: %s", in->name[i], strerror(errno));
   }
 }
 
 static void input_open_file(input *in) {
   const char *name = in->name[in->at];
   in->fd = strcmp(name, "-") ? open(name, O_RDONLY | O_CLOEXEC) : dup(STDIN_FILENO);
-  if (in->fd < 0) lvd_native_fail("cannot open %s: %s", name, strerror(errno));
+  if (in->fd < 0) refuse("cannot open %s: %s", name, strerror(errno));
   in->line = 1;
   in->ended = false;
 }
@@ -144,7 +156,7 @@ static bool input_fill(input *in) {
   while (!in->ended && in->next == in->limit) {
     ssize_t got = read(in->fd, in->buffer, sizeof in->buffer);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) lvd_native_fail("cannot read %s: %s", in->name[in->at], strerror(errno));
+    if (got < 0) refuse("cannot read %s: %s", in->name[in->at], strerror(errno));
     in->ended = got == 0;
     in->next = 0;
     in->limit = (size_t)got;
@@ -209,16 +221,19 @@ int64_t io_read_number(void) {
   input *in = input_of_app();
   char word[32], *end;
   size_t length = 0;
-  if (!input_seek_number(in)) lvd_native_fail("the input has no more numbers");
+  if (!input_seek_number(in)) lvd_native_fail("io_read_number: there are no more numbers");
   while (length < sizeof word - 1 && input_fill(in) && !input_ends_number(in->buffer[in->next]))
     word[length++] = (char)in->buffer[in->next++];
   word[length] = 0;
   errno = 0;
   long long number = strtoll(word, &end, 10);
-  if (*end || end == word)
-    lvd_native_fail("%s, line %d: \"%s\" is not a whole number", in->name[in->at], in->line, word);
+  bool good = !*end && end != word;
+  for (char *c = word; *c; c++)
+    if (*c < ' ' || *c > '~') *c = '?'; /* what is no text is not put on a terminal */
+  if (!good)
+    refuse("%s, line %d: \"%s\" is not a whole number", in->name[in->at], in->line, word);
   if (errno == ERANGE)
-    lvd_native_fail("%s, line %d: %s does not fit into 64 bits", in->name[in->at], in->line, word);
+    refuse("%s, line %d: %s does not fit into 64 bits", in->name[in->at], in->line, word);
   return number;
 }
 
@@ -255,7 +270,7 @@ static void output_open(output *out, const char *name) {
     size_t room = strlen(name) + 48;
     out->name = copy_text(name, strlen(name));
     out->temporary = malloc(room);
-    if (!out->temporary) lvd_native_fail("out of memory");
+    if (!out->temporary) refuse("out of memory");
     for (int i = 0;; i++) {
       snprintf(out->temporary, room, "%s.part-%ld-%d", name, (long)getpid(), i);
       fd = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -266,7 +281,7 @@ static void output_open(output *out, const char *name) {
   if (fd >= 0) out->file = fdopen(fd, "wb");
   if (!out->file) {
     output_free(out);
-    lvd_native_fail("cannot write %s: %s", name, strerror(why));
+    refuse("cannot write %s: %s", name, strerror(why));
   }
 }
 
@@ -274,7 +289,7 @@ static const char *output_name(const output *out) { return out->name ? out->name
 
 static void output_put(output *out, const void *bytes, size_t count) {
   if (count && fwrite(bytes, 1, count, out->file) != count)
-    lvd_native_fail("cannot write %s: %s", output_name(out), strerror(errno));
+    refuse("cannot write %s: %s", output_name(out), strerror(errno));
 }
 
 /* Closes the file and gives it its name, or removes it. False, with errno, if that fails. */
@@ -292,6 +307,14 @@ static bool output_close(output *out, bool keep) {
   return good;
 }
 
+/* The same at the application's end, when no actor is there to fail: `app` does. */
+static void output_end(output *out, bool keep, lvd_app *app) {
+  char *name = out->name ? strdup(out->name) : NULL;
+  if (!output_close(out, keep))
+    lvd_app_fail(app, "cannot write %s: %s", name ? name : "the output", strerror(errno));
+  free(name);
+}
+
 static void output_complete(output *out) {
   char *name = out->name ? copy_text(out->name, strlen(out->name)) : NULL;
   bool good = output_close(out, true);
@@ -299,34 +322,36 @@ static void output_complete(output *out) {
   char text[PATH_MAX];
   snprintf(text, sizeof text, "%s", name ? name : "the output");
   free(name);
-  if (!good) lvd_native_fail("cannot write %s: %s", text, strerror(why));
+  if (!good) refuse("cannot write %s: %s", text, strerror(why));
 }
 
 /* ---- Stream: bytes and lines to one file ------------------------------------------------------- */
 
 typedef struct stream {
+  lvd_app *app;
   output out;
-  bool done;
 } stream;
 
 static const char stream_key;
 
-/* Nothing is buffered, so the only thing that can still fail here is the rename. */
 static void stream_end(void *data, lvd_status outcome) {
   stream *s = data;
-  if (!output_close(&s->out, outcome == LVD_OK))
-    perror("levada: the output could not be completed");
+  output_end(&s->out, outcome == LVD_OK, s->app);
 }
 
 static stream *stream_of_app(void) {
   stream *s = block(&stream_key, sizeof *s, stream_end);
   if (!s->out.file) {
     const char *name = option("out");
+    s->app = lvd_current_app();
     output_open(&s->out, name ? name : "-");
-    setvbuf(s->out.file, NULL, _IONBF, 0);
+    /* Whoever reads along, at a terminal or through a pipe, sees each line as it comes. */
+    if (!s->out.name) setvbuf(s->out.file, NULL, _IONBF, 0);
   }
   return s;
 }
+
+void io_open(void) { stream_of_app(); }
 
 void io_write(uint8_t *bytes, int32_t count) {
   if (count < 0 || count > BURST) lvd_native_fail("io_write: the count %d is not 0 to 4096", count);
@@ -387,7 +412,7 @@ static void picture_name(char *name, size_t room, const char *given, uint64_t nu
   const char *place = given;
   if (folder) {
     if (mkdir(given, 0777) && errno != EEXIST)
-      lvd_native_fail("cannot make the folder %s: %s", given, strerror(errno));
+      refuse("cannot make the folder %s: %s", given, strerror(errno));
     length = snprintf(name, room, "%s%spicture-%04" PRIu64 "%s", given,
                       ends_with(given, "/") ? "" : "/", number, colour ? ".ppm" : ".pgm");
   } else {
@@ -397,13 +422,13 @@ static void picture_name(char *name, size_t room, const char *given, uint64_t nu
       length = snprintf(name, room, "%.*s%0*" PRIu64 "%s", (int)(place - given), given, digits,
                         number, place + skip);
     } else if (number > 1 && strcmp(given, "-") && !is_special(given)) {
-      lvd_native_fail("the input holds more than one picture, and --out names one file: give a "
-                      "folder, or a name with %%d where the number goes");
+      refuse("the input holds more than one picture, and --out names one file: give a "
+             "folder, or a name with %%d where the number goes");
     } else {
       length = snprintf(name, room, "%s", given);
     }
   }
-  if (length < 0 || (size_t)length >= room) lvd_native_fail("the name of the output is too long");
+  if (length < 0 || (size_t)length >= room) refuse("the name of the output is too long");
 }
 
 void io_picture_begin(int32_t width, int32_t height, int32_t channels) {
@@ -414,18 +439,18 @@ void io_picture_begin(int32_t width, int32_t height, int32_t channels) {
     lvd_native_fail("a picture cannot be of %d by %d pixels of %d samples", width, height,
                     channels);
   if (!given || !*given)
-    lvd_native_fail("no output: name a file or a folder with --out (- is standard output)");
+    refuse("no output: name a file or a folder with --out (- is standard output)");
   picture_name(name, sizeof name, given, p->complete + 1, channels == 3);
   p->widen = false;
   if (strcmp(name, "-") && !is_special(name)) {
     if (ends_with(name, ".ppm"))
       p->widen = channels == 1;
     else if (ends_with(name, ".y4m"))
-      lvd_native_fail("this network writes pictures, not video: name a folder, or .ppm files");
+      refuse("this network writes pictures, not video: name a folder, or .ppm files");
     else if (ends_with(name, ".pgm") && channels == 3)
-      lvd_native_fail("a colour picture does not fit into %s: name it .ppm", name);
+      refuse("a colour picture does not fit into %s: name it .ppm", name);
     else if (!ends_with(name, ".pgm") && !ends_with(name, ".pnm"))
-      lvd_native_fail("pictures are written as .ppm, .pgm or .pnm, and %s is none of these", name);
+      refuse("pictures are written as .ppm, .pgm or .pnm, and %s is none of these", name);
   }
   p->left = (size_t)width * (size_t)height * (size_t)channels;
   output_open(&p->out, name);
@@ -457,6 +482,7 @@ void io_picture_end(void) {
 /* ---- Video ------------------------------------------------------------------------------------- */
 
 typedef struct video {
+  lvd_app *app;
   output out;
   uint64_t complete;
   long good; /* length of the file with all complete frames */
@@ -476,7 +502,7 @@ static void video_end(void *data, lvd_status outcome) {
     fflush(v->out.file);
     keep = ftruncate(fileno(v->out.file), v->good) == 0;
   }
-  output_close(&v->out, keep);
+  output_end(&v->out, keep, v->app);
   free(v->plane[0]);
 }
 
@@ -495,17 +521,15 @@ static void video_open(video *v, const int32_t *w, const int32_t *h) {
   const char *name = option("out"), *rate = option("rate"), *format = video_format(w, h);
   char header[128];
   unsigned frames = 25, seconds = 1;
-  if (!name || !*name)
-    lvd_native_fail("no output: name a .y4m file with --out (- is standard output)");
+  if (!name || !*name) refuse("no output: name a .y4m file with --out (- is standard output)");
   if (strcmp(name, "-") && !is_special(name) && !ends_with(name, ".y4m"))
-    lvd_native_fail("video is written as .y4m, and %s is not named so", name);
+    refuse("video is written as .y4m, and %s is not named so", name);
   if (!format)
-    lvd_native_fail(
-        "a .y4m video cannot hold pictures whose planes have these sizes (%dx%d, %dx%d, "
-        "%dx%d): write pictures instead",
-        w[0], h[0], w[1], h[1], w[2], h[2]);
+    refuse("a .y4m video cannot hold pictures whose planes have these sizes (%dx%d, %dx%d, "
+           "%dx%d): write pictures instead",
+           w[0], h[0], w[1], h[1], w[2], h[2]);
   if (rate && (sscanf(rate, "%u:%u", &frames, &seconds) < 1 || !frames || !seconds))
-    lvd_native_fail("the rate %s is not frames or frames:seconds", rate);
+    refuse("the rate %s is not frames or frames:seconds", rate);
   size_t sizes[3];
   v->size = 0;
   for (int i = 0; i < 3; i++) {
@@ -515,9 +539,10 @@ static void video_open(video *v, const int32_t *w, const int32_t *h) {
     v->size += sizes[i];
   }
   v->plane[0] = malloc(v->size);
-  if (!v->plane[0]) lvd_native_fail("out of memory for a frame of %dx%d", w[0], h[0]);
+  if (!v->plane[0]) refuse("out of memory for a frame of %dx%d", w[0], h[0]);
   v->plane[1] = v->plane[0] + sizes[0];
   v->plane[2] = v->plane[1] + sizes[1];
+  v->app = lvd_current_app();
   output_open(&v->out, name);
   int length =
       snprintf(header, sizeof header, "YUV4MPEG2 W%d H%d F%u:%u Ip A1:1 C%s XCOLORRANGE=FULL\n",
@@ -534,9 +559,9 @@ void io_video_begin(int32_t width, int32_t height, int32_t width1, int32_t heigh
   if (!v->out.file) {
     video_open(v, w, h);
   } else if (memcmp(w, v->width, sizeof w) || memcmp(h, v->height, sizeof h)) {
-    lvd_native_fail("picture %" PRIu64 " is of another size or sampling (%dx%d) than those before "
-                    "it (%dx%d): a video cannot hold both",
-                    v->complete + 1, w[0], h[0], v->width[0], v->height[0]);
+    refuse("picture %" PRIu64 " is of another size or sampling (%dx%d) than those before "
+           "it (%dx%d): a video cannot hold both",
+           v->complete + 1, w[0], h[0], v->width[0], v->height[0]);
   }
 }
 
@@ -554,8 +579,7 @@ void io_video_end(void) {
   if (!v->out.file) lvd_native_fail("io_video_end: no frame has begun");
   output_put(&v->out, "FRAME\n", 6);
   output_put(&v->out, v->plane[0], v->size);
-  if (fflush(v->out.file))
-    lvd_native_fail("cannot write %s: %s", output_name(&v->out), strerror(errno));
+  if (fflush(v->out.file)) refuse("cannot write %s: %s", output_name(&v->out), strerror(errno));
   if (v->out.name) v->good = ftell(v->out.file);
   lvd_app_progress(lvd_current_app(), "frames", ++v->complete);
 }
@@ -576,5 +600,5 @@ void io_fail(const char *reason, int32_t file, int32_t picture, int64_t where, i
   if (where >= 0)
     length += (size_t)snprintf(place + length, sizeof place - length, ", byte %" PRId64, where);
   if (mcu >= 0) snprintf(place + length, sizeof place - length, ", MCU %d", mcu);
-  lvd_native_fail("%s%s: %s", strcmp(name, "-") ? name : "standard input", place, reason);
+  refuse("%s%s: %s", strcmp(name, "-") ? name : "standard input", place, reason);
 }

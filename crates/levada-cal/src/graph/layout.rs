@@ -160,7 +160,7 @@ pub fn port_dy(index: usize) -> f64 {
     HEAD + ROW * (index as f64 + 0.5)
 }
 
-pub fn layout(graph: &Graph, widths: &[f64], title_height: f64) -> Layout {
+pub fn layout(graph: &Graph, widths: &[f64], stubs: &[f64], title_height: f64) -> Layout {
     let back = feedback(graph);
     let layer = layers(graph);
     let depth = layer.iter().max().map_or(0, |l| l + 1);
@@ -219,8 +219,10 @@ pub fn layout(graph: &Graph, widths: &[f64], title_height: f64) -> Layout {
 
     // Columns: as wide as their widest actor; gaps wide enough for the lines that turn in them.
     let mut column = vec![0.0f64; depth];
+    let mut level = vec![0.0f64; depth];
     for (node, l) in layer.iter().enumerate() {
         column[*l] = column[*l].max(widths[node]);
+        level[*l] = level[*l].max(stubs[node]);
     }
     let mut busy = vec![0usize; depth + 1];
     for (_, _, is_back, chain) in &chains {
@@ -237,8 +239,9 @@ pub fn layout(graph: &Graph, widths: &[f64], title_height: f64) -> Layout {
     }
     let gap = |l: usize| match l {
         0 => 24.0 + 10.0 * busy[0] as f64,
-        l if l == depth => 24.0 + 10.0 * busy[depth] as f64,
-        l => (84.0 + 4.0 * busy[l] as f64).min(200.0),
+        l if l == depth && busy[l] == 0 => 24.0,
+        l if l == depth => 24.0 + level[l - 1] + 10.0 * busy[l] as f64,
+        l => level[l - 1].max(24.0) + (60.0 + 4.0 * busy[l] as f64).min(170.0),
     };
     let mut left = vec![0.0; depth];
     let mut x = 0.0;

@@ -41,7 +41,8 @@ pub fn svg(graph: &Graph) -> String {
             name.max(class).max(ports).max(90.0)
         })
         .collect();
-    let layout = layout(graph, &widths, TITLE);
+    let stubs: Vec<f64> = (0..graph.nodes.len()).map(|n| stub(graph, n)).collect();
+    let layout = layout(graph, &widths, &stubs, TITLE);
     let subtitle = subtitle(graph);
     let title_width = text_width(&graph.name, 15.0) * 1.1 + text_width(&subtitle, 10.5) + 80.0;
     let width = layout.width.max(title_width);
@@ -64,7 +65,8 @@ pub fn svg(graph: &Graph) -> String {
     );
     let _ = writeln!(out, "<g transform=\"translate({shift:.1} 0)\">");
     for wire in &layout.wires {
-        draw_wire(&mut out, graph, wire);
+        let stub = stubs[graph.nets[wire.net].from.0];
+        draw_wire(&mut out, graph, wire, stub);
     }
     draw_boxes(&mut out, graph, &layout);
     draw_capacities(&mut out, graph, &layout);
@@ -111,7 +113,7 @@ fn arrow(id: &str, color: &str) -> String {
     )
 }
 
-fn draw_wire(out: &mut String, graph: &Graph, wire: &Wire) {
+fn draw_wire(out: &mut String, graph: &Graph, wire: &Wire, stub: f64) {
     let net = &graph.nets[wire.net];
     let (class, tip) = match wire.feedback {
         true => ("back", "tipback"),
@@ -124,7 +126,7 @@ fn draw_wire(out: &mut String, graph: &Graph, wire: &Wire) {
     let _ = writeln!(
         out,
         "<path class=\"{class}\" marker-end=\"url(#{tip})\" d=\"{}\"><title>{}</title></path>",
-        path(&wire.points, if has_label(net) { 36.0 } else { 0.0 }),
+        path(&wire.points, stub),
         escape(&format!(
             "{}.{} → {}.{}: {}{capacity}",
             from.name, from.outputs[net.from.1], to.name, to.inputs[wire.to.1], net.ty
@@ -132,12 +134,26 @@ fn draw_wire(out: &mut String, graph: &Graph, wire: &Wire) {
     );
 }
 
-fn has_label(net: &Net) -> bool {
-    net.capacity.is_some() || net.elements.is_some()
+/// Wires leave an actor level for as long as its longest label, so that none crosses one.
+fn stub(graph: &Graph, node: usize) -> f64 {
+    let nets = graph.nets.iter().filter(|n| n.from.0 == node);
+    let widths = nets.filter_map(|n| Some(LABEL_DX + text_width(&label(n)?, 9.0) + 4.0));
+    widths.fold(0.0, f64::max)
 }
 
-/// Level along the label at its start, and at every point: straight through layers, S-shaped between them, and in a loop where it
-/// turns round.
+/// Where a label begins, from the port.
+const LABEL_DX: f64 = 6.0;
+
+/// What a channel carried, or its capacity.
+fn label(net: &Net) -> Option<String> {
+    match (net.elements, net.capacity) {
+        (Some(elements), _) => Some(short(elements)),
+        (None, capacity) => Some(capacity?.to_string()),
+    }
+}
+
+/// Level along the label at its start, and at every point: straight through layers, S-shaped between
+/// them, and in a loop where it turns round.
 fn path(points: &[Point], stub: f64) -> String {
     let mut d = format!("M{:.1} {:.1}h{stub}", points[0].x, points[0].y);
     let mut heading = 1.0;
@@ -257,16 +273,12 @@ fn draw_boxes(out: &mut String, graph: &Graph, layout: &Layout) {
 /// Each channel's capacity, or what it carried, just after the port that it leaves.
 fn draw_capacities(out: &mut String, graph: &Graph, layout: &Layout) {
     for net in &graph.nets {
-        let number = match (net.elements, net.capacity) {
-            (Some(elements), _) => short(elements),
-            (None, Some(capacity)) => capacity.to_string(),
-            (None, None) => continue,
-        };
+        let Some(number) = label(net) else { continue };
         let b = &layout.boxes[net.from.0];
         let _ = writeln!(
             out,
             "<text class=\"cap\" x=\"{:.1}\" y=\"{:.1}\">{number}</text>",
-            b.x + b.width + 6.0,
+            b.x + b.width + LABEL_DX,
             b.y + port_dy(net.from.1) - 3.5
         );
     }

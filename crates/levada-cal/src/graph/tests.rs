@@ -87,7 +87,8 @@ fn random(seed: u64) -> Graph {
 }
 
 fn laid_out(graph: &Graph) -> Layout {
-    layout(graph, &vec![100.0; graph.nodes.len()], 40.0)
+    let nodes = graph.nodes.len();
+    layout(graph, &vec![100.0; nodes], &vec![36.0; nodes], 40.0)
 }
 
 fn check(graph: &Graph) {

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The runtime's headers become part of the compiler: what it emits is compiled with those of the
+//! runtime that it will run on, wherever the command is installed and whatever lies beside it.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+fn main() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../runtime/include");
+    let folder = folder.canonicalize().expect("runtime/include is there");
+    println!("cargo:rerun-if-changed={}", folder.display());
+    let mut files = Vec::new();
+    gather(&folder, &mut files);
+    files.sort();
+    let mut text = String::from("&[\n");
+    for file in files {
+        let name = file.strip_prefix(&folder).expect("it lies below");
+        writeln!(text, "    ({name:?}, include_str!({file:?})),").expect("memory");
+    }
+    text += "]\n";
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets it"));
+    std::fs::write(out.join("headers.rs"), text).expect("the folder can be written");
+}
+
+fn gather(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).expect("the folder can be read") {
+        let path = entry.expect("the folder can be read").path();
+        if path.is_dir() {
+            gather(&path, files);
+        } else if path.extension().is_some_and(|e| e == "h") {
+            files.push(path);
+        }
+    }
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The runtime's public headers, as they were when this was built: what is emitted is compiled with
+//! these, so that it always fits the runtime it is loaded into.
+
+use std::io;
+use std::path::Path;
+
+/// Paths as they are included, and texts.
+pub const FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/headers.rs"));
+
+/// Writes them below `folder`.
+pub fn write(folder: &Path) -> io::Result<()> {
+    for (name, text) in FILES {
+        let path = folder.join(name);
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent)?;
+        }
+        std::fs::write(path, text)?;
+    }
+    Ok(())
+}
