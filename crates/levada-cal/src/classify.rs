@@ -66,38 +66,60 @@ fn common(actor: &Actor, candidates: &[ActionId]) -> Option<Rates> {
         .then_some(r)
 }
 
-pub fn classify(actor: &Actor) -> Class {
+/// What an actor does at one firing, where that is known but for which of some actions does it.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// Best first; the last one can always fire.
+    pub candidates: Vec<ActionId>,
+    pub rates: Rates,
+}
+
+/// The steps of an actor, one after the other; after the last one it goes on at `back`.
+#[derive(Clone, Debug)]
+pub struct Steps {
+    pub list: Vec<Step>,
+    pub back: usize,
+}
+
+/// The steps of a static or cyclo-static actor.
+pub fn steps(actor: &Actor) -> Option<Steps> {
     let Some(fsm) = &actor.fsm else {
-        return common(actor, &actor.outside).map_or(Class::Dynamic, Class::Static);
+        let list = vec![Step {
+            candidates: actor.outside.clone(),
+            rates: common(actor, &actor.outside)?,
+        }];
+        return Some(Steps { list, back: 0 });
     };
     if !actor.outside.is_empty() {
-        return Class::Dynamic;
+        return None;
     }
-    let mut phases = Vec::new();
+    let mut list = Vec::new();
     let mut visited = vec![None; fsm.states.len()];
     let mut state = fsm.initial;
     loop {
-        if let Some(at) = visited[state] {
-            let cycle: Vec<Rates> = phases.split_off(at);
-            return match &cycle[..] {
-                [one] if phases.iter().all(|p| p == one) => Class::Static(one.clone()),
-                _ => Class::CycloStatic {
-                    before: phases,
-                    cycle,
-                },
-            };
+        if let Some(back) = visited[state] {
+            return Some(Steps { list, back });
         }
-        visited[state] = Some(phases.len());
-        let list = &fsm.transitions[state];
-        let ids: Vec<ActionId> = list.iter().map(|t| t.action).collect();
-        let Some(r) = common(actor, &ids) else {
-            return Class::Dynamic;
-        };
-        let to = list[0].to;
-        if list.iter().any(|t| t.to != to) {
-            return Class::Dynamic;
+        visited[state] = Some(list.len());
+        let ways = &fsm.transitions[state];
+        let candidates: Vec<ActionId> = ways.iter().map(|t| t.action).collect();
+        let rates = common(actor, &candidates)?;
+        state = ways[0].to;
+        if ways.iter().any(|t| t.to != state) {
+            return None;
         }
-        phases.push(r);
-        state = to;
+        list.push(Step { candidates, rates });
+    }
+}
+
+pub fn classify(actor: &Actor) -> Class {
+    let Some(steps) = steps(actor) else {
+        return Class::Dynamic;
+    };
+    let mut before: Vec<Rates> = steps.list.into_iter().map(|s| s.rates).collect();
+    let cycle = before.split_off(steps.back);
+    match &cycle[..] {
+        [one] if before.iter().all(|p| p == one) => Class::Static(one.clone()),
+        _ => Class::CycloStatic { before, cycle },
     }
 }

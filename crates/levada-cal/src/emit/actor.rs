@@ -32,14 +32,33 @@ pub fn produced(a: &Action) -> Vec<(usize, u32)> {
 
 /// Small enough to be written out wherever it is used.
 pub fn is_light(a: &Action) -> bool {
+    let loops = |b: &Body| any_stmt(&b.stmts, &mut |s| matches!(s.kind, StmtKind::For { .. }));
+    let tokens: u32 = a.inputs.iter().map(Input::count).sum::<u32>()
+        + a.outputs.iter().map(Output::count).sum::<u32>();
+    !loops(&a.body) && !loops(&a.guard.body) && weight(a) < 120 && tokens <= 16
+}
+
+/// How much an action does, roughly: a loop as much as it has turns. Calls count as a lot, and so
+/// does a loop whose turns are not known.
+pub fn weight(a: &Action) -> usize {
+    fn turns(from: &Expr, to: &Expr) -> Option<usize> {
+        match (&from.kind, &to.kind) {
+            (ExprKind::Const(Value::Int(a)), ExprKind::Const(Value::Int(b))) => {
+                usize::try_from((b - a).max(-1) + 1).ok()
+            }
+            _ => None,
+        }
+    }
     fn size(stmts: &[Stmt]) -> usize {
-        let mut n = 0;
+        let mut n = 0usize;
         for s in stmts {
             super::class::exprs_of(s, &mut |_| n += 1);
             n += match &s.kind {
                 StmtKind::If(_, a, b) => size(a) + size(b),
-                StmtKind::While(..) | StmtKind::For { .. } | StmtKind::Call(..) => 1000,
-                StmtKind::Print { .. } => 1000,
+                StmtKind::For { from, to, body, .. } => {
+                    turns(from, to).map_or(1000, |t| (t * size(body)).min(1000))
+                }
+                StmtKind::While(..) | StmtKind::Call(..) | StmtKind::Print { .. } => 1000,
                 _ => 1,
             };
         }
@@ -57,9 +76,7 @@ pub fn is_light(a: &Action) -> bool {
     for e in scalars.chain(&a.guard.conditions) {
         walk(e, &mut |_| n += 1);
     }
-    let tokens: u32 = a.inputs.iter().map(Input::count).sum::<u32>()
-        + a.outputs.iter().map(Output::count).sum::<u32>();
-    n < 120 && tokens <= 16
+    n
 }
 
 impl<'a> Class<'a> {

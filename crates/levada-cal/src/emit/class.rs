@@ -158,17 +158,7 @@ impl<'a> Class<'a> {
     }
 
     pub fn prints(&self) -> bool {
-        let a = self.actor;
-        let in_body =
-            |b: &Body| any_stmt(&b.stmts, &mut |s| matches!(s.kind, StmtKind::Print { .. }));
-        a.procs.iter().any(|p| in_body(&p.body))
-            || a.actions
-                .iter()
-                .chain(&a.initializers)
-                .any(|x| in_body(&x.body) || in_body(&x.guard.body))
-            || a.globals
-                .iter()
-                .any(|g| matches!(&g.init, Init::Code(b) if in_body(b)))
+        prints(self.actor)
     }
 
     /// Does procedure `p` write the list it is given as parameter `i`?
@@ -219,6 +209,19 @@ impl<'a> Class<'a> {
         };
         format!("{result} {}({params})", self.procs[p])
     }
+}
+
+/// Does any part of an actor print?
+pub fn prints(a: &Actor) -> bool {
+    let in_body = |b: &Body| any_stmt(&b.stmts, &mut |s| matches!(s.kind, StmtKind::Print { .. }));
+    a.procs.iter().any(|p| in_body(&p.body))
+        || a.actions
+            .iter()
+            .chain(&a.initializers)
+            .any(|x| in_body(&x.body) || in_body(&x.guard.body))
+        || a.globals
+            .iter()
+            .any(|g| matches!(&g.init, Init::Code(b) if in_body(b)))
 }
 
 fn zero(ty: &Type) -> Value {

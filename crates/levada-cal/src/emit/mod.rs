@@ -16,7 +16,9 @@ mod stmt;
 mod value;
 mod writer;
 
-pub use actor::{asks_native, consumed, is_light, produced};
+pub use actor::{asks_native, consumed, is_light, produced, weight};
+pub use class::prints;
+pub use stmt::needs_zero;
 pub use value::size_of;
 
 use crate::diag::Diagnostic;

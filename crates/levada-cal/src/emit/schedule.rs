@@ -271,8 +271,9 @@ impl<'a> Class<'a> {
             w.put("goto lvd_wait;");
         };
 
-        if let [(id, Next::State(to))] = list
+        if let [(id, Next::State(to)), rest @ ..] = list
             && *to == s
+            && (rest.is_empty() || a.actions[*id].schedule_outputs)
             && self.loops(*id)
         {
             self.call_loop(w, *id, number);
@@ -478,7 +479,13 @@ impl<'a> Class<'a> {
                     && f.transitions
                         .iter()
                         .enumerate()
-                        .any(|(s, list)| matches!(&list[..], [t] if t.action == id && t.to == s))
+                        .any(|(s, list)| match &list[..] {
+                            [t, rest @ ..] if t.action == id && t.to == s => {
+                                // Another may follow where this one leaves off for lack of room.
+                                rest.is_empty() || action.schedule_outputs
+                            }
+                            _ => false,
+                        })
             }
         }
     }

@@ -216,18 +216,9 @@ impl<'a, 'w> Code<'a, 'w> {
         self.w.put("levada_leave_native(self);");
     }
 
-    /// Must a local list be zero at the start, or is all of it written before any of it is read?
+    /// Must a local list be zero at the start?
     pub fn needs_zero(&self, l: usize) -> bool {
-        let search = Search {
-            local: l,
-            dims: dimensions(&self.body.locals[l].ty),
-            read_after: self.read_after.contains(&l),
-        };
-        match search.first_use(&self.body.stmts, &mut Vec::new()) {
-            Use::None => search.read_after,
-            Use::Fills => false,
-            Use::Reads => true,
-        }
+        needs_zero(self.body, l, self.read_after.contains(&l))
     }
 
     /// Declares the locals from `first` on, but for those in `placed`, which are there already.
@@ -254,6 +245,21 @@ impl<'a, 'w> Code<'a, 'w> {
             };
             self.w.put(&text);
         }
+    }
+}
+
+/// Must a local list be zero at the start, or is all of it written before any of it is read? What
+/// comes after the body may read it.
+pub fn needs_zero(body: &Body, l: usize, read_after: bool) -> bool {
+    let search = Search {
+        local: l,
+        dims: dimensions(&body.locals[l].ty),
+        read_after,
+    };
+    match search.first_use(&body.stmts, &mut Vec::new()) {
+        Use::None => search.read_after,
+        Use::Fills => false,
+        Use::Reads => true,
     }
 }
 

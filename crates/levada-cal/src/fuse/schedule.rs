@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The schedule of a chain of static and cyclo-static actors, as numbers alone.
+//!
+//! A chain is a row of members; each feeds the next one alone, through one or more links. Who fires
+//! when is known beforehand: the firings fall into *phases*, which repeat. In a phase the first
+//! member fires at most once, then all in between as often as they can, then the last one at most
+//! once. So a phase takes no more from outside than one firing, gives no more than one firing, and
+//! nothing that can be done without more input is left undone: where the input ends, the chain has
+//! given exactly what its members would have given on their own.
+
+/// What a member takes from each link before it and gives to each link behind it, step by step.
+#[derive(Clone, Debug)]
+pub struct Member {
+    pub takes: Vec<Vec<u32>>,
+    pub gives: Vec<Vec<u32>>,
+    /// The step that follows the last one.
+    pub back: usize,
+}
+
+impl Member {
+    fn after(&self, step: usize) -> usize {
+        if step + 1 < self.takes.len() {
+            step + 1
+        } else {
+            self.back
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Firing {
+    pub member: usize,
+    pub step: usize,
+    /// Where in the buffers of the links before it its elements begin, and of those behind it.
+    pub reads: Vec<u32>,
+    pub writes: Vec<u32>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Link {
+    /// The elements it must have room for, and so many a buffer has whose positions never wrap.
+    pub most: u32,
+    pub length: u32,
+    /// Are there ever elements in it between two phases?
+    pub crosses: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    pub phases: Vec<Vec<Firing>>,
+    /// The phase that follows the last one; all links are empty before it.
+    pub back: usize,
+    /// By the member that they follow.
+    pub links: Vec<Vec<Link>>,
+}
+
+/// More phases or firings than this make no small actor.
+const PHASES: usize = 32;
+const FIRINGS: usize = 64;
+/// In larger channels it would take long to tell how far an actor gets.
+const FAR: u32 = 1 << 16;
+
+/// Where a chain stands.
+struct State<'a> {
+    members: &'a [Member],
+    at: Vec<usize>,
+    held: Vec<Vec<u32>>,
+}
+
+impl State<'_> {
+    fn new(members: &[Member]) -> State<'_> {
+        State {
+            members,
+            at: vec![0; members.len()],
+            held: members.iter().map(|m| vec![0; m.gives[0].len()]).collect(),
+        }
+    }
+
+    /// Are the elements there that member `m` takes? The first one takes none from links.
+    fn ready(&self, m: usize) -> bool {
+        let needs = &self.members[m].takes[self.at[m]];
+        m > 0 && needs.iter().zip(&self.held[m - 1]).all(|(n, h)| n <= h)
+    }
+
+    fn fire(&mut self, m: usize) {
+        let (member, step) = (&self.members[m], self.at[m]);
+        if m > 0 {
+            for (h, n) in self.held[m - 1].iter_mut().zip(&member.takes[step]) {
+                *h -= n;
+            }
+        }
+        for (h, n) in self.held[m].iter_mut().zip(&member.gives[step]) {
+            *h += n;
+        }
+        self.at[m] = member.after(step);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.held.iter().flatten().all(|h| *h == 0)
+    }
+}
+
+/// The phases of a chain, if they repeat soon.
+pub fn schedule(members: &[Member]) -> Option<Schedule> {
+    let moves = |m: &Member, steps: &[Vec<u32>]| {
+        let links = steps[0].len();
+        (0..links).all(|l| steps[m.back..].iter().any(|s| s[l] > 0))
+    };
+    if !members
+        .iter()
+        .all(|m| moves(m, &m.takes) && moves(m, &m.gives))
+    {
+        return None;
+    }
+    let last = members.len() - 1;
+    let mut state = State::new(members);
+    let zero = |s: &State| -> Vec<Vec<u32>> { s.held.iter().map(|l| vec![0; l.len()]).collect() };
+    let (mut read, mut written) = (zero(&state), zero(&state));
+    let links = |s: &State| -> Vec<Vec<Link>> {
+        let each = s.held.iter().map(|l| vec![Link::default(); l.len()]);
+        each.collect()
+    };
+    let mut links = links(&state);
+    let mut phases: Vec<Vec<Firing>> = Vec::new();
+    let mut seen: Vec<(usize, Vec<usize>)> = Vec::new();
+    let mut firings = 0;
+    loop {
+        if state.is_empty() {
+            (read, written) = (zero(&state), zero(&state));
+            if let Some((back, _)) = seen.iter().find(|(_, at)| *at == state.at) {
+                let back = *back;
+                return Some(Schedule {
+                    phases,
+                    back,
+                    links,
+                });
+            }
+            seen.push((phases.len(), state.at.clone()));
+        }
+        let mut phase = Vec::new();
+        let mut next = if (1..=last).any(|m| state.ready(m)) {
+            None
+        } else {
+            Some(0)
+        };
+        loop {
+            let m = match next.take() {
+                Some(m) => m,
+                None => match (1..last).find(|m| state.ready(*m)) {
+                    Some(m) => m,
+                    None if state.ready(last) => last,
+                    None => break,
+                },
+            };
+            let step = state.at[m];
+            let reads = if m > 0 {
+                read[m - 1].clone()
+            } else {
+                Vec::new()
+            };
+            phase.push(Firing {
+                member: m,
+                step,
+                reads,
+                writes: written[m].clone(),
+            });
+            state.fire(m);
+            if m > 0 {
+                for (r, n) in read[m - 1].iter_mut().zip(&members[m].takes[step]) {
+                    *r += n;
+                }
+            }
+            for (l, link) in links[m].iter_mut().enumerate() {
+                written[m][l] += members[m].gives[step][l];
+                link.length = link.length.max(written[m][l]);
+                link.most = link.most.max(state.held[m][l]);
+            }
+            firings += 1;
+            if firings > FIRINGS {
+                return None;
+            }
+            if m == last {
+                break;
+            }
+        }
+        for (link, held) in links.iter_mut().flatten().zip(state.held.iter().flatten()) {
+            link.crosses |= *held > 0;
+        }
+        phases.push(phase);
+        if phases.len() > PHASES {
+            return None;
+        }
+    }
+}
+
+/// How much further the first member of the chain gets on its own than in the merged one while the
+/// last one is held up, in firings; `None` if that depends on where the last one stands.
+pub fn lead(members: &[Member], schedule: &Schedule, capacities: &[Vec<u32>]) -> Option<u32> {
+    if capacities.iter().flatten().any(|c| *c > FAR) {
+        return None;
+    }
+    let last = members.len() - 1;
+    let fires = |phase: &[Firing], m| phase.iter().filter(|f| f.member == m).count();
+    let total: usize = schedule.phases.iter().map(|p| fires(p, last)).sum();
+    let mut found = None;
+    for allowed in 0..=total {
+        let (mut merged, mut done) = (0, 0);
+        let round = schedule
+            .phases
+            .iter()
+            .chain(&schedule.phases[schedule.back..]);
+        for phase in round {
+            if done + fires(phase, last) > allowed {
+                break;
+            }
+            done += fires(phase, last);
+            merged += fires(phase, 0);
+        }
+        let ahead = alone(members, capacities, allowed).checked_sub(merged)?;
+        let ahead = u32::try_from(ahead).ok()?;
+        if *found.get_or_insert(ahead) != ahead {
+            return None;
+        }
+    }
+    found
+}
+
+/// How often the first member fires if the last one does `allowed` times and no more.
+fn alone(members: &[Member], capacities: &[Vec<u32>], mut allowed: usize) -> usize {
+    let last = members.len() - 1;
+    let mut state = State::new(members);
+    let mut first = 0;
+    loop {
+        let room = |m: usize| {
+            let gives = &members[m].gives[state.at[m]];
+            let each = gives.iter().zip(&state.held[m]).zip(&capacities[m]);
+            { each }.all(|((n, h), c)| n + h <= *c)
+        };
+        let able = |m: &usize| match *m {
+            m if m == last => allowed > 0 && state.ready(m),
+            m => (m == 0 || state.ready(m)) && room(m),
+        };
+        let Some(m) = (0..=last).rev().find(able) else {
+            return first;
+        };
+        first += usize::from(m == 0);
+        allowed -= usize::from(m == last);
+        state.fire(m);
+    }
+}
