@@ -61,13 +61,16 @@ lvd_status lvd_app_resume(lvd_app *app) {
   return LVD_OK;
 }
 
-/* Its worker sees the target when it next has it in hand; waking puts it there. */
+/* Its worker sees the target when it next has it in hand; waking puts it there, and if it runs, it
+ * gives way. */
 void lvd_app_retarget(lvd_app *app, lvd_entity *e, uint32_t worker) {
   lvd_store_relaxed_u32(&e->target, worker);
-  if (lvd_load_acquire_u32(&app->phase) == LVD_PHASE_RUNNING)
+  if (lvd_load_acquire_u32(&app->phase) == LVD_PHASE_RUNNING) {
     lvd_entity_wake(&e->waiter);
-  else if (lvd_load_acquire_u32(&app->phase) == LVD_PHASE_LOADED)
+    lvd_worker_ring(&app->rt->worker[lvd_load_relaxed_u32(&e->worker)]);
+  } else if (lvd_load_acquire_u32(&app->phase) == LVD_PHASE_LOADED) {
     lvd_store_relaxed_u32(&e->worker, worker); /* nobody else looks at it yet */
+  }
 }
 
 lvd_status lvd_app_move(lvd_app *app, uint32_t actor, uint32_t worker) {

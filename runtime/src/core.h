@@ -63,8 +63,8 @@ typedef struct lvd_queue {
 
 struct lvd_worker {
   lvd_inbox inbox;
-  LVD_ALIGNED(LVD_LINE) lvd_a32 yield; /* read by what runs; written by whoever wants its place */
-  lvd_a32 running_level;               /* of the entity that runs; 0: none */
+  LVD_ALIGNED(LVD_LINE) lvd_a32 yield; /* read by what runs; whoever wants its place asks for it */
+  lvd_a32 running_level;               /* 1 + that of the entity that runs; 0: none */
   lvd_aptr commands;
   LVD_ALIGNED(LVD_LINE) lvd_runtime *rt; /* from here on the worker's own */
   uint32_t index;
@@ -144,7 +144,7 @@ struct lvd_app {
   LVD_ALIGNED(LVD_LINE) lvd_a32 live;
   LVD_ALIGNED(LVD_LINE) lvd_a32 phase;
   lvd_a32 paused;
-  lvd_a32 outcome;        /* 1 + an lvd_status; 0: it has not been told to end */
+  lvd_a32 outcome; /* 1 + an lvd_status; 0: it has not been told to end */
   /* Who wakes an entity from outside, who judges whether all is at rest, and who starts and ends it:
    * one at a time. */
   lvd_port_mutex gate;
@@ -169,7 +169,9 @@ struct lvd_runtime {
   lvd_entity **entity; /* ... and whose it is */
   uint32_t slot_hint;
   bool fenced;
-  lvd_port_mutex lock; /* the list of applications, the running set */
+  lvd_port_mutex commanding; /* all workers: one at a time ... */
+  lvd_command *command;      /* ... with these, one for each */
+  lvd_port_mutex lock;       /* the list of applications, the running set */
   lvd_app *apps;
   uint32_t given_count; /* workers in the running set */
   lvd_port_thread *keeper;
@@ -193,7 +195,8 @@ void lvd_entity_hand_over(lvd_worker *w, lvd_entity *e, uint32_t target);
 /* ---- worker.c ----------------------------------------------------------------------------- */
 
 void lvd_worker_main(void *w);
-void lvd_worker_ring(lvd_worker *w); /* wakes it, if it sleeps */
+void lvd_worker_ring(lvd_worker *w); /* wakes it, if it sleeps; what runs there gives way */
+void lvd_worker_ask(lvd_worker *w);  /* what runs there should give way, for what was left for it */
 void lvd_worker_command(lvd_worker *w, lvd_command *c);
 /* Runs `run` on every worker, and waits until all have. */
 void lvd_workers_command(lvd_runtime *rt, void (*run)(lvd_worker *, lvd_command *), void *argument);

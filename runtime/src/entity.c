@@ -36,7 +36,7 @@ void lvd_queue_put(lvd_worker *w, lvd_entity *e) {
   q->last = e;
   w->ready_levels |= 1u << e->level;
   /* Something more urgent than what runs: that should give way soon. */
-  if (w->current && e->level > w->current->level) lvd_store_relaxed_u32(&w->yield, 1);
+  if (w->current && e->level > w->current->level) lvd_exchange_relaxed_u32(&w->yield, 1);
 }
 
 lvd_entity *lvd_queue_take(lvd_worker *w) {
@@ -88,7 +88,8 @@ static void hand_to_worker(lvd_entity *e) {
     lvd_inbox_woken(&owner->inbox, sleep);
     if (self) lvd_count(&self->wakes_sent, 1);
   }
-  if (level > lvd_load_relaxed_u32(&owner->running_level)) lvd_store_relaxed_u32(&owner->yield, 1);
+  uint32_t running = lvd_load_relaxed_u32(&owner->running_level);
+  if (running && level >= running) lvd_worker_ask(owner);
 }
 
 /* Makes it READY or NOTIFIED, unless it is. True: READY, and the caller has to hand it over. */

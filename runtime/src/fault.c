@@ -98,7 +98,7 @@ void lvd_trap(void *self, lvd_port_trap trap, const void *address) {
       w->clock_ticks++;
     }
     if (!w->current) return;
-    lvd_store_relaxed_u32(&w->yield, 1);
+    lvd_exchange_relaxed_u32(&w->yield, 1);
     const lvd_actor *a = &w->current->actor;
     bool ending = lvd_load_relaxed_u32(&w->current->app->phase) != LVD_PHASE_RUNNING;
     uint32_t limit = ending ? STOP_MS : rt->options.time_limit_ms;

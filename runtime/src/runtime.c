@@ -35,6 +35,7 @@ static void free_runtime(lvd_runtime *rt) {
       free(rt->worker[i].escape);
     }
   lvd_port_free(rt->worker, rt->workers * sizeof(lvd_worker));
+  lvd_port_free(rt->command, rt->workers * sizeof(lvd_command));
   lvd_port_free(rt->slot, slots_size(rt));
   lvd_port_free(rt->entity, entities_size(rt));
   lvd_port_free(rt, sizeof *rt);
@@ -70,7 +71,9 @@ lvd_status lvd_runtime_create(const lvd_runtime_options *options, lvd_runtime **
   rt->slot = lvd_port_alloc(slots_size(rt));
   rt->entity = lvd_port_alloc(entities_size(rt));
   rt->worker = lvd_port_alloc(rt->workers * sizeof(lvd_worker));
-  lvd_status status = rt->slot && rt->entity && rt->worker ? LVD_OK : LVD_E_MEMORY;
+  rt->command = lvd_port_alloc(rt->workers * sizeof(lvd_command));
+  bool all = rt->slot && rt->entity && rt->worker && rt->command;
+  lvd_status status = all ? LVD_OK : LVD_E_MEMORY;
   for (uint32_t i = 0; status == LVD_OK && i < rt->workers; i++) {
     lvd_worker *w = &rt->worker[i];
     lvd_inbox_init(&w->inbox);

@@ -4,7 +4,15 @@
  *
  * The loop: commands; the inbox; the next ready entity. When there is none: look around for a few
  * microseconds (to wake a sleeping core costs many times what a hand-over does), then settle, then
- * sleep on the inbox. */
+ * sleep on the inbox.
+ *
+ * Pairs of orders
+ *   command: cas_release commands     -> run_commands: exchange_acquire          what it says
+ *   done:    store_release            -> lvd_workers_command: load_acquire       what it did
+ *   ask:     exchange_release yield 1 -> loop: exchange_acquire yield 0          what was left before
+ * The word `yield` is written by read-modify-write only, so that whoever takes it back sees what all
+ * who asked had left, also those whose 1 was written over. It is taken back before the worker looks
+ * around, never between that and an activation: a late one asks what runs next. */
 #include "core.h"
 
 #include <stdio.h>
@@ -16,8 +24,10 @@ enum {
 
 /* ---- being reached ------------------------------------------------------------------------ */
 
+void lvd_worker_ask(lvd_worker *w) { lvd_exchange_release_u32(&w->yield, 1); }
+
 void lvd_worker_ring(lvd_worker *w) {
-  lvd_store_relaxed_u32(&w->yield, 1);
+  lvd_worker_ask(w);
   uint32_t sleep;
   if (!lvd_inbox_asleep(&w->inbox, &sleep)) return;
   lvd_port_wake(&w->inbox.waiting);
@@ -43,8 +53,8 @@ static void run_commands(lvd_worker *w) {
   for (c = first; c; c = next) {
     next = c->next;
     c->run(w, c);
-    /* The sender's stack holds the command: after this store it may be gone. Its address is still
-     * good to wake: a futex wake of a word that nobody sleeps on is harmless. */
+    /* The command is the sender's: after this store it may be gone. Its address is still good to
+     * wake: a futex wake of a word that nobody sleeps on is harmless. */
     lvd_store_release_u32(&c->done, 1);
     lvd_port_wake(&c->done);
   }
@@ -52,18 +62,15 @@ static void run_commands(lvd_worker *w) {
 
 void lvd_workers_command(lvd_runtime *rt, void (*run)(lvd_worker *, lvd_command *),
                          void *argument) {
-  enum { AT_ONCE = 64 };
-  lvd_command c[AT_ONCE];
-  for (uint32_t from = 0; from < rt->workers; from += AT_ONCE) {
-    uint32_t n = rt->workers - from < AT_ONCE ? rt->workers - from : AT_ONCE;
-    for (uint32_t i = 0; i < n; i++) {
-      c[i].run = run;
-      c[i].argument = argument;
-      lvd_worker_command(&rt->worker[from + i], &c[i]);
-    }
-    for (uint32_t i = 0; i < n; i++)
-      while (!lvd_load_acquire_u32(&c[i].done)) lvd_port_wait(&c[i].done, 0, -1);
+  lvd_port_lock(&rt->commanding);
+  for (uint32_t i = 0; i < rt->workers; i++) {
+    rt->command[i].run = run;
+    rt->command[i].argument = argument;
+    lvd_worker_command(&rt->worker[i], &rt->command[i]);
   }
+  for (uint32_t i = 0; i < rt->workers; i++)
+    while (!lvd_load_acquire_u32(&rt->command[i].done)) lvd_port_wait(&rt->command[i].done, 0, -1);
+  lvd_port_unlock(&rt->commanding);
 }
 
 void lvd_inbox_drain(lvd_worker *w) {
@@ -140,8 +147,7 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
   lvd_store_relaxed_u32(&e->state, LVD_RUNNING);
   disarm(a);
   w->current = e;
-  lvd_store_relaxed_u32(&w->running_level, e->level);
-  lvd_store_relaxed_u32(&w->yield, w->ready_levels >> (e->level + 1) != 0);
+  lvd_store_relaxed_u32(&w->running_level, e->level + 1);
   w->activation++;
   bool whole = lvd_port_try(w->escape, call_run, w);
   w->may_abandon = 0;
@@ -231,6 +237,7 @@ void lvd_worker_main(void *argument) {
   uint64_t now = lvd_port_ticks();
   w->settled_at = now;
   for (;;) {
+    if (lvd_load_relaxed_u32(&w->yield)) lvd_exchange_acquire_u32(&w->yield, 0);
     run_commands(w);
     if (w->ending) break;
     lvd_inbox_drain(w);

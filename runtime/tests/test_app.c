@@ -363,6 +363,42 @@ void test_app_move_under_load(void) {
   lvd_runtime_destroy(rt);
 }
 
+/* An actor that could go on for ever gives way to a move, a pause and a stop at once: not only when
+ * the clock next looks at it, after 10 ms of CPU time. */
+static lvd_verdict busy_run(lvd_actor *self) {
+  while (!lvd_should_yield(self)) continue;
+  return LVD_YIELD;
+}
+
+void test_app_gives_way_at_once(void) {
+  enum { ROUNDS = 40 };
+  static const lvd_actor_class busy = {.name = "busy", .run = busy_run};
+  lvd_actor_desc actor = {"busy", &busy, NULL, 0};
+  lvd_network net = {LVD_LAYOUT, "busy", 1, 0, &actor, NULL};
+  lvd_runtime *rt = runtime_of(2);
+  lvd_app *app;
+  CHECK_EQ(lvd_app_load(rt, &net, NULL, &app, NULL, 0), LVD_OK);
+  CHECK_EQ(lvd_app_start(app), LVD_OK);
+  uint64_t before = cpu_ns();
+  for (uint32_t i = 0; i < ROUNDS; i++) {
+    CHECK_EQ(lvd_app_move(app, 0, i % 2), LVD_OK);
+    lvd_actor_counters c;
+    do {
+      struct timespec t = {0, 50000};
+      nanosleep(&t, NULL);
+      uint32_t one = 1;
+      CHECK_EQ(lvd_app_counters(app, &c, &one, NULL, NULL), LVD_OK);
+    } while (c.worker != i % 2);
+    CHECK_EQ(lvd_app_pause(app), LVD_OK);
+    CHECK_EQ(lvd_app_resume(app), LVD_OK);
+  }
+  lvd_app_unload(app);
+  double ms = (double)(cpu_ns() - before) / 1e6;
+  printf("%.1f ms of CPU time for %d moves and pauses\n", ms, ROUNDS);
+  CHECK(ms < ROUNDS * 2.5);
+  lvd_runtime_destroy(rt);
+}
+
 void test_core_take_give(void) {
   lvd_runtime *rt = runtime_of(3);
   uint32_t count = SCALED(5000000);
