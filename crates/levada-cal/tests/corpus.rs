@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Other people's programs: `LEVADA_CORPUS=FOLDER cargo test --test corpus -- --nocapture` checks
-//! all CAL files of a folder of Orcc projects, and lowers each actor that needs no parameters.
-//! Without the variable there is nothing to do.
+//! Other people's programs: `LEVADA_CORPUS=FOLDER cargo test -p levada-cal --test corpus -- --ignored
+//! --nocapture` checks all CAL files of a folder of Orcc projects, and lowers each actor that needs
+//! no parameters. They are not part of this project, so the test is not run unless it is asked for.
 
 use levada_cal::diag::{self, Diagnostics, Severity};
 use levada_cal::ir;
@@ -86,10 +86,11 @@ fn all_roots(of: &str, by_name: &HashMap<&str, &Project>, out: &mut Vec<PathBuf>
 }
 
 #[test]
+#[ignore = "needs other people's programs: set LEVADA_CORPUS to a folder of Orcc projects"]
 fn corpus() {
-    let Some(corpus) = std::env::var_os("LEVADA_CORPUS").map(PathBuf::from) else {
-        return;
-    };
+    let corpus = std::env::var_os("LEVADA_CORPUS").map(PathBuf::from);
+    let corpus = corpus.expect("LEVADA_CORPUS names the folder");
+    assert!(corpus.is_dir(), "{} is a folder", corpus.display());
     let projects = projects(&corpus);
     let by_name: HashMap<&str, &Project> = projects
         .values()
@@ -150,6 +151,7 @@ fn corpus() {
         }
     }
     println!("{files} files, {good} without errors; {lowered} of {actors} actors lowered");
+    assert!(files > 0, "there are CAL files in it");
     println!("errors by code: {codes:?}");
     assert_eq!(lowered, actors, "what is checked can be lowered");
     let messages: usize = codes.values().sum();

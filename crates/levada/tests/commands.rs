@@ -230,6 +230,36 @@ fn build_makes_c_objects_and_programs() {
 }
 
 #[test]
+fn networks_are_compiled_with_the_headers_and_the_library_of_the_command_itself() {
+    // What is installed beside the command, or named by a variable, is of another version.
+    let place = numbers();
+    let other = "#error not these\n";
+    for header in ["base", "actor", "channel", "atomic", "native", "levada"] {
+        place.write(&format!("prefix/include/levada/{header}.h"), other);
+    }
+    place.write("prefix/lib/liblevada.a", "no library");
+    place.write("prefix/bin/none", "");
+    let command = place.path("prefix/bin/levada");
+    std::fs::copy(env!("CARGO_BIN_EXE_levada"), &command).unwrap();
+    for args in [&["run", TOP][..], &["build", TOP, "-o", "top"]] {
+        let output = Command::new(&command)
+            .args(args)
+            .current_dir(place.path("."))
+            .env("LEVADA_CACHE", place.path("cache"))
+            .env("LEVADA_INCLUDE", place.path("prefix/include"))
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+    let output = Command::new(place.path("top")).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "1\n2\n3\n");
+    // Nothing but what was compiled is left in the cache.
+    for name in place.list("cache") {
+        assert!(name.ends_with(".so") || name.ends_with(".o"), "{name}");
+    }
+}
+
+#[test]
 fn doctor_finds_a_compiler_and_a_cache() {
     let place = numbers();
     let json = place.run(&["doctor", "--json"]).succeeds().json();
