@@ -593,7 +593,7 @@ fn touch(path: &Path) {
 fn is_ours(path: &Path) -> bool {
     matches!(
         path.extension().and_then(|e| e.to_str()),
-        Some("so" | "o" | "c")
+        Some("so" | "o" | "c" | "measured")
     )
 }
 

@@ -19,8 +19,10 @@ pub struct Sample {
 pub struct Balancer {
     machine: Machine,
     placement: Placement,
-    /// A decaying mean of the samples, by the second.
+    /// The mean of the samples, by the second: of all at first, then a decaying one.
     mean: Option<Graph>,
+    samples: usize,
+    age: Duration,
     since_move: Duration,
     wait: Duration,
     /// What the last move promised, as a share of the bottleneck before, and that bottleneck.
@@ -31,7 +33,8 @@ pub struct Balancer {
 const WORTH: f64 = 0.10;
 /// Below this share of a core the busiest worker is no bottleneck.
 const BUSY: f64 = 0.25;
-const FIRST: Duration = Duration::from_millis(40);
+/// A first placement is a guess: it is looked at early, and again and again soon.
+const FIRST: Duration = Duration::from_millis(8);
 const USUAL: Duration = Duration::from_millis(300);
 const LONGEST: Duration = Duration::from_secs(20);
 
@@ -41,10 +44,18 @@ impl Balancer {
             machine,
             placement,
             mean: None,
+            samples: 0,
+            age: Duration::ZERO,
             since_move: Duration::ZERO,
             wait: FIRST,
             promise: None,
         }
+    }
+
+    /// For a placement that rests on what was measured before: it is no guess to be mended soon.
+    pub fn trusting(mut self) -> Balancer {
+        self.wait = USUAL;
+        self
     }
 
     pub fn placement(&self) -> &[u32] {
@@ -58,8 +69,14 @@ impl Balancer {
             return Vec::new();
         }
         self.since_move += sample.elapsed;
-        self.learn(&sample.graph, seconds);
-        if self.since_move < self.wait {
+        self.age += sample.elapsed;
+        self.samples += 1;
+        let graph = sample.graph.clone();
+        self.learn(
+            &graph.without_traffic(&self.machine, &self.placement),
+            seconds,
+        );
+        if self.since_move < self.wait || self.samples < 2 {
             return Vec::new();
         }
         let Some(mean) = &self.mean else {
@@ -72,8 +89,8 @@ impl Balancer {
             let even = mean.busy.iter().sum::<f64>() / self.machine.workers as f64;
             let kept = now <= even.max(f64::MIN_POSITIVE) * (1.0 + WORTH) || now < promised * 1.2;
             self.wait = match kept {
-                true => USUAL,
-                false => (self.wait * 2).clamp(USUAL, LONGEST),
+                true => self.usual(),
+                false => (self.wait * 2).clamp(self.usual(), LONGEST),
             };
             if !kept {
                 self.since_move = Duration::ZERO;
@@ -98,14 +115,19 @@ impl Balancer {
         self.promise = Some(then);
         self.placement = better;
         self.since_move = Duration::ZERO;
-        self.wait = self.wait.max(USUAL);
+        self.wait = self.wait.max(self.usual());
         // What was measured before counts for the actors' work still, so the mean is kept.
         moves
     }
 
+    /// How long it takes to know better: as long as what is known took, but not above USUAL.
+    fn usual(&self) -> Duration {
+        self.age.clamp(FIRST, USUAL)
+    }
+
     /// Newer samples count more; a sample of half a second replaces most of what was known.
     fn learn(&mut self, graph: &Graph, seconds: f64) {
-        let weight = 1.0 - (-seconds / 0.3).exp();
+        let weight = (1.0 - (-seconds / 0.3).exp()).max(seconds / self.age.as_secs_f64());
         let rate = |x: f64| x / seconds;
         match &mut self.mean {
             Some(mean)

@@ -72,11 +72,20 @@ impl<'g> Loads<'g> {
         }
     }
 
+    /// All work and all traffic.
+    pub fn total(&self) -> f64 {
+        self.loads.iter().sum()
+    }
+
+    pub fn placement(&self) -> &[u32] {
+        &self.placement
+    }
+
     pub fn into_placement(self) -> Placement {
         self.placement
     }
 
-    fn shift(&mut self, actor: usize, to: u32) {
+    pub fn shift(&mut self, actor: usize, to: u32) {
         let from = self.placement[actor];
         if from == to {
             return;

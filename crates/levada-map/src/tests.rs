@@ -103,10 +103,73 @@ fn small_random_graphs_come_within_a_tenth_of_the_optimum() {
         let found = bottleneck(&graph, &machine, &place(&graph, &machine));
         let best = optimum(&graph, &machine);
         assert!(
-            found <= best * 1.10 + 1e-6,
+            found <= best * 1.02 + 1e-6,
             "round {round}: {found} for {best}: {graph:?}"
         );
     }
+}
+
+#[test]
+fn larger_random_graphs_come_within_a_tenth_of_the_optimum() {
+    let mut seed = 7u64;
+    let mut random = move |n: u64| {
+        seed = seed
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        (seed >> 33) % n
+    };
+    // Too many placements for all to be tried by `place`, few enough to be tried here.
+    for round in 0..10 {
+        let mut graph = chain(&[0.0; 11], 0.0);
+        graph
+            .busy
+            .iter_mut()
+            .for_each(|b| *b = 1.0 + random(100) as f64);
+        graph
+            .links
+            .iter_mut()
+            .for_each(|l| l.bytes = random(100) as f64);
+        let machine = Machine::new(3);
+        assert!(exact::place(&graph, &machine).is_none());
+        let found = bottleneck(&graph, &machine, &place(&graph, &machine));
+        let best = optimum(&graph, &machine);
+        assert!(
+            found <= best * 1.10,
+            "round {round}: {found} for {best}: {graph:?}"
+        );
+    }
+}
+
+#[test]
+fn of_placements_as_good_the_one_with_less_traffic_is_taken() {
+    // 0,1 | 2,3 and 0,3 | 1,2 are as even; the first cuts one link, the second two.
+    let mut graph = chain(&[10.0, 10.0, 10.0, 10.0], 0.01);
+    graph.links[1].bytes = 0.015;
+    let placement = place(&graph, &Machine::new(2));
+    assert_eq!(placement, vec![0, 0, 1, 1]);
+}
+
+#[test]
+fn what_moves_least_is_moved() {
+    // The same halves as now, but for one actor: not the other way around.
+    let graph = chain(&[4.0, 4.0, 4.0, 1.0, 1.0], 0.0);
+    let placement = improve(&graph, &Machine::new(2), &[1, 1, 1, 0, 0]);
+    assert_eq!(
+        placement.iter().filter(|w| **w == 1).count(),
+        2,
+        "{placement:?}"
+    );
+    assert_eq!(placement[3..], [0, 0]);
+}
+
+#[test]
+fn traffic_between_workers_does_not_count_as_work() {
+    let machine = Machine::new(2);
+    let mut graph = chain(&[100.0, 100.0, 5.0], 200.0);
+    graph.links[1].bytes = 40.0;
+    let own = graph.clone().without_traffic(&machine, &[0, 1, 0]);
+    assert_eq!(own.busy, [80.0, 76.0, 1.5]);
+    assert_eq!(graph.clone().without_traffic(&machine, &[0, 0, 0]), graph);
 }
 
 #[test]
@@ -166,6 +229,20 @@ fn an_imbalance_is_mended_once_it_is_measured_and_then_left_alone() {
     }
     assert_eq!(moves, 1);
     assert_eq!(balancer.placement(), [0, 0, 0, 1]);
+}
+
+#[test]
+fn a_guess_is_mended_soon_and_what_was_known_later() {
+    let busy = [1.0, 1.0, 1.0, 5.0];
+    let step = Duration::from_millis(4);
+    let first_move = |mut balancer: Balancer| {
+        (1..200).find(|_| {
+            let sample = measured(&busy, balancer.placement(), step);
+            !balancer.sample(&sample).is_empty()
+        })
+    };
+    assert_eq!(first_move(balancer(vec![0, 0, 1, 1])), Some(2));
+    assert_eq!(first_move(balancer(vec![0, 0, 1, 1]).trusting()), Some(75));
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod doctor;
 mod graph;
 mod interrupt;
 mod manual;
+mod measured;
 mod network;
 mod output;
 mod progress;

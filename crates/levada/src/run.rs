@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `levada run`: compiles a network, runs it on one worker per core, and says what it did.
 //!
-//! Actors start where a guess puts them (the pipeline cut into even pieces); what the counters then
-//! measure is given to the mapper, which moves them.
+//! Actors start where the mapper puts them by what an earlier run has measured, or else by a guess
+//! (the pipeline cut into even pieces); what the counters then measure is given to the mapper, which
+//! moves them.
 
 use crate::cli::RunArgs;
 use crate::graph;
 use crate::interrupt::Interrupt;
+use crate::measured;
 use crate::network;
 use crate::output::{self, Failure, failure, failure_with};
 use crate::progress::Progress;
@@ -61,7 +63,11 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         }
     };
     let machine = Machine::new(runtime.workers() as usize);
-    let placement = levada_map::place(&first_guess(&network), &machine);
+    let known = measured::load(&object, network.actors(), links(&network, |_| 0.0));
+    let placement = match &known {
+        Some(known) => levada_map::place(known, &machine),
+        None => levada_map::place(&first_guess(&network), &machine),
+    };
     let options = AppOptions {
         name: Some(loaded.network.name.clone()),
         placement: Some(placement.clone()),
@@ -78,8 +84,13 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     };
     let shown = args.progress || (!args.no_progress && std::io::stderr().is_terminal());
     let mut progress = shown.then(|| Progress::new(&runtime));
-    let balancer =
-        (!args.no_balance && machine.workers > 1).then(|| Balancer::new(machine, placement));
+    let balancer = (!args.no_balance && machine.workers > 1).then(|| {
+        let balancer = Balancer::new(machine, placement);
+        match known {
+            Some(_) => balancer.trusting(),
+            None => balancer,
+        }
+    });
 
     let began = SystemTime::now();
     let start = Instant::now();
@@ -130,6 +141,12 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
             Err(e) => output::error(&e.what, None),
             Ok(()) => {}
         }
+    }
+    if summary.outcome.is_done() {
+        let counters = &summary.counters;
+        let ended: Vec<u32> = counters.actors.iter().map(|a| a.worker).collect();
+        let all = graph_between(&network, &Counters::default(), counters);
+        measured::save(&object, &all.without_traffic(&machine, &ended));
     }
     // What natives hold open is finished, or removed, when the application goes.
     drop(interrupt);
@@ -235,6 +252,24 @@ fn links(network: &Network, bytes: impl Fn(usize) -> f64) -> Vec<Link> {
     .collect()
 }
 
+/// What was done from one reading of the counters to the next.
+fn graph_between(network: &Network, before: &Counters, now: &Counters) -> Graph {
+    let busy = |i: usize| {
+        let before = before.actors.get(i).map_or(Duration::ZERO, |a| a.busy);
+        now.actors[i].busy.saturating_sub(before).as_nanos() as f64
+    };
+    let sizes: Vec<u32> = network.links().iter().map(|l| l.2).collect();
+    let bytes = |i: usize| {
+        let got = |c: &Counters| c.channels.get(i).map_or(0, |c| c.got);
+        let size = sizes.get(i).copied().unwrap_or(0);
+        got(now).saturating_sub(got(before)) as f64 * f64::from(size)
+    };
+    Graph {
+        busy: (0..now.actors.len()).map(busy).collect(),
+        links: links(network, bytes),
+    }
+}
+
 /// Watches an application until it ends.
 struct Watch<'a> {
     app: &'a App,
@@ -255,8 +290,9 @@ impl Watch<'_> {
             // Often at first, when placement is a guess; seldom when nothing happens.
             let tick = match start.elapsed().as_millis() {
                 _ if quiet > 4 => Duration::from_millis(1000),
-                0..200 => Duration::from_millis(20),
-                200..1000 => Duration::from_millis(50),
+                0..20 => Duration::from_millis(4),
+                20..100 => Duration::from_millis(10),
+                100..1000 => Duration::from_millis(50),
                 _ => Duration::from_millis(200),
             };
             let status = self.app.wait(Some(tick));
@@ -278,23 +314,9 @@ impl Watch<'_> {
         };
         let elapsed = self.at.elapsed();
         self.at += elapsed;
-        let busy = |i: usize| {
-            let before = self.before.actors.get(i).map_or(Duration::ZERO, |a| a.busy);
-            now.actors[i].busy.saturating_sub(before).as_nanos() as f64
-        };
-        let network = self.app.network();
-        let sizes: Vec<u32> = network.links().iter().map(|l| l.2).collect();
-        let bytes = |i: usize| {
-            let got = |c: &Counters| c.channels.get(i).map_or(0, |c| c.got);
-            let size = sizes.get(i).copied().unwrap_or(0);
-            got(&now).saturating_sub(got(&self.before)) as f64 * f64::from(size)
-        };
         let sample = Sample {
             elapsed,
-            graph: Graph {
-                busy: (0..now.actors.len()).map(busy).collect(),
-                links: links(network, bytes),
-            },
+            graph: graph_between(self.app.network(), &self.before, &now),
         };
         let fired = sample.graph.busy.iter().any(|b| *b > 0.0);
         if let Some(balancer) = &mut self.balancer {
