@@ -2,29 +2,39 @@
 //! Random CAL programs, run by the interpreter and by the compiled code on one and two workers,
 //! print the same.
 //!
-//! `LEVADA_RANDOM=n` runs n programs in place of the usual number, `LEVADA_SEED=s` begins at seed
-//! s, so that `LEVADA_SEED=s LEVADA_RANDOM=1` shows one again; `LEVADA_KEEP=dir` leaves its files.
+//! `LEVADA_RANDOM=n` runs n programs in place of the usual number (thousands are a soak),
+//! `LEVADA_SEED=s` begins at seed s, so that `LEVADA_SEED=s LEVADA_RANDOM=1` shows one again;
+//! `LEVADA_KEEP=dir` leaves its files. A program that fails is made smaller before it is shown.
+//! `LEVADA_SANITIZE=address,undefined` (or `thread`) compiles them, and the runtime, with these.
 
 mod back_support;
 mod random;
 
 use levada_cal::diag::{Diagnostics, render};
 use levada_cal::emit;
-use levada_cal::interp::{FaultKind, Machine, Options, Outcome};
+use levada_cal::interp::{FaultKind, Machine, Native, NativeArg, Options, Outcome, Scalar, Slot};
 use levada_cal::ir::{Channel, Endpoint, Instance, Network, Span};
 use levada_cal::workspace::Workspace;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 fn runtime() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../runtime")
 }
 
+/// The flag that asks for sanitizers, if they are asked for.
+fn sanitizers() -> Option<String> {
+    let kinds = std::env::var("LEVADA_SANITIZE").ok()?;
+    Some(format!("-fsanitize={kinds}"))
+}
+
 /// The runner with the runtime in it, built once.
 fn runner(dir: &Path) -> PathBuf {
     let out = dir.join("runner");
-    let mut sources = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/random/runner.c")];
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/random");
+    let mut sources = vec![own.join("runner.c"), own.join("natives.c")];
     for folder in ["src", "port"] {
         for e in std::fs::read_dir(runtime().join(folder)).unwrap() {
             let path = e.unwrap().path();
@@ -43,6 +53,7 @@ fn runner(dir: &Path) -> PathBuf {
             "-I",
         ])
         .arg(runtime().join("include"))
+        .args(sanitizers())
         .args(&sources)
         .args(["-ldl", "-o"])
         .arg(&out)
@@ -56,10 +67,9 @@ fn runner(dir: &Path) -> PathBuf {
     out
 }
 
-/// The program of a seed as a network, its text written below `dir`.
-fn network(seed: u64, dir: &Path) -> Network {
-    let program = random::program(seed);
-    let root = dir.join(format!("p{seed}"));
+/// A program as a network, its text written below `dir`; or what is wrong with it.
+fn network(program: &random::Program, name: &str, dir: &Path) -> Result<Network, String> {
+    let root = dir.join(name);
     let package = root.join("random");
     std::fs::create_dir_all(&package).unwrap();
     for a in &program.actors {
@@ -67,31 +77,20 @@ fn network(seed: u64, dir: &Path) -> Network {
     }
     let mut ws = Workspace::new(vec![root]);
     let mut diags = Diagnostics::new();
-    let instances: Vec<Instance> = program
-        .actors
-        .iter()
-        .map(|a| {
-            let class = format!("random.{}", a.name);
-            let actor = ws.instantiate(&class, &[], Span::default(), &mut diags);
-            let Some(actor) = actor else {
-                panic!(
-                    "seed {seed}:\n{}\n{}",
-                    render(&ws.sources, &diags, false),
-                    a.text
-                );
-            };
-            Instance {
-                name: a.name.clone(),
-                actor,
-                priority: 0,
-            }
-        })
-        .collect();
-    assert!(
-        !diags.has_errors(),
-        "seed {seed}:\n{}",
-        render(&ws.sources, &diags, false)
-    );
+    let mut instances = Vec::new();
+    for a in &program.actors {
+        let class = format!("random.{}", a.name);
+        let actor = ws.instantiate(&class, &[], Span::default(), &mut diags);
+        let (Some(actor), false) = (actor, diags.has_errors()) else {
+            let text = render(&ws.sources, &diags, false);
+            return Err(format!("{text}\n{}", a.text));
+        };
+        instances.push(Instance {
+            name: a.name.clone(),
+            actor,
+            priority: 0,
+        });
+    }
     let end = |(instance, port): (usize, usize)| Endpoint { instance, port };
     let channels = program
         .wires
@@ -103,7 +102,7 @@ fn network(seed: u64, dir: &Path) -> Network {
         })
         .collect();
     let mut net = Network {
-        name: format!("random{seed}"),
+        name: name.to_string(),
         files: ws.sources.files().to_vec(),
         instances,
         channels,
@@ -119,7 +118,49 @@ fn network(seed: u64, dir: &Path) -> Network {
         let usual = emit::default_capacity(size, most);
         c.capacity = Some(c.capacity.map_or(usual, |n| n.max(most)));
     }
-    net
+    Ok(net)
+}
+
+/// What `natives.c` does, for the interpreter.
+fn natives() -> HashMap<String, Native> {
+    fn number(a: &NativeArg) -> i128 {
+        match a {
+            NativeArg::Value(Scalar::Int(n)) => *n,
+            other => panic!("{other:?} is no number"),
+        }
+    }
+    fn list(a: &NativeArg) -> Slot {
+        match a {
+            NativeArg::List(slot) => slot.clone(),
+            other => panic!("{other:?} is no list"),
+        }
+    }
+    let mix = |args: &[NativeArg]| {
+        let (a, b) = (number(&args[0]) as u32, number(&args[1]) as u32);
+        Scalar::Int(i128::from((a.wrapping_mul(31) ^ b) as i32))
+    };
+    let sum = |args: &[NativeArg]| {
+        let slot = list(&args[0]);
+        let mut sum = 0i128;
+        for x in &slot.data.borrow()[slot.offset..slot.offset + 8] {
+            sum = sum * 3 + number(&NativeArg::Value(x.clone()));
+        }
+        Scalar::Int(i128::from(sum as i32))
+    };
+    let fill = |args: &[NativeArg]| {
+        let (slot, n) = (list(&args[0]), number(&args[1]) as i32);
+        for i in 0..8 {
+            let x = &mut slot.data.borrow_mut()[slot.offset + i];
+            let new = number(&NativeArg::Value(x.clone())) as i16 ^ (n >> i) as i16;
+            *x = Scalar::Int(i128::from(new));
+        }
+        Scalar::Int(0)
+    };
+    let mut map: HashMap<String, Native> = HashMap::new();
+    map.insert("random_mix".into(), Box::new(mix));
+    map.insert("random_sum".into(), Box::new(sum));
+    map.insert("random_fill".into(), Box::new(fill));
+    map
 }
 
 /// What a run came to: how it ended, and what each actor printed.
@@ -143,8 +184,8 @@ fn by_actor(text: &str) -> HashMap<String, Vec<String>> {
 fn interpret(net: &Network) -> Ending {
     let options = Options {
         capacity: Some(0),
-        firings: 3_000_000,
-        ..Options::default()
+        firings: 1_000_000,
+        natives: natives(),
     };
     match Machine::new(net, options).run() {
         Ok(report) => {
@@ -186,15 +227,27 @@ struct Way {
     flags: &'static [&'static str],
 }
 
-const WAYS: &[Way] = &[
+/// Most programs go these two ways, which compile fast.
+const FAST: &[Way] = &[
     Way {
         name: "plain",
         checks: true,
         fuse: false,
-        flags: &["-O1"],
+        flags: &["-O0"],
     },
     Way {
         name: "fused",
+        checks: true,
+        fuse: true,
+        flags: &["-O0"],
+    },
+];
+
+/// Every so many batches go these, as users' programs do.
+const THOROUGH_EVERY: u64 = 6;
+const THOROUGH: &[Way] = &[
+    Way {
+        name: "optimised",
         checks: true,
         fuse: true,
         flags: &["-O2", "-march=native"],
@@ -207,7 +260,7 @@ const WAYS: &[Way] = &[
     },
 ];
 
-fn compile(nets: &[(u64, Network)], way: Way, dir: &Path) -> PathBuf {
+fn compile(nets: &[(u64, Network)], way: Way, dir: &Path) -> Result<PathBuf, String> {
     let out = dir.join(format!("{}.so", way.name));
     let mut files = Vec::new();
     for (seed, net) in nets {
@@ -240,31 +293,43 @@ fn compile(nets: &[(u64, Network)], way: Way, dir: &Path) -> PathBuf {
         .args(["-fvisibility=hidden", "-D_GNU_SOURCE", "-I"])
         .arg(runtime().join("include"))
         .args(way.flags)
+        .args(sanitizers())
         .args(&files)
         .arg("-o")
         .arg(&out)
         .output()
         .expect("cc runs");
     let text = String::from_utf8_lossy(&built.stderr);
-    assert!(built.status.success(), "{} in {}", text, dir.display());
-    out
+    if !built.status.success() {
+        return Err(format!("{text} in {}", dir.display()));
+    }
+    Ok(out)
 }
 
-fn run(runner: &Path, workers: u32, object: &Path, seeds: &[u64]) -> HashMap<u64, Ending> {
+/// How the programs in a shared object end; those that are missing did not.
+fn run(
+    runner: &Path,
+    workers: u32,
+    object: &Path,
+    seeds: &[u64],
+    patience: u32,
+) -> Result<HashMap<u64, Ending>, String> {
     let out = Command::new(runner)
-        .arg(workers.to_string())
+        .args([workers.to_string(), patience.to_string()])
         .arg(object)
         .args(seeds.iter().map(|s| format!("net_{s}")))
         .output()
         .expect("the runner runs");
     let text = String::from_utf8_lossy(&out.stdout).into_owned();
-    assert!(
-        out.status.success(),
-        "the runner ended with {}; the last rows:\n{}\n{}",
-        out.status,
-        text.lines().rev().take(5).collect::<Vec<_>>().join("\n"),
-        String::from_utf8_lossy(&out.stderr)
-    );
+    if !out.status.success() {
+        let last: Vec<&str> = text.lines().filter(|l| l.starts_with("==")).collect();
+        let error = String::from_utf8_lossy(&out.stderr);
+        let last = last.last().unwrap_or(&"");
+        return Err(format!(
+            "the runner ended with {} in {last}: {error}",
+            out.status
+        ));
+    }
     let mut endings = HashMap::new();
     let (mut seed, mut printed) = (0, String::new());
     for row in text.lines() {
@@ -285,20 +350,24 @@ fn run(runner: &Path, workers: u32, object: &Path, seeds: &[u64]) -> HashMap<u64
             printed.push('\n');
         }
     }
-    endings
+    Ok(endings)
 }
 
 /// How two runs differ, in words.
 fn difference(want: &Ending, got: &Ending, fused: bool) -> Option<String> {
-    if want.status.starts_with("LVD_E_FAULT") && got.status.starts_with("LVD_E_FAULT") {
+    let failed = |e: &Ending| e.status.starts_with("LVD_E_FAULT");
+    if failed(want) && failed(got) {
         // Two actors may both be about to fail; who is first, and what others do until then, is open.
         return None;
     }
-    // Fused actors have no channel between them that could be full: where a network comes to a
-    // standstill, they may stand elsewhere and wait for something else. What was printed by both
-    // must still agree.
-    let standstill = fused && want.status == "LVD_E_DEADLOCK";
-    if want.status != got.status && !(standstill && got.status == "LVD_OK") {
+    // Fused actors have no channel between them: where a network comes to a standstill, those before
+    // it may have got less far. What was printed by both must still agree; and what would have failed
+    // on the way may not have been reached.
+    let standstill = fused && got.status == "LVD_E_DEADLOCK";
+    if standstill && failed(want) {
+        return None;
+    }
+    if want.status != got.status {
         return Some(format!(
             "ends with {}, not with {}",
             got.status, want.status
@@ -325,6 +394,102 @@ fn difference(want: &Ending, got: &Ending, fused: bool) -> Option<String> {
     None
 }
 
+/// A program that does not do one way what the interpreter does.
+struct Wrong {
+    seed: u64,
+    way: Way,
+    workers: u32,
+    text: String,
+}
+
+/// What the interpreter says of a program that can be run this way; with the network.
+fn judge(program: &random::Program, name: &str, way: Way, dir: &Path) -> Option<(Network, Ending)> {
+    let net = network(program, name, dir).ok()?;
+    let want = interpret(&net);
+    let fits = way.checks || !want.status.starts_with("LVD_E_FAULT");
+    (want.status != "limit" && fits).then_some((net, want))
+}
+
+/// The same program, smaller.
+fn smaller(wrong: &Wrong, runner: &Path, dir: &Path) -> random::Program {
+    let dir = dir.join("smaller");
+    std::fs::create_dir_all(&dir).unwrap();
+    let fails = |p: &random::Program| {
+        let Some((net, want)) = judge(p, "smaller", wrong.way, &dir) else {
+            return false;
+        };
+        let Ok(object) = compile(&[(0, net)], wrong.way, &dir) else {
+            return wrong.text.contains("cc: ");
+        };
+        // What depends on who is first may need a few runs to show.
+        (0..if wrong.workers > 1 { 4 } else { 1 }).any(|_| {
+            match run(runner, wrong.workers, &object, &[0], 3000) {
+                Err(_) => true,
+                Ok(got) => got
+                    .get(&0)
+                    .is_none_or(|g| difference(&want, g, wrong.way.fuse).is_some()),
+            }
+        })
+    };
+    let program = random::program(wrong.seed);
+    random::shrink::shrink(&program, Duration::from_secs(60), &fails)
+}
+
+/// Runs these programs these ways; returns what differs, rows printed and faults.
+fn compare(seeds: &[u64], ways: &[Way], runner: &Path, dir: &Path) -> (Vec<Wrong>, usize, usize) {
+    let (mut rows, mut faults) = (0, 0);
+    let mut wanted = HashMap::new();
+    let mut nets = Vec::new();
+    for s in seeds {
+        let net = network(&random::program(*s), &format!("p{s}"), dir);
+        let net = net.unwrap_or_else(|why| panic!("seed {s}:\n{why}"));
+        let ending = interpret(&net);
+        assert_ne!(ending.status, "limit", "seed {s} does not end");
+        rows += ending.printed.values().map(Vec::len).sum::<usize>();
+        faults += usize::from(ending.status.starts_with("LVD_E_FAULT"));
+        wanted.insert(*s, ending);
+        nets.push((*s, net));
+    }
+    let (nets, wanted) = (&nets, &wanted);
+    let check = |way: Way| -> Vec<Wrong> {
+        // Without checks a wrong index may do anything.
+        let safe = |s: &u64| way.checks || !wanted[s].status.starts_with("LVD_E_FAULT");
+        let mine: Vec<_> = nets.iter().filter(|(s, _)| safe(s)).cloned().collect();
+        let seeds: Vec<u64> = mine.iter().map(|(s, _)| *s).collect();
+        let object = compile(&mine, way, dir).unwrap_or_else(|why| panic!("{why}"));
+        let mut wrong = Vec::new();
+        for workers in [1, 2] {
+            // Where the runner itself ends, each is run alone to find out which.
+            let got = run(runner, workers, &object, &seeds, 60_000).unwrap_or_default();
+            for s in &seeds {
+                let text = match got.get(s) {
+                    Some(g) => difference(&wanted[s], g, way.fuse),
+                    None => match run(runner, workers, &object, &[*s], 60_000) {
+                        Err(why) => Some(why),
+                        Ok(got) => got.get(s).map_or(Some("does not end".to_string()), |g| {
+                            difference(&wanted[s], g, way.fuse)
+                        }),
+                    },
+                };
+                let seed = *s;
+                wrong.extend(text.map(|text| Wrong {
+                    seed,
+                    way,
+                    workers,
+                    text,
+                }));
+            }
+        }
+        wrong
+    };
+    let wrong = std::thread::scope(|scope| {
+        let threads: Vec<_> = ways.iter().map(|way| scope.spawn(|| check(*way))).collect();
+        let each = threads.into_iter().map(|t| t.join().unwrap());
+        each.flatten().collect()
+    });
+    (wrong, rows, faults)
+}
+
 #[test]
 fn compiled_code_does_what_the_interpreter_does() {
     let number = |name: &str, usual: u64| {
@@ -333,7 +498,7 @@ fn compiled_code_does_what_the_interpreter_does() {
             .and_then(|v| v.parse().ok())
             .unwrap_or(usual)
     };
-    let (first, count) = (number("LEVADA_SEED", 1), number("LEVADA_RANDOM", 36));
+    let (first, count) = (number("LEVADA_SEED", 1), number("LEVADA_RANDOM", 240));
     let keep = std::env::var_os("LEVADA_KEEP").map(PathBuf::from);
     let dir = keep.clone().unwrap_or_else(|| {
         std::env::temp_dir().join(format!("levada-random-{}", std::process::id()))
@@ -341,62 +506,52 @@ fn compiled_code_does_what_the_interpreter_does() {
     std::fs::create_dir_all(&dir).unwrap();
     let runner = runner(&dir);
     let mut wrong = Vec::new();
-    let (mut rows, mut faults) = (0, 0);
-    let mut seed = first;
-    while seed < first + count {
-        let batch: Vec<u64> = (seed..(seed + 12).min(first + count)).collect();
-        seed += 12;
-        let mut nets = Vec::new();
-        let mut wanted = HashMap::new();
-        for s in batch {
-            let net = network(s, &dir);
-            let ending = interpret(&net);
-            assert_ne!(ending.status, "limit", "seed {s} does not end");
-            rows += ending.printed.values().map(Vec::len).sum::<usize>();
-            faults += usize::from(ending.status.starts_with("LVD_E_FAULT"));
-            wanted.insert(s, ending);
-            nets.push((s, net));
+    let (mut rows, mut faults, mut merged) = (0, 0, 0);
+    let seeds: Vec<u64> = (first..first + count).collect();
+    for batch in seeds.chunks(24) {
+        let place = dir.join(format!("b{}", batch[0]));
+        std::fs::create_dir_all(&place).unwrap();
+        let thorough = (batch[0] / 24).is_multiple_of(THOROUGH_EVERY);
+        let mut ways = if thorough { THOROUGH } else { FAST }.to_vec();
+        if count == 1 {
+            ways = [FAST, THOROUGH].concat();
         }
-        // Without checks a wrong index may do anything.
-        let fit = |way: &Way| -> Vec<(u64, Network)> {
-            let safe = |s: &u64| !wanted[s].status.starts_with("LVD_E_FAULT");
-            let mine = nets.iter().filter(|(s, _)| way.checks || safe(s));
-            mine.cloned().collect()
-        };
-        let objects: Vec<(Vec<u64>, PathBuf)> = std::thread::scope(|scope| {
-            let one = |way: &'static Way| {
-                let (mine, dir) = (fit(way), &dir);
-                let seeds = mine.iter().map(|(s, _)| *s).collect();
-                scope.spawn(move || (seeds, compile(&mine, *way, dir)))
-            };
-            let threads: Vec<_> = WAYS.iter().map(one).collect();
-            threads.into_iter().map(|t| t.join().unwrap()).collect()
-        });
-        for (way, (seeds, object)) in WAYS.iter().zip(objects) {
-            for workers in [1, 2] {
-                let got = run(&runner, workers, &object, &seeds);
-                for s in &seeds {
-                    let text = match got.get(s) {
-                        None => Some("does not end".to_string()),
-                        Some(g) => difference(&wanted[s], g, way.fuse),
-                    };
-                    if let Some(text) = text {
-                        wrong.push(format!("seed {s}, {}, {workers} workers: {text}", way.name));
-                    }
-                }
-            }
+        let (bad, r, f) = compare(batch, &ways, &runner, &place);
+        for s in batch {
+            let net = network(&random::program(*s), &format!("p{s}"), &place).unwrap();
+            let after = levada_cal::fuse::fuse(&net);
+            merged += net.instances.len() - after.instances.len();
+        }
+        wrong.extend(bad);
+        rows += r;
+        faults += f;
+        if keep.is_none() {
+            let _ = std::fs::remove_dir_all(&place);
+        }
+        if wrong.len() > 8 {
+            break;
         }
     }
-    println!("{count} programs, {rows} rows, {faults} faults");
+    println!("{count} programs, {rows} rows, {faults} faults, {merged} actors merged");
+    if let Some(w) = wrong.first() {
+        let list: Vec<String> = wrong
+            .iter()
+            .map(|w| {
+                format!(
+                    "seed {}, {}, {} workers: {}",
+                    w.seed, w.way.name, w.workers, w.text
+                )
+            })
+            .collect();
+        panic!(
+            "{}\n\nthe first one, as small as it gets:\n\n{}",
+            list.join("\n"),
+            smaller(w, &runner, &dir)
+        );
+    }
     assert!(
-        wrong.is_empty(),
-        "in {}:\n{}",
-        dir.display(),
-        wrong.join("\n")
-    );
-    assert!(
-        count < 36 || rows > 1000,
-        "the programs print next to nothing: {rows} rows"
+        count < 36 || rows > 1000 && merged > 20,
+        "the programs do next to nothing: {rows} rows, {merged} actors merged"
     );
     if keep.is_none() {
         std::fs::remove_dir_all(&dir).unwrap();
@@ -427,13 +582,15 @@ fn faults_are_the_same_and_in_the_same_line() {
         );
         nets.push((k as u64, back_support::alone(&text)));
     }
-    let object = compile(&nets, WAYS[0], &dir.0);
+    let object = compile(&nets, FAST[0], &dir.0).unwrap();
     let got = run(
         &runner,
         1,
         &object,
         &(0..nets.len() as u64).collect::<Vec<_>>(),
-    );
+        60_000,
+    )
+    .unwrap();
     for (k, net) in &nets {
         let want = interpret(net);
         assert!(

@@ -5,6 +5,8 @@
 //! has not arrived. In each state either all actions take the same elements, or their guards look
 //! at state alone and exclude each other. So it does not matter who runs when.
 
+mod features;
+pub mod shrink;
 mod text;
 
 use std::fmt::Write;
@@ -43,12 +45,14 @@ pub enum Ty {
     Bool,
     Int(u8),
     Uint(u8),
+    Text,
 }
 
 impl Ty {
     fn text(self) -> String {
         match self {
             Ty::Bool => "bool".into(),
+            Ty::Text => "String".into(),
             Ty::Int(32) => "int".into(),
             Ty::Uint(32) => "uint".into(),
             Ty::Int(n) => format!("int(size={n})"),
@@ -73,20 +77,37 @@ pub struct Port {
     pub ty: Ty,
 }
 
+#[derive(Clone)]
 pub struct ActorText {
     pub name: String,
     pub text: String,
 }
 
+#[derive(Clone)]
 pub struct Wire {
     pub from: (usize, usize),
     pub to: Vec<(usize, usize)>,
     pub capacity: Option<u32>,
 }
 
+#[derive(Clone)]
 pub struct Program {
     pub actors: Vec<ActorText>,
     pub wires: Vec<Wire>,
+}
+
+impl std::fmt::Display for Program {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        for a in &self.actors {
+            writeln!(f, "{}", a.text)?;
+        }
+        for w in &self.wires {
+            let name = |e: &(usize, usize)| format!("{}.{}", self.actors[e.0].name, e.1);
+            let to: Vec<String> = w.to.iter().map(name).collect();
+            writeln!(f, "{} -> {}, {:?}", name(&w.from), to.join(" "), w.capacity)?;
+        }
+        Ok(())
+    }
 }
 
 pub fn program(seed: u64) -> Program {
@@ -100,6 +121,9 @@ pub fn program(seed: u64) -> Program {
         float: None,
         loops: 0,
         unsafe_index: false,
+        features: features::Features::default(),
+        actor: String::new(),
+        light: false,
     }
     .network()
 }
@@ -127,6 +151,11 @@ struct Maker {
     float: Option<String>,
     /// Now and then an index or a divisor that may be wrong.
     unsafe_index: bool,
+    features: features::Features,
+    /// The actor's name, with which all that it prints begins.
+    actor: String,
+    /// Only little is to be done.
+    light: bool,
 }
 
 impl Maker {
@@ -235,6 +264,7 @@ impl Maker {
             let _ = writeln!(out, "  {ty} {name} := 1.5;");
             self.float = Some(name);
         }
+        self.features(out);
         if self.rng.chance(40) {
             let (name, ty) = (self.name("f"), self.int_type());
             let params: Vec<Ty> = (0..1 + self.rng.below(2))
@@ -363,7 +393,8 @@ impl Maker {
         }
         let mut guards: Vec<String> = guard.into_iter().collect();
         if choose {
-            guards.push(self.bool(2));
+            let depth = if self.light { 1 } else { 2 };
+            guards.push(self.bool(depth));
         }
         // Locals: some plain, and the lists that leave.
         let mut locals = Vec::new();
@@ -378,7 +409,7 @@ impl Maker {
             }
         }
         let mut later = Vec::new();
-        for _ in 0..self.rng.below(3) {
+        for _ in 0..self.rng.below(if self.light { 2 } else { 3 }) {
             let (name, ty) = (self.name("v"), self.int_type());
             let init = if self.rng.chance(60) {
                 format!(" := {}", self.int(2))
@@ -417,13 +448,17 @@ impl Maker {
                     writable: false,
                     at_most: Some(r - 1),
                 });
-                let e = self.value(*ty, 3);
+                let e = self.value(*ty, if self.light { 1 } else { 3 });
                 self.vars.truncate(at);
                 let _ = writeln!(body, "      {name}[{i}] := {e};");
                 let _ = writeln!(body, "    end");
             }
         }
-        self.stmts(&mut body, 2, 4);
+        if !self.light {
+            self.stmts(&mut body, 2, 4);
+        } else if self.rng.chance(60) {
+            self.stmt(&mut body, 0, 4);
+        }
         body += after;
         let mut tails = Vec::new();
         let mut lists = leaving.iter();
@@ -431,7 +466,7 @@ impl Maker {
             let values: Vec<String> = (0..p.vars)
                 .map(|_| match p.repeat {
                     Some(_) => lists.next().map(|l| l.0.clone()).unwrap_or_default(),
-                    None => self.value(outputs[p.port].ty, 2),
+                    None => self.value(outputs[p.port].ty, if self.light { 1 } else { 2 }),
                 })
                 .collect();
             let repeat = p.repeat.map_or(String::new(), |r| format!(" repeat {r}"));
@@ -473,6 +508,8 @@ impl Maker {
         self.grid = None;
         self.float = None;
         self.procedures.clear();
+        self.features = features::Features::default();
+        self.actor = name.to_string();
         let ports = |list: &[Port]| -> String {
             let each: Vec<String> = list
                 .iter()
@@ -661,17 +698,6 @@ impl Maker {
         let mut wires: Vec<Wire> = Vec::new();
         // Outputs that may be connected: actor, port, type.
         let mut open: Vec<(usize, usize, Ty)> = Vec::new();
-        let connect = |wires: &mut Vec<Wire>, from: (usize, usize), to: (usize, usize)| match wires
-            .iter_mut()
-            .find(|w| w.from == from)
-        {
-            Some(w) => w.to.push(to),
-            None => wires.push(Wire {
-                from,
-                to: vec![to],
-                capacity: None,
-            }),
-        };
         for _ in 0..1 + self.rng.below(2) {
             let name = format!("A{}", actors.len());
             let outputs = self.ports("Y", 2);
@@ -687,11 +713,25 @@ impl Maker {
         for _ in 0..1 + self.rng.below(4) {
             let me = actors.len();
             let name = format!("A{me}");
+            if self.rng.chance(50) {
+                self.chain(&mut actors, &mut wires, &mut open);
+                continue;
+            }
+            if self.rng.chance(12) {
+                let (a, p, ty) = *self.rng.pick(&open);
+                let name_of = "X0".to_string();
+                let text = self.namer(&name, &Port { name: name_of, ty });
+                connect(&mut wires, (a, p), (me, 0));
+                open.push((me, 0, Ty::Text));
+                actors.push(ActorText { name, text });
+                continue;
+            }
+            let numbers: Vec<(usize, usize, Ty)> =
+                open.iter().filter(|o| o.2 != Ty::Text).copied().collect();
             let mut inputs = Vec::new();
             let wanted = 1 + self.rng.below(2) as usize;
             for _ in 0..wanted {
-                let at = self.rng.below(open.len() as u64) as usize;
-                let (a, p, ty) = open[at];
+                let (a, p, ty) = *self.rng.pick(&numbers);
                 connect(&mut wires, (a, p), (me, inputs.len()));
                 inputs.push(Port {
                     name: format!("X{}", inputs.len()),
@@ -779,6 +819,37 @@ impl Maker {
         Program { actors, wires }
     }
 
+    /// A few small actors in a row.
+    fn chain(
+        &mut self,
+        actors: &mut Vec<ActorText>,
+        wires: &mut Vec<Wire>,
+        open: &mut Vec<(usize, usize, Ty)>,
+    ) {
+        let numbers: Vec<(usize, usize, Ty)> =
+            open.iter().filter(|o| o.2 != Ty::Text).copied().collect();
+        // From one that nobody has yet, if there is one: it may join the row.
+        let free = |o: &&(usize, usize, Ty)| !wires.iter().any(|w| w.from == (o.0, o.1));
+        let mut from = *numbers
+            .iter()
+            .find(free)
+            .unwrap_or_else(|| self.rng.pick(&numbers));
+        for _ in 0..1 + self.rng.below(4) {
+            let me = actors.len();
+            let name = format!("A{me}");
+            let ty = self.any_type();
+            let port = |name: &str, ty| Port {
+                name: name.to_string(),
+                ty,
+            };
+            let text = self.small(&name, &port("X0", from.2), &port("Y0", ty));
+            connect(wires, (from.0, from.1), (me, 0));
+            from = (me, 0, ty);
+            actors.push(ActorText { name, text });
+        }
+        open.push(from);
+    }
+
     fn ports(&mut self, prefix: &str, most: u64) -> Vec<Port> {
         (0..1 + self.rng.below(most))
             .map(|i| Port {
@@ -786,5 +857,16 @@ impl Maker {
                 ty: self.any_type(),
             })
             .collect()
+    }
+}
+
+fn connect(wires: &mut Vec<Wire>, from: (usize, usize), to: (usize, usize)) {
+    match wires.iter_mut().find(|w| w.from == from) {
+        Some(w) => w.to.push(to),
+        None => wires.push(Wire {
+            from,
+            to: vec![to],
+            capacity: None,
+        }),
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Runs networks of a shared object one after the other:
- *   runner WORKERS OBJECT SYMBOL...
- * For each: a row "== SYMBOL", what it prints, and a row "-- STATUS [FAULT]". */
+ *   runner WORKERS MILLISECONDS OBJECT SYMBOL...
+ * For each, which may take so long: a row "== SYMBOL", what it prints, and a row "-- STATUS [FAULT]". */
 #include <levada/runtime.h>
 
 #include <dlfcn.h>
@@ -12,12 +12,12 @@ int main(int argc, char **argv) {
   lvd_runtime_options options = {.workers = (uint32_t)atoi(argv[1]), .spin_us = 5};
   lvd_runtime *rt;
   if (lvd_runtime_create(&options, &rt) != LVD_OK) return 2;
-  void *object = dlopen(argv[2], RTLD_NOW);
+  void *object = dlopen(argv[3], RTLD_NOW);
   if (!object) {
     fprintf(stderr, "%s\n", dlerror());
     return 2;
   }
-  for (int i = 3; i < argc; i++) {
+  for (int i = 4; i < argc; i++) {
     printf("== %s\n", argv[i]);
     fflush(stdout);
     const lvd_network *net = dlsym(object, argv[i]);
@@ -29,7 +29,7 @@ int main(int argc, char **argv) {
       continue;
     }
     lvd_app_start(app);
-    status = lvd_app_wait(app, 60000);
+    status = lvd_app_wait(app, atoi(argv[2]));
     lvd_fault fault = {0};
     bool failed = lvd_app_fault(app, &fault);
     if (status == LVD_E_TIME) {

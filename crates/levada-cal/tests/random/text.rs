@@ -125,6 +125,7 @@ impl Maker {
                 self.int(d),
                 self.int(d)
             ),
+            20 if self.rng.chance(40) => self.fold(d).unwrap_or_else(|| self.leaf()),
             20 if !self.functions.is_empty() => {
                 let (name, params, _) = self.rng.pick(&self.functions.clone()).clone();
                 let args: Vec<String> = params
@@ -166,6 +167,7 @@ impl Maker {
                 let limit = self.rng.below(900);
                 format!("({} < {limit}.25)", self.float.clone().unwrap_or_default())
             }
+            5 => self.compare_text().unwrap_or_else(|| self.bool(0)),
             6 => format!("({} and {})", self.bool(d), self.bool(d)),
             7 => format!("({} or {})", self.bool(d), self.bool(d)),
             8 => format!("(not {})", self.bool(d)),
@@ -202,6 +204,9 @@ impl Maker {
             let _ = writeln!(out, "{pad}{cell} := {e};");
             return;
         }
+        if !self.light && self.rng.chance(15) && self.feature(out, &pad) {
+            return;
+        }
         if self.rng.chance(6)
             && let Some(r) = self.float.clone()
         {
@@ -218,7 +223,7 @@ impl Maker {
                     Some(n) => format!("{}[{}]", v.name, self.index(n, 1)),
                     None => v.name.clone(),
                 };
-                let e = self.value(v.ty, 3);
+                let e = self.value(v.ty, if self.light { 2 } else { 3 });
                 let _ = writeln!(out, "{pad}{to} := {e};");
             }
             1 => {
