@@ -56,11 +56,11 @@ test-runtime: ## the C runtime's own tests
 	cmake --build $(BUILD)/runtime -j2 >/dev/null
 	ctest --test-dir $(BUILD)/runtime --output-on-failure -j2
 
-test-sanitizers: ## ... under the address, undefined-behaviour and thread sanitizers
-	@scripts/need cc cmake
-	scripts/test-sanitizers $(BUILD)/sanitizers
+test-sanitizers: build ## all that is C, also what is generated, under the sanitizers
+	@scripts/need cc cmake cargo cjpeg djpeg ffmpeg python3
+	scripts/test-sanitizers $(BUILD)/sanitizers $(LEVADA)
 
-test-cross: ## ... for aarch64 and riscv64, under emulation
+test-cross: ## the C runtime's own tests for aarch64 and riscv64, under emulation
 	@scripts/need cc cmake aarch64-linux-gnu-gcc riscv64-linux-gnu-gcc qemu-aarch64 qemu-riscv64
 	scripts/test-cross $(BUILD)/cross
 

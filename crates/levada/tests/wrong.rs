@@ -638,4 +638,8 @@ fn unused_ports_are_warned_of_and_harmless() {
     assert!(run.err.contains("nothing feeds print.In"), "{run:?}");
     assert!(run.err.contains("nothing consumes source.Out"), "{run:?}");
     assert_eq!(run.out, "");
+    // So they are in a program of its own.
+    place.run(&["build", TOP, "-o", "top"]).succeeds();
+    let mut program = std::process::Command::new(place.path("top"));
+    assert!(program.status().unwrap().success());
 }

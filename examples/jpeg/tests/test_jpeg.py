@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Holds the JPEG decoder's pictures against libjpeg's, and shows it what is wrong.
 
-    test_jpeg.py LEVADA [--cache FOLDER] [--quick] [--only WORD]
+    test_jpeg.py LEVADA [--cache FOLDER] [--quick] [--only WORD] [--skip WORD]
 
 LEVADA is the command to test. Every picture has to be within 2 levels of `djpeg -dct int`. Real
 photographs come from a Python package, which pip downloads into the cache folder. Everything else
@@ -497,6 +497,7 @@ def main():
                            default=pathlib.Path(tempfile.gettempdir()) / "levada-photographs")
     arguments.add_argument("--quick", action="store_true", help="fewer pictures")
     arguments.add_argument("--only", default="", help="only the groups with this word in their names")
+    arguments.add_argument("--skip", default="-", help="not the groups with this word in their names")
     given = arguments.parse_args()
     for tool in ("cjpeg", "djpeg", "ffmpeg"):
         if not shutil.which(tool):
@@ -509,9 +510,9 @@ def main():
         for group in (random_pictures, edge_sizes, odd_samplings, qualities, colours, large, streams,
                       motion, slow_pipe, samplings_of_video, bad_files, truncations, corruptions,
                       bad_commands):
-            if given.only in group.__name__:
+            if given.only in group.__name__ and given.skip not in group.__name__:
                 group(levada, given.quick)
-        if given.only in "photographs":
+        if given.only in "photographs" and given.skip not in "photographs":
             photographs(levada, given.quick, given.cache)
     finally:
         shutil.rmtree(work)
