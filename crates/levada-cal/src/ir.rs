@@ -191,7 +191,7 @@ pub type ActionId = usize;
 
 #[derive(Clone, Debug)]
 pub struct Action {
-    /// The tag, dots kept (`decode.ac`), or a made-up one for untagged actions.
+    /// The tag, dots kept (`decode.ac`); `the action at line 12` where it has none.
     pub name: String,
     pub inputs: Vec<Input>,
     pub outputs: Vec<Output>,

@@ -276,7 +276,7 @@ impl Workspace {
             .filter(|_| !own.has_errors() && !self.broken(&library))
             .map(|checked| {
                 let name = self.specialised_name(class, &checked);
-                Arc::new(lower::lower(&checked, name))
+                Arc::new(lower::lower(&checked, name, &self.sources))
             });
         diags.extend(own.into_vec());
         self.actors.insert(key, actor.clone());

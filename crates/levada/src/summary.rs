@@ -393,6 +393,8 @@ fn fault_report(network: &ir::Network, fault: &Fault) -> String {
     };
     let where_ = match fault.action.as_str() {
         "" => format!("in actor {}", fault.actor),
+        // An action without a tag is called by its line.
+        action if action.starts_with("the ") => format!("in {action} of actor {}", fault.actor),
         action => format!("in action {action} of actor {}", fault.actor),
     };
     let mut diag = Diagnostic::error("fault", fault.message.clone());

@@ -804,7 +804,11 @@ fn own(instance: &str, name: &str) -> String {
 
 /// `a.x`: an action of an instance.
 fn qualified(instance: &str, action: &Action) -> String {
-    own(instance, &action.name)
+    match action.name.strip_prefix("the ") {
+        // It has no tag; its name says where it is.
+        Some(place) => own(instance, place),
+        None => own(instance, &action.name),
+    }
 }
 
 /// Gives the variables of an action's input patterns the elements of the windows.

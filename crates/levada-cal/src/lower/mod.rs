@@ -12,11 +12,12 @@ mod stmt;
 use crate::check::effects::{self, Effects, Event};
 use crate::check::hir::{self, ProcBody, Var};
 use crate::check::types::Ty;
+use crate::diag::Sources;
 use crate::ir::{self, Span, Value};
 use std::collections::{HashMap, HashSet};
 
 /// Lowers an actor that was checked without errors; `name` is what it is to be called.
-pub fn lower(actor: &hir::Actor, name: String) -> ir::Actor {
+pub fn lower(actor: &hir::Actor, name: String, sources: &Sources) -> ir::Actor {
     let effects = effects::of_all(&actor.procs, &actor.globals, true);
     let mut lowerer = Lowerer {
         actor,
@@ -29,8 +30,8 @@ pub fn lower(actor: &hir::Actor, name: String) -> ir::Actor {
         global_names: HashSet::new(),
     };
     lowerer.keep_used();
-    let actions = lowerer.actions(&actor.actions, "untagged");
-    let initializers = lowerer.actions(&actor.initializers, "initialize");
+    let actions = lowerer.actions(&actor.actions, "action", sources);
+    let initializers = lowerer.actions(&actor.initializers, "initialize action", sources);
     let port = |p: &hir::Port| ir::Port {
         name: p.name.clone(),
         ty: p.ty.to_ir(),
@@ -330,16 +331,25 @@ impl<'a> Lowerer<'a> {
 
     // Actions.
 
-    fn actions(&mut self, actions: &'a [hir::Action], untagged: &str) -> Vec<ir::Action> {
+    /// An action without a tag is called by its place, as `the action at line 12`.
+    fn actions(
+        &mut self,
+        actions: &'a [hir::Action],
+        kind: &str,
+        sources: &Sources,
+    ) -> Vec<ir::Action> {
         let mut names = HashSet::new();
-        let mut count = 0;
         let mut out = Vec::with_capacity(actions.len());
         for action in actions {
             let name = match &action.tag {
                 Some(tag) => unique(&mut names, tag),
                 None => {
-                    count += 1;
-                    unique(&mut names, &format!("{untagged}_{}", count - 1))
+                    let at = sources.line_col(action.span);
+                    let name = format!("the {kind} at line {}", at.line);
+                    match names.insert(name.clone()) {
+                        true => name,
+                        false => format!("{name}, column {}", at.column),
+                    }
                 }
             };
             out.push(self.action(action, name));
