@@ -42,7 +42,7 @@ static void requantise(const mp3_part *part, const mp3_bands *bands,
  * windows' lines side by side. */
 static unsigned reorder(const mp3_bands *bands, float *line, unsigned lines) {
   float copy[MP3_LINES];
-  unsigned reached = lines < bands->start[bands->long_count] ? lines : 0;
+  unsigned reached = lines; /* as long as all of them are in long bands */
   for (unsigned band = bands->long_count; band < bands->count; band += 3) {
     unsigned from = bands->start[band], width = bands->start[band + 1] - from;
     if (from >= lines) break;

@@ -68,10 +68,7 @@ static bool part_read(mp3_bits *bits, const mp3_header *header, mp3_part *part) 
     for (unsigned window = 0; window < 3; window++)
       part->subblock_gain[window] = (uint8_t)mp3_bits_get(bits, 3);
     if (part->block_type == MP3_LONG) return false;
-    if (part->block_type != MP3_SHORT) {
-      part->mixed = 0; /* A word for short blocks; the windows' shapes at both edges agree. */
-      memset(part->subblock_gain, 0, sizeof part->subblock_gain);
-    }
+    if (part->block_type != MP3_SHORT) memset(part->subblock_gain, 0, sizeof part->subblock_gain);
     fixed_regions(header, part);
   } else {
     for (unsigned region = 0; region < 3; region++)

@@ -170,15 +170,14 @@ void mp3_hybrid_run(mp3_hybrid *hybrid, const mp3_shape *shape, unsigned first, 
       continue;
     }
     gather(line, in);
-    if (shape->block_type != MP3_SHORT) {
-      long_block(in, long_window[shape->block_type], out);
-    } else {
+    if (shape->block_type == MP3_SHORT)
       short_block(in, out);
-      if (shape->mixed && subband == 0) { /* the two lowest subbands are long */
-        mp3_v4 both[2 * LONG];
-        long_block(in, long_window[MP3_LONG], both);
-        for (unsigned i = 0; i < 2 * LONG; i++) out[i] = MP3_SHUFFLE(both[i], out[i], 0, 1, 6, 7);
-      }
+    else
+      long_block(in, long_window[shape->block_type], out);
+    if (shape->mixed && subband == 0) {
+      mp3_v4 both[2 * LONG];
+      long_block(in, long_window[MP3_LONG], both);
+      for (unsigned i = 0; i < 2 * LONG; i++) out[i] = MP3_SHUFFLE(both[i], out[i], 0, 1, 6, 7);
     }
     for (unsigned i = 0; i < LONG; i++) {
       mp3_v4 sample = out[i] + mp3_load(overlap + i * MP3_SUBBANDS);

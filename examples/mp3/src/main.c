@@ -96,7 +96,10 @@ static int decode(mp3_decoder *decoder, const char *in, const char *out, mp3_for
   }
   if (!all) {
     wav->skip = decoder->source.info.skip;
-    if (decoder->source.info.samples) wav->left = decoder->source.info.samples;
+    if (decoder->source.info.samples) {
+      wav->left = decoder->source.info.samples;
+      wav->all = decoder->source.info.all;
+    }
   }
   bool good = form(decoder);
   uint64_t samples = wav->written;

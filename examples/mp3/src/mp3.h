@@ -46,7 +46,7 @@ typedef struct mp3_part {
   uint16_t scalefactor_compress;
   uint8_t global_gain;
   uint8_t block_type;
-  uint8_t mixed; /* the lowest lines are a long block */
+  uint8_t mixed; /* the two lowest subbands have the window of a long block */
   uint8_t table[3];
   uint8_t subblock_gain[3];
   uint16_t region[2]; /* the line where the second and the third region begin */

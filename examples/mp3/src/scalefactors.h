@@ -8,7 +8,7 @@
 
 typedef struct mp3_scalefactors {
   uint8_t of[MP3_BANDS];
-  uint8_t illegal[MP3_BANDS]; /* the value that, as an intensity position, means none */
+  uint8_t illegal[MP3_BANDS]; /* from this value on it is no intensity position */
   uint8_t preflag;
 } mp3_scalefactors;
 

@@ -89,8 +89,12 @@ static bool go_on(mp3_source *source, mp3_header *header, uint32_t *bytes) {
     *bytes = frame_bytes(source, header);
     return true;
   }
-  mp3_report_say(source->report, damage, source->frame,
-                 *bytes ? "the file ends within this frame" : "no frame from here to the end");
+  const char *what = "no frame from here to the end";
+  if (*bytes)
+    what = "the file ends within this frame";
+  else if (header_at(source, NULL, damage, header))
+    what = "from here on it is another kind of stream; left out";
+  mp3_report_say(source->report, damage, source->frame, what);
   source->at = source->size;
   return false;
 }

@@ -20,7 +20,7 @@ void mp3_stereo_prepare(void) {
   }
   for (unsigned step = 0; step < 2; step++)
     for (unsigned position = 0; position < POSITIONS; position++) {
-      double softer = exp2(-((position + 1) / 2) * (step ? 0.5 : 0.25));
+      double softer = exp2(-(double)((position + 1) / 2) * (step ? 0.5 : 0.25));
       mpeg2_side[step][position][0] = position & 1 ? (float)softer : 1;
       mpeg2_side[step][position][1] = position & 1 ? 1 : (float)softer;
     }
@@ -62,12 +62,12 @@ static void intensity(const mp3_header *header, const mp3_part *part, const mp3_
     if (!heard[window] && !silent(right, from, to)) heard[window] = true;
     unsigned source = band < last ? band : band - (bands->count - last);
     unsigned position = factors->of[source];
-    if (heard[window] || position == factors->illegal[source]) {
+    if (heard[window] || position >= factors->illegal[source]) {
       if (header->extension & MP3_MID_SIDE) mid_side(left, right, from, to);
       continue;
     }
     const float *side = header->version == 0
-                            ? mpeg1_side[position < 7 ? position : 6]
+                            ? mpeg1_side[position]
                             : mpeg2_side[part->scalefactor_compress & 1][position % POSITIONS];
     for (unsigned i = from; i < to; i++) {
       right[i] = left[i] * side[1];

@@ -58,6 +58,7 @@ static void read_lame(const uint8_t *at, const uint8_t *end, const mp3_header *h
       uint32_t before = (uint32_t)at[21] << 4 | at[22] >> 4, after = (at[22] & 15u) << 8 | at[23];
       uint64_t all = (uint64_t)frames * header->granules * MP3_LINES;
       info->skip = before + DECODER_DELAY;
+      info->all = all;
       info->samples = all > before + after ? all - before - after : 0;
     }
 }

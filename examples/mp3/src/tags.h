@@ -17,6 +17,7 @@ size_t mp3_without_end_tags(const uint8_t *bytes, size_t size);
 typedef struct mp3_stream_info {
   uint32_t skip;    /* samples that encoder and decoder put before the sound */
   uint64_t samples; /* of the sound; 0 if it does not say */
+  uint64_t all;     /* of all frames, with what is before and after the sound */
 } mp3_stream_info;
 
 /* Is the frame one without sound? Then says what it tells. */

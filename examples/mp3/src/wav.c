@@ -33,7 +33,7 @@ static bool write_header(mp3_wav *wav) {
 
 bool mp3_wav_open(mp3_wav *wav, const char *path, uint32_t rate, unsigned channels, bool floats) {
   *wav = (mp3_wav){.path = path, .rate = rate, .channels = channels, .floats = floats};
-  wav->left = UINT64_MAX;
+  wav->left = wav->all = UINT64_MAX;
   if (strcmp(path, "-") == 0) {
     wav->file = stdout;
   } else {
@@ -67,6 +67,8 @@ void mp3_wav_write(mp3_wav *wav, const mp3_sound *sound) {
     float floats[2 * MP3_LINES];
   } out;
   unsigned channels = wav->channels, from = 0, count = MP3_LINES;
+  wav->seen += MP3_LINES;
+  if (wav->seen > wav->all) wav->left = UINT64_MAX;
   if (wav->skip) {
     from = wav->skip < count ? (unsigned)wav->skip : count;
     count -= from;

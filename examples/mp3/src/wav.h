@@ -16,6 +16,7 @@ typedef struct mp3_wav {
   unsigned channels;
   bool floats;
   uint64_t skip, left; /* samples not to write, and then to write, of each channel */
+  uint64_t seen, all; /* samples given; if there are more than `all`, all that follow are written */
   uint64_t written;
   bool failed;
 } mp3_wav;
