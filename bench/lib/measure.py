@@ -61,8 +61,13 @@ class Session:
         self.quick, self.missing, self.build = quick, missing, build
         self.rows = []
         self.trips = []
+        self.said = {}  # what was printed, by suite
         self.suite = None
         self.prefix = self.real_time()
+
+    def say(self, line):
+        self.said.setdefault(self.suite, []).append(line)
+        print(line, flush=True)
 
     # ---- the machine -------------------------------------------------------------------------
 
@@ -93,18 +98,19 @@ class Session:
             "round_trip_ns_before": round(self.round_trip(), 1),
         }
         m = self.machine
-        print(f"{m['cores']} cores, {m['model']}, {m['kernel']}, load {m['load']}, "
-              f"{m['priority']} priority; round trip of a cache line {m['round_trip_ns_before']:.0f} ns")
+        self.say(f"{m['cores']} cores, {m['model']}, {m['kernel']}, load {m['load']}, "
+                 f"{m['priority']} priority; round trip of a cache line {m['round_trip_ns_before']:.0f} ns")
         for peer, how in self.missing.items():
-            print(f"missing: {peer} ({how})")
+            self.say(f"missing: {peer} ({how})")
 
     def print_end(self):
         after = self.round_trip()
         self.machine["round_trip_ns_after"] = round(after, 1)
         self.machine["round_trip_ns_median"] = round(statistics.median(self.trips), 1)
-        print(f"\nround trip of a cache line after: {after:.0f} ns; between the runs "
-              f"{min(self.trips):.0f} to {max(self.trips):.0f} ns, median "
-              f"{statistics.median(self.trips):.0f} ns; load {os.getloadavg()[0]:.2f}")
+        self.suite = None
+        self.say(f"\nround trip of a cache line after: {after:.0f} ns; between the runs "
+                 f"{min(self.trips):.0f} to {max(self.trips):.0f} ns, median "
+                 f"{statistics.median(self.trips):.0f} ns; load {os.getloadavg()[0]:.2f}")
 
     # ---- runs --------------------------------------------------------------------------------
 
@@ -198,7 +204,7 @@ class Session:
     def print_case(self, case, metrics, rows, missing):
         """One figure a contender: median, minimum, maximum, ratio. Several: a column for each, and
         the ratio of the first."""
-        print(f"\n{self.suite}: {case}")
+        self.say(f"\n{self.suite}: {case}")
         first = [row for row in rows if row.metric is metrics[0]]
         own = next((row.median() for row in first if row.who == LEVADA), None)
         if len(metrics) == 1:
@@ -209,7 +215,7 @@ class Session:
                      m.name.replace("_", " ") for m in metrics]
             title = "median (min ... max)"
         width = 10 if len(metrics) == 1 else 30
-        print(f"  {title:<42}" + "".join(f"{head:>{width}}" for head in heads) + f"{'to levada':>11}")
+        self.say(f"  {title:<42}" + "".join(f"{head:>{width}}" for head in heads) + f"{'to levada':>11}")
         for row in first:
             if len(metrics) == 1:
                 cells = [number(row.median()), number(min(row.runs)), number(max(row.runs))]
@@ -217,10 +223,9 @@ class Session:
                 cells = [f"{number(one.median())} ({number(min(one.runs))} ... {number(max(one.runs))})"
                          for one in rows if one.who == row.who]
             ratio = f"{row.median() / own:.3g}" if own else ""
-            print(f"    {row.who:<40}" + "".join(f"{cell:>{width}}" for cell in cells) + f"{ratio:>11}")
+            self.say(f"    {row.who:<40}" + "".join(f"{cell:>{width}}" for cell in cells) + f"{ratio:>11}")
         for contender in missing:
-            print(f"    {contender.who:<40}{'missing':>{width}}")
-        print(end="", flush=True)
+            self.say(f"    {contender.who:<40}{'missing':>{width}}")
 
     def write_json(self, path):
         temporary = f"{path}.new"

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Puts what was printed, and the plots, where the documents quote them, so that quoting is copying.
+
+A quotation stands in docs/benchmarks.md between `<!-- printed: SUITE -->` and `<!-- end -->`; that of
+the machine is `<!-- printed: machine -->`."""
+import re
+
+from . import peers
+from .measure import Problem
+
+PAGE = peers.ROOT / "docs/benchmarks.md"
+PLOTS = peers.ROOT / "docs/benchmarks"
+
+
+def quote(session):
+    page = PAGE.read_text()
+    for suite, lines in session.said.items():
+        name = suite or "machine"
+        text = "\n".join(lines).strip("\n")
+        page, found = re.subn(rf"(<!-- printed: {name} -->\n).*?(<!-- end -->)",
+                              lambda m: f"{m[1]}```\n{text}\n```\n{m[2]}", page, count=1, flags=re.S)
+        if not found:
+            raise Problem(f"{PAGE} has no place for what is printed of {name}")
+    new = PAGE.with_suffix(".new")
+    new.write_text(page)
+    new.replace(PAGE)
+    print(f"written: {PAGE}")
