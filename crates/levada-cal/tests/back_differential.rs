@@ -10,6 +10,7 @@
 mod back_support;
 mod random;
 
+use back_support::{runner, runtime, sanitizers};
 use levada_cal::diag::{Diagnostics, render};
 use levada_cal::emit;
 use levada_cal::interp::{FaultKind, Machine, Native, NativeArg, Options, Outcome, Scalar, Slot};
@@ -19,53 +20,6 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
-
-fn runtime() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../runtime")
-}
-
-/// The flag that asks for sanitizers, if they are asked for.
-fn sanitizers() -> Option<String> {
-    let kinds = std::env::var("LEVADA_SANITIZE").ok()?;
-    Some(format!("-fsanitize={kinds}"))
-}
-
-/// The runner with the runtime in it, built once.
-fn runner(dir: &Path) -> PathBuf {
-    let out = dir.join("runner");
-    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/random");
-    let mut sources = vec![own.join("runner.c"), own.join("natives.c")];
-    for folder in ["src", "port"] {
-        for e in std::fs::read_dir(runtime().join(folder)).unwrap() {
-            let path = e.unwrap().path();
-            if path.extension().is_some_and(|x| x == "c") {
-                sources.push(path);
-            }
-        }
-    }
-    let built = Command::new("cc")
-        .args([
-            "-std=c17",
-            "-O2",
-            "-D_GNU_SOURCE",
-            "-rdynamic",
-            "-pthread",
-            "-I",
-        ])
-        .arg(runtime().join("include"))
-        .args(sanitizers())
-        .args(&sources)
-        .args(["-ldl", "-o"])
-        .arg(&out)
-        .output()
-        .expect("cc runs");
-    assert!(
-        built.status.success(),
-        "{}",
-        String::from_utf8_lossy(&built.stderr)
-    );
-    out
-}
 
 /// A program as a network, its text written below `dir`; or what is wrong with it.
 fn network(program: &random::Program, name: &str, dir: &Path) -> Result<Network, String> {
@@ -521,6 +475,13 @@ fn compiled_code_does_what_the_interpreter_does() {
             let net = network(&random::program(*s), &format!("p{s}"), &place).unwrap();
             let after = levada_cal::fuse::fuse(&net);
             merged += net.instances.len() - after.instances.len();
+        }
+        // A soak says so at once.
+        for w in &bad {
+            eprintln!(
+                "seed {}, {}, {} workers: {}",
+                w.seed, w.way.name, w.workers, w.text
+            );
         }
         wrong.extend(bad);
         rows += r;

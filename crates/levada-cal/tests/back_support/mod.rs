@@ -5,7 +5,8 @@
 use levada_cal::diag::{Diagnostics, render};
 use levada_cal::ir::{Channel, Endpoint, Instance, Network, Span};
 use levada_cal::workspace::Workspace;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A folder of its own that goes when the test ends.
@@ -81,4 +82,51 @@ pub fn network(classes: &[(&str, &str)], instances: &[(&str, &str)], wires: &[&s
 /// A network of one actor, `A`.
 pub fn alone(text: &str) -> Network {
     network(&[("A", text)], &[("a", "A")], &[])
+}
+
+pub fn runtime() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../runtime")
+}
+
+/// The flag that asks for sanitizers, if they are asked for.
+pub fn sanitizers() -> Option<String> {
+    let kinds = std::env::var("LEVADA_SANITIZE").ok()?;
+    Some(format!("-fsanitize={kinds}"))
+}
+
+/// The runner with the runtime in it, built once.
+pub fn runner(dir: &Path) -> PathBuf {
+    let out = dir.join("runner");
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/random");
+    let mut sources = vec![own.join("runner.c"), own.join("natives.c")];
+    for folder in ["src", "port"] {
+        for e in std::fs::read_dir(runtime().join(folder)).unwrap() {
+            let path = e.unwrap().path();
+            if path.extension().is_some_and(|x| x == "c") {
+                sources.push(path);
+            }
+        }
+    }
+    let built = Command::new("cc")
+        .args([
+            "-std=c17",
+            "-O2",
+            "-D_GNU_SOURCE",
+            "-rdynamic",
+            "-pthread",
+            "-I",
+        ])
+        .arg(runtime().join("include"))
+        .args(sanitizers())
+        .args(&sources)
+        .args(["-ldl", "-o"])
+        .arg(&out)
+        .output()
+        .expect("cc runs");
+    assert!(
+        built.status.success(),
+        "{}",
+        String::from_utf8_lossy(&built.stderr)
+    );
+    out
 }
