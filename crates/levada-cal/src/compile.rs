@@ -60,6 +60,8 @@ pub enum CompileError {
     },
     /// A file cannot be read or written.
     File { path: PathBuf, why: io::Error },
+    /// The folder where objects are kept cannot be used.
+    Cache { path: PathBuf, why: io::Error },
     /// The C compiler refuses a user's native file.
     Native { path: PathBuf, output: String },
     /// Native functions that no file defines.
@@ -88,6 +90,12 @@ impl fmt::Display for CompileError {
                      `levada doctor` looks at both"
                 )
             }
+            CompileError::Cache { path, why } => write!(
+                f,
+                "compiled networks are kept in {}: {why}\n  set LEVADA_CACHE to a folder of yours \
+                 that has room",
+                path.display()
+            ),
             CompileError::File { path, why } => write!(f, "{}: {why}", path.display()),
             CompileError::Native { path, output } => {
                 write!(
@@ -268,7 +276,7 @@ fn user() -> u32 {
 
 /// What is in the cache is loaded into this process: nobody else may be able to put it there.
 fn make_private(cache: &Path) -> Result<(), CompileError> {
-    let refuse = |why: io::Error| CompileError::File {
+    let refuse = |why: io::Error| CompileError::Cache {
         path: cache.to_path_buf(),
         why,
     };
@@ -278,8 +286,7 @@ fn make_private(cache: &Path) -> Result<(), CompileError> {
     let meta = fs::metadata(cache).map_err(refuse)?;
     if meta.uid() != user() || meta.mode() & 0o022 != 0 {
         return Err(refuse(io::Error::other(
-            "others can write to this cache folder: make it yours alone (chmod go-w), or set \
-             LEVADA_CACHE to another",
+            "others can write there, too; make it yours alone (chmod go-w)",
         )));
     }
     Ok(())
@@ -448,8 +455,8 @@ impl Compiler {
         work: &Path,
         cache: &Path,
     ) -> Result<Vec<PathBuf>, CompileError> {
-        headers::write(&work.join("include")).map_err(|why| CompileError::File {
-            path: work.to_path_buf(),
+        headers::write(&work.join("include")).map_err(|why| CompileError::Cache {
+            path: cache.to_path_buf(),
             why,
         })?;
         let several = jobs.len() > 1;
@@ -602,6 +609,7 @@ const CACHE_BYTES: u64 = 512 << 20;
 const RECENT: Duration = Duration::from_secs(600);
 
 fn prune(cache: &Path) {
+    remove_abandoned(cache);
     let Ok(entries) = fs::read_dir(cache) else {
         return;
     };
@@ -626,6 +634,18 @@ fn prune(cache: &Path) {
     }
 }
 
+/// Removes the scratch folders of processes that were killed.
+fn remove_abandoned(cache: &Path) {
+    for entry in fs::read_dir(cache).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let of = name.to_str().and_then(|n| n.strip_prefix("tmp-"));
+        let process = of.and_then(|n| n.split('-').next()?.parse::<u32>().ok());
+        if process.is_some_and(|p| !Path::new(&format!("/proc/{p}")).exists()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
 /// A folder for one compilation, in the cache so that renames stay on one file system.
 struct Scratch(PathBuf);
 
@@ -636,8 +656,8 @@ impl Scratch {
         let dir = cache.join(format!("tmp-{}-{n}", std::process::id()));
         // Left by a process of the same number that was killed.
         let _ = fs::remove_dir_all(&dir);
-        fs::create_dir_all(&dir).map_err(|why| CompileError::File {
-            path: dir.clone(),
+        fs::create_dir_all(&dir).map_err(|why| CompileError::Cache {
+            path: cache.to_path_buf(),
             why,
         })?;
         Ok(Scratch(dir))

@@ -177,3 +177,36 @@ fn refused_code_is_our_fault_and_is_kept() {
         "{e}"
     );
 }
+
+#[test]
+fn what_a_killed_process_left_in_the_cache_goes() {
+    let cache = Folder::new();
+    // No process has a number beyond the kernel's largest.
+    let (dead, live) = (
+        cache.0.join("tmp-4194305-0"),
+        cache.0.join(format!("tmp-{}-99", std::process::id())),
+    );
+    for folder in [&dead, &live] {
+        fs::create_dir_all(folder.join("include")).unwrap();
+    }
+    compile(&alone(PLAIN), &options(&cache)).unwrap();
+    assert!(!dead.exists() && live.exists());
+}
+
+#[test]
+fn a_cache_that_cannot_be_used_is_named() {
+    let folder = Folder::new();
+    let file = folder.0.join("file");
+    fs::write(&file, "").unwrap();
+    let cache = Some(file.join("cache"));
+    let refused = compile(
+        &alone(PLAIN),
+        &Options {
+            cache,
+            ..Options::default()
+        },
+    )
+    .unwrap_err();
+    assert!(matches!(refused, CompileError::Cache { .. }), "{refused}");
+    assert!(refused.to_string().contains("LEVADA_CACHE"));
+}

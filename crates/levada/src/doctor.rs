@@ -228,7 +228,7 @@ fn compiler() -> Finding {
     let why = match probe(&Options::default()) {
         Ok(found) => return ok("C compiler", found),
         // The cache has a line of its own.
-        Err(CompileError::File { path, why }) => {
+        Err(CompileError::Cache { path, why }) => {
             let found = format!("not tried: {}: {why}", path.display());
             return not(State::Missing, "C compiler", found, "see the cache below");
         }

@@ -198,3 +198,29 @@ fn two_hundred_actors_are_laid_out_in_time() {
     assert!(svg(&graph).len() > 10_000);
     assert!(start.elapsed() < std::time::Duration::from_secs(60));
 }
+
+#[test]
+fn wires_leave_an_actor_level_until_they_are_past_all_of_its_labels() {
+    let mut graph = knot();
+    graph.nets[0].capacity = Some(1_048_576);
+    let picture = svg(&graph);
+    let wide = graph.nets[0].from.0;
+    let node = &graph.nodes[wide].name;
+    let mut seen = 0;
+    for line in picture.lines().filter(|l| l.contains("<path class")) {
+        if line.contains(&format!("<title>{node}.")) {
+            let level = line
+                .split(" d=\"M")
+                .nth(1)
+                .unwrap()
+                .split('h')
+                .nth(1)
+                .unwrap();
+            let level: f64 = level.split(['C', 'L']).next().unwrap().parse().unwrap();
+            // Seven digits of 9 pixels, each more than half as wide.
+            assert!(level > 7.0 * 4.5 + 6.0, "{line}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 0, "{picture}");
+}
