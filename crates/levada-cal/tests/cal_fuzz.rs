@@ -12,7 +12,7 @@ use levada_cal::lower;
 use levada_cal::parse;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// xorshift64*: the same numbers everywhere.
 struct Random(u64);
@@ -31,9 +31,16 @@ fn head(text: &str) -> String {
     format!("{:?}", text.chars().take(300).collect::<String>())
 }
 
+/// How long this thread has had a core: on a busy machine less than the time that has passed.
+fn worked() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    let first = text.split(' ').next().unwrap();
+    Duration::from_nanos(first.parse().unwrap())
+}
+
 /// Everything the front does with a file, but for reading it.
 fn front(text: &str) -> (Diagnostics, bool) {
-    let started = Instant::now();
+    let started = worked();
     let tokens = lex::tokens(text);
     assert_eq!(
         tokens.iter().map(|(_, piece)| *piece).collect::<String>(),
@@ -72,7 +79,7 @@ fn front(text: &str) -> (Diagnostics, bool) {
         }
         diags.extend(checker.diags);
         if let Some(actor) = actor.filter(|_| !open && good && syntax_is_good) {
-            lower::lower(&actor, "T".into());
+            lower::lower(&actor, "T".into(), &sources);
         }
     }
     assert!(
@@ -87,7 +94,7 @@ fn front(text: &str) -> (Diagnostics, bool) {
             assert!(at.line >= 1 && at.column >= 1);
         }
     }
-    let took = started.elapsed();
+    let took = worked() - started;
     assert!(
         took < Duration::from_secs(10),
         "took {took:?} for {}",
