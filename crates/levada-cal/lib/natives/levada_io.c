@@ -230,8 +230,7 @@ int64_t io_read_number(void) {
   bool good = !*end && end != word;
   for (char *c = word; *c; c++)
     if (*c < ' ' || *c > '~') *c = '?'; /* what is no text is not put on a terminal */
-  if (!good)
-    refuse("%s, line %d: \"%s\" is not a whole number", in->name[in->at], in->line, word);
+  if (!good) refuse("%s, line %d: \"%s\" is not a whole number", in->name[in->at], in->line, word);
   if (errno == ERANGE)
     refuse("%s, line %d: %s does not fit into 64 bits", in->name[in->at], in->line, word);
   return number;
