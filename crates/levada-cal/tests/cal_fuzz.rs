@@ -2,6 +2,8 @@
 //! The front against files that nobody would write: random bytes, random tokens and random changes
 //! of programs that are right. Nothing may panic or take long, the tree must hold the file byte for
 //! byte, every error must be showable, and what is not accepted must be complained about.
+//!
+//! `LEVADA_FUZZ=n` tries n times as many files; `LEVADA_SEED=s` others.
 
 use levada_cal::ast;
 use levada_cal::check::{Checker, Library, Params};
@@ -24,6 +26,18 @@ impl Random {
         self.0 ^= self.0 >> 27;
         (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % n.max(1)
     }
+}
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+fn times() -> u64 {
+    number("LEVADA_FUZZ").unwrap_or(1)
+}
+
+fn seed(usual: u64) -> u64 {
+    number("LEVADA_SEED").map_or(usual, |s| s.wrapping_mul(0x9e37_79b9_7f4a_7c15) | usual)
 }
 
 /// Enough of a text to know which one it was.
@@ -121,8 +135,8 @@ fn seeds() -> Vec<String> {
 
 #[test]
 fn random_bytes() {
-    let mut random = Random(1);
-    for _ in 0..2000 {
+    let mut random = Random(seed(1));
+    for _ in 0..2000 * times() {
         let len = random.below(300);
         let bytes: Vec<u8> = (0..len).map(|_| random.below(256) as u8).collect();
         front(&String::from_utf8_lossy(&bytes));
@@ -226,8 +240,8 @@ fn random_tokens() {
         "\n",
         "$",
     ];
-    let mut random = Random(2);
-    for _ in 0..2000 {
+    let mut random = Random(seed(2));
+    for _ in 0..2000 * times() {
         let mut text = String::new();
         if random.below(2) == 0 {
             text += "actor T() int In, bool B ==> int Out : ";
@@ -243,8 +257,8 @@ fn random_tokens() {
 #[test]
 fn changed_programs() {
     let seeds = seeds();
-    let mut random = Random(3);
-    for _ in 0..3000 {
+    let mut random = Random(seed(3));
+    for _ in 0..3000 * times() {
         let mut text = seeds[random.below(seeds.len())].clone();
         for _ in 0..1 + random.below(4) {
             let tokens = lex::tokens(&text);

@@ -103,9 +103,13 @@ fn mutations_never_break_the_reader() {
         "--9",
         "1e999",
     ];
-    let mut random = Random(0x5eed_1e7a_da00_0001);
+    let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse::<u64>().ok());
+    let other = number("LEVADA_SEED")
+        .unwrap_or(0)
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut random = Random(0x5eed_1e7a_da00_0001 ^ other);
     let (mut refused, mut accepted) = (0, 0);
-    for _ in 0..4000 {
+    for _ in 0..4000 * number("LEVADA_FUZZ").unwrap_or(1) {
         let mut text: Vec<char> = SEED.chars().collect();
         for _ in 0..1 + random.below(6) {
             let at = random.below(text.len());
