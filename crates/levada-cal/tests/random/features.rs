@@ -167,7 +167,9 @@ impl Maker {
     pub fn feature(&mut self, out: &mut String, pad: &str) -> bool {
         let writable: Vec<Var> = self.vars.iter().filter(|v| v.writable).cloned().collect();
         let bytes = |v: &&Var| v.len == Some(8) && v.ty == Ty::Int(16);
-        match self.rng.below(6) {
+        let native = self.features.natives && self.rng.chance(50);
+        let kind = self.rng.below(6);
+        match if native { 2 + kind % 2 } else { kind } {
             0 if !self.features.strings.is_empty() => {
                 let t = self.rng.pick(&self.features.strings).clone();
                 let e = self.text(2);

@@ -204,7 +204,7 @@ impl Maker {
             let _ = writeln!(out, "{pad}{cell} := {e};");
             return;
         }
-        if !self.light && self.rng.chance(15) && self.feature(out, &pad) {
+        if !self.light && self.rng.chance(30) && self.feature(out, &pad) {
             return;
         }
         if self.rng.chance(6)
