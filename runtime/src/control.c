@@ -4,7 +4,13 @@
  * An application ENDS when nothing of it can fire any more, when an actor fails, or when it is told
  * to. Whoever notices sets the phase to ENDING; from then on no activation of it begins. The keeper,
  * a thread that sleeps otherwise, then makes sure that no worker knows it any more, ends the
- * channels that the program holds, lets the natives finish their files, and says ENDED. */
+ * channels that the program holds, lets the natives finish their files, and says ENDED.
+ *
+ * Pairs of orders (all else is ordered by locks, inboxes and commands)
+ *   rest:   add_release live          -> quiet: load_acquire live        what the actors left behind
+ *   end:    exchange_release phase    -> keeper: load_acquire phase      the outcome
+ *   end:    add_release keeper_work   -> keeper: load_acquire            the phase, before it sleeps
+ *   finish: store_release phase ENDED -> wait, get_state: load_acquire   all that was done */
 #include "core.h"
 
 #include <stdlib.h>
@@ -19,20 +25,20 @@ lvd_status lvd_app_start(lvd_app *app) {
   /* Whoever moves entities has the lock, too: they must know whether somebody runs them. */
   lvd_port_lock(&app->rt->lock);
   lvd_port_lock(&app->gate);
-  bool begins = lvd_cas_acq_rel_u32(&app->phase, &loaded, LVD_PHASE_RUNNING);
+  bool begins = lvd_cas_relaxed_u32(&app->phase, &loaded, LVD_PHASE_RUNNING);
   lvd_port_unlock(&app->gate);
   lvd_port_unlock(&app->rt->lock);
   if (!begins) return LVD_E_STATE;
   /* Alive until every actor has been woken, or the first could be at rest before the last. */
-  lvd_add_acq_rel_u32(&app->live, 1);
+  lvd_add_relaxed_u32(&app->live, 1);
   for (uint32_t i = 0; i < app->net->actors; i++) lvd_entity_wake(&app->entity[i].waiter);
-  if (lvd_add_acq_rel_u32(&app->live, UINT32_MAX) == 1) lvd_app_quiet(app);
+  if (lvd_add_relaxed_u32(&app->live, UINT32_MAX) == 1) lvd_app_quiet(app);
   return LVD_OK;
 }
 
 lvd_status lvd_app_pause(lvd_app *app) {
   if (!app) return LVD_E_ARGUMENT;
-  if (lvd_load_acquire_u32(&app->phase) != LVD_PHASE_RUNNING) return LVD_E_STATE;
+  if (lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING) return LVD_E_STATE;
   lvd_port_lock(&app->control);
   lvd_store_relaxed_u32(&app->paused, 1);
   lvd_workers_command(app->rt, nothing, NULL); /* between two activations: none of it runs now */
@@ -53,7 +59,7 @@ static void take_up(lvd_worker *w, lvd_command *c) {
 
 lvd_status lvd_app_resume(lvd_app *app) {
   if (!app) return LVD_E_ARGUMENT;
-  if (lvd_load_acquire_u32(&app->phase) != LVD_PHASE_RUNNING) return LVD_E_STATE;
+  if (lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING) return LVD_E_STATE;
   lvd_port_lock(&app->control);
   lvd_store_relaxed_u32(&app->paused, 0);
   lvd_workers_command(app->rt, take_up, app);
@@ -65,10 +71,10 @@ lvd_status lvd_app_resume(lvd_app *app) {
  * gives way. */
 void lvd_app_retarget(lvd_app *app, lvd_entity *e, uint32_t worker) {
   lvd_store_relaxed_u32(&e->target, worker);
-  if (lvd_load_acquire_u32(&app->phase) == LVD_PHASE_RUNNING) {
+  if (lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING) {
     lvd_entity_wake(&e->waiter);
     lvd_worker_ring(&app->rt->worker[lvd_load_relaxed_u32(&e->worker)]);
-  } else if (lvd_load_acquire_u32(&app->phase) == LVD_PHASE_LOADED) {
+  } else if (lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_LOADED) {
     lvd_store_relaxed_u32(&e->worker, worker); /* nobody else looks at it yet */
   }
 }
@@ -170,7 +176,7 @@ static void judge(lvd_app *app) {
     lvd_outside *o = &app->outside[i];
     const lvd_channel *ch = app->channel[o->channel];
     const lvd_a32 *state = o->producer ? &ch->state : &ch->consumer[o->index].state;
-    if (lvd_load_acquire_u32(state) == LVD_OPEN) {
+    if (lvd_load_relaxed_u32(state) == LVD_OPEN) {
       if (o->producer) return; /* more may come */
     } else if (!o->told) {
       o->told = true;
@@ -208,14 +214,14 @@ void lvd_app_end(lvd_app *app, lvd_status outcome) {
   lvd_runtime *rt = app->rt;
   uint32_t none = 0;
   /* The first reason counts, and it is there before anybody sees the phase. */
-  if (!lvd_cas_acq_rel_u32(&app->outcome, &none, 1 + (uint32_t)outcome)) return;
-  lvd_exchange_acq_rel_u32(&app->phase, LVD_PHASE_ENDING);
-  lvd_add_acq_rel_u32(&rt->keeper_work, 1);
+  if (!lvd_cas_relaxed_u32(&app->outcome, &none, 1 + (uint32_t)outcome)) return;
+  lvd_exchange_release_u32(&app->phase, LVD_PHASE_ENDING);
+  lvd_add_release_u32(&rt->keeper_work, 1);
   lvd_port_wake(&rt->keeper_work);
 }
 
 static lvd_status outcome_of(const lvd_app *app) {
-  return (lvd_status)(lvd_load_acquire_u32(&app->outcome) - 1);
+  return (lvd_status)(lvd_load_relaxed_u32(&app->outcome) - 1);
 }
 
 static void forget(lvd_worker *w, lvd_command *c) {
@@ -266,24 +272,28 @@ static void finish(lvd_app *app) {
   lvd_port_unlock(&app->blocks_lock);
   /* What its natives could not finish (lvd_app_fail) has made a failure of a good end. */
   if (outcome == LVD_OK && !faulted && lvd_app_faulted(app))
-    lvd_store_release_u32(&app->outcome, 1 + (uint32_t)LVD_E_FAULT);
+    lvd_store_relaxed_u32(&app->outcome, 1 + (uint32_t)LVD_E_FAULT);
   /* The last touch: whoever waits may free the application now. */
   lvd_store_release_u32(&app->phase, LVD_PHASE_ENDED);
   lvd_port_wake(&app->phase);
+}
+
+static lvd_app *find_ending(lvd_runtime *rt) {
+  lvd_port_lock(&rt->lock);
+  lvd_app *app = rt->apps;
+  while (app && lvd_load_acquire_u32(&app->phase) != LVD_PHASE_ENDING) app = app->next;
+  lvd_port_unlock(&rt->lock);
+  return app;
 }
 
 void lvd_keeper_main(void *argument) {
   lvd_runtime *rt = argument;
   for (;;) {
     uint32_t work = lvd_load_acquire_u32(&rt->keeper_work);
-    lvd_app *ending = NULL;
-    lvd_port_lock(&rt->lock);
-    for (lvd_app *app = rt->apps; app && !ending; app = app->next)
-      if (lvd_load_acquire_u32(&app->phase) == LVD_PHASE_ENDING) ending = app;
-    lvd_port_unlock(&rt->lock);
+    lvd_app *ending = find_ending(rt);
     if (ending)
       finish(ending);
-    else if (lvd_load_acquire_u32(&rt->keeper_ending))
+    else if (lvd_load_relaxed_u32(&rt->keeper_ending))
       return;
     else
       lvd_port_wait(&rt->keeper_work, work, -1);

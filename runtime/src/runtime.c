@@ -22,8 +22,8 @@ static void end_worker(lvd_worker *w, lvd_command *c) {
 
 static void end_keeper(lvd_runtime *rt) {
   if (!rt->keeper) return;
-  lvd_store_release_u32(&rt->keeper_ending, 1);
-  lvd_add_acq_rel_u32(&rt->keeper_work, 1);
+  lvd_store_relaxed_u32(&rt->keeper_ending, 1);
+  lvd_add_release_u32(&rt->keeper_work, 1);
   lvd_port_wake(&rt->keeper_work);
   lvd_port_thread_join(rt->keeper);
 }

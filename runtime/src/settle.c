@@ -57,7 +57,7 @@ void lvd_settle(lvd_worker *w) {
     s->candidate = false;
     if (s->ready || !s->counted) continue;
     s->counted = false;
-    if (lvd_add_acq_rel_u32(&s->app->live, UINT32_MAX) == 1) lvd_app_quiet(s->app);
+    if (lvd_add_release_u32(&s->app->live, UINT32_MAX) == 1) lvd_app_quiet(s->app);
   }
   w->quiet = NULL;
 }

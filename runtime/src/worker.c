@@ -24,7 +24,10 @@ enum {
 
 /* ---- being reached ------------------------------------------------------------------------ */
 
-void lvd_worker_ask(lvd_worker *w) { lvd_exchange_release_u32(&w->yield, 1); }
+void lvd_worker_ask(lvd_worker *w) {
+  /* After what was left for it. */
+  lvd_exchange_release_u32(&w->yield, 1);
+}
 
 void lvd_worker_ring(lvd_worker *w) {
   lvd_worker_ask(w);

@@ -71,6 +71,9 @@ LVD_ATOMIC_WIDTH(ptr, void *, lvd_aptr)
   static inline T lvd_add_relaxed_##suffix(A *a, T v) {                                            \
     return __atomic_fetch_add(&a->word, v, __ATOMIC_RELAXED);                                      \
   }                                                                                                \
+  static inline T lvd_add_release_##suffix(A *a, T v) {                                            \
+    return __atomic_fetch_add(&a->word, v, __ATOMIC_RELEASE);                                      \
+  }                                                                                                \
   static inline T lvd_add_acq_rel_##suffix(A *a, T v) {                                            \
     return __atomic_fetch_add(&a->word, v, __ATOMIC_ACQ_REL);                                      \
   }

@@ -26,6 +26,7 @@ typedef struct model_calls {
   void (*ring)(u32 bell, const void *pc);
   void *(*self)(void);
   void (*set_self)(void *self);
+  void (*freed)(void *p);
 } model_calls;
 
 static model_calls calls;
@@ -121,7 +122,11 @@ _Bool lvd_port_try(void *escape, void (*body)(void *), void *argument) {
   body(argument);
   return 1;
 }
-void lvd_trap(void *self, int trap, const void *address) { (void)self, (void)trap, (void)address; }
+__attribute__((weak)) void lvd_trap(void *self, int trap, const void *address) { (void)self, (void)trap, (void)address; }
+
+/* ---- memory that is watched has been freed ---------------------------------------------------- */
+
+void model_freed(void *p) { calls.freed(p); }
 
 /* ---- a bell: whom a check's waiters wake ---------------------------------------------------- */
 

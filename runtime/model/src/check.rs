@@ -75,6 +75,8 @@ pub enum Way {
     Asleep,
     /// An assertion of the check: a wrong value.
     Value,
+    /// A loop waits for what never comes.
+    Endless,
     /// Not explored to the end: it proves nothing.
     Unfinished,
 }
@@ -85,7 +87,9 @@ impl Way {
             Way::Race
         } else if message.contains("deadlock") {
             Way::Asleep
-        } else if message.contains(UNFINISHED) || message.contains("exceeded maximum number") {
+        } else if message.contains("exceeded maximum number") {
+            Way::Endless
+        } else if message.contains(UNFINISHED) {
             Way::Unfinished
         } else {
             Way::Value

@@ -4,6 +4,7 @@
 //! First every check on the sources as they are; then, for every memory order in them, the checks on
 //! a copy in which that one order is weaker, until one fails. README.md tells how to read it.
 
+mod app;
 mod channel;
 mod check;
 mod inbox;
@@ -213,30 +214,37 @@ fn checks(options: &Options, number: usize, folder: &Path) -> Result<usize, Stri
         .map_err(|e| format!("{}: {e}", tree.display()))?;
     let (mut wrong, mut n) = (0, 0);
     for s in SUITES {
+        let mut wanted = options.checks(s);
+        wanted.retain(|c| options.wants(&format!("{}: {}", s.name, c.name)));
+        if wanted.is_empty() {
+            continue;
+        }
         let object = folder.join(format!("{}.so", s.name));
         library::compile(s.compiled, &tree, &object, None)?;
         let library = Arc::new(Library::load(&object));
-        for c in options.checks(s) {
-            if options.wants(&format!("{}: {}", s.name, c.name)) {
-                if n % PROCESSES == number {
-                    wrong += report(one_check(options, s, c, &library));
-                }
-                n += 1;
+        for c in wanted {
+            if n % PROCESSES == number {
+                wrong += report(one_check(options, s, c, &library));
             }
+            n += 1;
         }
     }
     Ok(wrong)
 }
 
-fn all_mutants() -> impl Iterator<Item = (&'static Suite, Mutant)> {
-    SUITES
-        .iter()
-        .flat_map(|s| s.sources.iter().map(move |f| (s, f)))
-        .flat_map(|(s, f)| {
-            mutate::of_file(&library::runtime(), f)
-                .into_iter()
-                .map(move |m| (s, m))
-        })
+/// Each order of each source once, with the suites that name it.
+fn all_mutants() -> impl Iterator<Item = (Vec<&'static Suite>, Mutant)> {
+    let mut files: Vec<&'static str> = vec![];
+    for f in SUITES.iter().flat_map(|s| s.sources) {
+        if !files.contains(f) {
+            files.push(f);
+        }
+    }
+    files.into_iter().flat_map(|f| {
+        let suites: Vec<_> = SUITES.iter().filter(|s| s.sources.contains(&f)).collect();
+        let mutants = mutate::of_file(&library::runtime(), f);
+        mutants.into_iter().map(move |m| (suites.clone(), m))
+    })
 }
 
 fn mutants(options: &Options, number: usize, folder: &Path) -> Result<usize, String> {
@@ -256,7 +264,7 @@ fn mutants(options: &Options, number: usize, folder: &Path) -> Result<usize, Str
         .filter(|(_, m)| options.wants(&m.function))
         .enumerate()
         .filter(|(n, _)| n % PROCESSES == number)
-        .map(|(n, (s, m))| report(one_mutant(options, n, s, &m, folder)))
+        .map(|(n, (s, m))| report(one_mutant(options, n, &s, &m, folder)))
         .sum())
 }
 
@@ -293,11 +301,16 @@ fn one_check(options: &Options, s: &Suite, c: &Check, library: &Arc<Library>) ->
     (text, true)
 }
 
-fn one_mutant(options: &Options, n: usize, s: &Suite, m: &Mutant, folder: &Path) -> (String, bool) {
+fn one_mutant(
+    options: &Options,
+    n: usize,
+    suites: &[&Suite],
+    m: &Mutant,
+    folder: &Path,
+) -> (String, bool) {
     let place = format!("{}:{} {} {}", m.file, m.line, m.function, m.call);
     let text = |found: &str| format!("{place:<60} {:<18} {found}", m.weaker);
     let tree = folder.join(format!("mutant-{n}"));
-    let object = tree.join("mutant.so");
     if let Err(e) = m.write(&library::runtime(), &tree) {
         return (text(&format!("CANNOT BE WRITTEN: {e}")), false);
     }
@@ -305,19 +318,27 @@ fn one_mutant(options: &Options, n: usize, s: &Suite, m: &Mutant, folder: &Path)
     let mutant = mutant
         .as_ref()
         .map(|(file, whole)| (*file, whole.as_path()));
-    if let Err(e) = library::compile(s.compiled, &tree, &object, mutant) {
-        return (text(&format!("DOES NOT COMPILE: {e}")), false);
+    let mut libraries = vec![];
+    for s in suites {
+        let object = tree.join(format!("{}.so", s.name));
+        if let Err(e) = library::compile(s.compiled, &tree, &object, mutant) {
+            return (text(&format!("DOES NOT COMPILE: {e}")), false);
+        }
+        libraries.push(Arc::new(Library::load(&object)));
     }
-    let library = Arc::new(Library::load(&object));
     let kept = KEPT.iter().find(|k| k.covers(m));
     if let Some(k) = kept.filter(|_| !options.soak) {
         return (text(&format!("kept: {}", k.why)), true); // the soak form tries it all the same
     }
     // The short ones first: most mutants are found at once.
-    let mut checks = options.checks(s);
-    checks.sort_by_key(|c| c.executions);
-    for c in checks {
-        let outcome = check::run(c, &library, c.executions * 4 + 20_000);
+    let mut checks: Vec<_> = suites
+        .iter()
+        .zip(&libraries)
+        .flat_map(|(s, l)| options.checks(s).into_iter().map(move |c| (c, l)))
+        .collect();
+    checks.sort_by_key(|(c, _)| c.executions);
+    for (c, library) in checks {
+        let outcome = check::run(c, library, c.executions * 4 + 20_000);
         let Some(f) = outcome.failure else { continue };
         if f.way == Way::Unfinished {
             continue;
@@ -325,6 +346,7 @@ fn one_mutant(options: &Options, n: usize, s: &Suite, m: &Mutant, folder: &Path)
         let way = match f.way {
             Way::Race => "race",
             Way::Asleep => "lost wake-up",
+            Way::Endless => "never ends",
             _ => "wrong value",
         };
         let found = format!(

@@ -88,6 +88,7 @@ struct World {
     learned: Learned,
     news: bool,
     regions: Vec<Region>,
+    freed: Vec<Region>,
     words: HashMap<usize, Rc<Word>>,
     bells: Vec<Rc<Bell>>,
     /// One word a thread: the model of a barrier on all cores (see `light`).
@@ -228,8 +229,25 @@ pub fn say(what: &'static str, value: u64) {
     note(What::Said(what, value), std::ptr::null());
 }
 
+fn is_freed(p: usize) -> bool {
+    world(|w| {
+        let mut freed = w.freed.iter();
+        freed.any(|r| p >= r.base && p < r.base + r.size)
+    })
+}
+
+/// The region at `p` is not to be touched from now on, by anybody.
+extern "C-unwind" fn freed(p: *mut c_void) {
+    note(What::Said("frees memory", 0), std::ptr::null());
+    world(|w| {
+        let region = w.regions.iter().find(|r| r.base == p as usize).copied();
+        w.freed.extend(region);
+    });
+}
+
 /// The word at `p`, if it is watched and known. One that is watched and not known is noted.
 fn word(p: usize, kind: Kind) -> Option<Rc<Word>> {
+    assert!(!is_freed(p), "{} is touched after it was freed", place(p));
     let found = world(|w| {
         if let Some(found) = w.words.get(&p) {
             return Some(found.clone());
@@ -548,6 +566,10 @@ extern "C-unwind" fn wake(p: *mut c_void, pc: *const c_void) {
     live();
     note(What::Said("wakes sleepers", 0), pc);
     let at = p as usize;
+    // Only its address is used: the memory may be gone.
+    if is_freed(at) {
+        return;
+    }
     if let Some(Word::Atomic32(a, _)) = changed_word(at, Kind::Atomic32).as_deref() {
         // A point in time, before or after a sleeper's comparison.
         let value = a.fetch_add(0, Ordering::Relaxed);
@@ -617,6 +639,7 @@ pub struct Calls {
     ring: extern "C-unwind" fn(u32, *const c_void),
     me: extern "C-unwind" fn() -> *mut c_void,
     set_me: extern "C-unwind" fn(*mut c_void),
+    freed: extern "C-unwind" fn(*mut c_void),
 }
 
 pub static CALLS: Calls = Calls {
@@ -634,6 +657,7 @@ pub static CALLS: Calls = Calls {
     ring,
     me: self_of,
     set_me: set_self,
+    freed,
 };
 
 /// The events of the execution that failed, one a line, with the lines of the C.

@@ -4,13 +4,14 @@
 
 use crate::check::Check;
 use crate::mutate::Mutant;
-use crate::{channel, inbox, worker};
+use crate::{app, channel, inbox, worker};
 
 pub struct Suite {
     pub name: &'static str,
     /// What is compiled, relative to the runtime's folder: the harness, and sources that ship.
     pub compiled: &'static [&'static str],
-    /// The sources whose orders are mutated, relative to the runtime's folder.
+    /// The sources whose orders are mutated, relative to the runtime's folder. One that several
+    /// suites name is mutated once, and tried in each.
     pub sources: &'static [&'static str],
     pub checks: &'static [Check],
 }
@@ -38,9 +39,41 @@ pub const SUITES: &[Suite] = &[
             "src/settle.c",
             "src/wait.c",
             "src/control.c",
+            "port/mutex.c",
         ],
-        sources: &["src/worker.c", "src/entity.c", "src/settle.c", "src/wait.c"],
+        sources: &[
+            "src/worker.c",
+            "src/entity.c",
+            "src/settle.c",
+            "src/wait.c",
+            "src/control.c",
+        ],
         checks: worker::CHECKS,
+    },
+    Suite {
+        name: "app",
+        compiled: &[
+            "model/c/app.c",
+            "src/app.c",
+            "src/channel.c",
+            "src/control.c",
+            "src/entity.c",
+            "src/fault.c",
+            "src/runtime.c",
+            "src/settle.c",
+            "src/wait.c",
+            "src/worker.c",
+            "port/mutex.c",
+        ],
+        sources: &[
+            "src/app.c",
+            "src/control.c",
+            "src/runtime.c",
+            "port/mutex.c",
+            "src/worker.c",
+            "src/entity.c",
+        ],
+        checks: app::CHECKS,
     },
 ];
 
@@ -55,6 +88,9 @@ pub struct Kept {
 
 /// Between a thread and its own signal handler, which the checker does not have.
 const SIGNAL: &str = "orders a thread against its own signal handler";
+
+/// The keeper sees the phase.
+const EARLY: &str = "a keeper that is awake may see the phase before it sees keeper_work";
 
 /// The waker reads the owner.
 const DETOUR: &str = "saves a detour: who reads an older owner wakes that one, who passes it on";
@@ -84,7 +120,35 @@ pub const KEPT: &[Kept] = &[
         function: "make_ready",
         call: "lvd_cas_acq_rel_u32",
         weaker: "lvd_cas_acquire_u32",
-        why: "who ends the application sees the guest that wakes (control.c is in no check)",
+        why: "the new owner sees the waker's stores by the inbox; so does who finds it READY",
+    },
+    Kept {
+        file: "src/control.c",
+        function: "lvd_app_end",
+        call: "lvd_exchange_release_u32",
+        weaker: "lvd_exchange_relaxed_u32",
+        why: EARLY,
+    },
+    Kept {
+        file: "src/control.c",
+        function: "find_ending",
+        call: "lvd_load_acquire_u32",
+        weaker: "lvd_load_relaxed_u32",
+        why: EARLY,
+    },
+    Kept {
+        file: "src/control.c",
+        function: "finish",
+        call: "lvd_store_release_u32",
+        weaker: "lvd_store_relaxed_u32",
+        why: "the checker makes it an exchange, which carries on the release of ENDING",
+    },
+    Kept {
+        file: "src/worker.c",
+        function: "lvd_workers_command",
+        call: "lvd_load_acquire_u32",
+        weaker: "lvd_load_relaxed_u32",
+        why: "who has slept on `done` is ordered by the checker's wake-up; who has not needs it",
     },
     Kept {
         file: "src/entity.c",
@@ -92,20 +156,6 @@ pub const KEPT: &[Kept] = &[
         call: "lvd_cas_release_u32",
         weaker: "lvd_cas_relaxed_u32",
         why: DETOUR,
-    },
-    Kept {
-        file: "src/entity.c",
-        function: "wake_from_outside",
-        call: "lvd_add_acq_rel_u32",
-        weaker: "weak_add_acquire_u32",
-        why: "only the acquire is needed, and there is no addition with that alone",
-    },
-    Kept {
-        file: "src/worker.c",
-        function: "lvd_workers_command",
-        call: "lvd_load_acquire_u32",
-        weaker: "lvd_load_relaxed_u32",
-        why: "its commands lie on a stack, unwatched; model/c/worker.c makes the same wait",
     },
 ];
 
@@ -120,17 +170,14 @@ impl Kept {
 
 /// Sources that use orders and are in no suite, and why.
 pub const ELSEWHERE: &[(&str, &str)] = &[
-    ("src/app.c", LOCKED),
-    ("src/control.c", LOCKED),
-    ("src/fault.c", LOCKED),
-    ("src/native.c", LOCKED),
-    ("src/runtime.c", LOCKED),
+    (
+        "src/fault.c",
+        "one report, filled once, read when it is there",
+    ),
+    ("src/native.c", "progress, for whoever looks"),
     ("src/why.c", "reads live counters for a report"),
     (
         "port/linux_wait.c",
-        "the operating system's side: a mutex on its futex, and the barrier",
+        "the operating system's side of the barrier",
     ),
 ];
-
-/// Loading, starting, stopping: seldom, mostly under locks, and run under the thread sanitizer.
-const LOCKED: &str = "a slow path";

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Whole applications for the checker: the runtime's own creation, loading, starting, ending, moving
+ * and unloading. Of the operating system there is here what those ask for: memory, which the checker
+ * watches until it is freed, and threads, which a check runs (model_thread). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/core.h"
+
+/* ---- the port ------------------------------------------------------------------------------ */
+
+enum { BLOCKS = 16, THREADS = 4 };
+
+struct lvd_port_thread {
+  void (*body)(void *);
+  void *argument;
+};
+
+/* What the threads say to each other is watched, as the runtime's own memory is. */
+typedef struct stage {
+  lvd_a32 ended[THREADS];
+  lvd_port_mutex lock;
+  uint32_t count;
+} stage;
+
+static struct {
+  void *p;
+  size_t size;
+} block[BLOCKS];
+static uint32_t blocks;
+static lvd_port_thread thread[THREADS];
+static uint32_t threads;
+static bool membarrier;
+static stage *on_stage;
+
+void model_freed(void *p);
+
+static size_t whole_lines(size_t size) { return (size + LVD_LINE - 1) / LVD_LINE * LVD_LINE; }
+
+void *lvd_port_alloc(size_t size) {
+  size = whole_lines(size ? size : 1);
+  if (blocks == BLOCKS) abort();
+  block[blocks].size = size;
+  return block[blocks++].p = memset(aligned_alloc(LVD_LINE, size), 0, size);
+}
+/* The memory stays, so that a late touch is seen as such. */
+void lvd_port_free(void *p, size_t size) {
+  (void)size;
+  if (p) model_freed(p);
+}
+size_t lvd_port_ring_unit(void) { return 4; }
+lvd_status lvd_port_rings_alloc(lvd_port_rings *rings, uint32_t count, const size_t *size,
+                                void **ring) {
+  rings->size = 0;
+  for (uint32_t i = 0; i < count; i++) rings->size += whole_lines(size[i]);
+  unsigned char *at = rings->base = lvd_port_alloc(rings->size);
+  for (uint32_t i = 0; i < count; i++) {
+    ring[i] = at;
+    at += whole_lines(size[i]);
+  }
+  return LVD_OK;
+}
+void lvd_port_rings_free(lvd_port_rings *rings) { lvd_port_free(rings->base, rings->size); }
+
+uint32_t lvd_port_cpus(int32_t *cpu, uint32_t max) {
+  (void)cpu, (void)max;
+  return 1;
+}
+uint32_t lvd_port_quota(const char *root) { return (void)root, 0; }
+bool lvd_port_barrier_prepare(void) { return membarrier; }
+size_t lvd_port_escape_size(void) { return 1; }
+lvd_status lvd_port_thread_start(lvd_port_thread **out, int32_t cpu, const char *name,
+                                 void (*body)(void *), void *argument) {
+  (void)cpu, (void)name;
+  thread[threads] = (lvd_port_thread){body, argument};
+  *out = &thread[threads++];
+  return LVD_OK;
+}
+void lvd_port_thread_join(lvd_port_thread *t) {
+  lvd_a32 *ended = &on_stage->ended[t - thread];
+  while (!lvd_load_acquire_u32(ended)) lvd_port_wait(ended, 0, -1);
+}
+/* Thread `i` of the runtime: its workers, then its keeper. */
+void model_thread(uint32_t i) {
+  thread[i].body(thread[i].argument);
+  lvd_store_release_u32(&on_stage->ended[i], 1);
+  lvd_port_wake(&on_stage->ended[i]);
+}
+
+/* Counts, under a lock. */
+void model_count(void) {
+  lvd_port_lock(&on_stage->lock);
+  on_stage->count++;
+  lvd_port_unlock(&on_stage->lock);
+}
+uint32_t model_counted(void) { return on_stage->count; }
+
+/* ---- actors -------------------------------------------------------------------------------- */
+
+typedef struct tally {
+  uint32_t runs, got, wrong, ended;
+} tally;
+
+static const lvd_port_class port = {"X", 4};
+
+/* Has nothing to wait for, and nothing to do. */
+static lvd_verdict once_run(lvd_actor *self) {
+  ((tally *)self->state)->runs++;
+  return LVD_DONE;
+}
+/* Gets what the program puts: 100, 101, ... */
+static lvd_verdict sink_run(lvd_actor *self) {
+  tally *t = self->state;
+  t->runs++;
+  while (lvd_elements(&self->in[0], 1) >= 1) {
+    if (LVD_GET(&self->in[0], uint32_t) != 100 + t->got) t->wrong++;
+    t->got++;
+    lvd_pop(&self->in[0]);
+  }
+  if (lvd_ended(&self->in[0]) != LVD_OK) {
+    t->ended = true;
+    return LVD_DONE;
+  }
+  lvd_await_elements(self, 0, 1);
+  return LVD_WAIT;
+}
+/* Works for as long as it is let. */
+static lvd_verdict busy_run(lvd_actor *self) {
+  ((tally *)self->state)->runs++;
+  while (!lvd_should_yield(self)) lvd_port_relax();
+  return LVD_YIELD;
+}
+/* Puts two elements. */
+static lvd_verdict source_run(lvd_actor *self) {
+  tally *t = self->state;
+  t->runs++;
+  for (; t->got < 2; t->got++) {
+    if (lvd_room(&self->out[0], 1) < 1) {
+      lvd_await_room(self, 0, 1);
+      break;
+    }
+    LVD_PUT(&self->out[0], uint32_t, 100 + t->got);
+  }
+  return LVD_WAIT;
+}
+
+static const lvd_actor_class once_class = {
+    .name = "once", .state_size = sizeof(tally), .run = once_run};
+static const lvd_actor_class busy_class = {
+    .name = "busy", .state_size = sizeof(tally), .run = busy_run};
+static const lvd_actor_class sink_class = {
+    .name = "sink", .state_size = sizeof(tally), .inputs = 1, .input = &port, .run = sink_run};
+static const lvd_actor_class source_class = {.name = "source",
+                                             .state_size = sizeof(tally),
+                                             .outputs = 1,
+                                             .output = &port,
+                                             .run = source_run};
+
+static const lvd_actor_desc once[] = {{.name = "once", .cls = &once_class}};
+static const lvd_actor_desc busy[] = {{.name = "busy", .cls = &busy_class}};
+static const lvd_actor_desc source[] = {{.name = "source", .cls = &source_class}};
+static const lvd_actor_desc sinks[] = {{.name = "sink", .cls = &sink_class},
+                                       {.name = "other", .cls = &sink_class}};
+static const lvd_port_ref to_sink[] = {{0, 0}}, to_other[] = {{1, 0}},
+                          to_program[] = {{LVD_OUTSIDE, 0}};
+static const lvd_channel_desc from_program[] = {{{LVD_OUTSIDE, 0}, 1, to_sink, 4, 2, 1},
+                                                {{LVD_OUTSIDE, 1}, 1, to_other, 4, 2, 1}};
+static const lvd_channel_desc for_program[] = {{{0, 0}, 1, to_program, 4, 1, 1}};
+
+/* What a check asks for by number. */
+static const lvd_network network[] = {
+    {LVD_LAYOUT, "once", 1, 0, once, NULL},
+    {LVD_LAYOUT, "busy", 1, 0, busy, NULL},
+    {LVD_LAYOUT, "sink", 1, 1, sinks, from_program},
+    {LVD_LAYOUT, "sinks", 2, 2, sinks, from_program},
+    {LVD_LAYOUT, "source", 1, 1, source, for_program},
+};
+
+/* ---- what a check does --------------------------------------------------------------------- */
+
+typedef struct model_app {
+  lvd_runtime *rt;
+  lvd_app *app;
+} model_app;
+
+static model_app made;
+
+model_app *model_make(uint32_t fenced, uint32_t workers, uint32_t net) {
+  for (uint32_t i = 0; i < blocks; i++) free(block[i].p);
+  blocks = threads = 0;
+  membarrier = !fenced;
+  on_stage = lvd_port_alloc(sizeof *on_stage);
+  lvd_runtime_options options = {.workers = workers, .no_spin = true, .entities = 2};
+  if (lvd_runtime_create(&options, &made.rt) != LVD_OK) abort();
+  /* Every actor on the first worker. */
+  static const uint32_t first[2];
+  lvd_app_options app_options = {.placement = first};
+  if (lvd_app_load(made.rt, &network[net], &app_options, &made.app, NULL, 0) != LVD_OK) abort();
+  return &made;
+}
+uint32_t model_blocks(void) { return blocks; }
+void *model_block(uint32_t i) { return block[i].p; }
+size_t model_block_size(uint32_t i) { return block[i].size; }
+uint32_t model_threads(void) { return threads; }
+
+uint32_t model_start(model_app *m) { return lvd_app_start(m->app); }
+uint32_t model_stop(model_app *m) { return lvd_app_stop(m->app); }
+uint32_t model_pause(model_app *m) { return lvd_app_pause(m->app); }
+uint32_t model_resume(model_app *m) { return lvd_app_resume(m->app); }
+uint32_t model_wait(model_app *m) { return lvd_app_wait(m->app, -1); }
+uint32_t model_ended(model_app *m) { return lvd_app_get_state(m->app) == LVD_APP_ENDED; }
+uint32_t model_migrate(model_app *m, uint32_t actor, uint32_t worker) {
+  return lvd_app_move(m->app, actor, worker);
+}
+/* Where the actor is; for whoever has a right to know. */
+uint32_t model_worker(model_app *m, uint32_t actor) {
+  return lvd_load_relaxed_u32(&m->app->entity[actor].worker);
+}
+void model_destroy(model_app *m) { lvd_runtime_destroy(m->rt); }
+
+static const tally *tally_of(model_app *m, uint32_t actor) {
+  return m->app->entity[actor].actor.state;
+}
+uint32_t model_runs(model_app *m, uint32_t actor) { return tally_of(m, actor)->runs; }
+uint32_t model_got(model_app *m, uint32_t actor) { return tally_of(m, actor)->got; }
+uint32_t model_wrong(model_app *m, uint32_t actor) { return tally_of(m, actor)->wrong; }
+uint32_t model_told(model_app *m, uint32_t actor) { return tally_of(m, actor)->ended; }
+
+/* At the program's ends. */
+uint32_t model_put(model_app *m, uint32_t channel, uint32_t v) {
+  lvd_producer *p = lvd_app_producer(m->app, channel);
+  lvd_status status = lvd_wait_room(p, 1, -1);
+  if (status != LVD_OK) return status;
+  LVD_PUT(p, uint32_t, v);
+  lvd_push(p);
+  return LVD_OK;
+}
+void model_end(model_app *m, uint32_t channel) {
+  lvd_end(lvd_app_producer(m->app, channel), LVD_OK);
+}
+uint32_t model_get(model_app *m, uint32_t *v) {
+  lvd_consumer *c = lvd_app_consumer(m->app, 0, 0);
+  lvd_status status = lvd_wait_elements(c, 1, -1);
+  if (status != LVD_OK) return status;
+  *v = LVD_GET(c, uint32_t);
+  lvd_pop(c);
+  return LVD_OK;
+}
+void model_leave(model_app *m) { lvd_leave(lvd_app_consumer(m->app, 0, 0)); }
+
+/* Statuses by name, whatever their numbers are. */
+uint32_t model_status_state(void) { return LVD_E_STATE; }
+uint32_t model_status_stopped(void) { return LVD_E_STOPPED; }
+uint32_t model_status_peer(void) { return LVD_E_PEER; }
+uint32_t model_status_ended(void) { return LVD_E_ENDED; }
