@@ -92,6 +92,8 @@ const SIGNAL: &str = "orders a thread against its own signal handler";
 /// The keeper sees the phase.
 const EARLY: &str = "a keeper that is awake may see the phase before it sees keeper_work";
 
+const SLEPT: &str = "who has slept is ordered by the checker's wake-up; who has not needs it";
+
 /// The waker reads the owner.
 const DETOUR: &str = "saves a detour: who reads an older owner wakes that one, who passes it on";
 
@@ -148,7 +150,14 @@ pub const KEPT: &[Kept] = &[
         function: "lvd_workers_command",
         call: "lvd_load_acquire_u32",
         weaker: "lvd_load_relaxed_u32",
-        why: "who has slept on `done` is ordered by the checker's wake-up; who has not needs it",
+        why: SLEPT,
+    },
+    Kept {
+        file: "src/runtime.c",
+        function: "end_keeper",
+        call: "lvd_add_release_u32",
+        weaker: "lvd_add_relaxed_u32",
+        why: SLEPT,
     },
     Kept {
         file: "src/entity.c",
