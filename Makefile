@@ -19,7 +19,7 @@ MEDIA  = $(BUILD)/demo/media
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-runtime test-sanitizers test-cross test-install test-model \
+.PHONY: help build demo demo-mp3 test test-runtime test-sanitizers test-cross test-install test-model \
         test-rust test-examples test-docs check format bench soak install clean
 
 help: ## list the targets
@@ -47,6 +47,10 @@ else
 	@mkdir -p $(BUILD)/demo/yours
 	@$(LEVADA) run $(JPEG)/Pictures.xdf --in "$(IN)" --out $(BUILD)/demo/yours/
 endif
+
+demo-mp3: ## decode a short piece of music, in each form; IN=song.mp3 takes yours
+	@scripts/need cc cmake $(if $(IN),,lame)
+	@examples/mp3/demo $(BUILD)/mp3 "$(IN)"
 
 test: test-runtime test-rust test-examples test-docs test-install test-model test-sanitizers test-cross ## run all the tests
 
@@ -80,6 +84,7 @@ test-examples: build ## all examples
 	@scripts/need cjpeg djpeg python3 pip
 	examples/test-examples $(LEVADA)
 	python3 examples/jpeg/tests/test_jpeg.py $(LEVADA) --cache $(BUILD)/photographs
+	examples/mp3/test $(BUILD)/mp3
 
 test-docs: build ## the commands and programs in the documents
 	@scripts/need cc python3

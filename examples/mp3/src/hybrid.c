@@ -83,6 +83,7 @@ static inline void dct3(const mp3_v4 a[3], mp3_v4 y[3]) {
 static void long_block(const mp3_v4 line[LONG], const float window[2 * LONG],
                        mp3_v4 out[2 * LONG]) {
   mp3_v4 even[9], odd[9], e[9], o[9], d[LONG], before = {0, 0, 0, 0}, odd_before = before;
+  MP3_UNROLL
   for (unsigned m = 0; m < 9; m++) {
     even[m] = line[2 * m] + before;
     mp3_v4 sum = line[2 * m + 1] + line[2 * m];
@@ -92,11 +93,13 @@ static void long_block(const mp3_v4 line[LONG], const float window[2 * LONG],
   }
   dct9(even, e);
   dct9(odd, o);
+  MP3_UNROLL
   for (unsigned n = 0; n < 9; n++) {
     mp3_v4 scaled = o[n] * long_odd[n];
     d[n] = e[n] + scaled;
     d[17 - n] = e[n] - scaled;
   }
+  MP3_UNROLL
   for (unsigned i = 0; i < 9; i++) {
     out[i] = d[9 + i] * window[i];
     out[9 + i] = d[17 - i] * window[9 + i];
@@ -116,11 +119,13 @@ static inline void short_window_block(const mp3_v4 *line, mp3_v4 out[2 * SHORT])
   odd[2] = (line[15] + line[12]) + (line[9] + line[6]);
   dct3(even, e);
   dct3(odd, o);
+  MP3_UNROLL
   for (unsigned n = 0; n < 3; n++) {
     mp3_v4 scaled = o[n] * short_odd[n];
     d[n] = e[n] + scaled;
     d[5 - n] = e[n] - scaled;
   }
+  MP3_UNROLL
   for (unsigned i = 0; i < 3; i++) {
     out[i] = d[3 + i] * short_window[i];
     out[3 + i] = d[5 - i] * short_window[3 + i];
@@ -134,6 +139,7 @@ static void short_block(const mp3_v4 line[LONG], mp3_v4 out[2 * LONG]) {
   short_window_block(line, first);
   short_window_block(line + 1, second);
   short_window_block(line + 2, third);
+  MP3_UNROLL
   for (unsigned i = 0; i < 6; i++) {
     out[i] = out[30 + i] = (mp3_v4){0, 0, 0, 0};
     out[6 + i] = first[i];

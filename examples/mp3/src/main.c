@@ -13,7 +13,8 @@ enum { TOLD = 10 }; /* how many damages are told one by one */
 static const char usage[] =
     "usage: mp3 [OPTION]... IN.mp3 OUT.wav\n"
     "Decodes MPEG-1, MPEG-2 and MPEG-2.5 Layer III. - is the standard input or output.\n"
-    "  --form NAME   how: sequential\n"
+    "  --form NAME   in which form; the first of --forms unless told\n"
+    "  --forms       list the forms\n"
     "  --float       write 32-bit floats instead of 16-bit whole numbers\n"
     "  --all         also write what the encoder and the decoder put before and after the sound\n"
     "  --profile     say what share of the time each stage takes\n"
@@ -101,7 +102,11 @@ static int decode(mp3_decoder *decoder, const char *in, const char *out, mp3_for
       wav->all = decoder->source.info.all;
     }
   }
+  struct timespec begin, end;
+  clock_gettime(CLOCK_MONOTONIC, &begin);
   bool good = form(decoder);
+  clock_gettime(CLOCK_MONOTONIC, &end);
+  double took = (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9;
   uint64_t samples = wav->written;
   free(bytes);
   if (good && !decoder->frames) {
@@ -113,13 +118,16 @@ static int decode(mp3_decoder *decoder, const char *in, const char *out, mp3_for
   if (!mp3_wav_close(wav) && good) return fail(out, errno ? strerror(errno) : "cannot be written");
   if (!good) return 1;
   if (report.count) fprintf(stderr, "mp3: %s: damaged in %u places\n", in, report.count);
-  if (!quiet)
-    fprintf(stderr, "%s: MPEG-%s Layer III, %u Hz, %s: %.2f s in %llu frames\n", out,
-            first->version == 0   ? "1"
-            : first->version == 1 ? "2"
-                                  : "2.5",
-            (unsigned)first->rate, decoder->channels == 1 ? "mono" : "stereo",
-            (double)samples / first->rate, (unsigned long long)decoder->frames);
+  if (!quiet) {
+    static const char *const versions[3] = {"1", "2", "2.5"};
+    double plays = (double)samples / first->rate;
+    fprintf(stderr,
+            "%s: MPEG-%s Layer III, %u Hz, %s: %.2f s in %llu frames; took %.1f ms, %.0f times as "
+            "fast as it plays\n",
+            out, versions[first->version], (unsigned)first->rate,
+            decoder->channels == 1 ? "mono" : "stereo", plays, (unsigned long long)decoder->frames,
+            took * 1e3, plays / took);
+  }
   if (decoder->profile.on) mp3_profile_print(&decoder->profile);
   return 0;
 }
@@ -132,7 +140,10 @@ int main(int count, char **words) {
   bool floats = false, all = false, quiet = false;
   for (int i = 1; i < count; i++) {
     const char *word = words[i];
-    if (strcmp(word, "--float") == 0) {
+    if (strcmp(word, "--forms") == 0) {
+      for (unsigned k = 0; k < FORMS; k++) puts(forms[k].name);
+      return 0;
+    } else if (strcmp(word, "--float") == 0) {
       floats = true;
     } else if (strcmp(word, "--all") == 0) {
       all = true;

@@ -82,12 +82,14 @@ static inline void dct4(mp3_v4 x[4]) {
 
 static inline void dct8(mp3_v4 x[8]) {
   mp3_v4 even[4], odd[4];
+  MP3_UNROLL
   for (unsigned k = 0; k < 4; k++) {
     even[k] = x[k] + x[7 - k];
     odd[k] = (x[k] - x[7 - k]) * fold8[k];
   }
   dct4(even);
   dct4(odd);
+  MP3_UNROLL
   for (unsigned k = 0; k < 4; k++) {
     x[2 * k] = even[k];
     x[2 * k + 1] = k < 3 ? odd[k] + odd[k + 1] : odd[k];
@@ -96,12 +98,14 @@ static inline void dct8(mp3_v4 x[8]) {
 
 static inline void dct16(mp3_v4 x[16]) {
   mp3_v4 even[8], odd[8];
+  MP3_UNROLL
   for (unsigned k = 0; k < 8; k++) {
     even[k] = x[k] + x[15 - k];
     odd[k] = (x[k] - x[15 - k]) * fold16[k];
   }
   dct8(even);
   dct8(odd);
+  MP3_UNROLL
   for (unsigned k = 0; k < 8; k++) {
     x[2 * k] = even[k];
     x[2 * k + 1] = k < 7 ? odd[k] + odd[k + 1] : odd[k];
@@ -111,12 +115,14 @@ static inline void dct16(mp3_v4 x[16]) {
 /* The transforms of four slots, one slot a lane. */
 static void dct32(mp3_v4 x[32]) {
   mp3_v4 even[16], odd[16];
+  MP3_UNROLL
   for (unsigned k = 0; k < 16; k++) {
     even[k] = x[k] + x[31 - k];
     odd[k] = (x[k] - x[31 - k]) * fold32[k];
   }
   dct16(even);
   dct16(odd);
+  MP3_UNROLL
   for (unsigned k = 0; k < 16; k++) {
     x[2 * k] = even[k];
     x[2 * k + 1] = k < 15 ? odd[k] + odd[k + 1] : odd[k];

@@ -9,6 +9,13 @@
 typedef float mp3_v4 __attribute__((vector_size(16)));
 typedef int32_t mp3_v4i __attribute__((vector_size(16)));
 
+/* Before a loop of known length: let it have no loop, so that its vectors stay in registers. */
+#if defined(__clang__)
+#define MP3_UNROLL _Pragma("unroll")
+#else
+#define MP3_UNROLL _Pragma("GCC unroll 32")
+#endif
+
 static inline mp3_v4 mp3_load(const float *from) {
   mp3_v4 v;
   memcpy(&v, from, sizeof v);

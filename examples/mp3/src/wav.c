@@ -43,21 +43,53 @@ bool mp3_wav_open(mp3_wav *wav, const char *path, uint32_t rate, unsigned channe
     snprintf(wav->unfinished, length, "%s.unfinished", path);
     wav->file = fopen(wav->unfinished, "wb");
   }
-  return wav->file && write_header(wav);
+  if (!wav->file) return false;
+  setvbuf(wav->file, NULL, _IOFBF, 1 << 18);
+  return write_header(wav);
 }
 
-/* To whole numbers, rounded to the nearest; what is too loud stays at the loudest. */
-static void to_whole(const float *from, int16_t *to, unsigned stride) {
+/* To whole numbers, rounded to the nearest, in the low half of each lane; what is too loud stays at
+ * the loudest. */
+static mp3_v4i whole(mp3_v4 value) {
   /* Adding 1.5 × 2^23 leaves no room for a fraction, and the number in the lowest bits. */
   const float magic = 12582912.0f;
   const mp3_v4 most = {32767, 32767, 32767, 32767}, least = {-32768, -32768, -32768, -32768};
+  value *= 32768.0f;
+  mp3_v4i over = value > most, under = value < least;
+  value = (mp3_v4)(((mp3_v4i)value & ~over) | ((mp3_v4i)most & over));
+  value = (mp3_v4)(((mp3_v4i)value & ~under) | ((mp3_v4i)least & under));
+  return (mp3_v4i)(value + magic);
+}
+
+/* Two samples a lane: `first` in front of `second`. */
+static void store_pairs(int16_t *to, mp3_v4 first, mp3_v4 second) {
+  mp3_v4i both = (whole(first) & 0xffff) | whole(second) << 16;
+  memcpy(to, &both, sizeof both);
+}
+
+static void to_whole(const mp3_sound *sound, unsigned channels, int16_t *to) {
+  for (unsigned i = 0; i < MP3_LINES; i += 8) {
+    const float *left = sound[0].sample + i;
+    mp3_v4 a = mp3_load(left), b = mp3_load(left + 4);
+    if (channels == 2) {
+      const float *right = sound[1].sample + i;
+      store_pairs(to + 2 * i, a, mp3_load(right));
+      store_pairs(to + 2 * i + 8, b, mp3_load(right + 4));
+    } else {
+      store_pairs(to + i, MP3_SHUFFLE(a, b, 0, 2, 4, 6), MP3_SHUFFLE(a, b, 1, 3, 5, 7));
+    }
+  }
+}
+
+static void to_floats(const mp3_sound *sound, unsigned channels, float *to) {
+  if (channels == 1) {
+    memcpy(to, sound[0].sample, sizeof sound[0].sample);
+    return;
+  }
   for (unsigned i = 0; i < MP3_LINES; i += 4) {
-    mp3_v4 value = mp3_load(from + i) * 32768.0f;
-    mp3_v4i over = value > most, under = value < least;
-    value = (mp3_v4)(((mp3_v4i)value & ~over) | ((mp3_v4i)most & over));
-    value = (mp3_v4)(((mp3_v4i)value & ~under) | ((mp3_v4i)least & under));
-    mp3_v4i bits = (mp3_v4i)(value + magic);
-    for (unsigned k = 0; k < 4; k++) to[(i + k) * stride] = (int16_t)bits[k];
+    mp3_v4 left = mp3_load(sound[0].sample + i), right = mp3_load(sound[1].sample + i);
+    mp3_store(to + 2 * i, MP3_SHUFFLE(left, right, 0, 4, 1, 5));
+    mp3_store(to + 2 * i + 4, MP3_SHUFFLE(left, right, 2, 6, 3, 7));
   }
 }
 
@@ -77,13 +109,10 @@ void mp3_wav_write(mp3_wav *wav, const mp3_sound *sound) {
   if (count > wav->left) count = (unsigned)wav->left;
   if (!count) return;
   wav->left -= count;
-  for (unsigned channel = 0; channel < channels; channel++) {
-    const float *sample = sound[channel].sample;
-    if (!wav->floats)
-      to_whole(sample, out.whole + channel, channels);
-    else
-      for (unsigned i = 0; i < MP3_LINES; i++) out.floats[i * channels + channel] = sample[i];
-  }
+  if (wav->floats)
+    to_floats(sound, channels, out.floats);
+  else
+    to_whole(sound, channels, out.whole);
   size_t size = (wav->floats ? sizeof *out.floats : sizeof *out.whole) * channels;
   if (fwrite((char *)&out + from * size, size, count, wav->file) != count) wav->failed = true;
   wav->written += count;
