@@ -24,7 +24,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 
 help: ## list the targets
 	@echo "make TARGET, one of:"
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build the command and the runtime
 	@scripts/need cc cmake cargo

@@ -3,6 +3,7 @@
 #include "vector.h"
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "samples are written as they lie");
 
@@ -34,8 +35,11 @@ static bool write_header(mp3_wav *wav) {
 bool mp3_wav_open(mp3_wav *wav, const char *path, uint32_t rate, unsigned channels, bool floats) {
   *wav = (mp3_wav){.path = path, .rate = rate, .channels = channels, .floats = floats};
   wav->left = wav->all = UINT64_MAX;
+  struct stat there;
   if (strcmp(path, "-") == 0) {
     wav->file = stdout;
+  } else if (stat(path, &there) == 0 && !S_ISREG(there.st_mode)) {
+    wav->file = fopen(path, "wb"); /* a device or a pipe keeps what it is */
   } else {
     size_t length = strlen(path) + sizeof ".unfinished";
     wav->unfinished = malloc(length);
@@ -120,7 +124,8 @@ void mp3_wav_write(mp3_wav *wav, const mp3_sound *sound) {
 
 bool mp3_wav_close(mp3_wav *wav) {
   bool good = !wav->failed;
-  if (!wav->unfinished) return (fflush(wav->file) == 0) & good;
+  if (!wav->unfinished)
+    return ((wav->file == stdout ? fflush(stdout) : fclose(wav->file)) == 0) & good;
   good = good && fseek(wav->file, 0, SEEK_SET) == 0 && write_header(wav);
   good = (fclose(wav->file) == 0) & good;
   if (good) good = rename(wav->unfinished, wav->path) == 0;
