@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 /* ---- cores -------------------------------------------------------------------------------- */
 
@@ -145,6 +147,12 @@ lvd_status lvd_port_thread_start(lvd_port_thread **out, int32_t cpu, const char 
 void lvd_port_thread_join(lvd_port_thread *t) {
   pthread_join(t->id, NULL);
   free(t);
+}
+
+bool lvd_port_thread_urgent(void) {
+  struct sched_param p = {.sched_priority = sched_get_priority_min(SCHED_FIFO)};
+  if (sched_setscheduler(0, SCHED_FIFO, &p) == 0) return true;
+  return setpriority(PRIO_PROCESS, (id_t)gettid(), -20) == 0;
 }
 
 static _Thread_local void *self;

@@ -103,3 +103,10 @@ uint64_t lvd_port_ticks_to_ns(uint64_t ticks) {
   if (f == 0) lvd_store_relaxed_u64(&ns_per_tick, f = calibrate());
   return (uint64_t)(((unsigned __int128)ticks * f) >> 32);
 }
+
+uint64_t lvd_port_ns_to_ticks(uint64_t ns) {
+  uint64_t f = lvd_load_relaxed_u64(&ns_per_tick);
+  if (f == 0) lvd_store_relaxed_u64(&ns_per_tick, f = calibrate());
+  unsigned __int128 ticks = ((unsigned __int128)ns << 32) / f;
+  return ticks > UINT64_MAX / 2 ? UINT64_MAX / 2 : (uint64_t)ticks;
+}

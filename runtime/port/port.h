@@ -29,6 +29,7 @@ uint64_t lvd_port_ns(void); /* monotonic */
 /* A cheap counter, and what it is in nanoseconds (of a difference). */
 uint64_t lvd_port_ticks(void);
 uint64_t lvd_port_ticks_to_ns(uint64_t ticks);
+uint64_t lvd_port_ns_to_ticks(uint64_t ns);
 
 /* ---- memory ------------------------------------------------------------------------------- */
 
@@ -50,6 +51,12 @@ lvd_status lvd_port_rings_alloc(lvd_port_rings *rings, uint32_t count, const siz
                                 void **ring);
 void lvd_port_rings_free(lvd_port_rings *rings);
 
+/* Stacks: `count` of `size` bytes each (a power of two of at least 16 KiB) in a row, at *out. Touching
+ * the lowest `guard` bytes of any is a trap (LVD_TRAP_MEMORY). LVD_E_MEMORY, LVD_E_MAPPINGS. */
+size_t lvd_port_guard_size(size_t stack);
+lvd_status lvd_port_stacks_alloc(uint32_t count, size_t size, size_t guard, void **out);
+void lvd_port_stacks_free(void *base, size_t size);
+
 /* ---- cores and threads -------------------------------------------------------------------- */
 
 /* The cores this process may use, at most `max`, in order; returns how many there are. */
@@ -63,6 +70,9 @@ typedef struct lvd_port_thread lvd_port_thread;
 lvd_status lvd_port_thread_start(lvd_port_thread **out, int32_t cpu, const char *name,
                                  void (*body)(void *), void *argument);
 void lvd_port_thread_join(lvd_port_thread *thread);
+/* The calling thread goes before others of its core: in a real-time class, or else with a better nice
+ * value; false: the system allows neither. */
+bool lvd_port_thread_urgent(void);
 
 /* What this thread is to the runtime: its worker, or null. */
 void *lvd_port_self(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Application: one loaded network with its own state. Loading checks the network, lays everything
  * out, and starts nothing. */
-#include "core.h"
+#include "stream.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -134,7 +134,7 @@ static uint32_t capacity_of(const lvd_channel_desc *c, const lvd_app_options *op
 /* The same walk twice: first to count, then to place. */
 static void lay_out(lvd_app *app, const lvd_network *net, const lvd_app_options *options,
                     arena *a) {
-  uint32_t workers = app->rt->workers, outsides = 0;
+  uint32_t workers = lvd_all_workers(app->rt), outsides = 0;
   app->entity = take(a, net->actors * sizeof(lvd_entity));
   app->channel = take(a, net->channels * sizeof(lvd_channel *));
   app->share = take(a, workers * sizeof(lvd_app_share));
@@ -254,11 +254,6 @@ static lvd_status make_channels(lvd_app *app, const lvd_app_options *options, co
   return status;
 }
 
-static uint32_t clamp_level(int64_t priority) {
-  int64_t level = priority + LVD_INBOX_LEVELS / 2;
-  return level < 0 ? 0 : level >= LVD_INBOX_LEVELS ? LVD_INBOX_LEVELS - 1 : (uint32_t)level;
-}
-
 /* Without a placement: the actors in their order, as evenly as can be, in one run for each worker of
  * the running set, so that neighbours in a pipeline stay together. */
 static uint32_t spread(const lvd_runtime *rt, uint32_t i, uint32_t actors) {
@@ -280,7 +275,7 @@ static lvd_status make_entities(lvd_app *app, const lvd_app_options *options, co
     e->waiter.wake = lvd_entity_wake;
     lvd_store_relaxed_u32(&e->worker, worker);
     lvd_store_relaxed_u32(&e->target, worker);
-    e->level = clamp_level((int64_t)d->priority + options->priority);
+    e->level = lvd_level_of((int64_t)d->priority + options->priority);
     e->app = app;
     e->name = d->name;
     e->actor.params = d->params;
@@ -299,10 +294,26 @@ static lvd_status make_entities(lvd_app *app, const lvd_app_options *options, co
   return LVD_OK;
 }
 
+/* Applications lie where they lie until the runtime is destroyed: a late waker may knock at the gate
+ * of one that is another by now. */
+static lvd_app *new_app(lvd_runtime *rt) {
+  lvd_port_lock(&rt->pool_lock);
+  lvd_app *app = rt->spare_apps;
+  if (app) rt->spare_apps = app->next;
+  lvd_port_unlock(&rt->pool_lock);
+  if (!app) return lvd_port_alloc(sizeof *app);
+  memset(app, 0, offsetof(lvd_app, gate));
+  return app;
+}
+
 static void free_app(lvd_app *app) {
+  lvd_runtime *rt = app->rt;
   if (app->memory) {
     for (uint32_t i = 0; i < app->net->actors; i++)
       if (app->entity[i].app) lvd_slot_free(app->rt->slot, app->entity[i].slot);
+    lvd_streams_free(app);
+    lvd_units_free(app);
+    free(lvd_load_relaxed_ptr(&app->story));
     free_peers(app);
     for (uint32_t i = 0; i < app->options; i++) {
       free((char *)(uintptr_t)app->option[i].name);
@@ -312,7 +323,17 @@ static void free_app(lvd_app *app) {
     lvd_port_free(app->memory, app->memory_size);
   }
   free(app->name);
-  lvd_port_free(app, sizeof *app);
+  lvd_port_lock(&rt->pool_lock);
+  app->next = rt->spare_apps;
+  rt->spare_apps = app;
+  lvd_port_unlock(&rt->pool_lock);
+}
+
+void lvd_apps_free(lvd_runtime *rt) {
+  for (lvd_app *app = rt->spare_apps, *next; app; app = next) {
+    next = app->next;
+    lvd_port_free(app, sizeof *app);
+  }
 }
 
 lvd_status lvd_app_load(lvd_runtime *rt, const lvd_network *net, const lvd_app_options *options,
@@ -327,7 +348,7 @@ lvd_status lvd_app_load(lvd_runtime *rt, const lvd_network *net, const lvd_app_o
   lvd_status status = check_network(net, &why);
   if (status != LVD_OK) return status;
 
-  lvd_app *app = lvd_port_alloc(sizeof *app);
+  lvd_app *app = new_app(rt);
   if (!app) return LVD_E_MEMORY;
   app->rt = rt;
   app->net = net;
@@ -342,7 +363,7 @@ lvd_status lvd_app_load(lvd_runtime *rt, const lvd_network *net, const lvd_app_o
   }
   a = (arena){app->memory, 0};
   lay_out(app, net, options, &a);
-  for (uint32_t i = 0; i < rt->workers; i++) app->share[i].app = app;
+  for (uint32_t i = 0; i < lvd_all_workers(rt); i++) app->share[i].app = app;
 
   lvd_port_lock(&rt->lock);
   status = make_channels(app, options, &why);

@@ -157,6 +157,25 @@ static bool in_vain(lvd_app *app) {
   return false;
 }
 
+static void ring_keeper(lvd_runtime *rt) {
+  lvd_add_release_u32(&rt->keeper_work, 1);
+  lvd_port_wake(&rt->keeper_work);
+}
+
+/* All fibers wait, and no time limit will wake one. May anything still come? */
+static bool fibers_rest(lvd_app *app) {
+  bool open = lvd_load_acquire_u32(&app->open);
+  if (!lvd_load_acquire_u32(&app->fibers)) return !open;
+  if (open || lvd_streams_await_threads(app)) {
+    /* More may come from outside, and often does. Whether it can help is for later, if rest lasts. */
+    if (!lvd_exchange_relaxed_u32(&app->suspect, 1)) ring_keeper(app->rt);
+    return false;
+  }
+  /* When they have been told they return, and nothing is left to see: so it is written down now. */
+  lvd_fibers_story(app);
+  return true;
+}
+
 /* The program has ended its end `o` of a channel, and is perhaps still on its way to wake the other
  * side. True: somebody there has that to learn first. */
 static bool tell_of_end(lvd_app *app, const lvd_outside *o) {
@@ -172,6 +191,8 @@ static bool tell_of_end(lvd_app *app, const lvd_outside *o) {
 /* Nothing is ready, nothing is on its way, and all is settled: nobody touches the entities. */
 static void judge(lvd_app *app) {
   bool told = false;
+  bool fibers = lvd_load_acquire_u32(&app->fibers);
+  if (!fibers_rest(app)) return;
   for (uint32_t i = 0; i < app->outsides; i++) {
     lvd_outside *o = &app->outside[i];
     const lvd_channel *ch = app->channel[o->channel];
@@ -184,7 +205,7 @@ static void judge(lvd_app *app) {
     }
   }
   if (told) return;
-  lvd_status outcome = LVD_OK;
+  lvd_status outcome = fibers ? LVD_E_DEADLOCK : LVD_OK;
   for (uint32_t i = 0; i < app->net->actors; i++) {
     const lvd_actor *a = &app->entity[i].actor;
     for (uint32_t k = 0; k < a->cls->outputs; k++) {
@@ -211,16 +232,14 @@ void lvd_app_quiet(lvd_app *app) {
 /* ---- ending ------------------------------------------------------------------------------- */
 
 void lvd_app_end(lvd_app *app, lvd_status outcome) {
-  lvd_runtime *rt = app->rt;
   uint32_t none = 0;
   /* The first reason counts, and it is there before anybody sees the phase. */
   if (!lvd_cas_relaxed_u32(&app->outcome, &none, 1 + (uint32_t)outcome)) return;
   lvd_exchange_release_u32(&app->phase, LVD_PHASE_ENDING);
-  lvd_add_release_u32(&rt->keeper_work, 1);
-  lvd_port_wake(&rt->keeper_work);
+  ring_keeper(app->rt);
 }
 
-static lvd_status outcome_of(const lvd_app *app) {
+lvd_status lvd_app_told(const lvd_app *app) {
   return (lvd_status)(lvd_load_relaxed_u32(&app->outcome) - 1);
 }
 
@@ -242,8 +261,10 @@ static void forget(lvd_worker *w, lvd_command *c) {
 static void finish(lvd_app *app) {
   /* Whatever of it runs comes to the end of its activation; from then on nothing of it begins, and
    * so nothing of it wakes anything. */
+  lvd_workers_command(app->rt, take_up, app);
+  lvd_fibers_end(app);
   lvd_workers_command(app->rt, nothing, NULL);
-  lvd_status outcome = outcome_of(app);
+  lvd_status outcome = lvd_app_told(app);
   /* Whoever has made an entity READY from outside has posted it, and nobody does from now on. */
   lvd_port_lock(&app->gate);
   for (uint32_t i = 0; i < app->net->actors; i++)
@@ -286,17 +307,48 @@ static lvd_app *find_ending(lvd_runtime *rt) {
   return app;
 }
 
+/* Rest has lasted: do some fibers of `app` wait for each other alone? */
+static void look_into(lvd_app *app) {
+  lvd_exchange_relaxed_u32(&app->suspect, 0);
+  lvd_port_lock(&app->gate);
+  if (lvd_load_acquire_u32(&app->live) == 0 &&
+      lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING && lvd_fibers_in_circle(app)) {
+    lvd_fibers_story(app);
+    lvd_app_end(app, LVD_E_DEADLOCK);
+  }
+  lvd_port_unlock(&app->gate);
+}
+
+/* True: there are suspects, or there were some until now. */
+static bool find_suspects(lvd_runtime *rt, bool look) {
+  bool any = false;
+  lvd_port_lock(&rt->lock);
+  for (lvd_app *app = rt->apps; app; app = app->next) {
+    if (!lvd_load_relaxed_u32(&app->suspect)) continue;
+    any = true;
+    if (look) look_into(app);
+  }
+  lvd_port_unlock(&rt->lock);
+  return any;
+}
+
 void lvd_keeper_main(void *argument) {
+  enum { LASTS_NS = 20000000 };
   lvd_runtime *rt = argument;
+  uint64_t suspected = 0; /* when the first of those now suspect was seen */
   for (;;) {
     uint32_t work = lvd_load_acquire_u32(&rt->keeper_work);
+    bool lasts = suspected && lvd_port_ns() - suspected >= LASTS_NS;
+    bool suspects = find_suspects(rt, lasts);
+    if (lasts || !suspects) suspected = 0;
+    if (suspects && !suspected) suspected = lvd_port_ns();
     lvd_app *ending = find_ending(rt);
     if (ending)
       finish(ending);
     else if (lvd_load_relaxed_u32(&rt->keeper_ending))
       return;
     else
-      lvd_port_wait(&rt->keeper_work, work, -1);
+      lvd_port_wait(&rt->keeper_work, work, suspects ? LASTS_NS : -1);
   }
 }
 
@@ -305,7 +357,7 @@ lvd_status lvd_app_wait(lvd_app *app, int64_t timeout_ms) {
   uint64_t start = lvd_port_ns();
   for (;;) {
     uint32_t phase = lvd_load_acquire_u32(&app->phase);
-    if (phase == LVD_PHASE_ENDED) return outcome_of(app);
+    if (phase == LVD_PHASE_ENDED) return lvd_app_told(app);
     int64_t left = -1;
     if (timeout_ms >= 0) {
       left = timeout_ms - (int64_t)((lvd_port_ns() - start) / 1000000);

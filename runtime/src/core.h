@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* The structures that the files of the runtime share, and who owns what.
  *
- * An ENTITY is what a worker runs: an actor of an application. It belongs to one worker at a time;
+ * An ENTITY is what a worker runs: an actor of an application, or a fiber (fiber.h). It belongs to one worker at a time;
  * only that worker runs it, arms its channels and gives it away. Its state word is the one thing
  * that others touch (entity.c has the machine).
  *
@@ -11,10 +11,15 @@
 #ifndef LVD_CORE_H
 #define LVD_CORE_H
 
+#include <levada/fiber.h>
 #include <levada/inbox.h>
 #include <levada/runtime.h>
 
+#include "../port/context.h"
 #include "../port/port.h"
+
+enum { LVD_STACKS = 10 }; /* sizes of stacks: 16 KiB, doubled up to 8 MiB */
+#define LVD_NOWHERE UINT32_MAX
 
 /* ---- entities ----------------------------------------------------------------------------- */
 
@@ -33,6 +38,7 @@ typedef struct lvd_entity {
   lvd_a32 target;          /* the worker it should be moved to */
   uint32_t slot;           /* its slot of the runtime's table, for inboxes */
   uint32_t level;          /* of priority: LVD_INBOX_LEVELS - 1 goes first */
+  bool is_fiber;           /* it is the head of an lvd_fiber, and has no actor */
   bool begun;              /* init has run */
   bool unsettled;          /* on its worker's list */
   bool knotted;            /* control.c, once all is at rest */
@@ -70,6 +76,7 @@ struct lvd_worker {
   uint32_t index;
   int32_t cpu;
   lvd_port_thread *thread;
+  lvd_a32 runs; /* its thread has been started */
   lvd_queue ready[LVD_INBOX_LEVELS];
   uint32_t ready_levels; /* a bit for each queue that is not empty */
   lvd_entity *held;
@@ -80,6 +87,7 @@ struct lvd_worker {
   uint32_t unsettled_count;
   uint64_t settled_at;         /* ticks */
   uint32_t since_look;         /* activations since the unsettled were last looked at */
+  uint32_t look_from;          /* where the next look begins, when they are many */
   struct lvd_app_share *quiet; /* applications that may have come to rest here */
   /* The activation that runs. */
   lvd_entity *current;
@@ -89,6 +97,14 @@ struct lvd_worker {
   volatile uint32_t activation;  /* counts them, for the clock */
   volatile uint32_t clock_activation, clock_ticks;
   volatile bool clock_fired; /* the clock set yield */
+  /* Fibers (fiber.c). */
+  lvd_port_context home; /* the worker's own stack, while a fiber runs */
+  uint32_t away;         /* switches from fiber to fiber that are left */
+  uint32_t until_sample, sample_random;
+  uint64_t sampled_at;          /* ticks; 0: what runs is not measured */
+  lvd_fiber *timers;            /* the heap of those that wait with a time limit */
+  lvd_fiber *spare[LVD_STACKS]; /* by size of stack */
+  uint32_t spares[LVD_STACKS];
   /* Counters. */
   lvd_a64 busy_ticks, sleep_ticks, activations, sleeps, wakes_sent;
 };
@@ -144,13 +160,16 @@ struct lvd_app {
   LVD_ALIGNED(LVD_LINE) lvd_a32 live;
   LVD_ALIGNED(LVD_LINE) lvd_a32 phase;
   lvd_a32 paused;
-  lvd_a32 outcome; /* 1 + an lvd_status; 0: it has not been told to end */
-  /* Who wakes an entity from outside, who judges whether all is at rest, and who starts and ends it:
-   * one at a time. */
-  lvd_port_mutex gate;
+  lvd_a32 outcome;        /* 1 + an lvd_status; 0: it has not been told to end */
+  lvd_a32 fibers;         /* that it has */
+  lvd_a32 suspect;        /* at rest, and its fibers may wait for each other: the keeper looks */
+  lvd_a32 open;           /* fibers may be started from outside: rest is not the end */
   lvd_port_mutex control; /* start, pause, resume, stop, unload: one at a time */
   lvd_port_mutex blocks_lock;
   lvd_app_block *blocks;
+  struct stream *streams;
+  struct lvd_unit *units;
+  lvd_aptr story;  /* who waited for whom when fibers were told of a deadlock; ours */
   lvd_a32 faulted; /* 1: somebody fills `fault`; 2: it is there */
   lvd_fault fault;
   lvd_a64 progress;
@@ -159,12 +178,16 @@ struct lvd_app {
   lvd_port_rings rings;
   void *memory;
   size_t memory_size;
+  /* Who wakes an entity from outside, who judges whether all is at rest, and who starts and ends it:
+   * one at a time. Last, since it lives on when the rest is another application's: a late waker may
+   * still hold it (app.c). */
+  lvd_port_mutex gate;
 };
 
 struct lvd_runtime {
   lvd_runtime_options options;
   uint32_t workers;
-  lvd_worker *worker;
+  lvd_worker *worker;  /* twice as many: behind them the urgent one of each core (urgent.c) */
   lvd_slot *slot;      /* a slot for each entity that is loaded, for the inboxes ... */
   lvd_entity **entity; /* ... and whose it is */
   uint32_t slot_hint;
@@ -177,7 +200,24 @@ struct lvd_runtime {
   lvd_port_thread *keeper;
   lvd_a32 keeper_work; /* bumped when an application begins to end; the keeper sleeps on it */
   lvd_a32 keeper_ending;
+  /* What lies ready to be used again (app.c, fiber_pool.c). */
+  lvd_port_mutex pool_lock; /* what is kept to be used again */
+  lvd_app *spare_apps;
+  struct lvd_call *spare_calls;
+  lvd_fiber *spare[LVD_STACKS];
+  lvd_aptr fiber_chunks;
+  struct lvd_helper *helpers; /* threads for calls that block (blocking.c) */
+  uint32_t helper_count;
+  lvd_a32 next_place; /* where the next fiber that may be anywhere goes */
 };
+
+/* Workers, the urgent ones included. */
+static inline uint32_t lvd_all_workers(const lvd_runtime *rt) { return 2 * rt->workers; }
+
+static inline uint32_t lvd_level_of(int64_t priority) {
+  int64_t level = priority + LVD_INBOX_LEVELS / 2;
+  return level < 0 ? 0 : level >= LVD_INBOX_LEVELS ? LVD_INBOX_LEVELS - 1 : (uint32_t)level;
+}
 
 /* ---- entity.c ----------------------------------------------------------------------------- */
 
@@ -185,8 +225,6 @@ bool lvd_entity_wake(lvd_waiter *self);
 bool lvd_entity_rouse(lvd_entity *e); /* the same, with the application's gate in hand */
 /* The worker that runs this thread, or null. */
 static inline lvd_worker *lvd_this_worker(void) { return lvd_port_self(); }
-void lvd_queue_put(lvd_worker *w, lvd_entity *e);       /* owner only */
-lvd_entity *lvd_queue_take(lvd_worker *w);              /* owner only; null: none */
 void lvd_queue_remove_app(lvd_worker *w, lvd_app *app); /* owner only */
 bool lvd_entity_park(lvd_worker *w, lvd_entity *e);     /* after LVD_WAIT */
 bool lvd_entity_can_go_on(lvd_entity *e);
@@ -195,6 +233,9 @@ void lvd_entity_hand_over(lvd_worker *w, lvd_entity *e, uint32_t target);
 /* ---- worker.c ----------------------------------------------------------------------------- */
 
 void lvd_worker_main(void *w);
+lvd_status lvd_worker_prepare(lvd_runtime *rt, uint32_t index, int32_t cpu);
+lvd_status lvd_worker_start(lvd_worker *w, const char *name);
+void lvd_worker_free(lvd_worker *w);
 void lvd_worker_ring(lvd_worker *w); /* wakes it, if it sleeps; what runs there gives way */
 void lvd_worker_ask(lvd_worker *w);  /* what runs there should give way, for what was left for it */
 void lvd_worker_command(lvd_worker *w, lvd_command *c);
@@ -209,6 +250,49 @@ void lvd_unsettled_remove(lvd_worker *w, lvd_entity *e);
 bool lvd_look_around(lvd_worker *w); /* without the barrier: a guess; true: something is ready */
 void lvd_settle(lvd_worker *w);
 
+/* ---- wait.c ------------------------------------------------------------------------------- */
+
+/* What a sleeper lies in. */
+enum { LVD_SLEEPS_ALONE, LVD_SLEEPS_AT_STREAM, LVD_SLEEPS_AT_END };
+
+void lvd_want_arm(const lvd_want *want, lvd_waiter *who);
+void lvd_want_disarm(const lvd_want *want);
+lvd_sleeper *lvd_want_sleeper(const lvd_want *want); /* null: it has none */
+lvd_status lvd_want_look(const lvd_want *want);      /* of one that waits; LVD_E_TIME: not yet */
+lvd_status lvd_wants_look(const lvd_want *want, uint32_t count, uint32_t *which);
+
+/* ---- fiber.c ------------------------------------------------------------------------------ */
+
+uint64_t lvd_fibers_run(lvd_worker *w, lvd_entity *e, uint64_t now);
+bool lvd_fiber_can_go_on(lvd_entity *e);
+lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_want *want, uint32_t count, int64_t timeout_ns,
+                          uint32_t *which);
+void lvd_fiber_moves(lvd_worker *w, lvd_entity *e); /* away from `w` */
+/* Ticks until the first of `w` whose time limit passes; 0: none waits with one. */
+uint64_t lvd_timers_next(const lvd_worker *w);
+void lvd_timers_expire(lvd_worker *w, uint64_t now);
+void lvd_fibers_end(lvd_app *app); /* tells all of it, and waits until they have returned */
+void lvd_fibers_each(lvd_app *app, void (*visit)(lvd_entity *, void *), void *argument);
+void lvd_fiber_pool_free(lvd_runtime *rt);
+/* Is `address` in the guard below the stack of what runs? */
+bool lvd_fiber_overflows(const lvd_worker *w, const void *address);
+
+/* ---- why_fibers.c ------------------------------------------------------------------------- */
+
+size_t lvd_fibers_why(lvd_app *app, char *text, size_t size);
+void lvd_fibers_story(lvd_app *app);          /* keeps it, for when they have gone */
+bool lvd_fibers_in_circle(lvd_app *app);      /* some wait for each other alone */
+bool lvd_streams_await_threads(lvd_app *app); /* threads have ends of its streams */
+
+/* ---- blocking.c --------------------------------------------------------------------------- */
+
+void lvd_blocking_end(lvd_runtime *rt);
+
+/* ---- urgent.c ----------------------------------------------------------------------------- */
+
+/* The worker for what is urgent on the core of `worker`; starts it when it is first asked for. */
+lvd_status lvd_urgent_worker(lvd_runtime *rt, uint32_t worker, uint32_t *urgent);
+
 /* ---- channel.c ---------------------------------------------------------------------------- */
 
 /* The smallest power of two of elements that holds the capacity in whole ring units; 0: too large. */
@@ -217,8 +301,16 @@ uint32_t lvd_ring_slots(uint32_t capacity, uint32_t elem_size);
 /* ---- app.c, control.c --------------------------------------------------------------------- */
 
 void lvd_keeper_main(void *rt);
+void lvd_apps_free(lvd_runtime *rt);
+
+/* ---- call.c ------------------------------------------------------------------------------- */
+
+void lvd_calls_free(lvd_runtime *rt);
+void lvd_units_free(lvd_app *app);
+lvd_event *lvd_fiber_done(lvd_fiber *f); /* set when it has ended */
 
 void lvd_app_quiet(lvd_app *app); /* live has come to 0, or what is outside has changed since */
+lvd_status lvd_app_told(const lvd_app *app); /* why it is to end */
 void lvd_app_end(lvd_app *app, lvd_status outcome);
 void lvd_app_retarget(lvd_app *app, lvd_entity *e, uint32_t worker);
 void lvd_share_enter(lvd_worker *w, lvd_app *app); /* one more entity of it is ready here */
@@ -246,5 +338,31 @@ static inline void lvd_count(lvd_a64 *c, uint64_t n) {
 #else
 #define lvd_assert(x) ((void)0)
 #endif
+
+/* ---- ready queues: the owner's ------------------------------------------------------------ */
+
+static inline void lvd_queue_put(lvd_worker *w, lvd_entity *e) {
+  lvd_queue *q = &w->ready[e->level];
+  lvd_assert(e->level < LVD_INBOX_LEVELS && lvd_load_relaxed_u32(&e->worker) == w->index);
+  e->next = NULL;
+  if (w->ready_levels & (1u << e->level))
+    q->last->next = e;
+  else
+    q->first = e;
+  q->last = e;
+  w->ready_levels |= 1u << e->level;
+  /* Something more urgent than what runs: that should give way soon. */
+  if (w->current && e->level > w->current->level) lvd_exchange_relaxed_u32(&w->yield, 1);
+}
+
+static inline lvd_entity *lvd_queue_take(lvd_worker *w) {
+  if (w->ready_levels == 0) return NULL;
+  uint32_t level = 31u - (uint32_t)__builtin_clz(w->ready_levels);
+  lvd_queue *q = &w->ready[level];
+  lvd_entity *e = q->first;
+  q->first = e->next;
+  if (!q->first) w->ready_levels &= ~(1u << level);
+  return e;
+}
 
 #endif

@@ -25,30 +25,6 @@
 
 /* ---- ready queues: the owner's ------------------------------------------------------------ */
 
-void lvd_queue_put(lvd_worker *w, lvd_entity *e) {
-  lvd_queue *q = &w->ready[e->level];
-  lvd_assert(e->level < LVD_INBOX_LEVELS && lvd_load_relaxed_u32(&e->worker) == w->index);
-  e->next = NULL;
-  if (w->ready_levels & (1u << e->level))
-    q->last->next = e;
-  else
-    q->first = e;
-  q->last = e;
-  w->ready_levels |= 1u << e->level;
-  /* Something more urgent than what runs: that should give way soon. */
-  if (w->current && e->level > w->current->level) lvd_exchange_relaxed_u32(&w->yield, 1);
-}
-
-lvd_entity *lvd_queue_take(lvd_worker *w) {
-  if (w->ready_levels == 0) return NULL;
-  uint32_t level = 31u - (uint32_t)__builtin_clz(w->ready_levels);
-  lvd_queue *q = &w->ready[level];
-  lvd_entity *e = q->first;
-  q->first = e->next;
-  if (!q->first) w->ready_levels &= ~(1u << level);
-  return e;
-}
-
 void lvd_queue_remove_app(lvd_worker *w, lvd_app *app) {
   for (uint32_t level = 0; level < LVD_INBOX_LEVELS; level++) {
     if (!(w->ready_levels & (1u << level))) continue;
@@ -117,7 +93,9 @@ bool lvd_entity_rouse(lvd_entity *e) {
 static bool wake_from_outside(lvd_entity *e) {
   lvd_app *app = e->app;
   lvd_port_lock(&app->gate);
-  bool woken = lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING && lvd_entity_rouse(e);
+  /* Of one that ends only fibers go on, to return. */
+  bool runs = lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING || e->is_fiber;
+  bool woken = runs && lvd_entity_rouse(e);
   lvd_port_unlock(&app->gate);
   /* Nobody runs because of us, but what we did outside may have been what kept it from its end. */
   if (!woken && lvd_load_relaxed_u32(&app->live) == 0) lvd_app_quiet(app);
@@ -143,6 +121,7 @@ bool lvd_entity_wake(lvd_waiter *waiter) {
 
 /* Is anything that `e` waits for there? Owner only. */
 bool lvd_entity_can_go_on(lvd_entity *e) {
+  if (e->is_fiber) return lvd_fiber_can_go_on(e);
   const lvd_actor_class *cls = e->actor.cls;
   for (uint32_t i = 0; i < cls->inputs; i++) {
     lvd_consumer *c = &e->actor.in[i];
@@ -194,6 +173,7 @@ bool lvd_entity_park(lvd_worker *w, lvd_entity *e) {
 void lvd_entity_hand_over(lvd_worker *w, lvd_entity *e, uint32_t target) {
   lvd_assert(target < e->app->rt->workers && lvd_load_relaxed_u32(&e->worker) == w->index);
   lvd_unsettled_remove(w, e);
+  if (e->is_fiber) lvd_fiber_moves(w, e);
   lvd_worker *to = &e->app->rt->worker[target];
   uint32_t sleep;
   lvd_add_relaxed_u32(&e->app->live, 1);

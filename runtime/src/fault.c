@@ -23,10 +23,10 @@ static void record(lvd_app *app, const lvd_entity *e, lvd_fault_kind kind, uint3
   if (e) {
     const lvd_actor_class *cls = e->actor.cls;
     const lvd_action_class *action =
-        cls->action && e->actor.action < cls->actions ? &cls->action[e->actor.action] : NULL;
+        cls && cls->action && e->actor.action < cls->actions ? &cls->action[e->actor.action] : NULL;
     f->actor = e->name;
     f->action = action ? action->name : NULL;
-    f->file = action && action->file ? action->file : cls->file;
+    f->file = action && action->file ? action->file : cls ? cls->file : NULL;
     f->line = line ? line : action ? action->line : 0;
   }
   size_t n = strlen(message);
@@ -88,6 +88,7 @@ void lvd_trap(void *self, lvd_port_trap trap, const void *address) {
   if (!w) return;
   const lvd_runtime *rt = w->rt;
   char text[96];
+  bool overflow = false;
   switch (trap) {
   case LVD_TRAP_TICK: {
     /* Two ticks in one activation: others should have the worker. Many: it does not end. */
@@ -100,6 +101,7 @@ void lvd_trap(void *self, lvd_port_trap trap, const void *address) {
     if (!w->current) return;
     lvd_exchange_relaxed_u32(&w->yield, 1);
     const lvd_actor *a = &w->current->actor;
+    if (w->current->is_fiber) return; /* it may hold what must not be abandoned */
     bool ending = lvd_load_relaxed_u32(&w->current->app->phase) != LVD_PHASE_RUNNING;
     uint32_t limit = ending ? STOP_MS : rt->options.time_limit_ms;
     if (!limit || w->clock_ticks * (uint64_t)LVD_TICK_MS < limit || !w->may_abandon ||
@@ -114,7 +116,11 @@ void lvd_trap(void *self, lvd_port_trap trap, const void *address) {
   }
   case LVD_TRAP_MEMORY:
     if (!w->may_abandon) return;
-    snprintf(text, sizeof text, "bad access to memory at %p", address);
+    overflow = lvd_fiber_overflows(w, address);
+    if (overflow)
+      snprintf(text, sizeof text, "stack overflow: lvd_fiber_options.stack makes it larger");
+    else
+      snprintf(text, sizeof text, "bad access to memory at %p", address);
     break;
   case LVD_TRAP_ARITHMETIC:
     if (!w->may_abandon) return;
@@ -127,7 +133,8 @@ void lvd_trap(void *self, lvd_port_trap trap, const void *address) {
   }
   w->may_abandon = 0;
   lvd_fault_record(w->current,
-                   trap == LVD_TRAP_MEMORY       ? LVD_FAULT_MEMORY
+                   overflow                      ? LVD_FAULT_STACK
+                   : trap == LVD_TRAP_MEMORY     ? LVD_FAULT_MEMORY
                    : trap == LVD_TRAP_ARITHMETIC ? LVD_FAULT_DIVISION
                                                  : LVD_FAULT_ILLEGAL,
                    0, text);

@@ -6,13 +6,38 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SPIN_US = 30, ENTITIES = 65536 };
+enum { SPIN_US = 30, ENTITIES = 1 << 18 };
 
 static size_t slots_size(const lvd_runtime *rt) {
   return (size_t)rt->options.entities * sizeof(lvd_slot);
 }
 static size_t entities_size(const lvd_runtime *rt) {
   return (size_t)rt->options.entities * sizeof(lvd_entity *);
+}
+
+/* What worker `i` needs before its thread is started. */
+lvd_status lvd_worker_prepare(lvd_runtime *rt, uint32_t i, int32_t cpu) {
+  lvd_worker *w = &rt->worker[i];
+  lvd_inbox_init(&w->inbox);
+  w->rt = rt;
+  w->index = i;
+  w->cpu = cpu;
+  lvd_store_relaxed_u32(&w->given, 1);
+  w->unsettled = lvd_port_alloc(entities_size(rt));
+  w->escape = calloc(1, lvd_port_escape_size());
+  return w->unsettled && w->escape ? LVD_OK : LVD_E_MEMORY;
+}
+
+lvd_status lvd_worker_start(lvd_worker *w, const char *name) {
+  lvd_status status = lvd_port_thread_start(&w->thread, w->cpu, name, lvd_worker_main, w);
+  if (status == LVD_OK) lvd_store_release_u32(&w->runs, 1);
+  return status;
+}
+
+void lvd_worker_free(lvd_worker *w) {
+  if (!w->rt) return;
+  lvd_port_free(w->unsettled, entities_size(w->rt));
+  free(w->escape);
 }
 
 static void end_worker(lvd_worker *w, lvd_command *c) {
@@ -29,13 +54,13 @@ static void end_keeper(lvd_runtime *rt) {
 }
 
 static void free_runtime(lvd_runtime *rt) {
-  if (rt->worker)
-    for (uint32_t i = 0; i < rt->workers; i++) {
-      lvd_port_free(rt->worker[i].unsettled, entities_size(rt));
-      free(rt->worker[i].escape);
-    }
-  lvd_port_free(rt->worker, rt->workers * sizeof(lvd_worker));
-  lvd_port_free(rt->command, rt->workers * sizeof(lvd_command));
+  lvd_fiber_pool_free(rt);
+  lvd_apps_free(rt);
+  lvd_calls_free(rt);
+  lvd_blocking_end(rt);
+  for (uint32_t i = 0; rt->worker && i < lvd_all_workers(rt); i++) lvd_worker_free(&rt->worker[i]);
+  lvd_port_free(rt->worker, lvd_all_workers(rt) * sizeof(lvd_worker));
+  lvd_port_free(rt->command, lvd_all_workers(rt) * sizeof(lvd_command));
   lvd_port_free(rt->slot, slots_size(rt));
   lvd_port_free(rt->entity, entities_size(rt));
   lvd_port_free(rt, sizeof *rt);
@@ -70,28 +95,19 @@ lvd_status lvd_runtime_create(const lvd_runtime_options *options, lvd_runtime **
 
   rt->slot = lvd_port_alloc(slots_size(rt));
   rt->entity = lvd_port_alloc(entities_size(rt));
-  rt->worker = lvd_port_alloc(rt->workers * sizeof(lvd_worker));
-  rt->command = lvd_port_alloc(rt->workers * sizeof(lvd_command));
+  rt->worker = lvd_port_alloc(lvd_all_workers(rt) * sizeof(lvd_worker));
+  rt->command = lvd_port_alloc(lvd_all_workers(rt) * sizeof(lvd_command));
   bool all = rt->slot && rt->entity && rt->worker && rt->command;
   lvd_status status = all ? LVD_OK : LVD_E_MEMORY;
-  for (uint32_t i = 0; status == LVD_OK && i < rt->workers; i++) {
-    lvd_worker *w = &rt->worker[i];
-    lvd_inbox_init(&w->inbox);
-    w->rt = rt;
-    w->index = i;
-    /* More workers than cores is for tests: they share, unpinned. */
-    w->cpu = options->no_pin || rt->workers > cpus ? -1 : cpu[i];
-    lvd_store_relaxed_u32(&w->given, 1);
-    w->unsettled = lvd_port_alloc(entities_size(rt));
-    w->escape = calloc(1, lvd_port_escape_size());
-    if (!w->unsettled || !w->escape) status = LVD_E_MEMORY;
-  }
+  /* More workers than cores is for tests: they share, unpinned. */
+  bool pin = !options->no_pin && rt->workers <= cpus;
+  for (uint32_t i = 0; status == LVD_OK && i < rt->workers; i++)
+    status = lvd_worker_prepare(rt, i, pin ? cpu[i] : -1);
   uint32_t started = 0;
   for (; status == LVD_OK && started < rt->workers; started++) {
     char name[24];
     snprintf(name, sizeof name, "levada/%u", started);
-    lvd_worker *w = &rt->worker[started];
-    status = lvd_port_thread_start(&w->thread, w->cpu, name, lvd_worker_main, w);
+    status = lvd_worker_start(&rt->worker[started], name);
     if (status != LVD_OK) break;
   }
   free(cpu);
@@ -115,7 +131,8 @@ void lvd_runtime_destroy(lvd_runtime *rt) {
   while (rt->apps) lvd_app_unload(rt->apps);
   end_keeper(rt);
   lvd_workers_command(rt, end_worker, NULL);
-  for (uint32_t i = 0; i < rt->workers; i++) lvd_port_thread_join(rt->worker[i].thread);
+  for (uint32_t i = 0; i < lvd_all_workers(rt); i++)
+    if (rt->worker[i].thread) lvd_port_thread_join(rt->worker[i].thread);
   free_runtime(rt);
 }
 
@@ -136,21 +153,45 @@ static void take_up_held(lvd_worker *w, lvd_command *c) {
   }
 }
 
-/* Are there entities on `worker` still? They are woken once more: one that came to rest there just as
- * its target changed has not seen it, and waits for something else. */
-static bool has_entities(lvd_runtime *rt, uint32_t worker) {
-  bool any = false;
-  for (lvd_app *app = rt->apps; app; app = app->next)
-    for (uint32_t i = 0; i < app->net->actors; i++) {
-      lvd_entity *e = &app->entity[i];
-      if (lvd_load_relaxed_u32(&e->worker) != worker ||
-          lvd_load_relaxed_u32(&e->state) == LVD_FINISHED ||
-          lvd_load_relaxed_u32(&app->phase) > LVD_PHASE_RUNNING)
-        continue;
-      any = true;
-      if (lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING) lvd_entity_wake(&e->waiter);
-    }
-  return any;
+/* The walk over what sits on a core that is taken. */
+typedef struct leaving {
+  lvd_runtime *rt;
+  uint32_t worker, to;
+  bool any;
+} leaving;
+
+/* Is `index` the worker, or the urgent one of its core? */
+static bool is_on(const leaving *l, uint32_t index) { return index % l->rt->workers == l->worker; }
+
+static void send_away(lvd_entity *e, void *argument) {
+  leaving *l = argument;
+  uint32_t target = lvd_load_relaxed_u32(&e->target);
+  if (!is_on(l, target)) return;
+  do l->to = (l->to + 1) % l->rt->workers;
+  while (!lvd_load_relaxed_u32(&l->rt->worker[l->to].given));
+  uint32_t to = l->to;
+  if (target >= l->rt->workers && lvd_urgent_worker(l->rt, to, &to) != LVD_OK) to = l->to;
+  lvd_app_retarget(e->app, e, to);
+}
+
+/* Who is there still is woken once more: one that came to rest there just as its target changed has
+ * not seen it, and waits for something else. */
+static void wake_who_stays(lvd_entity *e, void *argument) {
+  leaving *l = argument;
+  lvd_app *app = e->app;
+  uint32_t phase = lvd_load_relaxed_u32(&app->phase);
+  if (!is_on(l, lvd_load_relaxed_u32(&e->worker)) || phase > LVD_PHASE_RUNNING ||
+      lvd_load_relaxed_u32(&e->state) == LVD_FINISHED)
+    return;
+  l->any = true;
+  if (phase == LVD_PHASE_RUNNING) lvd_entity_wake(&e->waiter);
+}
+
+static void each_entity(lvd_runtime *rt, void (*visit)(lvd_entity *, void *), void *argument) {
+  for (lvd_app *app = rt->apps; app; app = app->next) {
+    for (uint32_t i = 0; i < app->net->actors; i++) visit(&app->entity[i], argument);
+    if (lvd_load_acquire_u32(&app->fibers)) lvd_fibers_each(app, visit, argument);
+  }
 }
 
 lvd_status lvd_core_take(lvd_runtime *rt, uint32_t worker) {
@@ -163,17 +204,14 @@ lvd_status lvd_core_take(lvd_runtime *rt, uint32_t worker) {
   } else {
     lvd_store_relaxed_u32(&w->given, 0);
     rt->given_count--;
-    uint32_t to = worker;
-    for (lvd_app *app = rt->apps; app; app = app->next)
-      for (uint32_t i = 0; i < app->net->actors; i++) {
-        lvd_entity *e = &app->entity[i];
-        if (lvd_load_relaxed_u32(&e->target) != worker) continue;
-        do to = (to + 1) % rt->workers;
-        while (!lvd_load_relaxed_u32(&rt->worker[to].given));
-        lvd_app_retarget(app, e, to);
-      }
+    leaving l = {rt, worker, worker, true};
+    each_entity(rt, send_away, &l);
     /* A worker in a long firing hands its entity over after it. */
-    while (has_entities(rt, worker)) lvd_workers_command(rt, take_up_held, NULL);
+    while (l.any) {
+      l.any = false;
+      each_entity(rt, wake_who_stays, &l);
+      if (l.any) lvd_workers_command(rt, take_up_held, NULL);
+    }
     lvd_workers_command(rt, nothing, NULL);
   }
   lvd_port_unlock(&rt->lock);

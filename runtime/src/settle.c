@@ -10,6 +10,8 @@
  * Applications come to rest here too: only after settling is "nothing of it is ready here" certain. */
 #include "core.h"
 
+enum { LOOK_AT = 64 };
+
 void lvd_unsettled_add(lvd_worker *w, lvd_entity *e) {
   if (e->unsettled) return;
   lvd_assert(w->unsettled_count < w->rt->options.entities);
@@ -27,10 +29,9 @@ void lvd_unsettled_remove(lvd_worker *w, lvd_entity *e) {
     }
 }
 
-/* Looks at the cursors that the unsettled wait for. */
-bool lvd_look_around(lvd_worker *w) {
-  w->since_look = 0;
-  for (uint32_t i = 0; i < w->unsettled_count;) {
+/* Looks at what `n` of the unsettled wait for, from number `i` on; returns where it ended. */
+static uint32_t look_at(lvd_worker *w, uint32_t i, uint32_t n) {
+  while (n-- && i < w->unsettled_count) {
     lvd_entity *e = w->unsettled[i];
     bool idle = lvd_load_relaxed_u32(&e->state) == LVD_IDLE;
     if (!idle || lvd_entity_can_go_on(e)) {
@@ -41,13 +42,21 @@ bool lvd_look_around(lvd_worker *w) {
       i++;
     }
   }
+  return i;
+}
+
+/* Without the barrier, and of many fibers only some: what is missed is seen after the barrier. */
+bool lvd_look_around(lvd_worker *w) {
+  w->since_look = 0;
+  if (w->look_from >= w->unsettled_count) w->look_from = 0;
+  w->look_from = look_at(w, w->look_from, LOOK_AT);
   return w->ready_levels != 0;
 }
 
 void lvd_settle(lvd_worker *w) {
   if (w->unsettled_count) {
     lvd_port_barrier();
-    lvd_look_around(w);
+    look_at(w, 0, UINT32_MAX);
     for (uint32_t i = 0; i < w->unsettled_count; i++) w->unsettled[i]->unsettled = false;
     w->unsettled_count = 0;
   }

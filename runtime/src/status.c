@@ -20,6 +20,11 @@ static const struct {
     [LVD_E_STOPPED] = {"LVD_E_STOPPED", "stopped before its end"},
     [LVD_E_CORRUPT] = {"LVD_E_CORRUPT",
                        "shared memory holds what the protocol cannot have written"},
+    [LVD_E_CANCELLED] = {"LVD_E_CANCELLED", "cancelled"},
+    [LVD_E_UNKNOWN] = {"LVD_E_UNKNOWN", "nobody has registered that name"},
+    [LVD_E_MAPPINGS] = {"LVD_E_MAPPINGS",
+                        "the system's number of memory mappings for a process is reached: raise it "
+                        "with `sysctl vm.max_map_count=262144`"},
 };
 
 const char *lvd_status_name(lvd_status s) {

@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Wait: the one place where a thread that is no worker spins and sleeps.
+/* Wait: the one place where what waits is armed, suspended or put to sleep, and looks again.
  *
  * Pairs of orders
- *   sleep: asleep = 1, arm, [heavy], look <> push: tail, [light], armed; then wake: asleep   C3
- * A waker that comes late takes away the 1 of a newer sleep, but then it also wakes that sleep: the
- * sleeper looks again, and sleeps again. */
+ *   sleep: who, asleep = 1, arm, [heavy], look <> push: tail, [light], armed; then wake: who, asleep
+ *   event: who, armed, [heavy], load word      <> set: word, [light], load armed                C3
+ *   wait: who (release)                        -> wake: who (acquire)   what it points to is whole
+ * A waker that comes late takes away the 1 of a newer sleep, but then it also wakes that sleep; or it
+ * wakes a fiber that waited here before. Whoever is woken looks again, and sleeps again. So fibers
+ * and beds stay where they are in memory for as long as the process may wake them.
+ * The [heavy] barrier of a fiber is its worker's (settle.c). */
 #include "core.h"
+
+#include <stdlib.h>
 
 static bool sleeper_wake(lvd_waiter *self) {
   lvd_sleeper *s = (lvd_sleeper *)self;
+  lvd_waiter *who = lvd_load_acquire_ptr(&s->who);
+  if (s->stamp) lvd_store_relaxed_u64(&s->woken_at, lvd_port_ticks());
+  if (who) return who->wake(who);
   if (!lvd_load_relaxed_u32(&s->asleep) || !lvd_exchange_relaxed_u32(&s->asleep, 0)) return false;
   lvd_port_wake(&s->asleep);
   return true;
@@ -16,114 +25,247 @@ static bool sleeper_wake(lvd_waiter *self) {
 
 void lvd_sleeper_init(lvd_sleeper *s, uint32_t spin_us) {
   s->waiter.wake = sleeper_wake;
+  lvd_store_relaxed_ptr(&s->who, NULL);
   lvd_store_relaxed_u32(&s->asleep, 0);
+  lvd_store_relaxed_u64(&s->woken_at, 0);
+  s->stamp = false;
+  s->kind = LVD_SLEEPS_ALONE;
   s->spin_us = spin_us;
   s->sleeps = 0;
 }
 
-/* What is waited for: a side of a channel, and how many. */
-typedef struct lvd_want {
-  lvd_producer *p;
-  lvd_consumer *c;
-  uint32_t n;
-} lvd_want;
+/* ---- one want ----------------------------------------------------------------------------- */
 
 /* LVD_E_TIME: not yet. */
 static lvd_status look(const lvd_want *want) {
-  if (want->p) {
-    bool room = lvd_room(want->p, want->n) >= want->n;
-    if (want->p->corrupt) return LVD_E_CORRUPT;
-    if (room) return lvd_deserted(want->p) ? LVD_E_PEER : LVD_OK;
-    return lvd_deserted(want->p) ? LVD_E_PEER : LVD_E_TIME;
+  if (want->event) return lvd_event_is_set(want->event) ? LVD_OK : LVD_E_TIME;
+  if (want->room) {
+    bool room = lvd_room(want->room, want->n) >= want->n;
+    if (want->room->corrupt) return LVD_E_CORRUPT;
+    if (room) return lvd_deserted(want->room) ? LVD_E_PEER : LVD_OK;
+    return lvd_deserted(want->room) ? LVD_E_PEER : LVD_E_TIME;
   }
-  if (lvd_elements(want->c, want->n) >= want->n) return LVD_OK;
-  uint32_t state = lvd_load_acquire_u32(&want->c->channel->state);
-  if (want->c->corrupt) return LVD_E_CORRUPT;
+  lvd_consumer *c = want->elements;
+  if (lvd_elements(c, want->n) >= want->n) return LVD_OK;
+  uint32_t state = lvd_load_acquire_u32(&c->channel->state);
+  if (c->corrupt) return LVD_E_CORRUPT;
   if (state == LVD_OPEN) return LVD_E_TIME;
-  if (lvd_elements_refresh(want->c) >= want->n) return LVD_OK;
-  return lvd_end_status(want->c, state);
+  if (lvd_elements_refresh(c) >= want->n) return LVD_OK;
+  return lvd_end_status(c, state);
 }
 
 /* The same of one that waits: LVD_E_TIME also while the threshold is worth waiting for. */
-static lvd_status look_waiting(const lvd_want *want) {
+lvd_status lvd_want_look(const lvd_want *want) {
   lvd_status status = look(want);
-  if (status != LVD_OK) return status;
-  bool ready =
-      want->p ? lvd_producer_settled(want->p, want->n) : lvd_consumer_settled(want->c, want->n);
+  if (status != LVD_OK || want->event) return status;
+  bool ready = want->room ? lvd_producer_settled(want->room, want->n)
+                          : lvd_consumer_settled(want->elements, want->n);
   return ready ? LVD_OK : LVD_E_TIME;
 }
 
-static void arm(const lvd_want *want) {
-  if (want->p)
-    lvd_producer_arm(want->p, want->n);
-  else
-    lvd_consumer_arm(want->c, want->n);
+lvd_sleeper *lvd_want_sleeper(const lvd_want *want) {
+  if (want->event) return &want->event->sleeper;
+  lvd_waiter *self = want->room ? want->room->self : want->elements->self;
+  return self && self->wake == sleeper_wake ? (lvd_sleeper *)self : NULL;
 }
 
-static void disarm(const lvd_want *want) {
-  if (want->p)
-    lvd_producer_disarm(want->p);
+void lvd_want_arm(const lvd_want *want, lvd_waiter *who) {
+  lvd_store_release_ptr(&lvd_want_sleeper(want)->who, who);
+  if (want->room)
+    lvd_producer_arm(want->room, want->n);
+  else if (want->elements)
+    lvd_consumer_arm(want->elements, want->n);
   else
-    lvd_consumer_disarm(want->c);
+    lvd_store_relaxed_u32(&want->event->armed, 1);
 }
 
-static lvd_status wait_for(const lvd_want *want, lvd_waiter *self, int64_t timeout_ns) {
-  if (!self || self->wake != sleeper_wake) return LVD_E_STATE;
-  lvd_sleeper *s = (lvd_sleeper *)self;
-  uint64_t start = lvd_port_ns();
-  int64_t left = timeout_ns;
-  if (s->spin_us && timeout_ns != 0) {
-    /* Each look takes a cache line away from the side that works: look less and less often. */
-    int pauses = 16;
-    uint64_t until = start + (uint64_t)s->spin_us * 1000;
-    do {
-      for (int i = 0; i < pauses; i++) lvd_port_relax();
-      if (pauses < 64) pauses *= 2;
-      lvd_status status = look_waiting(want);
-      if (status != LVD_E_TIME) return status;
-    } while (lvd_port_ns() < until);
+void lvd_want_disarm(const lvd_want *want) {
+  if (want->room)
+    lvd_producer_disarm(want->room);
+  else if (want->elements)
+    lvd_consumer_disarm(want->elements);
+  else
+    lvd_store_relaxed_u32(&want->event->armed, 0);
+}
+
+/* What was put and got becomes visible before its owner waits. */
+static void publish(const lvd_want *want) {
+  if (want->room) lvd_flush(want->room);
+  if (want->elements) lvd_release(want->elements);
+}
+
+static lvd_status look_all(const lvd_want *want, uint32_t count, bool waiting, uint32_t *which) {
+  for (uint32_t i = 0; i < count; i++) {
+    lvd_status status = waiting ? lvd_want_look(&want[i]) : look(&want[i]);
+    if (status == LVD_E_TIME) continue;
+    *which = i;
+    return status;
   }
+  return LVD_E_TIME;
+}
+
+lvd_status lvd_wants_look(const lvd_want *want, uint32_t count, uint32_t *which) {
+  return look_all(want, count, false, which);
+}
+
+/* ---- a thread ----------------------------------------------------------------------------- */
+
+/* Where a thread sleeps that waits for several things at once. Beds are never freed: a late waker may
+ * knock at one that somebody else sleeps in by now. */
+static struct {
+  lvd_port_mutex lock;
+  struct bed *free;
+} beds;
+typedef struct bed {
+  lvd_sleeper sleeper;
+  struct bed *next;
+} bed;
+
+static bed *take_bed(void) {
+  lvd_port_lock(&beds.lock);
+  bed *b = beds.free;
+  if (b) beds.free = b->next;
+  lvd_port_unlock(&beds.lock);
+  if (!b && (b = calloc(1, sizeof *b))) lvd_sleeper_init(&b->sleeper, 0);
+  return b;
+}
+
+static void leave_bed(bed *b) {
+  lvd_port_lock(&beds.lock);
+  b->next = beds.free;
+  beds.free = b;
+  lvd_port_unlock(&beds.lock);
+}
+
+static int64_t left_of(int64_t timeout_ns, uint64_t start) {
+  return timeout_ns < 0 ? -1 : timeout_ns - (int64_t)(lvd_port_ns() - start);
+}
+
+static lvd_status thread_sleep(lvd_sleeper *s, lvd_waiter *who, const lvd_want *want,
+                               uint32_t count, int64_t timeout_ns, uint64_t start,
+                               uint32_t *which) {
   for (;;) {
-    if (timeout_ns >= 0) {
-      left = timeout_ns - (int64_t)(lvd_port_ns() - start);
-      if (left <= 0) return look(want);
-    }
+    int64_t left = left_of(timeout_ns, start);
+    if (timeout_ns >= 0 && left <= 0) return look_all(want, count, false, which);
     lvd_store_relaxed_u32(&s->asleep, 1);
-    arm(want);
-    if (want->p ? want->p->fenced : want->c->fenced)
+    bool fenced = false;
+    for (uint32_t i = 0; i < count; i++) {
+      lvd_want_arm(&want[i], who);
+      fenced |= want[i].room       ? want[i].room->fenced
+                : want[i].elements ? want[i].elements->fenced
+                                   : want[i].event->fenced;
+    }
+    if (fenced)
       lvd_fence_seq_cst();
     else
       lvd_port_barrier();
-    lvd_status status = look_waiting(want);
+    lvd_status status = look_all(want, count, true, which);
     if (status == LVD_E_TIME) {
       s->sleeps++;
       while (lvd_load_relaxed_u32(&s->asleep)) {
         lvd_port_wait(&s->asleep, 1, left);
-        if (timeout_ns >= 0 && (left = timeout_ns - (int64_t)(lvd_port_ns() - start)) <= 0) break;
+        if (timeout_ns >= 0 && (left = left_of(timeout_ns, start)) <= 0) break;
       }
     }
-    disarm(want);
+    for (uint32_t i = 0; i < count; i++) lvd_want_disarm(&want[i]);
     lvd_store_relaxed_u32(&s->asleep, 0);
-    if (status != LVD_E_TIME) return status;
-    status = look(want);
+    if (status == LVD_E_TIME) status = look_all(want, count, false, which);
     if (status != LVD_E_TIME) return status;
   }
 }
 
+static lvd_status thread_wait(const lvd_want *want, uint32_t count, int64_t timeout_ns,
+                              uint32_t *which) {
+  uint64_t start = lvd_port_ns();
+  uint32_t spin_us = lvd_want_sleeper(want)->spin_us;
+  if (spin_us && timeout_ns != 0) {
+    /* Each look takes a cache line away from the side that works: look less and less often. */
+    int pauses = 16;
+    uint64_t until = start + (uint64_t)spin_us * 1000;
+    do {
+      for (int i = 0; i < pauses; i++) lvd_port_relax();
+      if (pauses < 64) pauses *= 2;
+      lvd_status status = look_all(want, count, true, which);
+      if (status != LVD_E_TIME) return status;
+    } while (lvd_port_ns() < until);
+  }
+  if (count == 1)
+    return thread_sleep(lvd_want_sleeper(want), NULL, want, count, timeout_ns, start, which);
+  bed *b = take_bed();
+  if (!b) return LVD_E_MEMORY;
+  lvd_status status =
+      thread_sleep(&b->sleeper, &b->sleeper.waiter, want, count, timeout_ns, start, which);
+  leave_bed(b);
+  return status;
+}
+
+/* ---- the calls ---------------------------------------------------------------------------- */
+
+static lvd_status wait_for(const lvd_want *want, uint32_t count, int64_t timeout_ns,
+                           uint32_t *which) {
+  lvd_status status = look_all(want, count, false, which);
+  if (status != LVD_E_TIME) return status;
+  for (uint32_t i = 0; i < count; i++) publish(&want[i]);
+  for (uint32_t i = 0; i < count; i++)
+    if (!lvd_want_sleeper(&want[i])) return LVD_E_STATE;
+  lvd_fiber *f = lvd_fiber_self();
+  return f ? lvd_fiber_wait(f, want, count, timeout_ns, which)
+           : thread_wait(want, count, timeout_ns, which);
+}
+
 lvd_status lvd_wait_room(lvd_producer *p, uint32_t n, int64_t timeout_ns) {
   if (!p || n == 0 || n > p->capacity) return LVD_E_ARGUMENT;
-  lvd_want want = {p, NULL, n};
-  lvd_status status = look(&want);
-  if (status != LVD_E_TIME) return status;
-  lvd_flush(p);
-  return wait_for(&want, p->self, timeout_ns);
+  uint32_t which;
+  lvd_want want = {.room = p, .n = n};
+  return wait_for(&want, 1, timeout_ns, &which);
 }
 
 lvd_status lvd_wait_elements(lvd_consumer *c, uint32_t n, int64_t timeout_ns) {
   if (!c || n == 0 || n > c->capacity) return LVD_E_ARGUMENT;
-  lvd_want want = {NULL, c, n};
-  lvd_status status = look(&want);
-  if (status != LVD_E_TIME) return status;
-  lvd_release(c);
-  return wait_for(&want, c->self, timeout_ns);
+  uint32_t which;
+  lvd_want want = {.elements = c, .n = n};
+  return wait_for(&want, 1, timeout_ns, &which);
+}
+
+lvd_status lvd_wait_any(const lvd_want *want, uint32_t count, int64_t timeout_ns, uint32_t *which) {
+  if (!want || !which || count == 0 || count > LVD_WANTS) return LVD_E_ARGUMENT;
+  for (uint32_t i = 0; i < count; i++) {
+    const lvd_want *w = &want[i];
+    uint32_t capacity = w->room ? w->room->capacity : w->elements ? w->elements->capacity : 0;
+    if (!!w->room + !!w->elements + !!w->event != 1) return LVD_E_ARGUMENT;
+    if (!w->event && (w->n == 0 || w->n > capacity)) return LVD_E_ARGUMENT;
+  }
+  return wait_for(want, count, timeout_ns, which);
+}
+
+/* ---- events ------------------------------------------------------------------------------- */
+
+void lvd_event_init(lvd_event *e) {
+  lvd_store_relaxed_u64(&e->word, 0);
+  lvd_store_relaxed_u32(&e->armed, 0);
+  e->fenced = lvd_channel_fenced();
+  lvd_sleeper_init(&e->sleeper, 20);
+}
+
+lvd_status lvd_event_set(lvd_event *e, uint32_t data) {
+  uint64_t none = 0;
+  if (!lvd_cas_release_u64(&e->word, &none, (uint64_t)1 << 32 | data)) return LVD_E_STATE;
+  lvd_barrier_light(e->fenced);
+  if (lvd_load_relaxed_u32(&e->armed)) e->sleeper.waiter.wake(&e->sleeper.waiter);
+  return LVD_OK;
+}
+
+lvd_status lvd_event_wait(lvd_event *e, uint32_t *data, int64_t timeout_ns) {
+  if (!e) return LVD_E_ARGUMENT;
+  uint32_t which;
+  lvd_want want = {.event = e};
+  for (;;) {
+    uint64_t word = lvd_exchange_acquire_u64(&e->word, 0);
+    if (word) {
+      if (data) *data = (uint32_t)word;
+      return LVD_OK;
+    }
+    lvd_status status = wait_for(&want, 1, timeout_ns, &which);
+    if (status != LVD_OK) return status;
+  }
 }

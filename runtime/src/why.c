@@ -174,5 +174,7 @@ size_t lvd_app_why(lvd_app *app, char *text, size_t size) {
   }
   if (ready) say(&s, "%u of %u actors can fire\n", ready, app->net->actors);
   free(mark);
+  bool room = text && s.length < size;
+  s.length += lvd_fibers_why(app, room ? text + s.length : NULL, room ? size - s.length : 0);
   return s.length;
 }

@@ -18,8 +18,9 @@
 #include <stdio.h>
 
 enum {
-  LOOK_EVERY = 16,    /* activations between two looks at the unsettled */
-  SETTLE_NS = 2000000 /* a busy worker settles at least so often */
+  LOOK_EVERY = 16,      /* activations between two looks at the unsettled */
+  SETTLE_NS = 2000000,  /* a busy worker settles at least so often ... */
+  UNSETTLED_MOST = 1024 /* ... and whenever so many have gathered */
 };
 
 /* ---- being reached ------------------------------------------------------------------------ */
@@ -66,13 +67,18 @@ static void run_commands(lvd_worker *w) {
 void lvd_workers_command(lvd_runtime *rt, void (*run)(lvd_worker *, lvd_command *),
                          void *argument) {
   lvd_port_lock(&rt->commanding);
-  for (uint32_t i = 0; i < rt->workers; i++) {
-    rt->command[i].run = run;
-    rt->command[i].argument = argument;
-    lvd_worker_command(&rt->worker[i], &rt->command[i]);
+  uint32_t all = lvd_all_workers(rt);
+  for (uint32_t i = 0; i < all; i++) {
+    lvd_command *c = &rt->command[i];
+    c->run = NULL;
+    if (!lvd_load_acquire_u32(&rt->worker[i].runs)) continue;
+    c->run = run;
+    c->argument = argument;
+    lvd_worker_command(&rt->worker[i], c);
   }
-  for (uint32_t i = 0; i < rt->workers; i++)
-    while (!lvd_load_acquire_u32(&rt->command[i].done)) lvd_port_wait(&rt->command[i].done, 0, -1);
+  for (uint32_t i = 0; i < all; i++)
+    while (rt->command[i].run && !lvd_load_acquire_u32(&rt->command[i].done))
+      lvd_port_wait(&rt->command[i].done, 0, -1);
   lvd_port_unlock(&rt->commanding);
 }
 
@@ -192,7 +198,8 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
 /* Puts aside what may not run now. True: `e` may run. */
 static bool may_run(lvd_worker *w, lvd_entity *e) {
   lvd_app *app = e->app;
-  if (LVD_UNLIKELY(lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING)) {
+  bool ending = lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING;
+  if (LVD_UNLIKELY(ending && !e->is_fiber)) { /* a fiber has to return by itself */
     lvd_store_relaxed_u32(&e->state, LVD_FINISHED);
     lvd_share_leave(w, app);
     return false;
@@ -202,7 +209,7 @@ static bool may_run(lvd_worker *w, lvd_entity *e) {
     lvd_entity_hand_over(w, e, target);
     return false;
   }
-  if (LVD_UNLIKELY(lvd_load_relaxed_u32(&app->paused))) {
+  if (LVD_UNLIKELY(lvd_load_relaxed_u32(&app->paused) && !ending)) {
     e->next = w->held;
     w->held = e;
     return false;
@@ -225,7 +232,8 @@ static void rest(lvd_worker *w) {
   if (!sleep) return;
   if (!lvd_load_relaxed_ptr(&w->commands)) {
     uint64_t before = lvd_port_ticks();
-    lvd_port_wait(&w->inbox.waiting, sleep, -1);
+    uint64_t timer = lvd_timers_next(w);
+    lvd_port_wait(&w->inbox.waiting, sleep, timer ? (int64_t)lvd_port_ticks_to_ns(timer) + 1 : -1);
     lvd_count(&w->sleeps, 1);
     lvd_count(&w->sleep_ticks, lvd_port_ticks() - before);
   }
@@ -235,6 +243,10 @@ static void rest(lvd_worker *w) {
 void lvd_worker_main(void *argument) {
   lvd_worker *w = argument;
   lvd_port_set_self(w);
+  lvd_port_context_of_thread(&w->home);
+  w->until_sample = 1;
+  w->sample_random = w->index + 1;
+  if (w->index >= w->rt->workers) lvd_port_thread_urgent();
   bool clock = true; /* the clock also makes long activations give way */
   if (lvd_port_traps_begin(lvd_trap, clock) != LVD_OK) lvd_port_traps_begin(lvd_trap, false);
   uint64_t now = lvd_port_ticks();
@@ -243,6 +255,7 @@ void lvd_worker_main(void *argument) {
     if (lvd_load_relaxed_u32(&w->yield)) lvd_exchange_acquire_u32(&w->yield, 0);
     run_commands(w);
     if (w->ending) break;
+    if (LVD_UNLIKELY(w->timers != NULL)) lvd_timers_expire(w, now);
     lvd_inbox_drain(w);
     lvd_entity *e = lvd_queue_take(w);
     if (!e) {
@@ -251,7 +264,8 @@ void lvd_worker_main(void *argument) {
       continue;
     }
     if (!may_run(w, e)) continue;
-    now = activate(w, e, now);
+    now = e->is_fiber ? lvd_fibers_run(w, e, now) : activate(w, e, now);
+    if (w->unsettled_count >= UNSETTLED_MOST) lvd_settle(w);
     if (++w->since_look >= LOOK_EVERY) {
       lvd_look_around(w);
       if ((w->unsettled_count || w->quiet) && lvd_port_ticks_to_ns(now - w->settled_at) > SETTLE_NS)

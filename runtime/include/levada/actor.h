@@ -93,7 +93,8 @@ typedef enum lvd_fault_kind {
   LVD_FAULT_MEMORY,   /* bad memory access */
   LVD_FAULT_ILLEGAL,  /* illegal instruction or trap */
   LVD_FAULT_TIME,     /* an action that ran past the time limit */
-  LVD_FAULT_NATIVE    /* a native function said so */
+  LVD_FAULT_NATIVE,   /* a native function said so */
+  LVD_FAULT_STACK     /* a fiber's stack was too small */
 } lvd_fault_kind;
 
 /* Stops the application of `self` with a report that names actor, action, file and line. Does not

@@ -17,7 +17,7 @@ extern "C" {
 
 /* The layout of everything that inline functions in these headers touch. Compiled networks and the
  * shared library's soname carry it; a program and a library that disagree refuse each other. */
-#define LVD_LAYOUT 1u
+#define LVD_LAYOUT 2u
 
 /* The spacing that keeps two writers off each other's cache lines. Twice the usual line, since
  * processors fetch lines in pairs. */
@@ -36,19 +36,22 @@ extern "C" {
 /* Every call that can fail returns one of these; lvd_status_name and lvd_status_text say them. */
 typedef enum lvd_status {
   LVD_OK = 0,
-  LVD_E_ARGUMENT, /* an argument is null, zero or out of range */
-  LVD_E_MEMORY,   /* the operating system gave no memory */
-  LVD_E_LIMIT,    /* a configured limit is reached; the text names it */
-  LVD_E_SYSTEM,   /* a system call failed */
-  LVD_E_LAYOUT,   /* made for another layout of this library */
-  LVD_E_STATE,    /* not possible in the present state */
-  LVD_E_TIME,     /* the time limit passed */
-  LVD_E_ENDED,    /* end of stream: nothing more will come */
-  LVD_E_PEER,     /* the other side is gone */
-  LVD_E_FAULT,    /* an actor failed; the report says which and where */
-  LVD_E_DEADLOCK, /* nothing can move; the report says who waits for whom */
-  LVD_E_STOPPED,  /* stopped from outside before its end */
-  LVD_E_CORRUPT,  /* shared memory holds what the protocol cannot have written */
+  LVD_E_ARGUMENT,  /* an argument is null, zero or out of range */
+  LVD_E_MEMORY,    /* the operating system gave no memory */
+  LVD_E_LIMIT,     /* a configured limit is reached; the text names it */
+  LVD_E_SYSTEM,    /* a system call failed */
+  LVD_E_LAYOUT,    /* made for another layout of this library */
+  LVD_E_STATE,     /* not possible in the present state */
+  LVD_E_TIME,      /* the time limit passed */
+  LVD_E_ENDED,     /* end of stream: nothing more will come */
+  LVD_E_PEER,      /* the other side is gone */
+  LVD_E_FAULT,     /* an actor failed; the report says which and where */
+  LVD_E_DEADLOCK,  /* nothing can move; the report says who waits for whom */
+  LVD_E_STOPPED,   /* stopped from outside before its end */
+  LVD_E_CORRUPT,   /* shared memory holds what the protocol cannot have written */
+  LVD_E_CANCELLED, /* the fiber that waits was cancelled */
+  LVD_E_UNKNOWN,   /* nobody has registered that name */
+  LVD_E_MAPPINGS,  /* the system's number of memory mappings for a process (vm.max_map_count) */
   LVD_STATUS_COUNT
 } lvd_status;
 

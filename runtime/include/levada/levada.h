@@ -4,10 +4,13 @@
 #define LEVADA_H
 
 #include <levada/actor.h>
+#include <levada/call.h>
 #include <levada/channel.h>
+#include <levada/fiber.h>
 #include <levada/inbox.h>
 #include <levada/native.h>
 #include <levada/runtime.h>
+#include <levada/stream.h>
 #include <levada/wait.h>
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Wait: what every blocking call goes through, and channels between threads of a program.
+/* Wait: what every blocking call of every face goes through; events; channels between threads.
  *
- * Who waits is the handle's `self`. A sleeper is a thread: it spins briefly, then sleeps in the
- * kernel. */
+ * Whoever waits, a fiber or a thread, waits through the sleeper of what it waits for: the `self` of
+ * an end of a channel, or an event's own. A fiber is suspended and its worker goes on with other
+ * work; a thread that is no worker spins briefly, then sleeps in the kernel. */
 #ifndef LVD_WAIT_H
 #define LVD_WAIT_H
 
@@ -12,12 +13,16 @@
 extern "C" {
 #endif
 
-/* A thread that waits. One wait at a time. */
+/* The place of whoever waits at one end. One waits at a time. */
 typedef struct lvd_sleeper {
   lvd_waiter waiter;
-  lvd_a32 asleep;   /* what it sleeps on */
-  uint32_t spin_us; /* it looks around for so long before it sleeps */
-  uint64_t sleeps;  /* counter: times it went to the kernel */
+  lvd_aptr who;   /* an lvd_waiter: the fiber that waits here; null: a thread sleeps on `asleep` */
+  lvd_a32 asleep; /* what it sleeps on */
+  uint32_t kind;  /* what it lies in; the library's */
+  bool stamp;     /* the waker leaves the time, in ticks, in woken_at */
+  lvd_a64 woken_at;
+  uint32_t spin_us; /* a thread looks around for so long before it sleeps */
+  uint64_t sleeps;  /* counter: times it was suspended, or went to the kernel */
 } lvd_sleeper;
 
 LVD_API void lvd_sleeper_init(lvd_sleeper *s, uint32_t spin_us);
@@ -30,13 +35,58 @@ LVD_API void lvd_sleeper_init(lvd_sleeper *s, uint32_t spin_us);
  *   LVD_E_PEER   every consumer has left;
  *   LVD_E_CORRUPT  the other side has written what the protocol cannot write;
  *   LVD_E_TIME   `timeout_ns` passed (negative: for ever);
+ *   LVD_E_CANCELLED, LVD_E_STOPPED  the fiber that waits was cancelled, its application ends;
  *   LVD_E_STATE  the handle has no `self`, or is an actor's (actors await, they do not wait). */
 LVD_API lvd_status lvd_wait_room(lvd_producer *p, uint32_t n, int64_t timeout_ns);
 LVD_API lvd_status lvd_wait_elements(lvd_consumer *c, uint32_t n, int64_t timeout_ns);
 
-/* A channel in private memory, its ring mapped twice so that spans never wrap, for threads of one
- * program. Attach handles with lvd_producer_attach and lvd_consumer_attach, `fenced` as
- * lvd_channel_fenced says. Destroy it when nobody uses a handle any more. */
+/* ------------------------------------------------------------------------------------------ */
+/* Events: somebody says, once, that something is so, with 32 bits of data                      */
+/* ------------------------------------------------------------------------------------------ */
+
+/* Any thread or fiber may set it; one at a time waits. In memory that outlives the last lvd_event_set
+ * by others. */
+typedef struct lvd_event {
+  lvd_a64 word;  /* 0, or 2^32 + data */
+  lvd_a32 armed; /* somebody waits */
+  uint32_t fenced;
+  lvd_sleeper sleeper;
+} lvd_event;
+
+LVD_API void lvd_event_init(lvd_event *e);
+/* LVD_E_STATE: it is set, and nobody has taken it yet; the data are not overwritten. */
+LVD_API lvd_status lvd_event_set(lvd_event *e, uint32_t data);
+/* Waits until it is set, and takes it: it can be set again. `data` may be null. */
+LVD_API lvd_status lvd_event_wait(lvd_event *e, uint32_t *data, int64_t timeout_ns);
+static inline bool lvd_event_is_set(const lvd_event *e) {
+  return lvd_load_acquire_u64(&e->word) != 0;
+}
+
+/* ------------------------------------------------------------------------------------------ */
+/* Waiting for the first of several                                                            */
+/* ------------------------------------------------------------------------------------------ */
+
+/* One of: room for n, n elements, an event (which is looked at, not taken). */
+typedef struct lvd_want {
+  lvd_producer *room;
+  lvd_consumer *elements;
+  lvd_event *event;
+  uint32_t n;
+} lvd_want;
+
+/* Waits until one of `count` wants (at most LVD_WANTS) is met, or ends with a status of its own; its
+ * index is in *which. LVD_E_TIME, LVD_E_CANCELLED, LVD_E_STOPPED: none was. */
+#define LVD_WANTS 64u
+LVD_API lvd_status lvd_wait_any(const lvd_want *want, uint32_t count, int64_t timeout_ns,
+                                uint32_t *which);
+
+/* ------------------------------------------------------------------------------------------ */
+/* Channels of a program                                                                       */
+/* ------------------------------------------------------------------------------------------ */
+
+/* A channel in private memory, its ring mapped twice so that spans never wrap. Attach handles with
+ * lvd_producer_attach and lvd_consumer_attach, `fenced` as lvd_channel_fenced says. Destroy it when
+ * nobody uses a handle any more. */
 LVD_API lvd_status lvd_channel_create(uint32_t elem_size, uint32_t capacity, uint32_t consumers,
                                       lvd_channel **out);
 LVD_API void lvd_channel_destroy(lvd_channel *ch);

@@ -122,7 +122,9 @@ _Bool lvd_port_try(void *escape, void (*body)(void *), void *argument) {
   body(argument);
   return 1;
 }
-__attribute__((weak)) void lvd_trap(void *self, int trap, const void *address) { (void)self, (void)trap, (void)address; }
+__attribute__((weak)) void lvd_trap(void *self, int trap, const void *address) {
+  (void)self, (void)trap, (void)address;
+}
 
 /* ---- memory that is watched has been freed ---------------------------------------------------- */
 

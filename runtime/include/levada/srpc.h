@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Streaming RPC: the interface of the paper, by its own names, on Levada's calls and streams.
+ *
+ *   pb_load(exec_name); pb_boot();             start-up
+ *   TASKID t = pb_create("name", prio);        a procedure, by the name it is registered under
+ *   pb_rpc(t); pb_wait(t);                     invocation: asynchronous; its end
+ *   pb_signal(t, data); pb_wait_signal(&data)  signals between procedures
+ *   stream_create(id); stream_put(id, x); stream_push(id); stream_get(id, x); stream_pop(id)   data
+ *   stream_rpc(remote, transmitter)            opens a stream: both run, at the same time
+ *   pb_release(t); pb_finish();                release of what was claimed
+ *
+ * A stream is known by its number, from both sides: each side creates it, and who puts is the sender,
+ * who gets the receiver. Elements are of the type of the first that is put or got. A procedure that
+ * returns ends its streams. Where the paper says void, an lvd_status is returned, which may be ignored.
+ *
+ * One program a process. Everything here is for any thread and for procedures. C17 (with GNU's
+ * statement expressions) and C++17.
+ *
+ * Source: "Streaming RPC" (SiPS 2008), sections 2.1 to 3.3. */
+#ifndef LVD_SRPC_H
+#define LVD_SRPC_H
+
+#include <levada/stream.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int STREAM_ID; /* 0 ... PB_STREAMS - 1 */
+typedef struct srpc_task *TASKID;
+
+#define PB_STREAMS 1024
+
+/* ---- start-up and release --------------------------------------------------------------------- */
+
+/* Null, or the program itself: procedures run on the cores of this process, which is also what happens
+ * without this call. */
+LVD_API lvd_status pb_load(const char *exec_name);
+/* Starts the runtime, on all cores there are. Without it, the first call that needs it does. */
+LVD_API lvd_status pb_boot(void);
+/* Waits until all procedures have returned, and releases everything. LVD_OK, or why the program failed:
+ * LVD_E_DEADLOCK, LVD_E_FAULT; then pb_why says it in words, until the next pb_boot. */
+LVD_API lvd_status pb_finish(void);
+LVD_API const char *pb_why(void);
+
+/* ---- procedures --------------------------------------------------------------------------------- */
+
+/* A procedure `function` becomes known as "function"; at file scope. */
+#define PB_PROCEDURE(function)                                                                     \
+  __attribute__((constructor)) static void pb_register_##function(void) {                          \
+    pb_register(#function, (void *)(function));                                                    \
+  }
+/* `function`: void f(void) or void f(void *), which is given null. */
+LVD_API lvd_status pb_register(const char *name, void *function);
+
+/* Makes a task of a registered procedure; null: there is none of that name, or no memory. The cores
+ * take tasks in turn. Higher `prio` goes first, -4 ... 3. */
+LVD_API TASKID pb_create(const char *p_task, int prio);
+/* Starts it; returns at once. LVD_E_STATE: it runs. */
+LVD_API lvd_status pb_rpc(TASKID tid);
+/* Waits until it has returned; it can be started again. LVD_E_STATE: it was not started. */
+LVD_API lvd_status pb_wait(TASKID tid);
+LVD_API lvd_status pb_cancel(TASKID tid);
+/* Waits for it if it runs, and gives it back. */
+LVD_API lvd_status pb_release(TASKID tid);
+
+/* Signals the task, with data. LVD_E_STATE: it has not taken the signal before. */
+LVD_API lvd_status pb_signal(TASKID tid, u32 data);
+/* The procedure that calls waits for a signal; negative time limit: none. */
+LVD_API lvd_status pb_wait_signal(u32 *data, int64_t timeout_ns);
+
+/* ---- streams ------------------------------------------------------------------------------------ */
+
+/* LVD_E_STATE: the caller has created it already, or two others have. LVD_E_ARGUMENT: no such number. */
+LVD_API lvd_status stream_create(STREAM_ID sID);
+/* Before the first element: how many it holds, and how many wake the receiver (0: as it thinks best). */
+LVD_API lvd_status stream_configure(STREAM_ID sID, u32 capacity, u32 threshold);
+/* The limit of every wait on it; negative: none. */
+LVD_API lvd_status stream_time_limit(STREAM_ID sID, int64_t timeout_ns);
+/* The caller's side ends before it returns. */
+LVD_API lvd_status stream_close(STREAM_ID sID);
+
+/* The library's part of the macros. */
+LVD_API lvd_status srpc_put(STREAM_ID sID, const void *element, size_t size);
+LVD_API lvd_status srpc_get(STREAM_ID sID, void *element, size_t size);
+LVD_API lvd_status stream_push(STREAM_ID sID);
+LVD_API lvd_status stream_pop(STREAM_ID sID);
+LVD_API lvd_status stream_flush(STREAM_ID sID);
+/* The stream behind the number, for spans and selecting; null: nothing was put or got yet. */
+LVD_API lvd_stream *stream_handle(STREAM_ID sID);
+
+LVD_API TASKID srpc_rpc_task(void *remote, void *transmitter);
+LVD_API TASKID srpc_rpc_function(void *remote, void *transmitter);
+
+#ifdef __cplusplus
+}
+
+template <class T> static inline lvd_status stream_put(STREAM_ID sID, const T &x) {
+  return srpc_put(sID, &x, sizeof x);
+}
+template <class T> static inline lvd_status stream_get(STREAM_ID sID, T &x) {
+  return srpc_get(sID, &x, sizeof x);
+}
+template <class F> static inline TASKID stream_rpc(TASKID remote, F transmitter) {
+  return srpc_rpc_task(remote, (void *)transmitter);
+}
+template <class R, class F> static inline TASKID stream_rpc(R remote, F transmitter) {
+  return srpc_rpc_function((void *)remote, (void *)transmitter);
+}
+
+#else
+
+#define stream_put(sID, x)                                                                         \
+  __extension__({                                                                                  \
+    __typeof__(x) srpc_x_ = (x);                                                                   \
+    srpc_put((sID), &srpc_x_, sizeof srpc_x_);                                                     \
+  })
+#define stream_get(sID, x) srpc_get((sID), &(x), sizeof(x))
+
+/* Starts `transmitter` here and `remote` (a task, or a function) on another core, both at the same
+ * time; returns remote's task, to be waited for, or null. */
+#define stream_rpc(remote, transmitter)                                                            \
+  _Generic((remote), TASKID                                                                        \
+           : srpc_rpc_task, default                                                                \
+           : srpc_rpc_function)((void *)(remote), (void *)(transmitter))
+#endif
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* What the runtime calls for fibers, for checks that have none. */
+#include <stdlib.h>
+
+#include "src/core.h"
+#include "src/stream.h"
+
+uint64_t lvd_fibers_run(lvd_worker *w, lvd_entity *e, uint64_t now) {
+  (void)w, (void)e;
+  return now;
+}
+bool lvd_fiber_can_go_on(lvd_entity *e) { return e == NULL; }
+lvd_fiber *lvd_fiber_self(void) { return NULL; }
+lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_want *want, uint32_t count, int64_t timeout_ns,
+                          uint32_t *which) {
+  (void)f, (void)want, (void)count, (void)timeout_ns, (void)which;
+  abort();
+}
+void lvd_fiber_moves(lvd_worker *w, lvd_entity *e) { (void)w, (void)e; }
+uint64_t lvd_timers_next(const lvd_worker *w) {
+  (void)w;
+  return 0;
+}
+void lvd_timers_expire(lvd_worker *w, uint64_t now) { (void)w, (void)now; }
+void lvd_fibers_end(lvd_app *app) { (void)app; }
+bool lvd_fibers_in_circle(lvd_app *app) {
+  (void)app;
+  return false;
+}
+void lvd_fibers_story(lvd_app *app) { (void)app; }
+bool lvd_streams_await_threads(lvd_app *app) {
+  (void)app;
+  return false;
+}
+void lvd_streams_free(lvd_app *app) { (void)app; }
+void lvd_units_free(lvd_app *app) { (void)app; }
+void lvd_port_context_of_thread(lvd_port_context *c) { (void)c; }
+bool lvd_port_thread_urgent(void) { return true; }

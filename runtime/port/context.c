@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Making contexts, and telling sanitizers of switches; the switch itself is context_*.S. */
+#include "context.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#ifdef LVD_PORTABLE_CONTEXT
+#include <stdlib.h>
+#include <ucontext.h>
+#endif
+
+#if defined(LVD_CONTEXT_ASAN)
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+static _Thread_local lvd_port_context *coming_from;
+#elif defined(LVD_CONTEXT_TSAN)
+void *__tsan_get_current_fiber(void);
+void *__tsan_create_fiber(unsigned flags);
+void __tsan_destroy_fiber(void *fiber);
+void __tsan_switch_to_fiber(void *fiber, unsigned flags);
+#endif
+
+/* ---- the bare switch ---------------------------------------------------------------------- */
+
+#ifdef LVD_PORTABLE_CONTEXT
+
+/* makecontext passes ints: a pointer goes in two halves. */
+static void start(unsigned entry_high, unsigned entry_low, unsigned high, unsigned low) {
+  void (*entry)(void *) =
+      (void (*)(void *))(uintptr_t)((uint64_t)entry_high << 32 | (uint64_t)entry_low);
+  entry((void *)(uintptr_t)((uint64_t)high << 32 | (uint64_t)low));
+}
+
+static void swap(lvd_port_context *from, lvd_port_context *to) {
+  ucontext_t here;
+  from->sp = &here;
+  swapcontext(&here, to->sp);
+}
+
+static void prepare(lvd_port_context *c, void *low, size_t size, void (*entry)(void *),
+                    void *argument) {
+  /* At the far end of the stack, where it is overwritten last. */
+  ucontext_t *u = (ucontext_t *)(((uintptr_t)low + size - sizeof *u) & ~(uintptr_t)63);
+  getcontext(u);
+  u->uc_stack.ss_sp = low;
+  u->uc_stack.ss_size = (size_t)((char *)u - (char *)low);
+  u->uc_link = NULL;
+  uint64_t e = (uint64_t)(uintptr_t)entry, a = (uint64_t)(uintptr_t)argument;
+  makecontext(u, (void (*)(void))(uintptr_t)start, 4, (unsigned)(e >> 32), (unsigned)e,
+              (unsigned)(a >> 32), (unsigned)a);
+  c->sp = u;
+}
+
+#else
+
+/* Where a new context begins: takes entry and argument from where prepare has put them. */
+void lvd_context_begin(void);
+
+#if defined(LVD_CONTEXT_ASAN) || defined(LVD_CONTEXT_TSAN)
+void lvd_context_swap(void **from, void *to);
+static void swap(lvd_port_context *from, lvd_port_context *to) {
+  lvd_context_swap(&from->sp, to->sp);
+}
+#endif
+
+/* The words that lvd_context_swap pops, lowest first. */
+static void prepare(lvd_port_context *c, void *low, size_t size, void (*entry)(void *),
+                    void *argument) {
+  uint64_t *top = (uint64_t *)(((uintptr_t)low + size) & ~(uintptr_t)15);
+#if defined(__x86_64__)
+  enum { FRAME = 9, ENTRY = 3, ARGUMENT = 2, RETURN = 6 }; /* r12, r13 */
+#elif defined(__aarch64__)
+  enum { FRAME = 20, ENTRY = 0, ARGUMENT = 1, RETURN = 11 }; /* x19, x20, x30 */
+#else
+  enum { FRAME = 26, ENTRY = 1, ARGUMENT = 2, RETURN = 0 }; /* s0, s1, ra */
+#endif
+  uint64_t *sp = top - FRAME;
+  memset(sp, 0, FRAME * sizeof *sp);
+  sp[ENTRY] = (uint64_t)(uintptr_t)entry;
+  sp[ARGUMENT] = (uint64_t)(uintptr_t)argument;
+  sp[RETURN] = (uint64_t)(uintptr_t)lvd_context_begin;
+  c->sp = sp;
+}
+
+#endif
+
+/* ---- with the sanitizers ------------------------------------------------------------------ */
+
+#if defined(LVD_CONTEXT_ASAN)
+
+void lvd_port_context_of_thread(lvd_port_context *c) { memset(c, 0, sizeof *c); }
+
+/* A new stack begins here: the sanitizer has to hear that we have arrived. */
+typedef struct beginning {
+  void (*entry)(void *);
+  void *argument;
+} beginning;
+
+static void arrived(lvd_port_context *self) {
+  lvd_port_context *from = coming_from;
+  const void *bottom;
+  size_t size;
+  __sanitizer_finish_switch_fiber(self ? self->fake : NULL, &bottom, &size);
+  if (from && !from->bottom) {
+    from->bottom = bottom;
+    from->size = size;
+  }
+}
+
+static void begin(void *argument) {
+  beginning b = *(beginning *)argument;
+  arrived(NULL);
+  b.entry(b.argument);
+}
+
+void lvd_port_context_make(lvd_port_context *c, void *low, size_t size, void (*entry)(void *),
+                           void *argument) {
+  __asan_unpoison_memory_region(low, size); /* frames that were left and never returned */
+  beginning *b = (beginning *)(((uintptr_t)low + size - sizeof *b) & ~(uintptr_t)63);
+  *b = (beginning){entry, argument};
+  c->bottom = low;
+  c->size = size;
+  c->fake = NULL;
+  prepare(c, low, (size_t)((char *)b - (char *)low), begin, b);
+}
+
+void lvd_port_context_switch(lvd_port_context *from, lvd_port_context *to, bool last) {
+  coming_from = from;
+  __sanitizer_start_switch_fiber(last ? NULL : &from->fake, to->bottom, to->size);
+  swap(from, to);
+  arrived(from);
+}
+
+void lvd_port_context_landed(lvd_port_context *thread) {
+  /* As if we had switched back: the frames that were jumped over are gone. */
+  void *fake;
+  __sanitizer_start_switch_fiber(&fake, thread->bottom, thread->size);
+  __sanitizer_finish_switch_fiber(thread->fake, NULL, NULL);
+}
+
+void lvd_port_context_free(lvd_port_context *c) { (void)c; }
+
+#elif defined(LVD_CONTEXT_TSAN)
+
+void lvd_port_context_of_thread(lvd_port_context *c) { c->fiber = __tsan_get_current_fiber(); }
+
+void lvd_port_context_make(lvd_port_context *c, void *low, size_t size, void (*entry)(void *),
+                           void *argument) {
+  if (!c->fiber) c->fiber = __tsan_create_fiber(0); /* lives as long as its stack */
+  prepare(c, low, size, entry, argument);
+}
+
+void lvd_port_context_switch(lvd_port_context *from, lvd_port_context *to, bool last) {
+  (void)last;
+  __tsan_switch_to_fiber(to->fiber, 0);
+  swap(from, to);
+}
+
+void lvd_port_context_landed(lvd_port_context *thread) { __tsan_switch_to_fiber(thread->fiber, 0); }
+
+void lvd_port_context_free(lvd_port_context *c) {
+  if (c->fiber) __tsan_destroy_fiber(c->fiber);
+  c->fiber = NULL;
+}
+
+#else
+
+void lvd_port_context_of_thread(lvd_port_context *c) { c->sp = NULL; }
+
+void lvd_port_context_make(lvd_port_context *c, void *low, size_t size, void (*entry)(void *),
+                           void *argument) {
+  prepare(c, low, size, entry, argument);
+}
+
+#ifdef LVD_PORTABLE_CONTEXT
+void lvd_port_context_switch(lvd_port_context *from, lvd_port_context *to, bool last) {
+  (void)last;
+  swap(from, to);
+}
+#endif
+
+void lvd_port_context_landed(lvd_port_context *thread) { (void)thread; }
+void lvd_port_context_free(lvd_port_context *c) { (void)c; }
+
+#endif

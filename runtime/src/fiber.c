@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Fiber: how it starts, is switched to, waits and ends.
+ *
+ * A fiber is an entity like an actor, with the same states (entity.c). What differs is how it runs:
+ * its worker switches to its stack, and when it waits it goes straight on to the next ready fiber,
+ * without the worker's own stack between, unless there is something that only the worker's loop does.
+ * Since one worker alone switches to a fiber, IDLE may be announced before the switch away: a waker
+ * can do no more than post, and the post is read after the switch.
+ *
+ * Guarantees
+ *   F1  A fiber that waits goes on when one of its wants is met, its time limit passes, it is cancelled
+ *       or its application ends. (C3 for fibers: armed, IDLE, then its worker settles.)
+ *   F2  What a fiber did before it ended is seen by who has joined it.
+ *
+ * Pairs of orders
+ *   cancel: cancelled, [light], wake <> wait: armed, IDLE, [heavy], load cancelled    F1 (settle.c)
+ *   start: state IDLE (release)      -> each: state (acquire)                         whose it is
+ *   end: event set (release)         -> join: event wait (acquire)                    F2 */
+#include "stream.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+  AWAY_MOST = 64, /* switches from fiber to fiber before the worker's loop looks around */
+  SAMPLE = 64     /* one of so many activations is measured, and stands for all */
+};
+
+static lvd_fiber *fiber_of(lvd_entity *e) { return (lvd_fiber *)e; }
+
+lvd_fiber *lvd_fiber_self(void) {
+  lvd_worker *w = lvd_this_worker();
+  return w && w->current && w->current->is_fiber ? fiber_of(w->current) : NULL;
+}
+
+const char *lvd_fiber_name(const lvd_fiber *f) { return f ? f->name : ""; }
+
+/* ---- running ------------------------------------------------------------------------------ */
+
+/* `f` runs from now on; the switch to it follows. */
+static inline void begin(lvd_worker *w, lvd_fiber *f) {
+  lvd_entity *e = &f->entity;
+  lvd_store_relaxed_u32(&e->state, LVD_RUNNING);
+  w->current = e;
+  lvd_store_relaxed_u32(&w->running_level, e->level + 1);
+  w->activation++;
+  w->may_abandon = 1;
+  lvd_count(&e->activations, 1);
+  if (LVD_UNLIKELY(--w->until_sample == 0)) {
+    /* At odd distances, so that what goes round in a circle is not met at the same place always. */
+    w->sample_random = w->sample_random * 1664525u + 1013904223u;
+    w->until_sample = 1 + (w->sample_random >> 16) % (2 * SAMPLE - 1);
+    w->sampled_at = lvd_port_ticks();
+  }
+}
+
+static void end_sample(lvd_worker *w, lvd_entity *e) {
+  uint64_t took = lvd_port_ticks() - w->sampled_at;
+  w->sampled_at = 0;
+  lvd_count(&e->busy_ticks, took * SAMPLE);
+  if (took > lvd_load_relaxed_u64(&e->longest_ticks))
+    lvd_store_relaxed_u64(&e->longest_ticks, took);
+}
+
+/* May `e`, which is ready, be gone on with from a fiber's stack? The loop sees to all else. */
+static inline bool may_follow(lvd_worker *w, const lvd_entity *e) {
+  const lvd_app *app = e->app;
+  return e->is_fiber && lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING &&
+         !lvd_load_relaxed_u32(&app->paused) && lvd_load_relaxed_u32(&e->target) == w->index;
+}
+
+/* Has the loop something to do? Commands and the clock set `yield`. */
+static inline bool loop_wanted(lvd_worker *w) {
+  if (lvd_load_relaxed_u32(&w->yield) || --w->away == 0) return true;
+  return w->away % 8 == 0 && lvd_inbox_pending(&w->inbox);
+}
+
+/* The next ready entity, if it may follow and the loop has nothing to do. */
+static inline lvd_fiber *next_fiber(lvd_worker *w) {
+  if (w->ready_levels == 0 || loop_wanted(w)) return NULL;
+  lvd_entity *e = w->ready[31u - (uint32_t)__builtin_clz(w->ready_levels)].first;
+  return may_follow(w, e) ? fiber_of(lvd_queue_take(w)) : NULL;
+}
+
+static inline void go_home(lvd_worker *w, lvd_fiber *f) {
+  if (LVD_UNLIKELY(w->sampled_at)) end_sample(w, &f->entity);
+  lvd_port_context_switch(&f->context, &w->home, f->ended);
+}
+
+/* Leaves `f`, which is parked or at its end, and returns when it is gone on with. */
+static inline void leave(lvd_worker *w, lvd_fiber *f) {
+  if (LVD_UNLIKELY(w->sampled_at)) end_sample(w, &f->entity);
+  lvd_fiber *next = f->ended ? NULL : next_fiber(w);
+  lvd_port_context *to = &w->home;
+  if (next) {
+    begin(w, next);
+    to = &next->context;
+  }
+  lvd_port_context_switch(&f->context, to, f->ended);
+}
+
+static void enter(void *argument) {
+  lvd_worker *w = argument;
+  lvd_port_context_switch(&w->home, &fiber_of(w->current)->context, false);
+}
+
+/* It has ended or was abandoned; we are off its stack. */
+static void put_away(lvd_worker *w, lvd_fiber *f) {
+  lvd_app *app = f->entity.app;
+  lvd_runtime *rt = w->rt;
+  lvd_store_relaxed_u32(&f->entity.state, LVD_FINISHED);
+  lvd_unsettled_remove(w, &f->entity);
+  lvd_timer_remove(w, f);
+  lvd_stream_ends_close(f, f->outcome);
+  if (f->detached)
+    lvd_fiber_put_back(rt, f);
+  else
+    lvd_event_set(&f->done, 1); /* from here on it is the joiner's */
+  lvd_share_leave(w, app);
+  if (lvd_add_acq_rel_u32(&app->fibers, UINT32_MAX) == 1) lvd_port_wake(&app->fibers);
+}
+
+/* Runs fibers, `e` first, until there is something else to do. Returns the time after. */
+uint64_t lvd_fibers_run(lvd_worker *w, lvd_entity *e, uint64_t now) {
+  w->away = AWAY_MOST;
+  begin(w, fiber_of(e));
+  bool whole = lvd_port_try(w->escape, enter, w);
+  w->may_abandon = 0;
+  lvd_fiber *f = fiber_of(w->current);
+  w->current = NULL;
+  lvd_store_relaxed_u32(&w->running_level, 0);
+  uint64_t end = lvd_port_ticks();
+  lvd_count(&w->busy_ticks, end - now);
+  lvd_count(&w->activations, 1);
+  if (LVD_UNLIKELY(!whole)) { /* fault.c has the report, and the application ends */
+    lvd_app *app = f->entity.app;
+    lvd_port_context_landed(&w->home);
+    f->ended = true;
+    f->outcome = LVD_E_FAULT;
+    lvd_app_end(app, LVD_E_FAULT);
+  }
+  if (f->ended) put_away(w, f);
+  return end;
+}
+
+static void fiber_main(void *argument) {
+  lvd_fiber *f = argument;
+  f->body(f->argument);
+  lvd_worker *w = lvd_this_worker();
+  w->may_abandon = 0;
+  f->ended = true;
+  leave(w, f);
+  __builtin_unreachable();
+}
+
+/* ---- starting and joining ----------------------------------------------------------------- */
+
+static uint32_t place_of(lvd_runtime *rt, const lvd_fiber_options *o) {
+  lvd_worker *w = lvd_this_worker();
+  uint32_t worker = LVD_NOWHERE;
+  if (o->place >= LVD_WORKER(0)) {
+    worker = o->place - LVD_WORKER(0);
+    if (worker >= rt->workers) return LVD_NOWHERE;
+  } else if (o->place == LVD_HERE && w && w->rt == rt) {
+    worker = w->index % rt->workers;
+  } else {
+    worker = lvd_add_relaxed_u32(&rt->next_place, 1) % rt->workers;
+    while (!lvd_load_relaxed_u32(&rt->worker[worker].given)) worker = (worker + 1) % rt->workers;
+  }
+  if (!lvd_load_relaxed_u32(&rt->worker[worker].given)) return LVD_NOWHERE;
+  return worker;
+}
+
+lvd_status lvd_fiber_start(lvd_app *app, void (*body)(void *), void *argument,
+                           const lvd_fiber_options *options, lvd_fiber **out) {
+  static const lvd_fiber_options usual;
+  const lvd_fiber_options *o = options ? options : &usual;
+  if (!app || !body || o->stack > (size_t)1 << LVD_STACK_MOST) return LVD_E_ARGUMENT;
+  lvd_runtime *rt = app->rt;
+  uint32_t worker = place_of(rt, o), size_log2 = LVD_STACK_USUAL;
+  if (worker == LVD_NOWHERE) return LVD_E_ARGUMENT;
+  if (o->stack)
+    for (size_log2 = LVD_STACK_LEAST; (size_t)1 << size_log2 < o->stack;) size_log2++;
+  if (o->urgent) {
+    lvd_status status = lvd_urgent_worker(rt, worker, &worker);
+    if (status != LVD_OK) return status;
+  }
+  /* Counted before the phase is read: who ends the application either sees the count, or is seen. */
+  lvd_add_acq_rel_u32(&app->fibers, 1);
+  lvd_fence_seq_cst();
+  lvd_fiber *f;
+  lvd_status status = LVD_E_STATE;
+  if (lvd_load_acquire_u32(&app->phase) == LVD_PHASE_RUNNING)
+    status = lvd_fiber_take(rt, size_log2, &f);
+  if (status != LVD_OK) {
+    if (lvd_add_acq_rel_u32(&app->fibers, UINT32_MAX) == 1) lvd_port_wake(&app->fibers);
+    return status;
+  }
+  lvd_entity *e = &f->entity;
+  lvd_store_relaxed_u32(&e->worker, worker);
+  lvd_store_relaxed_u32(&e->target, worker);
+  e->level = lvd_level_of(o->priority);
+  e->app = app;
+  e->name = f->name;
+  lvd_store_relaxed_u64(&e->activations, 0);
+  lvd_store_relaxed_u64(&e->busy_ticks, 0);
+  lvd_store_relaxed_u64(&e->longest_ticks, 0);
+  copy_name(f->name, o->name ? o->name : "fiber");
+  f->body = body;
+  f->argument = argument;
+  f->ended = false;
+  f->detached = !out;
+  f->deaf = false;
+  f->outcome = LVD_OK;
+  f->want = NULL;
+  f->wants = 0;
+  f->ends = NULL;
+  lvd_store_relaxed_u32(&f->cancelled, 0);
+  lvd_store_relaxed_u64(&f->done.word, 0);
+  lvd_port_context_make(&f->context, f->low + f->guard,
+                        (size_t)((unsigned char *)f - f->low) - f->guard, fiber_main, f);
+  if (out) *out = f;
+  lvd_store_release_u32(&e->state, LVD_IDLE);
+  lvd_entity_wake(&e->waiter);
+  return LVD_OK;
+}
+
+lvd_status lvd_fiber_join(lvd_fiber *f, int64_t timeout_ns) {
+  if (!f) return LVD_E_ARGUMENT;
+  if (f == lvd_fiber_self()) return LVD_E_STATE;
+  lvd_runtime *rt = f->entity.app->rt;
+  lvd_status status = lvd_event_wait(&f->done, NULL, timeout_ns);
+  if (status != LVD_OK) return status;
+  status = f->outcome;
+  lvd_fiber_put_back(rt, f);
+  return status;
+}
+
+lvd_event *lvd_fiber_done(lvd_fiber *f) { return &f->done; }
+
+void lvd_fiber_cancel(lvd_fiber *f) {
+  if (!f) return;
+  lvd_store_relaxed_u32(&f->cancelled, 1);
+  lvd_barrier_light(f->entity.app->rt->fenced);
+  lvd_entity_wake(&f->entity.waiter);
+}
+
+/* ---- waiting ------------------------------------------------------------------------------ */
+
+/* Why a wait of `f` ends whatever it waits for; LVD_OK: it does not. */
+static lvd_status interrupted(const lvd_fiber *f) {
+  if (f->deaf) return LVD_OK;
+  if (lvd_load_relaxed_u32(&f->cancelled)) return LVD_E_CANCELLED;
+  uint32_t phase = lvd_load_acquire_u32(&f->entity.app->phase);
+  if (phase == LVD_PHASE_RUNNING) return LVD_OK;
+  return lvd_app_told(f->entity.app) == LVD_E_DEADLOCK ? LVD_E_DEADLOCK : LVD_E_STOPPED;
+}
+
+bool lvd_fiber_can_go_on(lvd_entity *e) {
+  lvd_fiber *f = fiber_of(e);
+  for (uint32_t i = 0; i < f->wants; i++)
+    if (lvd_want_look(&f->want[i]) != LVD_E_TIME) return true;
+  return interrupted(f) != LVD_OK;
+}
+
+void lvd_fiber_moves(lvd_worker *w, lvd_entity *e) { lvd_timer_remove(w, fiber_of(e)); }
+
+bool lvd_fiber_overflows(const lvd_worker *w, const void *address) {
+  if (!w->current || !w->current->is_fiber) return false;
+  const lvd_fiber *f = (const lvd_fiber *)w->current;
+  const unsigned char *at = address;
+  return at >= f->low && at < f->low + f->guard;
+}
+
+/* Suspends `f`, whose wants are armed, unless something has come meanwhile. */
+static void suspend(lvd_worker *w, lvd_fiber *f, bool timed) {
+  lvd_entity *e = &f->entity;
+  uint32_t running = LVD_RUNNING;
+  if (timed) lvd_add_relaxed_u32(&e->app->live, 1); /* time will wake it: it is alive */
+  if (lvd_cas_release_u32(&e->state, &running, LVD_IDLE)) {
+    for (uint32_t i = 0; i < f->wants; i++) lvd_want_sleeper(&f->want[i])->sleeps++;
+    if (timed) lvd_timer_add(w, f);
+    lvd_share_leave(w, e->app);
+    lvd_unsettled_add(w, e);
+    leave(w, f);
+    w = lvd_this_worker(); /* it may be another one now */
+    w->may_abandon = 0;
+    lvd_timer_remove(w, f);
+  } else { /* NOTIFIED: something came */
+    lvd_store_relaxed_u32(&e->state, LVD_RUNNING);
+  }
+  if (timed) lvd_add_relaxed_u32(&e->app->live, UINT32_MAX);
+}
+
+lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_want *want, uint32_t count, int64_t timeout_ns,
+                          uint32_t *which) {
+  lvd_worker *w = lvd_this_worker();
+  w->may_abandon = 0;
+  bool timed = timeout_ns >= 0;
+  if (timed) f->deadline = lvd_port_ticks() + lvd_port_ns_to_ticks((uint64_t)timeout_ns);
+  lvd_stream_ends_flush(f);
+  lvd_status status;
+  for (;;) {
+    if ((status = interrupted(f)) != LVD_OK) break;
+    for (uint32_t i = 0; i < count; i++) lvd_want_arm(&want[i], &f->entity.waiter);
+    f->want = want;
+    f->wants = count;
+    status = LVD_E_TIME;
+    for (uint32_t i = 0; i < count && status == LVD_E_TIME; i++)
+      if ((status = lvd_want_look(&want[i])) != LVD_E_TIME) *which = i;
+    if (status == LVD_E_TIME && !(timed && timeout_ns == 0)) suspend(w, f, timed);
+    f->wants = 0;
+    f->want = NULL;
+    for (uint32_t i = 0; i < count; i++) lvd_want_disarm(&want[i]);
+    if (status == LVD_E_TIME && interrupted(f) == LVD_OK)
+      status = lvd_wants_look(want, count, which);
+    if (status != LVD_E_TIME) break;
+    if (timed && interrupted(f) == LVD_OK && lvd_port_ticks() >= f->deadline) break;
+    w = lvd_this_worker();
+  }
+  lvd_this_worker()->may_abandon = 1;
+  return status;
+}
+
+void lvd_fiber_wait_through(lvd_fiber *f, lvd_event *e) {
+  uint32_t which;
+  const lvd_want want = {.event = e};
+  f->deaf = true;
+  while (!lvd_exchange_acquire_u64(&e->word, 0)) lvd_fiber_wait(f, &want, 1, -1, &which);
+  f->deaf = false;
+}
+
+void lvd_fiber_yield(void) {
+  lvd_worker *w = lvd_this_worker();
+  if (!w || !w->current || !w->current->is_fiber) return;
+  lvd_entity *e = w->current;
+  lvd_queue *q = &w->ready[e->level];
+  /* Nobody is more urgent, somebody is as urgent: he goes on, and we stand behind. */
+  if (LVD_LIKELY(w->ready_levels >> e->level == 1 && may_follow(w, q->first) && !loop_wanted(w))) {
+    lvd_entity *next = q->first;
+    lvd_store_relaxed_u32(&e->state, LVD_READY);
+    e->next = NULL;
+    q->last->next = e;
+    q->last = e;
+    q->first = next->next;
+    if (LVD_UNLIKELY(w->sampled_at)) end_sample(w, e);
+    begin(w, fiber_of(next));
+    lvd_port_context_switch(&fiber_of(e)->context, &fiber_of(next)->context, false);
+    return;
+  }
+  bool alone = w->ready_levels >> e->level == 0;
+  if (alone && !lvd_inbox_pending(&w->inbox) && !lvd_load_relaxed_u32(&w->yield)) return;
+  lvd_store_relaxed_u32(&e->state, LVD_READY);
+  lvd_queue_put(w, e);
+  go_home(w, fiber_of(e));
+}
+
+lvd_status lvd_fiber_sleep(int64_t ns) {
+  lvd_fiber *f = lvd_fiber_self();
+  uint32_t which;
+  if (f) {
+    lvd_status status = lvd_fiber_wait(f, NULL, 0, ns < 0 ? 0 : ns, &which);
+    return status == LVD_E_TIME ? LVD_OK : status;
+  }
+  struct timespec t = {ns / 1000000000, ns % 1000000000};
+  if (ns > 0) nanosleep(&t, NULL);
+  return LVD_OK;
+}
+
+/* ---- applications with fibers ------------------------------------------------------------- */
+
+lvd_status lvd_app_open(lvd_runtime *rt, const lvd_app_options *options, lvd_app **out) {
+  static const lvd_network none = {.layout = LVD_LAYOUT, .name = "program"};
+  lvd_app *app;
+  if (!out) return LVD_E_ARGUMENT;
+  lvd_status status = lvd_app_load(rt, &none, options, &app, NULL, 0);
+  if (status != LVD_OK) return status;
+  lvd_store_relaxed_u32(&app->open, 1);
+  *out = app;
+  return lvd_app_start(app);
+}
+
+void lvd_app_close(lvd_app *app) {
+  if (!app) return;
+  lvd_store_release_u32(&app->open, 0);
+  lvd_app_quiet(app);
+}
+
+/* The keeper ends an application: its fibers hear of it in their waits, and return. */
+static void wake_fiber(lvd_entity *e, void *unused) {
+  (void)unused;
+  lvd_entity_wake(&e->waiter);
+}
+
+void lvd_fibers_end(lvd_app *app) {
+  lvd_fence_seq_cst();
+  uint32_t left;
+  while ((left = lvd_load_acquire_u32(&app->fibers)) != 0) {
+    lvd_fibers_each(app, wake_fiber, NULL);
+    lvd_port_wait(&app->fibers, left,
+                  10 * 1000000); /* one may have been on its way when we looked */
+  }
+}
+
+typedef struct reading {
+  lvd_fiber_counters *out;
+  uint32_t n, most;
+} reading;
+
+LVD_READS_LIVE static void read_fiber(lvd_entity *e, void *argument) {
+  reading *r = argument;
+  if (r->n++ >= r->most) return;
+  lvd_fiber_counters *c = &r->out[r->n - 1];
+  memcpy(c->name, fiber_of(e)->name, LVD_FIBER_NAME);
+  c->name[LVD_FIBER_NAME - 1] = 0;
+  c->worker = lvd_load_relaxed_u32(&e->worker);
+  c->activations = lvd_load_relaxed_u64(&e->activations);
+  c->busy_ns = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&e->busy_ticks));
+  c->longest_ns = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&e->longest_ticks));
+  c->waiting = lvd_load_relaxed_u32(&e->state) == LVD_IDLE;
+}
+
+lvd_status lvd_app_fibers(lvd_app *app, lvd_fiber_counters *out, uint32_t *count) {
+  if (!app || !count || (*count && !out)) return LVD_E_ARGUMENT;
+  reading r = {out, 0, *count};
+  lvd_fibers_each(app, read_fiber, &r);
+  *count = r.n;
+  return LVD_OK;
+}

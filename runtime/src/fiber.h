@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* What a fiber is made of, for the files that know. It lies at the high end of its own stack, so that
+ * a fiber that waits shallowly costs a page or two. */
+#ifndef LVD_SRC_FIBER_H
+#define LVD_SRC_FIBER_H
+
+#include <levada/fiber.h>
+
+#include "../port/context.h"
+#include "core.h"
+
+enum { LVD_STACK_LEAST = 14, LVD_STACK_USUAL = 16, LVD_STACK_MOST = 23, LVD_FIBER_NAME = 32 };
+_Static_assert(LVD_STACK_MOST - LVD_STACK_LEAST + 1 == LVD_STACKS, "a pool for each size");
+
+struct lvd_fiber {
+  lvd_entity entity; /* first: a waiter is an entity is a fiber */
+  lvd_port_context context;
+  void (*body)(void *);
+  void *argument;
+  /* What it waits for, on its own stack; null while it runs. Its worker looks at it. */
+  const lvd_want *want;
+  uint32_t wants;
+  /* Its place among those of its worker that wait with a time limit (timer.c). */
+  uint64_t deadline; /* ticks */
+  struct lvd_fiber *timer_child, *timer_next, *timer_previous;
+  bool timed;
+  bool ended;    /* body has returned; its worker puts it away */
+  bool detached; /* nobody will join */
+  bool deaf;     /* waits through cancelling and the application's end */
+  lvd_a32 cancelled;
+  lvd_status outcome;
+  lvd_event done, unblocked;
+  struct lvd_stream_end *ends; /* the ends of streams that it uses: flushed when it waits */
+  struct lvd_fiber *next_spare;
+  unsigned char *low; /* of the stack, the guard included */
+  uint32_t size_log2;
+  uint32_t guard;
+  uint32_t number; /* among those that are judged (why_fibers.c) */
+  char name[LVD_FIBER_NAME];
+};
+
+/* ---- fiber_pool.c: stacks that lie ready -------------------------------------------------- */
+
+/* A fiber with a slot and a stack of 2^size_log2 bytes; on a worker without a lock. */
+lvd_status lvd_fiber_take(lvd_runtime *rt, uint32_t size_log2, lvd_fiber **out);
+void lvd_fiber_put_back(lvd_runtime *rt, lvd_fiber *f);
+
+/* Waits for the event and takes it, whatever else happens meanwhile. */
+void lvd_fiber_wait_through(lvd_fiber *f, lvd_event *e);
+
+/* ---- timer.c: who waits with a time limit on a worker; the worker's own --------------------- */
+
+void lvd_timer_add(lvd_worker *w, lvd_fiber *f); /* f->deadline is set */
+void lvd_timer_remove(lvd_worker *w, lvd_fiber *f);
+
+/* ---- stream.c: the ends of streams that a fiber uses ------------------------------------------ */
+
+void lvd_stream_ends_flush(lvd_fiber *f);                     /* before it waits */
+void lvd_stream_ends_close(lvd_fiber *f, lvd_status outcome); /* when it has ended */
+
+#endif

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Streams: channels whose ends belong to procedures.
+ *
+ * Who uses an end first claims it with one compare-and-swap, on the way into its first wait (the
+ * copies of the other's cursor begin at full and empty); after that only waits look at who owns it.
+ * The ends of a fiber are on its list: when it waits, on whatever, what it has pushed is flushed, and
+ * when it returns, its streams end. */
+#include "stream.h"
+
+#include <stdlib.h>
+
+enum { RING_BYTES = 16 * 1024, RING_LEAST = 64, SPIN_US = 20 };
+
+/* What owns an end that a thread uses: an address of its own. */
+static _Thread_local char thread_mark;
+
+static stream *stream_of(lvd_stream *s) { return (stream *)s; }
+
+lvd_status lvd_stream_create(lvd_app *app, const lvd_stream_options *o, lvd_stream **out) {
+  if (!app || !o || !out || !o->elem_size) return LVD_E_ARGUMENT;
+  uint32_t capacity = o->capacity;
+  if (!capacity) capacity = RING_BYTES / o->elem_size;
+  if (!o->capacity && capacity < RING_LEAST) capacity = RING_LEAST;
+  lvd_channel *ch;
+  lvd_status status = lvd_channel_create(o->elem_size, capacity, 1, &ch);
+  if (status != LVD_OK) return status;
+  stream *s = lvd_port_alloc(sizeof *s);
+  if (!s) {
+    lvd_channel_destroy(ch);
+    return LVD_E_MEMORY;
+  }
+  bool fenced = app->rt->fenced;
+  uint32_t spin = app->rt->options.no_spin ? 0 : SPIN_US;
+  s->app = app;
+  s->channel = ch;
+  copy_name(s->name, o->name ? o->name : "stream");
+  lvd_sleeper_init(&s->sender.sleeper, spin);
+  lvd_sleeper_init(&s->receiver.sleeper, spin);
+  s->sender.sleeper.kind = s->receiver.sleeper.kind = LVD_SLEEPS_AT_STREAM;
+  s->sender.stream = s->receiver.stream = s;
+  s->sender.is_sender = true;
+  s->peer = &s->receiver.sleeper.waiter;
+  lvd_producer_attach(&s->face.put, ch, &s->peer, fenced);
+  lvd_consumer_attach(&s->face.get, ch, 0, &s->sender.sleeper.waiter, fenced);
+  s->face.put.self = &s->sender.sleeper.waiter;
+  s->face.get.self = &s->receiver.sleeper.waiter;
+  s->face.put.threshold = (capacity + 3) / 4;
+  s->automatic = s->receiver.sleeper.stamp = o->threshold == 0;
+  s->face.get.threshold = o->threshold ? o->threshold : 1;
+  s->face.time_limit_ns = o->time_limit_ns ? o->time_limit_ns : -1;
+  lvd_port_lock(&app->blocks_lock);
+  s->next = app->streams;
+  if (s->next) s->next->previous = s;
+  app->streams = s;
+  lvd_port_unlock(&app->blocks_lock);
+  *out = &s->face;
+  return LVD_OK;
+}
+
+static void free_stream(stream *s) {
+  lvd_channel_destroy(s->channel);
+  lvd_port_free(s, sizeof *s);
+}
+
+void lvd_stream_destroy(lvd_stream *face) {
+  if (!face) return;
+  stream *s = stream_of(face);
+  lvd_app *app = s->app;
+  lvd_port_lock(&app->blocks_lock);
+  if (s->previous)
+    s->previous->next = s->next;
+  else
+    app->streams = s->next;
+  if (s->next) s->next->previous = s->previous;
+  lvd_port_unlock(&app->blocks_lock);
+  free_stream(s);
+}
+
+void lvd_streams_free(lvd_app *app) {
+  for (stream *s = app->streams, *next; s; s = next) {
+    next = s->next;
+    free_stream(s);
+  }
+  app->streams = NULL;
+}
+
+const char *lvd_stream_name(const lvd_stream *s) { return s ? ((const stream *)s)->name : ""; }
+
+/* ---- whose end it is ------------------------------------------------------------------------ */
+
+static void *myself(void) {
+  lvd_fiber *f = lvd_fiber_self();
+  return f ? (void *)f : &thread_mark;
+}
+
+static lvd_status claim(stream_end *e) {
+  void *me = myself(), *owner = lvd_load_relaxed_ptr(&e->owner);
+  if (owner == me) return LVD_OK;
+  if (owner || e->closed || !lvd_cas_acquire_ptr(&e->owner, &owner, me)) return LVD_E_STATE;
+  if (me == &thread_mark) return LVD_OK;
+  lvd_fiber *f = me;
+  e->fiber = f;
+  e->previous = NULL;
+  e->next = f->ends;
+  if (f->ends) f->ends->previous = e;
+  f->ends = e;
+  return LVD_OK;
+}
+
+static void unclaim(stream_end *e) {
+  if (e->fiber) {
+    if (e->previous)
+      e->previous->next = e->next;
+    else
+      e->fiber->ends = e->next;
+    if (e->next) e->next->previous = e->previous;
+    e->fiber = NULL;
+  }
+  lvd_store_release_ptr(&e->owner, NULL);
+}
+
+/* Closed for good; the owner's own doing, or its worker's after it. */
+static void close_end(stream_end *e, lvd_status why) {
+  stream *s = e->stream;
+  if (!e->closed) {
+    e->closed = true;
+    if (e->is_sender) {
+      lvd_end(&s->face.put, why);
+      s->face.put.limit = s->face.put.put; /* the next put goes the long way, and is refused */
+    } else {
+      s->face.get.limit = s->face.get.got;
+      lvd_leave(&s->face.get);
+    }
+  }
+  unclaim(e);
+}
+
+lvd_status lvd_stream_end(lvd_stream *face, lvd_status why) {
+  stream_end *e = &stream_of(face)->sender;
+  lvd_status status = claim(e);
+  if (status == LVD_OK) close_end(e, why);
+  return status;
+}
+
+lvd_status lvd_stream_leave(lvd_stream *face) {
+  stream_end *e = &stream_of(face)->receiver;
+  lvd_status status = claim(e);
+  if (status == LVD_OK) close_end(e, LVD_OK);
+  return status;
+}
+
+bool lvd_stream_close(lvd_stream *face) {
+  stream *s = stream_of(face);
+  void *me = myself();
+  stream_end *end[2] = {&s->sender, &s->receiver};
+  bool any = false;
+  for (int i = 0; i < 2; i++)
+    if (lvd_load_relaxed_ptr(&end[i]->owner) == me) {
+      close_end(end[i], LVD_OK);
+      any = true;
+    }
+  return any;
+}
+
+lvd_status lvd_stream_give_up(lvd_stream *face) {
+  stream *s = stream_of(face);
+  void *me = myself();
+  bool sender = lvd_load_relaxed_ptr(&s->sender.owner) == me,
+       receiver = lvd_load_relaxed_ptr(&s->receiver.owner) == me;
+  /* The next owner claims on the way into its first wait: there must be one. */
+  if (sender) {
+    lvd_flush(&face->put);
+    face->put.limit = face->put.put;
+    unclaim(&s->sender);
+  }
+  if (receiver) {
+    lvd_release(&face->get);
+    face->get.limit = face->get.got;
+    unclaim(&s->receiver);
+  }
+  return sender || receiver ? LVD_OK : LVD_E_STATE;
+}
+
+void lvd_stream_ends_flush(lvd_fiber *f) {
+  for (stream_end *e = f->ends; e; e = e->next) {
+    if (e->is_sender) {
+      /* What is put and not pushed stays unseen. */
+      lvd_producer *p = &e->stream->face.put;
+      if (lvd_load_relaxed_u32(&p->channel->flushed) == (uint32_t)p->pushed) continue;
+      lvd_store_relaxed_u32(&p->channel->flushed, (uint32_t)p->pushed);
+      lvd_barrier_light(p->fenced);
+      lvd_wake_consumers(p, true);
+    } else {
+      lvd_consumer *c = &e->stream->face.get;
+      if (lvd_load_relaxed_u32(&c->lines->released) == (uint32_t)c->popped) continue;
+      lvd_store_relaxed_u32(&c->lines->released, (uint32_t)c->popped);
+      lvd_barrier_light(c->fenced);
+      lvd_wake_producer(c, true);
+    }
+  }
+}
+
+void lvd_stream_ends_close(lvd_fiber *f, lvd_status outcome) {
+  while (f->ends) close_end(f->ends, outcome);
+}
+
+/* ---- waiting -------------------------------------------------------------------------------- */
+
+lvd_status lvd_stream_wait_room(lvd_stream *face, uint32_t n, int64_t timeout_ns) {
+  if (!face || n == 0 || n > face->put.capacity) return LVD_E_ARGUMENT;
+  lvd_status status = claim(&stream_of(face)->sender);
+  return status == LVD_OK ? lvd_wait_room(&face->put, n, timeout_ns) : status;
+}
+
+/* The automatic threshold: so many elements as come while a wake-up is on its way. Fewer would not
+ * save a wake-up, more would only wait. Averages over the last eight waits or so. */
+static void settle_threshold(stream *s, uint64_t before, uint64_t after) {
+  lvd_consumer *c = &s->face.get;
+  uint64_t woken = lvd_load_relaxed_u64(&s->receiver.sleeper.woken_at);
+  uint64_t got = c->got - s->got_before, span = after - s->waited_before;
+  s->got_before = c->got;
+  s->waited_before = after;
+  if (woken < before || woken > after || got == 0) return;
+  uint64_t latency = after - woken, each = span / got;
+  s->latency = s->latency ? (7 * s->latency + latency) / 8 : latency;
+  s->each = s->each ? (7 * s->each + each) / 8 : each;
+  uint64_t k = s->each ? s->latency / s->each : c->capacity;
+  uint64_t most = c->capacity / 2;
+  if (k > most) k = most;
+  c->threshold = k ? (uint32_t)k : 1;
+}
+
+lvd_status lvd_stream_wait_elements(lvd_stream *face, uint32_t n, int64_t timeout_ns) {
+  if (!face || n == 0 || n > face->get.capacity) return LVD_E_ARGUMENT;
+  stream *s = stream_of(face);
+  lvd_status status = claim(&s->receiver);
+  if (status != LVD_OK) return status;
+  if (!s->automatic || lvd_elements(&face->get, n) >= n)
+    return lvd_wait_elements(&face->get, n, timeout_ns);
+  uint64_t sleeps = s->receiver.sleeper.sleeps, before = lvd_port_ticks();
+  status = lvd_wait_elements(&face->get, n, timeout_ns);
+  if (s->receiver.sleeper.sleeps != sleeps) settle_threshold(s, before, lvd_port_ticks());
+  return status;
+}
+
+lvd_status lvd_stream_select(lvd_stream *const *face, uint32_t count, int64_t timeout_ns,
+                             uint32_t *which) {
+  if (!face || !which || count == 0 || count > LVD_WANTS) return LVD_E_ARGUMENT;
+  lvd_want want[LVD_WANTS];
+  for (uint32_t i = 0; i < count; i++) {
+    if (!face[i]) return LVD_E_ARGUMENT;
+    lvd_status status = claim(&stream_of(face[i])->receiver);
+    if (status != LVD_OK) return status;
+    want[i] = (lvd_want){.elements = &face[i]->get, .n = 1};
+  }
+  return lvd_wait_any(want, count, timeout_ns, which);
+}

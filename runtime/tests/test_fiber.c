@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Fibers: they start, switch, wait, are cancelled, overflow, and end with their application. */
+#include "test.h"
+
+#include <time.h>
+#include <unistd.h>
+
+static lvd_app *open_app(lvd_runtime *rt) {
+  lvd_app *app;
+  CHECK_EQ(lvd_app_open(rt, NULL, &app), LVD_OK);
+  return app;
+}
+
+static uint64_t now_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* ---- start, yield, join ------------------------------------------------------------------- */
+
+static void count_up(void *argument) {
+  lvd_a32 *n = argument;
+  for (int i = 0; i < 10; i++) {
+    lvd_add_relaxed_u32(n, 1);
+    lvd_fiber_yield();
+  }
+}
+
+void test_fiber_start_join(void) {
+  lvd_runtime *rt = runtime_of(2);
+  lvd_app *app = open_app(rt);
+  lvd_a32 n = {0};
+  lvd_fiber *f[100];
+  for (int i = 0; i < 100; i++) CHECK_EQ(lvd_fiber_start(app, count_up, &n, NULL, &f[i]), LVD_OK);
+  for (int i = 0; i < 100; i++) CHECK_EQ(lvd_fiber_join(f[i], -1), LVD_OK);
+  CHECK_EQ(lvd_load_relaxed_u32(&n), 1000);
+  CHECK(lvd_fiber_self() == NULL);
+  lvd_app_close(app);
+  CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
+  CHECK_EQ(lvd_fiber_start(app, count_up, &n, NULL, NULL), LVD_E_STATE);
+  lvd_app_unload(app);
+  lvd_runtime_destroy(rt);
+}
+
+/* A tree: each starts two on whatever worker, and joins them. */
+typedef struct tree {
+  lvd_app *app;
+  uint32_t depth, leaves;
+} tree;
+
+static void grow(void *argument) {
+  tree *t = argument;
+  if (t->depth == 0) {
+    t->leaves = 1;
+    return;
+  }
+  tree sub[2] = {{t->app, t->depth - 1, 0}, {t->app, t->depth - 1, 0}};
+  lvd_fiber *f[2];
+  for (int i = 0; i < 2; i++)
+    CHECK_EQ(lvd_fiber_start(t->app, grow, &sub[i], &(lvd_fiber_options){.stack = 16384}, &f[i]),
+             LVD_OK);
+  for (int i = 0; i < 2; i++) CHECK_EQ(lvd_fiber_join(f[i], -1), LVD_OK);
+  t->leaves = sub[0].leaves + sub[1].leaves;
+}
+
+void test_fiber_tree(void) {
+  lvd_runtime *rt = runtime_of(2);
+  lvd_app *app = open_app(rt);
+  tree t = {app, SCALED(10) ? 10 : 6, 0};
+  lvd_fiber *f;
+  CHECK_EQ(lvd_fiber_start(app, grow, &t, NULL, &f), LVD_OK);
+  CHECK_EQ(lvd_fiber_join(f, -1), LVD_OK);
+  CHECK_EQ(t.leaves, 1u << t.depth);
+  lvd_app_unload(app);
+  lvd_runtime_destroy(rt);
+}
+
+/* Many that live at once, all of them waiting for one event each. */
+typedef struct crowd {
+  lvd_event go;
+  lvd_a32 *arrived;
+} crowd;
+
+static void stand(void *argument) {
+  crowd *c = argument;
+  uint32_t data = 0;
+  CHECK_EQ(lvd_event_wait(&c->go, &data, -1), LVD_OK);
+  lvd_add_relaxed_u32(c->arrived, data);
+}
+
+void test_fiber_crowd(void) {
+  enum { MANY = 20000 };
+  uint32_t n = SCALED(MANY);
+  lvd_runtime *rt = runtime_of(2);
+  lvd_app *app = open_app(rt);
+  lvd_a32 arrived = {0};
+  crowd *c = calloc(n, sizeof *c);
+  lvd_fiber **f = calloc(n, sizeof *f);
+  for (uint32_t i = 0; i < n; i++) {
+    lvd_event_init(&c[i].go);
+    c[i].arrived = &arrived;
+    CHECK_EQ(lvd_fiber_start(app, stand, &c[i], &(lvd_fiber_options){.stack = 16384}, &f[i]),
+             LVD_OK);
+  }
+  uint32_t count = 0;
+  CHECK_EQ(lvd_app_fibers(app, NULL, &count), LVD_OK);
+  CHECK_EQ(count, n);
+  for (uint32_t i = 0; i < n; i++) CHECK_EQ(lvd_event_set(&c[i].go, 1), LVD_OK);
+  for (uint32_t i = 0; i < n; i++) CHECK_EQ(lvd_fiber_join(f[i], -1), LVD_OK);
+  CHECK_EQ(lvd_load_relaxed_u32(&arrived), n);
+  free(c);
+  free(f);
+  lvd_app_unload(app);
+  lvd_runtime_destroy(rt);
+}
+
+/* ---- time --------------------------------------------------------------------------------- */
+
+static void sleep_long(void *argument) {
+  int64_t *ns = argument;
+  uint64_t before = now_ns();
+  CHECK_EQ(lvd_fiber_sleep(*ns), LVD_OK);
+  CHECK((int64_t)(now_ns() - before) >= *ns);
+}
+
+static void wait_in_vain(void *argument) {
+  lvd_event *e = argument;
+  CHECK_EQ(lvd_event_wait(e, NULL, 0), LVD_E_TIME);
+  CHECK_EQ(lvd_event_wait(e, NULL, 2000000), LVD_E_TIME);
+}
+
+void test_fiber_time_limits(void) {
+  lvd_runtime *rt = runtime_of(2);
+  lvd_app *app = open_app(rt);
+  int64_t ns[50];
+  uint64_t seed = 7;
+  lvd_event never[10];
+  for (int i = 0; i < 10; i++) {
+    lvd_event_init(&never[i]);
+    CHECK_EQ(lvd_fiber_start(app, wait_in_vain, &never[i], NULL, NULL), LVD_OK);
+  }
+  for (int i = 0; i < 50; i++) {
+    ns[i] = (int64_t)(next_random(&seed) % 20000000);
+    CHECK_EQ(lvd_fiber_start(app, sleep_long, &ns[i], NULL, NULL), LVD_OK);
+  }
+  lvd_app_close(app); /* it ends when they have, and not while they sleep */
+  CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
+  lvd_app_unload(app);
+  lvd_runtime_destroy(rt);
+}
+
+/* ---- cancel, stop ------------------------------------------------------------------------- */
+
+static void until_cancelled(void *argument) {
+  lvd_event *e = argument;
+  CHECK_EQ(lvd_event_wait(e, NULL, -1), LVD_E_CANCELLED);
+  CHECK_EQ(lvd_event_wait(e, NULL, -1), LVD_E_CANCELLED);
+  CHECK_EQ(lvd_fiber_sleep(1000000000), LVD_E_CANCELLED);
+}
+
+void test_fiber_cancel(void) {
+  lvd_runtime *rt = runtime_of(2);
+  lvd_app *app = open_app(rt);
+  for (int i = 0; i < SCALED(2000); i++) {
+    lvd_event e;
+    lvd_event_init(&e);
+    lvd_fiber *f;
+    CHECK_EQ(lvd_fiber_start(app, until_cancelled, &e, NULL, &f), LVD_OK);
+    if (i % 2) usleep(i % 50);
+    lvd_fiber_cancel(f);
+    CHECK_EQ(lvd_fiber_join(f, -1), LVD_OK);
+  }
+  lvd_app_unload(app);
+  lvd_runtime_destroy(rt);
+}
+
+static void until_stopped(void *argument) {
+  lvd_event e;
+  lvd_event_init(&e);
+  CHECK_EQ(lvd_event_wait(&e, NULL, -1), LVD_E_STOPPED);
+  lvd_add_relaxed_u32(argument, 1);
+}
+
+void test_fiber_stop(void) {
+  lvd_runtime *rt = runtime_of(2);
+  for (int round = 0; round < SCALED(200) + 1; round++) {
+    lvd_app *app = open_app(rt);
+    lvd_a32 n = {0};
+    for (int i = 0; i < 20; i++)
+      CHECK_EQ(lvd_fiber_start(app, until_stopped, &n, NULL, NULL), LVD_OK);
+    if (round % 3 == 0) usleep(200);
+    if (round % 5 == 0) lvd_app_pause(app);
+    CHECK_EQ(lvd_app_stop(app), LVD_OK);
+    CHECK_EQ(lvd_app_wait(app, -1), LVD_E_STOPPED);
+    CHECK_EQ(lvd_load_relaxed_u32(&n), 20);
+    lvd_app_unload(app);
+  }
+  lvd_runtime_destroy(rt);
+}
+
+/* ---- faults ------------------------------------------------------------------------------- */
+
+static int dig(volatile char *above, int n) {
+  volatile char here[1024];
+  here[0] = above ? above[0] : (char)n;
+  return n > 1000000 ? here[0] : dig(here, n + 1) + here[0];
+}
+static void overflow(void *argument) { *(volatile int *)argument = dig(NULL, 0); }
+
+void test_fiber_stack_overflow(void) {
+  lvd_runtime *rt = runtime_of(2);
+  lvd_app *other = open_app(rt), *app = open_app(rt);
+  lvd_a32 n = {0};
+  int unused;
+  lvd_fiber *f;
+  for (int i = 0; i < 20; i++) CHECK_EQ(lvd_fiber_start(other, count_up, &n, NULL, NULL), LVD_OK);
+  CHECK_EQ(lvd_fiber_start(app, overflow, &unused, &(lvd_fiber_options){.name = "digger"}, &f),
+           LVD_OK);
+  CHECK_EQ(lvd_fiber_join(f, -1), LVD_E_FAULT);
+  CHECK_EQ(lvd_app_wait(app, -1), LVD_E_FAULT);
+  lvd_fault fault;
+  CHECK(lvd_app_fault(app, &fault));
+  CHECK_EQ(fault.kind, LVD_FAULT_STACK);
+  CHECK(strcmp(fault.actor, "digger") == 0);
+  CHECK(strstr(fault.message, "stack overflow"));
+  lvd_app_unload(app);
+  lvd_app_close(other);
+  CHECK_EQ(lvd_app_wait(other, -1), LVD_OK);
+  CHECK_EQ(lvd_load_relaxed_u32(&n), 200);
+  lvd_runtime_destroy(rt);
+}
+
+/* ---- a core that is taken; calls that block; what is urgent --------------------------------- */
+
+static void wander(void *argument) {
+  lvd_a32 *stop = argument;
+  while (!lvd_load_relaxed_u32(stop)) CHECK_EQ(lvd_fiber_sleep(50000), LVD_OK);
+}
+
+void test_fiber_core_take(void) {
+  lvd_runtime *rt = runtime_of(2);
+  lvd_app *app = open_app(rt);
+  lvd_a32 stop = {0};
+  for (int i = 0; i < 20; i++) CHECK_EQ(lvd_fiber_start(app, wander, &stop, NULL, NULL), LVD_OK);
+  for (uint32_t i = 0; i < 20; i++) {
+    CHECK_EQ(lvd_core_take(rt, i % 2), LVD_OK);
+    lvd_fiber_counters c[20];
+    uint32_t n = 20;
+    CHECK_EQ(lvd_app_fibers(app, c, &n), LVD_OK);
+    CHECK_EQ(n, 20);
+    for (uint32_t k = 0; k < n; k++) CHECK_EQ(c[k].worker, 1 - i % 2);
+    CHECK_EQ(
+        lvd_fiber_start(app, wander, &stop, &(lvd_fiber_options){.place = LVD_WORKER(i % 2)}, NULL),
+        LVD_E_ARGUMENT);
+    CHECK_EQ(lvd_core_give(rt, i % 2), LVD_OK);
+  }
+  lvd_store_relaxed_u32(&stop, 1);
+  lvd_app_close(app);
+  CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
+  lvd_app_unload(app);
+  lvd_runtime_destroy(rt);
+}
+
+static void read_pipe(void *argument) {
+  int *fd = argument;
+  char byte;
+  *fd = read(*fd, &byte, 1) == 1 ? byte : -1;
+}
+static void read_blocking(void *argument) {
+  CHECK_EQ(lvd_blocking(read_pipe, argument), LVD_OK);
+  CHECK_EQ(*(int *)argument, 'x');
+}
+
+void test_fiber_blocking_call(void) {
+  enum { MANY = 100 };
+  lvd_runtime *rt = runtime_of(1);
+  lvd_app *app = open_app(rt);
+  int fd[MANY][2];
+  for (int i = 0; i < MANY; i++) {
+    CHECK_EQ(pipe(fd[i]), 0);
+    CHECK_EQ(lvd_fiber_start(app, read_blocking, &fd[i][0], NULL, NULL), LVD_OK);
+  }
+  lvd_a32 n = {0};
+  lvd_fiber *f;
+  CHECK_EQ(lvd_fiber_start(app, count_up, &n, NULL, &f), LVD_OK);
+  CHECK_EQ(lvd_fiber_join(f, -1), LVD_OK); /* the only worker goes on while all of them block */
+  lvd_app_close(app);
+  for (int i = 0; i < MANY; i++) CHECK_EQ(write(fd[i][1], "x", 1), 1);
+  CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
+  lvd_app_unload(app);
+  lvd_runtime_destroy(rt);
+}
+
+static void spin_until(void *argument) {
+  lvd_a32 *stop = argument;
+  while (!lvd_load_acquire_u32(stop)) {
+  }
+}
+static void say_stop(void *argument) { lvd_store_release_u32(argument, 1); }
+
+void test_fiber_urgent(void) {
+  lvd_runtime *rt = runtime_of(1);
+  lvd_app *app = open_app(rt);
+  lvd_a32 stop = {0};
+  CHECK_EQ(lvd_fiber_start(app, spin_until, &stop, NULL, NULL), LVD_OK);
+  /* It never waits nor yields: only what is urgent can get at it. */
+  CHECK_EQ(lvd_fiber_start(app, say_stop, &stop, &(lvd_fiber_options){.urgent = true}, NULL),
+           LVD_OK);
+  lvd_app_close(app);
+  CHECK_EQ(lvd_app_wait(app, 20000), LVD_OK);
+  lvd_app_unload(app);
+  lvd_runtime_destroy(rt);
+}

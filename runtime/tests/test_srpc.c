@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* The paper's listings ("Streaming RPC", SiPS 2008), as printed but for slips of the scan and for what
+ * they leave out ("for (i)", "Computation"): source, sink, pipe; element by element and gathered. */
+#include <levada/srpc.h>
+
+#define sink test_sink /* the listing has a procedure of that name */
+#include "test.h"
+#undef sink
+
+enum { M = 1000 };
+
+static u32 io[M];
+static u32 ios;
+static void iowrite32(u32 a, u32 *io_addr) { io_addr[ios++] = a; }
+
+/* ---- section 3.1, the source; section 3.2, the sink ------------------------------------------- */
+
+static void transmitter(void *p) {
+  (void)p;
+  STREAM_ID sID = 0;
+  stream_create(sID);
+  int a[M];
+  /* Computation, setting data source */
+  for (int i = 0; i < M; i++) a[i] = 3 * i;
+  for (int i = 0; i < M; i++) {
+    stream_put(sID, a[i]);
+    stream_push(sID);
+  }
+}
+
+static void sink(void) {
+  STREAM_ID rID = 0;
+  u32 a;
+  stream_create(rID);
+  for (int i = 0; i < M; i++) {
+    stream_get(rID, a);
+    stream_pop(rID);
+    iowrite32(a, io);
+  }
+}
+
+static void source(void) {
+  stream_rpc(sink, transmitter);
+  /* Computation */
+}
+
+void test_srpc_source_and_sink(void) {
+  for (int round = 0; round < 3; round++) {
+    ios = 0;
+    CHECK_EQ(pb_load("srpc"), LVD_OK);
+    CHECK_EQ(pb_boot(), LVD_OK);
+    source();
+    CHECK_EQ(pb_finish(), LVD_OK);
+    CHECK_EQ(ios, M);
+    for (u32 i = 0; i < M; i++) CHECK_EQ(io[i], 3 * i);
+  }
+}
+
+/* ---- section 3.3, the pipe --------------------------------------------------------------------- */
+
+static void pipe(void) {
+  STREAM_ID sID = 0;
+  STREAM_ID rID = 1;
+  stream_create(sID);
+  stream_create(rID);
+  u32 a;
+  while (true) {
+    if (stream_get(sID, a) != LVD_OK) break; /* the listing has no end */
+    stream_pop(sID);
+    a = a + 1; /* Compute a */
+    stream_put(rID, a);
+    stream_push(rID);
+  }
+}
+PB_PROCEDURE(pipe)
+
+static void sink_of_pipe(void) {
+  STREAM_ID rID = 1;
+  u32 a;
+  stream_create(rID);
+  while (stream_get(rID, a) == LVD_OK) {
+    stream_pop(rID);
+    iowrite32(a, io);
+  }
+}
+PB_PROCEDURE(sink_of_pipe)
+
+void test_srpc_pipe(void) {
+  ios = 0;
+  CHECK_EQ(pb_boot(), LVD_OK);
+  TASKID piped = pb_create("pipe", 0), sunk = pb_create("sink_of_pipe", 1);
+  CHECK(piped && sunk);
+  CHECK_EQ(pb_rpc(sunk), LVD_OK);
+  CHECK(stream_rpc(piped, transmitter) == piped);
+  CHECK_EQ(pb_rpc(piped), LVD_E_STATE); /* it runs */
+  CHECK_EQ(pb_wait(sunk), LVD_OK);
+  CHECK_EQ(pb_wait(piped), LVD_OK);
+  CHECK_EQ(pb_wait(piped), LVD_E_STATE);
+  CHECK_EQ(ios, M);
+  for (u32 i = 0; i < M; i++) CHECK_EQ(io[i], 3 * i + 1);
+  CHECK_EQ(pb_release(piped), LVD_OK);
+  CHECK_EQ(pb_finish(), LVD_OK);
+}
+
+/* ---- section 2.3: one by one, and gathered ------------------------------------------------------ */
+
+static bool gathered;
+static u32 list[M], there[M];
+
+static void send_list(void *p) {
+  (void)p;
+  STREAM_ID sID = 7;
+  stream_create(sID);
+  int m = M;
+  for (int i = 0; i < m; i++) {
+    stream_put(sID, list[i]);
+    if (!gathered) stream_push(sID);
+  }
+  if (gathered) stream_push(sID);
+}
+
+static void receive_list(void) {
+  STREAM_ID sID = 7;
+  stream_create(sID);
+  int m = M;
+  for (int i = 0; i < m; i++) {
+    stream_get(sID, there[i]);
+    if (!gathered) stream_pop(sID);
+  }
+  if (gathered) stream_pop(sID);
+}
+
+void test_srpc_lists(void) {
+  for (u32 i = 0; i < M; i++) list[i] = i * i;
+  static const u32 capacity[] = {0, 1, 16, M}, threshold[] = {0, 1, 64, 5000};
+  for (int g = 0; g < 2; g++)
+    for (int c = 0; c < 4; c++)
+      for (int t = 0; t < 4; t++) {
+        gathered = g != 0;
+        memset(there, 0, sizeof there);
+        CHECK_EQ(pb_boot(), LVD_OK);
+        CHECK_EQ(stream_configure(7, capacity[c], threshold[t]), LVD_OK);
+        CHECK(stream_rpc(receive_list, send_list) != NULL);
+        CHECK_EQ(pb_finish(), LVD_OK);
+        CHECK(memcmp(list, there, sizeof list) == 0);
+      }
+}
+
+/* ---- what goes wrong ----------------------------------------------------------------------------- */
+
+static void twice_by_one_side(void) {
+  u32 a = 0;
+  u64 wide = 0;
+  CHECK_EQ(stream_create(3), LVD_OK);
+  CHECK_EQ(stream_create(3), LVD_E_STATE);
+  CHECK_EQ(stream_create(PB_STREAMS), LVD_E_ARGUMENT);
+  CHECK_EQ(stream_put(4, a), LVD_E_STATE); /* not created */
+  CHECK_EQ(stream_put(3, a), LVD_OK);
+  CHECK_EQ(stream_put(3, wide), LVD_E_ARGUMENT);
+  CHECK_EQ(stream_time_limit(3, 1000000), LVD_OK);
+  while (stream_put(3, a) == LVD_OK) {
+  }
+  CHECK_EQ(stream_put(3, a), LVD_E_TIME);
+}
+PB_PROCEDURE(twice_by_one_side)
+
+static void waits_for_signal(void) {
+  u32 data = 0;
+  CHECK_EQ(pb_wait_signal(&data, 1000), LVD_E_TIME);
+  CHECK_EQ(pb_wait_signal(&data, -1), LVD_OK);
+  CHECK_EQ(data, 42);
+}
+PB_PROCEDURE(waits_for_signal)
+
+/* Each waits for the other to begin. */
+static void one_of_two(STREAM_ID from, STREAM_ID to) {
+  u32 a = 0;
+  stream_create(from);
+  stream_create(to);
+  if (stream_get(from, a) == LVD_OK) stream_put(to, a);
+}
+static void first_of_two(void) { one_of_two(20, 21); }
+static void second_of_two(void) { one_of_two(21, 20); }
+PB_PROCEDURE(first_of_two)
+PB_PROCEDURE(second_of_two)
+
+void test_srpc_statuses(void) {
+  CHECK(pb_create("nobody", 0) == NULL);
+  TASKID t = pb_create("twice_by_one_side", 0), s = pb_create("waits_for_signal", 0);
+  CHECK_EQ(pb_wait(t), LVD_E_STATE);
+  CHECK_EQ(pb_rpc(t), LVD_OK);
+  CHECK_EQ(pb_wait(t), LVD_OK);
+  CHECK_EQ(pb_rpc(s), LVD_OK);
+  CHECK_EQ(pb_wait_signal(NULL, 0), LVD_E_STATE); /* no procedure */
+  lvd_fiber_sleep(2000000);
+  CHECK_EQ(pb_signal(s, 42), LVD_OK);
+  CHECK_EQ(pb_wait(s), LVD_OK);
+  CHECK_EQ(pb_finish(), LVD_OK);
+  CHECK_EQ(pb_finish(), LVD_E_STATE);
+}
+
+void test_srpc_deadlock(void) {
+  TASKID t[2] = {pb_create("first_of_two", 0), pb_create("second_of_two", 0)};
+  for (int i = 0; i < 2; i++) CHECK_EQ(pb_rpc(t[i]), LVD_OK);
+  CHECK_EQ(pb_finish(), LVD_E_DEADLOCK);
+  CHECK(strstr(pb_why(), "first_of_two waits for 1 of the stream 20"));
+  CHECK(strstr(pb_why(), "second_of_two waits for 1 of the stream 21"));
+}

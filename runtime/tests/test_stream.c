@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Streams: every element arrives, in order, at any threshold and capacity; ends, statuses, select. */
+#include "test.h"
+
+#include <unistd.h>
+
+static lvd_app *open_app(lvd_runtime *rt) {
+  lvd_app *app;
+  CHECK_EQ(lvd_app_open(rt, NULL, &app), LVD_OK);
+  return app;
+}
+
+typedef struct job {
+  lvd_stream *in, *out;
+  uint32_t count, group;
+  uint32_t got;
+} job;
+
+static void send_all(void *argument) {
+  job *j = argument;
+  for (uint32_t i = 0; i < j->count; i++) {
+    CHECK_EQ(lvd_stream_put(j->out, &i, sizeof i), LVD_OK);
+    if (i % j->group == j->group - 1) lvd_stream_push(j->out);
+  }
+}
+static void pass_on(void *argument) {
+  job *j = argument;
+  uint32_t x, n = 0;
+  while (lvd_stream_get(j->in, &x, sizeof x) == LVD_OK) {
+    if (++n % j->group == 0) lvd_stream_pop(j->in);
+    CHECK_EQ(lvd_stream_put(j->out, &x, sizeof x), LVD_OK);
+    if (n % j->group == 0) lvd_stream_push(j->out);
+  }
+}
+static void receive_all(void *argument) {
+  job *j = argument;
+  uint32_t x;
+  lvd_status status;
+  while ((status = lvd_stream_get(j->in, &x, sizeof x)) == LVD_OK) {
+    CHECK_EQ(x, j->got);
+    j->got++;
+    if (j->got % j->group == 0) lvd_stream_pop(j->in);
+  }
+  CHECK_EQ(status, LVD_E_ENDED);
+  CHECK_EQ(lvd_stream_get(j->in, &x, sizeof x), LVD_E_ENDED);
+}
+
+static lvd_stream *new_stream(lvd_app *app, uint32_t capacity, uint32_t threshold) {
+  lvd_stream *s;
+  lvd_stream_options o = {.elem_size = 4, .capacity = capacity, .threshold = threshold};
+  CHECK_EQ(lvd_stream_create(app, &o, &s), LVD_OK);
+  return s;
+}
+
+void test_stream_pipeline(void) {
+  lvd_runtime *rt = runtime_of(2);
+  uint64_t seed = 1;
+  for (int round = 0; round < SCALED(400) + 5; round++) {
+    lvd_app *app = open_app(rt);
+    uint32_t count = (uint32_t)(next_random(&seed) % 5000), stages = 1 + round % 4;
+    job j[8];
+    lvd_stream *before = NULL;
+    for (uint32_t i = 0; i <= stages; i++) {
+      /* Thresholds above the capacity, and above the stream's length, too. */
+      lvd_stream *s = i == stages ? NULL
+                                  : new_stream(app, (uint32_t)(next_random(&seed) % 64) + 1,
+                                               (uint32_t)(next_random(&seed) % 9000));
+      j[i] = (job){before, s, count, (uint32_t)(next_random(&seed) % 20) + 1, 0};
+      before = s;
+    }
+    for (uint32_t i = 0; i <= stages; i++)
+      CHECK_EQ(lvd_fiber_start(app,
+                               i == 0        ? send_all
+                               : i == stages ? receive_all
+                                             : pass_on,
+                               &j[i], NULL, NULL),
+               LVD_OK);
+    lvd_app_close(app);
+    CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
+    CHECK_EQ(j[stages].got, count);
+    lvd_app_unload(app);
+  }
+  lvd_runtime_destroy(rt);
+}
+
+/* The program's own thread at one end. */
+void test_stream_thread_end(void) {
+  lvd_runtime *rt = runtime_of(2);
+  lvd_app *app = open_app(rt);
+  lvd_stream *to = new_stream(app, 16, 3), *from = new_stream(app, 16, 5);
+  job j = {to, from, 0, 1, 0};
+  lvd_fiber *f;
+  CHECK_EQ(lvd_fiber_start(app, pass_on, &j, NULL, &f), LVD_OK);
+  uint32_t x;
+  for (uint32_t i = 0; i < 1000; i++) {
+    CHECK_EQ(lvd_stream_put(to, &i, 4), LVD_OK);
+    lvd_stream_flush(to);
+    CHECK_EQ(lvd_stream_get(from, &x, 4), LVD_OK);
+    CHECK_EQ(x, i);
+    lvd_stream_pop(from);
+  }
+  CHECK_EQ(lvd_stream_end(to, LVD_OK), LVD_OK);
+  CHECK_EQ(lvd_stream_get(from, &x, 4), LVD_E_ENDED);
+  CHECK_EQ(lvd_fiber_join(f, -1), LVD_OK);
+  lvd_app_unload(app);
+  lvd_runtime_destroy(rt);
+}
+
+static void claim_it(void *argument) {
+  uint32_t x = 1;
+  CHECK_EQ(lvd_stream_put(argument, &x, 4), LVD_OK);
+  lvd_stream_flush(argument);
+  lvd_fiber_sleep(20000000);
+}
+
+void test_stream_statuses(void) {
+  lvd_runtime *rt = runtime_of(2);
+  lvd_app *app = open_app(rt);
+  lvd_stream *s = new_stream(app, 4, 0), *bad;
+  uint32_t x = 0;
+  uint64_t wide = 0;
+  void *span;
+  CHECK_EQ(lvd_stream_create(app, &(lvd_stream_options){.capacity = 4}, &bad), LVD_E_ARGUMENT);
+  CHECK_EQ(lvd_stream_put(s, &wide, sizeof wide), LVD_E_ARGUMENT);
+  CHECK_EQ(lvd_stream_get(s, &wide, sizeof wide), LVD_E_ARGUMENT);
+  CHECK_EQ(lvd_stream_put_span(s, 5, &span), LVD_E_ARGUMENT);
+  CHECK_EQ(lvd_stream_wait_elements(s, 1, 1000000), LVD_E_TIME);
+  s->time_limit_ns = 1000000;
+  for (x = 0; x < 4; x++) CHECK_EQ(lvd_stream_put(s, &x, 4), LVD_OK);
+  CHECK_EQ(lvd_stream_put(s, &x, 4), LVD_E_TIME); /* no room, and a time limit */
+  CHECK_EQ(lvd_stream_end(s, LVD_OK), LVD_OK);
+  CHECK_EQ(lvd_stream_put(s, &x, 4), LVD_E_STATE); /* put after the end */
+  for (uint32_t i = 0; i < 4; i++) {
+    CHECK_EQ(lvd_stream_get(s, &x, 4), LVD_OK);
+    CHECK_EQ(x, i);
+  }
+  CHECK_EQ(lvd_stream_get(s, &x, 4), LVD_E_ENDED);
+  lvd_stream_destroy(s);
+
+  s = new_stream(app, 4, 0);
+  lvd_fiber *f;
+  CHECK_EQ(lvd_fiber_start(app, claim_it, s, NULL, &f), LVD_OK);
+  CHECK_EQ(lvd_stream_wait_elements(s, 1, -1), LVD_OK);
+  CHECK_EQ(lvd_stream_end(s, LVD_OK), LVD_E_STATE); /* the other end is a fiber's */
+  CHECK_EQ(lvd_stream_leave(s), LVD_OK);
+  CHECK_EQ(lvd_fiber_join(f, -1), LVD_OK);
+
+  s = new_stream(app, 4, 0);
+  CHECK_EQ(lvd_stream_put(s, &x, 4), LVD_OK);
+  CHECK_EQ(lvd_stream_end(s, LVD_E_FAULT), LVD_OK); /* an error instead of an end */
+  CHECK_EQ(lvd_stream_get(s, &x, 4), LVD_OK);
+  CHECK_EQ(lvd_stream_get(s, &x, 4), LVD_E_FAULT);
+  lvd_app_unload(app);
+  lvd_runtime_destroy(rt);
+}
+
+static void say_number(void *argument) {
+  job *j = argument;
+  for (uint32_t i = 0; i < 200; i++) {
+    CHECK_EQ(lvd_stream_put(j->out, &j->group, 4), LVD_OK);
+    lvd_stream_flush(j->out);
+    if (i % 16 == 0) lvd_fiber_sleep(10000);
+  }
+}
+
+static void select_all(void *argument) {
+  lvd_stream **s = argument;
+  uint32_t open = 3, which, seen[3] = {0};
+  bool over[3] = {false};
+  while (open) {
+    lvd_stream *live[3];
+    uint32_t index[3], n = 0;
+    for (uint32_t i = 0; i < 3; i++)
+      if (!over[i]) {
+        index[n] = i;
+        live[n++] = s[i];
+      }
+    lvd_status status = lvd_stream_select(live, n, -1, &which);
+    which = index[which];
+    if (status == LVD_E_ENDED) {
+      over[which] = true;
+      open--;
+      continue;
+    }
+    CHECK_EQ(status, LVD_OK);
+    uint32_t x;
+    CHECK_EQ(lvd_stream_get(s[which], &x, 4), LVD_OK);
+    lvd_stream_pop(s[which]);
+    CHECK_EQ(x, which);
+    seen[which]++;
+  }
+  for (int i = 0; i < 3; i++) CHECK_EQ(seen[i], 200);
+}
+
+void test_stream_select(void) {
+  lvd_runtime *rt = runtime_of(2);
+  for (int thread = 0; thread < 2; thread++) {
+    lvd_app *app = open_app(rt);
+    lvd_stream *s[3];
+    job j[3];
+    for (uint32_t i = 0; i < 3; i++) {
+      s[i] = new_stream(app, 8, i);
+      j[i] = (job){NULL, s[i], 0, i, 0};
+      CHECK_EQ(lvd_fiber_start(app, say_number, &j[i], NULL, NULL), LVD_OK);
+    }
+    if (thread)
+      select_all(s);
+    else
+      CHECK_EQ(lvd_fiber_start(app, select_all, s, NULL, NULL), LVD_OK);
+    lvd_app_close(app);
+    CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
+    lvd_app_unload(app);
+  }
+  lvd_runtime_destroy(rt);
+}
+
+/* Has the sending end of one stream, and waits for the other. */
+static void pass_after_claim(void *argument) {
+  job *j = argument;
+  uint32_t x;
+  CHECK_EQ(lvd_stream_wait_room(j->out, 1, -1), LVD_OK);
+  lvd_status status = lvd_stream_get(j->in, &x, 4);
+  CHECK(status == LVD_E_DEADLOCK ||
+        status == LVD_E_ENDED); /* the one before may have gone already */
+}
+
+/* Three in a ring, each with a stream to the next, and nobody begins. */
+void test_stream_deadlock_is_named(void) {
+  lvd_runtime *rt = runtime_of(2);
+  for (int open = 0; open < 2; open++) {
+    lvd_app *app = open_app(rt);
+    static const char *const names[3] = {"alpha", "beta", "gamma"};
+    lvd_stream *s[3];
+    job j[3];
+    for (int i = 0; i < 3; i++) s[i] = new_stream(app, 4, 0);
+    for (int i = 0; i < 3; i++) {
+      j[i] = (job){s[i], s[(i + 1) % 3], 0, 1, 0};
+      lvd_fiber_options o = {.name = names[i]};
+      CHECK_EQ(lvd_stream_give_up(s[i]), LVD_E_STATE);
+      CHECK_EQ(lvd_fiber_start(app, pass_after_claim, &j[i], &o, NULL), LVD_OK);
+    }
+    if (!open) lvd_app_close(app);
+    CHECK_EQ(lvd_app_wait(app, 20000), LVD_E_DEADLOCK);
+    char why[1000];
+    lvd_app_why(app, why, sizeof why);
+    CHECK(strstr(why, "in a circle"));
+    for (int i = 0; i < 3; i++) CHECK(strstr(why, names[i]));
+    lvd_app_unload(app);
+  }
+  lvd_runtime_destroy(rt);
+}
