@@ -15,8 +15,9 @@ typedef uint32_t entry;
 
 static entry entries[ENTRIES];
 static uint32_t root_of[MP3_CODEBOOKS];
-static uint16_t quads[2][1 << QUAD_ROOT]; /* the length in bits 4 up, the four values below */
-static float power[LARGEST + 1];          /* n to the power of 4/3 */
+/* Quadruples: the length with signs in bits 8 up, without in bits 4 to 7, the four values below. */
+static uint16_t quads[2][1 << QUAD_ROOT];
+static float power[LARGEST + 1]; /* n to the power of 4/3 */
 
 /* Fills the codes that begin with `prefix` into a table of 2^bits entries from `at`; gives where
  * the free entries go on. */
@@ -53,7 +54,8 @@ void mp3_huffman_prepare(void) {
     for (unsigned value = 0; value < 16; value++) {
       unsigned length = mp3_quad_length[table][value], rest = QUAD_ROOT - length;
       for (unsigned low = 0; low < (1u << rest); low++)
-        quads[table][mp3_quad_code[table][value] << rest | low] = (uint16_t)(length << 4 | value);
+        quads[table][mp3_quad_code[table][value] << rest | low] =
+            (uint16_t)((length + (unsigned)__builtin_popcount(value)) << 8 | length << 4 | value);
     }
   for (unsigned n = 0; n <= LARGEST; n++) power[n] = (float)(n * cbrt(n));
 }
@@ -141,8 +143,8 @@ bool mp3_huffman(const uint8_t *bytes, uint32_t at, uint32_t end, const mp3_part
   while (at < end && to + 4 <= MP3_LINES) {
     uint64_t word = mp3_bits_peek(bytes, at);
     unsigned found = root[word >> (64 - QUAD_ROOT)];
-    word <<= found >> 4;
-    unsigned next = at + (found >> 4) + (unsigned)__builtin_popcount(found & 15);
+    word <<= found >> 4 & 15;
+    unsigned next = at + (found >> 8);
     if (next > end) break;
     for (unsigned bit = 8; bit; bit >>= 1) {
       unsigned set = (found & bit) != 0;
