@@ -26,6 +26,9 @@ pub const LVD_E_FAULT: lvd_status = 10;
 pub const LVD_E_DEADLOCK: lvd_status = 11;
 pub const LVD_E_STOPPED: lvd_status = 12;
 pub const LVD_E_CORRUPT: lvd_status = 13;
+pub const LVD_E_CANCELLED: lvd_status = 14;
+pub const LVD_E_UNKNOWN: lvd_status = 15;
+pub const LVD_E_MAPPINGS: lvd_status = 16;
 
 #[repr(C)]
 pub struct lvd_runtime {

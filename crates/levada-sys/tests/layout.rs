@@ -59,10 +59,10 @@ fn declarations_match_the_headers() {
     );
     all.value("sizeof(lvd_status)", size_of::<ffi::lvd_status>());
     all.value("sizeof(lvd_fault_kind)", size_of::<ffi::lvd_fault_kind>());
-    all.value("LVD_STATUS_COUNT", ffi::LVD_E_CORRUPT as usize + 1);
+    all.value("LVD_STATUS_COUNT", ffi::LVD_E_MAPPINGS as usize + 1);
     constants!(all, LVD_LAYOUT LVD_OUTSIDE LVD_OK LVD_E_ARGUMENT LVD_E_MEMORY LVD_E_LIMIT
         LVD_E_SYSTEM LVD_E_LAYOUT LVD_E_STATE LVD_E_TIME LVD_E_ENDED LVD_E_PEER LVD_E_FAULT
-        LVD_E_DEADLOCK LVD_E_STOPPED LVD_E_CORRUPT);
+        LVD_E_DEADLOCK LVD_E_STOPPED LVD_E_CORRUPT LVD_E_CANCELLED LVD_E_UNKNOWN LVD_E_MAPPINGS);
 
     let dir = std::env::temp_dir().join(format!("levada-layout-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();

@@ -27,7 +27,7 @@ typedef struct lvd_runtime_options {
   bool no_pin;            /* do not pin workers to cores */
   uint32_t time_limit_ms; /* CPU time one action may take before its application is stopped;
                              0: no limit */
-  uint32_t entities;      /* at most so many actors loaded at a time; 0: 65536 */
+  uint32_t entities;      /* at most so many actors and fibers at a time; 0: 262144 */
 } lvd_runtime_options;
 
 /* `options` may be null. On LVD_OK *out is to be given to lvd_runtime_destroy. */
