@@ -6,6 +6,7 @@
 #include "port.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -15,6 +16,30 @@
 #ifndef MAP_STACK
 #define MAP_STACK 0
 #endif
+
+/* Emulators take any advice and do nothing: so the first guard is tried, by a system call that would
+ * have to read it. */
+static bool light_guards;
+static pthread_once_t tried = PTHREAD_ONCE_INIT;
+
+static void try_guard(void) {
+  size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  int fd[2];
+  void *p = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (p == MAP_FAILED) return;
+  if (madvise(p, page, MADV_GUARD_INSTALL) == 0 && pipe(fd) == 0) {
+    light_guards = write(fd[1], p, 1) < 0 && errno == EFAULT;
+    close(fd[0]);
+    close(fd[1]);
+  }
+  munmap(p, page);
+}
+
+static bool guard_pages(void *low, size_t size) {
+  pthread_once(&tried, try_guard);
+  if (light_guards && madvise(low, size, MADV_GUARD_INSTALL) == 0) return true;
+  return mprotect(low, size, PROT_NONE) == 0;
+}
 
 size_t lvd_port_guard_size(size_t stack) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE), guard = stack / 4;
@@ -29,7 +54,7 @@ lvd_status lvd_port_stacks_alloc(uint32_t count, size_t size, size_t guard, void
   madvise(base, count * size, MADV_NOHUGEPAGE); /* most stacks need one small page */
   for (uint32_t i = 0; i < count; i++) {
     void *low = (char *)base + i * size;
-    if (madvise(low, guard, MADV_GUARD_INSTALL) != 0 && mprotect(low, guard, PROT_NONE) != 0) {
+    if (!guard_pages(low, guard)) {
       lvd_status status = errno == ENOMEM ? LVD_E_MAPPINGS : LVD_E_SYSTEM;
       munmap(base, count * size);
       return status;
