@@ -18,31 +18,39 @@ typedef struct pair {
 } pair;
 
 static inline __attribute__((always_inline)) void need_room(lvd_producer *p, uint32_t n) {
-  if (LVD_UNLIKELY(lvd_room(p, n) < n)) lvd_wait_room(p, n, -1);
+  if (LVD_LIKELY(lvd_room(p, n) >= n)) return;
+  lvd_producer apart = *p;
+  lvd_wait_room(&apart, n, -1);
+  *p = apart;
 }
 static inline __attribute__((always_inline)) void need_elements(lvd_consumer *c, uint32_t n) {
-  if (LVD_UNLIKELY(lvd_elements(c, n) < n)) lvd_wait_elements(c, n, -1);
+  if (LVD_LIKELY(lvd_elements(c, n) >= n)) return;
+  lvd_consumer apart = *c;
+  lvd_wait_elements(&apart, n, -1);
+  *c = apart;
 }
 
 /* ---- 4 bytes, one by one: element calls ---------------------------------------------------- */
 
 static void *put_one(void *argument) {
   pair *x = argument;
+  lvd_producer p = x->p;
   for (uint64_t i = 0; i < x->count; i++) {
-    need_room(&x->p, 1);
-    LVD_PUT(&x->p, uint32_t, (uint32_t)i);
-    lvd_push(&x->p);
+    need_room(&p, 1);
+    LVD_PUT(&p, uint32_t, (uint32_t)i);
+    lvd_push(&p);
   }
-  lvd_end(&x->p, LVD_OK);
+  lvd_end(&p, LVD_OK);
   return NULL;
 }
 static void *get_one(void *argument) {
   pair *x = argument;
+  lvd_consumer c = x->c;
   uint64_t sum = 0;
   for (uint64_t i = 0; i < x->count; i++) {
-    need_elements(&x->c, 1);
-    sum += LVD_GET(&x->c, uint32_t);
-    lvd_pop(&x->c);
+    need_elements(&c, 1);
+    sum += LVD_GET(&c, uint32_t);
+    lvd_pop(&c);
   }
   x->sum = sum;
   return NULL;
@@ -52,27 +60,29 @@ static void *get_one(void *argument) {
 
 static void *put_group(void *argument) {
   pair *x = argument;
+  lvd_producer p = x->p;
   uint32_t group = (uint32_t)x->group;
   for (uint64_t i = 0; i < x->count; i += group) {
-    need_room(&x->p, group);
-    uint32_t *span = lvd_put_span(&x->p);
+    need_room(&p, group);
+    uint32_t *span = lvd_put_span(&p);
     for (uint32_t k = 0; k < group; k++) span[k] = (uint32_t)(i + k);
-    lvd_put_done(&x->p, group);
-    lvd_push(&x->p);
+    lvd_put_done(&p, group);
+    lvd_push(&p);
   }
-  lvd_end(&x->p, LVD_OK);
+  lvd_end(&p, LVD_OK);
   return NULL;
 }
 static void *get_group(void *argument) {
   pair *x = argument;
+  lvd_consumer c = x->c;
   uint64_t sum = 0;
   uint32_t group = (uint32_t)x->group;
   for (uint64_t i = 0; i < x->count; i += group) {
-    need_elements(&x->c, group);
-    const uint32_t *span = lvd_get_span(&x->c);
+    need_elements(&c, group);
+    const uint32_t *span = lvd_get_span(&c);
     for (uint32_t k = 0; k < group; k++) sum += span[k];
-    lvd_get_done(&x->c, group);
-    lvd_pop(&x->c);
+    lvd_get_done(&c, group);
+    lvd_pop(&c);
   }
   x->sum = sum;
   return NULL;
@@ -82,47 +92,50 @@ static void *get_group(void *argument) {
 
 static void *put_wide(void *argument) {
   pair *x = argument;
+  lvd_producer p = x->p;
   uint32_t group = (uint32_t)x->group;
   for (uint64_t i = 0; i < x->count; i += group) {
-    need_room(&x->p, group);
-    past_line *span = lvd_put_span(&x->p);
+    need_room(&p, group);
+    past_line *span = lvd_put_span(&p);
     for (uint32_t k = 0; k < group; k++) {
       lvd_ahead_put(&span[k]);
       for (uint32_t w = 0; w < 8; w++) span[k].word[w] = i + k;
     }
-    lvd_put_done(&x->p, group);
-    lvd_push(&x->p);
+    lvd_put_done(&p, group);
+    lvd_push(&p);
   }
-  lvd_end(&x->p, LVD_OK);
+  lvd_end(&p, LVD_OK);
   return NULL;
 }
 static void *put_past(void *argument) {
   pair *x = argument;
+  lvd_producer p = x->p;
   uint32_t group = (uint32_t)x->group;
   for (uint64_t i = 0; i < x->count; i += group) {
-    need_room(&x->p, group);
-    past_line *span = lvd_put_span(&x->p);
+    need_room(&p, group);
+    past_line *span = lvd_put_span(&p);
     for (uint32_t k = 0; k < group; k++) past_fill(&span[k], i + k);
     past_done();
-    lvd_put_done(&x->p, group);
-    lvd_push(&x->p);
+    lvd_put_done(&p, group);
+    lvd_push(&p);
   }
-  lvd_end(&x->p, LVD_OK);
+  lvd_end(&p, LVD_OK);
   return NULL;
 }
 static void *get_wide(void *argument) {
   pair *x = argument;
+  lvd_consumer c = x->c;
   uint64_t sum = 0;
   uint32_t group = (uint32_t)x->group;
   for (uint64_t i = 0; i < x->count; i += group) {
-    need_elements(&x->c, group);
-    const past_line *span = lvd_get_span(&x->c);
+    need_elements(&c, group);
+    const past_line *span = lvd_get_span(&c);
     for (uint32_t k = 0; k < group; k++) {
       lvd_ahead_get(&span[k]);
       for (uint32_t w = 0; w < 8; w++) sum += span[k].word[w];
     }
-    lvd_get_done(&x->c, group);
-    lvd_pop(&x->c);
+    lvd_get_done(&c, group);
+    lvd_pop(&c);
   }
   x->sum = sum / 8;
   return NULL;

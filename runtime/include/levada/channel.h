@@ -191,7 +191,8 @@ typedef struct lvd_waiter {
 } lvd_waiter;
 
 /* Cursors are 64 bits wide here, so that they count all elements ever; what is shared is their low
- * half. */
+ * half. A loop that puts or gets element by element is fastest on a copy of its handle in a local
+ * variable, which then lives in registers; before anybody else uses the handle, copy it back. */
 typedef struct lvd_producer {
   unsigned char *data;
   uint64_t put;   /* the next element to put */
@@ -359,7 +360,11 @@ LVD_APART uint32_t lvd_room_refresh(lvd_producer *p) {
 static inline uint32_t lvd_room(lvd_producer *p, uint32_t want) {
   int64_t room = (int64_t)(p->limit - p->put); /* below 0: put without having asked */
   if (LVD_LIKELY(room >= (int64_t)want)) return (uint32_t)room;
-  return lvd_room_refresh(p);
+  lvd_producer apart = *p; /* what is seldom works on a copy, so that *p may live in registers */
+  room = lvd_room_refresh(&apart);
+  p->limit = apart.limit;
+  p->corrupt = apart.corrupt;
+  return (uint32_t)room;
 }
 
 /* Where the next elements are to be put: contiguous up to the room where the ring is mirrored,
@@ -418,8 +423,11 @@ static inline void lvd_push(lvd_producer *p) {
   lvd_store_release_u32(p->tail, (uint32_t)p->put);
   lvd_barrier_light(p->fenced);
   if (LVD_LIKELY(p->consumers == 1)) {
-    if (LVD_UNLIKELY(lvd_load_relaxed_u32(&p->channel->consumer[0].elements.armed)))
-      lvd_wake_consumers(p, false);
+    if (LVD_UNLIKELY(lvd_load_relaxed_u32(&p->channel->consumer[0].elements.armed))) {
+      lvd_producer apart = *p;
+      lvd_wake_consumers(&apart, false);
+      p->wakes = apart.wakes;
+    }
   } else {
     lvd_wake_consumers(p, false);
   }
@@ -522,7 +530,11 @@ LVD_APART uint32_t lvd_elements_refresh(lvd_consumer *c) {
 static inline uint32_t lvd_elements(lvd_consumer *c, uint32_t want) {
   int64_t n = (int64_t)(c->limit - c->got);
   if (LVD_LIKELY(n >= (int64_t)want)) return (uint32_t)n;
-  return lvd_elements_refresh(c);
+  lvd_consumer apart = *c; /* as for the producer */
+  n = lvd_elements_refresh(&apart);
+  c->limit = apart.limit;
+  c->corrupt = apart.corrupt;
+  return (uint32_t)n;
 }
 
 /* Where the next elements lie: contiguous as for lvd_put_span. Valid until they are popped. */
@@ -553,7 +565,11 @@ static inline void lvd_pop(lvd_consumer *c) {
   c->popped = c->got;
   lvd_store_release_u32(&c->lines->head, (uint32_t)c->got);
   lvd_barrier_light(c->fenced);
-  if (LVD_UNLIKELY(lvd_load_relaxed_u32(&c->lines->room.armed))) lvd_wake_producer(c, false);
+  if (LVD_UNLIKELY(lvd_load_relaxed_u32(&c->lines->room.armed))) {
+    lvd_consumer apart = *c;
+    lvd_wake_producer(&apart, false);
+    c->wakes = apart.wakes;
+  }
 }
 
 /* Pop, and wake a producer that waits below its threshold too. To be called before the consumer
