@@ -15,6 +15,9 @@ static const char usage[] =
     "Decodes MPEG-1, MPEG-2 and MPEG-2.5 Layer III. - is the standard input or output.\n"
     "  --form NAME   in which form; the first of --forms unless told\n"
     "  --forms       list the forms\n"
+    "  --workers N   of the forms but the first: on so many cores\n"
+    "  --threshold N ... a receiver is woken for so many elements; 0 settles by itself\n"
+    "  --sleep       ... who has nothing to do sleeps at once\n"
     "  --float       write 32-bit floats instead of 16-bit whole numbers\n"
     "  --all         also write what the encoder and the decoder put before and after the sound\n"
     "  --profile     say what share of the time each stage takes\n"
@@ -23,7 +26,10 @@ static const char usage[] =
 static const struct {
   const char *name;
   mp3_form *run;
-} forms[] = {{"sequential", mp3_form_sequential}};
+} forms[] = {{"sequential", mp3_form_sequential},
+             {"rpc", mp3_form_rpc},
+             {"streaming", mp3_form_streaming},
+             {"pipeline", mp3_form_pipeline}};
 enum { FORMS = sizeof forms / sizeof *forms };
 
 /* The whole file; NULL with errno set if it cannot be read. */
@@ -57,20 +63,6 @@ static uint8_t *read_all(const char *path, size_t *size) {
   return bytes;
 }
 
-void mp3_decoder_count(mp3_decoder *decoder, const mp3_packet *packet, unsigned bad) {
-  decoder->frames += !packet->lost;
-  /* What the source knew to be missing, it has reported already. */
-  if (bad && !packet->lost) {
-    uint32_t bits = 0;
-    for (unsigned granule = 0; granule < packet->header.granules; granule++)
-      for (unsigned channel = 0; channel < packet->header.channels; channel++)
-        bits += packet->part[granule][channel].bits;
-    if (bits <= packet->main_bits)
-      mp3_report_say(decoder->report, packet->offset, packet->frame,
-                     "its codes are damaged; partly silent");
-  }
-}
-
 static int fail(const char *path, const char *what) {
   fprintf(stderr, "mp3: %s: %s\n", path, what);
   return 1;
@@ -82,7 +74,7 @@ static int decode(mp3_decoder *decoder, const char *in, const char *out, mp3_for
   size_t size;
   uint8_t *bytes = read_all(in, &size);
   if (!bytes) return fail(in, strerror(errno));
-  decoder->report = &report;
+  decoder->damage = report;
   if (!mp3_source_open(&decoder->source, bytes, size, &report)) {
     free(bytes);
     return fail(in, size ? "there is no Layer III frame in it" : "it is empty");
@@ -102,11 +94,7 @@ static int decode(mp3_decoder *decoder, const char *in, const char *out, mp3_for
       wav->all = decoder->source.info.all;
     }
   }
-  struct timespec begin, end;
-  clock_gettime(CLOCK_MONOTONIC, &begin);
   bool good = form(decoder);
-  clock_gettime(CLOCK_MONOTONIC, &end);
-  double took = (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9;
   uint64_t samples = wav->written;
   free(bytes);
   if (good && !decoder->frames) {
@@ -126,7 +114,7 @@ static int decode(mp3_decoder *decoder, const char *in, const char *out, mp3_for
             "fast as it plays\n",
             out, versions[first->version], (unsigned)first->rate,
             decoder->channels == 1 ? "mono" : "stereo", plays, (unsigned long long)decoder->frames,
-            took * 1e3, plays / took);
+            decoder->took * 1e3, plays / decoder->took);
   }
   if (decoder->profile.on) mp3_profile_print(&decoder->profile);
   return 0;
@@ -154,6 +142,12 @@ int main(int count, char **words) {
     } else if (strcmp(word, "--help") == 0) {
       fputs(usage, stdout);
       return 0;
+    } else if (strcmp(word, "--sleep") == 0) {
+      decoder.tuning.sleep = true;
+    } else if (strcmp(word, "--workers") == 0 && i + 1 < count) {
+      decoder.tuning.workers = (unsigned)strtoul(words[++i], NULL, 10);
+    } else if (strcmp(word, "--threshold") == 0 && i + 1 < count) {
+      decoder.tuning.threshold = (unsigned)strtoul(words[++i], NULL, 10);
     } else if (strcmp(word, "--form") == 0 && i + 1 < count) {
       form = NULL;
       word = words[++i];

@@ -25,10 +25,12 @@ bool mp3_form_sequential(mp3_decoder *decoder) {
   }
   memset(s, 0, sizeof *s);
   mp3_profile *profile = &decoder->profile;
+  mp3_decoder_begin(decoder);
   mp3_profile_start(profile);
   while (mp3_source_next(&decoder->source, &s->packet)) {
     mp3_profile_was(profile, MP3_STAGE_SOURCE);
-    mp3_decoder_count(decoder, &s->packet, mp3_entropy(&s->packet, decoder->channels, s->spectrum));
+    unsigned bad = mp3_entropy(&s->packet, decoder->channels, s->spectrum);
+    mp3_decoder_count(decoder, mp3_verdict_of(&s->packet, bad));
     mp3_profile_was(profile, MP3_STAGE_ENTROPY);
     for (unsigned granule = 0; granule < s->packet.header.granules; granule++) {
       for (unsigned channel = 0; channel < decoder->channels; channel++) {
@@ -40,10 +42,11 @@ bool mp3_form_sequential(mp3_decoder *decoder) {
       for (unsigned channel = 0; channel < decoder->channels; channel++)
         mp3_synthesis_run(&s->synthesis[channel], &s->subbands[channel], &s->sound[channel]);
       mp3_profile_was(profile, MP3_STAGE_SYNTHESIS);
-      mp3_wav_write(&decoder->wav, s->sound);
+      mp3_wav_write(&decoder->wav, (const mp3_sound *[]){&s->sound[0], &s->sound[1]});
       mp3_profile_was(profile, MP3_STAGE_WAV);
     }
   }
+  mp3_decoder_end(decoder);
   free(s);
   return true;
 }

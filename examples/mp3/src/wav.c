@@ -71,12 +71,12 @@ static void store_pairs(int16_t *to, mp3_v4 first, mp3_v4 second) {
   memcpy(to, &both, sizeof both);
 }
 
-static void to_whole(const mp3_sound *sound, unsigned channels, int16_t *to) {
+static void to_whole(const mp3_sound *const sound[2], unsigned channels, int16_t *to) {
   for (unsigned i = 0; i < MP3_LINES; i += 8) {
-    const float *left = sound[0].sample + i;
+    const float *left = sound[0]->sample + i;
     mp3_v4 a = mp3_load(left), b = mp3_load(left + 4);
     if (channels == 2) {
-      const float *right = sound[1].sample + i;
+      const float *right = sound[1]->sample + i;
       store_pairs(to + 2 * i, a, mp3_load(right));
       store_pairs(to + 2 * i + 8, b, mp3_load(right + 4));
     } else {
@@ -85,19 +85,19 @@ static void to_whole(const mp3_sound *sound, unsigned channels, int16_t *to) {
   }
 }
 
-static void to_floats(const mp3_sound *sound, unsigned channels, float *to) {
+static void to_floats(const mp3_sound *const sound[2], unsigned channels, float *to) {
   if (channels == 1) {
-    memcpy(to, sound[0].sample, sizeof sound[0].sample);
+    memcpy(to, sound[0]->sample, sizeof sound[0]->sample);
     return;
   }
   for (unsigned i = 0; i < MP3_LINES; i += 4) {
-    mp3_v4 left = mp3_load(sound[0].sample + i), right = mp3_load(sound[1].sample + i);
+    mp3_v4 left = mp3_load(sound[0]->sample + i), right = mp3_load(sound[1]->sample + i);
     mp3_store(to + 2 * i, MP3_SHUFFLE(left, right, 0, 4, 1, 5));
     mp3_store(to + 2 * i + 4, MP3_SHUFFLE(left, right, 2, 6, 3, 7));
   }
 }
 
-void mp3_wav_write(mp3_wav *wav, const mp3_sound *sound) {
+void mp3_wav_write(mp3_wav *wav, const mp3_sound *const sound[2]) {
   union {
     int16_t whole[2 * MP3_LINES];
     float floats[2 * MP3_LINES];

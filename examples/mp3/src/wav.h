@@ -23,7 +23,8 @@ typedef struct mp3_wav {
 
 /* Each says false, with errno set, if the file cannot be written. */
 bool mp3_wav_open(mp3_wav *wav, const char *path, uint32_t rate, unsigned channels, bool floats);
-void mp3_wav_write(mp3_wav *wav, const mp3_sound *sound);
+/* A granule of each channel. */
+void mp3_wav_write(mp3_wav *wav, const mp3_sound *const sound[2]);
 bool mp3_wav_close(mp3_wav *wav);
 
 #endif

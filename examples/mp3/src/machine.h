@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* What the forms on Levada share: the runtime, its cores as units, the streams and the calls of one
+ * decoding. Whatever fails is printed, once, and remembered. */
+#ifndef MP3_MACHINE_H
+#define MP3_MACHINE_H
+
+#include "decoder.h"
+#include <levada/call.h>
+#include <levada/stream.h>
+
+enum { MP3_MOST_UNITS = 64, MP3_MOST_CALLS = MP3_MOST_UNITS + 8 };
+
+typedef struct mp3_machine {
+  lvd_runtime *runtime;
+  lvd_app *app;
+  unsigned units;
+  lvd_unit *unit[MP3_MOST_UNITS];
+  unsigned threshold;
+  unsigned calls;
+  lvd_call *call[MP3_MOST_CALLS];
+  bool failed;
+} mp3_machine;
+
+bool mp3_machine_open(mp3_machine *machine, const mp3_tuning *tuning);
+
+/* Ends all; false if anything failed. */
+bool mp3_machine_close(mp3_machine *machine);
+
+/* A stream of elements of `size` bytes; null if it cannot be had. */
+lvd_stream *mp3_machine_stream(mp3_machine *machine, const char *name, size_t size,
+                               unsigned capacity);
+
+/* Calls a procedure on a unit; `argument` is copied. What is behind waits for more, so a procedure
+ * nearer to the sink has the higher priority. */
+void mp3_machine_call(mp3_machine *machine, unsigned unit, const char *procedure,
+                      const void *argument, size_t size, int priority);
+
+/* Waits until all that was called has returned. */
+void mp3_machine_wait(mp3_machine *machine);
+
+/* Tells what failed; gives whether the status is LVD_OK. */
+bool mp3_machine_check(mp3_machine *machine, lvd_status status, const char *what);
+
+#endif
