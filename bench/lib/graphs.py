@@ -81,3 +81,30 @@ def bars(path, title, unit, groups):
             parts.append(text(at(most) + 8, y + 15, f"{median:.3g}"))
             y += bar
     save(path, width, height, parts)
+
+
+def columns(path, title, groups):
+    """Horizontal bars from 0 on; `groups`: (heading, [(name, low, median, high)])."""
+    bar, head, left, right, top, width = 26, 34, 230, 70, 44, 860
+    most = max(v for _, rows in groups for row in rows for v in row[1:])
+    height = top + sum(head + bar * len(rows) for _, rows in groups) + 16
+
+    def at(v):
+        return left + v / most * (width - left - right)
+    parts = [text(20, 28, title, 16)]
+    y = top
+    for heading, rows in groups:
+        y += head
+        parts.append(text(20, y - 10, heading, 13))
+        parts.append(f"<line x1='{at(1):.1f}' x2='{at(1):.1f}' y1='{y}' y2='{y + bar * len(rows)}' "
+                     "stroke='#222' stroke-dasharray='3 3'/>")
+        for i, (name, least, median, most_of) in enumerate(rows):
+            parts.append(text(left - 10, y + 15, name, anchor="end"))
+            parts.append(f"<rect x='{left}' y='{y + 2}' width='{at(median) - left:.1f}' height='19' "
+                         f"fill='{COLOURS[i % len(COLOURS)]}'/>")
+            parts.append(f"<line x1='{at(least):.1f}' x2='{at(most_of):.1f}' y1='{y + 11.5}' "
+                         f"y2='{y + 11.5}' stroke='#222'/>")
+            parts.append(f"<rect x='{at(most_of) + 5:.1f}' y='{y + 3}' width='38' height='17' fill='white'/>")
+            parts.append(text(at(most_of) + 8, y + 16, f"{median:.2f}"))
+            y += bar
+    save(path, width, height, parts)

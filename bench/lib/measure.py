@@ -126,7 +126,7 @@ class Session:
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         if done.returncode != 0:
             raise Problem(f"{' '.join(command)} failed with status {done.returncode}: {done.stderr}")
-        figures = {}
+        figures = {"stderr": done.stderr}
         for line in done.stdout.splitlines():
             if line.startswith("{"):
                 figures["json"] = line
@@ -220,8 +220,9 @@ class Session:
             if len(metrics) == 1:
                 cells = [number(row.median()), number(min(row.runs)), number(max(row.runs))]
             else:
+                own_rows = {one.metric.name: one for one in rows if one.who == row.who}
                 cells = [f"{number(one.median())} ({number(min(one.runs))} ... {number(max(one.runs))})"
-                         for one in rows if one.who == row.who]
+                         if one else "" for one in (own_rows.get(m.name) for m in metrics)]
             ratio = f"{row.median() / own:.3g}" if own else ""
             self.say(f"    {row.who:<40}" + "".join(f"{cell:>{width}}" for cell in cells) + f"{ratio:>11}")
         for contender in missing:
