@@ -54,10 +54,10 @@ static void end_keeper(lvd_runtime *rt) {
 }
 
 static void free_runtime(lvd_runtime *rt) {
+  lvd_blocking_end(rt); /* a helper may still be telling a fiber that it is back */
   lvd_fiber_pool_free(rt);
   lvd_apps_free(rt);
   lvd_calls_free(rt);
-  lvd_blocking_end(rt);
   for (uint32_t i = 0; rt->worker && i < lvd_all_workers(rt); i++) lvd_worker_free(&rt->worker[i]);
   lvd_port_free(rt->worker, lvd_all_workers(rt) * sizeof(lvd_worker));
   lvd_port_free(rt->command, lvd_all_workers(rt) * sizeof(lvd_command));

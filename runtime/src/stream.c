@@ -62,10 +62,13 @@ static void free_stream(stream *s) {
   lvd_port_free(s, sizeof *s);
 }
 
-void lvd_stream_destroy(lvd_stream *face) {
-  if (!face) return;
+lvd_status lvd_stream_destroy(lvd_stream *face) {
+  if (!face) return LVD_OK;
   stream *s = stream_of(face);
   lvd_app *app = s->app;
+  lvd_stream_close(face);
+  if (lvd_load_acquire_ptr(&s->sender.owner) || lvd_load_acquire_ptr(&s->receiver.owner))
+    return LVD_E_STATE;
   lvd_port_lock(&app->blocks_lock);
   if (s->previous)
     s->previous->next = s->next;
@@ -74,6 +77,7 @@ void lvd_stream_destroy(lvd_stream *face) {
   if (s->next) s->next->previous = s->previous;
   lvd_port_unlock(&app->blocks_lock);
   free_stream(s);
+  return LVD_OK;
 }
 
 void lvd_streams_free(lvd_app *app) {

@@ -214,6 +214,35 @@ void test_stream_select(void) {
   lvd_runtime_destroy(rt);
 }
 
+/* A stream of a fiber's own, made and destroyed in it; one whose other end is somebody else's. */
+static void make_and_destroy(void *argument) {
+  lvd_stream *other = argument, *s;
+  uint32_t x = 7, y = 0;
+  for (int i = 0; i < 100; i++) {
+    CHECK_EQ(lvd_stream_create(lvd_current_app(), &(lvd_stream_options){.elem_size = 4}, &s),
+             LVD_OK);
+    CHECK_EQ(lvd_stream_put(s, &x, 4), LVD_OK);
+    lvd_stream_push(s);
+    CHECK_EQ(lvd_stream_get(s, &y, 4), LVD_OK);
+    CHECK_EQ(y, x);
+    CHECK_EQ(lvd_stream_destroy(s), LVD_OK);
+  }
+  CHECK_EQ(lvd_stream_destroy(other), LVD_E_STATE);
+}
+
+void test_stream_destroy(void) {
+  lvd_runtime *rt = runtime_of(2);
+  lvd_app *app = open_app(rt);
+  lvd_stream *mine = new_stream(app, 4, 0);
+  lvd_fiber *f;
+  CHECK_EQ(lvd_stream_wait_room(mine, 1, 0), LVD_OK);
+  CHECK_EQ(lvd_fiber_start(app, make_and_destroy, mine, NULL, &f), LVD_OK);
+  CHECK_EQ(lvd_fiber_join(f, -1), LVD_OK);
+  CHECK_EQ(lvd_stream_destroy(mine), LVD_OK);
+  lvd_app_unload(app);
+  lvd_runtime_destroy(rt);
+}
+
 /* Has the sending end of one stream, and waits for the other. */
 static void pass_after_claim(void *argument) {
   job *j = argument;

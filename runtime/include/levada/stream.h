@@ -42,8 +42,9 @@ typedef struct lvd_stream_options {
 /* Makes a stream of `app`, which frees it when it is unloaded, if nobody has before. */
 LVD_API lvd_status lvd_stream_create(lvd_app *app, const lvd_stream_options *options,
                                      lvd_stream **out);
-/* When nobody uses it any more. */
-LVD_API void lvd_stream_destroy(lvd_stream *s);
+/* When nobody uses it any more; the caller's own ends are closed. LVD_E_STATE: somebody else has an end,
+ * and it stays. */
+LVD_API lvd_status lvd_stream_destroy(lvd_stream *s);
 LVD_API const char *lvd_stream_name(const lvd_stream *s);
 
 /* ---- waiting, with a time limit (negative: none) -------------------------------------------- */
