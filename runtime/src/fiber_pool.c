@@ -6,7 +6,7 @@
  * Each worker has some of its own, without a lock; more come from, and go back to, one pool. */
 #include "fiber.h"
 
-#include <string.h>
+#include <stdlib.h>
 
 enum {
   CHUNK = 32,    /* fibers made at once */
@@ -28,11 +28,11 @@ static lvd_status make_chunk(lvd_runtime *rt, uint32_t size_log2) {
   size_t size = (size_t)1 << size_log2;
   uint32_t count = size_log2 > 18 ? 4 : CHUNK;
   size_t guard = lvd_port_guard_size(size);
-  chunk *c = lvd_port_alloc(sizeof *c); /* a page for 2 MiB of stacks */
+  chunk *c = calloc(1, sizeof *c);
   if (!c) return LVD_E_MEMORY;
   lvd_status status = lvd_port_stacks_alloc(count, size, guard, &c->base);
   if (status != LVD_OK) {
-    lvd_port_free(c, sizeof *c);
+    free(c);
     return status;
   }
   c->size = count * size;
@@ -134,6 +134,6 @@ void lvd_fiber_pool_free(lvd_runtime *rt) {
     next = c->next;
     for (uint32_t i = 0; i < c->count; i++) lvd_port_context_free(&c->fiber[i]->context);
     lvd_port_stacks_free(c->base, c->size);
-    lvd_port_free(c, sizeof *c);
+    free(c);
   }
 }

@@ -2,6 +2,7 @@
 /* Fibers: they start, switch, wait, are cancelled, overflow, and end with their application. */
 #include "test.h"
 
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -228,6 +229,35 @@ void test_fiber_stack_overflow(void) {
   lvd_app_close(other);
   CHECK_EQ(lvd_app_wait(other, -1), LVD_OK);
   CHECK_EQ(lvd_load_relaxed_u32(&n), 200);
+  lvd_runtime_destroy(rt);
+}
+
+/* The system's number of mappings is used up: no stack can be had, and the status says which limit. */
+void test_fiber_mappings(void) {
+  enum { ENOUGH = 1 << 18 };
+  size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  lvd_runtime *rt = runtime_of(1);
+  lvd_app *app = open_app(rt);
+  lvd_a32 n = {0};
+  uint32_t taken = 0;
+  void **at = calloc(ENOUGH, sizeof *at);
+  /* Neighbours of different protections are mappings of their own. */
+  for (; taken < ENOUGH; taken++) {
+    int protection = taken % 2 ? PROT_READ : PROT_READ | PROT_WRITE;
+    at[taken] = mmap(NULL, page, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at[taken] == MAP_FAILED) break;
+  }
+  if (taken == ENOUGH) SKIP("vm.max_map_count is very large here");
+  lvd_status status = lvd_fiber_start(app, count_up, &n, NULL, NULL);
+  while (taken) munmap(at[--taken], page);
+  free(at);
+  CHECK_EQ(status, LVD_E_MAPPINGS);
+  CHECK(strstr(lvd_status_text(status), "vm.max_map_count"));
+  CHECK_EQ(lvd_fiber_start(app, count_up, &n, NULL, NULL), LVD_OK); /* nothing was lost */
+  lvd_app_close(app);
+  CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
+  CHECK_EQ(lvd_load_relaxed_u32(&n), 10);
+  lvd_app_unload(app);
   lvd_runtime_destroy(rt);
 }
 
