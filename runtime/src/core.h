@@ -274,6 +274,7 @@ void lvd_timers_expire(lvd_worker *w, uint64_t now);
 void lvd_fibers_end(lvd_app *app); /* tells all of it, and waits until they have returned */
 void lvd_fibers_each(lvd_app *app, void (*visit)(lvd_entity *, void *), void *argument);
 void lvd_fiber_pool_free(lvd_runtime *rt);
+#define LVD_STACK_TEXT "stack overflow: lvd_fiber_options.stack makes it larger"
 /* Is `address` in the guard below the stack of what runs? */
 bool lvd_fiber_overflows(const lvd_worker *w, const void *address);
 

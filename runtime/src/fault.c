@@ -118,7 +118,7 @@ void lvd_trap(void *self, lvd_port_trap trap, const void *address) {
     if (!w->may_abandon) return;
     overflow = lvd_fiber_overflows(w, address);
     if (overflow)
-      snprintf(text, sizeof text, "stack overflow: lvd_fiber_options.stack makes it larger");
+      snprintf(text, sizeof text, LVD_STACK_TEXT);
     else
       snprintf(text, sizeof text, "bad access to memory at %p", address);
     break;

@@ -23,6 +23,8 @@
 #include <time.h>
 
 enum {
+  /* Bytes of its stack that a wait may need, and the loader at a function's first call. */
+  WAIT_STACK = 4096,
   AWAY_MOST = 64, /* switches from fiber to fiber before the worker's loop looks around */
   SAMPLE = 64     /* one of so many activations is measured, and stands for all */
 };
@@ -296,6 +298,12 @@ static void suspend(lvd_worker *w, lvd_fiber *f, bool timed) {
 lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_want *want, uint32_t count, int64_t timeout_ns,
                           uint32_t *which) {
   lvd_worker *w = lvd_this_worker();
+  /* An overflow in what follows would leave queues half linked: so there must be enough. */
+  if ((unsigned char *)__builtin_frame_address(0) < f->low + f->guard + WAIT_STACK) {
+    w->may_abandon = 0;
+    lvd_fault_record(&f->entity, LVD_FAULT_STACK, 0, LVD_STACK_TEXT);
+    lvd_port_jump(w->escape);
+  }
   w->may_abandon = 0;
   bool timed = timeout_ns >= 0;
   if (timed) f->deadline = lvd_port_ticks() + lvd_port_ns_to_ticks((uint64_t)timeout_ns);

@@ -209,6 +209,31 @@ static int dig(volatile char *above, int n) {
 }
 static void overflow(void *argument) { *(volatile int *)argument = dig(NULL, 0); }
 
+/* Deeper and deeper, and a wait at each depth: the overflow comes in a wait, or before it. */
+static int dig_and_wait(volatile char *above, int n) {
+  volatile char here[200];
+  here[0] = above ? above[0] : (char)n;
+  lvd_fiber_sleep(n % 3 * 1000);
+  return n > 1000000 ? here[0] : dig_and_wait(here, n + 1) + here[0];
+}
+static void overflow_in_wait(void *argument) { *(volatile int *)argument = dig_and_wait(NULL, 0); }
+
+void test_fiber_overflow_in_wait(void) {
+  lvd_runtime *rt = runtime_of(2);
+  lvd_app *app = open_app(rt);
+  int unused;
+  lvd_fiber *f;
+  lvd_fault fault;
+  CHECK_EQ(
+      lvd_fiber_start(app, overflow_in_wait, &unused, &(lvd_fiber_options){.stack = 16384}, &f),
+      LVD_OK);
+  CHECK_EQ(lvd_fiber_join(f, -1), LVD_E_FAULT);
+  CHECK(lvd_app_fault(app, &fault));
+  CHECK_EQ(fault.kind, LVD_FAULT_STACK);
+  lvd_app_unload(app);
+  lvd_runtime_destroy(rt);
+}
+
 void test_fiber_stack_overflow(void) {
   lvd_runtime *rt = runtime_of(2);
   lvd_app *other = open_app(rt), *app = open_app(rt);
