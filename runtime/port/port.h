@@ -75,6 +75,15 @@ void lvd_port_thread_join(lvd_port_thread *thread);
 bool lvd_port_thread_urgent(void);
 
 /* What this thread is to the runtime: its worker, or null. */
+/* Asks for the cache line at `at`, to be written soon; a hint. */
+static inline void lvd_port_expect(const void *at) {
+#if defined(__x86_64__)
+  __asm__ volatile("prefetchw %0" : : "m"(*(const char *)at));
+#else
+  __builtin_prefetch(at, 1);
+#endif
+}
+
 void *lvd_port_self(void);
 void lvd_port_set_self(void *self);
 

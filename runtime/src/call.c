@@ -175,6 +175,9 @@ void lvd_units_free(lvd_app *app) {
 
 static void run_call(void *argument) {
   lvd_call *c = argument;
+  lvd_port_expect(&c->status);
+  lvd_port_expect(c->argument);
+  lvd_port_expect(c->result);
   c->status = c->procedure(&c->frame);
 }
 

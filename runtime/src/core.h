@@ -101,6 +101,7 @@ struct lvd_worker {
   lvd_port_context home; /* the worker's own stack, while a fiber runs */
   uint32_t away;         /* switches from fiber to fiber that are left */
   uint32_t until_sample, sample_random;
+  uint64_t looked_ticks;        /* of what runs, in which fibers only looked around */
   uint64_t sampled_at;          /* ticks; 0: what runs is not measured */
   lvd_fiber *timers;            /* the heap of those that wait with a time limit */
   lvd_fiber *spare[LVD_STACKS]; /* by size of stack */
@@ -158,10 +159,10 @@ struct lvd_app {
   /* How alive it is: workers that count it, and wake-ups on their way. 0: nothing can fire. As with
    * references, only what may take away the last has an order: it sees all that was done before. */
   LVD_ALIGNED(LVD_LINE) lvd_a32 live;
+  LVD_ALIGNED(LVD_LINE) lvd_a32 fibers; /* that it has */
   LVD_ALIGNED(LVD_LINE) lvd_a32 phase;
   lvd_a32 paused;
   lvd_a32 outcome;        /* 1 + an lvd_status; 0: it has not been told to end */
-  lvd_a32 fibers;         /* that it has */
   lvd_a32 suspect;        /* at rest, and its fibers may wait for each other: the keeper looks */
   lvd_a32 open;           /* fibers may be started from outside: rest is not the end */
   lvd_port_mutex control; /* start, pause, resume, stop, unload: one at a time */
@@ -242,6 +243,10 @@ void lvd_worker_command(lvd_worker *w, lvd_command *c);
 /* Runs `run` on every worker, and waits until all have. */
 void lvd_workers_command(lvd_runtime *rt, void (*run)(lvd_worker *, lvd_command *), void *argument);
 void lvd_inbox_drain(lvd_worker *w);
+
+/* How long to wait before the next of `looks`: each takes lines away from the sides that work, so at
+ * first often, for what takes a microsecond, and then less and less. */
+static inline uint32_t lvd_pauses(uint32_t looks) { return looks < 128 ? 1 + looks / 8 : 16; }
 
 /* ---- settle.c ----------------------------------------------------------------------------- */
 

@@ -133,7 +133,8 @@ uint64_t lvd_fibers_run(lvd_worker *w, lvd_entity *e, uint64_t now) {
   w->current = NULL;
   lvd_store_relaxed_u32(&w->running_level, 0);
   uint64_t end = lvd_port_ticks();
-  lvd_count(&w->busy_ticks, end - now);
+  lvd_count(&w->busy_ticks, end - now - w->looked_ticks);
+  w->looked_ticks = 0;
   lvd_count(&w->activations, 1);
   if (LVD_UNLIKELY(!whole)) { /* fault.c has the report, and the application ends */
     lvd_app *app = f->entity.app;
@@ -179,6 +180,8 @@ lvd_status lvd_fiber_start(lvd_app *app, void (*body)(void *), void *argument,
   static const lvd_fiber_options usual;
   const lvd_fiber_options *o = options ? options : &usual;
   if (!app || !body || o->stack > (size_t)1 << LVD_STACK_MOST) return LVD_E_ARGUMENT;
+  lvd_port_expect(&app->fibers);
+  lvd_port_expect(&app->live);
   lvd_runtime *rt = app->rt;
   uint32_t worker = place_of(rt, o), size_log2 = LVD_STACK_USUAL;
   if (worker == LVD_NOWHERE) return LVD_E_ARGUMENT;
@@ -295,6 +298,29 @@ static void suspend(lvd_worker *w, lvd_fiber *f, bool timed) {
   if (timed) lvd_add_relaxed_u32(&e->app->live, UINT32_MAX);
 }
 
+/* With nothing else to run, `f` looks around itself for half the time that its worker would: what comes
+ * from another core meanwhile costs neither side a wake-up, since nothing is armed yet. */
+static lvd_status look_first(lvd_worker *w, const lvd_fiber *f, const lvd_want *want,
+                             uint32_t count, bool timed, uint32_t *which) {
+  const lvd_runtime *rt = w->rt;
+  if (w->ready_levels || count == 0 || rt->options.no_spin || w->index >= rt->workers)
+    return LVD_E_TIME;
+  uint64_t start = lvd_port_ticks(), now = start;
+  uint64_t until = start + lvd_port_ns_to_ticks((uint64_t)rt->options.spin_us * 500);
+  if (timed && f->deadline < until) until = f->deadline;
+  lvd_status status = LVD_E_TIME;
+  for (uint32_t looks = 0; now < until; looks++, now = lvd_port_ticks()) {
+    for (uint32_t i = 0; i < lvd_pauses(looks); i++) lvd_port_relax();
+    for (uint32_t i = 0; i < count && status == LVD_E_TIME; i++)
+      if ((status = lvd_want_look(&want[i])) != LVD_E_TIME) *which = i;
+    if (status != LVD_E_TIME || lvd_inbox_pending(&w->inbox) || lvd_load_relaxed_u32(&w->yield) ||
+        interrupted(f) != LVD_OK)
+      break;
+  }
+  w->looked_ticks += lvd_port_ticks() - start;
+  return status;
+}
+
 lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_want *want, uint32_t count, int64_t timeout_ns,
                           uint32_t *which) {
   lvd_worker *w = lvd_this_worker();
@@ -308,8 +334,9 @@ lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_want *want, uint32_t count, in
   bool timed = timeout_ns >= 0;
   if (timed) f->deadline = lvd_port_ticks() + lvd_port_ns_to_ticks((uint64_t)timeout_ns);
   lvd_stream_ends_flush(f);
-  lvd_status status;
-  for (;;) {
+  lvd_status status = LVD_E_TIME;
+  if (timeout_ns != 0) status = look_first(w, f, want, count, timed, which);
+  while (status == LVD_E_TIME) {
     if ((status = interrupted(f)) != LVD_OK) break;
     for (uint32_t i = 0; i < count; i++) lvd_want_arm(&want[i], &f->entity.waiter);
     f->want = want;
@@ -351,6 +378,7 @@ void lvd_fiber_yield(void) {
     e->next = NULL;
     q->last->next = e;
     q->last = e;
+    lvd_fence_compiler(); /* or both are stored as one, and the next load of one waits for that */
     q->first = next->next;
     if (LVD_UNLIKELY(w->sampled_at)) end_sample(w, e);
     begin(w, fiber_of(next));

@@ -82,6 +82,13 @@ void lvd_workers_command(lvd_runtime *rt, void (*run)(lvd_worker *, lvd_command 
   lvd_port_unlock(&rt->commanding);
 }
 
+/* `e` comes from another core, and its lines with it: all at once, not each when it is touched. Of a
+ * fiber they are its own, and below them those of its stack (fiber.h). */
+static inline void expect(const lvd_entity *e) {
+  const char *at = (const char *)e;
+  for (int i = -2; i < 4; i++) lvd_port_expect(at + i * 64);
+}
+
 void lvd_inbox_drain(lvd_worker *w) {
   if (!lvd_inbox_pending(&w->inbox)) return;
   lvd_slot *slot = w->rt->slot;
@@ -90,6 +97,7 @@ void lvd_inbox_drain(lvd_worker *w) {
     for (; n; n = next) {
       next = lvd_load_relaxed_u32(&slot[n - 1].next);
       lvd_entity *e = w->rt->entity[n - 1];
+      expect(e);
       uint32_t owner = lvd_load_relaxed_u32(&e->worker);
       if (owner != w->index) { /* it moved while the wake-up was on its way: send it after */
         uint32_t sleep;
@@ -220,8 +228,8 @@ static bool may_run(lvd_worker *w, lvd_entity *e) {
 static void rest(lvd_worker *w) {
   uint64_t spin = w->rt->options.no_spin ? 0 : (uint64_t)w->rt->options.spin_us * 1000;
   uint64_t start = lvd_port_ticks();
-  while (spin) {
-    for (int i = 0; i < 16; i++) lvd_port_relax();
+  for (uint32_t looks = 0; spin; looks++) {
+    for (uint32_t i = 0; i < lvd_pauses(looks); i++) lvd_port_relax();
     if (lvd_inbox_pending(&w->inbox) || lvd_load_relaxed_ptr(&w->commands)) return;
     if (lvd_look_around(w)) return;
     if (lvd_port_ticks_to_ns(lvd_port_ticks() - start) >= spin) break;
