@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* The fourth form: a pipeline of source, pipes and sink, as wide as the cores allow.
  *
- *              ┌▶ entropy 0 ─┬▶ channel 0 ─┐
- *   source ────┤      ⋮      │             ├──▶ sink
- *              └▶ entropy n ─┴▶ channel 1 ─┘
+ *              ┌▶ pipe 0 ─┐
+ *   source ────┤    ⋮     ├──▶ sink
+ *              └▶ pipe n ─┘
  *
- * Packets do not depend on each other, so there is an entropy pipe on each unit, and the source gives
- * a packet to the first that has room: a unit that has more to do elsewhere takes fewer. In which
- * order they went, the source tells the channels by a stream of its own. A channel's pipe has what
- * must go in order: hybrid and synthesis. Elements are whole frames. */
+ * A pipe does all from packets to what lies in the file. What a frame leaves behind for the next one
+ * goes back two granules only: the overlap, and the synthesis' past. So the source hands out frames
+ * in chunks, each to the first pipe that has room, and puts before a chunk the last frames of the one
+ * before, for the pipe to warm up with. That costs little, and all else may run side by side; a unit
+ * that has more to do elsewhere takes fewer chunks. In which order they went, the source tells the
+ * sink by a stream of its own. */
 #include "entropy.h"
 #include "hybrid.h"
 #include "machine.h"
@@ -16,44 +18,51 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PACKETS = 4, FRAMES = 16, ORDERS = 1024 };
+enum {
+  CHUNK = 32,                /* frames */
+  WARM = 2,                  /* the most frames that have two granules */
+  JOBS = 2 * (CHUNK + WARM), /* that wait before a pipe */
+  FRAMES = CHUNK + 16,       /* that wait behind one */
+  ORDERS = 1024
+};
 
-typedef struct frame_spectrum {
-  mp3_spectrum granule[2];
-  mp3_verdict verdict;
-} frame_spectrum;
+typedef struct job {
+  mp3_packet packet;
+  uint8_t warm; /* decode, but hand nothing on */
+} job;
 
-typedef struct frame_sound {
-  mp3_sound granule[2];
-  mp3_verdict verdict;
-} frame_sound;
+/* Followed by the granules as they will lie in the file. */
+typedef struct finished {
+  _Alignas(16) mp3_verdict verdict;
+} finished;
+
+/* What a pipe keeps. */
+typedef struct pipe {
+  lvd_stream *jobs, *finished;
+  mp3_spectrum spectrum[2][2];
+  mp3_hybrid hybrid[2];
+  mp3_subbands subbands;
+  mp3_synthesis synthesis[2];
+  mp3_sound sound[2];
+} pipe;
 
 typedef struct state {
   mp3_decoder *decoder;
-  unsigned width, channels, granules;
-  lvd_stream *packets[MP3_MOST_UNITS];    /* source to entropy */
-  lvd_stream *spectra[MP3_MOST_UNITS][2]; /* entropy to channel */
-  lvd_stream *order[2];                   /* source to channel: which entropy pipe */
-  lvd_stream *sounds[2];                  /* channel to sink */
-  mp3_hybrid hybrid[2];
-  mp3_synthesis synthesis[2];
-  mp3_subbands subbands[2];
+  unsigned width, granules;
+  lvd_stream *order; /* source to sink: which pipe has the next frame */
+  mp3_packet last[WARM];
+  pipe pipe[]; /* width */
 } state;
 
-typedef struct pipe_call {
-  state *s;
-  unsigned index;
-} pipe_call;
-
-/* The pipe that has room first, beginning at `from`; or the one at `from`, when there is room. */
+/* The first pipe from `from` on that has room for a chunk, when one has. */
 static lvd_status with_room(state *s, unsigned from, unsigned *which) {
   lvd_want want[MP3_MOST_UNITS];
   lvd_status status;
   for (unsigned i = 0; i < s->width; i++) {
     *which = (from + i) % s->width;
-    status = lvd_stream_wait_room(s->packets[*which], 1, 0); /* only looks */
+    status = lvd_stream_wait_room(s->pipe[*which].jobs, CHUNK + WARM, 0); /* only looks */
     if (status != LVD_E_TIME) return status;
-    want[i] = (lvd_want){.room = &s->packets[*which]->put, .n = 1};
+    want[i] = (lvd_want){.room = &s->pipe[*which].jobs->put, .n = CHUNK + WARM};
   }
   uint32_t first = 0;
   status = lvd_wait_any(want, s->width, -1, &first);
@@ -63,155 +72,140 @@ static lvd_status with_room(state *s, unsigned from, unsigned *which) {
 
 static lvd_status mp3_pipe_source(lvd_frame *frame) {
   state *s = *(state *const *)frame->argument;
-  unsigned next = 0;
-  void *span;
-  for (;; next++) {
-    lvd_status status = with_room(s, next % s->width, &next);
+  unsigned warm = s->granules == 2 ? 1 : 2, kept = 0;
+  uint32_t which = s->width - 1;
+  for (;;) {
+    lvd_status status = with_room(s, (which + 1) % s->width, &which);
     if (status != LVD_OK) return status;
-    lvd_stream *to = s->packets[next];
-    if ((status = lvd_stream_put_span(to, 1, &span)) != LVD_OK) return status;
-    if (!mp3_source_next(&s->decoder->source, (mp3_packet *)span)) return LVD_OK;
-    lvd_put_done(&to->put, 1);
-    lvd_stream_push(to);
-    for (unsigned channel = 0; channel < s->channels; channel++) {
-      uint32_t pipe = next;
-      status = lvd_stream_put(s->order[channel], &pipe, sizeof pipe);
-      if (status != LVD_OK) return status;
-      lvd_stream_push(s->order[channel]);
+    lvd_stream *jobs = s->pipe[which].jobs;
+    void *span;
+    for (unsigned i = 0; i < kept + CHUNK; i++) {
+      if ((status = lvd_stream_put_span(jobs, 1, &span)) != LVD_OK) return status;
+      job *next = (job *)span;
+      next->warm = i < kept;
+      if (next->warm)
+        next->packet = s->last[i];
+      else if (!mp3_source_next(&s->decoder->source, &next->packet))
+        return LVD_OK;
+      else if (i >= kept + CHUNK - warm)
+        s->last[i - (kept + CHUNK - warm)] = next->packet;
+      lvd_put_done(&jobs->put, 1);
+      lvd_stream_push(jobs);
+      if (i < kept) continue;
+      if ((status = lvd_stream_put(s->order, &which, sizeof which)) != LVD_OK) return status;
+      lvd_stream_push(s->order);
     }
+    kept = warm;
   }
 }
 LVD_PROCEDURE(mp3_pipe_source)
 
-static lvd_status mp3_pipe_entropy(lvd_frame *frame) {
-  const pipe_call *call = (const pipe_call *)frame->argument;
-  state *s = call->s;
-  lvd_stream *in = s->packets[call->index];
-  mp3_spectrum spectrum[2][2];
-  for (;;) {
-    const void *from;
-    lvd_status status = lvd_stream_get_span(in, 1, &from);
-    if (status == LVD_E_ENDED) return LVD_OK;
-    if (status != LVD_OK) return status;
-    const mp3_packet *packet = (const mp3_packet *)from;
-    mp3_verdict verdict = mp3_verdict_of(packet, mp3_entropy(packet, s->channels, spectrum));
-    lvd_get_done(&in->get, 1);
-    lvd_stream_pop(in);
-    for (unsigned channel = 0; channel < s->channels; channel++) {
-      lvd_stream *out = s->spectra[call->index][channel];
-      void *to;
-      if ((status = lvd_stream_put_span(out, 1, &to)) != LVD_OK) return status;
-      frame_spectrum *one = (frame_spectrum *)to;
-      for (unsigned granule = 0; granule < s->granules; granule++)
-        one->granule[granule] = spectrum[granule][channel];
-      one->verdict = verdict;
-      lvd_put_done(&out->put, 1);
-      lvd_stream_push(out);
-    }
-  }
-}
-LVD_PROCEDURE(mp3_pipe_entropy)
+typedef struct pipe_call {
+  state *s;
+  unsigned index;
+} pipe_call;
 
-static lvd_status mp3_pipe_channel(lvd_frame *frame) {
-  const pipe_call *call = (const pipe_call *)frame->argument;
-  state *s = call->s;
-  unsigned channel = call->index;
-  mp3_subbands *subbands = &s->subbands[channel];
-  for (;;) {
-    uint32_t pipe;
-    const void *from;
-    void *to;
-    lvd_status status = lvd_stream_get(s->order[channel], &pipe, sizeof pipe);
-    if (status == LVD_E_ENDED) return LVD_OK;
-    if (status != LVD_OK) return status;
-    lvd_stream_pop(s->order[channel]);
-    lvd_stream *in = s->spectra[pipe][channel], *out = s->sounds[channel];
-    if ((status = lvd_stream_get_span(in, 1, &from)) != LVD_OK) return status;
-    if ((status = lvd_stream_put_span(out, 1, &to)) != LVD_OK) return status;
-    const frame_spectrum *spectra = (const frame_spectrum *)from;
-    frame_sound *sounds = (frame_sound *)to;
-    for (unsigned granule = 0; granule < s->granules; granule++) {
-      const mp3_spectrum *spectrum = &spectra->granule[granule];
-      mp3_hybrid_run(&s->hybrid[channel], &spectrum->shape, 0, MP3_SUBBANDS, spectrum->line,
-                     subbands->slot[0], MP3_SUBBANDS);
-      mp3_synthesis_run(&s->synthesis[channel], subbands, &sounds->granule[granule]);
+/* Decodes a job's granules; to `out`, unless it is null. */
+static void decode(state *s, pipe *own, char *out) {
+  const mp3_wav *wav = &s->decoder->wav;
+  const mp3_sound *sound[2] = {&own->sound[0], &own->sound[1]};
+  for (unsigned granule = 0; granule < s->granules; granule++) {
+    for (unsigned channel = 0; channel < s->decoder->channels; channel++) {
+      const mp3_spectrum *spectrum = &own->spectrum[granule][channel];
+      mp3_hybrid_run(&own->hybrid[channel], &spectrum->shape, 0, MP3_SUBBANDS, spectrum->line,
+                     own->subbands.slot[0], MP3_SUBBANDS);
+      /* A frame that only warms up leaves its last granule's slots to the synthesis. */
+      if (out || granule + 1 == s->granules)
+        mp3_synthesis_run(&own->synthesis[channel], &own->subbands, &own->sound[channel]);
     }
-    sounds->verdict = spectra->verdict;
-    lvd_get_done(&in->get, 1);
-    lvd_stream_pop(in);
-    lvd_put_done(&out->put, 1);
-    lvd_stream_push(out);
+    if (out) mp3_wav_convert(wav, sound, out + granule * mp3_wav_bytes(wav));
   }
 }
-LVD_PROCEDURE(mp3_pipe_channel)
+
+static lvd_status mp3_pipe_pipe(lvd_frame *frame) {
+  const pipe_call *call = (const pipe_call *)frame->argument;
+  state *s = call->s;
+  pipe *own = &s->pipe[call->index];
+  for (;;) {
+    const void *from;
+    void *to = NULL;
+    lvd_status status = lvd_stream_get_span(own->jobs, 1, &from);
+    if (status == LVD_E_ENDED) return LVD_OK;
+    if (status != LVD_OK) return status;
+    const job *next = (const job *)from;
+    unsigned bad = mp3_entropy(&next->packet, s->decoder->channels, own->spectrum);
+    mp3_verdict verdict = mp3_verdict_of(&next->packet, bad);
+    bool warm = next->warm;
+    lvd_get_done(&own->jobs->get, 1);
+    lvd_stream_pop(own->jobs);
+    if (warm) {
+      decode(s, own, NULL);
+      continue;
+    }
+    if ((status = lvd_stream_put_span(own->finished, 1, &to)) != LVD_OK) return status;
+    ((finished *)to)->verdict = verdict;
+    decode(s, own, (char *)to + sizeof(finished));
+    lvd_put_done(&own->finished->put, 1);
+    lvd_stream_push(own->finished);
+    lvd_fiber_yield(); /* to the source or the sink, if they can go on: others may wait for them */
+  }
+}
+LVD_PROCEDURE(mp3_pipe_pipe)
 
 static lvd_status mp3_pipe_sink(lvd_frame *frame) {
   state *s = *(state *const *)frame->argument;
+  mp3_wav *wav = &s->decoder->wav;
   for (;;) {
-    const void *from[2] = {NULL, NULL};
-    for (unsigned channel = 0; channel < s->channels; channel++) {
-      lvd_status status = lvd_stream_get_span(s->sounds[channel], 1, &from[channel]);
-      if (status == LVD_E_ENDED) return LVD_OK;
-      if (status != LVD_OK) return status;
-    }
-    mp3_decoder_count(s->decoder, ((const frame_sound *)from[0])->verdict);
-    for (unsigned granule = 0; granule < s->granules; granule++) {
-      const mp3_sound *sound[2] = {NULL, NULL};
-      for (unsigned channel = 0; channel < s->channels; channel++)
-        sound[channel] = &((const frame_sound *)from[channel])->granule[granule];
-      mp3_wav_write(&s->decoder->wav, sound);
-    }
-    for (unsigned channel = 0; channel < s->channels; channel++) {
-      lvd_get_done(&s->sounds[channel]->get, 1);
-      lvd_stream_pop(s->sounds[channel]);
-    }
+    uint32_t which;
+    const void *from;
+    lvd_status status = lvd_stream_get(s->order, &which, sizeof which);
+    if (status == LVD_E_ENDED) return LVD_OK;
+    if (status != LVD_OK) return status;
+    lvd_stream_pop(s->order);
+    lvd_stream *in = s->pipe[which].finished;
+    if ((status = lvd_stream_get_span(in, 1, &from)) != LVD_OK) return status;
+    mp3_decoder_count(s->decoder, ((const finished *)from)->verdict);
+    for (unsigned granule = 0; granule < s->granules; granule++)
+      mp3_wav_put(wav, (const char *)from + sizeof(finished) + granule * mp3_wav_bytes(wav));
+    lvd_get_done(&in->get, 1);
+    lvd_stream_pop(in);
   }
 }
 LVD_PROCEDURE(mp3_pipe_sink)
 
-static void make_streams(state *s, mp3_machine *machine) {
-  static const char *const spectra[2] = {"spectra of channel 0", "spectra of channel 1"};
-  static const char *const order[2] = {"order for channel 0", "order for channel 1"};
-  static const char *const sounds[2] = {"sound of channel 0", "sound of channel 1"};
+static void run(mp3_machine *machine, state *s) {
+  size_t frame = sizeof(finished) + s->granules * mp3_wav_bytes(&s->decoder->wav);
+  s->order = mp3_machine_stream(machine, "order", sizeof(uint32_t), ORDERS);
   for (unsigned i = 0; i < s->width; i++) {
-    s->packets[i] = mp3_machine_stream(machine, "packets", sizeof(mp3_packet), PACKETS);
-    for (unsigned channel = 0; channel < s->channels; channel++)
-      s->spectra[i][channel] =
-          mp3_machine_stream(machine, spectra[channel], sizeof(frame_spectrum), FRAMES);
+    s->pipe[i].jobs = mp3_machine_stream(machine, "jobs", sizeof(job), JOBS);
+    s->pipe[i].finished = mp3_machine_stream(machine, "finished", frame, FRAMES);
   }
-  for (unsigned channel = 0; channel < s->channels; channel++) {
-    s->order[channel] = mp3_machine_stream(machine, order[channel], sizeof(uint32_t), ORDERS);
-    s->sounds[channel] = mp3_machine_stream(machine, sounds[channel], sizeof(frame_sound), FRAMES);
-  }
+  mp3_decoder_begin(s->decoder);
+  mp3_machine_call(machine, 0, "mp3_pipe_sink", &s, sizeof s, 2);
+  for (unsigned i = 0; i < s->width; i++)
+    mp3_machine_call(machine, i, "mp3_pipe_pipe", &(pipe_call){s, i}, sizeof(pipe_call), 0);
+  mp3_machine_call(machine, 1, "mp3_pipe_source", &s, sizeof s, 1);
+  mp3_machine_wait(machine);
+  mp3_decoder_end(s->decoder);
 }
 
 bool mp3_form_pipeline(mp3_decoder *decoder) {
   mp3_machine machine;
-  state *s = aligned_alloc(_Alignof(state), sizeof *s);
-  if (!s) {
-    fprintf(stderr, "mp3: no memory\n");
-    return false;
-  }
-  memset(s, 0, sizeof *s);
-  s->decoder = decoder;
-  s->channels = decoder->channels;
-  s->granules = decoder->source.first.granules;
   if (mp3_machine_open(&machine, &decoder->tuning)) {
-    s->width = machine.units;
-    make_streams(s, &machine);
-    mp3_decoder_begin(decoder);
-    /* Sink and source where the fewest channels are, as far as there are units. */
-    mp3_machine_call(&machine, 2, "mp3_pipe_sink", &s, sizeof s, 3);
-    for (unsigned i = 0; i < s->channels; i++)
-      mp3_machine_call(&machine, 1 - i, "mp3_pipe_channel", &(pipe_call){s, i}, sizeof(pipe_call),
-                       2);
-    for (unsigned i = 0; i < s->width; i++)
-      mp3_machine_call(&machine, i, "mp3_pipe_entropy", &(pipe_call){s, i}, sizeof(pipe_call), 0);
-    mp3_machine_call(&machine, 3, "mp3_pipe_source", &s, sizeof s, 1);
-    mp3_machine_wait(&machine);
-    mp3_decoder_end(decoder);
+    size_t size = sizeof(state) + machine.units * sizeof(pipe);
+    state *s = aligned_alloc(_Alignof(state), size);
+    if (s) {
+      memset(s, 0, size);
+      s->decoder = decoder;
+      s->width = machine.units;
+      s->granules = decoder->source.first.granules;
+      run(&machine, s);
+    } else {
+      mp3_machine_check(&machine, LVD_E_MEMORY, "the pipes");
+    }
+    bool good = mp3_machine_close(&machine);
+    free(s);
+    return good;
   }
-  bool good = mp3_machine_close(&machine);
-  free(s);
-  return good;
+  return mp3_machine_close(&machine);
 }

@@ -117,7 +117,7 @@ static void take_main(mp3_source *source, mp3_packet *packet, unsigned back, uns
       need = have;
     }
     memcpy(packet->main, source->reservoir + from, need);
-    memset(packet->main + need, 0, sizeof packet->main - need);
+    memset(packet->main + need, 0, MP3_SLACK);
     packet->main_bits = bits;
   }
   if (wrong) mp3_report_say(source->report, packet->offset, packet->frame, wrong);

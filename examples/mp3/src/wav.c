@@ -97,12 +97,19 @@ static void to_floats(const mp3_sound *const sound[2], unsigned channels, float 
   }
 }
 
-void mp3_wav_write(mp3_wav *wav, const mp3_sound *const sound[2]) {
-  union {
-    int16_t whole[2 * MP3_LINES];
-    float floats[2 * MP3_LINES];
-  } out;
-  unsigned channels = wav->channels, from = 0, count = MP3_LINES;
+static size_t frame_bytes(const mp3_wav *wav) { return wav->channels * (wav->floats ? 4u : 2u); }
+
+size_t mp3_wav_bytes(const mp3_wav *wav) { return MP3_LINES * frame_bytes(wav); }
+
+void mp3_wav_convert(const mp3_wav *wav, const mp3_sound *const sound[2], void *granule) {
+  if (wav->floats)
+    to_floats(sound, wav->channels, (float *)granule);
+  else
+    to_whole(sound, wav->channels, (int16_t *)granule);
+}
+
+void mp3_wav_put(mp3_wav *wav, const void *granule) {
+  unsigned from = 0, count = MP3_LINES;
   wav->seen += MP3_LINES;
   if (wav->seen > wav->all) wav->left = UINT64_MAX;
   if (wav->skip) {
@@ -113,13 +120,16 @@ void mp3_wav_write(mp3_wav *wav, const mp3_sound *const sound[2]) {
   if (count > wav->left) count = (unsigned)wav->left;
   if (!count) return;
   wav->left -= count;
-  if (wav->floats)
-    to_floats(sound, channels, out.floats);
-  else
-    to_whole(sound, channels, out.whole);
-  size_t size = (wav->floats ? sizeof *out.floats : sizeof *out.whole) * channels;
-  if (fwrite((char *)&out + from * size, size, count, wav->file) != count) wav->failed = true;
+  size_t size = frame_bytes(wav);
+  if (fwrite((const char *)granule + from * size, size, count, wav->file) != count)
+    wav->failed = true;
   wav->written += count;
+}
+
+void mp3_wav_write(mp3_wav *wav, const mp3_sound *const sound[2]) {
+  float granule[2 * MP3_LINES];
+  mp3_wav_convert(wav, sound, granule);
+  mp3_wav_put(wav, granule);
 }
 
 bool mp3_wav_close(mp3_wav *wav) {

@@ -23,8 +23,16 @@ typedef struct mp3_wav {
 
 /* Each says false, with errno set, if the file cannot be written. */
 bool mp3_wav_open(mp3_wav *wav, const char *path, uint32_t rate, unsigned channels, bool floats);
-/* A granule of each channel. */
+
+/* The bytes that a granule takes in the file. */
+size_t mp3_wav_bytes(const mp3_wav *wav);
+/* A granule of each channel, as it will lie in the file. For any thread. */
+void mp3_wav_convert(const mp3_wav *wav, const mp3_sound *const sound[2], void *granule);
+/* Writes a granule that has been converted, but for what is to be skipped. */
+void mp3_wav_put(mp3_wav *wav, const void *granule);
+/* Both. */
 void mp3_wav_write(mp3_wav *wav, const mp3_sound *const sound[2]);
+
 bool mp3_wav_close(mp3_wav *wav);
 
 #endif
