@@ -394,6 +394,8 @@ void lvd_app_unload(lvd_app *app) {
     lvd_actor *actor = &app->entity[i].actor;
     if (actor->cls->end && app->entity[i].begun) actor->cls->end(actor);
   }
+  lvd_streams_free(app);
+  lvd_units_free(app); /* which can take a while: without the lock */
   lvd_port_lock(&rt->lock);
   if (app->previous)
     app->previous->next = app->next;

@@ -203,7 +203,7 @@ static lvd_status core_finish(lvd_call *c) {
 static void core_cancel(lvd_call *c) { lvd_fiber_cancel(c->fiber); }
 static void core_free(lvd_unit *unit) { free(unit); }
 
-static const lvd_unit_kind core_kind = {core_start, core_finish, core_cancel, core_free};
+static const lvd_unit_kind core_kind = {core_start, core_finish, core_cancel, core_free, NULL};
 
 lvd_status lvd_unit_core(lvd_app *app, uint32_t worker, lvd_unit **out) {
   if (!app || !out || worker >= app->rt->workers) return LVD_E_ARGUMENT;

@@ -286,9 +286,11 @@ bool lvd_fiber_overflows(const lvd_worker *w, const void *address);
 /* ---- why_fibers.c ------------------------------------------------------------------------- */
 
 size_t lvd_fibers_why(lvd_app *app, char *text, size_t size);
-void lvd_fibers_story(lvd_app *app);          /* keeps it, for when they have gone */
-bool lvd_fibers_in_circle(lvd_app *app);      /* some wait for each other alone */
-bool lvd_streams_await_threads(lvd_app *app); /* threads have ends of its streams */
+void lvd_fibers_story(lvd_app *app);     /* keeps it, for when they have gone */
+bool lvd_fibers_in_circle(lvd_app *app); /* some wait for each other alone */
+bool lvd_streams_await_threads(
+    lvd_app *app); /* threads or other processes have ends of its streams,
+                                                 or calls */
 
 /* ---- blocking.c --------------------------------------------------------------------------- */
 

@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Streaming RPC by the paper's names: tasks are fibers of one application, streams lie in a table by
- * their numbers. A side of a stream is whoever created it: a fiber, or a thread. */
+ * their numbers. A side of a stream is whoever created it: a fiber, or a thread.
+ *
+ * With a process loaded, a task may live there: then it is a call of `srpc.run` (below), known there by
+ * its number. A stream that has only one side here when its first element comes is opened with the
+ * other process, where the other side will be; or it comes here later, which works as well. */
+#include <levada/process.h>
 #include <levada/srpc.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../port/process.h"
 #include "stream.h"
+#include "unit.h"
 
 typedef struct registered {
   char name[64];
@@ -20,6 +27,9 @@ struct srpc_task {
   uint32_t worker;
   lvd_fiber *fiber; /* while it has been started and not waited for */
   bool detached;    /* of a transmitter: it goes by itself */
+  lvd_unit *unit;   /* the process it lives in; null: this one */
+  lvd_call *call;   /* ... while it has been started there and not waited for */
+  uint32_t number;  /* what the two processes call it; 0: it is this one's own */
   lvd_event signal;
   struct srpc_task *next;
   char name[64];
@@ -30,6 +40,8 @@ typedef struct entry {
   lvd_aptr stream; /* lvd_stream, made at the first element */
   void *side[2];   /* who has created it and has not left */
   uint32_t sides, left;
+  lvd_unit *unit; /* the process where the other side may be */
+  bool opening;   /* somebody asks that process, without the lock */
   uint32_t capacity, threshold;
   int64_t time_limit_ns;
 } entry;
@@ -41,7 +53,8 @@ static struct {
   lvd_runtime *rt;
   lvd_app *app;
   struct srpc_task *tasks;
-  uint32_t next_worker;
+  uint32_t next_worker, next_number;
+  lvd_unit *unit; /* that was loaded last, and may be gone */
   entry stream[PB_STREAMS];
   char *why;
 } program;
@@ -55,13 +68,50 @@ static void *myself(void) {
 
 /* ---- start-up and release ---------------------------------------------------------------------- */
 
+/* The process to share streams and tasks with; null: there is none. With the lock. */
+static lvd_unit *living_unit(void) {
+  lvd_unit *unit = program.unit ? program.unit : lvd_unit_parent();
+  return unit && lvd_unit_state(unit) == LVD_OK ? unit : NULL;
+}
+
+static bool is_used(const lvd_unit *unit) {
+  bool used = false;
+  for (TASKID t = program.tasks; t; t = t->next) used |= t->unit == unit;
+  for (int i = 0; i < PB_STREAMS; i++) used |= program.stream[i].unit == unit;
+  return used;
+}
+
 lvd_status pb_load(const char *exec_name) {
-  (void)exec_name;
+  if (!exec_name || lvd_port_process_is_self(exec_name)) return LVD_OK;
+  lvd_status status = pb_boot();
+  if (status != LVD_OK) return status;
+  lvd_port_lock(&program.lock);
+  lvd_unit *old = program.unit, *unit;
+  if (living_unit())
+    status = LVD_E_STATE;
+  else if (old && !is_used(old))
+    program.unit = NULL;
+  else
+    old = NULL;
+  lvd_port_unlock(&program.lock);
+  if (status != LVD_OK) return status;
+  if (old) lvd_unit_unload(old); /* or it goes with the application */
+  status = lvd_unit_load(program.app, exec_name, NULL, &unit);
+  if (status != LVD_OK) return status;
+  lvd_port_lock(&program.lock);
+  program.unit = unit;
+  lvd_port_unlock(&program.lock);
   return LVD_OK;
 }
 
-lvd_status pb_boot(void) {
-  if (lvd_load_acquire_u32(&program.booted)) return LVD_OK;
+int pb_process(void) {
+  lvd_port_lock(&program.lock);
+  int number = program.unit ? (int)lvd_unit_process(program.unit) : 0;
+  lvd_port_unlock(&program.lock);
+  return number;
+}
+
+static lvd_status start_up(void) {
   lvd_status status = LVD_OK;
   lvd_port_lock(&program.lock);
   if (!lvd_load_acquire_u32(&program.booted)) {
@@ -79,6 +129,16 @@ lvd_status pb_boot(void) {
   return status;
 }
 
+lvd_status pb_boot(void) {
+  if (lvd_load_acquire_u32(&program.booted)) return LVD_OK;
+  bool loaded = lvd_unit_is_loaded();
+  lvd_status status = start_up();
+  if (status != LVD_OK || !loaded) return status;
+  status = lvd_unit_serve(program.app);
+  pb_finish();
+  return status == LVD_OK ? LVD_E_STOPPED : status;
+}
+
 static void leave(void *side);
 
 lvd_status pb_finish(void) {
@@ -87,6 +147,9 @@ lvd_status pb_finish(void) {
   leave(&thread_mark);
   lvd_app_close(program.app);
   lvd_status status = lvd_app_wait(program.app, -1);
+  /* What was started elsewhere and not waited for; if all is well, it returns. */
+  for (TASKID t = program.tasks; t && status == LVD_OK; t = t->next)
+    if (t->call) status = pb_wait(t);
   if (status != LVD_OK) {
     lvd_fault fault;
     size_t size = lvd_app_why(program.app, NULL, 0) + sizeof fault + 100;
@@ -105,6 +168,7 @@ lvd_status pb_finish(void) {
   }
   program.tasks = NULL;
   memset(program.stream, 0, sizeof program.stream);
+  program.unit = NULL;
   lvd_store_release_u32(&program.booted, 0);
   return status;
 }
@@ -126,20 +190,155 @@ lvd_status pb_register(const char *name, void *function) {
   return LVD_OK;
 }
 
-static TASKID new_task(const char *name, void (*function)(void *), int prio, uint32_t worker) {
+static void copy_task_name(char *to, const char *from) {
+  snprintf(to, sizeof((TASKID)0)->name, "%s", from);
+}
+
+/* With the lock. */
+static TASKID enter_task(const char *name, void (*function)(void *), int prio) {
   TASKID t = calloc(1, sizeof *t);
   if (!t) return NULL;
   t->function = function;
   t->prio = prio;
-  t->worker = worker;
-  copy_name(t->name, name);
+  copy_task_name(t->name, name);
   lvd_event_init(&t->signal);
-  lvd_port_lock(&program.lock);
   t->next = program.tasks;
   program.tasks = t;
+  return t;
+}
+
+static TASKID new_task(const char *name, void (*function)(void *), int prio, uint32_t worker) {
+  lvd_port_lock(&program.lock);
+  TASKID t = enter_task(name, function, prio);
+  if (t) t->worker = worker;
   lvd_port_unlock(&program.lock);
   return t;
 }
+
+static void drop_task(TASKID t) {
+  lvd_port_lock(&program.lock);
+  TASKID *at = &program.tasks;
+  while (*at && *at != t) at = &(*at)->next;
+  if (*at) *at = t->next;
+  lvd_port_unlock(&program.lock);
+  free(t);
+}
+
+static registered *find_procedure(const char *name) {
+  lvd_port_lock(&program.lock);
+  registered *r = program.procedures;
+  while (r && strcmp(r->name, name) != 0) r = r->next;
+  lvd_port_unlock(&program.lock);
+  return r;
+}
+
+/* ---- tasks in another process -------------------------------------------------------------------- */
+
+/* What a call about a task says. */
+typedef struct message {
+  uint32_t number, data;
+  char name[64];
+} message;
+
+static lvd_status ask(lvd_unit *unit, const char *procedure, const message *m) {
+  lvd_call *c;
+  lvd_status status = lvd_call_start(unit, procedure, m, sizeof *m, NULL, &c);
+  return status == LVD_OK ? lvd_call_wait(c, NULL, NULL, -1, NULL) : status;
+}
+
+static message message_about(const TASKID t, uint32_t data) {
+  message m = {.number = t->number, .data = data};
+  memcpy(m.name, t->name, sizeof m.name);
+  return m;
+}
+
+/* There: the task of this number, made by whatever comes first. */
+static TASKID task_of(const message *m) {
+  lvd_port_lock(&program.lock);
+  TASKID t = program.tasks;
+  while (t && t->number != m->number) t = t->next;
+  if (!t && (t = enter_task(m->name, NULL, 0))) t->number = m->number;
+  lvd_port_unlock(&program.lock);
+  return t;
+}
+
+static lvd_status message_in(const lvd_frame *f, message *m) {
+  if (f->argument_size != sizeof *m || !lvd_unit_parent()) return LVD_E_STATE;
+  memcpy(m, f->argument, sizeof *m);
+  m->name[sizeof m->name - 1] = 0;
+  return LVD_OK;
+}
+
+static lvd_status knows(lvd_frame *f) {
+  message m;
+  lvd_status status = message_in(f, &m);
+  if (status != LVD_OK) return status;
+  return find_procedure(m.name) ? LVD_OK : LVD_E_UNKNOWN;
+}
+
+static lvd_status run(lvd_frame *f) {
+  message m;
+  lvd_status status = message_in(f, &m);
+  if (status != LVD_OK) return status;
+  registered *r = find_procedure(m.name);
+  TASKID t = r ? task_of(&m) : NULL;
+  if (!t) return r ? LVD_E_MEMORY : LVD_E_UNKNOWN;
+  lvd_fiber *self = lvd_fiber_self();
+  lvd_port_lock(&program.lock);
+  t->fiber = self;
+  lvd_port_unlock(&program.lock);
+  r->function(NULL);
+  leave(self);
+  lvd_port_lock(&program.lock);
+  t->fiber = NULL;
+  lvd_port_unlock(&program.lock);
+  return LVD_OK;
+}
+
+static lvd_status take_signal(lvd_frame *f) {
+  message m;
+  lvd_status status = message_in(f, &m);
+  if (status != LVD_OK) return status;
+  TASKID t = task_of(&m);
+  return t ? lvd_event_set(&t->signal, m.data) : LVD_E_MEMORY;
+}
+
+static lvd_status release(lvd_frame *f) {
+  message m;
+  lvd_status status = message_in(f, &m);
+  if (status != LVD_OK) return status;
+  TASKID t = task_of(&m);
+  if (t) drop_task(t);
+  return LVD_OK;
+}
+
+__attribute__((constructor)) static void register_these(void) {
+  lvd_procedure_register("srpc.knows", knows);
+  lvd_procedure_register("srpc.run", run);
+  lvd_procedure_register("srpc.signal", take_signal);
+  lvd_procedure_register("srpc.release", release);
+}
+
+/* Null: there is no process, or it does not know the name. */
+static TASKID task_there(const char *name, int prio) {
+  lvd_port_lock(&program.lock);
+  lvd_unit *unit = living_unit();
+  lvd_port_unlock(&program.lock);
+  if (!unit || unit == lvd_unit_parent()) return NULL;
+  message m = {0};
+  copy_task_name(m.name, name);
+  if (ask(unit, "srpc.knows", &m) != LVD_OK) return NULL;
+  lvd_port_lock(&program.lock);
+  TASKID t = enter_task(name, NULL, prio);
+  if (t) {
+    t->unit = unit;
+    t->number = ++program.next_number;
+  }
+  lvd_port_unlock(&program.lock);
+  return t;
+}
+
+/* ---- tasks ------------------------------------------------------------------------------------------ */
 
 /* The cores in turn, the caller's last. */
 static uint32_t other_worker(void) {
@@ -153,10 +352,9 @@ static uint32_t other_worker(void) {
 
 TASKID pb_create(const char *p_task, int prio) {
   if (!p_task || pb_boot() != LVD_OK) return NULL;
-  lvd_port_lock(&program.lock);
-  registered *r = program.procedures;
-  while (r && strcmp(r->name, p_task) != 0) r = r->next;
-  lvd_port_unlock(&program.lock);
+  TASKID there = task_there(p_task, prio);
+  if (there) return there;
+  registered *r = find_procedure(p_task);
   return r ? new_task(p_task, r->function, prio, other_worker()) : NULL;
 }
 
@@ -167,17 +365,28 @@ static void run_task(void *argument) {
 }
 
 static lvd_status start(TASKID t) {
+  if (t->unit) {
+    const message m = message_about(t, 0);
+    const lvd_call_options there = {.priority = t->prio};
+    return lvd_call_start(t->unit, "srpc.run", &m, sizeof m, &there, &t->call);
+  }
   lvd_fiber_options o = {.name = t->name, .priority = t->prio, .place = LVD_WORKER(t->worker)};
   return lvd_fiber_start(program.app, run_task, t, &o, t->detached ? NULL : &t->fiber);
 }
 
 lvd_status pb_rpc(TASKID t) {
   if (!t) return LVD_E_ARGUMENT;
-  return t->fiber ? LVD_E_STATE : start(t);
+  return t->fiber || t->call ? LVD_E_STATE : start(t);
 }
 
 lvd_status pb_wait(TASKID t) {
   if (!t) return LVD_E_ARGUMENT;
+  if (t->call) {
+    bool returned;
+    lvd_status status = lvd_call_wait(t->call, NULL, NULL, -1, &returned);
+    if (returned) t->call = NULL;
+    return status;
+  }
   if (!t->fiber) return LVD_E_STATE;
   lvd_status status = lvd_fiber_join(t->fiber, -1);
   t->fiber = NULL;
@@ -186,25 +395,31 @@ lvd_status pb_wait(TASKID t) {
 
 lvd_status pb_cancel(TASKID t) {
   if (!t) return LVD_E_ARGUMENT;
-  if (!t->fiber) return LVD_E_STATE;
-  lvd_fiber_cancel(t->fiber);
+  if (!t->fiber && !t->call) return LVD_E_STATE;
+  if (t->call)
+    lvd_call_cancel(t->call);
+  else
+    lvd_fiber_cancel(t->fiber);
   return LVD_OK;
 }
 
 lvd_status pb_release(TASKID t) {
   if (!t) return LVD_E_ARGUMENT;
-  lvd_status status = t->fiber ? pb_wait(t) : LVD_OK;
-  lvd_port_lock(&program.lock);
-  TASKID *at = &program.tasks;
-  while (*at && *at != t) at = &(*at)->next;
-  if (*at) *at = t->next;
-  lvd_port_unlock(&program.lock);
-  free(t);
+  lvd_status status = t->fiber || t->call ? pb_wait(t) : LVD_OK;
+  if (t->call) return status; /* the caller was cancelled */
+  if (t->unit) {
+    const message m = message_about(t, 0);
+    ask(t->unit, "srpc.release", &m);
+  }
+  drop_task(t);
   return status;
 }
 
 lvd_status pb_signal(TASKID t, u32 data) {
-  return t ? lvd_event_set(&t->signal, data) : LVD_E_ARGUMENT;
+  if (!t) return LVD_E_ARGUMENT;
+  if (!t->unit) return lvd_event_set(&t->signal, data);
+  const message m = message_about(t, data);
+  return ask(t->unit, "srpc.signal", &m);
 }
 
 lvd_status pb_wait_signal(u32 *data, int64_t timeout_ns) {
@@ -228,6 +443,20 @@ static void reset(entry *e) {
   memset(e, 0, sizeof *e);
 }
 
+static lvd_shared_stream *shared_of(const entry *e) {
+  const lvd_stream *s = lvd_load_relaxed_ptr(&e->stream);
+  return s ? ((const stream *)s)->shared : NULL;
+}
+
+/* All who were here have left, and the other ends were theirs or the other process's. */
+static bool is_over(const entry *e) {
+  if (e->left == 2) return true;
+  return e->left && e->left == e->sides && shared_of(e) && lvd_shared_is_taken(shared_of(e));
+}
+
+/* What the two processes call it. */
+static void shared_name(STREAM_ID sID, char name[32]) { snprintf(name, 32, "stream %d", sID); }
+
 lvd_status stream_create(STREAM_ID sID) {
   if (sID < 0 || sID >= PB_STREAMS) return LVD_E_ARGUMENT;
   lvd_status status = pb_boot();
@@ -235,10 +464,12 @@ lvd_status stream_create(STREAM_ID sID) {
   entry *e = &program.stream[sID];
   void *me = myself();
   lvd_port_lock(&program.lock);
+  if (is_over(e)) reset(e);
   if (is_side(e, me) || e->sides == 2)
     status = LVD_E_STATE;
   else
     e->side[e->sides++] = me;
+  if (e->sides == 1) e->unit = living_unit();
   lvd_port_unlock(&program.lock);
   return status;
 }
@@ -277,7 +508,14 @@ static void leave_entry(entry *e, void *side) {
   lvd_stream *s = lvd_load_relaxed_ptr(&e->stream);
   if (s && !lvd_stream_close(s)) leave_unused(s);
   e->left++;
-  if (e->left == 2) reset(e);
+  if (!s && e->sides == 1 && e->unit) {
+    char name[32];
+    shared_name((STREAM_ID)(e - program.stream), name);
+    lvd_unit_leave_stream(e->unit, name);
+    reset(e);
+  } else if (is_over(e)) {
+    reset(e);
+  }
 }
 
 static void leave(void *side) {
@@ -299,15 +537,33 @@ lvd_status stream_close(STREAM_ID sID) {
   return status;
 }
 
+/* Opens it with the other process, which may take a while: without the lock, and others who want the
+ * same meanwhile wait. */
+static lvd_status open_shared(entry *e, lvd_stream_options o, lvd_stream **out) {
+  char name[32];
+  shared_name((STREAM_ID)(e - program.stream), name);
+  o.name = name;
+  e->opening = true;
+  lvd_port_unlock(&program.lock);
+  lvd_status status = lvd_stream_open(e->unit, &o, out);
+  lvd_port_lock(&program.lock);
+  e->opening = false;
+  return status;
+}
+
 /* The stream, made now if there is none. */
 static lvd_status open_stream(STREAM_ID sID, size_t size, lvd_stream **out) {
   entry *e = &program.stream[sID];
   lvd_status status = LVD_OK;
   lvd_port_lock(&program.lock);
+  while (e->opening && status == LVD_OK) {
+    lvd_port_unlock(&program.lock);
+    status = lvd_fiber_sleep(100000);
+    lvd_port_lock(&program.lock);
+  }
   *out = lvd_load_relaxed_ptr(&e->stream);
-  if (!is_side(e, myself())) {
-    status = LVD_E_STATE;
-  } else if (!*out) {
+  if (status == LVD_OK && !is_side(e, myself())) status = LVD_E_STATE;
+  if (status == LVD_OK && !*out) {
     char name[32];
     snprintf(name, sizeof name, "%d", sID);
     lvd_stream_options o = {.name = name,
@@ -315,7 +571,10 @@ static lvd_status open_stream(STREAM_ID sID, size_t size, lvd_stream **out) {
                             .capacity = e->capacity,
                             .threshold = e->threshold,
                             .time_limit_ns = e->time_limit_ns};
-    status = lvd_stream_create(program.app, &o, out);
+    if (e->unit && e->sides == 1)
+      status = open_shared(e, o, out);
+    else
+      status = lvd_stream_create(program.app, &o, out);
     if (status == LVD_OK) {
       lvd_store_release_ptr(&e->stream, *out);
       if (e->left) leave_unused(*out); /* the other side has come and gone */

@@ -16,20 +16,15 @@ static _Thread_local char thread_mark;
 
 static stream *stream_of(lvd_stream *s) { return (stream *)s; }
 
-lvd_status lvd_stream_create(lvd_app *app, const lvd_stream_options *o, lvd_stream **out) {
-  if (!app || !o || !out || !o->elem_size) return LVD_E_ARGUMENT;
-  uint32_t capacity = o->capacity;
-  if (!capacity) capacity = RING_BYTES / o->elem_size;
-  if (!o->capacity && capacity < RING_LEAST) capacity = RING_LEAST;
-  lvd_channel *ch;
-  lvd_status status = lvd_channel_create(o->elem_size, capacity, 1, &ch);
-  if (status != LVD_OK) return status;
+uint32_t lvd_stream_capacity(const lvd_stream_options *o) {
+  if (o->capacity) return o->capacity;
+  uint32_t capacity = RING_BYTES / o->elem_size;
+  return capacity < RING_LEAST ? RING_LEAST : capacity;
+}
+
+static stream *new_stream(lvd_app *app, lvd_channel *ch, const lvd_stream_options *o) {
   stream *s = lvd_port_alloc(sizeof *s);
-  if (!s) {
-    lvd_channel_destroy(ch);
-    return LVD_E_MEMORY;
-  }
-  bool fenced = app->rt->fenced;
+  if (!s) return NULL;
   uint32_t spin = app->rt->options.no_spin ? 0 : SPIN_US;
   s->app = app;
   s->channel = ch;
@@ -39,12 +34,15 @@ lvd_status lvd_stream_create(lvd_app *app, const lvd_stream_options *o, lvd_stre
   s->sender.sleeper.kind = s->receiver.sleeper.kind = LVD_SLEEPS_AT_STREAM;
   s->sender.stream = s->receiver.stream = s;
   s->sender.is_sender = true;
-  s->peer = &s->receiver.sleeper.waiter;
-  lvd_producer_attach(&s->face.put, ch, &s->peer, fenced);
-  lvd_consumer_attach(&s->face.get, ch, 0, &s->sender.sleeper.waiter, fenced);
+  return s;
+}
+
+/* Its handles are attached. */
+static void enter(stream *s, const lvd_stream_options *o) {
+  lvd_app *app = s->app;
   s->face.put.self = &s->sender.sleeper.waiter;
   s->face.get.self = &s->receiver.sleeper.waiter;
-  s->face.put.threshold = (capacity + 3) / 4;
+  s->face.put.threshold = (s->face.put.capacity + 3) / 4;
   s->automatic = s->receiver.sleeper.stamp = o->threshold == 0;
   s->face.get.threshold = o->threshold ? o->threshold : 1;
   s->face.time_limit_ns = o->time_limit_ns ? o->time_limit_ns : -1;
@@ -53,12 +51,51 @@ lvd_status lvd_stream_create(lvd_app *app, const lvd_stream_options *o, lvd_stre
   if (s->next) s->next->previous = s;
   app->streams = s;
   lvd_port_unlock(&app->blocks_lock);
+}
+
+lvd_status lvd_stream_create(lvd_app *app, const lvd_stream_options *o, lvd_stream **out) {
+  if (!app || !o || !out || !o->elem_size) return LVD_E_ARGUMENT;
+  lvd_channel *ch;
+  lvd_status status = lvd_channel_create(o->elem_size, lvd_stream_capacity(o), 1, &ch);
+  if (status != LVD_OK) return status;
+  stream *s = new_stream(app, ch, o);
+  if (!s) {
+    lvd_channel_destroy(ch);
+    return LVD_E_MEMORY;
+  }
+  bool fenced = app->rt->fenced;
+  s->peer = &s->receiver.sleeper.waiter;
+  lvd_producer_attach(&s->face.put, ch, &s->peer, fenced);
+  lvd_consumer_attach(&s->face.get, ch, 0, &s->sender.sleeper.waiter, fenced);
+  enter(s, o);
+  *out = &s->face;
+  return LVD_OK;
+}
+
+lvd_status lvd_stream_over(lvd_app *app, lvd_shared_stream *shared, lvd_channel *ch, size_t size,
+                           const lvd_stream_options *o, lvd_stream **out) {
+  stream *s = new_stream(app, ch, o);
+  if (!s) return LVD_E_MEMORY;
+  s->shared = shared;
+  s->peer = lvd_shared_waiter(shared, false);
+  lvd_status status = lvd_producer_attach_shared(&s->face.put, ch, size, o->elem_size, &s->peer);
+  if (status == LVD_OK)
+    status = lvd_consumer_attach_shared(&s->face.get, ch, size, o->elem_size, 0,
+                                        lvd_shared_waiter(shared, true));
+  if (status != LVD_OK) {
+    lvd_port_free(s, sizeof *s);
+    return status;
+  }
+  enter(s, o);
   *out = &s->face;
   return LVD_OK;
 }
 
 static void free_stream(stream *s) {
-  lvd_channel_destroy(s->channel);
+  if (s->shared)
+    lvd_shared_free(s->shared);
+  else
+    lvd_channel_destroy(s->channel);
   lvd_port_free(s, sizeof *s);
 }
 
@@ -100,7 +137,13 @@ static void *myself(void) {
 static lvd_status claim(stream_end *e) {
   void *me = myself(), *owner = lvd_load_relaxed_ptr(&e->owner);
   if (owner == me) return LVD_OK;
-  if (owner || e->closed || !lvd_cas_acquire_ptr(&e->owner, &owner, me)) return LVD_E_STATE;
+  if (owner || !lvd_cas_acquire_ptr(&e->owner, &owner, me)) return LVD_E_STATE;
+  /* Whether it is closed is seen for certain only by who has it. */
+  lvd_shared_stream *shared = e->stream->shared;
+  if (e->closed || (shared && !lvd_shared_claim(shared, e->is_sender))) {
+    lvd_store_release_ptr(&e->owner, NULL);
+    return LVD_E_STATE;
+  }
   if (me == &thread_mark) return LVD_OK;
   lvd_fiber *f = me;
   e->fiber = f;

@@ -20,6 +20,7 @@ struct lvd_call {
   lvd_event returned;       /* what `done` points at where there is no fiber */
   lvd_status status;
   uint32_t number; /* of a process: what its answers are known by */
+  uint64_t offset; /* of a process: where what is too large for a record lies; 0: nowhere */
   lvd_call *next;
   LVD_ALIGNED(16) unsigned char argument[LVD_CALL_INLINE];
   LVD_ALIGNED(16) unsigned char result[LVD_CALL_INLINE];
@@ -32,6 +33,8 @@ typedef struct lvd_unit_kind {
   lvd_status (*finish)(lvd_call *call);
   void (*cancel)(lvd_call *call);
   void (*free)(lvd_unit *unit); /* with its application */
+  /* Are calls under way there? Then its application is not at rest. May be null. */
+  bool (*awaited)(const lvd_unit *unit);
 } lvd_unit_kind;
 
 struct lvd_unit {
@@ -45,5 +48,9 @@ struct lvd_unit {
 /* Enters a unit, whose fields are set, with its application, which frees it. */
 void lvd_unit_enter(lvd_unit *unit);
 void lvd_units_free(lvd_app *app);
+
+/* The caller's side of the stream that both call `name` will never come: as if it had opened the stream
+ * and ended it, with an end of it or the other. */
+lvd_status lvd_unit_leave_stream(lvd_unit *unit, const char *name);
 
 #endif

@@ -5,6 +5,7 @@
  * it stays there, and pointers lead from fiber to fiber. While it runs, what is read may be stale: then
  * pointers are compared with what we find ourselves, never followed, and only of some fibers. */
 #include "stream.h"
+#include "unit.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -129,7 +130,10 @@ bool lvd_streams_await_threads(lvd_app *app) {
   for (const stream *s = app->streams; s; s = s->next) {
     const stream_end *end[2] = {&s->sender, &s->receiver};
     for (int i = 0; i < 2; i++) any |= lvd_load_acquire_ptr(&end[i]->owner) && !end[i]->fiber;
+    any |= s->shared && lvd_shared_is_alive(s->shared);
   }
+  for (const lvd_unit *u = app->units; u; u = u->next)
+    any |= u->kind->awaited && u->kind->awaited(u);
   lvd_port_unlock(&app->blocks_lock);
   return any;
 }
@@ -168,6 +172,8 @@ static void tell(story *s, const lvd_fiber *f, const hold_up *h) {
   say(s, " (%u of %u); ", fill, h->s->face.put.capacity);
   if (h->other)
     say(s, "%s has to %s it\n", h->other->name, h->room ? "empty" : "fill");
+  else if (h->s->shared)
+    say(s, "another process has to %s it\n", h->room ? "empty" : "fill");
   else if (h->claimed)
     say(s, "the program has to %s it\n", h->room ? "empty" : "fill");
   else

@@ -47,7 +47,7 @@ static void source(void) {
 void test_srpc_source_and_sink(void) {
   for (int round = 0; round < 3; round++) {
     ios = 0;
-    CHECK_EQ(pb_load("srpc"), LVD_OK);
+    CHECK_EQ(pb_load("levada_tests"), LVD_OK);
     CHECK_EQ(pb_boot(), LVD_OK);
     source();
     CHECK_EQ(pb_finish(), LVD_OK);

@@ -9,6 +9,7 @@
 #include <levada/fiber.h>
 #include <levada/inbox.h>
 #include <levada/native.h>
+#include <levada/process.h>
 #include <levada/runtime.h>
 #include <levada/stream.h>
 #include <levada/wait.h>

@@ -38,9 +38,16 @@ typedef struct srpc_task *TASKID;
 /* ---- start-up and release --------------------------------------------------------------------- */
 
 /* Null, or the program itself: procedures run on the cores of this process, which is also what happens
- * without this call. */
+ * without this call. Another program, which must be linked with this library, and call pb_boot: it is
+ * started, and from then on tasks that it has registered live there, and numbers of streams are known to
+ * both. One at a time (LVD_E_STATE); when it is gone (LVD_E_PEER from all that waits for it) it can be
+ * loaded anew, and tasks be created anew. Threads only. Errors as lvd_unit_load (levada/process.h). */
 LVD_API lvd_status pb_load(const char *exec_name);
-/* Starts the runtime, on all cores there are. Without it, the first call that needs it does. */
+/* The number of the process that was loaded last; 0: none. */
+LVD_API int pb_process(void);
+/* Starts the runtime, on all cores there are. Without it, the first call that needs it does. In a process
+ * that another one has loaded it runs what that asks for, and returns when it is let go
+ * (LVD_E_STOPPED), or when the other is gone (LVD_E_PEER). */
 LVD_API lvd_status pb_boot(void);
 /* Waits until all procedures have returned, and releases everything. LVD_OK, or why the program failed:
  * LVD_E_DEADLOCK, LVD_E_FAULT; then pb_why says it in words, until the next pb_boot. */

@@ -198,6 +198,22 @@ pub const ELSEWHERE: &[(&str, &str)] = &[
         "under locks, or a slow path; the thread sanitizer sees it",
     ),
     (
+        "src/link.c",
+        "the checker has one process; the pairs are the channel's, and a bell's",
+    ),
+    (
+        "src/link.h",
+        "a word set once, when the other process is gone",
+    ),
+    (
+        "src/process.c",
+        "under locks, or a slow path; the thread sanitizer sees it",
+    ),
+    (
+        "src/shared_stream.c",
+        "the checker has one process; the pairs are the channel's",
+    ),
+    (
         "src/srpc.c",
         "under locks, or a slow path; the thread sanitizer sees it",
     ),

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Port: what a process and another one that it has started share: memory, and a bell each way. */
+#ifndef LVD_PORT_PROCESS_H
+#define LVD_PORT_PROCESS_H
+
+#include "port.h"
+
+/* ---- processes ---------------------------------------------------------------------------- */
+
+typedef struct lvd_port_process {
+  int32_t id;
+  int handle; /* negative: the kernel has none, and we look now and then */
+  bool parent;
+} lvd_port_process;
+
+/* The caller's own number. */
+int32_t lvd_port_process_self(void);
+
+/* Starts `program` (looked for in PATH when there is no slash in it) with the arguments `argument`
+ * (null-terminated, without the name; may be null), the environment and `name`=`value` in it. Of the
+ * descriptors that close on exec it gets the `count` of `keep`, under the same numbers.
+ * LVD_E_UNKNOWN: there is no such file; LVD_E_SYSTEM: it cannot be run. */
+lvd_status lvd_port_process_start(lvd_port_process *p, const char *program,
+                                  const char *const *argument, const char *name, const char *value,
+                                  const int *keep, uint32_t count);
+/* The process that has started this one, which was number `id`. LVD_E_PEER: it is gone. */
+lvd_status lvd_port_process_parent(lvd_port_process *p, int32_t id);
+/* Is the caller's own program the one that `program` names? */
+bool lvd_port_process_is_self(const char *program);
+/* Has it ended, with all its threads? A child's number may be another's afterwards. */
+bool lvd_port_process_gone(const lvd_port_process *p);
+void lvd_port_process_kill(const lvd_port_process *p); /* it is not gone */
+LVD_NORETURN void lvd_port_process_exit(void);         /* the caller's, at once, with a failure */
+void lvd_port_process_close(lvd_port_process *p);
+
+/* ---- bells -------------------------------------------------------------------------------- */
+
+/* Two ends; who holds one rings at the other. Neither can make the other block. LVD_E_SYSTEM. */
+lvd_status lvd_port_bells_make(int bell[2]);
+void lvd_port_bell_ring(int bell);
+/* A bell to be rung in the process itself. */
+lvd_status lvd_port_own_bell_make(int *bell);
+void lvd_port_own_bell_ring(int bell);
+/* Sleeps until one of the two rings, `p` is gone, or the time has passed (negative: none). Returns at
+ * times without reason. */
+void lvd_port_bell_wait(int bell, int own, const lvd_port_process *p, int64_t timeout_ns);
+void lvd_port_close(int descriptor);
+/* From now on no program that this process starts gets it. */
+void lvd_port_keep_private(int descriptor);
+
+/* ---- shared memory ------------------------------------------------------------------------ */
+
+/* Memory that nobody can make smaller, so that no access to it can trap. */
+lvd_status lvd_port_shared_make(size_t size, int *memory);
+lvd_status lvd_port_shared_size(int memory, size_t *size);
+/* The system gives memory for this part now, or LVD_E_MEMORY. */
+lvd_status lvd_port_shared_claim(int memory, size_t offset, size_t size);
+/* Gives it back; it reads as zeros from then on. */
+void lvd_port_shared_release(int memory, size_t offset, size_t size);
+/* Maps `head` bytes from `offset` on, and behind them the `ring` bytes that follow those, twice in a
+ * row (`ring` may be 0). Multiples of lvd_port_ring_unit. Null: no memory. */
+void *lvd_port_shared_map(int memory, size_t offset, size_t head, size_t ring);
+void lvd_port_shared_unmap(void *p, size_t head, size_t ring);
+
+#endif

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* A link: its memory, its records, its bells, and the bellman. */
+#include "link.h"
+
+#include <stdlib.h>
+
+enum { MOST_UNSENT = 1 << 16 };
+
+static lvd_link *link_of(lvd_waiter *bell) { return (lvd_link *)(void *)bell; }
+
+/* ---- bells ---------------------------------------------------------------------------------- */
+
+static bool ring(lvd_waiter *bell) {
+  lvd_link *link = link_of(bell);
+  enum lvd_side other = link->side == LVD_PARENT ? LVD_CHILD : LVD_PARENT;
+  if (lvd_exchange_acq_rel_u32(&link->segment->bell[other].rung, 1) == 1) return false;
+  lvd_port_bell_ring(link->bell_end);
+  return true;
+}
+
+void lvd_link_kill(lvd_link *link) {
+  lvd_port_lock(&link->lock);
+  if (!link->reaped && !link->peer.parent && link->peer.id > 0) lvd_port_process_kill(&link->peer);
+  lvd_port_unlock(&link->lock);
+}
+
+/* A child that has run wild is killed; of a parent there is nobody to tell but the child's caller. */
+static void accuse(lvd_link *link) {
+  uint32_t open = 0;
+  if (!lvd_cas_acq_rel_u32(&link->gone, &open, 1 + (uint32_t)LVD_E_CORRUPT)) return;
+  if (!link->reaped && !link->peer.parent) lvd_port_process_kill(&link->peer);
+  lvd_port_own_bell_ring(link->own_bell);
+}
+
+void lvd_link_accuse(lvd_link *link) {
+  lvd_port_lock(&link->lock);
+  accuse(link);
+  lvd_port_unlock(&link->lock);
+}
+
+/* ---- parts of the memory ---------------------------------------------------------------------- */
+
+static uint64_t whole_units(const lvd_link *link, uint64_t size) {
+  return (size + link->unit - 1) / link->unit * link->unit;
+}
+
+static uint64_t arena_of(const lvd_link *link) {
+  return link->unit + 2 * (link->unit + link->records_ring);
+}
+
+uint64_t lvd_link_claim(lvd_link *link, uint64_t size) {
+  if (size == 0 || size > link->size) return 0;
+  size = whole_units(link, size);
+  uint64_t at = arena_of(link);
+  lvd_range **before = &link->ranges;
+  for (; *before && (*before)->offset - at < size; before = &(*before)->next)
+    at = (*before)->offset + (*before)->size;
+  if (!*before && (at > link->size || link->size - at < size)) return 0;
+  lvd_range *r = malloc(sizeof *r);
+  if (!r) return 0;
+  if (lvd_port_shared_claim(link->memory, at, size) != LVD_OK) {
+    free(r);
+    return 0;
+  }
+  *r = (lvd_range){at, size, *before};
+  *before = r;
+  return at;
+}
+
+void lvd_link_release(lvd_link *link, uint64_t offset) {
+  for (lvd_range **at = &link->ranges, *r; (r = *at); at = &r->next) {
+    if (r->offset != offset) continue;
+    *at = r->next;
+    lvd_port_shared_release(link->memory, r->offset, r->size);
+    free(r);
+    return;
+  }
+}
+
+/* ---- making and joining ------------------------------------------------------------------------ */
+
+static uint32_t record_slots(void) { return lvd_ring_slots(LVD_RECORDS, sizeof(lvd_record)); }
+
+static size_t slot_offset(const lvd_link *link, enum lvd_side to) {
+  return link->unit + (to == LVD_CHILD ? 0 : link->unit + link->records_ring);
+}
+
+/* Maps all of it. The parent also fills it in. */
+static lvd_status map(lvd_link *link) {
+  link->records_ring = (size_t)record_slots() * sizeof(lvd_record);
+  link->segment = lvd_port_shared_map(link->memory, 0, link->size, 0);
+  if (!link->segment) return LVD_E_MEMORY;
+  for (int to = 0; to < 2; to++) {
+    link->slot[to] = lvd_port_shared_map(link->memory, slot_offset(link, (enum lvd_side)to),
+                                         link->unit, link->records_ring);
+    if (!link->slot[to]) return LVD_E_MEMORY;
+  }
+  return LVD_OK;
+}
+
+static lvd_status attach(lvd_link *link) {
+  enum lvd_side other = link->side == LVD_PARENT ? LVD_CHILD : LVD_PARENT;
+  size_t size = link->unit + 2 * link->records_ring;
+  link->out_peer = &link->bell;
+  lvd_status status = lvd_producer_attach_shared(&link->out, &link->slot[other]->channel, size,
+                                                 sizeof(lvd_record), &link->out_peer);
+  if (status != LVD_OK) return status;
+  return lvd_consumer_attach_shared(&link->in, &link->slot[link->side]->channel, size,
+                                    sizeof(lvd_record), 0, &link->bell);
+}
+
+static void prepare(lvd_link *link, lvd_app *app, enum lvd_side side) {
+  link->bell.wake = ring;
+  link->side = side;
+  link->app = app;
+  link->memory = link->bell_end = link->own_bell = link->peer.handle = -1;
+  link->unit = lvd_port_ring_unit();
+}
+
+lvd_status lvd_link_make(lvd_link *link, lvd_app *app, size_t memory, int *child_bell) {
+  int bell[2];
+  prepare(link, app, LVD_PARENT);
+  if (memory > SIZE_MAX / 8) return LVD_E_ARGUMENT;
+  link->records_ring = (size_t)record_slots() * sizeof(lvd_record);
+  link->size = (size_t)(arena_of(link) + whole_units(link, memory));
+  lvd_status status = lvd_port_shared_make(link->size, &link->memory);
+  if (status == LVD_OK) status = lvd_port_own_bell_make(&link->own_bell);
+  if (status == LVD_OK) status = lvd_port_shared_claim(link->memory, 0, arena_of(link));
+  if (status == LVD_OK) status = map(link);
+  if (status != LVD_OK || (status = lvd_port_bells_make(bell)) != LVD_OK) return status;
+  link->bell_end = bell[0];
+  *child_bell = bell[1];
+  lvd_segment *s = link->segment;
+  s->magic = LVD_SEGMENT_MAGIC;
+  s->layout = LVD_LAYOUT;
+  s->line = LVD_LINE;
+  s->unit = (uint32_t)link->unit;
+  s->size = link->size;
+  s->parent = lvd_port_process_self();
+  for (int to = 0; to < 2; to++) {
+    lvd_channel *ch = &link->slot[to]->channel;
+    lvd_channel_init(ch, (unsigned char *)ch + link->unit, sizeof(lvd_record), record_slots(),
+                     LVD_RECORDS, 1, LVD_CHANNEL_MIRRORED);
+  }
+  return attach(link);
+}
+
+lvd_status lvd_link_join(lvd_link *link, lvd_app *app, int memory, int bell) {
+  prepare(link, app, LVD_CHILD);
+  link->memory = memory;
+  link->bell_end = bell;
+  lvd_status status = lvd_port_shared_size(memory, &link->size);
+  if (status == LVD_OK) status = lvd_port_own_bell_make(&link->own_bell);
+  if (status != LVD_OK) return status;
+  if (link->size < sizeof(lvd_segment)) return LVD_E_CORRUPT;
+  lvd_segment *s = lvd_port_shared_map(memory, 0, link->unit, 0);
+  if (!s) return LVD_E_MEMORY;
+  if (s->magic != LVD_SEGMENT_MAGIC)
+    status = LVD_E_CORRUPT;
+  else if (s->layout != LVD_LAYOUT || s->line != LVD_LINE || s->unit != link->unit)
+    status = LVD_E_LAYOUT;
+  else if (s->size != link->size)
+    status = LVD_E_CORRUPT;
+  /* Also when we refuse: the parent then knows why. */
+  lvd_store_release_u32(&s->serves, 1 + LVD_LAYOUT);
+  lvd_port_bell_ring(bell);
+  int32_t parent = s->parent;
+  lvd_port_shared_unmap(s, link->unit, 0);
+  if (status == LVD_OK) status = lvd_port_process_parent(&link->peer, parent);
+  if (status == LVD_OK) status = map(link);
+  return status == LVD_OK ? attach(link) : status;
+}
+
+/* ---- records ------------------------------------------------------------------------------------ */
+
+static bool put(lvd_link *link, const lvd_record *record) {
+  if (lvd_room(&link->out, 1) < 1) return false;
+  memcpy(lvd_put_span(&link->out), record, sizeof *record);
+  lvd_put_done(&link->out, 1);
+  lvd_push(&link->out);
+  return true;
+}
+
+lvd_status lvd_link_send(lvd_link *link, const lvd_record *record) {
+  lvd_port_lock(&link->lock);
+  lvd_status status = lvd_link_state(link);
+  if (status == LVD_OK && (link->unsents || !put(link, record))) {
+    lvd_unsent *u = link->unsents < MOST_UNSENT ? malloc(sizeof *u) : NULL;
+    if (u) {
+      *u = (lvd_unsent){*record, NULL};
+      if (link->last_unsent)
+        link->last_unsent->next = u;
+      else
+        link->unsent = u;
+      link->last_unsent = u;
+      /* The first that does not fit: the bellman must wait for room, too. */
+      if (link->unsents++ == 0) lvd_port_own_bell_ring(link->own_bell);
+    } else {
+      status = LVD_E_MEMORY;
+    }
+    if (link->out.corrupt || link->unsents == MOST_UNSENT) accuse(link);
+  }
+  lvd_port_unlock(&link->lock);
+  return status;
+}
+
+static void send_unsent(lvd_link *link) {
+  for (lvd_unsent *u; (u = link->unsent) && put(link, &u->record);) {
+    link->unsent = u->next;
+    if (!u->next) link->last_unsent = NULL;
+    link->unsents--;
+    free(u);
+  }
+  if (link->out.corrupt) accuse(link);
+}
+
+bool lvd_link_all_sent(lvd_link *link) {
+  lvd_port_lock(&link->lock);
+  bool all = link->unsents == 0;
+  lvd_port_unlock(&link->lock);
+  return all;
+}
+
+/* What has come, but not without end. False: there is nothing more. */
+static bool take_records(lvd_link *link) {
+  for (uint32_t i = 0; i < LVD_RECORDS; i++) {
+    if (lvd_elements(&link->in, 1) < 1) {
+      if (link->in.corrupt) lvd_link_accuse(link);
+      return false;
+    }
+    lvd_record record; /* ours, before we look at it */
+    memcpy(&record, lvd_get_span(&link->in), sizeof record);
+    lvd_get_done(&link->in, 1);
+    lvd_pop(&link->in);
+    record.name[sizeof record.name - 1] = 0;
+    if (!lvd_shared_take(link, &record)) link->take(link, &record);
+  }
+  return true;
+}
+
+/* ---- the bellman ----------------------------------------------------------------------------------- */
+
+/* Nobody of the other side touches the memory any more. */
+static void conclude(lvd_link *link) {
+  while (lvd_link_state(link) == LVD_OK && take_records(link)) {
+  }
+  uint32_t open = 0;
+  lvd_cas_acq_rel_u32(&link->gone, &open, 1 + (uint32_t)LVD_E_PEER);
+  lvd_status why = lvd_link_state(link);
+  lvd_port_lock(&link->lock);
+  lvd_shared_end(link, why);
+  lvd_port_unlock(&link->lock);
+  link->ended(link, why);
+}
+
+static bool is_gone(lvd_link *link) {
+  lvd_port_lock(&link->lock);
+  if (!link->reaped) link->reaped = lvd_port_process_gone(&link->peer);
+  bool gone = link->reaped;
+  lvd_port_unlock(&link->lock);
+  return gone;
+}
+
+/* Arms what the bellman waits for. True: it is there already. */
+static bool arm(lvd_link *link) {
+  lvd_port_lock(&link->lock);
+  bool unsent = link->unsents != 0 && !link->out.corrupt;
+  lvd_consumer_arm(&link->in, 1);
+  if (unsent) lvd_producer_arm(&link->out, 1);
+  lvd_fence_seq_cst();
+  bool ready = lvd_elements_refresh(&link->in) || (unsent && lvd_room_refresh(&link->out));
+  lvd_port_unlock(&link->lock);
+  return ready;
+}
+
+static void bellman(void *argument) {
+  lvd_link *link = argument;
+  lvd_a32 *rung = &link->segment->bell[link->side].rung;
+  while (!lvd_load_acquire_u32(&link->stop)) {
+    lvd_exchange_acq_rel_u32(rung, 0);
+    bool accused = lvd_link_state(link) != LVD_OK;
+    bool more = !accused && take_records(link);
+    lvd_port_lock(&link->lock);
+    send_unsent(link);
+    lvd_shared_wake(link);
+    lvd_port_unlock(&link->lock);
+    if (link->side == LVD_CHILD && !link->let_go && lvd_load_acquire_u32(&link->segment->closing)) {
+      link->let_go = true;
+      link->ended(link, LVD_OK);
+    }
+    if (is_gone(link) || (accused && link->side == LVD_CHILD)) {
+      conclude(link);
+      return;
+    }
+    if (!more && (accused || !arm(link)))
+      lvd_port_bell_wait(link->bell_end, link->own_bell, &link->peer, -1);
+  }
+}
+
+lvd_status lvd_link_begin(lvd_link *link, const char *name) {
+  return lvd_port_thread_start(&link->bellman, -1, name, bellman, link);
+}
+
+void lvd_link_end(lvd_link *link) {
+  lvd_store_release_u32(&link->stop, 1);
+  lvd_port_own_bell_ring(link->own_bell);
+  if (link->bellman) lvd_port_thread_join(link->bellman);
+  link->bellman = NULL;
+}
+
+void lvd_link_free(lvd_link *link) {
+  for (lvd_unsent *u = link->unsent, *next; u; u = next) {
+    next = u->next;
+    free(u);
+  }
+  lvd_shared_forget(link);
+  for (lvd_range *r = link->ranges, *next; r; r = next) {
+    next = r->next;
+    free(r);
+  }
+  for (int to = 0; to < 2; to++)
+    lvd_port_shared_unmap(link->slot[to], link->unit, link->records_ring);
+  lvd_port_shared_unmap(link->segment, link->size, 0);
+  lvd_port_process_close(&link->peer);
+  lvd_port_close(link->memory);
+  lvd_port_close(link->bell_end);
+  lvd_port_close(link->own_bell);
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Link: what two processes share: one piece of memory, in it a channel of records each way and the
+ * streams; and a bell each way.
+ *
+ * The PARENT has made the memory, and it alone says what lies where. Each process has one thread for
+ * the link, the BELLMAN. It sleeps until the bell is rung or the other process is gone; then it takes
+ * the records that have come, sends those that found no room, and wakes whoever waits here at an end of
+ * a stream.
+ *
+ * Guarantees
+ *   L1  Whoever waits at this side's end of a stream is woken when the other side's cursor reaches its
+ *       mark, or when that side has ended, left or died.
+ *   L2  Of a process that died all that it pushed is there to get, and after it the end.
+ *   L3  Whatever is written into the shared memory, nothing outside of it is read or written.
+ *
+ * Pairs of orders
+ *   ring: exchange_acq_rel rung = 1     -> bellman: exchange_acq_rel rung = 0     what was pushed is seen
+ *   push, fence, load armed             <> arm, fence, load tail                   as for all channels
+ * A bell that is rung already is not rung again: the bellman takes the word back before it looks.
+ *
+ * Locks: the link's before an application's gate, before its list of streams. */
+#ifndef LVD_SRC_LINK_H
+#define LVD_SRC_LINK_H
+
+#include "../port/process.h"
+#include "stream.h"
+
+enum lvd_side { LVD_PARENT, LVD_CHILD };
+enum lvd_stream_side { LVD_SENDER, LVD_RECEIVER };
+
+/* ---- the shared memory ------------------------------------------------------------------------ */
+
+#define LVD_SEGMENT_MAGIC 0x4c56534du
+
+typedef struct lvd_segment {
+  uint32_t magic, layout, line, unit;
+  uint64_t size;
+  int32_t parent;
+  LVD_ALIGNED(LVD_LINE) lvd_a32 serves;  /* the child's: 1 + its LVD_LAYOUT, once it serves */
+  LVD_ALIGNED(LVD_LINE) lvd_a32 closing; /* the parent's: the child is to end */
+  struct {
+    LVD_ALIGNED(LVD_LINE) lvd_a32 rung; /* the bell of that side; 1: and not looked since */
+  } bell[2];
+} lvd_segment;
+
+/* Where a channel lies: this, up to a whole unit, then its ring. */
+typedef struct lvd_slot_head {
+  lvd_channel channel;
+  LVD_ALIGNED(LVD_LINE) lvd_a32 taken[2]; /* of a stream: 1 + the side that has this end */
+} lvd_slot_head;
+
+enum lvd_record_kind {
+  LVD_RECORD_CALL = 1, /* parent to child */
+  LVD_RECORD_CANCEL,
+  LVD_RECORD_ANSWER, /* child to parent */
+  LVD_RECORD_OPEN,   /* child to parent: a stream by name */
+  LVD_RECORD_OPENED, /* parent to child */
+  LVD_RECORD_CLOSE,  /* child to parent: it has unmapped a stream */
+  LVD_RECORD_LEAVE   /* child to parent: its side of a stream, by name, will not come */
+};
+
+enum { LVD_RECORD_INLINE = 256, LVD_RECORDS = 64 };
+
+typedef struct lvd_record {
+  uint32_t kind, number;
+  uint32_t status;
+  uint32_t size; /* bytes of an argument, a result, an element */
+  uint32_t room; /* bytes for a result; elements of a stream */
+  int32_t priority;
+  uint32_t urgent;
+  uint32_t pad;
+  uint64_t offset; /* of what is not inline, or of a stream; 0: none */
+  uint64_t extent; /* bytes of a stream's ring; of a stack */
+  char name[64];
+  LVD_ALIGNED(16) unsigned char data[LVD_RECORD_INLINE];
+} lvd_record;
+
+/* ---- a side of it ------------------------------------------------------------------------------ */
+
+typedef struct lvd_link lvd_link;
+
+/* A stream's channel, as this side has mapped it. */
+struct lvd_shared_stream {
+  lvd_waiter at[2]; /* who is woken at an end: whoever waits there here, else the other process */
+  lvd_link *link;
+  stream *stream;
+  lvd_slot_head *slot;
+  size_t ring;
+  uint32_t number;
+  lvd_a32 mine[2]; /* this side has it */
+  lvd_shared_stream *next, *previous;
+};
+
+/* What the parent knows of a stream: by name until both sides have opened it, then by number. */
+typedef struct lvd_name {
+  char name[LVD_FIBER_NAME];
+  uint32_t number, elem_size;
+  uint64_t offset, ring; /* 0: one side has left before the other came */
+  bool opened[2], closed[2];
+  struct lvd_name *next;
+} lvd_name;
+
+/* A part of the memory that is in use; in order. */
+typedef struct lvd_range {
+  uint64_t offset, size;
+  struct lvd_range *next;
+} lvd_range;
+
+/* The child waits for an answer to LVD_RECORD_OPEN. */
+typedef struct lvd_opening {
+  uint32_t number;
+  lvd_event done;
+  lvd_record answer;
+  bool abandoned;
+  struct lvd_opening *next;
+} lvd_opening;
+
+typedef struct lvd_unsent {
+  lvd_record record;
+  struct lvd_unsent *next;
+} lvd_unsent;
+
+struct lvd_link {
+  lvd_waiter bell; /* rings the other side's; first */
+  enum lvd_side side;
+  lvd_app *app;
+  void (*take)(lvd_link *link, const lvd_record *record); /* calls: process.c's */
+  void (*ended)(lvd_link *link,
+                lvd_status why); /* called by the bellman: the other side is gone, or
+                                                    (LVD_OK) lets this one go */
+  /* The memory. */
+  int memory;
+  size_t size, unit;
+  lvd_segment *segment;   /* all of it, mapped in a row */
+  lvd_slot_head *slot[2]; /* the records to and from the child, as rings */
+  size_t records_ring;
+  /* The other side. */
+  int bell_end, own_bell;
+  lvd_port_process peer;
+  lvd_port_thread *bellman;
+  lvd_a32 stop;        /* the bellman shall return */
+  lvd_a32 gone;        /* 1 + why the other side is no more; 0: it is there */
+  lvd_port_mutex lock; /* of all that follows */
+  bool reaped, let_go;
+  lvd_producer out;
+  lvd_waiter *out_peer;
+  lvd_consumer in; /* the bellman's */
+  lvd_unsent *unsent, *last_unsent;
+  uint32_t unsents;
+  lvd_shared_stream *streams;
+  lvd_range *ranges;
+  lvd_name *names;
+  uint32_t name_count;
+  lvd_opening *openings;
+  uint32_t next_number;
+};
+
+/* ---- link.c ------------------------------------------------------------------------------------ */
+
+/* The parent's side, to the point where a child can be started with the descriptors `keep`. */
+lvd_status lvd_link_make(lvd_link *link, lvd_app *app, size_t memory, int *child_bell);
+/* The child's side. LVD_E_LAYOUT, LVD_E_CORRUPT, LVD_E_PEER. */
+lvd_status lvd_link_join(lvd_link *link, lvd_app *app, int memory, int bell);
+lvd_status lvd_link_begin(lvd_link *link, const char *name); /* starts the bellman */
+void lvd_link_end(lvd_link *link);                           /* and ends him */
+void lvd_link_free(lvd_link *link);
+
+/* Sends a record, now or when there is room. LVD_E_PEER, LVD_E_MEMORY. */
+lvd_status lvd_link_send(lvd_link *link, const lvd_record *record);
+bool lvd_link_all_sent(lvd_link *link);
+void lvd_link_kill(lvd_link *link); /* unless it is gone */
+/* It has written what it cannot have meant. */
+void lvd_link_accuse(lvd_link *link);
+
+/* The parent: a part of the memory; 0: there is none. With the lock. */
+uint64_t lvd_link_claim(lvd_link *link, uint64_t size);
+void lvd_link_release(lvd_link *link, uint64_t offset);
+
+static inline lvd_status lvd_link_state(const lvd_link *link) {
+  uint32_t gone = lvd_load_acquire_u32(&link->gone);
+  return gone ? (lvd_status)(gone - 1) : LVD_OK;
+}
+
+/* ---- shared_stream.c ---------------------------------------------------------------------------- */
+
+/* Records about streams; false: it is about something else. */
+bool lvd_shared_take(lvd_link *link, const lvd_record *record);
+void lvd_shared_wake(lvd_link *link);                /* whoever can go on; the lock in hand */
+void lvd_shared_end(lvd_link *link, lvd_status why); /* the other side is gone; the lock in hand */
+void lvd_shared_forget(lvd_link *link);              /* the parent's names */
+lvd_status lvd_shared_leave(lvd_link *link, const char *name);
+lvd_status lvd_shared_open(lvd_link *link, const lvd_stream_options *options, lvd_stream **out);
+
+#endif

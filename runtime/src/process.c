@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* The unit that is another process: loading it, calls to it, and the other side of them: serving.
+ *
+ * A call is a record there and an answer back, known by a number. What is larger than a record lies in
+ * the link's memory, in a part that the parent claims for the argument and the result of one call. */
+#include <levada/process.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "link.h"
+#include "unit.h"
+
+enum { BUCKETS = 256, GRACE_MS = 2000, UNITS_MEMORY = 64 << 20 };
+#define VARIABLE       "LEVADA_UNIT" /* tells a child: memory, bell */
+#define ATTACH_TIME_NS 10000000000
+
+_Static_assert(sizeof(((lvd_record *)0)->name) == LVD_PROCEDURE_NAME, "as long");
+_Static_assert((int)LVD_CALL_INLINE == (int)LVD_RECORD_INLINE, "as large");
+
+/* A call that is served, until it has been answered. */
+typedef struct served {
+  struct process *process;
+  lvd_procedure *procedure;
+  lvd_fiber *fiber; /* once it runs */
+  bool cancelled;
+  lvd_frame frame;
+  struct served *next, *previous;
+  LVD_ALIGNED(16) lvd_record record;
+  LVD_ALIGNED(16) unsigned char result[LVD_RECORD_INLINE];
+} served;
+
+typedef struct process {
+  lvd_unit unit; /* first */
+  lvd_link link;
+  lvd_a32 under_way; /* calls that have not come back */
+  lvd_a32 held;      /* calls that have not been waited for */
+  /* With the link's lock. */
+  lvd_call *call[BUCKETS];
+  served *served;
+  /* The child's. */
+  lvd_status why; /* it is to end: LVD_OK, LVD_E_PEER, ... */
+  lvd_a32 over;
+  lvd_port_thread *watch;
+} process;
+
+static process *process_of(lvd_link *link) {
+  return (process *)(void *)((char *)link - offsetof(process, link));
+}
+
+static size_t aligned(size_t size) { return (size + 15) & ~(size_t)15; }
+
+static unsigned char *at(const lvd_link *link, uint64_t offset) {
+  return (unsigned char *)link->segment + offset;
+}
+
+/* ---- calls: the parent's side -------------------------------------------------------------------- */
+
+static lvd_call **place_of(process *p, uint32_t number) {
+  lvd_call **c = &p->call[number % BUCKETS];
+  while (*c && (*c)->number != number) c = &(*c)->next;
+  return c;
+}
+
+static lvd_status process_start(lvd_call *c, const char *procedure, const lvd_call_options *o) {
+  process *p = (process *)c->unit;
+  lvd_link *link = &p->link;
+  size_t length = strlen(procedure), size = c->frame.argument_size, room = c->frame.result_room;
+  if (link->side == LVD_CHILD) return LVD_E_STATE; /* children are called, they do not call */
+  if (length == 0 || length >= LVD_PROCEDURE_NAME) return LVD_E_ARGUMENT;
+  lvd_record r = {.kind = LVD_RECORD_CALL,
+                  .size = (uint32_t)size,
+                  .room = (uint32_t)room,
+                  .priority = o->priority,
+                  .urgent = o->urgent,
+                  .extent = o->stack};
+  memcpy(r.name, procedure, length);
+  lvd_status status = lvd_link_state(link);
+  if (status != LVD_OK) return status;
+  c->offset = 0;
+  lvd_port_lock(&link->lock);
+  if (size > LVD_RECORD_INLINE || room > LVD_RECORD_INLINE) {
+    c->offset = lvd_link_claim(link, aligned(size) + room);
+    if (!c->offset) status = LVD_E_LIMIT;
+  }
+  if (status == LVD_OK) {
+    r.offset = c->offset;
+    r.number = c->number = ++link->next_number;
+    c->next = p->call[c->number % BUCKETS];
+    p->call[c->number % BUCKETS] = c;
+    lvd_add_acq_rel_u32(&p->under_way, 1);
+    lvd_add_relaxed_u32(&p->held, 1);
+  }
+  lvd_port_unlock(&link->lock);
+  if (status != LVD_OK) return status;
+  if (size) memcpy(c->offset ? at(link, c->offset) : r.data, c->frame.argument, size);
+  status = lvd_link_send(link, &r);
+  if (status == LVD_OK) return LVD_OK;
+  lvd_port_lock(&link->lock);
+  lvd_call **place = place_of(p, r.number);
+  bool ours = *place == c; /* else the bellman has just said that the process is gone */
+  if (ours) {
+    *place = c->next;
+    if (c->offset) lvd_link_release(link, c->offset);
+    lvd_add_acq_rel_u32(&p->under_way, UINT32_MAX);
+    lvd_add_relaxed_u32(&p->held, UINT32_MAX);
+  }
+  lvd_port_unlock(&link->lock);
+  return ours ? status : LVD_OK;
+}
+
+static lvd_status process_finish(lvd_call *c) {
+  lvd_add_relaxed_u32(&((process *)c->unit)->held, UINT32_MAX);
+  return c->status;
+}
+
+static void process_cancel(lvd_call *c) {
+  const lvd_record r = {.kind = LVD_RECORD_CANCEL, .number = c->number};
+  lvd_link_send(&((process *)c->unit)->link, &r);
+}
+
+/* It has come back, and is no more in the table. The count goes down last: until then its application
+ * is not at rest for want of it. */
+static void come_back(process *p, lvd_call *c) {
+  lvd_event_set(&c->returned, 1);
+  lvd_add_acq_rel_u32(&p->under_way, UINT32_MAX);
+  if (lvd_load_acquire_u32(&p->unit.app->live) == 0) lvd_app_quiet(p->unit.app);
+}
+
+static void take_answer(process *p, const lvd_record *r) {
+  lvd_link *link = &p->link;
+  lvd_port_lock(&link->lock);
+  lvd_call **place = place_of(p, r->number), *c = *place;
+  if (c) {
+    *place = c->next;
+    uint32_t n = r->size < c->frame.result_room ? r->size : (uint32_t)c->frame.result_room;
+    const void *from = r->data;
+    if (c->offset) from = at(link, c->offset + aligned(c->frame.argument_size));
+    memcpy(c->frame.result, from, n);
+    c->frame.result_size = n;
+    c->status = r->status < LVD_STATUS_COUNT ? (lvd_status)r->status : LVD_E_CORRUPT;
+    if (c->offset) lvd_link_release(link, c->offset);
+  }
+  lvd_port_unlock(&link->lock);
+  if (c) come_back(p, c);
+}
+
+static void parent_takes(lvd_link *link, const lvd_record *r) {
+  if (r->kind == LVD_RECORD_ANSWER)
+    take_answer(process_of(link), r);
+  else
+    lvd_link_accuse(link);
+}
+
+/* The child is gone: so are its calls. */
+static void parent_ended(lvd_link *link, lvd_status why) {
+  process *p = process_of(link);
+  for (uint32_t i = 0; i < BUCKETS; i++)
+    for (;;) {
+      lvd_port_lock(&link->lock);
+      lvd_call *c = p->call[i];
+      if (c) p->call[i] = c->next;
+      lvd_port_unlock(&link->lock);
+      if (!c) break;
+      c->status = why;
+      come_back(p, c);
+    }
+  lvd_store_release_u32(&p->over, 1);
+  lvd_port_wake(&p->over);
+  if (lvd_load_acquire_u32(&p->unit.app->live) == 0) lvd_app_quiet(p->unit.app);
+}
+
+static bool process_awaited(const lvd_unit *unit) {
+  return lvd_load_acquire_u32(&((const process *)unit)->under_way) != 0;
+}
+
+/* ---- calls: the child's side ---------------------------------------------------------------------- */
+
+static void enlist(process *p, served *s) {
+  lvd_port_lock(&p->link.lock);
+  s->next = p->served;
+  if (s->next) s->next->previous = s;
+  p->served = s;
+  lvd_port_unlock(&p->link.lock);
+}
+
+static void answer(served *s, lvd_status status) {
+  process *p = s->process;
+  lvd_record r = {.kind = LVD_RECORD_ANSWER, .number = s->record.number};
+  size_t size = s->frame.result_size < s->record.room ? s->frame.result_size : s->record.room;
+  r.status = (uint32_t)status;
+  r.size = (uint32_t)size;
+  if (!s->record.offset && size) memcpy(r.data, s->result, size);
+  lvd_port_lock(&p->link.lock);
+  if (s->previous)
+    s->previous->next = s->next;
+  else
+    p->served = s->next;
+  if (s->next) s->next->previous = s->previous;
+  lvd_port_unlock(&p->link.lock);
+  lvd_link_send(&p->link, &r);
+  free(s);
+}
+
+static void serve_call(void *argument) {
+  served *s = argument;
+  lvd_port_lock(&s->process->link.lock);
+  s->fiber = lvd_fiber_self();
+  if (s->cancelled) lvd_fiber_cancel(s->fiber);
+  lvd_port_unlock(&s->process->link.lock);
+  answer(s, s->procedure(&s->frame));
+}
+
+static void take_call(process *p, const lvd_record *r) {
+  lvd_link *link = &p->link;
+  served *s = calloc(1, sizeof *s);
+  if (!s) {
+    const lvd_record none = {
+        .kind = LVD_RECORD_ANSWER, .number = r->number, .status = LVD_E_MEMORY};
+    lvd_link_send(link, &none);
+    return;
+  }
+  s->process = p;
+  s->record = *r;
+  s->frame = (lvd_frame){.app = p->unit.app,
+                         .argument = s->record.data,
+                         .argument_size = r->size,
+                         .result = s->result,
+                         .result_room = r->room};
+  enlist(p, s);
+  if (r->offset) {
+    s->frame.argument = at(link, r->offset);
+    s->frame.result = at(link, r->offset + aligned(r->size));
+    memset(s->frame.result, 0, r->room);
+  }
+  s->procedure = lvd_procedure_find(r->name);
+  lvd_status status = LVD_E_UNKNOWN;
+  if (s->procedure) {
+    const lvd_fiber_options o = {.name = r->name,
+                                 .priority = r->priority,
+                                 .urgent = r->urgent != 0,
+                                 .stack = (size_t)r->extent};
+    status = lvd_fiber_start(p->unit.app, serve_call, s, &o, NULL);
+    if (status == LVD_E_STATE) status = LVD_E_STOPPED; /* the application has ended */
+  }
+  if (status != LVD_OK) answer(s, status);
+}
+
+static void cancel_served(process *p, uint32_t number) {
+  lvd_port_lock(&p->link.lock);
+  served *s = p->served;
+  while (s && s->record.number != number) s = s->next;
+  if (s) {
+    s->cancelled = true;
+    if (s->fiber) lvd_fiber_cancel(s->fiber);
+  }
+  lvd_port_unlock(&p->link.lock);
+}
+
+static void child_takes(lvd_link *link, const lvd_record *r) {
+  process *p = process_of(link);
+  if (r->kind == LVD_RECORD_CALL)
+    take_call(p, r);
+  else if (r->kind == LVD_RECORD_CANCEL)
+    cancel_served(p, r->number);
+}
+
+/* Somebody does not return from a procedure, and nobody will ever ask for it. */
+static void watch(void *argument) {
+  process *p = argument;
+  uint64_t start = lvd_port_ns();
+  int64_t left = (int64_t)GRACE_MS * 1000000;
+  while (!lvd_load_acquire_u32(&p->over)) {
+    int64_t now = left - (int64_t)(lvd_port_ns() - start);
+    if (now <= 0) lvd_port_process_exit();
+    lvd_port_wait(&p->over, 0, now);
+  }
+}
+
+static void child_ended(lvd_link *link, lvd_status why) {
+  process *p = process_of(link);
+  p->why = why;
+  if (!p->watch) lvd_port_thread_start(&p->watch, -1, "levada/watch", watch, p);
+  lvd_app_end(p->unit.app, LVD_E_STOPPED);
+}
+
+/* ---- the unit ----------------------------------------------------------------------------------------- */
+
+static void leave_application(lvd_unit *unit) {
+  lvd_port_lock(&unit->app->blocks_lock);
+  lvd_unit **place = &unit->app->units;
+  while (*place && *place != unit) place = &(*place)->next;
+  if (*place) *place = unit->next;
+  lvd_port_unlock(&unit->app->blocks_lock);
+}
+
+/* Waits for the end that it has been asked for. */
+static void await_end(process *p) {
+  uint64_t start = lvd_port_ns();
+  bool killed = false;
+  while (!lvd_load_acquire_u32(&p->over)) {
+    int64_t left = (int64_t)GRACE_MS * 1000000 - (int64_t)(lvd_port_ns() - start);
+    if (left <= 0 && !killed) {
+      killed = true;
+      lvd_link_kill(&p->link);
+    }
+    lvd_port_wait(&p->over, 0, killed ? -1 : left);
+  }
+}
+
+static void process_free(lvd_unit *unit);
+
+static const lvd_unit_kind process_kind = {process_start, process_finish, process_cancel,
+                                           process_free, process_awaited};
+
+static lvd_aptr parent_unit;
+
+static void process_free(lvd_unit *unit) {
+  process *p = (process *)unit;
+  if (p->link.side == LVD_PARENT) {
+    lvd_store_release_u32(&p->link.segment->closing, 1);
+    p->link.bell.wake(&p->link.bell);
+    await_end(p);
+    lvd_link_end(&p->link);
+  } else {
+    lvd_store_release_ptr(&parent_unit, NULL);
+  }
+  lvd_link_free(&p->link);
+  free(p);
+}
+
+static lvd_status await_service(process *p, int64_t limit_ns) {
+  lvd_link *link = &p->link;
+  uint64_t start = lvd_port_ns();
+  for (;;) {
+    uint32_t serves = lvd_load_acquire_u32(&link->segment->serves);
+    if (serves) return serves == 1 + LVD_LAYOUT ? LVD_OK : LVD_E_LAYOUT;
+    if ((link->reaped = lvd_port_process_gone(&link->peer))) return LVD_E_PEER;
+    int64_t left = limit_ns - (int64_t)(lvd_port_ns() - start);
+    if (left <= 0) return LVD_E_TIME;
+    lvd_port_bell_wait(link->bell_end, link->own_bell, &link->peer, left);
+  }
+}
+
+static void end_process(lvd_link *link) {
+  if (!link->reaped) lvd_port_process_kill(&link->peer);
+  while (!link->reaped) {
+    lvd_port_bell_wait(link->bell_end, link->own_bell, &link->peer, -1);
+    link->reaped = lvd_port_process_gone(&link->peer);
+  }
+}
+
+lvd_status lvd_unit_load(lvd_app *app, const char *exec_name, const lvd_unit_options *options,
+                         lvd_unit **out) {
+  static const lvd_unit_options usual;
+  const lvd_unit_options *o = options ? options : &usual;
+  if (!app || !exec_name || !*exec_name || !out || o->time_limit_ns < 0) return LVD_E_ARGUMENT;
+  if (lvd_this_worker()) return LVD_E_STATE;
+  process *p = calloc(1, sizeof *p);
+  if (!p) return LVD_E_MEMORY;
+  lvd_link *link = &p->link;
+  int child_bell = -1;
+  char value[64];
+  lvd_status status = lvd_link_make(link, app, o->memory ? o->memory : UNITS_MEMORY, &child_bell);
+  if (status == LVD_OK) {
+    const int keep[2] = {link->memory, child_bell};
+    snprintf(value, sizeof value, "%d,%d", keep[0], keep[1]);
+    status = lvd_port_process_start(&link->peer, exec_name, o->argument, VARIABLE, value, keep, 2);
+  }
+  lvd_port_close(child_bell);
+  if (status == LVD_OK) {
+    link->take = parent_takes;
+    link->ended = parent_ended;
+    status = await_service(p, o->time_limit_ns ? o->time_limit_ns : ATTACH_TIME_NS);
+    if (status == LVD_OK) status = lvd_link_begin(link, "levada/bell");
+    if (status != LVD_OK) end_process(link);
+  }
+  if (status != LVD_OK) {
+    lvd_link_free(link);
+    free(p);
+    return status;
+  }
+  p->unit.kind = &process_kind;
+  p->unit.app = app;
+  const char *base = strrchr(exec_name, '/');
+  snprintf(p->unit.name, sizeof p->unit.name, "process %d (%.20s)", (int)link->peer.id,
+           base ? base + 1 : exec_name);
+  lvd_unit_enter(&p->unit);
+  *out = &p->unit;
+  return LVD_OK;
+}
+
+static process *is_process(const lvd_unit *unit) {
+  return unit && unit->kind == &process_kind ? (process *)(uintptr_t)unit : NULL;
+}
+
+lvd_status lvd_unit_unload(lvd_unit *unit) {
+  process *p = is_process(unit);
+  if (!p || p->link.side == LVD_CHILD) return LVD_E_ARGUMENT;
+  lvd_port_lock(&p->link.lock);
+  bool used = p->link.streams || lvd_load_relaxed_u32(&p->held);
+  lvd_port_unlock(&p->link.lock);
+  if (used) return LVD_E_STATE;
+  leave_application(unit);
+  process_free(unit);
+  return LVD_OK;
+}
+
+lvd_status lvd_unit_state(const lvd_unit *unit) {
+  process *p = is_process(unit);
+  return !unit ? LVD_E_ARGUMENT : p ? lvd_link_state(&p->link) : LVD_OK;
+}
+
+int32_t lvd_unit_process(const lvd_unit *unit) {
+  process *p = is_process(unit);
+  return p ? p->link.peer.id : 0;
+}
+
+lvd_status lvd_stream_open(lvd_unit *unit, const lvd_stream_options *options, lvd_stream **out) {
+  process *p = is_process(unit);
+  if (!p || !options || !out) return LVD_E_ARGUMENT;
+  return lvd_shared_open(&p->link, options, out);
+}
+
+lvd_status lvd_unit_leave_stream(lvd_unit *unit, const char *name) {
+  process *p = is_process(unit);
+  return p ? lvd_shared_leave(&p->link, name) : LVD_E_ARGUMENT;
+}
+
+/* ---- being loaded ---------------------------------------------------------------------------------------- */
+
+bool lvd_unit_is_loaded(void) { return getenv(VARIABLE) != NULL; }
+
+lvd_unit *lvd_unit_parent(void) { return lvd_load_acquire_ptr(&parent_unit); }
+
+/* All fibers have ended. What was not answered failed, or had not begun. */
+static void answer_the_rest(process *p, lvd_status outcome) {
+  served *s;
+  do {
+    lvd_port_lock(&p->link.lock);
+    s = p->served;
+    lvd_port_unlock(&p->link.lock);
+    if (s) answer(s, outcome == LVD_OK ? LVD_E_STOPPED : outcome);
+  } while (s);
+  for (int ms = 0;
+       ms < GRACE_MS / 2 && !lvd_link_all_sent(&p->link) && lvd_link_state(&p->link) == LVD_OK;
+       ms++)
+    lvd_fiber_sleep(1000000);
+}
+
+static lvd_status serve(lvd_app *app, int memory, int bell) {
+  process *p = calloc(1, sizeof *p);
+  if (!p) return LVD_E_MEMORY;
+  p->unit.kind = &process_kind;
+  p->unit.app = app;
+  p->link.take = child_takes;
+  p->link.ended = child_ended;
+  p->why = LVD_E_STATE; /* nobody has told us to end */
+  snprintf(p->unit.name, sizeof p->unit.name, "the parent");
+  lvd_status status = lvd_link_join(&p->link, app, memory, bell);
+  if (status != LVD_OK) {
+    lvd_link_free(&p->link);
+    free(p);
+    return status;
+  }
+  lvd_unit_enter(&p->unit);
+  lvd_store_release_ptr(&parent_unit, &p->unit);
+  status = lvd_link_begin(&p->link, "levada/bell");
+  if (status != LVD_OK) return status;
+  status = lvd_app_wait(app, -1);
+  answer_the_rest(p, status);
+  lvd_link_end(&p->link);
+  lvd_store_release_u32(&p->over, 1);
+  lvd_port_wake(&p->over);
+  if (p->watch) lvd_port_thread_join(p->watch);
+  return status == LVD_E_STOPPED && p->why != LVD_E_STATE ? p->why : status;
+}
+
+lvd_status lvd_unit_serve(lvd_app *app) {
+  const char *value = getenv(VARIABLE);
+  int memory, bell;
+  if (!value || sscanf(value, "%d,%d", &memory, &bell) != 2) return LVD_E_STATE;
+  /* No program that we start is to take itself for a unit. */
+  unsetenv(VARIABLE);
+  lvd_port_keep_private(memory);
+  lvd_port_keep_private(bell);
+  if (app) return serve(app, memory, bell);
+  const lvd_app_options o = {.name = "unit"};
+  lvd_runtime *rt;
+  lvd_status status = lvd_runtime_create(NULL, &rt);
+  if (status != LVD_OK) return status;
+  status = lvd_app_open(rt, &o, &app);
+  if (status == LVD_OK) {
+    status = serve(app, memory, bell);
+    lvd_app_unload(app);
+  }
+  lvd_runtime_destroy(rt);
+  return status;
+}

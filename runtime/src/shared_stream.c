@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Streams between two processes: channels in the memory of a link, opened by name.
+ *
+ * The parent says where a stream lies, and keeps to itself what it said; the child asks. Which side has
+ * which end is a word of the stream for each, taken with one compare-and-swap; both may be taken by one
+ * side, and then it is a stream like any other. Private words alone say what is ours to touch. */
+#include "link.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+enum { MOST_NAMES = 4096 }; /* open at a time, on either side */
+
+/* ---- waking ------------------------------------------------------------------------------------- */
+
+static stream_end *end_of(const lvd_shared_stream *ss, int end) {
+  return end == LVD_SENDER ? &ss->stream->sender : &ss->stream->receiver;
+}
+
+/* If we have that end, its owner took it before he armed; so whoever sees the mark sees that, too. */
+static bool wake(lvd_shared_stream *ss, int end) {
+  if (!lvd_load_acquire_u32(&ss->mine[end])) return ss->link->bell.wake(&ss->link->bell);
+  lvd_waiter *self = &end_of(ss, end)->sleeper.waiter;
+  return self->wake(self);
+}
+
+static bool wake_sender(lvd_waiter *at) {
+  return wake((lvd_shared_stream *)((char *)at - offsetof(lvd_shared_stream, at[LVD_SENDER])),
+              LVD_SENDER);
+}
+static bool wake_receiver(lvd_waiter *at) {
+  return wake((lvd_shared_stream *)((char *)at - offsetof(lvd_shared_stream, at[LVD_RECEIVER])),
+              LVD_RECEIVER);
+}
+
+lvd_waiter *lvd_shared_waiter(lvd_shared_stream *ss, bool sender) {
+  return &ss->at[sender ? LVD_SENDER : LVD_RECEIVER];
+}
+
+static bool due(const lvd_mark *m, uint32_t cursor, uint32_t published, bool over) {
+  if (!lvd_load_relaxed_u32(&m->armed)) return false;
+  uint32_t need = lvd_load_relaxed_u32(&m->need);
+  return over || lvd_reached(cursor, lvd_load_relaxed_u32(&m->at)) ||
+         (lvd_reached(cursor, need) && lvd_reached(published, need));
+}
+
+/* Only the shared words are read: the handles are their owners'. */
+void lvd_shared_wake(lvd_link *link) {
+  for (lvd_shared_stream *ss = link->streams; ss; ss = ss->next) {
+    const lvd_channel *ch = &ss->slot->channel;
+    const lvd_consumer_lines *c = &ch->consumer[0];
+    if (lvd_load_relaxed_u32(&ss->mine[LVD_RECEIVER]) &&
+        due(&c->elements, lvd_load_acquire_u32(&ch->tail), lvd_load_relaxed_u32(&ch->flushed),
+            lvd_load_relaxed_u32(&ch->state) != LVD_OPEN))
+      wake(ss, LVD_RECEIVER);
+    if (lvd_load_relaxed_u32(&ss->mine[LVD_SENDER]) &&
+        due(&c->room, lvd_load_acquire_u32(&c->head), lvd_load_relaxed_u32(&c->released),
+            lvd_load_relaxed_u32(&c->state) != LVD_OPEN))
+      wake(ss, LVD_SENDER);
+  }
+}
+
+/* ---- the ends ------------------------------------------------------------------------------------ */
+
+bool lvd_shared_claim(lvd_shared_stream *ss, bool is_sender) {
+  int end = is_sender ? LVD_SENDER : LVD_RECEIVER;
+  uint32_t nobody = 0;
+  lvd_port_lock(&ss->link->lock);
+  bool mine = lvd_load_relaxed_u32(&ss->mine[end]) ||
+              lvd_cas_acq_rel_u32(&ss->slot->taken[end], &nobody, 1 + (uint32_t)ss->link->side);
+  lvd_store_release_u32(&ss->mine[end], mine);
+  lvd_port_unlock(&ss->link->lock);
+  return mine;
+}
+
+static bool is_open(const lvd_slot_head *slot, int end) {
+  const lvd_channel *ch = &slot->channel;
+  const lvd_a32 *state = end == LVD_SENDER ? &ch->state : &ch->consumer[0].state;
+  return lvd_load_relaxed_u32(state) == LVD_OPEN;
+}
+
+bool lvd_shared_is_taken(const lvd_shared_stream *ss) {
+  bool taken = true;
+  for (int end = 0; end < 2; end++)
+    taken &= lvd_load_acquire_u32(&ss->slot->taken[end]) || !is_open(ss->slot, end);
+  return taken || lvd_link_state(ss->link) != LVD_OK;
+}
+
+bool lvd_shared_is_alive(const lvd_shared_stream *ss) { return lvd_link_state(ss->link) == LVD_OK; }
+
+/* Ends it from the side of `end`, on its owner's behalf, unless that has. */
+static void conclude(lvd_slot_head *slot, int end, lvd_status why) {
+  lvd_channel *ch = &slot->channel;
+  if (end == LVD_RECEIVER) {
+    lvd_store_release_u32(&ch->consumer[0].state, LVD_CLOSED);
+  } else if (lvd_load_relaxed_u32(&ch->state) == LVD_OPEN) {
+    lvd_store_relaxed_u32(&ch->flushed, lvd_load_relaxed_u32(&ch->tail));
+    lvd_store_release_u32(&ch->state, LVD_CLOSED + (uint32_t)why);
+  }
+}
+
+void lvd_shared_end(lvd_link *link, lvd_status why) {
+  for (lvd_shared_stream *ss = link->streams; ss; ss = ss->next)
+    for (int end = 0; end < 2; end++)
+      if (!lvd_load_relaxed_u32(&ss->mine[end])) conclude(ss->slot, end, why);
+  lvd_fence_seq_cst();
+  lvd_shared_wake(link);
+  for (lvd_opening *o = link->openings; o; o = o->next) {
+    o->answer.status = (uint32_t)why;
+    lvd_event_set(&o->done, 1);
+  }
+}
+
+/* ---- the parent: what lies where ------------------------------------------------------------------ */
+
+static lvd_slot_head *head_of(const lvd_link *link, const lvd_name *n) {
+  return (lvd_slot_head *)(void *)((unsigned char *)link->segment + n->offset);
+}
+
+/* Gives a stream its place. */
+static lvd_status give_place(lvd_link *link, lvd_name *n, uint32_t elem_size, uint32_t capacity) {
+  if (elem_size == 0 || capacity == 0 || capacity > LVD_CHANNEL_CAPACITY) return LVD_E_ARGUMENT;
+  uint32_t slots = lvd_ring_slots(capacity, elem_size);
+  uint64_t ring = (uint64_t)slots * elem_size;
+  if (!slots || ring > link->size) return LVD_E_LIMIT;
+  uint64_t offset = lvd_link_claim(link, link->unit + ring);
+  if (!offset) return LVD_E_LIMIT;
+  n->elem_size = elem_size;
+  n->offset = offset;
+  n->ring = ring;
+  lvd_slot_head *head = head_of(link, n);
+  memset(head, 0, sizeof *head);
+  lvd_channel_init(&head->channel, (unsigned char *)head + link->unit, elem_size, slots, capacity,
+                   1, LVD_CHANNEL_MIRRORED);
+  return LVD_OK;
+}
+
+static lvd_name *new_name(lvd_link *link, const char *name) {
+  lvd_name *n, **last = &link->names;
+  if (link->name_count >= MOST_NAMES || !(n = calloc(1, sizeof *n))) return NULL;
+  link->name_count++;
+  copy_name(n->name, name);
+  n->number = ++link->next_number;
+  while (*last) last = &(*last)->next; /* who opened first is met first */
+  *last = n;
+  return n;
+}
+
+static void drop_name(lvd_link *link, lvd_name *n) {
+  lvd_name **at = &link->names;
+  while (*at != n) at = &(*at)->next;
+  *at = n->next;
+  link->name_count--;
+  if (n->offset) lvd_link_release(link, n->offset);
+  free(n);
+}
+
+static lvd_name *find_name(lvd_link *link, enum lvd_side side, const char *name) {
+  lvd_name *n = link->names;
+  while (n && (n->opened[side] || strcmp(n->name, name) != 0)) n = n->next;
+  return n;
+}
+
+/* Ends it at the ends that nobody has: whoever takes one of them finds nobody at the other. */
+static void conclude_free(lvd_slot_head *slot) {
+  for (int end = 0; end < 2; end++)
+    if (!lvd_load_acquire_u32(&slot->taken[end])) conclude(slot, end, LVD_OK);
+}
+
+/* The stream that `side` opens now; made, if it comes first. With the lock. */
+static lvd_name *open_name(lvd_link *link, enum lvd_side side, const char *name, uint32_t elem_size,
+                           uint32_t capacity, lvd_status *status) {
+  lvd_name *n = find_name(link, side, name);
+  bool fresh = !n;
+  *status = LVD_E_LIMIT;
+  if (fresh && !(n = new_name(link, name))) return NULL;
+  *status = LVD_OK;
+  if (!n->offset) {
+    *status = give_place(link, n, elem_size, capacity);
+    if (*status == LVD_OK && !fresh) conclude_free(head_of(link, n));
+  } else if (n->elem_size != elem_size) {
+    *status = LVD_E_ARGUMENT;
+  }
+  if (*status == LVD_OK) {
+    n->opened[side] = true;
+    return n;
+  }
+  if (fresh) drop_name(link, n);
+  return NULL;
+}
+
+/* The side of it that has not come will not. With the lock. */
+static lvd_status leave_name(lvd_link *link, enum lvd_side side, const char *name) {
+  lvd_name *n = find_name(link, side, name);
+  if (!n && !(n = new_name(link, name))) return LVD_E_LIMIT;
+  n->opened[side] = n->closed[side] = true;
+  if (n->offset) conclude_free(head_of(link, n));
+  if (n->closed[LVD_PARENT] && n->closed[LVD_CHILD]) drop_name(link, n);
+  lvd_fence_seq_cst();
+  link->bell.wake(&link->bell);
+  lvd_shared_wake(link);
+  return LVD_OK;
+}
+
+static void close_name(lvd_link *link, enum lvd_side side, uint32_t number) {
+  lvd_name *n = link->names;
+  while (n && (n->number != number || !n->opened[side])) n = n->next;
+  if (!n) return;
+  n->closed[side] = true;
+  if (n->closed[LVD_PARENT] && n->closed[LVD_CHILD]) drop_name(link, n);
+}
+
+void lvd_shared_forget(lvd_link *link) {
+  for (lvd_name *n = link->names, *next; n; n = next) {
+    next = n->next;
+    free(n);
+  }
+  for (lvd_opening *o = link->openings, *next; o; o = next) {
+    next = o->next;
+    free(o);
+  }
+}
+
+static void answer_open(lvd_link *link, const lvd_record *r) {
+  lvd_record answer = {.kind = LVD_RECORD_OPENED, .number = r->number};
+  char name[LVD_FIBER_NAME];
+  lvd_status status;
+  copy_name(name, r->name);
+  lvd_port_lock(&link->lock);
+  lvd_name *n = open_name(link, LVD_CHILD, name, r->size, r->room, &status);
+  if (n) {
+    answer.offset = n->offset;
+    answer.extent = n->ring;
+    answer.room = n->number;
+  }
+  lvd_port_unlock(&link->lock);
+  answer.status = (uint32_t)status;
+  lvd_link_send(link, &answer);
+}
+
+/* ---- the child: asking ------------------------------------------------------------------------------ */
+
+static void send_close(lvd_link *link, uint32_t number) {
+  const lvd_record r = {.kind = LVD_RECORD_CLOSE, .number = number};
+  lvd_link_send(link, &r);
+}
+
+static void drop_opening(lvd_link *link, lvd_opening *o) {
+  lvd_opening **at = &link->openings;
+  while (*at && *at != o) at = &(*at)->next;
+  if (*at) *at = o->next;
+  free(o);
+}
+
+static void take_opened(lvd_link *link, const lvd_record *r) {
+  bool unwanted = false;
+  lvd_port_lock(&link->lock);
+  lvd_opening *o = link->openings;
+  while (o && o->number != r->number) o = o->next;
+  if (o && o->abandoned) {
+    unwanted = r->status == LVD_OK;
+    drop_opening(link, o);
+  } else if (o) {
+    o->answer = *r;
+    lvd_event_set(&o->done, 1); /* in the lock: who waits frees it in the lock */
+  }
+  lvd_port_unlock(&link->lock);
+  if (unwanted) send_close(link, r->room);
+}
+
+static lvd_status ask(lvd_link *link, const lvd_stream_options *o, uint32_t capacity,
+                      lvd_record *answer) {
+  lvd_record r = {.kind = LVD_RECORD_OPEN, .size = o->elem_size, .room = capacity};
+  copy_name(r.name, o->name);
+  lvd_opening *asked = calloc(1, sizeof *asked);
+  if (!asked) return LVD_E_MEMORY;
+  lvd_event_init(&asked->done);
+  lvd_port_lock(&link->lock);
+  r.number = asked->number = ++link->next_number;
+  asked->next = link->openings;
+  link->openings = asked;
+  lvd_port_unlock(&link->lock);
+  lvd_status status = lvd_link_send(link, &r);
+  if (status == LVD_OK) status = lvd_event_wait(&asked->done, NULL, -1);
+  lvd_port_lock(&link->lock);
+  if (status == LVD_OK) {
+    *answer = asked->answer;
+    status = (lvd_status)answer->status;
+    drop_opening(link, asked);
+  } else if (lvd_link_state(link) != LVD_OK) {
+    drop_opening(link, asked);
+  } else {
+    asked->abandoned = true; /* the answer will find it */
+  }
+  lvd_port_unlock(&link->lock);
+  return status;
+}
+
+/* ---- opening and closing ---------------------------------------------------------------------------- */
+
+static lvd_status mount(lvd_link *link, uint32_t number, uint64_t offset, uint64_t ring,
+                        const lvd_stream_options *o, lvd_stream **out) {
+  lvd_shared_stream *ss = calloc(1, sizeof *ss);
+  if (!ss) return LVD_E_MEMORY;
+  ss->at[LVD_SENDER].wake = wake_sender;
+  ss->at[LVD_RECEIVER].wake = wake_receiver;
+  ss->link = link;
+  ss->number = number;
+  ss->ring = (size_t)ring;
+  ss->slot = lvd_port_shared_map(link->memory, (size_t)offset, link->unit, ss->ring);
+  lvd_status status = LVD_E_MEMORY;
+  if (ss->slot)
+    status = lvd_stream_over(link->app, ss, &ss->slot->channel, link->unit + 2 * ss->ring, o, out);
+  if (status != LVD_OK) {
+    lvd_port_shared_unmap(ss->slot, link->unit, ss->ring);
+    free(ss);
+    return status;
+  }
+  ss->stream = (stream *)*out;
+  lvd_port_lock(&link->lock);
+  ss->next = link->streams;
+  if (ss->next) ss->next->previous = ss;
+  link->streams = ss;
+  lvd_status gone = lvd_link_state(link);
+  if (gone != LVD_OK)
+    for (int end = 0; end < 2; end++) conclude(ss->slot, end, gone);
+  lvd_port_unlock(&link->lock);
+  return LVD_OK;
+}
+
+lvd_status lvd_shared_open(lvd_link *link, const lvd_stream_options *o, lvd_stream **out) {
+  if (!o->name || !*o->name || !o->elem_size) return LVD_E_ARGUMENT;
+  uint32_t capacity = lvd_stream_capacity(o), number = 0;
+  uint64_t offset = 0, ring = 0;
+  lvd_status status = lvd_link_state(link);
+  if (status != LVD_OK) return status;
+  if (link->side == LVD_CHILD) {
+    lvd_record answer;
+    status = ask(link, o, capacity, &answer);
+    if (status != LVD_OK) return status;
+    number = answer.room;
+    offset = answer.offset;
+    ring = answer.extent;
+  } else {
+    char name[LVD_FIBER_NAME];
+    copy_name(name, o->name);
+    lvd_port_lock(&link->lock);
+    lvd_name *n = open_name(link, LVD_PARENT, name, o->elem_size, capacity, &status);
+    if (n) {
+      number = n->number;
+      offset = n->offset;
+      ring = n->ring;
+    }
+    lvd_port_unlock(&link->lock);
+    if (status != LVD_OK) return status;
+  }
+  status = mount(link, number, offset, ring, o, out);
+  if (status == LVD_OK) return LVD_OK;
+  if (link->side == LVD_CHILD) {
+    send_close(link, number);
+  } else {
+    lvd_port_lock(&link->lock);
+    close_name(link, LVD_PARENT, number);
+    lvd_port_unlock(&link->lock);
+  }
+  return status;
+}
+
+lvd_status lvd_shared_leave(lvd_link *link, const char *name) {
+  lvd_status status = lvd_link_state(link);
+  if (status != LVD_OK) return status;
+  lvd_record r = {.kind = LVD_RECORD_LEAVE};
+  copy_name(r.name, name);
+  if (link->side == LVD_CHILD) return lvd_link_send(link, &r);
+  lvd_port_lock(&link->lock);
+  status = leave_name(link, LVD_PARENT, r.name);
+  lvd_port_unlock(&link->lock);
+  return status;
+}
+
+/* The stream goes, and its owner on this side with it. */
+void lvd_shared_free(lvd_shared_stream *ss) {
+  lvd_link *link = ss->link;
+  lvd_port_lock(&link->lock);
+  for (int end = 0; end < 2; end++)
+    if (lvd_load_relaxed_u32(&ss->mine[end]) && is_open(ss->slot, end))
+      conclude(ss->slot, end, LVD_OK);
+  conclude_free(ss->slot);
+  if (ss->previous)
+    ss->previous->next = ss->next;
+  else
+    link->streams = ss->next;
+  if (ss->next) ss->next->previous = ss->previous;
+  lvd_fence_seq_cst();
+  link->bell.wake(&link->bell);
+  lvd_port_shared_unmap(ss->slot, link->unit, ss->ring);
+  if (link->side == LVD_PARENT) close_name(link, LVD_PARENT, ss->number);
+  lvd_port_unlock(&link->lock);
+  if (link->side == LVD_CHILD) send_close(link, ss->number);
+  free(ss);
+}
+
+bool lvd_shared_take(lvd_link *link, const lvd_record *r) {
+  if (link->side == LVD_PARENT && r->kind == LVD_RECORD_OPEN) {
+    answer_open(link, r);
+  } else if (link->side == LVD_CHILD && r->kind == LVD_RECORD_OPENED) {
+    take_opened(link, r);
+  } else if (link->side == LVD_PARENT && r->kind == LVD_RECORD_CLOSE) {
+    lvd_port_lock(&link->lock);
+    close_name(link, LVD_CHILD, r->number);
+    lvd_port_unlock(&link->lock);
+  } else if (link->side == LVD_PARENT && r->kind == LVD_RECORD_LEAVE) {
+    lvd_record named = *r;
+    named.name[LVD_FIBER_NAME - 1] = 0;
+    lvd_port_lock(&link->lock);
+    leave_name(link, LVD_CHILD, named.name);
+    lvd_port_unlock(&link->lock);
+  } else {
+    return false;
+  }
+  return true;
+}

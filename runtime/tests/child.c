@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* The program that the tests of process units load: a good one, or by its first argument one that
+ * does not serve, or serves and goes wild. */
+#include "child.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <levada/srpc.h>
+
+static page *shown;
+
+static void show(const char *path) {
+  int fd = open(path, O_RDWR | O_CLOEXEC);
+  if (fd < 0) exit(3);
+  shown = mmap(NULL, sizeof *shown, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (shown == MAP_FAILED) exit(3);
+  close(fd);
+}
+
+/* ---- procedures -------------------------------------------------------------------------------- */
+
+static lvd_status child_twice(lvd_frame *f) {
+  if (f->argument_size != 4) return LVD_E_ARGUMENT;
+  *(uint32_t *)f->result = 2 * *(const uint32_t *)f->argument;
+  f->result_size = 4;
+  return LVD_OK;
+}
+LVD_PROCEDURE(child_twice)
+
+static lvd_status child_backwards(lvd_frame *f) {
+  const unsigned char *from = f->argument;
+  unsigned char *to = f->result;
+  if (f->argument_size > f->result_room) return LVD_E_LIMIT;
+  for (size_t i = 0; i < f->argument_size; i++) to[i] = from[f->argument_size - 1 - i];
+  f->result_size = f->argument_size;
+  return LVD_OK;
+}
+LVD_PROCEDURE(child_backwards)
+
+static lvd_status child_sleeps(lvd_frame *f) {
+  return lvd_fiber_sleep(*(const int64_t *)f->argument);
+}
+LVD_PROCEDURE(child_sleeps)
+
+static lvd_status child_crashes(lvd_frame *f) {
+  (void)f;
+  volatile int *volatile nowhere = (volatile int *)64;
+  *nowhere = 1;
+  return LVD_OK;
+}
+LVD_PROCEDURE(child_crashes)
+
+static lvd_status child_spins(lvd_frame *f) {
+  for (volatile size_t i = 0; i != 1; i = f->argument_size) {
+  }
+  return LVD_OK;
+}
+LVD_PROCEDURE(child_spins)
+
+static lvd_status child_sends(lvd_frame *f) {
+  const order *o = f->argument;
+  lvd_stream *s;
+  lvd_status status = open_stream(lvd_unit_parent(), o->back, o->capacity, o->threshold, &s);
+  if (status != LVD_OK) return status;
+  status = send_elements(s, o->count, o->seed, shown ? &shown->pushed : NULL);
+  lvd_stream_close(s);
+  lvd_stream_destroy(s);
+  return status;
+}
+LVD_PROCEDURE(child_sends)
+
+static lvd_status child_receives(lvd_frame *f) {
+  const order *o = f->argument;
+  lvd_stream *s;
+  lvd_status status = open_stream(lvd_unit_parent(), o->name, o->capacity, o->threshold, &s);
+  if (status != LVD_OK) return status;
+  status = receive_elements(s, f->result, o->seed, shown ? &shown->got : NULL);
+  f->result_size = 8;
+  lvd_stream_close(s);
+  lvd_stream_destroy(s);
+  return status;
+}
+LVD_PROCEDURE(child_receives)
+
+/* Sends on what it gets. */
+static lvd_status child_pipes(lvd_frame *f) {
+  const order *o = f->argument;
+  lvd_stream *in, *out;
+  lvd_status status = open_stream(lvd_unit_parent(), o->name, o->capacity, o->threshold, &in);
+  if (status == LVD_OK)
+    status = open_stream(lvd_unit_parent(), o->back, o->capacity, o->threshold, &out);
+  if (status != LVD_OK) return status;
+  uint64_t x;
+  while ((status = lvd_stream_get(in, &x, sizeof x)) == LVD_OK) {
+    lvd_stream_pop(in);
+    status = lvd_stream_put(out, &x, sizeof x);
+    lvd_stream_push(out);
+    if (status != LVD_OK) break;
+  }
+  lvd_stream_close(in);
+  lvd_stream_close(out);
+  lvd_stream_destroy(in);
+  lvd_stream_destroy(out);
+  return status == LVD_E_ENDED ? LVD_OK : status;
+}
+LVD_PROCEDURE(child_pipes)
+
+/* Opens a stream, and does nothing with it. */
+static lvd_status child_opens(lvd_frame *f) {
+  const order *o = f->argument;
+  lvd_stream *s;
+  const lvd_stream_options so = {.name = o->name, .elem_size = (uint32_t)o->count};
+  lvd_status status = lvd_stream_open(lvd_unit_parent(), &so, &s);
+  if (status == LVD_OK) lvd_stream_destroy(s);
+  return status;
+}
+LVD_PROCEDURE(child_opens)
+
+/* ---- by the paper's names ------------------------------------------------------------------------ */
+
+static void remote_pipe(void) {
+  STREAM_ID in = 0, out = 1;
+  u32 a;
+  stream_create(in);
+  stream_create(out);
+  while (stream_get(in, a) == LVD_OK) {
+    stream_pop(in);
+    a = a + 1;
+    stream_put(out, a);
+    stream_push(out);
+  }
+}
+PB_PROCEDURE(remote_pipe)
+
+static void remote_signal(void) {
+  u32 data = 0;
+  stream_create(2);
+  if (pb_wait_signal(&data, -1) != LVD_OK) return;
+  stream_put(2, data);
+}
+PB_PROCEDURE(remote_signal)
+
+static void remote_nothing(void) { stream_create(3); }
+PB_PROCEDURE(remote_nothing)
+
+static void remote_waits(void) {
+  u32 data = 0;
+  pb_wait_signal(&data, -1);
+}
+PB_PROCEDURE(remote_waits)
+
+/* ---- bad ones -------------------------------------------------------------------------------------- */
+
+/* The memory that the parent shares with us, by the descriptor that it named. */
+static unsigned char *memory_of_parent(size_t *size, int *bell) {
+  int memory;
+  struct stat st;
+  const char *value = getenv("LEVADA_UNIT");
+  if (!value || sscanf(value, "%d,%d", &memory, bell) != 2 || fstat(memory, &st) != 0) exit(3);
+  *size = (size_t)st.st_size;
+  void *p = mmap(NULL, *size, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+  if (p == MAP_FAILED) exit(3);
+  return p;
+}
+
+typedef struct scribbler {
+  unsigned char *memory;
+  size_t size;
+  int bell;
+  uint64_t random;
+} scribbler;
+
+static uint64_t next(scribbler *s) {
+  s->random ^= s->random << 13, s->random ^= s->random >> 7, s->random ^= s->random << 17;
+  return s->random;
+}
+
+/* Writes anything anywhere in what is shared, mostly where it is small numbers that count. */
+static void scribble(void *argument) {
+  scribbler *s = argument;
+  size_t used = 1 << 19 < s->size ? 1 << 19 : s->size;
+  for (;;) {
+    for (int i = 0; i < 64; i++) {
+      uint64_t r = next(s);
+      uint32_t value = (uint32_t)(r >> 32);
+      if (r & 1) value %= 64;
+      size_t at = next(s) % (used / 4) * 4;
+      if (r & 2) at = at / 4096 * 4096 + at % 1024; /* heads */
+      memcpy(s->memory + at, &value, 4);
+    }
+    if (next(s) % 8 == 0 && write(s->bell, "", 1) < 0) {
+    }
+    if (next(s) % 64 == 0) usleep(200);
+  }
+}
+
+static void *scribble_thread(void *argument) {
+  scribble(argument);
+  return NULL;
+}
+
+int main(int argc, char **argv) {
+  const char *what = argc > 1 ? argv[1] : "srpc";
+  if (argc > 2) show(argv[2]);
+  if (strcmp(what, "sleep") == 0) {
+    sleep(60);
+    return 0;
+  }
+  if (strcmp(what, "exit") == 0) return 0;
+  if (strcmp(what, "layout") == 0) {
+    /* As one that is linked with a library to come. */
+    size_t size;
+    int bell;
+    unsigned char *memory = memory_of_parent(&size, &bell);
+    ((uint32_t *)memory)[LVD_LINE / 4] = 1 + LVD_LAYOUT + 1;
+    if (write(bell, "", 1) < 0) return 3;
+    sleep(60);
+    return 0;
+  }
+  if (strcmp(what, "wild") == 0) {
+    static scribbler s;
+    s.memory = memory_of_parent(&s.size, &s.bell);
+    s.bell = dup(s.bell);
+    s.random = strtoull(argv[3], NULL, 10) | 1;
+    pthread_t thread;
+    pthread_create(&thread, NULL, scribble_thread, &s);
+  }
+  if (strcmp(what, "srpc") == 0) return pb_boot() == LVD_E_STOPPED ? 0 : 1;
+  if (strcmp(what, "parent") == 0) {
+    /* Loads a child of its own, and is killed. */
+    lvd_runtime *rt;
+    lvd_app *app;
+    lvd_unit *unit;
+    const char *const arguments[] = {"serve", argv[2], NULL};
+    const lvd_unit_options o = {.argument = arguments};
+    if (lvd_runtime_create(NULL, &rt) != LVD_OK || lvd_app_open(rt, NULL, &app) != LVD_OK ||
+        lvd_unit_load(app, argv[0], &o, &unit) != LVD_OK)
+      return 3;
+    const order endless = {.back = "endless", .count = UINT64_MAX};
+    lvd_call *call[2];
+    lvd_stream *s;
+    if (lvd_call_start(unit, "child_sends", &endless, sizeof endless, NULL, &call[0]) != LVD_OK ||
+        lvd_call_start(unit, "child_spins", NULL, 0, NULL, &call[1]) != LVD_OK ||
+        open_stream(unit, "endless", 64, 1, &s) != LVD_OK)
+      return 3;
+    lvd_store_release_u32(&shown->grandchild, (uint32_t)lvd_unit_process(unit));
+    uint64_t count = 0;
+    receive_elements(s, &count, 0, NULL);
+    return 3;
+  }
+  return lvd_unit_serve(NULL) == LVD_OK ? 0 : 1;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* What the tests of process units and the program that they load (child.c) agree on. */
+#ifndef LVD_TEST_CHILD_H
+#define LVD_TEST_CHILD_H
+
+#include <levada/levada.h>
+
+/* A file that both map, beside what the library shares: what the child says of itself. */
+typedef struct page {
+  lvd_a64 pushed, got; /* elements, said after the push, the pop */
+  lvd_a32 grandchild;  /* a process that the child has loaded */
+  lvd_a32 alive;       /* counts, as long as that lives */
+} page;
+
+/* The argument of the procedures that stream. */
+typedef struct order {
+  char name[32], back[32]; /* streams, to the child and from it */
+  uint64_t count, seed;
+  uint32_t capacity, threshold;
+} order;
+
+/* Element number n of the stream with this seed. */
+static inline uint64_t element(uint64_t seed, uint64_t n) {
+  uint64_t x = seed + n * 0x9e3779b97f4a7c15u;
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+  return x ^ x >> 27;
+}
+
+static inline lvd_status open_stream(lvd_unit *unit, const char *name, uint32_t capacity,
+                                     uint32_t threshold, lvd_stream **out) {
+  const lvd_stream_options o = {
+      .name = name, .elem_size = 8, .capacity = capacity, .threshold = threshold};
+  return lvd_stream_open(unit, &o, out);
+}
+
+/* Groups of random sizes, pushed each; `said` (may be null) learns what was pushed. */
+static inline lvd_status send_elements(lvd_stream *s, uint64_t count, uint64_t seed,
+                                       lvd_a64 *said) {
+  uint64_t random = seed | 1;
+  lvd_status status = LVD_OK;
+  for (uint64_t n = 0; n < count && status == LVD_OK;) {
+    random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+    uint64_t group = 1 + random % 40;
+    if (group > count - n) group = count - n;
+    for (; group && status == LVD_OK; group--) {
+      uint64_t x = element(seed, n);
+      status = lvd_stream_put(s, &x, sizeof x);
+      n += status == LVD_OK;
+    }
+    if (status != LVD_OK) break;
+    lvd_stream_push(s);
+    if (said) lvd_store_release_u64(said, n);
+  }
+  return status;
+}
+
+/* Until it ends; *count is how many came. LVD_E_ENDED: in order; LVD_E_FAULT: one was wrong. */
+static inline lvd_status receive_elements(lvd_stream *s, uint64_t *count, uint64_t seed,
+                                          lvd_a64 *said) {
+  uint64_t x;
+  lvd_status status;
+  while ((status = lvd_stream_get(s, &x, sizeof x)) == LVD_OK) {
+    if (x != element(seed, *count)) return LVD_E_FAULT;
+    ++*count;
+    if (*count % 7 == 0) lvd_stream_pop(s);
+    if (said) lvd_store_release_u64(said, *count);
+  }
+  return status;
+}
+
+#endif

@@ -1,0 +1,593 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Units that are processes: calls, streams, and death at any moment. LEVADA_CHILD is child.c. */
+#include "test.h"
+
+#include <levada/srpc.h>
+
+#include "child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* Under an emulator the system may not know how to start what we are built for. */
+static void can_start(void) {
+  char *const argv[] = {(char *)LEVADA_CHILD, (char *)"exit", NULL};
+  pid_t id;
+  if (posix_spawn(&id, LEVADA_CHILD, NULL, NULL, argv, environ) == ENOEXEC)
+    SKIP("no program of this processor's can be started from another");
+  waitpid(id, NULL, 0);
+}
+
+typedef struct bench {
+  lvd_runtime *rt;
+  lvd_app *app;
+  page *page;
+  char path[32];
+} bench;
+
+static bench bench_of(uint32_t workers) {
+  can_start();
+  bench b = {.path = "/tmp/levada-test-XXXXXX"};
+  b.rt = runtime_of(workers);
+  CHECK_EQ(lvd_app_open(b.rt, NULL, &b.app), LVD_OK);
+  int fd = mkstemp(b.path);
+  CHECK(fd >= 0 && ftruncate(fd, sizeof(page)) == 0);
+  b.page = mmap(NULL, sizeof(page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  CHECK(b.page != MAP_FAILED);
+  close(fd);
+  return b;
+}
+
+static void bench_free(bench *b) {
+  lvd_app_unload(b->app);
+  lvd_runtime_destroy(b->rt);
+  unlink(b->path);
+  munmap(b->page, sizeof(page));
+}
+
+static lvd_unit *load(bench *b, const char *what) {
+  const char *const argument[] = {what, b->path, NULL};
+  const lvd_unit_options o = {.argument = argument};
+  lvd_unit *u;
+  CHECK_EQ(lvd_unit_load(b->app, LEVADA_CHILD, &o, &u), LVD_OK);
+  return u;
+}
+
+static lvd_call *call(lvd_unit *u, const char *procedure, const order *o) {
+  lvd_call *c;
+  CHECK_EQ(lvd_call_start(u, procedure, o, sizeof *o, NULL, &c), LVD_OK);
+  return c;
+}
+
+static lvd_status result(lvd_call *c) { return lvd_call_wait(c, NULL, NULL, -1, NULL); }
+
+/* ---- calls ----------------------------------------------------------------------------------------- */
+
+void test_process_calls(void) {
+  bench b = bench_of(2);
+  lvd_unit *u = load(&b, "serve");
+  CHECK_EQ(lvd_unit_state(u), LVD_OK);
+  CHECK(lvd_unit_process(u) > 0 && strstr(lvd_unit_name(u), "process "));
+  enum { CALLS = 300 }; /* more than a channel of records holds */
+  lvd_call *c[CALLS];
+  for (uint32_t round = 0; round < SCALED(40) + 1; round++) {
+    for (uint32_t i = 0; i < CALLS; i++)
+      CHECK_EQ(lvd_call_start(u, "child_twice", &i, 4, NULL, &c[i]), LVD_OK);
+    for (uint32_t i = 0; i < CALLS; i++) {
+      uint32_t x = 0;
+      size_t size = sizeof x;
+      CHECK_EQ(lvd_call_wait(c[i], &x, &size, -1, NULL), LVD_OK);
+      CHECK_EQ(size, 4);
+      CHECK_EQ(x, 2 * i);
+    }
+  }
+  /* Large ones. */
+  size_t large = LVD_CALL_MOST;
+  unsigned char *from = malloc(large), *to = malloc(large);
+  for (size_t i = 0; i < large; i++) from[i] = (unsigned char)(i * 7);
+  const lvd_call_options o = {.result_room = large};
+  for (int round = 0; round < 100; round++) {
+    size_t n = (size_t)round * large / 99, size = large;
+    CHECK_EQ(lvd_call_start(u, "child_backwards", from, n, &o, &c[0]), LVD_OK);
+    CHECK_EQ(lvd_call_wait(c[0], to, &size, -1, NULL), LVD_OK);
+    CHECK_EQ(size, n);
+    for (size_t i = 0; i < n; i++) CHECK(to[i] == from[n - 1 - i]);
+  }
+  free(from);
+  free(to);
+  CHECK_EQ(lvd_unit_unload(u), LVD_OK);
+  bench_free(&b);
+}
+
+static void loads_in_a_fiber(void *argument) {
+  lvd_unit *u;
+  CHECK_EQ(lvd_unit_load(argument, LEVADA_CHILD, NULL, &u), LVD_E_STATE);
+}
+
+void test_process_statuses(void) {
+  bench b = bench_of(2);
+  lvd_unit *u = load(&b, "serve"), *none;
+  lvd_call *c[3];
+  bool returned;
+  CHECK_EQ(lvd_call_start(u, "nobody_knows_it", NULL, 0, NULL, &c[0]), LVD_OK);
+  CHECK_EQ(result(c[0]), LVD_E_UNKNOWN);
+  CHECK_EQ(lvd_call_start(u, "child_twice", "xyz", 3, NULL, &c[0]), LVD_OK);
+  CHECK_EQ(result(c[0]), LVD_E_ARGUMENT); /* the procedure's own */
+  int64_t ns[3] = {10000000000, 10000000000, 1000000};
+  for (int i = 0; i < 3; i++)
+    CHECK_EQ(lvd_call_start(u, "child_sleeps", &ns[i], sizeof ns[i], NULL, &c[i]), LVD_OK);
+  CHECK_EQ(lvd_unit_unload(u), LVD_E_STATE);
+  CHECK_EQ(lvd_call_wait(c[0], NULL, NULL, 1000000, &returned), LVD_E_TIME);
+  CHECK(!returned);
+  uint32_t which = 9;
+  CHECK_EQ(lvd_call_wait_any(c, 3, -1, &which), LVD_OK);
+  CHECK_EQ(which, 2);
+  CHECK_EQ(result(c[2]), LVD_OK);
+  lvd_call_cancel(c[0]);
+  CHECK_EQ(lvd_call_wait(c[0], NULL, NULL, -1, &returned), LVD_E_CANCELLED);
+  CHECK(returned);
+
+  /* A procedure that fails takes its process with it, and no more. */
+  CHECK_EQ(lvd_call_start(u, "child_crashes", NULL, 0, NULL, &c[0]), LVD_OK);
+  CHECK_EQ(result(c[0]), LVD_E_FAULT);
+  CHECK_EQ(result(c[1]), LVD_E_STOPPED);
+  while (lvd_unit_state(u) == LVD_OK) lvd_fiber_sleep(1000000);
+  CHECK_EQ(lvd_unit_state(u), LVD_E_PEER);
+  CHECK_EQ(lvd_call_start(u, "child_twice", NULL, 0, NULL, &c[0]), LVD_E_PEER);
+  lvd_stream *s;
+  CHECK_EQ(open_stream(u, "s", 0, 0, &s), LVD_E_PEER);
+  CHECK_EQ(lvd_unit_unload(u), LVD_OK);
+
+  /* What cannot be loaded. */
+  CHECK_EQ(lvd_unit_load(b.app, "/nowhere/nothing", NULL, &none), LVD_E_UNKNOWN);
+  CHECK_EQ(lvd_unit_load(b.app, "no-such-program-anywhere", NULL, &none), LVD_E_UNKNOWN);
+  CHECK_EQ(lvd_unit_load(b.app, "/", NULL, &none), LVD_E_SYSTEM);
+  CHECK_EQ(lvd_unit_load(b.app, b.path, NULL, &none), LVD_E_SYSTEM); /* not executable */
+  static const struct {
+    const char *what;
+    lvd_status status;
+  } bad[] = {{"sleep", LVD_E_TIME}, {"exit", LVD_E_PEER}, {"layout", LVD_E_LAYOUT}};
+  for (size_t i = 0; i < COUNT(bad); i++) {
+    const char *const argument[] = {bad[i].what, NULL};
+    const lvd_unit_options o = {.argument = argument,
+                                .time_limit_ns = bad[i].status == LVD_E_TIME ? 100000000 : 0};
+    CHECK_EQ(lvd_unit_load(b.app, LEVADA_CHILD, &o, &none), bad[i].status);
+  }
+  CHECK_EQ(lvd_unit_load(b.app, LEVADA_CHILD, &(lvd_unit_options){.memory = SIZE_MAX}, &none),
+           LVD_E_ARGUMENT);
+  CHECK_EQ(lvd_unit_serve(NULL), LVD_E_STATE);
+  CHECK(!lvd_unit_is_loaded() && !lvd_unit_parent());
+  lvd_fiber *f;
+  CHECK_EQ(lvd_fiber_start(b.app, loads_in_a_fiber, b.app, NULL, &f), LVD_OK);
+  CHECK_EQ(lvd_fiber_join(f, -1), LVD_OK);
+
+  /* A procedure that never returns: its process is ended. */
+  u = load(&b, "serve");
+  CHECK_EQ(lvd_call_start(u, "child_spins", NULL, 0, NULL, &c[0]), LVD_OK);
+  lvd_unit *core;
+  CHECK_EQ(lvd_unit_core(b.app, 0, &core), LVD_OK);
+  CHECK_EQ(open_stream(core, "s", 0, 0, &s), LVD_E_ARGUMENT);
+  CHECK_EQ(lvd_unit_unload(core), LVD_E_ARGUMENT);
+  bench_free(&b); /* with a call and a process that are left */
+}
+
+/* ---- streams --------------------------------------------------------------------------------------- */
+
+void test_process_streams(void) {
+  bench b = bench_of(2);
+  lvd_unit *u = load(&b, "serve");
+  uint64_t random = 42;
+  for (int round = 0; round < 60; round++) {
+    order o = {.count = next_random(&random) % (SCALED(40000) + 50), .seed = round};
+    o.capacity = (uint32_t)(1 + next_random(&random) % 2000);
+    o.threshold = (uint32_t)(next_random(&random) % 3000);
+    snprintf(o.name, sizeof o.name, "there");
+    snprintf(o.back, sizeof o.back, "back");
+    lvd_stream *s;
+    uint64_t count = 0, got = 0;
+    size_t size = sizeof got;
+    bool late = round & 1; /* who comes first */
+    lvd_call *c = late ? call(u, "child_sends", &o) : NULL;
+    CHECK_EQ(open_stream(u, "back", o.capacity, o.threshold, &s), LVD_OK);
+    if (!c) c = call(u, "child_sends", &o);
+    CHECK_EQ(receive_elements(s, &count, o.seed, NULL), LVD_E_ENDED);
+    CHECK_EQ(count, o.count);
+    CHECK_EQ(result(c), LVD_OK);
+    lvd_stream_destroy(s);
+
+    c = late ? call(u, "child_receives", &o) : NULL;
+    CHECK_EQ(open_stream(u, "there", o.capacity, o.threshold, &s), LVD_OK);
+    if (!c) c = call(u, "child_receives", &o);
+    CHECK_EQ(send_elements(s, o.count, o.seed, NULL), LVD_OK);
+    CHECK_EQ(lvd_stream_end(s, LVD_OK), LVD_OK);
+    CHECK_EQ(lvd_call_wait(c, &got, &size, -1, NULL), LVD_E_ENDED);
+    CHECK_EQ(got, o.count);
+    lvd_stream_destroy(s);
+  }
+  CHECK_EQ(lvd_unit_unload(u), LVD_OK); /* nothing is left open */
+  bench_free(&b);
+}
+
+/* Fibers on both sides, several streams at a time, and the application ends by itself. */
+typedef struct two {
+  lvd_app *app;
+  lvd_unit *unit;
+  order o;
+  lvd_stream *there, *back;
+} two;
+
+static void sends(void *argument) {
+  two *t = argument;
+  CHECK_EQ(send_elements(t->there, t->o.count, t->o.seed, NULL), LVD_OK);
+}
+static void receives(void *argument) {
+  two *t = argument;
+  uint64_t count = 0;
+  CHECK_EQ(receive_elements(t->back, &count, t->o.seed, NULL), LVD_E_ENDED);
+  CHECK_EQ(count, t->o.count);
+}
+static void calls(void *argument) {
+  two *t = argument;
+  CHECK_EQ(open_stream(t->unit, t->o.name, 100, 10, &t->there), LVD_OK);
+  CHECK_EQ(open_stream(t->unit, t->o.back, 100, 0, &t->back), LVD_OK);
+  lvd_fiber *f[2];
+  lvd_call *c = call(t->unit, "child_pipes", &t->o);
+  lvd_app *app = t->app;
+  CHECK_EQ(lvd_fiber_start(app, sends, t, NULL, &f[0]), LVD_OK);
+  CHECK_EQ(lvd_fiber_start(app, receives, t, NULL, &f[1]), LVD_OK);
+  for (int i = 0; i < 2; i++) CHECK_EQ(lvd_fiber_join(f[i], -1), LVD_OK);
+  CHECK_EQ(result(c), LVD_OK);
+  lvd_stream_destroy(t->there);
+  lvd_stream_destroy(t->back);
+}
+
+void test_process_fibers(void) {
+  bench b = bench_of(2);
+  lvd_unit *u = load(&b, "serve");
+  static two t[8];
+  for (uint32_t i = 0; i < COUNT(t); i++) {
+    t[i].app = b.app;
+    t[i].unit = u;
+    t[i].o = (order){.count = SCALED(20000) + 100, .seed = i, .capacity = 50, .threshold = 8};
+    snprintf(t[i].o.name, sizeof t[i].o.name, "there %u", i);
+    snprintf(t[i].o.back, sizeof t[i].o.back, "back %u", i);
+    CHECK_EQ(lvd_fiber_start(b.app, calls, &t[i], NULL, NULL), LVD_OK);
+  }
+  /* At rest here, while the other process works: no deadlock. */
+  lvd_app_close(b.app);
+  CHECK_EQ(lvd_app_wait(b.app, -1), LVD_OK);
+  bench_free(&b);
+}
+
+void test_process_stream_statuses(void) {
+  bench b = bench_of(2);
+  lvd_unit *u = load(&b, "serve");
+  order o = {.name = "sized", .count = 4};
+  lvd_stream *s, *t;
+  /* Another size of element, whoever comes first. */
+  CHECK_EQ(open_stream(u, "sized", 0, 0, &s), LVD_OK);
+  CHECK_EQ(result(call(u, "child_opens", &o)), LVD_E_ARGUMENT);
+  lvd_stream_destroy(s);
+  snprintf(o.name, sizeof o.name, "first");
+  CHECK_EQ(result(call(u, "child_opens", &o)), LVD_OK);
+  CHECK_EQ(open_stream(u, "first", 0, 0, &s), LVD_E_ARGUMENT);
+  /* The child has opened it and gone, and had no end of it: both are ended for us. */
+  o.count = 8;
+  snprintf(o.name, sizeof o.name, "unused");
+  for (int i = 0; i < 2; i++) {
+    uint64_t x = 0;
+    CHECK_EQ(result(call(u, "child_opens", &o)), LVD_OK);
+    CHECK_EQ(open_stream(u, "unused", 0, 0, &s), LVD_OK);
+    if (i == 0) CHECK_EQ(lvd_stream_get(s, &x, 8), LVD_E_ENDED);
+    if (i == 1) CHECK_EQ(lvd_stream_put(s, &x, 8), LVD_E_PEER);
+    lvd_stream_destroy(s);
+  }
+  /* Both want to send: the second is refused. */
+  uint64_t x = 0, count = 0;
+  o = (order){.back = "both", .count = 10};
+  CHECK_EQ(open_stream(u, "both", 0, 0, &s), LVD_OK);
+  CHECK_EQ(lvd_stream_put(s, &x, 8), LVD_OK);
+  CHECK_EQ(result(call(u, "child_sends", &o)), LVD_E_STATE);
+  lvd_stream_destroy(s);
+  /* A time limit; the memory's limit; no name. */
+  CHECK_EQ(open_stream(u, "silent", 4, 0, &s), LVD_OK);
+  CHECK_EQ(lvd_stream_wait_elements(s, 1, 1000000), LVD_E_TIME);
+  CHECK_EQ(open_stream(u, "huge", 1 << 26, 0, &t), LVD_E_LIMIT);
+  CHECK_EQ(open_stream(u, NULL, 0, 0, &t), LVD_E_ARGUMENT);
+  /* Both ends here, as any stream. */
+  CHECK_EQ(lvd_unit_unload(u), LVD_E_STATE);
+  lvd_stream_destroy(s);
+  CHECK_EQ(open_stream(u, "own", 64, 0, &s), LVD_OK);
+  CHECK_EQ(send_elements(s, 50, 7, NULL), LVD_OK);
+  CHECK_EQ(lvd_stream_end(s, LVD_OK), LVD_OK);
+  CHECK_EQ(receive_elements(s, &count, 7, NULL), LVD_E_ENDED);
+  CHECK_EQ(count, 50);
+  lvd_stream_destroy(s);
+  bench_free(&b);
+}
+
+/* ---- death ----------------------------------------------------------------------------------------- */
+
+static uint32_t kills(void) {
+  const char *value = getenv("LVD_KILLS");
+  return value ? (uint32_t)atoi(value) : 20;
+}
+
+static uint64_t now_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+typedef struct killing {
+  int32_t process;
+  int64_t after_ns;
+  lvd_a64 at_ns;
+} killing;
+
+static void kill_later(void *argument) {
+  killing *k = argument;
+  lvd_fiber_sleep(k->after_ns);
+  lvd_store_release_u64(&k->at_ns, now_ns());
+  CHECK_EQ(kill((pid_t)k->process, SIGKILL), 0);
+}
+
+static uint64_t longest_ns;
+
+static void is_soon(uint64_t killed_ns) {
+  uint64_t took = now_ns() - killed_ns;
+  if (took > longest_ns) longest_ns = took;
+  CHECK(took < 2000000000); /* it is promised within 100 ms, on a machine that is not overloaded */
+}
+
+void test_process_kills(void) {
+  bench b = bench_of(2);
+  uint64_t random = (uint64_t)getpid() * 0x9e3779b97f4a7c15u | 1;
+  for (uint32_t round = 0; round < kills(); round++) {
+    memset(b.page, 0, sizeof *b.page);
+    lvd_unit *u = load(&b, "serve");
+    order o = {.count = UINT64_MAX, .seed = round, .name = "there", .back = "back"};
+    o.capacity = (uint32_t)(1 + next_random(&random) % 3000);
+    o.threshold = (uint32_t)(next_random(&random) % 2000);
+    killing k = {.process = lvd_unit_process(u),
+                 .after_ns = (int64_t)(next_random(&random) % 20000000)};
+    uint64_t count = 0, got = 0;
+    bool to_us = round & 1;
+    lvd_stream *s;
+    lvd_fiber *f;
+    CHECK_EQ(open_stream(u, to_us ? "back" : "there", o.capacity, o.threshold, &s), LVD_OK);
+    lvd_call *c = call(u, to_us ? "child_sends" : "child_receives", &o);
+    CHECK_EQ(lvd_fiber_start(b.app, kill_later, &k, NULL, &f), LVD_OK);
+    if (to_us) {
+      CHECK_EQ(receive_elements(s, &count, o.seed, NULL), LVD_E_PEER);
+      is_soon(lvd_load_acquire_u64(&k.at_ns));
+      CHECK(count >= lvd_load_acquire_u64(&b.page->pushed)); /* nothing that it said is lost */
+    } else {
+      CHECK_EQ(send_elements(s, UINT64_MAX, o.seed, &b.page->pushed), LVD_E_PEER);
+      is_soon(lvd_load_acquire_u64(&k.at_ns));
+      got = lvd_load_acquire_u64(&b.page->got);
+      CHECK(got <= lvd_load_acquire_u64(&b.page->pushed) + 40);
+    }
+    CHECK_EQ(result(c), LVD_E_PEER);
+    CHECK_EQ(lvd_fiber_join(f, -1), LVD_OK);
+    CHECK_EQ(lvd_unit_state(u), LVD_E_PEER);
+    lvd_stream_destroy(s);
+    CHECK_EQ(lvd_unit_unload(u), LVD_OK);
+    /* Again. */
+    u = load(&b, "serve");
+    uint32_t x = 21;
+    size_t size = sizeof x;
+    CHECK_EQ(lvd_call_start(u, "child_twice", &x, 4, NULL, &c), LVD_OK);
+    CHECK_EQ(lvd_call_wait(c, &x, &size, -1, NULL), LVD_OK);
+    CHECK_EQ(x, 42);
+    CHECK_EQ(lvd_unit_unload(u), LVD_OK);
+  }
+  printf("%u killed; the reader knew after %.1f ms at most\n", kills(), longest_ns * 1e-6);
+  bench_free(&b);
+}
+
+/* A process whose parent is killed ends, even if it computes for ever. */
+void test_process_orphans(void) {
+  bench b = bench_of(1);
+  char *const argv[] = {(char *)LEVADA_CHILD, (char *)"parent", b.path, NULL};
+  pid_t id;
+  CHECK_EQ(posix_spawn(&id, LEVADA_CHILD, NULL, NULL, argv, environ), 0);
+  uint32_t grandchild;
+  while (!(grandchild = lvd_load_acquire_u32(&b.page->grandchild)) ||
+         !lvd_load_acquire_u64(&b.page->pushed)) {
+    CHECK_EQ(waitpid(id, NULL, WNOHANG), 0);
+    lvd_fiber_sleep(1000000);
+  }
+  CHECK_EQ(kill(id, SIGKILL), 0);
+  CHECK_EQ(waitpid(id, NULL, 0), id);
+  /* It is nobody's child now, or somebody's who may not look after it: a zombie is as dead. */
+  char path[64], state = 'R';
+  snprintf(path, sizeof path, "/proc/%u/stat", grandchild);
+  for (int ms = 0; ms < 20000 && state != 'Z' && state != 'X'; ms++) {
+    FILE *f = fopen(path, "r");
+    if (!f) break;
+    if (fscanf(f, "%*d (%*[^)]) %c", &state) != 1) state = 'X';
+    fclose(f);
+    lvd_fiber_sleep(1000000);
+    CHECK(ms < 19999);
+  }
+  bench_free(&b);
+}
+
+/* ---- a process that has run wild ------------------------------------------------------------------- */
+
+static void wild_streams(lvd_unit *u, uint64_t *random, uint32_t round) {
+  for (int i = 0; i < 20; i++) {
+    order o = {.count = 2000, .seed = round, .name = "there", .back = "back"};
+    o.capacity = (uint32_t)(1 + next_random(random) % 500);
+    o.threshold = (uint32_t)(next_random(random) % 500);
+    lvd_stream *s;
+    lvd_call *c;
+    bool to_us = next_random(random) & 1;
+    if (open_stream(u, to_us ? "back" : "there", o.capacity, o.threshold, &s) != LVD_OK) return;
+    s->time_limit_ns = 20000000;
+    lvd_status status =
+        lvd_call_start(u, to_us ? "child_sends" : "child_receives", &o, sizeof o, NULL, &c);
+    uint64_t x = 0;
+    for (int n = 0; n < 2000; n++) {
+      if ((to_us ? lvd_stream_get(s, &x, 8) : lvd_stream_put(s, &x, 8)) != LVD_OK) break;
+      if (to_us)
+        lvd_stream_pop(s);
+      else
+        lvd_stream_push(s);
+    }
+    bool returned = false;
+    if (status == LVD_OK) {
+      lvd_call_wait(c, NULL, NULL, 20000000, &returned);
+      if (!returned) {
+        kill((pid_t)lvd_unit_process(u), SIGKILL);
+        lvd_call_wait(c, NULL, NULL, -1, &returned);
+        CHECK(returned);
+      }
+    }
+    lvd_stream_destroy(s);
+    if (lvd_unit_state(u) != LVD_OK) return;
+  }
+}
+
+void test_process_wild(void) {
+  bench b = bench_of(2);
+  uint64_t random = 7;
+  uint32_t rounds = kills() * 2;
+  for (uint32_t round = 0; round < rounds; round++) {
+    char seed[24];
+    snprintf(seed, sizeof seed, "%u", round + 1);
+    const char *const argument[] = {"wild", b.path, seed, NULL};
+    const lvd_unit_options o = {.argument = argument, .time_limit_ns = 2000000000};
+    lvd_unit *u;
+    lvd_status status = lvd_unit_load(b.app, LEVADA_CHILD, &o, &u);
+    if (status != LVD_OK) continue; /* it was too wild */
+    wild_streams(u, &random, round);
+    if (lvd_unit_state(u) == LVD_OK) kill((pid_t)lvd_unit_process(u), SIGKILL);
+    CHECK_EQ(lvd_unit_unload(u), LVD_OK);
+  }
+  bench_free(&b);
+}
+
+/* ---- by the paper's names -------------------------------------------------------------------------- */
+
+enum { ELEMENTS = 3000 };
+
+static void pb_transmitter(void *unused) {
+  (void)unused;
+  stream_create(0);
+  for (u32 i = 0; i < ELEMENTS; i++) {
+    stream_put(0, i);
+    if (i % 10 == 9) stream_push(0);
+  }
+}
+
+static void receive_from_pipe(void) {
+  u32 a = 0;
+  CHECK_EQ(stream_create(1), LVD_OK);
+  for (u32 i = 0; i < ELEMENTS; i++) {
+    CHECK_EQ(stream_get(1, a), LVD_OK);
+    CHECK_EQ(a, i + 1);
+    stream_pop(1);
+  }
+  CHECK_EQ(stream_get(1, a), LVD_E_ENDED);
+  CHECK_EQ(stream_close(1), LVD_OK);
+}
+PB_PROCEDURE(receive_from_pipe)
+
+void test_process_srpc(void) {
+  can_start();
+  u32 a = 0;
+  CHECK_EQ(pb_load("/nowhere/nothing"), LVD_E_UNKNOWN);
+  CHECK_EQ(pb_load(LEVADA_CHILD), LVD_OK);
+  CHECK_EQ(pb_load(LEVADA_CHILD), LVD_E_STATE);
+  CHECK(pb_create("nobody_anywhere", 0) == NULL);
+  TASKID pipe = pb_create("remote_pipe", 1), here = pb_create("receive_from_pipe", 0);
+  CHECK(pipe && here);
+  CHECK_EQ(pb_wait(pipe), LVD_E_STATE);
+  for (int round = 0; round < 20; round++) {
+    CHECK(stream_rpc(pipe, pb_transmitter) == pipe);
+    CHECK_EQ(pb_rpc(pipe), LVD_E_STATE);
+    if (round & 1) {
+      receive_from_pipe(); /* a thread */
+    } else {
+      CHECK_EQ(pb_rpc(here), LVD_OK);
+      CHECK_EQ(pb_wait(here), LVD_OK);
+    }
+    CHECK_EQ(pb_wait(pipe), LVD_OK);
+  }
+  /* Signals: one at a time; before it runs, too. */
+  TASKID s = pb_create("remote_signal", 0);
+  CHECK_EQ(pb_signal(s, 43), LVD_OK);
+  CHECK_EQ(pb_signal(s, 44), LVD_E_STATE);
+  for (u32 round = 0; round < 10; round++) {
+    CHECK_EQ(pb_rpc(s), LVD_OK);
+    if (round) CHECK_EQ(pb_signal(s, 43 + round), LVD_OK);
+    CHECK_EQ(stream_create(2), LVD_OK);
+    CHECK_EQ(stream_get(2, a), LVD_OK);
+    CHECK_EQ(a, 43 + round);
+    CHECK_EQ(stream_close(2), LVD_OK);
+    CHECK_EQ(pb_wait(s), LVD_OK);
+  }
+  CHECK_EQ(pb_rpc(s), LVD_OK);
+  CHECK_EQ(pb_cancel(s), LVD_OK);
+  CHECK_EQ(pb_release(s), LVD_OK);
+  CHECK_EQ(stream_create(2), LVD_OK);
+  CHECK_EQ(stream_get(2, a), LVD_E_ENDED); /* it was cancelled */
+  CHECK_EQ(stream_close(2), LVD_OK);
+  /* A side that comes and goes. */
+  TASKID nothing = pb_create("remote_nothing", 0);
+  CHECK_EQ(pb_rpc(nothing), LVD_OK);
+  CHECK_EQ(stream_create(3), LVD_OK);
+  CHECK_EQ(stream_get(3, a), LVD_E_ENDED);
+  CHECK_EQ(pb_wait(nothing), LVD_OK);
+  CHECK_EQ(stream_close(3), LVD_OK);
+  /* And the other way round. */
+  CHECK_EQ(stream_create(0), LVD_OK);
+  CHECK_EQ(stream_close(0), LVD_OK);
+  CHECK_EQ(pb_rpc(pipe), LVD_OK);
+  CHECK_EQ(stream_create(1), LVD_OK);
+  CHECK_EQ(stream_get(1, a), LVD_E_ENDED);
+  CHECK_EQ(stream_close(1), LVD_OK);
+  CHECK_EQ(pb_wait(pipe), LVD_OK);
+  CHECK_EQ(pb_release(pipe), LVD_OK);
+  CHECK_EQ(pb_finish(), LVD_OK);
+}
+
+void test_process_srpc_dies(void) {
+  can_start();
+  CHECK_EQ(pb_load(LEVADA_CHILD), LVD_OK);
+  for (u32 round = 0; round < 5; round++) {
+    u32 a = round, b = 0;
+    TASKID pipe = pb_create("remote_pipe", 0);
+    CHECK_EQ(pb_rpc(pipe), LVD_OK);
+    CHECK_EQ(stream_create(0), LVD_OK);
+    CHECK_EQ(stream_create(1), LVD_OK);
+    CHECK_EQ(stream_put(0, a), LVD_OK);
+    CHECK_EQ(stream_flush(0), LVD_OK);
+    CHECK_EQ(stream_get(1, b), LVD_OK);
+    CHECK_EQ(b, a + 1);
+    CHECK_EQ(kill((pid_t)pb_process(), SIGKILL), 0);
+    CHECK_EQ(stream_get(1, b), LVD_E_PEER);
+    CHECK_EQ(pb_wait(pipe), LVD_E_PEER);
+    CHECK(pb_create("remote_pipe", 0) == NULL);
+    CHECK_EQ(pb_rpc(pipe), LVD_E_PEER);
+    CHECK_EQ(stream_close(0), LVD_OK);
+    CHECK_EQ(stream_close(1), LVD_OK);
+    CHECK_EQ(pb_release(pipe), LVD_OK);
+    CHECK_EQ(pb_load(LEVADA_CHILD), LVD_OK);
+  }
+  TASKID waits = pb_create("remote_waits", 0);
+  CHECK_EQ(pb_rpc(waits), LVD_OK);
+  CHECK_EQ(pb_signal(waits, 1), LVD_OK);
+  CHECK_EQ(pb_finish(), LVD_OK); /* with a task that is not waited for */
+}
