@@ -54,6 +54,15 @@ static inline void bench_poll(void) {
   for (int i = 0; i < 16; i++) bench_relax();
 }
 
+/* Nanoseconds of CPU time that one round of an empty loop takes: a cycle, or two while the other thread
+ * of a core is at work. */
+static inline double bench_round(void) {
+  enum { ROUNDS = 5000000 };
+  double from = bench_clock(CLOCK_THREAD_CPUTIME_ID);
+  for (int i = 0; i < ROUNDS; i++) __asm__ volatile("");
+  return (bench_clock(CLOCK_THREAD_CPUTIME_ID) - from) / ROUNDS * 1e9;
+}
+
 /* Two pinned threads that start together: `second` on the second core, `first` on the first, which
  * is the caller's. Returns the seconds until both have ended. */
 typedef struct bench_start {

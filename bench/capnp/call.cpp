@@ -39,7 +39,8 @@ static double call(Adder::Client &adder, kj::WaitScope &scope, uint64_t count, u
 
 int main(int argc, char **argv) {
   static const char usage[] = "N UNDER_WAY";
-  uint64_t count = bench_number(argc, argv, 1, usage), under_way = bench_number(argc, argv, 2, usage);
+  uint64_t count = bench_number(argc, argv, 1, usage),
+           under_way = bench_number(argc, argv, 2, usage);
   int first = bench_core(0), second = bench_core(1), ready[2];
   std::string address = "unix:/tmp/levada-bench-" + std::to_string(getpid());
   if (pipe(ready) != 0) return 1;
