@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HALVES = 2, CAPACITY = 64 };
+enum { HALVES = 2, CAPACITY = 32 };
 
 typedef struct state {
   mp3_decoder *decoder;
