@@ -88,10 +88,13 @@ bool lvd_entity_rouse(lvd_entity *e) {
   return woken;
 }
 
+/* Whose `e` is, for a waker. One that comes late may knock at a fiber that is about to begin anew, for
+ * another application: it wakes that one, which looks and sleeps again, and locks either gate. */
+LVD_READS_LIVE static lvd_app *app_of(const lvd_entity *e) { return e->app; }
+
 /* The caller is no activation of the same application, which would keep it alive: so nobody may judge
  * or end it meanwhile. Before it is started there is nothing to wake: its start wakes everybody. */
-static bool wake_from_outside(lvd_entity *e) {
-  lvd_app *app = e->app;
+static bool wake_from_outside(lvd_entity *e, lvd_app *app) {
   lvd_port_lock(&app->gate);
   /* Of one that ends only fibers go on, to return. */
   bool runs = lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING || e->is_fiber;
@@ -104,14 +107,15 @@ static bool wake_from_outside(lvd_entity *e) {
 
 bool lvd_entity_wake(lvd_waiter *waiter) {
   lvd_entity *e = (lvd_entity *)waiter;
+  lvd_app *app = app_of(e);
   lvd_worker *self = lvd_this_worker();
-  if (!self || self->rt != e->app->rt) return wake_from_outside(e);
+  if (!self || self->rt != app->rt) return wake_from_outside(e, app);
   /* The clock must not abandon what runs here while we hold its queue half linked. */
   uint32_t abandon = self->may_abandon;
   self->may_abandon = 0;
   lvd_fence_compiler();
-  bool outside = self->current && self->current->app != e->app;
-  bool woken = outside ? wake_from_outside(e) : lvd_entity_rouse(e);
+  bool outside = self->current && self->current->app != app;
+  bool woken = outside ? wake_from_outside(e, app) : lvd_entity_rouse(e);
   lvd_fence_compiler();
   self->may_abandon = abandon;
   return woken;

@@ -15,7 +15,9 @@
  * Pairs of orders
  *   cancel: cancelled, [light], wake <> wait: armed, IDLE, [heavy], load cancelled    F1 (settle.c)
  *   start: state IDLE (release)      -> each: state (acquire)                         whose it is
- *   end: event set (release)         -> join: event wait (acquire)                    F2 */
+ *   end: event set (release)         -> join: event wait (acquire)                    F2
+ *   start: fibers + 1, [fence], load phase <> fibers_end: phase ENDING, [fence], load fibers
+ *   put_away: fibers - 1 (release)   -> fibers_end: fibers (acquire)   nothing of it runs any more */
 #include "stream.h"
 
 #include <stdio.h>
@@ -120,7 +122,7 @@ static void put_away(lvd_worker *w, lvd_fiber *f) {
   else
     lvd_event_set(&f->done, 1); /* from here on it is the joiner's */
   lvd_share_leave(w, app);
-  if (lvd_add_acq_rel_u32(&app->fibers, UINT32_MAX) == 1) lvd_port_wake(&app->fibers);
+  if (lvd_add_release_u32(&app->fibers, UINT32_MAX) == 1) lvd_port_wake(&app->fibers);
 }
 
 /* Runs fibers, `e` first, until there is something else to do. Returns the time after. */
@@ -192,14 +194,14 @@ lvd_status lvd_fiber_start(lvd_app *app, void (*body)(void *), void *argument,
     if (status != LVD_OK) return status;
   }
   /* Counted before the phase is read: who ends the application either sees the count, or is seen. */
-  lvd_add_acq_rel_u32(&app->fibers, 1);
+  lvd_add_relaxed_u32(&app->fibers, 1);
   lvd_fence_seq_cst();
   lvd_fiber *f;
   lvd_status status = LVD_E_STATE;
-  if (lvd_load_acquire_u32(&app->phase) == LVD_PHASE_RUNNING)
+  if (lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING)
     status = lvd_fiber_take(rt, size_log2, &f);
   if (status != LVD_OK) {
-    if (lvd_add_acq_rel_u32(&app->fibers, UINT32_MAX) == 1) lvd_port_wake(&app->fibers);
+    if (lvd_add_relaxed_u32(&app->fibers, UINT32_MAX) == 1) lvd_port_wake(&app->fibers);
     return status;
   }
   lvd_entity *e = &f->entity;

@@ -34,5 +34,8 @@ bool lvd_streams_await_threads(lvd_app *app) {
 }
 void lvd_streams_free(lvd_app *app) { (void)app; }
 void lvd_units_free(lvd_app *app) { (void)app; }
+void lvd_calls_free(lvd_runtime *rt) { (void)rt; }
+void lvd_blocking_end(lvd_runtime *rt) { (void)rt; }
+void lvd_fiber_pool_free(lvd_runtime *rt) { (void)rt; }
 void lvd_port_context_of_thread(lvd_port_context *c) { (void)c; }
 bool lvd_port_thread_urgent(void) { return true; }

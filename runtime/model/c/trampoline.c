@@ -27,6 +27,8 @@ typedef struct model_calls {
   void *(*self)(void);
   void (*set_self)(void *self);
   void (*freed)(void *p);
+  void (*guard)(void (*entry)(void *), void *argument);
+  void (*landed)(void);
 } model_calls;
 
 static model_calls calls;
@@ -113,8 +115,9 @@ void lvd_port_set_self(void *self) { calls.set_self(self); }
 
 /* Time stands still, nothing traps, and what is tried is done. */
 uint64_t lvd_port_ns(void) { return 0; }
-uint64_t lvd_port_ticks(void) { return 0; }
+__attribute__((weak)) uint64_t lvd_port_ticks(void) { return 0; }
 uint64_t lvd_port_ticks_to_ns(uint64_t ticks) { return ticks; }
+uint64_t lvd_port_ns_to_ticks(uint64_t ns) { return ns; }
 int lvd_port_traps_begin(void *handler, int ticks) { return (void)handler, (void)ticks, 0; }
 void lvd_port_traps_end(void) {}
 _Bool lvd_port_try(void *escape, void (*body)(void *), void *argument) {
@@ -129,6 +132,11 @@ __attribute__((weak)) void lvd_trap(void *self, int trap, const void *address) {
 /* ---- memory that is watched has been freed ---------------------------------------------------- */
 
 void model_freed(void *p) { calls.freed(p); }
+
+/* ---- fibers: a panic ends one, and goes on where its worker goes on ---------------------------- */
+
+void model_guard(void (*entry)(void *), void *argument) { calls.guard(entry, argument); }
+void model_landed(void) { calls.landed(); }
 
 /* ---- a bell: whom a check's waiters wake ---------------------------------------------------- */
 

@@ -27,8 +27,10 @@ pub fn compile(
     link.args(["-shared", "-Wl,-Bsymbolic"]).arg("-o").arg(out);
     for source in sources.iter().chain([&"model/c/trampoline.c"]) {
         let name = format!("{}.o", source.replace(['/', '.'], "-"));
+        // The trampolines are no part of what is tested, nor can assembly be watched.
+        let watched = *source != "model/c/trampoline.c" && !source.ends_with(".S");
         if let Some((changed, whole)) = mutant {
-            let header = changed.ends_with(".h") && *source != "model/c/trampoline.c";
+            let header = changed.ends_with(".h") && watched;
             if *source != changed && !header {
                 link.arg(whole.join(name));
                 continue;
@@ -37,13 +39,12 @@ pub fn compile(
         let object = folder.join(name);
         let mut cc = cc();
         cc.args(["-O1", "-c"]);
-        // The trampolines are no part of what is tested.
-        if *source != "model/c/trampoline.c" {
+        if watched {
             cc.args(["-fsanitize=thread", "-Wno-tsan"]);
             cc.args(["--param", "tsan-instrument-func-entry-exit=0"]);
         }
         cc.arg("-I").arg(tree.join("include")).arg("-I").arg(tree);
-        if mutant.is_some() {
+        if mutant.is_some() && watched {
             cc.arg("-I")
                 .arg(tree.join("model/c"))
                 .args(["-include", "weak.h"]);

@@ -7,6 +7,7 @@
 mod app;
 mod channel;
 mod check;
+mod fiber;
 mod inbox;
 mod library;
 mod mutate;
@@ -30,7 +31,7 @@ const USAGE: &str = "usage: levada-model [--soak] [--checks-only] [--trace] [--o
   --soak         also the long checks (LVD_MODEL_SOAK=1)
   --checks-only  no mutants
   --trace        show what happened in executions that fail
-  --only TEXT    checks, or mutants by function, whose names contain TEXT";
+  --only TEXT    checks, or mutants by function, whose names contain TEXT (several: A|B)";
 
 /// The work is shared by so many processes. (Threads would be in each other's way: every execution
 /// maps and unmaps the stacks of its coroutines.)
@@ -82,7 +83,8 @@ fn options() -> Result<Options, String> {
 
 impl Options {
     fn wants(&self, name: &str) -> bool {
-        self.only.as_ref().is_none_or(|text| name.contains(text))
+        let only = self.only.as_ref();
+        only.is_none_or(|texts| texts.split('|').any(|text| name.contains(text)))
     }
 
     fn checks<'s>(&self, suite: &'s Suite) -> Vec<&'s Check> {

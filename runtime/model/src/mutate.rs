@@ -174,7 +174,8 @@ pub fn copy_tree(runtime: &Path, tree: &Path) -> std::io::Result<()> {
     for folder in ["include/levada", "src", "port", "model/c"] {
         let to = tree.join(folder);
         fs::create_dir_all(&to)?;
-        for file in sources(&runtime.join(folder)) {
+        let from = runtime.join(folder);
+        for file in sources(&from).into_iter().chain(ending(&from, &["S"])) {
             fs::copy(&file, to.join(file.file_name().expect("a file")))?;
         }
     }
@@ -183,10 +184,17 @@ pub fn copy_tree(runtime: &Path, tree: &Path) -> std::io::Result<()> {
 
 /// The C files of a folder.
 pub fn sources(folder: &Path) -> Vec<PathBuf> {
+    ending(folder, &["c", "h"])
+}
+
+fn ending(folder: &Path, wanted: &[&str]) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut files: Vec<PathBuf> = entries
         .map(|e| e.path())
-        .filter(|p| p.extension().is_some_and(|e| e == "c" || e == "h"))
+        .filter(|p| {
+            p.extension()
+                .is_some_and(|e| wanted.iter().any(|w| e == *w))
+        })
         .collect();
     files.sort();
     files

@@ -15,12 +15,14 @@ use crate::check::Barrier;
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use loom::thread::{Thread, ThreadId};
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 
-/// Plain accesses are watched in units of so many bytes.
+/// Plain accesses are watched in units of so many bytes, or each byte where any is reached alone.
 const GRAIN: usize = 4;
 
 /// What a word is reached as.
@@ -31,6 +33,8 @@ pub enum Kind {
     Atomic64,
     /// Beside its kind: it is also changed by read-modify-write (see `store`).
     Changed,
+    /// Beside its kind, which is plain: parts of it are reached alone.
+    Bytes,
 }
 
 /// Words seen so far: region, offset, kind.
@@ -38,6 +42,7 @@ pub type Learned = BTreeSet<(&'static str, usize, Kind)>;
 
 enum Word {
     Plain(UnsafeCell<()>),
+    Bytes([UnsafeCell<()>; GRAIN]),
     Atomic32(AtomicU32, Cell<bool>),
     Atomic64(AtomicU64, Cell<bool>),
 }
@@ -45,7 +50,7 @@ enum Word {
 impl Word {
     fn kind(&self) -> Kind {
         match self {
-            Word::Plain(_) => Kind::Plain,
+            Word::Plain(_) | Word::Bytes(_) => Kind::Plain,
             Word::Atomic32(..) => Kind::Atomic32,
             Word::Atomic64(..) => Kind::Atomic64,
         }
@@ -185,7 +190,8 @@ pub unsafe fn region(name: &'static str, base: *const c_void, size: usize) {
                 let value = unsafe { *(at as *const u64) };
                 Word::Atomic64(AtomicU64::new(value), Cell::new(false))
             }
-            // Ordered after the word's own kind.
+            // These two are ordered after the word's own kind.
+            Kind::Bytes => Word::Bytes(std::array::from_fn(|_| UnsafeCell::new(()))),
             Kind::Changed => {
                 let word = world(|w| w.words.get(&at).cloned());
                 if let Some(Word::Atomic32(_, changed) | Word::Atomic64(_, changed)) =
@@ -275,17 +281,20 @@ fn changed_word(p: usize, kind: Kind) -> Option<Rc<Word>> {
     if let Word::Atomic32(_, changed) | Word::Atomic64(_, changed) = &*found
         && !changed.replace(true)
     {
-        world(|w| {
-            let r = w
-                .regions
-                .iter()
-                .find(|r| p >= r.base && p < r.base + r.size);
-            let r = r.expect("a word is in a region");
-            w.learned.insert((r.name, p - r.base, Kind::Changed));
-            w.news = true;
-        });
+        learn_more(p, Kind::Changed);
     }
     Some(found)
+}
+
+/// What is known of the word at `p` was not all: the exploration starts over.
+fn learn_more(p: usize, kind: Kind) {
+    world(|w| {
+        let mut regions = w.regions.iter();
+        let r = regions.find(|r| p >= r.base && p < r.base + r.size);
+        let r = r.expect("a word is in a region");
+        w.learned.insert((r.name, p - r.base, kind));
+        w.news = true;
+    });
 }
 
 fn place(p: usize) -> String {
@@ -519,7 +528,7 @@ extern "C-unwind" fn plain(p: *const c_void, n: usize, write: u32, pc: *const c_
     let mut noted = false;
     let mut at = p & !(GRAIN - 1);
     while at < p + n {
-        if let Some(Word::Plain(cell)) = word(at, Kind::Plain).as_deref() {
+        if let Some(found) = word(at, Kind::Plain) {
             if !noted {
                 let what = if write != 0 {
                     live();
@@ -530,10 +539,23 @@ extern "C-unwind" fn plain(p: *const c_void, n: usize, write: u32, pc: *const c_
                 note(what, pc);
                 noted = true;
             }
-            if write != 0 {
-                cell.with_mut(|_| ());
-            } else {
-                cell.with(|_| ());
+            let (from, to) = (p.max(at), (p + n).min(at + GRAIN));
+            let cells = match &*found {
+                Word::Plain(cell) => {
+                    if to - from < GRAIN {
+                        learn_more(at, Kind::Bytes);
+                    }
+                    std::slice::from_ref(cell)
+                }
+                Word::Bytes(cells) => &cells[from - at..to - at],
+                _ => &[],
+            };
+            for cell in cells {
+                if write != 0 {
+                    cell.with_mut(|_| ());
+                } else {
+                    cell.with(|_| ());
+                }
             }
         }
         at += GRAIN;
@@ -622,6 +644,23 @@ pub fn sleep(bell: usize) {
     say("is awake", 0);
 }
 
+thread_local!(static FALLEN: RefCell<Option<Box<dyn Any + Send>>> = const { RefCell::new(None) });
+
+/// Runs what lies at the bottom of a fiber's stack. Returns only when a panic has ended it: the
+/// caller then goes to its thread's own stack, where `landed` goes on with the panic.
+extern "C-unwind" fn guard(entry: extern "C-unwind" fn(*mut c_void), argument: *mut c_void) {
+    let fallen = catch_unwind(AssertUnwindSafe(|| entry(argument)));
+    let panic = fallen.expect_err("a fiber's procedure does not return");
+    FALLEN.with(|f| *f.borrow_mut() = Some(panic));
+}
+
+/// A thread has come back to one of its stacks.
+extern "C-unwind" fn landed() {
+    if let Some(panic) = FALLEN.with(|f| f.borrow_mut().take()) {
+        resume_unwind(panic);
+    }
+}
+
 /// What the C calls; the fields as in c/trampoline.c.
 #[repr(C)]
 pub struct Calls {
@@ -640,6 +679,8 @@ pub struct Calls {
     me: extern "C-unwind" fn() -> *mut c_void,
     set_me: extern "C-unwind" fn(*mut c_void),
     freed: extern "C-unwind" fn(*mut c_void),
+    guard: extern "C-unwind" fn(extern "C-unwind" fn(*mut c_void), *mut c_void),
+    landed: extern "C-unwind" fn(),
 }
 
 pub static CALLS: Calls = Calls {
@@ -658,6 +699,8 @@ pub static CALLS: Calls = Calls {
     me: self_of,
     set_me: set_self,
     freed,
+    guard,
+    landed,
 };
 
 /// The events of the execution that failed, one a line, with the lines of the C.

@@ -4,7 +4,7 @@
 
 use crate::check::Check;
 use crate::mutate::Mutant;
-use crate::{app, channel, inbox, worker};
+use crate::{app, channel, fiber, inbox, worker};
 
 pub struct Suite {
     pub name: &'static str,
@@ -76,6 +76,35 @@ pub const SUITES: &[Suite] = &[
             "src/entity.c",
         ],
         checks: app::CHECKS,
+    },
+    Suite {
+        name: "fiber",
+        compiled: &[
+            "model/c/fiber.c",
+            "model/c/context.c",
+            "port/context_aarch64.S",
+            "port/context_riscv64.S",
+            "port/context_x86_64.S",
+            "src/channel.c",
+            "src/control.c",
+            "src/entity.c",
+            "src/fiber.c",
+            "src/fiber_pool.c",
+            "src/settle.c",
+            "src/stream.c",
+            "src/timer.c",
+            "src/wait.c",
+            "src/worker.c",
+            "port/mutex.c",
+        ],
+        sources: &[
+            "include/levada/wait.h",
+            "src/fiber.c",
+            "src/fiber_pool.c",
+            "src/stream.c",
+            "src/wait.c",
+        ],
+        checks: fiber::CHECKS,
     },
 ];
 
@@ -190,14 +219,6 @@ pub const ELSEWHERE: &[(&str, &str)] = &[
         "under locks, or a slow path; the thread sanitizer sees it",
     ),
     (
-        "src/fiber.c",
-        "its own pairs are of fibers, which no check has yet; the thread sanitizer sees them",
-    ),
-    (
-        "src/fiber_pool.c",
-        "under locks, or a slow path; the thread sanitizer sees it",
-    ),
-    (
         "src/link.c",
         "the checker has one process; the pairs are the channel's, and a bell's",
     ),
@@ -215,10 +236,6 @@ pub const ELSEWHERE: &[(&str, &str)] = &[
     ),
     (
         "src/srpc.c",
-        "under locks, or a slow path; the thread sanitizer sees it",
-    ),
-    (
-        "src/stream.c",
         "under locks, or a slow path; the thread sanitizer sees it",
     ),
     (
