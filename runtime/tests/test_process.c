@@ -6,7 +6,6 @@
 
 #include "child.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
@@ -21,10 +20,14 @@ extern char **environ;
 /* Under an emulator the system may not know how to start what we are built for. */
 static void can_start(void) {
   char *const argv[] = {(char *)LEVADA_CHILD, (char *)"exit", NULL};
-  pid_t id;
-  if (posix_spawn(&id, LEVADA_CHILD, NULL, NULL, argv, environ) == ENOEXEC)
-    SKIP("no program of this processor's can be started from another");
-  waitpid(id, NULL, 0);
+  pid_t id = -1;
+  int how = -1;
+  bool started = posix_spawn(&id, LEVADA_CHILD, NULL, NULL, argv, environ) == 0 &&
+                 waitpid(id, &how, 0) == id && how == 0;
+#if defined(__x86_64__)
+  CHECK(started);
+#endif
+  if (!started) SKIP("no program of this processor's can be started from another");
 }
 
 typedef struct bench {
