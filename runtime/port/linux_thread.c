@@ -12,7 +12,17 @@
 
 /* ---- cores -------------------------------------------------------------------------------- */
 
+/* What the program may use, as it was when it was first asked for: threads that are not pinned get it
+ * even if a pinned one starts them. */
+static cpu_set_t usable;
+static pthread_once_t noted = PTHREAD_ONCE_INIT;
+
+static void note_usable(void) {
+  if (sched_getaffinity(0, sizeof usable, &usable) != 0) CPU_ZERO(&usable);
+}
+
 uint32_t lvd_port_cpus(int32_t *cpu, uint32_t max) {
+  pthread_once(&noted, note_usable);
   /* The kernel's mask may be larger than cpu_set_t: grow until it fits. */
   for (int bits = CPU_SETSIZE; bits <= 1 << 20; bits *= 2) {
     cpu_set_t *set = CPU_ALLOC(bits);
@@ -124,6 +134,7 @@ static void *thread_main(void *p) {
       CPU_FREE(set);
     }
   }
+  if (t->cpu < 0 && CPU_COUNT(&usable)) sched_setaffinity(0, sizeof usable, &usable);
   t->body(t->argument);
   return NULL;
 }
