@@ -164,9 +164,12 @@ static void twice_by_one_side(void) {
 }
 PB_PROCEDURE(twice_by_one_side)
 
+static lvd_a32 waited_in_vain;
+
 static void waits_for_signal(void) {
   u32 data = 0;
   CHECK_EQ(pb_wait_signal(&data, 1000), LVD_E_TIME);
+  lvd_store_release_u32(&waited_in_vain, 1);
   CHECK_EQ(pb_wait_signal(&data, -1), LVD_OK);
   CHECK_EQ(data, 42);
 }
@@ -192,7 +195,7 @@ void test_srpc_statuses(void) {
   CHECK_EQ(pb_wait(t), LVD_OK);
   CHECK_EQ(pb_rpc(s), LVD_OK);
   CHECK_EQ(pb_wait_signal(NULL, 0), LVD_E_STATE); /* no procedure */
-  lvd_fiber_sleep(2000000);
+  while (!lvd_load_acquire_u32(&waited_in_vain)) lvd_fiber_sleep(100000);
   CHECK_EQ(pb_signal(s, 42), LVD_OK);
   CHECK_EQ(pb_wait(s), LVD_OK);
   CHECK_EQ(pb_finish(), LVD_OK);
