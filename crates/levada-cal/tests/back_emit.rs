@@ -352,3 +352,18 @@ fn a_chain_compiles_without_warnings() {
         }
     }
 }
+
+/// What a loop of firings writes is asked for slice by slice, the four lines of 64 elements at a
+/// time; the sink's writes nothing, and goes in one piece.
+#[test]
+fn loops_ask_for_the_lines_that_they_will_write() {
+    let text = emit(&chain(), &Options::default()).files.remove(0).text;
+    let loops: Vec<&str> = text.split("_many(lvd_actor").skip(1).collect();
+    assert!(loops.len() >= 2);
+    for one in loops {
+        let (head, rest) = one.split_once('\n').unwrap();
+        let body = rest.split_once("\n}").unwrap().0;
+        let asks = body.contains("levada_ahead(out_") && body.contains("64 * sizeof");
+        assert_eq!(asks, head.contains("out_"), "{one}");
+    }
+}

