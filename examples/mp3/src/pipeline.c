@@ -74,6 +74,9 @@ static lvd_status mp3_pipe_source(lvd_frame *frame) {
   state *s = *(state *const *)frame->argument;
   unsigned warm = s->granules == 2 ? 1 : 2, kept = 0;
   uint32_t which = s->width - 1;
+  /* Take the ends of all streams, so that they end with the source: a short file has no chunk for
+   * some. */
+  for (unsigned i = 0; i < s->width; i++) lvd_stream_wait_room(s->pipe[i].jobs, 1, 0);
   for (;;) {
     lvd_status status = with_room(s, (which + 1) % s->width, &which);
     if (status != LVD_OK) return status;
