@@ -121,7 +121,8 @@ void lvd_fiber_put_back(lvd_runtime *rt, lvd_fiber *f) {
   give_back(rt, k, first, last);
 }
 
-LVD_READS_LIVE void lvd_fibers_each(lvd_app *app, void (*visit)(lvd_entity *, void *), void *argument) {
+LVD_READS_LIVE void lvd_fibers_each(lvd_app *app, void (*visit)(lvd_entity *, void *),
+                                    void *argument) {
   for (chunk *c = lvd_load_acquire_ptr(&app->rt->fiber_chunks); c; c = c->next)
     for (uint32_t i = 0; i < c->count; i++) {
       lvd_entity *e = &c->fiber[i]->entity;
