@@ -56,6 +56,8 @@ pub fn doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
         barrier(),
         memory_files(),
         map_count(),
+        guards(),
+        urgent(),
         pinning(),
         timer(),
         perf(),
@@ -326,6 +328,100 @@ fn map_count() -> Finding {
     }
 }
 
+/// How many mappings a process may have; Linux's own number where it cannot be read.
+fn most_mappings() -> u64 {
+    std::fs::read_to_string("/proc/sys/vm/max_map_count")
+        .ok()
+        .and_then(|t| t.trim().parse().ok())
+        .unwrap_or(65530)
+}
+
+/// What the guard below a fiber's stack costs. As in the runtime (`port/linux_stack.c`) the advice
+/// is tried, since emulators take any and do nothing.
+fn guards() -> Finding {
+    const GUARD_INSTALL: libc::c_int = 102;
+    // SAFETY: the page and the pipe are ours, and given back; only the system call reads the page.
+    let light = unsafe {
+        let page = libc::sysconf(libc::_SC_PAGESIZE) as usize;
+        let (rights, flags) = (
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+        );
+        let at = libc::mmap(std::ptr::null_mut(), page, rights, flags, -1, 0);
+        let mut ends = [0; 2];
+        let mut light = false;
+        if at != libc::MAP_FAILED {
+            if libc::madvise(at, page, GUARD_INSTALL) == 0 && libc::pipe(ends.as_mut_ptr()) == 0 {
+                light = libc::write(ends[1], at, 1) < 0
+                    && std::io::Error::last_os_error().raw_os_error() == Some(libc::EFAULT);
+                libc::close(ends[0]);
+                libc::close(ends[1]);
+            }
+            libc::munmap(at, page);
+        }
+        light
+    };
+    guards_found(light, most_mappings())
+}
+
+fn guards_found(light: bool, mappings: u64) -> Finding {
+    if light {
+        return ok(
+            "fibers",
+            "their stacks' guards cost no mapping: memory is the limit",
+        );
+    }
+    // A guard splits the mapping that its stack lies in.
+    let found = format!("two mappings each: at most about {} fibers", mappings / 2);
+    not(
+        State::Advice,
+        "fibers",
+        found,
+        "for more: Linux 6.13 and later (light guards), or sysctl vm.max_map_count=1048576",
+    )
+}
+
+/// What the thread of urgent fibers may have of the scheduler: the two things that the runtime tries
+/// (`port/linux_thread.c`), tried on a thread that ends at once.
+fn urgent() -> Finding {
+    let tried = std::thread::spawn(|| {
+        // SAFETY: both change the calling thread alone, which does nothing else.
+        unsafe {
+            let mut param: libc::sched_param = std::mem::zeroed();
+            param.sched_priority = libc::sched_get_priority_min(libc::SCHED_FIFO);
+            let real_time = libc::sched_setscheduler(0, libc::SCHED_FIFO, &param) == 0;
+            let thread = libc::syscall(libc::SYS_gettid) as libc::id_t;
+            let nice = !real_time && libc::setpriority(libc::PRIO_PROCESS, thread, -20) == 0;
+            (real_time, nice)
+        }
+    });
+    let (real_time, nice) = tried.join().unwrap_or((false, false));
+    urgent_found(real_time, nice)
+}
+
+fn urgent_found(real_time: bool, nice: bool) -> Finding {
+    const HELP: &str = "for the real-time class: run as root, or setcap cap_sys_nice+ep PROGRAM, or \
+                        ulimit -r 1 (limits.conf: rtprio)";
+    match (real_time, nice) {
+        (true, _) => ok(
+            "urgent fibers",
+            "have the real-time class: they take the core from whatever runs",
+        ),
+        (_, true) => not(
+            State::Advice,
+            "urgent fibers",
+            "have no real-time class, only the lowest niceness: they come soon, not at once",
+            HELP,
+        ),
+        _ => not(
+            State::Advice,
+            "urgent fibers",
+            "have no higher class: they share the core with what runs there",
+            HELP,
+        ),
+    }
+}
+
 fn pinning() -> Finding {
     // SAFETY: reads the affinity and sets it to what it is.
     let may = unsafe {
@@ -404,5 +500,35 @@ fn tool(name: &'static str, version: &[&str], use_: &str) -> Finding {
                 install_line(package),
             )
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fibers_cost_mappings_without_light_guards() {
+        let heavy = guards_found(false, 65530);
+        assert_eq!(heavy.state, State::Advice);
+        assert!(heavy.found.contains("32765 fibers"), "{heavy:?}");
+        assert!(heavy.help.unwrap().contains("vm.max_map_count"));
+        let light = guards_found(true, 65530);
+        assert_eq!(light.state, State::Ok);
+        assert!(light.help.is_none());
+    }
+
+    #[test]
+    fn urgent_fibers_have_what_the_system_gives() {
+        assert_eq!(urgent_found(true, false).state, State::Ok);
+        for nice in [true, false] {
+            let without = urgent_found(false, nice);
+            assert_eq!(without.state, State::Advice);
+            assert!(without.help.unwrap().contains("rtprio"));
+        }
+        assert_ne!(
+            urgent_found(false, true).found,
+            urgent_found(false, false).found
+        );
     }
 }

@@ -271,8 +271,24 @@ fn doctor_finds_a_compiler_and_a_cache() {
     };
     assert_eq!(state("C compiler"), "ok");
     assert_eq!(state("cache"), "ok");
-    for what in ["cores", "membarrier", "memfd", "max_map_count", "perf"] {
+    for what in [
+        "cores",
+        "membarrier",
+        "memfd",
+        "max_map_count",
+        "fibers",
+        "urgent fibers",
+        "perf",
+    ] {
         state(what);
+    }
+    // What is advised says what to do.
+    for finding in json["findings"].as_array().unwrap() {
+        assert_eq!(
+            finding["state"] == "ok",
+            finding["help"].is_null(),
+            "{finding}"
+        );
     }
     let text = place.run(&["doctor"]);
     assert!(text.succeeds().out.contains("ready to run networks"));
