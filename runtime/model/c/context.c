@@ -22,9 +22,7 @@ void __tsan_switch_to_fiber(void *fiber, unsigned flags) { (void)fiber, (void)fl
 
 enum { CONTEXTS = 8 };
 /* From which stack of a thread each fiber was last gone to. */
-static struct {
-  lvd_port_context *fiber, *home;
-} gone_to[CONTEXTS];
+static struct { lvd_port_context *fiber, *home; } gone_to[CONTEXTS];
 static uint32_t contexts;
 static void (*fiber_entry)(void *);
 

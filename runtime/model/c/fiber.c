@@ -16,7 +16,6 @@ typedef struct model_world {
   lvd_entity *unsettled[WORKERS][FIBERS];
   lvd_slot slot[FIBERS];
   lvd_entity *entities[FIBERS];
-  lvd_command command[2 * WORKERS];
   lvd_app app;
   lvd_app_share share[2 * WORKERS];
   lvd_event event[EVENTS];
@@ -101,7 +100,9 @@ bool lvd_fibers_in_circle(lvd_app *app) { return app == NULL; }
 bool lvd_streams_await_threads(lvd_app *app) { return app == NULL; }
 void lvd_fibers_story(lvd_app *app) { (void)app; }
 bool lvd_shared_claim(lvd_shared_stream *ss, bool is_sender) { return ss && is_sender; }
-lvd_waiter *lvd_shared_waiter(lvd_shared_stream *ss, bool sender) { return (void)ss, (void)sender, NULL; }
+lvd_waiter *lvd_shared_waiter(lvd_shared_stream *ss, bool sender) {
+  return (void)ss, (void)sender, NULL;
+}
 void lvd_shared_free(lvd_shared_stream *ss) { (void)ss; }
 
 /* ---- fibers -------------------------------------------------------------------------------- */
@@ -222,10 +223,10 @@ static uint32_t closes_an_end(model_world *m) {
 }
 
 static uint32_t (*const role[])(model_world *) = {
-    puts_all,      gets_all,     gets_to_end,  puts_and_waits, gets_and_says, waits,
-    says,          passes_on,    waits_behind, waits_for_any,  tells,         joins,
-    gets_in_time,  waits_through, takes_an_end, closes_an_end, gets_and_waits, puts_and_says,
-    waits_untold};
+    puts_all,      gets_all,       gets_to_end,   puts_and_waits, gets_and_says,
+    waits,         says,           passes_on,     waits_behind,   waits_for_any,
+    tells,         joins,          gets_in_time,  waits_through,  takes_an_end,
+    closes_an_end, gets_and_waits, puts_and_says, waits_untold};
 
 typedef struct part {
   uint32_t role, number;
@@ -258,7 +259,6 @@ model_world *model_make(uint32_t fenced, uint32_t workers, uint32_t capacity, ui
   m->rt.options.entities = FIBERS;
   m->rt.workers = m->rt.given_count = workers;
   m->rt.worker = m->worker;
-  m->rt.command = m->command;
   m->rt.slot = m->slot;
   m->rt.entity = m->entities;
   m->rt.fenced = fenced;
@@ -292,6 +292,11 @@ uint32_t model_fiber(model_world *m, uint32_t what, uint32_t worker) {
   parts[n] = (part){what, n};
   lvd_fiber_options o = {.place = LVD_WORKER(worker), .stack = CHECKER_STACK};
   return lvd_fiber_start(&m->app, play, &parts[n], &o, &m->fiber[n]);
+}
+/* The stacks are there before anybody watches. */
+void model_stock(model_world *m) {
+  lvd_fiber *f;
+  if (lvd_fiber_take(&m->rt, 17, &f) == LVD_OK) lvd_fiber_put_back(&m->rt, f);
 }
 /* So many fibers are on a worker until it ends. */
 void model_stays(model_world *m, uint32_t worker, uint32_t fibers) { m->left[worker] = fibers; }
@@ -328,20 +333,19 @@ uint32_t model_wait(model_world *m, uint32_t event, uint32_t *data) {
   return lvd_event_wait(&m->event[event], data, -1);
 }
 void model_tell(model_world *m) { m->told = 1; }
-void model_unblock(model_world *m, uint32_t fiber) { lvd_event_set(&m->fiber[fiber]->unblocked, 1); }
+void model_unblock(model_world *m, uint32_t fiber) {
+  lvd_event_set(&m->fiber[fiber]->unblocked, 1);
+}
 uint32_t model_put(model_world *m, uint32_t v) { return put_one(m, v); }
 uint32_t model_get(model_world *m) { return get_one(m, -1); }
 void model_move_to(model_world *m, uint32_t fiber, uint32_t worker) {
   lvd_app_retarget(&m->app, &m->fiber[fiber]->entity, worker);
 }
-static void nothing(lvd_worker *w, lvd_command *c) { (void)w, (void)c; }
-/* As the keeper ends an application. */
-void model_end(model_world *m, uint32_t why, uint32_t commands) {
+/* As the keeper ends an application, which no worker has been asked about yet. */
+void model_end(model_world *m, uint32_t why) {
   lvd_app_end(&m->app, (lvd_status)why);
-  if (commands) lvd_workers_command(&m->rt, nothing, NULL);
   lvd_fibers_end(&m->app);
 }
-
 /* The stream is full, of `count`. */
 void model_fill(model_world *m) {
   for (uint32_t i = 0; i < m->count; i++) {
