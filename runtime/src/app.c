@@ -254,8 +254,8 @@ static lvd_status make_channels(lvd_app *app, const lvd_app_options *options, co
   return status;
 }
 
-/* Without a placement: the actors in their order, as evenly as can be, in one run for each worker of
- * the running set, so that neighbours in a pipeline stay together. */
+/* Without a placement: the actors in their order, as evenly as can be, in one run for each worker
+ * of the running set, so that neighbours in a pipeline stay together. */
 static uint32_t spread(const lvd_runtime *rt, uint32_t i, uint32_t actors) {
   uint32_t nth = (uint32_t)((uint64_t)i * rt->given_count / actors), w = 0;
   for (;; w++)
@@ -294,8 +294,8 @@ static lvd_status make_entities(lvd_app *app, const lvd_app_options *options, co
   return LVD_OK;
 }
 
-/* Applications lie where they lie until the runtime is destroyed: a late waker may knock at the gate
- * of one that is another by now. */
+/* Applications lie where they lie until the runtime is destroyed: a late waker may knock at the
+ * gate of one that is another by now. */
 static lvd_app *new_app(lvd_runtime *rt) {
   lvd_port_lock(&rt->pool_lock);
   lvd_app *app = rt->spare_apps;

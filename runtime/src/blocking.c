@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Blocking: a call that may block in the system runs on a helper, a thread that does nothing else,
- * while the fiber that made it waits. Helpers compute nothing: they are not pinned, sleep when there is
- * no call, and there are at most HELPERS of them; further calls wait for one. */
+ * while the fiber that made it waits. Helpers compute nothing: they are not pinned, sleep when
+ * there is no call, and there are at most HELPERS of them; further calls wait for one. */
 #include "fiber.h"
 
 #include <stdlib.h>
@@ -76,7 +76,8 @@ lvd_status lvd_blocking(void (*call)(void *), void *argument) {
     if ((status = lvd_fiber_sleep(200000)) != LVD_OK) return status; /* all are busy */
   }
   h->out = (lvd_call_out){call, argument, &f->unblocked};
-  /* The call must come back before anything of ours may go: no cancelling, and it counts as alive. */
+  /* The call must come back before anything of ours may go: no cancelling, and it counts as
+   * alive. */
   lvd_add_relaxed_u32(&f->entity.app->live, 1);
   lvd_store_release_u32(&h->work, 1);
   lvd_port_wake(&h->work);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Calls, and the unit that is a core: a call there is a fiber, and its return is the fiber's end. */
+/* Calls, and the unit that is a core: a call there is a fiber, and its return is the fiber's
+ * end. */
 #include "unit.h"
 
 #include <stdio.h>
@@ -171,7 +172,7 @@ void lvd_units_free(lvd_app *app) {
   app->units = NULL;
 }
 
-/* ---- the unit that is a core ------------------------------------------------------------------ */
+/* ---- the unit that is a core ---------------------------------------------------------------- */
 
 static void run_call(void *argument) {
   lvd_call *c = argument;

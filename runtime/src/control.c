@@ -2,15 +2,15 @@
 /* Starting, pausing, stopping and ending an application while others run.
  *
  * An application ENDS when nothing of it can fire any more, when an actor fails, or when it is told
- * to. Whoever notices sets the phase to ENDING; from then on no activation of it begins. The keeper,
- * a thread that sleeps otherwise, then makes sure that no worker knows it any more, ends the
- * channels that the program holds, lets the natives finish their files, and says ENDED.
+ * to. Whoever notices sets the phase to ENDING; from then on no activation of it begins. The
+ * keeper, a thread that sleeps otherwise, then makes sure that no worker knows it any more, ends
+ * the channels that the program holds, lets the natives finish their files, and says ENDED.
  *
  * Pairs of orders (all else is ordered by locks, inboxes and commands)
- *   rest:   add_release live          -> quiet: load_acquire live        what the actors left behind
- *   end:    exchange_release phase    -> keeper: load_acquire phase      the outcome
- *   end:    add_release keeper_work   -> keeper: load_acquire            the phase, before it sleeps
- *   finish: store_release phase ENDED -> wait, get_state: load_acquire   all that was done */
+ *   rest:   add_release live          -> quiet: load_acquire live      what the actors left behind
+ *   end:    exchange_release phase    -> keeper: load_acquire phase    the outcome
+ *   end:    add_release keeper_work   -> keeper: load_acquire          the phase, before it sleeps
+ *   finish: store_release phase ENDED -> wait, get_state: load_acquire all that was done */
 #include "core.h"
 
 #include <stdlib.h>
@@ -167,7 +167,8 @@ static bool fibers_rest(lvd_app *app) {
   bool open = lvd_load_acquire_u32(&app->open);
   if (!lvd_load_acquire_u32(&app->fibers)) return !open;
   if (open || lvd_streams_await_threads(app)) {
-    /* More may come from outside, and often does. Whether it can help is for later, if rest lasts. */
+    /* More may come from outside, and often does. Whether it can help is for later, if rest
+     * lasts. */
     if (!lvd_exchange_relaxed_u32(&app->suspect, 1)) ring_keeper(app->rt);
     return false;
   }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* The structures that the files of the runtime share, and who owns what.
  *
- * An ENTITY is what a worker runs: an actor of an application, or a fiber (fiber.h). It belongs to one worker at a time;
- * only that worker runs it, arms its channels and gives it away. Its state word is the one thing
- * that others touch (entity.c has the machine).
+ * An ENTITY is what a worker runs: an actor of an application, or a fiber (fiber.h). It belongs to
+ * one worker at a time; only that worker runs it, arms its channels and gives it away. Its state
+ * word is the one thing that others touch (entity.c has the machine).
  *
  * A WORKER owns its ready queues, its list of unsettled entities and its counters. Others reach it
  * through its inbox (an entity has become ready), its list of commands (run this function between
@@ -179,9 +179,9 @@ struct lvd_app {
   lvd_port_rings rings;
   void *memory;
   size_t memory_size;
-  /* Who wakes an entity from outside, who judges whether all is at rest, and who starts and ends it:
-   * one at a time. Last, since it lives on when the rest is another application's: a late waker may
-   * still hold it (app.c). */
+  /* Who wakes an entity from outside, who judges whether all is at rest, and who starts and ends
+   * it: one at a time. Last, since it lives on when the rest is another application's: a late waker
+   * may still hold it (app.c). */
   lvd_port_mutex gate;
 };
 
@@ -244,8 +244,8 @@ void lvd_worker_command(lvd_worker *w, lvd_command *c);
 void lvd_workers_command(lvd_runtime *rt, void (*run)(lvd_worker *, lvd_command *), void *argument);
 void lvd_inbox_drain(lvd_worker *w);
 
-/* How long to wait before the next of `looks`: each takes lines away from the sides that work, so at
- * first often, for what takes a microsecond, and then less and less. */
+/* How long to wait before the next of `looks`: each takes lines away from the sides that work, so
+ * at first often, for what takes a microsecond, and then less and less. */
 static inline uint32_t lvd_pauses(uint32_t looks) { return looks < 128 ? 1 + looks / 8 : 16; }
 
 /* ---- settle.c ----------------------------------------------------------------------------- */
@@ -303,7 +303,8 @@ lvd_status lvd_urgent_worker(lvd_runtime *rt, uint32_t worker, uint32_t *urgent)
 
 /* ---- channel.c ---------------------------------------------------------------------------- */
 
-/* The smallest power of two of elements that holds the capacity in whole ring units; 0: too large. */
+/* The smallest power of two of elements that holds the capacity in whole ring units; 0: too
+ * large. */
 uint32_t lvd_ring_slots(uint32_t capacity, uint32_t elem_size);
 
 /* ---- app.c, control.c --------------------------------------------------------------------- */

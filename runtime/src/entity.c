@@ -88,12 +88,14 @@ bool lvd_entity_rouse(lvd_entity *e) {
   return woken;
 }
 
-/* Whose `e` is, for a waker. One that comes late may knock at a fiber that is about to begin anew, for
- * another application: it wakes that one, which looks and sleeps again, and locks either gate. */
+/* Whose `e` is, for a waker. One that comes late may knock at a fiber that is about to begin anew,
+ * for another application: it wakes that one, which looks and sleeps again, and locks either
+ * gate. */
 LVD_READS_LIVE static lvd_app *app_of(const lvd_entity *e) { return e->app; }
 
-/* The caller is no activation of the same application, which would keep it alive: so nobody may judge
- * or end it meanwhile. Before it is started there is nothing to wake: its start wakes everybody. */
+/* The caller is no activation of the same application, which would keep it alive: so nobody may
+ * judge or end it meanwhile. Before it is started there is nothing to wake: its start wakes
+ * everybody. */
 static bool wake_from_outside(lvd_entity *e, lvd_app *app) {
   lvd_port_lock(&app->gate);
   /* Of one that ends only fibers go on, to return. */

@@ -3,13 +3,13 @@
  *
  * A fiber is an entity like an actor, with the same states (entity.c). What differs is how it runs:
  * its worker switches to its stack, and when it waits it goes straight on to the next ready fiber,
- * without the worker's own stack between, unless there is something that only the worker's loop does.
- * Since one worker alone switches to a fiber, IDLE may be announced before the switch away: a waker
- * can do no more than post, and the post is read after the switch.
+ * without the worker's own stack between, unless there is something that only the worker's loop
+ * does. Since one worker alone switches to a fiber, IDLE may be announced before the switch away: a
+ * waker can do no more than post, and the post is read after the switch.
  *
  * Guarantees
- *   F1  A fiber that waits goes on when one of its wants is met, its time limit passes, it is cancelled
- *       or its application ends. (C3 for fibers: armed, IDLE, then its worker settles.)
+ *   F1  A fiber that waits goes on when one of its wants is met, its time limit passes, it is
+ *       cancelled or its application ends. (C3 for fibers: armed, IDLE, then its worker settles.)
  *   F2  What a fiber did before it ended is seen by who has joined it.
  *
  * Pairs of orders
@@ -17,7 +17,7 @@
  *   start: state IDLE (release)      -> each: state (acquire)                         whose it is
  *   end: event set (release)         -> join: event wait (acquire)                    F2
  *   start: fibers + 1, [fence], load phase <> fibers_end: phase ENDING, [fence], load fibers
- *   put_away: fibers - 1 (release)   -> fibers_end: fibers (acquire)   nothing of it runs any more */
+ *   put_away: fibers - 1 (release)   -> fibers_end: fibers (acquire) nothing of it runs any more */
 #include "stream.h"
 
 #include <stdio.h>
@@ -193,7 +193,8 @@ lvd_status lvd_fiber_start(lvd_app *app, void (*body)(void *), void *argument,
     lvd_status status = lvd_urgent_worker(rt, worker, &worker);
     if (status != LVD_OK) return status;
   }
-  /* Counted before the phase is read: who ends the application either sees the count, or is seen. */
+  /* Counted before the phase is read: who ends the application either sees the count, or is
+   * seen. */
   lvd_add_relaxed_u32(&app->fibers, 1);
   lvd_fence_seq_cst();
   lvd_fiber *f;
@@ -300,8 +301,8 @@ static void suspend(lvd_worker *w, lvd_fiber *f, bool timed) {
   if (timed) lvd_add_relaxed_u32(&e->app->live, UINT32_MAX);
 }
 
-/* With nothing else to run, `f` looks around itself for half the time that its worker would: what comes
- * from another core meanwhile costs neither side a wake-up, since nothing is armed yet. */
+/* With nothing else to run, `f` looks around itself for half the time that its worker would: what
+ * comes from another core meanwhile costs neither side a wake-up, since nothing is armed yet. */
 static lvd_status look_first(lvd_worker *w, const lvd_fiber *f, const lvd_want *want,
                              uint32_t count, bool timed, uint32_t *which) {
   const lvd_runtime *rt = w->rt;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What a fiber is made of, for the files that know. It lies at the high end of its own stack, so that
- * a fiber that waits shallowly costs a page or two. */
+/* What a fiber is made of, for the files that know. It lies at the high end of its own stack, so
+ * that a fiber that waits shallowly costs a page or two. */
 #ifndef LVD_SRC_FIBER_H
 #define LVD_SRC_FIBER_H
 
@@ -53,7 +53,7 @@ void lvd_fiber_wait_through(lvd_fiber *f, lvd_event *e);
 void lvd_timer_add(lvd_worker *w, lvd_fiber *f); /* f->deadline is set */
 void lvd_timer_remove(lvd_worker *w, lvd_fiber *f);
 
-/* ---- stream.c: the ends of streams that a fiber uses ------------------------------------------ */
+/* ---- stream.c: the ends of streams that a fiber uses ---------------------------------------- */
 
 void lvd_stream_ends_flush(lvd_fiber *f);                     /* before it waits */
 void lvd_stream_ends_close(lvd_fiber *f, lvd_status outcome); /* when it has ended */

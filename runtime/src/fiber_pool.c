@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Stacks that lie ready: a fiber, its stack and its slot of the runtime's table are made together and
- * used again and again, so that to start a fiber is a few stores. They stay where they are until the
- * runtime is destroyed: a late waker may knock at one that is somebody else by now.
+/* Stacks that lie ready: a fiber, its stack and its slot of the runtime's table are made together
+ * and used again and again, so that to start a fiber is a few stores. They stay where they are
+ * until the runtime is destroyed: a late waker may knock at one that is somebody else by now.
  *
  * Each worker has some of its own, without a lock; more come from, and go back to, one pool. */
 #include "fiber.h"
@@ -38,7 +38,8 @@ static lvd_status make_chunk(lvd_runtime *rt, uint32_t size_log2) {
   c->size = count * size;
   for (uint32_t i = 0; i < count; i++) {
     unsigned char *low = (unsigned char *)c->base + i * size;
-    /* Not all at one distance from a page, or they would all be in the same few sets of the cache. */
+    /* Not all at one distance from a page, or they would all be in the same few sets of the
+     * cache. */
     size_t end = size - (i % 16) * LVD_LINE;
     lvd_fiber *f = (lvd_fiber *)(void *)(low + (end - sizeof(lvd_fiber)) / LVD_LINE * LVD_LINE);
     uint32_t slot = lvd_slot_claim(rt->slot, rt->options.entities, rt->slot_hint, 1);

@@ -24,7 +24,8 @@ void lvd_link_kill(lvd_link *link) {
   lvd_port_unlock(&link->lock);
 }
 
-/* A child that has run wild is killed; of a parent there is nobody to tell but the child's caller. */
+/* A child that has run wild is killed; of a parent there is nobody to tell but the child's
+ * caller. */
 static void accuse(lvd_link *link) {
   uint32_t open = 0;
   if (!lvd_cas_acq_rel_u32(&link->gone, &open, 1 + (uint32_t)LVD_E_CORRUPT)) return;
@@ -38,7 +39,7 @@ void lvd_link_accuse(lvd_link *link) {
   lvd_port_unlock(&link->lock);
 }
 
-/* ---- parts of the memory ---------------------------------------------------------------------- */
+/* ---- parts of the memory -------------------------------------------------------------------- */
 
 static uint64_t whole_units(const lvd_link *link, uint64_t size) {
   return (size + link->unit - 1) / link->unit * link->unit;
@@ -77,7 +78,7 @@ void lvd_link_release(lvd_link *link, uint64_t offset) {
   }
 }
 
-/* ---- making and joining ------------------------------------------------------------------------ */
+/* ---- making and joining --------------------------------------------------------------------- */
 
 static uint32_t record_slots(void) { return lvd_ring_slots(LVD_RECORDS, sizeof(lvd_record)); }
 
@@ -171,7 +172,7 @@ lvd_status lvd_link_join(lvd_link *link, lvd_app *app, int memory, int bell) {
   return status == LVD_OK ? attach(link) : status;
 }
 
-/* ---- records ------------------------------------------------------------------------------------ */
+/* ---- records -------------------------------------------------------------------------------- */
 
 static bool put(lvd_link *link, const lvd_record *record) {
   if (lvd_room(&link->out, 1) < 1) return false;
@@ -238,7 +239,7 @@ static bool take_records(lvd_link *link) {
   return true;
 }
 
-/* ---- the bellman ----------------------------------------------------------------------------------- */
+/* ---- the bellman ---------------------------------------------------------------------------- */
 
 /* Nobody of the other side touches the memory any more. */
 static void conclude(lvd_link *link) {

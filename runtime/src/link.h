@@ -2,20 +2,20 @@
 /* Link: what two processes share: one piece of memory, in it a channel of records each way and the
  * streams; and a bell each way.
  *
- * The PARENT has made the memory, and it alone says what lies where. Each process has one thread for
- * the link, the BELLMAN. It sleeps until the bell is rung or the other process is gone; then it takes
- * the records that have come, sends those that found no room, and wakes whoever waits here at an end of
- * a stream.
+ * The PARENT has made the memory, and it alone says what lies where. Each process has one thread
+ * for the link, the BELLMAN. It sleeps until the bell is rung or the other process is gone; then it
+ * takes the records that have come, sends those that found no room, and wakes whoever waits here at
+ * an end of a stream.
  *
  * Guarantees
- *   L1  Whoever waits at this side's end of a stream is woken when the other side's cursor reaches its
- *       mark, or when that side has ended, left or died.
+ *   L1  Whoever waits at this side's end of a stream is woken when the other side's cursor reaches
+ *       its mark, or when that side has ended, left or died.
  *   L2  Of a process that died all that it pushed is there to get, and after it the end.
  *   L3  Whatever is written into the shared memory, nothing outside of it is read or written.
  *
  * Pairs of orders
- *   ring: exchange_acq_rel rung = 1     -> bellman: exchange_acq_rel rung = 0     what was pushed is seen
- *   push, fence, load armed             <> arm, fence, load tail                   as for all channels
+ *   ring: exchange_acq_rel rung = 1 -> bellman: exchange_acq_rel rung = 0 what was pushed is seen
+ *   push, fence, load armed         <> arm, fence, load tail               as for all channels
  * A bell that is rung already is not rung again: the bellman takes the word back before it looks.
  *
  * Locks: the link's before an application's gate, before its list of streams. */
@@ -28,7 +28,7 @@
 enum lvd_side { LVD_PARENT, LVD_CHILD };
 enum lvd_stream_side { LVD_SENDER, LVD_RECEIVER };
 
-/* ---- the shared memory ------------------------------------------------------------------------ */
+/* ---- the shared memory ---------------------------------------------------------------------- */
 
 #define LVD_SEGMENT_MAGIC 0x4c56534du
 
@@ -75,7 +75,7 @@ typedef struct lvd_record {
   LVD_ALIGNED(16) unsigned char data[LVD_RECORD_INLINE];
 } lvd_record;
 
-/* ---- a side of it ------------------------------------------------------------------------------ */
+/* ---- a side of it --------------------------------------------------------------------------- */
 
 typedef struct lvd_link lvd_link;
 
@@ -155,7 +155,7 @@ struct lvd_link {
   uint32_t next_number;
 };
 
-/* ---- link.c ------------------------------------------------------------------------------------ */
+/* ---- link.c --------------------------------------------------------------------------------- */
 
 /* The parent's side, to the point where a child can be started with the descriptors `keep`. */
 lvd_status lvd_link_make(lvd_link *link, lvd_app *app, size_t memory, int *child_bell);
@@ -181,7 +181,7 @@ static inline lvd_status lvd_link_state(const lvd_link *link) {
   return gone ? (lvd_status)(gone - 1) : LVD_OK;
 }
 
-/* ---- shared_stream.c ---------------------------------------------------------------------------- */
+/* ---- shared_stream.c ------------------------------------------------------------------------ */
 
 /* Records about streams; false: it is about something else. */
 bool lvd_shared_take(lvd_link *link, const lvd_record *record);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* The unit that is another process: loading it, calls to it, and the other side of them: serving.
  *
- * A call is a record there and an answer back, known by a number. What is larger than a record lies in
- * the link's memory, in a part that the parent claims for the argument and the result of one call. */
+ * A call is a record there and an answer back, known by a number. What is larger than a record lies
+ * in the link's memory, in a part that the parent claims for the argument and the result of one
+ * call. */
 #include <levada/process.h>
 
 #include <stdio.h>
@@ -54,7 +55,7 @@ static unsigned char *at(const lvd_link *link, uint64_t offset) {
   return (unsigned char *)link->segment + offset;
 }
 
-/* ---- calls: the parent's side -------------------------------------------------------------------- */
+/* ---- calls: the parent's side --------------------------------------------------------------- */
 
 static lvd_call **place_of(process *p, uint32_t number) {
   lvd_call **c = &p->call[number % BUCKETS];
@@ -119,8 +120,8 @@ static void process_cancel(lvd_call *c) {
   lvd_link_send(&((process *)c->unit)->link, &r);
 }
 
-/* It has come back, and is no more in the table. The count goes down last: until then its application
- * is not at rest for want of it. */
+/* It has come back, and is no more in the table. The count goes down last: until then its
+ * application is not at rest for want of it. */
 static void come_back(process *p, lvd_call *c) {
   lvd_event_set(&c->returned, 1);
   lvd_add_acq_rel_u32(&p->under_way, UINT32_MAX);
@@ -174,7 +175,7 @@ static bool process_awaited(const lvd_unit *unit) {
   return lvd_load_acquire_u32(&((const process *)unit)->under_way) != 0;
 }
 
-/* ---- calls: the child's side ---------------------------------------------------------------------- */
+/* ---- calls: the child's side ---------------------------------------------------------------- */
 
 static void enlist(process *p, served *s) {
   lvd_port_lock(&p->link.lock);
@@ -284,7 +285,7 @@ static void child_ended(lvd_link *link, lvd_status why) {
   lvd_app_end(p->unit.app, LVD_E_STOPPED);
 }
 
-/* ---- the unit ----------------------------------------------------------------------------------------- */
+/* ---- the unit ------------------------------------------------------------------------------- */
 
 static void leave_application(lvd_unit *unit) {
   lvd_port_lock(&unit->app->blocks_lock);
@@ -427,7 +428,7 @@ lvd_status lvd_unit_leave_stream(lvd_unit *unit, const char *name) {
   return p ? lvd_shared_leave(&p->link, name) : LVD_E_ARGUMENT;
 }
 
-/* ---- being loaded ---------------------------------------------------------------------------------------- */
+/* ---- being loaded --------------------------------------------------------------------------- */
 
 bool lvd_unit_is_loaded(void) { return getenv(VARIABLE) != NULL; }
 

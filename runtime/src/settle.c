@@ -7,7 +7,8 @@
  * sleeps (and every two milliseconds while it does not) ONE barrier on all cores settles the whole
  * list: afterwards either we see the push, or the push saw the mark.
  *
- * Applications come to rest here too: only after settling is "nothing of it is ready here" certain. */
+ * Applications come to rest here too: only after settling is "nothing of it is ready here"
+ * certain. */
 #include "core.h"
 
 enum { LOOK_AT = 64 };

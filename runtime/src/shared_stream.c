@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Streams between two processes: channels in the memory of a link, opened by name.
  *
- * The parent says where a stream lies, and keeps to itself what it said; the child asks. Which side has
- * which end is a word of the stream for each, taken with one compare-and-swap; both may be taken by one
- * side, and then it is a stream like any other. Private words alone say what is ours to touch. */
+ * The parent says where a stream lies, and keeps to itself what it said; the child asks. Which side
+ * has which end is a word of the stream for each, taken with one compare-and-swap; both may be
+ * taken by one side, and then it is a stream like any other. Private words alone say what is ours
+ * to touch. */
 #include "link.h"
 
 #include <stddef.h>
@@ -11,13 +12,14 @@
 
 enum { MOST_NAMES = 4096 }; /* open at a time, on either side */
 
-/* ---- waking ------------------------------------------------------------------------------------- */
+/* ---- waking --------------------------------------------------------------------------------- */
 
 static stream_end *end_of(const lvd_shared_stream *ss, int end) {
   return end == LVD_SENDER ? &ss->stream->sender : &ss->stream->receiver;
 }
 
-/* If we have that end, its owner took it before he armed; so whoever sees the mark sees that, too. */
+/* If we have that end, its owner took it before he armed; so whoever sees the mark sees that,
+ * too. */
 static bool wake(lvd_shared_stream *ss, int end) {
   if (!lvd_load_acquire_u32(&ss->mine[end])) return ss->link->bell.wake(&ss->link->bell);
   lvd_waiter *self = &end_of(ss, end)->sleeper.waiter;
@@ -60,7 +62,7 @@ void lvd_shared_wake(lvd_link *link) {
   }
 }
 
-/* ---- the ends ------------------------------------------------------------------------------------ */
+/* ---- the ends ------------------------------------------------------------------------------- */
 
 bool lvd_shared_claim(lvd_shared_stream *ss, bool is_sender) {
   int end = is_sender ? LVD_SENDER : LVD_RECEIVER;
@@ -111,7 +113,7 @@ void lvd_shared_end(lvd_link *link, lvd_status why) {
   }
 }
 
-/* ---- the parent: what lies where ------------------------------------------------------------------ */
+/* ---- the parent: what lies where ------------------------------------------------------------ */
 
 static lvd_slot_head *head_of(const lvd_link *link, const lvd_name *n) {
   return (lvd_slot_head *)(void *)((unsigned char *)link->segment + n->offset);
@@ -238,7 +240,7 @@ static void answer_open(lvd_link *link, const lvd_record *r) {
   lvd_link_send(link, &answer);
 }
 
-/* ---- the child: asking ------------------------------------------------------------------------------ */
+/* ---- the child: asking ---------------------------------------------------------------------- */
 
 static void send_close(lvd_link *link, uint32_t number) {
   const lvd_record r = {.kind = LVD_RECORD_CLOSE, .number = number};
@@ -296,7 +298,7 @@ static lvd_status ask(lvd_link *link, const lvd_stream_options *o, uint32_t capa
   return status;
 }
 
-/* ---- opening and closing ---------------------------------------------------------------------------- */
+/* ---- opening and closing -------------------------------------------------------------------- */
 
 static lvd_status mount(lvd_link *link, uint32_t number, uint64_t offset, uint64_t ring,
                         const lvd_stream_options *o, lvd_stream **out) {

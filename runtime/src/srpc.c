@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Streaming RPC by the paper's names: tasks are fibers of one application, streams lie in a table by
- * their numbers. A side of a stream is whoever created it: a fiber, or a thread.
+/* Streaming RPC by the paper's names: tasks are fibers of one application, streams lie in a table
+ * by their numbers. A side of a stream is whoever created it: a fiber, or a thread.
  *
- * With a process loaded, a task may live there: then it is a call of `srpc.run` (below), known there by
- * its number. A stream that has only one side here when its first element comes is opened with the
- * other process, where the other side will be; or it comes here later, which works as well. */
+ * With a process loaded, a task may live there: then it is a call of `srpc.run` (below), known
+ * there by its number. A stream that has only one side here when its first element comes is opened
+ * with the other process, where the other side will be; or it comes here later, which works as
+ * well. */
 #include <levada/process.h>
 #include <levada/srpc.h>
 
@@ -66,7 +67,7 @@ static void *myself(void) {
   return f ? (void *)f : &thread_mark;
 }
 
-/* ---- start-up and release ---------------------------------------------------------------------- */
+/* ---- start-up and release ------------------------------------------------------------------- */
 
 /* The process to share streams and tasks with; null: there is none. With the lock. */
 static lvd_unit *living_unit(void) {
@@ -175,7 +176,7 @@ lvd_status pb_finish(void) {
 
 const char *pb_why(void) { return program.why ? program.why : ""; }
 
-/* ---- procedures ---------------------------------------------------------------------------------- */
+/* ---- procedures ----------------------------------------------------------------------------- */
 
 lvd_status pb_register(const char *name, void *function) {
   if (!name || !function || strlen(name) >= sizeof((registered *)0)->name) return LVD_E_ARGUMENT;
@@ -232,7 +233,7 @@ static registered *find_procedure(const char *name) {
   return r;
 }
 
-/* ---- tasks in another process -------------------------------------------------------------------- */
+/* ---- tasks in another process --------------------------------------------------------------- */
 
 /* What a call about a task says. */
 typedef struct message {
@@ -338,7 +339,7 @@ static TASKID task_there(const char *name, int prio) {
   return t;
 }
 
-/* ---- tasks ------------------------------------------------------------------------------------------ */
+/* ---- tasks ---------------------------------------------------------------------------------- */
 
 /* The cores in turn, the caller's last. */
 static uint32_t other_worker(void) {
@@ -431,7 +432,7 @@ lvd_status pb_wait_signal(u32 *data, int64_t timeout_ns) {
   return t ? lvd_event_wait(&t->signal, data, timeout_ns) : LVD_E_STATE;
 }
 
-/* ---- streams ------------------------------------------------------------------------------------- */
+/* ---- streams -------------------------------------------------------------------------------- */
 
 static bool is_side(const entry *e, const void *who) {
   return e->side[0] == who || e->side[1] == who;
@@ -537,8 +538,8 @@ lvd_status stream_close(STREAM_ID sID) {
   return status;
 }
 
-/* Opens it with the other process, which may take a while: without the lock, and others who want the
- * same meanwhile wait. */
+/* Opens it with the other process, which may take a while: without the lock, and others who want
+ * the same meanwhile wait. */
 static lvd_status open_shared(entry *e, lvd_stream_options o, lvd_stream **out) {
   char name[32];
   shared_name((STREAM_ID)(e - program.stream), name);
@@ -631,7 +632,7 @@ lvd_status stream_flush(STREAM_ID sID) {
 
 lvd_stream *stream_handle(STREAM_ID sID) { return made(sID); }
 
-/* ---- both at once ---------------------------------------------------------------------------------- */
+/* ---- both at once --------------------------------------------------------------------------- */
 
 static TASKID start_both(TASKID remote, void *transmitter) {
   lvd_worker *w = lvd_this_worker();

@@ -3,8 +3,8 @@
  *
  * Who uses an end first claims it with one compare-and-swap, on the way into its first wait (the
  * copies of the other's cursor begin at full and empty); after that only waits look at who owns it.
- * The ends of a fiber are on its list: when it waits, on whatever, what it has pushed is flushed, and
- * when it returns, its streams end. */
+ * The ends of a fiber are on its list: when it waits, on whatever, what it has pushed is flushed,
+ * and when it returns, its streams end. */
 #include "stream.h"
 
 #include <stdlib.h>

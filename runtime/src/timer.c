@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Timers: the fibers of a worker that wait with a time limit, the next one first.
  *
- * A pairing heap (Fredman, Sedgewick, Sleator and Tarjan, 1986) through the fibers themselves: to add
- * is a few stores, which is the case that matters, since most time limits never pass. */
+ * A pairing heap (Fredman, Sedgewick, Sleator and Tarjan, 1986) through the fibers themselves: to
+ * add is a few stores, which is the case that matters, since most time limits never pass. */
 #include "fiber.h"
 
 static lvd_fiber *meld(lvd_fiber *a, lvd_fiber *b) {

@@ -49,8 +49,8 @@ struct lvd_unit {
 void lvd_unit_enter(lvd_unit *unit);
 void lvd_units_free(lvd_app *app);
 
-/* The caller's side of the stream that both call `name` will never come: as if it had opened the stream
- * and ended it, with an end of it or the other. */
+/* The caller's side of the stream that both call `name` will never come: as if it had opened the
+ * stream and ended it, with an end of it or the other. */
 lvd_status lvd_unit_leave_stream(lvd_unit *unit, const char *name);
 
 #endif

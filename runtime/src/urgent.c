@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Urgent: a second worker of a core, on a thread in a higher scheduling class, which sleeps until
- * something urgent is ready and then takes the core from whatever runs there, at any instruction. It
- * is a worker like the others, but never looks around before it sleeps; it is started when the first
- * urgent fiber is.
+ * something urgent is ready and then takes the core from whatever runs there, at any instruction.
+ * It is a worker like the others, but never looks around before it sleeps; it is started when the
+ * first urgent fiber is.
  *
  * Source: "Streaming RPC" (SiPS 2008), section 2.1: pCore is priority-based and preemptive. */
 #include "core.h"

@@ -2,13 +2,13 @@
 /* Wait: the one place where what waits is armed, suspended or put to sleep, and looks again.
  *
  * Pairs of orders
- *   sleep: who, asleep = 1, arm, [heavy], look <> push: tail, [light], armed; then wake: who, asleep
+ *   sleep: who, asleep = 1, arm, [heavy], look <> push: tail, [light], armed; wake: who, asleep
  *   event: who, armed, [heavy], load word      <> set: word, [light], load armed                C3
  *   wait: who (release)                        -> wake: who (acquire)   what it points to is whole
- * A waker that comes late takes away the 1 of a newer sleep, but then it also wakes that sleep; or it
- * wakes a fiber that waited here before. Whoever is woken looks again, and sleeps again. So fibers
- * and beds stay where they are in memory for as long as the process may wake them.
- * The [heavy] barrier of a fiber is its worker's (settle.c). */
+ * A waker that comes late takes away the 1 of a newer sleep, but then it also wakes that sleep; or
+ * it wakes a fiber that waited here before. Whoever is woken looks again, and sleeps again. So
+ * fibers and beds stay where they are in memory for as long as the process may wake them. The
+ * [heavy] barrier of a fiber is its worker's (settle.c). */
 #include "core.h"
 
 #include <stdlib.h>
@@ -110,8 +110,8 @@ lvd_status lvd_wants_look(const lvd_want *want, uint32_t count, uint32_t *which)
 
 /* ---- a thread ----------------------------------------------------------------------------- */
 
-/* Where a thread sleeps that waits for several things at once. Beds are never freed: a late waker may
- * knock at one that somebody else sleeps in by now. */
+/* Where a thread sleeps that waits for several things at once. Beds are never freed: a late waker
+ * may knock at one that somebody else sleeps in by now. */
 static struct {
   lvd_port_mutex lock;
   struct bed *free;

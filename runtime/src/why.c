@@ -2,8 +2,8 @@
 /* Why nothing moves, in words: who waits for whom, and the channel that is full or empty.
  *
  * Every actor at rest awaits something on one or more channels. Following from each the first
- * channel that holds it up leads either to somebody who could go on, or round in a cycle; a cycle is
- * told first, since it is the reason. */
+ * channel that holds it up leads either to somebody who could go on, or round in a cycle; a cycle
+ * is told first, since it is the reason. */
 #include "core.h"
 
 #include <stdarg.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Which fiber waits for which, in words; and whether some wait for each other alone.
  *
- * What a fiber waits for lies on its own stack. While its application is at rest, with the gate closed,
- * it stays there, and pointers lead from fiber to fiber. While it runs, what is read may be stale: then
- * pointers are compared with what we find ourselves, never followed, and only of some fibers. */
+ * What a fiber waits for lies on its own stack. While its application is at rest, with the gate
+ * closed, it stays there, and pointers lead from fiber to fiber. While it runs, what is read may be
+ * stale: then pointers are compared with what we find ourselves, never followed, and only of some
+ * fibers. */
 #include "stream.h"
 #include "unit.h"
 

@@ -7,12 +7,12 @@
  * sleep on the inbox.
  *
  * Pairs of orders
- *   command: cas_release commands     -> run_commands: exchange_acquire          what it says
- *   done:    store_release            -> lvd_workers_command: load_acquire       what it did
- *   ask:     exchange_release yield 1 -> loop: exchange_acquire yield 0          what was left before
- * The word `yield` is written by read-modify-write only, so that whoever takes it back sees what all
- * who asked had left, also those whose 1 was written over. It is taken back before the worker looks
- * around, never between that and an activation: a late one asks what runs next. */
+ *   command: cas_release commands     -> run_commands: exchange_acquire       what it says
+ *   done:    store_release            -> lvd_workers_command: load_acquire    what it did
+ *   ask:     exchange_release yield 1 -> loop: exchange_acquire yield 0       what was left before
+ * The word `yield` is written by read-modify-write only, so that whoever takes it back sees what
+ * all who asked had left, also those whose 1 was written over. It is taken back before the worker
+ * looks around, never between that and an activation: a late one asks what runs next. */
 #include "core.h"
 
 #include <stdio.h>
@@ -82,8 +82,8 @@ void lvd_workers_command(lvd_runtime *rt, void (*run)(lvd_worker *, lvd_command 
   lvd_port_unlock(&rt->commanding);
 }
 
-/* `e` comes from another core, and its lines with it: all at once, not each when it is touched. Of a
- * fiber they are its own, and below them those of its stack (fiber.h). */
+/* `e` comes from another core, and its lines with it: all at once, not each when it is touched. Of
+ * a fiber they are its own, and below them those of its stack (fiber.h). */
 static inline void expect(const lvd_entity *e) {
   const char *at = (const char *)e;
   for (int i = -2; i < 4; i++) lvd_port_expect(at + i * 64);
@@ -131,7 +131,8 @@ static void call_run(void *argument) {
   w->may_abandon = 0;
 }
 
-/* Everything that was put and got becomes visible, also to those that wait below their threshold. */
+/* Everything that was put and got becomes visible, also to those that wait below their
+ * threshold. */
 static void publish(lvd_actor *a) {
   for (uint32_t i = 0; i < a->cls->outputs; i++) lvd_flush(&a->out[i]);
   for (uint32_t i = 0; i < a->cls->inputs; i++) lvd_release(&a->in[i]);

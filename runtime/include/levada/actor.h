@@ -37,7 +37,8 @@ typedef struct lvd_action_class {
 } lvd_action_class;
 
 /* Outside of natives, `run` may be abandoned at any instruction: it holds no lock and owns nothing
- * but its state. Compiled CAL is so; an action of it that runs past the time limit can be stopped. */
+ * but its state. Compiled CAL is so; an action of it that runs past the time limit can be
+ * stopped. */
 #define LVD_CLASS_ABANDONABLE 1u
 
 /* What all instances of an actor have in common. Constant; lives as long as any of them. */
@@ -69,8 +70,8 @@ struct lvd_actor {
                          abandoned half way */
 };
 
-/* Should run return LVD_YIELD soon? One load of a line that hardly ever changes: look once a firing,
- * or once for a bounded loop of firings. */
+/* Should run return LVD_YIELD soon? One load of a line that hardly ever changes: look once a
+ * firing, or once for a bounded loop of firings. */
 static inline bool lvd_should_yield(const lvd_actor *self) {
   return LVD_UNLIKELY(lvd_load_relaxed_u32(self->yield) != 0);
 }

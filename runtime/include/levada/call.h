@@ -2,7 +2,8 @@
 /* Call: a procedure that runs on a unit, asynchronously, with its argument and its result by value.
  *
  * A UNIT is a processor that takes work: a core of this process, or another process of this machine
- * (levada/process.h). A procedure is known by its name; it runs as a fiber of the unit, and may wait.
+ * (levada/process.h). A procedure is known by its name; it runs as a fiber of the unit, and may
+ * wait.
  *
  * All calls here are for any thread, fiber or actor that may wait.
  *
@@ -64,22 +65,22 @@ typedef struct lvd_call_options {
 /* The most that an argument or a result may have. What is larger goes through a stream. */
 #define LVD_CALL_MOST (1u << 20)
 
-/* Calls `procedure` on `unit`; returns at once. The argument is copied. `options` may be null. *out is
- * to be given to lvd_call_wait. Errors: LVD_E_ARGUMENT; LVD_E_UNKNOWN: no such procedure there;
+/* Calls `procedure` on `unit`; returns at once. The argument is copied. `options` may be null. *out
+ * is to be given to lvd_call_wait. Errors: LVD_E_ARGUMENT; LVD_E_UNKNOWN: no such procedure there;
  * LVD_E_PEER: the unit is gone; those of lvd_fiber_start. */
 LVD_API lvd_status lvd_call_start(lvd_unit *unit, const char *procedure, const void *argument,
                                   size_t size, const lvd_call_options *options, lvd_call **out);
 
-/* Waits until it has returned, copies at most *size bytes of the result and sets *size to how many it
- * has (both may be null), and gives the call back. Returns what the procedure returned; LVD_E_FAULT, if
- * it failed; LVD_E_PEER, if its unit has died. On LVD_E_TIME, LVD_E_CANCELLED (of the caller) and
- * LVD_E_STOPPED of a wait that came to nothing `*returned` is false and the call goes on; null: not
- * asked for. */
+/* Waits until it has returned, copies at most *size bytes of the result and sets *size to how many
+ * it has (both may be null), and gives the call back. Returns what the procedure returned;
+ * LVD_E_FAULT, if it failed; LVD_E_PEER, if its unit has died. On LVD_E_TIME, LVD_E_CANCELLED (of
+ * the caller) and LVD_E_STOPPED of a wait that came to nothing `*returned` is false and the call
+ * goes on; null: not asked for. */
 LVD_API lvd_status lvd_call_wait(lvd_call *call, void *result, size_t *size, int64_t timeout_ns,
                                  bool *returned);
 
-/* Waits until one of `count` (at most LVD_WANTS) has returned; *which is its index; then lvd_call_wait
- * gives its result without waiting. */
+/* Waits until one of `count` (at most LVD_WANTS) has returned; *which is its index; then
+ * lvd_call_wait gives its result without waiting. */
 LVD_API lvd_status lvd_call_wait_any(lvd_call *const *call, uint32_t count, int64_t timeout_ns,
                                      uint32_t *which);
 

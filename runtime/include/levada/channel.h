@@ -2,32 +2,33 @@
 /* Channel: a bounded ring with one producer and one or more consumers, each of which sees every
  * element.
  *
- *   put   write an element that nobody sees yet         push  publish all that was put
- *   get   read an element                               pop   give back the space of all that was got
+ *   put   write an element that nobody sees yet    push  publish all that was put
+ *   get   read an element                          pop   give back the space of all that was got
  *
  * The shared part (lvd_channel) is position-independent: the same bytes work in private memory, in
  * memory shared by processes, and in a window shared with a processor that has plain loads and
  * stores only. Every word in it has ONE writer. Each side has a private handle (lvd_producer,
- * lvd_consumer) with its own cursor and a copy of the other's, and reads the other's cache line only
- * when the copy says full or empty.
+ * lvd_consumer) with its own cursor and a copy of the other's, and reads the other's cache line
+ * only when the copy says full or empty.
  *
- * Whoever is on the other side may be another process, or a processor that has run wild, and may write
- * anything into the shared part at any time. So a handle copies what is constant, once, and never
- * reads it again; of what the other side writes it takes a cursor only after it has checked it, and
- * the rest (marks, states) only decides who is woken, or how the stream is said to have ended.
+ * Whoever is on the other side may be another process, or a processor that has run wild, and may
+ * write anything into the shared part at any time. So a handle copies what is constant, once, and
+ * never reads it again; of what the other side writes it takes a cursor only after it has checked
+ * it, and the rest (marks, states) only decides who is woken, or how the stream is said to have
+ * ended.
  *
  * Guarantees
  *   C1  An element that was pushed is seen whole: the data written before a push is visible to a
  *       consumer that sees the cursor of that push.
  *   C2  Space is reused only after every consumer has popped it.
- *   C3  A consumer that has armed and settled is woken by the push that reaches its mark; a producer
- *       that has armed and settled is woken by the pop that does. No wake-up is lost.
+ *   C3  A consumer that has armed and settled is woken by the push that reaches its mark; a
+ *       producer that has armed and settled is woken by the pop that does. No wake-up is lost.
  *   C4  After end (or error), a consumer first gets everything pushed before it.
  *   C5  A side that waits below its threshold goes on as soon as the other side has flushed
  *       (released) what it can go on with; it needs no more than that, so no threshold deadlocks.
- *   C6  Whatever the shared part holds, no span reaches outside the ring, nor beyond the capacity. A
- *       side that reads what the protocol cannot have written sees LVD_E_CORRUPT from then on, and
- *       gets and gives nothing more.
+ *   C6  Whatever the shared part holds, no span reaches outside the ring, nor beyond the capacity.
+ *       A side that reads what the protocol cannot have written sees LVD_E_CORRUPT from then on,
+ *       and gets and gives nothing more.
  *
  * Pairs of orders (each is proven necessary under the model checker, runtime/model)
  *   push: store_release tail          -> refresh: load_acquire tail                  C1
@@ -108,8 +109,8 @@ static inline size_t lvd_channel_header_size(uint32_t consumers) {
 }
 
 /* Lays out an empty channel at `ch` (lvd_channel_header_size bytes, aligned to LVD_LINE) whose ring
- * of `slots` elements lies at `data`. The caller has checked: slots is a power of two, 1 <= capacity
- * <= slots, elem_size >= 1, consumers >= 1. */
+ * of `slots` elements lies at `data`. The caller has checked: slots is a power of two, 1 <=
+ * capacity <= slots, elem_size >= 1, consumers >= 1. */
 static inline void lvd_channel_init(lvd_channel *ch, void *data, uint32_t elem_size, uint32_t slots,
                                     uint32_t capacity, uint32_t consumers, uint32_t flags) {
   ch->magic = LVD_CHANNEL_MAGIC;
@@ -158,10 +159,10 @@ static inline lvd_shape lvd_shape_of(const lvd_channel *ch) {
   return s;
 }
 
-/* The same of memory that others write, of which `size` bytes from `ch` on are this side's to touch:
- * all of header and ring must lie there (the ring twice, where the flags say so). LVD_E_LAYOUT: made
- * by another version, or for other cache lines; LVD_E_CORRUPT: no channel, or one that reaches
- * outside. */
+/* The same of memory that others write, of which `size` bytes from `ch` on are this side's to
+ * touch: all of header and ring must lie there (the ring twice, where the flags say so).
+ * LVD_E_LAYOUT: made by another version, or for other cache lines; LVD_E_CORRUPT: no channel, or
+ * one that reaches outside. */
 static inline lvd_status lvd_shape_read(const lvd_channel *ch, size_t size, lvd_shape *out) {
   const volatile lvd_channel *v = ch;
   if (!ch || (uintptr_t)ch % LVD_LINE || size < sizeof(lvd_channel)) return LVD_E_ARGUMENT;
@@ -278,8 +279,8 @@ static inline void lvd_consumer_make(lvd_consumer *c, lvd_channel *ch, const lvd
 }
 
 /* Private handles on a channel that this program has laid out in memory of its own; `peers` may be
- * null. Both start where the shared cursors stand, so that a handle can be made anew after a move or
- * a restart. */
+ * null. Both start where the shared cursors stand, so that a handle can be made anew after a move
+ * or a restart. */
 static inline void lvd_producer_attach(lvd_producer *p, lvd_channel *ch, lvd_waiter **peers,
                                        bool fenced) {
   lvd_shape s = lvd_shape_of(ch);
@@ -356,7 +357,8 @@ LVD_APART uint32_t lvd_room_refresh(lvd_producer *p) {
   return p->capacity - used;
 }
 
-/* Elements that can be put now; at least `want` if there is room for so many. None where p->corrupt. */
+/* Elements that can be put now; at least `want` if there is room for so many. None where
+ * p->corrupt. */
 static inline uint32_t lvd_room(lvd_producer *p, uint32_t want) {
   int64_t room = (int64_t)(p->limit - p->put); /* below 0: put without having asked */
   if (LVD_LIKELY(room >= (int64_t)want)) return (uint32_t)room;
@@ -380,9 +382,9 @@ static inline uint32_t lvd_put_edge(const lvd_producer *p) {
 /* `n` elements of the span are written. Nobody sees them before the push. */
 static inline void lvd_put_done(lvd_producer *p, uint32_t n) { p->put += n; }
 
-/* Asks for the cache line LVD_AHEAD bytes after `at`, to be written or read soon: where producer and
- * consumer sit on different cores, a line that comes only when it is touched costs ten times the
- * work on it. A hint: any address will do. */
+/* Asks for the cache line LVD_AHEAD bytes after `at`, to be written or read soon: where producer
+ * and consumer sit on different cores, a line that comes only when it is touched costs ten times
+ * the work on it. A hint: any address will do. */
 #define LVD_AHEAD 512
 static inline void lvd_ahead_put(const void *at) {
 #if defined(__x86_64__)
@@ -446,8 +448,8 @@ static inline void lvd_flush(lvd_producer *p) {
   lvd_wake_consumers(p, true);
 }
 
-/* End of stream, clean (LVD_OK) or with an error (any but LVD_E_TIME). Publishes what was put; wakes everybody, whatever
- * they wait for. */
+/* End of stream, clean (LVD_OK) or with an error (any but LVD_E_TIME). Publishes what was put;
+ * wakes everybody, whatever they wait for. */
 static inline void lvd_end(lvd_producer *p, lvd_status why) {
   p->pushed = p->put;
   lvd_store_release_u32(p->tail, (uint32_t)p->put);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Fiber: a procedure with a stack of its own, that can wait. Fibers run on the same workers as actors;
- * a thousand that wait need no thousand threads.
+/* Fiber: a procedure with a stack of its own, that can wait. Fibers run on the same workers as
+ * actors; a thousand that wait need no thousand threads.
  *
  * A fiber belongs to an application and to one worker; nothing takes the worker from it but its own
- * waits (lvd_wait_*, streams, lvd_fiber_yield). It moves to another worker only when its core is taken
- * (lvd_core_take), and only while it waits: C code that is in two minds about where it runs should not
- * keep the address of a thread-local variable, errno's included, across a wait.
+ * waits (lvd_wait_*, streams, lvd_fiber_yield). It moves to another worker only when its core is
+ * taken (lvd_core_take), and only while it waits: C code that is in two minds about where it runs
+ * should not keep the address of a thread-local variable, errno's included, across a wait.
  *
- * Stacks have a guard below: an overflow is a fault that names the fiber (LVD_FAULT_STACK), and ends
- * its application alone. C++ exceptions must not leave a fiber's procedure.
+ * Stacks have a guard below: an overflow is a fault that names the fiber (LVD_FAULT_STACK), and
+ * ends its application alone. C++ exceptions must not leave a fiber's procedure.
  *
- * Source: "Streaming RPC" (SiPS 2008), section 2.1: the thread of pCore that a remote procedure is. */
+ * Source: "Streaming RPC" (SiPS 2008), section 2.1: the thread of pCore that a remote procedure
+ * is. */
 #ifndef LVD_FIBER_H
 #define LVD_FIBER_H
 
@@ -37,15 +38,15 @@ typedef struct lvd_fiber_options {
                         scheduling class as far as the system allows it */
 } lvd_fiber_options;
 
-/* Starts body(argument) as a fiber of `app`, which has been started and has not ended. `options` may
- * be null. With `out` the caller must give the fiber back by lvd_fiber_join; without, it goes by
- * itself. From any thread, fiber or actor. Errors: LVD_E_MEMORY; LVD_E_LIMIT (entities); LVD_E_MAPPINGS
- * (the system's number of mappings); LVD_E_STATE (the application does not run). */
+/* Starts body(argument) as a fiber of `app`, which has been started and has not ended. `options`
+ * may be null. With `out` the caller must give the fiber back by lvd_fiber_join; without, it goes
+ * by itself. From any thread, fiber or actor. Errors: LVD_E_MEMORY; LVD_E_LIMIT (entities);
+ * LVD_E_MAPPINGS (the system's number of mappings); LVD_E_STATE (the application does not run). */
 LVD_API lvd_status lvd_fiber_start(lvd_app *app, void (*body)(void *argument), void *argument,
                                    const lvd_fiber_options *options, lvd_fiber **out);
 
-/* Waits until it has ended, and gives it back: LVD_OK, or LVD_E_FAULT, LVD_E_STOPPED for one that did
- * not return by itself. LVD_E_TIME and the like: it is still there, and joined another time. */
+/* Waits until it has ended, and gives it back: LVD_OK, or LVD_E_FAULT, LVD_E_STOPPED for one that
+ * did not return by itself. LVD_E_TIME and the like: it is still there, and joined another time. */
 LVD_API lvd_status lvd_fiber_join(lvd_fiber *f, int64_t timeout_ns);
 
 /* Every wait of it, now and from now on, returns LVD_E_CANCELLED. It has to return by itself. */
@@ -62,9 +63,10 @@ LVD_API void lvd_fiber_yield(void);
 LVD_API lvd_status lvd_fiber_sleep(int64_t ns);
 
 /* Calls call(argument), which may block in the system as long as it likes: the fiber waits, and its
- * worker goes on with other work meanwhile. The call runs on a thread of its own (the runtime keeps a
- * few), so thread-local variables, errno too, are not the fiber's: hand results over in `argument`. On
- * a thread that is no fiber's it is just a call. LVD_E_LIMIT: no thread can be had. */
+ * worker goes on with other work meanwhile. The call runs on a thread of its own (the runtime keeps
+ * a few), so thread-local variables, errno too, are not the fiber's: hand results over in
+ * `argument`. On a thread that is no fiber's it is just a call. LVD_E_LIMIT: no thread can be
+ * had. */
 LVD_API lvd_status lvd_blocking(void (*call)(void *argument), void *argument);
 
 typedef struct lvd_fiber_counters {

@@ -70,9 +70,9 @@ static inline void lvd_slot_free(lvd_slot *slot, uint32_t n) {
 }
 
 /* After something was left for the receiver: does it sleep, or is it about to? Then the caller must
- * wake it, as after a post. The word changes before the wake, so that a receiver that has not reached
- * the kernel yet does not sleep there; it becomes 0 only after the wake (lvd_inbox_woken), so that a
- * sender that dies between the two leaves it to the next one. */
+ * wake it, as after a post. The word changes before the wake, so that a receiver that has not
+ * reached the kernel yet does not sleep there; it becomes 0 only after the wake (lvd_inbox_woken),
+ * so that a sender that dies between the two leaves it to the next one. */
 static inline bool lvd_inbox_asleep(lvd_inbox *in, uint32_t *sleep) {
   lvd_fence_seq_cst();
   uint32_t seen = lvd_load_relaxed_u32(&in->waiting);

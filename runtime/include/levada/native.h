@@ -2,7 +2,8 @@
 /* Native: what C functions called from an actor (CAL's @native) may ask of their surroundings.
  *
  * One network can be loaded many times in one process, so natives keep no static state: what they
- * need to remember they keep with lvd_app_data. All calls are for the thread that runs the actor. */
+ * need to remember they keep with lvd_app_data. All calls are for the thread that runs the
+ * actor. */
 #ifndef LVD_NATIVE_H
 #define LVD_NATIVE_H
 

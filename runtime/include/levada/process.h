@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Process: a unit that is another process of this machine. It is an ordinary program that links this
- * library, registers procedures (LVD_PROCEDURE) and serves:
+/* Process: a unit that is another process of this machine. It is an ordinary program that links
+ * this library, registers procedures (LVD_PROCEDURE) and serves:
  *
  *   int main(void) { return lvd_unit_serve(NULL) == LVD_OK ? 0 : 1; }
  *
- * The two share one piece of memory and nothing else. Either may die at any moment: what it had pushed
- * is delivered, then the other side's waits return LVD_E_PEER. What comes from a process is checked
- * before it is used: one that has run wild can hand over wrong data, and no more.
+ * The two share one piece of memory and nothing else. Either may die at any moment: what it had
+ * pushed is delivered, then the other side's waits return LVD_E_PEER. What comes from a process is
+ * checked before it is used: one that has run wild can hand over wrong data, and no more.
  *
  * Source: "Streaming RPC" (SiPS 2008), section 2.1: pb_load, pb_boot. C17 and C++17. */
 #ifndef LVD_PROCESS_H
@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-/* ---- the side that loads ---------------------------------------------------------------------- */
+/* ---- the side that loads -------------------------------------------------------------------- */
 
 typedef struct lvd_unit_options {
   const char *const *argument; /* of the program, behind its name; null-terminated; may be null */
@@ -28,47 +28,48 @@ typedef struct lvd_unit_options {
   int64_t time_limit_ns; /* until it serves; 0: 10 s */
 } lvd_unit_options;
 
-/* Starts `exec_name` (in PATH, if there is no slash in it) and makes it a unit for calls and streams of
- * `app`. `options` may be null. For threads, not for fibers, whose core the process would be bound to
- * (LVD_E_STATE). Errors: LVD_E_UNKNOWN: there is no such program; LVD_E_SYSTEM: it cannot be run;
- * LVD_E_TIME: it does not serve; LVD_E_PEER: it has ended before it did; LVD_E_LAYOUT: it was built with
- * another version of the library; LVD_E_MEMORY. */
+/* Starts `exec_name` (in PATH, if there is no slash in it) and makes it a unit for calls and
+ * streams of `app`. `options` may be null. For threads, not for fibers, whose core the process
+ * would be bound to (LVD_E_STATE). Errors: LVD_E_UNKNOWN: there is no such program; LVD_E_SYSTEM:
+ * it cannot be run; LVD_E_TIME: it does not serve; LVD_E_PEER: it has ended before it did;
+ * LVD_E_LAYOUT: it was built with another version of the library; LVD_E_MEMORY. */
 LVD_API lvd_status lvd_unit_load(lvd_app *app, const char *exec_name,
                                  const lvd_unit_options *options, lvd_unit **out);
 
-/* Lets it go: its calls are stopped, the process ends, or is killed after two seconds. Calls that have
- * not been waited for and streams that have not been destroyed: LVD_E_STATE, and nothing is done.
- * lvd_app_unload does the same for all units of the application, whatever is left. */
+/* Lets it go: its calls are stopped, the process ends, or is killed after two seconds. Calls that
+ * have not been waited for and streams that have not been destroyed: LVD_E_STATE, and nothing is
+ * done. lvd_app_unload does the same for all units of the application, whatever is left. */
 LVD_API lvd_status lvd_unit_unload(lvd_unit *unit);
 
-/* LVD_OK: it serves. LVD_E_PEER: it is gone; load it again. LVD_E_CORRUPT: it wrote what it cannot have
- * meant, and was killed. */
+/* LVD_OK: it serves. LVD_E_PEER: it is gone; load it again. LVD_E_CORRUPT: it wrote what it cannot
+ * have meant, and was killed. */
 LVD_API lvd_status lvd_unit_state(const lvd_unit *unit);
 /* Its process's number; 0: the unit is a core. */
 LVD_API int32_t lvd_unit_process(const lvd_unit *unit);
 
-/* ---- the side that is loaded ------------------------------------------------------------------ */
+/* ---- the side that is loaded ---------------------------------------------------------------- */
 
 /* Has another process loaded this one as a unit, and not been served yet? */
 LVD_API bool lvd_unit_is_loaded(void);
 
-/* Takes calls, as fibers of `app` (null: one of its own, on all cores), until the parent lets go: LVD_OK;
- * until it is gone: LVD_E_PEER; or until `app` ends otherwise, as lvd_app_wait says. Should a fiber not
- * return within two seconds then, the process is ended. LVD_E_STATE: nobody has loaded this process. */
+/* Takes calls, as fibers of `app` (null: one of its own, on all cores), until the parent lets go:
+ * LVD_OK; until it is gone: LVD_E_PEER; or until `app` ends otherwise, as lvd_app_wait says. Should
+ * a fiber not return within two seconds then, the process is ended. LVD_E_STATE: nobody has loaded
+ * this process. */
 LVD_API lvd_status lvd_unit_serve(lvd_app *app);
 
 /* The unit that stands for the parent, for streams; null: this process does not serve. */
 LVD_API lvd_unit *lvd_unit_parent(void);
 
-/* ---- streams between the two ------------------------------------------------------------------- */
+/* ---- streams between the two ---------------------------------------------------------------- */
 
-/* Opens the stream that is known by options->name (at most 31 bytes) to both processes: each opens it,
- * in whatever order, and who puts has one end, who gets the other. The capacity is of who comes first,
- * the threshold of who gets. LVD_E_ARGUMENT: the other side's elements have another size, or the unit
- * is a core; LVD_E_PEER: it is gone; LVD_E_LIMIT: no memory left between the two
- * (lvd_unit_options.memory); and those of lvd_stream_create. A name can be used again once both sides
- * have opened it; a stream that is destroyed with an end that nobody has taken ends for the other side.
- * Two loaded processes cannot stream to each other. */
+/* Opens the stream that is known by options->name (at most 31 bytes) to both processes: each opens
+ * it, in whatever order, and who puts has one end, who gets the other. The capacity is of who comes
+ * first, the threshold of who gets. LVD_E_ARGUMENT: the other side's elements have another size, or
+ * the unit is a core; LVD_E_PEER: it is gone; LVD_E_LIMIT: no memory left between the two
+ * (lvd_unit_options.memory); and those of lvd_stream_create. A name can be used again once both
+ * sides have opened it; a stream that is destroyed with an end that nobody has taken ends for the
+ * other side. Two loaded processes cannot stream to each other. */
 LVD_API lvd_status lvd_stream_open(lvd_unit *unit, const lvd_stream_options *options,
                                    lvd_stream **out);
 

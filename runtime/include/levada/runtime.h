@@ -91,9 +91,9 @@ LVD_API lvd_status lvd_app_stop(lvd_app *app);
  * it runs still.
  *
  * When nothing can fire any more it is a deadlock if an actor waits for room, or if actors wait for
- * one another's elements in a circle that no input would open, and either elements lie before one of
- * them or none ever went round. Who waits for an actor that has come to its own end has ended with
- * it, whether or not elements are left over. */
+ * one another's elements in a circle that no input would open, and either elements lie before one
+ * of them or none ever went round. Who waits for an actor that has come to its own end has ended
+ * with it, whether or not elements are left over. */
 LVD_API lvd_status lvd_app_wait(lvd_app *app, int64_t timeout_ms);
 
 /* Stops it if it runs, and frees all it had. */

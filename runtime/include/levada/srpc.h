@@ -9,9 +9,10 @@
  *   stream_rpc(remote, transmitter)            opens a stream: both run, at the same time
  *   pb_release(t); pb_finish();                release of what was claimed
  *
- * A stream is known by its number, from both sides: each side creates it, and who puts is the sender,
- * who gets the receiver. Elements are of the type of the first that is put or got. A procedure that
- * returns ends its streams. Where the paper says void, an lvd_status is returned, which may be ignored.
+ * A stream is known by its number, from both sides: each side creates it, and who puts is the
+ * sender, who gets the receiver. Elements are of the type of the first that is put or got. A
+ * procedure that returns ends its streams. Where the paper says void, an lvd_status is returned,
+ * which may be ignored.
  *
  * One program a process. Everything here is for any thread and for procedures. C17 (with GNU's
  * statement expressions) and C++17.
@@ -35,26 +36,27 @@ typedef struct srpc_task *TASKID;
 
 #define PB_STREAMS 1024
 
-/* ---- start-up and release --------------------------------------------------------------------- */
+/* ---- start-up and release ------------------------------------------------------------------- */
 
-/* Null, or the program itself: procedures run on the cores of this process, which is also what happens
- * without this call. Another program, which must be linked with this library, and call pb_boot: it is
- * started, and from then on tasks that it has registered live there, and numbers of streams are known to
- * both. One at a time (LVD_E_STATE); when it is gone (LVD_E_PEER from all that waits for it) it can be
- * loaded anew, and tasks be created anew. Threads only. Errors as lvd_unit_load (levada/process.h). */
+/* Null, or the program itself: procedures run on the cores of this process, which is also what
+ * happens without this call. Another program, which must be linked with this library, and call
+ * pb_boot: it is started, and from then on tasks that it has registered live there, and numbers of
+ * streams are known to both. One at a time (LVD_E_STATE); when it is gone (LVD_E_PEER from all that
+ * waits for it) it can be loaded anew, and tasks be created anew. Threads only. Errors as
+ * lvd_unit_load (levada/process.h). */
 LVD_API lvd_status pb_load(const char *exec_name);
 /* The number of the process that was loaded last; 0: none. */
 LVD_API int pb_process(void);
-/* Starts the runtime, on all cores there are. Without it, the first call that needs it does. In a process
- * that another one has loaded it runs what that asks for, and returns when it is let go
+/* Starts the runtime, on all cores there are. Without it, the first call that needs it does. In a
+ * process that another one has loaded it runs what that asks for, and returns when it is let go
  * (LVD_E_STOPPED), or when the other is gone (LVD_E_PEER). */
 LVD_API lvd_status pb_boot(void);
-/* Waits until all procedures have returned, and releases everything. LVD_OK, or why the program failed:
- * LVD_E_DEADLOCK, LVD_E_FAULT; then pb_why says it in words, until the next pb_boot. */
+/* Waits until all procedures have returned, and releases everything. LVD_OK, or why the program
+ * failed: LVD_E_DEADLOCK, LVD_E_FAULT; then pb_why says it in words, until the next pb_boot. */
 LVD_API lvd_status pb_finish(void);
 LVD_API const char *pb_why(void);
 
-/* ---- procedures --------------------------------------------------------------------------------- */
+/* ---- procedures ----------------------------------------------------------------------------- */
 
 /* A procedure `function` becomes known as "function"; at file scope. */
 #define PB_PROCEDURE(function)                                                                     \
@@ -80,11 +82,13 @@ LVD_API lvd_status pb_signal(TASKID tid, u32 data);
 /* The procedure that calls waits for a signal; negative time limit: none. */
 LVD_API lvd_status pb_wait_signal(u32 *data, int64_t timeout_ns);
 
-/* ---- streams ------------------------------------------------------------------------------------ */
+/* ---- streams -------------------------------------------------------------------------------- */
 
-/* LVD_E_STATE: the caller has created it already, or two others have. LVD_E_ARGUMENT: no such number. */
+/* LVD_E_STATE: the caller has created it already, or two others have. LVD_E_ARGUMENT: no such
+ * number. */
 LVD_API lvd_status stream_create(STREAM_ID sID);
-/* Before the first element: how many it holds, and how many wake the receiver (0: as it thinks best). */
+/* Before the first element: how many it holds, and how many wake the receiver (0: as it thinks
+ * best). */
 LVD_API lvd_status stream_configure(STREAM_ID sID, u32 capacity, u32 threshold);
 /* The limit of every wait on it; negative: none. */
 LVD_API lvd_status stream_time_limit(STREAM_ID sID, int64_t timeout_ns);

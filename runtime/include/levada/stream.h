@@ -4,13 +4,14 @@
  *   put   gather an element    push  transmit all that was gathered
  *   get   retrieve an element  pop   free all that was retrieved
  *
- * A procedure (fiber) or thread that first puts or gets on a stream has that end until it closes it,
- * gives it up or, a procedure, returns: then its streams end for the other side, in order. A receiver
- * that waits is suspended, and woken only when as many elements as its threshold have been pushed, or
- * when the sender has flushed, waits itself, or has ended: no threshold deadlocks.
+ * A procedure (fiber) or thread that first puts or gets on a stream has that end until it closes
+ * it, gives it up or, a procedure, returns: then its streams end for the other side, in order. A
+ * receiver that waits is suspended, and woken only when as many elements as its threshold have been
+ * pushed, or when the sender has flushed, waits itself, or has ended: no threshold deadlocks.
  *
- * Each end for one procedure at a time; the two ends at the same time. Statuses are those of wait.h,
- * and LVD_E_ARGUMENT: an element of another size; LVD_E_STATE: the end is somebody else's, or closed.
+ * Each end for one procedure at a time; the two ends at the same time. Statuses are those of
+ * wait.h, and LVD_E_ARGUMENT: an element of another size; LVD_E_STATE: the end is somebody else's,
+ * or closed.
  *
  * Source: "Streaming RPC" (SiPS 2008), sections 2.2, 2.3 and 4. C17 and C++17. */
 #ifndef LVD_STREAM_H
@@ -42,8 +43,8 @@ typedef struct lvd_stream_options {
 /* Makes a stream of `app`, which frees it when it is unloaded, if nobody has before. */
 LVD_API lvd_status lvd_stream_create(lvd_app *app, const lvd_stream_options *options,
                                      lvd_stream **out);
-/* When nobody uses it any more; the caller's own ends are closed. LVD_E_STATE: somebody else has an end,
- * and it stays. */
+/* When nobody uses it any more; the caller's own ends are closed. LVD_E_STATE: somebody else has an
+ * end, and it stays. */
 LVD_API lvd_status lvd_stream_destroy(lvd_stream *s);
 LVD_API const char *lvd_stream_name(const lvd_stream *s);
 
@@ -101,8 +102,8 @@ static inline lvd_status lvd_stream_put_span(lvd_stream *s, uint32_t n, void **s
   *span = lvd_put_span(&s->put);
   return LVD_OK;
 }
-/* Where the next `n` elements lie, in a row; then lvd_get_done(&s->get, n), and pop. LVD_E_ENDED: there
- * are fewer, lvd_elements(&s->get, 1) of them, and no more will come. */
+/* Where the next `n` elements lie, in a row; then lvd_get_done(&s->get, n), and pop. LVD_E_ENDED:
+ * there are fewer, lvd_elements(&s->get, 1) of them, and no more will come. */
 static inline lvd_status lvd_stream_get_span(lvd_stream *s, uint32_t n, const void **span) {
   lvd_status status = LVD_OK;
   if (LVD_UNLIKELY((int64_t)(s->get.limit - s->get.got) < (int64_t)n))

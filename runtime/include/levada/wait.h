@@ -44,8 +44,8 @@ LVD_API lvd_status lvd_wait_elements(lvd_consumer *c, uint32_t n, int64_t timeou
 /* Events: somebody says, once, that something is so, with 32 bits of data                      */
 /* ------------------------------------------------------------------------------------------ */
 
-/* Any thread or fiber may set it; one at a time waits. In memory that outlives the last lvd_event_set
- * by others. */
+/* Any thread or fiber may set it; one at a time waits. In memory that outlives the last
+ * lvd_event_set by others. */
 typedef struct lvd_event {
   lvd_a64 word;  /* 0, or 2^32 + data */
   lvd_a32 armed; /* somebody waits */
@@ -74,8 +74,8 @@ typedef struct lvd_want {
   uint32_t n;
 } lvd_want;
 
-/* Waits until one of `count` wants (at most LVD_WANTS) is met, or ends with a status of its own; its
- * index is in *which. LVD_E_TIME, LVD_E_CANCELLED, LVD_E_STOPPED: none was. */
+/* Waits until one of `count` wants (at most LVD_WANTS) is met, or ends with a status of its own;
+ * its index is in *which. LVD_E_TIME, LVD_E_CANCELLED, LVD_E_STOPPED: none was. */
 #define LVD_WANTS 64u
 LVD_API lvd_status lvd_wait_any(const lvd_want *want, uint32_t count, int64_t timeout_ns,
                                 uint32_t *which);
