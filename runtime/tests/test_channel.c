@@ -100,7 +100,7 @@ void test_channel_wraps_cursors(void) {
     while (lvd_room(&x.p, 1)) LVD_PUT(&x.p, uint32_t, i++);
     lvd_push(&x.p);
     CHECK_EQ(lvd_elements(&x.c[0], 8), 8);
-    CHECK(!lvd_consumer_arm(&x.c[0], 8) == false);
+    CHECK(lvd_consumer_arm(&x.c[0], 8));
     lvd_consumer_disarm(&x.c[0]);
     for (int k = 0; k < 8; k++) CHECK_EQ(LVD_GET(&x.c[0], uint32_t), j++);
     CHECK(!lvd_consumer_arm(&x.c[0], 1));
@@ -108,6 +108,84 @@ void test_channel_wraps_cursors(void) {
     lvd_pop(&x.c[0]);
   }
   lvd_channel_destroy(x.ch);
+}
+
+typedef struct counting {
+  lvd_waiter waiter; /* first: the functions below get its address */
+  uint32_t wakes;
+} counting;
+
+static bool count_wake(lvd_waiter *w) {
+  ((counting *)w)->wakes++;
+  return true;
+}
+
+/* Who parks has its mark at a cursor. The mark may lie beyond zero while the other side is before it:
+ * nobody is woken there, though the mark is the smaller number, and somebody is where it is reached.
+ * Every position of the cursors around zero, and each kind of wake-up. */
+void test_channel_parks_across_zero(void) {
+  for (uint32_t before = 0; before <= 9; before++) {
+    pair x;
+    pair_make(&x, 4, 8, 1, 0);
+    uint32_t start = 0u - before;
+    lvd_store_relaxed_u32(&x.ch->tail, start);
+    lvd_store_relaxed_u32(&x.ch->flushed, start);
+    lvd_store_relaxed_u32(&x.ch->consumer[0].head, start);
+    lvd_store_relaxed_u32(&x.ch->consumer[0].released, start);
+    counting producer = {{count_wake}, 0}, consumer = {{count_wake}, 0};
+    x.peers[0] = &consumer.waiter;
+    lvd_producer_attach(&x.p, x.ch, x.peers, lvd_channel_fenced());
+    lvd_consumer_attach(&x.c[0], x.ch, 0, &producer.waiter, lvd_channel_fenced());
+    x.c[0].threshold = 6;
+    x.p.threshold = 6;
+
+    /* The consumer parks with nothing there: it needs 3, and is woken at 6. */
+    CHECK(!lvd_consumer_arm(&x.c[0], 3));
+    CHECK(!lvd_consumer_settled(&x.c[0], 3));
+    for (uint32_t i = 1; i <= 6; i++) {
+      LVD_PUT(&x.p, uint32_t, i);
+      lvd_push(&x.p);
+      CHECK_EQ(consumer.wakes, i == 6);
+    }
+    lvd_consumer_disarm(&x.c[0]);
+    for (uint32_t i = 1; i <= 6; i++) CHECK_EQ(LVD_GET(&x.c[0], uint32_t), i);
+    lvd_pop(&x.c[0]);
+
+    /* Below its mark it is woken, and goes on, only when the producer flushes what it needs. */
+    CHECK(!lvd_consumer_arm(&x.c[0], 3));
+    for (uint32_t i = 1; i <= 4; i++) {
+      LVD_PUT(&x.p, uint32_t, i);
+      lvd_push(&x.p);
+    }
+    CHECK_EQ(consumer.wakes, 1);
+    CHECK(!lvd_consumer_settled(&x.c[0], 3));
+    lvd_flush(&x.p);
+    CHECK_EQ(consumer.wakes, 2);
+    CHECK(lvd_consumer_settled(&x.c[0], 3));
+    lvd_consumer_disarm(&x.c[0]);
+
+    /* The producer parks with the channel full: the same the other way round. */
+    for (uint32_t i = 5; i <= 8; i++) LVD_PUT(&x.p, uint32_t, i);
+    lvd_push(&x.p);
+    CHECK(!lvd_producer_arm(&x.p, 3));
+    CHECK(!lvd_producer_settled(&x.p, 3));
+    for (uint32_t i = 1; i <= 4; i++) {
+      CHECK_EQ(LVD_GET(&x.c[0], uint32_t), i);
+      lvd_pop(&x.c[0]);
+    }
+    CHECK_EQ(producer.wakes, 0);
+    CHECK(!lvd_producer_settled(&x.p, 3));
+    lvd_release(&x.c[0]);
+    CHECK_EQ(producer.wakes, 1);
+    CHECK(lvd_producer_settled(&x.p, 3));
+    for (uint32_t i = 5; i <= 6; i++) {
+      CHECK_EQ(LVD_GET(&x.c[0], uint32_t), i);
+      lvd_pop(&x.c[0]);
+      CHECK_EQ(producer.wakes, i == 6 ? 2 : 1);
+    }
+    lvd_producer_disarm(&x.p);
+    lvd_channel_destroy(x.ch);
+  }
 }
 
 void test_channel_broadcast(void) {
