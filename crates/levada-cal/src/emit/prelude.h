@@ -1,4 +1,6 @@
-/* What every compiled network stands on: ports in registers, checks, the language's arithmetic. */
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* What every compiled network stands on: ports in registers, checks, the language's arithmetic. This
+ * text is pasted into the C of each network, which therefore needs no header but the runtime's. */
 #include <levada/actor.h>
 #include <levada/native.h>
 #include <stdio.h>
