@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Line and bar graphs as SVG, by hand."""
+"""Graphs as SVG, by hand: lines and dots on logarithmic axes, bars from 0 on."""
 from html import escape
 from math import ceil, floor, log10
+
+from .measure import number
 
 COLOURS = ["#0b6e99", "#d1495b", "#3a7d44", "#8a5a9e", "#c97b12", "#5a6673"]
 FONT = "font-family='DejaVu Sans, sans-serif'"
@@ -16,6 +18,10 @@ def save(path, width, height, parts):
     path.write_text(f"<svg xmlns='http://www.w3.org/2000/svg' width='{width}' height='{height}' "
                     f"viewBox='0 0 {width} {height}'>\n<rect width='100%' height='100%' fill='white'/>\n"
                     + "\n".join(parts) + "\n</svg>\n")
+
+
+def power_of_ten(power):
+    return f"{10 ** power:.{max(0, -power)}f}"
 
 
 def lines(path, title, x_name, y_name, series):
@@ -33,7 +39,7 @@ def lines(path, title, x_name, y_name, series):
     for power in range(low, high + 1):
         _, y = at(xs[0], 10 ** power)
         parts.append(f"<line x1='{left}' x2='{width - right}' y1='{y:.1f}' y2='{y:.1f}' stroke='#ddd'/>")
-        parts.append(text(left - 8, y + 4, f"{10 ** power:g}", anchor="end"))
+        parts.append(text(left - 8, y + 4, power_of_ten(power), anchor="end"))
     for x in sorted(set(xs)):
         px, _ = at(x, 10 ** low)
         parts.append(f"<line x1='{px:.1f}' x2='{px:.1f}' y1='{top}' y2='{height - bottom}' stroke='#eee'/>")
@@ -53,8 +59,9 @@ def lines(path, title, x_name, y_name, series):
     save(path, width, height, parts)
 
 
-def bars(path, title, unit, groups):
-    """Horizontal bars on a logarithmic axis; `groups`: (heading, [(name, low, median, high)])."""
+def dots(path, title, unit, groups):
+    """Medians as dots, from least to most as lines, on a logarithmic axis, where the length of a bar
+    would say nothing; `groups`: (heading, [(name, low, median, high)])."""
     bar, head, left, right, top = 22, 30, 300, 90, 50
     width = 860
     values = [v for _, rows in groups for row in rows for v in row[1:] if v > 0]
@@ -67,8 +74,8 @@ def bars(path, title, unit, groups):
     for power in range(low, high + 1):
         x = at(10 ** power)
         parts.append(f"<line x1='{x:.1f}' x2='{x:.1f}' y1='{top}' y2='{height - 36}' stroke='#ddd'/>")
-        parts.append(text(x, height - 20, f"{10 ** power:g}", anchor="middle"))
-    parts.append(text(width - right, height - 4, unit, anchor="end"))
+        parts.append(text(x, height - 20, power_of_ten(power), anchor="middle"))
+    parts.append(text(width - right, height - 4, f"{unit}: median, least, most", anchor="end"))
     y = top
     for heading, rows in groups:
         y += head
@@ -76,9 +83,10 @@ def bars(path, title, unit, groups):
         for name, least, median, most in rows:
             colour = COLOURS[0] if name.startswith("levada") else "#9aa7b1"
             parts.append(text(left - 10, y + 14, name, anchor="end"))
-            parts.append(f"<rect x='{left}' y='{y + 3}' width='{max(1, at(median) - left):.1f}' height='15' fill='{colour}'/>")
-            parts.append(f"<line x1='{at(least):.1f}' x2='{at(most):.1f}' y1='{y + 10.5}' y2='{y + 10.5}' stroke='#222'/>")
-            parts.append(text(at(most) + 8, y + 15, f"{median:.3g}"))
+            parts.append(f"<line x1='{at(least):.1f}' x2='{at(most):.1f}' y1='{y + 10.5}' "
+                         f"y2='{y + 10.5}' stroke='#222'/>")
+            parts.append(f"<circle cx='{at(median):.1f}' cy='{y + 10.5}' r='5' fill='{colour}'/>")
+            parts.append(text(at(most) + 8, y + 15, number(median)))
             y += bar
     save(path, width, height, parts)
 

@@ -87,4 +87,4 @@ def plot(session, folder):
         for case in dict.fromkeys(r.case for r in session.rows if r.suite == "cal"):
             groups.append((case, [(r.who, min(r.runs), r.median(), max(r.runs)) for r in session.rows
                                   if r.case == case and r.metric.name == metric]))
-        graphs.bars(folder / f"cal-{metric}.svg", f"JPEG decoding, frames a {title}", f"frames a {title}", groups)
+        graphs.dots(folder / f"cal-{metric}.svg", f"JPEG decoding, frames a {title}", f"frames a {title}", groups)

@@ -61,7 +61,7 @@ def plot(session, folder):
     rates = [r for r in session.rows if r.suite == "channel" and r.metric is RATE]
     groups = [(case, [(r.who, min(r.runs), r.median(), max(r.runs)) for r in rates if r.case == case])
               for case in dict.fromkeys(r.case for r in rates)]
-    graphs.bars(folder / "channel.svg", "Between two cores", "million elements a second", groups)
+    graphs.dots(folder / "channel.svg", "Between two cores", "million elements a second", groups)
     for metric, title in [("wakes", "Wake-ups"), ("ms", "Run time, ms")]:
         lines = []
         for produce, consume in WORK:

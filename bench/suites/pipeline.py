@@ -53,4 +53,4 @@ def plot(session, folder):
     for case in dict.fromkeys(r.case for r in session.rows if r.suite == "pipeline" and r.metric is RATE):
         rows = [(r.who, min(r.runs), r.median(), max(r.runs)) for r in session.rows if r.case == case]
         groups.append((case, rows))
-    graphs.bars(folder / "pipeline.svg", "Five trivial stages", "million elements a second", groups)
+    graphs.dots(folder / "pipeline.svg", "Five trivial stages", "million elements a second", groups)

@@ -172,7 +172,7 @@ def plot(session, folder):
     groups = [(case, [(r.who, min(r.runs), r.median(), max(r.runs)) for r in own
                       if r.case == case and r.metric is NS])
               for case in dict.fromkeys(r.case for r in own if r.metric is NS)]
-    graphs.bars(folder / "stream.svg", "What fibers, streams and calls cost", "ns", groups)
+    graphs.dots(folder / "stream.svg", "What fibers, streams and calls cost", "ns", groups)
     for metric, title in [("woken", "Wake-ups"), ("ms", "Run time, ms")]:
         lines = [(case_of(produce, consume).split(",")[0] + f", {count} elements",
                   [(k, session.find(case_of(produce, consume), who_of(k), metric).median())
