@@ -76,9 +76,18 @@ impl Workspace {
         &self.roots
     }
 
-    /// Where `a.b.C` lives: the first root that has a/b/C.cal or a/b/C.xdf.
+    /// Where `a.b.C` lives: the first root that has a/b/C.cal or a/b/C.xdf. Where both are there, it
+    /// is the actor; who could mean the network asks for [`Workspace::rivals`] first.
     pub fn find(&self, class: &str) -> Option<ClassFile> {
         find_in(&self.roots, class)
+    }
+
+    /// What is wrong when the name `class` could mean an actor or a network of the same root.
+    pub fn rivals(&self, class: &str) -> Option<Diagnostic> {
+        match self.find(class)? {
+            ClassFile::Cal(path) => rivals_of(&path),
+            ClassFile::Xdf(_) => None,
+        }
     }
 
     fn load(&mut self, path: &Path, diags: &mut Diagnostics) -> Option<Arc<Loaded>> {
@@ -162,6 +171,7 @@ impl Workspace {
     /// Parse and type-check one file (without parameter values); reports every error. A file that
     /// lies below no source root brings its own: the folder that its package says it is in.
     pub fn check_file(&mut self, path: &Path, diags: &mut Diagnostics) {
+        diags.extend(rivals_of(path));
         let Some(loaded) = self.load(path, diags) else {
             return;
         };
@@ -374,6 +384,23 @@ fn find_in(roots: &[PathBuf], class: &str) -> Option<ClassFile> {
         }
     }
     library::find(class).map(ClassFile::Cal)
+}
+
+/// What is wrong where an actor and a network lie beside each other under one name; `path` is one of
+/// them.
+pub(crate) fn rivals_of(path: &Path) -> Option<Diagnostic> {
+    let (cal, xdf) = (path.with_extension("cal"), path.with_extension("xdf"));
+    if !cal.is_file() || !xdf.is_file() {
+        return None;
+    }
+    let name = path.file_stem()?.to_string_lossy();
+    let message = format!(
+        "the class `{name}` is both {} and {}",
+        Sources::display_path(&cal),
+        Sources::display_path(&xdf)
+    );
+    let help = "an actor and a network of one folder need two names: rename one of the files";
+    Some(Diagnostic::error("ambiguous-class", message).help(help))
 }
 
 /// Old files are in Latin-1: what is no UTF-8 is read as that.

@@ -90,7 +90,10 @@ fn gather(path: &Path, files: &mut BTreeSet<PathBuf>) -> Result<(), Failure> {
         return Ok(());
     }
     if !path.is_dir() {
-        return failure(format!("there is no file or folder {shown}"));
+        return failure(match path.exists() {
+            true => format!("{shown} is neither a .cal nor an .xdf file, nor a folder of them"),
+            false => format!("there is no file or folder {shown}"),
+        });
     }
     let before = files.len();
     let mut folders = vec![path.to_path_buf()];

@@ -104,12 +104,12 @@ pub struct RunArgs {
     #[arg(long = "option", value_name = "NAME=VALUE", value_parser = setting)]
     pub option: Vec<(String, String)>,
     /// Workers [default: as many as affinity and the CPU quota leave]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = workers)]
     pub workers: Option<u32>,
     #[command(flatten)]
     pub compile: CompileArgs,
     /// Stop the network when one action computes for longer than this
-    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "MS", value_parser = milliseconds)]
     pub time_limit: Option<u32>,
     /// Keep actors where they were placed first
     #[arg(long)]
@@ -197,5 +197,19 @@ fn setting(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_string(), value.to_string())),
         _ => Err("write NAME=VALUE".to_string()),
+    }
+}
+
+fn workers(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(n @ 1..=1024) => Ok(n),
+        _ => Err("write a whole number from 1 to 1024".to_string()),
+    }
+}
+
+fn milliseconds(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(n @ 1..) => Ok(n),
+        _ => Err(format!("write a whole number from 1 to {}", u32::MAX)),
     }
 }

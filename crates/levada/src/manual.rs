@@ -15,14 +15,39 @@ pub fn completions(shell: Shell) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// How every command ends, as a section of its page.
+const EXIT_STATUS: &str = r#".SH "EXIT STATUS"
+.TP
+\fB0\fR
+what was asked for was done
+.TP
+\fB1\fR
+it was not; the reason is on the error output
+.TP
+\fB2\fR
+the command line is wrong
+.TP
+\fB130\fR
+interrupted (128 and the number of the signal: 143 when it was told to terminate)
+"#;
+
+/// The page with that section before its last one, the version.
+fn with_status(page: &str) -> String {
+    let at = page.find(".SH VERSION\n").unwrap_or(page.len());
+    [&page[..at], EXIT_STATUS, &page[at..]].concat()
+}
+
 pub fn man(of: Option<&str>, dir: Option<&Path>) -> Result<ExitCode, Failure> {
     let mut command = Cli::command();
     command.build();
     let page = |command: &clap::Command, name: &str| {
         let mut text = Vec::new();
+        let version = command.get_version().unwrap_or_default();
+        let source = format!("{name} {version}");
         let command = command.clone().display_name(name.to_string());
-        match clap_mangen::Man::new(command).render(&mut text) {
-            Ok(()) => Ok(text),
+        let page = clap_mangen::Man::new(command).source(source);
+        match page.render(&mut text) {
+            Ok(()) => Ok(with_status(&String::from_utf8_lossy(&text)).into_bytes()),
             Err(e) => failure(format!("cannot make the page of {name}: {e}")),
         }
     };

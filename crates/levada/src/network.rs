@@ -6,7 +6,7 @@ use crate::output::{self, Failure, failure, failure_with};
 use levada_cal::compile;
 use levada_cal::diag::{Diagnostics, Sources};
 use levada_cal::ir;
-use levada_cal::workspace::Workspace;
+use levada_cal::workspace::{ClassFile, Workspace};
 use levada_cal::xdf::{self, NetworkFile};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -27,12 +27,15 @@ pub fn load(args: &NetworkArgs) -> Result<Loaded, Failure> {
             return failure(format!("--path {}: there is no such folder", dir.display()));
         }
     }
-    let (class, root) = resolve(args)?;
+    let Named { class, root, file } = resolve(args)?;
     let mut roots: Vec<PathBuf> = root.iter().cloned().collect();
     roots.extend(args.path.iter().cloned());
     let mut workspace = Workspace::new(roots);
     let mut diags = Diagnostics::new();
-    let network = xdf::load_network(&mut workspace, &class, &args.set, &mut diags);
+    let network = match file {
+        Some(file) => xdf::load_file(&mut workspace, &class, &file, &args.set, &mut diags),
+        None => xdf::load_network(&mut workspace, &class, &args.set, &mut diags),
+    };
     output::diagnostics(&workspace.sources, &diags);
     let diagnostics = output::list(&workspace.sources, &diags);
     match network {
@@ -52,7 +55,14 @@ pub fn load(args: &NetworkArgs) -> Result<Loaded, Failure> {
     }
 }
 
-fn resolve(args: &NetworkArgs) -> Result<(String, Option<PathBuf>), Failure> {
+/// What the user named: a class, and the file where that was named.
+struct Named {
+    class: String,
+    root: Option<PathBuf>,
+    file: Option<ClassFile>,
+}
+
+fn resolve(args: &NetworkArgs) -> Result<Named, Failure> {
     let typed = args.network.as_str();
     let path = Path::new(typed);
     let is_file_name = typed.contains('/') || typed.ends_with(".xdf") || typed.ends_with(".cal");
@@ -67,9 +77,24 @@ fn resolve(args: &NetworkArgs) -> Result<(String, Option<PathBuf>), Failure> {
             return failure(format!("there is no file {typed}"));
         }
         return match xdf::locate(path) {
-            Ok(NetworkFile { root, class }) => Ok((class, Some(root))),
+            Ok(NetworkFile { root, class, file }) => Ok(Named {
+                class,
+                root: Some(root),
+                file: Some(file),
+            }),
             Err(what) => failure(what),
         };
+    }
+    let roots = match args.path.is_empty() {
+        true => vec![PathBuf::from(".")],
+        false => args.path.clone(),
+    };
+    // A file of the name, but no class: the file was meant.
+    if path.exists() && Workspace::new(roots.clone()).find(typed).is_none() {
+        return failure_with(
+            format!("{typed} is neither a network (.xdf) nor an actor (.cal)"),
+            "name the .xdf file of the top network",
+        );
     }
     let name = |part: &str| {
         !part.is_empty()
@@ -83,11 +108,11 @@ fn resolve(args: &NetworkArgs) -> Result<(String, Option<PathBuf>), Failure> {
             "write the path of an .xdf file, or a class name such as a.b.Top",
         );
     }
-    let here = PathBuf::from(".");
-    match args.path.is_empty() {
-        true => Ok((typed.to_string(), Some(here))),
-        false => Ok((typed.to_string(), args.path.first().cloned())),
-    }
+    Ok(Named {
+        class: typed.to_string(),
+        root: roots.into_iter().next(),
+        file: None,
+    })
 }
 
 /// The C files that go into the network's shared object: those named, and those in a folder

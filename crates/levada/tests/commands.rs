@@ -308,7 +308,13 @@ fn completions_and_manual_come_from_the_command_line_itself() {
     assert!(place.run(&["man"]).succeeds().out.contains(".TH levada 1"));
     for name in ["run", "levada-run"] {
         let page = place.run(&["man", name]);
-        assert!(page.succeeds().out.contains(".TH levada-run 1"), "{page:?}");
+        let text = &page.succeeds().out;
+        assert!(text.contains(".TH levada-run 1"), "{page:?}");
+        let footer = format!("\"levada-run {}\"", env!("CARGO_PKG_VERSION"));
+        assert!(text.lines().any(|l| l.contains(&footer)), "{page:?}");
+        let status = text.find(".SH \"EXIT STATUS\"\n").unwrap();
+        assert!(status < text.find(".SH VERSION").unwrap(), "{page:?}");
+        assert!(text[status..].contains("\\fB130\\fR"), "{page:?}");
     }
     place.run(&["man", "--dir", "man"]).succeeds();
     assert_eq!(

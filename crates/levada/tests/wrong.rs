@@ -3,7 +3,8 @@
 //!
 //! Tried here: no command, an unknown command, option or shell; numbers of workers and time limits
 //! that are none; settings without a name; networks that are not there, folders, foreign files,
-//! impossible names, unknown classes; inputs, outputs and folders that are not there; outputs that
+//! files that share their name with another, impossible names, unknown classes; inputs, outputs and
+//! folders that are not there; outputs that
 //! are folders or cannot be written; CAL files with errors of every stage; XDF files with errors;
 //! native files that are missing, do not compile, or do not define what is called; a C compiler
 //! that does not run, fails, or makes nothing; all of that as JSON, too. Inputs that are empty, cut,
@@ -29,10 +30,13 @@ fn wrong_usage_has_status_2() {
         (vec!["fly"], "unrecognized subcommand"),
         (vec!["run"], "NETWORK"),
         (vec!["run", TOP, "--fast"], "unexpected argument"),
-        (vec!["run", TOP, "--workers", "0"], "0 is not in 1..=1024"),
-        (vec!["run", TOP, "--workers", "many"], "invalid digit"),
+        (vec!["run", TOP, "--workers", "0"], "number from 1 to 1024"),
+        (
+            vec!["run", TOP, "--workers", "many"],
+            "number from 1 to 1024",
+        ),
         (vec!["run", TOP, "--workers", "-1"], "-1"),
-        (vec!["run", TOP, "--time-limit", "0"], "0 is not in 1.."),
+        (vec!["run", TOP, "--time-limit", "0"], "whole number from 1"),
         (vec!["run", TOP, "--set", "n"], "write NAME=VALUE"),
         (vec!["run", TOP, "--set", "=3"], "write NAME=VALUE"),
         (vec!["run", TOP, "another"], "unexpected argument"),
@@ -58,6 +62,7 @@ fn networks_that_are_none() {
                 "./notes.txt",
                 "neither a network (.xdf) nor an actor (.cal)",
             ),
+            ("notes.txt", "notes.txt is neither a network (.xdf)"),
             ("p.None", "no network or actor is called p.None"),
             ("a b", "names no network"),
             ("p..Top", "names no network"),
@@ -73,12 +78,63 @@ fn networks_that_are_none() {
         .run(&["check", "nowhere"])
         .refuses(1, &["there is no file or folder nowhere"]);
     place
+        .run(&["check", "/dev/null"])
+        .refuses(1, &["/dev/null is neither a .cal nor an .xdf file"]);
+    place
         .run(&["check", "notes.txt"])
         .refuses(1, &["neither a .cal nor an .xdf file"]);
     std::fs::create_dir(place.path("empty")).unwrap();
     place
         .run(&["check", "empty"])
         .refuses(1, &["there is no .cal or .xdf file in empty"]);
+}
+
+#[test]
+fn of_two_files_of_one_name_the_one_that_is_named_is_taken() {
+    let place = numbers();
+    let says = |name: &str, what: &str| {
+        format!(
+            "package p;\nactor {name} () ==> :\n  bool said := false;\n  action ==> guard not said \
+             do println(\"{what}\"); said := true; end\nend\n"
+        )
+    };
+    place.write("src/p/Other.cal", &says("Other", "from the network"));
+    place.write("src/p/Same.cal", &says("Same", "from the actor"));
+    let same = network(&[("other", "p.Other", &[])], &[]).replace("\"Top\"", "\"Same\"");
+    place.write("src/p/Same.xdf", &same);
+    for (file, said) in [
+        ("src/p/Same.xdf", "from the network\n"),
+        ("src/p/Same.cal", "from the actor\n"),
+    ] {
+        assert_eq!(place.run(&["run", file]).succeeds().out, said);
+        place.run(&["build", file, "-o", "same"]).succeeds();
+        let program = std::process::Command::new(place.path("same")).output();
+        assert_eq!(String::from_utf8_lossy(&program.unwrap().stdout), said);
+    }
+    let drawn = place.run(&["graph", "src/p/Same.xdf"]);
+    assert!(drawn.succeeds().out.contains("p.Other"), "{drawn:?}");
+
+    // What is wrong with the other is not said of it either.
+    place.write(
+        "src/p/Same.cal",
+        "package p;\nactor Same () ==> :\n  oops\n",
+    );
+    place.run(&["run", "src/p/Same.xdf"]).succeeds();
+
+    // A name says neither: not on the command line, not in a network, and not to `check`.
+    place.write("src/p/Same.cal", &says("Same", "from the actor"));
+    let both = ["src/p/Same.cal and ", "src/p/Same.xdf", "ambiguous-class"];
+    for command in ["run", "build", "graph"] {
+        let run = place.run(&[command, "p.Same", "--path", "src"]);
+        run.refuses(1, &both);
+        assert!(run.out.is_empty(), "{run:?}");
+    }
+    let run = place.run(&["check", "src"]);
+    run.refuses(1, &both);
+    assert!(run.out.contains("1 error,"), "{run:?}");
+    place.write(TOP, &network(&[("same", "p.Same", &[])], &[]));
+    place.run(&["run", TOP]).refuses(1, &both);
+    place.run(&["check", TOP]).refuses(1, &both);
 }
 
 #[test]
@@ -295,7 +351,7 @@ fn with_json_what_is_wrong_is_json_too() {
         (
             vec!["run", TOP, "--workers", "0"],
             2,
-            "0 is not in 1..=1024",
+            "number from 1 to 1024",
         ),
         (vec!["run"], 2, "NETWORK"),
         (vec!["doctor", "--fast"], 2, "--fast"),
@@ -359,6 +415,16 @@ fn faults_name_actor_action_and_line_and_show_it() {
         assert_eq!(json["outcome"], "fault");
         assert_eq!(json["fault"]["line"], 7);
         assert_eq!(json["fault"]["action"], "step");
+    }
+}
+
+#[test]
+fn a_line_of_which_a_part_fails_is_not_begun() {
+    let place = with_body("println(\"x \" + (10 / (x - x)));");
+    for options in [["--workers", "1"], ["--no-fuse", "--stats"]] {
+        let run = place.run(&[&["run", TOP], &options[..]].concat());
+        run.refuses(1, &["division by zero", "src/p/Bad.cal:7"]);
+        assert!(!run.out.contains("x "), "{run:?}");
     }
 }
 

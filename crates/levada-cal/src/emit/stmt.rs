@@ -192,28 +192,38 @@ impl<'a, 'w> Code<'a, 'w> {
         count(&self.body.stmts) == count(std::slice::from_ref(s)) && !self.locals[var].read_only
     }
 
+    /// All parts are computed before any is printed: one that fails leaves no half of a line.
     fn print(&mut self, parts: &'a [Expr], newline: bool) {
-        self.w.put("levada_enter_native(self);");
+        self.w.put("{");
+        let mut calls = Vec::new();
         for e in parts {
             let x = self.full(e);
-            let text = match &e.ty {
-                Type::String => format!("levada_print_text(&S->lvd_line, {});", x.text),
+            let mut value = x.text;
+            if !matches!(e.kind, ExprKind::Const(_)) {
+                let computed = self.class.temporary();
+                self.w
+                    .put(&format!("{} {computed} = {value};", x.ct.name()));
+                value = computed;
+            }
+            calls.push(match &e.ty {
+                Type::String => format!("levada_print_text(&S->lvd_line, {value});"),
                 Type::Bool => {
-                    format!(
-                        "levada_print_text(&S->lvd_line, ({}) ? \"true\" : \"false\");",
-                        x.text
-                    )
+                    format!("levada_print_text(&S->lvd_line, ({value}) ? \"true\" : \"false\");")
                 }
-                Type::Float { .. } => format!("levada_print_real(&S->lvd_line, {});", x.text),
-                _ if x.ct == Ct::U64 => format!("levada_print_uint(&S->lvd_line, {});", x.text),
-                _ => format!("levada_print_int(&S->lvd_line, {});", x.text),
-            };
-            self.w.put(&text);
+                Type::Float { .. } => format!("levada_print_real(&S->lvd_line, {value});"),
+                _ if x.ct == Ct::U64 => format!("levada_print_uint(&S->lvd_line, {value});"),
+                _ => format!("levada_print_int(&S->lvd_line, {value});"),
+            });
+        }
+        self.w.put("levada_enter_native(self);");
+        for call in &calls {
+            self.w.put(call);
         }
         if newline {
             self.w.put("levada_print_end(&S->lvd_line);");
         }
         self.w.put("levada_leave_native(self);");
+        self.w.put("}");
     }
 
     /// Must a local list be zero at the start?

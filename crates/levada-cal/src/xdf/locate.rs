@@ -5,6 +5,7 @@
 //! not want to name as well. Networks seldom state their package, so the root is found by trying:
 //! the folder above the file from which most of the classes that the network names can be found.
 
+use crate::workspace::ClassFile;
 use std::path::{Path, PathBuf};
 
 /// A network (or actor) found by its path.
@@ -12,6 +13,8 @@ use std::path::{Path, PathBuf};
 pub struct NetworkFile {
     pub root: PathBuf,
     pub class: String,
+    /// The file itself: another of the same class may lie beside it.
+    pub file: ClassFile,
 }
 
 /// How many folders above a file may be its root.
@@ -59,7 +62,11 @@ pub fn locate(path: &Path) -> Result<NetworkFile, String> {
         // The nearest folder wins among equals.
         if best.as_ref().is_none_or(|(s, _)| score > *s) {
             let root = root.to_path_buf();
-            best = Some((score, NetworkFile { root, class }));
+            let file = match extension {
+                Some("cal") => ClassFile::Cal(full.clone()),
+                _ => ClassFile::Xdf(full.clone()),
+            };
+            best = Some((score, NetworkFile { root, class, file }));
         }
         if depth + 1 < MAX_PACKAGE_DEPTH {
             names.push(

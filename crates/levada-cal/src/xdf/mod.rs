@@ -17,27 +17,27 @@ pub use types::type_name;
 
 use crate::diag::{Diagnostic, Diagnostics};
 use crate::ir;
-use crate::workspace::{ClassFile, Workspace};
+use crate::workspace::{ClassFile, Workspace, rivals_of};
 use std::path::{Path, PathBuf};
 
 /// Elaborates the network class `top` (an actor without ports stands for a network of itself).
 /// `params` give values to its parameters and variables, as text.
+///
+/// A name that means two files is refused; [`load_file`] is told which.
 pub fn load_network(
     ws: &mut Workspace,
     top: &str,
     params: &[(String, String)],
     diags: &mut Diagnostics,
 ) -> Option<ir::Network> {
-    let errors = diags.error_count();
-    let mut loader = structure::Loader::new(ws, diags);
-    let network = match loader.ws.find(top) {
+    if let Some(rivals) = ws.rivals(top) {
+        diags.push(rivals);
+        return None;
+    }
+    match ws.find(top) {
+        Some(file) => load_file(ws, top, &file, params, diags),
         None => {
-            let shown: Vec<String> = loader
-                .ws
-                .roots()
-                .iter()
-                .map(|r| r.display().to_string())
-                .collect();
+            let shown: Vec<String> = ws.roots().iter().map(|r| r.display().to_string()).collect();
             let help = match shown.is_empty() {
                 true => "name a folder of sources with --path".to_string(),
                 false => format!(
@@ -45,7 +45,7 @@ pub fn load_network(
                     shown.join(", ")
                 ),
             };
-            loader.diags.push(
+            diags.push(
                 Diagnostic::error(
                     "unknown-class",
                     format!("no network or actor is called {top}"),
@@ -54,8 +54,22 @@ pub fn load_network(
             );
             None
         }
-        Some(ClassFile::Xdf(path)) => flatten::network(&mut loader, top, &path, params),
-        Some(ClassFile::Cal(_)) => flatten::single_actor(&mut loader, top, params),
+    }
+}
+
+/// Elaborates the class `top` that is in `file`, whatever else bears its name.
+pub fn load_file(
+    ws: &mut Workspace,
+    top: &str,
+    file: &ClassFile,
+    params: &[(String, String)],
+    diags: &mut Diagnostics,
+) -> Option<ir::Network> {
+    let errors = diags.error_count();
+    let mut loader = structure::Loader::new(ws, diags);
+    let network = match file {
+        ClassFile::Xdf(path) => flatten::network(&mut loader, top, path, params),
+        ClassFile::Cal(_) => flatten::single_actor(&mut loader, top, params),
     };
     network.filter(|_| diags.error_count() == errors)
 }
@@ -64,6 +78,7 @@ pub fn load_network(
 /// where it has neither ports nor open parameters, the whole network under it with all types.
 pub fn check_xdf(ws: &mut Workspace, path: &Path, diags: &mut Diagnostics) {
     let errors = diags.error_count();
+    diags.extend(rivals_of(path));
     let mut loader = structure::Loader::new(ws, diags);
     let path: PathBuf = path.to_path_buf();
     let Some(xdf) = loader.file(&path) else {

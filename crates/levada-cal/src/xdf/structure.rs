@@ -69,6 +69,10 @@ impl<'a> Loader<'a> {
         if let Some(Some(known)) = self.faces.get(&name.text) {
             return Some(known.clone());
         }
+        if let Some(rivals) = self.ws.rivals(&name.text) {
+            self.diags.push(rivals.label(name.span, "which of them?"));
+            return None;
+        }
         let face = match self.ws.find(&name.text) {
             None => {
                 self.unknown_class(name);
