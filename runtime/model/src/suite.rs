@@ -131,6 +131,9 @@ const DETOUR: &str = "saves a detour: who reads an older owner wakes that one, w
 const MADE: &str =
     "memory that is made while threads run is not watched: it may be new to the reader";
 
+const FIBERS_REST: &str =
+    "no check has fibers that come to rest: who finds none left must see what they did";
+
 const fn signal(function: &'static str, file: &'static str) -> Kept {
     Kept {
         file,
@@ -269,6 +272,41 @@ pub const KEPT: &[Kept] = &[
         call: "lvd_load_acquire_ptr",
         weaker: "lvd_load_relaxed_ptr",
         why: "no check frees a stream: who frees it must see what was done with its ends",
+    },
+    Kept {
+        file: "src/control.c",
+        function: "fibers_rest",
+        call: "lvd_load_acquire_u32",
+        weaker: "lvd_load_relaxed_u32",
+        why: FIBERS_REST,
+    },
+    Kept {
+        file: "src/control.c",
+        function: "judge",
+        call: "lvd_load_acquire_u32",
+        weaker: "lvd_load_relaxed_u32",
+        why: FIBERS_REST,
+    },
+    Kept {
+        file: "src/control.c",
+        function: "look_into",
+        call: "lvd_load_acquire_u32",
+        weaker: "lvd_load_relaxed_u32",
+        why: "no check has suspects: rest that lasts is a matter of time",
+    },
+    Kept {
+        file: "src/runtime.c",
+        function: "lvd_worker_start",
+        call: "lvd_store_release_u32",
+        weaker: "lvd_store_relaxed_u32",
+        why: "only an urgent worker is started while others look, and no check has one",
+    },
+    Kept {
+        file: "src/runtime.c",
+        function: "each_entity",
+        call: "lvd_load_acquire_u32",
+        weaker: "lvd_load_relaxed_u32",
+        why: "taking a core from the running set is in no check",
     },
 ];
 
