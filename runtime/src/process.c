@@ -372,6 +372,12 @@ lvd_status lvd_unit_load(lvd_app *app, const char *exec_name, const lvd_unit_opt
   if (status == LVD_OK) {
     link->take = parent_takes;
     link->ended = parent_ended;
+    /* All of it before the bellman begins: the child may be gone already. */
+    p->unit.kind = &process_kind;
+    p->unit.app = app;
+    const char *base = strrchr(exec_name, '/');
+    snprintf(p->unit.name, sizeof p->unit.name, "process %d (%.20s)", (int)link->peer.id,
+             base ? base + 1 : exec_name);
     status = await_service(p, o->time_limit_ns ? o->time_limit_ns : ATTACH_TIME_NS);
     if (status == LVD_OK) status = lvd_link_begin(link, "levada/bell");
     if (status != LVD_OK) end_process(link);
@@ -381,11 +387,6 @@ lvd_status lvd_unit_load(lvd_app *app, const char *exec_name, const lvd_unit_opt
     free(p);
     return status;
   }
-  p->unit.kind = &process_kind;
-  p->unit.app = app;
-  const char *base = strrchr(exec_name, '/');
-  snprintf(p->unit.name, sizeof p->unit.name, "process %d (%.20s)", (int)link->peer.id,
-           base ? base + 1 : exec_name);
   lvd_unit_enter(&p->unit);
   *out = &p->unit;
   return LVD_OK;
