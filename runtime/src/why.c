@@ -5,26 +5,9 @@
  * channel that holds it up leads either to somebody who could go on, or round in a cycle; a cycle
  * is told first, since it is the reason. */
 #include "core.h"
+#include "story.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
-
-typedef struct story {
-  char *text;
-  size_t size, length;
-} story;
-
-static void say(story *s, const char *format, ...) LVD_PRINTF(2, 3);
-static void say(story *s, const char *format, ...) {
-  va_list list;
-  va_start(list, format);
-  bool room = s->text && s->length < s->size;
-  int n =
-      vsnprintf(room ? s->text + s->length : NULL, room ? s->size - s->length : 0, format, list);
-  va_end(list);
-  if (n > 0) s->length += (size_t)n;
-}
 
 /* One thing that an actor waits for. */
 typedef struct hold_up {

@@ -5,11 +5,10 @@
  * closed, it stays there, and pointers lead from fiber to fiber. While it runs, what is read may be
  * stale: then pointers are compared with what we find ourselves, never followed, and only of some
  * fibers. */
+#include "story.h"
 #include "stream.h"
 #include "unit.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 /* One thing that a fiber waits for, and whose turn it is. */
@@ -140,22 +139,6 @@ bool lvd_streams_await_threads(lvd_app *app) {
 }
 
 /* ---- in words ----------------------------------------------------------------------------- */
-
-typedef struct story {
-  char *text;
-  size_t size, length;
-} story;
-
-static void say(story *s, const char *format, ...) LVD_PRINTF(2, 3);
-static void say(story *s, const char *format, ...) {
-  va_list list;
-  va_start(list, format);
-  bool room = s->text && s->length < s->size;
-  int n =
-      vsnprintf(room ? s->text + s->length : NULL, room ? s->size - s->length : 0, format, list);
-  va_end(list);
-  if (n > 0) s->length += (size_t)n;
-}
 
 static void tell(story *s, const lvd_fiber *f, const hold_up *h) {
   say(s, "  %s waits for ", f->name);

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* A text that is told piece by piece into a buffer which may be too small, or none at all: its length
+ * is counted all the same. */
+#ifndef LVD_STORY_H
+#define LVD_STORY_H
+
+#include <levada/base.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+typedef struct story {
+  char *text;
+  size_t size, length;
+} story;
+
+static inline void say(story *s, const char *format, ...) LVD_PRINTF(2, 3);
+static inline void say(story *s, const char *format, ...) {
+  va_list list;
+  va_start(list, format);
+  bool room = s->text && s->length < s->size;
+  int n =
+      vsnprintf(room ? s->text + s->length : NULL, room ? s->size - s->length : 0, format, list);
+  va_end(list);
+  if (n > 0) s->length += (size_t)n;
+}
+
+#endif
