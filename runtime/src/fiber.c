@@ -20,7 +20,6 @@
  *   put_away: fibers - 1 (release)   -> fibers_end: fibers (acquire) nothing of it runs any more */
 #include "stream.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 

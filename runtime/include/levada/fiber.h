@@ -23,7 +23,7 @@ extern "C" {
 
 typedef struct lvd_fiber lvd_fiber;
 
-/* Where: a worker as lvd_worker_place(index), or */
+/* Where a fiber runs: LVD_WORKER(index), or one of the first two. */
 #define LVD_ANYWHERE      0u /* the workers of the running set, in turn */
 #define LVD_HERE          1u /* the worker of the caller; for a thread that is none, anywhere */
 #define LVD_WORKER(index) ((index) + 2u)
