@@ -29,8 +29,7 @@ typedef struct lvd_fiber lvd_fiber;
 #define LVD_WORKER(index) ((index) + 2u)
 
 typedef struct lvd_fiber_options {
-  const char
-      *name; /* for reports, counters, the debugger; copied, at most 31 bytes; null: "fiber" */
+  const char *name; /* for reports; copied, at most 31 bytes; null: "fiber" */
   int32_t priority; /* 0 usual; higher goes first; -4 ... 3 */
   uint32_t place;   /* LVD_ANYWHERE, LVD_HERE, LVD_WORKER(i) */
   size_t stack;     /* bytes; rounded up to 16 KiB * 2^k, at most 8 MiB; 0: 64 KiB */
