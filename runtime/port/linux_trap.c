@@ -18,7 +18,9 @@
 
 enum { HANDLER_STACK = 64 * 1024 };
 
-static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+/* What a compiler makes of __builtin_trap is an illegal instruction on x86-64, and a breakpoint on
+ * aarch64 and riscv64. A debugger sees its own breakpoints before us. */
+static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
 enum { FAULTS = sizeof faults / sizeof *faults };
 static struct sigaction before[FAULTS];
 static pthread_once_t installed = PTHREAD_ONCE_INIT;
@@ -38,9 +40,10 @@ static void on_signal(int number, siginfo_t *info, void *context) {
     return;
   }
   if (traps.active) {
-    lvd_port_trap trap = number == SIGFPE   ? LVD_TRAP_ARITHMETIC
-                         : number == SIGILL ? LVD_TRAP_ILLEGAL
-                                            : LVD_TRAP_MEMORY;
+    bool illegal = number == SIGILL || number == SIGTRAP;
+    lvd_port_trap trap = number == SIGFPE ? LVD_TRAP_ARITHMETIC
+                         : illegal        ? LVD_TRAP_ILLEGAL
+                                          : LVD_TRAP_MEMORY;
     traps.handler(lvd_port_self(), trap, info->si_addr);
   }
   /* Not ours: as if we had never been here. */
@@ -50,8 +53,10 @@ static void on_signal(int number, siginfo_t *info, void *context) {
         before[i].sa_sigaction(number, info, context);
       else if (before[i].sa_handler != SIG_DFL && before[i].sa_handler != SIG_IGN)
         before[i].sa_handler(number);
-      else
-        sigaction(number, &before[i], NULL); /* the instruction traps again, for good */
+      else {
+        sigaction(number, &before[i], NULL);  /* the instruction traps again, for good */
+        if (number == SIGTRAP) raise(number); /* but some processors are past a breakpoint */
+      }
     }
 }
 
