@@ -2,7 +2,10 @@
 /* Faults: an actor that fails stops its application, with a report, and no other.
  *
  * Checks in the code call lvd_actor_fail; what the processor notices, and an action that does not
- * end, come as traps on the worker's own thread. Both leave the activation by a jump. */
+ * end, come as traps on the worker's own thread. Both leave the activation by a jump.
+ *
+ * Pair of orders
+ *   record: store_release faulted 2 -> lvd_app_faulted: load_acquire        the report is whole */
 #include "core.h"
 
 #include <stdarg.h>
@@ -17,7 +20,7 @@ enum { STOP_MS = 200 };
 static void record(lvd_app *app, const lvd_entity *e, lvd_fault_kind kind, uint32_t line,
                    const char *message) {
   uint32_t none = 0;
-  if (!lvd_cas_acquire_u32(&app->faulted, &none, 1)) return;
+  if (!lvd_cas_relaxed_u32(&app->faulted, &none, 1)) return;
   lvd_fault *f = &app->fault;
   f->kind = kind;
   if (e) {
