@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,6 +160,24 @@ void lvd_port_thread_join(lvd_port_thread *t) {
   pthread_join(t->id, NULL);
   free(t);
 }
+
+static int interruption(void) { return SIGRTMIN + 4; }
+static void interrupted(int number) { (void)number; }
+static pthread_once_t installed = PTHREAD_ONCE_INIT;
+static void install(void) {
+  struct sigaction action = {.sa_handler = interrupted}; /* without SA_RESTART */
+  sigaction(interruption(), &action, NULL);
+}
+
+void lvd_port_thread_interruptible(void) {
+  sigset_t set;
+  pthread_once(&installed, install);
+  sigemptyset(&set);
+  sigaddset(&set, interruption());
+  pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
+void lvd_port_thread_interrupt(lvd_port_thread *t) { pthread_kill(t->id, interruption()); }
 
 bool lvd_port_thread_urgent(void) {
   struct sched_param p = {.sched_priority = sched_get_priority_min(SCHED_FIFO)};

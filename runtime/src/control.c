@@ -263,6 +263,7 @@ static void finish(lvd_app *app) {
   /* Whatever of it runs comes to the end of its activation; from then on nothing of it begins, and
    * so nothing of it wakes anything. */
   lvd_workers_command(app->rt, take_up, app);
+  lvd_calls_recall(app);
   lvd_fibers_end(app);
   lvd_workers_command(app->rt, nothing, NULL);
   lvd_status outcome = lvd_app_told(app);
@@ -272,6 +273,7 @@ static void finish(lvd_app *app) {
     lvd_store_relaxed_u32(&app->entity[i].state, LVD_FINISHED);
   lvd_port_unlock(&app->gate);
   lvd_workers_command(app->rt, forget, app);
+  lvd_stacks_free(app);
 
   for (uint32_t i = 0; i < app->outsides; i++) {
     lvd_outside *o = &app->outside[i];

@@ -42,6 +42,8 @@ typedef struct lvd_entity {
   bool begun;              /* init has run */
   bool unsettled;          /* on its worker's list */
   bool knotted;            /* control.c, once all is at rest */
+  bool away;               /* an actor whose call is out (blocking.c): RUNNING, and on no worker */
+  lvd_fiber *stack;        /* the one an actor that may wait runs on (actor_stack.c) */
   struct lvd_entity *next; /* in a ready queue or the held list */
   lvd_app *app;
   const char *name;
@@ -107,6 +109,7 @@ struct lvd_worker {
   lvd_fiber *spare[LVD_STACKS]; /* by size of stack */
   uint32_t spares[LVD_STACKS];
   /* Counters. */
+  lvd_fiber *stack; /* at hand for the next actor that may wait */
   lvd_a64 busy_ticks, sleep_ticks, activations, sleeps, wakes_sent;
 };
 
@@ -161,6 +164,7 @@ struct lvd_app {
   LVD_ALIGNED(LVD_LINE) lvd_a32 live;
   LVD_ALIGNED(LVD_LINE) lvd_a32 fibers; /* that it has */
   LVD_ALIGNED(LVD_LINE) lvd_a32 phase;
+  lvd_a32 calls_out;                    /* of its actors (blocking.c) */
   lvd_a32 paused;
   lvd_a32 outcome;        /* 1 + an lvd_status; 0: it has not been told to end */
   lvd_a32 suspect;        /* at rest, and its fibers may wait for each other: the keeper looks */
@@ -207,7 +211,8 @@ struct lvd_runtime {
   struct lvd_call *spare_calls;
   lvd_fiber *spare[LVD_STACKS];
   lvd_aptr fiber_chunks;
-  struct lvd_helper *helpers; /* threads for calls that block (blocking.c) */
+  struct lvd_helper *helpers;                    /* threads for calls that block (blocking.c) ... */
+  struct lvd_call_out *calls_first, *calls_last; /* ... and calls that wait for one */
   uint32_t helper_count;
   lvd_a32 next_place; /* where the next fiber that may be anywhere goes */
 };
@@ -244,6 +249,7 @@ void lvd_worker_command(lvd_worker *w, lvd_command *c);
 void lvd_workers_command(lvd_runtime *rt, void (*run)(lvd_worker *, lvd_command *), void *argument);
 void lvd_inbox_drain(lvd_worker *w);
 
+void lvd_actor_publish(lvd_actor *a);
 /* How long to wait before the next of `looks`: each takes lines away from the sides that work, so
  * at first often, for what takes a microsecond, and then less and less. */
 static inline uint32_t lvd_pauses(uint32_t looks) { return looks < 128 ? 1 + looks / 8 : 16; }
@@ -296,6 +302,17 @@ bool lvd_streams_await_threads(
 
 void lvd_blocking_end(lvd_runtime *rt);
 
+void lvd_call_is_back(lvd_entity *e); /* its worker has learned it */
+/* Interrupts the calls of an application that ends, and waits until those of its actors are back. */
+void lvd_calls_recall(lvd_app *app);
+
+/* ---- actor_stack.c ------------------------------------------------------------------------ */
+
+bool lvd_stack_take(lvd_worker *w, lvd_entity *e); /* for the coming call of run; false: none */
+void lvd_stack_enter(void *worker);                /* calls run on it, or goes on with it */
+void lvd_stack_leave(lvd_worker *w, lvd_entity *e, bool whole); /* run has returned; or was left */
+void lvd_stack_away(lvd_worker *w, lvd_entity *e); /* returns when it is gone on with */
+void lvd_stacks_free(lvd_app *app);                /* of those that are not gone on with */
 /* ---- urgent.c ----------------------------------------------------------------------------- */
 
 /* The worker for what is urgent on the core of `worker`; starts it when it is first asked for. */

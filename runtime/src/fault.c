@@ -108,7 +108,7 @@ void lvd_trap(void *self, lvd_port_trap trap, const void *address) {
     bool ending = lvd_load_relaxed_u32(&w->current->app->phase) != LVD_PHASE_RUNNING;
     uint32_t limit = ending ? STOP_MS : rt->options.time_limit_ms;
     if (!limit || w->clock_ticks * (uint64_t)LVD_TICK_MS < limit || !w->may_abandon ||
-        !(a->cls->flags & LVD_CLASS_ABANDONABLE) || a->in_native)
+        !(a->cls->flags & LVD_CLASS_ABANDONABLE) || a->native)
       return;
     w->may_abandon = 0;
     if (!ending) {
@@ -121,7 +121,7 @@ void lvd_trap(void *self, lvd_port_trap trap, const void *address) {
     if (!w->may_abandon) return;
     overflow = lvd_fiber_overflows(w, address);
     if (overflow)
-      snprintf(text, sizeof text, LVD_STACK_TEXT);
+      snprintf(text, sizeof text, "%s", w->current->is_fiber ? LVD_STACK_TEXT : "stack overflow");
     else
       snprintf(text, sizeof text, "bad access to memory at %p", address);
     break;

@@ -274,8 +274,9 @@ bool lvd_fiber_can_go_on(lvd_entity *e) {
 void lvd_fiber_moves(lvd_worker *w, lvd_entity *e) { lvd_timer_remove(w, fiber_of(e)); }
 
 bool lvd_fiber_overflows(const lvd_worker *w, const void *address) {
-  if (!w->current || !w->current->is_fiber) return false;
-  const lvd_fiber *f = (const lvd_fiber *)w->current;
+  const lvd_entity *e = w->current;
+  const lvd_fiber *f = !e ? NULL : e->is_fiber ? (const lvd_fiber *)e : e->stack;
+  if (!f) return false;
   const unsigned char *at = address;
   return at >= f->low && at < f->low + f->guard;
 }

@@ -108,6 +108,7 @@ void lvd_inbox_drain(lvd_worker *w) {
         }
         continue;
       }
+      if (LVD_UNLIKELY(e->away)) lvd_call_is_back(e);
       lvd_share_enter(w, e->app);
       lvd_queue_put(w, e);
       lvd_add_relaxed_u32(&e->app->live, UINT32_MAX); /* no longer on its way */
@@ -133,7 +134,7 @@ static void call_run(void *argument) {
 
 /* Everything that was put and got becomes visible, also to those that wait below their
  * threshold. */
-static void publish(lvd_actor *a) {
+void lvd_actor_publish(lvd_actor *a) {
   for (uint32_t i = 0; i < a->cls->outputs; i++) lvd_flush(&a->out[i]);
   for (uint32_t i = 0; i < a->cls->inputs; i++) lvd_release(&a->in[i]);
 }
@@ -163,11 +164,18 @@ static void finish(lvd_worker *w, lvd_entity *e) {
 static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
   lvd_actor *a = &e->actor;
   lvd_store_relaxed_u32(&e->state, LVD_RUNNING);
-  disarm(a);
+  void (*call)(void *) = call_run;
+  if (LVD_UNLIKELY(e->stack != NULL)) {
+    call = lvd_stack_enter; /* it goes on where it waited; its marks are as it left them */
+  } else {
+    disarm(a);
+    if (LVD_UNLIKELY(a->cls->flags & LVD_CLASS_MAY_WAIT) && lvd_stack_take(w, e))
+      call = lvd_stack_enter;
+  }
   w->current = e;
   lvd_store_relaxed_u32(&w->running_level, e->level + 1);
   w->activation++;
-  bool whole = lvd_port_try(w->escape, call_run, w);
+  bool whole = lvd_port_try(w->escape, call, w);
   w->may_abandon = 0;
   w->current = NULL;
   lvd_store_relaxed_u32(&w->running_level, 0);
@@ -181,12 +189,20 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
     lvd_store_relaxed_u64(&e->longest_ticks, took);
 
   if (LVD_UNLIKELY(!whole)) { /* fault.c has the report, and the application ends */
+    if (e->stack) lvd_stack_leave(w, e, false);
     lvd_store_relaxed_u32(&e->state, LVD_FINISHED);
     lvd_share_leave(w, e->app);
     lvd_app_end(e->app, LVD_E_FAULT);
     return end;
   }
-  publish(a);
+  if (LVD_UNLIKELY(e->stack != NULL)) {
+    if (e->away) { /* it is RUNNING still, but not here */
+      lvd_share_leave(w, e->app);
+      return end;
+    }
+    lvd_stack_leave(w, e, true);
+  }
+  lvd_actor_publish(a);
   uint32_t target = lvd_load_relaxed_u32(&e->target);
   if (w->verdict == LVD_DONE) {
     finish(w, e);

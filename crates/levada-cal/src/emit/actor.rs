@@ -426,8 +426,7 @@ impl<'a> Class<'a> {
                 self.prefix
             ));
             w.put(&format!("{}_state *const S = self->state;", self.prefix));
-            w.put("levada_print_flush(&S->lvd_line);");
-            w.put("fflush(stdout);");
+            w.put("levada_print_last(&S->lvd_line);");
             w.put("}");
         }
     }
@@ -475,7 +474,8 @@ impl<'a> Class<'a> {
         w.put(&format!(".name = {},", string_literal(&a.name)));
         w.put(&format!(".file = {file},"));
         w.put(&format!(".state_size = sizeof({p}_state),"));
-        w.put(".flags = LVD_CLASS_ABANDONABLE,");
+        let waits = if self.may_wait() { " | LVD_CLASS_MAY_WAIT" } else { "" };
+        w.put(&format!(".flags = LVD_CLASS_ABANDONABLE{waits},"));
         w.put(&format!(
             ".inputs = {}, .outputs = {}, .actions = {count},",
             a.inputs.len(),

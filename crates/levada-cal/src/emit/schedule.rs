@@ -191,8 +191,7 @@ impl<'a> Class<'a> {
         w.put("lvd_wait: LEVADA_UNUSED;");
         self.leave(w);
         if self.prints() {
-            // Whoever reads along sees what there is before a pause.
-            w.put("fflush(stdout);");
+            w.put("levada_print_show();");
         }
         // Nothing to wait for and no native to change its mind: it will never fire again.
         if self.all_actions().any(|x| asks_native(a, x)) {
@@ -414,6 +413,9 @@ impl<'a> Class<'a> {
         for (port, n) in produced(action) {
             let name = &self.outputs[port];
             w.put(&format!("{name} += {n}, {name}_n -= {n};"));
+            if self.may_wait() {
+                w.put(&format!("LEVADA_PUT({name}, {port});"));
+            }
         }
         fired(w);
     }
@@ -476,6 +478,10 @@ impl<'a> Class<'a> {
         let a = self.actor;
         let action = &a.actions[id];
         if !is_light(action) || (action.inputs.is_empty() && action.outputs.is_empty()) {
+            return false;
+        }
+        // What it puts before it waits in a native is not to wait with it.
+        if self.may_wait() && !action.outputs.is_empty() {
             return false;
         }
         match &a.fsm {
