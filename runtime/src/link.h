@@ -50,9 +50,9 @@ typedef struct lvd_slot_head {
 } lvd_slot_head;
 
 enum lvd_record_kind {
-  LVD_RECORD_CALL = 1, /* parent to child */
+  LVD_RECORD_CALL = 1, /* either way */
   LVD_RECORD_CANCEL,
-  LVD_RECORD_ANSWER, /* child to parent */
+  LVD_RECORD_ANSWER,
   LVD_RECORD_OPEN,   /* child to parent: a stream by name */
   LVD_RECORD_OPENED, /* parent to child */
   LVD_RECORD_CLOSE,  /* child to parent: it has unmapped a stream */
