@@ -185,6 +185,6 @@ bool lvd_port_thread_urgent(void) {
   return setpriority(PRIO_PROCESS, (id_t)gettid(), -20) == 0;
 }
 
-static _Thread_local void *self;
+static _Thread_local void *self __attribute__((tls_model("initial-exec")));
 void *lvd_port_self(void) { return self; }
 void lvd_port_set_self(void *s) { self = s; }

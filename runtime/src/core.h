@@ -95,16 +95,19 @@ struct lvd_worker {
   lvd_entity *current;
   lvd_port_escape *escape;
   lvd_verdict verdict;
-  volatile uint32_t may_abandon; /* a trap may jump to `escape` now */
-  volatile uint32_t activation;  /* counts them, for the clock */
-  volatile uint32_t clock_activation, clock_ticks;
-  volatile bool clock_fired; /* the clock set yield */
+  volatile uint32_t may_abandon;  /* a trap may jump to `escape` now */
+  const lvd_entity *clock_entity; /* what ran when the clock last looked, ... */
+  uint64_t clock_activations;     /* ... since its activation of this number ... */
+  uint32_t clock_ticks;           /* ... for so many ticks */
+  volatile bool clock_fired;      /* the clock set yield */
   /* Fibers (fiber.c). */
   lvd_port_context home; /* the worker's own stack, while a fiber runs */
-  uint32_t away;         /* switches from fiber to fiber that are left */
-  uint32_t until_sample, sample_random;
+  uint32_t turns;        /* switches from fiber to fiber until the next look up; not 0 */
+  uint32_t away;         /* looks that are left until the loop has its turn */
+  uint32_t until_sample; /* looks */
+  uint32_t random;
   uint64_t looked_ticks;        /* of what runs, in which fibers only looked around */
-  uint64_t sampled_at;          /* ticks; 0: what runs is not measured */
+  uint64_t sampled_at;          /* ticks; 0: what runs is not measured; else `turns` is 1 */
   lvd_fiber *timers;            /* the heap of those that wait with a time limit */
   lvd_fiber *spare[LVD_STACKS]; /* by size of stack */
   uint32_t spares[LVD_STACKS];

@@ -95,13 +95,16 @@ void lvd_trap(void *self, lvd_port_trap trap, const void *address) {
   switch (trap) {
   case LVD_TRAP_TICK: {
     /* Two ticks in one activation: others should have the worker. Many: it does not end. */
-    if (w->activation != w->clock_activation) {
-      w->clock_activation = w->activation;
+    const lvd_entity *e = w->current;
+    if (!e) return;
+    uint64_t activations = lvd_load_relaxed_u64(&e->activations);
+    if (e != w->clock_entity || activations != w->clock_activations) {
+      w->clock_entity = e;
+      w->clock_activations = activations;
       w->clock_ticks = 0;
     } else {
       w->clock_ticks++;
     }
-    if (!w->current) return;
     lvd_exchange_relaxed_u32(&w->yield, 1);
     const lvd_actor *a = &w->current->actor;
     if (w->current->is_fiber) return; /* it may hold what must not be abandoned */

@@ -26,8 +26,9 @@
 enum {
   /* Bytes of its stack that a wait may need, and the loader at a function's first call. */
   WAIT_STACK = 4096,
-  AWAY_MOST = 64, /* switches from fiber to fiber before the worker's loop looks around */
-  SAMPLE = 64     /* one of so many activations is measured, and stands for all */
+  LOOK = 8,       /* one of so many switches from fiber to fiber looks up from its work */
+  AWAY_MOST = 32, /* looks before the worker's loop has its turn */
+  SAMPLE = 8      /* looks; the activation after that is measured, and stands for all since */
 };
 
 static lvd_fiber *fiber_of(lvd_entity *e) { return (lvd_fiber *)e; }
@@ -41,71 +42,75 @@ const char *lvd_fiber_name(const lvd_fiber *f) { return f ? f->name : ""; }
 
 /* ---- running ------------------------------------------------------------------------------ */
 
-/* `f` runs from now on; the switch to it follows. */
-static inline void begin(lvd_worker *w, lvd_fiber *f) {
-  lvd_entity *e = &f->entity;
+/* `e` runs from now on; the switch to it follows. */
+static inline void begin(lvd_worker *w, lvd_entity *e) {
   lvd_store_relaxed_u32(&e->state, LVD_RUNNING);
   w->current = e;
-  lvd_store_relaxed_u32(&w->running_level, e->level + 1);
-  w->activation++;
-  w->may_abandon = 1;
   lvd_count(&e->activations, 1);
-  if (LVD_UNLIKELY(--w->until_sample == 0)) {
-    /* At odd distances, so that what goes round in a circle is not met at the same place always. */
-    w->sample_random = w->sample_random * 1664525u + 1013904223u;
-    w->until_sample = 1 + (w->sample_random >> 16) % (2 * SAMPLE - 1);
-    w->sampled_at = lvd_port_ticks();
-  }
 }
 
 static void end_sample(lvd_worker *w, lvd_entity *e) {
   uint64_t took = lvd_port_ticks() - w->sampled_at;
   w->sampled_at = 0;
-  lvd_count(&e->busy_ticks, took * SAMPLE);
+  lvd_count(&e->busy_ticks, took * (LOOK * SAMPLE));
   if (took > lvd_load_relaxed_u64(&e->longest_ticks))
     lvd_store_relaxed_u64(&e->longest_ticks, took);
 }
 
+/* The switch that is due looks up: what is measured ends before it, or begins after it. */
+static void look_up(lvd_worker *w) {
+  w->turns = LOOK;
+  if (w->away) w->away--;
+  if (w->sampled_at) {
+    end_sample(w, w->current);
+    /* At odd distances, so that what goes round in a circle is not met at the same place always. */
+    w->random = w->random * 1664525u + 1013904223u;
+    w->turns = 1 + (w->random >> 16) % (2 * LOOK - 1);
+  } else if (--w->until_sample == 0) {
+    w->until_sample = SAMPLE;
+    w->sampled_at = lvd_port_ticks();
+    w->turns = 1;
+  }
+}
+
+/* Has the loop something to do? Commands and the clock set `yield`. */
+static bool loop_wanted(const lvd_worker *w) {
+  return lvd_load_relaxed_u32(&w->yield) || lvd_inbox_pending(&w->inbox) ||
+         (w->timers && lvd_timers_next(w) == 1);
+}
+
 /* May `e`, which is ready, be gone on with from a fiber's stack? The loop sees to all else. */
-static inline bool may_follow(lvd_worker *w, const lvd_entity *e) {
+static inline bool may_follow(const lvd_worker *w, const lvd_entity *e) {
   const lvd_app *app = e->app;
   return e->is_fiber && lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING &&
          !lvd_load_relaxed_u32(&app->paused) && lvd_load_relaxed_u32(&e->target) == w->index;
 }
 
-/* Has the loop something to do? Commands and the clock set `yield`. */
-static inline bool loop_wanted(lvd_worker *w) {
-  if (lvd_load_relaxed_u32(&w->yield) || --w->away == 0) return true;
-  return w->away % 8 == 0 && lvd_inbox_pending(&w->inbox);
-}
-
-/* The next ready entity, if it may follow and the loop has nothing to do. */
-static inline lvd_fiber *next_fiber(lvd_worker *w) {
-  if (w->ready_levels == 0 || loop_wanted(w)) return NULL;
+/* The next ready entity has begun, if it may follow and the loop has nothing to do. */
+static lvd_fiber *begin_next(lvd_worker *w) {
+  bool looks = --w->turns == 0;
+  if (looks) look_up(w);
+  if (w->ready_levels == 0 || lvd_load_relaxed_u32(&w->yield)) return NULL;
+  if (looks && (w->away == 0 || loop_wanted(w))) return NULL;
   lvd_entity *e = w->ready[31u - (uint32_t)__builtin_clz(w->ready_levels)].first;
-  return may_follow(w, e) ? fiber_of(lvd_queue_take(w)) : NULL;
+  if (!may_follow(w, e)) return NULL;
+  lvd_queue_take(w);
+  begin(w, e);
+  lvd_store_relaxed_u32(&w->running_level, e->level + 1);
+  w->may_abandon = 1;
+  return fiber_of(e);
 }
 
-static inline void go_home(lvd_worker *w, lvd_fiber *f) {
-  if (LVD_UNLIKELY(w->sampled_at)) end_sample(w, &f->entity);
+/* Leaves `f`, which is parked or ready, and returns when it is gone on with. */
+static void leave(lvd_worker *w, lvd_fiber *f) {
+  lvd_fiber *next = begin_next(w);
+  lvd_port_context_switch(&f->context, next ? &next->context : &w->home, false);
+}
+
+/* The same, straight to the worker's own stack. */
+static void go_home(lvd_worker *w, lvd_fiber *f) {
+  if (w->sampled_at) end_sample(w, &f->entity);
   lvd_port_context_switch(&f->context, &w->home, f->ended);
-}
-
-/* Leaves `f`, which is parked or at its end, and returns when it is gone on with. */
-static inline void leave(lvd_worker *w, lvd_fiber *f) {
-  if (LVD_UNLIKELY(w->sampled_at)) end_sample(w, &f->entity);
-  lvd_fiber *next = f->ended ? NULL : next_fiber(w);
-  lvd_port_context *to = &w->home;
-  if (next) {
-    begin(w, next);
-    to = &next->context;
-  }
-  lvd_port_context_switch(&f->context, to, f->ended);
-}
-
-static void enter(void *argument) {
-  lvd_worker *w = argument;
-  lvd_port_context_switch(&w->home, &fiber_of(w->current)->context, false);
 }
 
 /* It has ended or was abandoned; we are off its stack. */
@@ -124,27 +129,46 @@ static void put_away(lvd_worker *w, lvd_fiber *f) {
   if (lvd_add_release_u32(&app->fibers, UINT32_MAX) == 1) lvd_port_wake(&app->fibers);
 }
 
+/* On the worker's own stack: what has ended is put away here, and the next one follows. */
+static void run(void *argument) {
+  lvd_worker *w = argument;
+  lvd_fiber *f = fiber_of(w->current);
+  do {
+    lvd_port_context_switch(&w->home, &f->context, false);
+    f = fiber_of(w->current);
+    w->current = NULL;
+    if (!f->ended) return;
+    put_away(w, f);
+  } while ((f = begin_next(w)));
+}
+
 /* Runs fibers, `e` first, until there is something else to do. Returns the time after. */
 uint64_t lvd_fibers_run(lvd_worker *w, lvd_entity *e, uint64_t now) {
+  if (w->sampled_at) /* a look has asked for it, but then the loop was wanted */
+    w->sampled_at = now;
+  else if (--w->turns == 0)
+    look_up(w);
   w->away = AWAY_MOST;
-  begin(w, fiber_of(e));
-  bool whole = lvd_port_try(w->escape, enter, w);
+  begin(w, e);
+  lvd_store_relaxed_u32(&w->running_level, e->level + 1);
+  w->may_abandon = 1;
+  bool whole = lvd_port_try(w->escape, run, w);
+  if (LVD_UNLIKELY(!whole)) { /* fault.c has the report, and the application ends */
+    lvd_fiber *f = fiber_of(w->current);
+    w->may_abandon = 0;
+    w->current = NULL;
+    lvd_port_context_landed(&w->home);
+    f->ended = true;
+    f->outcome = LVD_E_FAULT;
+    lvd_app_end(f->entity.app, LVD_E_FAULT);
+    put_away(w, f);
+  }
   w->may_abandon = 0;
-  lvd_fiber *f = fiber_of(w->current);
-  w->current = NULL;
   lvd_store_relaxed_u32(&w->running_level, 0);
   uint64_t end = lvd_port_ticks();
   lvd_count(&w->busy_ticks, end - now - w->looked_ticks);
   w->looked_ticks = 0;
   lvd_count(&w->activations, 1);
-  if (LVD_UNLIKELY(!whole)) { /* fault.c has the report, and the application ends */
-    lvd_app *app = f->entity.app;
-    lvd_port_context_landed(&w->home);
-    f->ended = true;
-    f->outcome = LVD_E_FAULT;
-    lvd_app_end(app, LVD_E_FAULT);
-  }
-  if (f->ended) put_away(w, f);
   return end;
 }
 
@@ -154,7 +178,7 @@ static void fiber_main(void *argument) {
   lvd_worker *w = lvd_this_worker();
   w->may_abandon = 0;
   f->ended = true;
-  leave(w, f);
+  go_home(w, f);
   __builtin_unreachable();
 }
 
@@ -193,9 +217,11 @@ lvd_status lvd_fiber_start(lvd_app *app, void (*body)(void *), void *argument,
     if (status != LVD_OK) return status;
   }
   /* Counted before the phase is read: who ends the application either sees the count, or is
-   * seen. */
+   * seen; unless a fiber of it starts another: then he sees that one's count. */
+  lvd_worker *w = lvd_this_worker();
+  bool inside = w && w->current && w->current->is_fiber && w->current->app == app;
   lvd_add_relaxed_u32(&app->fibers, 1);
-  lvd_fence_seq_cst();
+  if (!inside) lvd_fence_seq_cst();
   lvd_fiber *f;
   lvd_status status = LVD_E_STATE;
   if (lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING)
@@ -228,8 +254,14 @@ lvd_status lvd_fiber_start(lvd_app *app, void (*body)(void *), void *argument,
   lvd_port_context_make(&f->context, f->low + f->guard,
                         (size_t)((unsigned char *)f - f->low) - f->guard, fiber_main, f);
   if (out) *out = f;
-  lvd_store_release_u32(&e->state, LVD_IDLE);
-  lvd_entity_wake(&e->waiter);
+  if (inside && worker == w->index) {
+    lvd_store_release_u32(&e->state, LVD_READY);
+    lvd_share_enter(w, app);
+    lvd_queue_put(w, e);
+  } else {
+    lvd_store_release_u32(&e->state, LVD_IDLE);
+    lvd_entity_wake(&e->waiter);
+  }
   return LVD_OK;
 }
 
@@ -369,30 +401,43 @@ void lvd_fiber_wait_through(lvd_fiber *f, lvd_event *e) {
   f->deaf = false;
 }
 
+/* All but the switch to somebody who is as urgent. */
+__attribute__((noinline)) static void give_way(lvd_worker *w, lvd_entity *e) {
+  bool alone = w->ready_levels >> e->level == 0;
+  if (alone && !loop_wanted(w)) return;
+  lvd_store_relaxed_u32(&e->state, LVD_READY);
+  lvd_queue_put(w, e);
+  if (alone)
+    go_home(w, fiber_of(e));
+  else
+    leave(w, fiber_of(e));
+}
+
+/* The usual case is short, and as little as can be waits for what the switch before has stored: the
+ * queue is found without looking at what runs. Of the same application: so it is not paused. */
 void lvd_fiber_yield(void) {
   lvd_worker *w = lvd_this_worker();
   if (!w || !w->current || !w->current->is_fiber) return;
   lvd_entity *e = w->current;
-  lvd_queue *q = &w->ready[e->level];
+  uint32_t level = lvd_load_relaxed_u32(&w->running_level) - 1;
+  lvd_queue *q = &w->ready[level];
+  lvd_entity *next = q->first;
   /* Nobody is more urgent, somebody is as urgent: he goes on, and we stand behind. */
-  if (LVD_LIKELY(w->ready_levels >> e->level == 1 && may_follow(w, q->first) && !loop_wanted(w))) {
-    lvd_entity *next = q->first;
+  if (LVD_LIKELY(w->ready_levels >> level == 1 && w->turns > 1 &&
+                 !lvd_load_relaxed_u32(&w->yield) && next->app == e->app && next->is_fiber &&
+                 lvd_load_relaxed_u32(&next->target) == w->index)) {
+    w->turns--;
     lvd_store_relaxed_u32(&e->state, LVD_READY);
     e->next = NULL;
     q->last->next = e;
     q->last = e;
     lvd_fence_compiler(); /* or both are stored as one, and the next load of one waits for that */
     q->first = next->next;
-    if (LVD_UNLIKELY(w->sampled_at)) end_sample(w, e);
-    begin(w, fiber_of(next));
+    begin(w, next);
     lvd_port_context_switch(&fiber_of(e)->context, &fiber_of(next)->context, false);
-    return;
+  } else {
+    give_way(w, e);
   }
-  bool alone = w->ready_levels >> e->level == 0;
-  if (alone && !lvd_inbox_pending(&w->inbox) && !lvd_load_relaxed_u32(&w->yield)) return;
-  lvd_store_relaxed_u32(&e->state, LVD_READY);
-  lvd_queue_put(w, e);
-  go_home(w, fiber_of(e));
 }
 
 lvd_status lvd_fiber_sleep(int64_t ns) {

@@ -174,7 +174,6 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
   }
   w->current = e;
   lvd_store_relaxed_u32(&w->running_level, e->level + 1);
-  w->activation++;
   bool whole = lvd_port_try(w->escape, call, w);
   w->may_abandon = 0;
   w->current = NULL;
@@ -269,8 +268,8 @@ void lvd_worker_main(void *argument) {
   lvd_worker *w = argument;
   lvd_port_set_self(w);
   lvd_port_context_of_thread(&w->home);
-  w->until_sample = 1;
-  w->sample_random = w->index + 1;
+  w->turns = w->until_sample = 1;
+  w->random = w->index + 1;
   if (w->index >= w->rt->workers) lvd_port_thread_urgent();
   bool clock = true; /* the clock also makes long activations give way */
   if (lvd_port_traps_begin(lvd_trap, clock) != LVD_OK) lvd_port_traps_begin(lvd_trap, false);
