@@ -88,6 +88,7 @@ struct lvd_worker {
   lvd_entity **unsettled;
   uint32_t unsettled_count;
   uint64_t settled_at;         /* ticks */
+  uint64_t retired;            /* ticks: what settling took before the last sleep */
   uint32_t since_look;         /* activations since the unsettled were last looked at */
   uint32_t look_from;          /* where the next look begins, when they are many */
   struct lvd_app_share *quiet; /* applications that may have come to rest here */

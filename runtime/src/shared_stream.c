@@ -14,15 +14,11 @@ enum { MOST_NAMES = 4096 }; /* open at a time, on either side */
 
 /* ---- waking --------------------------------------------------------------------------------- */
 
-static stream_end *end_of(const lvd_shared_stream *ss, int end) {
-  return end == LVD_SENDER ? &ss->stream->sender : &ss->stream->receiver;
-}
-
 /* If we have that end, its owner took it before he armed; so whoever sees the mark sees that,
  * too. */
 static bool wake(lvd_shared_stream *ss, int end) {
   if (!lvd_load_acquire_u32(&ss->mine[end])) return ss->link->bell.wake(&ss->link->bell);
-  lvd_waiter *self = &end_of(ss, end)->sleeper.waiter;
+  lvd_waiter *self = lvd_stream_waiter(ss->stream, end == LVD_SENDER);
   return self->wake(self);
 }
 

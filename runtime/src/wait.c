@@ -16,7 +16,6 @@
 static bool sleeper_wake(lvd_waiter *self) {
   lvd_sleeper *s = (lvd_sleeper *)self;
   lvd_waiter *who = lvd_load_acquire_ptr(&s->who);
-  if (s->stamp) lvd_store_relaxed_u64(&s->woken_at, lvd_port_ticks());
   if (who) return who->wake(who);
   if (!lvd_load_relaxed_u32(&s->asleep) || !lvd_exchange_relaxed_u32(&s->asleep, 0)) return false;
   lvd_port_wake(&s->asleep);
@@ -27,8 +26,6 @@ void lvd_sleeper_init(lvd_sleeper *s, uint32_t spin_us) {
   s->waiter.wake = sleeper_wake;
   lvd_store_relaxed_ptr(&s->who, NULL);
   lvd_store_relaxed_u32(&s->asleep, 0);
-  lvd_store_relaxed_u64(&s->woken_at, 0);
-  s->stamp = false;
   s->kind = LVD_SLEEPS_ALONE;
   s->spin_us = spin_us;
   s->sleeps = 0;

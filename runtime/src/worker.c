@@ -243,14 +243,16 @@ static bool may_run(lvd_worker *w, lvd_entity *e) {
 
 static void rest(lvd_worker *w) {
   uint64_t spin = w->rt->options.no_spin ? 0 : (uint64_t)w->rt->options.spin_us * 1000;
-  uint64_t start = lvd_port_ticks();
+  uint64_t start = lvd_port_ticks(), now = start;
   for (uint32_t looks = 0; spin; looks++) {
     for (uint32_t i = 0; i < lvd_pauses(looks); i++) lvd_port_relax();
     if (lvd_inbox_pending(&w->inbox) || lvd_load_relaxed_ptr(&w->commands)) return;
     if (lvd_look_around(w)) return;
-    if (lvd_port_ticks_to_ns(lvd_port_ticks() - start) >= spin) break;
+    now = lvd_port_ticks();
+    if (lvd_port_ticks_to_ns(now - start) >= spin) break;
   }
   lvd_settle(w);
+  w->retired = w->settled_at - now;
   if (w->ready_levels) return;
   uint32_t sleep = lvd_inbox_announce(&w->inbox);
   if (!sleep) return;

@@ -19,8 +19,6 @@ typedef struct lvd_sleeper {
   lvd_aptr who;   /* an lvd_waiter: the fiber that waits here; null: a thread sleeps on `asleep` */
   lvd_a32 asleep; /* what it sleeps on */
   uint32_t kind;  /* what it lies in; the library's */
-  bool stamp;     /* the waker leaves the time, in ticks, in woken_at */
-  lvd_a64 woken_at;
   uint32_t spin_us; /* a thread looks around for so long before it sleeps */
   uint64_t sleeps;  /* counter: times it was suspended, or went to the kernel */
 } lvd_sleeper;
