@@ -34,9 +34,9 @@ typedef struct lvd_stream_options {
   const char *name;      /* for reports; copied, at most 31 bytes; null: "stream" */
   uint32_t elem_size;    /* bytes */
   uint32_t capacity;     /* elements; 0: 16 KiB, and at least 64 elements */
-  uint32_t threshold;    /* elements that wake the receiver; 0: settles by itself on the time that a
-                            wake-up takes over the time between two elements, at most half the
-                            capacity */
+  uint32_t threshold;    /* elements that wake the receiver; 0: settles by itself on so many that
+                            they take eight times as long as the wake-up that brings them, at most
+                            half the capacity */
   int64_t time_limit_ns; /* of the waits in put and get; 0: none */
 } lvd_stream_options;
 
