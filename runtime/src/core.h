@@ -268,7 +268,7 @@ void lvd_settle(lvd_worker *w);
 /* ---- wait.c ------------------------------------------------------------------------------- */
 
 /* What a sleeper lies in. */
-enum { LVD_SLEEPS_ALONE, LVD_SLEEPS_AT_STREAM, LVD_SLEEPS_AT_END };
+enum { LVD_SLEEPS_ALONE, LVD_SLEEPS_AT_STREAM, LVD_SLEEPS_AT_END, LVD_SLEEPS_AT_CALL };
 
 void lvd_want_arm(const lvd_want *want, lvd_waiter *who);
 void lvd_want_disarm(const lvd_want *want);
@@ -296,11 +296,18 @@ bool lvd_fiber_overflows(const lvd_worker *w, const void *address);
 /* ---- why_fibers.c ------------------------------------------------------------------------- */
 
 size_t lvd_fibers_why(lvd_app *app, char *text, size_t size);
-void lvd_fibers_story(lvd_app *app);     /* keeps it, for when they have gone */
-bool lvd_fibers_in_circle(lvd_app *app); /* some wait for each other alone */
+void lvd_fibers_story(lvd_app *app); /* keeps it, for when they have gone */
+size_t lvd_fibers_tell(lvd_app *app, char *text, size_t size); /* at rest, the gate closed */
 bool lvd_streams_await_threads(
     lvd_app *app); /* threads or other processes have ends of its streams,
                                                  or calls */
+
+/* ---- knot.c, stream.c ---------------------------------------------------------------------- */
+
+/* Do some fibers wait in vain? At rest, the gate closed. It may be found out later (knot.h). */
+bool lvd_fibers_in_vain(lvd_app *app);
+/* Its application is over: who waits at a stream whose other end nobody has is told so. */
+void lvd_streams_end(lvd_app *app, lvd_status outcome);
 
 /* ---- blocking.c --------------------------------------------------------------------------- */
 

@@ -53,6 +53,11 @@ static process *process_of(lvd_link *link) {
   return (process *)(void *)((char *)link - offsetof(process, link));
 }
 
+static void unlink_from(process *p) {
+  lvd_knot_free(&p->link);
+  lvd_link_free(&p->link);
+}
+
 static size_t aligned(size_t size) { return (size + 15) & ~(size_t)15; }
 
 static unsigned char *at(const lvd_link *link, uint64_t offset) {
@@ -82,6 +87,8 @@ static lvd_status process_start(lvd_call *c, const char *procedure, const lvd_ca
   lvd_status status = lvd_link_state(link);
   if (status != LVD_OK) return status;
   c->offset = 0;
+  c->returned.sleeper.kind = LVD_SLEEPS_AT_CALL;
+  lvd_store_relaxed_u32(&c->told, 0);
   lvd_port_lock(&link->lock);
   if (size > LVD_RECORD_INLINE || room > LVD_RECORD_INLINE) {
     if (link->side == LVD_PARENT) c->offset = lvd_link_claim(link, aligned(size) + room);
@@ -294,6 +301,7 @@ static void answer_the_rest(process *p, lvd_status outcome) {
 
 static void takes(lvd_link *link, const lvd_record *r) {
   process *p = process_of(link);
+  if (lvd_knot_take(link, r)) return;
   switch (r->kind) {
   case LVD_RECORD_CALL:
     take_call(p, r);
@@ -385,7 +393,7 @@ static void process_free(lvd_unit *unit) {
   } else {
     lvd_store_release_ptr(&parent_unit, NULL);
   }
-  lvd_link_free(&p->link);
+  unlink_from(p);
   free(p);
 }
 
@@ -434,6 +442,7 @@ lvd_status lvd_unit_load(lvd_app *app, const char *exec_name, const lvd_unit_opt
   lvd_port_close(child_bell);
   if (status == LVD_OK) {
     link->take = takes;
+    link->look = lvd_knot_look;
     link->ended = parent_ended;
     /* All of it before the bellman begins: the child may be gone already. */
     p->unit.kind = &process_kind;
@@ -446,7 +455,7 @@ lvd_status lvd_unit_load(lvd_app *app, const char *exec_name, const lvd_unit_opt
     if (status != LVD_OK) end_process(link);
   }
   if (status != LVD_OK) {
-    lvd_link_free(link);
+    unlink_from(p);
     free(p->may_call);
     free(p);
     return status;
@@ -458,6 +467,23 @@ lvd_status lvd_unit_load(lvd_app *app, const char *exec_name, const lvd_unit_opt
 
 static process *is_process(const lvd_unit *unit) {
   return unit && unit->kind == &process_kind ? (process *)(uintptr_t)unit : NULL;
+}
+
+lvd_link *lvd_unit_link(const lvd_unit *unit) {
+  process *p = is_process(unit);
+  return p ? &p->link : NULL;
+}
+
+const char *lvd_link_name(lvd_link *link) { return process_of(link)->unit.name; }
+
+lvd_call *lvd_link_call(lvd_link *link, uint32_t number) {
+  return *place_of(process_of(link), number);
+}
+
+void lvd_link_served(lvd_link *link, void (*visit)(uint32_t number, const lvd_fiber *fiber, void *),
+                     void *argument) {
+  for (const served *s = process_of(link)->served; s; s = s->next)
+    if (s->fiber) visit(s->record.number, s->fiber, argument);
 }
 
 lvd_status lvd_unit_unload(lvd_unit *unit) {
@@ -513,12 +539,13 @@ static lvd_status serve(lvd_app *app, int memory, int bell) {
   p->unit.kind = &process_kind;
   p->unit.app = app;
   p->link.take = takes;
+  p->link.look = lvd_knot_look;
   p->link.ended = child_ended;
   p->why = LVD_E_STATE; /* nobody has told us to end */
   snprintf(p->unit.name, sizeof p->unit.name, "the parent");
   lvd_status status = lvd_link_join(&p->link, app, memory, bell);
   if (status != LVD_OK) {
-    lvd_link_free(&p->link);
+    unlink_from(p);
     free(p);
     return status;
   }

@@ -43,8 +43,10 @@ struct srpc_task {
 
 /* A number that is in use. */
 typedef struct entry {
-  lvd_aptr stream; /* lvd_stream, made at the first element */
-  void *side[2];   /* who has created it and has not left */
+  lvd_aptr stream;     /* lvd_stream, made at the first element */
+  void *side[2];       /* who has created it */
+  lvd_fiber *fiber[2]; /* ... if it is a fiber */
+  bool gone[2];        /* ... and has left it */
   uint32_t sides, left;
   lvd_unit *unit; /* the process where the other side may be */
   bool bound;     /* ... because stream_with has said so */
@@ -364,6 +366,7 @@ static lvd_status run(lvd_frame *f) {
   if (status == LVD_OK) t->self = self;
   lvd_port_unlock(&program.lock);
   if (status != LVD_OK) return status;
+  copy_name(self->name, m.name); /* for reports: all of them are srpc.run */
   r->function(NULL);
   leave(self);
   runs_as(t, NULL);
@@ -537,6 +540,17 @@ static bool is_side(const entry *e, const void *who) {
   return e->side[0] == who || e->side[1] == who;
 }
 
+/* Who will use the stream: it is they whom others wait for. With the lock. */
+static void say_parties(const entry *e) {
+  lvd_stream *s = lvd_load_relaxed_ptr(&e->stream);
+  lvd_fiber *party[2] = {NULL};
+  uint32_t parties = 0;
+  if (!s) return;
+  for (int i = 0; i < 2; i++)
+    if (e->side[i] && !e->gone[i]) party[parties++] = e->fiber[i];
+  lvd_stream_say_parties(s, party, parties);
+}
+
 /* Both sides have left, or the number was never used. */
 static void reset(entry *e) {
   lvd_stream_destroy(lvd_load_relaxed_ptr(&e->stream));
@@ -562,7 +576,7 @@ static lvd_unit *leads_to(void *me) {
 }
 
 /* What the two processes call it. */
-static void shared_name(STREAM_ID sID, char name[32]) { snprintf(name, 32, "stream %d", sID); }
+static void shared_name(STREAM_ID sID, char name[32]) { snprintf(name, 32, "number %d", sID); }
 
 lvd_status stream_create(STREAM_ID sID) {
   if (sID < 0 || sID >= PB_STREAMS) return LVD_E_ARGUMENT;
@@ -575,7 +589,8 @@ lvd_status stream_create(STREAM_ID sID) {
   if (is_side(e, me) || e->sides == 2)
     status = LVD_E_STATE;
   else
-    e->side[e->sides++] = me;
+    e->fiber[e->sides] = lvd_fiber_self(), e->side[e->sides++] = me;
+  if (status == LVD_OK) say_parties(e);
   if (status == LVD_OK && e->sides == 1 && !e->bound) e->unit = leads_to(me);
   lvd_port_unlock(&program.lock);
   return status;
@@ -629,6 +644,8 @@ static void leave_entry(entry *e, void *side) {
   lvd_stream *s = lvd_load_relaxed_ptr(&e->stream);
   if (s && !lvd_stream_close(s)) leave_unused(s);
   e->left++;
+  e->gone[e->side[1] == side] = true;
+  say_parties(e);
   if (!s && e->sides == 1 && e->unit) {
     char name[32];
     shared_name((STREAM_ID)(e - program.stream), name);
@@ -698,6 +715,7 @@ static lvd_status open_stream(STREAM_ID sID, size_t size, lvd_stream **out) {
       status = lvd_stream_create(program.app, &o, out);
     if (status == LVD_OK) {
       lvd_store_release_ptr(&e->stream, *out);
+      say_parties(e);
       if (e->left) leave_unused(*out); /* the other side has come and gone */
     }
   }

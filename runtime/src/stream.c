@@ -34,6 +34,8 @@ static stream *new_stream(lvd_app *app, lvd_channel *ch, const lvd_stream_option
   s->sender.sleeper.kind = s->receiver.sleeper.kind = LVD_SLEEPS_AT_STREAM;
   s->sender.stream = s->receiver.stream = s;
   s->sender.is_sender = true;
+  static lvd_a32 last_serial;
+  s->serial = lvd_add_relaxed_u32(&last_serial, 1);
   if (!o->threshold) lvd_threshold_begin(s);
   return s;
 }
@@ -104,9 +106,11 @@ lvd_status lvd_stream_destroy(lvd_stream *face) {
   stream *s = stream_of(face);
   lvd_app *app = s->app;
   lvd_stream_close(face);
-  if (lvd_load_acquire_ptr(&s->sender.owner) || lvd_load_acquire_ptr(&s->receiver.owner))
-    return LVD_E_STATE;
   lvd_port_lock(&app->blocks_lock);
+  if (lvd_load_acquire_ptr(&s->sender.owner) || lvd_load_acquire_ptr(&s->receiver.owner)) {
+    lvd_port_unlock(&app->blocks_lock);
+    return LVD_E_STATE;
+  }
   if (s->previous)
     s->previous->next = s->next;
   else
@@ -123,6 +127,14 @@ void lvd_streams_free(lvd_app *app) {
     free_stream(s);
   }
   app->streams = NULL;
+}
+
+void lvd_stream_say_parties(lvd_stream *face, lvd_fiber *const party[2], uint32_t parties) {
+  stream *s = stream_of(face);
+  lvd_port_lock(&s->app->blocks_lock);
+  for (uint32_t i = 0; i < parties; i++) s->party[i] = party[i];
+  s->parties = parties;
+  lvd_port_unlock(&s->app->blocks_lock);
 }
 
 const char *lvd_stream_name(const lvd_stream *s) { return s ? ((const stream *)s)->name : ""; }
@@ -194,6 +206,19 @@ lvd_status lvd_stream_leave(lvd_stream *face) {
   lvd_status status = claim(e);
   if (status == LVD_OK) close_end(e, LVD_OK);
   return status;
+}
+
+/* All its fibers have ended, and so have their ends. An end that is left is a thread's, or nobody's.
+ * Ends of streams with another process are not ours alone to end. */
+void lvd_streams_end(lvd_app *app, lvd_status outcome) {
+  lvd_port_lock(&app->blocks_lock);
+  for (stream *s = app->streams; s; s = s->next) {
+    stream_end *end[2] = {&s->sender, &s->receiver};
+    for (int i = 0; i < 2; i++)
+      if (!s->shared && !lvd_load_relaxed_ptr(&end[i]->owner) && claim(end[i]) == LVD_OK)
+        close_end(end[i], outcome);
+  }
+  lvd_port_unlock(&app->blocks_lock);
 }
 
 bool lvd_stream_close(lvd_stream *face) {

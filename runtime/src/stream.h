@@ -48,12 +48,17 @@ typedef struct stream {
   lvd_shared_stream *shared; /* with another process; null: its channel is our own */
   lvd_waiter *peer;
   stream_end sender, receiver;
+  uint32_t serial;     /* no other stream has had it */
+  lvd_fiber *party[2]; /* who will take its ends, as far as that is said; null: a thread */
+  uint32_t parties;
   struct stream *next, *previous; /* of the application */
   lvd_automatic automatic;
   char name[LVD_FIBER_NAME];
 } stream;
 
 void lvd_streams_free(lvd_app *app);
+/* Who will use it; until they have taken its ends it is they whom others wait for. */
+void lvd_stream_say_parties(lvd_stream *s, lvd_fiber *const party[2], uint32_t parties);
 uint32_t lvd_stream_capacity(const lvd_stream_options *o);
 /* A stream on a channel in memory that another process writes too: `size` bytes from `ch` on. */
 lvd_status lvd_stream_over(lvd_app *app, lvd_shared_stream *shared, lvd_channel *ch, size_t size,
@@ -75,7 +80,8 @@ lvd_status lvd_threshold_wait(const lvd_want *want, uint32_t count, int64_t time
 /* ---- shared_stream.c: streams with another process ------------------------------------------- */
 
 bool lvd_shared_claim(lvd_shared_stream *ss,
-                      bool is_sender);                 /* false: the other side has that end */
+                      bool is_sender); /* false: the other side has that end */
+bool lvd_shared_is_theirs(const lvd_shared_stream *ss, bool is_sender);
 bool lvd_shared_is_taken(const lvd_shared_stream *ss); /* both ends are somebody's, or were */
 bool lvd_shared_is_alive(const lvd_shared_stream *ss); /* the other process is there */
 /* Who is to be woken at an end, on whatever side. */

@@ -20,6 +20,7 @@ struct lvd_call {
   lvd_event returned;       /* what `done` points at where there is no fiber */
   lvd_status status;
   uint32_t number; /* of a process: what its answers are known by */
+  lvd_a32 told; /* of a process: the question to which it said that this waits in vain (knot.c) */
   uint64_t offset; /* of a process: where what is too large for a record lies; 0: nowhere */
   lvd_call *next;
   LVD_ALIGNED(16) unsigned char argument[LVD_CALL_INLINE];

@@ -122,6 +122,21 @@ static lvd_status child_pipes(lvd_frame *f) {
 }
 LVD_PROCEDURE(child_pipes)
 
+/* Has the sending end of one stream, and waits for the other, which it may do in vain. */
+static lvd_status child_waits_for_both(lvd_frame *f) {
+  const order *o = f->argument;
+  lvd_stream *in, *out;
+  uint64_t x;
+  lvd_status status = open_stream(lvd_unit_parent(), o->name, 0, 0, &in);
+  if (status == LVD_OK) status = open_stream(lvd_unit_parent(), o->back, 0, 0, &out);
+  if (status == LVD_OK) status = lvd_stream_wait_room(out, 1, -1);
+  if (status == LVD_OK && o->seed) status = lvd_fiber_sleep((int64_t)o->seed);
+  if (status == LVD_OK) status = lvd_stream_get(in, &x, sizeof x);
+  if (status == LVD_OK) status = lvd_stream_put(out, &x, sizeof x);
+  return status;
+}
+LVD_PROCEDURE(child_waits_for_both)
+
 /* Opens a stream, and does nothing with it. */
 static lvd_status child_opens(lvd_frame *f) {
   const order *o = f->argument;

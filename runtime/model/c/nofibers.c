@@ -23,7 +23,7 @@ uint64_t lvd_timers_next(const lvd_worker *w) {
 }
 void lvd_timers_expire(lvd_worker *w, uint64_t now) { (void)w, (void)now; }
 void lvd_fibers_end(lvd_app *app) { (void)app; }
-bool lvd_fibers_in_circle(lvd_app *app) {
+bool lvd_fibers_in_vain(lvd_app *app) {
   (void)app;
   return false;
 }
@@ -33,6 +33,7 @@ bool lvd_streams_await_threads(lvd_app *app) {
   return false;
 }
 void lvd_streams_free(lvd_app *app) { (void)app; }
+void lvd_streams_end(lvd_app *app, lvd_status outcome) { (void)app, (void)outcome; }
 void lvd_units_free(lvd_app *app) { (void)app; }
 void lvd_calls_free(lvd_runtime *rt) { (void)rt; }
 void lvd_blocking_end(lvd_runtime *rt) { (void)rt; }

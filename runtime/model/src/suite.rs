@@ -252,6 +252,8 @@ pub const ELSEWHERE: &[(&str, &str)] = &[
         "whether a thread has been started, under a lock",
     ),
     ("src/why_fibers.c", "reads live counters for a report"),
+    ("src/crowd.c", "reads what fibers at rest wait for"),
+    ("src/knot.c", "the same; and a word that asks the bellman to look, on his bell"),
     ("src/native.c", "progress, for whoever looks"),
     ("src/why.c", "reads live counters for a report"),
     (
