@@ -56,11 +56,13 @@ typedef struct lvd_entity {
 
 typedef struct lvd_worker lvd_worker;
 
-/* A function to be run by a worker between two activations; the sender waits for `done`. */
+/* A function to be run by a worker between two activations; the sender waits for `done`, unless it
+ * is posted. */
 typedef struct lvd_command {
   void (*run)(lvd_worker *w, struct lvd_command *c);
   struct lvd_command *next;
   lvd_a32 done;
+  bool posted; /* nobody waits for `done` */
   void *argument;
   uint32_t number;
 } lvd_command;
@@ -78,11 +80,11 @@ struct lvd_worker {
   uint32_t index;
   int32_t cpu;
   lvd_port_thread *thread;
-  lvd_a32 runs; /* its thread has been started */
+  lvd_a32 runs;  /* its thread has been started */
+  lvd_a32 given; /* its core is in the running set */
   lvd_queue ready[LVD_INBOX_LEVELS];
   uint32_t ready_levels; /* a bit for each queue that is not empty */
   lvd_entity *held;
-  lvd_a32 given; /* its core is in the running set */
   bool ending;
   /* Entities that are IDLE and armed towards another worker since the last barrier. */
   lvd_entity **unsettled;
@@ -112,19 +114,24 @@ struct lvd_worker {
   lvd_fiber *timers;            /* the heap of those that wait with a time limit */
   lvd_fiber *spare[LVD_STACKS]; /* by size of stack */
   uint32_t spares[LVD_STACKS];
-  /* Counters. */
+  struct lvd_call *spare_calls;
+  uint32_t spare_call_count;
   lvd_fiber *stack; /* at hand for the next actor that may wait */
+  /* Counters. */
   lvd_a64 busy_ticks, sleep_ticks, activations, sleeps, wakes_sent;
 };
 
 /* ---- applications ------------------------------------------------------------------------- */
 
-/* What a worker knows of an application. */
+/* What a worker knows of an application; the worker's own. What has come or ended here is taken
+ * from the application's counts when it is at rest here, and not each time. */
 typedef struct lvd_app_share {
-  lvd_app *app;
-  uint32_t ready; /* its entities here that are READY or RUNNING */
-  bool counted;   /* this worker is counted in app->live */
-  bool candidate; /* on the worker's quiet list */
+  LVD_ALIGNED(LVD_LINE) lvd_app *app;
+  uint32_t ready;   /* its entities here that are READY or RUNNING */
+  uint32_t arrived; /* what was on its way here, and is counted in app->live still */
+  uint32_t ended;   /* fibers that are counted in app->fibers still */
+  bool counted;     /* this worker is counted in app->live */
+  bool candidate;   /* on the worker's quiet list */
   struct lvd_app_share *next;
 } lvd_app_share;
 
@@ -167,8 +174,8 @@ struct lvd_app {
    * references, only what may take away the last has an order: it sees all that was done before. */
   LVD_ALIGNED(LVD_LINE) lvd_a32 live;
   LVD_ALIGNED(LVD_LINE) lvd_a32 fibers; /* that it has */
-  LVD_ALIGNED(LVD_LINE) lvd_a32 phase;
   lvd_a32 calls_out;                    /* of its actors (blocking.c) */
+  LVD_ALIGNED(LVD_LINE) lvd_a32 phase;
   lvd_a32 paused;
   lvd_a32 outcome;        /* 1 + an lvd_status; 0: it has not been told to end */
   lvd_a32 suspect;        /* at rest, and its fibers may wait for each other: the keeper looks */
@@ -249,11 +256,18 @@ void lvd_worker_free(lvd_worker *w);
 void lvd_worker_ring(lvd_worker *w); /* wakes it, if it sleeps; what runs there gives way */
 void lvd_worker_ask(lvd_worker *w);  /* what runs there should give way, for what was left for it */
 void lvd_worker_command(lvd_worker *w, lvd_command *c);
+/* Leaves `c`, which nobody waits for. What runs gives way to it if it is less than `level`. */
+void lvd_worker_post(lvd_worker *w, lvd_command *c, uint32_t level);
+/* Has somebody left something for it? */
+static inline bool lvd_worker_wanted(const lvd_worker *w) {
+  return lvd_load_relaxed_u32(&w->yield) || lvd_load_relaxed_ptr(&w->commands) ||
+         lvd_inbox_pending(&w->inbox);
+}
 /* Runs `run` on every worker, and waits until all have. */
 void lvd_workers_command(lvd_runtime *rt, void (*run)(lvd_worker *, lvd_command *), void *argument);
 void lvd_inbox_drain(lvd_worker *w);
-
 void lvd_actor_publish(lvd_actor *a);
+
 /* How long to wait before the next of `looks`: each takes lines away from the sides that work, so
  * at first often, for what takes a microsecond, and then less and less. */
 static inline uint32_t lvd_pauses(uint32_t looks) { return looks < 128 ? 1 + looks / 8 : 16; }
@@ -275,6 +289,8 @@ void lvd_want_disarm(const lvd_want *want);
 lvd_sleeper *lvd_want_sleeper(const lvd_want *want); /* null: it has none */
 lvd_status lvd_want_look(const lvd_want *want);      /* of one that waits; LVD_E_TIME: not yet */
 lvd_status lvd_wants_look(const lvd_want *want, uint32_t count, uint32_t *which);
+/* Sets an event that is not set and that nobody else sets. */
+void lvd_event_tell(lvd_event *e, uint32_t data);
 
 /* ---- fiber.c ------------------------------------------------------------------------------ */
 
@@ -312,7 +328,6 @@ void lvd_streams_end(lvd_app *app, lvd_status outcome);
 /* ---- blocking.c --------------------------------------------------------------------------- */
 
 void lvd_blocking_end(lvd_runtime *rt);
-
 void lvd_call_is_back(lvd_entity *e); /* its worker has learned it */
 /* Interrupts the calls of an application that ends, and waits until those of its actors are back. */
 void lvd_calls_recall(lvd_app *app);
@@ -324,6 +339,7 @@ void lvd_stack_enter(void *worker);                /* calls run on it, or goes o
 void lvd_stack_leave(lvd_worker *w, lvd_entity *e, bool whole); /* run has returned; or was left */
 void lvd_stack_away(lvd_worker *w, lvd_entity *e); /* returns when it is gone on with */
 void lvd_stacks_free(lvd_app *app);                /* of those that are not gone on with */
+
 /* ---- urgent.c ----------------------------------------------------------------------------- */
 
 /* The worker for what is urgent on the core of `worker`; starts it when it is first asked for. */
@@ -344,14 +360,15 @@ void lvd_apps_free(lvd_runtime *rt);
 
 void lvd_calls_free(lvd_runtime *rt);
 void lvd_units_free(lvd_app *app);
-lvd_event *lvd_fiber_done(lvd_fiber *f); /* set when it has ended */
 
 void lvd_app_quiet(lvd_app *app); /* live has come to 0, or what is outside has changed since */
 lvd_status lvd_app_told(const lvd_app *app); /* why it is to end */
 void lvd_app_end(lvd_app *app, lvd_status outcome);
 void lvd_app_retarget(lvd_app *app, lvd_entity *e, uint32_t worker);
-void lvd_share_enter(lvd_worker *w, lvd_app *app); /* one more entity of it is ready here */
+void lvd_share_enter(lvd_worker *w, lvd_app *app);  /* one more entity of it is ready here ... */
+void lvd_share_arrive(lvd_worker *w, lvd_app *app); /* ... that was on its way */
 void lvd_share_leave(lvd_worker *w, lvd_app *app);
+void lvd_share_ended(lvd_worker *w, lvd_app *app); /* a fiber of it has ended here */
 
 /* ---- fault.c ------------------------------------------------------------------------------ */
 

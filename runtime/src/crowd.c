@@ -71,16 +71,20 @@ LVD_READS_LIVE bool lvd_crowd_held_up(const lvd_crowd *c, const lvd_fiber *f, ui
     if (sleeper->kind == LVD_SLEEPS_AT_STREAM) at_stream(c, f, ((stream_end *)sleeper)->stream, h);
     if (sleeper->kind == LVD_SLEEPS_AT_END)
       h->other = (const lvd_fiber *)((const char *)want->event - offsetof(lvd_fiber, done));
-    if (sleeper->kind == LVD_SLEEPS_AT_CALL)
-      h->call = (const lvd_call *)((const char *)want->event - offsetof(lvd_call, returned));
-    h->end = sleeper->kind == LVD_SLEEPS_AT_END;
+    if (sleeper->kind == LVD_SLEEPS_AT_CALL) {
+      const lvd_call *call =
+          (const lvd_call *)((const char *)want->event - offsetof(lvd_call, returned));
+      h->other = lvd_load_acquire_ptr(&call->fiber); /* of this process; else a child's */
+      if (!h->other) h->call = call;
+    }
+    h->end = h->other && !h->s;
     return true;
   }
   for (stream *s = c->app->streams; s && !h->s; s = s->next)
     if (h->room ? want->room == &s->face.put : want->elements == &s->face.get)
       at_stream(c, f, s, h);
   for (uint32_t i = 0; i < c->count && !h->s && !h->end; i++)
-    if (want->event == &c->fiber[i]->done) {
+    if (want->event && want->event == c->fiber[i]->end) {
       h->other = c->fiber[i];
       h->end = true;
     }

@@ -15,9 +15,9 @@
  * Pairs of orders
  *   cancel: cancelled, [light], wake <> wait: armed, IDLE, [heavy], load cancelled    F1 (settle.c)
  *   start: state IDLE (release)      -> each: state (acquire)                         whose it is
- *   end: event set (release)         -> join: event wait (acquire)                    F2
- *   start: fibers + 1, [fence], load phase <> fibers_end: phase ENDING, [fence], load fibers
- *   put_away: fibers - 1 (release)   -> fibers_end: fibers (acquire) nothing of it runs any more */
+ *   end: event told (release)        -> join: event wait (acquire)                    F2
+ *   announce: fibers + 1, [fence], load phase <> fibers_end: phase ENDING, [fence], load fibers
+ *   put_away: fibers - 1 (release, settle.c) -> fibers_end: fibers (acquire)  nothing of it runs */
 #include "stream.h"
 
 #include <string.h>
@@ -38,7 +38,7 @@ lvd_fiber *lvd_fiber_self(void) {
   return w && w->current && w->current->is_fiber ? fiber_of(w->current) : NULL;
 }
 
-const char *lvd_fiber_name(const lvd_fiber *f) { return f ? f->name : ""; }
+const char *lvd_fiber_name(const lvd_fiber *f) { return f ? f->entity.name : ""; }
 
 /* ---- running ------------------------------------------------------------------------------ */
 
@@ -75,8 +75,7 @@ static void look_up(lvd_worker *w) {
 
 /* Has the loop something to do? Commands and the clock set `yield`. */
 static bool loop_wanted(const lvd_worker *w) {
-  return lvd_load_relaxed_u32(&w->yield) || lvd_inbox_pending(&w->inbox) ||
-         (w->timers && lvd_timers_next(w) == 1);
+  return lvd_worker_wanted(w) || (w->timers && lvd_timers_next(w) == 1);
 }
 
 /* May `e`, which is ready, be gone on with from a fiber's stack? The loop sees to all else. */
@@ -116,17 +115,15 @@ static void go_home(lvd_worker *w, lvd_fiber *f) {
 /* It has ended or was abandoned; we are off its stack. */
 static void put_away(lvd_worker *w, lvd_fiber *f) {
   lvd_app *app = f->entity.app;
-  lvd_runtime *rt = w->rt;
   lvd_store_relaxed_u32(&f->entity.state, LVD_FINISHED);
   lvd_unsettled_remove(w, &f->entity);
   lvd_timer_remove(w, f);
   lvd_stream_ends_close(f, f->outcome);
-  if (f->detached)
-    lvd_fiber_put_back(rt, f);
-  else
-    lvd_event_set(&f->done, 1); /* from here on it is the joiner's */
+  lvd_event *end = f->end;
+  if (end) lvd_event_tell(end, (uint32_t)f->outcome);
+  if (end != &f->done) lvd_fiber_put_back(w->rt, f); /* else it is the joiner's from here on */
+  lvd_share_ended(w, app);
   lvd_share_leave(w, app);
-  if (lvd_add_release_u32(&app->fibers, UINT32_MAX) == 1) lvd_port_wake(&app->fibers);
 }
 
 /* On the worker's own stack: what has ended is put away here, and the next one follows. */
@@ -200,67 +197,99 @@ static uint32_t place_of(lvd_runtime *rt, const lvd_fiber_options *o) {
   return worker;
 }
 
-lvd_status lvd_fiber_start(lvd_app *app, void (*body)(void *), void *argument,
-                           const lvd_fiber_options *options, lvd_fiber **out) {
-  static const lvd_fiber_options usual;
-  const lvd_fiber_options *o = options ? options : &usual;
-  if (!app || !body || o->stack > (size_t)1 << LVD_STACK_MOST) return LVD_E_ARGUMENT;
-  lvd_port_expect(&app->fibers);
-  lvd_port_expect(&app->live);
-  lvd_runtime *rt = app->rt;
-  uint32_t worker = place_of(rt, o), size_log2 = LVD_STACK_USUAL;
-  if (worker == LVD_NOWHERE) return LVD_E_ARGUMENT;
-  if (o->stack)
-    for (size_log2 = LVD_STACK_LEAST; (size_t)1 << size_log2 < o->stack;) size_log2++;
-  if (o->urgent) {
-    lvd_status status = lvd_urgent_worker(rt, worker, &worker);
-    if (status != LVD_OK) return status;
-  }
-  /* Counted before the phase is read: who ends the application either sees the count, or is
-   * seen; unless a fiber of it starts another: then he sees that one's count. */
+/* Does a fiber of `app` run here? Then the application does not end meanwhile. */
+static bool is_inside(const lvd_worker *w, const lvd_app *app) {
+  return w && w->current && w->current->is_fiber && w->current->app == app;
+}
+
+lvd_status lvd_fiber_announce(lvd_app *app) {
   lvd_worker *w = lvd_this_worker();
-  bool inside = w && w->current && w->current->is_fiber && w->current->app == app;
-  lvd_add_relaxed_u32(&app->fibers, 1);
-  if (!inside) lvd_fence_seq_cst();
-  lvd_fiber *f;
-  lvd_status status = LVD_E_STATE;
-  if (lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING)
-    status = lvd_fiber_take(rt, size_log2, &f);
-  if (status != LVD_OK) {
-    if (lvd_add_relaxed_u32(&app->fibers, UINT32_MAX) == 1) lvd_port_wake(&app->fibers);
-    return status;
+  bool inside = is_inside(w, app);
+  if (inside && app->share[w->index].ended) { /* in place of one that is counted still */
+    app->share[w->index].ended--;
+  } else {
+    /* Counted before the phase is read: who ends the application either sees the count, or is
+     * seen; unless a fiber of it announces another: then he sees that one's count. */
+    lvd_add_relaxed_u32(&app->fibers, 1);
+    if (!inside) lvd_fence_seq_cst();
   }
+  if (lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING) return LVD_OK;
+  lvd_fiber_renounce(app);
+  return LVD_E_STATE;
+}
+
+void lvd_fiber_renounce(lvd_app *app) {
+  if (lvd_add_relaxed_u32(&app->fibers, UINT32_MAX) == 1) lvd_port_wake(&app->fibers);
+}
+
+uint32_t lvd_fiber_stack(size_t bytes) {
+  uint32_t size_log2 = bytes ? LVD_STACK_LEAST : LVD_STACK_USUAL;
+  while (size_log2 <= LVD_STACK_MOST && (size_t)1 << size_log2 < bytes) size_log2++;
+  return size_log2 <= LVD_STACK_MOST ? size_log2 : 0;
+}
+
+void lvd_fiber_fill(lvd_fiber *f, lvd_app *app, uint32_t worker, uint32_t level,
+                    void (*body)(void *), void *argument) {
   lvd_entity *e = &f->entity;
   lvd_store_relaxed_u32(&e->worker, worker);
   lvd_store_relaxed_u32(&e->target, worker);
-  e->level = lvd_level_of(o->priority);
+  e->level = level;
   e->app = app;
   e->name = f->name;
   lvd_store_relaxed_u64(&e->activations, 0);
   lvd_store_relaxed_u64(&e->busy_ticks, 0);
   lvd_store_relaxed_u64(&e->longest_ticks, 0);
-  copy_name(f->name, o->name ? o->name : "fiber");
   f->body = body;
   f->argument = argument;
   f->ended = false;
-  f->detached = !out;
   f->deaf = false;
   f->outcome = LVD_OK;
   f->want = NULL;
   f->wants = 0;
   f->ends = NULL;
-  lvd_store_relaxed_u32(&f->cancelled, 0);
-  lvd_store_relaxed_u64(&f->done.word, 0);
+  f->end = NULL;
+  f->cancelled = &f->cancel;
+  lvd_store_relaxed_u32(&f->cancel, 0);
   lvd_port_context_make(&f->context, f->low + f->guard,
                         (size_t)((unsigned char *)f - f->low) - f->guard, fiber_main, f);
-  if (out) *out = f;
-  if (inside && worker == w->index) {
-    lvd_store_release_u32(&e->state, LVD_READY);
+}
+
+void lvd_fiber_begin(lvd_worker *w, lvd_fiber *f) {
+  lvd_store_release_u32(&f->entity.state, LVD_READY);
+  lvd_queue_put(w, &f->entity);
+}
+
+lvd_status lvd_fiber_start(lvd_app *app, void (*body)(void *), void *argument,
+                           const lvd_fiber_options *options, lvd_fiber **out) {
+  static const lvd_fiber_options usual;
+  const lvd_fiber_options *o = options ? options : &usual;
+  uint32_t size_log2 = lvd_fiber_stack(o->stack);
+  if (!app || !body || !size_log2) return LVD_E_ARGUMENT;
+  lvd_runtime *rt = app->rt;
+  uint32_t worker = place_of(rt, o);
+  if (worker == LVD_NOWHERE) return LVD_E_ARGUMENT;
+  lvd_status status = o->urgent ? lvd_urgent_worker(rt, worker, &worker) : LVD_OK;
+  if (status != LVD_OK || (status = lvd_fiber_announce(app)) != LVD_OK) return status;
+  lvd_fiber *f;
+  status = lvd_fiber_take(rt, size_log2, &f);
+  if (status != LVD_OK) {
+    lvd_fiber_renounce(app);
+    return status;
+  }
+  lvd_fiber_fill(f, app, worker, lvd_level_of(o->priority), body, argument);
+  copy_name(f->name, o->name ? o->name : "fiber");
+  lvd_store_relaxed_u64(&f->done.word, 0);
+  if (out) {
+    f->end = &f->done;
+    *out = f;
+  }
+  lvd_worker *w = lvd_this_worker();
+  if (is_inside(w, app) && worker == w->index) {
     lvd_share_enter(w, app);
-    lvd_queue_put(w, e);
+    lvd_fiber_begin(w, f);
   } else {
-    lvd_store_release_u32(&e->state, LVD_IDLE);
-    lvd_entity_wake(&e->waiter);
+    lvd_store_release_u32(&f->entity.state, LVD_IDLE);
+    lvd_entity_wake(&f->entity.waiter);
   }
   return LVD_OK;
 }
@@ -269,18 +298,16 @@ lvd_status lvd_fiber_join(lvd_fiber *f, int64_t timeout_ns) {
   if (!f) return LVD_E_ARGUMENT;
   if (f == lvd_fiber_self()) return LVD_E_STATE;
   lvd_runtime *rt = f->entity.app->rt;
-  lvd_status status = lvd_event_wait(&f->done, NULL, timeout_ns);
+  uint32_t outcome;
+  lvd_status status = lvd_event_wait(&f->done, &outcome, timeout_ns);
   if (status != LVD_OK) return status;
-  status = f->outcome;
   lvd_fiber_put_back(rt, f);
-  return status;
+  return (lvd_status)outcome;
 }
-
-lvd_event *lvd_fiber_done(lvd_fiber *f) { return &f->done; }
 
 void lvd_fiber_cancel(lvd_fiber *f) {
   if (!f) return;
-  lvd_store_relaxed_u32(&f->cancelled, 1);
+  lvd_store_relaxed_u32(&f->cancel, 1);
   lvd_barrier_light(f->entity.app->rt->fenced);
   lvd_entity_wake(&f->entity.waiter);
 }
@@ -290,7 +317,7 @@ void lvd_fiber_cancel(lvd_fiber *f) {
 /* Why a wait of `f` ends whatever it waits for; LVD_OK: it does not. */
 static lvd_status interrupted(const lvd_fiber *f) {
   if (f->deaf) return LVD_OK;
-  if (lvd_load_relaxed_u32(&f->cancelled)) return LVD_E_CANCELLED;
+  if (lvd_load_relaxed_u32(f->cancelled)) return LVD_E_CANCELLED;
   uint32_t phase = lvd_load_acquire_u32(&f->entity.app->phase);
   if (phase == LVD_PHASE_RUNNING) return LVD_OK;
   return lvd_app_told(f->entity.app) == LVD_E_DEADLOCK ? LVD_E_DEADLOCK : LVD_E_STOPPED;
@@ -348,9 +375,7 @@ static lvd_status look_first(lvd_worker *w, const lvd_fiber *f, const lvd_want *
     for (uint32_t i = 0; i < lvd_pauses(looks); i++) lvd_port_relax();
     for (uint32_t i = 0; i < count && status == LVD_E_TIME; i++)
       if ((status = lvd_want_look(&want[i])) != LVD_E_TIME) *which = i;
-    if (status != LVD_E_TIME || lvd_inbox_pending(&w->inbox) || lvd_load_relaxed_u32(&w->yield) ||
-        interrupted(f) != LVD_OK)
-      break;
+    if (status != LVD_E_TIME || lvd_worker_wanted(w) || interrupted(f) != LVD_OK) break;
   }
   w->looked_ticks += lvd_port_ticks() - start;
   return status;
@@ -496,8 +521,7 @@ LVD_READS_LIVE static void read_fiber(lvd_entity *e, void *argument) {
   reading *r = argument;
   if (r->n++ >= r->most) return;
   lvd_fiber_counters *c = &r->out[r->n - 1];
-  memcpy(c->name, fiber_of(e)->name, LVD_FIBER_NAME);
-  c->name[LVD_FIBER_NAME - 1] = 0;
+  copy_name(c->name, e->name);
   c->worker = lvd_load_relaxed_u32(&e->worker);
   c->activations = lvd_load_relaxed_u64(&e->activations);
   c->busy_ns = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&e->busy_ticks));

@@ -39,9 +39,9 @@ bool lvd_streams_await_threads(lvd_app *app) {
 /* ---- in words ----------------------------------------------------------------------------- */
 
 static void tell(story *s, const lvd_fiber *f, const lvd_hold_up *h) {
-  say(s, "  %s waits for ", f->name);
+  say(s, "  %s waits for ", f->entity.name);
   if (h->end) {
-    say(s, "the end of %s\n", h->other->name);
+    say(s, "the end of %s\n", h->other->entity.name);
     return;
   }
   if (h->call) {
@@ -57,7 +57,7 @@ static void tell(story *s, const lvd_fiber *f, const lvd_hold_up *h) {
   say(s, h->room ? "room for %u in the stream %s" : "%u of the stream %s", h->n, h->s->name);
   say(s, " (%u of %u)", fill, h->s->face.put.capacity);
   if (h->turn == LVD_TURN_NOBODYS) say(s, ", whose other end nobody has taken");
-  const char *who = h->other                      ? h->other->name
+  const char *who = h->other                      ? h->other->entity.name
                     : h->turn == LVD_TURN_PROCESS ? lvd_link_name(h->s->shared->link)
                     : h->turn == LVD_TURN_NOBODYS ? NULL
                                                   : "the program";
@@ -99,7 +99,7 @@ static size_t write_story(lvd_app *app, char *text, size_t size, bool still) {
       running += lvd_load_relaxed_u32(&c.fiber[i]->entity.state) != LVD_IDLE;
     }
     uint32_t all = lvd_load_relaxed_u32(&app->fibers);
-    if (all > c.count) say(&s, "and %u more fibers\n", all - c.count);
+    if (c.count == c.most && all > c.count) say(&s, "and %u more fibers\n", all - c.count);
     if (still) tell_others(&s, app);
     if (running) say(&s, "%u of %u fibers can go on\n", running, c.count);
   }

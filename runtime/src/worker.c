@@ -30,24 +30,44 @@ void lvd_worker_ask(lvd_worker *w) {
   lvd_exchange_release_u32(&w->yield, 1);
 }
 
-void lvd_worker_ring(lvd_worker *w) {
-  lvd_worker_ask(w);
+static bool wake(lvd_worker *w) {
   uint32_t sleep;
-  if (!lvd_inbox_asleep(&w->inbox, &sleep)) return;
+  if (!lvd_inbox_asleep(&w->inbox, &sleep)) return false;
   lvd_port_wake(&w->inbox.waiting);
   lvd_inbox_woken(&w->inbox, sleep);
+  return true;
+}
+
+void lvd_worker_ring(lvd_worker *w) {
+  lvd_worker_ask(w);
+  wake(w);
+}
+
+static void leave_command(lvd_worker *w, lvd_command *c) {
+  void *head = lvd_load_relaxed_ptr(&w->commands);
+  do c->next = head;
+  while (!lvd_cas_release_ptr(&w->commands, &head, c));
 }
 
 void lvd_worker_command(lvd_worker *w, lvd_command *c) {
-  void *head = lvd_load_relaxed_ptr(&w->commands);
   lvd_store_relaxed_u32(&c->done, 0);
-  do c->next = head;
-  while (!lvd_cas_release_ptr(&w->commands, &head, c));
+  leave_command(w, c);
   lvd_worker_ring(w);
 }
 
+void lvd_worker_post(lvd_worker *w, lvd_command *c, uint32_t level) {
+  c->posted = true;
+  leave_command(w, c);
+  lvd_worker *self = lvd_this_worker();
+  if (wake(w) && self) lvd_count(&self->wakes_sent, 1);
+  uint32_t running = lvd_load_relaxed_u32(&w->running_level);
+  if (running && level >= running) lvd_worker_ask(w);
+}
+
 static void run_commands(lvd_worker *w) {
-  if (!lvd_load_relaxed_ptr(&w->commands)) return;
+  const char *head = lvd_load_relaxed_ptr(&w->commands);
+  if (!head) return;
+  for (int i = 0; i < 3; i++) lvd_port_expect(head + i * 64); /* a call's lines (unit.h) */
   lvd_command *c = lvd_exchange_acquire_ptr(&w->commands, NULL), *first = NULL, *next;
   for (; c; c = next) { /* oldest first */
     next = c->next;
@@ -56,7 +76,9 @@ static void run_commands(lvd_worker *w) {
   }
   for (c = first; c; c = next) {
     next = c->next;
+    bool posted = c->posted;
     c->run(w, c);
+    if (posted) continue;
     /* The command is the sender's: after this store it may be gone. Its address is still good to
      * wake: a futex wake of a word that nobody sleeps on is harmless. */
     lvd_store_release_u32(&c->done, 1);
@@ -109,9 +131,8 @@ void lvd_inbox_drain(lvd_worker *w) {
         continue;
       }
       if (LVD_UNLIKELY(e->away)) lvd_call_is_back(e);
-      lvd_share_enter(w, e->app);
+      lvd_share_arrive(w, e->app);
       lvd_queue_put(w, e);
-      lvd_add_relaxed_u32(&e->app->live, UINT32_MAX); /* no longer on its way */
     }
   }
 }
@@ -246,6 +267,7 @@ static void rest(lvd_worker *w) {
   uint64_t start = lvd_port_ticks(), now = start;
   for (uint32_t looks = 0; spin; looks++) {
     for (uint32_t i = 0; i < lvd_pauses(looks); i++) lvd_port_relax();
+    lvd_port_expect(&w->commands); /* whoever leaves one has the line, and we shall write it */
     if (lvd_inbox_pending(&w->inbox) || lvd_load_relaxed_ptr(&w->commands)) return;
     if (lvd_look_around(w)) return;
     now = lvd_port_ticks();
