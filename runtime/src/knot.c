@@ -247,21 +247,23 @@ bool lvd_fibers_in_vain(lvd_app *app) { return in_vain(app, true); }
 
 /* ---- questions and answers ------------------------------------------------------------------ */
 
-/* Items, in records. */
+/* Items, in records. `items` counts as if all records but the last were full. */
 typedef struct letter {
   lvd_record *record;
   uint32_t records, items;
   bool failed;
 } letter;
 
+static lvd_record *next_record(letter *l) {
+  lvd_record *more = realloc(l->record, (l->records + 1) * sizeof *more);
+  l->failed |= !more;
+  if (!more) return NULL;
+  l->record = more;
+  return memset(&more[l->records++], 0, sizeof *more);
+}
+
 static void add_item(letter *l, uint64_t item) {
-  if (l->items % ITEMS == 0) {
-    lvd_record *more = realloc(l->record, (l->records + 1) * sizeof *more);
-    l->failed |= !more;
-    if (!more) return;
-    l->record = more;
-    memset(&more[l->records++], 0, sizeof *more);
-  }
+  if (l->items % ITEMS == 0 && !next_record(l)) return;
   memcpy(l->record[l->records - 1].data + l->items % ITEMS * 8, &item, 8);
   l->record[l->records - 1].size += 8;
   l->items++;
@@ -272,14 +274,32 @@ static bool is_vain(const judgement *j, const lvd_fiber *f) {
   return i < j->crowd.count && !j->crowd.mark[i];
 }
 
+static bool are_vain(const judgement *j, lvd_fiber *const party[2], uint32_t parties) {
+  for (uint32_t i = 0; i < parties; i++)
+    if (!is_vain(j, party[i])) return false;
+  return parties > 0;
+}
+
 LVD_READS_LIVE static bool end_is_vain(const judgement *j, lvd_shared_stream *ss, int end) {
   const stream *s = ss->stream;
   const stream_end *e = end == LVD_SENDER ? &s->sender : &s->receiver;
   if (lvd_load_relaxed_ptr(&e->owner)) return is_vain(j, e->fiber);
   if (e->closed || !s->parties || lvd_shared_is_theirs(ss, end == LVD_SENDER)) return false;
-  for (uint32_t i = 0; i < s->parties; i++)
-    if (!is_vain(j, s->party[i])) return false;
-  return true;
+  return are_vain(j, s->party, s->parties);
+}
+
+/* Of a stream that we have not opened: both ends, since the other side has one of them. It is known
+ * by number to the parent alone; a child says its name, in a record of its own. */
+static void add_expected(const judgement *j, lvd_link *link, const lvd_expected *x, letter *l) {
+  if (!are_vain(j, x->party, x->parties)) return;
+  if (link->side == LVD_PARENT) {
+    uint64_t number = lvd_shared_half_open(link, LVD_CHILD, x->name);
+    for (uint64_t end = 0; number && end < 2; end++) add_item(l, number << 2 | end);
+    return;
+  }
+  lvd_record *r = next_record(l);
+  if (r) memcpy(r->name, x->name, sizeof x->name);
+  l->items += r ? ITEMS : 0; /* the next item begins another one */
 }
 
 typedef struct serving {
@@ -297,6 +317,8 @@ static void list_items(const judgement *j, lvd_link *link, letter *l) {
   for (lvd_shared_stream *ss = link->streams; ss; ss = ss->next)
     for (int end = 0; end < 2; end++)
       if (end_is_vain(j, ss, end)) add_item(l, (uint64_t)ss->number << 2 | (uint64_t)end);
+  for (const lvd_expected *x = link->knot.expected; x; x = x->next) add_expected(j, link, x, l);
+  if (l->items % ITEMS) l->items += ITEMS - l->items % ITEMS;
   serving s = {j, l};
   lvd_link_served(link, add_served, &s);
 }
@@ -350,9 +372,19 @@ void lvd_knot_look(lvd_link *link) {
   if (what == LVD_KNOT_SAY) lvd_link_send(link, &rests);
 }
 
+static void mark_stream(lvd_link *link, uint32_t number, uint64_t end, uint32_t question) {
+  lvd_shared_stream *ss = link->streams;
+  while (ss && ss->number != number) ss = ss->next;
+  if (ss && end <= LVD_RECEIVER) lvd_store_relaxed_u32(&ss->told[end], question);
+}
+
 /* The other side's items. */
 static void mark_told(lvd_link *link, const lvd_record *r) {
   lvd_port_lock(&link->lock);
+  if (r->name[0] && link->side == LVD_PARENT) {
+    uint32_t number = lvd_shared_half_open(link, LVD_PARENT, r->name);
+    for (uint64_t end = 0; number && end < 2; end++) mark_stream(link, number, end, r->number);
+  }
   for (uint32_t at = 0; at + 8 <= r->size && at + 8 <= LVD_RECORD_INLINE; at += 8) {
     uint64_t item;
     memcpy(&item, r->data + at, 8);
@@ -362,9 +394,7 @@ static void mark_told(lvd_link *link, const lvd_record *r) {
       if (c) lvd_store_relaxed_u32(&c->told, r->number);
       continue;
     }
-    lvd_shared_stream *ss = link->streams;
-    while (ss && ss->number != number) ss = ss->next;
-    if (ss && what <= LVD_RECEIVER) lvd_store_relaxed_u32(&ss->told[what], r->number);
+    mark_stream(link, number, what, r->number);
   }
   lvd_port_unlock(&link->lock);
 }
@@ -448,4 +478,28 @@ bool lvd_knot_take(lvd_link *link, const lvd_record *r) {
   return true;
 }
 
-void lvd_knot_free(lvd_link *link) { free(link->knot.story); }
+void lvd_knot_expect(lvd_link *link, const char *name, lvd_fiber *const party[2],
+                     uint32_t parties) {
+  lvd_port_lock(&link->lock);
+  lvd_expected **at = &link->knot.expected, *x;
+  while ((x = *at) && strcmp(x->name, name) != 0) at = &x->next;
+  if (x && !parties) {
+    *at = x->next;
+    free(x);
+  } else if (parties &&
+             (x || (x = calloc(1, sizeof *x)))) { /* else it is not known, and hoped for */
+    copy_name(x->name, name);
+    for (uint32_t i = 0; i < parties; i++) x->party[i] = party[i];
+    x->parties = parties;
+    *at = x;
+  }
+  lvd_port_unlock(&link->lock);
+}
+
+void lvd_knot_free(lvd_link *link) {
+  for (lvd_expected *x = link->knot.expected, *next; x; x = next) {
+    next = x->next;
+    free(x);
+  }
+  free(link->knot.story);
+}

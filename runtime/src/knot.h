@@ -15,7 +15,16 @@
 struct lvd_link;
 struct lvd_record;
 
-/* A link's part of it. With its application's gate, but for `look`. */
+/* A stream that the two have a name for, and that this side has not opened yet: who will. */
+typedef struct lvd_expected {
+  char name[32];
+  lvd_fiber *party[2]; /* null: a thread */
+  uint32_t parties;
+  struct lvd_expected *next;
+} lvd_expected;
+
+/* A link's part of it. With its application's gate, but for `look`, and for `expected`, which has
+ * the link's lock. */
 typedef struct lvd_knot {
   lvd_a32 look; /* what its bellman is to do: LVD_KNOT_ASK, LVD_KNOT_SAY */
   uint32_t asked,
@@ -24,6 +33,7 @@ typedef struct lvd_knot {
   bool concerned;     /* somebody here waits for the other side */
   char *story;        /* the other side's */
   size_t story_length;
+  lvd_expected *expected;
 } lvd_knot;
 
 enum { LVD_KNOT_ASK = 1, LVD_KNOT_SAY = 2 };
@@ -33,5 +43,9 @@ void lvd_knot_look(struct lvd_link *link);
 bool lvd_knot_take(struct lvd_link *link,
                    const struct lvd_record *record); /* false: not about it */
 void lvd_knot_free(struct lvd_link *link);
+
+/* These will open the stream of that name; 0: nobody, or it has been opened. */
+void lvd_knot_expect(struct lvd_link *link, const char *name, lvd_fiber *const party[2],
+                     uint32_t parties);
 
 #endif

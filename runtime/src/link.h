@@ -202,6 +202,9 @@ void lvd_link_served(lvd_link *link, void (*visit)(uint32_t number, const lvd_fi
 
 /* Is whoever waits there due to be woken? */
 bool lvd_mark_due(const lvd_mark *m, uint32_t cursor, uint32_t published, bool over);
+/* The parent, with the lock: the stream of that name that one side has opened and the other has not;
+ * 0: there is none. */
+uint32_t lvd_shared_half_open(const lvd_link *link, enum lvd_side opened, const char *name);
 /* Records about streams; false: it is about something else. */
 bool lvd_shared_take(lvd_link *link, const lvd_record *record);
 void lvd_shared_wake(lvd_link *link);                /* whoever can go on; the lock in hand */

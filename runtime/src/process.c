@@ -521,6 +521,12 @@ lvd_status lvd_unit_leave_stream(lvd_unit *unit, const char *name) {
   return p ? lvd_shared_leave(&p->link, name) : LVD_E_ARGUMENT;
 }
 
+void lvd_unit_expect_stream(lvd_unit *unit, const char *name, lvd_fiber *const party[2],
+                            uint32_t parties) {
+  process *p = is_process(unit);
+  if (p) lvd_knot_expect(&p->link, name, party, parties);
+}
+
 /* ---- being loaded --------------------------------------------------------------------------- */
 
 bool lvd_unit_is_loaded(void) { return getenv(VARIABLE) != NULL; }

@@ -165,6 +165,14 @@ static lvd_name *find_name(lvd_link *link, enum lvd_side side, const char *name)
   return n;
 }
 
+uint32_t lvd_shared_half_open(const lvd_link *link, enum lvd_side opened, const char *name) {
+  const lvd_name *n = link->names;
+  while (n &&
+         (!n->offset || !n->opened[opened] || n->opened[!opened] || strcmp(n->name, name) != 0))
+    n = n->next;
+  return n ? n->number : 0;
+}
+
 /* Ends it at the ends that nobody has: whoever takes one of them finds nobody at the other. */
 static void conclude_free(lvd_slot_head *slot) {
   for (int end = 0; end < 2; end++)

@@ -540,17 +540,6 @@ static bool is_side(const entry *e, const void *who) {
   return e->side[0] == who || e->side[1] == who;
 }
 
-/* Who will use the stream: it is they whom others wait for. With the lock. */
-static void say_parties(const entry *e) {
-  lvd_stream *s = lvd_load_relaxed_ptr(&e->stream);
-  lvd_fiber *party[2] = {NULL};
-  uint32_t parties = 0;
-  if (!s) return;
-  for (int i = 0; i < 2; i++)
-    if (e->side[i] && !e->gone[i]) party[parties++] = e->fiber[i];
-  lvd_stream_say_parties(s, party, parties);
-}
-
 /* Both sides have left, or the number was never used. */
 static void reset(entry *e) {
   lvd_stream_destroy(lvd_load_relaxed_ptr(&e->stream));
@@ -578,6 +567,20 @@ static lvd_unit *leads_to(void *me) {
 /* What the two processes call it. */
 static void shared_name(STREAM_ID sID, char name[32]) { snprintf(name, 32, "number %d", sID); }
 
+/* Who will use the stream: it is they whom others wait for, here or in the other process. With the
+ * lock. */
+static void say_parties(const entry *e) {
+  lvd_stream *s = lvd_load_relaxed_ptr(&e->stream);
+  lvd_fiber *party[2] = {NULL};
+  uint32_t parties = 0;
+  char name[32];
+  for (int i = 0; i < 2; i++)
+    if (e->side[i] && !e->gone[i]) party[parties++] = e->fiber[i];
+  shared_name((STREAM_ID)(e - program.stream), name);
+  if (s) lvd_stream_say_parties(s, party, parties);
+  if (e->unit) lvd_unit_expect_stream(e->unit, name, party, s ? 0 : parties);
+}
+
 lvd_status stream_create(STREAM_ID sID) {
   if (sID < 0 || sID >= PB_STREAMS) return LVD_E_ARGUMENT;
   lvd_status status = pb_boot();
@@ -590,8 +593,8 @@ lvd_status stream_create(STREAM_ID sID) {
     status = LVD_E_STATE;
   else
     e->fiber[e->sides] = lvd_fiber_self(), e->side[e->sides++] = me;
-  if (status == LVD_OK) say_parties(e);
   if (status == LVD_OK && e->sides == 1 && !e->bound) e->unit = leads_to(me);
+  if (status == LVD_OK) say_parties(e);
   lvd_port_unlock(&program.lock);
   return status;
 }
@@ -603,8 +606,12 @@ lvd_status stream_with(STREAM_ID sID, TASKID tid) {
   if (is_over(e)) reset(e);
   bool made = e->opening || lvd_load_relaxed_ptr(&e->stream);
   if (!made) {
+    char name[32];
+    shared_name(sID, name);
+    if (e->unit) lvd_unit_expect_stream(e->unit, name, NULL, 0);
     e->unit = tid->unit;
     e->bound = true;
+    say_parties(e);
   }
   lvd_port_unlock(&program.lock);
   return made ? LVD_E_STATE : LVD_OK;

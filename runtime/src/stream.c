@@ -208,14 +208,17 @@ lvd_status lvd_stream_leave(lvd_stream *face) {
   return status;
 }
 
-/* All its fibers have ended, and so have their ends. An end that is left is a thread's, or nobody's.
- * Ends of streams with another process are not ours alone to end. */
+/* All its fibers have ended, and so have their ends: those that somebody has are threads'. What such a
+ * one waits for will not come any more from an end that nobody has. Where nobody has either, somebody
+ * may still come for what a fiber has left there. Ends of streams with another process are not ours
+ * alone to end. */
 void lvd_streams_end(lvd_app *app, lvd_status outcome) {
   lvd_port_lock(&app->blocks_lock);
   for (stream *s = app->streams; s; s = s->next) {
     stream_end *end[2] = {&s->sender, &s->receiver};
     for (int i = 0; i < 2; i++)
-      if (!s->shared && !lvd_load_relaxed_ptr(&end[i]->owner) && claim(end[i]) == LVD_OK)
+      if (!s->shared && lvd_load_relaxed_ptr(&end[!i]->owner) &&
+          !lvd_load_relaxed_ptr(&end[i]->owner) && claim(end[i]) == LVD_OK)
         close_end(end[i], outcome);
   }
   lvd_port_unlock(&app->blocks_lock);

@@ -9,11 +9,11 @@
  * receiver that waits is suspended, and woken only when as many elements as its threshold have been
  * pushed, or when the sender has flushed, waits itself, or has ended: no threshold deadlocks.
  *
- * An end belongs to who uses it first. One that nobody takes lets the other side wait for ever;
- * that is told when it can be known: as a deadlock, when only such waits are left and the
- * application is closed (lvd_app_close; lvd_app_why names the stream), and to a thread when the
- * application has ended, by the stream's end. Until then somebody may still come, and a time limit
- * bounds the wait.
+ * An end belongs to who uses it first. One that nobody takes lets the other side wait for ever; that
+ * is told when it can be known: as a deadlock, when only such waits are left and the application is
+ * closed (lvd_app_close; lvd_app_why names the stream), and to a thread that has the other end when
+ * the application has ended, by the stream's end. Until then somebody may still come, and a time
+ * limit bounds the wait.
  *
  * Each end for one procedure at a time; the two ends at the same time. Statuses are those of
  * wait.h, and LVD_E_ARGUMENT: an element of another size; LVD_E_STATE: the end is somebody else's,
