@@ -206,7 +206,7 @@ struct lvd_runtime {
   lvd_worker *worker;  /* twice as many: behind them the urgent one of each core (urgent.c) */
   lvd_slot *slot;      /* a slot for each entity that is loaded, for the inboxes ... */
   lvd_entity **entity; /* ... and whose it is */
-  uint32_t slot_hint;
+  uint32_t slot_hint; /* where a free one may be, for actors; under `lock` */
   bool fenced;
   lvd_port_mutex commanding; /* all workers: one at a time ... */
   lvd_command *command;      /* ... with these, one for each */
@@ -222,6 +222,7 @@ struct lvd_runtime {
   struct lvd_call *spare_calls;
   lvd_fiber *spare[LVD_STACKS];
   lvd_aptr fiber_chunks;
+  uint32_t fiber_hint; /* as slot_hint, for fibers */
   struct lvd_helper *helpers;                    /* threads for calls that block (blocking.c) ... */
   struct lvd_call_out *calls_first, *calls_last; /* ... and calls that wait for one */
   uint32_t helper_count;
