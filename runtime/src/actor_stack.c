@@ -50,7 +50,7 @@ bool lvd_stack_take(lvd_worker *w, lvd_entity *e) {
 
 void lvd_stack_enter(void *worker) {
   lvd_worker *w = worker;
-  w->current->away = false;
+  lvd_store_relaxed_u32(&w->current->away, 0);
   lvd_port_context_switch(&w->home, &w->current->stack->context, false);
 }
 
