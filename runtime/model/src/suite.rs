@@ -198,6 +198,10 @@ pub const KEPT: &[Kept] = &[
     kept("src/wait.c", "sleeper_wake", "lvd_load_acquire_ptr", "lvd_load_relaxed_ptr", MADE),
     kept("src/wait.c", "lvd_want_arm", "lvd_store_release_ptr", "lvd_store_relaxed_ptr", MADE),
     kept("src/fiber.c", "suspend", "lvd_cas_release_u32", "lvd_cas_relaxed_u32", DETOUR),
+    kept("src/fiber.c", "lvd_fiber_begin", "lvd_store_release_u32", "lvd_store_relaxed_u32",
+        "for lvd_fibers_each, and what that reads next it reads unwatched (LVD_READS_LIVE)"),
+    kept("src/settle.c", "uncount_fibers", "lvd_add_release_u32", "lvd_add_relaxed_u32",
+        "fibers_end reads this count alone; in the checks `live` is released after it"),
     kept("src/fiber.c", "lvd_app_close", "lvd_store_release_u32", "lvd_store_relaxed_u32",
         "no check closes an application: who sees it closed must see the fibers started before"),
     kept("src/fiber.c", "lvd_fiber_yield", "lvd_fence_compiler", "weak_fence_compiler",
@@ -243,11 +247,12 @@ impl Kept {
 pub const ELSEWHERE: &[(&str, &str)] = &[
     (
         "src/blocking.c",
-        "hands a call to a thread of its own by one word; the way back is an event",
+        "hands a call to a thread of its own by one word; the way back is an event or the inbox",
     ),
     (
         "src/call.c",
-        "names that are added under a lock and never go; all else is events and fibers",
+        "names under a lock; posting and return are the commands and events that are checked, but no \
+         check cancels a call",
     ),
     (
         "src/process.c",
