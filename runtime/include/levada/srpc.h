@@ -90,8 +90,9 @@ LVD_API lvd_status pb_wait_signal(u32 *data, int64_t timeout_ns);
 
 /* ---- streams -------------------------------------------------------------------------------- */
 
-/* LVD_E_STATE: the caller has created it already, or two others have. LVD_E_ARGUMENT: no such
- * number. */
+/* LVD_E_STATE: the caller has created it already, or two others have. A number is free again when
+ * both sides are done with it: who has closed it cannot create it anew before. LVD_E_ARGUMENT: no
+ * such number. */
 LVD_API lvd_status stream_create(STREAM_ID sID);
 /* Before the first element: its other side is in the process where this task lives. Without it, a
  * stream leads to where the procedure that creates it was called from; of the transmitter of a
@@ -103,7 +104,8 @@ LVD_API lvd_status stream_with(STREAM_ID sID, TASKID tid);
 LVD_API lvd_status stream_configure(STREAM_ID sID, u32 capacity, u32 threshold);
 /* The limit of every wait on it; negative: none. */
 LVD_API lvd_status stream_time_limit(STREAM_ID sID, int64_t timeout_ns);
-/* The caller's side ends before it returns. */
+/* The caller's side ends before it returns. LVD_E_STATE: it has ended already, or is not the
+ * caller's. */
 LVD_API lvd_status stream_close(STREAM_ID sID);
 
 /* The library's part of the macros. */
