@@ -54,9 +54,9 @@ lvd_status lvd_port_rings_alloc(lvd_port_rings *rings, uint32_t count, const siz
                                 void **ring);
 void lvd_port_rings_free(lvd_port_rings *rings);
 
-/* Stacks: `count` of `size` bytes each (a power of two of at least 16 KiB) in a row, at *out. Touching
- * the lowest `guard` bytes of any is a trap (LVD_TRAP_MEMORY). LVD_E_MEMORY, LVD_E_MAPPINGS. */
-size_t lvd_port_guard_size(size_t stack);
+/* Stacks: `count` of `size` bytes (multiples of pages), each behind its guard, at *out. Touching
+ * the `guard` bytes below any is a trap (LVD_TRAP_MEMORY). LVD_E_MEMORY, LVD_E_MAPPINGS. */
+size_t lvd_port_guard_size(void);
 lvd_status lvd_port_stacks_alloc(uint32_t count, size_t size, size_t guard, void **out);
 void lvd_port_stacks_free(void *base, size_t size);
 
