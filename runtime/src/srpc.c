@@ -31,11 +31,13 @@ struct srpc_task {
   void (*function)(void *);
   int prio;
   uint32_t worker;
+  /* With the lock: */
   lvd_fiber *fiber; /* while it has been started and not waited for */
-  lvd_fiber *self;  /* while it runs here; with the lock */
+  lvd_call *call;   /* ... in another process */
+  bool awaited;     /* somebody waits for it */
+  lvd_fiber *self;  /* while it runs here */
   bool detached;    /* of a transmitter: it goes by itself */
   lvd_unit *unit;   /* the process it lives in; null: this one */
-  lvd_call *call;   /* ... while it has been started there and not waited for */
   lvd_unit *leads;  /* the process that its streams lead to; null: the one loaded last */
   lvd_unit *maker;  /* the process that made it; null: this one */
   uint32_t number;  /* ... and how it calls it */
@@ -479,7 +481,9 @@ static void run_task(void *argument) {
   if (t->detached) drop_task(t);
 }
 
+/* With the lock; neither kind of start waits for anything. */
 static lvd_status start(TASKID t) {
+  if (t->fiber || t->call) return LVD_E_STATE;
   if (t->unit) {
     const message m = message_about(t, 0);
     const lvd_call_options there = {.priority = t->prio};
@@ -491,37 +495,65 @@ static lvd_status start(TASKID t) {
 
 lvd_status pb_rpc(TASKID t) {
   if (!t) return LVD_E_ARGUMENT;
-  return t->fiber || t->call ? LVD_E_STATE : start(t);
+  lvd_port_lock(&program.lock);
+  lvd_status status = start(t);
+  lvd_port_unlock(&program.lock);
+  return status;
 }
 
+/* Waits first, and takes it then, at once and with the lock: a wait may end for other reasons, and
+ * whoever cancels the task must not meet a fiber or a call that is another's by now. */
 lvd_status pb_wait(TASKID t) {
   if (!t) return LVD_E_ARGUMENT;
-  if (t->call) {
-    bool returned;
-    lvd_status status = lvd_call_wait(t->call, NULL, NULL, -1, &returned);
-    if (returned) t->call = NULL;
-    return status;
+  lvd_port_lock(&program.lock);
+  lvd_fiber *fiber = t->fiber;
+  lvd_call *call = t->call;
+  bool waits = (call || (fiber && fiber != lvd_fiber_self())) && !t->awaited;
+  t->awaited |= waits;
+  lvd_port_unlock(&program.lock);
+  if (!waits) return LVD_E_STATE;
+  uint32_t which;
+  lvd_status status;
+  if (call) {
+    status = lvd_call_wait_any(&call, 1, -1, &which);
+  } else {
+    const lvd_want end = {.event = &fiber->done};
+    status = lvd_wait_any(&end, 1, -1, &which);
   }
-  if (!t->fiber) return LVD_E_STATE;
-  lvd_status status = lvd_fiber_join(t->fiber, -1);
-  t->fiber = NULL;
+  lvd_port_lock(&program.lock);
+  t->awaited = false;
+  if (status == LVD_OK) {
+    status = call ? lvd_call_wait(call, NULL, NULL, 0, NULL) : lvd_fiber_join(fiber, 0);
+    t->fiber = NULL;
+    t->call = NULL;
+  }
+  lvd_port_unlock(&program.lock);
   return status;
 }
 
 lvd_status pb_cancel(TASKID t) {
   if (!t) return LVD_E_ARGUMENT;
-  if (!t->fiber && !t->call) return LVD_E_STATE;
+  lvd_port_lock(&program.lock);
+  lvd_status status = t->fiber || t->call ? LVD_OK : LVD_E_STATE;
   if (t->call)
     lvd_call_cancel(t->call);
   else
     lvd_fiber_cancel(t->fiber);
-  return LVD_OK;
+  lvd_port_unlock(&program.lock);
+  return status;
+}
+
+static bool is_started(const TASKID t) {
+  lvd_port_lock(&program.lock);
+  bool started = t->fiber || t->call;
+  lvd_port_unlock(&program.lock);
+  return started;
 }
 
 lvd_status pb_release(TASKID t) {
   if (!t) return LVD_E_ARGUMENT;
-  lvd_status status = t->fiber || t->call ? pb_wait(t) : LVD_OK;
-  if (t->call) return status; /* the caller was cancelled */
+  lvd_status status = is_started(t) ? pb_wait(t) : LVD_OK;
+  if (is_started(t)) return status; /* the caller was cancelled, or another one waits */
   if (t->unit) {
     const message m = message_about(t, 0);
     ask(t->unit, "srpc.release", &m);
@@ -836,7 +868,7 @@ static TASKID start_both(TASKID remote, void *transmitter) {
   t->detached = true;
   t->leads = remote->unit;
   lvd_status status = pb_rpc(remote);
-  if (status == LVD_OK && (status = start(t)) == LVD_OK) return remote;
+  if (status == LVD_OK && (status = pb_rpc(t)) == LVD_OK) return remote;
   drop_task(t);
   return NULL;
 }

@@ -3,6 +3,8 @@
  * they leave out ("for (i)", "Computation"): source, sink, pipe; element by element and gathered. */
 #include <levada/srpc.h>
 
+#include "port/port.h"
+
 #define sink test_sink /* the listing has a procedure of that name */
 #include "test.h"
 #undef sink
@@ -333,5 +335,73 @@ void test_srpc_receiver_after_sender(void) {
     CHECK_EQ(pb_rpc(from[i % 4]), LVD_OK);
     CHECK_EQ(pb_wait(from[i % 4]), LVD_OK);
   }
+  CHECK_EQ(pb_finish(), LVD_OK);
+}
+
+/* ---- waits that end before what they wait for --------------------------------------------------- */
+
+static TASKID awaited;
+static lvd_a32 waiting, may_end;
+static bool releases;
+
+static void ends_when_told(void) {
+  while (!lvd_load_acquire_u32(&may_end)) lvd_fiber_sleep(1000000);
+}
+
+/* Is cancelled while it waits. */
+static void waits_for_another(void) {
+  lvd_store_release_u32(&waiting, 1);
+  CHECK_EQ(releases ? pb_release(awaited) : pb_wait(awaited), LVD_E_CANCELLED);
+  CHECK_EQ(pb_rpc(awaited), LVD_E_STATE); /* it runs */
+}
+PB_PROCEDURE(ends_when_told)
+PB_PROCEDURE(waits_for_another)
+
+void test_srpc_cancelled_wait(void) {
+  awaited = pb_create("ends_when_told", 0);
+  TASKID t = pb_create("waits_for_another", 0);
+  for (int i = 0; i < 2; i++) {
+    releases = i == 1;
+    lvd_store_release_u32(&waiting, 0);
+    lvd_store_release_u32(&may_end, 0);
+    CHECK_EQ(pb_rpc(awaited), LVD_OK);
+    CHECK_EQ(pb_rpc(t), LVD_OK);
+    while (!lvd_load_acquire_u32(&waiting)) lvd_fiber_sleep(100000);
+    lvd_fiber_sleep(5000000);
+    if (!releases) CHECK_EQ(pb_wait(awaited), LVD_E_STATE); /* one waits already */
+    CHECK_EQ(pb_cancel(t), LVD_OK);
+    CHECK_EQ(pb_wait(t), LVD_OK);
+    lvd_store_release_u32(&may_end, 1);
+    CHECK_EQ(pb_wait(awaited), LVD_OK);
+    CHECK_EQ(pb_cancel(awaited), LVD_E_STATE);
+  }
+  CHECK_EQ(pb_release(awaited), LVD_OK);
+  CHECK_EQ(pb_finish(), LVD_OK);
+}
+
+static void sleeps_briefly(void) { lvd_fiber_sleep(100000); }
+PB_PROCEDURE(sleeps_briefly)
+
+static void cancels_always(void *unused) {
+  (void)unused;
+  while (!lvd_load_acquire_u32(&may_end)) {
+    lvd_status status = pb_cancel(awaited);
+    CHECK(status == LVD_OK || status == LVD_E_STATE);
+    lvd_fiber_sleep(10000);
+  }
+}
+
+/* One thread cancels what another starts and waits for. */
+void test_srpc_cancelled_by_another(void) {
+  lvd_port_thread *thread;
+  lvd_store_release_u32(&may_end, 0);
+  awaited = pb_create("sleeps_briefly", 0);
+  CHECK_EQ(lvd_port_thread_start(&thread, -1, "cancels", cancels_always, NULL), LVD_OK);
+  for (int i = 0; i < SCALED(4000); i++) {
+    CHECK_EQ(pb_rpc(awaited), LVD_OK);
+    CHECK_EQ(pb_wait(awaited), LVD_OK);
+  }
+  lvd_store_release_u32(&may_end, 1);
+  lvd_port_thread_join(thread);
   CHECK_EQ(pb_finish(), LVD_OK);
 }

@@ -77,10 +77,13 @@ LVD_API TASKID pb_create(const char *p_task, int prio);
 LVD_API TASKID pb_create_in(int process, const char *p_task, int prio);
 /* Starts it; returns at once. LVD_E_STATE: it runs. */
 LVD_API lvd_status pb_rpc(TASKID tid);
-/* Waits until it has returned; it can be started again. LVD_E_STATE: it was not started. */
+/* Waits until it has returned; it can be started again. LVD_E_STATE: it was not started, or somebody
+ * waits for it already. A wait that ends before (LVD_E_CANCELLED and the like) leaves it as it is:
+ * it runs, and can be waited for. */
 LVD_API lvd_status pb_wait(TASKID tid);
+/* Its waits return LVD_E_CANCELLED. LVD_E_STATE: it was not started, or has been waited for. */
 LVD_API lvd_status pb_cancel(TASKID tid);
-/* Waits for it if it runs, and gives it back. */
+/* Waits for it if it runs, and gives it back; or not, if it could not wait for it (as pb_wait). */
 LVD_API lvd_status pb_release(TASKID tid);
 
 /* Signals the task, with data. LVD_E_STATE: it has not taken the signal before. */
