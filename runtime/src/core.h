@@ -18,6 +18,7 @@
 #include "../port/context.h"
 #include "../port/port.h"
 
+enum { LVD_WATCHED = 256 }; /* lists of who waits for descriptors */
 enum { LVD_STACKS = 10 }; /* sizes of stacks: 16 KiB, doubled up to 8 MiB */
 #define LVD_NOWHERE UINT32_MAX
 
@@ -226,6 +227,9 @@ struct lvd_runtime {
   struct lvd_helper *helpers;                    /* threads for calls that block (blocking.c) ... */
   struct lvd_call_out *calls_first, *calls_last; /* ... and calls that wait for one */
   uint32_t helper_count;
+  lvd_port_poller *poller; /* who waits for descriptors, and the thread that does */
+  lvd_port_thread *poller_thread;
+  struct lvd_call_out *watched[LVD_WATCHED]; /* by descriptor */
   lvd_a32 next_place; /* where the next fiber that may be anywhere goes */
 };
 
