@@ -35,7 +35,7 @@ struct lvd_fiber {
   lvd_event
       *end; /* is told the outcome: `done`, and then it is the joiner's; or a call's; or null */
   lvd_event done, unblocked;
-  lvd_a32 blocked; /* which of these, while it waits for `unblocked` */
+  lvd_a32 blocked;             /* which of these, while it waits for `unblocked` */
   struct lvd_stream_end *ends; /* the ends of streams that it uses: flushed when it waits */
   struct lvd_fiber *next_spare;
   unsigned char *low; /* of the stack, the guard included */
