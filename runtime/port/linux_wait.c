@@ -91,6 +91,7 @@ static lvd_a64 ns_per_tick;
  * is interrupted there would measure the interruption. */
 static void read_both(uint64_t *ns, uint64_t *ticks) {
   uint64_t least = UINT64_MAX;
+  *ns = *ticks = 0;
   for (int i = 0; i < 16; i++) {
     uint64_t before = lvd_port_ns(), t = lvd_port_ticks(), after = lvd_port_ns();
     if (after - before >= least) continue;
