@@ -386,8 +386,8 @@ bool lvd_app_faulted(const lvd_app *app);
 /* A function that reads words which their owner writes plainly at the same time, and to whom any of
  * their values will do: counters, and what somebody waits for. Words of a machine's width do not
  * tear; the thread sanitizer is told that we know. */
-#if defined __SANITIZE_THREAD__ /* gcc: what is inlined is watched with the rest */
-#define LVD_READS_LIVE __attribute__((no_sanitize("thread"), noinline))
+#if defined __SANITIZE_THREAD__ /* gcc: what moves into its caller is watched with that */
+#define LVD_READS_LIVE __attribute__((no_sanitize("thread"), noipa))
 #else
 #define LVD_READS_LIVE __attribute__((no_sanitize("thread")))
 #endif
