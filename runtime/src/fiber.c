@@ -48,7 +48,8 @@ static inline void begin(lvd_worker *w, lvd_fiber *f) {
   w->current = e;
   lvd_store_relaxed_u32(&w->running_level, e->level + 1);
   w->activation++;
-  w->may_abandon = 1;
+  w->may_abandon = !f->bare;
+  if (LVD_UNLIKELY(f->forks != NULL)) lvd_forks_enter(w, f);
   lvd_count(&e->activations, 1);
   if (LVD_UNLIKELY(--w->until_sample == 0)) {
     /* At odd distances, so that what goes round in a circle is not met at the same place always. */
@@ -86,7 +87,13 @@ static inline lvd_fiber *next_fiber(lvd_worker *w) {
   return may_follow(w, e) ? fiber_of(lvd_queue_take(w)) : NULL;
 }
 
+/* `f` is about to be left. What it has forked and not joined stays with it. */
+static inline void leave_forks(lvd_worker *w, lvd_fiber *f) {
+  if (LVD_UNLIKELY(lvd_forks.head != w->fork_base)) lvd_forks_leave(w, f);
+}
+
 static inline void go_home(lvd_worker *w, lvd_fiber *f) {
+  leave_forks(w, f);
   if (LVD_UNLIKELY(w->sampled_at)) end_sample(w, &f->entity);
   lvd_port_context_switch(&f->context, &w->home, f->ended);
 }
@@ -94,6 +101,7 @@ static inline void go_home(lvd_worker *w, lvd_fiber *f) {
 /* Leaves `f`, which is parked or at its end, and returns when it is gone on with. */
 static inline void leave(lvd_worker *w, lvd_fiber *f) {
   if (LVD_UNLIKELY(w->sampled_at)) end_sample(w, &f->entity);
+  leave_forks(w, f);
   lvd_fiber *next = f->ended ? NULL : next_fiber(w);
   lvd_port_context *to = &w->home;
   if (next) {
@@ -116,7 +124,9 @@ static void put_away(lvd_worker *w, lvd_fiber *f) {
   lvd_unsettled_remove(w, &f->entity);
   lvd_timer_remove(w, f);
   lvd_stream_ends_close(f, f->outcome);
-  if (f->detached)
+  if (f->kept)
+    ; /* for good: this is after a fault */
+  else if (f->detached)
     lvd_fiber_put_back(rt, f);
   else
     lvd_event_set(&f->done, 1); /* from here on it is the joiner's */
@@ -140,12 +150,55 @@ uint64_t lvd_fibers_run(lvd_worker *w, lvd_entity *e, uint64_t now) {
   if (LVD_UNLIKELY(!whole)) { /* fault.c has the report, and the application ends */
     lvd_app *app = f->entity.app;
     lvd_port_context_landed(&w->home);
+    lvd_forks_abandon(w, f);
     f->ended = true;
     f->outcome = LVD_E_FAULT;
     lvd_app_end(app, LVD_E_FAULT);
   }
   if (f->ended) put_away(w, f);
   return end;
+}
+
+static void fiber_main(void *argument);
+
+/* What a fiber is when it begins. */
+static void prepare(lvd_fiber *f, lvd_app *app, uint32_t worker, uint32_t level, const char *name,
+                    void (*body)(void *), void *argument) {
+  lvd_entity *e = &f->entity;
+  lvd_store_relaxed_u32(&e->worker, worker);
+  lvd_store_relaxed_u32(&e->target, worker);
+  e->level = level;
+  e->app = app;
+  e->name = f->name;
+  lvd_store_relaxed_u64(&e->activations, 0);
+  lvd_store_relaxed_u64(&e->busy_ticks, 0);
+  lvd_store_relaxed_u64(&e->longest_ticks, 0);
+  copy_name(f->name, name);
+  f->body = body;
+  f->argument = argument;
+  f->ended = false;
+  f->detached = true;
+  f->deaf = false;
+  f->outcome = LVD_OK;
+  f->want = NULL;
+  f->wants = 0;
+  f->ends = NULL;
+  f->forks = NULL;
+  f->taken = NULL;
+  f->bare = false;
+  lvd_store_relaxed_u32(&f->cancelled, 0);
+  lvd_store_relaxed_u64(&f->done.word, 0);
+  lvd_port_context_make(&f->context, f->low + f->guard,
+                        (size_t)((unsigned char *)f - f->low) - f->guard, fiber_main, f);
+}
+
+void lvd_fiber_ready(lvd_worker *w, lvd_fiber *f, lvd_app *app, uint32_t level,
+                     void (*body)(void *)) {
+  lvd_add_relaxed_u32(&app->fibers, 1);
+  prepare(f, app, w->index, level, "fork", body, f);
+  lvd_store_relaxed_u32(&f->entity.state, LVD_READY);
+  lvd_share_enter(w, app);
+  lvd_queue_put(w, &f->entity);
 }
 
 static void fiber_main(void *argument) {
@@ -205,28 +258,8 @@ lvd_status lvd_fiber_start(lvd_app *app, void (*body)(void *), void *argument,
     return status;
   }
   lvd_entity *e = &f->entity;
-  lvd_store_relaxed_u32(&e->worker, worker);
-  lvd_store_relaxed_u32(&e->target, worker);
-  e->level = lvd_level_of(o->priority);
-  e->app = app;
-  e->name = f->name;
-  lvd_store_relaxed_u64(&e->activations, 0);
-  lvd_store_relaxed_u64(&e->busy_ticks, 0);
-  lvd_store_relaxed_u64(&e->longest_ticks, 0);
-  copy_name(f->name, o->name ? o->name : "fiber");
-  f->body = body;
-  f->argument = argument;
-  f->ended = false;
+  prepare(f, app, worker, lvd_level_of(o->priority), o->name ? o->name : "fiber", body, argument);
   f->detached = !out;
-  f->deaf = false;
-  f->outcome = LVD_OK;
-  f->want = NULL;
-  f->wants = 0;
-  f->ends = NULL;
-  lvd_store_relaxed_u32(&f->cancelled, 0);
-  lvd_store_relaxed_u64(&f->done.word, 0);
-  lvd_port_context_make(&f->context, f->low + f->guard,
-                        (size_t)((unsigned char *)f - f->low) - f->guard, fiber_main, f);
   if (out) *out = f;
   lvd_store_release_u32(&e->state, LVD_IDLE);
   lvd_entity_wake(&e->waiter);
@@ -270,6 +303,8 @@ bool lvd_fiber_can_go_on(lvd_entity *e) {
     if (lvd_want_look(&f->want[i]) != LVD_E_TIME) return true;
   return interrupted(f) != LVD_OK;
 }
+
+bool lvd_fiber_stays(const lvd_entity *e) { return ((const lvd_fiber *)e)->forks != NULL; }
 
 void lvd_fiber_moves(lvd_worker *w, lvd_entity *e) { lvd_timer_remove(w, fiber_of(e)); }
 
@@ -356,7 +391,7 @@ lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_want *want, uint32_t count, in
     if (timed && interrupted(f) == LVD_OK && lvd_port_ticks() >= f->deadline) break;
     w = lvd_this_worker();
   }
-  lvd_this_worker()->may_abandon = 1;
+  lvd_this_worker()->may_abandon = !f->bare;
   return status;
 }
 
@@ -383,6 +418,7 @@ void lvd_fiber_yield(void) {
     lvd_fence_compiler(); /* or both are stored as one, and the next load of one waits for that */
     q->first = next->next;
     if (LVD_UNLIKELY(w->sampled_at)) end_sample(w, e);
+    leave_forks(w, fiber_of(e));
     begin(w, fiber_of(next));
     lvd_port_context_switch(&fiber_of(e)->context, &fiber_of(next)->context, false);
     return;

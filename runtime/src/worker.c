@@ -181,6 +181,7 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
     lvd_store_relaxed_u64(&e->longest_ticks, took);
 
   if (LVD_UNLIKELY(!whole)) { /* fault.c has the report, and the application ends */
+    lvd_forks_abandon(w, NULL);
     lvd_store_relaxed_u32(&e->state, LVD_FINISHED);
     lvd_share_leave(w, e->app);
     lvd_app_end(e->app, LVD_E_FAULT);
@@ -214,7 +215,7 @@ static bool may_run(lvd_worker *w, lvd_entity *e) {
     return false;
   }
   uint32_t target = lvd_load_relaxed_u32(&e->target);
-  if (LVD_UNLIKELY(target != w->index)) {
+  if (LVD_UNLIKELY(target != w->index) && !(e->is_fiber && lvd_fiber_stays(e))) {
     lvd_entity_hand_over(w, e, target);
     return false;
   }
@@ -232,21 +233,26 @@ static void rest(lvd_worker *w) {
   for (uint32_t looks = 0; spin; looks++) {
     for (uint32_t i = 0; i < lvd_pauses(looks); i++) lvd_port_relax();
     if (lvd_inbox_pending(&w->inbox) || lvd_load_relaxed_ptr(&w->commands)) return;
-    if (lvd_look_around(w)) return;
+    if (lvd_look_around(w) || lvd_forks_look(w)) return;
     if (lvd_port_ticks_to_ns(lvd_port_ticks() - start) >= spin) break;
   }
   lvd_settle(w);
-  if (w->ready_levels) return;
+  int64_t most = -1;
+  if (w->ready_levels || lvd_forks_sleep(w, &most)) return;
   uint32_t sleep = lvd_inbox_announce(&w->inbox);
-  if (!sleep) return;
-  if (!lvd_load_relaxed_ptr(&w->commands)) {
-    uint64_t before = lvd_port_ticks();
-    uint64_t timer = lvd_timers_next(w);
-    lvd_port_wait(&w->inbox.waiting, sleep, timer ? (int64_t)lvd_port_ticks_to_ns(timer) + 1 : -1);
-    lvd_count(&w->sleeps, 1);
-    lvd_count(&w->sleep_ticks, lvd_port_ticks() - before);
+  if (sleep) {
+    if (!lvd_load_relaxed_ptr(&w->commands) && lvd_forks_may_sleep(w)) {
+      uint64_t before = lvd_port_ticks();
+      uint64_t timer = lvd_timers_next(w);
+      int64_t until = timer ? (int64_t)lvd_port_ticks_to_ns(timer) + 1 : -1;
+      if (until < 0 || (most >= 0 && most < until)) until = most;
+      lvd_port_wait(&w->inbox.waiting, sleep, until);
+      lvd_count(&w->sleeps, 1);
+      lvd_count(&w->sleep_ticks, lvd_port_ticks() - before);
+    }
+    lvd_inbox_awake(&w->inbox);
   }
-  lvd_inbox_awake(&w->inbox);
+  lvd_forks_awake(w);
 }
 
 void lvd_worker_main(void *argument) {
@@ -281,6 +287,7 @@ void lvd_worker_main(void *argument) {
         lvd_settle(w);
     }
   }
+  lvd_forks_worker_ends();
   lvd_port_traps_end();
   lvd_port_set_self(NULL);
 }
