@@ -74,7 +74,15 @@ static void end_taken(lvd_fork *slot, lvd_deque *from, uint64_t how) {
 
 void lvd_fork_run(lvd_fork *slot, lvd_deque *from, lvd_deque *here) {
   lvd_add_relaxed_u64(&slot->state, (uint64_t)(uintptr_t)here);
-  if (!lvd_deque_cancelled(from, (uint32_t)(slot - from->slot))) slot->run(slot);
+  lvd_cancel_scope *scope = lvd_deque_scope(from, (uint32_t)(slot - from->slot));
+  if (LVD_LIKELY(!scope)) {
+    slot->run(slot);
+  } else { /* what it forks is in the same scope */
+    lvd_cancel_scope same = {.cancelled = {0}};
+    lvd_scope_enter(&same, scope);
+    if (!lvd_cancelled()) slot->run(slot);
+    lvd_cancel_end(&same);
+  }
   end_taken(slot, from, DONE);
 }
 
@@ -113,16 +121,25 @@ void lvd_deque_publish_all(lvd_deque *d, lvd_fork *head, const lvd_forker *f) {
   set_split(d, (uint32_t)(head - d->slot));
 }
 
+/* What is not public begins here; while a scope is cancelled, every join has to look. */
+static void set_floor(const lvd_deque *d, const lvd_fork *head) {
+  lvd_store_relaxed_ptr(&lvd_forks.floor, (void *)(uintptr_t)&d->slot[d->split]);
+  if (LVD_LIKELY(!lvd_load_relaxed_u32(&d->scopes))) return;
+  lvd_fence_seq_cst();
+  if (lvd_deque_cancelled(d, (uint32_t)(head - d->slot)))
+    lvd_store_relaxed_ptr(&lvd_forks.floor, END_OF_MEMORY);
+}
+
 /* Sets the words that the fast paths look at, and gives those who ask. */
 static void serve(lvd_forker *f, lvd_deque *d, const lvd_fork *head) {
   for (;;) {
-    lvd_store_relaxed_ptr(&lvd_forks.floor, &d->slot[d->split]);
+    set_floor(d, head);
     lvd_store_relaxed_ptr(&lvd_forks.limit, &d->slot[LVD_DEQUE_SLOTS]);
     if (!lvd_exchange_acq_rel_u32(&d->asked, 0)) return;
     if (share(f, d, head) && !lvd_forks_wake(f)) continue;
     /* Nothing to give, or more who could be given something: at the next fork. */
     lvd_store_relaxed_u32(&d->asked, 1);
-    lvd_store_relaxed_ptr(&lvd_forks.floor, &d->slot[d->split]);
+    set_floor(d, head);
     lvd_store_relaxed_ptr(&lvd_forks.limit, NULL);
     return;
   }
@@ -139,7 +156,7 @@ lvd_fork *lvd_fork_seldom(void (*run)(lvd_fork *), const void *bytes, size_t siz
     return slot;
   }
   slot->run = run;
-  memcpy(slot->record, bytes, size);
+  if (size) memcpy(slot->record, bytes, size);
   lvd_forks.head = slot + 1;
   serve(f, d, slot + 1);
   return slot;

@@ -99,10 +99,14 @@ bool lvd_forks_wake(lvd_forker *by);
 /* Waits, in a fiber or a thread, until `joined` is set. */
 void lvd_fork_wait(lvd_forker *f, lvd_deque *d);
 void lvd_forks_want_app(lvd_fork_set *forks); /* an actor forks */
+void lvd_forkers_stir(void);                  /* every join is a seldom one, once */
 bool lvd_fork_has_room(const lvd_forker *f);  /* on this stack, for one more call */
 
 /* ---- range.c ------------------------------------------------------------------------------ */
 
+/* The scope that slot `i` of `d` was forked in; null: none. */
+lvd_cancel_scope *lvd_deque_scope(const lvd_deque *d, uint32_t i);
+void lvd_scope_enter(lvd_cancel_scope *scope, lvd_cancel_scope *outer);
 /* Is the scope cancelled that slot `i` of `d` was forked in, or one around it? */
 bool lvd_deque_cancelled(const lvd_deque *d, uint32_t i);
 

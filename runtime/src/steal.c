@@ -571,6 +571,16 @@ void lvd_fork_wait(lvd_forker *f, lvd_deque *d) {
   lvd_store_relaxed_u32(&f->sleeps, 0);
 }
 
+void lvd_forkers_stir(void) {
+  lvd_port_lock(&all.lock);
+  for (lvd_forker *f = all.forkers; f; f = f->next) {
+    lvd_port_lock(&f->lock);
+    if (f->thread) lvd_store_relaxed_ptr(&f->thread->floor, (void *)UINTPTR_MAX);
+    lvd_port_unlock(&f->lock);
+  }
+  lvd_port_unlock(&all.lock);
+}
+
 /* ---- counters ----------------------------------------------------------------------------- */
 
 void lvd_fork_counters_read(lvd_fork_counters *out) {

@@ -169,6 +169,8 @@ static inline bool lvd_fork_wanted(void) {
  * are indeterminate. Calls that run can ask lvd_cancelled. begin and end nest, as forks do. */
 typedef struct lvd_cancel_scope {
   lvd_a32 cancelled;
+  bool marked;
+  lvd_fork *slot;
   struct lvd_cancel_scope *outer;
 } lvd_cancel_scope;
 
@@ -197,9 +199,9 @@ typedef struct lvd_reduction {
   void *context;
 } lvd_reduction;
 
-/* LVD_E_MEMORY: results larger than 256 bytes need memory, and there is none. */
-LVD_API lvd_status lvd_reduce(size_t begin, size_t end, const lvd_reduction *reduction,
-                              void *result);
+/* Results of more than 256 bytes need memory for each part that is split off; without it the range
+ * is split no further. */
+LVD_API void lvd_reduce(size_t begin, size_t end, const lvd_reduction *reduction, void *result);
 
 /* ------------------------------------------------------------------------------------------ */
 /* The workers of a program that only forks                                                    */
