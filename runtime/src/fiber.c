@@ -124,9 +124,7 @@ static void put_away(lvd_worker *w, lvd_fiber *f) {
   lvd_unsettled_remove(w, &f->entity);
   lvd_timer_remove(w, f);
   lvd_stream_ends_close(f, f->outcome);
-  if (f->kept)
-    ; /* for good: this is after a fault */
-  else if (f->detached)
+  if (f->detached)
     lvd_fiber_put_back(rt, f);
   else
     lvd_event_set(&f->done, 1); /* from here on it is the joiner's */
@@ -196,7 +194,7 @@ void lvd_fiber_ready(lvd_worker *w, lvd_fiber *f, lvd_app *app, uint32_t level,
                      void (*body)(void *)) {
   lvd_add_relaxed_u32(&app->fibers, 1);
   prepare(f, app, w->index, level, "fork", body, f);
-  lvd_store_relaxed_u32(&f->entity.state, LVD_READY);
+  lvd_store_release_u32(&f->entity.state, LVD_READY);
   lvd_share_enter(w, app);
   lvd_queue_put(w, &f->entity);
 }

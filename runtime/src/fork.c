@@ -25,6 +25,7 @@
  * Pairs of orders
  *   share: cas_release ends          -> take: cas_acquire ends           arguments, app, scopes (D2)
  *   run: exchange_release state DONE -> join: load_acquire state         the result (D2)
+ *   run: add_release state           -> join: load_acquire state         the thief's deque
  *   serve: words, exchange_acq_rel asked 0 <> ask: exchange_acq_rel asked 1, words
  *                                       who finds asked 0 tells the thread after serve has set the
  *                                       words: so his telling stays (D3)
@@ -73,7 +74,7 @@ static void end_taken(lvd_fork *slot, lvd_deque *from, uint64_t how) {
 }
 
 void lvd_fork_run(lvd_fork *slot, lvd_deque *from, lvd_deque *here) {
-  lvd_add_relaxed_u64(&slot->state, (uint64_t)(uintptr_t)here);
+  lvd_add_release_u64(&slot->state, (uint64_t)(uintptr_t)here);
   lvd_cancel_scope *scope = lvd_deque_scope(from, (uint32_t)(slot - from->slot));
   if (LVD_LIKELY(!scope)) {
     slot->run(slot);

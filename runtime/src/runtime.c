@@ -212,6 +212,7 @@ lvd_status lvd_core_take(lvd_runtime *rt, uint32_t worker) {
     /* A worker in a long firing hands its entity over after it. */
     while (l.any) {
       l.any = false;
+      each_entity(rt, send_away, &l); /* who was just stolen to there, too */
       each_entity(rt, wake_who_stays, &l);
       if (l.any) lvd_workers_command(rt, take_up_held, NULL);
     }

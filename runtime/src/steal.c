@@ -323,7 +323,7 @@ static void start_forker(lvd_forker *f, lvd_worker *w, lvd_fork_set *forks) {
   f->forks = forks;
   f->place = LVD_NOWHERE;
   f->low = lvd_port_stack_low();
-  f->clock = lvd_port_thread_clock();
+  lvd_store_relaxed_u32(&f->clock, (uint32_t)lvd_port_thread_clock());
   f->random = (uint64_t)(uintptr_t)f ^ lvd_port_ticks() ^ 1;
   lvd_store_relaxed_u32(&f->gone, 0);
   lvd_store_relaxed_u32(&f->sleeps, 0);
@@ -467,11 +467,11 @@ static bool abstains(lvd_worker *w) {
   } else if (now - w->lender_looked < CHECK_NS) {
     return w->lender_computes;
   } else {
-    uint64_t cpu = lvd_port_clock_ns(lender->clock);
+    uint64_t cpu = lvd_port_clock_ns((int)lvd_load_relaxed_u32(&lender->clock));
     w->lender_computes = (cpu - w->lender_cpu) * 2 > now - w->lender_looked;
   }
   w->lender_looked = now;
-  w->lender_cpu = lvd_port_clock_ns(lender->clock);
+  w->lender_cpu = lvd_port_clock_ns((int)lvd_load_relaxed_u32(&lender->clock));
   return w->lender_computes;
 }
 
