@@ -81,8 +81,8 @@ void test_fork_types(void) {
   lvd_a32 n = {0};
   long eighth = 8;
   int x = 1;
-  uint64_t stolen = 0, rounds = SCALED(20000);
-  for (uint64_t i = 0; i < rounds; i++) {
+  uint64_t stolen = 0, rounds = SCALED(20000), done = 0;
+  for (uint64_t i = 0; i < rounds || stolen == 0; i++) {
     big b = {{(long)i}};
     LVD_FORK(f1, add_big, b, "A", 2.5, true);
     LVD_FORK(f2, make_small, 'x', 0.25);
@@ -106,11 +106,11 @@ void test_fork_types(void) {
     stolen += lvd_stolen();
     CHECK_EQ(b.x[19], (long)i + 'A' + 2 + 1);
     CHECK_EQ(b.x[0], (long)i);
+    done++;
   }
-  CHECK_EQ(lvd_load_relaxed_u32(&n), rounds);
-  CHECK_EQ(lvd_load_relaxed_u32(&calls), rounds);
+  CHECK_EQ(lvd_load_relaxed_u32(&n), done);
+  CHECK_EQ(lvd_load_relaxed_u32(&calls), done);
   CHECK(counters().stolen + counters().leapt >= stolen);
-  CHECK(stolen > 0);
 }
 
 /* ---- deep --------------------------------------------------------------------------------- */
@@ -195,14 +195,14 @@ static uint64_t grow_alone(uint64_t seed, uint32_t depth) {
 
 static void check_trees(uint64_t first, uint64_t trees) {
   for (uint64_t i = first; i < first + trees; i++) {
-    uint32_t depth = 2 + i % 6;
+    uint32_t depth = i % 256 ? 1 + i % 3 : 8; /* most are small: their ends are where it is hard */
     CHECK(grow(i, depth, true) == grow_alone(i, depth));
   }
 }
 
 void test_fork_random_trees(void) {
   CHECK_EQ(lvd_fork_workers(3), LVD_OK);
-  check_trees(1, SCALED(100000));
+  check_trees(1, SCALED(1000000));
   CHECK(counters().stolen > 100 && counters().leapt > 0);
 }
 
