@@ -52,12 +52,22 @@ impl Site {
 
 /// Whether values of this type cannot be assigned, because of constant members.
 pub fn has_constants(tags: &types::Tags, ty: &Type) -> bool {
+    constants_within(tags, ty, 0)
+}
+
+/// No struct holds itself, but what is parsed may be wrong.
+const DEEPEST: u32 = 64;
+
+fn constants_within(tags: &types::Tags, ty: &Type, depth: u32) -> bool {
+    if depth > DEEPEST {
+        return false;
+    }
     match &**types::resolve(ty) {
         types::Kind::Tag { tag, .. } => tags[*tag].members.iter().any(|m| {
             let element = element(&m.ty);
-            types::is_constant(element) || has_constants(tags, element)
+            types::is_constant(element) || constants_within(tags, element, depth + 1)
         }),
-        types::Kind::Array { of, .. } => has_constants(tags, of),
+        types::Kind::Array { of, .. } => constants_within(tags, of, depth + 1),
         _ => false,
     }
 }

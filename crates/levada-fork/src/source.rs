@@ -333,7 +333,10 @@ fn write(origin: &Origin, made: &[Edit], style: Style) -> Result<Vec<u8>, Refusa
         };
         let mut out = Vec::new();
         if insertion && std::mem::take(&mut needs_header) {
-            out.extend_from_slice(b"#include <levada/fork.h>\n\n");
+            match behind_includes(origin, start) {
+                Some(at) => changes.push((at, at, b"\n#include <levada/fork.h>".to_vec())),
+                None => out.extend_from_slice(b"#include <levada/fork.h>\n\n"),
+            }
         }
         let indent = match insertion {
             true => Vec::new(),
@@ -356,6 +359,29 @@ fn write(origin: &Origin, made: &[Edit], style: Style) -> Result<Vec<u8>, Refusa
     }
     out.extend_from_slice(&text[at..]);
     Ok(out)
+}
+
+/// Behind the last `#include` before `end` that no condition governs.
+fn behind_includes(origin: &Origin, end: usize) -> Option<usize> {
+    let mut conditions = 0usize;
+    let mut found = None;
+    for d in origin
+        .file
+        .directives
+        .iter()
+        .filter(|d| (d.end as usize) < end)
+    {
+        let words = String::from_utf8_lossy(&origin.text[d.start as usize..d.end as usize]);
+        let name = words.trim_start_matches(['#', ' ', '\t']);
+        if name.starts_with("if") {
+            conditions += 1;
+        } else if name.starts_with("endif") {
+            conditions = conditions.saturating_sub(1);
+        } else if name.starts_with("include") && conditions == 0 {
+            found = Some(d.end as usize);
+        }
+    }
+    found
 }
 
 /// The blanks that the line of a byte begins with.

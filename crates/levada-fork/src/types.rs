@@ -207,13 +207,21 @@ pub fn pointed(ty: &Type) -> Option<Type> {
 }
 
 pub fn member(tags: &Tags, ty: &Type, name: &str) -> Option<Type> {
+    member_within(tags, ty, name, 0)
+}
+
+fn member_within(tags: &Tags, ty: &Type, name: &str, depth: u32) -> Option<Type> {
     let Kind::Tag { tag, .. } = &**resolve(ty) else {
         return None;
     };
+    // No struct holds itself, but what is parsed may be wrong.
+    if depth > 64 {
+        return None;
+    }
     let find = |m: &Member| match &m.name {
         Some(n) if n == name => Some(m.ty.clone()),
         Some(_) => None,
-        None => member(tags, &m.ty, name),
+        None => member_within(tags, &m.ty, name, depth + 1),
     };
     tags[*tag].members.iter().find_map(find)
 }
