@@ -32,7 +32,9 @@ static int fib(int n) {
   r.in.n = n - 1;
   LVD_FORK_PUSH(h, fib_fork, r, run_fib);
   z = fib(n - 2);
-  if (LVD_LIKELY(lvd_fork_join(h)))
+  if (LVD_LIKELY(lvd_fork_pop(h)))
+    y = fib(r.in.n);
+  else if (lvd_fork_join_seldom(h))
     y = fib(r.in.n);
   else
     y = LVD_FORK_OUT(h, fib_fork, r)->out;

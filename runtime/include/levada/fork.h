@@ -50,24 +50,26 @@
  *     r7.in.a0 = x; r7.in.a1 = y;                 // arguments in order; may fork themselves
  *     LVD_FORK_PUSH(h7, lvd_fork_7, r7, lvd_run_7);
  *     { block }
- *     if (LVD_LIKELY(lvd_fork_join(h7)))          // true: nobody has it, and it is ours again
+ *     if (LVD_LIKELY(lvd_fork_pop(h7)))           // nobody has it, and it is ours again
  *       v = f(r7.in.a0, r7.in.a1);                // by name: the compiler may inline it
+ *     else if (lvd_fork_join_seldom(h7))          // ours after a closer look: written twice, since
+ *       v = f(r7.in.a0, r7.in.a1);                // compilers then make the first way much better
  *     else
  *       v = LVD_FORK_OUT(h7, lvd_fork_7, r7)->out;   // taken, and done
  *   }
  *
  *   f(x) !! {}            the same without `v =`; void: `else` and LVD_FORK_OUT left out
  *   T v = f(x) !! {}      T v; before the braces (an initialised const: through a variable without)
- *   a[i++] += f(x) !! {}  T *p7 = &a[i++]; before the push, *p7 += in both branches
- *   return f(x) !! {}     into a variable in both branches, then return it; or return in both
+ *   a[i++] += f(x) !! {}  T *p7 = &a[i++]; before the push, *p7 += in all branches
+ *   return f(x) !! {}     into a variable in all branches, then return it
  *   operand               what stands left of it in the expression into variables, then as above
  *   leaving the block     return e: the value into a variable, then a selector and goto to the join;
  *                         after the join `switch (selector)`: return, break, continue, goto. The
  *                         result of f is computed all the same, then dropped (it may have effects).
  *   lvd_stolen()          in a function whose text has it, after each join: lvd_stolen_set(0) behind
- *                         the direct call, lvd_stolen_set(1) behind the taken one
+ *                         the direct calls, lvd_stolen_set(1) behind the taken one
  *
- * Between LVD_FORK_PUSH and lvd_fork_join nothing may jump in or out. `h7` and `r7` are locals that
+ * Between LVD_FORK_PUSH and lvd_fork_pop nothing may jump in or out. `h7` and `r7` are locals that
  * live until the join. r7's address is not taken unless the record is larger than a slot has room
  * for: so it costs no memory when it is small.
  *
@@ -138,14 +140,17 @@ LVD_API LVD_COLD bool lvd_fork_join_seldom(lvd_fork *slot);
     }                                                                                              \
   } while (0)
 
-/* Takes a fork back, the last one that was made on this stack and is not joined yet. True: nobody
- * has taken it, and the caller makes the call. False: it was taken, and is done (or cancelled). */
-static inline bool lvd_fork_join(lvd_fork *h) {
-  if (LVD_UNLIKELY((void *)h < lvd_load_relaxed_ptr(&lvd_forks.floor)))
-    return lvd_fork_join_seldom(h);
+/* Takes back the last fork that was made on this stack and is not joined yet. False: only
+ * lvd_fork_join_seldom knows. */
+static inline bool lvd_fork_pop(lvd_fork *h) {
+  if (LVD_UNLIKELY((void *)h < lvd_load_relaxed_ptr(&lvd_forks.floor))) return false;
   lvd_forks.head = h;
   return true;
 }
+
+/* Both. True: nobody has taken it, and the caller makes the call, or something else in its place.
+ * False: it was taken, and is done (or cancelled). */
+static inline bool lvd_fork_join(lvd_fork *h) { return lvd_fork_pop(h) || lvd_fork_join_seldom(h); }
 
 /* Where the result of a taken call is, until the next fork. */
 #define LVD_FORK_OUT(h, T, r) (LVD_FORK_FITS(T) ? (T *)(void *)(h)->record : &(r))
@@ -328,7 +333,9 @@ LVD_API void lvd_fork_counters_read(lvd_fork_counters *out);
   }                                                                                                \
   LVD_ALWAYS_ RESULT lvd_join_##name(lvd_fork *slot, lvd_record_##name *r) {                       \
     (void)r;                                                                                       \
-    if (LVD_LIKELY(lvd_fork_join(slot))) {                                                         \
+    if (LVD_LIKELY(lvd_fork_pop(slot))) {                                                          \
+      BACK(name(LVD_CAT(LVD_GIVES_, n)(*r)));                                                      \
+    } else if (lvd_fork_join_seldom(slot)) {                                                       \
       BACK(name(LVD_CAT(LVD_GIVES_, n)(*r)));                                                      \
     } else {                                                                                       \
       BACK##_OUT(LVD_FORK_OUT(slot, lvd_record_##name, *r)->out);                                  \
