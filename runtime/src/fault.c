@@ -2,7 +2,10 @@
 /* Faults: an actor that fails stops its application, with a report, and no other.
  *
  * Checks in the code call lvd_actor_fail; what the processor notices, and an action that does not
- * end, come as traps on the worker's own thread. Both leave the activation by a jump. */
+ * end, come as traps on the worker's own thread. Both leave the activation by a jump.
+ *
+ * Pair of orders
+ *   record: store_release faulted 2 -> lvd_app_faulted: load_acquire        the report is whole */
 #include "core.h"
 
 #include <stdarg.h>
@@ -17,7 +20,7 @@ enum { STOP_MS = 200 };
 static void record(lvd_app *app, const lvd_entity *e, lvd_fault_kind kind, uint32_t line,
                    const char *message) {
   uint32_t none = 0;
-  if (!lvd_cas_acquire_u32(&app->faulted, &none, 1)) return;
+  if (!lvd_cas_relaxed_u32(&app->faulted, &none, 1)) return;
   lvd_fault *f = &app->fault;
   f->kind = kind;
   if (e) {
@@ -48,10 +51,16 @@ bool lvd_app_fault(lvd_app *app, lvd_fault *out) {
   return true;
 }
 
+/* Does a call run that a thread of the program has forked? Then its faults are the program's. */
+static bool is_bare(const lvd_worker *w) {
+  return w->current && w->current->is_fiber && lvd_fiber_is_bare(w->current);
+}
+
 LVD_NORETURN static void fail(lvd_worker *w, lvd_fault_kind kind, uint32_t line, const char *format,
                               va_list list) {
   char message[sizeof((lvd_fault *)0)->message];
-  if (!w || !w->current) abort(); /* not called from an actor: there is nothing to stop */
+  if (!w || !w->current || is_bare(w))
+    abort(); /* not called from an actor: there is nothing to stop */
   w->may_abandon = 0;
   vsnprintf(message, sizeof message, format, list);
   lvd_fault_record(w->current, kind, line, message);
@@ -92,20 +101,23 @@ void lvd_trap(void *self, lvd_port_trap trap, const void *address) {
   switch (trap) {
   case LVD_TRAP_TICK: {
     /* Two ticks in one activation: others should have the worker. Many: it does not end. */
-    if (w->activation != w->clock_activation) {
-      w->clock_activation = w->activation;
+    const lvd_entity *e = w->current;
+    if (!e) return;
+    uint64_t activations = lvd_load_relaxed_u64(&e->activations);
+    if (e != w->clock_entity || activations != w->clock_activations) {
+      w->clock_entity = e;
+      w->clock_activations = activations;
       w->clock_ticks = 0;
     } else {
       w->clock_ticks++;
     }
-    if (!w->current) return;
     lvd_exchange_relaxed_u32(&w->yield, 1);
     const lvd_actor *a = &w->current->actor;
     if (w->current->is_fiber) return; /* it may hold what must not be abandoned */
     bool ending = lvd_load_relaxed_u32(&w->current->app->phase) != LVD_PHASE_RUNNING;
     uint32_t limit = ending ? STOP_MS : rt->options.time_limit_ms;
     if (!limit || w->clock_ticks * (uint64_t)LVD_TICK_MS < limit || !w->may_abandon ||
-        !(a->cls->flags & LVD_CLASS_ABANDONABLE) || a->in_native)
+        !(a->cls->flags & LVD_CLASS_ABANDONABLE) || a->native)
       return;
     w->may_abandon = 0;
     if (!ending) {
@@ -115,19 +127,19 @@ void lvd_trap(void *self, lvd_port_trap trap, const void *address) {
     lvd_port_jump(w->escape);
   }
   case LVD_TRAP_MEMORY:
-    if (!w->may_abandon) return;
+    if (!w->may_abandon || is_bare(w)) return;
     overflow = lvd_fiber_overflows(w, address);
     if (overflow)
-      snprintf(text, sizeof text, LVD_STACK_TEXT);
+      snprintf(text, sizeof text, "%s", w->current->is_fiber ? LVD_STACK_TEXT : "stack overflow");
     else
       snprintf(text, sizeof text, "bad access to memory at %p", address);
     break;
   case LVD_TRAP_ARITHMETIC:
-    if (!w->may_abandon) return;
+    if (!w->may_abandon || is_bare(w)) return;
     snprintf(text, sizeof text, "division by zero, or its result does not fit");
     break;
   case LVD_TRAP_ILLEGAL:
-    if (!w->may_abandon) return;
+    if (!w->may_abandon || is_bare(w)) return;
     snprintf(text, sizeof text, "illegal instruction");
     break;
   }

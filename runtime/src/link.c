@@ -285,6 +285,7 @@ static void bellman(void *argument) {
     send_unsent(link);
     lvd_shared_wake(link);
     lvd_port_unlock(&link->lock);
+    if (link->look) link->look(link);
     if (link->side == LVD_CHILD && !link->let_go && lvd_load_acquire_u32(&link->segment->closing)) {
       link->let_go = true;
       link->ended(link, LVD_OK);

@@ -14,15 +14,11 @@ enum { MOST_NAMES = 4096 }; /* open at a time, on either side */
 
 /* ---- waking --------------------------------------------------------------------------------- */
 
-static stream_end *end_of(const lvd_shared_stream *ss, int end) {
-  return end == LVD_SENDER ? &ss->stream->sender : &ss->stream->receiver;
-}
-
 /* If we have that end, its owner took it before he armed; so whoever sees the mark sees that,
  * too. */
 static bool wake(lvd_shared_stream *ss, int end) {
   if (!lvd_load_acquire_u32(&ss->mine[end])) return ss->link->bell.wake(&ss->link->bell);
-  lvd_waiter *self = &end_of(ss, end)->sleeper.waiter;
+  lvd_waiter *self = lvd_stream_waiter(ss->stream, end == LVD_SENDER);
   return self->wake(self);
 }
 
@@ -39,7 +35,7 @@ lvd_waiter *lvd_shared_waiter(lvd_shared_stream *ss, bool sender) {
   return &ss->at[sender ? LVD_SENDER : LVD_RECEIVER];
 }
 
-static bool due(const lvd_mark *m, uint32_t cursor, uint32_t published, bool over) {
+bool lvd_mark_due(const lvd_mark *m, uint32_t cursor, uint32_t published, bool over) {
   if (!lvd_load_relaxed_u32(&m->armed)) return false;
   uint32_t need = lvd_load_relaxed_u32(&m->need);
   return over || lvd_reached(cursor, lvd_load_relaxed_u32(&m->at)) ||
@@ -52,12 +48,13 @@ void lvd_shared_wake(lvd_link *link) {
     const lvd_channel *ch = &ss->slot->channel;
     const lvd_consumer_lines *c = &ch->consumer[0];
     if (lvd_load_relaxed_u32(&ss->mine[LVD_RECEIVER]) &&
-        due(&c->elements, lvd_load_acquire_u32(&ch->tail), lvd_load_relaxed_u32(&ch->flushed),
-            lvd_load_relaxed_u32(&ch->state) != LVD_OPEN))
+        lvd_mark_due(&c->elements, lvd_load_acquire_u32(&ch->tail),
+                     lvd_load_relaxed_u32(&ch->flushed),
+                     lvd_load_relaxed_u32(&ch->state) != LVD_OPEN))
       wake(ss, LVD_RECEIVER);
     if (lvd_load_relaxed_u32(&ss->mine[LVD_SENDER]) &&
-        due(&c->room, lvd_load_acquire_u32(&c->head), lvd_load_relaxed_u32(&c->released),
-            lvd_load_relaxed_u32(&c->state) != LVD_OPEN))
+        lvd_mark_due(&c->room, lvd_load_acquire_u32(&c->head), lvd_load_relaxed_u32(&c->released),
+                     lvd_load_relaxed_u32(&c->state) != LVD_OPEN))
       wake(ss, LVD_SENDER);
   }
 }
@@ -79,6 +76,11 @@ static bool is_open(const lvd_slot_head *slot, int end) {
   const lvd_channel *ch = &slot->channel;
   const lvd_a32 *state = end == LVD_SENDER ? &ch->state : &ch->consumer[0].state;
   return lvd_load_relaxed_u32(state) == LVD_OPEN;
+}
+
+bool lvd_shared_is_theirs(const lvd_shared_stream *ss, bool is_sender) {
+  uint32_t side = lvd_load_relaxed_u32(&ss->slot->taken[is_sender ? LVD_SENDER : LVD_RECEIVER]);
+  return side && side != 1 + (uint32_t)ss->link->side;
 }
 
 bool lvd_shared_is_taken(const lvd_shared_stream *ss) {
@@ -161,6 +163,14 @@ static lvd_name *find_name(lvd_link *link, enum lvd_side side, const char *name)
   lvd_name *n = link->names;
   while (n && (n->opened[side] || strcmp(n->name, name) != 0)) n = n->next;
   return n;
+}
+
+uint32_t lvd_shared_half_open(const lvd_link *link, enum lvd_side opened, const char *name) {
+  const lvd_name *n = link->names;
+  while (n &&
+         (!n->offset || !n->opened[opened] || n->opened[!opened] || strcmp(n->name, name) != 0))
+    n = n->next;
+  return n ? n->number : 0;
 }
 
 /* Ends it at the ends that nobody has: whoever takes one of them finds nobody at the other. */

@@ -372,7 +372,8 @@ void lvd_forks_worker_ends(void) {
 bool lvd_fork_has_room(const lvd_forker *f) {
   const unsigned char *here = __builtin_frame_address(0), *low = f->low;
   size_t least = 256 * 1024;
-  const lvd_fiber *fiber = lvd_fiber_self();
+  const lvd_entity *e = f->worker ? f->worker->current : NULL;
+  const lvd_fiber *fiber = !e ? NULL : e->is_fiber ? (const lvd_fiber *)e : e->stack;
   if (fiber) {
     low = fiber->low + fiber->guard;
     least = ((size_t)1 << fiber->size_log2) / 2;

@@ -216,6 +216,11 @@ uint32_t model_migrate(model_app *m, uint32_t actor, uint32_t worker) {
 uint32_t model_worker(model_app *m, uint32_t actor) {
   return lvd_load_relaxed_u32(&m->app->entity[actor].worker);
 }
+void model_fail(model_app *m) { lvd_app_fail(m->app, "as asked"); }
+/* What the report says, if there is one; else a kind that no fault has. */
+uint32_t model_fault(model_app *m) {
+  return lvd_app_faulted(m->app) ? (uint32_t)m->app->fault.kind : UINT32_MAX;
+}
 void model_destroy(model_app *m) { lvd_runtime_destroy(m->rt); }
 
 static const tally *tally_of(model_app *m, uint32_t actor) {
@@ -252,4 +257,6 @@ void model_leave(model_app *m) { lvd_leave(lvd_app_consumer(m->app, 0, 0)); }
 uint32_t model_status_state(void) { return LVD_E_STATE; }
 uint32_t model_status_stopped(void) { return LVD_E_STOPPED; }
 uint32_t model_status_peer(void) { return LVD_E_PEER; }
+uint32_t model_status_fault(void) { return LVD_E_FAULT; }
+uint32_t model_fault_native(void) { return LVD_FAULT_NATIVE; }
 uint32_t model_status_ended(void) { return LVD_E_ENDED; }

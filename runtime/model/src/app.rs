@@ -27,6 +27,10 @@ harness! {
         fn ended(m: *mut c_void) -> u32;
         fn migrate(m: *mut c_void, actor: u32, worker: u32) -> u32;
         fn worker(m: *mut c_void, actor: u32) -> u32;
+        fn fail(m: *mut c_void);
+        fn fault(m: *mut c_void) -> u32;
+        fn fault_native() -> u32;
+        fn status_fault() -> u32;
         fn destroy(m: *mut c_void);
         fn count();
         fn counted() -> u32;
@@ -183,6 +187,19 @@ fn looks(library: &Library, barrier: Barrier) {
         loom::thread::yield_now();
     }
     assert_eq!(app.c.runs(app.m, 0), 1);
+    app.destroy();
+}
+
+/// A thread says that it fails, and whoever looks sees a whole report.
+fn fails(library: &Library, barrier: Barrier) {
+    let app = App::new(library, barrier, 1, 1, Net::Sink).started();
+    let other = app.beside(|c, m| c.fail(m));
+    while app.c.fault(app.m) == u32::MAX {
+        loom::thread::yield_now();
+    }
+    assert_eq!(app.c.fault(app.m), app.c.fault_native());
+    other.join().expect("the other thread");
+    assert_eq!(app.wait(), app.c.status_fault());
     app.destroy();
 }
 
@@ -359,6 +376,7 @@ pub const CHECKS: &[Check] = &[
     check("is destroyed", "end", FENCES, Some(0), 6, is_destroyed),
     check("lock", "lock", FENCES, None, 34, lock),
     check("ended, seen by looking", "end", FENCES, Some(0), 256, looks),
+    check("fault, seen by looking", "end", FENCES, Some(0), 96, fails),
     check("start meets stop", "end", FENCES, Some(0), 384, start_stop),
     check("stop meets stop", "end", FENCES, Some(0), 6720, stop_stop).soak(),
     check("end of nothing, at rest", "rest", FENCES, Some(0), 680, end_none),

@@ -20,6 +20,9 @@ pub struct Mutant {
     at: usize,
 }
 
+/// What levada/atomic.h does with a word: lvd_, one of these, an order, a width.
+const OPERATIONS: [&str; 5] = ["load", "store", "exchange", "cas", "add"];
+
 /// Calls of these are orders, whatever their name says.
 const FENCES: [(&str, &str); 4] = [
     ("lvd_fence_seq_cst", "weak_fence_seq_cst"),
@@ -37,10 +40,7 @@ fn weaker(call: &str) -> Vec<String> {
         return vec![];
     };
     let parts: Vec<&str> = operation.split('_').collect();
-    let known = [
-        "load", "store", "exchange", "cas", "add", "sub", "and", "or",
-    ];
-    if !known.contains(&parts[0]) {
+    if !OPERATIONS.contains(&parts[0]) {
         return vec![];
     }
     let (what, width) = (parts[0], parts[parts.len() - 1]);
@@ -56,7 +56,7 @@ fn weaker(call: &str) -> Vec<String> {
     }
 }
 
-/// The text with its comments and strings blanked, byte for byte.
+/// The text with its comments, strings and characters blanked, byte for byte.
 fn code(text: &str) -> String {
     let mut out = text.as_bytes().to_vec();
     let bytes = text.as_bytes();
@@ -65,9 +65,9 @@ fn code(text: &str) -> String {
         let end = match &bytes[i..] {
             [b'/', b'*', ..] => text[i + 2..].find("*/").map_or(bytes.len(), |n| i + n + 4),
             [b'/', b'/', ..] => text[i..].find('\n').map_or(bytes.len(), |n| i + n),
-            [b'"', ..] => {
+            [quote @ (b'"' | b'\''), ..] => {
                 let mut j = i + 1;
-                while j < bytes.len() && bytes[j] != b'"' {
+                while j < bytes.len() && bytes[j] != *quote {
                     j += if bytes[j] == b'\\' { 2 } else { 1 };
                 }
                 (j + 1).min(bytes.len())
@@ -87,23 +87,56 @@ fn code(text: &str) -> String {
     String::from_utf8(out).expect("blanks are text")
 }
 
-/// Names that are followed by an opening parenthesis, with their places; calls only, since what
-/// begins a line is a definition.
-fn calls(code: &str) -> Vec<(usize, &str)> {
-    let name = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+/// All names, with their places and how deep in braces they stand. What `extern "C"` encloses is no
+/// deeper for it; a macro's text is as deep as a function's.
+fn names(code: &str) -> Vec<(usize, &str, usize)> {
     let bytes = code.as_bytes();
-    let mut found = vec![];
-    for (open, _) in code.match_indices('(') {
-        let mut from = open;
-        while from > 0 && name(bytes[from - 1]) {
-            from -= 1;
+    let (mut found, mut open) = (vec![], vec![]);
+    let (mut at, mut directive) = (0, false);
+    let mut line_begins = true;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'\n' => {
+                directive &= at > 0 && bytes[at - 1] == b'\\';
+                line_begins = true;
+            }
+            b'#' if line_begins => directive = true,
+            b'{' if !directive => open.push(!code[..at].trim_end().ends_with("extern")),
+            b'}' if !directive => _ = open.pop(),
+            b if is_name(b) => {
+                let from = at;
+                while at < bytes.len() && is_name(bytes[at]) {
+                    at += 1;
+                }
+                let depth = open.iter().filter(|inner| **inner).count();
+                found.push((from, &code[from..at], depth + directive as usize));
+                line_begins = false;
+                continue;
+            }
+            b' ' | b'\t' => {}
+            _ => line_begins = false,
         }
-        let line = code[..from].rfind('\n').map_or(0, |n| n + 1);
-        if from < open && bytes[line].is_ascii_whitespace() {
-            found.push((from, &code[from..open]));
-        }
+        at += 1;
     }
     found
+}
+
+fn is_name(b: u8) -> bool {
+    b.is_ascii_alphanumeric() || b == b'_'
+}
+
+/// Every use of an order: wherever its name stands, called or not, but where it is itself declared
+/// or defined. That is outside of all functions and macros, and behind a type.
+fn uses(code: &str) -> Vec<(usize, &str)> {
+    let is_declared = |at: usize, depth: usize| {
+        let before = code[..at].trim_end().bytes().next_back();
+        depth == 0 && before.is_some_and(|b| is_name(b) || b == b'*')
+    };
+    let names = names(code).into_iter();
+    names
+        .filter(|(at, name, depth)| !weaker(name).is_empty() && !is_declared(*at, *depth))
+        .map(|(at, name, _)| (at, name))
+        .collect()
 }
 
 /// The function around `at`: the last definition that begins a line before it.
@@ -130,7 +163,7 @@ pub fn of_file(runtime: &Path, file: &'static str) -> Vec<Mutant> {
 fn of_text(file: &'static str, text: &str) -> Vec<Mutant> {
     let code = code(text);
     let mut mutants = vec![];
-    for (at, call) in calls(&code) {
+    for (at, call) in uses(&code) {
         for weaker in weaker(call) {
             mutants.push(Mutant {
                 file,
@@ -148,25 +181,35 @@ fn of_text(file: &'static str, text: &str) -> Vec<Mutant> {
 /// Does the file reach memory by an order?
 pub fn has_orders(path: &Path) -> bool {
     let text = fs::read_to_string(path).unwrap_or_default();
-    let code = code(&text);
-    calls(&code)
-        .iter()
-        .any(|(_, call)| !weaker(call).is_empty())
+    !uses(&code(&text)).is_empty()
 }
 
 /// Atomics that are not reached by name, which the search for mutants would overlook.
-pub fn unnamed(path: &Path) -> Option<&'static str> {
-    let text = fs::read_to_string(path).unwrap_or_default();
-    let code = code(&text);
-    [
+pub fn unnamed(path: &Path) -> Option<String> {
+    unnamed_in(&fs::read_to_string(path).unwrap_or_default())
+}
+
+fn unnamed_in(text: &str) -> Option<String> {
+    let code = code(text);
+    let others = [
         "__atomic_",
         "__sync_",
         "_Atomic",
         "atomic_thread_fence",
         "stdatomic.h",
-    ]
-    .into_iter()
-    .find(|name| code.contains(name))
+    ];
+    if let Some(other) = others.into_iter().find(|o| code.contains(o)) {
+        return Some(other.to_string());
+    }
+    // A name that is pasted together of parts.
+    let part = |name: &str| {
+        let operation = name.strip_prefix("lvd_").and_then(|n| n.strip_suffix('_'));
+        let first = operation.and_then(|o| o.split('_').next());
+        first.is_some_and(|first| OPERATIONS.contains(&first))
+    };
+    let names = names(&code);
+    let pasted = names.iter().find(|(_, name, _)| part(name));
+    pasted.map(|(_, name, _)| format!("{name}##"))
 }
 
 /// Copies the sources under test (all of the runtime's C, and the harnesses) to `tree`.
@@ -246,6 +289,51 @@ static void two(lvd_a32 *a) {
                 two(9, "lvd_cas_release_ptr"),
             ]
         );
+    }
+
+    /// Where a function is one line, a macro, or not called but passed on.
+    const SHORT: &str = "#ifdef __cplusplus
+extern \"C\" {
+#endif
+void lvd_port_barrier(void);
+static inline bool is_set(lvd_a32 *a) { return lvd_load_acquire_u32(a); }
+#define SET(a) lvd_store_release_u32(a, 1)
+#define TAKE(a) \\
+lvd_exchange_acquire_u32(a, 0)
+static void settle(void) { lvd_port_barrier(); }
+static uint32_t (*const how)(const lvd_a32 *) = lvd_load_acquire_u32;
+static const struct table t = {lvd_load_acquire_u32};
+void lvd_port_barrier(void) { return; }
+#ifdef __cplusplus
+}
+#endif
+";
+
+    #[test]
+    fn wherever_it_stands() {
+        let found: Vec<_> = of_text("x.h", SHORT)
+            .into_iter()
+            .map(|m| (m.line, m.weaker))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                (5, "lvd_load_relaxed_u32".to_string()),
+                (6, "lvd_store_relaxed_u32".to_string()),
+                (8, "lvd_exchange_relaxed_u32".to_string()),
+                (9, "weak_port_barrier".to_string()),
+                (10, "lvd_load_relaxed_u32".to_string()),
+                (11, "lvd_load_relaxed_u32".to_string()),
+            ]
+        );
+    }
+
+    #[test]
+    fn names_in_parts_are_refused() {
+        let pasted = "#define LOAD(order, a) lvd_load_##order##_u32(a)";
+        assert_eq!(unnamed_in(pasted).as_deref(), Some("lvd_load_##"));
+        assert_eq!(unnamed_in(SHORT), None);
+        assert_eq!(unnamed_in("_Atomic int a;").as_deref(), Some("_Atomic"));
     }
 
     #[test]
