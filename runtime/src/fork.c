@@ -43,7 +43,9 @@ enum { DONE = 1, FAILED = 3, WAITS = 2 }; /* deques are aligned: their low bits 
 /* What those get that have no deque: no one ever takes it. */
 static lvd_fork nowhere;
 
+#ifndef LVD_FORK_THREAD
 LVD_API __thread lvd_fork_thread lvd_forks;
+#endif
 
 /* ---- thieves ------------------------------------------------------------------------------ */
 

@@ -8,7 +8,10 @@
 
 #include "core.h"
 
-enum { LVD_DEQUE_SLOTS = 8192, LVD_DEQUES = 4096, LVD_SCOPES = 16 };
+#ifndef LVD_DEQUE_SLOTS
+#define LVD_DEQUE_SLOTS 8192 /* the checker has fewer */
+#endif
+enum { LVD_DEQUES = 4096, LVD_SCOPES = 16 };
 
 /* One scope of cancelling, and the first slot that is in it. */
 typedef struct lvd_scope_mark {

@@ -103,8 +103,14 @@ typedef struct lvd_fork_thread {
 } lvd_fork_thread;
 
 /* Initial-exec: its distance from the thread's pointer is a constant of the program, so that no
- * compiler can carry the address of one thread's over a wait to another (x86-64: by the segment). */
+ * compiler can carry the address of one thread's over a wait to another (x86-64: by the segment).
+ * The model checker, whose threads are all one of the system, has a call in its place. */
+#ifdef LVD_FORK_THREAD
+lvd_fork_thread *LVD_FORK_THREAD;
+#define lvd_forks (*LVD_FORK_THREAD)
+#else
 extern LVD_API __thread lvd_fork_thread lvd_forks __attribute__((tls_model("initial-exec")));
+#endif
 
 /* The seldom half of a fork: no deque yet, no room, or somebody wants work. `bytes` is what belongs
  * into the slot's record. Returns the slot to join. */

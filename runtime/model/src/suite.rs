@@ -4,7 +4,7 @@
 
 use crate::check::Check;
 use crate::mutate::Mutant;
-use crate::{app, channel, fiber, inbox, worker};
+use crate::{app, channel, fiber, fork, inbox, worker};
 
 pub struct Suite {
     pub name: &'static str,
@@ -35,6 +35,7 @@ pub const SUITES: &[Suite] = &[
         compiled: &[
             "model/c/worker.c",
             "model/c/nofibers.c",
+            "model/c/noforks.c",
             "src/worker.c",
             "src/entity.c",
             "src/settle.c",
@@ -56,6 +57,7 @@ pub const SUITES: &[Suite] = &[
         compiled: &[
             "model/c/app.c",
             "model/c/nofibers.c",
+            "model/c/noforks.c",
             "src/app.c",
             "src/channel.c",
             "src/control.c",
@@ -83,6 +85,7 @@ pub const SUITES: &[Suite] = &[
         compiled: &[
             "model/c/fiber.c",
             "model/c/context.c",
+            "model/c/noforks.c",
             "port/context_aarch64.S",
             "port/context_riscv64.S",
             "port/context_x86_64.S",
@@ -108,6 +111,12 @@ pub const SUITES: &[Suite] = &[
             "src/wait.c",
         ],
         checks: fiber::CHECKS,
+    },
+    Suite {
+        name: "fork",
+        compiled: &["model/c/fork.c", "src/fork.c", "port/mutex.c"],
+        sources: &["include/levada/fork.h", "src/fork.c"],
+        checks: fork::CHECKS,
     },
 ];
 
@@ -254,6 +263,11 @@ pub const ELSEWHERE: &[(&str, &str)] = &[
     ("src/why_fibers.c", "reads live counters for a report"),
     ("src/crowd.c", "reads what fibers at rest wait for"),
     ("src/knot.c", "the same; and a word that asks the bellman to look, on his bell"),
+    (
+        "src/steal.c",
+        "who steals where; its handshake of sleeping is the inbox's, with a count beside it",
+    ),
+    ("src/range.c", "a word set once, and marks that are ordered by the fork"),
     ("src/native.c", "progress, for whoever looks"),
     ("src/why.c", "reads live counters for a report"),
     (
