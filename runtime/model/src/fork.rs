@@ -78,7 +78,11 @@ impl Forks {
 
     fn join(&self, n: u32) {
         let Owned { c, m } = *self.0;
-        assert_eq!(c.join(m, n), 100 + n, "the call, once, with what was before it");
+        assert_eq!(
+            c.join(m, n),
+            100 + n,
+            "the call, once, with what was before it"
+        );
     }
 }
 
