@@ -51,7 +51,7 @@ bool lvd_stack_take(lvd_worker *w, lvd_entity *e) {
 
 void lvd_stack_enter(void *worker) {
   lvd_worker *w = worker;
-  w->current->away = false;
+  lvd_store_relaxed_u32(&w->current->away, 0);
   if (LVD_UNLIKELY(w->current->stack->forks != NULL)) lvd_forks_enter(w, w->current->stack);
   lvd_port_context_switch(&w->home, &w->current->stack->context, false);
 }

@@ -10,7 +10,7 @@
  *
  * Pairs of orders
  *   begin: store_release work       -> helper: load_acquire work        the call
- *   move:  store_release worker     -> back: load_acquire worker        all that the old owner did
+ *   follow: store_release worker    -> back, follow: load_acquire worker  all the old owner did
  *   back:  add_release calls_out    -> recall: load_acquire calls_out   nobody posts any more */
 #include "fiber.h"
 
@@ -145,7 +145,7 @@ static lvd_status actor_calls(lvd_worker *w, lvd_entity *e, lvd_call_out *out) {
   w->may_abandon = 0;
   lvd_fence_compiler();
   lvd_actor_publish(&e->actor);
-  e->away = true;
+  lvd_store_relaxed_u32(&e->away, 1);
   lvd_add_relaxed_u32(&app->calls_out, 1);
   lvd_add_relaxed_u32(&app->live, 1); /* on its way, until it is drained */
   lvd_status status = send_out(app->rt, out);
@@ -198,11 +198,21 @@ static lvd_status wait_fd(int fd, bool to_write) {
 lvd_status lvd_wait_readable(int fd) { return wait_fd(fd, false); }
 lvd_status lvd_wait_writable(int fd) { return wait_fd(fd, true); }
 
+void lvd_call_follows(lvd_worker *w, lvd_entity *e) {
+  uint32_t target = lvd_load_relaxed_u32(&e->target);
+  if (lvd_load_acquire_u32(&e->worker) != w->index || !lvd_load_relaxed_u32(&e->away) ||
+      target == w->index)
+    return;
+  lvd_unsettled_remove(w, e);
+  e->actor.yield = &w->rt->worker[target].yield;
+  lvd_store_release_u32(&e->worker, target);
+}
+
 /* ---- the end ------------------------------------------------------------------------------ */
 
 void lvd_call_is_back(lvd_entity *e) {
   lvd_app *app = e->app;
-  e->away = false;
+  lvd_store_relaxed_u32(&e->away, 0);
   if (lvd_add_release_u32(&app->calls_out, UINT32_MAX) == 1) lvd_port_wake(&app->calls_out);
 }
 

@@ -37,13 +37,13 @@ typedef struct lvd_entity {
   lvd_a32 state;
   lvd_a32 worker;          /* its owner; changed by the owner only */
   lvd_a32 target;          /* the worker it should be moved to */
+  lvd_a32 away;            /* an actor whose call is out (blocking.c): RUNNING, and on no worker */
   uint32_t slot;           /* its slot of the runtime's table, for inboxes */
   uint32_t level;          /* of priority: LVD_INBOX_LEVELS - 1 goes first */
   bool is_fiber;           /* it is the head of an lvd_fiber, and has no actor */
   bool begun;              /* init has run */
   bool unsettled;          /* on its worker's list */
   bool knotted;            /* control.c, once all is at rest */
-  bool away;               /* an actor whose call is out (blocking.c): RUNNING, and on no worker */
   lvd_fiber *stack;        /* the one an actor that may wait runs on (actor_stack.c) */
   struct lvd_entity *next; /* in a ready queue or the held list */
   lvd_app *app;
@@ -359,6 +359,8 @@ void lvd_streams_end(lvd_app *app, lvd_status outcome);
 
 void lvd_blocking_end(lvd_runtime *rt);
 void lvd_call_is_back(lvd_entity *e); /* its worker has learned it */
+/* `w` runs: if `e` is its own and its call is out, the call comes back where `e` should be. */
+void lvd_call_follows(lvd_worker *w, lvd_entity *e);
 /* Interrupts the calls of an application that ends, and waits until those of its actors are back. */
 void lvd_calls_recall(lvd_app *app);
 

@@ -14,9 +14,12 @@
  *   L3  Whatever is written into the shared memory, nothing outside of it is read or written.
  *
  * Pairs of orders
- *   ring: exchange_acq_rel rung = 1 -> bellman: exchange_acq_rel rung = 0 what was pushed is seen
+ *   ring: exchange_release rung = 1 -> bellman: exchange_acquire rung = 0 what was pushed is seen
  *   push, fence, load armed         <> arm, fence, load tail               as for all channels
+ *   conclude: store_release state  -> lvd_ended: load_acquire state    all that was pushed is seen
  * A bell that is rung already is not rung again: the bellman takes the word back before it looks.
+ * What a process says in one word (serves, closing, gone, stop, whose an end is) needs no order:
+ * nothing is left with it, and a bell follows, or the link's lock is held.
  *
  * Locks: the link's before an application's gate, before its list of streams. */
 #ifndef LVD_SRC_LINK_H
@@ -184,7 +187,7 @@ uint64_t lvd_link_claim(lvd_link *link, uint64_t size);
 void lvd_link_release(lvd_link *link, uint64_t offset);
 
 static inline lvd_status lvd_link_state(const lvd_link *link) {
-  uint32_t gone = lvd_load_acquire_u32(&link->gone);
+  uint32_t gone = lvd_load_relaxed_u32(&link->gone);
   return gone ? (lvd_status)(gone - 1) : LVD_OK;
 }
 

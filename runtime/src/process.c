@@ -382,7 +382,7 @@ static lvd_aptr parent_unit;
 static void process_free(lvd_unit *unit) {
   process *p = (process *)unit;
   if (p->link.side == LVD_PARENT) {
-    lvd_store_release_u32(&p->link.segment->closing, 1);
+    lvd_store_relaxed_u32(&p->link.segment->closing, 1);
     p->link.bell.wake(&p->link.bell);
     await_end(p);
     lvd_link_end(&p->link);
@@ -401,7 +401,7 @@ static lvd_status await_service(process *p, int64_t limit_ns) {
   lvd_link *link = &p->link;
   uint64_t start = lvd_port_ns();
   for (;;) {
-    uint32_t serves = lvd_load_acquire_u32(&link->segment->serves);
+    uint32_t serves = lvd_load_relaxed_u32(&link->segment->serves);
     if (serves) return serves == 1 + LVD_LAYOUT ? LVD_OK : LVD_E_LAYOUT;
     if ((link->reaped = lvd_port_process_gone(&link->peer))) return LVD_E_PEER;
     int64_t left = limit_ns - (int64_t)(lvd_port_ns() - start);

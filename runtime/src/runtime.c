@@ -153,14 +153,7 @@ static void each_entity(lvd_runtime *rt, void (*visit)(lvd_entity *, void *), vo
 }
 
 /* An actor whose call is out (blocking.c) cannot be handed over: where it comes back to changes. */
-static void send_after(lvd_entity *e, void *argument) {
-  lvd_worker *w = argument;
-  uint32_t target = lvd_load_relaxed_u32(&e->target);
-  if (lvd_load_relaxed_u32(&e->worker) != w->index || !e->away || target == w->index) return;
-  lvd_unsettled_remove(w, e);
-  e->actor.yield = &w->rt->worker[target].yield;
-  lvd_store_release_u32(&e->worker, target);
-}
+static void send_after(lvd_entity *e, void *worker) { lvd_call_follows(worker, e); }
 
 /* Entities that are put aside must move too: back into the queue with them, where they are handed
  * over. */

@@ -107,7 +107,7 @@ static void tell(story *s, const lvd_app *app, uint32_t a, const hold_up *h) {
 
 /* Its call is out (blocking.c). True: it was told. */
 LVD_READS_LIVE static bool tell_of_call(story *s, const lvd_entity *e) {
-  if (!e->away) return false;
+  if (!lvd_load_relaxed_u32(&e->away)) return false;
   const lvd_actor_class *cls = e->actor.cls;
   const char *native = e->actor.native;
   uint32_t action = e->actor.action;

@@ -130,7 +130,7 @@ void lvd_inbox_drain(lvd_worker *w) {
         }
         continue;
       }
-      if (LVD_UNLIKELY(e->away)) lvd_call_is_back(e);
+      if (LVD_UNLIKELY(lvd_load_relaxed_u32(&e->away))) lvd_call_is_back(e);
       lvd_share_arrive(w, e->app);
       lvd_queue_put(w, e);
     }
@@ -217,7 +217,7 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
     return end;
   }
   if (LVD_UNLIKELY(e->stack != NULL)) {
-    if (e->away) { /* it is RUNNING still, but not here */
+    if (lvd_load_relaxed_u32(&e->away)) { /* it is RUNNING still, but not here */
       lvd_share_leave(w, e->app);
       return end;
     }

@@ -67,7 +67,7 @@ void test_threshold_settles(void) {
   lvd_runtime_options ro = {.workers = 2, .no_spin = true};
   lvd_runtime *rt;
   CHECK_EQ(lvd_runtime_create(&ro, &rt), LVD_OK);
-  job one = {.fast = SCALED(20000) + 6000}, automatic = one;
+  job one = {.fast = SCALED(4000) + 2000}, automatic = one;
   uint64_t wakes = run(rt, &one, CAPACITY, 1), fewer = run(rt, &automatic, CAPACITY, 0);
   printf("%u elements: %llu wake-ups at a threshold of 1, %llu at one that goes up to %u\n",
          one.fast, (unsigned long long)wakes, (unsigned long long)fewer, automatic.highest);

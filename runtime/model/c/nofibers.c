@@ -38,6 +38,7 @@ void lvd_units_free(lvd_app *app) { (void)app; }
 void lvd_calls_free(lvd_runtime *rt) { (void)rt; }
 void lvd_blocking_end(lvd_runtime *rt) { (void)rt; }
 void lvd_call_is_back(lvd_entity *e) { (void)e; }
+void lvd_call_follows(lvd_worker *w, lvd_entity *e) { (void)w, (void)e; }
 void lvd_calls_recall(lvd_app *app) { (void)app; }
 bool lvd_stack_take(lvd_worker *w, lvd_entity *e) {
   (void)w, (void)e;

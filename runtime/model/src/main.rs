@@ -11,6 +11,7 @@ mod fiber;
 mod fork;
 mod inbox;
 mod library;
+mod link;
 mod mutate;
 mod shadow;
 mod suite;
