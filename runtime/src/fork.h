@@ -64,6 +64,7 @@ typedef struct lvd_fork_set {
   lvd_port_mutex opening;
   lvd_deque *spare;                       /* under the lock of steal.c */
   LVD_ALIGNED(LVD_LINE) lvd_a32 sleepers; /* workers that sleep, and would steal */
+  lvd_a64 stirred;                        /* ticks */
   LVD_ALIGNED(LVD_LINE) lvd_a32 deques;
   lvd_aptr deque[LVD_DEQUES];
 } lvd_fork_set;

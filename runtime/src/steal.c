@@ -15,6 +15,8 @@
  * Pairs of orders
  *   sleep: sleepers + 1, [fence], look at ends <> share: ends, [fence], load sleepers      (D3)
  *   sleep: waiting (inbox), [fence], load fork_sleeps <> wake: fork_sleeps 0, [fence], load waiting
+ *   abstain: fork_sleeps, [fence], look at the thread <> leave, wait: lender or sleeps, [fence],
+ *                                                          load fork_sleeps
  *   begin: store_release rt->forks, deque     -> look: load_acquire
  *   start: store_release thread of a deque    -> ask: load_acquire      the forker it points to */
 #include "fork.h"
@@ -125,10 +127,31 @@ static void take_up_empty(lvd_forker *f) {
 
 /* ---- threads that fork -------------------------------------------------------------------- */
 
+/* Wakes `w` if it sleeps; what runs there goes on. */
+static void nudge(lvd_worker *w) {
+  uint32_t sleep;
+  if (!lvd_inbox_asleep(&w->inbox, &sleep)) return;
+  lvd_port_wake(&w->inbox.waiting);
+  lvd_inbox_woken(&w->inbox, sleep);
+}
+
+/* A worker that abstains looks again whether it has to. */
+static bool stir(lvd_worker *w) {
+  uint32_t abstains = ABSTAINS;
+  lvd_fence_seq_cst();
+  if (lvd_load_relaxed_u32(&w->fork_sleeps) != ABSTAINS ||
+      !lvd_cas_relaxed_u32(&w->fork_sleeps, &abstains, AWAKE))
+    return false;
+  nudge(w);
+  return true;
+}
+
 static void leave_place(lvd_forker *f) {
   if (f->place == LVD_NOWHERE) return;
-  lvd_store_relaxed_ptr(&f->forks->rt->worker[f->place].lender, NULL);
+  lvd_worker *w = &f->forks->rt->worker[f->place];
+  lvd_store_relaxed_ptr(&w->lender, NULL);
   f->place = LVD_NOWHERE;
+  stir(w);
 }
 
 static bool take_place(lvd_forker *f, lvd_worker *w) {
@@ -276,14 +299,6 @@ void lvd_forks_free(lvd_runtime *rt) {
   }
   lvd_port_unlock(&all.lock);
   lvd_port_free(forks, sizeof *forks);
-}
-
-/* Wakes `w` if it sleeps; what runs there goes on. */
-static void nudge(lvd_worker *w) {
-  uint32_t sleep;
-  if (!lvd_inbox_asleep(&w->inbox, &sleep)) return;
-  lvd_port_wake(&w->inbox.waiting);
-  lvd_inbox_woken(&w->inbox, sleep);
 }
 
 /* Under the lock. */
@@ -509,6 +524,11 @@ bool lvd_forks_sleep(lvd_worker *w, int64_t *most) {
   if (!f) return false;
   if (abstains(w)) {
     lvd_store_relaxed_u32(&w->fork_sleeps, ABSTAINS);
+    lvd_fence_seq_cst();
+    if (!abstains(w)) { /* the thread has just gone, or waits */
+      lvd_store_relaxed_u32(&w->fork_sleeps, AWAKE);
+      return look(w, f);
+    }
     for (uint32_t i = 0; i < lvd_load_acquire_u32(&forks->deques); i++)
       if (lvd_deque_has(lvd_load_acquire_ptr(&forks->deque[i]))) *most = RECHECK_NS;
     return false;
@@ -532,13 +552,27 @@ void lvd_forks_awake(lvd_worker *w) {
     lvd_add_relaxed_u32(&forks->sleepers, UINT32_MAX);
 }
 
+/* All that sleep abstain. Now and then one of them has to look whether its thread still computes. */
+static void stir_one(lvd_fork_set *forks, const lvd_forker *by) {
+  uint64_t now = lvd_port_ticks(), last = lvd_load_relaxed_u64(&forks->stirred);
+  if (lvd_port_ticks_to_ns(now - last) < RECHECK_NS) return;
+  lvd_store_relaxed_u64(&forks->stirred, now);
+  for (uint32_t i = 0; i < forks->rt->workers; i++) {
+    lvd_worker *w = &forks->rt->worker[i];
+    if (lvd_load_relaxed_ptr(&w->lender) != by && stir(w)) return;
+  }
+}
+
 bool lvd_forks_wake(lvd_forker *by) {
   if (lvd_load_relaxed_u32(&by->gone)) return false;
   lvd_fork_set *forks = by->forks;
   lvd_runtime *rt = forks->rt;
   lvd_fence_seq_cst();
   if (!by->worker) look_for_place(by);
-  if (!lvd_load_relaxed_u32(&forks->sleepers)) return false;
+  if (!lvd_load_relaxed_u32(&forks->sleepers)) {
+    stir_one(forks, by);
+    return false;
+  }
   for (uint32_t i = 0; i < rt->workers; i++) {
     lvd_worker *w = &rt->worker[i];
     uint32_t sleeps = SLEEPS;
@@ -564,9 +598,7 @@ void lvd_fork_wait(lvd_forker *f, lvd_deque *d) {
   }
   lvd_store_relaxed_u32(&f->sleeps, 1);
   if (f->place != LVD_NOWHERE && !lvd_load_relaxed_u32(&f->gone)) {
-    lvd_worker *w = &f->forks->rt->worker[f->place];
-    lvd_forks_awake(w);
-    nudge(w);
+    stir(&f->forks->rt->worker[f->place]);
   }
   lvd_event_wait(&d->joined, NULL, -1);
   lvd_store_relaxed_u32(&f->sleeps, 0);
