@@ -26,7 +26,7 @@
  *   share: cas_release ends          -> take: cas_acquire ends           arguments, app, scopes (D2)
  *   run: exchange_release state DONE -> join: load_acquire state         the result (D2)
  *   run: add_release state           -> join: load_acquire state         the thief's deque
- *   serve: words, exchange_acq_rel asked 0 <> ask: exchange_acq_rel asked 1, words
+ *   serve: words, exchange_release asked 0 -> ask: exchange_acquire asked 1, words
  *                                       who finds asked 0 tells the thread after serve has set the
  *                                       words: so his telling stays (D3)
  *
@@ -60,7 +60,7 @@ lvd_fork *lvd_deque_take(lvd_deque *d) {
 void lvd_deque_ask(lvd_deque *d, lvd_forker *by) {
   if (lvd_load_relaxed_u32(&d->asked)) return;
   lvd_forker *f = lvd_load_acquire_ptr(&d->thread);
-  if (!f || lvd_exchange_acq_rel_u32(&d->asked, 1)) return;
+  if (!f || lvd_exchange_acquire_u32(&d->asked, 1)) return;
   lvd_count(&by->asked, 1);
   lvd_port_lock(&f->lock);
   if (f->thread) {
@@ -138,7 +138,7 @@ static void serve(lvd_forker *f, lvd_deque *d, const lvd_fork *head) {
   for (;;) {
     set_floor(d, head);
     lvd_store_relaxed_ptr(&lvd_forks.limit, &d->slot[LVD_DEQUE_SLOTS]);
-    if (!lvd_exchange_acq_rel_u32(&d->asked, 0)) return;
+    if (!lvd_exchange_release_u32(&d->asked, 0)) return;
     if (share(f, d, head) && !lvd_forks_wake(f)) continue;
     /* Nothing to give, or more who could be given something: at the next fork. */
     lvd_store_relaxed_u32(&d->asked, 1);

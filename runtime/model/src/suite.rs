@@ -160,6 +160,10 @@ const SLEPT: &str = "who has slept is ordered by the checker's wake-up; who has 
 /// The waker reads the owner.
 const DETOUR: &str = "saves a detour: who reads an older owner wakes that one, who passes it on";
 
+/// Of two stores to a word that must come in a certain order.
+const IN_TURN: &str =
+    "the checker keeps the stores to a word in the order in which they are executed";
+
 const MADE: &str =
     "memory that is made while threads run is not watched: it may be new to the reader";
 
@@ -231,6 +235,15 @@ pub const KEPT: &[Kept] = &[
         "only an urgent worker is started while others look, and no check has one"),
     kept("src/runtime.c", "each_entity", "lvd_load_acquire_u32", "lvd_load_relaxed_u32",
         "taking a core from the running set is in no check"),
+    kept("src/fork.c", "lvd_deque_ask", "lvd_load_acquire_ptr", "lvd_load_relaxed_ptr", MADE),
+    kept("src/fork.c", "lvd_fork_run", "lvd_add_release_u64", "lvd_add_relaxed_u64", MADE),
+    kept("src/fork.c", "lvd_deque_ask", "lvd_exchange_acquire_u32", "lvd_exchange_relaxed_u32",
+        IN_TURN),
+    kept("src/fork.c", "serve", "lvd_exchange_release_u32", "lvd_exchange_relaxed_u32", IN_TURN),
+    kept("src/fork.c", "set_floor", "lvd_fence_seq_cst", "weak_fence_seq_cst",
+        "no check cancels"),
+    kept("src/fork.c", "lvd_deque_abandon", "lvd_load_acquire_u64", "lvd_load_relaxed_u64",
+        "no check abandons a stack: who uses it again must see what others did there"),
 ];
 
 impl Kept {
