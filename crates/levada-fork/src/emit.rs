@@ -35,7 +35,7 @@ pub struct Edit {
 pub enum Style {
     /// Into forks.
     Parallel,
-    /// Into the call, and then the block.
+    /// Into the block, and then the call: what a fork does that nobody takes.
     Serial,
 }
 
@@ -117,10 +117,7 @@ pub fn edits(
         return Err(refusals);
     }
     let jumps = parsed.jumps.iter().enumerate();
-    let mut constructs: Vec<(Range, What)> = jumps
-        .filter(|_| style == Style::Parallel)
-        .map(|(i, j)| (j.range, What::Jump(i)))
-        .collect();
+    let mut constructs: Vec<(Range, What)> = jumps.map(|(i, j)| (j.range, What::Jump(i))).collect();
     for (i, fork) in parsed.forks.iter().enumerate() {
         let range = match &fork.form {
             Form::Operand => fork.range(),
@@ -274,10 +271,7 @@ impl Writer<'_> {
             What::Jump(i) => self.jump(&self.parsed.jumps[i], pieces),
             What::Fork(i) => {
                 let form = form.unwrap_or(&self.parsed.forks[i].form);
-                match self.style {
-                    Style::Parallel => self.parallel(i, form, pieces),
-                    Style::Serial => self.serial(i, form, pieces),
-                }
+                self.fork(i, form, pieces);
             }
         }
     }
@@ -287,18 +281,22 @@ impl Writer<'_> {
         self.asks.get(&external).copied().unwrap_or(false)
     }
 
-    // ---- parallel ----
-
     /// Joins a fork: `keep` begins the statement that takes the result.
     fn join(&self, fork: usize, keep: Option<&[Piece]>, pieces: &mut Vec<Piece>) {
         let site = &self.sites[fork];
         let n = site.number;
+        let keep = keep.filter(|_| site.out.is_some());
+        if self.style == Style::Serial {
+            text(pieces, "\n");
+            pieces.extend_from_slice(keep.unwrap_or_default());
+            return text(pieces, format!("{};", self.call(fork)));
+        }
         let asks = self.asks(fork);
         let join = self.words.likely(&format!("lvd_fork_join(lvd_h{n})"));
         let out = self
             .words
             .out(&format!("lvd_h{n}"), &site.record(), &format!("lvd_r{n}"));
-        let call = site.call(&format!("lvd_r{n}."));
+        let call = self.call(fork);
         let brace = |open: &str| {
             if asks {
                 open.to_string()
@@ -309,7 +307,6 @@ impl Writer<'_> {
         text(pieces, format!("\nif ({join}){}", brace(" {")));
         pieces.push(Piece::Indent(1));
         text(pieces, "\n");
-        let keep = keep.filter(|_| site.out.is_some());
         pieces.extend_from_slice(keep.unwrap_or_default());
         text(pieces, format!("{call};{}", brace(" lvd_stolen_set(0);")));
         pieces.push(Piece::Indent(-1));
@@ -332,35 +329,52 @@ impl Writer<'_> {
         let site = &self.sites[fork];
         let n = site.number;
         let of = &self.parsed.forks[fork];
-        text(
-            pieces,
-            format!("\n{} lvd_r{n};\nlvd_fork *lvd_h{n};\n", site.record()),
-        );
+        let serial = self.style == Style::Serial;
+        text(pieces, "\n");
+        if !serial {
+            let record = site.record();
+            text(pieces, format!("{record} lvd_r{n};\nlvd_fork *lvd_h{n};\n"));
+        }
         pieces.extend_from_slice(before);
         if site.callee.is_none() {
-            text(pieces, format!("lvd_r{n}.in.call = "));
+            match serial {
+                true => text(pieces, format!("{} = ", site.declare_callee(self.parsed))),
+                false => text(pieces, format!("lvd_r{n}.in.call = ")),
+            }
             self.copy(of.callee, pieces);
             text(pieces, ";\n");
         }
         for (i, &arg) in of.args.iter().enumerate() {
-            text(pieces, format!("lvd_r{n}.in.a{i} = "));
+            match serial {
+                true => text(
+                    pieces,
+                    format!("{} = ", site.declare_argument(self.parsed, i)),
+                ),
+                false => text(pieces, format!("lvd_r{n}.in.a{i} = ")),
+            }
             self.copy(arg, pieces);
             text(pieces, ";\n");
         }
-        if of.args.is_empty() && site.callee.is_some() {
-            text(pieces, format!("lvd_r{n}.in.none = 0;\n"));
+        if !serial {
+            if of.args.is_empty() && site.callee.is_some() {
+                text(pieces, format!("lvd_r{n}.in.none = 0;\n"));
+            }
+            let (handle, variable) = (format!("lvd_h{n}"), format!("lvd_r{n}"));
+            let push = self
+                .words
+                .push(&handle, &site.record(), &variable, &site.run());
+            text(pieces, push + "\n");
         }
-        text(
-            pieces,
-            self.words.push(
-                &format!("lvd_h{n}"),
-                &site.record(),
-                &format!("lvd_r{n}"),
-                &site.run(),
-            ),
-        );
-        text(pieces, "\n");
         self.copy(of.block, pieces);
+    }
+
+    /// The call, in the function that forks.
+    fn call(&self, fork: usize) -> String {
+        let site = &self.sites[fork];
+        match self.style {
+            Style::Parallel => site.call(&format!("lvd_r{}.", site.number)),
+            Style::Serial => site.serial_call(),
+        }
     }
 
     /// Keeps the left side of an assignment: what to write before the fork, and the left side after it.
@@ -407,7 +421,7 @@ impl Writer<'_> {
         text(after, " ");
     }
 
-    fn parallel(&self, fork: usize, form: &Form, pieces: &mut Vec<Piece>) {
+    fn fork(&self, fork: usize, form: &Form, pieces: &mut Vec<Piece>) {
         let site = &self.sites[fork];
         let n = site.number;
         let closing = self.closing(fork);
@@ -569,6 +583,10 @@ impl Writer<'_> {
     fn leave(&self, fork: usize, keep: &Piece, pieces: &mut Vec<Piece>) {
         let site = &self.sites[fork];
         let n = site.number;
+        if self.style == Style::Serial {
+            let drop = if site.out.is_some() { "(void)" } else { "" };
+            return text(pieces, format!("\n{drop}{};", self.call(fork)));
+        }
         let join = self.words.likely(&format!("lvd_fork_join(lvd_h{n})"));
         text(pieces, format!("\nif ({join})"));
         pieces.push(Piece::Indent(1));
@@ -576,91 +594,7 @@ impl Writer<'_> {
         if site.out.is_some() {
             pieces.push(keep.clone());
         }
-        text(pieces, format!("{};", site.call(&format!("lvd_r{n}."))));
+        text(pieces, format!("{};", self.call(fork)));
         pieces.push(Piece::Indent(-1));
-    }
-
-    // ---- serial ----
-
-    /// The call as it was written.
-    fn written(&self, fork: usize, pieces: &mut Vec<Piece>) {
-        let of = &self.parsed.forks[fork];
-        let call = Range {
-            start: of.callee.start,
-            end: of.bang,
-        };
-        self.copy(call, pieces);
-    }
-
-    fn serial(&self, fork: usize, form: &Form, pieces: &mut Vec<Piece>) {
-        let site = &self.sites[fork];
-        let n = site.number;
-        let of = &self.parsed.forks[fork];
-        let closing = self.closing(fork);
-        let value = |pieces: &mut Vec<Piece>| {
-            if site.out.is_some() {
-                let variable = site.declare_result(self.parsed, &format!("lvd_v{n}"));
-                text(pieces, format!("{variable} = "));
-            }
-            self.written(fork, pieces);
-            text(pieces, "; ");
-            self.copy(of.block, pieces);
-            text(pieces, " ");
-        };
-        match form {
-            Form::Statement(_) => {
-                text(pieces, "{ ");
-                self.written(fork, pieces);
-                text(pieces, "; ");
-                self.copy(of.block, pieces);
-                text(pieces, " }");
-            }
-            Form::Assignment {
-                left,
-                place,
-                op,
-                statement,
-                ..
-            } => {
-                let (before, mut after) = self.keep(*left, place, n);
-                self.assign(*op, &mut after);
-                text(
-                    pieces,
-                    if statement.is_some() {
-                        "{ "
-                    } else {
-                        "__extension__({ "
-                    },
-                );
-                pieces.extend(before);
-                value(pieces);
-                pieces.extend(after);
-                match statement {
-                    Some(_) => text(pieces, format!("lvd_v{n}; }}")),
-                    None => text(pieces, format!("lvd_v{n}; }}){closing}")),
-                }
-            }
-            Form::Declaration { name, .. } => {
-                text(pieces, "; { ");
-                value(pieces);
-                text(pieces, format!("{name} = lvd_v{n}; }}"));
-            }
-            Form::Return(_) => {
-                text(pieces, "{ ");
-                value(pieces);
-                match site.out.is_some() {
-                    true => text(pieces, format!("return lvd_v{n}; }}")),
-                    false => text(pieces, "return; }"),
-                }
-            }
-            Form::Operand => {
-                text(pieces, "__extension__({ ");
-                value(pieces);
-                match site.out.is_some() {
-                    true => text(pieces, format!("lvd_v{n}; }}){closing}")),
-                    false => text(pieces, format!("(void)0; }}){closing}")),
-                }
-            }
-        }
     }
 }

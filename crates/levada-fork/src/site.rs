@@ -18,15 +18,46 @@ pub struct Site {
     pub args: usize,
     /// How `out` is declared; none for `void`.
     pub out: Option<String>,
-    /// How a variable of the result's type begins; then comes its name and `after`.
-    result: Option<Type>,
+    result: Type,
+    /// Of a callee that is no name.
+    pointer: Option<Type>,
+    arg_types: Vec<Type>,
 }
 
 impl Site {
     /// Declares `name` with the type of the result.
     pub fn declare_result(&self, parsed: &Parsed, name: &str) -> String {
-        let ty = self.result.clone().unwrap_or_else(|| types::plain("void"));
-        types::declare(&parsed.tags, &ty, name).unwrap_or_else(|_| format!("__auto_type {name}"))
+        let declared = types::declare(&parsed.tags, &self.result, name);
+        declared.unwrap_or_else(|_| format!("__auto_type {name}"))
+    }
+
+    /// Declares the variable that holds an argument of the serial call.
+    pub fn declare_argument(&self, parsed: &Parsed, i: usize) -> String {
+        let name = self.argument(i);
+        let declared = field(parsed, &self.arg_types[i], &name);
+        declared.unwrap_or_else(|_| format!("__auto_type {name}"))
+    }
+
+    /// The same for what is called.
+    pub fn declare_callee(&self, parsed: &Parsed) -> String {
+        let name = format!("lvd_f{}", self.number);
+        let ty = self.pointer.as_ref();
+        let declared = ty.and_then(|ty| types::declare(&parsed.tags, ty, &name).ok());
+        declared.unwrap_or_else(|| format!("__auto_type {name}"))
+    }
+
+    fn argument(&self, i: usize) -> String {
+        format!("lvd_a{}_{i}", self.number)
+    }
+
+    /// The call in serial C, from those variables.
+    pub fn serial_call(&self) -> String {
+        let args: Vec<String> = (0..self.args).map(|i| self.argument(i)).collect();
+        let callee = match &self.callee {
+            Some(name) => name.clone(),
+            None => format!("lvd_f{}", self.number),
+        };
+        format!("{callee}({})", args.join(", "))
     }
 
     /// The direct call, from a record that is reached by `record` (`r.` or `r->`).
@@ -156,10 +187,12 @@ pub fn site(parsed: &Parsed, fork: &Fork, number: usize, ordinal: usize) -> Resu
     };
     check_count(function, fork)?;
     let mut members = Vec::new();
+    let (mut pointer, mut arg_types) = (None, Vec::new());
     if fork.name.is_none() {
         let ty = types::pointer(std::rc::Rc::new(types::Kind::Function(function.clone())));
         let declared = types::declare(tags, &ty, "call");
         members.push(declared.map_err(|why| unnamed(why, "the function", fork.callee))?);
+        pointer = Some(ty);
     }
     for (i, &at) in fork.args.iter().enumerate() {
         let ty = match function.params.get(i) {
@@ -179,6 +212,7 @@ pub fn site(parsed: &Parsed, fork: &Fork, number: usize, ordinal: usize) -> Resu
         }
         let member = field(parsed, &ty, &format!("a{i}"));
         members.push(member.map_err(|why| unnamed(why, what, at))?);
+        arg_types.push(ty);
     }
     if members.is_empty() {
         members.push("char none".into());
@@ -211,7 +245,9 @@ pub fn site(parsed: &Parsed, fork: &Fork, number: usize, ordinal: usize) -> Resu
         callee: fork.name.clone(),
         args: fork.args.len(),
         out,
-        result: Some(result),
+        result,
+        pointer,
+        arg_types,
     })
 }
 

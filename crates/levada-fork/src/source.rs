@@ -328,7 +328,11 @@ fn write(origin: &Origin, made: &[Edit], style: Style) -> Result<Vec<u8>, Refusa
                     lead: false,
                     gap: false,
                 };
-                origin.bytes(&whole).map_err(from_macro)?
+                let (mut start, end) = origin.bytes(&whole).map_err(from_macro)?;
+                if closes(edit.pieces.first()) {
+                    start -= trailing_blanks(&text[..start]);
+                }
+                (start, end)
             }
         };
         let mut out = Vec::new();
@@ -398,6 +402,18 @@ fn indentation(text: &[u8], byte: usize) -> Vec<u8> {
         .collect()
 }
 
+/// Whether no blank belongs before a piece.
+fn closes(piece: Option<&Piece>) -> bool {
+    matches!(piece, Some(Piece::Text(words)) if words.starts_with(';'))
+}
+
+fn trailing_blanks(text: &[u8]) -> usize {
+    text.iter()
+        .rev()
+        .take_while(|c| matches!(c, b' ' | b'\t'))
+        .count()
+}
+
 fn pieces(
     origin: &Origin,
     pieces: &[Piece],
@@ -409,6 +425,9 @@ fn pieces(
         match piece {
             Piece::Indent(steps) => depth = depth.saturating_add_signed(*steps as isize),
             Piece::Text(words) => {
+                if closes(Some(piece)) {
+                    out.truncate(out.len() - trailing_blanks(out));
+                }
                 for (i, line) in words.split('\n').enumerate() {
                     if i > 0 {
                         out.push(b'\n');

@@ -766,6 +766,7 @@ impl Parser<'_> {
                     match word.trim_matches('_') {
                         q @ ("const" | "volatile") => quals.push(q.to_string()),
                         "Atomic" => quals.push("_Atomic".to_string()),
+                        "restrict" => quals.push("__restrict".to_string()),
                         _ => {}
                     }
                     self.at += 1;
