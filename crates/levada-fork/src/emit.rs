@@ -21,6 +21,9 @@ pub enum Piece {
     Text(String),
     /// Further lines are indented by so many steps more or less.
     Indent(i32),
+    /// What follows, up to `End`, stands for what begins at this token: it is indented as that was.
+    Begin(usize),
+    End,
 }
 
 /// Some tokens become pieces; with none, the pieces go before them.
@@ -110,7 +113,7 @@ pub fn edits(
         let (number, ordinal) = names[&i];
         match site(parsed, fork, number, ordinal) {
             Ok(site) => sites.push(site),
-            Err(refusal) => refusals.push(refusal),
+            Err(refusal) => refusals.push(*refusal),
         }
     }
     if !refusals.is_empty() {
@@ -253,7 +256,9 @@ impl Writer<'_> {
                     gap: true,
                 });
             }
+            pieces.push(Piece::Begin(inner.start));
             self.construct(what, None, pieces);
+            pieces.push(Piece::End);
             at = inner.end;
         }
         if at < range.end {
@@ -291,36 +296,43 @@ impl Writer<'_> {
             pieces.extend_from_slice(keep.unwrap_or_default());
             return text(pieces, format!("{};", self.call(fork)));
         }
+        let (handle, variable) = (format!("lvd_h{n}"), format!("lvd_r{n}"));
         let asks = self.asks(fork);
-        let join = self.words.likely(&format!("lvd_fork_join(lvd_h{n})"));
-        let out = self
-            .words
-            .out(&format!("lvd_h{n}"), &site.record(), &format!("lvd_r{n}"));
-        let call = self.call(fork);
-        let brace = |open: &str| {
+        let taking = |value: &str, stolen: u32| {
+            let mut body = keep.unwrap_or_default().to_vec();
+            text(&mut body, format!("{value};"));
             if asks {
-                open.to_string()
-            } else {
-                String::new()
+                text(&mut body, format!("\nlvd_stolen_set({stolen});"));
             }
+            body
         };
-        text(pieces, format!("\nif ({join}){}", brace(" {")));
-        pieces.push(Piece::Indent(1));
-        text(pieces, "\n");
-        pieces.extend_from_slice(keep.unwrap_or_default());
-        text(pieces, format!("{call};{}", brace(" lvd_stolen_set(0);")));
-        pieces.push(Piece::Indent(-1));
-        if keep.is_some() || asks {
-            text(pieces, format!("\n{}else{}", brace("} "), brace(" {")));
+        let call = taking(&self.call(fork), 0);
+        let pop = self.words.likely(&format!("lvd_fork_pop({handle})"));
+        // The call stands there twice, since compilers then make the common way much better.
+        let mut branches = vec![
+            (format!("if ({pop})"), call.clone()),
+            (format!("else if (lvd_fork_join_seldom({handle}))"), call),
+        ];
+        if keep.is_some() {
+            let out = self.words.out(&handle, &site.record(), &variable);
+            branches.push(("else".into(), taking(&format!("{out}->out"), 1)));
+        } else if asks {
+            let told = Piece::Text("lvd_stolen_set(1);".into());
+            branches.push(("else".into(), vec![told]));
+        }
+        for (i, (head, body)) in branches.into_iter().enumerate() {
+            let before = if asks && i > 0 { "\n} " } else { "\n" };
+            text(
+                pieces,
+                format!("{before}{head}{}", if asks { " {" } else { "" }),
+            );
             pieces.push(Piece::Indent(1));
             text(pieces, "\n");
-            if let Some(keep) = keep {
-                pieces.extend_from_slice(keep);
-                text(pieces, format!("{out}->out;"));
-            }
-            text(pieces, brace(" lvd_stolen_set(1);"));
+            pieces.extend(body);
             pieces.push(Piece::Indent(-1));
-            text(pieces, brace("\n}"));
+        }
+        if asks {
+            text(pieces, "\n}");
         }
     }
 
@@ -467,16 +479,10 @@ impl Writer<'_> {
                 end(pieces, &format!("lvd_v{n};\n}}){closing}"));
             }
             Form::Declaration { name, .. } => {
-                begin(pieces, "; {");
+                begin(pieces, ";\n{");
                 self.open(fork, &[], pieces);
                 let keep = [Piece::Text(format!("{name} = "))];
                 self.join(fork, Some(&keep), pieces);
-                end(pieces, "\n}");
-            }
-            Form::Return(_) if site.out.is_some() && !self.asks(fork) => {
-                begin(pieces, "{");
-                self.open(fork, &[], pieces);
-                self.join(fork, Some(&[Piece::Text("return ".into())]), pieces);
                 end(pieces, "\n}");
             }
             Form::Return(_) => {

@@ -314,9 +314,9 @@ impl Output<'_> {
     }
 
     fn pieces(&mut self, pieces: &[Piece]) {
-        for (i, piece) in pieces.iter().enumerate() {
+        for piece in pieces {
             match piece {
-                Piece::Indent(_) => {}
+                Piece::Indent(_) | Piece::Begin(_) | Piece::End => {}
                 Piece::Text(text) => {
                     let flat = text.replace('\n', " ");
                     self.out.extend_from_slice(flat.as_bytes());
@@ -333,9 +333,7 @@ impl Output<'_> {
                         self.start(from)
                     };
                     let end = if gap { self.start(to) } else { self.end(to) };
-                    if i > 0 || !lead {
-                        self.resume(start);
-                    }
+                    self.resume(start);
                     let text = self.text;
                     self.out
                         .extend_from_slice(&text[start as usize..end as usize]);

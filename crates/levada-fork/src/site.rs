@@ -110,19 +110,25 @@ fn element(ty: &Type) -> &Type {
     }
 }
 
-fn refusal(code: &'static str, at: Range, message: String, label: &str, help: String) -> Refusal {
-    Refusal {
+fn refusal(
+    code: &'static str,
+    at: Range,
+    message: String,
+    label: &str,
+    help: String,
+) -> Box<Refusal> {
+    Box::new(Refusal {
         code,
         message,
         at,
         label: label.to_string(),
         also: None,
         help: Some(help),
-    }
+    })
 }
 
 /// Why a type cannot be used, told of what it belongs to.
-fn unnamed(why: Unnamed, what: &str, at: Range) -> Refusal {
+fn unnamed(why: Unnamed, what: &str, at: Range) -> Box<Refusal> {
     match why {
         Unnamed::Local(name) => refusal(
             "fork-local-type",
@@ -174,7 +180,12 @@ fn pointer_to_data(ty: &Type) -> bool {
 }
 
 /// Everything that a fork needs to be written.
-pub fn site(parsed: &Parsed, fork: &Fork, number: usize, ordinal: usize) -> Result<Site, Refusal> {
+pub fn site(
+    parsed: &Parsed,
+    fork: &Fork,
+    number: usize,
+    ordinal: usize,
+) -> Result<Site, Box<Refusal>> {
     let tags = &parsed.tags;
     let Some(function) = types::called(&fork.callee_type) else {
         return Err(refusal(
@@ -251,7 +262,7 @@ pub fn site(parsed: &Parsed, fork: &Fork, number: usize, ordinal: usize) -> Resu
     })
 }
 
-fn check_count(function: &Function, fork: &Fork) -> Result<(), Refusal> {
+fn check_count(function: &Function, fork: &Fork) -> Result<(), Box<Refusal>> {
     let (takes, given) = (function.params.len(), fork.args.len());
     let fits = match (function.prototype, function.variadic) {
         (false, _) => true,

@@ -330,10 +330,13 @@ impl Line {
             match role {
                 Role::Input => match is_replaced(at) {
                     Some((_, path)) => {
-                        let input = self.inputs.iter().find(|i| i.at == at);
-                        let named = input.and_then(|i| i.named.clone());
+                        // The next one is what it would have been.
+                        let here = self.inputs.iter().position(|i| i.at == at);
+                        let last = here.is_none_or(|i| i + 1 == self.inputs.len());
+                        let named = here.and_then(|i| self.inputs[i].named.clone());
+                        let then = named.filter(|_| !last).unwrap_or("none".into());
                         out.extend(["-x".into(), "cpp-output".into(), path.into()]);
-                        out.extend(["-x".into(), named.unwrap_or("none".into())]);
+                        out.extend(["-x".into(), then]);
                     }
                     None => out.push(word.clone()),
                 },
@@ -353,10 +356,7 @@ impl Line {
     /// Whether what is linked may have been compiled before.
     pub fn links_objects(&self) -> bool {
         let linker = self.roles.contains(&Role::Linker);
-        let source = |i: &Input| {
-            let known = Path::new(&i.path).extension().and_then(OsStr::to_str);
-            i.named.is_some() || matches!(known, Some("c" | "i" | "s" | "S" | "cc" | "cpp" | "C"))
-        };
+        let source = |i: &Input| i.language == Language::C;
         self.links() && (linker || !self.inputs.iter().all(source))
     }
 

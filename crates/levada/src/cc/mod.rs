@@ -20,19 +20,15 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
-/// The C compiler that is wrapped: `$LEVADA_CC`, else `$CC`, else `cc`. Makefiles hand `CC` on, so it may
-/// name this command: that is not meant.
+/// The C compiler that is wrapped: `$LEVADA_CC`, else `$CC`, else `cc`. Makefiles and CMake hand `CC` on,
+/// so it may name this command: that is not meant.
 pub fn compiler() -> Vec<OsString> {
     for variable in ["LEVADA_CC", "CC"] {
         let words: Vec<OsString> = std::env::var_os(variable)
             .map(|v| line::response(v.as_encoded_bytes()))
             .unwrap_or_default();
         let name = words.first().map(Path::new).and_then(Path::file_name);
-        let ours = match name.and_then(OsStr::to_str) {
-            Some("levada") => words.get(1).is_some_and(|w| w == "cc"),
-            Some("levada-cc") => true,
-            _ => false,
-        };
+        let ours = matches!(name.and_then(OsStr::to_str), Some("levada" | "levada-cc"));
         if !words.is_empty() && !ours {
             return words;
         }
@@ -109,7 +105,8 @@ fn pass_on(
             command.stdin(input);
         }
     }
-    if line.links_objects() {
+    let asked = session.is_some_and(|s| s.headers.is_some());
+    if line.links_objects() || (asked && line.links()) {
         command.args(library(line)?);
     }
     Err(cannot_run(cc, &command.exec()))
