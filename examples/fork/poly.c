@@ -20,7 +20,8 @@ static void square(polynomial s, polynomial p, long from, long to) {
   }
   for (long k = from; k < to; k++) {
     long sum = 0;
-    for (long i = k < p.n ? 0 : k - p.n + 1; i <= k && i < p.n; i++) sum += p.term[i] * p.term[k - i];
+    for (long i = k < p.n ? 0 : k - p.n + 1; i <= k && i < p.n; i++)
+      sum += p.term[i] * p.term[k - i];
     s.term[k] = sum;
   }
 }
