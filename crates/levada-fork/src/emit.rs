@@ -21,6 +21,8 @@ pub enum Piece {
     Text(String),
     /// Further lines are indented by so many steps more or less.
     Indent(i32),
+    /// What follows is ours, but belongs to where this token stands: errors and debuggers point there.
+    At(usize),
     /// What follows, up to `End`, stands for what begins at this token: it is indented as that was.
     Begin(usize),
     End,
@@ -221,7 +223,9 @@ impl Writer<'_> {
                     format!("\n{record} *lvd_r = {from};")
                 }
             };
-            text(&mut pieces, format!("{named}\n{keep}{call};"));
+            text(&mut pieces, format!("{named}\n{keep}"));
+            pieces.push(self.called_at(i));
+            text(&mut pieces, format!("{call};"));
             pieces.push(Piece::Indent(-1));
             text(&mut pieces, "\n}\n");
         }
@@ -294,12 +298,14 @@ impl Writer<'_> {
         if self.style == Style::Serial {
             text(pieces, "\n");
             pieces.extend_from_slice(keep.unwrap_or_default());
+            pieces.push(self.called_at(fork));
             return text(pieces, format!("{};", self.call(fork)));
         }
         let (handle, variable) = (format!("lvd_h{n}"), format!("lvd_r{n}"));
         let asks = self.asks(fork);
         let taking = |value: &str, stolen: u32| {
             let mut body = keep.unwrap_or_default().to_vec();
+            body.push(self.called_at(fork));
             text(&mut body, format!("{value};"));
             if asks {
                 text(&mut body, format!("\nlvd_stolen_set({stolen});"));
@@ -378,6 +384,11 @@ impl Writer<'_> {
             text(pieces, push + "\n");
         }
         self.copy(of.block, pieces);
+    }
+
+    /// The place of the call that was written.
+    fn called_at(&self, fork: usize) -> Piece {
+        Piece::At(self.parsed.forks[fork].callee.start)
     }
 
     /// The call, in the function that forks.
@@ -590,17 +601,20 @@ impl Writer<'_> {
         let site = &self.sites[fork];
         let n = site.number;
         if self.style == Style::Serial {
-            let drop = if site.out.is_some() { "(void)" } else { "" };
-            return text(pieces, format!("\n{drop}{};", self.call(fork)));
+            text(pieces, if site.out.is_some() { "\n(void)" } else { "\n" });
+            pieces.push(self.called_at(fork));
+            return text(pieces, format!("{};", self.call(fork)));
         }
         let join = self.words.likely(&format!("lvd_fork_join(lvd_h{n})"));
-        text(pieces, format!("\nif ({join})"));
+        text(pieces, format!("\nif ({join}) {{"));
         pieces.push(Piece::Indent(1));
         text(pieces, "\n");
         if site.out.is_some() {
             pieces.push(keep.clone());
         }
+        pieces.push(self.called_at(fork));
         text(pieces, format!("{};", self.call(fork)));
         pieces.push(Piece::Indent(-1));
+        text(pieces, "\n}");
     }
 }

@@ -176,11 +176,9 @@ impl Words for Prelude {
     }
 }
 
-/// Whether a preprocessed text has forks.
+/// Whether a text has forks, as it stands.
 pub fn has_forks(text: &[u8]) -> bool {
-    text.windows(2)
-        .any(|w| w == b"!!" || w == b"! " || w == b"!\\")
-        && !crate::lex::forks(&lex(text).tokens).is_empty()
+    text.contains(&b'!') && !crate::lex::forks(&lex(text).tokens).is_empty()
 }
 
 /// Why a text was not translated: what was refused, and what it takes to show where.
@@ -317,6 +315,7 @@ impl Output<'_> {
         for piece in pieces {
             match piece {
                 Piece::Indent(_) | Piece::Begin(_) | Piece::End => {}
+                Piece::At(token) => self.resume(self.start(*token)),
                 Piece::Text(text) => {
                     let flat = text.replace('\n', " ");
                     self.out.extend_from_slice(flat.as_bytes());

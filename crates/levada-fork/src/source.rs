@@ -505,6 +505,7 @@ fn pieces(
             Piece::End => {
                 levels.pop();
             }
+            Piece::At(_) => {}
             Piece::Text(words) => {
                 if closes(Some(piece)) {
                     out.truncate(out.len() - trailing_blanks(out));

@@ -75,8 +75,7 @@ fn compiler_words() -> Option<Vec<OsString>> {
         return Some(words.collect());
     }
     let cc = words.next().is_some_and(|w| w == "cc");
-    let words: Vec<OsString> = words.collect();
-    (cc && words != ["--help"]).then_some(words)
+    cc.then(|| words.collect())
 }
 
 /// Help, the version, or what is wrong with the command line.

@@ -5,6 +5,7 @@ use crate::cc::{self, toolchain};
 use crate::cli::TranslateArgs;
 use crate::output::{self, Failure, failure, failure_with};
 use levada_fork::emit::Style;
+use levada_fork::preprocessed::has_forks;
 use levada_fork::source::{self, Translated};
 use std::io::{Read, Write};
 use std::path::Path;
@@ -24,12 +25,6 @@ pub fn translate(args: &TranslateArgs) -> Result<ExitCode, Failure> {
         true => Style::Serial,
         false => Style::Parallel,
     };
-    if !text
-        .windows(2)
-        .any(|w| w == b"!!" || w == b"! " || w == b"!\\")
-    {
-        return print(&args.output, &text);
-    }
     let folder = args.file.parent().filter(|p| !p.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new(".")).canonicalize();
     let beside = |name: &str| {
@@ -37,7 +32,12 @@ pub fn translate(args: &TranslateArgs) -> Result<ExitCode, Failure> {
         path.is_file().then(|| path.display().to_string())
     };
     let spread = source::spread(&text, &beside);
-    let preprocessed = preprocess(args, &spread.text)?;
+    let preprocessed = match preprocess(args, &spread.text) {
+        Ok(preprocessed) => preprocessed,
+        // What has no forks need not be understood.
+        Err(_) if !has_forks(&text) => return print(&args.output, &text),
+        Err(why) => return Err(why),
+    };
     match source::translate(&shown, &text, &spread, &preprocessed, style) {
         Translated::Same => print(&args.output, &text),
         Translated::Text(out) => print(&args.output, &out),

@@ -17,6 +17,7 @@ impl Parser<'_> {
             self.scopes.truncate(1);
             self.unevaluated = 0;
             self.constant = 0;
+            let before = self.out.refusals.len();
             match self.external_declaration() {
                 Ok(()) if self.at > start => {}
                 Ok(()) => self.at += 1,
@@ -24,7 +25,8 @@ impl Parser<'_> {
                     let stopped = stop.at.min(self.tokens.len().saturating_sub(1));
                     self.at = start;
                     self.skip_declaration();
-                    if self.holds_fork(start, self.at) {
+                    // What was refused may be why the rest is not understood.
+                    if self.holds_fork(start, self.at) && self.out.refusals.len() == before {
                         let what = match self.kind(stop.at) {
                             None => "the file ends".to_string(),
                             Some(_) => format!("`{}`", self.spelled(&self.tokens[stop.at])),

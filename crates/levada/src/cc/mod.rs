@@ -7,7 +7,9 @@
 pub mod line;
 pub mod toolchain;
 
+use crate::cli::Cli;
 use crate::output::{self, Failure, failure, failure_with};
+use clap::CommandFactory;
 use levada_fork::emit::Style;
 use levada_fork::preprocessed::{self, Prelude};
 use levada_fork::report;
@@ -50,6 +52,14 @@ fn cannot_run(cc: &[OsString], why: &std::io::Error) -> Failure {
 
 /// What `levada cc` was called with.
 pub fn cc(words: &[OsString]) -> Result<ExitCode, Failure> {
+    if words == ["--help"] {
+        let mut command = Cli::command();
+        command.build();
+        if let Some(cc) = command.find_subcommand_mut("cc") {
+            cc.print_long_help()?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     let serial = words.iter().any(|w| w == "--serial");
     let style = match serial {
         true => Style::Serial,
