@@ -406,7 +406,10 @@ impl Writer<'_> {
         match place {
             Place::Plain => self.copy(left, &mut after),
             Place::Address => {
-                text(&mut before, format!("__auto_type lvd_p{n} = &("));
+                text(
+                    &mut before,
+                    format!("__extension__ __auto_type lvd_p{n} = &("),
+                );
                 self.copy(left, &mut before);
                 text(&mut before, ");\n");
                 text(&mut after, format!("*lvd_p{n}"));
@@ -417,7 +420,10 @@ impl Writer<'_> {
                 member,
             } => {
                 let address = if *arrow { "(" } else { "&(" };
-                text(&mut before, format!("__auto_type lvd_p{n} = {address}"));
+                text(
+                    &mut before,
+                    format!("__extension__ __auto_type lvd_p{n} = {address}"),
+                );
                 self.copy(*base, &mut before);
                 text(&mut before, ");\n");
                 text(&mut after, format!("lvd_p{n}->"));
@@ -557,7 +563,7 @@ impl Writer<'_> {
             let declared = jump.result.as_ref().map(types::unqualified);
             let declared = declared
                 .and_then(|ty| types::declare(&self.parsed.tags, &ty, "lvd_back").ok())
-                .unwrap_or_else(|| "__auto_type lvd_back".into());
+                .unwrap_or_else(|| "__extension__ __auto_type lvd_back".into());
             match jump.void {
                 true => text(pieces, "\n"),
                 false => {

@@ -28,14 +28,14 @@ impl Site {
     /// Declares `name` with the type of the result.
     pub fn declare_result(&self, parsed: &Parsed, name: &str) -> String {
         let declared = types::declare(&parsed.tags, &self.result, name);
-        declared.unwrap_or_else(|_| format!("__auto_type {name}"))
+        declared.unwrap_or_else(|_| format!("__extension__ __auto_type {name}"))
     }
 
     /// Declares the variable that holds an argument of the serial call.
     pub fn declare_argument(&self, parsed: &Parsed, i: usize) -> String {
         let name = self.argument(i);
         let declared = field(parsed, &self.arg_types[i], &name);
-        declared.unwrap_or_else(|_| format!("__auto_type {name}"))
+        declared.unwrap_or_else(|_| format!("__extension__ __auto_type {name}"))
     }
 
     /// The same for what is called.
@@ -43,7 +43,7 @@ impl Site {
         let name = format!("lvd_f{}", self.number);
         let ty = self.pointer.as_ref();
         let declared = ty.and_then(|ty| types::declare(&parsed.tags, ty, &name).ok());
-        declared.unwrap_or_else(|| format!("__auto_type {name}"))
+        declared.unwrap_or_else(|| format!("__extension__ __auto_type {name}"))
     }
 
     fn argument(&self, i: usize) -> String {

@@ -226,6 +226,42 @@ fn what_has_no_forks_is_compiled_as_it_is() {
     assert!(called.starts_with("[-O1][-c][-x][cpp-output]["), "{called}");
 }
 
+/// Whatever the compiler is asked for besides, it gives the same program and says no more.
+#[test]
+fn options_of_all_kinds() {
+    let folder = place();
+    let folder = folder.path();
+    for words in [
+        &[
+            "-std=c11",
+            "-pedantic-errors",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+        ][..],
+        &["-std=gnu89", "-O2"],
+        &["-O2", "-flto"],
+        &[
+            "-O3",
+            "-march=native",
+            "-fno-strict-aliasing",
+            "-ffunction-sections",
+            "-Wl,--gc-sections",
+        ],
+        &["-g3", "-Og", "-fPIC", "-pie", "-rdynamic"],
+    ] {
+        let all = [words, &["-Iinc", "main.c", "two.c", "-o", "with"]].concat();
+        cc(&all, folder);
+        runs("with", folder);
+    }
+    cc(
+        &[
+            "-Iinc", "-shared", "-fPIC", "main.c", "two.c", "-o", "with.so",
+        ],
+        folder,
+    );
+}
+
 /// Headers of Levada that the program includes itself, before and after other things.
 #[test]
 fn levadas_own_headers() {

@@ -52,7 +52,7 @@ pub struct Line {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Input,
-    /// `-o file`, `-c`, `-S`, `-E`: what becomes of the inputs.
+    /// `-o file`, `-c`, `-S`, `-E`, `-shared`: what becomes of the inputs.
     Goal,
     Dependency,
     /// For the preprocessor alone.
@@ -130,6 +130,7 @@ const JOINED: &[(&str, Role)] = &[
     ("-MF", Role::Dependency),
     ("-MT", Role::Dependency),
     ("-MQ", Role::Dependency),
+    ("-fuse-ld=", Role::Goal),
     ("-o", Role::Goal),
     ("-x", Role::Language),
     ("-Wl,", Role::Linker),
@@ -249,6 +250,10 @@ impl Line {
                     if line.goal != Goal::Other {
                         line.goal = Goal::Preprocess;
                     }
+                    Role::Goal
+                }
+                "-shared" | "-static" | "-static-pie" | "-pie" | "-no-pie" | "-rdynamic" | "-s"
+                | "-r" | "-nostdlib" | "-nostartfiles" | "-nodefaultlibs" | "-static-libgcc" => {
                     Role::Goal
                 }
                 "-M" | "-MM" | "-###" | "--version" | "-dM" => {

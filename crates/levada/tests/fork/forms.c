@@ -179,7 +179,8 @@ int main(void) {
   declarations();
   int to = 0;
   returns_nothing(&to);
-  printf("%d %d %d %d\n", returns(1), returns(5), to, trace);
+  int one = returns(1), five = returns(5);
+  printf("%d %d %d %d\n", one, five, to, trace);
   operands();
   nests();
   pointers();
