@@ -114,7 +114,7 @@ fn ways_out_agree_with_the_serial_program() {
 #[test]
 fn random_programs_agree_with_the_serial_program() {
     let folder = tempfile::tempdir().unwrap();
-    for seed in 1..=6 {
+    for seed in 1..=4 {
         let path = folder.path().join(format!("random{seed}.c"));
         std::fs::write(&path, random_c::program(seed)).unwrap();
         agrees(&path, folder.path(), &[]);
