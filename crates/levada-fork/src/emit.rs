@@ -21,6 +21,11 @@ pub enum Piece {
     Text(String),
     /// Further lines are indented by so many steps more or less.
     Indent(i32),
+    /// What follows is ours, but belongs to where this token stands: errors and debuggers point there.
+    At(usize),
+    /// What follows, up to `End`, stands for what begins at this token: it is indented as that was.
+    Begin(usize),
+    End,
 }
 
 /// Some tokens become pieces; with none, the pieces go before them.
@@ -35,7 +40,7 @@ pub struct Edit {
 pub enum Style {
     /// Into forks.
     Parallel,
-    /// Into the call, and then the block.
+    /// Into the block, and then the call: what a fork does that nobody takes.
     Serial,
 }
 
@@ -110,17 +115,14 @@ pub fn edits(
         let (number, ordinal) = names[&i];
         match site(parsed, fork, number, ordinal) {
             Ok(site) => sites.push(site),
-            Err(refusal) => refusals.push(refusal),
+            Err(refusal) => refusals.push(*refusal),
         }
     }
     if !refusals.is_empty() {
         return Err(refusals);
     }
     let jumps = parsed.jumps.iter().enumerate();
-    let mut constructs: Vec<(Range, What)> = jumps
-        .filter(|_| style == Style::Parallel)
-        .map(|(i, j)| (j.range, What::Jump(i)))
-        .collect();
+    let mut constructs: Vec<(Range, What)> = jumps.map(|(i, j)| (j.range, What::Jump(i))).collect();
     for (i, fork) in parsed.forks.iter().enumerate() {
         let range = match &fork.form {
             Form::Operand => fork.range(),
@@ -221,7 +223,9 @@ impl Writer<'_> {
                     format!("\n{record} *lvd_r = {from};")
                 }
             };
-            text(&mut pieces, format!("{named}\n{keep}{call};"));
+            text(&mut pieces, format!("{named}\n{keep}"));
+            pieces.push(self.called_at(i));
+            text(&mut pieces, format!("{call};"));
             pieces.push(Piece::Indent(-1));
             text(&mut pieces, "\n}\n");
         }
@@ -256,7 +260,9 @@ impl Writer<'_> {
                     gap: true,
                 });
             }
+            pieces.push(Piece::Begin(inner.start));
             self.construct(what, None, pieces);
+            pieces.push(Piece::End);
             at = inner.end;
         }
         if at < range.end {
@@ -274,10 +280,7 @@ impl Writer<'_> {
             What::Jump(i) => self.jump(&self.parsed.jumps[i], pieces),
             What::Fork(i) => {
                 let form = form.unwrap_or(&self.parsed.forks[i].form);
-                match self.style {
-                    Style::Parallel => self.parallel(i, form, pieces),
-                    Style::Serial => self.serial(i, form, pieces),
-                }
+                self.fork(i, form, pieces);
             }
         }
     }
@@ -287,43 +290,55 @@ impl Writer<'_> {
         self.asks.get(&external).copied().unwrap_or(false)
     }
 
-    // ---- parallel ----
-
     /// Joins a fork: `keep` begins the statement that takes the result.
     fn join(&self, fork: usize, keep: Option<&[Piece]>, pieces: &mut Vec<Piece>) {
         let site = &self.sites[fork];
         let n = site.number;
-        let asks = self.asks(fork);
-        let join = self.words.likely(&format!("lvd_fork_join(lvd_h{n})"));
-        let out = self
-            .words
-            .out(&format!("lvd_h{n}"), &site.record(), &format!("lvd_r{n}"));
-        let call = site.call(&format!("lvd_r{n}."));
-        let brace = |open: &str| {
-            if asks {
-                open.to_string()
-            } else {
-                String::new()
-            }
-        };
-        text(pieces, format!("\nif ({join}){}", brace(" {")));
-        pieces.push(Piece::Indent(1));
-        text(pieces, "\n");
         let keep = keep.filter(|_| site.out.is_some());
-        pieces.extend_from_slice(keep.unwrap_or_default());
-        text(pieces, format!("{call};{}", brace(" lvd_stolen_set(0);")));
-        pieces.push(Piece::Indent(-1));
-        if keep.is_some() || asks {
-            text(pieces, format!("\n{}else{}", brace("} "), brace(" {")));
+        if self.style == Style::Serial {
+            text(pieces, "\n");
+            pieces.extend_from_slice(keep.unwrap_or_default());
+            pieces.push(self.called_at(fork));
+            return text(pieces, format!("{};", self.call(fork)));
+        }
+        let (handle, variable) = (format!("lvd_h{n}"), format!("lvd_r{n}"));
+        let asks = self.asks(fork);
+        let taking = |value: &str, stolen: u32| {
+            let mut body = keep.unwrap_or_default().to_vec();
+            body.push(self.called_at(fork));
+            text(&mut body, format!("{value};"));
+            if asks {
+                text(&mut body, format!("\nlvd_stolen_set({stolen});"));
+            }
+            body
+        };
+        let call = taking(&self.call(fork), 0);
+        let pop = self.words.likely(&format!("lvd_fork_pop({handle})"));
+        // The call stands there twice, since compilers then make the common way much better.
+        let mut branches = vec![
+            (format!("if ({pop})"), call.clone()),
+            (format!("else if (lvd_fork_join_seldom({handle}))"), call),
+        ];
+        if keep.is_some() {
+            let out = self.words.out(&handle, &site.record(), &variable);
+            branches.push(("else".into(), taking(&format!("{out}->out"), 1)));
+        } else if asks {
+            let told = Piece::Text("lvd_stolen_set(1);".into());
+            branches.push(("else".into(), vec![told]));
+        }
+        for (i, (head, body)) in branches.into_iter().enumerate() {
+            let before = if asks && i > 0 { "\n} " } else { "\n" };
+            text(
+                pieces,
+                format!("{before}{head}{}", if asks { " {" } else { "" }),
+            );
             pieces.push(Piece::Indent(1));
             text(pieces, "\n");
-            if let Some(keep) = keep {
-                pieces.extend_from_slice(keep);
-                text(pieces, format!("{out}->out;"));
-            }
-            text(pieces, brace(" lvd_stolen_set(1);"));
+            pieces.extend(body);
             pieces.push(Piece::Indent(-1));
-            text(pieces, brace("\n}"));
+        }
+        if asks {
+            text(pieces, "\n}");
         }
     }
 
@@ -332,35 +347,57 @@ impl Writer<'_> {
         let site = &self.sites[fork];
         let n = site.number;
         let of = &self.parsed.forks[fork];
-        text(
-            pieces,
-            format!("\n{} lvd_r{n};\nlvd_fork *lvd_h{n};\n", site.record()),
-        );
+        let serial = self.style == Style::Serial;
+        text(pieces, "\n");
+        if !serial {
+            let record = site.record();
+            text(pieces, format!("{record} lvd_r{n};\nlvd_fork *lvd_h{n};\n"));
+        }
         pieces.extend_from_slice(before);
         if site.callee.is_none() {
-            text(pieces, format!("lvd_r{n}.in.call = "));
+            match serial {
+                true => text(pieces, format!("{} = ", site.declare_callee(self.parsed))),
+                false => text(pieces, format!("lvd_r{n}.in.call = ")),
+            }
             self.copy(of.callee, pieces);
             text(pieces, ";\n");
         }
         for (i, &arg) in of.args.iter().enumerate() {
-            text(pieces, format!("lvd_r{n}.in.a{i} = "));
+            match serial {
+                true => text(
+                    pieces,
+                    format!("{} = ", site.declare_argument(self.parsed, i)),
+                ),
+                false => text(pieces, format!("lvd_r{n}.in.a{i} = ")),
+            }
             self.copy(arg, pieces);
             text(pieces, ";\n");
         }
-        if of.args.is_empty() && site.callee.is_some() {
-            text(pieces, format!("lvd_r{n}.in.none = 0;\n"));
+        if !serial {
+            if of.args.is_empty() && site.callee.is_some() {
+                text(pieces, format!("lvd_r{n}.in.none = 0;\n"));
+            }
+            let (handle, variable) = (format!("lvd_h{n}"), format!("lvd_r{n}"));
+            let push = self
+                .words
+                .push(&handle, &site.record(), &variable, &site.run());
+            text(pieces, push + "\n");
         }
-        text(
-            pieces,
-            self.words.push(
-                &format!("lvd_h{n}"),
-                &site.record(),
-                &format!("lvd_r{n}"),
-                &site.run(),
-            ),
-        );
-        text(pieces, "\n");
         self.copy(of.block, pieces);
+    }
+
+    /// The place of the call that was written.
+    fn called_at(&self, fork: usize) -> Piece {
+        Piece::At(self.parsed.forks[fork].callee.start)
+    }
+
+    /// The call, in the function that forks.
+    fn call(&self, fork: usize) -> String {
+        let site = &self.sites[fork];
+        match self.style {
+            Style::Parallel => site.call(&format!("lvd_r{}.", site.number)),
+            Style::Serial => site.serial_call(),
+        }
     }
 
     /// Keeps the left side of an assignment: what to write before the fork, and the left side after it.
@@ -369,7 +406,10 @@ impl Writer<'_> {
         match place {
             Place::Plain => self.copy(left, &mut after),
             Place::Address => {
-                text(&mut before, format!("__auto_type lvd_p{n} = &("));
+                text(
+                    &mut before,
+                    format!("__extension__ __auto_type lvd_p{n} = &("),
+                );
                 self.copy(left, &mut before);
                 text(&mut before, ");\n");
                 text(&mut after, format!("*lvd_p{n}"));
@@ -380,7 +420,10 @@ impl Writer<'_> {
                 member,
             } => {
                 let address = if *arrow { "(" } else { "&(" };
-                text(&mut before, format!("__auto_type lvd_p{n} = {address}"));
+                text(
+                    &mut before,
+                    format!("__extension__ __auto_type lvd_p{n} = {address}"),
+                );
                 self.copy(*base, &mut before);
                 text(&mut before, ");\n");
                 text(&mut after, format!("lvd_p{n}->"));
@@ -407,7 +450,7 @@ impl Writer<'_> {
         text(after, " ");
     }
 
-    fn parallel(&self, fork: usize, form: &Form, pieces: &mut Vec<Piece>) {
+    fn fork(&self, fork: usize, form: &Form, pieces: &mut Vec<Piece>) {
         let site = &self.sites[fork];
         let n = site.number;
         let closing = self.closing(fork);
@@ -453,16 +496,10 @@ impl Writer<'_> {
                 end(pieces, &format!("lvd_v{n};\n}}){closing}"));
             }
             Form::Declaration { name, .. } => {
-                begin(pieces, "; {");
+                begin(pieces, ";\n{");
                 self.open(fork, &[], pieces);
                 let keep = [Piece::Text(format!("{name} = "))];
                 self.join(fork, Some(&keep), pieces);
-                end(pieces, "\n}");
-            }
-            Form::Return(_) if site.out.is_some() && !self.asks(fork) => {
-                begin(pieces, "{");
-                self.open(fork, &[], pieces);
-                self.join(fork, Some(&[Piece::Text("return ".into())]), pieces);
                 end(pieces, "\n}");
             }
             Form::Return(_) => {
@@ -526,7 +563,7 @@ impl Writer<'_> {
             let declared = jump.result.as_ref().map(types::unqualified);
             let declared = declared
                 .and_then(|ty| types::declare(&self.parsed.tags, &ty, "lvd_back").ok())
-                .unwrap_or_else(|| "__auto_type lvd_back".into());
+                .unwrap_or_else(|| "__extension__ __auto_type lvd_back".into());
             match jump.void {
                 true => text(pieces, "\n"),
                 false => {
@@ -569,98 +606,21 @@ impl Writer<'_> {
     fn leave(&self, fork: usize, keep: &Piece, pieces: &mut Vec<Piece>) {
         let site = &self.sites[fork];
         let n = site.number;
+        if self.style == Style::Serial {
+            text(pieces, if site.out.is_some() { "\n(void)" } else { "\n" });
+            pieces.push(self.called_at(fork));
+            return text(pieces, format!("{};", self.call(fork)));
+        }
         let join = self.words.likely(&format!("lvd_fork_join(lvd_h{n})"));
-        text(pieces, format!("\nif ({join})"));
+        text(pieces, format!("\nif ({join}) {{"));
         pieces.push(Piece::Indent(1));
         text(pieces, "\n");
         if site.out.is_some() {
             pieces.push(keep.clone());
         }
-        text(pieces, format!("{};", site.call(&format!("lvd_r{n}."))));
+        pieces.push(self.called_at(fork));
+        text(pieces, format!("{};", self.call(fork)));
         pieces.push(Piece::Indent(-1));
-    }
-
-    // ---- serial ----
-
-    /// The call as it was written.
-    fn written(&self, fork: usize, pieces: &mut Vec<Piece>) {
-        let of = &self.parsed.forks[fork];
-        let call = Range {
-            start: of.callee.start,
-            end: of.bang,
-        };
-        self.copy(call, pieces);
-    }
-
-    fn serial(&self, fork: usize, form: &Form, pieces: &mut Vec<Piece>) {
-        let site = &self.sites[fork];
-        let n = site.number;
-        let of = &self.parsed.forks[fork];
-        let closing = self.closing(fork);
-        let value = |pieces: &mut Vec<Piece>| {
-            if site.out.is_some() {
-                let variable = site.declare_result(self.parsed, &format!("lvd_v{n}"));
-                text(pieces, format!("{variable} = "));
-            }
-            self.written(fork, pieces);
-            text(pieces, "; ");
-            self.copy(of.block, pieces);
-            text(pieces, " ");
-        };
-        match form {
-            Form::Statement(_) => {
-                text(pieces, "{ ");
-                self.written(fork, pieces);
-                text(pieces, "; ");
-                self.copy(of.block, pieces);
-                text(pieces, " }");
-            }
-            Form::Assignment {
-                left,
-                place,
-                op,
-                statement,
-                ..
-            } => {
-                let (before, mut after) = self.keep(*left, place, n);
-                self.assign(*op, &mut after);
-                text(
-                    pieces,
-                    if statement.is_some() {
-                        "{ "
-                    } else {
-                        "__extension__({ "
-                    },
-                );
-                pieces.extend(before);
-                value(pieces);
-                pieces.extend(after);
-                match statement {
-                    Some(_) => text(pieces, format!("lvd_v{n}; }}")),
-                    None => text(pieces, format!("lvd_v{n}; }}){closing}")),
-                }
-            }
-            Form::Declaration { name, .. } => {
-                text(pieces, "; { ");
-                value(pieces);
-                text(pieces, format!("{name} = lvd_v{n}; }}"));
-            }
-            Form::Return(_) => {
-                text(pieces, "{ ");
-                value(pieces);
-                match site.out.is_some() {
-                    true => text(pieces, format!("return lvd_v{n}; }}")),
-                    false => text(pieces, "return; }"),
-                }
-            }
-            Form::Operand => {
-                text(pieces, "__extension__({ ");
-                value(pieces);
-                match site.out.is_some() {
-                    true => text(pieces, format!("lvd_v{n}; }}){closing}")),
-                    false => text(pieces, format!("(void)0; }}){closing}")),
-                }
-            }
-        }
+        text(pieces, "\n}");
     }
 }

@@ -107,7 +107,12 @@ struct Lexer<'a> {
 pub fn lex(text: &[u8]) -> Lexed {
     let mut lexer = Lexer {
         text,
-        at: 0,
+        // A byte order mark is a blank.
+        at: if text.starts_with(b"\xef\xbb\xbf") {
+            3
+        } else {
+            0
+        },
         fresh: true,
         lexed: Lexed::default(),
     };
@@ -440,6 +445,8 @@ mod tests {
             ["#define A /* x\n y */ z \\\n w", "%: d", "# 3 \"x\""]
         );
         assert_eq!(words(text), ["b", "#", "c"]);
+        let marked = lex(b"\xef\xbb\xbf#if 1\r\nx\r\n");
+        assert_eq!((marked.directives.len(), marked.tokens.len()), (1, 1));
     }
 
     #[test]

@@ -176,11 +176,9 @@ impl Words for Prelude {
     }
 }
 
-/// Whether a preprocessed text has forks.
+/// Whether a text has forks, as it stands.
 pub fn has_forks(text: &[u8]) -> bool {
-    text.windows(2)
-        .any(|w| w == b"!!" || w == b"! " || w == b"!\\")
-        && !crate::lex::forks(&lex(text).tokens).is_empty()
+    text.contains(&b'!') && !crate::lex::forks(&lex(text).tokens).is_empty()
 }
 
 /// Why a text was not translated: what was refused, and what it takes to show where.
@@ -314,9 +312,10 @@ impl Output<'_> {
     }
 
     fn pieces(&mut self, pieces: &[Piece]) {
-        for (i, piece) in pieces.iter().enumerate() {
+        for piece in pieces {
             match piece {
-                Piece::Indent(_) => {}
+                Piece::Indent(_) | Piece::Begin(_) | Piece::End => {}
+                Piece::At(token) => self.resume(self.start(*token)),
                 Piece::Text(text) => {
                     let flat = text.replace('\n', " ");
                     self.out.extend_from_slice(flat.as_bytes());
@@ -333,9 +332,7 @@ impl Output<'_> {
                         self.start(from)
                     };
                     let end = if gap { self.start(to) } else { self.end(to) };
-                    if i > 0 || !lead {
-                        self.resume(start);
-                    }
+                    self.resume(start);
                     let text = self.text;
                     self.out
                         .extend_from_slice(&text[start as usize..end as usize]);

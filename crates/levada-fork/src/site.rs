@@ -18,15 +18,46 @@ pub struct Site {
     pub args: usize,
     /// How `out` is declared; none for `void`.
     pub out: Option<String>,
-    /// How a variable of the result's type begins; then comes its name and `after`.
-    result: Option<Type>,
+    result: Type,
+    /// Of a callee that is no name.
+    pointer: Option<Type>,
+    arg_types: Vec<Type>,
 }
 
 impl Site {
     /// Declares `name` with the type of the result.
     pub fn declare_result(&self, parsed: &Parsed, name: &str) -> String {
-        let ty = self.result.clone().unwrap_or_else(|| types::plain("void"));
-        types::declare(&parsed.tags, &ty, name).unwrap_or_else(|_| format!("__auto_type {name}"))
+        let declared = types::declare(&parsed.tags, &self.result, name);
+        declared.unwrap_or_else(|_| format!("__extension__ __auto_type {name}"))
+    }
+
+    /// Declares the variable that holds an argument of the serial call.
+    pub fn declare_argument(&self, parsed: &Parsed, i: usize) -> String {
+        let name = self.argument(i);
+        let declared = field(parsed, &self.arg_types[i], &name);
+        declared.unwrap_or_else(|_| format!("__extension__ __auto_type {name}"))
+    }
+
+    /// The same for what is called.
+    pub fn declare_callee(&self, parsed: &Parsed) -> String {
+        let name = format!("lvd_f{}", self.number);
+        let ty = self.pointer.as_ref();
+        let declared = ty.and_then(|ty| types::declare(&parsed.tags, ty, &name).ok());
+        declared.unwrap_or_else(|| format!("__extension__ __auto_type {name}"))
+    }
+
+    fn argument(&self, i: usize) -> String {
+        format!("lvd_a{}_{i}", self.number)
+    }
+
+    /// The call in serial C, from those variables.
+    pub fn serial_call(&self) -> String {
+        let args: Vec<String> = (0..self.args).map(|i| self.argument(i)).collect();
+        let callee = match &self.callee {
+            Some(name) => name.clone(),
+            None => format!("lvd_f{}", self.number),
+        };
+        format!("{callee}({})", args.join(", "))
     }
 
     /// The direct call, from a record that is reached by `record` (`r.` or `r->`).
@@ -79,19 +110,25 @@ fn element(ty: &Type) -> &Type {
     }
 }
 
-fn refusal(code: &'static str, at: Range, message: String, label: &str, help: String) -> Refusal {
-    Refusal {
+fn refusal(
+    code: &'static str,
+    at: Range,
+    message: String,
+    label: &str,
+    help: String,
+) -> Box<Refusal> {
+    Box::new(Refusal {
         code,
         message,
         at,
         label: label.to_string(),
         also: None,
         help: Some(help),
-    }
+    })
 }
 
 /// Why a type cannot be used, told of what it belongs to.
-fn unnamed(why: Unnamed, what: &str, at: Range) -> Refusal {
+fn unnamed(why: Unnamed, what: &str, at: Range) -> Box<Refusal> {
     match why {
         Unnamed::Local(name) => refusal(
             "fork-local-type",
@@ -143,7 +180,12 @@ fn pointer_to_data(ty: &Type) -> bool {
 }
 
 /// Everything that a fork needs to be written.
-pub fn site(parsed: &Parsed, fork: &Fork, number: usize, ordinal: usize) -> Result<Site, Refusal> {
+pub fn site(
+    parsed: &Parsed,
+    fork: &Fork,
+    number: usize,
+    ordinal: usize,
+) -> Result<Site, Box<Refusal>> {
     let tags = &parsed.tags;
     let Some(function) = types::called(&fork.callee_type) else {
         return Err(refusal(
@@ -156,10 +198,12 @@ pub fn site(parsed: &Parsed, fork: &Fork, number: usize, ordinal: usize) -> Resu
     };
     check_count(function, fork)?;
     let mut members = Vec::new();
+    let (mut pointer, mut arg_types) = (None, Vec::new());
     if fork.name.is_none() {
         let ty = types::pointer(std::rc::Rc::new(types::Kind::Function(function.clone())));
         let declared = types::declare(tags, &ty, "call");
         members.push(declared.map_err(|why| unnamed(why, "the function", fork.callee))?);
+        pointer = Some(ty);
     }
     for (i, &at) in fork.args.iter().enumerate() {
         let ty = match function.params.get(i) {
@@ -179,6 +223,7 @@ pub fn site(parsed: &Parsed, fork: &Fork, number: usize, ordinal: usize) -> Resu
         }
         let member = field(parsed, &ty, &format!("a{i}"));
         members.push(member.map_err(|why| unnamed(why, what, at))?);
+        arg_types.push(ty);
     }
     if members.is_empty() {
         members.push("char none".into());
@@ -211,11 +256,13 @@ pub fn site(parsed: &Parsed, fork: &Fork, number: usize, ordinal: usize) -> Resu
         callee: fork.name.clone(),
         args: fork.args.len(),
         out,
-        result: Some(result),
+        result,
+        pointer,
+        arg_types,
     })
 }
 
-fn check_count(function: &Function, fork: &Fork) -> Result<(), Refusal> {
+fn check_count(function: &Function, fork: &Fork) -> Result<(), Box<Refusal>> {
     let (takes, given) = (function.params.len(), fork.args.len());
     let fits = match (function.prototype, function.variadic) {
         (false, _) => true,

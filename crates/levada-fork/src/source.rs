@@ -85,6 +85,8 @@ struct Origin<'a> {
     spread: &'a Spread,
     /// For each token of the preprocessed text, the same token in the file.
     tokens: Vec<Option<usize>>,
+    /// What the file indents with.
+    step: Vec<u8>,
 }
 
 impl<'a> Origin<'a> {
@@ -95,6 +97,7 @@ impl<'a> Origin<'a> {
             file: lex(text),
             lines: Lines::new(preprocessed, &lexed.directives),
             tokens: vec![None; lexed.tokens.len()],
+            step: step(text),
             spread,
             lexed,
         };
@@ -168,6 +171,49 @@ impl<'a> Origin<'a> {
         match start <= end {
             true => Ok((start as usize, end as usize)),
             false => Err(from),
+        }
+    }
+
+    /// Copies a part of the file, its further lines indented by `more`: but for directives, and what
+    /// goes over several lines by itself.
+    fn indented(&self, start: usize, end: usize, more: &[u8], out: &mut Vec<u8>) {
+        let tokens = &self.file.tokens;
+        let mut next = tokens.partition_point(|t| (t.end as usize) <= start);
+        let mut comment: Option<&[u8]> = None;
+        let mut at = start;
+        while at < end {
+            let rest = &self.text[at..end];
+            if comment.is_none() && tokens.get(next).is_some_and(|t| t.start as usize == at) {
+                let behind = (tokens[next].end as usize).min(end);
+                out.extend_from_slice(&self.text[at..behind]);
+                at = behind;
+                next += 1;
+                continue;
+            }
+            let mut length = 1;
+            match comment {
+                None if rest.starts_with(b"/*") || rest.starts_with(b"//") => {
+                    comment = Some(if rest[1] == b'*' { b"*/" } else { b"\n" });
+                    length = 2;
+                }
+                Some(close) if rest.starts_with(close) => {
+                    comment = None;
+                    length = close.len();
+                }
+                _ => {}
+            }
+            out.extend_from_slice(&rest[..length]);
+            at += length;
+            if self.text[at - 1] == b'\n' && comment.is_none() {
+                let line = &self.text[at..end];
+                let blanks = line
+                    .iter()
+                    .take_while(|c| matches!(c, b' ' | b'\t'))
+                    .count();
+                if !matches!(line.get(blanks), None | Some(b'\n' | b'#')) {
+                    out.extend_from_slice(more);
+                }
+            }
         }
     }
 
@@ -275,7 +321,7 @@ pub fn translate(
         true => edits(&parsed, &Macros, style, &|e| asks.contains(&e.start)),
         false => Err(parsed.refusals),
     };
-    let made = made.and_then(|made| write(&origin, &made, style).map_err(|r| vec![r]));
+    let made = made.and_then(|made| write(&origin, &made, style).map_err(|r| vec![*r]));
     match made {
         Ok(out) => Translated::Text(out),
         Err(refusals) => {
@@ -288,8 +334,8 @@ pub fn translate(
     }
 }
 
-fn from_macro(token: usize) -> Refusal {
-    Refusal {
+fn from_macro(token: usize) -> Box<Refusal> {
+    Box::new(Refusal {
         code: "fork-in-macro",
         message: "a macro, or another file, makes a part of this fork".into(),
         at: Range {
@@ -299,10 +345,10 @@ fn from_macro(token: usize) -> Refusal {
         label: "this is not written here as the compiler sees it".into(),
         also: None,
         help: Some("write the macro out here; levada cc compiles it as it is".into()),
-    }
+    })
 }
 
-fn write(origin: &Origin, made: &[Edit], style: Style) -> Result<Vec<u8>, Refusal> {
+fn write(origin: &Origin, made: &[Edit], style: Style) -> Result<Vec<u8>, Box<Refusal>> {
     let text = origin.text;
     // Where, until where, what.
     let mut changes: Vec<(usize, usize, Vec<u8>)> = Vec::new();
@@ -328,7 +374,11 @@ fn write(origin: &Origin, made: &[Edit], style: Style) -> Result<Vec<u8>, Refusa
                     lead: false,
                     gap: false,
                 };
-                origin.bytes(&whole).map_err(from_macro)?
+                let (mut start, end) = origin.bytes(&whole).map_err(from_macro)?;
+                if closes(edit.pieces.first()) {
+                    start -= trailing_blanks(&text[..start]);
+                }
+                (start, end)
             }
         };
         let mut out = Vec::new();
@@ -384,6 +434,15 @@ fn behind_includes(origin: &Origin, end: usize) -> Option<usize> {
     found
 }
 
+/// A tab where more lines begin with tabs than with blanks.
+fn step(text: &[u8]) -> Vec<u8> {
+    let begin = |with: &[u8]| text.windows(with.len()).filter(|w| *w == with).count();
+    match begin(b"\n\t") > begin(b"\n  ") {
+        true => b"\t".to_vec(),
+        false => b"  ".to_vec(),
+    }
+}
+
 /// The blanks that the line of a byte begins with.
 fn indentation(text: &[u8], byte: usize) -> Vec<u8> {
     let start = text[..byte]
@@ -398,32 +457,72 @@ fn indentation(text: &[u8], byte: usize) -> Vec<u8> {
         .collect()
 }
 
+/// Whether no blank belongs before a piece.
+fn closes(piece: Option<&Piece>) -> bool {
+    matches!(piece, Some(Piece::Text(words)) if words.starts_with(';'))
+}
+
+fn trailing_blanks(text: &[u8]) -> usize {
+    text.iter()
+        .rev()
+        .take_while(|c| matches!(c, b' ' | b'\t'))
+        .count()
+}
+
+/// What is indented as what: the blanks that lines begin with, and the steps more that we add.
+struct Level {
+    base: Vec<u8>,
+    steps: usize,
+}
+
 fn pieces(
     origin: &Origin,
     pieces: &[Piece],
     indent: &[u8],
     out: &mut Vec<u8>,
-) -> Result<(), Refusal> {
-    let mut depth = 0usize;
+) -> Result<(), Box<Refusal>> {
+    let mut levels = vec![Level {
+        base: indent.to_vec(),
+        steps: 0,
+    }];
     for piece in pieces {
+        let level = levels.last_mut().expect("the first stays");
         match piece {
-            Piece::Indent(steps) => depth = depth.saturating_add_signed(*steps as isize),
+            Piece::Indent(steps) => {
+                level.steps = level.steps.saturating_add_signed(*steps as isize);
+            }
+            Piece::Begin(token) => {
+                let more = origin.step.repeat(levels.iter().map(|l| l.steps).sum());
+                let base = match origin.token(*token) {
+                    Ok(t) => indentation(origin.text, t.start as usize),
+                    Err(_) => Vec::new(),
+                };
+                levels.push(Level {
+                    base: [base, more].concat(),
+                    steps: 0,
+                });
+            }
+            Piece::End => {
+                levels.pop();
+            }
+            Piece::At(_) => {}
             Piece::Text(words) => {
+                if closes(Some(piece)) {
+                    out.truncate(out.len() - trailing_blanks(out));
+                }
+                let begin = [level.base.as_slice(), &origin.step.repeat(level.steps)].concat();
                 for (i, line) in words.split('\n').enumerate() {
                     if i > 0 {
                         out.push(b'\n');
-                        // Nothing is indented where the next text begins a line of its own.
-                        if !line.is_empty() || !words.ends_with('\n') || indent.len() + depth > 0 {
-                            out.extend_from_slice(indent);
-                            out.extend(std::iter::repeat_n(b' ', 2 * depth));
-                        }
+                        out.extend_from_slice(&begin);
                     }
                     out.extend_from_slice(line.as_bytes());
                 }
             }
-            piece => {
-                let (start, end) = origin.bytes(piece).map_err(from_macro)?;
-                out.extend_from_slice(&origin.text[start..end]);
+            copy => {
+                let (start, end) = origin.bytes(copy).map_err(from_macro)?;
+                let more = origin.step.repeat(levels.iter().map(|l| l.steps).sum());
+                origin.indented(start, end, &more, out);
             }
         }
     }

@@ -518,7 +518,7 @@ impl Parser<'_> {
             e.range,
             "`!!` forks a call, and this is none",
             "no function is called here",
-            "write f(arguments) !! { ... }",
+            "write f(arguments) !! { ... }, or (f)(arguments) !! { ... } where f is also a macro",
         );
     }
 

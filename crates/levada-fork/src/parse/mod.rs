@@ -6,7 +6,9 @@
 //! What holds no fork and cannot be understood is stepped over: the C compiler will judge it.
 
 mod decl;
+mod declarator;
 mod expr;
+mod specifiers;
 mod stmt;
 mod typing;
 

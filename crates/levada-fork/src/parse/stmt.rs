@@ -2,12 +2,10 @@
 //! Statements: what a fork is the whole of, and the jumps that leave its block or enter it.
 
 use super::expr::ExprKind;
-use super::{Around, Body, Form, Goto, Jump, Label, Parser, Range, Refusal, Result};
+use super::specifiers::{ASM, STATIC_ASSERT};
+use super::{Around, Form, Goto, Jump, Label, Parser, Range, Refusal, Result};
 use crate::lex::Kind;
 use crate::types;
-
-const STATIC_ASSERT: &[&str] = &["_Static_assert", "static_assert"];
-const ASM: &[&str] = &["asm", "__asm", "__asm__"];
 
 impl Parser<'_> {
     /// A block with its braces, and a scope of its own.
@@ -97,7 +95,7 @@ impl Parser<'_> {
             _ => return self.expression_statement(start),
         }
         let word = self.word_at(self.at).unwrap_or_default();
-        let special = match word.as_str() {
+        match word.as_str() {
             "if" | "switch" | "while" | "for" | "do" => self.structured(&word),
             "case" | "default" => self.case(),
             "break" | "continue" => self.leave_loop(start, &word),
@@ -110,9 +108,8 @@ impl Parser<'_> {
             }
             w if ASM.contains(&w) => self.asm(),
             _ if self.punct_at(self.at + 1, ":") => self.label(word),
-            _ => return self.expression_statement(start),
-        };
-        special
+            _ => self.expression_statement(start),
+        }
     }
 
     fn expression_statement(&mut self, start: usize) -> Result<()> {
@@ -448,7 +445,7 @@ impl Parser<'_> {
 
     /// All labels of the function are known: which gotos leave or enter the blocks of forks.
     pub(super) fn end_of_body(&mut self) {
-        let body = std::mem::replace(&mut self.body, Body::default());
+        let body = std::mem::take(&mut self.body);
         for goto in &body.gotos {
             let Some(label) = body.labels.get(&goto.label) else {
                 // The C compiler says so.
