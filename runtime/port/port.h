@@ -81,6 +81,16 @@ void lvd_port_thread_interrupt(lvd_port_thread *thread);
  * value; false: the system allows neither. */
 bool lvd_port_thread_urgent(void);
 
+/* The core that the caller is on now; negative: it is not known. */
+int32_t lvd_port_cpu(void);
+/* The lowest address of the calling thread's stack. */
+const unsigned char *lvd_port_stack_low(void);
+/* The clock of the CPU time of the calling thread, for others to read; 0 once it has ended. */
+int lvd_port_thread_clock(void);
+uint64_t lvd_port_clock_ns(int clock);
+/* end(argument) is called when the calling thread ends; a later call replaces it. */
+void lvd_port_at_thread_end(void (*end)(void *), void *argument);
+
 /* What this thread is to the runtime: its worker, or null. */
 /* Asks for the cache line at `at`, to be written soon; a hint. */
 static inline void lvd_port_expect(const void *at) {
