@@ -13,6 +13,9 @@
 void lvd_port_wait(lvd_a32 *word, uint32_t expected, int64_t timeout_ns);
 /* Wakes all that sleep on `word`. */
 void lvd_port_wake(lvd_a32 *word);
+/* The same where `word` may lie in memory that several processes share. */
+void lvd_port_wait_shared(lvd_a32 *word, uint32_t expected, int64_t timeout_ns);
+void lvd_port_wake_shared(lvd_a32 *word);
 /* A moment of a spinning loop. */
 void lvd_port_relax(void);
 
