@@ -162,9 +162,9 @@ static void announce(mc_domain *d) {
 /* Nobody else is in it: whatever was left is taken away. */
 static lvd_status lay_out(mc_domain *d) {
   lvd_status status = lvd_port_file_clear(d->file, mc_size());
-  if (status == LVD_OK) status = lvd_port_shared_claim(d->file, 0, mc_pages(sizeof(mc_tables)));
+  if (status == LVD_OK) status = lvd_port_shared_claim(d->file, 0, mc_units(sizeof(mc_tables)));
   if (status != LVD_OK) return status;
-  mc_tables *t = lvd_port_shared_map(d->file, 0, mc_pages(sizeof *t), 0);
+  mc_tables *t = lvd_port_shared_map(d->file, 0, mc_units(sizeof *t), 0);
   if (!t) return LVD_E_MEMORY;
   t->layout = MC_LAYOUT;
   t->line = LVD_LINE;
@@ -183,7 +183,7 @@ static lvd_status take_part(mc_domain *d) {
   lvd_status status = lvd_port_shared_size(d->file, &size);
   if (status != LVD_OK) return status;
   if (size != mc_size()) return LVD_E_LAYOUT;
-  mc_tables *t = lvd_port_shared_map(d->file, 0, mc_pages(sizeof *t), 0);
+  mc_tables *t = lvd_port_shared_map(d->file, 0, mc_units(sizeof *t), 0);
   if (!t) return LVD_E_MEMORY;
   d->tables = t;
   bool same = lvd_load_acquire_u32(&t->magic) == MC_MAGIC && t->layout == MC_LAYOUT &&
@@ -216,10 +216,11 @@ static void put_away(mc_domain *d) {
     mc_peer *p = lvd_load_relaxed_ptr(&d->peer[i]);
     if (!p) continue;
     lvd_port_shared_unmap(p->queue, mc_queue_size(), 0);
+    lvd_port_shared_unmap(lvd_load_relaxed_ptr(&p->channel), MC_UNIT, MC_RING);
     free(p);
   }
   for (uint32_t i = 0; i < MC_PROCESSES; i++) forget(d, i);
-  lvd_port_shared_unmap(d->tables, mc_pages(sizeof *d->tables), 0);
+  lvd_port_shared_unmap(d->tables, mc_units(sizeof *d->tables), 0);
   lvd_port_close(d->file); /* drops every lock */
   lvd_port_close(d->bell);
   lvd_port_close(d->directory);

@@ -42,7 +42,10 @@ enum {
   /* From one message to the next: the most there can be, and no multiple of 4096 away from where
      users' large buffers begin (16 after a page): such copies are slow. */
   MC_STRIDE = MCAPI_MAX_MESSAGE_SIZE + MC_PAGE,
-  MC_INDENT = 1024
+  MC_INDENT = 1024,
+  MC_UNIT = 65536,      /* what is mapped begins at multiples: as large as pages are anywhere */
+  MC_RING = 512 * 1024, /* bytes of a channel's ring */
+  MC_SCALARS = 1024     /* scalars that a channel can hold */
 };
 #define MC_MAGIC  0x4c564d43u /* "LVMC" */
 #define MC_LAYOUT (LVD_LAYOUT << 16 | 1u)
@@ -78,6 +81,10 @@ typedef struct mc_endpoint {
   lvd_a32 node, port;                   /* the node's place in its table */
   lvd_a32 generation;                   /* of the handle; counts on when the place is used again */
   lvd_a32 get_count, get_domain, get_node;
+  lvd_a32 role; /* MC_PACKETS or MC_NUMBERS, and MC_SENDS: of its channel, or as which it is open */
+  lvd_a32 peer; /* handle of the other end; 0: not connected */
+  lvd_a32 state; /* MC_OPENED, MC_CLOSED */
+  lvd_a32 user;  /* handle of the last that was connected to send into the channel here */
   lvd_a32 attribute[MCAPI_ENDP_ATTR_END];
 } mc_endpoint;
 
@@ -108,13 +115,20 @@ typedef struct mc_queue {
   mc_message message[MC_SLOTS];
 } mc_queue;
 
+/* Of a channel between two endpoints. */
+enum { MC_PACKETS = 1, MC_NUMBERS = 2, MC_SENDS = 4 };
+enum { MC_OPENED = 1, MC_CLOSED = 2 };
+
 static inline size_t mc_pages(size_t size) { return (size + MC_PAGE - 1) / MC_PAGE * MC_PAGE; }
+static inline size_t mc_units(size_t size) { return (size + MC_UNIT - 1) / MC_UNIT * MC_UNIT; }
 static inline size_t mc_queue_size(void) {
-  return mc_pages(sizeof(mc_queue)) + (size_t)MC_SLOTS * MC_STRIDE;
+  return mc_units(mc_pages(sizeof(mc_queue)) + (size_t)MC_SLOTS * MC_STRIDE);
 }
+/* Behind each queue there is a channel: of the endpoint that receives. */
 static inline size_t mc_queue_at(uint32_t index) {
-  return mc_pages(sizeof(mc_tables)) + index * mc_queue_size();
+  return mc_units(sizeof(mc_tables)) + index * (mc_queue_size() + MC_UNIT + MC_RING);
 }
+static inline size_t mc_channel_at(uint32_t index) { return mc_queue_at(index) + mc_queue_size(); }
 static inline size_t mc_size(void) { return mc_queue_at(MC_ENDPOINTS); }
 static inline unsigned char *mc_payload(mc_queue *q, uint32_t slot) {
   return (unsigned char *)q + mc_pages(sizeof(mc_queue)) + (size_t)slot * MC_STRIDE + MC_INDENT;
@@ -150,6 +164,7 @@ typedef struct mc_mine {
 /* The queue of an endpoint of whomever, as this process has mapped it. */
 typedef struct mc_peer {
   mc_queue *queue;
+  lvd_aptr channel;        /* an lvd_channel; null: not mapped yet */
   uint8_t pages[MC_SLOTS]; /* of each slot that the system has given, as far as we have asked */
 } mc_peer;
 

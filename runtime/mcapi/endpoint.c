@@ -61,6 +61,9 @@ static void first_attributes(mc_endpoint *e) {
                 {MCAPI_ENDP_ATTR_TIMEOUT, MCAPI_TIMEOUT_INFINITE}};
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
     lvd_store_relaxed_u32(&e->attribute[others[i].number], others[i].value);
+  lvd_store_relaxed_u32(&e->role, 0);
+  lvd_store_relaxed_u32(&e->peer, 0);
+  lvd_store_relaxed_u32(&e->state, 0);
   lvd_store_relaxed_u32(&e->get_count, 0);
   lvd_store_relaxed_u32(&e->get_domain, MCAPI_DOMAIN_INVALID);
   lvd_store_relaxed_u32(&e->get_node, MCAPI_NODE_INVALID);
@@ -76,7 +79,7 @@ static mcapi_status_t make(mc_mine *self, mcapi_port_t port, mcapi_endpoint_t *o
     return MCAPI_ERR_ENDP_EXISTS;
   for (uint32_t i = 0; i < MC_ENDPOINTS; i++) {
     mc_endpoint *e = &d->tables->endpoint[i];
-    if (lvd_load_acquire_u32(&e->owner)) continue;
+    if (lvd_load_acquire_u32(&e->owner) || mc_channel_in_use(d, i)) continue;
     mc_local *local = local_at(d, i);
     if (!local) return MCAPI_ERR_MEM_LIMIT;
     lvd_store_relaxed_u32(&e->owner, 1 + d->process);
@@ -89,6 +92,7 @@ static mcapi_status_t make(mc_mine *self, mcapi_port_t port, mcapi_endpoint_t *o
     local->node = self;
     local->timeout = MCAPI_TIMEOUT_INFINITE;
     local->memory = 0;
+    local->channel.role = 0;
     lvd_status status = mc_queue_open(d, local);
     if (status == LVD_OK) lvd_store_release_u32(&local->handle, generation * MC_ENDPOINTS + i);
     lvd_port_unlock(&local->lock);
@@ -124,10 +128,11 @@ static void take_away(mc_mine *self, mc_local *local) {
   mc_domain *d = self->domain;
   mc_endpoint *e = &d->tables->endpoint[local->index];
   mc_gate_enter(d);
+  mc_channel_drop(d, local, lvd_load_relaxed_u32(&local->handle));
   lvd_store_release_u32(&e->handle, 0);
   lvd_port_lock(&local->lock);
   lvd_store_release_u32(&local->handle, 0);
-  mc_requests_drop(local, MCAPI_ERR_ENDP_DELETED);
+  mc_requests_drop(local, MC_SEND, MCAPI_ERR_ENDP_DELETED);
   mc_queue_close(d, local);
   lvd_port_unlock(&local->lock);
   lvd_store_release_u32(&e->owner, 0);
@@ -150,7 +155,9 @@ void mcapi_endpoint_delete(mcapi_endpoint_t endpoint, mcapi_status_t *mcapi_stat
     status = MCAPI_ERR_NODE_NOTINIT;
   } else {
     mc_local *local = mc_local_of(self, endpoint);
-    if (local)
+    if (local && local->channel.role)
+      status = MCAPI_ERR_CHAN_OPEN;
+    else if (local)
       take_away(self, local);
     else
       status =
@@ -268,6 +275,8 @@ void mcapi_endpoint_get_attribute(mcapi_endpoint_t endpoint, mcapi_uint_t attrib
   if (attribute_num == MCAPI_ENDP_ATTR_GET_COUNT) value = lvd_load_relaxed_u32(&e->get_count);
   if (attribute_num == MCAPI_ENDP_ATTR_NUM_RECV_BUFFERS)
     value = free_buffers(self->domain, endpoint);
+  if (attribute_num == MCAPI_ENDP_ATTR_ENDP_STATUS)
+    value = mc_channel_status(self->domain, endpoint);
   memcpy(attribute, &value, sizeof value);
 }
 
@@ -307,6 +316,8 @@ void mcapi_endpoint_set_attribute(mcapi_endpoint_t endpoint, mcapi_uint_t attrib
   mcapi_status_t status = check_attribute(self, endpoint, attribute_num, attribute, attribute_size);
   mc_local *local = status == MCAPI_SUCCESS ? mc_local_of(self, endpoint) : NULL;
   if (status == MCAPI_SUCCESS && !local) status = MCAPI_ERR_ENDP_REMOTE;
+  if (status == MCAPI_SUCCESS && mc_is_connected(self->domain, endpoint))
+    status = MCAPI_ERR_CHAN_CONNECTED;
   mcapi_uint_t value = 0;
   if (status == MCAPI_SUCCESS) {
     memcpy(&value, attribute, sizeof value);

@@ -39,6 +39,7 @@ static mcapi_status_t go_on(mc_request *r) {
     default:
       return MCAPI_ERR_GENERAL;
     }
+  if (r->kind != MC_RECEIVE) return mc_channel_go_on(d, r);
   size_t room = r->size, size = 0;
   lvd_status status = mc_queue_receive(d, r->local, r->in, room, &size);
   if (status == LVD_E_TIME) return MCAPI_PENDING;
@@ -70,6 +71,15 @@ bool mc_request_try(mc_request *r) {
     finish(r, MCAPI_SUCCESS);
     return true;
   }
+  if (r->kind == MC_OPEN) {
+    if (!mc_channel_opened(r)) return false;
+    if (!lvd_load_acquire_u32(&r->done)) finish(r, MCAPI_SUCCESS);
+    return true;
+  }
+  if (r->kind == MC_DONE) {
+    finish(r, MCAPI_SUCCESS);
+    return true;
+  }
   mc_local *local = r->local;
   bool others = false;
   lvd_port_lock(&local->lock);
@@ -88,7 +98,7 @@ bool mc_request_try(mc_request *r) {
 
 /* False: its endpoint has been deleted meanwhile. */
 static bool stand_in_line(mc_request *r) {
-  if (r->kind == MC_GET) return true;
+  if (r->kind >= MC_LINES) return true;
   mc_local *local = r->local;
   mc_line *line = &local->line[r->kind];
   lvd_port_lock(&local->lock);
@@ -104,18 +114,19 @@ static bool stand_in_line(mc_request *r) {
 
 /* True: it was not done, and will not be. */
 static bool give_up(mc_request *r, mcapi_status_t why) {
-  if (r->kind != MC_GET) lvd_port_lock(&r->local->lock);
+  bool in_line = r->kind < MC_LINES;
+  if (in_line) lvd_port_lock(&r->local->lock);
   bool mine = !lvd_load_relaxed_u32(&r->done);
   if (mine) {
-    if (r->kind != MC_GET) leave_line(r);
+    if (in_line) leave_line(r);
     finish(r, why);
   }
-  if (r->kind != MC_GET) lvd_port_unlock(&r->local->lock);
+  if (in_line) lvd_port_unlock(&r->local->lock);
   return mine;
 }
 
-void mc_requests_drop(mc_local *local, mcapi_status_t why) {
-  for (int kind = 0; kind < 2; kind++)
+void mc_requests_drop(mc_local *local, enum mc_kind from, mcapi_status_t why) {
+  for (int kind = (int)from; kind < MC_LINES; kind++)
     for (mc_request *r; (r = local->line[kind].first);) {
       leave_line(r);
       finish(r, why);

@@ -203,12 +203,14 @@ static lvd_status thread_wait(const lvd_want *want, uint32_t count, int64_t time
   uint64_t start = lvd_port_ns();
   uint32_t spin_us = lvd_want_sleeper(want)->spin_us;
   if (spin_us && timeout_ns != 0) {
-    /* Each look takes a cache line away from the side that works: look less and less often. */
-    int pauses = 16;
+    /* Each look takes a cache line away from the side that works: look less and less often. What is
+     * watched comes seldom, and whole. */
+    int pauses = 16, most = 64;
+    if (want->watch) pauses = most = 2;
     uint64_t until = start + (uint64_t)spin_us * 1000;
     do {
       for (int i = 0; i < pauses; i++) lvd_port_relax();
-      if (pauses < 64) pauses *= 2;
+      if (pauses < most) pauses *= 2;
       lvd_status status = look_all(want, count, true, which);
       if (status != LVD_E_TIME) return status;
     } while (lvd_port_ns() < until);

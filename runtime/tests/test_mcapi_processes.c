@@ -221,6 +221,9 @@ static void receive_for_ever(void *argument) {
 /* A receiver that does not receive is killed while a sender waits for room. */
 void test_mcapi_receiver_dies(void) {
   int most = 3;
+  double *killed =
+      mmap(NULL, sizeof *killed, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  CHECK(killed != MAP_FAILED);
   node_is(1);
   mcapi_endpoint_t mine = endpoint_at(1);
   for (int round = 0; round < 5; round++) {
@@ -232,15 +235,16 @@ void test_mcapi_receiver_dies(void) {
     }
     killer = fork();
     if (killer == 0) {
-      nap(50000000);
+      nap(30000000);
+      *killed = seconds();
       kill(id, SIGKILL);
       _exit(0);
     }
-    double start = seconds();
     mcapi_msg_send(mine, other, "", 1, 0, &s); /* its parent has not waited for it yet */
     SAYS(s, MCAPI_ERR_ENDP_INVALID);
-    double took = seconds() - start;
-    CHECK(took > 0.04 && took < 0.05 + 0.1 * (1 + 19 * (SCALED(20) == 1)));
+    double took = seconds() - *killed;
+    printf("told after %.1f ms\n", took * 1e3);
+    CHECK(took < 2); /* a hundredth of it where nobody else wants the cores */
     CHECK_EQ(waitpid(id, NULL, 0), id);
     CHECK_EQ(waitpid(killer, NULL, 0), killer);
   }
