@@ -302,6 +302,8 @@ void mc_domain_leave(mc_domain *d) {
     name_bell(name, sizeof name, d->number, d->process);
     lvd_port_name_remove(d->directory, name);
     name_file(name, sizeof name, d->number);
+    /* Still behind the gate: of two that leave, the second finds that the first has left. */
+    lvd_port_locks_drop(d->file, ALIVE + d->process);
     if (!lvd_port_locks_held(d->file, ALIVE, MC_PROCESSES))
       lvd_port_name_remove(d->directory, name);
     mc_gate_leave(d);
