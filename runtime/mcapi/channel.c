@@ -157,14 +157,14 @@ static bool attach(mc_domain *d, mc_local *local, mcapi_endpoint_t peer) {
   lvd_channel *ch = channel_at(d, sends ? mc_index(peer) : local->index);
   size_t size = MC_UNIT + 2 * (size_t)MC_RING;
   if (!ch) return false;
-  if (sends) {
-    if (lvd_producer_attach_shared(&c->out, ch, size, element_size(c->role), NULL) != LVD_OK)
-      return false;
-  } else {
-    if (lvd_consumer_attach_shared(&c->in, ch, size, element_size(c->role), 0, NULL) != LVD_OK)
-      return false;
-    c->back = c->in;
-  }
+  uint32_t element = element_size(c->role);
+  lvd_status status = sends ? lvd_producer_attach_shared(&c->out, ch, size, element, NULL)
+                            : lvd_consumer_attach_shared(&c->in, ch, size, element, 0, NULL);
+  if (status != LVD_OK) return false;
+  /* As we lay them out, and not some other that would also be a channel: no span ends early. */
+  bool mirrored = sends ? c->out.mirrored : c->in.mirrored;
+  if (!mirrored || (sends ? c->out.mask : c->in.mask) != MC_RING / element - 1) return false;
+  if (!sends) c->back = c->in;
   c->peer = peer;
   c->peer_node = lvd_load_relaxed_u32(&record(d, peer)->node);
   c->first = c->count = 0;
