@@ -126,6 +126,7 @@ static bool meet(mc_domain *d) {
 static void bellman(void *argument) {
   mc_domain *d = argument;
   static const uint32_t all = 1 + MC_PROCESSES;
+  lvd_port_signals_keep_out();
   while (!lvd_load_acquire_u32(&d->stop)) {
     bool now_and_then = meet(d), ready[1 + MC_PROCESSES];
     int fd[1 + MC_PROCESSES];
@@ -213,6 +214,7 @@ static lvd_status enter(mc_domain *d) {
 
 static void put_away(mc_domain *d) {
   for (uint32_t i = 0; i < MC_ENDPOINTS; i++) {
+    free(lvd_load_relaxed_ptr(&d->local[i]));
     mc_peer *p = lvd_load_relaxed_ptr(&d->peer[i]);
     if (!p) continue;
     lvd_port_shared_unmap(p->queue, mc_queue_size(), 0);

@@ -43,9 +43,10 @@ enum {
      users' large buffers begin (16 after a page): such copies are slow. */
   MC_STRIDE = MCAPI_MAX_MESSAGE_SIZE + MC_PAGE,
   MC_INDENT = 1024,
-  MC_UNIT = 65536,      /* what is mapped begins at multiples: as large as pages are anywhere */
-  MC_RING = 512 * 1024, /* bytes of a channel's ring */
-  MC_SCALARS = 1024     /* scalars that a channel can hold */
+  MC_SMALL = LVD_LINE - 24, /* a message as short as this lies with its head */
+  MC_UNIT = 65536,          /* what is mapped begins at multiples: as large as pages are anywhere */
+  MC_RING = 512 * 1024,     /* bytes of a channel's ring */
+  MC_SCALARS = 1024         /* scalars that a channel can hold */
 };
 #define MC_MAGIC  0x4c564d43u /* "LVMC" */
 #define MC_LAYOUT (LVD_LAYOUT << 16 | 1u)
@@ -101,18 +102,23 @@ typedef struct mc_tables {
 } mc_tables;
 
 typedef struct mc_message {
-  /* The sender's number for this sending; and the same once it is posted. So of a slot that nobody
-     knows of any more can be said whether its sender is done with it. */
-  LVD_ALIGNED(LVD_LINE) lvd_a64 claim;
-  lvd_a64 posted;
-  lvd_a32 to, from, size; /* handles of endpoints, bytes */
+  LVD_ALIGNED(LVD_LINE) lvd_a64 claim; /* the sender's number for this sending */
+  lvd_a32 to, from, size;              /* handles of endpoints, bytes */
+  unsigned char small[MC_SMALL];       /* what is no longer than that */
 } mc_message;
+
+/* The same as `claim` once it is posted. So of a slot that nobody knows of any more can be said whether
+ * its sender is done with it. Apart, since the receiver reads the message by then. */
+typedef struct mc_posted {
+  LVD_ALIGNED(LVD_LINE) lvd_a64 claim;
+} mc_posted;
 
 typedef struct mc_queue {
   lvd_inbox inbox;
   LVD_ALIGNED(LVD_LINE) mc_set room; /* who waits for a slot */
   LVD_ALIGNED(LVD_LINE) lvd_slot slot[MC_SLOTS];
   mc_message message[MC_SLOTS];
+  mc_posted posted[MC_SLOTS];
 } mc_queue;
 
 /* Of a channel between two endpoints. */
@@ -164,6 +170,7 @@ typedef struct mc_mine {
 /* The queue of an endpoint of whomever, as this process has mapped it. */
 typedef struct mc_peer {
   mc_queue *queue;
+  lvd_a32 rotor;           /* where we look for a free slot */
   lvd_aptr channel;        /* an lvd_channel; null: not mapped yet */
   uint8_t pages[MC_SLOTS]; /* of each slot that the system has given, as far as we have asked */
 } mc_peer;

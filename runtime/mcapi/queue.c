@@ -7,7 +7,7 @@
  *   Q2  The slots of senders and of receivers that have died come back.
  *
  * Pairs of orders
- *   send: post (cas_release), store_release posted -> open: load_acquire posted, take      Q2
+ *   send: link (cas_release), store_release posted -> open: load_acquire posted, take      Q2
  *   receive: claim = 0, free (store_release)       -> send: claim (cas_acquire)            Q2
  *   delete: store_release handle                   -> send: load_acquire handle
  * A sender that found the endpoint just before it was deleted may post a message into the queue of the
@@ -53,7 +53,7 @@ static bool pages_for(mc_domain *d, mc_peer *p, uint32_t index, uint32_t n, size
 
 lvd_status mc_queue_send(mc_domain *d, mcapi_endpoint_t to, mcapi_endpoint_t from,
                          const void *buffer, size_t size, uint32_t level) {
-  uint32_t index = mc_index(to), sleep;
+  uint32_t index = mc_index(to);
   mc_endpoint *e = &d->tables->endpoint[index];
   if (lvd_load_acquire_u32(&e->handle) != to || !to) return LVD_E_PEER;
   mc_peer *p = mc_peer_at(d, index);
@@ -61,22 +61,27 @@ lvd_status mc_queue_send(mc_domain *d, mcapi_endpoint_t to, mcapi_endpoint_t fro
   mc_queue *q = p->queue;
   uint32_t slots = mc_attribute(d, index, MCAPI_ENDP_ATTR_NUM_RECV_BUFFERS);
   if (slots == 0 || slots > MC_SLOTS) slots = MC_SLOTS;
-  uint32_t n = lvd_slot_claim(q->slot, slots, 0, d->serial);
+  /* The first if it is free: its lines are the warmest. Else on from where we were. */
+  uint32_t hint = lvd_load_relaxed_u32(&q->slot[0].owner) ? lvd_load_relaxed_u32(&p->rotor) : 0;
+  hint %= MC_SLOTS;
+  uint32_t n = lvd_slot_claim(q->slot, slots, hint, d->serial);
   if (n == slots) return LVD_E_TIME;
+  lvd_store_relaxed_u32(&p->rotor, n + 1);
   mc_message *m = &q->message[n];
   uint64_t claim = (uint64_t)d->serial << 32 | (uint32_t)lvd_add_relaxed_u64(&d->sendings, 1);
   lvd_store_relaxed_u64(&m->claim, claim);
-  if (!pages_for(d, p, index, n, size)) {
+  bool small = size <= MC_SMALL;
+  if (!small && !pages_for(d, p, index, n, size)) {
     lvd_slot_free(q->slot, n);
     return LVD_E_MEMORY;
   }
   lvd_store_relaxed_u32(&m->to, to);
   lvd_store_relaxed_u32(&m->from, from);
   lvd_store_relaxed_u32(&m->size, (uint32_t)size);
-  if (size) memcpy(mc_payload(q, n), buffer, size);
+  if (size) memcpy(small ? m->small : mc_payload(q, n), buffer, size);
   uint32_t node = lvd_load_relaxed_u32(&e->node);
-  lvd_inbox_post(&q->inbox, q->slot, n, level, &sleep);
-  lvd_store_release_u64(&m->posted, claim);
+  lvd_inbox_link(&q->inbox, q->slot, n, level);
+  lvd_store_release_u64(&q->posted[n].claim, claim);
   mc_ring(d, node);
   return LVD_OK;
 }
@@ -109,7 +114,7 @@ lvd_status mc_queue_open(mc_domain *d, mc_local *local) {
   mc_queue *q = local->queue = p->queue;
   bool done[MC_SLOTS];
   for (uint32_t n = 0; n < MC_SLOTS; n++) {
-    uint64_t posted = lvd_load_acquire_u64(&q->message[n].posted);
+    uint64_t posted = lvd_load_acquire_u64(&q->posted[n].claim);
     done[n] = posted && posted == lvd_load_relaxed_u64(&q->message[n].claim);
   }
   for (int round = 0; round < 2; round++) {
@@ -146,7 +151,7 @@ lvd_status mc_queue_receive(mc_domain *d, mc_local *local, void *buffer, size_t 
       continue;
     }
     *size = all < room ? all : room;
-    if (*size) memcpy(buffer, mc_payload(local->queue, n), *size);
+    if (*size) memcpy(buffer, all <= MC_SMALL ? m->small : mc_payload(local->queue, n), *size);
     give_back(d, local, n);
     return all > room ? LVD_E_LIMIT : LVD_OK;
   }

@@ -151,7 +151,20 @@ static mcapi_status_t unfinished(lvd_status status) {
   return status == LVD_E_TIME ? MCAPI_TIMEOUT : MCAPI_ERR_REQUEST_CANCELLED;
 }
 
+/* With nobody before it in line, and done at once: as most are. */
+static bool run_at_once(mc_request *r) {
+  if (r->kind >= MC_LINES) return false;
+  mcapi_status_t status = MCAPI_PENDING;
+  lvd_port_lock(&r->local->lock);
+  if (!r->local->line[r->kind].first && lvd_load_relaxed_u32(&r->local->handle) == r->handle)
+    status = go_on(r);
+  lvd_port_unlock(&r->local->lock);
+  r->status = status;
+  return status != MCAPI_PENDING;
+}
+
 mcapi_status_t mc_request_run(mc_request *r, int64_t timeout_ns) {
+  if (run_at_once(r)) return r->status;
   if (!stand_in_line(r)) return MCAPI_ERR_ENDP_INVALID;
   if (!mc_request_try(r)) {
     lvd_status status = mc_wait(r->node, look_one, arm_one, r, timeout_ns);

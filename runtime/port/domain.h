@@ -40,6 +40,8 @@ int lvd_port_process_watch(int32_t id);
  * or the time has passed (negative: none); ready[i]: it is. The first is a bell, and is silent then. */
 void lvd_port_listen(const int *descriptor, bool *ready, uint32_t count, int64_t timeout_ns);
 
+/* The calling thread is not the program's own: its signals are for others. */
+void lvd_port_signals_keep_out(void);
 /* Called in each child that this process forks. */
 void lvd_port_at_fork(void (*in_child)(void));
 

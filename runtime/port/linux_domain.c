@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -142,6 +143,12 @@ void lvd_port_listen(const int *descriptor, bool *ready, uint32_t count, int64_t
   char bytes[64];
   ssize_t n = ready[0] ? read(descriptor[0], bytes, sizeof bytes) : 0;
   (void)n;
+}
+
+void lvd_port_signals_keep_out(void) {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, NULL);
 }
 
 void lvd_port_at_fork(void (*in_child)(void)) { pthread_atfork(NULL, NULL, in_child); }

@@ -107,6 +107,35 @@ void test_mcapi_processes(void) {
   CHECK_EQ(names(), 0);
 }
 
+static void wait_a_second(void *nothing) {
+  (void)nothing;
+  node_is(2);
+  mcapi_endpoint_t mine = endpoint_at(1);
+  mcapi_timeout_t limit = 1000;
+  char in;
+  size_t size;
+  mcapi_endpoint_set_attribute(mine, MCAPI_ENDP_ATTR_TIMEOUT, &limit, sizeof limit, &s);
+  uint64_t before = cpu_ns();
+  mcapi_msg_recv(mine, &in, 1, &size, &s);
+  SAYS(s, MCAPI_TIMEOUT);
+  uint64_t used = cpu_ns() - before;
+  printf("%.2f ms of CPU time in a second\n", (double)used * 1e-6);
+  fflush(stdout);
+  CHECK(used < 20000000);
+  node_ends();
+}
+
+/* Who waits uses no CPU time, and neither does his bellman. */
+void test_mcapi_idle(void) {
+  pid_t id = child(wait_a_second, NULL);
+  node_is(1);
+  endpoint_of(2, 1);
+  uint64_t before = cpu_ns();
+  is_well(id);
+  CHECK(cpu_ns() - before < 20000000);
+  node_ends();
+}
+
 /* ---- starting -------------------------------------------------------------------------------- */
 
 enum { STARTERS = 20 };

@@ -23,7 +23,7 @@
  *       posted are free after lvd_receiver_reap.
  *
  * Pairs of orders
- *   post: cas_release head          -> newest: exchange_acquire head                   I1
+ *   link: cas_release head          -> newest: exchange_acquire head                   I1
  *   post: head, fence, load waiting <> announce: waiting, fence, load heads            I3
  *   free: store_release owner       -> claim: cas_acquire owner                        I4
  * (Posts form one release sequence: taking the newest synchronises with all below it.)
@@ -89,13 +89,19 @@ static inline bool lvd_inbox_asleep(lvd_inbox *in, uint32_t *sleep) {
   return true;
 }
 
-/* Posts slot `n` at `level` (the highest is taken first). True: the receiver sleeps, and the caller
- * must wake it: wake `waiting`, then lvd_inbox_woken with *sleep. */
-static inline bool lvd_inbox_post(lvd_inbox *in, lvd_slot *slot, uint32_t n, uint32_t level,
-                                  uint32_t *sleep) {
+/* Links slot `n` in at `level` (the highest is taken first). For those whose receiver sleeps on
+ * something else, and who make the fence and look there. */
+static inline void lvd_inbox_link(lvd_inbox *in, lvd_slot *slot, uint32_t n, uint32_t level) {
   uint32_t head = lvd_load_relaxed_u32(&in->head[level]);
   do lvd_store_relaxed_u32(&slot[n].next, head);
   while (!lvd_cas_release_u32(&in->head[level], &head, n + 1));
+}
+
+/* Posts slot `n` at `level`. True: the receiver sleeps, and the caller must wake it: wake `waiting`,
+ * then lvd_inbox_woken with *sleep. */
+static inline bool lvd_inbox_post(lvd_inbox *in, lvd_slot *slot, uint32_t n, uint32_t level,
+                                  uint32_t *sleep) {
+  lvd_inbox_link(in, slot, n, level);
   return lvd_inbox_asleep(in, sleep);
 }
 
