@@ -347,18 +347,35 @@ void test_mcapi_sender_dies(void) {
   CHECK_EQ(names(), 0);
 }
 
+/* All that changes tables, again and again. */
 static void begin_for_ever(void *argument) {
   mcapi_node_t me = (mcapi_node_t)(uintptr_t)argument;
+  mcapi_request_t r, q;
+  mcapi_pktchan_send_hndl_t out;
+  mcapi_pktchan_recv_hndl_t in;
+  void *packet;
+  size_t size;
   for (;;) {
     node_is(me);
-    endpoint_at(3);
-    mcapi_endpoint_t e = endpoint_at(MCAPI_PORT_ANY);
-    mcapi_endpoint_delete(e, &s);
+    mcapi_endpoint_t to = endpoint_at(3), from = endpoint_at(MCAPI_PORT_ANY);
+    mcapi_pktchan_connect_i(from, to, &r, &s);
+    SAYS(s, MCAPI_SUCCESS);
+    mcapi_pktchan_send_open_i(&out, from, &r, &s);
+    mcapi_pktchan_recv_open_i(&in, to, &q, &s);
+    CHECK(mcapi_wait(&r, &size, MCAPI_TIMEOUT_INFINITE, &s));
+    mcapi_pktchan_send(out, "x", 1, &s);
+    mcapi_pktchan_recv(in, &packet, &size, &s);
+    SAYS(s, MCAPI_SUCCESS);
+    mcapi_pktchan_send_close_i(out, &r, &s);
+    mcapi_pktchan_recv_close_i(in, &r, &s);
+    SAYS(s, MCAPI_SUCCESS);
+    mcapi_endpoint_delete(from, &s);
+    SAYS(s, MCAPI_SUCCESS);
     node_ends();
   }
 }
 
-/* Killed while it joins, leaves, creates, deletes: its number is free again, and others join. */
+/* Killed while it joins, leaves, creates, connects, opens, closes, deletes: its number is free again, and others join. */
 void test_mcapi_starter_dies(void) {
   uint64_t seed = 0x2545f4914f6cdd1du;
   for (int round = 0; round < SCALED(200); round++) {
