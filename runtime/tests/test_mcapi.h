@@ -19,6 +19,13 @@
     }                                                                                              \
   } while (0)
 
+/* First in tests that fork when they have threads, which the thread sanitizer does not bear. */
+#ifdef __SANITIZE_THREAD__
+#define FORKS_LATE SKIP("the thread sanitizer does not bear a fork of threads")
+#else
+#define FORKS_LATE (void)0
+#endif
+
 mcapi_domain_t test_domain(void); /* the same in processes that the test forks */
 double seconds(void);
 

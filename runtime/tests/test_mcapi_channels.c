@@ -378,6 +378,7 @@ static pid_t begin(bool for_ever, uint32_t *in, uint32_t *out) {
 }
 
 void test_mcapi_channel_processes(void) {
+  FORKS_LATE;
   uint32_t in, out;
   int how;
   node_is(1);
@@ -390,6 +391,7 @@ void test_mcapi_channel_processes(void) {
 
 /* What was sent is received; then the receiver is told. Its endpoints can be connected again. */
 void test_mcapi_channel_sender_dies(void) {
+  FORKS_LATE;
   uint64_t seed = 0x2545f4914f6cdd1du, all = 0;
   node_is(1);
   for (int round = 0; round < SCALED(100); round++) {

@@ -49,6 +49,7 @@ static lvd_app *app_of(lvd_runtime *rt) {
 }
 
 void test_mcapi_fibers(void) {
+  test_domain();
   lvd_runtime *rt = runtime_of(2);
   lvd_app *app = app_of(rt);
   lvd_fiber *f[FIBERS];

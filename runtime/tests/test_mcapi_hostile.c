@@ -90,6 +90,7 @@ static uint64_t go_on(mcapi_node_t me, mcapi_node_t other, double until) {
 }
 
 void test_mcapi_hostile(void) {
+  FORKS_LATE;
   double until = seconds() + 3;
   node_is(9); /* the domain stays while the others come and go */
   pid_t vandal = fork();

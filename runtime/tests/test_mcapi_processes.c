@@ -249,6 +249,7 @@ static void receive_for_ever(void *argument) {
 
 /* A receiver that does not receive is killed while a sender waits for room. */
 void test_mcapi_receiver_dies(void) {
+  FORKS_LATE;
   int most = 3;
   double *killed =
       mmap(NULL, sizeof *killed, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -305,6 +306,7 @@ static void send_for_ever(void *argument) {
 
 /* Senders are killed at any moment: what they sent is whole and in order, and all slots come back. */
 void test_mcapi_sender_dies(void) {
+  FORKS_LATE;
   uint64_t seed = 0x9e3779b97f4a7c15u, all = 0;
   mcapi_uint_t limit = 2000, room = 0;
   unsigned char expected[sizeof(parcel)];
@@ -377,6 +379,7 @@ static void begin_for_ever(void *argument) {
 
 /* Killed while it joins, leaves, creates, connects, opens, closes, deletes: its number is free again, and others join. */
 void test_mcapi_starter_dies(void) {
+  FORKS_LATE;
   uint64_t seed = 0x2545f4914f6cdd1du;
   for (int round = 0; round < SCALED(200); round++) {
     if (round == SCALED(100)) node_is(1); /* first with nobody who lives on, then with us */
