@@ -7,11 +7,15 @@ IN     ?=
 SUITE  ?=
 MINUTES ?= 10
 
+CARGO_TARGET_DIR ?= target
+export CARGO_TARGET_DIR
+# Make takes a path with spaces for several.
+ifneq ($(words $(abspath $(BUILD)) $(CARGO_TARGET_DIR)),2)
+  $(error The folder for what is built may have no spaces in its path: name another, as in `make BUILD=/tmp/levada CARGO_TARGET_DIR=/tmp/levada/target`)
+endif
 # Tools that are called in other folders must find it, too.
 override BUILD := $(abspath $(BUILD))
 
-CARGO_TARGET_DIR ?= target
-export CARGO_TARGET_DIR
 LEVADA = $(CARGO_TARGET_DIR)/debug/levada
 JPEG   = examples/jpeg/src/jpeg
 MEDIA  = $(BUILD)/demo/media
@@ -32,7 +36,8 @@ build: ## build the command and the runtime
 
 demo: ## decode JPEG pictures and a clip on all cores; IN=photo.jpg takes yours
 	@scripts/need cc cmake cargo $(if $(IN),,cjpeg ffmpeg)
-	@cargo build -q --workspace
+	@echo "Building Levada (a minute or two, the first time)"
+	@cargo build --workspace
 	@mkdir -p $(BUILD)/demo
 ifeq ($(IN),)
 	@examples/jpeg/media/make-media $(MEDIA)
@@ -50,14 +55,16 @@ endif
 
 demo-mp3: ## decode a short piece of music, in each form; IN=song.mp3 takes yours
 	@scripts/need cc cmake $(if $(IN),,lame)
+	@echo "Building the decoder"
 	@examples/mp3/demo $(BUILD)/mp3 "$(IN)"
 
 test: test-runtime test-rust test-examples test-docs test-install test-model test-sanitizers test-cross ## run all the tests
 
 test-runtime: ## the C runtime's own tests
 	@scripts/need cc cmake
-	cmake -S runtime -B $(BUILD)/runtime -DLVD_DEBUG=ON >/dev/null
-	cmake --build $(BUILD)/runtime -j2 >/dev/null
+	@echo "Building the runtime and its tests"
+	@cmake -S runtime -B $(BUILD)/runtime -DLVD_DEBUG=ON >/dev/null
+	@cmake --build $(BUILD)/runtime -j2 >/dev/null
 	ctest --test-dir $(BUILD)/runtime --output-on-failure -j2
 
 test-sanitizers: build ## all that is C, also what is generated, under the sanitizers
@@ -66,11 +73,13 @@ test-sanitizers: build ## all that is C, also what is generated, under the sanit
 
 test-cross: ## the C runtime's own tests for aarch64 and riscv64, under emulation
 	@scripts/need cc cmake aarch64-linux-gnu-gcc riscv64-linux-gnu-gcc qemu-aarch64 qemu-riscv64
-	scripts/test-cross $(BUILD)/cross
+	@echo "Building for aarch64 and riscv64"
+	@scripts/test-cross $(BUILD)/cross
 
 test-install: ## a C and a C++ program that use what is installed
 	@scripts/need cc g++ cmake pkg-config
-	scripts/test-install $(BUILD)/install
+	@echo "Building and installing the runtime"
+	@scripts/test-install $(BUILD)/install
 
 test-model: ## the lock-free protocols under the model checker
 	@scripts/need cc cargo
@@ -101,7 +110,8 @@ format: ## format everything
 
 bench: ## measure beside peers; SUITE=channel, pipeline, cal or stream, JSON=file, PLOT=folder, QUICK=1, DOCS=1
 	@scripts/need cc g++ cmake cargo python3
-	@cargo build -q --workspace
+	@echo "Building Levada (a minute or two, the first time)"
+	@cargo build --workspace
 	bench/run $(SUITE)
 
 soak: build ## run and interrupt networks for MINUTES=10
@@ -110,7 +120,8 @@ soak: build ## run and interrupt networks for MINUTES=10
 
 install: ## install to PREFIX=/usr/local: the command, the C library, manual, completions
 	@scripts/need cc cmake cargo
-	scripts/install "$(PREFIX)" $(BUILD)/release
+	@echo "Building the runtime and the command"
+	@scripts/install "$(PREFIX)" $(BUILD)/release
 
 clean: ## remove all that was built
 	rm -rf $(BUILD)

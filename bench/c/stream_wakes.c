@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Wake-ups against threshold, between two procedures on two cores: the sender works on each element and
- * pushes it, the receiver works on each element that it gets, and who has to wait is suspended at once.
- * A threshold of 0 is the automatic one. */
+/* Wake-ups against threshold, between two procedures on two cores: the sender works on each element
+ * and pushes it, the receiver works on each element that it gets, and who has to wait is suspended
+ * at once. A threshold of 0 is the automatic one. */
 #include "bench.h"
 
 #include <levada/stream.h>

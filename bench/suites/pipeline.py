@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""pipeline: five trivial actors in a row, one element (or 64) in and out at each firing; and what an
-idle Levada costs."""
+"""pipeline: five trivial actors in a row, one element (or 64) in and out at each firing, or unequally
+many; and what an idle Levada costs."""
+from functools import partial
+
 from lib import graphs, peers
 from lib.measure import Contender, Metric
 
@@ -11,20 +13,21 @@ CAL = peers.BENCH / "cal"
 
 def run(session):
     count = 64_000_000 if session.quick else 256_000_000
-    single, wide = count, count * 2
-    session_sum = {n: int(session.call([peers.NATIVE / "plain", n], {})[0]["sum"]) for n in (single, wide)}
+    single, wide, rates = count, count * 2, count // 12 * 12
+    session_sum = {n: int(session.call([peers.NATIVE / "plain", n], {})[0]["sum"]) for n in (single, wide, rates)}
     # The peers get fewer, so that their rows take about as long.
     tokens = 100_000 if session.quick else 300_000
+
+    def network(name, elements, workers, who, tag, placement, *options):
+        built = peers.network(f"{name}-{tag}", CAL / f"pipeline/{name}.xdf", CAL, "--native",
+                              CAL / "natives.c", "--set", f"count={elements}", *options)
+        return Contender(who, [peers.NATIVE / "network", built, workers, placement, elements,
+                               f"expected={session_sum[elements]}"])
 
     for workers in (1, 2):
         for width, name, elements in [(1, "Single", single), (64, "Wide", wide)]:
             split = "0,0,1,1,1" if workers == 2 else "0,0,0,0,0"
-
-            def levada(who, tag, placement, *options):
-                built = peers.network(f"{name}-{tag}", CAL / f"pipeline/{name}.xdf", CAL, "--native",
-                                      CAL / "natives.c", "--set", f"count={elements}", *options)
-                return Contender(who, [peers.NATIVE / "network", built, workers, placement, elements,
-                                       f"expected={session_sum[elements]}"])
+            levada = partial(network, name, elements, workers)
             contenders = [levada("levada", "apart", split, "--no-fuse")]
             if workers == 1:
                 contenders += [levada("levada, fused", "fused", "0", "--fuse"),
@@ -39,6 +42,10 @@ def run(session):
                                             needs="Taskflow"))
             measure = session.measure if workers == 1 else session.measure_by_distance
             measure(case_of(workers, width), [RATE], contenders)
+    levada = partial(network, "Rates", rates, 1)
+    session.measure("unequal rates, 1 worker", [RATE],
+                    [levada("levada", "apart", "0,0,0,0,0", "--no-fuse"), levada("levada, fused", "fused", "0", "--fuse"),
+                     Contender("one loop, by hand", [peers.NATIVE / "plain", rates])])
     session.measure("idle, 100 applications, 2 s", [IDLE],
                     [Contender("levada", [peers.NATIVE / "idle_levada", 100, 2000])], runs=5, quick_runs=2)
 

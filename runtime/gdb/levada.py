@@ -69,7 +69,7 @@ class Fibers(gdb.Command):
             entity = fiber["entity"]
             state = STATES[int(entity["state"]["word"])]
             worker = int(entity["worker"]["word"])
-            print(f"{i:>6}  {fiber['name'].string():31}  {state:8}  {worker:>6}  {int(fiber['wants'])}")
+            print(f"{i:>6}  {entity['name'].string():31}  {state:8}  {worker:>6}  {int(fiber['wants'])}")
 
 
 class Backtrace(gdb.Command):
@@ -80,7 +80,7 @@ class Backtrace(gdb.Command):
 
     def invoke(self, argument, tty):
         for i, fiber in enumerate(fibers()):
-            if argument not in (str(i), fiber["name"].string()):
+            if argument not in (str(i), fiber["entity"]["name"].string()):
                 continue
             if int(fiber["entity"]["state"]["word"]) not in (0, 1):
                 raise gdb.GdbError("it runs: see the thread of its worker")

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -160,12 +161,30 @@ void lvd_port_thread_join(lvd_port_thread *t) {
   free(t);
 }
 
+static int interruption(void) { return SIGRTMIN + 4; }
+static void interrupted(int number) { (void)number; }
+static pthread_once_t installed = PTHREAD_ONCE_INIT;
+static void install(void) {
+  struct sigaction action = {.sa_handler = interrupted}; /* without SA_RESTART */
+  sigaction(interruption(), &action, NULL);
+}
+
+void lvd_port_thread_interruptible(void) {
+  sigset_t set;
+  pthread_once(&installed, install);
+  sigemptyset(&set);
+  sigaddset(&set, interruption());
+  pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
+void lvd_port_thread_interrupt(lvd_port_thread *t) { pthread_kill(t->id, interruption()); }
+
 bool lvd_port_thread_urgent(void) {
   struct sched_param p = {.sched_priority = sched_get_priority_min(SCHED_FIFO)};
   if (sched_setscheduler(0, SCHED_FIFO, &p) == 0) return true;
   return setpriority(PRIO_PROCESS, (id_t)gettid(), -20) == 0;
 }
 
-static _Thread_local void *self;
+static _Thread_local void *self __attribute__((tls_model("initial-exec")));
 void *lvd_port_self(void) { return self; }
 void lvd_port_set_self(void *s) { self = s; }

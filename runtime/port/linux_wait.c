@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
+#include <poll.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -39,6 +40,11 @@ void lvd_port_wake(lvd_a32 *word) {
 }
 void lvd_port_wake_shared(lvd_a32 *word) {
   syscall(SYS_futex, &word->word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
+
+bool lvd_port_poll(int fd, bool to_write, int timeout_ms) {
+  struct pollfd p = {.fd = fd, .events = to_write ? POLLOUT : POLLIN};
+  return poll(&p, 1, timeout_ms) > 0;
 }
 
 void lvd_port_relax(void) {

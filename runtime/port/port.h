@@ -16,6 +16,9 @@ void lvd_port_wake(lvd_a32 *word);
 /* The same where `word` may lie in memory that several processes share. */
 void lvd_port_wait_shared(lvd_a32 *word, uint32_t expected, int64_t timeout_ns);
 void lvd_port_wake_shared(lvd_a32 *word);
+/* Can `fd` be read (or written) without waiting, or has it an end or an error to tell? Waits for that
+ * at most `timeout_ms` (negative: for ever; may return early). */
+bool lvd_port_poll(int fd, bool to_write, int timeout_ms);
 /* A moment of a spinning loop. */
 void lvd_port_relax(void);
 
@@ -73,6 +76,10 @@ typedef struct lvd_port_thread lvd_port_thread;
 lvd_status lvd_port_thread_start(lvd_port_thread **out, int32_t cpu, const char *name,
                                  void (*body)(void *), void *argument);
 void lvd_port_thread_join(lvd_port_thread *thread);
+/* Makes a system call that the thread, which has said that it may be so treated, is in return early
+ * (EINTR), once: one that is about to begin does not hear of it. */
+void lvd_port_thread_interruptible(void);
+void lvd_port_thread_interrupt(lvd_port_thread *thread);
 /* The calling thread goes before others of its core: in a real-time class, or else with a better nice
  * value; false: the system allows neither. */
 bool lvd_port_thread_urgent(void);

@@ -1,7 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Blocking: a call that may block in the system runs on a helper, a thread that does nothing else,
- * while the fiber that made it waits. Helpers compute nothing: they are not pinned, sleep when
- * there is no call, and there are at most HELPERS of them; further calls wait for one. */
+ * while the fiber or the actor that made it waits. Helpers compute nothing: they are not pinned,
+ * sleep when there is no call, and there are at most HELPERS of them; further calls wait for one.
+ *
+ * Until the call is back the application counts as alive. One that ends interrupts its calls by a
+ * signal. An actor whose call is OUT stays RUNNING and is in no queue; the call comes back as a
+ * wake-up does, through the inbox of its worker. If the application has ended meanwhile, the actor is
+ * never gone on with: it is left where it waits.
+ *
+ * Pairs of orders
+ *   begin: store_release work       -> helper: load_acquire work        the call
+ *   follow: store_release worker    -> back, follow: load_acquire worker  all the old owner did
+ *   back:  add_release calls_out    -> recall: load_acquire calls_out   nobody posts any more */
 #include "fiber.h"
 
 #include <stdlib.h>
@@ -11,7 +21,8 @@ enum { HELPERS = 64 };
 typedef struct lvd_call_out {
   void (*call)(void *);
   void *argument;
-  lvd_event *back;
+  lvd_entity *who;
+  struct lvd_call_out *next; /* while it waits for a helper */
 } lvd_call_out;
 
 typedef struct lvd_helper {
@@ -23,31 +34,73 @@ typedef struct lvd_helper {
   bool idle; /* under pool_lock */
 } lvd_helper;
 
+/* ---- helpers ------------------------------------------------------------------------------ */
+
+static void give_back(lvd_entity *e) {
+  if (e->is_fiber) {
+    lvd_event_set(&((lvd_fiber *)e)->unblocked, 1);
+    return;
+  }
+  lvd_runtime *rt = e->app->rt;
+  lvd_worker *owner = &rt->worker[lvd_load_acquire_u32(&e->worker)];
+  uint32_t sleep;
+  if (lvd_inbox_post(&owner->inbox, rt->slot, e->slot, e->level, &sleep)) {
+    lvd_port_wake(&owner->inbox.waiting);
+    lvd_inbox_woken(&owner->inbox, sleep);
+  }
+}
+
+/* The call of `h` has been made; true: it has another. */
+static bool next_call(lvd_helper *h) {
+  lvd_runtime *rt = h->rt;
+  lvd_port_lock(&rt->pool_lock);
+  lvd_call_out *next = rt->calls_first;
+  if (next) {
+    rt->calls_first = next->next;
+    h->out = *next;
+  } else {
+    h->out.who = NULL;
+    h->idle = true;
+  }
+  lvd_port_unlock(&rt->pool_lock);
+  return next;
+}
+
 static void helper_main(void *argument) {
   lvd_helper *h = argument;
+  lvd_port_thread_interruptible();
   for (;;) {
     uint32_t work;
     while ((work = lvd_load_acquire_u32(&h->work)) == 0) lvd_port_wait(&h->work, 0, -1);
     if (work == 2) return;
-    h->out.call(h->out.argument);
-    lvd_event *back = h->out.back;
     lvd_store_relaxed_u32(&h->work, 0);
-    lvd_port_lock(&h->rt->pool_lock);
-    h->idle = true;
-    lvd_port_unlock(&h->rt->pool_lock);
-    lvd_event_set(back, 1);
+    for (bool more = true; more;) {
+      lvd_entity *who = h->out.who;
+      h->out.call(h->out.argument);
+      more = next_call(h);
+      give_back(who);
+    }
   }
 }
 
-/* Null: there are as many as there may be, and all have work. */
-static lvd_helper *take_helper(lvd_runtime *rt, lvd_status *status) {
+static void put_last(lvd_runtime *rt, lvd_call_out *out) {
+  out->next = NULL;
+  if (rt->calls_first)
+    rt->calls_last->next = out;
+  else
+    rt->calls_first = out;
+  rt->calls_last = out;
+}
+
+/* Gives `out`, which lies on the stack that waits for it, to a helper. */
+static lvd_status send_out(lvd_runtime *rt, lvd_call_out *out) {
+  lvd_status status = LVD_OK;
   lvd_port_lock(&rt->pool_lock);
   lvd_helper *h = rt->helpers;
   while (h && !h->idle) h = h->next;
   if (!h && rt->helper_count < HELPERS && (h = calloc(1, sizeof *h))) {
     h->rt = rt;
-    *status = lvd_port_thread_start(&h->thread, -1, "levada/blocking", helper_main, h);
-    if (*status == LVD_OK) {
+    if (lvd_port_thread_start(&h->thread, -1, "levada/blocking", helper_main, h) == LVD_OK) {
       h->next = rt->helpers;
       rt->helpers = h;
       rt->helper_count++;
@@ -56,34 +109,136 @@ static lvd_helper *take_helper(lvd_runtime *rt, lvd_status *status) {
       h = NULL;
     }
   }
-  if (h) h->idle = false;
+  if (h) {
+    h->idle = false;
+    h->out = *out;
+  } else if (rt->helpers) { /* all have work: the first to be free takes it */
+    put_last(rt, out);
+  } else {
+    status = LVD_E_LIMIT;
+  }
   lvd_port_unlock(&rt->pool_lock);
-  return h;
+  if (h) {
+    lvd_store_release_u32(&h->work, 1);
+    lvd_port_wake(&h->work);
+  }
+  return status;
+}
+
+/* ---- who waits ---------------------------------------------------------------------------- */
+
+static lvd_status fiber_calls(lvd_fiber *f, lvd_call_out *out) {
+  lvd_app *app = f->entity.app;
+  /* The call must come back before anything of ours may go: no cancelling, and it counts as
+   * alive. */
+  lvd_add_relaxed_u32(&app->calls_out, 1);
+  lvd_add_relaxed_u32(&app->live, 1);
+  lvd_status status = send_out(app->rt, out);
+  if (status == LVD_OK) lvd_fiber_wait_through(f, &f->unblocked);
+  lvd_add_relaxed_u32(&app->live, UINT32_MAX);
+  lvd_call_is_back(&f->entity);
+  return status;
+}
+
+static lvd_status actor_calls(lvd_worker *w, lvd_entity *e, lvd_call_out *out) {
+  lvd_app *app = e->app;
+  w->may_abandon = 0;
+  lvd_fence_compiler();
+  lvd_actor_publish(&e->actor);
+  lvd_store_relaxed_u32(&e->away, 1);
+  lvd_add_relaxed_u32(&app->calls_out, 1);
+  lvd_add_relaxed_u32(&app->live, 1); /* on its way, until it is drained */
+  lvd_status status = send_out(app->rt, out);
+  if (status == LVD_OK) {
+    lvd_stack_away(w, e);
+    w = lvd_this_worker(); /* it may be another one now */
+  } else {
+    lvd_add_relaxed_u32(&app->live, UINT32_MAX);
+    lvd_call_is_back(e);
+  }
+  lvd_fence_compiler();
+  w->may_abandon = 1;
+  return status;
 }
 
 lvd_status lvd_blocking(void (*call)(void *), void *argument) {
-  lvd_fiber *f = lvd_fiber_self();
   if (!call) return LVD_E_ARGUMENT;
-  if (!f) {
-    call(argument);
-    return LVD_OK;
-  }
-  lvd_runtime *rt = f->entity.app->rt;
-  lvd_status status = LVD_OK;
-  lvd_helper *h;
-  while (!(h = take_helper(rt, &status))) {
-    if (status != LVD_OK) return status == LVD_E_SYSTEM ? LVD_E_LIMIT : status;
-    if ((status = lvd_fiber_sleep(200000)) != LVD_OK) return status; /* all are busy */
-  }
-  h->out = (lvd_call_out){call, argument, &f->unblocked};
-  /* The call must come back before anything of ours may go: no cancelling, and it counts as
-   * alive. */
-  lvd_add_relaxed_u32(&f->entity.app->live, 1);
-  lvd_store_release_u32(&h->work, 1);
-  lvd_port_wake(&h->work);
-  lvd_fiber_wait_through(f, &f->unblocked);
-  lvd_add_relaxed_u32(&f->entity.app->live, UINT32_MAX);
+  lvd_worker *w = lvd_this_worker();
+  lvd_entity *e = w ? w->current : NULL;
+  lvd_call_out out = {call, argument, e, NULL};
+  if (e && e->is_fiber) return fiber_calls((lvd_fiber *)e, &out);
+  if (e && e->stack) return actor_calls(w, e, &out);
+  call(argument);
   return LVD_OK;
+}
+
+/* ---- descriptors -------------------------------------------------------------------------- */
+
+typedef struct poll {
+  int fd;
+  bool to_write;
+} poll;
+
+static void wait_long(void *argument) {
+  const poll *p = argument;
+  lvd_port_poll(p->fd, p->to_write, -1);
+}
+
+static lvd_status wait_fd(int fd, bool to_write) {
+  poll p = {fd, to_write};
+  while (!lvd_port_poll(fd, to_write, 0)) {
+    lvd_status status = lvd_blocking(wait_long, &p);
+    if (status != LVD_OK) return status;
+    const lvd_fiber *f = lvd_fiber_self();
+    if (f && lvd_load_relaxed_u32(&f->entity.app->phase) != LVD_PHASE_RUNNING) return LVD_E_STOPPED;
+  }
+  return LVD_OK;
+}
+
+lvd_status lvd_wait_readable(int fd) { return wait_fd(fd, false); }
+lvd_status lvd_wait_writable(int fd) { return wait_fd(fd, true); }
+
+void lvd_call_follows(lvd_worker *w, lvd_entity *e) {
+  uint32_t target = lvd_load_relaxed_u32(&e->target);
+  if (lvd_load_acquire_u32(&e->worker) != w->index || !lvd_load_relaxed_u32(&e->away) ||
+      target == w->index)
+    return;
+  lvd_unsettled_remove(w, e);
+  e->actor.yield = &w->rt->worker[target].yield;
+  lvd_store_release_u32(&e->worker, target);
+}
+
+/* ---- the end ------------------------------------------------------------------------------ */
+
+void lvd_call_is_back(lvd_entity *e) {
+  lvd_app *app = e->app;
+  lvd_store_relaxed_u32(&e->away, 0);
+  if (lvd_add_release_u32(&app->calls_out, UINT32_MAX) == 1) lvd_port_wake(&app->calls_out);
+}
+
+static void interrupt_calls(lvd_app *app) {
+  lvd_runtime *rt = app->rt;
+  lvd_port_lock(&rt->pool_lock);
+  for (lvd_helper *h = rt->helpers; h; h = h->next)
+    if (h->out.who && h->out.who->app == app) lvd_port_thread_interrupt(h->thread);
+  lvd_call_out *out = rt->calls_first, *next;
+  for (rt->calls_first = NULL; out; out = next) { /* an actor's that has not begun never will */
+    next = out->next;
+    if (out->who->app == app && !out->who->is_fiber)
+      give_back(out->who);
+    else
+      put_last(rt, out);
+  }
+  lvd_port_unlock(&rt->pool_lock);
+}
+
+void lvd_calls_recall(lvd_app *app) {
+  uint32_t out;
+  while ((out = lvd_load_acquire_u32(&app->calls_out)) != 0) {
+    interrupt_calls(app);
+    /* An interruption may come just before the system call that it is for. */
+    lvd_port_wait(&app->calls_out, out, 10 * 1000000);
+  }
 }
 
 void lvd_blocking_end(lvd_runtime *rt) {

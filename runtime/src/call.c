@@ -1,6 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Calls, and the unit that is a core: a call there is a fiber, and its return is the fiber's
- * end. */
+/* Calls, and the unit that is a core: a call there is a fiber, and its return is the fiber's end.
+ *
+ * What is sent to a core is the record of the call itself, as a command. The worker there takes a
+ * fiber from its own pool for it, so nothing of the fiber travels, and what the fiber returns comes
+ * back in one line with the word that says so.
+ *
+ * Pairs of orders
+ *   post -> run_commands (worker.c)                                     the record, as it was sent
+ *   return: event told (release)       -> wait: event (acquire)        what has come back
+ *   begin: fiber (release)             -> cancel: fiber (acquire)      what the waker looks at
+ *   cancel: cancelled, [light], load fiber <> begin: fiber, then as any wait: [heavy], load
+ *                                             cancelled (fiber.c) */
+#include "fiber.h"
 #include "unit.h"
 
 #include <stdio.h>
@@ -63,14 +74,22 @@ lvd_status lvd_procedure_register(const char *name, lvd_procedure *procedure) {
 
 /* ---- calls ---------------------------------------------------------------------------------- */
 
+enum { OWN_MOST = 64 /* records that a worker keeps for itself */ };
+
 /* Calls lie where they lie until their runtime is destroyed: a late waker may knock (wait.c). */
 static lvd_call *take_call(lvd_runtime *rt) {
-  lvd_port_lock(&rt->pool_lock);
-  lvd_call *c = rt->spare_calls;
-  if (c) rt->spare_calls = c->next;
-  lvd_port_unlock(&rt->pool_lock);
+  lvd_worker *w = lvd_this_worker();
+  bool own = w && w->rt == rt && w->spare_calls;
+  if (!own) lvd_port_lock(&rt->pool_lock);
+  lvd_call **spare = own ? &w->spare_calls : &rt->spare_calls, *c = *spare;
+  if (c) *spare = c->next;
+  if (own)
+    w->spare_call_count--;
+  else
+    lvd_port_unlock(&rt->pool_lock);
   if (c || !(c = lvd_port_alloc(sizeof *c))) return c;
   lvd_event_init(&c->returned);
+  c->returned.sleeper.kind = LVD_SLEEPS_AT_CALL;
   return c;
 }
 
@@ -78,17 +97,29 @@ static void put_back(lvd_call *c) {
   lvd_runtime *rt = c->unit->app->rt;
   if (c->frame.argument != c->argument) free((void *)(uintptr_t)c->frame.argument);
   if (c->frame.result != c->result) free(c->frame.result);
-  lvd_port_lock(&rt->pool_lock);
-  c->next = rt->spare_calls;
-  rt->spare_calls = c;
-  lvd_port_unlock(&rt->pool_lock);
+  lvd_worker *w = lvd_this_worker();
+  bool own = w && w->rt == rt && w->spare_call_count < OWN_MOST;
+  if (!own) lvd_port_lock(&rt->pool_lock);
+  lvd_call **spare = own ? &w->spare_calls : &rt->spare_calls;
+  c->next = *spare;
+  *spare = c;
+  if (own)
+    w->spare_call_count++;
+  else
+    lvd_port_unlock(&rt->pool_lock);
 }
 
-void lvd_calls_free(lvd_runtime *rt) {
-  for (lvd_call *c = rt->spare_calls, *next; c; c = next) {
+static void free_calls(lvd_call *c) {
+  for (lvd_call *next; c; c = next) {
     next = c->next;
     lvd_port_free(c, sizeof *c);
   }
+}
+
+void lvd_calls_free(lvd_runtime *rt) {
+  free_calls(rt->spare_calls);
+  for (uint32_t i = 0; rt->worker && i < lvd_all_workers(rt); i++)
+    free_calls(rt->worker[i].spare_calls);
 }
 
 lvd_status lvd_call_start(lvd_unit *unit, const char *procedure, const void *argument, size_t size,
@@ -103,8 +134,8 @@ lvd_status lvd_call_start(lvd_unit *unit, const char *procedure, const void *arg
   void *copy = size <= LVD_CALL_INLINE ? c->argument : malloc(size);
   void *result = room <= LVD_CALL_INLINE ? c->result : malloc(room);
   c->unit = unit;
-  c->fiber = NULL;
-  c->done = &c->returned;
+  lvd_store_relaxed_ptr(&c->fiber, NULL);
+  lvd_store_relaxed_u32(&c->cancelled, 0);
   c->status = LVD_OK;
   c->frame = (lvd_frame){unit->app, copy, size, result, room, 0};
   lvd_store_relaxed_u64(&c->returned.word, 0);
@@ -125,8 +156,9 @@ lvd_status lvd_call_wait(lvd_call *c, void *result, size_t *size, int64_t timeou
                          bool *returned) {
   if (!c) return LVD_E_ARGUMENT;
   uint32_t which;
-  const lvd_want want = {.event = c->done};
-  lvd_status status = lvd_wait_any(&want, 1, timeout_ns, &which);
+  const lvd_want want = {.event = &c->returned};
+  lvd_status status = LVD_OK;
+  if (!lvd_event_is_set(want.event)) status = lvd_wait_any(&want, 1, timeout_ns, &which);
   if (returned) *returned = status == LVD_OK;
   if (status != LVD_OK) return status;
   status = c->unit->kind->finish(c);
@@ -143,7 +175,7 @@ lvd_status lvd_call_wait_any(lvd_call *const *call, uint32_t count, int64_t time
   lvd_want want[LVD_WANTS];
   for (uint32_t i = 0; i < count; i++) {
     if (!call[i]) return LVD_E_ARGUMENT;
-    want[i] = (lvd_want){.event = call[i]->done};
+    want[i] = (lvd_want){.event = &call[i]->returned};
   }
   return lvd_wait_any(want, count, timeout_ns, which);
 }
@@ -176,32 +208,91 @@ void lvd_units_free(lvd_app *app) {
 
 static void run_call(void *argument) {
   lvd_call *c = argument;
-  lvd_port_expect(&c->status);
-  lvd_port_expect(c->argument);
-  lvd_port_expect(c->result);
-  c->status = c->procedure(&c->frame);
+  lvd_fiber *f = lvd_load_relaxed_ptr(&c->fiber);
+  lvd_frame frame = c->frame;
+  /* The caller looks at the line of the result all the time: it is written once, at the end. */
+  LVD_ALIGNED(16) unsigned char result[LVD_CALL_INLINE];
+  if (frame.result == c->result) frame.result = memset(result, 0, frame.result_room);
+  f->outcome = c->procedure(&frame);
+  size_t size = frame.result_size < frame.result_room ? frame.result_size : frame.result_room;
+  if (c->frame.result == c->result) memcpy(c->result, result, size);
+  c->result_size = size;
+}
+
+/* Here, where it is to run, and counted as ready. */
+static void begin(lvd_worker *w, lvd_call *c) {
+  lvd_app *app = c->frame.app;
+  lvd_fiber *f;
+  lvd_status status = lvd_fiber_take(w->rt, c->stack, &f);
+  if (status != LVD_OK) {
+    lvd_event_tell(&c->returned, (uint32_t)status);
+    lvd_share_ended(w, app);
+    lvd_share_leave(w, app);
+    return;
+  }
+  lvd_fiber_fill(f, app, w->index, c->level, run_call, c);
+  f->entity.name = c->arrival.argument; /* the registry's */
+  f->end = &c->returned;
+  f->cancelled = &c->cancelled;
+  uint32_t target = w->index; /* when its core was taken while the call was on its way, another */
+  if (target < w->rt->workers)
+    while (!lvd_load_relaxed_u32(&w->rt->worker[target].given))
+      target = (target + 1) % w->rt->workers;
+  lvd_store_relaxed_u32(&f->entity.target, target);
+  lvd_store_release_ptr(&c->fiber, f);
+  lvd_fiber_begin(w, f);
+}
+
+static void arrive(lvd_worker *w, lvd_command *arrival) {
+  lvd_call *c = (lvd_call *)arrival;
+  lvd_share_arrive(w, c->frame.app);
+  begin(w, c);
 }
 
 static lvd_status core_start(lvd_call *c, const char *procedure, const lvd_call_options *o) {
-  c->procedure = lvd_procedure_find(procedure);
-  if (!c->procedure) return LVD_E_UNKNOWN;
-  const lvd_fiber_options f = {.name = procedure,
-                               .priority = o->priority,
-                               .urgent = o->urgent,
-                               .stack = o->stack,
-                               .place = LVD_WORKER(c->unit->worker)};
-  lvd_status status = lvd_fiber_start(c->unit->app, run_call, c, &f, &c->fiber);
-  if (status == LVD_OK) c->done = lvd_fiber_done(c->fiber);
-  return status;
+  lvd_app *app = c->unit->app;
+  lvd_runtime *rt = app->rt;
+  uint32_t worker = c->unit->worker;
+  lvd_port_expect(&rt->worker[worker].commands);
+  entry *e = find(procedure);
+  if (!e || !e->procedure) return LVD_E_UNKNOWN;
+  c->procedure = e->procedure;
+  c->arrival.argument = e->name;
+  c->level = lvd_level_of(o->priority);
+  c->stack = lvd_fiber_stack(o->stack);
+  c->result_size = 0;
+  if (!c->stack || !lvd_load_relaxed_u32(&rt->worker[worker].given)) return LVD_E_ARGUMENT;
+  lvd_status status = o->urgent ? lvd_urgent_worker(rt, worker, &worker) : LVD_OK;
+  if (status != LVD_OK || (status = lvd_fiber_announce(app)) != LVD_OK) return status;
+  lvd_worker *self = lvd_this_worker(), *w = &rt->worker[worker];
+  /* An activation of the same application keeps it alive; else it must not be judged just now. */
+  bool inside = self && self->current && self->current->app == app;
+  if (inside && self == w && w->current->is_fiber) {
+    lvd_share_enter(w, app);
+    begin(w, c);
+    return LVD_OK;
+  }
+  if (!inside) lvd_port_lock(&app->gate);
+  lvd_add_relaxed_u32(&app->live, 1); /* on its way, until it has arrived */
+  if (!inside) lvd_port_unlock(&app->gate);
+  c->arrival.run = arrive;
+  lvd_worker_post(w, &c->arrival, c->level);
+  return LVD_OK;
 }
 
 static lvd_status core_finish(lvd_call *c) {
-  lvd_status status = lvd_fiber_join(c->fiber, -1);
-  if (c->frame.result_size > c->frame.result_room) c->frame.result_size = c->frame.result_room;
-  return status == LVD_OK ? c->status : status;
+  c->frame.result_size = c->result_size;
+  return (lvd_status)lvd_load_relaxed_u64(&c->returned.word);
 }
 
-static void core_cancel(lvd_call *c) { lvd_fiber_cancel(c->fiber); }
+/* A fiber that has ended, or runs something else by now, is woken for nothing. */
+static void core_cancel(lvd_call *c) {
+  lvd_store_relaxed_u32(&c->cancelled, 1);
+  lvd_barrier_light(c->frame.app->rt->fenced);
+  lvd_fiber *f = lvd_load_acquire_ptr(&c->fiber);
+  if (f) lvd_entity_wake(&f->entity.waiter);
+}
+
 static void core_free(lvd_unit *unit) { free(unit); }
 
 static const lvd_unit_kind core_kind = {core_start, core_finish, core_cancel, core_free, NULL};

@@ -263,6 +263,7 @@ static void finish(lvd_app *app) {
   /* Whatever of it runs comes to the end of its activation; from then on nothing of it begins, and
    * so nothing of it wakes anything. */
   lvd_workers_command(app->rt, take_up, app);
+  lvd_calls_recall(app);
   lvd_fibers_end(app);
   lvd_workers_command(app->rt, nothing, NULL);
   lvd_status outcome = lvd_app_told(app);
@@ -272,6 +273,8 @@ static void finish(lvd_app *app) {
     lvd_store_relaxed_u32(&app->entity[i].state, LVD_FINISHED);
   lvd_port_unlock(&app->gate);
   lvd_workers_command(app->rt, forget, app);
+  lvd_stacks_free(app);
+  lvd_streams_end(app, outcome);
 
   for (uint32_t i = 0; i < app->outsides; i++) {
     lvd_outside *o = &app->outside[i];
@@ -308,12 +311,12 @@ static lvd_app *find_ending(lvd_runtime *rt) {
   return app;
 }
 
-/* Rest has lasted: do some fibers of `app` wait for each other alone? */
+/* Rest has lasted: do some fibers of `app` wait in vain? */
 static void look_into(lvd_app *app) {
   lvd_exchange_relaxed_u32(&app->suspect, 0);
   lvd_port_lock(&app->gate);
   if (lvd_load_acquire_u32(&app->live) == 0 &&
-      lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING && lvd_fibers_in_circle(app)) {
+      lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING && lvd_fibers_in_vain(app)) {
     lvd_fibers_story(app);
     lvd_app_end(app, LVD_E_DEADLOCK);
   }

@@ -36,12 +36,14 @@ typedef struct lvd_entity {
   lvd_a32 state;
   lvd_a32 worker;          /* its owner; changed by the owner only */
   lvd_a32 target;          /* the worker it should be moved to */
+  lvd_a32 away;            /* an actor whose call is out (blocking.c): RUNNING, and on no worker */
   uint32_t slot;           /* its slot of the runtime's table, for inboxes */
   uint32_t level;          /* of priority: LVD_INBOX_LEVELS - 1 goes first */
   bool is_fiber;           /* it is the head of an lvd_fiber, and has no actor */
   bool begun;              /* init has run */
   bool unsettled;          /* on its worker's list */
   bool knotted;            /* control.c, once all is at rest */
+  lvd_fiber *stack;        /* the one an actor that may wait runs on (actor_stack.c) */
   struct lvd_entity *next; /* in a ready queue or the held list */
   lvd_app *app;
   const char *name;
@@ -54,11 +56,13 @@ typedef struct lvd_entity {
 
 typedef struct lvd_worker lvd_worker;
 
-/* A function to be run by a worker between two activations; the sender waits for `done`. */
+/* A function to be run by a worker between two activations; the sender waits for `done`, unless it
+ * is posted. */
 typedef struct lvd_command {
   void (*run)(lvd_worker *w, struct lvd_command *c);
   struct lvd_command *next;
   lvd_a32 done;
+  bool posted; /* nobody waits for `done` */
   void *argument;
   uint32_t number;
 } lvd_command;
@@ -76,16 +80,17 @@ struct lvd_worker {
   uint32_t index;
   int32_t cpu;
   lvd_port_thread *thread;
-  lvd_a32 runs; /* its thread has been started */
+  lvd_a32 runs;  /* its thread has been started */
+  lvd_a32 given; /* its core is in the running set */
   lvd_queue ready[LVD_INBOX_LEVELS];
   uint32_t ready_levels; /* a bit for each queue that is not empty */
   lvd_entity *held;
-  lvd_a32 given; /* its core is in the running set */
   bool ending;
   /* Entities that are IDLE and armed towards another worker since the last barrier. */
   lvd_entity **unsettled;
   uint32_t unsettled_count;
   uint64_t settled_at;         /* ticks */
+  uint64_t retired;            /* ticks: what settling took before the last sleep */
   uint32_t since_look;         /* activations since the unsettled were last looked at */
   uint32_t look_from;          /* where the next look begins, when they are many */
   struct lvd_app_share *quiet; /* applications that may have come to rest here */
@@ -93,31 +98,40 @@ struct lvd_worker {
   lvd_entity *current;
   lvd_port_escape *escape;
   lvd_verdict verdict;
-  volatile uint32_t may_abandon; /* a trap may jump to `escape` now */
-  volatile uint32_t activation;  /* counts them, for the clock */
-  volatile uint32_t clock_activation, clock_ticks;
-  volatile bool clock_fired; /* the clock set yield */
+  volatile uint32_t may_abandon;  /* a trap may jump to `escape` now */
+  const lvd_entity *clock_entity; /* what ran when the clock last looked, ... */
+  uint64_t clock_activations;     /* ... since its activation of this number ... */
+  uint32_t clock_ticks;           /* ... for so many ticks */
+  volatile bool clock_fired;      /* the clock set yield */
   /* Fibers (fiber.c). */
   lvd_port_context home; /* the worker's own stack, while a fiber runs */
-  uint32_t away;         /* switches from fiber to fiber that are left */
-  uint32_t until_sample, sample_random;
+  uint32_t turns;        /* switches from fiber to fiber until the next look up; not 0 */
+  uint32_t away;         /* looks that are left until the loop has its turn */
+  uint32_t until_sample; /* looks */
+  uint32_t random;
   uint64_t looked_ticks;        /* of what runs, in which fibers only looked around */
-  uint64_t sampled_at;          /* ticks; 0: what runs is not measured */
+  uint64_t sampled_at;          /* ticks; 0: what runs is not measured; else `turns` is 1 */
   lvd_fiber *timers;            /* the heap of those that wait with a time limit */
   lvd_fiber *spare[LVD_STACKS]; /* by size of stack */
   uint32_t spares[LVD_STACKS];
+  struct lvd_call *spare_calls;
+  uint32_t spare_call_count;
+  lvd_fiber *stack; /* at hand for the next actor that may wait */
   /* Counters. */
   lvd_a64 busy_ticks, sleep_ticks, activations, sleeps, wakes_sent;
 };
 
 /* ---- applications ------------------------------------------------------------------------- */
 
-/* What a worker knows of an application. */
+/* What a worker knows of an application; the worker's own. What has come or ended here is taken
+ * from the application's counts when it is at rest here, and not each time. */
 typedef struct lvd_app_share {
-  lvd_app *app;
-  uint32_t ready; /* its entities here that are READY or RUNNING */
-  bool counted;   /* this worker is counted in app->live */
-  bool candidate; /* on the worker's quiet list */
+  LVD_ALIGNED(LVD_LINE) lvd_app *app;
+  uint32_t ready;   /* its entities here that are READY or RUNNING */
+  uint32_t arrived; /* what was on its way here, and is counted in app->live still */
+  uint32_t ended;   /* fibers that are counted in app->fibers still */
+  bool counted;     /* this worker is counted in app->live */
+  bool candidate;   /* on the worker's quiet list */
   struct lvd_app_share *next;
 } lvd_app_share;
 
@@ -160,6 +174,7 @@ struct lvd_app {
    * references, only what may take away the last has an order: it sees all that was done before. */
   LVD_ALIGNED(LVD_LINE) lvd_a32 live;
   LVD_ALIGNED(LVD_LINE) lvd_a32 fibers; /* that it has */
+  lvd_a32 calls_out;                    /* of its actors (blocking.c) */
   LVD_ALIGNED(LVD_LINE) lvd_a32 phase;
   lvd_a32 paused;
   lvd_a32 outcome;        /* 1 + an lvd_status; 0: it has not been told to end */
@@ -191,7 +206,7 @@ struct lvd_runtime {
   lvd_worker *worker;  /* twice as many: behind them the urgent one of each core (urgent.c) */
   lvd_slot *slot;      /* a slot for each entity that is loaded, for the inboxes ... */
   lvd_entity **entity; /* ... and whose it is */
-  uint32_t slot_hint;
+  uint32_t slot_hint;  /* where a free one may be, for actors; under `lock` */
   bool fenced;
   lvd_port_mutex commanding; /* all workers: one at a time ... */
   lvd_command *command;      /* ... with these, one for each */
@@ -207,7 +222,9 @@ struct lvd_runtime {
   struct lvd_call *spare_calls;
   lvd_fiber *spare[LVD_STACKS];
   lvd_aptr fiber_chunks;
-  struct lvd_helper *helpers; /* threads for calls that block (blocking.c) */
+  uint32_t fiber_hint;                           /* as slot_hint, for fibers */
+  struct lvd_helper *helpers;                    /* threads for calls that block (blocking.c) ... */
+  struct lvd_call_out *calls_first, *calls_last; /* ... and calls that wait for one */
   uint32_t helper_count;
   lvd_a32 next_place; /* where the next fiber that may be anywhere goes */
 };
@@ -240,9 +257,17 @@ void lvd_worker_free(lvd_worker *w);
 void lvd_worker_ring(lvd_worker *w); /* wakes it, if it sleeps; what runs there gives way */
 void lvd_worker_ask(lvd_worker *w);  /* what runs there should give way, for what was left for it */
 void lvd_worker_command(lvd_worker *w, lvd_command *c);
+/* Leaves `c`, which nobody waits for. What runs gives way to it if it is less than `level`. */
+void lvd_worker_post(lvd_worker *w, lvd_command *c, uint32_t level);
+/* Has somebody left something for it? */
+static inline bool lvd_worker_wanted(const lvd_worker *w) {
+  return lvd_load_relaxed_u32(&w->yield) || lvd_load_relaxed_ptr(&w->commands) ||
+         lvd_inbox_pending(&w->inbox);
+}
 /* Runs `run` on every worker, and waits until all have. */
 void lvd_workers_command(lvd_runtime *rt, void (*run)(lvd_worker *, lvd_command *), void *argument);
 void lvd_inbox_drain(lvd_worker *w);
+void lvd_actor_publish(lvd_actor *a);
 
 /* How long to wait before the next of `looks`: each takes lines away from the sides that work, so
  * at first often, for what takes a microsecond, and then less and less. */
@@ -258,13 +283,15 @@ void lvd_settle(lvd_worker *w);
 /* ---- wait.c ------------------------------------------------------------------------------- */
 
 /* What a sleeper lies in. */
-enum { LVD_SLEEPS_ALONE, LVD_SLEEPS_AT_STREAM, LVD_SLEEPS_AT_END };
+enum { LVD_SLEEPS_ALONE, LVD_SLEEPS_AT_STREAM, LVD_SLEEPS_AT_END, LVD_SLEEPS_AT_CALL };
 
 void lvd_want_arm(const lvd_want *want, lvd_waiter *who);
 void lvd_want_disarm(const lvd_want *want);
 lvd_sleeper *lvd_want_sleeper(const lvd_want *want); /* null: it has none */
 lvd_status lvd_want_look(const lvd_want *want);      /* of one that waits; LVD_E_TIME: not yet */
 lvd_status lvd_wants_look(const lvd_want *want, uint32_t count, uint32_t *which);
+/* Sets an event that is not set and that nobody else sets. */
+void lvd_event_tell(lvd_event *e, uint32_t data);
 
 /* ---- fiber.c ------------------------------------------------------------------------------ */
 
@@ -286,15 +313,35 @@ bool lvd_fiber_overflows(const lvd_worker *w, const void *address);
 /* ---- why_fibers.c ------------------------------------------------------------------------- */
 
 size_t lvd_fibers_why(lvd_app *app, char *text, size_t size);
-void lvd_fibers_story(lvd_app *app);     /* keeps it, for when they have gone */
-bool lvd_fibers_in_circle(lvd_app *app); /* some wait for each other alone */
+void lvd_fibers_story(lvd_app *app); /* keeps it, for when they have gone */
+size_t lvd_fibers_tell(lvd_app *app, char *text, size_t size); /* at rest, the gate closed */
 bool lvd_streams_await_threads(
     lvd_app *app); /* threads or other processes have ends of its streams,
                                                  or calls */
 
+/* ---- knot.c, stream.c ---------------------------------------------------------------------- */
+
+/* Do some fibers wait in vain? At rest, the gate closed. It may be found out later (knot.h). */
+bool lvd_fibers_in_vain(lvd_app *app);
+/* Its application is over: who waits at a stream whose other end nobody has is told so. */
+void lvd_streams_end(lvd_app *app, lvd_status outcome);
+
 /* ---- blocking.c --------------------------------------------------------------------------- */
 
 void lvd_blocking_end(lvd_runtime *rt);
+void lvd_call_is_back(lvd_entity *e); /* its worker has learned it */
+/* `w` runs: if `e` is its own and its call is out, the call comes back where `e` should be. */
+void lvd_call_follows(lvd_worker *w, lvd_entity *e);
+/* Interrupts the calls of an application that ends, and waits until those of its actors are back. */
+void lvd_calls_recall(lvd_app *app);
+
+/* ---- actor_stack.c ------------------------------------------------------------------------ */
+
+bool lvd_stack_take(lvd_worker *w, lvd_entity *e); /* for the coming call of run; false: none */
+void lvd_stack_enter(void *worker);                /* calls run on it, or goes on with it */
+void lvd_stack_leave(lvd_worker *w, lvd_entity *e, bool whole); /* run has returned; or was left */
+void lvd_stack_away(lvd_worker *w, lvd_entity *e); /* returns when it is gone on with */
+void lvd_stacks_free(lvd_app *app);                /* of those that are not gone on with */
 
 /* ---- urgent.c ----------------------------------------------------------------------------- */
 
@@ -316,14 +363,15 @@ void lvd_apps_free(lvd_runtime *rt);
 
 void lvd_calls_free(lvd_runtime *rt);
 void lvd_units_free(lvd_app *app);
-lvd_event *lvd_fiber_done(lvd_fiber *f); /* set when it has ended */
 
 void lvd_app_quiet(lvd_app *app); /* live has come to 0, or what is outside has changed since */
 lvd_status lvd_app_told(const lvd_app *app); /* why it is to end */
 void lvd_app_end(lvd_app *app, lvd_status outcome);
 void lvd_app_retarget(lvd_app *app, lvd_entity *e, uint32_t worker);
-void lvd_share_enter(lvd_worker *w, lvd_app *app); /* one more entity of it is ready here */
+void lvd_share_enter(lvd_worker *w, lvd_app *app);  /* one more entity of it is ready here ... */
+void lvd_share_arrive(lvd_worker *w, lvd_app *app); /* ... that was on its way */
 void lvd_share_leave(lvd_worker *w, lvd_app *app);
+void lvd_share_ended(lvd_worker *w, lvd_app *app); /* a fiber of it has ended here */
 
 /* ---- fault.c ------------------------------------------------------------------------------ */
 

@@ -95,20 +95,23 @@ void lvd_trap(void *self, lvd_port_trap trap, const void *address) {
   switch (trap) {
   case LVD_TRAP_TICK: {
     /* Two ticks in one activation: others should have the worker. Many: it does not end. */
-    if (w->activation != w->clock_activation) {
-      w->clock_activation = w->activation;
+    const lvd_entity *e = w->current;
+    if (!e) return;
+    uint64_t activations = lvd_load_relaxed_u64(&e->activations);
+    if (e != w->clock_entity || activations != w->clock_activations) {
+      w->clock_entity = e;
+      w->clock_activations = activations;
       w->clock_ticks = 0;
     } else {
       w->clock_ticks++;
     }
-    if (!w->current) return;
     lvd_exchange_relaxed_u32(&w->yield, 1);
     const lvd_actor *a = &w->current->actor;
     if (w->current->is_fiber) return; /* it may hold what must not be abandoned */
     bool ending = lvd_load_relaxed_u32(&w->current->app->phase) != LVD_PHASE_RUNNING;
     uint32_t limit = ending ? STOP_MS : rt->options.time_limit_ms;
     if (!limit || w->clock_ticks * (uint64_t)LVD_TICK_MS < limit || !w->may_abandon ||
-        !(a->cls->flags & LVD_CLASS_ABANDONABLE) || a->in_native)
+        !(a->cls->flags & LVD_CLASS_ABANDONABLE) || a->native)
       return;
     w->may_abandon = 0;
     if (!ending) {
@@ -121,7 +124,7 @@ void lvd_trap(void *self, lvd_port_trap trap, const void *address) {
     if (!w->may_abandon) return;
     overflow = lvd_fiber_overflows(w, address);
     if (overflow)
-      snprintf(text, sizeof text, LVD_STACK_TEXT);
+      snprintf(text, sizeof text, "%s", w->current->is_fiber ? LVD_STACK_TEXT : "stack overflow");
     else
       snprintf(text, sizeof text, "bad access to memory at %p", address);
     break;

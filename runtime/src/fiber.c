@@ -15,9 +15,9 @@
  * Pairs of orders
  *   cancel: cancelled, [light], wake <> wait: armed, IDLE, [heavy], load cancelled    F1 (settle.c)
  *   start: state IDLE (release)      -> each: state (acquire)                         whose it is
- *   end: event set (release)         -> join: event wait (acquire)                    F2
- *   start: fibers + 1, [fence], load phase <> fibers_end: phase ENDING, [fence], load fibers
- *   put_away: fibers - 1 (release)   -> fibers_end: fibers (acquire) nothing of it runs any more */
+ *   end: event told (release)        -> join: event wait (acquire)                    F2
+ *   announce: fibers + 1, [fence], load phase <> fibers_end: phase ENDING, [fence], load fibers
+ *   put_away: fibers - 1 (release, settle.c) -> fibers_end: fibers (acquire)  nothing of it runs */
 #include "stream.h"
 
 #include <string.h>
@@ -26,8 +26,9 @@
 enum {
   /* Bytes of its stack that a wait may need, and the loader at a function's first call. */
   WAIT_STACK = 4096,
-  AWAY_MOST = 64, /* switches from fiber to fiber before the worker's loop looks around */
-  SAMPLE = 64     /* one of so many activations is measured, and stands for all */
+  LOOK = 8,       /* one of so many switches from fiber to fiber looks up from its work */
+  AWAY_MOST = 32, /* looks before the worker's loop has its turn */
+  SAMPLE = 8      /* looks; the activation after that is measured, and stands for all since */
 };
 
 static lvd_fiber *fiber_of(lvd_entity *e) { return (lvd_fiber *)e; }
@@ -37,114 +38,134 @@ lvd_fiber *lvd_fiber_self(void) {
   return w && w->current && w->current->is_fiber ? fiber_of(w->current) : NULL;
 }
 
-const char *lvd_fiber_name(const lvd_fiber *f) { return f ? f->name : ""; }
+const char *lvd_fiber_name(const lvd_fiber *f) { return f ? f->entity.name : ""; }
 
 /* ---- running ------------------------------------------------------------------------------ */
 
-/* `f` runs from now on; the switch to it follows. */
-static inline void begin(lvd_worker *w, lvd_fiber *f) {
-  lvd_entity *e = &f->entity;
+/* `e` runs from now on; the switch to it follows. */
+static inline void begin(lvd_worker *w, lvd_entity *e) {
   lvd_store_relaxed_u32(&e->state, LVD_RUNNING);
   w->current = e;
-  lvd_store_relaxed_u32(&w->running_level, e->level + 1);
-  w->activation++;
-  w->may_abandon = 1;
   lvd_count(&e->activations, 1);
-  if (LVD_UNLIKELY(--w->until_sample == 0)) {
-    /* At odd distances, so that what goes round in a circle is not met at the same place always. */
-    w->sample_random = w->sample_random * 1664525u + 1013904223u;
-    w->until_sample = 1 + (w->sample_random >> 16) % (2 * SAMPLE - 1);
-    w->sampled_at = lvd_port_ticks();
-  }
 }
 
 static void end_sample(lvd_worker *w, lvd_entity *e) {
   uint64_t took = lvd_port_ticks() - w->sampled_at;
   w->sampled_at = 0;
-  lvd_count(&e->busy_ticks, took * SAMPLE);
+  lvd_count(&e->busy_ticks, took * (LOOK * SAMPLE));
   if (took > lvd_load_relaxed_u64(&e->longest_ticks))
     lvd_store_relaxed_u64(&e->longest_ticks, took);
 }
 
+/* The switch that is due looks up: what is measured ends before it, or begins after it. */
+static void look_up(lvd_worker *w) {
+  w->turns = LOOK;
+  if (w->away) w->away--;
+  if (w->sampled_at) {
+    end_sample(w, w->current);
+    /* At odd distances, so that what goes round in a circle is not met at the same place always. */
+    w->random = w->random * 1664525u + 1013904223u;
+    w->turns = 1 + (w->random >> 16) % (2 * LOOK - 1);
+  } else if (--w->until_sample == 0) {
+    w->until_sample = SAMPLE;
+    w->sampled_at = lvd_port_ticks();
+    w->turns = 1;
+  }
+}
+
+/* Has the loop something to do? Commands and the clock set `yield`. */
+static bool loop_wanted(const lvd_worker *w) {
+  return lvd_worker_wanted(w) || (w->timers && lvd_timers_next(w) == 1);
+}
+
 /* May `e`, which is ready, be gone on with from a fiber's stack? The loop sees to all else. */
-static inline bool may_follow(lvd_worker *w, const lvd_entity *e) {
+static inline bool may_follow(const lvd_worker *w, const lvd_entity *e) {
   const lvd_app *app = e->app;
   return e->is_fiber && lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING &&
          !lvd_load_relaxed_u32(&app->paused) && lvd_load_relaxed_u32(&e->target) == w->index;
 }
 
-/* Has the loop something to do? Commands and the clock set `yield`. */
-static inline bool loop_wanted(lvd_worker *w) {
-  if (lvd_load_relaxed_u32(&w->yield) || --w->away == 0) return true;
-  return w->away % 8 == 0 && lvd_inbox_pending(&w->inbox);
-}
-
-/* The next ready entity, if it may follow and the loop has nothing to do. */
-static inline lvd_fiber *next_fiber(lvd_worker *w) {
-  if (w->ready_levels == 0 || loop_wanted(w)) return NULL;
+/* The next ready entity has begun, if it may follow and the loop has nothing to do. */
+static lvd_fiber *begin_next(lvd_worker *w) {
+  bool looks = --w->turns == 0;
+  if (looks) look_up(w);
+  if (w->ready_levels == 0 || lvd_load_relaxed_u32(&w->yield)) return NULL;
+  if (looks && (w->away == 0 || loop_wanted(w))) return NULL;
   lvd_entity *e = w->ready[31u - (uint32_t)__builtin_clz(w->ready_levels)].first;
-  return may_follow(w, e) ? fiber_of(lvd_queue_take(w)) : NULL;
+  if (!may_follow(w, e)) return NULL;
+  lvd_queue_take(w);
+  begin(w, e);
+  lvd_store_relaxed_u32(&w->running_level, e->level + 1);
+  w->may_abandon = 1;
+  return fiber_of(e);
 }
 
-static inline void go_home(lvd_worker *w, lvd_fiber *f) {
-  if (LVD_UNLIKELY(w->sampled_at)) end_sample(w, &f->entity);
+/* Leaves `f`, which is parked or ready, and returns when it is gone on with. */
+static void leave(lvd_worker *w, lvd_fiber *f) {
+  lvd_fiber *next = begin_next(w);
+  lvd_port_context_switch(&f->context, next ? &next->context : &w->home, false);
+}
+
+/* The same, straight to the worker's own stack. */
+static void go_home(lvd_worker *w, lvd_fiber *f) {
+  if (w->sampled_at) end_sample(w, &f->entity);
   lvd_port_context_switch(&f->context, &w->home, f->ended);
-}
-
-/* Leaves `f`, which is parked or at its end, and returns when it is gone on with. */
-static inline void leave(lvd_worker *w, lvd_fiber *f) {
-  if (LVD_UNLIKELY(w->sampled_at)) end_sample(w, &f->entity);
-  lvd_fiber *next = f->ended ? NULL : next_fiber(w);
-  lvd_port_context *to = &w->home;
-  if (next) {
-    begin(w, next);
-    to = &next->context;
-  }
-  lvd_port_context_switch(&f->context, to, f->ended);
-}
-
-static void enter(void *argument) {
-  lvd_worker *w = argument;
-  lvd_port_context_switch(&w->home, &fiber_of(w->current)->context, false);
 }
 
 /* It has ended or was abandoned; we are off its stack. */
 static void put_away(lvd_worker *w, lvd_fiber *f) {
   lvd_app *app = f->entity.app;
-  lvd_runtime *rt = w->rt;
   lvd_store_relaxed_u32(&f->entity.state, LVD_FINISHED);
   lvd_unsettled_remove(w, &f->entity);
   lvd_timer_remove(w, f);
   lvd_stream_ends_close(f, f->outcome);
-  if (f->detached)
-    lvd_fiber_put_back(rt, f);
-  else
-    lvd_event_set(&f->done, 1); /* from here on it is the joiner's */
+  lvd_event *end = f->end;
+  if (end) lvd_event_tell(end, (uint32_t)f->outcome);
+  if (end != &f->done) lvd_fiber_put_back(w->rt, f); /* else it is the joiner's from here on */
+  lvd_share_ended(w, app);
   lvd_share_leave(w, app);
-  if (lvd_add_release_u32(&app->fibers, UINT32_MAX) == 1) lvd_port_wake(&app->fibers);
+}
+
+/* On the worker's own stack: what has ended is put away here, and the next one follows. */
+static void run(void *argument) {
+  lvd_worker *w = argument;
+  lvd_fiber *f = fiber_of(w->current);
+  do {
+    lvd_port_context_switch(&w->home, &f->context, false);
+    f = fiber_of(w->current);
+    w->current = NULL;
+    if (!f->ended) return;
+    put_away(w, f);
+  } while ((f = begin_next(w)));
 }
 
 /* Runs fibers, `e` first, until there is something else to do. Returns the time after. */
 uint64_t lvd_fibers_run(lvd_worker *w, lvd_entity *e, uint64_t now) {
+  if (w->sampled_at) /* a look has asked for it, but then the loop was wanted */
+    w->sampled_at = now;
+  else if (--w->turns == 0)
+    look_up(w);
   w->away = AWAY_MOST;
-  begin(w, fiber_of(e));
-  bool whole = lvd_port_try(w->escape, enter, w);
+  begin(w, e);
+  lvd_store_relaxed_u32(&w->running_level, e->level + 1);
+  w->may_abandon = 1;
+  bool whole = lvd_port_try(w->escape, run, w);
+  if (LVD_UNLIKELY(!whole)) { /* fault.c has the report, and the application ends */
+    lvd_fiber *f = fiber_of(w->current);
+    w->may_abandon = 0;
+    w->current = NULL;
+    lvd_port_context_landed(&w->home);
+    f->ended = true;
+    f->outcome = LVD_E_FAULT;
+    lvd_app_end(f->entity.app, LVD_E_FAULT);
+    put_away(w, f);
+  }
   w->may_abandon = 0;
-  lvd_fiber *f = fiber_of(w->current);
-  w->current = NULL;
   lvd_store_relaxed_u32(&w->running_level, 0);
   uint64_t end = lvd_port_ticks();
   lvd_count(&w->busy_ticks, end - now - w->looked_ticks);
   w->looked_ticks = 0;
   lvd_count(&w->activations, 1);
-  if (LVD_UNLIKELY(!whole)) { /* fault.c has the report, and the application ends */
-    lvd_app *app = f->entity.app;
-    lvd_port_context_landed(&w->home);
-    f->ended = true;
-    f->outcome = LVD_E_FAULT;
-    lvd_app_end(app, LVD_E_FAULT);
-  }
-  if (f->ended) put_away(w, f);
   return end;
 }
 
@@ -154,7 +175,7 @@ static void fiber_main(void *argument) {
   lvd_worker *w = lvd_this_worker();
   w->may_abandon = 0;
   f->ended = true;
-  leave(w, f);
+  go_home(w, f);
   __builtin_unreachable();
 }
 
@@ -176,60 +197,100 @@ static uint32_t place_of(lvd_runtime *rt, const lvd_fiber_options *o) {
   return worker;
 }
 
-lvd_status lvd_fiber_start(lvd_app *app, void (*body)(void *), void *argument,
-                           const lvd_fiber_options *options, lvd_fiber **out) {
-  static const lvd_fiber_options usual;
-  const lvd_fiber_options *o = options ? options : &usual;
-  if (!app || !body || o->stack > (size_t)1 << LVD_STACK_MOST) return LVD_E_ARGUMENT;
-  lvd_port_expect(&app->fibers);
-  lvd_port_expect(&app->live);
-  lvd_runtime *rt = app->rt;
-  uint32_t worker = place_of(rt, o), size_log2 = LVD_STACK_USUAL;
-  if (worker == LVD_NOWHERE) return LVD_E_ARGUMENT;
-  if (o->stack)
-    for (size_log2 = LVD_STACK_LEAST; (size_t)1 << size_log2 < o->stack;) size_log2++;
-  if (o->urgent) {
-    lvd_status status = lvd_urgent_worker(rt, worker, &worker);
-    if (status != LVD_OK) return status;
+/* Does a fiber of `app` run here? Then the application does not end meanwhile. */
+static bool is_inside(const lvd_worker *w, const lvd_app *app) {
+  return w && w->current && w->current->is_fiber && w->current->app == app;
+}
+
+lvd_status lvd_fiber_announce(lvd_app *app) {
+  lvd_worker *w = lvd_this_worker();
+  bool inside = is_inside(w, app);
+  if (inside && app->share[w->index].ended) { /* in place of one that is counted still */
+    app->share[w->index].ended--;
+  } else {
+    /* Counted before the phase is read: who ends the application either sees the count, or is
+     * seen; unless a fiber of it announces another: then he sees that one's count. */
+    lvd_add_relaxed_u32(&app->fibers, 1);
+    if (!inside) lvd_fence_seq_cst();
   }
-  /* Counted before the phase is read: who ends the application either sees the count, or is
-   * seen. */
-  lvd_add_relaxed_u32(&app->fibers, 1);
-  lvd_fence_seq_cst();
-  lvd_fiber *f;
-  lvd_status status = LVD_E_STATE;
-  if (lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING)
-    status = lvd_fiber_take(rt, size_log2, &f);
-  if (status != LVD_OK) {
-    if (lvd_add_relaxed_u32(&app->fibers, UINT32_MAX) == 1) lvd_port_wake(&app->fibers);
-    return status;
-  }
+  if (lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING) return LVD_OK;
+  lvd_fiber_renounce(app);
+  return LVD_E_STATE;
+}
+
+void lvd_fiber_renounce(lvd_app *app) {
+  if (lvd_add_relaxed_u32(&app->fibers, UINT32_MAX) == 1) lvd_port_wake(&app->fibers);
+}
+
+uint32_t lvd_fiber_stack(size_t bytes) {
+  uint32_t size_log2 = bytes ? LVD_STACK_LEAST : LVD_STACK_USUAL;
+  while (size_log2 <= LVD_STACK_MOST && (size_t)1 << size_log2 < bytes) size_log2++;
+  return size_log2 <= LVD_STACK_MOST ? size_log2 : 0;
+}
+
+void lvd_fiber_fill(lvd_fiber *f, lvd_app *app, uint32_t worker, uint32_t level,
+                    void (*body)(void *), void *argument) {
   lvd_entity *e = &f->entity;
   lvd_store_relaxed_u32(&e->worker, worker);
   lvd_store_relaxed_u32(&e->target, worker);
-  e->level = lvd_level_of(o->priority);
+  e->level = level;
   e->app = app;
   e->name = f->name;
   lvd_store_relaxed_u64(&e->activations, 0);
   lvd_store_relaxed_u64(&e->busy_ticks, 0);
   lvd_store_relaxed_u64(&e->longest_ticks, 0);
-  copy_name(f->name, o->name ? o->name : "fiber");
   f->body = body;
   f->argument = argument;
   f->ended = false;
-  f->detached = !out;
   f->deaf = false;
   f->outcome = LVD_OK;
   f->want = NULL;
   f->wants = 0;
   f->ends = NULL;
-  lvd_store_relaxed_u32(&f->cancelled, 0);
-  lvd_store_relaxed_u64(&f->done.word, 0);
+  f->end = NULL;
+  f->cancelled = &f->cancel;
+  lvd_store_relaxed_u32(&f->cancel, 0);
   lvd_port_context_make(&f->context, f->low + f->guard,
                         (size_t)((unsigned char *)f - f->low) - f->guard, fiber_main, f);
-  if (out) *out = f;
-  lvd_store_release_u32(&e->state, LVD_IDLE);
-  lvd_entity_wake(&e->waiter);
+}
+
+void lvd_fiber_begin(lvd_worker *w, lvd_fiber *f) {
+  lvd_store_release_u32(&f->entity.state, LVD_READY);
+  lvd_queue_put(w, &f->entity);
+}
+
+lvd_status lvd_fiber_start(lvd_app *app, void (*body)(void *), void *argument,
+                           const lvd_fiber_options *options, lvd_fiber **out) {
+  static const lvd_fiber_options usual;
+  const lvd_fiber_options *o = options ? options : &usual;
+  uint32_t size_log2 = lvd_fiber_stack(o->stack);
+  if (!app || !body || !size_log2) return LVD_E_ARGUMENT;
+  lvd_runtime *rt = app->rt;
+  uint32_t worker = place_of(rt, o);
+  if (worker == LVD_NOWHERE) return LVD_E_ARGUMENT;
+  lvd_status status = o->urgent ? lvd_urgent_worker(rt, worker, &worker) : LVD_OK;
+  if (status != LVD_OK || (status = lvd_fiber_announce(app)) != LVD_OK) return status;
+  lvd_fiber *f;
+  status = lvd_fiber_take(rt, size_log2, &f);
+  if (status != LVD_OK) {
+    lvd_fiber_renounce(app);
+    return status;
+  }
+  lvd_fiber_fill(f, app, worker, lvd_level_of(o->priority), body, argument);
+  copy_name(f->name, o->name ? o->name : "fiber");
+  lvd_store_relaxed_u64(&f->done.word, 0);
+  if (out) {
+    f->end = &f->done;
+    *out = f;
+  }
+  lvd_worker *w = lvd_this_worker();
+  if (is_inside(w, app) && worker == w->index) {
+    lvd_share_enter(w, app);
+    lvd_fiber_begin(w, f);
+  } else {
+    lvd_store_release_u32(&f->entity.state, LVD_IDLE);
+    lvd_entity_wake(&f->entity.waiter);
+  }
   return LVD_OK;
 }
 
@@ -237,18 +298,16 @@ lvd_status lvd_fiber_join(lvd_fiber *f, int64_t timeout_ns) {
   if (!f) return LVD_E_ARGUMENT;
   if (f == lvd_fiber_self()) return LVD_E_STATE;
   lvd_runtime *rt = f->entity.app->rt;
-  lvd_status status = lvd_event_wait(&f->done, NULL, timeout_ns);
+  uint32_t outcome;
+  lvd_status status = lvd_event_wait(&f->done, &outcome, timeout_ns);
   if (status != LVD_OK) return status;
-  status = f->outcome;
   lvd_fiber_put_back(rt, f);
-  return status;
+  return (lvd_status)outcome;
 }
-
-lvd_event *lvd_fiber_done(lvd_fiber *f) { return &f->done; }
 
 void lvd_fiber_cancel(lvd_fiber *f) {
   if (!f) return;
-  lvd_store_relaxed_u32(&f->cancelled, 1);
+  lvd_store_relaxed_u32(&f->cancel, 1);
   lvd_barrier_light(f->entity.app->rt->fenced);
   lvd_entity_wake(&f->entity.waiter);
 }
@@ -258,7 +317,7 @@ void lvd_fiber_cancel(lvd_fiber *f) {
 /* Why a wait of `f` ends whatever it waits for; LVD_OK: it does not. */
 static lvd_status interrupted(const lvd_fiber *f) {
   if (f->deaf) return LVD_OK;
-  if (lvd_load_relaxed_u32(&f->cancelled)) return LVD_E_CANCELLED;
+  if (lvd_load_relaxed_u32(f->cancelled)) return LVD_E_CANCELLED;
   uint32_t phase = lvd_load_acquire_u32(&f->entity.app->phase);
   if (phase == LVD_PHASE_RUNNING) return LVD_OK;
   return lvd_app_told(f->entity.app) == LVD_E_DEADLOCK ? LVD_E_DEADLOCK : LVD_E_STOPPED;
@@ -274,8 +333,9 @@ bool lvd_fiber_can_go_on(lvd_entity *e) {
 void lvd_fiber_moves(lvd_worker *w, lvd_entity *e) { lvd_timer_remove(w, fiber_of(e)); }
 
 bool lvd_fiber_overflows(const lvd_worker *w, const void *address) {
-  if (!w->current || !w->current->is_fiber) return false;
-  const lvd_fiber *f = (const lvd_fiber *)w->current;
+  const lvd_entity *e = w->current;
+  const lvd_fiber *f = !e ? NULL : e->is_fiber ? (const lvd_fiber *)e : e->stack;
+  if (!f) return false;
   const unsigned char *at = address;
   return at >= f->low && at < f->low + f->guard;
 }
@@ -317,9 +377,7 @@ static lvd_status look_first(lvd_worker *w, const lvd_fiber *f, const lvd_want *
     for (uint32_t i = 0; i < lvd_pauses(looks); i++) lvd_port_relax();
     for (uint32_t i = 0; i < count && status == LVD_E_TIME; i++)
       if ((status = lvd_want_look(&want[i])) != LVD_E_TIME) *which = i;
-    if (status != LVD_E_TIME || lvd_inbox_pending(&w->inbox) || lvd_load_relaxed_u32(&w->yield) ||
-        interrupted(f) != LVD_OK)
-      break;
+    if (status != LVD_E_TIME || lvd_worker_wanted(w) || interrupted(f) != LVD_OK) break;
   }
   w->looked_ticks += lvd_port_ticks() - start;
   return status;
@@ -370,30 +428,43 @@ void lvd_fiber_wait_through(lvd_fiber *f, lvd_event *e) {
   f->deaf = false;
 }
 
+/* All but the switch to somebody who is as urgent. */
+__attribute__((noinline)) static void give_way(lvd_worker *w, lvd_entity *e) {
+  bool alone = w->ready_levels >> e->level == 0;
+  if (alone && !loop_wanted(w)) return;
+  lvd_store_relaxed_u32(&e->state, LVD_READY);
+  lvd_queue_put(w, e);
+  if (alone)
+    go_home(w, fiber_of(e));
+  else
+    leave(w, fiber_of(e));
+}
+
+/* The usual case is short, and as little as can be waits for what the switch before has stored: the
+ * queue is found without looking at what runs. Of the same application: so it is not paused. */
 void lvd_fiber_yield(void) {
   lvd_worker *w = lvd_this_worker();
   if (!w || !w->current || !w->current->is_fiber) return;
   lvd_entity *e = w->current;
-  lvd_queue *q = &w->ready[e->level];
+  uint32_t level = lvd_load_relaxed_u32(&w->running_level) - 1;
+  lvd_queue *q = &w->ready[level];
+  lvd_entity *next = q->first;
   /* Nobody is more urgent, somebody is as urgent: he goes on, and we stand behind. */
-  if (LVD_LIKELY(w->ready_levels >> e->level == 1 && may_follow(w, q->first) && !loop_wanted(w))) {
-    lvd_entity *next = q->first;
+  if (LVD_LIKELY(w->ready_levels >> level == 1 && w->turns > 1 &&
+                 !lvd_load_relaxed_u32(&w->yield) && next->app == e->app && next->is_fiber &&
+                 lvd_load_relaxed_u32(&next->target) == w->index)) {
+    w->turns--;
     lvd_store_relaxed_u32(&e->state, LVD_READY);
     e->next = NULL;
     q->last->next = e;
     q->last = e;
     lvd_fence_compiler(); /* or both are stored as one, and the next load of one waits for that */
     q->first = next->next;
-    if (LVD_UNLIKELY(w->sampled_at)) end_sample(w, e);
-    begin(w, fiber_of(next));
+    begin(w, next);
     lvd_port_context_switch(&fiber_of(e)->context, &fiber_of(next)->context, false);
-    return;
+  } else {
+    give_way(w, e);
   }
-  bool alone = w->ready_levels >> e->level == 0;
-  if (alone && !lvd_inbox_pending(&w->inbox) && !lvd_load_relaxed_u32(&w->yield)) return;
-  lvd_store_relaxed_u32(&e->state, LVD_READY);
-  lvd_queue_put(w, e);
-  go_home(w, fiber_of(e));
 }
 
 lvd_status lvd_fiber_sleep(int64_t ns) {
@@ -452,8 +523,7 @@ LVD_READS_LIVE static void read_fiber(lvd_entity *e, void *argument) {
   reading *r = argument;
   if (r->n++ >= r->most) return;
   lvd_fiber_counters *c = &r->out[r->n - 1];
-  memcpy(c->name, fiber_of(e)->name, LVD_FIBER_NAME);
-  c->name[LVD_FIBER_NAME - 1] = 0;
+  copy_name(c->name, e->name);
   c->worker = lvd_load_relaxed_u32(&e->worker);
   c->activations = lvd_load_relaxed_u64(&e->activations);
   c->busy_ns = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&e->busy_ticks));

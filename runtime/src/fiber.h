@@ -24,11 +24,13 @@ struct lvd_fiber {
   uint64_t deadline; /* ticks */
   struct lvd_fiber *timer_child, *timer_next, *timer_previous;
   bool timed;
-  bool ended;    /* body has returned; its worker puts it away */
-  bool detached; /* nobody will join */
-  bool deaf;     /* waits through cancelling and the application's end */
-  lvd_a32 cancelled;
+  bool ended;               /* body has returned; its worker puts it away */
+  bool deaf;                /* waits through cancelling and the application's end */
+  const lvd_a32 *cancelled; /* not 0: its waits end; `cancel`, or a call's */
+  lvd_a32 cancel;
   lvd_status outcome;
+  lvd_event
+      *end; /* is told the outcome: `done`, and then it is the joiner's; or a call's; or null */
   lvd_event done, unblocked;
   struct lvd_stream_end *ends; /* the ends of streams that it uses: flushed when it waits */
   struct lvd_fiber *next_spare;
@@ -44,6 +46,21 @@ struct lvd_fiber {
 /* A fiber with a slot and a stack of 2^size_log2 bytes; on a worker without a lock. */
 lvd_status lvd_fiber_take(lvd_runtime *rt, uint32_t size_log2, lvd_fiber **out);
 void lvd_fiber_put_back(lvd_runtime *rt, lvd_fiber *f);
+
+/* ---- fiber.c ------------------------------------------------------------------------------ */
+
+/* Counts a fiber of `app` that is to come, so that the application does not end before that has;
+ * LVD_E_STATE: it does not run. */
+lvd_status lvd_fiber_announce(lvd_app *app);
+void lvd_fiber_renounce(lvd_app *app);
+/* `f`, which has been taken from the pool, gets a body; its other fields are as usual, and nobody
+ * waits for its end. */
+void lvd_fiber_fill(lvd_fiber *f, lvd_app *app, uint32_t worker, uint32_t level,
+                    void (*body)(void *), void *argument);
+/* A filled one begins on the worker that runs this, which has counted it as ready. */
+void lvd_fiber_begin(lvd_worker *w, lvd_fiber *f);
+/* The size of the least stack of so many bytes; 0: it is too large. */
+uint32_t lvd_fiber_stack(size_t bytes);
 
 /* Waits for the event and takes it, whatever else happens meanwhile. */
 void lvd_fiber_wait_through(lvd_fiber *f, lvd_event *e);

@@ -42,9 +42,9 @@ static lvd_status make_chunk(lvd_runtime *rt, uint32_t size_log2) {
      * cache. */
     size_t end = size - (i % 16) * LVD_LINE;
     lvd_fiber *f = (lvd_fiber *)(void *)(low + (end - sizeof(lvd_fiber)) / LVD_LINE * LVD_LINE);
-    uint32_t slot = lvd_slot_claim(rt->slot, rt->options.entities, rt->slot_hint, 1);
+    uint32_t slot = lvd_slot_claim(rt->slot, rt->options.entities, rt->fiber_hint, 1);
     if (slot == rt->options.entities) break;
-    rt->slot_hint = (slot + 1) % rt->options.entities;
+    rt->fiber_hint = (slot + 1) % rt->options.entities;
     f->low = low;
     f->size_log2 = size_log2;
     f->guard = (uint32_t)guard;

@@ -13,7 +13,7 @@ static lvd_link *link_of(lvd_waiter *bell) { return (lvd_link *)(void *)bell; }
 static bool ring(lvd_waiter *bell) {
   lvd_link *link = link_of(bell);
   enum lvd_side other = link->side == LVD_PARENT ? LVD_CHILD : LVD_PARENT;
-  if (lvd_exchange_acq_rel_u32(&link->segment->bell[other].rung, 1) == 1) return false;
+  if (lvd_exchange_release_u32(&link->segment->bell[other].rung, 1) == 1) return false;
   lvd_port_bell_ring(link->bell_end);
   return true;
 }
@@ -28,7 +28,7 @@ void lvd_link_kill(lvd_link *link) {
  * caller. */
 static void accuse(lvd_link *link) {
   uint32_t open = 0;
-  if (!lvd_cas_acq_rel_u32(&link->gone, &open, 1 + (uint32_t)LVD_E_CORRUPT)) return;
+  if (!lvd_cas_relaxed_u32(&link->gone, &open, 1 + (uint32_t)LVD_E_CORRUPT)) return;
   if (!link->reaped && !link->peer.parent) lvd_port_process_kill(&link->peer);
   lvd_port_own_bell_ring(link->own_bell);
 }
@@ -163,7 +163,7 @@ lvd_status lvd_link_join(lvd_link *link, lvd_app *app, int memory, int bell) {
   else if (s->size != link->size)
     status = LVD_E_CORRUPT;
   /* Also when we refuse: the parent then knows why. */
-  lvd_store_release_u32(&s->serves, 1 + LVD_LAYOUT);
+  lvd_store_relaxed_u32(&s->serves, 1 + LVD_LAYOUT);
   lvd_port_bell_ring(bell);
   int32_t parent = s->parent;
   lvd_port_shared_unmap(s, link->unit, 0);
@@ -246,7 +246,7 @@ static void conclude(lvd_link *link) {
   while (lvd_link_state(link) == LVD_OK && take_records(link)) {
   }
   uint32_t open = 0;
-  lvd_cas_acq_rel_u32(&link->gone, &open, 1 + (uint32_t)LVD_E_PEER);
+  lvd_cas_relaxed_u32(&link->gone, &open, 1 + (uint32_t)LVD_E_PEER);
   lvd_status why = lvd_link_state(link);
   lvd_port_lock(&link->lock);
   lvd_shared_end(link, why);
@@ -277,15 +277,16 @@ static bool arm(lvd_link *link) {
 static void bellman(void *argument) {
   lvd_link *link = argument;
   lvd_a32 *rung = &link->segment->bell[link->side].rung;
-  while (!lvd_load_acquire_u32(&link->stop)) {
-    lvd_exchange_acq_rel_u32(rung, 0);
+  while (!lvd_load_relaxed_u32(&link->stop)) {
+    lvd_exchange_acquire_u32(rung, 0);
     bool accused = lvd_link_state(link) != LVD_OK;
     bool more = !accused && take_records(link);
     lvd_port_lock(&link->lock);
     send_unsent(link);
     lvd_shared_wake(link);
     lvd_port_unlock(&link->lock);
-    if (link->side == LVD_CHILD && !link->let_go && lvd_load_acquire_u32(&link->segment->closing)) {
+    if (link->look) link->look(link);
+    if (link->side == LVD_CHILD && !link->let_go && lvd_load_relaxed_u32(&link->segment->closing)) {
       link->let_go = true;
       link->ended(link, LVD_OK);
     }
@@ -303,7 +304,7 @@ lvd_status lvd_link_begin(lvd_link *link, const char *name) {
 }
 
 void lvd_link_end(lvd_link *link) {
-  lvd_store_release_u32(&link->stop, 1);
+  lvd_store_relaxed_u32(&link->stop, 1);
   lvd_port_own_bell_ring(link->own_bell);
   if (link->bellman) lvd_port_thread_join(link->bellman);
   link->bellman = NULL;

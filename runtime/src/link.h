@@ -14,15 +14,19 @@
  *   L3  Whatever is written into the shared memory, nothing outside of it is read or written.
  *
  * Pairs of orders
- *   ring: exchange_acq_rel rung = 1 -> bellman: exchange_acq_rel rung = 0 what was pushed is seen
+ *   ring: exchange_release rung = 1 -> bellman: exchange_acquire rung = 0 what was pushed is seen
  *   push, fence, load armed         <> arm, fence, load tail               as for all channels
+ *   conclude: store_release state  -> lvd_ended: load_acquire state    all that was pushed is seen
  * A bell that is rung already is not rung again: the bellman takes the word back before it looks.
+ * What a process says in one word (serves, closing, gone, stop, whose an end is) needs no order:
+ * nothing is left with it, and a bell follows, or the link's lock is held.
  *
  * Locks: the link's before an application's gate, before its list of streams. */
 #ifndef LVD_SRC_LINK_H
 #define LVD_SRC_LINK_H
 
 #include "../port/process.h"
+#include "knot.h"
 #include "stream.h"
 
 enum lvd_side { LVD_PARENT, LVD_CHILD };
@@ -50,13 +54,16 @@ typedef struct lvd_slot_head {
 } lvd_slot_head;
 
 enum lvd_record_kind {
-  LVD_RECORD_CALL = 1, /* parent to child */
+  LVD_RECORD_CALL = 1, /* either way */
   LVD_RECORD_CANCEL,
-  LVD_RECORD_ANSWER, /* child to parent */
+  LVD_RECORD_ANSWER,
   LVD_RECORD_OPEN,   /* child to parent: a stream by name */
   LVD_RECORD_OPENED, /* parent to child */
   LVD_RECORD_CLOSE,  /* child to parent: it has unmapped a stream */
-  LVD_RECORD_LEAVE   /* child to parent: its side of a stream, by name, will not come */
+  LVD_RECORD_LEAVE,  /* child to parent: its side of a stream, by name, will not come */
+  LVD_RECORD_VAIN,   /* a question of the parent's, and the child's answer (knot.h) */
+  LVD_RECORD_STORY,  /* child to parent, before it: who waits for whom there, in words */
+  LVD_RECORD_RESTS   /* child to parent: it may be worth asking */
 };
 
 enum { LVD_RECORD_INLINE = 256, LVD_RECORDS = 64 };
@@ -88,6 +95,7 @@ struct lvd_shared_stream {
   size_t ring;
   uint32_t number;
   lvd_a32 mine[2]; /* this side has it */
+  lvd_a32 told[2]; /* the question to which the other side said that its end waits in vain */
   lvd_shared_stream *next, *previous;
 };
 
@@ -128,6 +136,7 @@ struct lvd_link {
   void (*ended)(lvd_link *link,
                 lvd_status why); /* called by the bellman: the other side is gone, or
                                                     (LVD_OK) lets this one go */
+  void (*look)(lvd_link *link);  /* each time that the bellman is rung; may be null */
   /* The memory. */
   int memory;
   size_t size, unit;
@@ -153,6 +162,7 @@ struct lvd_link {
   uint32_t name_count;
   lvd_opening *openings;
   uint32_t next_number;
+  lvd_knot knot;
 };
 
 /* ---- link.c --------------------------------------------------------------------------------- */
@@ -177,12 +187,27 @@ uint64_t lvd_link_claim(lvd_link *link, uint64_t size);
 void lvd_link_release(lvd_link *link, uint64_t offset);
 
 static inline lvd_status lvd_link_state(const lvd_link *link) {
-  uint32_t gone = lvd_load_acquire_u32(&link->gone);
+  uint32_t gone = lvd_load_relaxed_u32(&link->gone);
   return gone ? (lvd_status)(gone - 1) : LVD_OK;
 }
 
+/* ---- process.c ------------------------------------------------------------------------------ */
+
+lvd_link *lvd_unit_link(const struct lvd_unit *unit); /* null: it is a core */
+const char *lvd_link_name(lvd_link *link);            /* in words, the other side */
+/* With the link's lock: this side's call of that number, or null; and the calls that it serves,
+ * each by its fiber. */
+struct lvd_call *lvd_link_call(lvd_link *link, uint32_t number);
+void lvd_link_served(lvd_link *link, void (*visit)(uint32_t number, const lvd_fiber *fiber, void *),
+                     void *argument);
+
 /* ---- shared_stream.c ------------------------------------------------------------------------ */
 
+/* Is whoever waits there due to be woken? */
+bool lvd_mark_due(const lvd_mark *m, uint32_t cursor, uint32_t published, bool over);
+/* The parent, with the lock: the stream of that name that one side has opened and the other has not;
+ * 0: there is none. */
+uint32_t lvd_shared_half_open(const lvd_link *link, enum lvd_side opened, const char *name);
 /* Records about streams; false: it is about something else. */
 bool lvd_shared_take(lvd_link *link, const lvd_record *record);
 void lvd_shared_wake(lvd_link *link);                /* whoever can go on; the lock in hand */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The unit that is another process: loading it, calls to it, and the other side of them: serving.
+/* The unit that is another process: loading it, calls to it and from it, and serving.
  *
- * A call is a record there and an answer back, known by a number. What is larger than a record lies
- * in the link's memory, in a part that the parent claims for the argument and the result of one
- * call. */
+ * Calls go both ways, in the same manner: a record there and an answer back, known by a number of
+ * the caller's. What is larger than a record lies in the link's memory, in a part that the parent
+ * claims for the argument and the result of one call; so only its own calls can be so large. A
+ * child's call is checked before it is believed: whether the child may call that name, and all
+ * sizes. */
 #include <levada/process.h>
 
 #include <stdio.h>
@@ -12,7 +14,7 @@
 #include "link.h"
 #include "unit.h"
 
-enum { BUCKETS = 256, GRACE_MS = 2000, UNITS_MEMORY = 64 << 20 };
+enum { BUCKETS = 256, GRACE_MS = 2000, UNITS_MEMORY = 64 << 20, MOST_SERVED = 4096 };
 #define VARIABLE       "LEVADA_UNIT" /* tells a child: memory, bell */
 #define ATTACH_TIME_NS 10000000000
 
@@ -39,6 +41,8 @@ typedef struct process {
   /* With the link's lock. */
   lvd_call *call[BUCKETS];
   served *served;
+  uint32_t served_count;
+  char *may_call; /* the parent's: how names of procedures begin that the child may call */
   /* The child's. */
   lvd_status why; /* it is to end: LVD_OK, LVD_E_PEER, ... */
   lvd_a32 over;
@@ -49,13 +53,18 @@ static process *process_of(lvd_link *link) {
   return (process *)(void *)((char *)link - offsetof(process, link));
 }
 
+static void unlink_from(process *p) {
+  lvd_knot_free(&p->link);
+  lvd_link_free(&p->link);
+}
+
 static size_t aligned(size_t size) { return (size + 15) & ~(size_t)15; }
 
 static unsigned char *at(const lvd_link *link, uint64_t offset) {
   return (unsigned char *)link->segment + offset;
 }
 
-/* ---- calls: the parent's side --------------------------------------------------------------- */
+/* ---- calls: the caller's side --------------------------------------------------------------- */
 
 static lvd_call **place_of(process *p, uint32_t number) {
   lvd_call **c = &p->call[number % BUCKETS];
@@ -67,7 +76,6 @@ static lvd_status process_start(lvd_call *c, const char *procedure, const lvd_ca
   process *p = (process *)c->unit;
   lvd_link *link = &p->link;
   size_t length = strlen(procedure), size = c->frame.argument_size, room = c->frame.result_room;
-  if (link->side == LVD_CHILD) return LVD_E_STATE; /* children are called, they do not call */
   if (length == 0 || length >= LVD_PROCEDURE_NAME) return LVD_E_ARGUMENT;
   lvd_record r = {.kind = LVD_RECORD_CALL,
                   .size = (uint32_t)size,
@@ -79,9 +87,11 @@ static lvd_status process_start(lvd_call *c, const char *procedure, const lvd_ca
   lvd_status status = lvd_link_state(link);
   if (status != LVD_OK) return status;
   c->offset = 0;
+  c->returned.sleeper.kind = LVD_SLEEPS_AT_CALL;
+  lvd_store_relaxed_u32(&c->told, 0);
   lvd_port_lock(&link->lock);
   if (size > LVD_RECORD_INLINE || room > LVD_RECORD_INLINE) {
-    c->offset = lvd_link_claim(link, aligned(size) + room);
+    if (link->side == LVD_PARENT) c->offset = lvd_link_claim(link, aligned(size) + room);
     if (!c->offset) status = LVD_E_LIMIT;
   }
   if (status == LVD_OK) {
@@ -146,16 +156,9 @@ static void take_answer(process *p, const lvd_record *r) {
   if (c) come_back(p, c);
 }
 
-static void parent_takes(lvd_link *link, const lvd_record *r) {
-  if (r->kind == LVD_RECORD_ANSWER)
-    take_answer(process_of(link), r);
-  else
-    lvd_link_accuse(link);
-}
-
-/* The child is gone: so are its calls. */
-static void parent_ended(lvd_link *link, lvd_status why) {
-  process *p = process_of(link);
+/* The other side is gone: so are the calls to it, and nobody waits for its own. */
+static void fail_calls(process *p, lvd_status why) {
+  lvd_link *link = &p->link;
   for (uint32_t i = 0; i < BUCKETS; i++)
     for (;;) {
       lvd_port_lock(&link->lock);
@@ -166,25 +169,29 @@ static void parent_ended(lvd_link *link, lvd_status why) {
       c->status = why;
       come_back(p, c);
     }
-  lvd_store_release_u32(&p->over, 1);
-  lvd_port_wake(&p->over);
-  if (lvd_load_acquire_u32(&p->unit.app->live) == 0) lvd_app_quiet(p->unit.app);
 }
 
 static bool process_awaited(const lvd_unit *unit) {
   return lvd_load_acquire_u32(&((const process *)unit)->under_way) != 0;
 }
 
-/* ---- calls: the child's side ---------------------------------------------------------------- */
+/* ---- calls: the side that serves ------------------------------------------------------------ */
 
 static void enlist(process *p, served *s) {
   lvd_port_lock(&p->link.lock);
   s->next = p->served;
   if (s->next) s->next->previous = s;
   p->served = s;
+  p->served_count++;
   lvd_port_unlock(&p->link.lock);
 }
 
+static void send_status(process *p, uint32_t number, lvd_status status) {
+  const lvd_record r = {.kind = LVD_RECORD_ANSWER, .number = number, .status = (uint32_t)status};
+  lvd_link_send(&p->link, &r);
+}
+
+/* The last that touches the process: when nothing is served any more it may go. */
 static void answer(served *s, lvd_status status) {
   process *p = s->process;
   lvd_record r = {.kind = LVD_RECORD_ANSWER, .number = s->record.number};
@@ -192,14 +199,15 @@ static void answer(served *s, lvd_status status) {
   r.status = (uint32_t)status;
   r.size = (uint32_t)size;
   if (!s->record.offset && size) memcpy(r.data, s->result, size);
+  lvd_link_send(&p->link, &r);
   lvd_port_lock(&p->link.lock);
   if (s->previous)
     s->previous->next = s->next;
   else
     p->served = s->next;
   if (s->next) s->next->previous = s->previous;
+  p->served_count--;
   lvd_port_unlock(&p->link.lock);
-  lvd_link_send(&p->link, &r);
   free(s);
 }
 
@@ -212,13 +220,24 @@ static void serve_call(void *argument) {
   answer(s, s->procedure(&s->frame));
 }
 
+/* LVD_OK: it is well formed, and may be called. The parent is believed. */
+static lvd_status judge_call(process *p, const lvd_record *r) {
+  if (p->link.side == LVD_CHILD) return LVD_OK;
+  if (r->size > LVD_RECORD_INLINE || r->room > LVD_RECORD_INLINE || r->offset)
+    return LVD_E_ARGUMENT;
+  if (!p->may_call || strncmp(r->name, p->may_call, strlen(p->may_call)) != 0) return LVD_E_UNKNOWN;
+  lvd_port_lock(&p->link.lock);
+  uint32_t count = p->served_count;
+  lvd_port_unlock(&p->link.lock);
+  return count < MOST_SERVED ? LVD_OK : LVD_E_LIMIT;
+}
+
 static void take_call(process *p, const lvd_record *r) {
   lvd_link *link = &p->link;
-  served *s = calloc(1, sizeof *s);
+  lvd_status status = judge_call(p, r);
+  served *s = status == LVD_OK ? calloc(1, sizeof *s) : NULL;
   if (!s) {
-    const lvd_record none = {
-        .kind = LVD_RECORD_ANSWER, .number = r->number, .status = LVD_E_MEMORY};
-    lvd_link_send(link, &none);
+    send_status(p, r->number, status == LVD_OK ? LVD_E_MEMORY : status);
     return;
   }
   s->process = p;
@@ -235,7 +254,7 @@ static void take_call(process *p, const lvd_record *r) {
     memset(s->frame.result, 0, r->room);
   }
   s->procedure = lvd_procedure_find(r->name);
-  lvd_status status = LVD_E_UNKNOWN;
+  status = LVD_E_UNKNOWN;
   if (s->procedure) {
     const lvd_fiber_options o = {.name = r->name,
                                  .priority = r->priority,
@@ -247,23 +266,66 @@ static void take_call(process *p, const lvd_record *r) {
   if (status != LVD_OK) answer(s, status);
 }
 
+/* With the lock. */
+static void cancel(served *s) {
+  s->cancelled = true;
+  if (s->fiber) lvd_fiber_cancel(s->fiber);
+}
+
 static void cancel_served(process *p, uint32_t number) {
   lvd_port_lock(&p->link.lock);
   served *s = p->served;
   while (s && s->record.number != number) s = s->next;
-  if (s) {
-    s->cancelled = true;
-    if (s->fiber) lvd_fiber_cancel(s->fiber);
-  }
+  if (s) cancel(s);
   lvd_port_unlock(&p->link.lock);
 }
 
-static void child_takes(lvd_link *link, const lvd_record *r) {
+/* Nobody waits for them any more. */
+static void cancel_all(process *p) {
+  lvd_port_lock(&p->link.lock);
+  for (served *s = p->served; s; s = s->next) cancel(s);
+  lvd_port_unlock(&p->link.lock);
+}
+
+static served *first_served(process *p) {
+  lvd_port_lock(&p->link.lock);
+  served *s = p->served;
+  lvd_port_unlock(&p->link.lock);
+  return s;
+}
+
+/* All fibers have ended. What was not answered failed, or had not begun. */
+static void answer_the_rest(process *p, lvd_status outcome) {
+  for (served *s; (s = first_served(p));) answer(s, outcome == LVD_OK ? LVD_E_STOPPED : outcome);
+}
+
+static void takes(lvd_link *link, const lvd_record *r) {
   process *p = process_of(link);
-  if (r->kind == LVD_RECORD_CALL)
+  if (lvd_knot_take(link, r)) return;
+  switch (r->kind) {
+  case LVD_RECORD_CALL:
     take_call(p, r);
-  else if (r->kind == LVD_RECORD_CANCEL)
+    break;
+  case LVD_RECORD_CANCEL:
     cancel_served(p, r->number);
+    break;
+  case LVD_RECORD_ANSWER:
+    take_answer(p, r);
+    break;
+  default:
+    lvd_link_accuse(link);
+  }
+}
+
+/* ---- the other side is gone ----------------------------------------------------------------- */
+
+static void parent_ended(lvd_link *link, lvd_status why) {
+  process *p = process_of(link);
+  cancel_all(p);
+  fail_calls(p, why);
+  lvd_store_release_u32(&p->over, 1);
+  lvd_port_wake(&p->over);
+  if (lvd_load_acquire_u32(&p->unit.app->live) == 0) lvd_app_quiet(p->unit.app);
 }
 
 /* Somebody does not return from a procedure, and nobody will ever ask for it. */
@@ -281,6 +343,7 @@ static void watch(void *argument) {
 static void child_ended(lvd_link *link, lvd_status why) {
   process *p = process_of(link);
   p->why = why;
+  fail_calls(p, why == LVD_OK ? LVD_E_STOPPED : why);
   if (!p->watch) lvd_port_thread_start(&p->watch, -1, "levada/watch", watch, p);
   lvd_app_end(p->unit.app, LVD_E_STOPPED);
 }
@@ -319,14 +382,18 @@ static lvd_aptr parent_unit;
 static void process_free(lvd_unit *unit) {
   process *p = (process *)unit;
   if (p->link.side == LVD_PARENT) {
-    lvd_store_release_u32(&p->link.segment->closing, 1);
+    lvd_store_relaxed_u32(&p->link.segment->closing, 1);
     p->link.bell.wake(&p->link.bell);
     await_end(p);
     lvd_link_end(&p->link);
+    cancel_all(p);
+    while (first_served(p) && lvd_load_acquire_u32(&p->unit.app->fibers)) lvd_fiber_sleep(100000);
+    answer_the_rest(p, LVD_E_STOPPED);
+    free(p->may_call);
   } else {
     lvd_store_release_ptr(&parent_unit, NULL);
   }
-  lvd_link_free(&p->link);
+  unlink_from(p);
   free(p);
 }
 
@@ -334,7 +401,7 @@ static lvd_status await_service(process *p, int64_t limit_ns) {
   lvd_link *link = &p->link;
   uint64_t start = lvd_port_ns();
   for (;;) {
-    uint32_t serves = lvd_load_acquire_u32(&link->segment->serves);
+    uint32_t serves = lvd_load_relaxed_u32(&link->segment->serves);
     if (serves) return serves == 1 + LVD_LAYOUT ? LVD_OK : LVD_E_LAYOUT;
     if ((link->reaped = lvd_port_process_gone(&link->peer))) return LVD_E_PEER;
     int64_t left = limit_ns - (int64_t)(lvd_port_ns() - start);
@@ -359,6 +426,10 @@ lvd_status lvd_unit_load(lvd_app *app, const char *exec_name, const lvd_unit_opt
   if (lvd_this_worker()) return LVD_E_STATE;
   process *p = calloc(1, sizeof *p);
   if (!p) return LVD_E_MEMORY;
+  if (o->may_call && !(p->may_call = strdup(o->may_call))) {
+    free(p);
+    return LVD_E_MEMORY;
+  }
   lvd_link *link = &p->link;
   int child_bell = -1;
   char value[64];
@@ -370,7 +441,8 @@ lvd_status lvd_unit_load(lvd_app *app, const char *exec_name, const lvd_unit_opt
   }
   lvd_port_close(child_bell);
   if (status == LVD_OK) {
-    link->take = parent_takes;
+    link->take = takes;
+    link->look = lvd_knot_look;
     link->ended = parent_ended;
     /* All of it before the bellman begins: the child may be gone already. */
     p->unit.kind = &process_kind;
@@ -383,7 +455,8 @@ lvd_status lvd_unit_load(lvd_app *app, const char *exec_name, const lvd_unit_opt
     if (status != LVD_OK) end_process(link);
   }
   if (status != LVD_OK) {
-    lvd_link_free(link);
+    unlink_from(p);
+    free(p->may_call);
     free(p);
     return status;
   }
@@ -396,11 +469,30 @@ static process *is_process(const lvd_unit *unit) {
   return unit && unit->kind == &process_kind ? (process *)(uintptr_t)unit : NULL;
 }
 
+lvd_link *lvd_unit_link(const lvd_unit *unit) {
+  process *p = is_process(unit);
+  return p ? &p->link : NULL;
+}
+
+const char *lvd_link_name(lvd_link *link) { return process_of(link)->unit.name; }
+
+lvd_call *lvd_link_call(lvd_link *link, uint32_t number) {
+  return *place_of(process_of(link), number);
+}
+
+void lvd_link_served(lvd_link *link, void (*visit)(uint32_t number, const lvd_fiber *fiber, void *),
+                     void *argument) {
+  for (const served *s = process_of(link)->served; s; s = s->next)
+    if (s->fiber) visit(s->record.number, s->fiber, argument);
+}
+
 lvd_status lvd_unit_unload(lvd_unit *unit) {
   process *p = is_process(unit);
   if (!p || p->link.side == LVD_CHILD) return LVD_E_ARGUMENT;
   lvd_port_lock(&p->link.lock);
   bool used = p->link.streams || lvd_load_relaxed_u32(&p->held);
+  lvd_fiber *self = lvd_fiber_self();
+  for (const served *s = p->served; s; s = s->next) used |= self && s->fiber == self;
   lvd_port_unlock(&p->link.lock);
   if (used) return LVD_E_STATE;
   leave_application(unit);
@@ -429,23 +521,20 @@ lvd_status lvd_unit_leave_stream(lvd_unit *unit, const char *name) {
   return p ? lvd_shared_leave(&p->link, name) : LVD_E_ARGUMENT;
 }
 
+void lvd_unit_expect_stream(lvd_unit *unit, const char *name, lvd_fiber *const party[2],
+                            uint32_t parties) {
+  process *p = is_process(unit);
+  if (p) lvd_knot_expect(&p->link, name, party, parties);
+}
+
 /* ---- being loaded --------------------------------------------------------------------------- */
 
 bool lvd_unit_is_loaded(void) { return getenv(VARIABLE) != NULL; }
 
 lvd_unit *lvd_unit_parent(void) { return lvd_load_acquire_ptr(&parent_unit); }
 
-/* All fibers have ended. What was not answered failed, or had not begun. */
-static void answer_the_rest(process *p, lvd_status outcome) {
-  served *s;
-  do {
-    lvd_port_lock(&p->link.lock);
-    s = p->served;
-    lvd_port_unlock(&p->link.lock);
-    if (s) answer(s, outcome == LVD_OK ? LVD_E_STOPPED : outcome);
-  } while (s);
-  for (int ms = 0;
-       ms < GRACE_MS / 2 && !lvd_link_all_sent(&p->link) && lvd_link_state(&p->link) == LVD_OK;
+static void await_sent(lvd_link *link) {
+  for (int ms = 0; ms < GRACE_MS / 2 && !lvd_link_all_sent(link) && lvd_link_state(link) == LVD_OK;
        ms++)
     lvd_fiber_sleep(1000000);
 }
@@ -455,13 +544,14 @@ static lvd_status serve(lvd_app *app, int memory, int bell) {
   if (!p) return LVD_E_MEMORY;
   p->unit.kind = &process_kind;
   p->unit.app = app;
-  p->link.take = child_takes;
+  p->link.take = takes;
+  p->link.look = lvd_knot_look;
   p->link.ended = child_ended;
   p->why = LVD_E_STATE; /* nobody has told us to end */
   snprintf(p->unit.name, sizeof p->unit.name, "the parent");
   lvd_status status = lvd_link_join(&p->link, app, memory, bell);
   if (status != LVD_OK) {
-    lvd_link_free(&p->link);
+    unlink_from(p);
     free(p);
     return status;
   }
@@ -471,6 +561,7 @@ static lvd_status serve(lvd_app *app, int memory, int bell) {
   if (status != LVD_OK) return status;
   status = lvd_app_wait(app, -1);
   answer_the_rest(p, status);
+  await_sent(&p->link);
   lvd_link_end(&p->link);
   lvd_store_release_u32(&p->over, 1);
   lvd_port_wake(&p->over);

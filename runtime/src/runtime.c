@@ -142,9 +142,20 @@ uint32_t lvd_workers(const lvd_runtime *rt) { return rt->workers; }
 
 static void nothing(lvd_worker *w, lvd_command *c) { (void)w, (void)c; }
 
+static void each_entity(lvd_runtime *rt, void (*visit)(lvd_entity *, void *), void *argument) {
+  for (lvd_app *app = rt->apps; app; app = app->next) {
+    for (uint32_t i = 0; i < app->net->actors; i++) visit(&app->entity[i], argument);
+    if (lvd_load_acquire_u32(&app->fibers)) lvd_fibers_each(app, visit, argument);
+  }
+}
+
+/* An actor whose call is out (blocking.c) cannot be handed over: where it comes back to changes. */
+static void send_after(lvd_entity *e, void *worker) { lvd_call_follows(worker, e); }
+
 /* Entities that are put aside must move too: back into the queue with them, where they are handed
  * over. */
 static void take_up_held(lvd_worker *w, lvd_command *c) {
+  each_entity(w->rt, send_after, w);
   (void)c;
   while (w->held) {
     lvd_entity *e = w->held;
@@ -185,13 +196,6 @@ static void wake_who_stays(lvd_entity *e, void *argument) {
     return;
   l->any = true;
   if (phase == LVD_PHASE_RUNNING) lvd_entity_wake(&e->waiter);
-}
-
-static void each_entity(lvd_runtime *rt, void (*visit)(lvd_entity *, void *), void *argument) {
-  for (lvd_app *app = rt->apps; app; app = app->next) {
-    for (uint32_t i = 0; i < app->net->actors; i++) visit(&app->entity[i], argument);
-    if (lvd_load_acquire_u32(&app->fibers)) lvd_fibers_each(app, visit, argument);
-  }
 }
 
 lvd_status lvd_core_take(lvd_runtime *rt, uint32_t worker) {

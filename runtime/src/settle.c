@@ -11,7 +11,10 @@
  * certain. */
 #include "core.h"
 
-enum { LOOK_AT = 64 };
+enum {
+  LOOK_AT = 64,
+  OWED_MOST = 1 << 16 /* of a count that is of 32 bits */
+};
 
 void lvd_unsettled_add(lvd_worker *w, lvd_entity *e) {
   if (e->unsettled) return;
@@ -54,6 +57,12 @@ bool lvd_look_around(lvd_worker *w) {
   return w->ready_levels != 0;
 }
 
+static void uncount_fibers(lvd_app_share *s) {
+  uint32_t n = s->ended;
+  s->ended = 0;
+  if (lvd_add_release_u32(&s->app->fibers, -n) == n) lvd_port_wake(&s->app->fibers);
+}
+
 void lvd_settle(lvd_worker *w) {
   if (w->unsettled_count) {
     lvd_port_barrier();
@@ -66,8 +75,11 @@ void lvd_settle(lvd_worker *w) {
     next = s->next;
     s->candidate = false;
     if (s->ready || !s->counted) continue;
+    if (s->ended) uncount_fibers(s);
+    uint32_t n = s->arrived + 1;
     s->counted = false;
-    if (lvd_add_release_u32(&s->app->live, UINT32_MAX) == 1) lvd_app_quiet(s->app);
+    s->arrived = 0;
+    if (lvd_add_release_u32(&s->app->live, -n) == n) lvd_app_quiet(s->app);
   }
   w->quiet = NULL;
 }
@@ -78,6 +90,20 @@ void lvd_share_enter(lvd_worker *w, lvd_app *app) {
   if (s->counted) return;
   s->counted = true;
   lvd_add_relaxed_u32(&app->live, 1);
+}
+
+void lvd_share_arrive(lvd_worker *w, lvd_app *app) {
+  lvd_share_enter(w, app);
+  lvd_app_share *s = &app->share[w->index];
+  if (++s->arrived < OWED_MOST) return;
+  lvd_add_relaxed_u32(&app->live, -s->arrived);
+  s->arrived = 0;
+}
+
+void lvd_share_ended(lvd_worker *w, lvd_app *app) {
+  lvd_app_share *s = &app->share[w->index];
+  if (++s->ended == OWED_MOST || lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING)
+    uncount_fibers(s);
 }
 
 void lvd_share_leave(lvd_worker *w, lvd_app *app) {

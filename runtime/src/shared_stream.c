@@ -14,15 +14,12 @@ enum { MOST_NAMES = 4096 }; /* open at a time, on either side */
 
 /* ---- waking --------------------------------------------------------------------------------- */
 
-static stream_end *end_of(const lvd_shared_stream *ss, int end) {
-  return end == LVD_SENDER ? &ss->stream->sender : &ss->stream->receiver;
-}
-
-/* If we have that end, its owner took it before he armed; so whoever sees the mark sees that,
- * too. */
+/* Whoever is at that end here has taken it, made a fence (what he has is published before he
+ * waits), and armed. Who sees the mark and not yet whose it is has therefore pushed before the look
+ * that follows the mark. */
 static bool wake(lvd_shared_stream *ss, int end) {
-  if (!lvd_load_acquire_u32(&ss->mine[end])) return ss->link->bell.wake(&ss->link->bell);
-  lvd_waiter *self = &end_of(ss, end)->sleeper.waiter;
+  if (!lvd_load_relaxed_u32(&ss->mine[end])) return ss->link->bell.wake(&ss->link->bell);
+  lvd_waiter *self = lvd_stream_waiter(ss->stream, end == LVD_SENDER);
   return self->wake(self);
 }
 
@@ -39,7 +36,7 @@ lvd_waiter *lvd_shared_waiter(lvd_shared_stream *ss, bool sender) {
   return &ss->at[sender ? LVD_SENDER : LVD_RECEIVER];
 }
 
-static bool due(const lvd_mark *m, uint32_t cursor, uint32_t published, bool over) {
+bool lvd_mark_due(const lvd_mark *m, uint32_t cursor, uint32_t published, bool over) {
   if (!lvd_load_relaxed_u32(&m->armed)) return false;
   uint32_t need = lvd_load_relaxed_u32(&m->need);
   return over || lvd_reached(cursor, lvd_load_relaxed_u32(&m->at)) ||
@@ -52,12 +49,13 @@ void lvd_shared_wake(lvd_link *link) {
     const lvd_channel *ch = &ss->slot->channel;
     const lvd_consumer_lines *c = &ch->consumer[0];
     if (lvd_load_relaxed_u32(&ss->mine[LVD_RECEIVER]) &&
-        due(&c->elements, lvd_load_acquire_u32(&ch->tail), lvd_load_relaxed_u32(&ch->flushed),
-            lvd_load_relaxed_u32(&ch->state) != LVD_OPEN))
+        lvd_mark_due(&c->elements, lvd_load_relaxed_u32(&ch->tail),
+                     lvd_load_relaxed_u32(&ch->flushed),
+                     lvd_load_relaxed_u32(&ch->state) != LVD_OPEN))
       wake(ss, LVD_RECEIVER);
     if (lvd_load_relaxed_u32(&ss->mine[LVD_SENDER]) &&
-        due(&c->room, lvd_load_acquire_u32(&c->head), lvd_load_relaxed_u32(&c->released),
-            lvd_load_relaxed_u32(&c->state) != LVD_OPEN))
+        lvd_mark_due(&c->room, lvd_load_relaxed_u32(&c->head), lvd_load_relaxed_u32(&c->released),
+                     lvd_load_relaxed_u32(&c->state) != LVD_OPEN))
       wake(ss, LVD_SENDER);
   }
 }
@@ -69,8 +67,8 @@ bool lvd_shared_claim(lvd_shared_stream *ss, bool is_sender) {
   uint32_t nobody = 0;
   lvd_port_lock(&ss->link->lock);
   bool mine = lvd_load_relaxed_u32(&ss->mine[end]) ||
-              lvd_cas_acq_rel_u32(&ss->slot->taken[end], &nobody, 1 + (uint32_t)ss->link->side);
-  lvd_store_release_u32(&ss->mine[end], mine);
+              lvd_cas_relaxed_u32(&ss->slot->taken[end], &nobody, 1 + (uint32_t)ss->link->side);
+  lvd_store_relaxed_u32(&ss->mine[end], mine);
   lvd_port_unlock(&ss->link->lock);
   return mine;
 }
@@ -81,20 +79,26 @@ static bool is_open(const lvd_slot_head *slot, int end) {
   return lvd_load_relaxed_u32(state) == LVD_OPEN;
 }
 
+bool lvd_shared_is_theirs(const lvd_shared_stream *ss, bool is_sender) {
+  uint32_t side = lvd_load_relaxed_u32(&ss->slot->taken[is_sender ? LVD_SENDER : LVD_RECEIVER]);
+  return side && side != 1 + (uint32_t)ss->link->side;
+}
+
 bool lvd_shared_is_taken(const lvd_shared_stream *ss) {
   bool taken = true;
   for (int end = 0; end < 2; end++)
-    taken &= lvd_load_acquire_u32(&ss->slot->taken[end]) || !is_open(ss->slot, end);
+    taken &= lvd_load_relaxed_u32(&ss->slot->taken[end]) || !is_open(ss->slot, end);
   return taken || lvd_link_state(ss->link) != LVD_OK;
 }
 
 bool lvd_shared_is_alive(const lvd_shared_stream *ss) { return lvd_link_state(ss->link) == LVD_OK; }
 
-/* Ends it from the side of `end`, on its owner's behalf, unless that has. */
+/* Ends it from the side of `end`, on its owner's behalf, unless that has. What a receiver was
+ * reading it has given up, with a fence (lvd_release). */
 static void conclude(lvd_slot_head *slot, int end, lvd_status why) {
   lvd_channel *ch = &slot->channel;
   if (end == LVD_RECEIVER) {
-    lvd_store_release_u32(&ch->consumer[0].state, LVD_CLOSED);
+    lvd_store_relaxed_u32(&ch->consumer[0].state, LVD_CLOSED);
   } else if (lvd_load_relaxed_u32(&ch->state) == LVD_OPEN) {
     lvd_store_relaxed_u32(&ch->flushed, lvd_load_relaxed_u32(&ch->tail));
     lvd_store_release_u32(&ch->state, LVD_CLOSED + (uint32_t)why);
@@ -163,10 +167,18 @@ static lvd_name *find_name(lvd_link *link, enum lvd_side side, const char *name)
   return n;
 }
 
+uint32_t lvd_shared_half_open(const lvd_link *link, enum lvd_side opened, const char *name) {
+  const lvd_name *n = link->names;
+  while (n &&
+         (!n->offset || !n->opened[opened] || n->opened[!opened] || strcmp(n->name, name) != 0))
+    n = n->next;
+  return n ? n->number : 0;
+}
+
 /* Ends it at the ends that nobody has: whoever takes one of them finds nobody at the other. */
 static void conclude_free(lvd_slot_head *slot) {
   for (int end = 0; end < 2; end++)
-    if (!lvd_load_acquire_u32(&slot->taken[end])) conclude(slot, end, LVD_OK);
+    if (!lvd_load_relaxed_u32(&slot->taken[end])) conclude(slot, end, LVD_OK);
 }
 
 /* The stream that `side` opens now; made, if it comes first. With the lock. */
@@ -393,7 +405,6 @@ void lvd_shared_free(lvd_shared_stream *ss) {
   else
     link->streams = ss->next;
   if (ss->next) ss->next->previous = ss->previous;
-  lvd_fence_seq_cst();
   link->bell.wake(&link->bell);
   lvd_port_shared_unmap(ss->slot, link->unit, ss->ring);
   if (link->side == LVD_PARENT) close_name(link, LVD_PARENT, ss->number);

@@ -2,10 +2,10 @@
 /* Streaming RPC by the paper's names: tasks are fibers of one application, streams lie in a table
  * by their numbers. A side of a stream is whoever created it: a fiber, or a thread.
  *
- * With a process loaded, a task may live there: then it is a call of `srpc.run` (below), known
- * there by its number. A stream that has only one side here when its first element comes is opened
- * with the other process, where the other side will be; or it comes here later, which works as
- * well. */
+ * With processes loaded, a task may live in one of them, or, seen from there, in this one: then it
+ * is a call of `srpc.run` (below), known there by its maker's process and number. A stream leads to
+ * one other process: when it has only one side here as its first element comes, it is opened with
+ * that one, where the other side will be; or it comes here later, which works as well. */
 #include <levada/process.h>
 #include <levada/srpc.h>
 
@@ -15,6 +15,8 @@
 #include "../port/process.h"
 #include "stream.h"
 #include "unit.h"
+
+enum { MOST_FOREIGN = 1 << 16 };
 
 typedef struct registered {
   char name[64];
@@ -27,10 +29,13 @@ struct srpc_task {
   int prio;
   uint32_t worker;
   lvd_fiber *fiber; /* while it has been started and not waited for */
+  lvd_fiber *self;  /* while it runs here; with the lock */
   bool detached;    /* of a transmitter: it goes by itself */
   lvd_unit *unit;   /* the process it lives in; null: this one */
   lvd_call *call;   /* ... while it has been started there and not waited for */
-  uint32_t number;  /* what the two processes call it; 0: it is this one's own */
+  lvd_unit *leads;  /* the process that its streams lead to; null: the one loaded last */
+  lvd_unit *maker;  /* the process that made it; null: this one */
+  uint32_t number;  /* ... and how it calls it */
   lvd_event signal;
   struct srpc_task *next;
   char name[64];
@@ -38,10 +43,13 @@ struct srpc_task {
 
 /* A number that is in use. */
 typedef struct entry {
-  lvd_aptr stream; /* lvd_stream, made at the first element */
-  void *side[2];   /* who has created it and has not left */
+  lvd_aptr stream;     /* lvd_stream, made at the first element */
+  void *side[2];       /* who has created it */
+  lvd_fiber *fiber[2]; /* ... if it is a fiber */
+  bool gone[2];        /* ... and has left it */
   uint32_t sides, left;
   lvd_unit *unit; /* the process where the other side may be */
+  bool bound;     /* ... because stream_with has said so */
   bool opening;   /* somebody asks that process, without the lock */
   uint32_t capacity, threshold;
   int64_t time_limit_ns;
@@ -54,8 +62,10 @@ static struct {
   lvd_runtime *rt;
   lvd_app *app;
   struct srpc_task *tasks;
+  uint32_t foreign; /* tasks that others made */
   uint32_t next_worker, next_number;
-  lvd_unit *unit; /* that was loaded last, and may be gone */
+  lvd_unit *unit[PB_PROCESSES]; /* that are loaded, the last one last; they may be gone */
+  uint32_t units;
   entry stream[PB_STREAMS];
   char *why;
 } program;
@@ -69,45 +79,91 @@ static void *myself(void) {
 
 /* ---- start-up and release ------------------------------------------------------------------- */
 
-/* The process to share streams and tasks with; null: there is none. With the lock. */
-static lvd_unit *living_unit(void) {
-  lvd_unit *unit = program.unit ? program.unit : lvd_unit_parent();
-  return unit && lvd_unit_state(unit) == LVD_OK ? unit : NULL;
+static bool is_alive(const lvd_unit *unit) { return unit && lvd_unit_state(unit) == LVD_OK; }
+
+/* The processes that live: those that were loaded, and the one that has loaded this. */
+static uint32_t others(lvd_unit *other[PB_PROCESSES + 1]) {
+  uint32_t n = 0;
+  lvd_unit *parent = lvd_unit_parent();
+  if (is_alive(parent)) other[n++] = parent;
+  lvd_port_lock(&program.lock);
+  for (uint32_t i = 0; i < program.units; i++)
+    if (is_alive(program.unit[i])) other[n++] = program.unit[i];
+  lvd_port_unlock(&program.lock);
+  return n;
 }
+
+/* The one that was loaded last, or else has loaded this; null: there is none. With the lock. */
+static lvd_unit *last_unit(void) {
+  for (uint32_t i = program.units; i > 0; i--)
+    if (is_alive(program.unit[i - 1])) return program.unit[i - 1];
+  return is_alive(lvd_unit_parent()) ? lvd_unit_parent() : NULL;
+}
+
+/* Null: it is none that lives. */
+static lvd_unit *unit_of(int process) {
+  lvd_unit *other[PB_PROCESSES + 1];
+  for (uint32_t i = 0, n = others(other); i < n; i++)
+    if (lvd_unit_process(other[i]) == process) return other[i];
+  return NULL;
+}
+
+static void forget_task(TASKID *at);
 
 static bool is_used(const lvd_unit *unit) {
   bool used = false;
-  for (TASKID t = program.tasks; t; t = t->next) used |= t->unit == unit;
+  for (TASKID t = program.tasks; t; t = t->next)
+    used |= t->unit == unit || (t->maker == unit ? t->self != NULL : t->leads == unit);
   for (int i = 0; i < PB_STREAMS; i++) used |= program.stream[i].unit == unit;
   return used;
+}
+
+/* One that is gone, and that nothing speaks of any more; null: none. With the lock. */
+static lvd_unit *take_unused(void) {
+  for (uint32_t i = 0; i < program.units; i++) {
+    lvd_unit *unit = program.unit[i];
+    if (is_alive(unit) || is_used(unit)) continue;
+    for (TASKID *at = &program.tasks; *at;) {
+      if ((*at)->maker == unit)
+        forget_task(at);
+      else
+        at = &(*at)->next;
+    }
+    program.units--;
+    memmove(&program.unit[i], &program.unit[i + 1], (program.units - i) * sizeof *program.unit);
+    return unit;
+  }
+  return NULL;
 }
 
 lvd_status pb_load(const char *exec_name) {
   if (!exec_name || lvd_port_process_is_self(exec_name)) return LVD_OK;
   lvd_status status = pb_boot();
   if (status != LVD_OK) return status;
+  lvd_unit *unit;
+  do {
+    lvd_port_lock(&program.lock);
+    unit = take_unused();
+    if (program.units == PB_PROCESSES) status = LVD_E_LIMIT;
+    lvd_port_unlock(&program.lock);
+    if (unit) lvd_unit_unload(unit); /* or it goes with the application */
+  } while (unit);
+  if (status != LVD_OK) return status;
+  const lvd_unit_options o = {.may_call = "srpc."}; /* tasks of procedures that are registered */
+  status = lvd_unit_load(program.app, exec_name, &o, &unit);
+  if (status != LVD_OK) return status;
   lvd_port_lock(&program.lock);
-  lvd_unit *old = program.unit, *unit;
-  if (living_unit())
-    status = LVD_E_STATE;
-  else if (old && !is_used(old))
-    program.unit = NULL;
+  if (program.units < PB_PROCESSES)
+    program.unit[program.units++] = unit;
   else
-    old = NULL;
+    status = LVD_E_LIMIT; /* others were faster; it goes with the application */
   lvd_port_unlock(&program.lock);
-  if (status != LVD_OK) return status;
-  if (old) lvd_unit_unload(old); /* or it goes with the application */
-  status = lvd_unit_load(program.app, exec_name, NULL, &unit);
-  if (status != LVD_OK) return status;
-  lvd_port_lock(&program.lock);
-  program.unit = unit;
-  lvd_port_unlock(&program.lock);
-  return LVD_OK;
+  return status;
 }
 
 int pb_process(void) {
   lvd_port_lock(&program.lock);
-  int number = program.unit ? (int)lvd_unit_process(program.unit) : 0;
+  int number = program.units ? (int)lvd_unit_process(program.unit[program.units - 1]) : 0;
   lvd_port_unlock(&program.lock);
   return number;
 }
@@ -169,7 +225,7 @@ lvd_status pb_finish(void) {
   }
   program.tasks = NULL;
   memset(program.stream, 0, sizeof program.stream);
-  program.unit = NULL;
+  program.units = program.foreign = 0;
   lvd_store_release_u32(&program.booted, 0);
   return status;
 }
@@ -216,13 +272,20 @@ static TASKID new_task(const char *name, void (*function)(void *), int prio, uin
   return t;
 }
 
+/* With the lock. */
+static void forget_task(TASKID *at) {
+  TASKID t = *at;
+  *at = t->next;
+  program.foreign -= t->maker != NULL;
+  free(t);
+}
+
 static void drop_task(TASKID t) {
   lvd_port_lock(&program.lock);
   TASKID *at = &program.tasks;
-  while (*at && *at != t) at = &(*at)->next;
-  if (*at) *at = t->next;
+  while (*at != t) at = &(*at)->next;
+  forget_task(at);
   lvd_port_unlock(&program.lock);
-  free(t);
 }
 
 static registered *find_procedure(const char *name) {
@@ -237,7 +300,7 @@ static registered *find_procedure(const char *name) {
 
 /* What a call about a task says. */
 typedef struct message {
-  uint32_t number, data;
+  uint32_t from, number, data;
   char name[64];
 } message;
 
@@ -248,68 +311,90 @@ static lvd_status ask(lvd_unit *unit, const char *procedure, const message *m) {
 }
 
 static message message_about(const TASKID t, uint32_t data) {
-  message m = {.number = t->number, .data = data};
+  message m = {(uint32_t)lvd_port_process_self(), t->number, data, {0}};
   memcpy(m.name, t->name, sizeof m.name);
   return m;
 }
 
-/* There: the task of this number, made by whatever comes first. */
-static TASKID task_of(const message *m) {
-  lvd_port_lock(&program.lock);
+/* There: the task of this number, made by whatever comes first. With the lock. */
+static TASKID task_of(lvd_unit *maker, const message *m) {
   TASKID t = program.tasks;
-  while (t && t->number != m->number) t = t->next;
-  if (!t && (t = enter_task(m->name, NULL, 0))) t->number = m->number;
-  lvd_port_unlock(&program.lock);
+  while (t && (t->maker != maker || t->number != m->number)) t = t->next;
+  if (t || program.foreign >= MOST_FOREIGN) return t;
+  if (!(t = enter_task(m->name, NULL, 0))) return NULL;
+  t->maker = t->leads = maker;
+  t->number = m->number;
+  program.foreign++;
   return t;
 }
 
-static lvd_status message_in(const lvd_frame *f, message *m) {
-  if (f->argument_size != sizeof *m || !lvd_unit_parent()) return LVD_E_STATE;
+/* `from` is the process that asks; null: nobody who could. */
+static lvd_status message_in(const lvd_frame *f, message *m, lvd_unit **from) {
+  if (f->argument_size != sizeof *m) return LVD_E_STATE;
   memcpy(m, f->argument, sizeof *m);
   m->name[sizeof m->name - 1] = 0;
-  return LVD_OK;
+  *from = unit_of((int)m->from);
+  return *from && m->number ? LVD_OK : LVD_E_STATE;
 }
 
 static lvd_status knows(lvd_frame *f) {
   message m;
-  lvd_status status = message_in(f, &m);
+  lvd_unit *from;
+  lvd_status status = message_in(f, &m, &from);
   if (status != LVD_OK) return status;
   return find_procedure(m.name) ? LVD_OK : LVD_E_UNKNOWN;
 }
 
+static void runs_as(TASKID t, lvd_fiber *self) {
+  lvd_port_lock(&program.lock);
+  t->self = self;
+  lvd_port_unlock(&program.lock);
+}
+
+/* While a task runs nobody else drops it, whatever its maker says. */
 static lvd_status run(lvd_frame *f) {
   message m;
-  lvd_status status = message_in(f, &m);
+  lvd_unit *from;
+  lvd_status status = message_in(f, &m, &from);
   if (status != LVD_OK) return status;
   registered *r = find_procedure(m.name);
-  TASKID t = r ? task_of(&m) : NULL;
-  if (!t) return r ? LVD_E_MEMORY : LVD_E_UNKNOWN;
+  if (!r) return LVD_E_UNKNOWN;
   lvd_fiber *self = lvd_fiber_self();
   lvd_port_lock(&program.lock);
-  t->fiber = self;
+  TASKID t = task_of(from, &m);
+  status = !t ? LVD_E_LIMIT : t->self ? LVD_E_STATE : LVD_OK;
+  if (status == LVD_OK) t->self = self;
   lvd_port_unlock(&program.lock);
+  if (status != LVD_OK) return status;
+  copy_name(self->name, m.name); /* for reports: all of them are srpc.run */
   r->function(NULL);
   leave(self);
-  lvd_port_lock(&program.lock);
-  t->fiber = NULL;
-  lvd_port_unlock(&program.lock);
+  runs_as(t, NULL);
   return LVD_OK;
 }
 
 static lvd_status take_signal(lvd_frame *f) {
   message m;
-  lvd_status status = message_in(f, &m);
+  lvd_unit *from;
+  lvd_status status = message_in(f, &m, &from);
   if (status != LVD_OK) return status;
-  TASKID t = task_of(&m);
-  return t ? lvd_event_set(&t->signal, m.data) : LVD_E_MEMORY;
+  lvd_port_lock(&program.lock);
+  TASKID t = task_of(from, &m);
+  status = t ? lvd_event_set(&t->signal, m.data) : LVD_E_LIMIT;
+  lvd_port_unlock(&program.lock);
+  return status;
 }
 
 static lvd_status release(lvd_frame *f) {
   message m;
-  lvd_status status = message_in(f, &m);
+  lvd_unit *from;
+  lvd_status status = message_in(f, &m, &from);
   if (status != LVD_OK) return status;
-  TASKID t = task_of(&m);
-  if (t) drop_task(t);
+  lvd_port_lock(&program.lock);
+  TASKID *at = &program.tasks, t;
+  while ((t = *at) && (t->maker != from || t->number != m.number)) at = &t->next;
+  if (t && !t->self) forget_task(at);
+  lvd_port_unlock(&program.lock);
   return LVD_OK;
 }
 
@@ -320,15 +405,13 @@ __attribute__((constructor)) static void register_these(void) {
   lvd_procedure_register("srpc.release", release);
 }
 
-/* Null: there is no process, or it does not know the name. */
-static TASKID task_there(const char *name, int prio) {
-  lvd_port_lock(&program.lock);
-  lvd_unit *unit = living_unit();
-  lvd_port_unlock(&program.lock);
-  if (!unit || unit == lvd_unit_parent()) return NULL;
-  message m = {0};
+static bool is_known(lvd_unit *unit, const char *name) {
+  message m = {.from = (uint32_t)lvd_port_process_self(), .number = UINT32_MAX};
   copy_task_name(m.name, name);
-  if (ask(unit, "srpc.knows", &m) != LVD_OK) return NULL;
+  return ask(unit, "srpc.knows", &m) == LVD_OK;
+}
+
+static TASKID new_task_there(lvd_unit *unit, const char *name, int prio) {
   lvd_port_lock(&program.lock);
   TASKID t = enter_task(name, NULL, prio);
   if (t) {
@@ -351,18 +434,37 @@ static uint32_t other_worker(void) {
   return workers == 1 ? 0 : (here + 1 + next % (workers - 1)) % workers;
 }
 
+static TASKID new_task_here(const char *name, int prio) {
+  registered *r = find_procedure(name);
+  return r ? new_task(name, r->function, prio, other_worker()) : NULL;
+}
+
 TASKID pb_create(const char *p_task, int prio) {
   if (!p_task || pb_boot() != LVD_OK) return NULL;
-  TASKID there = task_there(p_task, prio);
-  if (there) return there;
-  registered *r = find_procedure(p_task);
-  return r ? new_task(p_task, r->function, prio, other_worker()) : NULL;
+  lvd_unit *other[PB_PROCESSES + 1], *knows_it = NULL;
+  for (uint32_t i = 0, n = others(other); i < n; i++) {
+    if (!is_known(other[i], p_task)) continue;
+    if (knows_it) return NULL; /* which of them? */
+    knows_it = other[i];
+  }
+  return knows_it ? new_task_there(knows_it, p_task, prio) : new_task_here(p_task, prio);
+}
+
+TASKID pb_create_in(int process, const char *p_task, int prio) {
+  if (!p_task || pb_boot() != LVD_OK) return NULL;
+  if (process == 0 || process == lvd_port_process_self()) return new_task_here(p_task, prio);
+  lvd_unit *unit = unit_of(process);
+  return unit && is_known(unit, p_task) ? new_task_there(unit, p_task, prio) : NULL;
 }
 
 static void run_task(void *argument) {
   TASKID t = argument;
+  lvd_fiber *self = lvd_fiber_self();
+  runs_as(t, self);
   t->function(NULL);
-  leave(lvd_fiber_self());
+  leave(self);
+  runs_as(t, NULL);
+  if (t->detached) drop_task(t);
 }
 
 static lvd_status start(TASKID t) {
@@ -427,7 +529,7 @@ lvd_status pb_wait_signal(u32 *data, int64_t timeout_ns) {
   lvd_fiber *f = lvd_fiber_self();
   lvd_port_lock(&program.lock);
   TASKID t = program.tasks;
-  while (t && (!f || t->fiber != f)) t = t->next;
+  while (t && (!f || t->self != f)) t = t->next;
   lvd_port_unlock(&program.lock);
   return t ? lvd_event_wait(&t->signal, data, timeout_ns) : LVD_E_STATE;
 }
@@ -455,8 +557,29 @@ static bool is_over(const entry *e) {
   return e->left && e->left == e->sides && shared_of(e) && lvd_shared_is_taken(shared_of(e));
 }
 
+/* The process that a stream leads to which the caller creates. With the lock. */
+static lvd_unit *leads_to(void *me) {
+  TASKID t = program.tasks;
+  while (t && t->self != me) t = t->next;
+  return t && t->leads ? t->leads : last_unit();
+}
+
 /* What the two processes call it. */
-static void shared_name(STREAM_ID sID, char name[32]) { snprintf(name, 32, "stream %d", sID); }
+static void shared_name(STREAM_ID sID, char name[32]) { snprintf(name, 32, "number %d", sID); }
+
+/* Who will use the stream: it is they whom others wait for, here or in the other process. With the
+ * lock. */
+static void say_parties(const entry *e) {
+  lvd_stream *s = lvd_load_relaxed_ptr(&e->stream);
+  lvd_fiber *party[2] = {NULL};
+  uint32_t parties = 0;
+  char name[32];
+  for (int i = 0; i < 2; i++)
+    if (e->side[i] && !e->gone[i]) party[parties++] = e->fiber[i];
+  shared_name((STREAM_ID)(e - program.stream), name);
+  if (s) lvd_stream_say_parties(s, party, parties);
+  if (e->unit) lvd_unit_expect_stream(e->unit, name, party, s ? 0 : parties);
+}
 
 lvd_status stream_create(STREAM_ID sID) {
   if (sID < 0 || sID >= PB_STREAMS) return LVD_E_ARGUMENT;
@@ -469,10 +592,29 @@ lvd_status stream_create(STREAM_ID sID) {
   if (is_side(e, me) || e->sides == 2)
     status = LVD_E_STATE;
   else
-    e->side[e->sides++] = me;
-  if (e->sides == 1) e->unit = living_unit();
+    e->fiber[e->sides] = lvd_fiber_self(), e->side[e->sides++] = me;
+  if (status == LVD_OK && e->sides == 1 && !e->bound) e->unit = leads_to(me);
+  if (status == LVD_OK) say_parties(e);
   lvd_port_unlock(&program.lock);
   return status;
+}
+
+lvd_status stream_with(STREAM_ID sID, TASKID tid) {
+  if (sID < 0 || sID >= PB_STREAMS || !tid) return LVD_E_ARGUMENT;
+  entry *e = &program.stream[sID];
+  lvd_port_lock(&program.lock);
+  if (is_over(e)) reset(e);
+  bool made = e->opening || lvd_load_relaxed_ptr(&e->stream);
+  if (!made) {
+    char name[32];
+    shared_name(sID, name);
+    if (e->unit) lvd_unit_expect_stream(e->unit, name, NULL, 0);
+    e->unit = tid->unit;
+    e->bound = true;
+    say_parties(e);
+  }
+  lvd_port_unlock(&program.lock);
+  return made ? LVD_E_STATE : LVD_OK;
 }
 
 lvd_status stream_configure(STREAM_ID sID, u32 capacity, u32 threshold) {
@@ -509,6 +651,8 @@ static void leave_entry(entry *e, void *side) {
   lvd_stream *s = lvd_load_relaxed_ptr(&e->stream);
   if (s && !lvd_stream_close(s)) leave_unused(s);
   e->left++;
+  e->gone[e->side[1] == side] = true;
+  say_parties(e);
   if (!s && e->sides == 1 && e->unit) {
     char name[32];
     shared_name((STREAM_ID)(e - program.stream), name);
@@ -578,6 +722,7 @@ static lvd_status open_stream(STREAM_ID sID, size_t size, lvd_stream **out) {
       status = lvd_stream_create(program.app, &o, out);
     if (status == LVD_OK) {
       lvd_store_release_ptr(&e->stream, *out);
+      say_parties(e);
       if (e->left) leave_unused(*out); /* the other side has come and gone */
     }
   }
@@ -641,8 +786,11 @@ static TASKID start_both(TASKID remote, void *transmitter) {
   TASKID t = new_task("transmitter", function, 0, w ? w->index % lvd_workers(program.rt) : 0);
   if (!t) return NULL;
   t->detached = true;
-  if (pb_rpc(remote) != LVD_OK) return NULL;
-  return start(t) == LVD_OK ? remote : NULL;
+  t->leads = remote->unit;
+  lvd_status status = pb_rpc(remote);
+  if (status == LVD_OK && (status = start(t)) == LVD_OK) return remote;
+  drop_task(t);
+  return NULL;
 }
 
 TASKID srpc_rpc_task(void *remote, void *transmitter) {

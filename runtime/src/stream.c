@@ -34,6 +34,9 @@ static stream *new_stream(lvd_app *app, lvd_channel *ch, const lvd_stream_option
   s->sender.sleeper.kind = s->receiver.sleeper.kind = LVD_SLEEPS_AT_STREAM;
   s->sender.stream = s->receiver.stream = s;
   s->sender.is_sender = true;
+  static lvd_a32 last_serial;
+  s->serial = lvd_add_relaxed_u32(&last_serial, 1);
+  if (!o->threshold) lvd_threshold_begin(s);
   return s;
 }
 
@@ -43,7 +46,6 @@ static void enter(stream *s, const lvd_stream_options *o) {
   s->face.put.self = &s->sender.sleeper.waiter;
   s->face.get.self = &s->receiver.sleeper.waiter;
   s->face.put.threshold = (s->face.put.capacity + 3) / 4;
-  s->automatic = s->receiver.sleeper.stamp = o->threshold == 0;
   s->face.get.threshold = o->threshold ? o->threshold : 1;
   s->face.time_limit_ns = o->time_limit_ns ? o->time_limit_ns : -1;
   lvd_port_lock(&app->blocks_lock);
@@ -64,7 +66,7 @@ lvd_status lvd_stream_create(lvd_app *app, const lvd_stream_options *o, lvd_stre
     return LVD_E_MEMORY;
   }
   bool fenced = app->rt->fenced;
-  s->peer = &s->receiver.sleeper.waiter;
+  s->peer = lvd_stream_waiter(s, false);
   lvd_producer_attach(&s->face.put, ch, &s->peer, fenced);
   lvd_consumer_attach(&s->face.get, ch, 0, &s->sender.sleeper.waiter, fenced);
   enter(s, o);
@@ -104,9 +106,11 @@ lvd_status lvd_stream_destroy(lvd_stream *face) {
   stream *s = stream_of(face);
   lvd_app *app = s->app;
   lvd_stream_close(face);
-  if (lvd_load_acquire_ptr(&s->sender.owner) || lvd_load_acquire_ptr(&s->receiver.owner))
-    return LVD_E_STATE;
   lvd_port_lock(&app->blocks_lock);
+  if (lvd_load_acquire_ptr(&s->sender.owner) || lvd_load_acquire_ptr(&s->receiver.owner)) {
+    lvd_port_unlock(&app->blocks_lock);
+    return LVD_E_STATE;
+  }
   if (s->previous)
     s->previous->next = s->next;
   else
@@ -123,6 +127,14 @@ void lvd_streams_free(lvd_app *app) {
     free_stream(s);
   }
   app->streams = NULL;
+}
+
+void lvd_stream_say_parties(lvd_stream *face, lvd_fiber *const party[2], uint32_t parties) {
+  stream *s = stream_of(face);
+  lvd_port_lock(&s->app->blocks_lock);
+  for (uint32_t i = 0; i < parties; i++) s->party[i] = party[i];
+  s->parties = parties;
+  lvd_port_unlock(&s->app->blocks_lock);
 }
 
 const char *lvd_stream_name(const lvd_stream *s) { return s ? ((const stream *)s)->name : ""; }
@@ -196,6 +208,22 @@ lvd_status lvd_stream_leave(lvd_stream *face) {
   return status;
 }
 
+/* All its fibers have ended, and so have their ends: those that somebody has are threads'. What such a
+ * one waits for will not come any more from an end that nobody has. Where nobody has either, somebody
+ * may still come for what a fiber has left there. Ends of streams with another process are not ours
+ * alone to end. */
+void lvd_streams_end(lvd_app *app, lvd_status outcome) {
+  lvd_port_lock(&app->blocks_lock);
+  for (stream *s = app->streams; s; s = s->next) {
+    stream_end *end[2] = {&s->sender, &s->receiver};
+    for (int i = 0; i < 2; i++)
+      if (!s->shared && lvd_load_relaxed_ptr(&end[!i]->owner) &&
+          !lvd_load_relaxed_ptr(&end[i]->owner) && claim(end[i]) == LVD_OK)
+        close_end(end[i], outcome);
+  }
+  lvd_port_unlock(&app->blocks_lock);
+}
+
 bool lvd_stream_close(lvd_stream *face) {
   stream *s = stream_of(face);
   void *me = myself();
@@ -259,35 +287,16 @@ lvd_status lvd_stream_wait_room(lvd_stream *face, uint32_t n, int64_t timeout_ns
   return status == LVD_OK ? lvd_wait_room(&face->put, n, timeout_ns) : status;
 }
 
-/* The automatic threshold: so many elements as come while a wake-up is on its way. Fewer would not
- * save a wake-up, more would only wait. Averages over the last eight waits or so. */
-static void settle_threshold(stream *s, uint64_t before, uint64_t after) {
-  lvd_consumer *c = &s->face.get;
-  uint64_t woken = lvd_load_relaxed_u64(&s->receiver.sleeper.woken_at);
-  uint64_t got = c->got - s->got_before, span = after - s->waited_before;
-  s->got_before = c->got;
-  s->waited_before = after;
-  if (woken < before || woken > after || got == 0) return;
-  uint64_t latency = after - woken, each = span / got;
-  s->latency = s->latency ? (7 * s->latency + latency) / 8 : latency;
-  s->each = s->each ? (7 * s->each + each) / 8 : each;
-  uint64_t k = s->each ? s->latency / s->each : c->capacity;
-  uint64_t most = c->capacity / 2;
-  if (k > most) k = most;
-  c->threshold = k ? (uint32_t)k : 1;
-}
-
 lvd_status lvd_stream_wait_elements(lvd_stream *face, uint32_t n, int64_t timeout_ns) {
   if (!face || n == 0 || n > face->get.capacity) return LVD_E_ARGUMENT;
   stream *s = stream_of(face);
   lvd_status status = claim(&s->receiver);
   if (status != LVD_OK) return status;
-  if (!s->automatic || lvd_elements(&face->get, n) >= n)
+  if (!s->automatic.on || lvd_elements(&face->get, n) >= n)
     return lvd_wait_elements(&face->get, n, timeout_ns);
-  uint64_t sleeps = s->receiver.sleeper.sleeps, before = lvd_port_ticks();
-  status = lvd_wait_elements(&face->get, n, timeout_ns);
-  if (s->receiver.sleeper.sleeps != sleeps) settle_threshold(s, before, lvd_port_ticks());
-  return status;
+  uint32_t which;
+  lvd_want want = {.elements = &face->get, .n = n};
+  return lvd_threshold_wait(&want, 1, timeout_ns, &which);
 }
 
 lvd_status lvd_stream_select(lvd_stream *const *face, uint32_t count, int64_t timeout_ns,
@@ -300,5 +309,5 @@ lvd_status lvd_stream_select(lvd_stream *const *face, uint32_t count, int64_t ti
     if (status != LVD_OK) return status;
     want[i] = (lvd_want){.elements = &face[i]->get, .n = 1};
   }
-  return lvd_wait_any(want, count, timeout_ns, which);
+  return lvd_threshold_wait(want, count, timeout_ns, which);
 }

@@ -19,6 +19,28 @@ typedef struct lvd_stream_end {
 
 typedef struct lvd_shared_stream lvd_shared_stream;
 
+/* An average, and over how many it is so far. */
+typedef struct lvd_average {
+  uint64_t mean;
+  uint32_t samples;
+} lvd_average;
+
+/* A threshold that settles by itself (threshold.c); times in ticks. */
+typedef struct lvd_automatic {
+  bool on;
+  lvd_waiter waker;         /* who is to be woken in the receiver's place, to measure it */
+  lvd_a64 woken_at, waking; /* the last wake-up, by who made it: when, and how long its call took */
+  /* The receiver's: of the last sleep, when it was wanted and when it was over; whether its core,
+   * too, went to rest, and what that took; whether what all that cost is in the average. */
+  uint64_t waited_at, ran_at, retired;
+  bool rested, counted;
+  uint64_t took;    /* the sender's call, of the last wake-up that is in the average */
+  uint64_t got;     /* how many elements by `ran_at` */
+  lvd_average cost; /* of a wake-up */
+  lvd_average each; /* element, in FRACTIONs of a tick */
+  uint64_t patience;
+} lvd_automatic;
+
 typedef struct stream {
   lvd_stream face; /* first */
   lvd_app *app;
@@ -26,23 +48,40 @@ typedef struct stream {
   lvd_shared_stream *shared; /* with another process; null: its channel is our own */
   lvd_waiter *peer;
   stream_end sender, receiver;
+  uint32_t serial;     /* no other stream has had it */
+  lvd_fiber *party[2]; /* who will take its ends, as far as that is said; null: a thread */
+  uint32_t parties;
   struct stream *next, *previous; /* of the application */
-  /* The automatic threshold, in ticks; the receiver's. */
-  bool automatic;
-  uint64_t got_before, waited_before, latency, each;
+  lvd_automatic automatic;
   char name[LVD_FIBER_NAME];
 } stream;
 
 void lvd_streams_free(lvd_app *app);
+/* Who will use it; until they have taken its ends it is they whom others wait for. */
+void lvd_stream_say_parties(lvd_stream *s, lvd_fiber *const party[2], uint32_t parties);
 uint32_t lvd_stream_capacity(const lvd_stream_options *o);
 /* A stream on a channel in memory that another process writes too: `size` bytes from `ch` on. */
 lvd_status lvd_stream_over(lvd_app *app, lvd_shared_stream *shared, lvd_channel *ch, size_t size,
                            const lvd_stream_options *o, lvd_stream **out);
 
+/* Who is to be woken when an end of this process can go on. */
+static inline lvd_waiter *lvd_stream_waiter(stream *s, bool sender) {
+  if (sender) return &s->sender.sleeper.waiter;
+  return s->automatic.on ? &s->automatic.waker : &s->receiver.sleeper.waiter;
+}
+
+/* ---- threshold.c: one that settles by itself -------------------------------------------------- */
+
+void lvd_threshold_begin(stream *s);
+/* lvd_wait_any, for elements of streams. */
+lvd_status lvd_threshold_wait(const lvd_want *want, uint32_t count, int64_t timeout_ns,
+                              uint32_t *which);
+
 /* ---- shared_stream.c: streams with another process ------------------------------------------- */
 
 bool lvd_shared_claim(lvd_shared_stream *ss,
-                      bool is_sender);                 /* false: the other side has that end */
+                      bool is_sender); /* false: the other side has that end */
+bool lvd_shared_is_theirs(const lvd_shared_stream *ss, bool is_sender);
 bool lvd_shared_is_taken(const lvd_shared_stream *ss); /* both ends are somebody's, or were */
 bool lvd_shared_is_alive(const lvd_shared_stream *ss); /* the other process is there */
 /* Who is to be woken at an end, on whatever side. */

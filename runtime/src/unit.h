@@ -7,29 +7,49 @@
 #include <levada/call.h>
 #include <levada/wait.h>
 
+#include <stddef.h>
+
 #include "core.h"
 
 enum { LVD_CALL_INLINE = 256, LVD_PROCEDURE_NAME = 64 };
 
+/* A call to another core is the lines of its record that travel: those that the callee begins with,
+ * and one back. A line is what travels at once: of 64 bytes on the processors that we know. */
+enum { LVD_CALL_LINE = 64 };
+
 struct lvd_call {
-  lvd_unit *unit;
+  /* To a core: written by the caller, read by the callee; but `fiber`. */
+  LVD_ALIGNED(LVD_LINE) lvd_command arrival; /* first: what is posted, with a name */
+  lvd_procedure *procedure;
+  lvd_aptr fiber; /* the callee's: what runs it or has run it; null: it has not arrived */
+  uint32_t level, stack;
   lvd_frame frame;
-  lvd_procedure *procedure; /* of a core */
-  lvd_fiber *fiber;         /* of a core */
-  lvd_event *done;          /* set when it has returned */
-  lvd_event returned;       /* what `done` points at where there is no fiber */
-  lvd_status status;
-  uint32_t number; /* of a process: what its answers are known by */
-  uint64_t offset; /* of a process: where what is too large for a record lies; 0: nowhere */
-  lvd_call *next;
   LVD_ALIGNED(16) unsigned char argument[LVD_CALL_INLINE];
+  lvd_a32 cancelled;
+  /* The caller's own. */
+  lvd_status status;
+  lvd_unit *unit;
+  lvd_call *next;
+  uint32_t number; /* of a process: what its answers are known by */
+  lvd_a32 told; /* of a process: the question to which it said that this waits in vain (knot.c) */
+  uint64_t offset; /* of a process: where what is too large for a record lies; 0: nowhere */
+  /* Written by the callee: that it has returned, with the status as data, and what. */
+  LVD_ALIGNED(LVD_LINE) unsigned char apart[LVD_LINE - sizeof(lvd_sleeper)];
+  lvd_event returned;
+  size_t result_size;
   LVD_ALIGNED(16) unsigned char result[LVD_CALL_INLINE];
 };
+_Static_assert(offsetof(lvd_call, argument) + 16 <= 2 * LVD_CALL_LINE,
+               "small arguments: two lines");
+_Static_assert(offsetof(lvd_call, returned.word) % LVD_LINE == 0 &&
+                   offsetof(lvd_call, result) + 32 <=
+                       offsetof(lvd_call, returned.word) + LVD_CALL_LINE,
+               "small results: one line");
 
 typedef struct lvd_unit_kind {
-  /* Sends the call on its way; `done` is set when it has returned. */
+  /* Sends the call on its way; `returned` is set when it has. */
   lvd_status (*start)(lvd_call *call, const char *procedure, const lvd_call_options *options);
-  /* After `done`: takes what came back. */
+  /* After `returned`: takes what came back. */
   lvd_status (*finish)(lvd_call *call);
   void (*cancel)(lvd_call *call);
   void (*free)(lvd_unit *unit); /* with its application */
@@ -52,5 +72,10 @@ void lvd_units_free(lvd_app *app);
 /* The caller's side of the stream that both call `name` will never come: as if it had opened the
  * stream and ended it, with an end of it or the other. */
 lvd_status lvd_unit_leave_stream(lvd_unit *unit, const char *name);
+
+/* These fibers (null: a thread) will open the stream that both call `name`; 0: nobody, or it has been
+ * opened. Whoever waits at it in the other process waits for them. */
+void lvd_unit_expect_stream(lvd_unit *unit, const char *name, lvd_fiber *const party[2],
+                            uint32_t parties);
 
 #endif

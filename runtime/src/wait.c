@@ -3,7 +3,7 @@
  *
  * Pairs of orders
  *   sleep: who, asleep = 1, arm, [heavy], look <> push: tail, [light], armed; wake: who, asleep
- *   event: who, armed, [heavy], load word      <> set: word, [light], load armed                C3
+ *   event: who, armed, [heavy], load word      <> set, tell: word, [light], load armed          C3
  *   wait: who (release)                        -> wake: who (acquire)   what it points to is whole
  * A waker that comes late takes away the 1 of a newer sleep, but then it also wakes that sleep; or
  * it wakes a fiber that waited here before. Whoever is woken looks again, and sleeps again. So
@@ -16,7 +16,6 @@
 static bool sleeper_wake(lvd_waiter *self) {
   lvd_sleeper *s = (lvd_sleeper *)self;
   lvd_waiter *who = lvd_load_acquire_ptr(&s->who);
-  if (s->stamp) lvd_store_relaxed_u64(&s->woken_at, lvd_port_ticks());
   if (who) return who->wake(who);
   if (!lvd_load_relaxed_u32(&s->asleep) || !lvd_exchange_relaxed_u32(&s->asleep, 0)) return false;
   lvd_port_wake(&s->asleep);
@@ -27,8 +26,6 @@ void lvd_sleeper_init(lvd_sleeper *s, uint32_t spin_us) {
   s->waiter.wake = sleeper_wake;
   lvd_store_relaxed_ptr(&s->who, NULL);
   lvd_store_relaxed_u32(&s->asleep, 0);
-  lvd_store_relaxed_u64(&s->woken_at, 0);
-  s->stamp = false;
   s->kind = LVD_SLEEPS_ALONE;
   s->spin_us = spin_us;
   s->sleeps = 0;
@@ -286,13 +283,19 @@ lvd_status lvd_event_set(lvd_event *e, uint32_t data) {
   return LVD_OK;
 }
 
+void lvd_event_tell(lvd_event *e, uint32_t data) {
+  lvd_store_release_u64(&e->word, (uint64_t)1 << 32 | data);
+  lvd_barrier_light(e->fenced);
+  if (lvd_load_relaxed_u32(&e->armed)) e->sleeper.waiter.wake(&e->sleeper.waiter);
+}
+
 lvd_status lvd_event_wait(lvd_event *e, uint32_t *data, int64_t timeout_ns) {
   if (!e) return LVD_E_ARGUMENT;
   uint32_t which;
   lvd_want want = {.event = e};
   for (;;) {
-    uint64_t word = lvd_exchange_acquire_u64(&e->word, 0);
-    if (word) {
+    uint64_t word = lvd_load_relaxed_u64(&e->word);
+    if (word && (word = lvd_exchange_acquire_u64(&e->word, 0))) {
       if (data) *data = (uint32_t)word;
       return LVD_OK;
     }

@@ -105,6 +105,19 @@ static void tell(story *s, const lvd_app *app, uint32_t a, const hold_up *h) {
   say(s, "\n");
 }
 
+/* Its call is out (blocking.c). True: it was told. */
+LVD_READS_LIVE static bool tell_of_call(story *s, const lvd_entity *e) {
+  if (!lvd_load_relaxed_u32(&e->away)) return false;
+  const lvd_actor_class *cls = e->actor.cls;
+  const char *native = e->actor.native;
+  uint32_t action = e->actor.action;
+  say(s, "  %s waits in %s%s", e->name, native ? "the native " : "a call that blocks",
+      native ? native : "");
+  if (cls->action && action < cls->actions) say(s, ", called by %s", cls->action[action].name);
+  say(s, "\n");
+  return true;
+}
+
 /* Marks: 0 not seen, else the number of the walk. Returns an actor on a cycle, or LVD_OUTSIDE. */
 static uint32_t find_cycle(const lvd_app *app, uint32_t *mark) {
   for (uint32_t start = 0; start < app->net->actors; start++) {
@@ -152,6 +165,7 @@ size_t lvd_app_why(lvd_app *app, char *text, size_t size) {
       heading = true;
       tell(&s, app, a, &h);
     }
+    if (tell_of_call(&s, &app->entity[a])) continue;
     uint32_t state = lvd_load_relaxed_u32(&app->entity[a].state);
     ready += state == LVD_READY || state == LVD_RUNNING || state == LVD_NOTIFIED;
   }

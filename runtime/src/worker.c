@@ -30,24 +30,44 @@ void lvd_worker_ask(lvd_worker *w) {
   lvd_exchange_release_u32(&w->yield, 1);
 }
 
-void lvd_worker_ring(lvd_worker *w) {
-  lvd_worker_ask(w);
+static bool wake(lvd_worker *w) {
   uint32_t sleep;
-  if (!lvd_inbox_asleep(&w->inbox, &sleep)) return;
+  if (!lvd_inbox_asleep(&w->inbox, &sleep)) return false;
   lvd_port_wake(&w->inbox.waiting);
   lvd_inbox_woken(&w->inbox, sleep);
+  return true;
+}
+
+void lvd_worker_ring(lvd_worker *w) {
+  lvd_worker_ask(w);
+  wake(w);
+}
+
+static void leave_command(lvd_worker *w, lvd_command *c) {
+  void *head = lvd_load_relaxed_ptr(&w->commands);
+  do c->next = head;
+  while (!lvd_cas_release_ptr(&w->commands, &head, c));
 }
 
 void lvd_worker_command(lvd_worker *w, lvd_command *c) {
-  void *head = lvd_load_relaxed_ptr(&w->commands);
   lvd_store_relaxed_u32(&c->done, 0);
-  do c->next = head;
-  while (!lvd_cas_release_ptr(&w->commands, &head, c));
+  leave_command(w, c);
   lvd_worker_ring(w);
 }
 
+void lvd_worker_post(lvd_worker *w, lvd_command *c, uint32_t level) {
+  c->posted = true;
+  leave_command(w, c);
+  lvd_worker *self = lvd_this_worker();
+  if (wake(w) && self) lvd_count(&self->wakes_sent, 1);
+  uint32_t running = lvd_load_relaxed_u32(&w->running_level);
+  if (running && level >= running) lvd_worker_ask(w);
+}
+
 static void run_commands(lvd_worker *w) {
-  if (!lvd_load_relaxed_ptr(&w->commands)) return;
+  const char *head = lvd_load_relaxed_ptr(&w->commands);
+  if (!head) return;
+  for (int i = 0; i < 3; i++) lvd_port_expect(head + i * 64); /* a call's lines (unit.h) */
   lvd_command *c = lvd_exchange_acquire_ptr(&w->commands, NULL), *first = NULL, *next;
   for (; c; c = next) { /* oldest first */
     next = c->next;
@@ -56,7 +76,9 @@ static void run_commands(lvd_worker *w) {
   }
   for (c = first; c; c = next) {
     next = c->next;
+    bool posted = c->posted;
     c->run(w, c);
+    if (posted) continue;
     /* The command is the sender's: after this store it may be gone. Its address is still good to
      * wake: a futex wake of a word that nobody sleeps on is harmless. */
     lvd_store_release_u32(&c->done, 1);
@@ -108,9 +130,9 @@ void lvd_inbox_drain(lvd_worker *w) {
         }
         continue;
       }
-      lvd_share_enter(w, e->app);
+      if (LVD_UNLIKELY(lvd_load_relaxed_u32(&e->away))) lvd_call_is_back(e);
+      lvd_share_arrive(w, e->app);
       lvd_queue_put(w, e);
-      lvd_add_relaxed_u32(&e->app->live, UINT32_MAX); /* no longer on its way */
     }
   }
 }
@@ -133,7 +155,7 @@ static void call_run(void *argument) {
 
 /* Everything that was put and got becomes visible, also to those that wait below their
  * threshold. */
-static void publish(lvd_actor *a) {
+void lvd_actor_publish(lvd_actor *a) {
   for (uint32_t i = 0; i < a->cls->outputs; i++) lvd_flush(&a->out[i]);
   for (uint32_t i = 0; i < a->cls->inputs; i++) lvd_release(&a->in[i]);
 }
@@ -163,11 +185,17 @@ static void finish(lvd_worker *w, lvd_entity *e) {
 static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
   lvd_actor *a = &e->actor;
   lvd_store_relaxed_u32(&e->state, LVD_RUNNING);
-  disarm(a);
+  void (*call)(void *) = call_run;
+  if (LVD_UNLIKELY(e->stack != NULL)) {
+    call = lvd_stack_enter; /* it goes on where it waited; its marks are as it left them */
+  } else {
+    disarm(a);
+    if (LVD_UNLIKELY(a->cls->flags & LVD_CLASS_MAY_WAIT) && lvd_stack_take(w, e))
+      call = lvd_stack_enter;
+  }
   w->current = e;
   lvd_store_relaxed_u32(&w->running_level, e->level + 1);
-  w->activation++;
-  bool whole = lvd_port_try(w->escape, call_run, w);
+  bool whole = lvd_port_try(w->escape, call, w);
   w->may_abandon = 0;
   w->current = NULL;
   lvd_store_relaxed_u32(&w->running_level, 0);
@@ -181,12 +209,20 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
     lvd_store_relaxed_u64(&e->longest_ticks, took);
 
   if (LVD_UNLIKELY(!whole)) { /* fault.c has the report, and the application ends */
+    if (e->stack) lvd_stack_leave(w, e, false);
     lvd_store_relaxed_u32(&e->state, LVD_FINISHED);
     lvd_share_leave(w, e->app);
     lvd_app_end(e->app, LVD_E_FAULT);
     return end;
   }
-  publish(a);
+  if (LVD_UNLIKELY(e->stack != NULL)) {
+    if (lvd_load_relaxed_u32(&e->away)) { /* it is RUNNING still, but not here */
+      lvd_share_leave(w, e->app);
+      return end;
+    }
+    lvd_stack_leave(w, e, true);
+  }
+  lvd_actor_publish(a);
   uint32_t target = lvd_load_relaxed_u32(&e->target);
   if (w->verdict == LVD_DONE) {
     finish(w, e);
@@ -228,14 +264,17 @@ static bool may_run(lvd_worker *w, lvd_entity *e) {
 
 static void rest(lvd_worker *w) {
   uint64_t spin = w->rt->options.no_spin ? 0 : (uint64_t)w->rt->options.spin_us * 1000;
-  uint64_t start = lvd_port_ticks();
+  uint64_t start = lvd_port_ticks(), now = start;
   for (uint32_t looks = 0; spin; looks++) {
     for (uint32_t i = 0; i < lvd_pauses(looks); i++) lvd_port_relax();
+    lvd_port_expect(&w->commands); /* whoever leaves one has the line, and we shall write it */
     if (lvd_inbox_pending(&w->inbox) || lvd_load_relaxed_ptr(&w->commands)) return;
     if (lvd_look_around(w)) return;
-    if (lvd_port_ticks_to_ns(lvd_port_ticks() - start) >= spin) break;
+    now = lvd_port_ticks();
+    if (lvd_port_ticks_to_ns(now - start) >= spin) break;
   }
   lvd_settle(w);
+  w->retired = w->settled_at - now;
   if (w->ready_levels) return;
   uint32_t sleep = lvd_inbox_announce(&w->inbox);
   if (!sleep) return;
@@ -253,8 +292,8 @@ void lvd_worker_main(void *argument) {
   lvd_worker *w = argument;
   lvd_port_set_self(w);
   lvd_port_context_of_thread(&w->home);
-  w->until_sample = 1;
-  w->sample_random = w->index + 1;
+  w->turns = w->until_sample = 1;
+  w->random = w->index + 1;
   if (w->index >= w->rt->workers) lvd_port_thread_urgent();
   bool clock = true; /* the clock also makes long activations give way */
   if (lvd_port_traps_begin(lvd_trap, clock) != LVD_OK) lvd_port_traps_begin(lvd_trap, false);

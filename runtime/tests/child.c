@@ -49,6 +49,16 @@ static lvd_status child_sleeps(lvd_frame *f) {
 }
 LVD_PROCEDURE(child_sleeps)
 
+static lvd_a32 in_call;
+
+/* Until it is cancelled. */
+static lvd_status child_waits(lvd_frame *f) {
+  (void)f;
+  lvd_store_release_u32(&in_call, 1);
+  return lvd_fiber_sleep(INT64_MAX / 4);
+}
+LVD_PROCEDURE(child_waits)
+
 static lvd_status child_crashes(lvd_frame *f) {
   (void)f;
   volatile int *volatile nowhere = (volatile int *)64;
@@ -112,6 +122,21 @@ static lvd_status child_pipes(lvd_frame *f) {
 }
 LVD_PROCEDURE(child_pipes)
 
+/* Has the sending end of one stream, and waits for the other, which it may do in vain. */
+static lvd_status child_waits_for_both(lvd_frame *f) {
+  const order *o = f->argument;
+  lvd_stream *in, *out;
+  uint64_t x;
+  lvd_status status = open_stream(lvd_unit_parent(), o->name, 0, 0, &in);
+  if (status == LVD_OK) status = open_stream(lvd_unit_parent(), o->back, 0, 0, &out);
+  if (status == LVD_OK) status = lvd_stream_wait_room(out, 1, -1);
+  if (status == LVD_OK && o->seed) status = lvd_fiber_sleep((int64_t)o->seed);
+  if (status == LVD_OK) status = lvd_stream_get(in, &x, sizeof x);
+  if (status == LVD_OK) status = lvd_stream_put(out, &x, sizeof x);
+  return status;
+}
+LVD_PROCEDURE(child_waits_for_both)
+
 /* Opens a stream, and does nothing with it. */
 static lvd_status child_opens(lvd_frame *f) {
   const order *o = f->argument;
@@ -123,10 +148,39 @@ static lvd_status child_opens(lvd_frame *f) {
 }
 LVD_PROCEDURE(child_opens)
 
+/* Calls the parent, as often as it is told, with what it gets back; says so in between. */
+static lvd_status child_calls_back(lvd_frame *f) {
+  const order *o = f->argument;
+  uint64_t x = o->seed;
+  lvd_status status = LVD_OK;
+  for (uint64_t n = 0; n < o->count && status == LVD_OK; n++) {
+    lvd_call *c;
+    size_t size = sizeof x;
+    status = lvd_call_start(lvd_unit_parent(), o->name, &x, sizeof x, NULL, &c);
+    if (status == LVD_OK) status = lvd_call_wait(c, &x, &size, -1, NULL);
+    if (status == LVD_OK && shown) lvd_store_release_u64(&shown->pushed, n + 1);
+  }
+  *(uint64_t *)f->result = x;
+  f->result_size = sizeof x;
+  return status;
+}
+LVD_PROCEDURE(child_calls_back)
+
+/* An argument and a result that are too large for a call to the parent. */
+static lvd_status child_calls_largely(lvd_frame *f) {
+  static const unsigned char large[257];
+  const lvd_call_options o = {.result_room = 257};
+  lvd_call *c;
+  (void)f;
+  if (lvd_call_start(lvd_unit_parent(), "parent_adds", large, 257, NULL, &c) != LVD_E_LIMIT)
+    return LVD_E_FAULT;
+  return lvd_call_start(lvd_unit_parent(), "parent_adds", large, 8, &o, &c);
+}
+LVD_PROCEDURE(child_calls_largely)
+
 /* ---- by the paper's names ------------------------------------------------------------------------ */
 
-static void remote_pipe(void) {
-  STREAM_ID in = 0, out = 1;
+static void pipe_between(STREAM_ID in, STREAM_ID out) {
   u32 a;
   stream_create(in);
   stream_create(out);
@@ -137,7 +191,24 @@ static void remote_pipe(void) {
     stream_push(out);
   }
 }
+static void remote_pipe(void) { pipe_between(0, 1); }
+static void other_pipe(void) { pipe_between(4, 5); } /* of a program of another name (main) */
 PB_PROCEDURE(remote_pipe)
+
+/* Has its parent add up, and hands on what comes back. */
+static void remote_asks(void) {
+  u32 sum = 0;
+  stream_create(6);
+  stream_create(7);
+  stream_create(8);
+  TASKID adds = pb_create("here_adds", 0);
+  if (!adds || pb_create("here_nobody", 0) || pb_rpc(adds) != LVD_OK) return;
+  for (u32 i = 0; i < 100; i++) stream_put(6, i);
+  stream_close(6);
+  if (pb_signal(adds, 1000) != LVD_OK || stream_get(7, sum) != LVD_OK) return;
+  if (pb_wait(adds) == LVD_OK && pb_release(adds) == LVD_OK) stream_put(8, sum);
+}
+PB_PROCEDURE(remote_asks)
 
 static void remote_signal(void) {
   u32 data = 0;
@@ -232,18 +303,28 @@ int main(int argc, char **argv) {
     pthread_t thread;
     pthread_create(&thread, NULL, scribble_thread, &s);
   }
+  if (strstr(argv[0], "other")) pb_register("other_pipe", (void *)other_pipe);
   if (strcmp(what, "srpc") == 0) return pb_boot() == LVD_E_STOPPED ? 0 : 1;
-  if (strcmp(what, "parent") == 0) {
-    /* Loads a child of its own, and is killed. */
+  if (strcmp(what, "parent") == 0 || strcmp(what, "called") == 0) {
+    /* Loads a child of its own, and is killed, in the midst of streams or of a call from there. */
     lvd_runtime *rt;
     lvd_app *app;
     lvd_unit *unit;
     const char *const arguments[] = {"serve", argv[2], NULL};
-    const lvd_unit_options o = {.argument = arguments};
+    const lvd_unit_options o = {.argument = arguments, .may_call = "child_"};
     if (lvd_runtime_create(NULL, &rt) != LVD_OK || lvd_app_open(rt, NULL, &app) != LVD_OK ||
         lvd_unit_load(app, argv[0], &o, &unit) != LVD_OK)
       return 3;
-    const order endless = {.back = "endless", .count = UINT64_MAX};
+    const order endless = {.name = "child_waits", .back = "endless", .count = UINT64_MAX};
+    if (strcmp(what, "called") == 0) {
+      lvd_call *c;
+      lvd_call_start(unit, "child_calls_back", &endless, sizeof endless, NULL, &c);
+      while (!lvd_load_acquire_u32(&in_call)) lvd_fiber_sleep(1000000);
+      lvd_store_release_u64(&shown->pushed, 1);
+      lvd_store_release_u32(&shown->grandchild, (uint32_t)lvd_unit_process(unit));
+      lvd_call_wait(c, NULL, NULL, -1, NULL);
+      return 3;
+    }
     lvd_call *call[2];
     lvd_stream *s;
     if (lvd_call_start(unit, "child_sends", &endless, sizeof endless, NULL, &call[0]) != LVD_OK ||

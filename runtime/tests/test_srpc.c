@@ -209,3 +209,27 @@ void test_srpc_deadlock(void) {
   CHECK(strstr(pb_why(), "first_of_two waits for 1 of the stream 20"));
   CHECK(strstr(pb_why(), "second_of_two waits for 1 of the stream 21"));
 }
+
+/* The two have created the streams, and taken no sending end; and the program waits for one. */
+void test_srpc_deadlock_while_waiting(void) {
+  TASKID t[2] = {pb_create("first_of_two", 0), pb_create("second_of_two", 0)};
+  for (int i = 0; i < 2; i++) CHECK_EQ(pb_rpc(t[i]), LVD_OK);
+  CHECK_EQ(pb_wait(t[0]), LVD_OK);
+  CHECK_EQ(pb_finish(), LVD_E_DEADLOCK);
+  CHECK(strstr(pb_why(), "in a circle"));
+  CHECK(strstr(pb_why(), "whose other end nobody has taken; first_of_two has to fill it"));
+}
+
+/* The transmitter first wants an answer. */
+static void asks_first(void *unused) {
+  (void)unused;
+  one_of_two(21, 20);
+}
+
+void test_srpc_deadlock_of_transmitter(void) {
+  TASKID t = pb_create("first_of_two", 0);
+  CHECK(stream_rpc(t, asks_first) == t);
+  CHECK_EQ(pb_wait(t), LVD_OK);
+  CHECK_EQ(pb_finish(), LVD_E_DEADLOCK);
+  CHECK(strstr(pb_why(), "transmitter waits for 1 of the stream 21"));
+}

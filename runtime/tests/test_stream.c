@@ -4,6 +4,8 @@
 
 #include <unistd.h>
 
+#include "port/port.h"
+
 static lvd_app *open_app(lvd_runtime *rt) {
   lvd_app *app;
   CHECK_EQ(lvd_app_open(rt, NULL, &app), LVD_OK);
@@ -274,6 +276,127 @@ void test_stream_deadlock_is_named(void) {
     lvd_app_why(app, why, sizeof why);
     CHECK(strstr(why, "in a circle"));
     for (int i = 0; i < 3; i++) CHECK(strstr(why, names[i]));
+    lvd_app_unload(app);
+  }
+  lvd_runtime_destroy(rt);
+}
+
+/* ---- ends that nobody takes --------------------------------------------------------------------- */
+
+static void does_nothing(void *argument) { (void)argument; }
+
+static void gets_in_vain(void *argument) {
+  uint32_t x;
+  CHECK_EQ(lvd_stream_get(argument, &x, 4), LVD_E_DEADLOCK);
+}
+
+static void get_in_thread(void *argument) {
+  uint32_t x;
+  CHECK_EQ(lvd_stream_get(argument, &x, 4), LVD_E_ENDED);
+  CHECK(lvd_stream_close(argument));
+}
+static void put_in_thread(void *argument) {
+  uint32_t x = 0;
+  lvd_status status;
+  while ((status = lvd_stream_put(argument, &x, 4)) == LVD_OK) {
+  }
+  CHECK_EQ(status, LVD_E_PEER);
+  CHECK(lvd_stream_close(argument));
+}
+
+/* Who should have taken the other end has returned. A fiber that waits is told of the deadlock; a
+ * thread, of the end of the application. */
+void test_stream_end_not_taken(void) {
+  lvd_runtime *rt = runtime_of(2);
+  char why[1000];
+  lvd_app *app = open_app(rt);
+  lvd_stream *s;
+  const lvd_stream_options o = {.name = "untaken", .elem_size = 4};
+  CHECK_EQ(lvd_stream_create(app, &o, &s), LVD_OK);
+  CHECK_EQ(lvd_fiber_start(app, does_nothing, NULL, NULL, NULL), LVD_OK);
+  CHECK_EQ(lvd_fiber_start(app, gets_in_vain, s, &(lvd_fiber_options){.name = "reader"}, NULL),
+           LVD_OK);
+  /* It is open: somebody may come. */
+  do {
+    CHECK_EQ(lvd_app_wait(app, 60), LVD_E_TIME);
+    lvd_app_why(app, why, sizeof why);
+  } while (!strstr(why, "reader waits for 1 of the stream untaken (0 of 4096), whose other end "
+                        "nobody has taken"));
+  lvd_app_close(app);
+  CHECK_EQ(lvd_app_wait(app, 20000), LVD_E_DEADLOCK);
+  lvd_app_why(app, why, sizeof why);
+  CHECK(strstr(why, "untaken (0 of 4096), whose other end nobody has taken"));
+  lvd_app_unload(app);
+
+  for (int sender = 0; sender < 2; sender++) {
+    app = open_app(rt);
+    s = new_stream(app, 4, 0);
+    lvd_port_thread *thread;
+    CHECK_EQ(lvd_port_thread_start(&thread, -1, "end", sender ? put_in_thread : get_in_thread, s),
+             LVD_OK);
+    CHECK_EQ(lvd_fiber_start(app, does_nothing, NULL, NULL, NULL), LVD_OK);
+    lvd_fiber_sleep(3000000);
+    lvd_app_close(app);
+    CHECK_EQ(lvd_app_wait(app, 20000), LVD_OK);
+    lvd_port_thread_join(thread);
+    CHECK_EQ(lvd_stream_destroy(s), LVD_OK);
+    lvd_app_unload(app);
+  }
+  /* What a fiber has left is there for whoever comes after the end. */
+  app = open_app(rt);
+  s = new_stream(app, 100, 0);
+  job j = {NULL, s, 50, 1, 0};
+  CHECK_EQ(lvd_fiber_start(app, send_all, &j, NULL, NULL), LVD_OK);
+  lvd_app_close(app);
+  CHECK_EQ(lvd_app_wait(app, 20000), LVD_OK);
+  j = (job){s, NULL, 0, 1, 0};
+  receive_all(&j);
+  CHECK_EQ(j.got, 50);
+  lvd_app_unload(app);
+  lvd_runtime_destroy(rt);
+}
+
+/* ---- several others, any of whom would do ------------------------------------------------------- */
+
+typedef struct knotted {
+  lvd_stream *from[2], *to[2];
+  int64_t sleeps;
+} knotted;
+
+/* Has all ends of `to`, and waits for the first of `from`. */
+static void selects(void *argument) {
+  knotted *k = argument;
+  uint32_t which, n = k->from[1] ? 2 : 1;
+  for (int i = 0; i < 2 && k->to[i]; i++) CHECK_EQ(lvd_stream_wait_room(k->to[i], 1, -1), LVD_OK);
+  if (k->sleeps) CHECK_EQ(lvd_fiber_sleep(k->sleeps), LVD_OK);
+  lvd_status status = lvd_stream_select(k->from, n, -1, &which);
+  CHECK(status == LVD_E_DEADLOCK || status == LVD_E_ENDED);
+}
+
+/* One waits for either of two, who both wait for it: no circle that one could follow from wait to
+ * wait, and yet in vain. With a thread at one of the ends there is hope. */
+void test_stream_knot_is_named(void) {
+  lvd_runtime *rt = runtime_of(2);
+  for (int hope = 0; hope < 2; hope++) {
+    lvd_app *app = open_app(rt);
+    lvd_stream *there[2], *back[2];
+    for (int i = 0; i < 2; i++) {
+      there[i] = new_stream(app, 4, 0);
+      back[i] = new_stream(app, 4, 0);
+    }
+    if (hope) CHECK_EQ(lvd_stream_wait_room(back[1], 1, 0), LVD_OK);
+    knotted k[3] = {{{back[0], back[1]}, {there[0], there[1]}, 0},
+                    {{there[0]}, {back[0]}, 0},
+                    {{there[1]}, {hope ? NULL : back[1]}, 30000000}};
+    for (int i = 0; i < 3; i++) CHECK_EQ(lvd_fiber_start(app, selects, &k[i], NULL, NULL), LVD_OK);
+    if (hope) {
+      CHECK_EQ(lvd_app_wait(app, 150), LVD_E_TIME);
+      CHECK_EQ(lvd_stream_end(back[1], LVD_OK), LVD_OK);
+      lvd_app_close(app);
+      CHECK_EQ(lvd_app_wait(app, 20000), LVD_OK);
+    } else {
+      CHECK_EQ(lvd_app_wait(app, 20000), LVD_E_DEADLOCK);
+    }
     lvd_app_unload(app);
   }
   lvd_runtime_destroy(rt);

@@ -246,29 +246,39 @@ pub fn render(sources: &Sources, diags: &Diagnostics, color: bool) -> String {
                 files.push(label.span.file);
             }
         }
-        let mut group = match files.is_empty() {
-            true => Group::with_title(title),
-            false => title.elements(files.iter().map(|&file| {
-                let source = sources.file(file);
-                let mut snippet = Snippet::source(source.text.as_ref())
-                    .path(source.path.as_str())
-                    .fold(true);
-                for (i, label) in diag.labels.iter().enumerate() {
-                    if label.span.file == file {
-                        let kind = match i {
-                            0 => AnnotationKind::Primary,
-                            _ => AnnotationKind::Context,
-                        };
-                        let mark = kind.span(clamp(&source.text, label.span));
-                        snippet = snippet.annotation(match label.text.is_empty() {
-                            true => mark,
-                            false => mark.label(label.text.as_str()),
-                        });
-                    }
+        // Without a line to show there is nothing but the words.
+        if files.is_empty() {
+            let mut say = |title| {
+                out.push_str(&renderer.render(&[Group::with_title(title)]));
+                out.push('\n');
+            };
+            say(title);
+            if let Some(help) = &diag.help {
+                say(Level::HELP.primary_title(help.as_str()));
+            }
+            out.push('\n');
+            continue;
+        }
+        let mut group = title.elements(files.iter().map(|&file| {
+            let source = sources.file(file);
+            let mut snippet = Snippet::source(source.text.as_ref())
+                .path(source.path.as_str())
+                .fold(true);
+            for (i, label) in diag.labels.iter().enumerate() {
+                if label.span.file == file {
+                    let kind = match i {
+                        0 => AnnotationKind::Primary,
+                        _ => AnnotationKind::Context,
+                    };
+                    let mark = kind.span(clamp(&source.text, label.span));
+                    snippet = snippet.annotation(match label.text.is_empty() {
+                        true => mark,
+                        false => mark.label(label.text.as_str()),
+                    });
                 }
-                snippet
-            })),
-        };
+            }
+            snippet
+        }));
         if let Some(help) = &diag.help {
             group = group.element(Level::HELP.message(help.as_str()));
         }

@@ -3,13 +3,12 @@
 
 mod back_support;
 
-use back_support::{Folder, alone, network, runner, runtime};
+use back_support::{alone, network};
 use levada_cal::classify::{Class, classify};
 use levada_cal::emit::burst;
 use levada_cal::fuse::fuse;
 use levada_cal::interp::{Machine, Options, Outcome};
 use levada_cal::ir::Network;
-use std::process::Command;
 
 const SOURCE: &str = "actor Source () ==> int Y :
   int n := 0;
@@ -460,101 +459,6 @@ fn a_loop_without_elements_gives_nothing_merged_or_not() {
         ],
     );
     names_after(&net);
-}
-
-/// `cargo test -p levada-cal --test back_fuse -- --ignored --nocapture` prints what merging gains
-/// on this machine, on one worker: elements of the source a second, apart and merged.
-#[test]
-#[ignore = "a measurement"]
-fn what_merging_gains() {
-    const COUNT: u32 = 40_000_000;
-    let source = format!(
-        "actor Count () ==> int Y : int n := 0;
-          make: action ==> Y:[n] guard n < {COUNT} do n := n + 1; end end"
-    );
-    // It prints, so it stays; so does the first, which has two consumers.
-    let sum = "actor Sum () int X ==> : int(size=64) sum := 0; int n := 0;
-      take: action X:[x] ==> do sum := sum + x; n := n + 1;
-        if (n & 0xfffff) = 0 then println(\"sum \" + sum); end end end";
-    let mut classes = CLASSES.to_vec();
-    classes.extend([("Count", source.as_str()), ("Sum", sum)]);
-    let folder = Folder::new();
-    let runner = runner(&folder.0);
-    for row in [
-        &["Double", "Double"][..],
-        &["Double", "Three"],
-        &["Pairs", "Three", "Twice"],
-        &["Three", "Four", "Double"],
-        &["Twice", "Pairs", "Three", "Double"],
-        &["Double", "Choice"],
-        &["Choice", "Lists"],
-        &["Choice", "Three"],
-        &["Double", "Phases", "Twice"],
-    ] {
-        let names = ["a", "b", "c", "d"];
-        let mut instances = vec![("s", "Count"), ("t", "Sum"), ("u", "Sum")];
-        instances.extend(names.into_iter().zip(row.iter().copied()));
-        let mut wires = vec!["s.0 -> a.0 u.0".to_string()];
-        for w in names[..row.len()].windows(2) {
-            wires.push(format!("{}.0 -> {}.0", w[0], w[1]));
-        }
-        wires.push(format!("{}.0 -> t.0", names[row.len() - 1]));
-        let wires: Vec<&str> = wires.iter().map(String::as_str).collect();
-        let net = network(&classes, &instances, &wires);
-        let mut seconds = [Vec::new(), Vec::new()];
-        let mut printed = Vec::new();
-        let objects = [&net, &fuse(&net)].map(|net| {
-            let options = levada_cal::emit::Options::default();
-            let text = levada_cal::emit::emit(net, &options).files.remove(0).text;
-            let name = format!("n{}", net.instances.len());
-            let (c, so) = (folder.0.join(format!("{name}.c")), folder.0.join(name));
-            std::fs::write(&c, text).unwrap();
-            let built = Command::new("cc")
-                .args([
-                    "-std=c17",
-                    "-O3",
-                    "-march=native",
-                    "-fPIC",
-                    "-shared",
-                    "-D_GNU_SOURCE",
-                ])
-                .args(["-ffp-contract=off", "-I"])
-                .arg(runtime().join("include"))
-                .arg(&c)
-                .arg("-o")
-                .arg(&so)
-                .status();
-            assert!(built.unwrap().success());
-            so
-        });
-        for _ in 0..5 {
-            for (object, seconds) in objects.iter().zip(&mut seconds) {
-                let start = std::time::Instant::now();
-                let out = Command::new(&runner)
-                    .args(["1", "60000"])
-                    .arg(object)
-                    .arg("levada_network")
-                    .output()
-                    .unwrap();
-                seconds.push(start.elapsed().as_secs_f64());
-                let mut rows: Vec<String> = String::from_utf8_lossy(&out.stdout)
-                    .lines()
-                    .map(String::from)
-                    .collect();
-                rows.sort();
-                printed.push(rows);
-            }
-        }
-        assert!(printed.windows(2).all(|w| w[0] == w[1] && w[0].len() > 10));
-        let [apart, merged] = seconds.map(|mut s| {
-            s.sort_by(f64::total_cmp);
-            f64::from(COUNT) / s[s.len() / 2] * 1e-6
-        });
-        println!(
-            "{row:?}: {apart:.0} M/s apart, {merged:.0} M/s merged, {:.2} times",
-            merged / apart
-        );
-    }
 }
 
 fn class(text: &str) -> Class {

@@ -3,8 +3,8 @@
 
 mod common;
 
-use common::{Instance, Place, SOURCE, network, numbers};
-use std::process::Command;
+use common::{Instance, PRINT, Place, SOURCE, network, numbers};
+use std::process::{Command, Stdio};
 
 const TOP: &str = "src/p/Top.xdf";
 
@@ -350,5 +350,57 @@ fn the_runtime_is_there_for_what_is_loaded() {
         "lvd_app_finish",
     ] {
         assert!(text.contains(&format!(" T {name}\n")), "{name}");
+    }
+}
+
+/// Two networks in one on one worker: the first reads an idle pipe, the second goes on.
+#[test]
+fn who_waits_for_input_holds_up_nobody_else() {
+    use std::io::{BufRead, BufReader, Write};
+    let place = Place::new(&[
+        SOURCE,
+        PRINT,
+        (
+            "src/p/Reader.cal",
+            "package p; import levada.io.io_more; import levada.io.io_read_number;\n\
+             actor Reader () ==> int Out :\n\
+             action ==> Out:[io_read_number()] guard io_more() end end\n",
+        ),
+    ]);
+    let instances: [Instance; 4] = [
+        ("reader", "p.Reader", &[]),
+        ("show", "p.Print", &[]),
+        ("source", "p.Source", &[("n", "3")]),
+        ("print", "p.Print", &[]),
+    ];
+    let wires = [("reader.Out", "show.In"), ("source.Out", "print.In")];
+    place.write(TOP, &network(&instances, &wires));
+    for interrupted in [false, true] {
+        let mut child = place
+            .command(&["run", TOP, "--in", "-", "--workers", "1"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut input = child.stdin.take().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut next = || lines.next().unwrap().unwrap();
+        assert_eq!([next(), next(), next()], ["1", "2", "3"]);
+        // Each number is shown before the next one comes.
+        for number in ["17", "-4"] {
+            writeln!(input, "{number}").unwrap();
+            assert_eq!(next(), number);
+        }
+        if interrupted {
+            // SAFETY: the child is ours and has not been waited for.
+            unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
+        } else {
+            drop(input);
+        }
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        let code = if interrupted { 130 } else { 0 };
+        assert_eq!(output.status.code(), Some(code), "{said}");
     }
 }

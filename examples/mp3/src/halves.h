@@ -10,7 +10,7 @@ enum { MP3_HALF = MP3_SUBBANDS / 2, MP3_HALF_LINES = MP3_HALF * MP3_SLOTS };
 
 /* Half of a granule, on the way to a unit. */
 typedef struct mp3_half {
-  _Alignas(16) float line[2][MP3_HALF_LINES]; /* of each channel */
+  _Alignas(MP3_ELEMENT) float line[2][MP3_HALF_LINES]; /* of each channel */
   mp3_shape shape[2];
   uint32_t channels;
   uint32_t half; /* 0: subbands 0 to 15, 1: 16 to 31 */
@@ -18,7 +18,7 @@ typedef struct mp3_half {
 
 /* ... and back. */
 typedef struct mp3_half_subbands {
-  _Alignas(16) float slot[2][MP3_SLOTS][MP3_HALF];
+  _Alignas(MP3_ELEMENT) float slot[2][MP3_SLOTS][MP3_HALF];
 } mp3_half_subbands;
 
 void mp3_half_cut(const mp3_spectrum *spectrum, unsigned channels, unsigned half, mp3_half *out);

@@ -17,8 +17,10 @@ enum {
   MP3_MAIN_BYTES = 2048,  /* the most that four parts of 4095 bits take */
   MP3_RESERVOIR = 511,    /* how far back a frame's main data may begin */
   MP3_FRAME_BYTES = 5768, /* the longest frame read: free format, 640 kbit/s at 8 kHz */
-  MP3_SLACK = 40          /* bytes behind main data that may be read, but mean nothing: more than
+  MP3_SLACK = 40,         /* bytes behind main data that may be read, but mean nothing: more than
                                all scalefactors, or one code, and a word */
+  MP3_ELEMENT = 128       /* elements of streams begin at multiples of it: no two share a cache
+                               line, and a ring of few of them fills whole pages */
 };
 
 enum { MP3_LONG = 0, MP3_START = 1, MP3_SHORT = 2, MP3_STOP = 3 };  /* block types */

@@ -19,15 +19,17 @@
 #include <string.h>
 
 enum {
-  CHUNK = 32,                /* frames */
-  WARM = 2,                  /* the most frames that have two granules */
-  JOBS = 2 * (CHUNK + WARM), /* that wait before a pipe */
-  FRAMES = CHUNK + 16,       /* that wait behind one */
+  CHUNK = 24,                  /* frames, at the most ... */
+  LEAST = 4,                   /* ... and at the least, towards the end */
+  WARM = 2,                    /* the most frames that have two granules */
+  AHEAD = 6,                   /* frames that a pipe has left when it gets its next chunk */
+  JOBS = AHEAD + CHUNK + WARM, /* that wait before a pipe */
+  FRAMES = 2 * CHUNK + 8,      /* behind it: one that is twice as fast as its neighbour goes on */
   ORDERS = 1024
 };
 
 typedef struct job {
-  mp3_packet packet;
+  _Alignas(MP3_ELEMENT) mp3_packet packet;
   uint8_t warm; /* decode, but hand nothing on */
 } job;
 
@@ -49,10 +51,21 @@ typedef struct pipe {
 typedef struct state {
   mp3_decoder *decoder;
   unsigned width, granules;
+  size_t from;       /* where in the file the first frame is */
   lvd_stream *order; /* source to sink: which pipe has the next frame */
   mp3_packet last[WARM];
   pipe pipe[]; /* width */
 } state;
+
+/* How many frames the next chunk is to have, as far as the file can tell: fewer towards its end, so
+ * that all pipes come there together. */
+static unsigned chunk_of(const state *s) {
+  const mp3_source *source = &s->decoder->source;
+  if (!source->frame) return CHUNK;
+  size_t frame = (source->at - s->from) / source->frame + 1;
+  size_t share = (source->size - source->at) / frame / (2 * s->width);
+  return share > CHUNK ? CHUNK : share < LEAST ? LEAST : (unsigned)share;
+}
 
 /* The first pipe from `from` on that has room for a chunk, when one has. */
 static lvd_status with_room(state *s, unsigned from, unsigned *which) {
@@ -82,7 +95,8 @@ static lvd_status mp3_pipe_source(lvd_frame *frame) {
     if (status != LVD_OK) return status;
     lvd_stream *jobs = s->pipe[which].jobs;
     void *span;
-    for (unsigned i = 0; i < kept + CHUNK; i++) {
+    unsigned chunk = chunk_of(s);
+    for (unsigned i = 0; i < kept + chunk; i++) {
       if ((status = lvd_stream_put_span(jobs, 1, &span)) != LVD_OK) return status;
       job *next = (job *)span;
       next->warm = i < kept;
@@ -90,8 +104,8 @@ static lvd_status mp3_pipe_source(lvd_frame *frame) {
         next->packet = s->last[i];
       else if (!mp3_source_next(&s->decoder->source, &next->packet))
         return LVD_OK;
-      else if (i >= kept + CHUNK - warm)
-        s->last[i - (kept + CHUNK - warm)] = next->packet;
+      else if (i >= kept + chunk - warm)
+        s->last[i - (kept + chunk - warm)] = next->packet;
       lvd_put_done(&jobs->put, 1);
       lvd_stream_push(jobs);
       if (i < kept) continue;
@@ -136,6 +150,7 @@ static lvd_status mp3_pipe_pipe(lvd_frame *frame) {
     if (status == LVD_E_ENDED) return LVD_OK;
     if (status != LVD_OK) return status;
     const job *next = (const job *)from;
+    mp3_machine_claim(&own->finished->put);
     unsigned bad = mp3_entropy(&next->packet, s->decoder->channels, own->spectrum);
     mp3_verdict verdict = mp3_verdict_of(&next->packet, bad);
     bool warm = next->warm;
@@ -167,10 +182,11 @@ static lvd_status mp3_pipe_sink(lvd_frame *frame) {
     lvd_stream_pop(s->order);
     lvd_stream *in = s->pipe[which].finished;
     if ((status = lvd_stream_get_span(in, 1, &from)) != LVD_OK) return status;
+    lvd_get_done(&in->get, 1);
+    mp3_machine_expect(&in->get);
     mp3_decoder_count(s->decoder, ((const finished *)from)->verdict);
     for (unsigned granule = 0; granule < s->granules; granule++)
       mp3_wav_put(wav, (const char *)from + sizeof(finished) + granule * mp3_wav_bytes(wav));
-    lvd_get_done(&in->get, 1);
     lvd_stream_pop(in);
   }
 }
@@ -178,6 +194,7 @@ LVD_PROCEDURE(mp3_pipe_sink)
 
 static void run(mp3_machine *machine, state *s) {
   size_t frame = sizeof(finished) + s->granules * mp3_wav_bytes(&s->decoder->wav);
+  frame = (frame + MP3_ELEMENT - 1) / MP3_ELEMENT * MP3_ELEMENT;
   s->order = mp3_machine_stream(machine, "order", sizeof(uint32_t), ORDERS);
   for (unsigned i = 0; i < s->width; i++) {
     s->pipe[i].jobs = mp3_machine_stream(machine, "jobs", sizeof(job), JOBS);
@@ -202,6 +219,7 @@ bool mp3_form_pipeline(mp3_decoder *decoder) {
       s->decoder = decoder;
       s->width = machine.units;
       s->granules = decoder->source.first.granules;
+      s->from = decoder->source.at;
       run(&machine, s);
     } else {
       mp3_machine_check(&machine, LVD_E_MEMORY, "the pipes");

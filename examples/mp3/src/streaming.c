@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HALVES = 2, CAPACITY = 32 };
+enum { HALVES = 2, CAPACITY = 128 }; /* granules: for longer than a write to the file takes */
 
 typedef struct state {
   mp3_decoder *decoder;
@@ -50,6 +50,7 @@ static lvd_status mp3_stream_transmitter(lvd_frame *frame) {
         mp3_half_cut(s->spectrum[granule], decoder->channels, half, (mp3_half *)span);
         lvd_put_done(&s->there[half]->put, 1);
         lvd_stream_push(s->there[half]);
+        mp3_machine_claim(&s->there[half]->put);
       }
   }
   return LVD_OK;
@@ -66,8 +67,10 @@ static lvd_status mp3_stream_half(lvd_frame *frame) {
     lvd_status status = lvd_stream_get_span(in, 1, &from);
     if (status == LVD_E_ENDED) return LVD_OK;
     if (status != LVD_OK || (status = lvd_stream_put_span(out, 1, &to)) != LVD_OK) return status;
-    mp3_half_run(s->hybrid[call->half], (const mp3_half *)from, (mp3_half_subbands *)to);
+    mp3_machine_claim(&out->put);
     lvd_get_done(&in->get, 1);
+    mp3_machine_expect(&in->get);
+    mp3_half_run(s->hybrid[call->half], (const mp3_half *)from, (mp3_half_subbands *)to);
     lvd_stream_pop(in);
     lvd_put_done(&out->put, 1);
     lvd_stream_push(out);
@@ -87,6 +90,7 @@ static lvd_status mp3_stream_sink(lvd_frame *frame) {
       mp3_half_join((const mp3_half_subbands *)from, decoder->channels, half, s->subbands);
       lvd_get_done(&s->back[half]->get, 1);
       lvd_stream_pop(s->back[half]);
+      mp3_machine_expect(&s->back[half]->get);
     }
     for (unsigned channel = 0; channel < decoder->channels; channel++)
       mp3_synthesis_run(&s->synthesis[channel], &s->subbands[channel], &s->sound[channel]);

@@ -41,6 +41,11 @@ typedef struct lvd_action_class {
  * stopped. */
 #define LVD_CLASS_ABANDONABLE 1u
 
+/* It may wait in `run`, through lvd_blocking (native.h): `run` is called on a stack of its own, and
+ * while it waits the worker goes on with others. What it has put and got by then is published.
+ * Compiled CAL is so where it calls native functions or prints. */
+#define LVD_CLASS_MAY_WAIT 2u
+
 /* What all instances of an actor have in common. Constant; lives as long as any of them. */
 typedef struct lvd_actor_class {
   const char *name;
@@ -66,8 +71,8 @@ struct lvd_actor {
   const lvd_actor_class *cls;
   const lvd_a32 *yield; /* set when something else should have the worker */
   uint32_t action;      /* the action that fires now, for reports; run sets it before it fires */
-  uint32_t in_native; /* run sets it to 1 while it calls a native function, so that the call is not
-                         abandoned half way */
+  const char *native;   /* the native function that run is in, which is not abandoned half way; null
+                           outside of any; run sets it */
 };
 
 /* Should run return LVD_YIELD soon? One load of a line that hardly ever changes: look once a

@@ -61,12 +61,7 @@ LVD_API void lvd_fiber_yield(void);
 /* Waits so long: LVD_OK, or LVD_E_CANCELLED, LVD_E_STOPPED before. A thread sleeps. */
 LVD_API lvd_status lvd_fiber_sleep(int64_t ns);
 
-/* Calls call(argument), which may block in the system as long as it likes: the fiber waits, and its
- * worker goes on with other work meanwhile. The call runs on a thread of its own (the runtime keeps
- * a few), so thread-local variables, errno too, are not the fiber's: hand results over in
- * `argument`. On a thread that is no fiber's it is just a call. LVD_E_LIMIT: no thread can be
- * had. */
-LVD_API lvd_status lvd_blocking(void (*call)(void *argument), void *argument);
+/* lvd_blocking (native.h) is for fibers, too. */
 
 typedef struct lvd_fiber_counters {
   char name[32];

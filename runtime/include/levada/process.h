@@ -26,6 +26,8 @@ typedef struct lvd_unit_options {
   size_t memory;         /* bytes for streams and for large arguments; 0: 64 MiB, of which only
                                   what is used is taken from the system */
   int64_t time_limit_ns; /* until it serves; 0: 10 s */
+  const char *may_call;  /* it may call procedures of this process whose names begin so; null: none,
+                                    "": all */
 } lvd_unit_options;
 
 /* Starts `exec_name` (in PATH, if there is no slash in it) and makes it a unit for calls and
@@ -36,9 +38,9 @@ typedef struct lvd_unit_options {
 LVD_API lvd_status lvd_unit_load(lvd_app *app, const char *exec_name,
                                  const lvd_unit_options *options, lvd_unit **out);
 
-/* Lets it go: its calls are stopped, the process ends, or is killed after two seconds. Calls that
- * have not been waited for and streams that have not been destroyed: LVD_E_STATE, and nothing is
- * done. lvd_app_unload does the same for all units of the application, whatever is left. */
+/* Lets it go: its calls are stopped, the process ends, or is killed after two seconds; what it has
+ * called here is cancelled, and waited for. Calls that have not been waited for and streams that
+ * have not been destroyed: LVD_E_STATE, and nothing is done. lvd_app_unload does the same for all units of the application, whatever is left. */
 LVD_API lvd_status lvd_unit_unload(lvd_unit *unit);
 
 /* LVD_OK: it serves. LVD_E_PEER: it is gone; load it again. LVD_E_CORRUPT: it wrote what it cannot
@@ -58,7 +60,10 @@ LVD_API bool lvd_unit_is_loaded(void);
  * this process. */
 LVD_API lvd_status lvd_unit_serve(lvd_app *app);
 
-/* The unit that stands for the parent, for streams; null: this process does not serve. */
+/* The unit that stands for the parent, for streams, and for calls to it as to any unit: an argument
+ * and a result may have 256 bytes each (LVD_E_LIMIT), and the procedure's name must be one that the
+ * parent lets this process call (lvd_unit_options.may_call; else LVD_E_UNKNOWN from lvd_call_wait).
+ * Null: this process does not serve. */
 LVD_API lvd_unit *lvd_unit_parent(void);
 
 /* ---- streams between the two ---------------------------------------------------------------- */

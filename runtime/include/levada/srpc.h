@@ -34,16 +34,18 @@ typedef uint64_t u64;
 typedef int STREAM_ID; /* 0 ... PB_STREAMS - 1 */
 typedef struct srpc_task *TASKID;
 
-#define PB_STREAMS 1024
+#define PB_STREAMS   1024
+#define PB_PROCESSES 64
 
 /* ---- start-up and release ------------------------------------------------------------------- */
 
 /* Null, or the program itself: procedures run on the cores of this process, which is also what
  * happens without this call. Another program, which must be linked with this library, and call
- * pb_boot: it is started, and from then on tasks that it has registered live there, and numbers of
- * streams are known to both. One at a time (LVD_E_STATE); when it is gone (LVD_E_PEER from all that
- * waits for it) it can be loaded anew, and tasks be created anew. Threads only. Errors as
- * lvd_unit_load (levada/process.h). */
+ * pb_boot: it is started, and from then on tasks that it has registered live there, tasks that this
+ * one has registered can be created there, and numbers of streams are known to both. At most
+ * PB_PROCESSES at a time (LVD_E_LIMIT). When one is gone (LVD_E_PEER from all that waits for it) it
+ * can be loaded anew, and tasks be created anew. Threads only. Errors as lvd_unit_load
+ * (levada/process.h). */
 LVD_API lvd_status pb_load(const char *exec_name);
 /* The number of the process that was loaded last; 0: none. */
 LVD_API int pb_process(void);
@@ -66,9 +68,13 @@ LVD_API const char *pb_why(void);
 /* `function`: void f(void) or void f(void *), which is given null. */
 LVD_API lvd_status pb_register(const char *name, void *function);
 
-/* Makes a task of a registered procedure; null: there is none of that name, or no memory. The cores
- * take tasks in turn. Higher `prio` goes first, -4 ... 3. */
+/* Makes a task of a registered procedure. It lives in the process that has registered the name: one
+ * of those that were loaded, or the one that has loaded this; else here, where the cores take tasks
+ * in turn. Null: nobody has registered it; or more than one of those processes has, and it is not
+ * clear which is meant; or no memory. Higher `prio` goes first, -4 ... 3. */
 LVD_API TASKID pb_create(const char *p_task, int prio);
+/* The same in the process of this number (pb_process), and nowhere else; 0: here. */
+LVD_API TASKID pb_create_in(int process, const char *p_task, int prio);
 /* Starts it; returns at once. LVD_E_STATE: it runs. */
 LVD_API lvd_status pb_rpc(TASKID tid);
 /* Waits until it has returned; it can be started again. LVD_E_STATE: it was not started. */
@@ -87,6 +93,11 @@ LVD_API lvd_status pb_wait_signal(u32 *data, int64_t timeout_ns);
 /* LVD_E_STATE: the caller has created it already, or two others have. LVD_E_ARGUMENT: no such
  * number. */
 LVD_API lvd_status stream_create(STREAM_ID sID);
+/* Before the first element: its other side is in the process where this task lives. Without it, a
+ * stream leads to where the procedure that creates it was called from; of the transmitter of a
+ * stream_rpc, to where the remote one lives; of all others, to the process that was loaded last, or
+ * has loaded this. Both sides may always be in one process. LVD_E_STATE: too late. */
+LVD_API lvd_status stream_with(STREAM_ID sID, TASKID tid);
 /* Before the first element: how many it holds, and how many wake the receiver (0: as it thinks
  * best). */
 LVD_API lvd_status stream_configure(STREAM_ID sID, u32 capacity, u32 threshold);

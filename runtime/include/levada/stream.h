@@ -9,6 +9,12 @@
  * receiver that waits is suspended, and woken only when as many elements as its threshold have been
  * pushed, or when the sender has flushed, waits itself, or has ended: no threshold deadlocks.
  *
+ * An end belongs to who uses it first. One that nobody takes lets the other side wait for ever; that
+ * is told when it can be known: as a deadlock, when only such waits are left and the application is
+ * closed (lvd_app_close; lvd_app_why names the stream), and to a thread that has the other end when
+ * the application has ended, by the stream's end. Until then somebody may still come, and a time
+ * limit bounds the wait.
+ *
  * Each end for one procedure at a time; the two ends at the same time. Statuses are those of
  * wait.h, and LVD_E_ARGUMENT: an element of another size; LVD_E_STATE: the end is somebody else's,
  * or closed.
@@ -34,9 +40,9 @@ typedef struct lvd_stream_options {
   const char *name;      /* for reports; copied, at most 31 bytes; null: "stream" */
   uint32_t elem_size;    /* bytes */
   uint32_t capacity;     /* elements; 0: 16 KiB, and at least 64 elements */
-  uint32_t threshold;    /* elements that wake the receiver; 0: settles by itself on the time that a
-                            wake-up takes over the time between two elements, at most half the
-                            capacity */
+  uint32_t threshold;    /* elements that wake the receiver; 0: settles by itself on so many that
+                            they take eight times as long as the wake-up that brings them, at most
+                            half the capacity */
   int64_t time_limit_ns; /* of the waits in put and get; 0: none */
 } lvd_stream_options;
 

@@ -19,8 +19,6 @@ typedef struct lvd_sleeper {
   lvd_aptr who;   /* an lvd_waiter: the fiber that waits here; null: a thread sleeps on `asleep` */
   lvd_a32 asleep; /* what it sleeps on */
   uint32_t kind;  /* what it lies in; the library's */
-  bool stamp;     /* the waker leaves the time, in ticks, in woken_at */
-  lvd_a64 woken_at;
   uint32_t spin_us; /* a thread looks around for so long before it sleeps */
   uint64_t sleeps;  /* counter: times it was suspended, or went to the kernel */
 } lvd_sleeper;
@@ -47,10 +45,11 @@ LVD_API lvd_status lvd_wait_elements(lvd_consumer *c, uint32_t n, int64_t timeou
 /* Any thread or fiber may set it; one at a time waits. In memory that outlives the last
  * lvd_event_set by others. */
 typedef struct lvd_event {
-  lvd_a64 word;  /* 0, or 2^32 + data */
+  lvd_sleeper sleeper;
+  lvd_a64
+      word; /* 0, or 2^32 + data; near the end: what it tells of may lie behind it in one line */
   lvd_a32 armed; /* somebody waits */
   uint32_t fenced;
-  lvd_sleeper sleeper;
 } lvd_event;
 
 LVD_API void lvd_event_init(lvd_event *e);

@@ -33,7 +33,7 @@ static uint32_t threads;
 static bool membarrier;
 static stage *on_stage;
 
-void model_freed(void *p);
+void model_freed(void *p, size_t size);
 
 static size_t whole_lines(size_t size) { return (size + LVD_LINE - 1) / LVD_LINE * LVD_LINE; }
 
@@ -45,8 +45,7 @@ void *lvd_port_alloc(size_t size) {
 }
 /* The memory stays, so that a late touch is seen as such. */
 void lvd_port_free(void *p, size_t size) {
-  (void)size;
-  if (p) model_freed(p);
+  if (p) model_freed(p, whole_lines(size));
 }
 size_t lvd_port_ring_unit(void) { return 4; }
 lvd_status lvd_port_rings_alloc(lvd_port_rings *rings, uint32_t count, const size_t *size,

@@ -96,7 +96,7 @@ lvd_status lvd_app_load(lvd_runtime *rt, const lvd_network *net, const lvd_app_o
   return LVD_E_MEMORY;
 }
 bool lvd_app_faulted(const lvd_app *app) { return app == NULL; }
-bool lvd_fibers_in_circle(lvd_app *app) { return app == NULL; }
+bool lvd_fibers_in_vain(lvd_app *app) { return app == NULL; }
 bool lvd_streams_await_threads(lvd_app *app) { return app == NULL; }
 void lvd_fibers_story(lvd_app *app) { (void)app; }
 bool lvd_shared_claim(lvd_shared_stream *ss, bool is_sender) { return ss && is_sender; }

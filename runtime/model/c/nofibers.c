@@ -23,7 +23,7 @@ uint64_t lvd_timers_next(const lvd_worker *w) {
 }
 void lvd_timers_expire(lvd_worker *w, uint64_t now) { (void)w, (void)now; }
 void lvd_fibers_end(lvd_app *app) { (void)app; }
-bool lvd_fibers_in_circle(lvd_app *app) {
+bool lvd_fibers_in_vain(lvd_app *app) {
   (void)app;
   return false;
 }
@@ -33,9 +33,20 @@ bool lvd_streams_await_threads(lvd_app *app) {
   return false;
 }
 void lvd_streams_free(lvd_app *app) { (void)app; }
+void lvd_streams_end(lvd_app *app, lvd_status outcome) { (void)app, (void)outcome; }
 void lvd_units_free(lvd_app *app) { (void)app; }
 void lvd_calls_free(lvd_runtime *rt) { (void)rt; }
 void lvd_blocking_end(lvd_runtime *rt) { (void)rt; }
+void lvd_call_is_back(lvd_entity *e) { (void)e; }
+void lvd_call_follows(lvd_worker *w, lvd_entity *e) { (void)w, (void)e; }
+void lvd_calls_recall(lvd_app *app) { (void)app; }
+bool lvd_stack_take(lvd_worker *w, lvd_entity *e) {
+  (void)w, (void)e;
+  return false;
+}
+void lvd_stack_enter(void *worker) { (void)worker; }
+void lvd_stack_leave(lvd_worker *w, lvd_entity *e, bool whole) { (void)w, (void)e, (void)whole; }
+void lvd_stacks_free(lvd_app *app) { (void)app; }
 void lvd_fiber_pool_free(lvd_runtime *rt) { (void)rt; }
 void lvd_port_context_of_thread(lvd_port_context *c) { (void)c; }
 bool lvd_port_thread_urgent(void) { return true; }

@@ -24,9 +24,10 @@ typedef struct model_calls {
   void (*wake)(void *p, const void *pc);
   void (*relax)(void);
   void (*ring)(u32 bell, const void *pc);
+  void (*sleep)(u32 bell);
   void *(*self)(void);
   void (*set_self)(void *self);
-  void (*freed)(void *p);
+  void (*freed)(void *p, size_t size);
   void (*guard)(void (*entry)(void *), void *argument);
   void (*landed)(void);
 } model_calls;
@@ -131,7 +132,7 @@ __attribute__((weak)) void lvd_trap(void *self, int trap, const void *address) {
 
 /* ---- memory that is watched has been freed ---------------------------------------------------- */
 
-void model_freed(void *p) { calls.freed(p); }
+void model_freed(void *p, size_t size) { calls.freed(p, size); }
 
 /* ---- fibers: a panic ends one, and goes on where its worker goes on ---------------------------- */
 
@@ -141,3 +142,4 @@ void model_landed(void) { calls.landed(); }
 /* ---- a bell: whom a check's waiters wake ---------------------------------------------------- */
 
 void model_ring(uint32_t bell) { calls.ring(bell, PC); }
+void model_sleep(uint32_t bell) { calls.sleep(bell); }

@@ -10,6 +10,7 @@ mod check;
 mod fiber;
 mod inbox;
 mod library;
+mod link;
 mod mutate;
 mod shadow;
 mod suite;

@@ -93,7 +93,7 @@ struct World {
     learned: Learned,
     news: bool,
     regions: Vec<Region>,
-    freed: Vec<Region>,
+    freed: Vec<(usize, usize)>,
     words: HashMap<usize, Rc<Word>>,
     bells: Vec<Rc<Bell>>,
     /// One word a thread: the model of a barrier on all cores (see `light`).
@@ -161,6 +161,12 @@ pub fn news() -> bool {
 pub fn dies_at(stores: usize) {
     let me = me();
     world(|w| w.life.insert(me, stores));
+}
+
+/// What follows is no longer done by what died, but by the system, on the same thread.
+pub fn is_dead() {
+    let me = me();
+    world(|w| w.life.remove(&me));
 }
 
 /// Watches `size` bytes at `base` from now on. The bytes are their initial values.
@@ -238,17 +244,14 @@ pub fn say(what: &'static str, value: u64) {
 fn is_freed(p: usize) -> bool {
     world(|w| {
         let mut freed = w.freed.iter();
-        freed.any(|r| p >= r.base && p < r.base + r.size)
+        freed.any(|(base, size)| p >= *base && p < base + size)
     })
 }
 
-/// The region at `p` is not to be touched from now on, by anybody.
-extern "C-unwind" fn freed(p: *mut c_void) {
+/// The `size` bytes at `p` are not to be touched from now on, by anybody.
+extern "C-unwind" fn freed(p: *mut c_void, size: usize) {
     note(What::Said("frees memory", 0), std::ptr::null());
-    world(|w| {
-        let region = w.regions.iter().find(|r| r.base == p as usize).copied();
-        w.freed.extend(region);
-    });
+    world(|w| w.freed.push((p as usize, size)));
 }
 
 /// The word at `p`, if it is watched and known. One that is watched and not known is noted.
@@ -621,6 +624,7 @@ extern "C-unwind" fn set_self(p: *mut c_void) {
 /// Rings a bell: whoever sleeps there wakes, or will not sleep. The bell itself orders nothing
 /// (relaxed), so that a protocol cannot lean on it.
 extern "C-unwind" fn ring(bell: u32, pc: *const c_void) {
+    live();
     note(What::Said("rings bell", bell as u64), pc);
     let bell = world(|w| w.bells[bell as usize].clone());
     if bell.word.swap(1, Ordering::Relaxed) == 2 {
@@ -642,6 +646,10 @@ pub fn sleep(bell: usize) {
     }
     b.word.swap(0, Ordering::Relaxed);
     say("is awake", 0);
+}
+
+extern "C-unwind" fn sleep_at(bell: u32) {
+    sleep(bell as usize);
 }
 
 thread_local!(static FALLEN: RefCell<Option<Box<dyn Any + Send>>> = const { RefCell::new(None) });
@@ -676,9 +684,10 @@ pub struct Calls {
     wake: extern "C-unwind" fn(*mut c_void, *const c_void),
     relax: extern "C-unwind" fn(),
     ring: extern "C-unwind" fn(u32, *const c_void),
+    sleep: extern "C-unwind" fn(u32),
     me: extern "C-unwind" fn() -> *mut c_void,
     set_me: extern "C-unwind" fn(*mut c_void),
-    freed: extern "C-unwind" fn(*mut c_void),
+    freed: extern "C-unwind" fn(*mut c_void, usize),
     guard: extern "C-unwind" fn(extern "C-unwind" fn(*mut c_void), *mut c_void),
     landed: extern "C-unwind" fn(),
 }
@@ -696,6 +705,7 @@ pub static CALLS: Calls = Calls {
     wake,
     relax,
     ring,
+    sleep: sleep_at,
     me: self_of,
     set_me: set_self,
     freed,

@@ -4,7 +4,7 @@
 
 use crate::check::Check;
 use crate::mutate::Mutant;
-use crate::{app, channel, fiber, inbox, worker};
+use crate::{app, channel, fiber, inbox, link, worker};
 
 pub struct Suite {
     pub name: &'static str,
@@ -86,6 +86,7 @@ pub const SUITES: &[Suite] = &[
             "port/context_aarch64.S",
             "port/context_riscv64.S",
             "port/context_x86_64.S",
+            "src/actor_stack.c",
             "src/channel.c",
             "src/control.c",
             "src/entity.c",
@@ -93,6 +94,7 @@ pub const SUITES: &[Suite] = &[
             "src/fiber_pool.c",
             "src/settle.c",
             "src/stream.c",
+            "src/threshold.c",
             "src/timer.c",
             "src/wait.c",
             "src/worker.c",
@@ -100,12 +102,30 @@ pub const SUITES: &[Suite] = &[
         ],
         sources: &[
             "include/levada/wait.h",
+            "src/actor_stack.c",
             "src/fiber.c",
             "src/fiber_pool.c",
             "src/stream.c",
+            "src/threshold.c",
             "src/wait.c",
         ],
         checks: fiber::CHECKS,
+    },
+    Suite {
+        name: "link",
+        compiled: &[
+            "model/c/link.c",
+            "model/c/arena.c",
+            "src/channel.c",
+            "src/link.c",
+            "src/shared_stream.c",
+            "src/stream.c",
+            "src/threshold.c",
+            "src/wait.c",
+            "port/mutex.c",
+        ],
+        sources: &["src/link.h", "src/link.c", "src/shared_stream.c"],
+        checks: link::CHECKS,
     },
 ];
 
@@ -159,6 +179,8 @@ const fn kept(
 pub const KEPT: &[Kept] = &[
     kept("src/worker.c", "call_run", "lvd_fence_compiler", "weak_fence_compiler", SIGNAL)
         .places(2),
+    kept("src/actor_stack.c", "call_run", "lvd_fence_compiler", "weak_fence_compiler", SIGNAL)
+        .places(2),
     kept("src/entity.c", "lvd_entity_wake", "lvd_fence_compiler", "weak_fence_compiler", SIGNAL)
         .places(2),
     kept("src/entity.c", "make_ready", "lvd_cas_acq_rel_u32", "lvd_cas_release_u32", DETOUR),
@@ -194,6 +216,8 @@ pub const KEPT: &[Kept] = &[
     kept("src/control.c", "judge", "lvd_load_acquire_u32", "lvd_load_relaxed_u32", FIBERS_REST),
     kept("src/control.c", "look_into", "lvd_load_acquire_u32", "lvd_load_relaxed_u32",
         "no check has suspects: rest that lasts is a matter of time"),
+    kept("src/shared_stream.c", "leave_name", "lvd_fence_seq_cst", "weak_fence_seq_cst",
+        "as in lvd_shared_end, but its check has no preemptions (bound 0)"),
     kept("src/runtime.c", "lvd_worker_start", "lvd_store_release_u32", "lvd_store_relaxed_u32",
         "only an urgent worker is started while others look, and no check has one"),
     kept("src/runtime.c", "each_entity", "lvd_load_acquire_u32", "lvd_load_relaxed_u32",
@@ -226,20 +250,8 @@ pub const ELSEWHERE: &[(&str, &str)] = &[
         "names that are added under a lock and never go; all else is events and fibers",
     ),
     (
-        "src/link.c",
-        "the checker has one process; the pairs are the channel's, and a bell's",
-    ),
-    (
-        "src/link.h",
-        "a word set once, when the other process is gone",
-    ),
-    (
         "src/process.c",
         "the checker has one process; its own are words set once, and a count of calls",
-    ),
-    (
-        "src/shared_stream.c",
-        "the checker has one process; the pairs are the channel's",
     ),
     (
         "src/srpc.c",
@@ -250,6 +262,11 @@ pub const ELSEWHERE: &[(&str, &str)] = &[
         "whether a thread has been started, under a lock",
     ),
     ("src/why_fibers.c", "reads live counters for a report"),
+    ("src/crowd.c", "reads what fibers at rest wait for"),
+    (
+        "src/knot.c",
+        "the same; and a word that asks the bellman to look, on his bell",
+    ),
     ("src/native.c", "progress, for whoever looks"),
     ("src/why.c", "reads live counters for a report"),
     (

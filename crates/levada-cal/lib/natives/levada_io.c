@@ -6,6 +6,10 @@
  * actors that call may sit on different workers; no two of them share a block, except that
  * io_fail reads the names of the input's files, which never change.
  *
+ * What may wait (for a pipe, a terminal) waits through lvd_wait_* and lvd_blocking, which let the
+ * worker go on and do not return if the application ends meanwhile. So nothing is owned by a call
+ * that waits: all that is open lies in a block, and is closed at the end.
+ *
  * A file gets its name when it is complete, by rename; until then it is NAME.part-PROCESS-N beside
  * it. When an application fails, pictures and frames that were complete are kept. */
 #define _GNU_SOURCE
@@ -16,7 +20,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,15 +57,16 @@ static char *copy_text(const char *text, size_t length) {
 
 /* ---- Input: the files that --in names ---------------------------------------------------------- */
 
-enum { INPUT_BUFFER = 65536, BURST = 4096, PATIENCE = 20 /* ms */ };
+enum { INPUT_BUFFER = 65536, BURST = 4096 };
 
 typedef struct input {
   bool open; /* the names are known */
   char **name;
   int count;
   int at; /* the file being read */
-  int fd;
-  int line; /* of text, from 1 */
+  int fd, error;
+  bool waits; /* for what it reads: it is no file */
+  int line;   /* of text, from 1 */
   bool ended;
   size_t next, limit;
   uint8_t buffer[INPUT_BUFFER];
@@ -132,10 +136,24 @@ static void input_name_files(input *in) {
   }
 }
 
-static void input_open_file(input *in) {
+static void input_open_now(void *argument) {
+  input *in = argument;
   const char *name = in->name[in->at];
   in->fd = strcmp(name, "-") ? open(name, O_RDONLY | O_CLOEXEC) : dup(STDIN_FILENO);
-  if (in->fd < 0) refuse("cannot open %s: %s", name, strerror(errno));
+  in->error = errno;
+}
+
+static void input_open_file(input *in) {
+  const char *name = in->name[in->at];
+  struct stat st;
+  do {
+    if (!stat(name, &st) && S_ISFIFO(st.st_mode)) /* until somebody opens its other end */
+      lvd_blocking(input_open_now, in);
+    else
+      input_open_now(in);
+  } while (in->fd < 0 && in->error == EINTR);
+  if (in->fd < 0) refuse("cannot open %s: %s", name, strerror(in->error));
+  in->waits = fstat(in->fd, &st) || !S_ISREG(st.st_mode);
   in->line = 1;
   in->ended = false;
 }
@@ -154,8 +172,9 @@ static input *input_of_app(void) {
 /* More bytes of the present file in the buffer; false at its end. */
 static bool input_fill(input *in) {
   while (!in->ended && in->next == in->limit) {
+    if (in->waits) lvd_wait_readable(in->fd);
     ssize_t got = read(in->fd, in->buffer, sizeof in->buffer);
-    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (got < 0) refuse("cannot read %s: %s", in->name[in->at], strerror(errno));
     in->ended = got == 0;
     in->next = 0;
@@ -164,19 +183,10 @@ static bool input_fill(input *in) {
   return in->next < in->limit;
 }
 
-/* Whether read will not have to wait: after at most PATIENCE, so that whoever feeds a pipe slowly
- * keeps neither the worker's other actors nor a stop waiting. */
-static bool input_ready(const input *in) {
-  struct pollfd p = {.fd = in->fd, .events = POLLIN};
-  return in->ended || in->next < in->limit || poll(&p, 1, PATIENCE) != 0;
-}
-
 void io_read(uint8_t *bytes, int32_t *got) {
   input *in = input_of_app();
   if (in->fd < 0 && in->at == in->count) {
     *got = -2;
-  } else if (!input_ready(in)) {
-    *got = 0;
   } else if (input_fill(in)) {
     size_t count = in->limit - in->next;
     if (count > BURST) count = BURST;
@@ -239,14 +249,21 @@ int64_t io_read_number(void) {
 /* ---- A file that is being written -------------------------------------------------------------- */
 
 typedef struct output {
-  FILE *file;
+  bool open;
+  int fd, error;
   char *name; /* its final one; null: there is nothing to rename (standard output, a device) */
   char *temporary;
+  uint64_t length; /* of all that was put */
+  size_t used;     /* of the buffer */
+  uint8_t *buffer;
 } output;
+
+enum { OUTPUT_BUFFER = 65536, AT_ONCE = 4096 /* into a pipe that has room */ };
 
 static void output_free(output *out) {
   free(out->name);
   free(out->temporary);
+  free(out->buffer);
   *out = (output){0};
 }
 
@@ -255,47 +272,107 @@ static bool is_special(const char *name) {
   return !stat(name, &st) && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
 }
 
-static void output_open(output *out, const char *name) {
+static void output_open_now(void *argument) {
+  output *out = argument;
+  const char *name = out->name;
   struct stat st;
-  int fd;
   if (!strcmp(name, "-")) {
-    fd = dup(STDOUT_FILENO);
-  } else if (is_special(name)) {
-    fd = open(name, O_WRONLY | O_CLOEXEC);
+    out->fd = dup(STDOUT_FILENO);
   } else if (!stat(name, &st) && S_ISDIR(st.st_mode)) {
     errno = EISDIR;
-    fd = -1;
+  } else if (is_special(name)) {
+    out->fd = open(name, O_WRONLY | O_CLOEXEC);
   } else {
     size_t room = strlen(name) + 48;
-    out->name = copy_text(name, strlen(name));
     out->temporary = malloc(room);
-    if (!out->temporary) refuse("out of memory");
-    for (int i = 0;; i++) {
+    for (int i = 0; out->temporary && i <= 1000; i++) {
       snprintf(out->temporary, room, "%s.part-%ld-%d", name, (long)getpid(), i);
-      fd = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-      if (fd >= 0 || errno != EEXIST || i == 1000) break;
+      out->fd = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      if (out->fd >= 0 || errno != EEXIST) break;
     }
   }
-  int why = errno;
-  if (fd >= 0) out->file = fdopen(fd, "wb");
-  if (!out->file) {
+  out->error = errno;
+}
+
+static void output_open(output *out, const char *name) {
+  struct stat st;
+  out->fd = -1;
+  out->name = copy_text(name, strlen(name));
+  out->buffer = malloc(OUTPUT_BUFFER);
+  if (!out->buffer) refuse("out of memory");
+  do {
+    if (!stat(name, &st) && S_ISFIFO(st.st_mode)) /* until somebody opens its other end */
+      lvd_blocking(output_open_now, out);
+    else
+      output_open_now(out);
+  } while (out->fd < 0 && out->error == EINTR);
+  if (out->fd < 0) {
+    int why = out->error;
     output_free(out);
     refuse("cannot write %s: %s", name, strerror(why));
+  }
+  out->open = true;
+  if (!out->temporary) {
+    free(out->name);
+    out->name = NULL;
   }
 }
 
 static const char *output_name(const output *out) { return out->name ? out->name : "the output"; }
 
+/* False, with errno, if that fails. */
+static bool output_write(output *out, const uint8_t *bytes, size_t count) {
+  while (count) {
+    if (!out->name) lvd_wait_writable(out->fd);
+    size_t part = out->name || count < AT_ONCE ? count : AT_ONCE;
+    ssize_t put = write(out->fd, bytes, part);
+    if (put < 0 && errno != EINTR && errno != EAGAIN) return false;
+    if (put <= 0) continue;
+    bytes += put;
+    count -= (size_t)put;
+  }
+  return true;
+}
+
+static bool output_flush(output *out) {
+  bool good = output_write(out, out->buffer, out->used);
+  out->used = 0;
+  return good;
+}
+
 static void output_put(output *out, const void *bytes, size_t count) {
-  if (count && fwrite(bytes, 1, count, out->file) != count)
+  bool good = true;
+  if (count > OUTPUT_BUFFER - out->used) good = output_flush(out);
+  if (count >= OUTPUT_BUFFER) {
+    good = good && output_write(out, bytes, count);
+  } else if (count) {
+    memcpy(out->buffer + out->used, bytes, count);
+    out->used += count;
+  }
+  out->length += count;
+  if (!good) refuse("cannot write %s: %s", output_name(out), strerror(errno));
+}
+
+/* Whoever reads along, at a terminal or through a pipe, sees what there is; and what is not kept back
+ * need not be waited for at the end. */
+static void output_show(output *out) {
+  if (!out->name && !output_flush(out))
     refuse("cannot write %s: %s", output_name(out), strerror(errno));
 }
 
 /* Closes the file and gives it its name, or removes it. False, with errno, if that fails. */
 static bool output_close(output *out, bool keep) {
-  if (!out->file) return true;
-  bool good = fclose(out->file) == 0;
+  if (!out->open) {
+    if (out->fd > 0) close(out->fd); /* the application has ended while it was opened */
+    output_free(out);
+    return true;
+  }
+  bool good = !keep || output_flush(out);
   int why = errno;
+  if (close(out->fd) && good) {
+    good = false;
+    why = errno;
+  }
   if (out->name && good && keep && rename(out->temporary, out->name)) {
     good = false;
     why = errno;
@@ -340,12 +417,10 @@ static void stream_end(void *data, lvd_status outcome) {
 
 static stream *stream_of_app(void) {
   stream *s = block(&stream_key, sizeof *s, stream_end);
-  if (!s->out.file) {
+  if (!s->out.open) {
     const char *name = option("out");
     s->app = lvd_current_app();
     output_open(&s->out, name ? name : "-");
-    /* Whoever reads along, at a terminal or through a pipe, sees each line as it comes. */
-    if (!s->out.name) setvbuf(s->out.file, NULL, _IONBF, 0);
   }
   return s;
 }
@@ -354,19 +429,24 @@ void io_open(void) { stream_of_app(); }
 
 void io_write(uint8_t *bytes, int32_t count) {
   if (count < 0 || count > BURST) lvd_native_fail("io_write: the count %d is not 0 to 4096", count);
-  output_put(&stream_of_app()->out, bytes, (size_t)count);
+  output *out = &stream_of_app()->out;
+  output_put(out, bytes, (size_t)count);
+  output_show(out);
 }
 
 void io_write_number(int64_t number) {
   char line[32];
   int length = snprintf(line, sizeof line, "%" PRId64 "\n", number);
-  output_put(&stream_of_app()->out, line, (size_t)length);
+  output *out = &stream_of_app()->out;
+  output_put(out, line, (size_t)length);
+  output_show(out);
 }
 
 void io_write_line(const char *line) {
   output *out = &stream_of_app()->out;
   output_put(out, line, strlen(line));
   output_put(out, "\n", 1);
+  output_show(out);
 }
 
 /* ---- Pictures ---------------------------------------------------------------------------------- */
@@ -460,7 +540,7 @@ void io_picture_begin(int32_t width, int32_t height, int32_t channels) {
 
 void io_picture_put(uint8_t *samples, int32_t count) {
   pictures *p = block(&pictures_key, sizeof *p, pictures_end);
-  if (!p->out.file || count < 0 || count > 384 || (size_t)count > p->left)
+  if (!p->out.open || count < 0 || count > 384 || (size_t)count > p->left)
     lvd_native_fail("io_picture_put: more samples than the picture has");
   p->left -= (size_t)count;
   if (p->widen) {
@@ -473,7 +553,8 @@ void io_picture_put(uint8_t *samples, int32_t count) {
 
 void io_picture_end(void) {
   pictures *p = block(&pictures_key, sizeof *p, pictures_end);
-  if (!p->out.file || p->left) lvd_native_fail("io_picture_end: the picture is not complete");
+  if (!p->out.open || p->left) lvd_native_fail("io_picture_end: the picture is not complete");
+  output_show(&p->out);
   output_complete(&p->out);
   lvd_app_progress(lvd_current_app(), "pictures", ++p->complete);
 }
@@ -484,7 +565,7 @@ typedef struct video {
   lvd_app *app;
   output out;
   uint64_t complete;
-  long good; /* length of the file with all complete frames */
+  uint64_t good; /* length of the file with all complete frames */
   int32_t width[3], height[3];
   uint8_t *plane[3];
   size_t size;
@@ -497,9 +578,8 @@ static const char video_key;
 static void video_end(void *data, lvd_status outcome) {
   video *v = data;
   bool keep = v->complete > 0 && (outcome == LVD_OK || outcome == LVD_E_FAULT);
-  if (v->out.file && v->out.name && keep && outcome != LVD_OK) {
-    fflush(v->out.file);
-    keep = ftruncate(fileno(v->out.file), v->good) == 0;
+  if (v->out.open && v->out.name && keep && outcome != LVD_OK) {
+    keep = output_flush(&v->out) && ftruncate(v->out.fd, (off_t)v->good) == 0;
   }
   output_end(&v->out, keep, v->app);
   free(v->plane[0]);
@@ -555,7 +635,7 @@ void io_video_begin(int32_t width, int32_t height, int32_t width1, int32_t heigh
   int32_t w[3] = {width, width1, width2}, h[3] = {height, height1, height2};
   for (int i = 0; i < 3; i++)
     if (w[i] < !i || h[i] < !i) lvd_native_fail("io_video_begin: an impossible size");
-  if (!v->out.file) {
+  if (!v->out.open) {
     video_open(v, w, h);
   } else if (memcmp(w, v->width, sizeof w) || memcmp(h, v->height, sizeof h)) {
     refuse("picture %" PRIu64 " is of another size or sampling (%dx%d) than those before "
@@ -566,7 +646,7 @@ void io_video_begin(int32_t width, int32_t height, int32_t width1, int32_t heigh
 
 void io_video_put(int32_t plane, int32_t line, int32_t x, uint8_t *samples, int32_t count) {
   video *v = block(&video_key, sizeof *v, video_end);
-  if (!v->out.file || plane < 0 || plane > 2 || line < 0 || line >= v->height[plane] || x < 0 ||
+  if (!v->out.open || plane < 0 || plane > 2 || line < 0 || line >= v->height[plane] || x < 0 ||
       count < 0 || count > 64 || x > v->width[plane] - count)
     lvd_native_fail("io_video_put: samples that the frame does not have");
   memcpy(v->plane[plane] + (size_t)line * (size_t)v->width[plane] + (size_t)x, samples,
@@ -575,11 +655,11 @@ void io_video_put(int32_t plane, int32_t line, int32_t x, uint8_t *samples, int3
 
 void io_video_end(void) {
   video *v = block(&video_key, sizeof *v, video_end);
-  if (!v->out.file) lvd_native_fail("io_video_end: no frame has begun");
+  if (!v->out.open) lvd_native_fail("io_video_end: no frame has begun");
   output_put(&v->out, "FRAME\n", 6);
   output_put(&v->out, v->plane[0], v->size);
-  if (fflush(v->out.file)) refuse("cannot write %s: %s", output_name(&v->out), strerror(errno));
-  if (v->out.name) v->good = ftell(v->out.file);
+  if (!output_flush(&v->out)) refuse("cannot write %s: %s", output_name(&v->out), strerror(errno));
+  v->good = v->out.length;
   lvd_app_progress(lvd_current_app(), "frames", ++v->complete);
 }
 
@@ -587,7 +667,7 @@ void io_video_end(void) {
 
 void io_finish(void) {
   video *v = block(&video_key, sizeof *v, video_end);
-  if (v->out.file) output_complete(&v->out);
+  if (v->out.open) output_complete(&v->out);
 }
 
 void io_fail(const char *reason, int32_t file, int32_t picture, int64_t where, int32_t mcu) {

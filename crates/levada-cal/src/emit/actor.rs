@@ -32,15 +32,29 @@ pub fn produced(a: &Action) -> Vec<(usize, u32)> {
 
 /// Small enough to be written out wherever it is used.
 pub fn is_light(a: &Action) -> bool {
+    light(a, &|_| MUCH)
+}
+
+fn light(a: &Action, call: &dyn Fn(usize) -> usize) -> bool {
     let loops = |b: &Body| any_stmt(&b.stmts, &mut |s| matches!(s.kind, StmtKind::For { .. }));
     let tokens: u32 = a.inputs.iter().map(Input::count).sum::<u32>()
         + a.outputs.iter().map(Output::count).sum::<u32>();
-    !loops(&a.body) && !loops(&a.guard.body) && weight(a) < 120 && tokens <= 16
+    !loops(&a.body) && !loops(&a.guard.body) && weigh(a, call) < 120 && tokens <= 16
 }
+
+/// What calls count, and loops whose turns are not known.
+const MUCH: usize = 1000;
+
+/// The C compiler does so many turns at once of a loop that does nothing but to compute elements.
+const LANES: usize = 8;
 
 /// How much an action does, roughly: a loop as much as it has turns. Calls count as a lot, and so
 /// does a loop whose turns are not known.
 pub fn weight(a: &Action) -> usize {
+    weigh(a, &|_| MUCH)
+}
+
+fn weigh(a: &Action, call: &dyn Fn(usize) -> usize) -> usize {
     fn turns(from: &Expr, to: &Expr) -> Option<usize> {
         match (&from.kind, &to.kind) {
             (ExprKind::Const(Value::Int(a)), ExprKind::Const(Value::Int(b))) => {
@@ -49,22 +63,36 @@ pub fn weight(a: &Action) -> usize {
             _ => None,
         }
     }
-    fn size(stmts: &[Stmt]) -> usize {
+    let computes = |body: &[Stmt]| {
+        body.iter().all(|s| {
+            let mut plain = matches!(s.kind, StmtKind::Assign(..));
+            super::class::exprs_of(s, &mut |e| plain &= !matches!(e.kind, ExprKind::Call(..)));
+            plain
+        })
+    };
+    fn size(
+        stmts: &[Stmt],
+        call: &dyn Fn(usize) -> usize,
+        computes: &dyn Fn(&[Stmt]) -> bool,
+    ) -> usize {
         let mut n = 0usize;
         for s in stmts {
             super::class::exprs_of(s, &mut |_| n += 1);
             n += match &s.kind {
-                StmtKind::If(_, a, b) => size(a) + size(b),
-                StmtKind::For { from, to, body, .. } => {
-                    turns(from, to).map_or(1000, |t| (t * size(body)).min(1000))
-                }
-                StmtKind::While(..) | StmtKind::Call(..) | StmtKind::Print { .. } => 1000,
+                StmtKind::If(_, a, b) => size(a, call, computes) + size(b, call, computes),
+                StmtKind::For { from, to, body, .. } => turns(from, to).map_or(MUCH, |t| {
+                    let lanes = if computes(body) { LANES } else { 1 };
+                    (t * size(body, call, computes)).div_ceil(lanes).min(MUCH)
+                }),
+                StmtKind::Call(p, _) => call(*p),
+                StmtKind::While(..) | StmtKind::Print { .. } => MUCH,
                 _ => 1,
             };
         }
         n
     }
-    let mut n = size(&a.body.stmts) + size(&a.guard.body.stmts);
+    let size = |b: &Body| size(&b.stmts, call, &computes);
+    let mut n = size(&a.body) + size(&a.guard.body);
     let scalars = a
         .outputs
         .iter()
@@ -97,6 +125,12 @@ impl<'a> Class<'a> {
         self.without_registers().emit_init(w);
         self.emit_run(w);
         self.emit_record(w);
+    }
+
+    /// The same of an action whose natives are called now and then.
+    pub fn is_light(&self, a: &Action) -> bool {
+        let call = |p: usize| if self.actor.procs[p].native { 1 } else { MUCH };
+        light(a, &call)
     }
 
     pub fn all_actions(&self) -> impl Iterator<Item = &'a Action> {
@@ -272,7 +306,7 @@ impl<'a> Class<'a> {
         };
         w.own();
         w.put(&format!("\n/* {kind} {} */", comment(&a.name)));
-        let how = if is_light(a) {
+        let how = if self.is_light(a) {
             "LEVADA_INLINE"
         } else {
             "static LEVADA_UNUSED"
@@ -426,8 +460,7 @@ impl<'a> Class<'a> {
                 self.prefix
             ));
             w.put(&format!("{}_state *const S = self->state;", self.prefix));
-            w.put("levada_print_flush(&S->lvd_line);");
-            w.put("fflush(stdout);");
+            w.put("levada_print_last(&S->lvd_line);");
             w.put("}");
         }
     }
@@ -475,7 +508,12 @@ impl<'a> Class<'a> {
         w.put(&format!(".name = {},", string_literal(&a.name)));
         w.put(&format!(".file = {file},"));
         w.put(&format!(".state_size = sizeof({p}_state),"));
-        w.put(".flags = LVD_CLASS_ABANDONABLE,");
+        let waits = if self.may_wait() {
+            " | LVD_CLASS_MAY_WAIT"
+        } else {
+            ""
+        };
+        w.put(&format!(".flags = LVD_CLASS_ABANDONABLE{waits},"));
         w.put(&format!(
             ".inputs = {}, .outputs = {}, .actions = {count},",
             a.inputs.len(),
@@ -700,19 +738,31 @@ pub fn scalar(v: &Value, ty: &Type) -> String {
 
 /// Does a guard ask a native function? Then its answer may change without a firing.
 pub fn asks_native(actor: &Actor, a: &Action) -> bool {
-    let effects = |e: &Expr| {
-        let mut found = false;
-        walk(e, &mut |e| {
-            if let ExprKind::Call(p, _) = &e.kind {
-                found |= actor.procs[*p].effects;
-            }
-        });
-        found
-    };
-    let called = any_stmt(&a.guard.body.stmts, &mut |s| {
-        let mut found = matches!(s.kind, StmtKind::Call(p, _) if actor.procs[p].effects);
-        super::class::exprs_of(s, &mut |e| found |= effects(e));
-        found
+    has_effects(actor, &a.guard.body) || a.guard.conditions.iter().any(|e| effects_of(actor, e))
+}
+
+/// Does an action call a native function, or may it?
+pub fn calls_native(actor: &Actor, a: &Action) -> bool {
+    let value = |v: &OutputValue| matches!(v, OutputValue::Scalar(e) if effects_of(actor, e));
+    asks_native(actor, a)
+        || has_effects(actor, &a.body)
+        || a.outputs.iter().flat_map(|o| &o.values).any(value)
+}
+
+fn effects_of(actor: &Actor, e: &Expr) -> bool {
+    let mut found = false;
+    walk(e, &mut |e| {
+        if let ExprKind::Call(p, _) = &e.kind {
+            found |= actor.procs[*p].effects;
+        }
     });
-    called || a.guard.conditions.iter().any(effects)
+    found
+}
+
+fn has_effects(actor: &Actor, b: &Body) -> bool {
+    any_stmt(&b.stmts, &mut |s| {
+        let mut found = matches!(s.kind, StmtKind::Call(p, _) if actor.procs[p].effects);
+        super::class::exprs_of(s, &mut |e| found |= effects_of(actor, e));
+        found
+    })
 }

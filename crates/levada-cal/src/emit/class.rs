@@ -154,7 +154,12 @@ impl<'a> Class<'a> {
 
     /// Does it nothing but to put elements?
     pub fn is_pure(&self) -> bool {
-        !self.prints() && !self.actor.procs.iter().any(|p| p.native)
+        !self.may_wait()
+    }
+
+    /// Does it call what may wait in the system: a native function, or one that prints?
+    pub fn may_wait(&self) -> bool {
+        self.prints() || self.actor.procs.iter().any(|p| p.native)
     }
 
     pub fn prints(&self) -> bool {

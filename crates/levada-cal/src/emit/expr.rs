@@ -585,10 +585,11 @@ impl<'a, 'w> Code<'a, 'w> {
             });
         }
         let call = format!("{}({})", class.procs[p], texts.join(", "));
+        let name = string_literal(&proc.name);
         match &proc.result {
             _ if !proc.native => call,
-            None | Some(Type::List { .. }) => format!("LEVADA_NATIVE({call})"),
-            Some(_) => format!("LEVADA_NATIVE_VALUE({call})"),
+            None | Some(Type::List { .. }) => format!("LEVADA_NATIVE({name}, {call})"),
+            Some(_) => format!("LEVADA_NATIVE_VALUE({name}, {call})"),
         }
     }
 

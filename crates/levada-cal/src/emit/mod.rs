@@ -10,6 +10,7 @@
 
 mod actor;
 mod class;
+mod counted;
 mod expr;
 mod schedule;
 mod stmt;

@@ -4,7 +4,9 @@
 #include <levada/actor.h>
 #include <levada/native.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <string.h>
+#include <unistd.h>
 
 #define LEVADA_UNUSED __attribute__((unused))
 #define LEVADA_INLINE static inline __attribute__((always_inline, unused))
@@ -77,25 +79,32 @@ static LEVADA_UNUSED void levada_await_nothing(lvd_actor *self) {
 /* ---- Natives. An action that does not end is abandoned wherever it is, but not while it is in
  * code that may hold a lock or own something. */
 
-LEVADA_INLINE void levada_enter_native(lvd_actor *self) {
-  *(volatile uint32_t *)&self->in_native += 1;
+/* Returns the one that we are in already: a native's argument may be a call of another. */
+LEVADA_INLINE const char *levada_in_native(lvd_actor *self, const char *name) {
+  const char *outer = self->native;
+  *(const char *volatile *)&self->native = name;
+  return outer;
 }
-LEVADA_INLINE void levada_leave_native(lvd_actor *self) {
-  *(volatile uint32_t *)&self->in_native -= 1;
-}
-#define LEVADA_NATIVE(call)                                                                        \
+#define LEVADA_NATIVE(name, call)                                                                  \
   __extension__({                                                                                  \
-    levada_enter_native(self);                                                                     \
+    const char *levada_outer = levada_in_native(self, name);                                       \
     call;                                                                                          \
-    levada_leave_native(self);                                                                     \
+    levada_in_native(self, levada_outer);                                                          \
   })
-#define LEVADA_NATIVE_VALUE(call)                                                                  \
+#define LEVADA_NATIVE_VALUE(name, call)                                                            \
   __extension__({                                                                                  \
-    levada_enter_native(self);                                                                     \
+    const char *levada_outer = levada_in_native(self, name);                                       \
     __auto_type levada_result = (call);                                                            \
-    levada_leave_native(self);                                                                     \
+    levada_in_native(self, levada_outer);                                                          \
     levada_result;                                                                                 \
   })
+
+/* A native may wait, and what was put before is not to wait with it: the channel learns of it. */
+#define LEVADA_PUT(port, index)                                                                    \
+  do {                                                                                             \
+    lvd_put_done(&self->out[index], port##_size - port##_n);                                       \
+    port##_size = port##_n;                                                                        \
+  } while (0)
 
 /* ---- Checks. A negative index is a huge one. */
 
@@ -168,12 +177,26 @@ typedef struct levada_line {
 } levada_line;
 
 static LEVADA_UNUSED void levada_print_flush(levada_line *line) {
+  /* Where it goes through to a slow pipe or a terminal the worker goes on meanwhile. */
+  if (__flbf(stdout) || __fpending(stdout) + line->length >= __fbufsize(stdout))
+    lvd_wait_writable(STDOUT_FILENO);
   fwrite(line->text, 1, line->length, stdout);
   line->length = 0;
 }
+/* Whoever reads along sees what there is before a pause. */
+static LEVADA_UNUSED void levada_print_show(void) {
+  if (__fpending(stdout)) lvd_wait_writable(STDOUT_FILENO);
+  fflush(stdout);
+}
+/* At the end; what comes next on a terminal begins on a line of its own. */
+static LEVADA_UNUSED void levada_print_last(levada_line *line) {
+  if (line->length && isatty(STDOUT_FILENO)) line->text[line->length++] = '\n';
+  levada_print_flush(line);
+  fflush(stdout);
+}
 static LEVADA_UNUSED void levada_print_text(levada_line *line, const char *s) {
   for (; *s; s++) {
-    if (line->length == sizeof line->text) levada_print_flush(line);
+    if (line->length == sizeof line->text - 1) levada_print_flush(line); /* a line's end fits */
     line->text[line->length++] = *s;
   }
 }

@@ -15,10 +15,11 @@
 //! (`P_name_many`), as often as elements and room allow, which the C compiler can vectorise. The loop
 //! goes in slices, and asks before each for the lines that the one after the next will write: with
 //! the consumer on a far core that is a fifth more elements a second, and on one worker
-//! it costs nothing.
+//! it costs nothing. A guard that counts is no part of the loop (`counted`). An action that calls a
+//! native, which may take its time, asks after each firing whether others want the worker.
 
-use super::actor::{asks_native, consumed, is_light, produced};
-use super::class::Class;
+use super::actor::{asks_native, calls_native, consumed, produced};
+use super::class::{Class, Home};
 use super::value::{c_type, const_type, size_of};
 use super::writer::{Writer, comment};
 use crate::ir::*;
@@ -191,8 +192,7 @@ impl<'a> Class<'a> {
         w.put("lvd_wait: LEVADA_UNUSED;");
         self.leave(w);
         if self.prints() {
-            // Whoever reads along sees what there is before a pause.
-            w.put("fflush(stdout);");
+            w.put("levada_print_show();");
         }
         // Nothing to wait for and no native to change its mind: it will never fire again.
         if self.all_actions().any(|x| asks_native(a, x)) {
@@ -414,6 +414,9 @@ impl<'a> Class<'a> {
         for (port, n) in produced(action) {
             let name = &self.outputs[port];
             w.put(&format!("{name} += {n}, {name}_n -= {n};"));
+            if self.may_wait() {
+                w.put(&format!("LEVADA_PUT({name}, {port});"));
+            }
         }
         fired(w);
     }
@@ -435,7 +438,8 @@ impl<'a> Class<'a> {
             w.put(store);
         }
         // Small firings that use ports come to an end when a span does; that is soon enough.
-        let soon = is_light(action) && !(action.inputs.is_empty() && action.outputs.is_empty());
+        let ports = !(action.inputs.is_empty() && action.outputs.is_empty());
+        let soon = self.is_light(action) && ports && !calls_native(a, action);
         if !soon || matches!(next, Next::Again(_)) {
             match (&store, next) {
                 (Some(store), Next::State(_)) => {
@@ -475,7 +479,11 @@ impl<'a> Class<'a> {
     fn loops(&self, id: ActionId) -> bool {
         let a = self.actor;
         let action = &a.actions[id];
-        if !is_light(action) || (action.inputs.is_empty() && action.outputs.is_empty()) {
+        if !self.is_light(action) || (action.inputs.is_empty() && action.outputs.is_empty()) {
+            return false;
+        }
+        // What it puts before it waits in a native is not to wait with it.
+        if self.may_wait() && !action.outputs.is_empty() {
             return false;
         }
         match &a.fsm {
@@ -543,6 +551,23 @@ impl<'a> Class<'a> {
             w.put(&format!("{}_registers r = *R;", self.prefix));
         }
         w.put("uint32_t k = 0;");
+        let counted = self.counted(action);
+        let guarded = counted.is_none() && !action.guard.conditions.is_empty();
+        if let Some(c) = &counted {
+            let var = match &self.homes[c.var] {
+                Home::Register(name) => format!("r.{name}"),
+                home => home.text(),
+            };
+            let (limit, step) = (c.limit, c.step);
+            w.put("/* As often as the guard will hold. */");
+            w.put(&format!(
+                "uint64_t left = {var} < {limit} ? (uint64_t){limit} - (uint64_t){var} : 0;"
+            ));
+            if step > 1 {
+                w.put(&format!("left = left / {step} + (left % {step} != 0);"));
+            }
+            w.put("if (left < n) n = (uint32_t)left;");
+        }
         let slice = self.slice(action);
         if let Some(slice) = slice {
             w.put("while (k < n) {");
@@ -562,16 +587,24 @@ impl<'a> Class<'a> {
         }
         let end = if slice.is_some() { "end" } else { "n" };
         w.put(&format!("for (; k < {end}; k++) {{"));
-        if !action.guard.conditions.is_empty() {
+        if guarded {
             w.put(&format!(
                 "if (!{name}_guard({})) break;",
                 self.arguments(action, false, "k")
             ));
         }
         w.put(&format!("{name}({});", self.arguments(action, true, "k")));
+        let native = calls_native(self.actor, action);
+        if native {
+            // Each can take its time.
+            w.put("if (lvd_should_yield(self)) {");
+            w.put("k++;");
+            w.put("break;");
+            w.put("}");
+        }
         w.put("}");
         if slice.is_some() {
-            if !action.guard.conditions.is_empty() {
+            if guarded || native {
                 w.put("if (k < end) break;");
             }
             w.put("}");

@@ -215,14 +215,15 @@ impl<'a, 'w> Code<'a, 'w> {
                 _ => format!("levada_print_int(&S->lvd_line, {value});"),
             });
         }
-        self.w.put("levada_enter_native(self);");
+        self.w
+            .put("const char *levada_outer = levada_in_native(self, \"print\");");
         for call in &calls {
             self.w.put(call);
         }
         if newline {
             self.w.put("levada_print_end(&S->lvd_line);");
         }
-        self.w.put("levada_leave_native(self);");
+        self.w.put("levada_in_native(self, levada_outer);");
         self.w.put("}");
     }
 

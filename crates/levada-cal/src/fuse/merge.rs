@@ -8,7 +8,7 @@
 
 use super::moves::Moves;
 use super::schedule::{Firing, Schedule};
-use super::{ELEMENTS, Member, ROUND, WEIGHT};
+use super::{ELEMENTS, Member, ONCE, ROUND, WEIGHT};
 use crate::classify::Step;
 use crate::emit::{is_light, needs_zero, weight};
 use crate::ir::*;
@@ -20,7 +20,7 @@ pub fn merge(members: &[Member], schedule: &Schedule, enough: u32) -> Option<Act
     let mut actions: Vec<Action> = schedule.phases.iter().map(|p| merger.phase(p)).collect();
     let mut fsm = None;
     if actions.len() == 1 {
-        if !is_light(&actions[0]) {
+        if !is_light(&actions[0]) && weight(&actions[0]) > ONCE {
             return None;
         }
     } else {

@@ -84,6 +84,9 @@ fn divide(net: &Network, row: &[usize]) -> Vec<Plan> {
 /// one round of theirs may move on a port.
 const WEIGHT: usize = 160;
 const ELEMENTS: u32 = 256;
+/// What actors may weigh together that each fire once in a round: what they save at each firing is
+/// little beside more.
+const ONCE: usize = 2 * WEIGHT;
 /// So many elements a round should take or give, so that its loops are worth it.
 const ROUND: u32 = 64;
 

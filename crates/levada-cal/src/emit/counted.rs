@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Counted guards: where a guard compares a variable with a constant, and the action adds a constant
+//! to it, how often the action fires is known beforehand. Its loop then needs no guard, and the C
+//! compiler can vectorise it.
+
+use super::class::{Class, Home, mentions};
+use crate::ir::*;
+use crate::ranges::Range;
+
+/// It fires as long as `var` is below `limit`, and each time `var` becomes `step` more.
+pub struct Counted {
+    pub var: usize,
+    pub limit: i64,
+    pub step: i64,
+}
+
+impl Class<'_> {
+    pub fn counted(&self, a: &Action) -> Option<Counted> {
+        let ([condition], true) = (&a.guard.conditions[..], a.guard.body.stmts.is_empty()) else {
+            return None;
+        };
+        let ExprKind::Binary(op, left, right) = &condition.kind else {
+            return None;
+        };
+        let (var, bound, more) = match op {
+            BinOp::Lt => (left, right, 0),
+            BinOp::Le => (left, right, 1),
+            BinOp::Gt => (right, left, 0),
+            BinOp::Ge => (right, left, 1),
+            _ => return None,
+        };
+        let var = state_variable(var)?;
+        let limit = self.known(bound)?.checked_add(more)?;
+        let step = self.step(a, var)?;
+        // Neither is the comparison one of wrapped values, nor does the variable ever wrap.
+        let range = Range::of(&self.actor.globals[var].ty);
+        let last = i128::from(limit) + i128::from(step) - 1;
+        (limit >= 0 && last <= range.hi).then_some(Counted { var, limit, step })
+    }
+
+    fn known(&self, e: &Expr) -> Option<i64> {
+        match &e.kind {
+            ExprKind::Const(Value::Int(n)) => Some(*n),
+            ExprKind::Load(_) => match &self.homes[state_variable(e)?] {
+                Home::Literal(Value::Int(n)) => Some(*n),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// What the action adds to the variable at each firing, if it does nothing else to it.
+    fn step(&self, a: &Action, var: usize) -> Option<i64> {
+        let mut writes = 0;
+        mentions(&a.body.stmts, &|p, i| self.writes(p, i), &mut |v, w| {
+            writes += usize::from(w && v == VarRef::Global(var));
+        });
+        if writes != 1
+            || a.body
+                .stmts
+                .iter()
+                .any(|s| matches!(s.kind, StmtKind::Call(..)))
+        {
+            return None;
+        }
+        a.body.stmts.iter().find_map(|s| match &s.kind {
+            StmtKind::Assign(place, e) if place.var == VarRef::Global(var) => match &e.kind {
+                ExprKind::Binary(BinOp::Add, x, y) => {
+                    let (x, y) = if state_variable(x) == Some(var) {
+                        (x, y)
+                    } else {
+                        (y, x)
+                    };
+                    let step = self.known(y).filter(|n| *n > 0)?;
+                    (state_variable(x) == Some(var)).then_some(step)
+                }
+                _ => None,
+            },
+            _ => None,
+        })
+    }
+}
+
+/// The scalar state variable that is all of an expression.
+fn state_variable(e: &Expr) -> Option<usize> {
+    match &e.kind {
+        ExprKind::Load(Place {
+            var: VarRef::Global(g),
+            indices,
+            ..
+        }) if indices.is_empty() => matches!(e.ty, Type::Int { .. }).then_some(*g),
+        _ => None,
+    }
+}

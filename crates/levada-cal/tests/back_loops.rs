@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Loops of firings: one whose guard counts fires as often as the guard holds, and no more.
+
+mod back_support;
+
+use back_support::{Folder, network, runner, runtime};
+use levada_cal::emit::{Options, emit};
+use levada_cal::interp::{Machine, Options as Limits};
+use std::process::Command;
+
+/// It says how often it has fired, and a sum that tells what has come in which order.
+const SINK: &str = "actor Sink () int(size=64) X ==> :
+  int(size=64) sum := 0;
+  int n := 0;
+  take: action X:[x] ==>
+  do
+    sum := (sum * 31 + x) & 0xffffffff;
+    n := n + 1;
+    if n > 98 then println(n + \" \" + sum); end
+  end
+end";
+
+#[test]
+fn a_counted_guard_holds_as_often_as_it_says() {
+    // The variable's type and first value, the guard, the step; and whether it is counted.
+    let cases = [
+        ("int", "0", "n < 1000", "n + 1", true),
+        ("int", "-20", "500 > n", "n + 7", true),
+        ("int", "1", "n <= 1000", "3 + n", true),
+        ("int", "2", "900 >= n", "n + 899", true),
+        ("int", "1000", "n < 1000", "n + 1", true),
+        ("uint(size=12)", "0", "n < 4000", "n + 5", true),
+        ("uint(size=32)", "7", "n < 3000000000", "n + 30000000", true),
+        (
+            "int(size=64)",
+            "-5000000000",
+            "n < 5000000000",
+            "n + 99999999",
+            true,
+        ),
+        // It would wrap, or is not counted.
+        ("uint(size=8)", "5", "n < 250", "n + 10", false),
+        ("uint(size=8)", "250", "n < 255", "n + 1", true),
+        ("int", "0", "n != 300", "n + 1", false),
+        ("int", "1000", "n > 10", "n - 3", false),
+        ("int", "1", "n < 100000", "n + n", false),
+    ];
+    let folder = Folder::new();
+    let runner = runner(&folder.0);
+    let flags = ["-std=c17", "-O3", "-fPIC", "-shared", "-D_GNU_SOURCE"];
+    for (k, (ty, first, guard, step, counted)) in cases.into_iter().enumerate() {
+        let source = format!(
+            "actor Source () ==> int(size=64) Y : {ty} n := {first};
+              make: action ==> Y:[n] guard {guard} do n := {step}; end end"
+        );
+        // What takes can count, too: here it leaves some over.
+        let some = "actor Some () int(size=64) X ==> int(size=64) Y : int left := 0;
+              pass: action X:[x] ==> Y:[x + left] guard left < 700 do left := left + 1; end end";
+        let classes = [("Source", source.as_str()), ("Some", some), ("Sink", SINK)];
+        let instances = [("s", "Source"), ("m", "Some"), ("t", "Sink")];
+        let net = network(&classes, &instances, &["s.0 -> m.0", "m.0 -> t.0"]);
+        let options = Limits {
+            capacity: Some(512),
+            firings: 1_000_000,
+            ..Limits::default()
+        };
+        let wanted = Machine::new(&net, options)
+            .run()
+            .expect("no fault")
+            .printed
+            .concat();
+
+        let text = emit(&net, &Options::default()).files.remove(0).text;
+        let loops = text.matches("As often as the guard will hold").count();
+        assert_eq!(loops, 1 + usize::from(counted), "{guard}, {step}");
+        let (c, so) = (
+            folder.0.join(format!("{k}.c")),
+            folder.0.join(format!("{k}.so")),
+        );
+        std::fs::write(&c, text).unwrap();
+        let mut cc = Command::new("cc");
+        cc.args(flags).arg("-I").arg(runtime().join("include"));
+        assert!(cc.arg(&c).arg("-o").arg(&so).status().unwrap().success());
+        let out = Command::new(&runner)
+            .args(["1", "60000"])
+            .arg(&so)
+            .arg("levada_network")
+            .output();
+        let out = String::from_utf8_lossy(&out.unwrap().stdout).into_owned();
+        let printed: Vec<&str> = out.lines().filter(|l| !l.starts_with(['=', '-'])).collect();
+        assert_eq!(
+            printed,
+            wanted.lines().collect::<Vec<_>>(),
+            "{guard}, {step}: {out}"
+        );
+    }
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Two processes for the checker, and a stream between them: the two sides of a link, each with its
+ * bellman, in one address space. Of the operating system there is here what they ask for: memory
+ * that both have, a bell each way, and the news that a process has ended. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/link.h"
+
+enum { BELLMEN = 2, MEMORY = 8192 };
+
+void model_arena_reset(void);
+void *model_pages(size_t size);
+void model_ring(uint32_t bell);
+void model_sleep(uint32_t bell);
+
+typedef struct model_side {
+  lvd_runtime rt;
+  lvd_app app;
+  lvd_link link;
+  lvd_stream *stream;
+  uint32_t got, wrong;
+  lvd_a32 records;
+  lvd_a32 let_go; /* 1 + what it was said to end of */
+} model_side;
+
+typedef struct model_world {
+  model_side side[2];
+  lvd_a32 gone[2];        /* the process has ended */
+  lvd_a32 told[2];        /* by the system, of what is not the other's bell */
+  lvd_a32 ended[BELLMEN]; /* the bellman's thread has returned */
+} model_world;
+
+static model_world *world;
+
+/* ---- the port ------------------------------------------------------------------------------ */
+
+/* What is known by a descriptor; a bell's end has its side's number. */
+enum { PARENTS_BELL = LVD_PARENT, CHILDS_BELL = LVD_CHILD, MEMORY_FILE, OWN_BELL };
+
+struct lvd_port_thread {
+  void (*body)(void *);
+  void *argument;
+};
+
+static unsigned char *shared;
+static size_t shared_size;
+static lvd_port_thread thread[BELLMEN];
+static uint32_t threads;
+
+lvd_status lvd_port_rings_alloc(lvd_port_rings *rings, uint32_t count, const size_t *size,
+                                void **ring) {
+  (void)rings, (void)count, (void)size, (void)ring;
+  return LVD_E_MEMORY; /* all channels are the link's */
+}
+void lvd_port_rings_free(lvd_port_rings *rings) { (void)rings; }
+bool lvd_port_barrier_prepare(void) { return false; }
+size_t lvd_port_ring_unit(void) { return 4096; }
+
+lvd_status lvd_port_shared_make(size_t size, int *memory) {
+  shared = model_pages(shared_size = size);
+  *memory = MEMORY_FILE;
+  return LVD_OK;
+}
+lvd_status lvd_port_shared_size(int memory, size_t *size) {
+  *size = memory == MEMORY_FILE ? shared_size : 0;
+  return LVD_OK;
+}
+lvd_status lvd_port_shared_claim(int memory, size_t offset, size_t size) {
+  return memory == MEMORY_FILE && offset + size <= shared_size ? LVD_OK : LVD_E_MEMORY;
+}
+void lvd_port_shared_release(int memory, size_t offset, size_t size) {
+  (void)memory, (void)offset, (void)size;
+}
+/* Nothing is put or got here in a row that would pass the end of a ring. */
+void *lvd_port_shared_map(int memory, size_t offset, size_t head, size_t ring) {
+  return memory == MEMORY_FILE && offset + head + ring <= shared_size ? shared + offset : NULL;
+}
+void lvd_port_shared_unmap(void *p, size_t head, size_t ring) { (void)p, (void)head, (void)ring; }
+
+/* A process is known by 1 + its side. */
+int32_t lvd_port_process_self(void) { return 1 + LVD_PARENT; }
+lvd_status lvd_port_process_parent(lvd_port_process *p, int32_t id) {
+  *p = (lvd_port_process){id, -1, true};
+  return LVD_OK;
+}
+bool lvd_port_process_gone(const lvd_port_process *p) {
+  return lvd_load_acquire_u32(&world->gone[p->id - 1]);
+}
+void lvd_port_process_kill(const lvd_port_process *p) { (void)p, abort(); }
+void lvd_port_process_close(lvd_port_process *p) { (void)p; }
+void lvd_port_close(int descriptor) { (void)descriptor; }
+
+/* All that a bellman sleeps for is one bell of his side's, since he looks at all of it anyway. Of
+ * what the system tells him he sees what was before it; the other side's bell orders nothing. */
+static void tell(uint32_t side) {
+  lvd_exchange_release_u32(&world->told[side], 1);
+  model_ring(side);
+}
+lvd_status lvd_port_bells_make(int bell[2]) {
+  bell[0] = PARENTS_BELL;
+  bell[1] = CHILDS_BELL;
+  return LVD_OK;
+}
+void lvd_port_bell_ring(int bell) { model_ring(bell == PARENTS_BELL ? LVD_CHILD : LVD_PARENT); }
+lvd_status lvd_port_own_bell_make(int *bell) {
+  *bell = OWN_BELL + (shared != NULL && world->side[LVD_PARENT].link.segment != NULL);
+  return LVD_OK;
+}
+void lvd_port_own_bell_ring(int bell) { tell((uint32_t)(bell - OWN_BELL)); }
+void lvd_port_bell_wait(int bell, int own, const lvd_port_process *p, int64_t timeout_ns) {
+  (void)own, (void)p, (void)timeout_ns;
+  model_sleep((uint32_t)bell);
+  lvd_exchange_acquire_u32(&world->told[bell], 0);
+}
+
+lvd_status lvd_port_thread_start(lvd_port_thread **out, int32_t cpu, const char *name,
+                                 void (*body)(void *), void *argument) {
+  (void)cpu, (void)name;
+  thread[threads] = (lvd_port_thread){body, argument};
+  *out = &thread[threads++];
+  return LVD_OK;
+}
+void lvd_port_thread_join(lvd_port_thread *t) {
+  lvd_a32 *ended = &world->ended[t - thread];
+  while (!lvd_load_acquire_u32(ended)) lvd_port_wait(ended, 0, -1);
+}
+/* The bellman of a side. */
+void model_bellman(uint32_t side) {
+  thread[side].body(thread[side].argument);
+  lvd_store_release_u32(&world->ended[side], 1);
+  lvd_port_wake(&world->ended[side]);
+}
+
+/* Threads alone wait. */
+lvd_fiber *lvd_fiber_self(void) { return NULL; }
+lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_want *want, uint32_t count, int64_t timeout_ns,
+                          uint32_t *which) {
+  (void)f, (void)want, (void)count, (void)timeout_ns, (void)which;
+  abort();
+}
+
+/* ---- what a check does --------------------------------------------------------------------- */
+
+static model_side *side_of(lvd_link *link) {
+  return (model_side *)(void *)((char *)link - offsetof(model_side, link));
+}
+static void take(lvd_link *link, const lvd_record *r) {
+  model_side *s = side_of(link);
+  uint32_t n = lvd_load_relaxed_u32(&s->records);
+  if (r->number != n) s->wrong++;
+  lvd_store_release_u32(&s->records, n + 1);
+  lvd_port_wake(&s->records);
+}
+static void ended(lvd_link *link, lvd_status why) {
+  lvd_store_release_u32(&side_of(link)->let_go, 1 + (uint32_t)why);
+}
+
+/* The two sides, as lvd_unit_load and lvd_unit_serve make them. */
+model_world *model_make(void) {
+  int bell;
+  model_arena_reset();
+  shared = NULL;
+  threads = 0;
+  model_world *m = world = lvd_port_alloc(sizeof *m);
+  for (int i = 0; i < 2; i++) {
+    model_side *s = &m->side[i];
+    s->rt.options.no_spin = true;
+    s->app.rt = &s->rt;
+    s->link.take = take;
+    s->link.ended = ended;
+  }
+  model_side *parent = &m->side[LVD_PARENT], *child = &m->side[LVD_CHILD];
+  if (lvd_link_make(&parent->link, &parent->app, MEMORY, &bell) != LVD_OK ||
+      lvd_link_join(&child->link, &child->app, parent->link.memory, bell) != LVD_OK ||
+      lvd_link_begin(&parent->link, "parent's") != LVD_OK ||
+      lvd_link_begin(&child->link, "child's") != LVD_OK)
+    abort();
+  parent->link.peer = (lvd_port_process){1 + LVD_CHILD, -1, false};
+  return m;
+}
+
+uint32_t model_open(model_world *m, uint32_t side, uint32_t capacity, uint32_t threshold) {
+  lvd_stream_options o = {
+      .name = "stream", .elem_size = 4, .capacity = capacity, .threshold = threshold};
+  return lvd_shared_open(&m->side[side].link, &o, &m->side[side].stream);
+}
+uint32_t model_put(model_world *m, uint32_t side, uint32_t v) {
+  lvd_stream *s = m->side[side].stream;
+  lvd_status status = lvd_stream_wait_room(s, 1, -1);
+  if (status != LVD_OK) return status;
+  *(uint32_t *)lvd_put_span(&s->put) = v;
+  lvd_put_done(&s->put, 1);
+  lvd_stream_push(s);
+  return LVD_OK;
+}
+uint32_t model_get(model_world *m, uint32_t side) {
+  model_side *at = &m->side[side];
+  lvd_stream *s = at->stream;
+  lvd_status status = lvd_stream_wait_elements(s, 1, -1);
+  if (status != LVD_OK) return status;
+  if (*(const uint32_t *)lvd_get_span(&s->get) != 100 + at->got) at->wrong++;
+  at->got++;
+  lvd_get_done(&s->get, 1);
+  lvd_stream_pop(s);
+  return LVD_OK;
+}
+void model_flush(model_world *m, uint32_t side) { lvd_stream_flush(m->side[side].stream); }
+void model_close(model_world *m, uint32_t side) { lvd_stream_close(m->side[side].stream); }
+uint32_t model_destroy(model_world *m, uint32_t side) {
+  return lvd_stream_destroy(m->side[side].stream);
+}
+
+/* Reads an element, gives its end up without popping it, and lets go of the stream. */
+uint32_t model_peek(model_world *m, uint32_t side) {
+  model_side *at = &m->side[side];
+  lvd_status status = lvd_stream_wait_elements(at->stream, 1, -1);
+  if (status != LVD_OK) return status;
+  if (*(const uint32_t *)lvd_get_span(&at->stream->get) != 100) at->wrong++;
+  lvd_stream_give_up(at->stream);
+  return lvd_stream_destroy(at->stream);
+}
+/* Puts where there is room without waiting, also when nobody will get it. */
+uint32_t model_try_put(model_world *m, uint32_t side, uint32_t v) {
+  lvd_stream *s = m->side[side].stream;
+  if (lvd_room(&s->put, 1) < 1) return false;
+  *(uint32_t *)lvd_put_span(&s->put) = v;
+  return true;
+}
+/* Whatever side it is, it will not open the stream. */
+uint32_t model_leave(model_world *m, uint32_t side) {
+  return lvd_shared_leave(&m->side[side].link, "stream");
+}
+
+uint32_t model_send(model_world *m, uint32_t side, uint32_t number) {
+  const lvd_record r = {.kind = LVD_RECORD_CALL, .number = number};
+  return lvd_link_send(&m->side[side].link, &r);
+}
+/* Sleeps until so many records have come. */
+void model_come(model_world *m, uint32_t side, uint32_t n) {
+  lvd_a32 *records = &m->side[side].records;
+  for (uint32_t come; (come = lvd_load_acquire_u32(records)) < n;) lvd_port_wait(records, come, -1);
+}
+
+/* The process is no more, with all its threads; its peer is told. */
+void model_dies(model_world *m, uint32_t side) {
+  lvd_store_release_u32(&m->gone[side], 1);
+  tell(1 - side);
+}
+void model_stop(model_world *m, uint32_t side) { lvd_link_end(&m->side[side].link); }
+
+/* Elements that a side has pushed and nobody has taken back: what is in the shared memory. */
+uint32_t model_pushed(model_world *m, uint32_t side) {
+  return lvd_load_relaxed_u32(m->side[side].stream->put.tail);
+}
+uint32_t model_got(model_world *m, uint32_t side) { return m->side[side].got; }
+uint32_t model_wrong(model_world *m, uint32_t side) { return m->side[side].wrong; }
+uint32_t model_let_go(model_world *m, uint32_t side) {
+  return lvd_load_acquire_u32(&m->side[side].let_go) - 1;
+}
+
+/* Statuses by name, whatever their numbers are. */
+uint32_t model_status_ended(void) { return LVD_E_ENDED; }
+uint32_t model_status_peer(void) { return LVD_E_PEER; }

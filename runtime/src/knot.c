@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Who waits in vain. Every fiber waits for one or more things; each can come from certain others,
+ * and any one of them is enough. So hope spreads backwards, from those who may go on by themselves
+ * to those who wait for them; whom it does not reach waits in vain.
+ *
+ * What is hoped for, rather than known to be vain: that a thread of the program does something with
+ * what it has or may take, that somebody sets an event, that another process does something, unless
+ * it has said that it will not (knot.h).
+ *
+ * Locks: the link's, then the application's gate, then its list of streams. */
+#include "knot.h"
+
+#include <stdlib.h>
+
+#include "crowd.h"
+#include "link.h"
+
+enum {
+  ITEMS = LVD_RECORD_INLINE / 8, /* in a record */
+  STORY_MOST = 16 * 1024         /* bytes that we keep of another process's */
+};
+
+/* What one side may wait for that is the other's: number << 2, and one of these. */
+enum { ITEM_SENDER = LVD_SENDER, ITEM_RECEIVER = LVD_RECEIVER, ITEM_CALL };
+
+typedef struct edge {
+  uint32_t to, next; /* 1 + index; 0: no more */
+} edge;
+
+typedef enum reaching { WITHIN, WITH_CHILDREN, WITH_PARENT } reaching;
+
+typedef struct judgement {
+  lvd_crowd crowd; /* marks: 1: there is hope */
+  reaching reach;  /* the processes that may wait in vain, too; of all others there is hope */
+  uint32_t *first; /* edges from each, and from one who stands for all */
+  uint32_t *reached;
+  uint32_t reached_count;
+  edge *edge;
+  uint32_t edges, most_edges;
+  uint32_t vain;
+  bool closed; /* nobody but its fibers takes ends that nobody has */
+} judgement;
+
+/* ---- hope ----------------------------------------------------------------------------------- */
+
+/* What is awaited has come, and he who waits is only not told yet. */
+static bool is_met(const lvd_want *w) {
+  if (w->event) return lvd_event_is_set(w->event);
+  const lvd_channel *ch = w->room ? w->room->channel : w->elements->channel;
+  const lvd_consumer_lines *c = &ch->consumer[0];
+  const lvd_mark *m = w->room ? &c->room : &c->elements;
+  if (!lvd_load_relaxed_u32(&m->armed)) return true; /* somebody is about to tell him */
+  return w->room
+             ? lvd_mark_due(m, lvd_load_acquire_u32(&c->head), lvd_load_relaxed_u32(&c->released),
+                            lvd_load_relaxed_u32(&c->state) != LVD_OPEN)
+             : lvd_mark_due(m, lvd_load_acquire_u32(&ch->tail), lvd_load_relaxed_u32(&ch->flushed),
+                            lvd_load_relaxed_u32(&ch->state) != LVD_OPEN);
+}
+
+/* Has the other side said that this of its own waits in vain, or may it yet say so? */
+static bool is_vain_there(const judgement *j, lvd_link *link, const lvd_a32 *told) {
+  reaching s = link->side == LVD_PARENT ? WITH_CHILDREN : WITH_PARENT;
+  if (j->reach != s || lvd_link_state(link) != LVD_OK) return false;
+  return !link->knot.answered || lvd_load_relaxed_u32(told) == link->knot.answered;
+}
+
+static void hope_for(judgement *j, uint32_t i) {
+  if (i < j->crowd.count && j->crowd.mark[i]) return;
+  if (i < j->crowd.count) j->crowd.mark[i] = 1;
+  j->reached[j->reached_count++] = i;
+}
+
+/* If there is hope for `f`, there is for number i. False: there is. */
+static bool depends(judgement *j, uint32_t i, uint32_t on) {
+  if (on > j->crowd.count || j->edges == j->most_edges) return false;
+  j->edge[++j->edges] = (edge){i, j->first[on]};
+  j->first[on] = j->edges;
+  return true;
+}
+
+static bool depends_on(judgement *j, uint32_t i, const lvd_fiber *f) {
+  uint32_t on = lvd_crowd_number(&j->crowd, f);
+  return on < j->crowd.count && depends(j, i, on);
+}
+
+/* The other end of a stream that nobody has taken: false, unless all who may take it are known. */
+static bool depends_on_parties(judgement *j, uint32_t i, const lvd_fiber *f, const lvd_hold_up *h) {
+  stream *s = h->s;
+  lvd_shared_stream *ss = s->shared;
+  int end = h->room ? LVD_RECEIVER : LVD_SENDER;
+  if (ss && (!s->parties || !is_vain_there(j, ss->link, &ss->told[end]))) return false;
+  if (!ss && s->parties < 2) return j->closed && depends(j, i, j->crowd.count);
+  for (uint32_t k = 0; k < s->parties; k++)
+    if (s->party[k] != f && (!s->party[k] || !depends_on(j, i, s->party[k]))) return false;
+  return true;
+}
+
+/* False: there is hope that it comes. */
+static bool may_be_vain(judgement *j, uint32_t i, const lvd_fiber *f, const lvd_hold_up *h) {
+  if (is_met(h->want)) return false;
+  if (h->end) return depends_on(j, i, h->other);
+  if (h->call) {
+    lvd_link *link = lvd_unit_link(h->call->unit);
+    return link && is_vain_there(j, link, &h->call->told);
+  }
+  if (!h->s) return false;
+  switch (h->turn) {
+  case LVD_TURN_FIBERS:
+    return depends_on(j, i, h->other);
+  case LVD_TURN_PROCESS:
+    return is_vain_there(j, h->s->shared->link,
+                         &h->s->shared->told[h->room ? LVD_RECEIVER : LVD_SENDER]);
+  case LVD_TURN_NOBODYS:
+    return depends_on_parties(j, i, f, h);
+  default:
+    return false;
+  }
+}
+
+static void spread(judgement *j) {
+  for (uint32_t at = 0; at < j->reached_count; at++) {
+    uint32_t i = j->reached[at];
+    if (at == 0) hope_for(j, j->crowd.count);
+    for (uint32_t e = j->first[i]; e; e = j->edge[e].next) hope_for(j, j->edge[e].to);
+  }
+}
+
+/* False: no memory. `reach` may be changed, and all judged again. */
+LVD_READS_LIVE static bool judge(judgement *j, reaching reach) {
+  lvd_crowd *c = &j->crowd;
+  j->reach = reach;
+  j->edges = j->reached_count = 0;
+  memset(j->first, 0, (c->count + 1) * sizeof *j->first);
+  memset(c->mark, 0, c->most * sizeof *c->mark);
+  lvd_hold_up h;
+  for (uint32_t i = 0; i < c->count; i++) {
+    const lvd_fiber *f = c->fiber[i];
+    bool vain = !f->timed && f->wants > 0;
+    for (uint32_t n = 0; vain && n < f->wants; n++)
+      vain = lvd_crowd_held_up(c, f, n, &h) && may_be_vain(j, i, f, &h);
+    if (!vain) hope_for(j, i);
+  }
+  spread(j);
+  j->vain = 0;
+  for (uint32_t i = 0; i < c->count; i++) j->vain += !c->mark[i];
+  return j->vain != 0;
+}
+
+/* With the list of streams in hand, from here on. */
+LVD_READS_LIVE static bool begin(judgement *j, lvd_app *app) {
+  memset(j, 0, sizeof *j);
+  if (!lvd_crowd_of(app, &j->crowd, true)) return false;
+  j->closed = !lvd_load_acquire_u32(&app->open);
+  for (const stream *s = app->streams; s && j->closed; s = s->next) {
+    const stream_end *end[2] = {&s->sender, &s->receiver};
+    for (int i = 0; i < 2; i++) /* a thread that has one may take another */
+      j->closed &= end[i]->fiber || !lvd_load_acquire_ptr(&end[i]->owner);
+  }
+  for (uint32_t i = 0; i < j->crowd.count; i++) j->most_edges += 2 * j->crowd.fiber[i]->wants;
+  j->first = calloc(j->crowd.count + 1, sizeof *j->first);
+  j->reached = calloc(j->crowd.count + 2, sizeof *j->reached);
+  j->edge = calloc(j->most_edges + 1, sizeof *j->edge);
+  return j->first && j->reached && j->edge;
+}
+
+static void end(judgement *j) {
+  lvd_crowd_free(&j->crowd);
+  free(j->first);
+  free(j->reached);
+  free(j->edge);
+}
+
+/* ---- with other processes ------------------------------------------------------------------- */
+
+static uint64_t mix(uint64_t x) {
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+  return x ^ x >> 31;
+}
+
+/* Who waits in vain, and since when: it changes when one of them has moved, since no wait at a
+ * sleeper has the number of an earlier one. Marks the links that they wait for. */
+LVD_READS_LIVE static uint64_t who(const judgement *j) {
+  const lvd_crowd *c = &j->crowd;
+  uint64_t sum = 1;
+  lvd_hold_up h;
+  for (lvd_unit *u = c->app->units; u; u = u->next)
+    if (lvd_unit_link(u)) lvd_unit_link(u)->knot.concerned = false;
+  for (uint32_t i = 0; i < c->count; i++)
+    for (uint32_t n = 0; !c->mark[i] && lvd_crowd_held_up(c, c->fiber[i], n, &h); n++) {
+      const lvd_sleeper *sleeper = lvd_want_sleeper(h.want);
+      uint64_t x = mix((uintptr_t)c->fiber[i]) + mix((uintptr_t)sleeper) + sleeper->sleeps;
+      if (h.s) x = mix(x) + h.s->serial;
+      sum += mix(x);
+      lvd_link *link = h.call ? lvd_unit_link(h.call->unit) : NULL;
+      if (h.s && h.s->shared && h.turn != LVD_TURN_FIBERS) link = h.s->shared->link;
+      if (link) link->knot.concerned = true;
+    }
+  return sum ? sum : 1;
+}
+
+static void hurry(lvd_link *link, uint32_t what) {
+  lvd_exchange_acq_rel_u32(&link->knot.look, what);
+  lvd_port_own_bell_ring(link->own_bell);
+}
+
+/* Asks the links that are concerned, unless they have answered this very question. True: all have,
+ * and still some of ours wait in vain. */
+static bool ask_children(judgement *j) {
+  if (!judge(j, WITH_CHILDREN)) return false;
+  bool all = true;
+  uint64_t vain = who(j);
+  for (lvd_unit *u = j->crowd.app->units; u; u = u->next) {
+    lvd_link *link = lvd_unit_link(u);
+    if (!link || !link->knot.concerned) continue;
+    if (link->knot.asked_for == vain && link->knot.answered == link->knot.asked) continue;
+    if (link->knot.asked_for != vain) hurry(link, LVD_KNOT_ASK);
+    all = false;
+  }
+  return all;
+}
+
+/* At rest, with the gate closed. `anew`: what was answered is forgotten. */
+static bool in_vain(lvd_app *app, bool anew) {
+  judgement j;
+  bool vain = false;
+  lvd_link *parent = NULL;
+  lvd_port_lock(&app->blocks_lock); /* streams and units do not come or go */
+  for (lvd_unit *u = app->units; u; u = u->next) {
+    lvd_link *link = lvd_unit_link(u);
+    if (!link) continue;
+    if (link->side == LVD_CHILD) parent = link;
+    if (anew) link->knot.answered = 0;
+    if (anew) link->knot.asked_for = 0;
+  }
+  if (begin(&j, app) && !(vain = judge(&j, WITHIN)) && app->units) {
+    vain = ask_children(&j);
+    /* Perhaps in vain, and it is for our parent to find out. */
+    if (anew && parent && judge(&j, WITH_PARENT)) hurry(parent, LVD_KNOT_SAY);
+  }
+  end(&j);
+  lvd_port_unlock(&app->blocks_lock);
+  return vain;
+}
+
+bool lvd_fibers_in_vain(lvd_app *app) { return in_vain(app, true); }
+
+/* ---- questions and answers ------------------------------------------------------------------ */
+
+/* Items, in records. `items` counts as if all records but the last were full. */
+typedef struct letter {
+  lvd_record *record;
+  uint32_t records, items;
+  bool failed;
+} letter;
+
+static lvd_record *next_record(letter *l) {
+  lvd_record *more = realloc(l->record, (l->records + 1) * sizeof *more);
+  l->failed |= !more;
+  if (!more) return NULL;
+  l->record = more;
+  return memset(&more[l->records++], 0, sizeof *more);
+}
+
+static void add_item(letter *l, uint64_t item) {
+  if (l->items % ITEMS == 0 && !next_record(l)) return;
+  memcpy(l->record[l->records - 1].data + l->items % ITEMS * 8, &item, 8);
+  l->record[l->records - 1].size += 8;
+  l->items++;
+}
+
+static bool is_vain(const judgement *j, const lvd_fiber *f) {
+  uint32_t i = f ? lvd_crowd_number(&j->crowd, f) : j->crowd.count;
+  return i < j->crowd.count && !j->crowd.mark[i];
+}
+
+static bool are_vain(const judgement *j, lvd_fiber *const party[2], uint32_t parties) {
+  for (uint32_t i = 0; i < parties; i++)
+    if (!is_vain(j, party[i])) return false;
+  return parties > 0;
+}
+
+LVD_READS_LIVE static bool end_is_vain(const judgement *j, lvd_shared_stream *ss, int end) {
+  const stream *s = ss->stream;
+  const stream_end *e = end == LVD_SENDER ? &s->sender : &s->receiver;
+  if (lvd_load_relaxed_ptr(&e->owner)) return is_vain(j, e->fiber);
+  if (e->closed || !s->parties || lvd_shared_is_theirs(ss, end == LVD_SENDER)) return false;
+  return are_vain(j, s->party, s->parties);
+}
+
+/* Of a stream that we have not opened: both ends, since the other side has one of them. It is known
+ * by number to the parent alone; a child says its name, in a record of its own. */
+static void add_expected(const judgement *j, lvd_link *link, const lvd_expected *x, letter *l) {
+  if (!are_vain(j, x->party, x->parties)) return;
+  if (link->side == LVD_PARENT) {
+    uint64_t number = lvd_shared_half_open(link, LVD_CHILD, x->name);
+    for (uint64_t end = 0; number && end < 2; end++) add_item(l, number << 2 | end);
+    return;
+  }
+  lvd_record *r = next_record(l);
+  if (r) memcpy(r->name, x->name, sizeof x->name);
+  l->items += r ? ITEMS : 0; /* the next item begins another one */
+}
+
+typedef struct serving {
+  const judgement *j;
+  letter *letter;
+} serving;
+
+static void add_served(uint32_t number, const lvd_fiber *f, void *argument) {
+  serving *s = argument;
+  if (is_vain(s->j, f)) add_item(s->letter, (uint64_t)number << 2 | ITEM_CALL);
+}
+
+/* What is ours and waits in vain. With the link's lock, too. */
+static void list_items(const judgement *j, lvd_link *link, letter *l) {
+  for (lvd_shared_stream *ss = link->streams; ss; ss = ss->next)
+    for (int end = 0; end < 2; end++)
+      if (end_is_vain(j, ss, end)) add_item(l, (uint64_t)ss->number << 2 | (uint64_t)end);
+  for (const lvd_expected *x = link->knot.expected; x; x = x->next) add_expected(j, link, x, l);
+  if (l->items % ITEMS) l->items += ITEMS - l->items % ITEMS;
+  serving s = {j, l};
+  lvd_link_served(link, add_served, &s);
+}
+
+/* The last one says that it is. An empty letter is one record. */
+static void post(lvd_link *link, letter *l, uint32_t number) {
+  const lvd_record none = {.kind = LVD_RECORD_VAIN, .number = number, .room = 1};
+  for (uint32_t i = 0; i < l->records && !l->failed; i++) {
+    l->record[i].kind = LVD_RECORD_VAIN;
+    l->record[i].number = number;
+    l->record[i].room = i + 1 == l->records;
+    lvd_link_send(link, &l->record[i]);
+  }
+  if (l->failed || l->records == 0) lvd_link_send(link, &none);
+  free(l->record);
+}
+
+static bool close_gate(lvd_app *app) {
+  lvd_port_lock(&app->gate);
+  return lvd_load_acquire_u32(&app->live) == 0 &&
+         lvd_load_acquire_u32(&app->phase) == LVD_PHASE_RUNNING;
+}
+
+static void ask(lvd_link *link) {
+  lvd_app *app = link->app;
+  letter l = {0};
+  judgement j;
+  uint32_t number = 0;
+  lvd_port_lock(&link->lock);
+  if (close_gate(app)) {
+    lvd_port_lock(&app->blocks_lock);
+    if (begin(&j, app) && judge(&j, WITH_CHILDREN)) {
+      link->knot.asked_for = who(&j);
+      number = ++link->knot.asked;
+      if (!number) number = link->knot.asked = 1;
+      link->knot.story_length = 0;
+      list_items(&j, link, &l);
+    }
+    end(&j);
+    lvd_port_unlock(&app->blocks_lock);
+  }
+  lvd_port_unlock(&app->gate);
+  lvd_port_unlock(&link->lock);
+  if (number) post(link, &l, number);
+}
+
+void lvd_knot_look(lvd_link *link) {
+  uint32_t what = lvd_exchange_acq_rel_u32(&link->knot.look, 0);
+  const lvd_record rests = {.kind = LVD_RECORD_RESTS};
+  if (what == LVD_KNOT_ASK) ask(link);
+  if (what == LVD_KNOT_SAY) lvd_link_send(link, &rests);
+}
+
+static void mark_stream(lvd_link *link, uint32_t number, uint64_t end, uint32_t question) {
+  lvd_shared_stream *ss = link->streams;
+  while (ss && ss->number != number) ss = ss->next;
+  if (ss && end <= LVD_RECEIVER) lvd_store_relaxed_u32(&ss->told[end], question);
+}
+
+/* The other side's items. */
+static void mark_told(lvd_link *link, const lvd_record *r) {
+  lvd_port_lock(&link->lock);
+  if (r->name[0] && link->side == LVD_PARENT) {
+    uint32_t number = lvd_shared_half_open(link, LVD_PARENT, r->name);
+    for (uint64_t end = 0; number && end < 2; end++) mark_stream(link, number, end, r->number);
+  }
+  for (uint32_t at = 0; at + 8 <= r->size && at + 8 <= LVD_RECORD_INLINE; at += 8) {
+    uint64_t item;
+    memcpy(&item, r->data + at, 8);
+    uint32_t number = (uint32_t)(item >> 2), what = item & 3;
+    if (what == ITEM_CALL) {
+      lvd_call *c = lvd_link_call(link, number);
+      if (c) lvd_store_relaxed_u32(&c->told, r->number);
+      continue;
+    }
+    mark_stream(link, number, what, r->number);
+  }
+  lvd_port_unlock(&link->lock);
+}
+
+static void send_story(lvd_link *link, uint32_t number, const char *text) {
+  for (size_t left = strlen(text); left;) {
+    lvd_record r = {.kind = LVD_RECORD_STORY, .number = number};
+    r.size = left < sizeof r.data ? (uint32_t)left : (uint32_t)sizeof r.data;
+    memcpy(r.data, text, r.size);
+    lvd_link_send(link, &r);
+    text += r.size;
+    left -= r.size;
+  }
+}
+
+/* The child: the whole question is there. */
+static void answer(lvd_link *link, uint32_t number) {
+  lvd_app *app = link->app;
+  letter l = {0};
+  judgement j;
+  char *story = NULL;
+  lvd_port_lock(&link->lock);
+  if (close_gate(app)) {
+    lvd_port_lock(&app->blocks_lock);
+    link->knot.answered = number;
+    if (begin(&j, app) && judge(&j, WITH_PARENT)) list_items(&j, link, &l);
+    link->knot.answered = 0;
+    end(&j);
+    lvd_port_unlock(&app->blocks_lock);
+    if (l.items && (story = malloc(STORY_MOST))) lvd_fibers_tell(app, story, STORY_MOST);
+  }
+  lvd_port_unlock(&app->gate);
+  lvd_port_unlock(&link->lock);
+  if (story) send_story(link, number, story);
+  free(story);
+  post(link, &l, number);
+}
+
+/* The parent, when something has come from a child. */
+static void consider(lvd_link *link, bool anew) {
+  lvd_app *app = link->app;
+  if (close_gate(app)) {
+    if (!anew) link->knot.answered = link->knot.asked;
+    if (in_vain(app, anew)) {
+      lvd_fibers_story(app);
+      lvd_app_end(app, LVD_E_DEADLOCK);
+    }
+  }
+  lvd_port_unlock(&app->gate);
+}
+
+/* A child's text is the child's: what could spoil a terminal is left out. */
+static void take_story(lvd_link *link, const lvd_record *r) {
+  lvd_port_lock(&link->app->gate);
+  lvd_knot *k = &link->knot;
+  if (!k->story) k->story = calloc(1, STORY_MOST);
+  for (uint32_t i = 0; k->story && i < r->size && i < sizeof r->data; i++)
+    if (k->story_length < STORY_MOST - 1 && (r->data[i] >= ' ' || r->data[i] == '\n') &&
+        r->data[i] != 127)
+      k->story[k->story_length++] = (char)r->data[i];
+  if (k->story) k->story[k->story_length] = 0;
+  lvd_port_unlock(&link->app->gate);
+}
+
+bool lvd_knot_take(lvd_link *link, const lvd_record *r) {
+  bool parent = link->side == LVD_PARENT;
+  if (r->kind != LVD_RECORD_VAIN && r->kind != LVD_RECORD_STORY && r->kind != LVD_RECORD_RESTS)
+    return false;
+  if (r->kind == LVD_RECORD_RESTS) {
+    if (parent) consider(link, true);
+    return true;
+  }
+  if (parent && r->number != link->knot.asked) return true; /* of a question that is no more */
+  if (r->kind == LVD_RECORD_STORY) {
+    if (parent) take_story(link, r);
+    return true;
+  }
+  mark_told(link, r);
+  if (r->room && parent) consider(link, false);
+  if (r->room && !parent) answer(link, r->number);
+  return true;
+}
+
+void lvd_knot_expect(lvd_link *link, const char *name, lvd_fiber *const party[2],
+                     uint32_t parties) {
+  lvd_port_lock(&link->lock);
+  lvd_expected **at = &link->knot.expected, *x;
+  while ((x = *at) && strcmp(x->name, name) != 0) at = &x->next;
+  if (x && !parties) {
+    *at = x->next;
+    free(x);
+  } else if (parties &&
+             (x || (x = calloc(1, sizeof *x)))) { /* else it is not known, and hoped for */
+    copy_name(x->name, name);
+    for (uint32_t i = 0; i < parties; i++) x->party[i] = party[i];
+    x->parties = parties;
+    *at = x;
+  }
+  lvd_port_unlock(&link->lock);
+}
+
+void lvd_knot_free(lvd_link *link) {
+  for (lvd_expected *x = link->knot.expected, *next; x; x = next) {
+    next = x->next;
+    free(x);
+  }
+  free(link->knot.story);
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Actors that wait in the system: the worker goes on, and whatever may happen to an application may
+ * happen meanwhile. */
+#include "test.h"
+
+#include <time.h>
+#include <unistd.h>
+
+/* Puts each byte that it reads from a pipe; '!' makes it fail, '@' never end, '#' overflow. */
+static const lvd_port_class out_port[] = {{"X", 4}};
+static const lvd_action_class read_action[] = {{"read", NULL, 7}};
+
+LVD_NORETURN static void go_down(int depth) {
+  volatile char frame[4096];
+  frame[0] = frame[4095] = (char)depth;
+  if (depth >= 0) go_down(depth + 1);
+  abort();
+}
+
+static lvd_verdict reader_run(lvd_actor *self) {
+  const int *fd = self->params;
+  for (;;) {
+    if (!lvd_room(&self->out[0], 1)) {
+      lvd_await_room(self, 0, 1);
+      return LVD_WAIT;
+    }
+    unsigned char byte;
+    self->native = "next_byte";
+    CHECK_EQ(lvd_wait_readable(*fd), LVD_OK);
+    ssize_t n = read(*fd, &byte, 1);
+    if (n == 1 && byte == '!') lvd_native_fail("a bad byte");
+    if (n == 1 && byte == '#') go_down(0);
+    self->native = NULL;
+    if (n != 1) return LVD_DONE;
+    for (volatile int i = 0; byte == '@'; i++)
+      if (i > 1000000) i = 0;
+    LVD_PUT(&self->out[0], uint32_t, byte);
+    self->fired[0]++;
+    if (lvd_should_yield(self)) return LVD_YIELD;
+  }
+}
+static const lvd_actor_class reader_class = {.name = "Reader",
+                                             .file = "reader.cal",
+                                             .outputs = 1,
+                                             .actions = 1,
+                                             .flags = LVD_CLASS_ABANDONABLE | LVD_CLASS_MAY_WAIT,
+                                             .output = out_port,
+                                             .action = read_action,
+                                             .run = reader_run};
+
+static void reading(builder *b, const int *fd, sink *s) {
+  builder_init(b, "reading");
+  uint32_t reader = builder_actor(b, "reader", &reader_class, fd);
+  builder_connect(b, reader, 0, builder_actor(b, "sink", &sink_class, s), 0, 64);
+}
+
+static lvd_app *load(lvd_runtime *rt, const builder *b) {
+  lvd_app *app;
+  CHECK_EQ(lvd_app_load(rt, &b->net, NULL, &app, NULL, 0), LVD_OK);
+  CHECK_EQ(lvd_app_start(app), LVD_OK);
+  return app;
+}
+
+static void sleep_ms(int ms) {
+  struct timespec t = {ms / 1000, ms % 1000 * 1000000L};
+  nanosleep(&t, NULL);
+}
+
+static uint64_t fired(lvd_app *app, uint32_t actor) {
+  lvd_actor_counters c[8];
+  uint32_t n = 8, channels = 0;
+  CHECK_EQ(lvd_app_counters(app, c, &n, NULL, &channels), LVD_OK);
+  return c[actor].firings;
+}
+
+static void until_fired(lvd_app *app, uint32_t actor, uint64_t n) {
+  for (int i = 0; i < 20000 && fired(app, actor) < n; i++) sleep_ms(1);
+  CHECK_EQ(fired(app, actor), n);
+}
+
+static void until_waiting(lvd_app *app) {
+  char text[1000];
+  for (int i = 0; i < 20000; i++) {
+    lvd_app_why(app, text, sizeof text);
+    if (strstr(text, "reader waits in the native next_byte, called by read\n")) return;
+    sleep_ms(1);
+  }
+  fprintf(stderr, "%s", text);
+  CHECK(!"it waits");
+}
+
+void test_blocking_worker_goes_on(void) {
+  lvd_runtime *rt = runtime_of(1);
+  int fd[2];
+  CHECK_EQ(pipe(fd), 0);
+  sink s = {0}, other = {0};
+  builder b, c;
+  reading(&b, &fd[0], &s);
+  lvd_app *app = load(rt, &b);
+  CHECK_EQ(write(fd[1], "abc", 3), 3);
+  until_fired(app, 1, 3); /* what was read is not kept back by the wait for more */
+  until_waiting(app);
+
+  uint32_t count = SCALED(10000000);
+  builder_init(&c, "other");
+  uint32_t source = builder_actor(&c, "source", &source_class, &count);
+  builder_connect(&c, source, 0, builder_actor(&c, "sink", &sink_class, &other), 0, 0);
+  lvd_app *going = load(rt, &c);
+  CHECK_EQ(lvd_app_wait(going, -1), LVD_OK);
+  lvd_app_unload(going);
+  CHECK_EQ(other.count, count);
+
+  until_waiting(app);
+  CHECK_EQ(lvd_app_wait(app, 50), LVD_E_TIME); /* it is at rest, but more may come */
+  CHECK_EQ(write(fd[1], "d", 1), 1);
+  until_fired(app, 1, 4);
+  close(fd[1]);
+  CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
+  lvd_app_unload(app);
+  CHECK_EQ(s.count, 4);
+  CHECK_EQ(s.sum, 'a' + 'b' + 'c' + 'd');
+  lvd_runtime_destroy(rt);
+}
+
+/* While one waits, its application is stopped, paused, moved, or loses its core. */
+void test_blocking_stop(void) {
+  enum { MANY = 80 }; /* more than there are helpers */
+  lvd_runtime *rt = runtime_of(2);
+  int fd[2];
+  CHECK_EQ(pipe(fd), 0);
+  static builder b[MANY];
+  lvd_app *app[MANY];
+  for (int round = 0; round < 3; round++) {
+    for (int i = 0; i < MANY; i++) {
+      reading(&b[i], &fd[0], NULL);
+      app[i] = load(rt, &b[i]);
+    }
+    for (int i = 0; i < MANY; i++) until_waiting(app[i]);
+    for (int i = 0; i < MANY; i++) {
+      int k = round == 1 ? MANY - 1 - i : i; /* those that wait for a helper, first or last */
+      if (round < 2) CHECK_EQ(lvd_app_stop(app[k]), LVD_OK);
+      lvd_app_unload(app[k]);
+    }
+  }
+  lvd_runtime_destroy(rt);
+}
+
+void test_blocking_pause(void) {
+  lvd_runtime *rt = runtime_of(1);
+  int fd[2];
+  CHECK_EQ(pipe(fd), 0);
+  sink s = {0};
+  builder b;
+  reading(&b, &fd[0], &s);
+  lvd_app *app = load(rt, &b);
+  for (uint64_t i = 0; i < 20; i++) {
+    until_fired(app, 1, i);
+    until_waiting(app);
+    CHECK_EQ(lvd_app_pause(app), LVD_OK);
+    CHECK_EQ(write(fd[1], "x", 1), 1);
+    sleep_ms(2);
+    CHECK_EQ(fired(app, 0), i);
+    CHECK_EQ(lvd_app_resume(app), LVD_OK);
+  }
+  until_fired(app, 1, 20);
+  CHECK_EQ(lvd_app_pause(app), LVD_OK);
+  CHECK_EQ(lvd_app_stop(app), LVD_OK);
+  lvd_app_unload(app);
+  lvd_runtime_destroy(rt);
+}
+
+void test_blocking_move(void) {
+  lvd_runtime *rt = runtime_of(2);
+  int fd[2];
+  CHECK_EQ(pipe(fd), 0);
+  sink s = {0};
+  builder b;
+  reading(&b, &fd[0], &s);
+  lvd_app *app = load(rt, &b);
+  for (uint32_t i = 0; i < 40; i++) {
+    until_waiting(app);
+    if (i % 2) {
+      CHECK_EQ(lvd_app_move(app, 0, i / 2 % 2), LVD_OK);
+    } else { /* returns although the call is out */
+      CHECK_EQ(lvd_core_take(rt, i / 2 % 2), LVD_OK);
+      CHECK_EQ(lvd_core_give(rt, i / 2 % 2), LVD_OK);
+    }
+    CHECK_EQ(write(fd[1], "x", 1), 1);
+    until_fired(app, 1, i + 1);
+  }
+  close(fd[1]);
+  CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
+  lvd_app_unload(app);
+  CHECK_EQ(s.count, 40);
+  lvd_runtime_destroy(rt);
+}
+
+void test_blocking_faults(void) {
+  static const struct {
+    const char *bytes, *says;
+    lvd_fault_kind kind;
+  } cases[] = {
+      {"a!", "a bad byte", LVD_FAULT_NATIVE},
+      {"a@", "an action that has not ended after 100 ms", LVD_FAULT_TIME},
+      {"a#", "stack overflow", LVD_FAULT_STACK},
+  };
+  lvd_runtime *rt;
+  CHECK_EQ(lvd_runtime_create(&(lvd_runtime_options){.workers = 1, .time_limit_ms = 100}, &rt),
+           LVD_OK);
+  for (size_t i = 0; i < COUNT(cases); i++) {
+#ifdef __SANITIZE_ADDRESS__
+    if (cases[i].kind == LVD_FAULT_STACK) continue; /* it reports that itself */
+#endif
+#ifdef __SANITIZE_THREAD__
+    if (cases[i].kind != LVD_FAULT_NATIVE) continue; /* it holds signals back */
+#endif
+    int fd[2];
+    CHECK_EQ(pipe(fd), 0);
+    builder b;
+    reading(&b, &fd[0], NULL);
+    lvd_app *app = load(rt, &b);
+    until_waiting(app);
+    sleep_ms(200); /* time that it waits does not count */
+    CHECK_EQ(lvd_app_get_state(app), LVD_APP_RUNNING);
+    CHECK_EQ(write(fd[1], cases[i].bytes, 2), 2);
+    CHECK_EQ(lvd_app_wait(app, -1), LVD_E_FAULT);
+    lvd_fault f;
+    CHECK(lvd_app_fault(app, &f));
+    printf("%s.%s: %s\n", f.actor, f.action, f.message);
+    CHECK_EQ(f.kind, cases[i].kind);
+    CHECK(strcmp(f.message, cases[i].says) == 0);
+    CHECK(strcmp(f.actor, "reader") == 0 && f.line == 7);
+    lvd_app_unload(app);
+    close(fd[0]);
+    close(fd[1]);
+  }
+  lvd_runtime_destroy(rt);
+}
+
+/* A fiber that reads an idle pipe can be stopped, too. */
+static void fiber_reads(void *argument) {
+  CHECK_EQ(lvd_wait_readable(*(int *)argument), LVD_E_STOPPED);
+}
+
+void test_blocking_fiber_stops(void) {
+  lvd_runtime *rt = runtime_of(1);
+  lvd_app *app;
+  int fd[2];
+  CHECK_EQ(pipe(fd), 0);
+  CHECK_EQ(lvd_app_open(rt, NULL, &app), LVD_OK);
+  for (int i = 0; i < 100; i++)
+    CHECK_EQ(lvd_fiber_start(app, fiber_reads, &fd[0], NULL, NULL), LVD_OK);
+  sleep_ms(20);
+  CHECK_EQ(lvd_app_stop(app), LVD_OK);
+  lvd_app_unload(app);
+  lvd_runtime_destroy(rt);
+}
