@@ -160,8 +160,18 @@ static void announce(mc_domain *d) {
 
 /* ---- joining -------------------------------------------------------------------------------- */
 
+/* Nobody else is in it: nor does anybody listen. */
+static void remove_bells(mc_domain *d) {
+  char name[64];
+  for (uint32_t i = 0; i < MC_PROCESSES; i++) {
+    name_bell(name, sizeof name, d->number, i);
+    lvd_port_name_remove(d->directory, name);
+  }
+}
+
 /* Nobody else is in it: whatever was left is taken away. */
 static lvd_status lay_out(mc_domain *d) {
+  remove_bells(d);
   lvd_status status = lvd_port_file_clear(d->file, mc_size());
   if (status == LVD_OK) status = lvd_port_shared_claim(d->file, 0, mc_units(sizeof(mc_tables)));
   if (status != LVD_OK) return status;
@@ -303,11 +313,13 @@ void mc_domain_leave(mc_domain *d) {
     clear_process(d, d->process);
     name_bell(name, sizeof name, d->number, d->process);
     lvd_port_name_remove(d->directory, name);
-    name_file(name, sizeof name, d->number);
     /* Still behind the gate: of two that leave, the second finds that the first has left. */
     lvd_port_locks_drop(d->file, ALIVE + d->process);
-    if (!lvd_port_locks_held(d->file, ALIVE, MC_PROCESSES))
+    if (!lvd_port_locks_held(d->file, ALIVE, MC_PROCESSES)) {
+      remove_bells(d);
+      name_file(name, sizeof name, d->number);
       lvd_port_name_remove(d->directory, name);
+    }
     mc_gate_leave(d);
     mc_ring_all(d, NULL);
     put_away(d);
