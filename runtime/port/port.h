@@ -13,6 +13,9 @@
 void lvd_port_wait(lvd_a32 *word, uint32_t expected, int64_t timeout_ns);
 /* Wakes all that sleep on `word`. */
 void lvd_port_wake(lvd_a32 *word);
+/* The same where `word` may lie in memory that several processes share. */
+void lvd_port_wait_shared(lvd_a32 *word, uint32_t expected, int64_t timeout_ns);
+void lvd_port_wake_shared(lvd_a32 *word);
 /* Can `fd` be read (or written) without waiting, or has it an end or an error to tell? Waits for that
  * at most `timeout_ms` (negative: for ever; may return early). */
 bool lvd_port_poll(int fd, bool to_write, int timeout_ms);

@@ -372,7 +372,9 @@ bool lvd_fiber_overflows(const lvd_worker *w, const void *address) {
 static void suspend(lvd_worker *w, lvd_fiber *f, bool timed) {
   lvd_entity *e = &f->entity;
   uint32_t running = LVD_RUNNING;
-  if (timed) lvd_add_relaxed_u32(&e->app->live, 1); /* time will wake it: it is alive */
+  /* Time will wake it, or somebody outside: it is alive. */
+  bool alive = timed || (f->wants == 1 && f->want[0].watch);
+  if (alive) lvd_add_relaxed_u32(&e->app->live, 1);
   if (lvd_cas_release_u32(&e->state, &running, LVD_IDLE)) {
     for (uint32_t i = 0; i < f->wants; i++) lvd_want_sleeper(&f->want[i])->sleeps++;
     if (timed) lvd_timer_add(w, f);
@@ -385,7 +387,7 @@ static void suspend(lvd_worker *w, lvd_fiber *f, bool timed) {
   } else { /* NOTIFIED: something came */
     lvd_store_relaxed_u32(&e->state, LVD_RUNNING);
   }
-  if (timed) lvd_add_relaxed_u32(&e->app->live, UINT32_MAX);
+  if (alive) lvd_add_relaxed_u32(&e->app->live, UINT32_MAX);
 }
 
 /* With nothing else to run, `f` looks around itself for half the time that its worker would: what
