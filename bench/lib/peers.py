@@ -24,10 +24,10 @@ def install():
 def levada():
     """The command, built before by `make bench`."""
     target = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
-    for where in [os.environ.get("LEVADA"), target / "release/levada", target / "debug/levada"]:
+    for where in [os.environ.get("LEVADA"), target / "debug/levada"]:
         if where and (ROOT / where).exists():
             return ROOT / where
-    raise measure.Problem("the command is not built; run: cargo build --release -p levada")
+    raise measure.Problem("the command is not built; run: make build")
 
 
 def network(name, xdf, path, *options):

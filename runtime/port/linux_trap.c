@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Traps on Linux: signals that the code a worker runs brings upon itself, and a clock of the
  * worker's own CPU time, which costs an idle worker nothing. */
+#include "exceptions.h"
 #include "port.h"
 
 #include <pthread.h>
@@ -115,7 +116,10 @@ struct lvd_port_escape {
 size_t lvd_port_escape_size(void) { return sizeof(lvd_port_escape); }
 
 bool lvd_port_try(lvd_port_escape *escape, void (*body)(void *), void *argument) {
-  if (_setjmp(escape->to) != 0) return false;
+  if (_setjmp(escape->to) != 0) {
+    if (lvd_port_has_exceptions()) (void)lvd_port_exceptions_take(); /* of what was abandoned */
+    return false;
+  }
   body(argument);
   return true;
 }

@@ -5,6 +5,7 @@
  * Stacks are borrowed. A worker has one at hand and switches to it for each such call, which costs
  * as much as two switches of fibers; only while it waits does an actor keep it. The stack is a
  * fiber's, from the same pool, and nothing else of that fiber is used. */
+#include "../port/exceptions.h"
 #include "fiber.h"
 
 /* What a thread usually has, since native code is anybody's; what is not touched is no memory. */
@@ -68,7 +69,11 @@ void lvd_stack_leave(lvd_worker *w, lvd_entity *e, bool whole) {
 
 void lvd_stack_away(lvd_worker *w, lvd_entity *e) {
   if (LVD_UNLIKELY(lvd_forks.head != w->fork_base)) lvd_forks_leave(w, e->stack);
+  bool any = lvd_port_has_exceptions(); /* a native in C++ may be in the middle of one */
+  lvd_port_exceptions kept = {NULL, 0};
+  if (LVD_UNLIKELY(any)) kept = lvd_port_exceptions_take();
   lvd_port_context_switch(&e->stack->context, &w->home, false);
+  if (LVD_UNLIKELY(any)) lvd_port_exceptions_put(&kept);
 }
 
 void lvd_stacks_free(lvd_app *app) {

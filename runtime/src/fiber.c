@@ -18,6 +18,7 @@
  *   end: event told (release)        -> join: event wait (acquire)                    F2
  *   announce: fibers + 1, [fence], load phase <> fibers_end: phase ENDING, [fence], load fibers
  *   put_away: fibers - 1 (release, settle.c) -> fibers_end: fibers (acquire)  nothing of it runs */
+#include "../port/exceptions.h"
 #include "stream.h"
 
 #include <string.h>
@@ -176,6 +177,16 @@ uint64_t lvd_fibers_run(lvd_worker *w, lvd_entity *e, uint64_t now) {
   w->looked_ticks = 0;
   lvd_count(&w->activations, 1);
   return end;
+}
+
+/* The same as leave and go_home, of one that has C++ exceptions: they stay with it. */
+LVD_COLD static void leave_with_exceptions(lvd_worker *w, lvd_fiber *f, bool home) {
+  lvd_port_exceptions kept = lvd_port_exceptions_take();
+  if (home)
+    go_home(w, f);
+  else
+    leave(w, f);
+  lvd_port_exceptions_put(&kept);
 }
 
 static void fiber_main(void *argument) {
@@ -380,7 +391,10 @@ static void suspend(lvd_worker *w, lvd_fiber *f, bool timed) {
     if (timed) lvd_timer_add(w, f);
     lvd_share_leave(w, e->app);
     lvd_unsettled_add(w, e);
-    leave(w, f);
+    if (LVD_UNLIKELY(lvd_port_has_exceptions()))
+      leave_with_exceptions(w, f, false);
+    else
+      leave(w, f);
     w = lvd_this_worker(); /* it may be another one now */
     w->may_abandon = 0;
     lvd_timer_remove(w, f);
@@ -462,7 +476,9 @@ __attribute__((noinline)) static void give_way(lvd_worker *w, lvd_entity *e) {
   if (alone && !loop_wanted(w)) return;
   lvd_store_relaxed_u32(&e->state, LVD_READY);
   lvd_queue_put(w, e);
-  if (alone)
+  if (LVD_UNLIKELY(lvd_port_has_exceptions()))
+    leave_with_exceptions(w, fiber_of(e), alone);
+  else if (alone)
     go_home(w, fiber_of(e));
   else
     leave(w, fiber_of(e));
@@ -480,7 +496,8 @@ void lvd_fiber_yield(void) {
   /* Nobody is more urgent, somebody is as urgent: he goes on, and we stand behind. */
   if (LVD_LIKELY(w->ready_levels >> level == 1 && w->turns > 1 &&
                  !lvd_load_relaxed_u32(&w->yield) && next->app == e->app && next->is_fiber &&
-                 lvd_load_relaxed_u32(&next->target) == w->index)) {
+                 lvd_load_relaxed_u32(&next->target) == w->index &&
+                 !lvd_port_has_exceptions())) {
     w->turns--;
     lvd_store_relaxed_u32(&e->state, LVD_READY);
     e->next = NULL;

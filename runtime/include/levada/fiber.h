@@ -8,7 +8,8 @@
  * should not keep the address of a thread-local variable, errno's included, across a wait.
  *
  * Stacks have a guard below: an overflow is a fault that names the fiber (LVD_FAULT_STACK), and
- * ends its application alone. C++ exceptions must not leave a fiber's procedure.
+ * ends its application alone. C++ exceptions are a fiber's own, over its waits too; one that leaves
+ * its procedure ends the program (std::terminate).
  *
  * Source: "Streaming RPC" (SiPS 2008), section 2.1: the thread of pCore that a remote procedure
  * is. */
