@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Stacks on Linux, each with a guard at its low end.
+/* Stacks on Linux, each with a guard below it.
  *
  * MADV_GUARD_INSTALL (Linux 6.13) marks pages without splitting the mapping. Where it is not to be had
  * a guard is a mapping of its own, two for each stack, and vm.max_map_count ends them near 32,000. */
@@ -41,22 +41,20 @@ static bool guard_pages(void *low, size_t size) {
   return mprotect(low, size, PROT_NONE) == 0;
 }
 
-size_t lvd_port_guard_size(size_t stack) {
-  size_t page = (size_t)sysconf(_SC_PAGESIZE), guard = stack / 4;
-  if (guard > 16 * 1024) guard = 16 * 1024; /* a frame of less cannot step over it */
-  return guard < page ? page : guard;
-}
+/* A frame of less cannot step over it. It is no memory, only addresses. */
+size_t lvd_port_guard_size(void) { return 64 * 1024; }
 
 lvd_status lvd_port_stacks_alloc(uint32_t count, size_t size, size_t guard, void **out) {
-  void *base = mmap(NULL, count * size, PROT_READ | PROT_WRITE,
+  size_t stride = guard + size, all = count * stride;
+  void *base = mmap(NULL, all, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
   if (base == MAP_FAILED) return errno == ENOMEM ? LVD_E_MAPPINGS : LVD_E_MEMORY;
-  madvise(base, count * size, MADV_NOHUGEPAGE); /* most stacks need one small page */
+  madvise(base, all, MADV_NOHUGEPAGE); /* most stacks need one small page */
   for (uint32_t i = 0; i < count; i++) {
-    void *low = (char *)base + i * size;
+    void *low = (char *)base + i * stride;
     if (!guard_pages(low, guard)) {
       lvd_status status = errno == ENOMEM ? LVD_E_MAPPINGS : LVD_E_SYSTEM;
-      munmap(base, count * size);
+      munmap(base, all);
       return status;
     }
   }

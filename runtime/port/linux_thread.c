@@ -178,7 +178,10 @@ void lvd_port_thread_interruptible(void) {
   pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
-void lvd_port_thread_interrupt(lvd_port_thread *t) { pthread_kill(t->id, interruption()); }
+void lvd_port_thread_interrupt(lvd_port_thread *t) {
+  pthread_once(&installed, install); /* it may not have come so far as to say that it may be */
+  pthread_kill(t->id, interruption());
+}
 
 bool lvd_port_thread_urgent(void) {
   struct sched_param p = {.sched_priority = sched_get_priority_min(SCHED_FIFO)};

@@ -19,6 +19,21 @@ void lvd_port_wake_shared(lvd_a32 *word);
 /* Can `fd` be read (or written) without waiting, or has it an end or an error to tell? Waits for that
  * at most `timeout_ms` (negative: for ever; may return early). */
 bool lvd_port_poll(int fd, bool to_write, int timeout_ms);
+/* One thread that waits for many descriptors. What is watched is reported once, with the direction
+ * that is ready; watched again, in other directions perhaps, it takes the place of before. */
+typedef struct lvd_port_poller lvd_port_poller;
+typedef struct lvd_port_ready {
+  int fd; /* negative: the bell has been rung */
+  bool to_read, to_write;
+} lvd_port_ready;
+lvd_status lvd_port_poller_open(lvd_port_poller **out);
+void lvd_port_poller_close(lvd_port_poller *p);
+/* From any thread. False: there is nothing to wait for with this one; or the system has a limit. */
+bool lvd_port_poller_watch(lvd_port_poller *p, int fd, bool to_read, bool to_write);
+/* How many of ready[most] were filled; it may be none. */
+uint32_t lvd_port_poller_wait(lvd_port_poller *p, lvd_port_ready *ready, uint32_t most);
+void lvd_port_poller_ring(lvd_port_poller *p);
+
 /* A moment of a spinning loop. */
 void lvd_port_relax(void);
 
@@ -57,9 +72,9 @@ lvd_status lvd_port_rings_alloc(lvd_port_rings *rings, uint32_t count, const siz
                                 void **ring);
 void lvd_port_rings_free(lvd_port_rings *rings);
 
-/* Stacks: `count` of `size` bytes each (a power of two of at least 16 KiB) in a row, at *out. Touching
- * the lowest `guard` bytes of any is a trap (LVD_TRAP_MEMORY). LVD_E_MEMORY, LVD_E_MAPPINGS. */
-size_t lvd_port_guard_size(size_t stack);
+/* Stacks: `count` of `size` bytes (multiples of pages), each behind its guard, at *out. Touching
+ * the `guard` bytes below any is a trap (LVD_TRAP_MEMORY). LVD_E_MEMORY, LVD_E_MAPPINGS. */
+size_t lvd_port_guard_size(void);
 lvd_status lvd_port_stacks_alloc(uint32_t count, size_t size, size_t guard, void **out);
 void lvd_port_stacks_free(void *base, size_t size);
 

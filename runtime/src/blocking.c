@@ -2,6 +2,7 @@
 /* Blocking: a call that may block in the system runs on a helper, a thread that does nothing else,
  * while the fiber or the actor that made it waits. Helpers compute nothing: they are not pinned,
  * sleep when there is no call, and there are at most HELPERS of them; further calls wait for one.
+ * Who waits for a descriptor needs none: one thread, the poller, waits for all of those.
  *
  * Until the call is back the application counts as alive. One that ends interrupts its calls by a
  * signal. An actor whose call is OUT stays RUNNING and is in no queue; the call comes back as a
@@ -16,13 +17,16 @@
 
 #include <stdlib.h>
 
-enum { HELPERS = 64 };
+enum { HELPERS = 512 };
 
 typedef struct lvd_call_out {
-  void (*call)(void *);
+  void (*call)(void *); /* null: it waits for a descriptor */
   void *argument;
   lvd_entity *who;
-  struct lvd_call_out *next; /* while it waits for a helper */
+  int fd;
+  bool to_write;
+  bool listed;               /* among those that wait for a helper or for the poller: ... */
+  struct lvd_call_out *next; /* ... under pool_lock */
 } lvd_call_out;
 
 typedef struct lvd_helper {
@@ -50,6 +54,11 @@ static void give_back(lvd_entity *e) {
   }
 }
 
+/* What it waits for now, to be told (why_fibers.c). */
+static void is_at(lvd_call_out *out, uint32_t blocked) {
+  if (out->who->is_fiber) lvd_store_relaxed_u32(&((lvd_fiber *)out->who)->blocked, blocked);
+}
+
 /* The call of `h` has been made; true: it has another. */
 static bool next_call(lvd_helper *h) {
   lvd_runtime *rt = h->rt;
@@ -57,7 +66,9 @@ static bool next_call(lvd_helper *h) {
   lvd_call_out *next = rt->calls_first;
   if (next) {
     rt->calls_first = next->next;
+    next->listed = false;
     h->out = *next;
+    is_at(next, LVD_BLOCKED_IN_CALL);
   } else {
     h->out.who = NULL;
     h->idle = true;
@@ -85,6 +96,7 @@ static void helper_main(void *argument) {
 
 static void put_last(lvd_runtime *rt, lvd_call_out *out) {
   out->next = NULL;
+  out->listed = true;
   if (rt->calls_first)
     rt->calls_last->next = out;
   else
@@ -92,9 +104,87 @@ static void put_last(lvd_runtime *rt, lvd_call_out *out) {
   rt->calls_last = out;
 }
 
+/* ---- the poller --------------------------------------------------------------------------- */
+
+static lvd_call_out **watches_of(lvd_runtime *rt, int fd) {
+  return &rt->watched[(uint32_t)fd % LVD_WATCHED];
+}
+
+/* The descriptor is watched for all that somebody waits for. */
+static bool watch_again(lvd_runtime *rt, int fd) {
+  bool read = false, write = false;
+  for (const lvd_call_out *o = *watches_of(rt, fd); o; o = o->next) {
+    read |= o->fd == fd && !o->to_write;
+    write |= o->fd == fd && o->to_write;
+  }
+  return (!read && !write) || lvd_port_poller_watch(rt->poller, fd, read, write);
+}
+
+/* Takes `*at` from its list, and puts it before `list`. */
+static lvd_call_out *unlist(lvd_call_out **at, lvd_call_out *list) {
+  lvd_call_out *o = *at;
+  *at = o->next;
+  o->next = list;
+  o->listed = false;
+  return o;
+}
+
+static void give_all_back(lvd_call_out *list) {
+  for (lvd_call_out *next; list; list = next) {
+    next = list->next; /* it lies on the stack that goes on */
+    give_back(list->who);
+  }
+}
+
+static void poller_main(void *argument) {
+  lvd_runtime *rt = argument;
+  enum { MOST = 64 };
+  lvd_port_ready ready[MOST];
+  for (;;) {
+    uint32_t n = lvd_port_poller_wait(rt->poller, ready, MOST);
+    for (uint32_t i = 0; i < n; i++) {
+      const lvd_port_ready *r = &ready[i];
+      lvd_call_out *list = NULL;
+      if (r->fd < 0) return;
+      lvd_port_lock(&rt->pool_lock);
+      for (lvd_call_out **at = watches_of(rt, r->fd); *at;) {
+        if ((*at)->fd == r->fd && ((*at)->to_write ? r->to_write : r->to_read))
+          list = unlist(at, list);
+        else
+          at = &(*at)->next;
+      }
+      watch_again(rt, r->fd); /* for who waits for the other direction */
+      lvd_port_unlock(&rt->pool_lock);
+      give_all_back(list);
+    }
+  }
+}
+
+static lvd_status watch(lvd_runtime *rt, lvd_call_out *out) {
+  lvd_status status = LVD_OK;
+  lvd_port_lock(&rt->pool_lock);
+  if (!rt->poller) status = lvd_port_poller_open(&rt->poller);
+  if (status == LVD_OK && !rt->poller_thread)
+    status = lvd_port_thread_start(&rt->poller_thread, -1, "levada/poll", poller_main, rt);
+  if (status == LVD_OK) {
+    lvd_call_out **first = watches_of(rt, out->fd);
+    out->next = *first;
+    out->listed = true;
+    *first = out;
+    is_at(out, LVD_BLOCKED_AT_DESCRIPTOR);
+    if (!watch_again(rt, out->fd)) {
+      (void)unlist(first, NULL);
+      status = LVD_E_LIMIT;
+    }
+  }
+  lvd_port_unlock(&rt->pool_lock);
+  return status;
+}
+
 /* Gives `out`, which lies on the stack that waits for it, to a helper. */
 static lvd_status send_out(lvd_runtime *rt, lvd_call_out *out) {
   lvd_status status = LVD_OK;
+  if (!out->call) return watch(rt, out);
   lvd_port_lock(&rt->pool_lock);
   lvd_helper *h = rt->helpers;
   while (h && !h->idle) h = h->next;
@@ -112,8 +202,10 @@ static lvd_status send_out(lvd_runtime *rt, lvd_call_out *out) {
   if (h) {
     h->idle = false;
     h->out = *out;
+    is_at(out, LVD_BLOCKED_IN_CALL);
   } else if (rt->helpers) { /* all have work: the first to be free takes it */
     put_last(rt, out);
+    is_at(out, LVD_BLOCKED_IN_QUEUE);
   } else {
     status = LVD_E_LIMIT;
   }
@@ -127,14 +219,53 @@ static lvd_status send_out(lvd_runtime *rt, lvd_call_out *out) {
 
 /* ---- who waits ---------------------------------------------------------------------------- */
 
+/* Nobody has begun it, and nobody will. */
+static bool take_back(lvd_runtime *rt, lvd_call_out *out) {
+  lvd_port_lock(&rt->pool_lock);
+  bool listed = out->listed;
+  if (listed) {
+    lvd_call_out **at = out->call ? &rt->calls_first : watches_of(rt, out->fd), *before = NULL;
+    for (; *at != out; at = &(*at)->next) before = *at;
+    if (out->call && rt->calls_last == out) rt->calls_last = before;
+    (void)unlist(at, NULL);
+  }
+  lvd_port_unlock(&rt->pool_lock);
+  return listed;
+}
+
+static void interrupt_call(lvd_runtime *rt, const lvd_entity *who) {
+  lvd_port_lock(&rt->pool_lock);
+  for (lvd_helper *h = rt->helpers; h; h = h->next)
+    if (h->out.who == who) lvd_port_thread_interrupt(h->thread);
+  lvd_port_unlock(&rt->pool_lock);
+}
+
+/* What is out must come back before anything of ours may go: one that is cancelled interrupts its
+ * call until it does, since an interruption may come just before the system call it is for. */
+static lvd_status wait_for_call(lvd_fiber *f, lvd_call_out *out) {
+  enum { AGAIN_NS = 10 * 1000000 };
+  lvd_runtime *rt = f->entity.app->rt;
+  const lvd_want want = {.event = &f->unblocked};
+  uint32_t which;
+  lvd_status status = lvd_fiber_wait(f, &want, 1, -1, &which);
+  if (status != LVD_OK && take_back(rt, out)) return status;
+  f->deaf = true;
+  while (!lvd_event_is_set(&f->unblocked)) {
+    interrupt_call(rt, &f->entity);
+    lvd_fiber_wait(f, &want, 1, AGAIN_NS, &which);
+  }
+  f->deaf = false;
+  lvd_fiber_wait_through(f, &f->unblocked);
+  return LVD_OK;
+}
+
 static lvd_status fiber_calls(lvd_fiber *f, lvd_call_out *out) {
   lvd_app *app = f->entity.app;
-  /* The call must come back before anything of ours may go: no cancelling, and it counts as
-   * alive. */
+  /* Until then it counts as alive. */
   lvd_add_relaxed_u32(&app->calls_out, 1);
   lvd_add_relaxed_u32(&app->live, 1);
   lvd_status status = send_out(app->rt, out);
-  if (status == LVD_OK) lvd_fiber_wait_through(f, &f->unblocked);
+  if (status == LVD_OK) status = wait_for_call(f, out);
   lvd_add_relaxed_u32(&app->live, UINT32_MAX);
   lvd_call_is_back(&f->entity);
   return status;
@@ -161,38 +292,36 @@ static lvd_status actor_calls(lvd_worker *w, lvd_entity *e, lvd_call_out *out) {
   return status;
 }
 
-lvd_status lvd_blocking(void (*call)(void *), void *argument) {
-  if (!call) return LVD_E_ARGUMENT;
+/* LVD_E_STATE: the caller is none that can wait. */
+static lvd_status call_out(lvd_call_out *out) {
   lvd_worker *w = lvd_this_worker();
   lvd_entity *e = w ? w->current : NULL;
-  lvd_call_out out = {call, argument, e, NULL};
-  if (e && e->is_fiber) return fiber_calls((lvd_fiber *)e, &out);
-  if (e && e->stack) return actor_calls(w, e, &out);
+  out->who = e;
+  if (e && e->is_fiber) return fiber_calls((lvd_fiber *)e, out);
+  if (e && e->stack) return actor_calls(w, e, out);
+  return LVD_E_STATE;
+}
+
+lvd_status lvd_blocking(void (*call)(void *), void *argument) {
+  if (!call) return LVD_E_ARGUMENT;
+  lvd_call_out out = {.call = call, .argument = argument};
+  const lvd_worker *w = lvd_this_worker();
+  if (w && w->current && (w->current->is_fiber || w->current->stack)) return call_out(&out);
   call(argument);
   return LVD_OK;
 }
 
 /* ---- descriptors -------------------------------------------------------------------------- */
 
-typedef struct poll {
-  int fd;
-  bool to_write;
-} poll;
-
-static void wait_long(void *argument) {
-  const poll *p = argument;
-  lvd_port_poll(p->fd, p->to_write, -1);
-}
-
 static lvd_status wait_fd(int fd, bool to_write) {
-  poll p = {fd, to_write};
-  while (!lvd_port_poll(fd, to_write, 0)) {
-    lvd_status status = lvd_blocking(wait_long, &p);
-    if (status != LVD_OK) return status;
-    const lvd_fiber *f = lvd_fiber_self();
-    if (f && lvd_load_relaxed_u32(&f->entity.app->phase) != LVD_PHASE_RUNNING) return LVD_E_STOPPED;
+  lvd_status status = LVD_OK;
+  while (status == LVD_OK && !lvd_port_poll(fd, to_write, 0)) {
+    lvd_call_out out = {.fd = fd, .to_write = to_write};
+    if ((status = call_out(&out)) != LVD_E_STATE) continue;
+    status = LVD_OK;
+    lvd_port_poll(fd, to_write, -1);
   }
-  return LVD_OK;
+  return status;
 }
 
 lvd_status lvd_wait_readable(int fd) { return wait_fd(fd, false); }
@@ -221,15 +350,23 @@ static void interrupt_calls(lvd_app *app) {
   lvd_port_lock(&rt->pool_lock);
   for (lvd_helper *h = rt->helpers; h; h = h->next)
     if (h->out.who && h->out.who->app == app) lvd_port_thread_interrupt(h->thread);
-  lvd_call_out *out = rt->calls_first, *next;
+  lvd_call_out *out = rt->calls_first, *next, *list = NULL;
   for (rt->calls_first = NULL; out; out = next) { /* an actor's that has not begun never will */
     next = out->next;
     if (out->who->app == app && !out->who->is_fiber)
-      give_back(out->who);
+      list = unlist(&out, list);
     else
       put_last(rt, out);
   }
+  for (uint32_t i = 0; i < LVD_WATCHED; i++)
+    for (lvd_call_out **at = &rt->watched[i]; *at;) {
+      if ((*at)->who->app == app)
+        list = unlist(at, list);
+      else
+        at = &(*at)->next;
+    }
   lvd_port_unlock(&rt->pool_lock);
+  give_all_back(list);
 }
 
 void lvd_calls_recall(lvd_app *app) {
@@ -242,6 +379,11 @@ void lvd_calls_recall(lvd_app *app) {
 }
 
 void lvd_blocking_end(lvd_runtime *rt) {
+  if (rt->poller_thread) {
+    lvd_port_poller_ring(rt->poller);
+    lvd_port_thread_join(rt->poller_thread);
+  }
+  if (rt->poller) lvd_port_poller_close(rt->poller);
   for (lvd_helper *h = rt->helpers, *next; h; h = next) {
     next = h->next;
     lvd_store_release_u32(&h->work, 2);

@@ -11,9 +11,9 @@
  *   end:    exchange_release phase    -> keeper: load_acquire phase    the outcome
  *   end:    add_release keeper_work   -> keeper: load_acquire          the phase, before it sleeps
  *   finish: store_release phase ENDED -> wait, get_state: load_acquire all that was done */
-#include "core.h"
-
 #include <stdlib.h>
+
+#include "stream.h"
 
 static void nothing(lvd_worker *w, lvd_command *c) { (void)w, (void)c; }
 
@@ -359,6 +359,7 @@ void lvd_keeper_main(void *argument) {
 
 lvd_status lvd_app_wait(lvd_app *app, int64_t timeout_ms) {
   if (!app) return LVD_E_ARGUMENT;
+  lvd_stream_thread_flush();
   uint64_t start = lvd_port_ns();
   for (;;) {
     uint32_t phase = lvd_load_acquire_u32(&app->phase);

@@ -19,7 +19,8 @@
 #include "../port/context.h"
 #include "../port/port.h"
 
-enum { LVD_STACKS = 10 }; /* sizes of stacks: 16 KiB, doubled up to 8 MiB */
+enum { LVD_WATCHED = 256 }; /* lists of who waits for descriptors */
+enum { LVD_STACKS = 10 };   /* sizes of stacks: 16 KiB, doubled up to 8 MiB */
 #define LVD_NOWHERE UINT32_MAX
 
 /* ---- entities ----------------------------------------------------------------------------- */
@@ -234,9 +235,12 @@ struct lvd_runtime {
   struct lvd_helper *helpers;                    /* threads for calls that block (blocking.c) ... */
   struct lvd_call_out *calls_first, *calls_last; /* ... and calls that wait for one */
   uint32_t helper_count;
-  lvd_a32 next_place; /* where the next fiber that may be anywhere goes */
-  lvd_aptr forks;     /* null until the first fork (steal.c) */
+  lvd_aptr forks; /* null until the first fork (steal.c) */
   lvd_runtime *next_runtime;
+  lvd_port_poller *poller; /* who waits for descriptors, and the thread that does */
+  lvd_port_thread *poller_thread;
+  struct lvd_call_out *watched[LVD_WATCHED]; /* by descriptor */
+  lvd_a32 next_place;                        /* where the next fiber that may be anywhere goes */
 };
 
 /* Workers, the urgent ones included. */
@@ -412,7 +416,11 @@ bool lvd_app_faulted(const lvd_app *app);
 /* A function that reads words which their owner writes plainly at the same time, and to whom any of
  * their values will do: counters, and what somebody waits for. Words of a machine's width do not
  * tear; the thread sanitizer is told that we know. */
+#if defined __SANITIZE_THREAD__ /* gcc: what moves into its caller is watched with that */
+#define LVD_READS_LIVE __attribute__((no_sanitize("thread"), noipa))
+#else
 #define LVD_READS_LIVE __attribute__((no_sanitize("thread")))
+#endif
 
 /* One writer, many readers: a counter. */
 static inline void lvd_count(lvd_a64 *c, uint64_t n) {

@@ -65,6 +65,7 @@ LVD_READS_LIVE bool lvd_crowd_held_up(const lvd_crowd *c, const lvd_fiber *f, ui
     return false;
   const lvd_want *want = (const lvd_want *)(const void *)at;
   *h = (lvd_hold_up){.n = want->n, .room = want->room != NULL};
+  if (want->event == &f->unblocked) h->blocked = lvd_load_relaxed_u32(&f->blocked);
   if (c->still) {
     lvd_sleeper *sleeper = lvd_want_sleeper(want);
     h->want = want;

@@ -29,6 +29,7 @@ typedef struct lvd_hold_up {
   const lvd_fiber *other; /* the fiber whose turn it is, has said that it will take that end, or is
                              to end; null: none */
   bool end;               /* for the end of `other` */
+  uint32_t blocked;       /* 0, or for a call that blocks (fiber.h) */
   const lvd_call *call;   /* for the return of this one, from another process */
 } lvd_hold_up;
 

@@ -496,8 +496,7 @@ void lvd_fiber_yield(void) {
   /* Nobody is more urgent, somebody is as urgent: he goes on, and we stand behind. */
   if (LVD_LIKELY(w->ready_levels >> level == 1 && w->turns > 1 &&
                  !lvd_load_relaxed_u32(&w->yield) && next->app == e->app && next->is_fiber &&
-                 lvd_load_relaxed_u32(&next->target) == w->index &&
-                 !lvd_port_has_exceptions())) {
+                 lvd_load_relaxed_u32(&next->target) == w->index && !lvd_port_has_exceptions())) {
     w->turns--;
     lvd_store_relaxed_u32(&e->state, LVD_READY);
     e->next = NULL;
@@ -520,6 +519,7 @@ lvd_status lvd_fiber_sleep(int64_t ns) {
     lvd_status status = lvd_fiber_wait(f, NULL, 0, ns < 0 ? 0 : ns, &which);
     return status == LVD_E_TIME ? LVD_OK : status;
   }
+  lvd_stream_thread_flush();
   struct timespec t = {ns / 1000000000, ns % 1000000000};
   if (ns > 0) nanosleep(&t, NULL);
   return LVD_OK;

@@ -12,6 +12,9 @@
 enum { LVD_STACK_LEAST = 14, LVD_STACK_USUAL = 16, LVD_STACK_MOST = 23, LVD_FIBER_NAME = 32 };
 _Static_assert(LVD_STACK_MOST - LVD_STACK_LEAST + 1 == LVD_STACKS, "a pool for each size");
 
+/* What a fiber waits for that has called out (blocking.c). */
+enum { LVD_BLOCKED_IN_CALL = 1, LVD_BLOCKED_IN_QUEUE, LVD_BLOCKED_AT_DESCRIPTOR };
+
 struct lvd_fiber {
   lvd_entity entity; /* first: a waiter is an entity is a fiber */
   lvd_port_context context;
@@ -37,6 +40,7 @@ struct lvd_fiber {
   struct lvd_deque *taken_from;
   bool bare; /* ... of a thread of the program: its faults are the program's */
   bool kept; /* abandoned, and others may still write to its stack: not used again */
+  lvd_a32 blocked;             /* which of these, while it waits for `unblocked` */
   struct lvd_stream_end *ends; /* the ends of streams that it uses: flushed when it waits */
   struct lvd_fiber *next_spare;
   unsigned char *low; /* of the stack, the guard included */

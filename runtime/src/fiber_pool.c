@@ -27,7 +27,7 @@ typedef struct chunk {
 static lvd_status make_chunk(lvd_runtime *rt, uint32_t size_log2) {
   size_t size = (size_t)1 << size_log2;
   uint32_t count = size_log2 > 18 ? 4 : CHUNK;
-  size_t guard = lvd_port_guard_size(size);
+  size_t guard = lvd_port_guard_size(), stride = guard + size;
   chunk *c = calloc(1, sizeof *c);
   if (!c) return LVD_E_MEMORY;
   lvd_status status = lvd_port_stacks_alloc(count, size, guard, &c->base);
@@ -35,12 +35,12 @@ static lvd_status make_chunk(lvd_runtime *rt, uint32_t size_log2) {
     free(c);
     return status;
   }
-  c->size = count * size;
+  c->size = count * stride;
   for (uint32_t i = 0; i < count; i++) {
-    unsigned char *low = (unsigned char *)c->base + i * size;
+    unsigned char *low = (unsigned char *)c->base + i * stride;
     /* Not all at one distance from a page, or they would all be in the same few sets of the
      * cache. */
-    size_t end = size - (i % 16) * LVD_LINE;
+    size_t end = stride - (i % 16) * LVD_LINE;
     lvd_fiber *f = (lvd_fiber *)(void *)(low + (end - sizeof(lvd_fiber)) / LVD_LINE * LVD_LINE);
     uint32_t slot = lvd_slot_claim(rt->slot, rt->options.entities, rt->fiber_hint, 1);
     if (slot == rt->options.entities) break;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Streaming RPC by the paper's names: tasks are fibers of one application, streams lie in a table
- * by their numbers. A side of a stream is whoever created it: a fiber, or a thread.
+ * by their numbers. A side of a stream is whoever created it: a fiber, or a thread. The sides are
+ * listed by who that is, so that a procedure that returns finds its own. It then is forgotten: its
+ * fiber's address may be the next one's. What it has closed before that it cannot create again until
+ * the other side is done, too.
  *
  * With processes loaded, a task may live in one of them, or, seen from there, in this one: then it
  * is a call of `srpc.run` (below), known there by its maker's process and number. A stream leads to
@@ -16,7 +19,7 @@
 #include "stream.h"
 #include "unit.h"
 
-enum { MOST_FOREIGN = 1 << 16 };
+enum { MOST_FOREIGN = 1 << 16, SIDE_LISTS_LOG2 = 6 };
 
 typedef struct registered {
   char name[64];
@@ -28,11 +31,13 @@ struct srpc_task {
   void (*function)(void *);
   int prio;
   uint32_t worker;
+  /* With the lock: */
   lvd_fiber *fiber; /* while it has been started and not waited for */
-  lvd_fiber *self;  /* while it runs here; with the lock */
+  lvd_call *call;   /* ... in another process */
+  bool awaited;     /* somebody waits for it */
+  lvd_fiber *self;  /* while it runs here */
   bool detached;    /* of a transmitter: it goes by itself */
   lvd_unit *unit;   /* the process it lives in; null: this one */
-  lvd_call *call;   /* ... while it has been started there and not waited for */
   lvd_unit *leads;  /* the process that its streams lead to; null: the one loaded last */
   lvd_unit *maker;  /* the process that made it; null: this one */
   uint32_t number;  /* ... and how it calls it */
@@ -41,12 +46,19 @@ struct srpc_task {
   char name[64];
 };
 
+/* Who has created a number. */
+typedef struct side {
+  void *who;         /* null: nobody, or one that has returned */
+  lvd_fiber *fiber;  /* ... if it is one */
+  bool gone;         /* it has closed it, or returned */
+  struct side *next; /* in its list, as long as there is `who` */
+  struct entry *entry;
+} side;
+
 /* A number that is in use. */
 typedef struct entry {
-  lvd_aptr stream;     /* lvd_stream, made at the first element */
-  void *side[2];       /* who has created it */
-  lvd_fiber *fiber[2]; /* ... if it is a fiber */
-  bool gone[2];        /* ... and has left it */
+  lvd_aptr stream; /* lvd_stream, made at the first element */
+  side side[2];
   uint32_t sides, left;
   lvd_unit *unit; /* the process where the other side may be */
   bool bound;     /* ... because stream_with has said so */
@@ -67,6 +79,7 @@ static struct {
   lvd_unit *unit[PB_PROCESSES]; /* that are loaded, the last one last; they may be gone */
   uint32_t units;
   entry stream[PB_STREAMS];
+  side *sides[1 << SIDE_LISTS_LOG2]; /* by who they are */
   char *why;
 } program;
 
@@ -196,7 +209,7 @@ lvd_status pb_boot(void) {
   return status == LVD_OK ? LVD_E_STOPPED : status;
 }
 
-static void leave(void *side);
+static void leave(void *who);
 
 lvd_status pb_finish(void) {
   if (!lvd_load_acquire_u32(&program.booted)) return LVD_E_STATE;
@@ -225,6 +238,7 @@ lvd_status pb_finish(void) {
   }
   program.tasks = NULL;
   memset(program.stream, 0, sizeof program.stream);
+  memset(program.sides, 0, sizeof program.sides);
   program.units = program.foreign = 0;
   lvd_store_release_u32(&program.booted, 0);
   return status;
@@ -467,7 +481,9 @@ static void run_task(void *argument) {
   if (t->detached) drop_task(t);
 }
 
+/* With the lock; neither kind of start waits for anything. */
 static lvd_status start(TASKID t) {
+  if (t->fiber || t->call) return LVD_E_STATE;
   if (t->unit) {
     const message m = message_about(t, 0);
     const lvd_call_options there = {.priority = t->prio};
@@ -479,37 +495,65 @@ static lvd_status start(TASKID t) {
 
 lvd_status pb_rpc(TASKID t) {
   if (!t) return LVD_E_ARGUMENT;
-  return t->fiber || t->call ? LVD_E_STATE : start(t);
+  lvd_port_lock(&program.lock);
+  lvd_status status = start(t);
+  lvd_port_unlock(&program.lock);
+  return status;
 }
 
+/* Waits first, and takes it then, at once and with the lock: a wait may end for other reasons, and
+ * whoever cancels the task must not meet a fiber or a call that is another's by now. */
 lvd_status pb_wait(TASKID t) {
   if (!t) return LVD_E_ARGUMENT;
-  if (t->call) {
-    bool returned;
-    lvd_status status = lvd_call_wait(t->call, NULL, NULL, -1, &returned);
-    if (returned) t->call = NULL;
-    return status;
+  lvd_port_lock(&program.lock);
+  lvd_fiber *fiber = t->fiber;
+  lvd_call *call = t->call;
+  bool waits = (call || (fiber && fiber != lvd_fiber_self())) && !t->awaited;
+  t->awaited |= waits;
+  lvd_port_unlock(&program.lock);
+  if (!waits) return LVD_E_STATE;
+  uint32_t which;
+  lvd_status status;
+  if (call) {
+    status = lvd_call_wait_any(&call, 1, -1, &which);
+  } else {
+    const lvd_want end = {.event = &fiber->done};
+    status = lvd_wait_any(&end, 1, -1, &which);
   }
-  if (!t->fiber) return LVD_E_STATE;
-  lvd_status status = lvd_fiber_join(t->fiber, -1);
-  t->fiber = NULL;
+  lvd_port_lock(&program.lock);
+  t->awaited = false;
+  if (status == LVD_OK) {
+    status = call ? lvd_call_wait(call, NULL, NULL, 0, NULL) : lvd_fiber_join(fiber, 0);
+    t->fiber = NULL;
+    t->call = NULL;
+  }
+  lvd_port_unlock(&program.lock);
   return status;
 }
 
 lvd_status pb_cancel(TASKID t) {
   if (!t) return LVD_E_ARGUMENT;
-  if (!t->fiber && !t->call) return LVD_E_STATE;
+  lvd_port_lock(&program.lock);
+  lvd_status status = t->fiber || t->call ? LVD_OK : LVD_E_STATE;
   if (t->call)
     lvd_call_cancel(t->call);
   else
     lvd_fiber_cancel(t->fiber);
-  return LVD_OK;
+  lvd_port_unlock(&program.lock);
+  return status;
+}
+
+static bool is_started(const TASKID t) {
+  lvd_port_lock(&program.lock);
+  bool started = t->fiber || t->call;
+  lvd_port_unlock(&program.lock);
+  return started;
 }
 
 lvd_status pb_release(TASKID t) {
   if (!t) return LVD_E_ARGUMENT;
-  lvd_status status = t->fiber || t->call ? pb_wait(t) : LVD_OK;
-  if (t->call) return status; /* the caller was cancelled */
+  lvd_status status = is_started(t) ? pb_wait(t) : LVD_OK;
+  if (is_started(t)) return status; /* the caller was cancelled, or another one waits */
   if (t->unit) {
     const message m = message_about(t, 0);
     ask(t->unit, "srpc.release", &m);
@@ -536,13 +580,42 @@ lvd_status pb_wait_signal(u32 *data, int64_t timeout_ns) {
 
 /* ---- streams -------------------------------------------------------------------------------- */
 
-static bool is_side(const entry *e, const void *who) {
-  return e->side[0] == who || e->side[1] == who;
+/* The list that has all sides of `who`, and of a few others. */
+static side **sides_of(const void *who) {
+  uint64_t spread = (uint64_t)(uintptr_t)who * 0x9e3779b97f4a7c15u;
+  return &program.sides[spread >> (64 - SIDE_LISTS_LOG2)];
+}
+
+static side *side_of(entry *e, const void *who) {
+  for (int i = 0; i < 2; i++)
+    if (e->side[i].who == who) return &e->side[i];
+  return NULL;
+}
+
+static bool is_side(entry *e, const void *who) {
+  const side *s = side_of(e, who);
+  return s && !s->gone;
+}
+
+static void enter_side(entry *e, void *who) {
+  side **list = sides_of(who);
+  side *s = &e->side[e->sides++];
+  *s = (side){who, lvd_fiber_self(), false, *list, e};
+  *list = s;
+}
+
+static void forget_side(side *s) {
+  if (!s->who) return;
+  side **at = sides_of(s->who);
+  while (*at != s) at = &(*at)->next;
+  *at = s->next;
+  s->who = NULL;
 }
 
 /* Both sides have left, or the number was never used. */
 static void reset(entry *e) {
   lvd_stream_destroy(lvd_load_relaxed_ptr(&e->stream));
+  for (int i = 0; i < 2; i++) forget_side(&e->side[i]);
   memset(e, 0, sizeof *e);
 }
 
@@ -575,7 +648,7 @@ static void say_parties(const entry *e) {
   uint32_t parties = 0;
   char name[32];
   for (int i = 0; i < 2; i++)
-    if (e->side[i] && !e->gone[i]) party[parties++] = e->fiber[i];
+    if (e->side[i].who && !e->side[i].gone) party[parties++] = e->side[i].fiber;
   shared_name((STREAM_ID)(e - program.stream), name);
   if (s) lvd_stream_say_parties(s, party, parties);
   if (e->unit) lvd_unit_expect_stream(e->unit, name, party, s ? 0 : parties);
@@ -589,10 +662,10 @@ lvd_status stream_create(STREAM_ID sID) {
   void *me = myself();
   lvd_port_lock(&program.lock);
   if (is_over(e)) reset(e);
-  if (is_side(e, me) || e->sides == 2)
+  if (side_of(e, me) || e->sides == 2)
     status = LVD_E_STATE;
   else
-    e->fiber[e->sides] = lvd_fiber_self(), e->side[e->sides++] = me;
+    enter_side(e, me);
   if (status == LVD_OK && e->sides == 1 && !e->bound) e->unit = leads_to(me);
   if (status == LVD_OK) say_parties(e);
   lvd_port_unlock(&program.lock);
@@ -646,12 +719,12 @@ static void leave_unused(lvd_stream *s) {
   if (lvd_stream_end(s, LVD_OK) != LVD_OK) lvd_stream_leave(s);
 }
 
-static void leave_entry(entry *e, void *side) {
-  if (!is_side(e, side)) return;
+static void leave_side(side *its) {
+  entry *e = its->entry;
   lvd_stream *s = lvd_load_relaxed_ptr(&e->stream);
   if (s && !lvd_stream_close(s)) leave_unused(s);
   e->left++;
-  e->gone[e->side[1] == side] = true;
+  its->gone = true;
   say_parties(e);
   if (!s && e->sides == 1 && e->unit) {
     char name[32];
@@ -663,12 +736,19 @@ static void leave_entry(entry *e, void *side) {
   }
 }
 
-static void leave(void *side) {
-  for (int i = 0; i < PB_STREAMS; i++) {
-    lvd_port_lock(&program.lock);
-    leave_entry(&program.stream[i], side);
-    lvd_port_unlock(&program.lock);
+/* `who` returns. */
+static void leave(void *who) {
+  lvd_port_lock(&program.lock);
+  for (side *s = *sides_of(who); s;) {
+    if (s->who != who) {
+      s = s->next;
+      continue;
+    }
+    if (!s->gone) leave_side(s);
+    forget_side(s);
+    s = *sides_of(who); /* others may have gone with it */
   }
+  lvd_port_unlock(&program.lock);
 }
 
 lvd_status stream_close(STREAM_ID sID) {
@@ -677,7 +757,7 @@ lvd_status stream_close(STREAM_ID sID) {
   void *me = myself();
   lvd_port_lock(&program.lock);
   lvd_status status = is_side(e, me) ? LVD_OK : LVD_E_STATE;
-  leave_entry(e, me);
+  if (status == LVD_OK) leave_side(side_of(e, me));
   lvd_port_unlock(&program.lock);
   return status;
 }
@@ -788,7 +868,7 @@ static TASKID start_both(TASKID remote, void *transmitter) {
   t->detached = true;
   t->leads = remote->unit;
   lvd_status status = pb_rpc(remote);
-  if (status == LVD_OK && (status = start(t)) == LVD_OK) return remote;
+  if (status == LVD_OK && (status = pb_rpc(t)) == LVD_OK) return remote;
   drop_task(t);
   return NULL;
 }

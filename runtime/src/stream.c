@@ -4,15 +4,18 @@
  * Who uses an end first claims it with one compare-and-swap, on the way into its first wait (the
  * copies of the other's cursor begin at full and empty); after that only waits look at who owns it.
  * The ends of a fiber are on its list: when it waits, on whatever, what it has pushed is flushed,
- * and when it returns, its streams end. */
+ * and when it returns, its streams end. Those of a thread are on a list, too, which others may share:
+ * a thread goes without a word, so nothing of that lies in its own memory. */
 #include "stream.h"
 
 #include <stdlib.h>
 
 enum { RING_BYTES = 16 * 1024, RING_LEAST = 64, SPIN_US = 20 };
 
-/* What owns an end that a thread uses: an address of its own. */
+/* What owns an end that a thread uses: an address of its own, or its worker. */
 static _Thread_local char thread_mark;
+
+lvd_thread_list lvd_threads[1 << LVD_THREAD_LISTS_LOG2];
 
 static stream *stream_of(lvd_stream *s) { return (stream *)s; }
 
@@ -93,7 +96,38 @@ lvd_status lvd_stream_over(lvd_app *app, lvd_shared_stream *shared, lvd_channel 
   return LVD_OK;
 }
 
+static lvd_thread_list *list_of(const void *thread) {
+  uint64_t spread = (uint64_t)(uintptr_t)thread * 0x9e3779b97f4a7c15u;
+  return &lvd_threads[spread >> (64 - LVD_THREAD_LISTS_LOG2)];
+}
+
+static void enter_list(stream_end *e, const void *thread) {
+  lvd_thread_list *l = list_of(thread);
+  lvd_port_lock(&l->lock);
+  e->previous = NULL;
+  e->next = lvd_load_relaxed_ptr(&l->first);
+  if (e->next) e->next->previous = e;
+  lvd_store_relaxed_ptr(&l->first, e);
+  lvd_port_unlock(&l->lock);
+}
+
+static void leave_list(stream_end *e, const void *thread) {
+  lvd_thread_list *l = list_of(thread);
+  lvd_port_lock(&l->lock);
+  if (e->previous)
+    e->previous->next = e->next;
+  else
+    lvd_store_relaxed_ptr(&l->first, e->next);
+  if (e->next) e->next->previous = e->previous;
+  lvd_port_unlock(&l->lock);
+}
+
 static void free_stream(stream *s) {
+  stream_end *end[2] = {&s->sender, &s->receiver};
+  for (int i = 0; i < 2; i++) {
+    const void *owner = lvd_load_relaxed_ptr(&end[i]->owner);
+    if (owner && !end[i]->fiber) leave_list(end[i], owner);
+  }
   if (s->shared)
     lvd_shared_free(s->shared);
   else
@@ -143,7 +177,9 @@ const char *lvd_stream_name(const lvd_stream *s) { return s ? ((const stream *)s
 
 static void *myself(void) {
   lvd_fiber *f = lvd_fiber_self();
-  return f ? (void *)f : &thread_mark;
+  if (f) return f;
+  void *worker = lvd_port_self();
+  return worker ? worker : &thread_mark;
 }
 
 static lvd_status claim(stream_end *e) {
@@ -156,8 +192,11 @@ static lvd_status claim(stream_end *e) {
     lvd_store_release_ptr(&e->owner, NULL);
     return LVD_E_STATE;
   }
-  if (me == &thread_mark) return LVD_OK;
-  lvd_fiber *f = me;
+  lvd_fiber *f = lvd_fiber_self();
+  if (!f) {
+    enter_list(e, me);
+    return LVD_OK;
+  }
   e->fiber = f;
   e->previous = NULL;
   e->next = f->ends;
@@ -174,6 +213,8 @@ static void unclaim(stream_end *e) {
       e->fiber->ends = e->next;
     if (e->next) e->next->previous = e->previous;
     e->fiber = NULL;
+  } else {
+    leave_list(e, lvd_load_relaxed_ptr(&e->owner));
   }
   lvd_store_release_ptr(&e->owner, NULL);
 }
@@ -256,23 +297,36 @@ lvd_status lvd_stream_give_up(lvd_stream *face) {
   return sender || receiver ? LVD_OK : LVD_E_STATE;
 }
 
-void lvd_stream_ends_flush(lvd_fiber *f) {
-  for (stream_end *e = f->ends; e; e = e->next) {
-    if (e->is_sender) {
-      /* What is put and not pushed stays unseen. */
-      lvd_producer *p = &e->stream->face.put;
-      if (lvd_load_relaxed_u32(&p->channel->flushed) == (uint32_t)p->pushed) continue;
-      lvd_store_relaxed_u32(&p->channel->flushed, (uint32_t)p->pushed);
-      lvd_barrier_light(p->fenced);
-      lvd_wake_consumers(p, true);
-    } else {
-      lvd_consumer *c = &e->stream->face.get;
-      if (lvd_load_relaxed_u32(&c->lines->released) == (uint32_t)c->popped) continue;
-      lvd_store_relaxed_u32(&c->lines->released, (uint32_t)c->popped);
-      lvd_barrier_light(c->fenced);
-      lvd_wake_producer(c, true);
-    }
+static void flush_end(stream_end *e) {
+  if (e->is_sender) {
+    /* What is put and not pushed stays unseen. */
+    lvd_producer *p = &e->stream->face.put;
+    if (lvd_load_relaxed_u32(&p->channel->flushed) == (uint32_t)p->pushed) return;
+    lvd_store_relaxed_u32(&p->channel->flushed, (uint32_t)p->pushed);
+    lvd_barrier_light(p->fenced);
+    lvd_wake_consumers(p, true);
+  } else {
+    lvd_consumer *c = &e->stream->face.get;
+    if (lvd_load_relaxed_u32(&c->lines->released) == (uint32_t)c->popped) return;
+    lvd_store_relaxed_u32(&c->lines->released, (uint32_t)c->popped);
+    lvd_barrier_light(c->fenced);
+    lvd_wake_producer(c, true);
   }
+}
+
+void lvd_stream_ends_flush(lvd_fiber *f) {
+  for (stream_end *e = f->ends; e; e = e->next) flush_end(e);
+}
+
+/* Its own ends it has put there itself, so it sees whether there are any. */
+void lvd_stream_thread_flush(void) {
+  const void *me = myself();
+  lvd_thread_list *l = list_of(me);
+  if (!lvd_load_relaxed_ptr(&l->first)) return;
+  lvd_port_lock(&l->lock);
+  for (stream_end *e = lvd_load_relaxed_ptr(&l->first); e; e = e->next)
+    if (lvd_load_relaxed_ptr(&e->owner) == me) flush_end(e);
+  lvd_port_unlock(&l->lock);
 }
 
 void lvd_stream_ends_close(lvd_fiber *f, lvd_status outcome) {

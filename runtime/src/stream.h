@@ -10,7 +10,7 @@
 typedef struct lvd_stream_end {
   lvd_sleeper sleeper;
   lvd_aptr owner;   /* the fiber, or a thread's mark; null: nobody's */
-  lvd_fiber *fiber; /* whose list it is on */
+  lvd_fiber *fiber; /* whose list it is on; null: a thread's, if it is somebody's */
   struct lvd_stream_end *next, *previous;
   struct stream *stream;
   bool is_sender;
@@ -56,7 +56,17 @@ typedef struct stream {
   char name[LVD_FIBER_NAME];
 } stream;
 
+/* The ends of threads, by who they are. Whoever unloads an application takes its ends from them. */
+enum { LVD_THREAD_LISTS_LOG2 = 6 };
+typedef struct lvd_thread_list {
+  lvd_port_mutex lock;
+  lvd_aptr first; /* stream_end */
+} lvd_thread_list;
+extern lvd_thread_list lvd_threads[1 << LVD_THREAD_LISTS_LOG2];
+
 void lvd_streams_free(lvd_app *app);
+/* What the calling thread, which is no fiber, has pushed and popped becomes visible before it waits. */
+void lvd_stream_thread_flush(void);
 /* Who will use it; until they have taken its ends it is they whom others wait for. */
 void lvd_stream_say_parties(lvd_stream *s, lvd_fiber *const party[2], uint32_t parties);
 uint32_t lvd_stream_capacity(const lvd_stream_options *o);

@@ -9,9 +9,9 @@
  * it wakes a fiber that waited here before. Whoever is woken looks again, and sleeps again. So
  * fibers and beds stay where they are in memory for as long as the process may wake them. The
  * [heavy] barrier of a fiber is its worker's (settle.c). */
-#include "core.h"
-
 #include <stdlib.h>
+
+#include "stream.h"
 
 static bool sleeper_wake(lvd_waiter *self) {
   lvd_sleeper *s = (lvd_sleeper *)self;
@@ -236,8 +236,9 @@ static lvd_status wait_for(const lvd_want *want, uint32_t count, int64_t timeout
   for (uint32_t i = 0; i < count; i++)
     if (!lvd_want_sleeper(&want[i])) return LVD_E_STATE;
   lvd_fiber *f = lvd_fiber_self();
-  return f ? lvd_fiber_wait(f, want, count, timeout_ns, which)
-           : thread_wait(want, count, timeout_ns, which);
+  if (f) return lvd_fiber_wait(f, want, count, timeout_ns, which);
+  lvd_stream_thread_flush();
+  return thread_wait(want, count, timeout_ns, which);
 }
 
 lvd_status lvd_wait_room(lvd_producer *p, uint32_t n, int64_t timeout_ns) {

@@ -48,6 +48,14 @@ static void tell(story *s, const lvd_fiber *f, const lvd_hold_up *h) {
     say(s, "what it has called in %s\n", lvd_unit_name(h->call->unit));
     return;
   }
+  if (h->blocked) {
+    static const char *const what[] = {[LVD_BLOCKED_IN_CALL] = "a call that blocks",
+                                       [LVD_BLOCKED_IN_QUEUE] =
+                                           "a thread for a call that blocks: all are in one",
+                                       [LVD_BLOCKED_AT_DESCRIPTOR] = "a descriptor"};
+    say(s, "%s\n", what[h->blocked]);
+    return;
+  }
   if (!h->s) {
     say(s, "an event\n");
     return;

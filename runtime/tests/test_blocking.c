@@ -3,6 +3,8 @@
  * happen meanwhile. */
 #include "test.h"
 
+#include <errno.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -254,4 +256,125 @@ void test_blocking_fiber_stops(void) {
   CHECK_EQ(lvd_app_stop(app), LVD_OK);
   lvd_app_unload(app);
   lvd_runtime_destroy(rt);
+}
+
+/* More wait for descriptors than there are helpers, and none of them needs one. */
+enum { PIPES = 600 };
+static void passes_on(void *argument) {
+  int *fd = argument; /* from here to there */
+  char byte;
+  CHECK_EQ(lvd_wait_readable(fd[0]), LVD_OK);
+  CHECK_EQ(read(fd[0], &byte, 1), 1);
+  CHECK_EQ(lvd_wait_writable(fd[1]), LVD_OK);
+  CHECK_EQ(write(fd[1], &byte, 1), 1);
+}
+static void nothing(void *argument) { (void)argument; }
+static void calls(void *argument) { CHECK_EQ(lvd_blocking(nothing, argument), LVD_OK); }
+
+void test_blocking_many_descriptors(void) {
+  struct rlimit files;
+  CHECK_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
+  files.rlim_cur = files.rlim_max;
+  if (files.rlim_max < 2 * PIPES + 100 || setrlimit(RLIMIT_NOFILE, &files) != 0)
+    SKIP("too few descriptors");
+  lvd_runtime *rt = runtime_of(2);
+  lvd_app *app;
+  lvd_fiber *f;
+  static int fd[PIPES + 1][2], from_to[PIPES][2];
+  for (int i = 0; i <= PIPES; i++) CHECK_EQ(pipe(fd[i]), 0);
+  CHECK_EQ(lvd_app_open(rt, NULL, &app), LVD_OK);
+  for (int i = 0; i < PIPES; i++) {
+    from_to[i][0] = fd[i][0];
+    from_to[i][1] = fd[i + 1][1];
+    CHECK_EQ(lvd_fiber_start(app, passes_on, from_to[i], NULL, NULL), LVD_OK);
+  }
+  sleep_ms(50);
+  char why[20000];
+  lvd_app_why(app, why, sizeof why);
+  CHECK(strstr(why, "waits for a descriptor\n"));
+  CHECK_EQ(lvd_fiber_start(app, calls, NULL, NULL, &f), LVD_OK);
+  CHECK_EQ(lvd_fiber_join(f, 20000000000), LVD_OK);
+  CHECK_EQ(write(fd[0][1], "x", 1), 1);
+  lvd_app_close(app);
+  CHECK_EQ(lvd_app_wait(app, 20000), LVD_OK);
+  lvd_app_unload(app);
+  lvd_runtime_destroy(rt);
+}
+
+/* One that waits in the system hears that it is cancelled, too. */
+static void hears_of_it(void *argument) {
+  CHECK_EQ(lvd_wait_readable(*(int *)argument), LVD_E_CANCELLED);
+  CHECK_EQ(lvd_wait_readable(*(int *)argument), LVD_E_CANCELLED);
+}
+static void read_in_vain(void *argument) {
+  char byte;
+  CHECK(read(*(int *)argument, &byte, 1) < 0 && errno == EINTR);
+}
+static void is_interrupted(void *argument) {
+  CHECK_EQ(lvd_blocking(read_in_vain, argument), LVD_OK);
+  CHECK_EQ(lvd_fiber_sleep(1000000000), LVD_E_CANCELLED);
+}
+
+void test_blocking_cancel(void) {
+  lvd_runtime *rt = runtime_of(2);
+  lvd_app *app;
+  int fd[2];
+  CHECK_EQ(pipe(fd), 0);
+  CHECK_EQ(lvd_app_open(rt, NULL, &app), LVD_OK);
+  for (int i = 0; i < 40; i++) {
+    lvd_fiber *f;
+    CHECK_EQ(lvd_fiber_start(app, i % 2 ? hears_of_it : is_interrupted, &fd[0], NULL, &f), LVD_OK);
+    if (i % 4 < 2) sleep_ms(2);
+    lvd_fiber_cancel(f);
+    CHECK_EQ(lvd_fiber_join(f, 20000000000), LVD_OK);
+  }
+  lvd_app_unload(app);
+  lvd_runtime_destroy(rt);
+}
+
+/* All threads for calls are in one: the next call waits for a thread, can be found doing so, and can
+ * be cancelled before it has been made. */
+static void read_end(void *argument) {
+  char byte;
+  CHECK_EQ(read(*(int *)argument, &byte, 1), 0);
+}
+static void reads_end(void *argument) { CHECK_EQ(lvd_blocking(read_end, argument), LVD_OK); }
+static void not_made(void *argument) {
+  CHECK_EQ(lvd_blocking(read_end, argument), LVD_E_CANCELLED);
+}
+
+void test_blocking_queue(void) {
+#if defined(__SANITIZE_THREAD__) || !defined(__x86_64__)
+  SKIP("so many threads take too much here");
+#else
+  enum { HELPERS = 512 };
+  lvd_runtime *rt = runtime_of(1);
+  lvd_app *app;
+  lvd_fiber *f;
+  int fd[2];
+  static char why[100000];
+  CHECK_EQ(pipe(fd), 0);
+  CHECK_EQ(lvd_app_open(rt, NULL, &app), LVD_OK);
+  for (int i = 0; i < HELPERS; i++)
+    CHECK_EQ(lvd_fiber_start(app, reads_end, &fd[0], NULL, NULL), LVD_OK);
+  CHECK_EQ(lvd_fiber_start(app, reads_end, &fd[0], NULL, NULL), LVD_OK); /* is made in the end */
+  CHECK_EQ(lvd_fiber_start(app, not_made, &fd[0], NULL, &f), LVD_OK);
+  lvd_fiber_counters c[HELPERS + 2];
+  for (uint32_t n = 0, waiting = 0; waiting < HELPERS + 2; sleep_ms(1)) {
+    n = HELPERS + 2;
+    waiting = 0;
+    CHECK_EQ(lvd_app_fibers(app, c, &n), LVD_OK);
+    for (uint32_t i = 0; i < n; i++) waiting += c[i].waiting;
+  }
+  lvd_app_why(app, why, sizeof why);
+  CHECK(strstr(why, "waits for a call that blocks\n"));
+  CHECK(strstr(why, "waits for a thread for a call that blocks: all are in one\n"));
+  lvd_fiber_cancel(f);
+  CHECK_EQ(lvd_fiber_join(f, 20000000000), LVD_OK);
+  close(fd[1]);
+  lvd_app_close(app);
+  CHECK_EQ(lvd_app_wait(app, 20000), LVD_OK);
+  lvd_app_unload(app);
+  lvd_runtime_destroy(rt);
+#endif
 }

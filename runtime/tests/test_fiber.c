@@ -176,6 +176,10 @@ void test_fiber_cancel(void) {
   lvd_runtime_destroy(rt);
 }
 
+static void until_stopped_alone(void *event) {
+  CHECK_EQ(lvd_event_wait(event, NULL, -1), LVD_E_STOPPED);
+}
+
 static void until_stopped(void *argument) {
   lvd_event e;
   lvd_event_init(&e);
@@ -254,6 +258,37 @@ void test_fiber_stack_overflow(void) {
   lvd_app_close(other);
   CHECK_EQ(lvd_app_wait(other, -1), LVD_OK);
   CHECK_EQ(lvd_load_relaxed_u32(&n), 200);
+  lvd_runtime_destroy(rt);
+}
+
+/* A frame that is touched far from its beginning only: what was asked for is there, and what is
+ * below, another fiber's stack perhaps, is not within reach. */
+static void touch_below(void *argument) {
+  size_t *depth = argument;
+  volatile char *at = (volatile char *)__builtin_frame_address(0) - *depth;
+  *at = 1;
+}
+
+void test_fiber_guard(void) {
+  lvd_runtime *rt = runtime_of(1);
+  const lvd_fiber_options small = {.stack = 16384};
+  for (size_t depth = 8000; depth < 60000; depth += depth < 13000 ? 1000 : 8000) {
+#ifdef __SANITIZE_THREAD__
+    if (depth > 13000) break; /* it can't be jumped out of again and again */
+#endif
+    lvd_app *app = open_app(rt);
+    lvd_event never[20];
+    lvd_fiber *f;
+    for (int i = 0; i < 20; i++) {
+      lvd_event_init(&never[i]);
+      CHECK_EQ(lvd_fiber_start(app, until_stopped_alone, &never[i], &small, NULL), LVD_OK);
+    }
+    CHECK_EQ(lvd_fiber_start(app, touch_below, &depth, &small, &f), LVD_OK);
+    CHECK_EQ(lvd_fiber_join(f, -1), depth <= 13000 ? LVD_OK : LVD_E_FAULT);
+    lvd_fault fault;
+    if (depth > 13000) CHECK(lvd_app_fault(app, &fault) && fault.kind == LVD_FAULT_STACK);
+    lvd_app_unload(app);
+  }
   lvd_runtime_destroy(rt);
 }
 

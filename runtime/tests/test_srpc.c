@@ -3,6 +3,8 @@
  * they leave out ("for (i)", "Computation"): source, sink, pipe; element by element and gathered. */
 #include <levada/srpc.h>
 
+#include "port/port.h"
+
 #define sink test_sink /* the listing has a procedure of that name */
 #include "test.h"
 #undef sink
@@ -232,4 +234,174 @@ void test_srpc_deadlock_of_transmitter(void) {
   CHECK_EQ(pb_wait(t), LVD_OK);
   CHECK_EQ(pb_finish(), LVD_E_DEADLOCK);
   CHECK(strstr(pb_why(), "transmitter waits for 1 of the stream 21"));
+}
+
+/* ---- who has closed, and who has returned ------------------------------------------------------- */
+
+enum { PLAIN = 3, LATE = 5 };
+
+static u32 received;
+
+/* Closes before it returns, which is leaving once. */
+static void sends_and_closes(void *unused) {
+  (void)unused;
+  CHECK_EQ(stream_create(PLAIN), LVD_OK);
+  for (u32 i = 0; i < M; i++) {
+    CHECK_EQ(stream_put(PLAIN, i), LVD_OK);
+    CHECK_EQ(stream_push(PLAIN), LVD_OK);
+  }
+  CHECK_EQ(stream_close(PLAIN), LVD_OK);
+  CHECK_EQ(stream_close(PLAIN), LVD_E_STATE);
+}
+
+static void receives_slowly(void) {
+  u32 a = 0;
+  lvd_status status;
+  CHECK_EQ(stream_create(PLAIN), LVD_OK);
+  while ((status = stream_get(PLAIN, a)) == LVD_OK) {
+    CHECK_EQ(a, received++);
+    stream_pop(PLAIN);
+    if (received % 50 == 1) lvd_fiber_sleep(200000);
+  }
+  CHECK_EQ(status, LVD_E_ENDED);
+}
+PB_PROCEDURE(receives_slowly)
+
+void test_srpc_close(void) {
+  TASKID t = pb_create("receives_slowly", 0);
+  for (int round = 0; round < 3; round++) {
+    received = 0;
+    CHECK(stream_rpc(t, sends_and_closes) == t);
+    CHECK_EQ(pb_wait(t), LVD_OK);
+    CHECK_EQ(received, M);
+  }
+  CHECK_EQ(pb_finish(), LVD_OK);
+}
+
+/* Has closed, and the other side is still to come: the number is not free. */
+static void closes_and_creates(void) {
+  u32 a = 17;
+  CHECK_EQ(stream_create(LATE), LVD_OK);
+  CHECK_EQ(stream_put(LATE, a), LVD_OK);
+  CHECK_EQ(stream_close(LATE), LVD_OK);
+  CHECK_EQ(stream_close(LATE), LVD_E_STATE);
+  CHECK_EQ(stream_put(LATE, a), LVD_E_STATE);
+  CHECK_EQ(stream_create(LATE), LVD_E_STATE);
+}
+PB_PROCEDURE(closes_and_creates)
+
+void test_srpc_close_and_create(void) {
+  TASKID t = pb_create("closes_and_creates", 0);
+  for (int round = 0; round < 3; round++) {
+    u32 a = 0;
+    CHECK_EQ(pb_rpc(t), LVD_OK);
+    CHECK_EQ(pb_wait(t), LVD_OK);
+    CHECK_EQ(stream_create(LATE), LVD_OK);
+    CHECK_EQ(stream_get(LATE, a), LVD_OK);
+    CHECK_EQ(a, 17);
+    CHECK_EQ(stream_get(LATE, a), LVD_E_ENDED);
+    CHECK_EQ(stream_close(LATE), LVD_OK);
+    CHECK_EQ(stream_close(LATE), LVD_E_STATE);
+  }
+  CHECK_EQ(pb_finish(), LVD_OK);
+}
+
+/* The receiver begins after the sender has returned, and may have its fiber. */
+static void sends_to_late(void) {
+  CHECK_EQ(stream_create(LATE), LVD_OK);
+  for (u32 i = 0; i < 10; i++) stream_put(LATE, i);
+}
+static void comes_late(void) {
+  u32 a = 0;
+  CHECK_EQ(stream_create(LATE), LVD_OK);
+  for (u32 i = 0; i < 10; i++) {
+    CHECK_EQ(stream_get(LATE, a), LVD_OK);
+    CHECK_EQ(a, i);
+  }
+  CHECK_EQ(stream_get(LATE, a), LVD_E_ENDED);
+}
+PB_PROCEDURE(sends_to_late)
+PB_PROCEDURE(comes_late)
+
+void test_srpc_receiver_after_sender(void) {
+  /* The cores take tasks in turn: all pairs of them. */
+  TASKID to[4], from[4];
+  CHECK_EQ(pb_boot(), LVD_OK);
+  for (int i = 0; i < 4; i++) to[i] = pb_create("sends_to_late", 0);
+  for (int i = 0; i < 4; i++) from[i] = pb_create("comes_late", 0);
+  for (int i = 0; i < 16; i++) {
+    CHECK_EQ(pb_rpc(to[i / 4]), LVD_OK);
+    CHECK_EQ(pb_wait(to[i / 4]), LVD_OK);
+    CHECK_EQ(pb_rpc(from[i % 4]), LVD_OK);
+    CHECK_EQ(pb_wait(from[i % 4]), LVD_OK);
+  }
+  CHECK_EQ(pb_finish(), LVD_OK);
+}
+
+/* ---- waits that end before what they wait for --------------------------------------------------- */
+
+static TASKID awaited;
+static lvd_a32 waiting, may_end;
+static bool releases;
+
+static void ends_when_told(void) {
+  while (!lvd_load_acquire_u32(&may_end)) lvd_fiber_sleep(1000000);
+}
+
+/* Is cancelled while it waits. */
+static void waits_for_another(void) {
+  lvd_store_release_u32(&waiting, 1);
+  CHECK_EQ(releases ? pb_release(awaited) : pb_wait(awaited), LVD_E_CANCELLED);
+  CHECK_EQ(pb_rpc(awaited), LVD_E_STATE); /* it runs */
+}
+PB_PROCEDURE(ends_when_told)
+PB_PROCEDURE(waits_for_another)
+
+void test_srpc_cancelled_wait(void) {
+  awaited = pb_create("ends_when_told", 0);
+  TASKID t = pb_create("waits_for_another", 0);
+  for (int i = 0; i < 2; i++) {
+    releases = i == 1;
+    lvd_store_release_u32(&waiting, 0);
+    lvd_store_release_u32(&may_end, 0);
+    CHECK_EQ(pb_rpc(awaited), LVD_OK);
+    CHECK_EQ(pb_rpc(t), LVD_OK);
+    while (!lvd_load_acquire_u32(&waiting)) lvd_fiber_sleep(100000);
+    lvd_fiber_sleep(5000000);
+    if (!releases) CHECK_EQ(pb_wait(awaited), LVD_E_STATE); /* one waits already */
+    CHECK_EQ(pb_cancel(t), LVD_OK);
+    CHECK_EQ(pb_wait(t), LVD_OK);
+    lvd_store_release_u32(&may_end, 1);
+    CHECK_EQ(pb_wait(awaited), LVD_OK);
+    CHECK_EQ(pb_cancel(awaited), LVD_E_STATE);
+  }
+  CHECK_EQ(pb_release(awaited), LVD_OK);
+  CHECK_EQ(pb_finish(), LVD_OK);
+}
+
+static void sleeps_briefly(void) { lvd_fiber_sleep(100000); }
+PB_PROCEDURE(sleeps_briefly)
+
+static void cancels_always(void *unused) {
+  (void)unused;
+  while (!lvd_load_acquire_u32(&may_end)) {
+    lvd_status status = pb_cancel(awaited);
+    CHECK(status == LVD_OK || status == LVD_E_STATE);
+    lvd_fiber_sleep(10000);
+  }
+}
+
+/* One thread cancels what another starts and waits for. */
+void test_srpc_cancelled_by_another(void) {
+  lvd_port_thread *thread;
+  lvd_store_release_u32(&may_end, 0);
+  awaited = pb_create("sleeps_briefly", 0);
+  CHECK_EQ(lvd_port_thread_start(&thread, -1, "cancels", cancels_always, NULL), LVD_OK);
+  for (int i = 0; i < SCALED(4000); i++) {
+    CHECK_EQ(pb_rpc(awaited), LVD_OK);
+    CHECK_EQ(pb_wait(awaited), LVD_OK);
+  }
+  lvd_store_release_u32(&may_end, 1);
+  lvd_port_thread_join(thread);
+  CHECK_EQ(pb_finish(), LVD_OK);
 }

@@ -401,3 +401,51 @@ void test_stream_knot_is_named(void) {
   }
   lvd_runtime_destroy(rt);
 }
+
+/* ---- a thread that waits for something else ----------------------------------------------------- */
+
+/* Gets one, below the stream's threshold, and answers elsewhere. */
+static void answers_one(void *argument) {
+  job *j = argument;
+  uint32_t x;
+  CHECK_EQ(lvd_stream_get(j->in, &x, 4), LVD_OK);
+  if (!j->out) return;
+  CHECK_EQ(lvd_stream_put(j->out, &x, 4), LVD_OK);
+  lvd_stream_push(j->out);
+}
+static void fills(void *argument) {
+  job *j = argument;
+  uint32_t x = 0;
+  for (uint32_t i = 0; i < j->count; i++) CHECK_EQ(lvd_stream_put(j->out, &x, 4), LVD_OK);
+}
+
+/* What it has pushed and popped is seen: no threshold deadlocks. */
+void test_stream_thread_waits_elsewhere(void) {
+  lvd_runtime *rt = runtime_of(2);
+  uint32_t x = 5;
+  for (int way = 0; way < 4; way++) {
+    lvd_app *app = open_app(rt);
+    lvd_stream *to = new_stream(app, 64, way ? 32 : 0), *back = new_stream(app, 64, 1);
+    job j = {to, way == 1 ? back : NULL, 0, 1, 0};
+    lvd_fiber *f;
+    if (way == 3) j = (job){NULL, to, 65, 1, 0};
+    CHECK_EQ(lvd_fiber_start(app, way == 3 ? fills : answers_one, &j, NULL, &f), LVD_OK);
+    lvd_fiber_sleep(20000000); /* it waits */
+    if (way == 3) {
+      CHECK_EQ(lvd_stream_get(to, &x, 4), LVD_OK); /* one of 64: less than what wakes it */
+      lvd_stream_pop(to);
+    } else {
+      CHECK_EQ(lvd_stream_put(to, &x, 4), LVD_OK);
+      lvd_stream_push(to);
+    }
+    if (way == 1) {
+      x = 0;
+      CHECK_EQ(lvd_stream_wait_elements(back, 1, 10000000000), LVD_OK);
+      CHECK_EQ(lvd_stream_get(back, &x, 4), LVD_OK);
+      CHECK_EQ(x, 5);
+    }
+    CHECK_EQ(lvd_fiber_join(f, 10000000000), LVD_OK);
+    lvd_app_unload(app); /* with ends that are ours still */
+  }
+  lvd_runtime_destroy(rt);
+}

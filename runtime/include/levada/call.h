@@ -66,7 +66,8 @@ typedef struct lvd_call_options {
 #define LVD_CALL_MOST (1u << 20)
 
 /* Calls `procedure` on `unit`; returns at once. The argument is copied. `options` may be null. *out
- * is to be given to lvd_call_wait. Errors: LVD_E_ARGUMENT; LVD_E_UNKNOWN: no such procedure there;
+ * is to be given to lvd_call_wait. Errors: LVD_E_ARGUMENT; LVD_E_UNKNOWN: no such procedure there
+ * (of a core; what another process knows is not known here, so there lvd_call_wait returns it);
  * LVD_E_PEER: the unit is gone; LVD_E_STATE: the application does not run. That no stack can be had
  * there (LVD_E_MEMORY, LVD_E_LIMIT, LVD_E_MAPPINGS) is what the call returns. */
 LVD_API lvd_status lvd_call_start(lvd_unit *unit, const char *procedure, const void *argument,

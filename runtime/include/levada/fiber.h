@@ -31,7 +31,7 @@ typedef struct lvd_fiber lvd_fiber;
 
 typedef struct lvd_fiber_options {
   const char *name; /* for reports; copied, at most 31 bytes; null: "fiber" */
-  int32_t priority; /* 0 usual; higher goes first; -4 ... 3 */
+  int32_t priority; /* 0 usual; higher goes first; -4 ... 3, beyond: the nearest */
   uint32_t place;   /* LVD_ANYWHERE, LVD_HERE, LVD_WORKER(i) */
   size_t stack;     /* bytes; rounded up to 16 KiB * 2^k, at most 8 MiB; 0: 64 KiB */
   bool urgent;      /* preempts what runs on its core: a second thread of the core, in a higher

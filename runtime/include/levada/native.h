@@ -45,18 +45,20 @@ LVD_API void lvd_app_progress(lvd_app *app, const char *unit, uint64_t done);
 
 /* Calls call(argument), which may block in the system as long as it likes: the fiber, or the actor
  * (if it is LVD_CLASS_MAY_WAIT, as compiled CAL is), waits, and its worker goes on with other work
- * meanwhile. The call runs on a thread of its own (the runtime keeps a few), so thread-local
- * variables, errno too, are not the caller's: hand results over in `argument`. On any other thread
- * it is just a call. LVD_E_LIMIT: no thread can be had.
+ * meanwhile. The call runs on a thread of its own (the runtime keeps at most 512; further calls wait
+ * for one), so thread-local variables, errno too, are not the caller's: hand results over in
+ * `argument`. On any other thread it is just a call. LVD_E_LIMIT: no thread can be had.
+ * LVD_E_CANCELLED, LVD_E_STOPPED (fibers): the call was not made, it waited for a thread still.
  *
- * When the application ends meanwhile, a signal interrupts what the call waits for in the system
- * (EINTR): it must return then. A fiber goes on; in an actor lvd_blocking does not return, as
+ * When the fiber is cancelled, or the application ends meanwhile, a signal interrupts what the call
+ * waits for in the system (EINTR): it must return then. A fiber goes on; in an actor lvd_blocking does not return, as
  * lvd_native_fail does not. So hold no lock here, and own nothing but what lvd_app_data keeps. */
 LVD_API lvd_status lvd_blocking(void (*call)(void *argument), void *argument);
 
 /* Waits, in the same way, until the descriptor can be read or written without blocking, or has an
  * end or an error to tell; at once if it can already. Of a pipe or a terminal that can be written,
- * 4096 bytes at a time do not block. In a fiber LVD_E_STOPPED when its application ends. */
+ * 4096 bytes at a time do not block. All who wait so share one thread. In a fiber LVD_E_CANCELLED,
+ * LVD_E_STOPPED as from any wait. LVD_E_LIMIT: the system watches no more. */
 LVD_API lvd_status lvd_wait_readable(int fd);
 LVD_API lvd_status lvd_wait_writable(int fd);
 

@@ -77,10 +77,13 @@ LVD_API TASKID pb_create(const char *p_task, int prio);
 LVD_API TASKID pb_create_in(int process, const char *p_task, int prio);
 /* Starts it; returns at once. LVD_E_STATE: it runs. */
 LVD_API lvd_status pb_rpc(TASKID tid);
-/* Waits until it has returned; it can be started again. LVD_E_STATE: it was not started. */
+/* Waits until it has returned; it can be started again. LVD_E_STATE: it was not started, or somebody
+ * waits for it already. A wait that ends before (LVD_E_CANCELLED and the like) leaves it as it is:
+ * it runs, and can be waited for. */
 LVD_API lvd_status pb_wait(TASKID tid);
+/* Its waits return LVD_E_CANCELLED. LVD_E_STATE: it was not started, or has been waited for. */
 LVD_API lvd_status pb_cancel(TASKID tid);
-/* Waits for it if it runs, and gives it back. */
+/* Waits for it if it runs, and gives it back; or not, if it could not wait for it (as pb_wait). */
 LVD_API lvd_status pb_release(TASKID tid);
 
 /* Signals the task, with data. LVD_E_STATE: it has not taken the signal before. */
@@ -90,8 +93,9 @@ LVD_API lvd_status pb_wait_signal(u32 *data, int64_t timeout_ns);
 
 /* ---- streams -------------------------------------------------------------------------------- */
 
-/* LVD_E_STATE: the caller has created it already, or two others have. LVD_E_ARGUMENT: no such
- * number. */
+/* LVD_E_STATE: the caller has created it already, or two others have. A number is free again when
+ * both sides are done with it: who has closed it cannot create it anew before. LVD_E_ARGUMENT: no
+ * such number. */
 LVD_API lvd_status stream_create(STREAM_ID sID);
 /* Before the first element: its other side is in the process where this task lives. Without it, a
  * stream leads to where the procedure that creates it was called from; of the transmitter of a
@@ -103,7 +107,8 @@ LVD_API lvd_status stream_with(STREAM_ID sID, TASKID tid);
 LVD_API lvd_status stream_configure(STREAM_ID sID, u32 capacity, u32 threshold);
 /* The limit of every wait on it; negative: none. */
 LVD_API lvd_status stream_time_limit(STREAM_ID sID, int64_t timeout_ns);
-/* The caller's side ends before it returns. */
+/* The caller's side ends before it returns. LVD_E_STATE: it has ended already, or is not the
+ * caller's. */
 LVD_API lvd_status stream_close(STREAM_ID sID);
 
 /* The library's part of the macros. */

@@ -65,15 +65,16 @@ void lvd_port_rings_free(lvd_port_rings *rings) { (void)rings; }
 bool lvd_port_barrier_prepare(void) { return membarrier; }
 
 /* Stacks are made once. The fibers that lie at their ends are new each time. */
-size_t lvd_port_guard_size(size_t stack) { return (void)stack, 4096; }
+size_t lvd_port_guard_size(void) { return 4096; }
 lvd_status lvd_port_stacks_alloc(uint32_t count, size_t size, size_t guard, void **out) {
   if (size != CHECKER_STACK) abort();
+  size_t stride = guard + size;
   if (!stacks) {
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    stacks = mmap(NULL, count * size, PROT_READ | PROT_WRITE, flags, -1, 0);
-    for (uint32_t i = 0; i < FIBERS; i++) mprotect(stacks + i * size, guard, PROT_NONE);
+    stacks = mmap(NULL, count * stride, PROT_READ | PROT_WRITE, flags, -1, 0);
+    for (uint32_t i = 0; i < FIBERS; i++) mprotect(stacks + i * stride, guard, PROT_NONE);
   }
-  for (uint32_t i = 0; i < FIBERS; i++) memset(stacks + (i + 1) * size - 4096, 0, 4096);
+  for (uint32_t i = 0; i < FIBERS; i++) memset(stacks + (i + 1) * stride - 4096, 0, 4096);
   *out = stacks;
   return LVD_OK;
 }
@@ -252,6 +253,7 @@ model_world *model_make(uint32_t fenced, uint32_t workers, uint32_t capacity, ui
   blocks = 0;
   now = 0;
   membarrier = !fenced;
+  memset(lvd_threads, 0, sizeof lvd_threads); /* the streams of the last time had ends there */
   model_contexts_forget();
   model_world *m = world = lvd_port_alloc(sizeof *m);
   m->count = count;

@@ -160,6 +160,7 @@ static void ended(lvd_link *link, lvd_status why) {
 model_world *model_make(void) {
   int bell;
   model_arena_reset();
+  memset(lvd_threads, 0, sizeof lvd_threads); /* a process that died has left its ends there */
   shared = NULL;
   threads = 0;
   model_world *m = world = lvd_port_alloc(sizeof *m);
@@ -180,13 +181,21 @@ model_world *model_make(void) {
   return m;
 }
 
+/* A thread works for one side: whose ends it has, it finds by that. */
+static lvd_worker sides[2];
+static model_side *on(model_world *m, uint32_t side) {
+  lvd_port_set_self(&sides[side]);
+  return &m->side[side];
+}
+
 uint32_t model_open(model_world *m, uint32_t side, uint32_t capacity, uint32_t threshold) {
   lvd_stream_options o = {
       .name = "stream", .elem_size = 4, .capacity = capacity, .threshold = threshold};
-  return lvd_shared_open(&m->side[side].link, &o, &m->side[side].stream);
+  model_side *at = on(m, side);
+  return lvd_shared_open(&at->link, &o, &at->stream);
 }
 uint32_t model_put(model_world *m, uint32_t side, uint32_t v) {
-  lvd_stream *s = m->side[side].stream;
+  lvd_stream *s = on(m, side)->stream;
   lvd_status status = lvd_stream_wait_room(s, 1, -1);
   if (status != LVD_OK) return status;
   *(uint32_t *)lvd_put_span(&s->put) = v;
@@ -195,7 +204,7 @@ uint32_t model_put(model_world *m, uint32_t side, uint32_t v) {
   return LVD_OK;
 }
 uint32_t model_get(model_world *m, uint32_t side) {
-  model_side *at = &m->side[side];
+  model_side *at = on(m, side);
   lvd_stream *s = at->stream;
   lvd_status status = lvd_stream_wait_elements(s, 1, -1);
   if (status != LVD_OK) return status;
@@ -206,14 +215,14 @@ uint32_t model_get(model_world *m, uint32_t side) {
   return LVD_OK;
 }
 void model_flush(model_world *m, uint32_t side) { lvd_stream_flush(m->side[side].stream); }
-void model_close(model_world *m, uint32_t side) { lvd_stream_close(m->side[side].stream); }
+void model_close(model_world *m, uint32_t side) { lvd_stream_close(on(m, side)->stream); }
 uint32_t model_destroy(model_world *m, uint32_t side) {
-  return lvd_stream_destroy(m->side[side].stream);
+  return lvd_stream_destroy(on(m, side)->stream);
 }
 
 /* Reads an element, gives its end up without popping it, and lets go of the stream. */
 uint32_t model_peek(model_world *m, uint32_t side) {
-  model_side *at = &m->side[side];
+  model_side *at = on(m, side);
   lvd_status status = lvd_stream_wait_elements(at->stream, 1, -1);
   if (status != LVD_OK) return status;
   if (*(const uint32_t *)lvd_get_span(&at->stream->get) != 100) at->wrong++;

@@ -33,6 +33,7 @@ bool lvd_streams_await_threads(lvd_app *app) {
   return false;
 }
 void lvd_streams_free(lvd_app *app) { (void)app; }
+void lvd_stream_thread_flush(void) {}
 void lvd_streams_end(lvd_app *app, lvd_status outcome) { (void)app, (void)outcome; }
 void lvd_units_free(lvd_app *app) { (void)app; }
 void lvd_calls_free(lvd_runtime *rt) { (void)rt; }

@@ -143,29 +143,22 @@ fn wakes_sender(library: &Library, barrier: Barrier) {
 
 /// The child puts, and ends the stream.
 fn closes(library: &Library, barrier: Barrier) {
-    let world = World::new(library, barrier, 1, 2, 2).both().explore();
-    let World { c, m, .. } = world;
-    let other = world.beside(|c, m| {
-        assert_eq!(c.put(m, CHILD, 100), OK);
-        c.close(m, CHILD);
-    });
-    let mut status = OK;
-    while status == OK {
-        status = c.get(m, PARENT);
-    }
-    assert_eq!(status, c.status_ended());
-    other.join().expect("the child's thread");
-    world.got(PARENT, 1);
-    world.end();
+    puts_and_ends(library, barrier, |c, m| c.close(m, CHILD));
 }
 
 /// The same, but it lets go of the stream altogether, whose memory it has mapped.
 fn frees(library: &Library, barrier: Barrier) {
+    puts_and_ends(library, barrier, |c, m| {
+        assert_eq!(c.destroy(m, CHILD), OK);
+    });
+}
+
+fn puts_and_ends(library: &Library, barrier: Barrier, how: fn(Calls, *mut c_void)) {
     let world = World::new(library, barrier, 1, 2, 2).both().explore();
     let World { c, m, .. } = world;
-    let other = world.beside(|c, m| {
+    let other = world.beside(move |c, m| {
         assert_eq!(c.put(m, CHILD, 100), OK);
-        assert_eq!(c.destroy(m, CHILD), OK);
+        how(c, m);
     });
     let mut status = OK;
     while status == OK {

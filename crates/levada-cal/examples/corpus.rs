@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Other people's programs: `LEVADA_CORPUS=FOLDER cargo test -p levada-cal --test corpus -- --ignored
-//! --nocapture` checks all CAL files of a folder of Orcc projects, and lowers each actor that needs
-//! no parameters. They are not part of this project, so the test is not run unless it is asked for.
+//! Other people's programs: `cargo run -p levada-cal --example corpus -- FOLDER` checks all CAL files
+//! of a folder of Orcc projects, and lowers each actor that needs no parameters. They are no part of
+//! this project, so this is a tool and not a test.
 
 use levada_cal::diag::{self, Diagnostics, Severity};
 use levada_cal::ir;
@@ -85,12 +85,12 @@ fn all_roots(of: &str, by_name: &HashMap<&str, &Project>, out: &mut Vec<PathBuf>
     }
 }
 
-#[test]
-#[ignore = "needs other people's programs: set LEVADA_CORPUS to a folder of Orcc projects"]
-fn corpus() {
-    let corpus = std::env::var_os("LEVADA_CORPUS").map(PathBuf::from);
-    let corpus = corpus.expect("LEVADA_CORPUS names the folder");
-    assert!(corpus.is_dir(), "{} is a folder", corpus.display());
+fn main() {
+    let corpus = std::env::args_os().nth(1).map(PathBuf::from);
+    let Some(corpus) = corpus.filter(|folder| folder.is_dir()) else {
+        eprintln!("usage: corpus FOLDER");
+        std::process::exit(2);
+    };
     let projects = projects(&corpus);
     let by_name: HashMap<&str, &Project> = projects
         .values()
