@@ -235,12 +235,12 @@ struct lvd_runtime {
   struct lvd_helper *helpers;                    /* threads for calls that block (blocking.c) ... */
   struct lvd_call_out *calls_first, *calls_last; /* ... and calls that wait for one */
   uint32_t helper_count;
-  lvd_aptr forks; /* null until the first fork (steal.c) */
-  lvd_runtime *next_runtime;
   lvd_port_poller *poller; /* who waits for descriptors, and the thread that does */
   lvd_port_thread *poller_thread;
   struct lvd_call_out *watched[LVD_WATCHED]; /* by descriptor */
   lvd_a32 next_place;                        /* where the next fiber that may be anywhere goes */
+  lvd_aptr forks;                            /* null until the first fork (steal.c) */
+  lvd_runtime *next_runtime;
 };
 
 /* Workers, the urgent ones included. */
