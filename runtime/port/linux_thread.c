@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- cores -------------------------------------------------------------------------------- */
@@ -186,6 +187,42 @@ bool lvd_port_thread_urgent(void) {
   struct sched_param p = {.sched_priority = sched_get_priority_min(SCHED_FIFO)};
   if (sched_setscheduler(0, SCHED_FIFO, &p) == 0) return true;
   return setpriority(PRIO_PROCESS, (id_t)gettid(), -20) == 0;
+}
+
+int32_t lvd_port_cpu(void) { return sched_getcpu(); }
+
+const unsigned char *lvd_port_stack_low(void) {
+  pthread_attr_t attr;
+  void *low = NULL;
+  size_t size;
+  if (pthread_getattr_np(pthread_self(), &attr) != 0) return NULL;
+  pthread_attr_getstack(&attr, &low, &size);
+  pthread_attr_destroy(&attr);
+  return low;
+}
+
+int lvd_port_thread_clock(void) {
+  clockid_t clock;
+  return pthread_getcpuclockid(pthread_self(), &clock) == 0 ? (int)clock : CLOCK_MONOTONIC;
+}
+
+uint64_t lvd_port_clock_ns(int clock) {
+  struct timespec t;
+  if (clock_gettime((clockid_t)clock, &t) != 0) return 0;
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static pthread_key_t end_key;
+static pthread_once_t end_key_made = PTHREAD_ONCE_INIT;
+static _Thread_local void (*at_end)(void *);
+
+static void call_end(void *argument) { at_end(argument); }
+static void make_end_key(void) { pthread_key_create(&end_key, call_end); }
+
+void lvd_port_at_thread_end(void (*end)(void *), void *argument) {
+  pthread_once(&end_key_made, make_end_key);
+  at_end = end;
+  pthread_setspecific(end_key, argument);
 }
 
 static _Thread_local void *self __attribute__((tls_model("initial-exec")));

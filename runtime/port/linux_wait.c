@@ -18,18 +18,28 @@
 #endif
 #endif
 
-void lvd_port_wait(lvd_a32 *word, uint32_t expected, int64_t timeout_ns) {
+static void futex_wait(lvd_a32 *word, int how, uint32_t expected, int64_t timeout_ns) {
   struct timespec t, *limit = NULL;
   if (timeout_ns >= 0) {
     t.tv_sec = timeout_ns / 1000000000;
     t.tv_nsec = timeout_ns % 1000000000;
     limit = &t;
   }
-  syscall(SYS_futex, &word->word, FUTEX_WAIT_PRIVATE, expected, limit, NULL, 0);
+  syscall(SYS_futex, &word->word, how, expected, limit, NULL, 0);
+}
+
+void lvd_port_wait(lvd_a32 *word, uint32_t expected, int64_t timeout_ns) {
+  futex_wait(word, FUTEX_WAIT_PRIVATE, expected, timeout_ns);
+}
+void lvd_port_wait_shared(lvd_a32 *word, uint32_t expected, int64_t timeout_ns) {
+  futex_wait(word, FUTEX_WAIT, expected, timeout_ns);
 }
 
 void lvd_port_wake(lvd_a32 *word) {
   syscall(SYS_futex, &word->word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+}
+void lvd_port_wake_shared(lvd_a32 *word) {
+  syscall(SYS_futex, &word->word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
 bool lvd_port_poll(int fd, bool to_write, int timeout_ms) {

@@ -13,6 +13,9 @@
 void lvd_port_wait(lvd_a32 *word, uint32_t expected, int64_t timeout_ns);
 /* Wakes all that sleep on `word`. */
 void lvd_port_wake(lvd_a32 *word);
+/* The same where `word` may lie in memory that several processes share. */
+void lvd_port_wait_shared(lvd_a32 *word, uint32_t expected, int64_t timeout_ns);
+void lvd_port_wake_shared(lvd_a32 *word);
 /* Can `fd` be read (or written) without waiting, or has it an end or an error to tell? Waits for that
  * at most `timeout_ms` (negative: for ever; may return early). */
 bool lvd_port_poll(int fd, bool to_write, int timeout_ms);
@@ -95,6 +98,16 @@ void lvd_port_thread_interrupt(lvd_port_thread *thread);
 /* The calling thread goes before others of its core: in a real-time class, or else with a better nice
  * value; false: the system allows neither. */
 bool lvd_port_thread_urgent(void);
+
+/* The core that the caller is on now; negative: it is not known. */
+int32_t lvd_port_cpu(void);
+/* The lowest address of the calling thread's stack. */
+const unsigned char *lvd_port_stack_low(void);
+/* The clock of the CPU time of the calling thread, for others to read; 0 once it has ended. */
+int lvd_port_thread_clock(void);
+uint64_t lvd_port_clock_ns(int clock);
+/* end(argument) is called when the calling thread ends; a later call replaces it. */
+void lvd_port_at_thread_end(void (*end)(void *), void *argument);
 
 /* What this thread is to the runtime: its worker, or null. */
 /* Asks for the cache line at `at`, to be written soon; a hint. */

@@ -45,6 +45,7 @@ bool lvd_stack_take(lvd_worker *w, lvd_entity *e) {
     lvd_port_context_make(&f->context, f->low + f->guard,
                           (size_t)((unsigned char *)f - f->low) - f->guard, stack_main, f);
   }
+  f->forks = NULL;
   e->stack = f;
   return true;
 }
@@ -52,6 +53,7 @@ bool lvd_stack_take(lvd_worker *w, lvd_entity *e) {
 void lvd_stack_enter(void *worker) {
   lvd_worker *w = worker;
   lvd_store_relaxed_u32(&w->current->away, 0);
+  if (LVD_UNLIKELY(w->current->stack->forks != NULL)) lvd_forks_enter(w, w->current->stack);
   lvd_port_context_switch(&w->home, &w->current->stack->context, false);
 }
 
@@ -66,6 +68,7 @@ void lvd_stack_leave(lvd_worker *w, lvd_entity *e, bool whole) {
 }
 
 void lvd_stack_away(lvd_worker *w, lvd_entity *e) {
+  if (LVD_UNLIKELY(lvd_forks.head != w->fork_base)) lvd_forks_leave(w, e->stack);
   bool any = lvd_port_has_exceptions(); /* a native in C++ may be in the middle of one */
   lvd_port_exceptions kept = {NULL, 0};
   if (LVD_UNLIKELY(any)) kept = lvd_port_exceptions_take();

@@ -157,7 +157,7 @@ static bool in_vain(lvd_app *app) {
   return false;
 }
 
-static void ring_keeper(lvd_runtime *rt) {
+void lvd_keeper_ring(lvd_runtime *rt) {
   lvd_add_release_u32(&rt->keeper_work, 1);
   lvd_port_wake(&rt->keeper_work);
 }
@@ -169,7 +169,7 @@ static bool fibers_rest(lvd_app *app) {
   if (open || lvd_streams_await_threads(app)) {
     /* More may come from outside, and often does. Whether it can help is for later, if rest
      * lasts. */
-    if (!lvd_exchange_relaxed_u32(&app->suspect, 1)) ring_keeper(app->rt);
+    if (!lvd_exchange_relaxed_u32(&app->suspect, 1)) lvd_keeper_ring(app->rt);
     return false;
   }
   /* When they have been told they return, and nothing is left to see: so it is written down now. */
@@ -237,7 +237,7 @@ void lvd_app_end(lvd_app *app, lvd_status outcome) {
   /* The first reason counts, and it is there before anybody sees the phase. */
   if (!lvd_cas_relaxed_u32(&app->outcome, &none, 1 + (uint32_t)outcome)) return;
   lvd_exchange_release_u32(&app->phase, LVD_PHASE_ENDING);
-  ring_keeper(app->rt);
+  lvd_keeper_ring(app->rt);
 }
 
 lvd_status lvd_app_told(const lvd_app *app) {
@@ -346,6 +346,7 @@ void lvd_keeper_main(void *argument) {
     bool suspects = find_suspects(rt, lasts);
     if (lasts || !suspects) suspected = 0;
     if (suspects && !suspected) suspected = lvd_port_ns();
+    lvd_forks_keep(rt);
     lvd_app *ending = find_ending(rt);
     if (ending)
       finish(ending);

@@ -12,6 +12,7 @@
 #define LVD_CORE_H
 
 #include <levada/fiber.h>
+#include <levada/fork.h>
 #include <levada/inbox.h>
 #include <levada/runtime.h>
 
@@ -115,6 +116,13 @@ struct lvd_worker {
   lvd_fiber *timers;            /* the heap of those that wait with a time limit */
   lvd_fiber *spare[LVD_STACKS]; /* by size of stack */
   uint32_t spares[LVD_STACKS];
+  /* Forks (steal.c). */
+  lvd_fork *fork_base; /* the head of a deque on which none is open */
+  lvd_a32 fork_sleeps; /* it sleeps, and forks should wake it */
+  lvd_aptr lender;     /* the thread of the program that computes in its place */
+  void *lender_seen;
+  uint64_t lender_looked, lender_cpu;
+  bool lender_computes;
   struct lvd_call *spare_calls;
   uint32_t spare_call_count;
   lvd_fiber *stack; /* at hand for the next actor that may wait */
@@ -231,6 +239,8 @@ struct lvd_runtime {
   lvd_port_thread *poller_thread;
   struct lvd_call_out *watched[LVD_WATCHED]; /* by descriptor */
   lvd_a32 next_place;                        /* where the next fiber that may be anywhere goes */
+  lvd_aptr forks;                            /* null until the first fork (steal.c) */
+  lvd_runtime *next_runtime;
 };
 
 /* Workers, the urgent ones included. */
@@ -303,6 +313,8 @@ uint64_t lvd_fibers_run(lvd_worker *w, lvd_entity *e, uint64_t now);
 bool lvd_fiber_can_go_on(lvd_entity *e);
 lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_want *want, uint32_t count, int64_t timeout_ns,
                           uint32_t *which);
+bool lvd_fiber_is_bare(const lvd_entity *e);
+bool lvd_forks_open(const lvd_entity *e);           /* while it is suspended: so it does not move */
 void lvd_fiber_moves(lvd_worker *w, lvd_entity *e); /* away from `w` */
 /* Ticks until the first of `w` whose time limit passes; 0: none waits with one. */
 uint64_t lvd_timers_next(const lvd_worker *w);
@@ -313,6 +325,23 @@ void lvd_fiber_pool_free(lvd_runtime *rt);
 #define LVD_STACK_TEXT "stack overflow: lvd_fiber_options.stack makes it larger"
 /* Is `address` in the guard below the stack of what runs? */
 bool lvd_fiber_overflows(const lvd_worker *w, const void *address);
+
+/* ---- steal.c ------------------------------------------------------------------------------ */
+
+void lvd_forks_runtime_begins(lvd_runtime *rt);
+void lvd_forks_runtime_ends(lvd_runtime *rt);
+void lvd_forks_free(lvd_runtime *rt);
+void lvd_forks_keep(lvd_runtime *rt);
+void lvd_forks_worker_ends(void);
+/* A worker without work: true: something was stolen, and is ready. */
+bool lvd_forks_look(lvd_worker *w);
+/* Before it sleeps: the same, once more. *most: for so long at the most. Then, until it is awake: */
+bool lvd_forks_sleep(lvd_worker *w, int64_t *most);
+bool lvd_forks_may_sleep(const lvd_worker *w); /* false: a fork has woken it already */
+void lvd_forks_awake(lvd_worker *w);
+void lvd_forks_leave(lvd_worker *w, lvd_fiber *f); /* a fiber with open forks is suspended */
+void lvd_forks_enter(lvd_worker *w, lvd_fiber *f); /* ... and goes on */
+void lvd_forks_abandon(lvd_worker *w, lvd_fiber *f);
 
 /* ---- why_fibers.c ------------------------------------------------------------------------- */
 
@@ -361,6 +390,7 @@ uint32_t lvd_ring_slots(uint32_t capacity, uint32_t elem_size);
 /* ---- app.c, control.c --------------------------------------------------------------------- */
 
 void lvd_keeper_main(void *rt);
+void lvd_keeper_ring(lvd_runtime *rt);
 void lvd_apps_free(lvd_runtime *rt);
 
 /* ---- call.c ------------------------------------------------------------------------------- */

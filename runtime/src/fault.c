@@ -51,10 +51,16 @@ bool lvd_app_fault(lvd_app *app, lvd_fault *out) {
   return true;
 }
 
+/* Does a call run that a thread of the program has forked? Then its faults are the program's. */
+static bool is_bare(const lvd_worker *w) {
+  return w->current && w->current->is_fiber && lvd_fiber_is_bare(w->current);
+}
+
 LVD_NORETURN static void fail(lvd_worker *w, lvd_fault_kind kind, uint32_t line, const char *format,
                               va_list list) {
   char message[sizeof((lvd_fault *)0)->message];
-  if (!w || !w->current) abort(); /* not called from an actor: there is nothing to stop */
+  if (!w || !w->current || is_bare(w))
+    abort(); /* not called from an actor: there is nothing to stop */
   w->may_abandon = 0;
   vsnprintf(message, sizeof message, format, list);
   lvd_fault_record(w->current, kind, line, message);
@@ -121,7 +127,7 @@ void lvd_trap(void *self, lvd_port_trap trap, const void *address) {
     lvd_port_jump(w->escape);
   }
   case LVD_TRAP_MEMORY:
-    if (!w->may_abandon) return;
+    if (!w->may_abandon || is_bare(w)) return;
     overflow = lvd_fiber_overflows(w, address);
     if (overflow)
       snprintf(text, sizeof text, "%s", w->current->is_fiber ? LVD_STACK_TEXT : "stack overflow");
@@ -129,11 +135,11 @@ void lvd_trap(void *self, lvd_port_trap trap, const void *address) {
       snprintf(text, sizeof text, "bad access to memory at %p", address);
     break;
   case LVD_TRAP_ARITHMETIC:
-    if (!w->may_abandon) return;
+    if (!w->may_abandon || is_bare(w)) return;
     snprintf(text, sizeof text, "division by zero, or its result does not fit");
     break;
   case LVD_TRAP_ILLEGAL:
-    if (!w->may_abandon) return;
+    if (!w->may_abandon || is_bare(w)) return;
     snprintf(text, sizeof text, "illegal instruction");
     break;
   }

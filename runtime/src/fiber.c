@@ -47,6 +47,7 @@ const char *lvd_fiber_name(const lvd_fiber *f) { return f ? f->entity.name : "";
 static inline void begin(lvd_worker *w, lvd_entity *e) {
   lvd_store_relaxed_u32(&e->state, LVD_RUNNING);
   w->current = e;
+  if (LVD_UNLIKELY(fiber_of(e)->forks != NULL)) lvd_forks_enter(w, fiber_of(e));
   lvd_count(&e->activations, 1);
 }
 
@@ -101,8 +102,14 @@ static lvd_fiber *begin_next(lvd_worker *w) {
   return fiber_of(e);
 }
 
+/* `f` is about to be left. What it has forked and not joined stays with it. */
+static inline void leave_forks(lvd_worker *w, lvd_fiber *f) {
+  if (LVD_UNLIKELY(lvd_forks.head != w->fork_base)) lvd_forks_leave(w, f);
+}
+
 /* Leaves `f`, which is parked or ready, and returns when it is gone on with. */
 static void leave(lvd_worker *w, lvd_fiber *f) {
+  leave_forks(w, f);
   lvd_fiber *next = begin_next(w);
   lvd_port_context_switch(&f->context, next ? &next->context : &w->home, false);
 }
@@ -110,6 +117,7 @@ static void leave(lvd_worker *w, lvd_fiber *f) {
 /* The same, straight to the worker's own stack. */
 static void go_home(lvd_worker *w, lvd_fiber *f) {
   if (w->sampled_at) end_sample(w, &f->entity);
+  leave_forks(w, f);
   lvd_port_context_switch(&f->context, &w->home, f->ended);
 }
 
@@ -156,6 +164,7 @@ uint64_t lvd_fibers_run(lvd_worker *w, lvd_entity *e, uint64_t now) {
     w->may_abandon = 0;
     w->current = NULL;
     lvd_port_context_landed(&w->home);
+    lvd_forks_abandon(w, f);
     f->ended = true;
     f->outcome = LVD_E_FAULT;
     lvd_app_end(f->entity.app, LVD_E_FAULT);
@@ -259,6 +268,9 @@ void lvd_fiber_fill(lvd_fiber *f, lvd_app *app, uint32_t worker, uint32_t level,
   f->wants = 0;
   f->ends = NULL;
   f->end = NULL;
+  f->forks = NULL;
+  f->taken = NULL;
+  f->bare = false;
   f->cancelled = &f->cancel;
   lvd_store_relaxed_u32(&f->cancel, 0);
   lvd_port_context_make(&f->context, f->low + f->guard,
@@ -268,6 +280,15 @@ void lvd_fiber_fill(lvd_fiber *f, lvd_app *app, uint32_t worker, uint32_t level,
 void lvd_fiber_begin(lvd_worker *w, lvd_fiber *f) {
   lvd_store_release_u32(&f->entity.state, LVD_READY);
   lvd_queue_put(w, &f->entity);
+}
+
+void lvd_fiber_ready(lvd_worker *w, lvd_fiber *f, lvd_app *app, uint32_t level,
+                     void (*body)(void *)) {
+  lvd_add_relaxed_u32(&app->fibers, 1);
+  lvd_fiber_fill(f, app, w->index, level, body, f);
+  copy_name(f->name, "fork");
+  lvd_share_enter(w, app);
+  lvd_fiber_begin(w, f);
 }
 
 lvd_status lvd_fiber_start(lvd_app *app, void (*body)(void *), void *argument,
@@ -341,6 +362,13 @@ bool lvd_fiber_can_go_on(lvd_entity *e) {
   return interrupted(f) != LVD_OK;
 }
 
+bool lvd_fiber_is_bare(const lvd_entity *e) { return ((const lvd_fiber *)e)->bare; }
+
+bool lvd_forks_open(const lvd_entity *e) {
+  const lvd_fiber *f = e->is_fiber ? (const lvd_fiber *)e : e->stack;
+  return f && f->forks;
+}
+
 void lvd_fiber_moves(lvd_worker *w, lvd_entity *e) { lvd_timer_remove(w, fiber_of(e)); }
 
 bool lvd_fiber_overflows(const lvd_worker *w, const void *address) {
@@ -355,7 +383,9 @@ bool lvd_fiber_overflows(const lvd_worker *w, const void *address) {
 static void suspend(lvd_worker *w, lvd_fiber *f, bool timed) {
   lvd_entity *e = &f->entity;
   uint32_t running = LVD_RUNNING;
-  if (timed) lvd_add_relaxed_u32(&e->app->live, 1); /* time will wake it: it is alive */
+  /* Time will wake it, or somebody outside: it is alive. */
+  bool alive = timed || (f->wants == 1 && f->want[0].watch);
+  if (alive) lvd_add_relaxed_u32(&e->app->live, 1);
   if (lvd_cas_release_u32(&e->state, &running, LVD_IDLE)) {
     for (uint32_t i = 0; i < f->wants; i++) lvd_want_sleeper(&f->want[i])->sleeps++;
     if (timed) lvd_timer_add(w, f);
@@ -371,7 +401,7 @@ static void suspend(lvd_worker *w, lvd_fiber *f, bool timed) {
   } else { /* NOTIFIED: something came */
     lvd_store_relaxed_u32(&e->state, LVD_RUNNING);
   }
-  if (timed) lvd_add_relaxed_u32(&e->app->live, UINT32_MAX);
+  if (alive) lvd_add_relaxed_u32(&e->app->live, UINT32_MAX);
 }
 
 /* With nothing else to run, `f` looks around itself for half the time that its worker would: what
@@ -474,6 +504,7 @@ void lvd_fiber_yield(void) {
     q->last = e;
     lvd_fence_compiler(); /* or both are stored as one, and the next load of one waits for that */
     q->first = next->next;
+    leave_forks(w, fiber_of(e));
     begin(w, next);
     lvd_port_context_switch(&fiber_of(e)->context, &fiber_of(next)->context, false);
   } else {

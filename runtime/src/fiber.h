@@ -35,7 +35,12 @@ struct lvd_fiber {
   lvd_event
       *end; /* is told the outcome: `done`, and then it is the joiner's; or a call's; or null */
   lvd_event done, unblocked;
-  lvd_a32 blocked;             /* which of these, while it waits for `unblocked` */
+  struct lvd_deque *forks; /* its deque, while it is suspended with forks open */
+  lvd_fork *taken;         /* it makes the call of this fork (steal.c) ... */
+  struct lvd_deque *taken_from;
+  bool bare;       /* ... of a thread of the program: its faults are the program's */
+  bool kept;       /* abandoned, and others may still write to its stack: not used again */
+  lvd_a32 blocked; /* which of these, while it waits for `unblocked` */
   struct lvd_stream_end *ends; /* the ends of streams that it uses: flushed when it waits */
   struct lvd_fiber *next_spare;
   unsigned char *low; /* of the stack, the guard included */
@@ -44,6 +49,11 @@ struct lvd_fiber {
   uint32_t number; /* among those that are judged (why_fibers.c) */
   char name[LVD_FIBER_NAME];
 };
+
+/* `f`, fresh from the pool, is ready on `w`, which calls, as a fiber of `app` that runs body(f). The
+ * application does not end before something of it has that waits for `f`. */
+void lvd_fiber_ready(lvd_worker *w, lvd_fiber *f, lvd_app *app, uint32_t level,
+                     void (*body)(void *));
 
 /* ---- fiber_pool.c: stacks that lie ready -------------------------------------------------- */
 

@@ -108,6 +108,7 @@ static void give_back(lvd_runtime *rt, uint32_t k, lvd_fiber *first, lvd_fiber *
 void lvd_fiber_put_back(lvd_runtime *rt, lvd_fiber *f) {
   uint32_t k = class_of(f->size_log2);
   lvd_worker *w = lvd_this_worker();
+  if (LVD_UNLIKELY(f->kept)) return; /* until the runtime is destroyed */
   if (!w || w->rt != rt) {
     give_back(rt, k, f, f);
     return;

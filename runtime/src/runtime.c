@@ -55,6 +55,7 @@ static void end_keeper(lvd_runtime *rt) {
 
 static void free_runtime(lvd_runtime *rt) {
   lvd_blocking_end(rt); /* a helper may still be telling a fiber that it is back */
+  lvd_forks_free(rt);
   lvd_fiber_pool_free(rt);
   lvd_apps_free(rt);
   lvd_calls_free(rt);
@@ -122,12 +123,14 @@ lvd_status lvd_runtime_create(const lvd_runtime_options *options, lvd_runtime **
     free_runtime(rt);
     return status;
   }
+  lvd_forks_runtime_begins(rt);
   *out = rt;
   return LVD_OK;
 }
 
 void lvd_runtime_destroy(lvd_runtime *rt) {
   if (!rt) return;
+  lvd_forks_runtime_ends(rt);
   while (rt->apps) lvd_app_unload(rt->apps);
   end_keeper(rt);
   lvd_workers_command(rt, end_worker, NULL);
@@ -213,6 +216,7 @@ lvd_status lvd_core_take(lvd_runtime *rt, uint32_t worker) {
     /* A worker in a long firing hands its entity over after it. */
     while (l.any) {
       l.any = false;
+      each_entity(rt, send_away, &l); /* who was just stolen to there, too */
       each_entity(rt, wake_who_stays, &l);
       if (l.any) lvd_workers_command(rt, take_up_held, NULL);
     }

@@ -36,6 +36,7 @@ void lvd_sleeper_init(lvd_sleeper *s, uint32_t spin_us) {
 /* LVD_E_TIME: not yet. */
 static lvd_status look(const lvd_want *want) {
   if (want->event) return lvd_event_is_set(want->event) ? LVD_OK : LVD_E_TIME;
+  if (want->watch) return want->watch->look(want->watch) ? LVD_OK : LVD_E_TIME;
   if (want->room) {
     bool room = lvd_room(want->room, want->n) >= want->n;
     if (want->room->corrupt) return LVD_E_CORRUPT;
@@ -54,7 +55,7 @@ static lvd_status look(const lvd_want *want) {
 /* The same of one that waits: LVD_E_TIME also while the threshold is worth waiting for. */
 lvd_status lvd_want_look(const lvd_want *want) {
   lvd_status status = look(want);
-  if (status != LVD_OK || want->event) return status;
+  if (status != LVD_OK || want->event || want->watch) return status;
   bool ready = want->room ? lvd_producer_settled(want->room, want->n)
                           : lvd_consumer_settled(want->elements, want->n);
   return ready ? LVD_OK : LVD_E_TIME;
@@ -62,6 +63,7 @@ lvd_status lvd_want_look(const lvd_want *want) {
 
 lvd_sleeper *lvd_want_sleeper(const lvd_want *want) {
   if (want->event) return &want->event->sleeper;
+  if (want->watch) return &want->watch->sleeper;
   lvd_waiter *self = want->room ? want->room->self : want->elements->self;
   return self && self->wake == sleeper_wake ? (lvd_sleeper *)self : NULL;
 }
@@ -72,6 +74,8 @@ void lvd_want_arm(const lvd_want *want, lvd_waiter *who) {
     lvd_producer_arm(want->room, want->n);
   else if (want->elements)
     lvd_consumer_arm(want->elements, want->n);
+  else if (want->watch)
+    want->watch->arm(want->watch, true);
   else
     lvd_store_relaxed_u32(&want->event->armed, 1);
 }
@@ -81,6 +85,8 @@ void lvd_want_disarm(const lvd_want *want) {
     lvd_producer_disarm(want->room);
   else if (want->elements)
     lvd_consumer_disarm(want->elements);
+  else if (want->watch)
+    want->watch->arm(want->watch, false);
   else
     lvd_store_relaxed_u32(&want->event->armed, 0);
 }
@@ -171,20 +177,44 @@ static lvd_status thread_sleep(lvd_sleeper *s, lvd_waiter *who, const lvd_want *
   }
 }
 
+/* Nothing of this thread's is woken: it sleeps on the bell, which was rung, or has changed. */
+static lvd_status watch_sleep(const lvd_want *want, int64_t timeout_ns, uint64_t start) {
+  lvd_watch *w = want->watch;
+  for (;;) {
+    int64_t left = left_of(timeout_ns, start);
+    if (timeout_ns >= 0 && left <= 0) return w->look(w) ? LVD_OK : LVD_E_TIME;
+    uint32_t seen = lvd_load_relaxed_u32(w->rung);
+    lvd_want_arm(want, NULL);
+    bool come = w->look(w);
+    if (!come) {
+      w->sleeper.sleeps++;
+      lvd_port_wait_shared(w->rung, seen, left);
+    }
+    lvd_want_disarm(want);
+    if (come || w->look(w)) return LVD_OK;
+  }
+}
+
 static lvd_status thread_wait(const lvd_want *want, uint32_t count, int64_t timeout_ns,
                               uint32_t *which) {
   uint64_t start = lvd_port_ns();
   uint32_t spin_us = lvd_want_sleeper(want)->spin_us;
   if (spin_us && timeout_ns != 0) {
-    /* Each look takes a cache line away from the side that works: look less and less often. */
-    int pauses = 16;
+    /* Each look takes a cache line away from the side that works: look less and less often. What is
+     * watched comes seldom, and whole. */
+    int pauses = 16, most = 64;
+    if (want->watch) pauses = most = 2;
     uint64_t until = start + (uint64_t)spin_us * 1000;
     do {
       for (int i = 0; i < pauses; i++) lvd_port_relax();
-      if (pauses < 64) pauses *= 2;
+      if (pauses < most) pauses *= 2;
       lvd_status status = look_all(want, count, true, which);
       if (status != LVD_E_TIME) return status;
     } while (lvd_port_ns() < until);
+  }
+  if (want->watch) {
+    *which = 0;
+    return watch_sleep(want, timeout_ns, start);
   }
   if (count == 1)
     return thread_sleep(lvd_want_sleeper(want), NULL, want, count, timeout_ns, start, which);
@@ -230,8 +260,9 @@ lvd_status lvd_wait_any(const lvd_want *want, uint32_t count, int64_t timeout_ns
   for (uint32_t i = 0; i < count; i++) {
     const lvd_want *w = &want[i];
     uint32_t capacity = w->room ? w->room->capacity : w->elements ? w->elements->capacity : 0;
-    if (!!w->room + !!w->elements + !!w->event != 1) return LVD_E_ARGUMENT;
-    if (!w->event && (w->n == 0 || w->n > capacity)) return LVD_E_ARGUMENT;
+    if (!!w->room + !!w->elements + !!w->event + !!w->watch != 1) return LVD_E_ARGUMENT;
+    if (w->watch && count != 1) return LVD_E_ARGUMENT;
+    if (!w->event && !w->watch && (w->n == 0 || w->n > capacity)) return LVD_E_ARGUMENT;
   }
   return wait_for(want, count, timeout_ns, which);
 }

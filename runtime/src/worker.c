@@ -209,6 +209,7 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
     lvd_store_relaxed_u64(&e->longest_ticks, took);
 
   if (LVD_UNLIKELY(!whole)) { /* fault.c has the report, and the application ends */
+    lvd_forks_abandon(w, NULL);
     if (e->stack) lvd_stack_leave(w, e, false);
     lvd_store_relaxed_u32(&e->state, LVD_FINISHED);
     lvd_share_leave(w, e->app);
@@ -250,7 +251,7 @@ static bool may_run(lvd_worker *w, lvd_entity *e) {
     return false;
   }
   uint32_t target = lvd_load_relaxed_u32(&e->target);
-  if (LVD_UNLIKELY(target != w->index)) {
+  if (LVD_UNLIKELY(target != w->index) && !lvd_forks_open(e)) {
     lvd_entity_hand_over(w, e, target);
     return false;
   }
@@ -269,23 +270,28 @@ static void rest(lvd_worker *w) {
     for (uint32_t i = 0; i < lvd_pauses(looks); i++) lvd_port_relax();
     lvd_port_expect(&w->commands); /* whoever leaves one has the line, and we shall write it */
     if (lvd_inbox_pending(&w->inbox) || lvd_load_relaxed_ptr(&w->commands)) return;
-    if (lvd_look_around(w)) return;
+    if (lvd_look_around(w) || lvd_forks_look(w)) return;
     now = lvd_port_ticks();
     if (lvd_port_ticks_to_ns(now - start) >= spin) break;
   }
   lvd_settle(w);
   w->retired = w->settled_at - now;
-  if (w->ready_levels) return;
+  int64_t most = -1;
+  if (w->ready_levels || lvd_forks_sleep(w, &most)) return;
   uint32_t sleep = lvd_inbox_announce(&w->inbox);
-  if (!sleep) return;
-  if (!lvd_load_relaxed_ptr(&w->commands)) {
-    uint64_t before = lvd_port_ticks();
-    uint64_t timer = lvd_timers_next(w);
-    lvd_port_wait(&w->inbox.waiting, sleep, timer ? (int64_t)lvd_port_ticks_to_ns(timer) + 1 : -1);
-    lvd_count(&w->sleeps, 1);
-    lvd_count(&w->sleep_ticks, lvd_port_ticks() - before);
+  if (sleep) {
+    if (!lvd_load_relaxed_ptr(&w->commands) && lvd_forks_may_sleep(w)) {
+      uint64_t before = lvd_port_ticks();
+      uint64_t timer = lvd_timers_next(w);
+      int64_t until = timer ? (int64_t)lvd_port_ticks_to_ns(timer) + 1 : -1;
+      if (until < 0 || (most >= 0 && most < until)) until = most;
+      lvd_port_wait(&w->inbox.waiting, sleep, until);
+      lvd_count(&w->sleeps, 1);
+      lvd_count(&w->sleep_ticks, lvd_port_ticks() - before);
+    }
+    lvd_inbox_awake(&w->inbox);
   }
-  lvd_inbox_awake(&w->inbox);
+  lvd_forks_awake(w);
 }
 
 void lvd_worker_main(void *argument) {
@@ -320,6 +326,7 @@ void lvd_worker_main(void *argument) {
         lvd_settle(w);
     }
   }
+  lvd_forks_worker_ends();
   lvd_port_traps_end();
   lvd_port_set_self(NULL);
 }

@@ -275,7 +275,7 @@ fn user() -> u32 {
 }
 
 /// What is in the cache is loaded into this process: nobody else may be able to put it there.
-fn make_private(cache: &Path) -> Result<(), CompileError> {
+pub fn make_private(cache: &Path) -> Result<(), CompileError> {
     let refuse = |why: io::Error| CompileError::Cache {
         path: cache.to_path_buf(),
         why,

@@ -20,21 +20,8 @@
 
 use std::sync::Arc;
 
-/// A byte range in a source file; `file` indexes [`Network::files`] (or the actor's own table).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub struct Span {
-    pub file: u32,
-    pub start: u32,
-    pub end: u32,
-}
-
-/// A source file that spans point into.
-#[derive(Clone, Debug)]
-pub struct SourceFile {
-    /// As a user would type it: relative where possible.
-    pub path: String,
-    pub text: Arc<str>,
-}
+/// [`Span::file`] indexes [`Network::files`] (or the actor's own table).
+pub use levada_diag::{SourceFile, Span};
 
 #[derive(Clone, Debug)]
 pub struct Network {

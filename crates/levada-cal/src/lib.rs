@@ -5,7 +5,6 @@ pub mod ast;
 pub mod check;
 pub mod classify;
 pub mod compile;
-pub mod diag;
 pub mod emit;
 pub mod eval;
 pub mod fuse;
@@ -22,3 +21,5 @@ pub mod ranges;
 pub mod syntax;
 pub mod workspace;
 pub mod xdf;
+
+pub use levada_diag as diag;

@@ -12,7 +12,7 @@ use std::process::{Command, ExitCode};
 /// The main function of a program that holds one network.
 const MAIN: &str = include_str!("main.c.in");
 /// The runtime that goes into it: the one that this command holds itself.
-const LIBRARY: &[u8] = include_bytes!(env!("LEVADA_STATIC_LIBRARY"));
+pub const LIBRARY: &[u8] = include_bytes!(env!("LEVADA_STATIC_LIBRARY"));
 
 pub fn build(args: &BuildArgs) -> Result<ExitCode, Failure> {
     let mut loaded = network::load(&args.network)?;

@@ -2,6 +2,7 @@
 //! The command line: what can be typed, and what the help, the completions and the manual say of it.
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Runs streaming programs on the cores of this machine: one worker per core, one kind of channel.
@@ -27,6 +28,14 @@ pub enum Command {
     Check(CheckArgs),
     /// Draw a network
     Graph(GraphArgs),
+    /// Compile C with forks: a C compiler that knows f(x) !! { ... }
+    ///
+    /// Wraps cc, or $LEVADA_CC, or $CC (gcc and clang), and hands every option on to it, so it can be set
+    /// as CC in a Makefile and as the C compiler of CMake. Files without !! are compiled as they are.
+    #[command(disable_help_flag = true, disable_version_flag = true)]
+    Cc(CcArgs),
+    /// Print C with its forks written out
+    Translate(TranslateArgs),
     /// Say what this machine offers, what is missing, and what to do
     Doctor(DoctorArgs),
     /// Print the completions of a shell
@@ -54,6 +63,7 @@ impl Command {
             Command::Check(args) => args.json,
             Command::Graph(args) => args.json,
             Command::Doctor(args) => args.json,
+            Command::Cc(_) | Command::Translate(_) => false,
             Command::Completions { .. } | Command::Man { .. } => false,
         }
     }
@@ -184,6 +194,36 @@ pub struct GraphArgs {
     /// Print the graph's statistics as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct CcArgs {
+    /// Erase !!: compile the sequential program
+    #[arg(long)]
+    pub serial: bool,
+    /// What the C compiler is called with
+    #[arg(
+        value_name = "ARGUMENT",
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    pub words: Vec<OsString>,
+}
+
+#[derive(Args, Debug)]
+pub struct TranslateArgs {
+    /// The C file (- is the input)
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    /// Where to (- is the output)
+    #[arg(short, long, value_name = "FILE", default_value = "-", value_hint = ValueHint::AnyPath)]
+    pub output: PathBuf,
+    /// Erase !!: print the sequential program
+    #[arg(long)]
+    pub serial: bool,
+    /// What the C compiler needs to read the file, such as -I and -D, behind --
+    #[arg(value_name = "OPTION", last = true)]
+    pub options: Vec<OsString>,
 }
 
 #[derive(Args, Debug)]

@@ -5,6 +5,7 @@
 //! output); 2 when the command line is wrong; 130 when it was interrupted.
 
 mod build;
+mod cc;
 mod check;
 mod cli;
 mod doctor;
@@ -17,16 +18,25 @@ mod output;
 mod progress;
 mod run;
 mod summary;
+mod translate;
 
 use clap::Parser;
 use cli::{Cli, Command};
 use output::Failure;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     // A reader that goes away (`levada graph x | head`) is no error.
     // SAFETY: no other thread runs yet.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+    if let Some(words) = compiler_words() {
+        return cc::cc(&words).unwrap_or_else(|failure| {
+            output::error(&failure.what, failure.help.as_deref());
+            ExitCode::FAILURE
+        });
+    }
     let command = match Cli::try_parse() {
         Ok(cli) => cli.command,
         Err(e) => return usage(&e),
@@ -37,6 +47,8 @@ fn main() -> ExitCode {
         Command::Build(args) => build::build(&args),
         Command::Check(args) => check::check(&args),
         Command::Graph(args) => graph::graph(&args),
+        Command::Cc(args) => cc::cc(&args.words),
+        Command::Translate(args) => translate::translate(&args),
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { command, dir } => manual::man(command.as_deref(), dir.as_deref()),
@@ -52,6 +64,18 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// What a C compiler is called with: everything behind `levada cc`, and behind `levada-cc` where this
+/// command has that name.
+fn compiler_words() -> Option<Vec<OsString>> {
+    let mut words = std::env::args_os();
+    let name = words.next().unwrap_or_default();
+    if Path::new(&name).file_name() == Some(OsStr::new("levada-cc")) {
+        return Some(words.collect());
+    }
+    let cc = words.next().is_some_and(|w| w == "cc");
+    cc.then(|| words.collect())
 }
 
 /// Help, the version, or what is wrong with the command line.

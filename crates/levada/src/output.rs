@@ -56,6 +56,12 @@ impl Failure {
     }
 }
 
+impl From<std::io::Error> for Failure {
+    fn from(why: std::io::Error) -> Failure {
+        Failure::new(why.to_string())
+    }
+}
+
 pub fn failure<T>(what: impl Into<String>) -> Result<T, Failure> {
     Err(Failure::new(what))
 }

@@ -321,12 +321,14 @@ fn completions_and_manual_come_from_the_command_line_itself() {
         place.list("man"),
         [
             "levada-build.1",
+            "levada-cc.1",
             "levada-check.1",
             "levada-completions.1",
             "levada-doctor.1",
             "levada-graph.1",
             "levada-man.1",
             "levada-run.1",
+            "levada-translate.1",
             "levada.1"
         ]
     );
@@ -334,6 +336,9 @@ fn completions_and_manual_come_from_the_command_line_itself() {
     assert!(page.contains("\\-\\-workers"));
     place.run(&["--version"]).succeeds();
     assert!(place.run(&["help", "run"]).succeeds().out.contains("--set"));
+    // A C compiler has options of its own; this one alone is ours.
+    let help = place.run(&["cc", "--help"]);
+    assert!(help.succeeds().out.contains("--serial"));
 }
 
 #[test]

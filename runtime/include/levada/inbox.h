@@ -7,16 +7,23 @@
  * compare-and-swap has posted nothing and holds nobody up; after it, the message is whole. A slot
  * that died with its owner is found by the owner's number and freed. Bounded by the table.
  *
- * Indices only, no pointers: private memory or shared.
+ * Indices only, no pointers: private memory or shared. Where others write the memory too, the receiver
+ * takes through an lvd_receiver, which keeps what it has taken to itself: a number is read once,
+ * checked, and never read again. A sender reads nothing that could lead it astray.
  *
  * Guarantees
  *   I1  What a sender wrote before a post is visible to the receiver that takes the slot.
  *   I2  Of two posts at one level, of one sender or ordered otherwise, the first is taken first.
  *   I3  A receiver that has announced its sleep is woken by the next post.
  *   I4  A freed slot is claimed by one sender, who sees what was done to it before it was freed.
+ *   I5  Whatever the shared part holds, an lvd_receiver hands out slots of the table only, each once
+ *       until it is given back, and no call of it goes on without end. One that reads what the
+ *       protocol cannot have written is corrupt from then on, and hands out nothing more.
+ *   I6  Of a sender that is dead what it posted is taken, and the slots that it had claimed and not
+ *       posted are free after lvd_receiver_reap.
  *
  * Pairs of orders
- *   post: cas_release head          -> take: exchange_acquire head                     I1
+ *   link: cas_release head          -> newest: exchange_acquire head                   I1
  *   post: head, fence, load waiting <> announce: waiting, fence, load heads            I3
  *   free: store_release owner       -> claim: cas_acquire owner                        I4
  * (Posts form one release sequence: taking the newest synchronises with all below it.)
@@ -82,13 +89,19 @@ static inline bool lvd_inbox_asleep(lvd_inbox *in, uint32_t *sleep) {
   return true;
 }
 
-/* Posts slot `n` at `level` (the highest is taken first). True: the receiver sleeps, and the caller
- * must wake it: wake `waiting`, then lvd_inbox_woken with *sleep. */
-static inline bool lvd_inbox_post(lvd_inbox *in, lvd_slot *slot, uint32_t n, uint32_t level,
-                                  uint32_t *sleep) {
+/* Links slot `n` in at `level` (the highest is taken first). For those whose receiver sleeps on
+ * something else, and who make the fence and look there. */
+static inline void lvd_inbox_link(lvd_inbox *in, lvd_slot *slot, uint32_t n, uint32_t level) {
   uint32_t head = lvd_load_relaxed_u32(&in->head[level]);
   do lvd_store_relaxed_u32(&slot[n].next, head);
   while (!lvd_cas_release_u32(&in->head[level], &head, n + 1));
+}
+
+/* Posts slot `n` at `level`. True: the receiver sleeps, and the caller must wake it: wake `waiting`,
+ * then lvd_inbox_woken with *sleep. */
+static inline bool lvd_inbox_post(lvd_inbox *in, lvd_slot *slot, uint32_t n, uint32_t level,
+                                  uint32_t *sleep) {
+  lvd_inbox_link(in, slot, n, level);
   return lvd_inbox_asleep(in, sleep);
 }
 
@@ -105,11 +118,17 @@ static inline bool lvd_inbox_pending(const lvd_inbox *in) {
   return any != 0;
 }
 
-/* Takes everything posted at `level`: the number + 1 of the oldest, which leads by `next` to the
- * newest; 0 if there was nothing. Receiver only. */
-static inline uint32_t lvd_inbox_take(lvd_inbox *in, lvd_slot *slot, uint32_t level) {
+/* Takes the posts at `level` away: the number + 1 of the newest, which leads by `next` to the oldest;
+ * 0: there are none. */
+static inline uint32_t lvd_inbox_newest(lvd_inbox *in, uint32_t level) {
   if (lvd_load_relaxed_u32(&in->head[level]) == 0) return 0;
-  uint32_t newest = lvd_exchange_acquire_u32(&in->head[level], 0), oldest = 0;
+  return lvd_exchange_acquire_u32(&in->head[level], 0);
+}
+
+/* Takes everything posted at `level`, in memory that nobody else writes at will: the number + 1 of
+ * the oldest, which leads by `next` to the newest; 0 if there was nothing. Receiver only. */
+static inline uint32_t lvd_inbox_take(lvd_inbox *in, lvd_slot *slot, uint32_t level) {
+  uint32_t newest = lvd_inbox_newest(in, level), oldest = 0;
   while (newest) {
     uint32_t older = lvd_load_relaxed_u32(&slot[newest - 1].next);
     lvd_store_relaxed_u32(&slot[newest - 1].next, oldest);
@@ -122,14 +141,110 @@ static inline uint32_t lvd_inbox_take(lvd_inbox *in, lvd_slot *slot, uint32_t le
 /* The receiver is about to sleep. Not 0: nothing is pending, sleep while `waiting` has this value.
  * 0: something came; do not sleep. Receiver only; afterwards lvd_inbox_awake. */
 static inline uint32_t lvd_inbox_announce(lvd_inbox *in) {
-  if ((in->sleeps += 2) == 0) in->sleeps = 2;
-  lvd_store_relaxed_u32(&in->waiting, in->sleeps);
+  /* Read once, since others may write it. */
+  uint32_t sleep = (*(const volatile uint32_t *)&in->sleeps & ~1u) + 2;
+  if (sleep == 0) sleep = 2;
+  in->sleeps = sleep;
+  lvd_store_relaxed_u32(&in->waiting, sleep);
   lvd_fence_seq_cst();
-  if (!lvd_inbox_pending(in)) return in->sleeps;
+  if (!lvd_inbox_pending(in)) return sleep;
   lvd_store_relaxed_u32(&in->waiting, 0);
   return 0;
 }
 static inline void lvd_inbox_awake(lvd_inbox *in) { lvd_store_relaxed_u32(&in->waiting, 0); }
+
+/* ------------------------------------------------------------------------------------------ */
+/* A receiver among others who may write anything                                              */
+/* ------------------------------------------------------------------------------------------ */
+
+#define LVD_SLOT_NOT_HELD UINT32_MAX
+
+/* What a receiver has taken and not given back, in memory of its own. */
+typedef struct lvd_receiver {
+  lvd_inbox *inbox;
+  lvd_slot *slot;
+  uint32_t slots;
+  uint32_t
+      *next; /* for each slot: LVD_SLOT_NOT_HELD, or what was posted after it (number + 1; 0) */
+  uint32_t oldest[LVD_INBOX_LEVELS], newest[LVD_INBOX_LEVELS]; /* number + 1; 0: none */
+  uint32_t ready;                                              /* taken, and not handed out */
+  bool corrupt;
+} lvd_receiver;
+
+/* `next`: memory for `slots` numbers, below 2^31 of them; of this program alone. */
+static inline void lvd_receiver_init(lvd_receiver *r, lvd_inbox *in, lvd_slot *slot, uint32_t slots,
+                                     uint32_t *next) {
+  r->inbox = in;
+  r->slot = slot;
+  r->slots = slots;
+  r->next = next;
+  for (uint32_t i = 0; i < slots; i++) next[i] = LVD_SLOT_NOT_HELD;
+  for (uint32_t i = 0; i < LVD_INBOX_LEVELS; i++) r->oldest[i] = r->newest[i] = 0;
+  r->ready = 0;
+  r->corrupt = false;
+}
+
+/* Takes what was posted at `level` over into the receiver's own list. */
+LVD_APART void lvd_receiver_take_level(lvd_receiver *r, uint32_t level) {
+  uint32_t newest = lvd_inbox_newest(r->inbox, level), oldest = 0, count = 0;
+  if (!newest) return;
+  for (uint32_t n = newest; n; count++) {
+    if (n > r->slots || r->next[n - 1] != LVD_SLOT_NOT_HELD) {
+      r->corrupt = true;
+      r->ready = 0;
+      return;
+    }
+    r->next[n - 1] = oldest;
+    oldest = n;
+    n = lvd_load_relaxed_u32(&r->slot[n - 1].next);
+  }
+  if (r->newest[level])
+    r->next[r->newest[level] - 1] = oldest;
+  else
+    r->oldest[level] = oldest;
+  r->newest[level] = newest;
+  r->ready += count;
+}
+
+/* Takes over all that was posted; how many slots there are to get. */
+static inline uint32_t lvd_receiver_take(lvd_receiver *r) {
+  for (uint32_t level = LVD_INBOX_LEVELS; level-- > 0 && !r->corrupt;)
+    if (lvd_load_relaxed_u32(&r->inbox->head[level])) lvd_receiver_take_level(r, level);
+  return r->ready;
+}
+
+/* The next slot to be read, the most urgent and of those the oldest; `slots`: there is none. It is
+ * the receiver's until it gives it back. */
+static inline uint32_t lvd_receiver_get(lvd_receiver *r) {
+  if (lvd_receiver_take(r) == 0) return r->slots;
+  uint32_t level = LVD_INBOX_LEVELS - 1;
+  while (!r->oldest[level]) level--;
+  uint32_t n = r->oldest[level] - 1;
+  r->oldest[level] = r->next[n];
+  if (!r->oldest[level]) r->newest[level] = 0;
+  r->next[n] = 0;
+  r->ready--;
+  return n;
+}
+/* It is read: it may be claimed again. */
+static inline void lvd_receiver_give_back(lvd_receiver *r, uint32_t n) {
+  r->next[n] = LVD_SLOT_NOT_HELD;
+  lvd_slot_free(r->slot, n);
+}
+
+/* The sender that claimed as `owner` is dead, and whoever calls has seen that it is: frees what it
+ * had claimed and not posted. How many slots that were. */
+static inline uint32_t lvd_receiver_reap(lvd_receiver *r, uint32_t owner) {
+  uint32_t freed = 0;
+  lvd_receiver_take(r);
+  for (uint32_t n = 0; n < r->slots && !r->corrupt; n++) {
+    if (r->next[n] != LVD_SLOT_NOT_HELD) continue;
+    if (lvd_load_relaxed_u32(&r->slot[n].owner) != owner) continue;
+    lvd_slot_free(r->slot, n);
+    freed++;
+  }
+  return freed;
+}
 
 #ifdef __cplusplus
 }

@@ -7,6 +7,7 @@
 #include <levada/call.h>
 #include <levada/channel.h>
 #include <levada/fiber.h>
+#include <levada/fork.h>
 #include <levada/inbox.h>
 #include <levada/native.h>
 #include <levada/process.h>

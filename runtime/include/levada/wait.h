@@ -65,11 +65,23 @@ static inline bool lvd_event_is_set(const lvd_event *e) {
 /* Waiting for the first of several                                                            */
 /* ------------------------------------------------------------------------------------------ */
 
-/* One of: room for n, n elements, an event (which is looked at, not taken). */
+/* Something that only a face can tell, and that comes with a bell, rung perhaps in another process. A
+ * thread sleeps on the bell itself; a fiber's sleeper is woken by whoever listens to the bell. */
+typedef struct lvd_watch {
+  bool (*look)(struct lvd_watch *w); /* has it come? Called often. */
+  /* Whoever makes it come shall ring from now on, or need not any more; ends with a seq_cst fence. */
+  void (*arm)(struct lvd_watch *w, bool armed);
+  lvd_a32 *rung;       /* changes with each ring; may lie in shared memory */
+  lvd_sleeper sleeper; /* where a fiber waits */
+} lvd_watch;
+
+/* One of: room for n, n elements, an event (which is looked at, not taken), a watch (which is waited
+ * for alone). */
 typedef struct lvd_want {
   lvd_producer *room;
   lvd_consumer *elements;
   lvd_event *event;
+  lvd_watch *watch;
   uint32_t n;
 } lvd_want;
 

@@ -11,6 +11,8 @@ typedef struct model_inbox {
   lvd_inbox in;
   lvd_slot slot[SLOTS];
   uint32_t payload[SLOTS];
+  lvd_receiver receiver;
+  uint32_t held[SLOTS];
 } model_inbox;
 
 model_inbox *model_make(uint32_t sleeps) {
@@ -21,6 +23,7 @@ model_inbox *model_make(uint32_t sleeps) {
     m->slot[i] = (lvd_slot){{0}, {0}};
     m->payload[i] = 0;
   }
+  lvd_receiver_init(&m->receiver, &m->in, m->slot, SLOTS, m->held);
   return m;
 }
 void model_free(model_inbox *m) { free(m); }
@@ -53,6 +56,19 @@ uint32_t model_take(model_inbox *m, uint32_t *out) {
     }
   return count;
 }
+
+/* The same through the receiver, which gives back what it has read. */
+uint32_t model_get(model_inbox *m, uint32_t *out) {
+  uint32_t count = 0;
+  for (uint32_t n; (n = lvd_receiver_get(&m->receiver)) < SLOTS;
+       lvd_receiver_give_back(&m->receiver, n))
+    out[count++] = n << 16 | m->payload[n];
+  return m->receiver.corrupt ? UINT32_MAX : count;
+}
+uint32_t model_reap(model_inbox *m, uint32_t owner) {
+  return lvd_receiver_reap(&m->receiver, owner);
+}
+
 /* Sleeps unless something is pending. */
 void model_rest(model_inbox *m) {
   uint32_t sleep = lvd_inbox_announce(&m->in);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Checks of the inbox (levada/inbox.h), by its guarantees I1 to I4.
+//! Checks of the inbox (levada/inbox.h), by its guarantees I1 to I6.
 
 use crate::check::{Barrier, Check, check, mortal, spawn};
 use crate::harness;
@@ -20,6 +20,8 @@ harness! {
         fn read(m: *mut c_void, n: u32) -> u32;
         fn post(m: *mut c_void, n: u32, level: u32);
         fn take(m: *mut c_void, out: *mut u32) -> u32;
+        fn get(m: *mut c_void, out: *mut u32) -> u32;
+        fn reap(m: *mut c_void, owner: u32) -> u32;
         fn rest(m: *mut c_void);
     }
 }
@@ -64,6 +66,38 @@ impl Inbox {
             assert_eq!(c.read(m, *slot), 100 + slot, "a payload");
         }
         out[..n].to_vec()
+    }
+
+    /// Claims a slot of the first `slots`, fills it and posts it.
+    fn claim_and_send(&self, slots: u32, owner: u32, level: u32) {
+        let Owned { c, m } = *self.0;
+        let n = c.claim(m, slots, owner);
+        assert!(n < slots, "a slot");
+        c.write(m, n, owner);
+        c.post(m, n, level);
+    }
+
+    /// Who sent what the receiver takes and gives back, in order.
+    fn get(&self) -> Vec<u32> {
+        let Owned { c, m } = *self.0;
+        let mut out = [0; 4];
+        let n = c.get(m, out.as_mut_ptr());
+        assert!(n <= 4, "it was taken for corrupt");
+        out[..n as usize].iter().map(|got| got & 0xffff).collect()
+    }
+
+    /// The same of `n` posts, asleep when there are none.
+    fn get_all(&self, n: usize) -> Vec<u32> {
+        let Owned { c, m } = *self.0;
+        let mut all = vec![];
+        while all.len() < n {
+            let some = self.get();
+            if some.is_empty() {
+                c.rest(m);
+            }
+            all.extend(some);
+        }
+        all
     }
 
     /// Receives `n` posts, asleep when there are none.
@@ -191,6 +225,78 @@ fn slots(library: &Library, barrier: Barrier) {
     other.join().expect("the other owner");
 }
 
+/// Through the receiver: each post once, the slots used again.
+fn receiver(library: &Library, barrier: Barrier) {
+    let inbox = Inbox::new(library, barrier, 3, 0);
+    let senders = [1, 2].map(|owner| {
+        let inbox = inbox.clone();
+        spawn(move || inbox.claim_and_send(4, owner, 3))
+    });
+    let mut got = inbox.get_all(2);
+    got.sort();
+    assert_eq!(got, [1, 2], "each post once");
+    for sender in senders {
+        sender.join().expect("a sender");
+    }
+}
+
+/// One sender uses the same slot twice, while the receiver takes, reads and gives back.
+fn receiver_slot_again(library: &Library, barrier: Barrier) {
+    let inbox = Inbox::new(library, barrier, 2, 0);
+    let other = inbox.clone();
+    let sender = spawn(move || {
+        let Owned { c, m } = *other.0;
+        other.claim_and_send(1, 1, 3);
+        while c.claim(m, 1, 2) != 0 {
+            loom::thread::yield_now();
+        }
+        c.write(m, 0, 2);
+        c.post(m, 0, 3);
+    });
+    assert_eq!(inbox.get_all(2), [1, 2], "the order of one sender's posts");
+    sender.join().expect("the sender");
+}
+
+/// A sender dies before its store or wake number `at`, after another one has begun. When it is known
+/// to be dead, what it posted is there, and its slot is free.
+fn reaps(library: &Library, barrier: Barrier, at: usize) {
+    let inbox = Inbox::new(library, barrier, 3, 0);
+    let (dying, living) = (inbox.clone(), inbox.clone());
+    let first = spawn(move || {
+        shadow::dies_at(at);
+        mortal(|| dying.claim_and_send(4, 1, 3));
+    });
+    let second = spawn(move || living.claim_and_send(4, 2, 3));
+    let mut got = inbox.get();
+    first.join().expect("the one that died");
+    let Owned { c, m } = *inbox.0;
+    let freed = c.reap(m, 1);
+    got.extend(inbox.get());
+    second.join().expect("the one that lives");
+    got.extend(inbox.get());
+    let posted = got.iter().filter(|owner| **owner == 1).count() as u32;
+    assert!(posted + freed <= 1, "a slot is posted or reaped");
+    assert_eq!(got.iter().filter(|owner| **owner == 2).count(), 1);
+    for n in 0..4 {
+        assert_eq!(c.claim(m, 4, 3 + n), n, "all slots are free");
+    }
+}
+fn reaps_claiming(library: &Library, barrier: Barrier) {
+    reaps(library, barrier, 0);
+}
+fn reaps_filling(library: &Library, barrier: Barrier) {
+    reaps(library, barrier, 1);
+}
+fn reaps_linking(library: &Library, barrier: Barrier) {
+    reaps(library, barrier, 2);
+}
+fn reaps_posting(library: &Library, barrier: Barrier) {
+    reaps(library, barrier, 3);
+}
+fn reaps_posted(library: &Library, barrier: Barrier) {
+    reaps(library, barrier, 4);
+}
+
 const FENCES: Barrier = Barrier::Fences;
 
 #[rustfmt::skip] // a table
@@ -206,4 +312,11 @@ pub const CHECKS: &[Check] = &[
     check("dies waking", "I1 I3", FENCES, Some(2), 2974, dies_waking),
     check("dies after", "I1 I3", FENCES, Some(2), 7347, dies_after),
     check("slots", "I4", FENCES, None, 21, slots),
+    check("receiver", "I1 I3", FENCES, Some(1), 3068, receiver),
+    check("receiver, slot again", "I1-I4", FENCES, Some(2), 295, receiver_slot_again),
+    check("reaps claiming", "I6", FENCES, Some(1), 26, reaps_claiming),
+    check("reaps filling", "I6", FENCES, Some(1), 66, reaps_filling),
+    check("reaps linking", "I6", FENCES, Some(1), 68, reaps_linking),
+    check("reaps posting", "I6", FENCES, Some(1), 71, reaps_posting),
+    check("reaps posted", "I6", FENCES, Some(1), 102, reaps_posted),
 ];

@@ -64,6 +64,8 @@ fn cc() -> Command {
         "-fPIC",
         "-fexceptions",
         "-D_GNU_SOURCE",
+        "-DLVD_FORK_THREAD=model_fork_thread()",
+        "-DLVD_DEQUE_SLOTS=3",
         "-Wall",
         "-Wextra",
     ]);

@@ -8,6 +8,7 @@ mod app;
 mod channel;
 mod check;
 mod fiber;
+mod fork;
 mod inbox;
 mod library;
 mod link;

@@ -4,7 +4,7 @@
 
 use crate::check::Check;
 use crate::mutate::Mutant;
-use crate::{app, channel, fiber, inbox, link, worker};
+use crate::{app, channel, fiber, fork, inbox, link, worker};
 
 pub struct Suite {
     pub name: &'static str,
@@ -35,6 +35,7 @@ pub const SUITES: &[Suite] = &[
         compiled: &[
             "model/c/worker.c",
             "model/c/nofibers.c",
+            "model/c/noforks.c",
             "src/worker.c",
             "src/entity.c",
             "src/settle.c",
@@ -56,6 +57,7 @@ pub const SUITES: &[Suite] = &[
         compiled: &[
             "model/c/app.c",
             "model/c/nofibers.c",
+            "model/c/noforks.c",
             "src/app.c",
             "src/channel.c",
             "src/control.c",
@@ -83,6 +85,7 @@ pub const SUITES: &[Suite] = &[
         compiled: &[
             "model/c/fiber.c",
             "model/c/context.c",
+            "model/c/noforks.c",
             "port/context_aarch64.S",
             "port/context_riscv64.S",
             "port/context_x86_64.S",
@@ -110,6 +113,12 @@ pub const SUITES: &[Suite] = &[
             "src/wait.c",
         ],
         checks: fiber::CHECKS,
+    },
+    Suite {
+        name: "fork",
+        compiled: &["model/c/fork.c", "src/fork.c", "port/mutex.c"],
+        sources: &["include/levada/fork.h", "src/fork.c"],
+        checks: fork::CHECKS,
     },
     Suite {
         name: "link",
@@ -150,6 +159,10 @@ const SLEPT: &str = "who has slept is ordered by the checker's wake-up; who has 
 
 /// The waker reads the owner.
 const DETOUR: &str = "saves a detour: who reads an older owner wakes that one, who passes it on";
+
+/// Of two stores to a word that must come in a certain order.
+const IN_TURN: &str =
+    "the checker keeps the stores to a word in the order in which they are executed";
 
 const MADE: &str =
     "memory that is made while threads run is not watched: it may be new to the reader";
@@ -226,6 +239,15 @@ pub const KEPT: &[Kept] = &[
         "only an urgent worker is started while others look, and no check has one"),
     kept("src/runtime.c", "each_entity", "lvd_load_acquire_u32", "lvd_load_relaxed_u32",
         "taking a core from the running set is in no check"),
+    kept("src/fork.c", "lvd_deque_ask", "lvd_load_acquire_ptr", "lvd_load_relaxed_ptr", MADE),
+    kept("src/fork.c", "lvd_fork_run", "lvd_add_release_u64", "lvd_add_relaxed_u64", MADE),
+    kept("src/fork.c", "lvd_deque_ask", "lvd_exchange_acquire_u32", "lvd_exchange_relaxed_u32",
+        IN_TURN),
+    kept("src/fork.c", "serve", "lvd_exchange_release_u32", "lvd_exchange_relaxed_u32", IN_TURN),
+    kept("src/fork.c", "set_floor", "lvd_fence_seq_cst", "weak_fence_seq_cst",
+        "no check cancels"),
+    kept("src/fork.c", "lvd_deque_abandon", "lvd_load_acquire_u64", "lvd_load_relaxed_u64",
+        "no check abandons a stack: who uses it again must see what others did there"),
 ];
 
 impl Kept {
@@ -271,6 +293,14 @@ pub const ELSEWHERE: &[(&str, &str)] = &[
     (
         "src/knot.c",
         "the same; and a word that asks the bellman to look, on his bell",
+    ),
+    (
+        "src/steal.c",
+        "who steals where; its handshake of sleeping is the inbox's, with a count beside it",
+    ),
+    (
+        "src/range.c",
+        "a word set once, and marks that are ordered by the fork",
     ),
     ("src/native.c", "progress, for whoever looks"),
     ("src/why.c", "reads live counters for a report"),

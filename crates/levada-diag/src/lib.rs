@@ -1,14 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Diagnostics: what the compiler has to say about a source file, and how it is shown.
+//! Diagnostics: what a compiler has to say about a source file, and how it is shown. The compilers
+//! of this project (CAL, and C with forks) share them.
 //!
 //! Every stage pushes [`Diagnostic`]s into one [`Diagnostics`] and goes on, so that a run reports
 //! every error. [`Sources`] holds the text of all files read; a [`Span`] points into it.
 
-use crate::ir::{SourceFile, Span};
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
+
+/// A byte range in a source file; `file` indexes the table of files that it goes with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Span {
+    pub file: u32,
+    pub start: u32,
+    pub end: u32,
+}
+
+/// A source file that spans point into.
+#[derive(Clone, Debug)]
+pub struct SourceFile {
+    /// As a user would type it: relative where possible.
+    pub path: String,
+    pub text: Arc<str>,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {

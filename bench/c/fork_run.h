@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* How the paper's five programs are run and checked, whoever forks. The arrays have been written
+ * before, so that every page is there. Prints `ms`; for fib also `ns_per_fork`. C17 and C++17. */
+#ifndef FORK_RUN_H
+#define FORK_RUN_H
+
+#include "bench.h"
+#include "fork_kernels.h"
+
+typedef struct matrices {
+  const int32_t *a, *b;
+  int32_t *c;
+  size_t n;
+} matrices;
+
+typedef struct scanned {
+  const int32_t *x;
+  int32_t *out;
+  size_t n;
+  int32_t *block; /* sums of blocks of LEAF_SCAN */
+} scanned;
+
+typedef struct polynomial {
+  const int64_t *a;
+  int64_t *out;
+  size_t n;
+} polynomial;
+
+/* What a contender has. Of `scan` the range is of blocks of LEAF_SCAN; its result is for itself. */
+typedef struct forked {
+  int (*fib)(int n);
+  int64_t (*sum)(const int32_t *x, size_t n);
+  void (*mm)(const matrices *m, size_t from, size_t to);
+  int32_t (*scan)(const scanned *s, size_t from, size_t to, int32_t carry);
+  void (*square)(const polynomial *p, size_t from, size_t to);
+} forked;
+
+static inline size_t elements(const scanned *s, size_t from, size_t to) {
+  size_t end = to * LEAF_SCAN < s->n ? to * LEAF_SCAN : s->n;
+  return end - from * LEAF_SCAN;
+}
+
+static inline int32_t scan_blocks(const scanned *s, size_t from, size_t to, int32_t carry) {
+  return scan_leaf(s->x + from * LEAF_SCAN, s->out + from * LEAF_SCAN, elements(s, from, to),
+                   carry);
+}
+
+static inline void *filled(size_t n, size_t size) {
+  unsigned char *p = (unsigned char *)aligned_alloc(4096, (n * size + 4095) / 4096 * 4096);
+  if (!p) {
+    perror("aligned_alloc");
+    exit(1);
+  }
+  memset(p, 0, n * size);
+  return p;
+}
+
+static inline int32_t *numbers(size_t n) {
+  int32_t *x = (int32_t *)filled(n, sizeof *x);
+  for (size_t i = 0; i < n; i++) x[i] = (int32_t)(i * 2654435761u >> 24) - 100;
+  return x;
+}
+
+static inline double time_fib(const forked *k, int n) {
+  double start = bench_now();
+  int result = k->fib(n);
+  double took = bench_now() - start;
+  double a = 0, b = 1;
+  for (int i = 0; i < n; i++) {
+    double t = a + b;
+    a = b;
+    b = t;
+  }
+  bench_expect("fib", (uint64_t)result, (uint64_t)a);
+  bench_say("ns_per_fork", took * 1e9 / forks_of_fib(n));
+  return took;
+}
+
+static inline double time_sum(const forked *k, size_t n) {
+  int32_t *x = numbers(n);
+  int64_t expected = 0;
+  for (size_t i = 0; i < n; i++) expected += (int32_t)(i * 2654435761u >> 24) - 100;
+  double start = bench_now();
+  int64_t result = k->sum(x, n);
+  double took = bench_now() - start;
+  bench_expect("the sum", (uint64_t)result, (uint64_t)expected);
+  return took;
+}
+
+static inline double time_mm(const forked *k, size_t n) {
+  matrices m = {numbers(n * n), numbers(n * n), (int32_t *)filled(n * n, sizeof(int32_t)), n};
+  double start = bench_now();
+  k->mm(&m, 0, n);
+  double took = bench_now() - start;
+  for (size_t i = 0; i < n; i += n / 16 + 1)
+    for (size_t j = 0; j < n; j += n / 16 + 1) {
+      int32_t expected = 0;
+      for (size_t l = 0; l < n; l++) expected += m.a[i * n + l] * m.b[l * n + j];
+      bench_expect("an element", (uint64_t)m.c[i * n + j], (uint64_t)expected);
+    }
+  return took;
+}
+
+static inline double time_scan(const forked *k, size_t n) {
+  size_t blocks = (n + LEAF_SCAN - 1) / LEAF_SCAN;
+  scanned s = {numbers(n), (int32_t *)filled(n, 4), n, (int32_t *)filled(blocks, 4)};
+  double start = bench_now();
+  k->scan(&s, 0, blocks, 0);
+  double took = bench_now() - start;
+  int32_t expected = 0;
+  for (size_t i = 0; i < n; i++) {
+    expected += s.x[i];
+    if (s.out[i] != expected) bench_expect("a prefix", (uint64_t)s.out[i], (uint64_t)expected);
+  }
+  return took;
+}
+
+static inline double time_poly(const forked *k, size_t n) {
+  int64_t *a = (int64_t *)filled(n, sizeof *a), at_one = 0, result = 0;
+  for (size_t i = 0; i < n; i++) at_one += a[i] = (int64_t)(i * 2654435761u >> 20 & 1023) - 500;
+  polynomial p = {a, (int64_t *)filled(2 * n - 1, sizeof *a), n};
+  double start = bench_now();
+  k->square(&p, 0, 2 * n - 1);
+  double took = bench_now() - start;
+  for (size_t i = 0; i < 2 * n - 1; i++) result += p.out[i];
+  bench_expect("the square at 1", (uint64_t)result, (uint64_t)(at_one * at_one));
+  return took;
+}
+
+static inline void run_forked(const forked *k, const char *program, size_t size) {
+  double took = strcmp(program, "fib") == 0    ? time_fib(k, (int)size)
+                : strcmp(program, "sum") == 0  ? time_sum(k, size)
+                : strcmp(program, "mm") == 0   ? time_mm(k, size)
+                : strcmp(program, "scan") == 0 ? time_scan(k, size)
+                                               : time_poly(k, size);
+  bench_say("ms", took * 1e3);
+}
+
+#endif

@@ -1,0 +1,626 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Writes the C that forks become, as pieces: text of our own, and text of the user's that is copied
+//! as it stands, with the forks in it written in turn.
+
+use crate::parse::{External, Form, Jump, Parsed, Place, Range, Refusal};
+use crate::site::{Site, site};
+use crate::types;
+use std::collections::HashMap;
+
+#[derive(Clone, Debug)]
+pub enum Piece {
+    /// The user's text: the tokens from one to before another. With what stands before the first
+    /// (`lead`) and behind the last (`gap`).
+    Copy {
+        from: usize,
+        to: usize,
+        lead: bool,
+        gap: bool,
+    },
+    /// Ours. An end of line may be written as a blank.
+    Text(String),
+    /// Further lines are indented by so many steps more or less.
+    Indent(i32),
+    /// What follows is ours, but belongs to where this token stands: errors and debuggers point there.
+    At(usize),
+    /// What follows, up to `End`, stands for what begins at this token: it is indented as that was.
+    Begin(usize),
+    End,
+}
+
+/// Some tokens become pieces; with none, the pieces go before them.
+#[derive(Debug)]
+pub struct Edit {
+    pub range: Range,
+    pub pieces: Vec<Piece>,
+}
+
+/// What forks are turned into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// Into forks.
+    Parallel,
+    /// Into the block, and then the call: what a fork does that nobody takes.
+    Serial,
+}
+
+/// How the words of `<levada/fork.h>` are written: as its macros, or as what they stand for.
+pub trait Words {
+    fn push(&self, handle: &str, record: &str, variable: &str, run: &str) -> String;
+    fn record(&self, slot: &str, record: &str) -> String;
+    fn out(&self, handle: &str, record: &str, variable: &str) -> String;
+    fn likely(&self, condition: &str) -> String;
+}
+
+/// The macros themselves.
+#[derive(Debug)]
+pub struct Macros;
+
+impl Words for Macros {
+    fn push(&self, handle: &str, record: &str, variable: &str, run: &str) -> String {
+        format!("LVD_FORK_PUSH({handle}, {record}, {variable}, {run});")
+    }
+
+    fn record(&self, slot: &str, record: &str) -> String {
+        format!("LVD_FORK_RECORD({slot}, {record})")
+    }
+
+    fn out(&self, handle: &str, record: &str, variable: &str) -> String {
+        format!("LVD_FORK_OUT({handle}, {record}, {variable})")
+    }
+
+    fn likely(&self, condition: &str) -> String {
+        format!("LVD_LIKELY({condition})")
+    }
+}
+
+/// What stands in the text instead of what was written.
+#[derive(Clone, Copy, Debug)]
+enum What {
+    Fork(usize),
+    Jump(usize),
+}
+
+struct Writer<'a> {
+    parsed: &'a Parsed,
+    words: &'a dyn Words,
+    style: Style,
+    sites: Vec<Site>,
+    /// By where they begin; the larger before what is in it.
+    constructs: Vec<(Range, What)>,
+    /// Functions that ask lvd_stolen, by where they begin.
+    asks: HashMap<usize, bool>,
+}
+
+/// All edits of a file, in their order. `asks` says whether an external declaration mentions lvd_stolen.
+pub fn edits(
+    parsed: &Parsed,
+    words: &dyn Words,
+    style: Style,
+    asks: &dyn Fn(&External) -> bool,
+) -> Result<Vec<Edit>, Vec<Refusal>> {
+    let mut sites = Vec::new();
+    let mut refusals = Vec::new();
+    let mut order: Vec<usize> = (0..parsed.forks.len()).collect();
+    order.sort_by_key(|&i| parsed.forks[i].bang);
+    let mut ordinals: HashMap<&str, usize> = HashMap::new();
+    let mut names = HashMap::new();
+    for (number, &i) in order.iter().enumerate() {
+        let fork = &parsed.forks[i];
+        let ordinal = ordinals.entry(&fork.function).or_insert(0);
+        *ordinal += 1;
+        names.insert(i, (number + 1, *ordinal));
+    }
+    for (i, fork) in parsed.forks.iter().enumerate() {
+        let (number, ordinal) = names[&i];
+        match site(parsed, fork, number, ordinal) {
+            Ok(site) => sites.push(site),
+            Err(refusal) => refusals.push(*refusal),
+        }
+    }
+    if !refusals.is_empty() {
+        return Err(refusals);
+    }
+    let jumps = parsed.jumps.iter().enumerate();
+    let mut constructs: Vec<(Range, What)> = jumps.map(|(i, j)| (j.range, What::Jump(i))).collect();
+    for (i, fork) in parsed.forks.iter().enumerate() {
+        let range = match &fork.form {
+            Form::Operand => fork.range(),
+            Form::Statement(range) | Form::Return(range) => *range,
+            Form::Assignment {
+                whole, statement, ..
+            } => statement.unwrap_or(*whole),
+            Form::Declaration { assign, whole, .. } => Range {
+                start: *assign,
+                end: whole.end,
+            },
+        };
+        constructs.push((range, What::Fork(i)));
+    }
+    // A jump comes before the fork that is all of it.
+    constructs.sort_by_key(|(r, what)| {
+        let later = matches!(what, What::Fork(_));
+        (r.start, std::cmp::Reverse(r.end), later)
+    });
+    let asks = parsed.externals.iter().map(|e| (e.start, asks(e)));
+    let writer = Writer {
+        parsed,
+        words,
+        style,
+        sites,
+        constructs,
+        asks: asks.collect(),
+    };
+    let mut edits = Vec::new();
+    if style == Style::Parallel {
+        for external in &parsed.externals {
+            edits.push(writer.file_scope(external, &order));
+        }
+    }
+    let mut behind = 0;
+    for &(range, what) in &writer.constructs {
+        if range.start >= behind {
+            behind = range.end;
+            let mut pieces = Vec::new();
+            writer.construct(what, None, &mut pieces);
+            edits.push(Edit { range, pieces });
+        }
+    }
+    edits.sort_by_key(|e| (e.range.start, e.range.end));
+    Ok(edits)
+}
+
+fn text(pieces: &mut Vec<Piece>, words: impl Into<String>) {
+    pieces.push(Piece::Text(words.into()));
+}
+
+impl Writer<'_> {
+    /// The types and functions of the forks in a function, to stand before it.
+    fn file_scope(&self, external: &External, order: &[usize]) -> Edit {
+        let mut pieces = Vec::new();
+        let here = order.iter().map(|&i| (i, &self.parsed.forks[i]));
+        let here: Vec<_> = here.filter(|(_, f)| f.external == external.start).collect();
+        let calls_itself = here
+            .iter()
+            .any(|(_, f)| f.name.as_ref() == Some(&external.name));
+        if calls_itself && !external.known {
+            pieces.push(Piece::Copy {
+                from: external.head.start,
+                to: external.head.end,
+                lead: false,
+                gap: false,
+            });
+            text(&mut pieces, ";\n");
+        }
+        for (i, _) in here {
+            let site = &self.sites[i];
+            let (record, run) = (site.record(), site.run());
+            let members: Vec<String> = site.members.iter().map(|m| format!("{m}; ")).collect();
+            let out = match &site.out {
+                Some(out) => format!(" {out};"),
+                None => String::new(),
+            };
+            text(
+                &mut pieces,
+                format!(
+                    "typedef union {record} {{ struct {{ {}}} in;{out} }} {record};\n",
+                    members.concat()
+                ),
+            );
+            let head = format!("static void {run}(lvd_fork *lvd_slot) {{");
+            let call = site.call("lvd_r->");
+            let keep = if site.out.is_some() {
+                "lvd_r->out = "
+            } else {
+                ""
+            };
+            text(&mut pieces, head);
+            pieces.push(Piece::Indent(1));
+            let named = match site.args == 0 && site.callee.is_some() && site.out.is_none() {
+                true => "\n(void)lvd_slot;".to_string(),
+                false => {
+                    let from = self.words.record("lvd_slot", &record);
+                    format!("\n{record} *lvd_r = {from};")
+                }
+            };
+            text(&mut pieces, format!("{named}\n{keep}"));
+            pieces.push(self.called_at(i));
+            text(&mut pieces, format!("{call};"));
+            pieces.push(Piece::Indent(-1));
+            text(&mut pieces, "\n}\n");
+        }
+        text(&mut pieces, "\n");
+        Edit {
+            range: Range {
+                start: external.start,
+                end: external.start,
+            },
+            pieces,
+        }
+    }
+
+    /// The user's text, with what is to be written in it.
+    fn copy(&self, range: Range, pieces: &mut Vec<Piece>) {
+        let mut at = range.start;
+        let first = self
+            .constructs
+            .partition_point(|(r, _)| r.start < range.start);
+        for &(inner, what) in &self.constructs[first..] {
+            if inner.start >= range.end {
+                break;
+            }
+            if inner.start < at || inner.end > range.end {
+                continue;
+            }
+            if inner.start > at {
+                pieces.push(Piece::Copy {
+                    from: at,
+                    to: inner.start,
+                    lead: at > range.start,
+                    gap: true,
+                });
+            }
+            pieces.push(Piece::Begin(inner.start));
+            self.construct(what, None, pieces);
+            pieces.push(Piece::End);
+            at = inner.end;
+        }
+        if at < range.end {
+            pieces.push(Piece::Copy {
+                from: at,
+                to: range.end,
+                lead: at > range.start,
+                gap: false,
+            });
+        }
+    }
+
+    fn construct(&self, what: What, form: Option<&Form>, pieces: &mut Vec<Piece>) {
+        match what {
+            What::Jump(i) => self.jump(&self.parsed.jumps[i], pieces),
+            What::Fork(i) => {
+                let form = form.unwrap_or(&self.parsed.forks[i].form);
+                self.fork(i, form, pieces);
+            }
+        }
+    }
+
+    fn asks(&self, fork: usize) -> bool {
+        let external = self.parsed.forks[fork].external;
+        self.asks.get(&external).copied().unwrap_or(false)
+    }
+
+    /// Joins a fork: `keep` begins the statement that takes the result.
+    fn join(&self, fork: usize, keep: Option<&[Piece]>, pieces: &mut Vec<Piece>) {
+        let site = &self.sites[fork];
+        let n = site.number;
+        let keep = keep.filter(|_| site.out.is_some());
+        if self.style == Style::Serial {
+            text(pieces, "\n");
+            pieces.extend_from_slice(keep.unwrap_or_default());
+            pieces.push(self.called_at(fork));
+            return text(pieces, format!("{};", self.call(fork)));
+        }
+        let (handle, variable) = (format!("lvd_h{n}"), format!("lvd_r{n}"));
+        let asks = self.asks(fork);
+        let taking = |value: &str, stolen: u32| {
+            let mut body = keep.unwrap_or_default().to_vec();
+            body.push(self.called_at(fork));
+            text(&mut body, format!("{value};"));
+            if asks {
+                text(&mut body, format!("\nlvd_stolen_set({stolen});"));
+            }
+            body
+        };
+        let call = taking(&self.call(fork), 0);
+        let pop = self.words.likely(&format!("lvd_fork_pop({handle})"));
+        // The call stands there twice, since compilers then make the common way much better.
+        let mut branches = vec![
+            (format!("if ({pop})"), call.clone()),
+            (format!("else if (lvd_fork_join_seldom({handle}))"), call),
+        ];
+        if keep.is_some() {
+            let out = self.words.out(&handle, &site.record(), &variable);
+            branches.push(("else".into(), taking(&format!("{out}->out"), 1)));
+        } else if asks {
+            let told = Piece::Text("lvd_stolen_set(1);".into());
+            branches.push(("else".into(), vec![told]));
+        }
+        for (i, (head, body)) in branches.into_iter().enumerate() {
+            let before = if asks && i > 0 { "\n} " } else { "\n" };
+            text(
+                pieces,
+                format!("{before}{head}{}", if asks { " {" } else { "" }),
+            );
+            pieces.push(Piece::Indent(1));
+            text(pieces, "\n");
+            pieces.extend(body);
+            pieces.push(Piece::Indent(-1));
+        }
+        if asks {
+            text(pieces, "\n}");
+        }
+    }
+
+    /// The arguments, the fork, and the block. `before` goes between the variables and the arguments.
+    fn open(&self, fork: usize, before: &[Piece], pieces: &mut Vec<Piece>) {
+        let site = &self.sites[fork];
+        let n = site.number;
+        let of = &self.parsed.forks[fork];
+        let serial = self.style == Style::Serial;
+        text(pieces, "\n");
+        if !serial {
+            let record = site.record();
+            text(pieces, format!("{record} lvd_r{n};\nlvd_fork *lvd_h{n};\n"));
+        }
+        pieces.extend_from_slice(before);
+        if site.callee.is_none() {
+            match serial {
+                true => text(pieces, format!("{} = ", site.declare_callee(self.parsed))),
+                false => text(pieces, format!("lvd_r{n}.in.call = ")),
+            }
+            self.copy(of.callee, pieces);
+            text(pieces, ";\n");
+        }
+        for (i, &arg) in of.args.iter().enumerate() {
+            match serial {
+                true => text(
+                    pieces,
+                    format!("{} = ", site.declare_argument(self.parsed, i)),
+                ),
+                false => text(pieces, format!("lvd_r{n}.in.a{i} = ")),
+            }
+            self.copy(arg, pieces);
+            text(pieces, ";\n");
+        }
+        if !serial {
+            if of.args.is_empty() && site.callee.is_some() {
+                text(pieces, format!("lvd_r{n}.in.none = 0;\n"));
+            }
+            let (handle, variable) = (format!("lvd_h{n}"), format!("lvd_r{n}"));
+            let push = self
+                .words
+                .push(&handle, &site.record(), &variable, &site.run());
+            text(pieces, push + "\n");
+        }
+        self.copy(of.block, pieces);
+    }
+
+    /// The place of the call that was written.
+    fn called_at(&self, fork: usize) -> Piece {
+        Piece::At(self.parsed.forks[fork].callee.start)
+    }
+
+    /// The call, in the function that forks.
+    fn call(&self, fork: usize) -> String {
+        let site = &self.sites[fork];
+        match self.style {
+            Style::Parallel => site.call(&format!("lvd_r{}.", site.number)),
+            Style::Serial => site.serial_call(),
+        }
+    }
+
+    /// Keeps the left side of an assignment: what to write before the fork, and the left side after it.
+    fn keep(&self, left: Range, place: &Place, n: usize) -> (Vec<Piece>, Vec<Piece>) {
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        match place {
+            Place::Plain => self.copy(left, &mut after),
+            Place::Address => {
+                text(
+                    &mut before,
+                    format!("__extension__ __auto_type lvd_p{n} = &("),
+                );
+                self.copy(left, &mut before);
+                text(&mut before, ");\n");
+                text(&mut after, format!("*lvd_p{n}"));
+            }
+            Place::Member {
+                base,
+                arrow,
+                member,
+            } => {
+                let address = if *arrow { "(" } else { "&(" };
+                text(
+                    &mut before,
+                    format!("__extension__ __auto_type lvd_p{n} = {address}"),
+                );
+                self.copy(*base, &mut before);
+                text(&mut before, ");\n");
+                text(&mut after, format!("lvd_p{n}->"));
+                self.copy(
+                    Range {
+                        start: *member,
+                        end: member + 1,
+                    },
+                    &mut after,
+                );
+            }
+        }
+        (before, after)
+    }
+
+    fn assign(&self, op: usize, after: &mut Vec<Piece>) {
+        text(after, " ");
+        after.push(Piece::Copy {
+            from: op,
+            to: op + 1,
+            lead: false,
+            gap: false,
+        });
+        text(after, " ");
+    }
+
+    fn fork(&self, fork: usize, form: &Form, pieces: &mut Vec<Piece>) {
+        let site = &self.sites[fork];
+        let n = site.number;
+        let closing = self.closing(fork);
+        let begin = |pieces: &mut Vec<Piece>, open: &str| {
+            text(pieces, open);
+            pieces.push(Piece::Indent(1));
+        };
+        let end = |pieces: &mut Vec<Piece>, close: &str| {
+            pieces.push(Piece::Indent(-1));
+            text(pieces, close);
+        };
+        match form {
+            Form::Statement(_) => {
+                begin(pieces, "{");
+                self.open(fork, &[], pieces);
+                self.join(fork, None, pieces);
+                // The result of a stolen call is left where it is.
+                end(pieces, "\n}");
+            }
+            Form::Assignment {
+                left,
+                place,
+                op,
+                statement: Some(_),
+                ..
+            } => {
+                let (before, mut after) = self.keep(*left, place, n);
+                self.assign(*op, &mut after);
+                begin(pieces, "{");
+                self.open(fork, &before, pieces);
+                self.join(fork, Some(&after), pieces);
+                end(pieces, "\n}");
+            }
+            Form::Assignment {
+                left, place, op, ..
+            } => {
+                let (before, mut after) = self.keep(*left, place, n);
+                self.assign(*op, &mut after);
+                begin(pieces, "__extension__({");
+                self.open(fork, &before, pieces);
+                self.value(fork, pieces);
+                pieces.extend(after);
+                end(pieces, &format!("lvd_v{n};\n}}){closing}"));
+            }
+            Form::Declaration { name, .. } => {
+                begin(pieces, ";\n{");
+                self.open(fork, &[], pieces);
+                let keep = [Piece::Text(format!("{name} = "))];
+                self.join(fork, Some(&keep), pieces);
+                end(pieces, "\n}");
+            }
+            Form::Return(_) => {
+                begin(pieces, "{");
+                self.open(fork, &[], pieces);
+                match site.out.is_some() {
+                    true => {
+                        self.value(fork, pieces);
+                        text(pieces, format!("return lvd_v{n};"));
+                    }
+                    false => {
+                        self.join(fork, None, pieces);
+                        text(pieces, "\nreturn;");
+                    }
+                }
+                end(pieces, "\n}");
+            }
+            Form::Operand => {
+                begin(pieces, "__extension__({");
+                self.open(fork, &[], pieces);
+                match site.out.is_some() {
+                    true => {
+                        self.value(fork, pieces);
+                        end(pieces, &format!("lvd_v{n};\n}}){closing}"));
+                    }
+                    false => {
+                        self.join(fork, None, pieces);
+                        end(pieces, &format!("\n(void)0;\n}}){closing}"));
+                    }
+                }
+            }
+        }
+    }
+
+    /// What ends the statement, where a fork that is only a part of it does.
+    fn closing(&self, fork: usize) -> &'static str {
+        match self.parsed.forks[fork].closes {
+            true => ";",
+            false => "",
+        }
+    }
+
+    /// The result in a variable, and an end of line.
+    fn value(&self, fork: usize, pieces: &mut Vec<Piece>) {
+        let site = &self.sites[fork];
+        let name = format!("lvd_v{}", site.number);
+        text(
+            pieces,
+            format!("\n{};", site.declare_result(self.parsed, &name)),
+        );
+        self.join(fork, Some(&[Piece::Text(format!("{name} = "))]), pieces);
+        text(pieces, "\n");
+    }
+
+    /// A jump that leaves forks: they are joined first, and their results dropped.
+    fn jump(&self, jump: &Jump, pieces: &mut Vec<Piece>) {
+        text(pieces, "{");
+        pieces.push(Piece::Indent(1));
+        let mut back = None;
+        if let Some(value) = jump.value {
+            let declared = jump.result.as_ref().map(types::unqualified);
+            let declared = declared
+                .and_then(|ty| types::declare(&self.parsed.tags, &ty, "lvd_back").ok())
+                .unwrap_or_else(|| "__extension__ __auto_type lvd_back".into());
+            match jump.void {
+                true => text(pieces, "\n"),
+                false => {
+                    text(pieces, format!("\n{declared} = "));
+                    back = Some("lvd_back");
+                }
+            }
+            // A fork that is all that is returned is a part of this now.
+            let whole = |w: &What| match w {
+                What::Fork(i) => self.parsed.forks[*i].range() == value,
+                What::Jump(_) => false,
+            };
+            match self.constructs.iter().find(|(_, w)| whole(w)) {
+                Some((_, what)) => self.construct(*what, Some(&Form::Operand), pieces),
+                None => self.copy(value, pieces),
+            }
+            text(pieces, ";");
+        }
+        for &fork in &jump.forks {
+            let site = &self.sites[fork];
+            let keep = Piece::Text(format!("lvd_r{}.out = ", site.number));
+            self.leave(fork, &keep, pieces);
+        }
+        text(pieces, "\n");
+        match (jump.value, back) {
+            (Some(_), Some(back)) => text(pieces, format!("return {back};")),
+            (Some(_), None) => text(pieces, "return;"),
+            (None, _) => pieces.push(Piece::Copy {
+                from: jump.range.start,
+                to: jump.range.end,
+                lead: false,
+                gap: false,
+            }),
+        }
+        pieces.push(Piece::Indent(-1));
+        text(pieces, "\n}");
+    }
+
+    /// Joins a fork whose result nobody wants.
+    fn leave(&self, fork: usize, keep: &Piece, pieces: &mut Vec<Piece>) {
+        let site = &self.sites[fork];
+        let n = site.number;
+        if self.style == Style::Serial {
+            text(pieces, if site.out.is_some() { "\n(void)" } else { "\n" });
+            pieces.push(self.called_at(fork));
+            return text(pieces, format!("{};", self.call(fork)));
+        }
+        let join = self.words.likely(&format!("lvd_fork_join(lvd_h{n})"));
+        text(pieces, format!("\nif ({join}) {{"));
+        pieces.push(Piece::Indent(1));
+        text(pieces, "\n");
+        if site.out.is_some() {
+            pieces.push(keep.clone());
+        }
+        pieces.push(self.called_at(fork));
+        text(pieces, format!("{};", self.call(fork)));
+        pieces.push(Piece::Indent(-1));
+        text(pieces, "\n}");
+    }
+}

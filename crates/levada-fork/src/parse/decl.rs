@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Declarations: of the file, with the functions that it defines, and of blocks.
+
+use super::specifiers::{ASM, STATIC_ASSERT, Specs};
+use super::{Body, External, Name, Parser, Range, Refusal, Result, Scope};
+use crate::lex::Kind;
+use crate::types::{self, Type};
+
+impl Parser<'_> {
+    // ---- the file ----
+
+    pub(super) fn unit(&mut self) {
+        while self.at < self.tokens.len() {
+            let start = self.at;
+            self.external = start;
+            self.nesting = 0;
+            self.scopes.truncate(1);
+            self.unevaluated = 0;
+            self.constant = 0;
+            let before = self.out.refusals.len();
+            match self.external_declaration() {
+                Ok(()) if self.at > start => {}
+                Ok(()) => self.at += 1,
+                Err(stop) => {
+                    let stopped = stop.at.min(self.tokens.len().saturating_sub(1));
+                    self.at = start;
+                    self.skip_declaration();
+                    // What was refused may be why the rest is not understood.
+                    if self.holds_fork(start, self.at) && self.out.refusals.len() == before {
+                        let what = match self.kind(stop.at) {
+                            None => "the file ends".to_string(),
+                            Some(_) => format!("`{}`", self.spelled(&self.tokens[stop.at])),
+                        };
+                        self.refuse(
+                            "not-understood",
+                            Range {
+                                start: stopped,
+                                end: stopped + 1,
+                            },
+                            format!("expected {} where {what} stands", stop.expected),
+                            "this is not understood, and there are forks in this declaration",
+                            "if this is right without the forks, put them into a function of \
+                             their own",
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    /// To the next semicolon, or behind the next group in braces, outside of brackets.
+    fn skip_declaration(&mut self) {
+        while let Some(kind) = self.kind(self.at) {
+            match kind {
+                Kind::Punct("{") => {
+                    let _ = self.skip_group();
+                    if !self.is(";") && !self.is("=") && !self.is(",") {
+                        let ends = !matches!(self.kind(self.at), Some(Kind::Word))
+                            || self.is_type(self.at)
+                            || !self.punct_at(self.at + 1, ";");
+                        if ends {
+                            return;
+                        }
+                    }
+                }
+                Kind::Punct("(" | "[") => {
+                    if self.skip_group().is_err() {
+                        return;
+                    }
+                }
+                Kind::Punct(";") => {
+                    self.at += 1;
+                    return;
+                }
+                _ => self.at += 1,
+            }
+        }
+    }
+
+    fn external_declaration(&mut self) -> Result<()> {
+        let start = self.at;
+        self.attributes()?;
+        if self.eat(";") {
+            return Ok(());
+        }
+        if self.one_of(STATIC_ASSERT) || self.one_of(ASM) {
+            self.skip_declaration();
+            return Ok(());
+        }
+        let specs = self.specifiers()?;
+        if self.eat(";") {
+            return Ok(());
+        }
+        loop {
+            self.params.clear();
+            let (name, ty) = self.declarator(specs.ty.clone())?;
+            let params = std::mem::take(&mut self.params);
+            let head = Range {
+                start,
+                end: self.at,
+            };
+            self.attributes()?;
+            let Some(name) = name else {
+                return self.stop("a name");
+            };
+            let is_function = matches!(&*ty, types::Kind::Function(_));
+            if is_function && !specs.typedef && !(self.is(";") || self.is(",") || self.is("=")) {
+                return self.definition(name, ty, head, params);
+            }
+            self.declare_name(name, &specs, ty);
+            if self.eat("=") {
+                self.constant += 1;
+                self.initializer()?;
+                self.constant -= 1;
+            }
+            if !self.eat(",") {
+                break;
+            }
+        }
+        self.expect(";")
+    }
+
+    fn declare_name(&mut self, name: String, specs: &Specs, ty: Type) {
+        let what = match specs.typedef {
+            true => Name::Typedef(ty),
+            false => Name::Value(ty),
+        };
+        self.define(name, what);
+    }
+
+    /// A function with its body; its head has been read.
+    fn definition(
+        &mut self,
+        name: String,
+        ty: Type,
+        head: Range,
+        mut params: Vec<(Option<String>, Type)>,
+    ) -> Result<()> {
+        let known = self.lookup(&name).is_some();
+        // A definition in the old style does not say more than the prototype before it.
+        let prototyped = matches!(&*ty, types::Kind::Function(f) if f.prototype);
+        if prototyped || !known {
+            self.define(name.clone(), Name::Value(ty.clone()));
+        }
+        self.scopes.push(Scope::default());
+        while !self.is("{") {
+            if !self.is_type(self.at) {
+                return self.stop("`{`");
+            }
+            let specs = self.specifiers()?;
+            loop {
+                let (param, ty) = self.declarator(specs.ty.clone())?;
+                params.push((param, types::decayed(&ty)));
+                if !self.eat(",") {
+                    break;
+                }
+            }
+            self.expect(";")?;
+        }
+        let open = self.at;
+        self.skip_group()?;
+        let end = self.at;
+        if !self.holds_fork(open, end) {
+            self.scopes.pop();
+            return Ok(());
+        }
+        self.at = open;
+        for (param, ty) in params {
+            if let Some(param) = param {
+                self.define(param, Name::Value(ty));
+            }
+        }
+        let result = match &*ty {
+            types::Kind::Function(f) => Some(f.result.clone()),
+            _ => None,
+        };
+        self.body = Body {
+            name: name.clone(),
+            result,
+            ..Body::default()
+        };
+        self.out.externals.push(External {
+            start: self.external,
+            head,
+            name,
+            known,
+        });
+        // The outermost block shares the parameters' scope.
+        self.at += 1;
+        self.block_items()?;
+        self.expect("}")?;
+        self.scopes.pop();
+        self.end_of_body();
+        Ok(())
+    }
+
+    // ---- in blocks ----
+
+    /// A declaration in a block, with its semicolon.
+    pub(super) fn local_declaration(&mut self, in_for: bool) -> Result<()> {
+        let start = self.at;
+        self.attributes()?;
+        let specs = self.specifiers()?;
+        while !self.is(";") {
+            self.params.clear();
+            let (name, ty) = self.declarator(specs.ty.clone())?;
+            let params = std::mem::take(&mut self.params);
+            self.attributes()?;
+            let Some(name) = name else {
+                return self.stop("a name");
+            };
+            if self.is("{") && matches!(&*ty, types::Kind::Function(_)) {
+                return self.nested_function(name, ty, params);
+            }
+            self.declare_name(name.clone(), &specs, ty.clone());
+            if self.is("=") {
+                let assign = self.at;
+                self.at += 1;
+                self.constant += u32::from(specs.constant);
+                let value = self.initializer()?;
+                self.constant -= u32::from(specs.constant);
+                let scalar = !matches!(
+                    &**types::resolve(&ty),
+                    types::Kind::Array { .. } | types::Kind::Unknown
+                );
+                let free = types::unqualified(&ty) == ty && !specs.fixed;
+                let ends = self.is(";") || (!self.is(",") && self.closed_by_fork());
+                if let Some(fork) = value.and_then(|e| e.fork())
+                    && scalar
+                    && free
+                    && ends
+                    && !in_for
+                {
+                    let end = self.at + usize::from(self.is(";"));
+                    self.out.forks[fork].form = super::Form::Declaration {
+                        assign,
+                        name,
+                        whole: Range { start, end },
+                    };
+                }
+                if !self.is(";") && !self.is(",") && ends {
+                    return Ok(());
+                }
+            }
+            if !self.eat(",") {
+                break;
+            }
+        }
+        self.expect(";")
+    }
+
+    /// GNU C's functions in functions: their forks are refused, since nothing at file scope can call
+    /// what they call.
+    fn nested_function(
+        &mut self,
+        name: String,
+        ty: Type,
+        params: Vec<(Option<String>, Type)>,
+    ) -> Result<()> {
+        self.define(name.clone(), Name::Value(ty.clone()));
+        let result = match &*ty {
+            types::Kind::Function(f) => Some(f.result.clone()),
+            _ => None,
+        };
+        let inner = Body {
+            name,
+            result,
+            nested: true,
+            ..Body::default()
+        };
+        let outer = std::mem::replace(&mut self.body, inner);
+        let done = self.scoped(|p| {
+            for (param, ty) in params {
+                if let Some(param) = param {
+                    p.define(param, Name::Value(ty));
+                }
+            }
+            p.expect("{")?;
+            p.block_items()?;
+            p.expect("}")
+        });
+        self.body = outer;
+        done
+    }
+
+    /// The statement may end here without a semicolon: what was read last is the block of a fork, and
+    /// what follows begins something new.
+    pub(super) fn closed_by_fork(&mut self) -> bool {
+        let last = self.at - 1;
+        if !self.behind_fork() {
+            return false;
+        }
+        if let Some(fork) = self.out.forks.last_mut() {
+            fork.closes = true;
+        }
+        if self.is("*") {
+            let (at, also) = (self.at, last);
+            self.out.refusals.push(Refusal {
+                code: "ambiguous-end",
+                message: "this `*` may multiply the result, or begin the next statement".into(),
+                at: Range {
+                    start: at,
+                    end: at + 1,
+                },
+                label: "which one is meant?".into(),
+                also: Some((
+                    Range {
+                        start: also,
+                        end: also + 1,
+                    },
+                    "the fork ends here".into(),
+                )),
+                help: Some(
+                    "write `;` behind the block to end the statement, or put the fork into \
+                     parentheses to multiply"
+                        .into(),
+                ),
+            });
+        }
+        true
+    }
+}

@@ -1,0 +1,644 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Expressions: a tree of what a fork may be part of, and the forks themselves.
+
+use super::{Around, Fork, Form, Name, Parser, Place, Range, Result};
+use crate::lex::{self, Kind};
+use crate::types::{self, Type};
+
+#[derive(Debug)]
+pub(super) struct Expr {
+    pub range: Range,
+    pub kind: ExprKind,
+}
+
+#[derive(Debug)]
+pub(super) enum ExprKind {
+    Name(String),
+    Number,
+    String,
+    Char,
+    Paren(Box<Expr>),
+    Call(Box<Expr>, Vec<Expr>),
+    Index(Box<Expr>, Box<Expr>),
+    Member {
+        of: Box<Expr>,
+        arrow: bool,
+        name: String,
+    },
+    Unary(&'static str, Box<Expr>),
+    Postfix(Box<Expr>),
+    Binary(&'static str, Box<Expr>, Box<Expr>),
+    Assign {
+        left: Box<Expr>,
+        right: Box<Expr>,
+    },
+    Conditional(Box<Expr>, Box<Expr>),
+    Comma(Box<Expr>),
+    Cast(Type),
+    Compound(Type),
+    Size,
+    /// `({ ... })`.
+    Block,
+    /// Its place among the forks.
+    Fork(usize),
+    Other,
+}
+
+impl Expr {
+    fn new(start: usize, end: usize, kind: ExprKind) -> Expr {
+        Expr {
+            range: Range { start, end },
+            kind,
+        }
+    }
+
+    /// The fork that this is, if it is nothing else.
+    pub fn fork(&self) -> Option<usize> {
+        match &self.kind {
+            ExprKind::Fork(n) => Some(*n),
+            _ => None,
+        }
+    }
+
+    fn bare(&self) -> &Expr {
+        match &self.kind {
+            ExprKind::Paren(e) => e.bare(),
+            _ => self,
+        }
+    }
+}
+
+const ALIGNOF: &[&str] = &["_Alignof", "alignof", "__alignof", "__alignof__"];
+const LONGJMP: &[&str] = &[
+    "longjmp",
+    "_longjmp",
+    "siglongjmp",
+    "__longjmp_chk",
+    "__builtin_longjmp",
+];
+
+/// How tightly a binary operator binds.
+fn binding(op: &str) -> Option<u8> {
+    Some(match op {
+        "||" => 1,
+        "&&" => 2,
+        "|" => 3,
+        "^" => 4,
+        "&" => 5,
+        "==" | "!=" => 6,
+        "<" | ">" | "<=" | ">=" => 7,
+        "<<" | ">>" => 8,
+        "+" | "-" => 9,
+        "*" | "/" | "%" => 10,
+        _ => return None,
+    })
+}
+
+const ASSIGN: &[&str] = &[
+    "=", "*=", "/=", "%=", "+=", "-=", "<<=", ">>=", "&=", "^=", "|=",
+];
+
+impl Parser<'_> {
+    pub(super) fn expression(&mut self) -> Result<Expr> {
+        let start = self.at;
+        let mut left = self.assignment()?;
+        while self.eat(",") {
+            let right = self.assignment()?;
+            left = Expr::new(start, self.at, ExprKind::Comma(Box::new(right)));
+        }
+        Ok(left)
+    }
+
+    pub(super) fn assignment(&mut self) -> Result<Expr> {
+        self.deeper(|p| {
+            let start = p.at;
+            let left = p.conditional()?;
+            match p.kind(p.at) {
+                Some(Kind::Punct(op)) if ASSIGN.contains(&op) => {}
+                _ => return Ok(left),
+            }
+            let at = p.at;
+            p.at += 1;
+            let right = p.assignment()?;
+            let whole = Range { start, end: p.at };
+            if let Some(fork) = right.fork() {
+                let place = p.place(&left);
+                p.out.forks[fork].form = Form::Assignment {
+                    left: left.range,
+                    place,
+                    op: at,
+                    whole,
+                    statement: None,
+                };
+            }
+            Ok(Expr {
+                range: whole,
+                kind: ExprKind::Assign {
+                    left: Box::new(left),
+                    right: Box::new(right),
+                },
+            })
+        })
+    }
+
+    /// How to keep the left side of an assignment.
+    fn place(&self, left: &Expr) -> Place {
+        fn plain(e: &Expr) -> bool {
+            match &e.bare().kind {
+                ExprKind::Name(_) => true,
+                ExprKind::Member {
+                    of, arrow: false, ..
+                } => plain(of),
+                _ => false,
+            }
+        }
+        if plain(left) {
+            return Place::Plain;
+        }
+        match &left.bare().kind {
+            ExprKind::Member { of, arrow, .. } => Place::Member {
+                base: of.range,
+                arrow: *arrow,
+                member: left.bare().range.end - 1,
+            },
+            _ => Place::Address,
+        }
+    }
+
+    pub(super) fn conditional(&mut self) -> Result<Expr> {
+        let start = self.at;
+        let condition = self.binary(0)?;
+        if !self.eat("?") {
+            return Ok(condition);
+        }
+        let then = match self.is(":") {
+            true => condition,
+            false => self.deeper(Self::expression)?,
+        };
+        self.expect(":")?;
+        let or = self.deeper(Self::conditional)?;
+        let kind = ExprKind::Conditional(Box::new(then), Box::new(or));
+        Ok(Expr::new(start, self.at, kind))
+    }
+
+    fn binary(&mut self, tightest: u8) -> Result<Expr> {
+        let start = self.at;
+        let mut left = self.cast()?;
+        while let Some(Kind::Punct(op)) = self.kind(self.at)
+            && let Some(binds) = binding(op)
+            && binds > tightest
+        {
+            // Behind the block of a fork `*` is asked about where the statement may end.
+            if op == "*" && self.behind_fork() && self.body.around_parens == 0 {
+                break;
+            }
+            self.at += 1;
+            let right = self.binary(binds)?;
+            let kind = ExprKind::Binary(op, Box::new(left), Box::new(right));
+            left = Expr::new(start, self.at, kind);
+        }
+        Ok(left)
+    }
+
+    fn cast(&mut self) -> Result<Expr> {
+        self.deeper(|p| {
+            let start = p.at;
+            if !p.is("(") || !p.is_type(p.at + 1) {
+                return p.unary();
+            }
+            p.at += 1;
+            let ty = p.type_name()?;
+            p.expect(")")?;
+            if p.is("{") {
+                p.initializer()?;
+                let e = Expr::new(start, p.at, ExprKind::Compound(ty));
+                return p.postfix(e);
+            }
+            p.cast()?;
+            Ok(Expr::new(start, p.at, ExprKind::Cast(ty)))
+        })
+    }
+
+    fn unary(&mut self) -> Result<Expr> {
+        let start = self.at;
+        if let Some(Kind::Punct(op)) = self.kind(self.at) {
+            match op {
+                "++" | "--" | "&" | "*" | "+" | "-" | "~" | "!" => {
+                    self.at += 1;
+                    let of = self.cast()?;
+                    return Ok(Expr::new(start, self.at, ExprKind::Unary(op, Box::new(of))));
+                }
+                "&&" => {
+                    self.at += 1;
+                    let Some(label) = self.word_at(self.at) else {
+                        return self.stop("a label");
+                    };
+                    self.body.addressed.push((label, self.at));
+                    self.at += 1;
+                    return Ok(Expr::new(start, self.at, ExprKind::Other));
+                }
+                _ => {}
+            }
+        }
+        if self.is_word("sizeof") || self.one_of(ALIGNOF) || self.one_of(&["_Countof", "_Lengthof"])
+        {
+            self.at += 1;
+            self.unevaluated += 1;
+            if self.is("(") && self.is_type(self.at + 1) {
+                self.at += 1;
+                self.type_name()?;
+                self.expect(")")?;
+                if self.is("{") {
+                    self.initializer()?;
+                    let literal = Expr::new(start, self.at, ExprKind::Other);
+                    self.postfix(literal)?;
+                }
+            } else {
+                self.cast()?;
+            }
+            self.unevaluated -= 1;
+            return Ok(Expr::new(start, self.at, ExprKind::Size));
+        }
+        if self.one_of(&["__extension__", "__real__", "__imag__", "__real", "__imag"]) {
+            let transparent = self.is_word("__extension__");
+            self.at += 1;
+            let of = self.cast()?;
+            let kind = match transparent {
+                true => ExprKind::Paren(Box::new(of)),
+                false => ExprKind::Other,
+            };
+            return Ok(Expr::new(start, self.at, kind));
+        }
+        let primary = self.primary()?;
+        self.postfix(primary)
+    }
+
+    fn primary(&mut self) -> Result<Expr> {
+        let start = self.at;
+        let kind = match self.kind(start) {
+            Some(Kind::Number) => {
+                self.at += 1;
+                ExprKind::Number
+            }
+            Some(Kind::Char) => {
+                self.at += 1;
+                ExprKind::Char
+            }
+            Some(Kind::String) => {
+                while self.kind(self.at) == Some(Kind::String) {
+                    self.at += 1;
+                }
+                ExprKind::String
+            }
+            Some(Kind::Punct("(")) if self.punct_at(start + 1, "{") => {
+                self.at += 1;
+                let outside = std::mem::take(&mut self.body.around_parens);
+                self.compound()?;
+                self.body.around_parens = outside;
+                self.expect(")")?;
+                ExprKind::Block
+            }
+            Some(Kind::Punct("(")) => {
+                self.at += 1;
+                let inner = self.inside(Self::expression)?;
+                self.expect(")")?;
+                ExprKind::Paren(Box::new(inner))
+            }
+            Some(Kind::Word) => {
+                let word = self.word_at(start).unwrap_or_default();
+                match word.as_str() {
+                    "_Generic" => {
+                        self.at += 1;
+                        self.inside(Self::generic)?;
+                        ExprKind::Other
+                    }
+                    "__builtin_va_arg"
+                    | "__builtin_offsetof"
+                    | "__builtin_types_compatible_p"
+                    | "__builtin_choose_expr"
+                    | "__builtin_convertvector"
+                    | "__builtin_bit_cast"
+                        if self.punct_at(start + 1, "(") =>
+                    {
+                        self.at += 1;
+                        self.inside(|p| p.builtin(&word))?
+                    }
+                    _ if self.is_type(start) => return self.stop("an expression"),
+                    _ => {
+                        self.at += 1;
+                        ExprKind::Name(word)
+                    }
+                }
+            }
+            _ => return self.stop("an expression"),
+        };
+        Ok(Expr::new(start, self.at, kind))
+    }
+
+    /// What was read last is the block of a fork.
+    pub(super) fn behind_fork(&self) -> bool {
+        let last = self.out.forks.last();
+        last.is_some_and(|f| f.block.end == self.at)
+    }
+
+    /// Within brackets the end of a statement is no question.
+    fn inside<T>(&mut self, parse: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        self.body.around_parens += 1;
+        let result = parse(self);
+        self.body.around_parens -= 1;
+        result
+    }
+
+    /// `(e, type: e, default: e)`.
+    fn generic(&mut self) -> Result<()> {
+        self.expect("(")?;
+        self.unevaluated += 1;
+        match self.is_type(self.at) {
+            true => {
+                self.type_name()?;
+            }
+            false => {
+                self.assignment()?;
+            }
+        }
+        while self.eat(",") {
+            if !self.eat_word("default") {
+                self.type_name()?;
+            }
+            self.expect(":")?;
+            self.assignment()?;
+        }
+        self.unevaluated -= 1;
+        self.expect(")")
+    }
+
+    /// The arguments of builtins that take types.
+    fn builtin(&mut self, word: &str) -> Result<ExprKind> {
+        self.expect("(")?;
+        let mut last = None;
+        loop {
+            match self.is_type(self.at) {
+                true => last = Some(self.type_name()?),
+                false => {
+                    self.conditional()?;
+                }
+            }
+            // `offsetof(struct s, a[2].b)` is an expression, too.
+            if !self.eat(",") {
+                break;
+            }
+        }
+        self.expect(")")?;
+        Ok(match (word, last) {
+            ("__builtin_va_arg" | "__builtin_convertvector" | "__builtin_bit_cast", Some(ty)) => {
+                ExprKind::Compound(ty)
+            }
+            ("__builtin_offsetof", _) => ExprKind::Size,
+            _ => ExprKind::Other,
+        })
+    }
+
+    fn postfix(&mut self, mut e: Expr) -> Result<Expr> {
+        let start = e.range.start;
+        loop {
+            let Some(Kind::Punct(op)) = self.kind(self.at) else {
+                return Ok(e);
+            };
+            let ended = self.behind_fork() && self.body.around_parens == 0;
+            let kind = match op {
+                "[" if !(ended && self.punct_at(self.at + 1, "[")) => {
+                    self.at += 1;
+                    let index = self.inside(Self::expression)?;
+                    self.expect("]")?;
+                    ExprKind::Index(Box::new(e), Box::new(index))
+                }
+                "(" if !ended => {
+                    let args = self.inside(Self::arguments)?;
+                    let call = ExprKind::Call(Box::new(e), args);
+                    let call = Expr::new(start, self.at, call);
+                    if lex::is_fork(self.tokens, self.at) {
+                        e = self.fork(call)?;
+                        continue;
+                    }
+                    self.check_longjmp(&call);
+                    call.kind
+                }
+                "." | "->" => {
+                    self.at += 1;
+                    let Some(name) = self.word_at(self.at) else {
+                        return self.stop("the name of a member");
+                    };
+                    self.at += 1;
+                    let arrow = op == "->";
+                    let of = Box::new(e);
+                    ExprKind::Member { of, arrow, name }
+                }
+                "++" | "--" if !ended => {
+                    self.at += 1;
+                    ExprKind::Postfix(Box::new(e))
+                }
+                "!" if lex::is_fork(self.tokens, self.at) => {
+                    self.not_a_call(&e);
+                    self.at += 2;
+                    self.skip_group()?;
+                    ExprKind::Other
+                }
+                _ => return Ok(e),
+            };
+            e = Expr::new(start, self.at, kind);
+        }
+    }
+
+    fn arguments(&mut self) -> Result<Vec<Expr>> {
+        self.expect("(")?;
+        let mut args = Vec::new();
+        if self.eat(")") {
+            return Ok(args);
+        }
+        loop {
+            args.push(self.assignment()?);
+            if !self.eat(",") {
+                break;
+            }
+        }
+        self.expect(")")?;
+        Ok(args)
+    }
+
+    /// `{ ... }` of initialisers, or one expression, which is then given back.
+    pub(super) fn initializer(&mut self) -> Result<Option<Expr>> {
+        if !self.is("{") {
+            return self.assignment().map(Some);
+        }
+        self.deeper(|p| {
+            p.at += 1;
+            while !p.eat("}") {
+                p.inside(Self::designated)?;
+                if !p.eat(",") {
+                    p.expect("}")?;
+                    break;
+                }
+            }
+            Ok(None)
+        })
+    }
+
+    fn designated(&mut self) -> Result<()> {
+        if matches!(self.kind(self.at), Some(Kind::Word)) && self.punct_at(self.at + 1, ":") {
+            self.at += 2;
+        }
+        let mut any = false;
+        loop {
+            if self.eat(".") {
+                self.at += 1;
+            } else if self.is("[") {
+                self.at += 1;
+                self.conditional()?;
+                if self.eat("...") {
+                    self.conditional()?;
+                }
+                self.expect("]")?;
+            } else {
+                break;
+            }
+            any = true;
+        }
+        if any {
+            // GNU C once allowed `[3] value`.
+            self.eat("=");
+        }
+        self.initializer().map(|_| ())
+    }
+
+    // ---- forks ----
+
+    fn not_a_call(&mut self, e: &Expr) {
+        self.refuse(
+            "fork-no-call",
+            e.range,
+            "`!!` forks a call, and this is none",
+            "no function is called here",
+            "write f(arguments) !! { ... }, or (f)(arguments) !! { ... } where f is also a macro",
+        );
+    }
+
+    /// Behind the call: `!! { ... }`.
+    fn fork(&mut self, call: Expr) -> Result<Expr> {
+        let ExprKind::Call(callee, args) = call.kind else {
+            return self.stop("a call");
+        };
+        let bang = self.at;
+        let marks = Range {
+            start: bang,
+            end: bang + 2,
+        };
+        self.fork_can_stand(marks);
+        let number = self.opened;
+        self.opened += 1;
+        self.at += 2;
+        let open = self.at;
+        self.body.around.push(Around::Fork(number));
+        let outside = std::mem::take(&mut self.body.around_parens);
+        let block = self.compound();
+        self.body.around_parens = outside;
+        self.body.around.pop();
+        block?;
+
+        let callee_type = self.type_of(&callee).unwrap_or_else(types::unknown);
+        let name = match &callee.bare().kind {
+            ExprKind::Name(n) => match self.lookup(n) {
+                Some((Name::Value(ty), depth))
+                    if matches!(&**types::resolve(ty), types::Kind::Function(_)) =>
+                {
+                    // A prototype in a block is not known where the fork's function is.
+                    (depth == 0 || self.lookup_file(n)).then(|| n.clone())
+                }
+                _ => None,
+            },
+            _ => None,
+        };
+        let fork = Fork {
+            callee: callee.range,
+            name,
+            arg_types: args.iter().map(|a| self.type_of(a)).collect(),
+            args: args.iter().map(|a| a.range).collect(),
+            callee_type,
+            bang,
+            block: Range {
+                start: open,
+                end: self.at,
+            },
+            form: Form::Operand,
+            external: self.external,
+            function: self.body.name.clone(),
+            left: false,
+            closes: false,
+        };
+        let range = fork.range();
+        self.numbers.insert(number, self.out.forks.len());
+        self.out.forks.push(fork);
+        Ok(Expr {
+            range,
+            kind: ExprKind::Fork(self.out.forks.len() - 1),
+        })
+    }
+
+    fn lookup_file(&self, name: &str) -> bool {
+        self.scopes[0].names.contains_key(name)
+    }
+
+    /// Refuses a fork in a place that is not run.
+    fn fork_can_stand(&mut self, at: Range) {
+        if self.unevaluated > 0 {
+            self.refuse(
+                "fork-unevaluated",
+                at,
+                "what stands here is not evaluated, so nothing can run",
+                "a fork in sizeof, typeof or _Generic",
+                "fork in a statement before, and use its result here",
+            );
+        } else if self.constant > 0 {
+            self.refuse(
+                "fork-constant",
+                at,
+                "what stands here must be constant",
+                "a fork in an initialiser of a static object, a length or a case",
+                "fork in a statement, and assign its result",
+            );
+        }
+        if self.body.nested {
+            self.refuse(
+                "fork-nested-function",
+                at,
+                "a function inside a function cannot fork",
+                "another worker could not run what stands here",
+                "make it a function of its own, and hand what it uses over as arguments",
+            );
+        }
+    }
+
+    /// Refuses a call that leaves the block behind the fork's back.
+    pub(super) fn check_longjmp(&mut self, e: &Expr) {
+        let ExprKind::Call(callee, _) = &e.kind else {
+            return;
+        };
+        let ExprKind::Name(name) = &callee.bare().kind else {
+            return;
+        };
+        let inside = self
+            .body
+            .around
+            .iter()
+            .any(|a| matches!(a, Around::Fork(_)));
+        if inside && LONGJMP.contains(&name.as_str()) {
+            self.refuse(
+                "fork-longjmp",
+                e.range,
+                format!("`{name}` out of the block of a fork would leave the call unjoined"),
+                "the fork is still open here",
+                "leave the block with return, break or goto (the fork is then joined) and jump \
+                 from there",
+            );
+        }
+    }
+}

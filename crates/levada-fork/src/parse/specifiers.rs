@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a declaration begins with: its specifiers, and with them structs, unions and enums.
+
+use super::{Name, Parser, Range, Result};
+use crate::types::{self, Member, Tag, Type};
+use std::rc::Rc;
+
+/// The specifiers of a declaration.
+#[derive(Debug)]
+pub(super) struct Specs {
+    pub ty: Type,
+    pub typedef: bool,
+    /// `static`, `extern`, `_Thread_local`, `constexpr`: initialised before the program runs.
+    pub constant: bool,
+    /// The type comes from the initialiser, or the object cannot be assigned to.
+    pub fixed: bool,
+}
+
+pub(super) const QUALIFIERS: &[&str] = &[
+    "const",
+    "volatile",
+    "restrict",
+    "__const",
+    "__const__",
+    "__volatile",
+    "__volatile__",
+    "__restrict",
+    "__restrict__",
+    "_Nonnull",
+    "_Nullable",
+    "_Null_unspecified",
+    "__unaligned",
+];
+
+const PLAIN: &[&str] = &[
+    "void",
+    "char",
+    "short",
+    "int",
+    "long",
+    "float",
+    "double",
+    "signed",
+    "__signed",
+    "__signed__",
+    "unsigned",
+    "_Bool",
+    "bool",
+    "_Complex",
+    "__complex__",
+    "__complex",
+    "_Imaginary",
+    "__int128",
+    "_Float16",
+    "_Float32",
+    "_Float64",
+    "_Float128",
+    "_Float32x",
+    "_Float64x",
+    "_Decimal32",
+    "_Decimal64",
+    "_Decimal128",
+    "__float128",
+    "__float80",
+    "__ibm128",
+    "__fp16",
+    "__bf16",
+    "_Sat",
+    "_Fract",
+    "_Accum",
+];
+
+/// Words of the compiler that name a type, as typedefs would.
+const BUILTIN: &[&str] = &[
+    "__builtin_va_list",
+    "__int128_t",
+    "__uint128_t",
+    "__builtin_ms_va_list",
+    "__builtin_sysv_va_list",
+];
+
+const STORAGE: &[&str] = &[
+    "typedef",
+    "extern",
+    "static",
+    "register",
+    "auto",
+    "inline",
+    "__inline",
+    "__inline__",
+    "_Noreturn",
+    "_Thread_local",
+    "thread_local",
+    "__thread",
+    "constexpr",
+    "__auto_type",
+];
+
+const TYPEOF: &[&str] = &["typeof", "__typeof", "__typeof__", "typeof_unqual"];
+pub(super) const ATTRIBUTE: &[&str] = &["__attribute__", "__attribute", "__declspec"];
+pub(super) const ASM: &[&str] = &["asm", "__asm", "__asm__"];
+const ALIGNAS: &[&str] = &["_Alignas", "alignas"];
+pub(super) const STATIC_ASSERT: &[&str] = &["_Static_assert", "static_assert"];
+
+impl Parser<'_> {
+    /// Whether a type, or the specifiers of a declaration, begin at this token.
+    pub(super) fn is_type(&self, i: usize) -> bool {
+        let Some(word) = self.word_at(i) else {
+            return false;
+        };
+        let w = word.as_str();
+        let lists: [&[&str]; 7] = [
+            QUALIFIERS, PLAIN, BUILTIN, STORAGE, TYPEOF, ALIGNAS, ATTRIBUTE,
+        ];
+        if lists.iter().any(|l| l.contains(&w)) || matches!(w, "struct" | "union" | "enum") {
+            return self
+                .lookup(w)
+                .is_none_or(|(n, _)| matches!(n, Name::Typedef(_)));
+        }
+        match w {
+            "_Atomic" | "_BitInt" => true,
+            "__extension__" => self.is_type(i + 1),
+            _ => matches!(self.lookup(w), Some((Name::Typedef(_), _))),
+        }
+    }
+
+    /// Attributes, `asm` names, alignments: what may stand between the parts of a declaration.
+    pub(super) fn attributes(&mut self) -> Result<()> {
+        loop {
+            let asm = self.one_of(ASM) && self.punct_at(self.at + 1, "(");
+            if self.one_of(ATTRIBUTE) || self.one_of(ALIGNAS) || asm {
+                self.at += 1;
+                self.skip_group()?;
+            } else if self.is("[") && self.punct_at(self.at + 1, "[") {
+                self.skip_group()?;
+            } else if !self.eat_word("__extension__") {
+                return Ok(());
+            }
+        }
+    }
+
+    pub(super) fn specifiers(&mut self) -> Result<Specs> {
+        let mut words: Vec<String> = Vec::new();
+        let mut quals: Vec<String> = Vec::new();
+        let mut found: Option<Type> = None;
+        let mut shape: Option<String> = None;
+        let mut specs = Specs {
+            ty: types::unknown(),
+            typedef: false,
+            constant: false,
+            fixed: false,
+        };
+        let start = self.at;
+        while let Some(word) = self.word_at(self.at) {
+            let w = word.as_str();
+            let bare = words.is_empty() && found.is_none();
+            if ATTRIBUTE.contains(&w) {
+                let from = self.at;
+                self.attributes()?;
+                let range = Range {
+                    start: from,
+                    end: self.at,
+                };
+                let text = self.words(range);
+                if ["vector_size", "__mode__", "mode ("]
+                    .iter()
+                    .any(|a| text.contains(a))
+                {
+                    shape = Some(text);
+                }
+            } else if ALIGNAS.contains(&w) || w == "__extension__" {
+                self.attributes()?;
+            } else if STORAGE.contains(&w) {
+                self.at += 1;
+                match w {
+                    "typedef" => specs.typedef = true,
+                    "static" | "extern" | "_Thread_local" | "thread_local" | "__thread" => {
+                        specs.constant = true;
+                    }
+                    "constexpr" => {
+                        specs.constant = true;
+                        specs.fixed = true;
+                    }
+                    "__auto_type" => {
+                        specs.fixed = true;
+                        found = Some(types::unknown());
+                    }
+                    _ => {}
+                }
+            } else if QUALIFIERS.contains(&w) {
+                self.at += 1;
+                match w.trim_matches('_') {
+                    q @ ("const" | "volatile") if !quals.iter().any(|x| x == q) => {
+                        quals.push(q.to_string());
+                    }
+                    _ => {}
+                }
+            } else if w == "_Atomic" {
+                self.at += 1;
+                quals.push("_Atomic".into());
+                if self.is("(") {
+                    self.at += 1;
+                    found = Some(self.type_name()?);
+                    self.expect(")")?;
+                }
+            } else if w == "_BitInt" {
+                let from = self.at;
+                self.at += 1;
+                self.skip_group()?;
+                words.push(self.words(Range {
+                    start: from,
+                    end: self.at,
+                }));
+            } else if matches!(w, "struct" | "union") && bare {
+                found = Some(self.struct_specifier()?);
+            } else if w == "enum" && bare {
+                found = Some(self.enum_specifier()?);
+            } else if TYPEOF.contains(&w) && bare {
+                found = Some(self.typeof_specifier()?);
+            } else if PLAIN.contains(&w) && found.is_none() && self.lookup(w).is_none() {
+                self.at += 1;
+                words.push(match w {
+                    "__signed" | "__signed__" => "signed".into(),
+                    "__complex" | "__complex__" => "_Complex".into(),
+                    "bool" => "_Bool".into(),
+                    _ => word,
+                });
+            } else if bare && BUILTIN.contains(&w) {
+                self.at += 1;
+                words.push(word);
+            } else if bare && let Some((Name::Typedef(of), depth)) = self.lookup(w) {
+                found = Some(Rc::new(types::Kind::Typedef {
+                    quals: String::new(),
+                    name: word.clone(),
+                    depth,
+                    of: of.clone(),
+                }));
+                self.at += 1;
+            } else {
+                break;
+            }
+        }
+        if self.at == start {
+            return self.stop("a declaration");
+        }
+        let quals = quals.join(" ");
+        let ty = match found {
+            Some(ty) => requalified(&ty, &quals),
+            None => Rc::new(types::Kind::Plain {
+                quals,
+                words: match words.is_empty() {
+                    true => "int".into(),
+                    false => words.join(" "),
+                },
+            }),
+        };
+        if specs.fixed && specs.constant && quals_are_none(&ty) {
+            specs.ty = ty;
+            return Ok(specs);
+        }
+        specs.ty = match shape {
+            None => ty,
+            Some(shape) => match types::declare(&self.out.tags, &ty, "") {
+                Ok(words) => Rc::new(types::Kind::Written {
+                    words: format!("{words} {shape}"),
+                    local: false,
+                }),
+                Err(_) => types::unknown(),
+            },
+        };
+        Ok(specs)
+    }
+
+    fn typeof_specifier(&mut self) -> Result<Type> {
+        self.at += 1;
+        let start = self.at;
+        self.skip_group()?;
+        let end = self.at;
+        self.at = start + 1;
+        self.unevaluated += 1;
+        let ty = if self.is_type(self.at) {
+            self.type_name()?
+        } else {
+            let e = self.expression()?;
+            self.type_of(&e).unwrap_or_else(|| {
+                Rc::new(types::Kind::Written {
+                    words: format!("__typeof__{}", self.words(Range { start, end })),
+                    local: self.depth() > 0,
+                })
+            })
+        };
+        self.unevaluated -= 1;
+        self.at = end;
+        Ok(ty)
+    }
+
+    /// The tag of a struct, union or enum: found, or made.
+    fn tag(&mut self, word: &'static str, name: Option<String>, defines: bool) -> usize {
+        if let Some(n) = &name {
+            let here = self.scopes.last().and_then(|s| s.tags.get(n).copied());
+            let seen = match defines || self.is(";") {
+                true => here,
+                false => {
+                    let mut scopes = self.scopes.iter().rev();
+                    scopes.find_map(|s| s.tags.get(n).copied())
+                }
+            };
+            if let Some(found) = seen {
+                return found;
+            }
+        }
+        self.out.tags.push(Tag {
+            word,
+            name: name.clone(),
+            depth: self.depth(),
+            members: Vec::new(),
+        });
+        let made = self.out.tags.len() - 1;
+        if let Some(n) = name {
+            let scope = self.scopes.last_mut().expect("file scope stays");
+            scope.tags.insert(n, made);
+        }
+        made
+    }
+
+    fn struct_specifier(&mut self) -> Result<Type> {
+        let word = match self.is_word("union") {
+            true => "union",
+            false => "struct",
+        };
+        self.at += 1;
+        self.attributes()?;
+        let name = self.word_at(self.at);
+        self.at += usize::from(name.is_some());
+        self.attributes()?;
+        let defines = self.is("{");
+        let tag = self.tag(word, name, defines);
+        if defines {
+            self.at += 1;
+            let mut members = Vec::new();
+            while !self.eat("}") {
+                self.members(&mut members)?;
+            }
+            self.out.tags[tag].members = members;
+        }
+        Ok(Rc::new(types::Kind::Tag {
+            quals: String::new(),
+            tag,
+        }))
+    }
+
+    fn members(&mut self, members: &mut Vec<Member>) -> Result<()> {
+        self.attributes()?;
+        if self.eat(";") {
+            return Ok(());
+        }
+        if self.one_of(STATIC_ASSERT) {
+            self.at += 1;
+            self.skip_group()?;
+            return self.expect(";");
+        }
+        let specs = self.deeper(Self::specifiers)?;
+        if self.eat(";") {
+            members.push(Member {
+                name: None,
+                ty: specs.ty,
+            });
+            return Ok(());
+        }
+        loop {
+            let (name, ty) = match self.is(":") {
+                true => (None, types::unknown()),
+                false => self.declarator(specs.ty.clone())?,
+            };
+            if self.eat(":") {
+                self.constant += 1;
+                self.conditional()?;
+                self.constant -= 1;
+            }
+            self.attributes()?;
+            members.push(Member { name, ty });
+            if !self.eat(",") {
+                break;
+            }
+        }
+        self.expect(";")
+    }
+
+    fn enum_specifier(&mut self) -> Result<Type> {
+        self.at += 1;
+        self.attributes()?;
+        let name = self.word_at(self.at);
+        self.at += usize::from(name.is_some());
+        self.attributes()?;
+        if self.is(":") && self.is_type(self.at + 1) {
+            self.at += 1;
+            self.type_name()?;
+        }
+        let defines = self.is("{");
+        let tag = self.tag("enum", name, defines);
+        if defines {
+            self.at += 1;
+            while !self.eat("}") {
+                let Some(name) = self.word_at(self.at) else {
+                    return self.stop("a name");
+                };
+                self.at += 1;
+                self.attributes()?;
+                if self.eat("=") {
+                    self.constant += 1;
+                    self.conditional()?;
+                    self.constant -= 1;
+                }
+                self.define(name, Name::Enumerator);
+                if !self.eat(",") {
+                    self.expect("}")?;
+                    break;
+                }
+            }
+        }
+        Ok(Rc::new(types::Kind::Tag {
+            quals: String::new(),
+            tag,
+        }))
+    }
+}
+
+fn quals_are_none(ty: &Type) -> bool {
+    types::unqualified(ty) == *ty
+}
+
+/// A type with more qualifiers.
+fn requalified(ty: &Type, more: &str) -> Type {
+    if more.is_empty() {
+        return ty.clone();
+    }
+    let both = |quals: &str| match quals {
+        "" => more.to_string(),
+        q => format!("{more} {q}"),
+    };
+    Rc::new(match &**ty {
+        types::Kind::Plain { quals, words } => types::Kind::Plain {
+            quals: both(quals),
+            words: words.clone(),
+        },
+        types::Kind::Typedef {
+            quals,
+            name,
+            depth,
+            of,
+        } => types::Kind::Typedef {
+            quals: both(quals),
+            name: name.clone(),
+            depth: *depth,
+            of: of.clone(),
+        },
+        types::Kind::Tag { quals, tag } => types::Kind::Tag {
+            quals: both(quals),
+            tag: *tag,
+        },
+        types::Kind::Pointer { quals, to } => types::Kind::Pointer {
+            quals: both(quals),
+            to: to.clone(),
+        },
+        types::Kind::Written { words, local } => types::Kind::Written {
+            words: format!("{more} {words}"),
+            local: *local,
+        },
+        other => other.clone(),
+    })
+}

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The compiler's way: preprocessed C with forks becomes preprocessed C without. Line markers say
+//! where everything comes from, so that errors and debug information point at the user's lines.
+
+use crate::emit::{Edit, Macros, Piece, Style, Words, edits};
+use crate::lex::{Lexed, lex};
+use crate::lines::Lines;
+use crate::parse::{Parsed, Refusal, parse};
+use std::borrow::Cow;
+
+/// What `<levada/fork.h>` becomes when it is preprocessed by itself: its declarations, and what its
+/// macros stand for.
+#[derive(Clone, Debug)]
+pub struct Prelude {
+    /// Lines of C with their markers; each with the header that it comes from.
+    lines: Vec<(String, String)>,
+    push: String,
+    record: String,
+    out: String,
+    likely: String,
+}
+
+/// A C file that, preprocessed with the headers of Levada in reach, gives a [`Prelude`].
+pub const PRELUDE: &str = "\
+#include <levada/fork.h>
+lvd_template_push LVD_FORK_PUSH(lvd_name_h, lvd_name_t, lvd_name_v, lvd_name_f);
+lvd_template_record LVD_FORK_RECORD(lvd_name_h, lvd_name_t)
+lvd_template_out LVD_FORK_OUT(lvd_name_h, lvd_name_t, lvd_name_v)
+lvd_template_likely LVD_LIKELY(lvd_name_h)
+";
+
+impl Prelude {
+    /// From [`PRELUDE`], preprocessed.
+    pub fn new(text: &[u8]) -> Result<Prelude, String> {
+        let text = String::from_utf8_lossy(text);
+        let mut prelude = Prelude {
+            lines: Vec::new(),
+            push: String::new(),
+            record: String::new(),
+            out: String::new(),
+            likely: String::new(),
+        };
+        let mut file = String::new();
+        for line in text.lines() {
+            if let Some(m) = line
+                .starts_with('#')
+                .then(|| crate::lines::marker(line.as_bytes()))
+                .flatten()
+            {
+                file = crate::lines::unquoted(&m.file);
+                continue;
+            }
+            let template = line.strip_prefix("lvd_template_");
+            match template.and_then(|t| t.split_once(' ')) {
+                Some(("push", t)) => prelude.push = t.into(),
+                Some(("record", t)) => prelude.record = t.into(),
+                Some(("out", t)) => prelude.out = t.into(),
+                Some(("likely", t)) => prelude.likely = t.into(),
+                _ if line.trim().is_empty() => {}
+                // The compiler's own headers: no more than the types that ours use, which are the same
+                // in every C library.
+                _ if own_header(&file).is_none() && !is_exact(line) => {}
+                _ => prelude.lines.push((file.clone(), line.to_string())),
+            }
+        }
+        let templates = [
+            &prelude.push,
+            &prelude.record,
+            &prelude.out,
+            &prelude.likely,
+        ];
+        match templates.iter().all(|t| t.contains("lvd_name_h")) {
+            true => Ok(prelude),
+            false => Err("<levada/fork.h> does not have the macros of forks".into()),
+        }
+    }
+
+    /// A preprocessed text with these declarations in front, and without the headers they come from
+    /// where it has those, too.
+    fn before(&self, text: &[u8]) -> Vec<u8> {
+        let lexed = lex(text);
+        let lines = Lines::new(text, &lexed.directives);
+        let mut out = Vec::with_capacity(text.len() * 2);
+        // The first marker names the file: it stays the first line.
+        let mut at = 0;
+        if let Some(first) = lexed.directives.first().filter(|d| d.start == 0) {
+            at = (first.end as usize + 1).min(text.len());
+            out.extend_from_slice(&text[..at]);
+        }
+        if !out.is_empty() && !out.ends_with(b"\n") {
+            out.push(b'\n');
+        }
+        out.extend_from_slice(b"# 1 \"<levada/fork.h>\" 3\n");
+        for (_, line) in &self.lines {
+            out.extend_from_slice(line.as_bytes());
+            out.push(b'\n');
+        }
+        let here = lines.at(at as u32);
+        if !here.file.is_empty() {
+            let marker = format!("# {} {} {}", here.line, here.file, here.kind);
+            out.extend_from_slice(marker.trim_end().as_bytes());
+            out.push(b'\n');
+        }
+        let mut dropped = false;
+        for d in &lexed.directives {
+            let (start, end) = (d.start as usize, d.end as usize);
+            let Some(m) = crate::lines::marker(&text[start..end]).filter(|_| start >= at) else {
+                continue;
+            };
+            if !dropped {
+                out.extend_from_slice(&text[at..start]);
+            }
+            out.extend_from_slice(&text[start..end]);
+            at = end;
+            let file = crate::lines::unquoted(&m.file);
+            let own = own_header(&file);
+            dropped = own.is_some_and(|h| self.lines.iter().any(|(f, _)| own_header(f) == Some(h)));
+            if dropped {
+                out.push(b'\n');
+            }
+        }
+        if !dropped {
+            out.extend_from_slice(&text[at..]);
+        }
+        out
+    }
+}
+
+/// `typedef ... uint64_t;` and its like.
+fn is_exact(line: &str) -> bool {
+    const NAMES: [&str; 12] = [
+        "int8_t",
+        "int16_t",
+        "int32_t",
+        "int64_t",
+        "uint8_t",
+        "uint16_t",
+        "uint32_t",
+        "uint64_t",
+        "size_t",
+        "ptrdiff_t",
+        "intptr_t",
+        "uintptr_t",
+    ];
+    let declared = line
+        .trim()
+        .strip_prefix("typedef ")
+        .and_then(|l| l.strip_suffix(';'));
+    declared.is_some_and(|d| NAMES.iter().any(|n| d.ends_with(&format!(" {n}"))))
+}
+
+fn filled(template: &str, names: &[(&str, &str)]) -> String {
+    let mut out = template.to_string();
+    for (name, value) in names {
+        out = out.replace(&format!("lvd_name_{name}"), value);
+    }
+    out
+}
+
+impl Words for Prelude {
+    fn push(&self, handle: &str, record: &str, variable: &str, run: &str) -> String {
+        let names = [("h", handle), ("t", record), ("v", variable), ("f", run)];
+        filled(&self.push, &names)
+    }
+
+    fn record(&self, slot: &str, record: &str) -> String {
+        filled(&self.record, &[("h", slot), ("t", record)])
+    }
+
+    fn out(&self, handle: &str, record: &str, variable: &str) -> String {
+        filled(&self.out, &[("h", handle), ("t", record), ("v", variable)])
+    }
+
+    fn likely(&self, condition: &str) -> String {
+        filled(&self.likely, &[("h", condition)])
+    }
+}
+
+/// Whether a text has forks, as it stands.
+pub fn has_forks(text: &[u8]) -> bool {
+    text.contains(&b'!') && !crate::lex::forks(&lex(text).tokens).is_empty()
+}
+
+/// Why a text was not translated: what was refused, and what it takes to show where.
+#[derive(Debug)]
+pub struct Refused {
+    pub refusals: Vec<Refusal>,
+    /// The text that the refusals point into, with its tokens.
+    pub text: Vec<u8>,
+    pub lexed: Lexed,
+}
+
+/// The name of a header of Levada by its path: `levada/base.h`.
+fn own_header(path: &str) -> Option<&str> {
+    let at = path.rfind("levada/")?;
+    let before = path[..at].chars().next_back();
+    matches!(before, None | Some('/')).then(|| &path[at..])
+}
+
+/// Preprocessed C with its forks written out; what has none stays as it is. `prelude` makes the
+/// prelude where it is needed.
+pub fn rewrite<'a, E>(
+    text: &'a [u8],
+    style: Style,
+    prelude: impl FnOnce() -> Result<Prelude, E>,
+) -> Result<Result<Cow<'a, [u8]>, Refused>, E> {
+    if !has_forks(text) {
+        return Ok(Ok(Cow::Borrowed(text)));
+    }
+    let done = match style {
+        Style::Serial => written(text.to_vec(), style, &Macros),
+        Style::Parallel => {
+            let prelude = prelude()?;
+            written(prelude.before(text), style, &prelude)
+        }
+    };
+    Ok(done.map(Cow::Owned))
+}
+
+fn written(text: Vec<u8>, style: Style, words: &dyn Words) -> Result<Vec<u8>, Refused> {
+    let lexed = lex(&text);
+    let parsed = parse(&text, &lexed);
+    let asks = asks_stolen(&text, &lexed, &parsed);
+    let made = match parsed.refusals.is_empty() {
+        true => edits(&parsed, words, style, &|e| asks.contains(&e.start)),
+        false => Err(parsed.refusals),
+    };
+    let made = match made {
+        Ok(made) => made,
+        Err(refusals) => {
+            return Err(Refused {
+                refusals,
+                text,
+                lexed,
+            });
+        }
+    };
+    let mut output = Output {
+        text: &text,
+        lexed: &lexed,
+        lines: &Lines::new(&text, &lexed.directives),
+        out: Vec::with_capacity(text.len() * 2),
+    };
+    let mut at = 0;
+    for edit in &made {
+        let (from, to) = output.bytes(edit);
+        output
+            .out
+            .extend_from_slice(&text[at as usize..from as usize]);
+        output.pieces(&edit.pieces);
+        output.resume(to);
+        at = to;
+    }
+    output.out.extend_from_slice(&text[at as usize..]);
+    Ok(output.out)
+}
+
+/// Where the external declarations begin that mention lvd_stolen.
+pub fn asks_stolen(text: &[u8], lexed: &Lexed, parsed: &Parsed) -> Vec<usize> {
+    let starts: Vec<usize> = parsed.externals.iter().map(|e| e.start).collect();
+    let mut asks = Vec::new();
+    for (i, t) in lexed.tokens.iter().enumerate() {
+        if &text[t.start as usize..t.end as usize] == b"lvd_stolen" {
+            // The last one that begins before it.
+            let before = starts.iter().copied().filter(|&s| s <= i).max();
+            asks.extend(before);
+        }
+    }
+    asks
+}
+
+struct Output<'a> {
+    text: &'a [u8],
+    lexed: &'a Lexed,
+    lines: &'a Lines,
+    out: Vec<u8>,
+}
+
+impl Output<'_> {
+    fn start(&self, token: usize) -> u32 {
+        match self.lexed.tokens.get(token) {
+            Some(t) => t.start,
+            None => self.text.len() as u32,
+        }
+    }
+
+    fn end(&self, token: usize) -> u32 {
+        self.lexed.tokens[token - 1].end
+    }
+
+    fn bytes(&self, edit: &Edit) -> (u32, u32) {
+        let start = self.start(edit.range.start);
+        match edit.range.end > edit.range.start {
+            true => (start, self.end(edit.range.end)),
+            false => (start, start),
+        }
+    }
+
+    /// What follows is the user's text from this byte on.
+    fn resume(&mut self, byte: u32) {
+        let m = self.lines.at(byte);
+        if !self.out.ends_with(b"\n") {
+            self.out.push(b'\n');
+        }
+        if !m.file.is_empty() {
+            let kind = if m.kind.is_empty() { "" } else { " " };
+            let marker = format!("# {} {}{kind}{}\n", m.line, m.file, m.kind);
+            self.out.extend_from_slice(marker.as_bytes());
+        }
+        let column = self.lines.column(byte) as usize;
+        self.out.resize(self.out.len() + column, b' ');
+    }
+
+    fn pieces(&mut self, pieces: &[Piece]) {
+        for piece in pieces {
+            match piece {
+                Piece::Indent(_) | Piece::Begin(_) | Piece::End => {}
+                Piece::At(token) => self.resume(self.start(*token)),
+                Piece::Text(text) => {
+                    let flat = text.replace('\n', " ");
+                    self.out.extend_from_slice(flat.as_bytes());
+                }
+                &Piece::Copy {
+                    from,
+                    to,
+                    lead,
+                    gap,
+                } => {
+                    let start = if lead {
+                        self.end(from)
+                    } else {
+                        self.start(from)
+                    };
+                    let end = if gap { self.start(to) } else { self.end(to) };
+                    self.resume(start);
+                    let text = self.text;
+                    self.out
+                        .extend_from_slice(&text[start as usize..end as usize]);
+                }
+            }
+        }
+    }
+}

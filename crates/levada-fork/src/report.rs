@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Shows what was refused where the user wrote it: in his files, not in what the preprocessor made
+//! of them.
+
+use crate::lex::{Lexed, lex};
+use crate::lines::{Lines, unquoted};
+use crate::parse::{Range, Refusal};
+use crate::preprocessed::Refused;
+use levada_diag::{Diagnostic, Diagnostics, Sources, Span};
+use std::collections::HashMap;
+use std::path::Path;
+
+/// A place in a file by its tokens: from the first to behind the last.
+pub type Locate<'a> = dyn FnMut(&mut Sources, Range) -> Span + 'a;
+
+/// The refusals as diagnostics.
+pub fn diagnostics(
+    refusals: &[Refusal],
+    sources: &mut Sources,
+    locate: &mut Locate,
+) -> Diagnostics {
+    let mut found = Diagnostics::new();
+    for r in refusals {
+        let at = locate(sources, r.at);
+        let mut d = Diagnostic::error(r.code, r.message.as_str()).label(at, r.label.as_str());
+        if let Some((also, label)) = &r.also {
+            d = d.label(locate(sources, *also), label.as_str());
+        }
+        if let Some(help) = &r.help {
+            d = d.help(help.as_str());
+        }
+        found.push(d);
+    }
+    found
+}
+
+/// The refusals of a preprocessed text, with the lines of the files that it was made of. `stands_for`
+/// is what the preprocessor calls the standard input, and its text.
+pub fn of_preprocessed(refused: &Refused, input: Option<(&str, &[u8])>) -> (Sources, Diagnostics) {
+    let mut sources = Sources::new();
+    let lines = Lines::new(&refused.text, &refused.lexed.directives);
+    let mut files: HashMap<String, (u32, Option<Lexed>)> = HashMap::new();
+    let mut locate = |sources: &mut Sources, range: Range| -> Span {
+        let token = refused.lexed.tokens.get(range.start);
+        let byte = token.map_or(refused.text.len() as u32, |t| t.start);
+        let marker = lines.at(byte);
+        let name = unquoted(&marker.file);
+        let (file, lexed) = files.entry(name.clone()).or_insert_with(|| {
+            let bytes = match input {
+                Some((stands_for, text)) if stands_for == name => Some(text.to_vec()),
+                _ => std::fs::read(&name).ok(),
+            };
+            let text = bytes.map(|b| String::from_utf8_lossy(&b).into_owned());
+            let lexed = text.as_ref().map(|t| lex(t.as_bytes()));
+            let shown = Sources::display_path(Path::new(&name));
+            let file = sources.add(shown, text.unwrap_or_default());
+            (file, lexed)
+        });
+        let text = sources.file(*file).text.clone();
+        let Some(lexed) = lexed else {
+            return Span {
+                file: *file,
+                start: 0,
+                end: 0,
+            };
+        };
+        let (start, end) = line_of(text.as_bytes(), marker.line);
+        // The same token on that line of the file: the first of as many as come from it.
+        let here = token.and_then(|t| {
+            let spelled = |t: &crate::lex::Token| &refused.text[t.start as usize..t.end as usize];
+            let wanted = spelled(t);
+            let same_line = |i: &usize| {
+                let t = &refused.lexed.tokens[*i];
+                let m = lines.at(t.start);
+                m.line == marker.line && m.file == marker.file
+            };
+            let before = (0..range.start).rev().take_while(same_line);
+            let nth = before
+                .filter(|&i| spelled(&refused.lexed.tokens[i]) == wanted)
+                .count();
+            let on_line = lexed.tokens.iter().enumerate();
+            let mut on_line = on_line.filter(|(_, t)| (start..end).contains(&t.start));
+            on_line
+                .by_ref()
+                .filter(|(_, t)| &text.as_bytes()[t.start as usize..t.end as usize] == wanted)
+                .nth(nth)
+                .map(|(i, _)| i)
+        });
+        let Some(first) = here else {
+            let blanks = text[start as usize..end as usize].len()
+                - text[start as usize..end as usize].trim_start().len();
+            return Span {
+                file: *file,
+                start: start + blanks as u32,
+                end: end.max(start + blanks as u32),
+            };
+        };
+        // As many tokens as are meant, as long as they are the same ones.
+        let mut last = first;
+        for i in 0..(range.end - range.start) {
+            let (Some(a), Some(b)) = (
+                refused.lexed.tokens.get(range.start + i),
+                lexed.tokens.get(first + i),
+            ) else {
+                break;
+            };
+            let a = &refused.text[a.start as usize..a.end as usize];
+            if a != &text.as_bytes()[b.start as usize..b.end as usize] {
+                break;
+            }
+            last = first + i;
+        }
+        Span {
+            file: *file,
+            start: lexed.tokens[first].start,
+            end: lexed.tokens[last].end,
+        }
+    };
+    let found = diagnostics(&refused.refusals, &mut sources, &mut locate);
+    (sources, found)
+}
+
+/// Where a line begins and ends.
+fn line_of(text: &[u8], line: u32) -> (u32, u32) {
+    let mut start = 0;
+    for _ in 1..line {
+        match text[start..].iter().position(|&c| c == b'\n') {
+            Some(n) => start += n + 1,
+            None => break,
+        }
+    }
+    let end = text[start..].iter().position(|&c| c == b'\n');
+    (start as u32, end.map_or(text.len(), |n| start + n) as u32)
+}

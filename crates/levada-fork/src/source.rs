@@ -1,0 +1,530 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The reader's way: a C file with forks becomes a C file without, and all else in it stays as it was
+//! written: comments, macros, layout.
+//!
+//! What the file means is read from its preprocessed form. To find back from there, the preprocessor is
+//! given the file with one token a line: what it gives on the line of a token is that token itself, or,
+//! if not, a macro has come between, and no fork can be rewritten there.
+
+use crate::emit::{Edit, Macros, Piece, Style, edits};
+use crate::lex::{Directive, Lexed, Token, lex, spelling};
+use crate::lines::{Lines, unquoted};
+use crate::parse::{Range, Refusal, parse};
+use crate::preprocessed::asks_stolen;
+use crate::report::diagnostics;
+use levada_diag::{Diagnostics, Sources, Span};
+
+/// The name that the spread file gives itself.
+const NAME: &str = "<levada spread>";
+
+/// A file with one token a line.
+#[derive(Debug)]
+pub struct Spread {
+    pub text: Vec<u8>,
+    /// What each line is, from line 1.
+    lines: Vec<Line>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Line {
+    Token(usize),
+    /// A directive that begins at this byte.
+    Directive(u32),
+}
+
+/// Spreads a file. `beside` gives the path of what `#include "name"` finds beside the file, since the
+/// spread text lies elsewhere.
+pub fn spread(text: &[u8], beside: &dyn Fn(&str) -> Option<String>) -> Spread {
+    let lexed = lex(text);
+    let mut out = format!("#line 1 \"{NAME}\"\n").into_bytes();
+    let mut lines = Vec::new();
+    let mut write = |bytes: &[u8], line: Line| {
+        out.extend_from_slice(bytes);
+        out.push(b'\n');
+        let count = 1 + bytes.iter().filter(|c| **c == b'\n').count();
+        lines.extend(std::iter::repeat_n(line, count));
+    };
+    let mut directives = lexed.directives.iter().peekable();
+    for (i, t) in lexed.tokens.iter().enumerate() {
+        while let Some(d) = directives.next_if(|d| d.start < t.start) {
+            write(&carried(text, d, beside), Line::Directive(d.start));
+        }
+        write(&text[t.start as usize..t.end as usize], Line::Token(i));
+    }
+    for d in directives {
+        write(&carried(text, d, beside), Line::Directive(d.start));
+    }
+    Spread { text: out, lines }
+}
+
+/// A directive as it stands in the spread file.
+fn carried(text: &[u8], d: &Directive, beside: &dyn Fn(&str) -> Option<String>) -> Vec<u8> {
+    let bytes = &text[d.start as usize..d.end as usize];
+    if crate::lines::marker(bytes).is_some() {
+        // Lines are counted by us.
+        return Vec::new();
+    }
+    let words = String::from_utf8_lossy(bytes);
+    let name = words.trim_start_matches(['#', ' ', '\t']);
+    let name = name.strip_prefix("include").map(str::trim);
+    let quoted = name.and_then(|n| n.strip_prefix('"')?.split('"').next());
+    match quoted.and_then(beside) {
+        Some(path) => format!("#include \"{path}\"").into_bytes(),
+        None => bytes.to_vec(),
+    }
+}
+
+/// Where the tokens of the preprocessed text stand in the file.
+struct Origin<'a> {
+    /// The file as it was written.
+    text: &'a [u8],
+    file: Lexed,
+    /// The preprocessed text.
+    lexed: Lexed,
+    lines: Lines,
+    spread: &'a Spread,
+    /// For each token of the preprocessed text, the same token in the file.
+    tokens: Vec<Option<usize>>,
+    /// What the file indents with.
+    step: Vec<u8>,
+}
+
+impl<'a> Origin<'a> {
+    fn new(text: &'a [u8], spread: &'a Spread, preprocessed: &[u8]) -> Origin<'a> {
+        let lexed = lex(preprocessed);
+        let mut origin = Origin {
+            text,
+            file: lex(text),
+            lines: Lines::new(preprocessed, &lexed.directives),
+            tokens: vec![None; lexed.tokens.len()],
+            step: step(text),
+            spread,
+            lexed,
+        };
+        let mut at = 0;
+        while at < origin.lexed.tokens.len() {
+            let line = origin.line(at);
+            let mut end = at + 1;
+            while end < origin.lexed.tokens.len() && line.is_some() && origin.line(end) == line {
+                end += 1;
+            }
+            if let Some(line) = line
+                && end == at + 1
+                && let Some(Line::Token(i)) = origin.what(line)
+            {
+                let written = origin.file.tokens[i];
+                let same = spelling(&text[written.start as usize..written.end as usize])
+                    == spelled(preprocessed, &origin.lexed.tokens[at]);
+                origin.tokens[at] = same.then_some(i);
+            }
+            at = end;
+        }
+        origin
+    }
+
+    /// The line of the spread file that a token comes from.
+    fn line(&self, token: usize) -> Option<u32> {
+        let start = self.lexed.tokens.get(token)?.start;
+        let marker = self.lines.at(start);
+        (unquoted(&marker.file) == NAME).then_some(marker.line)
+    }
+
+    fn what(&self, line: u32) -> Option<Line> {
+        self.spread.lines.get(line as usize - 1).copied()
+    }
+
+    /// The place of a token of the preprocessed text among those of the file.
+    fn index(&self, i: usize) -> Result<usize, usize> {
+        self.tokens.get(i).copied().flatten().ok_or(i)
+    }
+
+    fn token(&self, i: usize) -> Result<Token, usize> {
+        self.index(i).map(|i| self.file.tokens[i])
+    }
+
+    /// The bytes of the file that a piece copies; the token that comes from a macro, if one does.
+    fn bytes(&self, piece: &Piece) -> Result<(usize, usize), usize> {
+        let &Piece::Copy {
+            from,
+            to,
+            lead,
+            gap,
+        } = piece
+        else {
+            return Ok((0, 0));
+        };
+        // Where a macro makes the first or the last token, it lies between those around it.
+        let start = match lead {
+            true => self.token(from - 1)?.end,
+            false => match (self.token(from), from.checked_sub(1).map(|b| self.index(b))) {
+                (Err(_), Some(Ok(before))) => self.file.tokens[before + 1].start,
+                (first, _) => first?.start,
+            },
+        };
+        let end = match gap {
+            true => self.token(to)?.start,
+            false => match (self.token(to - 1), self.index(to)) {
+                (Err(_), Ok(behind)) => self.file.tokens[behind - 1].end,
+                (last, _) => last?.end,
+            },
+        };
+        match start <= end {
+            true => Ok((start as usize, end as usize)),
+            false => Err(from),
+        }
+    }
+
+    /// Copies a part of the file, its further lines indented by `more`: but for directives, and what
+    /// goes over several lines by itself.
+    fn indented(&self, start: usize, end: usize, more: &[u8], out: &mut Vec<u8>) {
+        let tokens = &self.file.tokens;
+        let mut next = tokens.partition_point(|t| (t.end as usize) <= start);
+        let mut comment: Option<&[u8]> = None;
+        let mut at = start;
+        while at < end {
+            let rest = &self.text[at..end];
+            if comment.is_none() && tokens.get(next).is_some_and(|t| t.start as usize == at) {
+                let behind = (tokens[next].end as usize).min(end);
+                out.extend_from_slice(&self.text[at..behind]);
+                at = behind;
+                next += 1;
+                continue;
+            }
+            let mut length = 1;
+            match comment {
+                None if rest.starts_with(b"/*") || rest.starts_with(b"//") => {
+                    comment = Some(if rest[1] == b'*' { b"*/" } else { b"\n" });
+                    length = 2;
+                }
+                Some(close) if rest.starts_with(close) => {
+                    comment = None;
+                    length = close.len();
+                }
+                _ => {}
+            }
+            out.extend_from_slice(&rest[..length]);
+            at += length;
+            if self.text[at - 1] == b'\n' && comment.is_none() {
+                let line = &self.text[at..end];
+                let blanks = line
+                    .iter()
+                    .take_while(|c| matches!(c, b' ' | b'\t'))
+                    .count();
+                if !matches!(line.get(blanks), None | Some(b'\n' | b'#')) {
+                    out.extend_from_slice(more);
+                }
+            }
+        }
+    }
+
+    /// Where something is put before an external declaration: before the comment that belongs to it.
+    fn before(&self, token: usize) -> usize {
+        // A macro may begin the declaration: then it is the token behind the last one before it.
+        let known = |i: &usize| self.tokens[*i].is_some();
+        let index = match self.tokens.get(token).copied().flatten() {
+            Some(i) => i,
+            None => match (0..token.min(self.tokens.len())).rev().find(known) {
+                Some(i) => self.tokens[i].map_or(0, |i| i + 1),
+                None => 0,
+            },
+        };
+        let end = self.file.tokens.get(index);
+        let end = end.map_or(self.text.len(), |t| t.start as usize);
+        let mut start = match index.checked_sub(1) {
+            Some(before) => self.file.tokens[before].end as usize,
+            None => 0,
+        };
+        for d in &self.file.directives {
+            if (d.start as usize) < end {
+                start = start.max(d.end as usize);
+            }
+        }
+        // The last blank line with nothing but comments behind it.
+        let gap = &self.text[start..end];
+        let mut at = end;
+        while at > start && matches!(self.text[at - 1], b' ' | b'\t') {
+            at -= 1;
+        }
+        let blank = (1..gap.len()).rev().find(|&i| {
+            let blank = gap[i] == b'\n' && gap[i - 1] == b'\n';
+            let rest = lex(&gap[i..]);
+            blank && rest.tokens.is_empty() && rest.directives.is_empty()
+        });
+        match blank {
+            Some(i) => start + i + 1,
+            None if start > 0 && !gap.contains(&b'/') => at,
+            None if gap.contains(&b'/') => {
+                // Comments alone, from the line behind what stands before.
+                let first = gap.iter().position(|&c| c == b'\n').map_or(0, |i| i + 1);
+                let rest = lex(&gap[first..]);
+                match start == 0 || rest.tokens.is_empty() {
+                    true if start == 0 => 0,
+                    true => start + first,
+                    false => at,
+                }
+            }
+            None => at,
+        }
+    }
+
+    /// A place in the file, for a message.
+    fn span(&self, range: Range) -> Span {
+        let whole = (
+            self.tokens.get(range.start).copied().flatten(),
+            self.tokens.get(range.end.max(1) - 1).copied().flatten(),
+        );
+        let (start, end) = match whole {
+            (Some(a), Some(b)) if a <= b => (self.file.tokens[a].start, self.file.tokens[b].end),
+            _ => match self.line(range.start).and_then(|l| self.what(l)) {
+                Some(Line::Token(i)) => (self.file.tokens[i].start, self.file.tokens[i].end),
+                Some(Line::Directive(byte)) => (byte, byte + 1),
+                None => (0, 0),
+            },
+        };
+        Span {
+            file: 0,
+            start,
+            end,
+        }
+    }
+}
+
+fn spelled(text: &[u8], t: &Token) -> Vec<u8> {
+    spelling(&text[t.start as usize..t.end as usize])
+}
+
+/// What came of a translation.
+#[derive(Debug)]
+pub enum Translated {
+    /// There are no forks: the file as it is.
+    Same,
+    Text(Vec<u8>),
+    Refused(Sources, Diagnostics),
+}
+
+/// Translates a file, given its spread form and what the preprocessor made of that. `path` is how
+/// messages name the file.
+pub fn translate(
+    path: &str,
+    text: &[u8],
+    spread: &Spread,
+    preprocessed: &[u8],
+    style: Style,
+) -> Translated {
+    let origin = Origin::new(text, spread, preprocessed);
+    if crate::lex::forks(&origin.lexed.tokens).is_empty() {
+        return Translated::Same;
+    }
+    let parsed = parse(preprocessed, &origin.lexed);
+    let asks = asks_stolen(preprocessed, &origin.lexed, &parsed);
+    let made = match parsed.refusals.is_empty() {
+        true => edits(&parsed, &Macros, style, &|e| asks.contains(&e.start)),
+        false => Err(parsed.refusals),
+    };
+    let made = made.and_then(|made| write(&origin, &made, style).map_err(|r| vec![*r]));
+    match made {
+        Ok(out) => Translated::Text(out),
+        Err(refusals) => {
+            let mut sources = Sources::new();
+            sources.add(path, String::from_utf8_lossy(text));
+            let mut locate = |_: &mut Sources, range: Range| origin.span(range);
+            let found = diagnostics(&refusals, &mut sources, &mut locate);
+            Translated::Refused(sources, found)
+        }
+    }
+}
+
+fn from_macro(token: usize) -> Box<Refusal> {
+    Box::new(Refusal {
+        code: "fork-in-macro",
+        message: "a macro, or another file, makes a part of this fork".into(),
+        at: Range {
+            start: token,
+            end: token + 1,
+        },
+        label: "this is not written here as the compiler sees it".into(),
+        also: None,
+        help: Some("write the macro out here; levada cc compiles it as it is".into()),
+    })
+}
+
+fn write(origin: &Origin, made: &[Edit], style: Style) -> Result<Vec<u8>, Box<Refusal>> {
+    let text = origin.text;
+    // Where, until where, what.
+    let mut changes: Vec<(usize, usize, Vec<u8>)> = Vec::new();
+    let included = origin.file.directives.iter().any(|d| {
+        let d = &text[d.start as usize..d.end as usize];
+        d.windows(13).any(|w| w == b"levada/fork.h")
+    });
+    let mut needs_header = style == Style::Parallel && !included;
+    for edit in made {
+        let insertion = edit.range.start == edit.range.end;
+        let (start, end) = match insertion {
+            true if origin.line(edit.range.start).is_none() => {
+                return Err(from_macro(edit.range.start));
+            }
+            true => {
+                let at = origin.before(edit.range.start);
+                (at, at)
+            }
+            false => {
+                let whole = Piece::Copy {
+                    from: edit.range.start,
+                    to: edit.range.end,
+                    lead: false,
+                    gap: false,
+                };
+                let (mut start, end) = origin.bytes(&whole).map_err(from_macro)?;
+                if closes(edit.pieces.first()) {
+                    start -= trailing_blanks(&text[..start]);
+                }
+                (start, end)
+            }
+        };
+        let mut out = Vec::new();
+        if insertion && std::mem::take(&mut needs_header) {
+            match behind_includes(origin, start) {
+                Some(at) => changes.push((at, at, b"\n#include <levada/fork.h>".to_vec())),
+                None => out.extend_from_slice(b"#include <levada/fork.h>\n\n"),
+            }
+        }
+        let indent = match insertion {
+            true => Vec::new(),
+            false => indentation(text, start),
+        };
+        pieces(origin, &edit.pieces, &indent, &mut out)?;
+        changes.push((start, end, out));
+    }
+    changes.sort_by_key(|c| (c.0, c.1));
+    let mut out = Vec::with_capacity(text.len() * 2);
+    let mut at = 0;
+    for (start, end, new) in changes {
+        if start < at {
+            // Two edits in one place: only a macro that holds both does that.
+            return Err(from_macro(made.first().map_or(0, |e| e.range.start)));
+        }
+        out.extend_from_slice(&text[at..start]);
+        out.extend_from_slice(&new);
+        at = end;
+    }
+    out.extend_from_slice(&text[at..]);
+    Ok(out)
+}
+
+/// Behind the last `#include` before `end` that no condition governs.
+fn behind_includes(origin: &Origin, end: usize) -> Option<usize> {
+    let mut conditions = 0usize;
+    let mut found = None;
+    for d in origin
+        .file
+        .directives
+        .iter()
+        .filter(|d| (d.end as usize) < end)
+    {
+        let words = String::from_utf8_lossy(&origin.text[d.start as usize..d.end as usize]);
+        let name = words.trim_start_matches(['#', ' ', '\t']);
+        if name.starts_with("if") {
+            conditions += 1;
+        } else if name.starts_with("endif") {
+            conditions = conditions.saturating_sub(1);
+        } else if name.starts_with("include") && conditions == 0 {
+            found = Some(d.end as usize);
+        }
+    }
+    found
+}
+
+/// A tab where more lines begin with tabs than with blanks.
+fn step(text: &[u8]) -> Vec<u8> {
+    let begin = |with: &[u8]| text.windows(with.len()).filter(|w| *w == with).count();
+    match begin(b"\n\t") > begin(b"\n  ") {
+        true => b"\t".to_vec(),
+        false => b"  ".to_vec(),
+    }
+}
+
+/// The blanks that the line of a byte begins with.
+fn indentation(text: &[u8], byte: usize) -> Vec<u8> {
+    let start = text[..byte]
+        .iter()
+        .rposition(|&c| c == b'\n')
+        .map_or(0, |i| i + 1);
+    let blank = |c: &&u8| matches!(**c, b' ' | b'\t');
+    text[start..byte]
+        .iter()
+        .take_while(blank)
+        .copied()
+        .collect()
+}
+
+/// Whether no blank belongs before a piece.
+fn closes(piece: Option<&Piece>) -> bool {
+    matches!(piece, Some(Piece::Text(words)) if words.starts_with(';'))
+}
+
+fn trailing_blanks(text: &[u8]) -> usize {
+    text.iter()
+        .rev()
+        .take_while(|c| matches!(c, b' ' | b'\t'))
+        .count()
+}
+
+/// What is indented as what: the blanks that lines begin with, and the steps more that we add.
+struct Level {
+    base: Vec<u8>,
+    steps: usize,
+}
+
+fn pieces(
+    origin: &Origin,
+    pieces: &[Piece],
+    indent: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), Box<Refusal>> {
+    let mut levels = vec![Level {
+        base: indent.to_vec(),
+        steps: 0,
+    }];
+    for piece in pieces {
+        let level = levels.last_mut().expect("the first stays");
+        match piece {
+            Piece::Indent(steps) => {
+                level.steps = level.steps.saturating_add_signed(*steps as isize);
+            }
+            Piece::Begin(token) => {
+                let more = origin.step.repeat(levels.iter().map(|l| l.steps).sum());
+                let base = match origin.token(*token) {
+                    Ok(t) => indentation(origin.text, t.start as usize),
+                    Err(_) => Vec::new(),
+                };
+                levels.push(Level {
+                    base: [base, more].concat(),
+                    steps: 0,
+                });
+            }
+            Piece::End => {
+                levels.pop();
+            }
+            Piece::At(_) => {}
+            Piece::Text(words) => {
+                if closes(Some(piece)) {
+                    out.truncate(out.len() - trailing_blanks(out));
+                }
+                let begin = [level.base.as_slice(), &origin.step.repeat(level.steps)].concat();
+                for (i, line) in words.split('\n').enumerate() {
+                    if i > 0 {
+                        out.push(b'\n');
+                        out.extend_from_slice(&begin);
+                    }
+                    out.extend_from_slice(line.as_bytes());
+                }
+            }
+            copy => {
+                let (start, end) = origin.bytes(copy).map_err(from_macro)?;
+                let more = origin.step.repeat(levels.iter().map(|l| l.steps).sum());
+                origin.indented(start, end, &more, out);
+            }
+        }
+    }
+    Ok(())
+}

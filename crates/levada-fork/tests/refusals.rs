@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What cannot be done is refused: with its line, the reason, and a way around it.
+
+use levada_fork::emit::Style;
+use levada_fork::preprocessed::{Prelude, rewrite};
+use levada_fork::report::of_preprocessed;
+
+const HEAD: &str = "int f(int); void g(void); void longjmp(long *, int); long jump[8];\n";
+
+/// What is refused in a text: code, line, message and help.
+fn refused(text: &str) -> Vec<(String, u32, String, String)> {
+    let text = format!("# 1 \"<stdin>\"\n{HEAD}{text}");
+    let none = || -> Result<Prelude, ()> { Err(()) };
+    let done = rewrite(text.as_bytes(), Style::Serial, none).expect("serial C needs no prelude");
+    let Err(why) = done else {
+        return Vec::new();
+    };
+    let body = text.split_once('\n').unwrap().1;
+    let (sources, found) = of_preprocessed(&why, Some(("<stdin>", body.as_bytes())));
+    let one = |d: &levada_diag::Diagnostic| {
+        let at = sources.line_col(d.labels[0].span);
+        let help = d.help.clone().unwrap_or_default();
+        (d.code.to_string(), at.line, d.message.clone(), help)
+    };
+    found.iter().map(one).collect()
+}
+
+fn expect(code: &str, line: u32, text: &str) {
+    let found = refused(text);
+    assert!(
+        found.iter().any(|(c, l, message, help)| {
+            c == code && *l == line + 1 && !message.is_empty() && !help.is_empty()
+        }),
+        "expected {code} in line {line} of:\n{text}\nfound {found:?}"
+    );
+}
+
+#[test]
+fn jumps_into_the_block() {
+    expect(
+        "fork-entered",
+        2,
+        "void t(int x) {\n if (x) goto in;\n f(1) !! { in: g(); }\n}",
+    );
+    expect(
+        "fork-entered",
+        3,
+        "void t(int x) {\n f(1) !! { in: g(); }\n goto in;\n}",
+    );
+    expect(
+        "fork-entered",
+        4,
+        "void t(int x) {\n switch (x) {\n  case 1: f(1) !! {\n  case 2: g();\n } }\n}",
+    );
+    expect(
+        "fork-entered",
+        3,
+        "void t(int x) { switch (x) {\n  f(1) !! {\n  default: g();\n } }\n}",
+    );
+    expect(
+        "fork-entered",
+        2,
+        "void t(void) {\n void *p = &&in; goto *p;\n f(1) !! { in: g(); }\n}",
+    );
+    // From one block into another.
+    expect(
+        "fork-entered",
+        2,
+        "void t(void) {\n f(1) !! { goto in; }\n f(2) !! { in: g(); }\n}",
+    );
+}
+
+#[test]
+fn ways_out_that_cannot_be_joined() {
+    expect(
+        "fork-computed-goto",
+        2,
+        "void t(void *p) { f(1) !! {\n goto *p;\n } }",
+    );
+    expect(
+        "fork-asm-goto",
+        2,
+        "void t(void) { f(1) !! {\n asm goto (\"\" : : : : out);\n } out:; }",
+    );
+    expect(
+        "fork-longjmp",
+        2,
+        "void t(void) { f(1) !! {\n longjmp(jump, 1);\n } }",
+    );
+    expect(
+        "fork-left-from-condition",
+        2,
+        "void t(void) { while (f(1) !! {\n break;\n }) g(); }",
+    );
+    expect(
+        "fork-label-twice",
+        3,
+        "void t(void) { f(1) !! { { __label__ a; a: g(); }\n\
+         { __label__ a; a: g();\n goto a; } } }",
+    );
+}
+
+#[test]
+fn places_that_do_not_run() {
+    expect("fork-constant", 1, "int x = f(1) !! { };");
+    expect(
+        "fork-constant",
+        2,
+        "void t(void) {\n static int x = f(1) !! { }\n}",
+    );
+    expect(
+        "fork-constant",
+        2,
+        "void t(int x) { switch (x) {\n case f(1) !! { }: g(); } }",
+    );
+    expect(
+        "fork-unevaluated",
+        2,
+        "void t(void) {\n int x = sizeof(f(1) !! { });\n}",
+    );
+    expect(
+        "fork-unevaluated",
+        2,
+        "void t(void) {\n __typeof__(f(1) !! { }) x;\n}",
+    );
+    expect("fork-place", 2, "void t(void) {\n int x[f(1) !! { }];\n}");
+    expect("fork-place", 1, "int x[(f(1) !! { })];");
+}
+
+#[test]
+fn what_is_no_call() {
+    expect("fork-no-call", 2, "void t(int x) {\n (x) !! { }\n}");
+    expect(
+        "not-understood",
+        2,
+        "void t(int x) {\n f(x) !! { } !! { };\n}",
+    );
+}
+
+#[test]
+fn types_that_nobody_else_knows() {
+    expect(
+        "fork-local-type",
+        3,
+        "void t(void) { struct s { int x; } v;\n int (*p)(struct s) = 0;\n p(v) !! { }\n}",
+    );
+    expect(
+        "fork-local-type",
+        3,
+        "void t(void) { enum e { A }; \n enum e (*p)(void) = 0;\n p() !! { }\n}",
+    );
+    expect(
+        "fork-unnamed-type",
+        2,
+        "typedef struct { int x; } *at; struct { int y; } h(int); void t(void) {\n h(1) !! { }\n}",
+    );
+    expect(
+        "fork-unknown-function",
+        2,
+        "void t(void) {\n undeclared(1) !! { }\n}",
+    );
+    expect(
+        "fork-unknown-type",
+        2,
+        "int v(int, ...); void t(void) {\n v(1, ({ 2.0; })) !! { }\n}",
+    );
+    expect(
+        "fork-constant-members",
+        2,
+        "struct c { const int x; }; int c(struct c); void t(struct c v) {\n c(v) !! { }\n}",
+    );
+    expect("fork-arguments", 2, "void t(void) {\n f(1, 2) !! { }\n}");
+}
+
+#[test]
+fn the_rest() {
+    expect(
+        "ambiguous-end",
+        3,
+        "void t(int x, int *p) {\n x = f(1) !! { }\n *p = 3;\n}",
+    );
+    expect(
+        "fork-nested-function",
+        2,
+        "void t(void) { void inner(void) {\n f(1) !! { }\n } inner(); }",
+    );
+    expect("not-understood", 2, "void t(void) {\n f(1 2) !! { }\n}");
+}
+
+#[test]
+fn what_is_right_is_not_refused() {
+    for text in [
+        "void t(int x, int *p) { x = (f(1) !! { }) * 2; x = f(1) !! { };\n *p = 3; }",
+        "void t(void) { f(1) !! { goto in; in: g(); } }",
+        "void t(int x) { f(1) !! { switch (x) { case 1: g(); default: break; } } }",
+        "void t(void) { f(1) !! { while (1) { break; } for (;;) { continue; } do break; while (0); } }",
+        "void t(void) { for (;;) f(1) !! { if (f(2)) break; continue; } }",
+        "void t(void *p) { f(1) !! { } goto *p; }",
+        "int x = sizeof(int) + !!3; void t(int x) { if (x) !!x; f(1) !! { x = !!x; } }",
+        "void t(void) { f(1) !! { } if (f(2)) longjmp(jump, 1); }",
+        "typedef int f_t(int); void t(f_t *p) { p(1) !! { } }",
+        "void t(int f(int)) { f(1) !! { } }",
+        "void t(void) { int h(int); h(1) !! { } }",
+        "struct s { int (*m[2])(int); }; void t(struct s *s) { s->m[1](2) !! { } s[1].m[0](1) !! { } }",
+    ] {
+        assert!(refused(text).is_empty(), "{text}\n{:?}", refused(text));
+    }
+}

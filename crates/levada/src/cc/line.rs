@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The command line of a C compiler: what its inputs are, what is to become of them, and which words
+//! belong to the preprocessor.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+/// What the compiler is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Goal {
+    /// `-E`
+    Preprocess,
+    /// `-S`, `-c`, `-fsyntax-only`
+    Compile,
+    Link,
+    /// Dependencies alone, macros, versions: the compiler's own business.
+    Other,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    C,
+    /// C that has been preprocessed.
+    Preprocessed,
+    /// Another language, an object, a library.
+    Other,
+}
+
+#[derive(Clone, Debug)]
+pub struct Input {
+    /// Its place among the words.
+    pub at: usize,
+    pub path: OsString,
+    pub language: Language,
+    /// The `-x` that holds there.
+    pub named: Option<OsString>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Line {
+    pub words: Vec<OsString>,
+    pub inputs: Vec<Input>,
+    pub goal: Goal,
+    pub output: Option<OsString>,
+    /// `-MD`, `-MMD` and what goes with them.
+    pub dependencies: Vec<OsString>,
+    /// What each word is.
+    roles: Vec<Role>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Input,
+    /// `-o file`, `-c`, `-S`, `-E`, `-shared`: what becomes of the inputs.
+    Goal,
+    Dependency,
+    /// For the preprocessor alone.
+    Preprocessor,
+    Language,
+    /// For the linker alone.
+    Linker,
+    Other,
+}
+
+/// Options whose value is the next word, and which part of the compiler they are for.
+const SEPARATE: &[(&str, Role)] = &[
+    ("-o", Role::Goal),
+    ("-x", Role::Language),
+    ("-I", Role::Preprocessor),
+    ("-D", Role::Preprocessor),
+    ("-U", Role::Preprocessor),
+    ("-A", Role::Preprocessor),
+    ("-include", Role::Preprocessor),
+    ("-imacros", Role::Preprocessor),
+    ("-iquote", Role::Preprocessor),
+    ("-isystem", Role::Preprocessor),
+    ("-idirafter", Role::Preprocessor),
+    ("-iprefix", Role::Preprocessor),
+    ("-iwithprefix", Role::Preprocessor),
+    ("-iwithprefixbefore", Role::Preprocessor),
+    ("-imultilib", Role::Preprocessor),
+    ("-Xpreprocessor", Role::Preprocessor),
+    ("-MF", Role::Dependency),
+    ("-MT", Role::Dependency),
+    ("-MQ", Role::Dependency),
+    ("-MJ", Role::Dependency),
+    ("-isysroot", Role::Other),
+    ("--sysroot", Role::Other),
+    ("-Xassembler", Role::Other),
+    ("-Xlinker", Role::Linker),
+    ("-Xclang", Role::Other),
+    ("-L", Role::Linker),
+    ("-l", Role::Linker),
+    ("-T", Role::Linker),
+    ("-u", Role::Linker),
+    ("-z", Role::Linker),
+    ("-e", Role::Linker),
+    ("-rpath", Role::Linker),
+    ("-framework", Role::Linker),
+    ("-aux-info", Role::Other),
+    ("-arch", Role::Other),
+    ("-target", Role::Other),
+    ("--param", Role::Other),
+    ("-wrapper", Role::Other),
+    ("-dumpdir", Role::Other),
+    ("-dumpbase", Role::Other),
+    ("-dumpbase-ext", Role::Other),
+    ("-B", Role::Other),
+    ("-G", Role::Other),
+    ("-mllvm", Role::Other),
+    ("-gcc-toolchain", Role::Other),
+];
+
+/// The same with the value in the word itself.
+const JOINED: &[(&str, Role)] = &[
+    ("-Wp,", Role::Preprocessor),
+    ("-I", Role::Preprocessor),
+    ("-D", Role::Preprocessor),
+    ("-U", Role::Preprocessor),
+    ("-include", Role::Preprocessor),
+    ("-imacros", Role::Preprocessor),
+    ("-iquote", Role::Preprocessor),
+    ("-isystem", Role::Preprocessor),
+    ("-idirafter", Role::Preprocessor),
+    ("-iprefix", Role::Preprocessor),
+    ("-iwithprefix", Role::Preprocessor),
+    ("-nostdinc", Role::Preprocessor),
+    ("-undef", Role::Preprocessor),
+    ("-MF", Role::Dependency),
+    ("-MT", Role::Dependency),
+    ("-MQ", Role::Dependency),
+    ("-fuse-ld=", Role::Goal),
+    ("-o", Role::Goal),
+    ("-x", Role::Language),
+    ("-Wl,", Role::Linker),
+    ("-L", Role::Linker),
+    ("-l", Role::Linker),
+    ("-T", Role::Linker),
+];
+
+/// The words of a response file: blanks part them, quotes and backslashes hide blanks.
+pub fn response(text: &[u8]) -> Vec<OsString> {
+    let mut words = Vec::new();
+    let mut word: Option<Vec<u8>> = None;
+    let mut quote = None;
+    let mut bytes = text.iter().copied();
+    while let Some(c) = bytes.next() {
+        match (c, quote) {
+            (b'\\', _) => word.get_or_insert_default().extend(bytes.next()),
+            (c, Some(q)) if c == q => quote = None,
+            (c, Some(_)) => word.get_or_insert_default().push(c),
+            (b'"' | b'\'', None) => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (c, None) if c.is_ascii_whitespace() => {
+                words.extend(word.take().map(OsString::from_vec));
+            }
+            (c, None) => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word.map(OsString::from_vec));
+    words
+}
+
+/// The words with those of the response files that they name; a file that cannot be read stays.
+fn expanded(words: &[OsString], depth: u32, out: &mut Vec<OsString>) {
+    for word in words {
+        let named = word.as_bytes().strip_prefix(b"@");
+        match named.and_then(|n| std::fs::read(OsStr::from_bytes(n)).ok()) {
+            Some(text) if depth < 32 => expanded(&response(&text), depth + 1, out),
+            _ => out.push(word.clone()),
+        }
+    }
+}
+
+fn language_of(named: Option<&OsStr>, path: &OsStr) -> Language {
+    match named.and_then(OsStr::to_str) {
+        Some("c") => return Language::C,
+        Some("cpp-output") => return Language::Preprocessed,
+        Some("none") | None => {}
+        Some(_) => return Language::Other,
+    }
+    match Path::new(path).extension().and_then(OsStr::to_str) {
+        Some("c") => Language::C,
+        Some("i") => Language::Preprocessed,
+        _ => Language::Other,
+    }
+}
+
+impl Line {
+    pub fn new(given: &[OsString]) -> Line {
+        let mut words = Vec::new();
+        expanded(given, 0, &mut words);
+        let mut line = Line {
+            inputs: Vec::new(),
+            goal: Goal::Link,
+            output: None,
+            dependencies: Vec::new(),
+            roles: Vec::new(),
+            words,
+        };
+        let mut named: Option<OsString> = None;
+        let mut at = 0;
+        while at < line.words.len() {
+            let word = line.words[at].clone();
+            let text = word.to_string_lossy();
+            if text == "-" || !text.starts_with('-') {
+                line.inputs.push(Input {
+                    at,
+                    language: language_of(named.as_deref(), &word),
+                    path: word.clone(),
+                    named: named.clone(),
+                });
+                line.roles.push(Role::Input);
+                at += 1;
+                continue;
+            }
+            let separate = SEPARATE.iter().find(|(o, _)| *o == text);
+            if let Some((option, role)) = separate
+                && let Some(value) = line.words.get(at + 1).cloned()
+            {
+                match *option {
+                    "-o" => line.output = Some(value.clone()),
+                    "-x" => named = Some(value.clone()).filter(|n| n != "none"),
+                    _ => {}
+                }
+                if *role == Role::Dependency {
+                    line.dependencies.push(word.clone());
+                    line.dependencies.push(value);
+                }
+                line.roles.push(*role);
+                line.roles.push(*role);
+                at += 2;
+                continue;
+            }
+            let joined = JOINED.iter().find(|(o, _)| text.starts_with(o));
+            let role = match text.as_ref() {
+                "-c" | "-S" | "-fsyntax-only" => {
+                    if line.goal == Goal::Link {
+                        line.goal = Goal::Compile;
+                    }
+                    match text.as_ref() {
+                        "-fsyntax-only" => Role::Other,
+                        _ => Role::Goal,
+                    }
+                }
+                "-E" => {
+                    if line.goal != Goal::Other {
+                        line.goal = Goal::Preprocess;
+                    }
+                    Role::Goal
+                }
+                "-shared" | "-static" | "-static-pie" | "-pie" | "-no-pie" | "-rdynamic" | "-s"
+                | "-r" | "-nostdlib" | "-nostartfiles" | "-nodefaultlibs" | "-static-libgcc" => {
+                    Role::Goal
+                }
+                "-M" | "-MM" | "-###" | "--version" | "-dM" => {
+                    line.goal = Goal::Other;
+                    Role::Other
+                }
+                "-MD" | "-MMD" | "-MP" | "-MG" => {
+                    line.dependencies.push(word.clone());
+                    Role::Dependency
+                }
+                t if t.starts_with("-Wp,-M") => {
+                    line.written_through(t);
+                    Role::Dependency
+                }
+                t => match joined {
+                    Some(("-o", _)) if t.starts_with("-o") => {
+                        line.output = Some(OsStr::from_bytes(&word.as_bytes()[2..]).into());
+                        Role::Goal
+                    }
+                    Some(("-x", _)) => {
+                        let n = OsStr::from_bytes(&word.as_bytes()[2..]).to_os_string();
+                        named = Some(n).filter(|n| n != "none");
+                        Role::Language
+                    }
+                    Some((_, Role::Dependency)) => {
+                        line.dependencies.push(word.clone());
+                        Role::Dependency
+                    }
+                    Some((_, role)) => *role,
+                    None => Role::Other,
+                },
+            };
+            line.roles.push(role);
+            at += 1;
+        }
+        line
+    }
+
+    /// `-Wp,-MMD,file`: as the kernel's makefiles ask for dependencies.
+    fn written_through(&mut self, word: &str) {
+        let mut parts = word.split(',').skip(1);
+        while let Some(part) = parts.next() {
+            self.dependencies.push(part.into());
+            if matches!(part, "-MD" | "-MMD")
+                && let Some(file) = parts.next()
+            {
+                self.dependencies.push("-MF".into());
+                self.dependencies.push(file.into());
+            }
+        }
+    }
+
+    /// The words that the preprocessor needs: without inputs, goals and dependencies.
+    pub fn preprocessing(&self) -> Vec<OsString> {
+        let kept = [Role::Preprocessor, Role::Other];
+        self.with(|role| kept.contains(&role))
+    }
+
+    fn with(&self, keep: impl Fn(Role) -> bool) -> Vec<OsString> {
+        let words = self.words.iter().zip(&self.roles);
+        words
+            .filter(|(_, r)| keep(**r))
+            .map(|(w, _)| w.clone())
+            .collect()
+    }
+
+    /// All words, with some inputs replaced by preprocessed texts. Where no other input is left that is to
+    /// be preprocessed, the words for the preprocessor are left out.
+    pub fn replaced(&self, by: &[(usize, PathBuf)]) -> Vec<OsString> {
+        let is_replaced = |at: usize| by.iter().find(|(i, _)| *i == at);
+        let others = self.inputs.iter().any(|i| {
+            let object = ["o", "a", "so", "lo"].iter().any(|e| {
+                i.named.is_none() && Path::new(&i.path).extension().is_some_and(|x| x == *e)
+            });
+            is_replaced(i.at).is_none() && !object && i.language != Language::Preprocessed
+        });
+        let mut out: Vec<OsString> = Vec::new();
+        for (at, (word, role)) in self.words.iter().zip(&self.roles).enumerate() {
+            match role {
+                Role::Input => match is_replaced(at) {
+                    Some((_, path)) => {
+                        // The next one is what it would have been.
+                        let here = self.inputs.iter().position(|i| i.at == at);
+                        let last = here.is_none_or(|i| i + 1 == self.inputs.len());
+                        let named = here.and_then(|i| self.inputs[i].named.clone());
+                        let then = named.filter(|_| !last).unwrap_or("none".into());
+                        out.extend(["-x".into(), "cpp-output".into(), path.into()]);
+                        out.extend(["-x".into(), then]);
+                    }
+                    None => out.push(word.clone()),
+                },
+                Role::Dependency | Role::Preprocessor if !others => {}
+                _ => out.push(word.clone()),
+            }
+        }
+        out
+    }
+
+    /// Whether something is linked.
+    pub fn links(&self) -> bool {
+        let kept = |w: &OsString| matches!(w.to_str(), Some("-r" | "-nostdlib" | "-nodefaultlibs"));
+        self.goal == Goal::Link && !self.inputs.is_empty() && !self.words.iter().any(kept)
+    }
+
+    /// Whether what is linked may have been compiled before.
+    pub fn links_objects(&self) -> bool {
+        let linker = self.roles.contains(&Role::Linker);
+        let source = |i: &Input| i.language == Language::C;
+        self.links() && (linker || !self.inputs.iter().all(source))
+    }
+
+    /// The words that choose the machine: they decide what `<levada/fork.h>` becomes.
+    pub fn machine(&self) -> Vec<OsString> {
+        let mut out = Vec::new();
+        let mut words = self.words.iter();
+        while let Some(word) = words.next() {
+            let text = word.to_string_lossy();
+            if matches!(
+                text.as_ref(),
+                "-target" | "-arch" | "--sysroot" | "-isysroot"
+            ) {
+                out.push(word.clone());
+                out.extend(words.next().cloned());
+            } else if ["-m", "--target", "--sysroot"]
+                .iter()
+                .any(|o| text.starts_with(o))
+                && text != "-mllvm"
+            {
+                out.push(word.clone());
+            }
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<OsString> {
+        text.split(' ').map(OsString::from).collect()
+    }
+
+    #[test]
+    fn inputs_are_told_from_values() {
+        let line = Line::new(&words(
+            "-O2 -I inc -D A=1 -o x.o -c a.c -x c b.txt -x none c.o -",
+        ));
+        let of = |i: &Input| (i.path.to_str().unwrap().to_string(), i.language);
+        let found: Vec<_> = line.inputs.iter().map(of).collect();
+        let expected = [
+            ("a.c", Language::C),
+            ("b.txt", Language::C),
+            ("c.o", Language::Other),
+            ("-", Language::Other),
+        ];
+        assert_eq!(found, expected.map(|(p, l)| (p.to_string(), l)));
+        assert_eq!(line.goal, Goal::Compile);
+        assert_eq!(line.output.as_deref(), Some(OsStr::new("x.o")));
+        assert_eq!(line.preprocessing(), words("-O2 -I inc -D A=1"));
+    }
+
+    #[test]
+    fn replaced_inputs_leave_the_preprocessor_out() {
+        let line = Line::new(&words("-Wall -DX -MMD -MF d -c a.c -oa.o"));
+        let by = [(line.inputs[0].at, PathBuf::from("/t/a.i"))];
+        let out = line.replaced(&by);
+        assert_eq!(out, words("-Wall -c -x cpp-output /t/a.i -x none -oa.o"));
+        assert_eq!(line.dependencies, words("-MMD -MF d"));
+    }
+
+    #[test]
+    fn response_files_are_split_as_the_compiler_does() {
+        let split = response(b"-DX=\"a b\" 'c d'\n e\\ f \"\" g");
+        assert_eq!(
+            split,
+            ["-DX=a b", "c d", "e f", "", "g"].map(OsString::from)
+        );
+    }
+}

@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `levada cc`: a C compiler that knows `!!`.
+//!
+//! The system's compiler does the work. Each C file is preprocessed first; if there are forks in it, what
+//! they become is compiled in its place, else the compiler is run as it was called.
+
+pub mod line;
+pub mod toolchain;
+
+use crate::cli::Cli;
+use crate::output::{self, Failure, failure, failure_with};
+use clap::CommandFactory;
+use levada_fork::emit::Style;
+use levada_fork::preprocessed::{self, Prelude};
+use levada_fork::report;
+use line::{Goal, Input, Language, Line};
+use std::ffi::{OsStr, OsString};
+use std::io::{Read, Seek, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
+
+/// The C compiler that is wrapped: `$LEVADA_CC`, else `$CC`, else `cc`. Makefiles and CMake hand `CC` on,
+/// so it may name this command: that is not meant.
+pub fn compiler() -> Vec<OsString> {
+    for variable in ["LEVADA_CC", "CC"] {
+        let words: Vec<OsString> = std::env::var_os(variable)
+            .map(|v| line::response(v.as_encoded_bytes()))
+            .unwrap_or_default();
+        let name = words.first().map(Path::new).and_then(Path::file_name);
+        let ours = matches!(name.and_then(OsStr::to_str), Some("levada" | "levada-cc"));
+        if !words.is_empty() && !ours {
+            return words;
+        }
+    }
+    vec!["cc".into()]
+}
+
+fn command(words: &[OsString]) -> Command {
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]);
+    command
+}
+
+fn cannot_run(cc: &[OsString], why: &std::io::Error) -> Failure {
+    let name = cc[0].to_string_lossy();
+    Failure::new(format!("cannot run the C compiler `{name}`: {why}"))
+        .help("install one (Debian: apt-get install gcc libc6-dev), or set CC")
+}
+
+/// What `levada cc` was called with.
+pub fn cc(words: &[OsString]) -> Result<ExitCode, Failure> {
+    if words == ["--help"] {
+        let mut command = Cli::command();
+        command.build();
+        if let Some(cc) = command.find_subcommand_mut("cc") {
+            cc.print_long_help()?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let serial = words.iter().any(|w| w == "--serial");
+    let style = match serial {
+        true => Style::Serial,
+        false => Style::Parallel,
+    };
+    let words: Vec<OsString> = words.iter().filter(|w| *w != "--serial").cloned().collect();
+    let line = Line::new(&words);
+    let cc = compiler();
+    let sources: Vec<&Input> = line
+        .inputs
+        .iter()
+        .filter(|i| i.language != Language::Other)
+        .collect();
+    if line.goal == Goal::Other || sources.is_empty() {
+        return pass_on(&cc, &words, &line, None);
+    }
+    let mut session = Session {
+        cc: &cc,
+        line: &line,
+        headers: None,
+        stdin: None,
+    };
+    let mut texts = Vec::new();
+    for input in &sources {
+        match session.preprocess(input)? {
+            Some(text) => texts.push(text),
+            // The compiler says what is wrong.
+            None => return pass_on(&cc, &words, &line, Some(&session)),
+        }
+    }
+    if !texts.iter().any(|t| preprocessed::has_forks(&t.output)) {
+        return pass_on(&cc, &words, &line, Some(&session));
+    }
+    session.translated(&sources, texts, style)
+}
+
+/// Becomes the compiler, called as this was.
+fn pass_on(
+    cc: &[OsString],
+    words: &[OsString],
+    line: &Line,
+    session: Option<&Session>,
+) -> Result<ExitCode, Failure> {
+    let mut command = command(cc);
+    command.args(words);
+    if let Some(session) = session {
+        if let Some(headers) = &session.headers {
+            command.arg("-idirafter").arg(headers);
+        }
+        if let Some(mut input) = session.stdin.as_ref().and_then(|f| f.try_clone().ok()) {
+            // What was read is read again.
+            input.rewind()?;
+            command.stdin(input);
+        }
+    }
+    let asked = session.is_some_and(|s| s.headers.is_some());
+    if line.links_objects() || (asked && line.links()) {
+        command.args(library(line)?);
+    }
+    Err(cannot_run(cc, &command.exec()))
+}
+
+/// What is linked so that forks find the runtime; nothing of it comes in where there are none.
+fn library(line: &Line) -> Result<Vec<OsString>, Failure> {
+    let library = toolchain::folder()?.join("lib/liblevada.a");
+    let mut words: Vec<OsString> = Vec::new();
+    if line
+        .words
+        .iter()
+        .any(|w| w.as_encoded_bytes().starts_with(b"-x"))
+    {
+        words.extend(["-x".into(), "none".into()]);
+    }
+    words.extend([library.into(), "-lpthread".into(), "-lm".into()]);
+    Ok(words)
+}
+
+/// A preprocessed file.
+struct Text {
+    output: Vec<u8>,
+    /// What the preprocessor said.
+    said: Vec<u8>,
+}
+
+struct Session<'a> {
+    cc: &'a [OsString],
+    line: &'a Line,
+    /// The folder of Levada's headers, once a file has asked for them.
+    headers: Option<PathBuf>,
+    /// What came from the standard input.
+    stdin: Option<std::fs::File>,
+}
+
+/// A folder that goes when it is no longer used.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Result<Scratch, Failure> {
+        for n in 0.. {
+            let name = format!("levada-cc-{}-{n}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            match std::fs::DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => return Ok(Scratch(path)),
+                Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists && n < 1000 => {}
+                Err(e) => {
+                    return failure_with(
+                        format!("cannot make a folder for temporary files: {e}"),
+                        "set TMPDIR to a folder of yours that has room",
+                    );
+                }
+            }
+        }
+        failure("cannot make a folder for temporary files")
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Session<'_> {
+    /// What comes from the standard input, kept in a file so that it can be read several times.
+    fn standard_input(&mut self) -> Result<std::fs::File, Failure> {
+        if self.stdin.is_none() {
+            let mut text = Vec::new();
+            std::io::stdin().read_to_end(&mut text)?;
+            let scratch = Scratch::new()?;
+            let path = scratch.0.join("input");
+            std::fs::write(&path, &text)?;
+            self.stdin = Some(std::fs::File::open(&path)?);
+        }
+        let kept = self.stdin.as_ref().expect("just set");
+        // A descriptor of its own would share the place; the path of the open file does not.
+        Ok(std::fs::File::open(format!(
+            "/proc/self/fd/{}",
+            kept.as_raw_fd()
+        ))?)
+    }
+
+    /// The preprocessor's output; none if it fails.
+    fn preprocess(&mut self, input: &Input) -> Result<Option<Text>, Failure> {
+        if input.language == Language::Preprocessed {
+            let mut output = Vec::new();
+            let read = match input.path == "-" {
+                true => self.standard_input()?.read_to_end(&mut output),
+                false => {
+                    std::fs::File::open(&input.path).and_then(|mut f| f.read_to_end(&mut output))
+                }
+            };
+            let said = Vec::new();
+            return Ok(read.ok().map(|_| Text { output, said }));
+        }
+        if let Some(text) = self.preprocess_once(input)? {
+            return Ok(Some(text));
+        }
+        if self.headers.is_none() {
+            // It may have asked for Levada's headers.
+            self.headers = Some(toolchain::folder()?.join("include"));
+            if let Some(text) = self.preprocess_once(input)? {
+                return Ok(Some(text));
+            }
+            self.headers = None;
+        }
+        Ok(None)
+    }
+
+    fn preprocessor(&mut self, input: &Input, goal: &[&OsStr]) -> Result<Command, Failure> {
+        let mut command = command(self.cc);
+        command.args(self.line.preprocessing());
+        if let Some(headers) = &self.headers {
+            command.arg("-idirafter").arg(headers);
+        }
+        command.args(goal);
+        match &input.named {
+            Some(named) => command.arg("-x").arg(named),
+            None => command.args(["-x", "c"]),
+        };
+        command.arg(&input.path);
+        match input.path == "-" {
+            true => command.stdin(self.standard_input()?),
+            false => command.stdin(Stdio::null()),
+        };
+        Ok(command)
+    }
+
+    fn preprocess_once(&mut self, input: &Input) -> Result<Option<Text>, Failure> {
+        let mut command = self.preprocessor(input, &[OsStr::new("-E")])?;
+        let done = command.output().map_err(|e| cannot_run(self.cc, &e))?;
+        Ok(done.status.success().then_some(Text {
+            output: done.stdout,
+            said: done.stderr,
+        }))
+    }
+
+    /// Compiles what the forks become.
+    fn translated(
+        &mut self,
+        sources: &[&Input],
+        texts: Vec<Text>,
+        style: Style,
+    ) -> Result<ExitCode, Failure> {
+        let scratch = Scratch::new()?;
+        let mut replaced = Vec::new();
+        let mut refused = false;
+        let mut preprocessed_all = Vec::new();
+        for (input, text) in sources.iter().zip(texts) {
+            let done = preprocessed::rewrite(&text.output, style, || self.prelude(&scratch))?;
+            let made = match done {
+                Ok(made) => made,
+                Err(why) => {
+                    let mut kept = Vec::new();
+                    if input.path == "-" {
+                        self.standard_input()?.read_to_end(&mut kept)?;
+                    }
+                    let stdin = (input.path == "-").then_some(("<stdin>", kept.as_slice()));
+                    let (files, found) = report::of_preprocessed(&why, stdin);
+                    output::diagnostics(&files, &found);
+                    refused = true;
+                    continue;
+                }
+            };
+            let has_forks = matches!(made, std::borrow::Cow::Owned(_));
+            if has_forks || self.line.goal == Goal::Preprocess {
+                let _ = std::io::stderr().write_all(&text.said);
+            }
+            if self.line.goal == Goal::Preprocess {
+                preprocessed_all.extend_from_slice(&made);
+            } else if has_forks {
+                let folder = scratch.0.join(input.at.to_string());
+                std::fs::create_dir(&folder)?;
+                let stem = Path::new(&input.path)
+                    .file_stem()
+                    .unwrap_or(OsStr::new("-"));
+                let mut name = stem.to_os_string();
+                name.push(".i");
+                let path = folder.join(name);
+                std::fs::write(&path, &made)?;
+                replaced.push((input.at, path));
+            }
+        }
+        if refused {
+            return Ok(ExitCode::FAILURE);
+        }
+        if self.line.goal == Goal::Preprocess {
+            return self.print(&preprocessed_all);
+        }
+        for input in sources {
+            if replaced.iter().any(|(at, _)| *at == input.at) {
+                self.dependencies(input)?;
+            }
+        }
+        let mut command = command(self.cc);
+        command.args(self.line.replaced(&replaced));
+        if let Some(headers) = &self.headers
+            && replaced.len() < sources.len()
+        {
+            command.arg("-idirafter").arg(headers);
+        }
+        if self.line.links() {
+            command.args(library(self.line)?);
+        }
+        if self.stdin.is_some() {
+            command.stdin(self.standard_input()?);
+        }
+        let status = command.status().map_err(|e| cannot_run(self.cc, &e))?;
+        Ok(exit_code(status))
+    }
+
+    fn print(&self, text: &[u8]) -> Result<ExitCode, Failure> {
+        match self.line.output.as_deref().filter(|o| *o != "-") {
+            Some(path) => output::write_file(Path::new(path), text)?,
+            None => std::io::stdout().lock().write_all(text)?,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// What `<levada/fork.h>` becomes on the machine that is compiled for.
+    fn prelude(&self, scratch: &Scratch) -> Result<Prelude, Failure> {
+        let headers = toolchain::folder()?.join("include");
+        let file = scratch.0.join("prelude.c");
+        std::fs::write(&file, preprocessed::PRELUDE)?;
+        // Nothing of the C library comes in, so nothing of it can be there twice; old dialects know
+        // `inline` by another name.
+        let done = command(self.cc)
+            .args(self.line.machine())
+            .args([
+                "-E",
+                "-ffreestanding",
+                "-std=gnu99",
+                "-Dinline=__inline__",
+                "-I",
+            ])
+            .arg(headers)
+            .arg(&file)
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|e| cannot_run(self.cc, &e))?;
+        if !done.status.success() {
+            return failure_with(
+                format!(
+                    "the C compiler cannot read <levada/fork.h>:\n{}",
+                    String::from_utf8_lossy(&done.stderr).trim_end()
+                ),
+                "forks need gcc or clang; set CC",
+            );
+        }
+        Prelude::new(&done.stdout).map_err(Failure::new)
+    }
+
+    /// Writes the makefile rules that were asked for, since the compiler sees another file.
+    fn dependencies(&mut self, input: &Input) -> Result<(), Failure> {
+        let asked = &self.line.dependencies;
+        let has = |w: &str| {
+            asked
+                .iter()
+                .any(|d| d.as_encoded_bytes().starts_with(w.as_bytes()))
+        };
+        if input.language == Language::Preprocessed || !(has("-MD") || has("-MMD")) {
+            return Ok(());
+        }
+        let stem = Path::new(&input.path)
+            .file_stem()
+            .unwrap_or(OsStr::new("-"));
+        let object = match (&self.line.output, self.line.goal) {
+            (Some(output), Goal::Compile) => PathBuf::from(output),
+            _ => Path::new(stem).with_extension("o"),
+        };
+        let mut goal: Vec<OsString> = Vec::new();
+        goal.push(if has("-MMD") {
+            "-MM".into()
+        } else {
+            "-M".into()
+        });
+        let kept = asked.iter().filter(|d| *d != "-MD" && *d != "-MMD");
+        goal.extend(kept.cloned());
+        if !has("-MF") {
+            goal.extend(["-MF".into(), object.with_extension("d").into()]);
+        }
+        if !has("-MT") && !has("-MQ") {
+            goal.extend(["-MQ".into(), object.into()]);
+        }
+        let goal: Vec<&OsStr> = goal.iter().map(OsString::as_os_str).collect();
+        let mut command = self.preprocessor(input, &goal)?;
+        let done = command.status().map_err(|e| cannot_run(self.cc, &e))?;
+        match done.success() {
+            true => Ok(()),
+            false => failure("the C compiler cannot write the dependencies"),
+        }
+    }
+}
+
+/// How a program ended, as the shell tells it.
+fn exit_code(status: ExitStatus) -> ExitCode {
+    let code = match (status.code(), status.signal()) {
+        (Some(code), _) => code,
+        (None, signal) => 128 + signal.unwrap_or(0),
+    };
+    ExitCode::from(u8::try_from(code).unwrap_or(1))
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Arguments and results of every kind of type. */
+#include <complex.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+typedef struct {
+  double x, y;
+} point;
+struct big {
+  long a[11];
+};
+union both {
+  int i;
+  float f;
+};
+enum color { RED, GREEN = 5 };
+typedef float vec __attribute__((vector_size(16)));
+
+static point mirror(point p) { return (point){p.y, p.x}; }
+static struct big grow(struct big b, int by) {
+  for (int i = 0; i < 11; i++) b.a[i] += by;
+  return b;
+}
+static union both raise(union both u) { return (union both){.i = u.i + 1}; }
+static enum color next(enum color c) { return c == RED ? GREEN : RED; }
+static _Bool differs(bool a, _Bool b) { return a != b; }
+static float half(float x) { return x / 2; }
+static long double third(long double x) { return x / 3; }
+static char up(char c) { return (char)(c - 32); }
+static unsigned char wrap(unsigned char c) { return (unsigned char)(c + 1); }
+static int8_t narrow(short s) { return (int8_t)s; }
+static const char *tail(const char *restrict s, size_t n) { return s + n; }
+static double _Complex turn(double _Complex z) { return z * I; }
+static vec blend(vec a, vec b) { return a + b; }
+static __int128 wide(__int128 x) { return x * x; }
+static int many(int a, long b, char c, double d, float e, short f, unsigned g, const char *h,
+                uint64_t i, _Bool j) {
+  return (int)(a + b + c + d + e + f + (long)g + h[0] + (long)i + j);
+}
+static int sum(int n, ...) {
+  va_list list;
+  va_start(list, n);
+  int s = 0;
+  for (int i = 0; i < n; i++) s += va_arg(list, int);
+  va_end(list);
+  return s;
+}
+static double mixed(const char *kinds, ...) {
+  va_list list;
+  va_start(list, kinds);
+  double s = 0;
+  for (; *kinds; kinds++) {
+    switch (*kinds) {
+      case 'i': s += va_arg(list, int); break;
+      case 'l': s += (double)va_arg(list, long); break;
+      case 'd': s += va_arg(list, double); break;
+      case 's': s += va_arg(list, char *)[0]; break;
+    }
+  }
+  va_end(list);
+  return s;
+}
+static int first(int a[static 2], int n[]) { return a[0] + n[0]; }
+static int matrix(int n, int m[n][n]) { return m[n - 1][n - 1]; }
+static int apply(int f(int), int (*g)(int), int x) { return f(g(x)); }
+static int inc(int x) { return x + 1; }
+static int constant(const int x, int *const p) { return x + *p; }
+static int (*picked(int n))(int) { return n ? inc : NULL; }
+static int (*row(int (*m)[3], int i))[3] { return m + i; }
+static void *same(void *p) { return p; }
+static int old();
+static int old(a, b) int a; long b; { return a + (int)b; }
+static int volatile_sum(volatile int *p, const volatile int n) { return *p + n; }
+static _Thread_local int seen;
+static void note(void) { seen += 1; }
+
+int main(void) {
+  int b = 0;
+  point p = mirror((point){1, 2}) !! { b++; }
+  printf("%g %g\n", p.x, p.y);
+  struct big g = {{1, 2, 3}};
+  g = grow(g, 4) !! { b++; }
+  printf("%ld %ld %ld\n", g.a[0], g.a[2], g.a[10]);
+  printf("%ld\n", (grow(g, 1) !! { b++; }).a[1]);
+  union both u = raise((union both){.i = 6}) !! { b++; }
+  enum color c = next(RED) !! { b++; }
+  _Bool d = differs(7, 2) !! { b++; }
+  bool e = differs(0, b) !! { b++; }
+  printf("%d %d %d %d\n", u.i, c, d, e);
+  float f = half(3) !! { b++; }
+  long double t = third(1.5) !! { b++; }
+  char up_a = up('a') !! { b++; }
+  unsigned char w = wrap(255) !! { b++; }
+  int8_t n = narrow(300) !! { b++; }
+  printf("%g %Lg %c %d %d\n", (double)f, t, up_a, w, n);
+  const char *s = tail("hello", 2) !! { b++; }
+  double _Complex z = turn(1 + 2 * I) !! { b++; }
+  vec v = blend((vec){1, 2, 3, 4}, (vec){1, 1, 1, 1}) !! { b++; }
+  __int128 big = wide((__int128)1 << 40) !! { b++; }
+  printf("%s %g %g %g %d\n", s, creal(z), cimag(z), (double)v[3], (int)(big >> 78));
+  int m = many(1, 2, 3, 4.5, 5.5f, 6, 7, "A", 8, 9) !! { b++; }
+  printf("%d %d\n", m, b);
+  short one = 1;
+  m = sum(3, one, 'b', 1000 * (b > 0)) !! { b++; }
+  printf("%d\n", m);
+  float quarter = 0.25f;
+  double x = mixed("ildds", 1, 2L, 0.5, quarter, "A") !! { b++; }
+  printf("%g\n", x);
+  int a[3] = {5, 6, 7}, k = 2, square[k][k], rows[2][3] = {{1, 2, 3}, {4, 5, 6}};
+  square[1][1] = 9;
+  m = first(a, &a[1]) !! { b++; }
+  m += matrix(k, square) !! { b++; }
+  m += apply(inc, inc, 1) !! { b++; }
+  m += constant(3, &b) !! { m++; }
+  printf("%d %d\n", m, b);
+  int (*q)(int) = picked(1) !! { b++; }
+  int(*r)[3] = row(rows, 1) !! { b++; }
+  void *y = same(&b) !! { b++; }
+  m = old(1, 2L) !! { b++; }
+  m += volatile_sum(&m, 3) !! { b++; }
+  note() !! { b++; }
+  printf("%d %d %d %d %d\n", q(1), (*r)[2], y == &b, m, b);
+  struct local {
+    int x;
+  } l = {3};
+  struct local *at = same(&l) !! { l.x++; }
+  printf("%d %td\n", at->x, offsetof(struct local, x));
+  return 0;
+}

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `levada cc` and `levada translate`: every form of a fork, every way out of its block, on the
+//! compilers of this machine, with and without optimisation, against the sequential program.
+
+mod random_c;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const LEVADA: &str = env!("CARGO_BIN_EXE_levada");
+
+/// The compilers of this machine.
+fn compilers() -> Vec<&'static str> {
+    let there = |cc: &&str| Command::new(cc).arg("--version").output().is_ok();
+    let gcc = ["gcc", "cc"].into_iter().find(there);
+    let clang = ["clang", "clang-19", "clang-16", "clang-14"]
+        .into_iter()
+        .find(there);
+    let found: Vec<&str> = gcc.into_iter().chain(clang).collect();
+    assert!(!found.is_empty(), "there is a C compiler");
+    found
+}
+
+fn levada(cc: &str, words: &[&str], folder: &Path) -> Output {
+    let mut command = Command::new(LEVADA);
+    command.args(words).current_dir(folder).env("CC", cc);
+    command
+        .env_remove("LEVADA_CC")
+        .output()
+        .expect("levada runs")
+}
+
+fn said(out: &Output) -> String {
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&out.stdout),
+        String::from_utf8_lossy(&out.stderr)
+    )
+}
+
+fn works(cc: &str, words: &[&str], folder: &Path) -> String {
+    let out = levada(cc, words, folder);
+    assert!(out.status.success(), "{cc} {words:?}: {}", said(&out));
+    String::from_utf8_lossy(&out.stdout).into_owned()
+}
+
+/// What a program prints, on so many workers.
+fn run(program: &Path, workers: u32) -> String {
+    let out = Command::new("timeout")
+        .arg("60")
+        .arg(program)
+        .env("LEVADA_WORKERS", workers.to_string())
+        .output()
+        .expect("it runs");
+    assert!(
+        out.status.success(),
+        "{}: {:?}\n{}",
+        program.display(),
+        out.status,
+        said(&out)
+    );
+    String::from_utf8_lossy(&out.stdout).into_owned()
+}
+
+fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fork")
+}
+
+/// Compiles a file with and without `!!`, in every way, and compares what the programs print.
+fn agrees(source: &Path, folder: &Path, warnings: &[&str]) {
+    let source = source.to_str().expect("a name");
+    for cc in compilers() {
+        let mut expected = None;
+        for level in ["-O0", "-O3"] {
+            let mut words = vec!["cc", level, source, "-o", "serial", "--serial"];
+            works(cc, &words, folder);
+            let serial = run(&folder.join("serial"), 1);
+            assert!(!serial.is_empty());
+            let expected = expected.get_or_insert(serial.clone());
+            assert_eq!(*expected, serial, "{cc} {level} --serial {source}");
+            words = vec!["cc", level, source, "-o", "parallel"];
+            words.extend(warnings);
+            works(cc, &words, folder);
+            for workers in [1, 2] {
+                let parallel = run(&folder.join("parallel"), workers);
+                assert_eq!(*expected, parallel, "{cc} {level} {source}");
+            }
+        }
+    }
+}
+
+#[test]
+fn forms_agree_with_the_serial_program() {
+    let folder = tempfile::tempdir().unwrap();
+    agrees(
+        &sources().join("forms.c"),
+        folder.path(),
+        &["-Wall", "-Wextra", "-Werror"],
+    );
+}
+
+#[test]
+fn types_agree_with_the_serial_program() {
+    let folder = tempfile::tempdir().unwrap();
+    agrees(&sources().join("types.c"), folder.path(), &[]);
+}
+
+#[test]
+fn ways_out_agree_with_the_serial_program() {
+    let folder = tempfile::tempdir().unwrap();
+    agrees(&sources().join("ways_out.c"), folder.path(), &[]);
+}
+
+#[test]
+fn random_programs_agree_with_the_serial_program() {
+    let folder = tempfile::tempdir().unwrap();
+    for seed in 1..=4 {
+        let path = folder.path().join(format!("random{seed}.c"));
+        std::fs::write(&path, random_c::program(seed)).unwrap();
+        agrees(&path, folder.path(), &[]);
+    }
+}
+
+/// What is printed for people compiles to the same program.
+#[test]
+fn translated_sources_agree() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    for name in ["forms", "types", "ways_out"] {
+        let source = sources().join(format!("{name}.c"));
+        let source = source.to_str().unwrap();
+        let options: &[&str] = match name {
+            "forms" => &["--", "-DWRITTEN_OUT"],
+            _ => &[],
+        };
+        works(
+            "cc",
+            &["cc", "--serial", "-DWRITTEN_OUT", source, "-o", "serial"],
+            folder,
+        );
+        let expected = run(&folder.join("serial"), 1);
+        for style in [&[][..], &["--serial"]] {
+            let words = [&["translate", source, "-o", "out.c"], style, options].concat();
+            works("cc", &words, folder);
+            let text = std::fs::read_to_string(folder.join("out.c")).unwrap();
+            let forks = |l: &&str| l.contains("!! {") && !l.starts_with('#');
+            assert_eq!(text.lines().filter(forks).count(), 0, "{text}");
+            // No help from the translator: the C compiler alone reads it.
+            works(
+                "cc",
+                &["cc", "-DWRITTEN_OUT", "-O2", "out.c", "-o", "program"],
+                folder,
+            );
+            assert_eq!(
+                expected,
+                run(&folder.join("program"), 2),
+                "{name} {style:?}"
+            );
+        }
+    }
+}
+
+const COMMENTED: &str = "\
+/* A file. */
+#include <stdio.h>   // with comments
+#define N 10 /* and macros */
+
+static int f(int x) { return x; }
+
+/* This one forks. */
+int main(void)
+{
+\tint a, b; // a tab before
+\ta = f(N + /* why */ 1) !! {
+\t\tb = N;    // odd   blanks
+#ifdef NEVER
+\t\tb = f(3) !! { };
+#endif
+\t}
+\tprintf(\"%d %d\\n\", a, b);
+\treturn 0;
+}
+";
+
+#[test]
+fn translation_keeps_what_it_does_not_need_to_change() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    std::fs::write(folder.join("x.c"), COMMENTED).unwrap();
+    let out = works("cc", &["translate", "x.c"], folder);
+    // The block is indented deeper; that is all.
+    let mut lines = out.lines();
+    for line in COMMENTED.lines().filter(|l| !l.contains("a = f(N")) {
+        let same = |l: &str| l == line || l == format!("\t{line}");
+        assert!(lines.any(same), "{line:?} is missing in:\n{out}");
+    }
+    assert!(out.contains("N + /* why */ 1"), "{out}");
+    let serial = works("cc", &["translate", "--serial", "x.c"], folder);
+    assert!(!serial.contains("lvd_fork"), "{serial}");
+    // Without forks: the same bytes.
+    std::fs::write(folder.join("y.c"), COMMENTED.replace("!!", "; ")).unwrap();
+    let same = works("cc", &["translate", "y.c"], folder);
+    assert_eq!(same, COMMENTED.replace("!!", "; "));
+    // Without forks nothing has to be understood.
+    let odd = "#include <no/such/header.h>\nint x = !!1; @ \\u `\n";
+    std::fs::write(folder.join("z.c"), odd).unwrap();
+    assert_eq!(works("cc", &["translate", "z.c"], folder), odd);
+    // From the input.
+    let mut child = Command::new(LEVADA);
+    child
+        .args(["translate", "-"])
+        .stdin(std::fs::File::open(folder.join("x.c")).unwrap());
+    assert_eq!(
+        String::from_utf8_lossy(&child.output().unwrap().stdout),
+        out
+    );
+}
+
+#[test]
+fn errors_and_debug_information_point_at_the_users_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let text = "int f(int x) { return x; }\nint g(int n) {\n  int y;\n  int x = f(n) !! {\n    y = 2;\n    \
+                yy = 3;\n  }\n  return x + y +\n    zz;\n}\nint h(void) {\n  return ww;\n}\n";
+    std::fs::write(folder.join("wrong.c"), text).unwrap();
+    for cc in compilers() {
+        let out = levada(cc, &["cc", "-c", "wrong.c"], folder);
+        assert!(!out.status.success());
+        let said = said(&out);
+        for place in ["wrong.c:6:", "wrong.c:9:", "wrong.c:12:"] {
+            assert!(said.contains(place), "{place} in {said}");
+        }
+        assert!(!folder.join("wrong.o").exists());
+        let right = text
+            .replace("yy = 3;", "")
+            .replace("zz", "0")
+            .replace("ww", "0");
+        std::fs::write(folder.join("right.c"), right).unwrap();
+        works(cc, &["cc", "-g", "-c", "right.c"], folder);
+        let Ok(out) = Command::new("readelf")
+            .args(["--debug-dump=decodedline", "right.o"])
+            .current_dir(folder)
+            .output()
+        else {
+            continue;
+        };
+        let lines = String::from_utf8_lossy(&out.stdout).into_owned();
+        for line in [1, 4, 5, 8, 12] {
+            let there = lines.lines().any(|l| {
+                let mut words = l.split_whitespace();
+                words.next() == Some("right.c") && words.next() == Some(&line.to_string())
+            });
+            assert!(there, "line {line} in {lines}");
+        }
+        assert!(!lines.contains("/tmp/levada-cc"), "{lines}");
+    }
+}
+
+#[test]
+fn refusals_show_the_line_and_leave_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let text = "#define TWO 2\nint f(int);\nvoid g(int x) {\n  if (x == TWO) goto in;\n  f(1) !! { in: x = 2; }\n}\n";
+    std::fs::write(folder.join("x.c"), text).unwrap();
+    for words in [&["cc", "-c", "x.c"][..], &["translate", "x.c", "-o", "x.o"]] {
+        let out = levada("cc", words, folder);
+        assert_eq!(out.status.code(), Some(1));
+        let said = said(&out);
+        for part in [
+            "error[fork-entered]",
+            "x.c:4:17",
+            "goto in;",
+            "into the block",
+            "help",
+        ] {
+            assert!(said.contains(part), "{part} in {said}");
+        }
+        assert!(!folder.join("x.o").exists());
+    }
+}

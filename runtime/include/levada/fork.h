@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Fork: a call that another worker may take while the caller goes on, and that the caller makes
+ * itself, directly, if nobody has.
+ *
+ * A fork is a slot of a DEQUE: an array of cache lines that belongs to the stack that forks. The
+ * owner pushes and joins at its head; thieves take the oldest at its tail. Slots from `split` on are
+ * the owner's alone, which is why neither a fork nor a join has a fence or an atomic
+ * read-modify-write: a fork compares the head with `limit`, a join compares it with `floor`. Limit
+ * is also how a thief asks for work (it becomes 0), floor too (it becomes the end of memory): so
+ * whether there is room, whether the slot is public and whether somebody wants work are one load and
+ * one comparison. All else is in fork.c, and seldom.
+ *
+ * ---- by hand ----------------------------------------------------------------------------------
+ *
+ *   static int fib(int n);
+ *   LVD_FORKABLE(int, fib, int)         // once, after the declaration: result, name, parameters
+ *
+ *   static int fib(int n) {
+ *     if (n < 2) return n;
+ *     LVD_FORK(first, fib, n - 1);      // from here on fib(n - 1) may be taken by another worker
+ *     int second = fib(n - 2);
+ *     return LVD_JOIN(first, fib) + second;  // calls it now, or waits for who has taken it
+ *   }
+ *
+ * Every fork is joined exactly once, in the function that made it, the last one first, on every way
+ * out. LVD_FORKABLE_VOID(name, parameters...) is for functions without a result; up to eight
+ * parameters; results and arguments of any type that can be copied (an array is its pointer). The
+ * function must not be left between fork and join by longjmp or, in C++, by an exception.
+ *
+ * A program needs nothing else: the first fork starts the workers, and they end with the program.
+ * Forks in a fiber, a remote procedure or an actor's native run on the workers that are there.
+ * A taken call runs on a fiber with a stack of 8 MiB, and may wait as any fiber.
+ *
+ * ---- what the translator emits ----------------------------------------------------------------
+ *
+ * At file scope, before the function, for `f(x, y) !! {...}` with f: R (A, B), number 7:
+ *
+ *   typedef union lvd_fork_7 { struct { A a0; B a1; } in; R out; } lvd_fork_7;  // no `out`: void
+ *   static void lvd_run_7(lvd_fork *slot) {
+ *     lvd_fork_7 *r = LVD_FORK_RECORD(slot, lvd_fork_7);
+ *     r->out = f(r->in.a0, r->in.a1);
+ *   }
+ *
+ * (The types without their own qualifiers. Through a pointer: `in` has it, as one more member. A
+ * call without arguments: `char none;` in `in`, set to 0.) At the place itself, for
+ * `v = f(x, y) !! { block }`:
+ *
+ *   {
+ *     lvd_fork_7 r7; lvd_fork *h7;
+ *     r7.in.a0 = x; r7.in.a1 = y;                 // arguments in order; may fork themselves
+ *     LVD_FORK_PUSH(h7, lvd_fork_7, r7, lvd_run_7);
+ *     { block }
+ *     if (LVD_LIKELY(lvd_fork_pop(h7)))           // nobody has it, and it is ours again
+ *       v = f(r7.in.a0, r7.in.a1);                // by name: the compiler may inline it
+ *     else if (lvd_fork_join_seldom(h7))          // ours after a closer look: written twice, since
+ *       v = f(r7.in.a0, r7.in.a1);                // compilers then make the first way much better
+ *     else
+ *       v = LVD_FORK_OUT(h7, lvd_fork_7, r7)->out;   // taken, and done
+ *   }
+ *
+ *   f(x) !! {}            the same without `v =`; void: `else` and LVD_FORK_OUT left out
+ *   T v = f(x) !! {}      T v; before the braces (an initialised const: through a variable without)
+ *   a[i++] += f(x) !! {}  T *p7 = &a[i++]; before the push, *p7 += in all branches
+ *   return f(x) !! {}     into a variable in all branches, then return it
+ *   operand               what stands left of it in the expression into variables, then as above
+ *   leaving the block     return e: the value into a variable, then a selector and goto to the join;
+ *                         after the join `switch (selector)`: return, break, continue, goto. The
+ *                         result of f is computed all the same, then dropped (it may have effects).
+ *   lvd_stolen()          in a function whose text has it, after each join: lvd_stolen_set(0) behind
+ *                         the direct calls, lvd_stolen_set(1) behind the taken one
+ *
+ * Between LVD_FORK_PUSH and lvd_fork_pop nothing may jump in or out. `h7` and `r7` are locals that
+ * live until the join. r7's address is not taken unless the record is larger than a slot has room
+ * for: so it costs no memory when it is small.
+ *
+ * Freestanding but for what it calls; C17 and C++17 with the extensions of gcc and clang. */
+#ifndef LVD_FORK_H
+#define LVD_FORK_H
+
+#include <levada/atomic.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { LVD_FORK_ROOM = 48 }; /* bytes of a slot for arguments and result */
+
+/* One slot, one cache line. */
+typedef struct lvd_fork {
+  void (*run)(struct lvd_fork *slot); /* makes the call for a thief */
+  lvd_a64 state;                      /* 0 unless it was taken (fork.c) */
+  LVD_ALIGNED(16) unsigned char record[LVD_FORK_ROOM];
+} LVD_ALIGNED(64) lvd_fork;
+
+/* What a thread knows of the deque it is on; a fiber that has forked brings its own. */
+typedef struct lvd_fork_thread {
+  LVD_ALIGNED(LVD_LINE) lvd_fork *head; /* the next slot */
+  uint32_t stolen;                      /* lvd_stolen */
+  /* Thieves write these two. */
+  LVD_ALIGNED(LVD_LINE) lvd_aptr limit; /* end of the slots; 0: work is wanted, or no deque yet */
+  lvd_aptr floor;                       /* the first slot that is not public; the end of memory:
+                                           work is wanted */
+} lvd_fork_thread;
+
+/* Initial-exec: its distance from the thread's pointer is a constant of the program, so that no
+ * compiler can carry the address of one thread's over a wait to another (x86-64: by the segment).
+ * The model checker, whose threads are all one of the system, has a call in its place. */
+#ifdef LVD_FORK_THREAD
+lvd_fork_thread *LVD_FORK_THREAD;
+#define lvd_forks (*LVD_FORK_THREAD)
+#else
+extern LVD_API __thread lvd_fork_thread lvd_forks __attribute__((tls_model("initial-exec")));
+#endif
+
+/* The seldom half of a fork: no deque yet, no room, or somebody wants work. `bytes` is what belongs
+ * into the slot's record. Returns the slot to join. */
+LVD_API LVD_COLD lvd_fork *lvd_fork_seldom(void (*run)(lvd_fork *), const void *bytes, size_t size);
+/* The seldom half of a join: the slot is public, or taken, or somebody wants work. */
+LVD_API LVD_COLD bool lvd_fork_join_seldom(lvd_fork *slot);
+
+/* Does a record lie in its slot? Else the slot has its address. A constant. */
+#define LVD_FORK_FITS(T) (sizeof(T) <= LVD_FORK_ROOM && __alignof__(T) <= 16)
+
+/* The record of a slot, for who runs it. */
+#define LVD_FORK_RECORD(slot, T)                                                                   \
+  (LVD_FORK_FITS(T) ? (T *)(void *)(slot)->record : *(T **)(void *)(slot)->record)
+
+/* Makes a fork of record `r`, a variable of type T whose `in` is filled, and sets `h`, an lvd_fork *
+ * to join it with. */
+#define LVD_FORK_PUSH(h, T, r, thunk)                                                              \
+  do {                                                                                             \
+    (h) = lvd_forks.head;                                                                          \
+    if (LVD_LIKELY((void *)(h) < lvd_load_relaxed_ptr(&lvd_forks.limit))) {                        \
+      (h)->run = (thunk);                                                                          \
+      if (LVD_FORK_FITS(T))                                                                        \
+        ((T *)(void *)(h)->record)->in = (r).in;                                                   \
+      else                                                                                         \
+        *(T **)(void *)(h)->record = &(r);                                                         \
+      lvd_forks.head = (h) + 1;                                                                    \
+    } else if (LVD_FORK_FITS(T)) {                                                                 \
+      __typeof__((r).in) lvd_copy_ = (r).in;                                                       \
+      (h) = lvd_fork_seldom((thunk), &lvd_copy_, sizeof lvd_copy_);                                \
+    } else {                                                                                       \
+      T *lvd_at_ = &(r);                                                                           \
+      (h) = lvd_fork_seldom((thunk), &lvd_at_, sizeof lvd_at_);                                    \
+    }                                                                                              \
+  } while (0)
+
+/* Takes back the last fork that was made on this stack and is not joined yet. False: only
+ * lvd_fork_join_seldom knows. */
+static inline bool lvd_fork_pop(lvd_fork *h) {
+  if (LVD_UNLIKELY((void *)h < lvd_load_relaxed_ptr(&lvd_forks.floor))) return false;
+  lvd_forks.head = h;
+  return true;
+}
+
+/* Both. True: nobody has taken it, and the caller makes the call, or something else in its place.
+ * False: it was taken, and is done (or cancelled). */
+static inline bool lvd_fork_join(lvd_fork *h) { return lvd_fork_pop(h) || lvd_fork_join_seldom(h); }
+
+/* Where the result of a taken call is, until the next fork. */
+#define LVD_FORK_OUT(h, T, r) (LVD_FORK_FITS(T) ? (T *)(void *)(h)->record : &(r))
+
+/* Was the call that was joined last on this thread taken by another worker? So that a scan or a
+ * reduction can skip its second pass. LVD_JOIN keeps it, and translated functions that ask. */
+static inline bool lvd_stolen(void) { return lvd_forks.stolen != 0; }
+static inline void lvd_stolen_set(bool stolen) { lvd_forks.stolen = stolen; }
+
+/* Does another worker want work now? Who loops can fork half of what is left. */
+static inline bool lvd_fork_wanted(void) {
+  return (void *)lvd_forks.head >= lvd_load_relaxed_ptr(&lvd_forks.limit);
+}
+
+/* ------------------------------------------------------------------------------------------ */
+/* Cancelling                                                                                  */
+/* ------------------------------------------------------------------------------------------ */
+
+/* A piece of work that can be cancelled: all forks made between lvd_cancel_begin and lvd_cancel_end,
+ * and by them. Calls that have not started when lvd_cancel is called are not made; their results
+ * are indeterminate. Calls that run can ask lvd_cancelled. begin and end nest, as forks do. */
+typedef struct lvd_cancel_scope {
+  lvd_a32 cancelled;
+  bool marked;
+  lvd_fork *slot;
+  struct lvd_cancel_scope *outer;
+} lvd_cancel_scope;
+
+LVD_API void lvd_cancel_begin(lvd_cancel_scope *scope);
+LVD_API void lvd_cancel_end(lvd_cancel_scope *scope);
+LVD_API void lvd_cancel(lvd_cancel_scope *scope); /* by anybody, while the scope lives */
+LVD_API bool lvd_cancelled(void); /* the innermost scope that we are in, or one around it */
+
+/* ------------------------------------------------------------------------------------------ */
+/* Ranges                                                                                      */
+/* ------------------------------------------------------------------------------------------ */
+
+/* Calls body(context, from, to) for pieces that make up begin ... end, each once, in any order and
+ * at the same time. A range is split only when a worker wants work, and the size of the pieces
+ * between two looks is found by time: so nobody has to choose a grain. */
+LVD_API void lvd_for(size_t begin, size_t end, void (*body)(void *context, size_t from, size_t to),
+                     void *context);
+
+/* What a reduction does. `size` bytes are a result; it is copied as bytes. The combination has to be
+ * associative; it need not be commutative: left is always what comes first. */
+typedef struct lvd_reduction {
+  size_t size;
+  void (*empty)(void *context, void *result);                       /* sets it to nothing */
+  void (*add)(void *context, size_t from, size_t to, void *result); /* adds from ... to */
+  void (*combine)(void *context, void *left, const void *right);    /* left = left and right */
+  void *context;
+} lvd_reduction;
+
+/* Results of more than 256 bytes need memory for each part that is split off; without it the range
+ * is split no further. */
+LVD_API void lvd_reduce(size_t begin, size_t end, const lvd_reduction *reduction, void *result);
+
+/* ------------------------------------------------------------------------------------------ */
+/* The workers of a program that only forks                                                    */
+/* ------------------------------------------------------------------------------------------ */
+
+/* How many workers the first fork of a program that has made no runtime starts; 0, the usual: as
+ * lvd_runtime_create does. The environment's LEVADA_WORKERS does the same from outside. LVD_E_STATE:
+ * they have been started. */
+LVD_API lvd_status lvd_fork_workers(uint32_t workers);
+
+typedef struct lvd_fork_counters {
+  uint64_t stolen; /* calls taken by another worker */
+  uint64_t leapt;  /* of those: taken back from the thief by who waited for him */
+  uint64_t asked;  /* times a thief has asked for work */
+  uint64_t shared; /* times an owner has made forks public */
+  uint64_t full;   /* forks that found their deque full, and were called directly */
+  uint64_t waits;  /* joins that had to suspend or sleep */
+  uint64_t woken;  /* sleeping workers that forks have woken */
+} lvd_fork_counters;
+
+/* Of the whole process, so far. */
+LVD_API void lvd_fork_counters_read(lvd_fork_counters *out);
+
+/* ------------------------------------------------------------------------------------------ */
+/* The macros for use by hand                                                                  */
+/* ------------------------------------------------------------------------------------------ */
+
+#define LVD_CAT_(a, b)                                 a##b
+#define LVD_CAT(a, b)                                  LVD_CAT_(a, b)
+#define LVD_NTH_(name, a, b, c, d, e, f, g, h, n, ...) n
+/* How many parameters come after the name. */
+#define LVD_PARAMETERS_(name, ...) LVD_NTH_(name, ##__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0, 0)
+
+#define LVD_FIELDS_0()  char none;
+#define LVD_FIELDS_1(A) A a;
+#define LVD_FIELDS_2(A, B)                                                                         \
+  A a;                                                                                             \
+  B b;
+#define LVD_FIELDS_3(A, B, C)                                                                      \
+  A a;                                                                                             \
+  B b;                                                                                             \
+  C c;
+#define LVD_FIELDS_4(A, B, C, D)                                                                   \
+  A a;                                                                                             \
+  B b;                                                                                             \
+  C c;                                                                                             \
+  D d;
+#define LVD_FIELDS_5(A, B, C, D, E)                                                                \
+  A a;                                                                                             \
+  B b;                                                                                             \
+  C c;                                                                                             \
+  D d;                                                                                             \
+  E e;
+#define LVD_FIELDS_6(A, B, C, D, E, F)                                                             \
+  A a;                                                                                             \
+  B b;                                                                                             \
+  C c;                                                                                             \
+  D d;                                                                                             \
+  E e;                                                                                             \
+  F f;
+#define LVD_FIELDS_7(A, B, C, D, E, F, G)                                                          \
+  A a;                                                                                             \
+  B b;                                                                                             \
+  C c;                                                                                             \
+  D d;                                                                                             \
+  E e;                                                                                             \
+  F f;                                                                                             \
+  G g;
+#define LVD_FIELDS_8(A, B, C, D, E, F, G, H)                                                       \
+  A a;                                                                                             \
+  B b;                                                                                             \
+  C c;                                                                                             \
+  D d;                                                                                             \
+  E e;                                                                                             \
+  F f;                                                                                             \
+  G g;                                                                                             \
+  H h;
+#define LVD_TAKES_0()                       void
+#define LVD_TAKES_1(A)                      A a
+#define LVD_TAKES_2(A, B)                   A a, B b
+#define LVD_TAKES_3(A, B, C)                A a, B b, C c
+#define LVD_TAKES_4(A, B, C, D)             A a, B b, C c, D d
+#define LVD_TAKES_5(A, B, C, D, E)          A a, B b, C c, D d, E e
+#define LVD_TAKES_6(A, B, C, D, E, F)       A a, B b, C c, D d, E e, F f
+#define LVD_TAKES_7(A, B, C, D, E, F, G)    A a, B b, C c, D d, E e, F f, G g
+#define LVD_TAKES_8(A, B, C, D, E, F, G, H) A a, B b, C c, D d, E e, F f, G g, H h
+#define LVD_SETS_0                          r.in.none = 0;
+#define LVD_SETS_1                          r.in.a = a;
+#define LVD_SETS_2                          LVD_SETS_1 r.in.b = b;
+#define LVD_SETS_3                          LVD_SETS_2 r.in.c = c;
+#define LVD_SETS_4                          LVD_SETS_3 r.in.d = d;
+#define LVD_SETS_5                          LVD_SETS_4 r.in.e = e;
+#define LVD_SETS_6                          LVD_SETS_5 r.in.f = f;
+#define LVD_SETS_7                          LVD_SETS_6 r.in.g = g;
+#define LVD_SETS_8                          LVD_SETS_7 r.in.h = h;
+#define LVD_GIVES_0(r)
+#define LVD_GIVES_1(r) (r).in.a
+#define LVD_GIVES_2(r) LVD_GIVES_1(r), (r).in.b
+#define LVD_GIVES_3(r) LVD_GIVES_2(r), (r).in.c
+#define LVD_GIVES_4(r) LVD_GIVES_3(r), (r).in.d
+#define LVD_GIVES_5(r) LVD_GIVES_4(r), (r).in.e
+#define LVD_GIVES_6(r) LVD_GIVES_5(r), (r).in.f
+#define LVD_GIVES_7(r) LVD_GIVES_6(r), (r).in.g
+#define LVD_GIVES_8(r) LVD_GIVES_7(r), (r).in.h
+
+#define LVD_ALWAYS_ static inline __attribute__((always_inline, unused))
+
+#define LVD_FORKABLE_(n, RESULT, name, OUT, KEEP, BACK, ...)                                       \
+  typedef union lvd_record_##name {                                                                \
+    struct {                                                                                       \
+      LVD_CAT(LVD_FIELDS_, n)(__VA_ARGS__)                                                         \
+    } in;                                                                                          \
+    OUT                                                                                            \
+  } lvd_record_##name;                                                                             \
+  __attribute__((unused)) static void lvd_run_##name(lvd_fork *slot) {                             \
+    lvd_record_##name *r = LVD_FORK_RECORD(slot, lvd_record_##name);                               \
+    (void)r;                                                                                       \
+    KEEP name(LVD_CAT(LVD_GIVES_, n)(*r));                                                         \
+  }                                                                                                \
+  LVD_ALWAYS_ lvd_record_##name lvd_args_##name(LVD_CAT(LVD_TAKES_, n)(__VA_ARGS__)) {             \
+    lvd_record_##name r;                                                                           \
+    LVD_CAT(LVD_SETS_, n)                                                                          \
+    return r;                                                                                      \
+  }                                                                                                \
+  LVD_ALWAYS_ RESULT lvd_join_##name(lvd_fork *slot, lvd_record_##name *r) {                       \
+    (void)r;                                                                                       \
+    if (LVD_LIKELY(lvd_fork_pop(slot))) {                                                          \
+      BACK(name(LVD_CAT(LVD_GIVES_, n)(*r)));                                                      \
+    } else if (lvd_fork_join_seldom(slot)) {                                                       \
+      BACK(name(LVD_CAT(LVD_GIVES_, n)(*r)));                                                      \
+    } else {                                                                                       \
+      BACK##_OUT(LVD_FORK_OUT(slot, lvd_record_##name, *r)->out);                                  \
+    }                                                                                              \
+  }
+
+#define LVD_BACK_VALUE(call)                                                                       \
+  __auto_type lvd_value_ = call;                                                                   \
+  lvd_stolen_set(false);                                                                           \
+  return lvd_value_
+#define LVD_BACK_VALUE_OUT(out)                                                                    \
+  lvd_stolen_set(true);                                                                            \
+  return out
+#define LVD_BACK_VOID(call)                                                                        \
+  call;                                                                                            \
+  lvd_stolen_set(false)
+#define LVD_BACK_VOID_OUT(out) lvd_stolen_set(true)
+
+#ifdef __cplusplus
+#undef LVD_BACK_VALUE
+#define LVD_BACK_VALUE(call)                                                                       \
+  auto lvd_value_ = call;                                                                          \
+  lvd_stolen_set(false);                                                                           \
+  return lvd_value_
+#endif
+
+#define LVD_FORKABLE(RESULT, name, ...)                                                            \
+  LVD_FORKABLE_N_(LVD_PARAMETERS_(name, ##__VA_ARGS__), RESULT, name, RESULT out;                  \
+                  , r->out =, LVD_BACK_VALUE, ##__VA_ARGS__)
+#define LVD_FORKABLE_VOID(name, ...)                                                               \
+  LVD_FORKABLE_N_(LVD_PARAMETERS_(name, ##__VA_ARGS__), void, name, , , LVD_BACK_VOID,             \
+                  ##__VA_ARGS__)
+#define LVD_FORKABLE_N_(n, ...) LVD_FORKABLE_(n, __VA_ARGS__)
+
+/* Declares `handle` and forks name(arguments...). */
+#define LVD_FORK(handle, name, ...)                                                                \
+  lvd_record_##name handle##_record_ = lvd_args_##name(__VA_ARGS__);                               \
+  lvd_fork *handle;                                                                                \
+  LVD_FORK_PUSH(handle, lvd_record_##name, handle##_record_, lvd_run_##name)
+
+/* Joins it; has the value of the call. */
+#define LVD_JOIN(handle, name) lvd_join_##name((handle), &handle##_record_)
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Channels between two endpoints, of packets or of scalars: connected by anybody, opened at both ends,
+ * in any order; each an lvd_channel that lies behind the queue of the end that receives.
+ *
+ * A packet takes whole lines of the ring: one that says how long it is, then what was sent. So the
+ * receiver reads it where it lies. It gets with one handle and pops with another, which follows when
+ * the oldest packets have been released.
+ *
+ * Guarantees
+ *   K1  What was sent before an end was closed, or its process died, is received; then the other end
+ *       is told: MCAPI_ERR_CHAN_CLOSEPENDING, or MCAPI_ERR_TRANSMISSION.
+ *   K2  Two ends are connected when each names the other, so one that dies while it connects them
+ *       leaves both free. */
+#include "face.h"
+
+#include <string.h>
+
+enum { LINE = 64, LINES = MC_RING / LINE };
+
+typedef struct packet_head {
+  uint32_t size;
+} packet_head;
+
+typedef struct scalar {
+  uint64_t value;
+  uint32_t size, pad;
+} scalar;
+
+static mc_endpoint *record(const mc_domain *d, mcapi_endpoint_t e) {
+  return &d->tables->endpoint[mc_index(e)];
+}
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+static lvd_channel *channel_at(mc_domain *d, uint32_t index) {
+  mc_peer *p = mc_peer_at(d, index);
+  if (!p) return NULL;
+  lvd_channel *ch = lvd_load_acquire_ptr(&p->channel);
+  if (ch) return ch;
+  lvd_port_lock(&d->lock);
+  ch = lvd_load_relaxed_ptr(&p->channel);
+  if (!ch) {
+    ch = lvd_port_shared_map(d->file, mc_channel_at(index), MC_UNIT, MC_RING);
+    lvd_store_release_ptr(&p->channel, ch);
+  }
+  lvd_port_unlock(&d->lock);
+  return ch;
+}
+
+static uint32_t element_size(uint32_t role) { return role & MC_PACKETS ? LINE : sizeof(scalar); }
+
+/* ---- connected, open, closed ---------------------------------------------------------------- */
+
+static mcapi_endpoint_t peer_of(const mc_domain *d, mcapi_endpoint_t e) {
+  mcapi_endpoint_t peer = lvd_load_acquire_u32(&record(d, e)->peer);
+  if (!peer) return 0;
+  const mc_endpoint *other = record(d, peer);
+  bool both =
+      lvd_load_acquire_u32(&other->handle) == peer && lvd_load_acquire_u32(&other->peer) == e;
+  return both ? peer : 0;
+}
+
+bool mc_channel_in_use(const mc_domain *d, uint32_t index) {
+  mcapi_endpoint_t user = lvd_load_relaxed_u32(&d->tables->endpoint[index].user);
+  if (!user || lvd_load_relaxed_u32(&record(d, user)->handle) != user) return false;
+  mcapi_endpoint_t to = lvd_load_relaxed_u32(&record(d, user)->peer);
+  return to && mc_index(to) == index;
+}
+
+bool mc_is_connected(const mc_domain *d, mcapi_endpoint_t e) { return peer_of(d, e) != 0; }
+
+mcapi_endp_attr_status_t mc_channel_status(const mc_domain *d, mcapi_endpoint_t e) {
+  uint32_t role = lvd_load_relaxed_u32(&record(d, e)->role);
+  uint32_t state = lvd_load_relaxed_u32(&record(d, e)->state);
+  mcapi_endpoint_t peer = peer_of(d, e);
+  uint32_t theirs = peer ? lvd_load_relaxed_u32(&record(d, peer)->state) : 0;
+  mcapi_endp_attr_status_t out = peer ? MCAPI_ENDP_ATTR_STATUS_CONNECTED : 0;
+  if (role & MC_PACKETS) out |= MCAPI_ENDP_ATTR_STATUS_PKTCHAN;
+  if (role & MC_NUMBERS) out |= MCAPI_ENDP_ATTR_STATUS_SCLCHAN;
+  if (role) out |= role & MC_SENDS ? MCAPI_ENDP_ATTR_STATUS_SEND : MCAPI_ENDP_ATTR_STATUS_RECEIVE;
+  if (state == MC_OPENED)
+    out |= theirs ? MCAPI_ENDP_ATTR_STATUS_OPEN : MCAPI_ENDP_ATTR_STATUS_OPEN_PENDING;
+  if ((state | theirs) & MC_CLOSED && state != theirs) out |= MCAPI_ENDP_ATTR_STATUS_CLOSE_PENDING;
+  return out;
+}
+
+static mcapi_status_t misfit(uint32_t role, uint32_t wanted) {
+  if (!role || role == wanted) return MCAPI_SUCCESS;
+  return (role ^ wanted) & MC_SENDS ? MCAPI_ERR_CHAN_DIRECTION : MCAPI_ERR_CHAN_TYPE;
+}
+
+static bool compatible(const mc_domain *d, mcapi_endpoint_t a, mcapi_endpoint_t b) {
+  static const uint32_t must[] = {MCAPI_ENDP_ATTR_MAX_PAYLOAD_SIZE, MCAPI_ENDP_ATTR_BUFFER_TYPE,
+                                  MCAPI_ENDP_ATTR_MEMORY_TYPE, MCAPI_ENDP_ATTR_NUM_PRIORITIES,
+                                  MCAPI_ENDP_ATTR_PRIORITY};
+  for (size_t i = 0; i < sizeof must / sizeof *must; i++)
+    if (mc_attribute(d, mc_index(a), must[i]) != mc_attribute(d, mc_index(b), must[i]))
+      return false;
+  return true;
+}
+
+/* Behind the gate. */
+static mcapi_status_t connect(mc_domain *d, mcapi_endpoint_t from, mcapi_endpoint_t to,
+                              uint32_t kind) {
+  if (from == to || !mc_endpoint_is(d, from) || !mc_endpoint_is(d, to))
+    return MCAPI_ERR_ENDP_INVALID;
+  if (mc_is_connected(d, from) || mc_is_connected(d, to)) return MCAPI_ERR_CHAN_CONNECTED;
+  mc_endpoint *sender = record(d, from), *receiver = record(d, to);
+  /* One may be open already, for what is to come. */
+  mcapi_status_t status = misfit(lvd_load_relaxed_u32(&sender->role), kind | MC_SENDS);
+  if (status == MCAPI_SUCCESS) status = misfit(lvd_load_relaxed_u32(&receiver->role), kind);
+  if (status != MCAPI_SUCCESS) return status;
+  if (!compatible(d, from, to)) return MCAPI_ERR_ATTR_INCOMPATIBLE;
+  size_t at = mc_channel_at(mc_index(to));
+  if (lvd_port_shared_claim(d->file, at, MC_UNIT + MC_RING) != LVD_OK) return MCAPI_ERR_MEM_LIMIT;
+  lvd_channel *ch = channel_at(d, mc_index(to));
+  if (!ch) return MCAPI_ERR_MEM_LIMIT;
+  uint32_t element = element_size(kind), slots = MC_RING / element;
+  lvd_channel_init(ch, (unsigned char *)ch + MC_UNIT, element, slots,
+                   kind & MC_PACKETS ? slots : MC_SCALARS, 1, LVD_CHANNEL_MIRRORED);
+  lvd_store_relaxed_u32(&sender->role, kind | MC_SENDS);
+  lvd_store_relaxed_u32(&receiver->role, kind);
+  lvd_store_relaxed_u32(&receiver->user, from);
+  lvd_store_release_u32(&sender->peer, to);
+  lvd_store_release_u32(&receiver->peer, from);
+  return MCAPI_SUCCESS;
+}
+
+static void ring_both(mc_domain *d, mcapi_endpoint_t a, mcapi_endpoint_t b) {
+  mc_ring(d, lvd_load_relaxed_u32(&record(d, a)->node));
+  mc_ring(d, lvd_load_relaxed_u32(&record(d, b)->node));
+}
+
+static void connect_i(uint32_t kind, mcapi_endpoint_t from, mcapi_endpoint_t to,
+                      mcapi_request_t *request, mcapi_status_t *mcapi_status) {
+  mc_mine *self = mc_self();
+  mcapi_status_t status = !self      ? MCAPI_ERR_NODE_NOTINIT
+                          : !request ? MCAPI_ERR_PARAMETER
+                                     : MCAPI_SUCCESS;
+  if (status == MCAPI_SUCCESS) {
+    mc_gate_enter(self->domain);
+    status = connect(self->domain, from, to, kind);
+    mc_gate_leave(self->domain);
+  }
+  if (status == MCAPI_SUCCESS) {
+    ring_both(self->domain, from, to);
+    status = mc_request_begin(&(mc_request){.kind = MC_DONE, .node = self}, request);
+  }
+  mc_say(mcapi_status, status);
+}
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+static bool attach(mc_domain *d, mc_local *local, mcapi_endpoint_t peer) {
+  mc_channel *c = &local->channel;
+  bool sends = (c->role & MC_SENDS) != 0;
+  lvd_channel *ch = channel_at(d, sends ? mc_index(peer) : local->index);
+  size_t size = MC_UNIT + 2 * (size_t)MC_RING;
+  if (!ch) return false;
+  uint32_t element = element_size(c->role);
+  lvd_status status = sends ? lvd_producer_attach_shared(&c->out, ch, size, element, NULL)
+                            : lvd_consumer_attach_shared(&c->in, ch, size, element, 0, NULL);
+  if (status != LVD_OK) return false;
+  /* As we lay them out, and not some other that would also be a channel: no span ends early. */
+  bool mirrored = sends ? c->out.mirrored : c->in.mirrored;
+  if (!mirrored || (sends ? c->out.mask : c->in.mask) != MC_RING / element - 1) return false;
+  if (!sends) c->back = c->in;
+  c->peer = peer;
+  c->peer_node = lvd_load_relaxed_u32(&record(d, peer)->node);
+  c->first = c->count = 0;
+  return c->open = true;
+}
+
+static void refuse(mc_request *r, mcapi_status_t status) {
+  r->status = status;
+  lvd_store_release_u32(&r->done, 1);
+}
+
+bool mc_channel_opened(mc_request *r) {
+  mc_domain *d = r->node->domain;
+  mc_local *local = r->local;
+  bool done = true;
+  lvd_port_lock(&local->lock);
+  mcapi_endpoint_t named = lvd_load_acquire_u32(&record(d, r->handle)->peer);
+  if (lvd_load_relaxed_u32(&local->handle) != r->handle || !local->channel.role) {
+    refuse(r, MCAPI_ERR_CHAN_INVALID); /* closed meanwhile, or deleted */
+  } else if (local->channel.open) {
+    /* by another request */
+  } else if (named && lvd_load_acquire_u32(&record(d, named)->handle) != named) {
+    refuse(r, MCAPI_ERR_TRANSMISSION); /* the other end is gone */
+  } else {
+    mcapi_endpoint_t peer = peer_of(d, r->handle);
+    done = peer && lvd_load_acquire_u32(&record(d, peer)->state) & MC_OPENED;
+    if (done && !attach(d, local, peer)) refuse(r, MCAPI_ERR_TRANSMISSION);
+  }
+  lvd_port_unlock(&local->lock);
+  return done;
+}
+
+static mcapi_status_t open_end(mc_mine *self, uint32_t role, mcapi_endpoint_t e, mc_local **out) {
+  mc_domain *d = self->domain;
+  if (!mc_endpoint_is(d, e)) return MCAPI_ERR_ENDP_INVALID;
+  mc_local *local = *out = mc_local_of(self, e);
+  if (!local) return MCAPI_ERR_ENDP_REMOTE;
+  mc_gate_enter(d);
+  lvd_port_lock(&local->lock);
+  mc_endpoint *mine = record(d, e);
+  uint32_t state = lvd_load_relaxed_u32(&mine->state);
+  mcapi_status_t status = misfit(lvd_load_relaxed_u32(&mine->role), role);
+  if (status == MCAPI_SUCCESS && state & MC_CLOSED) status = MCAPI_ERR_CHAN_CLOSEPENDING;
+  if (status == MCAPI_SUCCESS && local->channel.role)
+    status = local->channel.open ? MCAPI_ERR_CHAN_OPEN : MCAPI_ERR_CHAN_OPENPENDING;
+  if (status == MCAPI_SUCCESS) {
+    local->channel.role = role;
+    local->channel.open = false;
+    lvd_store_relaxed_u32(&mine->role, role);
+    lvd_store_release_u32(&mine->state, MC_OPENED);
+  }
+  lvd_port_unlock(&local->lock);
+  mc_gate_leave(d);
+  return status;
+}
+
+static void open_i(uint32_t role, uint32_t *handle, mcapi_endpoint_t e, mcapi_request_t *request,
+                   mcapi_status_t *mcapi_status) {
+  mc_mine *self = mc_self();
+  mc_local *local = NULL;
+  mcapi_status_t status = !self                 ? MCAPI_ERR_NODE_NOTINIT
+                          : !request || !handle ? MCAPI_ERR_PARAMETER
+                                                : open_end(self, role, e, &local);
+  if (status == MCAPI_SUCCESS) {
+    *handle = e;
+    mcapi_endpoint_t peer = peer_of(self->domain, e);
+    if (peer) ring_both(self->domain, e, peer);
+    status = mc_request_begin(
+        &(mc_request){.kind = MC_OPEN, .node = self, .local = local, .handle = e}, request);
+  }
+  mc_say(mcapi_status, status);
+}
+
+/* ---- closing -------------------------------------------------------------------------------- */
+
+/* Behind the gate, with the endpoint's lock in hand. The second to close disconnects both. */
+static void close_end(mc_domain *d, mc_local *local, mcapi_endpoint_t e) {
+  mc_endpoint *mine = record(d, e);
+  mcapi_endpoint_t peer = peer_of(d, e);
+  mc_requests_drop(local, MC_PACKET_OUT, MCAPI_ERR_CHAN_INVALID);
+  local->channel.role = 0;
+  local->channel.open = false;
+  mc_endpoint *other = peer ? record(d, peer) : NULL;
+  if (other && lvd_load_relaxed_u32(&other->state) == MC_OPENED) {
+    lvd_store_release_u32(&mine->state, MC_CLOSED);
+    return;
+  }
+  for (int i = 0; i < 2; i++) {
+    mc_endpoint *end = i ? mine : other;
+    if (!end) continue;
+    lvd_store_relaxed_u32(&end->state, 0);
+    lvd_store_relaxed_u32(&end->role, 0);
+    lvd_store_release_u32(&end->peer, 0);
+  }
+}
+
+void mc_channel_drop(mc_domain *d, mc_local *local, mcapi_endpoint_t e) {
+  mcapi_endpoint_t peer = peer_of(d, e);
+  lvd_port_lock(&local->lock);
+  close_end(d, local, e);
+  lvd_port_unlock(&local->lock);
+  if (peer) mc_ring(d, lvd_load_relaxed_u32(&record(d, peer)->node));
+}
+
+static void close_i(uint32_t role, mcapi_endpoint_t handle, mcapi_request_t *request,
+                    mcapi_status_t *mcapi_status) {
+  mc_mine *self = mc_self();
+  mc_local *local = self ? mc_local_of(self, handle) : NULL;
+  mcapi_status_t status = !self      ? MCAPI_ERR_NODE_NOTINIT
+                          : !request ? MCAPI_ERR_PARAMETER
+                          : !local   ? MCAPI_ERR_CHAN_INVALID
+                                     : MCAPI_SUCCESS;
+  if (status == MCAPI_SUCCESS) {
+    mc_domain *d = self->domain;
+    mcapi_endpoint_t peer = peer_of(d, handle);
+    mc_gate_enter(d);
+    lvd_port_lock(&local->lock);
+    status = misfit(local->channel.role, role);
+    if (status == MCAPI_SUCCESS && !local->channel.role)
+      status = lvd_load_relaxed_u32(&record(d, handle)->state) & MC_CLOSED
+                   ? MCAPI_ERR_CHAN_CLOSEPENDING
+                   : MCAPI_ERR_CHAN_NOTOPEN;
+    if (status == MCAPI_SUCCESS) close_end(d, local, handle);
+    lvd_port_unlock(&local->lock);
+    mc_gate_leave(d);
+    mc_ring(d, self->index); /* one of this node may wait in it */
+    if (peer) mc_ring(d, lvd_load_relaxed_u32(&record(d, peer)->node));
+  }
+  if (status == MCAPI_SUCCESS)
+    status = mc_request_begin(&(mc_request){.kind = MC_DONE, .node = self}, request);
+  mc_say(mcapi_status, status);
+}
+
+/* ---- sending and receiving ------------------------------------------------------------------ */
+
+/* The other end, if it is one no more: closed, or gone. */
+static mcapi_status_t ended(const mc_domain *d, const mc_channel *c) {
+  const mc_endpoint *other = record(d, c->peer);
+  if (lvd_load_acquire_u32(&other->handle) != c->peer) return MCAPI_ERR_TRANSMISSION;
+  return lvd_load_acquire_u32(&other->state) & MC_OPENED ? MCAPI_SUCCESS
+                                                         : MCAPI_ERR_CHAN_CLOSEPENDING;
+}
+
+static mcapi_status_t send(mc_domain *d, mc_channel *c, mc_request *r) {
+  lvd_producer *p = &c->out;
+  bool packet = r->kind == MC_PACKET_OUT;
+  uint32_t n = packet ? 1 + (uint32_t)((r->size + LINE - 1) / LINE) : 1;
+  mcapi_status_t end = ended(d, c);
+  if (end != MCAPI_SUCCESS) return end;
+  if (lvd_room(p, n) < n)
+    return p->corrupt ? MCAPI_ERR_TRANSMISSION : r->may_fail ? MCAPI_ERR_MEM_LIMIT : MCAPI_PENDING;
+  unsigned char *to = lvd_put_span(p);
+  if (packet) {
+    *(packet_head *)(void *)to = (packet_head){(uint32_t)r->size};
+    if (r->size) memcpy(to + LINE, r->out, r->size);
+  } else {
+    *(scalar *)(void *)to = (scalar){.value = r->scalar, .size = (uint32_t)r->size};
+  }
+  lvd_put_done(p, n);
+  lvd_push(p);
+  mc_ring(d, c->peer_node);
+  return MCAPI_SUCCESS;
+}
+
+/* At least one element, or why not. */
+static mcapi_status_t await(mc_domain *d, mc_channel *c) {
+  if (lvd_elements(&c->in, 1)) return MCAPI_SUCCESS;
+  mcapi_status_t end = ended(d, c);
+  if (lvd_elements(&c->in, 1)) return MCAPI_SUCCESS; /* just before the end */
+  if (c->in.corrupt) return MCAPI_ERR_TRANSMISSION;
+  return end == MCAPI_SUCCESS ? MCAPI_PENDING : end;
+}
+
+/* The packet that begins after `skip` elements: its size and lines. False: there is none, or what is
+ * there cannot have been sent. The size is read once. */
+static bool packet_at(lvd_consumer *c, uint32_t skip, uint32_t *size, uint32_t *lines) {
+  uint32_t there = lvd_elements(c, skip + 1);
+  if (there <= skip) return false;
+  const unsigned char *head = (const unsigned char *)lvd_get_span(c) + (size_t)skip * LINE;
+  *size = *(const volatile uint32_t *)(const void *)head;
+  *lines = 1 + (*size + LINE - 1) / LINE;
+  if (*size <= MCAPI_MAX_PACKET_SIZE && *lines <= there - skip) return true;
+  c->corrupt = true;
+  return false;
+}
+
+static mcapi_status_t receive_packet(mc_domain *d, mc_channel *c, mc_request *r) {
+  uint32_t size, lines;
+  if (c->count == MC_SLOTS) return r->may_fail ? MCAPI_ERR_MEM_LIMIT : MCAPI_PENDING;
+  mcapi_status_t status = await(d, c);
+  if (status != MCAPI_SUCCESS) return status;
+  if (!packet_at(&c->in, 0, &size, &lines)) return MCAPI_ERR_TRANSMISSION;
+  const unsigned char *at = (const unsigned char *)lvd_get_span(&c->in) + LINE;
+  c->held[(c->first + c->count++) % MC_SLOTS] = (mc_held){.at = at, .lines = lines};
+  lvd_get_done(&c->in, lines);
+  *r->packet = (void *)(uintptr_t)at;
+  r->size = size;
+  return MCAPI_SUCCESS;
+}
+
+static mcapi_status_t receive_scalar(mc_domain *d, mc_channel *c, mc_request *r) {
+  mcapi_status_t status = await(d, c);
+  if (status != MCAPI_SUCCESS) return status;
+  scalar s = *(const scalar *)lvd_get_span(&c->in);
+  if (s.size != r->size) return MCAPI_ERR_SCL_SIZE; /* it stays */
+  r->scalar = s.value;
+  lvd_get_done(&c->in, 1);
+  lvd_pop(&c->in);
+  mc_ring(d, c->peer_node);
+  return MCAPI_SUCCESS;
+}
+
+mcapi_status_t mc_channel_go_on(mc_domain *d, mc_request *r) {
+  mc_channel *c = &r->local->channel;
+  if (!c->open) return MCAPI_ERR_CHAN_INVALID;
+  if (r->kind == MC_PACKET_IN) return receive_packet(d, c, r);
+  return r->kind == MC_SCALAR_IN ? receive_scalar(d, c, r) : send(d, c, r);
+}
+
+mcapi_status_t mc_channel_prepare(mc_request *r, enum mc_kind kind, uint32_t handle, uint32_t role,
+                                  size_t size) {
+  mc_mine *self = mc_self();
+  if (!self) return MCAPI_ERR_NODE_NOTINIT;
+  mc_local *local = mc_local_of(self, handle);
+  if (!local || local->channel.role != role || !local->channel.open) return MCAPI_ERR_CHAN_INVALID;
+  *r = (mc_request){.kind = kind,
+                    .node = self,
+                    .local = local,
+                    .handle = handle,
+                    .size = size,
+                    .may_fail = (local->memory & MCAPI_ENDP_ATTR_FAIL_ON_MEM_LIMIT) != 0};
+  return MCAPI_SUCCESS;
+}
+
+mcapi_uint_t mc_channel_available(uint32_t handle, uint32_t role, mcapi_status_t *mcapi_status) {
+  mc_request r;
+  mcapi_status_t status = mc_channel_prepare(&r, MC_PACKET_IN, handle, role, 0);
+  mc_say(mcapi_status, status);
+  if (status != MCAPI_SUCCESS) return 0;
+  mc_channel *c = &r.local->channel;
+  uint32_t count = 0, size, lines;
+  lvd_port_lock(&r.local->lock);
+  if (role == MC_NUMBERS) count = lvd_elements(&c->in, UINT32_MAX);
+  for (uint32_t at = 0; role == MC_PACKETS && packet_at(&c->in, at, &size, &lines); at += lines)
+    count++;
+  lvd_port_unlock(&r.local->lock);
+  return count;
+}
+
+/* ---- releasing ------------------------------------------------------------------------------ */
+
+/* With the lock: the one that was handed out at `at`; null: it is not held here. */
+static mc_held *held_at(mc_channel *c, const void *at) {
+  for (uint32_t i = 0; c->role == MC_PACKETS && c->open && i < c->count; i++) {
+    mc_held *h = &c->held[(c->first + i) % MC_SLOTS];
+    if (h->at == at && !h->released) return h;
+  }
+  return NULL;
+}
+
+static void give_back(mc_domain *d, mc_channel *c) {
+  bool any = false;
+  for (mc_held *h; c->count && (h = &c->held[c->first])->released; any = true) {
+    lvd_get_done(&c->back, h->lines);
+    c->first = (c->first + 1) % MC_SLOTS;
+    c->count--;
+  }
+  if (!any) return;
+  lvd_pop(&c->back);
+  mc_ring(d, c->peer_node);
+}
+
+mcapi_status_t mc_channel_release(const void *buffer, bool only_test) {
+  mc_mine *self = mc_self();
+  if (!self) return MCAPI_ERR_NODE_NOTINIT;
+  mc_domain *d = self->domain;
+  for (uint32_t i = 0; i < MC_ENDPOINTS; i++) {
+    mc_local *local = lvd_load_acquire_ptr(&d->local[i]);
+    if (!local || local->node != self || local->channel.role != MC_PACKETS) continue;
+    lvd_port_lock(&local->lock);
+    mc_held *h = held_at(&local->channel, buffer);
+    if (h && !only_test) {
+      h->released = true;
+      give_back(d, &local->channel);
+    }
+    lvd_port_unlock(&local->lock);
+    if (!h) continue;
+    if (!only_test) mc_ring(d, self->index); /* one may wait for a buffer */
+    return MCAPI_SUCCESS;
+  }
+  return MCAPI_ERR_BUF_INVALID;
+}
+
+/* ---- the calls that packets and scalars have alike --------------------------------------------- */
+
+void mcapi_pktchan_connect_i(mcapi_endpoint_t send_endpoint, mcapi_endpoint_t receive_endpoint,
+                             mcapi_request_t *request, mcapi_status_t *mcapi_status) {
+  connect_i(MC_PACKETS, send_endpoint, receive_endpoint, request, mcapi_status);
+}
+void mcapi_sclchan_connect_i(mcapi_endpoint_t send_endpoint, mcapi_endpoint_t receive_endpoint,
+                             mcapi_request_t *request, mcapi_status_t *mcapi_status) {
+  connect_i(MC_NUMBERS, send_endpoint, receive_endpoint, request, mcapi_status);
+}
+
+void mcapi_pktchan_recv_open_i(mcapi_pktchan_recv_hndl_t *receive_handle,
+                               mcapi_endpoint_t receive_endpoint, mcapi_request_t *request,
+                               mcapi_status_t *mcapi_status) {
+  open_i(MC_PACKETS, receive_handle, receive_endpoint, request, mcapi_status);
+}
+void mcapi_pktchan_send_open_i(mcapi_pktchan_send_hndl_t *send_handle,
+                               mcapi_endpoint_t send_endpoint, mcapi_request_t *request,
+                               mcapi_status_t *mcapi_status) {
+  open_i(MC_PACKETS | MC_SENDS, send_handle, send_endpoint, request, mcapi_status);
+}
+void mcapi_sclchan_recv_open_i(mcapi_sclchan_recv_hndl_t *receive_handle,
+                               mcapi_endpoint_t receive_endpoint, mcapi_request_t *request,
+                               mcapi_status_t *mcapi_status) {
+  open_i(MC_NUMBERS, receive_handle, receive_endpoint, request, mcapi_status);
+}
+void mcapi_sclchan_send_open_i(mcapi_sclchan_send_hndl_t *send_handle,
+                               mcapi_endpoint_t send_endpoint, mcapi_request_t *request,
+                               mcapi_status_t *mcapi_status) {
+  open_i(MC_NUMBERS | MC_SENDS, send_handle, send_endpoint, request, mcapi_status);
+}
+
+void mcapi_pktchan_recv_close_i(mcapi_pktchan_recv_hndl_t receive_handle, mcapi_request_t *request,
+                                mcapi_status_t *mcapi_status) {
+  close_i(MC_PACKETS, receive_handle, request, mcapi_status);
+}
+void mcapi_pktchan_send_close_i(mcapi_pktchan_send_hndl_t send_handle, mcapi_request_t *request,
+                                mcapi_status_t *mcapi_status) {
+  close_i(MC_PACKETS | MC_SENDS, send_handle, request, mcapi_status);
+}
+void mcapi_sclchan_recv_close_i(mcapi_sclchan_recv_hndl_t receive_handle, mcapi_request_t *request,
+                                mcapi_status_t *mcapi_status) {
+  close_i(MC_NUMBERS, receive_handle, request, mcapi_status);
+}
+void mcapi_sclchan_send_close_i(mcapi_sclchan_send_hndl_t send_handle, mcapi_request_t *request,
+                                mcapi_status_t *mcapi_status) {
+  close_i(MC_NUMBERS | MC_SENDS, send_handle, request, mcapi_status);
+}

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Joining a domain and leaving it; the gate; the dead; and the bellman, a thread of each process that
+ * sleeps until somebody has come, has died, or rings for a fiber. */
+#include "domain.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Locks of the file: the gate, then one for each process of the table. */
+enum { GATE = 0, ALIVE = 1, TRIES = 100, LOOK_MS = 50 };
+
+static lvd_port_mutex domains_lock;
+static mc_domain *domains;
+
+static void name_file(char *out, size_t size, mcapi_domain_t number) {
+  snprintf(out, size, "mcapi-%u", (unsigned)number);
+}
+static void name_bell(char *out, size_t size, mcapi_domain_t number, uint32_t process) {
+  snprintf(out, size, "mcapi-%u.%u", (unsigned)number, (unsigned)process);
+}
+
+/* ---- the gate ------------------------------------------------------------------------------- */
+
+void mc_gate_enter(mc_domain *d) {
+  lvd_port_lock(&d->gate);
+  lvd_port_locks_take(d->file, GATE, true);
+}
+
+void mc_gate_leave(mc_domain *d) {
+  lvd_port_locks_drop(d->file, GATE);
+  lvd_port_unlock(&d->gate);
+}
+
+/* ---- the dead ------------------------------------------------------------------------------- */
+
+bool mc_is_alive(const mc_domain *d, uint32_t serial) {
+  for (uint32_t i = 0; i < MC_PROCESSES; i++)
+    if (lvd_load_acquire_u32(&d->tables->process[i].serial) == serial) return true;
+  return false;
+}
+
+/* What process `i` had goes back to the tables. Behind the gate. Its record goes last, so that whoever
+ * dies here leaves the rest to the next one. */
+static void clear_process(mc_domain *d, uint32_t i) {
+  mc_tables *t = d->tables;
+  for (uint32_t k = 0; k < MC_ENDPOINTS; k++)
+    if (lvd_load_relaxed_u32(&t->endpoint[k].owner) == 1 + i) {
+      lvd_store_release_u32(&t->endpoint[k].handle, 0);
+      lvd_store_release_u32(&t->endpoint[k].owner, 0);
+    }
+  for (uint32_t k = 0; k < MC_NODES; k++)
+    if (lvd_load_relaxed_u32(&t->node[k].owner) == 1 + i)
+      lvd_store_release_u32(&t->node[k].owner, 0);
+  lvd_store_release_u32(&t->process[i].serial, 0);
+  lvd_add_release_u32(&t->deaths, 1);
+}
+
+/* Behind the gate. True: process `i` was dead, or is no process; its lock is ours now. */
+static bool bury(mc_domain *d, uint32_t i) {
+  if (!lvd_port_locks_take(d->file, ALIVE + i, false)) return false;
+  if (lvd_load_relaxed_u32(&d->tables->process[i].serial)) {
+    char name[64];
+    name_bell(name, sizeof name, d->number, i);
+    lvd_port_name_remove(d->directory, name);
+    clear_process(d, i);
+  }
+  return true;
+}
+
+bool mc_bury(mc_domain *d, uint32_t i) {
+  if (i == d->process || !bury(d, i)) return false;
+  lvd_port_locks_drop(d->file, ALIVE + i);
+  return true;
+}
+
+static void look_after(mc_domain *d, uint32_t i) {
+  if (i == d->process || lvd_port_locks_held(d->file, ALIVE + i, 1)) return;
+  mc_gate_enter(d);
+  mc_bury(d, i);
+  mc_gate_leave(d);
+  mc_ring_all(d, NULL);
+}
+
+/* ---- the bellman ---------------------------------------------------------------------------- */
+
+static void forget(mc_domain *d, uint32_t i) {
+  lvd_port_close(d->other[i].watch);
+  lvd_port_close(d->other[i].bell);
+  d->other[i].watch = d->other[i].bell = -1;
+  d->other[i].serial = 0;
+}
+
+void mc_ring_process(mc_domain *d, uint32_t i) {
+  lvd_port_lock(&d->lock);
+  if (d->other[i].bell >= 0) lvd_port_named_bell_ring(d->other[i].bell);
+  lvd_port_unlock(&d->lock);
+}
+
+/* Who is new, and who has gone. True: somebody has to be looked after from time to time. */
+static bool meet(mc_domain *d) {
+  bool now_and_then = false;
+  for (uint32_t i = 0; i < MC_PROCESSES; i++) {
+    uint32_t serial = lvd_load_acquire_u32(&d->tables->process[i].serial);
+    if (i == d->process) continue;
+    if (serial != d->other[i].serial) {
+      char name[64];
+      name_bell(name, sizeof name, d->number, i);
+      lvd_port_lock(&d->lock);
+      forget(d, i);
+      if (serial) {
+        d->other[i].watch =
+            lvd_port_process_watch((int32_t)lvd_load_relaxed_u32(&d->tables->process[i].id));
+        d->other[i].bell = lvd_port_named_bell_find(d->directory, name);
+        d->other[i].serial = serial;
+      }
+      lvd_port_unlock(&d->lock);
+      /* Still alive with the descriptor in hand: then it is the right one's. */
+      if (serial) look_after(d, i);
+    }
+    now_and_then |= d->other[i].serial && d->other[i].watch < 0;
+  }
+  return now_and_then;
+}
+
+static void bellman(void *argument) {
+  mc_domain *d = argument;
+  static const uint32_t all = 1 + MC_PROCESSES;
+  lvd_port_signals_keep_out();
+  while (!lvd_load_acquire_u32(&d->stop)) {
+    bool now_and_then = meet(d), ready[1 + MC_PROCESSES];
+    int fd[1 + MC_PROCESSES];
+    fd[0] = d->bell;
+    for (uint32_t i = 0; i < MC_PROCESSES; i++) fd[1 + i] = d->other[i].watch;
+    mc_wake_fibers(d);
+    lvd_port_listen(fd, ready, all, now_and_then ? LOOK_MS * (int64_t)1000000 : -1);
+    for (uint32_t i = 0; i < MC_PROCESSES; i++)
+      if (ready[1 + i] || (d->other[i].serial && d->other[i].watch < 0)) {
+        look_after(d, i);
+        if (ready[1 + i]) {
+          lvd_port_lock(&d->lock);
+          forget(d, i);
+          lvd_port_unlock(&d->lock);
+        }
+      }
+  }
+}
+
+/* Everybody is to look at the table again. */
+static void announce(mc_domain *d) {
+  for (uint32_t i = 0; i < MC_PROCESSES; i++) {
+    if (i == d->process || !lvd_load_acquire_u32(&d->tables->process[i].serial)) continue;
+    char name[64];
+    name_bell(name, sizeof name, d->number, i);
+    int bell = lvd_port_named_bell_find(d->directory, name);
+    if (bell >= 0) lvd_port_named_bell_ring(bell);
+    lvd_port_close(bell);
+  }
+}
+
+/* ---- joining -------------------------------------------------------------------------------- */
+
+/* Nobody else is in it: nor does anybody listen. */
+static void remove_bells(mc_domain *d) {
+  char name[64];
+  for (uint32_t i = 0; i < MC_PROCESSES; i++) {
+    name_bell(name, sizeof name, d->number, i);
+    lvd_port_name_remove(d->directory, name);
+  }
+}
+
+/* Nobody else is in it: whatever was left is taken away. */
+static lvd_status lay_out(mc_domain *d) {
+  remove_bells(d);
+  lvd_status status = lvd_port_file_clear(d->file, mc_size());
+  if (status == LVD_OK) status = lvd_port_shared_claim(d->file, 0, mc_units(sizeof(mc_tables)));
+  if (status != LVD_OK) return status;
+  mc_tables *t = lvd_port_shared_map(d->file, 0, mc_units(sizeof *t), 0);
+  if (!t) return LVD_E_MEMORY;
+  t->layout = MC_LAYOUT;
+  t->line = LVD_LINE;
+  t->processes = MC_PROCESSES;
+  t->nodes = MC_NODES;
+  t->endpoints = MC_ENDPOINTS;
+  t->slots = MC_SLOTS;
+  t->size = mc_size();
+  lvd_store_release_u32(&t->magic, MC_MAGIC);
+  d->tables = t;
+  return LVD_OK;
+}
+
+static lvd_status take_part(mc_domain *d) {
+  size_t size;
+  lvd_status status = lvd_port_shared_size(d->file, &size);
+  if (status != LVD_OK) return status;
+  if (size != mc_size()) return LVD_E_LAYOUT;
+  mc_tables *t = lvd_port_shared_map(d->file, 0, mc_units(sizeof *t), 0);
+  if (!t) return LVD_E_MEMORY;
+  d->tables = t;
+  bool same = lvd_load_acquire_u32(&t->magic) == MC_MAGIC && t->layout == MC_LAYOUT &&
+              t->line == LVD_LINE && t->processes == MC_PROCESSES && t->nodes == MC_NODES &&
+              t->endpoints == MC_ENDPOINTS && t->slots == MC_SLOTS && t->size == mc_size();
+  return same ? LVD_OK : LVD_E_LAYOUT;
+}
+
+/* A place in the table of processes, and its lock. Behind the gate. */
+static lvd_status enter(mc_domain *d) {
+  char name[64];
+  for (uint32_t i = 0; i < MC_PROCESSES; i++) {
+    if (!bury(d, i)) continue;
+    name_bell(name, sizeof name, d->number, i);
+    lvd_status status = lvd_port_named_bell_make(d->directory, name, &d->bell);
+    if (status != LVD_OK) return status;
+    mc_process *p = &d->tables->process[i];
+    d->process = i;
+    do d->serial = lvd_add_relaxed_u32(&d->tables->next_serial, 1) + 1;
+    while (d->serial == 0 || mc_is_alive(d, d->serial));
+    lvd_store_relaxed_u32(&p->id, (uint32_t)lvd_port_process_self());
+    lvd_store_release_u32(&p->serial, d->serial);
+    return LVD_OK;
+  }
+  return LVD_E_LIMIT;
+}
+
+static void put_away(mc_domain *d) {
+  for (uint32_t i = 0; i < MC_ENDPOINTS; i++) {
+    free(lvd_load_relaxed_ptr(&d->local[i]));
+    mc_peer *p = lvd_load_relaxed_ptr(&d->peer[i]);
+    if (!p) continue;
+    lvd_port_shared_unmap(p->queue, mc_queue_size(), 0);
+    lvd_port_shared_unmap(lvd_load_relaxed_ptr(&p->channel), MC_UNIT, MC_RING);
+    free(p);
+  }
+  for (uint32_t i = 0; i < MC_PROCESSES; i++) forget(d, i);
+  lvd_port_shared_unmap(d->tables, mc_units(sizeof *d->tables), 0);
+  lvd_port_close(d->file); /* drops every lock */
+  lvd_port_close(d->bell);
+  lvd_port_close(d->directory);
+  free(d);
+}
+
+/* In a child that a process forks nothing of this is the child's. */
+static void forget_all(void) {
+  domains_lock = (lvd_port_mutex){{0}};
+  domains = NULL;
+}
+
+static lvd_status join(mc_domain *d) {
+  char name[64];
+  name_file(name, sizeof name, d->number);
+  lvd_status status = lvd_port_names_open(&d->directory);
+  for (int i = 0; i < TRIES && status == LVD_OK; i++) {
+    status = lvd_port_file_open(d->directory, name, &d->file);
+    if (status != LVD_OK) break;
+    lvd_port_locks_take(d->file, GATE, true);
+    /* Who left last has taken the name away, and ours with it. */
+    if (!lvd_port_file_removed(d->file)) {
+      bool alone = !lvd_port_locks_held(d->file, ALIVE, MC_PROCESSES);
+      status = alone ? lay_out(d) : take_part(d);
+      if (status == LVD_OK) status = enter(d);
+      lvd_port_locks_drop(d->file, GATE);
+      return status;
+    }
+    lvd_port_close(d->file);
+    d->file = -1;
+  }
+  return status == LVD_OK ? LVD_E_SYSTEM : status;
+}
+
+lvd_status mc_domain_join(mcapi_domain_t number, mc_domain **out) {
+  static bool at_fork;
+  lvd_port_lock(&domains_lock);
+  lvd_status status = LVD_OK;
+  if (!at_fork) lvd_port_at_fork(forget_all);
+  at_fork = true;
+  mc_domain *d = domains;
+  while (d && d->number != number) d = d->next;
+  if (!d && !(d = calloc(1, sizeof *d))) status = LVD_E_MEMORY;
+  if (d && !d->tables) {
+    d->number = number;
+    d->directory = d->file = d->bell = -1;
+    for (uint32_t i = 0; i < MC_PROCESSES; i++) d->other[i].watch = d->other[i].bell = -1;
+    status = join(d);
+    if (status == LVD_OK)
+      status = lvd_port_thread_start(&d->bellman, -1, "levada/mcapi", bellman, d);
+    if (status == LVD_OK) {
+      announce(d);
+      d->next = domains;
+      domains = d;
+    } else {
+      put_away(d);
+    }
+  }
+  if (status == LVD_OK) {
+    d->users++;
+    *out = d;
+  }
+  lvd_port_unlock(&domains_lock);
+  return status;
+}
+
+void mc_domain_leave(mc_domain *d) {
+  lvd_port_lock(&domains_lock);
+  if (--d->users == 0) {
+    mc_domain **at = &domains;
+    while (*at != d) at = &(*at)->next;
+    *at = d->next;
+    lvd_store_release_u32(&d->stop, 1);
+    lvd_port_named_bell_ring(d->bell);
+    lvd_port_thread_join(d->bellman);
+    char name[64];
+    mc_gate_enter(d);
+    clear_process(d, d->process);
+    name_bell(name, sizeof name, d->number, d->process);
+    lvd_port_name_remove(d->directory, name);
+    /* Still behind the gate: of two that leave, the second finds that the first has left. */
+    lvd_port_locks_drop(d->file, ALIVE + d->process);
+    if (!lvd_port_locks_held(d->file, ALIVE, MC_PROCESSES)) {
+      remove_bells(d);
+      name_file(name, sizeof name, d->number);
+      lvd_port_name_remove(d->directory, name);
+    }
+    mc_gate_leave(d);
+    mc_ring_all(d, NULL);
+    put_away(d);
+  }
+  lvd_port_unlock(&domains_lock);
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Domain: what the processes whose nodes talk to each other share, a file of shared memory, and what
+ * each of them keeps to itself.
+ *
+ * Everything has its place by number: process, node and endpoint tables, then a queue for each
+ * endpoint. So no offset is ever read from shared memory, and a number only after a check. The file
+ * is sparse: what is not used takes no memory.
+ *
+ * Guarantees
+ *   D1  Tables change behind the gate only: a lock of the system that ends with its holder.
+ *   D2  A record is whole when its first word says that it is there (its number, stored last), and
+ *       one that a dead process left half made is not there.
+ *   D3  A process is alive while it holds its lock; whoever finds that it does not takes away what it
+ *       had, then rings for everybody.
+ *   D4  Who waits has armed its node's bell, and is woken by the next ring, or by D3 when the one who
+ *       should have rung is dead.
+ *
+ * Pairs of orders
+ *   publish: store_release handle, serial, owner -> find: load_acquire                   D2
+ *   ring: what came, fence, threads and fibers   <> arm: threads or fibers, fence, look  D4
+ *   ring: exchange threads, add rung             -> sleep: on what rung was before arm   D4
+ *
+ * Locks of this process: domains, then a domain's gate, then its own lock, then an endpoint's, then
+ * the requests'. */
+#ifndef LVD_MCAPI_DOMAIN_H
+#define LVD_MCAPI_DOMAIN_H
+
+#include <levada/inbox.h>
+#include <levada/wait.h>
+#include <mcapi.h>
+
+#include "../port/domain.h"
+#include "../port/port.h"
+#include "../port/process.h"
+
+enum {
+  MC_PROCESSES = 128,
+  MC_NODES = 256,
+  MC_ENDPOINTS = 1024, /* a power of two: the lower bits of a handle */
+  MC_SLOTS = 64,       /* messages that an endpoint can hold */
+  MC_PAGE = 4096,
+  /* From one message to the next: the most there can be, and no multiple of 4096 away from where
+     users' large buffers begin (16 after a page): such copies are slow. */
+  MC_STRIDE = MCAPI_MAX_MESSAGE_SIZE + MC_PAGE,
+  MC_INDENT = 1024,
+  MC_SMALL = LVD_LINE - 24, /* a message as short as this lies with its head */
+  MC_UNIT = 65536,          /* what is mapped begins at multiples: as large as pages are anywhere */
+  MC_RING = 512 * 1024,     /* bytes of a channel's ring */
+  MC_SCALARS = 1024         /* scalars that a channel can hold */
+};
+#define MC_MAGIC  0x4c564d43u /* "LVMC" */
+#define MC_LAYOUT (LVD_LAYOUT << 16 | 1u)
+
+/* ---- shared --------------------------------------------------------------------------------- */
+
+/* Rung when something has happened that somebody of a node may wait for. */
+typedef struct mc_bell {
+  lvd_a32 rung;    /* how often */
+  lvd_a32 threads; /* 1: a thread sleeps, or is about to */
+  lvd_a32 fibers;  /* 1: a fiber does */
+} mc_bell;
+
+/* Nodes that wait for something that is not theirs. */
+typedef struct mc_set {
+  lvd_a32 word[MC_NODES / 32];
+} mc_set;
+
+typedef struct mc_process {
+  LVD_ALIGNED(LVD_LINE) lvd_a32 serial; /* 0: nobody; never used twice */
+  lvd_a32 id;
+} mc_process;
+
+typedef struct mc_node {
+  LVD_ALIGNED(LVD_LINE) lvd_a32 owner; /* 1 + the process; 0: nobody */
+  lvd_a32 id;
+  LVD_ALIGNED(LVD_LINE) mc_bell bell;
+} mc_node;
+
+typedef struct mc_endpoint {
+  LVD_ALIGNED(LVD_LINE) lvd_a32 handle; /* 0: there is none */
+  lvd_a32 owner;                        /* 1 + the process */
+  lvd_a32 node, port;                   /* the node's place in its table */
+  lvd_a32 generation;                   /* of the handle; counts on when the place is used again */
+  lvd_a32 get_count, get_domain, get_node;
+  lvd_a32 role; /* MC_PACKETS or MC_NUMBERS, and MC_SENDS: of its channel, or as which it is open */
+  lvd_a32 peer; /* handle of the other end; 0: not connected */
+  lvd_a32 state; /* MC_OPENED, MC_CLOSED */
+  lvd_a32 user;  /* handle of the last that was connected to send into the channel here */
+  lvd_a32 attribute[MCAPI_ENDP_ATTR_END];
+} mc_endpoint;
+
+typedef struct mc_tables {
+  LVD_ALIGNED(LVD_LINE) lvd_a32 magic; /* stored last */
+  uint32_t layout, line, processes, nodes, endpoints, slots;
+  uint64_t size;
+  lvd_a32 next_serial;
+  LVD_ALIGNED(LVD_LINE) lvd_a32 deaths; /* counts */
+  LVD_ALIGNED(LVD_LINE) mc_set births;  /* who waits for an endpoint to be created */
+  mc_process process[MC_PROCESSES];
+  mc_node node[MC_NODES];
+  mc_endpoint endpoint[MC_ENDPOINTS];
+} mc_tables;
+
+typedef struct mc_message {
+  LVD_ALIGNED(LVD_LINE) lvd_a64 claim; /* the sender's number for this sending */
+  lvd_a32 to, from, size;              /* handles of endpoints, bytes */
+  unsigned char small[MC_SMALL];       /* what is no longer than that */
+} mc_message;
+
+/* The same as `claim` once it is posted. So of a slot that nobody knows of any more can be said whether
+ * its sender is done with it. Apart, since the receiver reads the message by then. */
+typedef struct mc_posted {
+  LVD_ALIGNED(LVD_LINE) lvd_a64 claim;
+} mc_posted;
+
+typedef struct mc_queue {
+  lvd_inbox inbox;
+  LVD_ALIGNED(LVD_LINE) mc_set room; /* who waits for a slot */
+  LVD_ALIGNED(LVD_LINE) lvd_slot slot[MC_SLOTS];
+  mc_message message[MC_SLOTS];
+  mc_posted posted[MC_SLOTS];
+} mc_queue;
+
+/* Of a channel between two endpoints. */
+enum { MC_PACKETS = 1, MC_NUMBERS = 2, MC_SENDS = 4 };
+enum { MC_OPENED = 1, MC_CLOSED = 2 };
+
+static inline size_t mc_pages(size_t size) { return (size + MC_PAGE - 1) / MC_PAGE * MC_PAGE; }
+static inline size_t mc_units(size_t size) { return (size + MC_UNIT - 1) / MC_UNIT * MC_UNIT; }
+static inline size_t mc_queue_size(void) {
+  return mc_units(mc_pages(sizeof(mc_queue)) + (size_t)MC_SLOTS * MC_STRIDE);
+}
+/* Behind each queue there is a channel: of the endpoint that receives. */
+static inline size_t mc_queue_at(uint32_t index) {
+  return mc_units(sizeof(mc_tables)) + index * (mc_queue_size() + MC_UNIT + MC_RING);
+}
+static inline size_t mc_channel_at(uint32_t index) { return mc_queue_at(index) + mc_queue_size(); }
+static inline size_t mc_size(void) { return mc_queue_at(MC_ENDPOINTS); }
+static inline unsigned char *mc_payload(mc_queue *q, uint32_t slot) {
+  return (unsigned char *)q + mc_pages(sizeof(mc_queue)) + (size_t)slot * MC_STRIDE + MC_INDENT;
+}
+
+/* ---- a process's own ------------------------------------------------------------------------ */
+
+typedef struct mc_domain mc_domain;
+typedef struct mc_local mc_local;
+
+/* Somebody who waits as a fiber, on the bellman's list. */
+typedef struct mc_listener {
+  lvd_watch watch; /* first */
+  struct mc_mine *node;
+  bool (*look)(void *what);
+  void (*arm)(void *what);
+  void *what;
+  bool listed;
+  struct mc_listener *next, *previous;
+} mc_listener;
+
+/* A node that this process has initialized. Kept when it is finalized, and used again. */
+typedef struct mc_mine {
+  lvd_a32 active; /* counts up at initialize and at finalize: odd, it is */
+  mc_domain *domain;
+  uint32_t index; /* in the domain's table */
+  mcapi_node_t id;
+  void *fiber; /* the one that initialized it; null: a thread */
+  mcapi_port_t next_port;
+  lvd_aptr next;
+} mc_mine;
+
+/* The queue of an endpoint of whomever, as this process has mapped it. */
+typedef struct mc_peer {
+  mc_queue *queue;
+  lvd_a32 rotor;           /* where we look for a free slot */
+  lvd_aptr channel;        /* an lvd_channel; null: not mapped yet */
+  uint8_t pages[MC_SLOTS]; /* of each slot that the system has given, as far as we have asked */
+} mc_peer;
+
+struct mc_domain {
+  mcapi_domain_t number;
+  uint32_t users; /* nodes of this process */
+  int directory, file, bell;
+  mc_tables *tables;
+  uint32_t process, serial; /* ours */
+  lvd_port_mutex gate;      /* threads of this process one by one */
+  lvd_port_mutex lock;      /* of listeners and peers being mapped */
+  lvd_port_thread *bellman;
+  lvd_a32 stop;
+  lvd_a64 sendings;
+  mc_listener *listeners;
+  lvd_aptr peer[MC_ENDPOINTS];  /* mc_peer; stays mapped */
+  lvd_aptr local[MC_ENDPOINTS]; /* mc_local of the endpoints that were created here */
+  struct {
+    uint32_t serial;
+    int watch, bell;
+  } other[MC_PROCESSES]; /* the bellman's, and who rings (with the lock) */
+  mc_domain *next;
+};
+
+/* ---- domain.c ------------------------------------------------------------------------------- */
+
+/* LVD_E_LAYOUT: in use by another version. LVD_E_LIMIT: too many processes. */
+lvd_status mc_domain_join(mcapi_domain_t number, mc_domain **out);
+void mc_domain_leave(mc_domain *d);
+void mc_gate_enter(mc_domain *d);
+void mc_gate_leave(mc_domain *d);
+/* Takes away what process `i` had if it is dead. Behind the gate; true: it is not there any more. */
+bool mc_bury(mc_domain *d, uint32_t i);
+bool mc_is_alive(const mc_domain *d, uint32_t serial);
+void mc_ring_process(mc_domain *d, uint32_t process); /* its bellman */
+
+/* ---- wait.c --------------------------------------------------------------------------------- */
+
+void mc_ring(mc_domain *d, uint32_t node);
+void mc_ring_all(mc_domain *d, mc_set *set);
+void mc_set_add(mc_set *set, uint32_t node);
+/* Waits until look(what); `arm` (may be null) enters the node where it will be rung for. LVD_OK,
+ * LVD_E_TIME, LVD_E_CANCELLED and whatever else ends the wait of a fiber. */
+lvd_status mc_wait(mc_mine *node, bool (*look)(void *what), void (*arm)(void *what), void *what,
+                   int64_t timeout_ns);
+void mc_wake_fibers(mc_domain *d);
+
+/* ---- node.c --------------------------------------------------------------------------------- */
+
+mc_mine *mc_self(void); /* the caller's node; null: it has none */
+
+static inline void mc_say(mcapi_status_t *to, mcapi_status_t status) {
+  if (to) *to = status;
+}
+static inline int64_t mc_ns(mcapi_timeout_t ms) {
+  return ms == MCAPI_TIMEOUT_INFINITE ? -1 : (int64_t)ms * 1000000;
+}
+
+#endif

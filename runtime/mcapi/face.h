@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* What the standard's calls share: endpoints of this process, and requests.
+ *
+ * A call that blocks is a request of its own that is waited for, so there is one way through for both
+ * kinds, and each waits for its turn behind those that were there before. */
+#ifndef LVD_MCAPI_FACE_H
+#define LVD_MCAPI_FACE_H
+
+#include "domain.h"
+
+/* ---- requests ------------------------------------------------------------------------------- */
+
+enum mc_kind {
+  MC_SEND, /* messages: those up to MC_LINES stand in line at their endpoint */
+  MC_RECEIVE,
+  MC_PACKET_OUT,
+  MC_PACKET_IN,
+  MC_SCALAR_OUT,
+  MC_SCALAR_IN,
+  MC_LINES,
+  MC_GET = MC_LINES,
+  MC_OPEN,
+  MC_DONE /* it is done when it begins */
+};
+
+typedef struct mc_request {
+  enum mc_kind kind;
+  mc_mine *node;
+  mc_local *local; /* the endpoint in whose line it stands; MC_OPEN: that is opened */
+  uint32_t handle; /* of that endpoint */
+  struct mc_request *next;
+  lvd_a32 done; /* 1: `status` and `size` say how it went */
+  mcapi_status_t status;
+  size_t size;
+  /* MC_SEND: to whom, what, how urgent. MC_RECEIVE: where to. */
+  mcapi_endpoint_t to;
+  const void *out;
+  void *in;
+  void **packet; /* MC_PACKET_IN: where to say where it lies */
+  uint64_t scalar;
+  uint32_t level;
+  bool may_fail; /* rather than wait for room, or for a buffer */
+  /* MC_GET */
+  uint32_t target_node, target_port;
+  mcapi_endpoint_t *endpoint;
+} mc_request;
+
+/* ---- endpoints ------------------------------------------------------------------------------ */
+
+/* Where one stands in line: sending, or receiving. */
+typedef struct mc_line {
+  mc_request *first, *last;
+} mc_line;
+
+/* A packet that was received and not released. */
+typedef struct mc_held {
+  const unsigned char *at;
+  uint32_t lines;
+  bool released;
+} mc_held;
+
+/* The end of a channel that is open here. */
+typedef struct mc_channel {
+  uint32_t role; /* 0: none */
+  bool open;     /* else it is being opened */
+  mcapi_endpoint_t peer;
+  uint32_t peer_node;
+  lvd_producer out;
+  lvd_consumer in;   /* gets */
+  lvd_consumer back; /* pops: behind, since packets are released one by one */
+  mc_held held[MC_SLOTS];
+  uint32_t first, count; /* of `held`, in a ring */
+} mc_channel;
+
+/* An endpoint that was created here; stays in memory, for the next one at its place. */
+struct mc_local {
+  uint32_t index;
+  mc_mine *node;
+  lvd_port_mutex lock; /* of all that follows */
+  lvd_a32 handle;      /* 0: there is none */
+  mc_queue *queue;
+  lvd_receiver receiver;
+  uint32_t list[MC_SLOTS];
+  uint32_t deaths;        /* of the domain, when we last looked after slots of the dead */
+  mc_line line[MC_LINES]; /* by kind */
+  mc_channel channel;
+  mcapi_timeout_t timeout;
+  mcapi_endp_attr_memory_type_t memory;
+};
+
+static inline uint32_t mc_index(mcapi_endpoint_t handle) { return handle % MC_ENDPOINTS; }
+
+/* ---- queue.c -------------------------------------------------------------------------------- */
+
+/* The queue at `index`, mapped; null: no memory. */
+mc_peer *mc_peer_at(mc_domain *d, uint32_t index);
+/* LVD_OK; LVD_E_TIME: there is no room; LVD_E_PEER: there is no such endpoint (any more);
+ * LVD_E_MEMORY. */
+lvd_status mc_queue_send(mc_domain *d, mcapi_endpoint_t to, mcapi_endpoint_t from,
+                         const void *buffer, size_t size, uint32_t level);
+/* Makes `local`, which has its index and handle, the receiver of its queue; whatever was left there
+ * is dropped. */
+lvd_status mc_queue_open(mc_domain *d, mc_local *local);
+/* LVD_OK; LVD_E_TIME: nothing has come; LVD_E_LIMIT: it is cut to `room` bytes; LVD_E_CORRUPT. */
+lvd_status mc_queue_receive(mc_domain *d, mc_local *local, void *buffer, size_t room, size_t *size);
+uint32_t mc_queue_count(mc_domain *d, mc_local *local);
+uint32_t mc_queue_free(const mc_local *local); /* slots that are free */
+/* Gives back what was received; senders that wait are rung for. */
+void mc_queue_close(mc_domain *d, mc_local *local);
+
+/* ---- channel.c ------------------------------------------------------------------------------ */
+
+mcapi_status_t mc_channel_go_on(mc_domain *d, mc_request *r); /* with the endpoint's lock in hand */
+bool mc_channel_opened(mc_request *r);                        /* MC_OPEN: and now it is open */
+/* Fills in a request of the open end `handle`. MCAPI_ERR_CHAN_INVALID: it is not open as `role`. */
+mcapi_status_t mc_channel_prepare(mc_request *r, enum mc_kind kind, uint32_t handle, uint32_t role,
+                                  size_t size);
+mcapi_uint_t mc_channel_available(uint32_t handle, uint32_t role, mcapi_status_t *mcapi_status);
+mcapi_status_t mc_channel_release(const void *buffer, bool only_test);
+bool mc_is_connected(const mc_domain *d, mcapi_endpoint_t endpoint);
+/* Is somebody still attached to the channel at that place, whose receiver is gone? */
+bool mc_channel_in_use(const mc_domain *d, uint32_t index);
+/* Behind the gate: this end is given up, whatever its state. */
+void mc_channel_drop(mc_domain *d, mc_local *local, mcapi_endpoint_t handle);
+mcapi_endp_attr_status_t mc_channel_status(const mc_domain *d, mcapi_endpoint_t endpoint);
+
+/* ---- endpoint.c ----------------------------------------------------------------------------- */
+
+/* The caller's own endpoint; null: it is not that. */
+mc_local *mc_local_of(mc_mine *node, mcapi_endpoint_t endpoint);
+bool mc_endpoint_is(const mc_domain *d, mcapi_endpoint_t endpoint); /* anybody's, now */
+void mc_endpoints_delete(mc_mine *node);
+mcapi_endpoint_t mc_endpoint_find(mc_domain *d, mcapi_node_t node, mcapi_port_t port);
+void mc_endpoint_got(mc_mine *node, mcapi_endpoint_t endpoint);
+uint32_t mc_attribute(const mc_domain *d, uint32_t index, uint32_t number);
+
+/* ---- request.c ------------------------------------------------------------------------------ */
+
+/* Goes on with it as far as it goes now. True: it is done. */
+bool mc_request_try(mc_request *r);
+/* Puts it in line, tries, and waits until it is done or the time has passed. */
+mcapi_status_t mc_request_run(mc_request *r, int64_t timeout_ns);
+/* The same without waiting: the request is copied and gets a number. */
+mcapi_status_t mc_request_begin(const mc_request *r, mcapi_request_t *out);
+/* Takes all of `kind` and behind out of line that wait at `local`, with its lock in hand. */
+void mc_requests_drop(mc_local *local, enum mc_kind kind, mcapi_status_t why);
+void mc_requests_forget(mc_mine *node);
+
+#endif

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* The queue of an endpoint in shared memory: an inbox, and for each slot a message. Whoever has an
+ * endpoint's number sends to it; its owner receives.
+ *
+ * Guarantees
+ *   Q1  A message is received whole, or not at all, whoever dies or runs wild.
+ *   Q2  The slots of senders and of receivers that have died come back.
+ *
+ * Pairs of orders
+ *   send: link (cas_release), store_release posted -> open: load_acquire posted, take      Q2
+ *   receive: claim = 0, free (store_release)       -> send: claim (cas_acquire)            Q2
+ *   delete: store_release handle                   -> send: load_acquire handle
+ * A sender that found the endpoint just before it was deleted may post a message into the queue of the
+ * next endpoint at its place; that one sees for whom it was, and drops it. */
+#include "face.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- mapping -------------------------------------------------------------------------------- */
+
+mc_peer *mc_peer_at(mc_domain *d, uint32_t index) {
+  mc_peer *p = lvd_load_acquire_ptr(&d->peer[index]);
+  if (LVD_LIKELY(p != NULL)) return p;
+  lvd_port_lock(&d->lock);
+  p = lvd_load_relaxed_ptr(&d->peer[index]);
+  if (!p && (p = calloc(1, sizeof *p))) {
+    size_t at = mc_queue_at(index), head = mc_pages(sizeof(mc_queue));
+    if (lvd_port_shared_claim(d->file, at, head) == LVD_OK)
+      p->queue = lvd_port_shared_map(d->file, at, mc_queue_size(), 0);
+    if (p->queue) {
+      lvd_store_release_ptr(&d->peer[index], p);
+    } else {
+      free(p);
+      p = NULL;
+    }
+  }
+  lvd_port_unlock(&d->lock);
+  return p;
+}
+
+/* Asks for the pages that `size` bytes of slot `n` take, once: without them a copy could trap. */
+static bool pages_for(mc_domain *d, mc_peer *p, uint32_t index, uint32_t n, size_t size) {
+  size_t pages = mc_pages(MC_INDENT + size) / MC_PAGE;
+  if (LVD_LIKELY(p->pages[n] >= pages)) return true;
+  size_t at = mc_queue_at(index) + mc_pages(sizeof(mc_queue)) + (size_t)n * MC_STRIDE;
+  if (lvd_port_shared_claim(d->file, at, pages * MC_PAGE) != LVD_OK) return false;
+  p->pages[n] = (uint8_t)pages;
+  return true;
+}
+
+/* ---- sending -------------------------------------------------------------------------------- */
+
+lvd_status mc_queue_send(mc_domain *d, mcapi_endpoint_t to, mcapi_endpoint_t from,
+                         const void *buffer, size_t size, uint32_t level) {
+  uint32_t index = mc_index(to);
+  mc_endpoint *e = &d->tables->endpoint[index];
+  if (lvd_load_acquire_u32(&e->handle) != to || !to) return LVD_E_PEER;
+  mc_peer *p = mc_peer_at(d, index);
+  if (!p) return LVD_E_MEMORY;
+  mc_queue *q = p->queue;
+  uint32_t slots = mc_attribute(d, index, MCAPI_ENDP_ATTR_NUM_RECV_BUFFERS);
+  if (slots == 0 || slots > MC_SLOTS) slots = MC_SLOTS;
+  /* The first if it is free: its lines are the warmest. Else on from where we were. */
+  uint32_t hint = lvd_load_relaxed_u32(&q->slot[0].owner) ? lvd_load_relaxed_u32(&p->rotor) : 0;
+  hint %= MC_SLOTS;
+  uint32_t n = lvd_slot_claim(q->slot, slots, hint, d->serial);
+  if (n == slots) return LVD_E_TIME;
+  lvd_store_relaxed_u32(&p->rotor, n + 1);
+  mc_message *m = &q->message[n];
+  uint64_t claim = (uint64_t)d->serial << 32 | (uint32_t)lvd_add_relaxed_u64(&d->sendings, 1);
+  lvd_store_relaxed_u64(&m->claim, claim);
+  bool small = size <= MC_SMALL;
+  if (!small && !pages_for(d, p, index, n, size)) {
+    lvd_slot_free(q->slot, n);
+    return LVD_E_MEMORY;
+  }
+  lvd_store_relaxed_u32(&m->to, to);
+  lvd_store_relaxed_u32(&m->from, from);
+  lvd_store_relaxed_u32(&m->size, (uint32_t)size);
+  if (size) memcpy(small ? m->small : mc_payload(q, n), buffer, size);
+  uint32_t node = lvd_load_relaxed_u32(&e->node);
+  lvd_inbox_link(&q->inbox, q->slot, n, level);
+  lvd_store_release_u64(&q->posted[n].claim, claim);
+  mc_ring(d, node);
+  return LVD_OK;
+}
+
+/* ---- receiving ------------------------------------------------------------------------------ */
+
+static void give_back(mc_domain *d, mc_local *local, uint32_t n) {
+  lvd_store_relaxed_u64(&local->queue->message[n].claim, 0);
+  lvd_receiver_give_back(&local->receiver, n);
+  mc_ring_all(d, &local->queue->room);
+}
+
+/* What dead senders had claimed. */
+static void reap(mc_domain *d, mc_local *local) {
+  uint32_t deaths = lvd_load_acquire_u32(&d->tables->deaths);
+  if (LVD_LIKELY(deaths == local->deaths)) return;
+  local->deaths = deaths;
+  uint32_t freed = 0;
+  for (uint32_t n = 0; n < MC_SLOTS; n++) {
+    uint32_t owner = lvd_load_relaxed_u32(&local->queue->slot[n].owner);
+    if (owner && local->list[n] == LVD_SLOT_NOT_HELD && !mc_is_alive(d, owner))
+      freed += lvd_receiver_reap(&local->receiver, owner);
+  }
+  if (freed) mc_ring_all(d, &local->queue->room);
+}
+
+lvd_status mc_queue_open(mc_domain *d, mc_local *local) {
+  mc_peer *p = mc_peer_at(d, local->index);
+  if (!p) return LVD_E_MEMORY;
+  mc_queue *q = local->queue = p->queue;
+  bool done[MC_SLOTS];
+  for (uint32_t n = 0; n < MC_SLOTS; n++) {
+    uint64_t posted = lvd_load_acquire_u64(&q->posted[n].claim);
+    done[n] = posted && posted == lvd_load_relaxed_u64(&q->message[n].claim);
+  }
+  for (int round = 0; round < 2; round++) {
+    lvd_receiver_init(&local->receiver, &q->inbox, q->slot, MC_SLOTS, local->list);
+    lvd_receiver_take(&local->receiver);
+    if (!local->receiver.corrupt) break;
+    lvd_inbox_init(&q->inbox); /* of a predecessor that was led astray: none of it is ours */
+  }
+  /* Its sender is done with it, and it is in no list: a receiver that has died had it. */
+  for (uint32_t n = 0; n < MC_SLOTS; n++)
+    if (done[n] && local->list[n] == LVD_SLOT_NOT_HELD) lvd_slot_free(q->slot, n);
+  for (uint32_t n; (n = lvd_receiver_get(&local->receiver)) < MC_SLOTS;) give_back(d, local, n);
+  local->deaths = lvd_load_acquire_u32(&d->tables->deaths) - 1;
+  reap(d, local);
+  return LVD_OK;
+}
+
+void mc_queue_close(mc_domain *d, mc_local *local) {
+  for (uint32_t n; (n = lvd_receiver_get(&local->receiver)) < MC_SLOTS;) give_back(d, local, n);
+  mc_ring_all(d, &local->queue->room);
+}
+
+lvd_status mc_queue_receive(mc_domain *d, mc_local *local, void *buffer, size_t room,
+                            size_t *size) {
+  reap(d, local);
+  for (;;) {
+    uint32_t n = lvd_receiver_get(&local->receiver);
+    if (n == MC_SLOTS) return local->receiver.corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
+    const mc_message *m = &local->queue->message[n];
+    size_t all = lvd_load_relaxed_u32(&m->size); /* once */
+    if (lvd_load_relaxed_u32(&m->to) != lvd_load_relaxed_u32(&local->handle) ||
+        all > MCAPI_MAX_MESSAGE_SIZE) {
+      give_back(d, local, n);
+      continue;
+    }
+    *size = all < room ? all : room;
+    if (*size) memcpy(buffer, all <= MC_SMALL ? m->small : mc_payload(local->queue, n), *size);
+    give_back(d, local, n);
+    return all > room ? LVD_E_LIMIT : LVD_OK;
+  }
+}
+
+uint32_t mc_queue_count(mc_domain *d, mc_local *local) {
+  reap(d, local);
+  return lvd_receiver_take(&local->receiver);
+}
+
+uint32_t mc_queue_free(const mc_local *local) {
+  uint32_t count = 0;
+  for (uint32_t n = 0; n < MC_SLOTS; n++)
+    count += lvd_load_relaxed_u32(&local->queue->slot[n].owner) == 0;
+  return count;
+}

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Requests: what has been begun and is not done yet. They go on whenever somebody of the process tests
+ * or waits for one that stands in the same line, in the order in which they were begun. */
+#include "face.h"
+
+#include <string.h>
+
+enum { REQUESTS = 1024, WAIT_ANY = 1024 };
+
+/* A request with a number: the caller's mcapi_request_t. */
+typedef struct numbered {
+  mc_request request;
+  bool used, waited, cancelled;
+  uint32_t generation;
+} numbered;
+
+static lvd_port_mutex table_lock; /* after an endpoint's lock */
+static numbered table[REQUESTS];
+static uint32_t hint;
+
+/* ---- going on ------------------------------------------------------------------------------- */
+
+static void finish(mc_request *r, mcapi_status_t status) {
+  r->status = status;
+  lvd_store_release_u32(&r->done, 1);
+}
+
+static mcapi_status_t go_on(mc_request *r) {
+  mc_domain *d = r->node->domain;
+  if (r->kind == MC_SEND) switch (mc_queue_send(d, r->to, r->handle, r->out, r->size, r->level)) {
+    case LVD_OK:
+      return MCAPI_SUCCESS;
+    case LVD_E_TIME:
+      return r->may_fail ? MCAPI_ERR_MEM_LIMIT : MCAPI_PENDING;
+    case LVD_E_PEER:
+      return MCAPI_ERR_ENDP_INVALID;
+    case LVD_E_MEMORY:
+      return MCAPI_ERR_MEM_LIMIT;
+    default:
+      return MCAPI_ERR_GENERAL;
+    }
+  if (r->kind != MC_RECEIVE) return mc_channel_go_on(d, r);
+  size_t room = r->size, size = 0;
+  lvd_status status = mc_queue_receive(d, r->local, r->in, room, &size);
+  if (status == LVD_E_TIME) return MCAPI_PENDING;
+  r->size = size;
+  return status == LVD_OK        ? MCAPI_SUCCESS
+         : status == LVD_E_LIMIT ? MCAPI_ERR_MSG_TRUNCATED
+                                 : MCAPI_ERR_TRANSMISSION;
+}
+
+static void leave_line(mc_request *r) {
+  mc_line *line = &r->local->line[r->kind];
+  mc_request **at = &line->first, *before = NULL;
+  while (*at && *at != r) {
+    before = *at;
+    at = &before->next;
+  }
+  if (!*at) return;
+  *at = r->next;
+  if (line->last == r) line->last = before;
+}
+
+bool mc_request_try(mc_request *r) {
+  if (lvd_load_acquire_u32(&r->done)) return true;
+  if (r->kind == MC_GET) {
+    mcapi_endpoint_t e = mc_endpoint_find(r->node->domain, r->target_node, r->target_port);
+    if (!e) return false;
+    mc_endpoint_got(r->node, e);
+    *r->endpoint = e;
+    finish(r, MCAPI_SUCCESS);
+    return true;
+  }
+  if (r->kind == MC_OPEN) {
+    if (!mc_channel_opened(r)) return false;
+    if (!lvd_load_acquire_u32(&r->done)) finish(r, MCAPI_SUCCESS);
+    return true;
+  }
+  if (r->kind == MC_DONE) {
+    finish(r, MCAPI_SUCCESS);
+    return true;
+  }
+  mc_local *local = r->local;
+  bool others = false;
+  lvd_port_lock(&local->lock);
+  mc_line *line = &local->line[r->kind];
+  for (mc_request *first; (first = line->first);) {
+    mcapi_status_t status = go_on(first);
+    if (status == MCAPI_PENDING) break;
+    others |= first != r;
+    leave_line(first);
+    finish(first, status);
+  }
+  lvd_port_unlock(&local->lock);
+  if (others) mc_ring(r->node->domain, r->node->index); /* somebody may wait for those */
+  return lvd_load_acquire_u32(&r->done);
+}
+
+/* False: its endpoint has been deleted meanwhile. */
+static bool stand_in_line(mc_request *r) {
+  if (r->kind >= MC_LINES) return true;
+  mc_local *local = r->local;
+  mc_line *line = &local->line[r->kind];
+  lvd_port_lock(&local->lock);
+  bool there = lvd_load_relaxed_u32(&local->handle) == r->handle;
+  if (there) {
+    r->next = NULL;
+    *(line->first ? &line->last->next : &line->first) = r;
+    line->last = r;
+  }
+  lvd_port_unlock(&local->lock);
+  return there;
+}
+
+/* True: it was not done, and will not be. */
+static bool give_up(mc_request *r, mcapi_status_t why) {
+  bool in_line = r->kind < MC_LINES;
+  if (in_line) lvd_port_lock(&r->local->lock);
+  bool mine = !lvd_load_relaxed_u32(&r->done);
+  if (mine) {
+    if (in_line) leave_line(r);
+    finish(r, why);
+  }
+  if (in_line) lvd_port_unlock(&r->local->lock);
+  return mine;
+}
+
+void mc_requests_drop(mc_local *local, enum mc_kind from, mcapi_status_t why) {
+  for (int kind = (int)from; kind < MC_LINES; kind++)
+    for (mc_request *r; (r = local->line[kind].first);) {
+      leave_line(r);
+      finish(r, why);
+    }
+}
+
+/* ---- waiting -------------------------------------------------------------------------------- */
+
+static bool look_one(void *what) { return mc_request_try(what); }
+
+static void arm_one(void *what) {
+  mc_request *r = what;
+  mc_domain *d = r->node->domain;
+  mc_peer *p;
+  if (r->kind == MC_GET)
+    mc_set_add(&d->tables->births, r->node->index);
+  else if (r->kind == MC_SEND && (p = mc_peer_at(d, mc_index(r->to))))
+    mc_set_add(&p->queue->room, r->node->index);
+}
+
+static mcapi_status_t unfinished(lvd_status status) {
+  return status == LVD_E_TIME ? MCAPI_TIMEOUT : MCAPI_ERR_REQUEST_CANCELLED;
+}
+
+/* With nobody before it in line, and done at once: as most are. */
+static bool run_at_once(mc_request *r) {
+  if (r->kind >= MC_LINES) return false;
+  mcapi_status_t status = MCAPI_PENDING;
+  lvd_port_lock(&r->local->lock);
+  if (!r->local->line[r->kind].first && lvd_load_relaxed_u32(&r->local->handle) == r->handle)
+    status = go_on(r);
+  lvd_port_unlock(&r->local->lock);
+  r->status = status;
+  return status != MCAPI_PENDING;
+}
+
+mcapi_status_t mc_request_run(mc_request *r, int64_t timeout_ns) {
+  if (run_at_once(r)) return r->status;
+  if (!stand_in_line(r)) return MCAPI_ERR_ENDP_INVALID;
+  if (!mc_request_try(r)) {
+    lvd_status status = mc_wait(r->node, look_one, arm_one, r, timeout_ns);
+    if (status != LVD_OK) give_up(r, unfinished(status));
+  }
+  return r->status;
+}
+
+/* ---- numbers -------------------------------------------------------------------------------- */
+
+static mcapi_request_t number_of(const numbered *n) {
+  return n->generation * REQUESTS + (uint32_t)(n - table);
+}
+
+static numbered *find(mc_mine *self, const mcapi_request_t *request) {
+  if (!request) return NULL;
+  numbered *n = &table[*request % REQUESTS];
+  bool same = n->used && number_of(n) == *request && n->request.node == self;
+  return same ? n : NULL;
+}
+
+static void let_go(numbered *n) {
+  n->used = false;
+  n->generation = n->generation % (UINT32_MAX / REQUESTS - 1) + 1;
+}
+
+mcapi_status_t mc_request_begin(const mc_request *r, mcapi_request_t *out) {
+  lvd_port_lock(&table_lock);
+  numbered *n = NULL;
+  for (uint32_t i = 0; i < REQUESTS && !n; i++) {
+    numbered *at = &table[(hint + i) % REQUESTS];
+    if (!at->used) n = at;
+  }
+  if (n) {
+    hint = (uint32_t)(n - table) + 1;
+    if (!n->generation) n->generation = 1;
+    n->request = *r;
+    n->used = true;
+    n->waited = n->cancelled = false;
+    *out = number_of(n);
+  }
+  lvd_port_unlock(&table_lock);
+  if (!n) return MCAPI_ERR_REQUEST_LIMIT;
+  if (!stand_in_line(&n->request)) finish(&n->request, MCAPI_ERR_ENDP_INVALID);
+  if (!mc_request_try(&n->request)) return MCAPI_PENDING;
+  /* Done already: well, or to be told by the one who asks for it. */
+  return n->request.status == MCAPI_SUCCESS ? MCAPI_SUCCESS : MCAPI_PENDING;
+}
+
+void mc_requests_forget(mc_mine *node) {
+  lvd_port_lock(&table_lock);
+  for (uint32_t i = 0; i < REQUESTS; i++)
+    if (table[i].used && table[i].request.node == node) let_go(&table[i]);
+  lvd_port_unlock(&table_lock);
+}
+
+/* The request is done: its status and size, and it is used up. */
+static bool conclude(numbered *n, size_t *size, mcapi_status_t *status) {
+  lvd_port_lock(&table_lock);
+  mcapi_status_t how = n->cancelled ? MCAPI_ERR_REQUEST_CANCELLED : n->request.status;
+  if (size) *size = n->request.size;
+  let_go(n);
+  lvd_port_unlock(&table_lock);
+  mc_say(status, how);
+  return how == MCAPI_SUCCESS;
+}
+
+mcapi_boolean_t mcapi_test(const mcapi_request_t *request, size_t *size,
+                           mcapi_status_t *mcapi_status) {
+  mc_mine *self = mc_self();
+  numbered *n = self ? find(self, request) : NULL;
+  if (!n) {
+    mc_say(mcapi_status, self ? MCAPI_ERR_REQUEST_INVALID : MCAPI_ERR_NODE_NOTINIT);
+    return MCAPI_FALSE;
+  }
+  if (!mc_request_try(&n->request)) {
+    mc_say(mcapi_status, MCAPI_PENDING);
+    return MCAPI_FALSE;
+  }
+  return conclude(n, size, mcapi_status);
+}
+
+typedef struct several {
+  numbered **n;
+  size_t count, which;
+} several;
+
+static bool look_any(void *what) {
+  several *s = what;
+  for (size_t i = 0; i < s->count; i++)
+    if (mc_request_try(&s->n[i]->request)) {
+      s->which = i;
+      return true;
+    }
+  return false;
+}
+static void arm_any(void *what) {
+  several *s = what;
+  for (size_t i = 0; i < s->count; i++) arm_one(&s->n[i]->request);
+}
+
+/* Nobody else waits for one of them. */
+static bool reserve(several *s) {
+  lvd_port_lock(&table_lock);
+  bool free = true;
+  for (size_t i = 0; i < s->count; i++) free &= !s->n[i]->waited;
+  for (size_t i = 0; i < s->count && free; i++) s->n[i]->waited = true;
+  lvd_port_unlock(&table_lock);
+  return free;
+}
+
+static bool wait_for(mc_mine *self, several *s, size_t *size, mcapi_timeout_t timeout,
+                     mcapi_status_t *status) {
+  if (!reserve(s)) {
+    mc_say(status, MCAPI_ERR_WAIT_PENDING);
+    return false;
+  }
+  lvd_status how = look_any(s) ? LVD_OK : mc_wait(self, look_any, arm_any, s, mc_ns(timeout));
+  for (size_t i = 0; i < s->count; i++) s->n[i]->waited = false;
+  if (how == LVD_OK) return conclude(s->n[s->which], size, status);
+  mc_say(status, unfinished(how));
+  return false;
+}
+
+mcapi_boolean_t mcapi_wait(const mcapi_request_t *request, size_t *size, mcapi_timeout_t timeout,
+                           mcapi_status_t *mcapi_status) {
+  mc_mine *self = mc_self();
+  numbered *n = self ? find(self, request) : NULL;
+  if (!n) {
+    mc_say(mcapi_status, self ? MCAPI_ERR_REQUEST_INVALID : MCAPI_ERR_NODE_NOTINIT);
+    return MCAPI_FALSE;
+  }
+  several s = {.n = &n, .count = 1};
+  return wait_for(self, &s, size, timeout, mcapi_status);
+}
+
+mcapi_uint_t mcapi_wait_any(size_t number, mcapi_request_t **requests, size_t *size,
+                            mcapi_timeout_t timeout, mcapi_status_t *mcapi_status) {
+  mc_mine *self = mc_self();
+  numbered *n[WAIT_ANY];
+  several s = {.n = n, .count = number};
+  mcapi_status_t status = !self                                           ? MCAPI_ERR_NODE_NOTINIT
+                          : !requests || number == 0 || number > WAIT_ANY ? MCAPI_ERR_PARAMETER
+                                                                          : MCAPI_SUCCESS;
+  for (size_t i = 0; i < number && status == MCAPI_SUCCESS; i++)
+    if (!(n[i] = find(self, requests[i]))) status = MCAPI_ERR_REQUEST_INVALID;
+  if (status != MCAPI_SUCCESS) {
+    mc_say(mcapi_status, status);
+    return MCAPI_RETURN_VALUE_INVALID;
+  }
+  s.which = MCAPI_RETURN_VALUE_INVALID;
+  wait_for(self, &s, size, timeout, mcapi_status);
+  return (mcapi_uint_t)s.which;
+}
+
+void mcapi_cancel(const mcapi_request_t *request, mcapi_status_t *mcapi_status) {
+  mc_mine *self = mc_self();
+  numbered *n = self ? find(self, request) : NULL;
+  mcapi_status_t status = !self ? MCAPI_ERR_NODE_NOTINIT : MCAPI_ERR_REQUEST_INVALID;
+  if (n && give_up(&n->request, MCAPI_ERR_REQUEST_CANCELLED)) {
+    lvd_port_lock(&table_lock);
+    n->cancelled = true;
+    if (!n->waited) let_go(n); /* else whoever waits does */
+    lvd_port_unlock(&table_lock);
+    mc_ring(self->domain, self->index);
+    status = MCAPI_SUCCESS;
+  }
+  mc_say(mcapi_status, status);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Bells, and the one place where this face waits: through the runtime's wait, on its node's bell. */
+#include "domain.h"
+
+/* ---- ringing -------------------------------------------------------------------------------- */
+
+/* The flags go down before the bell changes: who puts one up later has seen the change, or sleeps on
+ * what is older than it and is woken. */
+static void ring(mc_domain *d, uint32_t node, bool whatever) {
+  mc_node *n = &d->tables->node[node];
+  if ((lvd_load_relaxed_u32(&n->bell.threads) && lvd_exchange_acq_rel_u32(&n->bell.threads, 0)) ||
+      whatever) {
+    lvd_add_release_u32(&n->bell.rung, 1);
+    lvd_port_wake_shared(&n->bell.rung);
+  }
+  if (lvd_load_relaxed_u32(&n->bell.fibers) && lvd_exchange_acq_rel_u32(&n->bell.fibers, 0)) {
+    uint32_t owner = lvd_load_relaxed_u32(&n->owner);
+    if (owner == 1 + d->process)
+      mc_wake_fibers(d);
+    else if (owner && owner <= MC_PROCESSES)
+      mc_ring_process(d, owner - 1);
+  }
+}
+
+void mc_ring(mc_domain *d, uint32_t node) {
+  lvd_fence_seq_cst();
+  if (node < MC_NODES) ring(d, node, false);
+}
+
+void mc_set_add(mc_set *set, uint32_t node) {
+  lvd_a32 *word = &set->word[node / 32];
+  uint32_t bit = 1u << node % 32, seen = lvd_load_relaxed_u32(word);
+  while (!(seen & bit) && !lvd_cas_relaxed_u32(word, &seen, seen | bit)) {
+  }
+}
+
+/* For those in `set`; null: for everybody, whether or not somebody seems to wait. */
+void mc_ring_all(mc_domain *d, mc_set *set) {
+  lvd_fence_seq_cst();
+  for (uint32_t i = 0; i < MC_NODES / 32; i++) {
+    uint32_t bits = UINT32_MAX;
+    if (set)
+      bits = lvd_load_relaxed_u32(&set->word[i]) ? lvd_exchange_acq_rel_u32(&set->word[i], 0) : 0;
+    for (uint32_t k = 0; k < 32; k++) {
+      uint32_t node = i * 32 + k;
+      if (!(bits & 1u << k)) continue;
+      if (!lvd_load_relaxed_u32(&d->tables->node[node].owner)) continue;
+      ring(d, node, !set);
+    }
+  }
+}
+
+/* ---- waiting -------------------------------------------------------------------------------- */
+
+static bool look(lvd_watch *w) {
+  mc_listener *l = (mc_listener *)w;
+  return l->look(l->what);
+}
+
+static void list(mc_domain *d, mc_listener *l, bool listed) {
+  lvd_port_lock(&d->lock);
+  if (listed && !l->listed) {
+    l->previous = NULL;
+    l->next = d->listeners;
+    if (l->next) l->next->previous = l;
+    d->listeners = l;
+  } else if (!listed && l->listed) {
+    *(l->previous ? &l->previous->next : &d->listeners) = l->next;
+    if (l->next) l->next->previous = l->previous;
+  }
+  l->listed = listed;
+  lvd_port_unlock(&d->lock);
+}
+
+/* The flag stays up when nobody waits any more: one ring too many. */
+static void arm(lvd_watch *w, bool armed) {
+  mc_listener *l = (mc_listener *)w;
+  mc_domain *d = l->node->domain;
+  mc_bell *bell = &d->tables->node[l->node->index].bell;
+  bool fiber = lvd_load_relaxed_ptr(&w->sleeper.who) != NULL;
+  if (fiber) list(d, l, armed);
+  if (!armed) return;
+  lvd_store_relaxed_u32(fiber ? &bell->fibers : &bell->threads, 1);
+  if (l->arm) l->arm(l->what);
+  lvd_fence_seq_cst();
+}
+
+void mc_wake_fibers(mc_domain *d) {
+  lvd_port_lock(&d->lock);
+  for (mc_listener *l = d->listeners; l; l = l->next)
+    l->watch.sleeper.waiter.wake(&l->watch.sleeper.waiter);
+  lvd_port_unlock(&d->lock);
+}
+
+lvd_status mc_wait(mc_mine *node, bool (*look_for)(void *what), void (*arm_for)(void *what),
+                   void *what, int64_t timeout_ns) {
+  mc_listener l = {.node = node, .look = look_for, .arm = arm_for, .what = what};
+  uint32_t which;
+  l.watch.look = look;
+  l.watch.arm = arm;
+  l.watch.rung = &node->domain->tables->node[node->index].bell.rung;
+  lvd_sleeper_init(&l.watch.sleeper, 50);
+  const lvd_want want = {.watch = &l.watch};
+  return lvd_wait_any(&want, 1, timeout_ns, &which);
+}

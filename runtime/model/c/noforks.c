@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* What the runtime calls for forks, for checks that have none. */
+#include "src/core.h"
+
+static lvd_fork_thread none;
+lvd_fork_thread *model_fork_thread(void) { return &none; }
+
+void lvd_forks_runtime_begins(lvd_runtime *rt) { (void)rt; }
+void lvd_forks_runtime_ends(lvd_runtime *rt) { (void)rt; }
+void lvd_forks_free(lvd_runtime *rt) { (void)rt; }
+void lvd_forks_keep(lvd_runtime *rt) { (void)rt; }
+void lvd_forks_worker_ends(void) {}
+bool lvd_forks_look(lvd_worker *w) { return w == NULL; }
+bool lvd_forks_sleep(lvd_worker *w, int64_t *most) {
+  (void)most;
+  return w == NULL;
+}
+bool lvd_forks_may_sleep(const lvd_worker *w) { return w != NULL; }
+void lvd_forks_awake(lvd_worker *w) { (void)w; }
+void lvd_forks_leave(lvd_worker *w, lvd_fiber *f) { (void)w, (void)f; }
+void lvd_forks_enter(lvd_worker *w, lvd_fiber *f) { (void)w, (void)f; }
+void lvd_forks_abandon(lvd_worker *w, lvd_fiber *f) { (void)w, (void)f; }
+__attribute__((weak)) bool lvd_forks_open(const lvd_entity *e) { return e == NULL; }
+__attribute__((weak)) bool lvd_fiber_is_bare(const lvd_entity *e) { return e == NULL; }

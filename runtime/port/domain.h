@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Port: what the processes of a domain, which do not know of each other, find by name: a file of
+ * shared memory, locks that end with their holder, bells, and the news that somebody has died.
+ *
+ * All names lie in one directory that belongs to the user alone, so nobody else can put anything
+ * there. */
+#ifndef LVD_PORT_DOMAIN_H
+#define LVD_PORT_DOMAIN_H
+
+#include "port.h"
+
+/* The user's directory for domains, made if there is none. LVD_E_SYSTEM. */
+lvd_status lvd_port_names_open(int *directory);
+/* Opens the file `name`, or makes it (empty). What is no file of the user's alone is taken away.
+ * LVD_E_SYSTEM. */
+lvd_status lvd_port_file_open(int directory, const char *name, int *file);
+/* Has its name been taken away meanwhile? */
+bool lvd_port_file_removed(int file);
+void lvd_port_name_remove(int directory, const char *name);
+/* Makes it zeros, all of it, and as long as said. LVD_E_SYSTEM. */
+lvd_status lvd_port_file_clear(int file, size_t size);
+
+/* Locks of a file, numbered; each a process's, all threads of it together. They end with the process,
+ * and when it closes any descriptor of that file. */
+bool lvd_port_locks_take(int file, uint32_t number, bool wait);
+void lvd_port_locks_drop(int file, uint32_t number);
+/* Does another process hold one of `count` from `first` on? */
+bool lvd_port_locks_held(int file, uint32_t first, uint32_t count);
+
+/* Bells by name. The caller is the only one who listens at `name`; what was left there is taken
+ * away. */
+lvd_status lvd_port_named_bell_make(int directory, const char *name, int *bell);
+/* Where it can be rung, negative: there is none. */
+int lvd_port_named_bell_find(int directory, const char *name);
+void lvd_port_named_bell_ring(int bell);
+
+/* A descriptor that becomes readable when the process `id` has ended; negative: none. */
+int lvd_port_process_watch(int32_t id);
+/* Sleeps until one of `count` descriptors (at most 256, negative ones are passed over) is readable,
+ * or the time has passed (negative: none); ready[i]: it is. The first is a bell, and is silent then. */
+void lvd_port_listen(const int *descriptor, bool *ready, uint32_t count, int64_t timeout_ns);
+
+/* The calling thread is not the program's own: its signals are for others. */
+void lvd_port_signals_keep_out(void);
+/* Called in each child that this process forks. */
+void lvd_port_at_fork(void (*in_child)(void));
+
+#endif

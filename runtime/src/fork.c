@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Fork: the protocol of a deque's owner and its thieves; the fast half is in levada/fork.h.
+ *
+ *        tail            split             head            end
+ *   taken  |   public      |    private      |    free      |
+ *
+ * The owner pushes and joins at the head. What is private costs him nothing but a comparison; the
+ * public part is changed by compare-and-swap of the one word `ends`, by thieves (tail + 1) and by
+ * the owner (split), who makes half of what is private public when he is asked, and takes half of
+ * what is public back when he needs one of it. A join of a slot below the tail was taken; since the
+ * oldest is taken first, all below it were, too.
+ *
+ * A taken slot's `state`: 0, the deque of who runs it (added), that and WAITS when the owner waits in
+ * the kernel or has suspended himself, and DONE. While he waits he LEAPS: he takes from who has
+ * taken from him, so that what he does meanwhile is part of what he waits for, and his stack does
+ * not grow beyond what the call itself would have needed (Wagner and Calder, 1993).
+ *
+ * Guarantees
+ *   D1  Each fork is run exactly once: by one thief, or by its owner.
+ *   D2  Who runs it sees all that its owner did before the fork; the owner sees after the join all
+ *       that was done in it.
+ *   D3  Who asks is served: after an ask the owner's next fork, or his next join with something
+ *       private left, makes something public. Nobody sleeps while something is public (steal.c).
+ *
+ * Pairs of orders
+ *   share: cas_release ends          -> take: cas_acquire ends           arguments, app, scopes (D2)
+ *   run: exchange_release state DONE -> join: load_acquire state         the result (D2)
+ *   run: add_release state           -> join: load_acquire state         the thief's deque
+ *   serve: words, exchange_release asked 0 -> ask: exchange_acquire asked 1, words
+ *                                       who finds asked 0 tells the thread after serve has set the
+ *                                       words: so his telling stays (D3)
+ *
+ * Sources: lazy task creation (Mohr, Kranz and Halstead, 1990); "Lazy Remote Procedure Call in C"
+ * (Latendresse and Feeley, 1997); the split deque with requests of Lace (van Dijk and van de Pol,
+ * 2014). */
+#include "fork.h"
+
+#include <string.h>
+
+enum { DONE = 1, FAILED = 3, WAITS = 2 }; /* deques are aligned: their low bits are free */
+#define END_OF_MEMORY ((void *)UINTPTR_MAX)
+
+/* What those get that have no deque: no one ever takes it. */
+static lvd_fork nowhere;
+
+#ifndef LVD_FORK_THREAD
+LVD_API __thread lvd_fork_thread lvd_forks;
+#endif
+
+/* ---- thieves ------------------------------------------------------------------------------ */
+
+lvd_fork *lvd_deque_take(lvd_deque *d) {
+  uint64_t ends = lvd_load_relaxed_u64(&d->ends);
+  while (lvd_tail(ends) < lvd_split(ends))
+    if (lvd_cas_acquire_u64(&d->ends, &ends, ends + ((uint64_t)1 << 32)))
+      return &d->slot[lvd_tail(ends)];
+  return NULL;
+}
+
+void lvd_deque_ask(lvd_deque *d, lvd_forker *by) {
+  if (lvd_load_relaxed_u32(&d->asked)) return;
+  lvd_forker *f = lvd_load_acquire_ptr(&d->thread);
+  if (!f || lvd_exchange_acquire_u32(&d->asked, 1)) return;
+  lvd_count(&by->asked, 1);
+  lvd_port_lock(&f->lock);
+  if (f->thread) {
+    lvd_store_relaxed_ptr(&f->thread->limit, NULL);
+    lvd_store_relaxed_ptr(&f->thread->floor, END_OF_MEMORY);
+  }
+  lvd_port_unlock(&f->lock);
+}
+
+static void end_taken(lvd_fork *slot, lvd_deque *from, uint64_t how) {
+  uint64_t was = lvd_exchange_release_u64(&slot->state, how);
+  if (was & WAITS) lvd_event_set(&from->joined, 1); /* not the slot: it may be another's by now */
+}
+
+void lvd_fork_run(lvd_fork *slot, lvd_deque *from, lvd_deque *here) {
+  lvd_add_release_u64(&slot->state, (uint64_t)(uintptr_t)here);
+  lvd_cancel_scope *scope = lvd_deque_scope(from, (uint32_t)(slot - from->slot));
+  if (LVD_LIKELY(!scope)) {
+    slot->run(slot);
+  } else { /* what it forks is in the same scope */
+    lvd_cancel_scope same = {.cancelled = {0}};
+    lvd_scope_enter(&same, scope);
+    if (!lvd_cancelled()) slot->run(slot);
+    lvd_cancel_end(&same);
+  }
+  end_taken(slot, from, DONE);
+}
+
+void lvd_fork_fail(lvd_fork *slot, lvd_deque *from) { end_taken(slot, from, FAILED); }
+
+/* ---- the owner ---------------------------------------------------------------------------- */
+
+/* Whose forks these are, for who takes one. */
+static void say_whose(const lvd_forker *f, lvd_deque *d) {
+  const lvd_entity *e = f->worker ? f->worker->current : NULL;
+  bool own = e && e->is_fiber && e->app != lvd_load_relaxed_ptr(&f->forks->app);
+  lvd_store_relaxed_ptr(&d->app, own ? e->app : NULL);
+  if (e && !e->is_fiber) lvd_forks_want_app(f->forks);
+  lvd_store_relaxed_u32(&d->level, e ? e->level : lvd_level_of(0));
+}
+
+static void set_split(lvd_deque *d, uint32_t split) {
+  uint64_t ends = lvd_load_relaxed_u64(&d->ends);
+  while (!lvd_cas_release_u64(&d->ends, &ends, lvd_ends(lvd_tail(ends), split))) {
+  }
+  d->split = split;
+}
+
+/* Makes half of what is private public, and of one that one. False: nothing is private. */
+static bool share(lvd_forker *f, lvd_deque *d, const lvd_fork *head) {
+  uint32_t n = (uint32_t)(head - d->slot);
+  if (n <= d->split || lvd_load_relaxed_u32(&f->gone)) return false;
+  say_whose(f, d);
+  set_split(d, d->split + (n - d->split + 1) / 2);
+  lvd_count(&f->shared, 1);
+  return true;
+}
+
+void lvd_deque_publish_all(lvd_deque *d, lvd_fork *head, const lvd_forker *f) {
+  say_whose(f, d);
+  set_split(d, (uint32_t)(head - d->slot));
+}
+
+/* What is not public begins here; while a scope is cancelled, every join has to look. */
+static void set_floor(const lvd_deque *d, const lvd_fork *head) {
+  lvd_store_relaxed_ptr(&lvd_forks.floor, (void *)(uintptr_t)&d->slot[d->split]);
+  if (LVD_LIKELY(!lvd_load_relaxed_u32(&d->scopes))) return;
+  lvd_fence_seq_cst();
+  if (lvd_deque_cancelled(d, (uint32_t)(head - d->slot)))
+    lvd_store_relaxed_ptr(&lvd_forks.floor, END_OF_MEMORY);
+}
+
+/* Sets the words that the fast paths look at, and gives those who ask. */
+static void serve(lvd_forker *f, lvd_deque *d, const lvd_fork *head) {
+  for (;;) {
+    set_floor(d, head);
+    lvd_store_relaxed_ptr(&lvd_forks.limit, &d->slot[LVD_DEQUE_SLOTS]);
+    if (!lvd_exchange_release_u32(&d->asked, 0)) return;
+    if (share(f, d, head) && !lvd_forks_wake(f)) continue;
+    /* Nothing to give, or more who could be given something: at the next fork. */
+    lvd_store_relaxed_u32(&d->asked, 1);
+    set_floor(d, head);
+    lvd_store_relaxed_ptr(&lvd_forks.limit, NULL);
+    return;
+  }
+}
+
+lvd_fork *lvd_fork_seldom(void (*run)(lvd_fork *), const void *bytes, size_t size) {
+  lvd_forker *f = lvd_forker_self();
+  lvd_deque *d = f ? lvd_load_relaxed_ptr(&f->deque) : NULL;
+  if (!d) return &nowhere;
+  lvd_fork *slot = lvd_forks.head;
+  if (slot == &d->slot[LVD_DEQUE_SLOTS]) { /* full: the join finds it as it is, and calls */
+    lvd_count(&f->full, 1);
+    serve(f, d, slot);
+    return slot;
+  }
+  slot->run = run;
+  if (size) memcpy(slot->record, bytes, size);
+  lvd_forks.head = slot + 1;
+  serve(f, d, slot + 1);
+  return slot;
+}
+
+/* Takes slot `i` back, which is public. False: somebody has taken it. */
+static bool take_back(lvd_deque *d, uint32_t i) {
+  uint64_t ends = lvd_load_relaxed_u64(&d->ends);
+  for (;;) {
+    uint32_t tail = lvd_tail(ends);
+    if (tail > i) return false;
+    uint32_t split = tail + (i - tail) / 2;
+    if (lvd_cas_relaxed_u64(&d->ends, &ends, lvd_ends(tail, split))) {
+      d->split = split;
+      return true;
+    }
+  }
+}
+
+/* The call of `slot` was taken: goes on when it is done. False: it has failed. */
+static bool await(lvd_forker *f, lvd_deque *d, lvd_fork *slot) {
+  enum { SPIN_NS = 20000 };
+  uint64_t start = 0, state;
+  for (uint32_t looks = 0;;) {
+    state = lvd_load_acquire_u64(&slot->state);
+    if (state == DONE || state == FAILED) break;
+    lvd_deque *thief = (lvd_deque *)(uintptr_t)state; /* null: he is about to say so */
+    bool may = thief && lvd_load_relaxed_ptr(&thief->app) == lvd_load_relaxed_ptr(&d->app) &&
+               lvd_fork_has_room(f);
+    lvd_fork *leap = may ? lvd_deque_take(thief) : NULL;
+    if (leap) {
+      lvd_count(&f->leapt, 1);
+      lvd_fork_run(leap, thief, d);
+      looks = 0;
+      continue;
+    }
+    if (thief) lvd_deque_ask(thief, f);
+    for (uint32_t i = 0; i < lvd_pauses(looks); i++) lvd_port_relax();
+    if (looks++ == 0) start = lvd_port_ticks();
+    bool other = f->worker && f->worker->index < f->worker->rt->workers &&
+                 (f->worker->ready_levels || lvd_inbox_pending(&f->worker->inbox));
+    if (!other && lvd_port_ticks_to_ns(lvd_port_ticks() - start) < SPIN_NS) continue;
+    if (!lvd_cas_relaxed_u64(&slot->state, &state, state | WAITS)) continue;
+    lvd_count(&f->waits, 1);
+    lvd_fork_wait(f, d);
+  }
+  lvd_store_relaxed_u64(&slot->state, 0);
+  return state == DONE;
+}
+
+bool lvd_fork_join_seldom(lvd_fork *slot) {
+  lvd_forker *f = lvd_forker_self();
+  lvd_deque *d = f ? lvd_load_relaxed_ptr(&f->deque) : NULL;
+  if (slot == &nowhere) {
+    lvd_store_relaxed_ptr(&lvd_forks.floor, NULL);
+    lvd_forks.head = slot;
+    return true;
+  }
+  uint32_t i = (uint32_t)(slot - d->slot);
+  bool ours = i >= d->split || take_back(d, i), whole = true;
+  if (!ours) {
+    whole = await(f, d, slot);
+    /* All up to here was taken: nobody but us touches `ends`. */
+    lvd_store_relaxed_u64(&d->ends, lvd_ends(i, i));
+    d->split = i;
+  }
+  lvd_forks.head = slot;
+  serve(f, d, slot);
+  if (!whole) lvd_port_jump(f->worker->escape); /* its application ends, and we with it */
+  return ours && !lvd_deque_cancelled(d, i);
+}
+
+bool lvd_deque_abandon(lvd_deque *d) {
+  uint64_t ends = lvd_load_relaxed_u64(&d->ends);
+  while (!lvd_cas_relaxed_u64(&d->ends, &ends, lvd_ends(lvd_tail(ends), lvd_tail(ends)))) {
+  }
+  bool idle = true;
+  for (uint32_t i = 0; i < lvd_tail(ends); i++) {
+    uint64_t state = lvd_load_acquire_u64(&d->slot[i].state);
+    idle &= state == DONE || state == FAILED;
+  }
+  for (uint32_t i = 0; idle && i < lvd_tail(ends); i++) lvd_store_relaxed_u64(&d->slot[i].state, 0);
+  d->split = lvd_tail(ends);
+  return idle;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* What a deque is made of, for the files that know: fork.c has the protocol of owner and thieves,
+ * steal.c which worker steals where, sleeps and is woken, range.c what stands on top. */
+#ifndef LVD_SRC_FORK_H
+#define LVD_SRC_FORK_H
+
+#include <levada/fork.h>
+
+#include "core.h"
+
+#ifndef LVD_DEQUE_SLOTS
+#define LVD_DEQUE_SLOTS 8192 /* the checker has fewer */
+#endif
+enum { LVD_DEQUES = 4096, LVD_SCOPES = 16 };
+
+/* One scope of cancelling, and the first slot that is in it. */
+typedef struct lvd_scope_mark {
+  lvd_a32 first;
+  lvd_aptr scope;
+} lvd_scope_mark;
+
+/* The forks of one stack that are not joined. Deques are never freed: a thief that comes late looks
+ * at one that is somebody else's by now, and finds what is so there. */
+typedef struct lvd_deque {
+  LVD_ALIGNED(LVD_LINE) lvd_a64 ends;  /* tail << 32 | split: slots from tail to split are public */
+  LVD_ALIGNED(LVD_LINE) lvd_a32 asked; /* thieves want work, and have told the thread */
+  lvd_aptr thread;                     /* the lvd_forker that is on this stack; null: suspended */
+  lvd_aptr app;                        /* whose forks these are; null: of a thread of the program */
+  lvd_a32 level;
+  LVD_ALIGNED(LVD_LINE) uint32_t split; /* from here on it is the owner's; his copy */
+  lvd_fork *head;                       /* while the stack is suspended */
+  struct lvd_deque *next;               /* where it lies ready */
+  lvd_a32 scopes;
+  lvd_scope_mark scope[LVD_SCOPES];
+  lvd_event joined;                   /* what the owner waited for is done */
+  lvd_fork slot[LVD_DEQUE_SLOTS + 1]; /* the last one is for who finds it full, and never public */
+} lvd_deque;
+
+/* A thread that forks: a worker, or a thread of the program, which then takes the place of the worker
+ * of its core. Never freed, used again by other threads. */
+typedef struct lvd_forker {
+  lvd_port_mutex lock;        /* the thread does not end while somebody tells it something */
+  lvd_fork_thread *thread;    /* under the lock; null: it has ended */
+  lvd_aptr deque;             /* of the stack that it is on */
+  lvd_worker *worker;         /* null: a thread of the program */
+  struct lvd_fork_set *forks; /* the runtime's; null: it has been destroyed, or there was none */
+  lvd_a32 gone;               /* the runtime is being destroyed: look for another one */
+  lvd_a32 sleeps;             /* it waits in the kernel for a call that was taken */
+  uint32_t place;             /* the worker whose place it takes; LVD_NOWHERE: none */
+  lvd_a32 clock;              /* of its CPU time */
+  const unsigned char *low;   /* of its stack */
+  uint64_t random;
+  struct lvd_forker *next; /* all there are */
+  bool taken;
+  lvd_deque *spare;
+  lvd_a64 stolen, leapt, asked, shared, full, waits, woken;
+} lvd_forker;
+
+/* The forks of a runtime, from its first one on. */
+typedef struct lvd_fork_set {
+  lvd_runtime *rt;
+  lvd_aptr app; /* of calls that were forked by threads of the program and by actors */
+  lvd_a32 app_wanted;
+  lvd_port_mutex opening;
+  lvd_deque *spare;                       /* under the lock of steal.c */
+  LVD_ALIGNED(LVD_LINE) lvd_a32 sleepers; /* workers that sleep, and would steal */
+  lvd_a64 stirred;                        /* ticks */
+  LVD_ALIGNED(LVD_LINE) lvd_a32 deques;
+  lvd_aptr deque[LVD_DEQUES];
+} lvd_fork_set;
+
+static inline uint32_t lvd_tail(uint64_t ends) { return (uint32_t)(ends >> 32); }
+static inline uint32_t lvd_split(uint64_t ends) { return (uint32_t)ends; }
+static inline uint64_t lvd_ends(uint32_t tail, uint32_t split) {
+  return (uint64_t)tail << 32 | split;
+}
+static inline bool lvd_deque_has(const lvd_deque *d) {
+  uint64_t ends = lvd_load_relaxed_u64(&d->ends);
+  return lvd_tail(ends) < lvd_split(ends);
+}
+
+/* ---- fork.c ------------------------------------------------------------------------------- */
+
+lvd_fork *lvd_deque_take(lvd_deque *d);           /* a thief's; null: nothing is public */
+void lvd_deque_ask(lvd_deque *d, lvd_forker *by); /* a thief's: make something public */
+/* The owner's, before it is suspended. */
+void lvd_deque_publish_all(lvd_deque *d, lvd_fork *head, const lvd_forker *f);
+/* Makes the call of a slot that was taken from `from`, on the stack of the caller, whose deque is
+ * `here`. */
+void lvd_fork_run(lvd_fork *slot, lvd_deque *from, lvd_deque *here);
+/* The call of `slot` was abandoned: who waits for it is told. */
+void lvd_fork_fail(lvd_fork *slot, lvd_deque *from);
+/* The stack of `d` was abandoned with forks open. True: nobody works for it any more. */
+bool lvd_deque_abandon(lvd_deque *d);
+
+/* ---- steal.c ------------------------------------------------------------------------------ */
+
+/* Who forks on this thread; null: there is no memory, or no worker. */
+lvd_forker *lvd_forker_self(void);
+lvd_deque *lvd_deque_make(lvd_fork_set *forks); /* one that lies ready, or a new one; null: none */
+/* Something has become public: wakes a worker, if one sleeps. True: more sleep. */
+bool lvd_forks_wake(lvd_forker *by);
+/* Waits, in a fiber or a thread, until `joined` is set. */
+void lvd_fork_wait(lvd_forker *f, lvd_deque *d);
+void lvd_forks_want_app(lvd_fork_set *forks); /* an actor forks */
+void lvd_forkers_stir(void);                  /* every join is a seldom one, once */
+bool lvd_fork_has_room(const lvd_forker *f);  /* on this stack, for one more call */
+
+/* ---- range.c ------------------------------------------------------------------------------ */
+
+/* The scope that slot `i` of `d` was forked in; null: none. */
+lvd_cancel_scope *lvd_deque_scope(const lvd_deque *d, uint32_t i);
+void lvd_scope_enter(lvd_cancel_scope *scope, lvd_cancel_scope *outer);
+/* Is the scope cancelled that slot `i` of `d` was forked in, or one around it? */
+bool lvd_deque_cancelled(const lvd_deque *d, uint32_t i);
+
+#endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Ranges and cancelling: what stands on top of forks.
+ *
+ * A range is gone through in pieces of some microseconds. Between two pieces its stack looks whether
+ * somebody wants work, which is one comparison, and if so, and if what is left is worth it, forks
+ * the farther half. So a range that nobody wants a part of is a loop.
+ *
+ * A scope of cancelling is a mark on the deque: from slot `first` on. It holds a slot itself, which
+ * anybody may take and run, for nothing, so that the deque stays with the stack as long as the scope
+ * does. To find the scope of slot i, a thief goes through the marks from the bottom: those with
+ * first <= i stay as they are while the slot is not joined, and what lies above has first > i.
+ *
+ * Pairs of orders
+ *   cancel: cancelled, [fence], floor <> serve: floor, [fence], load cancelled
+ *   begin: mark (before the fork is shared: fork.c, share) -> taken: load of the mark */
+#include "fork.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- cancelling --------------------------------------------------------------------------- */
+
+static bool is_cancelled(const lvd_cancel_scope *s) {
+  for (; s; s = s->outer)
+    if (lvd_load_relaxed_u32(&s->cancelled)) return true;
+  return false;
+}
+
+lvd_cancel_scope *lvd_deque_scope(const lvd_deque *d, uint32_t i) {
+  uint32_t n = lvd_load_relaxed_u32(&d->scopes);
+  lvd_cancel_scope *inner = NULL;
+  for (uint32_t k = 0; k < n && lvd_load_relaxed_u32(&d->scope[k].first) <= i; k++)
+    inner = lvd_load_relaxed_ptr(&d->scope[k].scope);
+  return inner;
+}
+
+bool lvd_deque_cancelled(const lvd_deque *d, uint32_t i) {
+  return is_cancelled(lvd_deque_scope(d, i));
+}
+
+static void nothing(lvd_fork *slot) { (void)slot; }
+
+static lvd_deque *deque_here(void) {
+  lvd_forker *f = lvd_forker_self();
+  return f ? lvd_load_relaxed_ptr(&f->deque) : NULL;
+}
+
+void lvd_cancel_begin(lvd_cancel_scope *scope) {
+  lvd_store_relaxed_u32(&scope->cancelled, 0);
+  lvd_scope_enter(scope, NULL);
+}
+
+/* `outer`: the scope that it is in, if that is not the innermost of this stack. */
+void lvd_scope_enter(lvd_cancel_scope *scope, lvd_cancel_scope *outer) {
+  lvd_deque *d = deque_here();
+  scope->outer = outer ? outer : d ? lvd_deque_scope(d, UINT32_MAX - 1) : NULL;
+  scope->marked = false;
+  if (!d) return;
+  uint32_t n = lvd_load_relaxed_u32(&d->scopes);
+  if (n < LVD_SCOPES) {
+    lvd_store_relaxed_ptr(&d->scope[n].scope, scope);
+    lvd_store_relaxed_u32(&d->scope[n].first, (uint32_t)(lvd_forks.head - d->slot));
+    lvd_store_relaxed_u32(&d->scopes, n + 1);
+    scope->marked = true;
+  }
+  scope->slot = lvd_fork_seldom(nothing, NULL, 0);
+}
+
+void lvd_cancel_end(lvd_cancel_scope *scope) {
+  lvd_deque *d = deque_here();
+  if (!d) return;
+  lvd_fork_join(scope->slot);
+  if (!scope->marked) return;
+  uint32_t n = lvd_load_relaxed_u32(&d->scopes) - 1;
+  lvd_store_relaxed_u32(&d->scope[n].first, UINT32_MAX);
+  lvd_store_relaxed_u32(&d->scopes, n);
+}
+
+void lvd_cancel(lvd_cancel_scope *scope) {
+  lvd_store_relaxed_u32(&scope->cancelled, 1);
+  lvd_fence_seq_cst();
+  lvd_forkers_stir();
+}
+
+bool lvd_cancelled(void) {
+  lvd_deque *d = deque_here();
+  return d && lvd_deque_cancelled(d, UINT32_MAX - 1);
+}
+
+/* ---- ranges ------------------------------------------------------------------------------- */
+
+enum {
+  PIECE_NS = 5000, /* a piece takes this long, up to four times */
+  WORTH_NS = 20000 /* what is left must take that long to be worth a fork */
+};
+
+typedef struct loop {
+  void (*body)(void *context, size_t from, size_t to);
+  const lvd_reduction *reduction; /* null: a plain loop */
+  void *context;
+  uint64_t piece_ticks, worth_ticks;
+} loop;
+
+typedef union half {
+  struct {
+    const loop *l;
+    size_t from, to, size;
+    void *result;
+  } in;
+} half;
+
+static void go_through(const loop *l, size_t from, size_t to, size_t size, void *result);
+
+static void run_half(lvd_fork *slot) {
+  half *r = LVD_FORK_RECORD(slot, half);
+  const lvd_reduction *reduction = r->in.l->reduction;
+  if (reduction) reduction->empty(reduction->context, r->in.result);
+  go_through(r->in.l, r->in.from, r->in.to, r->in.size, r->in.result);
+}
+
+/* Forks the farther half, goes through the nearer one. */
+static bool split(const loop *l, size_t from, size_t to, size_t size, void *result) {
+  LVD_ALIGNED(16) unsigned char room[256];
+  const lvd_reduction *reduction = l->reduction;
+  void *other = room, *more = NULL;
+  if (reduction && reduction->size > sizeof room && !(other = more = malloc(reduction->size)))
+    return false;
+  size_t middle = from + (to - from) / 2;
+  half r = {{l, middle, to, size, other}};
+  lvd_fork *slot;
+  LVD_FORK_PUSH(slot, half, r, run_half);
+  go_through(l, from, middle, size, result);
+  if (lvd_fork_join(slot)) /* nobody has taken it: on with the same result */
+    go_through(l, middle, to, size, result);
+  else if (reduction && !lvd_cancelled())
+    reduction->combine(reduction->context, result, other);
+  free(more);
+  return true;
+}
+
+/* `size`: of a piece, as far as it is known. */
+static void go_through(const loop *l, size_t from, size_t to, size_t size, void *result) {
+  uint64_t before = lvd_port_ticks(), item = 0; /* what one of the last piece took */
+  while (from < to && !lvd_cancelled()) {
+    if (item && to - from > 1 && lvd_fork_wanted() && (to - from) * item >= l->worth_ticks &&
+        split(l, from, to, size, result))
+      return;
+    size_t n = to - from < size ? to - from : size;
+    if (l->reduction)
+      l->reduction->add(l->context, from, from + n, result);
+    else
+      l->body(l->context, from, from + n);
+    from += n;
+    uint64_t now = lvd_port_ticks(), took = now - before;
+    before = now;
+    item = took / n + 1;
+    if (took < l->piece_ticks && n == size)
+      size *= 2;
+    else if (took > 4 * l->piece_ticks && size > 1)
+      size /= 2;
+  }
+}
+
+static void begin(loop *l, size_t from, size_t to, void *result) {
+  l->piece_ticks = lvd_port_ns_to_ticks(PIECE_NS);
+  l->worth_ticks = lvd_port_ns_to_ticks(WORTH_NS);
+  go_through(l, from, to, 1, result);
+}
+
+void lvd_for(size_t begin_, size_t end, void (*body)(void *context, size_t from, size_t to),
+             void *context) {
+  loop l = {.body = body, .context = context};
+  begin(&l, begin_, end, NULL);
+}
+
+void lvd_reduce(size_t begin_, size_t end, const lvd_reduction *reduction, void *result) {
+  loop l = {.reduction = reduction, .context = reduction->context};
+  reduction->empty(reduction->context, result);
+  begin(&l, begin_, end, result);
+}

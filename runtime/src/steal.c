@@ -1,0 +1,632 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Steal: which threads fork, which workers steal from them, and how these sleep and are woken; the
+ * runtime of a program that only forks.
+ *
+ * A worker that has nothing ready takes the oldest public fork of any deque and runs it on a fiber
+ * of its own, so that it may wait. If nothing is public it asks, looks around for a while, and
+ * sleeps. Before that it asks everybody once more, and counts as a sleeper: the next fork anywhere
+ * is then a seldom one, becomes public, and wakes it. That costs the forks of a busy program
+ * nothing.
+ *
+ * A thread of the program that forks takes the PLACE of the worker whose core it is on: that worker
+ * abstains while the thread computes, or there would be more threads than cores. While the thread
+ * waits, the worker has its core back.
+ *
+ * Pairs of orders
+ *   sleep: sleepers + 1, [fence], look at ends <> share: ends, [fence], load sleepers      (D3)
+ *   sleep: waiting (inbox), [fence], load fork_sleeps <> wake: fork_sleeps 0, [fence], load waiting
+ *   abstain: fork_sleeps, [fence], look at the thread <> leave, wait: lender or sleeps, [fence],
+ *                                                          load fork_sleeps
+ *   begin: store_release rt->forks, deque     -> look: load_acquire
+ *   start: store_release thread of a deque    -> ask: load_acquire      the forker it points to */
+#include "fork.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "fiber.h"
+
+enum {
+  AWAKE = 0,
+  SLEEPS = 1,   /* and would steal */
+  ABSTAINS = 2, /* a thread of the program has its place */
+  CHECK_NS = 1000000,
+  RECHECK_NS = 4000000,
+  SPARE_MOST = 8
+};
+
+/* Of the process; all under the lock. */
+static struct {
+  lvd_port_mutex lock, starting;
+  lvd_runtime *runtimes; /* all that live, the oldest first */
+  lvd_runtime *own;      /* the one that the first fork has made; under `starting` */
+  lvd_forker *forkers;
+  lvd_deque *spare; /* of no runtime */
+  uint32_t workers; /* lvd_fork_workers */
+  bool at_exit;
+} all;
+
+static _Thread_local lvd_forker *self;
+
+/* ---- deques ------------------------------------------------------------------------------- */
+
+static lvd_deque *new_deque(void) {
+  lvd_deque *d = lvd_port_alloc(sizeof *d);
+  if (d) lvd_event_init(&d->joined);
+  return d;
+}
+
+static bool enlist(lvd_fork_set *forks, lvd_deque *d) {
+  uint32_t n = lvd_load_relaxed_u32(&forks->deques);
+  if (n == LVD_DEQUES) return false;
+  lvd_store_release_ptr(&forks->deque[n], d);
+  lvd_store_release_u32(&forks->deques, n + 1);
+  return true;
+}
+
+lvd_deque *lvd_deque_make(lvd_fork_set *forks) {
+  lvd_port_lock(&all.lock);
+  lvd_deque *d = forks->spare;
+  if (d) {
+    forks->spare = d->next;
+  } else {
+    d = all.spare;
+    if (d)
+      all.spare = d->next;
+    else
+      d = new_deque();
+    if (d && !enlist(forks, d)) {
+      d->next = all.spare;
+      all.spare = d;
+      d = NULL;
+    }
+  }
+  lvd_port_unlock(&all.lock);
+  return d;
+}
+
+/* `d` is empty, and nobody's. */
+static void keep(lvd_forker *f, lvd_deque *d) {
+  lvd_store_relaxed_ptr(&d->thread, NULL);
+  d->next = f->spare;
+  f->spare = d;
+}
+
+static void give_back(lvd_deque **list, lvd_deque *d) {
+  lvd_store_relaxed_ptr(&d->thread, NULL);
+  d->next = *list;
+  *list = d;
+}
+
+/* The thread goes on with deque `d`, whose head is `head`; null: with none. */
+static void take_up(lvd_forker *f, lvd_deque *d, lvd_fork *head) {
+  lvd_store_relaxed_ptr(&f->deque, d);
+  lvd_forks.head = d ? head : NULL;
+  /* The first fork is a seldom one: it looks around for who wants it. */
+  lvd_store_relaxed_ptr(&lvd_forks.limit, NULL);
+  lvd_store_relaxed_ptr(&lvd_forks.floor, d ? &d->slot[d->split] : NULL);
+  if (!d) return;
+  lvd_store_relaxed_u32(&d->asked, 1);
+  lvd_store_release_ptr(&d->thread, f);
+}
+
+static void take_up_empty(lvd_forker *f) {
+  lvd_deque *d = f->spare;
+  if (d)
+    f->spare = d->next;
+  else if (f->forks)
+    d = lvd_deque_make(f->forks);
+  if (d) {
+    d->split = 0;
+    lvd_store_relaxed_u64(&d->ends, 0);
+    lvd_store_relaxed_u32(&d->scopes, 0);
+  }
+  take_up(f, d, d ? d->slot : NULL);
+  if (f->worker) f->worker->fork_base = lvd_forks.head;
+}
+
+/* ---- threads that fork -------------------------------------------------------------------- */
+
+/* Wakes `w` if it sleeps; what runs there goes on. */
+static void nudge(lvd_worker *w) {
+  uint32_t sleep;
+  if (!lvd_inbox_asleep(&w->inbox, &sleep)) return;
+  lvd_port_wake(&w->inbox.waiting);
+  lvd_inbox_woken(&w->inbox, sleep);
+}
+
+/* A worker that abstains looks again whether it has to. */
+static bool stir(lvd_worker *w) {
+  uint32_t abstains = ABSTAINS;
+  lvd_fence_seq_cst();
+  if (lvd_load_relaxed_u32(&w->fork_sleeps) != ABSTAINS ||
+      !lvd_cas_relaxed_u32(&w->fork_sleeps, &abstains, AWAKE))
+    return false;
+  nudge(w);
+  return true;
+}
+
+static void leave_place(lvd_forker *f) {
+  if (f->place == LVD_NOWHERE) return;
+  lvd_worker *w = &f->forks->rt->worker[f->place];
+  lvd_store_relaxed_ptr(&w->lender, NULL);
+  f->place = LVD_NOWHERE;
+  stir(w);
+}
+
+static bool take_place(lvd_forker *f, lvd_worker *w) {
+  void *none = NULL;
+  if (!lvd_load_relaxed_u32(&w->given) || !lvd_cas_release_ptr(&w->lender, &none, f)) return false;
+  leave_place(f);
+  f->place = w->index;
+  uint32_t sleeps = SLEEPS;
+  if (lvd_cas_relaxed_u32(&w->fork_sleeps, &sleeps, ABSTAINS))
+    lvd_add_relaxed_u32(&f->forks->sleepers, UINT32_MAX);
+  return true;
+}
+
+/* A thread of the program is somewhere else now, perhaps. */
+static void look_for_place(lvd_forker *f) {
+  lvd_runtime *rt = f->forks->rt;
+  int32_t cpu = lvd_port_cpu();
+  if (f->place != LVD_NOWHERE && (rt->worker[f->place].cpu < 0 || rt->worker[f->place].cpu == cpu))
+    return;
+  for (uint32_t i = 0; i < rt->workers; i++)
+    if (rt->worker[i].cpu == cpu && take_place(f, &rt->worker[i])) return;
+  for (uint32_t i = 0; f->place == LVD_NOWHERE && i < rt->workers; i++)
+    take_place(f, &rt->worker[i]);
+}
+
+static lvd_forker *new_forker(void) {
+  lvd_forker *f = all.forkers;
+  while (f && f->taken) f = f->next;
+  if (!f && (f = lvd_port_alloc(sizeof *f))) {
+    f->next = all.forkers;
+    all.forkers = f;
+  }
+  if (f) f->taken = true;
+  return f;
+}
+
+/* The thread ends: nobody tells it anything any more. */
+static void end_forker(void *argument) {
+  lvd_forker *f = argument;
+  lvd_port_lock(&all.lock);
+  lvd_port_lock(&f->lock);
+  f->thread = NULL;
+  lvd_port_unlock(&f->lock);
+  lvd_deque *d = lvd_load_relaxed_ptr(&f->deque);
+  bool gone = lvd_load_relaxed_u32(&f->gone);
+  if (!gone) leave_place(f);
+  lvd_deque **list = gone ? &all.spare : &f->forks->spare;
+  /* A thread that ends with forks open leaves them behind. */
+  if (d && !lvd_deque_has(d) && lvd_forks.head == d->slot) give_back(list, d);
+  while (f->spare) {
+    d = f->spare;
+    f->spare = d->next;
+    give_back(list, d);
+  }
+  lvd_store_relaxed_ptr(&f->deque, NULL);
+  f->taken = false;
+  self = NULL;
+  lvd_forks.head = NULL;
+  lvd_store_relaxed_ptr(&lvd_forks.limit, NULL);
+  lvd_store_relaxed_ptr(&lvd_forks.floor, NULL);
+  lvd_port_unlock(&all.lock);
+}
+
+/* ---- the runtime -------------------------------------------------------------------------- */
+
+static void end_own(void) {
+  /* Who calls exit in the middle of forks, or on a worker, ends without ceremony. */
+  if (lvd_this_worker()) return;
+  if (self && !lvd_load_relaxed_u32(&self->gone)) {
+    lvd_deque *d = lvd_load_relaxed_ptr(&self->deque);
+    if (d && lvd_forks.head != d->slot) return;
+  }
+  lvd_port_lock(&all.starting);
+  lvd_runtime *rt = all.own;
+  all.own = NULL;
+  lvd_port_unlock(&all.starting);
+  lvd_runtime_destroy(rt);
+}
+
+static uint32_t workers_wanted(void) {
+  const char *from_outside = getenv("LEVADA_WORKERS");
+  if (all.workers || !from_outside) return all.workers;
+  long n = strtol(from_outside, NULL, 10);
+  return n > 0 && n <= 4096 ? (uint32_t)n : 0;
+}
+
+/* Under the lock. */
+static lvd_runtime *some_runtime(void) {
+  if (all.runtimes) return all.runtimes;
+  lvd_runtime_options options = {.workers = workers_wanted()};
+  lvd_port_unlock(&all.lock); /* it enlists itself */
+  lvd_port_lock(&all.starting);
+  lvd_runtime *rt;
+  if (!all.own && lvd_runtime_create(&options, &rt) == LVD_OK) {
+    all.own = rt;
+    if (!all.at_exit) all.at_exit = atexit(end_own) == 0;
+  }
+  lvd_port_unlock(&all.starting);
+  lvd_port_lock(&all.lock);
+  return all.runtimes;
+}
+
+lvd_status lvd_fork_workers(uint32_t workers) {
+  if (workers > 4096) return LVD_E_ARGUMENT;
+  lvd_port_lock(&all.starting);
+  bool late = all.own != NULL;
+  if (!late) all.workers = workers;
+  lvd_port_unlock(&all.starting);
+  return late ? LVD_E_STATE : LVD_OK;
+}
+
+void lvd_forks_runtime_begins(lvd_runtime *rt) {
+  lvd_port_lock(&all.lock);
+  lvd_runtime **at = &all.runtimes;
+  while (*at) at = &(*at)->next_runtime;
+  *at = rt;
+  lvd_port_unlock(&all.lock);
+}
+
+/* Its workers run still; no thread of the program is in a fork. */
+void lvd_forks_runtime_ends(lvd_runtime *rt) {
+  lvd_port_lock(&all.lock);
+  lvd_runtime **at = &all.runtimes;
+  while (*at && *at != rt) at = &(*at)->next_runtime;
+  if (*at) *at = rt->next_runtime;
+  for (lvd_forker *f = all.forkers; f; f = f->next) {
+    if (!f->taken || f->worker || !f->forks || f->forks->rt != rt) continue;
+    lvd_port_lock(&f->lock);
+    lvd_store_release_u32(&f->gone, 1);
+    if (f->thread) lvd_store_relaxed_ptr(&f->thread->limit, NULL);
+    lvd_port_unlock(&f->lock);
+  }
+  lvd_port_unlock(&all.lock);
+}
+
+/* Its workers have ended. */
+void lvd_forks_free(lvd_runtime *rt) {
+  lvd_fork_set *forks = lvd_load_relaxed_ptr(&rt->forks);
+  if (!forks) return;
+  lvd_port_lock(&all.lock);
+  while (forks->spare) {
+    lvd_deque *d = forks->spare;
+    forks->spare = d->next;
+    give_back(&all.spare, d);
+  }
+  lvd_port_unlock(&all.lock);
+  lvd_port_free(forks, sizeof *forks);
+}
+
+/* Under the lock. */
+static lvd_fork_set *forks_of(lvd_runtime *rt) {
+  lvd_fork_set *forks = lvd_load_relaxed_ptr(&rt->forks);
+  if (forks || !(forks = lvd_port_alloc(sizeof *forks))) return forks;
+  forks->rt = rt;
+  lvd_store_release_ptr(&rt->forks, forks);
+  /* Who sleeps does not count as one who would steal yet. */
+  for (uint32_t i = 0; i < rt->workers; i++) nudge(&rt->worker[i]);
+  return forks;
+}
+
+/* The application of calls that no fiber has forked. Not on a worker: its locks may wait for one. */
+static void open_app(lvd_fork_set *forks) {
+  static const lvd_app_options options = {.name = "forks"};
+  lvd_app *app;
+  lvd_port_lock(&forks->opening);
+  if (!lvd_load_relaxed_ptr(&forks->app) && lvd_app_open(forks->rt, &options, &app) == LVD_OK)
+    lvd_store_release_ptr(&forks->app, app);
+  lvd_port_unlock(&forks->opening);
+}
+
+void lvd_forks_want_app(lvd_fork_set *forks) {
+  if (lvd_load_relaxed_ptr(&forks->app) || lvd_exchange_relaxed_u32(&forks->app_wanted, 1)) return;
+  lvd_keeper_ring(forks->rt);
+}
+
+/* The keeper's. */
+void lvd_forks_keep(lvd_runtime *rt) {
+  lvd_fork_set *forks = lvd_load_acquire_ptr(&rt->forks);
+  if (forks && lvd_load_relaxed_u32(&forks->app_wanted)) open_app(forks);
+}
+
+static void start_forker(lvd_forker *f, lvd_worker *w, lvd_fork_set *forks) {
+  f->worker = w;
+  f->forks = forks;
+  f->place = LVD_NOWHERE;
+  f->low = lvd_port_stack_low();
+  lvd_store_relaxed_u32(&f->clock, (uint32_t)lvd_port_thread_clock());
+  f->random = (uint64_t)(uintptr_t)f ^ lvd_port_ticks() ^ 1;
+  lvd_store_relaxed_u32(&f->gone, 0);
+  lvd_store_relaxed_u32(&f->sleeps, 0);
+  lvd_port_lock(&f->lock);
+  f->thread = &lvd_forks;
+  lvd_port_unlock(&f->lock);
+  self = f;
+}
+
+/* The thread forks, or steals, for the first time, or its runtime is gone. */
+static LVD_COLD lvd_forker *begin(void) {
+  lvd_worker *w = lvd_this_worker();
+  if (self) { /* gone: nobody steals from it, but what is open is to be joined */
+    lvd_deque *d = lvd_load_relaxed_ptr(&self->deque);
+    if (lvd_forks.head != (d ? d->slot : NULL)) return self;
+    end_forker(self);
+  } else if (lvd_forks.head) {
+    return NULL; /* there was no memory, and forks are open that were never made */
+  }
+  lvd_port_lock(&all.lock);
+  lvd_runtime *rt = w ? w->rt : some_runtime();
+  lvd_fork_set *forks = rt ? forks_of(rt) : NULL;
+  lvd_forker *f = forks ? new_forker() : NULL;
+  if (f) start_forker(f, w, forks);
+  lvd_port_unlock(&all.lock);
+  if (!f) return NULL;
+  take_up_empty(f);
+  if (!w) {
+    lvd_port_at_thread_end(end_forker, f);
+    open_app(forks);
+    look_for_place(f);
+  }
+  return f;
+}
+
+lvd_forker *lvd_forker_self(void) {
+  lvd_forker *f = self;
+  return f && !lvd_load_relaxed_u32(&f->gone) ? f : begin();
+}
+
+/* The worker's thread ends. */
+void lvd_forks_worker_ends(void) {
+  if (self) end_forker(self);
+}
+
+bool lvd_fork_has_room(const lvd_forker *f) {
+  const unsigned char *here = __builtin_frame_address(0), *low = f->low;
+  size_t least = 256 * 1024;
+  const lvd_entity *e = f->worker ? f->worker->current : NULL;
+  const lvd_fiber *fiber = !e ? NULL : e->is_fiber ? (const lvd_fiber *)e : e->stack;
+  if (fiber) {
+    low = fiber->low + fiber->guard;
+    least = ((size_t)1 << fiber->size_log2) / 2;
+  }
+  return (size_t)(here - low) > least;
+}
+
+/* ---- fibers with open forks --------------------------------------------------------------- */
+
+void lvd_forks_leave(lvd_worker *w, lvd_fiber *fiber) {
+  lvd_forker *f = self;
+  lvd_deque *d = lvd_load_relaxed_ptr(&f->deque);
+  if (!d) return; /* without a deque it has none open, just counts as if */
+  (void)w;
+  d->head = lvd_forks.head;
+  lvd_store_relaxed_ptr(&d->thread, NULL);
+  lvd_deque_publish_all(d, d->head, f);
+  fiber->forks = d;
+  take_up_empty(f);
+  lvd_forks_wake(f);
+}
+
+void lvd_forks_enter(lvd_worker *w, lvd_fiber *fiber) {
+  lvd_forker *f = self;
+  lvd_deque *d = fiber->forks, *old = lvd_load_relaxed_ptr(&f->deque);
+  fiber->forks = NULL;
+  if (old) keep(f, old);
+  take_up(f, d, d->head);
+  w->fork_base = d->slot;
+}
+
+/* What `w` ran was abandoned, `fiber` (or an actor, null), perhaps with forks open. */
+void lvd_forks_abandon(lvd_worker *w, lvd_fiber *fiber) {
+  lvd_forker *f = self;
+  lvd_deque *d = f ? lvd_load_relaxed_ptr(&f->deque) : NULL;
+  if (d && lvd_forks.head != w->fork_base) {
+    bool idle;
+    /* Whoever works for it may still write to its stack. An actor's is the worker's own. */
+    while (!(idle = lvd_deque_abandon(d)) && !fiber) lvd_port_relax();
+    if (idle)
+      keep(f, d);
+    else
+      fiber->kept = true;
+    take_up_empty(f);
+  }
+  if (fiber && fiber->taken) lvd_fork_fail(fiber->taken, fiber->taken_from);
+}
+
+/* ---- stealing ----------------------------------------------------------------------------- */
+
+static void taken_main(void *argument) {
+  lvd_fiber *fiber = argument;
+  lvd_forker *f = lvd_forker_self();
+  lvd_fork_run(fiber->taken, fiber->taken_from, lvd_load_relaxed_ptr(&f->deque));
+}
+
+/* The call of `slot`, just taken from `d`, is ready here as a fiber. */
+static bool make_fiber(lvd_worker *w, lvd_fork_set *forks, lvd_fork *slot, lvd_deque *d) {
+  lvd_app *app = lvd_load_relaxed_ptr(&d->app);
+  bool bare = !app;
+  if (bare) app = lvd_load_acquire_ptr(&forks->app);
+  lvd_fiber *fiber;
+  if (!app || lvd_fiber_take(w->rt, LVD_STACK_MOST, &fiber) != LVD_OK) return false;
+  lvd_fiber_ready(w, fiber, app, lvd_load_relaxed_u32(&d->level), taken_main);
+  fiber->bare = bare;
+  fiber->taken = slot;
+  fiber->taken_from = d;
+  return true;
+}
+
+static bool steal(lvd_worker *w, lvd_forker *f, lvd_deque *d) {
+  if (!lvd_deque_has(d)) return false;
+  lvd_fork *slot = lvd_deque_take(d);
+  if (!slot) return false;
+  lvd_count(&f->stolen, 1);
+  /* Without a fiber it cannot wait without holding up the worker; it seldom does. */
+  if (!make_fiber(w, f->forks, slot, d)) lvd_fork_run(slot, d, lvd_load_relaxed_ptr(&f->deque));
+  return true;
+}
+
+/* Does a thread of the program compute in the place of `w`? Measured now and then. */
+static bool abstains(lvd_worker *w) {
+  lvd_forker *lender = lvd_load_acquire_ptr(&w->lender);
+  if (!lender || lvd_load_relaxed_u32(&lender->sleeps)) {
+    w->lender_seen = NULL;
+    return false;
+  }
+  uint64_t now = lvd_port_ns();
+  if (lender != w->lender_seen) {
+    w->lender_seen = lender;
+    w->lender_computes = true;
+  } else if (now - w->lender_looked < CHECK_NS) {
+    return w->lender_computes;
+  } else {
+    uint64_t cpu = lvd_port_clock_ns((int)lvd_load_relaxed_u32(&lender->clock));
+    w->lender_computes = (cpu - w->lender_cpu) * 2 > now - w->lender_looked;
+  }
+  w->lender_looked = now;
+  w->lender_cpu = lvd_port_clock_ns((int)lvd_load_relaxed_u32(&lender->clock));
+  return w->lender_computes;
+}
+
+static lvd_fork_set *forks_to_look_at(const lvd_worker *w) {
+  lvd_fork_set *forks = lvd_load_acquire_ptr(&w->rt->forks);
+  return forks && w->index < w->rt->workers && lvd_load_relaxed_u32(&w->given) ? forks : NULL;
+}
+
+static bool look(lvd_worker *w, lvd_forker *f) {
+  lvd_fork_set *forks = f->forks;
+  uint32_t n = lvd_load_acquire_u32(&forks->deques);
+  if (!n) return false;
+  f->random = f->random * 6364136223846793005u + 1442695040888963407u;
+  uint32_t from = (uint32_t)(f->random >> 33) % n;
+  for (uint32_t i = 0; i < n; i++)
+    if (steal(w, f, lvd_load_acquire_ptr(&forks->deque[(from + i) % n]))) return true;
+  for (uint32_t i = 0; i < n; i++) {
+    lvd_deque *d = lvd_load_acquire_ptr(&forks->deque[i]);
+    if (d != lvd_load_relaxed_ptr(&f->deque)) lvd_deque_ask(d, f);
+  }
+  return false;
+}
+
+bool lvd_forks_look(lvd_worker *w) {
+  if (!forks_to_look_at(w) || abstains(w)) return false;
+  lvd_forker *f = lvd_forker_self();
+  return f && look(w, f);
+}
+
+bool lvd_forks_sleep(lvd_worker *w, int64_t *most) {
+  lvd_fork_set *forks = forks_to_look_at(w);
+  if (!forks) return false;
+  lvd_forker *f = lvd_forker_self();
+  if (!f) return false;
+  if (abstains(w)) {
+    lvd_store_relaxed_u32(&w->fork_sleeps, ABSTAINS);
+    lvd_fence_seq_cst();
+    if (!abstains(w)) { /* the thread has just gone, or waits */
+      lvd_store_relaxed_u32(&w->fork_sleeps, AWAKE);
+      return look(w, f);
+    }
+    for (uint32_t i = 0; i < lvd_load_acquire_u32(&forks->deques); i++)
+      if (lvd_deque_has(lvd_load_acquire_ptr(&forks->deque[i]))) *most = RECHECK_NS;
+    return false;
+  }
+  lvd_store_relaxed_u32(&w->fork_sleeps, SLEEPS);
+  lvd_add_relaxed_u32(&forks->sleepers, 1);
+  lvd_fence_seq_cst();
+  if (!look(w, f)) return false;
+  lvd_forks_awake(w);
+  return true;
+}
+
+bool lvd_forks_may_sleep(const lvd_worker *w) {
+  return !forks_to_look_at(w) || lvd_load_relaxed_u32(&w->fork_sleeps) != AWAKE;
+}
+
+void lvd_forks_awake(lvd_worker *w) {
+  if (lvd_load_relaxed_u32(&w->fork_sleeps) == AWAKE) return;
+  lvd_fork_set *forks = lvd_load_relaxed_ptr(&w->rt->forks);
+  if (lvd_exchange_relaxed_u32(&w->fork_sleeps, AWAKE) == SLEEPS)
+    lvd_add_relaxed_u32(&forks->sleepers, UINT32_MAX);
+}
+
+/* All that sleep abstain. Now and then one of them has to look whether its thread still computes. */
+static void stir_one(lvd_fork_set *forks, const lvd_forker *by) {
+  uint64_t now = lvd_port_ticks(), last = lvd_load_relaxed_u64(&forks->stirred);
+  if (lvd_port_ticks_to_ns(now - last) < RECHECK_NS) return;
+  lvd_store_relaxed_u64(&forks->stirred, now);
+  for (uint32_t i = 0; i < forks->rt->workers; i++) {
+    lvd_worker *w = &forks->rt->worker[i];
+    if (lvd_load_relaxed_ptr(&w->lender) != by && stir(w)) return;
+  }
+}
+
+bool lvd_forks_wake(lvd_forker *by) {
+  if (lvd_load_relaxed_u32(&by->gone)) return false;
+  lvd_fork_set *forks = by->forks;
+  lvd_runtime *rt = forks->rt;
+  lvd_fence_seq_cst();
+  if (!by->worker) look_for_place(by);
+  if (!lvd_load_relaxed_u32(&forks->sleepers)) {
+    stir_one(forks, by);
+    return false;
+  }
+  for (uint32_t i = 0; i < rt->workers; i++) {
+    lvd_worker *w = &rt->worker[i];
+    uint32_t sleeps = SLEEPS;
+    if (lvd_load_relaxed_u32(&w->fork_sleeps) != SLEEPS ||
+        !lvd_cas_relaxed_u32(&w->fork_sleeps, &sleeps, AWAKE))
+      continue;
+    lvd_count(&by->woken, 1);
+    bool more = lvd_add_relaxed_u32(&forks->sleepers, UINT32_MAX) > 1;
+    nudge(w);
+    return more;
+  }
+  return false;
+}
+
+void lvd_fork_wait(lvd_forker *f, lvd_deque *d) {
+  lvd_fiber *fiber = lvd_fiber_self();
+  if (fiber) {
+    lvd_app *app = fiber->entity.app;
+    lvd_add_relaxed_u32(&app->live, 1); /* who has taken the call will end it */
+    lvd_fiber_wait_through(fiber, &d->joined);
+    lvd_add_relaxed_u32(&app->live, UINT32_MAX);
+    return;
+  }
+  lvd_store_relaxed_u32(&f->sleeps, 1);
+  if (f->place != LVD_NOWHERE && !lvd_load_relaxed_u32(&f->gone)) {
+    stir(&f->forks->rt->worker[f->place]);
+  }
+  lvd_event_wait(&d->joined, NULL, -1);
+  lvd_store_relaxed_u32(&f->sleeps, 0);
+}
+
+void lvd_forkers_stir(void) {
+  lvd_port_lock(&all.lock);
+  for (lvd_forker *f = all.forkers; f; f = f->next) {
+    lvd_port_lock(&f->lock);
+    if (f->thread) lvd_store_relaxed_ptr(&f->thread->floor, (void *)UINTPTR_MAX);
+    lvd_port_unlock(&f->lock);
+  }
+  lvd_port_unlock(&all.lock);
+}
+
+/* ---- counters ----------------------------------------------------------------------------- */
+
+void lvd_fork_counters_read(lvd_fork_counters *out) {
+  memset(out, 0, sizeof *out);
+  lvd_port_lock(&all.lock);
+  for (lvd_forker *f = all.forkers; f; f = f->next) {
+    out->stolen += lvd_load_relaxed_u64(&f->stolen);
+    out->leapt += lvd_load_relaxed_u64(&f->leapt);
+    out->asked += lvd_load_relaxed_u64(&f->asked);
+    out->shared += lvd_load_relaxed_u64(&f->shared);
+    out->full += lvd_load_relaxed_u64(&f->full);
+    out->waits += lvd_load_relaxed_u64(&f->waits);
+    out->woken += lvd_load_relaxed_u64(&f->woken);
+  }
+  lvd_port_unlock(&all.lock);
+}

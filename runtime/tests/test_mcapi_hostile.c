@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* A process that writes anything anywhere into a domain's memory, while two others go on. They may be
+ * told all kinds of errors, and get other data than were sent; they do not crash, read outside, or
+ * stay in a call for longer than its time limit. */
+#include "test_mcapi.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static mcapi_status_t s;
+
+enum { WORDS_OF_TABLES = 2 * 1024 * 1024 / 4 };
+
+/* The domain's file, from its beginning: tables, and behind them the first endpoints' queues and
+ * channels, whose layout it has no need to know. */
+static void rage(void) {
+  char path[96];
+  snprintf(path, sizeof path, "/dev/shm/levada-%u.0/mcapi-%u", (unsigned)geteuid(), test_domain());
+  int fd = open(path, O_RDWR);
+  CHECK(fd >= 0);
+  size_t size = (size_t)24 * 1024 * 1024;
+  uint32_t *word = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  CHECK(word != MAP_FAILED);
+  uint64_t seed = 0x9e3779b97f4a7c15u;
+  for (;;) {
+    uint64_t r = next_random(&seed);
+    /* Where there is something, mostly. */
+    size_t at = (r % 4 ? r / 4 % WORDS_OF_TABLES : r / 4 % (size / 4));
+    if (at < 64) continue; /* the header: then nobody could join any more, and that would be all */
+    if (word[at] == 0 && r >> 60) continue;
+    for (uint64_t n = r >> 32 & 1023; n--;) __asm__ volatile("");
+    const uint32_t values[] = {(uint32_t)(r >> 32), 0, 1, UINT32_MAX, word[at] + 1, word[at] - 1,
+                               word[at] ^ 64};
+    word[at] = values[(r >> 24) % COUNT(values)];
+  }
+}
+
+/* One of the two: sends to the other and receives, all in calls with time limits. */
+static uint64_t go_on(mcapi_node_t me, mcapi_node_t other, double until) {
+  static unsigned char data[MCAPI_MAX_MESSAGE_SIZE];
+  uint64_t calls = 0;
+  while (seconds() < until) {
+    mcapi_info_t info;
+    mcapi_request_t r;
+    size_t size = 0;
+    mcapi_initialize(test_domain(), me, NULL, NULL, &info, &s);
+    if (s != MCAPI_SUCCESS) continue;
+    mcapi_endpoint_t mine = mcapi_endpoint_create(1, &s), channel = mcapi_endpoint_create(2, &s);
+    mcapi_timeout_t limit = 5;
+    mcapi_endpoint_set_attribute(mine, MCAPI_ENDP_ATTR_TIMEOUT, &limit, sizeof limit, &s);
+    bool limited = s == MCAPI_SUCCESS;
+    mcapi_endpoint_set_attribute(channel, MCAPI_ENDP_ATTR_TIMEOUT, &limit, sizeof limit, &s);
+    limited &= s == MCAPI_SUCCESS;
+    mcapi_endpoint_t to = mcapi_endpoint_get(test_domain(), other, 1, 20, &s);
+    mcapi_endpoint_t end = mcapi_endpoint_get(test_domain(), other, 2, 20, &s);
+    uint32_t handle = 0;
+    if (me < other) mcapi_pktchan_connect_i(channel, end, &r, &s);
+    if (me < other)
+      mcapi_pktchan_send_open_i(&handle, channel, &r, &s);
+    else
+      mcapi_pktchan_recv_open_i(&handle, channel, &r, &s);
+    mcapi_wait(&r, &size, 20, &s);
+    for (int i = 0; limited && i < 300 && seconds() < until; i++, calls++) {
+      size_t n = (size_t)i * 223 % MCAPI_MAX_MESSAGE_SIZE;
+      double start = seconds();
+      mcapi_msg_send(mine, to, data, n, (mcapi_priority_t)i % 8, &s);
+      mcapi_msg_recv(mine, data, sizeof data, &size, &s);
+      if (s == MCAPI_SUCCESS) CHECK(size <= sizeof data);
+      if (me < other) {
+        mcapi_pktchan_send(handle, data, n, &s);
+      } else {
+        void *packet;
+        mcapi_pktchan_recv(handle, &packet, &size, &s);
+        if (s == MCAPI_SUCCESS) {
+          CHECK(size <= MCAPI_MAX_PACKET_SIZE);
+          memcpy(data, packet, size);
+          mcapi_pktchan_release(packet, &s);
+        }
+      }
+      mcapi_msg_available(mine, &s);
+      CHECK(seconds() - start < 10); /* three time limits of 5 ms, on a busy machine */
+    }
+    mcapi_finalize(&s);
+    SAYS(s, MCAPI_SUCCESS);
+  }
+  return calls;
+}
+
+void test_mcapi_hostile(void) {
+  FORKS_LATE;
+  double until = seconds() + 3;
+  node_is(9); /* the domain stays while the others come and go */
+  pid_t vandal = fork();
+  if (vandal == 0) {
+    rage();
+    _exit(0);
+  }
+  pid_t one = fork();
+  if (one == 0) {
+    uint64_t calls = go_on(1, 2, until);
+    printf("%llu rounds\n", (unsigned long long)calls);
+    fflush(stdout);
+    _exit(calls == 0);
+  }
+  int how;
+  pid_t two = fork();
+  if (two == 0) {
+    go_on(2, 1, until);
+    _exit(0);
+  }
+  CHECK_EQ(waitpid(one, &how, 0), one);
+  CHECK_EQ(how, 0);
+  CHECK_EQ(waitpid(two, &how, 0), two);
+  CHECK_EQ(how, 0);
+  kill(vandal, SIGKILL);
+  CHECK_EQ(waitpid(vandal, NULL, 0), vandal);
+  mcapi_finalize(&s);
+}
