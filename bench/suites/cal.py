@@ -11,8 +11,11 @@ from lib import graphs, peers
 from lib.measure import Contender, Metric, Problem
 
 JPEG = peers.ROOT / "examples/jpeg/src/jpeg"
+# The second two compare with another contender of the same round.
 RATES = [Metric("frames_per_cpu_s", "1/s", "higher"), Metric("frames_per_s", "1/s", "higher"),
+         Metric("times_one_worker", "", "higher"), Metric("times_libjpeg", "", "higher"),
          Metric("frames_per_busy_s", "1/s", "higher")]
+NO_SIMD = "libjpeg-turbo without SIMD"
 TIMES = 4  # each file is decoded so often in a run
 # case, width, height, frames, quality, network, what libjpeg makes
 CASES = [("clip, 640x360", 640, 360, 240, 85, "Video", "planes"),
@@ -36,7 +39,7 @@ def media(width, height, frames, quality):
     return path
 
 
-def of_summary(frames):
+def of_summary(frames, beside):
     """Levada's own summary, the last line of its output, as figures."""
     def adjust(figures, cpu):
         summary = json.loads(figures["json"])
@@ -44,14 +47,16 @@ def of_summary(frames):
         if done != frames:
             raise Problem(f"{done} frames were decoded, not {frames}")
         busy = sum(core["busy_seconds"] for core in summary["cores"])
-        return {"frames_per_s": frames / summary["seconds"], "frames_per_cpu_s": frames / cpu,
-                "frames_per_busy_s": frames / busy}
+        return beside({"frames_per_s": frames / summary["seconds"], "frames_per_cpu_s": frames / cpu,
+                       "frames_per_busy_s": frames / busy})
     return adjust
 
 
-def of_turbo(figures, cpu):
-    return {"frames_per_s": figures["frames_per_s"], "frames_per_cpu_s": figures["pictures"] / cpu,
-            "frames_per_busy_s": figures["frames_per_cpu_s"]}
+def of_turbo(beside):
+    def adjust(figures, cpu):
+        return beside({"frames_per_s": figures["frames_per_s"], "frames_per_cpu_s": figures["pictures"] / cpu,
+                       "frames_per_busy_s": figures["frames_per_cpu_s"]})
+    return adjust
 
 
 def run(session):
@@ -63,22 +68,35 @@ def run(session):
             frames = max(2, frames // 4)
         path = media(width, height, frames, quality)
         times = 1 if session.quick else TIMES
+        last = {}  # frames a second of each, in its last run
+
+        def compared(who, one_worker=None):
+            """One worker is compared with libjpeg, by CPU time; two with one, by time."""
+            def beside(row):
+                last[who] = row
+                if one_worker in last:
+                    row["times_one_worker"] = row["frames_per_s"] / last[one_worker]["frames_per_s"]
+                elif NO_SIMD in last and who != NO_SIMD:
+                    row["times_libjpeg"] = row["frames_per_cpu_s"] / last[NO_SIMD]["frames_per_cpu_s"]
+                return row
+            return beside
 
         def levada(who, workers, *options):
+            beside = compared(who, who.removesuffix(", 2 workers") if workers == 2 else None)
             return Contender(who, [peers.levada(), "run", JPEG / f"{network}.xdf", "--in", ",".join([str(path)] * times),
                                    "--out", "/dev/null", "--workers", workers, "--json",
-                                   "--no-progress", *options], adjust=of_summary(frames * times))
+                                   "--no-progress", *options], adjust=of_summary(frames * times, beside))
 
         def turbo(who, **environment):
             return Contender(who, [peers.NATIVE / "jpeg_turbo", "decode", result, path, times],
-                             environment, needs="libjpeg-turbo", adjust=of_turbo)
-        contenders = [levada("levada", 1), levada("levada, 2 workers", 2),
+                             environment, needs="libjpeg-turbo", adjust=of_turbo(compared(who)))
+        contenders = [turbo(NO_SIMD, JSIMD_FORCENONE="1"), turbo("libjpeg-turbo"),
+                      levada("levada", 1), levada("levada, 2 workers", 2),
                       levada("levada, unchecked", 1, "--unchecked"),
-                      levada("levada, unchecked, 2 workers", 2, "--unchecked"),
-                      turbo("libjpeg-turbo without SIMD", JSIMD_FORCENONE="1"), turbo("libjpeg-turbo")]
-        for contender in contenders[:3:2]:  # compiles what is not cached yet
+                      levada("levada, unchecked, 2 workers", 2, "--unchecked")]
+        for contender in contenders[2::2]:  # compiles what is not cached yet
             session.call(contender.command, {})
-        session.measure(case, RATES, contenders)
+        session.measure(case, RATES, contenders, runs=15)
 
 
 def plot(session, folder):

@@ -5,6 +5,7 @@
 #include "hybrid.h"
 #include "synthesis.h"
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,7 @@ static const char usage[] =
     "  --workers N   of the forms but the first: on so many cores\n"
     "  --threshold N ... a receiver is woken for so many elements; 0 settles by itself\n"
     "  --sleep       ... who has nothing to do sleeps at once\n"
+    "  --sink N      of the streaming form: its sink is on this core; 0 is the transmitter's\n"
     "  --float       write 32-bit floats instead of 16-bit whole numbers\n"
     "  --all         also write what the encoder and the decoder put before and after the sound\n"
     "  --profile     say what share of the time each stage takes\n"
@@ -120,8 +122,21 @@ static int decode(mp3_decoder *decoder, const char *in, const char *out, mp3_for
   return 0;
 }
 
+/* The value of an option; false, and said, if it is no whole number. */
+static bool whole_number(const char *option, const char *word, unsigned *value) {
+  char *end;
+  errno = 0;
+  unsigned long number = strtoul(word, &end, 10);
+  if (errno || *end || *word < '0' || *word > '9' || number > INT_MAX) {
+    fprintf(stderr, "mp3: %s takes a whole number, and %s is none\n", option, word);
+    return false;
+  }
+  *value = (unsigned)number;
+  return true;
+}
+
 int main(int count, char **words) {
-  static mp3_decoder decoder;
+  static mp3_decoder decoder = {.tuning.sink = 1};
   const char *paths[2];
   mp3_form *form = forms[0].run;
   unsigned given = 0;
@@ -145,9 +160,11 @@ int main(int count, char **words) {
     } else if (strcmp(word, "--sleep") == 0) {
       decoder.tuning.sleep = true;
     } else if (strcmp(word, "--workers") == 0 && i + 1 < count) {
-      decoder.tuning.workers = (unsigned)strtoul(words[++i], NULL, 10);
+      if (!whole_number(word, words[++i], &decoder.tuning.workers)) return 2;
     } else if (strcmp(word, "--threshold") == 0 && i + 1 < count) {
-      decoder.tuning.threshold = (unsigned)strtoul(words[++i], NULL, 10);
+      if (!whole_number(word, words[++i], &decoder.tuning.threshold)) return 2;
+    } else if (strcmp(word, "--sink") == 0 && i + 1 < count) {
+      if (!whole_number(word, words[++i], &decoder.tuning.sink)) return 2;
     } else if (strcmp(word, "--form") == 0 && i + 1 < count) {
       form = NULL;
       word = words[++i];

@@ -7,7 +7,8 @@
  *                  └▶ half 1 ─┘
  *
  * Nobody waits for an answer: while one granule's halves are transformed, the transmitter reads the
- * next ones, and the sink filters those before. */
+ * next ones, and the sink filters those before. In the paper the sink is beside the transmitter; here it
+ * is on the other unit unless told, which divides the work better. */
 #include "entropy.h"
 #include "halves.h"
 #include "machine.h"
@@ -116,7 +117,7 @@ bool mp3_form_streaming(mp3_decoder *decoder) {
                                          sizeof(mp3_half_subbands), CAPACITY);
     }
     mp3_decoder_begin(decoder);
-    mp3_machine_call(&machine, 1, "mp3_stream_sink", &s, sizeof s, 2);
+    mp3_machine_call(&machine, decoder->tuning.sink, "mp3_stream_sink", &s, sizeof s, 2);
     for (unsigned half = 0; half < HALVES; half++)
       mp3_machine_call(&machine, half, "mp3_stream_half", &(half_call){s, half}, sizeof(half_call),
                        1);
