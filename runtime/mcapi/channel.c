@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-enum { LINE = 64, LINES = MC_RING / LINE };
+enum { LINE = MC_PACKET_LINE, LINES = MC_RING / LINE };
 
 typedef struct packet_head {
   uint32_t size;
@@ -362,6 +362,7 @@ static mcapi_status_t receive_packet(mc_domain *d, mc_channel *c, mc_request *r)
   lvd_get_done(&c->in, lines);
   *r->packet = (void *)(uintptr_t)at;
   r->size = size;
+  mc_count(r->local->queue, size);
   return MCAPI_SUCCESS;
 }
 
@@ -371,6 +372,7 @@ static mcapi_status_t receive_scalar(mc_domain *d, mc_channel *c, mc_request *r)
   scalar s = *(const scalar *)lvd_get_span(&c->in);
   if (s.size != r->size) return MCAPI_ERR_SCL_SIZE; /* it stays */
   r->scalar = s.value;
+  mc_count(r->local->queue, s.size);
   lvd_get_done(&c->in, 1);
   lvd_pop(&c->in);
   mc_ring(d, c->peer_node);

@@ -13,7 +13,7 @@ enum { GATE = 0, ALIVE = 1, TRIES = 100, LOOK_MS = 50 };
 static lvd_port_mutex domains_lock;
 static mc_domain *domains;
 
-static void name_file(char *out, size_t size, mcapi_domain_t number) {
+void mc_file_name(char *out, size_t size, mcapi_domain_t number) {
   snprintf(out, size, "mcapi-%u", (unsigned)number);
 }
 static void name_bell(char *out, size_t size, mcapi_domain_t number, uint32_t process) {
@@ -39,6 +39,8 @@ bool mc_is_alive(const mc_domain *d, uint32_t serial) {
     if (lvd_load_acquire_u32(&d->tables->process[i].serial) == serial) return true;
   return false;
 }
+
+bool mc_file_alive(int file, uint32_t i) { return lvd_port_locks_held(file, ALIVE + i, 1); }
 
 /* What process `i` had goes back to the tables. Behind the gate. Its record goes last, so that whoever
  * dies here leaves the rest to the next one. */
@@ -189,6 +191,12 @@ static lvd_status lay_out(mc_domain *d) {
   return LVD_OK;
 }
 
+bool mc_tables_fit(const mc_tables *t) {
+  return lvd_load_acquire_u32(&t->magic) == MC_MAGIC && t->layout == MC_LAYOUT &&
+         t->line == LVD_LINE && t->processes == MC_PROCESSES && t->nodes == MC_NODES &&
+         t->endpoints == MC_ENDPOINTS && t->slots == MC_SLOTS && t->size == mc_size();
+}
+
 static lvd_status take_part(mc_domain *d) {
   size_t size;
   lvd_status status = lvd_port_shared_size(d->file, &size);
@@ -197,10 +205,7 @@ static lvd_status take_part(mc_domain *d) {
   mc_tables *t = lvd_port_shared_map(d->file, 0, mc_units(sizeof *t), 0);
   if (!t) return LVD_E_MEMORY;
   d->tables = t;
-  bool same = lvd_load_acquire_u32(&t->magic) == MC_MAGIC && t->layout == MC_LAYOUT &&
-              t->line == LVD_LINE && t->processes == MC_PROCESSES && t->nodes == MC_NODES &&
-              t->endpoints == MC_ENDPOINTS && t->slots == MC_SLOTS && t->size == mc_size();
-  return same ? LVD_OK : LVD_E_LAYOUT;
+  return mc_tables_fit(t) ? LVD_OK : LVD_E_LAYOUT;
 }
 
 /* A place in the table of processes, and its lock. Behind the gate. */
@@ -247,7 +252,7 @@ static void forget_all(void) {
 
 static lvd_status join(mc_domain *d) {
   char name[64];
-  name_file(name, sizeof name, d->number);
+  mc_file_name(name, sizeof name, d->number);
   lvd_status status = lvd_port_names_open(&d->directory);
   for (int i = 0; i < TRIES && status == LVD_OK; i++) {
     status = lvd_port_file_open(d->directory, name, &d->file);
@@ -317,7 +322,7 @@ void mc_domain_leave(mc_domain *d) {
     lvd_port_locks_drop(d->file, ALIVE + d->process);
     if (!lvd_port_locks_held(d->file, ALIVE, MC_PROCESSES)) {
       remove_bells(d);
-      name_file(name, sizeof name, d->number);
+      mc_file_name(name, sizeof name, d->number);
       lvd_port_name_remove(d->directory, name);
     }
     mc_gate_leave(d);

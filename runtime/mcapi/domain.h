@@ -116,12 +116,22 @@ typedef struct mc_posted {
 typedef struct mc_queue {
   lvd_inbox inbox;
   LVD_ALIGNED(LVD_LINE) mc_set room; /* who waits for a slot */
+  /* What its endpoint has received, of any kind; the receiver's, for whoever looks on. */
+  LVD_ALIGNED(LVD_LINE) lvd_a64 received;
+  lvd_a64 received_bytes;
   LVD_ALIGNED(LVD_LINE) lvd_slot slot[MC_SLOTS];
   mc_message message[MC_SLOTS];
   mc_posted posted[MC_SLOTS];
 } mc_queue;
 
+/* With its endpoint's lock in hand. */
+static inline void mc_count(mc_queue *q, size_t bytes) {
+  lvd_store_relaxed_u64(&q->received, lvd_load_relaxed_u64(&q->received) + 1);
+  lvd_store_relaxed_u64(&q->received_bytes, lvd_load_relaxed_u64(&q->received_bytes) + bytes);
+}
+
 /* Of a channel between two endpoints. */
+enum { MC_PACKET_LINE = 64 }; /* a packet takes so many bytes, or a multiple */
 enum { MC_PACKETS = 1, MC_NUMBERS = 2, MC_SENDS = 4 };
 enum { MC_OPENED = 1, MC_CLOSED = 2 };
 
@@ -207,6 +217,11 @@ void mc_gate_leave(mc_domain *d);
 bool mc_bury(mc_domain *d, uint32_t i);
 bool mc_is_alive(const mc_domain *d, uint32_t serial);
 void mc_ring_process(mc_domain *d, uint32_t process); /* its bellman */
+/* Of a domain that has not been joined: its file's name, whether we made these tables, and whether a
+ * process of the table is alive. */
+void mc_file_name(char *out, size_t size, mcapi_domain_t number);
+bool mc_tables_fit(const mc_tables *t);
+bool mc_file_alive(int file, uint32_t process);
 
 /* ---- wait.c --------------------------------------------------------------------------------- */
 

@@ -112,6 +112,8 @@ lvd_status mc_queue_open(mc_domain *d, mc_local *local) {
   mc_peer *p = mc_peer_at(d, local->index);
   if (!p) return LVD_E_MEMORY;
   mc_queue *q = local->queue = p->queue;
+  lvd_store_relaxed_u64(&q->received, 0);
+  lvd_store_relaxed_u64(&q->received_bytes, 0);
   bool done[MC_SLOTS];
   for (uint32_t n = 0; n < MC_SLOTS; n++) {
     uint64_t posted = lvd_load_acquire_u64(&q->posted[n].claim);
@@ -152,6 +154,7 @@ lvd_status mc_queue_receive(mc_domain *d, mc_local *local, void *buffer, size_t 
     }
     *size = all < room ? all : room;
     if (*size) memcpy(buffer, all <= MC_SMALL ? m->small : mc_payload(local->queue, n), *size);
+    mc_count(local->queue, *size);
     give_back(d, local, n);
     return all > room ? LVD_E_LIMIT : LVD_OK;
   }

@@ -16,6 +16,13 @@ lvd_status lvd_port_names_open(int *directory);
 lvd_status lvd_port_file_open(int directory, const char *name, int *file);
 /* Has its name been taken away meanwhile? */
 bool lvd_port_file_removed(int file);
+/* The same if it is there and the user's, and changes nothing. LVD_E_UNKNOWN. */
+lvd_status lvd_port_file_find(int directory, const char *name, int *file);
+/* False: it is shorter. */
+bool lvd_port_file_read(int file, size_t at, void *to, size_t size);
+/* Calls `each` for every name in the directory. LVD_E_SYSTEM. */
+lvd_status lvd_port_names_list(int directory, void (*each)(void *what, const char *name),
+                               void *what);
 void lvd_port_name_remove(int directory, const char *name);
 /* Makes it zeros, all of it, and as long as said. LVD_E_SYSTEM. */
 lvd_status lvd_port_file_clear(int file, size_t size);
