@@ -46,7 +46,12 @@ static struct {
   bool at_exit;
 } all;
 
+#ifdef LVD_FORK_SELF /* the checker's threads are all one of the system (levada/fork.h) */
+lvd_forker **LVD_FORK_SELF;
+#define self (*LVD_FORK_SELF)
+#else
 static _Thread_local lvd_forker *self;
+#endif
 
 /* ---- deques ------------------------------------------------------------------------------- */
 
