@@ -168,7 +168,7 @@ const lvd_actor_class sink_class = {.name = "sink",
                                     .run = sink_run,
                                     .end = sink_end};
 
-/* ---- networks ----------------------------------------------------------------------------- */
+/* ---- networks, and what else tests share ----------------------------------------------------- */
 
 void builder_init(builder *b, const char *name) {
   memset(b, 0, sizeof *b);
@@ -201,8 +201,43 @@ lvd_runtime *runtime_of(uint32_t workers) {
   return rt;
 }
 
-uint64_t cpu_ns(void) {
+lvd_app *app_loaded(lvd_runtime *rt, const builder *b) {
+  lvd_app *app;
+  char why[256] = "";
+  lvd_status status = lvd_app_load(rt, &b->net, NULL, &app, why, sizeof why);
+  if (status != LVD_OK) fprintf(stderr, "%s: %s\n", b->net.name, why);
+  CHECK_EQ(status, LVD_OK);
+  return app;
+}
+
+lvd_app *app_begun(lvd_runtime *rt, const builder *b) {
+  lvd_app *app = app_loaded(rt, b);
+  CHECK_EQ(lvd_app_start(app), LVD_OK);
+  return app;
+}
+
+void app_ended(lvd_app *app, lvd_status outcome) {
+  CHECK_EQ(lvd_app_wait(app, -1), outcome);
+  lvd_app_unload(app);
+}
+
+uint64_t firings_of(lvd_app *app, uint32_t actor) {
+  lvd_actor_counters c[64];
+  uint32_t n = COUNT(c);
+  CHECK_EQ(lvd_app_counters(app, c, &n, NULL, NULL), LVD_OK);
+  CHECK(actor < n);
+  return c[actor].firings;
+}
+
+void sleep_ms(int ms) {
+  struct timespec t = {ms / 1000, ms % 1000 * 1000000L};
+  nanosleep(&t, NULL);
+}
+
+static uint64_t time_of(clockid_t clock) {
   struct timespec t;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  clock_gettime(clock, &t);
   return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
+uint64_t now_ns(void) { return time_of(CLOCK_MONOTONIC); }
+uint64_t cpu_ns(void) { return time_of(CLOCK_PROCESS_CPUTIME_ID); }

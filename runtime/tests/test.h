@@ -78,6 +78,13 @@ void builder_connect(builder *b, uint32_t from, uint32_t out, uint32_t to, uint3
                      uint32_t capacity);
 
 lvd_runtime *runtime_of(uint32_t workers);
+lvd_app *app_loaded(lvd_runtime *rt, const builder *b);
+lvd_app *app_begun(lvd_runtime *rt, const builder *b); /* loaded and started */
+void app_ended(lvd_app *app, lvd_status outcome);      /* waits for it, and unloads it */
+uint64_t firings_of(lvd_app *app, uint32_t actor);
+
+void sleep_ms(int ms);
+uint64_t now_ns(void);
 uint64_t cpu_ns(void); /* of the process */
 
 #endif

@@ -4,11 +4,6 @@
 
 #include <time.h>
 
-static void sleep_ms(int ms) {
-  struct timespec t = {ms / 1000, ms % 1000 * 1000000L};
-  nanosleep(&t, NULL);
-}
-
 /* source -> n adders -> sink */
 static void pipeline(builder *b, uint32_t adders, const uint32_t *count, sink *result,
                      uint32_t capacity) {
@@ -39,7 +34,7 @@ void test_app_pipeline(void) {
       builder b;
       lvd_app *app;
       pipeline(&b, 3, &count, &s, capacities[i]);
-      CHECK_EQ(lvd_app_load(rt, &b.net, NULL, &app, NULL, 0), LVD_OK);
+      app = app_loaded(rt, &b);
       CHECK_EQ(lvd_app_get_state(app), LVD_APP_LOADED);
       CHECK_EQ(lvd_app_start(app), LVD_OK);
       CHECK_EQ(lvd_app_start(app), LVD_E_STATE);
@@ -110,8 +105,7 @@ void test_app_random_networks(void) {
     lvd_app_options options = {.placement = placement};
     CHECK_EQ(lvd_app_load(rt, &b.net, &options, &app, NULL, 0), LVD_OK);
     CHECK_EQ(lvd_app_start(app), LVD_OK);
-    CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
-    lvd_app_unload(app);
+    app_ended(app, LVD_OK);
     CHECK_EQ(s.count, count);
     uint64_t want = 0;
     for (uint32_t i = 0; i < count; i++) want += (uint32_t)(i * factor + offset);
@@ -130,11 +124,8 @@ void test_app_broadcast(void) {
   static const char *const names[] = {"s0", "s1", "s2"};
   for (int i = 0; i < 3; i++)
     builder_connect(&b, source, 0, builder_actor(&b, names[i], &sink_class, &s[i]), 0, 100);
-  lvd_app *app;
-  CHECK_EQ(lvd_app_load(rt, &b.net, NULL, &app, NULL, 0), LVD_OK);
-  CHECK_EQ(lvd_app_start(app), LVD_OK);
-  CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
-  lvd_app_unload(app);
+  lvd_app *app = app_begun(rt, &b);
+  app_ended(app, LVD_OK);
   for (int i = 0; i < 3; i++) check_pipeline(&s[i], count, 0);
   lvd_runtime_destroy(rt);
 }
@@ -194,11 +185,8 @@ void test_app_feedback(void) {
     builder_connect(&b, source, 0, acc, 0, 5);
     builder_connect(&b, acc, 0, acc, 1, 2);
     builder_connect(&b, acc, 0, sk, 0, 2);
-    lvd_app *app;
-    CHECK_EQ(lvd_app_load(rt, &b.net, NULL, &app, NULL, 0), LVD_OK);
-    CHECK_EQ(lvd_app_start(app), LVD_OK);
-    CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
-    lvd_app_unload(app);
+    lvd_app *app = app_begun(rt, &b);
+    app_ended(app, LVD_OK);
     CHECK_EQ(s.count, count + 1);
     CHECK_EQ(s.last, count * (count + 1) / 2);
     lvd_runtime_destroy(rt);
@@ -227,8 +215,7 @@ void test_app_awaits_after_end(void) {
     uint32_t source = builder_actor(&b, "source", &source_class, &count);
     builder_connect(&b, source, 0, builder_actor(&b, "deaf", &deaf, NULL), 0, 16);
     deaf_calls = 0;
-    CHECK_EQ(lvd_app_load(rt, &b.net, NULL, &app, NULL, 0), LVD_OK);
-    CHECK_EQ(lvd_app_start(app), LVD_OK);
+    app = app_begun(rt, &b);
     CHECK_EQ(lvd_app_wait(app, 5000), LVD_OK); /* it comes to rest */
     CHECK(deaf_calls <= 6);
     lvd_app_unload(app);
@@ -266,8 +253,7 @@ void test_app_priorities(void) {
   CHECK_EQ(lvd_app_wait(app, 100), LVD_E_TIME); /* the two less urgent ones have to wait */
   CHECK_EQ(lvd_load_relaxed_u32(&order_count), 1);
   lvd_app_unload(busy);
-  CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
-  lvd_app_unload(app);
+  app_ended(app, LVD_OK);
   CHECK_EQ(lvd_load_relaxed_u32(&order_count), 3);
   CHECK(memcmp(order, "abc", 3) == 0);
   lvd_runtime_destroy(rt);
@@ -291,8 +277,7 @@ void test_app_pause_resume(void) {
   builder b;
   lvd_app *app;
   pipeline(&b, 3, &count, &s, 64);
-  CHECK_EQ(lvd_app_load(rt, &b.net, NULL, &app, NULL, 0), LVD_OK);
-  CHECK_EQ(lvd_app_start(app), LVD_OK);
+  app = app_begun(rt, &b);
   for (int i = 0; i < 30; i++) {
     if (lvd_app_pause(app) == LVD_E_STATE) break; /* it has ended */
     uint64_t before = firings(app);
@@ -301,8 +286,7 @@ void test_app_pause_resume(void) {
     if (lvd_app_get_state(app) == LVD_APP_ENDED) break;
     lvd_app_resume(app);
   }
-  CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
-  lvd_app_unload(app);
+  app_ended(app, LVD_OK);
   check_pipeline(&s, count, 3);
   lvd_runtime_destroy(rt);
 }
@@ -315,8 +299,7 @@ void test_app_stop_while_others_run(void) {
   builder b, c;
   lvd_app *app, *other;
   pipeline(&b, 3, &count, &s, 100);
-  CHECK_EQ(lvd_app_load(rt, &b.net, NULL, &app, NULL, 0), LVD_OK);
-  CHECK_EQ(lvd_app_start(app), LVD_OK);
+  app = app_begun(rt, &b);
   for (int i = 0; i < 100; i++) {
     sink dropped;
     pipeline(&c, 1 + (uint32_t)(next_random(&seed) % 6), &forever, &dropped, 50);
@@ -329,8 +312,7 @@ void test_app_stop_while_others_run(void) {
     if (i % 7 == 1) CHECK_EQ(lvd_app_stop(other), LVD_OK);
     lvd_app_unload(other);
   }
-  CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
-  lvd_app_unload(app);
+  app_ended(app, LVD_OK);
   check_pipeline(&s, count, 3);
   lvd_runtime_destroy(rt);
 }
@@ -343,7 +325,7 @@ void test_app_move_under_load(void) {
   builder b;
   lvd_app *app;
   pipeline(&b, 4, &count, &s, 70);
-  CHECK_EQ(lvd_app_load(rt, &b.net, NULL, &app, NULL, 0), LVD_OK);
+  app = app_loaded(rt, &b);
   CHECK_EQ(lvd_app_move(app, 0, 2), LVD_OK); /* before it starts, too */
   CHECK_EQ(lvd_app_start(app), LVD_OK);
   while (lvd_app_wait(app, 0) == LVD_E_TIME)
@@ -415,7 +397,7 @@ void test_core_take_give(void) {
   builder b;
   lvd_app *app;
   pipeline(&b, 4, &count, &s, 70);
-  CHECK_EQ(lvd_app_load(rt, &b.net, NULL, &app, NULL, 0), LVD_OK);
+  app = app_loaded(rt, &b);
   CHECK_EQ(lvd_core_take(rt, 2), LVD_OK); /* of an application that has not started */
   CHECK_EQ(lvd_core_give(rt, 2), LVD_OK);
   CHECK_EQ(lvd_app_start(app), LVD_OK);
@@ -438,8 +420,7 @@ void test_core_take_give(void) {
     CHECK_EQ(lvd_core_give(rt, c), LVD_E_STATE);
     for (uint32_t k = 0; k < b.net.actors; k++) lvd_app_move(app, k, (k + i) % 3);
   }
-  CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
-  lvd_app_unload(app);
+  app_ended(app, LVD_OK);
   check_pipeline(&s, count, 4);
   lvd_runtime_destroy(rt);
 }
@@ -500,11 +481,11 @@ void test_app_load_refuses(void) {
   lvd_runtime_options few = {.workers = 1, .entities = 5};
   CHECK_EQ(lvd_runtime_create(&few, &rt), LVD_OK);
   pipeline(&b, 1, &count, NULL, 0);
-  CHECK_EQ(lvd_app_load(rt, &b.net, NULL, &app, NULL, 0), LVD_OK);
+  app = app_loaded(rt, &b);
   refuse(rt, &b, LVD_E_LIMIT, "entities");
   lvd_app_unload(app);
   for (int i = 0; i < 10; i++) {
-    CHECK_EQ(lvd_app_load(rt, &b.net, NULL, &app, NULL, 0), LVD_OK);
+    app = app_loaded(rt, &b);
     lvd_app_unload(app);
   }
   lvd_runtime_destroy(rt);
@@ -521,8 +502,7 @@ void test_app_outside_ends(void) {
   static const lvd_port_ref to[] = {{LVD_OUTSIDE, 0}};
   builder_connect(&b, LVD_OUTSIDE, 0, add, 0, 10);
   b.channel[b.net.channels++] = (lvd_channel_desc){{add, 0}, 1, to, 4, 7, 0};
-  lvd_app *app;
-  CHECK_EQ(lvd_app_load(rt, &b.net, NULL, &app, NULL, 0), LVD_OK);
+  lvd_app *app = app_loaded(rt, &b);
   lvd_producer *p = lvd_app_producer(app, 0);
   lvd_consumer *c = lvd_app_consumer(app, 1, 0);
   CHECK(p && c && !lvd_app_producer(app, 1) && !lvd_app_consumer(app, 0, 0));
@@ -544,11 +524,10 @@ void test_app_outside_ends(void) {
   CHECK_EQ(LVD_GET(c, uint32_t), 77);
   lvd_release(c);
   CHECK_EQ(lvd_wait_elements(c, 1, -1), LVD_E_ENDED);
-  CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
-  lvd_app_unload(app);
+  app_ended(app, LVD_OK);
 
   /* Stopped from outside: both ends are told. */
-  CHECK_EQ(lvd_app_load(rt, &b.net, NULL, &app, NULL, 0), LVD_OK);
+  app = app_loaded(rt, &b);
   p = lvd_app_producer(app, 0);
   c = lvd_app_consumer(app, 1, 0);
   CHECK_EQ(lvd_app_start(app), LVD_OK);
@@ -568,14 +547,13 @@ void test_app_end_before_start(void) {
     lvd_app *app;
     builder_init(&b, "early");
     builder_connect(&b, LVD_OUTSIDE, 0, builder_actor(&b, "sink", &sink_class, &s), 0, 10);
-    CHECK_EQ(lvd_app_load(rt, &b.net, NULL, &app, NULL, 0), LVD_OK);
+    app = app_loaded(rt, &b);
     lvd_producer *p = lvd_app_producer(app, 0);
     for (uint32_t i = 0; i < 3; i++) LVD_PUT(p, uint32_t, i);
     lvd_end(p, LVD_OK);
     sleep_ms(1);
     CHECK_EQ(lvd_app_start(app), LVD_OK);
-    CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
-    lvd_app_unload(app);
+    app_ended(app, LVD_OK);
     check_pipeline(&s, 3, 0);
     lvd_runtime_destroy(rt);
   }
@@ -594,16 +572,14 @@ void test_app_end_at_rest(void) {
     uint32_t add = builder_actor(&b, "add", &add_class, NULL);
     builder_connect(&b, LVD_OUTSIDE, 0, add, 0, 10);
     builder_connect(&b, add, 0, builder_actor(&b, "sink", &sink_class, &s), 0, 10);
-    CHECK_EQ(lvd_app_load(rt, &b.net, NULL, &app, NULL, 0), LVD_OK);
-    CHECK_EQ(lvd_app_start(app), LVD_OK);
+    app = app_begun(rt, &b);
     lvd_producer *p = lvd_app_producer(app, 0);
     LVD_PUT(p, uint32_t, 0);
     lvd_flush(p);
     for (uint64_t n = next_random(&seed) % 20000; n--;) __asm__ volatile("");
     LVD_PUT(p, uint32_t, 1);
     lvd_end(p, LVD_OK);
-    CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
-    lvd_app_unload(app);
+    app_ended(app, LVD_OK);
     check_pipeline(&s, 2, 1);
   }
   lvd_runtime_destroy(rt);
@@ -624,9 +600,7 @@ void test_app_deadlock_says_why(void) {
   builder_connect(&b, source, 0, sum, 0, 3);
   builder_connect(&b, sum, 0, loop, 0, 4);
   builder_connect(&b, loop, 0, sum, 1, 4);
-  lvd_app *app;
-  CHECK_EQ(lvd_app_load(rt, &b.net, NULL, &app, NULL, 0), LVD_OK);
-  CHECK_EQ(lvd_app_start(app), LVD_OK);
+  lvd_app *app = app_begun(rt, &b);
   CHECK_EQ(lvd_app_wait(app, -1), LVD_E_DEADLOCK);
   char why[2000];
   CHECK(lvd_app_why(app, why, sizeof why) < sizeof why);
@@ -794,8 +768,7 @@ void test_counters(void) {
   builder b;
   lvd_app *app;
   pipeline(&b, 2, &count, &s, 33);
-  CHECK_EQ(lvd_app_load(rt, &b.net, NULL, &app, NULL, 0), LVD_OK);
-  CHECK_EQ(lvd_app_start(app), LVD_OK);
+  app = app_begun(rt, &b);
   CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
   lvd_actor_counters a[4];
   lvd_channel_counters c[3];

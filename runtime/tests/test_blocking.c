@@ -56,28 +56,9 @@ static void reading(builder *b, const int *fd, sink *s) {
   builder_connect(b, reader, 0, builder_actor(b, "sink", &sink_class, s), 0, 64);
 }
 
-static lvd_app *load(lvd_runtime *rt, const builder *b) {
-  lvd_app *app;
-  CHECK_EQ(lvd_app_load(rt, &b->net, NULL, &app, NULL, 0), LVD_OK);
-  CHECK_EQ(lvd_app_start(app), LVD_OK);
-  return app;
-}
-
-static void sleep_ms(int ms) {
-  struct timespec t = {ms / 1000, ms % 1000 * 1000000L};
-  nanosleep(&t, NULL);
-}
-
-static uint64_t fired(lvd_app *app, uint32_t actor) {
-  lvd_actor_counters c[8];
-  uint32_t n = 8, channels = 0;
-  CHECK_EQ(lvd_app_counters(app, c, &n, NULL, &channels), LVD_OK);
-  return c[actor].firings;
-}
-
 static void until_fired(lvd_app *app, uint32_t actor, uint64_t n) {
-  for (int i = 0; i < 20000 && fired(app, actor) < n; i++) sleep_ms(1);
-  CHECK_EQ(fired(app, actor), n);
+  for (int i = 0; i < 20000 && firings_of(app, actor) < n; i++) sleep_ms(1);
+  CHECK_EQ(firings_of(app, actor), n);
 }
 
 static void until_waiting(lvd_app *app) {
@@ -98,7 +79,7 @@ void test_blocking_worker_goes_on(void) {
   sink s = {0}, other = {0};
   builder b, c;
   reading(&b, &fd[0], &s);
-  lvd_app *app = load(rt, &b);
+  lvd_app *app = app_begun(rt, &b);
   CHECK_EQ(write(fd[1], "abc", 3), 3);
   until_fired(app, 1, 3); /* what was read is not kept back by the wait for more */
   until_waiting(app);
@@ -107,7 +88,7 @@ void test_blocking_worker_goes_on(void) {
   builder_init(&c, "other");
   uint32_t source = builder_actor(&c, "source", &source_class, &count);
   builder_connect(&c, source, 0, builder_actor(&c, "sink", &sink_class, &other), 0, 0);
-  lvd_app *going = load(rt, &c);
+  lvd_app *going = app_begun(rt, &c);
   CHECK_EQ(lvd_app_wait(going, -1), LVD_OK);
   lvd_app_unload(going);
   CHECK_EQ(other.count, count);
@@ -117,8 +98,7 @@ void test_blocking_worker_goes_on(void) {
   CHECK_EQ(write(fd[1], "d", 1), 1);
   until_fired(app, 1, 4);
   close(fd[1]);
-  CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
-  lvd_app_unload(app);
+  app_ended(app, LVD_OK);
   CHECK_EQ(s.count, 4);
   CHECK_EQ(s.sum, 'a' + 'b' + 'c' + 'd');
   lvd_runtime_destroy(rt);
@@ -135,7 +115,7 @@ void test_blocking_stop(void) {
   for (int round = 0; round < 3; round++) {
     for (int i = 0; i < MANY; i++) {
       reading(&b[i], &fd[0], NULL);
-      app[i] = load(rt, &b[i]);
+      app[i] = app_begun(rt, &b[i]);
     }
     for (int i = 0; i < MANY; i++) until_waiting(app[i]);
     for (int i = 0; i < MANY; i++) {
@@ -154,14 +134,14 @@ void test_blocking_pause(void) {
   sink s = {0};
   builder b;
   reading(&b, &fd[0], &s);
-  lvd_app *app = load(rt, &b);
+  lvd_app *app = app_begun(rt, &b);
   for (uint64_t i = 0; i < 20; i++) {
     until_fired(app, 1, i);
     until_waiting(app);
     CHECK_EQ(lvd_app_pause(app), LVD_OK);
     CHECK_EQ(write(fd[1], "x", 1), 1);
     sleep_ms(2);
-    CHECK_EQ(fired(app, 0), i);
+    CHECK_EQ(firings_of(app, 0), i);
     CHECK_EQ(lvd_app_resume(app), LVD_OK);
   }
   until_fired(app, 1, 20);
@@ -178,7 +158,7 @@ void test_blocking_move(void) {
   sink s = {0};
   builder b;
   reading(&b, &fd[0], &s);
-  lvd_app *app = load(rt, &b);
+  lvd_app *app = app_begun(rt, &b);
   for (uint32_t i = 0; i < 40; i++) {
     until_waiting(app);
     if (i % 2) {
@@ -191,8 +171,7 @@ void test_blocking_move(void) {
     until_fired(app, 1, i + 1);
   }
   close(fd[1]);
-  CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
-  lvd_app_unload(app);
+  app_ended(app, LVD_OK);
   CHECK_EQ(s.count, 40);
   lvd_runtime_destroy(rt);
 }
@@ -220,7 +199,7 @@ void test_blocking_faults(void) {
     CHECK_EQ(pipe(fd), 0);
     builder b;
     reading(&b, &fd[0], NULL);
-    lvd_app *app = load(rt, &b);
+    lvd_app *app = app_begun(rt, &b);
     until_waiting(app);
     sleep_ms(200); /* time that it waits does not count */
     CHECK_EQ(lvd_app_get_state(app), LVD_APP_RUNNING);

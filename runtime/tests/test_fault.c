@@ -48,7 +48,7 @@ static void fault(lvd_runtime *rt, const char *what, lvd_fault_kind kind, uint32
   builder_init(&b, "faulty");
   uint32_t source = builder_actor(&b, "source", &source_class, &count);
   builder_connect(&b, source, 0, builder_actor(&b, "culprit", &bad_class, what), 0, 16);
-  CHECK_EQ(lvd_app_load(rt, &b.net, NULL, &app, NULL, 0), LVD_OK);
+  app = app_loaded(rt, &b);
   CHECK(!lvd_app_fault(app, NULL));
   CHECK_EQ(lvd_app_start(app), LVD_OK);
   CHECK_EQ(lvd_app_wait(app, -1), LVD_E_FAULT);
@@ -105,8 +105,7 @@ void test_stop_endless_action(void) {
   builder_init(&b, "endless");
   uint32_t source = builder_actor(&b, "source", &source_class, &count);
   builder_connect(&b, source, 0, builder_actor(&b, "culprit", &bad_class, "endless"), 0, 16);
-  CHECK_EQ(lvd_app_load(rt, &b.net, NULL, &app, NULL, 0), LVD_OK);
-  CHECK_EQ(lvd_app_start(app), LVD_OK);
+  app = app_begun(rt, &b);
   CHECK_EQ(lvd_app_wait(app, 50), LVD_E_TIME);
   CHECK_EQ(lvd_app_stop(app), LVD_OK);
   CHECK_EQ(lvd_app_wait(app, 0), LVD_E_STOPPED);
@@ -126,11 +125,9 @@ void test_fault_others_go_on(void) {
   uint32_t add = builder_actor(&b, "add", &add_class, NULL);
   builder_connect(&b, source, 0, add, 0, 100);
   builder_connect(&b, add, 0, builder_actor(&b, "sink", &sink_class, &s), 0, 100);
-  CHECK_EQ(lvd_app_load(rt, &b.net, NULL, &app, NULL, 0), LVD_OK);
-  CHECK_EQ(lvd_app_start(app), LVD_OK);
+  app = app_begun(rt, &b);
   for (int i = 0; i < 100; i++) fault(rt, "check", LVD_FAULT_INDEX, 23, "index 12");
-  CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
-  lvd_app_unload(app);
+  app_ended(app, LVD_OK);
   CHECK_EQ(s.count, count);
   CHECK(s.in_order);
   lvd_runtime_destroy(rt);

@@ -12,12 +12,6 @@ static lvd_app *open_app(lvd_runtime *rt) {
   return app;
 }
 
-static uint64_t now_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* ---- start, yield, join ------------------------------------------------------------------- */
 
 static void count_up(void *argument) {

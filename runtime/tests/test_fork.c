@@ -6,12 +6,6 @@
 
 #include "test.h"
 
-static uint64_t now_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static void spin_ns(uint64_t ns) {
   uint64_t until = now_ns() + ns;
   while (now_ns() < until) {

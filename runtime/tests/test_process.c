@@ -259,12 +259,6 @@ static uint32_t kills(void) {
   return value ? (uint32_t)atoi(value) : 20;
 }
 
-static uint64_t now_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 typedef struct killing {
   int32_t process;
   int64_t after_ns;
