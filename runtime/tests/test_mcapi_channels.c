@@ -362,27 +362,30 @@ static uint32_t receive_packets(uint32_t in, uint32_t out, uint32_t most) {
   return most;
 }
 
-static pid_t begin(bool for_ever, uint32_t *in, uint32_t *out) {
+static pid_t start_streaming(bool for_ever) {
   test_domain();
   pid_t id = fork();
   if (id == 0) {
     stream_packets(for_ever);
     _exit(0);
   }
+  return id;
+}
+
+static void open_both(uint32_t *in, uint32_t *out) {
   mcapi_endpoint_t mine = endpoint_at(1), control = endpoint_at(2);
   mcapi_pktchan_recv_open_i(in, mine, &r, &s);
   mcapi_sclchan_send_open_i(out, control, &q, &s);
   done(&r);
   done(&q);
-  return id;
 }
 
 void test_mcapi_channel_processes(void) {
-  FORKS_LATE;
   uint32_t in, out;
   int how;
+  pid_t id = start_streaming(false);
   node_is(1);
-  pid_t id = begin(false, &in, &out);
+  open_both(&in, &out);
   CHECK_EQ(receive_packets(in, out, PACKETS), PACKETS);
   CHECK_EQ(waitpid(id, &how, 0), id);
   CHECK(how == 0);
@@ -396,7 +399,8 @@ void test_mcapi_channel_sender_dies(void) {
   node_is(1);
   for (int round = 0; round < SCALED(100); round++) {
     uint32_t in, out;
-    pid_t id = begin(true, &in, &out);
+    pid_t id = start_streaming(true);
+    open_both(&in, &out);
     all += receive_packets(in, out, (uint32_t)(next_random(&seed) % 500));
     nanosleep(&(struct timespec){.tv_nsec = (long)(next_random(&seed) % 300000)}, NULL);
     kill(id, SIGKILL);
