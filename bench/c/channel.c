@@ -56,90 +56,75 @@ static void *get_one(void *argument) {
   return NULL;
 }
 
-/* ---- 4 bytes, in groups: spans ------------------------------------------------------------- */
+/* ---- in groups: spans ---------------------------------------------------------------------- */
 
-static void *put_group(void *argument) {
-  pair *x = argument;
+/* What is done with a group; constants, so that both loops are compiled for each. */
+typedef void fill(void *span, uint32_t n, uint64_t first);
+typedef uint64_t sum(const void *span, uint32_t n);
+
+static inline __attribute__((always_inline)) void *put_groups(pair *x, fill *write) {
   lvd_producer p = x->p;
   uint32_t group = (uint32_t)x->group;
   for (uint64_t i = 0; i < x->count; i += group) {
     need_room(&p, group);
-    uint32_t *span = lvd_put_span(&p);
-    for (uint32_t k = 0; k < group; k++) span[k] = (uint32_t)(i + k);
+    write(lvd_put_span(&p), group, i);
     lvd_put_done(&p, group);
     lvd_push(&p);
   }
   lvd_end(&p, LVD_OK);
   return NULL;
 }
-static void *get_group(void *argument) {
-  pair *x = argument;
+static inline __attribute__((always_inline)) void *get_groups(pair *x, sum *read) {
   lvd_consumer c = x->c;
-  uint64_t sum = 0;
+  uint64_t total = 0;
   uint32_t group = (uint32_t)x->group;
   for (uint64_t i = 0; i < x->count; i += group) {
     need_elements(&c, group);
-    const uint32_t *span = lvd_get_span(&c);
-    for (uint32_t k = 0; k < group; k++) sum += span[k];
+    total += read(lvd_get_span(&c), group);
     lvd_get_done(&c, group);
     lvd_pop(&c);
   }
-  x->sum = sum;
+  x->sum = total;
   return NULL;
 }
 
-/* ---- 64 bytes, in groups: spans ------------------------------------------------------------ */
+static inline void fill_words(void *span, uint32_t n, uint64_t first) {
+  uint32_t *word = span;
+  for (uint32_t k = 0; k < n; k++) word[k] = (uint32_t)(first + k);
+}
+static inline uint64_t sum_words(const void *span, uint32_t n) {
+  const uint32_t *word = span;
+  uint64_t total = 0;
+  for (uint32_t k = 0; k < n; k++) total += word[k];
+  return total;
+}
+static inline void fill_lines(void *span, uint32_t n, uint64_t first) {
+  past_line *line = span;
+  for (uint32_t k = 0; k < n; k++) {
+    lvd_ahead_put(&line[k]);
+    for (uint32_t w = 0; w < 8; w++) line[k].word[w] = first + k;
+  }
+}
+static inline void fill_past(void *span, uint32_t n, uint64_t first) {
+  past_line *line = span;
+  for (uint32_t k = 0; k < n; k++) past_fill(&line[k], first + k);
+  past_done();
+}
+static inline uint64_t sum_lines(const void *span, uint32_t n) {
+  const past_line *line = span;
+  uint64_t total = 0;
+  for (uint32_t k = 0; k < n; k++) {
+    lvd_ahead_get(&line[k]);
+    for (uint32_t w = 0; w < 8; w++) total += line[k].word[w];
+  }
+  return total / 8;
+}
 
-static void *put_wide(void *argument) {
-  pair *x = argument;
-  lvd_producer p = x->p;
-  uint32_t group = (uint32_t)x->group;
-  for (uint64_t i = 0; i < x->count; i += group) {
-    need_room(&p, group);
-    past_line *span = lvd_put_span(&p);
-    for (uint32_t k = 0; k < group; k++) {
-      lvd_ahead_put(&span[k]);
-      for (uint32_t w = 0; w < 8; w++) span[k].word[w] = i + k;
-    }
-    lvd_put_done(&p, group);
-    lvd_push(&p);
-  }
-  lvd_end(&p, LVD_OK);
-  return NULL;
-}
-static void *put_past(void *argument) {
-  pair *x = argument;
-  lvd_producer p = x->p;
-  uint32_t group = (uint32_t)x->group;
-  for (uint64_t i = 0; i < x->count; i += group) {
-    need_room(&p, group);
-    past_line *span = lvd_put_span(&p);
-    for (uint32_t k = 0; k < group; k++) past_fill(&span[k], i + k);
-    past_done();
-    lvd_put_done(&p, group);
-    lvd_push(&p);
-  }
-  lvd_end(&p, LVD_OK);
-  return NULL;
-}
-static void *get_wide(void *argument) {
-  pair *x = argument;
-  lvd_consumer c = x->c;
-  uint64_t sum = 0;
-  uint32_t group = (uint32_t)x->group;
-  for (uint64_t i = 0; i < x->count; i += group) {
-    need_elements(&c, group);
-    const past_line *span = lvd_get_span(&c);
-    for (uint32_t k = 0; k < group; k++) {
-      lvd_ahead_get(&span[k]);
-      for (uint32_t w = 0; w < 8; w++) sum += span[k].word[w];
-    }
-    lvd_get_done(&c, group);
-    lvd_pop(&c);
-  }
-  x->sum = sum / 8;
-  return NULL;
-}
+static void *put_words(void *x) { return put_groups(x, fill_words); }
+static void *get_words(void *x) { return get_groups(x, sum_words); }
+static void *put_lines(void *x) { return put_groups(x, fill_lines); }
+static void *put_past(void *x) { return put_groups(x, fill_past); }
+static void *get_lines(void *x) { return get_groups(x, sum_lines); }
 
 int main(int argc, char **argv) {
   static const char usage[] = "SIZE GROUP CAPACITY COUNT PAST";
@@ -163,9 +148,9 @@ int main(int argc, char **argv) {
   x.p.threshold = x.c.threshold = (uint32_t)capacity / 4;
   x.p.self = &x.producer.waiter;
   x.c.self = &x.consumer.waiter;
-  double took = size == 64     ? bench_pair(past ? put_past : put_wide, get_wide, &x)
+  double took = size == 64     ? bench_pair(past ? put_past : put_lines, get_lines, &x)
                 : x.group == 1 ? bench_pair(put_one, get_one, &x)
-                               : bench_pair(put_group, get_group, &x);
+                               : bench_pair(put_words, get_words, &x);
   uint64_t expected = 0;
   for (uint64_t i = 0; i < x.count; i++) expected += size == 64 ? i : (uint32_t)i;
   bench_expect("the sum", x.sum, expected);
