@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 fn main() {
     let runtime = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").unwrap()).join("../../runtime");
-    for part in ["include", "src", "port", "CMakeLists.txt"] {
+    for part in ["include", "src", "port", "mcapi", "CMakeLists.txt"] {
         println!("cargo:rerun-if-changed={}", runtime.join(part).display());
     }
     // The runtime is what everything else waits for: always optimised, whatever the tools are.
@@ -16,6 +16,8 @@ fn main() {
         .define("CMAKE_INSTALL_LIBDIR", "lib")
         .build();
     println!("cargo:rustc-link-search=native={}/lib", built.display());
+    // What is on the runtime comes before it on the linker's line.
+    println!("cargo:rustc-link-lib=static=levada-mcapi");
     println!("cargo:rustc-link-lib=static:+whole-archive=levada");
     println!("cargo:root={}", built.display());
     println!("cargo:include={}", runtime.join("include").display());

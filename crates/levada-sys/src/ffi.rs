@@ -229,3 +229,66 @@ unsafe extern "C" {
     /// Ends the streams of all ends of channels that no actor holds.
     pub fn lvd_sys_close_outside(app: *mut lvd_app, net: *const lvd_network);
 }
+
+// ---- <levada/mcapi_observe.h> ----------------------------------------------------------------
+
+pub const LVD_MCAPI_MESSAGES: u32 = 0;
+pub const LVD_MCAPI_PACKETS: u32 = 1;
+pub const LVD_MCAPI_SCALARS: u32 = 2;
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct lvd_mcapi_node_seen {
+    pub id: u32,
+    pub process: u32,
+    pub alive: bool,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct lvd_mcapi_endpoint_seen {
+    pub handle: u32,
+    pub node: u32,
+    pub port: u32,
+    pub alive: bool,
+    pub kind: u32,
+    pub sends: bool,
+    pub connected: bool,
+    pub opened: bool,
+    pub closed: bool,
+    pub peer: u32,
+    pub peer_node: u32,
+    pub peer_port: u32,
+    pub messages: u32,
+    pub elements: u32,
+    pub received: u64,
+    pub received_bytes: u64,
+}
+
+#[repr(C)]
+#[derive(Debug)]
+pub struct lvd_mcapi_domain_seen {
+    pub number: u32,
+    pub processes: u32,
+    pub dead: u32,
+    pub node_count: u32,
+    pub endpoint_count: u32,
+    pub node: *mut lvd_mcapi_node_seen,
+    pub endpoint: *mut lvd_mcapi_endpoint_seen,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct lvd_mcapi_cleared {
+    pub processes: u32,
+    pub nodes: u32,
+    pub endpoints: u32,
+    pub gone: bool,
+}
+
+unsafe extern "C" {
+    pub fn lvd_mcapi_domains(number: *mut u32, room: u32, count: *mut u32) -> lvd_status;
+    pub fn lvd_mcapi_domain_look(number: u32, out: *mut lvd_mcapi_domain_seen) -> lvd_status;
+    pub fn lvd_mcapi_domain_forget(seen: *mut lvd_mcapi_domain_seen);
+    pub fn lvd_mcapi_domain_clean(number: u32, out: *mut lvd_mcapi_cleared) -> lvd_status;
+}

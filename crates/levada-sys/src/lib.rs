@@ -6,6 +6,7 @@
 //! and names, and no behaviour.
 
 pub mod ffi;
+pub mod mcapi;
 
 use std::ffi::{CStr, CString, c_char};
 use std::path::Path;
@@ -23,6 +24,8 @@ impl Status {
     pub const FAULT: Status = Status(ffi::LVD_E_FAULT);
     pub const DEADLOCK: Status = Status(ffi::LVD_E_DEADLOCK);
     pub const STOPPED: Status = Status(ffi::LVD_E_STOPPED);
+    pub const LAYOUT: Status = Status(ffi::LVD_E_LAYOUT);
+    pub const UNKNOWN: Status = Status(ffi::LVD_E_UNKNOWN);
 
     pub fn name(self) -> &'static str {
         // SAFETY: never null, constant text.

@@ -36,6 +36,9 @@ pub enum Command {
     Cc(CcArgs),
     /// Print C with its forks written out
     Translate(TranslateArgs),
+    /// See and clean the MCAPI domains of this machine
+    #[command(subcommand)]
+    Mcapi(McapiCommand),
     /// Say what this machine offers, what is missing, and what to do
     Doctor(DoctorArgs),
     /// Print the completions of a shell
@@ -63,6 +66,9 @@ impl Command {
             Command::Check(args) => args.json,
             Command::Graph(args) => args.json,
             Command::Doctor(args) => args.json,
+            Command::Mcapi(McapiCommand::List(args)) => args.json,
+            Command::Mcapi(McapiCommand::Watch(args)) => args.look.json,
+            Command::Mcapi(McapiCommand::Clean(args)) => args.json,
             Command::Cc(_) | Command::Translate(_) => false,
             Command::Completions { .. } | Command::Man { .. } => false,
         }
@@ -226,6 +232,45 @@ pub struct TranslateArgs {
     pub options: Vec<OsString>,
 }
 
+#[derive(Subcommand, Debug)]
+pub enum McapiCommand {
+    /// List domains: nodes, endpoints, channels, what waits and what goes through
+    List(LookArgs),
+    /// The same again and again, until Ctrl-C
+    Watch(WatchArgs),
+    /// Take away what dead programs have left, while others go on
+    Clean(CleanArgs),
+}
+
+#[derive(Args, Debug)]
+pub struct LookArgs {
+    /// Only these domains [default: all of yours]
+    #[arg(value_name = "DOMAIN", value_parser = domain)]
+    pub domains: Vec<u32>,
+    /// Print JSON, a line for each look
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct WatchArgs {
+    #[command(flatten)]
+    pub look: LookArgs,
+    /// Look so often
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    pub every: f64,
+}
+
+#[derive(Args, Debug)]
+pub struct CleanArgs {
+    /// Only these domains [default: all of yours]
+    #[arg(value_name = "DOMAIN", value_parser = domain)]
+    pub domains: Vec<u32>,
+    /// Print what was taken away as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
 #[derive(Args, Debug)]
 pub struct DoctorArgs {
     /// Print what was found as JSON
@@ -244,6 +289,21 @@ fn workers(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(n @ 1..=1024) => Ok(n),
         _ => Err("write a whole number from 1 to 1024".to_string()),
+    }
+}
+
+fn domain(text: &str) -> Result<u32, String> {
+    const LAST: u32 = 0x7fff_ffff;
+    match text.parse() {
+        Ok(n @ 0..=LAST) => Ok(n),
+        _ => Err(format!("write a whole number from 0 to {LAST}")),
+    }
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(s) if (0.05..=3600.0).contains(&s) => Ok(s),
+        _ => Err("write a number from 0.05 to 3600".to_string()),
     }
 }
 

@@ -2,13 +2,14 @@
 //! `levada doctor`: what this machine offers, what is missing, and what to do about it.
 
 use crate::cli::DoctorArgs;
+use crate::mcapi_limits;
 use crate::output::{self, Failure, GREEN, RED, YELLOW, paint};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+pub enum State {
     Ok,
     /// Works, but could be better.
     Advice,
@@ -17,15 +18,15 @@ enum State {
 }
 
 #[derive(Debug)]
-struct Finding {
-    state: State,
-    what: &'static str,
-    found: String,
+pub struct Finding {
+    pub state: State,
+    pub what: &'static str,
+    pub found: String,
     /// What to do.
-    help: Option<String>,
+    pub help: Option<String>,
 }
 
-fn ok(what: &'static str, found: impl Into<String>) -> Finding {
+pub fn ok(what: &'static str, found: impl Into<String>) -> Finding {
     Finding {
         state: State::Ok,
         what,
@@ -34,7 +35,7 @@ fn ok(what: &'static str, found: impl Into<String>) -> Finding {
     }
 }
 
-fn not(
+pub fn not(
     state: State,
     what: &'static str,
     found: impl Into<String>,
@@ -55,6 +56,8 @@ pub fn doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
         cache(),
         barrier(),
         memory_files(),
+        mcapi_limits::shared_memory(),
+        mcapi_limits::message_queues(),
         map_count(),
         guards(),
         urgent(),

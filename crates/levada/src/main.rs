@@ -12,6 +12,8 @@ mod doctor;
 mod graph;
 mod interrupt;
 mod manual;
+mod mcapi;
+mod mcapi_limits;
 mod measured;
 mod network;
 mod output;
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
         Command::Graph(args) => graph::graph(&args),
         Command::Cc(args) => cc::cc(&args.words),
         Command::Translate(args) => translate::translate(&args),
+        Command::Mcapi(command) => mcapi::mcapi(&command),
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { command, dir } => manual::man(command.as_deref(), dir.as_deref()),

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `levada mcapi` beside nodes that live and one that was killed. The nodes are this test's own: it
+//! calls the library, and runs itself again as another process.
+
+mod common;
+
+use common::Place;
+use levada_sys as _; // brings the C library
+use std::ffi::c_void;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::ptr::null;
+
+#[repr(C)]
+#[derive(Default)]
+struct Info([u32; 6]);
+
+unsafe extern "C" {
+    fn mcapi_initialize(
+        domain: u32,
+        node: u32,
+        attributes: *const c_void,
+        parameters: *const u32,
+        info: *mut Info,
+        status: *mut u32,
+    );
+    fn mcapi_finalize(status: *mut u32);
+    fn mcapi_endpoint_create(port: u32, status: *mut u32) -> u32;
+    fn mcapi_msg_send(
+        from: u32,
+        to: u32,
+        buffer: *const c_void,
+        size: usize,
+        priority: u32,
+        status: *mut u32,
+    );
+    fn mcapi_msg_recv(
+        from: u32,
+        buffer: *mut c_void,
+        size: usize,
+        received: *mut usize,
+        status: *mut u32,
+    );
+}
+
+const SUCCESS: u32 = 1;
+
+/// A node with one endpoint, 1: two messages wait there, and one of 100 bytes was received.
+fn node(domain: u32, id: u32) {
+    let (mut info, mut status, mut size) = (Info::default(), 0, 0);
+    let mut bytes = [0u8; 100];
+    // SAFETY: all pointers are valid for each call.
+    unsafe {
+        mcapi_initialize(domain, id, null(), null(), &mut info, &mut status);
+        assert_eq!(status, SUCCESS);
+        let e = mcapi_endpoint_create(1, &mut status);
+        assert_eq!(status, SUCCESS);
+        for _ in 0..3 {
+            mcapi_msg_send(e, e, bytes.as_ptr().cast(), 100, 1, &mut status);
+            assert_eq!(status, SUCCESS);
+        }
+        mcapi_msg_recv(e, bytes.as_mut_ptr().cast(), 100, &mut size, &mut status);
+        assert_eq!((status, size), (SUCCESS, 100));
+    }
+}
+
+/// Not a test of its own: what this program does as another process.
+#[test]
+#[ignore]
+fn other_process() {
+    let Ok(domain) = std::env::var("LEVADA_TEST_DOMAIN") else {
+        return;
+    };
+    node(domain.parse().unwrap(), 2);
+    println!("\nready");
+    std::thread::sleep(std::time::Duration::from_secs(60));
+}
+
+fn start(domain: u32) -> Child {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "--nocapture", "other_process"])
+        .env("LEVADA_TEST_DOMAIN", domain.to_string())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
+    assert!(lines.any(|line| line.is_ok_and(|l| l == "ready")));
+    child
+}
+
+fn kill(mut child: Child) {
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// Nobody else's: two for each process of a test.
+fn domain(which: u32) -> u32 {
+    0x4000_0000 + std::process::id() * 4 + which
+}
+
+#[test]
+fn list_shows_who_lives_and_clean_takes_away_who_does_not() {
+    let place = Place::new(&[]);
+    let number = domain(0);
+    let name = number.to_string();
+    let none = format!("there is no domain {name}");
+    for command in ["list", "clean"] {
+        place.run(&["mcapi", command, &name]).refuses(1, &[&none]);
+    }
+    let child = start(number);
+    let json = place
+        .run(&["mcapi", "list", &name, "--json"])
+        .succeeds()
+        .json();
+    let seen = &json["domains"][0];
+    assert_eq!(seen["domain"], number);
+    assert_eq!((&seen["processes"], &seen["dead"]), (&1.into(), &0.into()));
+    assert_eq!(seen["nodes"][0]["node"], 2);
+    assert_eq!(seen["nodes"][0]["process"], child.id());
+    let endpoint = &seen["endpoints"][0];
+    assert_eq!(
+        (&endpoint["node"], &endpoint["port"]),
+        (&2.into(), &1.into())
+    );
+    assert_eq!(endpoint["waiting"], 2);
+    assert_eq!(
+        (&endpoint["received"], &endpoint["received_bytes"]),
+        (&1.into(), &100.into())
+    );
+    assert_eq!(endpoint["per_second"], 0.0);
+    // It lives: nothing of it is taken away.
+    let run = place.run(&["mcapi", "clean", &name]);
+    assert_eq!(
+        run.succeeds().out,
+        format!("domain {name}: nothing to take away\n")
+    );
+    kill(child);
+    let run = place.run(&["mcapi", "list", &name]);
+    let text = &run.succeeds().out;
+    assert!(
+        text.contains("1 process, 1 dead (levada mcapi clean"),
+        "{text}"
+    );
+    assert!(text.contains("2:1"), "{text}");
+    let run = place.run(&["mcapi", "clean", &name, "--json"]);
+    let cleared = &run.succeeds().json()["domains"][0];
+    assert_eq!(cleared["processes"], 1);
+    assert_eq!(
+        (&cleared["nodes"], &cleared["endpoints"]),
+        (&1.into(), &1.into())
+    );
+    assert_eq!(cleared["gone"], true);
+    place.run(&["mcapi", "list", &name]).refuses(1, &[&none]);
+}
+
+#[test]
+fn clean_leaves_those_alone_who_live_beside_a_dead_one() {
+    let place = Place::new(&[]);
+    let number = domain(1);
+    let name = number.to_string();
+    let first = start(number);
+    node(number, 1);
+    kill(first);
+    let run = place.run(&["mcapi", "clean", &name, "--json"]);
+    assert_eq!(run.succeeds().json()["domains"][0]["gone"], false);
+    let json = place
+        .run(&["mcapi", "list", &name, "--json"])
+        .succeeds()
+        .json();
+    let nodes = json["domains"][0]["nodes"].as_array().unwrap();
+    assert_eq!(nodes.len(), 1, "{json}");
+    assert_eq!(
+        (&nodes[0]["node"], &nodes[0]["alive"]),
+        (&1.into(), &true.into())
+    );
+    assert_eq!(json["domains"][0]["endpoints"][0]["waiting"], 2);
+    let mut status = 0;
+    // SAFETY: the pointer is valid.
+    unsafe { mcapi_finalize(&mut status) };
+    assert_eq!(status, SUCCESS);
+}
+
+#[test]
+fn doctor_says_what_limits_domains_and_queues() {
+    let place = Place::new(&[]);
+    let json = place.run(&["doctor", "--json"]).json();
+    let findings = json["findings"].as_array().unwrap();
+    for what in ["/dev/shm", "message queues"] {
+        let finding = findings.iter().find(|f| f["what"] == what).unwrap();
+        assert!(!finding["found"].as_str().unwrap().is_empty());
+        assert_eq!(
+            finding["help"].is_null(),
+            finding["state"] == "ok",
+            "{finding}"
+        );
+    }
+}
