@@ -205,6 +205,12 @@ lvd_status lvd_link_send(lvd_link *link, const lvd_record *record) {
   return status;
 }
 
+/* With the lock: who waits for it keeps the event until he has had the lock. */
+static void say_sent(lvd_link *link) {
+  if (link->all_sent) lvd_event_set(link->all_sent, 1);
+  link->all_sent = NULL;
+}
+
 static void send_unsent(lvd_link *link) {
   for (lvd_unsent *u; (u = link->unsent) && put(link, &u->record);) {
     link->unsent = u->next;
@@ -212,14 +218,22 @@ static void send_unsent(lvd_link *link) {
     link->unsents--;
     free(u);
   }
+  if (!link->unsents) say_sent(link);
   if (link->out.corrupt) accuse(link);
 }
 
-bool lvd_link_all_sent(lvd_link *link) {
+void lvd_link_await_sent(lvd_link *link, int64_t timeout_ns) {
+  lvd_event sent;
+  lvd_event_init(&sent);
   lvd_port_lock(&link->lock);
-  bool all = link->unsents == 0;
+  bool waits = link->unsents && lvd_link_state(link) == LVD_OK;
+  if (waits) link->all_sent = &sent;
   lvd_port_unlock(&link->lock);
-  return all;
+  if (!waits) return;
+  lvd_event_wait(&sent, NULL, timeout_ns);
+  lvd_port_lock(&link->lock);
+  link->all_sent = NULL;
+  lvd_port_unlock(&link->lock);
 }
 
 /* What has come, but not without end. False: there is nothing more. */
@@ -250,6 +264,7 @@ static void conclude(lvd_link *link) {
   lvd_status why = lvd_link_state(link);
   lvd_port_lock(&link->lock);
   lvd_shared_end(link, why);
+  say_sent(link);
   lvd_port_unlock(&link->lock);
   link->ended(link, why);
 }

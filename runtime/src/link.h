@@ -156,6 +156,7 @@ struct lvd_link {
   lvd_consumer in; /* the bellman's */
   lvd_unsent *unsent, *last_unsent;
   uint32_t unsents;
+  lvd_event *all_sent; /* of whoever waits until there are none; or null */
   lvd_shared_stream *streams;
   lvd_range *ranges;
   lvd_name *names;
@@ -177,7 +178,8 @@ void lvd_link_free(lvd_link *link);
 
 /* Sends a record, now or when there is room. LVD_E_PEER, LVD_E_MEMORY. */
 lvd_status lvd_link_send(lvd_link *link, const lvd_record *record);
-bool lvd_link_all_sent(lvd_link *link);
+/* Waits until all has been sent, the other side is gone, or the time has passed. */
+void lvd_link_await_sent(lvd_link *link, int64_t timeout_ns);
 void lvd_link_kill(lvd_link *link); /* unless it is gone */
 /* It has written what it cannot have meant. */
 void lvd_link_accuse(lvd_link *link);

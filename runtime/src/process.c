@@ -14,9 +14,10 @@
 #include "link.h"
 #include "unit.h"
 
-enum { BUCKETS = 256, GRACE_MS = 2000, UNITS_MEMORY = 64 << 20, MOST_SERVED = 4096 };
+enum { BUCKETS = 256, UNITS_MEMORY = 64 << 20, MOST_SERVED = 4096 };
 #define VARIABLE       "LEVADA_UNIT" /* tells a child: memory, bell */
 #define ATTACH_TIME_NS 10000000000
+#define GRACE_NS       2000000000 /* from being asked to end to being ended */
 
 _Static_assert(sizeof(((lvd_record *)0)->name) == LVD_PROCEDURE_NAME, "as long");
 _Static_assert((int)LVD_CALL_INLINE == (int)LVD_RECORD_INLINE, "as large");
@@ -27,6 +28,7 @@ typedef struct served {
   lvd_procedure *procedure;
   lvd_fiber *fiber; /* once it runs */
   bool cancelled;
+  lvd_event left; /* the fiber has failed, and will not return */
   lvd_frame frame;
   struct served *next, *previous;
   LVD_ALIGNED(16) lvd_record record;
@@ -42,11 +44,15 @@ typedef struct process {
   lvd_call *call[BUCKETS];
   served *served;
   uint32_t served_count;
-  char *may_call; /* the parent's: how names of procedures begin that the child may call */
+  lvd_event *answered; /* of whoever waits for those that are served; or null */
+  served *kept;        /* answered meanwhile: he may still look at them */
+  char *may_call;      /* the parent's: how names of procedures begin that the child may call */
   /* The child's. */
   lvd_status why; /* it is to end: LVD_OK, LVD_E_PEER, ... */
-  lvd_a32 over;
   lvd_port_thread *watch;
+  /* The parent's: that the other side is no more; the child's: that it has done with this. */
+  lvd_event over;
+  uint64_t asked_ns; /* when it was asked to end; 0: it has not been */
 } process;
 
 static process *process_of(lvd_link *link) {
@@ -177,6 +183,16 @@ static bool process_awaited(const lvd_unit *unit) {
 
 /* ---- calls: the side that serves ------------------------------------------------------------ */
 
+/* With the lock. */
+static void take_off(process *p, served *s) {
+  if (s->previous)
+    s->previous->next = s->next;
+  else
+    p->served = s->next;
+  if (s->next) s->next->previous = s->previous;
+  p->served_count--;
+}
+
 static void enlist(process *p, served *s) {
   lvd_port_lock(&p->link.lock);
   s->next = p->served;
@@ -201,23 +217,39 @@ static void answer(served *s, lvd_status status) {
   if (!s->record.offset && size) memcpy(r.data, s->result, size);
   lvd_link_send(&p->link, &r);
   lvd_port_lock(&p->link.lock);
-  if (s->previous)
-    s->previous->next = s->next;
-  else
-    p->served = s->next;
-  if (s->next) s->next->previous = s->previous;
-  p->served_count--;
+  take_off(p, s);
+  if (p->answered) {
+    s->next = p->kept;
+    p->kept = s;
+    lvd_event_set(p->answered, 1);
+  } else {
+    free(s);
+  }
   lvd_port_unlock(&p->link.lock);
-  free(s);
+}
+
+/* It was enlisted and could not be started, unless all that was left has been answered since. */
+static void refuse(process *p, const served *s, uint32_t number, lvd_status status) {
+  lvd_port_lock(&p->link.lock);
+  served *listed = p->served;
+  while (listed && listed != s) listed = listed->next;
+  if (listed) take_off(p, listed);
+  lvd_port_unlock(&p->link.lock);
+  if (listed) send_status(p, number, status);
+  free(listed);
 }
 
 static void serve_call(void *argument) {
   served *s = argument;
+  lvd_fiber *self = lvd_fiber_self();
   lvd_port_lock(&s->process->link.lock);
-  s->fiber = lvd_fiber_self();
-  if (s->cancelled) lvd_fiber_cancel(s->fiber);
+  s->fiber = self;
+  if (s->cancelled) lvd_fiber_cancel(self);
   lvd_port_unlock(&s->process->link.lock);
-  answer(s, s->procedure(&s->frame));
+  self->end = &s->left;
+  lvd_status status = s->procedure(&s->frame);
+  self->end = NULL;
+  answer(s, status);
 }
 
 /* LVD_OK: it is well formed, and may be called. The parent is believed. */
@@ -242,28 +274,31 @@ static void take_call(process *p, const lvd_record *r) {
   }
   s->process = p;
   s->record = *r;
+  lvd_event_init(&s->left);
   s->frame = (lvd_frame){.app = p->unit.app,
                          .argument = s->record.data,
                          .argument_size = r->size,
                          .result = s->result,
                          .result_room = r->room};
-  enlist(p, s);
   if (r->offset) {
     s->frame.argument = at(link, r->offset);
     s->frame.result = at(link, r->offset + aligned(r->size));
     memset(s->frame.result, 0, r->room);
   }
   s->procedure = lvd_procedure_find(r->name);
-  status = LVD_E_UNKNOWN;
-  if (s->procedure) {
-    const lvd_fiber_options o = {.name = r->name,
-                                 .priority = r->priority,
-                                 .urgent = r->urgent != 0,
-                                 .stack = (size_t)r->extent};
-    status = lvd_fiber_start(p->unit.app, serve_call, s, &o, NULL);
-    if (status == LVD_E_STATE) status = LVD_E_STOPPED; /* the application has ended */
+  if (!s->procedure) {
+    send_status(p, r->number, LVD_E_UNKNOWN);
+    free(s);
+    return;
   }
-  if (status != LVD_OK) answer(s, status);
+  const lvd_fiber_options o = {.name = r->name,
+                               .priority = r->priority,
+                               .urgent = r->urgent != 0,
+                               .stack = (size_t)r->extent};
+  enlist(p, s); /* from here on it is another's, too */
+  status = lvd_fiber_start(p->unit.app, serve_call, s, &o, NULL);
+  if (status == LVD_E_STATE) status = LVD_E_STOPPED; /* the application has ended */
+  if (status != LVD_OK) refuse(p, s, r->number, status);
 }
 
 /* With the lock. */
@@ -323,21 +358,14 @@ static void parent_ended(lvd_link *link, lvd_status why) {
   process *p = process_of(link);
   cancel_all(p);
   fail_calls(p, why);
-  lvd_store_release_u32(&p->over, 1);
-  lvd_port_wake(&p->over);
+  lvd_event_set(&p->over, 1);
   if (lvd_load_acquire_u32(&p->unit.app->live) == 0) lvd_app_quiet(p->unit.app);
 }
 
 /* Somebody does not return from a procedure, and nobody will ever ask for it. */
 static void watch(void *argument) {
   process *p = argument;
-  uint64_t start = lvd_port_ns();
-  int64_t left = (int64_t)GRACE_MS * 1000000;
-  while (!lvd_load_acquire_u32(&p->over)) {
-    int64_t now = left - (int64_t)(lvd_port_ns() - start);
-    if (now <= 0) lvd_port_process_exit();
-    lvd_port_wait(&p->over, 0, now);
-  }
+  if (lvd_event_wait(&p->over, NULL, GRACE_NS) != LVD_OK) lvd_port_process_exit();
 }
 
 static void child_ended(lvd_link *link, lvd_status why) {
@@ -358,18 +386,59 @@ static void leave_application(lvd_unit *unit) {
   lvd_port_unlock(&unit->app->blocks_lock);
 }
 
-/* Waits for the end that it has been asked for. */
-static void await_end(process *p) {
+static int64_t left_of(int64_t timeout_ns, uint64_t start) {
+  int64_t left = timeout_ns - (int64_t)(lvd_port_ns() - start);
+  return timeout_ns < 0 ? -1 : left > 0 ? left : 0;
+}
+
+/* Asks the process to end, and waits until it has. */
+static lvd_status await_end(process *p, int64_t timeout_ns) {
   uint64_t start = lvd_port_ns();
-  bool killed = false;
-  while (!lvd_load_acquire_u32(&p->over)) {
-    int64_t left = (int64_t)GRACE_MS * 1000000 - (int64_t)(lvd_port_ns() - start);
-    if (left <= 0 && !killed) {
-      killed = true;
-      lvd_link_kill(&p->link);
-    }
-    lvd_port_wait(&p->over, 0, killed ? -1 : left);
+  const lvd_want end = {.event = &p->over}; /* it stays set */
+  uint32_t which;
+  if (!p->asked_ns) {
+    p->asked_ns = start;
+    lvd_store_relaxed_u32(&p->link.segment->closing, 1);
+    p->link.bell.wake(&p->link.bell);
   }
+  int64_t grace = left_of(GRACE_NS, p->asked_ns);
+  bool patient = timeout_ns >= 0 && timeout_ns < grace;
+  lvd_status status = lvd_wait_any(&end, 1, patient ? timeout_ns : grace, &which);
+  if (status != LVD_E_TIME || patient) return status;
+  lvd_link_kill(&p->link);
+  return lvd_wait_any(&end, 1, left_of(timeout_ns, start), &which);
+}
+
+/* Waits until all who serve it here have returned, or failed. No more will come. */
+static lvd_status await_served(process *p, int64_t timeout_ns) {
+  uint64_t start = lvd_port_ns();
+  lvd_status status = LVD_OK;
+  lvd_event answered;
+  lvd_event_init(&answered);
+  lvd_port_lock(&p->link.lock);
+  p->answered = &answered;
+  while (status == LVD_OK) {
+    served *s = p->served;
+    while (s && lvd_event_is_set(&s->left)) s = s->next;
+    if (!s) break;
+    lvd_port_unlock(&p->link.lock);
+    uint32_t which;
+    const lvd_want want[2] = {{.event = &answered}, {.event = &s->left}};
+    status = lvd_wait_any(want, 2, left_of(timeout_ns, start), &which);
+    if (status == LVD_OK && which == 0) lvd_event_wait(&answered, NULL, 0);
+    lvd_port_lock(&p->link.lock);
+  }
+  p->answered = NULL;
+  /* Whoever says that it has failed may still be about it. */
+  if (status == LVD_OK && p->served) status = LVD_E_STOPPED;
+  served *kept = p->kept;
+  p->kept = NULL;
+  lvd_port_unlock(&p->link.lock);
+  for (served *next; kept; kept = next) {
+    next = kept->next;
+    free(kept);
+  }
+  return status;
 }
 
 static void process_free(lvd_unit *unit);
@@ -379,15 +448,15 @@ static const lvd_unit_kind process_kind = {process_start, process_finish, proces
 
 static lvd_aptr parent_unit;
 
+/* Nothing of its application runs any more, or lvd_unit_unload has waited for what serves it. */
 static void process_free(lvd_unit *unit) {
   process *p = (process *)unit;
   if (p->link.side == LVD_PARENT) {
-    lvd_store_relaxed_u32(&p->link.segment->closing, 1);
-    p->link.bell.wake(&p->link.bell);
-    await_end(p);
+    if (await_end(p, -1) != LVD_OK) { /* of a fiber whose waits end: that does not help it here */
+      lvd_link_kill(&p->link);
+      lvd_fiber_wait_through(lvd_fiber_self(), &p->over);
+    }
     lvd_link_end(&p->link);
-    cancel_all(p);
-    while (first_served(p) && lvd_load_acquire_u32(&p->unit.app->fibers)) lvd_fiber_sleep(100000);
     answer_the_rest(p, LVD_E_STOPPED);
     free(p->may_call);
   } else {
@@ -426,6 +495,7 @@ lvd_status lvd_unit_load(lvd_app *app, const char *exec_name, const lvd_unit_opt
   if (lvd_this_worker()) return LVD_E_STATE;
   process *p = calloc(1, sizeof *p);
   if (!p) return LVD_E_MEMORY;
+  lvd_event_init(&p->over);
   if (o->may_call && !(p->may_call = strdup(o->may_call))) {
     free(p);
     return LVD_E_MEMORY;
@@ -486,7 +556,10 @@ void lvd_link_served(lvd_link *link, void (*visit)(uint32_t number, const lvd_fi
     if (s->fiber) visit(s->record.number, s->fiber, argument);
 }
 
-lvd_status lvd_unit_unload(lvd_unit *unit) {
+lvd_status lvd_unit_unload(lvd_unit *unit) { return lvd_unit_unload_for(unit, -1); }
+
+lvd_status lvd_unit_unload_for(lvd_unit *unit, int64_t timeout_ns) {
+  uint64_t start = lvd_port_ns();
   process *p = is_process(unit);
   if (!p || p->link.side == LVD_CHILD) return LVD_E_ARGUMENT;
   lvd_port_lock(&p->link.lock);
@@ -495,6 +568,12 @@ lvd_status lvd_unit_unload(lvd_unit *unit) {
   for (const served *s = p->served; s; s = s->next) used |= self && s->fiber == self;
   lvd_port_unlock(&p->link.lock);
   if (used) return LVD_E_STATE;
+  lvd_status status = await_end(p, timeout_ns);
+  if (status != LVD_OK) return status;
+  lvd_link_end(&p->link);
+  cancel_all(p);
+  status = await_served(p, left_of(timeout_ns, start));
+  if (status != LVD_OK) return status;
   leave_application(unit);
   process_free(unit);
   return LVD_OK;
@@ -533,17 +612,12 @@ bool lvd_unit_is_loaded(void) { return getenv(VARIABLE) != NULL; }
 
 lvd_unit *lvd_unit_parent(void) { return lvd_load_acquire_ptr(&parent_unit); }
 
-static void await_sent(lvd_link *link) {
-  for (int ms = 0; ms < GRACE_MS / 2 && !lvd_link_all_sent(link) && lvd_link_state(link) == LVD_OK;
-       ms++)
-    lvd_fiber_sleep(1000000);
-}
-
 static lvd_status serve(lvd_app *app, int memory, int bell) {
   process *p = calloc(1, sizeof *p);
   if (!p) return LVD_E_MEMORY;
   p->unit.kind = &process_kind;
   p->unit.app = app;
+  lvd_event_init(&p->over);
   p->link.take = takes;
   p->link.look = lvd_knot_look;
   p->link.ended = child_ended;
@@ -561,10 +635,9 @@ static lvd_status serve(lvd_app *app, int memory, int bell) {
   if (status != LVD_OK) return status;
   status = lvd_app_wait(app, -1);
   answer_the_rest(p, status);
-  await_sent(&p->link);
+  lvd_link_await_sent(&p->link, GRACE_NS / 2);
   lvd_link_end(&p->link);
-  lvd_store_release_u32(&p->over, 1);
-  lvd_port_wake(&p->over);
+  lvd_event_set(&p->over, 1);
   if (p->watch) lvd_port_thread_join(p->watch);
   return status == LVD_E_STOPPED && p->why != LVD_E_STATE ? p->why : status;
 }

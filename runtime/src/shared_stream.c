@@ -295,7 +295,8 @@ static lvd_status ask(lvd_link *link, const lvd_stream_options *o, uint32_t capa
   link->openings = asked;
   lvd_port_unlock(&link->lock);
   lvd_status status = lvd_link_send(link, &r);
-  if (status == LVD_OK) status = lvd_event_wait(&asked->done, NULL, -1);
+  int64_t limit = o->time_limit_ns > 0 ? o->time_limit_ns : -1;
+  if (status == LVD_OK) status = lvd_event_wait(&asked->done, NULL, limit);
   lvd_port_lock(&link->lock);
   if (status == LVD_OK) {
     *answer = asked->answer;
@@ -343,11 +344,12 @@ static lvd_status mount(lvd_link *link, uint32_t number, uint64_t offset, uint64
 }
 
 lvd_status lvd_shared_open(lvd_link *link, const lvd_stream_options *o, lvd_stream **out) {
-  if (!o->name || !*o->name || !o->elem_size) return LVD_E_ARGUMENT;
+  if (!o->name || !*o->name) return LVD_E_ARGUMENT;
+  lvd_status status = lvd_stream_check(o);
+  if (status == LVD_OK) status = lvd_link_state(link);
+  if (status != LVD_OK) return status;
   uint32_t capacity = lvd_stream_capacity(o), number = 0;
   uint64_t offset = 0, ring = 0;
-  lvd_status status = lvd_link_state(link);
-  if (status != LVD_OK) return status;
   if (link->side == LVD_CHILD) {
     lvd_record answer;
     status = ask(link, o, capacity, &answer);

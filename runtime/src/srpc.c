@@ -36,7 +36,8 @@ struct srpc_task {
   lvd_call *call;   /* ... in another process */
   bool awaited;     /* somebody waits for it */
   lvd_fiber *self;  /* while it runs here */
-  bool detached;    /* of a transmitter: it goes by itself */
+  bool detached;    /* of a transmitter: it goes by itself ... */
+  bool revoked;     /* ... and has nothing to do: the remote one could not be started */
   lvd_unit *unit;   /* the process it lives in; null: this one */
   lvd_unit *leads;  /* the process that its streams lead to; null: the one loaded last */
   lvd_unit *maker;  /* the process that made it; null: this one */
@@ -60,9 +61,10 @@ typedef struct entry {
   lvd_aptr stream; /* lvd_stream, made at the first element */
   side side[2];
   uint32_t sides, left;
-  lvd_unit *unit; /* the process where the other side may be */
-  bool bound;     /* ... because stream_with has said so */
-  bool opening;   /* somebody asks that process, without the lock */
+  lvd_unit *unit;    /* the process where the other side may be */
+  bool bound;        /* ... because stream_with has said so */
+  bool opening;      /* somebody asks that process, without the lock ... */
+  lvd_event *opened; /* ... of who waits until he has; or null */
   uint32_t capacity, threshold;
   int64_t time_limit_ns;
 } entry;
@@ -80,15 +82,28 @@ static struct {
   uint32_t units;
   entry stream[PB_STREAMS];
   side *sides[1 << SIDE_LISTS_LOG2]; /* by who they are */
+  struct unasked *unasked;
+  lvd_a64 time_limit; /* 1 + ns; 0: none */
   char *why;
 } program;
 
-static _Thread_local char thread_mark;
+static _Thread_local lvd_status last_status;
 
-static void *myself(void) {
-  lvd_fiber *f = lvd_fiber_self();
-  return f ? (void *)f : &thread_mark;
+/* What is returned in place of a task. Not inline: the caller may have waited, and gone on on another
+ * thread. */
+LVD_COLD static TASKID no_task(lvd_status why) {
+  last_status = why;
+  return NULL;
 }
+
+LVD_COLD lvd_status pb_status(void) { return last_status; }
+
+void pb_time_limit(int64_t timeout_ns) {
+  lvd_store_relaxed_u64(&program.time_limit, timeout_ns < 0 ? 0 : 1 + (uint64_t)timeout_ns);
+}
+
+/* Of the waits that have no limit of their own. */
+static int64_t time_limit(void) { return (int64_t)lvd_load_relaxed_u64(&program.time_limit) - 1; }
 
 /* ---- start-up and release ------------------------------------------------------------------- */
 
@@ -122,6 +137,8 @@ static lvd_unit *unit_of(int process) {
 }
 
 static void forget_task(TASKID *at);
+static void take_unasked(void);
+static void forget_unasked(void);
 
 static bool is_used(const lvd_unit *unit) {
   bool used = false;
@@ -154,6 +171,7 @@ lvd_status pb_load(const char *exec_name) {
   lvd_status status = pb_boot();
   if (status != LVD_OK) return status;
   lvd_unit *unit;
+  take_unasked();
   do {
     lvd_port_lock(&program.lock);
     unit = take_unused();
@@ -214,12 +232,15 @@ static void leave(void *who);
 lvd_status pb_finish(void) {
   if (!lvd_load_acquire_u32(&program.booted)) return LVD_E_STATE;
   if (lvd_fiber_self()) return LVD_E_STATE; /* it would wait for itself */
-  leave(&thread_mark);
+  int64_t limit = time_limit(), ms = limit < 0 ? -1 : limit / 1000000 + (limit % 1000000 != 0);
+  leave(lvd_stream_caller());
   lvd_app_close(program.app);
-  lvd_status status = lvd_app_wait(program.app, -1);
+  lvd_status status = lvd_app_wait(program.app, ms);
   /* What was started elsewhere and not waited for; if all is well, it returns. */
   for (TASKID t = program.tasks; t && status == LVD_OK; t = t->next)
     if (t->call) status = pb_wait(t);
+  if (status == LVD_E_TIME) return status;
+  take_unasked();
   if (status != LVD_OK) {
     lvd_fault fault;
     size_t size = lvd_app_why(program.app, NULL, 0) + sizeof fault + 100;
@@ -237,9 +258,11 @@ lvd_status pb_finish(void) {
     free(t);
   }
   program.tasks = NULL;
+  forget_unasked();
   memset(program.stream, 0, sizeof program.stream);
   memset(program.sides, 0, sizeof program.sides);
   program.units = program.foreign = 0;
+  pb_time_limit(-1);
   lvd_store_release_u32(&program.booted, 0);
   return status;
 }
@@ -283,7 +306,7 @@ static TASKID new_task(const char *name, void (*function)(void *), int prio, uin
   TASKID t = enter_task(name, function, prio);
   if (t) t->worker = worker;
   lvd_port_unlock(&program.lock);
-  return t;
+  return t ? t : no_task(LVD_E_MEMORY);
 }
 
 /* With the lock. */
@@ -318,10 +341,55 @@ typedef struct message {
   char name[64];
 } message;
 
+/* A question whose answer nobody waits for any more. */
+typedef struct unasked {
+  lvd_call *call;
+  struct unasked *next;
+} unasked;
+
+static void give_up(lvd_call *c) {
+  lvd_call_cancel(c);
+  unasked *u = malloc(sizeof *u);
+  if (!u) return; /* the unit then goes with the application */
+  lvd_port_lock(&program.lock);
+  *u = (unasked){c, program.unasked};
+  program.unasked = u;
+  lvd_port_unlock(&program.lock);
+}
+
+/* Those that have been answered after all are given back. */
+static void take_unasked(void) {
+  lvd_port_lock(&program.lock);
+  for (unasked **at = &program.unasked, *u; (u = *at);) {
+    bool returned;
+    lvd_call_wait(u->call, NULL, NULL, 0, &returned);
+    if (!returned) {
+      at = &u->next;
+      continue;
+    }
+    *at = u->next;
+    free(u);
+  }
+  lvd_port_unlock(&program.lock);
+}
+
+/* Their units are gone. */
+static void forget_unasked(void) {
+  for (unasked *u = program.unasked, *next; u; u = next) {
+    next = u->next;
+    free(u);
+  }
+  program.unasked = NULL;
+}
+
 static lvd_status ask(lvd_unit *unit, const char *procedure, const message *m) {
   lvd_call *c;
+  bool returned;
   lvd_status status = lvd_call_start(unit, procedure, m, sizeof *m, NULL, &c);
-  return status == LVD_OK ? lvd_call_wait(c, NULL, NULL, -1, NULL) : status;
+  if (status != LVD_OK) return status;
+  status = lvd_call_wait(c, NULL, NULL, time_limit(), &returned);
+  if (!returned) give_up(c);
+  return status;
 }
 
 static message message_about(const TASKID t, uint32_t data) {
@@ -419,10 +487,12 @@ __attribute__((constructor)) static void register_these(void) {
   lvd_procedure_register("srpc.release", release);
 }
 
-static bool is_known(lvd_unit *unit, const char *name) {
+/* LVD_E_UNKNOWN: it does not know the name, or is no more. */
+static lvd_status ask_whether_known(lvd_unit *unit, const char *name) {
   message m = {.from = (uint32_t)lvd_port_process_self(), .number = UINT32_MAX};
   copy_task_name(m.name, name);
-  return ask(unit, "srpc.knows", &m) == LVD_OK;
+  lvd_status status = ask(unit, "srpc.knows", &m);
+  return is_alive(unit) ? status : LVD_E_UNKNOWN;
 }
 
 static TASKID new_task_there(lvd_unit *unit, const char *name, int prio) {
@@ -433,7 +503,7 @@ static TASKID new_task_there(lvd_unit *unit, const char *name, int prio) {
     t->number = ++program.next_number;
   }
   lvd_port_unlock(&program.lock);
-  return t;
+  return t ? t : no_task(LVD_E_MEMORY);
 }
 
 /* ---- tasks ---------------------------------------------------------------------------------- */
@@ -450,34 +520,47 @@ static uint32_t other_worker(void) {
 
 static TASKID new_task_here(const char *name, int prio) {
   registered *r = find_procedure(name);
-  return r ? new_task(name, r->function, prio, other_worker()) : NULL;
+  return r ? new_task(name, r->function, prio, other_worker()) : no_task(LVD_E_UNKNOWN);
 }
 
 TASKID pb_create(const char *p_task, int prio) {
-  if (!p_task || pb_boot() != LVD_OK) return NULL;
+  if (!p_task) return no_task(LVD_E_ARGUMENT);
+  lvd_status status = pb_boot();
+  if (status != LVD_OK) return no_task(status);
   lvd_unit *other[PB_PROCESSES + 1], *knows_it = NULL;
   for (uint32_t i = 0, n = others(other); i < n; i++) {
-    if (!is_known(other[i], p_task)) continue;
-    if (knows_it) return NULL; /* which of them? */
+    status = ask_whether_known(other[i], p_task);
+    if (status == LVD_E_UNKNOWN) continue;
+    if (status != LVD_OK) return no_task(status);
+    if (knows_it) return no_task(LVD_E_STATE); /* which of them? */
     knows_it = other[i];
   }
   return knows_it ? new_task_there(knows_it, p_task, prio) : new_task_here(p_task, prio);
 }
 
 TASKID pb_create_in(int process, const char *p_task, int prio) {
-  if (!p_task || pb_boot() != LVD_OK) return NULL;
+  if (!p_task) return no_task(LVD_E_ARGUMENT);
+  lvd_status status = pb_boot();
+  if (status != LVD_OK) return no_task(status);
   if (process == 0 || process == lvd_port_process_self()) return new_task_here(p_task, prio);
   lvd_unit *unit = unit_of(process);
-  return unit && is_known(unit, p_task) ? new_task_there(unit, p_task, prio) : NULL;
+  if (!unit) return no_task(LVD_E_PEER);
+  status = ask_whether_known(unit, p_task);
+  return status == LVD_OK ? new_task_there(unit, p_task, prio) : no_task(status);
 }
 
 static void run_task(void *argument) {
   TASKID t = argument;
   lvd_fiber *self = lvd_fiber_self();
-  runs_as(t, self);
-  t->function(NULL);
-  leave(self);
-  runs_as(t, NULL);
+  lvd_port_lock(&program.lock);
+  bool runs = !t->revoked;
+  if (runs) t->self = self;
+  lvd_port_unlock(&program.lock);
+  if (runs) {
+    t->function(NULL);
+    leave(self);
+    runs_as(t, NULL);
+  }
   if (t->detached) drop_task(t);
 }
 
@@ -503,7 +586,7 @@ lvd_status pb_rpc(TASKID t) {
 
 /* Waits first, and takes it then, at once and with the lock: a wait may end for other reasons, and
  * whoever cancels the task must not meet a fiber or a call that is another's by now. */
-lvd_status pb_wait(TASKID t) {
+lvd_status pb_wait_for(TASKID t, int64_t timeout_ns) {
   if (!t) return LVD_E_ARGUMENT;
   lvd_port_lock(&program.lock);
   lvd_fiber *fiber = t->fiber;
@@ -515,10 +598,10 @@ lvd_status pb_wait(TASKID t) {
   uint32_t which;
   lvd_status status;
   if (call) {
-    status = lvd_call_wait_any(&call, 1, -1, &which);
+    status = lvd_call_wait_any(&call, 1, timeout_ns, &which);
   } else {
     const lvd_want end = {.event = &fiber->done};
-    status = lvd_wait_any(&end, 1, -1, &which);
+    status = lvd_wait_any(&end, 1, timeout_ns, &which);
   }
   lvd_port_lock(&program.lock);
   t->awaited = false;
@@ -530,6 +613,8 @@ lvd_status pb_wait(TASKID t) {
   lvd_port_unlock(&program.lock);
   return status;
 }
+
+lvd_status pb_wait(TASKID t) { return pb_wait_for(t, time_limit()); }
 
 lvd_status pb_cancel(TASKID t) {
   if (!t) return LVD_E_ARGUMENT;
@@ -579,6 +664,11 @@ lvd_status pb_wait_signal(u32 *data, int64_t timeout_ns) {
 }
 
 /* ---- streams -------------------------------------------------------------------------------- */
+
+/* Null: there is no such number. */
+static entry *entry_of(STREAM_ID sID) {
+  return sID >= 0 && sID < PB_STREAMS ? &program.stream[sID] : NULL;
+}
 
 /* The list that has all sides of `who`, and of a few others. */
 static side **sides_of(const void *who) {
@@ -638,7 +728,9 @@ static lvd_unit *leads_to(void *me) {
 }
 
 /* What the two processes call it. */
-static void shared_name(STREAM_ID sID, char name[32]) { snprintf(name, 32, "number %d", sID); }
+static void shared_name(const entry *e, char name[32]) {
+  snprintf(name, 32, "number %d", (int)(e - program.stream));
+}
 
 /* Who will use the stream: it is they whom others wait for, here or in the other process. With the
  * lock. */
@@ -649,17 +741,17 @@ static void say_parties(const entry *e) {
   char name[32];
   for (int i = 0; i < 2; i++)
     if (e->side[i].who && !e->side[i].gone) party[parties++] = e->side[i].fiber;
-  shared_name((STREAM_ID)(e - program.stream), name);
+  shared_name(e, name);
   if (s) lvd_stream_say_parties(s, party, parties);
   if (e->unit) lvd_unit_expect_stream(e->unit, name, party, s ? 0 : parties);
 }
 
 lvd_status stream_create(STREAM_ID sID) {
-  if (sID < 0 || sID >= PB_STREAMS) return LVD_E_ARGUMENT;
+  entry *e = entry_of(sID);
+  if (!e) return LVD_E_ARGUMENT;
   lvd_status status = pb_boot();
   if (status != LVD_OK) return status;
-  entry *e = &program.stream[sID];
-  void *me = myself();
+  void *me = lvd_stream_caller();
   lvd_port_lock(&program.lock);
   if (is_over(e)) reset(e);
   if (side_of(e, me) || e->sides == 2)
@@ -673,14 +765,14 @@ lvd_status stream_create(STREAM_ID sID) {
 }
 
 lvd_status stream_with(STREAM_ID sID, TASKID tid) {
-  if (sID < 0 || sID >= PB_STREAMS || !tid) return LVD_E_ARGUMENT;
-  entry *e = &program.stream[sID];
+  entry *e = entry_of(sID);
+  if (!e || !tid) return LVD_E_ARGUMENT;
   lvd_port_lock(&program.lock);
   if (is_over(e)) reset(e);
   bool made = e->opening || lvd_load_relaxed_ptr(&e->stream);
   if (!made) {
     char name[32];
-    shared_name(sID, name);
+    shared_name(e, name);
     if (e->unit) lvd_unit_expect_stream(e->unit, name, NULL, 0);
     e->unit = tid->unit;
     e->bound = true;
@@ -691,8 +783,9 @@ lvd_status stream_with(STREAM_ID sID, TASKID tid) {
 }
 
 lvd_status stream_configure(STREAM_ID sID, u32 capacity, u32 threshold) {
-  if (sID < 0 || sID >= PB_STREAMS) return LVD_E_ARGUMENT;
-  entry *e = &program.stream[sID];
+  entry *e = entry_of(sID);
+  if (!e || capacity > LVD_CHANNEL_CAPACITY || threshold > LVD_CHANNEL_CAPACITY)
+    return LVD_E_ARGUMENT;
   lvd_port_lock(&program.lock);
   lvd_stream *s = lvd_load_relaxed_ptr(&e->stream);
   if (!s) {
@@ -704,8 +797,8 @@ lvd_status stream_configure(STREAM_ID sID, u32 capacity, u32 threshold) {
 }
 
 lvd_status stream_time_limit(STREAM_ID sID, int64_t timeout_ns) {
-  if (sID < 0 || sID >= PB_STREAMS) return LVD_E_ARGUMENT;
-  entry *e = &program.stream[sID];
+  entry *e = entry_of(sID);
+  if (!e) return LVD_E_ARGUMENT;
   lvd_port_lock(&program.lock);
   lvd_stream *s = lvd_load_relaxed_ptr(&e->stream);
   e->time_limit_ns = timeout_ns < 0 ? 0 : timeout_ns ? timeout_ns : 1;
@@ -728,7 +821,7 @@ static void leave_side(side *its) {
   say_parties(e);
   if (!s && e->sides == 1 && e->unit) {
     char name[32];
-    shared_name((STREAM_ID)(e - program.stream), name);
+    shared_name(e, name);
     lvd_unit_leave_stream(e->unit, name);
     reset(e);
   } else if (is_over(e)) {
@@ -752,9 +845,9 @@ static void leave(void *who) {
 }
 
 lvd_status stream_close(STREAM_ID sID) {
-  if (sID < 0 || sID >= PB_STREAMS) return LVD_E_ARGUMENT;
-  entry *e = &program.stream[sID];
-  void *me = myself();
+  entry *e = entry_of(sID);
+  if (!e) return LVD_E_ARGUMENT;
+  void *me = lvd_stream_caller();
   lvd_port_lock(&program.lock);
   lvd_status status = is_side(e, me) ? LVD_OK : LVD_E_STATE;
   if (status == LVD_OK) leave_side(side_of(e, me));
@@ -766,28 +859,38 @@ lvd_status stream_close(STREAM_ID sID) {
  * the same meanwhile wait. */
 static lvd_status open_shared(entry *e, lvd_stream_options o, lvd_stream **out) {
   char name[32];
-  shared_name((STREAM_ID)(e - program.stream), name);
+  shared_name(e, name);
   o.name = name;
   e->opening = true;
   lvd_port_unlock(&program.lock);
   lvd_status status = lvd_stream_open(e->unit, &o, out);
   lvd_port_lock(&program.lock);
   e->opening = false;
+  if (e->opened) lvd_event_set(e->opened, 1); /* who waits keeps it until he has the lock */
+  e->opened = NULL;
+  return status;
+}
+
+/* The other side opens it just now; so nobody else waits. With the lock, but while waiting. */
+static lvd_status await_opening(entry *e) {
+  lvd_event opened;
+  lvd_event_init(&opened);
+  e->opened = &opened;
+  lvd_port_unlock(&program.lock);
+  lvd_status status = lvd_event_wait(&opened, NULL, e->time_limit_ns ? e->time_limit_ns : -1);
+  lvd_port_lock(&program.lock);
+  if (e->opened == &opened) e->opened = NULL;
   return status;
 }
 
 /* The stream, made now if there is none. */
 static lvd_status open_stream(STREAM_ID sID, size_t size, lvd_stream **out) {
-  entry *e = &program.stream[sID];
-  lvd_status status = LVD_OK;
+  entry *e = entry_of(sID);
+  if (!e || size > LVD_STREAM_ELEMENT) return LVD_E_ARGUMENT;
   lvd_port_lock(&program.lock);
-  while (e->opening && status == LVD_OK) {
-    lvd_port_unlock(&program.lock);
-    status = lvd_fiber_sleep(100000);
-    lvd_port_lock(&program.lock);
-  }
+  lvd_status status = is_side(e, lvd_stream_caller()) ? LVD_OK : LVD_E_STATE;
+  while (e->opening && status == LVD_OK) status = await_opening(e);
   *out = lvd_load_relaxed_ptr(&e->stream);
-  if (status == LVD_OK && !is_side(e, myself())) status = LVD_E_STATE;
   if (status == LVD_OK && !*out) {
     char name[32];
     snprintf(name, sizeof name, "%d", sID);
@@ -811,13 +914,13 @@ static lvd_status open_stream(STREAM_ID sID, size_t size, lvd_stream **out) {
 }
 
 static lvd_stream *made(STREAM_ID sID) {
-  return sID < 0 || sID >= PB_STREAMS ? NULL : lvd_load_acquire_ptr(&program.stream[sID].stream);
+  entry *e = entry_of(sID);
+  return e ? lvd_load_acquire_ptr(&e->stream) : NULL;
 }
 
 lvd_status srpc_put(STREAM_ID sID, const void *element, size_t size) {
   lvd_stream *s = made(sID);
   if (LVD_UNLIKELY(!s)) {
-    if (sID < 0 || sID >= PB_STREAMS) return LVD_E_ARGUMENT;
     lvd_status status = open_stream(sID, size, &s);
     if (status != LVD_OK) return status;
   }
@@ -827,7 +930,6 @@ lvd_status srpc_put(STREAM_ID sID, const void *element, size_t size) {
 lvd_status srpc_get(STREAM_ID sID, void *element, size_t size) {
   lvd_stream *s = made(sID);
   if (LVD_UNLIKELY(!s)) {
-    if (sID < 0 || sID >= PB_STREAMS) return LVD_E_ARGUMENT;
     lvd_status status = open_stream(sID, size, &s);
     if (status != LVD_OK) return status;
   }
@@ -859,29 +961,47 @@ lvd_stream *stream_handle(STREAM_ID sID) { return made(sID); }
 
 /* ---- both at once --------------------------------------------------------------------------- */
 
-static TASKID start_both(TASKID remote, void *transmitter) {
+/* Both or neither: before the lock is given back the transmitter does not get beyond its first line,
+ * and learns there whether the remote one runs. */
+static lvd_status start_both(TASKID remote, TASKID transmitter) {
+  lvd_port_lock(&program.lock);
+  lvd_status status = start(transmitter);
+  bool begun = status == LVD_OK;
+  if (begun) status = start(remote);
+  if (begun) transmitter->revoked = status != LVD_OK;
+  lvd_port_unlock(&program.lock);
+  if (!begun) drop_task(transmitter);
+  return status;
+}
+
+static lvd_status stream_rpc_task(TASKID remote, void *transmitter) {
   lvd_worker *w = lvd_this_worker();
   void (*function)(void *);
   memcpy(&function, &transmitter, sizeof function);
   TASKID t = new_task("transmitter", function, 0, w ? w->index % lvd_workers(program.rt) : 0);
-  if (!t) return NULL;
+  if (!t) return LVD_E_MEMORY;
   t->detached = true;
   t->leads = remote->unit;
-  lvd_status status = pb_rpc(remote);
-  if (status == LVD_OK && (status = pb_rpc(t)) == LVD_OK) return remote;
-  drop_task(t);
-  return NULL;
+  return start_both(remote, t);
 }
 
 TASKID srpc_rpc_task(void *remote, void *transmitter) {
-  if (!remote || !transmitter || pb_boot() != LVD_OK) return NULL;
-  return start_both(remote, transmitter);
+  if (!remote || !transmitter) return no_task(LVD_E_ARGUMENT);
+  lvd_status status = pb_boot();
+  if (status == LVD_OK) status = stream_rpc_task(remote, transmitter);
+  return status == LVD_OK ? remote : no_task(status);
 }
 
 TASKID srpc_rpc_function(void *remote, void *transmitter) {
-  if (!remote || !transmitter || pb_boot() != LVD_OK) return NULL;
+  if (!remote || !transmitter) return no_task(LVD_E_ARGUMENT);
+  lvd_status status = pb_boot();
+  if (status != LVD_OK) return no_task(status);
   void (*function)(void *);
   memcpy(&function, &remote, sizeof function);
   TASKID t = new_task("remote", function, 0, other_worker());
-  return t ? start_both(t, transmitter) : NULL;
+  if (!t) return NULL;
+  status = stream_rpc_task(t, transmitter);
+  if (status == LVD_OK) return t;
+  drop_task(t);
+  return no_task(status);
 }

@@ -19,6 +19,12 @@ lvd_thread_list lvd_threads[1 << LVD_THREAD_LISTS_LOG2];
 
 static stream *stream_of(lvd_stream *s) { return (stream *)s; }
 
+lvd_status lvd_stream_check(const lvd_stream_options *o) {
+  bool fits = o->elem_size > 0 && o->elem_size <= LVD_STREAM_ELEMENT &&
+              o->capacity <= LVD_CHANNEL_CAPACITY && o->threshold <= LVD_CHANNEL_CAPACITY;
+  return fits ? LVD_OK : LVD_E_ARGUMENT;
+}
+
 uint32_t lvd_stream_capacity(const lvd_stream_options *o) {
   if (o->capacity) return o->capacity;
   uint32_t capacity = RING_BYTES / o->elem_size;
@@ -59,9 +65,13 @@ static void enter(stream *s, const lvd_stream_options *o) {
 }
 
 lvd_status lvd_stream_create(lvd_app *app, const lvd_stream_options *o, lvd_stream **out) {
-  if (!app || !o || !out || !o->elem_size) return LVD_E_ARGUMENT;
+  if (!app || !o || !out) return LVD_E_ARGUMENT;
   lvd_channel *ch;
-  lvd_status status = lvd_channel_create(o->elem_size, lvd_stream_capacity(o), 1, &ch);
+  lvd_status status = lvd_stream_check(o);
+  if (status != LVD_OK) return status;
+  uint32_t slots = lvd_ring_slots(lvd_stream_capacity(o), o->elem_size);
+  if (!slots || (uint64_t)slots * o->elem_size > LVD_STREAM_BYTES) return LVD_E_LIMIT;
+  status = lvd_channel_create(o->elem_size, lvd_stream_capacity(o), 1, &ch);
   if (status != LVD_OK) return status;
   stream *s = new_stream(app, ch, o);
   if (!s) {
@@ -175,7 +185,7 @@ const char *lvd_stream_name(const lvd_stream *s) { return s ? ((const stream *)s
 
 /* ---- whose end it is ------------------------------------------------------------------------ */
 
-static void *myself(void) {
+void *lvd_stream_caller(void) {
   lvd_fiber *f = lvd_fiber_self();
   if (f) return f;
   void *worker = lvd_port_self();
@@ -183,7 +193,7 @@ static void *myself(void) {
 }
 
 static lvd_status claim(stream_end *e) {
-  void *me = myself(), *owner = lvd_load_relaxed_ptr(&e->owner);
+  void *me = lvd_stream_caller(), *owner = lvd_load_relaxed_ptr(&e->owner);
   if (owner == me) return LVD_OK;
   if (owner || !lvd_cas_acquire_ptr(&e->owner, &owner, me)) return LVD_E_STATE;
   /* Whether it is closed is seen for certain only by who has it. */
@@ -267,7 +277,7 @@ void lvd_streams_end(lvd_app *app, lvd_status outcome) {
 
 bool lvd_stream_close(lvd_stream *face) {
   stream *s = stream_of(face);
-  void *me = myself();
+  void *me = lvd_stream_caller();
   stream_end *end[2] = {&s->sender, &s->receiver};
   bool any = false;
   for (int i = 0; i < 2; i++)
@@ -280,7 +290,7 @@ bool lvd_stream_close(lvd_stream *face) {
 
 lvd_status lvd_stream_give_up(lvd_stream *face) {
   stream *s = stream_of(face);
-  void *me = myself();
+  void *me = lvd_stream_caller();
   bool sender = lvd_load_relaxed_ptr(&s->sender.owner) == me,
        receiver = lvd_load_relaxed_ptr(&s->receiver.owner) == me;
   /* The next owner claims on the way into its first wait: there must be one. */
@@ -320,7 +330,7 @@ void lvd_stream_ends_flush(lvd_fiber *f) {
 
 /* Its own ends it has put there itself, so it sees whether there are any. */
 void lvd_stream_thread_flush(void) {
-  const void *me = myself();
+  const void *me = lvd_stream_caller();
   lvd_thread_list *l = list_of(me);
   if (!lvd_load_relaxed_ptr(&l->first)) return;
   lvd_port_lock(&l->lock);

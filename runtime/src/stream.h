@@ -70,6 +70,10 @@ void lvd_stream_thread_flush(void);
 /* Who will use it; until they have taken its ends it is they whom others wait for. */
 void lvd_stream_say_parties(lvd_stream *s, lvd_fiber *const party[2], uint32_t parties);
 uint32_t lvd_stream_capacity(const lvd_stream_options *o);
+/* LVD_E_ARGUMENT: no stream can be so. */
+lvd_status lvd_stream_check(const lvd_stream_options *o);
+/* Who calls: its fiber, else an address that no other thread has. */
+void *lvd_stream_caller(void);
 /* A stream on a channel in memory that another process writes too: `size` bytes from `ch` on. */
 lvd_status lvd_stream_over(lvd_app *app, lvd_shared_stream *shared, lvd_channel *ch, size_t size,
                            const lvd_stream_options *o, lvd_stream **out);

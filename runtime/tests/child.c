@@ -210,6 +210,31 @@ static void remote_asks(void) {
 }
 PB_PROCEDURE(remote_asks)
 
+/* One task opens a stream, and another of this process comes for its other end meanwhile. */
+static lvd_a32 opens;
+static u32 sum_there;
+
+static void there_gets(void) {
+  u32 a;
+  while (!lvd_load_acquire_u32(&opens)) lvd_fiber_yield();
+  stream_create(9);
+  while (stream_get(9, a) == LVD_OK) sum_there += a;
+}
+PB_PROCEDURE(there_gets)
+
+static void remote_both(void) {
+  lvd_store_release_u32(&opens, sum_there = 0);
+  stream_create(8);
+  stream_create(9);
+  TASKID gets = pb_create_in(0, "there_gets", 0);
+  if (!gets || pb_rpc(gets) != LVD_OK) return;
+  lvd_store_release_u32(&opens, 1);
+  for (u32 i = 0; i < 100; i++) stream_put(9, i);
+  stream_close(9);
+  if (pb_release(gets) == LVD_OK) stream_put(8, sum_there);
+}
+PB_PROCEDURE(remote_both)
+
 static void remote_signal(void) {
   u32 data = 0;
   stream_create(2);

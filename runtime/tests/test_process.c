@@ -240,6 +240,10 @@ void test_process_stream_statuses(void) {
   CHECK_EQ(lvd_stream_wait_elements(s, 1, 1000000), LVD_E_TIME);
   CHECK_EQ(open_stream(u, "huge", 1 << 26, 0, &t), LVD_E_LIMIT);
   CHECK_EQ(open_stream(u, NULL, 0, 0, &t), LVD_E_ARGUMENT);
+  CHECK_EQ(open_stream(u, "absurd", UINT32_MAX, 0, &t), LVD_E_ARGUMENT);
+  CHECK_EQ(open_stream(u, "absurd", 0, UINT32_MAX, &t), LVD_E_ARGUMENT);
+  o.count = UINT32_MAX; /* the size of an element */
+  CHECK_EQ(result(call(u, "child_opens", &o)), LVD_E_ARGUMENT);
   /* Both ends here, as any stream. */
   CHECK_EQ(lvd_unit_unload(u), LVD_E_STATE);
   lvd_stream_destroy(s);
@@ -249,6 +253,113 @@ void test_process_stream_statuses(void) {
   CHECK_EQ(receive_elements(s, &count, 7, NULL), LVD_E_ENDED);
   CHECK_EQ(count, 50);
   lvd_stream_destroy(s);
+  bench_free(&b);
+}
+
+static void stop(pid_t id) {
+  siginfo_t how;
+  CHECK_EQ(kill(id, SIGSTOP), 0);
+  CHECK_EQ(waitid(P_PID, (id_t)id, &how, WSTOPPED | WNOWAIT), 0);
+}
+
+/* A process that stands still answers nothing: all that waits for it has a limit. */
+void test_process_time_limits(void) {
+  bench b = bench_of(2);
+  lvd_unit *u = load(&b, "serve");
+  pid_t id = (pid_t)lvd_unit_process(u);
+  uint32_t x = 21, which;
+  size_t size = sizeof x;
+  bool returned;
+  lvd_stream *s;
+  lvd_call *c;
+  CHECK_EQ(open_stream(u, "silent", 4, 0, &s), LVD_OK);
+  stop(id);
+  CHECK_EQ(lvd_call_start(u, "child_twice", &x, 4, NULL, &c), LVD_OK);
+  CHECK_EQ(lvd_call_wait(c, NULL, NULL, 1000000, &returned), LVD_E_TIME);
+  CHECK_EQ(lvd_call_wait_any(&c, 1, 1000000, &which), LVD_E_TIME);
+  CHECK_EQ(lvd_stream_wait_elements(s, 1, 1000000), LVD_E_TIME);
+  CHECK_EQ(lvd_stream_select(&s, 1, 1000000, &which), LVD_E_TIME);
+  CHECK_EQ(kill(id, SIGCONT), 0);
+  CHECK_EQ(lvd_call_wait(c, &x, &size, -1, NULL), LVD_OK);
+  CHECK_EQ(x, 42);
+  CHECK_EQ(lvd_stream_close(s), true);
+  lvd_stream_destroy(s);
+  /* It cannot even end; and then it can. */
+  stop(id);
+  CHECK_EQ(lvd_unit_unload_for(u, 1000000), LVD_E_TIME);
+  CHECK_EQ(lvd_unit_unload_for(u, 0), LVD_E_TIME);
+  CHECK_EQ(kill(id, SIGCONT), 0);
+  CHECK_EQ(lvd_unit_unload_for(u, 10000000000), LVD_OK);
+  /* Unless it is killed after the two seconds that it has. */
+  u = load(&b, "serve");
+  stop((pid_t)lvd_unit_process(u));
+  CHECK_EQ(lvd_unit_unload_for(u, 3000000), LVD_E_TIME);
+  CHECK_EQ(lvd_unit_unload_for(u, 10000000000), LVD_OK);
+  bench_free(&b);
+}
+
+/* The child has called what does not return before it is told to. */
+static lvd_a32 takes_its_time, may_return;
+
+static lvd_status parent_takes_its_time(lvd_frame *f) {
+  (void)f;
+  lvd_add_relaxed_u32(&takes_its_time, 1);
+  while (!lvd_load_acquire_u32(&may_return)) lvd_fiber_yield();
+  return LVD_OK;
+}
+LVD_PROCEDURE(parent_takes_its_time)
+
+/* Returns in a while, cancelled or not. */
+static lvd_status parent_returns_late(lvd_frame *f) {
+  (void)f;
+  lvd_add_relaxed_u32(&takes_its_time, 1);
+  for (uint64_t end = now_ns() + 20000000; now_ns() < end;) lvd_fiber_yield();
+  return LVD_OK;
+}
+LVD_PROCEDURE(parent_returns_late)
+
+static lvd_status parent_crashes(lvd_frame *f) {
+  (void)f;
+  lvd_add_relaxed_u32(&takes_its_time, 1);
+  for (uint64_t end = now_ns() + 20000000; now_ns() < end;) lvd_fiber_yield();
+  lvd_actor_fail(NULL, LVD_FAULT_CHECK, 0, "on purpose");
+}
+LVD_PROCEDURE(parent_crashes)
+
+static void unloads(void *unit) { CHECK_EQ(lvd_unit_unload(unit), LVD_OK); }
+
+void test_process_unload_in_time(void) {
+  static const char *const callee[] = {"parent_takes_its_time", "parent_returns_late",
+                                       "parent_crashes"};
+  bench b = bench_of(2);
+  for (int round = 0; round < 12; round++) {
+    lvd_unit *u = load(&b, "serve");
+    order o = {.count = 1};
+    int which = round == 11 ? 2 : round % 2;
+    snprintf(o.name, sizeof o.name, "%s", callee[which]);
+    lvd_store_release_u32(&takes_its_time, 0);
+    lvd_store_release_u32(&may_return, 0);
+    lvd_call *c[4];
+    for (int i = 0; i < 4; i++) c[i] = call(u, "child_calls_back", &o);
+    while (!lvd_load_acquire_u32(&takes_its_time)) lvd_fiber_sleep(100000);
+    CHECK_EQ(lvd_unit_unload_for(u, 0), LVD_E_STATE); /* calls */
+    CHECK_EQ(kill((pid_t)lvd_unit_process(u), SIGKILL), 0);
+    for (int i = 0; i < 4; i++) CHECK_EQ(result(c[i]), LVD_E_PEER);
+    if (which == 0) {
+      CHECK_EQ(lvd_unit_unload_for(u, 2000000), LVD_E_TIME);
+      lvd_store_release_u32(&may_return, 1);
+    }
+    if (which == 2) {
+      CHECK_EQ(lvd_unit_unload(u), LVD_E_STOPPED); /* what it had called failed */
+    } else if (round % 4 < 2) {
+      CHECK_EQ(lvd_unit_unload(u), LVD_OK);
+    } else {
+      lvd_fiber *f;
+      CHECK_EQ(lvd_fiber_start(b.app, unloads, u, NULL, &f), LVD_OK);
+      CHECK_EQ(lvd_fiber_join(f, -1), LVD_OK);
+    }
+  }
+  CHECK_EQ(lvd_app_wait(b.app, -1), LVD_E_FAULT);
   bench_free(&b);
 }
 
@@ -542,4 +653,65 @@ void test_process_srpc_dies(void) {
   CHECK_EQ(pb_rpc(waits), LVD_OK);
   CHECK_EQ(pb_signal(waits, 1), LVD_OK);
   CHECK_EQ(pb_finish(), LVD_OK); /* with a task that is not waited for */
+}
+
+void test_process_srpc_time_limits(void) {
+  can_start();
+  u32 a = 0;
+  CHECK_EQ(pb_load(LEVADA_CHILD), LVD_OK);
+  TASKID waits = pb_create("remote_waits", 0);
+  CHECK_EQ(pb_rpc(waits), LVD_OK);
+  stop((pid_t)pb_process());
+  pb_time_limit(2000000);
+  CHECK(pb_create("remote_pipe", 0) == NULL);
+  CHECK_EQ(pb_status(), LVD_E_TIME);
+  CHECK(pb_create_in(pb_process(), "remote_pipe", 0) == NULL);
+  CHECK_EQ(pb_status(), LVD_E_TIME);
+  CHECK_EQ(pb_signal(waits, 1), LVD_E_TIME); /* though it will come */
+  CHECK_EQ(pb_wait(waits), LVD_E_TIME);
+  CHECK_EQ(pb_wait_for(waits, 1000), LVD_E_TIME);
+  CHECK_EQ(stream_create(0), LVD_OK);
+  CHECK_EQ(stream_time_limit(0, 1000000), LVD_OK);
+  CHECK_EQ(stream_get(0, a), LVD_E_TIME);
+  CHECK_EQ(pb_finish(), LVD_E_TIME);
+  CHECK_EQ(kill((pid_t)pb_process(), SIGCONT), 0);
+  pb_time_limit(-1);
+  CHECK_EQ(pb_wait(waits), LVD_OK);
+  TASKID pipe = pb_create("remote_pipe", 0);
+  CHECK(pipe != NULL);
+  CHECK_EQ(pb_finish(), LVD_OK);
+}
+
+static void crashes_here(void) { lvd_actor_fail(NULL, LVD_FAULT_CHECK, 0, "on purpose"); }
+PB_PROCEDURE(crashes_here)
+
+/* Nothing can be started here any more; so nothing is there. */
+void test_process_srpc_starts_both(void) {
+  can_start();
+  CHECK_EQ(pb_load(LEVADA_CHILD), LVD_OK);
+  TASKID pipe = pb_create("remote_pipe", 0), crashes = pb_create("crashes_here", 0);
+  CHECK_EQ(pb_rpc(crashes), LVD_OK);
+  CHECK_EQ(pb_wait(crashes), LVD_E_FAULT);
+  CHECK(stream_rpc(pipe, pb_transmitter) == NULL);
+  CHECK_EQ(pb_status(), LVD_E_STATE);
+  CHECK_EQ(pb_wait(pipe), LVD_E_STATE); /* it was not started */
+  CHECK_EQ(pb_finish(), LVD_E_FAULT);
+  CHECK(strstr(pb_why(), "crashes_here: on purpose"));
+}
+
+/* Both sides of a stream are in the child, and the second comes while the first opens it with us. */
+void test_process_srpc_both_there(void) {
+  can_start();
+  CHECK_EQ(pb_load(LEVADA_CHILD), LVD_OK);
+  TASKID both = pb_create("remote_both", 0);
+  for (int round = 0; round < 50; round++) {
+    u32 sum = 0;
+    CHECK_EQ(pb_rpc(both), LVD_OK);
+    CHECK_EQ(stream_create(8), LVD_OK);
+    CHECK_EQ(stream_get(8, sum), LVD_OK);
+    CHECK_EQ(sum, 99 * 100 / 2);
+    CHECK_EQ(stream_close(8), LVD_OK);
+    CHECK_EQ(pb_wait(both), LVD_OK);
+  }
+  CHECK_EQ(pb_finish(), LVD_OK);
 }

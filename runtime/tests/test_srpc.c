@@ -391,6 +391,96 @@ static void cancels_always(void *unused) {
   }
 }
 
+/* ---- time limits -------------------------------------------------------------------------------- */
+
+void test_srpc_time_limits(void) {
+  lvd_store_release_u32(&may_end, 0);
+  awaited = pb_create("ends_when_told", 0);
+  CHECK_EQ(pb_wait_for(awaited, 1000), LVD_E_STATE); /* not started */
+  CHECK_EQ(pb_rpc(awaited), LVD_OK);
+  CHECK_EQ(pb_wait_for(awaited, 1000000), LVD_E_TIME);
+  CHECK_EQ(pb_wait_for(awaited, 0), LVD_E_TIME);
+  pb_time_limit(1000000);
+  CHECK_EQ(pb_wait(awaited), LVD_E_TIME);
+  CHECK_EQ(pb_release(awaited), LVD_E_TIME);
+  CHECK_EQ(pb_finish(), LVD_E_TIME);
+  CHECK_EQ(pb_finish(), LVD_E_TIME);
+  pb_time_limit(-1);
+  lvd_store_release_u32(&may_end, 1);
+  CHECK_EQ(pb_wait_for(awaited, 10000000000), LVD_OK);
+  CHECK_EQ(pb_release(awaited), LVD_OK);
+  CHECK_EQ(pb_finish(), LVD_OK);
+}
+
+/* ---- both start, or neither ---------------------------------------------------------------------- */
+
+static lvd_a32 transmitted;
+
+static void counts(void *unused) {
+  (void)unused;
+  lvd_add_relaxed_u32(&transmitted, 1);
+}
+
+void test_srpc_starts_both(void) {
+  lvd_store_release_u32(&may_end, 0);
+  TASKID t = pb_create("ends_when_told", 0);
+  CHECK(pb_create("nobody", 0) == NULL);
+  CHECK_EQ(pb_status(), LVD_E_UNKNOWN);
+  CHECK(pb_create(NULL, 0) == NULL);
+  CHECK_EQ(pb_status(), LVD_E_ARGUMENT);
+  CHECK(pb_create_in(1, "ends_when_told", 0) == NULL);
+  CHECK_EQ(pb_status(), LVD_E_PEER);
+  CHECK(stream_rpc(t, counts) == t);
+  /* It runs already: so its second transmitter must not. */
+  for (int i = 0; i < 100; i++) {
+    CHECK(stream_rpc(t, counts) == NULL);
+    CHECK_EQ(pb_status(), LVD_E_STATE);
+  }
+  CHECK(srpc_rpc_function(NULL, (void *)counts) == NULL);
+  CHECK_EQ(pb_status(), LVD_E_ARGUMENT);
+  lvd_store_release_u32(&may_end, 1);
+  CHECK_EQ(pb_wait(t), LVD_OK);
+  CHECK(stream_rpc(t, counts) == t);
+  CHECK_EQ(pb_finish(), LVD_OK);
+  CHECK_EQ(lvd_load_relaxed_u32(&transmitted), 2);
+}
+
+/* ---- what no stream can be ----------------------------------------------------------------------- */
+
+void test_srpc_refuses(void) {
+  static unsigned char huge[LVD_STREAM_ELEMENT + 1];
+  static const STREAM_ID none[] = {-1, PB_STREAMS, INT32_MAX, INT32_MIN};
+  u32 x = 0;
+  TASKID t = pb_create("sleeps_briefly", 0);
+  for (size_t i = 0; i < COUNT(none); i++) {
+    CHECK_EQ(stream_create(none[i]), LVD_E_ARGUMENT);
+    CHECK_EQ(stream_with(none[i], t), LVD_E_ARGUMENT);
+    CHECK_EQ(stream_configure(none[i], 1, 1), LVD_E_ARGUMENT);
+    CHECK_EQ(stream_time_limit(none[i], 1), LVD_E_ARGUMENT);
+    CHECK_EQ(stream_close(none[i]), LVD_E_ARGUMENT);
+    CHECK_EQ(stream_put(none[i], x), LVD_E_ARGUMENT);
+    CHECK_EQ(stream_get(none[i], x), LVD_E_ARGUMENT);
+    CHECK_EQ(stream_push(none[i]), LVD_E_STATE);
+    CHECK_EQ(stream_pop(none[i]), LVD_E_STATE);
+    CHECK_EQ(stream_flush(none[i]), LVD_E_STATE);
+    CHECK(stream_handle(none[i]) == NULL);
+  }
+  CHECK_EQ(stream_with(3, NULL), LVD_E_ARGUMENT);
+  CHECK_EQ(stream_create(3), LVD_OK);
+  CHECK_EQ(srpc_put(3, &x, 0), LVD_E_ARGUMENT);
+  CHECK_EQ(srpc_put(3, huge, sizeof huge), LVD_E_ARGUMENT);
+  CHECK_EQ(srpc_get(3, huge, (size_t)1 << 32 | 4), LVD_E_ARGUMENT);
+  CHECK_EQ(stream_configure(3, LVD_CHANNEL_CAPACITY + 1, 0), LVD_E_ARGUMENT);
+  CHECK_EQ(stream_configure(3, UINT32_MAX, 0), LVD_E_ARGUMENT);
+  CHECK_EQ(stream_configure(3, 0, UINT32_MAX), LVD_E_ARGUMENT);
+  CHECK_EQ(stream_configure(3, LVD_CHANNEL_CAPACITY, 1), LVD_OK);
+  CHECK_EQ(stream_put(3, x), LVD_E_LIMIT); /* 4 GiB */
+  CHECK_EQ(stream_configure(3, 16, LVD_CHANNEL_CAPACITY), LVD_OK);
+  CHECK_EQ(stream_put(3, x), LVD_OK);
+  CHECK_EQ(stream_configure(3, 16, 1), LVD_E_STATE);
+  CHECK_EQ(pb_finish(), LVD_OK);
+}
+
 /* One thread cancels what another starts and waits for. */
 void test_srpc_cancelled_by_another(void) {
   lvd_port_thread *thread;

@@ -449,3 +449,49 @@ void test_stream_thread_waits_elsewhere(void) {
   }
   lvd_runtime_destroy(rt);
 }
+
+/* What no stream can be; the largest that one can be it is. */
+void test_stream_refuses(void) {
+  lvd_runtime *rt = runtime_of(1);
+  lvd_app *app;
+  lvd_stream *s;
+  CHECK_EQ(lvd_app_open(rt, NULL, &app), LVD_OK);
+  static const struct {
+    uint32_t elem_size, capacity, threshold;
+    lvd_status status;
+  } shape[] = {
+      {0, 0, 0, LVD_E_ARGUMENT},
+      {LVD_STREAM_ELEMENT + 1, 0, 0, LVD_E_ARGUMENT},
+      {UINT32_MAX, 1, 1, LVD_E_ARGUMENT},
+      {1, LVD_CHANNEL_CAPACITY + 1, 0, LVD_E_ARGUMENT},
+      {1, UINT32_MAX, 0, LVD_E_ARGUMENT},
+      {1, 0, LVD_CHANNEL_CAPACITY + 1, LVD_E_ARGUMENT},
+      {1, 0, UINT32_MAX, LVD_E_ARGUMENT},
+      {2, LVD_CHANNEL_CAPACITY, 0, LVD_E_LIMIT},
+      {LVD_STREAM_ELEMENT, 65, 0, LVD_E_LIMIT},
+      {1, LVD_CHANNEL_CAPACITY, LVD_CHANNEL_CAPACITY, LVD_OK},
+      {LVD_STREAM_ELEMENT, 0, 0, LVD_OK},
+      {1, 1, 0, LVD_OK},
+  };
+  for (size_t i = 0; i < COUNT(shape); i++) {
+    const lvd_stream_options o = {.elem_size = shape[i].elem_size,
+                                  .capacity = shape[i].capacity,
+                                  .threshold = shape[i].threshold};
+    CHECK_EQ(lvd_stream_create(app, &o, &s), shape[i].status);
+    if (shape[i].status == LVD_OK) CHECK_EQ(lvd_stream_destroy(s), LVD_OK);
+  }
+  const lvd_stream_options o = {.elem_size = 4};
+  CHECK_EQ(lvd_stream_create(NULL, &o, &s), LVD_E_ARGUMENT);
+  CHECK_EQ(lvd_stream_create(app, NULL, &s), LVD_E_ARGUMENT);
+  CHECK_EQ(lvd_stream_create(app, &o, NULL), LVD_E_ARGUMENT);
+  CHECK_EQ(lvd_stream_create(app, &o, &s), LVD_OK);
+  void *span;
+  uint32_t most = s->put.capacity;
+  CHECK_EQ(lvd_stream_put_span(s, most + 1, &span), LVD_E_ARGUMENT);
+  CHECK_EQ(lvd_stream_put_span(s, UINT32_MAX, &span), LVD_E_ARGUMENT);
+  CHECK_EQ(lvd_stream_wait_room(s, 0, 0), LVD_E_ARGUMENT);
+  CHECK_EQ(lvd_stream_wait_elements(s, most + 1, 0), LVD_E_ARGUMENT);
+  CHECK_EQ(lvd_stream_put_span(s, most, &span), LVD_OK);
+  lvd_app_unload(app);
+  lvd_runtime_destroy(rt);
+}

@@ -39,9 +39,14 @@ LVD_API lvd_status lvd_unit_load(lvd_app *app, const char *exec_name,
                                  const lvd_unit_options *options, lvd_unit **out);
 
 /* Lets it go: its calls are stopped, the process ends, or is killed after two seconds; what it has
- * called here is cancelled, and waited for. Calls that have not been waited for and streams that
- * have not been destroyed: LVD_E_STATE, and nothing is done. lvd_app_unload does the same for all units of the application, whatever is left. */
+ * called here is cancelled, and waited for. While there are calls that have not been waited for, or
+ * streams that have not been destroyed: LVD_E_STATE, and nothing is done. lvd_app_unload does the
+ * same for all units of the application, whatever is left. */
 LVD_API lvd_status lvd_unit_unload(lvd_unit *unit);
+/* The same with a time limit (negative: none). LVD_E_TIME, or LVD_E_CANCELLED and LVD_E_STOPPED of
+ * the fiber that calls: it is on its way out, of no use any more, and to be unloaded once more.
+ * LVD_E_STOPPED, too, when what it had called here has failed: it goes with the application. */
+LVD_API lvd_status lvd_unit_unload_for(lvd_unit *unit, int64_t timeout_ns);
 
 /* LVD_OK: it serves. LVD_E_PEER: it is gone; load it again. LVD_E_CORRUPT: it wrote what it cannot
  * have meant, and was killed. */
@@ -74,7 +79,8 @@ LVD_API lvd_unit *lvd_unit_parent(void);
  * the unit is a core; LVD_E_PEER: it is gone; LVD_E_LIMIT: no memory left between the two
  * (lvd_unit_options.memory); and those of lvd_stream_create. A name can be used again once both
  * sides have opened it; a stream that is destroyed with an end that nobody has taken ends for the
- * other side. Two loaded processes cannot stream to each other. */
+ * other side. Two loaded processes cannot stream to each other. A child asks its parent, and waits
+ * for the answer as long as for elements, options->time_limit_ns: LVD_E_TIME. */
 LVD_API lvd_status lvd_stream_open(lvd_unit *unit, const lvd_stream_options *options,
                                    lvd_stream **out);
 

@@ -54,9 +54,19 @@ LVD_API int pb_process(void);
  * (LVD_E_STOPPED), or when the other is gone (LVD_E_PEER). */
 LVD_API lvd_status pb_boot(void);
 /* Waits until all procedures have returned, and releases everything. LVD_OK, or why the program
- * failed: LVD_E_DEADLOCK, LVD_E_FAULT; then pb_why says it in words, until the next pb_boot. */
+ * failed: LVD_E_DEADLOCK, LVD_E_FAULT; then pb_why says it in words, until the next pb_boot.
+ * LVD_E_TIME: some have not returned (pb_time_limit); nothing is released, and it may be called
+ * again. */
 LVD_API lvd_status pb_finish(void);
 LVD_API const char *pb_why(void);
+/* The limit of every wait that has none of its own, until pb_finish has returned; negative: none. It
+ * bounds pb_wait and pb_release, pb_finish, and what is asked of another process: by pb_create,
+ * pb_create_in, pb_signal and pb_release. They return LVD_E_TIME then (pb_create null), and nothing
+ * is lost. Streams have a limit each (stream_time_limit). */
+LVD_API void pb_time_limit(int64_t timeout_ns);
+/* Why the last call of the caller that should have returned a task returned null. To be asked before
+ * the caller waits for anything. */
+LVD_API lvd_status pb_status(void);
 
 /* ---- procedures ----------------------------------------------------------------------------- */
 
@@ -70,10 +80,12 @@ LVD_API lvd_status pb_register(const char *name, void *function);
 
 /* Makes a task of a registered procedure. It lives in the process that has registered the name: one
  * of those that were loaded, or the one that has loaded this; else here, where the cores take tasks
- * in turn. Null: nobody has registered it; or more than one of those processes has, and it is not
- * clear which is meant; or no memory. Higher `prio` goes first, -4 ... 3. */
+ * in turn. Null, and pb_status says why: LVD_E_UNKNOWN: nobody has registered it; LVD_E_STATE: more
+ * than one of those processes has, and it is not clear which is meant; LVD_E_TIME; LVD_E_MEMORY.
+ * Higher `prio` goes first, -4 ... 3; one beyond these counts as the nearest of them. */
 LVD_API TASKID pb_create(const char *p_task, int prio);
-/* The same in the process of this number (pb_process), and nowhere else; 0: here. */
+/* The same in the process of this number (pb_process), and nowhere else; 0: here. LVD_E_PEER: there
+ * is no such process. */
 LVD_API TASKID pb_create_in(int process, const char *p_task, int prio);
 /* Starts it; returns at once. LVD_E_STATE: it runs. */
 LVD_API lvd_status pb_rpc(TASKID tid);
@@ -81,6 +93,8 @@ LVD_API lvd_status pb_rpc(TASKID tid);
  * waits for it already. A wait that ends before (LVD_E_CANCELLED and the like) leaves it as it is:
  * it runs, and can be waited for. */
 LVD_API lvd_status pb_wait(TASKID tid);
+/* The same with a time limit (negative: none): LVD_E_TIME. With 0 it only looks. */
+LVD_API lvd_status pb_wait_for(TASKID tid, int64_t timeout_ns);
 /* Its waits return LVD_E_CANCELLED. LVD_E_STATE: it was not started, or has been waited for. */
 LVD_API lvd_status pb_cancel(TASKID tid);
 /* Waits for it if it runs, and gives it back; or not, if it could not wait for it (as pb_wait). */
@@ -103,9 +117,9 @@ LVD_API lvd_status stream_create(STREAM_ID sID);
  * has loaded this. Both sides may always be in one process. LVD_E_STATE: too late. */
 LVD_API lvd_status stream_with(STREAM_ID sID, TASKID tid);
 /* Before the first element: how many it holds, and how many wake the receiver (0: as it thinks
- * best). */
+ * best). LVD_E_ARGUMENT: more than a channel takes (LVD_CHANNEL_CAPACITY). */
 LVD_API lvd_status stream_configure(STREAM_ID sID, u32 capacity, u32 threshold);
-/* The limit of every wait on it; negative: none. */
+/* The limit of every wait on it, also for the other process to open it; negative: none. */
 LVD_API lvd_status stream_time_limit(STREAM_ID sID, int64_t timeout_ns);
 /* The caller's side ends before it returns. LVD_E_STATE: it has ended already, or is not the
  * caller's. */
@@ -149,7 +163,8 @@ template <class R, class F> static inline TASKID stream_rpc(R remote, F transmit
 #define stream_get(sID, x) srpc_get((sID), &(x), sizeof(x))
 
 /* Starts `transmitter` here and `remote` (a task, or a function) on another core, both at the same
- * time; returns remote's task, to be waited for, or null. */
+ * time; returns remote's task, to be waited for. Null: neither runs, and pb_status says why, as
+ * pb_rpc would. */
 #define stream_rpc(remote, transmitter)                                                            \
   _Generic((remote), TASKID                                                                        \
            : srpc_rpc_task, default                                                                \

@@ -37,16 +37,22 @@ typedef struct lvd_stream {
 } lvd_stream;
 
 typedef struct lvd_stream_options {
-  const char *name;      /* for reports; copied, at most 31 bytes; null: "stream" */
-  uint32_t elem_size;    /* bytes */
-  uint32_t capacity;     /* elements; 0: 16 KiB, and at least 64 elements */
-  uint32_t threshold;    /* elements that wake the receiver; 0: settles by itself on so many that
-                            they take eight times as long as the wake-up that brings them, at most
-                            half the capacity */
+  const char *name;   /* for reports; copied, at most 31 bytes; null: "stream" */
+  uint32_t elem_size; /* bytes: 1 ... LVD_STREAM_ELEMENT */
+  uint32_t capacity;  /* elements, at most LVD_CHANNEL_CAPACITY; 0: 16 KiB, and at least 64 */
+  uint32_t threshold; /* elements that wake the receiver; more than the capacity: as many as that.
+                            0: it finds by itself so many that they take eight times as long as the
+                            wake-up that brings them, at most half the capacity */
   int64_t time_limit_ns; /* of the waits in put and get; 0: none */
 } lvd_stream_options;
 
-/* Makes a stream of `app`, which frees it when it is unloaded, if nobody has before. */
+/* The most that an element may have, and a stream's ring; an array that is larger goes in parts. */
+#define LVD_STREAM_ELEMENT (1u << 24)
+#define LVD_STREAM_BYTES   (1u << 30)
+
+/* Makes a stream of `app`, which frees it when it is unloaded, if nobody has before. LVD_E_ARGUMENT: no
+ * stream can be so; LVD_E_LIMIT: its ring would take more than LVD_STREAM_BYTES, or the system has
+ * no mappings left for it; LVD_E_MEMORY. */
 LVD_API lvd_status lvd_stream_create(lvd_app *app, const lvd_stream_options *options,
                                      lvd_stream **out);
 /* When nobody uses it any more; the caller's own ends are closed. LVD_E_STATE: somebody else has an
