@@ -1,53 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Channels between two endpoints, of packets or of scalars: connected by anybody, opened at both ends,
- * in any order; each an lvd_channel that lies behind the queue of the end that receives.
- *
- * A packet takes whole lines of the ring: one that says how long it is, then what was sent. So the
- * receiver reads it where it lies. It gets with one handle and pops with another, which follows when
- * the oldest packets have been released.
+ * in any order.
  *
  * Guarantees
  *   K1  What was sent before an end was closed, or its process died, is received; then the other end
  *       is told: MCAPI_ERR_CHAN_CLOSEPENDING, or MCAPI_ERR_TRANSMISSION.
  *   K2  Two ends are connected when each names the other, so one that dies while it connects them
  *       leaves both free. */
-#include "face.h"
-
-#include <string.h>
-
-enum { LINE = MC_PACKET_LINE, LINES = MC_RING / LINE };
-
-typedef struct packet_head {
-  uint32_t size;
-} packet_head;
-
-typedef struct scalar {
-  uint64_t value;
-  uint32_t size, pad;
-} scalar;
+#include "transport.h"
 
 static mc_endpoint *record(const mc_domain *d, mcapi_endpoint_t e) {
   return &d->tables->endpoint[mc_index(e)];
 }
-
-/* ---- memory --------------------------------------------------------------------------------- */
-
-static lvd_channel *channel_at(mc_domain *d, uint32_t index) {
-  mc_peer *p = mc_peer_at(d, index);
-  if (!p) return NULL;
-  lvd_channel *ch = lvd_load_acquire_ptr(&p->channel);
-  if (ch) return ch;
-  lvd_port_lock(&d->lock);
-  ch = lvd_load_relaxed_ptr(&p->channel);
-  if (!ch) {
-    ch = lvd_port_shared_map(d->file, mc_channel_at(index), MC_UNIT, MC_RING);
-    lvd_store_release_ptr(&p->channel, ch);
-  }
-  lvd_port_unlock(&d->lock);
-  return ch;
-}
-
-static uint32_t element_size(uint32_t role) { return role & MC_PACKETS ? LINE : sizeof(scalar); }
 
 /* ---- connected, open, closed ---------------------------------------------------------------- */
 
@@ -111,13 +75,7 @@ static mcapi_status_t connect(mc_domain *d, mcapi_endpoint_t from, mcapi_endpoin
   if (status == MCAPI_SUCCESS) status = misfit(lvd_load_relaxed_u32(&receiver->role), kind);
   if (status != MCAPI_SUCCESS) return status;
   if (!compatible(d, from, to)) return MCAPI_ERR_ATTR_INCOMPATIBLE;
-  size_t at = mc_channel_at(mc_index(to));
-  if (lvd_port_shared_claim(d->file, at, MC_UNIT + MC_RING) != LVD_OK) return MCAPI_ERR_MEM_LIMIT;
-  lvd_channel *ch = channel_at(d, mc_index(to));
-  if (!ch) return MCAPI_ERR_MEM_LIMIT;
-  uint32_t element = element_size(kind), slots = MC_RING / element;
-  lvd_channel_init(ch, (unsigned char *)ch + MC_UNIT, element, slots,
-                   kind & MC_PACKETS ? slots : MC_SCALARS, 1, LVD_CHANNEL_MIRRORED);
+  if (d->transport->lay(d, mc_index(to), kind) != LVD_OK) return MCAPI_ERR_MEM_LIMIT;
   lvd_store_relaxed_u32(&sender->role, kind | MC_SENDS);
   lvd_store_relaxed_u32(&receiver->role, kind);
   lvd_store_relaxed_u32(&receiver->user, from);
@@ -153,22 +111,9 @@ static void connect_i(uint32_t kind, mcapi_endpoint_t from, mcapi_endpoint_t to,
 
 static bool attach(mc_domain *d, mc_local *local, mcapi_endpoint_t peer) {
   mc_channel *c = &local->channel;
-  bool sends = (c->role & MC_SENDS) != 0;
-  lvd_channel *ch = channel_at(d, sends ? mc_index(peer) : local->index);
-  size_t size = MC_UNIT + 2 * (size_t)MC_RING;
-  if (!ch) return false;
-  uint32_t element = element_size(c->role);
-  lvd_status status = sends ? lvd_producer_attach_shared(&c->out, ch, size, element, NULL)
-                            : lvd_consumer_attach_shared(&c->in, ch, size, element, 0, NULL);
-  if (status != LVD_OK) return false;
-  /* As we lay them out, and not some other that would also be a channel: no span ends early. */
-  bool mirrored = sends ? c->out.mirrored : c->in.mirrored;
-  if (!mirrored || (sends ? c->out.mask : c->in.mask) != MC_RING / element - 1) return false;
-  if (!sends) c->back = c->in;
   c->peer = peer;
   c->peer_node = lvd_load_relaxed_u32(&record(d, peer)->node);
-  c->first = c->count = 0;
-  return c->open = true;
+  return c->open = d->transport->attach(d, local, peer);
 }
 
 static void refuse(mc_request *r, mcapi_status_t status) {
@@ -245,6 +190,7 @@ static void close_end(mc_domain *d, mc_local *local, mcapi_endpoint_t e) {
   mc_endpoint *mine = record(d, e);
   mcapi_endpoint_t peer = peer_of(d, e);
   mc_requests_drop(local, MC_PACKET_OUT, MCAPI_ERR_CHAN_INVALID);
+  if (local->channel.open) d->transport->detach(d, local);
   local->channel.role = 0;
   local->channel.open = false;
   mc_endpoint *other = peer ? record(d, peer) : NULL;
@@ -308,82 +254,46 @@ static mcapi_status_t ended(const mc_domain *d, const mc_channel *c) {
                                                          : MCAPI_ERR_CHAN_CLOSEPENDING;
 }
 
-static mcapi_status_t send(mc_domain *d, mc_channel *c, mc_request *r) {
-  lvd_producer *p = &c->out;
-  bool packet = r->kind == MC_PACKET_OUT;
-  uint32_t n = packet ? 1 + (uint32_t)((r->size + LINE - 1) / LINE) : 1;
-  mcapi_status_t end = ended(d, c);
+static mcapi_status_t send(mc_domain *d, mc_request *r) {
+  mcapi_status_t end = ended(d, &r->local->channel);
   if (end != MCAPI_SUCCESS) return end;
-  if (lvd_room(p, n) < n)
-    return p->corrupt ? MCAPI_ERR_TRANSMISSION : r->may_fail ? MCAPI_ERR_MEM_LIMIT : MCAPI_PENDING;
-  unsigned char *to = lvd_put_span(p);
-  if (packet) {
-    *(packet_head *)(void *)to = (packet_head){(uint32_t)r->size};
-    if (r->size) memcpy(to + LINE, r->out, r->size);
-  } else {
-    *(scalar *)(void *)to = (scalar){.value = r->scalar, .size = (uint32_t)r->size};
+  lvd_status status = r->kind == MC_PACKET_OUT
+                          ? MC_THROUGH(d, put_packet, d, r->local, r->out, r->size)
+                          : MC_THROUGH(d, put_scalar, d, r->local, r->scalar, (uint32_t)r->size);
+  if (status == LVD_OK) return MCAPI_SUCCESS;
+  if (status == LVD_E_TIME) return r->may_fail ? MCAPI_ERR_MEM_LIMIT : MCAPI_PENDING;
+  return status == LVD_E_MEMORY ? MCAPI_ERR_MEM_LIMIT : MCAPI_ERR_TRANSMISSION;
+}
+
+static lvd_status take(mc_domain *d, mc_request *r) {
+  if (r->kind == MC_SCALAR_IN)
+    return MC_THROUGH(d, take_scalar, d, r->local, (uint32_t)r->size, &r->scalar);
+  return MC_THROUGH(d, take_packet, d, r->local, r->packet, &r->size);
+}
+
+static mcapi_status_t receive(mc_domain *d, mc_request *r) {
+  lvd_status status = take(d, r);
+  mcapi_status_t end = MCAPI_PENDING;
+  if (status == LVD_E_TIME && (end = ended(d, &r->local->channel)) != MCAPI_SUCCESS)
+    status = take(d, r); /* what came just before the end */
+  switch (status) {
+  case LVD_OK:
+    mc_count(d->tables, r->local->index, r->size);
+    return MCAPI_SUCCESS;
+  case LVD_E_TIME:
+    return end == MCAPI_SUCCESS ? MCAPI_PENDING : end;
+  case LVD_E_LIMIT:
+    return r->may_fail ? MCAPI_ERR_MEM_LIMIT : MCAPI_PENDING;
+  case LVD_E_ARGUMENT:
+    return MCAPI_ERR_SCL_SIZE;
+  default:
+    return MCAPI_ERR_TRANSMISSION;
   }
-  lvd_put_done(p, n);
-  lvd_push(p);
-  mc_ring(d, c->peer_node);
-  return MCAPI_SUCCESS;
-}
-
-/* At least one element, or why not. */
-static mcapi_status_t await(mc_domain *d, mc_channel *c) {
-  if (lvd_elements(&c->in, 1)) return MCAPI_SUCCESS;
-  mcapi_status_t end = ended(d, c);
-  if (lvd_elements(&c->in, 1)) return MCAPI_SUCCESS; /* just before the end */
-  if (c->in.corrupt) return MCAPI_ERR_TRANSMISSION;
-  return end == MCAPI_SUCCESS ? MCAPI_PENDING : end;
-}
-
-/* The packet that begins after `skip` elements: its size and lines. False: there is none, or what is
- * there cannot have been sent. The size is read once. */
-static bool packet_at(lvd_consumer *c, uint32_t skip, uint32_t *size, uint32_t *lines) {
-  uint32_t there = lvd_elements(c, skip + 1);
-  if (there <= skip) return false;
-  const unsigned char *head = (const unsigned char *)lvd_get_span(c) + (size_t)skip * LINE;
-  *size = *(const volatile uint32_t *)(const void *)head;
-  *lines = 1 + (*size + LINE - 1) / LINE;
-  if (*size <= MCAPI_MAX_PACKET_SIZE && *lines <= there - skip) return true;
-  c->corrupt = true;
-  return false;
-}
-
-static mcapi_status_t receive_packet(mc_domain *d, mc_channel *c, mc_request *r) {
-  uint32_t size, lines;
-  if (c->count == MC_SLOTS) return r->may_fail ? MCAPI_ERR_MEM_LIMIT : MCAPI_PENDING;
-  mcapi_status_t status = await(d, c);
-  if (status != MCAPI_SUCCESS) return status;
-  if (!packet_at(&c->in, 0, &size, &lines)) return MCAPI_ERR_TRANSMISSION;
-  const unsigned char *at = (const unsigned char *)lvd_get_span(&c->in) + LINE;
-  c->held[(c->first + c->count++) % MC_SLOTS] = (mc_held){.at = at, .lines = lines};
-  lvd_get_done(&c->in, lines);
-  *r->packet = (void *)(uintptr_t)at;
-  r->size = size;
-  mc_count(r->local->queue, size);
-  return MCAPI_SUCCESS;
-}
-
-static mcapi_status_t receive_scalar(mc_domain *d, mc_channel *c, mc_request *r) {
-  mcapi_status_t status = await(d, c);
-  if (status != MCAPI_SUCCESS) return status;
-  scalar s = *(const scalar *)lvd_get_span(&c->in);
-  if (s.size != r->size) return MCAPI_ERR_SCL_SIZE; /* it stays */
-  r->scalar = s.value;
-  mc_count(r->local->queue, s.size);
-  lvd_get_done(&c->in, 1);
-  lvd_pop(&c->in);
-  mc_ring(d, c->peer_node);
-  return MCAPI_SUCCESS;
 }
 
 mcapi_status_t mc_channel_go_on(mc_domain *d, mc_request *r) {
-  mc_channel *c = &r->local->channel;
-  if (!c->open) return MCAPI_ERR_CHAN_INVALID;
-  if (r->kind == MC_PACKET_IN) return receive_packet(d, c, r);
-  return r->kind == MC_SCALAR_IN ? receive_scalar(d, c, r) : send(d, c, r);
+  if (!r->local->channel.open) return MCAPI_ERR_CHAN_INVALID;
+  return r->kind == MC_PACKET_IN || r->kind == MC_SCALAR_IN ? receive(d, r) : send(d, r);
 }
 
 mcapi_status_t mc_channel_prepare(mc_request *r, enum mc_kind kind, uint32_t handle, uint32_t role,
@@ -406,38 +316,14 @@ mcapi_uint_t mc_channel_available(uint32_t handle, uint32_t role, mcapi_status_t
   mcapi_status_t status = mc_channel_prepare(&r, MC_PACKET_IN, handle, role, 0);
   mc_say(mcapi_status, status);
   if (status != MCAPI_SUCCESS) return 0;
-  mc_channel *c = &r.local->channel;
-  uint32_t count = 0, size, lines;
+  mc_domain *d = r.node->domain;
   lvd_port_lock(&r.local->lock);
-  if (role == MC_NUMBERS) count = lvd_elements(&c->in, UINT32_MAX);
-  for (uint32_t at = 0; role == MC_PACKETS && packet_at(&c->in, at, &size, &lines); at += lines)
-    count++;
+  uint32_t count = r.local->channel.open ? d->transport->available(d, r.local) : 0;
   lvd_port_unlock(&r.local->lock);
   return count;
 }
 
 /* ---- releasing ------------------------------------------------------------------------------ */
-
-/* With the lock: the one that was handed out at `at`; null: it is not held here. */
-static mc_held *held_at(mc_channel *c, const void *at) {
-  for (uint32_t i = 0; c->role == MC_PACKETS && c->open && i < c->count; i++) {
-    mc_held *h = &c->held[(c->first + i) % MC_SLOTS];
-    if (h->at == at && !h->released) return h;
-  }
-  return NULL;
-}
-
-static void give_back(mc_domain *d, mc_channel *c) {
-  bool any = false;
-  for (mc_held *h; c->count && (h = &c->held[c->first])->released; any = true) {
-    lvd_get_done(&c->back, h->lines);
-    c->first = (c->first + 1) % MC_SLOTS;
-    c->count--;
-  }
-  if (!any) return;
-  lvd_pop(&c->back);
-  mc_ring(d, c->peer_node);
-}
 
 mcapi_status_t mc_channel_release(const void *buffer, bool only_test) {
   mc_mine *self = mc_self();
@@ -447,13 +333,11 @@ mcapi_status_t mc_channel_release(const void *buffer, bool only_test) {
     mc_local *local = lvd_load_acquire_ptr(&d->local[i]);
     if (!local || local->node != self || local->channel.role != MC_PACKETS) continue;
     lvd_port_lock(&local->lock);
-    mc_held *h = held_at(&local->channel, buffer);
-    if (h && !only_test) {
-      h->released = true;
-      give_back(d, &local->channel);
-    }
+    const mc_channel *c = &local->channel;
+    bool held =
+        c->open && c->role == MC_PACKETS && MC_THROUGH(d, release, d, local, buffer, only_test);
     lvd_port_unlock(&local->lock);
-    if (!h) continue;
+    if (!held) continue;
     if (!only_test) mc_ring(d, self->index); /* one may wait for a buffer */
     return MCAPI_SUCCESS;
   }

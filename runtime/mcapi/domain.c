@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Joining a domain and leaving it; the gate; the dead; and the bellman, a thread of each process that
  * sleeps until somebody has come, has died, or rings for a fiber. */
-#include "domain.h"
+#include "transport.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +9,10 @@
 
 /* Locks of the file: the gate, then one for each process of the table. */
 enum { GATE = 0, ALIVE = 1, TRIES = 100, LOOK_MS = 50 };
+
+/* By number. */
+static const mc_transport *const transports[] = {&mc_shm};
+enum { TRANSPORTS = sizeof transports / sizeof *transports };
 
 static lvd_port_mutex domains_lock;
 static mc_domain *domains;
@@ -49,6 +53,7 @@ static void clear_process(mc_domain *d, uint32_t i) {
   for (uint32_t k = 0; k < MC_ENDPOINTS; k++)
     if (lvd_load_relaxed_u32(&t->endpoint[k].owner) == 1 + i) {
       lvd_store_release_u32(&t->endpoint[k].handle, 0);
+      if (d->transport->bury) d->transport->bury(d, k);
       lvd_store_release_u32(&t->endpoint[k].owner, 0);
     }
   for (uint32_t k = 0; k < MC_NODES; k++)
@@ -171,9 +176,20 @@ static void remove_bells(mc_domain *d) {
   }
 }
 
-/* Nobody else is in it: whatever was left is taken away. */
+static uint32_t wished_transport(void) {
+  const char *name = getenv("LEVADA_MCAPI_TRANSPORT");
+  uint32_t i = 0;
+  while (name && i < TRANSPORTS && strcmp(transports[i]->name, name) != 0) i++;
+  return i;
+}
+
+/* Nobody else is in it: whatever was left is taken away, by whichever transport. */
 static lvd_status lay_out(mc_domain *d) {
+  uint32_t transport = wished_transport();
+  if (transport == TRANSPORTS) return LVD_E_UNKNOWN;
   remove_bells(d);
+  for (uint32_t i = 0; i < TRANSPORTS; i++)
+    if (transports[i]->clear) transports[i]->clear(d);
   lvd_status status = lvd_port_file_clear(d->file, mc_size());
   if (status == LVD_OK) status = lvd_port_shared_claim(d->file, 0, mc_units(sizeof(mc_tables)));
   if (status != LVD_OK) return status;
@@ -185,7 +201,9 @@ static lvd_status lay_out(mc_domain *d) {
   t->nodes = MC_NODES;
   t->endpoints = MC_ENDPOINTS;
   t->slots = MC_SLOTS;
+  t->transport = transport;
   t->size = mc_size();
+  d->transport = transports[transport];
   lvd_store_release_u32(&t->magic, MC_MAGIC);
   d->tables = t;
   return LVD_OK;
@@ -205,7 +223,10 @@ static lvd_status take_part(mc_domain *d) {
   mc_tables *t = lvd_port_shared_map(d->file, 0, mc_units(sizeof *t), 0);
   if (!t) return LVD_E_MEMORY;
   d->tables = t;
-  return mc_tables_fit(t) ? LVD_OK : LVD_E_LAYOUT;
+  uint32_t transport = *(const volatile uint32_t *)&t->transport;
+  if (!mc_tables_fit(t) || transport >= TRANSPORTS) return LVD_E_LAYOUT;
+  d->transport = transports[transport];
+  return LVD_OK;
 }
 
 /* A place in the table of processes, and its lock. Behind the gate. */
@@ -222,20 +243,14 @@ static lvd_status enter(mc_domain *d) {
     while (d->serial == 0 || mc_is_alive(d, d->serial));
     lvd_store_relaxed_u32(&p->id, (uint32_t)lvd_port_process_self());
     lvd_store_release_u32(&p->serial, d->serial);
-    return LVD_OK;
+    return d->transport->join ? d->transport->join(d) : LVD_OK;
   }
   return LVD_E_LIMIT;
 }
 
 static void put_away(mc_domain *d) {
-  for (uint32_t i = 0; i < MC_ENDPOINTS; i++) {
-    free(lvd_load_relaxed_ptr(&d->local[i]));
-    mc_peer *p = lvd_load_relaxed_ptr(&d->peer[i]);
-    if (!p) continue;
-    lvd_port_shared_unmap(p->queue, mc_queue_size(), 0);
-    lvd_port_shared_unmap(lvd_load_relaxed_ptr(&p->channel), MC_UNIT, MC_RING);
-    free(p);
-  }
+  if (d->transport && d->transport->leave) d->transport->leave(d);
+  for (uint32_t i = 0; i < MC_ENDPOINTS; i++) free(lvd_load_relaxed_ptr(&d->local[i]));
   for (uint32_t i = 0; i < MC_PROCESSES; i++) forget(d, i);
   lvd_port_shared_unmap(d->tables, mc_units(sizeof *d->tables), 0);
   lvd_port_close(d->file); /* drops every lock */
@@ -322,6 +337,7 @@ void mc_domain_leave(mc_domain *d) {
     lvd_port_locks_drop(d->file, ALIVE + d->process);
     if (!lvd_port_locks_held(d->file, ALIVE, MC_PROCESSES)) {
       remove_bells(d);
+      if (d->transport->clear) d->transport->clear(d);
       mc_file_name(name, sizeof name, d->number);
       lvd_port_name_remove(d->directory, name);
     }

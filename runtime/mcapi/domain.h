@@ -49,7 +49,7 @@ enum {
   MC_SCALARS = 1024         /* scalars that a channel can hold */
 };
 #define MC_MAGIC  0x4c564d43u /* "LVMC" */
-#define MC_LAYOUT (LVD_LAYOUT << 16 | 1u)
+#define MC_LAYOUT (LVD_LAYOUT << 16 | 2u)
 
 /* ---- shared --------------------------------------------------------------------------------- */
 
@@ -87,11 +87,15 @@ typedef struct mc_endpoint {
   lvd_a32 state; /* MC_OPENED, MC_CLOSED */
   lvd_a32 user;  /* handle of the last that was connected to send into the channel here */
   lvd_a32 attribute[MCAPI_ENDP_ATTR_END];
+  /* What it has received, of any kind; its owner's, for whoever looks on. */
+  LVD_ALIGNED(LVD_LINE) lvd_a64 received;
+  lvd_a64 received_bytes;
 } mc_endpoint;
 
 typedef struct mc_tables {
   LVD_ALIGNED(LVD_LINE) lvd_a32 magic; /* stored last */
   uint32_t layout, line, processes, nodes, endpoints, slots;
+  uint32_t transport; /* its number */
   uint64_t size;
   lvd_a32 next_serial;
   LVD_ALIGNED(LVD_LINE) lvd_a32 deaths; /* counts */
@@ -116,18 +120,16 @@ typedef struct mc_posted {
 typedef struct mc_queue {
   lvd_inbox inbox;
   LVD_ALIGNED(LVD_LINE) mc_set room; /* who waits for a slot */
-  /* What its endpoint has received, of any kind; the receiver's, for whoever looks on. */
-  LVD_ALIGNED(LVD_LINE) lvd_a64 received;
-  lvd_a64 received_bytes;
   LVD_ALIGNED(LVD_LINE) lvd_slot slot[MC_SLOTS];
   mc_message message[MC_SLOTS];
   mc_posted posted[MC_SLOTS];
 } mc_queue;
 
 /* With its endpoint's lock in hand. */
-static inline void mc_count(mc_queue *q, size_t bytes) {
-  lvd_store_relaxed_u64(&q->received, lvd_load_relaxed_u64(&q->received) + 1);
-  lvd_store_relaxed_u64(&q->received_bytes, lvd_load_relaxed_u64(&q->received_bytes) + bytes);
+static inline void mc_count(mc_tables *t, uint32_t index, size_t bytes) {
+  mc_endpoint *e = &t->endpoint[index];
+  lvd_store_relaxed_u64(&e->received, lvd_load_relaxed_u64(&e->received) + 1);
+  lvd_store_relaxed_u64(&e->received_bytes, lvd_load_relaxed_u64(&e->received_bytes) + bytes);
 }
 
 /* Of a channel between two endpoints. */
@@ -154,6 +156,7 @@ static inline unsigned char *mc_payload(mc_queue *q, uint32_t slot) {
 
 typedef struct mc_domain mc_domain;
 typedef struct mc_local mc_local;
+typedef struct mc_transport mc_transport; /* transport.h */
 
 /* Somebody who waits as a fiber, on the bellman's list. */
 typedef struct mc_listener {
@@ -190,6 +193,8 @@ struct mc_domain {
   uint32_t users; /* nodes of this process */
   int directory, file, bell;
   mc_tables *tables;
+  const mc_transport *transport;
+  void *own;                /* the transport's */
   uint32_t process, serial; /* ours */
   lvd_port_mutex gate;      /* threads of this process one by one */
   lvd_port_mutex lock;      /* of listeners and peers being mapped */
@@ -233,6 +238,11 @@ void mc_set_add(mc_set *set, uint32_t node);
 lvd_status mc_wait(mc_mine *node, bool (*look)(void *what), void (*arm)(void *what), void *what,
                    int64_t timeout_ns);
 void mc_wake_fibers(mc_domain *d);
+
+/* ---- shm_queue.c ---------------------------------------------------------------------------- */
+
+/* The queue at `index`, mapped; null: no memory. */
+mc_peer *mc_peer_at(mc_domain *d, uint32_t index);
 
 /* ---- node.c --------------------------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Endpoints: created, found, deleted, and their attributes. */
-#include "face.h"
+#include "transport.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -67,6 +67,8 @@ static void first_attributes(mc_endpoint *e) {
   lvd_store_relaxed_u32(&e->get_count, 0);
   lvd_store_relaxed_u32(&e->get_domain, MCAPI_DOMAIN_INVALID);
   lvd_store_relaxed_u32(&e->get_node, MCAPI_NODE_INVALID);
+  lvd_store_relaxed_u64(&e->received, 0);
+  lvd_store_relaxed_u64(&e->received_bytes, 0);
 }
 
 /* Behind the gate. Owned before anything else of it is written, and there only at the end. */
@@ -93,7 +95,7 @@ static mcapi_status_t make(mc_mine *self, mcapi_port_t port, mcapi_endpoint_t *o
     local->timeout = MCAPI_TIMEOUT_INFINITE;
     local->memory = 0;
     local->channel.role = 0;
-    lvd_status status = mc_queue_open(d, local);
+    lvd_status status = d->transport->open(d, local);
     if (status == LVD_OK) lvd_store_release_u32(&local->handle, generation * MC_ENDPOINTS + i);
     lvd_port_unlock(&local->lock);
     if (status != LVD_OK) {
@@ -133,7 +135,7 @@ static void take_away(mc_mine *self, mc_local *local) {
   lvd_port_lock(&local->lock);
   lvd_store_release_u32(&local->handle, 0);
   mc_requests_drop(local, MC_SEND, MCAPI_ERR_ENDP_DELETED);
-  mc_queue_close(d, local);
+  d->transport->close(d, local);
   lvd_port_unlock(&local->lock);
   lvd_store_release_u32(&e->owner, 0);
   mc_gate_leave(d);
@@ -248,15 +250,6 @@ static mcapi_status_t check_attribute(mc_mine *self, mcapi_endpoint_t endpoint, 
   return size == size_of(number) ? MCAPI_SUCCESS : MCAPI_ERR_ATTR_SIZE;
 }
 
-/* Free ones among those that there may be. */
-static uint32_t free_buffers(mc_domain *d, mcapi_endpoint_t endpoint) {
-  uint32_t most = mc_attribute(d, mc_index(endpoint), MCAPI_ENDP_ATTR_NUM_RECV_BUFFERS), count = 0;
-  mc_peer *p = mc_peer_at(d, mc_index(endpoint));
-  for (uint32_t i = 0; p && i < MC_SLOTS && i < most; i++)
-    count += lvd_load_relaxed_u32(&p->queue->slot[i].owner) == 0;
-  return count;
-}
-
 void mcapi_endpoint_get_attribute(mcapi_endpoint_t endpoint, mcapi_uint_t attribute_num,
                                   void *attribute, size_t attribute_size,
                                   mcapi_status_t *mcapi_status) {
@@ -274,7 +267,7 @@ void mcapi_endpoint_get_attribute(mcapi_endpoint_t endpoint, mcapi_uint_t attrib
   mcapi_uint_t value = lvd_load_relaxed_u32(&e->attribute[attribute_num]);
   if (attribute_num == MCAPI_ENDP_ATTR_GET_COUNT) value = lvd_load_relaxed_u32(&e->get_count);
   if (attribute_num == MCAPI_ENDP_ATTR_NUM_RECV_BUFFERS)
-    value = free_buffers(self->domain, endpoint);
+    value = self->domain->transport->buffers(self->domain, mc_index(endpoint));
   if (attribute_num == MCAPI_ENDP_ATTR_ENDP_STATUS)
     value = mc_channel_status(self->domain, endpoint);
   memcpy(attribute, &value, sizeof value);

@@ -65,6 +65,7 @@ typedef struct mc_channel {
   bool open;     /* else it is being opened */
   mcapi_endpoint_t peer;
   uint32_t peer_node;
+  void *own; /* another transport's than shm, whose is what follows */
   lvd_producer out;
   lvd_consumer in;   /* gets */
   lvd_consumer back; /* pops: behind, since packets are released one by one */
@@ -76,37 +77,20 @@ typedef struct mc_channel {
 struct mc_local {
   uint32_t index;
   mc_mine *node;
-  lvd_port_mutex lock; /* of all that follows */
-  lvd_a32 handle;      /* 0: there is none */
-  mc_queue *queue;
-  lvd_receiver receiver;
-  uint32_t list[MC_SLOTS];
-  uint32_t deaths;        /* of the domain, when we last looked after slots of the dead */
+  lvd_port_mutex lock;    /* of all that follows */
+  lvd_a32 handle;         /* 0: there is none */
   mc_line line[MC_LINES]; /* by kind */
   mc_channel channel;
   mcapi_timeout_t timeout;
   mcapi_endp_attr_memory_type_t memory;
+  void *own; /* another transport's than shm, whose is what follows */
+  mc_queue *queue;
+  lvd_receiver receiver;
+  uint32_t list[MC_SLOTS];
+  uint32_t deaths; /* of the domain, when we last looked after slots of the dead */
 };
 
 static inline uint32_t mc_index(mcapi_endpoint_t handle) { return handle % MC_ENDPOINTS; }
-
-/* ---- queue.c -------------------------------------------------------------------------------- */
-
-/* The queue at `index`, mapped; null: no memory. */
-mc_peer *mc_peer_at(mc_domain *d, uint32_t index);
-/* LVD_OK; LVD_E_TIME: there is no room; LVD_E_PEER: there is no such endpoint (any more);
- * LVD_E_MEMORY. */
-lvd_status mc_queue_send(mc_domain *d, mcapi_endpoint_t to, mcapi_endpoint_t from,
-                         const void *buffer, size_t size, uint32_t level);
-/* Makes `local`, which has its index and handle, the receiver of its queue; whatever was left there
- * is dropped. */
-lvd_status mc_queue_open(mc_domain *d, mc_local *local);
-/* LVD_OK; LVD_E_TIME: nothing has come; LVD_E_LIMIT: it is cut to `room` bytes; LVD_E_CORRUPT. */
-lvd_status mc_queue_receive(mc_domain *d, mc_local *local, void *buffer, size_t room, size_t *size);
-uint32_t mc_queue_count(mc_domain *d, mc_local *local);
-uint32_t mc_queue_free(const mc_local *local); /* slots that are free */
-/* Gives back what was received; senders that wait are rung for. */
-void mc_queue_close(mc_domain *d, mc_local *local);
 
 /* ---- channel.c ------------------------------------------------------------------------------ */
 

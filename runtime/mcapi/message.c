@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Messages without a connection. */
-#include "face.h"
+#include "transport.h"
 
 /* ---- sending -------------------------------------------------------------------------------- */
 
@@ -97,7 +97,7 @@ mcapi_uint_t mcapi_msg_available(mcapi_endpoint_t receive_endpoint, mcapi_status
                                 : MCAPI_SUCCESS);
   if (!local) return 0;
   lvd_port_lock(&local->lock);
-  uint32_t count = mc_queue_count(self->domain, local);
+  uint32_t count = MC_THROUGH(self->domain, count, self->domain, local);
   lvd_port_unlock(&local->lock);
   return count;
 }

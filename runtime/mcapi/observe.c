@@ -131,10 +131,10 @@ static void see_endpoint(copy *c, uint32_t index, lvd_mcapi_endpoint_seen *out) 
     out->peer_port = word(&peer->port);
     out->connected = word(&peer->peer) == out->handle;
   }
+  out->received = lvd_load_relaxed_u64(&e->received);
+  out->received_bytes = lvd_load_relaxed_u64(&e->received_bytes);
   if (!lvd_port_file_read(c->file, mc_queue_at(index), &c->queue, sizeof c->queue)) return;
   out->messages = messages_in(&c->queue);
-  out->received = lvd_load_relaxed_u64(&c->queue.received);
-  out->received_bytes = lvd_load_relaxed_u64(&c->queue.received_bytes);
   if (out->kind != LVD_MCAPI_MESSAGES && !out->sends && out->peer)
     out->elements = elements_in(c, index, out->kind == LVD_MCAPI_PACKETS);
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Requests: what has been begun and is not done yet. They go on whenever somebody of the process tests
  * or waits for one that stands in the same line, in the order in which they were begun. */
-#include "face.h"
+#include "transport.h"
+
+#include <levada/fiber.h>
 
 #include <string.h>
 
@@ -27,7 +29,8 @@ static void finish(mc_request *r, mcapi_status_t status) {
 
 static mcapi_status_t go_on(mc_request *r) {
   mc_domain *d = r->node->domain;
-  if (r->kind == MC_SEND) switch (mc_queue_send(d, r->to, r->handle, r->out, r->size, r->level)) {
+  if (r->kind == MC_SEND)
+    switch (MC_THROUGH(d, send, d, r->to, r->handle, r->out, r->size, r->level)) {
     case LVD_OK:
       return MCAPI_SUCCESS;
     case LVD_E_TIME:
@@ -41,7 +44,7 @@ static mcapi_status_t go_on(mc_request *r) {
     }
   if (r->kind != MC_RECEIVE) return mc_channel_go_on(d, r);
   size_t room = r->size, size = 0;
-  lvd_status status = mc_queue_receive(d, r->local, r->in, room, &size);
+  lvd_status status = MC_THROUGH(d, receive, d, r->local, r->in, room, &size);
   if (status == LVD_E_TIME) return MCAPI_PENDING;
   r->size = size;
   return status == LVD_OK        ? MCAPI_SUCCESS
@@ -140,11 +143,10 @@ static bool look_one(void *what) { return mc_request_try(what); }
 static void arm_one(void *what) {
   mc_request *r = what;
   mc_domain *d = r->node->domain;
-  mc_peer *p;
   if (r->kind == MC_GET)
     mc_set_add(&d->tables->births, r->node->index);
-  else if (r->kind == MC_SEND && (p = mc_peer_at(d, mc_index(r->to))))
-    mc_set_add(&p->queue->room, r->node->index);
+  else if (r->kind == MC_SEND)
+    d->transport->await_room(d, mc_index(r->to), r->node->index);
 }
 
 static mcapi_status_t unfinished(lvd_status status) {
@@ -167,7 +169,10 @@ mcapi_status_t mc_request_run(mc_request *r, int64_t timeout_ns) {
   if (run_at_once(r)) return r->status;
   if (!stand_in_line(r)) return MCAPI_ERR_ENDP_INVALID;
   if (!mc_request_try(r)) {
-    lvd_status status = mc_wait(r->node, look_one, arm_one, r, timeout_ns);
+    const mc_domain *d = r->node->domain;
+    bool own_way = d->transport->wait && r->kind < MC_LINES && !lvd_fiber_self();
+    lvd_status status = own_way ? d->transport->wait(r->node->domain, r, look_one, r, timeout_ns)
+                                : mc_wait(r->node, look_one, arm_one, r, timeout_ns);
     if (status != LVD_OK) give_up(r, unfinished(status));
   }
   return r->status;

@@ -12,7 +12,7 @@
  *   delete: store_release handle                   -> send: load_acquire handle
  * A sender that found the endpoint just before it was deleted may post a message into the queue of the
  * next endpoint at its place; that one sees for whom it was, and drops it. */
-#include "face.h"
+#include "transport.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -51,8 +51,8 @@ static bool pages_for(mc_domain *d, mc_peer *p, uint32_t index, uint32_t n, size
 
 /* ---- sending -------------------------------------------------------------------------------- */
 
-lvd_status mc_queue_send(mc_domain *d, mcapi_endpoint_t to, mcapi_endpoint_t from,
-                         const void *buffer, size_t size, uint32_t level) {
+lvd_status mc_shm_send(mc_domain *d, mcapi_endpoint_t to, mcapi_endpoint_t from, const void *buffer,
+                       size_t size, uint32_t level) {
   uint32_t index = mc_index(to);
   mc_endpoint *e = &d->tables->endpoint[index];
   if (lvd_load_acquire_u32(&e->handle) != to || !to) return LVD_E_PEER;
@@ -108,12 +108,10 @@ static void reap(mc_domain *d, mc_local *local) {
   if (freed) mc_ring_all(d, &local->queue->room);
 }
 
-lvd_status mc_queue_open(mc_domain *d, mc_local *local) {
+lvd_status mc_shm_open(mc_domain *d, mc_local *local) {
   mc_peer *p = mc_peer_at(d, local->index);
   if (!p) return LVD_E_MEMORY;
   mc_queue *q = local->queue = p->queue;
-  lvd_store_relaxed_u64(&q->received, 0);
-  lvd_store_relaxed_u64(&q->received_bytes, 0);
   bool done[MC_SLOTS];
   for (uint32_t n = 0; n < MC_SLOTS; n++) {
     uint64_t posted = lvd_load_acquire_u64(&q->posted[n].claim);
@@ -134,13 +132,12 @@ lvd_status mc_queue_open(mc_domain *d, mc_local *local) {
   return LVD_OK;
 }
 
-void mc_queue_close(mc_domain *d, mc_local *local) {
+void mc_shm_close(mc_domain *d, mc_local *local) {
   for (uint32_t n; (n = lvd_receiver_get(&local->receiver)) < MC_SLOTS;) give_back(d, local, n);
   mc_ring_all(d, &local->queue->room);
 }
 
-lvd_status mc_queue_receive(mc_domain *d, mc_local *local, void *buffer, size_t room,
-                            size_t *size) {
+lvd_status mc_shm_receive(mc_domain *d, mc_local *local, void *buffer, size_t room, size_t *size) {
   reap(d, local);
   for (;;) {
     uint32_t n = lvd_receiver_get(&local->receiver);
@@ -154,20 +151,57 @@ lvd_status mc_queue_receive(mc_domain *d, mc_local *local, void *buffer, size_t 
     }
     *size = all < room ? all : room;
     if (*size) memcpy(buffer, all <= MC_SMALL ? m->small : mc_payload(local->queue, n), *size);
-    mc_count(local->queue, *size);
+    mc_count(d->tables, local->index, *size);
     give_back(d, local, n);
     return all > room ? LVD_E_LIMIT : LVD_OK;
   }
 }
 
-uint32_t mc_queue_count(mc_domain *d, mc_local *local) {
+uint32_t mc_shm_count(mc_domain *d, mc_local *local) {
   reap(d, local);
   return lvd_receiver_take(&local->receiver);
 }
 
-uint32_t mc_queue_free(const mc_local *local) {
-  uint32_t count = 0;
-  for (uint32_t n = 0; n < MC_SLOTS; n++)
-    count += lvd_load_relaxed_u32(&local->queue->slot[n].owner) == 0;
+uint32_t mc_shm_buffers(mc_domain *d, uint32_t index) {
+  mc_peer *p = mc_peer_at(d, index);
+  uint32_t most = mc_attribute(d, index, MCAPI_ENDP_ATTR_NUM_RECV_BUFFERS), count = 0;
+  for (uint32_t i = 0; p && i < MC_SLOTS && i < most; i++)
+    count += lvd_load_relaxed_u32(&p->queue->slot[i].owner) == 0;
   return count;
 }
+
+void mc_shm_await_room(mc_domain *d, uint32_t index, uint32_t node) {
+  mc_peer *p = mc_peer_at(d, index);
+  if (p) mc_set_add(&p->queue->room, node);
+}
+
+/* ---- the table ------------------------------------------------------------------------------ */
+
+void mc_shm_leave(mc_domain *d) {
+  for (uint32_t i = 0; i < MC_ENDPOINTS; i++) {
+    mc_peer *p = lvd_load_relaxed_ptr(&d->peer[i]);
+    if (!p) continue;
+    lvd_port_shared_unmap(p->queue, mc_queue_size(), 0);
+    lvd_port_shared_unmap(lvd_load_relaxed_ptr(&p->channel), MC_UNIT, MC_RING);
+    free(p);
+  }
+}
+
+const mc_transport mc_shm = {.name = "shm",
+                             .leave = mc_shm_leave,
+                             .open = mc_shm_open,
+                             .close = mc_shm_close,
+                             .send = mc_shm_send,
+                             .receive = mc_shm_receive,
+                             .count = mc_shm_count,
+                             .buffers = mc_shm_buffers,
+                             .await_room = mc_shm_await_room,
+                             .lay = mc_shm_lay,
+                             .attach = mc_shm_attach,
+                             .detach = mc_shm_detach,
+                             .put_packet = mc_shm_put_packet,
+                             .put_scalar = mc_shm_put_scalar,
+                             .take_packet = mc_shm_take_packet,
+                             .take_scalar = mc_shm_take_scalar,
+                             .available = mc_shm_available,
+                             .release = mc_shm_release};

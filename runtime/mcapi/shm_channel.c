@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Channels in shared memory: each an lvd_channel that lies behind the queue of the end that receives.
+ *
+ * A packet takes whole lines of the ring: one that says how long it is, then what was sent. So the
+ * receiver reads it where it lies. It gets with one handle and pops with another, which follows when
+ * the oldest packets have been released. */
+#include "transport.h"
+
+#include <string.h>
+
+enum { LINE = MC_PACKET_LINE };
+
+typedef struct packet_head {
+  uint32_t size;
+} packet_head;
+
+typedef struct scalar {
+  uint64_t value;
+  uint32_t size, pad;
+} scalar;
+
+static lvd_channel *channel_at(mc_domain *d, uint32_t index) {
+  mc_peer *p = mc_peer_at(d, index);
+  if (!p) return NULL;
+  lvd_channel *ch = lvd_load_acquire_ptr(&p->channel);
+  if (ch) return ch;
+  lvd_port_lock(&d->lock);
+  ch = lvd_load_relaxed_ptr(&p->channel);
+  if (!ch) {
+    ch = lvd_port_shared_map(d->file, mc_channel_at(index), MC_UNIT, MC_RING);
+    lvd_store_release_ptr(&p->channel, ch);
+  }
+  lvd_port_unlock(&d->lock);
+  return ch;
+}
+
+static uint32_t element_size(uint32_t role) { return role & MC_PACKETS ? LINE : sizeof(scalar); }
+
+/* ---- laid out, attached ------------------------------------------------------------------------- */
+
+lvd_status mc_shm_lay(mc_domain *d, uint32_t index, uint32_t kind) {
+  size_t at = mc_channel_at(index);
+  if (lvd_port_shared_claim(d->file, at, MC_UNIT + MC_RING) != LVD_OK) return LVD_E_MEMORY;
+  lvd_channel *ch = channel_at(d, index);
+  if (!ch) return LVD_E_MEMORY;
+  uint32_t element = element_size(kind), slots = MC_RING / element;
+  lvd_channel_init(ch, (unsigned char *)ch + MC_UNIT, element, slots,
+                   kind & MC_PACKETS ? slots : MC_SCALARS, 1, LVD_CHANNEL_MIRRORED);
+  return LVD_OK;
+}
+
+bool mc_shm_attach(mc_domain *d, mc_local *local, mcapi_endpoint_t peer) {
+  mc_channel *c = &local->channel;
+  bool sends = (c->role & MC_SENDS) != 0;
+  lvd_channel *ch = channel_at(d, sends ? mc_index(peer) : local->index);
+  size_t size = MC_UNIT + 2 * (size_t)MC_RING;
+  if (!ch) return false;
+  uint32_t element = element_size(c->role);
+  lvd_status status = sends ? lvd_producer_attach_shared(&c->out, ch, size, element, NULL)
+                            : lvd_consumer_attach_shared(&c->in, ch, size, element, 0, NULL);
+  if (status != LVD_OK) return false;
+  /* As we lay them out, and not some other that would also be a channel: no span ends early. */
+  bool mirrored = sends ? c->out.mirrored : c->in.mirrored;
+  if (!mirrored || (sends ? c->out.mask : c->in.mask) != MC_RING / element - 1) return false;
+  if (!sends) c->back = c->in;
+  c->first = c->count = 0;
+  return true;
+}
+
+void mc_shm_detach(mc_domain *d, mc_local *local) {
+  (void)d;
+  local->channel.count = 0;
+}
+
+/* ---- sending ------------------------------------------------------------------------------------ */
+
+/* Room for `n` elements; null: there is none. */
+static void *room_for(mc_channel *c, uint32_t n) {
+  return lvd_room(&c->out, n) < n ? NULL : lvd_put_span(&c->out);
+}
+
+static void send(mc_domain *d, mc_channel *c, uint32_t n) {
+  lvd_put_done(&c->out, n);
+  lvd_push(&c->out);
+  mc_ring(d, c->peer_node);
+}
+
+lvd_status mc_shm_put_packet(mc_domain *d, mc_local *local, const void *data, size_t size) {
+  mc_channel *c = &local->channel;
+  uint32_t n = 1 + (uint32_t)((size + LINE - 1) / LINE);
+  unsigned char *to = room_for(c, n);
+  if (!to) return c->out.corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
+  *(packet_head *)(void *)to = (packet_head){(uint32_t)size};
+  if (size) memcpy(to + LINE, data, size);
+  send(d, c, n);
+  return LVD_OK;
+}
+
+lvd_status mc_shm_put_scalar(mc_domain *d, mc_local *local, uint64_t value, uint32_t size) {
+  mc_channel *c = &local->channel;
+  scalar *to = room_for(c, 1);
+  if (!to) return c->out.corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
+  *to = (scalar){.value = value, .size = size};
+  send(d, c, 1);
+  return LVD_OK;
+}
+
+/* ---- receiving ---------------------------------------------------------------------------------- */
+
+/* The packet that begins after `skip` elements: its size and lines. False: there is none, or what is
+ * there cannot have been sent. The size is read once. */
+static bool packet_at(lvd_consumer *c, uint32_t skip, uint32_t *size, uint32_t *lines) {
+  uint32_t there = lvd_elements(c, skip + 1);
+  if (there <= skip) return false;
+  const unsigned char *head = (const unsigned char *)lvd_get_span(c) + (size_t)skip * LINE;
+  *size = *(const volatile uint32_t *)(const void *)head;
+  *lines = 1 + (*size + LINE - 1) / LINE;
+  if (*size <= MCAPI_MAX_PACKET_SIZE && *lines <= there - skip) return true;
+  c->corrupt = true;
+  return false;
+}
+
+lvd_status mc_shm_take_packet(mc_domain *d, mc_local *local, void **out, size_t *out_size) {
+  mc_channel *c = &local->channel;
+  uint32_t size, lines;
+  (void)d;
+  if (c->count == MC_SLOTS) return LVD_E_LIMIT;
+  if (!packet_at(&c->in, 0, &size, &lines)) return c->in.corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
+  const unsigned char *at = (const unsigned char *)lvd_get_span(&c->in) + LINE;
+  c->held[(c->first + c->count++) % MC_SLOTS] = (mc_held){.at = at, .lines = lines};
+  lvd_get_done(&c->in, lines);
+  *out = (void *)(uintptr_t)at;
+  *out_size = size;
+  return LVD_OK;
+}
+
+lvd_status mc_shm_take_scalar(mc_domain *d, mc_local *local, uint32_t size, uint64_t *value) {
+  mc_channel *c = &local->channel;
+  if (!lvd_elements(&c->in, 1)) return c->in.corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
+  scalar s = *(const scalar *)lvd_get_span(&c->in);
+  if (s.size != size) return LVD_E_ARGUMENT; /* it stays */
+  *value = s.value;
+  lvd_get_done(&c->in, 1);
+  lvd_pop(&c->in);
+  mc_ring(d, c->peer_node);
+  return LVD_OK;
+}
+
+uint32_t mc_shm_available(mc_domain *d, mc_local *local) {
+  lvd_consumer *c = &local->channel.in;
+  uint32_t count = 0, size, lines;
+  (void)d;
+  if (local->channel.role == MC_NUMBERS) return lvd_elements(c, UINT32_MAX);
+  for (uint32_t at = 0; packet_at(c, at, &size, &lines); at += lines) count++;
+  return count;
+}
+
+/* ---- releasing ---------------------------------------------------------------------------------- */
+
+/* The one that was handed out at `at`; null: it is not held here. */
+static mc_held *held_at(mc_channel *c, const void *at) {
+  for (uint32_t i = 0; i < c->count; i++) {
+    mc_held *h = &c->held[(c->first + i) % MC_SLOTS];
+    if (h->at == at && !h->released) return h;
+  }
+  return NULL;
+}
+
+bool mc_shm_release(mc_domain *d, mc_local *local, const void *buffer, bool only_test) {
+  mc_channel *c = &local->channel;
+  mc_held *h = held_at(c, buffer);
+  if (!h || only_test) return h != NULL;
+  h->released = true;
+  bool any = false;
+  for (; c->count && (h = &c->held[c->first])->released; any = true) {
+    lvd_get_done(&c->back, h->lines);
+    c->first = (c->first + 1) % MC_SLOTS;
+    c->count--;
+  }
+  if (any) {
+    lvd_pop(&c->back);
+    mc_ring(d, c->peer_node);
+  }
+  return true;
+}
