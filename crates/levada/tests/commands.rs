@@ -4,6 +4,7 @@
 mod common;
 
 use common::{Instance, PRINT, Place, SOURCE, network, numbers};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
 const TOP: &str = "src/p/Top.xdf";
@@ -327,6 +328,7 @@ fn completions_and_manual_come_from_the_command_line_itself() {
             "levada-doctor.1",
             "levada-graph.1",
             "levada-man.1",
+            "levada-mcapi.1",
             "levada-run.1",
             "levada-translate.1",
             "levada.1"
@@ -358,10 +360,52 @@ fn the_runtime_is_there_for_what_is_loaded() {
     }
 }
 
+/// A named pipe whose other end nobody has opened yet holds up nobody else, at both ends of a network.
+#[test]
+fn a_named_pipe_waits_for_its_other_end() {
+    let place = Place::new(&[
+        SOURCE,
+        PRINT,
+        (
+            "src/p/Pass.cal",
+            "package p; import levada.io.*;\n\
+             actor Pass () ==> :\n\
+             initialize ==> do io_open(); end\n\
+             action ==> guard io_more() do io_write_number(io_read_number()); end end\n",
+        ),
+    ]);
+    let instances: [Instance; 3] = [
+        ("pass", "p.Pass", &[]),
+        ("source", "p.Source", &[("n", "3")]),
+        ("print", "p.Print", &[]),
+    ];
+    place.write(TOP, &network(&instances, &[("source.Out", "print.In")]));
+    for name in ["in", "out"] {
+        let path = std::ffi::CString::new(place.path(name).to_str().unwrap()).unwrap();
+        // SAFETY: a path that ends with a zero.
+        assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }, 0);
+    }
+    let mut child = place
+        .command(&["run", TOP, "--in", "in", "--out", "out", "--workers", "1"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let printed: Vec<_> = (0..3).map(|_| lines.next().unwrap().unwrap()).collect();
+    assert_eq!(printed, ["1", "2", "3"]);
+    let (from, to) = (place.path("out"), place.path("in"));
+    let reader = std::thread::spawn(move || std::fs::read_to_string(from).unwrap());
+    std::fs::write(to, "17\n-4\n").unwrap();
+    assert_eq!(reader.join().unwrap(), "17\n-4\n");
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+}
+
 /// Two networks in one on one worker: the first reads an idle pipe, the second goes on.
 #[test]
 fn who_waits_for_input_holds_up_nobody_else() {
-    use std::io::{BufRead, BufReader, Write};
     let place = Place::new(&[
         SOURCE,
         PRINT,

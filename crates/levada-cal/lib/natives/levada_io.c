@@ -136,6 +136,15 @@ static void input_name_files(input *in) {
   }
 }
 
+/* Opens what may make us wait: a named pipe, until somebody opens its other end. */
+static void open_file(const char *name, void (*open_now)(void *), void *file) {
+  struct stat st;
+  if (!stat(name, &st) && S_ISFIFO(st.st_mode))
+    lvd_blocking(open_now, file);
+  else
+    open_now(file);
+}
+
 static void input_open_now(void *argument) {
   input *in = argument;
   const char *name = in->name[in->at];
@@ -146,12 +155,8 @@ static void input_open_now(void *argument) {
 static void input_open_file(input *in) {
   const char *name = in->name[in->at];
   struct stat st;
-  do {
-    if (!stat(name, &st) && S_ISFIFO(st.st_mode)) /* until somebody opens its other end */
-      lvd_blocking(input_open_now, in);
-    else
-      input_open_now(in);
-  } while (in->fd < 0 && in->error == EINTR);
+  do open_file(name, input_open_now, in);
+  while (in->fd < 0 && in->error == EINTR);
   if (in->fd < 0) refuse("cannot open %s: %s", name, strerror(in->error));
   in->waits = fstat(in->fd, &st) || !S_ISREG(st.st_mode);
   in->line = 1;
@@ -295,17 +300,12 @@ static void output_open_now(void *argument) {
 }
 
 static void output_open(output *out, const char *name) {
-  struct stat st;
   out->fd = -1;
   out->name = copy_text(name, strlen(name));
   out->buffer = malloc(OUTPUT_BUFFER);
   if (!out->buffer) refuse("out of memory");
-  do {
-    if (!stat(name, &st) && S_ISFIFO(st.st_mode)) /* until somebody opens its other end */
-      lvd_blocking(output_open_now, out);
-    else
-      output_open_now(out);
-  } while (out->fd < 0 && out->error == EINTR);
+  do open_file(name, output_open_now, out);
+  while (out->fd < 0 && out->error == EINTR);
   if (out->fd < 0) {
     int why = out->error;
     output_free(out);
