@@ -12,6 +12,7 @@
  *   cancel: cancelled, [light], load fiber <> begin: fiber, then as any wait: [heavy], load
  *                                             cancelled (fiber.c) */
 #include "fiber.h"
+#include "story.h"
 #include "unit.h"
 
 #include <stdio.h>
@@ -188,6 +189,28 @@ void lvd_call_cancel(lvd_call *c) {
 
 const char *lvd_unit_name(const lvd_unit *unit) { return unit ? unit->name : ""; }
 
+static const char *last_words(const lvd_unit *unit) {
+  return unit && unit->kind->last_words ? unit->kind->last_words(unit) : NULL;
+}
+
+size_t lvd_unit_why(const lvd_unit *unit, char *text, size_t size) {
+  story s = {text, size, 0};
+  const char *words = last_words(unit);
+  if (text && size) text[0] = 0;
+  if (words) say(&s, "%s", words);
+  return s.length;
+}
+
+size_t lvd_units_why(lvd_app *app, char *text, size_t size) {
+  story s = {text, size, 0};
+  if (text && size) text[0] = 0;
+  lvd_port_lock(&app->blocks_lock);
+  for (const lvd_unit *u = app->units; u; u = u->next)
+    if (last_words(u)) say(&s, "%s has failed: %s\n", u->name, last_words(u));
+  lvd_port_unlock(&app->blocks_lock);
+  return s.length;
+}
+
 void lvd_unit_enter(lvd_unit *unit) {
   lvd_app *app = unit->app;
   lvd_port_lock(&app->blocks_lock);
@@ -295,7 +318,8 @@ static void core_cancel(lvd_call *c) {
 
 static void core_free(lvd_unit *unit) { free(unit); }
 
-static const lvd_unit_kind core_kind = {core_start, core_finish, core_cancel, core_free, NULL};
+static const lvd_unit_kind core_kind = {core_start, core_finish, core_cancel,
+                                        core_free,  NULL,        NULL};
 
 lvd_status lvd_unit_core(lvd_app *app, uint32_t worker, lvd_unit **out) {
   if (!app || !out || worker >= app->rt->workers) return LVD_E_ARGUMENT;

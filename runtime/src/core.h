@@ -397,6 +397,7 @@ void lvd_apps_free(lvd_runtime *rt);
 
 void lvd_calls_free(lvd_runtime *rt);
 void lvd_units_free(lvd_app *app);
+size_t lvd_units_why(lvd_app *app, char *text, size_t size); /* of those that have failed */
 
 void lvd_app_quiet(lvd_app *app); /* live has come to 0, or what is outside has changed since */
 lvd_status lvd_app_told(const lvd_app *app); /* why it is to end */

@@ -451,11 +451,8 @@ static void take_story(lvd_link *link, const lvd_record *r) {
   lvd_port_lock(&link->app->gate);
   lvd_knot *k = &link->knot;
   if (!k->story) k->story = calloc(1, STORY_MOST);
-  for (uint32_t i = 0; k->story && i < r->size && i < sizeof r->data; i++)
-    if (k->story_length < STORY_MOST - 1 && (r->data[i] >= ' ' || r->data[i] == '\n') &&
-        r->data[i] != 127)
-      k->story[k->story_length++] = (char)r->data[i];
-  if (k->story) k->story[k->story_length] = 0;
+  size_t n = r->size < sizeof r->data ? r->size : sizeof r->data;
+  if (k->story) k->story_length = lvd_link_quote(k->story, k->story_length, STORY_MOST, r->data, n);
   lvd_port_unlock(&link->app->gate);
 }
 

@@ -63,7 +63,8 @@ enum lvd_record_kind {
   LVD_RECORD_LEAVE,  /* child to parent: its side of a stream, by name, will not come */
   LVD_RECORD_VAIN,   /* a question of the parent's, and the child's answer (knot.h) */
   LVD_RECORD_STORY,  /* child to parent, before it: who waits for whom there, in words */
-  LVD_RECORD_RESTS   /* child to parent: it may be worth asking */
+  LVD_RECORD_RESTS,  /* child to parent: it may be worth asking */
+  LVD_RECORD_FAULT   /* child to parent, before the answers: what has failed there, in words */
 };
 
 enum { LVD_RECORD_INLINE = 256, LVD_RECORDS = 64 };
@@ -191,6 +192,16 @@ void lvd_link_release(lvd_link *link, uint64_t offset);
 static inline lvd_status lvd_link_state(const lvd_link *link) {
   uint32_t gone = lvd_load_relaxed_u32(&link->gone);
   return gone ? (lvd_status)(gone - 1) : LVD_OK;
+}
+
+/* Appends what the other side says, `n` bytes, to the text of `length` bytes at `to`, which has room
+ * for `most` with the null; what could spoil a terminal is left out. Returns the length. */
+static inline size_t lvd_link_quote(char *to, size_t length, size_t most, const unsigned char *from,
+                                    size_t n) {
+  for (size_t i = 0; i < n && length < most - 1; i++)
+    if ((from[i] >= ' ' || from[i] == '\n') && from[i] != 127) to[length++] = (char)from[i];
+  to[length] = 0;
+  return length;
 }
 
 /* ---- process.c ------------------------------------------------------------------------------ */

@@ -47,6 +47,7 @@ typedef struct process {
   lvd_event *answered; /* of whoever waits for those that are served; or null */
   served *kept;        /* answered meanwhile: he may still look at them */
   char *may_call;      /* the parent's: how names of procedures begin that the child may call */
+  lvd_aptr last_words; /* the parent's: what the child said when it failed; or null */
   /* The child's. */
   lvd_status why; /* it is to end: LVD_OK, LVD_E_PEER, ... */
   lvd_port_thread *watch;
@@ -175,6 +176,22 @@ static void fail_calls(process *p, lvd_status why) {
       c->status = why;
       come_back(p, c);
     }
+}
+
+/* The first counts. What calls return after it is seen with it (come_back). */
+static void take_fault(process *p, const lvd_record *r) {
+  enum { MOST = sizeof r->name + 2 + sizeof r->data + 1 };
+  char *words = lvd_load_relaxed_ptr(&p->last_words) ? NULL : malloc(MOST);
+  if (!words) return;
+  size_t size = r->size < sizeof r->data ? r->size : sizeof r->data;
+  size_t n = lvd_link_quote(words, 0, MOST, (const unsigned char *)r->name, strlen(r->name));
+  if (n) n = lvd_link_quote(words, n, MOST, (const unsigned char *)": ", 2);
+  lvd_link_quote(words, n, MOST, r->data, size);
+  lvd_store_release_ptr(&p->last_words, words);
+}
+
+static const char *process_last_words(const lvd_unit *unit) {
+  return lvd_load_acquire_ptr(&((const process *)unit)->last_words);
 }
 
 static bool process_awaited(const lvd_unit *unit) {
@@ -329,6 +346,17 @@ static served *first_served(process *p) {
   return s;
 }
 
+/* What has failed here, if something has. */
+static void send_fault(process *p) {
+  lvd_fault fault;
+  if (!lvd_app_fault(p->unit.app, &fault)) return;
+  lvd_record r = {.kind = LVD_RECORD_FAULT, .size = (uint32_t)strlen(fault.message)};
+  _Static_assert(sizeof fault.message <= sizeof r.data, "it fits");
+  memcpy(r.data, fault.message, r.size);
+  if (fault.actor) snprintf(r.name, sizeof r.name, "%s", fault.actor);
+  lvd_link_send(&p->link, &r);
+}
+
 /* All fibers have ended. What was not answered failed, or had not begun. */
 static void answer_the_rest(process *p, lvd_status outcome) {
   for (served *s; (s = first_served(p));) answer(s, outcome == LVD_OK ? LVD_E_STOPPED : outcome);
@@ -346,6 +374,12 @@ static void takes(lvd_link *link, const lvd_record *r) {
     break;
   case LVD_RECORD_ANSWER:
     take_answer(p, r);
+    break;
+  case LVD_RECORD_FAULT:
+    if (link->side == LVD_PARENT)
+      take_fault(p, r);
+    else
+      lvd_link_accuse(link);
     break;
   default:
     lvd_link_accuse(link);
@@ -443,8 +477,8 @@ static lvd_status await_served(process *p, int64_t timeout_ns) {
 
 static void process_free(lvd_unit *unit);
 
-static const lvd_unit_kind process_kind = {process_start, process_finish, process_cancel,
-                                           process_free, process_awaited};
+static const lvd_unit_kind process_kind = {process_start, process_finish,  process_cancel,
+                                           process_free,  process_awaited, process_last_words};
 
 static lvd_aptr parent_unit;
 
@@ -459,6 +493,7 @@ static void process_free(lvd_unit *unit) {
     lvd_link_end(&p->link);
     answer_the_rest(p, LVD_E_STOPPED);
     free(p->may_call);
+    free(lvd_load_relaxed_ptr(&p->last_words));
   } else {
     lvd_store_release_ptr(&parent_unit, NULL);
   }
@@ -634,6 +669,7 @@ static lvd_status serve(lvd_app *app, int memory, int bell) {
   status = lvd_link_begin(&p->link, "levada/bell");
   if (status != LVD_OK) return status;
   status = lvd_app_wait(app, -1);
+  send_fault(p);
   answer_the_rest(p, status);
   lvd_link_await_sent(&p->link, GRACE_NS / 2);
   lvd_link_end(&p->link);

@@ -229,6 +229,23 @@ lvd_status pb_boot(void) {
 
 static void leave(void *who);
 
+/* Why the program has failed, and processes that it has loaded. */
+static char *words_about(lvd_status status) {
+  lvd_fault fault;
+  size_t size = lvd_app_why(program.app, NULL, 0) + sizeof fault + 100, at = 0;
+  char *text = calloc(1, size);
+  if (!text) return NULL;
+  bool faulted = lvd_app_fault(program.app, &fault);
+  if (faulted)
+    at = (size_t)snprintf(text, size, "%s: %s\n", fault.actor ? fault.actor : "program",
+                          fault.message);
+  if (faulted || status == LVD_OK)
+    lvd_units_why(program.app, text + at, size - at);
+  else
+    lvd_app_why(program.app, text, size);
+  return text;
+}
+
 lvd_status pb_finish(void) {
   if (!lvd_load_acquire_u32(&program.booted)) return LVD_E_STATE;
   if (lvd_fiber_self()) return LVD_E_STATE; /* it would wait for itself */
@@ -241,16 +258,7 @@ lvd_status pb_finish(void) {
     if (t->call) status = pb_wait(t);
   if (status == LVD_E_TIME) return status;
   take_unasked();
-  if (status != LVD_OK) {
-    lvd_fault fault;
-    size_t size = lvd_app_why(program.app, NULL, 0) + sizeof fault + 100;
-    if ((program.why = malloc(size))) {
-      if (lvd_app_fault(program.app, &fault))
-        snprintf(program.why, size, "%s: %s\n", fault.actor, fault.message);
-      else
-        lvd_app_why(program.app, program.why, size);
-    }
-  }
+  program.why = words_about(status);
   lvd_app_unload(program.app); /* and its streams */
   lvd_runtime_destroy(program.rt);
   for (TASKID t = program.tasks, next; t; t = next) {
@@ -615,6 +623,16 @@ lvd_status pb_wait_for(TASKID t, int64_t timeout_ns) {
 }
 
 lvd_status pb_wait(TASKID t) { return pb_wait_for(t, time_limit()); }
+
+size_t pb_task_why(TASKID t, char *text, size_t size) {
+  lvd_fault fault;
+  if (text && size) text[0] = 0;
+  if (!t) return 0;
+  if (t->unit) return lvd_unit_why(t->unit, text, size);
+  if (!lvd_app_fault(program.app, &fault)) return 0;
+  return (size_t)snprintf(text, size, "%s: %s", fault.actor ? fault.actor : "program",
+                          fault.message);
+}
 
 lvd_status pb_cancel(TASKID t) {
   if (!t) return LVD_E_ARGUMENT;

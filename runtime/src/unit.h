@@ -55,6 +55,8 @@ typedef struct lvd_unit_kind {
   void (*free)(lvd_unit *unit); /* with its application */
   /* Are calls under way there? Then its application is not at rest. May be null. */
   bool (*awaited)(const lvd_unit *unit);
+  /* What it said when it failed; null: nothing. May be null. */
+  const char *(*last_words)(const lvd_unit *unit);
 } lvd_unit_kind;
 
 struct lvd_unit {

@@ -173,5 +173,7 @@ size_t lvd_app_why(lvd_app *app, char *text, size_t size) {
   free(mark);
   bool room = text && s.length < size;
   s.length += lvd_fibers_why(app, room ? text + s.length : NULL, room ? size - s.length : 0);
+  room = text && s.length < size;
+  s.length += lvd_units_why(app, room ? text + s.length : NULL, room ? size - s.length : 0);
   return s.length;
 }

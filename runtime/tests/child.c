@@ -14,6 +14,8 @@
 
 #include <levada/srpc.h>
 
+#include "../src/link.h"
+
 static page *shown;
 
 static void show(const char *path) {
@@ -66,6 +68,25 @@ static lvd_status child_crashes(lvd_frame *f) {
   return LVD_OK;
 }
 LVD_PROCEDURE(child_crashes)
+
+/* Says that it has failed, which is a lie, and in words that no child of ours would find. */
+static lvd_status child_lies(lvd_frame *f) {
+  (void)f;
+  lvd_record r = {.kind = LVD_RECORD_FAULT, .size = UINT32_MAX, .number = 7, .room = 7};
+  memset(r.name, '!', sizeof r.name);
+  for (size_t i = 0; i < sizeof r.data; i++) r.data[i] = (unsigned char)i;
+  lvd_status status = lvd_link_send(lvd_unit_link(lvd_unit_parent()), &r);
+  r.size = 5;
+  memcpy(r.data, "again", 5);
+  return status == LVD_OK ? lvd_link_send(lvd_unit_link(lvd_unit_parent()), &r) : status;
+}
+LVD_PROCEDURE(child_lies)
+
+static lvd_status child_fails(lvd_frame *f) {
+  (void)f;
+  lvd_actor_fail(NULL, LVD_FAULT_CHECK, 0, "%s is not what it should be", "\x1b[31mthis");
+}
+LVD_PROCEDURE(child_fails)
 
 static lvd_status child_spins(lvd_frame *f) {
   for (volatile size_t i = 0; i != 1; i = f->argument_size) {
@@ -242,6 +263,9 @@ static void remote_signal(void) {
   stream_put(2, data);
 }
 PB_PROCEDURE(remote_signal)
+
+static void remote_crashes(void) { child_crashes(NULL); }
+PB_PROCEDURE(remote_crashes)
 
 static void remote_nothing(void) { stream_create(3); }
 PB_PROCEDURE(remote_nothing)

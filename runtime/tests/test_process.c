@@ -256,6 +256,61 @@ void test_process_stream_statuses(void) {
   bench_free(&b);
 }
 
+/* What a child says when it fails is told with the call. */
+void test_process_fault(void) {
+  static const struct {
+    const char *procedure, *words;
+  } fault[] = {{"child_crashes", "child_crashes: bad access to memory at 0x40"},
+               {"child_fails", "child_fails: [31mthis is not what it should be"}};
+  bench b = bench_of(2);
+  char text[1024], line[1200];
+  lvd_unit *u[2], *core;
+  CHECK_EQ(lvd_unit_core(b.app, 0, &core), LVD_OK);
+  CHECK_EQ(lvd_unit_why(core, text, sizeof text), 0);
+  CHECK_EQ(lvd_unit_why(NULL, text, sizeof text), 0);
+  for (size_t i = 0; i < COUNT(fault); i++) {
+    lvd_call *c, *other;
+    int64_t ns = INT64_MAX / 4;
+    u[i] = load(&b, "serve");
+    CHECK_EQ(lvd_unit_why(u[i], text, sizeof text), 0);
+    CHECK(!strstr(text, "child"));
+    CHECK_EQ(lvd_call_start(u[i], "child_sleeps", &ns, sizeof ns, NULL, &other), LVD_OK);
+    CHECK_EQ(lvd_call_start(u[i], fault[i].procedure, NULL, 0, NULL, &c), LVD_OK);
+    CHECK_EQ(result(c), LVD_E_FAULT);
+    CHECK_EQ(lvd_unit_why(u[i], text, sizeof text), strlen(fault[i].words));
+    CHECK(strcmp(text, fault[i].words) == 0);
+    CHECK_EQ(lvd_unit_why(u[i], text, 8), strlen(fault[i].words));
+    CHECK(strncmp(text, fault[i].words, 7) == 0 && text[7] == 0);
+    CHECK_EQ(result(other), LVD_E_STOPPED);
+  }
+  lvd_app_why(b.app, text, sizeof text);
+  for (size_t i = 0; i < COUNT(fault); i++) {
+    snprintf(line, sizeof line, "%s has failed: %s\n", lvd_unit_name(u[i]), fault[i].words);
+    CHECK(strstr(text, line));
+    CHECK_EQ(lvd_unit_unload(u[i]), LVD_OK);
+  }
+  lvd_app_why(b.app, text, sizeof text);
+  CHECK(!strstr(text, "has failed"));
+  bench_free(&b);
+}
+
+void test_process_fault_untrusted(void) {
+  bench b = bench_of(2);
+  lvd_unit *u = load(&b, "serve");
+  char text[4096];
+  lvd_call *c;
+  CHECK_EQ(lvd_call_start(u, "child_lies", NULL, 0, NULL, &c), LVD_OK);
+  CHECK_EQ(result(c), LVD_OK);
+  size_t n = lvd_unit_why(u, text, sizeof text);
+  CHECK_EQ(n, 63 + 2 + 256 - 32); /* all but what spoils a terminal, and a newline is none */
+  CHECK_EQ(strlen(text), n);
+  for (size_t i = 0; i < n; i++) CHECK((unsigned char)text[i] >= ' ' || text[i] == '\n');
+  CHECK(!strstr(text, "again"));
+  CHECK_EQ(lvd_unit_state(u), LVD_OK);
+  CHECK_EQ(lvd_unit_unload(u), LVD_OK);
+  bench_free(&b);
+}
+
 static void stop(pid_t id) {
   siginfo_t how;
   CHECK_EQ(kill(id, SIGSTOP), 0);
@@ -653,6 +708,29 @@ void test_process_srpc_dies(void) {
   CHECK_EQ(pb_rpc(waits), LVD_OK);
   CHECK_EQ(pb_signal(waits, 1), LVD_OK);
   CHECK_EQ(pb_finish(), LVD_OK); /* with a task that is not waited for */
+}
+
+void test_process_srpc_fault(void) {
+  can_start();
+  char text[256];
+  CHECK_EQ(pb_load(LEVADA_CHILD), LVD_OK);
+  TASKID t = pb_create("remote_crashes", 0);
+  CHECK_EQ(pb_rpc(t), LVD_OK);
+  CHECK_EQ(pb_wait(t), LVD_E_FAULT);
+  size_t n = pb_task_why(t, text, sizeof text);
+  CHECK_EQ(n, strlen(text));
+  CHECK(strcmp(text, "remote_crashes: bad access to memory at 0x40") == 0);
+  CHECK_EQ(pb_task_why(NULL, text, sizeof text), 0);
+  CHECK_EQ(pb_finish(), LVD_OK);
+  CHECK(strstr(pb_why(), "has failed: remote_crashes: bad access to memory at 0x40\n"));
+  /* Not waited for. */
+  CHECK_EQ(pb_load(LEVADA_CHILD), LVD_OK);
+  CHECK_EQ(pb_rpc(pb_create("remote_crashes", 0)), LVD_OK);
+  CHECK_EQ(pb_finish(), LVD_E_FAULT);
+  CHECK(strstr(pb_why(), "has failed: remote_crashes: bad access to memory at 0x40\n"));
+  CHECK_EQ(pb_boot(), LVD_OK);
+  CHECK_EQ(pb_finish(), LVD_OK);
+  CHECK(pb_why()[0] == 0);
 }
 
 void test_process_srpc_time_limits(void) {

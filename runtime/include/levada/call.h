@@ -50,6 +50,11 @@ typedef struct lvd_unit lvd_unit;
 LVD_API lvd_status lvd_unit_core(lvd_app *app, uint32_t worker, lvd_unit **out);
 /* In words: "worker 1". */
 LVD_API const char *lvd_unit_name(const lvd_unit *unit);
+/* What a process said of the fault that ended it, when its calls returned LVD_E_FAULT: which procedure
+ * failed, and why. Writes at most `size` bytes with the terminating null; returns the length it
+ * would have; 0: it has said nothing, or the unit is a core (whose faults lvd_app_fault has). The
+ * words are that process's own; lvd_app_why has them, too. */
+LVD_API size_t lvd_unit_why(const lvd_unit *unit, char *text, size_t size);
 
 /* ---- calls ---------------------------------------------------------------------------------- */
 

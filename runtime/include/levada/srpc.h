@@ -54,7 +54,8 @@ LVD_API int pb_process(void);
  * (LVD_E_STOPPED), or when the other is gone (LVD_E_PEER). */
 LVD_API lvd_status pb_boot(void);
 /* Waits until all procedures have returned, and releases everything. LVD_OK, or why the program
- * failed: LVD_E_DEADLOCK, LVD_E_FAULT; then pb_why says it in words, until the next pb_boot.
+ * failed: LVD_E_DEADLOCK, LVD_E_FAULT. In words pb_why says it, and what loaded processes said when
+ * they failed, until the next pb_boot.
  * LVD_E_TIME: some have not returned (pb_time_limit); nothing is released, and it may be called
  * again. */
 LVD_API lvd_status pb_finish(void);
@@ -95,6 +96,10 @@ LVD_API lvd_status pb_rpc(TASKID tid);
 LVD_API lvd_status pb_wait(TASKID tid);
 /* The same with a time limit (negative: none): LVD_E_TIME. With 0 it only looks. */
 LVD_API lvd_status pb_wait_for(TASKID tid, int64_t timeout_ns);
+/* In words, why pb_wait returned LVD_E_FAULT: which procedure has failed, and how; of a task in another
+ * process it is what that has said. Writes at most `size` bytes with the terminating null; returns
+ * the length it would have; 0: nothing has failed. */
+LVD_API size_t pb_task_why(TASKID tid, char *text, size_t size);
 /* Its waits return LVD_E_CANCELLED. LVD_E_STATE: it was not started, or has been waited for. */
 LVD_API lvd_status pb_cancel(TASKID tid);
 /* Waits for it if it runs, and gives it back; or not, if it could not wait for it (as pb_wait). */
