@@ -42,7 +42,7 @@ mcapi_endp_attr_status_t mc_channel_status(const mc_domain *d, mcapi_endpoint_t 
   if (role & MC_PACKETS) out |= MCAPI_ENDP_ATTR_STATUS_PKTCHAN;
   if (role & MC_NUMBERS) out |= MCAPI_ENDP_ATTR_STATUS_SCLCHAN;
   if (role) out |= role & MC_SENDS ? MCAPI_ENDP_ATTR_STATUS_SEND : MCAPI_ENDP_ATTR_STATUS_RECEIVE;
-  if (state == MC_OPENED)
+  if (state & MC_OPENED)
     out |= theirs ? MCAPI_ENDP_ATTR_STATUS_OPEN : MCAPI_ENDP_ATTR_STATUS_OPEN_PENDING;
   if ((state | theirs) & MC_CLOSED && state != theirs) out |= MCAPI_ENDP_ATTR_STATUS_CLOSE_PENDING;
   return out;
@@ -116,6 +116,15 @@ static bool attach(mc_domain *d, mc_local *local, mcapi_endpoint_t peer) {
   return c->open = d->transport->attach(d, local, peer);
 }
 
+/* The other end opened, sent, and is gone, before we had a look: what it sent is still received. */
+static bool attach_to_gone(mc_domain *d, mc_local *local, mcapi_endpoint_t peer) {
+  if (local->channel.role & MC_SENDS || !attach(d, local, peer)) return false;
+  bool opened = lvd_load_relaxed_u32(&d->tables->endpoint[local->index].state) & MC_LEFT;
+  if (opened || d->transport->available(d, local)) return true;
+  d->transport->detach(d, local);
+  return local->channel.open = false;
+}
+
 static void refuse(mc_request *r, mcapi_status_t status) {
   r->status = status;
   lvd_store_release_u32(&r->done, 1);
@@ -132,10 +141,10 @@ bool mc_channel_opened(mc_request *r) {
   } else if (local->channel.open) {
     /* by another request */
   } else if (named && lvd_load_acquire_u32(&record(d, named)->handle) != named) {
-    refuse(r, MCAPI_ERR_TRANSMISSION); /* the other end is gone */
+    if (!attach_to_gone(d, local, named)) refuse(r, MCAPI_ERR_TRANSMISSION);
   } else {
     mcapi_endpoint_t peer = peer_of(d, r->handle);
-    done = peer && lvd_load_acquire_u32(&record(d, peer)->state) & MC_OPENED;
+    done = peer && lvd_load_acquire_u32(&record(d, peer)->state); /* opened; even if closed since */
     if (done && !attach(d, local, peer)) refuse(r, MCAPI_ERR_TRANSMISSION);
   }
   lvd_port_unlock(&local->lock);
@@ -194,7 +203,9 @@ static void close_end(mc_domain *d, mc_local *local, mcapi_endpoint_t e) {
   local->channel.role = 0;
   local->channel.open = false;
   mc_endpoint *other = peer ? record(d, peer) : NULL;
-  if (other && lvd_load_relaxed_u32(&other->state) == MC_OPENED) {
+  if (other && lvd_load_relaxed_u32(&other->state) & MC_OPENED) {
+    if (lvd_load_relaxed_u32(&mine->state) & MC_OPENED)
+      lvd_store_relaxed_u32(&other->state, MC_OPENED | MC_LEFT);
     lvd_store_release_u32(&mine->state, MC_CLOSED);
     return;
   }
@@ -246,16 +257,17 @@ static void close_i(uint32_t role, mcapi_endpoint_t handle, mcapi_request_t *req
 
 /* ---- sending and receiving ------------------------------------------------------------------ */
 
-/* The other end, if it is one no more: closed, or gone. */
-static mcapi_status_t ended(const mc_domain *d, const mc_channel *c) {
-  const mc_endpoint *other = record(d, c->peer);
-  if (lvd_load_acquire_u32(&other->handle) != c->peer) return MCAPI_ERR_TRANSMISSION;
-  return lvd_load_acquire_u32(&other->state) & MC_OPENED ? MCAPI_SUCCESS
-                                                         : MCAPI_ERR_CHAN_CLOSEPENDING;
+/* The other end, if it is one no more: closed, or gone without that. */
+static mcapi_status_t ended(const mc_domain *d, const mc_local *local) {
+  const mc_endpoint *other = record(d, local->channel.peer);
+  bool there = lvd_load_acquire_u32(&other->handle) == local->channel.peer;
+  if (there && lvd_load_acquire_u32(&other->state) & MC_OPENED) return MCAPI_SUCCESS;
+  bool left = lvd_load_relaxed_u32(&d->tables->endpoint[local->index].state) & MC_LEFT;
+  return there || left ? MCAPI_ERR_CHAN_CLOSEPENDING : MCAPI_ERR_TRANSMISSION;
 }
 
 static mcapi_status_t send(mc_domain *d, mc_request *r) {
-  mcapi_status_t end = ended(d, &r->local->channel);
+  mcapi_status_t end = ended(d, r->local);
   if (end != MCAPI_SUCCESS) return end;
   lvd_status status = r->kind == MC_PACKET_OUT
                           ? MC_THROUGH(d, put_packet, d, r->local, r->out, r->size)
@@ -274,7 +286,7 @@ static lvd_status take(mc_domain *d, mc_request *r) {
 static mcapi_status_t receive(mc_domain *d, mc_request *r) {
   lvd_status status = take(d, r);
   mcapi_status_t end = MCAPI_PENDING;
-  if (status == LVD_E_TIME && (end = ended(d, &r->local->channel)) != MCAPI_SUCCESS)
+  if (status == LVD_E_TIME && (end = ended(d, r->local)) != MCAPI_SUCCESS)
     status = take(d, r); /* what came just before the end */
   switch (status) {
   case LVD_OK:

@@ -135,7 +135,7 @@ static inline void mc_count(mc_tables *t, uint32_t index, size_t bytes) {
 /* Of a channel between two endpoints. */
 enum { MC_PACKET_LINE = 64 }; /* a packet takes so many bytes, or a multiple */
 enum { MC_PACKETS = 1, MC_NUMBERS = 2, MC_SENDS = 4 };
-enum { MC_OPENED = 1, MC_CLOSED = 2 };
+enum { MC_OPENED = 1, MC_CLOSED = 2, MC_LEFT = 4 /* the other end has been closed */ };
 
 static inline size_t mc_pages(size_t size) { return (size + MC_PAGE - 1) / MC_PAGE * MC_PAGE; }
 static inline size_t mc_units(size_t size) { return (size + MC_UNIT - 1) / MC_UNIT * MC_UNIT; }

@@ -99,6 +99,50 @@ void test_mcapi_channel_orders(void) {
   node_ends();
 }
 
+/* The sender opens, sends, closes and goes before the receiver has seen that the channel is open. */
+void test_mcapi_channel_opens_late(void) {
+  void *packet;
+  node_is(1);
+  for (int variant = 0; variant < 3; variant++) { /* it closes; it goes; it goes, never opened */
+    mcapi_endpoint_t from = endpoint_at(1), to = endpoint_at(2);
+    mcapi_pktchan_send_hndl_t out;
+    mcapi_pktchan_recv_hndl_t in;
+    mcapi_request_t open;
+    mcapi_pktchan_connect_i(from, to, &r, &s);
+    done(&r);
+    mcapi_pktchan_recv_open_i(&in, to, &open, &s);
+    SAYS(s, MCAPI_PENDING);
+    if (variant == 2) CHECK(!mcapi_test(&open, &size, &s));
+    if (variant < 2) {
+      mcapi_pktchan_send_open_i(&out, from, &r, &s);
+      done(&r);
+      for (int i = 0; i < 3; i++) mcapi_pktchan_send(out, &i, sizeof i, &s);
+      SAYS(s, MCAPI_SUCCESS);
+      mcapi_pktchan_send_close_i(out, &r, &s);
+      done(&r);
+    }
+    if (variant) mcapi_endpoint_delete(from, &s);
+    SAYS(s, MCAPI_SUCCESS);
+    bool opened = mcapi_wait(&open, &size, 20000, &s);
+    SAYS(s, variant < 2 ? MCAPI_SUCCESS : MCAPI_ERR_TRANSMISSION);
+    for (int i = 0; i < 3 && opened; i++) {
+      mcapi_pktchan_recv(in, &packet, &size, &s);
+      SAYS(s, MCAPI_SUCCESS);
+      CHECK(memcmp(packet, &i, sizeof i) == 0);
+      mcapi_pktchan_release(packet, &s);
+      SAYS(s, MCAPI_SUCCESS);
+    }
+    mcapi_pktchan_recv(in, &packet, &size, &s);
+    SAYS(s, variant < 2 ? MCAPI_ERR_CHAN_CLOSEPENDING : MCAPI_ERR_CHAN_INVALID);
+    mcapi_pktchan_recv_close_i(in, &r, &s);
+    done(&r);
+    if (!variant) mcapi_endpoint_delete(from, &s);
+    mcapi_endpoint_delete(to, &s);
+    SAYS(s, MCAPI_SUCCESS);
+  }
+  node_ends();
+}
+
 void test_mcapi_channel_refuses(void) {
   node_is(1);
   mcapi_endpoint_t a = endpoint_at(1), b = endpoint_at(2), c = endpoint_at(3);
