@@ -44,7 +44,20 @@ enum { DONE = 1, FAILED = 3, WAITS = 2 }; /* deques are aligned: their low bits 
 static lvd_fork nowhere;
 
 #ifndef LVD_FORK_THREAD
-LVD_API __thread lvd_fork_thread lvd_forks;
+LVD_API __thread lvd_fork_thread lvd_forks_here;
+#ifdef __x86_64__ /* port/fork_x86_64.S */
+void lvd_keeping_seldom(void);
+void lvd_keeping_settle(void);
+#ifndef __clang__ /* which has it from the header */
+typedef struct lvd_fork_seldoms {
+  void (*fork)(void);
+  void (*settle)(void);
+} lvd_fork_seldoms;
+extern LVD_API const lvd_fork_seldoms lvd_fork_keeping;
+#endif
+const lvd_fork_seldoms lvd_fork_keeping = {(__typeof__(lvd_fork_keeping.fork))lvd_keeping_seldom,
+                                           (__typeof__(lvd_fork_keeping.settle))lvd_keeping_settle};
+#endif
 #endif
 
 /* ---- thieves ------------------------------------------------------------------------------ */
@@ -210,7 +223,7 @@ static bool await(lvd_forker *f, lvd_deque *d, lvd_fork *slot) {
   return state == DONE;
 }
 
-bool lvd_fork_join_seldom(lvd_fork *slot) {
+bool lvd_fork_settle(lvd_fork *slot) {
   lvd_forker *f = lvd_forker_self();
   lvd_deque *d = f ? lvd_load_relaxed_ptr(&f->deque) : NULL;
   if (slot == &nowhere) {

@@ -332,6 +332,51 @@ void test_fork_core_take(void) {
   lvd_runtime_destroy(rt);
 }
 
+/* Between two forks of one function, a fiber may come to another worker: so may the deque. */
+static __attribute__((noinline)) uint32_t moving_forks(uint32_t rounds) {
+  uint32_t moves = 0;
+  pid_t before = 0;
+  for (uint32_t i = 0; i < rounds; i++) {
+    LVD_FORK(f, one, i);
+    CHECK_EQ(LVD_JOIN(f, one), i);
+    lvd_fiber_sleep(i % 16 ? 1000 : 200000);
+    const pid_t here = gettid();
+    moves += before && here != before;
+    before = here;
+  }
+  return moves;
+}
+typedef struct mover {
+  uint32_t rounds;
+  lvd_a32 *moves, *left;
+} mover;
+static void move_and_fork(void *argument) {
+  const mover *m = argument;
+  lvd_add_relaxed_u32(m->moves, moving_forks(m->rounds));
+  lvd_add_relaxed_u32(m->left, UINT32_MAX);
+}
+
+void test_fork_moves(void) {
+  enum { FIBERS = 4 };
+  lvd_runtime *rt = runtime_of(2);
+  lvd_app *app;
+  CHECK_EQ(lvd_app_open(rt, NULL, &app), LVD_OK);
+  lvd_a32 moves = {0}, left = {FIBERS};
+  lvd_fiber *f[FIBERS];
+  mover m = {SCALED(1000), &moves, &left};
+  for (int i = 0; i < FIBERS; i++)
+    CHECK_EQ(lvd_fiber_start(app, move_and_fork, &m, NULL, &f[i]), LVD_OK);
+  for (uint32_t i = 0; lvd_load_relaxed_u32(&left); i++) {
+    CHECK_EQ(lvd_core_take(rt, i % 2), LVD_OK);
+    usleep(200);
+    CHECK_EQ(lvd_core_give(rt, i % 2), LVD_OK);
+  }
+  for (int i = 0; i < FIBERS; i++) CHECK_EQ(lvd_fiber_join(f[i], -1), LVD_OK);
+  printf("%u moves\n", lvd_load_relaxed_u32(&moves));
+  lvd_app_unload(app);
+  lvd_runtime_destroy(rt);
+}
+
 /* ---- in actors ---------------------------------------------------------------------------- */
 
 static lvd_verdict forking_run(lvd_actor *self) {

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* The seldom halves of a fork, called by clang's convention preserve_most: all registers but rax,
+ * r11 and those of the floating-point unit are the caller's (levada/fork.h). */
+#if defined(__x86_64__)
+        .macro  keeping name
+        .globl  lvd_keeping_\name
+        .hidden lvd_keeping_\name
+        .type   lvd_keeping_\name, @function
+        .p2align 4
+lvd_keeping_\name:
+        .cfi_startproc
+        .irp    register, rcx, rdx, rsi, rdi, r8, r9, r10
+        pushq   %\register
+        .cfi_adjust_cfa_offset 8
+        .endr
+        call    lvd_fork_\name@PLT
+        .irp    register, r10, r9, r8, rdi, rsi, rdx, rcx
+        popq    %\register
+        .cfi_adjust_cfa_offset -8
+        .endr
+        ret
+        .cfi_endproc
+        .size   lvd_keeping_\name, .-lvd_keeping_\name
+        .endm
+
+        .text
+        keeping seldom
+        keeping settle
+#endif
+#if defined(__linux__) && defined(__ELF__)
+        .section .note.GNU-stack, "", @progbits
+#endif
