@@ -78,9 +78,16 @@ static void square(const polynomial *p, size_t from, size_t to) {
 #pragma omp taskwait
 }
 
+static void help(helped *h) {
+#pragma omp task
+  helped_begin(h);
+  helped_wait(h);
+#pragma omp taskwait
+}
+
 int main(int argc, char **argv) {
-  static const char usage[] = "fib|sum|mm|scan|poly SIZE WORKERS";
-  static const forked openmp = {fib, sum, mm, scan, square};
+  static const char usage[] = "fib|sum|mm|scan|poly|help SIZE WORKERS";
+  static const forked openmp = {fib, sum, mm, scan, square, help};
   uint64_t size = bench_number(argc, argv, 2, usage);
   omp_set_num_threads((int)bench_number(argc, argv, 3, usage));
 #pragma omp parallel

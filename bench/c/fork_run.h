@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* How the paper's five programs are run and checked, whoever forks. The arrays have been written
- * before, so that every page is there. Prints `ms`; for fib also `ns_per_fork`. C17 and C++17. */
+ * before, so that every page is there. Prints `ms`; for fib also `ns_per_fork`. C17 and C++17.
+ *
+ * `help` is about workers that have nothing to do: how long they still take CPU time (`idle_us`), and how
+ * soon the next fork after that has help (`help_us`). */
 #ifndef FORK_RUN_H
 #define FORK_RUN_H
 
@@ -26,6 +29,24 @@ typedef struct polynomial {
   size_t n;
 } polynomial;
 
+/* A fork of `help`: when it was made, and when somebody began with its call. */
+typedef struct helped {
+  double made, begun;
+  int done; /* written by who makes the call */
+} helped;
+
+static inline void helped_begin(helped *h) {
+  h->begun = bench_now();
+  __atomic_store_n(&h->done, 1, __ATOMIC_RELEASE);
+}
+
+/* The block: until another thread has begun, but no longer than that. */
+static inline void helped_wait(const helped *h) {
+  enum { LONGEST_US = 20000 };
+  while (!__atomic_load_n(&h->done, __ATOMIC_ACQUIRE) && bench_now() - h->made < LONGEST_US * 1e-6)
+    bench_poll();
+}
+
 /* What a contender has. Of `scan` the range is of blocks of LEAF_SCAN; its result is for itself. */
 typedef struct forked {
   int (*fib)(int n);
@@ -33,6 +54,7 @@ typedef struct forked {
   void (*mm)(const matrices *m, size_t from, size_t to);
   int32_t (*scan)(const scanned *s, size_t from, size_t to, int32_t carry);
   void (*square)(const polynomial *p, size_t from, size_t to);
+  void (*help)(helped *h); /* forks helped_begin, with helped_wait as its block */
 } forked;
 
 static inline size_t elements(const scanned *s, size_t from, size_t to) {
@@ -127,7 +149,35 @@ static inline double time_poly(const forked *k, size_t n) {
   return took;
 }
 
+static inline int helped_order(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* Medians of so many rounds; nobody has had anything to do for a hundredth of a second before each. */
+static inline void time_help(const forked *k, size_t rounds) {
+  double *idle = (double *)filled(rounds, sizeof *idle);
+  double *help = (double *)filled(rounds, sizeof *help);
+  for (size_t i = 0; i < rounds; i++) {
+    struct timespec rest = {0, 10000000};
+    double cpu = bench_cpu();
+    nanosleep(&rest, NULL);
+    idle[i] = bench_cpu() - cpu;
+    helped h = {bench_now(), 0, 0};
+    k->help(&h);
+    help[i] = h.begun - h.made;
+  }
+  qsort(idle, rounds, sizeof *idle, helped_order);
+  qsort(help, rounds, sizeof *help, helped_order);
+  bench_say("idle_us", idle[rounds / 2] * 1e6);
+  bench_say("help_us", help[rounds / 2] * 1e6);
+}
+
 static inline void run_forked(const forked *k, const char *program, size_t size) {
+  if (strcmp(program, "help") == 0) {
+    time_help(k, size);
+    return;
+  }
   double took = strcmp(program, "fib") == 0    ? time_fib(k, (int)size)
                 : strcmp(program, "sum") == 0  ? time_sum(k, size)
                 : strcmp(program, "mm") == 0   ? time_mm(k, size)
