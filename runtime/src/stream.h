@@ -25,7 +25,7 @@ typedef struct lvd_average {
   uint32_t samples;
 } lvd_average;
 
-/* A threshold that settles by itself (threshold.c); times in ticks. */
+/* A threshold that is chosen as it turns out (threshold.c); times in ticks. */
 typedef struct lvd_automatic {
   bool on;
   lvd_waiter waker;         /* who is to be woken in the receiver's place, to measure it */
@@ -84,7 +84,7 @@ static inline lvd_waiter *lvd_stream_waiter(stream *s, bool sender) {
   return s->automatic.on ? &s->automatic.waker : &s->receiver.sleeper.waiter;
 }
 
-/* ---- threshold.c: one that settles by itself -------------------------------------------------- */
+/* ---- threshold.c: one that is chosen as it turns out ------------------------------------------ */
 
 void lvd_threshold_begin(stream *s);
 /* lvd_wait_any, for elements of streams. */

@@ -4,7 +4,7 @@
  * A wake-up costs three things: the sender's call, the time until the receiver runs if its core has
  * slept, and what that core did to go to sleep. At a threshold of (what it costs / the time of one
  * element) a wake-up takes as long as the elements that it brings, so half of the time is lost; at
- * SHARE times that, one part of SHARE. This is what a stream settles on, but never above half of
+ * SHARE times that, one part of SHARE. This is what a stream chooses, but never above half of
  * its capacity, so that the sender goes on while the receiver wakes.
  *
  * The clock is read around sleeps and wake-ups only, each time by the side that it is about. The
@@ -53,7 +53,7 @@ static void average(lvd_average *a, uint64_t x) {
   a->mean = (a->mean * (a->samples - 1) + x) / a->samples;
 }
 
-static void settle(stream *s) {
+static void choose(stream *s) {
   lvd_automatic *a = &s->automatic;
   lvd_consumer *c = &s->face.get;
   uint64_t looks = lvd_port_ns_to_ticks((uint64_t)s->receiver.sleeper.spin_us * 1000);
@@ -89,7 +89,7 @@ static void count_each(stream *s, uint64_t before, uint64_t now) {
   a->rested = !w || w->settled_at >= before;
   a->retired = w && a->rested ? w->retired : 0;
   a->counted = false;
-  settle(s);
+  choose(s);
 }
 
 /* So long have fewer elements than the threshold been coming. */
@@ -99,7 +99,7 @@ static void count_slow(stream *s, uint64_t waited) {
   uint64_t each = waited * FRACTION / (n ? n : 1);
   lvd_average *a = &s->automatic.each;
   if (each > a->mean) a->mean = each;
-  settle(s);
+  choose(s);
 }
 
 static stream *automatic_of(const lvd_want *want) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The threshold that a stream settles on by itself: it saves wake-ups, is never above half of the
+/* The threshold that a stream chooses by itself: it saves wake-ups, is never above half of the
  * capacity, and hides nothing when the sender becomes slow. */
 #include "test.h"
 
@@ -63,7 +63,7 @@ static uint64_t run(lvd_runtime *rt, job *j, uint32_t capacity, uint32_t thresho
   return wakes;
 }
 
-void test_threshold_settles(void) {
+void test_threshold_is_chosen(void) {
   lvd_runtime_options ro = {.workers = 2, .no_spin = true};
   lvd_runtime *rt;
   CHECK_EQ(lvd_runtime_create(&ro, &rt), LVD_OK);
@@ -82,7 +82,7 @@ void test_threshold_settles(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* It is settled high; then the sender pushes one element, and the next one only when that has been
+/* It is chosen high; then the sender pushes one element, and the next one only when that has been
  * got. At a fixed threshold this would be for ever. */
 void test_threshold_hides_nothing(void) {
   lvd_runtime_options ro = {.workers = 2, .no_spin = true};

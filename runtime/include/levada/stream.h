@@ -41,7 +41,7 @@ typedef struct lvd_stream_options {
   uint32_t elem_size; /* bytes: 1 ... LVD_STREAM_ELEMENT */
   uint32_t capacity;  /* elements, at most LVD_CHANNEL_CAPACITY; 0: 16 KiB, and at least 64 */
   uint32_t threshold; /* elements that wake the receiver; more than the capacity: as many as that.
-                            0: it finds by itself so many that they take eight times as long as the
+                            0: it chooses so many that they take eight times as long as the
                             wake-up that brings them, at most half the capacity */
   int64_t time_limit_ns; /* of the waits in put and get; 0: none */
 } lvd_stream_options;

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Remote tasks: a task that lives in another process is a call of `srpc.run` there, which knows it by its
+ * maker's process and number; so does whatever else is asked of it. Each process has the same
+ * procedures for that, and may be on either side. */
+#include <stdlib.h>
+
+#include "../port/process.h"
+#include "program.h"
+
+enum { MOST_FOREIGN = 1 << 16 /* tasks that others made */ };
+
+static uint32_t next_number; /* with the lock */
+
+/* ---- asking --------------------------------------------------------------------------------- */
+
+/* What a call about a task says. */
+typedef struct message {
+  uint32_t from, number, data;
+  char name[LVD_TASK_NAME];
+} message;
+
+/* A question whose answer nobody waits for any more. */
+typedef struct unasked {
+  lvd_call *call;
+  struct unasked *next;
+} unasked;
+
+static unasked *unasked_calls; /* with the lock */
+
+static void give_up(lvd_call *c) {
+  lvd_call_cancel(c);
+  unasked *u = malloc(sizeof *u);
+  if (!u) return; /* the unit then goes with the application */
+  lvd_port_lock(&lvd_program.lock);
+  *u = (unasked){c, unasked_calls};
+  unasked_calls = u;
+  lvd_port_unlock(&lvd_program.lock);
+}
+
+/* Those that have been answered after all are given back. */
+void lvd_remote_collect(void) {
+  lvd_port_lock(&lvd_program.lock);
+  for (unasked **at = &unasked_calls, *u; (u = *at);) {
+    bool returned;
+    lvd_call_wait(u->call, NULL, NULL, 0, &returned);
+    if (!returned) {
+      at = &u->next;
+      continue;
+    }
+    *at = u->next;
+    free(u);
+  }
+  lvd_port_unlock(&lvd_program.lock);
+}
+
+void lvd_remote_free(void) {
+  for (unasked *u = unasked_calls, *next; u; u = next) {
+    next = u->next;
+    free(u);
+  }
+  unasked_calls = NULL;
+}
+
+/* `answered` (may be null): the other process has said so, or is no more. */
+static lvd_status ask(lvd_unit *unit, const char *procedure, const message *m, bool *answered) {
+  lvd_call *c;
+  bool returned = false;
+  lvd_status status = lvd_call_start(unit, procedure, m, sizeof *m, NULL, &c);
+  if (status == LVD_OK) {
+    status = lvd_call_wait(c, NULL, NULL, lvd_program_limit(), &returned);
+    if (!returned) give_up(c);
+  }
+  if (answered) *answered = returned || status == LVD_E_PEER;
+  return status;
+}
+
+static message message_about(const TASKID t, uint32_t data) {
+  message m = {(uint32_t)lvd_port_process_self(), t->number, data, {0}};
+  memcpy(m.name, t->name, sizeof m.name);
+  return m;
+}
+
+lvd_status lvd_remote_knows(lvd_unit *unit, const char *name) {
+  message m = {.from = (uint32_t)lvd_port_process_self(), .number = UINT32_MAX};
+  lvd_task_copy_name(m.name, name);
+  bool answered;
+  lvd_status status = ask(unit, "srpc.knows", &m, &answered);
+  return status != LVD_OK && answered ? LVD_E_UNKNOWN : status;
+}
+
+TASKID lvd_remote_create(lvd_unit *unit, const char *name, int prio) {
+  lvd_port_lock(&lvd_program.lock);
+  TASKID t = lvd_task_enter(name, NULL, prio);
+  if (t) {
+    t->unit = unit;
+    t->number = ++next_number;
+  }
+  lvd_port_unlock(&lvd_program.lock);
+  return t ? t : lvd_no_task(LVD_E_MEMORY);
+}
+
+lvd_status lvd_remote_start(TASKID t) {
+  const message m = message_about(t, 0);
+  const lvd_call_options o = {.priority = t->prio};
+  return lvd_call_start(t->unit, "srpc.run", &m, sizeof m, &o, &t->call);
+}
+
+lvd_status lvd_remote_signal(TASKID t, uint32_t data) {
+  const message m = message_about(t, data);
+  return ask(t->unit, "srpc.signal", &m, NULL);
+}
+
+void lvd_remote_release(TASKID t) {
+  const message m = message_about(t, 0);
+  ask(t->unit, "srpc.release", &m, NULL);
+}
+
+bool lvd_remote_is_used(const lvd_unit *unit) {
+  bool used = false;
+  for (TASKID t = lvd_program.tasks; t; t = t->next)
+    used |= t->unit == unit || (t->maker == unit ? t->self != NULL : t->leads == unit);
+  return used;
+}
+
+void lvd_remote_forget(const lvd_unit *maker) {
+  for (TASKID *at = &lvd_program.tasks; *at;) {
+    if ((*at)->maker == maker)
+      lvd_task_forget(at);
+    else
+      at = &(*at)->next;
+  }
+}
+
+/* ---- being asked ---------------------------------------------------------------------------- */
+
+/* The task of this number, made by whatever comes first. With the lock. */
+static TASKID task_of(lvd_unit *maker, const message *m) {
+  uint32_t foreign = 0;
+  TASKID t = lvd_program.tasks;
+  for (; t && (t->maker != maker || t->number != m->number); t = t->next)
+    foreign += t->maker != NULL;
+  if (t || foreign >= MOST_FOREIGN) return t;
+  if (!(t = lvd_task_enter(m->name, NULL, 0))) return NULL;
+  t->maker = t->leads = maker;
+  t->number = m->number;
+  return t;
+}
+
+/* `from` is the process that asks; null: nobody who could. */
+static lvd_status message_in(const lvd_frame *f, message *m, lvd_unit **from) {
+  if (f->argument_size != sizeof *m) return LVD_E_STATE;
+  memcpy(m, f->argument, sizeof *m);
+  m->name[sizeof m->name - 1] = 0;
+  *from = lvd_program_other((int)m->from);
+  return *from && m->number ? LVD_OK : LVD_E_STATE;
+}
+
+static lvd_status knows(lvd_frame *f) {
+  message m;
+  lvd_unit *from;
+  lvd_status status = message_in(f, &m, &from);
+  if (status != LVD_OK) return status;
+  return lvd_task_procedure(m.name) ? LVD_OK : LVD_E_UNKNOWN;
+}
+
+/* While a task runs nobody else drops it, whatever its maker says. */
+static lvd_status run(lvd_frame *f) {
+  message m;
+  lvd_unit *from;
+  lvd_status status = message_in(f, &m, &from);
+  if (status != LVD_OK) return status;
+  void (*function)(void *) = lvd_task_procedure(m.name);
+  if (!function) return LVD_E_UNKNOWN;
+  lvd_fiber *self = lvd_fiber_self();
+  lvd_port_lock(&lvd_program.lock);
+  TASKID t = task_of(from, &m);
+  status = !t ? LVD_E_LIMIT : t->self ? LVD_E_STATE : LVD_OK;
+  if (status == LVD_OK) t->self = self;
+  lvd_port_unlock(&lvd_program.lock);
+  if (status != LVD_OK) return status;
+  copy_name(self->name, m.name); /* for reports: all of them are srpc.run */
+  function(NULL);
+  lvd_numbers_leave(self);
+  lvd_task_runs_as(t, NULL);
+  return LVD_OK;
+}
+
+static lvd_status take_signal(lvd_frame *f) {
+  message m;
+  lvd_unit *from;
+  lvd_status status = message_in(f, &m, &from);
+  if (status != LVD_OK) return status;
+  lvd_port_lock(&lvd_program.lock);
+  TASKID t = task_of(from, &m);
+  status = t ? lvd_event_set(&t->signal, m.data) : LVD_E_LIMIT;
+  lvd_port_unlock(&lvd_program.lock);
+  return status;
+}
+
+static lvd_status release(lvd_frame *f) {
+  message m;
+  lvd_unit *from;
+  lvd_status status = message_in(f, &m, &from);
+  if (status != LVD_OK) return status;
+  lvd_port_lock(&lvd_program.lock);
+  TASKID *at = &lvd_program.tasks, t;
+  while ((t = *at) && (t->maker != from || t->number != m.number)) at = &t->next;
+  if (t && !t->self) lvd_task_forget(at);
+  lvd_port_unlock(&lvd_program.lock);
+  return LVD_OK;
+}
+
+__attribute__((constructor)) static void register_these(void) {
+  lvd_procedure_register("srpc.knows", knows);
+  lvd_procedure_register("srpc.run", run);
+  lvd_procedure_register("srpc.signal", take_signal);
+  lvd_procedure_register("srpc.release", release);
+}

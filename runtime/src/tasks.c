@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Tasks by the paper's names: procedures that are known by a name, and run as fibers of the one
+ * application, as often as they are asked for. A task may live in another process; then it is started,
+ * signalled and released there (remote_tasks.c), and all else is the same. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../port/process.h"
+#include "program.h"
+
+typedef struct registered {
+  char name[LVD_TASK_NAME];
+  void (*function)(void *);
+  struct registered *next;
+} registered;
+
+/* With the lock. */
+static registered *procedures;
+static uint32_t next_worker;
+
+/* ---- procedures ----------------------------------------------------------------------------- */
+
+lvd_status pb_register(const char *name, void *function) {
+  if (!name || !function || strlen(name) >= sizeof((registered *)0)->name) return LVD_E_ARGUMENT;
+  registered *r = calloc(1, sizeof *r);
+  if (!r) return LVD_E_MEMORY;
+  memcpy(r->name, name, strlen(name));
+  memcpy(&r->function, &function, sizeof function);
+  lvd_port_lock(&lvd_program.lock);
+  r->next = procedures;
+  procedures = r;
+  lvd_port_unlock(&lvd_program.lock);
+  return LVD_OK;
+}
+
+void (*lvd_task_procedure(const char *name))(void *) {
+  lvd_port_lock(&lvd_program.lock);
+  const registered *r = procedures;
+  while (r && strcmp(r->name, name) != 0) r = r->next;
+  lvd_port_unlock(&lvd_program.lock);
+  return r ? r->function : NULL;
+}
+
+/* ---- the list of tasks ---------------------------------------------------------------------- */
+
+void lvd_task_copy_name(char to[LVD_TASK_NAME], const char *from) {
+  snprintf(to, LVD_TASK_NAME, "%s", from);
+}
+
+TASKID lvd_task_enter(const char *name, void (*function)(void *), int prio) {
+  TASKID t = calloc(1, sizeof *t);
+  if (!t) return NULL;
+  t->function = function;
+  t->prio = prio;
+  lvd_task_copy_name(t->name, name);
+  lvd_event_init(&t->signal);
+  t->next = lvd_program.tasks;
+  lvd_program.tasks = t;
+  return t;
+}
+
+static TASKID new_task(const char *name, void (*function)(void *), int prio, uint32_t worker) {
+  lvd_port_lock(&lvd_program.lock);
+  TASKID t = lvd_task_enter(name, function, prio);
+  if (t) t->worker = worker;
+  lvd_port_unlock(&lvd_program.lock);
+  return t ? t : lvd_no_task(LVD_E_MEMORY);
+}
+
+void lvd_task_forget(TASKID *at) {
+  TASKID t = *at;
+  *at = t->next;
+  free(t);
+}
+
+static void drop_task(TASKID t) {
+  lvd_port_lock(&lvd_program.lock);
+  TASKID *at = &lvd_program.tasks;
+  while (*at != t) at = &(*at)->next;
+  lvd_task_forget(at);
+  lvd_port_unlock(&lvd_program.lock);
+}
+
+void lvd_task_runs_as(TASKID t, lvd_fiber *self) {
+  lvd_port_lock(&lvd_program.lock);
+  t->self = self;
+  lvd_port_unlock(&lvd_program.lock);
+}
+
+void lvd_tasks_free(void) {
+  for (TASKID t = lvd_program.tasks, next; t; t = next) {
+    next = t->next;
+    free(t);
+  }
+  lvd_program.tasks = NULL;
+}
+
+/* ---- making them ---------------------------------------------------------------------------- */
+
+/* The cores in turn, the caller's last. */
+static uint32_t other_worker(void) {
+  lvd_worker *w = lvd_this_worker();
+  uint32_t workers = lvd_workers(lvd_program.rt), here = w ? w->index % workers : 0;
+  lvd_port_lock(&lvd_program.lock);
+  uint32_t next = next_worker++;
+  lvd_port_unlock(&lvd_program.lock);
+  return workers == 1 ? 0 : (here + 1 + next % (workers - 1)) % workers;
+}
+
+static TASKID new_task_here(const char *name, int prio) {
+  void (*function)(void *) = lvd_task_procedure(name);
+  return function ? new_task(name, function, prio, other_worker()) : lvd_no_task(LVD_E_UNKNOWN);
+}
+
+TASKID pb_create(const char *p_task, int prio) {
+  if (!p_task) return lvd_no_task(LVD_E_ARGUMENT);
+  lvd_status status = pb_boot();
+  if (status != LVD_OK) return lvd_no_task(status);
+  lvd_unit *other[PB_PROCESSES + 1], *knows_it = NULL;
+  for (uint32_t i = 0, n = lvd_program_others(other); i < n; i++) {
+    status = lvd_remote_knows(other[i], p_task);
+    if (status == LVD_E_UNKNOWN) continue;
+    if (status != LVD_OK) return lvd_no_task(status);
+    if (knows_it) return lvd_no_task(LVD_E_STATE); /* which of them? */
+    knows_it = other[i];
+  }
+  return knows_it ? lvd_remote_create(knows_it, p_task, prio) : new_task_here(p_task, prio);
+}
+
+TASKID pb_create_in(int process, const char *p_task, int prio) {
+  if (!p_task) return lvd_no_task(LVD_E_ARGUMENT);
+  lvd_status status = pb_boot();
+  if (status != LVD_OK) return lvd_no_task(status);
+  if (process == 0 || process == lvd_port_process_self()) return new_task_here(p_task, prio);
+  lvd_unit *unit = lvd_program_other(process);
+  if (!unit) return lvd_no_task(LVD_E_PEER);
+  status = lvd_remote_knows(unit, p_task);
+  return status == LVD_OK ? lvd_remote_create(unit, p_task, prio) : lvd_no_task(status);
+}
+
+/* ---- running them --------------------------------------------------------------------------- */
+
+static void run_task(void *argument) {
+  TASKID t = argument;
+  lvd_fiber *self = lvd_fiber_self();
+  lvd_port_lock(&lvd_program.lock);
+  bool runs = !t->revoked;
+  if (runs) t->self = self;
+  lvd_port_unlock(&lvd_program.lock);
+  if (runs) {
+    t->function(NULL);
+    lvd_numbers_leave(self);
+    lvd_task_runs_as(t, NULL);
+  }
+  if (t->detached) drop_task(t);
+}
+
+/* With the lock; neither kind of start waits for anything. */
+static lvd_status start(TASKID t) {
+  if (t->fiber || t->call) return LVD_E_STATE;
+  if (t->unit) return lvd_remote_start(t);
+  lvd_fiber_options o = {.name = t->name, .priority = t->prio, .place = LVD_WORKER(t->worker)};
+  return lvd_fiber_start(lvd_program.app, run_task, t, &o, t->detached ? NULL : &t->fiber);
+}
+
+lvd_status pb_rpc(TASKID t) {
+  if (!t) return LVD_E_ARGUMENT;
+  lvd_port_lock(&lvd_program.lock);
+  lvd_status status = start(t);
+  lvd_port_unlock(&lvd_program.lock);
+  return status;
+}
+
+/* Waits first, and takes it then, at once and with the lock: a wait may end for other reasons, and
+ * whoever cancels the task must not meet a fiber or a call that is another's by now. */
+lvd_status pb_wait_for(TASKID t, int64_t timeout_ns) {
+  if (!t) return LVD_E_ARGUMENT;
+  lvd_port_lock(&lvd_program.lock);
+  lvd_fiber *fiber = t->fiber;
+  lvd_call *call = t->call;
+  bool waits = (call || (fiber && fiber != lvd_fiber_self())) && !t->awaited;
+  t->awaited |= waits;
+  lvd_port_unlock(&lvd_program.lock);
+  if (!waits) return LVD_E_STATE;
+  uint32_t which;
+  lvd_status status;
+  if (call) {
+    status = lvd_call_wait_any(&call, 1, timeout_ns, &which);
+  } else {
+    const lvd_want end = {.event = &fiber->done};
+    status = lvd_wait_any(&end, 1, timeout_ns, &which);
+  }
+  lvd_port_lock(&lvd_program.lock);
+  t->awaited = false;
+  if (status == LVD_OK) {
+    status = call ? lvd_call_wait(call, NULL, NULL, 0, NULL) : lvd_fiber_join(fiber, 0);
+    t->fiber = NULL;
+    t->call = NULL;
+  }
+  lvd_port_unlock(&lvd_program.lock);
+  return status;
+}
+
+lvd_status pb_wait(TASKID t) { return pb_wait_for(t, lvd_program_limit()); }
+
+size_t pb_task_why(TASKID t, char *text, size_t size) {
+  lvd_fault fault;
+  if (text && size) text[0] = 0;
+  if (!t) return 0;
+  if (t->unit) return lvd_unit_why(t->unit, text, size);
+  if (!lvd_app_fault(lvd_program.app, &fault)) return 0;
+  return (size_t)snprintf(text, size, "%s: %s", fault.actor ? fault.actor : "program",
+                          fault.message);
+}
+
+lvd_status pb_cancel(TASKID t) {
+  if (!t) return LVD_E_ARGUMENT;
+  lvd_port_lock(&lvd_program.lock);
+  lvd_status status = t->fiber || t->call ? LVD_OK : LVD_E_STATE;
+  if (t->call)
+    lvd_call_cancel(t->call);
+  else
+    lvd_fiber_cancel(t->fiber);
+  lvd_port_unlock(&lvd_program.lock);
+  return status;
+}
+
+static bool is_started(const TASKID t) {
+  lvd_port_lock(&lvd_program.lock);
+  bool started = t->fiber || t->call;
+  lvd_port_unlock(&lvd_program.lock);
+  return started;
+}
+
+lvd_status pb_release(TASKID t) {
+  if (!t) return LVD_E_ARGUMENT;
+  lvd_status status = is_started(t) ? pb_wait(t) : LVD_OK;
+  if (is_started(t)) return status; /* the caller was cancelled, or another one waits */
+  if (t->unit) lvd_remote_release(t);
+  drop_task(t);
+  return status;
+}
+
+lvd_status pb_signal(TASKID t, u32 data) {
+  if (!t) return LVD_E_ARGUMENT;
+  return t->unit ? lvd_remote_signal(t, data) : lvd_event_set(&t->signal, data);
+}
+
+lvd_status pb_wait_signal(u32 *data, int64_t timeout_ns) {
+  lvd_fiber *f = lvd_fiber_self();
+  lvd_port_lock(&lvd_program.lock);
+  TASKID t = lvd_program.tasks;
+  while (t && (!f || t->self != f)) t = t->next;
+  lvd_port_unlock(&lvd_program.lock);
+  return t ? lvd_event_wait(&t->signal, data, timeout_ns) : LVD_E_STATE;
+}
+
+/* ---- both at once --------------------------------------------------------------------------- */
+
+/* Both or neither: before the lock is given back the transmitter does not get beyond its first line,
+ * and learns there whether the remote one runs. */
+static lvd_status start_both(TASKID remote, TASKID transmitter) {
+  lvd_port_lock(&lvd_program.lock);
+  lvd_status status = start(transmitter);
+  bool begun = status == LVD_OK;
+  if (begun) status = start(remote);
+  if (begun) transmitter->revoked = status != LVD_OK;
+  lvd_port_unlock(&lvd_program.lock);
+  if (!begun) drop_task(transmitter);
+  return status;
+}
+
+static lvd_status stream_rpc_task(TASKID remote, void *transmitter) {
+  lvd_worker *w = lvd_this_worker();
+  void (*function)(void *);
+  memcpy(&function, &transmitter, sizeof function);
+  TASKID t = new_task("transmitter", function, 0, w ? w->index % lvd_workers(lvd_program.rt) : 0);
+  if (!t) return LVD_E_MEMORY;
+  t->detached = true;
+  t->leads = remote->unit;
+  return start_both(remote, t);
+}
+
+TASKID srpc_rpc_task(void *remote, void *transmitter) {
+  if (!remote || !transmitter) return lvd_no_task(LVD_E_ARGUMENT);
+  lvd_status status = pb_boot();
+  if (status == LVD_OK) status = stream_rpc_task(remote, transmitter);
+  return status == LVD_OK ? remote : lvd_no_task(status);
+}
+
+TASKID srpc_rpc_function(void *remote, void *transmitter) {
+  if (!remote || !transmitter) return lvd_no_task(LVD_E_ARGUMENT);
+  lvd_status status = pb_boot();
+  if (status != LVD_OK) return lvd_no_task(status);
+  void (*function)(void *);
+  memcpy(&function, &remote, sizeof function);
+  TASKID t = new_task("remote", function, 0, other_worker());
+  if (!t) return NULL;
+  status = stream_rpc_task(t, transmitter);
+  if (status == LVD_OK) return t;
+  drop_task(t);
+  return lvd_no_task(status);
+}
