@@ -241,6 +241,7 @@ static lvd_status enter(mc_domain *d) {
     d->process = i;
     do d->serial = lvd_add_relaxed_u32(&d->tables->next_serial, 1) + 1;
     while (d->serial == 0 || mc_is_alive(d, d->serial));
+    if (!lvd_port_domain_barrier_prepare()) lvd_store_release_u32(&d->tables->fences, 1);
     lvd_store_relaxed_u32(&p->id, (uint32_t)lvd_port_process_self());
     lvd_store_release_u32(&p->serial, d->serial);
     return d->transport->join ? d->transport->join(d) : LVD_OK;

@@ -17,14 +17,20 @@
  *
  * Pairs of orders
  *   publish: store_release handle, serial, owner -> find: load_acquire                   D2
- *   ring: what came, fence, threads and fibers   <> arm: threads or fibers, fence, look  D4
+ *   ring: what came, [light], threads and fibers <> arm: threads or fibers, [heavy], look  D4
  *   ring: exchange threads, add rung             -> sleep: on what rung was before arm   D4
+ *
+ * [light] is a compiler barrier and [heavy] a membarrier on all cores that run one of the domain's
+ * processes; where one of them has none (`fences`), both are seq_cst fences. (Whoever joins without it
+ * says so first: what was under way without a fence then is over when it sleeps, since all that
+ * delays a store for longer, such as a switch of threads, is a fence.)
  *
  * Locks of this process: domains, then a domain's gate, then its own lock, then an endpoint's, then
  * the requests'. */
 #ifndef LVD_MCAPI_DOMAIN_H
 #define LVD_MCAPI_DOMAIN_H
 
+#define LVD_SLOT_STRIDE 128 /* a message's head, with its slot: mc_message */
 #include <levada/inbox.h>
 #include <levada/wait.h>
 #include <mcapi.h>
@@ -43,13 +49,13 @@ enum {
      users' large buffers begin (16 after a page): such copies are slow. */
   MC_STRIDE = MCAPI_MAX_MESSAGE_SIZE + MC_PAGE,
   MC_INDENT = 1024,
-  MC_SMALL = LVD_LINE - 24, /* a message as short as this lies with its head */
-  MC_UNIT = 65536,          /* what is mapped begins at multiples: as large as pages are anywhere */
-  MC_RING = 512 * 1024,     /* bytes of a channel's ring */
-  MC_SCALARS = 1024         /* scalars that a channel can hold */
+  MC_SMALL = LVD_SLOT_STRIDE - 32, /* a message as short as this lies with its head */
+  MC_UNIT = 65536,      /* what is mapped begins at multiples: as large as pages are anywhere */
+  MC_RING = 512 * 1024, /* bytes of a channel's ring */
+  MC_SCALARS = 1024     /* scalars that a channel can hold */
 };
 #define MC_MAGIC  0x4c564d43u /* "LVMC" */
-#define MC_LAYOUT (LVD_LAYOUT << 16 | 2u)
+#define MC_LAYOUT (LVD_LAYOUT << 16 | 4u)
 
 /* ---- shared --------------------------------------------------------------------------------- */
 
@@ -99,16 +105,20 @@ typedef struct mc_tables {
   uint64_t size;
   lvd_a32 next_serial;
   LVD_ALIGNED(LVD_LINE) lvd_a32 deaths; /* counts */
-  LVD_ALIGNED(LVD_LINE) mc_set births;  /* who waits for an endpoint to be created */
+  lvd_a32 fences; /* 1: somebody of us has no barrier for all, so each ring makes a fence */
+  LVD_ALIGNED(LVD_LINE) mc_set births; /* who waits for an endpoint to be created */
   mc_process process[MC_PROCESSES];
   mc_node node[MC_NODES];
   mc_endpoint endpoint[MC_ENDPOINTS];
 } mc_tables;
 
+/* All that travels of a short message, and what is read first of a long one: two lines, which come
+ * together on most machines. */
 typedef struct mc_message {
-  LVD_ALIGNED(LVD_LINE) lvd_a64 claim; /* the sender's number for this sending */
-  lvd_a32 to, from, size;              /* handles of endpoints, bytes */
-  unsigned char small[MC_SMALL];       /* what is no longer than that */
+  LVD_ALIGNED(LVD_SLOT_STRIDE) lvd_slot slot;
+  lvd_a64 claim;                  /* the sender's number for this sending */
+  lvd_a32 to, from, size, unused; /* handles of endpoints, bytes */
+  unsigned char small[MC_SMALL];  /* what is no longer than that */
 } mc_message;
 
 /* The same as `claim` once it is posted. So of a slot that nobody knows of any more can be said whether
@@ -120,7 +130,6 @@ typedef struct mc_posted {
 typedef struct mc_queue {
   lvd_inbox inbox;
   LVD_ALIGNED(LVD_LINE) mc_set room; /* who waits for a slot */
-  LVD_ALIGNED(LVD_LINE) lvd_slot slot[MC_SLOTS];
   mc_message message[MC_SLOTS];
   mc_posted posted[MC_SLOTS];
 } mc_queue;
@@ -148,6 +157,7 @@ static inline size_t mc_queue_at(uint32_t index) {
 }
 static inline size_t mc_channel_at(uint32_t index) { return mc_queue_at(index) + mc_queue_size(); }
 static inline size_t mc_size(void) { return mc_queue_at(MC_ENDPOINTS); }
+static inline lvd_slot *mc_slots(mc_queue *q) { return &q->message[0].slot; }
 static inline unsigned char *mc_payload(mc_queue *q, uint32_t slot) {
   return (unsigned char *)q + mc_pages(sizeof(mc_queue)) + (size_t)slot * MC_STRIDE + MC_INDENT;
 }
@@ -231,6 +241,8 @@ bool mc_file_alive(int file, uint32_t process);
 /* ---- wait.c --------------------------------------------------------------------------------- */
 
 void mc_ring(mc_domain *d, uint32_t node);
+/* Asks for a line that is about to be written. */
+static inline void mc_fetch(const void *at) { lvd_ahead_put((const char *)at - LVD_AHEAD); }
 void mc_ring_all(mc_domain *d, mc_set *set);
 void mc_set_add(mc_set *set, uint32_t node);
 /* Waits until look(what); `arm` (may be null) enters the node where it will be rung for. LVD_OK,

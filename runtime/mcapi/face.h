@@ -8,6 +8,10 @@
 
 #include "domain.h"
 
+#include <string.h>
+
+enum { MC_PIECE = 2048 };
+
 /* ---- requests ------------------------------------------------------------------------------- */
 
 enum mc_kind {
@@ -87,8 +91,19 @@ struct mc_local {
   mc_queue *queue;
   lvd_receiver receiver;
   uint32_t list[MC_SLOTS];
+  lvd_aptr tail; /* of the channel that was opened here last to receive, and how far we have got */
+  lvd_a32 got;
   uint32_t deaths; /* of the domain, when we last looked after slots of the dead */
 };
+
+/* In pieces: the C library copies 4 KiB and more in a way that is ten times slower where the addresses
+ * are 16 apart modulo 4096. */
+static inline void mc_copy(void *to, const void *from, size_t size) {
+  unsigned char *t = to;
+  const unsigned char *f = from;
+  for (; size > MC_PIECE; size -= MC_PIECE, t += MC_PIECE, f += MC_PIECE) memcpy(t, f, MC_PIECE);
+  memcpy(t, f, size);
+}
 
 static inline uint32_t mc_index(mcapi_endpoint_t handle) { return handle % MC_ENDPOINTS; }
 

@@ -88,7 +88,8 @@ static uint32_t messages_in(const mc_queue *q) {
   uint32_t count = 0;
   for (uint32_t n = 0; n < MC_SLOTS; n++) {
     uint64_t claim = lvd_load_relaxed_u64(&q->message[n].claim);
-    count += word(&q->slot[n].owner) && claim && lvd_load_relaxed_u64(&q->posted[n].claim) == claim;
+    count += word(&q->message[n].slot.owner) && claim &&
+             lvd_load_relaxed_u64(&q->posted[n].claim) == claim;
   }
   return count;
 }

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { REQUESTS = 1024, WAIT_ANY = 1024 };
+enum { REQUESTS = 1024, WAIT_ANY = 1024, PEEKS = 32 };
 
 /* A request with a number: the caller's mcapi_request_t. */
 typedef struct numbered {
@@ -138,7 +138,14 @@ void mc_requests_drop(mc_local *local, enum mc_kind from, mcapi_status_t why) {
 
 /* ---- waiting -------------------------------------------------------------------------------- */
 
-static bool look_one(void *what) { return mc_request_try(what); }
+/* Looks a few times without the lock, which costs more than the look. What ends a wait without anything
+ * to take (a death, an end, a cancel) rings: then we are here again, or soon. */
+static bool look_one(void *what) {
+  const mc_request *r = what;
+  if (r->kind < MC_LINES && r->node->domain->transport == &mc_shm)
+    for (int i = 0; i < PEEKS && !mc_shm_ready(r->local, r->kind); i++) lvd_port_relax();
+  return mc_request_try(what);
+}
 
 static void arm_one(void *what) {
   mc_request *r = what;

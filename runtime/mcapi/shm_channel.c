@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { LINE = MC_PACKET_LINE };
+enum { LINE = MC_PACKET_LINE, AHEAD = 3 };
 
 typedef struct packet_head {
   uint32_t size;
@@ -62,8 +62,14 @@ bool mc_shm_attach(mc_domain *d, mc_local *local, mcapi_endpoint_t peer) {
   /* As we lay them out, and not some other that would also be a channel: no span ends early. */
   bool mirrored = sends ? c->out.mirrored : c->in.mirrored;
   if (!mirrored || (sends ? c->out.mask : c->in.mask) != MC_RING / element - 1) return false;
+  /* Nobody is armed: mc_ring is what wakes, and makes the fence. */
+  c->out.fenced = c->in.fenced = false;
   if (!sends) c->back = c->in;
   c->first = c->count = 0;
+  if (!sends) {
+    lvd_store_relaxed_u32(&local->got, (uint32_t)c->in.got);
+    lvd_store_release_ptr(&local->tail, &ch->tail);
+  }
   return true;
 }
 
@@ -83,6 +89,9 @@ static void send(mc_domain *d, mc_channel *c, uint32_t n) {
   lvd_put_done(&c->out, n);
   lvd_push(&c->out);
   mc_ring(d, c->peer_node);
+  /* The lines of the next, which the receiver has read a lap ago. */
+  const unsigned char *next = lvd_put_span(&c->out);
+  for (size_t i = 0; i < AHEAD; i++) mc_fetch(next + i * LINE);
 }
 
 lvd_status mc_shm_put_packet(mc_domain *d, mc_local *local, const void *data, size_t size) {
@@ -91,7 +100,7 @@ lvd_status mc_shm_put_packet(mc_domain *d, mc_local *local, const void *data, si
   unsigned char *to = room_for(c, n);
   if (!to) return c->out.corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
   *(packet_head *)(void *)to = (packet_head){(uint32_t)size};
-  if (size) memcpy(to + LINE, data, size);
+  if (size) mc_copy(to + LINE, data, size);
   send(d, c, n);
   return LVD_OK;
 }
@@ -113,6 +122,7 @@ static bool packet_at(lvd_consumer *c, uint32_t skip, uint32_t *size, uint32_t *
   uint32_t there = lvd_elements(c, skip + 1);
   if (there <= skip) return false;
   const unsigned char *head = (const unsigned char *)lvd_get_span(c) + (size_t)skip * LINE;
+  __builtin_prefetch(head + LINE); /* and not only when the size is here */
   *size = *(const volatile uint32_t *)(const void *)head;
   *lines = 1 + (*size + LINE - 1) / LINE;
   if (*size <= MCAPI_MAX_PACKET_SIZE && *lines <= there - skip) return true;
@@ -129,6 +139,7 @@ lvd_status mc_shm_take_packet(mc_domain *d, mc_local *local, void **out, size_t 
   const unsigned char *at = (const unsigned char *)lvd_get_span(&c->in) + LINE;
   c->held[(c->first + c->count++) % MC_SLOTS] = (mc_held){.at = at, .lines = lines};
   lvd_get_done(&c->in, lines);
+  lvd_store_relaxed_u32(&local->got, (uint32_t)c->in.got);
   *out = (void *)(uintptr_t)at;
   *out_size = size;
   return LVD_OK;
@@ -141,6 +152,7 @@ lvd_status mc_shm_take_scalar(mc_domain *d, mc_local *local, uint32_t size, uint
   if (s.size != size) return LVD_E_ARGUMENT; /* it stays */
   *value = s.value;
   lvd_get_done(&c->in, 1);
+  lvd_store_relaxed_u32(&local->got, (uint32_t)c->in.got);
   lvd_pop(&c->in);
   mc_ring(d, c->peer_node);
   return LVD_OK;

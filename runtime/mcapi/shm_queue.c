@@ -17,6 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { IN_TURN = 16 };
+
 /* ---- mapping -------------------------------------------------------------------------------- */
 
 mc_peer *mc_peer_at(mc_domain *d, uint32_t index) {
@@ -51,6 +53,17 @@ static bool pages_for(mc_domain *d, mc_peer *p, uint32_t index, uint32_t n, size
 
 /* ---- sending -------------------------------------------------------------------------------- */
 
+/* The slot to look at first next time, with its lines on their way here: the receiver has read them.
+ * A few in turn, since what was used of late is the nearest; more where those are not free. */
+static uint32_t expect(mc_queue *q, uint32_t n, uint32_t slots) {
+  uint32_t next = n + 1;
+  if (next >= slots || (next >= IN_TURN && !lvd_load_relaxed_u32(&q->message[0].slot.owner)))
+    next = 0;
+  mc_fetch(&q->message[next]);
+  mc_fetch((const char *)&q->message[next] + LVD_LINE);
+  return next;
+}
+
 lvd_status mc_shm_send(mc_domain *d, mcapi_endpoint_t to, mcapi_endpoint_t from, const void *buffer,
                        size_t size, uint32_t level) {
   uint32_t index = mc_index(to);
@@ -59,29 +72,27 @@ lvd_status mc_shm_send(mc_domain *d, mcapi_endpoint_t to, mcapi_endpoint_t from,
   mc_peer *p = mc_peer_at(d, index);
   if (!p) return LVD_E_MEMORY;
   mc_queue *q = p->queue;
+  mc_fetch(&q->inbox); /* comes while we copy */
   uint32_t slots = mc_attribute(d, index, MCAPI_ENDP_ATTR_NUM_RECV_BUFFERS);
   if (slots == 0 || slots > MC_SLOTS) slots = MC_SLOTS;
-  /* The first if it is free: its lines are the warmest. Else on from where we were. */
-  uint32_t hint = lvd_load_relaxed_u32(&q->slot[0].owner) ? lvd_load_relaxed_u32(&p->rotor) : 0;
-  hint %= MC_SLOTS;
-  uint32_t n = lvd_slot_claim(q->slot, slots, hint, d->serial);
+  uint32_t n = lvd_slot_claim(mc_slots(q), slots, lvd_load_relaxed_u32(&p->rotor), d->serial);
   if (n == slots) return LVD_E_TIME;
-  lvd_store_relaxed_u32(&p->rotor, n + 1);
   mc_message *m = &q->message[n];
   uint64_t claim = (uint64_t)d->serial << 32 | (uint32_t)lvd_add_relaxed_u64(&d->sendings, 1);
   lvd_store_relaxed_u64(&m->claim, claim);
   bool small = size <= MC_SMALL;
   if (!small && !pages_for(d, p, index, n, size)) {
-    lvd_slot_free(q->slot, n);
+    lvd_slot_free(mc_slots(q), n);
     return LVD_E_MEMORY;
   }
   lvd_store_relaxed_u32(&m->to, to);
   lvd_store_relaxed_u32(&m->from, from);
   lvd_store_relaxed_u32(&m->size, (uint32_t)size);
-  if (size) memcpy(small ? m->small : mc_payload(q, n), buffer, size);
+  if (size) mc_copy(small ? m->small : mc_payload(q, n), buffer, size);
   uint32_t node = lvd_load_relaxed_u32(&e->node);
-  lvd_inbox_link(&q->inbox, q->slot, n, level);
+  lvd_inbox_link(&q->inbox, mc_slots(q), n, level);
   lvd_store_release_u64(&q->posted[n].claim, claim);
+  lvd_store_relaxed_u32(&p->rotor, expect(q, n, slots));
   mc_ring(d, node);
   return LVD_OK;
 }
@@ -101,7 +112,7 @@ static void reap(mc_domain *d, mc_local *local) {
   local->deaths = deaths;
   uint32_t freed = 0;
   for (uint32_t n = 0; n < MC_SLOTS; n++) {
-    uint32_t owner = lvd_load_relaxed_u32(&local->queue->slot[n].owner);
+    uint32_t owner = lvd_load_relaxed_u32(&local->queue->message[n].slot.owner);
     if (owner && local->list[n] == LVD_SLOT_NOT_HELD && !mc_is_alive(d, owner))
       freed += lvd_receiver_reap(&local->receiver, owner);
   }
@@ -118,14 +129,14 @@ lvd_status mc_shm_open(mc_domain *d, mc_local *local) {
     done[n] = posted && posted == lvd_load_relaxed_u64(&q->message[n].claim);
   }
   for (int round = 0; round < 2; round++) {
-    lvd_receiver_init(&local->receiver, &q->inbox, q->slot, MC_SLOTS, local->list);
+    lvd_receiver_init(&local->receiver, &q->inbox, mc_slots(q), MC_SLOTS, local->list);
     lvd_receiver_take(&local->receiver);
     if (!local->receiver.corrupt) break;
     lvd_inbox_init(&q->inbox); /* of a predecessor that was led astray: none of it is ours */
   }
   /* Its sender is done with it, and it is in no list: a receiver that has died had it. */
   for (uint32_t n = 0; n < MC_SLOTS; n++)
-    if (done[n] && local->list[n] == LVD_SLOT_NOT_HELD) lvd_slot_free(q->slot, n);
+    if (done[n] && local->list[n] == LVD_SLOT_NOT_HELD) lvd_slot_free(mc_slots(q), n);
   for (uint32_t n; (n = lvd_receiver_get(&local->receiver)) < MC_SLOTS;) give_back(d, local, n);
   local->deaths = lvd_load_acquire_u32(&d->tables->deaths) - 1;
   reap(d, local);
@@ -137,8 +148,29 @@ void mc_shm_close(mc_domain *d, mc_local *local) {
   mc_ring_all(d, &local->queue->room);
 }
 
+/* The newest message's lines, while we take it: with one on its way it is also the next. */
+static void announce_reading(mc_queue *q) {
+  for (uint32_t level = 0; level < LVD_INBOX_LEVELS; level++) {
+    uint32_t n = lvd_load_relaxed_u32(&q->inbox.head[level]);
+    if (!n || n > MC_SLOTS) continue;
+    __builtin_prefetch(&q->message[n - 1]);
+    __builtin_prefetch((const char *)&q->message[n - 1] + LVD_LINE);
+  }
+}
+
+bool mc_shm_ready(const mc_local *local, enum mc_kind kind) {
+  if (kind == MC_RECEIVE) {
+    mc_fetch(&local->queue->inbox); /* what has come is taken at once */
+    return lvd_inbox_pending(&local->queue->inbox);
+  }
+  const lvd_a32 *tail = lvd_load_acquire_ptr(&local->tail);
+  if ((kind != MC_PACKET_IN && kind != MC_SCALAR_IN) || !tail) return true;
+  return lvd_load_relaxed_u32(tail) != lvd_load_relaxed_u32(&local->got);
+}
+
 lvd_status mc_shm_receive(mc_domain *d, mc_local *local, void *buffer, size_t room, size_t *size) {
   reap(d, local);
+  announce_reading(local->queue);
   for (;;) {
     uint32_t n = lvd_receiver_get(&local->receiver);
     if (n == MC_SLOTS) return local->receiver.corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
@@ -150,7 +182,7 @@ lvd_status mc_shm_receive(mc_domain *d, mc_local *local, void *buffer, size_t ro
       continue;
     }
     *size = all < room ? all : room;
-    if (*size) memcpy(buffer, all <= MC_SMALL ? m->small : mc_payload(local->queue, n), *size);
+    if (*size) mc_copy(buffer, all <= MC_SMALL ? m->small : mc_payload(local->queue, n), *size);
     mc_count(d->tables, local->index, *size);
     give_back(d, local, n);
     return all > room ? LVD_E_LIMIT : LVD_OK;
@@ -166,7 +198,7 @@ uint32_t mc_shm_buffers(mc_domain *d, uint32_t index) {
   mc_peer *p = mc_peer_at(d, index);
   uint32_t most = mc_attribute(d, index, MCAPI_ENDP_ATTR_NUM_RECV_BUFFERS), count = 0;
   for (uint32_t i = 0; p && i < MC_SLOTS && i < most; i++)
-    count += lvd_load_relaxed_u32(&p->queue->slot[i].owner) == 0;
+    count += lvd_load_relaxed_u32(&p->queue->message[i].slot.owner) == 0;
   return count;
 }
 

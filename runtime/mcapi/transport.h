@@ -89,6 +89,8 @@ lvd_status mc_shm_receive(mc_domain *d, mc_local *local, void *buffer, size_t ro
 lvd_status mc_shm_open(mc_domain *d, mc_local *local);
 void mc_shm_close(mc_domain *d, mc_local *local);
 void mc_shm_leave(mc_domain *d);
+/* Without the lock: is it worth while to try? */
+bool mc_shm_ready(const mc_local *local, enum mc_kind kind);
 uint32_t mc_shm_count(mc_domain *d, mc_local *local);
 uint32_t mc_shm_buffers(mc_domain *d, uint32_t index);
 void mc_shm_await_room(mc_domain *d, uint32_t index, uint32_t node);

@@ -23,7 +23,7 @@ static void ring(mc_domain *d, uint32_t node, bool whatever) {
 }
 
 void mc_ring(mc_domain *d, uint32_t node) {
-  lvd_fence_seq_cst();
+  lvd_barrier_light(lvd_load_relaxed_u32(&d->tables->fences));
   if (node < MC_NODES) ring(d, node, false);
 }
 
@@ -36,14 +36,13 @@ void mc_set_add(mc_set *set, uint32_t node) {
 
 /* For those in `set`; null: for everybody, whether or not somebody seems to wait. */
 void mc_ring_all(mc_domain *d, mc_set *set) {
-  lvd_fence_seq_cst();
+  lvd_barrier_light(lvd_load_relaxed_u32(&d->tables->fences));
   for (uint32_t i = 0; i < MC_NODES / 32; i++) {
     uint32_t bits = UINT32_MAX;
     if (set)
       bits = lvd_load_relaxed_u32(&set->word[i]) ? lvd_exchange_acq_rel_u32(&set->word[i], 0) : 0;
-    for (uint32_t k = 0; k < 32; k++) {
-      uint32_t node = i * 32 + k;
-      if (!(bits & 1u << k)) continue;
+    for (; bits; bits &= bits - 1) {
+      uint32_t node = i * 32 + (uint32_t)__builtin_ctz(bits);
       if (!lvd_load_relaxed_u32(&d->tables->node[node].owner)) continue;
       ring(d, node, !set);
     }
@@ -82,7 +81,10 @@ static void arm(lvd_watch *w, bool armed) {
   if (!armed) return;
   lvd_store_relaxed_u32(fiber ? &bell->fibers : &bell->threads, 1);
   if (l->arm) l->arm(l->what);
-  lvd_fence_seq_cst();
+  if (lvd_load_relaxed_u32(&d->tables->fences))
+    lvd_fence_seq_cst();
+  else
+    lvd_port_domain_barrier();
 }
 
 void mc_wake_fibers(mc_domain *d) {

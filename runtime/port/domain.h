@@ -47,6 +47,11 @@ int lvd_port_process_watch(int32_t id);
  * or the time has passed (negative: none); ready[i]: it is. The first is a bell, and is silent then. */
 void lvd_port_listen(const int *descriptor, bool *ready, uint32_t count, int64_t timeout_ns);
 
+/* A barrier on all cores that run a process which has prepared it, for a side that goes to sleep; false:
+ * there is none. It is a fence of the caller's as well. */
+bool lvd_port_domain_barrier_prepare(void);
+void lvd_port_domain_barrier(void);
+
 /* The calling thread is not the program's own: its signals are for others. */
 void lvd_port_signals_keep_out(void);
 /* Called in each child that this process forks. */

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/membarrier.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -143,6 +144,21 @@ void lvd_port_listen(const int *descriptor, bool *ready, uint32_t count, int64_t
   char bytes[64];
   ssize_t n = ready[0] ? read(descriptor[0], bytes, sizeof bytes) : 0;
   (void)n;
+}
+
+bool lvd_port_domain_barrier_prepare(void) {
+#if defined(__SANITIZE_THREAD__)
+  return false; /* it knows nothing of membarrier */
+#else
+  long has = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0); /* Linux 4.16 */
+  if (has < 0 || !(has & MEMBARRIER_CMD_GLOBAL_EXPEDITED)) return false;
+  return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
+#endif
+}
+
+void lvd_port_domain_barrier(void) {
+  lvd_fence_seq_cst();
+  syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
 }
 
 void lvd_port_signals_keep_out(void) {

@@ -45,6 +45,15 @@ typedef struct lvd_slot {
   lvd_a32 next;  /* number + 1 of the next older one; 0: none */
 } lvd_slot;
 
+/* From one slot to the next: more, where what belongs to a slot lies behind it in the same lines, for
+ * all who use the table. Defined before this header. */
+#ifndef LVD_SLOT_STRIDE
+#define LVD_SLOT_STRIDE sizeof(lvd_slot)
+#endif
+static inline lvd_slot *lvd_slot_at(lvd_slot *slot, uint32_t n) {
+  return (lvd_slot *)(void *)((unsigned char *)slot + (size_t)n * LVD_SLOT_STRIDE);
+}
+
 typedef struct lvd_inbox {
   LVD_ALIGNED(LVD_LINE) lvd_a32 head[LVD_INBOX_LEVELS]; /* number + 1 of the newest post */
   LVD_ALIGNED(LVD_LINE)
@@ -66,14 +75,14 @@ static inline uint32_t lvd_slot_claim(lvd_slot *slot, uint32_t slots, uint32_t h
                                       uint32_t owner) {
   for (uint32_t i = 0; i < slots; i++) {
     uint32_t n = (hint + i) % slots, expected = 0;
-    if (lvd_load_relaxed_u32(&slot[n].owner) == 0 &&
-        lvd_cas_acquire_u32(&slot[n].owner, &expected, owner))
+    if (lvd_load_relaxed_u32(&lvd_slot_at(slot, n)->owner) == 0 &&
+        lvd_cas_acquire_u32(&lvd_slot_at(slot, n)->owner, &expected, owner))
       return n;
   }
   return slots;
 }
 static inline void lvd_slot_free(lvd_slot *slot, uint32_t n) {
-  lvd_store_release_u32(&slot[n].owner, 0);
+  lvd_store_release_u32(&lvd_slot_at(slot, n)->owner, 0);
 }
 
 /* After something was left for the receiver: does it sleep, or is it about to? Then the caller must
@@ -93,7 +102,7 @@ static inline bool lvd_inbox_asleep(lvd_inbox *in, uint32_t *sleep) {
  * something else, and who make the fence and look there. */
 static inline void lvd_inbox_link(lvd_inbox *in, lvd_slot *slot, uint32_t n, uint32_t level) {
   uint32_t head = lvd_load_relaxed_u32(&in->head[level]);
-  do lvd_store_relaxed_u32(&slot[n].next, head);
+  do lvd_store_relaxed_u32(&lvd_slot_at(slot, n)->next, head);
   while (!lvd_cas_release_u32(&in->head[level], &head, n + 1));
 }
 
@@ -130,8 +139,8 @@ static inline uint32_t lvd_inbox_newest(lvd_inbox *in, uint32_t level) {
 static inline uint32_t lvd_inbox_take(lvd_inbox *in, lvd_slot *slot, uint32_t level) {
   uint32_t newest = lvd_inbox_newest(in, level), oldest = 0;
   while (newest) {
-    uint32_t older = lvd_load_relaxed_u32(&slot[newest - 1].next);
-    lvd_store_relaxed_u32(&slot[newest - 1].next, oldest);
+    uint32_t older = lvd_load_relaxed_u32(&lvd_slot_at(slot, newest - 1)->next);
+    lvd_store_relaxed_u32(&lvd_slot_at(slot, newest - 1)->next, oldest);
     oldest = newest;
     newest = older;
   }
@@ -196,7 +205,7 @@ LVD_APART void lvd_receiver_take_level(lvd_receiver *r, uint32_t level) {
     }
     r->next[n - 1] = oldest;
     oldest = n;
-    n = lvd_load_relaxed_u32(&r->slot[n - 1].next);
+    n = lvd_load_relaxed_u32(&lvd_slot_at(r->slot, n - 1)->next);
   }
   if (r->newest[level])
     r->next[r->newest[level] - 1] = oldest;
@@ -239,7 +248,7 @@ static inline uint32_t lvd_receiver_reap(lvd_receiver *r, uint32_t owner) {
   lvd_receiver_take(r);
   for (uint32_t n = 0; n < r->slots && !r->corrupt; n++) {
     if (r->next[n] != LVD_SLOT_NOT_HELD) continue;
-    if (lvd_load_relaxed_u32(&r->slot[n].owner) != owner) continue;
+    if (lvd_load_relaxed_u32(&lvd_slot_at(r->slot, n)->owner) != owner) continue;
     lvd_slot_free(r->slot, n);
     freed++;
   }
