@@ -43,7 +43,7 @@ lvd_status lvd_port_rings_alloc(lvd_port_rings *rings, uint32_t count, const siz
       if (mmap((unsigned char *)ring[i] + (half ? size[i] : 0), size[i], PROT_READ | PROT_WRITE,
                MAP_SHARED | MAP_FIXED, fd, (off_t)offset) == MAP_FAILED)
         /* ENOMEM with memory to spare is vm.max_map_count: two mappings for each channel. */
-        status = errno == ENOMEM ? LVD_E_LIMIT : LVD_E_SYSTEM;
+        status = errno == ENOMEM ? LVD_E_MAPPINGS : LVD_E_SYSTEM;
     offset += size[i];
   }
   close(fd);

@@ -235,10 +235,9 @@ static lvd_status make_channels(lvd_app *app, const lvd_app_options *options, co
   }
   if (status == LVD_OK) {
     status = lvd_port_rings_alloc(&app->rings, net->channels, size, ring);
-    if (status == LVD_E_LIMIT)
-      complain(why, status,
-               "no more memory can be mapped: raise the system's limit with "
-               "`sysctl vm.max_map_count=262144` (two mappings for each channel)");
+    if (status == LVD_E_MAPPINGS)
+      complain(why, status, "no more memory can be mapped, and a channel takes two mappings: %s",
+               lvd_status_text(status));
     else if (status != LVD_OK)
       complain(why, status, "no memory for the channels of %s", app->name);
   }

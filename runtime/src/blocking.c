@@ -174,7 +174,7 @@ static lvd_status watch(lvd_runtime *rt, lvd_call_out *out) {
     is_at(out, LVD_BLOCKED_AT_DESCRIPTOR);
     if (!watch_again(rt, out->fd)) {
       (void)unlist(first, NULL);
-      status = LVD_E_LIMIT;
+      status = lvd_limit("the system watches no more descriptors: fs.epoll.max_user_watches");
     }
   }
   lvd_port_unlock(&rt->pool_lock);
@@ -207,7 +207,7 @@ static lvd_status send_out(lvd_runtime *rt, lvd_call_out *out) {
     put_last(rt, out);
     is_at(out, LVD_BLOCKED_IN_QUEUE);
   } else {
-    status = LVD_E_LIMIT;
+    status = lvd_limit("the system gives no more threads: ulimit -u, kernel.threads-max");
   }
   lvd_port_unlock(&rt->pool_lock);
   if (h) {
@@ -375,6 +375,7 @@ void lvd_calls_recall(lvd_app *app) {
     interrupt_calls(app);
     /* An interruption may come just before the system call that it is for. */
     lvd_port_wait(&app->calls_out, out, 10 * 1000000);
+    if (lvd_load_relaxed_u32(&app->calls_out) == out) lvd_keeper_held_up(app->rt);
   }
 }
 

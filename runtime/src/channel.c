@@ -23,7 +23,8 @@ lvd_status lvd_channel_create(uint32_t elem_size, uint32_t capacity, uint32_t co
     return LVD_E_ARGUMENT;
   *out = NULL;
   uint32_t slots = lvd_ring_slots(capacity, elem_size);
-  if (!slots) return LVD_E_LIMIT;
+  if (!slots)
+    return lvd_limit("the ring of a channel has at most 2^31 slots and 1 TiB: a smaller capacity");
   size_t ring_size = (size_t)slots * elem_size;
   size_t size = offsetof(own_channel, channel) + lvd_channel_header_size(consumers);
   own_channel *own = lvd_port_alloc(size);

@@ -4,7 +4,9 @@
  * An application ENDS when nothing of it can fire any more, when an actor fails, or when it is told
  * to. Whoever notices sets the phase to ENDING; from then on no activation of it begins. The
  * keeper, a thread that sleeps otherwise, then makes sure that no worker knows it any more, ends
- * the channels that the program holds, lets the natives finish their files, and says ENDED.
+ * the channels that the program holds, lets the natives finish their files, and says ENDED. For
+ * that it waits for workers that have had something of it in hand, and for no others: an application
+ * that keeps its core busy for long holds up those alone that share the core.
  *
  * Pairs of orders (all else is ordered by locks, inboxes and commands)
  *   rest:   add_release live          -> quiet: load_acquire live      what the actors left behind
@@ -15,7 +17,28 @@
 
 #include "stream.h"
 
-static void nothing(lvd_worker *w, lvd_command *c) { (void)w, (void)c; }
+/* ---- what runs ---------------------------------------------------------------------------- */
+
+enum { HELD_UP_NS = 1000000 };
+
+/* A worker that does something for another application, as long as that may take, need not be waited
+ * for: before it does something for this one it looks at its phase. */
+void lvd_app_still(lvd_app *app) {
+  lvd_runtime *rt = app->rt;
+  lvd_add_relaxed_u32(&app->watched, 1);
+  lvd_port_barrier();
+  for (uint32_t i = 0; i < lvd_all_workers(rt); i++) {
+    lvd_worker *w = &rt->worker[i];
+    uint32_t turn = lvd_load_acquire_u32(&w->turn);
+    if (lvd_load_relaxed_ptr(&w->running) != app) continue;
+    while (lvd_load_acquire_u32(&w->turn) == turn) {
+      lvd_worker_ring(w);
+      lvd_port_wait(&w->turn, turn, HELD_UP_NS);
+      if (lvd_load_relaxed_u32(&w->turn) == turn) lvd_keeper_held_up(rt);
+    }
+  }
+  lvd_add_relaxed_u32(&app->watched, UINT32_MAX);
+}
 
 /* ---- start, pause, resume, move ----------------------------------------------------------- */
 
@@ -41,14 +64,16 @@ lvd_status lvd_app_pause(lvd_app *app) {
   if (lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING) return LVD_E_STATE;
   lvd_port_lock(&app->control);
   lvd_store_relaxed_u32(&app->paused, 1);
-  lvd_workers_command(app->rt, nothing, NULL); /* between two activations: none of it runs now */
+  lvd_app_still(app);
   lvd_port_unlock(&app->control);
   return LVD_OK;
 }
 
 static void take_up(lvd_worker *w, lvd_command *c) {
+  const lvd_app *app = c->argument;
+  lvd_exchange_acquire_u32(&app->share[w->index].taking, 0); /* it may be left again */
   for (lvd_entity **at = &w->held, *e; (e = *at);) {
-    if (e->app != c->argument) {
+    if (e->app != app) {
       at = &e->next;
       continue;
     }
@@ -57,12 +82,25 @@ static void take_up(lvd_worker *w, lvd_command *c) {
   }
 }
 
+/* What is held of it is ready again, where something of it is known. Nobody waits for that. */
+static void take_up_held(lvd_app *app) {
+  for (uint32_t i = 0; i < lvd_all_workers(app->rt); i++) {
+    lvd_app_share *s = &app->share[i];
+    if (!lvd_load_relaxed_u32(&s->known) || lvd_exchange_release_u32(&s->taking, 1)) continue;
+    s->take_up.run = take_up;
+    s->take_up.argument = app;
+    lvd_worker_post(&app->rt->worker[i], &s->take_up, 0);
+    lvd_worker_ask(&app->rt->worker[i]);
+  }
+}
+
 lvd_status lvd_app_resume(lvd_app *app) {
   if (!app) return LVD_E_ARGUMENT;
   if (lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING) return LVD_E_STATE;
   lvd_port_lock(&app->control);
   lvd_store_relaxed_u32(&app->paused, 0);
-  lvd_workers_command(app->rt, take_up, app);
+  lvd_port_barrier(); /* who has held something, and looked before, is known */
+  take_up_held(app);
   lvd_port_unlock(&app->control);
   return LVD_OK;
 }
@@ -259,20 +297,40 @@ static void forget(lvd_worker *w, lvd_command *c) {
   }
 }
 
+/* Of what is theirs, only workers may forget. */
+static void forget_everywhere(lvd_app *app) {
+  lvd_runtime *rt = app->rt;
+  for (uint32_t i = 0; i < app->net->actors; i++)
+    lvd_store_relaxed_u32(&app->share[lvd_load_relaxed_u32(&app->entity[i].worker)].known, 1);
+  for (uint32_t i = 0; i < lvd_all_workers(rt); i++) {
+    lvd_app_share *s = &app->share[i];
+    if (!lvd_load_relaxed_u32(&s->known)) continue;
+    s->forget.run = forget;
+    s->forget.argument = app;
+    lvd_worker_command(&rt->worker[i], &s->forget);
+  }
+  for (uint32_t i = 0; i < lvd_all_workers(rt); i++) {
+    lvd_app_share *s = &app->share[i];
+    while (lvd_load_relaxed_u32(&s->known) && !lvd_command_done(&s->forget, HELD_UP_NS))
+      lvd_keeper_held_up(rt);
+  }
+}
+
 static void finish(lvd_app *app) {
   /* Whatever of it runs comes to the end of its activation; from then on nothing of it begins, and
-   * so nothing of it wakes anything. */
-  lvd_workers_command(app->rt, take_up, app);
+   * so nothing of it wakes anything. But for fibers: these return. */
+  lvd_app_still(app);
+  take_up_held(app);
   lvd_calls_recall(app);
   lvd_fibers_end(app);
-  lvd_workers_command(app->rt, nothing, NULL);
+  lvd_app_still(app);
   lvd_status outcome = lvd_app_told(app);
   /* Whoever has made an entity READY from outside has posted it, and nobody does from now on. */
   lvd_port_lock(&app->gate);
   for (uint32_t i = 0; i < app->net->actors; i++)
     lvd_store_relaxed_u32(&app->entity[i].state, LVD_FINISHED);
   lvd_port_unlock(&app->gate);
-  lvd_workers_command(app->rt, forget, app);
+  forget_everywhere(app);
   lvd_stacks_free(app);
   lvd_streams_end(app, outcome);
 
@@ -306,7 +364,9 @@ static void finish(lvd_app *app) {
 static lvd_app *find_ending(lvd_runtime *rt) {
   lvd_port_lock(&rt->lock);
   lvd_app *app = rt->apps;
-  while (app && lvd_load_acquire_u32(&app->phase) != LVD_PHASE_ENDING) app = app->next;
+  while (app && (app->finishing || lvd_load_acquire_u32(&app->phase) != LVD_PHASE_ENDING))
+    app = app->next;
+  if (app) app->finishing = true;
   lvd_port_unlock(&rt->lock);
   return app;
 }
@@ -336,6 +396,12 @@ static bool find_suspects(lvd_runtime *rt, bool look) {
   return any;
 }
 
+static void sleep_until_work(lvd_runtime *rt, uint32_t work, int64_t timeout_ns) {
+  lvd_add_relaxed_u32(&rt->keepers_idle, 1);
+  lvd_port_wait(&rt->keeper_work, work, timeout_ns);
+  lvd_add_relaxed_u32(&rt->keepers_idle, UINT32_MAX);
+}
+
 void lvd_keeper_main(void *argument) {
   enum { LASTS_NS = 20000000 };
   lvd_runtime *rt = argument;
@@ -353,7 +419,45 @@ void lvd_keeper_main(void *argument) {
     else if (lvd_load_relaxed_u32(&rt->keeper_ending))
       return;
     else
-      lvd_port_wait(&rt->keeper_work, work, suspects ? LASTS_NS : -1);
+      sleep_until_work(rt, work, suspects ? LASTS_NS : -1);
+  }
+}
+
+/* A keeper that finishes an application waits for what of it still runs. One that is held up by that
+ * starts another, so that the others can end meanwhile. */
+struct lvd_keeper {
+  lvd_port_thread *thread;
+  struct lvd_keeper *next;
+};
+
+lvd_status lvd_keeper_start(lvd_runtime *rt) {
+  struct lvd_keeper *keeper = calloc(1, sizeof *keeper);
+  if (!keeper) return LVD_E_MEMORY;
+  lvd_port_lock(&rt->pool_lock);
+  lvd_status status =
+      lvd_port_thread_start(&keeper->thread, -1, "levada/keeper", lvd_keeper_main, rt);
+  if (status == LVD_OK) {
+    keeper->next = rt->keepers;
+    rt->keepers = keeper;
+  } else {
+    free(keeper);
+  }
+  lvd_port_unlock(&rt->pool_lock);
+  return status;
+}
+
+void lvd_keeper_held_up(lvd_runtime *rt) {
+  /* Without memory or threads for one, the others wait. */
+  if (!lvd_load_relaxed_u32(&rt->keepers_idle)) lvd_keeper_start(rt);
+}
+
+void lvd_keepers_end(lvd_runtime *rt) {
+  lvd_store_relaxed_u32(&rt->keeper_ending, 1);
+  lvd_keeper_ring(rt);
+  for (struct lvd_keeper *keeper = rt->keepers, *next; keeper; keeper = next) {
+    next = keeper->next;
+    lvd_port_thread_join(keeper->thread);
+    free(keeper);
   }
 }
 

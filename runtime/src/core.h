@@ -58,8 +58,8 @@ typedef struct lvd_entity {
 
 typedef struct lvd_worker lvd_worker;
 
-/* A function to be run by a worker between two activations; the sender waits for `done`, unless it
- * is posted. */
+/* A function to be run by a worker between two activations; the sender waits for `done`
+ * (lvd_command_done), unless it is posted. */
 typedef struct lvd_command {
   void (*run)(lvd_worker *w, struct lvd_command *c);
   struct lvd_command *next;
@@ -77,11 +77,14 @@ struct lvd_worker {
   lvd_inbox inbox;
   LVD_ALIGNED(LVD_LINE) lvd_a32 yield; /* read by what runs; whoever wants its place asks for it */
   lvd_a32 running_level;               /* 1 + that of the entity that runs; 0: none */
+  lvd_a32 turn;     /* counts the changes of `running`; who awaits one sleeps on it */
+  lvd_aptr running; /* the application of what runs, or is about to; null: none */
   lvd_aptr commands;
   LVD_ALIGNED(LVD_LINE) lvd_runtime *rt; /* from here on the worker's own */
   uint32_t index;
   int32_t cpu;
   lvd_port_thread *thread;
+  const unsigned char *low; /* of the thread's stack */
   lvd_a32 runs;  /* its thread has been started */
   lvd_a32 given; /* its core is in the running set */
   lvd_queue ready[LVD_INBOX_LEVELS];
@@ -136,11 +139,14 @@ struct lvd_worker {
  * from the application's counts when it is at rest here, and not each time. */
 typedef struct lvd_app_share {
   LVD_ALIGNED(LVD_LINE) lvd_app *app;
-  uint32_t ready;   /* its entities here that are READY or RUNNING */
-  uint32_t arrived; /* what was on its way here, and is counted in app->live still */
-  uint32_t ended;   /* fibers that are counted in app->fibers still */
-  bool counted;     /* this worker is counted in app->live */
-  bool candidate;   /* on the worker's quiet list */
+  uint32_t ready;              /* its entities here that are READY or RUNNING */
+  uint32_t arrived;            /* what was on its way here, and is counted in app->live still */
+  uint32_t ended;              /* fibers that are counted in app->fibers still */
+  lvd_a32 known;               /* something of the application has been here */
+  lvd_a32 taking;              /* `take_up` has been left, and has not run */
+  lvd_command take_up, forget; /* control.c */
+  bool counted;                /* this worker is counted in app->live */
+  bool candidate;              /* on the worker's quiet list */
   struct lvd_app_share *next;
 } lvd_app_share;
 
@@ -189,6 +195,7 @@ struct lvd_app {
   lvd_a32 outcome;        /* 1 + an lvd_status; 0: it has not been told to end */
   lvd_a32 suspect;        /* at rest, and its fibers may wait for each other: the keeper looks */
   lvd_a32 open;           /* fibers may be started from outside: rest is not the end */
+  bool finishing;         /* a keeper has it; under the runtime's lock */
   lvd_port_mutex control; /* start, pause, resume, stop, unload: one at a time */
   lvd_port_mutex blocks_lock;
   lvd_app_block *blocks;
@@ -204,9 +211,10 @@ struct lvd_app {
   void *memory;
   size_t memory_size;
   /* Who wakes an entity from outside, who judges whether all is at rest, and who starts and ends
-   * it: one at a time. Last, since it lives on when the rest is another application's: a late waker
-   * may still hold it (app.c). */
+   * it: one at a time. Last, with how many watch for the end of what runs, since these live on when
+   * the rest is another application's: a late waker may still hold it, and a worker look (app.c). */
   lvd_port_mutex gate;
+  lvd_a32 watched;
 };
 
 struct lvd_runtime {
@@ -217,12 +225,13 @@ struct lvd_runtime {
   lvd_entity **entity; /* ... and whose it is */
   uint32_t slot_hint;  /* where a free one may be, for actors; under `lock` */
   bool fenced;
-  lvd_port_mutex commanding; /* all workers: one at a time ... */
-  lvd_command *command;      /* ... with these, one for each */
-  lvd_port_mutex lock;       /* the list of applications, the running set */
+  lvd_command *command;  /* one for each worker: of who takes a core, or ends the runtime */
+  lvd_port_mutex taking; /* a core: one at a time; before `lock` */
+  lvd_port_mutex lock;   /* the list of applications, the running set */
   lvd_app *apps;
-  uint32_t given_count; /* workers in the running set */
-  lvd_port_thread *keeper;
+  uint32_t given_count;       /* workers in the running set */
+  struct lvd_keeper *keepers; /* under pool_lock: usually one (control.c) */
+  lvd_a32 keepers_idle;
   lvd_a32 keeper_work; /* bumped when an application begins to end; the keeper sleeps on it */
   lvd_a32 keeper_ending;
   /* What lies ready to be used again (app.c, fiber_pool.c). */
@@ -278,14 +287,33 @@ static inline bool lvd_worker_wanted(const lvd_worker *w) {
   return lvd_load_relaxed_u32(&w->yield) || lvd_load_relaxed_ptr(&w->commands) ||
          lvd_inbox_pending(&w->inbox);
 }
-/* Runs `run` on every worker, and waits until all have. */
-void lvd_workers_command(lvd_runtime *rt, void (*run)(lvd_worker *, lvd_command *), void *argument);
+/* What is done from here on is for `app`; null: for none. Before the application's phase is read:
+ * who changes that, and then waits for an end of what runs (lvd_app_still), either sees us or is
+ * seen. */
+void lvd_worker_turns(lvd_worker *w, lvd_app *app);
+/* Has the command been done? Waits for that at most `timeout_ns`; negative: for ever. */
+bool lvd_command_done(lvd_command *c, int64_t timeout_ns);
 void lvd_inbox_drain(lvd_worker *w);
 void lvd_actor_publish(lvd_actor *a);
 
 /* How long to wait before the next of `looks`: each takes lines away from the sides that work, so
  * at first often, for what takes a microsecond, and then less and less. */
 static inline uint32_t lvd_pauses(uint32_t looks) { return looks < 128 ? 1 + looks / 8 : 16; }
+
+/* ---- status.c ----------------------------------------------------------------------------- */
+
+/* LVD_E_LIMIT, which lvd_status_text says as `sentence` (a constant): what is limited, and what raises
+ * that. */
+lvd_status lvd_limit(const char *sentence);
+
+/* ---- control.c ---------------------------------------------------------------------------- */
+
+lvd_status lvd_keeper_start(lvd_runtime *rt);
+void lvd_keepers_end(lvd_runtime *rt);
+/* The keeper that calls this waits for long: another one does its work meanwhile. */
+void lvd_keeper_held_up(lvd_runtime *rt);
+/* Waits until no activation of `app` goes on that has begun before its phase or pause was set. */
+void lvd_app_still(lvd_app *app);
 
 /* ---- settle.c ----------------------------------------------------------------------------- */
 

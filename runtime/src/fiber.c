@@ -27,6 +27,7 @@
 enum {
   /* Bytes of its stack that a wait may need, and the loader at a function's first call. */
   WAIT_STACK = 4096,
+  THREAD_GUARD = 1 << 16, /* below the stack of a thread, at the most */
   LOOK = 8,       /* one of so many switches from fiber to fiber looks up from its work */
   AWAY_MOST = 32, /* looks before the worker's loop has its turn */
   SAMPLE = 8      /* looks; the activation after that is measured, and stands for all since */
@@ -94,6 +95,7 @@ static lvd_fiber *begin_next(lvd_worker *w) {
   if (w->ready_levels == 0 || lvd_load_relaxed_u32(&w->yield)) return NULL;
   if (looks && (w->away == 0 || loop_wanted(w))) return NULL;
   lvd_entity *e = w->ready[31u - (uint32_t)__builtin_clz(w->ready_levels)].first;
+  lvd_worker_turns(w, e->app);
   if (!may_follow(w, e)) return NULL;
   lvd_queue_take(w);
   begin(w, e);
@@ -374,8 +376,8 @@ void lvd_fiber_moves(lvd_worker *w, lvd_entity *e) { lvd_timer_remove(w, fiber_o
 bool lvd_fiber_overflows(const lvd_worker *w, const void *address) {
   const lvd_entity *e = w->current;
   const lvd_fiber *f = !e ? NULL : e->is_fiber ? (const lvd_fiber *)e : e->stack;
-  if (!f) return false;
   const unsigned char *at = address;
+  if (!f) return at < w->low && at >= w->low - THREAD_GUARD;
   return at >= f->low && at < f->low + f->guard;
 }
 
@@ -557,6 +559,7 @@ void lvd_fibers_end(lvd_app *app) {
     lvd_fibers_each(app, wake_fiber, NULL);
     lvd_port_wait(&app->fibers, left,
                   10 * 1000000); /* one may have been on its way when we looked */
+    if (lvd_load_relaxed_u32(&app->fibers) == left) lvd_keeper_held_up(app->rt);
   }
 }
 

@@ -62,7 +62,9 @@ static lvd_status make_chunk(lvd_runtime *rt, uint32_t size_log2) {
   }
   c->next = lvd_load_relaxed_ptr(&rt->fiber_chunks);
   lvd_store_release_ptr(&rt->fiber_chunks, c);
-  return c->count ? LVD_OK : LVD_E_LIMIT;
+  return c->count
+             ? LVD_OK
+             : lvd_limit("actors and fibers are as many as lvd_runtime_options.entities allows");
 }
 
 lvd_status lvd_fiber_take(lvd_runtime *rt, uint32_t size_log2, lvd_fiber **out) {

@@ -99,7 +99,10 @@ static lvd_status process_start(lvd_call *c, const char *procedure, const lvd_ca
   lvd_port_lock(&link->lock);
   if (size > LVD_RECORD_INLINE || room > LVD_RECORD_INLINE) {
     if (link->side == LVD_PARENT) c->offset = lvd_link_claim(link, aligned(size) + room);
-    if (!c->offset) status = LVD_E_LIMIT;
+    if (!c->offset)
+      status = lvd_limit(link->side == LVD_PARENT
+                             ? "no memory is left between the processes: lvd_unit_options.memory"
+                             : "a call to the parent carries and returns at most 256 bytes");
   }
   if (status == LVD_OK) {
     r.offset = c->offset;
@@ -278,7 +281,8 @@ static lvd_status judge_call(process *p, const lvd_record *r) {
   lvd_port_lock(&p->link.lock);
   uint32_t count = p->served_count;
   lvd_port_unlock(&p->link.lock);
-  return count < MOST_SERVED ? LVD_OK : LVD_E_LIMIT;
+  return count < MOST_SERVED ? LVD_OK
+                             : lvd_limit("a process has too many calls to its parent open");
 }
 
 static void take_call(process *p, const lvd_record *r) {

@@ -45,12 +45,12 @@ static void end_worker(lvd_worker *w, lvd_command *c) {
   w->ending = true;
 }
 
-static void end_keeper(lvd_runtime *rt) {
-  if (!rt->keeper) return;
-  lvd_store_relaxed_u32(&rt->keeper_ending, 1);
-  lvd_add_release_u32(&rt->keeper_work, 1);
-  lvd_port_wake(&rt->keeper_work);
-  lvd_port_thread_join(rt->keeper);
+static void command(lvd_runtime *rt, uint32_t worker, void (*run)(lvd_worker *, lvd_command *)) {
+  if (!lvd_load_acquire_u32(&rt->worker[worker].runs)) return;
+  lvd_command *c = &rt->command[worker];
+  c->run = run;
+  lvd_worker_command(&rt->worker[worker], c);
+  lvd_command_done(c, -1);
 }
 
 static void free_runtime(lvd_runtime *rt) {
@@ -112,8 +112,7 @@ lvd_status lvd_runtime_create(const lvd_runtime_options *options, lvd_runtime **
     if (status != LVD_OK) break;
   }
   free(cpu);
-  if (status == LVD_OK)
-    status = lvd_port_thread_start(&rt->keeper, -1, "levada/keeper", lvd_keeper_main, rt);
+  if (status == LVD_OK) status = lvd_keeper_start(rt);
   if (status != LVD_OK) {
     for (uint32_t i = 0; i < started; i++) {
       lvd_command c = {.run = end_worker};
@@ -132,8 +131,9 @@ void lvd_runtime_destroy(lvd_runtime *rt) {
   if (!rt) return;
   lvd_forks_runtime_ends(rt);
   while (rt->apps) lvd_app_unload(rt->apps);
-  end_keeper(rt);
-  lvd_workers_command(rt, end_worker, NULL);
+  lvd_keepers_end(rt);
+  for (uint32_t i = 0; i < lvd_all_workers(rt); i++)
+    if (rt->worker[i].thread) command(rt, i, end_worker);
   for (uint32_t i = 0; i < lvd_all_workers(rt); i++)
     if (rt->worker[i].thread) lvd_port_thread_join(rt->worker[i].thread);
   free_runtime(rt);
@@ -142,8 +142,6 @@ void lvd_runtime_destroy(lvd_runtime *rt) {
 uint32_t lvd_workers(const lvd_runtime *rt) { return rt->workers; }
 
 /* ---- the running set ---------------------------------------------------------------------- */
-
-static void nothing(lvd_worker *w, lvd_command *c) { (void)w, (void)c; }
 
 static void each_entity(lvd_runtime *rt, void (*visit)(lvd_entity *, void *), void *argument) {
   for (lvd_app *app = rt->apps; app; app = app->next) {
@@ -158,8 +156,10 @@ static void send_after(lvd_entity *e, void *worker) { lvd_call_follows(worker, e
 /* Entities that are put aside must move too: back into the queue with them, where they are handed
  * over. */
 static void take_up_held(lvd_worker *w, lvd_command *c) {
-  each_entity(w->rt, send_after, w);
   (void)c;
+  lvd_port_lock(&w->rt->lock);
+  each_entity(w->rt, send_after, w);
+  lvd_port_unlock(&w->rt->lock);
   while (w->held) {
     lvd_entity *e = w->held;
     w->held = e->next;
@@ -201,9 +201,27 @@ static void wake_who_stays(lvd_entity *e, void *argument) {
   if (phase == LVD_PHASE_RUNNING) lvd_entity_wake(&e->waiter);
 }
 
+/* The lock is free while a worker is waited for: others load and unload meanwhile. */
+static void clear_core(lvd_runtime *rt, uint32_t worker) {
+  leaving l = {rt, worker, worker, true};
+  each_entity(rt, send_away, &l);
+  /* A worker in a long firing hands its entity over after it. */
+  for (;;) {
+    l.any = false;
+    each_entity(rt, send_away, &l); /* who was just stolen to there, too */
+    each_entity(rt, wake_who_stays, &l);
+    if (!l.any) return;
+    lvd_port_unlock(&rt->lock);
+    command(rt, worker, take_up_held);
+    command(rt, rt->workers + worker, take_up_held);
+    lvd_port_lock(&rt->lock);
+  }
+}
+
 lvd_status lvd_core_take(lvd_runtime *rt, uint32_t worker) {
   if (!rt || worker >= rt->workers) return LVD_E_ARGUMENT;
   lvd_status status = LVD_OK;
+  lvd_port_lock(&rt->taking);
   lvd_port_lock(&rt->lock);
   lvd_worker *w = &rt->worker[worker];
   if (!lvd_load_relaxed_u32(&w->given) || rt->given_count == 1) {
@@ -211,24 +229,17 @@ lvd_status lvd_core_take(lvd_runtime *rt, uint32_t worker) {
   } else {
     lvd_store_relaxed_u32(&w->given, 0);
     rt->given_count--;
-    leaving l = {rt, worker, worker, true};
-    each_entity(rt, send_away, &l);
-    /* A worker in a long firing hands its entity over after it. */
-    while (l.any) {
-      l.any = false;
-      each_entity(rt, send_away, &l); /* who was just stolen to there, too */
-      each_entity(rt, wake_who_stays, &l);
-      if (l.any) lvd_workers_command(rt, take_up_held, NULL);
-    }
-    lvd_workers_command(rt, nothing, NULL);
+    clear_core(rt, worker);
   }
   lvd_port_unlock(&rt->lock);
+  lvd_port_unlock(&rt->taking);
   return status;
 }
 
 lvd_status lvd_core_give(lvd_runtime *rt, uint32_t worker) {
   if (!rt || worker >= rt->workers) return LVD_E_ARGUMENT;
   lvd_status status = LVD_OK;
+  lvd_port_lock(&rt->taking);
   lvd_port_lock(&rt->lock);
   lvd_worker *w = &rt->worker[worker];
   if (lvd_load_relaxed_u32(&w->given)) {
@@ -238,6 +249,7 @@ lvd_status lvd_core_give(lvd_runtime *rt, uint32_t worker) {
     rt->given_count++;
   }
   lvd_port_unlock(&rt->lock);
+  lvd_port_unlock(&rt->taking);
   return status;
 }
 

@@ -89,6 +89,7 @@ void lvd_share_enter(lvd_worker *w, lvd_app *app) {
   s->ready++;
   if (s->counted) return;
   s->counted = true;
+  lvd_store_relaxed_u32(&s->known, 1);
   lvd_add_relaxed_u32(&app->live, 1);
 }
 

@@ -123,14 +123,18 @@ static lvd_slot_head *head_of(const lvd_link *link, const lvd_name *n) {
   return (lvd_slot_head *)(void *)((unsigned char *)link->segment + n->offset);
 }
 
+static lvd_status no_memory(void) {
+  return lvd_limit("no memory is left between the processes: lvd_unit_options.memory");
+}
+
 /* Gives a stream its place. */
 static lvd_status give_place(lvd_link *link, lvd_name *n, uint32_t elem_size, uint32_t capacity) {
   if (elem_size == 0 || capacity == 0 || capacity > LVD_CHANNEL_CAPACITY) return LVD_E_ARGUMENT;
   uint32_t slots = lvd_ring_slots(capacity, elem_size);
   uint64_t ring = (uint64_t)slots * elem_size;
-  if (!slots || ring > link->size) return LVD_E_LIMIT;
+  if (!slots || ring > link->size) return no_memory();
   uint64_t offset = lvd_link_claim(link, link->unit + ring);
-  if (!offset) return LVD_E_LIMIT;
+  if (!offset) return no_memory();
   n->elem_size = elem_size;
   n->offset = offset;
   n->ring = ring;
@@ -181,12 +185,16 @@ static void conclude_free(lvd_slot_head *slot) {
     if (!lvd_load_relaxed_u32(&slot->taken[end])) conclude(slot, end, LVD_OK);
 }
 
+static lvd_status too_many(void) {
+  return lvd_limit("too many streams are open between two processes: close some");
+}
+
 /* The stream that `side` opens now; made, if it comes first. With the lock. */
 static lvd_name *open_name(lvd_link *link, enum lvd_side side, const char *name, uint32_t elem_size,
                            uint32_t capacity, lvd_status *status) {
   lvd_name *n = find_name(link, side, name);
   bool fresh = !n;
-  *status = LVD_E_LIMIT;
+  *status = too_many();
   if (fresh && !(n = new_name(link, name))) return NULL;
   *status = LVD_OK;
   if (!n->offset) {
@@ -206,7 +214,7 @@ static lvd_name *open_name(lvd_link *link, enum lvd_side side, const char *name,
 /* The side of it that has not come will not. With the lock. */
 static lvd_status leave_name(lvd_link *link, enum lvd_side side, const char *name) {
   lvd_name *n = find_name(link, side, name);
-  if (!n && !(n = new_name(link, name))) return LVD_E_LIMIT;
+  if (!n && !(n = new_name(link, name))) return too_many();
   n->opened[side] = n->closed[side] = true;
   if (n->offset) conclude_free(head_of(link, n));
   if (n->closed[LVD_PARENT] && n->closed[LVD_CHILD]) drop_name(link, n);

@@ -73,6 +73,8 @@ static lvd_unit *take_unused(void) {
   return NULL;
 }
 
+static lvd_status too_many(void) { return lvd_limit("PB_PROCESSES are loaded"); }
+
 lvd_status pb_load(const char *exec_name) {
   if (!exec_name || lvd_port_process_is_self(exec_name)) return LVD_OK;
   lvd_status status = pb_boot();
@@ -82,7 +84,7 @@ lvd_status pb_load(const char *exec_name) {
   do {
     lvd_port_lock(&lvd_program.lock);
     unit = take_unused();
-    if (lvd_program.units == PB_PROCESSES) status = LVD_E_LIMIT;
+    if (lvd_program.units == PB_PROCESSES) status = too_many();
     lvd_port_unlock(&lvd_program.lock);
     if (unit) lvd_unit_unload(unit); /* or it goes with the application */
   } while (unit);
@@ -94,7 +96,7 @@ lvd_status pb_load(const char *exec_name) {
   if (lvd_program.units < PB_PROCESSES)
     lvd_program.unit[lvd_program.units++] = unit;
   else
-    status = LVD_E_LIMIT; /* others were faster; it goes with the application */
+    status = too_many(); /* others were faster; it goes with the application */
   lvd_port_unlock(&lvd_program.lock);
   return status;
 }

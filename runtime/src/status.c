@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* The name and the sentence of every status. */
-#include <levada/base.h>
+#include "core.h"
 
 static const struct {
   const char *name, *text;
@@ -27,10 +27,19 @@ static const struct {
                         "with `sysctl vm.max_map_count=262144`"},
 };
 
+/* Of the last limit that was reached on this thread. */
+static _Thread_local const char *limit;
+
+lvd_status lvd_limit(const char *sentence) {
+  limit = sentence;
+  return LVD_E_LIMIT;
+}
+
 const char *lvd_status_name(lvd_status s) {
   return (unsigned)s < LVD_STATUS_COUNT ? statuses[s].name : "LVD_E_UNKNOWN";
 }
 
 const char *lvd_status_text(lvd_status s) {
+  if (s == LVD_E_LIMIT && limit) return limit;
   return (unsigned)s < LVD_STATUS_COUNT ? statuses[s].text : "an unknown status";
 }

@@ -70,7 +70,8 @@ lvd_status lvd_stream_create(lvd_app *app, const lvd_stream_options *o, lvd_stre
   lvd_status status = lvd_stream_check(o);
   if (status != LVD_OK) return status;
   uint32_t slots = lvd_ring_slots(lvd_stream_capacity(o), o->elem_size);
-  if (!slots || (uint64_t)slots * o->elem_size > LVD_STREAM_BYTES) return LVD_E_LIMIT;
+  if (!slots || (uint64_t)slots * o->elem_size > LVD_STREAM_BYTES)
+    return lvd_limit("the ring of a stream is at most LVD_STREAM_BYTES: a smaller capacity");
   status = lvd_channel_create(o->elem_size, lvd_stream_capacity(o), 1, &ch);
   if (status != LVD_OK) return status;
   stream *s = new_stream(app, ch, o);

@@ -54,8 +54,9 @@ LVD_READS_LIVE static bool held_up(const lvd_app *app, uint32_t a, uint32_t nth,
     const lvd_channel *ch = app->channel[h->channel];
     uint32_t tail = lvd_load_relaxed_u32(&ch->tail), most = 0;
     for (uint32_t k = 0; k < app->net->channel[h->channel].consumers; k++) {
+      if (lvd_load_relaxed_u32(&ch->consumer[k].state) != LVD_OPEN) continue; /* it has left */
       uint32_t fill = tail - lvd_load_relaxed_u32(&ch->consumer[k].head);
-      if (k == 0 || fill > most) {
+      if (fill >= most) {
         most = fill;
         h->consumer = k;
       }

@@ -8,7 +8,10 @@
  *
  * Pairs of orders
  *   command: cas_release commands     -> run_commands: exchange_acquire       what it says
- *   done:    store_release            -> lvd_workers_command: load_acquire    what it did
+ *   done:    store_release            -> lvd_command_done: load_acquire       what it did
+ *   turn:    store_release turn       -> lvd_app_still: load_acquire          what ran before
+ *   turn:    running, [light], load phase, paused, watched
+ *                                     <> lvd_app_still: phase or paused, watched, [heavy], load running
  *   ask:     exchange_release yield 1 -> loop: exchange_acquire yield 0       what was left before
  * The word `yield` is written by read-modify-write only, so that whoever takes it back sees what
  * all who asked had left, also those whose 1 was written over. It is taken back before the worker
@@ -86,22 +89,22 @@ static void run_commands(lvd_worker *w) {
   }
 }
 
-void lvd_workers_command(lvd_runtime *rt, void (*run)(lvd_worker *, lvd_command *),
-                         void *argument) {
-  lvd_port_lock(&rt->commanding);
-  uint32_t all = lvd_all_workers(rt);
-  for (uint32_t i = 0; i < all; i++) {
-    lvd_command *c = &rt->command[i];
-    c->run = NULL;
-    if (!lvd_load_acquire_u32(&rt->worker[i].runs)) continue;
-    c->run = run;
-    c->argument = argument;
-    lvd_worker_command(&rt->worker[i], c);
+bool lvd_command_done(lvd_command *c, int64_t timeout_ns) {
+  while (!lvd_load_acquire_u32(&c->done)) {
+    lvd_port_wait(&c->done, 0, timeout_ns);
+    if (timeout_ns >= 0) return lvd_load_acquire_u32(&c->done);
   }
-  for (uint32_t i = 0; i < all; i++)
-    while (rt->command[i].run && !lvd_load_acquire_u32(&rt->command[i].done))
-      lvd_port_wait(&rt->command[i].done, 0, -1);
-  lvd_port_unlock(&rt->commanding);
+  return true;
+}
+
+void lvd_worker_turns(lvd_worker *w, lvd_app *app) {
+  lvd_app *last = lvd_load_relaxed_ptr(&w->running);
+  if (last == app) return;
+  lvd_store_relaxed_ptr(&w->running, app);
+  lvd_store_release_u32(&w->turn, lvd_load_relaxed_u32(&w->turn) + 1);
+  lvd_barrier_light(w->rt->fenced);
+  /* Its memory is good, although it may be another one's by now. */
+  if (last && LVD_UNLIKELY(lvd_load_relaxed_u32(&last->watched))) lvd_port_wake(&w->turn);
 }
 
 /* `e` comes from another core, and its lines with it: all at once, not each when it is touched. Of
@@ -176,6 +179,7 @@ static void disarm(lvd_actor *a) {
 
 static void finish(lvd_worker *w, lvd_entity *e) {
   lvd_store_relaxed_u32(&e->state, LVD_FINISHED);
+  disarm(&e->actor); /* it may have said what it awaits, and then that it is done */
   for (uint32_t i = 0; i < e->actor.cls->outputs; i++) lvd_end(&e->actor.out[i], LVD_OK);
   for (uint32_t i = 0; i < e->actor.cls->inputs; i++) lvd_leave(&e->actor.in[i]);
   lvd_share_leave(w, e->app);
@@ -264,6 +268,7 @@ static bool may_run(lvd_worker *w, lvd_entity *e) {
 }
 
 static void rest(lvd_worker *w) {
+  lvd_worker_turns(w, NULL);
   uint64_t spin = w->rt->options.no_spin ? 0 : (uint64_t)w->rt->options.spin_us * 1000;
   uint64_t start = lvd_port_ticks(), now = start;
   for (uint32_t looks = 0; spin; looks++) {
@@ -297,6 +302,7 @@ static void rest(lvd_worker *w) {
 void lvd_worker_main(void *argument) {
   lvd_worker *w = argument;
   lvd_port_set_self(w);
+  w->low = lvd_port_stack_low();
   lvd_port_context_of_thread(&w->home);
   w->turns = w->until_sample = 1;
   w->random = w->index + 1;
@@ -306,7 +312,10 @@ void lvd_worker_main(void *argument) {
   uint64_t now = lvd_port_ticks();
   w->settled_at = now;
   for (;;) {
-    if (lvd_load_relaxed_u32(&w->yield)) lvd_exchange_acquire_u32(&w->yield, 0);
+    if (lvd_load_relaxed_u32(&w->yield)) {
+      lvd_exchange_acquire_u32(&w->yield, 0);
+      lvd_worker_turns(w, NULL); /* somebody may wait for that */
+    }
     run_commands(w);
     if (w->ending) break;
     if (LVD_UNLIKELY(w->timers != NULL)) lvd_timers_expire(w, now);
@@ -317,6 +326,7 @@ void lvd_worker_main(void *argument) {
       now = lvd_port_ticks();
       continue;
     }
+    lvd_worker_turns(w, e->app);
     if (!may_run(w, e)) continue;
     now = e->is_fiber ? lvd_fibers_run(w, e, now) : activate(w, e, now);
     if (w->unsettled_count >= UNSETTLED_MOST) lvd_settle(w);

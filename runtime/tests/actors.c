@@ -201,6 +201,13 @@ lvd_runtime *runtime_of(uint32_t workers) {
   return rt;
 }
 
+void go_down(int depth) {
+  volatile char frame[4096];
+  frame[0] = frame[4095] = (char)depth;
+  if (depth >= 0) go_down(depth + 1);
+  abort();
+}
+
 lvd_app *app_loaded(lvd_runtime *rt, const builder *b) {
   lvd_app *app;
   char why[256] = "";

@@ -77,6 +77,8 @@ uint32_t builder_actor(builder *b, const char *name, const lvd_actor_class *cls,
 void builder_connect(builder *b, uint32_t from, uint32_t out, uint32_t to, uint32_t in,
                      uint32_t capacity);
 
+LVD_NORETURN void go_down(int depth); /* until the stack ends */
+
 lvd_runtime *runtime_of(uint32_t workers);
 lvd_app *app_loaded(lvd_runtime *rt, const builder *b);
 lvd_app *app_begun(lvd_runtime *rt, const builder *b); /* loaded and started */

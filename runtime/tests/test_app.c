@@ -2,6 +2,8 @@
 /* Applications: data arrives whole and in order, whatever the network, the workers, the sizes. */
 #include "test.h"
 
+#include <pthread.h>
+
 #include <time.h>
 
 /* source -> n adders -> sink */
@@ -390,6 +392,78 @@ void test_app_gives_way_at_once(void) {
   lvd_runtime_destroy(rt);
 }
 
+/* Computes until it is told to end; its worker does nothing else. */
+static lvd_a32 hogs, hogging;
+static lvd_verdict hog_run(lvd_actor *self) {
+  (void)self;
+  lvd_add_relaxed_u32(&hogging, 1);
+  while (lvd_load_relaxed_u32(&hogs)) {
+  }
+  return LVD_DONE;
+}
+static const lvd_actor_class hog_class = {.name = "hog", .run = hog_run};
+
+static lvd_app *placed(lvd_runtime *rt, const builder *b, const uint32_t *worker) {
+  lvd_app *app;
+  lvd_app_options options = {.placement = worker};
+  CHECK_EQ(lvd_app_load(rt, &b->net, &options, &app, NULL, 0), LVD_OK);
+  CHECK_EQ(lvd_app_start(app), LVD_OK);
+  return app;
+}
+
+static void *stop_it(void *app) {
+  lvd_app_stop(app);
+  return NULL;
+}
+
+/* An activation that takes long holds up those alone whose actors are on the same worker. */
+void test_app_others_do_not_wait(void) {
+  static const uint32_t first[] = {0, 0}, second[] = {1, 1}, both[] = {0, 1};
+  lvd_runtime *rt = runtime_of(3);
+  uint32_t few = 10, many = 1000000000;
+  builder hog, short_one, long_one;
+  sink s = {0}, unused[3] = {0};
+  lvd_store_relaxed_u32(&hogs, 1);
+  builder_init(&hog, "hog");
+  builder_actor(&hog, "hog", &hog_class, NULL);
+  lvd_app *busy = placed(rt, &hog, first);
+  while (!lvd_load_relaxed_u32(&hogging)) sleep_ms(1);
+
+  pipeline(&short_one, 0, &few, &s, 4);
+  app_ended(placed(rt, &short_one, second), LVD_OK);
+  CHECK_EQ(s.count, few);
+
+  pipeline(&long_one, 0, &many, &unused[0], 64);
+  lvd_app *app = placed(rt, &long_one, second);
+  CHECK_EQ(lvd_app_pause(app), LVD_OK);
+  CHECK_EQ(lvd_app_resume(app), LVD_OK);
+  CHECK_EQ(lvd_app_stop(app), LVD_OK);
+  lvd_app_unload(app);
+
+  /* One that shares the worker waits to end; those after it do not. */
+  pipeline(&long_one, 0, &many, &unused[1], 64);
+  lvd_app *shares = placed(rt, &long_one, both);
+  CHECK_EQ(lvd_app_pause(shares), LVD_OK); /* nothing of it runs now: that is known at once */
+  CHECK_EQ(lvd_app_resume(shares), LVD_OK);
+  pthread_t stopping;
+  CHECK_EQ(pthread_create(&stopping, NULL, stop_it, shares), 0);
+  while (lvd_app_wait(shares, 20) != LVD_E_TIME) CHECK(false);
+  s = (sink){0};
+  app_ended(placed(rt, &short_one, second), LVD_OK);
+  CHECK_EQ(s.count, few);
+
+  /* Nor does a core wait that has nothing to do with it. */
+  CHECK_EQ(lvd_core_take(rt, 1), LVD_OK);
+  CHECK_EQ(lvd_core_give(rt, 1), LVD_OK);
+  CHECK_EQ(lvd_app_get_state(busy), LVD_APP_RUNNING);
+
+  lvd_store_relaxed_u32(&hogs, 0);
+  CHECK_EQ(pthread_join(stopping, NULL), 0);
+  lvd_app_unload(shares);
+  app_ended(busy, LVD_OK);
+  lvd_runtime_destroy(rt);
+}
+
 void test_core_take_give(void) {
   lvd_runtime *rt = runtime_of(3);
   uint32_t count = SCALED(5000000);
@@ -492,6 +566,70 @@ void test_app_load_refuses(void) {
 }
 
 /* ---- ends of channels that the program holds ------------------------------------------------- */
+
+/* What it awaited before is nothing to anybody. */
+static lvd_verdict awaits_and_ends_run(lvd_actor *self) {
+  lvd_await_room(self, 0, 1);
+  return LVD_DONE;
+}
+void test_app_awaits_and_ends(void) {
+  static const lvd_port_class out[] = {{"X", 4}};
+  static const lvd_actor_class cls = {
+      .name = "awaits", .outputs = 1, .output = out, .run = awaits_and_ends_run};
+  lvd_runtime *rt = runtime_of(1);
+  sink s = {0};
+  builder b;
+  builder_init(&b, "awaits");
+  builder_connect(&b, builder_actor(&b, "awaits", &cls, NULL), 0,
+                  builder_actor(&b, "sink", &sink_class, &s), 0, 64);
+  app_ended(app_begun(rt, &b), LVD_OK);
+  lvd_runtime_destroy(rt);
+}
+
+/* Takes `params` elements of its first input; then it ends, or waits for its second. */
+static lvd_verdict takes_run(lvd_actor *self) {
+  uint32_t *taken = self->state, most = *(const uint32_t *)self->params;
+  for (; *taken < most; ++*taken) {
+    if (!lvd_elements(&self->in[0], 1)) {
+      lvd_await_elements(self, 0, 1);
+      return LVD_WAIT;
+    }
+    (void)LVD_GET(&self->in[0], uint32_t);
+  }
+  if (self->cls->inputs == 1) return LVD_DONE;
+  lvd_await_elements(self, 1, 1);
+  return LVD_WAIT;
+}
+void test_app_why_leaves_out_who_has_left(void) {
+  static const lvd_port_class in[] = {{"A", 4}, {"B", 4}};
+  static const lvd_actor_class leaves = {
+      .name = "leaves", .state_size = 4, .inputs = 1, .input = in, .run = takes_run};
+  static const lvd_actor_class stays = {
+      .name = "stays", .state_size = 4, .inputs = 2, .input = in, .run = takes_run};
+  lvd_runtime *rt = runtime_of(1);
+  uint32_t count = 1000, three = 3, ten = 10;
+  builder b;
+  builder_init(&b, "left");
+  uint32_t source = builder_actor(&b, "source", &source_class, &count);
+  uint32_t never = builder_actor(&b, "never", &add_class, NULL);
+  uint32_t gone = builder_actor(&b, "gone", &leaves, &three);
+  uint32_t here = builder_actor(&b, "here", &stays, &ten);
+  builder_connect(&b, source, 0, gone, 0, 64);
+  builder_connect(&b, source, 0, here, 0, 64);
+  builder_connect(&b, LVD_OUTSIDE, 0, never, 0, 64);
+  builder_connect(&b, never, 0, here, 1, 64);
+  lvd_app *app = app_begun(rt, &b);
+  char why[1000];
+  do {
+    sleep_ms(1);
+    lvd_app_why(app, why, sizeof why);
+  } while (!strstr(why, "source waits"));
+  printf("%s", why);
+  CHECK(strstr(why, "the channel source.X -> here.A is full (64 of 64); here has to empty it"));
+  CHECK(!strstr(why, "gone"));
+  lvd_app_unload(app);
+  lvd_runtime_destroy(rt);
+}
 
 void test_app_outside_ends(void) {
   enum { ELEMENTS = SCALED(200000) };

@@ -12,13 +12,6 @@
 static const lvd_port_class out_port[] = {{"X", 4}};
 static const lvd_action_class read_action[] = {{"read", NULL, 7}};
 
-LVD_NORETURN static void go_down(int depth) {
-  volatile char frame[4096];
-  frame[0] = frame[4095] = (char)depth;
-  if (depth >= 0) go_down(depth + 1);
-  abort();
-}
-
 static lvd_verdict reader_run(lvd_actor *self) {
   const int *fd = self->params;
   for (;;) {

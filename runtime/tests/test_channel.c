@@ -75,6 +75,7 @@ void test_channel_bounds(void) {
   CHECK_EQ(lvd_channel_create(4, 1, 0, &ch), LVD_E_ARGUMENT);
   CHECK_EQ(lvd_channel_create(4, 1, 1, NULL), LVD_E_ARGUMENT);
   CHECK_EQ(lvd_channel_create(UINT32_MAX, 1u << 30, 1, &ch), LVD_E_LIMIT);
+  CHECK(strstr(lvd_status_text(LVD_E_LIMIT), "the ring of a channel"));
   for (int i = 0; i < LVD_STATUS_COUNT; i++) {
     CHECK(strncmp(lvd_status_name((lvd_status)i), "LVD_", 4) == 0);
     CHECK(strlen(lvd_status_text((lvd_status)i)) > 3);

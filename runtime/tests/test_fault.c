@@ -18,6 +18,7 @@ static lvd_verdict bad_run(lvd_actor *self) {
   volatile int zero = 0, *volatile null = NULL;
   if (strcmp(what, "check") == 0) lvd_check_index(self, 12, 10, 23);
   if (strcmp(what, "memory") == 0) *null = 1;
+  if (strcmp(what, "stack") == 0) go_down(0);
   if (strcmp(what, "division") == 0) {
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
     zero = 5 / zero;
@@ -85,6 +86,7 @@ static void fault(lvd_runtime *rt, const char *what, lvd_fault_kind kind, uint32
 ONE(check, LVD_FAULT_INDEX, 23, "index 12 of a list of 10", (void)0)
 ONE(division, LVD_FAULT_DIVISION, 20, "division by zero", SKIP_SIGNALS())
 ONE(memory, LVD_FAULT_MEMORY, 20, "bad access to memory", SKIP_MEMORY())
+ONE(stack, LVD_FAULT_STACK, 20, "stack overflow", SKIP_MEMORY())
 
 void test_fault_endless_action(void) {
   SKIP_SIGNALS();

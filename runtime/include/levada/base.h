@@ -38,7 +38,7 @@ typedef enum lvd_status {
   LVD_OK = 0,
   LVD_E_ARGUMENT,  /* an argument is null, zero or out of range */
   LVD_E_MEMORY,    /* the operating system gave no memory */
-  LVD_E_LIMIT,     /* a configured limit is reached; the text names it */
+  LVD_E_LIMIT,     /* a limit is reached; lvd_status_text names it */
   LVD_E_SYSTEM,    /* a system call failed */
   LVD_E_LAYOUT,    /* made for another layout of this library */
   LVD_E_STATE,     /* not possible in the present state */
@@ -55,7 +55,8 @@ typedef enum lvd_status {
   LVD_STATUS_COUNT
 } lvd_status;
 
-/* "LVD_E_TIME", and "the time limit passed". Never null. Thread-safe. */
+/* "LVD_E_TIME", and "the time limit passed". Never null. Thread-safe. For LVD_E_LIMIT the text says
+ * which limit was reached last on the calling thread, and what raises it. */
 LVD_API const char *lvd_status_name(lvd_status status);
 LVD_API const char *lvd_status_text(lvd_status status);
 
