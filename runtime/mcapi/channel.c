@@ -341,7 +341,10 @@ mcapi_status_t mc_channel_release(const void *buffer, bool only_test) {
   mc_mine *self = mc_self();
   if (!self) return MCAPI_ERR_NODE_NOTINIT;
   mc_domain *d = self->domain;
-  for (uint32_t i = 0; i < MC_ENDPOINTS; i++) {
+  /* Most come from where the last one did. */
+  uint32_t first = lvd_load_relaxed_u32(&self->released);
+  for (uint32_t k = 0; k < MC_ENDPOINTS; k++) {
+    uint32_t i = (first + k) % MC_ENDPOINTS;
     mc_local *local = lvd_load_acquire_ptr(&d->local[i]);
     if (!local || local->node != self || local->channel.role != MC_PACKETS) continue;
     lvd_port_lock(&local->lock);
@@ -350,6 +353,7 @@ mcapi_status_t mc_channel_release(const void *buffer, bool only_test) {
         c->open && c->role == MC_PACKETS && MC_THROUGH(d, release, d, local, buffer, only_test);
     lvd_port_unlock(&local->lock);
     if (!held) continue;
+    if (k) lvd_store_relaxed_u32(&self->released, i);
     if (!only_test) mc_ring(d, self->index); /* one may wait for a buffer */
     return MCAPI_SUCCESS;
   }

@@ -187,6 +187,7 @@ typedef struct mc_mine {
   mcapi_node_t id;
   void *fiber; /* the one that initialized it; null: a thread */
   mcapi_port_t next_port;
+  lvd_a32 released; /* the place from which a packet was released last */
   lvd_aptr next;
 } mc_mine;
 
