@@ -112,6 +112,7 @@ static void connect_i(uint32_t kind, mcapi_endpoint_t from, mcapi_endpoint_t to,
 static bool attach(mc_domain *d, mc_local *local, mcapi_endpoint_t peer) {
   mc_channel *c = &local->channel;
   c->peer = peer;
+  c->loan = NULL;
   c->peer_node = lvd_load_relaxed_u32(&record(d, peer)->node);
   return c->open = d->transport->attach(d, local, peer);
 }
@@ -258,7 +259,7 @@ static void close_i(uint32_t role, mcapi_endpoint_t handle, mcapi_request_t *req
 /* ---- sending and receiving ------------------------------------------------------------------ */
 
 /* The other end, if it is one no more: closed, or gone without that. */
-static mcapi_status_t ended(const mc_domain *d, const mc_local *local) {
+mcapi_status_t mc_channel_ended(const mc_domain *d, const mc_local *local) {
   const mc_endpoint *other = record(d, local->channel.peer);
   bool there = lvd_load_acquire_u32(&other->handle) == local->channel.peer;
   if (there && lvd_load_acquire_u32(&other->state) & MC_OPENED) return MCAPI_SUCCESS;
@@ -267,11 +268,18 @@ static mcapi_status_t ended(const mc_domain *d, const mc_local *local) {
 }
 
 static mcapi_status_t send(mc_domain *d, mc_request *r) {
-  mcapi_status_t end = ended(d, r->local);
+  mcapi_status_t end = mc_channel_ended(d, r->local);
   if (end != MCAPI_SUCCESS) return end;
-  lvd_status status = r->kind == MC_PACKET_OUT
+  mc_channel *c = &r->local->channel;
+  if (LVD_UNLIKELY(c->loan != NULL)) return MCAPI_ERR_MEM_LIMIT;
+  lvd_status status = r->packet ? d->transport->loan(d, r->local, r->size, r->packet)
+                      : r->kind == MC_PACKET_OUT
                           ? MC_THROUGH(d, put_packet, d, r->local, r->out, r->size)
                           : MC_THROUGH(d, put_scalar, d, r->local, r->scalar, (uint32_t)r->size);
+  if (status == LVD_OK && r->packet) {
+    c->loan = *r->packet;
+    c->loan_size = r->size;
+  }
   if (status == LVD_OK) return MCAPI_SUCCESS;
   if (status == LVD_E_TIME) return r->may_fail ? MCAPI_ERR_MEM_LIMIT : MCAPI_PENDING;
   return status == LVD_E_MEMORY ? MCAPI_ERR_MEM_LIMIT : MCAPI_ERR_TRANSMISSION;
@@ -286,7 +294,7 @@ static lvd_status take(mc_domain *d, mc_request *r) {
 static mcapi_status_t receive(mc_domain *d, mc_request *r) {
   lvd_status status = take(d, r);
   mcapi_status_t end = MCAPI_PENDING;
-  if (status == LVD_E_TIME && (end = ended(d, r->local)) != MCAPI_SUCCESS)
+  if (status == LVD_E_TIME && (end = mc_channel_ended(d, r->local)) != MCAPI_SUCCESS)
     status = take(d, r); /* what came just before the end */
   switch (status) {
   case LVD_OK:

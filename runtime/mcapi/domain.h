@@ -248,8 +248,11 @@ void mc_ring_all(mc_domain *d, mc_set *set);
 void mc_set_add(mc_set *set, uint32_t node);
 /* Waits until look(what); `arm` (may be null) enters the node where it will be rung for. LVD_OK,
  * LVD_E_TIME, LVD_E_CANCELLED and whatever else ends the wait of a fiber. */
+enum { MC_SPIN_US = 50 }; /* unless the user has said otherwise */
 lvd_status mc_wait(mc_mine *node, bool (*look)(void *what), void (*arm)(void *what), void *what,
-                   int64_t timeout_ns);
+                   uint32_t spin_us, int64_t timeout_ns);
+/* `l`, whose sleeper has somebody of its own to wake, is rung for once from now on; or not any more. */
+void mc_listen(mc_listener *l, bool listens);
 void mc_wake_fibers(mc_domain *d);
 
 /* ---- shm_queue.c ---------------------------------------------------------------------------- */

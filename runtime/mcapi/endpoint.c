@@ -94,6 +94,7 @@ static mcapi_status_t make(mc_mine *self, mcapi_port_t port, mcapi_endpoint_t *o
     local->node = self;
     local->timeout = MCAPI_TIMEOUT_INFINITE;
     local->memory = 0;
+    local->spin_us = MC_SPIN_US;
     local->channel.role = 0;
     lvd_status status = d->transport->open(d, local);
     if (status == LVD_OK) lvd_store_release_u32(&local->handle, generation * MC_ENDPOINTS + i);
@@ -136,6 +137,7 @@ static void take_away(mc_mine *self, mc_local *local) {
   lvd_store_release_u32(&local->handle, 0);
   mc_requests_drop(local, MC_SEND, MCAPI_ERR_ENDP_DELETED);
   d->transport->close(d, local);
+  mc_descriptor_close(local);
   lvd_port_unlock(&local->lock);
   lvd_store_release_u32(&e->owner, 0);
   mc_gate_leave(d);

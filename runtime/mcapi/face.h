@@ -40,7 +40,7 @@ typedef struct mc_request {
   mcapi_endpoint_t to;
   const void *out;
   void *in;
-  void **packet; /* MC_PACKET_IN: where to say where it lies */
+  void **packet; /* where to say where it lies: MC_PACKET_IN; MC_PACKET_OUT, to get a loan */
   uint64_t scalar;
   uint32_t level;
   bool may_fail; /* rather than wait for room, or for a buffer */
@@ -69,6 +69,8 @@ typedef struct mc_channel {
   bool open;     /* else it is being opened */
   mcapi_endpoint_t peer;
   uint32_t peer_node;
+  void *loan; /* what is out to be filled; null: nothing */
+  size_t loan_size;
   void *own; /* another transport's than shm, whose is what follows */
   lvd_producer out;
   lvd_consumer in;   /* gets */
@@ -86,6 +88,10 @@ struct mc_local {
   mc_line line[MC_LINES]; /* by kind */
   mc_channel channel;
   mcapi_timeout_t timeout;
+  uint32_t spin_us; /* before a thread sleeps */
+  bool has_descriptor;
+  int descriptor;
+  mc_listener listener; /* its */
   mcapi_endp_attr_memory_type_t memory;
   void *own; /* another transport's than shm, whose is what follows */
   mc_queue *queue;
@@ -116,12 +122,18 @@ mcapi_status_t mc_channel_prepare(mc_request *r, enum mc_kind kind, uint32_t han
                                   size_t size);
 mcapi_uint_t mc_channel_available(uint32_t handle, uint32_t role, mcapi_status_t *mcapi_status);
 mcapi_status_t mc_channel_release(const void *buffer, bool only_test);
+/* MCAPI_SUCCESS; else why nothing comes any more but what is there. With the lock. */
+mcapi_status_t mc_channel_ended(const mc_domain *d, const mc_local *local);
 bool mc_is_connected(const mc_domain *d, mcapi_endpoint_t endpoint);
 /* Is somebody still attached to the channel at that place, whose receiver is gone? */
 bool mc_channel_in_use(const mc_domain *d, uint32_t index);
 /* Behind the gate: this end is given up, whatever its state. */
 void mc_channel_drop(mc_domain *d, mc_local *local, mcapi_endpoint_t handle);
 mcapi_endp_attr_status_t mc_channel_status(const mc_domain *d, mcapi_endpoint_t endpoint);
+
+/* ---- ext.c ---------------------------------------------------------------------------------- */
+
+void mc_descriptor_close(mc_local *local); /* with the lock */
 
 /* ---- endpoint.c ----------------------------------------------------------------------------- */
 

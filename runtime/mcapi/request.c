@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { REQUESTS = 1024, WAIT_ANY = 1024, PEEKS = 64 };
+enum { REQUESTS = 1024, WAIT_ANY = 1024, PEEKS = 32 };
 
 /* A request with a number: the caller's mcapi_request_t. */
 typedef struct numbered {
@@ -160,6 +160,8 @@ static mcapi_status_t unfinished(lvd_status status) {
   return status == LVD_E_TIME ? MCAPI_TIMEOUT : MCAPI_ERR_REQUEST_CANCELLED;
 }
 
+static uint32_t spin_of(const mc_request *r) { return r->local ? r->local->spin_us : MC_SPIN_US; }
+
 /* With nobody before it in line, and done at once: as most are. */
 static bool run_at_once(mc_request *r) {
   if (r->kind >= MC_LINES) return false;
@@ -172,26 +174,14 @@ static bool run_at_once(mc_request *r) {
   return status != MCAPI_PENDING;
 }
 
-/* What is under way comes within a microsecond: before a thread stands in line and waits, which is more
- * work than that, it looks for so long. */
-static bool run_soon(mc_request *r) {
-  if (r->kind != MC_RECEIVE && r->kind != MC_PACKET_IN && r->kind != MC_SCALAR_IN) return false;
-  if (r->node->domain->transport != &mc_shm || lvd_fiber_self()) return false;
-  for (int i = 0; i < PEEKS; i++) {
-    if (mc_shm_ready(r->local, r->kind)) return run_at_once(r);
-    lvd_port_relax();
-  }
-  return false;
-}
-
 mcapi_status_t mc_request_run(mc_request *r, int64_t timeout_ns) {
-  if (run_at_once(r) || (timeout_ns && run_soon(r))) return r->status;
+  if (run_at_once(r)) return r->status;
   if (!stand_in_line(r)) return MCAPI_ERR_ENDP_INVALID;
   if (!mc_request_try(r)) {
     const mc_domain *d = r->node->domain;
     bool own_way = d->transport->wait && r->kind < MC_LINES && !lvd_fiber_self();
     lvd_status status = own_way ? d->transport->wait(r->node->domain, r, look_one, r, timeout_ns)
-                                : mc_wait(r->node, look_one, arm_one, r, timeout_ns);
+                                : mc_wait(r->node, look_one, arm_one, r, spin_of(r), timeout_ns);
     if (status != LVD_OK) give_up(r, unfinished(status));
   }
   return r->status;
@@ -306,7 +296,13 @@ static bool wait_for(mc_mine *self, several *s, size_t *size, mcapi_timeout_t ti
     mc_say(status, MCAPI_ERR_WAIT_PENDING);
     return false;
   }
-  lvd_status how = look_any(s) ? LVD_OK : mc_wait(self, look_any, arm_any, s, mc_ns(timeout));
+  uint32_t spin_us = 0;
+  for (size_t i = 0; i < s->count; i++) {
+    uint32_t most = spin_of(&s->n[i]->request);
+    if (most > spin_us) spin_us = most;
+  }
+  lvd_status how =
+      look_any(s) ? LVD_OK : mc_wait(self, look_any, arm_any, s, spin_us, mc_ns(timeout));
   for (size_t i = 0; i < s->count; i++) s->n[i]->waited = false;
   if (how == LVD_OK) return conclude(s->n[s->which], size, status);
   mc_say(status, unfinished(how));
