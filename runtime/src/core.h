@@ -294,6 +294,12 @@ void lvd_unsettled_remove(lvd_worker *w, lvd_entity *e);
 bool lvd_look_around(lvd_worker *w); /* without the barrier: a guess; true: something is ready */
 void lvd_settle(lvd_worker *w);
 
+/* Who uses something, as lvd_stream_caller has it. */
+typedef struct lvd_user {
+  void *who;
+  lvd_fiber *fiber; /* null: a thread */
+} lvd_user;
+
 /* ---- wait.c ------------------------------------------------------------------------------- */
 
 /* What a sleeper lies in. */
@@ -354,7 +360,7 @@ bool lvd_streams_await_threads(
 
 /* ---- knot.c, stream.c ---------------------------------------------------------------------- */
 
-/* Do some fibers wait in vain? At rest, the gate closed. It may be found out later (knot.h). */
+/* Do fibers, or threads, wait in vain? At rest, the gate closed. It may be found out later (knot.h). */
 bool lvd_fibers_in_vain(lvd_app *app);
 /* Its application is over: who waits at a stream whose other end nobody has is told so. */
 void lvd_streams_end(lvd_app *app, lvd_status outcome);

@@ -173,7 +173,7 @@ void lvd_streams_free(lvd_app *app) {
   app->streams = NULL;
 }
 
-void lvd_stream_say_parties(lvd_stream *face, lvd_fiber *const party[2], uint32_t parties) {
+void lvd_stream_say_parties(lvd_stream *face, const lvd_user party[2], uint32_t parties) {
   stream *s = stream_of(face);
   lvd_port_lock(&s->app->blocks_lock);
   for (uint32_t i = 0; i < parties; i++) s->party[i] = party[i];
