@@ -209,6 +209,9 @@ void test_knot_of_thread_and_process(void) {
     CHECK(strstr(why,
                  "child_waits_for_both waits for 1 of the stream there (0 of 2048); the parent "
                  "has to fill it"));
+    lvd_stream_counters k;
+    CHECK_EQ(lvd_stream_counters_read(there, &k), LVD_OK);
+    CHECK(strcmp(k.sender, "a thread") == 0 && strcmp(k.receiver, "another process") == 0);
     if (way) break;
     CHECK(lvd_stream_close(there));
     CHECK_EQ(result(c), LVD_E_ENDED); /* the child goes on */
