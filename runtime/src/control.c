@@ -265,6 +265,7 @@ static void finish(lvd_app *app) {
    * so nothing of it wakes anything. */
   lvd_workers_command(app->rt, take_up, app);
   lvd_calls_recall(app);
+  lvd_stacks_forsake(app);
   lvd_fibers_end(app);
   lvd_workers_command(app->rt, nothing, NULL);
   lvd_status outcome = lvd_app_told(app);
@@ -348,7 +349,6 @@ void lvd_keeper_main(void *argument) {
     bool suspects = find_suspects(rt, lasts);
     if (lasts || !suspects) suspected = 0;
     if (suspects && !suspected) suspected = lvd_port_ns();
-    lvd_forks_keep(rt);
     lvd_app *ending = find_ending(rt);
     if (ending)
       finish(ending);
