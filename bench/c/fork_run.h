@@ -7,8 +7,6 @@
 #ifndef FORK_RUN_H
 #define FORK_RUN_H
 
-#include <sys/mman.h>
-
 #include "bench.h"
 #include "fork_kernels.h"
 
@@ -69,15 +67,12 @@ static inline int32_t scan_blocks(const scanned *s, size_t from, size_t to, int3
                    carry);
 }
 
-/* Zeros, in large pages where the system has them: those are there sooner. */
 static inline void *filled(size_t n, size_t size) {
-  const size_t page = 2 << 20, bytes = (n * size + page - 1) / page * page;
-  unsigned char *p = (unsigned char *)aligned_alloc(page, bytes);
+  unsigned char *p = (unsigned char *)aligned_alloc(4096, (n * size + 4095) / 4096 * 4096);
   if (!p) {
     perror("aligned_alloc");
     exit(1);
   }
-  madvise(p, bytes, MADV_HUGEPAGE);
   memset(p, 0, n * size);
   return p;
 }
