@@ -126,30 +126,53 @@ static bool attach_to_gone(mc_domain *d, mc_local *local, mcapi_endpoint_t peer)
   return local->channel.open = false;
 }
 
-static void refuse(mc_request *r, mcapi_status_t status) {
+static void conclude(mc_request *r, mcapi_status_t status) {
   r->status = status;
   lvd_store_release_u32(&r->done, 1);
 }
 
+/* With the lock. MCAPI_PENDING: the other end is not open yet. */
+static mcapi_status_t look_at_open(mc_domain *d, mc_local *local, mcapi_endpoint_t handle) {
+  if (lvd_load_relaxed_u32(&local->handle) != handle || !local->channel.role)
+    return MCAPI_ERR_CHAN_INVALID;               /* closed meanwhile, or deleted */
+  if (local->channel.open) return MCAPI_SUCCESS; /* by another request */
+  mcapi_endpoint_t named = lvd_load_acquire_u32(&record(d, handle)->peer);
+  if (named && lvd_load_acquire_u32(&record(d, named)->handle) != named)
+    return attach_to_gone(d, local, named) ? MCAPI_SUCCESS : MCAPI_ERR_TRANSMISSION;
+  mcapi_endpoint_t peer = peer_of(d, handle);
+  if (!peer || !lvd_load_acquire_u32(&record(d, peer)->state)) return MCAPI_PENDING;
+  return attach(d, local, peer) ? MCAPI_SUCCESS : MCAPI_ERR_TRANSMISSION; /* even if closed since */
+}
+
 bool mc_channel_opened(mc_request *r) {
+  lvd_port_lock(&r->local->lock);
+  bool done = lvd_load_relaxed_u32(&r->done);
+  mcapi_status_t status = done ? r->status : look_at_open(r->node->domain, r->local, r->handle);
+  if (!done && status != MCAPI_PENDING) conclude(r, status);
+  lvd_port_unlock(&r->local->lock);
+  return status != MCAPI_PENDING;
+}
+
+/* As if it had not been asked for; if the other end has found it open, that is closed. */
+bool mc_channel_not_opened(mc_request *r, mcapi_status_t why) {
   mc_domain *d = r->node->domain;
   mc_local *local = r->local;
-  bool done = true;
+  mc_endpoint *mine = record(d, r->handle);
+  mc_gate_enter(d);
   lvd_port_lock(&local->lock);
-  mcapi_endpoint_t named = lvd_load_acquire_u32(&record(d, r->handle)->peer);
-  if (lvd_load_relaxed_u32(&local->handle) != r->handle || !local->channel.role) {
-    refuse(r, MCAPI_ERR_CHAN_INVALID); /* closed meanwhile, or deleted */
-  } else if (local->channel.open) {
-    /* by another request */
-  } else if (named && lvd_load_acquire_u32(&record(d, named)->handle) != named) {
-    if (!attach_to_gone(d, local, named)) refuse(r, MCAPI_ERR_TRANSMISSION);
-  } else {
-    mcapi_endpoint_t peer = peer_of(d, r->handle);
-    done = peer && lvd_load_acquire_u32(&record(d, peer)->state); /* opened; even if closed since */
-    if (done && !attach(d, local, peer)) refuse(r, MCAPI_ERR_TRANSMISSION);
+  bool pending = !lvd_load_relaxed_u32(&r->done);
+  if (pending) conclude(r, why);
+  mcapi_endpoint_t peer = peer_of(d, r->handle);
+  if (pending && lvd_load_relaxed_u32(&local->handle) == r->handle && local->channel.role &&
+      !local->channel.open) {
+    local->channel.role = 0;
+    if (!peer) lvd_store_relaxed_u32(&mine->role, 0);
+    lvd_store_release_u32(&mine->state, 0);
   }
   lvd_port_unlock(&local->lock);
-  return done;
+  mc_gate_leave(d);
+  if (peer) mc_ring(d, lvd_load_relaxed_u32(&record(d, peer)->node));
+  return pending;
 }
 
 static mcapi_status_t open_end(mc_mine *self, uint32_t role, mcapi_endpoint_t e, mc_local **out) {

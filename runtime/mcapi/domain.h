@@ -55,7 +55,7 @@ enum {
   MC_SCALARS = 1024     /* scalars that a channel can hold */
 };
 #define MC_MAGIC  0x4c564d43u /* "LVMC" */
-#define MC_LAYOUT (LVD_LAYOUT << 16 | 4u)
+#define MC_LAYOUT (LVD_LAYOUT << 16 | 5u)
 
 /* ---- shared --------------------------------------------------------------------------------- */
 
@@ -87,6 +87,7 @@ typedef struct mc_endpoint {
   lvd_a32 owner;                        /* 1 + the process */
   lvd_a32 node, port;                   /* the node's place in its table */
   lvd_a32 generation;                   /* of the handle; counts on when the place is used again */
+  lvd_a32 died;                         /* handle of the last here whose process is dead */
   lvd_a32 get_count, get_domain, get_node;
   lvd_a32 role; /* MC_PACKETS or MC_NUMBERS, and MC_SENDS: of its channel, or as which it is open */
   lvd_a32 peer; /* handle of the other end; 0: not connected */
@@ -182,6 +183,8 @@ typedef struct mc_listener {
 /* A node that this process has initialized. Kept when it is finalized, and used again. */
 typedef struct mc_mine {
   lvd_a32 active; /* counts up at initialize and at finalize: odd, it is */
+  lvd_a32 inside; /* calls that wait */
+  lvd_a32 ending; /* 1: being finalized */
   mc_domain *domain;
   uint32_t index; /* in the domain's table */
   mcapi_node_t id;
@@ -263,6 +266,9 @@ mc_peer *mc_peer_at(mc_domain *d, uint32_t index);
 /* ---- node.c --------------------------------------------------------------------------------- */
 
 mc_mine *mc_self(void); /* the caller's node; null: it has none */
+/* Around a wait, for which the node's end waits. False: it has been finalized. */
+bool mc_node_enter(mc_mine *n, uint32_t *active);
+void mc_node_leave(mc_mine *n);
 
 static inline void mc_say(mcapi_status_t *to, mcapi_status_t status) {
   if (to) *to = status;

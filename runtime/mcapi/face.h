@@ -33,7 +33,9 @@ typedef struct mc_request {
   mc_local *local; /* the endpoint in whose line it stands; MC_OPEN: that is opened */
   uint32_t handle; /* of that endpoint */
   struct mc_request *next;
-  lvd_a32 done; /* 1: `status` and `size` say how it went */
+  uint32_t active; /* its node's, when it was begun */
+  lvd_a32 claimed; /* 1: one that stands in no line is being concluded */
+  lvd_a32 done;    /* 1: `status` and `size` say how it went */
   mcapi_status_t status;
   size_t size;
   /* MC_SEND: to whom, what, how urgent. MC_RECEIVE: where to. */
@@ -116,7 +118,9 @@ static inline uint32_t mc_index(mcapi_endpoint_t handle) { return handle % MC_EN
 /* ---- channel.c ------------------------------------------------------------------------------ */
 
 mcapi_status_t mc_channel_go_on(mc_domain *d, mc_request *r); /* with the endpoint's lock in hand */
-bool mc_channel_opened(mc_request *r);                        /* MC_OPEN: and now it is open */
+bool mc_channel_opened(mc_request *r); /* MC_OPEN: it is done, and says how */
+/* MC_OPEN: and will not be. False: it was done already. */
+bool mc_channel_not_opened(mc_request *r, mcapi_status_t why);
 /* Fills in a request of the open end `handle`. MCAPI_ERR_CHAN_INVALID: it is not open as `role`. */
 mcapi_status_t mc_channel_prepare(mc_request *r, enum mc_kind kind, uint32_t handle, uint32_t role,
                                   size_t size);
@@ -142,7 +146,9 @@ mc_local *mc_local_of(mc_mine *node, mcapi_endpoint_t endpoint);
 bool mc_endpoint_is(const mc_domain *d, mcapi_endpoint_t endpoint); /* anybody's, now */
 void mc_endpoints_delete(mc_mine *node);
 mcapi_endpoint_t mc_endpoint_find(mc_domain *d, mcapi_node_t node, mcapi_port_t port);
-void mc_endpoint_got(mc_mine *node, mcapi_endpoint_t endpoint);
+/* Was there such an endpoint, which its owner has deleted, and did not die with? */
+bool mc_endpoint_was(const mc_domain *d, mcapi_endpoint_t endpoint);
+bool mc_endpoint_got(mc_mine *node, mcapi_endpoint_t endpoint); /* false: too often */
 uint32_t mc_attribute(const mc_domain *d, uint32_t index, uint32_t number);
 
 /* ---- request.c ------------------------------------------------------------------------------ */

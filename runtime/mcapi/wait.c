@@ -81,10 +81,8 @@ static void arm(lvd_watch *w, bool armed) {
   if (!armed) return;
   lvd_store_relaxed_u32(fiber ? &bell->fibers : &bell->threads, 1);
   if (l->arm) l->arm(l->what);
-  if (lvd_load_relaxed_u32(&d->tables->fences))
-    lvd_fence_seq_cst();
-  else
-    lvd_port_domain_barrier();
+  lvd_fence_seq_cst();
+  if (!lvd_load_relaxed_u32(&d->tables->fences)) lvd_port_domain_barrier();
 }
 
 void mc_listen(mc_listener *l, bool listens) { arm(&l->watch, listens); }
