@@ -112,6 +112,7 @@ static void connect_i(uint32_t kind, mcapi_endpoint_t from, mcapi_endpoint_t to,
 static bool attach(mc_domain *d, mc_local *local, mcapi_endpoint_t peer) {
   mc_channel *c = &local->channel;
   c->peer = peer;
+  c->loan = NULL;
   c->peer_node = lvd_load_relaxed_u32(&record(d, peer)->node);
   return c->open = d->transport->attach(d, local, peer);
 }
@@ -125,30 +126,53 @@ static bool attach_to_gone(mc_domain *d, mc_local *local, mcapi_endpoint_t peer)
   return local->channel.open = false;
 }
 
-static void refuse(mc_request *r, mcapi_status_t status) {
+static void conclude(mc_request *r, mcapi_status_t status) {
   r->status = status;
   lvd_store_release_u32(&r->done, 1);
 }
 
+/* With the lock. MCAPI_PENDING: the other end is not open yet. */
+static mcapi_status_t look_at_open(mc_domain *d, mc_local *local, mcapi_endpoint_t handle) {
+  if (lvd_load_relaxed_u32(&local->handle) != handle || !local->channel.role)
+    return MCAPI_ERR_CHAN_INVALID;               /* closed meanwhile, or deleted */
+  if (local->channel.open) return MCAPI_SUCCESS; /* by another request */
+  mcapi_endpoint_t named = lvd_load_acquire_u32(&record(d, handle)->peer);
+  if (named && lvd_load_acquire_u32(&record(d, named)->handle) != named)
+    return attach_to_gone(d, local, named) ? MCAPI_SUCCESS : MCAPI_ERR_TRANSMISSION;
+  mcapi_endpoint_t peer = peer_of(d, handle);
+  if (!peer || !lvd_load_acquire_u32(&record(d, peer)->state)) return MCAPI_PENDING;
+  return attach(d, local, peer) ? MCAPI_SUCCESS : MCAPI_ERR_TRANSMISSION; /* even if closed since */
+}
+
 bool mc_channel_opened(mc_request *r) {
+  lvd_port_lock(&r->local->lock);
+  bool done = lvd_load_relaxed_u32(&r->done);
+  mcapi_status_t status = done ? r->status : look_at_open(r->node->domain, r->local, r->handle);
+  if (!done && status != MCAPI_PENDING) conclude(r, status);
+  lvd_port_unlock(&r->local->lock);
+  return status != MCAPI_PENDING;
+}
+
+/* As if it had not been asked for; if the other end has found it open, that is closed. */
+bool mc_channel_not_opened(mc_request *r, mcapi_status_t why) {
   mc_domain *d = r->node->domain;
   mc_local *local = r->local;
-  bool done = true;
+  mc_endpoint *mine = record(d, r->handle);
+  mc_gate_enter(d);
   lvd_port_lock(&local->lock);
-  mcapi_endpoint_t named = lvd_load_acquire_u32(&record(d, r->handle)->peer);
-  if (lvd_load_relaxed_u32(&local->handle) != r->handle || !local->channel.role) {
-    refuse(r, MCAPI_ERR_CHAN_INVALID); /* closed meanwhile, or deleted */
-  } else if (local->channel.open) {
-    /* by another request */
-  } else if (named && lvd_load_acquire_u32(&record(d, named)->handle) != named) {
-    if (!attach_to_gone(d, local, named)) refuse(r, MCAPI_ERR_TRANSMISSION);
-  } else {
-    mcapi_endpoint_t peer = peer_of(d, r->handle);
-    done = peer && lvd_load_acquire_u32(&record(d, peer)->state); /* opened; even if closed since */
-    if (done && !attach(d, local, peer)) refuse(r, MCAPI_ERR_TRANSMISSION);
+  bool pending = !lvd_load_relaxed_u32(&r->done);
+  if (pending) conclude(r, why);
+  mcapi_endpoint_t peer = peer_of(d, r->handle);
+  if (pending && lvd_load_relaxed_u32(&local->handle) == r->handle && local->channel.role &&
+      !local->channel.open) {
+    local->channel.role = 0;
+    if (!peer) lvd_store_relaxed_u32(&mine->role, 0);
+    lvd_store_release_u32(&mine->state, 0);
   }
   lvd_port_unlock(&local->lock);
-  return done;
+  mc_gate_leave(d);
+  if (peer) mc_ring(d, lvd_load_relaxed_u32(&record(d, peer)->node));
+  return pending;
 }
 
 static mcapi_status_t open_end(mc_mine *self, uint32_t role, mcapi_endpoint_t e, mc_local **out) {
@@ -258,7 +282,7 @@ static void close_i(uint32_t role, mcapi_endpoint_t handle, mcapi_request_t *req
 /* ---- sending and receiving ------------------------------------------------------------------ */
 
 /* The other end, if it is one no more: closed, or gone without that. */
-static mcapi_status_t ended(const mc_domain *d, const mc_local *local) {
+mcapi_status_t mc_channel_ended(const mc_domain *d, const mc_local *local) {
   const mc_endpoint *other = record(d, local->channel.peer);
   bool there = lvd_load_acquire_u32(&other->handle) == local->channel.peer;
   if (there && lvd_load_acquire_u32(&other->state) & MC_OPENED) return MCAPI_SUCCESS;
@@ -267,11 +291,18 @@ static mcapi_status_t ended(const mc_domain *d, const mc_local *local) {
 }
 
 static mcapi_status_t send(mc_domain *d, mc_request *r) {
-  mcapi_status_t end = ended(d, r->local);
+  mcapi_status_t end = mc_channel_ended(d, r->local);
   if (end != MCAPI_SUCCESS) return end;
-  lvd_status status = r->kind == MC_PACKET_OUT
+  mc_channel *c = &r->local->channel;
+  if (LVD_UNLIKELY(c->loan != NULL)) return MCAPI_ERR_MEM_LIMIT;
+  lvd_status status = r->packet ? d->transport->loan(d, r->local, r->size, r->packet)
+                      : r->kind == MC_PACKET_OUT
                           ? MC_THROUGH(d, put_packet, d, r->local, r->out, r->size)
                           : MC_THROUGH(d, put_scalar, d, r->local, r->scalar, (uint32_t)r->size);
+  if (status == LVD_OK && r->packet) {
+    c->loan = *r->packet;
+    c->loan_size = r->size;
+  }
   if (status == LVD_OK) return MCAPI_SUCCESS;
   if (status == LVD_E_TIME) return r->may_fail ? MCAPI_ERR_MEM_LIMIT : MCAPI_PENDING;
   return status == LVD_E_MEMORY ? MCAPI_ERR_MEM_LIMIT : MCAPI_ERR_TRANSMISSION;
@@ -286,7 +317,7 @@ static lvd_status take(mc_domain *d, mc_request *r) {
 static mcapi_status_t receive(mc_domain *d, mc_request *r) {
   lvd_status status = take(d, r);
   mcapi_status_t end = MCAPI_PENDING;
-  if (status == LVD_E_TIME && (end = ended(d, r->local)) != MCAPI_SUCCESS)
+  if (status == LVD_E_TIME && (end = mc_channel_ended(d, r->local)) != MCAPI_SUCCESS)
     status = take(d, r); /* what came just before the end */
   switch (status) {
   case LVD_OK:
@@ -341,7 +372,10 @@ mcapi_status_t mc_channel_release(const void *buffer, bool only_test) {
   mc_mine *self = mc_self();
   if (!self) return MCAPI_ERR_NODE_NOTINIT;
   mc_domain *d = self->domain;
-  for (uint32_t i = 0; i < MC_ENDPOINTS; i++) {
+  /* Most come from where the last one did. */
+  uint32_t first = lvd_load_relaxed_u32(&self->released);
+  for (uint32_t k = 0; k < MC_ENDPOINTS; k++) {
+    uint32_t i = (first + k) % MC_ENDPOINTS;
     mc_local *local = lvd_load_acquire_ptr(&d->local[i]);
     if (!local || local->node != self || local->channel.role != MC_PACKETS) continue;
     lvd_port_lock(&local->lock);
@@ -350,6 +384,7 @@ mcapi_status_t mc_channel_release(const void *buffer, bool only_test) {
         c->open && c->role == MC_PACKETS && MC_THROUGH(d, release, d, local, buffer, only_test);
     lvd_port_unlock(&local->lock);
     if (!held) continue;
+    if (k) lvd_store_relaxed_u32(&self->released, i);
     if (!only_test) mc_ring(d, self->index); /* one may wait for a buffer */
     return MCAPI_SUCCESS;
   }

@@ -52,6 +52,7 @@ static void clear_process(mc_domain *d, uint32_t i) {
   mc_tables *t = d->tables;
   for (uint32_t k = 0; k < MC_ENDPOINTS; k++)
     if (lvd_load_relaxed_u32(&t->endpoint[k].owner) == 1 + i) {
+      lvd_store_relaxed_u32(&t->endpoint[k].died, lvd_load_relaxed_u32(&t->endpoint[k].handle));
       lvd_store_release_u32(&t->endpoint[k].handle, 0);
       if (d->transport->bury) d->transport->bury(d, k);
       lvd_store_release_u32(&t->endpoint[k].owner, 0);
@@ -249,15 +250,33 @@ static lvd_status enter(mc_domain *d) {
   return LVD_E_LIMIT;
 }
 
+/* Domains that this process has left. A call that began before its node was finalized could still look
+ * at their memory, so that stays until the next one is joined. */
+static mc_domain *left;
+
 static void put_away(mc_domain *d) {
   if (d->transport && d->transport->leave) d->transport->leave(d);
   for (uint32_t i = 0; i < MC_ENDPOINTS; i++) free(lvd_load_relaxed_ptr(&d->local[i]));
-  for (uint32_t i = 0; i < MC_PROCESSES; i++) forget(d, i);
   lvd_port_shared_unmap(d->tables, mc_units(sizeof *d->tables), 0);
+  free(d);
+}
+
+static void close_all(mc_domain *d) {
+  for (uint32_t i = 0; i < MC_PROCESSES; i++) forget(d, i);
   lvd_port_close(d->file); /* drops every lock */
   lvd_port_close(d->bell);
   lvd_port_close(d->directory);
-  free(d);
+  d->file = d->bell = d->directory = -1;
+  d->next = left;
+  left = d;
+}
+
+static void put_away_left(void) {
+  while (left) {
+    mc_domain *d = left;
+    left = d->next;
+    put_away(d);
+  }
 }
 
 /* In a child that a process forks nothing of this is the child's. */
@@ -296,6 +315,7 @@ lvd_status mc_domain_join(mcapi_domain_t number, mc_domain **out) {
   at_fork = true;
   mc_domain *d = domains;
   while (d && d->number != number) d = d->next;
+  if (!d) put_away_left();
   if (!d && !(d = calloc(1, sizeof *d))) status = LVD_E_MEMORY;
   if (d && !d->tables) {
     d->number = number;
@@ -309,7 +329,7 @@ lvd_status mc_domain_join(mcapi_domain_t number, mc_domain **out) {
       d->next = domains;
       domains = d;
     } else {
-      put_away(d);
+      close_all(d);
     }
   }
   if (status == LVD_OK) {
@@ -344,7 +364,7 @@ void mc_domain_leave(mc_domain *d) {
     }
     mc_gate_leave(d);
     mc_ring_all(d, NULL);
-    put_away(d);
+    close_all(d);
   }
   lvd_port_unlock(&domains_lock);
 }

@@ -55,7 +55,7 @@ enum {
   MC_SCALARS = 1024     /* scalars that a channel can hold */
 };
 #define MC_MAGIC  0x4c564d43u /* "LVMC" */
-#define MC_LAYOUT (LVD_LAYOUT << 16 | 4u)
+#define MC_LAYOUT (LVD_LAYOUT << 16 | 5u)
 
 /* ---- shared --------------------------------------------------------------------------------- */
 
@@ -87,6 +87,7 @@ typedef struct mc_endpoint {
   lvd_a32 owner;                        /* 1 + the process */
   lvd_a32 node, port;                   /* the node's place in its table */
   lvd_a32 generation;                   /* of the handle; counts on when the place is used again */
+  lvd_a32 died;                         /* handle of the last here whose process is dead */
   lvd_a32 get_count, get_domain, get_node;
   lvd_a32 role; /* MC_PACKETS or MC_NUMBERS, and MC_SENDS: of its channel, or as which it is open */
   lvd_a32 peer; /* handle of the other end; 0: not connected */
@@ -182,11 +183,14 @@ typedef struct mc_listener {
 /* A node that this process has initialized. Kept when it is finalized, and used again. */
 typedef struct mc_mine {
   lvd_a32 active; /* counts up at initialize and at finalize: odd, it is */
+  lvd_a32 inside; /* calls that wait */
+  lvd_a32 ending; /* 1: being finalized */
   mc_domain *domain;
   uint32_t index; /* in the domain's table */
   mcapi_node_t id;
   void *fiber; /* the one that initialized it; null: a thread */
   mcapi_port_t next_port;
+  lvd_a32 released; /* the place from which a packet was released last */
   lvd_aptr next;
 } mc_mine;
 
@@ -247,8 +251,11 @@ void mc_ring_all(mc_domain *d, mc_set *set);
 void mc_set_add(mc_set *set, uint32_t node);
 /* Waits until look(what); `arm` (may be null) enters the node where it will be rung for. LVD_OK,
  * LVD_E_TIME, LVD_E_CANCELLED and whatever else ends the wait of a fiber. */
+enum { MC_SPIN_US = 50 }; /* unless the user has said otherwise */
 lvd_status mc_wait(mc_mine *node, bool (*look)(void *what), void (*arm)(void *what), void *what,
-                   int64_t timeout_ns);
+                   uint32_t spin_us, int64_t timeout_ns);
+/* `l`, whose sleeper has somebody of its own to wake, is rung for once from now on; or not any more. */
+void mc_listen(mc_listener *l, bool listens);
 void mc_wake_fibers(mc_domain *d);
 
 /* ---- shm_queue.c ---------------------------------------------------------------------------- */
@@ -259,6 +266,9 @@ mc_peer *mc_peer_at(mc_domain *d, uint32_t index);
 /* ---- node.c --------------------------------------------------------------------------------- */
 
 mc_mine *mc_self(void); /* the caller's node; null: it has none */
+/* Around a wait, for which the node's end waits. False: it has been finalized. */
+bool mc_node_enter(mc_mine *n, uint32_t *active);
+void mc_node_leave(mc_mine *n);
 
 static inline void mc_say(mcapi_status_t *to, mcapi_status_t status) {
   if (to) *to = status;

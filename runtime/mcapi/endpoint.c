@@ -15,6 +15,12 @@ bool mc_endpoint_is(const mc_domain *d, mcapi_endpoint_t e) {
   return e && lvd_load_acquire_u32(&record(d, e)->handle) == e;
 }
 
+bool mc_endpoint_was(const mc_domain *d, mcapi_endpoint_t e) {
+  uint32_t generation = e / MC_ENDPOINTS;
+  return generation && generation <= lvd_load_relaxed_u32(&record(d, e)->generation) &&
+         lvd_load_relaxed_u32(&record(d, e)->died) != e && !mc_endpoint_is(d, e);
+}
+
 mc_local *mc_local_of(mc_mine *node, mcapi_endpoint_t e) {
   mc_local *local = lvd_load_acquire_ptr(&node->domain->local[mc_index(e)]);
   bool mine = local && e && lvd_load_acquire_u32(&local->handle) == e && local->node == node;
@@ -94,6 +100,7 @@ static mcapi_status_t make(mc_mine *self, mcapi_port_t port, mcapi_endpoint_t *o
     local->node = self;
     local->timeout = MCAPI_TIMEOUT_INFINITE;
     local->memory = 0;
+    local->spin_us = MC_SPIN_US;
     local->channel.role = 0;
     lvd_status status = d->transport->open(d, local);
     if (status == LVD_OK) lvd_store_release_u32(&local->handle, generation * MC_ENDPOINTS + i);
@@ -136,6 +143,7 @@ static void take_away(mc_mine *self, mc_local *local) {
   lvd_store_release_u32(&local->handle, 0);
   mc_requests_drop(local, MC_SEND, MCAPI_ERR_ENDP_DELETED);
   d->transport->close(d, local);
+  mc_descriptor_close(local);
   lvd_port_unlock(&local->lock);
   lvd_store_release_u32(&e->owner, 0);
   mc_gate_leave(d);
@@ -170,11 +178,15 @@ void mcapi_endpoint_delete(mcapi_endpoint_t endpoint, mcapi_status_t *mcapi_stat
 
 /* ---- getting and releasing ------------------------------------------------------------------ */
 
-void mc_endpoint_got(mc_mine *node, mcapi_endpoint_t endpoint) {
+bool mc_endpoint_got(mc_mine *node, mcapi_endpoint_t endpoint) {
   mc_endpoint *e = record(node->domain, endpoint);
-  lvd_add_relaxed_u32(&e->get_count, 1);
+  uint32_t count = lvd_load_relaxed_u32(&e->get_count);
+  do
+    if (count >= MOST_GETS) return false;
+  while (!lvd_cas_relaxed_u32(&e->get_count, &count, count + 1));
   lvd_store_relaxed_u32(&e->get_domain, node->domain->number);
   lvd_store_relaxed_u32(&e->get_node, node->id);
+  return true;
 }
 
 static mcapi_status_t check_get(const mc_mine *self, mcapi_domain_t domain, mcapi_node_t node,

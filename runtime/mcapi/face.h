@@ -33,14 +33,16 @@ typedef struct mc_request {
   mc_local *local; /* the endpoint in whose line it stands; MC_OPEN: that is opened */
   uint32_t handle; /* of that endpoint */
   struct mc_request *next;
-  lvd_a32 done; /* 1: `status` and `size` say how it went */
+  uint32_t active; /* its node's, when it was begun */
+  lvd_a32 claimed; /* 1: one that stands in no line is being concluded */
+  lvd_a32 done;    /* 1: `status` and `size` say how it went */
   mcapi_status_t status;
   size_t size;
   /* MC_SEND: to whom, what, how urgent. MC_RECEIVE: where to. */
   mcapi_endpoint_t to;
   const void *out;
   void *in;
-  void **packet; /* MC_PACKET_IN: where to say where it lies */
+  void **packet; /* where to say where it lies: MC_PACKET_IN; MC_PACKET_OUT, to get a loan */
   uint64_t scalar;
   uint32_t level;
   bool may_fail; /* rather than wait for room, or for a buffer */
@@ -69,6 +71,8 @@ typedef struct mc_channel {
   bool open;     /* else it is being opened */
   mcapi_endpoint_t peer;
   uint32_t peer_node;
+  void *loan; /* what is out to be filled; null: nothing */
+  size_t loan_size;
   void *own; /* another transport's than shm, whose is what follows */
   lvd_producer out;
   lvd_consumer in;   /* gets */
@@ -86,6 +90,10 @@ struct mc_local {
   mc_line line[MC_LINES]; /* by kind */
   mc_channel channel;
   mcapi_timeout_t timeout;
+  uint32_t spin_us; /* before a thread sleeps */
+  bool has_descriptor;
+  int descriptor;
+  mc_listener listener; /* its */
   mcapi_endp_attr_memory_type_t memory;
   void *own; /* another transport's than shm, whose is what follows */
   mc_queue *queue;
@@ -110,18 +118,26 @@ static inline uint32_t mc_index(mcapi_endpoint_t handle) { return handle % MC_EN
 /* ---- channel.c ------------------------------------------------------------------------------ */
 
 mcapi_status_t mc_channel_go_on(mc_domain *d, mc_request *r); /* with the endpoint's lock in hand */
-bool mc_channel_opened(mc_request *r);                        /* MC_OPEN: and now it is open */
+bool mc_channel_opened(mc_request *r); /* MC_OPEN: it is done, and says how */
+/* MC_OPEN: and will not be. False: it was done already. */
+bool mc_channel_not_opened(mc_request *r, mcapi_status_t why);
 /* Fills in a request of the open end `handle`. MCAPI_ERR_CHAN_INVALID: it is not open as `role`. */
 mcapi_status_t mc_channel_prepare(mc_request *r, enum mc_kind kind, uint32_t handle, uint32_t role,
                                   size_t size);
 mcapi_uint_t mc_channel_available(uint32_t handle, uint32_t role, mcapi_status_t *mcapi_status);
 mcapi_status_t mc_channel_release(const void *buffer, bool only_test);
+/* MCAPI_SUCCESS; else why nothing comes any more but what is there. With the lock. */
+mcapi_status_t mc_channel_ended(const mc_domain *d, const mc_local *local);
 bool mc_is_connected(const mc_domain *d, mcapi_endpoint_t endpoint);
 /* Is somebody still attached to the channel at that place, whose receiver is gone? */
 bool mc_channel_in_use(const mc_domain *d, uint32_t index);
 /* Behind the gate: this end is given up, whatever its state. */
 void mc_channel_drop(mc_domain *d, mc_local *local, mcapi_endpoint_t handle);
 mcapi_endp_attr_status_t mc_channel_status(const mc_domain *d, mcapi_endpoint_t endpoint);
+
+/* ---- ext.c ---------------------------------------------------------------------------------- */
+
+void mc_descriptor_close(mc_local *local); /* with the lock */
 
 /* ---- endpoint.c ----------------------------------------------------------------------------- */
 
@@ -130,7 +146,9 @@ mc_local *mc_local_of(mc_mine *node, mcapi_endpoint_t endpoint);
 bool mc_endpoint_is(const mc_domain *d, mcapi_endpoint_t endpoint); /* anybody's, now */
 void mc_endpoints_delete(mc_mine *node);
 mcapi_endpoint_t mc_endpoint_find(mc_domain *d, mcapi_node_t node, mcapi_port_t port);
-void mc_endpoint_got(mc_mine *node, mcapi_endpoint_t endpoint);
+/* Was there such an endpoint, which its owner has deleted, and did not die with? */
+bool mc_endpoint_was(const mc_domain *d, mcapi_endpoint_t endpoint);
+bool mc_endpoint_got(mc_mine *node, mcapi_endpoint_t endpoint); /* false: too often */
 uint32_t mc_attribute(const mc_domain *d, uint32_t index, uint32_t number);
 
 /* ---- request.c ------------------------------------------------------------------------------ */

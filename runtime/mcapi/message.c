@@ -9,7 +9,8 @@ static mcapi_status_t prepare_send(mc_request *r, mcapi_endpoint_t from, mcapi_e
   mc_mine *self = mc_self();
   if (!self) return MCAPI_ERR_NODE_NOTINIT;
   mc_local *local = mc_local_of(self, from);
-  if (!local || !mc_endpoint_is(self->domain, to)) return MCAPI_ERR_ENDP_INVALID;
+  if (!local || !(mc_endpoint_is(self->domain, to) || mc_endpoint_was(self->domain, to)))
+    return MCAPI_ERR_ENDP_INVALID;
   if (!buffer && size) return MCAPI_ERR_PARAMETER;
   if (size > mc_attribute(self->domain, local->index, MCAPI_ENDP_ATTR_MAX_PAYLOAD_SIZE) ||
       size > MCAPI_MAX_MESSAGE_SIZE)

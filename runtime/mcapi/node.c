@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { NAP_NS = 200000 };
 enum { VERSION = LVD_VERSION_MAJOR << 12 | LVD_VERSION_MINOR };
 
 static lvd_port_mutex nodes_lock;
@@ -42,8 +43,11 @@ static bool has_own(void) {
 /* Nothing of it is the child's. */
 static void forget_all(void) {
   nodes_lock = (lvd_port_mutex){{0}};
-  for (mc_mine *n = lvd_load_acquire_ptr(&nodes); n; n = lvd_load_acquire_ptr(&n->next))
+  for (mc_mine *n = lvd_load_acquire_ptr(&nodes); n; n = lvd_load_acquire_ptr(&n->next)) {
     if (is_active(n)) lvd_add_release_u32(&n->active, 1);
+    lvd_store_relaxed_u32(&n->inside, 0); /* who waited there is not here */
+    lvd_store_relaxed_u32(&n->ending, 0);
+  }
 }
 
 /* One that is not in use; with the lock. */
@@ -53,10 +57,36 @@ static mc_mine *unused(void) {
   at_fork = true;
   lvd_aptr *at = &nodes;
   for (mc_mine *n; (n = lvd_load_relaxed_ptr(at)); at = &n->next)
-    if (!is_active(n)) return n;
+    if (!is_active(n) && !lvd_load_acquire_u32(&n->ending)) return n;
   mc_mine *n = calloc(1, sizeof *n);
   if (n) lvd_store_release_ptr(at, n);
   return n;
+}
+
+/* ---- calls that wait, and the end ----------------------------------------------------------- */
+
+/* enter: inside + 1, fence, load active <> finalize: active + 1, fence, load inside. */
+bool mc_node_enter(mc_mine *n, uint32_t *active) {
+  lvd_add_relaxed_u32(&n->inside, 1);
+  lvd_fence_seq_cst();
+  *active = lvd_load_acquire_u32(&n->active);
+  if (*active % 2) return true;
+  mc_node_leave(n);
+  return false;
+}
+
+void mc_node_leave(mc_mine *n) { lvd_add_release_u32(&n->inside, -1u); }
+
+/* Those who wait look again, find that the node is none any more, and go. */
+static void send_away(mc_mine *n) {
+  lvd_fence_seq_cst();
+  while (lvd_load_acquire_u32(&n->inside)) {
+    mc_ring(n->domain, n->index);
+    if (lvd_fiber_self())
+      lvd_fiber_sleep(NAP_NS); /* they may be fibers of this worker */
+    else
+      lvd_port_wait(&n->inside, lvd_load_relaxed_u32(&n->inside), NAP_NS);
+  }
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */
@@ -148,15 +178,25 @@ void mcapi_finalize(mcapi_status_t *mcapi_status) {
     mc_say(mcapi_status, MCAPI_ERR_NODE_NOTINIT);
     return;
   }
+  lvd_port_lock(&nodes_lock);
+  bool mine = is_active(self); /* and not another thread's, which is just doing the same */
+  if (mine) {
+    lvd_store_relaxed_u32(&self->ending, 1);
+    lvd_add_release_u32(&self->active, 1);
+  }
+  lvd_port_unlock(&nodes_lock);
+  if (!mine) {
+    mc_say(mcapi_status, MCAPI_ERR_NODE_NOTINIT);
+    return;
+  }
   mc_domain *d = self->domain;
   mc_endpoints_delete(self);
+  send_away(self);
   mc_requests_forget(self);
-  lvd_port_lock(&nodes_lock);
-  lvd_add_release_u32(&self->active, 1);
-  lvd_port_unlock(&nodes_lock);
   mc_gate_enter(d);
   lvd_store_release_u32(&d->tables->node[self->index].owner, 0);
   mc_gate_leave(d);
+  lvd_store_release_u32(&self->ending, 0);
   mc_domain_leave(d);
   mc_say(mcapi_status, MCAPI_SUCCESS);
 }

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { REQUESTS = 1024, WAIT_ANY = 1024, PEEKS = 32 };
+enum { REQUESTS = 1024, WAIT_ANY = 1024, PEEKS = 64 };
 
 /* A request with a number: the caller's mcapi_request_t. */
 typedef struct numbered {
@@ -27,6 +27,12 @@ static void finish(mc_request *r, mcapi_status_t status) {
   lvd_store_release_u32(&r->done, 1);
 }
 
+/* Of several who test one that stands in no line, and who cancel it, one concludes it. */
+static bool claim(mc_request *r) {
+  uint32_t nobody = 0;
+  return lvd_cas_relaxed_u32(&r->claimed, &nobody, 1);
+}
+
 static mcapi_status_t go_on(mc_request *r) {
   mc_domain *d = r->node->domain;
   if (r->kind == MC_SEND)
@@ -35,8 +41,8 @@ static mcapi_status_t go_on(mc_request *r) {
       return MCAPI_SUCCESS;
     case LVD_E_TIME:
       return r->may_fail ? MCAPI_ERR_MEM_LIMIT : MCAPI_PENDING;
-    case LVD_E_PEER:
-      return MCAPI_ERR_ENDP_INVALID;
+    case LVD_E_PEER: /* deleted: what is under way to it is dropped */
+      return mc_endpoint_was(d, r->to) ? MCAPI_SUCCESS : MCAPI_ERR_ENDP_INVALID;
     case LVD_E_MEMORY:
       return MCAPI_ERR_MEM_LIMIT;
     default:
@@ -64,24 +70,26 @@ static void leave_line(mc_request *r) {
   if (line->last == r) line->last = before;
 }
 
+static bool give_up(mc_request *r, mcapi_status_t why);
+
 bool mc_request_try(mc_request *r) {
   if (lvd_load_acquire_u32(&r->done)) return true;
+  if (LVD_UNLIKELY(r->active != lvd_load_acquire_u32(&r->node->active))) {
+    give_up(r, MCAPI_ERR_NODE_NOTINIT); /* its node has been finalized meanwhile */
+    return lvd_load_acquire_u32(&r->done);
+  }
   if (r->kind == MC_GET) {
     mcapi_endpoint_t e = mc_endpoint_find(r->node->domain, r->target_node, r->target_port);
-    if (!e) return false;
-    mc_endpoint_got(r->node, e);
-    *r->endpoint = e;
-    finish(r, MCAPI_SUCCESS);
+    if (!e || !claim(r)) return lvd_load_acquire_u32(&r->done);
+    bool got = mc_endpoint_got(r->node, e);
+    if (got) *r->endpoint = e;
+    finish(r, got ? MCAPI_SUCCESS : MCAPI_ERR_ENDP_GET_LIMIT);
     return true;
   }
-  if (r->kind == MC_OPEN) {
-    if (!mc_channel_opened(r)) return false;
-    if (!lvd_load_acquire_u32(&r->done)) finish(r, MCAPI_SUCCESS);
-    return true;
-  }
+  if (r->kind == MC_OPEN) return mc_channel_opened(r);
   if (r->kind == MC_DONE) {
-    finish(r, MCAPI_SUCCESS);
-    return true;
+    if (claim(r)) finish(r, MCAPI_SUCCESS);
+    return lvd_load_acquire_u32(&r->done);
   }
   mc_local *local = r->local;
   bool others = false;
@@ -117,14 +125,19 @@ static bool stand_in_line(mc_request *r) {
 
 /* True: it was not done, and will not be. */
 static bool give_up(mc_request *r, mcapi_status_t why) {
-  bool in_line = r->kind < MC_LINES;
-  if (in_line) lvd_port_lock(&r->local->lock);
+  if (!r->local) {
+    bool mine = !lvd_load_acquire_u32(&r->done) && claim(r);
+    if (mine) finish(r, why);
+    return mine;
+  }
+  if (r->kind == MC_OPEN) return mc_channel_not_opened(r, why);
+  lvd_port_lock(&r->local->lock);
   bool mine = !lvd_load_relaxed_u32(&r->done);
   if (mine) {
-    if (in_line) leave_line(r);
+    leave_line(r);
     finish(r, why);
   }
-  if (in_line) lvd_port_unlock(&r->local->lock);
+  lvd_port_unlock(&r->local->lock);
   return mine;
 }
 
@@ -160,6 +173,8 @@ static mcapi_status_t unfinished(lvd_status status) {
   return status == LVD_E_TIME ? MCAPI_TIMEOUT : MCAPI_ERR_REQUEST_CANCELLED;
 }
 
+static uint32_t spin_of(const mc_request *r) { return r->local ? r->local->spin_us : MC_SPIN_US; }
+
 /* With nobody before it in line, and done at once: as most are. */
 static bool run_at_once(mc_request *r) {
   if (r->kind >= MC_LINES) return false;
@@ -172,17 +187,36 @@ static bool run_at_once(mc_request *r) {
   return status != MCAPI_PENDING;
 }
 
-mcapi_status_t mc_request_run(mc_request *r, int64_t timeout_ns) {
-  if (run_at_once(r)) return r->status;
+/* What is under way comes within a microsecond: before a thread stands in line and waits, which is more
+ * work than that, it looks for so long. */
+static bool run_soon(mc_request *r) {
+  if (r->kind != MC_RECEIVE && r->kind != MC_PACKET_IN && r->kind != MC_SCALAR_IN) return false;
+  if (r->node->domain->transport != &mc_shm || !spin_of(r) || lvd_fiber_self()) return false;
+  for (int i = 0; i < PEEKS; i++) {
+    if (mc_shm_ready(r->local, r->kind)) return run_at_once(r);
+    lvd_port_relax();
+  }
+  return false;
+}
+
+static mcapi_status_t run_in_line(mc_request *r, int64_t timeout_ns) {
   if (!stand_in_line(r)) return MCAPI_ERR_ENDP_INVALID;
   if (!mc_request_try(r)) {
     const mc_domain *d = r->node->domain;
     bool own_way = d->transport->wait && r->kind < MC_LINES && !lvd_fiber_self();
     lvd_status status = own_way ? d->transport->wait(r->node->domain, r, look_one, r, timeout_ns)
-                                : mc_wait(r->node, look_one, arm_one, r, timeout_ns);
+                                : mc_wait(r->node, look_one, arm_one, r, spin_of(r), timeout_ns);
     if (status != LVD_OK) give_up(r, unfinished(status));
   }
   return r->status;
+}
+
+mcapi_status_t mc_request_run(mc_request *r, int64_t timeout_ns) {
+  if (run_at_once(r) || (timeout_ns && run_soon(r))) return r->status;
+  if (!mc_node_enter(r->node, &r->active)) return MCAPI_ERR_NODE_NOTINIT;
+  mcapi_status_t status = run_in_line(r, timeout_ns);
+  mc_node_leave(r->node);
+  return status;
 }
 
 /* ---- numbers -------------------------------------------------------------------------------- */
@@ -214,6 +248,7 @@ mcapi_status_t mc_request_begin(const mc_request *r, mcapi_request_t *out) {
     hint = (uint32_t)(n - table) + 1;
     if (!n->generation) n->generation = 1;
     n->request = *r;
+    n->request.active = lvd_load_acquire_u32(&r->node->active);
     n->used = true;
     n->waited = n->cancelled = false;
     *out = number_of(n);
@@ -290,15 +325,25 @@ static bool reserve(several *s) {
 
 static bool wait_for(mc_mine *self, several *s, size_t *size, mcapi_timeout_t timeout,
                      mcapi_status_t *status) {
-  if (!reserve(s)) {
-    mc_say(status, MCAPI_ERR_WAIT_PENDING);
+  uint32_t active;
+  bool inside = mc_node_enter(self, &active);
+  if (!inside || !reserve(s)) {
+    if (inside) mc_node_leave(self);
+    mc_say(status, inside ? MCAPI_ERR_WAIT_PENDING : MCAPI_ERR_NODE_NOTINIT);
     return false;
   }
-  lvd_status how = look_any(s) ? LVD_OK : mc_wait(self, look_any, arm_any, s, mc_ns(timeout));
+  uint32_t spin_us = 0;
+  for (size_t i = 0; i < s->count; i++) {
+    uint32_t most = spin_of(&s->n[i]->request);
+    if (most > spin_us) spin_us = most;
+  }
+  lvd_status how =
+      look_any(s) ? LVD_OK : mc_wait(self, look_any, arm_any, s, spin_us, mc_ns(timeout));
   for (size_t i = 0; i < s->count; i++) s->n[i]->waited = false;
-  if (how == LVD_OK) return conclude(s->n[s->which], size, status);
-  mc_say(status, unfinished(how));
-  return false;
+  bool well = how == LVD_OK && conclude(s->n[s->which], size, status);
+  mc_node_leave(self);
+  if (how != LVD_OK) mc_say(status, unfinished(how));
+  return well;
 }
 
 mcapi_boolean_t mcapi_wait(const mcapi_request_t *request, size_t *size, mcapi_timeout_t timeout,

@@ -236,4 +236,6 @@ const mc_transport mc_shm = {.name = "shm",
                              .take_packet = mc_shm_take_packet,
                              .take_scalar = mc_shm_take_scalar,
                              .available = mc_shm_available,
+                             .loan = mc_shm_loan,
+                             .send_loan = mc_shm_send_loan,
                              .release = mc_shm_release};

@@ -67,6 +67,10 @@ struct mc_transport {
   lvd_status (*take_packet)(mc_domain *d, mc_local *local, void **at, size_t *size);
   lvd_status (*take_scalar)(mc_domain *d, mc_local *local, uint32_t size, uint64_t *value);
   uint32_t (*available)(mc_domain *d, mc_local *local);
+  /* A packet of `size` bytes is to be filled in at *at; and sent, `size` bytes of it or fewer, before
+   * anything else is. LVD_OK; LVD_E_TIME: no room; LVD_E_CORRUPT; LVD_E_MEMORY. */
+  lvd_status (*loan)(mc_domain *d, mc_local *local, size_t size, void **at);
+  void (*send_loan)(mc_domain *d, mc_local *local, size_t size);
   /* False: it is not held here. */
   bool (*release)(mc_domain *d, mc_local *local, const void *buffer, bool only_test);
 
@@ -102,6 +106,8 @@ lvd_status mc_shm_put_scalar(mc_domain *d, mc_local *local, uint64_t value, uint
 lvd_status mc_shm_take_packet(mc_domain *d, mc_local *local, void **at, size_t *size);
 lvd_status mc_shm_take_scalar(mc_domain *d, mc_local *local, uint32_t size, uint64_t *value);
 uint32_t mc_shm_available(mc_domain *d, mc_local *local);
+lvd_status mc_shm_loan(mc_domain *d, mc_local *local, size_t size, void **at);
+void mc_shm_send_loan(mc_domain *d, mc_local *local, size_t size);
 bool mc_shm_release(mc_domain *d, mc_local *local, const void *buffer, bool only_test);
 
 /* ---- the way through ---------------------------------------------------------------------------- */

@@ -81,11 +81,11 @@ static void arm(lvd_watch *w, bool armed) {
   if (!armed) return;
   lvd_store_relaxed_u32(fiber ? &bell->fibers : &bell->threads, 1);
   if (l->arm) l->arm(l->what);
-  if (lvd_load_relaxed_u32(&d->tables->fences))
-    lvd_fence_seq_cst();
-  else
-    lvd_port_domain_barrier();
+  lvd_fence_seq_cst();
+  if (!lvd_load_relaxed_u32(&d->tables->fences)) lvd_port_domain_barrier();
 }
+
+void mc_listen(mc_listener *l, bool listens) { arm(&l->watch, listens); }
 
 void mc_wake_fibers(mc_domain *d) {
   lvd_port_lock(&d->lock);
@@ -95,13 +95,14 @@ void mc_wake_fibers(mc_domain *d) {
 }
 
 lvd_status mc_wait(mc_mine *node, bool (*look_for)(void *what), void (*arm_for)(void *what),
-                   void *what, int64_t timeout_ns) {
+                   void *what, uint32_t spin_us, int64_t timeout_ns) {
   mc_listener l = {.node = node, .look = look_for, .arm = arm_for, .what = what};
   uint32_t which;
   l.watch.look = look;
   l.watch.arm = arm;
   l.watch.rung = &node->domain->tables->node[node->index].bell.rung;
-  lvd_sleeper_init(&l.watch.sleeper, 50);
+  if (timeout_ns >= 0 && spin_us > timeout_ns / 1000) spin_us = (uint32_t)(timeout_ns / 1000);
+  lvd_sleeper_init(&l.watch.sleeper, spin_us);
   const lvd_want want = {.watch = &l.watch};
   return lvd_wait_any(&want, 1, timeout_ns, &which);
 }

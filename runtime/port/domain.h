@@ -48,7 +48,7 @@ int lvd_port_process_watch(int32_t id);
 void lvd_port_listen(const int *descriptor, bool *ready, uint32_t count, int64_t timeout_ns);
 
 /* A barrier on all cores that run a process which has prepared it, for a side that goes to sleep; false:
- * there is none. It is a fence of the caller's as well. */
+ * there is none. */
 bool lvd_port_domain_barrier_prepare(void);
 void lvd_port_domain_barrier(void);
 

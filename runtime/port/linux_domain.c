@@ -157,7 +157,6 @@ bool lvd_port_domain_barrier_prepare(void) {
 }
 
 void lvd_port_domain_barrier(void) {
-  lvd_fence_seq_cst();
   syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
 }
 

@@ -189,6 +189,33 @@ bool lvd_port_thread_urgent(void) {
   return setpriority(PRIO_PROCESS, (id_t)gettid(), -20) == 0;
 }
 
+uint32_t lvd_port_thread_number(void) {
+  static _Thread_local uint32_t number;
+  if (!number) number = (uint32_t)gettid();
+  return number;
+}
+
+static bool read_name(uint32_t number, char *name, size_t size) {
+  char path[48];
+  snprintf(path, sizeof path, "/proc/self/task/%u/comm", number);
+  FILE *file = fopen(path, "re");
+  bool read = file && fgets(name, (int)size, file);
+  if (file) fclose(file);
+  if (read) name[strcspn(name, "\n")] = 0;
+  return read && *name;
+}
+
+/* A thread that nobody has named bears the program's name. */
+void lvd_port_thread_name(uint32_t number, char *name, size_t size) {
+  char program[32];
+  uint32_t first = (uint32_t)getpid();
+  if (number == first)
+    snprintf(name, size, "main");
+  else if (!read_name(number, name, size) ||
+           (read_name(first, program, sizeof program) && strcmp(name, program) == 0))
+    snprintf(name, size, "%u", number);
+}
+
 int32_t lvd_port_cpu(void) { return sched_getcpu(); }
 
 const unsigned char *lvd_port_stack_low(void) {

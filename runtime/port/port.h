@@ -99,6 +99,11 @@ void lvd_port_thread_interrupt(lvd_port_thread *thread);
  * value; false: the system allows neither. */
 bool lvd_port_thread_urgent(void);
 
+/* The calling thread's number for the system, which is not 0; and, of a living thread of this process, its
+ * name: "main" for the first one, and the number in digits for one without a name of its own. */
+uint32_t lvd_port_thread_number(void);
+void lvd_port_thread_name(uint32_t number, char *name, size_t size);
+
 /* The core that the caller is on now; negative: it is not known. */
 int32_t lvd_port_cpu(void);
 /* The lowest address of the calling thread's stack. */

@@ -41,6 +41,7 @@ void lvd_port_bell_ring(int bell);
 /* A bell to be rung in the process itself. */
 lvd_status lvd_port_own_bell_make(int *bell);
 void lvd_port_own_bell_ring(int bell);
+void lvd_port_own_bell_silence(int bell); /* as if it had not been rung */
 /* Sleeps until one of the two rings, `p` is gone, or the time has passed (negative: none). Returns at
  * times without reason. */
 void lvd_port_bell_wait(int bell, int own, const lvd_port_process *p, int64_t timeout_ns);

@@ -46,6 +46,7 @@ bool lvd_stack_take(lvd_worker *w, lvd_entity *e) {
                           (size_t)((unsigned char *)f - f->low) - f->guard, stack_main, f);
   }
   f->forks = NULL;
+  f->taken = NULL;
   e->stack = f;
   return true;
 }
@@ -74,6 +75,13 @@ void lvd_stack_away(lvd_worker *w, lvd_entity *e) {
   if (LVD_UNLIKELY(any)) kept = lvd_port_exceptions_take();
   lvd_port_context_switch(&e->stack->context, &w->home, false);
   if (LVD_UNLIKELY(any)) lvd_port_exceptions_put(&kept);
+}
+
+void lvd_stacks_forsake(lvd_app *app) {
+  for (uint32_t i = 0; i < app->net->actors; i++) {
+    const lvd_entity *e = &app->entity[i];
+    if (e->stack && e->stack->forks) lvd_forks_forsake(app, e->stack);
+  }
 }
 
 void lvd_stacks_free(lvd_app *app) {

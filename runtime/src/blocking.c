@@ -40,11 +40,7 @@ typedef struct lvd_helper {
 
 /* ---- helpers ------------------------------------------------------------------------------ */
 
-static void give_back(lvd_entity *e) {
-  if (e->is_fiber) {
-    lvd_event_set(&((lvd_fiber *)e)->unblocked, 1);
-    return;
-  }
+void lvd_call_give_back(lvd_entity *e) {
   lvd_runtime *rt = e->app->rt;
   lvd_worker *owner = &rt->worker[lvd_load_acquire_u32(&e->worker)];
   uint32_t sleep;
@@ -52,6 +48,13 @@ static void give_back(lvd_entity *e) {
     lvd_port_wake(&owner->inbox.waiting);
     lvd_inbox_woken(&owner->inbox, sleep);
   }
+}
+
+static void give_back(lvd_entity *e) {
+  if (e->is_fiber)
+    lvd_event_set(&((lvd_fiber *)e)->unblocked, 1);
+  else
+    lvd_call_give_back(e);
 }
 
 /* What it waits for now, to be told (why_fibers.c). */
@@ -271,14 +274,27 @@ static lvd_status fiber_calls(lvd_fiber *f, lvd_call_out *out) {
   return status;
 }
 
-static lvd_status actor_calls(lvd_worker *w, lvd_entity *e, lvd_call_out *out) {
+static void begin_away(lvd_entity *e) {
   lvd_app *app = e->app;
-  w->may_abandon = 0;
-  lvd_fence_compiler();
   lvd_actor_publish(&e->actor);
   lvd_store_relaxed_u32(&e->away, 1);
   lvd_add_relaxed_u32(&app->calls_out, 1);
   lvd_add_relaxed_u32(&app->live, 1); /* on its way, until it is drained */
+}
+
+void lvd_actor_leaves(lvd_worker *w, lvd_entity *e) {
+  w->may_abandon = 0;
+  lvd_fence_compiler();
+  begin_away(e); /* it may be on its way back already: to this worker, which is still in it */
+  lvd_stack_away(w, e);
+  lvd_fence_compiler();
+}
+
+static lvd_status actor_calls(lvd_worker *w, lvd_entity *e, lvd_call_out *out) {
+  lvd_app *app = e->app;
+  w->may_abandon = 0;
+  lvd_fence_compiler();
+  begin_away(e);
   lvd_status status = send_out(app->rt, out);
   if (status == LVD_OK) {
     lvd_stack_away(w, e);
@@ -330,7 +346,7 @@ lvd_status lvd_wait_writable(int fd) { return wait_fd(fd, true); }
 void lvd_call_follows(lvd_worker *w, lvd_entity *e) {
   uint32_t target = lvd_load_relaxed_u32(&e->target);
   if (lvd_load_acquire_u32(&e->worker) != w->index || !lvd_load_relaxed_u32(&e->away) ||
-      target == w->index)
+      target == w->index || lvd_forks_open(e))
     return;
   lvd_unsettled_remove(w, e);
   e->actor.yield = &w->rt->worker[target].yield;
@@ -373,6 +389,7 @@ void lvd_calls_recall(lvd_app *app) {
   uint32_t out;
   while ((out = lvd_load_acquire_u32(&app->calls_out)) != 0) {
     interrupt_calls(app);
+    lvd_fibers_wake(app); /* calls that its actors have forked */
     /* An interruption may come just before the system call that it is for. */
     lvd_port_wait(&app->calls_out, out, 10 * 1000000);
     if (lvd_load_relaxed_u32(&app->calls_out) == out) lvd_keeper_held_up(app->rt);

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 
 #include "stream.h"
+#include "waiting.h"
 
 /* ---- what runs ---------------------------------------------------------------------------- */
 
@@ -200,10 +201,10 @@ void lvd_keeper_ring(lvd_runtime *rt) {
   lvd_port_wake(&rt->keeper_work);
 }
 
-/* All fibers wait, and no time limit will wake one. May anything still come? */
+/* All fibers wait, and no time limit will wake one. May nothing come any more? */
 static bool fibers_rest(lvd_app *app) {
   bool open = lvd_load_acquire_u32(&app->open);
-  if (!lvd_load_acquire_u32(&app->fibers)) return !open;
+  if (!lvd_load_acquire_u32(&app->fibers) && !(open && lvd_waiting_any())) return !open;
   if (open || lvd_streams_await_threads(app)) {
     /* More may come from outside, and often does. Whether it can help is for later, if rest
      * lasts. */
@@ -322,6 +323,7 @@ static void finish(lvd_app *app) {
   lvd_app_still(app);
   take_up_held(app);
   lvd_calls_recall(app);
+  lvd_stacks_forsake(app);
   lvd_fibers_end(app);
   lvd_app_still(app);
   lvd_status outcome = lvd_app_told(app);
@@ -371,7 +373,7 @@ static lvd_app *find_ending(lvd_runtime *rt) {
   return app;
 }
 
-/* Rest has lasted: do some fibers of `app` wait in vain? */
+/* Rest has lasted: does somebody wait in vain for something of `app`? */
 static void look_into(lvd_app *app) {
   lvd_exchange_relaxed_u32(&app->suspect, 0);
   lvd_port_lock(&app->gate);
@@ -379,6 +381,7 @@ static void look_into(lvd_app *app) {
       lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING && lvd_fibers_in_vain(app)) {
     lvd_fibers_story(app);
     lvd_app_end(app, LVD_E_DEADLOCK);
+    lvd_waiting_tell(app, LVD_E_DEADLOCK);
   }
   lvd_port_unlock(&app->gate);
 }
@@ -412,7 +415,6 @@ void lvd_keeper_main(void *argument) {
     bool suspects = find_suspects(rt, lasts);
     if (lasts || !suspects) suspected = 0;
     if (suspects && !suspected) suspected = lvd_port_ns();
-    lvd_forks_keep(rt);
     lvd_app *ending = find_ending(rt);
     if (ending)
       finish(ending);
@@ -465,17 +467,22 @@ lvd_status lvd_app_wait(lvd_app *app, int64_t timeout_ms) {
   if (!app) return LVD_E_ARGUMENT;
   lvd_stream_thread_flush();
   uint64_t start = lvd_port_ns();
-  for (;;) {
-    uint32_t phase = lvd_load_acquire_u32(&app->phase);
-    if (phase == LVD_PHASE_ENDED) return lvd_app_told(app);
+  lvd_waiting self = {.app = NULL};
+  uint32_t phase;
+  while ((phase = lvd_load_acquire_u32(&app->phase)) != LVD_PHASE_ENDED) {
     int64_t left = -1;
     if (timeout_ms >= 0) {
       left = timeout_ms - (int64_t)((lvd_port_ns() - start) / 1000000);
       if (left <= 0) return LVD_E_TIME;
       left = left < INT32_MAX ? left * 1000000 : -1;
+    } else if (!self.app && phase == LVD_PHASE_RUNNING) {
+      lvd_waiting_enter_for_end(&self, app);
+      lvd_waiting_sleeps(&self);
     }
     lvd_port_wait(&app->phase, phase, left);
   }
+  lvd_waiting_leave(&self);
+  return lvd_app_told(app);
 }
 
 lvd_status lvd_app_stop(lvd_app *app) {

@@ -45,6 +45,7 @@ typedef struct lvd_entity {
   bool begun;              /* init has run */
   bool unsettled;          /* on its worker's list */
   bool knotted;            /* control.c, once all is at rest */
+  bool forks;              /* an actor that has forked: from now on it may wait, for its forks */
   lvd_fiber *stack;        /* the one an actor that may wait runs on (actor_stack.c) */
   struct lvd_entity *next; /* in a ready queue or the held list */
   lvd_app *app;
@@ -322,6 +323,12 @@ void lvd_unsettled_remove(lvd_worker *w, lvd_entity *e);
 bool lvd_look_around(lvd_worker *w); /* without the barrier: a guess; true: something is ready */
 void lvd_settle(lvd_worker *w);
 
+/* Who uses something, as lvd_stream_caller has it. */
+typedef struct lvd_user {
+  void *who;
+  lvd_fiber *fiber; /* null: a thread */
+} lvd_user;
+
 /* ---- wait.c ------------------------------------------------------------------------------- */
 
 /* What a sleeper lies in. */
@@ -347,7 +354,8 @@ void lvd_fiber_moves(lvd_worker *w, lvd_entity *e); /* away from `w` */
 /* Ticks until the first of `w` whose time limit passes; 0: none waits with one. */
 uint64_t lvd_timers_next(const lvd_worker *w);
 void lvd_timers_expire(lvd_worker *w, uint64_t now);
-void lvd_fibers_end(lvd_app *app); /* tells all of it, and waits until they have returned */
+void lvd_fibers_end(lvd_app *app);  /* tells all of it, and waits until they have returned */
+void lvd_fibers_wake(lvd_app *app); /* that something has changed for all of it: they look */
 void lvd_fibers_each(lvd_app *app, void (*visit)(lvd_entity *, void *), void *argument);
 void lvd_fiber_pool_free(lvd_runtime *rt);
 #define LVD_STACK_TEXT "stack overflow: lvd_fiber_options.stack makes it larger"
@@ -359,7 +367,6 @@ bool lvd_fiber_overflows(const lvd_worker *w, const void *address);
 void lvd_forks_runtime_begins(lvd_runtime *rt);
 void lvd_forks_runtime_ends(lvd_runtime *rt);
 void lvd_forks_free(lvd_runtime *rt);
-void lvd_forks_keep(lvd_runtime *rt);
 void lvd_forks_worker_ends(void);
 /* A worker without work: true: something was stolen, and is ready. */
 bool lvd_forks_look(lvd_worker *w);
@@ -370,6 +377,7 @@ void lvd_forks_awake(lvd_worker *w);
 void lvd_forks_leave(lvd_worker *w, lvd_fiber *f); /* a fiber with open forks is suspended */
 void lvd_forks_enter(lvd_worker *w, lvd_fiber *f); /* ... and goes on */
 void lvd_forks_abandon(lvd_worker *w, lvd_fiber *f);
+void lvd_forks_forsake(lvd_app *app, lvd_fiber *f); /* ... and never does, since `app` ends */
 
 /* ---- why_fibers.c ------------------------------------------------------------------------- */
 
@@ -382,7 +390,7 @@ bool lvd_streams_await_threads(
 
 /* ---- knot.c, stream.c ---------------------------------------------------------------------- */
 
-/* Do some fibers wait in vain? At rest, the gate closed. It may be found out later (knot.h). */
+/* Do fibers, or threads, wait in vain? At rest, the gate closed. It may be found out later (knot.h). */
 bool lvd_fibers_in_vain(lvd_app *app);
 /* Its application is over: who waits at a stream whose other end nobody has is told so. */
 void lvd_streams_end(lvd_app *app, lvd_status outcome);
@@ -391,6 +399,9 @@ void lvd_streams_end(lvd_app *app, lvd_status outcome);
 
 void lvd_blocking_end(lvd_runtime *rt);
 void lvd_call_is_back(lvd_entity *e); /* its worker has learned it */
+/* An actor with a stack waits until lvd_call_give_back, which somebody has been asked for. */
+void lvd_actor_leaves(lvd_worker *w, lvd_entity *e);
+void lvd_call_give_back(lvd_entity *e);
 /* `w` runs: if `e` is its own and its call is out, the call comes back where `e` should be. */
 void lvd_call_follows(lvd_worker *w, lvd_entity *e);
 /* Interrupts the calls of an application that ends, and waits until those of its actors are back. */
@@ -402,6 +413,7 @@ bool lvd_stack_take(lvd_worker *w, lvd_entity *e); /* for the coming call of run
 void lvd_stack_enter(void *worker);                /* calls run on it, or goes on with it */
 void lvd_stack_leave(lvd_worker *w, lvd_entity *e, bool whole); /* run has returned; or was left */
 void lvd_stack_away(lvd_worker *w, lvd_entity *e); /* returns when it is gone on with */
+void lvd_stacks_forsake(lvd_app *app);             /* none of it is gone on with from now on */
 void lvd_stacks_free(lvd_app *app);                /* of those that are not gone on with */
 
 /* ---- urgent.c ----------------------------------------------------------------------------- */

@@ -1,93 +1,129 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The fibers of an application, and what each waits for. */
+/* Who may wait for whom, and what each waits for. */
 #include "crowd.h"
 
 #include <stdlib.h>
 
-static void gather(lvd_entity *e, void *argument) {
+LVD_READS_LIVE static void gather(lvd_entity *e, void *argument) {
   lvd_crowd *c = argument;
   lvd_fiber *f = (lvd_fiber *)e;
   if (c->count >= c->most) return;
   if (c->still) f->number = c->count;
-  c->fiber[c->count++] = f;
+  bool rests = lvd_load_relaxed_u32(&e->state) == LVD_IDLE;
+  c->member[c->count++] = (lvd_member){.fiber = f,
+                                       .want = f->want,
+                                       .wants = rests ? f->wants : 0,
+                                       .timed = f->timed,
+                                       .rests = rests};
+}
+
+static void gather_threads(lvd_crowd *c) {
+  for (lvd_waiting *w = lvd_waiting_first(); w && c->count < c->most; w = w->next)
+    if (w->app == c->app)
+      c->member[c->count++] =
+          (lvd_member){.thread = w, .want = w->want, .wants = w->wants, .rests = true};
 }
 
 enum { SOME = 256 }; /* of those that do not keep still */
 
 bool lvd_crowd_of(lvd_app *app, lvd_crowd *c, bool still) {
+  uint32_t threads = 0, fibers = lvd_load_acquire_u32(&app->fibers) + 16;
+  if (!still && fibers > SOME) fibers = SOME;
+  memset(c, 0, sizeof *c);
   c->app = app;
   c->still = still;
-  c->count = 0;
-  c->most = lvd_load_acquire_u32(&app->fibers) + 16;
-  if (!still && c->most > SOME) c->most = SOME;
-  c->fiber = calloc(c->most, sizeof *c->fiber);
-  c->mark = calloc(c->most, sizeof *c->mark);
-  if (c->fiber && c->mark) lvd_fibers_each(app, gather, c);
-  return c->fiber && c->mark;
+  lvd_waiting_lock();
+  for (const lvd_waiting *w = lvd_waiting_first(); w; w = w->next) threads += w->app == app;
+  c->member = calloc(fibers + threads, sizeof *c->member);
+  c->mark = calloc(fibers + threads, sizeof *c->mark);
+  if (!c->member || !c->mark) return false;
+  c->most = fibers;
+  lvd_fibers_each(app, gather, c);
+  c->fibers = c->count;
+  c->most += threads;
+  gather_threads(c);
+  return true;
 }
 
 void lvd_crowd_free(lvd_crowd *c) {
-  free(c->fiber);
+  lvd_waiting_unlock();
+  free(c->member);
   free(c->mark);
 }
 
 uint32_t lvd_crowd_number(const lvd_crowd *c, const lvd_fiber *f) {
-  if (c->still) return f->number < c->count && c->fiber[f->number] == f ? f->number : c->count;
-  for (uint32_t i = 0; i < c->count; i++)
-    if (c->fiber[i] == f) return i;
+  if (!f) return c->count;
+  if (c->still)
+    return f->number < c->fibers && c->member[f->number].fiber == f ? f->number : c->count;
+  for (uint32_t i = 0; i < c->fibers; i++)
+    if (c->member[i].fiber == f) return i;
   return c->count;
 }
 
-/* `f`, if it is one that we have found ourselves, or all keep still. */
-static const lvd_fiber *known(const lvd_crowd *c, const lvd_fiber *f) {
-  return f && (c->still || lvd_crowd_number(c, f) < c->count) ? f : NULL;
+uint32_t lvd_crowd_user(const lvd_crowd *c, lvd_user user) {
+  if (user.fiber) return lvd_crowd_number(c, user.fiber);
+  for (uint32_t i = c->fibers; i < c->count; i++)
+    if (c->member[i].thread->who == user.who) return i;
+  return c->count;
 }
 
-static void at_stream(const lvd_crowd *c, const lvd_fiber *f, stream *s, lvd_hold_up *h) {
+static void at_stream(const lvd_crowd *c, uint32_t i, stream *s, lvd_hold_up *h) {
   const stream_end *e = h->room ? &s->receiver : &s->sender;
+  void *owner = lvd_load_relaxed_ptr(&e->owner);
   h->s = s;
-  if (lvd_load_relaxed_ptr(&e->owner)) {
-    h->other = known(c, e->fiber);
+  if (owner) {
     h->turn = e->fiber ? LVD_TURN_FIBERS : LVD_TURN_THREADS;
+    h->other = lvd_crowd_user(c, (lvd_user){owner, e->fiber});
   } else if (s->shared && lvd_shared_is_theirs(s->shared, !h->room)) {
     h->turn = LVD_TURN_PROCESS;
   } else {
-    for (uint32_t i = 0; i < s->parties; i++)
-      if (s->party[i] && s->party[i] != f) h->other = known(c, s->party[i]);
+    for (uint32_t k = 0; k < s->parties; k++) {
+      uint32_t other = lvd_crowd_user(c, s->party[k]);
+      if (other != i && other < c->count) h->other = other;
+    }
   }
 }
 
-LVD_READS_LIVE bool lvd_crowd_held_up(const lvd_crowd *c, const lvd_fiber *f, uint32_t nth,
-                                      lvd_hold_up *h) {
-  if (lvd_load_relaxed_u32(&f->entity.state) != LVD_IDLE || nth >= f->wants) return false;
-  const unsigned char *at = (const unsigned char *)(f->want + nth);
-  if (!c->still && (at < f->low + f->guard || at + sizeof(lvd_want) > (const unsigned char *)f))
-    return false;
-  const lvd_want *want = (const lvd_want *)(const void *)at;
-  *h = (lvd_hold_up){.n = want->n, .room = want->room != NULL};
-  if (want->event == &f->unblocked) h->blocked = lvd_load_relaxed_u32(&f->blocked);
-  if (c->still) {
-    lvd_sleeper *sleeper = lvd_want_sleeper(want);
-    h->want = want;
-    if (sleeper->kind == LVD_SLEEPS_AT_STREAM) at_stream(c, f, ((stream_end *)sleeper)->stream, h);
-    if (sleeper->kind == LVD_SLEEPS_AT_END)
-      h->other = (const lvd_fiber *)((const char *)want->event - offsetof(lvd_fiber, done));
-    if (sleeper->kind == LVD_SLEEPS_AT_CALL) {
-      const lvd_call *call =
-          (const lvd_call *)((const char *)want->event - offsetof(lvd_call, returned));
-      h->other = lvd_load_acquire_ptr(&call->fiber); /* of this process; else a child's */
-      if (!h->other) h->call = call;
-    }
-    h->end = h->other && !h->s;
-    return true;
-  }
+static void at_awaited(const lvd_crowd *c, uint32_t i, lvd_hold_up *h) {
+  lvd_awaited a = lvd_want_awaited(h->want);
+  const lvd_fiber *f = a.call ? lvd_load_acquire_ptr(&a.call->fiber) : a.end;
+  if (a.s) at_stream(c, i, a.s, h);
+  if (a.call && !f) h->call = a.call; /* else it is of this process */
+  if (!f) return;
+  h->end = true;
+  h->other = lvd_crowd_number(c, f);
+}
+
+/* What a fiber that may run meanwhile waits for: only what we know anyway. */
+LVD_READS_LIVE static void at_known(const lvd_crowd *c, uint32_t i, const lvd_want *want,
+                                    lvd_hold_up *h) {
   for (stream *s = c->app->streams; s && !h->s; s = s->next)
     if (h->room ? want->room == &s->face.put : want->elements == &s->face.get)
-      at_stream(c, f, s, h);
-  for (uint32_t i = 0; i < c->count && !h->s && !h->end; i++)
-    if (want->event && want->event == c->fiber[i]->end) {
-      h->other = c->fiber[i];
+      at_stream(c, i, s, h);
+  for (uint32_t k = 0; k < c->fibers && !h->s && !h->end; k++)
+    if (want->event && want->event == c->member[k].fiber->end) {
+      h->other = k;
       h->end = true;
     }
+}
+
+LVD_READS_LIVE bool lvd_crowd_held_up(const lvd_crowd *c, uint32_t i, uint32_t nth,
+                                      lvd_hold_up *h) {
+  const lvd_member *m = &c->member[i];
+  const lvd_fiber *f = m->fiber;
+  if (nth >= m->wants) return false;
+  const unsigned char *at = (const unsigned char *)(m->want + nth);
+  if (f && !c->still &&
+      (at < f->low + f->guard || at + sizeof(lvd_want) > (const unsigned char *)f))
+    return false;
+  const lvd_want *want = (const lvd_want *)(const void *)at;
+  *h = (lvd_hold_up){.n = want->n, .room = want->room != NULL, .other = c->count};
+  if (f && want->event == &f->unblocked) h->blocked = lvd_load_relaxed_u32(&f->blocked);
+  if (c->still || !f) {
+    h->want = want;
+    at_awaited(c, i, h);
+  } else {
+    at_known(c, i, want, h);
+  }
   return true;
 }

@@ -552,11 +552,13 @@ static void wake_fiber(lvd_entity *e, void *unused) {
   lvd_entity_wake(&e->waiter);
 }
 
+void lvd_fibers_wake(lvd_app *app) { lvd_fibers_each(app, wake_fiber, NULL); }
+
 void lvd_fibers_end(lvd_app *app) {
   lvd_fence_seq_cst();
   uint32_t left;
   while ((left = lvd_load_acquire_u32(&app->fibers)) != 0) {
-    lvd_fibers_each(app, wake_fiber, NULL);
+    lvd_fibers_wake(app);
     lvd_port_wait(&app->fibers, left,
                   10 * 1000000); /* one may have been on its way when we looked */
     if (lvd_load_relaxed_u32(&app->fibers) == left) lvd_keeper_held_up(app->rt);

@@ -85,7 +85,7 @@ void lvd_deque_ask(lvd_deque *d, lvd_forker *by) {
 
 static void end_taken(lvd_fork *slot, lvd_deque *from, uint64_t how) {
   uint64_t was = lvd_exchange_release_u64(&slot->state, how);
-  if (was & WAITS) lvd_event_set(&from->joined, 1); /* not the slot: it may be another's by now */
+  if (was & WAITS) lvd_fork_tell(from); /* not by the slot: it may be another's by now */
 }
 
 void lvd_fork_run(lvd_fork *slot, lvd_deque *from, lvd_deque *here) {
@@ -104,14 +104,30 @@ void lvd_fork_run(lvd_fork *slot, lvd_deque *from, lvd_deque *here) {
 
 void lvd_fork_fail(lvd_fork *slot, lvd_deque *from) { end_taken(slot, from, FAILED); }
 
+static lvd_deque *thief_of(uint64_t state) {
+  return (lvd_deque *)(uintptr_t)(state & ~(uint64_t)(DONE | FAILED | WAITS));
+}
+
+void lvd_deque_fail(lvd_deque *d, const lvd_deque *here) {
+  uint32_t tail = lvd_tail(lvd_load_relaxed_u64(&d->ends));
+  for (uint32_t i = 0; i < tail; i++)
+    if (thief_of(lvd_load_relaxed_u64(&d->slot[i].state)) == here) lvd_fork_fail(&d->slot[i], d);
+}
+
+void lvd_fork_unsay(lvd_fork *slot, const lvd_deque *here) {
+  if (thief_of(lvd_load_relaxed_u64(&slot->state)) == here)
+    lvd_add_relaxed_u64(&slot->state, -(uint64_t)(uintptr_t)here);
+}
+
 /* ---- the owner ---------------------------------------------------------------------------- */
 
 /* Whose forks these are, for who takes one. */
 static void say_whose(const lvd_forker *f, lvd_deque *d) {
-  const lvd_entity *e = f->worker ? f->worker->current : NULL;
-  bool own = e && e->is_fiber && e->app != lvd_load_relaxed_ptr(&f->forks->app);
+  lvd_entity *e = f->worker ? f->worker->current : NULL;
+  bool own = e && e->app != lvd_load_relaxed_ptr(&f->forks->app);
   lvd_store_relaxed_ptr(&d->app, own ? e->app : NULL);
-  if (e && !e->is_fiber) lvd_forks_want_app(f->forks);
+  lvd_store_relaxed_ptr(&d->actor, e && !e->is_fiber && e->stack ? e : NULL);
+  if (e && !e->is_fiber) e->forks = true;
   lvd_store_relaxed_u32(&d->level, e ? e->level : lvd_level_of(0));
 }
 
@@ -120,6 +136,17 @@ static void set_split(lvd_deque *d, uint32_t split) {
   while (!lvd_cas_release_u64(&d->ends, &ends, lvd_ends(lvd_tail(ends), split))) {
   }
   d->split = split;
+}
+
+/* The clock may abandon an actor whenever it is not in here, where it would leave locks behind.
+ * Returns whether it could. */
+static uint32_t set_abandon(lvd_forker *f, uint32_t may) {
+  if (!f || !f->worker) return 0;
+  lvd_fence_compiler();
+  uint32_t could = f->worker->may_abandon;
+  f->worker->may_abandon = may;
+  lvd_fence_compiler();
+  return could;
 }
 
 /* Makes half of what is private public, and of one that one. False: nothing is private. */
@@ -165,16 +192,17 @@ lvd_fork *lvd_fork_seldom(void (*run)(lvd_fork *), const void *bytes, size_t siz
   lvd_forker *f = lvd_forker_self();
   lvd_deque *d = f ? lvd_load_relaxed_ptr(&f->deque) : NULL;
   if (!d) return &nowhere;
-  lvd_fork *slot = lvd_forks.head;
+  uint32_t may_abandon = set_abandon(f, 0);
+  lvd_fork *slot = lvd_forks.head, *head = slot;
   if (slot == &d->slot[LVD_DEQUE_SLOTS]) { /* full: the join finds it as it is, and calls */
     lvd_count(&f->full, 1);
-    serve(f, d, slot);
-    return slot;
+  } else {
+    slot->run = run;
+    if (size) memcpy(slot->record, bytes, size);
+    lvd_forks.head = ++head;
   }
-  slot->run = run;
-  if (size) memcpy(slot->record, bytes, size);
-  lvd_forks.head = slot + 1;
-  serve(f, d, slot + 1);
+  serve(f, d, head);
+  set_abandon(f, may_abandon);
   return slot;
 }
 
@@ -192,21 +220,28 @@ static bool take_back(lvd_deque *d, uint32_t i) {
   }
 }
 
-/* The call of `slot` was taken: goes on when it is done. False: it has failed. */
-static bool await(lvd_forker *f, lvd_deque *d, lvd_fork *slot) {
+/* The call of `slot` was taken: goes on when it is done. False: it has failed. In what is run here
+ * meanwhile an actor may be abandoned again, if `may`. */
+static bool await(lvd_forker *f, lvd_deque *d, lvd_fork *slot, uint32_t may_abandon) {
   enum { SPIN_NS = 20000 };
   uint64_t start = 0, state;
   for (uint32_t looks = 0;;) {
     state = lvd_load_acquire_u64(&slot->state);
     if (state == DONE || state == FAILED) break;
-    lvd_deque *thief = (lvd_deque *)(uintptr_t)state; /* null: he is about to say so */
+    lvd_deque *thief = thief_of(state); /* null: he is about to say so */
     bool may = thief && lvd_load_relaxed_ptr(&thief->app) == lvd_load_relaxed_ptr(&d->app) &&
                lvd_fork_has_room(f);
     lvd_fork *leap = may ? lvd_deque_take(thief) : NULL;
     if (leap) {
-      lvd_count(&f->leapt, 1);
-      lvd_fork_run(leap, thief, d);
       looks = 0;
+      if (thief_of(lvd_load_relaxed_u64(&slot->state)) != thief) { /* no more: it is another's */
+        lvd_fork_pass(f, leap, thief);
+        continue;
+      }
+      lvd_count(&f->leapt, 1);
+      set_abandon(f, may_abandon);
+      lvd_fork_run(leap, thief, d);
+      set_abandon(f, 0);
       continue;
     }
     if (thief) lvd_deque_ask(thief, f);
@@ -218,6 +253,7 @@ static bool await(lvd_forker *f, lvd_deque *d, lvd_fork *slot) {
     if (!lvd_cas_relaxed_u64(&slot->state, &state, state | WAITS)) continue;
     lvd_count(&f->waits, 1);
     lvd_fork_wait(f, d);
+    set_abandon(f, 0);
   }
   lvd_store_relaxed_u64(&slot->state, 0);
   return state == DONE;
@@ -231,10 +267,10 @@ bool lvd_fork_settle(lvd_fork *slot) {
     lvd_forks.head = slot;
     return true;
   }
-  uint32_t i = (uint32_t)(slot - d->slot);
+  uint32_t i = (uint32_t)(slot - d->slot), may_abandon = set_abandon(f, 0);
   bool ours = i >= d->split || take_back(d, i), whole = true;
   if (!ours) {
-    whole = await(f, d, slot);
+    whole = await(f, d, slot, may_abandon);
     /* All up to here was taken: nobody but us touches `ends`. */
     lvd_store_relaxed_u64(&d->ends, lvd_ends(i, i));
     d->split = i;
@@ -242,6 +278,7 @@ bool lvd_fork_settle(lvd_fork *slot) {
   lvd_forks.head = slot;
   serve(f, d, slot);
   if (!whole) lvd_port_jump(f->worker->escape); /* its application ends, and we with it */
+  set_abandon(f, may_abandon);
   return ours && !lvd_deque_cancelled(d, i);
 }
 

@@ -26,6 +26,7 @@ typedef struct lvd_deque {
   LVD_ALIGNED(LVD_LINE) lvd_a32 asked; /* thieves want work, and have told the thread */
   lvd_aptr thread;                     /* the lvd_forker that is on this stack; null: suspended */
   lvd_aptr app;                        /* whose forks these are; null: of a thread of the program */
+  lvd_aptr actor;                      /* the actor that may wait, whose forks these are; or null */
   lvd_a32 level;
   LVD_ALIGNED(LVD_LINE) uint32_t split; /* from here on it is the owner's; his copy */
   lvd_fork *head;                       /* while the stack is suspended */
@@ -59,8 +60,7 @@ typedef struct lvd_forker {
 /* The forks of a runtime, from its first one on. */
 typedef struct lvd_fork_set {
   lvd_runtime *rt;
-  lvd_aptr app; /* of calls that were forked by threads of the program and by actors */
-  lvd_a32 app_wanted;
+  lvd_aptr app; /* of calls that were forked by threads of the program */
   lvd_port_mutex opening;
   lvd_deque *spare;                       /* under the lock of steal.c */
   LVD_ALIGNED(LVD_LINE) lvd_a32 sleepers; /* workers that sleep, and would steal */
@@ -90,6 +90,10 @@ void lvd_deque_publish_all(lvd_deque *d, lvd_fork *head, const lvd_forker *f);
 void lvd_fork_run(lvd_fork *slot, lvd_deque *from, lvd_deque *here);
 /* The call of `slot` was abandoned: who waits for it is told. */
 void lvd_fork_fail(lvd_fork *slot, lvd_deque *from);
+/* What ran on the stack of `here` was abandoned: so are the calls of `d` that were made there. */
+void lvd_deque_fail(lvd_deque *d, const lvd_deque *here);
+/* The call of `slot` goes on without deque `here`, which becomes another stack's. */
+void lvd_fork_unsay(lvd_fork *slot, const lvd_deque *here);
 /* The stack of `d` was abandoned with forks open. True: nobody works for it any more. */
 bool lvd_deque_abandon(lvd_deque *d);
 
@@ -100,11 +104,13 @@ lvd_forker *lvd_forker_self(void);
 lvd_deque *lvd_deque_make(lvd_fork_set *forks); /* one that lies ready, or a new one; null: none */
 /* Something has become public: wakes a worker, if one sleeps. True: more sleep. */
 bool lvd_forks_wake(lvd_forker *by);
-/* Waits, in a fiber or a thread, until `joined` is set. */
+/* The owner of `d` waits, in a fiber, an actor or a thread, until he is told. */
 void lvd_fork_wait(lvd_forker *f, lvd_deque *d);
-void lvd_forks_want_app(lvd_fork_set *forks); /* an actor forks */
-void lvd_forkers_stir(void);                  /* every join is a seldom one, once */
-bool lvd_fork_has_room(const lvd_forker *f);  /* on this stack, for one more call */
+void lvd_fork_tell(lvd_deque *d);
+/* Has the call of `slot` made, which was taken from `from` in error: not on this stack. */
+void lvd_fork_pass(lvd_forker *f, lvd_fork *slot, lvd_deque *from);
+void lvd_forkers_stir(void);                 /* every join is a seldom one, once */
+bool lvd_fork_has_room(const lvd_forker *f); /* on this stack, for one more call */
 
 /* ---- range.c ------------------------------------------------------------------------------ */
 

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Who waits in vain. Every fiber waits for one or more things; each can come from certain others,
- * and any one of them is enough. So hope spreads backwards, from those who may go on by themselves
- * to those who wait for them; whom it does not reach waits in vain.
+/* Who waits in vain. Everybody, be it a fiber or a thread of the program, waits for one or more
+ * things; each can come from certain others, and any one of them is enough. So hope spreads
+ * backwards, from those who may go on by themselves to those who wait for them; whom it does not
+ * reach waits in vain.
  *
- * What is hoped for, rather than known to be vain: that a thread of the program does something with
- * what it has or may take, that somebody sets an event, that another process does something, unless
- * it has said that it will not (knot.h).
+ * What is hoped for, rather than known to be vain: that a thread of the program, unless it waits for
+ * something of this application itself and without a time limit, does something with what it has or
+ * may take, that somebody sets an event, that another process does something, unless it has said
+ * that it will not (knot.h).
  *
- * Locks: the link's, then the application's gate, then its list of streams. */
+ * Locks: the link's, then the application's gate, then its list of streams, then the list of the
+ * threads that wait, as long as there is a judgement. */
 #include "knot.h"
 
 #include <stdlib.h>
@@ -38,7 +41,8 @@ typedef struct judgement {
   edge *edge;
   uint32_t edges, most_edges;
   uint32_t vain;
-  bool closed; /* nobody but its fibers takes ends that nobody has */
+  bool open;   /* its end is nobody's here to wait for */
+  bool closed; /* nobody but its members takes ends that nobody has */
 } judgement;
 
 /* ---- hope ----------------------------------------------------------------------------------- */
@@ -78,25 +82,26 @@ static bool depends(judgement *j, uint32_t i, uint32_t on) {
   return true;
 }
 
-static bool depends_on(judgement *j, uint32_t i, const lvd_fiber *f) {
-  uint32_t on = lvd_crowd_number(&j->crowd, f);
+static bool depends_on(judgement *j, uint32_t i, uint32_t on) {
   return on < j->crowd.count && depends(j, i, on);
 }
 
 /* The other end of a stream that nobody has taken: false, unless all who may take it are known. */
-static bool depends_on_parties(judgement *j, uint32_t i, const lvd_fiber *f, const lvd_hold_up *h) {
+static bool depends_on_parties(judgement *j, uint32_t i, const lvd_hold_up *h) {
   stream *s = h->s;
   lvd_shared_stream *ss = s->shared;
   int end = h->room ? LVD_RECEIVER : LVD_SENDER;
   if (ss && (!s->parties || !is_vain_there(j, ss->link, &ss->told[end]))) return false;
   if (!ss && s->parties < 2) return j->closed && depends(j, i, j->crowd.count);
-  for (uint32_t k = 0; k < s->parties; k++)
-    if (s->party[k] != f && (!s->party[k] || !depends_on(j, i, s->party[k]))) return false;
+  for (uint32_t k = 0; k < s->parties; k++) {
+    uint32_t on = lvd_crowd_user(&j->crowd, s->party[k]);
+    if (on != i && !depends_on(j, i, on)) return false;
+  }
   return true;
 }
 
 /* False: there is hope that it comes. */
-static bool may_be_vain(judgement *j, uint32_t i, const lvd_fiber *f, const lvd_hold_up *h) {
+static bool may_be_vain(judgement *j, uint32_t i, const lvd_hold_up *h) {
   if (is_met(h->want)) return false;
   if (h->end) return depends_on(j, i, h->other);
   if (h->call) {
@@ -106,15 +111,20 @@ static bool may_be_vain(judgement *j, uint32_t i, const lvd_fiber *f, const lvd_
   if (!h->s) return false;
   switch (h->turn) {
   case LVD_TURN_FIBERS:
+  case LVD_TURN_THREADS:
     return depends_on(j, i, h->other);
   case LVD_TURN_PROCESS:
     return is_vain_there(j, h->s->shared->link,
                          &h->s->shared->told[h->room ? LVD_RECEIVER : LVD_SENDER]);
   case LVD_TURN_NOBODYS:
-    return depends_on_parties(j, i, f, h);
-  default:
-    return false;
+    return depends_on_parties(j, i, h);
   }
+  return false;
+}
+
+/* A thread that waits for the end of the application: that comes when its fibers have ended. */
+static bool may_never_end(judgement *j, uint32_t i) {
+  return j->crowd.member[i].thread && !j->open && depends(j, i, j->crowd.count);
 }
 
 static void spread(judgement *j) {
@@ -134,10 +144,10 @@ LVD_READS_LIVE static bool judge(judgement *j, reaching reach) {
   memset(c->mark, 0, c->most * sizeof *c->mark);
   lvd_hold_up h;
   for (uint32_t i = 0; i < c->count; i++) {
-    const lvd_fiber *f = c->fiber[i];
-    bool vain = !f->timed && f->wants > 0;
-    for (uint32_t n = 0; vain && n < f->wants; n++)
-      vain = lvd_crowd_held_up(c, f, n, &h) && may_be_vain(j, i, f, &h);
+    const lvd_member *m = &c->member[i];
+    bool vain = !m->timed && (m->wants || may_never_end(j, i));
+    for (uint32_t n = 0; vain && n < m->wants; n++)
+      vain = lvd_crowd_held_up(c, i, n, &h) && may_be_vain(j, i, &h);
     if (!vain) hope_for(j, i);
   }
   spread(j);
@@ -150,13 +160,17 @@ LVD_READS_LIVE static bool judge(judgement *j, reaching reach) {
 LVD_READS_LIVE static bool begin(judgement *j, lvd_app *app) {
   memset(j, 0, sizeof *j);
   if (!lvd_crowd_of(app, &j->crowd, true)) return false;
-  j->closed = !lvd_load_acquire_u32(&app->open);
+  j->open = lvd_load_acquire_u32(&app->open);
+  j->closed = !j->open;
   for (const stream *s = app->streams; s && j->closed; s = s->next) {
     const stream_end *end[2] = {&s->sender, &s->receiver};
-    for (int i = 0; i < 2; i++) /* a thread that has one may take another */
-      j->closed &= end[i]->fiber || !lvd_load_acquire_ptr(&end[i]->owner);
+    for (int i = 0; i < 2; i++) { /* a thread that has one may take another */
+      void *owner = lvd_load_acquire_ptr(&end[i]->owner);
+      j->closed &= !owner || end[i]->fiber ||
+                   lvd_crowd_user(&j->crowd, (lvd_user){owner, NULL}) < j->crowd.count;
+    }
   }
-  for (uint32_t i = 0; i < j->crowd.count; i++) j->most_edges += 2 * j->crowd.fiber[i]->wants;
+  for (uint32_t i = 0; i < j->crowd.count; i++) j->most_edges += 1 + 2 * j->crowd.member[i].wants;
   j->first = calloc(j->crowd.count + 1, sizeof *j->first);
   j->reached = calloc(j->crowd.count + 2, sizeof *j->reached);
   j->edge = calloc(j->most_edges + 1, sizeof *j->edge);
@@ -187,9 +201,11 @@ LVD_READS_LIVE static uint64_t who(const judgement *j) {
   for (lvd_unit *u = c->app->units; u; u = u->next)
     if (lvd_unit_link(u)) lvd_unit_link(u)->knot.concerned = false;
   for (uint32_t i = 0; i < c->count; i++)
-    for (uint32_t n = 0; !c->mark[i] && lvd_crowd_held_up(c, c->fiber[i], n, &h); n++) {
+    for (uint32_t n = 0; !c->mark[i] && lvd_crowd_held_up(c, i, n, &h); n++) {
+      const lvd_member *m = &c->member[i];
       const lvd_sleeper *sleeper = lvd_want_sleeper(h.want);
-      uint64_t x = mix((uintptr_t)c->fiber[i]) + mix((uintptr_t)sleeper) + sleeper->sleeps;
+      uint64_t x = mix((uintptr_t)sleeper);
+      x += m->fiber ? mix((uintptr_t)m->fiber) + sleeper->sleeps : mix(~m->thread->serial);
       if (h.s) x = mix(x) + h.s->serial;
       sum += mix(x);
       lvd_link *link = h.call ? lvd_unit_link(h.call->unit) : NULL;
@@ -220,6 +236,16 @@ static bool ask_children(judgement *j) {
   return all;
 }
 
+/* Threads that wait in vain will be told so, but those whose wait ends by itself when the fibers have
+ * heard of it. */
+static void note_threads(const judgement *j) {
+  const lvd_crowd *c = &j->crowd;
+  lvd_hold_up h;
+  for (uint32_t i = c->fibers; i < c->count; i++)
+    for (uint32_t n = 0; !c->mark[i] && lvd_crowd_held_up(c, i, n, &h); n++)
+      c->member[i].thread->in_vain |= h.s || h.call;
+}
+
 /* At rest, with the gate closed. `anew`: what was answered is forgotten. */
 static bool in_vain(lvd_app *app, bool anew) {
   judgement j;
@@ -238,6 +264,7 @@ static bool in_vain(lvd_app *app, bool anew) {
     /* Perhaps in vain, and it is for our parent to find out. */
     if (anew && parent && judge(&j, WITH_PARENT)) hurry(parent, LVD_KNOT_SAY);
   }
+  if (vain) note_threads(&j);
   end(&j);
   lvd_port_unlock(&app->blocks_lock);
   return vain;
@@ -269,21 +296,21 @@ static void add_item(letter *l, uint64_t item) {
   l->items++;
 }
 
-static bool is_vain(const judgement *j, const lvd_fiber *f) {
-  uint32_t i = f ? lvd_crowd_number(&j->crowd, f) : j->crowd.count;
+static bool is_vain(const judgement *j, uint32_t i) {
   return i < j->crowd.count && !j->crowd.mark[i];
 }
 
-static bool are_vain(const judgement *j, lvd_fiber *const party[2], uint32_t parties) {
+static bool are_vain(const judgement *j, const lvd_user party[2], uint32_t parties) {
   for (uint32_t i = 0; i < parties; i++)
-    if (!is_vain(j, party[i])) return false;
+    if (!is_vain(j, lvd_crowd_user(&j->crowd, party[i]))) return false;
   return parties > 0;
 }
 
 LVD_READS_LIVE static bool end_is_vain(const judgement *j, lvd_shared_stream *ss, int end) {
   const stream *s = ss->stream;
   const stream_end *e = end == LVD_SENDER ? &s->sender : &s->receiver;
-  if (lvd_load_relaxed_ptr(&e->owner)) return is_vain(j, e->fiber);
+  void *owner = lvd_load_relaxed_ptr(&e->owner);
+  if (owner) return is_vain(j, lvd_crowd_user(&j->crowd, (lvd_user){owner, e->fiber}));
   if (e->closed || !s->parties || lvd_shared_is_theirs(ss, end == LVD_SENDER)) return false;
   return are_vain(j, s->party, s->parties);
 }
@@ -309,7 +336,8 @@ typedef struct serving {
 
 static void add_served(uint32_t number, const lvd_fiber *f, void *argument) {
   serving *s = argument;
-  if (is_vain(s->j, f)) add_item(s->letter, (uint64_t)number << 2 | ITEM_CALL);
+  if (is_vain(s->j, lvd_crowd_number(&s->j->crowd, f)))
+    add_item(s->letter, (uint64_t)number << 2 | ITEM_CALL);
 }
 
 /* What is ours and waits in vain. With the link's lock, too. */
@@ -441,6 +469,7 @@ static void consider(lvd_link *link, bool anew) {
     if (in_vain(app, anew)) {
       lvd_fibers_story(app);
       lvd_app_end(app, LVD_E_DEADLOCK);
+      lvd_waiting_tell(app, LVD_E_DEADLOCK);
     }
   }
   lvd_port_unlock(&app->gate);
@@ -475,8 +504,7 @@ bool lvd_knot_take(lvd_link *link, const lvd_record *r) {
   return true;
 }
 
-void lvd_knot_expect(lvd_link *link, const char *name, lvd_fiber *const party[2],
-                     uint32_t parties) {
+void lvd_knot_expect(lvd_link *link, const char *name, const lvd_user party[2], uint32_t parties) {
   lvd_port_lock(&link->lock);
   lvd_expected **at = &link->knot.expected, *x;
   while ((x = *at) && strcmp(x->name, name) != 0) at = &x->next;

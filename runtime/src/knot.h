@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Knot: fibers that wait in vain, since all who could let them go on wait in vain themselves; in one
- * application, or together with those of the processes that it has loaded.
+/* Knot: fibers and threads that wait in vain, since all who could let them go on wait in vain
+ * themselves; in one application, or together with those of the processes that it has loaded.
  *
  * Across a link the parent asks: "these of your calls and of the ends of streams that are mine wait
  * in vain, if all of yours do". The child answers with those of its own that do, if that is so. If
@@ -18,7 +18,7 @@ struct lvd_record;
 /* A stream that the two have a name for, and that this side has not opened yet: who will. */
 typedef struct lvd_expected {
   char name[32];
-  lvd_fiber *party[2]; /* null: a thread */
+  lvd_user party[2];
   uint32_t parties;
   struct lvd_expected *next;
 } lvd_expected;
@@ -45,7 +45,7 @@ bool lvd_knot_take(struct lvd_link *link,
 void lvd_knot_free(struct lvd_link *link);
 
 /* These will open the stream of that name; 0: nobody, or it has been opened. */
-void lvd_knot_expect(struct lvd_link *link, const char *name, lvd_fiber *const party[2],
+void lvd_knot_expect(struct lvd_link *link, const char *name, const lvd_user party[2],
                      uint32_t parties);
 
 #endif

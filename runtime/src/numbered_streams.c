@@ -110,11 +110,12 @@ static void shared_name(const entry *e, char name[32]) {
  * lock. */
 static void say_parties(const entry *e) {
   lvd_stream *s = lvd_load_relaxed_ptr(&e->stream);
-  lvd_fiber *party[2] = {NULL};
+  lvd_user party[2] = {{0}};
   uint32_t parties = 0;
   char name[32];
   for (int i = 0; i < 2; i++)
-    if (e->side[i].who && !e->side[i].gone) party[parties++] = e->side[i].fiber;
+    if (e->side[i].who && !e->side[i].gone)
+      party[parties++] = (lvd_user){e->side[i].who, e->side[i].fiber};
   shared_name(e, name);
   if (s) lvd_stream_say_parties(s, party, parties);
   if (e->unit) lvd_unit_expect_stream(e->unit, name, party, s ? 0 : parties);

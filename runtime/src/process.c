@@ -639,7 +639,7 @@ lvd_status lvd_unit_leave_stream(lvd_unit *unit, const char *name) {
   return p ? lvd_shared_leave(&p->link, name) : LVD_E_ARGUMENT;
 }
 
-void lvd_unit_expect_stream(lvd_unit *unit, const char *name, lvd_fiber *const party[2],
+void lvd_unit_expect_stream(lvd_unit *unit, const char *name, const lvd_user party[2],
                             uint32_t parties) {
   process *p = is_process(unit);
   if (p) lvd_knot_expect(&p->link, name, party, parties);

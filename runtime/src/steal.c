@@ -317,7 +317,7 @@ static lvd_fork_set *forks_of(lvd_runtime *rt) {
   return forks;
 }
 
-/* The application of calls that no fiber has forked. Not on a worker: its locks may wait for one. */
+/* The application of calls that threads of the program have forked. Not on a worker: its locks may wait for one. */
 static void open_app(lvd_fork_set *forks) {
   static const lvd_app_options options = {.name = "forks"};
   lvd_app *app;
@@ -325,17 +325,6 @@ static void open_app(lvd_fork_set *forks) {
   if (!lvd_load_relaxed_ptr(&forks->app) && lvd_app_open(forks->rt, &options, &app) == LVD_OK)
     lvd_store_release_ptr(&forks->app, app);
   lvd_port_unlock(&forks->opening);
-}
-
-void lvd_forks_want_app(lvd_fork_set *forks) {
-  if (lvd_load_relaxed_ptr(&forks->app) || lvd_exchange_relaxed_u32(&forks->app_wanted, 1)) return;
-  lvd_keeper_ring(forks->rt);
-}
-
-/* The keeper's. */
-void lvd_forks_keep(lvd_runtime *rt) {
-  lvd_fork_set *forks = lvd_load_acquire_ptr(&rt->forks);
-  if (forks && lvd_load_relaxed_u32(&forks->app_wanted)) open_app(forks);
 }
 
 static void start_forker(lvd_forker *f, lvd_worker *w, lvd_fork_set *forks) {
@@ -406,8 +395,12 @@ bool lvd_fork_has_room(const lvd_forker *f) {
 void lvd_forks_leave(lvd_worker *w, lvd_fiber *fiber) {
   lvd_forker *f = self;
   lvd_deque *d = lvd_load_relaxed_ptr(&f->deque);
-  if (!d) return; /* without a deque it has none open, just counts as if */
-  (void)w;
+  if (!d) return;                  /* without a deque it has none open, just counts as if */
+  if (lvd_forks.head == d->slot) { /* a taken call that leaves without one open: the deque stays */
+    w->fork_base = d->slot;
+    if (!fiber->ended) lvd_fork_unsay(fiber->taken, d);
+    return;
+  }
   d->head = lvd_forks.head;
   lvd_store_relaxed_ptr(&d->thread, NULL);
   lvd_deque_publish_all(d, d->head, f);
@@ -422,16 +415,45 @@ void lvd_forks_enter(lvd_worker *w, lvd_fiber *fiber) {
   fiber->forks = NULL;
   if (old) keep(f, old);
   take_up(f, d, d->head);
-  w->fork_base = d->slot;
+  w->fork_base = fiber->taken ? NULL : d->slot;
 }
 
-/* What `w` ran was abandoned, `fiber` (or an actor, null), perhaps with forks open. */
+/* Nobody knows any more who will come to its stack; nobody steals from it, and who has is told to
+ * end, since his application does. */
+void lvd_forks_forsake(lvd_app *app, lvd_fiber *fiber) {
+  enum { AGAIN_NS = 1000000 };
+  lvd_deque *d = fiber->forks;
+  while (!lvd_deque_abandon(d)) {
+    lvd_fibers_wake(app);
+    uint32_t fibers = lvd_load_relaxed_u32(&app->fibers);
+    lvd_port_wait(&app->fibers, fibers, AGAIN_NS);
+  }
+  fiber->forks = NULL;
+  lvd_fork_set *forks = lvd_load_relaxed_ptr(&app->rt->forks);
+  lvd_port_lock(&all.lock);
+  give_back(&forks->spare, d);
+  lvd_port_unlock(&all.lock);
+}
+
+/* All that ran on this stack, one call on top of the other, was abandoned with it. */
+static void fail_all(lvd_forker *f, const lvd_deque *here) {
+  uint32_t n = lvd_load_acquire_u32(&f->forks->deques);
+  for (uint32_t i = 0; i < n; i++) lvd_deque_fail(lvd_load_acquire_ptr(&f->forks->deque[i]), here);
+}
+
+/* What `w` ran was abandoned, a fiber, or an actor on `fiber` (null: on the worker's own stack),
+ * perhaps with forks open. */
 void lvd_forks_abandon(lvd_worker *w, lvd_fiber *fiber) {
   lvd_forker *f = self;
   lvd_deque *d = f ? lvd_load_relaxed_ptr(&f->deque) : NULL;
+  if (fiber && fiber->taken) { /* without a deque, or with one that it has left, nobody finds it */
+    if (d) lvd_fork_unsay(fiber->taken, d);
+    lvd_fork_fail(fiber->taken, fiber->taken_from);
+  }
   if (d && lvd_forks.head != w->fork_base) {
     bool idle;
-    /* Whoever works for it may still write to its stack. An actor's is the worker's own. */
+    fail_all(f, d);
+    /* Whoever works for it may still write to its stack, if that is the worker's own. */
     while (!(idle = lvd_deque_abandon(d)) && !fiber) lvd_port_relax();
     if (idle)
       keep(f, d);
@@ -439,7 +461,6 @@ void lvd_forks_abandon(lvd_worker *w, lvd_fiber *fiber) {
       fiber->kept = true;
     take_up_empty(f);
   }
-  if (fiber && fiber->taken) lvd_fork_fail(fiber->taken, fiber->taken_from);
 }
 
 /* ---- stealing ----------------------------------------------------------------------------- */
@@ -447,6 +468,7 @@ void lvd_forks_abandon(lvd_worker *w, lvd_fiber *fiber) {
 static void taken_main(void *argument) {
   lvd_fiber *fiber = argument;
   lvd_forker *f = lvd_forker_self();
+  f->worker->fork_base = NULL; /* it does not leave without being noticed */
   lvd_fork_run(fiber->taken, fiber->taken_from, lvd_load_relaxed_ptr(&f->deque));
 }
 
@@ -462,6 +484,12 @@ static bool make_fiber(lvd_worker *w, lvd_fork_set *forks, lvd_fork *slot, lvd_d
   fiber->taken = slot;
   fiber->taken_from = d;
   return true;
+}
+
+void lvd_fork_pass(lvd_forker *f, lvd_fork *slot, lvd_deque *from) {
+  if (!f->worker || f->worker->rt->workers <= f->worker->index ||
+      !make_fiber(f->worker, f->forks, slot, from))
+    lvd_fork_run(slot, from, lvd_load_relaxed_ptr(&f->deque));
 }
 
 static bool steal(lvd_worker *w, lvd_forker *f, lvd_deque *d) {
@@ -601,12 +629,26 @@ void lvd_fork_wait(lvd_forker *f, lvd_deque *d) {
     lvd_add_relaxed_u32(&app->live, UINT32_MAX);
     return;
   }
+  lvd_worker *w = f->worker;
+  if (w && w->current && w->current->stack) {
+    lvd_actor_leaves(w, w->current);
+    return;
+  }
   lvd_store_relaxed_u32(&f->sleeps, 1);
   if (f->place != LVD_NOWHERE && !lvd_load_relaxed_u32(&f->gone)) {
     stir(&f->forks->rt->worker[f->place]);
   }
   lvd_event_wait(&d->joined, NULL, -1);
   lvd_store_relaxed_u32(&f->sleeps, 0);
+}
+
+/* He cannot go on before he is told: so what `d` says of him is so. */
+void lvd_fork_tell(lvd_deque *d) {
+  lvd_entity *actor = lvd_load_relaxed_ptr(&d->actor);
+  if (actor)
+    lvd_call_give_back(actor);
+  else
+    lvd_event_set(&d->joined, 1);
 }
 
 void lvd_forkers_stir(void) {

@@ -174,7 +174,7 @@ void lvd_streams_free(lvd_app *app) {
   app->streams = NULL;
 }
 
-void lvd_stream_say_parties(lvd_stream *face, lvd_fiber *const party[2], uint32_t parties) {
+void lvd_stream_say_parties(lvd_stream *face, const lvd_user party[2], uint32_t parties) {
   stream *s = stream_of(face);
   lvd_port_lock(&s->app->blocks_lock);
   for (uint32_t i = 0; i < parties; i++) s->party[i] = party[i];
@@ -375,4 +375,60 @@ lvd_status lvd_stream_select(lvd_stream *const *face, uint32_t count, int64_t ti
     want[i] = (lvd_want){.elements = &face[i]->get, .n = 1};
   }
   return lvd_threshold_wait(want, count, timeout_ns, which);
+}
+
+/* ---- counters ------------------------------------------------------------------------------- */
+
+/* A fiber that leaves the end meanwhile stays where it is, and so does its name's place. */
+LVD_READS_LIVE static void read_owner(const stream_end *e, char name[LVD_FIBER_NAME]) {
+  const lvd_shared_stream *shared = e->stream->shared;
+  const lvd_fiber *f = e->fiber;
+  if (f)
+    copy_name(name, f->entity.name);
+  else if (lvd_load_relaxed_ptr(&e->owner))
+    copy_name(name, "a thread");
+  else if (shared && lvd_shared_is_theirs(shared, e->is_sender))
+    copy_name(name, "another process");
+}
+
+/* What another process has put and got it counts itself: from here it is what has come and gone. */
+LVD_READS_LIVE static void read_stream(const stream *s, lvd_stream_counters *out) {
+  const lvd_producer *p = &s->face.put;
+  const lvd_consumer *c = &s->face.get;
+  memset(out, 0, sizeof *out);
+  copy_name(out->name, s->name);
+  read_owner(&s->sender, out->sender);
+  read_owner(&s->receiver, out->receiver);
+  out->elem_size = p->elem_size;
+  out->capacity = p->capacity;
+  out->fill =
+      lvd_load_relaxed_u32(&s->channel->tail) - lvd_load_relaxed_u32(&s->channel->consumer[0].head);
+  if (out->fill > p->capacity) out->fill = 0; /* read at two moments */
+  out->threshold = c->threshold;
+  out->automatic = s->automatic.on;
+  out->put = p->pushed;
+  out->got = c->popped;
+  if (s->shared && lvd_shared_is_theirs(s->shared, true)) out->put = out->got + out->fill;
+  if (s->shared && lvd_shared_is_theirs(s->shared, false)) out->got = out->put - out->fill;
+  out->receiver_wakes = p->wakes;
+  out->sender_wakes = c->wakes;
+  out->receiver_waits = s->receiver.sleeper.sleeps;
+  out->sender_waits = s->sender.sleeper.sleeps;
+}
+
+lvd_status lvd_stream_counters_read(const lvd_stream *face, lvd_stream_counters *out) {
+  if (!face || !out) return LVD_E_ARGUMENT;
+  read_stream((const stream *)face, out);
+  return LVD_OK;
+}
+
+lvd_status lvd_app_streams(lvd_app *app, lvd_stream_counters *out, uint32_t *count) {
+  if (!app || !count || (*count && !out)) return LVD_E_ARGUMENT;
+  uint32_t n = 0;
+  lvd_port_lock(&app->blocks_lock);
+  for (const stream *s = app->streams; s; s = s->next, n++)
+    if (n < *count) read_stream(s, &out[n]);
+  lvd_port_unlock(&app->blocks_lock);
+  *count = n;
+  return LVD_OK;
 }

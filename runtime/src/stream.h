@@ -48,8 +48,8 @@ typedef struct stream {
   lvd_shared_stream *shared; /* with another process; null: its channel is our own */
   lvd_waiter *peer;
   stream_end sender, receiver;
-  uint32_t serial;     /* no other stream has had it */
-  lvd_fiber *party[2]; /* who will take its ends, as far as that is said; null: a thread */
+  uint32_t serial;   /* no other stream has had it */
+  lvd_user party[2]; /* who will take its ends, as far as that is said */
   uint32_t parties;
   struct stream *next, *previous; /* of the application */
   lvd_automatic automatic;
@@ -68,7 +68,7 @@ void lvd_streams_free(lvd_app *app);
 /* What the calling thread, which is no fiber, has pushed and popped becomes visible before it waits. */
 void lvd_stream_thread_flush(void);
 /* Who will use it; until they have taken its ends it is they whom others wait for. */
-void lvd_stream_say_parties(lvd_stream *s, lvd_fiber *const party[2], uint32_t parties);
+void lvd_stream_say_parties(lvd_stream *s, const lvd_user party[2], uint32_t parties);
 uint32_t lvd_stream_capacity(const lvd_stream_options *o);
 /* LVD_E_ARGUMENT: no stream can be so. */
 lvd_status lvd_stream_check(const lvd_stream_options *o);

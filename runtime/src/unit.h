@@ -75,9 +75,9 @@ void lvd_units_free(lvd_app *app);
  * stream and ended it, with an end of it or the other. */
 lvd_status lvd_unit_leave_stream(lvd_unit *unit, const char *name);
 
-/* These fibers (null: a thread) will open the stream that both call `name`; 0: nobody, or it has been
+/* These will open the stream that both call `name`; 0: nobody, or it has been
  * opened. Whoever waits at it in the other process waits for them. */
-void lvd_unit_expect_stream(lvd_unit *unit, const char *name, lvd_fiber *const party[2],
+void lvd_unit_expect_stream(lvd_unit *unit, const char *name, const lvd_user party[2],
                             uint32_t parties);
 
 #endif

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "stream.h"
+#include "waiting.h"
 
 static bool sleeper_wake(lvd_waiter *self) {
   lvd_sleeper *s = (lvd_sleeper *)self;
@@ -144,10 +145,20 @@ static int64_t left_of(int64_t timeout_ns, uint64_t start) {
   return timeout_ns < 0 ? -1 : timeout_ns - (int64_t)(lvd_port_ns() - start);
 }
 
+/* The same, of a thread that sleeps; LVD_E_TIME: not yet, and it was not told to return either. */
+static lvd_status look_or_heed(const lvd_waiting *self, const lvd_want *want, uint32_t count,
+                               bool waiting, uint32_t *which) {
+  lvd_status told = lvd_waiting_told(self);
+  return told == LVD_E_TIME ? look_all(want, count, waiting, which) : told;
+}
+
 static lvd_status thread_sleep(lvd_sleeper *s, lvd_waiter *who, const lvd_want *want,
                                uint32_t count, int64_t timeout_ns, uint64_t start,
                                uint32_t *which) {
-  for (;;) {
+  lvd_waiting self = {.app = NULL};
+  if (timeout_ns < 0) lvd_waiting_enter(&self, want, count, s);
+  lvd_status status = LVD_E_TIME;
+  while (status == LVD_E_TIME) {
     int64_t left = left_of(timeout_ns, start);
     if (timeout_ns >= 0 && left <= 0) return look_all(want, count, false, which);
     lvd_store_relaxed_u32(&s->asleep, 1);
@@ -162,9 +173,10 @@ static lvd_status thread_sleep(lvd_sleeper *s, lvd_waiter *who, const lvd_want *
       lvd_fence_seq_cst();
     else
       lvd_port_barrier();
-    lvd_status status = look_all(want, count, true, which);
+    status = look_or_heed(&self, want, count, true, which);
     if (status == LVD_E_TIME) {
       s->sleeps++;
+      lvd_waiting_sleeps(&self);
       while (lvd_load_relaxed_u32(&s->asleep)) {
         lvd_port_wait(&s->asleep, 1, left);
         if (timeout_ns >= 0 && (left = left_of(timeout_ns, start)) <= 0) break;
@@ -172,9 +184,10 @@ static lvd_status thread_sleep(lvd_sleeper *s, lvd_waiter *who, const lvd_want *
     }
     for (uint32_t i = 0; i < count; i++) lvd_want_disarm(&want[i]);
     lvd_store_relaxed_u32(&s->asleep, 0);
-    if (status == LVD_E_TIME) status = look_all(want, count, false, which);
-    if (status != LVD_E_TIME) return status;
+    if (status == LVD_E_TIME) status = look_or_heed(&self, want, count, false, which);
   }
+  lvd_waiting_leave(&self);
+  return status;
 }
 
 /* Nothing of this thread's is woken: it sleeps on the bell, which was rung, or has changed. */

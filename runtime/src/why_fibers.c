@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Which fiber waits for which, in words. */
+/* Which fiber or thread waits for which, in words. */
 #include "crowd.h"
 #include "link.h"
 #include "story.h"
 
 #include <stdlib.h>
 
-/* A fiber on a circle of fibers that wait for nothing but the next, without a time limit; c->count:
- * there is none. */
-LVD_READS_LIVE static uint32_t find_circle(const lvd_crowd *c) {
+/* One on a circle of those that wait for nothing but the next, without a time limit; c->count: there
+ * is none. */
+static uint32_t find_circle(const lvd_crowd *c) {
   for (uint32_t start = 0; start < c->count; start++) {
     uint32_t i = start;
     lvd_hold_up h;
-    while (i < c->count && c->mark[i] == 0 && c->fiber[i]->wants == 1 && !c->fiber[i]->timed &&
-           lvd_crowd_held_up(c, c->fiber[i], 0, &h)) {
+    while (i < c->count && c->mark[i] == 0 && c->member[i].wants == 1 && !c->member[i].timed &&
+           lvd_crowd_held_up(c, i, 0, &h)) {
       c->mark[i] = start + 1;
-      i = h.other ? lvd_crowd_number(c, h.other) : c->count;
+      i = h.other;
     }
     if (i < c->count && c->mark[i] == start + 1) return i;
   }
@@ -38,10 +38,39 @@ bool lvd_streams_await_threads(lvd_app *app) {
 
 /* ---- in words ----------------------------------------------------------------------------- */
 
-static void tell(story *s, const lvd_fiber *f, const lvd_hold_up *h) {
-  say(s, "  %s waits for ", f->entity.name);
+static void say_who(story *s, const lvd_crowd *c, uint32_t i) {
+  const lvd_member *m = &c->member[i];
+  char name[LVD_FIBER_NAME];
+  if (m->fiber) {
+    say(s, "%s", m->fiber->entity.name);
+  } else {
+    lvd_port_thread_name(m->thread->thread, name, sizeof name);
+    say(s, "the thread %s", name);
+  }
+}
+
+/* The other side of a stream, in words; nothing, if there is nobody. */
+static void say_other(story *s, const lvd_crowd *c, const lvd_hold_up *h) {
+  if (h->other == c->count && h->turn == LVD_TURN_NOBODYS) return;
+  say(s, "; ");
+  if (h->other < c->count)
+    say_who(s, c, h->other);
+  else
+    say(s, "%s", h->turn == LVD_TURN_PROCESS ? lvd_link_name(h->s->shared->link) : "the program");
+  say(s, " has to %s it", h->room ? "empty" : "fill");
+}
+
+static void tell(story *s, const lvd_crowd *c, uint32_t i, const lvd_hold_up *h) {
+  say(s, "  ");
+  say_who(s, c, i);
+  say(s, " waits for ");
   if (h->end) {
-    say(s, "the end of %s\n", h->other->entity.name);
+    say(s, "the end of ");
+    if (h->other < c->count)
+      say_who(s, c, h->other);
+    else
+      say(s, "another fiber");
+    say(s, "\n");
     return;
   }
   if (h->call) {
@@ -65,12 +94,16 @@ static void tell(story *s, const lvd_fiber *f, const lvd_hold_up *h) {
   say(s, h->room ? "room for %u in the stream %s" : "%u of the stream %s", h->n, h->s->name);
   say(s, " (%u of %u)", fill, h->s->face.put.capacity);
   if (h->turn == LVD_TURN_NOBODYS) say(s, ", whose other end nobody has taken");
-  const char *who = h->other                      ? h->other->entity.name
-                    : h->turn == LVD_TURN_PROCESS ? lvd_link_name(h->s->shared->link)
-                    : h->turn == LVD_TURN_NOBODYS ? NULL
-                                                  : "the program";
-  if (who) say(s, "; %s has to %s it", who, h->room ? "empty" : "fill");
+  say_other(s, c, h);
   say(s, "\n");
+}
+
+/* A thread that waits for nothing but the end of the application. */
+static void tell_of_end(story *s, const lvd_crowd *c, uint32_t i) {
+  if (!c->member[i].thread || c->member[i].wants) return;
+  say(s, "  ");
+  say_who(s, c, i);
+  say(s, " waits for the end of %s\n", c->app->name);
 }
 
 /* What processes have said of themselves when they were asked (knot.h). */
@@ -92,24 +125,24 @@ static size_t write_story(lvd_app *app, char *text, size_t size, bool still) {
     lvd_hold_up h;
     memset(c.mark, 0, c.most * sizeof *c.mark);
     if (first < c.count) say(&s, "in a circle, each waits for the next:\n");
-    for (; i < c.count && !c.mark[i] && lvd_crowd_held_up(&c, c.fiber[i], 0, &h);
-         i = h.other ? lvd_crowd_number(&c, h.other) : c.count) {
+    for (; i < c.count && !c.mark[i] && lvd_crowd_held_up(&c, i, 0, &h); i = h.other) {
       c.mark[i] = 1;
-      tell(&s, c.fiber[i], &h);
+      tell(&s, &c, i, &h);
     }
     bool heading = false;
     for (i = 0; i < c.count; i++) {
-      for (uint32_t n = c.mark[i] ? 1 : 0; lvd_crowd_held_up(&c, c.fiber[i], n, &h); n++) {
+      for (uint32_t n = c.mark[i] ? 1 : 0; lvd_crowd_held_up(&c, i, n, &h); n++) {
         if (!heading && first < c.count) say(&s, "besides:\n");
         heading = true;
-        tell(&s, c.fiber[i], &h);
+        tell(&s, &c, i, &h);
       }
-      running += lvd_load_relaxed_u32(&c.fiber[i]->entity.state) != LVD_IDLE;
+      running += !c.member[i].rests;
     }
+    for (i = c.fibers; c.fibers && i < c.count; i++) tell_of_end(&s, &c, i);
     uint32_t all = lvd_load_relaxed_u32(&app->fibers);
-    if (c.count == c.most && all > c.count) say(&s, "and %u more fibers\n", all - c.count);
+    if (c.count == c.most && all > c.fibers) say(&s, "and %u more fibers\n", all - c.fibers);
     if (still) tell_others(&s, app);
-    if (running) say(&s, "%u of %u fibers can go on\n", running, c.count);
+    if (running) say(&s, "%u of %u fibers can go on\n", running, c.fibers);
   }
   lvd_crowd_free(&c);
   lvd_port_unlock(&app->blocks_lock);

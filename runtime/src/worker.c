@@ -194,8 +194,8 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
     call = lvd_stack_enter; /* it goes on where it waited; its marks are as it left them */
   } else {
     disarm(a);
-    if (LVD_UNLIKELY(a->cls->flags & LVD_CLASS_MAY_WAIT) && lvd_stack_take(w, e))
-      call = lvd_stack_enter;
+    bool may_wait = a->cls->flags & LVD_CLASS_MAY_WAIT || e->forks;
+    if (LVD_UNLIKELY(may_wait) && lvd_stack_take(w, e)) call = lvd_stack_enter;
   }
   w->current = e;
   lvd_store_relaxed_u32(&w->running_level, e->level + 1);
@@ -213,7 +213,7 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
     lvd_store_relaxed_u64(&e->longest_ticks, took);
 
   if (LVD_UNLIKELY(!whole)) { /* fault.c has the report, and the application ends */
-    lvd_forks_abandon(w, NULL);
+    lvd_forks_abandon(w, e->stack);
     if (e->stack) lvd_stack_leave(w, e, false);
     lvd_store_relaxed_u32(&e->state, LVD_FINISHED);
     lvd_share_leave(w, e->app);

@@ -332,7 +332,9 @@ void test_fork_core_take(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* Between two forks of one function, a fiber may come to another worker: so may the deque. */
+static __attribute__((noinline)) void mark_thread(uint32_t mark) { lvd_forks.stolen = mark; }
+/* Between two forks of one function, a fiber may come to another worker: it forks there, and not
+ * where the compiler has found the thread before. */
 static __attribute__((noinline)) uint32_t moving_forks(uint32_t rounds) {
   uint32_t moves = 0;
   pid_t before = 0;
@@ -341,6 +343,8 @@ static __attribute__((noinline)) uint32_t moving_forks(uint32_t rounds) {
     CHECK_EQ(LVD_JOIN(f, one), i);
     lvd_fiber_sleep(i % 16 ? 1000 : 200000);
     const pid_t here = gettid();
+    mark_thread((uint32_t)here);
+    CHECK_EQ(lvd_forks.stolen, here);
     moves += before && here != before;
     before = here;
   }
@@ -363,7 +367,7 @@ void test_fork_moves(void) {
   CHECK_EQ(lvd_app_open(rt, NULL, &app), LVD_OK);
   lvd_a32 moves = {0}, left = {FIBERS};
   lvd_fiber *f[FIBERS];
-  mover m = {SCALED(1000), &moves, &left};
+  mover m = {1000, &moves, &left};
   for (int i = 0; i < FIBERS; i++)
     CHECK_EQ(lvd_fiber_start(app, move_and_fork, &m, NULL, &f[i]), LVD_OK);
   for (uint32_t i = 0; lvd_load_relaxed_u32(&left); i++) {

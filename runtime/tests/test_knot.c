@@ -128,13 +128,14 @@ void test_knot_with_hope(void) {
     CHECK_EQ(open_stream(u, "there", 0, 0, &there), LVD_OK);
     CHECK_EQ(lvd_stream_wait_room(there, 1, 0), LVD_OK);
     lvd_call *c = child_waits(u, "there", "back", 0);
-    start(&b, &w, "here");
+    lvd_fiber *f;
+    CHECK_EQ(lvd_fiber_start(b.app, waits, &w, NULL, &f), LVD_OK);
     CHECK_EQ(lvd_app_wait(b.app, 100), LVD_E_TIME);
     CHECK_EQ(lvd_stream_put(there, &b, 8), LVD_OK);
     lvd_stream_flush(there);
     CHECK_EQ(result(c), LVD_OK);
     CHECK_EQ(lvd_stream_close(there), true);
-    while (lvd_app_why(b.app, (char[2000]){0}, 2000) > 0) lvd_fiber_sleep(1000000);
+    CHECK_EQ(lvd_fiber_join(f, -1), LVD_OK);
     CHECK_EQ(w.status, LVD_OK);
     lvd_stream_destroy(there);
   }

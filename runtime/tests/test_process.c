@@ -452,13 +452,18 @@ static int by_length(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* It is promised within 100 ms, on a machine that is not overloaded: so of many the median counts. */
+/* It is promised within 100 ms, as far as a killed process gets a core to die on. Threads of a real-time
+ * class can keep all from it, for 950 ms of each second: so a few may be late. */
 static void tell_how_soon(void) {
   qsort(took_ns, measured, sizeof *took_ns, by_length);
-  uint64_t median = took_ns[measured / 2];
-  printf("%u killed; the other side knew after %.1f ms (median), %.1f ms at most\n", measured,
-         median * 1e-6, took_ns[measured - 1] * 1e-6);
-  if (getenv("LVD_KILLS")) CHECK(median < 100000000);
+  uint32_t late = 0;
+  for (uint32_t i = 0; i < measured; i++) late += took_ns[i] >= 100000000;
+  printf(
+      "%u killed; the other side knew after %.1f ms (median), %.1f ms (of 99 in 100), %.1f ms at "
+      "most; after 100 ms: %u\n",
+      measured, took_ns[measured / 2] * 1e-6, took_ns[(size_t)measured * 99 / 100] * 1e-6,
+      took_ns[measured - 1] * 1e-6, late);
+  if (getenv("LVD_KILLS")) CHECK(late <= measured / 20);
 }
 
 void test_process_kills(void) {

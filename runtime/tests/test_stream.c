@@ -495,3 +495,67 @@ void test_stream_refuses(void) {
   lvd_app_unload(app);
   lvd_runtime_destroy(rt);
 }
+
+/* ---- counters ------------------------------------------------------------------------------------ */
+
+/* The sender says after how many it waits for the receiver's word. */
+static void send_and_stay(void *argument) {
+  job *j = argument;
+  send_all(j);
+  lvd_stream_flush(j->out);
+  CHECK_EQ(lvd_fiber_sleep(INT64_MAX / 2), LVD_E_CANCELLED);
+}
+
+void test_stream_counters(void) {
+  enum { N = 6400, CAPACITY = 64, THRESHOLD = 16 };
+  lvd_runtime *rt = runtime_of(1);
+  lvd_app *app = open_app(rt);
+  lvd_stream *s, *other = new_stream(app, 32, 0);
+  const lvd_stream_options o = {
+      .name = "counted", .elem_size = 4, .capacity = CAPACITY, .threshold = THRESHOLD};
+  CHECK_EQ(lvd_stream_create(app, &o, &s), LVD_OK);
+  lvd_stream_counters c, all[3];
+  uint32_t n = 0;
+  CHECK_EQ(lvd_stream_counters_read(NULL, &c), LVD_E_ARGUMENT);
+  CHECK_EQ(lvd_stream_counters_read(s, NULL), LVD_E_ARGUMENT);
+  CHECK_EQ(lvd_app_streams(app, NULL, &n), LVD_OK);
+  CHECK_EQ(n, 2);
+  CHECK_EQ(lvd_stream_counters_read(s, &c), LVD_OK);
+  CHECK(strcmp(c.name, "counted") == 0 && !*c.sender && !*c.receiver);
+  CHECK(c.put == 0 && c.got == 0 && c.fill == 0 && !c.automatic);
+
+  job to = {NULL, s, N, 1, 0}, from = {s, NULL, 0, 1, 0};
+  lvd_fiber *f[2];
+  CHECK_EQ(lvd_fiber_start(app, receive_all, &from, &(lvd_fiber_options){.name = "reader"}, &f[0]),
+           LVD_OK);
+  CHECK_EQ(lvd_fiber_start(app, send_and_stay, &to, &(lvd_fiber_options){.name = "writer"}, &f[1]),
+           LVD_OK);
+  do { /* both wait: all has gone through */
+    lvd_fiber_sleep(1000000);
+    CHECK_EQ(lvd_stream_counters_read(s, &c), LVD_OK);
+    CHECK(c.fill <= CAPACITY && c.got <= N);
+  } while (c.got < N);
+  CHECK_EQ(c.put, N);
+  CHECK(strcmp(c.sender, "writer") == 0 && strcmp(c.receiver, "reader") == 0);
+  CHECK(c.elem_size == 4 && c.capacity == CAPACITY && c.threshold == THRESHOLD);
+  /* One worker: each fills or empties what there is, and then it is the other's turn. */
+  CHECK(c.receiver_waits >= N / CAPACITY && c.receiver_waits <= N / THRESHOLD + 2);
+  CHECK(c.receiver_wakes >= c.receiver_waits - 1 && c.receiver_wakes <= c.receiver_waits + 1);
+  CHECK(c.sender_waits >= N / CAPACITY - 2 && c.sender_wakes >= c.sender_waits);
+
+  CHECK_EQ(lvd_stream_wait_room(other, 1, 0), LVD_OK);
+  n = 3;
+  CHECK_EQ(lvd_app_streams(app, all, &n), LVD_OK);
+  CHECK_EQ(n, 2);
+  for (uint32_t i = 0; i < n; i++) {
+    if (strcmp(all[i].name, "counted") == 0) continue;
+    CHECK(strcmp(all[i].sender, "a thread") == 0 && !*all[i].receiver && all[i].automatic);
+    CHECK(all[i].capacity == 32 && all[i].threshold >= 1 && all[i].threshold <= 16);
+  }
+  lvd_fiber_cancel(f[1]);
+  for (int i = 0; i < 2; i++) CHECK_EQ(lvd_fiber_join(f[i], -1), LVD_OK);
+  CHECK_EQ(lvd_stream_counters_read(s, &c), LVD_OK); /* after the end, too */
+  CHECK(c.got == N && !*c.sender && !*c.receiver);
+  lvd_app_unload(app);
+  lvd_runtime_destroy(rt);
+}

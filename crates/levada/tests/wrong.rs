@@ -16,7 +16,7 @@
 
 mod common;
 
-use common::{Instance, PRINT, Place, SOURCE, network, numbers};
+use common::{Instance, PRINT, Place, Run, SOURCE, network, numbers};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -433,6 +433,44 @@ fn an_action_without_end_runs_into_its_time_limit() {
     let place = with_body("while x >= 0 do a[x mod 8] := a[0] + 1; end");
     let run = place.run(&["run", TOP, "--time-limit", "100"]);
     run.refuses(1, &["action step", "actor bad"]);
+}
+
+/// An actor of two actions: the first fires once, the second is where it ends. Reports name the
+/// second, which is in line 7.
+fn ends_in_two(guard: &str, body: &str) -> Run {
+    let place = Place::new(&[]);
+    let text = format!(
+        "package p;\nactor Two () ==> :\n  int i := 0;\n  int z := 0;\n  \
+         List(type: int, size=3) m := [1, 2, 3];\n  \
+         one: action ==> guard i = 0 do i := 5; end\n  \
+         two: action ==> guard {guard} do {body} end\n  \
+         three: action ==> guard i = 9 do i := 1; end\nend\n"
+    );
+    place.write("src/p/Two.cal", &text);
+    place.run(&["run", "src/p/Two.cal", "--time-limit", "100"])
+}
+
+#[test]
+fn an_endless_action_after_another_is_the_one_that_is_named() {
+    for body in [
+        "while i > 0 do i := 5; end",
+        "z := 1; while z > 0 do z := z + 2; if z > 1000 then z := 1; end end",
+    ] {
+        let run = ends_in_two("i = 5", body);
+        run.refuses(1, &["src/p/Two.cal:7", "action two of actor Two"]);
+    }
+}
+
+#[test]
+fn a_fault_in_a_guard_names_its_action() {
+    for (guard, said) in [
+        ("m[i] = 3", "index 5 of a list of 3"),
+        ("7 / z = 3", "division by zero"),
+        ("7 mod z = 3", "division by zero"),
+    ] {
+        let run = ends_in_two(guard, "i := 0;");
+        run.refuses(1, &[said, "src/p/Two.cal:7", "action two of actor Two"]);
+    }
 }
 
 #[test]

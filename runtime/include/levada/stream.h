@@ -136,6 +136,28 @@ LVD_API bool lvd_stream_close(lvd_stream *s);
 /* The caller gives up its end or ends, which stay open: another procedure may go on with them. */
 LVD_API lvd_status lvd_stream_give_up(lvd_stream *s);
 
+/* ---- counters ------------------------------------------------------------------------------ */
+
+typedef struct lvd_stream_counters {
+  char name[32];
+  char sender[32], receiver[32]; /* who has that end: a fiber's name, "a thread", "another process";
+                                     empty: nobody has */
+  uint32_t elem_size, capacity, fill; /* fill: pushed, and not popped yet */
+  uint32_t threshold;                 /* that is in force now ... */
+  bool automatic;                     /* ... and settles by itself */
+  uint64_t put, got;                  /* elements ever pushed, popped */
+  uint64_t receiver_wakes,
+      sender_wakes; /* times that end was woken by the other, if that is of this
+                                             process */
+  uint64_t receiver_waits, sender_waits; /* times it was suspended, or, a thread, went to sleep */
+} lvd_stream_counters;
+
+/* Reads them while it is used; each may be a moment older than another. */
+LVD_API lvd_status lvd_stream_counters_read(const lvd_stream *s, lvd_stream_counters *out);
+/* Those of all streams of an application, while it runs or after: fills at most *count records, and
+ * sets it to the number of streams that it has. */
+LVD_API lvd_status lvd_app_streams(lvd_app *app, lvd_stream_counters *stream, uint32_t *count);
+
 #ifdef __cplusplus
 }
 #endif

@@ -31,7 +31,6 @@ lvd_fork_thread *model_fork_thread(void) { return &me()->here; }
 
 lvd_forker *lvd_forker_self(void) { return &me()->f; }
 bool lvd_forks_wake(lvd_forker *by) { return by == NULL; }
-void lvd_forks_want_app(lvd_fork_set *forks) { (void)forks; }
 bool lvd_fork_has_room(const lvd_forker *f) { return f != NULL; }
 lvd_cancel_scope *lvd_deque_scope(const lvd_deque *d, uint32_t i) {
   (void)d, (void)i;
@@ -46,11 +45,12 @@ void lvd_cancel_end(lvd_cancel_scope *scope) { (void)scope; }
 bool lvd_cancelled(void) { return false; }
 
 /* An event as far as one waits and one tells. */
-lvd_status lvd_event_set(lvd_event *e, uint32_t data) {
-  (void)data;
-  lvd_exchange_release_u32(&e->armed, 1);
-  lvd_port_wake(&e->armed);
-  return LVD_OK;
+void lvd_fork_tell(lvd_deque *d) {
+  lvd_exchange_release_u32(&d->joined.armed, 1);
+  lvd_port_wake(&d->joined.armed);
+}
+void lvd_fork_pass(lvd_forker *f, lvd_fork *slot, lvd_deque *from) {
+  lvd_fork_run(slot, from, lvd_load_relaxed_ptr(&f->deque));
 }
 void lvd_fork_wait(lvd_forker *f, lvd_deque *d) {
   (void)f;

@@ -8,7 +8,6 @@ lvd_fork_thread *model_fork_thread(void) { return &none; }
 void lvd_forks_runtime_begins(lvd_runtime *rt) { (void)rt; }
 void lvd_forks_runtime_ends(lvd_runtime *rt) { (void)rt; }
 void lvd_forks_free(lvd_runtime *rt) { (void)rt; }
-void lvd_forks_keep(lvd_runtime *rt) { (void)rt; }
 void lvd_forks_worker_ends(void) {}
 bool lvd_forks_look(lvd_worker *w) { return w == NULL; }
 bool lvd_forks_sleep(lvd_worker *w, int64_t *most) {
@@ -20,5 +19,7 @@ void lvd_forks_awake(lvd_worker *w) { (void)w; }
 void lvd_forks_leave(lvd_worker *w, lvd_fiber *f) { (void)w, (void)f; }
 void lvd_forks_enter(lvd_worker *w, lvd_fiber *f) { (void)w, (void)f; }
 void lvd_forks_abandon(lvd_worker *w, lvd_fiber *f) { (void)w, (void)f; }
+void lvd_forks_forsake(lvd_app *app, lvd_fiber *f) { (void)app, (void)f; }
 __attribute__((weak)) bool lvd_forks_open(const lvd_entity *e) { return e == NULL; }
 __attribute__((weak)) bool lvd_fiber_is_bare(const lvd_entity *e) { return e == NULL; }
+__attribute__((weak)) void lvd_stacks_forsake(lvd_app *app) { (void)app; }

@@ -34,6 +34,7 @@ pub const SUITES: &[Suite] = &[
         name: "worker",
         compiled: &[
             "model/c/worker.c",
+            "model/c/nowaiting.c",
             "model/c/nofibers.c",
             "model/c/noforks.c",
             "src/worker.c",
@@ -56,6 +57,7 @@ pub const SUITES: &[Suite] = &[
         name: "app",
         compiled: &[
             "model/c/app.c",
+            "model/c/nowaiting.c",
             "model/c/nofibers.c",
             "model/c/noforks.c",
             "src/app.c",
@@ -84,6 +86,7 @@ pub const SUITES: &[Suite] = &[
         name: "fiber",
         compiled: &[
             "model/c/fiber.c",
+            "model/c/nowaiting.c",
             "model/c/context.c",
             "model/c/noforks.c",
             "port/context_aarch64.S",
@@ -124,6 +127,7 @@ pub const SUITES: &[Suite] = &[
         name: "link",
         compiled: &[
             "model/c/link.c",
+            "model/c/nowaiting.c",
             "model/c/arena.c",
             "src/channel.c",
             "src/link.c",
@@ -294,6 +298,10 @@ pub const ELSEWHERE: &[(&str, &str)] = &[
     ),
     ("src/why_fibers.c", "reads live counters for a report"),
     ("src/crowd.c", "reads what fibers at rest wait for"),
+    (
+        "src/waiting.c",
+        "a list under a lock; who is on it is judged when rest has lasted, which is a matter of time",
+    ),
     (
         "src/knot.c",
         "the same; and a word that asks the bellman to look, on his bell",

@@ -76,6 +76,10 @@ static LEVADA_UNUSED void levada_await_nothing(lvd_actor *self) {
   for (uint32_t i = 0; i < self->cls->outputs; i++) self->out[i].await = 0;
 }
 
+/* The action that is tried or fires from here on. Reports read it while it runs, also one that never
+ * ends, after which the C compiler finds no reader: so it may not leave this out. */
+#define LEVADA_FIRES(id) (*(volatile uint32_t *)&self->action = (id))
+
 /* ---- Natives. An action that does not end is abandoned wherever it is, but not while it is in
  * code that may hold a lock or own something. */
 

@@ -23,6 +23,7 @@ use super::class::{Class, Home};
 use super::value::{c_type, const_type, size_of};
 use super::writer::{Writer, comment};
 use crate::ir::*;
+use crate::ranges::walk;
 
 /// So many bytes a loop writes on a port between two times that it asks for lines: four lines.
 const SLICE: u32 = 256;
@@ -370,6 +371,9 @@ impl<'a> Class<'a> {
         }
         if !action.guard.conditions.is_empty() {
             let args = self.arguments(action, false, "");
+            if may_fault(action) {
+                w.put(&format!("LEVADA_FIRES({id});"));
+            }
             w.put(&format!(
                 "if (!{}_guard({args})) goto {skip};",
                 self.actions[id]
@@ -393,7 +397,7 @@ impl<'a> Class<'a> {
             w.put("}");
             w.put("}");
         }
-        w.put(&format!("self->action = {id};"));
+        w.put(&format!("LEVADA_FIRES({id});"));
         for (port, n) in produced(action) {
             let name = &self.outputs[port];
             // Fewer are not worth the asking.
@@ -636,7 +640,7 @@ impl<'a> Class<'a> {
             }
         }
         w.put("if (n > 0) {");
-        w.put(&format!("self->action = {id};"));
+        w.put(&format!("LEVADA_FIRES({id});"));
         let mut args = vec!["self".to_string(), "S".to_string()];
         if self.has_registers() {
             args.push("R".to_string());
@@ -671,4 +675,20 @@ impl<'a> Class<'a> {
         w.put("}");
         w.put("}");
     }
+}
+
+/// May the guard fail, or a native that it asks? Then the report has to name its action.
+fn may_fault(action: &Action) -> bool {
+    let mut found = !action.guard.body.stmts.is_empty();
+    for condition in &action.guard.conditions {
+        walk(condition, &mut |e| {
+            found |= match &e.kind {
+                ExprKind::Load(place) => !place.indices.is_empty(),
+                ExprKind::Binary(op, ..) => matches!(op, BinOp::Div | BinOp::Mod),
+                ExprKind::Call(..) => true,
+                _ => false,
+            }
+        });
+    }
+    found
 }

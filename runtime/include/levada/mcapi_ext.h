@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Beyond the standard's <mcapi.h>: descriptors to poll, how to wait, and packets that are written where
+ * they will be read. An endpoint is the caller's own; a channel's handle may stand for its endpoint.
+ * Statuses are the standard's. C17 and C++17. */
+#ifndef LVD_MCAPI_EXT_H
+#define LVD_MCAPI_EXT_H
+
+#include <levada/base.h>
+#include <mcapi.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- a descriptor to wait on ---------------------------------------------------------------- */
+
+/* For poll, select and epoll: readable when something may have come to `endpoint`, a message, a packet or a
+ * scalar, or its channel has ended; until lvd_mcapi_ready finds nothing. Made at the first call, closed
+ * with the endpoint; not to be read or closed by others. Negative: see the status. */
+LVD_API int lvd_mcapi_descriptor(mcapi_endpoint_t endpoint, mcapi_status_t *mcapi_status);
+/* To be asked whenever the descriptor was readable: how much can be received now (at times nothing).
+ * 0 with MCAPI_ERR_CHAN_CLOSEPENDING or MCAPI_ERR_TRANSMISSION: nor will anything more come from the channel. */
+LVD_API mcapi_uint_t lvd_mcapi_ready(mcapi_endpoint_t endpoint, mcapi_status_t *mcapi_status);
+
+/* ---- how to wait ---------------------------------------------------------------------------- */
+
+enum {
+  LVD_MCAPI_SPIN_THEN_SLEEP, /* the default: a wake-up costs as much as some 50 us of looking around */
+  LVD_MCAPI_SPIN,            /* the fastest where a core can be spared */
+  LVD_MCAPI_SLEEP            /* at once: no CPU time goes into waiting */
+};
+/* Of threads that wait for a message, a packet, a scalar or room at `endpoint`; fibers let their worker go on
+ * with something else in any case. `spin_us` counts for LVD_MCAPI_SPIN_THEN_SLEEP. */
+LVD_API void lvd_mcapi_wait_by(mcapi_endpoint_t endpoint, int how, uint32_t spin_us,
+                               mcapi_status_t *mcapi_status);
+
+/* ---- packets without a copy ----------------------------------------------------------------- */
+
+/* A buffer of `size` bytes that lies where the receiver will read: fill it in, and send it. Waits for room
+ * like mcapi_pktchan_send. One at a time; while it is out, others that send on the channel get
+ * MCAPI_ERR_MEM_LIMIT. Null: see the status. */
+LVD_API void *lvd_mcapi_loan(mcapi_pktchan_send_hndl_t send_handle, size_t size,
+                             mcapi_status_t *mcapi_status);
+/* The first `size` bytes of it are a packet. MCAPI_ERR_BUF_INVALID: it is not the one on loan. */
+LVD_API void lvd_mcapi_send_loan(mcapi_pktchan_send_hndl_t send_handle, const void *buffer,
+                                 size_t size, mcapi_status_t *mcapi_status);
+/* It is not sent. */
+LVD_API void lvd_mcapi_return_loan(mcapi_pktchan_send_hndl_t send_handle, const void *buffer,
+                                   mcapi_status_t *mcapi_status);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
