@@ -9,9 +9,11 @@ MINUTES ?= 10
 
 CARGO_TARGET_DIR ?= target
 export CARGO_TARGET_DIR
-# Make takes a path with spaces for several.
+# Make takes a path with spaces for several; the list of targets needs none.
 ifneq ($(words $(abspath $(BUILD)) $(CARGO_TARGET_DIR)),2)
+ifneq ($(filter-out help,$(MAKECMDGOALS)),)
   $(error The folder for what is built may have no spaces in its path: name another, as in `make BUILD=/tmp/levada CARGO_TARGET_DIR=/tmp/levada/target`)
+endif
 endif
 # Tools that are called in other folders must find it, too.
 override BUILD := $(abspath $(BUILD))

@@ -266,6 +266,8 @@ static void serve_call(void *argument) {
   s->fiber = self;
   if (s->cancelled) lvd_fiber_cancel(self);
   lvd_port_unlock(&s->process->link.lock);
+  /* Whoever had this part of the memory before has answered in the lock. */
+  if (s->record.offset) memset(s->frame.result, 0, s->frame.result_room);
   self->end = &s->left;
   lvd_status status = s->procedure(&s->frame);
   self->end = NULL;
@@ -304,7 +306,6 @@ static void take_call(process *p, const lvd_record *r) {
   if (r->offset) {
     s->frame.argument = at(link, r->offset);
     s->frame.result = at(link, r->offset + aligned(r->size));
-    memset(s->frame.result, 0, r->room);
   }
   s->procedure = lvd_procedure_find(r->name);
   if (!s->procedure) {
