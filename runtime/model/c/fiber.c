@@ -86,7 +86,6 @@ void model_late(uint32_t ticks) { now = ticks; }
 
 /* ---- what no check has --------------------------------------------------------------------- */
 
-const unsigned char *lvd_port_stack_low(void) { return NULL; }
 bool lvd_port_thread_urgent(void) { return true; }
 lvd_status lvd_urgent_worker(lvd_runtime *rt, uint32_t worker, uint32_t *urgent) {
   (void)rt, (void)worker, (void)urgent;

@@ -50,5 +50,4 @@ void lvd_stack_leave(lvd_worker *w, lvd_entity *e, bool whole) { (void)w, (void)
 void lvd_stacks_free(lvd_app *app) { (void)app; }
 void lvd_fiber_pool_free(lvd_runtime *rt) { (void)rt; }
 void lvd_port_context_of_thread(lvd_port_context *c) { (void)c; }
-const unsigned char *lvd_port_stack_low(void) { return NULL; }
 bool lvd_port_thread_urgent(void) { return true; }
