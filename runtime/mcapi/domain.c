@@ -108,6 +108,12 @@ void mc_ring_process(mc_domain *d, uint32_t i) {
 /* Who is new, and who has gone. True: somebody has to be looked after from time to time. */
 static bool meet(mc_domain *d) {
   bool now_and_then = false;
+  uint32_t joins = lvd_load_acquire_u32(&d->tables->joins);
+  if (joins != d->joins) { /* who has rung enters himself, or has died over it */
+    mc_gate_enter(d);
+    mc_gate_leave(d);
+    d->joins = joins;
+  }
   for (uint32_t i = 0; i < MC_PROCESSES; i++) {
     uint32_t serial = lvd_load_acquire_u32(&d->tables->process[i].serial);
     if (i == d->process) continue;
@@ -151,18 +157,6 @@ static void bellman(void *argument) {
           lvd_port_unlock(&d->lock);
         }
       }
-  }
-}
-
-/* Everybody is to look at the table again. */
-static void announce(mc_domain *d) {
-  for (uint32_t i = 0; i < MC_PROCESSES; i++) {
-    if (i == d->process || !lvd_load_acquire_u32(&d->tables->process[i].serial)) continue;
-    char name[64];
-    name_bell(name, sizeof name, d->number, i);
-    int bell = lvd_port_named_bell_find(d->directory, name);
-    if (bell >= 0) lvd_port_named_bell_ring(bell);
-    lvd_port_close(bell);
   }
 }
 
@@ -230,6 +224,20 @@ static lvd_status take_part(mc_domain *d) {
   return LVD_OK;
 }
 
+/* Behind the gate: everybody is to look at the table when we have left the gate, or have died there. So
+ * nobody is in the table whom nobody watches. */
+static void announce(mc_domain *d) {
+  lvd_add_release_u32(&d->tables->joins, 1);
+  for (uint32_t i = 0; i < MC_PROCESSES; i++) {
+    if (i == d->process || !lvd_load_acquire_u32(&d->tables->process[i].serial)) continue;
+    char name[64];
+    name_bell(name, sizeof name, d->number, i);
+    int bell = lvd_port_named_bell_find(d->directory, name);
+    if (bell >= 0) lvd_port_named_bell_ring(bell);
+    lvd_port_close(bell);
+  }
+}
+
 /* A place in the table of processes, and its lock. Behind the gate. */
 static lvd_status enter(mc_domain *d) {
   char name[64];
@@ -242,6 +250,7 @@ static lvd_status enter(mc_domain *d) {
     d->process = i;
     do d->serial = lvd_add_relaxed_u32(&d->tables->next_serial, 1) + 1;
     while (d->serial == 0 || mc_is_alive(d, d->serial));
+    announce(d);
     if (!lvd_port_domain_barrier_prepare()) lvd_store_release_u32(&d->tables->fences, 1);
     lvd_store_relaxed_u32(&p->id, (uint32_t)lvd_port_process_self());
     lvd_store_release_u32(&p->serial, d->serial);
@@ -325,7 +334,6 @@ lvd_status mc_domain_join(mcapi_domain_t number, mc_domain **out) {
     if (status == LVD_OK)
       status = lvd_port_thread_start(&d->bellman, -1, "levada/mcapi", bellman, d);
     if (status == LVD_OK) {
-      announce(d);
       d->next = domains;
       domains = d;
     } else {

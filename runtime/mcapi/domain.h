@@ -55,7 +55,7 @@ enum {
   MC_SCALARS = 1024     /* scalars that a channel can hold */
 };
 #define MC_MAGIC  0x4c564d43u /* "LVMC" */
-#define MC_LAYOUT (LVD_LAYOUT << 16 | 5u)
+#define MC_LAYOUT (LVD_LAYOUT << 16 | 6u)
 
 /* ---- shared --------------------------------------------------------------------------------- */
 
@@ -105,6 +105,7 @@ typedef struct mc_tables {
   uint32_t transport; /* its number */
   uint64_t size;
   lvd_a32 next_serial;
+  lvd_a32 joins;                        /* counts those who began to join */
   LVD_ALIGNED(LVD_LINE) lvd_a32 deaths; /* counts */
   lvd_a32 fences; /* 1: somebody of us has no barrier for all, so each ring makes a fence */
   LVD_ALIGNED(LVD_LINE) mc_set births; /* who waits for an endpoint to be created */
@@ -214,6 +215,7 @@ struct mc_domain {
   lvd_port_mutex lock;      /* of listeners and peers being mapped */
   lvd_port_thread *bellman;
   lvd_a32 stop;
+  uint32_t joins; /* as the bellman has seen it */
   lvd_a64 sendings;
   mc_listener *listeners;
   lvd_aptr peer[MC_ENDPOINTS];  /* mc_peer; stays mapped */
