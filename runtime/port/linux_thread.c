@@ -252,6 +252,10 @@ void lvd_port_at_thread_end(void (*end)(void *), void *argument) {
   pthread_setspecific(end_key, argument);
 }
 
+void lvd_port_at_fork(void (*before)(void), void (*parent)(void), void (*child)(void)) {
+  pthread_atfork(before, parent, child);
+}
+
 static _Thread_local void *self __attribute__((tls_model("initial-exec")));
 void *lvd_port_self(void) { return self; }
 void lvd_port_set_self(void *s) { self = s; }

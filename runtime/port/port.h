@@ -113,6 +113,9 @@ int lvd_port_thread_clock(void);
 uint64_t lvd_port_clock_ns(int clock);
 /* end(argument) is called when the calling thread ends; a later call replaces it. */
 void lvd_port_at_thread_end(void (*end)(void *), void *argument);
+/* When the system makes a second process of this one: `before` is called in the thread that asks for
+ * it, then `parent` in it and `child` in the other, which has no other threads. */
+void lvd_port_at_fork(void (*before)(void), void (*parent)(void), void (*child)(void));
 
 /* What this thread is to the runtime: its worker, or null. */
 /* Asks for the cache line at `at`, to be written soon; a hint. */

@@ -44,6 +44,7 @@ static struct {
   lvd_deque *spare; /* of no runtime */
   uint32_t workers; /* lvd_fork_workers */
   bool at_exit;
+  lvd_a32 at_fork;
 } all;
 
 #ifdef LVD_FORK_SELF /* the checker's threads are all one of the system (levada/fork.h) */
@@ -342,6 +343,35 @@ static void start_forker(lvd_forker *f, lvd_worker *w, lvd_fork_set *forks) {
   self = f;
 }
 
+/* ---- a second process ---------------------------------------------------------------------- */
+
+static void before_fork(void) {
+  lvd_port_lock(&all.starting);
+  lvd_port_lock(&all.lock);
+}
+
+static void after_fork(void) {
+  lvd_port_unlock(&all.lock);
+  lvd_port_unlock(&all.starting);
+}
+
+/* It has no workers until it forks, and ends without those of the other. What is open here and was
+ * taken there has been taken from it for good. */
+static void child_begins(void) {
+  all.runtimes = all.own = NULL;
+  if (self) {
+    lvd_port_at_thread_end(end_forker, NULL); /* who told it something is gone, its lock in hand */
+    const lvd_deque *d = lvd_load_relaxed_ptr(&self->deque);
+    if (lvd_forks.head == (d ? d->slot : NULL)) {
+      self = NULL;
+      lvd_forks.head = NULL;
+      lvd_store_relaxed_ptr(&lvd_forks.limit, NULL);
+      lvd_store_relaxed_ptr(&lvd_forks.floor, NULL);
+    }
+  }
+  after_fork();
+}
+
 /* The thread forks, or steals, for the first time, or its runtime is gone. */
 static LVD_COLD lvd_forker *begin(void) {
   lvd_worker *w = lvd_this_worker();
@@ -352,6 +382,8 @@ static LVD_COLD lvd_forker *begin(void) {
   } else if (lvd_forks.head) {
     return NULL; /* there was no memory, and forks are open that were never made */
   }
+  if (!lvd_load_relaxed_u32(&all.at_fork) && !lvd_exchange_relaxed_u32(&all.at_fork, 1))
+    lvd_port_at_fork(before_fork, after_fork, child_begins);
   lvd_port_lock(&all.lock);
   lvd_runtime *rt = w ? w->rt : some_runtime();
   lvd_fork_set *forks = rt ? forks_of(rt) : NULL;

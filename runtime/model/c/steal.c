@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Forks on the runtime's own workers: who steals where, who sleeps and is woken, what is abandoned or
+ * cancelled. Each thread of a check is a person, by its number: it has what is local to a thread. */
+#include <stdlib.h>
+
+#include "src/fork.h"
+#include "world.h"
+
+enum { PEOPLE = 5, CALLS = 5 };
+
+typedef struct person {
+  lvd_fork_thread here;
+  lvd_forker *forker;
+  void (*end)(void *);
+  void *argument;
+} person;
+
+typedef struct model_forks {
+  person person[PEOPLE];
+  lvd_fork *slot[CALLS];
+  uint32_t before[CALLS], after[CALLS];
+  uint32_t made[CALLS];
+  lvd_cancel_scope scope;
+  lvd_a32 cancelled;
+} model_forks;
+
+static model_forks *forks;
+static uint32_t acting;     /* before the threads begin the first one is each in turn */
+static int32_t cpu[PEOPLE]; /* where a thread of the program is */
+/* By bit, calls that wait for the event of the next number; that set the one of their own; that are
+ * abandoned. */
+static uint32_t waits, sets, fails;
+
+uint32_t model_number(void);
+static uint32_t number(void) { return acting ? acting : model_number(); }
+lvd_fork_thread *model_fork_thread(void) { return &forks->person[number()].here; }
+lvd_forker **model_fork_self(void) { return &forks->person[number()].forker; }
+
+/* ---- the port ------------------------------------------------------------------------------ */
+
+int32_t lvd_port_cpu(void) { return cpu[number()]; }
+const unsigned char *lvd_port_stack_low(void) { return NULL; }
+int lvd_port_thread_clock(void) { return 1; }
+uint64_t lvd_port_clock_ns(int clock) { return (void)clock, 0; }
+void lvd_port_at_thread_end(void (*end)(void *), void *argument) {
+  forks->person[number()].end = end;
+  forks->person[number()].argument = argument;
+}
+
+void lvd_port_at_fork(void (*before)(void), void (*parent)(void), void (*child)(void)) {
+  (void)before, (void)parent, (void)child;
+}
+
+/* Each look is late: who waits looks once, and sleeps. */
+static uint64_t now;
+uint64_t lvd_port_ticks(void) { return now += 1000000; }
+
+lvd_status lvd_runtime_create(const lvd_runtime_options *options, lvd_runtime **out) {
+  (void)options, (void)out;
+  return LVD_E_SYSTEM;
+}
+void lvd_runtime_destroy(lvd_runtime *rt) { (void)rt; }
+
+/* ---- calls --------------------------------------------------------------------------------- */
+
+static uint32_t call(uint32_t n);
+LVD_FORKABLE(uint32_t, call, uint32_t)
+/* Races with nothing if it is made once, after what was done before its fork. */
+static uint32_t call(uint32_t n) {
+  lvd_event *event = model_the_world->event;
+  forks->made[n]++;
+  forks->after[n] = forks->before[n] + 1;
+  if (waits & 1u << n) lvd_event_wait(&event[(n + 1) % EVENTS], NULL, -1);
+  if (sets & 1u << n) lvd_event_set(&event[n % EVENTS], 7 + n);
+  if (fails & 1u << n) lvd_port_jump(((lvd_worker *)lvd_port_self())->escape);
+  return 100 + n;
+}
+
+static uint32_t forks_call(uint32_t n) {
+  forks->before[n] = 10 + n;
+  lvd_record_call r = lvd_args_call(n);
+  LVD_FORK_PUSH(forks->slot[n], lvd_record_call, r, lvd_run_call);
+  return LVD_OK;
+}
+/* What the call gave, wherever it was made. */
+static uint32_t joins_call(uint32_t n) {
+  lvd_record_call r = lvd_args_call(n);
+  uint32_t result = lvd_join_call(forks->slot[n], &r);
+  return forks->made[n] == 1 && forks->after[n] == 11 + n ? result : 0;
+}
+
+/* ---- fibers -------------------------------------------------------------------------------- */
+
+/* Waits with a fork open, for a word of the program's. */
+static uint32_t forks_and_waits(model_world *m) {
+  forks_call(0);
+  lvd_status status = lvd_event_wait(&m->event[1], NULL, -1);
+  if (joins_call(0) != 100) m->wrong++;
+  return status;
+}
+/* The fork is on the fiber's own stack, and so is what it leaves. */
+static uint32_t forks_and_joins(model_world *m) {
+  forks_call(0);
+  if (joins_call(0) != 100) m->wrong++;
+  return LVD_OK;
+}
+static uint32_t forks_and_fails(model_world *m) {
+  forks_call(0);
+  (void)m;
+  lvd_port_jump(((lvd_worker *)lvd_port_self())->escape);
+}
+
+uint32_t (*const model_role[])(model_world *) = {forks_and_waits, forks_and_joins, forks_and_fails};
+
+/* ---- what a check does --------------------------------------------------------------------- */
+
+void model_begin(model_world *m) {
+  forks = lvd_port_alloc(sizeof *forks);
+  acting = waits = sets = fails = 0;
+  now = 0;
+  for (uint32_t i = 0; i < PEOPLE; i++) cpu[i] = (int32_t)i;
+  lvd_forks_runtime_begins(&m->rt);
+}
+
+/* Thread `n` has forked before: it is a worker, or (LVD_NOWHERE) one of the program's on core `at`. */
+void model_has_forked(model_world *m, uint32_t n, uint32_t worker, uint32_t at) {
+  acting = n;
+  cpu[n] = (int32_t)at;
+  lvd_port_set_self(worker == LVD_NOWHERE ? NULL : &m->worker[worker]);
+  if (!lvd_forker_self()) abort();
+  lvd_port_set_self(NULL);
+  acting = 0;
+}
+/* Calls that are taken run as fibers, and may wait. */
+void model_on_fibers(model_world *m) { ((lvd_fork_set *)m->rt.forks.word)->app.word = &m->app; }
+void model_calls(uint32_t that_wait, uint32_t that_set, uint32_t that_fail) {
+  waits = that_wait;
+  sets = that_set;
+  fails = that_fail;
+}
+
+void model_fork(uint32_t n) { forks_call(n); }
+uint32_t model_join_call(uint32_t n) { return joins_call(n); }
+/* The thread ends, as far as forks are concerned. */
+void model_thread_ends(void) {
+  person *p = &forks->person[number()];
+  p->end(p->argument);
+}
+
+/* The fiber's stack is used again, if it is: by who has joined it. */
+void model_use_again(model_world *m, uint32_t fiber) {
+  if (!m->fiber[fiber]->kept) forks->before[0] = forks->after[0] = 0;
+}
+
+void model_scope_begin(void) { lvd_cancel_begin(&forks->scope); }
+void model_scope_end(void) { lvd_cancel_end(&forks->scope); }
+/* From now on nothing of the scope begins, for whoever knows that it was cancelled. */
+void model_scope_cancel(void) {
+  lvd_cancel(&forks->scope);
+  lvd_store_release_u32(&forks->cancelled, 1);
+}
+uint32_t model_is_cancelled(void) { return lvd_load_acquire_u32(&forks->cancelled); }
+uint32_t model_made(uint32_t n) { return forks->made[n]; }
+
+static void visit(void *context, size_t from, size_t to) {
+  (void)context;
+  for (size_t i = from; i < to; i++) forks->made[i]++;
+}
+void model_each(uint32_t n) { lvd_for(0, n, visit, NULL); }
+
+static void empty(void *context, void *result) { (void)context, *(uint32_t *)result = 0; }
+static void add(void *context, size_t from, size_t to, void *result) {
+  visit(context, from, to);
+  for (size_t i = from; i < to; i++) *(uint32_t *)result += 1u << i;
+}
+static void combine(void *context, void *left, const void *right) {
+  (void)context, *(uint32_t *)left += *(const uint32_t *)right;
+}
+uint32_t model_reduce(uint32_t n) {
+  static const lvd_reduction sum = {sizeof(uint32_t), empty, add, combine, NULL};
+  uint32_t result;
+  lvd_reduce(0, n, &sum, &result);
+  return result;
+}
