@@ -5,13 +5,16 @@
 //! text, the flags, the C compiler's version, the processor (code is made for this machine), the
 //! runtime's headers. A file appears in the cache under its name by a rename, so that
 //! processes may share it without locks; what has not been used for longest goes when it is full.
+//! It ends with the hash of its content (linkers and loaders do not look behind an object's end): what
+//! a full disk or a crash has damaged is made again, never loaded.
 
 use crate::diag::Diagnostic;
+use crate::natives::OptionNames;
 use crate::{emit, fuse, headers, ir};
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -131,6 +134,8 @@ pub struct Compiled {
     pub warnings: Vec<Diagnostic>,
     /// It was there already.
     pub cached: bool,
+    /// The options that its natives ask for.
+    pub options: OptionNames,
 }
 
 /// The shared object of a network, made now or before.
@@ -180,13 +185,17 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
     for (_, text) in &builtin {
         key.update(text);
     }
+    let mut names = OptionNames::default();
+    names.add_built_in(&emitted.natives);
+    natives.iter().for_each(|text| names.add(text));
     let object = cache.join(format!("{}.so", hex(key)));
-    if object.is_file() {
+    if is_sound(&object) {
         touch(&object);
         return Ok(Compiled {
             object,
             warnings: emitted.warnings,
             cached: true,
+            options: names,
         });
     }
 
@@ -213,12 +222,13 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
             output,
         });
     }
-    rename(&out, &object)?;
+    keep(&out, &object)?;
     prune(&cache);
     Ok(Compiled {
         object,
         warnings: emitted.warnings,
         cached: false,
+        options: names,
     })
 }
 
@@ -474,7 +484,7 @@ impl Compiler {
                 key.update(dir.as_os_str().as_encoded_bytes());
             }
             let kept = cache.join(format!("{}.o", hex(key)));
-            if several && folder.is_none() && kept.is_file() {
+            if several && folder.is_none() && is_sound(&kept) {
                 touch(&kept);
                 return Ok(kept);
             }
@@ -496,7 +506,7 @@ impl Compiler {
                 });
             }
             if several && folder.is_none() {
-                rename(&out, &kept)?;
+                keep(&out, &kept)?;
                 return Ok(kept);
             }
             Ok(out)
@@ -583,11 +593,32 @@ fn write(path: &Path, text: &str) -> Result<(), CompileError> {
     })
 }
 
-fn rename(from: &Path, to: &Path) -> Result<(), CompileError> {
-    fs::rename(from, to).map_err(|why| CompileError::File {
-        path: to.to_path_buf(),
+/// Puts what was made into the cache: with the hash of its content behind it, on the disk before it
+/// has its name.
+fn keep(made: &Path, kept: &Path) -> Result<(), CompileError> {
+    let seal = || -> io::Result<()> {
+        let hash = Sha256::digest(fs::read(made)?);
+        let mut file = fs::File::options().append(true).open(made)?;
+        file.write_all(&hash)?;
+        file.sync_all()?;
+        fs::rename(made, kept)
+    };
+    seal().map_err(|why| CompileError::File {
+        path: kept.to_path_buf(),
         why,
     })
+}
+
+/// Is it there, and as it was kept?
+fn is_sound(kept: &Path) -> bool {
+    let Ok(bytes) = fs::read(kept) else {
+        return false;
+    };
+    let size = <Sha256 as Digest>::output_size();
+    bytes.len() > size && {
+        let (content, hash) = bytes.split_at(bytes.len() - size);
+        Sha256::digest(content)[..] == *hash
+    }
 }
 
 fn touch(path: &Path) {

@@ -2,9 +2,93 @@
 //! The native functions that come with Levada, as C text that is compiled into the networks which
 //! use them.
 
+use std::collections::BTreeSet;
+
 /// File names and texts.
 pub const BUILT_IN: &[(&str, &str)] =
     &[("levada_io.c", include_str!("../lib/natives/levada_io.c"))];
+
+/// The options of the natives that come with Levada, and the functions that ask for them.
+const BUILT_IN_OPTIONS: &[(&str, &[&str])] = &[
+    ("in", &["io_read", "io_more", "io_read_number"]),
+    (
+        "out",
+        &[
+            "io_open",
+            "io_write",
+            "io_write_number",
+            "io_write_line",
+            "io_picture_begin",
+            "io_video_begin",
+        ],
+    ),
+    ("rate", &["io_video_begin"]),
+];
+
+/// The options that the natives of a network ask for (`lvd_app_option`), as far as their text tells.
+#[derive(Clone, Debug, Default)]
+pub struct OptionNames {
+    names: BTreeSet<String>,
+    /// A native makes up names, or takes them from elsewhere: they may be any.
+    pub any: bool,
+}
+
+impl OptionNames {
+    /// Those of the natives that come with Levada; `used` are the functions that are called.
+    pub fn add_built_in(&mut self, used: &[String]) {
+        for (name, natives) in BUILT_IN_OPTIONS {
+            if natives.iter().any(|n| used.iter().any(|u| u == n)) {
+                self.names.insert(name.to_string());
+            }
+        }
+    }
+
+    /// Those of a C file.
+    pub fn add(&mut self, text: &str) {
+        // A file of its folder may ask, too.
+        self.any |= text
+            .lines()
+            .any(|row| row.trim_start().starts_with("#include \""));
+        for call in text.split("lvd_app_option").skip(1) {
+            let literal = argument_after_comma(call)
+                .and_then(|a| a.strip_prefix('"')?.strip_suffix('"'))
+                .filter(|name| !name.contains(['"', '\\']));
+            match literal {
+                Some(name) => drop(self.names.insert(name.to_string())),
+                None => self.any = true,
+            }
+        }
+    }
+
+    pub fn holds(&self, name: &str) -> bool {
+        self.any || self.names.contains(name)
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str)
+    }
+
+    /// Without those that the command has options of its own for.
+    pub fn others(&self) -> Vec<&str> {
+        self.all().filter(|n| !matches!(*n, "in" | "out")).collect()
+    }
+}
+
+/// The second argument of a call, whose parentheses `text` begins with.
+fn argument_after_comma(text: &str) -> Option<&str> {
+    let (mut depth, mut begin) = (0, None);
+    for (i, c) in text.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' if depth == 1 => return Some(text[begin?..i].trim()),
+            ')' => depth -= 1,
+            ',' if depth == 1 => begin = Some(i + 1),
+            _ if depth == 0 && !c.is_whitespace() => return None,
+            _ => {}
+        }
+    }
+    None
+}
 
 /// Does this C text define a function of that name? (It is found at the start of a definition: the
 /// name, an open parenthesis, and before it on the row a type.)
@@ -21,4 +105,45 @@ pub fn defines(text: &str, name: &str) -> bool {
             && !row.starts_with([' ', '\t', '#', '/'])
             && !row.trim_end().ends_with(';')
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> OptionNames {
+        let mut names = OptionNames::default();
+        names.add(text);
+        names
+    }
+
+    #[test]
+    fn the_options_of_a_file_are_found() {
+        let two = of("x = lvd_app_option(lvd_current_app(), \"rate\");\n\
+                      y = lvd_app_option (app,\n  \"size\" );");
+        assert_eq!(two.all().collect::<Vec<_>>(), ["rate", "size"]);
+        assert!(two.holds("rate") && !two.holds("rat") && !two.any);
+        // Names that are no literals, or come from elsewhere, may be any.
+        for text in [
+            "lvd_app_option(app, name)",
+            "lvd_app_option(app, \"a\" SUFFIX)",
+            "f = lvd_app_option;",
+            "#include \"options.h\"\n",
+        ] {
+            assert!(of(text).holds("any"), "{text}");
+        }
+        assert!(!of("#include <stdio.h>\nint x;").holds("any"));
+    }
+
+    #[test]
+    fn every_option_of_the_built_in_natives_is_listed() {
+        let text = BUILT_IN[0].1;
+        for call in text.split(" option(\"").skip(1) {
+            let name = call.split('"').next().unwrap();
+            assert!(BUILT_IN_OPTIONS.iter().any(|o| o.0 == name), "{name}");
+        }
+        for native in BUILT_IN_OPTIONS.iter().flat_map(|o| o.1) {
+            assert!(defines(text, native), "{native}");
+        }
+    }
 }

@@ -54,6 +54,30 @@ fn what_was_compiled_once_is_found_again() {
 }
 
 #[test]
+fn a_damaged_object_is_made_again() {
+    let (cache, net) = (Folder::new(), alone(PLAIN));
+    let object = compile(&net, &options(&cache)).unwrap().object;
+    let good = fs::read(&object).unwrap();
+    let mut overwritten = good.clone();
+    overwritten[good.len() / 2..][..64].fill(0xa5);
+    let longer = [&good[..], b"more"].concat();
+    // A crash cuts files, fills them with zeros, or leaves what was there before.
+    for damaged in [
+        &[][..],
+        &good[..4096],
+        &good[..good.len() - 1],
+        &vec![0; good.len()],
+        &overwritten,
+        &longer,
+    ] {
+        fs::write(&object, damaged).unwrap();
+        let again = compile(&net, &options(&cache)).unwrap();
+        assert!(!again.cached && again.object == object);
+        assert!(compile(&net, &options(&cache)).unwrap().cached);
+    }
+}
+
+#[test]
 fn processes_may_share_the_cache() {
     let (cache, net) = (Folder::new(), alone(PLAIN));
     std::thread::scope(|s| {

@@ -172,8 +172,11 @@ impl Network {
     /// The object's code runs in this process: it must come from the compiler (or be trusted as if).
     pub unsafe fn open(path: &Path) -> Result<Network, String> {
         // SAFETY: the caller vouches for the object.
-        let object = unsafe { libloading::Library::new(path) }
-            .map_err(|e| format!("cannot load {}: {e}", path.display()))?;
+        let object = unsafe { libloading::Library::new(path) }.map_err(|e| {
+            // What the loader says is the cause of what the crate says.
+            let why = std::error::Error::source(&e).map_or(e.to_string(), |s| s.to_string());
+            format!("cannot load {}: {why}", path.display())
+        })?;
         // SAFETY: the symbol is data of this type in every object that the compiler makes.
         let raw = unsafe { object.get::<*mut ffi::lvd_network>(NETWORK_SYMBOL) }
             .ok()

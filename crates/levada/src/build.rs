@@ -4,6 +4,7 @@
 use crate::cli::{BuildArgs, Emit};
 use crate::network::{self, Loaded};
 use crate::output::{self, Failure, failure, failure_with};
+use levada_cal::natives::OptionNames;
 use levada_cal::{compile, emit, headers, natives};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -44,14 +45,14 @@ pub fn build(args: &BuildArgs) -> Result<ExitCode, Failure> {
     let made = match args.emit {
         Emit::C => write_c(&compile::emit_c(&loaded.network, &options), &output)?,
         Emit::So => {
-            let object = network::compile(&mut loaded, &options)?;
+            let object = network::compile(&mut loaded, &options)?.object;
             output::copy_file(&object, &output)?;
             vec![output.clone()]
         }
         Emit::Exe => {
             // The object is made first: its errors are told best there.
-            network::compile(&mut loaded, &options)?;
-            program(&loaded, &options, &output)?;
+            let made = network::compile(&mut loaded, &options)?;
+            program(&loaded, &options, &made.options, &output)?;
             vec![output.clone()]
         }
     };
@@ -99,8 +100,23 @@ fn write_c(emitted: &emit::Emitted, output: &Path) -> Result<Vec<PathBuf>, Failu
     Ok(made)
 }
 
+/// The program's options, as C: what its network asks for; null if that may be anything.
+fn accepted(names: &OptionNames) -> String {
+    let listed: String = names.all().map(|n| format!("\"{n}\", ")).collect();
+    let table = if names.any { "NULL" } else { "levada_names" };
+    format!(
+        "#include <stddef.h>\nstatic const char *const levada_names[] = {{{listed}NULL}};\n\
+         static const char *const *const levada_accepted = {table};\n"
+    )
+}
+
 /// Compiles the network's C, its natives and a main function with the static library.
-fn program(loaded: &Loaded, options: &compile::Options, output: &Path) -> Result<(), Failure> {
+fn program(
+    loaded: &Loaded,
+    options: &compile::Options,
+    names: &OptionNames,
+    output: &Path,
+) -> Result<(), Failure> {
     let partial = output::partial_name(output);
     let work = partial.with_extension("d");
     let made = (|| {
@@ -110,7 +126,7 @@ fn program(loaded: &Loaded, options: &compile::Options, output: &Path) -> Result
         std::fs::write(&library, LIBRARY)?;
         let emitted = compile::emit_c(&loaded.network, options);
         let mut sources = vec![work.join("main.c")];
-        std::fs::write(&sources[0], MAIN)?;
+        std::fs::write(&sources[0], format!("{}{MAIN}", accepted(names)))?;
         for file in &emitted.files {
             let path = work.join(&file.name);
             std::fs::write(&path, &file.text)?;

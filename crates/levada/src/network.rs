@@ -157,16 +157,19 @@ pub fn compile_options(loaded: &Loaded, args: &CompileArgs) -> Result<compile::O
 }
 
 /// The shared object of a network, from the cache or made now.
-pub fn compile(loaded: &mut Loaded, options: &compile::Options) -> Result<PathBuf, Failure> {
+pub fn compile(
+    loaded: &mut Loaded,
+    options: &compile::Options,
+) -> Result<compile::Compiled, Failure> {
     match compile::compile(&loaded.network, options) {
         Err(e) => Err(Failure::new(e.to_string()).found(loaded.diagnostics.clone())),
-        Ok(made) => {
+        Ok(mut made) => {
             let mut diags = Diagnostics::new();
-            diags.extend(made.warnings);
+            diags.extend(std::mem::take(&mut made.warnings));
             output::diagnostics(&loaded.sources, &diags);
             let found = output::list(&loaded.sources, &diags);
             loaded.diagnostics.extend(found);
-            Ok(made.object)
+            Ok(made)
         }
     }
 }

@@ -9,10 +9,12 @@ use crate::cli::RunArgs;
 use crate::graph;
 use crate::interrupt::Interrupt;
 use crate::measured;
-use crate::network;
+use crate::network::{self, Loaded};
 use crate::output::{self, Failure, failure, failure_with};
 use crate::progress::Progress;
 use crate::summary::{Outcome, Summary, Written};
+use levada_cal::diag::{Diagnostic, Diagnostics};
+use levada_cal::natives::OptionNames;
 use levada_map::{Balancer, Graph, Link, Machine, Sample};
 use levada_sys::{App, AppOptions, Counters, Network, Runtime, RuntimeOptions, Status};
 use std::io::IsTerminal;
@@ -39,15 +41,24 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     }
     let mut loaded = network::load(&args.network)?;
     let compile = network::compile_options(&loaded, &args.compile)?;
-    let object = network::compile(&mut loaded, &compile)?;
+    let made = network::compile(&mut loaded, &compile)?;
+    asked_for(args, &made.options, &mut loaded)?;
     if args.json {
         output::keep_for_results()?;
     }
     // SAFETY: the compiler has just made it, or vouches for it by its content.
-    let network = match unsafe { Network::open(&object) } {
+    let mut opened = unsafe { Network::open(&made.object) };
+    if opened.is_err() && made.cached && std::fs::remove_file(&made.object).is_ok() {
+        // Something has changed around it, such as a library: it is made anew, once.
+        network::compile(&mut loaded, &compile)?;
+        // SAFETY: as above.
+        opened = unsafe { Network::open(&made.object) };
+    }
+    let network = match opened {
         Ok(network) => Arc::new(network),
         Err(what) => return failure(what),
     };
+    let object = made.object;
     let runtime = Runtime::new(&RuntimeOptions {
         workers: args.workers.unwrap_or(0),
         time_limit_ms: args.time_limit.unwrap_or(0),
@@ -223,6 +234,36 @@ fn writable(option: &str, path: &Path) -> Result<(), Failure> {
             format!("make it: mkdir -p {}", folder.display()),
         ),
     }
+}
+
+/// An option that no native of the network asks for is refused; files that nobody reads or writes
+/// are warned of.
+fn asked_for(args: &RunArgs, names: &OptionNames, loaded: &mut Loaded) -> Result<(), Failure> {
+    for (name, value) in &args.option {
+        if !names.holds(name) {
+            return failure_with(
+                format!("--option {name}={value}: nothing in this network asks for {name}"),
+                match names.others().as_slice() {
+                    [] => "it has no such options".to_string(),
+                    others => format!("it has {}", others.join(", ")),
+                },
+            );
+        }
+    }
+    let mut unused = Diagnostics::new();
+    for (name, given, does) in [
+        ("in", args.input.is_some(), "reads"),
+        ("out", args.output.is_some(), "writes"),
+    ] {
+        if given && !names.holds(name) {
+            let what = format!("--{name}: nothing in this network {does} it");
+            unused.push(Diagnostic::warning("unused-option", what));
+        }
+    }
+    output::diagnostics(&loaded.sources, &unused);
+    let found = output::list(&loaded.sources, &unused);
+    loaded.diagnostics.extend(found);
+    Ok(())
 }
 
 fn options(args: &RunArgs) -> Vec<(String, String)> {

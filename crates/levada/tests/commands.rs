@@ -227,6 +227,17 @@ fn build_makes_c_objects_and_programs() {
         .output()
         .unwrap();
     assert_eq!(wrong.status.code(), Some(2));
+    // Its parameters are set when it is built; what nobody asks for is refused.
+    for option in ["--set", "--in", "--rate"] {
+        let wrong = Command::new(place.path("Top"))
+            .args([option, "group=6"])
+            .output()
+            .unwrap();
+        assert_eq!(wrong.status.code(), Some(2));
+        let said = String::from_utf8_lossy(&wrong.stderr);
+        let why = format!("nothing in this network asks for {option}");
+        assert!(said.contains(&why) && said.contains("usage: "), "{said}");
+    }
     assert_eq!(place.list("."), ["Top", "Top.so", "src", "top.c"]);
 }
 
