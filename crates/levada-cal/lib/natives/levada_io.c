@@ -11,7 +11,7 @@
  * that waits: all that is open lies in a block, and is closed at the end.
  *
  * A file gets its name when it is complete, by rename; until then it is NAME.part-PROCESS-N beside
- * it. When an application fails, pictures and frames that were complete are kept. */
+ * it; the next that writes NAME removes what a killed process has left. When an application fails, pictures and frames that were complete are kept. */
 #define _GNU_SOURCE
 #include <levada/native.h>
 
@@ -20,10 +20,12 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -277,6 +279,35 @@ static bool is_special(const char *name) {
   return !stat(name, &st) && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
 }
 
+/* Removes what a process that was killed has left of `name`: NAME.part-PROCESS-N, if there is no such
+ * process any more. */
+static void remove_abandoned(const char *name) {
+  const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
+  size_t length = strlen(last);
+  char path[PATH_MAX];
+  int folder = (int)(last - name);
+  if ((size_t)folder + length + 64 >= sizeof path) return;
+  snprintf(path, sizeof path, "%.*s", folder, name);
+  DIR *dir = opendir(folder ? path : ".");
+  if (!dir) return;
+  for (struct dirent *entry; (entry = readdir(dir));) {
+    long process;
+    int n, end = 0;
+    if (strncmp(entry->d_name, last, length) ||
+        sscanf(entry->d_name + length, ".part-%ld-%d%n", &process, &n, &end) != 2 ||
+        entry->d_name[length + (size_t)end] || process < 1 || process > INT_MAX)
+      continue;
+    if (!kill((pid_t)process, 0) || errno != ESRCH) continue;
+    if (snprintf(path, sizeof path, "%.*s%s", folder, name, entry->d_name) >= (int)sizeof path)
+      continue;
+    /* One of another container has a number of its own there; but it holds the file's lock. */
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB)) unlink(path);
+    if (fd >= 0) close(fd);
+  }
+  closedir(dir);
+}
+
 static void output_open_now(void *argument) {
   output *out = argument;
   const char *name = out->name;
@@ -288,6 +319,7 @@ static void output_open_now(void *argument) {
   } else if (is_special(name)) {
     out->fd = open(name, O_WRONLY | O_CLOEXEC);
   } else {
+    remove_abandoned(name);
     size_t room = strlen(name) + 48;
     out->temporary = malloc(room);
     for (int i = 0; out->temporary && i <= 1000; i++) {
@@ -295,6 +327,7 @@ static void output_open_now(void *argument) {
       out->fd = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
       if (out->fd >= 0 || errno != EEXIST) break;
     }
+    if (out->fd >= 0) flock(out->fd, LOCK_EX | LOCK_NB); /* see remove_abandoned */
   }
   out->error = errno;
 }
@@ -596,10 +629,26 @@ static const char *video_format(const int32_t *w, const int32_t *h) {
   return NULL;
 }
 
+/* "25" or "30000:1001" and nothing else; both from 1 to a million. */
+static bool read_rate(const char *text, unsigned long *frames, unsigned long *seconds) {
+  unsigned long *const part[2] = {frames, seconds};
+  *seconds = 1;
+  for (int i = 0; i < 2; i++) {
+    char *end;
+    if (*text < '0' || *text > '9') return false;
+    *part[i] = strtoul(text, &end, 10);
+    if (*part[i] < 1 || *part[i] > 1000000) return false;
+    if (!*end) return true;
+    if (*end != ':') return false;
+    text = end + 1;
+  }
+  return false;
+}
+
 static void video_open(video *v, const int32_t *w, const int32_t *h) {
   const char *name = option("out"), *rate = option("rate"), *format = video_format(w, h);
   char header[128];
-  unsigned frames = 25, seconds = 1;
+  unsigned long frames = 25, seconds = 1;
   if (!name || !*name) refuse("no output: name a .y4m file with --out (- is standard output)");
   if (strcmp(name, "-") && !is_special(name) && !ends_with(name, ".y4m"))
     refuse("video is written as .y4m, and %s is not named so", name);
@@ -607,8 +656,10 @@ static void video_open(video *v, const int32_t *w, const int32_t *h) {
     refuse("a .y4m video cannot hold pictures whose planes have these sizes (%dx%d, %dx%d, "
            "%dx%d): write pictures instead",
            w[0], h[0], w[1], h[1], w[2], h[2]);
-  if (rate && (sscanf(rate, "%u:%u", &frames, &seconds) < 1 || !frames || !seconds))
-    refuse("the rate %s is not frames or frames:seconds", rate);
+  if (rate && !read_rate(rate, &frames, &seconds))
+    refuse("the rate \"%s\" is neither frames a second, such as 25, nor frames:seconds, such as "
+           "30000:1001 (each from 1 to 1000000)",
+           rate);
   size_t sizes[3];
   v->size = 0;
   for (int i = 0; i < 3; i++) {
@@ -624,9 +675,22 @@ static void video_open(video *v, const int32_t *w, const int32_t *h) {
   v->app = lvd_current_app();
   output_open(&v->out, name);
   int length =
-      snprintf(header, sizeof header, "YUV4MPEG2 W%d H%d F%u:%u Ip A1:1 C%s XCOLORRANGE=FULL\n",
+      snprintf(header, sizeof header, "YUV4MPEG2 W%d H%d F%lu:%lu Ip A1:1 C%s XCOLORRANGE=FULL\n",
                w[0], h[0], frames, seconds, format);
   output_put(&v->out, header, (size_t)length);
+}
+
+/* How a picture's colours are sampled, for a message. */
+static void sampling(char *text, size_t room, const int32_t *w, const int32_t *h) {
+  const char *format = video_format(w, h);
+  const char *names[][2] = {
+      {"mono", "grey"}, {"444", "4:4:4"}, {"420jpeg", "4:2:0"}, {"422", "4:2:2"}, {"411", "4:1:1"}};
+  for (size_t i = 0; format && i < sizeof names / sizeof *names; i++)
+    if (!strcmp(format, names[i][0])) {
+      snprintf(text, room, "%s", names[i][1]);
+      return;
+    }
+  snprintf(text, room, "colours of %dx%d and %dx%d", w[1], h[1], w[2], h[2]);
 }
 
 void io_video_begin(int32_t width, int32_t height, int32_t width1, int32_t height1, int32_t width2,
@@ -637,10 +701,17 @@ void io_video_begin(int32_t width, int32_t height, int32_t width1, int32_t heigh
     if (w[i] < !i || h[i] < !i) lvd_native_fail("io_video_begin: an impossible size");
   if (!v->out.open) {
     video_open(v, w, h);
-  } else if (memcmp(w, v->width, sizeof w) || memcmp(h, v->height, sizeof h)) {
-    refuse("picture %" PRIu64 " is of another size or sampling (%dx%d) than those before "
-           "it (%dx%d): a video cannot hold both",
+  } else if (w[0] != v->width[0] || h[0] != v->height[0]) {
+    refuse("picture %" PRIu64 " is of another size (%dx%d) than those before it (%dx%d): a video "
+           "cannot hold both",
            v->complete + 1, w[0], h[0], v->width[0], v->height[0]);
+  } else if (memcmp(w, v->width, sizeof w) || memcmp(h, v->height, sizeof h)) {
+    char now[48], before[48];
+    sampling(now, sizeof now, w, h);
+    sampling(before, sizeof before, v->width, v->height);
+    refuse("picture %" PRIu64 " is of another sampling (%s) than those before it (%s): a video "
+           "cannot hold both",
+           v->complete + 1, now, before);
   }
 }
 
