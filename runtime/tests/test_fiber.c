@@ -2,9 +2,13 @@
 /* Fibers: they start, switch, wait, are cancelled, overflow, and end with their application. */
 #include "test.h"
 
+#include <sched.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "port/port.h"
 
 static lvd_app *open_app(lvd_runtime *rt) {
   lvd_app *app;
@@ -385,13 +389,42 @@ static void spin_until(void *argument) {
   while (!lvd_load_acquire_u32(stop)) {
   }
 }
-static void say_stop(void *argument) { lvd_store_release_u32(argument, 1); }
+
+/* How a thread is scheduled: its class, and how nice it is. */
+typedef struct scheduled {
+  int class, nice;
+} scheduled;
+
+static scheduled how_scheduled(void) {
+  return (scheduled){sched_getscheduler(0), getpriority(PRIO_PROCESS, 0)};
+}
+
+/* The best that the system lets a thread of ours be. */
+static void try_best(void *argument) {
+  const struct sched_param least = {.sched_priority = sched_get_priority_min(SCHED_FIFO)};
+  if (sched_setscheduler(0, SCHED_FIFO, &least) != 0) setpriority(PRIO_PROCESS, 0, -20);
+  *(scheduled *)argument = how_scheduled();
+}
+
+static scheduled usual, urgent;
+static void spin_as_usual(void *argument) {
+  usual = how_scheduled();
+  spin_until(argument);
+}
+static void say_stop(void *argument) {
+  urgent = how_scheduled();
+  lvd_store_release_u32(argument, 1);
+}
 
 void test_fiber_urgent(void) {
+  lvd_port_thread *thread;
+  scheduled best;
+  CHECK_EQ(lvd_port_thread_start(&thread, -1, "best", try_best, &best), LVD_OK);
+  lvd_port_thread_join(thread);
   lvd_runtime *rt = runtime_of(1);
   lvd_app *app = open_app(rt);
   lvd_a32 stop = {0};
-  CHECK_EQ(lvd_fiber_start(app, spin_until, &stop, NULL, NULL), LVD_OK);
+  CHECK_EQ(lvd_fiber_start(app, spin_as_usual, &stop, NULL, NULL), LVD_OK);
   /* It never waits nor yields: only what is urgent can get at it. */
   CHECK_EQ(lvd_fiber_start(app, say_stop, &stop, &(lvd_fiber_options){.urgent = true}, NULL),
            LVD_OK);
@@ -399,4 +432,13 @@ void test_fiber_urgent(void) {
   CHECK_EQ(lvd_app_wait(app, 20000), LVD_OK);
   lvd_app_unload(app);
   lvd_runtime_destroy(rt);
+  /* What is usual is as the program is; what is urgent, the best that may be. */
+  scheduled here = how_scheduled();
+  CHECK_EQ(usual.class, here.class);
+  CHECK_EQ(usual.nice, here.nice);
+  CHECK_EQ(urgent.class, best.class);
+  CHECK_EQ(urgent.nice, best.nice);
+  if (best.class == here.class && best.nice >= here.nice)
+    SKIP("the system gives this program neither a real-time class nor a better nice value "
+         "(RLIMIT_RTPRIO, RLIMIT_NICE, CAP_SYS_NICE): urgent fibers ran, without preference");
 }
