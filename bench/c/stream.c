@@ -2,6 +2,7 @@
 /* What fibers, streams and calls cost:
  *
  *   switch N        N switches between two fibers of one worker that yield
+ *   bare N          N switches of the registers alone, between two stacks that do nothing else
  *   create N        N fibers that are started and end, one after the other
  *   join N          the same, and each is joined
  *   fibers N        the memory of N fibers that wait
@@ -13,7 +14,10 @@
 
 #include <levada/call.h>
 #include <levada/stream.h>
+#include <sys/mman.h>
 #include <unistd.h>
+
+#include "../../runtime/port/context.h"
 
 static lvd_runtime *rt;
 static lvd_app *app;
@@ -85,6 +89,34 @@ static void measure_switch(void) {
   end();
   bench_expect("the number of turns", turns[0] + turns[1], 2 + count / 2 * 2);
   say_cpu(of_first);
+}
+
+/* No scheduler: what bounds every switch of this processor's to a stack that keeps what a call
+ * keeps. The runtime's own code for it, from the same places each time, as fibers have it. */
+static lvd_port_context home, bare[2];
+
+static void take_turns(void *argument) {
+  int me = argument == &bare[1];
+  for (;;) {
+    turns[me]++;
+    lvd_port_context_switch(&bare[me], turns[me] <= count / 2 ? &bare[1 - me] : &home, false);
+  }
+}
+
+static void measure_bare(void) {
+  enum { STACK = 64 * 1024 };
+  unsigned char *stack =
+      mmap(NULL, 2 * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (stack == MAP_FAILED) exit(1);
+  lvd_port_context_of_thread(&home);
+  for (int i = 0; i < 2; i++)
+    lvd_port_context_make(&bare[i], stack + i * STACK, STACK, take_turns, &bare[i]);
+  double from = own_cpu();
+  lvd_port_context_switch(&home, &bare[0], false);
+  took = own_cpu() - from;
+  of_round = bench_round();
+  bench_expect("the number of turns", turns[0] + turns[1], 1 + count / 2 * 2);
+  say_cpu(took);
 }
 
 /* ---- starting and ending ------------------------------------------------------------------------ */
@@ -240,13 +272,15 @@ static void measure_call(void) {
 
 int main(int argc, char **argv) {
   static const char usage[] =
-      "switch N | create N | join N | fibers N | trip FAR N | call FAR N UNDER_WAY";
+      "switch N | bare N | create N | join N | fibers N | trip FAR N | call FAR N UNDER_WAY";
   const char *mode = argc > 1 ? argv[1] : "";
   bool two = !strcmp(mode, "trip") || !strcmp(mode, "call");
   if (two) far = bench_number(argc, argv, 2, usage);
   count = bench_number(argc, argv, two ? 3 : 2, usage);
   if (!strcmp(mode, "switch")) {
     measure_switch();
+  } else if (!strcmp(mode, "bare")) {
+    measure_bare();
   } else if (!strcmp(mode, "create")) {
     measure_create(false);
   } else if (!strcmp(mode, "join")) {

@@ -58,7 +58,9 @@ def costs(session):
 
     few = 4 if session.quick else 1  # quick runs are shorter
     session.measure("switch between two on one core, CPU time", CPU, [
-        levada("levada", "switch", 20_000_000 // few), goroutines("goroutines", "switch", 5_000_000 // few)])
+        levada("levada", "switch", 20_000_000 // few),
+        levada("bound: the registers alone", "bare", 20_000_000 // few),
+        goroutines("goroutines", "switch", 5_000_000 // few)])
     session.measure("start and end, CPU time", CPU, [
         levada("levada", "create", 2_000_000 // few), levada("levada, joined", "join", 2_000_000 // few),
         goroutines("goroutines", "create", 1_000_000 // few), threads("pthreads, joined", "create", 10_000 // few)])

@@ -28,9 +28,9 @@ enum {
   /* Bytes of its stack that a wait may need, and the loader at a function's first call. */
   WAIT_STACK = 4096,
   THREAD_GUARD = 1 << 16, /* below the stack of a thread, at the most */
-  LOOK = 8,       /* one of so many switches from fiber to fiber looks up from its work */
-  AWAY_MOST = 32, /* looks before the worker's loop has its turn */
-  SAMPLE = 8      /* looks; the activation after that is measured, and stands for all since */
+  LOOK = 16,              /* one of so many switches from fiber to fiber looks up from its work */
+  AWAY_MOST = 16,         /* looks before the worker's loop has its turn */
+  SAMPLE = 4 /* looks; the activation after that is measured, and stands for all since */
 };
 
 static lvd_fiber *fiber_of(lvd_entity *e) { return (lvd_fiber *)e; }
