@@ -320,7 +320,7 @@ lvd_status mc_domain_join(mcapi_domain_t number, mc_domain **out) {
   static bool at_fork;
   lvd_port_lock(&domains_lock);
   lvd_status status = LVD_OK;
-  if (!at_fork) lvd_port_at_fork(forget_all);
+  if (!at_fork) lvd_port_at_fork(NULL, NULL, forget_all);
   at_fork = true;
   mc_domain *d = domains;
   while (d && d->number != number) d = d->next;

@@ -53,7 +53,7 @@ static void forget_all(void) {
 /* One that is not in use; with the lock. */
 static mc_mine *unused(void) {
   static bool at_fork;
-  if (!at_fork) lvd_port_at_fork(forget_all);
+  if (!at_fork) lvd_port_at_fork(NULL, NULL, forget_all);
   at_fork = true;
   lvd_aptr *at = &nodes;
   for (mc_mine *n; (n = lvd_load_relaxed_ptr(at)); at = &n->next)

@@ -54,7 +54,5 @@ void lvd_port_domain_barrier(void);
 
 /* The calling thread is not the program's own: its signals are for others. */
 void lvd_port_signals_keep_out(void);
-/* Called in each child that this process forks. */
-void lvd_port_at_fork(void (*in_child)(void));
 
 #endif

@@ -165,5 +165,3 @@ void lvd_port_signals_keep_out(void) {
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, NULL);
 }
-
-void lvd_port_at_fork(void (*in_child)(void)) { pthread_atfork(NULL, NULL, in_child); }
