@@ -363,15 +363,16 @@ impl Writer<'_> {
             text(pieces, ";\n");
         }
         for (i, &arg) in of.args.iter().enumerate() {
-            match serial {
-                true => text(
-                    pieces,
-                    format!("{} = ", site.declare_argument(self.parsed, i)),
-                ),
-                false => text(pieces, format!("lvd_r{n}.in.a{i} = ")),
-            }
+            let (begin, end) = match serial {
+                true => {
+                    let declared = site.declare_argument(self.parsed, i);
+                    (format!("{declared} = "), ";".into())
+                }
+                false => site.keep_argument(i),
+            };
+            text(pieces, begin);
             self.copy(arg, pieces);
-            text(pieces, ";\n");
+            text(pieces, end + "\n");
         }
         if !serial {
             if of.args.is_empty() && site.callee.is_some() {

@@ -22,6 +22,9 @@ pub struct Site {
     /// Of a callee that is no name.
     pointer: Option<Type>,
     arg_types: Vec<Type>,
+    /// For each argument: how a value `lvd_v` is declared that has constant members. No member of a record can
+    /// be such a value, or the record could not be assigned to: it is kept as its bytes.
+    constant: Vec<Option<String>>,
 }
 
 impl Site {
@@ -50,6 +53,29 @@ impl Site {
         format!("lvd_a{}_{i}", self.number)
     }
 
+    /// What begins and ends the statement that keeps an argument in the record `r`.
+    pub fn keep_argument(&self, i: usize) -> (String, String) {
+        let n = self.number;
+        match &self.constant[i] {
+            None => (format!("lvd_r{n}.in.a{i} = "), ";".into()),
+            Some(v) => (
+                format!("{{ {v} = "),
+                format!("; __builtin_memcpy(lvd_r{n}.in.a{i}, &lvd_v, sizeof lvd_v); }}"),
+            ),
+        }
+    }
+
+    /// An argument, from a record.
+    fn argument_of(&self, record: &str, i: usize) -> String {
+        match &self.constant[i] {
+            None => format!("{record}in.a{i}"),
+            Some(v) => format!(
+                "__extension__({{ union {{ unsigned char b[sizeof {record}in.a{i}]; {v}; }} lvd_u; \
+                 __builtin_memcpy(lvd_u.b, {record}in.a{i}, sizeof lvd_u.b); lvd_u.lvd_v; }})"
+            ),
+        }
+    }
+
     /// The call in serial C, from those variables.
     pub fn serial_call(&self) -> String {
         let args: Vec<String> = (0..self.args).map(|i| self.argument(i)).collect();
@@ -62,7 +88,8 @@ impl Site {
 
     /// The direct call, from a record that is reached by `record` (`r.` or `r->`).
     pub fn call(&self, record: &str) -> String {
-        let args: Vec<String> = (0..self.args).map(|i| format!("{record}in.a{i}")).collect();
+        let args = (0..self.args).map(|i| self.argument_of(record, i));
+        let args: Vec<String> = args.collect();
         let callee = match &self.callee {
             Some(name) => name.clone(),
             None => format!("{record}in.call"),
@@ -198,7 +225,7 @@ pub fn site(
     };
     check_count(function, fork)?;
     let mut members = Vec::new();
-    let (mut pointer, mut arg_types) = (None, Vec::new());
+    let (mut pointer, mut arg_types, mut constant) = (None, Vec::new(), Vec::new());
     if fork.name.is_none() {
         let ty = types::pointer(std::rc::Rc::new(types::Kind::Function(function.clone())));
         let declared = types::declare(tags, &ty, "call");
@@ -213,14 +240,17 @@ pub fn site(
         let what = "this argument";
         let ty = ty.ok_or_else(|| unnamed(Unnamed::Unknown, what, at))?;
         if has_constants(tags, &ty) {
-            return Err(refusal(
-                "fork-constant-members",
-                at,
-                "this argument has members that are constant, so it cannot be copied".into(),
-                "the call takes it by value",
-                "hand over its address, in a function of your own that makes the call".into(),
+            let v = field(parsed, &ty, "lvd_v").map_err(|why| unnamed(why, what, at))?;
+            let named = field(parsed, &ty, "").map_err(|why| unnamed(why, what, at))?;
+            let named = named.trim_end();
+            members.push(format!(
+                "unsigned char a{i}[sizeof({named})] __attribute__((__aligned__(__alignof__({named}))))"
             ));
+            constant.push(Some(v));
+            arg_types.push(ty);
+            continue;
         }
+        constant.push(None);
         let member = field(parsed, &ty, &format!("a{i}"));
         members.push(member.map_err(|why| unnamed(why, what, at))?);
         arg_types.push(ty);
@@ -259,6 +289,7 @@ pub fn site(
         result,
         pointer,
         arg_types,
+        constant,
     })
 }
 

@@ -40,6 +40,10 @@ pub fn spread(text: &[u8], beside: &dyn Fn(&str) -> Option<String>) -> Spread {
     let mut lines = Vec::new();
     let mut write = |bytes: &[u8], line: Line| {
         out.extend_from_slice(bytes);
+        if bytes.ends_with(b"\\") {
+            // At the end of a line it would join this line with the next.
+            out.extend_from_slice(b"/**/");
+        }
         out.push(b'\n');
         let count = 1 + bytes.iter().filter(|c| **c == b'\n').count();
         lines.extend(std::iter::repeat_n(line, count));
@@ -85,8 +89,9 @@ struct Origin<'a> {
     spread: &'a Spread,
     /// For each token of the preprocessed text, the same token in the file.
     tokens: Vec<Option<usize>>,
-    /// What the file indents with.
+    /// What the file indents with, and what ends its lines.
     step: Vec<u8>,
+    end_of_line: &'static [u8],
 }
 
 impl<'a> Origin<'a> {
@@ -98,6 +103,7 @@ impl<'a> Origin<'a> {
             lines: Lines::new(preprocessed, &lexed.directives),
             tokens: vec![None; lexed.tokens.len()],
             step: step(text),
+            end_of_line: end_of_line(text),
             spread,
             lexed,
         };
@@ -210,7 +216,7 @@ impl<'a> Origin<'a> {
                     .iter()
                     .take_while(|c| matches!(c, b' ' | b'\t'))
                     .count();
-                if !matches!(line.get(blanks), None | Some(b'\n' | b'#')) {
+                if !matches!(line.get(blanks), None | Some(b'\n' | b'\r' | b'#')) {
                     out.extend_from_slice(more);
                 }
             }
@@ -230,9 +236,13 @@ impl<'a> Origin<'a> {
         };
         let end = self.file.tokens.get(index);
         let end = end.map_or(self.text.len(), |t| t.start as usize);
+        let begin = match self.text.starts_with(BYTE_ORDER_MARK) {
+            true => BYTE_ORDER_MARK.len(),
+            false => 0,
+        };
         let mut start = match index.checked_sub(1) {
             Some(before) => self.file.tokens[before].end as usize,
-            None => 0,
+            None => begin,
         };
         for d in &self.file.directives {
             if (d.start as usize) < end {
@@ -252,13 +262,13 @@ impl<'a> Origin<'a> {
         });
         match blank {
             Some(i) => start + i + 1,
-            None if start > 0 && !gap.contains(&b'/') => at,
+            None if start > begin && !gap.contains(&b'/') => at,
             None if gap.contains(&b'/') => {
                 // Comments alone, from the line behind what stands before.
                 let first = gap.iter().position(|&c| c == b'\n').map_or(0, |i| i + 1);
                 let rest = lex(&gap[first..]);
-                match start == 0 || rest.tokens.is_empty() {
-                    true if start == 0 => 0,
+                match start == begin || rest.tokens.is_empty() {
+                    true if start == begin => begin,
                     true => start + first,
                     false => at,
                 }
@@ -382,10 +392,18 @@ fn write(origin: &Origin, made: &[Edit], style: Style) -> Result<Vec<u8>, Box<Re
             }
         };
         let mut out = Vec::new();
-        if insertion && std::mem::take(&mut needs_header) {
-            match behind_includes(origin, start) {
-                Some(at) => changes.push((at, at, b"\n#include <levada/fork.h>".to_vec())),
-                None => out.extend_from_slice(b"#include <levada/fork.h>\n\n"),
+        if insertion {
+            let eol = origin.end_of_line;
+            let line = &text[..start - trailing_blanks(&text[..start])];
+            if !matches!(line.last(), None | Some(b'\n')) && line != BYTE_ORDER_MARK {
+                out.extend_from_slice(eol);
+            }
+            if std::mem::take(&mut needs_header) {
+                let header = b"#include <levada/fork.h>";
+                match behind_includes(origin, start) {
+                    Some(at) => changes.push((at, at, [eol, header].concat())),
+                    None => out.extend_from_slice(&[header, eol, eol].concat()),
+                }
             }
         }
         let indent = match insertion {
@@ -432,6 +450,17 @@ fn behind_includes(origin: &Origin, end: usize) -> Option<usize> {
         }
     }
     found
+}
+
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// As the first line ends, all do.
+fn end_of_line(text: &[u8]) -> &'static [u8] {
+    let first = text.iter().position(|&c| c == b'\n');
+    match first.and_then(|i| i.checked_sub(1)) {
+        Some(before) if text[before] == b'\r' => b"\r\n",
+        _ => b"\n",
+    }
 }
 
 /// A tab where more lines begin with tabs than with blanks.
@@ -513,7 +542,7 @@ fn pieces(
                 let begin = [level.base.as_slice(), &origin.step.repeat(level.steps)].concat();
                 for (i, line) in words.split('\n').enumerate() {
                     if i > 0 {
-                        out.push(b'\n');
+                        out.extend_from_slice(origin.end_of_line);
                         out.extend_from_slice(&begin);
                     }
                     out.extend_from_slice(line.as_bytes());

@@ -167,7 +167,7 @@ fn types_that_nobody_else_knows() {
     expect(
         "fork-constant-members",
         2,
-        "struct c { const int x; }; int c(struct c); void t(struct c v) {\n c(v) !! { }\n}",
+        "struct c { const int x; }; struct c c(int); void t(void) {\n c(1) !! { }\n}",
     );
     expect("fork-arguments", 2, "void t(void) {\n f(1, 2) !! { }\n}");
 }

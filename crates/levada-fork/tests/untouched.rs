@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What holds no fork comes out byte for byte, whatever it is; and what holds something like one never
-//! stops the translator.
+//! stops the translator. `LEVADA_FUZZ=20` tries twenty times as much, and all the C of the machine.
 
 use levada_fork::emit::Style;
 use levada_fork::lex::{forks, lex};
@@ -10,6 +10,12 @@ use levada_fork::source::{Translated, spread, translate};
 use proptest::prelude::*;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+
+/// How many times as much is tried.
+fn times() -> u32 {
+    let asked = std::env::var("LEVADA_FUZZ").ok();
+    asked.and_then(|t| t.parse().ok()).unwrap_or(1)
+}
 
 fn no_prelude() -> Result<Prelude, String> {
     Err("there are forks".into())
@@ -73,8 +79,17 @@ fn c_of_this_machine() {
     files(Path::new("/usr/include"), &["h"], &mut found);
     files(Path::new("/usr/lib/gcc"), &["h"], &mut found);
     files(Path::new("/usr/src"), &["c", "h"], &mut found);
+    // What crates bring of C.
+    let home = |variable: &str| std::env::var_os(variable).map(PathBuf::from);
+    let cargo = home("CARGO_HOME").or_else(|| Some(home("HOME")?.join(".cargo")));
+    files(
+        &cargo.unwrap_or_default().join("registry/src"),
+        &["c", "h"],
+        &mut found,
+    );
     // The larger a folder is, the more alike are its files.
-    for path in found.iter().take(1500) {
+    let some = if times() > 1 { found.len() } else { 1500 };
+    for path in found.iter().take(some) {
         let Ok(text) = std::fs::read(path) else {
             continue;
         };
@@ -165,7 +180,7 @@ fn words() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 2000 * times(), ..ProptestConfig::default() })]
 
     #[test]
     fn bytes_of_any_kind(text in prop::collection::vec(any::<u8>(), 0..400)) {
@@ -195,6 +210,15 @@ proptest! {
         }
         let spread = spread(text, &|_| None);
         drop(translate("x.c", text, &spread, &spread.text, Style::Parallel));
+    }
+}
+
+/// What the fuzzer has found.
+#[test]
+fn odd_texts() {
+    for text in [")!!\\{", "f() !! \\ {", "\\", "f() !! \"\\"] {
+        tokens_cover(text.as_bytes());
+        untouched(text.as_bytes());
     }
 }
 

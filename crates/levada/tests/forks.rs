@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `levada cc` and `levada translate`: every form of a fork, every way out of its block, on the
 //! compilers of this machine, with and without optimisation, against the sequential program.
+//! `LEVADA_FUZZ=20` makes twenty times as many random programs.
 
 mod random_c;
 
@@ -114,10 +115,51 @@ fn ways_out_agree_with_the_serial_program() {
 #[test]
 fn random_programs_agree_with_the_serial_program() {
     let folder = tempfile::tempdir().unwrap();
-    for seed in 1..=4 {
+    let times = std::env::var("LEVADA_FUZZ").ok();
+    let times: u64 = times.and_then(|t| t.parse().ok()).unwrap_or(1);
+    for seed in 1..=4 * times {
         let path = folder.path().join(format!("random{seed}.c"));
         std::fs::write(&path, random_c::program(seed)).unwrap();
         agrees(&path, folder.path(), &[]);
+    }
+}
+
+/// Whatever the system's headers declare, a fork beside it is understood.
+#[test]
+fn forks_beside_all_headers_of_the_c_library() {
+    const HEADERS: &str = "aio alloca arpa/inet assert complex cpio ctype dirent dlfcn endian errno fcntl fenv \
+        float fnmatch ftw getopt glob grp iconv ifaddrs inttypes iso646 langinfo limits locale malloc \
+        math monetary mqueue net/if netdb netinet/in netinet/tcp nl_types poll pthread pwd regex sched \
+        search semaphore setjmp signal spawn stdalign stdarg stdatomic stdbool stddef stdint stdio \
+        stdlib stdnoreturn string strings sys/epoll sys/eventfd sys/ioctl sys/ipc sys/mman sys/msg \
+        sys/resource sys/select sys/sem sys/shm sys/socket sys/stat sys/statvfs sys/syscall sys/time \
+        sys/times sys/types sys/uio sys/un sys/utsname sys/wait syslog tar termios tgmath threads time \
+        uchar unistd utime utmpx wchar wctype wordexp";
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let there = |h: &&str| Path::new("/usr/include").join(format!("{h}.h")).is_file();
+    let mut text: String = "#define _GNU_SOURCE\n".into();
+    for header in HEADERS.split_whitespace() {
+        let everywhere = [
+            "float",
+            "iso646",
+            "limits",
+            "stdalign",
+            "stdarg",
+            "stdatomic",
+        ];
+        if everywhere.contains(&header) || there(&header) {
+            text += &format!("#include <{header}.h>\n");
+        }
+    }
+    text += "static int two(int x) { return 2 * x; }\nint main(void) {\n  int b, a = two(20) !! { b = 2; }\n  \
+             printf(\"%d %d\\n\", a, b);\n  return 0;\n}\n";
+    std::fs::write(folder.join("all.c"), text).unwrap();
+    for cc in compilers() {
+        for standard in ["-std=gnu11", "-std=gnu2x", "-D_FORTIFY_SOURCE=2"] {
+            works(cc, &["cc", standard, "-O1", "all.c", "-o", "all"], folder);
+            assert_eq!(run(&folder.join("all"), 1), "40 2\n");
+        }
     }
 }
 
@@ -213,6 +255,105 @@ fn translation_keeps_what_it_does_not_need_to_change() {
     assert_eq!(
         String::from_utf8_lossy(&child.output().unwrap().stdout),
         out
+    );
+}
+
+/// Byte order marks, ends of lines as others write them, and several things on a line.
+#[test]
+fn texts_of_other_editors() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let line = "int two(int x) { return 2 * x; } int main(void) { int b, a = two(2) !! { b = 3; } return a + b; }\n";
+    let lines = line
+        .replace("; ", ";\n  ")
+        .replace("} int", "}\nint")
+        .replace("{ b", "{ \\\nb");
+    let marked = format!("\u{feff}{lines}");
+    let begins =
+        "\u{feff}int two(int), main(void) { int b, a = two(2) !! { b = 3; } return a + b; }\n";
+    let begins =
+        begins.replace("int two(int), main", "int main") + "int two(int x) { return 2 * x; }\n";
+    let begins = begins.replace("int main", "extern int two(int);\nint main");
+    for text in [line, &lines, &marked, &begins] {
+        for end in ["\n", "\r\n"] {
+            let text = text.replace('\n', end);
+            std::fs::write(folder.join("x.c"), &text).unwrap();
+            let out = works("cc", &["translate", "x.c"], folder);
+            assert_eq!(
+                out.starts_with('\u{feff}'),
+                text.starts_with('\u{feff}'),
+                "{out}"
+            );
+            let alike = out.matches('\n').count() == out.matches("\r\n").count();
+            assert_eq!(alike, end == "\r\n", "{out:?}");
+            std::fs::write(folder.join("y.c"), &out).unwrap();
+            for cc in compilers() {
+                for name in ["x.c", "y.c"] {
+                    works(cc, &["cc", name, "-o", "xy"], folder);
+                    let done = Command::new(folder.join("xy")).status().unwrap();
+                    assert_eq!(done.code(), Some(7), "{cc} {name}:\n{out}");
+                }
+            }
+        }
+    }
+}
+
+/// What later C has, as far as it stands beside forks.
+#[test]
+fn attributes_and_other_words_of_c23() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let text = "\
+#include <stdio.h>
+[[nodiscard]] static long two([[maybe_unused]] int x, int) { return 2L * x; }
+typeof(int) t(typeof(1L) x) { return (int)x; }
+int main() {
+  int b, a = two(3, 1000) !! { [[maybe_unused]] int u = 3; b = 0b11; }
+  auto q = two(4, 1) !! { b++; }
+  switch (b) {
+    case 4: b++; [[fallthrough]];
+    default: { [[maybe_unused]] int w = t(b) !! { a++; } }
+  }
+  printf(\"%d %d %ld %zu\\n\", a, b, (long)q, sizeof(int) * 0);
+}
+";
+    std::fs::write(folder.join("c23.c"), text).unwrap();
+    for cc in compilers() {
+        for style in [&[][..], &["--serial"]] {
+            let words = [
+                &["cc", "-std=gnu2x", "-Wno-all", "c23.c", "-o", "c23"][..],
+                style,
+            ]
+            .concat();
+            let out = levada(cc, &words, folder);
+            if said(&out).contains("unrecognized") {
+                continue; // of the compiler's own time
+            }
+            assert!(out.status.success(), "{}", said(&out));
+            assert_eq!(run(&folder.join("c23"), 2), "7 5 8 0\n");
+        }
+    }
+    // Words that this machine's compilers may not know yet.
+    let later = "\
+enum color : unsigned char { RED, BLUE };
+constexpr int K = 3;
+static enum color other(enum color c) { return c == RED ? BLUE : RED; }
+[[gnu::noinline]] static bool flip(bool b) { return !b; }
+static void *none(typeof(nullptr) p) { return p; }
+static unsigned _BitInt(7) seven(unsigned _BitInt(7) x) { return x; }
+int main() {
+  enum color c = other(RED) !! { static_assert(true); }
+  bool f = flip(true) !! { thread_local static int u = 0x1'0; u++; }
+  void *p = none(nullptr) !! { alignas(16) char x[K] = {}; x[0] = 1; }
+  unsigned _BitInt(7) s = seven(3) !! { unreachable: }
+  return c + f + !!p + (int)s;
+}
+";
+    std::fs::write(folder.join("later.c"), later).unwrap();
+    let text = works("cc", &["cc", "-E", "-std=gnu2x", "later.c"], folder);
+    assert!(
+        !text.contains("!! {") && text.contains("lvd_run_main_4"),
+        "{text}"
     );
 }
 

@@ -376,3 +376,145 @@ fn as_the_compiler_of_cmake() {
         runs(&format!("{build}/main"), folder);
     }
 }
+
+/// The compiler named as CMake's list, precompiled headers, tests of the compiler, optimisation of the
+/// whole program: whatever wraps what.
+#[test]
+fn cmakes_own_questions() {
+    let folder = place();
+    let folder = folder.path();
+    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
+    write(
+        "CMakeLists.txt",
+        "cmake_minimum_required(VERSION 3.16)\nproject(p C)\ninclude(CheckCSourceCompiles)\n\
+         include(CheckIPOSupported)\ncheck_ipo_supported(RESULT whole)\n\
+         check_c_source_compiles(\"int f(int x) { return x; }\n\
+         int main(void) { int b, a = f(1) !! { b = 1; } return a - b; }\" FORKS)\n\
+         if(NOT FORKS)\n  message(FATAL_ERROR \"no forks\")\nendif()\n\
+         include_directories(inc)\nadd_library(two SHARED two.c)\nadd_executable(main main.c)\n\
+         target_precompile_headers(main PRIVATE <stdlib.h> pre.h)\n\
+         target_link_libraries(main two)\n\
+         set_property(TARGET main PROPERTY INTERPROCEDURAL_OPTIMIZATION ${whole})\n",
+    );
+    write("pre.h", "#define TWENTY 20\n");
+    write("main.c", &FORKS.replace("20", "TWENTY"));
+    for cc in ["gcc", "clang", "clang-14"] {
+        if Command::new(cc).arg("--version").output().is_err() {
+            continue;
+        }
+        let said = |out: &Output| {
+            let out = [out.stdout.clone(), out.stderr.clone()].concat();
+            String::from_utf8_lossy(&out).into_owned()
+        };
+        let cmake = |words: &[&str]| {
+            let mut command = Command::new("cmake");
+            command.args(words).current_dir(folder).env("LEVADA_CC", cc);
+            command.output()
+        };
+        let compiler = format!("-DCMAKE_C_COMPILER={LEVADA};cc");
+        let Ok(made) = cmake(&["-S", ".", "-B", cc, &compiler]) else {
+            return eprintln!("there is no CMake here");
+        };
+        assert!(made.status.success(), "{cc}: {}", said(&made));
+        let id = if cc == "gcc" { "GNU" } else { "Clang" };
+        assert!(said(&made).contains(&format!("identification is {id}")));
+        let built = cmake(&["--build", cc]).unwrap();
+        assert!(built.status.success(), "{cc}: {}", said(&built));
+        runs(&format!("{cc}/main"), folder);
+    }
+}
+
+/// What tools ask a compiler before they use it: the answers are the compiler's own.
+#[test]
+fn questions_about_the_compiler() {
+    let folder = place();
+    let folder = folder.path();
+    for words in [
+        &["--version"][..],
+        &["-v"],
+        &["-dumpmachine"],
+        &["-dumpversion"],
+        &["-print-prog-name=ld"],
+        &["-print-search-dirs"],
+        &["-print-file-name=libc.a"],
+        &["-E", "-dM", "-x", "c", "/dev/null"],
+        &["-v", "-E", "-x", "c", "/dev/null"],
+        &["-fsyntax-only", "two.c", "-Iinc"],
+        &["-M", "main.c", "-Iinc"],
+        &["no-such-file.c"],
+        &["-no-such-option", "-c", "wrong.c"],
+        &[],
+    ] {
+        let ours = levada(&[&["cc"], words].concat(), folder);
+        let mut plain = Command::new("cc");
+        let plain = plain.args(words).current_dir(folder).output().unwrap();
+        assert_eq!(ours.status.code(), plain.status.code(), "{words:?}");
+        assert_eq!(ours.stdout, plain.stdout, "{words:?}");
+        let said = |out: &Output| String::from_utf8_lossy(&out.stderr).into_owned();
+        assert_eq!(said(&ours), said(&plain), "{words:?}");
+    }
+    // A file with forks is checked as any other.
+    cc(&["-fsyntax-only", "main.c", "-Iinc"], folder);
+    assert!(!folder.join("a.out").exists());
+}
+
+/// A debugger stops in the block, in the call, and knows the variables.
+#[test]
+fn debuggers_stop_at_the_users_lines() {
+    let folder = place();
+    let folder = folder.path();
+    let text = "\
+#include <stdio.h>
+static int two(int x) {
+  return 2 * x;
+}
+int main(void) {
+  int b = 1;
+  int a = two(20) !! {
+    b = two(1);
+    b += 40;
+  }
+  printf(\"%d %d\\n\", a, b);
+  return 0;
+}
+";
+    std::fs::write(folder.join("stops.c"), text).unwrap();
+    cc(&["-g", "-O0", "stops.c", "-o", "stops"], folder);
+    let mut gdb = Command::new("gdb");
+    gdb.args([
+        "-nx",
+        "-batch",
+        "-ex",
+        "break stops.c:9",
+        "-ex",
+        "break two if x == 20",
+    ])
+    .args([
+        "-ex",
+        "run",
+        "-ex",
+        "print b + 100",
+        "-ex",
+        "continue",
+        "-ex",
+        "backtrace",
+    ])
+    .arg("./stops")
+    .current_dir(folder)
+    .env("LEVADA_WORKERS", "1");
+    let Ok(out) = gdb.output() else {
+        return eprintln!("there is no gdb here");
+    };
+    let said = String::from_utf8_lossy(&out.stdout).into_owned();
+    if !said.contains("Breakpoint 1, ") {
+        return eprintln!("gdb may not trace here: {said}");
+    }
+    for part in [
+        "main () at stops.c:9",
+        "$1 = 102",
+        "two (x=20) at stops.c:3",
+        "in main () at stops.c:7",
+    ] {
+        assert!(said.contains(part), "{part} in {said}");
+    }
+}

@@ -151,6 +151,7 @@ impl Parser<'_> {
             fixed: false,
         };
         let start = self.at;
+        let mut inferred = false;
         while let Some(word) = self.word_at(self.at) {
             let w = word.as_str();
             let bare = words.is_empty() && found.is_none();
@@ -172,6 +173,7 @@ impl Parser<'_> {
                 self.attributes()?;
             } else if STORAGE.contains(&w) {
                 self.at += 1;
+                inferred |= w == "auto";
                 match w {
                     "typedef" => specs.typedef = true,
                     "static" | "extern" | "_Thread_local" | "thread_local" | "__thread" => {
@@ -243,6 +245,11 @@ impl Parser<'_> {
         if self.at == start {
             return self.stop("a declaration");
         }
+        if inferred && words.is_empty() && found.is_none() {
+            // C23's `auto x = ...`; before it, an `int`, which is what is written then, too.
+            specs.fixed = true;
+            found = Some(types::unknown());
+        }
         let quals = quals.join(" ");
         let ty = match found {
             Some(ty) => requalified(&ty, &quals),
@@ -285,13 +292,23 @@ impl Parser<'_> {
             self.type_of(&e).unwrap_or_else(|| {
                 Rc::new(types::Kind::Written {
                     words: format!("__typeof__{}", self.words(Range { start, end })),
-                    local: self.depth() > 0,
+                    local: self.names_local(start..end),
                 })
             })
         };
         self.unevaluated -= 1;
         self.at = end;
         Ok(ty)
+    }
+
+    /// Whether a name among these tokens means something that a function has.
+    fn names_local(&self, mut tokens: std::ops::Range<usize>) -> bool {
+        let inner = &self.scopes[1..];
+        let local = |name: String| {
+            self.lookup(&name).is_some_and(|(_, depth)| depth > 0)
+                || inner.iter().any(|s| s.tags.contains_key(&name))
+        };
+        tokens.any(|i| self.word_at(i).is_some_and(local))
     }
 
     /// The tag of a struct, union or enum: found, or made.

@@ -46,29 +46,37 @@ impl Parser<'_> {
             return false;
         }
         let label = self.punct_at(self.at + 1, ":") && self.kind(self.at) == Some(Kind::Word);
-        self.is_type(self.at) && !label && !self.is_attribute_statement()
+        match self.is_attribute(self.at) {
+            true => self.type_follows_attributes(),
+            false => self.is_type(self.at) && !label,
+        }
     }
 
-    /// `__attribute__((fallthrough));`, or an attribute of a statement.
+    /// `__attribute__((fallthrough));`, `[[fallthrough]];`, or an attribute of a statement.
     fn is_attribute_statement(&self) -> bool {
-        let attribute = self.is_word("__attribute__") || self.is_word("__attribute");
-        attribute && !self.type_follows_attributes()
+        self.is_attribute(self.at) && !self.type_follows_attributes()
+    }
+
+    fn is_attribute(&self, i: usize) -> bool {
+        self.is_word_at(i, "__attribute__")
+            || self.is_word_at(i, "__attribute")
+            || (self.punct_at(i, "[") && self.punct_at(i + 1, "["))
     }
 
     fn type_follows_attributes(&self) -> bool {
         let mut i = self.at;
-        while self.is_word_at(i, "__attribute__") || self.is_word_at(i, "__attribute") {
+        while self.is_attribute(i) {
             let mut depth = 0;
+            i += usize::from(!self.punct_at(i, "["));
             loop {
-                i += 1;
                 match self.kind(i) {
-                    Some(Kind::Punct("(")) => depth += 1,
-                    Some(Kind::Punct(")")) => depth -= 1,
+                    Some(Kind::Punct("(" | "[")) => depth += 1,
+                    Some(Kind::Punct(")" | "]")) => depth -= 1,
                     None => return false,
                     _ => {}
                 }
+                i += 1;
                 if depth == 0 {
-                    i += 1;
                     break;
                 }
             }
@@ -82,7 +90,7 @@ impl Parser<'_> {
 
     fn statement_here(&mut self) -> Result<()> {
         let start = self.at;
-        if self.is_attribute_statement() || (self.is("[") && self.punct_at(self.at + 1, "[")) {
+        if self.is_attribute_statement() {
             self.attributes()?;
         }
         match self.kind(self.at) {

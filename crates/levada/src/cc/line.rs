@@ -175,6 +175,11 @@ fn expanded(words: &[OsString], depth: u32, out: &mut Vec<OsString>) {
     }
 }
 
+/// What CMake gives clang for precompiled headers, behind `-Xclang`.
+fn is_included(option: &OsStr) -> bool {
+    option == "-include" || option == "-include-pch"
+}
+
 fn language_of(named: Option<&OsStr>, path: &OsStr) -> Language {
     match named.and_then(OsStr::to_str) {
         Some("c") => return Language::C,
@@ -228,7 +233,14 @@ impl Line {
                 }
                 if *role == Role::Dependency {
                     line.dependencies.push(word.clone());
-                    line.dependencies.push(value);
+                    line.dependencies.push(value.clone());
+                }
+                if *option == "-Xclang" && is_included(&value) {
+                    // The name of the header follows in the same way: four words.
+                    let end = line.words.len().min(at + 4);
+                    line.roles.resize(end, Role::Preprocessor);
+                    at = end;
+                    continue;
                 }
                 line.roles.push(*role);
                 line.roles.push(*role);
@@ -414,6 +426,16 @@ mod tests {
         assert_eq!(line.goal, Goal::Compile);
         assert_eq!(line.output.as_deref(), Some(OsStr::new("x.o")));
         assert_eq!(line.preprocessing(), words("-O2 -I inc -D A=1"));
+    }
+
+    #[test]
+    fn precompiled_headers_of_clang_are_the_preprocessors() {
+        let line = Line::new(&words(
+            "-O2 -Xclang -include-pch -Xclang a.pch -Xclang -include -Xclang a.h -Xclang -x -c a.c",
+        ));
+        let by = [(line.inputs[0].at, PathBuf::from("a.i"))];
+        let expected = words("-O2 -Xclang -x -c -x cpp-output a.i -x none");
+        assert_eq!(line.replaced(&by), expected);
     }
 
     #[test]

@@ -75,6 +75,16 @@ static void *same(void *p) { return p; }
 static int old();
 static int old(a, b) int a; long b; { return a + (int)b; }
 static int volatile_sum(volatile int *p, const volatile int n) { return *p + n; }
+struct fixed {
+  const int a;
+  char b;
+};
+typedef struct {
+  const struct fixed of[8];
+  long more;
+} fixed_many;
+static int of_fixed(struct fixed f, int by) { return f.a * by + f.b; }
+static long of_many(int i, const fixed_many m) { return m.of[i].a + m.more; }
 static _Thread_local int seen;
 static void note(void) { seen += 1; }
 
@@ -124,6 +134,12 @@ int main(void) {
   m += volatile_sum(&m, 3) !! { b++; }
   note() !! { b++; }
   printf("%d %d %d %d %d\n", q(1), (*r)[2], y == &b, m, b);
+  struct fixed lasting = {7, 'b'};
+  fixed_many many_of = {{{1, 0}, {2, 0}, {3, 0}}, 40};
+  m = of_fixed(lasting, of_fixed(lasting, 2) !! { b++; }) !! { b++; }
+  m += (int)of_many(2, many_of) !! { many_of.more = 0; }
+  m += of_fixed((struct fixed){m, 1}, 2) !! { b++; }
+  printf("%d %d\n", m, b);
   struct local {
     int x;
   } l = {3};
