@@ -11,7 +11,8 @@
  * that waits: all that is open lies in a block, and is closed at the end.
  *
  * A file gets its name when it is complete, by rename; until then it is NAME.part-PROCESS-N beside
- * it; the next that writes NAME removes what a killed process has left. When an application fails, pictures and frames that were complete are kept. */
+ * it; the next that writes NAME removes what a killed process has left. When an application fails,
+ * pictures and frames that were complete are kept. */
 #define _GNU_SOURCE
 #include <levada/native.h>
 
