@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Two fibers that wait, one of them deep in its stack, for a debugger to look at. */
+/* Fibers that wait, each for something else, one of them deep in its stack, for a debugger to look at. */
 #include <levada/levada.h>
 
 static lvd_event never;
@@ -20,23 +20,40 @@ static void sleeper(void *argument) {
   lvd_fiber_sleep(INT64_MAX / 2);
 }
 
+static void reader(void *stream) {
+  uint32_t x;
+  lvd_stream_get(stream, &x, sizeof x);
+}
+static void joiner(void *fiber) { lvd_fiber_join(fiber, -1); }
+
 /* The test's breakpoint. */
 __attribute__((noinline)) void all_wait(void) { __asm__ volatile("" ::: "memory"); }
 
-int main(void) {
+int main(int argc, char **argv) {
+  (void)argv;
   lvd_runtime *rt;
   lvd_app *app;
   lvd_event_init(&never);
   if (lvd_runtime_create(NULL, &rt) != LVD_OK || lvd_app_open(rt, NULL, &app) != LVD_OK) return 1;
-  lvd_fiber_start(app, digger, NULL, &(lvd_fiber_options){.name = "digger"}, NULL);
+  lvd_fiber *f;
+  lvd_stream *s;
+  const lvd_stream_options o = {.name = "numbers", .elem_size = 4, .capacity = 64, .threshold = 1};
+  lvd_stream_create(app, &o, &s);
+  lvd_fiber_start(app, digger, NULL, &(lvd_fiber_options){.name = "digger"}, &f);
   lvd_fiber_start(app, sleeper, NULL, &(lvd_fiber_options){.name = "sleeper"}, NULL);
-  lvd_fiber_counters c[2];
+  lvd_fiber_start(app, reader, s, &(lvd_fiber_options){.name = "reader"}, NULL);
+  lvd_fiber_start(app, joiner, f, &(lvd_fiber_options){.name = "joiner"}, NULL);
+  lvd_fiber_counters c[4];
+  uint32_t waiting;
   do {
-    uint32_t n = 2;
+    uint32_t n = 4;
+    waiting = 0;
     lvd_app_fibers(app, c, &n);
+    for (uint32_t i = 0; i < n; i++) waiting += c[i].waiting;
     lvd_fiber_sleep(1000000);
-  } while (!c[0].waiting || !c[1].waiting);
+  } while (waiting < 4);
   all_wait();
+  if (argc > 1) lvd_fiber_sleep(INT64_MAX / 2); /* for who attaches */
   lvd_runtime_destroy(rt);
   return 0;
 }

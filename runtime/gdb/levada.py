@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Fibers in gdb: `source levada.py`, then
 
-  levada fibers           every fiber of every runtime: name, state, worker, where it waits
+  levada workers          every worker of every runtime: its core, and what runs there
+  levada fibers           every fiber of every runtime: name, state, worker, what it waits for
   levada backtrace NAME   the stack of a fiber that waits (or of number N of the list); x86-64, in a
                           process that runs, not in a core file
 """
@@ -42,6 +43,42 @@ def fibers():
             chunk = chunk["next"]
 
 
+def in_words(count, s):
+    channel = s["channel"].dereference()
+    fill = int(channel["tail"]["word"]) - int(channel["consumer"][0]["head"]["word"]) & 0xFFFFFFFF
+    return f"{count} the stream {s['name'].string()} ({fill} of {int(s['face']['put']['capacity'])})"
+
+
+def waits_for(fiber, want, names):
+    """One thing that a fiber waits for, in words; kinds are core.h's."""
+    event, room, n = want["event"], want["room"], int(want["n"])
+    if int(want["watch"]):
+        return "another process"
+    if int(event):
+        if event == fiber["unblocked"].address:
+            return "a call that blocks"
+        kind = int(event["sleeper"]["kind"])
+        if kind == 3:
+            return "the return of a call"
+        return f"the end of {names.get(int(event), 'a fiber')}" if kind == 2 else "an event"
+    handle = room if int(room) else want["elements"]
+    sleeper = handle["self"].cast(gdb.lookup_type("lvd_sleeper").pointer())
+    what = "room for %d" % n if int(room) else "%d element%s" % (n, "" if n == 1 else "s")
+    if int(sleeper["kind"]) != 1:
+        return f"{what} of a channel"
+    end = sleeper.cast(gdb.lookup_type("stream_end").pointer())
+    return in_words(f"{what} in" if int(room) else f"{what} of", end["stream"].dereference())
+
+
+def waiting(fiber, names):
+    if int(fiber["entity"]["state"]["word"]) != 0:
+        return ""
+    all_of_it = [waits_for(fiber, fiber["want"][i], names) for i in range(int(fiber["wants"]))]
+    if fiber["timed"]:
+        all_of_it.append("its time limit" if all_of_it else "a time")
+    return " or ".join(all_of_it)
+
+
 def registers(fiber):
     sp = int(fiber["context"]["sp"])
     word = gdb.lookup_type("unsigned long").pointer()
@@ -64,12 +101,36 @@ class Fibers(gdb.Command):
         super().__init__("levada fibers", gdb.COMMAND_STATUS)
 
     def invoke(self, argument, tty):
-        print(f"{'':>6}  {'name':31}  {'state':8}  {'worker':>6}  wants")
-        for i, fiber in enumerate(fibers()):
+        all_of_them = list(fibers())
+        names = {int(f["done"].address): f["entity"]["name"].string() for f in all_of_them}
+        print(f"{'':>6}  {'name':31}  {'state':8}  {'worker':>6}  waits for")
+        for i, fiber in enumerate(all_of_them):
             entity = fiber["entity"]
             state = STATES[int(entity["state"]["word"])]
             worker = int(entity["worker"]["word"])
-            print(f"{i:>6}  {entity['name'].string():31}  {state:8}  {worker:>6}  {int(fiber['wants'])}")
+            print(f"{i:>6}  {entity['name'].string():31}  {state:8}  {worker:>6}  {waiting(fiber, names)}".rstrip())
+
+
+class Workers(gdb.Command):
+    """Lists all workers, and what runs on them."""
+
+    def __init__(self):
+        super().__init__("levada workers", gdb.COMMAND_STATUS)
+
+    def invoke(self, argument, tty):
+        found = list(runtimes())
+        if not found:
+            raise gdb.GdbError("no thread of this process is a worker of Levada's")
+        print(f"{'worker':>6}  {'core':>4}  runs")
+        for rt in found:
+            for i in range(2 * int(rt["workers"])):
+                worker = rt["worker"][i]
+                if not int(worker["runs"]["word"]):
+                    continue
+                entity = worker["current"]
+                name = entity["name"].string() if int(entity) else "-"
+                urgent = " (urgent)" if i >= int(rt["workers"]) else ""
+                print(f"{i:>6}  {int(worker['cpu']):>4}  {name}{urgent}")
 
 
 class Backtrace(gdb.Command):
@@ -100,4 +161,5 @@ class Backtrace(gdb.Command):
 
 Levada()
 Fibers()
+Workers()
 Backtrace()

@@ -274,8 +274,11 @@ pub struct CleanArgs {
 #[derive(Args, Debug)]
 pub struct DoctorArgs {
     /// Print what was found as JSON
-    #[arg(long)]
+    #[arg(long, conflicts_with = "pid")]
     pub json: bool,
+    /// List the workers and fibers of this process, and what each waits for, instead (with gdb)
+    #[arg(long, value_name = "PID")]
+    pub pid: Option<u32>,
 }
 
 fn setting(text: &str) -> Result<(String, String), String> {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `levada doctor`: what this machine offers, what is missing, and what to do about it.
+//! `levada doctor`: what this machine offers, what is missing, and what to do about it; or what a
+//! process that runs is at.
+
+mod process;
 
 use crate::cli::DoctorArgs;
 use crate::mcapi_limits;
@@ -50,6 +53,9 @@ pub fn not(
 }
 
 pub fn doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
+    if let Some(pid) = args.pid {
+        return process::look(pid);
+    }
     let findings = vec![
         cores(),
         compiler(),
@@ -71,7 +77,7 @@ pub fn doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
             "turns levada graph's SVG into PNG",
         ),
         tool("dot", &["-V"], "draws levada graph's DOT"),
-        tool("gdb", &["--version"], "debugs compiled actors line by line"),
+        tool("gdb", &["--version"], "debugs compiled actors line by line, looks into processes (--pid)"),
     ];
     let missing = findings.iter().any(|f| f.state == State::Missing);
     if args.json {

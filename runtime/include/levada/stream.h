@@ -15,6 +15,10 @@
  * the application has ended, by the stream's end. Until then somebody may still come, and a time
  * limit bounds the wait.
  *
+ * A thread that waits without a time limit, here, for a call, for a fiber's end or for the
+ * application's, is judged as a fiber is: when all who could let each other go on wait so, whoever
+ * waits for a stream gets LVD_E_DEADLOCK, a thread too, and lvd_app_why names it.
+ *
  * Each end for one procedure at a time; the two ends at the same time. Statuses are those of
  * wait.h, and LVD_E_ARGUMENT: an element of another size; LVD_E_STATE: the end is somebody else's,
  * or closed.

@@ -34,6 +34,7 @@ LVD_API void lvd_sleeper_init(lvd_sleeper *s, uint32_t spin_us);
  *   LVD_E_CORRUPT  the other side has written what the protocol cannot write;
  *   LVD_E_TIME   `timeout_ns` passed (negative: for ever);
  *   LVD_E_CANCELLED, LVD_E_STOPPED  the fiber that waits was cancelled, its application ends;
+ *   LVD_E_DEADLOCK  all who could let each other go on wait for each other (stream.h);
  *   LVD_E_STATE  the handle has no `self`, or is an actor's (actors await, they do not wait). */
 LVD_API lvd_status lvd_wait_room(lvd_producer *p, uint32_t n, int64_t timeout_ns);
 LVD_API lvd_status lvd_wait_elements(lvd_consumer *c, uint32_t n, int64_t timeout_ns);
