@@ -111,7 +111,7 @@ lvd_fork_thread *LVD_FORK_THREAD;
 #define lvd_forks (*LVD_FORK_THREAD)
 #else
 extern LVD_API __thread lvd_fork_thread lvd_forks_here __attribute__((tls_model("initial-exec")));
-#if defined __aarch64__ || defined __riscv
+#if defined __aarch64__ || defined __riscv || defined __SANITIZE_THREAD__
 static inline __attribute__((always_inline)) lvd_fork_thread *lvd_forks_now(void) {
   char *thread;
   uintptr_t distance;
@@ -119,6 +119,9 @@ static inline __attribute__((always_inline)) lvd_fork_thread *lvd_forks_now(void
   __asm__ volatile("mrs %0, tpidr_el0" : "=r"(thread));
   __asm__("adrp %0, :gottprel:lvd_forks_here\n\tldr %0, [%0, #:gottprel_lo12:lvd_forks_here]"
           : "=r"(distance));
+#elif defined __x86_64__ /* what the sanitizer watches is an address */
+  __asm__ volatile("movq %%fs:0, %0" : "=r"(thread));
+  __asm__("movq lvd_forks_here@gottpoff(%%rip), %0" : "=r"(distance));
 #else
   __asm__ volatile("mv %0, tp" : "=r"(thread));
   __asm__("la.tls.ie %0, lvd_forks_here" : "=r"(distance));
