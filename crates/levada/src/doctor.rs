@@ -77,7 +77,11 @@ pub fn doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
             "turns levada graph's SVG into PNG",
         ),
         tool("dot", &["-V"], "draws levada graph's DOT"),
-        tool("gdb", &["--version"], "debugs compiled actors line by line, looks into processes (--pid)"),
+        tool(
+            "gdb",
+            &["--version"],
+            "debugs compiled actors line by line, looks into processes (--pid)",
+        ),
     ];
     let missing = findings.iter().any(|f| f.state == State::Missing);
     if args.json {
