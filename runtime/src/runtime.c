@@ -177,7 +177,7 @@ typedef struct leaving {
 /* Is `index` the worker, or the urgent one of its core? */
 static bool is_on(const leaving *l, uint32_t index) { return index % l->rt->workers == l->worker; }
 
-static void send_away(lvd_entity *e, void *argument) {
+LVD_READS_LIVE static void send_away(lvd_entity *e, void *argument) {
   leaving *l = argument;
   uint32_t target = lvd_load_relaxed_u32(&e->target);
   if (!is_on(l, target)) return;
@@ -190,7 +190,7 @@ static void send_away(lvd_entity *e, void *argument) {
 
 /* Who is there still is woken once more: one that came to rest there just as its target changed has
  * not seen it, and waits for something else. */
-static void wake_who_stays(lvd_entity *e, void *argument) {
+LVD_READS_LIVE static void wake_who_stays(lvd_entity *e, void *argument) {
   leaving *l = argument;
   lvd_app *app = e->app;
   uint32_t phase = lvd_load_relaxed_u32(&app->phase);
