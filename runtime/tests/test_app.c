@@ -252,6 +252,7 @@ void test_app_priorities(void) {
   CHECK_EQ(lvd_app_load(rt, &b.net, &(lvd_app_options){.priority = 3}, &busy, NULL, 0), LVD_OK);
   CHECK_EQ(lvd_app_start(busy), LVD_OK);
   CHECK_EQ(lvd_app_start(app), LVD_OK);
+  while (!lvd_load_relaxed_u32(&order_count)) sleep_ms(1);
   CHECK_EQ(lvd_app_wait(app, 100), LVD_E_TIME); /* the two less urgent ones have to wait */
   CHECK_EQ(lvd_load_relaxed_u32(&order_count), 1);
   lvd_app_unload(busy);
