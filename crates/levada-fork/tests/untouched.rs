@@ -40,10 +40,8 @@ fn tokens_cover(text: &[u8]) {
     }
     for d in &lexed.directives {
         assert!(d.start < d.end && d.end as usize <= text.len());
-        let inside = lexed
-            .tokens
-            .iter()
-            .any(|t| t.start < d.end && d.start < t.end);
+        let next = lexed.tokens.partition_point(|t| t.end <= d.start);
+        let inside = lexed.tokens.get(next).is_some_and(|t| t.start < d.end);
         assert!(!inside, "a token in a directive");
     }
 }
