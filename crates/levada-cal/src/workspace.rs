@@ -6,6 +6,8 @@ use crate::check::{Checker, Library, Params};
 use crate::diag::{Diagnostic, Diagnostics, Sources};
 use crate::{ir, library, lower, parse};
 use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -97,7 +99,7 @@ impl Workspace {
         }
         let text: Arc<str> = match library::text(path) {
             Some(text) => text.into(),
-            None => match std::fs::read(path) {
+            None => match read_source(path) {
                 Ok(bytes) => decode(bytes).into(),
                 Err(error) => {
                     let message = format!("cannot read {}: {error}", Sources::display_path(path));
@@ -106,12 +108,6 @@ impl Workspace {
                 }
             },
         };
-        if text.len() > MAX_FILE {
-            let message = format!("{} is too large", Sources::display_path(path));
-            let help = format!("a source file has at most {MAX_FILE} bytes");
-            diags.push(Diagnostic::error("read", message).help(help));
-            return None;
-        }
         let file = self.sources.add(Sources::display_path(path), text.clone());
         let parse = parse::parse(file, &text);
         let tree = parse.syntax();
@@ -361,8 +357,30 @@ impl Workspace {
     }
 }
 
-/// A source file has at most this many bytes.
-const MAX_FILE: usize = 64 << 20;
+/// A source file has at most this many bytes. Real ones have a thousandth of that.
+const MAX_FILE: u64 = 64 << 20;
+
+/// The bytes of a source file; one that is too large is not read at all.
+pub(crate) fn read_source(path: &Path) -> io::Result<Vec<u8>> {
+    let file = fs::File::open(path)?;
+    let too_large = || {
+        io::Error::other(format!(
+            "it is too large: a source file has at most {} MiB",
+            MAX_FILE >> 20
+        ))
+    };
+    let size = file.metadata()?.len();
+    if size > MAX_FILE {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::with_capacity(size as usize);
+    // It may grow meanwhile.
+    file.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > MAX_FILE {
+        true => Err(too_large()),
+        false => Ok(bytes),
+    }
+}
 
 fn find_in(roots: &[PathBuf], class: &str) -> Option<ClassFile> {
     if class.is_empty()

@@ -274,6 +274,23 @@ fn settings_replace_parameters_and_variables_of_the_top() {
 }
 
 #[test]
+fn a_parameter_that_is_cut_is_told_with_both_numbers() {
+    let many = "package p;\nactor Many (uint n) ==> :\n  List(type: int, size=n) a;\n  \
+                action ==> do a[0] := 1; end\nend\n";
+    let body = instance("many", "p.Many", &[("n", int(-1))]);
+    refused_files(
+        "cut",
+        &[("p/Many.cal", many), ("p/Top.xdf", &xdf(&body))],
+        &[],
+        &[
+            "parameter `n` is given -1, which does not fit uint",
+            "it becomes 4294967295 here",
+            "the size of a list is from 1 to",
+        ],
+    );
+}
+
+#[test]
 fn an_actor_without_ports_is_a_network_of_itself() {
     let hello = "package p;\nactor Top (int n) ==> :\n  action ==> do println(n); end\nend\n";
     let (network, said) = load("single", &[("p/Top.cal", hello)], &[("n", "4")]);
@@ -529,6 +546,12 @@ fn files_that_cannot_be_networks() {
     for (text, expected) in [
         ("", "the file is empty"),
         ("<XDF name=\"Top\">", "malformed XML"),
+        // What is cut is shown where it ends.
+        (
+            "<XDF name=\"Top\">\n  <Instance id=\"a\">\n",
+            "p/Top.xdf:2:20",
+        ),
+        ("<XDF name=\"Top\">\n<Instance id=", "p/Top.xdf:2:14"),
         ("<html/>", "this is <html>"),
         ("<!DOCTYPE a><XDF name=\"Top\"/>", "document type"),
         (
@@ -544,6 +567,26 @@ fn files_that_cannot_be_networks() {
     let mut diags = Diagnostics::new();
     assert!(load_network(&mut workspace, "p.Top", &[], &mut diags).is_none());
     assert!(render(&workspace.sources, &diags, false).contains("is not text"));
+}
+
+#[test]
+fn files_that_are_too_large_are_not_read() {
+    let folder = Folder::new("large", &[]);
+    for name in ["p/Top.xdf", "q/Top.cal"] {
+        folder.write(name, b"");
+        let mut for_writing = std::fs::File::options();
+        let file = for_writing.write(true).open(folder.0.join(name)).unwrap();
+        file.set_len(5 << 30).unwrap();
+        let said = "it is too large: a source file has at most 64 MiB";
+        let refused = locate(&folder.0.join(name)).unwrap_err();
+        assert!(refused.contains(said), "{refused}");
+        let mut workspace = Workspace::new(vec![folder.0.clone()]);
+        let mut diags = Diagnostics::new();
+        let class = name.split('.').next().unwrap().replace('/', ".");
+        assert!(load_network(&mut workspace, &class, &[], &mut diags).is_none());
+        let shown = render(&workspace.sources, &diags, false);
+        assert!(shown.contains(said), "{shown}");
+    }
 }
 
 #[test]

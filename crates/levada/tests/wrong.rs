@@ -369,6 +369,24 @@ fn with_json_what_is_wrong_is_json_too() {
     assert_eq!(json["diagnostics"][0]["line"], 3);
 }
 
+#[test]
+fn many_unknown_names_are_counted_and_the_first_are_guessed_at() {
+    let place = Place::new(&[]);
+    let known: String = (0..2000)
+        .map(|i| format!("  int some{i} := 0;\n"))
+        .collect();
+    let unknown: String = (0..2000).map(|i| format!("    sone{i} := 1;\n")).collect();
+    place.write(
+        "src/p/Many.cal",
+        &format!("package p;\nactor Many () ==> :\n{known}  action ==> do\n{unknown}  end\nend\n"),
+    );
+    let run = place.run(&["check", "src/p/Many.cal"]);
+    assert_eq!(run.code, Some(1));
+    assert!(run.out.contains("2000 errors"), "{}", run.out);
+    assert!(run.err.contains("did you mean `some0`?"));
+    assert_eq!(run.err.matches("did you mean").count(), 50);
+}
+
 /// A network of the source and one actor that does `body` with each number `x`.
 fn with_body(body: &str) -> Place {
     let place = Place::new(&[SOURCE]);

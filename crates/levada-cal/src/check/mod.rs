@@ -62,6 +62,8 @@ pub struct Checker<'a> {
     open: bool,
     /// The actor is checked for its own sake, not to be run: what is not used is mentioned.
     reviewing: bool,
+    /// How many unknown names there were.
+    unknown: usize,
 }
 
 /// A row of statements or an expression being checked: where it stands and what it can see.
@@ -117,6 +119,7 @@ impl<'a> Checker<'a> {
             given_at: at,
             open,
             reviewing: open,
+            unknown: 0,
         }
     }
 

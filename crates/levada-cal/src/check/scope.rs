@@ -228,23 +228,31 @@ impl<'a> Checker<'a> {
         }
         let mut diag = Diagnostic::error("name", format!("there is no {what} `{}`", path.text))
             .label(path.span, "not declared");
-        let near = self
-            .visible(body)
-            .into_iter()
-            .map(|n| (distance(n, &path.text), n))
-            .filter(|&(d, n)| d <= 2 && d < n.len().min(path.text.len()))
-            .min();
-        if let Some((_, near)) = near {
-            diag = diag.help(format!("did you mean `{near}`?"));
+        // Who has so many unknown names has another problem than a slip of the pen.
+        self.unknown += 1;
+        if self.unknown <= MAX_GUESSES {
+            let near = self
+                .visible(body)
+                .into_iter()
+                .filter_map(|n| Some((distance(n, &path.text)?, n)))
+                .filter(|&(d, n)| d < n.len().min(path.text.len()))
+                .min();
+            if let Some((_, near)) = near {
+                diag = diag.help(format!("did you mean `{near}`?"));
+            }
         }
         self.diags.push(diag);
     }
 }
 
-/// How many letters have to be changed, put in or taken out to get from one word to the other.
-fn distance(a: &str, b: &str) -> usize {
+/// For so many unknown names it is guessed what was meant.
+const MAX_GUESSES: usize = 50;
+
+/// How many letters have to be changed, put in or taken out to get from one word to the other; none
+/// if more than two.
+fn distance(a: &str, b: &str) -> Option<usize> {
     if a.len().abs_diff(b.len()) > 2 {
-        return usize::MAX;
+        return None;
     }
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -256,6 +264,9 @@ fn distance(a: &str, b: &str) -> usize {
             corner = row[j + 1];
             row[j + 1] = change.min(corner + 1).min(row[j] + 1);
         }
+        if row.iter().all(|&d| d > 2) {
+            return None;
+        }
     }
-    row[b.len()]
+    Some(row[b.len()]).filter(|&d| d <= 2)
 }

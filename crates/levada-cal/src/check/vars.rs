@@ -226,8 +226,16 @@ impl<'a> Checker<'a> {
             .then(|| self.given.get(&decl.name.text).cloned())
             .flatten()
         {
+            let before = given.clone();
             match given_value(given, &ty) {
-                Some(value) => global.value = Some(value),
+                Some(value) => {
+                    if let (Value::Int(from), Value::Int(to)) = (&before, &value)
+                        && from != to
+                    {
+                        self.parameter_cut(decl, *from, *to, &ty);
+                    }
+                    global.value = Some(value);
+                }
                 None => {
                     let message = format!("this value does not fit parameter `{}`", decl.name.text);
                     self.parameter_error(decl, message, format!("it wants {ty}"));
@@ -263,6 +271,18 @@ impl<'a> Checker<'a> {
     }
 
     /// A complaint about a parameter points to where the actor is used, if that is known.
+    /// What is said later about such a parameter speaks of another number than was given.
+    fn parameter_cut(&mut self, decl: &ast::VarDecl, from: i64, to: i64, ty: &Ty) {
+        let name = &decl.name.text;
+        let message = format!("parameter `{name}` is given {from}, which does not fit {ty}");
+        let mut diag = Diagnostic::warning("value-cut", message);
+        if self.given_at != Span::default() {
+            diag = diag.label(self.given_at, "the actor is used here");
+        }
+        self.diags
+            .push(diag.label(decl.name.span, format!("it becomes {to} here")));
+    }
+
     fn parameter_error(&mut self, decl: &ast::VarDecl, message: String, label: String) {
         let mut diag = Diagnostic::error("parameter", message);
         if self.given_at != Span::default() {

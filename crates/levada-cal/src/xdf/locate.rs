@@ -5,7 +5,7 @@
 //! not want to name as well. Networks seldom state their package, so the root is found by trying:
 //! the folder above the file from which most of the classes that the network names can be found.
 
-use crate::workspace::ClassFile;
+use crate::workspace::{ClassFile, read_source};
 use std::path::{Path, PathBuf};
 
 /// A network (or actor) found by its path.
@@ -35,7 +35,7 @@ pub fn locate(path: &Path) -> Result<NetworkFile, String> {
     if !full.is_file() {
         return Err(format!("{shown} is not a file"));
     }
-    let text = std::fs::read(&full).map_err(|e| format!("cannot read {shown}: {e}"))?;
+    let text = read_source(&full).map_err(|e| format!("cannot read {shown}: {e}"))?;
     let text = String::from_utf8_lossy(&text);
     let used = match extension {
         Some("xdf") => classes_of(&text),

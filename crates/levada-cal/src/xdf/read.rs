@@ -8,6 +8,7 @@
 use super::expr::{Expr, Op, by_precedence};
 use crate::diag::{Diagnostic, Diagnostics, Sources};
 use crate::ir::{Span, Value};
+use crate::workspace::read_source;
 use roxmltree::{Attribute, Document, Node, ParsingOptions, TextPos};
 use std::path::Path;
 
@@ -87,8 +88,6 @@ pub struct End {
     pub port: Name,
 }
 
-/// What a file may be at most. Real networks are a thousandth of this.
-const MAX_BYTES: u64 = 64 << 20;
 const MAX_NODES: u32 = 4 << 20;
 const MAX_DEPTH: usize = 100;
 const MAX_OPERANDS: usize = 1000;
@@ -97,21 +96,7 @@ const MAX_OPERANDS: usize = 1000;
 pub fn read_file(path: &Path, sources: &mut Sources, diags: &mut Diagnostics) -> Option<Xdf> {
     let shown = Sources::display_path(path);
     let problem = |what: String| Diagnostic::error("cannot-read", what);
-    match std::fs::metadata(path) {
-        Err(e) => {
-            diags.push(problem(format!("cannot read {shown}: {e}")));
-            return None;
-        }
-        Ok(meta) if meta.len() > MAX_BYTES => {
-            diags.push(
-                problem(format!("{shown} is larger than {} MiB", MAX_BYTES >> 20))
-                    .help("no network is that large: is this the right file?"),
-            );
-            return None;
-        }
-        Ok(_) => {}
-    }
-    let text = match std::fs::read(path).map(String::from_utf8) {
+    let text = match read_source(path).map(String::from_utf8) {
         Err(e) => {
             diags.push(problem(format!("cannot read {shown}: {e}")));
             return None;
@@ -153,7 +138,13 @@ pub fn read_text(text: &str, file: u32, stem: &str, diags: &mut Diagnostics) -> 
     let document = match Document::parse_with_options(text, options) {
         Ok(document) => document,
         Err(error) => {
-            let at = offset_of(text, error.pos());
+            let at = match error {
+                // Its position is the beginning.
+                roxmltree::Error::UnexpectedEndOfStream | roxmltree::Error::UnclosedRootNode => {
+                    text.trim_end().len() as u32
+                }
+                _ => offset_of(text, error.pos()),
+            };
             let span = Span {
                 file,
                 start: at,
