@@ -11,7 +11,7 @@
 enum { GATE = 0, ALIVE = 1, TRIES = 100, LOOK_MS = 50 };
 
 /* By number. */
-static const mc_transport *const transports[] = {&mc_shm};
+static const mc_transport *const transports[] = {&mc_shm, &mc_pmq};
 enum { TRANSPORTS = sizeof transports / sizeof *transports };
 
 static lvd_port_mutex domains_lock;

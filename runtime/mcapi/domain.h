@@ -109,6 +109,7 @@ typedef struct mc_tables {
   LVD_ALIGNED(LVD_LINE) lvd_a32 deaths; /* counts */
   lvd_a32 fences; /* 1: somebody of us has no barrier for all, so each ring makes a fence */
   LVD_ALIGNED(LVD_LINE) mc_set births; /* who waits for an endpoint to be created */
+  mc_set rooms; /* who waits for room in a queue that is none of shared memory */
   mc_process process[MC_PROCESSES];
   mc_node node[MC_NODES];
   mc_endpoint endpoint[MC_ENDPOINTS];

@@ -2,7 +2,7 @@
 /* A domain seen from outside, and cleared of the dead. Seen is a copy of its tables; every number in it
  * is checked as if nobody had, since anybody of the domain can write there. Cleared is it by joining it,
  * which has all that is needed for that, and leaving it again. */
-#include "face.h"
+#include "pmq.h"
 
 #include <levada/mcapi_observe.h>
 
@@ -65,6 +65,8 @@ typedef struct copy {
   lvd_channel channel;
   unsigned char ring[MC_RING];
   bool alive[MC_PROCESSES];
+  mcapi_domain_t number;
+  const char *transport;
 } copy;
 
 static uint32_t word(const lvd_a32 *at) { return lvd_load_relaxed_u32(at); }
@@ -112,6 +114,17 @@ static uint32_t elements_in(copy *c, uint32_t index, bool packets) {
   return found;
 }
 
+/* In a message queue: of long ones, pieces. */
+static uint32_t waiting_in(const copy *c, uint32_t index, bool channel) {
+  char name[64];
+  lvd_port_queue q;
+  mc_pmq_name(name, sizeof name, c->number, index, channel);
+  if (lvd_port_queue_find(name, &q) != LVD_OK) return 0;
+  uint32_t count = lvd_port_queue_count(&q);
+  lvd_port_queue_close(&q);
+  return count;
+}
+
 static void see_endpoint(copy *c, uint32_t index, lvd_mcapi_endpoint_seen *out) {
   const mc_endpoint *e = &c->tables.endpoint[index];
   uint32_t role = word(&e->role), state = word(&e->state);
@@ -134,6 +147,11 @@ static void see_endpoint(copy *c, uint32_t index, lvd_mcapi_endpoint_seen *out) 
   }
   out->received = lvd_load_relaxed_u64(&e->received);
   out->received_bytes = lvd_load_relaxed_u64(&e->received_bytes);
+  if (strcmp(c->transport, "pmq") == 0) {
+    out->messages = waiting_in(c, index, false);
+    if (out->kind != LVD_MCAPI_MESSAGES && !out->sends) out->elements = waiting_in(c, index, true);
+    return;
+  }
   if (!lvd_port_file_read(c->file, mc_queue_at(index), &c->queue, sizeof c->queue)) return;
   out->messages = messages_in(&c->queue);
   if (out->kind != LVD_MCAPI_MESSAGES && !out->sends && out->peer)
@@ -185,6 +203,8 @@ lvd_status lvd_mcapi_domain_look(uint32_t number, lvd_mcapi_domain_seen *out) {
   lvd_status status = find_file(number, &c->file);
   if (status == LVD_OK) {
     bool whole = lvd_port_file_read(c->file, 0, &c->tables, sizeof c->tables);
+    c->number = number;
+    c->transport = c->tables.transport == 1 ? mc_pmq.name : mc_shm.name;
     status = whole && mc_tables_fit(&c->tables) ? see(c, out) : LVD_E_LAYOUT;
     lvd_port_close(c->file);
   }

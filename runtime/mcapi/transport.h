@@ -86,6 +86,7 @@ struct mc_transport {
 /* ---- shared memory (shm_queue.c, shm_channel.c) ------------------------------------------------- */
 
 extern const mc_transport mc_shm;
+extern const mc_transport mc_pmq; /* pmq.h */
 
 lvd_status mc_shm_send(mc_domain *d, mcapi_endpoint_t to, mcapi_endpoint_t from, const void *buffer,
                        size_t size, uint32_t level);

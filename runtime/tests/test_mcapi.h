@@ -31,6 +31,10 @@
 
 mcapi_domain_t test_domain(void); /* the same in processes that the test forks */
 double seconds(void);
+/* The tests run over both transports. Is it message queues now? And how many messages does a queue hold, as
+ * the system's limits are? */
+bool over_queues(void);
+int test_slots(void);
 
 /* This thread is a node of it, and is none any more; an endpoint of its own, and anybody's, which is
  * waited for. */

@@ -229,6 +229,8 @@ static pair packets(void) {
 
 void test_mcapi_packets(void) {
   static unsigned char data[MCAPI_MAX_PACKET_SIZE];
+  /* Seven at a time must fit. */
+  const uint64_t largest = over_queues() ? 8000 : MCAPI_MAX_PACKET_SIZE;
   uint64_t seed = 0x9e3779b97f4a7c15u;
   node_is(1);
   pair p = packets();
@@ -238,7 +240,7 @@ void test_mcapi_packets(void) {
     size_t sizes[7];
     for (int i = 0; i < 7; i++) {
       uint64_t x = next_random(&seed);
-      sizes[i] = x % 4 == 0 ? x / 4 % (MCAPI_MAX_PACKET_SIZE + 1) : x / 4 % 200;
+      sizes[i] = x % 4 == 0 ? x / 4 % (largest + 1) : x / 4 % 200;
       memset(data, round + i, sizes[i]);
       mcapi_pktchan_send(p.out, data, sizes[i], &s);
       SAYS(s, MCAPI_SUCCESS);
@@ -271,7 +273,11 @@ void test_mcapi_packets(void) {
     if (s != MCAPI_SUCCESS) break;
   }
   SAYS(s, MCAPI_TIMEOUT);
-  CHECK(sent >= 64);
+  CHECK(sent >= (uint32_t)test_slots());
+  if (test_slots() < 64) { /* the queue is full before the buffers are */
+    node_ends();
+    return;
+  }
   mcapi_pktchan_send_i(p.out, "late", 5, &r, &s);
   SAYS(s, MCAPI_PENDING);
   for (int i = 0; i < 64; i++) {
@@ -344,7 +350,7 @@ void test_mcapi_scalars(void) {
     if (s != MCAPI_SUCCESS) break;
   }
   SAYS(s, MCAPI_TIMEOUT);
-  CHECK_EQ(sent, 1024);
+  CHECK(sent == 1024 || (over_queues() && sent >= 10));
   mcapi_sclchan_send_close_i(out, &r, &s);
   done(&r);
   for (uint32_t i = 0; i < sent; i++) CHECK_EQ(mcapi_sclchan_recv_uint16(in, &s), i);

@@ -251,10 +251,11 @@ void test_mcapi_loans(void) {
   SAYS(s, MCAPI_ERR_CHAN_INVALID);
   /* Waits for room, up to its limit. */
   uint32_t sent = 0;
-  while ((loan = lvd_mcapi_loan(out, MCAPI_MAX_PACKET_SIZE, &s))) {
+  uint32_t most = over_queues() ? 1 : 6;
+  while (sent < most && (loan = lvd_mcapi_loan(out, MCAPI_MAX_PACKET_SIZE, &s))) {
     lvd_mcapi_send_loan(out, loan, MCAPI_MAX_PACKET_SIZE, &s);
     SAYS(s, MCAPI_SUCCESS);
-    if (++sent == 6) break; /* the seventh still fits, and the eighth does not */
+    sent++;
   }
   mcapi_pktchan_recv_close_i(in, &r, &s);
   done(&r);
