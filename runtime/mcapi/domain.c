@@ -99,9 +99,16 @@ static void forget(mc_domain *d, uint32_t i) {
   d->other[i].serial = 0;
 }
 
+/* The bellman may not have met it yet, or know its place by who was there before. */
 void mc_ring_process(mc_domain *d, uint32_t i) {
+  uint32_t serial = lvd_load_acquire_u32(&d->tables->process[i].serial);
+  char name[64];
   lvd_port_lock(&d->lock);
-  if (d->other[i].bell >= 0) lvd_port_named_bell_ring(d->other[i].bell);
+  bool known = d->other[i].bell >= 0 && d->other[i].serial == serial;
+  name_bell(name, sizeof name, d->number, i);
+  int bell = known ? d->other[i].bell : lvd_port_named_bell_find(d->directory, name);
+  if (bell >= 0) lvd_port_named_bell_ring(bell);
+  if (!known) lvd_port_close(bell);
   lvd_port_unlock(&d->lock);
 }
 
