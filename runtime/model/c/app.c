@@ -3,63 +3,20 @@
  * and unloading. Of the operating system there is here what those ask for: memory, which the checker
  * watches until it is freed, and threads, which a check runs (model_thread). */
 #include <stdlib.h>
-#include <string.h>
 
+#include "arena.h"
 #include "src/core.h"
 
 /* ---- the port ------------------------------------------------------------------------------ */
 
-enum { BLOCKS = 16, THREADS = 4 };
-
-struct lvd_port_thread {
-  void (*body)(void *);
-  void *argument;
-};
-
-/* What the threads say to each other is watched, as the runtime's own memory is. */
+/* What the checks' own threads do is watched, as the runtime's memory is. */
 typedef struct stage {
-  lvd_a32 ended[THREADS];
   lvd_port_mutex lock;
   uint32_t count;
 } stage;
 
-static struct {
-  void *p;
-  size_t size;
-} block[BLOCKS];
-static uint32_t blocks;
-static lvd_port_thread thread[THREADS];
-static uint32_t threads;
 static bool membarrier;
 static stage *on_stage;
-
-void model_freed(void *p, size_t size);
-
-static size_t whole_lines(size_t size) { return (size + LVD_LINE - 1) / LVD_LINE * LVD_LINE; }
-
-void *lvd_port_alloc(size_t size) {
-  size = whole_lines(size ? size : 1);
-  if (blocks == BLOCKS) abort();
-  block[blocks].size = size;
-  return block[blocks++].p = memset(aligned_alloc(LVD_LINE, size), 0, size);
-}
-/* The memory stays, so that a late touch is seen as such. */
-void lvd_port_free(void *p, size_t size) {
-  if (p) model_freed(p, whole_lines(size));
-}
-size_t lvd_port_ring_unit(void) { return 4; }
-lvd_status lvd_port_rings_alloc(lvd_port_rings *rings, uint32_t count, const size_t *size,
-                                void **ring) {
-  rings->size = 0;
-  for (uint32_t i = 0; i < count; i++) rings->size += whole_lines(size[i]);
-  unsigned char *at = rings->base = lvd_port_alloc(rings->size);
-  for (uint32_t i = 0; i < count; i++) {
-    ring[i] = at;
-    at += whole_lines(size[i]);
-  }
-  return LVD_OK;
-}
-void lvd_port_rings_free(lvd_port_rings *rings) { lvd_port_free(rings->base, rings->size); }
 
 uint32_t lvd_port_cpus(int32_t *cpu, uint32_t max) {
   (void)cpu, (void)max;
@@ -68,24 +25,6 @@ uint32_t lvd_port_cpus(int32_t *cpu, uint32_t max) {
 uint32_t lvd_port_quota(const char *root) { return (void)root, 0; }
 bool lvd_port_barrier_prepare(void) { return membarrier; }
 size_t lvd_port_escape_size(void) { return 1; }
-lvd_status lvd_port_thread_start(lvd_port_thread **out, int32_t cpu, const char *name,
-                                 void (*body)(void *), void *argument) {
-  (void)cpu, (void)name;
-  thread[threads] = (lvd_port_thread){body, argument};
-  *out = &thread[threads++];
-  return LVD_OK;
-}
-void lvd_port_thread_join(lvd_port_thread *t) {
-  lvd_a32 *ended = &on_stage->ended[t - thread];
-  while (!lvd_load_acquire_u32(ended)) lvd_port_wait(ended, 0, -1);
-}
-/* Thread `i` of the runtime: its workers, then its keeper. */
-void model_thread(uint32_t i) {
-  thread[i].body(thread[i].argument);
-  lvd_store_release_u32(&on_stage->ended[i], 1);
-  lvd_port_wake(&on_stage->ended[i]);
-}
-
 /* Counts, under a lock. */
 void model_count(void) {
   lvd_port_lock(&on_stage->lock);
@@ -185,8 +124,7 @@ typedef struct model_app {
 static model_app made;
 
 model_app *model_make(uint32_t fenced, uint32_t workers, uint32_t net) {
-  for (uint32_t i = 0; i < blocks; i++) free(block[i].p);
-  blocks = threads = 0;
+  model_arena_reset();
   membarrier = !fenced;
   on_stage = lvd_port_alloc(sizeof *on_stage);
   lvd_runtime_options options = {.workers = workers, .no_spin = true, .entities = 2};
@@ -197,11 +135,6 @@ model_app *model_make(uint32_t fenced, uint32_t workers, uint32_t net) {
   if (lvd_app_load(made.rt, &network[net], &app_options, &made.app, NULL, 0) != LVD_OK) abort();
   return &made;
 }
-uint32_t model_blocks(void) { return blocks; }
-void *model_block(uint32_t i) { return block[i].p; }
-size_t model_block_size(uint32_t i) { return block[i].size; }
-uint32_t model_threads(void) { return threads; }
-
 uint32_t model_start(model_app *m) { return lvd_app_start(m->app); }
 uint32_t model_stop(model_app *m) { return lvd_app_stop(m->app); }
 uint32_t model_pause(model_app *m) { return lvd_app_pause(m->app); }
@@ -220,6 +153,8 @@ void model_fail(model_app *m) { lvd_app_fail(m->app, "as asked"); }
 uint32_t model_fault(model_app *m) {
   return lvd_app_faulted(m->app) ? (uint32_t)m->app->fault.kind : UINT32_MAX;
 }
+uint32_t model_take(model_app *m, uint32_t worker) { return lvd_core_take(m->rt, worker); }
+uint32_t model_give(model_app *m, uint32_t worker) { return lvd_core_give(m->rt, worker); }
 void model_destroy(model_app *m) { lvd_runtime_destroy(m->rt); }
 
 static const tally *tally_of(model_app *m, uint32_t actor) {

@@ -1,46 +1,118 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Memory for checks in which some is made while threads run: all of it lies in one arena, which the
- * checker watches from the beginning. What is freed is not used again, and not to be touched. */
+/* Memory and threads, for the harnesses in which the runtime asks for them itself.
+ *
+ * All memory, also what is made while threads run, lies in one arena, which the checker watches from
+ * the beginning. What is freed is not used again, and not to be touched. A thread that is started is
+ * one that the check has spawned, which slept until then (model_thread). */
+#include "arena.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "port/port.h"
+/* Pieces of the same size, of so many lines at the most, lie together, so many of them: where a piece
+ * is does not depend on what else was made before. All others lie behind, in the order of making. */
+enum { LINES = 256, SAME = 16, PIECES = 512, THREADS = 6, OTHERS = 1 << 19 };
+#define POOLS ((size_t)LINES * (LINES + 1) / 2 * SAME * LVD_LINE)
+#define ARENA (POOLS + OTHERS)
 
-enum { ARENA = 1 << 19 };
+struct lvd_port_thread {
+  lvd_a32 started, ended;
+  void (*body)(void *);
+  void *argument;
+};
 
 void model_freed(void *p, size_t size);
 
 static LVD_ALIGNED(4096) unsigned char arena[ARENA];
-static size_t used;
+static struct piece {
+  unsigned char *at;
+  size_t size;
+} piece[PIECES];
+static uint32_t pieces;
+static size_t others;
+static uint32_t same[LINES + 1];
+static lvd_port_thread *thread;
+static uint32_t threads;
+
+/* ---- memory -------------------------------------------------------------------------------- */
+
+static unsigned char *note(size_t at, size_t size) {
+  if (pieces == PIECES || at + size > ARENA) abort();
+  piece[pieces] = (struct piece){arena + at, size};
+  return piece[pieces++].at;
+}
+static void *give_aligned(size_t size, size_t aligned) {
+  size_t at = (others + aligned - 1) / aligned * aligned;
+  others = at + size;
+  return note(at, size);
+}
+static void *give(size_t size) {
+  size_t n = (size + LVD_LINE - 1) / LVD_LINE;
+  if (n == 0) n = 1;
+  if (n > LINES) return give_aligned(n * LVD_LINE, LVD_LINE);
+  if (same[n] == SAME) abort();
+  return note((n * (n - 1) / 2 * SAME + n * same[n]++) * LVD_LINE, n * LVD_LINE);
+}
+static void take_back(void *p) {
+  for (uint32_t i = 0; p && i < pieces; i++)
+    if (piece[i].at == p) model_freed(p, piece[i].size);
+}
 
 void model_arena_reset(void) {
-  memset(arena, 0, used);
-  used = 0;
+  for (uint32_t i = 0; i < pieces; i++) memset(piece[i].at, 0, piece[i].size);
+  memset(same, 0, sizeof same);
+  others = POOLS;
+  pieces = threads = 0;
+  thread = give(THREADS * sizeof *thread);
 }
 void *model_arena(void) { return arena; }
 size_t model_arena_size(void) { return ARENA; }
+void *model_pages(size_t size) { return give_aligned(size, 4096); }
 
-/* In front of what it gives lies its size. */
-static void *give(size_t size, size_t aligned) {
-  size = (size + LVD_LINE - 1) / LVD_LINE * LVD_LINE;
-  size_t at = (used + sizeof size + aligned - 1) / aligned * aligned;
-  if (at + size > ARENA) abort();
-  used = at + size;
-  memcpy(arena + at - sizeof size, &size, sizeof size);
-  return arena + at;
-}
-static void take_back(void *p) {
-  size_t size;
-  if (!p) return;
-  memcpy(&size, (unsigned char *)p - sizeof size, sizeof size);
-  model_freed(p, size);
-}
-
-void *lvd_port_alloc(size_t size) { return give(size, LVD_LINE); }
+void *lvd_port_alloc(size_t size) { return give(size); }
 void lvd_port_free(void *p, size_t size) { (void)size, take_back(p); }
-void *model_pages(size_t size) { return give(size, 4096); }
 
 /* The same for what the sources under test ask of the C library; nobody else is linked with it. */
-void *malloc(size_t size) { return give(size, LVD_LINE); }
-void *calloc(size_t n, size_t size) { return give(n * size, LVD_LINE); }
+void *malloc(size_t size) { return give(size); }
+void *calloc(size_t n, size_t size) { return give(n * size); }
 void free(void *p) { take_back(p); }
+
+__attribute__((weak)) size_t lvd_port_ring_unit(void) { return 4; }
+lvd_status lvd_port_rings_alloc(lvd_port_rings *rings, uint32_t count, const size_t *size,
+                                void **ring) {
+  rings->size = 0;
+  for (uint32_t i = 0; i < count; i++)
+    rings->size += (size[i] + LVD_LINE - 1) / LVD_LINE * LVD_LINE;
+  unsigned char *at = rings->base = give(rings->size);
+  for (uint32_t i = 0; i < count; i++) {
+    ring[i] = at;
+    at += (size[i] + LVD_LINE - 1) / LVD_LINE * LVD_LINE;
+  }
+  return LVD_OK;
+}
+void lvd_port_rings_free(lvd_port_rings *rings) { take_back(rings->base); }
+
+/* ---- threads ------------------------------------------------------------------------------- */
+
+lvd_status lvd_port_thread_start(lvd_port_thread **out, int32_t cpu, const char *name,
+                                 void (*body)(void *), void *argument) {
+  (void)cpu, (void)name;
+  if (threads == THREADS) abort();
+  lvd_port_thread *t = *out = &thread[threads++];
+  t->body = body;
+  t->argument = argument;
+  lvd_store_release_u32(&t->started, 1);
+  lvd_port_wake(&t->started);
+  return LVD_OK;
+}
+void lvd_port_thread_join(lvd_port_thread *t) {
+  while (!lvd_load_acquire_u32(&t->ended)) lvd_port_wait(&t->ended, 0, -1);
+}
+uint32_t model_threads(void) { return threads; }
+void model_thread(uint32_t i) {
+  lvd_port_thread *t = &thread[i];
+  while (!lvd_load_acquire_u32(&t->started)) lvd_port_wait(&t->started, 0, -1);
+  t->body(t->argument);
+  lvd_store_release_u32(&t->ended, 1);
+  lvd_port_wake(&t->ended);
+}

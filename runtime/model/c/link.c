@@ -5,12 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arena.h"
 #include "src/link.h"
 
-enum { BELLMEN = 2, MEMORY = 8192 };
+enum { MEMORY = 8192 };
 
-void model_arena_reset(void);
-void *model_pages(size_t size);
 void model_ring(uint32_t bell);
 void model_sleep(uint32_t bell);
 
@@ -26,9 +25,8 @@ typedef struct model_side {
 
 typedef struct model_world {
   model_side side[2];
-  lvd_a32 gone[2];        /* the process has ended */
-  lvd_a32 told[2];        /* by the system, of what is not the other's bell */
-  lvd_a32 ended[BELLMEN]; /* the bellman's thread has returned */
+  lvd_a32 gone[2]; /* the process has ended */
+  lvd_a32 told[2]; /* by the system, of what is not the other's bell */
 } model_world;
 
 static model_world *world;
@@ -38,22 +36,9 @@ static model_world *world;
 /* What is known by a descriptor; a bell's end has its side's number. */
 enum { PARENTS_BELL = LVD_PARENT, CHILDS_BELL = LVD_CHILD, MEMORY_FILE, OWN_BELL };
 
-struct lvd_port_thread {
-  void (*body)(void *);
-  void *argument;
-};
-
 static unsigned char *shared;
 static size_t shared_size;
-static lvd_port_thread thread[BELLMEN];
-static uint32_t threads;
 
-lvd_status lvd_port_rings_alloc(lvd_port_rings *rings, uint32_t count, const size_t *size,
-                                void **ring) {
-  (void)rings, (void)count, (void)size, (void)ring;
-  return LVD_E_MEMORY; /* all channels are the link's */
-}
-void lvd_port_rings_free(lvd_port_rings *rings) { (void)rings; }
 bool lvd_port_barrier_prepare(void) { return false; }
 size_t lvd_port_ring_unit(void) { return 4096; }
 
@@ -114,24 +99,6 @@ void lvd_port_bell_wait(int bell, int own, const lvd_port_process *p, int64_t ti
   lvd_exchange_acquire_u32(&world->told[bell], 0);
 }
 
-lvd_status lvd_port_thread_start(lvd_port_thread **out, int32_t cpu, const char *name,
-                                 void (*body)(void *), void *argument) {
-  (void)cpu, (void)name;
-  thread[threads] = (lvd_port_thread){body, argument};
-  *out = &thread[threads++];
-  return LVD_OK;
-}
-void lvd_port_thread_join(lvd_port_thread *t) {
-  lvd_a32 *ended = &world->ended[t - thread];
-  while (!lvd_load_acquire_u32(ended)) lvd_port_wait(ended, 0, -1);
-}
-/* The bellman of a side. */
-void model_bellman(uint32_t side) {
-  thread[side].body(thread[side].argument);
-  lvd_store_release_u32(&world->ended[side], 1);
-  lvd_port_wake(&world->ended[side]);
-}
-
 /* Threads alone wait. */
 lvd_fiber *lvd_fiber_self(void) { return NULL; }
 lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_want *want, uint32_t count, int64_t timeout_ns,
@@ -160,9 +127,7 @@ static void ended(lvd_link *link, lvd_status why) {
 model_world *model_make(void) {
   int bell;
   model_arena_reset();
-  memset(lvd_threads, 0, sizeof lvd_threads); /* a process that died has left its ends there */
   shared = NULL;
-  threads = 0;
   model_world *m = world = lvd_port_alloc(sizeof *m);
   for (int i = 0; i < 2; i++) {
     model_side *s = &m->side[i];

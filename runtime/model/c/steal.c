@@ -27,9 +27,9 @@ typedef struct model_forks {
 static model_forks *forks;
 static uint32_t acting;     /* before the threads begin the first one is each in turn */
 static int32_t cpu[PEOPLE]; /* where a thread of the program is */
-/* By bit, calls that wait for the event of the next number; that set the one of their own; that are
- * abandoned. */
-static uint32_t waits, sets, fails;
+/* By bit, calls that fork the next one and want it made elsewhere, on a worker; that set the event of
+ * their number; that are abandoned. */
+static uint32_t nests, sets, fails;
 
 uint32_t model_number(void);
 static uint32_t number(void) { return acting ? acting : model_number(); }
@@ -47,8 +47,8 @@ void lvd_port_at_thread_end(void (*end)(void *), void *argument) {
   forks->person[number()].argument = argument;
 }
 
-void lvd_port_at_fork(void (*before)(void), void (*parent)(void), void (*child)(void)) {
-  (void)before, (void)parent, (void)child;
+void lvd_port_at_fork(void (*before)(void), void (*after)(void), void (*in_child)(void)) {
+  (void)before, (void)after, (void)in_child;
 }
 
 /* Each look is late: who waits looks once, and sleeps. */
@@ -70,10 +70,13 @@ static uint32_t call(uint32_t n) {
   lvd_event *event = model_the_world->event;
   forks->made[n]++;
   forks->after[n] = forks->before[n] + 1;
-  if (waits & 1u << n) lvd_event_wait(&event[(n + 1) % EVENTS], NULL, -1);
   if (sets & 1u << n) lvd_event_set(&event[n % EVENTS], 7 + n);
   if (fails & 1u << n) lvd_port_jump(((lvd_worker *)lvd_port_self())->escape);
-  return 100 + n;
+  if (!(nests & 1u << n) || !lvd_port_self()) return 100 + n;
+  forks->before[n + 1] = 10 + n + 1;
+  LVD_FORK(f, call, n + 1);
+  if (lvd_event_wait(&event[(n + 1) % EVENTS], NULL, -1) != LVD_OK) return 0;
+  return LVD_JOIN(f, call) - 1;
 }
 
 static uint32_t forks_call(uint32_t n) {
@@ -116,7 +119,7 @@ uint32_t (*const model_role[])(model_world *) = {forks_and_waits, forks_and_join
 
 void model_begin(model_world *m) {
   forks = lvd_port_alloc(sizeof *forks);
-  acting = waits = sets = fails = 0;
+  acting = nests = sets = fails = 0;
   now = 0;
   for (uint32_t i = 0; i < PEOPLE; i++) cpu[i] = (int32_t)i;
   lvd_forks_runtime_begins(&m->rt);
@@ -133,8 +136,8 @@ void model_has_forked(model_world *m, uint32_t n, uint32_t worker, uint32_t at) 
 }
 /* Calls that are taken run as fibers, and may wait. */
 void model_on_fibers(model_world *m) { ((lvd_fork_set *)m->rt.forks.word)->app.word = &m->app; }
-void model_calls(uint32_t that_wait, uint32_t that_set, uint32_t that_fail) {
-  waits = that_wait;
+void model_calls(uint32_t that_nest, uint32_t that_set, uint32_t that_fail) {
+  nests = that_nest;
   sets = that_set;
   fails = that_fail;
 }

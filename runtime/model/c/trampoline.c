@@ -2,8 +2,11 @@
 /* The other side of -fsanitize=thread: what the compiler calls for every atomic operation, fence
  * and plain access of the code under test, and the port's calls, handed to the checker with the
  * caller's address. This file itself is compiled without instrumentation. */
+#include <setjmp.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
 
 typedef uint8_t u8;
 typedef uint16_t u16;
@@ -20,7 +23,7 @@ typedef struct model_calls {
   void (*light)(const void *pc);
   void (*plain)(const void *p, size_t n, u32 write, const void *pc);
   void (*barrier)(const void *pc);
-  void (*wait)(void *p, u32 expected, const void *pc);
+  void (*wait)(void *p, u32 expected, u32 timed, const void *pc);
   void (*wake)(void *p, const void *pc);
   void (*relax)(void);
   void (*ring)(u32 bell, const void *pc);
@@ -30,11 +33,28 @@ typedef struct model_calls {
   void (*freed)(void *p, size_t size);
   void (*guard)(void (*entry)(void *), void *argument);
   void (*landed)(void);
+  u32 (*number)(void);
+  void (*late)(void);
 } model_calls;
 
 static model_calls calls;
 
-void model_bind(const model_calls *c) { calls = *c; }
+/* The globals of the sources under test (src/library.rs), and what they were when they were loaded. */
+extern char __start_model_globals[] __attribute__((weak, visibility("hidden")));
+extern char __stop_model_globals[] __attribute__((weak, visibility("hidden")));
+static void *at_first;
+
+static size_t globals_size(void) { return (size_t)(__stop_model_globals - __start_model_globals); }
+void model_bind(const model_calls *c) {
+  calls = *c;
+  at_first =
+      mmap(NULL, globals_size() + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  memcpy(at_first, __start_model_globals, globals_size());
+}
+void *model_globals_anew(size_t *size) {
+  *size = globals_size();
+  return memcpy(__start_model_globals, at_first, *size);
+}
 
 #define PC __builtin_return_address(0)
 
@@ -106,26 +126,41 @@ void __tsan_atomic_signal_fence(int order) { (void)order, calls.light(PC); }
 
 void lvd_port_barrier(void) { calls.barrier(PC); }
 void lvd_port_wait(void *word, uint32_t expected, int64_t timeout_ns) {
-  (void)timeout_ns; /* nothing under test may depend on time: sleeps are for ever */
-  calls.wait(word, expected, PC);
+  calls.wait(word, expected, timeout_ns >= 0, PC);
 }
 void lvd_port_wake(void *word) { calls.wake(word, PC); }
 void lvd_port_relax(void) { calls.relax(); }
 void *lvd_port_self(void) { return calls.self(); }
 void lvd_port_set_self(void *self) { calls.set_self(self); }
 
-/* Time stands still, nothing traps, and what is tried is done. */
-uint64_t lvd_port_ns(void) { return 0; }
-__attribute__((weak)) uint64_t lvd_port_ticks(void) { return 0; }
+/* Time stands still until a check says how late it is; then all who sleep with a time limit wake. */
+static u64 late_ns;
+uint64_t lvd_port_ns(void) { return late_ns; }
+__attribute__((weak)) uint64_t lvd_port_ticks(void) { return late_ns; }
+void model_late(u32 ns) {
+  late_ns = ns;
+  if (ns) calls.late();
+}
 uint64_t lvd_port_ticks_to_ns(uint64_t ticks) { return ticks; }
 uint64_t lvd_port_ns_to_ticks(uint64_t ns) { return ns; }
+
+/* Nothing traps; what is tried is done, or abandoned where it asks for that. */
+enum { THREADS = 8 };
+static jmp_buf escapes[THREADS];
 int lvd_port_traps_begin(void *handler, int ticks) { return (void)handler, (void)ticks, 0; }
 void lvd_port_traps_end(void) {}
 _Bool lvd_port_try(void *escape, void (*body)(void *), void *argument) {
   (void)escape;
+  if (_setjmp(escapes[calls.number()])) return 0;
   body(argument);
   return 1;
 }
+void lvd_port_jump(void *escape) {
+  (void)escape;
+  _longjmp(escapes[calls.number()], 1);
+}
+__attribute__((weak)) const unsigned char *lvd_port_stack_low(void) { return NULL; }
+u32 model_number(void) { return calls.number(); }
 __attribute__((weak)) void lvd_trap(void *self, int trap, const void *address) {
   (void)self, (void)trap, (void)address;
 }

@@ -14,9 +14,8 @@ harness! {
     /// c/app.c
     Calls {
         fn make(fenced: u32, workers: u32, net: u32) -> *mut c_void;
-        fn blocks() -> u32;
-        fn block(i: u32) -> *mut c_void;
-        fn block_size(i: u32) -> usize;
+        fn arena() -> *mut c_void;
+        fn arena_size() -> usize;
         fn threads() -> u32;
         fn thread(i: u32);
         fn start(m: *mut c_void) -> u32;
@@ -31,6 +30,8 @@ harness! {
         fn fault(m: *mut c_void) -> u32;
         fn fault_native() -> u32;
         fn status_fault() -> u32;
+        fn take(m: *mut c_void, worker: u32) -> u32;
+        fn give(m: *mut c_void, worker: u32) -> u32;
         fn destroy(m: *mut c_void);
         fn count();
         fn counted() -> u32;
@@ -66,12 +67,6 @@ enum Net {
     Source,
 }
 
-/// Each block of the runtime's memory is a region, in the order of their allocation.
-const BLOCKS: [&str; 16] = [
-    "threads", "block 1", "block 2", "block 3", "block 4", "block 5", "block 6", "block 7",
-    "block 8", "block 9", "block 10", "block 11", "block 12", "block 13", "block 14", "block 15",
-];
-
 #[derive(Clone)]
 struct App {
     c: Calls,
@@ -88,10 +83,8 @@ impl App {
         shadow::begin(2 + workers as usize + others, 0, barrier);
         let c = Calls::of(library);
         let m = c.make((barrier == Barrier::Fences) as u32, workers, net as u32);
-        for i in 0..c.blocks() {
-            // Safety: they live until the next `make`.
-            unsafe { shadow::region(BLOCKS[i as usize], c.block(i), c.block_size(i)) };
-        }
+        // Safety: it is static.
+        unsafe { shadow::region("memory", c.arena(), c.arena_size()) };
         let threads = (0..c.threads()).map(|i| spawn(move || c.thread(i)));
         App {
             c,
@@ -154,8 +147,8 @@ fn lock(library: &Library, barrier: Barrier) {
     shadow::begin(2, 0, barrier);
     let c = Calls::of(library);
     c.make(1, 1, Net::Once as u32);
-    // Safety: it lives until the next `make`.
-    unsafe { shadow::region(BLOCKS[0], c.block(0), c.block_size(0)) };
+    // Safety: it is static.
+    unsafe { shadow::region("memory", c.arena(), c.arena_size()) };
     let other = spawn(move || c.count());
     c.count();
     other.join().expect("the other thread");
@@ -366,6 +359,23 @@ fn busy_moves(library: &Library, barrier: Barrier) {
     app.destroy();
 }
 
+/// A core is taken while an actor there is woken, and given back: it goes on elsewhere, and nothing is
+/// lost.
+fn core_taken(library: &Library, barrier: Barrier) {
+    let app = App::new(library, barrier, 2, 0, Net::Sink);
+    app.start();
+    let app = app.explore();
+    assert_eq!(app.c.put(app.m, 0, 100), OK);
+    assert_eq!(app.c.take(app.m, 0), OK);
+    loom::stop_exploring();
+    assert_eq!(app.c.worker(app.m, 0), 1);
+    assert_eq!(app.c.give(app.m, 0), OK);
+    app.c.end(app.m, 0);
+    assert_eq!(app.wait(), OK);
+    app.sank(0, 1);
+    app.destroy_exploring();
+}
+
 const FENCES: Barrier = Barrier::Fences;
 const CORES: Barrier = Barrier::Asymmetric;
 
@@ -389,4 +399,5 @@ pub const CHECKS: &[Check] = &[
     check("pause meets wake", "E1", FENCES, Some(0), 1536, pause_wake),
     check("gives way", "way", FENCES, Some(0), 1824, gives_way),
     check("moves, busy", "way", FENCES, Some(0), 2432, busy_moves),
+    check("core taken meets wake", "E1 E2", FENCES, Some(0), 2476, core_taken),
 ];

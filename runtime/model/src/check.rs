@@ -138,6 +138,7 @@ pub fn run(check: &Check, library: &Arc<Library>, limit: u64) -> Outcome {
             builder.check(move || {
                 let n = counter.fetch_add(1, Ordering::Relaxed);
                 assert!(n < limit, "{UNFINISHED} {limit}");
+                shadow::globals(lib.globals());
                 body(&lib, barrier);
                 assert!(!shadow::news(), "words that were not known");
             })
@@ -174,15 +175,22 @@ pub fn spawn<T: Send + 'static>(body: impl FnOnce() -> T + 'static) -> loom::thr
     unsafe impl<F> Send for Coroutine<F> {}
     impl<F: FnOnce() -> T, T> Coroutine<F> {
         fn run(self) -> T {
-            shadow::enter();
             (self.0)()
         }
     }
     let body = Coroutine(body);
-    loom::thread::Builder::new()
+    let thread = loom::thread::Builder::new()
         .stack_size(0x4000)
         .spawn(move || body.run())
-        .expect("a thread")
+        .expect("a thread");
+    shadow::has_spawned(thread.thread().id());
+    thread
+}
+
+/// Waits until threads have ended.
+pub fn all<T>(threads: impl IntoIterator<Item = loom::thread::JoinHandle<T>>) -> Vec<T> {
+    let ends = threads.into_iter().map(|t| t.join().expect("a thread"));
+    ends.collect()
 }
 
 /// Runs what may be killed: none if it died.

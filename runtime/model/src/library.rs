@@ -2,6 +2,7 @@
 //! The C under test, compiled with instrumentation into a shared object and loaded.
 
 use crate::shadow::{CALLS, Calls};
+use std::ffi::c_void;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -37,6 +38,10 @@ pub fn compile(
             }
         }
         let object = folder.join(name);
+        if mutant.is_none() && object.exists() {
+            link.arg(object); // another suite has it, too
+            continue;
+        }
         let mut cc = cc();
         cc.args(["-O1", "-c"]);
         if watched {
@@ -49,8 +54,20 @@ pub fn compile(
                 .arg(tree.join("model/c"))
                 .args(["-include", "weak.h"]);
         }
+        // What the sources under test have as globals lies together: it is watched, and begins each
+        // execution as it began the first (c/trampoline.c). What a harness has is its own.
+        let shipped = watched && !source.starts_with("model/");
         cc.arg(tree.join(source)).arg("-o").arg(&object);
         execute(cc)?;
+        if shipped {
+            let mut objcopy = Command::new("objcopy");
+            for section in [".data", ".data.rel.local", ".bss"] {
+                let into = format!("{section}=model_globals,alloc,load,data,contents");
+                objcopy.args(["--rename-section", &into]);
+            }
+            objcopy.arg(&object);
+            execute(objcopy)?;
+        }
         link.arg(object);
     }
     execute(link)
@@ -65,6 +82,7 @@ fn cc() -> Command {
         "-fexceptions",
         "-D_GNU_SOURCE",
         "-DLVD_FORK_THREAD=model_fork_thread()",
+        "-DLVD_FORK_SELF=model_fork_self()",
         "-DLVD_DEQUE_SLOTS=3",
         "-Wall",
         "-Wextra",
@@ -84,18 +102,35 @@ fn execute(mut command: Command) -> Result<(), String> {
 /// A loaded shared object.
 pub struct Library {
     object: libloading::Library,
+    globals: Globals,
 }
+
+type Globals = unsafe extern "C" fn(size: *mut usize) -> *mut c_void;
 
 impl Library {
     pub fn load(path: &Path) -> Library {
         // Safety: made by `compile` just now; it runs nothing when loaded.
         let object = unsafe { libloading::Library::new(path) };
         let object = object.unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-        let library = Library { object };
+        // Safety: as it is in c/trampoline.c.
+        let globals = unsafe {
+            *object
+                .get::<Globals>(b"model_globals_anew")
+                .expect("a function")
+        };
+        let library = Library { object, globals };
         let bind: unsafe extern "C" fn(*const Calls) = library.symbol("model_bind");
         // Safety: the fields of Calls are those of model_calls.
         unsafe { bind(&CALLS) };
         library
+    }
+
+    /// The globals of the sources under test, as they were at first.
+    pub fn globals(&self) -> (*const c_void, usize) {
+        let mut size = 0;
+        // Safety: no thread of a check runs.
+        let base = unsafe { (self.globals)(&mut size) };
+        (base, size)
     }
 
     /// A function of the harness.

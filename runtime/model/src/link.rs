@@ -17,7 +17,7 @@ harness! {
         fn make() -> *mut c_void;
         fn arena() -> *mut c_void;
         fn arena_size() -> usize;
-        fn bellman(side: u32);
+        fn thread(i: u32);
         fn open(m: *mut c_void, side: u32, capacity: u32, threshold: u32) -> u32;
         fn put(m: *mut c_void, side: u32, v: u32) -> u32;
         fn get(m: *mut c_void, side: u32) -> u32;
@@ -70,7 +70,7 @@ impl World {
         let m = c.make();
         // Safety: it is static.
         unsafe { shadow::region("memory", c.arena(), c.arena_size()) };
-        let bellmen = [PARENT, CHILD].map(|side| spawn(move || c.bellman(side)));
+        let bellmen = [PARENT, CHILD].map(|side| spawn(move || c.thread(side)));
         assert_eq!(c.open(m, PARENT, capacity, threshold), OK, "open");
         let bellmen = Rc::new(RefCell::new(bellmen.into()));
         World { c, m, bellmen }

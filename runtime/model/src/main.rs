@@ -5,8 +5,10 @@
 //! a copy in which that one order is weaker, until one fails. README.md tells how to read it.
 
 mod app;
+mod call;
 mod channel;
 mod check;
+mod docs;
 mod fiber;
 mod fork;
 mod inbox;
@@ -14,24 +16,27 @@ mod library;
 mod link;
 mod mutate;
 mod shadow;
+mod steal;
 mod suite;
 mod worker;
+mod world;
 
-use check::{Barrier, Check, Way};
+use check::{Check, Way};
 use library::Library;
 use mutate::Mutant;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 use suite::{ELSEWHERE, KEPT, SUITES, Suite};
 
-const USAGE: &str = "usage: levada-model [--soak] [--checks-only] [--trace] [--only TEXT]
+const USAGE: &str = "usage: levada-model [--docs] [--soak] [--checks-only] [--trace] [--only TEXT]
 
   --soak         also the long checks (LVD_MODEL_SOAK=1)
   --checks-only  no mutants
+  --docs         writes the table of the checks in README.md anew, and runs nothing
   --trace        show what happened in executions that fail
   --only TEXT    checks, or mutants by function, whose names contain TEXT (several: A|B)";
 
@@ -49,9 +54,12 @@ struct Options {
     soak: bool,
     mutants: bool,
     trace: bool,
+    docs: bool,
     only: Option<String>,
     /// In a process that does a share of the work: which phase, and which share.
     share: Option<(Phase, usize)>,
+    /// What was compiled of the sources as they are.
+    whole: PathBuf,
 }
 
 fn options() -> Result<Options, String> {
@@ -59,16 +67,20 @@ fn options() -> Result<Options, String> {
         soak: std::env::var("LVD_MODEL_SOAK").is_ok_and(|v| v != "0" && !v.is_empty()),
         mutants: true,
         trace: false,
+        docs: false,
         only: None,
         share: None,
+        whole: PathBuf::new(),
     };
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--soak" => options.soak = true,
             "--checks-only" => options.mutants = false,
+            "--docs" => options.docs = true,
             "--trace" => options.trace = true,
             "--only" => options.only = Some(args.next().ok_or(USAGE)?),
+            "--whole" => options.whole = args.next().ok_or(USAGE)?.into(),
             "--share-of-checks" | "--share-of-mutants" => {
                 let phase = match arg.as_str() {
                     "--share-of-checks" => Phase::Checks,
@@ -89,6 +101,13 @@ impl Options {
         only.is_none_or(|texts| texts.split('|').any(|text| name.contains(text)))
     }
 
+    /// The checks of a suite that were asked for.
+    fn checks_of<'s>(&self, suite: &'s Suite) -> Vec<&'s Check> {
+        let mut checks = self.checks(suite);
+        checks.retain(|c| self.wants(&format!("{}: {}", suite.name, c.name)));
+        checks
+    }
+
     fn checks<'s>(&self, suite: &'s Suite) -> Vec<&'s Check> {
         let checks = suite.checks.iter();
         checks.filter(|c| self.soak || !c.soak).collect()
@@ -105,6 +124,7 @@ fn main() -> ExitCode {
     };
     let result = match options.share {
         Some((phase, number)) => share(&options, phase, number),
+        None if options.docs => docs::renew().map(|()| 0),
         None => whole(&options),
     };
     match result {
@@ -119,18 +139,36 @@ fn main() -> ExitCode {
 
 /// Checks and mutants, each phase shared by several processes; how many went wrong.
 fn whole(options: &Options) -> Result<usize, String> {
+    let folder = std::env::temp_dir().join(format!("levada-model-{}", std::process::id()));
+    let result = compile(options, &folder).and_then(|()| run(options, &folder));
+    // Left behind only when it is killed.
+    let _ = std::fs::remove_dir_all(&folder);
+    result
+}
+
+/// All suites that are wanted, from the sources as they are.
+fn compile(options: &Options, folder: &Path) -> Result<(), String> {
+    mutate::copy_tree(&library::runtime(), folder)
+        .map_err(|e| format!("{}: {e}", folder.display()))?;
+    for s in SUITES {
+        if options.mutants || !options.checks_of(s).is_empty() {
+            let object = folder.join(format!("{}.so", s.name));
+            library::compile(s.compiled, folder, &object, None)?;
+        }
+    }
+    Ok(())
+}
+
+fn run(options: &Options, folder: &Path) -> Result<usize, String> {
     let start = Instant::now();
-    let mut wrong = strays(&library::runtime());
-    println!(
-        "{:<8} {:<34} {:<8} {:<10} {:>6} {:>11} {:>8}",
-        "suite", "check", "shows", "barrier", "bound", "executions", "seconds"
-    );
-    let (checks, failed) = phase("--share-of-checks")?;
+    let mut wrong = strays(&library::runtime()) + docs::stale();
+    println!("{} {:>8}", docs::heading(), "seconds");
+    let (checks, failed) = phase("--share-of-checks", folder)?;
     wrong += failed;
     let mut mutants = 0;
     if options.mutants && wrong == 0 {
         println!("\n{:<60} {:<18} found by", "order", "weaker");
-        (mutants, wrong) = phase("--share-of-mutants")?;
+        (mutants, wrong) = phase("--share-of-mutants", folder)?;
         wrong += stale();
     }
     let seconds = start.elapsed().as_secs_f64();
@@ -146,7 +184,7 @@ fn whole(options: &Options) -> Result<usize, String> {
 }
 
 /// Runs a phase in its processes; how many things it did, and how many went wrong.
-fn phase(which: &str) -> Result<(usize, usize), String> {
+fn phase(which: &str, folder: &Path) -> Result<(usize, usize), String> {
     let (done, wrong) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let failed = AtomicUsize::new(0);
     let program = std::env::current_exe().map_err(|e| format!("the path of this program: {e}"))?;
@@ -155,7 +193,9 @@ fn phase(which: &str) -> Result<(usize, usize), String> {
             let mut command = Command::new(&program);
             command
                 .args(std::env::args().skip(1))
-                .args([which, &number.to_string()]);
+                .args([which, &number.to_string()])
+                .arg("--whole")
+                .arg(folder);
             command.stdout(Stdio::piped());
             let (done, wrong, failed) = (&done, &wrong, &failed);
             scope.spawn(move || {
@@ -197,14 +237,10 @@ fn share(options: &Options, phase: Phase, number: usize) -> Result<usize, String
             usual(info);
         }
     }));
-    let folder = std::env::temp_dir().join(format!("levada-model-{}", std::process::id()));
-    let result = match phase {
-        Phase::Checks => checks(options, number, &folder),
-        Phase::Mutants => mutants(options, number, &folder),
-    };
-    // Left behind only when it is killed.
-    let _ = std::fs::remove_dir_all(&folder);
-    result
+    match phase {
+        Phase::Checks => checks(options, number),
+        Phase::Mutants => mutants(options, number),
+    }
 }
 
 fn report((text, good): (String, bool)) -> usize {
@@ -212,20 +248,14 @@ fn report((text, good): (String, bool)) -> usize {
     !good as usize
 }
 
-fn checks(options: &Options, number: usize, folder: &Path) -> Result<usize, String> {
-    let tree = folder.join("tree");
-    mutate::copy_tree(&library::runtime(), &tree)
-        .map_err(|e| format!("{}: {e}", tree.display()))?;
+fn checks(options: &Options, number: usize) -> Result<usize, String> {
     let (mut wrong, mut n) = (0, 0);
     for s in SUITES {
-        let mut wanted = options.checks(s);
-        wanted.retain(|c| options.wants(&format!("{}: {}", s.name, c.name)));
+        let wanted = options.checks_of(s);
         if wanted.is_empty() {
             continue;
         }
-        let object = folder.join(format!("{}.so", s.name));
-        library::compile(s.compiled, &tree, &object, None)?;
-        let library = Arc::new(Library::load(&object));
+        let library = Arc::new(Library::load(&options.whole.join(format!("{}.so", s.name))));
         for c in wanted {
             if n % PROCESSES == number {
                 wrong += report(one_check(options, s, c, &library));
@@ -251,42 +281,19 @@ fn all_mutants() -> impl Iterator<Item = (Vec<&'static Suite>, Mutant)> {
     })
 }
 
-fn mutants(options: &Options, number: usize, folder: &Path) -> Result<usize, String> {
-    // Objects of the sources as they are, for all that a mutant does not change.
-    let whole = folder.join("whole");
-    mutate::copy_tree(&library::runtime(), &whole)
-        .map_err(|e| format!("{}: {e}", whole.display()))?;
-    for s in SUITES {
-        library::compile(
-            s.compiled,
-            &whole,
-            &whole.join(format!("{}.so", s.name)),
-            None,
-        )?;
-    }
+fn mutants(options: &Options, number: usize) -> Result<usize, String> {
     Ok(all_mutants()
         .filter(|(_, m)| options.wants(&m.function))
         .enumerate()
         .filter(|(n, _)| n % PROCESSES == number)
-        .map(|(n, (s, m))| report(one_mutant(options, n, &s, &m, folder)))
+        .map(|(n, (s, m))| report(one_mutant(options, n, &s, &m)))
         .sum())
 }
 
 fn one_check(options: &Options, s: &Suite, c: &Check, library: &Arc<Library>) -> (String, bool) {
     let outcome = check::run(c, library, 5_000_000);
-    let barrier = match c.barrier {
-        Barrier::Fences => "fences",
-        Barrier::Asymmetric => "all cores",
-    };
-    let bound = c.bound.map_or("none".to_string(), |b| b.to_string());
-    let mut text = format!(
-        "{:<8} {:<34} {:<8} {barrier:<10} {bound:>6} {:>11} {:>8.1}",
-        s.name,
-        c.name,
-        c.shows,
-        outcome.executions,
-        outcome.time.as_secs_f64()
-    );
+    let seconds = outcome.time.as_secs_f64();
+    let mut text = docs::row(s, c, outcome.executions) + &format!(" {seconds:>8.1}");
     if let Some(f) = outcome.failure {
         text += &format!("\n  FAILS ({:?}): {}", f.way, f.message.trim_end());
         if options.trace {
@@ -305,23 +312,14 @@ fn one_check(options: &Options, s: &Suite, c: &Check, library: &Arc<Library>) ->
     (text, true)
 }
 
-fn one_mutant(
-    options: &Options,
-    n: usize,
-    suites: &[&Suite],
-    m: &Mutant,
-    folder: &Path,
-) -> (String, bool) {
+fn one_mutant(options: &Options, n: usize, suites: &[&Suite], m: &Mutant) -> (String, bool) {
     let place = format!("{}:{} {} {}", m.file, m.line, m.function, m.call);
     let text = |found: &str| format!("{place:<60} {:<18} {found}", m.weaker);
-    let tree = folder.join(format!("mutant-{n}"));
+    let tree = options.whole.join(format!("mutant-{n}"));
     if let Err(e) = m.write(&library::runtime(), &tree) {
         return (text(&format!("CANNOT BE WRITTEN: {e}")), false);
     }
-    let mutant = Some((m.file, folder.join("whole")));
-    let mutant = mutant
-        .as_ref()
-        .map(|(file, whole)| (*file, whole.as_path()));
+    let mutant = Some((m.file, options.whole.as_path()));
     let mut libraries = vec![];
     for s in suites {
         let object = tree.join(format!("{}.so", s.name));

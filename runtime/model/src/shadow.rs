@@ -104,6 +104,9 @@ struct World {
     /// Stores that a thread may still make before it dies.
     life: HashMap<usize, usize>,
     asymmetric: bool,
+    /// Sleepers with a time limit; and has it passed?
+    timed: Vec<Thread>,
+    late: bool,
     selves: HashMap<usize, usize>,
 }
 
@@ -111,6 +114,13 @@ thread_local!(static WORLD: RefCell<World> = RefCell::new(World::default()));
 
 fn world<R>(f: impl FnOnce(&mut World) -> R) -> R {
     WORLD.with(|w| f(&mut w.borrow_mut()))
+}
+
+thread_local!(static GLOBALS: Cell<(*const c_void, usize)> = const { Cell::new((std::ptr::null(), 0)) });
+
+/// Where the globals of the sources under test lie; each execution watches them.
+pub fn globals((base, size): (*const c_void, usize)) {
+    GLOBALS.set((base, size));
 }
 
 /// The panic that ends a model thread in the middle, as a killed process ends.
@@ -138,12 +148,14 @@ pub fn begin(threads: usize, bells: usize, barrier: Barrier) {
         })
         .collect();
     world(|w| (w.cores, w.bells) = (cores, bells));
-    enter();
+    has_spawned(loom::thread::current().id());
+    let (base, size) = GLOBALS.get();
+    // Safety: they are as long as the library is loaded.
+    unsafe { region("globals", base, size) };
 }
 
-/// Called first on every thread of an execution.
-pub fn enter() {
-    let id = loom::thread::current().id();
+/// Threads are numbered in the order in which they are spawned; the check's own is 0.
+pub fn has_spawned(id: ThreadId) {
     world(|w| w.threads.push(id));
 }
 
@@ -218,7 +230,7 @@ fn me() -> usize {
         w.threads
             .iter()
             .position(|t| *t == id)
-            .expect("enter() was not called on this thread")
+            .expect("spawned by check::spawn")
     })
 }
 
@@ -403,6 +415,7 @@ extern "C-unwind" fn store(p: *mut c_void, bytes: u32, v: u64, o: i32, pc: *cons
         Some(Word::Atomic64(a, _)) => a.store(v, access(o)),
         _ => {}
     }
+    unsafe { raw_store(p, bytes, v) }; // for what is read unwatched (LVD_READS_LIVE)
 }
 
 extern "C-unwind" fn rmw(
@@ -433,20 +446,20 @@ extern "C-unwind" fn rmw(
     let old = match word.as_deref() {
         Some(Word::Atomic32(a, _)) => apply!(a, v as u32) as u64,
         Some(Word::Atomic64(a, _)) => apply!(a, v),
-        _ => unsafe {
-            let old = raw_load(p, bytes);
-            let new = match op {
-                0 => v,
-                1 => old.wrapping_add(v),
-                2 => old.wrapping_sub(v),
-                3 => old & v,
-                4 => old | v,
-                _ => old ^ v,
-            };
-            raw_store(p, bytes, new);
-            return old;
-        },
+        _ => unsafe { raw_load(p, bytes) },
     };
+    let new = match op {
+        0 => v,
+        1 => old.wrapping_add(v),
+        2 => old.wrapping_sub(v),
+        3 => old & v,
+        4 => old | v,
+        _ => old ^ v,
+    };
+    unsafe { raw_store(p, bytes, new) };
+    if word.is_none() {
+        return old;
+    }
     note(What::Change(p, old, v, o), pc);
     old
 }
@@ -472,18 +485,14 @@ extern "C-unwind" fn cas(
             .map(|x| x as u64)
             .map_err(|x| x as u64),
         Some(Word::Atomic64(a, _)) => a.compare_exchange(want, v, access(o), access(failure)),
-        _ => unsafe {
-            let old = raw_load(p, bytes);
-            if old == want {
-                raw_store(p, bytes, v);
-                Ok(old)
-            } else {
-                Err(old)
-            }
+        _ => match unsafe { raw_load(p, bytes) } {
+            old if old == want => Ok(old),
+            old => Err(old),
         },
     };
     match result {
         Ok(old) => {
+            unsafe { raw_store(p, bytes, v) };
             note(What::Change(p, old, v, o), pc);
             1
         }
@@ -566,7 +575,7 @@ extern "C-unwind" fn plain(p: *const c_void, n: usize, write: u32, pc: *const c_
 }
 
 /// A futex: the comparison sees the newest value, and nothing comes between it and the sleep.
-extern "C-unwind" fn wait(p: *mut c_void, expected: u32, pc: *const c_void) {
+extern "C-unwind" fn wait(p: *mut c_void, expected: u32, timed: u32, pc: *const c_void) {
     note(What::Said("sleeps while the word is", expected as u64), pc);
     let at = p as usize;
     let Some(word) = changed_word(at, Kind::Atomic32) else {
@@ -580,11 +589,40 @@ extern "C-unwind" fn wait(p: *mut c_void, expected: u32, pc: *const c_void) {
     let thread = loom::thread::current();
     let value = a.fetch_add(0, Ordering::Relaxed);
     say("compares the word, which is", value as u64);
-    if value == expected {
-        world(|w| w.sleepers.entry(at).or_default().push(thread));
+    if value == expected && !(timed != 0 && world(|w| w.late)) {
+        world(|w| {
+            if timed != 0 {
+                w.timed.push(thread.clone());
+            }
+            w.sleepers.entry(at).or_default().push(thread.clone())
+        });
         loom::thread::park();
+        // Whoever wakes there or then must not find it any more.
+        let gone = |list: &mut Vec<Thread>| list.retain(|t| t.id() != thread.id());
+        world(|w| {
+            gone(&mut w.timed);
+            w.sleepers.get_mut(&at).map(gone);
+        });
     }
     say("is awake", 0);
+}
+
+/// All time limits pass.
+extern "C-unwind" fn late() {
+    say("it is late", 0);
+    let clock = world(|w| w.cores[0].clone());
+    clock.fetch_add(0, Ordering::Relaxed); // a point in time
+    let timed = world(|w| {
+        w.late = true;
+        std::mem::take(&mut w.timed)
+    });
+    for thread in timed {
+        thread.unpark();
+    }
+}
+
+extern "C-unwind" fn number() -> u32 {
+    me() as u32
 }
 
 extern "C-unwind" fn wake(p: *mut c_void, pc: *const c_void) {
@@ -680,7 +718,7 @@ pub struct Calls {
     light: extern "C-unwind" fn(*const c_void),
     plain: extern "C-unwind" fn(*const c_void, usize, u32, *const c_void),
     barrier: extern "C-unwind" fn(*const c_void),
-    wait: extern "C-unwind" fn(*mut c_void, u32, *const c_void),
+    wait: extern "C-unwind" fn(*mut c_void, u32, u32, *const c_void),
     wake: extern "C-unwind" fn(*mut c_void, *const c_void),
     relax: extern "C-unwind" fn(),
     ring: extern "C-unwind" fn(u32, *const c_void),
@@ -690,6 +728,8 @@ pub struct Calls {
     freed: extern "C-unwind" fn(*mut c_void, usize),
     guard: extern "C-unwind" fn(extern "C-unwind" fn(*mut c_void), *mut c_void),
     landed: extern "C-unwind" fn(),
+    number: extern "C-unwind" fn() -> u32,
+    late: extern "C-unwind" fn(),
 }
 
 pub static CALLS: Calls = Calls {
@@ -711,6 +751,8 @@ pub static CALLS: Calls = Calls {
     freed,
     guard,
     landed,
+    number,
+    late,
 };
 
 /// The events of the execution that failed, one a line, with the lines of the C.

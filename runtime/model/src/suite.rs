@@ -4,7 +4,7 @@
 
 use crate::check::Check;
 use crate::mutate::Mutant;
-use crate::{app, channel, fiber, fork, inbox, link, worker};
+use crate::{app, call, channel, fiber, fork, inbox, link, steal, worker};
 
 pub struct Suite {
     pub name: &'static str,
@@ -42,6 +42,7 @@ pub const SUITES: &[Suite] = &[
             "src/settle.c",
             "src/wait.c",
             "src/control.c",
+            "src/status.c",
             "port/mutex.c",
         ],
         sources: &[
@@ -58,6 +59,7 @@ pub const SUITES: &[Suite] = &[
         compiled: &[
             "model/c/app.c",
             "model/c/nowaiting.c",
+            "model/c/arena.c",
             "model/c/nofibers.c",
             "model/c/noforks.c",
             "src/app.c",
@@ -69,6 +71,7 @@ pub const SUITES: &[Suite] = &[
             "src/settle.c",
             "src/wait.c",
             "src/worker.c",
+            "src/status.c",
             "port/mutex.c",
         ],
         sources: &[
@@ -87,6 +90,8 @@ pub const SUITES: &[Suite] = &[
         compiled: &[
             "model/c/fiber.c",
             "model/c/nowaiting.c",
+            "model/c/world.c",
+            "model/c/arena.c",
             "model/c/context.c",
             "model/c/noforks.c",
             "port/context_aarch64.S",
@@ -104,13 +109,16 @@ pub const SUITES: &[Suite] = &[
             "src/timer.c",
             "src/wait.c",
             "src/worker.c",
+            "src/status.c",
             "port/mutex.c",
         ],
         sources: &[
             "include/levada/wait.h",
             "src/actor_stack.c",
+            "src/control.c",
             "src/fiber.c",
             "src/fiber_pool.c",
+            "src/settle.c",
             "src/stream.c",
             "src/threshold.c",
             "src/wait.c",
@@ -118,10 +126,75 @@ pub const SUITES: &[Suite] = &[
         checks: fiber::CHECKS,
     },
     Suite {
+        name: "call",
+        compiled: &[
+            "model/c/call.c",
+            "model/c/nowaiting.c",
+            "model/c/world.c",
+            "model/c/arena.c",
+            "model/c/context.c",
+            "model/c/noforks.c",
+            "port/context_aarch64.S",
+            "port/context_riscv64.S",
+            "port/context_x86_64.S",
+            "src/actor_stack.c",
+            "src/call.c",
+            "src/channel.c",
+            "src/control.c",
+            "src/entity.c",
+            "src/fiber.c",
+            "src/fiber_pool.c",
+            "src/runtime.c",
+            "src/settle.c",
+            "src/stream.c",
+            "src/threshold.c",
+            "src/timer.c",
+            "src/urgent.c",
+            "src/wait.c",
+            "src/worker.c",
+            "src/status.c",
+            "port/mutex.c",
+        ],
+        sources: &["src/call.c", "src/fiber.c", "src/runtime.c", "src/urgent.c"],
+        checks: call::CHECKS,
+    },
+    Suite {
         name: "fork",
         compiled: &["model/c/fork.c", "src/fork.c", "port/mutex.c"],
         sources: &["include/levada/fork.h", "src/fork.c"],
         checks: fork::CHECKS,
+    },
+    Suite {
+        name: "steal",
+        compiled: &[
+            "model/c/steal.c",
+            "model/c/nowaiting.c",
+            "model/c/world.c",
+            "model/c/arena.c",
+            "model/c/context.c",
+            "port/context_aarch64.S",
+            "port/context_riscv64.S",
+            "port/context_x86_64.S",
+            "src/actor_stack.c",
+            "src/channel.c",
+            "src/control.c",
+            "src/entity.c",
+            "src/fiber.c",
+            "src/fiber_pool.c",
+            "src/fork.c",
+            "src/range.c",
+            "src/settle.c",
+            "src/steal.c",
+            "src/stream.c",
+            "src/threshold.c",
+            "src/timer.c",
+            "src/wait.c",
+            "src/worker.c",
+            "src/status.c",
+            "port/mutex.c",
+        ],
+        sources: &["src/fork.c", "src/range.c", "src/steal.c"],
+        checks: steal::CHECKS,
     },
     Suite {
         name: "link",
@@ -135,6 +208,7 @@ pub const SUITES: &[Suite] = &[
             "src/stream.c",
             "src/threshold.c",
             "src/wait.c",
+            "src/status.c",
             "port/mutex.c",
         ],
         sources: &["src/link.h", "src/link.c", "src/shared_stream.c"],
@@ -276,25 +350,13 @@ pub const ELSEWHERE: &[(&str, &str)] = &[
         "hands a call to a thread of its own by one word; the way back is an event or the inbox",
     ),
     (
-        "src/call.c",
-        "names under a lock; posting and return are the commands and events that are checked, but no \
-         check cancels a call",
-    ),
-    (
         "src/process.c",
         "the checker has one process; its own are words set once, and a count of calls",
     ),
+    ("src/srpc.c", "whether the program has booted, under a lock"),
     (
         "src/numbered_streams.c",
         "a table filled under a lock, that others look into",
-    ),
-    (
-        "src/srpc.c",
-        "tables filled under a lock, that others look into",
-    ),
-    (
-        "src/urgent.c",
-        "whether a thread has been started, under a lock",
     ),
     ("src/why_fibers.c", "reads live counters for a report"),
     ("src/crowd.c", "reads what fibers at rest wait for"),
@@ -305,14 +367,6 @@ pub const ELSEWHERE: &[(&str, &str)] = &[
     (
         "src/knot.c",
         "the same; and a word that asks the bellman to look, on his bell",
-    ),
-    (
-        "src/steal.c",
-        "who steals where; its handshake of sleeping is the inbox's, with a count beside it",
-    ),
-    (
-        "src/range.c",
-        "a word set once, and marks that are ordered by the fork",
     ),
     ("src/native.c", "progress, for whoever looks"),
     ("src/why.c", "reads live counters for a report"),
