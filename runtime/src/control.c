@@ -29,19 +29,20 @@ enum { HELD_UP_NS = 1000000 };
  * for: before it does something for this one it looks at its phase. */
 void lvd_app_still(lvd_app *app) {
   lvd_runtime *rt = app->rt;
-  lvd_add_relaxed_u32(&app->watched, 1);
+  lvd_add_relaxed_u32(&rt->awaited, 1);
   lvd_port_barrier();
   for (uint32_t i = 0; i < lvd_all_workers(rt); i++) {
     lvd_worker *w = &rt->worker[i];
     uint32_t turn = lvd_load_acquire_u32(&w->turn);
-    if (lvd_load_relaxed_ptr(&w->running) != app) continue;
+    const lvd_app *running = lvd_load_relaxed_ptr(&w->running);
+    if (running != app && running != LVD_ANY_APP(w)) continue;
     while (lvd_load_acquire_u32(&w->turn) == turn) {
       lvd_worker_ring(w);
       lvd_port_wait(&w->turn, turn, HELD_UP_NS);
       if (lvd_load_relaxed_u32(&w->turn) == turn) lvd_keeper_held_up(rt);
     }
   }
-  lvd_add_relaxed_u32(&app->watched, UINT32_MAX);
+  lvd_add_relaxed_u32(&rt->awaited, UINT32_MAX);
 }
 
 /* ---- start, pause, resume, move ----------------------------------------------------------- */

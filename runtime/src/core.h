@@ -79,15 +79,15 @@ struct lvd_worker {
   LVD_ALIGNED(LVD_LINE) lvd_a32 yield; /* read by what runs; whoever wants its place asks for it */
   lvd_a32 running_level;               /* 1 + that of the entity that runs; 0: none */
   lvd_a32 turn;     /* counts the changes of `running`; who awaits one sleeps on it */
-  lvd_aptr running; /* the application of what runs, or is about to; null: none */
+  lvd_aptr running; /* the application of what runs, or is about to; null: none; LVD_ANY_APP */
   lvd_aptr commands;
   LVD_ALIGNED(LVD_LINE) lvd_runtime *rt; /* from here on the worker's own */
   uint32_t index;
   int32_t cpu;
   lvd_port_thread *thread;
   const unsigned char *low; /* of the thread's stack */
-  lvd_a32 runs;  /* its thread has been started */
-  lvd_a32 given; /* its core is in the running set */
+  lvd_a32 runs;             /* its thread has been started */
+  lvd_a32 given;            /* its core is in the running set */
   lvd_queue ready[LVD_INBOX_LEVELS];
   uint32_t ready_levels; /* a bit for each queue that is not empty */
   lvd_entity *held;
@@ -212,10 +212,9 @@ struct lvd_app {
   void *memory;
   size_t memory_size;
   /* Who wakes an entity from outside, who judges whether all is at rest, and who starts and ends
-   * it: one at a time. Last, with how many watch for the end of what runs, since these live on when
-   * the rest is another application's: a late waker may still hold it, and a worker look (app.c). */
+   * it: one at a time. Last, since it lives on when the rest is another application's: a late waker
+   * may still hold it (app.c). */
   lvd_port_mutex gate;
-  lvd_a32 watched;
 };
 
 struct lvd_runtime {
@@ -226,6 +225,7 @@ struct lvd_runtime {
   lvd_entity **entity; /* ... and whose it is */
   uint32_t slot_hint;  /* where a free one may be, for actors; under `lock` */
   bool fenced;
+  lvd_a32 awaited;       /* how many wait for a turn of some worker (lvd_app_still) */
   lvd_command *command;  /* one for each worker: of who takes a core, or ends the runtime */
   lvd_port_mutex taking; /* a core: one at a time; before `lock` */
   lvd_port_mutex lock;   /* the list of applications, the running set */
@@ -288,6 +288,8 @@ static inline bool lvd_worker_wanted(const lvd_worker *w) {
   return lvd_load_relaxed_u32(&w->yield) || lvd_load_relaxed_ptr(&w->commands) ||
          lvd_inbox_pending(&w->inbox);
 }
+/* While a worker steals it may touch any application. */
+#define LVD_ANY_APP(w) ((lvd_app *)(w))
 /* What is done from here on is for `app`; null: for none. Before the application's phase is read:
  * who changes that, and then waits for an end of what runs (lvd_app_still), either sees us or is
  * seen. */

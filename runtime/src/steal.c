@@ -526,12 +526,17 @@ void lvd_fork_pass(lvd_forker *f, lvd_fork *slot, lvd_deque *from) {
 
 static bool steal(lvd_worker *w, lvd_forker *f, lvd_deque *d) {
   if (!lvd_deque_has(d)) return false;
+  /* Until there is a fiber, nothing else keeps the application from its end: the stack that has
+   * forked may have been abandoned. */
+  lvd_worker_turns(w, LVD_ANY_APP(w));
   lvd_fork *slot = lvd_deque_take(d);
-  if (!slot) return false;
-  lvd_count(&f->stolen, 1);
-  /* Without a fiber it cannot wait without holding up the worker; it seldom does. */
-  if (!make_fiber(w, f->forks, slot, d)) lvd_fork_run(slot, d, lvd_load_relaxed_ptr(&f->deque));
-  return true;
+  if (slot) {
+    lvd_count(&f->stolen, 1);
+    /* Without a fiber it cannot wait without holding up the worker; it seldom does. */
+    if (!make_fiber(w, f->forks, slot, d)) lvd_fork_run(slot, d, lvd_load_relaxed_ptr(&f->deque));
+  }
+  lvd_worker_turns(w, NULL);
+  return slot != NULL;
 }
 
 /* Does a thread of the program compute in the place of `w`? Measured now and then. */

@@ -10,8 +10,8 @@
  *   command: cas_release commands     -> run_commands: exchange_acquire       what it says
  *   done:    store_release            -> lvd_command_done: load_acquire       what it did
  *   turn:    store_release turn       -> lvd_app_still: load_acquire          what ran before
- *   turn:    running, [light], load phase, paused, watched
- *                                     <> lvd_app_still: phase or paused, watched, [heavy], load running
+ *   turn:    running, [light], load phase, paused, awaited
+ *                                     <> lvd_app_still: phase or paused, awaited, [heavy], load running
  *   ask:     exchange_release yield 1 -> loop: exchange_acquire yield 0       what was left before
  * The word `yield` is written by read-modify-write only, so that whoever takes it back sees what
  * all who asked had left, also those whose 1 was written over. It is taken back before the worker
@@ -103,8 +103,7 @@ void lvd_worker_turns(lvd_worker *w, lvd_app *app) {
   lvd_store_relaxed_ptr(&w->running, app);
   lvd_store_release_u32(&w->turn, lvd_load_relaxed_u32(&w->turn) + 1);
   lvd_barrier_light(w->rt->fenced);
-  /* Its memory is good, although it may be another one's by now. */
-  if (last && LVD_UNLIKELY(lvd_load_relaxed_u32(&last->watched))) lvd_port_wake(&w->turn);
+  if (LVD_UNLIKELY(lvd_load_relaxed_u32(&w->rt->awaited))) lvd_port_wake(&w->turn);
 }
 
 /* `e` comes from another core, and its lines with it: all at once, not each when it is touched. Of
