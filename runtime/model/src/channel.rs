@@ -658,5 +658,5 @@ pub const CHECKS: &[Check] = &[
     check("producer moves, deep", "C1-C3", FENCES, Some(2), 21776, producer_moves).soak(),
     check("consumer moves", "C1-C3", FENCES, Some(1), 188, consumer_moves),
     check("consumer moves, deep", "C1-C3", FENCES, Some(2), 13089, consumer_moves).soak(),
-    check("consumer moves", "C1-C3", CORES, Some(1), 454, consumer_moves),
+    check("consumer moves", "C1-C3", CORES, Some(1), 446, consumer_moves),
 ];

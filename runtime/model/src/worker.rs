@@ -277,19 +277,19 @@ const CORES: Barrier = Barrier::Asymmetric;
 
 #[rustfmt::skip] // a table
 pub const CHECKS: &[Check] = &[
-    check("one element", "E1", FENCES, Some(2), 771, pipeline_one),
-    check("one element", "E1", CORES, Some(1), 315, pipeline_one),
-    check("two elements", "E1", FENCES, Some(1), 1840, pipeline_two),
-    check("two elements", "E1", CORES, Some(1), 2820, pipeline_two),
-    check("from outside", "E1 C3", FENCES, Some(1), 1316, from_outside),
+    check("one element", "E1", FENCES, Some(2), 249, pipeline_one),
+    check("one element", "E1", CORES, Some(1), 319, pipeline_one),
+    check("two elements", "E1", FENCES, Some(1), 620, pipeline_two),
+    check("two elements", "E1", CORES, Some(1), 3016, pipeline_two),
+    check("from outside", "E1 C3", FENCES, Some(1), 318, from_outside),
     check("from outside", "E1 C3", CORES, Some(1), 3046, from_outside),
-    check("comes to rest", "rest", FENCES, Some(1), 1732, rest_waiting),
+    check("comes to rest", "rest", FENCES, Some(1), 1116, rest_waiting),
     check("comes to rest after two", "rest", CORES, Some(0), 16, rest_two),
-    check("comes to rest, ended", "rest", FENCES, Some(1), 3724, rest_ended),
+    check("comes to rest, ended", "rest", FENCES, Some(1), 1676, rest_ended),
     check("stuck", "rest", FENCES, Some(1), 464, stuck),
     check("stuck on one worker", "rest", CORES, Some(2), 235, stuck_near),
     check("a guest wakes", "rest", FENCES, Some(2), 1131, guest_wakes),
-    check("to outside", "E1 C3", CORES, Some(1), 23524, to_outside),
-    check("sink moves", "E1 E2", FENCES, Some(0), 128, moves),
+    check("to outside", "E1 C3", CORES, Some(1), 24084, to_outside),
+    check("sink moves", "E1 E2", FENCES, Some(0), 32, moves),
     check("sink moves", "E1 E2", CORES, Some(1), 16064, moves).soak(),
 ];
