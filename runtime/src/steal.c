@@ -359,6 +359,7 @@ static void after_fork(void) {
  * taken there has been taken from it for good. */
 static void child_begins(void) {
   all.runtimes = all.own = NULL;
+  all.forkers = NULL; /* their threads are gone, perhaps with their locks in hand */
   if (self) {
     lvd_port_at_thread_end(end_forker, NULL); /* who told it something is gone, its lock in hand */
     const lvd_deque *d = lvd_load_relaxed_ptr(&self->deque);
@@ -367,6 +368,10 @@ static void child_begins(void) {
       lvd_forks.head = NULL;
       lvd_store_relaxed_ptr(&lvd_forks.limit, NULL);
       lvd_store_relaxed_ptr(&lvd_forks.floor, NULL);
+    } else {
+      self->lock = (lvd_port_mutex){0};
+      self->next = NULL;
+      all.forkers = self;
     }
   }
   after_fork();

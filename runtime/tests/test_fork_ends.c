@@ -118,6 +118,13 @@ static void fork_in_between(void) {
     forks();
   }
 }
+/* All who fork are told, and of them none is there. */
+static void cancels(void) {
+  lvd_cancel_scope scope;
+  lvd_cancel_begin(&scope);
+  lvd_cancel(&scope);
+  lvd_cancel_end(&scope);
+}
 /* While others fork: so locks may be held when it happens. */
 static lvd_a32 enough;
 static void *forks_on(void *unused) {
@@ -129,6 +136,7 @@ static void fork_meanwhile(void) {
   forks();
   for (int i = 0; i < 2; i++) CHECK_EQ(pthread_create(&t[i], NULL, forks_on, NULL), 0);
   for (int i = 0; i < 20; i++) CHECK_EQ(status_of(forks), 0);
+  for (int i = 0; i < 300; i++) CHECK_EQ(status_of(cancels), 0);
   lvd_store_relaxed_u32(&enough, 1);
   for (int i = 0; i < 2; i++) CHECK_EQ(pthread_join(t[i], NULL), 0);
 }

@@ -92,14 +92,16 @@ typedef struct lvd_fork {
   LVD_ALIGNED(16) unsigned char record[LVD_FORK_ROOM];
 } LVD_ALIGNED(64) lvd_fork;
 
-/* What a thread knows of the deque it is on; a fiber that has forked brings its own. */
+/* What a thread knows of the deque it is on; a fiber that has forked brings its own. Aligned to 64
+ * bytes and no more: a library that is loaded while the program runs gets no more from the loader. */
 typedef struct lvd_fork_thread {
-  LVD_ALIGNED(LVD_LINE) lvd_fork *head; /* the next slot */
-  uint32_t stolen;                      /* lvd_stolen */
-  /* Thieves write these two. */
-  LVD_ALIGNED(LVD_LINE) lvd_aptr limit; /* end of the slots; 0: work is wanted, or no deque yet */
-  lvd_aptr floor;                       /* the first slot that is not public; the end of memory:
-                                           work is wanted */
+  LVD_ALIGNED(64) lvd_fork *head; /* the next slot */
+  uint32_t stolen;                /* lvd_stolen */
+  /* Thieves write these two, two lines further on. */
+  LVD_ALIGNED(64) unsigned char apart[64];
+  LVD_ALIGNED(64) lvd_aptr limit; /* end of the slots; 0: work is wanted, or no deque yet */
+  lvd_aptr floor;                 /* the first slot that is not public; the end of memory: work is
+                                     wanted */
 } lvd_fork_thread;
 
 /* Initial-exec: its distance from the thread's pointer is a constant of the program. Where that
