@@ -24,7 +24,8 @@ typedef struct side {
 
 /* A number that is in use. */
 typedef struct entry {
-  lvd_aptr stream; /* lvd_stream, made at the first element */
+  lvd_aptr stream;  /* lvd_stream, made at the first element */
+  lvd_aptr user[2]; /* who has its receiving and its sending end, if they are of its sides */
   side side[2];
   uint32_t sides, left;
   lvd_unit *unit;    /* the process where the other side may be */
@@ -164,6 +165,7 @@ lvd_status stream_configure(STREAM_ID sID, u32 capacity, u32 threshold) {
   if (!e || capacity > LVD_CHANNEL_CAPACITY || threshold > LVD_CHANNEL_CAPACITY)
     return LVD_E_ARGUMENT;
   lvd_port_lock(&lvd_program.lock);
+  if (is_over(e)) reset(e);
   lvd_stream *s = lvd_load_relaxed_ptr(&e->stream);
   if (!s) {
     e->capacity = capacity;
@@ -177,6 +179,7 @@ lvd_status stream_time_limit(STREAM_ID sID, int64_t timeout_ns) {
   entry *e = entry_of(sID);
   if (!e) return LVD_E_ARGUMENT;
   lvd_port_lock(&lvd_program.lock);
+  if (is_over(e)) reset(e);
   lvd_stream *s = lvd_load_relaxed_ptr(&e->stream);
   e->time_limit_ns = timeout_ns < 0 ? 0 : timeout_ns ? timeout_ns : 1;
   if (s) s->time_limit_ns = timeout_ns;
@@ -186,15 +189,25 @@ lvd_status stream_time_limit(STREAM_ID sID, int64_t timeout_ns) {
 
 /* ---- leaving -------------------------------------------------------------------------------- */
 
-/* A side that has put and got nothing leaves: nothing will come, or nobody will take. */
-static void leave_unused(lvd_stream *s) {
-  if (lvd_stream_end(s, LVD_OK) != LVD_OK) lvd_stream_leave(s);
+/* Nobody of this process will come for an end that nobody has taken: nothing will come from it, or
+ * nobody will take what comes. */
+static void leave_unused(lvd_stream *s, bool sender) {
+  if (sender)
+    lvd_stream_end(s, LVD_OK);
+  else
+    lvd_stream_leave(s);
 }
 
 static void leave_side(side *its) {
   entry *e = its->entry;
   lvd_stream *s = lvd_load_relaxed_ptr(&e->stream);
-  if (s && !lvd_stream_close(s)) leave_unused(s);
+  /* Who has put and got nothing leaves the end that the other side has not taken. */
+  if (s && !lvd_stream_close(s)) {
+    leave_unused(s, true);
+    leave_unused(s, false);
+  }
+  for (int i = 0; i < 2; i++)
+    if (lvd_load_relaxed_ptr(&e->user[i]) == its->who) lvd_store_relaxed_ptr(&e->user[i], NULL);
   e->left++;
   its->gone = true;
   say_parties(e);
@@ -263,81 +276,110 @@ static lvd_status await_opening(entry *e) {
   return status;
 }
 
-/* The stream, made now if there is none. */
-static lvd_status open_stream(STREAM_ID sID, size_t size, lvd_stream **out) {
+/* The stream, if the caller has that end of it; null: this is not known. Who is no side of it does
+ * not touch it: it may be gone. */
+static lvd_stream *own(STREAM_ID sID, bool sender) {
+  entry *e = entry_of(sID);
+  const void *me = lvd_stream_caller();
+  if (LVD_UNLIKELY(!e || lvd_load_relaxed_ptr(&e->user[sender]) != me)) return NULL;
+  lvd_stream *s = lvd_load_relaxed_ptr(&e->stream);
+  return LVD_LIKELY(lvd_stream_has(s, me, sender)) ? s : NULL;
+}
+
+/* With the lock. */
+static lvd_status make_stream(entry *e, size_t size, lvd_stream **out) {
+  char name[32];
+  snprintf(name, sizeof name, "%d", (int)(e - number));
+  lvd_stream_options o = {.name = name,
+                          .elem_size = (uint32_t)size,
+                          .capacity = e->capacity,
+                          .threshold = e->threshold,
+                          .time_limit_ns = e->time_limit_ns};
+  if (e->unit && e->sides == 1) return open_shared(e, o, out);
+  return lvd_stream_create(lvd_program.app, &o, out);
+}
+
+/* Gives the caller, who must be a side, that end of the stream, which is made now if there is none:
+ * so that who leaves knows by the lock which end the other side has. */
+static lvd_status take_end(STREAM_ID sID, size_t size, bool sender, lvd_stream **out) {
   entry *e = entry_of(sID);
   if (!e || size > LVD_STREAM_ELEMENT) return LVD_E_ARGUMENT;
+  void *me = lvd_stream_caller();
   lvd_port_lock(&lvd_program.lock);
-  lvd_status status = is_side(e, lvd_stream_caller()) ? LVD_OK : LVD_E_STATE;
+  lvd_status status = is_side(e, me) ? LVD_OK : LVD_E_STATE;
   while (e->opening && status == LVD_OK) status = await_opening(e);
   *out = lvd_load_relaxed_ptr(&e->stream);
-  if (status == LVD_OK && !*out) {
-    char name[32];
-    snprintf(name, sizeof name, "%d", sID);
-    lvd_stream_options o = {.name = name,
-                            .elem_size = (uint32_t)size,
-                            .capacity = e->capacity,
-                            .threshold = e->threshold,
-                            .time_limit_ns = e->time_limit_ns};
-    if (e->unit && e->sides == 1)
-      status = open_shared(e, o, out);
-    else
-      status = lvd_stream_create(lvd_program.app, &o, out);
-    if (status == LVD_OK) {
-      lvd_store_release_ptr(&e->stream, *out);
-      say_parties(e);
-      if (e->left) leave_unused(*out); /* the other side has come and gone */
-    }
+  bool is_new = status == LVD_OK && !*out;
+  if (is_new) status = make_stream(e, size, out);
+  if (status == LVD_OK && size != (*out)->put.elem_size) status = LVD_E_ARGUMENT;
+  if (status == LVD_OK) status = lvd_stream_take(*out, sender);
+  if (status == LVD_OK) lvd_store_relaxed_ptr(&e->user[sender], me);
+  if (is_new && *out) {
+    lvd_store_release_ptr(&e->stream, *out);
+    say_parties(e);
+    if (e->left) leave_unused(*out, !sender); /* the other side has come and gone */
   }
   lvd_port_unlock(&lvd_program.lock);
   return status;
 }
 
-static lvd_stream *made(STREAM_ID sID) {
+/* The stream, if the caller has that end of it, however he has come to it; else null. */
+static lvd_stream *own_for_certain(STREAM_ID sID, bool sender) {
+  lvd_stream *s = own(sID, sender);
   entry *e = entry_of(sID);
-  return e ? lvd_load_acquire_ptr(&e->stream) : NULL;
+  if (LVD_LIKELY(s) || !e) return s;
+  void *me = lvd_stream_caller();
+  lvd_port_lock(&lvd_program.lock);
+  s = is_side(e, me) ? lvd_load_relaxed_ptr(&e->stream) : NULL;
+  if (s && !lvd_stream_has(s, me, sender)) s = NULL;
+  if (s) lvd_store_relaxed_ptr(&e->user[sender], me);
+  lvd_port_unlock(&lvd_program.lock);
+  return s;
 }
 
 lvd_status srpc_put(STREAM_ID sID, const void *element, size_t size) {
-  lvd_stream *s = made(sID);
+  lvd_stream *s = own(sID, true);
   if (LVD_UNLIKELY(!s)) {
-    lvd_status status = open_stream(sID, size, &s);
+    lvd_status status = take_end(sID, size, true, &s);
     if (status != LVD_OK) return status;
   }
   return lvd_stream_put(s, element, size);
 }
 
 lvd_status srpc_get(STREAM_ID sID, void *element, size_t size) {
-  lvd_stream *s = made(sID);
+  lvd_stream *s = own(sID, false);
   if (LVD_UNLIKELY(!s)) {
-    lvd_status status = open_stream(sID, size, &s);
+    lvd_status status = take_end(sID, size, false, &s);
     if (status != LVD_OK) return status;
   }
   return lvd_stream_get(s, element, size);
 }
 
 lvd_status stream_push(STREAM_ID sID) {
-  lvd_stream *s = made(sID);
+  lvd_stream *s = own_for_certain(sID, true);
   if (!s) return LVD_E_STATE;
   lvd_stream_push(s);
   return LVD_OK;
 }
 
 lvd_status stream_pop(STREAM_ID sID) {
-  lvd_stream *s = made(sID);
+  lvd_stream *s = own_for_certain(sID, false);
   if (!s) return LVD_E_STATE;
   lvd_stream_pop(s);
   return LVD_OK;
 }
 
 lvd_status stream_flush(STREAM_ID sID) {
-  lvd_stream *s = made(sID);
+  lvd_stream *s = own_for_certain(sID, true);
   if (!s) return LVD_E_STATE;
   lvd_stream_flush(s);
   return LVD_OK;
 }
 
-lvd_stream *stream_handle(STREAM_ID sID) { return made(sID); }
+lvd_stream *stream_handle(STREAM_ID sID) {
+  entry *e = entry_of(sID);
+  return e ? lvd_load_acquire_ptr(&e->stream) : NULL;
+}
 
 /* ---- all of them ---------------------------------------------------------------------------- */
 

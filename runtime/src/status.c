@@ -36,7 +36,7 @@ lvd_status lvd_limit(const char *sentence) {
 }
 
 const char *lvd_status_name(lvd_status s) {
-  return (unsigned)s < LVD_STATUS_COUNT ? statuses[s].name : "LVD_E_UNKNOWN";
+  return (unsigned)s < LVD_STATUS_COUNT ? statuses[s].name : "LVD_E_?";
 }
 
 const char *lvd_status_text(lvd_status s) {

@@ -216,6 +216,11 @@ static lvd_status claim(stream_end *e) {
   return LVD_OK;
 }
 
+lvd_status lvd_stream_take(lvd_stream *face, bool sender) {
+  stream *s = stream_of(face);
+  return claim(sender ? &s->sender : &s->receiver);
+}
+
 static void unclaim(stream_end *e) {
   if (e->fiber) {
     if (e->previous)

@@ -74,6 +74,8 @@ uint32_t lvd_stream_capacity(const lvd_stream_options *o);
 lvd_status lvd_stream_check(const lvd_stream_options *o);
 /* Who calls: its fiber, else an address that no other thread has. */
 void *lvd_stream_caller(void);
+/* The caller has this end from now on. LVD_E_STATE: it is somebody else's, or closed. */
+lvd_status lvd_stream_take(lvd_stream *s, bool sender);
 /* A stream on a channel in memory that another process writes too: `size` bytes from `ch` on. */
 lvd_status lvd_stream_over(lvd_app *app, lvd_shared_stream *shared, lvd_channel *ch, size_t size,
                            const lvd_stream_options *o, lvd_stream **out);
@@ -82,6 +84,12 @@ lvd_status lvd_stream_over(lvd_app *app, lvd_shared_stream *shared, lvd_channel 
 static inline lvd_waiter *lvd_stream_waiter(stream *s, bool sender) {
   if (sender) return &s->sender.sleeper.waiter;
   return s->automatic.on ? &s->automatic.waker : &s->receiver.sleeper.waiter;
+}
+
+/* Whether that end is this one's (lvd_stream_caller). */
+static inline bool lvd_stream_has(const lvd_stream *face, const void *who, bool sender) {
+  const stream *s = (const stream *)face;
+  return lvd_load_relaxed_ptr(sender ? &s->sender.owner : &s->receiver.owner) == who;
 }
 
 /* ---- threshold.c: one that is chosen as it turns out ------------------------------------------ */

@@ -41,8 +41,9 @@ static lvd_status look(const lvd_want *want) {
   if (want->room) {
     bool room = lvd_room(want->room, want->n) >= want->n;
     if (want->room->corrupt) return LVD_E_CORRUPT;
-    if (room) return lvd_deserted(want->room) ? LVD_E_PEER : LVD_OK;
-    return lvd_deserted(want->room) ? LVD_E_PEER : LVD_E_TIME;
+    if (!lvd_deserted(want->room)) return room ? LVD_OK : LVD_E_TIME;
+    want->room->limit = want->room->put; /* the next put asks, too, and is refused */
+    return LVD_E_PEER;
   }
   lvd_consumer *c = want->elements;
   if (lvd_elements(c, want->n) >= want->n) return LVD_OK;

@@ -445,6 +445,85 @@ void test_srpc_starts_both(void) {
   CHECK_EQ(lvd_load_relaxed_u32(&transmitted), 2);
 }
 
+/* ---- a side that leaves without having put or got, and who is no side ----------------------------- */
+
+static void comes_and_goes(void) { CHECK_EQ(stream_create(LATE), LVD_OK); }
+PB_PROCEDURE(comes_and_goes)
+
+void test_srpc_receiver_gone(void) {
+  TASKID t = pb_create("comes_and_goes", 0);
+  u32 a = 1;
+  CHECK_EQ(stream_create(LATE), LVD_OK);
+  CHECK_EQ(pb_rpc(t), LVD_OK);
+  CHECK_EQ(pb_wait(t), LVD_OK);
+  for (int i = 0; i < 3; i++) CHECK_EQ(stream_put(LATE, a), LVD_E_PEER);
+  CHECK_EQ(stream_close(LATE), LVD_OK);
+
+  CHECK_EQ(stream_create(LATE), LVD_OK);
+  CHECK_EQ(pb_rpc(t), LVD_OK);
+  CHECK_EQ(pb_wait(t), LVD_OK);
+  for (int i = 0; i < 3; i++) CHECK_EQ(stream_get(LATE, a), LVD_E_ENDED);
+  CHECK_EQ(stream_close(LATE), LVD_OK);
+
+  /* It comes after the first element; there is room for three more. */
+  CHECK_EQ(stream_create(LATE), LVD_OK);
+  CHECK_EQ(stream_configure(LATE, 4, 1), LVD_OK);
+  CHECK_EQ(stream_put(LATE, a), LVD_OK);
+  CHECK_EQ(pb_rpc(t), LVD_OK);
+  CHECK_EQ(pb_wait(t), LVD_OK);
+  lvd_status status = LVD_OK;
+  for (int i = 0; i < 4 && status == LVD_OK; i++) status = stream_put(LATE, a);
+  CHECK_EQ(status, LVD_E_PEER);
+  for (int i = 0; i < 3; i++) CHECK_EQ(stream_put(LATE, a), LVD_E_PEER);
+  CHECK_EQ(pb_finish(), LVD_OK);
+}
+
+static void is_no_side(void) {
+  u32 a = 99;
+  CHECK_EQ(stream_create(PLAIN), LVD_E_STATE);
+  CHECK_EQ(stream_put(PLAIN, a), LVD_E_STATE);
+  CHECK_EQ(stream_push(PLAIN), LVD_E_STATE);
+  CHECK_EQ(stream_flush(PLAIN), LVD_E_STATE);
+  CHECK_EQ(stream_get(PLAIN, a), LVD_E_STATE);
+  CHECK_EQ(stream_pop(PLAIN), LVD_E_STATE);
+  CHECK_EQ(stream_close(PLAIN), LVD_E_STATE);
+}
+
+static void receives_among_others(void) {
+  u32 a = 0;
+  TASKID t = pb_create("is_no_side", 0);
+  CHECK_EQ(stream_create(PLAIN), LVD_OK);
+  CHECK_EQ(stream_get(PLAIN, a), LVD_OK);
+  CHECK_EQ(a, 1);
+  CHECK_EQ(stream_put(PLAIN, a), LVD_E_STATE); /* the other end is the sender's */
+  CHECK_EQ(stream_push(PLAIN), LVD_E_STATE);
+  CHECK_EQ(stream_pop(PLAIN), LVD_OK);
+  CHECK_EQ(pb_rpc(t), LVD_OK);
+  CHECK_EQ(pb_wait(t), LVD_OK);
+  CHECK_EQ(stream_get(PLAIN, a), LVD_OK);
+  CHECK_EQ(a, 2);
+  CHECK_EQ(stream_pop(PLAIN), LVD_OK);
+  CHECK_EQ(stream_get(PLAIN, a), LVD_E_ENDED);
+}
+PB_PROCEDURE(is_no_side)
+PB_PROCEDURE(receives_among_others)
+
+void test_srpc_third_party(void) {
+  TASKID t = pb_create("receives_among_others", 0);
+  u32 one = 1, two = 2;
+  CHECK_EQ(stream_create(PLAIN), LVD_OK);
+  CHECK_EQ(stream_put(PLAIN, one), LVD_OK);
+  CHECK_EQ(stream_put(PLAIN, two), LVD_OK);
+  CHECK_EQ(stream_push(PLAIN), LVD_OK);
+  CHECK_EQ(stream_pop(PLAIN), LVD_E_STATE);
+  CHECK_EQ(pb_rpc(t), LVD_OK);
+  lvd_fiber_sleep(20000000); /* no matter how long */
+  CHECK_EQ(stream_flush(PLAIN), LVD_OK);
+  CHECK_EQ(stream_close(PLAIN), LVD_OK);
+  CHECK_EQ(pb_wait(t), LVD_OK);
+  CHECK_EQ(pb_finish(), LVD_OK);
+}
+
 /* ---- what no stream can be ----------------------------------------------------------------------- */
 
 void test_srpc_refuses(void) {

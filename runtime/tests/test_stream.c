@@ -115,6 +115,31 @@ static void claim_it(void *argument) {
   lvd_fiber_sleep(20000000);
 }
 
+static void leave_it(void *stream) { CHECK_EQ(lvd_stream_leave(stream), LVD_OK); }
+
+/* Every put says that nobody will take it, once one has. */
+void test_stream_receiver_gone(void) {
+  lvd_runtime *rt = runtime_of(2);
+  lvd_app *app = open_app(rt);
+  for (uint32_t before = 0; before <= 4; before++) {
+    lvd_stream *s = new_stream(app, 4, 0);
+    lvd_fiber *f;
+    uint32_t x = 0;
+    void *span;
+    for (; x < before; x++) CHECK_EQ(lvd_stream_put(s, &x, 4), LVD_OK);
+    CHECK_EQ(lvd_fiber_start(app, leave_it, s, NULL, &f), LVD_OK);
+    CHECK_EQ(lvd_fiber_join(f, -1), LVD_OK);
+    while (lvd_stream_put(s, &x, 4) == LVD_OK) CHECK(++x <= 4);
+    for (int i = 0; i < 8; i++) {
+      CHECK_EQ(lvd_stream_put(s, &x, 4), LVD_E_PEER);
+      CHECK_EQ(lvd_stream_put_span(s, 2, &span), LVD_E_PEER);
+      lvd_stream_push(s);
+    }
+  }
+  lvd_app_unload(app);
+  lvd_runtime_destroy(rt);
+}
+
 void test_stream_statuses(void) {
   lvd_runtime *rt = runtime_of(2);
   lvd_app *app = open_app(rt);
@@ -126,6 +151,7 @@ void test_stream_statuses(void) {
   CHECK_EQ(lvd_stream_put(s, &wide, sizeof wide), LVD_E_ARGUMENT);
   CHECK_EQ(lvd_stream_get(s, &wide, sizeof wide), LVD_E_ARGUMENT);
   CHECK_EQ(lvd_stream_put_span(s, 5, &span), LVD_E_ARGUMENT);
+  CHECK(strcmp(lvd_status_name((lvd_status)LVD_STATUS_COUNT), "LVD_E_?") == 0);
   CHECK_EQ(lvd_stream_wait_elements(s, 1, 1000000), LVD_E_TIME);
   s->time_limit_ns = 1000000;
   for (x = 0; x < 4; x++) CHECK_EQ(lvd_stream_put(s, &x, 4), LVD_OK);

@@ -74,7 +74,7 @@ LVD_API lvd_status pb_status(void);
 /* A procedure `function` becomes known as "function"; at file scope. */
 #define PB_PROCEDURE(function)                                                                     \
   __attribute__((constructor)) static void pb_register_##function(void) {                          \
-    pb_register(#function, (void *)(function));                                                    \
+    pb_register(#function, __extension__(void *)(function));                                       \
   }
 /* `function`: void f(void) or void f(void *), which is given null. */
 LVD_API lvd_status pb_register(const char *name, void *function);
@@ -130,7 +130,9 @@ LVD_API lvd_status stream_time_limit(STREAM_ID sID, int64_t timeout_ns);
  * caller's. */
 LVD_API lvd_status stream_close(STREAM_ID sID);
 
-/* The library's part of the macros. */
+/* The library's part of the macros. LVD_E_STATE, from each of them: the caller is no side of the
+ * stream (it has not created it, or could not), or the end is the other side's. To push, pop and
+ * flush it must have put or got before. */
 LVD_API lvd_status srpc_put(STREAM_ID sID, const void *element, size_t size);
 LVD_API lvd_status srpc_get(STREAM_ID sID, void *element, size_t size);
 LVD_API lvd_status stream_push(STREAM_ID sID);

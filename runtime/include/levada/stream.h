@@ -21,7 +21,8 @@
  *
  * Each end for one procedure at a time; the two ends at the same time. Statuses are those of
  * wait.h, and LVD_E_ARGUMENT: an element of another size; LVD_E_STATE: the end is somebody else's,
- * or closed.
+ * or closed. Whose it is only waits look at: putting and getting without being the owner is refused
+ * from anybody else's first wait on, and is a mistake before.
  *
  * Source: "Streaming RPC" (SiPS 2008), sections 2.2, 2.3 and 4. C17 and C++17. */
 #ifndef LVD_STREAM_H
