@@ -352,7 +352,7 @@ static lvd_status mount(lvd_link *link, uint32_t number, uint64_t offset, uint64
 }
 
 lvd_status lvd_shared_open(lvd_link *link, const lvd_stream_options *o, lvd_stream **out) {
-  if (!o->name || !*o->name) return LVD_E_ARGUMENT;
+  if (!o->name || !*o->name || strlen(o->name) >= LVD_FIBER_NAME) return LVD_E_ARGUMENT;
   lvd_status status = lvd_stream_check(o);
   if (status == LVD_OK) status = lvd_link_state(link);
   if (status != LVD_OK) return status;

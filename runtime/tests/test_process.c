@@ -210,6 +210,9 @@ void test_process_stream_statuses(void) {
   lvd_unit *u = load(&b, "serve");
   order o = {.name = "sized", .count = 4};
   lvd_stream *s, *t;
+  /* A name that would have to be cut might be another's then. */
+  CHECK_EQ(open_stream(u, "thirty-two bytes are one too many", 4, 0, &s), LVD_E_ARGUMENT);
+  CHECK_EQ(open_stream(u, "12345678901234567890123456789012", 4, 0, &s), LVD_E_ARGUMENT);
   /* Another size of element, whoever comes first. */
   CHECK_EQ(open_stream(u, "sized", 0, 0, &s), LVD_OK);
   CHECK_EQ(result(call(u, "child_opens", &o)), LVD_E_ARGUMENT);

@@ -75,8 +75,8 @@ LVD_API lvd_unit *lvd_unit_parent(void);
 
 /* Opens the stream that is known by options->name (at most 31 bytes) to both processes: each opens
  * it, in whatever order, and who puts has one end, who gets the other. The capacity is of who comes
- * first, the threshold of who gets. LVD_E_ARGUMENT: the other side's elements have another size, or
- * the unit is a core; LVD_E_PEER: it is gone; LVD_E_LIMIT: no memory left between the two
+ * first, the threshold of who gets. LVD_E_ARGUMENT: the other side's elements have another size, the
+ * name is longer, or the unit is a core; LVD_E_PEER: it is gone; LVD_E_LIMIT: no memory left between the two
  * (lvd_unit_options.memory); and those of lvd_stream_create. A name can be used again once both
  * sides have opened it; a stream that is destroyed with an end that nobody has taken ends for the
  * other side. Two loaded processes cannot stream to each other. A child asks its parent, and waits
