@@ -107,3 +107,8 @@ uint32_t model_returned(void) {
   return lvd_call_wait_any(&calls.call, 1, -1, &which);
 }
 void model_cancel_call(void) { lvd_call_cancel(calls.call); }
+
+/* A name that nobody has registered before. */
+uint32_t model_register(void) { return lvd_procedure_register("late", returns); }
+uint32_t model_find(void) { return lvd_procedure_find("late") == returns; }
+uint32_t model_find_none(void) { return lvd_procedure_find("late") == NULL; }

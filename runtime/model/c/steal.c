@@ -149,6 +149,11 @@ void model_thread_ends(void) {
   person *p = &forks->person[number()];
   p->end(p->argument);
 }
+/* A thief, thread `n`, asks this thread for work. */
+void model_ask(uint32_t n) {
+  lvd_deque_ask(lvd_load_relaxed_ptr(&forks->person[number()].forker->deque),
+                forks->person[n].forker);
+}
 
 /* The fiber's stack is used again, if it is: by who has joined it. */
 void model_use_again(model_world *m, uint32_t fiber) {

@@ -407,6 +407,7 @@ pub const CHECKS: &[Check] = &[
     check("stop meets push", "end", FENCES, Some(0), 6944, stop_push).soak(),
     check("stop meets wait", "end", FENCES, Some(0), 22400, stop_waiting).soak(),
     check("pause meets wake", "E1", FENCES, Some(0), 96, pause_wake),
+    check("pause meets wake", "E1", CORES, Some(0), 800, pause_wake),
     check("gives way", "way", FENCES, Some(0), 2016, gives_way),
     check("moves, busy", "way", FENCES, Some(0), 6, busy_moves),
     check("moves, busy, and stops", "way", FENCES, Some(0), 23040, busy_moves_and_stops).soak(),

@@ -14,6 +14,9 @@ harness! {
         fn finish(timeout_ns: i64, v: u32) -> u32;
         fn returned() -> u32;
         fn cancel_call();
+        fn register() -> u32;
+        fn find() -> u32;
+        fn find_none() -> u32;
     }
 }
 
@@ -159,6 +162,17 @@ fn two_urgent(library: &Library, barrier: Barrier) {
     world.right();
 }
 
+/// A procedure is looked for by its name while it is registered.
+fn registered(library: &Library, barrier: Barrier) {
+    let own = Calls::of(library);
+    let world = callees(library, barrier, 1, 0);
+    world.watch();
+    let other = spawn(move || assert!(own.find_none() == 1 || own.find() == 1));
+    assert_eq!(own.register(), OK);
+    other.join().expect("the other thread");
+    assert_eq!(own.find(), 1);
+}
+
 #[rustfmt::skip] // a table
 pub const CHECKS: &[Check] = &[
     check("returns", "F2", FENCES, Some(1), 258, returns),
@@ -171,4 +185,5 @@ pub const CHECKS: &[Check] = &[
     check("fiber's time limit, cancel", "F1", FENCES, Some(0), 16, in_time_by_fiber),
     check("urgent", "F1", FENCES, Some(0), 12, urgent),
     check("two urgent", "F1", FENCES, Some(0), 48, two_urgent),
+    check("name, registered", "name", FENCES, None, 6, registered),
 ];

@@ -20,6 +20,7 @@ harness! {
         fn join_call(n: u32) -> u32;
         fn thread_ends();
         fn use_again(m: *mut c_void, fiber: u32);
+        fn ask(n: u32);
         fn scope_begin();
         fn scope_end();
         fn scope_cancel();
@@ -213,6 +214,30 @@ fn cancelled_and_stolen(library: &Library, barrier: Barrier) {
     cancels(library, barrier, true);
 }
 
+/// The same while somebody asks for work: the first of two is given, the second stays the owner's.
+fn cancelled_and_asked(library: &Library, barrier: Barrier) {
+    let own = Calls::of(library);
+    let world = World::new::<Role>(library, barrier, 2, 1, NONE, &[]);
+    own.has_forked(world.m, FIRST, NO_WORKER, 0);
+    own.has_forked(world.m, 1, 1, 1);
+    own.scope_begin();
+    own.ask(1);
+    world.watch();
+    let other = spawn(move || own.scope_cancel());
+    own.fork(0);
+    own.fork(1);
+    let late = own.is_cancelled() == 1;
+    for n in [1, 0] {
+        own.join_call(n);
+        assert!(
+            !late || own.made(n) == 0,
+            "what is cancelled does not begin"
+        );
+    }
+    other.join().expect("the other thread");
+    own.scope_end();
+}
+
 /// A range is gone through once, by two.
 fn range(library: &Library, barrier: Barrier) {
     thief(library, barrier, |own, world| {
@@ -253,6 +278,7 @@ pub const CHECKS: &[Check] = &[
     check("what is taken fails", "D2", FENCES, Some(0), 4, fails),
     check("cancelled", "cancel", FENCES, Some(2), 15, cancelled),
     check("cancelled and stolen", "cancel", FENCES, Some(0), 2, cancelled_and_stolen),
+    check("cancelled and asked", "cancel", FENCES, Some(2), 167, cancelled_and_asked),
     check("range", "D1 D2", FENCES, Some(1), 421, range),
     check("reduction", "D1 D2", FENCES, Some(0), 3, reduces),
 ];
