@@ -268,9 +268,14 @@ void mc_requests_forget(mc_mine *node) {
   lvd_port_unlock(&table_lock);
 }
 
-/* The request is done: its status and size, and it is used up. */
-static bool conclude(numbered *n, size_t *size, mcapi_status_t *status) {
+/* The request is done: its status and size, and it is used up, unless another tester was faster. */
+static bool conclude(numbered *n, mcapi_request_t request, size_t *size, mcapi_status_t *status) {
   lvd_port_lock(&table_lock);
+  if (!n->used || number_of(n) != request) {
+    lvd_port_unlock(&table_lock);
+    mc_say(status, MCAPI_ERR_REQUEST_INVALID);
+    return false;
+  }
   mcapi_status_t how = n->cancelled ? MCAPI_ERR_REQUEST_CANCELLED : n->request.status;
   if (size) *size = n->request.size;
   let_go(n);
@@ -291,11 +296,12 @@ mcapi_boolean_t mcapi_test(const mcapi_request_t *request, size_t *size,
     mc_say(mcapi_status, MCAPI_PENDING);
     return MCAPI_FALSE;
   }
-  return conclude(n, size, mcapi_status);
+  return conclude(n, *request, size, mcapi_status);
 }
 
 typedef struct several {
   numbered **n;
+  mcapi_request_t request[WAIT_ANY];
   size_t count, which;
 } several;
 
@@ -318,7 +324,10 @@ static bool reserve(several *s) {
   lvd_port_lock(&table_lock);
   bool free = true;
   for (size_t i = 0; i < s->count; i++) free &= !s->n[i]->waited;
-  for (size_t i = 0; i < s->count && free; i++) s->n[i]->waited = true;
+  for (size_t i = 0; i < s->count && free; i++) {
+    s->n[i]->waited = true;
+    s->request[i] = number_of(s->n[i]);
+  }
   lvd_port_unlock(&table_lock);
   return free;
 }
@@ -340,7 +349,7 @@ static bool wait_for(mc_mine *self, several *s, size_t *size, mcapi_timeout_t ti
   lvd_status how =
       look_any(s) ? LVD_OK : mc_wait(self, look_any, arm_any, s, spin_us, mc_ns(timeout));
   for (size_t i = 0; i < s->count; i++) s->n[i]->waited = false;
-  bool well = how == LVD_OK && conclude(s->n[s->which], size, status);
+  bool well = how == LVD_OK && conclude(s->n[s->which], s->request[s->which], size, status);
   mc_node_leave(self);
   if (how != LVD_OK) mc_say(status, unfinished(how));
   return well;

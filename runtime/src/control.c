@@ -34,7 +34,7 @@ void lvd_app_still(lvd_app *app) {
   for (uint32_t i = 0; i < lvd_all_workers(rt); i++) {
     lvd_worker *w = &rt->worker[i];
     uint32_t turn = lvd_load_acquire_u32(&w->turn);
-    const lvd_app *running = lvd_load_relaxed_ptr(&w->running);
+    const lvd_app *running = lvd_load_acquire_ptr(&w->running);
     if (running != app && running != LVD_ANY_APP(w)) continue;
     while (lvd_load_acquire_u32(&w->turn) == turn) {
       lvd_worker_ring(w);

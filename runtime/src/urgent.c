@@ -16,7 +16,7 @@ lvd_status lvd_urgent_worker(lvd_runtime *rt, uint32_t worker, uint32_t *urgent)
   *urgent = index;
   if (lvd_load_acquire_u32(&w->runs)) return LVD_OK;
   lvd_port_lock(&rt->pool_lock);
-  if (!lvd_load_acquire_u32(&w->runs)) {
+  if (!lvd_load_relaxed_u32(&w->runs)) {
     char name[24];
     snprintf(name, sizeof name, "levada/%u!", worker);
     if (!w->rt) status = lvd_worker_prepare(rt, index, rt->worker[worker].cpu);

@@ -9,7 +9,7 @@
  * Pairs of orders
  *   command: cas_release commands     -> run_commands: exchange_acquire       what it says
  *   done:    store_release            -> lvd_command_done: load_acquire       what it did
- *   turn:    store_release turn       -> lvd_app_still: load_acquire          what ran before
+ *   turn:    store_release running, turn -> lvd_app_still: load_acquire       what ran before
  *   turn:    running, [light], load phase, paused, awaited
  *                                     <> lvd_app_still: phase or paused, awaited, [heavy], load running
  *   ask:     exchange_release yield 1 -> loop: exchange_acquire yield 0       what was left before
@@ -100,7 +100,7 @@ bool lvd_command_done(lvd_command *c, int64_t timeout_ns) {
 void lvd_worker_turns(lvd_worker *w, lvd_app *app) {
   lvd_app *last = lvd_load_relaxed_ptr(&w->running);
   if (last == app) return;
-  lvd_store_relaxed_ptr(&w->running, app);
+  lvd_store_release_ptr(&w->running, app);
   lvd_store_release_u32(&w->turn, lvd_load_relaxed_u32(&w->turn) + 1);
   lvd_barrier_light(w->rt->fenced);
   if (LVD_UNLIKELY(lvd_load_relaxed_u32(&w->rt->awaited))) lvd_port_wake(&w->turn);

@@ -46,6 +46,13 @@ static int status_of(void (*program)(void)) {
 
 static void forks(void) { CHECK_EQ(fib(20), 6765); }
 
+#ifdef __SANITIZE_ADDRESS__
+#define SKIP_LEAKS()                                                                               \
+  SKIP("the leak checker reports what a program leaves that exits amid its forks")
+#else
+#define SKIP_LEAKS()
+#endif
+
 /* ---- exit ---------------------------------------------------------------------------------- */
 
 static pid_t main_thread;
@@ -98,6 +105,7 @@ static void at_exit(void) {
 static void first_at_exit(void) { atexit(forks); }
 
 void test_fork_exit(void) {
+  SKIP_LEAKS();
   for (uint64_t i = 0; i < SCALED(20) + 1; i++) {
     CHECK_EQ(status_of(forks), 0);
     CHECK_EQ(status_of(exit_in_taken), 3);
@@ -142,6 +150,10 @@ static void fork_meanwhile(void) {
 }
 
 void test_fork_system_fork(void) {
+  SKIP_LEAKS();
+#ifdef LVD_EMULATED
+  SKIP("the emulator does not bear a fork of threads");
+#endif
 #ifdef __SANITIZE_THREAD__
   SKIP("the sanitizer does not bear threads after a fork");
 #endif

@@ -58,6 +58,41 @@ fn runs(program: &str, folder: &Path) {
     assert_eq!(String::from_utf8_lossy(&out.stdout), "40 2\n");
 }
 
+/// By a program that knows nothing of forks.
+#[test]
+fn a_library_with_forks_is_loaded_late() {
+    let folder = place();
+    let folder = folder.path();
+    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
+    write(
+        "library.c",
+        "int fib(int n) {\n  if (n < 2) return n;\n  int y, x = fib(n - 1) !! { y = fib(n - 2); }\n\
+         \x20 return x + y;\n}\n",
+    );
+    write(
+        "loads.c",
+        "#include <dlfcn.h>\n#include <stdio.h>\nint main(void) {\n\
+         \x20 void *library = dlopen(\"./library.so\", RTLD_NOW);\n\
+         \x20 if (!library) return puts(dlerror()), 1;\n\
+         \x20 int (*fib)(int) = (int (*)(int))dlsym(library, \"fib\");\n\
+         \x20 printf(\"%d %d\\n\", fib(9) + 6, fib(3));\n  return 0;\n}\n",
+    );
+    cc(
+        &["-O2", "-shared", "-fPIC", "-o", "library.so", "library.c"],
+        folder,
+    );
+    let plain = Command::new("cc")
+        .args(["-o", "loads", "loads.c", "-ldl"])
+        .current_dir(folder)
+        .status();
+    assert!(plain.unwrap().success());
+    let out = Command::new(folder.join("loads"))
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&out.stdout), "40 2\n");
+}
+
 #[test]
 fn everything_at_once_and_one_by_one() {
     let folder = place();

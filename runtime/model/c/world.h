@@ -26,7 +26,7 @@ typedef struct model_world {
   uint32_t count;         /* elements in all */
   uint32_t left[WORKERS]; /* fibers there, until the worker ends; the worker's */
   uint32_t told;          /* written without any order, before something is said */
-  uint32_t judged; /* 1 + told, when it was found at rest */
+  uint32_t judged;        /* 1 + told, when it was found at rest */
   uint32_t got, wrong, data;
   uint32_t status[FIBERS]; /* what the last wait of each said; the fiber's */
   bool ends_by_command;

@@ -333,8 +333,7 @@ pub const KEPT: &[Kept] = &[
     kept("src/call.c", "core_cancel", "lvd_load_acquire_ptr", "lvd_load_relaxed_ptr",
         "what it reads first, the fiber's application, it reads unwatched (LVD_READS_LIVE)"),
     kept("src/urgent.c", "lvd_urgent_worker", "lvd_load_acquire_u32", "lvd_load_relaxed_u32",
-        "what it reads next begins as the checker's memory does; the second is under the lock")
-        .places(2),
+        "what it reads next begins as the checker's memory does"),
     kept("src/control.c", "take_up", "lvd_exchange_acq_rel_u32", "lvd_exchange_release_u32", HELD),
     kept("src/control.c", "take_up_held", "lvd_exchange_acq_rel_u32", "lvd_exchange_release_u32",
         HELD),
@@ -344,6 +343,9 @@ pub const KEPT: &[Kept] = &[
     kept("src/control.c", "lvd_app_still", "lvd_load_acquire_u32", "lvd_load_relaxed_u32", STILL)
         .places(2),
     kept("src/worker.c", "lvd_worker_turns", "lvd_store_release_u32", "lvd_store_relaxed_u32",
+        STILL),
+    kept("src/control.c", "lvd_app_still", "lvd_load_acquire_ptr", "lvd_load_relaxed_ptr", STILL),
+    kept("src/worker.c", "lvd_worker_turns", "lvd_store_release_ptr", "lvd_store_relaxed_ptr",
         STILL),
     kept("src/call.c", "begin", "lvd_store_release_ptr", "lvd_store_relaxed_ptr",
         "the same, for core_cancel"),
