@@ -225,10 +225,13 @@ static mcapi_request_t number_of(const numbered *n) {
   return n->generation * REQUESTS + (uint32_t)(n - table);
 }
 
+/* Others may conclude it meanwhile: who concludes looks again. */
 static numbered *find(mc_mine *self, const mcapi_request_t *request) {
   if (!request) return NULL;
   numbered *n = &table[*request % REQUESTS];
+  lvd_port_lock(&table_lock);
   bool same = n->used && number_of(n) == *request && n->request.node == self;
+  lvd_port_unlock(&table_lock);
   return same ? n : NULL;
 }
 

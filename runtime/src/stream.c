@@ -193,7 +193,7 @@ void *lvd_stream_caller(void) {
   return worker ? worker : &thread_mark;
 }
 
-static lvd_status claim(stream_end *e) {
+static lvd_status claim_end(stream_end *e) {
   void *me = lvd_stream_caller(), *owner = lvd_load_relaxed_ptr(&e->owner);
   if (owner == me) return LVD_OK;
   if (owner || !lvd_cas_acquire_ptr(&e->owner, &owner, me)) return LVD_E_STATE;
@@ -213,6 +213,29 @@ static lvd_status claim(stream_end *e) {
   e->next = f->ends;
   if (f->ends) f->ends->previous = e;
   f->ends = e;
+  return LVD_OK;
+}
+
+static void close_end(stream_end *e, lvd_status why);
+
+/* With the lock of the streams, of an application that has ended: nobody will come to the other end of
+ * `e`, which somebody has. */
+static void end_other(stream_end *e, lvd_status outcome) {
+  stream *s = e->stream;
+  stream_end *other = e->is_sender ? &s->receiver : &s->sender;
+  if (!s->shared && lvd_load_relaxed_ptr(&e->owner) && !lvd_load_relaxed_ptr(&other->owner) &&
+      claim_end(other) == LVD_OK)
+    close_end(other, outcome);
+}
+
+static lvd_status claim(stream_end *e) {
+  if (lvd_load_relaxed_ptr(&e->owner) == lvd_stream_caller()) return LVD_OK;
+  lvd_status status = claim_end(e);
+  if (status != LVD_OK) return status;
+  stream *s = e->stream;
+  lvd_port_lock(&s->app->blocks_lock);
+  if (s->over) end_other(e, s->outcome);
+  lvd_port_unlock(&s->app->blocks_lock);
   return LVD_OK;
 }
 
@@ -272,11 +295,10 @@ lvd_status lvd_stream_leave(lvd_stream *face) {
 void lvd_streams_end(lvd_app *app, lvd_status outcome) {
   lvd_port_lock(&app->blocks_lock);
   for (stream *s = app->streams; s; s = s->next) {
-    stream_end *end[2] = {&s->sender, &s->receiver};
-    for (int i = 0; i < 2; i++)
-      if (!s->shared && lvd_load_relaxed_ptr(&end[!i]->owner) &&
-          !lvd_load_relaxed_ptr(&end[i]->owner) && claim(end[i]) == LVD_OK)
-        close_end(end[i], outcome);
+    s->over = true; /* who comes later finds it so */
+    s->outcome = outcome;
+    end_other(&s->sender, outcome);
+    end_other(&s->receiver, outcome);
   }
   lvd_port_unlock(&app->blocks_lock);
 }

@@ -51,6 +51,8 @@ typedef struct stream {
   uint32_t serial;   /* no other stream has had it */
   lvd_user party[2]; /* who will take its ends, as far as that is said */
   uint32_t parties;
+  bool over; /* its application has ended, and how; under the lock of the streams */
+  lvd_status outcome;
   struct stream *next, *previous; /* of the application */
   lvd_automatic automatic;
   char name[LVD_FIBER_NAME];
