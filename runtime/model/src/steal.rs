@@ -34,9 +34,9 @@ harness! {
 /// What a fiber does; the numbers of c/steal.c.
 #[derive(Clone, Copy)]
 enum Role {
-    ForksAndWaits,
-    ForksAndJoins,
-    ForksAndFails,
+    Waits,
+    Joins,
+    Fails,
 }
 use Role::*;
 
@@ -144,7 +144,7 @@ fn forking_fiber(library: &Library, barrier: Barrier, role: Role) -> (Calls, Wor
 
 /// A fiber waits with a fork open, which the other worker may take meanwhile.
 fn open(library: &Library, barrier: Barrier) {
-    let (_, world) = forking_fiber(library, barrier, ForksAndWaits);
+    let (_, world) = forking_fiber(library, barrier, Waits);
     let world = world.served(|c, m| {
         assert_eq!(c.set(m, 1, 7), OK);
         assert_eq!(c.join(m, 0), OK);
@@ -155,7 +155,7 @@ fn open(library: &Library, barrier: Barrier) {
 
 /// A fiber waits for a call that was taken.
 fn joins(library: &Library, barrier: Barrier) {
-    let (_, world) = forking_fiber(library, barrier, ForksAndJoins);
+    let (_, world) = forking_fiber(library, barrier, Joins);
     let world = world.served(|c, m| assert_eq!(c.join(m, 0), OK));
     world.ok(0);
     world.right();
@@ -164,7 +164,7 @@ fn joins(library: &Library, barrier: Barrier) {
 /// A fiber is abandoned with a fork open, which may be taken: its stack is used again only if nobody
 /// works for it.
 fn abandoned(library: &Library, barrier: Barrier) {
-    let (own, world) = forking_fiber(library, barrier, ForksAndFails);
+    let (own, world) = forking_fiber(library, barrier, Fails);
     world.served(|c, m| {
         assert_eq!(c.join(m, 0), c.status_fault());
         own.use_again(m, 0);
@@ -173,7 +173,7 @@ fn abandoned(library: &Library, barrier: Barrier) {
 
 /// A call that was taken is abandoned, and who waits for it is told.
 fn fails(library: &Library, barrier: Barrier) {
-    let (own, world) = forking_fiber(library, barrier, ForksAndJoins);
+    let (own, world) = forking_fiber(library, barrier, Joins);
     own.calls(0, 0, 1);
     world.served(|c, m| assert_eq!(c.join(m, 0), c.status_fault()));
     assert_eq!(own.made(0), 1);

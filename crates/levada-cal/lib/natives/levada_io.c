@@ -13,7 +13,9 @@
  * A file gets its name when it is complete, by rename; until then it is NAME.part-PROCESS-N beside
  * it; the next that writes NAME removes what a killed process has left. When an application fails,
  * pictures and frames that were complete are kept. */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include <levada/native.h>
 
 #include <dirent.h>
