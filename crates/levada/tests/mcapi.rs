@@ -64,9 +64,9 @@ fn node(domain: u32, id: u32) {
     }
 }
 
-/// Not a test of its own: what this program does as another process.
+/// Not a test of its own: what this program does when another test starts it as a process.
 #[test]
-#[ignore]
+#[ignore = "the other tests start it, as another process"]
 fn other_process() {
     let Ok(domain) = std::env::var("LEVADA_TEST_DOMAIN") else {
         return;
