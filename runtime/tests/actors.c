@@ -194,6 +194,24 @@ void builder_connect(builder *b, uint32_t from, uint32_t out, uint32_t to, uint3
   b->channel[b->net.channels++] = (lvd_channel_desc){{from, out}, 1, ref, 4, capacity, 0};
 }
 
+void pipeline(builder *b, uint32_t adders, const uint32_t *count, sink *result, uint32_t capacity) {
+  static const char *const names[] = {"a0", "a1", "a2", "a3", "a4", "a5", "a6", "a7"};
+  builder_init(b, "pipeline");
+  uint32_t last = builder_actor(b, "source", &source_class, count);
+  for (uint32_t i = 0; i < adders; i++) {
+    uint32_t a = builder_actor(b, names[i % 8], &add_class, NULL);
+    builder_connect(b, last, 0, a, 0, capacity);
+    last = a;
+  }
+  builder_connect(b, last, 0, builder_actor(b, "sink", &sink_class, result), 0, capacity);
+}
+
+void check_pipeline(const sink *s, uint32_t count, uint32_t adders) {
+  CHECK_EQ(s->count, count);
+  CHECK(s->in_order);
+  CHECK_EQ(s->sum, (uint64_t)count * (count - 1) / 2 + (uint64_t)adders * count);
+}
+
 lvd_runtime *runtime_of(uint32_t workers) {
   lvd_runtime *rt;
   lvd_runtime_options options = {.workers = workers};

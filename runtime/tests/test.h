@@ -77,6 +77,10 @@ uint32_t builder_actor(builder *b, const char *name, const lvd_actor_class *cls,
 void builder_connect(builder *b, uint32_t from, uint32_t out, uint32_t to, uint32_t in,
                      uint32_t capacity);
 
+/* source -> `adders` adders -> sink, all channels of `capacity`; and what the sink must have got. */
+void pipeline(builder *b, uint32_t adders, const uint32_t *count, sink *result, uint32_t capacity);
+void check_pipeline(const sink *s, uint32_t count, uint32_t adders);
+
 LVD_NORETURN void go_down(int depth); /* until the stack ends */
 
 lvd_runtime *runtime_of(uint32_t workers);
