@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Conformance of an implementation of MCAPI: runs every case in a process of its own, says one line a
+ * check (TAP), what the implementation has chosen where the standard is silent, and whether every
+ * function was called and which statuses were seen.
+ *
+ *   conformance [threads|processes] [DOMAIN]    what the second node of a case is (else: both, in turn) */
+#include "conformance.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- what there is in the standard ---------------------------------------------------------- */
+
+static const char *const functions[] = {"initialize",
+                                        "finalize",
+                                        "domain_id_get",
+                                        "node_id_get",
+                                        "node_init_attributes",
+                                        "node_get_attribute",
+                                        "node_set_attribute",
+                                        "endpoint_create",
+                                        "endpoint_get_i",
+                                        "endpoint_get",
+                                        "endpoint_release",
+                                        "endpoint_delete",
+                                        "endpoint_get_attribute",
+                                        "endpoint_set_attribute",
+                                        "msg_send_i",
+                                        "msg_send",
+                                        "msg_recv_i",
+                                        "msg_recv",
+                                        "msg_available",
+                                        "pktchan_connect_i",
+                                        "pktchan_recv_open_i",
+                                        "pktchan_send_open_i",
+                                        "pktchan_send_i",
+                                        "pktchan_send",
+                                        "pktchan_recv_i",
+                                        "pktchan_recv",
+                                        "pktchan_available",
+                                        "pktchan_release",
+#ifndef CONFORM_NO_RELEASE_TEST
+                                        "pktchan_release_test",
+#endif
+                                        "pktchan_recv_close_i",
+                                        "pktchan_send_close_i",
+                                        "sclchan_connect_i",
+                                        "sclchan_recv_open_i",
+                                        "sclchan_send_open_i",
+                                        "sclchan_send_uint64",
+                                        "sclchan_send_uint32",
+                                        "sclchan_send_uint16",
+                                        "sclchan_send_uint8",
+                                        "sclchan_recv_uint64",
+                                        "sclchan_recv_uint32",
+                                        "sclchan_recv_uint16",
+                                        "sclchan_recv_uint8",
+                                        "sclchan_available",
+                                        "sclchan_recv_close_i",
+                                        "sclchan_send_close_i",
+#ifndef CONFORM_NO_DISPLAY_STATUS
+                                        "display_status",
+#endif
+#ifndef CONFORM_NO_DEBUG_LEVEL
+                                        "set_debug_level",
+#endif
+                                        "test",
+                                        "wait",
+                                        "wait_any",
+                                        "cancel"};
+enum { FUNCTIONS = sizeof functions / sizeof *functions };
+
+#define NAME(status)                                                                               \
+  { status, #status }
+static const struct {
+  mcapi_status_t status;
+  const char *name;
+} statuses[] = {NAME(MCAPI_SUCCESS),
+                NAME(MCAPI_PENDING),
+                NAME(MCAPI_TIMEOUT),
+                NAME(MCAPI_ERR_PARAMETER),
+                NAME(MCAPI_ERR_DOMAIN_INVALID),
+                NAME(MCAPI_ERR_NODE_INVALID),
+                NAME(MCAPI_ERR_NODE_INITFAILED),
+                NAME(MCAPI_ERR_NODE_INITIALIZED),
+                NAME(MCAPI_ERR_NODE_NOTINIT),
+                NAME(MCAPI_ERR_NODE_FINALFAILED),
+                NAME(MCAPI_ERR_PORT_INVALID),
+                NAME(MCAPI_ERR_ENDP_INVALID),
+                NAME(MCAPI_ERR_ENDP_EXISTS),
+                NAME(MCAPI_ERR_ENDP_GET_LIMIT),
+                NAME(MCAPI_ERR_ENDP_DELETED),
+                NAME(MCAPI_ERR_ENDP_NOTOWNER),
+                NAME(MCAPI_ERR_ENDP_REMOTE),
+                NAME(MCAPI_ERR_ENDP_NOPORTS),
+                NAME(MCAPI_ERR_ENDP_LIMIT),
+                NAME(MCAPI_ERR_ATTR_INCOMPATIBLE),
+                NAME(MCAPI_ERR_ATTR_SIZE),
+                NAME(MCAPI_ERR_ATTR_NUM),
+                NAME(MCAPI_ERR_ATTR_VALUE),
+                NAME(MCAPI_ERR_ATTR_NOTSUPPORTED),
+                NAME(MCAPI_ERR_ATTR_READONLY),
+                NAME(TOO_LARGE_MESSAGE),
+                NAME(MCAPI_ERR_MSG_TRUNCATED),
+                NAME(MCAPI_ERR_CHAN_OPEN),
+                NAME(MCAPI_ERR_CHAN_TYPE),
+                NAME(MCAPI_ERR_CHAN_DIRECTION),
+                NAME(MCAPI_ERR_CHAN_CONNECTED),
+                NAME(MCAPI_ERR_CHAN_OPENPENDING),
+#ifndef CONFORM_2000
+                NAME(MCAPI_ERR_CHAN_CLOSEPENDING),
+#endif
+                NAME(MCAPI_ERR_CHAN_NOTOPEN),
+                NAME(MCAPI_ERR_CHAN_INVALID),
+                NAME(TOO_LARGE_PACKET),
+                NAME(MCAPI_ERR_SCL_SIZE),
+                NAME(MCAPI_ERR_TRANSMISSION),
+                NAME(MCAPI_ERR_PRIORITY),
+                NAME(MCAPI_ERR_BUF_INVALID),
+                NAME(MCAPI_ERR_MEM_LIMIT),
+                NAME(MCAPI_ERR_REQUEST_INVALID),
+                NAME(MCAPI_ERR_REQUEST_LIMIT),
+                NAME(MCAPI_ERR_REQUEST_CANCELLED),
+                NAME(MCAPI_ERR_WAIT_PENDING),
+                NAME(MCAPI_ERR_GENERAL)};
+enum { STATUSES = sizeof statuses / sizeof *statuses };
+
+static const conform_case *const all_cases[] = {node_cases,    endpoint_cases, message_cases,
+                                                request_cases, channel_cases,  packet_cases,
+                                                scalar_cases};
+
+static int number_of(mcapi_status_t status) {
+  for (int i = 0; i < STATUSES; i++)
+    if (statuses[i].status == status) return i;
+  return -1;
+}
+static const char *name_of(mcapi_status_t status) {
+  int i = number_of(status);
+  return i < 0 ? "no status of the standard" : statuses[i].name;
+}
+
+/* ---- saying --------------------------------------------------------------------------------- */
+
+/* All processes of a run have it. */
+static struct {
+  atomic_flag saying;
+  int checks, failed;
+  atomic_uint seen[STATUSES], calls[FUNCTIONS];
+  atomic_int come; /* how often one has come to a meeting */
+  atomic_int given_up;
+} * run;
+
+_Thread_local mcapi_status_t s;
+mcapi_domain_t domain;
+static const char *case_name = "all", *way = "";
+
+static void say(const char *format, ...) {
+  char line[512];
+  va_list values;
+  va_start(values, format);
+  int n = vsnprintf(line, sizeof line - 1, format, values);
+  va_end(values);
+  if (n > (int)sizeof line - 2) n = (int)sizeof line - 2;
+  line[n++] = '\n';
+  ssize_t written = write(STDOUT_FILENO, line, (size_t)n);
+  (void)written;
+}
+
+static void check(int so, const char *what, const char *why, const char *instead, int line) {
+  while (atomic_flag_test_and_set(&run->saying)) nap(1);
+  int number = ++run->checks;
+  run->failed += !so;
+  if (so)
+    say("ok %d - %s%s: %s", number, case_name, way, what);
+  else
+    say("not ok %d - %s%s: %s # %s%s (line %d)", number, case_name, way, what, why, instead, line);
+  atomic_flag_clear(&run->saying);
+}
+
+static void see(void) {
+  int i = number_of(s);
+  if (i >= 0) atomic_fetch_add(&run->seen[i], 1);
+}
+
+void called(const char *name) {
+  for (int i = 0; i < FUNCTIONS; i++)
+    if (strcmp(functions[i], name) == 0) {
+      atomic_fetch_add(&run->calls[i], 1);
+      return;
+    }
+  check(0, name, "", "is no function of the standard's", 0);
+}
+
+void is_so(int so, const char *what, int line) { check(so, what, "", "not so", line); }
+void says(const char *what, mcapi_status_t expected, int line) {
+  see();
+  char text[256];
+  snprintf(text, sizeof text, "%s: %s", what, name_of(expected));
+  check(s == expected, text, "it is ", name_of(s), line);
+}
+void says_either(const char *what, mcapi_status_t one, mcapi_status_t other, int line) {
+  see();
+  char text[256];
+  snprintf(text, sizeof text, "%s: %s or %s", what, name_of(one), name_of(other));
+  check(s == one || s == other, text, "it is ", name_of(s), line);
+}
+void fails(const char *what, int line) {
+  see();
+  char text[256];
+  snprintf(text, sizeof text, "%s fails", what);
+  check(s != MCAPI_SUCCESS && s != MCAPI_PENDING && number_of(s) >= 0, text, "it is ", name_of(s),
+        line);
+}
+void choice(const char *question, mcapi_status_t chosen) {
+  int i = number_of(chosen);
+  if (i >= 0) atomic_fetch_add(&run->seen[i], 1);
+  say("# implementation's choice: %s: %s", question, name_of(chosen));
+}
+void choice_number(const char *question, unsigned long chosen) {
+  say("# implementation's choice: %s: %lu", question, chosen);
+}
+
+/* ---- the nodes of a case -------------------------------------------------------------------- */
+
+static pid_t other_process;
+static int with_other;
+
+void give_up(void) {
+  atomic_store(&run->given_up, 1);
+  _exit(1);
+}
+
+void nap(int ms) {
+  struct timespec t = {ms / 1000, ms % 1000 * 1000000L};
+  nanosleep(&t, NULL);
+}
+
+void meet(void) {
+  if (!with_other) return;
+  int turn = atomic_fetch_add(&run->come, 1) / 2 + 1;
+  while (atomic_load(&run->come) < 2 * turn) {
+    if (atomic_load(&run->given_up)) _exit(1);
+    nap(1);
+  }
+}
+
+int other_is_process(void) { return other_process > 0; }
+void kill_other(void) {
+  kill(other_process, SIGKILL);
+  waitpid(other_process, NULL, 0);
+  other_process = 0;
+}
+
+void begin(mcapi_node_t node) {
+  mcapi_info_t info;
+  C(initialize)(domain, node, NULL, NULL, &info, &s);
+  MUST("mcapi_initialize", MCAPI_SUCCESS);
+}
+void end(void) {
+  C(finalize)(&s);
+  SAYS("mcapi_finalize", MCAPI_SUCCESS);
+}
+
+mcapi_endpoint_t created(int port) {
+  mcapi_endpoint_t e = C(endpoint_create)(CONFORM_PORT + (unsigned)port, &s);
+  MUST("mcapi_endpoint_create", MCAPI_SUCCESS);
+  return e;
+}
+mcapi_endpoint_t got(mcapi_node_t node, int port) {
+  mcapi_endpoint_t e = C(endpoint_get)(domain, node, CONFORM_PORT + (unsigned)port,
+                                       (mcapi_timeout_t)CONFORM_SECONDS * 1000 * CONFORM_MS, &s);
+  MUST("mcapi_endpoint_get", MCAPI_SUCCESS);
+  return e;
+}
+void deleted(mcapi_endpoint_t endpoint) {
+  C(endpoint_delete)(endpoint, &s);
+  SAYS("mcapi_endpoint_delete", MCAPI_SUCCESS);
+}
+
+void limited(mcapi_endpoint_t endpoint, int ms) {
+#ifdef CONFORM_2000
+  (void)endpoint, (void)ms;
+#else
+  const mcapi_endp_attr_timeout_t t = (mcapi_endp_attr_timeout_t)ms * CONFORM_MS;
+  C(endpoint_set_attribute)(endpoint, MCAPI_ENDP_ATTR_TIMEOUT, &t, sizeof t, &s);
+  MUST("a time limit is set", MCAPI_SUCCESS);
+#endif
+}
+
+void done(const char *what, mcapi_request_t *request) {
+  size_t size = 0;
+  C(wait)(request, &size, (mcapi_timeout_t)CONFORM_SECONDS * 1000 * CONFORM_MS, &s);
+  MUST(what, MCAPI_SUCCESS);
+}
+
+void fill(void *data, size_t size, unsigned seed) {
+  unsigned char *to = data;
+  for (size_t i = 0; i < size; i++) to[i] = (unsigned char)(seed * 31 + i * 7 + i / 251);
+}
+int is_filled(const void *data, size_t size, unsigned seed) {
+  const unsigned char *from = data;
+  for (size_t i = 0; i < size; i++)
+    if (from[i] != (unsigned char)(seed * 31 + i * 7 + i / 251)) return 0;
+  return 1;
+}
+
+/* ---- running -------------------------------------------------------------------------------- */
+
+static void *thread_two(void *what) {
+  ((const conform_case *)what)->two();
+  return NULL;
+}
+
+static void in_process(const conform_case *c, int processes) {
+  pthread_t thread;
+  with_other = c->two != NULL;
+  if (c->two && processes) {
+    other_process = fork();
+    if (other_process < 0) _exit(2);
+    if (other_process == 0) {
+      alarm(CONFORM_SECONDS);
+      c->two();
+      _exit(0);
+    }
+  } else if (c->two) {
+    if (pthread_create(&thread, NULL, thread_two, (void *)(uintptr_t)c)) _exit(2);
+  }
+  c->one();
+  int how = 0;
+  if (c->two && !processes) pthread_join(thread, NULL);
+  if (other_process > 0) waitpid(other_process, &how, 0);
+  _exit(how == 0 ? 0 : 1);
+}
+
+static void run_case(const conform_case *c, int processes) {
+  case_name = c->name;
+  way = !c->two ? "" : processes ? " (processes)" : " (threads)";
+  atomic_store(&run->come, 0);
+  atomic_store(&run->given_up, 0);
+  pid_t child = fork();
+  if (child < 0) {
+    perror("fork");
+    exit(2);
+  }
+  if (child == 0) {
+    setpgid(0, 0);
+    alarm(CONFORM_SECONDS);
+    in_process(c, processes);
+  }
+  setpgid(child, child);
+  int how = 0;
+  waitpid(child, &how, 0);
+  kill(-child, SIGKILL); /* the other, where this one has been given up */
+  atomic_flag_clear(&run->saying);
+  char why[64] = "it gave up";
+  if (WIFSIGNALED(how) && WTERMSIG(how) == SIGALRM)
+    snprintf(why, sizeof why, "it was stuck for %d seconds", CONFORM_SECONDS);
+  else if (WIFSIGNALED(how))
+    snprintf(why, sizeof why, "it was ended by signal %d", WTERMSIG(how));
+  check(how == 0, "goes through", why, "", 0);
+}
+
+static void summary(void) {
+  case_name = "all";
+  way = "";
+  for (int i = 0; i < FUNCTIONS; i++) {
+    char text[64];
+    snprintf(text, sizeof text, "mcapi_%s has been called", functions[i]);
+    check(run->calls[i] > 0, text, "no case came so far", "", 0);
+  }
+  int seen = 0;
+  for (int i = 0; i < STATUSES; i++) {
+    seen += run->seen[i] > 0;
+    if (!run->seen[i]) say("# implementation's choice: never seen: %s", statuses[i].name);
+  }
+  say("# statuses seen: %d of %d", seen, (int)STATUSES);
+  say("1..%d", run->checks);
+  say("# %d checks, %d failed", run->checks, run->failed);
+}
+
+int main(int argc, char **argv) {
+  int threads = 1, processes = 1, at = 1;
+  domain = CONFORM_DOMAIN;
+  if (argc > at && strcmp(argv[at], "threads") == 0)
+    processes = 0, at++;
+  else if (argc > at && strcmp(argv[at], "processes") == 0)
+    threads = 0, at++;
+  char *rest = "";
+  if (argc > at) domain = (mcapi_domain_t)strtoul(argv[at++], &rest, 10);
+  if (*rest || argc > at) {
+    fprintf(stderr, "usage: %s [threads|processes] [DOMAIN]\n", argv[0]);
+    return 2;
+  }
+  FILE *file = tmpfile();
+  if (file && ftruncate(fileno(file), sizeof *run) == 0)
+    run = mmap(NULL, sizeof *run, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0);
+  if (!run || run == MAP_FAILED) {
+    perror("memory that processes share");
+    return 2;
+  }
+  atomic_flag_clear(&run->saying);
+  for (size_t i = 0; i < sizeof all_cases / sizeof *all_cases; i++)
+    for (const conform_case *c = all_cases[i]; c->name; c++) {
+      if (!c->two) run_case(c, 0);
+      if (c->two && threads && !c->processes) run_case(c, 0);
+      if (c->two && processes) run_case(c, 1);
+    }
+  summary();
+  return run->failed ? 1 : 0;
+}
