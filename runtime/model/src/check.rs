@@ -30,7 +30,7 @@ pub struct Check {
     pub barrier: Barrier,
     /// Orders with at most so many preemptions; none: all.
     pub bound: Option<usize>,
-    /// The executions there are. Another number means that the protocol changed, or that the
+    /// The executions there are at least. Fewer mean that the protocol changed, or that the
     /// exploration was cut short.
     pub executions: u64,
     pub body: Body,
