@@ -22,6 +22,11 @@
  *   D3  Who asks is served: after an ask the owner's next fork, or his next join with something
  *       private left, makes something public. Nobody sleeps while something is public (steal.c).
  *
+ * There are so many deques and no more. Who forks when there is none for his stack gets LVD_NO_SLOT,
+ * and the join calls directly. His fiber may wait meanwhile, and come back where there is a deque, or
+ * there may be one again: what he forks then has a slot of it, and is joined before the fork that had
+ * none; so at that join the deque is empty, and is put away.
+ *
  * Pairs of orders
  *   share: cas_release ends          -> take: cas_acquire ends           arguments, app, scopes (D2)
  *   run: exchange_release state DONE -> join: load_acquire state         the result (D2)
@@ -39,9 +44,6 @@
 
 enum { DONE = 1, FAILED = 3, WAITS = 2 }; /* deques are aligned: their low bits are free */
 #define END_OF_MEMORY ((void *)UINTPTR_MAX)
-
-/* What those get that have no deque: no one ever takes it. */
-static lvd_fork nowhere;
 
 #ifndef LVD_FORK_THREAD
 LVD_API __thread lvd_fork_thread lvd_forks_here;
@@ -165,24 +167,23 @@ void lvd_deque_publish_all(lvd_deque *d, lvd_fork *head, const lvd_forker *f) {
 }
 
 /* What is not public begins here; while a scope is cancelled, every join has to look. */
-static void set_floor(const lvd_deque *d, const lvd_fork *head) {
+static void set_floor(const lvd_deque *d) {
   lvd_store_relaxed_ptr(&lvd_forks.floor, (void *)(uintptr_t)&d->slot[d->split]);
-  if (LVD_LIKELY(!lvd_load_relaxed_u32(&d->scopes))) return;
+  if (LVD_LIKELY(!d->innermost)) return;
   lvd_fence_seq_cst();
-  if (lvd_deque_cancelled(d, (uint32_t)(head - d->slot)))
-    lvd_store_relaxed_ptr(&lvd_forks.floor, END_OF_MEMORY);
+  if (lvd_deque_cancelled(d)) lvd_store_relaxed_ptr(&lvd_forks.floor, END_OF_MEMORY);
 }
 
 /* Sets the words that the fast paths look at, and gives those who ask. */
 static void serve(lvd_forker *f, lvd_deque *d, const lvd_fork *head) {
   for (;;) {
-    set_floor(d, head);
+    set_floor(d);
     lvd_store_relaxed_ptr(&lvd_forks.limit, &d->slot[LVD_DEQUE_SLOTS]);
     if (!lvd_exchange_release_u32(&d->asked, 0)) return;
     if (share(f, d, head) && !lvd_forks_wake(f)) continue;
     /* Nothing to give, or more who could be given something: at the next fork. */
     lvd_store_relaxed_u32(&d->asked, 1);
-    set_floor(d, head);
+    set_floor(d);
     lvd_store_relaxed_ptr(&lvd_forks.limit, NULL);
     return;
   }
@@ -190,8 +191,8 @@ static void serve(lvd_forker *f, lvd_deque *d, const lvd_fork *head) {
 
 lvd_fork *lvd_fork_seldom(void (*run)(lvd_fork *), const void *bytes, size_t size) {
   lvd_forker *f = lvd_forker_self();
-  lvd_deque *d = f ? lvd_load_relaxed_ptr(&f->deque) : NULL;
-  if (!d) return &nowhere;
+  lvd_deque *d = f ? lvd_forker_deque(f) : NULL;
+  if (!d) return LVD_NO_SLOT;
   uint32_t may_abandon = set_abandon(f, 0);
   lvd_fork *slot = lvd_forks.head, *head = slot;
   if (slot == &d->slot[LVD_DEQUE_SLOTS]) { /* full: the join finds it as it is, and calls */
@@ -261,12 +262,12 @@ static bool await(lvd_forker *f, lvd_deque *d, lvd_fork *slot, uint32_t may_aban
 
 bool lvd_fork_settle(lvd_fork *slot) {
   lvd_forker *f = lvd_forker_self();
-  lvd_deque *d = f ? lvd_load_relaxed_ptr(&f->deque) : NULL;
-  if (slot == &nowhere) {
-    lvd_store_relaxed_ptr(&lvd_forks.floor, NULL);
+  if (slot == LVD_NO_SLOT) { /* the head is to be there, and no deque's slot may be */
+    if (f) lvd_forker_without(f);
     lvd_forks.head = slot;
     return true;
   }
+  lvd_deque *d = lvd_load_relaxed_ptr(&f->deque);
   uint32_t i = (uint32_t)(slot - d->slot), may_abandon = set_abandon(f, 0);
   bool ours = i >= d->split || take_back(d, i), whole = true;
   if (!ours) {
@@ -279,7 +280,7 @@ bool lvd_fork_settle(lvd_fork *slot) {
   serve(f, d, slot);
   if (!whole) lvd_port_jump(f->worker->escape); /* its application ends, and we with it */
   set_abandon(f, may_abandon);
-  return ours && !lvd_deque_cancelled(d, i);
+  return ours && !lvd_deque_cancelled(d);
 }
 
 bool lvd_deque_abandon(lvd_deque *d) {

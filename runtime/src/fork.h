@@ -11,13 +11,14 @@
 #ifndef LVD_DEQUE_SLOTS
 #define LVD_DEQUE_SLOTS 8192 /* the checker has fewer */
 #endif
-enum { LVD_DEQUES = 4096, LVD_SCOPES = 16 };
+/* Of a runtime. Thieves look at each of them, so they are not as many as there are stacks. */
+enum { LVD_DEQUES = 4096 };
 
-/* One scope of cancelling, and the first slot that is in it. */
-typedef struct lvd_scope_mark {
-  lvd_a32 first;
-  lvd_aptr scope;
-} lvd_scope_mark;
+/* What is joined of a fork that found no deque: no slot, but an address below those of all slots, so
+ * that its join is a seldom one wherever there is a deque by then. Nobody can have taken it. */
+#define LVD_NO_SLOT ((lvd_fork *)(uintptr_t)sizeof(lvd_fork))
+
+#define LVD_NO_SCOPE UINT32_MAX /* where a mark has none: behind all slots */
 
 /* The forks of one stack that are not joined. Deques are never freed: a thief that comes late looks
  * at one that is somebody else's by now, and finds what is so there. */
@@ -31,9 +32,9 @@ typedef struct lvd_deque {
   LVD_ALIGNED(LVD_LINE) uint32_t split; /* from here on it is the owner's; his copy */
   lvd_fork *head;                       /* while the stack is suspended */
   struct lvd_deque *next;               /* where it lies ready */
-  lvd_a32 scopes;
-  lvd_scope_mark scope[LVD_SCOPES];
-  lvd_event joined;                   /* what the owner waited for is done */
+  lvd_scope_mark outermost;             /* of the scopes of cancelling that are open here ... */
+  lvd_cancel_scope *innermost;          /* ... for the owner; null: none is */
+  lvd_event joined;                     /* what the owner waited for is done */
   lvd_fork slot[LVD_DEQUE_SLOTS + 1]; /* the last one is for who finds it full, and never public */
 } lvd_deque;
 
@@ -53,7 +54,8 @@ typedef struct lvd_forker {
   uint64_t random;
   struct lvd_forker *next; /* all there are */
   bool taken;
-  lvd_deque *spare;
+  lvd_deque *spare; /* empty ones, for the stacks to come here */
+  uint32_t spares;
   lvd_a64 stolen, leapt, asked, shared, full, waits, woken;
 } lvd_forker;
 
@@ -62,7 +64,7 @@ typedef struct lvd_fork_set {
   lvd_runtime *rt;
   lvd_aptr app; /* of calls that were forked by threads of the program */
   lvd_port_mutex opening;
-  lvd_deque *spare;                       /* under the lock of steal.c */
+  lvd_aptr spare;                         /* deques that lie ready; under the lock of steal.c */
   LVD_ALIGNED(LVD_LINE) lvd_a32 sleepers; /* workers that sleep, and would steal */
   lvd_a64 stirred;                        /* ticks */
   LVD_ALIGNED(LVD_LINE) lvd_a32 deques;
@@ -101,7 +103,10 @@ bool lvd_deque_abandon(lvd_deque *d);
 
 /* Who forks on this thread; null: there is no memory, or no worker. */
 lvd_forker *lvd_forker_self(void);
-lvd_deque *lvd_deque_make(lvd_fork_set *forks); /* one that lies ready, or a new one; null: none */
+/* Of the stack that it is on. If it has none, it gets one, unless there is none: null. */
+lvd_deque *lvd_forker_deque(lvd_forker *f);
+/* It goes on without: what was forked when there was none is about to be joined. */
+void lvd_forker_without(lvd_forker *f);
 /* Something has become public: wakes a worker, if one sleeps. True: more sleep. */
 bool lvd_forks_wake(lvd_forker *by);
 /* The owner of `d` waits, in a fiber, an actor or a thread, until he is told. */
@@ -116,8 +121,8 @@ bool lvd_fork_has_room(const lvd_forker *f); /* on this stack, for one more call
 
 /* The scope that slot `i` of `d` was forked in; null: none. */
 lvd_cancel_scope *lvd_deque_scope(const lvd_deque *d, uint32_t i);
-void lvd_scope_enter(lvd_cancel_scope *scope, lvd_cancel_scope *outer);
-/* Is the scope cancelled that slot `i` of `d` was forked in, or one around it? */
-bool lvd_deque_cancelled(const lvd_deque *d, uint32_t i);
+lvd_status lvd_scope_enter(lvd_cancel_scope *scope, lvd_cancel_scope *outer);
+/* Is the innermost scope of `d`, which is the caller's, cancelled, or one around it? */
+bool lvd_deque_cancelled(const lvd_deque *d);
 
 #endif

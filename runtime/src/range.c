@@ -5,10 +5,12 @@
  * somebody wants work, which is one comparison, and if so, and if what is left is worth it, forks
  * the farther half. So a range that nobody wants a part of is a loop.
  *
- * A scope of cancelling is a mark on the deque: from slot `first` on. It holds a slot itself, which
+ * A scope of cancelling is a mark: from slot `first` of the deque on. It holds a slot itself, which
  * anybody may take and run, for nothing, so that the deque stays with the stack as long as the scope
- * does. To find the scope of slot i, a thief goes through the marks from the bottom: those with
- * first <= i stay as they are while the slot is not joined, and what lies above has first > i.
+ * does. The deque has the mark of the outermost scope, and each scope, on its owner's stack, that of
+ * the one inside it. To find the scope of slot i, a thief goes inwards: scopes with first <= i stay as
+ * they are while the slot is not joined, and those further in have first > i, which he learns without
+ * touching them.
  *
  * Pairs of orders
  *   cancel: cancelled, [fence], floor <> serve: floor, [fence], load cancelled
@@ -27,16 +29,15 @@ static bool is_cancelled(const lvd_cancel_scope *s) {
 }
 
 lvd_cancel_scope *lvd_deque_scope(const lvd_deque *d, uint32_t i) {
-  uint32_t n = lvd_load_relaxed_u32(&d->scopes);
-  lvd_cancel_scope *inner = NULL;
-  for (uint32_t k = 0; k < n && lvd_load_relaxed_u32(&d->scope[k].first) <= i; k++)
-    inner = lvd_load_relaxed_ptr(&d->scope[k].scope);
-  return inner;
+  lvd_cancel_scope *scope = NULL;
+  for (const lvd_scope_mark *m = &d->outermost; lvd_load_relaxed_u32(&m->first) <= i;) {
+    scope = lvd_load_relaxed_ptr(&m->scope);
+    m = &scope->inner;
+  }
+  return scope;
 }
 
-bool lvd_deque_cancelled(const lvd_deque *d, uint32_t i) {
-  return is_cancelled(lvd_deque_scope(d, i));
-}
+bool lvd_deque_cancelled(const lvd_deque *d) { return is_cancelled(d->innermost); }
 
 static void nothing(lvd_fork *slot) { (void)slot; }
 
@@ -45,35 +46,39 @@ static lvd_deque *deque_here(void) {
   return f ? lvd_load_relaxed_ptr(&f->deque) : NULL;
 }
 
-void lvd_cancel_begin(lvd_cancel_scope *scope) {
+lvd_status lvd_cancel_begin(lvd_cancel_scope *scope) {
   lvd_store_relaxed_u32(&scope->cancelled, 0);
-  lvd_scope_enter(scope, NULL);
+  return lvd_scope_enter(scope, NULL);
+}
+
+static lvd_scope_mark *mark_of(lvd_deque *d, lvd_cancel_scope *scope) {
+  return scope->below ? &scope->below->inner : &d->outermost;
 }
 
 /* `outer`: the scope that it is in, if that is not the innermost of this stack. */
-void lvd_scope_enter(lvd_cancel_scope *scope, lvd_cancel_scope *outer) {
-  lvd_deque *d = deque_here();
-  scope->outer = outer ? outer : d ? lvd_deque_scope(d, UINT32_MAX - 1) : NULL;
-  scope->marked = false;
-  if (!d) return;
-  uint32_t n = lvd_load_relaxed_u32(&d->scopes);
-  if (n < LVD_SCOPES) {
-    lvd_store_relaxed_ptr(&d->scope[n].scope, scope);
-    lvd_store_relaxed_u32(&d->scope[n].first, (uint32_t)(lvd_forks.head - d->slot));
-    lvd_store_relaxed_u32(&d->scopes, n + 1);
-    scope->marked = true;
-  }
+lvd_status lvd_scope_enter(lvd_cancel_scope *scope, lvd_cancel_scope *outer) {
+  lvd_forker *f = lvd_forker_self();
+  lvd_deque *d = f ? lvd_forker_deque(f) : NULL;
+  scope->below = d ? d->innermost : NULL;
+  scope->outer = outer ? outer : scope->below;
+  scope->slot = LVD_NO_SLOT;
+  if (!f) return LVD_E_MEMORY;
+  if (!d) return lvd_limit("forks are open on as many stacks of fibers as a runtime has deques");
+  lvd_store_relaxed_u32(&scope->inner.first, LVD_NO_SCOPE);
+  lvd_scope_mark *mark = mark_of(d, scope);
+  lvd_store_relaxed_ptr(&mark->scope, scope);
+  lvd_store_relaxed_u32(&mark->first, (uint32_t)(lvd_forks.head - d->slot));
+  d->innermost = scope;
   scope->slot = lvd_fork_seldom(nothing, NULL, 0);
+  return LVD_OK;
 }
 
 void lvd_cancel_end(lvd_cancel_scope *scope) {
-  lvd_deque *d = deque_here();
-  if (!d) return;
   lvd_fork_join(scope->slot);
-  if (!scope->marked) return;
-  uint32_t n = lvd_load_relaxed_u32(&d->scopes) - 1;
-  lvd_store_relaxed_u32(&d->scope[n].first, UINT32_MAX);
-  lvd_store_relaxed_u32(&d->scopes, n);
+  if (scope->slot == LVD_NO_SLOT) return;
+  lvd_deque *d = deque_here();
+  lvd_store_relaxed_u32(&mark_of(d, scope)->first, LVD_NO_SCOPE);
+  d->innermost = scope->below;
 }
 
 void lvd_cancel(lvd_cancel_scope *scope) {
@@ -84,7 +89,7 @@ void lvd_cancel(lvd_cancel_scope *scope) {
 
 bool lvd_cancelled(void) {
   lvd_deque *d = deque_here();
-  return d && lvd_deque_cancelled(d, UINT32_MAX - 1);
+  return d && lvd_deque_cancelled(d);
 }
 
 /* ---- ranges ------------------------------------------------------------------------------- */

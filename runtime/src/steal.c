@@ -41,7 +41,7 @@ static struct {
   lvd_runtime *runtimes; /* all that live, the oldest first */
   lvd_runtime *own;      /* the one that the first fork has made; under `starting` */
   lvd_forker *forkers;
-  lvd_deque *spare; /* of no runtime */
+  lvd_aptr spare;   /* deques of no runtime */
   uint32_t workers; /* lvd_fork_workers */
   bool at_exit;
   lvd_a32 at_fork;
@@ -70,20 +70,29 @@ static bool enlist(lvd_fork_set *forks, lvd_deque *d) {
   return true;
 }
 
-lvd_deque *lvd_deque_make(lvd_fork_set *forks) {
+/* Under the lock. */
+static lvd_deque *take_from(lvd_aptr *list) {
+  lvd_deque *d = lvd_load_relaxed_ptr(list);
+  if (d) lvd_store_relaxed_ptr(list, d->next);
+  return d;
+}
+static void give_back(lvd_aptr *list, lvd_deque *d) {
+  lvd_store_relaxed_ptr(&d->thread, NULL);
+  d->next = lvd_load_relaxed_ptr(list);
+  lvd_store_relaxed_ptr(list, d);
+}
+
+/* One that lies ready, or a new one; null: there are no more. */
+static lvd_deque *find_deque(lvd_fork_set *forks) {
+  if (!lvd_load_relaxed_ptr(&forks->spare) && lvd_load_relaxed_u32(&forks->deques) == LVD_DEQUES)
+    return NULL; /* without the lock, since each fork may ask */
   lvd_port_lock(&all.lock);
-  lvd_deque *d = forks->spare;
-  if (d) {
-    forks->spare = d->next;
-  } else {
-    d = all.spare;
-    if (d)
-      all.spare = d->next;
-    else
-      d = new_deque();
+  lvd_deque *d = take_from(&forks->spare);
+  if (!d) {
+    d = take_from(&all.spare);
+    if (!d) d = new_deque();
     if (d && !enlist(forks, d)) {
-      d->next = all.spare;
-      all.spare = d;
+      give_back(&all.spare, d);
       d = NULL;
     }
   }
@@ -91,23 +100,29 @@ lvd_deque *lvd_deque_make(lvd_fork_set *forks) {
   return d;
 }
 
-/* `d` is empty, and nobody's. */
+/* Where the deques of a thread go that it has no use for. Under the lock. */
+static lvd_aptr *spare_of(lvd_forker *f) {
+  return lvd_load_relaxed_u32(&f->gone) ? &all.spare : &f->forks->spare;
+}
+
+/* `d` is empty, and nobody's. A few stay here, the others are for whoever has none. */
 static void keep(lvd_forker *f, lvd_deque *d) {
+  if (f->spares == SPARE_MOST) {
+    lvd_port_lock(&all.lock);
+    give_back(spare_of(f), d);
+    lvd_port_unlock(&all.lock);
+    return;
+  }
   lvd_store_relaxed_ptr(&d->thread, NULL);
   d->next = f->spare;
   f->spare = d;
-}
-
-static void give_back(lvd_deque **list, lvd_deque *d) {
-  lvd_store_relaxed_ptr(&d->thread, NULL);
-  d->next = *list;
-  *list = d;
+  f->spares++;
 }
 
 /* The thread goes on with deque `d`, whose head is `head`; null: with none. */
 static void take_up(lvd_forker *f, lvd_deque *d, lvd_fork *head) {
   lvd_store_relaxed_ptr(&f->deque, d);
-  lvd_forks.head = d ? head : NULL;
+  lvd_forks.head = d ? head : LVD_NO_SLOT;
   /* The first fork is a seldom one: it looks around for who wants it. */
   lvd_store_relaxed_ptr(&lvd_forks.limit, NULL);
   lvd_store_relaxed_ptr(&lvd_forks.floor, d ? &d->slot[d->split] : NULL);
@@ -118,17 +133,38 @@ static void take_up(lvd_forker *f, lvd_deque *d, lvd_fork *head) {
 
 static void take_up_empty(lvd_forker *f) {
   lvd_deque *d = f->spare;
-  if (d)
+  if (d) {
     f->spare = d->next;
-  else if (f->forks)
-    d = lvd_deque_make(f->forks);
+    f->spares--;
+  } else {
+    d = find_deque(f->forks);
+  }
   if (d) {
     d->split = 0;
     lvd_store_relaxed_u64(&d->ends, 0);
-    lvd_store_relaxed_u32(&d->scopes, 0);
+    lvd_store_relaxed_u32(&d->outermost.first, LVD_NO_SCOPE);
+    d->innermost = NULL;
   }
   take_up(f, d, d ? d->slot : NULL);
   if (f->worker) f->worker->fork_base = lvd_forks.head;
+}
+
+lvd_deque *lvd_forker_deque(lvd_forker *f) {
+  if (LVD_UNLIKELY(!lvd_load_relaxed_ptr(&f->deque))) take_up_empty(f);
+  return lvd_load_relaxed_ptr(&f->deque);
+}
+
+void lvd_forker_without(lvd_forker *f) {
+  lvd_deque *d = lvd_load_relaxed_ptr(&f->deque);
+  if (d) keep(f, d);
+  take_up(f, NULL, NULL);
+  if (f->worker) f->worker->fork_base = LVD_NO_SLOT;
+}
+
+/* Has the thread forks open on its deque? */
+static bool is_open(const lvd_forker *f) {
+  const lvd_deque *d = lvd_load_relaxed_ptr(&f->deque);
+  return d && lvd_forks.head != d->slot;
 }
 
 /* ---- threads that fork -------------------------------------------------------------------- */
@@ -202,16 +238,15 @@ static void end_forker(void *argument) {
   f->thread = NULL;
   lvd_port_unlock(&f->lock);
   lvd_deque *d = lvd_load_relaxed_ptr(&f->deque);
-  bool gone = lvd_load_relaxed_u32(&f->gone);
-  if (!gone) leave_place(f);
-  lvd_deque **list = gone ? &all.spare : &f->forks->spare;
+  if (!lvd_load_relaxed_u32(&f->gone)) leave_place(f);
+  lvd_aptr *list = spare_of(f);
   /* A thread that ends with forks open leaves them behind. */
   if (d && !lvd_deque_has(d) && lvd_forks.head == d->slot) give_back(list, d);
-  while (f->spare) {
-    d = f->spare;
+  while ((d = f->spare)) {
     f->spare = d->next;
     give_back(list, d);
   }
+  f->spares = 0;
   lvd_store_relaxed_ptr(&f->deque, NULL);
   f->taken = false;
   self = NULL;
@@ -227,8 +262,7 @@ static void end_own(void) {
   /* Who calls exit in the middle of forks, or on a worker, ends without ceremony. */
   if (lvd_this_worker()) return;
   if (self && !lvd_load_relaxed_u32(&self->gone)) {
-    lvd_deque *d = lvd_load_relaxed_ptr(&self->deque);
-    if (d && lvd_forks.head != d->slot) return;
+    if (is_open(self)) return;
   }
   lvd_port_lock(&all.starting);
   lvd_runtime *rt = all.own;
@@ -298,11 +332,7 @@ void lvd_forks_free(lvd_runtime *rt) {
   lvd_fork_set *forks = lvd_load_relaxed_ptr(&rt->forks);
   if (!forks) return;
   lvd_port_lock(&all.lock);
-  while (forks->spare) {
-    lvd_deque *d = forks->spare;
-    forks->spare = d->next;
-    give_back(&all.spare, d);
-  }
+  for (lvd_deque *d; (d = take_from(&forks->spare));) give_back(&all.spare, d);
   lvd_port_unlock(&all.lock);
   lvd_port_free(forks, sizeof *forks);
 }
@@ -362,8 +392,7 @@ static void child_begins(void) {
   all.forkers = NULL; /* their threads are gone, perhaps with their locks in hand */
   if (self) {
     lvd_port_at_thread_end(end_forker, NULL); /* who told it something is gone, its lock in hand */
-    const lvd_deque *d = lvd_load_relaxed_ptr(&self->deque);
-    if (lvd_forks.head == (d ? d->slot : NULL)) {
+    if (!is_open(self)) {
       self = NULL;
       lvd_forks.head = NULL;
       lvd_store_relaxed_ptr(&lvd_forks.limit, NULL);
@@ -381,8 +410,7 @@ static void child_begins(void) {
 static LVD_COLD lvd_forker *begin(void) {
   lvd_worker *w = lvd_this_worker();
   if (self) { /* gone: nobody steals from it, but what is open is to be joined */
-    lvd_deque *d = lvd_load_relaxed_ptr(&self->deque);
-    if (lvd_forks.head != (d ? d->slot : NULL)) return self;
+    if (is_open(self)) return self;
     end_forker(self);
   } else if (lvd_forks.head) {
     return NULL; /* there was no memory, and forks are open that were never made */

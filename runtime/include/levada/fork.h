@@ -225,17 +225,27 @@ static inline bool lvd_fork_wanted(void) {
 /* Cancelling                                                                                  */
 /* ------------------------------------------------------------------------------------------ */
 
+/* Where a scope begins; the library's. */
+typedef struct lvd_scope_mark {
+  lvd_a32 first;  /* slot of the deque */
+  lvd_aptr scope; /* as long as a slot from `first` on is open */
+} lvd_scope_mark;
+
 /* A piece of work that can be cancelled: all forks made between lvd_cancel_begin and lvd_cancel_end,
  * and by them. Calls that have not started when lvd_cancel is called are not made; their results
- * are indeterminate. Calls that run can ask lvd_cancelled. begin and end nest, as forks do. */
+ * are indeterminate. Calls that run can ask lvd_cancelled. begin and end nest, as forks do, and as
+ * deep as you like; end belongs to each begin, whatever that returned. */
 typedef struct lvd_cancel_scope {
   lvd_a32 cancelled;
-  bool marked;
   lvd_fork *slot;
-  struct lvd_cancel_scope *outer;
+  struct lvd_cancel_scope *outer; /* the one around it, perhaps of another stack ... */
+  struct lvd_cancel_scope *below; /* ... and the one around it on this stack; or null */
+  lvd_scope_mark inner;           /* the one inside it on this stack */
 } lvd_cancel_scope;
 
-LVD_API void lvd_cancel_begin(lvd_cancel_scope *scope);
+/* LVD_E_LIMIT, LVD_E_MEMORY: there is no deque for this stack, so its forks are plain calls, and are
+ * made though they are cancelled. */
+LVD_API lvd_status lvd_cancel_begin(lvd_cancel_scope *scope);
 LVD_API void lvd_cancel_end(lvd_cancel_scope *scope);
 LVD_API void lvd_cancel(lvd_cancel_scope *scope); /* by anybody, while the scope lives */
 LVD_API bool lvd_cancelled(void); /* the innermost scope that we are in, or one around it */

@@ -30,17 +30,19 @@ lvd_fork_thread *model_fork_thread(void) { return &me()->here; }
 /* ---- what fork.c calls -------------------------------------------------------------------- */
 
 lvd_forker *lvd_forker_self(void) { return &me()->f; }
+lvd_deque *lvd_forker_deque(lvd_forker *f) { return lvd_load_relaxed_ptr(&f->deque); }
+void lvd_forker_without(lvd_forker *f) { (void)f; }
 bool lvd_forks_wake(lvd_forker *by) { return by == NULL; }
 bool lvd_fork_has_room(const lvd_forker *f) { return f != NULL; }
 lvd_cancel_scope *lvd_deque_scope(const lvd_deque *d, uint32_t i) {
   (void)d, (void)i;
   return NULL;
 }
-bool lvd_deque_cancelled(const lvd_deque *d, uint32_t i) {
-  (void)i;
-  return d == NULL;
+bool lvd_deque_cancelled(const lvd_deque *d) { return d == NULL; }
+lvd_status lvd_scope_enter(lvd_cancel_scope *scope, lvd_cancel_scope *outer) {
+  (void)scope, (void)outer;
+  return LVD_OK;
 }
-void lvd_scope_enter(lvd_cancel_scope *scope, lvd_cancel_scope *outer) { (void)scope, (void)outer; }
 void lvd_cancel_end(lvd_cancel_scope *scope) { (void)scope; }
 bool lvd_cancelled(void) { return false; }
 

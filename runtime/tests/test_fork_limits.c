@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* What forks may run out of: deques, when thousands of fibers wait with forks open; and what they do
+ * not run out of: scopes of cancelling. */
+#include "test.h"
+
+static int fib(int n);
+LVD_FORKABLE(int, fib, int)
+static int fib(int n) {
+  if (n < 2) return n;
+  LVD_FORK(first, fib, n - 1);
+  int second = fib(n - 2);
+  return LVD_JOIN(first, fib) + second;
+}
+
+static long one(long n) { return n; }
+LVD_FORKABLE(long, one, long)
+/* So many forks are open at once. */
+static __attribute__((noinline)) long chain(long n) {
+  if (n == 0) return 0;
+  LVD_FORK(f, one, 1);
+  long rest = chain(n - 1);
+  return LVD_JOIN(f, one) + rest;
+}
+
+static lvd_a32 made;
+static int count_made(int n) {
+  lvd_add_relaxed_u32(&made, 1);
+  return n;
+}
+LVD_FORKABLE(int, count_made, int)
+
+/* ---- deques -------------------------------------------------------------------------------- */
+
+/* More fibers wait with forks open than there are deques, and come back in any order, to threads
+ * that have none, or that have one again: in the middle of a fork that had none. */
+typedef struct crowd {
+  lvd_a32 waiting, go, without;
+} crowd;
+typedef struct one_of {
+  crowd *all;
+  uint32_t number;
+} one_of;
+
+static void forks_and_waits(void *argument) {
+  const one_of *me = argument;
+  crowd *c = me->all;
+  LVD_FORK(f, one, me->number);
+  lvd_cancel_scope scope;
+  lvd_status scoped = lvd_cancel_begin(&scope);
+  if (scoped != LVD_OK) {
+    CHECK_EQ(scoped, LVD_E_LIMIT);
+    CHECK(strstr(lvd_status_text(scoped), "deques"));
+    lvd_add_relaxed_u32(&c->without, 1);
+  }
+  lvd_add_relaxed_u32(&c->waiting, 1);
+  do lvd_fiber_sleep(1000000 + (int64_t)(me->number * 7919 % 100) * 1000000);
+  while (!lvd_load_relaxed_u32(&c->go));
+  CHECK_EQ(fib(8), 21);
+  if (scoped == LVD_OK) {
+    lvd_cancel(&scope);
+    CHECK(lvd_cancelled());
+  }
+  lvd_cancel_end(&scope);
+  CHECK_EQ(chain(50), 50);
+  CHECK_EQ(LVD_JOIN(f, one), me->number);
+  CHECK_EQ(chain(200), 200);
+  CHECK(!lvd_cancelled());
+}
+
+void test_fork_deques(void) {
+  enum { FIBERS = 4500 };
+#ifdef __SANITIZE_THREAD__
+  SKIP("the sanitizer does not bear so many fibers");
+#endif
+  lvd_runtime *rt = runtime_of(2);
+  lvd_app *app;
+  CHECK_EQ(lvd_app_open(rt, NULL, &app), LVD_OK);
+  crowd all = {{0}, {0}, {0}};
+  one_of *each = calloc(FIBERS, sizeof *each);
+  for (int round = 0; round < 2; round++) { /* the second finds what the first has given back */
+    lvd_store_relaxed_u32(&all.waiting, 0);
+    lvd_store_relaxed_u32(&all.go, 0);
+    lvd_store_relaxed_u32(&all.without, 0);
+    lvd_fiber **f = calloc(FIBERS, sizeof(lvd_fiber *));
+    for (uint32_t i = 0; i < FIBERS; i++) {
+      each[i] = (one_of){&all, i};
+      CHECK_EQ(lvd_fiber_start(app, forks_and_waits, &each[i], NULL, &f[i]), LVD_OK);
+    }
+    while (lvd_load_relaxed_u32(&all.waiting) < FIBERS) lvd_fiber_sleep(1000000);
+    uint32_t without = lvd_load_relaxed_u32(&all.without);
+    printf("%u of %d without a deque\n", without, FIBERS);
+    CHECK(without >= FIBERS - 4096 && without < FIBERS - 4000);
+    lvd_store_relaxed_u32(&all.go, 1);
+    for (int i = 0; i < FIBERS; i++) CHECK_EQ(lvd_fiber_join(f[i], -1), LVD_OK);
+    free(f);
+  }
+  free(each);
+  lvd_app_unload(app);
+  lvd_runtime_destroy(rt);
+}
+
+/* ---- scopes -------------------------------------------------------------------------------- */
+
+/* A scope for each level, as a search has it; the one `at` that depth is cancelled from the depths. */
+static void nest(int depth, int at, lvd_cancel_scope *which) {
+  lvd_cancel_scope scope;
+  CHECK_EQ(lvd_cancel_begin(&scope), LVD_OK);
+  if (at == 0) which = &scope;
+  if (depth) {
+    nest(depth - 1, at - 1, which);
+  } else {
+    CHECK(!lvd_cancelled());
+    LVD_FORK(before, count_made, 1);
+    lvd_cancel(which);
+    CHECK(lvd_cancelled());
+    LVD_JOIN(before, count_made);
+    LVD_FORK(after, count_made, 1);
+    LVD_JOIN(after, count_made);
+  }
+  CHECK_EQ(lvd_cancelled(), at <= 0);
+  LVD_FORK(f, count_made, 1);
+  LVD_JOIN(f, count_made);
+  lvd_cancel_end(&scope);
+}
+
+void test_fork_scopes(void) {
+  static const int depths[] = {1, 15, 16, 17, 100, 9000}; /* deeper than the deque has slots */
+  CHECK_EQ(lvd_fork_workers(1), LVD_OK);
+  for (size_t i = 0; i < COUNT(depths); i++)
+    for (int at = 0; at <= depths[i]; at += depths[i] > 100 ? 2999 : 1) {
+      lvd_store_relaxed_u32(&made, 0);
+      nest(depths[i], at, NULL);
+      CHECK_EQ(lvd_load_relaxed_u32(&made), at); /* of the levels around it */
+      CHECK(!lvd_cancelled());
+    }
+}
+
+/* What is taken is in the scope that it was forked in, however many there are around that, and
+ * inside it. */
+static int waits_for_end(lvd_a32 *cancelled) {
+  while (!lvd_cancelled()) {
+  }
+  lvd_store_relaxed_u32(cancelled, 1);
+  return 1;
+}
+LVD_FORKABLE(int, waits_for_end, lvd_a32 *)
+
+static void nest_and_take(int depth) {
+  lvd_cancel_scope scope;
+  CHECK_EQ(lvd_cancel_begin(&scope), LVD_OK);
+  if (depth) {
+    nest_and_take(depth - 1);
+  } else {
+    lvd_a32 cancelled = {0};
+    lvd_cancel_scope inside[3];
+    LVD_FORK(f, waits_for_end, &cancelled);
+    for (int i = 0; i < 3; i++) CHECK_EQ(lvd_cancel_begin(&inside[i]), LVD_OK);
+    for (uint64_t until = now_ns() + 200000; now_ns() < until;) CHECK_EQ(fib(5), 5);
+    lvd_cancel(&inside[2]); /* not his */
+    for (int i = 3; i-- > 0;) lvd_cancel_end(&inside[i]);
+    CHECK(!lvd_load_relaxed_u32(&cancelled));
+    lvd_cancel(&scope);
+    LVD_JOIN(f, waits_for_end); /* whether it was taken or not */
+  }
+  lvd_cancel_end(&scope);
+}
+
+void test_fork_scopes_taken(void) {
+  CHECK_EQ(lvd_fork_workers(3), LVD_OK);
+  for (int i = 0; i < 200; i++) nest_and_take(i % 40);
+  lvd_fork_counters c;
+  lvd_fork_counters_read(&c);
+  CHECK(c.stolen > 0);
+}
