@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int same(mcapi_endpoint_t a, mcapi_endpoint_t b) {
+static int equals(mcapi_endpoint_t a, mcapi_endpoint_t b) {
 #ifdef CONFORM_STRUCT_HANDLES
   return memcmp(&a, &b, sizeof a) == 0;
 #else
@@ -23,9 +23,9 @@ static void create(void) {
   for (int i = 0; i < 3; i++) {
     any[i] = C(endpoint_create)(MCAPI_PORT_ANY, &s);
     MUST("any port", MCAPI_SUCCESS);
-    IS(!same(any[i], a) && (!i || !same(any[i], any[i - 1])), "an endpoint of its own");
+    IS(!equals(any[i], a) && (!i || !equals(any[i], any[i - 1])), "an endpoint of its own");
   }
-  IS(same(a, got(ONE, 1)), "an endpoint that is got is the one that was created");
+  IS(equals(a, got(ONE, 1)), "an endpoint that is got is the one that was created");
   C(endpoint_release)(a, &s);
   SAYS("mcapi_endpoint_release", MCAPI_SUCCESS);
   C(endpoint_release)(a, &s);
@@ -105,7 +105,7 @@ static void get_errors(void) {
   SAYS("mcapi_test", MCAPI_PENDING);
   e = created(2);
   done("it is got when it has been created", &r);
-  IS(same(found, e), "it is the one");
+  IS(equals(found, e), "it is the one");
   C(endpoint_get_i)(domain, ONE, CONFORM_PORT + 2, &found, &r, &s);
   SAYS_EITHER("begun when there is one", MCAPI_SUCCESS, MCAPI_PENDING);
   done("it is got", &r);
@@ -136,7 +136,7 @@ static void others_two(void) {
   begin(TWO);
   meet();
   mcapi_endpoint_t other = got(ONE, 1), mine = created(2);
-  IS(!same(other, mine), "two nodes' endpoints are two");
+  IS(!equals(other, mine), "two nodes' endpoints are two");
   meet();
   meet();
   C(endpoint_release)(other, &s);
