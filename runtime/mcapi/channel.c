@@ -19,19 +19,29 @@ static mcapi_endpoint_t peer_of(const mc_domain *d, mcapi_endpoint_t e) {
   mcapi_endpoint_t peer = lvd_load_acquire_u32(&record(d, e)->peer);
   if (!peer) return 0;
   const mc_endpoint *other = record(d, peer);
-  bool both =
-      lvd_load_acquire_u32(&other->handle) == peer && lvd_load_acquire_u32(&other->peer) == e;
+  bool many = lvd_load_relaxed_u32(&record(d, e)->many);
+  bool both = lvd_load_acquire_u32(&other->handle) == peer &&
+              lvd_load_acquire_u32(&other->peer) == (many ? peer : e);
   return both ? peer : 0;
 }
 
 bool mc_channel_in_use(const mc_domain *d, uint32_t index) {
   mcapi_endpoint_t user = lvd_load_relaxed_u32(&d->tables->endpoint[index].user);
-  if (!user || lvd_load_relaxed_u32(&record(d, user)->handle) != user) return false;
+  if (!user) return false;
+  if (mc_index(user) == index) return mc_broadcast_heard(d, user, false);
+  if (lvd_load_relaxed_u32(&record(d, user)->handle) != user) return false;
   mcapi_endpoint_t to = lvd_load_relaxed_u32(&record(d, user)->peer);
   return to && mc_index(to) == index;
 }
 
-bool mc_is_connected(const mc_domain *d, mcapi_endpoint_t e) { return peer_of(d, e) != 0; }
+/* Also to who is gone, as long as it is open. */
+bool mc_is_connected(const mc_domain *d, mcapi_endpoint_t e) {
+  mcapi_endpoint_t peer = lvd_load_acquire_u32(&record(d, e)->peer);
+  bool open = lvd_load_acquire_u32(&record(d, e)->state) != 0;
+  if (peer == e) return open || mc_broadcast_heard(d, e, false);
+  if (peer && open && lvd_load_acquire_u32(&record(d, peer)->handle) != peer) return true;
+  return peer_of(d, e) != 0;
+}
 
 mcapi_endp_attr_status_t mc_channel_status(const mc_domain *d, mcapi_endpoint_t e) {
   uint32_t role = lvd_load_relaxed_u32(&record(d, e)->role);
@@ -48,12 +58,12 @@ mcapi_endp_attr_status_t mc_channel_status(const mc_domain *d, mcapi_endpoint_t 
   return out;
 }
 
-static mcapi_status_t misfit(uint32_t role, uint32_t wanted) {
+mcapi_status_t mc_channel_misfit(uint32_t role, uint32_t wanted) {
   if (!role || role == wanted) return MCAPI_SUCCESS;
   return (role ^ wanted) & MC_SENDS ? MCAPI_ERR_CHAN_DIRECTION : MCAPI_ERR_CHAN_TYPE;
 }
 
-static bool compatible(const mc_domain *d, mcapi_endpoint_t a, mcapi_endpoint_t b) {
+bool mc_channel_compatible(const mc_domain *d, mcapi_endpoint_t a, mcapi_endpoint_t b) {
   static const uint32_t must[] = {MCAPI_ENDP_ATTR_MAX_PAYLOAD_SIZE, MCAPI_ENDP_ATTR_BUFFER_TYPE,
                                   MCAPI_ENDP_ATTR_MEMORY_TYPE, MCAPI_ENDP_ATTR_NUM_PRIORITIES,
                                   MCAPI_ENDP_ATTR_PRIORITY};
@@ -71,14 +81,17 @@ static mcapi_status_t connect(mc_domain *d, mcapi_endpoint_t from, mcapi_endpoin
   if (mc_is_connected(d, from) || mc_is_connected(d, to)) return MCAPI_ERR_CHAN_CONNECTED;
   mc_endpoint *sender = record(d, from), *receiver = record(d, to);
   /* One may be open already, for what is to come. */
-  mcapi_status_t status = misfit(lvd_load_relaxed_u32(&sender->role), kind | MC_SENDS);
-  if (status == MCAPI_SUCCESS) status = misfit(lvd_load_relaxed_u32(&receiver->role), kind);
+  mcapi_status_t status = mc_channel_misfit(lvd_load_relaxed_u32(&sender->role), kind | MC_SENDS);
+  if (status == MCAPI_SUCCESS)
+    status = mc_channel_misfit(lvd_load_relaxed_u32(&receiver->role), kind);
   if (status != MCAPI_SUCCESS) return status;
-  if (!compatible(d, from, to)) return MCAPI_ERR_ATTR_INCOMPATIBLE;
+  if (!mc_channel_compatible(d, from, to)) return MCAPI_ERR_ATTR_INCOMPATIBLE;
   if (d->transport->lay(d, mc_index(to), kind) != LVD_OK) return MCAPI_ERR_MEM_LIMIT;
   lvd_store_relaxed_u32(&sender->role, kind | MC_SENDS);
   lvd_store_relaxed_u32(&receiver->role, kind);
   lvd_store_relaxed_u32(&receiver->user, from);
+  lvd_store_relaxed_u32(&sender->many, 0);
+  lvd_store_relaxed_u32(&receiver->many, 0);
   lvd_store_release_u32(&sender->peer, to);
   lvd_store_release_u32(&receiver->peer, from);
   return MCAPI_SUCCESS;
@@ -113,6 +126,7 @@ static bool attach(mc_domain *d, mc_local *local, mcapi_endpoint_t peer) {
   mc_channel *c = &local->channel;
   c->peer = peer;
   c->loan = NULL;
+  c->many = lvd_load_relaxed_u32(&record(d, lvd_load_relaxed_u32(&local->handle))->many);
   c->peer_node = lvd_load_relaxed_u32(&record(d, peer)->node);
   return c->open = d->transport->attach(d, local, peer);
 }
@@ -141,6 +155,7 @@ static mcapi_status_t look_at_open(mc_domain *d, mc_local *local, mcapi_endpoint
     return attach_to_gone(d, local, named) ? MCAPI_SUCCESS : MCAPI_ERR_TRANSMISSION;
   mcapi_endpoint_t peer = peer_of(d, handle);
   if (!peer || !lvd_load_acquire_u32(&record(d, peer)->state)) return MCAPI_PENDING;
+  if (peer == handle && !mc_broadcast_heard(d, handle, true)) return MCAPI_PENDING;
   return attach(d, local, peer) ? MCAPI_SUCCESS : MCAPI_ERR_TRANSMISSION; /* even if closed since */
 }
 
@@ -168,6 +183,7 @@ bool mc_channel_not_opened(mc_request *r, mcapi_status_t why) {
     local->channel.role = 0;
     if (!peer) lvd_store_relaxed_u32(&mine->role, 0);
     lvd_store_release_u32(&mine->state, 0);
+    mc_broadcast_call(d, r->handle);
   }
   lvd_port_unlock(&local->lock);
   mc_gate_leave(d);
@@ -184,7 +200,7 @@ static mcapi_status_t open_end(mc_mine *self, uint32_t role, mcapi_endpoint_t e,
   lvd_port_lock(&local->lock);
   mc_endpoint *mine = record(d, e);
   uint32_t state = lvd_load_relaxed_u32(&mine->state);
-  mcapi_status_t status = misfit(lvd_load_relaxed_u32(&mine->role), role);
+  mcapi_status_t status = mc_channel_misfit(lvd_load_relaxed_u32(&mine->role), role);
   if (status == MCAPI_SUCCESS && state & MC_CLOSED) status = MCAPI_ERR_CHAN_CLOSEPENDING;
   if (status == MCAPI_SUCCESS && local->channel.role)
     status = local->channel.open ? MCAPI_ERR_CHAN_OPEN : MCAPI_ERR_CHAN_OPENPENDING;
@@ -193,6 +209,7 @@ static mcapi_status_t open_end(mc_mine *self, uint32_t role, mcapi_endpoint_t e,
     local->channel.open = false;
     lvd_store_relaxed_u32(&mine->role, role);
     lvd_store_release_u32(&mine->state, MC_OPENED);
+    mc_broadcast_call(d, e);
   }
   lvd_port_unlock(&local->lock);
   mc_gate_leave(d);
@@ -226,6 +243,10 @@ static void close_end(mc_domain *d, mc_local *local, mcapi_endpoint_t e) {
   if (local->channel.open) d->transport->detach(d, local);
   local->channel.role = 0;
   local->channel.open = false;
+  if (lvd_load_relaxed_u32(&mine->many)) {
+    mc_broadcast_close(d, e);
+    return;
+  }
   mc_endpoint *other = peer ? record(d, peer) : NULL;
   if (other && lvd_load_relaxed_u32(&other->state) & MC_OPENED) {
     if (lvd_load_relaxed_u32(&mine->state) & MC_OPENED)
@@ -263,7 +284,7 @@ static void close_i(uint32_t role, mcapi_endpoint_t handle, mcapi_request_t *req
     mcapi_endpoint_t peer = peer_of(d, handle);
     mc_gate_enter(d);
     lvd_port_lock(&local->lock);
-    status = misfit(local->channel.role, role);
+    status = mc_channel_misfit(local->channel.role, role);
     if (status == MCAPI_SUCCESS && !local->channel.role)
       status = lvd_load_relaxed_u32(&record(d, handle)->state) & MC_CLOSED
                    ? MCAPI_ERR_CHAN_CLOSEPENDING

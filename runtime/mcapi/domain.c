@@ -54,6 +54,7 @@ static void clear_process(mc_domain *d, uint32_t i) {
     if (lvd_load_relaxed_u32(&t->endpoint[k].owner) == 1 + i) {
       lvd_store_relaxed_u32(&t->endpoint[k].died, lvd_load_relaxed_u32(&t->endpoint[k].handle));
       lvd_store_release_u32(&t->endpoint[k].handle, 0);
+      mc_broadcast_call(d, k);
       if (d->transport->bury) d->transport->bury(d, k);
       lvd_store_release_u32(&t->endpoint[k].owner, 0);
     }

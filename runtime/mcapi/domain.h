@@ -52,10 +52,11 @@ enum {
   MC_SMALL = LVD_SLOT_STRIDE - 32, /* a message as short as this lies with its head */
   MC_UNIT = 65536,      /* what is mapped begins at multiples: as large as pages are anywhere */
   MC_RING = 512 * 1024, /* bytes of a channel's ring */
-  MC_SCALARS = 1024     /* scalars that a channel can hold */
+  MC_SCALARS = 1024,    /* scalars that a channel can hold */
+  MC_SEATS = 16         /* receivers of one broadcast */
 };
 #define MC_MAGIC  0x4c564d43u /* "LVMC" */
-#define MC_LAYOUT (LVD_LAYOUT << 16 | 6u)
+#define MC_LAYOUT (LVD_LAYOUT << 16 | 7u)
 
 /* ---- shared --------------------------------------------------------------------------------- */
 
@@ -93,6 +94,9 @@ typedef struct mc_endpoint {
   lvd_a32 peer; /* handle of the other end; 0: not connected */
   lvd_a32 state; /* MC_OPENED, MC_CLOSED */
   lvd_a32 user;  /* handle of the last that was connected to send into the channel here */
+  lvd_a32 many;  /* 1: an end of a broadcast (broadcast.c) */
+  lvd_a32 seat;  /* of one that receives it */
+  lvd_a32 calls; /* of one that sends it: counts who comes and goes */
   lvd_a32 attribute[MCAPI_ENDP_ATTR_END];
   /* What it has received, of any kind; its owner's, for whoever looks on. */
   LVD_ALIGNED(LVD_LINE) lvd_a64 received;

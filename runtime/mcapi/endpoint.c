@@ -70,6 +70,7 @@ static void first_attributes(mc_endpoint *e) {
   lvd_store_relaxed_u32(&e->role, 0);
   lvd_store_relaxed_u32(&e->peer, 0);
   lvd_store_relaxed_u32(&e->state, 0);
+  lvd_store_relaxed_u32(&e->many, 0);
   lvd_store_relaxed_u32(&e->get_count, 0);
   lvd_store_relaxed_u32(&e->get_domain, MCAPI_DOMAIN_INVALID);
   lvd_store_relaxed_u32(&e->get_node, MCAPI_NODE_INVALID);

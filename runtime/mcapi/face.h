@@ -78,7 +78,11 @@ typedef struct mc_channel {
   lvd_consumer in;   /* gets */
   lvd_consumer back; /* pops: behind, since packets are released one by one */
   mc_held held[MC_SLOTS];
-  uint32_t first, count; /* of `held`, in a ring */
+  uint32_t first, count;   /* of `held`, in a ring */
+  bool many;               /* a broadcast's; then also: */
+  bool seated;             /* receiving: the sender has let us in */
+  uint32_t calls;          /* sending: the audience is as it was at this count, */
+  uint32_t node[MC_SEATS]; /* and to be rung for; MC_NODES: nobody */
 } mc_channel;
 
 /* An endpoint that was created here; stays in memory, for the next one at its place. */
@@ -134,6 +138,20 @@ bool mc_channel_in_use(const mc_domain *d, uint32_t index);
 /* Behind the gate: this end is given up, whatever its state. */
 void mc_channel_drop(mc_domain *d, mc_local *local, mcapi_endpoint_t handle);
 mcapi_endp_attr_status_t mc_channel_status(const mc_domain *d, mcapi_endpoint_t endpoint);
+/* MCAPI_SUCCESS, or why an end that has `role` (0: none) cannot be `wanted`. */
+mcapi_status_t mc_channel_misfit(uint32_t role, uint32_t wanted);
+bool mc_channel_compatible(const mc_domain *d, mcapi_endpoint_t a, mcapi_endpoint_t b);
+
+/* ---- broadcast.c ---------------------------------------------------------------------------- */
+
+/* Behind the gate, or for a guess: is `k` a place whose endpoint receives what `sender` sends? */
+bool mc_broadcast_hears(const mc_domain *d, uint32_t k, mcapi_endpoint_t sender);
+/* Is there such a one? `opened`: that has been opened. */
+bool mc_broadcast_heard(const mc_domain *d, mcapi_endpoint_t sender, bool opened);
+/* Who sends to `receiver` (its handle, or its place) is to look at its audience. */
+void mc_broadcast_call(const mc_domain *d, mcapi_endpoint_t receiver);
+/* Behind the gate: the table's side of an end that has been closed. */
+void mc_broadcast_close(mc_domain *d, mcapi_endpoint_t endpoint);
 
 /* ---- ext.c ---------------------------------------------------------------------------------- */
 

@@ -19,7 +19,7 @@ typedef struct scalar {
   uint32_t size, pad;
 } scalar;
 
-static lvd_channel *channel_at(mc_domain *d, uint32_t index) {
+lvd_channel *mc_shm_channel_at(mc_domain *d, uint32_t index) {
   mc_peer *p = mc_peer_at(d, index);
   if (!p) return NULL;
   lvd_channel *ch = lvd_load_acquire_ptr(&p->channel);
@@ -41,7 +41,7 @@ static uint32_t element_size(uint32_t role) { return role & MC_PACKETS ? LINE : 
 lvd_status mc_shm_lay(mc_domain *d, uint32_t index, uint32_t kind) {
   size_t at = mc_channel_at(index);
   if (lvd_port_shared_claim(d->file, at, MC_UNIT + MC_RING) != LVD_OK) return LVD_E_MEMORY;
-  lvd_channel *ch = channel_at(d, index);
+  lvd_channel *ch = mc_shm_channel_at(d, index);
   if (!ch) return LVD_E_MEMORY;
   uint32_t element = element_size(kind), slots = MC_RING / element;
   lvd_channel_init(ch, (unsigned char *)ch + MC_UNIT, element, slots,
@@ -52,9 +52,15 @@ lvd_status mc_shm_lay(mc_domain *d, uint32_t index, uint32_t kind) {
 bool mc_shm_attach(mc_domain *d, mc_local *local, mcapi_endpoint_t peer) {
   mc_channel *c = &local->channel;
   bool sends = (c->role & MC_SENDS) != 0;
-  lvd_channel *ch = channel_at(d, sends ? mc_index(peer) : local->index);
+  lvd_channel *ch = mc_shm_channel_at(d, sends || c->many ? mc_index(peer) : local->index);
   size_t size = MC_UNIT + 2 * (size_t)MC_RING;
   if (!ch) return false;
+  c->first = c->count = 0;
+  if (c->many && !sends) { /* attached when it has been let in */
+    c->in = (lvd_consumer){0};
+    lvd_store_release_ptr(&local->tail, NULL);
+    return !(c->seated = false);
+  }
   uint32_t element = element_size(c->role);
   lvd_status status = sends ? lvd_producer_attach_shared(&c->out, ch, size, element, NULL)
                             : lvd_consumer_attach_shared(&c->in, ch, size, element, 0, NULL);
@@ -62,11 +68,13 @@ bool mc_shm_attach(mc_domain *d, mc_local *local, mcapi_endpoint_t peer) {
   /* As we lay them out, and not some other that would also be a channel: no span ends early. */
   bool mirrored = sends ? c->out.mirrored : c->in.mirrored;
   if (!mirrored || (sends ? c->out.mask : c->in.mask) != MC_RING / element - 1) return false;
+  if (sends && c->out.consumers != (c->many ? MC_SEATS : 1)) return false;
   /* Nobody is armed: mc_ring is what wakes, and makes the fence. */
   c->out.fenced = c->in.fenced = false;
-  if (!sends) c->back = c->in;
-  c->first = c->count = 0;
-  if (!sends) {
+  if (sends) {
+    c->calls = lvd_load_relaxed_u32(&d->tables->endpoint[local->index].calls) - 1;
+  } else {
+    c->back = c->in;
     lvd_store_relaxed_u32(&local->got, (uint32_t)c->in.got);
     lvd_store_release_ptr(&local->tail, &ch->tail);
   }
@@ -88,7 +96,10 @@ static void *room_for(mc_channel *c, uint32_t n) {
 static void send(mc_domain *d, mc_channel *c, uint32_t n) {
   lvd_put_done(&c->out, n);
   lvd_push(&c->out);
-  mc_ring(d, c->peer_node);
+  if (LVD_UNLIKELY(c->many))
+    mc_shm_ring_audience(d, c);
+  else
+    mc_ring(d, c->peer_node);
   /* The lines of the next, which the receiver has read a lap ago. */
   const unsigned char *next = lvd_put_span(&c->out);
   for (size_t i = 0; i < AHEAD; i++) mc_fetch(next + i * LINE);
@@ -97,6 +108,7 @@ static void send(mc_domain *d, mc_channel *c, uint32_t n) {
 lvd_status mc_shm_put_packet(mc_domain *d, mc_local *local, const void *data, size_t size) {
   mc_channel *c = &local->channel;
   uint32_t n = 1 + (uint32_t)((size + LINE - 1) / LINE);
+  if (LVD_UNLIKELY(c->many)) mc_shm_audience(d, local);
   unsigned char *to = room_for(c, n);
   if (!to) return c->out.corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
   *(packet_head *)(void *)to = (packet_head){(uint32_t)size};
@@ -133,7 +145,8 @@ static bool packet_at(lvd_consumer *c, uint32_t skip, uint32_t *size, uint32_t *
 lvd_status mc_shm_take_packet(mc_domain *d, mc_local *local, void **out, size_t *out_size) {
   mc_channel *c = &local->channel;
   uint32_t size, lines;
-  (void)d;
+  if (LVD_UNLIKELY(c->many) && !mc_shm_seated(d, local))
+    return c->in.corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
   if (c->count == MC_SLOTS) return LVD_E_LIMIT;
   if (!packet_at(&c->in, 0, &size, &lines)) return c->in.corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
   const unsigned char *at = (const unsigned char *)lvd_get_span(&c->in) + LINE;
@@ -161,7 +174,7 @@ lvd_status mc_shm_take_scalar(mc_domain *d, mc_local *local, uint32_t size, uint
 uint32_t mc_shm_available(mc_domain *d, mc_local *local) {
   lvd_consumer *c = &local->channel.in;
   uint32_t count = 0, size, lines;
-  (void)d;
+  if (local->channel.many && !mc_shm_seated(d, local)) return 0;
   if (local->channel.role == MC_NUMBERS) return lvd_elements(c, UINT32_MAX);
   for (uint32_t at = 0; packet_at(c, at, &size, &lines); at += lines) count++;
   return count;

@@ -10,7 +10,7 @@ static uint32_t lines(size_t size) {
 lvd_status mc_shm_loan(mc_domain *d, mc_local *local, size_t size, void **at) {
   lvd_producer *p = &local->channel.out;
   uint32_t n = lines(size);
-  (void)d;
+  if (LVD_UNLIKELY(local->channel.many)) mc_shm_audience(d, local);
   if (lvd_room(p, n) < n) return p->corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
   *at = (unsigned char *)lvd_put_span(p) + MC_PACKET_LINE;
   return LVD_OK;
@@ -21,5 +21,8 @@ void mc_shm_send_loan(mc_domain *d, mc_local *local, size_t size) {
   *(uint32_t *)lvd_put_span(p) = (uint32_t)size; /* the head, as shm_channel.c has it */
   lvd_put_done(p, lines(size));
   lvd_push(p);
-  mc_ring(d, local->channel.peer_node);
+  if (LVD_UNLIKELY(local->channel.many))
+    mc_shm_ring_audience(d, &local->channel);
+  else
+    mc_ring(d, local->channel.peer_node);
 }

@@ -56,7 +56,9 @@ struct mc_transport {
   /* Makes it, empty, for MC_PACKETS or MC_NUMBERS, whatever was there. Behind the gate; no lock.
    * LVD_OK, LVD_E_MEMORY. */
   lvd_status (*lay)(mc_domain *d, uint32_t index, uint32_t kind);
-  /* local->channel.role says which end is opened here. False: that is no channel. */
+  /* The same of a broadcast, for the endpoint that sends; null: there is none. */
+  lvd_status (*lay_broadcast)(mc_domain *d, uint32_t index);
+  /* local->channel.role and .many say which end is opened here. False: that is no channel. */
   bool (*attach)(mc_domain *d, mc_local *local, mcapi_endpoint_t peer);
   void (*detach)(mc_domain *d, mc_local *local); /* closed here, or deleted; packets held go back */
   /* LVD_OK; LVD_E_TIME: no room; LVD_E_CORRUPT; LVD_E_MEMORY. They ring local->channel.peer_node. */
@@ -101,6 +103,7 @@ uint32_t mc_shm_buffers(mc_domain *d, uint32_t index);
 void mc_shm_await_room(mc_domain *d, uint32_t index, uint32_t node);
 lvd_status mc_shm_lay(mc_domain *d, uint32_t index, uint32_t kind);
 bool mc_shm_attach(mc_domain *d, mc_local *local, mcapi_endpoint_t peer);
+lvd_channel *mc_shm_channel_at(mc_domain *d, uint32_t index); /* mapped; null: no memory */
 void mc_shm_detach(mc_domain *d, mc_local *local);
 lvd_status mc_shm_put_packet(mc_domain *d, mc_local *local, const void *data, size_t size);
 lvd_status mc_shm_put_scalar(mc_domain *d, mc_local *local, uint64_t value, uint32_t size);
@@ -110,6 +113,14 @@ uint32_t mc_shm_available(mc_domain *d, mc_local *local);
 lvd_status mc_shm_loan(mc_domain *d, mc_local *local, size_t size, void **at);
 void mc_shm_send_loan(mc_domain *d, mc_local *local, size_t size);
 bool mc_shm_release(mc_domain *d, mc_local *local, const void *buffer, bool only_test);
+
+/* shm_broadcast.c */
+lvd_status mc_shm_lay_broadcast(mc_domain *d, uint32_t index);
+/* Sending: who has come or gone since the last look. Before each packet. */
+void mc_shm_audience(mc_domain *d, mc_local *local);
+void mc_shm_ring_audience(mc_domain *d, const mc_channel *c);
+/* Receiving: has the sender let us in? */
+bool mc_shm_seated(mc_domain *d, mc_local *local);
 
 /* ---- the way through ---------------------------------------------------------------------------- */
 

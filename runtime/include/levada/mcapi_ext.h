@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Beyond the standard's <mcapi.h>: descriptors to poll, how to wait, and packets that are written where
- * they will be read. An endpoint is the caller's own; a channel's handle may stand for its endpoint.
+/* Beyond the standard's <mcapi.h>: descriptors to poll, how to wait, packets that are written where they
+ * will be read, and channels with many receivers. An endpoint is the caller's own; a channel's handle may stand for its endpoint.
  * Statuses are the standard's. C17 and C++17. */
 #ifndef LVD_MCAPI_EXT_H
 #define LVD_MCAPI_EXT_H
@@ -47,6 +47,21 @@ LVD_API void lvd_mcapi_send_loan(mcapi_pktchan_send_hndl_t send_handle, const vo
 /* It is not sent. */
 LVD_API void lvd_mcapi_return_loan(mcapi_pktchan_send_hndl_t send_handle, const void *buffer,
                                    mcapi_status_t *mcapi_status);
+
+/* ---- more than one receiver ----------------------------------------------------------------- */
+
+/* Connects `receive_endpoint` to the packets that `send_endpoint` sends, beside others: at most 16 (then
+ * MCAPI_ERR_MEM_LIMIT). By either side or a third, at any time before the sender closes. Both ends are
+ * opened, used and closed as any packet channel's; the sender's open is done when that of a first receiver
+ * is asked for.
+ *
+ * A receiver gets every packet that is sent after its open was done, in turn, whole. The sender waits for
+ * the slowest of them (or gets MCAPI_ERR_MEM_LIMIT, MCAPI_TIMEOUT, as it has asked for); for one that has
+ * closed or is dead no more; and for nobody when all are gone: then what it sends is dropped. Receivers are
+ * told of its end as on any channel. Over message queues: MCAPI_ERR_ATTR_NOTSUPPORTED. */
+LVD_API void lvd_mcapi_broadcast_connect_i(mcapi_endpoint_t send_endpoint,
+                                           mcapi_endpoint_t receive_endpoint,
+                                           mcapi_request_t *request, mcapi_status_t *mcapi_status);
 
 #ifdef __cplusplus
 }
