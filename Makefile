@@ -89,7 +89,7 @@ test-model: ## the lock-free protocols under the model checker
 
 test-rust: ## the compiler, the mapper, the command
 	@scripts/need cc cmake cargo
-	cargo test --workspace
+	cargo test --workspace --no-fail-fast
 
 test-examples: build ## all examples
 	@scripts/need cjpeg djpeg python3 pip

@@ -593,14 +593,13 @@ fn write(path: &Path, text: &str) -> Result<(), CompileError> {
     })
 }
 
-/// Puts what was made into the cache: with the hash of its content behind it, on the disk before it
-/// has its name.
+/// Puts what was made into the cache, with the hash of its content behind it: one that a crash of the
+/// machine has torn is made anew, so nobody need wait for the disk.
 fn keep(made: &Path, kept: &Path) -> Result<(), CompileError> {
     let seal = || -> io::Result<()> {
         let hash = Sha256::digest(fs::read(made)?);
         let mut file = fs::File::options().append(true).open(made)?;
         file.write_all(&hash)?;
-        file.sync_all()?;
         fs::rename(made, kept)
     };
     seal().map_err(|why| CompileError::File {

@@ -115,8 +115,9 @@ impl Place {
             match child.try_wait().unwrap() {
                 Some(status) => break status,
                 None if start.elapsed() > Duration::from_secs(120) => {
+                    let threads = what_it_does(child.id());
                     child.kill().unwrap();
-                    panic!("levada {args:?} does not end");
+                    panic!("levada {args:?} does not end:\n{threads}");
                 }
                 None => std::thread::sleep(Duration::from_millis(5)),
             }
@@ -127,6 +128,27 @@ impl Place {
             stderr: err.join().unwrap(),
         })
     }
+}
+
+/// The threads of a process that hangs: their names, and where in the system they wait.
+fn what_it_does(pid: u32) -> String {
+    let of = |task: &Path, name| {
+        let text = std::fs::read_to_string(task.join(name)).unwrap_or_default();
+        text.trim().to_string()
+    };
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    tasks
+        .flatten()
+        .map(|t| t.path())
+        .map(|t| {
+            format!(
+                "  {}: {} {}\n",
+                of(&t, "comm"),
+                of(&t, "wchan"),
+                of(&t, "syscall")
+            )
+        })
+        .collect()
 }
 
 /// Compiled networks are kept between tests, apart from the user's.
