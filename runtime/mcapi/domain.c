@@ -46,14 +46,19 @@ bool mc_is_alive(const mc_domain *d, uint32_t serial) {
 
 bool mc_file_alive(int file, uint32_t i) { return lvd_port_locks_held(file, ALIVE + i, 1); }
 
-/* What process `i` had goes back to the tables. Behind the gate. Its record goes last, so that whoever
- * dies here leaves the rest to the next one. */
+/* What process `i` had goes back to the tables. Behind the gate. First all of its endpoints are seen to be
+ * gone, since what a transport has to take away takes its time. Its record goes last, so that whoever dies
+ * here leaves the rest to the next one. */
 static void clear_process(mc_domain *d, uint32_t i) {
   mc_tables *t = d->tables;
+  for (uint32_t k = 0; k < MC_ENDPOINTS; k++) {
+    uint32_t handle = lvd_load_relaxed_u32(&t->endpoint[k].handle);
+    if (!handle || lvd_load_relaxed_u32(&t->endpoint[k].owner) != 1 + i) continue;
+    lvd_store_relaxed_u32(&t->endpoint[k].died, handle);
+    lvd_store_release_u32(&t->endpoint[k].handle, 0);
+  }
   for (uint32_t k = 0; k < MC_ENDPOINTS; k++)
     if (lvd_load_relaxed_u32(&t->endpoint[k].owner) == 1 + i) {
-      lvd_store_relaxed_u32(&t->endpoint[k].died, lvd_load_relaxed_u32(&t->endpoint[k].handle));
-      lvd_store_release_u32(&t->endpoint[k].handle, 0);
       mc_broadcast_call(d, k);
       if (d->transport->bury) d->transport->bury(d, k);
       lvd_store_release_u32(&t->endpoint[k].owner, 0);
