@@ -2,6 +2,7 @@
 /* Cores and threads on Linux: what affinity and the container leave us, and pinned threads. */
 #include "port.h"
 
+#include <dirent.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -123,8 +124,15 @@ struct lvd_port_thread {
   void *argument;
 };
 
+static lvd_a32 started; /* and not over yet */
+static pthread_once_t counted = PTHREAD_ONCE_INIT;
+static void forget_started(void) { lvd_store_relaxed_u32(&started, 0); }
+/* In a second process they are not. */
+static void count_from_now(void) { pthread_atfork(NULL, NULL, forget_started); }
+
 static void *thread_main(void *p) {
   lvd_port_thread *t = p;
+  lvd_add_relaxed_u32(&started, 1);
   pthread_setname_np(pthread_self(), t->name);
   if (t->cpu >= 0) {
     cpu_set_t *set = CPU_ALLOC(t->cpu + 1);
@@ -138,6 +146,7 @@ static void *thread_main(void *p) {
   }
   if (t->cpu < 0 && CPU_COUNT(&usable)) sched_setaffinity(0, sizeof usable, &usable);
   t->body(t->argument);
+  lvd_add_relaxed_u32(&started, UINT32_MAX);
   return NULL;
 }
 
@@ -149,6 +158,7 @@ lvd_status lvd_port_thread_start(lvd_port_thread **out, int32_t cpu, const char 
   snprintf(t->name, sizeof t->name, "%s", name);
   t->body = body;
   t->argument = argument;
+  pthread_once(&counted, count_from_now);
   if (pthread_create(&t->id, NULL, thread_main, t) != 0) {
     free(t);
     return LVD_E_SYSTEM;
@@ -250,6 +260,48 @@ void lvd_port_at_thread_end(void (*end)(void *), void *argument) {
   pthread_once(&end_key_made, make_end_key);
   at_end = end;
   pthread_setspecific(end_key, argument);
+}
+
+static pthread_key_t main_key;
+static pthread_once_t main_key_made = PTHREAD_ONCE_INIT;
+static void (*at_main_end)(void);
+
+static void call_main_end(void *unused) {
+  (void)unused;
+  at_main_end();
+}
+static void make_main_key(void) { pthread_key_create(&main_key, call_main_end); }
+
+void lvd_port_at_main_end(void (*end)(void)) {
+  if (gettid() != getpid()) return;
+  pthread_once(&main_key_made, make_main_key);
+  at_main_end = end;
+  pthread_setspecific(main_key, &main_key);
+}
+
+/* The first thread stays, dead, until the process ends. */
+static bool is_dead(const char *number) {
+  char path[320], line[512];
+  snprintf(path, sizeof path, "/proc/self/task/%s/stat", number);
+  if (!read_line(path, line, sizeof line)) return false;
+  const char *name_end = strrchr(line, ')');
+  return name_end && strncmp(name_end, ") Z", 3) == 0;
+}
+
+uint32_t lvd_port_other_threads(void) {
+  DIR *folder = opendir("/proc/self/task");
+  if (!folder) return UINT32_MAX;
+  uint32_t tasks = 0;
+  for (const struct dirent *e; (e = readdir(folder));)
+    tasks += e->d_name[0] != '.' && !is_dead(e->d_name);
+  closedir(folder);
+  uint32_t ours = lvd_load_relaxed_u32(&started);
+  return tasks > ours ? tasks - ours : 0;
+}
+
+void lvd_port_sleep(int64_t ns) {
+  struct timespec t = {ns / 1000000000, ns % 1000000000};
+  nanosleep(&t, NULL);
 }
 
 void lvd_port_at_fork(void (*before)(void), void (*parent)(void), void (*child)(void)) {

@@ -113,6 +113,13 @@ int lvd_port_thread_clock(void);
 uint64_t lvd_port_clock_ns(int clock);
 /* end(argument) is called when the calling thread ends; a later call replaces it. */
 void lvd_port_at_thread_end(void (*end)(void *), void *argument);
+/* end() is called when the first thread of the process ends before the process does, if the caller is
+ * that thread. */
+void lvd_port_at_main_end(void (*end)(void));
+/* The threads of the process that live and that lvd_port_thread_start has not started. More than
+ * there can be: it is not known. */
+uint32_t lvd_port_other_threads(void);
+void lvd_port_sleep(int64_t ns);
 /* When the system makes a second process of this one: `before` is called in the thread that asks for
  * it, then `parent` in it and `child` in the other, which has no other threads. */
 void lvd_port_at_fork(void (*before)(void), void (*parent)(void), void (*child)(void));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* What a deque is made of, for the files that know: fork.c has the protocol of owner and thieves,
- * steal.c which worker steals where, sleeps and is woken, range.c what stands on top. */
+ * steal.c which worker steals where, sleeps and is woken, own.c the runtime of a program that only
+ * forks, range.c what stands on top. */
 #ifndef LVD_SRC_FORK_H
 #define LVD_SRC_FORK_H
 
@@ -116,6 +117,21 @@ void lvd_fork_tell(lvd_deque *d);
 void lvd_fork_pass(lvd_forker *f, lvd_fork *slot, lvd_deque *from);
 void lvd_forkers_stir(void);                 /* every join is a seldom one, once */
 bool lvd_fork_has_room(const lvd_forker *f); /* on this stack, for one more call */
+
+/* Has this thread forks open? */
+bool lvd_forks_open_here(void);
+/* True: no other thread forks on `rt`, and from now on none begins to. */
+bool lvd_forks_close(lvd_runtime *rt);
+bool lvd_forks_alone(void); /* there are no two runtimes */
+
+/* ---- own.c -------------------------------------------------------------------------------- */
+
+void lvd_own_start(
+    void); /* the runtime of a program that has made none, unless there is it already */
+/* The system makes a second process of this one. */
+void lvd_own_before_fork(void);
+void lvd_own_after_fork(void);
+void lvd_own_child_begins(void);
 
 /* ---- range.c ------------------------------------------------------------------------------ */
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Steal: which threads fork, which workers steal from them, and how these sleep and are woken; the
- * runtime of a program that only forks.
+/* Steal: which threads fork, which workers steal from them, and how these sleep and are woken.
  *
  * A worker that has nothing ready takes the oldest public fork of any deque and runs it on a fiber
  * of its own, so that it may wait. If nothing is public it asks, looks around for a while, and
@@ -21,7 +20,6 @@
  *   start: store_release thread of a deque    -> ask: load_acquire      the forker it points to */
 #include "fork.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "fiber.h"
@@ -37,13 +35,10 @@ enum {
 
 /* Of the process; all under the lock. */
 static struct {
-  lvd_port_mutex lock, starting;
+  lvd_port_mutex lock;
   lvd_runtime *runtimes; /* all that live, the oldest first */
-  lvd_runtime *own;      /* the one that the first fork has made; under `starting` */
   lvd_forker *forkers;
-  lvd_aptr spare;   /* deques of no runtime */
-  uint32_t workers; /* lvd_fork_workers */
-  bool at_exit;
+  lvd_aptr spare; /* deques of no runtime */
   lvd_a32 at_fork;
 } all;
 
@@ -258,49 +253,41 @@ static void end_forker(void *argument) {
 
 /* ---- the runtime -------------------------------------------------------------------------- */
 
-static void end_own(void) {
-  /* Who calls exit in the middle of forks, or on a worker, ends without ceremony. */
-  if (lvd_this_worker()) return;
-  if (self && !lvd_load_relaxed_u32(&self->gone)) {
-    if (is_open(self)) return;
-  }
-  lvd_port_lock(&all.starting);
-  lvd_runtime *rt = all.own;
-  all.own = NULL;
-  lvd_port_unlock(&all.starting);
-  lvd_runtime_destroy(rt);
-}
-
-static uint32_t workers_wanted(void) {
-  const char *from_outside = getenv("LEVADA_WORKERS");
-  if (all.workers || !from_outside) return all.workers;
-  long n = strtol(from_outside, NULL, 10);
-  return n > 0 && n <= 4096 ? (uint32_t)n : 0;
-}
-
 /* Under the lock. */
 static lvd_runtime *some_runtime(void) {
   if (all.runtimes) return all.runtimes;
-  lvd_runtime_options options = {.workers = workers_wanted()};
   lvd_port_unlock(&all.lock); /* it enlists itself */
-  lvd_port_lock(&all.starting);
-  lvd_runtime *rt;
-  if (!all.own && lvd_runtime_create(&options, &rt) == LVD_OK) {
-    all.own = rt;
-    if (!all.at_exit) all.at_exit = atexit(end_own) == 0;
-  }
-  lvd_port_unlock(&all.starting);
+  lvd_own_start();
   lvd_port_lock(&all.lock);
   return all.runtimes;
 }
 
-lvd_status lvd_fork_workers(uint32_t workers) {
-  if (workers > 4096) return LVD_E_ARGUMENT;
-  lvd_port_lock(&all.starting);
-  bool late = all.own != NULL;
-  if (!late) all.workers = workers;
-  lvd_port_unlock(&all.starting);
-  return late ? LVD_E_STATE : LVD_OK;
+bool lvd_forks_open_here(void) {
+  return self && !lvd_load_relaxed_u32(&self->gone) && is_open(self);
+}
+
+bool lvd_forks_alone(void) {
+  lvd_port_lock(&all.lock);
+  bool alone = !all.runtimes || !all.runtimes->next_runtime;
+  lvd_port_unlock(&all.lock);
+  return alone;
+}
+
+/* Under the lock: nobody who forks for the first time finds it. */
+static void delist(lvd_runtime *rt) {
+  lvd_runtime **at = &all.runtimes;
+  while (*at && *at != rt) at = &(*at)->next_runtime;
+  if (*at) *at = rt->next_runtime;
+}
+
+bool lvd_forks_close(lvd_runtime *rt) {
+  lvd_port_lock(&all.lock);
+  bool closed = true;
+  for (const lvd_forker *f = all.forkers; f; f = f->next)
+    if (f->taken && !f->worker && f != self && f->forks->rt == rt) closed = false;
+  if (closed) delist(rt);
+  lvd_port_unlock(&all.lock);
+  return closed;
 }
 
 void lvd_forks_runtime_begins(lvd_runtime *rt) {
@@ -314,9 +301,7 @@ void lvd_forks_runtime_begins(lvd_runtime *rt) {
 /* Its workers run still; no thread of the program is in a fork. */
 void lvd_forks_runtime_ends(lvd_runtime *rt) {
   lvd_port_lock(&all.lock);
-  lvd_runtime **at = &all.runtimes;
-  while (*at && *at != rt) at = &(*at)->next_runtime;
-  if (*at) *at = rt->next_runtime;
+  delist(rt);
   for (lvd_forker *f = all.forkers; f; f = f->next) {
     if (!f->taken || f->worker || !f->forks || f->forks->rt != rt) continue;
     lvd_port_lock(&f->lock);
@@ -376,19 +361,19 @@ static void start_forker(lvd_forker *f, lvd_worker *w, lvd_fork_set *forks) {
 /* ---- a second process ---------------------------------------------------------------------- */
 
 static void before_fork(void) {
-  lvd_port_lock(&all.starting);
+  lvd_own_before_fork();
   lvd_port_lock(&all.lock);
 }
 
 static void after_fork(void) {
   lvd_port_unlock(&all.lock);
-  lvd_port_unlock(&all.starting);
+  lvd_own_after_fork();
 }
 
 /* It has no workers until it forks, and ends without those of the other. What is open here and was
  * taken there has been taken from it for good. */
 static void child_begins(void) {
-  all.runtimes = all.own = NULL;
+  all.runtimes = NULL;
   all.forkers = NULL; /* their threads are gone, perhaps with their locks in hand */
   if (self) {
     lvd_port_at_thread_end(end_forker, NULL); /* who told it something is gone, its lock in hand */
@@ -403,7 +388,8 @@ static void child_begins(void) {
       all.forkers = self;
     }
   }
-  after_fork();
+  lvd_port_unlock(&all.lock);
+  lvd_own_child_begins();
 }
 
 /* The thread forks, or steals, for the first time, or its runtime is gone. */

@@ -104,6 +104,84 @@ static void at_exit(void) {
 }
 static void first_at_exit(void) { atexit(forks); }
 
+/* Others are in the middle of something, and stay there. */
+static int endless(int n) {
+  for (;;) spin_ns(1000000);
+  return n;
+}
+LVD_FORKABLE(int, endless, int)
+static lvd_a32 busy;
+static void *never_ends(void *unused) {
+  LVD_FORK(f, endless, 1);
+  LVD_FORK(g, fib, 20); /* makes the other public */
+  lvd_store_relaxed_u32(&busy, 1);
+  for (;;) CHECK_EQ(fib(15), 610);
+  LVD_JOIN(g, fib);
+  LVD_JOIN(f, endless);
+  return unused;
+}
+static void busy_thread(void) {
+  pthread_t t;
+  forks();
+  CHECK_EQ(pthread_create(&t, NULL, never_ends, NULL), 0);
+  while (!lvd_load_relaxed_u32(&busy)) spin_ns(1000);
+  spin_ns(1000000);
+  forks();
+}
+static void exit_beside_busy(void) {
+  busy_thread();
+  exit(6);
+}
+static void quick_exit_beside_busy(void) {
+  at_quick_exit(forks);
+  busy_thread();
+  quick_exit(7);
+}
+static void end_at_once(void) {
+  busy_thread();
+  _exit(8);
+}
+static void abort_in_taken(void) {
+  signal(SIGABRT, SIG_DFL);
+  busy_thread();
+  abort();
+}
+
+/* The program ends when its last thread does, whichever that is. */
+static void last_thread(void) {
+  forks();
+  pthread_exit(NULL);
+}
+static void *ends_later(void *forks_too) {
+  sleep_ms(30);
+  if (forks_too) forks();
+  return NULL;
+}
+static void outlives_main(void *forks_too) {
+  pthread_t t;
+  CHECK_EQ(pthread_create(&t, NULL, ends_later, forks_too), 0);
+  CHECK_EQ(pthread_detach(t), 0);
+}
+static void main_forks_first(void) {
+  forks();
+  outlives_main(NULL);
+  pthread_exit(NULL);
+}
+static void both_fork(void) {
+  forks();
+  outlives_main("");
+  pthread_exit(NULL);
+}
+static void main_never_forks(void) {
+  outlives_main("");
+  pthread_exit(NULL);
+}
+static void exits_last(void) { _exit(9); }
+static void last_thread_at_exit(void) {
+  atexit(exits_last);
+  last_thread();
+}
+
 void test_fork_exit(void) {
   SKIP_LEAKS();
   for (uint64_t i = 0; i < SCALED(20) + 1; i++) {
@@ -114,6 +192,31 @@ void test_fork_exit(void) {
     CHECK_EQ(status_of(exit_in_thread), 5);
     CHECK_EQ(status_of(at_exit), 0);
     CHECK_EQ(status_of(first_at_exit), 0);
+  }
+}
+
+void test_fork_exit_busy(void) {
+  SKIP_LEAKS();
+  for (uint64_t i = 0; i < SCALED(20) + 1; i++) {
+    CHECK_EQ(status_of(busy_thread), 0);
+    CHECK_EQ(status_of(exit_beside_busy), 6);
+    CHECK_EQ(status_of(quick_exit_beside_busy), 7);
+    CHECK_EQ(status_of(end_at_once), 8);
+    CHECK_EQ(status_of(abort_in_taken), 1000 + SIGABRT);
+  }
+}
+
+void test_fork_last_thread(void) {
+  SKIP_LEAKS();
+#if defined(__SANITIZE_THREAD__) || defined(LVD_EMULATED)
+  SKIP("the sanitizer, or the emulator, has threads of its own");
+#endif
+  for (uint64_t i = 0; i < SCALED(20) + 1; i++) {
+    CHECK_EQ(status_of(last_thread), 0);
+    CHECK_EQ(status_of(main_forks_first), 0);
+    CHECK_EQ(status_of(both_fork), 0);
+    CHECK_EQ(status_of(main_never_forks), 0);
+    CHECK_EQ(status_of(last_thread_at_exit), 9);
   }
 }
 
