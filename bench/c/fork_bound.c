@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What any fork costs at least: fib whose forks write down the call and take it back, with nobody
- * there who could take it, and no look whether somebody has.
+/* What bounds any contender.
  *
- *   fork_bound fib SIZE */
+ * fib: what a fork costs at least. Its forks write down the call and take it back, with nobody there who
+ * could take it, and no look whether somebody has.
+ *
+ * sum, mm, poly: two threads, each on a core of its own and awake, of which each makes one call of the
+ * leaf for its half, so that nothing is divided, handed over or waited for but the end. What these take
+ * longer than half of the sequential program is the machine's: cores that share a memory bus, or are two
+ * threads of one.
+ *
+ *   fork_bound fib|sum|mm|poly SIZE */
 #include "fork_run.h"
 
 typedef struct slot {
@@ -29,11 +36,96 @@ static int fib(int n) {
   return fib(n - 1) + y;
 }
 
+/* ---- halves -------------------------------------------------------------------------------- */
+
+typedef struct half {
+  void (*run)(const void *problem);
+  const void *problem;
+  int given, done; /* written by the first thread, and by the second */
+} half;
+
+static half other_half;
+
+static void *second_thread(void *unused) {
+  (void)unused;
+  bench_pin(bench_core(1));
+  for (int turn = 1;; turn++) {
+    while (__atomic_load_n(&other_half.given, __ATOMIC_ACQUIRE) != turn) bench_poll();
+    if (!other_half.run) return NULL;
+    other_half.run(other_half.problem);
+    __atomic_store_n(&other_half.done, turn, __ATOMIC_RELEASE);
+  }
+}
+
+static void give(void (*run)(const void *), const void *problem) {
+  other_half.run = run;
+  other_half.problem = problem;
+  __atomic_store_n(&other_half.given, other_half.given + 1, __ATOMIC_RELEASE);
+}
+
+static void wait_for_it(void) {
+  while (__atomic_load_n(&other_half.done, __ATOMIC_ACQUIRE) != other_half.given) bench_poll();
+}
+
+typedef struct numbers_of {
+  const int32_t *x;
+  size_t n;
+} numbers_of;
+
+static int64_t right_sum;
+static void sum_right(const void *problem) {
+  const numbers_of *s = (const numbers_of *)problem;
+  right_sum = sum_leaf(s->x + s->n / 2, s->n - s->n / 2);
+}
+static int64_t sum(const int32_t *x, size_t n) {
+  numbers_of s = {x, n};
+  give(sum_right, &s);
+  int64_t left = sum_leaf(x, n / 2);
+  wait_for_it();
+  return left + right_sum;
+}
+
+static void mm_right(const void *problem) {
+  const matrices *m = (const matrices *)problem;
+  mm_leaf(m->a, m->b, m->c, m->n, m->n / 2, m->n);
+}
+static void mm(const matrices *m, size_t from, size_t to) {
+  (void)to;
+  give(mm_right, m);
+  mm_leaf(m->a, m->b, m->c, m->n, from, m->n / 2);
+  wait_for_it();
+}
+
+static void square_right(const void *problem) {
+  const polynomial *p = (const polynomial *)problem;
+  poly_leaf(p->a, p->out, p->n, p->n, 2 * p->n - 1);
+}
+static void square(const polynomial *p, size_t from, size_t to) {
+  (void)to;
+  give(square_right, p);
+  poly_leaf(p->a, p->out, p->n, from, p->n);
+  wait_for_it();
+}
+
 int main(int argc, char **argv) {
-  static const forked bound = {fib, NULL, NULL, NULL, NULL, NULL};
-  uint64_t size = bench_number(argc, argv, 2, "fib SIZE");
-  if (strcmp(argv[1], "fib") != 0 || size >= SLOTS) return 2;
-  head = fork_bound_slots;
-  run_forked(&bound, "fib", size);
+  static const char usage[] = "fib|sum|mm|poly SIZE";
+  static const forked bound = {fib, sum, mm, NULL, square, NULL};
+  uint64_t size = bench_number(argc, argv, 2, usage);
+  if (strcmp(argv[1], "fib") == 0) {
+    if (size >= SLOTS) return 2;
+    head = fork_bound_slots;
+    run_forked(&bound, "fib", size);
+    return 0;
+  }
+  if (strcmp(argv[1], "scan") == 0) return 2;
+  pthread_t second;
+  if (pthread_create(&second, NULL, second_thread, NULL) != 0) {
+    perror("pthread_create");
+    return 1;
+  }
+  bench_pin(bench_core(0));
+  run_forked(&bound, argv[1], size);
+  give(NULL, NULL);
+  pthread_join(second, NULL);
   return 0;
 }

@@ -8,6 +8,7 @@ from lib import graphs, peers
 from lib.measure import DISTANCES, LEVADA, Contender, Metric, Problem
 
 ALONE, PLAIN, BOUND = "sequential (-O3)", "one plain call a node", "bound: a fork without stealing"
+HALVES = "bound: two threads, half each"
 MS = Metric("ms", "ms", "lower")
 FORK = Metric("ns_per_fork", "ns", "lower")
 # What a run took, in times of the sequential one that was before it; and the other way round.
@@ -107,6 +108,8 @@ def measure(session, compiled, program, size, workers):
         contenders.append(ours(PLAIN, "plain", size))
         if workers == 1:
             contenders.append(Contender(BOUND, [peers.NATIVE / "fork_bound", "fib", size], adjust=adjust(BOUND)))
+    elif workers == 2 and program != "scan":
+        contenders.append(Contender(HALVES, [peers.NATIVE / "fork_bound", program, size], adjust=adjust(HALVES)))
     contenders.append(ours(LEVADA, "levada", size, workers))
     if fib:
         contenders += [ours(who, "levada", size, workers, command=command)
@@ -167,7 +170,7 @@ def plot(session, folder):
 
     def bars(metric, cases):
         rows = [(case, [(r.who, min(r.runs), r.median(), max(r.runs)) for r in own
-                        if r.case == case and r.metric is metric and r.who not in (ALONE, PLAIN, BOUND)])
+                        if r.case == case and r.metric is metric and r.who not in (ALONE, PLAIN, BOUND, HALVES)])
                 for case in dict.fromkeys(r.case for r in own) if any(case.startswith(c) for c in cases)]
         return [(case, found) for case, found in rows if found]
     large = [f"{program} {size:,}" for program, size in TODAY.items() if program != "fib"]
