@@ -120,6 +120,8 @@ void lvd_port_at_main_end(void (*end)(void));
  * there can be: it is not known. */
 uint32_t lvd_port_other_threads(void);
 void lvd_port_sleep(int64_t ns);
+/* Called from a constructor: the library that this is in, if it is one, is not unloaded. */
+void lvd_port_stay_loaded(void);
 /* When the system makes a second process of this one: `before` is called in the thread that asks for
  * it, then `parent` in it and `child` in the other, which has no other threads. */
 void lvd_port_at_fork(void (*before)(void), void (*parent)(void), void (*child)(void));

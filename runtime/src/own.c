@@ -69,7 +69,10 @@ static void main_ends(void) {
   lvd_port_unlock(&own.lock);
 }
 
-__attribute__((constructor)) static void begin(void) { lvd_port_at_main_end(main_ends); }
+__attribute__((constructor)) static void begin(void) {
+  lvd_port_stay_loaded();
+  lvd_port_at_main_end(main_ends);
+}
 
 /* ---- making it ------------------------------------------------------------------------------ */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Programs that fork, and how they end: by exit from anywhere, after the system's fork, in what runs
  * at exit. Each is a child of the test. And how deep their stacks grow. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -218,6 +219,51 @@ void test_fork_last_thread(void) {
     CHECK_EQ(status_of(main_never_forks), 0);
     CHECK_EQ(status_of(last_thread_at_exit), 9);
   }
+}
+
+/* ---- a library that is closed ------------------------------------------------------------------ */
+
+#ifdef LEVADA_PLUGIN
+static int (*plugin_fib)(int);
+static void *forks_in_plugin(void *for_long) {
+  CHECK_EQ(plugin_fib(18), 2584);
+  if (for_long) sleep_ms(50); /* it ends when the library is closed */
+  return NULL;
+}
+/* One that has a runtime of its own, and threads that have forked there. */
+static void close_plugin(void) {
+  for (int i = 0; i < 3; i++) {
+    void *plugin = dlopen(LEVADA_PLUGIN, RTLD_NOW);
+    if (!plugin) fprintf(stderr, "%s\n", dlerror());
+    CHECK(plugin);
+    CHECK(!dlerror());
+    plugin_fib = (int (*)(int))(uintptr_t)dlsym(plugin, "plugin_fib");
+    pthread_t t, lives;
+    CHECK_EQ(pthread_create(&t, NULL, forks_in_plugin, NULL), 0);
+    CHECK_EQ(pthread_join(t, NULL), 0);
+    CHECK_EQ(pthread_create(&lives, NULL, forks_in_plugin, ""), 0);
+    CHECK_EQ(plugin_fib(20), 6765);
+    forks(); /* in the program's own */
+    sleep_ms(20);
+    CHECK_EQ(dlclose(plugin), 0);
+    CHECK_EQ(pthread_join(lives, NULL), 0);
+  }
+  CHECK_EQ(status_of(forks), 0);
+}
+static void close_plugin_and_exit(void) {
+  close_plugin();
+  exit(3);
+}
+#endif
+
+void test_fork_plugin(void) {
+#ifndef LEVADA_PLUGIN
+  SKIP("built without one");
+#else
+  SKIP_LEAKS();
+  CHECK_EQ(status_of(close_plugin), 0);
+  CHECK_EQ(status_of(close_plugin_and_exit), 3);
+#endif
 }
 
 /* ---- the system's fork ------------------------------------------------------------------------ */
