@@ -155,6 +155,17 @@ static lvd_status message_in(const lvd_frame *f, message *m, lvd_unit **from) {
   return *from && m->number ? LVD_OK : LVD_E_STATE;
 }
 
+/* The task that is spoken of. LVD_OK: with the lock. */
+static lvd_status take_task(const lvd_frame *f, message *m, TASKID *t) {
+  lvd_unit *from;
+  lvd_status status = message_in(f, m, &from);
+  if (status != LVD_OK) return status;
+  lvd_port_lock(&lvd_program.lock);
+  if ((*t = task_of(from, m))) return LVD_OK;
+  lvd_port_unlock(&lvd_program.lock);
+  return LVD_E_LIMIT;
+}
+
 static lvd_status knows(lvd_frame *f) {
   message m;
   lvd_unit *from;
@@ -166,33 +177,30 @@ static lvd_status knows(lvd_frame *f) {
 /* While a task runs nobody else drops it, whatever its maker says. */
 static lvd_status run(lvd_frame *f) {
   message m;
-  lvd_unit *from;
-  lvd_status status = message_in(f, &m, &from);
+  TASKID t;
+  lvd_status status = take_task(f, &m, &t);
   if (status != LVD_OK) return status;
-  void (*function)(void *) = lvd_task_procedure(m.name);
-  if (!function) return LVD_E_UNKNOWN;
   lvd_fiber *self = lvd_fiber_self();
-  lvd_port_lock(&lvd_program.lock);
-  TASKID t = task_of(from, &m);
-  status = !t ? LVD_E_LIMIT : t->self ? LVD_E_STATE : LVD_OK;
-  if (status == LVD_OK) t->self = self;
+  if (t->self)
+    status = LVD_E_STATE;
+  else
+    t->self = self;
   lvd_port_unlock(&lvd_program.lock);
   if (status != LVD_OK) return status;
+  void (*function)(void *) = lvd_task_procedure(m.name);
   copy_name(self->name, m.name); /* for reports: all of them are srpc.run */
-  function(NULL);
+  if (function) function(NULL);
   lvd_numbers_leave(self);
   lvd_task_runs_as(t, NULL);
-  return LVD_OK;
+  return function ? LVD_OK : LVD_E_UNKNOWN;
 }
 
 static lvd_status take_signal(lvd_frame *f) {
   message m;
-  lvd_unit *from;
-  lvd_status status = message_in(f, &m, &from);
+  TASKID t;
+  lvd_status status = take_task(f, &m, &t);
   if (status != LVD_OK) return status;
-  lvd_port_lock(&lvd_program.lock);
-  TASKID t = task_of(from, &m);
-  status = t ? lvd_event_set(&t->signal, m.data) : LVD_E_LIMIT;
+  status = lvd_event_set(&t->signal, m.data);
   lvd_port_unlock(&lvd_program.lock);
   return status;
 }

@@ -139,21 +139,27 @@ static void here_adds(void) {
 }
 PB_PROCEDURE(here_adds)
 
-void test_process_srpc_back(void) {
+/* A task there sends a sum, each time that it runs. */
+static void check_sums(const char *task, int rounds, u32 expected) {
   can_start();
   CHECK_EQ(pb_load(LEVADA_CHILD), LVD_OK);
-  TASKID asks = pb_create("remote_asks", 0);
-  for (int round = 0; round < 10; round++) {
+  TASKID sums = pb_create(task, 0);
+  for (int round = 0; round < rounds; round++) {
     u32 sum = 0;
-    CHECK_EQ(pb_rpc(asks), LVD_OK);
+    CHECK_EQ(pb_rpc(sums), LVD_OK);
     CHECK_EQ(stream_create(8), LVD_OK);
     CHECK_EQ(stream_get(8, sum), LVD_OK);
-    CHECK_EQ(sum, 1000 + 99 * 100 / 2);
+    CHECK_EQ(sum, expected);
     CHECK_EQ(stream_close(8), LVD_OK);
-    CHECK_EQ(pb_wait(asks), LVD_OK);
+    CHECK_EQ(pb_wait(sums), LVD_OK);
   }
   CHECK_EQ(pb_finish(), LVD_OK);
 }
+
+void test_process_srpc_back(void) { check_sums("remote_asks", 10, 1000 + 99 * 100 / 2); }
+
+/* Both sides of a stream are in the child, and the second comes while the first opens it with us. */
+void test_process_srpc_both_there(void) { check_sums("remote_both", 50, 99 * 100 / 2); }
 
 enum { ELEMENTS = 500 };
 

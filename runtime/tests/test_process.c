@@ -784,20 +784,3 @@ void test_process_srpc_starts_both(void) {
   CHECK_EQ(pb_finish(), LVD_E_FAULT);
   CHECK(strstr(pb_why(), "crashes_here: on purpose"));
 }
-
-/* Both sides of a stream are in the child, and the second comes while the first opens it with us. */
-void test_process_srpc_both_there(void) {
-  can_start();
-  CHECK_EQ(pb_load(LEVADA_CHILD), LVD_OK);
-  TASKID both = pb_create("remote_both", 0);
-  for (int round = 0; round < 50; round++) {
-    u32 sum = 0;
-    CHECK_EQ(pb_rpc(both), LVD_OK);
-    CHECK_EQ(stream_create(8), LVD_OK);
-    CHECK_EQ(stream_get(8, sum), LVD_OK);
-    CHECK_EQ(sum, 99 * 100 / 2);
-    CHECK_EQ(stream_close(8), LVD_OK);
-    CHECK_EQ(pb_wait(both), LVD_OK);
-  }
-  CHECK_EQ(pb_finish(), LVD_OK);
-}
