@@ -193,6 +193,10 @@ void *lvd_stream_caller(void) {
   return worker ? worker : &thread_mark;
 }
 
+bool lvd_stream_is_mine(const lvd_stream *s, bool sender) {
+  return s && lvd_stream_has(s, lvd_stream_caller(), sender);
+}
+
 static lvd_status claim_end(stream_end *e) {
   void *me = lvd_stream_caller(), *owner = lvd_load_relaxed_ptr(&e->owner);
   if (owner == me) return LVD_OK;

@@ -22,7 +22,8 @@
  * Each end for one procedure at a time; the two ends at the same time. Statuses are those of
  * wait.h, and LVD_E_ARGUMENT: an element of another size; LVD_E_STATE: the end is somebody else's,
  * or closed. Whose it is only waits look at: putting and getting without being the owner is refused
- * from anybody else's first wait on, and is a mistake before.
+ * from anybody else's first wait on, and is a mistake before. A program that is compiled with
+ * -DLVD_DEBUG finds it at once: there every put and get looks, and is refused.
  *
  * Source: "Streaming RPC" (SiPS 2008), sections 2.2, 2.3 and 4. C17 and C++17. */
 #ifndef LVD_STREAM_H
@@ -76,13 +77,25 @@ LVD_API lvd_status lvd_stream_wait_elements(lvd_stream *s, uint32_t n, int64_t t
 LVD_API lvd_status lvd_stream_select(lvd_stream *const *stream, uint32_t count, int64_t timeout_ns,
                                      uint32_t *which);
 
+/* ---- whose end it is ------------------------------------------------------------------------ */
+
+/* Has the caller the sending end, the other one? */
+LVD_API bool lvd_stream_is_mine(const lvd_stream *s, bool sender);
+
+/* What put and get need not ask for: the caller has the end, and there is so much. */
+#ifdef LVD_DEBUG
+#define LVD_STREAM_KNOWN(s, sender, enough) ((enough) && lvd_stream_is_mine(s, sender))
+#else
+#define LVD_STREAM_KNOWN(s, sender, enough) (enough)
+#endif
+
 /* ---- elements ------------------------------------------------------------------------------ */
 
 /* `size` is sizeof *element, which must be the stream's. */
 static inline lvd_status lvd_stream_put(lvd_stream *s, const void *element, size_t size) {
   lvd_producer *p = &s->put;
   if (LVD_UNLIKELY(size != p->elem_size)) return LVD_E_ARGUMENT;
-  if (LVD_UNLIKELY((int64_t)(p->limit - p->put) < 1)) {
+  if (LVD_UNLIKELY(!LVD_STREAM_KNOWN(s, true, (int64_t)(p->limit - p->put) >= 1))) {
     lvd_status status = lvd_stream_wait_room(s, 1, s->time_limit_ns);
     if (status != LVD_OK) return status;
   }
@@ -93,7 +106,7 @@ static inline lvd_status lvd_stream_put(lvd_stream *s, const void *element, size
 static inline lvd_status lvd_stream_get(lvd_stream *s, void *element, size_t size) {
   lvd_consumer *c = &s->get;
   if (LVD_UNLIKELY(size != c->elem_size)) return LVD_E_ARGUMENT;
-  if (LVD_UNLIKELY((int64_t)(c->limit - c->got) < 1)) {
+  if (LVD_UNLIKELY(!LVD_STREAM_KNOWN(s, false, (int64_t)(c->limit - c->got) >= 1))) {
     lvd_status status = lvd_stream_wait_elements(s, 1, s->time_limit_ns);
     if (status != LVD_OK) return status;
   }
@@ -112,7 +125,8 @@ static inline void lvd_stream_flush(lvd_stream *s) { lvd_flush(&s->put); }
 /* Where the next `n` elements are to be written (n <= the capacity), all in a row; then
  * lvd_put_done(&s->put, n), and push. */
 static inline lvd_status lvd_stream_put_span(lvd_stream *s, uint32_t n, void **span) {
-  if (LVD_UNLIKELY((int64_t)(s->put.limit - s->put.put) < (int64_t)n)) {
+  bool room = (int64_t)(s->put.limit - s->put.put) >= (int64_t)n;
+  if (LVD_UNLIKELY(!LVD_STREAM_KNOWN(s, true, room))) {
     lvd_status status = lvd_stream_wait_room(s, n, s->time_limit_ns);
     if (status != LVD_OK) return status;
   }
@@ -123,7 +137,8 @@ static inline lvd_status lvd_stream_put_span(lvd_stream *s, uint32_t n, void **s
  * there are fewer, lvd_elements(&s->get, 1) of them, and no more will come. */
 static inline lvd_status lvd_stream_get_span(lvd_stream *s, uint32_t n, const void **span) {
   lvd_status status = LVD_OK;
-  if (LVD_UNLIKELY((int64_t)(s->get.limit - s->get.got) < (int64_t)n))
+  bool there = (int64_t)(s->get.limit - s->get.got) >= (int64_t)n;
+  if (LVD_UNLIKELY(!LVD_STREAM_KNOWN(s, false, there)))
     status = lvd_stream_wait_elements(s, n, s->time_limit_ns);
   *span = lvd_get_span(&s->get);
   return status;
