@@ -310,7 +310,7 @@ static lvd_status core_finish(lvd_call *c) {
 
 /* A fiber that has ended, or runs something else by now, is woken for nothing. */
 static void core_cancel(lvd_call *c) {
-  lvd_store_relaxed_u32(&c->cancelled, 1);
+  lvd_store_relaxed_u32(&c->cancelled, LVD_E_CANCELLED);
   lvd_barrier_light(c->frame.app->rt->fenced);
   lvd_fiber *f = lvd_load_acquire_ptr(&c->fiber);
   if (f) lvd_entity_wake(&f->entity.waiter);

@@ -341,9 +341,15 @@ lvd_status lvd_fiber_join(lvd_fiber *f, int64_t timeout_ns) {
 
 void lvd_fiber_cancel(lvd_fiber *f) {
   if (!f) return;
-  lvd_store_relaxed_u32(&f->cancel, 1);
+  lvd_store_relaxed_u32(&f->cancel, LVD_E_CANCELLED);
   lvd_barrier_light(f->entity.app->rt->fenced);
   lvd_entity_wake(&f->entity.waiter);
+}
+
+void lvd_fiber_tell(const lvd_fiber *f, lvd_status status) {
+  uint32_t nothing = 0;
+  lvd_cas_relaxed_u32(f->cancelled, &nothing, (uint32_t)status);
+  lvd_barrier_light(f->entity.app->rt->fenced);
 }
 
 /* ---- waiting ------------------------------------------------------------------------------ */
@@ -351,7 +357,8 @@ void lvd_fiber_cancel(lvd_fiber *f) {
 /* Why a wait of `f` ends whatever it waits for; LVD_OK: it does not. */
 static lvd_status interrupted(const lvd_fiber *f) {
   if (f->deaf) return LVD_OK;
-  if (lvd_load_relaxed_u32(f->cancelled)) return LVD_E_CANCELLED;
+  uint32_t told = lvd_load_relaxed_u32(f->cancelled);
+  if (told) return (lvd_status)told;
   uint32_t phase = lvd_load_acquire_u32(&f->entity.app->phase);
   if (phase == LVD_PHASE_RUNNING) return LVD_OK;
   return lvd_app_told(f->entity.app) == LVD_E_DEADLOCK ? LVD_E_DEADLOCK : LVD_E_STOPPED;

@@ -27,9 +27,9 @@ struct lvd_fiber {
   uint64_t deadline; /* ticks */
   struct lvd_fiber *timer_child, *timer_next, *timer_previous;
   bool timed;
-  bool ended;               /* body has returned; its worker puts it away */
-  bool deaf;                /* waits through cancelling and the application's end */
-  const lvd_a32 *cancelled; /* not 0: its waits end; `cancel`, or a call's */
+  bool ended;         /* body has returned; its worker puts it away */
+  bool deaf;          /* waits through cancelling and the application's end */
+  lvd_a32 *cancelled; /* not 0: its waits end with this status; `cancel`, or a call's */
   lvd_a32 cancel;
   lvd_status outcome;
   lvd_event
@@ -75,6 +75,9 @@ void lvd_fiber_fill(lvd_fiber *f, lvd_app *app, uint32_t worker, uint32_t level,
 void lvd_fiber_begin(lvd_worker *w, lvd_fiber *f);
 /* The size of the least stack of so many bytes; 0: it is too large. */
 uint32_t lvd_fiber_stack(size_t bytes);
+
+/* All its waits return `status` from now on, unless it was cancelled before: once it is woken. */
+void lvd_fiber_tell(const lvd_fiber *f, lvd_status status);
 
 /* Waits for the event and takes it, whatever else happens meanwhile. */
 void lvd_fiber_wait_through(lvd_fiber *f, lvd_event *e);

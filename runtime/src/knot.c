@@ -16,15 +16,10 @@
 #include <stdlib.h>
 
 #include "crowd.h"
+#include "knot_story.h"
 #include "link.h"
 
-enum {
-  ITEMS = LVD_RECORD_INLINE / 8, /* in a record */
-  STORY_MOST = 16 * 1024         /* bytes that we keep of another process's */
-};
-
-/* What one side may wait for that is the other's: number << 2, and one of these. */
-enum { ITEM_SENDER = LVD_SENDER, ITEM_RECEIVER = LVD_RECEIVER, ITEM_CALL };
+enum { ITEMS = LVD_RECORD_INLINE / 8 /* in a record */ };
 
 typedef struct edge {
   uint32_t to, next; /* 1 + index; 0: no more */
@@ -43,22 +38,25 @@ typedef struct judgement {
   uint32_t vain;
   bool open;   /* its end is nobody's here to wait for */
   bool closed; /* nobody but its members takes ends that nobody has */
+  bool heeds;  /* the parent's application ends, in vain: so do its streams, which is no help */
 } judgement;
 
 /* ---- hope ----------------------------------------------------------------------------------- */
 
 /* What is awaited has come, and he who waits is only not told yet. */
-static bool is_met(const lvd_want *w) {
+static bool is_met(const judgement *j, const lvd_hold_up *h) {
+  const lvd_want *w = h->want;
   if (w->event) return lvd_event_is_set(w->event);
   const lvd_channel *ch = w->room ? w->room->channel : w->elements->channel;
   const lvd_consumer_lines *c = &ch->consumer[0];
   const lvd_mark *m = w->room ? &c->room : &c->elements;
   if (!lvd_load_relaxed_u32(&m->armed)) return true; /* somebody is about to tell him */
-  return w->room
-             ? lvd_mark_due(m, lvd_load_acquire_u32(&c->head), lvd_load_relaxed_u32(&c->released),
-                            lvd_load_relaxed_u32(&c->state) != LVD_OPEN)
-             : lvd_mark_due(m, lvd_load_acquire_u32(&ch->tail), lvd_load_relaxed_u32(&ch->flushed),
-                            lvd_load_relaxed_u32(&ch->state) != LVD_OPEN);
+  bool over = lvd_load_relaxed_u32(w->room ? &c->state : &ch->state) != LVD_OPEN;
+  if (j->heeds && h->s && h->s->shared) over = false;
+  return w->room ? lvd_mark_due(m, lvd_load_acquire_u32(&c->head),
+                                lvd_load_relaxed_u32(&c->released), over)
+                 : lvd_mark_due(m, lvd_load_acquire_u32(&ch->tail),
+                                lvd_load_relaxed_u32(&ch->flushed), over);
 }
 
 /* Has the other side said that this of its own waits in vain, or may it yet say so? */
@@ -91,7 +89,9 @@ static bool depends_on_parties(judgement *j, uint32_t i, const lvd_hold_up *h) {
   stream *s = h->s;
   lvd_shared_stream *ss = s->shared;
   int end = h->room ? LVD_RECEIVER : LVD_SENDER;
-  if (ss && (!s->parties || !is_vain_there(j, ss->link, &ss->told[end]))) return false;
+  /* Two here have both of its ends, also when the other process was asked for it first. */
+  if (ss && s->parties < 2 && (!s->parties || !is_vain_there(j, ss->link, &ss->told[end])))
+    return false;
   if (!ss && s->parties < 2) return j->closed && depends(j, i, j->crowd.count);
   for (uint32_t k = 0; k < s->parties; k++) {
     uint32_t on = lvd_crowd_user(&j->crowd, s->party[k]);
@@ -102,7 +102,7 @@ static bool depends_on_parties(judgement *j, uint32_t i, const lvd_hold_up *h) {
 
 /* False: there is hope that it comes. */
 static bool may_be_vain(judgement *j, uint32_t i, const lvd_hold_up *h) {
-  if (is_met(h->want)) return false;
+  if (is_met(j, h)) return false;
   if (h->end) return depends_on(j, i, h->other);
   if (h->call) {
     lvd_link *link = lvd_unit_link(h->call->unit);
@@ -246,7 +246,18 @@ static void note_threads(const judgement *j) {
       c->member[i].thread->in_vain |= h.s || h.call;
 }
 
-/* At rest, with the gate closed. `anew`: what was answered is forgotten. */
+/* The application is about to end: the children learn why, before what they wait for ends. */
+static void tell_children(const lvd_app *app) {
+  for (lvd_unit *u = app->units; u; u = u->next) {
+    lvd_link *link = lvd_unit_link(u);
+    if (!link || link->side != LVD_PARENT) continue;
+    lvd_store_relaxed_u32(&link->segment->knotted, 1);
+    link->bell.wake(&link->bell);
+  }
+}
+
+/* At rest, with the gate closed. `anew`: what was answered is forgotten. True: then the application is
+ * to be ended. */
 static bool in_vain(lvd_app *app, bool anew) {
   judgement j;
   bool vain = false;
@@ -265,6 +276,7 @@ static bool in_vain(lvd_app *app, bool anew) {
     if (anew && parent && judge(&j, WITH_PARENT)) hurry(parent, LVD_KNOT_SAY);
   }
   if (vain) note_threads(&j);
+  if (vain) tell_children(app);
   end(&j);
   lvd_port_unlock(&app->blocks_lock);
   return vain;
@@ -289,43 +301,52 @@ static lvd_record *next_record(letter *l) {
   return memset(&more[l->records++], 0, sizeof *more);
 }
 
-static void add_item(letter *l, uint64_t item) {
+/* `who` it is that has it and waits in vain, by his number. */
+static void add_item(letter *l, uint32_t who, uint32_t number, uint32_t what) {
+  uint64_t item = (uint64_t)who << 34 | lvd_knot_item(number, what);
   if (l->items % ITEMS == 0 && !next_record(l)) return;
   memcpy(l->record[l->records - 1].data + l->items % ITEMS * 8, &item, 8);
   l->record[l->records - 1].size += 8;
   l->items++;
 }
 
-static bool is_vain(const judgement *j, uint32_t i) {
-  return i < j->crowd.count && !j->crowd.mark[i];
+/* His number, if he waits in vain; else nobody's. */
+static uint32_t vain_one(const judgement *j, lvd_user user) {
+  uint32_t i = lvd_crowd_user(&j->crowd, user);
+  return i < j->crowd.count && !j->crowd.mark[i] ? i : j->crowd.count;
 }
 
-static bool are_vain(const judgement *j, const lvd_user party[2], uint32_t parties) {
+/* One of them, if all wait in vain. */
+static uint32_t vain_party(const judgement *j, const lvd_user party[2], uint32_t parties) {
+  uint32_t one = j->crowd.count;
   for (uint32_t i = 0; i < parties; i++)
-    if (!is_vain(j, lvd_crowd_user(&j->crowd, party[i]))) return false;
-  return parties > 0;
+    if ((one = vain_one(j, party[i])) == j->crowd.count) break;
+  return one;
 }
 
-LVD_READS_LIVE static bool end_is_vain(const judgement *j, lvd_shared_stream *ss, int end) {
+/* Whose end it is, if he waits in vain. */
+LVD_READS_LIVE static uint32_t vain_at(const judgement *j, lvd_shared_stream *ss, int end) {
   const stream *s = ss->stream;
   const stream_end *e = end == LVD_SENDER ? &s->sender : &s->receiver;
   void *owner = lvd_load_relaxed_ptr(&e->owner);
-  if (owner) return is_vain(j, lvd_crowd_user(&j->crowd, (lvd_user){owner, e->fiber}));
-  if (e->closed || !s->parties || lvd_shared_is_theirs(ss, end == LVD_SENDER)) return false;
-  return are_vain(j, s->party, s->parties);
+  if (owner) return vain_one(j, (lvd_user){owner, e->fiber});
+  if (e->closed || lvd_shared_is_theirs(ss, end == LVD_SENDER)) return j->crowd.count;
+  return vain_party(j, s->party, s->parties);
 }
 
 /* Of a stream that we have not opened: both ends, since the other side has one of them. It is known
  * by number to the parent alone; a child says its name, in a record of its own. */
 static void add_expected(const judgement *j, lvd_link *link, const lvd_expected *x, letter *l) {
-  if (!are_vain(j, x->party, x->parties)) return;
+  uint32_t who = vain_party(j, x->party, x->parties);
+  if (who == j->crowd.count) return;
   if (link->side == LVD_PARENT) {
-    uint64_t number = lvd_shared_half_open(link, LVD_CHILD, x->name);
-    for (uint64_t end = 0; number && end < 2; end++) add_item(l, number << 2 | end);
+    uint32_t number = lvd_shared_half_open(link, LVD_CHILD, x->name);
+    for (uint32_t end = 0; number && end < 2; end++) add_item(l, who, number, end);
     return;
   }
   lvd_record *r = next_record(l);
   if (r) memcpy(r->name, x->name, sizeof x->name);
+  if (r) r->offset = who;
   l->items += r ? ITEMS : 0; /* the next item begins another one */
 }
 
@@ -336,15 +357,18 @@ typedef struct serving {
 
 static void add_served(uint32_t number, const lvd_fiber *f, void *argument) {
   serving *s = argument;
-  if (is_vain(s->j, lvd_crowd_number(&s->j->crowd, f)))
-    add_item(s->letter, (uint64_t)number << 2 | ITEM_CALL);
+  uint32_t who = lvd_crowd_number(&s->j->crowd, f);
+  if (who < s->j->crowd.count && !s->j->crowd.mark[who])
+    add_item(s->letter, who, number, LVD_ITEM_CALL);
 }
 
 /* What is ours and waits in vain. With the link's lock, too. */
 static void list_items(const judgement *j, lvd_link *link, letter *l) {
   for (lvd_shared_stream *ss = link->streams; ss; ss = ss->next)
-    for (int end = 0; end < 2; end++)
-      if (end_is_vain(j, ss, end)) add_item(l, (uint64_t)ss->number << 2 | (uint64_t)end);
+    for (uint32_t end = 0; end < 2; end++) {
+      uint32_t who = vain_at(j, ss, (int)end);
+      if (who < j->crowd.count) add_item(l, who, ss->number, end);
+    }
   for (const lvd_expected *x = link->knot.expected; x; x = x->next) add_expected(j, link, x, l);
   if (l->items % ITEMS) l->items += ITEMS - l->items % ITEMS;
   serving s = {j, l};
@@ -382,7 +406,7 @@ static void ask(lvd_link *link) {
       link->knot.asked_for = who(&j);
       number = ++link->knot.asked;
       if (!number) number = link->knot.asked = 1;
-      link->knot.story_length = 0;
+      lvd_knot_forget_lines(link);
       list_items(&j, link, &l);
     }
     end(&j);
@@ -393,17 +417,59 @@ static void ask(lvd_link *link) {
   if (number) post(link, &l, number);
 }
 
+/* ---- told by the parent ------------------------------------------------------------------------ */
+
+bool lvd_knot_comes_first(const lvd_link *link) {
+  if (link->side == LVD_PARENT || link->knot.heeded) return false;
+  lvd_fence_seq_cst(); /* after the look at what has ended: it was said before that */
+  return lvd_load_relaxed_u32(&link->segment->knotted);
+}
+
+/* The parent's application ends, since some of its own wait in vain: so does who waits for it here. They
+ * are told once; what they wait for afterwards has ended. */
+static void heed(lvd_link *link) {
+  lvd_app *app = link->app;
+  judgement j;
+  bool rests = close_gate(app);
+  if (rests) {
+    lvd_port_lock(&app->blocks_lock);
+    link->knot.answered = 0; /* nothing of the parent's comes any more */
+    bool begun = begin(&j, app);
+    j.heeds = true;
+    if (begun && judge(&j, WITH_PARENT)) {
+      note_threads(&j);
+      for (uint32_t i = 0; i < j.crowd.fibers; i++)
+        if (!j.crowd.mark[i]) lvd_fiber_tell(j.crowd.member[i].fiber, LVD_E_DEADLOCK);
+    }
+    end(&j);
+    lvd_port_unlock(&app->blocks_lock);
+    lvd_waiting_tell(app, LVD_E_DEADLOCK);
+  }
+  lvd_port_unlock(&app->gate);
+  if (rests) lvd_fibers_wake(app); /* which knocks at the gate */
+  lvd_port_lock(&link->lock);
+  link->knot.heeded = true;
+  lvd_shared_wake(link); /* which has let this go first */
+  lvd_port_unlock(&link->lock);
+}
+
 void lvd_knot_look(lvd_link *link) {
   uint32_t what = lvd_exchange_acq_rel_u32(&link->knot.look, 0);
   const lvd_record rests = {.kind = LVD_RECORD_RESTS};
   if (what == LVD_KNOT_ASK) ask(link);
   if (what == LVD_KNOT_SAY) lvd_link_send(link, &rests);
+  if (lvd_knot_comes_first(link)) heed(link);
 }
 
-static void mark_stream(lvd_link *link, uint32_t number, uint64_t end, uint32_t question) {
+/* ---- told by the other side ------------------------------------------------------------------- */
+
+static void mark_stream(lvd_link *link, uint32_t number, uint64_t end, uint32_t question,
+                        uint32_t who) {
   lvd_shared_stream *ss = link->streams;
   while (ss && ss->number != number) ss = ss->next;
-  if (ss && end <= LVD_RECEIVER) lvd_store_relaxed_u32(&ss->told[end], question);
+  if (!ss || end > LVD_RECEIVER) return;
+  lvd_store_relaxed_u32(&ss->told_by[end], who);
+  lvd_store_relaxed_u32(&ss->told[end], question);
 }
 
 /* The other side's items. */
@@ -411,31 +477,22 @@ static void mark_told(lvd_link *link, const lvd_record *r) {
   lvd_port_lock(&link->lock);
   if (r->name[0] && link->side == LVD_PARENT) {
     uint32_t number = lvd_shared_half_open(link, LVD_PARENT, r->name);
-    for (uint64_t end = 0; number && end < 2; end++) mark_stream(link, number, end, r->number);
+    for (uint64_t end = 0; number && end < 2; end++)
+      mark_stream(link, number, end, r->number, (uint32_t)r->offset);
   }
   for (uint32_t at = 0; at + 8 <= r->size && at + 8 <= LVD_RECORD_INLINE; at += 8) {
     uint64_t item;
     memcpy(&item, r->data + at, 8);
-    uint32_t number = (uint32_t)(item >> 2), what = item & 3;
-    if (what == ITEM_CALL) {
+    uint32_t number = (uint32_t)(item >> 2), what = item & 3, who = (uint32_t)(item >> 34);
+    if (what == LVD_ITEM_CALL) {
       lvd_call *c = lvd_link_call(link, number);
+      if (c) lvd_store_relaxed_u32(&c->told_by, who);
       if (c) lvd_store_relaxed_u32(&c->told, r->number);
       continue;
     }
-    mark_stream(link, number, what, r->number);
+    mark_stream(link, number, what, r->number, who);
   }
   lvd_port_unlock(&link->lock);
-}
-
-static void send_story(lvd_link *link, uint32_t number, const char *text) {
-  for (size_t left = strlen(text); left;) {
-    lvd_record r = {.kind = LVD_RECORD_STORY, .number = number};
-    r.size = left < sizeof r.data ? (uint32_t)left : (uint32_t)sizeof r.data;
-    memcpy(r.data, text, r.size);
-    lvd_link_send(link, &r);
-    text += r.size;
-    left -= r.size;
-  }
 }
 
 /* The child: the whole question is there. */
@@ -443,21 +500,22 @@ static void answer(lvd_link *link, uint32_t number) {
   lvd_app *app = link->app;
   letter l = {0};
   judgement j;
-  char *story = NULL;
+  lvd_record *line = NULL;
+  uint32_t lines = 0;
   lvd_port_lock(&link->lock);
   if (close_gate(app)) {
     lvd_port_lock(&app->blocks_lock);
     link->knot.answered = number;
     if (begin(&j, app) && judge(&j, WITH_PARENT)) list_items(&j, link, &l);
+    if (l.items) lines = lvd_knot_lines(&j.crowd, link, number, &line);
     link->knot.answered = 0;
     end(&j);
     lvd_port_unlock(&app->blocks_lock);
-    if (l.items && (story = malloc(STORY_MOST))) lvd_fibers_tell(app, story, STORY_MOST);
   }
   lvd_port_unlock(&app->gate);
   lvd_port_unlock(&link->lock);
-  if (story) send_story(link, number, story);
-  free(story);
+  for (uint32_t i = 0; i < lines; i++) lvd_link_send(link, &line[i]);
+  free(line);
   post(link, &l, number);
 }
 
@@ -475,16 +533,6 @@ static void consider(lvd_link *link, bool anew) {
   lvd_port_unlock(&app->gate);
 }
 
-/* A child's text is the child's: what could spoil a terminal is left out. */
-static void take_story(lvd_link *link, const lvd_record *r) {
-  lvd_port_lock(&link->app->gate);
-  lvd_knot *k = &link->knot;
-  if (!k->story) k->story = calloc(1, STORY_MOST);
-  size_t n = r->size < sizeof r->data ? r->size : sizeof r->data;
-  if (k->story) k->story_length = lvd_link_quote(k->story, k->story_length, STORY_MOST, r->data, n);
-  lvd_port_unlock(&link->app->gate);
-}
-
 bool lvd_knot_take(lvd_link *link, const lvd_record *r) {
   bool parent = link->side == LVD_PARENT;
   if (r->kind != LVD_RECORD_VAIN && r->kind != LVD_RECORD_STORY && r->kind != LVD_RECORD_RESTS)
@@ -495,7 +543,7 @@ bool lvd_knot_take(lvd_link *link, const lvd_record *r) {
   }
   if (parent && r->number != link->knot.asked) return true; /* of a question that is no more */
   if (r->kind == LVD_RECORD_STORY) {
-    if (parent) take_story(link, r);
+    if (parent) lvd_knot_take_line(link, r);
     return true;
   }
   mark_told(link, r);
@@ -526,5 +574,5 @@ void lvd_knot_free(lvd_link *link) {
     next = x->next;
     free(x);
   }
-  free(link->knot.story);
+  free(link->knot.line);
 }

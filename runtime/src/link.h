@@ -42,6 +42,7 @@ typedef struct lvd_segment {
   int32_t parent;
   LVD_ALIGNED(LVD_LINE) lvd_a32 serves;  /* the child's: 1 + its LVD_LAYOUT, once it serves */
   LVD_ALIGNED(LVD_LINE) lvd_a32 closing; /* the parent's: the child is to end */
+  lvd_a32 knotted;                       /* the parent's: its application ends in a knot (knot.h) */
   struct {
     LVD_ALIGNED(LVD_LINE) lvd_a32 rung; /* the bell of that side; 1: and not looked since */
   } bell[2];
@@ -62,9 +63,9 @@ enum lvd_record_kind {
   LVD_RECORD_CLOSE,  /* child to parent: it has unmapped a stream */
   LVD_RECORD_LEAVE,  /* child to parent: its side of a stream, by name, will not come */
   LVD_RECORD_VAIN,   /* a question of the parent's, and the child's answer (knot.h) */
-  LVD_RECORD_STORY,  /* child to parent, before it: who waits for whom there, in words */
-  LVD_RECORD_RESTS,  /* child to parent: it may be worth asking */
-  LVD_RECORD_FAULT   /* child to parent, before the answers: what has failed there, in words */
+  LVD_RECORD_STORY, /* child to parent, before it: who waits for whom there, in words, a line each */
+  LVD_RECORD_RESTS, /* child to parent: it may be worth asking */
+  LVD_RECORD_FAULT  /* child to parent, before the answers: what has failed there, in words */
 };
 
 enum { LVD_RECORD_INLINE = 256, LVD_RECORDS = 64 };
@@ -95,8 +96,9 @@ struct lvd_shared_stream {
   lvd_slot_head *slot;
   size_t ring;
   uint32_t number;
-  lvd_a32 mine[2]; /* this side has it */
-  lvd_a32 told[2]; /* the question to which the other side said that its end waits in vain */
+  lvd_a32 mine[2];    /* this side has it */
+  lvd_a32 told[2];    /* the question to which the other side said that its end waits in vain ... */
+  lvd_a32 told_by[2]; /* ... and who has that end there, by his number in its answer */
   lvd_shared_stream *next, *previous;
 };
 

@@ -43,19 +43,24 @@ bool lvd_mark_due(const lvd_mark *m, uint32_t cursor, uint32_t published, bool o
          (lvd_reached(cursor, need) && lvd_reached(published, need));
 }
 
+/* Who waits at an end hears of the parent's knot first, and of what has ended by that afterwards. */
+static bool may_wake(const lvd_link *link, const lvd_mark *m, uint32_t cursor, uint32_t published,
+                     bool over) {
+  return lvd_mark_due(m, cursor, published, over) && !(over && lvd_knot_comes_first(link));
+}
+
 /* Only the shared words are read: the handles are their owners'. */
 void lvd_shared_wake(lvd_link *link) {
   for (lvd_shared_stream *ss = link->streams; ss; ss = ss->next) {
     const lvd_channel *ch = &ss->slot->channel;
     const lvd_consumer_lines *c = &ch->consumer[0];
     if (lvd_load_relaxed_u32(&ss->mine[LVD_RECEIVER]) &&
-        lvd_mark_due(&c->elements, lvd_load_relaxed_u32(&ch->tail),
-                     lvd_load_relaxed_u32(&ch->flushed),
-                     lvd_load_relaxed_u32(&ch->state) != LVD_OPEN))
+        may_wake(link, &c->elements, lvd_load_relaxed_u32(&ch->tail),
+                 lvd_load_relaxed_u32(&ch->flushed), lvd_load_relaxed_u32(&ch->state) != LVD_OPEN))
       wake(ss, LVD_RECEIVER);
     if (lvd_load_relaxed_u32(&ss->mine[LVD_SENDER]) &&
-        lvd_mark_due(&c->room, lvd_load_relaxed_u32(&c->head), lvd_load_relaxed_u32(&c->released),
-                     lvd_load_relaxed_u32(&c->state) != LVD_OPEN))
+        may_wake(link, &c->room, lvd_load_relaxed_u32(&c->head), lvd_load_relaxed_u32(&c->released),
+                 lvd_load_relaxed_u32(&c->state) != LVD_OPEN))
       wake(ss, LVD_SENDER);
   }
 }
@@ -106,6 +111,7 @@ static void conclude(lvd_slot_head *slot, int end, lvd_status why) {
 }
 
 void lvd_shared_end(lvd_link *link, lvd_status why) {
+  link->knot.heeded = true; /* nothing more comes first */
   for (lvd_shared_stream *ss = link->streams; ss; ss = ss->next)
     for (int end = 0; end < 2; end++)
       if (!lvd_load_relaxed_u32(&ss->mine[end])) conclude(ss->slot, end, why);

@@ -32,6 +32,7 @@ struct lvd_call {
   lvd_call *next;
   uint32_t number; /* of a process: what its answers are known by */
   lvd_a32 told; /* of a process: the question to which it said that this waits in vain (knot.c) */
+  lvd_a32 told_by; /* ... and who serves it there, by his number */
   uint64_t offset; /* of a process: where what is too large for a record lies; 0: nowhere */
   /* Written by the callee: that it has returned, with the status as data, and what. */
   LVD_ALIGNED(LVD_LINE) unsigned char apart[LVD_LINE - sizeof(lvd_sleeper)];

@@ -102,7 +102,7 @@ lvd_waiting *lvd_waiting_first(void) { return list.first; }
 bool lvd_waiting_any(void) { return lvd_load_relaxed_u32(&list.count) != 0; }
 
 void lvd_waiting_tell(const lvd_app *app, lvd_status status) {
-  if (lvd_app_told(app) != status) return;
+  if (lvd_load_relaxed_u32(&app->outcome) && lvd_app_told(app) != status) return;
   /* All before the first one wakes, and ends what the next one waits for. */
   lvd_waiting_lock();
   for (lvd_waiting *w = list.first; w; w = w->next)

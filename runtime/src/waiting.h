@@ -55,7 +55,7 @@ void lvd_waiting_lock(void);
 void lvd_waiting_unlock(void);
 lvd_waiting *lvd_waiting_first(void); /* with the lock */
 bool lvd_waiting_any(void);           /* without; a guess */
-/* Those of `app` that were judged to wait in vain return with `status`, if it ends with that. */
+/* Those of `app` that were judged to wait in vain return with `status`, unless it ends otherwise. */
 void lvd_waiting_tell(const lvd_app *app, lvd_status status);
 
 #endif

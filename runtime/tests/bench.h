@@ -36,16 +36,23 @@ typedef struct bench {
   char path[32];
 } bench;
 
+/* A page in a file of its own, whose path it sets. */
+static inline page *make_page(char path[32]) {
+  strcpy(path, "/tmp/levada-test-XXXXXX");
+  int fd = mkstemp(path);
+  CHECK(fd >= 0 && ftruncate(fd, sizeof(page)) == 0);
+  page *p = mmap(NULL, sizeof(page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  CHECK(p != MAP_FAILED);
+  close(fd);
+  return p;
+}
+
 static inline bench bench_of(uint32_t workers) {
+  bench b;
   can_start();
-  bench b = {.path = "/tmp/levada-test-XXXXXX"};
   b.rt = runtime_of(workers);
   CHECK_EQ(lvd_app_open(b.rt, NULL, &b.app), LVD_OK);
-  int fd = mkstemp(b.path);
-  CHECK(fd >= 0 && ftruncate(fd, sizeof(page)) == 0);
-  b.page = mmap(NULL, sizeof(page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  CHECK(b.page != MAP_FAILED);
-  close(fd);
+  b.page = make_page(b.path);
   return b;
 }
 

@@ -256,6 +256,32 @@ static void remote_both(void) {
 }
 PB_PROCEDURE(remote_both)
 
+/* Says how its wait for what nobody sends has ended. */
+static void wants(STREAM_ID in, STREAM_ID out, int i) {
+  u32 a;
+  stream_create(in);
+  stream_create(out);
+  lvd_status status = stream_get(in, a);
+  if (shown) lvd_store_release_u32(&shown->told[i], 1 + (uint32_t)status);
+}
+static void remote_wants(void) { wants(0, 1, 0); }
+static void remote_wants_too(void) { wants(4, 5, 1); }
+PB_PROCEDURE(remote_wants)
+PB_PROCEDURE(remote_wants_too)
+
+/* The same, of a thread, which main waits for. */
+static pthread_t wanting;
+static bool wants_too;
+static void *thread_wants(void *unused) {
+  pthread_setname_np(pthread_self(), "wants");
+  wants(0, 1, 0);
+  return unused;
+}
+static void remote_thread(void) {
+  wants_too = pthread_create(&wanting, NULL, thread_wants, NULL) == 0;
+}
+PB_PROCEDURE(remote_thread)
+
 static void remote_signal(void) {
   u32 data = 0;
   stream_create(2);
@@ -329,6 +355,7 @@ static void *scribble_thread(void *argument) {
 int main(int argc, char **argv) {
   const char *what = argc > 1 ? argv[1] : "srpc";
   if (argc > 2) show(argv[2]);
+  if (getenv("LEVADA_TEST_PAGE")) show(getenv("LEVADA_TEST_PAGE"));
   if (strcmp(what, "sleep") == 0) {
     sleep(60);
     return 0;
@@ -353,7 +380,11 @@ int main(int argc, char **argv) {
     pthread_create(&thread, NULL, scribble_thread, &s);
   }
   if (strstr(argv[0], "other")) pb_register("other_pipe", (void *)other_pipe);
-  if (strcmp(what, "srpc") == 0) return pb_boot() == LVD_E_STOPPED ? 0 : 1;
+  if (strcmp(what, "srpc") == 0) {
+    lvd_status status = pb_boot();
+    if (wants_too) pthread_join(wanting, NULL);
+    return status == LVD_E_STOPPED ? 0 : 1;
+  }
   if (strcmp(what, "parent") == 0 || strcmp(what, "called") == 0) {
     /* Loads a child of its own, and is killed, in the midst of streams or of a call from there. */
     lvd_runtime *rt;
