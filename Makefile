@@ -110,7 +110,7 @@ format: ## format everything
 	cargo fmt --all
 	git ls-files '*.c' '*.h' | xargs clang-format -i
 
-bench: ## measure beside peers; SUITE=channel, pipeline, cal, stream or fork, JSON=file, PLOT=folder, QUICK=1, DOCS=1
+bench: ## measure beside peers; SUITE=channel, pipeline, cal, stream, fork or mcapi, JSON=file, PLOT=folder, QUICK=1, DOCS=1
 	@scripts/need cc g++ cmake cargo python3
 	@echo "Building Levada (a minute or two, the first time)"
 	@cargo build --workspace

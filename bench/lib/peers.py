@@ -11,6 +11,7 @@ ROOT = BENCH.parent
 BUILD = Path(os.environ.get("BENCH_BUILD") or Path(os.environ.get("BUILD") or ROOT / "build") / "bench")
 NATIVE = BUILD / "native"
 RUST = BUILD / "rust" / "release"
+ICEORYX2 = BUILD / "iceoryx2" / "release" / "levada-bench-iceoryx2"
 
 
 def install():
