@@ -184,17 +184,24 @@ static void remove_bells(mc_domain *d) {
   }
 }
 
-static uint32_t wished_transport(void) {
-  const char *name = getenv("LEVADA_MCAPI_TRANSPORT");
+/* MC_WHATEVER: nobody has said which. */
+static lvd_status look_up_wish(uint32_t *wish) {
+  const char *name = *wish == MC_AS_SAID ? getenv("LEVADA_MCAPI_TRANSPORT") : NULL;
+  if (*wish == MC_AS_SAID) *wish = name && *name ? 0 : MC_WHATEVER;
+  for (uint32_t i = 0; i < TRANSPORTS && !*wish; i++)
+    if (strcmp(transports[i]->name, name) == 0) *wish = 1 + i;
+  return *wish == MC_WHATEVER || (*wish && *wish <= TRANSPORTS) ? LVD_OK : LVD_E_UNKNOWN;
+}
+
+uint32_t mc_transport_number(const mc_domain *d) {
   uint32_t i = 0;
-  while (name && i < TRANSPORTS && strcmp(transports[i]->name, name) != 0) i++;
+  while (transports[i] != d->transport) i++;
   return i;
 }
 
 /* Nobody else is in it: whatever was left is taken away, by whichever transport. */
-static lvd_status lay_out(mc_domain *d) {
-  uint32_t transport = wished_transport();
-  if (transport == TRANSPORTS) return LVD_E_UNKNOWN;
+static lvd_status lay_out(mc_domain *d, uint32_t wish) {
+  uint32_t transport = wish == MC_WHATEVER ? 0 : wish - 1;
   remove_bells(d);
   for (uint32_t i = 0; i < TRANSPORTS; i++)
     if (transports[i]->clear) transports[i]->clear(d);
@@ -223,7 +230,7 @@ bool mc_tables_fit(const mc_tables *t) {
          t->endpoints == MC_ENDPOINTS && t->slots == MC_SLOTS && t->size == mc_size();
 }
 
-static lvd_status take_part(mc_domain *d) {
+static lvd_status take_part(mc_domain *d, uint32_t wish) {
   size_t size;
   lvd_status status = lvd_port_shared_size(d->file, &size);
   if (status != LVD_OK) return status;
@@ -234,7 +241,7 @@ static lvd_status take_part(mc_domain *d) {
   uint32_t transport = *(const volatile uint32_t *)&t->transport;
   if (!mc_tables_fit(t) || transport >= TRANSPORTS) return LVD_E_LAYOUT;
   d->transport = transports[transport];
-  return LVD_OK;
+  return wish == MC_WHATEVER || wish == 1 + transport ? LVD_OK : LVD_E_STATE;
 }
 
 /* Behind the gate: everybody is to look at the table when we have left the gate, or have died there. So
@@ -307,7 +314,7 @@ static void forget_all(void) {
   domains = NULL;
 }
 
-static lvd_status join(mc_domain *d) {
+static lvd_status join(mc_domain *d, uint32_t wish) {
   char name[64];
   mc_file_name(name, sizeof name, d->number);
   lvd_status status = lvd_port_names_open(&d->directory);
@@ -318,7 +325,7 @@ static lvd_status join(mc_domain *d) {
     /* Who left last has taken the name away, and ours with it. */
     if (!lvd_port_file_removed(d->file)) {
       bool alone = !lvd_port_locks_held(d->file, ALIVE, MC_PROCESSES);
-      status = alone ? lay_out(d) : take_part(d);
+      status = alone ? lay_out(d, wish) : take_part(d, wish);
       if (status == LVD_OK) status = enter(d);
       lvd_port_locks_drop(d->file, GATE);
       return status;
@@ -329,21 +336,24 @@ static lvd_status join(mc_domain *d) {
   return status == LVD_OK ? LVD_E_SYSTEM : status;
 }
 
-lvd_status mc_domain_join(mcapi_domain_t number, mc_domain **out) {
+lvd_status mc_domain_join(mcapi_domain_t number, uint32_t wish, mc_domain **out) {
   static bool at_fork;
+  lvd_status status = look_up_wish(&wish);
+  if (status != LVD_OK) return status;
   lvd_port_lock(&domains_lock);
-  lvd_status status = LVD_OK;
   if (!at_fork) lvd_port_at_fork(NULL, NULL, forget_all);
   at_fork = true;
   mc_domain *d = domains;
   while (d && d->number != number) d = d->next;
   if (!d) put_away_left();
   if (!d && !(d = calloc(1, sizeof *d))) status = LVD_E_MEMORY;
+  if (d && d->tables && wish != MC_WHATEVER && wish != 1 + mc_transport_number(d))
+    status = LVD_E_STATE;
   if (d && !d->tables) {
     d->number = number;
     d->directory = d->file = d->bell = -1;
     for (uint32_t i = 0; i < MC_PROCESSES; i++) d->other[i].watch = d->other[i].bell = -1;
-    status = join(d);
+    status = join(d, wish);
     if (status == LVD_OK)
       status = lvd_port_thread_start(&d->bellman, -1, "levada/mcapi", bellman, d);
     if (status == LVD_OK) {

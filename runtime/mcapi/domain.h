@@ -234,8 +234,12 @@ struct mc_domain {
 
 /* ---- domain.c ------------------------------------------------------------------------------- */
 
-/* LVD_E_LAYOUT: in use by another version. LVD_E_LIMIT: too many processes. */
-lvd_status mc_domain_join(mcapi_domain_t number, mc_domain **out);
+/* `wish`: 1 + the number of a transport, or what follows. LVD_E_LAYOUT: in use by another version.
+ * LVD_E_LIMIT: too many processes. LVD_E_STATE: it has another transport than was wished for. LVD_E_UNKNOWN:
+ * there is no such transport. */
+enum { MC_AS_SAID = 0 /* in the environment */, MC_WHATEVER = 1000 };
+lvd_status mc_domain_join(mcapi_domain_t number, uint32_t wish, mc_domain **out);
+uint32_t mc_transport_number(const mc_domain *d);
 void mc_domain_leave(mc_domain *d);
 void mc_gate_enter(mc_domain *d);
 void mc_gate_leave(mc_domain *d);

@@ -4,11 +4,12 @@
 #include "face.h"
 
 #include <levada/fiber.h>
+#include <levada/mcapi_ext.h>
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAP_NS = 200000 };
+enum { NAP_NS = 200000, OURS = 0x10000 };
 enum { VERSION = LVD_VERSION_MAJOR << 12 | LVD_VERSION_MINOR };
 
 static lvd_port_mutex nodes_lock;
@@ -124,14 +125,17 @@ static mcapi_uint_t count_nodes(const mc_domain *d) {
 
 /* ---- the calls ------------------------------------------------------------------------------ */
 
-static mcapi_status_t initialize(mcapi_domain_t domain, mcapi_node_t id, mcapi_info_t *info) {
+static mcapi_status_t initialize(mcapi_domain_t domain, mcapi_node_t id, uint32_t transport,
+                                 mcapi_info_t *info) {
   if (domain > MCAPI_MAX_DOMAIN) return MCAPI_ERR_DOMAIN_INVALID;
   if (id > MCAPI_MAX_NODE) return MCAPI_ERR_NODE_INVALID;
   if (!info) return MCAPI_ERR_PARAMETER;
   if (has_own()) return MCAPI_ERR_NODE_INITIALIZED;
   mc_domain *d;
   uint32_t index = 0;
-  if (mc_domain_join(domain, &d) != LVD_OK) return MCAPI_ERR_NODE_INITFAILED;
+  lvd_status joined = mc_domain_join(domain, transport, &d);
+  if (joined == LVD_E_STATE) return MCAPI_ERR_ATTR_INCOMPATIBLE;
+  if (joined != LVD_OK) return MCAPI_ERR_NODE_INITFAILED;
   mc_gate_enter(d);
   mcapi_status_t status = take(d, id, &index);
   mc_gate_leave(d);
@@ -167,9 +171,11 @@ void mcapi_initialize(mcapi_domain_t domain_id, mcapi_node_t node_id,
                       const mcapi_node_attributes_t *mcapi_node_attributes,
                       const mcapi_param_t *init_parameters, mcapi_info_t *mcapi_info,
                       mcapi_status_t *mcapi_status) {
-  (void)mcapi_node_attributes; /* there is one kind of node */
+  /* There is one kind of node. Programs that have not filled the attributes in pass anything. */
+  uint32_t transport = mcapi_node_attributes ? mcapi_node_attributes->transport : 0;
+  transport = transport / OURS == LVD_MCAPI_NODE_ATTR_TRANSPORT / OURS ? transport % OURS : 0;
   (void)init_parameters;
-  mc_say(mcapi_status, initialize(domain_id, node_id, mcapi_info));
+  mc_say(mcapi_status, initialize(domain_id, node_id, transport, mcapi_info));
 }
 
 void mcapi_finalize(mcapi_status_t *mcapi_status) {
@@ -217,13 +223,16 @@ mcapi_node_t mcapi_node_id_get(mcapi_status_t *mcapi_status) {
 
 void mcapi_node_init_attributes(mcapi_node_attributes_t *mcapi_node_attributes,
                                 mcapi_status_t *mcapi_status) {
-  if (mcapi_node_attributes) mcapi_node_attributes->type = MCAPI_NODE_ATTR_TYPE_REGULAR;
+  if (mcapi_node_attributes)
+    *mcapi_node_attributes = (mcapi_node_attributes_t){.type = MCAPI_NODE_ATTR_TYPE_REGULAR,
+                                                       .transport = LVD_MCAPI_NODE_ATTR_TRANSPORT};
   mc_say(mcapi_status, mcapi_node_attributes ? MCAPI_SUCCESS : MCAPI_ERR_PARAMETER);
 }
 
 static mcapi_status_t check_attribute(mcapi_uint_t number, const void *attribute, size_t size) {
   if (!attribute) return MCAPI_ERR_PARAMETER;
-  if (number >= MCAPI_NODE_ATTR_END) return MCAPI_ERR_ATTR_NUM;
+  if (number >= MCAPI_NODE_ATTR_END && number != LVD_MCAPI_NODE_ATTR_TRANSPORT)
+    return MCAPI_ERR_ATTR_NUM;
   return size == sizeof(mcapi_node_attr_type_t) ? MCAPI_SUCCESS : MCAPI_ERR_ATTR_SIZE;
 }
 
@@ -240,7 +249,12 @@ void mcapi_node_get_attribute(mcapi_domain_t domain_id, mcapi_node_t node_id,
     if (!is_taken(self->domain, node_id)) status = MCAPI_ERR_NODE_INVALID;
     mc_gate_leave(self->domain);
   }
-  if (status == MCAPI_SUCCESS) *(mcapi_node_attr_type_t *)attribute = MCAPI_NODE_ATTR_TYPE_REGULAR;
+  if (status == MCAPI_SUCCESS) {
+    const mcapi_uint_t value = attribute_num == LVD_MCAPI_NODE_ATTR_TRANSPORT
+                                   ? 1 + mc_transport_number(self->domain)
+                                   : (mcapi_uint_t)MCAPI_NODE_ATTR_TYPE_REGULAR;
+    memcpy(attribute, &value, sizeof value);
+  }
   mc_say(mcapi_status, status);
 }
 
@@ -250,12 +264,17 @@ void mcapi_node_set_attribute(mcapi_node_attributes_t *mcapi_node_attributes,
   mcapi_status_t status = check_attribute(attribute_num, attribute, attribute_size);
   if (!mcapi_node_attributes) status = MCAPI_ERR_PARAMETER;
   if (status == MCAPI_SUCCESS) {
-    mcapi_node_attr_type_t type;
-    memcpy(&type, attribute, sizeof type);
-    if (type >= MCAPI_NODE_ATTR_TYPE_END)
+    mcapi_uint_t value;
+    memcpy(&value, attribute, sizeof value);
+    bool transport = attribute_num == LVD_MCAPI_NODE_ATTR_TRANSPORT;
+    bool good = transport ? value == LVD_MCAPI_TRANSPORT_SHM || value == LVD_MCAPI_TRANSPORT_PMQ
+                          : value < MCAPI_NODE_ATTR_TYPE_END;
+    if (!good)
       status = MCAPI_ERR_ATTR_VALUE;
+    else if (transport)
+      mcapi_node_attributes->transport = LVD_MCAPI_NODE_ATTR_TRANSPORT + value;
     else
-      mcapi_node_attributes->type = type;
+      mcapi_node_attributes->type = value;
   }
   mc_say(mcapi_status, status);
 }

@@ -4,6 +4,7 @@
  * which has all that is needed for that, and leaving it again. */
 #include "pmq.h"
 
+#include <levada/mcapi_ext.h>
 #include <levada/mcapi_observe.h>
 
 #include <stdio.h>
@@ -62,11 +63,14 @@ typedef struct copy {
   int file;
   mc_tables tables;
   mc_queue queue;
-  lvd_channel channel;
+  union {
+    lvd_channel channel;
+    unsigned char header[offsetof(lvd_channel, consumer) + MC_SEATS * sizeof(lvd_consumer_lines)];
+  };
   unsigned char ring[MC_RING];
   bool alive[MC_PROCESSES];
   mcapi_domain_t number;
-  const char *transport;
+  uint32_t transport;
 } copy;
 
 static uint32_t word(const lvd_a32 *at) { return lvd_load_relaxed_u32(at); }
@@ -96,10 +100,13 @@ static uint32_t messages_in(const mc_queue *q) {
   return count;
 }
 
-static uint32_t elements_in(copy *c, uint32_t index, bool packets) {
+/* In the channel behind place `index`, before the receiver that has `seat`. */
+static uint32_t elements_in(copy *c, uint32_t index, uint32_t seat, bool packets) {
   size_t at = mc_channel_at(index);
-  if (!lvd_port_file_read(c->file, at, &c->channel, sizeof c->channel)) return 0;
-  uint32_t head = word(&c->channel.consumer[0].head), count = word(&c->channel.tail) - head;
+  if (seat >= MC_SEATS || !lvd_port_file_read(c->file, at, c->header, sizeof c->header)) return 0;
+  const lvd_consumer_lines *lines = (const lvd_consumer_lines *)c->channel.consumer + seat;
+  if (word(&lines->state) != LVD_OPEN) return 0;
+  uint32_t head = word(&lines->head), count = word(&c->channel.tail) - head;
   if (!packets) return count <= MC_SCALARS ? count : 0;
   if (count > MC_RING / MC_PACKET_LINE || !count) return 0;
   if (!lvd_port_file_read(c->file, at + MC_UNIT, c->ring, MC_RING)) return 0;
@@ -125,6 +132,16 @@ static uint32_t waiting_in(const copy *c, uint32_t index, bool channel) {
   return count;
 }
 
+/* Of a broadcast, which has no other end to show. */
+static void see_receivers(copy *c, lvd_mcapi_endpoint_seen *out) {
+  for (uint32_t i = 0; i < MC_ENDPOINTS; i++) {
+    const mc_endpoint *e = &c->tables.endpoint[i];
+    out->receivers += word(&e->handle) && word(&e->handle) != out->handle &&
+                      word(&e->peer) == out->handle && word(&e->many);
+  }
+  out->connected = true;
+}
+
 static void see_endpoint(copy *c, uint32_t index, lvd_mcapi_endpoint_seen *out) {
   const mc_endpoint *e = &c->tables.endpoint[index];
   uint32_t role = word(&e->role), state = word(&e->state);
@@ -139,23 +156,27 @@ static void see_endpoint(copy *c, uint32_t index, lvd_mcapi_endpoint_seen *out) 
                                    .opened = (state & MC_OPENED) != 0,
                                    .closed = (state & MC_CLOSED) != 0};
   const mc_endpoint *peer = find(c, word(&e->peer));
-  if (peer) {
+  if (peer == e) {
+    see_receivers(c, out);
+  } else if (peer) {
     out->peer = word(&peer->handle);
     out->peer_node = id_of(c, word(&peer->node));
     out->peer_port = word(&peer->port);
-    out->connected = word(&peer->peer) == out->handle;
+    out->connected = word(&peer->peer) == (word(&e->many) ? out->peer : out->handle);
   }
   out->received = lvd_load_relaxed_u64(&e->received);
   out->received_bytes = lvd_load_relaxed_u64(&e->received_bytes);
-  if (strcmp(c->transport, "pmq") == 0) {
+  if (c->transport == LVD_MCAPI_TRANSPORT_PMQ) {
     out->messages = waiting_in(c, index, false);
     if (out->kind != LVD_MCAPI_MESSAGES && !out->sends) out->elements = waiting_in(c, index, true);
     return;
   }
   if (!lvd_port_file_read(c->file, mc_queue_at(index), &c->queue, sizeof c->queue)) return;
   out->messages = messages_in(&c->queue);
-  if (out->kind != LVD_MCAPI_MESSAGES && !out->sends && out->peer)
-    out->elements = elements_in(c, index, out->kind == LVD_MCAPI_PACKETS);
+  if (out->kind == LVD_MCAPI_MESSAGES || out->sends || !out->peer) return;
+  bool many = word(&e->many) != 0;
+  out->elements = elements_in(c, many ? mc_index(out->peer) : index, many ? word(&e->seat) : 0,
+                              out->kind == LVD_MCAPI_PACKETS);
 }
 
 static lvd_status see(copy *c, lvd_mcapi_domain_seen *out) {
@@ -204,7 +225,8 @@ lvd_status lvd_mcapi_domain_look(uint32_t number, lvd_mcapi_domain_seen *out) {
   if (status == LVD_OK) {
     bool whole = lvd_port_file_read(c->file, 0, &c->tables, sizeof c->tables);
     c->number = number;
-    c->transport = c->tables.transport == 1 ? mc_pmq.name : mc_shm.name;
+    bool queues = c->tables.transport == LVD_MCAPI_TRANSPORT_PMQ - 1;
+    out->transport = c->transport = queues ? LVD_MCAPI_TRANSPORT_PMQ : LVD_MCAPI_TRANSPORT_SHM;
     status = whole && mc_tables_fit(&c->tables) ? see(c, out) : LVD_E_LAYOUT;
     lvd_port_close(c->file);
   }
@@ -236,7 +258,7 @@ lvd_status lvd_mcapi_domain_clean(uint32_t number, lvd_mcapi_cleared *out) {
   if (status == LVD_OK) count_dead(&seen, out);
   lvd_mcapi_domain_forget(&seen);
   mc_domain *d;
-  status = mc_domain_join(number, &d);
+  status = mc_domain_join(number, MC_WHATEVER, &d);
   if (status != LVD_OK) return status;
   for (uint32_t i = 0; i < MC_PROCESSES; i++) {
     if (!word(&d->tables->process[i].serial)) continue;

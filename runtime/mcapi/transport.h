@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Transport: what carries the messages and the channels of a domain. One for all of a domain, chosen by
- * whoever lays it out (LEVADA_MCAPI_TRANSPORT=name, else shm); those who join later take what is there.
+ * whoever lays it out (an attribute of its node, else LEVADA_MCAPI_TRANSPORT=name, else shm).
  *
  * Above it: nodes, endpoints, attributes, requests, who is connected to whom, open or closed, who is
  * alive: the tables, which lie in a file that all have mapped (a file of /dev/shm or of any other file

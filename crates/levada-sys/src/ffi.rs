@@ -232,6 +232,7 @@ unsafe extern "C" {
 
 // ---- <levada/mcapi_observe.h> ----------------------------------------------------------------
 
+pub const LVD_MCAPI_TRANSPORT_PMQ: u32 = 2;
 pub const LVD_MCAPI_MESSAGES: u32 = 0;
 pub const LVD_MCAPI_PACKETS: u32 = 1;
 pub const LVD_MCAPI_SCALARS: u32 = 2;
@@ -259,6 +260,7 @@ pub struct lvd_mcapi_endpoint_seen {
     pub peer: u32,
     pub peer_node: u32,
     pub peer_port: u32,
+    pub receivers: u32,
     pub messages: u32,
     pub elements: u32,
     pub received: u64,
@@ -269,6 +271,7 @@ pub struct lvd_mcapi_endpoint_seen {
 #[derive(Debug)]
 pub struct lvd_mcapi_domain_seen {
     pub number: u32,
+    pub transport: u32,
     pub processes: u32,
     pub dead: u32,
     pub node_count: u32,

@@ -11,6 +11,8 @@ pub type Cleared = ffi::lvd_mcapi_cleared;
 #[derive(Clone, Debug)]
 pub struct Domain {
     pub number: u32,
+    /// Its name: what carries its messages and channels.
+    pub transport: &'static str,
     pub processes: u32,
     /// Of those, how many are not alive.
     pub dead: u32,
@@ -38,6 +40,7 @@ pub fn domains() -> Result<Vec<u32>, Error> {
 pub fn look(number: u32) -> Result<Domain, Error> {
     let mut seen = ffi::lvd_mcapi_domain_seen {
         number,
+        transport: 0,
         processes: 0,
         dead: 0,
         node_count: 0,
@@ -50,6 +53,10 @@ pub fn look(number: u32) -> Result<Domain, Error> {
         Status(ffi::lvd_mcapi_domain_look(number, &mut seen)).check()?;
         let domain = Domain {
             number,
+            transport: match seen.transport {
+                ffi::LVD_MCAPI_TRANSPORT_PMQ => "pmq",
+                _ => "shm",
+            },
             processes: seen.processes,
             dead: seen.dead,
             nodes: std::slice::from_raw_parts(seen.node, seen.node_count as usize).to_vec(),

@@ -57,8 +57,8 @@ fn declarations_match_the_headers() {
         lvd_worker_counters { cpu, given, busy_ns, sleep_ns, activations, sleeps, wakes_sent }
         lvd_fault { kind, actor, action, file, line, message }
         lvd_mcapi_node_seen { id, process, alive }
-        lvd_mcapi_endpoint_seen { handle, node, port, alive, kind, sends, connected, opened, closed, peer, peer_node, peer_port, messages, elements, received, received_bytes }
-        lvd_mcapi_domain_seen { number, processes, dead, node_count, endpoint_count, node, endpoint }
+        lvd_mcapi_endpoint_seen { handle, node, port, alive, kind, sends, connected, opened, closed, peer, peer_node, peer_port, receivers, messages, elements, received, received_bytes }
+        lvd_mcapi_domain_seen { number, transport, processes, dead, node_count, endpoint_count, node, endpoint }
         lvd_mcapi_cleared { processes, nodes, endpoints, gone }
     );
     all.value("sizeof(lvd_status)", size_of::<ffi::lvd_status>());

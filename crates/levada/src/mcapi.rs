@@ -183,6 +183,10 @@ fn state(endpoint: &Endpoint) -> &'static str {
 fn channel(e: &Endpoint) -> String {
     match (state(e), e.sends) {
         ("", _) => String::new(),
+        (state, true) if e.connected && e.peer == 0 => {
+            let receivers = plural(e.receivers as usize, "receiver");
+            format!("{} to {receivers} {state}", kind(e))
+        }
         (state, _) if e.peer == 0 => format!("{} {state}", kind(e)),
         (state, true) => format!("{} to {}:{} {state}", kind(e), e.peer_node, e.peer_port),
         (state, false) => format!("{} from {}:{} {state}", kind(e), e.peer_node, e.peer_port),
@@ -258,6 +262,7 @@ fn domain_text(before: &Look, now: &Look, domain: &Domain) -> String {
         1 => "1 process".to_string(),
         n => format!("{n} processes"),
     };
+    out += &format!(", {}", domain.transport);
     if domain.dead > 0 {
         out += &format!(
             ", {} dead (levada mcapi clean {})",
@@ -330,6 +335,7 @@ fn domain_json(before: &Look, now: &Look, domain: &Domain) -> Value {
                 "direction": match e.sends { true => "send", false => "receive" },
                 "state": state(e),
                 "peer": peer,
+                "receivers": (e.sends && e.connected && e.peer == 0).then_some(e.receivers),
                 "waiting": e.elements,
             })
         });
@@ -348,6 +354,7 @@ fn domain_json(before: &Look, now: &Look, domain: &Domain) -> Value {
     };
     json!({
         "domain": domain.number,
+        "transport": domain.transport,
         "processes": domain.processes,
         "dead": domain.dead,
         "nodes": domain.nodes.iter().map(node).collect::<Vec<_>>(),

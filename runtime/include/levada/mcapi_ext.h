@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Beyond the standard's <mcapi.h>: descriptors to poll, how to wait, packets that are written where they
+/* Beyond the standard's <mcapi.h>: the transport, descriptors to poll, how to wait, packets that are written where they
  * will be read, and channels with many receivers. An endpoint is the caller's own; a channel's handle may stand for its endpoint.
  * Statuses are the standard's. C17 and C++17. */
 #ifndef LVD_MCAPI_EXT_H
@@ -11,6 +11,16 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* ---- the transport -------------------------------------------------------------------------- */
+
+/* An attribute of nodes (mcapi_uint_t), to be set before mcapi_initialize: what carries the domain's
+ * messages and channels. Whoever enters a domain first decides; MCAPI_ERR_ATTR_INCOMPATIBLE: another transport
+ * is at work there. Who sets none asks for what LEVADA_MCAPI_TRANSPORT (shm or pmq) says in the environment;
+ * where that says nothing, either will do. mcapi_node_get_attribute says which it is. */
+#define LVD_MCAPI_NODE_ATTR_TRANSPORT 0x4c560000u
+#define LVD_MCAPI_TRANSPORT_SHM       1u /* shared memory */
+#define LVD_MCAPI_TRANSPORT_PMQ       2u /* POSIX message queues */
 
 /* ---- a descriptor to wait on ---------------------------------------------------------------- */
 

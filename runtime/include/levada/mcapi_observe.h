@@ -29,7 +29,8 @@ typedef struct lvd_mcapi_endpoint_seen {
   /* Its channel, if it is an end of one. */
   uint32_t kind; /* LVD_MCAPI_PACKETS, LVD_MCAPI_SCALARS */
   bool sends, connected, opened, closed;
-  uint32_t peer, peer_node, peer_port; /* handle 0: not connected */
+  uint32_t peer, peer_node, peer_port; /* handle 0: not connected, or a broadcast's sender, */
+  uint32_t receivers;                  /* which has so many */
   uint32_t messages;                   /* that wait to be received */
   uint32_t elements;                   /* packets or scalars that wait in the channel it receives */
   uint64_t received, received_bytes;   /* of all kinds, since it was created */
@@ -37,6 +38,7 @@ typedef struct lvd_mcapi_endpoint_seen {
 
 typedef struct lvd_mcapi_domain_seen {
   uint32_t number;
+  uint32_t transport;       /* 1: shared memory; 2: POSIX message queues */
   uint32_t processes, dead; /* in the table; of those, how many are not alive */
   uint32_t node_count, endpoint_count;
   lvd_mcapi_node_seen *node;
