@@ -54,18 +54,23 @@ static bool read_line(const char *path, char *line, int size) {
   return ok;
 }
 
+/* Names of files are long: not on the stack, which may be a small one. */
+typedef struct lvd_paths {
+  char line[4096], part[4096], folder[4160], file[4200];
+} lvd_paths;
+
 /* Whole cores that one group's files allow, 0 for no limit. */
-static uint32_t group_quota(const char *folder) {
-  char path[4200], line[128];
+static uint32_t group_quota(lvd_paths *p) {
+  char line[128];
   long long quota, period;
-  snprintf(path, sizeof path, "%s/cpu.max", folder); /* version 2 */
-  if (read_line(path, line, sizeof line)) {
+  snprintf(p->file, sizeof p->file, "%s/cpu.max", p->folder); /* version 2 */
+  if (read_line(p->file, line, sizeof line)) {
     if (sscanf(line, "%lld %lld", &quota, &period) != 2) return 0; /* "max 100000" */
   } else {
-    snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder); /* version 1 */
-    if (!read_line(path, line, sizeof line) || sscanf(line, "%lld", &quota) != 1) return 0;
-    snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
-    if (!read_line(path, line, sizeof line) || sscanf(line, "%lld", &period) != 1) return 0;
+    snprintf(p->file, sizeof p->file, "%s/cpu.cfs_quota_us", p->folder); /* version 1 */
+    if (!read_line(p->file, line, sizeof line) || sscanf(line, "%lld", &quota) != 1) return 0;
+    snprintf(p->file, sizeof p->file, "%s/cpu.cfs_period_us", p->folder);
+    if (!read_line(p->file, line, sizeof line) || sscanf(line, "%lld", &period) != 1) return 0;
   }
   if (quota <= 0 || period <= 0) return 0;
   /* Rounded down: one worker more than the quota pays for would be stopped in the middle of each
@@ -80,17 +85,12 @@ static bool has_cpu(const char *controllers) {
   return false;
 }
 
-uint32_t lvd_port_quota(const char *root) {
+static uint32_t least_quota(FILE *f, const char *root, lvd_paths *p) {
   static const char *const mounts[] = {"", "/unified", "/cpu", "/cpu,cpuacct"};
-  char line[4096], path[4160], self[64];
   uint32_t least = 0;
-  if (!root) root = "/sys/fs/cgroup";
-  snprintf(self, sizeof self, "/proc/self/cgroup");
-  FILE *f = fopen(self, "re");
-  if (!f) return 0;
-  while (fgets(line, sizeof line, f)) {
-    line[strcspn(line, "\n")] = 0;
-    char *controllers = strchr(line, ':'),
+  while (fgets(p->line, sizeof p->line, f)) {
+    p->line[strcspn(p->line, "\n")] = 0;
+    char *controllers = strchr(p->line, ':'),
          *group = controllers ? strchr(controllers + 1, ':') : NULL;
     if (!group) continue;
     *group++ = 0;
@@ -98,19 +98,27 @@ uint32_t lvd_port_quota(const char *root) {
     if (controllers[1] && !has_cpu(controllers + 1)) continue;
     for (size_t m = 0; m < sizeof mounts / sizeof *mounts; m++) {
       /* The limit of every group above counts too. */
-      char part[4096];
-      snprintf(part, sizeof part, "%s", group);
+      snprintf(p->part, sizeof p->part, "%s", group);
       for (;;) {
-        snprintf(path, sizeof path, "%s%s%s", root, mounts[m], strcmp(part, "/") ? part : "");
-        uint32_t q = group_quota(path);
+        snprintf(p->folder, sizeof p->folder, "%s%s%s", root, mounts[m],
+                 strcmp(p->part, "/") ? p->part : "");
+        uint32_t q = group_quota(p);
         if (q && (!least || q < least)) least = q;
-        char *slash = strrchr(part, '/');
-        if (!slash || part[0] == 0) break;
+        char *slash = strrchr(p->part, '/');
+        if (!slash || p->part[0] == 0) break;
         *slash = 0;
       }
     }
   }
-  fclose(f);
+  return least;
+}
+
+uint32_t lvd_port_quota(const char *root) {
+  FILE *f = fopen("/proc/self/cgroup", "re");
+  lvd_paths *p = malloc(sizeof *p);
+  uint32_t least = f && p ? least_quota(f, root ? root : "/sys/fs/cgroup", p) : 0;
+  free(p);
+  if (f) fclose(f);
   return least;
 }
 

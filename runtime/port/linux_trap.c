@@ -4,13 +4,18 @@
 #include "exceptions.h"
 #include "port.h"
 
+#include <link.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #ifndef sigev_notify_thread_id
@@ -33,11 +38,63 @@ static _Thread_local struct {
   stack_t stack;
 } traps;
 
+/* ---- where an instruction lies ------------------------------------------------------------ */
+
+/* The code of the libraries that have locks of the whole process. */
+enum { PARTS = 16 };
+static struct { uintptr_t from, to; } system_code[PARTS];
+static uint32_t system_parts;
+
+/* What the program itself is linked with statically is its own. */
+static int note_library(struct dl_phdr_info *info, size_t size, void *count) {
+  const uintptr_t known[] = {(uintptr_t)stdout, (uintptr_t)malloc, getauxval(AT_BASE)};
+  bool has = false, program = (*(uint32_t *)count)++ == 0;
+  (void)size;
+  for (uint32_t i = 0; i < 2 * (uint32_t)info->dlpi_phnum; i++) { /* all of it, then its code */
+    const ElfW(Phdr) *part = &info->dlpi_phdr[i % info->dlpi_phnum];
+    uintptr_t from = info->dlpi_addr + part->p_vaddr, to = from + part->p_memsz;
+    if (part->p_type != PT_LOAD) continue;
+    if (i < info->dlpi_phnum)
+      for (uint32_t k = 0; k < sizeof known / sizeof *known; k++)
+        has |= known[k] >= from && known[k] < to;
+    else if (has && !program && part->p_flags & PF_X && system_parts < PARTS) {
+      system_code[system_parts].from = from;
+      system_code[system_parts++].to = to;
+    }
+  }
+  return 0;
+}
+
+bool lvd_port_in_system_library(const void *at) {
+  for (uint32_t i = 0; i < system_parts; i++)
+    if ((uintptr_t)at >= system_code[i].from && (uintptr_t)at < system_code[i].to) return true;
+  return false;
+}
+
+static const void *instruction_of(const ucontext_t *context) {
+#if defined __x86_64__
+  return (const void *)context->uc_mcontext.gregs[REG_RIP];
+#elif defined __aarch64__
+  return (const void *)context->uc_mcontext.pc;
+#elif defined __riscv
+  return (const void *)context->uc_mcontext.__gregs[REG_PC];
+#else
+  return (void)context, NULL;
+#endif
+}
+
+void lvd_port_last_words(const char *text) {
+  ssize_t written = write(STDERR_FILENO, text, strlen(text));
+  (void)written; /* there is nobody else to tell */
+}
+
+/* ---- signals ------------------------------------------------------------------------------ */
+
 static int tick_signal(void) { return SIGRTMIN + 3; }
 
 static void on_signal(int number, siginfo_t *info, void *context) {
   if (number == tick_signal()) {
-    if (traps.active) traps.handler(lvd_port_self(), LVD_TRAP_TICK, NULL);
+    if (traps.active) traps.handler(lvd_port_self(), LVD_TRAP_TICK, NULL, NULL);
     return;
   }
   if (traps.active) {
@@ -45,7 +102,7 @@ static void on_signal(int number, siginfo_t *info, void *context) {
     lvd_port_trap trap = number == SIGFPE ? LVD_TRAP_ARITHMETIC
                          : illegal        ? LVD_TRAP_ILLEGAL
                                           : LVD_TRAP_MEMORY;
-    traps.handler(lvd_port_self(), trap, info->si_addr);
+    traps.handler(lvd_port_self(), trap, info->si_addr, instruction_of(context));
   }
   /* Not ours: as if we had never been here. */
   for (int i = 0; i < FAULTS; i++)
@@ -63,6 +120,8 @@ static void on_signal(int number, siginfo_t *info, void *context) {
 
 static void install(void) {
   struct sigaction action;
+  uint32_t count = 0;
+  dl_iterate_phdr(note_library, &count);
   memset(&action, 0, sizeof action);
   action.sa_sigaction = on_signal;
   /* NODEFER: the handler may jump away, and the signal must come again the next time. */
@@ -73,14 +132,30 @@ static void install(void) {
   sigaction(tick_signal(), &action, NULL);
 }
 
+/* A stack of its own for the handler, with a guard below. */
+static void *make_stack(size_t guard) {
+  unsigned char *base = mmap(NULL, guard + HANDLER_STACK, PROT_NONE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (base == MAP_FAILED) return NULL;
+  if (mprotect(base + guard, HANDLER_STACK, PROT_READ | PROT_WRITE) == 0) return base + guard;
+  munmap(base, guard + HANDLER_STACK);
+  return NULL;
+}
+
+static void free_stack(size_t guard) {
+  munmap((unsigned char *)traps.stack.ss_sp - guard, guard + HANDLER_STACK);
+}
+
+static size_t page(void) { return (size_t)sysconf(_SC_PAGESIZE); }
+
 lvd_status lvd_port_traps_begin(lvd_port_trap_handler *handler, bool ticks) {
   traps.handler = handler;
   pthread_once(&installed, install);
   traps.stack.ss_size = HANDLER_STACK;
-  traps.stack.ss_sp = malloc(HANDLER_STACK);
+  traps.stack.ss_sp = make_stack(page());
   if (!traps.stack.ss_sp) return LVD_E_MEMORY;
   if (sigaltstack(&traps.stack, NULL) != 0) {
-    free(traps.stack.ss_sp);
+    free_stack(page());
     return LVD_E_SYSTEM;
   }
   traps.active = true;
@@ -106,7 +181,7 @@ void lvd_port_traps_end(void) {
   traps.active = false;
   stack_t off = {.ss_flags = SS_DISABLE};
   sigaltstack(&off, NULL);
-  free(traps.stack.ss_sp);
+  free_stack(page());
 }
 
 struct lvd_port_escape {

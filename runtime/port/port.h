@@ -158,8 +158,17 @@ typedef enum lvd_port_trap {
 #define LVD_TICK_MS 10
 
 /* Called on the thread that trapped, with its `self`, in signal context. It may lvd_port_jump. When
- * it returns, a tick goes on and a fault takes the way it would have taken without us. */
-typedef void lvd_port_trap_handler(void *self, lvd_port_trap trap, const void *address);
+ * it returns, a tick goes on and a fault takes the way it would have taken without us. `address` is
+ * what could not be touched, `at` the instruction that did. */
+typedef void lvd_port_trap_handler(void *self, lvd_port_trap trap, const void *address,
+                                   const void *at);
+
+/* In signal context: is the instruction one of the C library's, of the allocator's or of the loader's,
+ * who have locks of the whole process? In a program that is linked statically as a whole that is not
+ * known: no. */
+bool lvd_port_in_system_library(const void *at);
+/* In signal context: writes to the standard error. */
+void lvd_port_last_words(const char *text);
 
 /* Once for each thread that runs foreign code: catches its traps, with a stack of its own to handle
  * them on; `ticks`: start the clock of CPU time. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Application: one loaded network with its own state. Loading checks the network, lays everything
  * out, and starts nothing. */
+#include "inside.h"
 #include "stream.h"
 
 #include <stdarg.h>
@@ -337,6 +338,7 @@ void lvd_apps_free(lvd_runtime *rt) {
 
 lvd_status lvd_app_load(lvd_runtime *rt, const lvd_network *net, const lvd_app_options *options,
                         lvd_app **out, char *why_text, size_t why_size) {
+  LVD_INSIDE;
   complaint why = {why_text, why_size};
   static const lvd_app_options usual;
   if (why_text && why_size) why_text[0] = 0;
@@ -386,6 +388,7 @@ lvd_status lvd_app_load(lvd_runtime *rt, const lvd_network *net, const lvd_app_o
 }
 
 void lvd_app_unload(lvd_app *app) {
+  LVD_INSIDE;
   if (!app) return;
   lvd_runtime *rt = app->rt;
   lvd_app_stop(app);

@@ -14,6 +14,7 @@
  *   follow: store_release worker    -> back, follow: load_acquire worker  all the old owner did
  *   back:  add_release calls_out    -> recall: load_acquire calls_out   nobody posts any more */
 #include "fiber.h"
+#include "inside.h"
 
 #include <stdlib.h>
 
@@ -292,24 +293,20 @@ void lvd_actor_leaves(lvd_worker *w, lvd_entity *e) {
 
 static lvd_status actor_calls(lvd_worker *w, lvd_entity *e, lvd_call_out *out) {
   lvd_app *app = e->app;
-  w->may_abandon = 0;
-  lvd_fence_compiler();
   begin_away(e);
   lvd_status status = send_out(app->rt, out);
   if (status == LVD_OK) {
     lvd_stack_away(w, e);
-    w = lvd_this_worker(); /* it may be another one now */
   } else {
     lvd_add_relaxed_u32(&app->live, UINT32_MAX);
     lvd_call_is_back(e);
   }
-  lvd_fence_compiler();
-  w->may_abandon = 1;
   return status;
 }
 
 /* LVD_E_STATE: the caller is none that can wait. */
 static lvd_status call_out(lvd_call_out *out) {
+  LVD_INSIDE;
   lvd_worker *w = lvd_this_worker();
   lvd_entity *e = w ? w->current : NULL;
   out->who = e;

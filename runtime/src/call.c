@@ -12,6 +12,7 @@
  *   cancel: cancelled, [light], load fiber <> begin: fiber, then as any wait: [heavy], load
  *                                             cancelled (fiber.c) */
 #include "fiber.h"
+#include "inside.h"
 #include "story.h"
 #include "unit.h"
 
@@ -52,6 +53,7 @@ lvd_procedure *lvd_procedure_find(const char *name) {
 }
 
 lvd_status lvd_procedure_register(const char *name, lvd_procedure *procedure) {
+  LVD_INSIDE;
   if (!name || !*name || strlen(name) >= LVD_PROCEDURE_NAME) return LVD_E_ARGUMENT;
   lvd_status status = LVD_OK;
   lvd_port_lock(&registry.lock);
@@ -125,6 +127,7 @@ void lvd_calls_free(lvd_runtime *rt) {
 
 lvd_status lvd_call_start(lvd_unit *unit, const char *procedure, const void *argument, size_t size,
                           const lvd_call_options *options, lvd_call **out) {
+  LVD_INSIDE;
   static const lvd_call_options usual;
   const lvd_call_options *o = options ? options : &usual;
   size_t room = o->result_room ? o->result_room : LVD_CALL_INLINE;
@@ -155,6 +158,7 @@ lvd_status lvd_call_start(lvd_unit *unit, const char *procedure, const void *arg
 
 lvd_status lvd_call_wait(lvd_call *c, void *result, size_t *size, int64_t timeout_ns,
                          bool *returned) {
+  LVD_INSIDE;
   if (!c) return LVD_E_ARGUMENT;
   uint32_t which;
   const lvd_want want = {.event = &c->returned};
@@ -182,6 +186,7 @@ lvd_status lvd_call_wait_any(lvd_call *const *call, uint32_t count, int64_t time
 }
 
 void lvd_call_cancel(lvd_call *c) {
+  LVD_INSIDE;
   if (c) c->unit->kind->cancel(c);
 }
 
@@ -202,6 +207,7 @@ size_t lvd_unit_why(const lvd_unit *unit, char *text, size_t size) {
 }
 
 size_t lvd_units_why(lvd_app *app, char *text, size_t size) {
+  LVD_INSIDE;
   story s = {text, size, 0};
   if (text && size) text[0] = 0;
   lvd_port_lock(&app->blocks_lock);
@@ -322,6 +328,7 @@ static const lvd_unit_kind core_kind = {core_start, core_finish, core_cancel,
                                         core_free,  NULL,        NULL};
 
 lvd_status lvd_unit_core(lvd_app *app, uint32_t worker, lvd_unit **out) {
+  LVD_INSIDE;
   if (!app || !out || worker >= app->rt->workers) return LVD_E_ARGUMENT;
   lvd_unit *u = calloc(1, sizeof *u);
   if (!u) return LVD_E_MEMORY;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Channels between threads of a program, in memory of their own. */
 #include "core.h"
+#include "inside.h"
 
 #include <stdlib.h>
 
@@ -18,6 +19,7 @@ typedef struct own_channel {
 
 lvd_status lvd_channel_create(uint32_t elem_size, uint32_t capacity, uint32_t consumers,
                               lvd_channel **out) {
+  LVD_INSIDE;
   if (!out || !elem_size || !capacity || !consumers || capacity > LVD_CHANNEL_CAPACITY ||
       consumers > LVD_CHANNEL_CONSUMERS)
     return LVD_E_ARGUMENT;
@@ -43,6 +45,7 @@ lvd_status lvd_channel_create(uint32_t elem_size, uint32_t capacity, uint32_t co
 }
 
 void lvd_channel_destroy(lvd_channel *ch) {
+  LVD_INSIDE;
   if (!ch) return;
   own_channel *own = (own_channel *)(void *)((char *)ch - offsetof(own_channel, channel));
   lvd_port_rings_free(&own->rings);

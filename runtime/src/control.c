@@ -18,6 +18,7 @@
  *   still:  worker.c */
 #include <stdlib.h>
 
+#include "inside.h"
 #include "stream.h"
 #include "waiting.h"
 
@@ -48,6 +49,7 @@ void lvd_app_still(lvd_app *app) {
 /* ---- start, pause, resume, move ----------------------------------------------------------- */
 
 lvd_status lvd_app_start(lvd_app *app) {
+  LVD_INSIDE;
   if (!app) return LVD_E_ARGUMENT;
   uint32_t loaded = LVD_PHASE_LOADED;
   /* Whoever moves entities has the lock, too: they must know whether somebody runs them. */
@@ -65,6 +67,7 @@ lvd_status lvd_app_start(lvd_app *app) {
 }
 
 lvd_status lvd_app_pause(lvd_app *app) {
+  LVD_INSIDE;
   if (!app) return LVD_E_ARGUMENT;
   if (lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING) return LVD_E_STATE;
   lvd_port_lock(&app->control);
@@ -100,6 +103,7 @@ static void take_up_held(lvd_app *app) {
 }
 
 lvd_status lvd_app_resume(lvd_app *app) {
+  LVD_INSIDE;
   if (!app) return LVD_E_ARGUMENT;
   if (lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING) return LVD_E_STATE;
   lvd_port_lock(&app->control);
@@ -123,6 +127,7 @@ void lvd_app_retarget(lvd_app *app, lvd_entity *e, uint32_t worker) {
 }
 
 lvd_status lvd_app_move(lvd_app *app, uint32_t actor, uint32_t worker) {
+  LVD_INSIDE;
   if (!app || actor >= app->net->actors || worker >= app->rt->workers) return LVD_E_ARGUMENT;
   lvd_status status = LVD_E_STATE;
   lvd_port_lock(&app->rt->lock); /* the running set must not change meanwhile */
@@ -468,6 +473,7 @@ void lvd_keepers_end(lvd_runtime *rt) {
 }
 
 lvd_status lvd_app_wait(lvd_app *app, int64_t timeout_ms) {
+  LVD_INSIDE;
   if (!app) return LVD_E_ARGUMENT;
   lvd_stream_thread_flush();
   uint64_t start = lvd_port_ns();
@@ -490,6 +496,7 @@ lvd_status lvd_app_wait(lvd_app *app, int64_t timeout_ms) {
 }
 
 lvd_status lvd_app_stop(lvd_app *app) {
+  LVD_INSIDE;
   if (!app) return LVD_E_ARGUMENT;
   lvd_app_end(app, LVD_E_STOPPED);
   lvd_app_wait(app, -1);
@@ -497,6 +504,7 @@ lvd_status lvd_app_stop(lvd_app *app) {
 }
 
 void lvd_app_finish(lvd_app *app) {
+  LVD_INSIDE;
   if (app) lvd_app_end(app, LVD_OK);
 }
 

@@ -452,7 +452,7 @@ void lvd_share_ended(lvd_worker *w, lvd_app *app); /* a fiber of it has ended he
 
 /* ---- fault.c ------------------------------------------------------------------------------ */
 
-void lvd_trap(void *self, lvd_port_trap trap, const void *address);
+void lvd_trap(void *self, lvd_port_trap trap, const void *address, const void *at);
 void lvd_fault_record(lvd_entity *e, lvd_fault_kind kind, uint32_t line, const char *message);
 bool lvd_app_faulted(const lvd_app *app);
 

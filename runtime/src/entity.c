@@ -22,6 +22,7 @@
  *   post -> take (inbox.h)                                              everything else
  * After the barrier of settle.c a waker sees IDLE as well as the armed marks. */
 #include "core.h"
+#include "inside.h"
 
 /* ---- ready queues: the owner's ------------------------------------------------------------ */
 
@@ -108,19 +109,12 @@ static bool wake_from_outside(lvd_entity *e, lvd_app *app) {
 }
 
 bool lvd_entity_wake(lvd_waiter *waiter) {
+  LVD_INSIDE; /* or a queue would be left half linked */
   lvd_entity *e = (lvd_entity *)waiter;
   lvd_app *app = app_of(e);
   lvd_worker *self = lvd_this_worker();
-  if (!self || self->rt != app->rt) return wake_from_outside(e, app);
-  /* The clock must not abandon what runs here while we hold its queue half linked. */
-  uint32_t abandon = self->may_abandon;
-  self->may_abandon = 0;
-  lvd_fence_compiler();
-  bool outside = self->current && self->current->app != app;
-  bool woken = outside ? wake_from_outside(e, app) : lvd_entity_rouse(e);
-  lvd_fence_compiler();
-  self->may_abandon = abandon;
-  return woken;
+  bool outside = !self || self->rt != app->rt || (self->current && self->current->app != app);
+  return outside ? wake_from_outside(e, app) : lvd_entity_rouse(e);
 }
 
 /* ---- parking ------------------------------------------------------------------------------ */

@@ -7,6 +7,7 @@
  * Pair of orders
  *   record: store_release faulted 2 -> lvd_app_faulted: load_acquire        the report is whole */
 #include "core.h"
+#include "inside.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -81,6 +82,7 @@ void lvd_native_fail(const char *format, ...) {
 }
 
 void lvd_app_fail(lvd_app *app, const char *format, ...) {
+  LVD_INSIDE;
   char message[sizeof((lvd_fault *)0)->message];
   if (!app) return;
   va_list list;
@@ -91,8 +93,26 @@ void lvd_app_fail(lvd_app *app, const char *format, ...) {
   lvd_app_end(app, LVD_E_FAULT); /* unless it ends already; then finish() sees it */
 }
 
+/* An overflow where nothing may be abandoned: a lock may be held, and whoever wanted it next would
+ * hang. So the process ends, and says why. */
+static void say_overflow(const lvd_worker *w, bool in_library) {
+  const lvd_entity *e = w->current;
+  bool fiber = e && e->is_fiber;
+  char text[320];
+  snprintf(
+      text, sizeof text,
+      "levada: stack overflow of %s '%.31s' of '%.31s' in %s; it cannot be stopped there, so the "
+      "process ends%s\n",
+      fiber ? "fiber" : "actor", e ? e->name : "", e ? e->app->name : "",
+      in_library        ? "the C library"
+      : !w->may_abandon ? "the runtime"
+                        : "a call that a thread has forked",
+      fiber ? ". lvd_fiber_options.stack makes its stack larger" : "");
+  lvd_port_last_words(text);
+}
+
 /* In signal context, on the worker's thread. */
-void lvd_trap(void *self, lvd_port_trap trap, const void *address) {
+void lvd_trap(void *self, lvd_port_trap trap, const void *address, const void *at) {
   lvd_worker *w = self;
   if (!w) return;
   const lvd_runtime *rt = w->rt;
@@ -127,8 +147,11 @@ void lvd_trap(void *self, lvd_port_trap trap, const void *address) {
     lvd_port_jump(w->escape);
   }
   case LVD_TRAP_MEMORY:
-    if (!w->may_abandon || is_bare(w)) return;
     overflow = lvd_fiber_overflows(w, address);
+    bool in_library = overflow && lvd_port_in_system_library(at);
+    bool alone = w->may_abandon && !in_library && !is_bare(w);
+    if (overflow && !alone) say_overflow(w, in_library);
+    if (!alone) return;
     if (overflow)
       snprintf(text, sizeof text, "%s", w->current->is_fiber ? LVD_STACK_TEXT : "stack overflow");
     else

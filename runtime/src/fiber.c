@@ -19,14 +19,13 @@
  *   announce: fibers + 1, [fence], load phase <> fibers_end: phase ENDING, [fence], load fibers
  *   put_away: fibers - 1 (release, settle.c) -> fibers_end: fibers (acquire)  nothing of it runs */
 #include "../port/exceptions.h"
+#include "inside.h"
 #include "stream.h"
 
 #include <string.h>
 #include <time.h>
 
 enum {
-  /* Bytes of its stack that a wait may need, and the loader at a function's first call. */
-  WAIT_STACK = 4096,
   THREAD_GUARD = 1 << 16, /* below the stack of a thread, at the most */
   LOOK = 16,              /* one of so many switches from fiber to fiber looks up from its work */
   AWAY_MOST = 16,         /* looks before the worker's loop has its turn */
@@ -295,6 +294,7 @@ void lvd_fiber_ready(lvd_worker *w, lvd_fiber *f, lvd_app *app, uint32_t level,
 
 lvd_status lvd_fiber_start(lvd_app *app, void (*body)(void *), void *argument,
                            const lvd_fiber_options *options, lvd_fiber **out) {
+  LVD_INSIDE;
   static const lvd_fiber_options usual;
   const lvd_fiber_options *o = options ? options : &usual;
   uint32_t size_log2 = lvd_fiber_stack(o->stack);
@@ -329,6 +329,7 @@ lvd_status lvd_fiber_start(lvd_app *app, void (*body)(void *), void *argument,
 }
 
 lvd_status lvd_fiber_join(lvd_fiber *f, int64_t timeout_ns) {
+  LVD_INSIDE;
   if (!f) return LVD_E_ARGUMENT;
   if (f == lvd_fiber_self()) return LVD_E_STATE;
   lvd_runtime *rt = f->entity.app->rt;
@@ -340,6 +341,7 @@ lvd_status lvd_fiber_join(lvd_fiber *f, int64_t timeout_ns) {
 }
 
 void lvd_fiber_cancel(lvd_fiber *f) {
+  LVD_INSIDE;
   if (!f) return;
   lvd_store_relaxed_u32(&f->cancel, LVD_E_CANCELLED);
   lvd_barrier_light(f->entity.app->rt->fenced);
@@ -383,9 +385,16 @@ void lvd_fiber_moves(lvd_worker *w, lvd_entity *e) { lvd_timer_remove(w, fiber_o
 bool lvd_fiber_overflows(const lvd_worker *w, const void *address) {
   const lvd_entity *e = w->current;
   const lvd_fiber *f = !e ? NULL : e->is_fiber ? (const lvd_fiber *)e : e->stack;
-  const unsigned char *at = address;
-  if (!f) return at < w->low && at >= w->low - THREAD_GUARD;
-  return at >= f->low && at < f->low + f->guard;
+  const unsigned char *at = address, *low = lvd_stack_low(w);
+  return at < low && at >= low - (f ? f->guard : THREAD_GUARD);
+}
+
+void lvd_inside_overflows(lvd_worker *w) {
+  lvd_entity *e = w->current;
+  if (e->is_fiber && fiber_of(e)->bare) return; /* its faults are the program's */
+  w->may_abandon = 0;
+  lvd_fault_record(e, LVD_FAULT_STACK, 0, e->is_fiber ? LVD_STACK_TEXT : "stack overflow");
+  lvd_port_jump(w->escape);
 }
 
 /* Suspends `f`, whose wants are armed, unless something has come meanwhile. */
@@ -436,14 +445,8 @@ static lvd_status look_first(lvd_worker *w, const lvd_fiber *f, const lvd_want *
 
 lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_want *want, uint32_t count, int64_t timeout_ns,
                           uint32_t *which) {
+  LVD_INSIDE;
   lvd_worker *w = lvd_this_worker();
-  /* An overflow in what follows would leave queues half linked: so there must be enough. */
-  if ((unsigned char *)__builtin_frame_address(0) < f->low + f->guard + WAIT_STACK) {
-    w->may_abandon = 0;
-    lvd_fault_record(&f->entity, LVD_FAULT_STACK, 0, LVD_STACK_TEXT);
-    lvd_port_jump(w->escape);
-  }
-  w->may_abandon = 0;
   bool timed = timeout_ns >= 0;
   if (timed) f->deadline = lvd_port_ticks() + lvd_port_ns_to_ticks((uint64_t)timeout_ns);
   lvd_stream_ends_flush(f);
@@ -467,7 +470,6 @@ lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_want *want, uint32_t count, in
     if (timed && interrupted(f) == LVD_OK && lvd_port_ticks() >= f->deadline) break;
     w = lvd_this_worker();
   }
-  lvd_this_worker()->may_abandon = 1;
   return status;
 }
 
@@ -498,6 +500,7 @@ __attribute__((noinline)) static void give_way(lvd_worker *w, lvd_entity *e) {
 void lvd_fiber_yield(void) {
   lvd_worker *w = lvd_this_worker();
   if (!w || !w->current || !w->current->is_fiber) return;
+  if (LVD_UNLIKELY(!lvd_inside_has_room(w))) lvd_inside_overflows(w);
   lvd_entity *e = w->current;
   uint32_t level = lvd_load_relaxed_u32(&w->running_level) - 1;
   lvd_queue *q = &w->ready[level];
@@ -537,6 +540,7 @@ lvd_status lvd_fiber_sleep(int64_t ns) {
 /* ---- applications with fibers ------------------------------------------------------------- */
 
 lvd_status lvd_app_open(lvd_runtime *rt, const lvd_app_options *options, lvd_app **out) {
+  LVD_INSIDE;
   static const lvd_network none = {.layout = LVD_LAYOUT, .name = "program"};
   lvd_app *app;
   if (!out) return LVD_E_ARGUMENT;
@@ -548,6 +552,7 @@ lvd_status lvd_app_open(lvd_runtime *rt, const lvd_app_options *options, lvd_app
 }
 
 void lvd_app_close(lvd_app *app) {
+  LVD_INSIDE;
   if (!app) return;
   lvd_store_release_u32(&app->open, 0);
   lvd_app_quiet(app);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* What native functions may ask: their application, its options, their own data. */
 #include "core.h"
+#include "inside.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@ const char *lvd_app_option(lvd_app *app, const char *name) {
 }
 
 void *lvd_app_data(lvd_app *app, const void *key, size_t size, void (*end)(void *, lvd_status)) {
+  LVD_INSIDE;
   if (!app) return NULL;
   lvd_port_lock(&app->blocks_lock);
   lvd_app_block *b = app->blocks;

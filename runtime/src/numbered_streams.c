@@ -9,6 +9,7 @@
  * well. */
 #include <stdio.h>
 
+#include "inside.h"
 #include "program.h"
 
 enum { SIDE_LISTS_LOG2 = 6 };
@@ -125,6 +126,7 @@ static void say_parties(const entry *e) {
 /* ---- creating ------------------------------------------------------------------------------- */
 
 lvd_status stream_create(STREAM_ID sID) {
+  LVD_INSIDE;
   entry *e = entry_of(sID);
   if (!e) return LVD_E_ARGUMENT;
   lvd_status status = pb_boot();
@@ -143,6 +145,7 @@ lvd_status stream_create(STREAM_ID sID) {
 }
 
 lvd_status stream_with(STREAM_ID sID, TASKID tid) {
+  LVD_INSIDE;
   entry *e = entry_of(sID);
   if (!e || !tid) return LVD_E_ARGUMENT;
   lvd_port_lock(&lvd_program.lock);
@@ -161,6 +164,7 @@ lvd_status stream_with(STREAM_ID sID, TASKID tid) {
 }
 
 lvd_status stream_configure(STREAM_ID sID, u32 capacity, u32 threshold) {
+  LVD_INSIDE;
   entry *e = entry_of(sID);
   if (!e || capacity > LVD_CHANNEL_CAPACITY || threshold > LVD_CHANNEL_CAPACITY)
     return LVD_E_ARGUMENT;
@@ -176,6 +180,7 @@ lvd_status stream_configure(STREAM_ID sID, u32 capacity, u32 threshold) {
 }
 
 lvd_status stream_time_limit(STREAM_ID sID, int64_t timeout_ns) {
+  LVD_INSIDE;
   entry *e = entry_of(sID);
   if (!e) return LVD_E_ARGUMENT;
   lvd_port_lock(&lvd_program.lock);
@@ -222,6 +227,7 @@ static void leave_side(side *its) {
 }
 
 void lvd_numbers_leave(void *who) {
+  LVD_INSIDE;
   lvd_port_lock(&lvd_program.lock);
   for (side *s = *sides_of(who); s;) {
     if (s->who != who) {
@@ -236,6 +242,7 @@ void lvd_numbers_leave(void *who) {
 }
 
 lvd_status stream_close(STREAM_ID sID) {
+  LVD_INSIDE;
   entry *e = entry_of(sID);
   if (!e) return LVD_E_ARGUMENT;
   void *me = lvd_stream_caller();
@@ -302,6 +309,7 @@ static lvd_status make_stream(entry *e, size_t size, lvd_stream **out) {
 /* Gives the caller, who must be a side, that end of the stream, which is made now if there is none:
  * so that who leaves knows by the lock which end the other side has. */
 static lvd_status take_end(STREAM_ID sID, size_t size, bool sender, lvd_stream **out) {
+  LVD_INSIDE;
   entry *e = entry_of(sID);
   if (!e || size > LVD_STREAM_ELEMENT) return LVD_E_ARGUMENT;
   void *me = lvd_stream_caller();
@@ -325,6 +333,7 @@ static lvd_status take_end(STREAM_ID sID, size_t size, bool sender, lvd_stream *
 
 /* The stream, if the caller has that end of it, however he has come to it; else null. */
 static lvd_stream *own_for_certain(STREAM_ID sID, bool sender) {
+  LVD_INSIDE;
   lvd_stream *s = own(sID, sender);
   entry *e = entry_of(sID);
   if (LVD_LIKELY(s) || !e) return s;

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "inside.h"
 #include "link.h"
 #include "unit.h"
 
@@ -599,6 +600,7 @@ void lvd_link_served(lvd_link *link, void (*visit)(uint32_t number, const lvd_fi
 lvd_status lvd_unit_unload(lvd_unit *unit) { return lvd_unit_unload_for(unit, -1); }
 
 lvd_status lvd_unit_unload_for(lvd_unit *unit, int64_t timeout_ns) {
+  LVD_INSIDE;
   uint64_t start = lvd_port_ns();
   process *p = is_process(unit);
   if (!p || p->link.side == LVD_CHILD) return LVD_E_ARGUMENT;
@@ -630,6 +632,7 @@ int32_t lvd_unit_process(const lvd_unit *unit) {
 }
 
 lvd_status lvd_stream_open(lvd_unit *unit, const lvd_stream_options *options, lvd_stream **out) {
+  LVD_INSIDE;
   process *p = is_process(unit);
   if (!p || !options || !out) return LVD_E_ARGUMENT;
   return lvd_shared_open(&p->link, options, out);

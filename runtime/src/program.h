@@ -56,9 +56,11 @@ extern lvd_program_state lvd_program;
 TASKID lvd_no_task(lvd_status why);
 int64_t lvd_program_limit(void); /* of the waits that have none of their own */
 bool lvd_unit_lives(const lvd_unit *unit);
-/* The processes that live: those that were loaded, and the one that has loaded this. */
+/* The processes that live: those that were loaded, and the one that has loaded this. The caller holds
+ * them: none is unloaded before it has let go. */
 uint32_t lvd_program_others(lvd_unit *other[PB_PROCESSES + 1]);
-lvd_unit *lvd_program_other(int process); /* null: it is none that lives */
+void lvd_program_let_go(lvd_unit *const *other, uint32_t count);
+lvd_unit *lvd_program_other(int process); /* one, held; null: it is none that lives */
 /* The one that was loaded last, or else has loaded this; null: there is none. With the lock. */
 lvd_unit *lvd_program_last_unit(void);
 
@@ -75,10 +77,10 @@ void lvd_tasks_free(void); /* nothing runs */
 
 /* ---- remote_tasks.c ------------------------------------------------------------------------- */
 
-/* LVD_OK; LVD_E_UNKNOWN: it does not know that procedure, or is no more. */
+/* LVD_OK; LVD_E_UNKNOWN: it does not know that procedure; LVD_E_PEER: it is no more. */
 lvd_status lvd_remote_knows(lvd_unit *unit, const char *name);
-TASKID lvd_remote_create(lvd_unit *unit, const char *name, int prio);
-lvd_status lvd_remote_start(TASKID t); /* with the lock */
+TASKID lvd_remote_create(lvd_unit *unit, const char *name, int prio); /* the unit is held */
+lvd_status lvd_remote_start(TASKID t);                                /* with the lock */
 lvd_status lvd_remote_signal(TASKID t, uint32_t data);
 void lvd_remote_release(TASKID t);
 bool lvd_remote_is_used(const lvd_unit *unit); /* by tasks; with the lock */

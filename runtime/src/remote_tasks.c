@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "../port/process.h"
+#include "inside.h"
 #include "program.h"
 
 enum { MOST_FOREIGN = 1 << 16 /* tasks that others made */ };
@@ -61,7 +62,7 @@ void lvd_remote_free(void) {
   unasked_calls = NULL;
 }
 
-/* `answered` (may be null): the other process has said so, or is no more. */
+/* `answered` (may be null): the other process has said so. */
 static lvd_status ask(lvd_unit *unit, const char *procedure, const message *m, bool *answered) {
   lvd_call *c;
   bool returned = false;
@@ -70,7 +71,7 @@ static lvd_status ask(lvd_unit *unit, const char *procedure, const message *m, b
     status = lvd_call_wait(c, NULL, NULL, lvd_program_limit(), &returned);
     if (!returned) give_up(c);
   }
-  if (answered) *answered = returned || status == LVD_E_PEER;
+  if (answered) *answered = returned;
   return status;
 }
 
@@ -85,7 +86,8 @@ lvd_status lvd_remote_knows(lvd_unit *unit, const char *name) {
   lvd_task_copy_name(m.name, name);
   bool answered;
   lvd_status status = ask(unit, "srpc.knows", &m, &answered);
-  return status != LVD_OK && answered ? LVD_E_UNKNOWN : status;
+  bool knows = status == LVD_OK, gone = status == LVD_E_PEER;
+  return knows || gone || !answered ? status : LVD_E_UNKNOWN;
 }
 
 TASKID lvd_remote_create(lvd_unit *unit, const char *name, int prio) {
@@ -146,21 +148,23 @@ static TASKID task_of(lvd_unit *maker, const message *m) {
   return t;
 }
 
-/* `from` is the process that asks; null: nobody who could. */
+/* `from` is the process that asks, held; not LVD_OK: nobody who could. */
 static lvd_status message_in(const lvd_frame *f, message *m, lvd_unit **from) {
   if (f->argument_size != sizeof *m) return LVD_E_STATE;
   memcpy(m, f->argument, sizeof *m);
   m->name[sizeof m->name - 1] = 0;
-  *from = lvd_program_other((int)m->from);
-  return *from && m->number ? LVD_OK : LVD_E_STATE;
+  *from = m->number ? lvd_program_other((int)m->from) : NULL;
+  return *from ? LVD_OK : LVD_E_STATE;
 }
 
 /* The task that is spoken of. LVD_OK: with the lock. */
 static lvd_status take_task(const lvd_frame *f, message *m, TASKID *t) {
+  LVD_INSIDE;
   lvd_unit *from;
   lvd_status status = message_in(f, m, &from);
   if (status != LVD_OK) return status;
   lvd_port_lock(&lvd_program.lock);
+  from->held--; /* with the lock it stays */
   if ((*t = task_of(from, m))) return LVD_OK;
   lvd_port_unlock(&lvd_program.lock);
   return LVD_E_LIMIT;
@@ -169,8 +173,10 @@ static lvd_status take_task(const lvd_frame *f, message *m, TASKID *t) {
 static lvd_status knows(lvd_frame *f) {
   message m;
   lvd_unit *from;
+  LVD_INSIDE;
   lvd_status status = message_in(f, &m, &from);
   if (status != LVD_OK) return status;
+  lvd_program_let_go(&from, 1);
   return lvd_task_procedure(m.name) ? LVD_OK : LVD_E_UNKNOWN;
 }
 
@@ -196,6 +202,7 @@ static lvd_status run(lvd_frame *f) {
 }
 
 static lvd_status take_signal(lvd_frame *f) {
+  LVD_INSIDE;
   message m;
   TASKID t;
   lvd_status status = take_task(f, &m, &t);
@@ -208,6 +215,7 @@ static lvd_status take_signal(lvd_frame *f) {
 static lvd_status release(lvd_frame *f) {
   message m;
   lvd_unit *from;
+  LVD_INSIDE;
   lvd_status status = message_in(f, &m, &from);
   if (status != LVD_OK) return status;
   lvd_port_lock(&lvd_program.lock);
@@ -215,6 +223,7 @@ static lvd_status release(lvd_frame *f) {
   while ((t = *at) && (t->maker != from || t->number != m.number)) at = &t->next;
   if (t && !t->self) lvd_task_forget(at);
   lvd_port_unlock(&lvd_program.lock);
+  lvd_program_let_go(&from, 1);
   return LVD_OK;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Runtime: its workers, and the cores they may use. */
 #include "core.h"
+#include "inside.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,6 +69,7 @@ static void free_runtime(lvd_runtime *rt) {
 }
 
 lvd_status lvd_runtime_create(const lvd_runtime_options *options, lvd_runtime **out) {
+  LVD_INSIDE;
   if (!out) return LVD_E_ARGUMENT;
   *out = NULL;
   enum { MOST = 4096 };
@@ -128,6 +130,7 @@ lvd_status lvd_runtime_create(const lvd_runtime_options *options, lvd_runtime **
 }
 
 void lvd_runtime_destroy(lvd_runtime *rt) {
+  LVD_INSIDE;
   if (!rt) return;
   lvd_forks_runtime_ends(rt);
   while (rt->apps) lvd_app_unload(rt->apps);
@@ -220,6 +223,7 @@ static void clear_core(lvd_runtime *rt, uint32_t worker) {
 }
 
 lvd_status lvd_core_take(lvd_runtime *rt, uint32_t worker) {
+  LVD_INSIDE;
   if (!rt || worker >= rt->workers) return LVD_E_ARGUMENT;
   lvd_status status = LVD_OK;
   lvd_port_lock(&rt->taking);
@@ -238,6 +242,7 @@ lvd_status lvd_core_take(lvd_runtime *rt, uint32_t worker) {
 }
 
 lvd_status lvd_core_give(lvd_runtime *rt, uint32_t worker) {
+  LVD_INSIDE;
   if (!rt || worker >= rt->workers) return LVD_E_ARGUMENT;
   lvd_status status = LVD_OK;
   lvd_port_lock(&rt->taking);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "../port/process.h"
+#include "inside.h"
 #include "program.h"
 
 lvd_program_state lvd_program;
@@ -34,12 +35,19 @@ bool lvd_unit_lives(const lvd_unit *unit) { return unit && lvd_unit_state(unit) 
 uint32_t lvd_program_others(lvd_unit *other[PB_PROCESSES + 1]) {
   uint32_t n = 0;
   lvd_unit *parent = lvd_unit_parent();
-  if (lvd_unit_lives(parent)) other[n++] = parent;
   lvd_port_lock(&lvd_program.lock);
+  if (lvd_unit_lives(parent)) other[n++] = parent;
   for (uint32_t i = 0; i < lvd_program.units; i++)
     if (lvd_unit_lives(lvd_program.unit[i])) other[n++] = lvd_program.unit[i];
+  for (uint32_t i = 0; i < n; i++) other[i]->held++;
   lvd_port_unlock(&lvd_program.lock);
   return n;
+}
+
+void lvd_program_let_go(lvd_unit *const *other, uint32_t count) {
+  lvd_port_lock(&lvd_program.lock);
+  for (uint32_t i = 0; i < count; i++) other[i]->held--;
+  lvd_port_unlock(&lvd_program.lock);
 }
 
 lvd_unit *lvd_program_last_unit(void) {
@@ -49,14 +57,19 @@ lvd_unit *lvd_program_last_unit(void) {
 }
 
 lvd_unit *lvd_program_other(int process) {
-  lvd_unit *other[PB_PROCESSES + 1];
-  for (uint32_t i = 0, n = lvd_program_others(other); i < n; i++)
-    if (lvd_unit_process(other[i]) == process) return other[i];
-  return NULL;
+  lvd_unit *other[PB_PROCESSES + 1], *found = NULL;
+  uint32_t n = lvd_program_others(other);
+  for (uint32_t i = 0; i < n && !found; i++)
+    if (lvd_unit_process(other[i]) == process) {
+      found = other[i];
+      other[i] = other[--n];
+    }
+  lvd_program_let_go(other, n);
+  return found;
 }
 
 static bool is_used(const lvd_unit *unit) {
-  return lvd_remote_is_used(unit) || lvd_numbers_are_used(unit);
+  return unit->held || lvd_remote_is_used(unit) || lvd_numbers_are_used(unit);
 }
 
 /* One that is gone, and that nothing speaks of any more; null: none. With the lock. */
@@ -102,6 +115,7 @@ lvd_status pb_load(const char *exec_name) {
 }
 
 int pb_process(void) {
+  LVD_INSIDE;
   lvd_port_lock(&lvd_program.lock);
   int number =
       lvd_program.units ? (int)lvd_unit_process(lvd_program.unit[lvd_program.units - 1]) : 0;
@@ -112,6 +126,7 @@ int pb_process(void) {
 /* ---- start-up and release ------------------------------------------------------------------- */
 
 static lvd_status start_up(void) {
+  LVD_INSIDE;
   lvd_status status = LVD_OK;
   lvd_port_lock(&lvd_program.lock);
   if (!lvd_load_acquire_u32(&lvd_program.booted)) {
@@ -157,6 +172,7 @@ static char *words_about(lvd_status status) {
 }
 
 lvd_status pb_finish(void) {
+  LVD_INSIDE;
   if (!lvd_load_acquire_u32(&lvd_program.booted)) return LVD_E_STATE;
   if (lvd_fiber_self()) return LVD_E_STATE; /* it would wait for itself */
   int64_t limit = lvd_program_limit(),

@@ -7,6 +7,7 @@
  * and when it returns, its streams end. Those of a thread are on a list, too, which others may share:
  * a thread goes without a word, so nothing of that lies in its own memory. */
 #include "stream.h"
+#include "inside.h"
 
 #include <stdlib.h>
 
@@ -65,6 +66,7 @@ static void enter(stream *s, const lvd_stream_options *o) {
 }
 
 lvd_status lvd_stream_create(lvd_app *app, const lvd_stream_options *o, lvd_stream **out) {
+  LVD_INSIDE;
   if (!app || !o || !out) return LVD_E_ARGUMENT;
   lvd_channel *ch;
   lvd_status status = lvd_stream_check(o);
@@ -147,6 +149,7 @@ static void free_stream(stream *s) {
 }
 
 lvd_status lvd_stream_destroy(lvd_stream *face) {
+  LVD_INSIDE;
   if (!face) return LVD_OK;
   stream *s = stream_of(face);
   lvd_app *app = s->app;
@@ -279,6 +282,7 @@ static void close_end(stream_end *e, lvd_status why) {
 }
 
 lvd_status lvd_stream_end(lvd_stream *face, lvd_status why) {
+  LVD_INSIDE;
   stream_end *e = &stream_of(face)->sender;
   lvd_status status = claim(e);
   if (status == LVD_OK) close_end(e, why);
@@ -286,6 +290,7 @@ lvd_status lvd_stream_end(lvd_stream *face, lvd_status why) {
 }
 
 lvd_status lvd_stream_leave(lvd_stream *face) {
+  LVD_INSIDE;
   stream_end *e = &stream_of(face)->receiver;
   lvd_status status = claim(e);
   if (status == LVD_OK) close_end(e, LVD_OK);
@@ -308,6 +313,7 @@ void lvd_streams_end(lvd_app *app, lvd_status outcome) {
 }
 
 bool lvd_stream_close(lvd_stream *face) {
+  LVD_INSIDE;
   stream *s = stream_of(face);
   void *me = lvd_stream_caller();
   stream_end *end[2] = {&s->sender, &s->receiver};
@@ -321,6 +327,7 @@ bool lvd_stream_close(lvd_stream *face) {
 }
 
 lvd_status lvd_stream_give_up(lvd_stream *face) {
+  LVD_INSIDE;
   stream *s = stream_of(face);
   void *me = lvd_stream_caller();
   bool sender = lvd_load_relaxed_ptr(&s->sender.owner) == me,
@@ -362,6 +369,7 @@ void lvd_stream_ends_flush(lvd_fiber *f) {
 
 /* Its own ends it has put there itself, so it sees whether there are any. */
 void lvd_stream_thread_flush(void) {
+  LVD_INSIDE;
   const void *me = lvd_stream_caller();
   lvd_thread_list *l = list_of(me);
   if (!lvd_load_relaxed_ptr(&l->first)) return;
@@ -378,12 +386,14 @@ void lvd_stream_ends_close(lvd_fiber *f, lvd_status outcome) {
 /* ---- waiting -------------------------------------------------------------------------------- */
 
 lvd_status lvd_stream_wait_room(lvd_stream *face, uint32_t n, int64_t timeout_ns) {
+  LVD_INSIDE;
   if (!face || n == 0 || n > face->put.capacity) return LVD_E_ARGUMENT;
   lvd_status status = claim(&stream_of(face)->sender);
   return status == LVD_OK ? lvd_wait_room(&face->put, n, timeout_ns) : status;
 }
 
 lvd_status lvd_stream_wait_elements(lvd_stream *face, uint32_t n, int64_t timeout_ns) {
+  LVD_INSIDE;
   if (!face || n == 0 || n > face->get.capacity) return LVD_E_ARGUMENT;
   stream *s = stream_of(face);
   lvd_status status = claim(&s->receiver);
@@ -397,6 +407,7 @@ lvd_status lvd_stream_wait_elements(lvd_stream *face, uint32_t n, int64_t timeou
 
 lvd_status lvd_stream_select(lvd_stream *const *face, uint32_t count, int64_t timeout_ns,
                              uint32_t *which) {
+  LVD_INSIDE;
   if (!face || !which || count == 0 || count > LVD_WANTS) return LVD_E_ARGUMENT;
   lvd_want want[LVD_WANTS];
   for (uint32_t i = 0; i < count; i++) {
@@ -454,6 +465,7 @@ lvd_status lvd_stream_counters_read(const lvd_stream *face, lvd_stream_counters 
 }
 
 lvd_status lvd_app_streams(lvd_app *app, lvd_stream_counters *out, uint32_t *count) {
+  LVD_INSIDE;
   if (!app || !count || (*count && !out)) return LVD_E_ARGUMENT;
   uint32_t n = 0;
   lvd_port_lock(&app->blocks_lock);

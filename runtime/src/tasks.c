@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "../port/process.h"
+#include "inside.h"
 #include "program.h"
 
 typedef struct registered {
@@ -21,6 +22,7 @@ static uint32_t next_worker;
 /* ---- procedures ----------------------------------------------------------------------------- */
 
 lvd_status pb_register(const char *name, void *function) {
+  LVD_INSIDE;
   if (!name || !function || strlen(name) >= sizeof((registered *)0)->name) return LVD_E_ARGUMENT;
   registered *r = calloc(1, sizeof *r);
   if (!r) return LVD_E_MEMORY;
@@ -82,6 +84,7 @@ static void drop_task(TASKID t) {
 }
 
 void lvd_task_runs_as(TASKID t, lvd_fiber *self) {
+  LVD_INSIDE;
   lvd_port_lock(&lvd_program.lock);
   t->self = self;
   lvd_port_unlock(&lvd_program.lock);
@@ -112,30 +115,54 @@ static TASKID new_task_here(const char *name, int prio) {
   return function ? new_task(name, function, prio, other_worker()) : lvd_no_task(LVD_E_UNKNOWN);
 }
 
+static bool is_name(const char *name) { return name && strlen(name) < LVD_TASK_NAME; }
+
+/* The one process that knows it; null: none does. LVD_E_PEER: nor does any other, but one has gone
+ * before it said whether it does. */
+static lvd_status who_knows(const char *name, lvd_unit *const *other, uint32_t count,
+                            lvd_unit **out) {
+  lvd_unit *one = NULL;
+  bool gone = false;
+  *out = NULL;
+  for (uint32_t i = 0; i < count; i++) {
+    lvd_status status = lvd_remote_knows(other[i], name);
+    gone |= status == LVD_E_PEER;
+    if (status == LVD_E_UNKNOWN || status == LVD_E_PEER) continue;
+    if (status != LVD_OK) return status;
+    if (one) return LVD_E_STATE; /* which of them? */
+    one = other[i];
+  }
+  *out = one;
+  return gone && !one ? LVD_E_PEER : LVD_OK;
+}
+
 TASKID pb_create(const char *p_task, int prio) {
-  if (!p_task) return lvd_no_task(LVD_E_ARGUMENT);
+  LVD_INSIDE;
+  if (!is_name(p_task)) return lvd_no_task(LVD_E_ARGUMENT);
   lvd_status status = pb_boot();
   if (status != LVD_OK) return lvd_no_task(status);
-  lvd_unit *other[PB_PROCESSES + 1], *knows_it = NULL;
-  for (uint32_t i = 0, n = lvd_program_others(other); i < n; i++) {
-    status = lvd_remote_knows(other[i], p_task);
-    if (status == LVD_E_UNKNOWN) continue;
-    if (status != LVD_OK) return lvd_no_task(status);
-    if (knows_it) return lvd_no_task(LVD_E_STATE); /* which of them? */
-    knows_it = other[i];
-  }
-  return knows_it ? lvd_remote_create(knows_it, p_task, prio) : new_task_here(p_task, prio);
+  lvd_unit *other[PB_PROCESSES + 1], *knows_it;
+  uint32_t n = lvd_program_others(other);
+  status = who_knows(p_task, other, n, &knows_it);
+  TASKID t = knows_it ? lvd_remote_create(knows_it, p_task, prio) : NULL;
+  lvd_program_let_go(other, n);
+  if (knows_it) return t;
+  bool here = status == LVD_OK || (status == LVD_E_PEER && lvd_task_procedure(p_task));
+  return here ? new_task_here(p_task, prio) : lvd_no_task(status);
 }
 
 TASKID pb_create_in(int process, const char *p_task, int prio) {
-  if (!p_task) return lvd_no_task(LVD_E_ARGUMENT);
+  LVD_INSIDE;
+  if (!is_name(p_task)) return lvd_no_task(LVD_E_ARGUMENT);
   lvd_status status = pb_boot();
   if (status != LVD_OK) return lvd_no_task(status);
   if (process == 0 || process == lvd_port_process_self()) return new_task_here(p_task, prio);
   lvd_unit *unit = lvd_program_other(process);
   if (!unit) return lvd_no_task(LVD_E_PEER);
   status = lvd_remote_knows(unit, p_task);
-  return status == LVD_OK ? lvd_remote_create(unit, p_task, prio) : lvd_no_task(status);
+  TASKID t = status == LVD_OK ? lvd_remote_create(unit, p_task, prio) : lvd_no_task(status);
+  lvd_program_let_go(&unit, 1);
+  return t;
 }
 
 /* ---- running them --------------------------------------------------------------------------- */
@@ -164,6 +191,7 @@ static lvd_status start(TASKID t) {
 }
 
 lvd_status pb_rpc(TASKID t) {
+  LVD_INSIDE;
   if (!t) return LVD_E_ARGUMENT;
   lvd_port_lock(&lvd_program.lock);
   lvd_status status = start(t);
@@ -174,6 +202,7 @@ lvd_status pb_rpc(TASKID t) {
 /* Waits first, and takes it then, at once and with the lock: a wait may end for other reasons, and
  * whoever cancels the task must not meet a fiber or a call that is another's by now. */
 lvd_status pb_wait_for(TASKID t, int64_t timeout_ns) {
+  LVD_INSIDE;
   if (!t) return LVD_E_ARGUMENT;
   lvd_port_lock(&lvd_program.lock);
   lvd_fiber *fiber = t->fiber;
@@ -214,6 +243,7 @@ size_t pb_task_why(TASKID t, char *text, size_t size) {
 }
 
 lvd_status pb_cancel(TASKID t) {
+  LVD_INSIDE;
   if (!t) return LVD_E_ARGUMENT;
   lvd_port_lock(&lvd_program.lock);
   lvd_status status = t->fiber || t->call ? LVD_OK : LVD_E_STATE;
@@ -233,6 +263,7 @@ static bool is_started(const TASKID t) {
 }
 
 lvd_status pb_release(TASKID t) {
+  LVD_INSIDE;
   if (!t) return LVD_E_ARGUMENT;
   lvd_status status = is_started(t) ? pb_wait(t) : LVD_OK;
   if (is_started(t)) return status; /* the caller was cancelled, or another one waits */
@@ -242,11 +273,13 @@ lvd_status pb_release(TASKID t) {
 }
 
 lvd_status pb_signal(TASKID t, u32 data) {
+  LVD_INSIDE;
   if (!t) return LVD_E_ARGUMENT;
   return t->unit ? lvd_remote_signal(t, data) : lvd_event_set(&t->signal, data);
 }
 
 lvd_status pb_wait_signal(u32 *data, int64_t timeout_ns) {
+  LVD_INSIDE;
   lvd_fiber *f = lvd_fiber_self();
   lvd_port_lock(&lvd_program.lock);
   TASKID t = lvd_program.tasks;
@@ -282,6 +315,7 @@ static lvd_status stream_rpc_task(TASKID remote, void *transmitter) {
 }
 
 TASKID srpc_rpc_task(void *remote, void *transmitter) {
+  LVD_INSIDE;
   if (!remote || !transmitter) return lvd_no_task(LVD_E_ARGUMENT);
   lvd_status status = pb_boot();
   if (status == LVD_OK) status = stream_rpc_task(remote, transmitter);
@@ -289,6 +323,7 @@ TASKID srpc_rpc_task(void *remote, void *transmitter) {
 }
 
 TASKID srpc_rpc_function(void *remote, void *transmitter) {
+  LVD_INSIDE;
   if (!remote || !transmitter) return lvd_no_task(LVD_E_ARGUMENT);
   lvd_status status = pb_boot();
   if (status != LVD_OK) return lvd_no_task(status);

@@ -65,6 +65,7 @@ struct lvd_unit {
   lvd_app *app;
   uint32_t worker;
   lvd_unit *next; /* of the application */
+  uint32_t held;  /* by who speaks with it, of a program's (program.h) */
   char name[48];
 };
 

@@ -11,6 +11,7 @@
  * [heavy] barrier of a fiber is its worker's (settle.c). */
 #include <stdlib.h>
 
+#include "inside.h"
 #include "stream.h"
 #include "waiting.h"
 
@@ -244,6 +245,7 @@ static lvd_status thread_wait(const lvd_want *want, uint32_t count, int64_t time
 
 static lvd_status wait_for(const lvd_want *want, uint32_t count, int64_t timeout_ns,
                            uint32_t *which) {
+  LVD_INSIDE;
   lvd_status status = look_all(want, count, false, which);
   if (status != LVD_E_TIME) return status;
   for (uint32_t i = 0; i < count; i++) publish(&want[i]);
@@ -291,6 +293,7 @@ void lvd_event_init(lvd_event *e) {
 }
 
 lvd_status lvd_event_set(lvd_event *e, uint32_t data) {
+  LVD_INSIDE;
   uint64_t none = 0;
   if (!lvd_cas_release_u64(&e->word, &none, (uint64_t)1 << 32 | data)) return LVD_E_STATE;
   lvd_barrier_light(e->fenced);
@@ -299,6 +302,7 @@ lvd_status lvd_event_set(lvd_event *e, uint32_t data) {
 }
 
 void lvd_event_tell(lvd_event *e, uint32_t data) {
+  LVD_INSIDE;
   lvd_store_release_u64(&e->word, (uint64_t)1 << 32 | data);
   lvd_barrier_light(e->fenced);
   if (lvd_load_relaxed_u32(&e->armed)) e->sleeper.waiter.wake(&e->sleeper.waiter);

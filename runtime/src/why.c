@@ -5,6 +5,7 @@
  * channel that holds it up leads either to somebody who could go on, or round in a cycle; a cycle
  * is told first, since it is the reason. */
 #include "core.h"
+#include "inside.h"
 #include "story.h"
 
 #include <stdlib.h>
@@ -134,6 +135,7 @@ static uint32_t find_cycle(const lvd_app *app, uint32_t *mark) {
 }
 
 size_t lvd_app_why(lvd_app *app, char *text, size_t size) {
+  LVD_INSIDE;
   story s = {text, size, 0};
   if (text && size) text[0] = 0;
   if (!app) return 0;

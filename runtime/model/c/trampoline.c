@@ -161,8 +161,8 @@ void lvd_port_jump(void *escape) {
 }
 __attribute__((weak)) const unsigned char *lvd_port_stack_low(void) { return NULL; }
 u32 model_number(void) { return calls.number(); }
-__attribute__((weak)) void lvd_trap(void *self, int trap, const void *address) {
-  (void)self, (void)trap, (void)address;
+__attribute__((weak)) void lvd_trap(void *self, int trap, const void *address, const void *at) {
+  (void)self, (void)trap, (void)address, (void)at;
 }
 
 /* ---- memory that is watched has been freed ---------------------------------------------------- */

@@ -279,8 +279,6 @@ pub const KEPT: &[Kept] = &[
         .places(2),
     kept("src/actor_stack.c", "call_run", "lvd_fence_compiler", "weak_fence_compiler", SIGNAL)
         .places(2),
-    kept("src/entity.c", "lvd_entity_wake", "lvd_fence_compiler", "weak_fence_compiler", SIGNAL)
-        .places(2),
     kept("src/entity.c", "make_ready", "lvd_cas_acq_rel_u32", "lvd_cas_release_u32", DETOUR),
     kept("src/entity.c", "make_ready", "lvd_cas_acq_rel_u32", "lvd_cas_acquire_u32",
         "the new owner sees the waker's stores by the inbox; so does who finds it READY"),
