@@ -36,8 +36,8 @@ static inline bool lvd_inside_has_room(const lvd_worker *w) {
  * is enough. */
 LVD_COLD void lvd_inside_overflows(lvd_worker *w);
 
-/* Between a store that the handler of a trap reads and what it guards: both are this thread's. (No
- * lvd_fence_compiler, which is half of a barrier between threads.) */
+/* Between a store that the handler of a trap reads and what it guards: for the compiler alone, since
+ * both are this thread's. */
 static inline void lvd_inside_mark(void) { __asm__ volatile("" ::: "memory"); }
 
 static inline uint32_t lvd_inside_begin(void) {

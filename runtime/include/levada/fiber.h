@@ -8,7 +8,9 @@
  * should not keep the address of a thread-local variable, errno's included, across a wait.
  *
  * Stacks have a guard below: an overflow is a fault that names the fiber (LVD_FAULT_STACK), and
- * ends its application alone. C++ exceptions are a fiber's own, over its waits too; one that leaves
+ * ends its application alone; in a call of this library, too, which finds that too little is left
+ * before it begins. In the C library, where a lock of the whole process may be held, it ends the
+ * process, with a line on the standard error that names the fiber. C++ exceptions are a fiber's own, over its waits too; one that leaves
  * its procedure ends the program (std::terminate).
  *
  * Source: "Streaming RPC" (SiPS 2008), section 2.1: the thread of pCore that a remote procedure

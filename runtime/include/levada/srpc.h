@@ -83,6 +83,8 @@ LVD_API lvd_status pb_register(const char *name, void *function);
  * of those that were loaded, or the one that has loaded this; else here, where the cores take tasks
  * in turn. Null, and pb_status says why: LVD_E_UNKNOWN: nobody has registered it; LVD_E_STATE: more
  * than one of those processes has, and it is not clear which is meant; LVD_E_TIME; LVD_E_MEMORY.
+ * LVD_E_PEER: nobody has that is still there, and a process went before it could say whether it has;
+ * LVD_E_ARGUMENT: a name of 64 bytes or more, which nobody can have registered.
  * Higher `prio` goes first, -4 ... 3; one beyond these counts as the nearest of them. */
 LVD_API TASKID pb_create(const char *p_task, int prio);
 /* The same in the process of this number (pb_process), and nowhere else; 0: here. LVD_E_PEER: there
