@@ -2,10 +2,11 @@
 //! Writes the C that forks become, as pieces: text of our own, and text of the user's that is copied
 //! as it stands, with the forks in it written in turn.
 
-use crate::parse::{External, Form, Jump, Parsed, Place, Range, Refusal};
-use crate::site::{Site, site};
-use crate::types;
-use std::collections::HashMap;
+use crate::parse::{External, Form, Jump, Kept, Parsed, Place, Range, Refusal, STACK};
+use crate::site::{Site, declared, site};
+use crate::types::{self, Type};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 #[derive(Clone, Debug)]
 pub enum Piece {
@@ -75,11 +76,15 @@ impl Words for Macros {
 }
 
 /// What stands in the text instead of what was written.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
     Fork(usize),
     Jump(usize),
+    Sequence(usize),
 }
+
+/// What stands for a part of the user's text, and where.
+type Instead = (Range, Vec<Piece>);
 
 struct Writer<'a> {
     parsed: &'a Parsed,
@@ -90,10 +95,25 @@ struct Writer<'a> {
     constructs: Vec<(Range, What)>,
     /// Functions that ask lvd_stolen, by where they begin.
     asks: HashMap<usize, bool>,
+    /// Which sequences end their statement, in the place of the fork at their end.
+    closing: HashSet<usize>,
+    /// Forks that do so no more.
+    closed: HashSet<usize>,
+    /// What the functions with forks need before them besides, by name: by where they begin.
+    needs: RefCell<BTreeMap<usize, BTreeMap<String, Vec<Piece>>>>,
 }
 
 /// All edits of a file, in their order. `asks` says whether an external declaration mentions lvd_stolen.
 pub fn edits(
+    parsed: &Parsed,
+    words: &dyn Words,
+    style: Style,
+    asks: &dyn Fn(&External) -> bool,
+) -> Result<Vec<Edit>, Vec<Refusal>> {
+    stacker::grow(STACK, || written(parsed, words, style, asks))
+}
+
+fn written(
     parsed: &Parsed,
     words: &dyn Words,
     style: Style,
@@ -137,11 +157,27 @@ pub fn edits(
         };
         constructs.push((range, What::Fork(i)));
     }
+    for (i, sequence) in parsed.sequences.iter().enumerate() {
+        constructs.push((
+            sequence.statement.unwrap_or(sequence.range),
+            What::Sequence(i),
+        ));
+    }
     // A jump comes before the fork that is all of it.
     constructs.sort_by_key(|(r, what)| {
         let later = matches!(what, What::Fork(_));
         (r.start, std::cmp::Reverse(r.end), later)
     });
+    let (mut closing, mut closed) = (HashSet::new(), HashSet::new());
+    for (i, fork) in parsed.forks.iter().enumerate().filter(|(_, f)| f.closes) {
+        let sequences = parsed.sequences.iter().enumerate();
+        let ending = sequences
+            .filter(|(_, s)| s.range.end == fork.block.end && s.range.start <= fork.callee.start);
+        if let Some((outermost, _)) = ending.min_by_key(|(_, s)| s.range.start) {
+            closing.insert(outermost);
+            closed.insert(i);
+        }
+    }
     let asks = parsed.externals.iter().map(|e| (e.start, asks(e)));
     let writer = Writer {
         parsed,
@@ -150,13 +186,11 @@ pub fn edits(
         sites,
         constructs,
         asks: asks.collect(),
+        closing,
+        closed,
+        needs: RefCell::default(),
     };
     let mut edits = Vec::new();
-    if style == Style::Parallel {
-        for external in &parsed.externals {
-            edits.push(writer.file_scope(external, &order));
-        }
-    }
     let mut behind = 0;
     for &(range, what) in &writer.constructs {
         if range.start >= behind {
@@ -165,6 +199,9 @@ pub fn edits(
             writer.construct(what, None, &mut pieces);
             edits.push(Edit { range, pieces });
         }
+    }
+    for external in &parsed.externals {
+        edits.extend(writer.file_scope(external, &order));
     }
     edits.sort_by_key(|e| (e.range.start, e.range.end));
     Ok(edits)
@@ -176,8 +213,12 @@ fn text(pieces: &mut Vec<Piece>, words: impl Into<String>) {
 
 impl Writer<'_> {
     /// The types and functions of the forks in a function, to stand before it.
-    fn file_scope(&self, external: &External, order: &[usize]) -> Edit {
+    fn file_scope(&self, external: &External, order: &[usize]) -> Option<Edit> {
         let mut pieces = Vec::new();
+        let needs = self.needs.borrow_mut().remove(&external.start);
+        if self.style == Style::Serial && needs.is_none() {
+            return None;
+        }
         let here = order.iter().map(|&i| (i, &self.parsed.forks[i]));
         let here: Vec<_> = here.filter(|(_, f)| f.external == external.start).collect();
         let calls_itself = here
@@ -194,6 +235,10 @@ impl Writer<'_> {
         }
         for (i, _) in here {
             let site = &self.sites[i];
+            if self.style == Style::Serial {
+                continue;
+            }
+            text(&mut pieces, site.typedefs.concat());
             let (record, run) = (site.record(), site.run());
             let members: Vec<String> = site.members.iter().map(|m| format!("{m}; ")).collect();
             let out = match &site.out {
@@ -229,41 +274,124 @@ impl Writer<'_> {
             pieces.push(Piece::Indent(-1));
             text(&mut pieces, "\n}\n");
         }
+        pieces.extend(needs.into_iter().flatten().flat_map(|(_, pieces)| pieces));
         text(&mut pieces, "\n");
-        Edit {
+        Some(Edit {
             range: Range {
                 start: external.start,
                 end: external.start,
             },
             pieces,
+        })
+    }
+
+    /// Something that stands before a function, under a name of ours.
+    fn need(&self, external: usize, name: String, pieces: impl FnOnce() -> Vec<Piece>) {
+        let mut needs = self.needs.borrow_mut();
+        let of = needs.entry(external).or_default();
+        of.entry(name).or_insert_with(pieces);
+    }
+
+    /// Declares a variable in a function. Where a word of its type means something else there, the type
+    /// gets a name before the function.
+    fn variable(
+        &self,
+        external: usize,
+        hidden: &HashSet<String>,
+        ty: Option<&Type>,
+        type_name: String,
+        name: &str,
+    ) -> String {
+        let Some(ty) = ty else {
+            return format!("__extension__ __auto_type {name}");
+        };
+        let words = declared(self.parsed, ty, name);
+        let identifiers = words.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$'));
+        if !identifiers.into_iter().any(|w| hidden.contains(w)) {
+            return words;
         }
+        let named = format!("{type_name} {name}");
+        let declaration = format!("typedef {};\n", declared(self.parsed, ty, &type_name));
+        self.need(external, type_name, || vec![Piece::Text(declaration)]);
+        named
+    }
+
+    /// A variable of a fork, beside the block.
+    fn own(&self, fork: usize, ty: Option<&Type>, kind: &str, name: &str) -> String {
+        let of = &self.parsed.forks[fork];
+        let type_name = format!("lvd_{kind}_{}", self.sites[fork].name);
+        self.variable(of.external, &of.hidden, ty, type_name, name)
     }
 
     /// The user's text, with what is to be written in it.
     fn copy(&self, range: Range, pieces: &mut Vec<Piece>) {
-        let mut at = range.start;
         let first = self
             .constructs
             .partition_point(|(r, _)| r.start < range.start);
-        for &(inner, what) in &self.constructs[first..] {
-            if inner.start >= range.end {
-                break;
-            }
-            if inner.start < at || inner.end > range.end {
+        let inner = self.constructs[first..].iter();
+        let inner = inner.take_while(|(r, _)| r.start < range.end);
+        let inner = inner.map(|(r, what)| (*r, *what));
+        self.copy_with(
+            range,
+            inner,
+            |what, pieces| {
+                pieces.push(Piece::Begin(what.0.start));
+                self.construct(what.1, None, pieces);
+                pieces.push(Piece::End);
+            },
+            pieces,
+        );
+    }
+
+    /// The same with some parts of it replaced.
+    fn copy_instead(&self, range: Range, but: What, instead: &[Instead], pieces: &mut Vec<Piece>) {
+        let first = self
+            .constructs
+            .partition_point(|(r, _)| r.start < range.start);
+        let inner = self.constructs[first..].iter();
+        let inner = inner.take_while(|(r, _)| r.start < range.end);
+        let inner = inner.filter(|(_, what)| *what != but);
+        let mut all: Vec<(Range, Result<What, usize>)> =
+            inner.map(|(r, what)| (*r, Ok(*what))).collect();
+        all.extend(instead.iter().enumerate().map(|(i, (r, _))| (*r, Err(i))));
+        all.sort_by_key(|(r, what)| (r.start, std::cmp::Reverse(r.end), what.is_ok()));
+        self.copy_with(
+            range,
+            all.into_iter(),
+            |what, pieces| match what.1 {
+                Ok(construct) => {
+                    pieces.push(Piece::Begin(what.0.start));
+                    self.construct(construct, None, pieces);
+                    pieces.push(Piece::End);
+                }
+                Err(i) => pieces.extend_from_slice(&instead[i].1),
+            },
+            pieces,
+        );
+    }
+
+    fn copy_with<T>(
+        &self,
+        range: Range,
+        inner: impl Iterator<Item = (Range, T)>,
+        write: impl Fn((Range, T), &mut Vec<Piece>),
+        pieces: &mut Vec<Piece>,
+    ) {
+        let mut at = range.start;
+        for (place, what) in inner {
+            if place.start < at || place.end > range.end {
                 continue;
             }
-            if inner.start > at {
+            if place.start > at {
                 pieces.push(Piece::Copy {
                     from: at,
-                    to: inner.start,
+                    to: place.start,
                     lead: at > range.start,
                     gap: true,
                 });
             }
-            pieces.push(Piece::Begin(inner.start));
-            self.construct(what, None, pieces);
-            pieces.push(Piece::End);
-            at = inner.end;
+            write((place, what), pieces);
+            at = place.end;
         }
         if at < range.end {
             pieces.push(Piece::Copy {
@@ -278,11 +406,72 @@ impl Writer<'_> {
     fn construct(&self, what: What, form: Option<&Form>, pieces: &mut Vec<Piece>) {
         match what {
             What::Jump(i) => self.jump(&self.parsed.jumps[i], pieces),
+            What::Sequence(i) => self.sequence(i, pieces),
             What::Fork(i) => {
                 let form = form.unwrap_or(&self.parsed.forks[i].form);
                 self.fork(i, form, pieces);
             }
         }
+    }
+
+    /// Step by step, in order.
+    fn sequence(&self, number: usize, pieces: &mut Vec<Piece>) {
+        let sequence = &self.parsed.sequences[number];
+        let statement = sequence.statement.is_some();
+        text(pieces, if statement { "{" } else { "__extension__({" });
+        pieces.push(Piece::Indent(1));
+        let mut instead: Vec<Instead> = Vec::new();
+        for (i, step) in sequence.steps.iter().enumerate() {
+            let name = format!("lvd_o{}_{}", number + 1, i + 1);
+            let mut keep = |begin: &str, end: &str| {
+                text(
+                    pieces,
+                    format!("\n__extension__ __auto_type {name} = {begin}"),
+                );
+                self.copy(step.range, pieces);
+                text(pieces, format!("{end};"));
+                vec![Piece::Text(name.clone())]
+            };
+            let kept = match &step.what {
+                Kept::Value => keep("", ""),
+                Kept::Member { arithmetic: true } => keep("+(", ")"),
+                Kept::Member { .. } => keep("((void)0, ", ")"),
+                Kept::Object => {
+                    keep("&(", ")");
+                    vec![Piece::Text(format!("(*{name})"))]
+                }
+                Kept::Place(place) => {
+                    let (before, after) = self.keep(step.range, place, &name);
+                    text(pieces, "\n");
+                    pieces.extend(before);
+                    after
+                }
+                Kept::Fork(fork) => {
+                    self.open(*fork, &[], pieces);
+                    match self.sites[*fork].out.is_some() {
+                        true => {
+                            self.value(*fork, pieces);
+                            vec![Piece::Text(format!("lvd_v{}", self.sites[*fork].number))]
+                        }
+                        false => {
+                            self.join(*fork, None, pieces);
+                            vec![Piece::Text("(void)0".into())]
+                        }
+                    }
+                }
+            };
+            instead.push((step.range, kept));
+        }
+        text(pieces, "\n");
+        self.copy_instead(sequence.range, What::Sequence(number), &instead, pieces);
+        text(pieces, ";");
+        pieces.push(Piece::Indent(-1));
+        let close = match statement {
+            true => "\n}",
+            false if self.closing.contains(&number) => "\n});",
+            false => "\n})",
+        };
+        text(pieces, close);
     }
 
     fn asks(&self, fork: usize) -> bool {
@@ -354,9 +543,16 @@ impl Writer<'_> {
             text(pieces, format!("{record} lvd_r{n};\nlvd_fork *lvd_h{n};\n"));
         }
         pieces.extend_from_slice(before);
+        if !before.is_empty() {
+            text(pieces, "\n");
+        }
         if site.callee.is_none() {
             match serial {
-                true => text(pieces, format!("{} = ", site.declare_callee(self.parsed))),
+                true => {
+                    let name = format!("lvd_f{n}");
+                    let declared = self.own(fork, site.type_of_callee(), "callee", &name);
+                    text(pieces, format!("{declared} = "));
+                }
                 false => text(pieces, format!("lvd_r{n}.in.call = ")),
             }
             self.copy(of.callee, pieces);
@@ -365,7 +561,8 @@ impl Writer<'_> {
         for (i, &arg) in of.args.iter().enumerate() {
             let (begin, end) = match serial {
                 true => {
-                    let declared = site.declare_argument(self.parsed, i);
+                    let (ty, kind) = (site.type_of_argument(i), format!("argument{i}"));
+                    let declared = self.own(fork, ty, &kind, &site.argument(i));
                     (format!("{declared} = "), ";".into())
                 }
                 false => site.keep_argument(i),
@@ -402,32 +599,30 @@ impl Writer<'_> {
     }
 
     /// Keeps the left side of an assignment: what to write before the fork, and the left side after it.
-    fn keep(&self, left: Range, place: &Place, n: usize) -> (Vec<Piece>, Vec<Piece>) {
+    fn keep(&self, left: Range, place: &Place, name: &str) -> (Vec<Piece>, Vec<Piece>) {
         let (mut before, mut after) = (Vec::new(), Vec::new());
+        let mut keep = |name: &str, address: &str, of: Range| {
+            if !before.is_empty() {
+                text(&mut before, "\n");
+            }
+            let declared = format!("__extension__ __auto_type {name} = {address}(");
+            text(&mut before, declared);
+            self.copy(of, &mut before);
+            text(&mut before, ");");
+        };
         match place {
             Place::Plain => self.copy(left, &mut after),
             Place::Address => {
-                text(
-                    &mut before,
-                    format!("__extension__ __auto_type lvd_p{n} = &("),
-                );
-                self.copy(left, &mut before);
-                text(&mut before, ");\n");
-                text(&mut after, format!("*lvd_p{n}"));
+                keep(name, "&", left);
+                text(&mut after, format!("*{name}"));
             }
             Place::Member {
                 base,
                 arrow,
                 member,
             } => {
-                let address = if *arrow { "(" } else { "&(" };
-                text(
-                    &mut before,
-                    format!("__extension__ __auto_type lvd_p{n} = {address}"),
-                );
-                self.copy(*base, &mut before);
-                text(&mut before, ");\n");
-                text(&mut after, format!("lvd_p{n}->"));
+                keep(name, if *arrow { "" } else { "&" }, *base);
+                text(&mut after, format!("{name}->"));
                 self.copy(
                     Range {
                         start: *member,
@@ -435,6 +630,12 @@ impl Writer<'_> {
                     },
                     &mut after,
                 );
+            }
+            Place::Element { base, index } => {
+                let at = format!("{name}_i");
+                keep(name, "&", *base);
+                keep(&at, "", *index);
+                text(&mut after, format!("(*{name})[{at}]"));
             }
         }
         (before, after)
@@ -478,7 +679,7 @@ impl Writer<'_> {
                 statement: Some(_),
                 ..
             } => {
-                let (before, mut after) = self.keep(*left, place, n);
+                let (before, mut after) = self.keep(*left, place, &format!("lvd_p{n}"));
                 self.assign(*op, &mut after);
                 begin(pieces, "{");
                 self.open(fork, &before, pieces);
@@ -488,13 +689,15 @@ impl Writer<'_> {
             Form::Assignment {
                 left, place, op, ..
             } => {
-                let (before, mut after) = self.keep(*left, place, n);
+                let (before, mut after) = self.keep(*left, place, &format!("lvd_p{n}"));
                 self.assign(*op, &mut after);
                 begin(pieces, "__extension__({");
                 self.open(fork, &before, pieces);
                 self.value(fork, pieces);
+                text(pieces, "\n");
                 pieces.extend(after);
-                end(pieces, &format!("lvd_v{n};\n}}){closing}"));
+                text(pieces, format!("lvd_v{n};"));
+                end(pieces, &format!("\n}}){closing}"));
             }
             Form::Declaration { name, .. } => {
                 begin(pieces, ";\n{");
@@ -509,7 +712,7 @@ impl Writer<'_> {
                 match site.out.is_some() {
                     true => {
                         self.value(fork, pieces);
-                        text(pieces, format!("return lvd_v{n};"));
+                        text(pieces, format!("\nreturn lvd_v{n};"));
                     }
                     false => {
                         self.join(fork, None, pieces);
@@ -524,11 +727,13 @@ impl Writer<'_> {
                 match site.out.is_some() {
                     true => {
                         self.value(fork, pieces);
-                        end(pieces, &format!("lvd_v{n};\n}}){closing}"));
+                        text(pieces, format!("\nlvd_v{n};"));
+                        end(pieces, &format!("\n}}){closing}"));
                     }
                     false => {
                         self.join(fork, None, pieces);
-                        end(pieces, &format!("\n(void)0;\n}}){closing}"));
+                        text(pieces, "\n(void)0;");
+                        end(pieces, &format!("\n}}){closing}"));
                     }
                 }
             }
@@ -537,22 +742,19 @@ impl Writer<'_> {
 
     /// What ends the statement, where a fork that is only a part of it does.
     fn closing(&self, fork: usize) -> &'static str {
-        match self.parsed.forks[fork].closes {
+        match self.parsed.forks[fork].closes && !self.closed.contains(&fork) {
             true => ";",
             false => "",
         }
     }
 
-    /// The result in a variable, and an end of line.
+    /// The result in a variable.
     fn value(&self, fork: usize, pieces: &mut Vec<Piece>) {
         let site = &self.sites[fork];
         let name = format!("lvd_v{}", site.number);
-        text(
-            pieces,
-            format!("\n{};", site.declare_result(self.parsed, &name)),
-        );
+        let declared = self.own(fork, site.type_of_result(), "result", &name);
+        text(pieces, format!("\n{declared};"));
         self.join(fork, Some(&[Piece::Text(format!("{name} = "))]), pieces);
-        text(pieces, "\n");
     }
 
     /// A jump that leaves forks: they are joined first, and their results dropped.
@@ -561,10 +763,12 @@ impl Writer<'_> {
         pieces.push(Piece::Indent(1));
         let mut back = None;
         if let Some(value) = jump.value {
-            let declared = jump.result.as_ref().map(types::unqualified);
-            let declared = declared
-                .and_then(|ty| types::declare(&self.parsed.tags, &ty, "lvd_back").ok())
-                .unwrap_or_else(|| "__extension__ __auto_type lvd_back".into());
+            let ty = jump.result.as_ref().map(types::unqualified);
+            let here = self.parsed.externals.iter();
+            let here = here.filter(|e| e.start == jump.external).map(|e| &e.name);
+            let type_name = format!("lvd_back_{}", here.cloned().collect::<String>());
+            let (external, hidden) = (jump.external, &jump.hidden);
+            let declared = self.variable(external, hidden, ty.as_ref(), type_name, "lvd_back");
             match jump.void {
                 true => text(pieces, "\n"),
                 false => {
@@ -575,7 +779,7 @@ impl Writer<'_> {
             // A fork that is all that is returned is a part of this now.
             let whole = |w: &What| match w {
                 What::Fork(i) => self.parsed.forks[*i].range() == value,
-                What::Jump(_) => false,
+                What::Jump(_) | What::Sequence(_) => false,
             };
             match self.constructs.iter().find(|(_, w)| whole(w)) {
                 Some((_, what)) => self.construct(*what, Some(&Form::Operand), pieces),
@@ -586,7 +790,7 @@ impl Writer<'_> {
         for &fork in &jump.forks {
             let site = &self.sites[fork];
             let keep = Piece::Text(format!("lvd_r{}.out = ", site.number));
-            self.leave(fork, &keep, pieces);
+            self.leave(fork, jump, &keep, pieces);
         }
         text(pieces, "\n");
         match (jump.value, back) {
@@ -604,13 +808,14 @@ impl Writer<'_> {
     }
 
     /// Joins a fork whose result nobody wants.
-    fn leave(&self, fork: usize, keep: &Piece, pieces: &mut Vec<Piece>) {
+    fn leave(&self, fork: usize, jump: &Jump, keep: &Piece, pieces: &mut Vec<Piece>) {
         let site = &self.sites[fork];
         let n = site.number;
+        let call = self.call_from(fork, jump);
         if self.style == Style::Serial {
             text(pieces, if site.out.is_some() { "\n(void)" } else { "\n" });
             pieces.push(self.called_at(fork));
-            return text(pieces, format!("{};", self.call(fork)));
+            return text(pieces, format!("{call};"));
         }
         let join = self.words.likely(&format!("lvd_fork_join(lvd_h{n})"));
         text(pieces, format!("\nif ({join}) {{"));
@@ -620,8 +825,37 @@ impl Writer<'_> {
             pieces.push(keep.clone());
         }
         pieces.push(self.called_at(fork));
-        text(pieces, format!("{};", self.call(fork)));
+        text(pieces, format!("{call};"));
         pieces.push(Piece::Indent(-1));
         text(pieces, "\n}");
+    }
+
+    /// The call, from inside the block: there its name may mean something else.
+    fn call_from(&self, fork: usize, jump: &Jump) -> String {
+        let site = &self.sites[fork];
+        let hidden = site
+            .callee
+            .as_ref()
+            .is_some_and(|n| jump.hidden.contains(n));
+        if !hidden {
+            return self.call(fork);
+        }
+        let name = site.called_elsewhere();
+        self.need(self.parsed.forks[fork].external, name.clone(), || {
+            let (head, call) = site.elsewhere(self.parsed);
+            let mut pieces = Vec::new();
+            text(&mut pieces, format!("{head} {{"));
+            pieces.push(Piece::Indent(1));
+            text(&mut pieces, "\n");
+            pieces.push(self.called_at(fork));
+            text(&mut pieces, format!("{call};"));
+            pieces.push(Piece::Indent(-1));
+            text(&mut pieces, "\n}\n");
+            pieces
+        });
+        match self.style {
+            Style::Parallel => site.call_of(&name, &format!("lvd_r{}.", site.number)),
+            Style::Serial => site.serial_call_of(&name),
+        }
     }
 }

@@ -32,7 +32,7 @@ lvd_template_likely LVD_LIKELY(lvd_name_h)
 impl Prelude {
     /// From [`PRELUDE`], preprocessed.
     pub fn new(text: &[u8]) -> Result<Prelude, String> {
-        let text = String::from_utf8_lossy(text);
+        let text = String::from_utf8(text.to_vec()).map_err(|e| e.to_string())?;
         let mut prelude = Prelude {
             lines: Vec::new(),
             push: String::new(),
@@ -52,15 +52,15 @@ impl Prelude {
             }
             let template = line.strip_prefix("lvd_template_");
             match template.and_then(|t| t.split_once(' ')) {
-                Some(("push", t)) => prelude.push = t.into(),
-                Some(("record", t)) => prelude.record = t.into(),
-                Some(("out", t)) => prelude.out = t.into(),
-                Some(("likely", t)) => prelude.likely = t.into(),
+                Some(("push", t)) => prelude.push = with_own_types(t),
+                Some(("record", t)) => prelude.record = with_own_types(t),
+                Some(("out", t)) => prelude.out = with_own_types(t),
+                Some(("likely", t)) => prelude.likely = with_own_types(t),
                 _ if line.trim().is_empty() => {}
                 // The compiler's own headers: no more than the types that ours use, which are the same
                 // in every C library.
                 _ if own_header(&file).is_none() && !is_exact(line) => {}
-                _ => prelude.lines.push((file.clone(), line.to_string())),
+                _ => prelude.lines.push((file.clone(), with_own_types(line))),
             }
         }
         let templates = [
@@ -126,27 +126,45 @@ impl Prelude {
     }
 }
 
+/// The types that Levada's headers have from the compiler's.
+const EXACT: [&str; 12] = [
+    "int8_t",
+    "int16_t",
+    "int32_t",
+    "int64_t",
+    "uint8_t",
+    "uint16_t",
+    "uint32_t",
+    "uint64_t",
+    "size_t",
+    "ptrdiff_t",
+    "intptr_t",
+    "uintptr_t",
+];
+
 /// `typedef ... uint64_t;` and its like.
 fn is_exact(line: &str) -> bool {
-    const NAMES: [&str; 12] = [
-        "int8_t",
-        "int16_t",
-        "int32_t",
-        "int64_t",
-        "uint8_t",
-        "uint16_t",
-        "uint32_t",
-        "uint64_t",
-        "size_t",
-        "ptrdiff_t",
-        "intptr_t",
-        "uintptr_t",
-    ];
     let declared = line
         .trim()
         .strip_prefix("typedef ")
         .and_then(|l| l.strip_suffix(';'));
-    declared.is_some_and(|d| NAMES.iter().any(|n| d.ends_with(&format!(" {n}"))))
+    declared.is_some_and(|d| EXACT.iter().any(|n| d.ends_with(&format!(" {n}"))))
+}
+
+/// The same with names of our own for those types: a file may have others of these names, or none.
+fn with_own_types(line: &str) -> String {
+    let lexed = lex(line.as_bytes());
+    let mut out = String::with_capacity(line.len());
+    let mut at = 0;
+    for t in &lexed.tokens {
+        let word = &line[t.start as usize..t.end as usize];
+        if EXACT.contains(&word) {
+            out.push_str(&line[at..t.start as usize]);
+            out.push_str("lvd_");
+            at = t.start as usize;
+        }
+    }
+    out + &line[at..]
 }
 
 fn filled(template: &str, names: &[(&str, &str)]) -> String {

@@ -22,34 +22,50 @@ pub struct Site {
     /// Of a callee that is no name.
     pointer: Option<Type>,
     arg_types: Vec<Type>,
-    /// For each argument: how a value `lvd_v` is declared that has constant members. No member of a record can
+    /// For each argument: the name that a type with constant members is given. No member of a record can
     /// be such a value, or the record could not be assigned to: it is kept as its bytes.
     constant: Vec<Option<String>>,
+    /// The declarations of those names.
+    pub typedefs: Vec<String>,
 }
 
 impl Site {
-    /// Declares `name` with the type of the result.
-    pub fn declare_result(&self, parsed: &Parsed, name: &str) -> String {
-        let declared = types::declare(&parsed.tags, &self.result, name);
-        declared.unwrap_or_else(|_| format!("__extension__ __auto_type {name}"))
+    /// What the variables of the function are that takes a fork: the result, an argument of the serial
+    /// call, and what it calls.
+    pub fn type_of_result(&self) -> Option<&Type> {
+        Some(&self.result)
     }
 
-    /// Declares the variable that holds an argument of the serial call.
-    pub fn declare_argument(&self, parsed: &Parsed, i: usize) -> String {
-        let name = self.argument(i);
-        let declared = field(parsed, &self.arg_types[i], &name);
-        declared.unwrap_or_else(|_| format!("__extension__ __auto_type {name}"))
+    pub fn type_of_argument(&self, i: usize) -> Option<&Type> {
+        self.arg_types.get(i)
     }
 
-    /// The same for what is called.
-    pub fn declare_callee(&self, parsed: &Parsed) -> String {
-        let name = format!("lvd_f{}", self.number);
-        let ty = self.pointer.as_ref();
-        let declared = ty.and_then(|ty| types::declare(&parsed.tags, ty, &name).ok());
-        declared.unwrap_or_else(|| format!("__extension__ __auto_type {name}"))
+    pub fn type_of_callee(&self) -> Option<&Type> {
+        self.pointer.as_ref()
     }
 
-    fn argument(&self, i: usize) -> String {
+    /// A function that makes the call, for where its name means something else: its head, and its body.
+    pub fn elsewhere(&self, parsed: &Parsed) -> (String, String) {
+        let params =
+            (0..self.args).map(|i| declared(parsed, &self.arg_types[i], &self.argument(i)));
+        let params: Vec<String> = params.collect();
+        let params = match params.is_empty() {
+            true => "void".to_string(),
+            false => params.join(", "),
+        };
+        let head = format!("{}({params})", self.called_elsewhere());
+        let give = if self.out.is_some() { "return " } else { "" };
+        (
+            format!("static {}", declared(parsed, &self.result, &head)),
+            format!("{give}{}", self.serial_call()),
+        )
+    }
+
+    pub fn called_elsewhere(&self) -> String {
+        format!("lvd_call_{}", self.name)
+    }
+
+    pub fn argument(&self, i: usize) -> String {
         format!("lvd_a{}_{i}", self.number)
     }
 
@@ -58,8 +74,8 @@ impl Site {
         let n = self.number;
         match &self.constant[i] {
             None => (format!("lvd_r{n}.in.a{i} = "), ";".into()),
-            Some(v) => (
-                format!("{{ {v} = "),
+            Some(ty) => (
+                format!("{{ {ty} lvd_v = "),
                 format!("; __builtin_memcpy(lvd_r{n}.in.a{i}, &lvd_v, sizeof lvd_v); }}"),
             ),
         }
@@ -69,9 +85,9 @@ impl Site {
     fn argument_of(&self, record: &str, i: usize) -> String {
         match &self.constant[i] {
             None => format!("{record}in.a{i}"),
-            Some(v) => format!(
-                "__extension__({{ union {{ unsigned char b[sizeof {record}in.a{i}]; {v}; }} lvd_u; \
-                 __builtin_memcpy(lvd_u.b, {record}in.a{i}, sizeof lvd_u.b); lvd_u.lvd_v; }})"
+            Some(ty) => format!(
+                "__extension__({{ union {{ unsigned char b[sizeof {record}in.a{i}]; {ty} v; }} lvd_u; \
+                 __builtin_memcpy(lvd_u.b, {record}in.a{i}, sizeof lvd_u.b); lvd_u.v; }})"
             ),
         }
     }
@@ -88,12 +104,23 @@ impl Site {
 
     /// The direct call, from a record that is reached by `record` (`r.` or `r->`).
     pub fn call(&self, record: &str) -> String {
-        let args = (0..self.args).map(|i| self.argument_of(record, i));
-        let args: Vec<String> = args.collect();
         let callee = match &self.callee {
             Some(name) => name.clone(),
             None => format!("{record}in.call"),
         };
+        self.call_of(&callee, record)
+    }
+
+    /// A call of something with these arguments.
+    pub fn call_of(&self, callee: &str, record: &str) -> String {
+        let args = (0..self.args).map(|i| self.argument_of(record, i));
+        let args: Vec<String> = args.collect();
+        format!("{callee}({})", args.join(", "))
+    }
+
+    /// The same in serial C.
+    pub fn serial_call_of(&self, callee: &str) -> String {
+        let args: Vec<String> = (0..self.args).map(|i| self.argument(i)).collect();
         format!("{callee}({})", args.join(", "))
     }
 
@@ -106,6 +133,11 @@ impl Site {
     pub fn run(&self) -> String {
         format!("lvd_run_{}", self.name)
     }
+}
+
+/// The declaration of a variable; without a type where that cannot be named.
+pub fn declared(parsed: &Parsed, ty: &Type, name: &str) -> String {
+    field(parsed, ty, name).unwrap_or_else(|_| format!("__extension__ __auto_type {name}"))
 }
 
 /// Whether values of this type cannot be assigned, because of constant members.
@@ -190,14 +222,23 @@ fn unnamed(why: Unnamed, what: &str, at: Range) -> Box<Refusal> {
 
 /// A member of a record, of the type of a value.
 fn field(parsed: &Parsed, ty: &Type, name: &str) -> Result<String, Unnamed> {
+    types::declare(&parsed.tags, &nameable(&parsed.tags, ty), name)
+}
+
+/// A type that file scope can name, for values that convert to it and back: where the type itself has no
+/// name there, but is an enum, or points to data.
+fn nameable(tags: &types::Tags, ty: &Type) -> Type {
     let ty = types::unqualified(&types::decayed(ty));
-    match types::declare(&parsed.tags, &ty, name) {
-        // A pointer to something of variable size is handed over as any pointer.
-        Err(Unnamed::Variable) if types::pointed(&ty).is_some() => Ok(format!("void *{name}")),
-        Err(Unnamed::Anonymous(_) | Unnamed::Local(_)) if pointer_to_data(&ty) => {
-            Ok(format!("void *{name}"))
+    match types::declare(tags, &ty, "") {
+        Err(Unnamed::Variable) if types::pointed(&ty).is_some() => {
+            types::pointer(types::plain("void"))
         }
-        other => other,
+        Err(Unnamed::Anonymous(_) | Unnamed::Local(_)) => match &**types::resolve(&ty) {
+            types::Kind::Tag { tag, .. } if tags[*tag].word == "enum" => types::promoted(tags, &ty),
+            _ if pointer_to_data(&ty) => types::pointer(types::plain("void")),
+            _ => ty,
+        },
+        _ => ty,
     }
 }
 
@@ -225,7 +266,9 @@ pub fn site(
     };
     check_count(function, fork)?;
     let mut members = Vec::new();
+    let name = format!("{}_{ordinal}", fork.function);
     let (mut pointer, mut arg_types, mut constant) = (None, Vec::new(), Vec::new());
+    let mut typedefs = Vec::new();
     if fork.name.is_none() {
         let ty = types::pointer(std::rc::Rc::new(types::Kind::Function(function.clone())));
         let declared = types::declare(tags, &ty, "call");
@@ -240,13 +283,13 @@ pub fn site(
         let what = "this argument";
         let ty = ty.ok_or_else(|| unnamed(Unnamed::Unknown, what, at))?;
         if has_constants(tags, &ty) {
-            let v = field(parsed, &ty, "lvd_v").map_err(|why| unnamed(why, what, at))?;
-            let named = field(parsed, &ty, "").map_err(|why| unnamed(why, what, at))?;
-            let named = named.trim_end();
+            let named = format!("lvd_type_{name}_{i}");
+            let declared = field(parsed, &ty, &named).map_err(|why| unnamed(why, what, at))?;
+            typedefs.push(format!("typedef {declared};\n"));
             members.push(format!(
                 "unsigned char a{i}[sizeof({named})] __attribute__((__aligned__(__alignof__({named}))))"
             ));
-            constant.push(Some(v));
+            constant.push(Some(named));
             arg_types.push(ty);
             continue;
         }
@@ -273,14 +316,12 @@ pub fn site(
         false => {
             let declared = field(parsed, &result, "out");
             let declared = declared.map_err(|why| unnamed(why, "the result", fork.callee))?;
-            if declared == "void *out" {
-                result = types::pointer(types::plain("void"));
-            }
+            result = nameable(tags, &result);
             Some(declared)
         }
     };
     Ok(Site {
-        name: format!("{}_{ordinal}", fork.function),
+        name,
         number,
         members,
         callee: fork.name.clone(),
@@ -290,6 +331,7 @@ pub fn site(
         pointer,
         arg_types,
         constant,
+        typedefs,
     })
 }
 

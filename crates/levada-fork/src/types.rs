@@ -74,6 +74,18 @@ pub struct Tag {
     pub depth: Depth,
     /// Empty until it is defined.
     pub members: Vec<Member>,
+    /// What the enumerators of an enum are.
+    pub values: Option<Values>,
+    /// Behind which token it was seen first.
+    pub at: usize,
+}
+
+#[derive(Clone, Debug)]
+pub enum Values {
+    /// The type is written there.
+    Of(Type),
+    /// The least and the greatest, where all of them could be told.
+    Range(Option<(i128, i128)>),
 }
 
 #[derive(Clone, Debug)]
@@ -103,6 +115,10 @@ pub fn plain(words: &str) -> Type {
         words: words.to_string(),
     })
 }
+
+/// The types of `sizeof` and of differences of pointers: no words stand for them everywhere.
+pub const SIZE: &str = "__typeof__(sizeof 0)";
+pub const DIFFERENCE: &str = "__typeof__((char *)0 - (char *)0)";
 
 pub fn pointer(to: Type) -> Type {
     Rc::new(Kind::Pointer {
@@ -184,6 +200,41 @@ pub fn is_void(ty: &Type) -> bool {
     matches!(&**resolve(ty), Kind::Plain { words, .. } if words == "void")
 }
 
+pub fn is_vector(ty: &Type) -> bool {
+    matches!(&**resolve(ty), Kind::Written { words, .. } if words.contains("vector_"))
+}
+
+/// What a vector is made of.
+pub fn element(ty: &Type) -> Option<Type> {
+    match &**resolve(ty) {
+        Kind::Written { words, .. } if is_vector(ty) => {
+            words.split_once(" __attribute").map(|(of, _)| plain(of))
+        }
+        _ => None,
+    }
+}
+
+/// Numbers, enumerations included; not vectors, nor what is not known.
+pub fn is_arithmetic(tags: &Tags, ty: &Type) -> bool {
+    match &**resolve(ty) {
+        Kind::Plain { words, .. } => words != "void" && !words.contains("va_list"),
+        Kind::Tag { tag, .. } => tags[*tag].word == "enum",
+        _ => false,
+    }
+}
+
+/// Reading it twice may give different values.
+pub fn is_volatile(ty: &Type) -> bool {
+    let has = |quals: &str| quals.split(' ').any(|q| q == "volatile" || q == "_Atomic");
+    match &**ty {
+        Kind::Typedef { quals, of, .. } => has(quals) || is_volatile(of),
+        Kind::Plain { quals, .. } | Kind::Tag { quals, .. } | Kind::Pointer { quals, .. } => {
+            has(quals)
+        }
+        _ => false,
+    }
+}
+
 /// The function that a call of a value of this type calls.
 pub fn called(ty: &Type) -> Option<&Function> {
     match &**resolve(ty) {
@@ -238,9 +289,31 @@ pub fn promoted(tags: &Tags, ty: &Type) -> Type {
                 () => unqualified(resolve(&ty)),
             }
         }
-        Kind::Tag { tag, .. } if tags[*tag].word == "enum" => plain("unsigned int"),
+        Kind::Tag { tag, .. } if tags[*tag].word == "enum" => match &tags[*tag].values {
+            Some(Values::Of(ty)) => promoted(tags, ty),
+            Some(Values::Range(Some((least, greatest)))) => integer(*least, *greatest),
+            _ => match declare(tags, &ty, "") {
+                // The compiler knows.
+                Ok(words) => Rc::new(Kind::Written {
+                    words: format!("__typeof__(+({words})0)"),
+                    local: false,
+                }),
+                Err(_) => unknown(),
+            },
+        },
         _ => ty,
     }
+}
+
+/// The type that an enumeration of such values has, as an argument.
+pub fn integer(least: i128, greatest: i128) -> Type {
+    let within = |min: i128, max: i128| least >= min && greatest <= max;
+    plain(match () {
+        () if within(i32::MIN.into(), i32::MAX.into()) => "int",
+        () if within(0, u32::MAX.into()) => "unsigned int",
+        () if within(0, u64::MAX.into()) => "unsigned long long",
+        () => "long long",
+    })
 }
 
 /// Declares `name` with the type `ty`, in words that file scope knows.

@@ -179,6 +179,34 @@ fn the_rest() {
         3,
         "void t(int x, int *p) {\n x = f(1) !! { }\n *p = 3;\n}",
     );
+    for text in [
+        "void t(int x, int *p) {\n f(1) !! { }\n *p = 3;\n}",
+        "void t(int x, int *p) {\n f(1) !! { }\n *p++;\n}",
+        "void t(int x, int *p) {\n int y = f(1) !! { }\n *p += x;\n}",
+    ] {
+        expect("ambiguous-end", 3, text);
+    }
+    expect(
+        "fork-order",
+        2,
+        "int i; void t(void) {\n int a[2] = { i, f(1) !! { i++; } };\n}",
+    );
+    expect(
+        "fork-order",
+        2,
+        "void t(int x) {\n struct { int a, b; } s = { .b = f(1) !! { }, .a = f(2) !! { } };\n}",
+    );
+    let deep = format!(
+        "void t(void) {{\n f({}1{}) !! {{ }}\n}}",
+        "(".repeat(9999),
+        ")".repeat(9999)
+    );
+    expect("nesting", 2, &deep);
+    let long = format!(
+        "void t(void) {{\n f(1{}) !! {{ }}\n}}",
+        " + 1".repeat(99_999)
+    );
+    expect("nesting", 2, &long);
     expect(
         "fork-nested-function",
         2,
@@ -191,6 +219,9 @@ fn the_rest() {
 fn what_is_right_is_not_refused() {
     for text in [
         "void t(int x, int *p) { x = (f(1) !! { }) * 2; x = f(1) !! { };\n *p = 3; }",
+        "void t(int x) { x = f(1) !! { } * x; x = 1 + f(1) !! { } * f(2); }",
+        "int v(int, ...); void t(void) { enum { A, B = 'b' } a = A; v(A, a, B | 1) !! { } }",
+        "void t(int n) { int a[3] = { n, f(n) !! { }, 1 + n }; }",
         "void t(void) { f(1) !! { goto in; in: g(); } }",
         "void t(int x) { f(1) !! { switch (x) { case 1: g(); default: break; } } }",
         "void t(void) { f(1) !! { while (1) { break; } for (;;) { continue; } do break; while (0); } }",

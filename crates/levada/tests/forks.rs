@@ -107,6 +107,20 @@ fn types_agree_with_the_serial_program() {
 }
 
 #[test]
+fn names_that_mean_something_else_in_the_block() {
+    let folder = tempfile::tempdir().unwrap();
+    agrees(&sources().join("names.c"), folder.path(), &[]);
+    assert_eq!(run(&folder.path().join("parallel"), 2), "right\n");
+}
+
+#[test]
+fn the_order_of_evaluation_is_from_left_to_right() {
+    let folder = tempfile::tempdir().unwrap();
+    agrees(&sources().join("order.c"), folder.path(), &[]);
+    assert_eq!(run(&folder.path().join("parallel"), 2), "right\n");
+}
+
+#[test]
 fn ways_out_agree_with_the_serial_program() {
     let folder = tempfile::tempdir().unwrap();
     agrees(&sources().join("ways_out.c"), folder.path(), &[]);
@@ -168,7 +182,7 @@ fn forks_beside_all_headers_of_the_c_library() {
 fn translated_sources_agree() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    for name in ["forms", "types", "ways_out"] {
+    for name in ["forms", "types", "ways_out", "names", "order"] {
         let source = sources().join(format!("{name}.c"));
         let source = source.to_str().unwrap();
         let options: &[&str] = match name {

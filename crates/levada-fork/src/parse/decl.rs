@@ -26,7 +26,20 @@ impl Parser<'_> {
                     self.at = start;
                     self.skip_declaration();
                     // What was refused may be why the rest is not understood.
-                    if self.holds_fork(start, self.at) && self.out.refusals.len() == before {
+                    let holds = self.holds_fork(start, self.at);
+                    let new = self.out.refusals.len() == before;
+                    if holds && new && stop.deep {
+                        self.refuse(
+                            "nesting",
+                            Range {
+                                start: stopped,
+                                end: stopped + 1,
+                            },
+                            "this is nested too deeply",
+                            "brackets, blocks and operators around this are too many to be read",
+                            "make a function of a part of it",
+                        );
+                    } else if holds && new {
                         let what = match self.kind(stop.at) {
                             None => "the file ends".to_string(),
                             Some(_) => format!("`{}`", self.spelled(&self.tokens[stop.at])),
@@ -99,7 +112,7 @@ impl Parser<'_> {
                 start,
                 end: self.at,
             };
-            self.attributes()?;
+            let ty = self.attributes_of(ty)?;
             let Some(name) = name else {
                 return self.stop("a name");
             };
@@ -110,7 +123,7 @@ impl Parser<'_> {
             self.declare_name(name, &specs, ty);
             if self.eat("=") {
                 self.constant += 1;
-                self.initializer()?;
+                self.initializer(&mut Vec::new())?;
                 self.constant -= 1;
             }
             if !self.eat(",") {
@@ -124,6 +137,11 @@ impl Parser<'_> {
         let what = match specs.typedef {
             true => Name::Typedef(ty),
             false => Name::Value(ty),
+        };
+        let scope = self.scopes.last_mut().expect("file scope stays");
+        match specs.constant {
+            true => scope.shared.insert(name.clone()),
+            false => scope.shared.remove(&name),
         };
         self.define(name, what);
     }
@@ -177,6 +195,7 @@ impl Parser<'_> {
         self.body = Body {
             name: name.clone(),
             result,
+            taken: self.taken(open..end),
             ..Body::default()
         };
         self.out.externals.push(External {
@@ -205,7 +224,7 @@ impl Parser<'_> {
             self.params.clear();
             let (name, ty) = self.declarator(specs.ty.clone())?;
             let params = std::mem::take(&mut self.params);
-            self.attributes()?;
+            let ty = self.attributes_of(ty)?;
             let Some(name) = name else {
                 return self.stop("a name");
             };
@@ -217,8 +236,14 @@ impl Parser<'_> {
                 let assign = self.at;
                 self.at += 1;
                 self.constant += u32::from(specs.constant);
-                let value = self.initializer()?;
+                let mut values = Vec::new();
+                let braces = self.initializer(&mut values)?;
                 self.constant -= u32::from(specs.constant);
+                match values.as_slice() {
+                    [value] if !braces => self.in_order(value, None),
+                    _ => self.elements_in_order(&values),
+                }
+                let value = values.pop().filter(|_| !braces);
                 let scalar = !matches!(
                     &**types::resolve(&ty),
                     types::Kind::Array { .. } | types::Kind::Unknown
@@ -257,7 +282,8 @@ impl Parser<'_> {
         ty: Type,
         params: Vec<(Option<String>, Type)>,
     ) -> Result<()> {
-        self.define(name.clone(), Name::Value(ty.clone()));
+        // For others it is a pointer: its name means nothing outside.
+        self.define(name.clone(), Name::Value(types::pointer(ty.clone())));
         let result = match &*ty {
             types::Kind::Function(f) => Some(f.result.clone()),
             _ => None,
@@ -269,6 +295,7 @@ impl Parser<'_> {
             ..Body::default()
         };
         let outer = std::mem::replace(&mut self.body, inner);
+        let start = self.at;
         let done = self.scoped(|p| {
             for (param, ty) in params {
                 if let Some(param) = param {
@@ -280,43 +307,48 @@ impl Parser<'_> {
             p.expect("}")
         });
         self.body = outer;
+        // It may write to what is around it whenever it is called.
+        let written = self.touched(start..self.at);
+        self.body.taken.extend(written);
         done
     }
 
     /// The statement may end here without a semicolon: what was read last is the block of a fork, and
     /// what follows begins something new.
     pub(super) fn closed_by_fork(&mut self) -> bool {
-        let last = self.at - 1;
         if !self.behind_fork() {
             return false;
         }
         if let Some(fork) = self.out.forks.last_mut() {
             fork.closes = true;
         }
-        if self.is("*") {
-            let (at, also) = (self.at, last);
-            self.out.refusals.push(Refusal {
-                code: "ambiguous-end",
-                message: "this `*` may multiply the result, or begin the next statement".into(),
-                at: Range {
-                    start: at,
-                    end: at + 1,
-                },
-                label: "which one is meant?".into(),
-                also: Some((
-                    Range {
-                        start: also,
-                        end: also + 1,
-                    },
-                    "the fork ends here".into(),
-                )),
-                help: Some(
-                    "write `;` behind the block to end the statement, or put the fork into \
-                     parentheses to multiply"
-                        .into(),
-                ),
-            });
-        }
         true
+    }
+
+    /// A `*` behind the block of a fork multiplies. Where nobody can have meant that, since the product
+    /// is assigned to, or dropped, it was to begin a statement.
+    pub(super) fn check_stars(&mut self, product: Range) {
+        let within = |at: &&usize| product.start <= **at && **at < product.end;
+        let Some(at) = self.body.stars.iter().find(within).copied() else {
+            return;
+        };
+        self.body.stars.retain(|&s| s != at);
+        self.out.refusals.push(Refusal {
+            code: "ambiguous-end",
+            message: "this `*` multiplies the result of the fork".into(),
+            at: Range {
+                start: at,
+                end: at + 1,
+            },
+            label: "is it to begin the next statement?".into(),
+            also: Some((
+                Range {
+                    start: at - 1,
+                    end: at,
+                },
+                "the fork ends here, the expression does not".into(),
+            )),
+            help: Some("write `;` behind the block to end the statement".into()),
+        });
     }
 }

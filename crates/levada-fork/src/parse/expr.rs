@@ -11,6 +11,9 @@ pub(super) struct Expr {
     pub kind: ExprKind,
 }
 
+/// Longer chains of operators are not read: who walks them goes as deep.
+const MAX_CHAIN: u32 = 20_000;
+
 #[derive(Debug)]
 pub(super) enum ExprKind {
     Name(String),
@@ -31,11 +34,15 @@ pub(super) enum ExprKind {
     Assign {
         left: Box<Expr>,
         right: Box<Expr>,
+        /// The operator.
+        op: usize,
     },
-    Conditional(Box<Expr>, Box<Expr>),
-    Comma(Box<Expr>),
-    Cast(Type),
-    Compound(Type),
+    /// Condition, first branch (none: GNU C's `a ?: b`), second branch.
+    Conditional(Box<Expr>, Option<Box<Expr>>, Box<Expr>),
+    Comma(Box<Expr>, Box<Expr>),
+    Cast(Type, Box<Expr>),
+    /// With its initialisers, without their braces.
+    Compound(Type, Vec<Expr>),
     Size,
     /// `({ ... })`.
     Block,
@@ -60,7 +67,7 @@ impl Expr {
         }
     }
 
-    fn bare(&self) -> &Expr {
+    pub fn bare(&self) -> &Expr {
         match &self.kind {
             ExprKind::Paren(e) => e.bare(),
             _ => self,
@@ -102,9 +109,12 @@ impl Parser<'_> {
     pub(super) fn expression(&mut self) -> Result<Expr> {
         let start = self.at;
         let mut left = self.assignment()?;
+        let mut chain = 0;
         while self.eat(",") {
+            self.chained(&mut chain)?;
             let right = self.assignment()?;
-            left = Expr::new(start, self.at, ExprKind::Comma(Box::new(right)));
+            let kind = ExprKind::Comma(Box::new(left), Box::new(right));
+            left = Expr::new(start, self.at, kind);
         }
         Ok(left)
     }
@@ -118,6 +128,7 @@ impl Parser<'_> {
                 _ => return Ok(left),
             }
             let at = p.at;
+            p.check_stars(left.range);
             p.at += 1;
             let right = p.assignment()?;
             let whole = Range { start, end: p.at };
@@ -136,13 +147,18 @@ impl Parser<'_> {
                 kind: ExprKind::Assign {
                     left: Box::new(left),
                     right: Box::new(right),
+                    op: at,
                 },
             })
         })
     }
 
+    fn is_vector(&self, e: &Expr) -> bool {
+        self.type_of(e).is_some_and(|ty| types::is_vector(&ty))
+    }
+
     /// How to keep the left side of an assignment.
-    fn place(&self, left: &Expr) -> Place {
+    pub(super) fn place(&self, left: &Expr) -> Place {
         fn plain(e: &Expr) -> bool {
             match &e.bare().kind {
                 ExprKind::Name(_) => true,
@@ -161,6 +177,10 @@ impl Parser<'_> {
                 arrow: *arrow,
                 member: left.bare().range.end - 1,
             },
+            ExprKind::Index(of, index) if self.is_vector(of) => Place::Element {
+                base: of.range,
+                index: index.range,
+            },
             _ => Place::Address,
         }
     }
@@ -172,25 +192,27 @@ impl Parser<'_> {
             return Ok(condition);
         }
         let then = match self.is(":") {
-            true => condition,
-            false => self.deeper(Self::expression)?,
+            true => None,
+            false => Some(Box::new(self.deeper(Self::expression)?)),
         };
         self.expect(":")?;
         let or = self.deeper(Self::conditional)?;
-        let kind = ExprKind::Conditional(Box::new(then), Box::new(or));
+        let kind = ExprKind::Conditional(Box::new(condition), then, Box::new(or));
         Ok(Expr::new(start, self.at, kind))
     }
 
     fn binary(&mut self, tightest: u8) -> Result<Expr> {
         let start = self.at;
         let mut left = self.cast()?;
+        let mut chain = 0;
         while let Some(Kind::Punct(op)) = self.kind(self.at)
             && let Some(binds) = binding(op)
             && binds > tightest
         {
-            // Behind the block of a fork `*` is asked about where the statement may end.
+            self.chained(&mut chain)?;
+            // Behind the block of a fork it may begin the next statement, too.
             if op == "*" && self.behind_fork() && self.body.around_parens == 0 {
-                break;
+                self.body.stars.push(self.at);
             }
             self.at += 1;
             let right = self.binary(binds)?;
@@ -210,12 +232,13 @@ impl Parser<'_> {
             let ty = p.type_name()?;
             p.expect(")")?;
             if p.is("{") {
-                p.initializer()?;
-                let e = Expr::new(start, p.at, ExprKind::Compound(ty));
+                let mut elements = Vec::new();
+                p.initializer(&mut elements)?;
+                let e = Expr::new(start, p.at, ExprKind::Compound(ty, elements));
                 return p.postfix(e);
             }
-            p.cast()?;
-            Ok(Expr::new(start, p.at, ExprKind::Cast(ty)))
+            let of = Box::new(p.cast()?);
+            Ok(Expr::new(start, p.at, ExprKind::Cast(ty, of)))
         })
     }
 
@@ -249,7 +272,7 @@ impl Parser<'_> {
                 self.type_name()?;
                 self.expect(")")?;
                 if self.is("{") {
-                    self.initializer()?;
+                    self.initializer(&mut Vec::new())?;
                     let literal = Expr::new(start, self.at, ExprKind::Other);
                     self.postfix(literal)?;
                 }
@@ -262,10 +285,10 @@ impl Parser<'_> {
         if self.one_of(&["__extension__", "__real__", "__imag__", "__real", "__imag"]) {
             let transparent = self.is_word("__extension__");
             self.at += 1;
-            let of = self.cast()?;
+            let of = Box::new(self.cast()?);
             let kind = match transparent {
-                true => ExprKind::Paren(Box::new(of)),
-                false => ExprKind::Other,
+                true => ExprKind::Paren(of),
+                false => ExprKind::Unary("__real__", of),
             };
             return Ok(Expr::new(start, self.at, kind));
         }
@@ -293,7 +316,7 @@ impl Parser<'_> {
             Some(Kind::Punct("(")) if self.punct_at(start + 1, "{") => {
                 self.at += 1;
                 let outside = std::mem::take(&mut self.body.around_parens);
-                self.compound()?;
+                self.block(true)?;
                 self.body.around_parens = outside;
                 self.expect(")")?;
                 ExprKind::Block
@@ -375,13 +398,11 @@ impl Parser<'_> {
     /// The arguments of builtins that take types.
     fn builtin(&mut self, word: &str) -> Result<ExprKind> {
         self.expect("(")?;
-        let mut last = None;
+        let (mut last, mut values) = (None, Vec::new());
         loop {
             match self.is_type(self.at) {
                 true => last = Some(self.type_name()?),
-                false => {
-                    self.conditional()?;
-                }
+                false => values.push(self.conditional()?),
             }
             // `offsetof(struct s, a[2].b)` is an expression, too.
             if !self.eat(",") {
@@ -391,7 +412,7 @@ impl Parser<'_> {
         self.expect(")")?;
         Ok(match (word, last) {
             ("__builtin_va_arg" | "__builtin_convertvector" | "__builtin_bit_cast", Some(ty)) => {
-                ExprKind::Compound(ty)
+                ExprKind::Compound(ty, values)
             }
             ("__builtin_offsetof", _) => ExprKind::Size,
             _ => ExprKind::Other,
@@ -400,7 +421,9 @@ impl Parser<'_> {
 
     fn postfix(&mut self, mut e: Expr) -> Result<Expr> {
         let start = e.range.start;
+        let mut chain = 0;
         loop {
+            self.chained(&mut chain)?;
             let Some(Kind::Punct(op)) = self.kind(self.at) else {
                 return Ok(e);
             };
@@ -465,25 +488,27 @@ impl Parser<'_> {
         Ok(args)
     }
 
-    /// `{ ... }` of initialisers, or one expression, which is then given back.
-    pub(super) fn initializer(&mut self) -> Result<Option<Expr>> {
+    /// `{ ... }` of initialisers, or one: their expressions. Whether there are braces.
+    pub(super) fn initializer(&mut self, elements: &mut Vec<Expr>) -> Result<bool> {
         if !self.is("{") {
-            return self.assignment().map(Some);
+            let e = self.assignment()?;
+            elements.push(e);
+            return Ok(false);
         }
         self.deeper(|p| {
             p.at += 1;
             while !p.eat("}") {
-                p.inside(Self::designated)?;
+                p.inside(|p| p.designated(elements))?;
                 if !p.eat(",") {
                     p.expect("}")?;
                     break;
                 }
             }
-            Ok(None)
+            Ok(true)
         })
     }
 
-    fn designated(&mut self) -> Result<()> {
+    fn designated(&mut self, elements: &mut Vec<Expr>) -> Result<()> {
         if matches!(self.kind(self.at), Some(Kind::Word)) && self.punct_at(self.at + 1, ":") {
             self.at += 2;
         }
@@ -507,7 +532,16 @@ impl Parser<'_> {
             // GNU C once allowed `[3] value`.
             self.eat("=");
         }
-        self.initializer().map(|_| ())
+        self.initializer(elements).map(|_| ())
+    }
+
+    /// Counts the operators of a chain.
+    fn chained(&self, chain: &mut u32) -> Result<()> {
+        *chain += 1;
+        match *chain > MAX_CHAIN {
+            true => self.too_deep(),
+            false => Ok(()),
+        }
     }
 
     // ---- forks ----
@@ -544,6 +578,10 @@ impl Parser<'_> {
         self.body.around.pop();
         block?;
 
+        self.in_order(&callee, None);
+        for arg in &args {
+            self.in_order(arg, None);
+        }
         let callee_type = self.type_of(&callee).unwrap_or_else(types::unknown);
         let name = match &callee.bare().kind {
             ExprKind::Name(n) => match self.lookup(n) {
@@ -572,6 +610,7 @@ impl Parser<'_> {
             external: self.external,
             function: self.body.name.clone(),
             left: false,
+            hidden: self.hidden(),
             closes: false,
         };
         let range = fork.range();

@@ -8,13 +8,15 @@
 mod decl;
 mod declarator;
 mod expr;
+mod order;
 mod specifiers;
 mod stmt;
 mod typing;
 
 use crate::lex::{Kind, Lexed, Token, forks, spelling};
 use crate::types::{Tags, Type};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 /// A range of tokens, by their indices: from the first to behind the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +60,8 @@ pub struct Fork {
     pub function: String,
     /// A jump leaves the block.
     pub left: bool,
+    /// The names that mean something of the function's own where it stands.
+    pub hidden: Rc<HashSet<String>>,
     /// Its block ends the statement, without a semicolon.
     pub closes: bool,
 }
@@ -113,6 +117,42 @@ pub enum Place {
         arrow: bool,
         member: usize,
     },
+    /// An element of a vector, which has no address for some compilers: that of the vector, and the
+    /// index are kept.
+    Element { base: Range, index: Range },
+}
+
+/// An expression whose parts are evaluated one after the other, since a fork is among them: each step
+/// into a variable, in this order, which stands for it in what remains.
+#[derive(Clone, Debug)]
+pub struct Sequence {
+    pub range: Range,
+    /// It is a statement: with its semicolon, if there is one.
+    pub statement: Option<Range>,
+    pub steps: Vec<Step>,
+    pub external: usize,
+}
+
+#[derive(Clone, Debug)]
+pub struct Step {
+    pub range: Range,
+    pub what: Kept,
+}
+
+/// How a step is kept.
+#[derive(Clone, Debug)]
+pub enum Kept {
+    Value,
+    /// Maybe that of a bit-field, which has no type to declare a variable with.
+    Member {
+        arithmetic: bool,
+    },
+    /// The address of an object that is not read yet.
+    Object,
+    /// The left side of an assignment.
+    Place(Place),
+    /// The result of a fork.
+    Fork(usize),
 }
 
 /// A jump that leaves the blocks of forks.
@@ -128,6 +168,10 @@ pub struct Jump {
     pub forks: Vec<usize>,
     /// What the function returns.
     pub result: Option<Type>,
+    /// Where the external declaration begins that it stands in.
+    pub external: usize,
+    /// The names that mean something of the function's own where it stands.
+    pub hidden: Rc<HashSet<String>>,
 }
 
 /// What was found in a file.
@@ -137,6 +181,7 @@ pub struct Parsed {
     /// In the order of their ends: one inside another comes before it.
     pub forks: Vec<Fork>,
     pub jumps: Vec<Jump>,
+    pub sequences: Vec<Sequence>,
     pub refusals: Vec<Refusal>,
     /// The external declarations that hold forks: where each begins, and the declaration of the function
     /// that it defines (without its body), for calls of itself.
@@ -158,6 +203,8 @@ pub struct External {
 struct Stop {
     at: usize,
     expected: String,
+    /// It may be right, but is nested too deeply.
+    deep: bool,
 }
 
 type Result<T> = std::result::Result<T, Stop>;
@@ -166,13 +213,16 @@ type Result<T> = std::result::Result<T, Stop>;
 enum Name {
     Typedef(Type),
     Value(Type),
-    Enumerator,
+    /// Its value, where that could be told.
+    Enumerator(Option<i128>),
 }
 
 #[derive(Debug, Default)]
 struct Scope {
     names: HashMap<String, Name>,
     tags: HashMap<String, usize>,
+    /// Objects that others may change: static, external.
+    shared: HashSet<String>,
 }
 
 /// What encloses a statement.
@@ -193,6 +243,7 @@ struct Goto {
     range: Range,
     /// The blocks of forks around it, from the outside.
     forks: Vec<usize>,
+    hidden: Rc<HashSet<String>>,
 }
 
 #[derive(Debug)]
@@ -216,6 +267,12 @@ struct Body {
     nested: bool,
     /// How many brackets are open around the expression that is read.
     around_parens: u32,
+    /// The last statement of the block that is read is its value.
+    valued: bool,
+    /// Every `*` that stands behind the block of a fork.
+    stars: Vec<usize>,
+    /// Names that stand behind a `&` somewhere in the function, so that others may have their address.
+    taken: HashSet<String>,
 }
 
 struct Parser<'a> {
@@ -242,7 +299,9 @@ struct Parser<'a> {
 }
 
 /// Deeper than this nothing is read: the stack has an end.
-const MAX_NESTING: u32 = 400;
+const MAX_NESTING: u32 = 3000;
+/// Bytes of stack for what is nested so deeply; they are taken from the system as they are touched.
+pub(crate) const STACK: usize = 256 << 20;
 
 /// Reads a preprocessed file.
 pub fn parse(text: &[u8], lexed: &Lexed) -> Parsed {
@@ -262,7 +321,7 @@ pub fn parse(text: &[u8], lexed: &Lexed) -> Parsed {
         params: Vec::new(),
         out: Parsed::default(),
     };
-    parser.unit();
+    stacker::grow(STACK, || parser.unit());
     parser.finish()
 }
 
@@ -341,6 +400,15 @@ impl Parser<'_> {
         Err(Stop {
             at: self.at,
             expected: expected.into(),
+            deep: false,
+        })
+    }
+
+    fn too_deep<T>(&self) -> Result<T> {
+        Err(Stop {
+            at: self.at,
+            expected: String::new(),
+            deep: true,
         })
     }
 
@@ -370,7 +438,7 @@ impl Parser<'_> {
 
     fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.nesting >= MAX_NESTING {
-            return self.stop("less nesting");
+            return self.too_deep();
         }
         self.nesting += 1;
         let result = parse(self);
@@ -394,6 +462,13 @@ impl Parser<'_> {
     fn define(&mut self, name: String, what: Name) {
         let scope = self.scopes.last_mut().expect("file scope stays");
         scope.names.insert(name, what);
+    }
+
+    /// All names of the function that is read, here.
+    fn hidden(&self) -> Rc<HashSet<String>> {
+        let inner = self.scopes[1..].iter();
+        let names = inner.flat_map(|s| s.names.keys().chain(s.tags.keys()));
+        Rc::new(names.cloned().collect())
     }
 
     fn scoped<T>(&mut self, parse: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {

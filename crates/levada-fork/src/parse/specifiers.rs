@@ -162,13 +162,7 @@ impl Parser<'_> {
                     start: from,
                     end: self.at,
                 };
-                let text = self.words(range);
-                if ["vector_size", "__mode__", "mode ("]
-                    .iter()
-                    .any(|a| text.contains(a))
-                {
-                    shape = Some(text);
-                }
+                shape = self.shape(range).or(shape);
             } else if ALIGNAS.contains(&w) || w == "__extension__" {
                 self.attributes()?;
             } else if STORAGE.contains(&w) {
@@ -267,15 +261,40 @@ impl Parser<'_> {
         }
         specs.ty = match shape {
             None => ty,
-            Some(shape) => match types::declare(&self.out.tags, &ty, "") {
-                Ok(words) => Rc::new(types::Kind::Written {
-                    words: format!("{words} {shape}"),
-                    local: false,
-                }),
-                Err(_) => types::unknown(),
-            },
+            Some(shape) => self.shaped(&ty, &shape),
         };
         Ok(specs)
+    }
+
+    /// Attributes that make another type of a type, as they are written.
+    fn shape(&self, attributes: Range) -> Option<String> {
+        const SHAPES: [&str; 4] = ["vector_size", "ext_vector_type", "__mode__", "mode ("];
+        let text = self.words(attributes);
+        SHAPES.iter().any(|a| text.contains(a)).then_some(text)
+    }
+
+    fn shaped(&self, ty: &Type, shape: &str) -> Type {
+        match types::declare(&self.out.tags, ty, "") {
+            Ok(words) => Rc::new(types::Kind::Written {
+                words: format!("{words} {shape}"),
+                local: false,
+            }),
+            Err(_) => types::unknown(),
+        }
+    }
+
+    /// The attributes behind a declarator, and the type that it has with them.
+    pub(super) fn attributes_of(&mut self, ty: Type) -> Result<Type> {
+        let start = self.at;
+        self.attributes()?;
+        let range = Range {
+            start,
+            end: self.at,
+        };
+        Ok(match self.shape(range) {
+            Some(shape) if types::called(&ty).is_none() => self.shaped(&ty, &shape),
+            _ => ty,
+        })
     }
 
     fn typeof_specifier(&mut self) -> Result<Type> {
@@ -331,6 +350,8 @@ impl Parser<'_> {
             name: name.clone(),
             depth: self.depth(),
             members: Vec::new(),
+            values: None,
+            at: self.at,
         });
         let made = self.out.tags.len() - 1;
         if let Some(n) = name {
@@ -409,12 +430,15 @@ impl Parser<'_> {
         let name = self.word_at(self.at);
         self.at += usize::from(name.is_some());
         self.attributes()?;
+        let mut fixed = None;
         if self.is(":") && self.is_type(self.at + 1) {
             self.at += 1;
-            self.type_name()?;
+            fixed = Some(self.type_name()?);
         }
         let defines = self.is("{");
         let tag = self.tag("enum", name, defines);
+        let mut range = Some((0, 0));
+        let mut next = Some(0);
         if defines {
             self.at += 1;
             while !self.eat("}") {
@@ -425,15 +449,24 @@ impl Parser<'_> {
                 self.attributes()?;
                 if self.eat("=") {
                     self.constant += 1;
-                    self.conditional()?;
+                    let value = self.conditional()?;
+                    next = self.value_of(&value);
                     self.constant -= 1;
                 }
-                self.define(name, Name::Enumerator);
+                self.define(name, Name::Enumerator(next));
+                range = range.zip(next).map(|((a, b), v)| (v.min(a), v.max(b)));
+                next = next.map(|v| v + 1);
                 if !self.eat(",") {
                     self.expect("}")?;
                     break;
                 }
             }
+            self.out.tags[tag].values = Some(match fixed {
+                Some(ty) => types::Values::Of(ty),
+                None => types::Values::Range(range),
+            });
+        } else if let Some(ty) = fixed {
+            self.out.tags[tag].values = Some(types::Values::Of(ty));
         }
         Ok(Rc::new(types::Kind::Tag {
             quals: String::new(),

@@ -6,16 +6,26 @@ use super::specifiers::{ASM, STATIC_ASSERT};
 use super::{Around, Form, Goto, Jump, Label, Parser, Range, Refusal, Result};
 use crate::lex::Kind;
 use crate::types;
+use std::collections::HashSet;
+use std::rc::Rc;
 
 impl Parser<'_> {
     /// A block with its braces, and a scope of its own.
     pub(super) fn compound(&mut self) -> Result<()> {
+        self.block(false)
+    }
+
+    /// The same; whether its last statement is its value, as in `({ ... })`.
+    pub(super) fn block(&mut self, valued: bool) -> Result<()> {
         self.deeper(|p| {
-            p.scoped(|p| {
+            let outer = std::mem::replace(&mut p.body.valued, valued);
+            let done = p.scoped(|p| {
                 p.expect("{")?;
                 p.block_items()?;
                 p.expect("}")
-            })
+            });
+            p.body.valued = outer;
+            done
         })
     }
 
@@ -129,6 +139,16 @@ impl Parser<'_> {
             return self.stop("`;`");
         }
         let range = Range { start, end };
+        // The last statement of `({ ... })` has a value.
+        let valued = self.body.valued && self.is("}");
+        let statement = Some(range).filter(|_| !valued);
+        self.in_order(&e, statement);
+        if valued {
+            return Ok(());
+        }
+        if matches!(e.kind, ExprKind::Binary(..)) {
+            self.check_stars(e.range);
+        }
         match &e.kind {
             ExprKind::Fork(fork) => self.out.forks[*fork].form = Form::Statement(range),
             ExprKind::Assign { right, .. } => {
@@ -158,10 +178,11 @@ impl Parser<'_> {
     fn condition(&mut self, looped: bool) -> Result<()> {
         self.expect("(")?;
         self.body.around_parens += 1;
-        match looped {
+        let e = match looped {
             true => self.around(Around::Condition, Self::expression)?,
             false => self.expression()?,
         };
+        self.in_order(&e, None);
         self.body.around_parens -= 1;
         self.expect(")")
     }
@@ -199,12 +220,14 @@ impl Parser<'_> {
                 if p.is_type(p.at) {
                     p.local_declaration(true)?;
                 } else if !p.eat(";") {
-                    p.expression()?;
+                    let e = p.expression()?;
+                    p.in_order(&e, None);
                     p.expect(";")?;
                 }
                 for close in [";", ")"] {
                     if !p.is(close) {
-                        p.around(Around::Condition, Self::expression)?;
+                        let e = p.around(Around::Condition, Self::expression)?;
+                        p.in_order(&e, None);
                     }
                     p.expect(close)?;
                 }
@@ -267,7 +290,7 @@ impl Parser<'_> {
             .collect()
     }
 
-    fn jump(&mut self, range: Range, mut forks: Vec<usize>) {
+    fn jump(&mut self, range: Range, mut forks: Vec<usize>, hidden: Rc<HashSet<String>>) {
         forks.reverse();
         if !forks.is_empty() {
             self.out.jumps.push(Jump {
@@ -276,6 +299,8 @@ impl Parser<'_> {
                 void: false,
                 forks,
                 result: None,
+                external: self.external,
+                hidden,
             });
         }
     }
@@ -309,7 +334,8 @@ impl Parser<'_> {
             }
         }
         left.reverse();
-        self.jump(range, left);
+        let hidden = self.hidden();
+        self.jump(range, left, hidden);
         Ok(())
     }
 
@@ -342,10 +368,12 @@ impl Parser<'_> {
             start,
             end: self.at,
         };
+        let hidden = self.hidden();
         self.body.gotos.push(Goto {
             label,
             range,
             forks,
+            hidden,
         });
         Ok(())
     }
@@ -357,6 +385,7 @@ impl Parser<'_> {
         if !self.eat(";") {
             let from = self.at;
             let e = self.expression()?;
+            self.in_order(&e, None);
             value = Some(Range {
                 start: from,
                 end: self.at,
@@ -385,6 +414,8 @@ impl Parser<'_> {
                 void: result.as_ref().is_some_and(types::is_void),
                 forks,
                 result,
+                external: self.external,
+                hidden: self.hidden(),
             });
         }
         Ok(())
@@ -444,6 +475,7 @@ impl Parser<'_> {
                         label,
                         range,
                         forks: forks.clone(),
+                        hidden: Rc::default(),
                     });
                 }
             }
@@ -472,7 +504,8 @@ impl Parser<'_> {
                     "give the labels different names",
                 );
             }
-            self.jump(goto.range, goto.forks[shared..].to_vec());
+            let forks = goto.forks[shared..].to_vec();
+            self.jump(goto.range, forks, goto.hidden.clone());
         }
         for (name, at) in &body.addressed {
             let inside = body.labels.get(name).filter(|l| !l.forks.is_empty());

@@ -19,7 +19,7 @@ impl Parser<'_> {
         match &e.kind {
             ExprKind::Name(name) => match self.lookup(name)?.0 {
                 Name::Value(ty) => Some(ty.clone()),
-                Name::Enumerator => Some(types::plain("int")),
+                Name::Enumerator(value) => value.map(|v| types::integer(v, v)),
                 Name::Typedef(_) => None,
             },
             ExprKind::Number => self.number(e.range.start),
@@ -33,13 +33,16 @@ impl Parser<'_> {
                 let plain = self.text[token.start as usize] == b'"';
                 plain.then(|| types::pointer(types::plain("char")))
             }
-            ExprKind::Paren(e) | ExprKind::Postfix(e) | ExprKind::Comma(e) => self.type_of(e),
+            ExprKind::Paren(e) | ExprKind::Postfix(e) | ExprKind::Comma(_, e) => self.type_of(e),
             ExprKind::Call(callee, _) => {
                 let ty = self.type_of(callee)?;
                 types::called(&ty).map(|f| f.result.clone())
             }
             ExprKind::Index(a, i) => {
-                let of = |e: &Expr| types::pointed(&self.type_of(e)?);
+                let of = |e: &Expr| {
+                    let ty = self.type_of(e)?;
+                    types::pointed(&ty).or_else(|| types::element(&ty))
+                };
                 of(a).or_else(|| of(i))
             }
             ExprKind::Member { of, arrow, name } => {
@@ -53,18 +56,20 @@ impl Parser<'_> {
             ExprKind::Unary("&", e) => Some(types::pointer(self.type_of(e)?)),
             ExprKind::Unary("!", _) => Some(types::plain("int")),
             ExprKind::Unary("++" | "--", e) => self.type_of(e),
+            ExprKind::Unary("__real__", _) => None,
             ExprKind::Unary(_, e) => Some(types::promoted(&self.out.tags, &self.type_of(e)?)),
             ExprKind::Binary(op, a, b) => self.binary_type(op, a, b),
             ExprKind::Assign { left, .. } => self.type_of(left),
-            ExprKind::Conditional(a, b) => {
+            ExprKind::Conditional(c, a, b) => {
+                let a = a.as_ref().unwrap_or(c);
                 let (a, b) = (self.type_of(a)?, self.type_of(b)?);
                 match types::decayed(&a) == types::decayed(&b) {
                     true => Some(a),
                     false => self.common(&a, &b),
                 }
             }
-            ExprKind::Cast(ty) | ExprKind::Compound(ty) => Some(ty.clone()),
-            ExprKind::Size => Some(types::plain("__SIZE_TYPE__")),
+            ExprKind::Cast(ty, _) | ExprKind::Compound(ty, _) => Some(ty.clone()),
+            ExprKind::Size => Some(types::plain(types::SIZE)),
             ExprKind::Fork(n) => {
                 let fork = &self.out.forks[*n];
                 types::called(&fork.callee_type).map(|f| f.result.clone())
@@ -81,10 +86,52 @@ impl Parser<'_> {
         let is_pointer = |t: &Type| types::pointed(t).is_some();
         match op {
             "<<" | ">>" => Some(types::promoted(&self.out.tags, &a)),
-            "-" if is_pointer(&a) && is_pointer(&b) => Some(types::plain("__PTRDIFF_TYPE__")),
+            "-" if is_pointer(&a) && is_pointer(&b) => Some(types::plain(types::DIFFERENCE)),
             "+" | "-" if is_pointer(&a) => Some(types::decayed(&a)),
             "+" if is_pointer(&b) => Some(types::decayed(&b)),
             _ => self.common(&a, &b),
+        }
+    }
+
+    /// The value of a constant expression, where it can be told.
+    pub(super) fn value_of(&self, e: &Expr) -> Option<i128> {
+        match &e.kind {
+            ExprKind::Number => self.integer_value(e.range.start),
+            ExprKind::Char => {
+                let token = &self.tokens[e.range.start];
+                match &self.text[token.start as usize..token.end as usize] {
+                    [b'\'', c @ (b' '..=b'~'), b'\''] => Some((*c).into()),
+                    _ => None,
+                }
+            }
+            ExprKind::Name(name) => match self.lookup(name)?.0 {
+                Name::Enumerator(value) => *value,
+                _ => None,
+            },
+            ExprKind::Paren(e) => self.value_of(e),
+            ExprKind::Unary("-", e) => {
+                let value = self.value_of(e)?.checked_neg()?;
+                (value >= 0 || !self.is_unsigned(e)).then_some(value)
+            }
+            ExprKind::Unary("+", e) => self.value_of(e),
+            ExprKind::Binary(op, a, b) => {
+                let (a, b) = (self.value_of(a)?, self.value_of(b)?);
+                let value = match *op {
+                    "+" => a.checked_add(b),
+                    "-" if a < b && self.is_unsigned(e) => None,
+                    "-" => a.checked_sub(b),
+                    "*" => a.checked_mul(b),
+                    "/" => a.checked_div(b),
+                    "|" => Some(a | b),
+                    "&" => Some(a & b),
+                    "<<" if (0..63).contains(&b) && a >= 0 => a.checked_mul(1 << b),
+                    ">>" if (0..63).contains(&b) && a >= 0 => Some(a >> b),
+                    _ => None,
+                };
+                // Wider than any number here: it is not what the compiler computes.
+                value.filter(|v| *v >= i64::MIN.into() && *v <= u64::MAX.into())
+            }
+            _ => None,
         }
     }
 
@@ -116,6 +163,27 @@ impl Parser<'_> {
         Some(types::plain(RANKS[a.max(b)]))
     }
 
+    /// Whether a number in it says that it has no sign.
+    fn is_unsigned(&self, e: &Expr) -> bool {
+        let mut tokens = self.tokens[e.range.start..e.range.end].iter();
+        tokens.any(|t| t.kind == crate::lex::Kind::Number && self.spelled(t).contains(['u', 'U']))
+    }
+
+    fn integer_value(&self, i: usize) -> Option<i128> {
+        let text = self.spelled(&self.tokens[i]).to_ascii_lowercase();
+        let digits = text.trim_end_matches(['u', 'l']).replace('\'', "");
+        let value = if let Some(hex) = digits.strip_prefix("0x") {
+            u64::from_str_radix(hex, 16)
+        } else if let Some(binary) = digits.strip_prefix("0b") {
+            u64::from_str_radix(binary, 2)
+        } else if digits.len() > 1 && digits.starts_with('0') {
+            u64::from_str_radix(&digits, 8)
+        } else {
+            digits.parse()
+        };
+        value.ok().map(i128::from)
+    }
+
     fn number(&self, i: usize) -> Option<Type> {
         let text = self.spelled(&self.tokens[i]).to_ascii_lowercase();
         let hex = text.starts_with("0x");
@@ -134,17 +202,7 @@ impl Parser<'_> {
         }
         let digits = text.trim_end_matches(['u', 'l']);
         let suffix = &text[digits.len()..];
-        let digits = digits.replace('\'', "");
-        let value = if let Some(hex) = digits.strip_prefix("0x") {
-            u64::from_str_radix(hex, 16)
-        } else if let Some(binary) = digits.strip_prefix("0b") {
-            u64::from_str_radix(binary, 2)
-        } else if digits.len() > 1 && digits.starts_with('0') {
-            u64::from_str_radix(&digits, 8)
-        } else {
-            digits.parse()
-        };
-        let value = value.ok()?;
+        let value = u64::try_from(self.integer_value(i)?).ok()?;
         let decimal = !digits.starts_with('0');
         let unsigned = suffix.contains('u');
         let longs = suffix.matches('l').count();
@@ -164,10 +222,10 @@ impl Parser<'_> {
 fn canonical(words: &str) -> Option<&'static str> {
     let count = |w| words.split(' ').filter(|x| *x == w).count();
     let known = ["int", "long", "unsigned", "signed", "float", "double"];
-    if words == "__SIZE_TYPE__" {
+    if words == types::SIZE {
         return Some("unsigned long");
     }
-    if words == "__PTRDIFF_TYPE__" {
+    if words == types::DIFFERENCE {
         return Some("long");
     }
     if !words.split(' ').all(|w| known.contains(&w)) {

@@ -18,7 +18,12 @@ union both {
   float f;
 };
 enum color { RED, GREEN = 5 };
+enum { FAR = 0x100000000LL, NEAR = 1 };
+enum far { FARTHER = 0x200000000LL, BEFORE = -3 };
+typedef enum { FIRST = 1u << 31, LAST = FIRST + 7 } unsigned_ones;
+enum odd { ODD = sizeof(char[0x7fff]) + 2 };
 typedef float vec __attribute__((vector_size(16)));
+typedef __attribute__((vector_size(16))) int ints;
 
 static point mirror(point p) { return (point){p.y, p.x}; }
 static struct big grow(struct big b, int by) {
@@ -64,6 +69,23 @@ static double mixed(const char *kinds, ...) {
   va_end(list);
   return s;
 }
+static ints both(ints a, ints b) { return a + b; }
+static long last(long n, ...) {
+  va_list list;
+  va_start(list, n);
+  long x = 0;
+  for (int i = 0; i < n; i++) x += va_arg(list, long);
+  va_end(list);
+  return x;
+}
+static unsigned last_unsigned(int n, ...) {
+  va_list list;
+  va_start(list, n);
+  unsigned x = va_arg(list, unsigned);
+  va_end(list);
+  return x;
+}
+static int unnamed(enum { THIS, THAT } which, int by) { return which == THAT ? by : -by; }
 static int first(int a[static 2], int n[]) { return a[0] + n[0]; }
 static int matrix(int n, int m[n][n]) { return m[n - 1][n - 1]; }
 static int apply(int f(int), int (*g)(int), int x) { return f(g(x)); }
@@ -140,6 +162,23 @@ int main(void) {
   m += (int)of_many(2, many_of) !! { many_of.more = 0; }
   m += of_fixed((struct fixed){m, 1}, 2) !! { b++; }
   printf("%d %d\n", m, b);
+  enum far far = FARTHER, *to_far = &far;
+  enum odd odd = ODD;
+  unsigned_ones ones = LAST;
+  enum { HERE = 0x300000000LL, THERE = 'a' } here = HERE;
+  printf("%ld ", last(2L, FAR, far) !! { b++; });
+  printf("%ld ", last(2L, *to_far, FARTHER) !! { b++; });
+  printf("%ld ", last(2L, here, HERE) !! { b++; });
+  printf("%u ", last_unsigned(1, ones) !! { b++; });
+  printf("%u %d\n", last_unsigned(1, FIRST) !! { b++; }, sum(4, NEAR, GREEN, THERE, odd) !! { b++; });
+  printf("%ld ", last(2L, sizeof b, &a[2] - a) !! { b++; });
+  printf("%d %d\n", unnamed(1, 4) !! { b++; }, unnamed(0, 4) !! { b++; });
+  ints v4 = {0};
+  k = 1;
+  v4[k++] = old(4, 1) !! { b++; };
+  v4 = both(v4, v4) !! { b++; }
+  v4[2] += old(v4[1], k) !! { b++; };
+  printf("%d %d %d %d\n", v4[1], v4[2], k, b);
   struct local {
     int x;
   } l = {3};

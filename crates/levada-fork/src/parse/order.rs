@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The order in which an expression with forks in it is evaluated: from left to right, a fork with its
+//! block being done before what stands right of it is begun. C leaves the order of most operands to the
+//! compiler, and so a block that changes what another operand reads would mean different things.
+//!
+//! Where the other operands cannot tell, everything stays where it is; else the parts become the steps
+//! of a [`Sequence`].
+
+use super::expr::{Expr, ExprKind};
+use super::{Kept, Name, Parser, Place, Range, Refusal, Sequence, Step};
+use crate::lex::Kind;
+use crate::types;
+use std::collections::HashSet;
+
+/// A part of an expression, in the order of evaluation.
+struct Part {
+    step: Step,
+    /// There is a fork in it.
+    forks: bool,
+}
+
+const WRITES: &[&str] = &[
+    "=", "*=", "/=", "%=", "+=", "-=", "<<=", ">>=", "&=", "^=", "|=", "++", "--",
+];
+
+impl Parser<'_> {
+    /// Orders a whole expression; `statement` says that it is one.
+    pub(super) fn in_order(&mut self, e: &Expr, statement: Option<Range>) {
+        if !self.holds(e) || self.unevaluated > 0 || self.constant > 0 {
+            return;
+        }
+        if let ExprKind::Assign { left, right, op } = &e.bare().kind {
+            return self.assignment_in_order(e.bare().range, left, right, *op, statement);
+        }
+        let touched = self.touched(e.range.start..e.range.end);
+        let mut parts = Vec::new();
+        self.parts(e, &touched, &mut parts);
+        self.sequence(e.range, parts, statement);
+    }
+
+    /// Initialisers in braces: their values cannot become steps, so they must not tell the order.
+    pub(super) fn elements_in_order(&mut self, elements: &[Expr]) {
+        if self.unevaluated > 0 || self.constant > 0 || !elements.iter().any(|e| self.holds(e)) {
+            return;
+        }
+        let whole = Range {
+            start: elements[0].range.start,
+            end: elements[elements.len() - 1].range.end,
+        };
+        let touched = self.touched(whole.start..whole.end);
+        let mut fork = None;
+        let mut other = None;
+        for e in elements {
+            let forks = self.holds(e);
+            if forks {
+                self.in_order(e, None);
+            }
+            if forks && fork.is_none() {
+                fork = Some(e.range);
+            } else if forks || !self.steady(e, &touched) {
+                other.get_or_insert(e.range);
+            }
+        }
+        if let (Some(fork), Some(other)) = (fork, other) {
+            self.out.refusals.push(Refusal {
+                code: "fork-order",
+                message:
+                    "the values in these braces depend on the order in which they are computed, \
+                          which C leaves open"
+                        .into(),
+                at: fork,
+                label: "the fork may change what the other one is, or the other way round".into(),
+                also: Some((other, "this one".into())),
+                help: Some(
+                    "compute the values into variables before, in the order you mean".into(),
+                ),
+            });
+        }
+    }
+
+    fn holds(&self, e: &Expr) -> bool {
+        self.holds_fork(e.range.start, e.range.end)
+    }
+
+    fn assignment_in_order(
+        &mut self,
+        whole: Range,
+        left: &Expr,
+        right: &Expr,
+        op: usize,
+        statement: Option<Range>,
+    ) {
+        if self.holds(left) {
+            self.place_in_order(left);
+        }
+        if right.fork().is_some() {
+            // This is a form of its own, which keeps the order.
+            return;
+        }
+        let mut touched = self.touched(right.range.start..right.range.end);
+        if self.holds(left) {
+            touched.extend(self.touched(left.range.start..left.range.end));
+        }
+        let mut parts = Vec::new();
+        if self.holds(left) || !self.steady_place(left, &touched) {
+            parts.push(Part {
+                step: Step {
+                    range: left.range,
+                    what: Kept::Place(self.place(left)),
+                },
+                forks: self.holds(left),
+            });
+        }
+        self.part(right, &touched, &mut parts);
+        if !self.punct_at(op, "=") && parts.last().is_some_and(|p| p.forks) {
+            // What the left side is then is read at the end.
+            parts.push(Part {
+                step: Step {
+                    range: Range { start: op, end: op },
+                    what: Kept::Value,
+                },
+                forks: false,
+            });
+        }
+        self.sequence(whole, parts, statement);
+    }
+
+    /// The left side of an assignment, what of it is evaluated first.
+    fn place_in_order(&mut self, left: &Expr) {
+        match &left.bare().kind {
+            ExprKind::Member { of, .. } => self.in_order(of, None),
+            ExprKind::Index(of, index) if matches!(self.place(left), Place::Element { .. }) => {
+                self.in_order(of, None);
+                self.in_order(index, None);
+            }
+            _ => self.in_order(left, None),
+        }
+    }
+
+    /// Makes a sequence of the parts, if there is an order to keep.
+    fn sequence(&mut self, range: Range, parts: Vec<Part>, statement: Option<Range>) {
+        let Some(last) = parts.iter().rposition(|p| p.forks) else {
+            return;
+        };
+        if parts.len() < 2 {
+            return;
+        }
+        // What stands right of the last fork is evaluated behind all steps.
+        let ends = last + 1 == parts.len() && !matches!(parts[last].step.what, Kept::Fork(_));
+        let count = if ends { last } else { last + 1 };
+        let steps = parts.into_iter().take(count).map(|p| p.step).collect();
+        self.out.sequences.push(Sequence {
+            range,
+            statement,
+            steps,
+            external: self.external,
+        });
+    }
+
+    /// The parts of an expression that holds a fork.
+    fn parts(&mut self, e: &Expr, touched: &HashSet<String>, parts: &mut Vec<Part>) {
+        let unit = |what| Part {
+            step: Step {
+                range: e.range,
+                what,
+            },
+            forks: true,
+        };
+        match &e.kind {
+            ExprKind::Fork(n) => parts.push(unit(Kept::Fork(*n))),
+            ExprKind::Paren(of) => {
+                let before = parts.len();
+                self.parts(of, touched, parts);
+                if let [one] = &mut parts[before..]
+                    && one.step.range == of.range
+                {
+                    one.step.range = e.range;
+                }
+            }
+            ExprKind::Unary(_, of)
+            | ExprKind::Postfix(of)
+            | ExprKind::Cast(_, of)
+            | ExprKind::Member { of, .. } => self.parts(of, touched, parts),
+            ExprKind::Binary("&&" | "||", a, b) | ExprKind::Comma(a, b) => {
+                parts.push(unit(Kept::Value));
+                self.in_order(a, None);
+                self.in_order(b, None);
+            }
+            ExprKind::Conditional(c, a, b) => {
+                parts.push(unit(Kept::Value));
+                self.in_order(c, None);
+                if let Some(a) = a {
+                    self.in_order(a, None);
+                }
+                self.in_order(b, None);
+            }
+            ExprKind::Binary(_, a, b) => {
+                self.part(a, touched, parts);
+                self.part(b, touched, parts);
+            }
+            ExprKind::Index(a, i) => {
+                self.indexed(a, touched, parts);
+                self.part(i, touched, parts);
+            }
+            ExprKind::Call(callee, args) => {
+                // What is not declared is built in, and no value.
+                let named = matches!(&callee.kind, ExprKind::Name(n) if self.lookup(n).is_none());
+                if !named {
+                    self.part(callee, touched, parts);
+                }
+                for arg in args {
+                    self.part(arg, touched, parts);
+                }
+            }
+            ExprKind::Compound(_, elements) => {
+                for element in elements {
+                    self.part(element, touched, parts);
+                }
+            }
+            ExprKind::Assign { .. } => {
+                parts.push(unit(Kept::Value));
+                self.in_order(e, None);
+            }
+            _ => parts.push(unit(Kept::Value)),
+        }
+    }
+
+    fn part(&mut self, e: &Expr, touched: &HashSet<String>, parts: &mut Vec<Part>) {
+        if self.holds(e) {
+            return self.parts(e, touched, parts);
+        }
+        if self.steady(e, touched) {
+            return;
+        }
+        let what = match &e.bare().kind {
+            // An array in what a call gives lives no longer than the expression: the whole is kept.
+            ExprKind::Member {
+                of, arrow: false, ..
+            } if !is_place(of) => return self.part(of, touched, parts),
+            ExprKind::Member { .. } => Kept::Member {
+                arithmetic: self
+                    .type_of(e)
+                    .is_some_and(|ty| types::is_arithmetic(&self.out.tags, &ty)),
+            },
+            _ => Kept::Value,
+        };
+        parts.push(Part {
+            step: Step {
+                range: e.range,
+                what,
+            },
+            forks: false,
+        });
+    }
+
+    /// What stands before `[`: a pointer, or an object of another kind, of which an element may be meant.
+    fn indexed(&mut self, e: &Expr, touched: &HashSet<String>, parts: &mut Vec<Part>) {
+        let pointer = self
+            .type_of(e)
+            .is_some_and(|t| types::pointed(&t).is_some());
+        if pointer || self.holds(e) || !is_place(e) {
+            return self.part(e, touched, parts);
+        }
+        if !self.steady_place(e, touched) || !matches!(e.bare().kind, ExprKind::Name(_)) {
+            parts.push(Part {
+                step: Step {
+                    range: e.range,
+                    what: Kept::Object,
+                },
+                forks: false,
+            });
+        }
+    }
+
+    /// Whether an expression without forks has no effect, and the same value whenever it is evaluated.
+    fn steady(&self, e: &Expr, touched: &HashSet<String>) -> bool {
+        match &e.kind {
+            ExprKind::Number | ExprKind::Char | ExprKind::String | ExprKind::Size => true,
+            ExprKind::Paren(of) | ExprKind::Cast(_, of) => self.steady(of, touched),
+            ExprKind::Unary("+" | "-" | "~" | "!", of) => self.steady(of, touched),
+            ExprKind::Unary("&", of) => self.steady_place(of, touched),
+            ExprKind::Binary(_, a, b) => self.steady(a, touched) && self.steady(b, touched),
+            ExprKind::Conditional(c, a, b) => {
+                let then = a.as_ref().is_none_or(|a| self.steady(a, touched));
+                then && self.steady(c, touched) && self.steady(b, touched)
+            }
+            ExprKind::Name(name) => self.steady_name(name, touched),
+            _ => false,
+        }
+    }
+
+    fn steady_name(&self, name: &str, touched: &HashSet<String>) -> bool {
+        let ty = match self.lookup(name) {
+            Some((Name::Enumerator(_), _)) => return true,
+            Some((Name::Value(ty), _)) => ty,
+            _ => return false,
+        };
+        let scope = self.scopes.iter().rev();
+        let scope = scope.take(self.scopes.len() - 1);
+        let own = scope.into_iter().find(|s| s.names.contains_key(name));
+        match &**types::resolve(ty) {
+            types::Kind::Function(_) | types::Kind::Array { .. } => return true,
+            types::Kind::Pointer { .. } => {}
+            _ if types::is_arithmetic(&self.out.tags, ty) => {}
+            _ => return false,
+        }
+        // A variable of the function that nobody else knows.
+        own.is_some_and(|s| !s.shared.contains(name))
+            && !types::is_volatile(ty)
+            && !self.body.taken.contains(name)
+            && !touched.contains(name)
+    }
+
+    /// Whether it names the same object whenever it is evaluated.
+    fn steady_place(&self, e: &Expr, touched: &HashSet<String>) -> bool {
+        match &e.kind {
+            ExprKind::Name(_) => true,
+            ExprKind::Paren(of) => self.steady_place(of, touched),
+            ExprKind::Member {
+                of, arrow: false, ..
+            } => self.steady_place(of, touched),
+            ExprKind::Member {
+                of, arrow: true, ..
+            }
+            | ExprKind::Unary("*", of) => self.steady(of, touched),
+            ExprKind::Index(a, i) => {
+                let base = match self.type_of(a).as_ref().map(types::resolve) {
+                    Some(ty) if matches!(**ty, types::Kind::Array { .. }) => {
+                        self.steady_place(a, touched)
+                    }
+                    _ => self.steady(a, touched),
+                };
+                base && self.steady(i, touched)
+            }
+            _ => false,
+        }
+    }
+
+    /// Names that are written to among these tokens, or may be.
+    pub(super) fn touched(&self, tokens: std::ops::Range<usize>) -> HashSet<String> {
+        self.names_where(tokens, |p, before, behind| {
+            let writes = |i: usize| WRITES.iter().any(|w| p.punct_at(i, w));
+            writes(behind) || before.is_some_and(|b| p.punct_at(b, "++") || p.punct_at(b, "--"))
+        })
+    }
+
+    /// Names whose address is taken among these tokens, or may be.
+    pub(super) fn taken(&self, tokens: std::ops::Range<usize>) -> HashSet<String> {
+        self.names_where(tokens, |p, before, _| {
+            before.is_some_and(|b| p.punct_at(b, "&"))
+        })
+    }
+
+    /// The words for which something holds of the tokens before and behind them, brackets apart. All
+    /// words where there is assembly, which writes to what it names.
+    fn names_where(
+        &self,
+        tokens: std::ops::Range<usize>,
+        holds: impl Fn(&Self, Option<usize>, usize) -> bool,
+    ) -> HashSet<String> {
+        let asm = tokens
+            .clone()
+            .any(|i| super::specifiers::ASM.iter().any(|w| self.is_word_at(i, w)));
+        let mut found = HashSet::new();
+        for i in tokens.clone() {
+            if self.kind(i) != Some(Kind::Word) {
+                continue;
+            }
+            let (mut before, mut behind) = (i, i + 1);
+            while before > tokens.start && self.punct_at(before - 1, "(") {
+                before -= 1;
+            }
+            while self.punct_at(behind, ")") {
+                behind += 1;
+            }
+            let before = before.checked_sub(1).filter(|b| *b >= tokens.start);
+            // Brackets around it are passed over on one side alone, too: that finds too many.
+            let bare = i.checked_sub(1).filter(|b| *b >= tokens.start);
+            if asm || holds(self, before, behind) || holds(self, bare, i + 1) {
+                found.extend(self.word_at(i));
+            }
+        }
+        found
+    }
+}
+
+/// Whether it names an object.
+fn is_place(e: &Expr) -> bool {
+    match &e.bare().kind {
+        ExprKind::Name(_)
+        | ExprKind::Index(..)
+        | ExprKind::Unary("*", _)
+        | ExprKind::Compound(..)
+        | ExprKind::String => true,
+        ExprKind::Member { of, arrow, .. } => *arrow || is_place(of),
+        _ => false,
+    }
+}
