@@ -80,6 +80,7 @@ test-cross: ## the C runtime's own tests for aarch64 and riscv64, under emulatio
 
 test-install: ## a C and a C++ program that use what is installed
 	@scripts/need cc g++ cmake pkg-config
+	@scripts/need gdb || echo "without gdb, its tests say that they are skipped"
 	@echo "Building and installing the runtime"
 	@scripts/test-install $(BUILD)/install
 
@@ -89,6 +90,7 @@ test-model: ## the lock-free protocols under the model checker
 
 test-rust: ## the compiler, the mapper, the command
 	@scripts/need cc cmake cargo
+	@scripts/need gdb || echo "without gdb, its tests say that they are skipped"
 	cargo test --workspace --no-fail-fast
 
 test-examples: build ## all examples

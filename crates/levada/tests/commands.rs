@@ -311,47 +311,6 @@ fn doctor_finds_a_compiler_and_a_cache() {
 }
 
 #[test]
-fn doctor_looks_into_a_process() {
-    let place = numbers();
-    let doctor = |pid: u32| {
-        let output = place
-            .command(&["doctor", "--pid", &pid.to_string()])
-            .output()
-            .unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        (
-            output.status.success(),
-            String::from_utf8_lossy(&output.stdout).into_owned(),
-            said,
-        )
-    };
-    let missing = Command::new("gdb").arg("--version").output().is_err();
-    if missing {
-        assert!(
-            doctor(1)
-                .2
-                .contains("gdb, which looks into the process, is not installed")
-        );
-        eprintln!("skipped: gdb is not installed");
-        return;
-    }
-    // More than any process's number.
-    let (success, out, said) = doctor(1 << 30);
-    assert!(!success && out.is_empty(), "{out}");
-    assert!(said.contains("there is no process 1073741824"), "{said}");
-    let mut sleeps = Command::new("sleep").arg("100").spawn().unwrap();
-    let (success, out, said) = doctor(sleeps.id());
-    sleeps.kill().unwrap();
-    sleeps.wait().unwrap();
-    assert!(!success && out.is_empty(), "{out}");
-    if said.contains("does not let you look into process") {
-        eprintln!("skipped: this machine does not let gdb attach");
-        return;
-    }
-    assert!(said.contains("has no workers of Levada's"), "{said}");
-}
-
-#[test]
 fn completions_and_manual_come_from_the_command_line_itself() {
     let place = numbers();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {

@@ -83,6 +83,19 @@ fn refused(pid: u32, said: &Said) -> Result<ExitCode, Failure> {
             "`pgrep -f NAME` finds a program's number",
         );
     }
+    if all.contains("is a zombie") {
+        return failure_with(
+            format!("process {pid} has ended, and its parent has not taken note of it"),
+            "nothing of it is left to look into",
+        );
+    }
+    if let Some((_, by)) = all.split_once("already traced by process ") {
+        let by: String = by.chars().take_while(char::is_ascii_digit).collect();
+        return failure_with(
+            format!("process {pid} is being debugged by process {by}"),
+            "one debugger at a time: end that one, or `source levada.py` there",
+        );
+    }
     if all.contains("not permitted") || all.contains("Could not attach") {
         return failure_with(
             format!("the system does not let you look into process {pid}"),

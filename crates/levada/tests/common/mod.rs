@@ -18,6 +18,12 @@ pub struct Run {
     pub err: String,
 }
 
+/// Says why a test, or a part of one, is not run here: also where the harness keeps what tests print.
+pub fn skipped(what: &str, why: &str) {
+    use std::io::Write;
+    writeln!(std::io::stderr(), "skipped {what}: {why}").unwrap();
+}
+
 impl Run {
     fn new(output: Output) -> Run {
         Run {
