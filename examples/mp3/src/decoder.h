@@ -10,7 +10,7 @@
 /* How the forms on Levada are to run. */
 typedef struct mp3_tuning {
   unsigned workers;   /* 0: as many as there are cores */
-  unsigned threshold; /* elements that wake a receiver; 0: the streams settle on one */
+  unsigned threshold; /* elements that wake a receiver; 0: the streams choose as it turns out */
   unsigned sink;      /* the unit of the streaming form's sink: 0 is the transmitter's */
   bool sleep;         /* who has nothing to do sleeps at once, and does not look around */
 } mp3_tuning;

@@ -17,13 +17,15 @@ static const char usage[] =
     "  --form NAME   in which form; the first of --forms unless told\n"
     "  --forms       list the forms\n"
     "  --workers N   of the forms but the first: on so many cores\n"
-    "  --threshold N ... a receiver is woken for so many elements; 0 settles by itself\n"
+    "  --threshold N ... a receiver is woken for so many elements; 0 chooses as it turns out\n"
     "  --sleep       ... who has nothing to do sleeps at once\n"
     "  --sink N      of the streaming form: its sink is on this core; 0 is the transmitter's\n"
     "  --float       write 32-bit floats instead of 16-bit whole numbers\n"
     "  --all         also write what the encoder and the decoder put before and after the sound\n"
     "  --profile     say what share of the time each stage takes\n"
-    "  --quiet       say nothing when all went well\n";
+    "  --quiet       say nothing when all went well\n"
+    "Ends with 0; with 1 when there is no WAV; with 3 when a part that is another kind of stream\n"
+    "(another sampling rate or layer) is left out of it.\n";
 
 static const struct {
   const char *name;
@@ -119,7 +121,13 @@ static int decode(mp3_decoder *decoder, const char *in, const char *out, mp3_for
             decoder->took * 1e3, plays / decoder->took);
   }
   if (decoder->profile.on) mp3_profile_print(&decoder->profile);
-  return 0;
+  const mp3_kind *left_out = &decoder->source.left_out;
+  if (!left_out->name[0]) return 0;
+  fprintf(stderr,
+          "mp3: %s: from byte %zu on it is %s; the WAV is of the first kind, so that part is left "
+          "out: cut the file there, and decode each part by itself\n",
+          in, left_out->offset, left_out->name);
+  return 3;
 }
 
 /* The value of an option; false, and said, if it is no whole number. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include "source.h"
 #include "frame.h"
+#include <stdio.h>
 #include <string.h>
 
 /* Reads the header at `at`, if one is there that agrees with the stream's first. */
@@ -69,6 +70,20 @@ bool mp3_source_open(mp3_source *source, const uint8_t *bytes, size_t size, mp3_
   return true;
 }
 
+/* Says if another kind of stream begins there; what is of it is no frame of this one. */
+static bool leave_out(mp3_source *source, size_t from, size_t to) {
+  mp3_kind kind;
+  char text[160];
+  if (!mp3_other_kind((mp3_bytes){source->bytes, source->size}, from, to, &source->first, &kind))
+    return false;
+  if (!source->left_out.name[0]) source->left_out = kind;
+  snprintf(text, sizeof text, "%s another kind of stream (%s); left out",
+           to == source->size ? "from here on it is" : "here begins", kind.name);
+  mp3_report_say(source->report, kind.offset, source->frame, text);
+  if (to == source->size) source->at = source->size;
+  return true;
+}
+
 /* Goes to the next frame, over tags and damage. Sets its header and length. */
 static bool go_on(mp3_source *source, mp3_header *header, uint32_t *bytes) {
   size_t tag;
@@ -82,7 +97,9 @@ static bool go_on(mp3_source *source, mp3_header *header, uint32_t *bytes) {
 
   size_t damage = source->at, found;
   source->held = 0;
-  if (find(source, &source->first, damage + 1, &found)) {
+  bool more = find(source, &source->first, damage + 1, &found);
+  if (leave_out(source, damage, more ? found : source->size) && !more) return false;
+  if (more) {
     mp3_report_say(source->report, damage, source->frame, "no frame here; went on at the next one");
     source->at = found;
     mp3_header_read(source->bytes + found, header);
@@ -90,10 +107,7 @@ static bool go_on(mp3_source *source, mp3_header *header, uint32_t *bytes) {
     return true;
   }
   const char *what = "no frame from here to the end";
-  if (*bytes)
-    what = "the file ends within this frame";
-  else if (header_at(source, NULL, damage, header))
-    what = "from here on it is another kind of stream; left out";
+  if (*bytes) what = "the file ends within this frame";
   mp3_report_say(source->report, damage, source->frame, what);
   source->at = source->size;
   return false;

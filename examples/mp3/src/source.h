@@ -5,6 +5,7 @@
 #ifndef MP3_SOURCE_H
 #define MP3_SOURCE_H
 
+#include "kind.h"
 #include "report.h"
 #include "tags.h"
 
@@ -16,6 +17,7 @@ typedef struct mp3_source {
   uint32_t free_bytes; /* of a frame in free format, without padding */
   uint32_t frame;      /* frames read */
   bool check_held;     /* a checksum was right, so a wrong one means damage */
+  mp3_kind left_out;   /* the first part that is of another kind; no name: there is none */
   mp3_stream_info info;
   unsigned held; /* bytes in the reservoir */
   uint8_t reservoir[MP3_RESERVOIR + MP3_FRAME_BYTES];
