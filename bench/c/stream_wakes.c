@@ -8,7 +8,7 @@
 
 static uint64_t threshold, produce, consume, capacity, count, sum;
 static lvd_stream *stream;
-static uint32_t settled;
+static uint32_t in_force;
 
 /* `n` rounds of a loop that takes one cycle a round. */
 static void work(uint64_t n) {
@@ -41,7 +41,7 @@ static void receiver(void *unused) {
     work(consume);
   }
   if (status != LVD_E_ENDED) must(status, "lvd_stream_get");
-  settled = stream->get.threshold;
+  in_force = stream->get.threshold;
 }
 
 int main(int argc, char **argv) {
@@ -80,7 +80,7 @@ int main(int argc, char **argv) {
   bench_say("wakes", (double)(((lvd_sleeper *)stream->put.self)->sleeps +
                               ((lvd_sleeper *)stream->get.self)->sleeps));
   bench_say("woken", (double)(stream->put.wakes + stream->get.wakes));
-  bench_say("threshold", settled);
+  bench_say("threshold", in_force);
   lvd_app_close(app);
   must(lvd_app_wait(app, -1), "lvd_app_wait");
   lvd_app_unload(app);

@@ -259,15 +259,23 @@ uint64_t lvd_port_clock_ns(int clock) {
 
 static pthread_key_t end_key;
 static pthread_once_t end_key_made = PTHREAD_ONCE_INIT;
-static _Thread_local void (*at_end)(void *);
+static _Thread_local struct {
+  void (*end)(void *);
+  void *argument;
+} at_end[LVD_ENDS];
 
-static void call_end(void *argument) { at_end(argument); }
-static void make_end_key(void) { pthread_key_create(&end_key, call_end); }
+static void call_ends(void *unused) {
+  (void)unused;
+  for (int i = 0; i < LVD_ENDS; i++)
+    if (at_end[i].argument) at_end[i].end(at_end[i].argument);
+}
+static void make_end_key(void) { pthread_key_create(&end_key, call_ends); }
 
-void lvd_port_at_thread_end(void (*end)(void *), void *argument) {
+void lvd_port_at_thread_end(lvd_port_ends what, void (*end)(void *), void *argument) {
   pthread_once(&end_key_made, make_end_key);
-  at_end = end;
-  pthread_setspecific(end_key, argument);
+  at_end[what].end = end;
+  at_end[what].argument = argument;
+  pthread_setspecific(end_key, at_end);
 }
 
 static pthread_key_t main_key;

@@ -111,8 +111,15 @@ const unsigned char *lvd_port_stack_low(void);
 /* The clock of the CPU time of the calling thread, for others to read; 0 once it has ended. */
 int lvd_port_thread_clock(void);
 uint64_t lvd_port_clock_ns(int clock);
-/* end(argument) is called when the calling thread ends; a later call replaces it. */
-void lvd_port_at_thread_end(void (*end)(void *), void *argument);
+/* end(argument) is called when the calling thread ends, one for each of these, in this order; a later
+ * call replaces it. An argument of null: nothing is called. */
+typedef enum lvd_port_ends {
+  LVD_ENDS_FORKS,
+  LVD_ENDS_NUMBERS,
+  LVD_ENDS_STREAMS,
+  LVD_ENDS
+} lvd_port_ends;
+void lvd_port_at_thread_end(lvd_port_ends what, void (*end)(void *), void *argument);
 /* end() is called when the first thread of the process ends before the process does, if the caller is
  * that thread. */
 void lvd_port_at_main_end(void (*end)(void));

@@ -64,6 +64,7 @@ static bool is_side(entry *e, const void *who) {
 }
 
 static void enter_side(entry *e, void *who) {
+  if (!lvd_this_worker()) lvd_port_at_thread_end(LVD_ENDS_NUMBERS, lvd_numbers_leave, who);
   side **list = sides_of(who);
   side *s = &e->side[e->sides++];
   *s = (side){who, lvd_fiber_self(), false, *list, e};
@@ -399,6 +400,8 @@ bool lvd_numbers_are_used(const lvd_unit *unit) {
 }
 
 void lvd_numbers_free(void) {
+  lvd_port_lock(&lvd_program.lock);
   memset(number, 0, sizeof number);
   memset(sides_of_all, 0, sizeof sides_of_all);
+  lvd_port_unlock(&lvd_program.lock);
 }

@@ -92,6 +92,6 @@ void lvd_remote_free(void);                    /* all units are gone */
 
 void lvd_numbers_leave(void *who);               /* a fiber or thread returns: its sides are over */
 bool lvd_numbers_are_used(const lvd_unit *unit); /* with the lock */
-void lvd_numbers_free(void);                     /* their streams are gone */
+void lvd_numbers_free(void); /* their streams go with the application: nobody finds them any more */
 
 #endif

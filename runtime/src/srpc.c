@@ -186,11 +186,11 @@ lvd_status pb_finish(void) {
   if (status == LVD_E_TIME) return status;
   lvd_remote_collect();
   why = words_about(status);
+  lvd_numbers_free();              /* a thread may end just now */
   lvd_app_unload(lvd_program.app); /* and its streams */
   lvd_runtime_destroy(lvd_program.rt);
   lvd_tasks_free();
   lvd_remote_free();
-  lvd_numbers_free();
   lvd_program.units = 0;
   pb_time_limit(-1);
   lvd_store_release_u32(&lvd_program.booted, 0);

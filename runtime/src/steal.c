@@ -376,7 +376,8 @@ static void child_begins(void) {
   all.runtimes = NULL;
   all.forkers = NULL; /* their threads are gone, perhaps with their locks in hand */
   if (self) {
-    lvd_port_at_thread_end(end_forker, NULL); /* who told it something is gone, its lock in hand */
+    lvd_port_at_thread_end(LVD_ENDS_FORKS, end_forker,
+                           NULL); /* who told it something is gone, its lock in hand */
     if (!is_open(self)) {
       self = NULL;
       lvd_forks.head = NULL;
@@ -412,7 +413,7 @@ static LVD_COLD lvd_forker *begin(void) {
   if (!f) return NULL;
   take_up_empty(f);
   if (!w) {
-    lvd_port_at_thread_end(end_forker, f);
+    lvd_port_at_thread_end(LVD_ENDS_FORKS, end_forker, f);
     open_app(forks);
     look_for_place(f);
   }

@@ -4,8 +4,8 @@
  * Who uses an end first claims it with one compare-and-swap, on the way into its first wait (the
  * copies of the other's cursor begin at full and empty); after that only waits look at who owns it.
  * The ends of a fiber are on its list: when it waits, on whatever, what it has pushed is flushed,
- * and when it returns, its streams end. Those of a thread are on a list, too, which others may share:
- * a thread goes without a word, so nothing of that lies in its own memory. */
+ * and when it returns, its streams end; so they do when a thread ends. Those of a thread are on a list,
+ * too, which others may share. */
 #include "stream.h"
 #include "inside.h"
 
@@ -109,12 +109,53 @@ lvd_status lvd_stream_over(lvd_app *app, lvd_shared_stream *shared, lvd_channel 
   return LVD_OK;
 }
 
+/* Nothing goes through it any more; who has it lets go of it. */
+static void shut(stream_end *e, lvd_status why) {
+  stream *s = e->stream;
+  if (e->closed) return;
+  e->closed = true;
+  if (e->is_sender) {
+    lvd_end(&s->face.put, why);
+    s->face.put.limit = s->face.put.put; /* the next put goes the long way, and is refused */
+  } else {
+    s->face.get.limit = s->face.get.got;
+    lvd_leave(&s->face.get);
+  }
+}
+
+/* ---- the ends of threads -------------------------------------------------------------------- */
+
 static lvd_thread_list *list_of(const void *thread) {
   uint64_t spread = (uint64_t)(uintptr_t)thread * 0x9e3779b97f4a7c15u;
   return &lvd_threads[spread >> (64 - LVD_THREAD_LISTS_LOG2)];
 }
 
-static void enter_list(stream_end *e, const void *thread) {
+/* With the list's lock. */
+static void unlist(stream_end *e, lvd_thread_list *l) {
+  if (e->previous)
+    e->previous->next = e->next;
+  else
+    lvd_store_relaxed_ptr(&l->first, e->next);
+  if (e->next) e->next->previous = e->previous;
+}
+
+/* A thread ends; nobody else is `who` as long as this is on the lists. Its ends are closed, as those of
+ * a procedure that returns. Whoever frees one of the streams meanwhile waits for the list. */
+static void end_thread(void *who) {
+  lvd_thread_list *l = list_of(who);
+  lvd_port_lock(&l->lock);
+  for (stream_end *e = lvd_load_relaxed_ptr(&l->first), *next; e; e = next) {
+    next = e->next;
+    if (lvd_load_relaxed_ptr(&e->owner) != who) continue;
+    shut(e, LVD_OK);
+    unlist(e, l);
+    lvd_store_release_ptr(&e->owner, NULL);
+  }
+  lvd_port_unlock(&l->lock);
+}
+
+static void enter_list(stream_end *e, void *thread) {
+  if (thread == &thread_mark) lvd_port_at_thread_end(LVD_ENDS_STREAMS, end_thread, thread);
   lvd_thread_list *l = list_of(thread);
   lvd_port_lock(&l->lock);
   e->previous = NULL;
@@ -124,21 +165,20 @@ static void enter_list(stream_end *e, const void *thread) {
   lvd_port_unlock(&l->lock);
 }
 
+/* Unless it has ended meanwhile. */
 static void leave_list(stream_end *e, const void *thread) {
   lvd_thread_list *l = list_of(thread);
   lvd_port_lock(&l->lock);
-  if (e->previous)
-    e->previous->next = e->next;
-  else
-    lvd_store_relaxed_ptr(&l->first, e->next);
-  if (e->next) e->next->previous = e->previous;
+  if (lvd_load_relaxed_ptr(&e->owner) == thread) unlist(e, l);
   lvd_port_unlock(&l->lock);
 }
+
+/* ---- giving it back ------------------------------------------------------------------------- */
 
 static void free_stream(stream *s) {
   stream_end *end[2] = {&s->sender, &s->receiver};
   for (int i = 0; i < 2; i++) {
-    const void *owner = lvd_load_relaxed_ptr(&end[i]->owner);
+    const void *owner = lvd_load_acquire_ptr(&end[i]->owner);
     if (owner && !end[i]->fiber) leave_list(end[i], owner);
   }
   if (s->shared)
@@ -267,17 +307,7 @@ static void unclaim(stream_end *e) {
 
 /* Closed for good; the owner's own doing, or its worker's after it. */
 static void close_end(stream_end *e, lvd_status why) {
-  stream *s = e->stream;
-  if (!e->closed) {
-    e->closed = true;
-    if (e->is_sender) {
-      lvd_end(&s->face.put, why);
-      s->face.put.limit = s->face.put.put; /* the next put goes the long way, and is refused */
-    } else {
-      s->face.get.limit = s->face.get.got;
-      lvd_leave(&s->face.get);
-    }
-  }
+  shut(e, why);
   unclaim(e);
 }
 
@@ -405,18 +435,29 @@ lvd_status lvd_stream_wait_elements(lvd_stream *face, uint32_t n, int64_t timeou
   return lvd_threshold_wait(&want, 1, timeout_ns, &which);
 }
 
+/* Those behind the one that was selected last come first, so that each has its turn. */
 lvd_status lvd_stream_select(lvd_stream *const *face, uint32_t count, int64_t timeout_ns,
                              uint32_t *which) {
   LVD_INSIDE;
   if (!face || !which || count == 0 || count > LVD_WANTS) return LVD_E_ARGUMENT;
   lvd_want want[LVD_WANTS];
+  uint32_t first = 0, at = count;
+  uint64_t last = 0;
   for (uint32_t i = 0; i < count; i++) {
     if (!face[i]) return LVD_E_ARGUMENT;
     lvd_status status = claim(&stream_of(face[i])->receiver);
     if (status != LVD_OK) return status;
-    want[i] = (lvd_want){.elements = &face[i]->get, .n = 1};
+    if (stream_of(face[i])->selected <= last) continue;
+    last = stream_of(face[i])->selected;
+    first = (i + 1) % count;
   }
-  return lvd_threshold_wait(want, count, timeout_ns, which);
+  for (uint32_t i = 0; i < count; i++)
+    want[i] = (lvd_want){.elements = &face[(first + i) % count]->get, .n = 1};
+  lvd_status status = lvd_threshold_wait(want, count, timeout_ns, &at);
+  if (at == count) return status; /* none of them */
+  *which = (first + at) % count;
+  stream_of(face[*which])->selected = last + 1;
+  return status;
 }
 
 /* ---- counters ------------------------------------------------------------------------------- */

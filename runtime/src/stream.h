@@ -48,6 +48,7 @@ typedef struct stream {
   lvd_shared_stream *shared; /* with another process; null: its channel is our own */
   lvd_waiter *peer;
   stream_end sender, receiver;
+  uint64_t selected; /* the receiver's: the more, the later it was selected; 0: never */
   uint32_t serial;   /* no other stream has had it */
   lvd_user party[2]; /* who will take its ends, as far as that is said */
   uint32_t parties;

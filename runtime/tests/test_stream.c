@@ -242,6 +242,45 @@ void test_stream_select(void) {
   lvd_runtime_destroy(rt);
 }
 
+/* Who always has something does not keep the others from their turn, nor does one that has ended. */
+void test_stream_select_takes_turns(void) {
+  enum { STREAMS = 4, EACH = 50 };
+  lvd_runtime *rt = runtime_of(1);
+  lvd_app *app = open_app(rt);
+  lvd_stream *s[STREAMS];
+  uint32_t which, x, got[STREAMS] = {0};
+  for (uint32_t i = 0; i < STREAMS; i++) {
+    s[i] = new_stream(app, EACH, 1);
+    for (x = 0; x < EACH && i > 0; x++) CHECK_EQ(lvd_stream_put(s[i], &x, 4), LVD_OK);
+    lvd_stream_push(s[i]);
+  }
+  CHECK_EQ(lvd_stream_end(s[0], LVD_OK), LVD_OK);
+  for (uint32_t n = 0; n < STREAMS * EACH; n++) {
+    lvd_status status = lvd_stream_select(s, STREAMS, -1, &which);
+    CHECK_EQ(which, n % STREAMS);
+    CHECK_EQ(status, which ? LVD_OK : LVD_E_ENDED);
+    if (which) CHECK_EQ(lvd_stream_get(s[which], &x, 4), LVD_OK);
+    got[which]++;
+  }
+  /* Of some of them, in another order; and the time limit leaves the turn where it is. */
+  lvd_stream *two[2] = {s[3], s[1]};
+  which = 77;
+  CHECK_EQ(lvd_stream_select(two, 2, 0, &which), LVD_E_TIME);
+  CHECK_EQ(which, 77);
+  for (int i = 1; i < STREAMS; i++) {
+    lvd_stream_pop(s[i]);
+    for (x = 0; x < EACH; x++) CHECK_EQ(lvd_stream_put(s[i], &x, 4), LVD_OK);
+    lvd_stream_push(s[i]);
+  }
+  for (uint32_t n = 0; n < 2 * EACH; n++) {
+    CHECK_EQ(lvd_stream_select(two, 2, -1, &which), LVD_OK);
+    CHECK_EQ(which, (n + 1) % 2); /* s[3] was the last */
+    CHECK_EQ(lvd_stream_get(two[which], &x, 4), LVD_OK);
+  }
+  lvd_app_unload(app);
+  lvd_runtime_destroy(rt);
+}
+
 /* A stream of a fiber's own, made and destroyed in it; one whose other end is somebody else's. */
 static void make_and_destroy(void *argument) {
   lvd_stream *other = argument, *s;

@@ -11,7 +11,7 @@
  *
  * A stream is known by its number, from both sides: each side creates it, and who puts is the
  * sender, who gets the receiver. Elements are of the type of the first that is put or got. A
- * procedure that returns ends its streams. Where the paper says void, an lvd_status is returned,
+ * procedure that returns ends its streams, and so does a thread that ends. Where the paper says void, an lvd_status is returned,
  * which may be ignored.
  *
  * One program a process. Everything here is for any thread and for procedures. C17 (with GNU's

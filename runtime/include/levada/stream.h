@@ -5,7 +5,8 @@
  *   get   retrieve an element  pop   free all that was retrieved
  *
  * A procedure (fiber) or thread that first puts or gets on a stream has that end until it closes
- * it, gives it up or, a procedure, returns: then its streams end for the other side, in order. A
+ * it, gives it up or returns: then its streams end for the other side, in order. (A thread's do when
+ * it has ended, however it came to that; not those of one that exit ends with the process.) A
  * receiver that waits is suspended, and woken only when as many elements as its threshold have been
  * pushed, or when the sender has flushed, waits itself, or has ended: no threshold deadlocks.
  *
@@ -72,8 +73,9 @@ LVD_API const char *lvd_stream_name(const lvd_stream *s);
 LVD_API lvd_status lvd_stream_wait_room(lvd_stream *s, uint32_t n, int64_t timeout_ns);
 LVD_API lvd_status lvd_stream_wait_elements(lvd_stream *s, uint32_t n, int64_t timeout_ns);
 
-/* The first of `count` streams (at most LVD_WANTS) that has an element or has ended; *which is its
- * index. For an ended one the status is as for lvd_stream_get. */
+/* One of `count` streams (at most LVD_WANTS) that has an element or has ended; *which is its index. Where
+ * several have, they take turns: the first behind the one that was selected last. For an ended one the
+ * status is as for lvd_stream_get. */
 LVD_API lvd_status lvd_stream_select(lvd_stream *const *stream, uint32_t count, int64_t timeout_ns,
                                      uint32_t *which);
 
@@ -164,7 +166,7 @@ typedef struct lvd_stream_counters {
                                      empty: nobody has */
   uint32_t elem_size, capacity, fill; /* fill: pushed, and not popped yet */
   uint32_t threshold;                 /* that is in force now ... */
-  bool automatic;                     /* ... and settles by itself */
+  bool automatic;                     /* ... and is chosen as it turns out */
   uint64_t put, got;                  /* elements ever pushed, popped */
   uint64_t receiver_wakes,
       sender_wakes; /* times that end was woken by the other, if that is of this

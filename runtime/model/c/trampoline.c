@@ -160,6 +160,10 @@ void lvd_port_jump(void *escape) {
   _longjmp(escapes[calls.number()], 1);
 }
 __attribute__((weak)) const unsigned char *lvd_port_stack_low(void) { return NULL; }
+/* No thread ends before the check does. */
+__attribute__((weak)) void lvd_port_at_thread_end(int what, void (*end)(void *), void *argument) {
+  (void)what, (void)end, (void)argument;
+}
 u32 model_number(void) { return calls.number(); }
 __attribute__((weak)) void lvd_trap(void *self, int trap, const void *address, const void *at) {
   (void)self, (void)trap, (void)address, (void)at;
