@@ -62,4 +62,11 @@ lvd_status lvd_port_stacks_alloc(uint32_t count, size_t size, size_t guard, void
   return LVD_OK;
 }
 
+void lvd_port_stack_shrink(void *low, size_t size, size_t keep) {
+  unsigned char here;
+  size_t below = size - keep;
+  void *last = (char *)low + below - (size_t)sysconf(_SC_PAGESIZE);
+  if (mincore(last, 1, &here) == 0 && (here & 1)) madvise(low, below, MADV_DONTNEED);
+}
+
 void lvd_port_stacks_free(void *base, size_t size) { munmap(base, size); }

@@ -236,13 +236,14 @@ void lvd_port_thread_name(uint32_t number, char *name, size_t size) {
 
 int32_t lvd_port_cpu(void) { return sched_getcpu(); }
 
-const unsigned char *lvd_port_stack_low(void) {
+const unsigned char *lvd_port_stack_low(size_t *out) {
   pthread_attr_t attr;
   void *low = NULL;
-  size_t size;
+  size_t size = 0;
   if (pthread_getattr_np(pthread_self(), &attr) != 0) return NULL;
   pthread_attr_getstack(&attr, &low, &size);
   pthread_attr_destroy(&attr);
+  if (out) *out = size;
   return low;
 }
 
@@ -266,8 +267,11 @@ static _Thread_local struct {
 
 static void call_ends(void *unused) {
   (void)unused;
-  for (int i = 0; i < LVD_ENDS; i++)
-    if (at_end[i].argument) at_end[i].end(at_end[i].argument);
+  for (int i = 0; i < LVD_ENDS; i++) {
+    void *argument = at_end[i].argument;
+    at_end[i].argument = NULL; /* once: it may be another thread's by the next time */
+    if (argument) at_end[i].end(argument);
+  }
 }
 static void make_end_key(void) { pthread_key_create(&end_key, call_ends); }
 

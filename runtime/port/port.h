@@ -77,6 +77,8 @@ void lvd_port_rings_free(lvd_port_rings *rings);
 size_t lvd_port_guard_size(void);
 lvd_status lvd_port_stacks_alloc(uint32_t count, size_t size, size_t guard, void **out);
 void lvd_port_stacks_free(void *base, size_t size);
+/* Of a stack that nobody is on: what lies deeper than `keep` bytes is no memory any more, if it was. */
+void lvd_port_stack_shrink(void *low, size_t size, size_t keep);
 
 /* ---- cores and threads -------------------------------------------------------------------- */
 
@@ -106,8 +108,8 @@ void lvd_port_thread_name(uint32_t number, char *name, size_t size);
 
 /* The core that the caller is on now; negative: it is not known. */
 int32_t lvd_port_cpu(void);
-/* The lowest address of the calling thread's stack. */
-const unsigned char *lvd_port_stack_low(void);
+/* The lowest address of the calling thread's stack; its size. */
+const unsigned char *lvd_port_stack_low(size_t *size);
 /* The clock of the CPU time of the calling thread, for others to read; 0 once it has ended. */
 int lvd_port_thread_clock(void);
 uint64_t lvd_port_clock_ns(int clock);

@@ -20,7 +20,7 @@
 #include "../port/port.h"
 
 enum { LVD_WATCHED = 256 }; /* lists of who waits for descriptors */
-enum { LVD_STACKS = 10 };   /* sizes of stacks: 16 KiB, doubled up to 8 MiB */
+enum { LVD_STACKS = 17 };   /* sizes of stacks: 16 KiB, doubled up to 1 GiB */
 #define LVD_NOWHERE UINT32_MAX
 
 /* ---- entities ----------------------------------------------------------------------------- */
@@ -360,7 +360,9 @@ void lvd_fibers_end(lvd_app *app);  /* tells all of it, and waits until they hav
 void lvd_fibers_wake(lvd_app *app); /* that something has changed for all of it: they look */
 void lvd_fibers_each(lvd_app *app, void (*visit)(lvd_entity *, void *), void *argument);
 void lvd_fiber_pool_free(lvd_runtime *rt);
-#define LVD_STACK_TEXT "stack overflow: lvd_fiber_options.stack makes it larger"
+/* What makes a stack that has overflowed larger; "" if nothing does. What is said of one. */
+const char *lvd_stack_advice(const lvd_entity *e);
+void lvd_stack_text(const lvd_entity *e, char *text, size_t size);
 /* Is `address` in the guard below the stack of what runs? */
 bool lvd_fiber_overflows(const lvd_worker *w, const void *address);
 

@@ -98,16 +98,17 @@ void lvd_app_fail(lvd_app *app, const char *format, ...) {
 static void say_overflow(const lvd_worker *w, bool in_library) {
   const lvd_entity *e = w->current;
   bool fiber = e && e->is_fiber;
-  char text[320];
+  const char *advice = e ? lvd_stack_advice(e) : "";
+  char text[448];
   snprintf(
       text, sizeof text,
       "levada: stack overflow of %s '%.31s' of '%.31s' in %s; it cannot be stopped there, so the "
-      "process ends%s\n",
+      "process ends%s%s\n",
       fiber ? "fiber" : "actor", e ? e->name : "", e ? e->app->name : "",
       in_library        ? "the C library"
       : !w->may_abandon ? "the runtime"
                         : "a call that a thread has forked",
-      fiber ? ". lvd_fiber_options.stack makes its stack larger" : "");
+      *advice ? ": " : "", advice);
   lvd_port_last_words(text);
 }
 
@@ -116,7 +117,7 @@ void lvd_trap(void *self, lvd_port_trap trap, const void *address, const void *a
   lvd_worker *w = self;
   if (!w) return;
   const lvd_runtime *rt = w->rt;
-  char text[96];
+  char text[sizeof((lvd_fault *)0)->message];
   bool overflow = false;
   switch (trap) {
   case LVD_TRAP_TICK: {
@@ -153,7 +154,7 @@ void lvd_trap(void *self, lvd_port_trap trap, const void *address, const void *a
     if (overflow && !alone) say_overflow(w, in_library);
     if (!alone) return;
     if (overflow)
-      snprintf(text, sizeof text, "%s", w->current->is_fiber ? LVD_STACK_TEXT : "stack overflow");
+      lvd_stack_text(w->current, text, sizeof text);
     else
       snprintf(text, sizeof text, "bad access to memory at %p", address);
     break;

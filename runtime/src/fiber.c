@@ -22,6 +22,7 @@
 #include "inside.h"
 #include "stream.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -373,6 +374,19 @@ bool lvd_fiber_can_go_on(lvd_entity *e) {
   return interrupted(f) != LVD_OK;
 }
 
+const char *lvd_stack_advice(const lvd_entity *e) {
+  if (!e->is_fiber) return "";
+  if (!((const lvd_fiber *)e)->taken) return "lvd_fiber_options.stack makes it larger";
+  return "it is a forked call's that was taken, and as large as the largest of a thread that "
+         "forks, "
+         "from 8 MiB to 1 GiB: ulimit -s or the thread's attributes make that larger";
+}
+
+void lvd_stack_text(const lvd_entity *e, char *text, size_t size) {
+  const char *advice = lvd_stack_advice(e);
+  snprintf(text, size, "stack overflow%s%s", *advice ? ": " : "", advice);
+}
+
 bool lvd_fiber_is_bare(const lvd_entity *e) { return ((const lvd_fiber *)e)->bare; }
 
 bool lvd_forks_open(const lvd_entity *e) {
@@ -398,7 +412,9 @@ __attribute__((no_sanitize("address"))) void lvd_inside_overflows(lvd_worker *w)
   *(volatile unsigned char *)(uintptr_t)(lvd_stack_low(w) - 1) = 0;
 #endif
   w->may_abandon = 0;
-  lvd_fault_record(e, LVD_FAULT_STACK, 0, e->is_fiber ? LVD_STACK_TEXT : "stack overflow");
+  char text[sizeof((lvd_fault *)0)->message];
+  lvd_stack_text(e, text, sizeof text);
+  lvd_fault_record(e, LVD_FAULT_STACK, 0, text);
   lvd_port_jump(w->escape);
 }
 

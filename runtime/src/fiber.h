@@ -9,8 +9,16 @@
 #include "../port/context.h"
 #include "core.h"
 
-enum { LVD_STACK_LEAST = 14, LVD_STACK_USUAL = 16, LVD_STACK_MOST = 23, LVD_FIBER_NAME = 32 };
-_Static_assert(LVD_STACK_MOST - LVD_STACK_LEAST + 1 == LVD_STACKS, "a pool for each size");
+/* Sizes of stacks, as powers of two: fibers that are started have 16 KiB to 8 MiB; calls that were
+ * forked, at least that. */
+enum {
+  LVD_STACK_LEAST = 14,
+  LVD_STACK_USUAL = 16,
+  LVD_STACK_MOST = 23,
+  LVD_STACK_LARGEST = 30,
+  LVD_FIBER_NAME = 32
+};
+_Static_assert(LVD_STACK_LARGEST - LVD_STACK_LEAST + 1 == LVD_STACKS, "a pool for each size");
 
 /* What a fiber waits for that has called out (blocking.c). */
 enum { LVD_BLOCKED_IN_CALL = 1, LVD_BLOCKED_IN_QUEUE, LVD_BLOCKED_AT_DESCRIPTOR };

@@ -3,14 +3,18 @@
  * and used again and again, so that to start a fiber is a few stores. They stay where they are
  * until the runtime is destroyed: a late waker may knock at one that is somebody else by now.
  *
+ * What of a large one was used deeply is given back to the system, or each would keep for good what
+ * the deepest call on it has needed once.
+ *
  * Each worker has some of its own, without a lock; more come from, and go back to, one pool. */
 #include "fiber.h"
 
 #include <stdlib.h>
 
 enum {
-  CHUNK = 32,    /* fibers made at once */
-  OWN_MOST = 256 /* that a worker keeps of one size */
+  CHUNK = 32,     /* fibers made at once */
+  OWN_MOST = 256, /* that a worker keeps of one size */
+  KEEP = 1 << 20  /* bytes of a large stack that stay memory once they were touched */
 };
 
 static uint32_t class_of(uint32_t size_log2) { return size_log2 - LVD_STACK_LEAST; }
@@ -26,7 +30,7 @@ typedef struct chunk {
 
 static lvd_status make_chunk(lvd_runtime *rt, uint32_t size_log2) {
   size_t size = (size_t)1 << size_log2;
-  uint32_t count = size_log2 > 18 ? 4 : CHUNK;
+  uint32_t count = size_log2 > LVD_STACK_MOST ? 1 : size_log2 > 18 ? 4 : CHUNK;
   size_t guard = lvd_port_guard_size(), stride = guard + size;
   chunk *c = calloc(1, sizeof *c);
   if (!c) return LVD_E_MEMORY;
@@ -109,6 +113,8 @@ static void give_back(lvd_runtime *rt, uint32_t k, lvd_fiber *first, lvd_fiber *
 
 void lvd_fiber_put_back(lvd_runtime *rt, lvd_fiber *f) {
   uint32_t k = class_of(f->size_log2);
+  if (f->size_log2 >= LVD_STACK_MOST)
+    lvd_port_stack_shrink(f->low + f->guard, (size_t)1 << f->size_log2, KEEP);
   lvd_worker *w = lvd_this_worker();
   if (LVD_UNLIKELY(f->kept)) return; /* until the runtime is destroyed */
   if (!w || w->rt != rt) {

@@ -65,6 +65,7 @@ typedef struct lvd_fork_set {
   lvd_runtime *rt;
   lvd_aptr app; /* of calls that were forked by threads of the program */
   lvd_port_mutex opening;
+  lvd_a32 stack_log2;                     /* of the stacks of calls that are taken */
   lvd_aptr spare;                         /* deques that lie ready; under the lock of steal.c */
   LVD_ALIGNED(LVD_LINE) lvd_a32 sleepers; /* workers that sleep, and would steal */
   lvd_a64 stirred;                        /* ticks */

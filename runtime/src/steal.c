@@ -327,6 +327,7 @@ static lvd_fork_set *forks_of(lvd_runtime *rt) {
   lvd_fork_set *forks = lvd_load_relaxed_ptr(&rt->forks);
   if (forks || !(forks = lvd_port_alloc(sizeof *forks))) return forks;
   forks->rt = rt;
+  lvd_store_relaxed_u32(&forks->stack_log2, LVD_STACK_MOST);
   lvd_store_release_ptr(&rt->forks, forks);
   /* Who sleeps does not count as one who would steal yet. */
   for (uint32_t i = 0; i < rt->workers; i++) nudge(&rt->worker[i]);
@@ -343,11 +344,21 @@ static void open_app(lvd_fork_set *forks) {
   lvd_port_unlock(&forks->opening);
 }
 
+/* What its thread could have called directly is to have room where it is taken. */
+static void expect_stack(lvd_fork_set *forks, size_t size) {
+  enum { GUARD_MOST = 64 * 1024 }; /* the system counts it or not */
+  uint32_t size_log2 = lvd_load_relaxed_u32(&forks->stack_log2);
+  while (size_log2 < LVD_STACK_LARGEST && ((size_t)1 << size_log2) + GUARD_MOST < size) size_log2++;
+  lvd_store_relaxed_u32(&forks->stack_log2, size_log2);
+}
+
 static void start_forker(lvd_forker *f, lvd_worker *w, lvd_fork_set *forks) {
   f->worker = w;
   f->forks = forks;
   f->place = LVD_NOWHERE;
-  f->low = lvd_port_stack_low();
+  size_t size = 0;
+  f->low = lvd_port_stack_low(&size);
+  if (!w) expect_stack(forks, size);
   lvd_store_relaxed_u32(&f->clock, (uint32_t)lvd_port_thread_clock());
   f->random = (uint64_t)(uintptr_t)f ^ lvd_port_ticks() ^ 1;
   lvd_store_relaxed_u32(&f->gone, 0);
@@ -530,7 +541,10 @@ static bool make_fiber(lvd_worker *w, lvd_fork_set *forks, lvd_fork *slot, lvd_d
   bool bare = !app;
   if (bare) app = lvd_load_acquire_ptr(&forks->app);
   lvd_fiber *fiber;
-  if (!app || lvd_fiber_take(w->rt, LVD_STACK_MOST, &fiber) != LVD_OK) return false;
+  uint32_t size_log2 = lvd_load_relaxed_u32(&forks->stack_log2);
+  if (!app || (lvd_fiber_take(w->rt, size_log2, &fiber) != LVD_OK &&
+               lvd_fiber_take(w->rt, LVD_STACK_MOST, &fiber) != LVD_OK))
+    return false;
   lvd_fiber_ready(w, fiber, app, lvd_load_relaxed_u32(&d->level), taken_main);
   fiber->bare = bare;
   fiber->taken = slot;

@@ -301,7 +301,7 @@ static void rest(lvd_worker *w) {
 void lvd_worker_main(void *argument) {
   lvd_worker *w = argument;
   lvd_port_set_self(w);
-  w->low = lvd_port_stack_low();
+  w->low = lvd_port_stack_low(NULL);
   lvd_port_context_of_thread(&w->home);
   w->turns = w->until_sample = 1;
   w->random = w->index + 1;

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What forks may run out of: deques, when thousands of fibers wait with forks open; and what they do
- * not run out of: scopes of cancelling. */
+/* What forks may run out of: deques, when thousands of fibers wait with forks open; stacks, in calls
+ * that are taken; and what they do not run out of: scopes of cancelling. */
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "test.h"
 
 static int fib(int n);
@@ -124,7 +130,8 @@ static void nest(int depth, int at, lvd_cancel_scope *which) {
 }
 
 void test_fork_scopes(void) {
-  static const int depths[] = {1, 15, 16, 17, 100, 9000}; /* deeper than the deque has slots */
+  /* The last is deeper than the deque has slots. */
+  const int depths[] = {1, 15, 16, 17, 100, SCALED(9000)};
   CHECK_EQ(lvd_fork_workers(1), LVD_OK);
   for (size_t i = 0; i < COUNT(depths); i++)
     for (int at = 0; at <= depths[i]; at += depths[i] > 100 ? 8500 : 1) {
@@ -171,4 +178,100 @@ void test_fork_scopes_taken(void) {
   lvd_fork_counters c;
   lvd_fork_counters_read(&c);
   CHECK(c.stolen > 0);
+}
+
+/* ---- stacks -------------------------------------------------------------------------------- */
+
+static lvd_a32 begun;
+/* So many kilobytes deep, at least. */
+static __attribute__((noinline)) long deep(long n) {
+  volatile char frame[1024];
+  frame[n % 1024] = 1;
+  lvd_store_relaxed_u32(&begun, 1);
+  return n ? deep(n - 1) + frame[n % 1024] : 0;
+}
+LVD_FORKABLE(long, deep, long)
+
+/* What could be called directly can be called where it was taken. */
+static void *deep_is_taken(void *unused) {
+  const long n = 40 * 1024;
+  CHECK_EQ(deep(n), n);
+  for (int i = 0; i < 5; i++) {
+    lvd_store_relaxed_u32(&begun, 0);
+    LVD_FORK(f, deep, n);
+    while (!lvd_load_relaxed_u32(&begun)) {
+    }
+    CHECK_EQ(LVD_JOIN(f, deep), n);
+    CHECK(lvd_stolen());
+  }
+  return unused;
+}
+
+static long resident_kib(void) {
+  long pages = 0, all;
+  FILE *f = fopen("/proc/self/statm", "re");
+  CHECK(f && fscanf(f, "%ld %ld", &all, &pages) == 2);
+  fclose(f);
+  return pages * sysconf(_SC_PAGESIZE) / 1024;
+}
+
+void test_fork_stacks(void) {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  SKIP("frames are larger with a sanitizer");
+#endif
+  if (sysconf(_SC_NPROCESSORS_ONLN) < 2) SKIP("one core");
+  pthread_t t;
+  pthread_attr_t large;
+  CHECK_EQ(lvd_fork_workers(3), LVD_OK);
+  CHECK_EQ(pthread_attr_init(&large), 0);
+  CHECK_EQ(pthread_attr_setstacksize(&large, (size_t)64 << 20), 0);
+  CHECK_EQ(pthread_create(&t, &large, deep_is_taken, NULL), 0);
+  CHECK_EQ(pthread_join(t, NULL), 0);
+  sleep_ms(100);
+#ifndef LVD_EMULATED
+  CHECK(resident_kib() < 20 * 1024); /* deep stacks were given back */
+#endif
+}
+
+/* A call that overflows where it was taken ends the program, which says what has happened. */
+static long bottomless(int depth) {
+  go_down(depth);
+  return 0;
+}
+LVD_FORKABLE(long, bottomless, int)
+static void overflow(void) {
+  struct rlimit none = {0, 0};
+  setrlimit(RLIMIT_CORE, &none);
+  LVD_FORK(f, bottomless, 0);
+  for (;;) CHECK_EQ(fib(5), 5);
+  LVD_JOIN(f, bottomless);
+}
+
+void test_fork_overflow(void) {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(LVD_EMULATED)
+  SKIP("the sanitizer has a report of its own");
+#endif
+  if (sysconf(_SC_NPROCESSORS_ONLN) < 2) SKIP("one core");
+  int ends[2], status;
+  char said[512] = "";
+  CHECK_EQ(pipe(ends), 0);
+  fflush(NULL);
+  pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    alarm(20);
+    dup2(ends[1], STDERR_FILENO);
+    overflow();
+  }
+  close(ends[1]);
+  for (size_t n = 0; n < sizeof said - 1;) {
+    ssize_t got = read(ends[0], said + n, sizeof said - 1 - n);
+    if (got <= 0) break;
+    n += (size_t)got;
+  }
+  CHECK_EQ(waitpid(child, &status, 0), child);
+  CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
+  printf("%s", said);
+  CHECK(strstr(said, "levada: stack overflow of fiber 'fork'"));
+  CHECK(strstr(said, "ulimit -s"));
 }

@@ -29,7 +29,8 @@
  *
  * A program needs nothing else: the first fork starts the workers, and they end with the program.
  * Forks in a fiber, a remote procedure or an actor's native run on the workers that are there.
- * A taken call runs on a fiber with a stack of 8 MiB, and may wait as any fiber.
+ * A taken call runs on a fiber, and may wait as any. Its stack is as large as the largest of a thread
+ * that has forked, from 8 MiB to 1 GiB: what could be called directly has room there, too.
  *
  * ---- what the translator emits ----------------------------------------------------------------
  *

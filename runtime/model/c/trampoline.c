@@ -159,7 +159,9 @@ void lvd_port_jump(void *escape) {
   (void)escape;
   _longjmp(escapes[calls.number()], 1);
 }
-__attribute__((weak)) const unsigned char *lvd_port_stack_low(void) { return NULL; }
+__attribute__((weak)) const unsigned char *lvd_port_stack_low(size_t *size) {
+  return (void)size, NULL;
+}
 /* No thread ends before the check does. */
 __attribute__((weak)) void lvd_port_at_thread_end(int what, void (*end)(void *), void *argument) {
   (void)what, (void)end, (void)argument;

@@ -32,6 +32,9 @@ lvd_status lvd_port_stacks_alloc(uint32_t count, size_t size, size_t guard, void
   return LVD_OK;
 }
 void lvd_port_stacks_free(void *base, size_t size) { (void)base, (void)size; }
+void lvd_port_stack_shrink(void *low, size_t size, size_t keep) {
+  (void)low, (void)size, (void)keep;
+}
 
 /* ---- what no check has --------------------------------------------------------------------- */
 
