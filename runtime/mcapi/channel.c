@@ -160,11 +160,11 @@ static mcapi_status_t look_at_open(mc_domain *d, mc_local *local, mcapi_endpoint
 }
 
 bool mc_channel_opened(mc_request *r) {
-  lvd_port_lock(&r->local->lock);
+  mc_lock_take(&r->local->lock);
   bool done = lvd_load_relaxed_u32(&r->done);
   mcapi_status_t status = done ? r->status : look_at_open(r->node->domain, r->local, r->handle);
   if (!done && status != MCAPI_PENDING) conclude(r, status);
-  lvd_port_unlock(&r->local->lock);
+  mc_lock_drop(&r->local->lock);
   return status != MCAPI_PENDING;
 }
 
@@ -174,7 +174,7 @@ bool mc_channel_not_opened(mc_request *r, mcapi_status_t why) {
   mc_local *local = r->local;
   mc_endpoint *mine = record(d, r->handle);
   mc_gate_enter(d);
-  lvd_port_lock(&local->lock);
+  mc_lock_take(&local->lock);
   bool pending = !lvd_load_relaxed_u32(&r->done);
   if (pending) conclude(r, why);
   mcapi_endpoint_t peer = peer_of(d, r->handle);
@@ -185,7 +185,7 @@ bool mc_channel_not_opened(mc_request *r, mcapi_status_t why) {
     lvd_store_release_u32(&mine->state, 0);
     mc_broadcast_call(d, r->handle);
   }
-  lvd_port_unlock(&local->lock);
+  mc_lock_drop(&local->lock);
   mc_gate_leave(d);
   if (peer) mc_ring(d, lvd_load_relaxed_u32(&record(d, peer)->node));
   return pending;
@@ -197,7 +197,7 @@ static mcapi_status_t open_end(mc_mine *self, uint32_t role, mcapi_endpoint_t e,
   mc_local *local = *out = mc_local_of(self, e);
   if (!local) return MCAPI_ERR_ENDP_REMOTE;
   mc_gate_enter(d);
-  lvd_port_lock(&local->lock);
+  mc_lock_take(&local->lock);
   mc_endpoint *mine = record(d, e);
   uint32_t state = lvd_load_relaxed_u32(&mine->state);
   mcapi_status_t status = mc_channel_misfit(lvd_load_relaxed_u32(&mine->role), role);
@@ -211,7 +211,7 @@ static mcapi_status_t open_end(mc_mine *self, uint32_t role, mcapi_endpoint_t e,
     lvd_store_release_u32(&mine->state, MC_OPENED);
     mc_broadcast_call(d, e);
   }
-  lvd_port_unlock(&local->lock);
+  mc_lock_drop(&local->lock);
   mc_gate_leave(d);
   return status;
 }
@@ -265,9 +265,9 @@ static void close_end(mc_domain *d, mc_local *local, mcapi_endpoint_t e) {
 
 void mc_channel_drop(mc_domain *d, mc_local *local, mcapi_endpoint_t e) {
   mcapi_endpoint_t peer = peer_of(d, e);
-  lvd_port_lock(&local->lock);
+  mc_lock_take(&local->lock);
   close_end(d, local, e);
-  lvd_port_unlock(&local->lock);
+  mc_lock_drop(&local->lock);
   if (peer) mc_ring(d, lvd_load_relaxed_u32(&record(d, peer)->node));
 }
 
@@ -283,14 +283,14 @@ static void close_i(uint32_t role, mcapi_endpoint_t handle, mcapi_request_t *req
     mc_domain *d = self->domain;
     mcapi_endpoint_t peer = peer_of(d, handle);
     mc_gate_enter(d);
-    lvd_port_lock(&local->lock);
+    mc_lock_take(&local->lock);
     status = mc_channel_misfit(local->channel.role, role);
     if (status == MCAPI_SUCCESS && !local->channel.role)
       status = lvd_load_relaxed_u32(&record(d, handle)->state) & MC_CLOSED
                    ? MCAPI_ERR_CHAN_CLOSEPENDING
                    : MCAPI_ERR_CHAN_NOTOPEN;
     if (status == MCAPI_SUCCESS) close_end(d, local, handle);
-    lvd_port_unlock(&local->lock);
+    mc_lock_drop(&local->lock);
     mc_gate_leave(d);
     mc_ring(d, self->index); /* one of this node may wait in it */
     if (peer) mc_ring(d, lvd_load_relaxed_u32(&record(d, peer)->node));
@@ -381,9 +381,9 @@ mcapi_uint_t mc_channel_available(uint32_t handle, uint32_t role, mcapi_status_t
   mc_say(mcapi_status, status);
   if (status != MCAPI_SUCCESS) return 0;
   mc_domain *d = r.node->domain;
-  lvd_port_lock(&r.local->lock);
+  mc_lock_take(&r.local->lock);
   uint32_t count = r.local->channel.open ? d->transport->available(d, r.local) : 0;
-  lvd_port_unlock(&r.local->lock);
+  mc_lock_drop(&r.local->lock);
   return count;
 }
 
@@ -399,11 +399,11 @@ mcapi_status_t mc_channel_release(const void *buffer, bool only_test) {
     uint32_t i = (first + k) % MC_ENDPOINTS;
     mc_local *local = lvd_load_acquire_ptr(&d->local[i]);
     if (!local || local->node != self || local->channel.role != MC_PACKETS) continue;
-    lvd_port_lock(&local->lock);
+    mc_lock_take(&local->lock);
     const mc_channel *c = &local->channel;
     bool held =
         c->open && c->role == MC_PACKETS && MC_THROUGH(d, release, d, local, buffer, only_test);
-    lvd_port_unlock(&local->lock);
+    mc_lock_drop(&local->lock);
     if (!held) continue;
     if (k) lvd_store_relaxed_u32(&self->released, i);
     if (!only_test) mc_ring(d, self->index); /* one may wait for a buffer */

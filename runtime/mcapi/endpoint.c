@@ -21,16 +21,6 @@ bool mc_endpoint_was(const mc_domain *d, mcapi_endpoint_t e) {
          lvd_load_relaxed_u32(&record(d, e)->died) != e && !mc_endpoint_is(d, e);
 }
 
-mc_local *mc_local_of(mc_mine *node, mcapi_endpoint_t e) {
-  mc_local *local = lvd_load_acquire_ptr(&node->domain->local[mc_index(e)]);
-  bool mine = local && e && lvd_load_acquire_u32(&local->handle) == e && local->node == node;
-  return mine ? local : NULL;
-}
-
-uint32_t mc_attribute(const mc_domain *d, uint32_t index, uint32_t number) {
-  return lvd_load_relaxed_u32(&d->tables->endpoint[index].attribute[number]);
-}
-
 mcapi_endpoint_t mc_endpoint_find(mc_domain *d, mcapi_node_t node, mcapi_port_t port) {
   for (uint32_t i = 0; i < MC_ENDPOINTS; i++) {
     mc_endpoint *e = &d->tables->endpoint[i];
@@ -50,6 +40,7 @@ static mc_local *local_at(mc_domain *d, uint32_t index) {
   mc_local *local = lvd_load_relaxed_ptr(&d->local[index]);
   if (!local && (local = calloc(1, sizeof *local))) {
     local->index = index;
+    mc_lock_init(&local->lock);
     lvd_store_release_ptr(&d->local[index], local);
   }
   return local;
@@ -97,7 +88,7 @@ static mcapi_status_t make(mc_mine *self, mcapi_port_t port, mcapi_endpoint_t *o
     lvd_store_relaxed_u32(&e->node, self->index);
     lvd_store_relaxed_u32(&e->port, port);
     first_attributes(e);
-    lvd_port_lock(&local->lock);
+    mc_lock_take(&local->lock);
     local->node = self;
     local->timeout = MCAPI_TIMEOUT_INFINITE;
     local->memory = 0;
@@ -105,7 +96,7 @@ static mcapi_status_t make(mc_mine *self, mcapi_port_t port, mcapi_endpoint_t *o
     local->channel.role = 0;
     lvd_status status = d->transport->open(d, local);
     if (status == LVD_OK) lvd_store_release_u32(&local->handle, generation * MC_ENDPOINTS + i);
-    lvd_port_unlock(&local->lock);
+    mc_lock_drop(&local->lock);
     if (status != LVD_OK) {
       lvd_store_release_u32(&e->owner, 0);
       return MCAPI_ERR_MEM_LIMIT;
@@ -140,12 +131,12 @@ static void take_away(mc_mine *self, mc_local *local) {
   mc_gate_enter(d);
   mc_channel_drop(d, local, lvd_load_relaxed_u32(&local->handle));
   lvd_store_release_u32(&e->handle, 0);
-  lvd_port_lock(&local->lock);
+  mc_lock_take(&local->lock);
   lvd_store_release_u32(&local->handle, 0);
   mc_requests_drop(local, MC_SEND, MCAPI_ERR_ENDP_DELETED);
   d->transport->close(d, local);
   mc_descriptor_close(local);
-  lvd_port_unlock(&local->lock);
+  mc_lock_drop(&local->lock);
   lvd_store_release_u32(&e->owner, 0);
   mc_gate_leave(d);
   mc_ring(d, self->index);
@@ -330,11 +321,11 @@ void mcapi_endpoint_set_attribute(mcapi_endpoint_t endpoint, mcapi_uint_t attrib
     status = check_value(attribute_num, value);
   }
   if (status == MCAPI_SUCCESS) {
-    lvd_port_lock(&local->lock);
+    mc_lock_take(&local->lock);
     lvd_store_relaxed_u32(&record(self->domain, endpoint)->attribute[attribute_num], value);
     if (attribute_num == MCAPI_ENDP_ATTR_TIMEOUT) local->timeout = value;
     if (attribute_num == MCAPI_ENDP_ATTR_MEMORY_TYPE) local->memory = value;
-    lvd_port_unlock(&local->lock);
+    mc_lock_drop(&local->lock);
   }
   mc_say(mcapi_status, status);
 }

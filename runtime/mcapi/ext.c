@@ -14,9 +14,9 @@ static mc_local *enter(mcapi_endpoint_t endpoint, mcapi_status_t *status) {
   mc_local *local = self ? mc_local_of(self, endpoint) : NULL;
   *status = !self ? MCAPI_ERR_NODE_NOTINIT : !local ? MCAPI_ERR_ENDP_INVALID : MCAPI_SUCCESS;
   if (!local) return NULL;
-  lvd_port_lock(&local->lock);
+  mc_lock_take(&local->lock);
   if (lvd_load_relaxed_u32(&local->handle) == endpoint) return local;
-  lvd_port_unlock(&local->lock); /* deleted meanwhile */
+  mc_lock_drop(&local->lock); /* deleted meanwhile */
   *status = MCAPI_ERR_ENDP_INVALID;
   return NULL;
 }
@@ -55,7 +55,7 @@ int lvd_mcapi_descriptor(mcapi_endpoint_t endpoint, mcapi_status_t *mcapi_status
   if (local) {
     if (!local->has_descriptor) status = open_descriptor(local);
     if (status == MCAPI_SUCCESS) out = local->descriptor;
-    lvd_port_unlock(&local->lock);
+    mc_lock_drop(&local->lock);
   }
   mc_say(mcapi_status, status);
   return out;
@@ -78,7 +78,7 @@ mcapi_uint_t lvd_mcapi_ready(mcapi_endpoint_t endpoint, mcapi_status_t *mcapi_st
     if (local->has_descriptor && (count || status != MCAPI_SUCCESS))
       lvd_port_own_bell_ring(local->descriptor);
     if (count) status = MCAPI_SUCCESS;
-    lvd_port_unlock(&local->lock);
+    mc_lock_drop(&local->lock);
   }
   mc_say(mcapi_status, status);
   return count;
@@ -99,7 +99,7 @@ void lvd_mcapi_wait_by(mcapi_endpoint_t endpoint, int how, uint32_t spin_us,
       local->spin_us = 0;
     else
       status = MCAPI_ERR_PARAMETER;
-    lvd_port_unlock(&local->lock);
+    mc_lock_drop(&local->lock);
   }
   mc_say(mcapi_status, status);
 }
@@ -140,7 +140,7 @@ static mc_local *borrower(mcapi_pktchan_send_hndl_t handle, const void *buffer, 
             : size > c->loan_size                          ? MCAPI_ERR_PKT_SIZE
                                                            : MCAPI_SUCCESS;
   if (*status == MCAPI_SUCCESS) return local;
-  lvd_port_unlock(&local->lock);
+  mc_lock_drop(&local->lock);
   return NULL;
 }
 
@@ -153,7 +153,7 @@ void lvd_mcapi_send_loan(mcapi_pktchan_send_hndl_t send_handle, const void *buff
     status = mc_channel_ended(d, local);
     if (status == MCAPI_SUCCESS) d->transport->send_loan(d, local, size);
     local->channel.loan = NULL;
-    lvd_port_unlock(&local->lock);
+    mc_lock_drop(&local->lock);
   }
   mc_say(mcapi_status, status);
 }
@@ -164,7 +164,7 @@ void lvd_mcapi_return_loan(mcapi_pktchan_send_hndl_t send_handle, const void *bu
   mc_local *local = borrower(send_handle, buffer, 0, &status);
   if (local) {
     local->channel.loan = NULL;
-    lvd_port_unlock(&local->lock);
+    mc_lock_drop(&local->lock);
   }
   mc_say(mcapi_status, status);
 }

@@ -7,6 +7,7 @@
 #define LVD_MCAPI_FACE_H
 
 #include "domain.h"
+#include "lock.h"
 
 #include <string.h>
 
@@ -89,7 +90,7 @@ typedef struct mc_channel {
 struct mc_local {
   uint32_t index;
   mc_mine *node;
-  lvd_port_mutex lock;    /* of all that follows */
+  mc_lock lock;           /* of all that follows */
   lvd_a32 handle;         /* 0: there is none */
   mc_line line[MC_LINES]; /* by kind */
   mc_channel channel;
@@ -160,14 +161,20 @@ void mc_descriptor_close(mc_local *local); /* with the lock */
 /* ---- endpoint.c ----------------------------------------------------------------------------- */
 
 /* The caller's own endpoint; null: it is not that. */
-mc_local *mc_local_of(mc_mine *node, mcapi_endpoint_t endpoint);
+static inline mc_local *mc_local_of(mc_mine *node, mcapi_endpoint_t e) {
+  mc_local *local = lvd_load_acquire_ptr(&node->domain->local[mc_index(e)]);
+  bool mine = local && e && lvd_load_acquire_u32(&local->handle) == e && local->node == node;
+  return mine ? local : NULL;
+}
 bool mc_endpoint_is(const mc_domain *d, mcapi_endpoint_t endpoint); /* anybody's, now */
 void mc_endpoints_delete(mc_mine *node);
 mcapi_endpoint_t mc_endpoint_find(mc_domain *d, mcapi_node_t node, mcapi_port_t port);
 /* Was there such an endpoint, which its owner has deleted, and did not die with? */
 bool mc_endpoint_was(const mc_domain *d, mcapi_endpoint_t endpoint);
 bool mc_endpoint_got(mc_mine *node, mcapi_endpoint_t endpoint); /* false: too often */
-uint32_t mc_attribute(const mc_domain *d, uint32_t index, uint32_t number);
+static inline uint32_t mc_attribute(const mc_domain *d, uint32_t index, uint32_t number) {
+  return lvd_load_relaxed_u32(&d->tables->endpoint[index].attribute[number]);
+}
 
 /* ---- request.c ------------------------------------------------------------------------------ */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Messages without a connection. */
-#include "transport.h"
+#include "at_once.h"
 
 /* ---- sending -------------------------------------------------------------------------------- */
 
@@ -44,6 +44,11 @@ void mcapi_msg_send_i(mcapi_endpoint_t send_endpoint, mcapi_endpoint_t receive_e
 void mcapi_msg_send(mcapi_endpoint_t send_endpoint, mcapi_endpoint_t receive_endpoint,
                     const void *buffer, size_t buffer_size, mcapi_priority_t priority,
                     mcapi_status_t *mcapi_status) {
+  if (LVD_LIKELY(
+          mc_message_out_at_once(send_endpoint, receive_endpoint, buffer, buffer_size, priority))) {
+    mc_say(mcapi_status, MCAPI_SUCCESS);
+    return;
+  }
   mc_request r;
   mcapi_status_t status =
       prepare_send(&r, send_endpoint, receive_endpoint, buffer, buffer_size, priority);
@@ -80,8 +85,14 @@ void mcapi_msg_recv_i(mcapi_endpoint_t receive_endpoint, void *buffer, size_t bu
 
 void mcapi_msg_recv(mcapi_endpoint_t receive_endpoint, void *buffer, size_t buffer_size,
                     size_t *received_size, mcapi_status_t *mcapi_status) {
+  mcapi_status_t status =
+      mc_message_in_at_once(receive_endpoint, buffer, buffer_size, received_size);
+  if (LVD_LIKELY(status != MCAPI_PENDING)) {
+    mc_say(mcapi_status, status);
+    return;
+  }
   mc_request r;
-  mcapi_status_t status = prepare_receive(&r, receive_endpoint, buffer, buffer_size);
+  status = prepare_receive(&r, receive_endpoint, buffer, buffer_size);
   if (status == MCAPI_SUCCESS && !received_size) status = MCAPI_ERR_PARAMETER;
   if (status == MCAPI_SUCCESS) {
     status = mc_request_run(&r, mc_ns(r.local->timeout));
@@ -97,8 +108,8 @@ mcapi_uint_t mcapi_msg_available(mcapi_endpoint_t receive_endpoint, mcapi_status
                        : !local ? MCAPI_ERR_ENDP_INVALID
                                 : MCAPI_SUCCESS);
   if (!local) return 0;
-  lvd_port_lock(&local->lock);
+  mc_lock_take(&local->lock);
   uint32_t count = MC_THROUGH(self->domain, count, self->domain, local);
-  lvd_port_unlock(&local->lock);
+  mc_lock_drop(&local->lock);
   return count;
 }

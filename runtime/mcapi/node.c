@@ -18,7 +18,7 @@ static lvd_aptr nodes; /* mc_mine; never freed */
 static _Thread_local struct {
   mc_mine *node;
   uint32_t active; /* as it was when this thread initialized it */
-} own;
+} own __attribute__((tls_model("initial-exec")));
 
 static bool is_active(const mc_mine *n) { return lvd_load_acquire_u32(&n->active) % 2; }
 

@@ -93,7 +93,7 @@ bool mc_request_try(mc_request *r) {
   }
   mc_local *local = r->local;
   bool others = false;
-  lvd_port_lock(&local->lock);
+  mc_lock_take(&local->lock);
   mc_line *line = &local->line[r->kind];
   for (mc_request *first; (first = line->first);) {
     mcapi_status_t status = go_on(first);
@@ -102,7 +102,7 @@ bool mc_request_try(mc_request *r) {
     leave_line(first);
     finish(first, status);
   }
-  lvd_port_unlock(&local->lock);
+  mc_lock_drop(&local->lock);
   if (others) mc_ring(r->node->domain, r->node->index); /* somebody may wait for those */
   return lvd_load_acquire_u32(&r->done);
 }
@@ -112,14 +112,14 @@ static bool stand_in_line(mc_request *r) {
   if (r->kind >= MC_LINES) return true;
   mc_local *local = r->local;
   mc_line *line = &local->line[r->kind];
-  lvd_port_lock(&local->lock);
+  mc_lock_take(&local->lock);
   bool there = lvd_load_relaxed_u32(&local->handle) == r->handle;
   if (there) {
     r->next = NULL;
     *(line->first ? &line->last->next : &line->first) = r;
     line->last = r;
   }
-  lvd_port_unlock(&local->lock);
+  mc_lock_drop(&local->lock);
   return there;
 }
 
@@ -131,13 +131,13 @@ static bool give_up(mc_request *r, mcapi_status_t why) {
     return mine;
   }
   if (r->kind == MC_OPEN) return mc_channel_not_opened(r, why);
-  lvd_port_lock(&r->local->lock);
+  mc_lock_take(&r->local->lock);
   bool mine = !lvd_load_relaxed_u32(&r->done);
   if (mine) {
     leave_line(r);
     finish(r, why);
   }
-  lvd_port_unlock(&r->local->lock);
+  mc_lock_drop(&r->local->lock);
   return mine;
 }
 
@@ -179,10 +179,10 @@ static uint32_t spin_of(const mc_request *r) { return r->local ? r->local->spin_
 static bool run_at_once(mc_request *r) {
   if (r->kind >= MC_LINES) return false;
   mcapi_status_t status = MCAPI_PENDING;
-  lvd_port_lock(&r->local->lock);
+  mc_lock_take(&r->local->lock);
   if (!r->local->line[r->kind].first && lvd_load_relaxed_u32(&r->local->handle) == r->handle)
     status = go_on(r);
-  lvd_port_unlock(&r->local->lock);
+  mc_lock_drop(&r->local->lock);
   r->status = status;
   return status != MCAPI_PENDING;
 }

@@ -128,10 +128,16 @@ lvd_status mc_shm_put_scalar(mc_domain *d, mc_local *local, uint64_t value, uint
 
 /* ---- receiving ---------------------------------------------------------------------------------- */
 
+/* As lvd_elements, of a handle that lives in memory. */
+static uint32_t elements(lvd_consumer *c, uint32_t want) {
+  int64_t n = (int64_t)(c->limit - c->got);
+  return n >= (int64_t)want ? (uint32_t)n : lvd_elements_refresh(c);
+}
+
 /* The packet that begins after `skip` elements: its size and lines. False: there is none, or what is
  * there cannot have been sent. The size is read once. */
 static bool packet_at(lvd_consumer *c, uint32_t skip, uint32_t *size, uint32_t *lines) {
-  uint32_t there = lvd_elements(c, skip + 1);
+  uint32_t there = elements(c, skip + 1);
   if (there <= skip) return false;
   const unsigned char *head = (const unsigned char *)lvd_get_span(c) + (size_t)skip * LINE;
   __builtin_prefetch(head + LINE); /* and not only when the size is here */
@@ -160,7 +166,7 @@ lvd_status mc_shm_take_packet(mc_domain *d, mc_local *local, void **out, size_t 
 
 lvd_status mc_shm_take_scalar(mc_domain *d, mc_local *local, uint32_t size, uint64_t *value) {
   mc_channel *c = &local->channel;
-  if (!lvd_elements(&c->in, 1)) return c->in.corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
+  if (!elements(&c->in, 1)) return c->in.corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
   scalar s = *(const scalar *)lvd_get_span(&c->in);
   if (s.size != size) return LVD_E_ARGUMENT; /* it stays */
   *value = s.value;

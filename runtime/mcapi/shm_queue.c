@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { IN_TURN = 16 };
+enum { IN_TURN = 16, LINE = 64 };
 
 /* ---- mapping -------------------------------------------------------------------------------- */
 
@@ -60,7 +60,7 @@ static uint32_t expect(mc_queue *q, uint32_t n, uint32_t slots) {
   if (next >= slots || (next >= IN_TURN && !lvd_load_relaxed_u32(&q->message[0].slot.owner)))
     next = 0;
   mc_fetch(&q->message[next]);
-  mc_fetch((const char *)&q->message[next] + LVD_LINE);
+  mc_fetch((const char *)&q->message[next] + LINE);
   return next;
 }
 
@@ -72,7 +72,7 @@ lvd_status mc_shm_send(mc_domain *d, mcapi_endpoint_t to, mcapi_endpoint_t from,
   mc_peer *p = mc_peer_at(d, index);
   if (!p) return LVD_E_MEMORY;
   mc_queue *q = p->queue;
-  mc_fetch(&q->inbox); /* comes while we copy */
+  if (size >= 512) mc_fetch(&q->inbox); /* comes while we copy */
   uint32_t slots = mc_attribute(d, index, MCAPI_ENDP_ATTR_NUM_RECV_BUFFERS);
   if (slots == 0 || slots > MC_SLOTS) slots = MC_SLOTS;
   uint32_t n = lvd_slot_claim(mc_slots(q), slots, lvd_load_relaxed_u32(&p->rotor), d->serial);
@@ -154,7 +154,7 @@ static void announce_reading(mc_queue *q) {
     uint32_t n = lvd_load_relaxed_u32(&q->inbox.head[level]);
     if (!n || n > MC_SLOTS) continue;
     __builtin_prefetch(&q->message[n - 1]);
-    __builtin_prefetch((const char *)&q->message[n - 1] + LVD_LINE);
+    __builtin_prefetch((const char *)&q->message[n - 1] + LINE);
   }
 }
 

@@ -101,7 +101,7 @@ static inline bool lvd_inbox_asleep(lvd_inbox *in, uint32_t *sleep) {
 /* Links slot `n` in at `level` (the highest is taken first). For those whose receiver sleeps on
  * something else, and who make the fence and look there. */
 static inline void lvd_inbox_link(lvd_inbox *in, lvd_slot *slot, uint32_t n, uint32_t level) {
-  uint32_t head = lvd_load_relaxed_u32(&in->head[level]);
+  uint32_t head = 0; /* most are empty: to ask first would bring the line twice */
   do lvd_store_relaxed_u32(&lvd_slot_at(slot, n)->next, head);
   while (!lvd_cas_release_u32(&in->head[level], &head, n + 1));
 }
