@@ -40,7 +40,7 @@ static mc_local *local_at(mc_domain *d, uint32_t index) {
   mc_local *local = lvd_load_relaxed_ptr(&d->local[index]);
   if (!local && (local = calloc(1, sizeof *local))) {
     local->index = index;
-    mc_lock_init(&local->lock);
+    mc_lock_init(&local->lock, &mc_mark, lvd_channel_fenced());
     lvd_store_release_ptr(&d->local[index], local);
   }
   return local;

@@ -28,19 +28,17 @@ typedef struct mc_lock {
   lvd_port_mutex mutex;
 } mc_lock;
 
-/* A thread is known by where this lies. A later one may have it at the same place: the earlier is gone. */
-extern _Thread_local char mc_mark __attribute__((tls_model("initial-exec")));
+/* The caller is the owner; a thread is known by its mark. */
+void mc_lock_init(mc_lock *l, const void *mark, bool fenced);
+void mc_lock_take_mutex(mc_lock *l, const void *mark);
 
-void mc_lock_init(mc_lock *l); /* the caller is the owner */
-void mc_lock_take_mutex(mc_lock *l);
-
-static inline void mc_lock_take(mc_lock *l) {
-  if (LVD_LIKELY(l->owner == &mc_mark)) {
+static inline void mc_lock_take_as(mc_lock *l, const void *mark) {
+  if (LVD_LIKELY(l->owner == mark)) {
     lvd_store_relaxed_u32(&l->busy, 1);
     lvd_barrier_light(l->fenced);
     if (LVD_LIKELY(!lvd_load_relaxed_u32(&l->shared))) return;
   }
-  mc_lock_take_mutex(l);
+  mc_lock_take_mutex(l, mark);
 }
 
 static inline void mc_lock_left(mc_lock *l) {
@@ -49,11 +47,16 @@ static inline void mc_lock_left(mc_lock *l) {
   if (LVD_UNLIKELY(lvd_load_relaxed_u32(&l->shared))) lvd_port_wake(&l->busy);
 }
 
-static inline void mc_lock_drop(mc_lock *l) {
-  if (LVD_LIKELY(l->owner == &mc_mark) && LVD_LIKELY(lvd_load_relaxed_u32(&l->busy)))
+static inline void mc_lock_drop_as(mc_lock *l, const void *mark) {
+  if (LVD_LIKELY(l->owner == mark) && LVD_LIKELY(lvd_load_relaxed_u32(&l->busy)))
     mc_lock_left(l);
   else
     lvd_port_unlock(&l->mutex);
 }
+
+/* A thread's mark is where this lies. A later thread may have it at the same place: the earlier is gone. */
+extern _Thread_local char mc_mark __attribute__((tls_model("initial-exec")));
+static inline void mc_lock_take(mc_lock *l) { mc_lock_take_as(l, &mc_mark); }
+static inline void mc_lock_drop(mc_lock *l) { mc_lock_drop_as(l, &mc_mark); }
 
 #endif

@@ -90,7 +90,7 @@ lvd_status mc_shm_send(mc_domain *d, mcapi_endpoint_t to, mcapi_endpoint_t from,
   lvd_store_relaxed_u32(&m->size, (uint32_t)size);
   if (size) mc_copy(small ? m->small : mc_payload(q, n), buffer, size);
   uint32_t node = lvd_load_relaxed_u32(&e->node);
-  lvd_inbox_link(&q->inbox, mc_slots(q), n, level);
+  lvd_inbox_link_behind(&q->inbox, mc_slots(q), n, level, 0);
   lvd_store_release_u64(&q->posted[n].claim, claim);
   lvd_store_relaxed_u32(&p->rotor, expect(q, n, slots));
   mc_ring(d, node);

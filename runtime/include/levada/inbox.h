@@ -99,11 +99,15 @@ static inline bool lvd_inbox_asleep(lvd_inbox *in, uint32_t *sleep) {
 }
 
 /* Links slot `n` in at `level` (the highest is taken first). For those whose receiver sleeps on
- * something else, and who make the fence and look there. */
-static inline void lvd_inbox_link(lvd_inbox *in, lvd_slot *slot, uint32_t n, uint32_t level) {
-  uint32_t head = 0; /* most are empty: to ask first would bring the line twice */
+ * something else, and who make the fence and look there. `head` is what is posted there as far as the
+ * caller knows; it may guess: to ask first brings the line twice where the receiver is looking. */
+static inline void lvd_inbox_link_behind(lvd_inbox *in, lvd_slot *slot, uint32_t n, uint32_t level,
+                                         uint32_t head) {
   do lvd_store_relaxed_u32(&lvd_slot_at(slot, n)->next, head);
   while (!lvd_cas_release_u32(&in->head[level], &head, n + 1));
+}
+static inline void lvd_inbox_link(lvd_inbox *in, lvd_slot *slot, uint32_t n, uint32_t level) {
+  lvd_inbox_link_behind(in, slot, n, level, lvd_load_relaxed_u32(&in->head[level]));
 }
 
 /* Posts slot `n` at `level`. True: the receiver sleeps, and the caller must wake it: wake `waiting`,

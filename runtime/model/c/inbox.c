@@ -44,6 +44,15 @@ void model_post(model_inbox *m, uint32_t n, uint32_t level) {
   lvd_inbox_woken(&m->in, sleep);
 }
 
+/* The same by who does not ask first what is posted. */
+void model_post_blind(model_inbox *m, uint32_t n, uint32_t level) {
+  uint32_t sleep;
+  lvd_inbox_link_behind(&m->in, m->slot, n, level, 0);
+  if (!lvd_inbox_asleep(&m->in, &sleep)) return;
+  lvd_port_wake(&m->in.waiting);
+  lvd_inbox_woken(&m->in, sleep);
+}
+
 /* Takes everything; the slots' numbers, most urgent and oldest first, to `out`; how many. */
 uint32_t model_take(model_inbox *m, uint32_t *out) {
   uint32_t count = 0;

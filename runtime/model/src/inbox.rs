@@ -19,6 +19,7 @@ harness! {
         fn write(m: *mut c_void, n: u32, v: u32);
         fn read(m: *mut c_void, n: u32) -> u32;
         fn post(m: *mut c_void, n: u32, level: u32);
+        fn post_blind(m: *mut c_void, n: u32, level: u32);
         fn take(m: *mut c_void, out: *mut u32) -> u32;
         fn get(m: *mut c_void, out: *mut u32) -> u32;
         fn reap(m: *mut c_void, owner: u32) -> u32;
@@ -154,6 +155,25 @@ fn two_senders(library: &Library, barrier: Barrier) {
     let senders = [0, 1].map(|n| {
         let inbox = inbox.clone();
         spawn(move || inbox.send(n, 3))
+    });
+    let mut got = inbox.receive(2);
+    got.sort();
+    assert_eq!(got, [0, 1], "each post once");
+    for sender in senders {
+        sender.join().expect("a sender");
+    }
+}
+
+/// The same, where nobody asks what is posted before he posts.
+fn two_blind(library: &Library, barrier: Barrier) {
+    let inbox = Inbox::new(library, barrier, 3, 0);
+    let senders = [0, 1].map(|n| {
+        let inbox = inbox.clone();
+        spawn(move || {
+            let Owned { c, m } = *inbox.0;
+            c.write(m, n, 100 + n);
+            c.post_blind(m, n, 3);
+        })
     });
     let mut got = inbox.receive(2);
     got.sort();
@@ -305,6 +325,7 @@ pub const CHECKS: &[Check] = &[
     check("two posts", "I1-I3", FENCES, Some(3), 1282, two_posts),
     check("levels", "I1 I2", FENCES, None, 1, levels),
     check("two senders", "I1 I3", FENCES, Some(2), 9894, two_senders),
+    check("two senders, blind", "I1 I3", FENCES, Some(2), 7763, two_blind),
     check("dies filling", "I3", FENCES, Some(2), 70, dies_filling),
     check("dies linking", "I3", FENCES, Some(2), 367, dies_linking),
     check("dies posting", "I3", FENCES, Some(2), 367, dies_posting),

@@ -14,6 +14,7 @@ mod fork;
 mod inbox;
 mod library;
 mod link;
+mod lock;
 mod mutate;
 mod shadow;
 mod steal;

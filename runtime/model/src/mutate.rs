@@ -214,7 +214,7 @@ fn unnamed_in(text: &str) -> Option<String> {
 
 /// Copies the sources under test (all of the runtime's C, and the harnesses) to `tree`.
 pub fn copy_tree(runtime: &Path, tree: &Path) -> std::io::Result<()> {
-    for folder in ["include/levada", "src", "port", "model/c"] {
+    for folder in ["include/levada", "src", "port", "mcapi", "model/c"] {
         let to = tree.join(folder);
         fs::create_dir_all(&to)?;
         let from = runtime.join(folder);

@@ -4,7 +4,7 @@
 
 use crate::check::Check;
 use crate::mutate::Mutant;
-use crate::{app, call, channel, fiber, fork, inbox, link, steal, worker};
+use crate::{app, call, channel, fiber, fork, inbox, link, lock, steal, worker};
 
 pub struct Suite {
     pub name: &'static str,
@@ -29,6 +29,12 @@ pub const SUITES: &[Suite] = &[
         compiled: &["model/c/inbox.c"],
         sources: &["include/levada/inbox.h"],
         checks: inbox::CHECKS,
+    },
+    Suite {
+        name: "lock",
+        compiled: &["model/c/lock.c", "mcapi/lock.c", "port/mutex.c"],
+        sources: &["mcapi/lock.h", "mcapi/lock.c"],
+        checks: lock::CHECKS,
     },
     Suite {
         name: "worker",
