@@ -238,6 +238,33 @@ fn build_makes_c_objects_and_programs() {
         let why = format!("nothing in this network asks for {option}");
         assert!(said.contains(&why) && said.contains("usage: "), "{said}");
     }
+    for (option, why) in [
+        ("--workers", "--workers takes a value"),
+        ("--rate", "--rate is not known"),
+        ("three", "three is no option"),
+    ] {
+        let wrong = Command::new(place.path("Top"))
+            .arg(option)
+            .output()
+            .unwrap();
+        assert_eq!(wrong.status.code(), Some(2));
+        let said = String::from_utf8_lossy(&wrong.stderr);
+        assert!(said.contains(why) && said.contains("usage: "), "{said}");
+    }
+    let help = Command::new(place.path("Top"))
+        .arg("--help")
+        .output()
+        .unwrap();
+    assert!(help.status.success() && help.stdout.starts_with(b"usage: "));
+    // What it prints and nobody can take is not lost in silence.
+    let full = std::fs::File::create("/dev/full").unwrap();
+    let lost = Command::new(place.path("Top"))
+        .stdout(full)
+        .output()
+        .unwrap();
+    assert_eq!(lost.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&lost.stderr);
+    assert!(said.contains("could not all be written"), "{said}");
     assert_eq!(place.list("."), ["Top", "Top.so", "src", "top.c"]);
 }
 
