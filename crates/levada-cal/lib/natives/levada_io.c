@@ -247,12 +247,13 @@ int64_t io_read_number(void) {
   word[length] = 0;
   errno = 0;
   long long number = strtoll(word, &end, 10);
-  bool good = !*end && end != word;
-  for (char *c = word; *c; c++)
+  bool good = end == word + length, fits = errno != ERANGE; /* a zero byte ends no word */
+  for (char *c = word; c < word + length; c++)
     if (*c < ' ' || *c > '~') *c = '?'; /* what is no text is not put on a terminal */
   if (!good) refuse("%s, line %d: \"%s\" is not a whole number", in->name[in->at], in->line, word);
-  if (errno == ERANGE)
-    refuse("%s, line %d: %s does not fit into 64 bits", in->name[in->at], in->line, word);
+  if (!fits) refuse("%s, line %d: %s does not fit into 64 bits", in->name[in->at], in->line, word);
+  if (length == sizeof word - 1 && input_fill(in) && !input_ends_number(in->buffer[in->next]))
+    refuse("%s, line %d: %s... is too long for a number", in->name[in->at], in->line, word);
   return number;
 }
 
