@@ -355,9 +355,7 @@ impl Compiler {
         ]
         .map(str::to_string)
         .to_vec();
-        if cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
-            flags.push("-march=native".to_string());
-        }
+        flags.extend(for_this_processor().map(str::to_string));
         flags.extend(options.flags.iter().cloned());
         let mut cc = Compiler {
             name,
@@ -556,6 +554,11 @@ fn in_process(name: &str) -> bool {
         let _ = name;
         false
     }
+}
+
+/// The flag that makes code for the processor of this machine; GCC has none for riscv64.
+pub fn for_this_processor() -> Option<&'static str> {
+    cfg!(any(target_arch = "x86_64", target_arch = "aarch64")).then_some("-march=native")
 }
 
 /// What `-march=native` depends on.

@@ -147,7 +147,8 @@ fn program(
         let mut words = cc.split_whitespace();
         Command::new(words.next().unwrap_or("cc"))
             .args(words)
-            .args(["-std=c17", "-O3", "-g1", "-march=native", "-D_GNU_SOURCE"])
+            .args(["-std=c17", "-O3", "-g1", "-D_GNU_SOURCE"])
+            .args(compile::for_this_processor())
             .args(["-ffp-contract=off", "-fno-math-errno", "-Wno-unused"])
             .arg("-I")
             .arg(work.join("include"))

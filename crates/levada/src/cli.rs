@@ -154,7 +154,7 @@ pub enum Emit {
     C,
     /// A shared object, which `levada run` could load
     So,
-    /// A program that holds the network and the runtime
+    /// A program that holds the network and the runtime, for processors such as this machine has
     Exe,
 }
 
