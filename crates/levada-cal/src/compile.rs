@@ -422,11 +422,20 @@ impl Compiler {
         }
         let said = String::from_utf8_lossy(&done.stderr).into_owned();
         // It has something against the input when it names a place there, or a symbol.
-        let placed = |line: &str| {
-            line.split_once(": error: ").is_some_and(|(place, _)| {
+        let at_place = |line: &str, error: &str| {
+            line.split_once(error).is_some_and(|(place, _)| {
                 place.ends_with(|c: char| c.is_ascii_digit()) && place.contains(':')
-            }) || line.contains("undefined reference")
-                || line.contains("fatal error: ") && line.contains(": No such file or directory")
+            })
+        };
+        // A place is also named when the disk is full; and that a part of the compiler itself is not
+        // there is said without one.
+        let missing = |line: &str| {
+            line.ends_with(": No such file or directory") || line.ends_with(" file not found")
+        };
+        let placed = |line: &str| {
+            at_place(line, ": error: ")
+                || line.contains("undefined reference")
+                || at_place(line, ": fatal error: ") && missing(line)
         };
         match said.lines().any(placed) {
             true => Ok(Err(said)),

@@ -303,8 +303,19 @@ fn natives_that_are_missing_or_wrong() {
 #[test]
 fn a_compiler_that_does_not_run_is_named() {
     let place = numbers();
+    // Half of it is not installed.
+    place.write(
+        "cc.sh",
+        "test \"$1\" = --version && exec echo cc 1\n\
+         echo \"cc: fatal error: cannot execute 'cc1': execvp: No such file or directory\" >&2\nexit 1\n",
+    );
+    let half = format!("sh {}", place.path("cc.sh").display());
     for (cc, said) in [
         ("/nowhere/cc", "cannot run the C compiler `/nowhere/cc`"),
+        (
+            &half,
+            "fails with status 1:\n  cc: fatal error: cannot execute",
+        ),
         (
             "/bin/false",
             "the C compiler `/bin/false` fails with status 1",
@@ -330,7 +341,7 @@ fn a_compiler_that_does_not_run_is_named() {
         let output = doctor.env("CC", cc).output().unwrap();
         assert_eq!(output.status.code(), Some(1));
     }
-    assert_eq!(place.list("."), ["cache", "src"]);
+    assert_eq!(place.list("."), ["cache", "cc.sh", "src"]);
 }
 
 #[test]
