@@ -7,7 +7,7 @@
  * the deepest call on it has needed once.
  *
  * Each worker has some of its own, without a lock; more come from, and go back to, one pool. */
-#include "fiber.h"
+#include "inside.h"
 
 #include <stdlib.h>
 
@@ -52,6 +52,7 @@ static lvd_status make_chunk(lvd_runtime *rt, uint32_t size_log2) {
     f->low = low;
     f->size_log2 = size_log2;
     f->guard = (uint32_t)guard;
+    f->floor = low + guard + LVD_INSIDE_STACK;
     f->entity.slot = slot;
     f->entity.is_fiber = true;
     f->entity.waiter.wake = lvd_entity_wake;
