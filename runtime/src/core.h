@@ -387,7 +387,6 @@ void lvd_forks_forsake(lvd_app *app, lvd_fiber *f); /* ... and never does, since
 
 size_t lvd_fibers_why(lvd_app *app, char *text, size_t size);
 void lvd_fibers_story(lvd_app *app); /* keeps it, for when they have gone */
-size_t lvd_fibers_tell(lvd_app *app, char *text, size_t size); /* at rest, the gate closed */
 bool lvd_streams_await_threads(
     lvd_app *app); /* threads or other processes have ends of its streams,
                                                  or calls */

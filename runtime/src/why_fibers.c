@@ -263,10 +263,6 @@ static size_t write_story(lvd_app *app, char *text, size_t size, bool still) {
   return s.length;
 }
 
-size_t lvd_fibers_tell(lvd_app *app, char *text, size_t size) {
-  return write_story(app, text, size, true);
-}
-
 /* What fibers waited for when they were told that they wait for each other. */
 void lvd_fibers_story(lvd_app *app) {
   size_t size = write_story(app, NULL, 0, true) + 1;
