@@ -3,6 +3,7 @@
  * out, and starts nothing. */
 #include "inside.h"
 #include "stream.h"
+#include "waiting.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -396,6 +397,7 @@ void lvd_app_unload(lvd_app *app) {
     lvd_actor *actor = &app->entity[i].actor;
     if (actor->cls->end && app->entity[i].begun) actor->cls->end(actor);
   }
+  lvd_waiting_let_out(app);
   lvd_streams_free(app);
   lvd_units_free(app); /* which can take a while: without the lock */
   lvd_port_lock(&rt->lock);

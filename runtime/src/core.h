@@ -194,6 +194,7 @@ struct lvd_app {
   LVD_ALIGNED(LVD_LINE) lvd_a32 phase;
   lvd_a32 paused;
   lvd_a32 outcome;        /* 1 + an lvd_status; 0: it has not been told to end */
+  lvd_a32 inside;         /* threads in waits for streams of it (waiting.h) */
   lvd_a32 suspect;        /* at rest, and its fibers may wait for each other: the keeper looks */
   lvd_a32 open;           /* fibers may be started from outside: rest is not the end */
   bool finishing;         /* a keeper has it; under the runtime's lock */

@@ -19,7 +19,7 @@ LVD_READS_LIVE static void gather(lvd_entity *e, void *argument) {
 
 static void gather_threads(lvd_crowd *c) {
   for (lvd_waiting *w = lvd_waiting_first(); w && c->count < c->most; w = w->next)
-    if (w->app == c->app)
+    if (w->app == c->app && !w->timed)
       c->member[c->count++] =
           (lvd_member){.thread = w, .want = w->want, .wants = w->wants, .rests = true};
 }
@@ -33,7 +33,8 @@ bool lvd_crowd_of(lvd_app *app, lvd_crowd *c, bool still) {
   c->app = app;
   c->still = still;
   lvd_waiting_lock();
-  for (const lvd_waiting *w = lvd_waiting_first(); w; w = w->next) threads += w->app == app;
+  for (const lvd_waiting *w = lvd_waiting_first(); w; w = w->next)
+    threads += w->app == app && !w->timed;
   c->member = calloc(fibers + threads, sizeof *c->member);
   c->mark = calloc(fibers + threads, sizeof *c->mark);
   if (!c->member || !c->mark) return false;

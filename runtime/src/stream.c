@@ -8,6 +8,7 @@
  * too, which others may share. */
 #include "stream.h"
 #include "inside.h"
+#include "waiting.h"
 
 #include <stdlib.h>
 
@@ -418,8 +419,14 @@ void lvd_stream_ends_close(lvd_fiber *f, lvd_status outcome) {
 lvd_status lvd_stream_wait_room(lvd_stream *face, uint32_t n, int64_t timeout_ns) {
   LVD_INSIDE;
   if (!face || n == 0 || n > face->put.capacity) return LVD_E_ARGUMENT;
-  lvd_status status = claim(&stream_of(face)->sender);
-  return status == LVD_OK ? lvd_wait_room(&face->put, n, timeout_ns) : status;
+  stream *s = stream_of(face);
+  lvd_status status = claim(&s->sender);
+  if (status != LVD_OK) return status;
+  lvd_app *app = s->app;
+  lvd_waiting_inside(app);
+  status = lvd_wait_room(&face->put, n, timeout_ns);
+  lvd_waiting_outside(app);
+  return status;
 }
 
 lvd_status lvd_stream_wait_elements(lvd_stream *face, uint32_t n, int64_t timeout_ns) {
@@ -428,11 +435,16 @@ lvd_status lvd_stream_wait_elements(lvd_stream *face, uint32_t n, int64_t timeou
   stream *s = stream_of(face);
   lvd_status status = claim(&s->receiver);
   if (status != LVD_OK) return status;
-  if (!s->automatic.on || lvd_elements(&face->get, n) >= n)
-    return lvd_wait_elements(&face->get, n, timeout_ns);
+  lvd_app *app = s->app;
   uint32_t which;
   lvd_want want = {.elements = &face->get, .n = n};
-  return lvd_threshold_wait(&want, 1, timeout_ns, &which);
+  lvd_waiting_inside(app);
+  if (!s->automatic.on || lvd_elements(&face->get, n) >= n)
+    status = lvd_wait_elements(&face->get, n, timeout_ns);
+  else
+    status = lvd_threshold_wait(&want, 1, timeout_ns, &which);
+  lvd_waiting_outside(app);
+  return status;
 }
 
 /* Those behind the one that was selected last come first, so that each has its turn. */
@@ -443,8 +455,10 @@ lvd_status lvd_stream_select(lvd_stream *const *face, uint32_t count, int64_t ti
   lvd_want want[LVD_WANTS];
   uint32_t first = 0, at = count;
   uint64_t last = 0;
+  lvd_app *app = face[0] ? stream_of(face[0])->app : NULL; /* of all; else null */
   for (uint32_t i = 0; i < count; i++) {
     if (!face[i]) return LVD_E_ARGUMENT;
+    if (stream_of(face[i])->app != app) app = NULL;
     lvd_status status = claim(&stream_of(face[i])->receiver);
     if (status != LVD_OK) return status;
     if (stream_of(face[i])->selected <= last) continue;
@@ -453,10 +467,13 @@ lvd_status lvd_stream_select(lvd_stream *const *face, uint32_t count, int64_t ti
   }
   for (uint32_t i = 0; i < count; i++)
     want[i] = (lvd_want){.elements = &face[(first + i) % count]->get, .n = 1};
+  if (app) lvd_waiting_inside(app);
   lvd_status status = lvd_threshold_wait(want, count, timeout_ns, &at);
-  if (at == count) return status; /* none of them */
-  *which = (first + at) % count;
-  stream_of(face[*which])->selected = last + 1;
+  if (at < count) { /* else none of them */
+    *which = (first + at) % count;
+    stream_of(face[*which])->selected = last + 1;
+  }
+  if (app) lvd_waiting_outside(app);
   return status;
 }
 

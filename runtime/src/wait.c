@@ -158,11 +158,14 @@ static lvd_status thread_sleep(lvd_sleeper *s, lvd_waiter *who, const lvd_want *
                                uint32_t count, int64_t timeout_ns, uint64_t start,
                                uint32_t *which) {
   lvd_waiting self = {.app = NULL};
-  if (timeout_ns < 0) lvd_waiting_enter(&self, want, count, s);
+  lvd_waiting_enter(&self, want, count, s, timeout_ns >= 0);
   lvd_status status = LVD_E_TIME;
   while (status == LVD_E_TIME) {
     int64_t left = left_of(timeout_ns, start);
-    if (timeout_ns >= 0 && left <= 0) return look_all(want, count, false, which);
+    if (timeout_ns >= 0 && left <= 0) {
+      status = look_or_heed(&self, want, count, false, which);
+      break;
+    }
     lvd_store_relaxed_u32(&s->asleep, 1);
     bool fenced = false;
     for (uint32_t i = 0; i < count; i++) {

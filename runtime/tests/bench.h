@@ -8,6 +8,7 @@
 #include "test.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -27,6 +28,18 @@ static inline void can_start(void) {
   CHECK(started);
 #endif
   if (!started) SKIP("no program of this processor's can be started from another");
+}
+
+/* A signal is sent, not yet heeded: this returns when it stands still. */
+static inline void stop_process(pid_t id) {
+  char path[32], state = 0;
+  snprintf(path, sizeof path, "/proc/%d/stat", (int)id);
+  CHECK_EQ(kill(id, SIGSTOP), 0);
+  while (state != 'T') {
+    FILE *f = fopen(path, "r");
+    CHECK(f && fscanf(f, "%*d (%*[^)]) %c", &state) == 1);
+    fclose(f);
+  }
 }
 
 typedef struct bench {

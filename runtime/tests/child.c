@@ -261,6 +261,7 @@ static void wants(STREAM_ID in, STREAM_ID out, int i) {
   u32 a;
   stream_create(in);
   stream_create(out);
+  if (shown) lvd_store_release_u32(&shown->told[i], UINT32_MAX);
   lvd_status status = stream_get(in, a);
   if (shown) lvd_store_release_u32(&shown->told[i], 1 + (uint32_t)status);
 }

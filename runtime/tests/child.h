@@ -10,7 +10,7 @@ typedef struct page {
   lvd_a64 pushed, got; /* elements, said after the push, the pop */
   lvd_a32 grandchild;  /* a process that the child has loaded */
   lvd_a32 alive;       /* counts, as long as that lives */
-  lvd_a32 told[2];     /* 1 + how the wait of a procedure ended; 0: it has not */
+  lvd_a32 told[2];     /* 1 + how the wait of a procedure ended; else it waits: UINT32_MAX */
 } page;
 
 /* The argument of the procedures that stream. */

@@ -41,7 +41,7 @@ void test_process_task_asked_in_vain(void) {
   for (int round = 0; round < 6; round++) {
     pthread_t killer;
     CHECK_EQ(pb_load(LEVADA_CHILD), LVD_OK);
-    CHECK_EQ(kill((pid_t)pb_process(), SIGSTOP), 0);
+    stop_process((pid_t)pb_process());
     CHECK_EQ(pthread_create(&killer, NULL, kills, NULL), 0);
     TASKID t = round % 3 == 0   ? pb_create_in(pb_process(), "remote_nothing", 0)
                : round % 3 == 1 ? pb_create("remote_nothing", 0)

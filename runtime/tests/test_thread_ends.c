@@ -86,6 +86,60 @@ static void other_side(void *(*thread)(void *), void (*fiber)(void *)) {
 void test_thread_ends_sender(void) { other_side(sends, gets_all); }
 void test_thread_ends_receiver(void) { other_side(takes_one, puts_until_refused); }
 
+/* ---- the application goes ----------------------------------------------------------------------- */
+
+typedef struct guest {
+  lvd_stream *s;
+  int way;
+  lvd_a32 is_in;
+  lvd_status status;
+} guest;
+
+static void *waits_for_ever(void *argument) {
+  guest *g = argument;
+  uint32_t x = 0, which;
+  g->s->time_limit_ns = g->way & 1 ? 3600000000000 : -1; /* an hour */
+  CHECK_EQ(lvd_stream_wait_elements(g->s, 1, 0), g->way < 4 ? LVD_E_TIME : LVD_E_STATE);
+  lvd_store_release_u32(&g->is_in, 1);
+  if (g->way < 2)
+    g->status = lvd_stream_get(g->s, &x, 4);
+  else if (g->way < 4)
+    g->status = lvd_stream_select(&g->s, 1, g->s->time_limit_ns, &which);
+  else
+    while ((g->status = lvd_stream_put(g->s, &x, 4)) == LVD_OK) {
+    }
+  return NULL;
+}
+
+/* main has the other ends, and unloads it all: who waits is let out first. */
+void test_thread_is_let_out(void) {
+  lvd_runtime *rt = runtime_of(2);
+  for (int round = 0; round < SCALED(30) + 2; round++) {
+    guest g[6] = {0};
+    pthread_t id[COUNT(g)];
+    lvd_app *app;
+    CHECK_EQ(lvd_app_open(rt, NULL, &app), LVD_OK);
+    for (int i = 0; i < (int)COUNT(g); i++) {
+      g[i] = (guest){.s = stream_of(app), .way = i};
+      if (i < 4)
+        CHECK_EQ(lvd_stream_wait_room(g[i].s, 1, 0), LVD_OK);
+      else
+        CHECK_EQ(lvd_stream_wait_elements(g[i].s, 1, 0), LVD_E_TIME);
+      id[i] = begun(waits_for_ever, &g[i]);
+    }
+    for (int i = 0; i < (int)COUNT(g); i++)
+      while (!lvd_load_acquire_u32(&g[i].is_in)) lvd_fiber_sleep(100000);
+    lvd_fiber_sleep(round % 2 ? 5000000
+                              : 20000000); /* all are in their waits, asleep or about to be */
+    lvd_app_unload(app);
+    for (int i = 0; i < (int)COUNT(g); i++) {
+      CHECK_EQ(pthread_join(id[i], NULL), 0);
+      CHECK_EQ(g[i].status, LVD_E_STOPPED);
+    }
+  }
+  lvd_runtime_destroy(rt);
+}
+
 /* ---- by number ---------------------------------------------------------------------------------- */
 
 static void *sends_by_number(void *unused) {

@@ -69,6 +69,8 @@ LVD_API const char *lvd_stream_name(const lvd_stream *s);
 
 /* ---- waiting, with a time limit (negative: none) -------------------------------------------- */
 
+/* A thread in one of these when its application is unloaded gets LVD_E_STOPPED. */
+
 /* Room for `n` elements; `n` elements. With 0 as the limit they only look. */
 LVD_API lvd_status lvd_stream_wait_room(lvd_stream *s, uint32_t n, int64_t timeout_ns);
 LVD_API lvd_status lvd_stream_wait_elements(lvd_stream *s, uint32_t n, int64_t timeout_ns);

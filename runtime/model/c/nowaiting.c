@@ -2,9 +2,12 @@
 /* The list of the threads that wait, for checks where nobody judges whether they wait in vain. */
 #include "src/waiting.h"
 
-void lvd_waiting_enter(lvd_waiting *w, const lvd_want *want, uint32_t wants, lvd_sleeper *sleeper) {
-  (void)w, (void)want, (void)wants, (void)sleeper;
+void lvd_waiting_enter(lvd_waiting *w, const lvd_want *want, uint32_t wants, lvd_sleeper *sleeper,
+                       bool timed) {
+  (void)w, (void)want, (void)wants, (void)sleeper, (void)timed;
 }
+void lvd_waiting_inside(lvd_app *app) { (void)app; }
+void lvd_waiting_outside(lvd_app *app) { (void)app; }
 void lvd_waiting_enter_for_end(lvd_waiting *w, lvd_app *app) { (void)w, (void)app; }
 void lvd_waiting_sleeps(const lvd_waiting *w) { (void)w; }
 void lvd_waiting_leave(lvd_waiting *w) { (void)w; }

@@ -404,7 +404,8 @@ pub const ELSEWHERE: &[(&str, &str)] = &[
     ("src/crowd.c", "reads what fibers at rest wait for"),
     (
         "src/waiting.c",
-        "a list under a lock; who is on it is judged when rest has lasted, which is a matter of time",
+        "a list under a lock, and a count of who is inside; who is on it is judged when rest has lasted, \
+         which is a matter of time",
     ),
     (
         "src/knot.c",
