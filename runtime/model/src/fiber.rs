@@ -439,12 +439,12 @@ fn suspect(library: &Library, barrier: Barrier) {
 #[rustfmt::skip] // a table
 pub const CHECKS: &[Check] = &[
     check("stream of one", "F1", FENCES, Some(1), 12, stream_one),
-    check("stream of one", "F1", CORES, Some(1), 351, stream_one),
+    check("stream of one", "F1", CORES, Some(1), 354, stream_one),
     check("stream ends", "F1", FENCES, Some(1), 35, stream_ends),
     check("below the threshold", "F1", FENCES, Some(1), 65, threshold),
-    check("below the threshold", "F1", CORES, Some(1), 839, threshold),
+    check("below the threshold", "F1", CORES, Some(1), 875, threshold),
     check("room below the threshold", "F1", FENCES, Some(1), 65, threshold_of_room),
-    check("room below the threshold", "F1", CORES, Some(1), 839, threshold_of_room),
+    check("room below the threshold", "F1", CORES, Some(1), 875, threshold_of_room),
     check("from a thread", "F1", FENCES, Some(1), 426, from_thread),
     check("from a thread", "F1", CORES, Some(1), 3742, from_thread),
     check("to a thread", "F1", FENCES, Some(1), 4320, to_thread),
