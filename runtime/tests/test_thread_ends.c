@@ -169,7 +169,7 @@ void test_thread_ends_number(void) {
 void test_thread_ends_while_unloaded(void) {
   lvd_runtime *rt = runtime_of(2);
   uint64_t seed = 3;
-  for (int round = 0; round < SCALED(100) + 5; round++) {
+  for (int round = 0; round < SCALED(40) + 5; round++) {
     lvd_app *app;
     pthread_t id[4];
     CHECK_EQ(lvd_app_open(rt, NULL, &app), LVD_OK);
