@@ -16,8 +16,10 @@
  *   sleep: waiting (inbox), [fence], load fork_sleeps <> wake: fork_sleeps 0, [fence], load waiting
  *   abstain: fork_sleeps, [fence], look at the thread <> leave, wait: lender or sleeps, [fence],
  *                                                          load fork_sleeps
- *   begin: store_release rt->forks, deque     -> look: load_acquire
- *   start: store_release thread of a deque    -> ask: load_acquire      the forker it points to */
+ *   enlist: the deque, store_release deques -> look: load_acquire deques
+ *   begin: a forker, store_release thread of a deque, cas_release lender -> ask, abstain: load_acquire
+ * Need none: rt->forks, whose reader goes through the lock before he looks into it; the application of
+ * a call, which was opened before that was forked. */
 #include "fork.h"
 
 #include <string.h>
@@ -60,9 +62,17 @@ static lvd_deque *new_deque(void) {
 static bool enlist(lvd_fork_set *forks, lvd_deque *d) {
   uint32_t n = lvd_load_relaxed_u32(&forks->deques);
   if (n == LVD_DEQUES) return false;
-  lvd_store_release_ptr(&forks->deque[n], d);
+  lvd_store_relaxed_ptr(&forks->deque[n], d);
   lvd_store_release_u32(&forks->deques, n + 1);
   return true;
+}
+
+/* So many there are, and each is as it was made. */
+static uint32_t deques_of(const lvd_fork_set *forks) {
+  return lvd_load_acquire_u32(&forks->deques);
+}
+static lvd_deque *deque_of(const lvd_fork_set *forks, uint32_t i) {
+  return lvd_load_relaxed_ptr(&forks->deque[i]);
 }
 
 /* Under the lock. */
@@ -305,7 +315,7 @@ void lvd_forks_runtime_ends(lvd_runtime *rt) {
   for (lvd_forker *f = all.forkers; f; f = f->next) {
     if (!f->taken || f->worker || !f->forks || f->forks->rt != rt) continue;
     lvd_port_lock(&f->lock);
-    lvd_store_release_u32(&f->gone, 1);
+    lvd_store_relaxed_u32(&f->gone, 1);
     if (f->thread) lvd_store_relaxed_ptr(&f->thread->limit, NULL);
     lvd_port_unlock(&f->lock);
   }
@@ -328,7 +338,7 @@ static lvd_fork_set *forks_of(lvd_runtime *rt) {
   if (forks || !(forks = lvd_port_alloc(sizeof *forks))) return forks;
   forks->rt = rt;
   lvd_store_relaxed_u32(&forks->stack_log2, LVD_STACK_MOST);
-  lvd_store_release_ptr(&rt->forks, forks);
+  lvd_store_relaxed_ptr(&rt->forks, forks);
   /* Who sleeps does not count as one who would steal yet. */
   for (uint32_t i = 0; i < rt->workers; i++) nudge(&rt->worker[i]);
   return forks;
@@ -340,7 +350,7 @@ static void open_app(lvd_fork_set *forks) {
   lvd_app *app;
   lvd_port_lock(&forks->opening);
   if (!lvd_load_relaxed_ptr(&forks->app) && lvd_app_open(forks->rt, &options, &app) == LVD_OK)
-    lvd_store_release_ptr(&forks->app, app);
+    lvd_store_relaxed_ptr(&forks->app, app);
   lvd_port_unlock(&forks->opening);
 }
 
@@ -500,8 +510,8 @@ void lvd_forks_forsake(lvd_app *app, lvd_fiber *fiber) {
 
 /* All that ran on this stack, one call on top of the other, was abandoned with it. */
 static void fail_all(lvd_forker *f, const lvd_deque *here) {
-  uint32_t n = lvd_load_acquire_u32(&f->forks->deques);
-  for (uint32_t i = 0; i < n; i++) lvd_deque_fail(lvd_load_acquire_ptr(&f->forks->deque[i]), here);
+  uint32_t n = deques_of(f->forks);
+  for (uint32_t i = 0; i < n; i++) lvd_deque_fail(deque_of(f->forks, i), here);
 }
 
 /* What `w` ran was abandoned, a fiber, or an actor on `fiber` (null: on the worker's own stack),
@@ -539,7 +549,7 @@ static void taken_main(void *argument) {
 static bool make_fiber(lvd_worker *w, lvd_fork_set *forks, lvd_fork *slot, lvd_deque *d) {
   lvd_app *app = lvd_load_relaxed_ptr(&d->app);
   bool bare = !app;
-  if (bare) app = lvd_load_acquire_ptr(&forks->app);
+  if (bare) app = lvd_load_relaxed_ptr(&forks->app);
   lvd_fiber *fiber;
   uint32_t size_log2 = lvd_load_relaxed_u32(&forks->stack_log2);
   if (!app || (lvd_fiber_take(w->rt, size_log2, &fiber) != LVD_OK &&
@@ -596,20 +606,20 @@ static bool abstains(lvd_worker *w) {
 }
 
 static lvd_fork_set *forks_to_look_at(const lvd_worker *w) {
-  lvd_fork_set *forks = lvd_load_acquire_ptr(&w->rt->forks);
+  lvd_fork_set *forks = lvd_load_relaxed_ptr(&w->rt->forks);
   return forks && w->index < w->rt->workers && lvd_load_relaxed_u32(&w->given) ? forks : NULL;
 }
 
 static bool look(lvd_worker *w, lvd_forker *f) {
   lvd_fork_set *forks = f->forks;
-  uint32_t n = lvd_load_acquire_u32(&forks->deques);
+  uint32_t n = deques_of(forks);
   if (!n) return false;
   f->random = f->random * 6364136223846793005u + 1442695040888963407u;
   uint32_t from = (uint32_t)(f->random >> 33) % n;
   for (uint32_t i = 0; i < n; i++)
-    if (steal(w, f, lvd_load_acquire_ptr(&forks->deque[(from + i) % n]))) return true;
+    if (steal(w, f, deque_of(forks, (from + i) % n))) return true;
   for (uint32_t i = 0; i < n; i++) {
-    lvd_deque *d = lvd_load_acquire_ptr(&forks->deque[i]);
+    lvd_deque *d = deque_of(forks, i);
     if (d != lvd_load_relaxed_ptr(&f->deque)) lvd_deque_ask(d, f);
   }
   return false;
@@ -633,8 +643,8 @@ bool lvd_forks_sleep(lvd_worker *w, int64_t *most) {
       lvd_store_relaxed_u32(&w->fork_sleeps, AWAKE);
       return look(w, f);
     }
-    for (uint32_t i = 0; i < lvd_load_acquire_u32(&forks->deques); i++)
-      if (lvd_deque_has(lvd_load_acquire_ptr(&forks->deque[i]))) *most = RECHECK_NS;
+    for (uint32_t i = 0, n = deques_of(forks); i < n; i++)
+      if (lvd_deque_has(deque_of(forks, i))) *most = RECHECK_NS;
     return false;
   }
   lvd_store_relaxed_u32(&w->fork_sleeps, SLEEPS);

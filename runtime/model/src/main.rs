@@ -31,7 +31,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
-use suite::{ELSEWHERE, KEPT, SUITES, Suite, UNSEARCHED};
+use suite::{ELSEWHERE, KEPT, SUITES, Suite};
 
 const USAGE: &str = "usage: levada-model [--docs] [--soak] [--checks-only] [--trace] [--only TEXT]
 
@@ -398,9 +398,6 @@ fn strays(runtime: &Path) -> usize {
             }
             let mutated = SUITES.iter().any(|s| s.sources.contains(&name.as_str()));
             let compiled = SUITES.iter().any(|s| s.compiled.contains(&name.as_str()));
-            if UNSEARCHED.contains(&name.as_str()) {
-                continue;
-            }
             let excused = ELSEWHERE.iter().any(|e| e.0 == name);
             let why = match (mutate::has_orders(&path), mutated, excused) {
                 (true, false, false) => "memory orders that no suite checks",

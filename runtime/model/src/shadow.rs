@@ -266,8 +266,12 @@ extern "C-unwind" fn freed(p: *mut c_void, size: usize) {
     world(|w| w.freed.push((p as usize, size)));
 }
 
+/// What lies below is no memory: who touches it has read a pointer before it was set.
+const FIRST_PAGE: usize = 4096;
+
 /// The word at `p`, if it is watched and known. One that is watched and not known is noted.
 fn word(p: usize, kind: Kind) -> Option<Rc<Word>> {
+    assert!(p >= FIRST_PAGE, "a null pointer is followed: {p:#x}");
     assert!(!is_freed(p), "{} is touched after it was freed", place(p));
     let found = world(|w| {
         if let Some(found) = w.words.get(&p) {

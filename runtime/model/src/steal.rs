@@ -267,7 +267,7 @@ fn reduces(library: &Library, barrier: Barrier) {
 
 #[rustfmt::skip] // a table
 pub const CHECKS: &[Check] = &[
-    check("first fork", "D3", FENCES, Some(1), 2344, first_fork),
+    check("first fork", "D3", FENCES, Some(1), 3484, first_fork),
     check("fork wakes", "D3", FENCES, Some(1), 468, wakes_once),
     check("fork wakes twice", "D3", FENCES, Some(0), 320, wakes_twice),
     check("steps back, thread ends", "D3", FENCES, Some(1), 2888, steps_back),
