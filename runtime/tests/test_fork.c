@@ -244,7 +244,7 @@ void test_fork_fibers(void) {
     CHECK_EQ(lvd_fiber_start(app, trees_in_fiber, &g[i], &options, &f[i]), LVD_OK);
   }
   for (int i = 0; i < FIBERS; i++) CHECK_EQ(lvd_fiber_join(f[i], -1), LVD_OK);
-  CHECK(counters().stolen > 0);
+  if (SCALED(20) == 20) CHECK(counters().stolen > 0); /* else there is little to steal */
   lvd_app_close(app);
   CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
   lvd_app_unload(app);
