@@ -111,16 +111,16 @@ typedef union half {
     const loop *l;
     size_t from, to, size;
     void *result;
-  } in;
+  } lvd_in;
 } half;
 
 static void go_through(const loop *l, size_t from, size_t to, size_t size, void *result);
 
 static void run_half(lvd_fork *slot) {
   half *r = LVD_FORK_RECORD(slot, half);
-  const lvd_reduction *reduction = r->in.l->reduction;
-  if (reduction) reduction->empty(reduction->context, r->in.result);
-  go_through(r->in.l, r->in.from, r->in.to, r->in.size, r->in.result);
+  const lvd_reduction *reduction = r->lvd_in.l->reduction;
+  if (reduction) reduction->empty(reduction->context, r->lvd_in.result);
+  go_through(r->lvd_in.l, r->lvd_in.from, r->lvd_in.to, r->lvd_in.size, r->lvd_in.result);
 }
 
 /* Forks the farther half, goes through the nearer one. */

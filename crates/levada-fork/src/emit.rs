@@ -248,14 +248,14 @@ impl Writer<'_> {
             text(
                 &mut pieces,
                 format!(
-                    "typedef union {record} {{ struct {{ {}}} in;{out} }} {record};\n",
+                    "typedef union {record} {{ struct {{ {}}} lvd_in;{out} }} {record};\n",
                     members.concat()
                 ),
             );
             let head = format!("static void {run}(lvd_fork *lvd_slot) {{");
             let call = site.call("lvd_r->");
             let keep = if site.out.is_some() {
-                "lvd_r->out = "
+                "lvd_r->lvd_out = "
             } else {
                 ""
             };
@@ -447,17 +447,8 @@ impl Writer<'_> {
                     after
                 }
                 Kept::Fork(fork) => {
-                    self.open(*fork, &[], pieces);
-                    match self.sites[*fork].out.is_some() {
-                        true => {
-                            self.value(*fork, pieces);
-                            vec![Piece::Text(format!("lvd_v{}", self.sites[*fork].number))]
-                        }
-                        false => {
-                            self.join(*fork, None, pieces);
-                            vec![Piece::Text("(void)0".into())]
-                        }
-                    }
+                    let value = self.value(*fork, &[], pieces);
+                    vec![Piece::Text(value.unwrap_or("(void)0".into()))]
                 }
             };
             instead.push((step.range, kept));
@@ -510,7 +501,7 @@ impl Writer<'_> {
         ];
         if keep.is_some() {
             let out = self.words.out(&handle, &site.record(), &variable);
-            branches.push(("else".into(), taking(&format!("{out}->out"), 1)));
+            branches.push(("else".into(), taking(&format!("{out}->lvd_out"), 1)));
         } else if asks {
             let told = Piece::Text("lvd_stolen_set(1);".into());
             branches.push(("else".into(), vec![told]));
@@ -533,6 +524,31 @@ impl Writer<'_> {
 
     /// The arguments, the fork, and the block. `before` goes between the variables and the arguments.
     fn open(&self, fork: usize, before: &[Piece], pieces: &mut Vec<Piece>) {
+        self.open_with(fork, None, before, pieces);
+    }
+
+    /// The same with a variable for the result, and its join; none where there is no result.
+    fn value(&self, fork: usize, before: &[Piece], pieces: &mut Vec<Piece>) -> Option<String> {
+        let site = &self.sites[fork];
+        if site.out.is_none() {
+            self.open(fork, before, pieces);
+            self.join(fork, None, pieces);
+            return None;
+        }
+        let name = format!("lvd_v{}", site.number);
+        let declared = self.own(fork, site.type_of_result(), "result", &name);
+        self.open_with(fork, Some(declared), before, pieces);
+        self.join(fork, Some(&[Piece::Text(format!("{name} = "))]), pieces);
+        Some(name)
+    }
+
+    fn open_with(
+        &self,
+        fork: usize,
+        result: Option<String>,
+        before: &[Piece],
+        pieces: &mut Vec<Piece>,
+    ) {
         let site = &self.sites[fork];
         let n = site.number;
         let of = &self.parsed.forks[fork];
@@ -541,6 +557,9 @@ impl Writer<'_> {
         if !serial {
             let record = site.record();
             text(pieces, format!("{record} lvd_r{n};\nlvd_fork *lvd_h{n};\n"));
+        }
+        if let Some(result) = result {
+            text(pieces, format!("{result};\n"));
         }
         pieces.extend_from_slice(before);
         if !before.is_empty() {
@@ -553,7 +572,7 @@ impl Writer<'_> {
                     let declared = self.own(fork, site.type_of_callee(), "callee", &name);
                     text(pieces, format!("{declared} = "));
                 }
-                false => text(pieces, format!("lvd_r{n}.in.call = ")),
+                false => text(pieces, format!("lvd_r{n}.lvd_in.lvd_call = ")),
             }
             self.copy(of.callee, pieces);
             text(pieces, ";\n");
@@ -573,7 +592,7 @@ impl Writer<'_> {
         }
         if !serial {
             if of.args.is_empty() && site.callee.is_some() {
-                text(pieces, format!("lvd_r{n}.in.none = 0;\n"));
+                text(pieces, format!("lvd_r{n}.lvd_in.lvd_none = 0;\n"));
             }
             let (handle, variable) = (format!("lvd_h{n}"), format!("lvd_r{n}"));
             let push = self
@@ -692,8 +711,7 @@ impl Writer<'_> {
                 let (before, mut after) = self.keep(*left, place, &format!("lvd_p{n}"));
                 self.assign(*op, &mut after);
                 begin(pieces, "__extension__({");
-                self.open(fork, &before, pieces);
-                self.value(fork, pieces);
+                self.value(fork, &before, pieces);
                 text(pieces, "\n");
                 pieces.extend(after);
                 text(pieces, format!("lvd_v{n};"));
@@ -708,34 +726,16 @@ impl Writer<'_> {
             }
             Form::Return(_) => {
                 begin(pieces, "{");
-                self.open(fork, &[], pieces);
-                match site.out.is_some() {
-                    true => {
-                        self.value(fork, pieces);
-                        text(pieces, format!("\nreturn lvd_v{n};"));
-                    }
-                    false => {
-                        self.join(fork, None, pieces);
-                        text(pieces, "\nreturn;");
-                    }
-                }
+                let value = self.value(fork, &[], pieces);
+                let value = value.map_or(String::new(), |v| format!(" {v}"));
+                text(pieces, format!("\nreturn{value};"));
                 end(pieces, "\n}");
             }
             Form::Operand => {
                 begin(pieces, "__extension__({");
-                self.open(fork, &[], pieces);
-                match site.out.is_some() {
-                    true => {
-                        self.value(fork, pieces);
-                        text(pieces, format!("\nlvd_v{n};"));
-                        end(pieces, &format!("\n}}){closing}"));
-                    }
-                    false => {
-                        self.join(fork, None, pieces);
-                        text(pieces, "\n(void)0;");
-                        end(pieces, &format!("\n}}){closing}"));
-                    }
-                }
+                let value = self.value(fork, &[], pieces);
+                text(pieces, format!("\n{};", value.unwrap_or("(void)0".into())));
+                end(pieces, &format!("\n}}){closing}"));
             }
         }
     }
@@ -746,15 +746,6 @@ impl Writer<'_> {
             true => ";",
             false => "",
         }
-    }
-
-    /// The result in a variable.
-    fn value(&self, fork: usize, pieces: &mut Vec<Piece>) {
-        let site = &self.sites[fork];
-        let name = format!("lvd_v{}", site.number);
-        let declared = self.own(fork, site.type_of_result(), "result", &name);
-        text(pieces, format!("\n{declared};"));
-        self.join(fork, Some(&[Piece::Text(format!("{name} = "))]), pieces);
     }
 
     /// A jump that leaves forks: they are joined first, and their results dropped.
@@ -789,7 +780,7 @@ impl Writer<'_> {
         }
         for &fork in &jump.forks {
             let site = &self.sites[fork];
-            let keep = Piece::Text(format!("lvd_r{}.out = ", site.number));
+            let keep = Piece::Text(format!("lvd_r{}.lvd_out = ", site.number));
             self.leave(fork, jump, &keep, pieces);
         }
         text(pieces, "\n");

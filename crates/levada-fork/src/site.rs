@@ -15,6 +15,7 @@ pub struct Site {
     pub members: Vec<String>,
     /// How the call names what it calls: by name, or None: through the member `call`.
     pub callee: Option<String>,
+    bracketed: bool,
     pub args: usize,
     /// How `out` is declared; none for `void`.
     pub out: Option<String>,
@@ -73,10 +74,10 @@ impl Site {
     pub fn keep_argument(&self, i: usize) -> (String, String) {
         let n = self.number;
         match &self.constant[i] {
-            None => (format!("lvd_r{n}.in.a{i} = "), ";".into()),
+            None => (format!("lvd_r{n}.lvd_in.lvd_a{i} = "), ";".into()),
             Some(ty) => (
                 format!("{{ {ty} lvd_v = "),
-                format!("; __builtin_memcpy(lvd_r{n}.in.a{i}, &lvd_v, sizeof lvd_v); }}"),
+                format!("; __builtin_memcpy(lvd_r{n}.lvd_in.lvd_a{i}, &lvd_v, sizeof lvd_v); }}"),
             ),
         }
     }
@@ -84,10 +85,10 @@ impl Site {
     /// An argument, from a record.
     fn argument_of(&self, record: &str, i: usize) -> String {
         match &self.constant[i] {
-            None => format!("{record}in.a{i}"),
+            None => format!("{record}lvd_in.lvd_a{i}"),
             Some(ty) => format!(
-                "__extension__({{ union {{ unsigned char b[sizeof {record}in.a{i}]; {ty} v; }} lvd_u; \
-                 __builtin_memcpy(lvd_u.b, {record}in.a{i}, sizeof lvd_u.b); lvd_u.v; }})"
+                "__extension__({{ union {{ unsigned char lvd_b[sizeof {record}lvd_in.lvd_a{i}]; {ty} lvd_v; }} lvd_u; \
+                 __builtin_memcpy(lvd_u.lvd_b, {record}lvd_in.lvd_a{i}, sizeof lvd_u.lvd_b); lvd_u.lvd_v; }})"
             ),
         }
     }
@@ -96,7 +97,7 @@ impl Site {
     pub fn serial_call(&self) -> String {
         let args: Vec<String> = (0..self.args).map(|i| self.argument(i)).collect();
         let callee = match &self.callee {
-            Some(name) => name.clone(),
+            Some(name) => self.called(name),
             None => format!("lvd_f{}", self.number),
         };
         format!("{callee}({})", args.join(", "))
@@ -105,10 +106,17 @@ impl Site {
     /// The direct call, from a record that is reached by `record` (`r.` or `r->`).
     pub fn call(&self, record: &str) -> String {
         let callee = match &self.callee {
-            Some(name) => name.clone(),
-            None => format!("{record}in.call"),
+            Some(name) => self.called(name),
+            None => format!("{record}lvd_in.lvd_call"),
         };
         self.call_of(&callee, record)
+    }
+
+    fn called(&self, name: &str) -> String {
+        match self.bracketed {
+            true => format!("({name})"),
+            false => name.to_string(),
+        }
     }
 
     /// A call of something with these arguments.
@@ -265,13 +273,14 @@ pub fn site(
         ));
     };
     check_count(function, fork)?;
+    check_head(parsed, function, fork)?;
     let mut members = Vec::new();
     let name = format!("{}_{ordinal}", fork.function);
     let (mut pointer, mut arg_types, mut constant) = (None, Vec::new(), Vec::new());
     let mut typedefs = Vec::new();
     if fork.name.is_none() {
         let ty = types::pointer(std::rc::Rc::new(types::Kind::Function(function.clone())));
-        let declared = types::declare(tags, &ty, "call");
+        let declared = types::declare(tags, &ty, "lvd_call");
         members.push(declared.map_err(|why| unnamed(why, "the function", fork.callee))?);
         pointer = Some(ty);
     }
@@ -287,19 +296,19 @@ pub fn site(
             let declared = field(parsed, &ty, &named).map_err(|why| unnamed(why, what, at))?;
             typedefs.push(format!("typedef {declared};\n"));
             members.push(format!(
-                "unsigned char a{i}[sizeof({named})] __attribute__((__aligned__(__alignof__({named}))))"
+                "unsigned char lvd_a{i}[sizeof({named})] __attribute__((__aligned__(__alignof__({named}))))"
             ));
             constant.push(Some(named));
             arg_types.push(ty);
             continue;
         }
         constant.push(None);
-        let member = field(parsed, &ty, &format!("a{i}"));
+        let member = field(parsed, &ty, &format!("lvd_a{i}"));
         members.push(member.map_err(|why| unnamed(why, what, at))?);
         arg_types.push(ty);
     }
     if members.is_empty() {
-        members.push("char none".into());
+        members.push("char lvd_none".into());
     }
     let mut result = types::unqualified(&function.result);
     let out = match types::is_void(&result) {
@@ -314,7 +323,7 @@ pub fn site(
             ));
         }
         false => {
-            let declared = field(parsed, &result, "out");
+            let declared = field(parsed, &result, "lvd_out");
             let declared = declared.map_err(|why| unnamed(why, "the result", fork.callee))?;
             result = nameable(tags, &result);
             Some(declared)
@@ -325,6 +334,7 @@ pub fn site(
         number,
         members,
         callee: fork.name.clone(),
+        bracketed: fork.bracketed,
         args: fork.args.len(),
         out,
         result,
@@ -333,6 +343,30 @@ pub fn site(
         constant,
         typedefs,
     })
+}
+
+/// A struct that the head of the forking function declares is not known before it.
+fn check_head(parsed: &Parsed, function: &Function, fork: &Fork) -> Result<(), Box<Refusal>> {
+    for ty in function.params.iter().chain([&function.result]) {
+        let types::Kind::Tag { tag, .. } = &**types::resolve(element(ty)) else {
+            continue;
+        };
+        let tag = &parsed.tags[*tag];
+        if tag.depth == 0 && tag.at > fork.external && tag.word != "enum" {
+            let name = tag.name.clone().unwrap_or_default();
+            return Err(refusal(
+                "fork-local-type",
+                fork.callee,
+                format!(
+                    "`{} {name}` is declared by the function that forks",
+                    tag.word
+                ),
+                "what another worker runs stands before this function",
+                format!("declare the {} before the function", tag.word),
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn check_count(function: &Function, fork: &Fork) -> Result<(), Box<Refusal>> {

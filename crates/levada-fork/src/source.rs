@@ -402,7 +402,10 @@ fn write(origin: &Origin, made: &[Edit], style: Style) -> Result<Vec<u8>, Box<Re
                 let header = b"#include <levada/fork.h>";
                 match behind_includes(origin, start) {
                     Some(at) => changes.push((at, at, [eol, header].concat())),
-                    None => out.extend_from_slice(&[header, eol, eol].concat()),
+                    None => {
+                        let at = at_the_top(origin);
+                        changes.push((at, at, [header, eol, eol].concat()));
+                    }
                 }
             }
         }
@@ -450,6 +453,27 @@ fn behind_includes(origin: &Origin, end: usize) -> Option<usize> {
         }
     }
     found
+}
+
+/// Where a file without includes has room for one: before its own macros, which might mean something
+/// else in a header; but behind those that the C library asks for.
+fn at_the_top(origin: &Origin) -> usize {
+    let first = origin.file.tokens.first();
+    let first = first.map_or(origin.text.len(), |t| t.start as usize);
+    let mut directives = origin.file.directives.iter();
+    let found = directives.find(|d| {
+        let words = String::from_utf8_lossy(&origin.text[d.start as usize..d.end as usize]);
+        let words = words.trim_start_matches(['#', ' ', '\t']);
+        let asked = words.strip_prefix("define").map(str::trim_start);
+        !words.starts_with("pragma") && !asked.is_some_and(|name| name.starts_with('_'))
+    });
+    match found {
+        Some(d) if (d.start as usize) < first => d.start as usize,
+        _ => {
+            let tokens = (0..origin.tokens.len()).find(|i| origin.tokens[*i].is_some());
+            origin.before(tokens.unwrap_or(0))
+        }
+    }
 }
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";

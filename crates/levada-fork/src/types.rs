@@ -118,7 +118,7 @@ pub fn plain(words: &str) -> Type {
 
 /// The types of `sizeof` and of differences of pointers: no words stand for them everywhere.
 pub const SIZE: &str = "__typeof__(sizeof 0)";
-pub const DIFFERENCE: &str = "__typeof__((char *)0 - (char *)0)";
+pub const DIFFERENCE: &str = "__typeof__((char *)1 - (char *)1)";
 
 pub fn pointer(to: Type) -> Type {
     Rc::new(Kind::Pointer {
@@ -291,6 +291,9 @@ pub fn promoted(tags: &Tags, ty: &Type) -> Type {
         }
         Kind::Tag { tag, .. } if tags[*tag].word == "enum" => match &tags[*tag].values {
             Some(Values::Of(ty)) => promoted(tags, ty),
+            Some(Values::Range(Some((0, greatest)))) if *greatest <= u32::MAX.into() => {
+                plain("unsigned int")
+            }
             Some(Values::Range(Some((least, greatest)))) => integer(*least, *greatest),
             _ => match declare(tags, &ty, "") {
                 // The compiler knows.

@@ -150,6 +150,11 @@ fn types_that_nobody_else_knows() {
         "void t(void) { enum e { A }; \n enum e (*p)(void) = 0;\n p() !! { }\n}",
     );
     expect(
+        "fork-local-type",
+        2,
+        "struct r { int x; } t(int n) {\n struct r x = t(n - 1) !! { }\n return x; }",
+    );
+    expect(
         "fork-unnamed-type",
         2,
         "typedef struct { int x; } *at; struct { int y; } h(int); void t(void) {\n h(1) !! { }\n}",

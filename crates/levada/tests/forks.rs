@@ -135,6 +135,16 @@ fn random_programs_agree_with_the_serial_program() {
         let path = folder.path().join(format!("random{seed}.c"));
         std::fs::write(&path, random_c::program(seed)).unwrap();
         agrees(&path, folder.path(), &[]);
+        // What is printed for people is the same program.
+        let path = path.to_str().unwrap();
+        works("cc", &["translate", path, "-o", "written.c"], folder.path());
+        works(
+            "cc",
+            &["cc", "-O1", "written.c", "-o", "written"],
+            folder.path(),
+        );
+        let written = run(&folder.path().join("written"), 2);
+        assert_eq!(written, run(&folder.path().join("serial"), 1), "{path}");
     }
 }
 
@@ -212,6 +222,106 @@ fn translated_sources_agree() {
                 run(&folder.join("program"), 2),
                 "{name} {style:?}"
             );
+        }
+    }
+}
+
+const STRICT: &[&str] = &[
+    "-Wall",
+    "-Wextra",
+    "-Wpedantic",
+    "-Wshadow",
+    "-Wconversion",
+    "-Werror",
+];
+
+/// The macros of <levada/fork.h> in the user's files, for C and C++.
+#[test]
+fn forks_by_hand_are_silent() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let source = sources().join("byhand.c");
+    let source = source.to_str().unwrap();
+    let headers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../runtime/include");
+    let headers = format!("-I{}", headers.display());
+    for cc in compilers() {
+        let plus = cc.replace("gcc", "g++").replace("clang", "clang++");
+        for (compiler, standard, language) in [
+            (cc, "-std=c11", "c"),
+            (cc, "-std=c17", "c"),
+            (cc, "-std=c2x", "c"),
+            (plus.as_str(), "-std=c++17", "c++"),
+        ] {
+            let mut command = Command::new(compiler);
+            command.args(STRICT).args([
+                &headers,
+                standard,
+                "-fsyntax-only",
+                "-x",
+                language,
+                source,
+            ]);
+            let Ok(out) = command.output() else {
+                continue; // no C++ here
+            };
+            assert!(
+                out.status.success(),
+                "{compiler} {standard}: {}",
+                said(&out)
+            );
+        }
+        works(cc, &["cc", "-O2", source, "-o", "byhand"], folder);
+        assert_eq!(run(&folder.join("byhand"), 2), "6765 5 16 8 129 33\n");
+    }
+}
+
+const COLLIDING: &str = "\
+#define _GNU_SOURCE
+/* Words that a header might use, too. */
+#define in 5
+#define out 6
+#define run 7
+#define head 8
+#define limit 9
+#define record 10
+#define state 11
+#define h 12
+#define slot 13
+#define a0 14
+#define twice(x) wrong
+extern int printf(const char *, ...);
+int (twice)(int x) { return 2 * x; }
+int main(void) {
+  int y = 0;
+  if (y == 0) y = (twice)(in) !! { y = out; };
+  else return (twice)(y) !! {};
+  printf(\"%d\\n\", y + run + head + limit + record + state + h + slot + a0);
+  if (y) return (twice)(0) !! { y++; };
+  return 1;
+}
+";
+
+/// What is written for people is silent, too, and has no names that the file's macros could have.
+#[test]
+fn macros_of_the_file_do_not_meet_ours() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    std::fs::write(folder.join("x.c"), COLLIDING).unwrap();
+    let headers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../runtime/include");
+    let headers = format!("-I{}", headers.display());
+    for style in [&[][..], &["--serial"]] {
+        let words = [&["translate", "x.c", "-o", "y.c"][..], style].concat();
+        works("cc", &words, folder);
+        for cc in compilers() {
+            let mut command = Command::new(cc);
+            command
+                .args(STRICT)
+                .args([&headers, "-std=c11", "-fsyntax-only", "y.c"]);
+            command.arg("-Wno-missing-prototypes").current_dir(folder);
+            let out = command.output().unwrap();
+            assert!(out.status.success(), "{cc}: {}", said(&out));
+            works(cc, &["cc", "y.c", "-o", "y"], folder);
+            assert_eq!(run(&folder.join("y"), 2), "94\n");
         }
     }
 }

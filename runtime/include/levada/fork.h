@@ -34,44 +34,51 @@
  *
  * ---- what the translator emits ----------------------------------------------------------------
  *
- * At file scope, before the function, for `f(x, y) !! {...}` with f: R (A, B), number 7:
+ * At file scope, before the function, for `f(x, y) !! {...}` with f: R (A, B), the first in `g`:
  *
- *   typedef union lvd_fork_7 { struct { A a0; B a1; } in; R out; } lvd_fork_7;  // no `out`: void
- *   static void lvd_run_7(lvd_fork *slot) {
- *     lvd_fork_7 *r = LVD_FORK_RECORD(slot, lvd_fork_7);
- *     r->out = f(r->in.a0, r->in.a1);
+ *   typedef union lvd_fork_g_1 {
+ *     struct { A lvd_a0; B lvd_a1; } lvd_in; R lvd_out;            // no `lvd_out`: void
+ *   } lvd_fork_g_1;
+ *   static void lvd_run_g_1(lvd_fork *lvd_slot) {
+ *     lvd_fork_g_1 *lvd_r = LVD_FORK_RECORD(lvd_slot, lvd_fork_g_1);
+ *     lvd_r->lvd_out = f(lvd_r->lvd_in.lvd_a0, lvd_r->lvd_in.lvd_a1);
  *   }
  *
- * (The types without their own qualifiers. Through a pointer: `in` has it, as one more member. A
- * call without arguments: `char none;` in `in`, set to 0.) At the place itself, for
- * `v = f(x, y) !! { block }`:
+ * (The types without their own qualifiers. Through a pointer: `lvd_in` has it, as one more member. A
+ * call without arguments: `char lvd_none` in `lvd_in`, set to 0.) All that is written into the user's
+ * text begins with lvd_, so that no macro of his stands in its way. At the place itself, for
+ * `v = f(x, y) !! { block }`, number 7 of the file:
  *
  *   {
- *     lvd_fork_7 r7; lvd_fork *h7;
- *     r7.in.a0 = x; r7.in.a1 = y;                 // arguments in order; may fork themselves
- *     LVD_FORK_PUSH(h7, lvd_fork_7, r7, lvd_run_7);
+ *     lvd_fork_g_1 lvd_r7;
+ *     lvd_fork *lvd_h7;
+ *     lvd_r7.lvd_in.lvd_a0 = x;                   // arguments in order; may fork themselves
+ *     lvd_r7.lvd_in.lvd_a1 = y;
+ *     LVD_FORK_PUSH(lvd_h7, lvd_fork_g_1, lvd_r7, lvd_run_g_1);
  *     { block }
- *     if (LVD_LIKELY(lvd_fork_pop(h7)))           // nobody has it, and it is ours again
- *       v = f(r7.in.a0, r7.in.a1);                // by name: the compiler may inline it
- *     else if (lvd_fork_join_seldom(h7))          // ours after a closer look: written twice, since
- *       v = f(r7.in.a0, r7.in.a1);                // compilers then make the first way much better
+ *     if (LVD_LIKELY(lvd_fork_pop(lvd_h7)))       // nobody has it, and it is ours again
+ *       v = f(lvd_r7.lvd_in.lvd_a0, lvd_r7.lvd_in.lvd_a1); // by name: the compiler may inline it
+ *     else if (lvd_fork_join_seldom(lvd_h7))      // ours after a closer look: written twice, since
+ *       v = f(lvd_r7.lvd_in.lvd_a0, lvd_r7.lvd_in.lvd_a1); // compilers then make the first much better
  *     else
- *       v = LVD_FORK_OUT(h7, lvd_fork_7, r7)->out;   // taken, and done
+ *       v = LVD_FORK_OUT(lvd_h7, lvd_fork_g_1, lvd_r7)->lvd_out; // taken, and done
  *   }
  *
  *   f(x) !! {}            the same without `v =`; void: `else` and LVD_FORK_OUT left out
  *   T v = f(x) !! {}      T v; before the braces (an initialised const: through a variable without)
- *   a[i++] += f(x) !! {}  T *p7 = &a[i++]; before the push, *p7 += in all branches
+ *   a[i++] += f(x) !! {}  T *lvd_p7 = &a[i++]; before the push, *lvd_p7 += in all branches
  *   return f(x) !! {}     into a variable in all branches, then return it
- *   operand               what stands left of it in the expression into variables, then as above
- *   leaving the block     return e: the value into a variable, then a selector and goto to the join;
- *                         after the join `switch (selector)`: return, break, continue, goto. The
- *                         result of f is computed all the same, then dropped (it may have effects).
+ *   operand               the same as an expression, `({ ... })`; where the other operands can tell the
+ *                         order, each becomes a step: what stands left of the fork, the fork, the rest
+ *   leaving the block     the value of `return` into a variable, the joins of the forks that are left,
+ *                         then the jump. The result of f is computed all the same (it may have effects)
+ *   names                 where f or a type is something else in the block: through a function
+ *                         lvd_call_g_1, or a typedef, that stand before g
  *   lvd_stolen()          in a function whose text has it, after each join: lvd_stolen_set(0) behind
  *                         the direct calls, lvd_stolen_set(1) behind the taken one
  *
- * Between LVD_FORK_PUSH and lvd_fork_pop nothing may jump in or out. `h7` and `r7` are locals that
- * live until the join. r7's address is not taken unless the record is larger than a slot has room
+ * Between LVD_FORK_PUSH and lvd_fork_pop nothing may jump in or out. `lvd_h7` and `lvd_r7` are locals
+ * that live until the join. The record's address is not taken unless the record is larger than a slot has room
  * for: so it costs no memory when it is small.
  *
  * Freestanding but for what it calls; C17 and C++17 with the extensions of gcc and clang. */
@@ -164,28 +171,41 @@ extern LVD_API const lvd_fork_seldoms lvd_fork_keeping;
 /* Does a record lie in its slot? Else the slot has its address. A constant. */
 #define LVD_FORK_FITS(T) (sizeof(T) <= LVD_FORK_ROOM && __alignof__(T) <= 16)
 
+/* What the macros are made of, so that they name no members: a macro of the user may be called as one. */
+static inline lvd_fork *lvd_fork_head(void) { return lvd_forks.head; }
+static inline bool lvd_fork_open(const lvd_fork *h) {
+  return (const void *)h < lvd_load_relaxed_ptr(&lvd_forks.limit);
+}
+static inline void *lvd_fork_bytes(lvd_fork *h) { return h->record; }
+static inline void lvd_fork_begin(lvd_fork *h, void (*run)(lvd_fork *)) { h->run = run; }
+static inline void lvd_fork_pushed(lvd_fork *h) { lvd_forks.head = h + 1; }
+static inline lvd_fork *lvd_fork_pushed_seldom(void (*run)(lvd_fork *), const void *bytes,
+                                               size_t size) {
+  return LVD_FORK_SELDOM(run, bytes, size);
+}
+
 /* The record of a slot, for who runs it. */
 #define LVD_FORK_RECORD(slot, T)                                                                   \
-  (LVD_FORK_FITS(T) ? (T *)(void *)(slot)->record : *(T **)(void *)(slot)->record)
+  (LVD_FORK_FITS(T) ? (T *)lvd_fork_bytes(slot) : *(T **)lvd_fork_bytes(slot))
 
-/* Makes a fork of record `r`, a variable of type T whose `in` is filled, and sets `h`, an lvd_fork *
- * to join it with. */
+/* Makes a fork of record `r`, a variable of type T whose `lvd_in` is filled, and sets `h`, an
+ * lvd_fork * to join it with. */
 #define LVD_FORK_PUSH(h, T, r, thunk)                                                              \
   do {                                                                                             \
-    (h) = lvd_forks.head;                                                                          \
-    if (LVD_LIKELY((void *)(h) < lvd_load_relaxed_ptr(&lvd_forks.limit))) {                        \
-      (h)->run = (thunk);                                                                          \
+    (h) = lvd_fork_head();                                                                         \
+    if (LVD_LIKELY(lvd_fork_open(h))) {                                                            \
+      lvd_fork_begin((h), (thunk));                                                                \
       if (LVD_FORK_FITS(T))                                                                        \
-        ((T *)(void *)(h)->record)->in = (r).in;                                                   \
+        ((T *)lvd_fork_bytes(h))->lvd_in = (r).lvd_in;                                             \
       else                                                                                         \
-        *(T **)(void *)(h)->record = &(r);                                                         \
-      lvd_forks.head = (h) + 1;                                                                    \
+        *(T **)lvd_fork_bytes(h) = &(r);                                                           \
+      lvd_fork_pushed(h);                                                                          \
     } else if (LVD_FORK_FITS(T)) {                                                                 \
-      __typeof__((r).in) lvd_copy_ = (r).in;                                                       \
-      (h) = LVD_FORK_SELDOM((thunk), &lvd_copy_, sizeof lvd_copy_);                                \
+      __typeof__((r).lvd_in) lvd_copy_ = (r).lvd_in;                                               \
+      (h) = lvd_fork_pushed_seldom((thunk), &lvd_copy_, sizeof lvd_copy_);                         \
     } else {                                                                                       \
       T *lvd_at_ = &(r);                                                                           \
-      (h) = LVD_FORK_SELDOM((thunk), &lvd_at_, sizeof lvd_at_);                                    \
+      (h) = lvd_fork_pushed_seldom((thunk), &lvd_at_, sizeof lvd_at_);                             \
     }                                                                                              \
   } while (0)
 
@@ -210,7 +230,7 @@ static inline bool lvd_fork_join_seldom(lvd_fork *h) {
 static inline bool lvd_fork_join(lvd_fork *h) { return lvd_fork_pop(h) || lvd_fork_join_seldom(h); }
 
 /* Where the result of a taken call is, until the next fork. */
-#define LVD_FORK_OUT(h, T, r) (LVD_FORK_FITS(T) ? (T *)(void *)(h)->record : &(r))
+#define LVD_FORK_OUT(h, T, r) (LVD_FORK_FITS(T) ? (T *)lvd_fork_bytes(h) : &(r))
 
 /* Was the call that was joined last on this thread taken by another worker? So that a scan or a
  * reduction can skip its second pass. LVD_JOIN keeps it, and translated functions that ask. */
@@ -303,142 +323,106 @@ LVD_API void lvd_fork_counters_read(lvd_fork_counters *out);
 
 #define LVD_CAT_(a, b)                                 a##b
 #define LVD_CAT(a, b)                                  LVD_CAT_(a, b)
+#define LVD_FIRST_(name, ...)                          name
 #define LVD_NTH_(name, a, b, c, d, e, f, g, h, n, ...) n
 /* How many parameters come after the name. */
-#define LVD_PARAMETERS_(name, ...) LVD_NTH_(name, ##__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0, 0)
+#define LVD_PARAMETERS_(...) LVD_NTH_(__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0, 0)
 
-#define LVD_FIELDS_0()  char none;
-#define LVD_FIELDS_1(A) A a;
-#define LVD_FIELDS_2(A, B)                                                                         \
-  A a;                                                                                             \
-  B b;
-#define LVD_FIELDS_3(A, B, C)                                                                      \
-  A a;                                                                                             \
-  B b;                                                                                             \
-  C c;
-#define LVD_FIELDS_4(A, B, C, D)                                                                   \
-  A a;                                                                                             \
-  B b;                                                                                             \
-  C c;                                                                                             \
-  D d;
-#define LVD_FIELDS_5(A, B, C, D, E)                                                                \
-  A a;                                                                                             \
-  B b;                                                                                             \
-  C c;                                                                                             \
-  D d;                                                                                             \
-  E e;
-#define LVD_FIELDS_6(A, B, C, D, E, F)                                                             \
-  A a;                                                                                             \
-  B b;                                                                                             \
-  C c;                                                                                             \
-  D d;                                                                                             \
-  E e;                                                                                             \
-  F f;
-#define LVD_FIELDS_7(A, B, C, D, E, F, G)                                                          \
-  A a;                                                                                             \
-  B b;                                                                                             \
-  C c;                                                                                             \
-  D d;                                                                                             \
-  E e;                                                                                             \
-  F f;                                                                                             \
-  G g;
-#define LVD_FIELDS_8(A, B, C, D, E, F, G, H)                                                       \
-  A a;                                                                                             \
-  B b;                                                                                             \
-  C c;                                                                                             \
-  D d;                                                                                             \
-  E e;                                                                                             \
-  F f;                                                                                             \
-  G g;                                                                                             \
-  H h;
-#define LVD_TAKES_0()                       void
-#define LVD_TAKES_1(A)                      A a
-#define LVD_TAKES_2(A, B)                   A a, B b
-#define LVD_TAKES_3(A, B, C)                A a, B b, C c
-#define LVD_TAKES_4(A, B, C, D)             A a, B b, C c, D d
-#define LVD_TAKES_5(A, B, C, D, E)          A a, B b, C c, D d, E e
-#define LVD_TAKES_6(A, B, C, D, E, F)       A a, B b, C c, D d, E e, F f
-#define LVD_TAKES_7(A, B, C, D, E, F, G)    A a, B b, C c, D d, E e, F f, G g
-#define LVD_TAKES_8(A, B, C, D, E, F, G, H) A a, B b, C c, D d, E e, F f, G g, H h
-#define LVD_SETS_0                          r.in.none = 0;
-#define LVD_SETS_1                          r.in.a = a;
-#define LVD_SETS_2                          LVD_SETS_1 r.in.b = b;
-#define LVD_SETS_3                          LVD_SETS_2 r.in.c = c;
-#define LVD_SETS_4                          LVD_SETS_3 r.in.d = d;
-#define LVD_SETS_5                          LVD_SETS_4 r.in.e = e;
-#define LVD_SETS_6                          LVD_SETS_5 r.in.f = f;
-#define LVD_SETS_7                          LVD_SETS_6 r.in.g = g;
-#define LVD_SETS_8                          LVD_SETS_7 r.in.h = h;
+#define LVD_FIELDS_0(name)                         char lvd_none;
+#define LVD_FIELDS_1(name, A)                      A lvd_a;
+#define LVD_FIELDS_2(name, A, B)                   LVD_FIELDS_1(name, A) B lvd_b;
+#define LVD_FIELDS_3(name, A, B, C)                LVD_FIELDS_2(name, A, B) C lvd_c;
+#define LVD_FIELDS_4(name, A, B, C, D)             LVD_FIELDS_3(name, A, B, C) D lvd_d;
+#define LVD_FIELDS_5(name, A, B, C, D, E)          LVD_FIELDS_4(name, A, B, C, D) E lvd_e;
+#define LVD_FIELDS_6(name, A, B, C, D, E, F)       LVD_FIELDS_5(name, A, B, C, D, E) F lvd_f;
+#define LVD_FIELDS_7(name, A, B, C, D, E, F, G)    LVD_FIELDS_6(name, A, B, C, D, E, F) G lvd_g;
+#define LVD_FIELDS_8(name, A, B, C, D, E, F, G, H) LVD_FIELDS_7(name, A, B, C, D, E, F, G) H lvd_h;
+#define LVD_TAKES_0(name)                          __typeof__(name) *lvd_call
+#define LVD_TAKES_1(name, A)                       LVD_TAKES_0(name), A lvd_a
+#define LVD_TAKES_2(name, A, B)                    LVD_TAKES_1(name, A), B lvd_b
+#define LVD_TAKES_3(name, A, B, C)                 LVD_TAKES_2(name, A, B), C lvd_c
+#define LVD_TAKES_4(name, A, B, C, D)              LVD_TAKES_3(name, A, B, C), D lvd_d
+#define LVD_TAKES_5(name, A, B, C, D, E)           LVD_TAKES_4(name, A, B, C, D), E lvd_e
+#define LVD_TAKES_6(name, A, B, C, D, E, F)        LVD_TAKES_5(name, A, B, C, D, E), F lvd_f
+#define LVD_TAKES_7(name, A, B, C, D, E, F, G)     LVD_TAKES_6(name, A, B, C, D, E, F), G lvd_g
+#define LVD_TAKES_8(name, A, B, C, D, E, F, G, H)  LVD_TAKES_7(name, A, B, C, D, E, F, G), H lvd_h
+#define LVD_SETS_0                                 lvd_r.lvd_in.lvd_none = 0;
+#define LVD_SETS_1                                 lvd_r.lvd_in.lvd_a = lvd_a;
+#define LVD_SETS_2                                 LVD_SETS_1 lvd_r.lvd_in.lvd_b = lvd_b;
+#define LVD_SETS_3                                 LVD_SETS_2 lvd_r.lvd_in.lvd_c = lvd_c;
+#define LVD_SETS_4                                 LVD_SETS_3 lvd_r.lvd_in.lvd_d = lvd_d;
+#define LVD_SETS_5                                 LVD_SETS_4 lvd_r.lvd_in.lvd_e = lvd_e;
+#define LVD_SETS_6                                 LVD_SETS_5 lvd_r.lvd_in.lvd_f = lvd_f;
+#define LVD_SETS_7                                 LVD_SETS_6 lvd_r.lvd_in.lvd_g = lvd_g;
+#define LVD_SETS_8                                 LVD_SETS_7 lvd_r.lvd_in.lvd_h = lvd_h;
 #define LVD_GIVES_0(r)
-#define LVD_GIVES_1(r) (r).in.a
-#define LVD_GIVES_2(r) LVD_GIVES_1(r), (r).in.b
-#define LVD_GIVES_3(r) LVD_GIVES_2(r), (r).in.c
-#define LVD_GIVES_4(r) LVD_GIVES_3(r), (r).in.d
-#define LVD_GIVES_5(r) LVD_GIVES_4(r), (r).in.e
-#define LVD_GIVES_6(r) LVD_GIVES_5(r), (r).in.f
-#define LVD_GIVES_7(r) LVD_GIVES_6(r), (r).in.g
-#define LVD_GIVES_8(r) LVD_GIVES_7(r), (r).in.h
+#define LVD_GIVES_1(r) (r).lvd_in.lvd_a
+#define LVD_GIVES_2(r) LVD_GIVES_1(r), (r).lvd_in.lvd_b
+#define LVD_GIVES_3(r) LVD_GIVES_2(r), (r).lvd_in.lvd_c
+#define LVD_GIVES_4(r) LVD_GIVES_3(r), (r).lvd_in.lvd_d
+#define LVD_GIVES_5(r) LVD_GIVES_4(r), (r).lvd_in.lvd_e
+#define LVD_GIVES_6(r) LVD_GIVES_5(r), (r).lvd_in.lvd_f
+#define LVD_GIVES_7(r) LVD_GIVES_6(r), (r).lvd_in.lvd_g
+#define LVD_GIVES_8(r) LVD_GIVES_7(r), (r).lvd_in.lvd_h
 
 #define LVD_ALWAYS_ static inline __attribute__((always_inline, unused))
 
-#define LVD_FORKABLE_(n, RESULT, name, OUT, KEEP, BACK, ...)                                       \
+#define LVD_FORKABLE_(n, name, RESULT, OUT, KEEP, BACK, ...)                                       \
   typedef union lvd_record_##name {                                                                \
     struct {                                                                                       \
       LVD_CAT(LVD_FIELDS_, n)(__VA_ARGS__)                                                         \
-    } in;                                                                                          \
+    } lvd_in;                                                                                      \
     OUT                                                                                            \
   } lvd_record_##name;                                                                             \
-  __attribute__((unused)) static void lvd_run_##name(lvd_fork *slot) {                             \
-    lvd_record_##name *r = LVD_FORK_RECORD(slot, lvd_record_##name);                               \
-    (void)r;                                                                                       \
-    KEEP name(LVD_CAT(LVD_GIVES_, n)(*r));                                                         \
+  __attribute__((unused)) static void lvd_run_##name(lvd_fork *lvd_slot) {                         \
+    lvd_record_##name *lvd_r = LVD_FORK_RECORD(lvd_slot, lvd_record_##name);                       \
+    (void)lvd_r;                                                                                   \
+    KEEP name(LVD_CAT(LVD_GIVES_, n)(*lvd_r));                                                     \
   }                                                                                                \
   LVD_ALWAYS_ lvd_record_##name lvd_args_##name(LVD_CAT(LVD_TAKES_, n)(__VA_ARGS__)) {             \
-    lvd_record_##name r;                                                                           \
+    lvd_record_##name lvd_r;                                                                       \
+    (void)lvd_call;                                                                                \
     LVD_CAT(LVD_SETS_, n)                                                                          \
-    return r;                                                                                      \
+    return lvd_r;                                                                                  \
   }                                                                                                \
-  LVD_ALWAYS_ RESULT lvd_join_##name(lvd_fork *slot, lvd_record_##name *r) {                       \
-    (void)r;                                                                                       \
-    if (LVD_LIKELY(lvd_fork_pop(slot))) {                                                          \
-      BACK(name(LVD_CAT(LVD_GIVES_, n)(*r)));                                                      \
-    } else if (lvd_fork_join_seldom(slot)) {                                                       \
-      BACK(name(LVD_CAT(LVD_GIVES_, n)(*r)));                                                      \
+  LVD_ALWAYS_ RESULT lvd_join_##name(lvd_fork *lvd_slot, lvd_record_##name *lvd_r) {               \
+    (void)lvd_r;                                                                                   \
+    if (LVD_LIKELY(lvd_fork_pop(lvd_slot))) {                                                      \
+      BACK(RESULT, name(LVD_CAT(LVD_GIVES_, n)(*lvd_r)));                                          \
+    } else if (lvd_fork_join_seldom(lvd_slot)) {                                                   \
+      BACK(RESULT, name(LVD_CAT(LVD_GIVES_, n)(*lvd_r)));                                          \
     } else {                                                                                       \
-      BACK##_OUT(LVD_FORK_OUT(slot, lvd_record_##name, *r)->out);                                  \
+      BACK##_OUT(LVD_FORK_OUT(lvd_slot, lvd_record_##name, *lvd_r)->lvd_out);                      \
     }                                                                                              \
   }
 
-#define LVD_BACK_VALUE(call)                                                                       \
-  __auto_type lvd_value_ = call;                                                                   \
+#define LVD_BACK_VALUE(RESULT, call)                                                               \
+  RESULT lvd_value_ = call;                                                                        \
   lvd_stolen_set(false);                                                                           \
   return lvd_value_
 #define LVD_BACK_VALUE_OUT(out)                                                                    \
   lvd_stolen_set(true);                                                                            \
   return out
-#define LVD_BACK_VOID(call)                                                                        \
+#define LVD_BACK_VOID(RESULT, call)                                                                \
   call;                                                                                            \
   lvd_stolen_set(false)
 #define LVD_BACK_VOID_OUT(out) lvd_stolen_set(true)
 
-#ifdef __cplusplus
-#undef LVD_BACK_VALUE
-#define LVD_BACK_VALUE(call)                                                                       \
-  auto lvd_value_ = call;                                                                          \
-  lvd_stolen_set(false);                                                                           \
-  return lvd_value_
-#endif
+/* Result, name, parameters. */
+#define LVD_FORKABLE(RESULT, ...)                                                                  \
+  LVD_FORKABLE_N_(LVD_PARAMETERS_(__VA_ARGS__), LVD_FIRST_(__VA_ARGS__, 0), RESULT,                \
+                  RESULT lvd_out;                                                                  \
+                  , lvd_r->lvd_out =, LVD_BACK_VALUE, __VA_ARGS__)
+/* Name, parameters. */
+#define LVD_FORKABLE_VOID(...)                                                                     \
+  LVD_FORKABLE_N_(LVD_PARAMETERS_(__VA_ARGS__), LVD_FIRST_(__VA_ARGS__, 0), void, , ,              \
+                  LVD_BACK_VOID, __VA_ARGS__)
+#define LVD_FORKABLE_N_(n, name, ...) LVD_FORKABLE_(n, name, __VA_ARGS__)
 
-#define LVD_FORKABLE(RESULT, name, ...)                                                            \
-  LVD_FORKABLE_N_(LVD_PARAMETERS_(name, ##__VA_ARGS__), RESULT, name, RESULT out;                  \
-                  , r->out =, LVD_BACK_VALUE, ##__VA_ARGS__)
-#define LVD_FORKABLE_VOID(name, ...)                                                               \
-  LVD_FORKABLE_N_(LVD_PARAMETERS_(name, ##__VA_ARGS__), void, name, , , LVD_BACK_VOID,             \
-                  ##__VA_ARGS__)
-#define LVD_FORKABLE_N_(n, ...) LVD_FORKABLE_(n, __VA_ARGS__)
-
-/* Declares `handle` and forks name(arguments...). */
-#define LVD_FORK(handle, name, ...)                                                                \
+/* Declares `handle` and forks a call: the handle, the name, the arguments. */
+#define LVD_FORK(handle, ...)              LVD_FORK_NAMED_(handle, LVD_FIRST_(__VA_ARGS__, 0), __VA_ARGS__)
+#define LVD_FORK_NAMED_(handle, name, ...) LVD_FORK_(handle, name, __VA_ARGS__)
+#define LVD_FORK_(handle, name, ...)                                                               \
   lvd_record_##name handle##_record_ = lvd_args_##name(__VA_ARGS__);                               \
   lvd_fork *handle;                                                                                \
   LVD_FORK_PUSH(handle, lvd_record_##name, handle##_record_, lvd_run_##name)

@@ -101,12 +101,12 @@ void model_be(model_forks *m, uint32_t i) { lvd_port_set_self(&m->person[i]); }
 
 void model_fork(model_forks *m, uint32_t n) {
   m->before[n] = 10 + n;
-  lvd_record_call r = lvd_args_call(n);
+  lvd_record_call r = lvd_args_call(call, n);
   LVD_FORK_PUSH(m->slot[n], lvd_record_call, r, lvd_run_call);
 }
 /* What the call gave, wherever it was made. */
 uint32_t model_join(model_forks *m, uint32_t n) {
-  lvd_record_call r = lvd_args_call(n);
+  lvd_record_call r = lvd_args_call(call, n);
   uint32_t result = lvd_join_call(m->slot[n], &r);
   return m->made[n] == 1 && m->after[n] == 11 + n ? result : 0;
 }

@@ -76,13 +76,13 @@ static uint32_t call(uint32_t n) {
 
 static uint32_t forks_call(uint32_t n) {
   forks->before[n] = 10 + n;
-  lvd_record_call r = lvd_args_call(n);
+  lvd_record_call r = lvd_args_call(call, n);
   LVD_FORK_PUSH(forks->slot[n], lvd_record_call, r, lvd_run_call);
   return LVD_OK;
 }
 /* What the call gave, wherever it was made. */
 static uint32_t joins_call(uint32_t n) {
-  lvd_record_call r = lvd_args_call(n);
+  lvd_record_call r = lvd_args_call(call, n);
   uint32_t result = lvd_join_call(forks->slot[n], &r);
   return forks->made[n] == 1 && forks->after[n] == 11 + n ? result : 0;
 }

@@ -598,6 +598,7 @@ impl Parser<'_> {
         let fork = Fork {
             callee: callee.range,
             name,
+            bracketed: matches!(callee.kind, ExprKind::Paren(_)),
             arg_types: args.iter().map(|a| self.type_of(a)).collect(),
             args: args.iter().map(|a| a.range).collect(),
             callee_type,

@@ -45,6 +45,8 @@ pub struct Fork {
     pub callee: Range,
     /// Its name where it is a function and no pointer.
     pub name: Option<String>,
+    /// The name stands in brackets: it is a macro, too.
+    pub bracketed: bool,
     pub callee_type: Type,
     pub args: Vec<Range>,
     /// The types of the arguments in the call; none where that is not known.

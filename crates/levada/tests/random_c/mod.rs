@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Random C programs with forks, whose result does not depend on who runs what: functions use their
-//! arguments and locals alone, numbers are unsigned, and no expression reads what another part of it
-//! writes.
+//! arguments and locals alone, and numbers are unsigned. Blocks hide the names of what is called and of
+//! types, and expressions read what the blocks in them write: both mean the same in serial C.
 
 use std::fmt::Write;
 
@@ -34,6 +34,8 @@ struct Program {
     /// How many loops and switches are around, and forks.
     loops: u32,
     switches: u32,
+    /// What the blocks around declare over names of the file.
+    hides: Vec<String>,
 }
 
 /// A whole program.
@@ -46,11 +48,14 @@ pub fn program(seed: u64) -> String {
         fresh: 0,
         loops: 0,
         switches: 0,
+        hides: Vec::new(),
     };
     p.line("#include <stdio.h>");
     p.line("typedef unsigned long word;");
     p.line("struct pair { word a; unsigned char b; };");
     p.line("struct wide { word a[9]; };");
+    p.line("typedef enum { SMALL = 3, FAR = 0x100000000LL } far;");
+    p.line("enum near { NEAR = 40, NEARER };");
     for f in 0..FUNCTIONS {
         p.line(&format!("static word f{f}(unsigned n, word x);"));
     }
@@ -62,6 +67,18 @@ pub fn program(seed: u64) -> String {
     p.line("  return w;");
     p.line("}");
     p.line("static void put(unsigned n, word *to, word x) { *to = f2(n, x); }");
+    p.line("static enum near step(enum near x, far y) { return x == NEAR && y ? NEARER : NEAR; }");
+    p.line("static word total(unsigned n, ...) {");
+    p.line("  __builtin_va_list list;");
+    p.line("  __builtin_va_start(list, n);");
+    p.line("  word s = n + __builtin_va_arg(list, long);");
+    p.line("  s += __builtin_va_arg(list, int);");
+    p.line("  s ^= (word)__builtin_va_arg(list, double);");
+    p.line("  s += __builtin_va_arg(list, struct pair).a;");
+    p.line("  __builtin_va_end(list);");
+    p.line("  return s;");
+    p.line("}");
+    p.line("static word three(word a, word b, word c) { return a + 3 * b + 7 * c; }");
     p.line("static word (*const table[])(unsigned, word) = {f0, f1, f2, f3, f4};");
     for f in 0..FUNCTIONS {
         p.function(f);
@@ -91,6 +108,7 @@ impl Program {
         self.line(&format!("if (n == 0) return x * 3 + {c};"));
         self.line("word v0 = x, v1 = n, v2 = 7, v3 = x ^ 5, arr[4] = {x, 1, 2, 3};");
         self.line("struct pair pr = {x, 1}, *pp = &pr;");
+        self.line("far fr = x & 1 ? FAR : SMALL;");
         self.line("struct wide wd = {{x, n}};");
         for _ in 0..5 {
             self.statement(3);
@@ -193,6 +211,9 @@ impl Program {
     /// The block of a fork, from its brace; with a jump out of it now and then.
     fn forked(&mut self, depth: u32, may_leave: bool) {
         self.indent += 1;
+        if self.random.one_in(3) {
+            self.hide();
+        }
         for _ in 0..self.random.next(3) {
             if depth > 0 {
                 self.statement(depth - 1);
@@ -211,11 +232,128 @@ impl Program {
         self.indent -= 1;
     }
 
+    /// Names of the file that mean something else from here on, in this block.
+    fn hide(&mut self) {
+        let k = self.random.next(FUNCTIONS);
+        let other = (k + 1 + self.random.next(FUNCTIONS - 1)) % FUNCTIONS;
+        let hidden = match self.random.next(10) {
+            0 => "int twin = 1, spread = 2;".to_string(),
+            1 => "enum { put, three, total };".into(),
+            2 => "typedef char step;".into(),
+            3 => "struct pair { char c; } hidden = {1};".into(),
+            4 => "struct wide { int w; };".into(),
+            5 => "enum near { OTHER };".into(),
+            6 | 7 => "typedef unsigned char word;".into(),
+            // What the block calls by this name is another function; what leaves it is not.
+            _ => format!("unsigned long (*const f{k})(unsigned, unsigned long) = f{other};"),
+        };
+        self.line(&hidden);
+        self.hides.push(hidden);
+    }
+
+    /// Parts that read and write the same, in a row between two forks: these make their order that of the
+    /// text, while C alone would leave it open.
+    fn sum(&mut self, depth: u32) -> String {
+        if self.forks < 2 {
+            return self.value(1);
+        }
+        self.forks -= 2;
+        let mut sum = format!("({})", self.changing());
+        for _ in 0..=self.random.next(2) {
+            let sign = ["+", "*", "^", "-"][self.random.next(4) as usize];
+            sum = format!("{sum} {sign} {}", self.operand(depth));
+        }
+        format!("{sum} + {}", self.changing())
+    }
+
+    /// A part of that.
+    fn operand(&mut self, depth: u32) -> String {
+        let to = self.variable();
+        match self.random.next(10) {
+            0 => self.variable(),
+            1 => format!("{to}++"),
+            2 => format!("({to} += {})", self.value(1)),
+            3 => "arr[n % 4]".into(),
+            4 => format!("(pp->b ^ wd.a[{}])", self.random.next(9)),
+            5 | 6 if depth > 0 => {
+                let (a, b) = (self.operand(depth - 1), self.operand(depth - 1));
+                match self.random.next(6) {
+                    0 => format!("({a} && {b})"),
+                    1 => format!("({a} || {b})"),
+                    2 => format!("({a} ? {b} : {})", self.operand(depth - 1)),
+                    3 => format!("({a}, {b})"),
+                    4 => format!("({{ {to} ^= {a}; {b}; }})"),
+                    _ => format!("({})", self.sum(depth - 1)),
+                }
+            }
+            7 | 8 if self.forks > 0 => {
+                self.forks -= 1;
+                format!("({})", self.changing())
+            }
+            _ => self.value(1),
+        }
+    }
+
+    /// A fork whose block writes what others read.
+    fn changing(&mut self) -> String {
+        let (call, value) = (self.call(), self.value(1));
+        let what = match self.random.next(5) {
+            0 => "arr[n % 4]".to_string(),
+            1 => "pp->b".to_string(),
+            2 => format!("wd.a[{}]", self.random.next(9)),
+            _ => self.variable(),
+        };
+        format!("{call} !! {{ {what} += {value}; }}")
+    }
+
     fn fork(&mut self, depth: u32) {
+        let hides = self.hides.len();
+        self.fork_here(depth);
+        self.hides.truncate(hides);
+    }
+
+    fn fork_here(&mut self, depth: u32) {
         self.forks -= 1;
         let end = if self.random.one_in(2) { "}" } else { "};" };
         let call = self.call();
-        match self.random.next(11) {
+        // What a block around hides cannot be called in it.
+        let seen = |name: &str| !self.hides.iter().any(|h| h.contains(name));
+        let (twin, put, pair) = (seen("twin"), seen("put"), seen("pair"));
+        let (three, step) = (put, seen("step"));
+        match self.random.next(16) {
+            11 | 12 => {
+                // Operands that write to what others read: from left to right.
+                self.forks += 2;
+                let to = ["v2", "arr[v1++ % 4]", "wd.a[3]", "pp->a"][self.random.next(4) as usize];
+                let op = ["=", "+=", "^="][self.random.next(3) as usize];
+                let mut sum = self.sum(2);
+                if three && self.forks > 0 && self.random.one_in(3) {
+                    self.forks -= 1;
+                    let a = self.operand(1);
+                    sum = format!("three({sum}, {a}, {})", self.changing());
+                }
+                return self.line(&format!("{to} {op} {sum};"));
+            }
+            13 if put => {
+                let value = self.value(1);
+                let kind = ["fr", "FAR"][self.random.next(2) as usize];
+                self.line(&format!(
+                    "v3 += total(n, {kind}, SMALL, (double)({value} % 100), pr) !! {{"
+                ));
+                self.forked(depth, true);
+                self.line("  fr = FAR; pr.a += n;");
+            }
+            14 if step => {
+                self.line("v2 += step(v0 & 1 ? NEAR : NEARER, fr) !! {");
+                self.forked(depth, true);
+            }
+            15 => {
+                // The value of a block is that of the fork at its end.
+                let to = self.variable();
+                self.line(&format!("v1 += ({{ {to}++; {call} !! {{"));
+                self.forked(depth, true);
+                return self.line("}; });");
+            }
             0 => {
                 let to = self.variable();
                 let op = ["=", "+=", "*=", "^="][self.random.next(4) as usize];
@@ -259,7 +397,7 @@ impl Program {
                 let other = self.variable();
                 return self.line(&format!("{other} ^= {k};"));
             }
-            6 => {
+            6 if put => {
                 let value = self.value(1);
                 self.line(&format!("put(n - 1, &arr[2], {value}) !! {{"));
                 // It must not touch the array; a jump and a sum do not.
@@ -268,15 +406,15 @@ impl Program {
                     self.line("  if (v2 % 4 == 0) continue;");
                 }
             }
-            7 => {
+            7 if twin && pair => {
                 let value = self.value(1);
                 self.line(&format!(
                     "pr = twin(n - 1, (struct pair){{{value}, 3}}) !! {{"
                 ));
                 self.forked(depth, true);
             }
-            8 => {
-                self.line("wd = spread(n - 1, wd, &(const word){n}) !! {");
+            8 if twin => {
+                self.line("wd = spread(n - 1, wd, &(const unsigned long){n}) !! {");
                 self.forked(depth, true);
             }
             9 => {
