@@ -117,6 +117,7 @@ fn program(
     names: &OptionNames,
     output: &Path,
 ) -> Result<(), Failure> {
+    let output = &output::followed(output);
     let partial = output::partial_name(output);
     let work = partial.with_extension("d");
     let made = (|| {

@@ -191,6 +191,7 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
             Err(e) => failure(format!("cannot write {}: {e}", path.display())),
         };
     }
+    let path = &followed(path);
     let partial = partial_name(path);
     let written = std::fs::write(&partial, bytes).and_then(|()| std::fs::rename(&partial, path));
     match written {
@@ -204,6 +205,7 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 
 /// Copies a file in the same way; its permissions come along.
 pub fn copy_file(from: &Path, to: &Path) -> Result<(), Failure> {
+    let to = &followed(to);
     let partial = partial_name(to);
     let copied = std::fs::copy(from, &partial).and_then(|_| std::fs::rename(&partial, to));
     match copied {
@@ -213,6 +215,11 @@ pub fn copy_file(from: &Path, to: &Path) -> Result<(), Failure> {
             failure(format!("cannot write {}: {e}", to.display()))
         }
     }
+}
+
+/// Where a link leads, so that the link stays: the file there is the one that is replaced.
+pub fn followed(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
 }
 
 pub fn partial_name(path: &Path) -> PathBuf {

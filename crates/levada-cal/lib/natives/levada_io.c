@@ -11,8 +11,9 @@
  * that waits: all that is open lies in a block, and is closed at the end.
  *
  * A file gets its name when it is complete, by rename; until then it is NAME.part-PROCESS-N beside
- * it; the next that writes NAME removes what a killed process has left. When an application fails,
- * pictures and frames that were complete are kept. */
+ * it; the next that writes NAME removes what a killed process has left. A link is followed: it stays,
+ * and the file that it leads to is the one that gets its name. When an application fails, pictures and
+ * frames that were complete are kept. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -323,6 +324,11 @@ static void output_open_now(void *argument) {
   } else if (is_special(name)) {
     out->fd = open(name, O_WRONLY | O_CLOEXEC);
   } else {
+    char *followed = realpath(name, NULL); /* null: there is no such file yet */
+    if (followed) {
+      free(out->name);
+      name = out->name = followed;
+    }
     remove_abandoned(name);
     size_t room = strlen(name) + 48;
     out->temporary = malloc(room);
