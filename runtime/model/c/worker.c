@@ -11,12 +11,12 @@ enum { WORKERS = 2, SOURCE = 0, SINK = 1, ENTITIES = 2, LEVEL = 4 };
 
 typedef struct model_world {
   lvd_runtime rt;
-  lvd_worker worker[WORKERS];
+  lvd_worker worker[2 * WORKERS]; /* the urgent ones, too, which never begin */
   lvd_entity *unsettled[WORKERS][ENTITIES];
   lvd_slot slot[ENTITIES];
   lvd_entity *entities[ENTITIES];
   lvd_app app;
-  lvd_app_share share[WORKERS];
+  lvd_app_share share[2 * WORKERS];
   lvd_entity entity[ENTITIES];
   lvd_producer out;
   lvd_consumer in;
@@ -32,6 +32,9 @@ typedef struct model_world {
   uint32_t move_to;  /* where the source asks the sink to be moved, after its first element */
   bool sink_stops;   /* the sink, when it has all, ends both workers' loops */
   bool sink_refuses; /* the sink gets nothing, and waits for nothing */
+  bool source_busy;  /* the source runs for as long as it is let */
+  bool sink_says;    /* the sink says that it runs, and then counts that */
+  lvd_a32 said;      /* it has, or the source that is busy; orders nothing */
   lvd_command bye[WORKERS];
   uint32_t stopped[WORKERS]; /* written by the worker, read by who told it to stop */
 } model_world;
@@ -53,8 +56,19 @@ static void tell_to_stop(model_world *m, uint32_t worker) {
   lvd_worker_command(&m->worker[worker], c);
 }
 
+static void say(model_world *m) {
+  lvd_store_relaxed_u32(&m->said, 1);
+  lvd_port_wake(&m->said);
+}
+
 static lvd_verdict source_run(lvd_actor *self) {
   model_world *m = world_of(self);
+  if (m->source_busy) {
+    say(m);
+    while (!lvd_should_yield(self)) lvd_port_relax();
+    m->put++;
+    return LVD_YIELD;
+  }
   while (m->put < m->count) {
     if (lvd_room(&m->out, 1) < 1) {
       lvd_await_room(self, 0, 1);
@@ -73,6 +87,11 @@ static lvd_verdict source_run(lvd_actor *self) {
 static lvd_verdict sink_run(lvd_actor *self) {
   model_world *m = world_of(self);
   if (m->sink_refuses) return LVD_WAIT;
+  if (m->sink_says) {
+    say(m);
+    m->got++;
+    return LVD_WAIT;
+  }
   while (lvd_elements(&m->in, 1) >= 1) {
     if (LVD_GET(&m->in, uint32_t) != 100 + m->got) m->wrong++;
     m->got++;
@@ -91,10 +110,15 @@ static lvd_verdict sink_run(lvd_actor *self) {
   return LVD_WAIT;
 }
 
+void model_late(uint32_t ns);
+
 static const lvd_port_class port = {"X", 4};
 static const lvd_actor_class classes[ENTITIES] = {
     {.name = "source", .outputs = 1, .output = &port, .run = source_run},
     {.name = "sink", .inputs = 1, .input = &port, .run = sink_run}};
+/* The same without channels: no barrier of theirs comes after what they do. */
+static const lvd_actor_class bare[ENTITIES] = {{.name = "source", .run = source_run},
+                                               {.name = "sink", .run = sink_run}};
 static const lvd_actor_desc descs[ENTITIES] = {{.name = "source", .cls = &classes[0]},
                                                {.name = "sink", .cls = &classes[1]}};
 static const lvd_network network = {
@@ -125,6 +149,7 @@ static void place(model_world *m, uint32_t i, uint32_t worker) {
 /* `capacity` elements; `source`, `sink`: the workers they are on. */
 model_world *model_make(uint32_t fenced, uint32_t capacity, uint32_t count, uint32_t source,
                         uint32_t sink) {
+  model_late(0);
   model_world *m = lines(sizeof *m);
   m->count = count;
   m->last_ends = true;
@@ -135,6 +160,7 @@ model_world *model_make(uint32_t fenced, uint32_t capacity, uint32_t count, uint
   m->rt.slot = m->slot;
   m->rt.entity = m->entities;
   m->rt.fenced = fenced;
+  m->rt.keepers_idle.word = 1; /* nobody is held up so long that one is started */
   m->app.rt = &m->rt;
   m->app.net = &network;
   m->app.entity = m->entity;
@@ -226,14 +252,39 @@ void model_end(model_world *m) { lvd_end(&m->out, LVD_OK); }
 void model_keep(model_world *m) {
   while (lvd_load_acquire_u32(&m->rt.keeper_work) == 0) lvd_port_wait(&m->rt.keeper_work, 0, -1);
 }
-/* How many have stopped. As lvd_workers_command, but for where the commands lie: what is on a stack
- * the checker does not watch. */
+/* How many have stopped. */
 uint32_t model_stop(model_world *m) {
   for (uint32_t i = 0; i < m->rt.workers; i++) tell_to_stop(m, i);
-  for (uint32_t i = 0; i < m->rt.workers; i++)
-    while (!lvd_load_acquire_u32(&m->bye[i].done)) lvd_port_wait(&m->bye[i].done, 0, -1);
+  for (uint32_t i = 0; i < m->rt.workers; i++) lvd_command_done(&m->bye[i], -1);
   return m->stopped[0] + m->stopped[1];
 }
+/* The same, by one who looks again and again, and is never woken. */
+uint32_t model_stop_late(model_world *m) {
+  model_late(1);
+  tell_to_stop(m, 0);
+  while (!lvd_command_done(&m->bye[0], 1)) lvd_port_relax();
+  return m->stopped[0];
+}
+
+/* ---- pausing ------------------------------------------------------------------------------- */
+
+void model_is_busy(model_world *m) {
+  m->source_busy = true;
+  m->entity[SOURCE].actor.cls = &bare[SOURCE];
+}
+/* The sink only says that it has run; something of the application has been on its worker before. */
+void model_says(model_world *m) {
+  m->sink_says = true;
+  m->entity[SINK].actor.cls = &bare[SINK];
+  lvd_store_relaxed_u32(&m->share[m->entity[SINK].worker.word].known, 1);
+}
+void model_await_said(model_world *m) {
+  while (!lvd_load_relaxed_u32(&m->said)) lvd_port_wait(&m->said, 0, -1);
+}
+uint32_t model_pause(model_world *m) { return lvd_app_pause(&m->app); }
+uint32_t model_resume(model_world *m) { return lvd_app_resume(&m->app); }
+/* What the source has put; for whoever has a right to know. */
+uint32_t model_put_so_far(model_world *m) { return m->put; }
 
 /* Statuses by name, whatever their numbers are. */
 uint32_t model_status_ended(void) { return LVD_E_ENDED; }

@@ -239,8 +239,6 @@ const SIGNAL: &str = "orders a thread against its own signal handler";
 /// The keeper sees the phase.
 const EARLY: &str = "a keeper that is awake may see the phase before it sees keeper_work";
 
-const SLEPT: &str = "who has slept is ordered by the checker's wake-up; who has not needs it";
-
 /// The waker reads the owner.
 const DETOUR: &str = "saves a detour: who reads an older owner wakes that one, who passes it on";
 
@@ -253,13 +251,6 @@ const MADE: &str =
 
 const FIBERS_REST: &str =
     "no check has fibers that come to rest: who finds none left must see what they did";
-
-const HELD: &str = "no check pauses and resumes again while a worker takes up what it has held";
-
-const STILL: &str =
-    "its checks have no preemptions (bound 0), and the barriers order what they show";
-
-const BUSY: &str = "no check leaves a command for a worker that something else keeps busy for ever";
 
 const ENLISTED: &str =
     "who looks just then must find the deque made; the checks interrupt no one twice (bound 1)";
@@ -296,8 +287,6 @@ pub const KEPT: &[Kept] = &[
     kept("src/control.c", "find_ending", "lvd_load_acquire_u32", "lvd_load_relaxed_u32", EARLY),
     kept("src/control.c", "finish", "lvd_store_release_u32", "lvd_store_relaxed_u32",
         "the checker makes it an exchange, which carries on the release of ENDING"),
-    kept("src/worker.c", "lvd_command_done", "lvd_load_acquire_u32", "lvd_load_relaxed_u32",
-        SLEPT).places(2),
     kept("src/entity.c", "lvd_entity_park", "lvd_cas_release_u32", "lvd_cas_relaxed_u32", DETOUR),
     kept("src/wait.c", "sleeper_wake", "lvd_load_acquire_ptr", "lvd_load_relaxed_ptr", MADE),
     kept("src/wait.c", "lvd_want_arm", "lvd_store_release_ptr", "lvd_store_relaxed_ptr", MADE),
@@ -315,7 +304,7 @@ pub const KEPT: &[Kept] = &[
         MADE),
     kept("src/fiber_pool.c", "lvd_fibers_each", "lvd_load_acquire_u32", "lvd_load_relaxed_u32",
         "what it reads next, it reads unwatched (LVD_READS_LIVE)"),
-    kept("src/stream.c", "claim", "lvd_store_release_ptr", "lvd_store_relaxed_ptr",
+    kept("src/stream.c", "claim_end", "lvd_store_release_ptr", "lvd_store_relaxed_ptr",
         "only a third who takes the end could miss what the first did with it"),
     kept("src/stream.c", "free_stream", "lvd_load_acquire_ptr", "lvd_load_relaxed_ptr",
         "no check frees a stream while a thread ends"),
@@ -344,19 +333,6 @@ pub const KEPT: &[Kept] = &[
         "what it reads first, the fiber's application, it reads unwatched (LVD_READS_LIVE)"),
     kept("src/urgent.c", "lvd_urgent_worker", "lvd_load_acquire_u32", "lvd_load_relaxed_u32",
         "what it reads next begins as the checker's memory does"),
-    kept("src/control.c", "take_up", "lvd_exchange_acq_rel_u32", "lvd_exchange_release_u32", HELD),
-    kept("src/control.c", "take_up_held", "lvd_exchange_acq_rel_u32", "lvd_exchange_release_u32",
-        HELD),
-    kept("src/control.c", "take_up", "lvd_exchange_acq_rel_u32", "lvd_exchange_acquire_u32", HELD),
-    kept("src/control.c", "take_up_held", "lvd_exchange_acq_rel_u32", "lvd_exchange_acquire_u32",
-        HELD),
-    kept("src/control.c", "lvd_app_still", "lvd_load_acquire_u32", "lvd_load_relaxed_u32", STILL)
-        .places(2),
-    kept("src/worker.c", "lvd_worker_turns", "lvd_store_release_u32", "lvd_store_relaxed_u32",
-        STILL),
-    kept("src/control.c", "lvd_app_still", "lvd_load_acquire_ptr", "lvd_load_relaxed_ptr", STILL),
-    kept("src/worker.c", "lvd_worker_turns", "lvd_store_release_ptr", "lvd_store_relaxed_ptr",
-        STILL),
     kept("src/call.c", "begin", "lvd_store_release_ptr", "lvd_store_relaxed_ptr",
         "the same, for core_cancel"),
     kept("src/fork.c", "lvd_deque_ask", "lvd_load_acquire_ptr", "lvd_load_relaxed_ptr", MADE),
@@ -369,10 +345,6 @@ pub const KEPT: &[Kept] = &[
         .places(2),
     kept("src/runtime.c", "command", "lvd_load_acquire_u32", "lvd_load_relaxed_u32",
         "for an urgent worker: what is seen of it begins as memory does"),
-    kept("src/worker.c", "lvd_worker_ask", "lvd_exchange_release_u32", "lvd_exchange_relaxed_u32",
-        BUSY),
-    kept("src/worker.c", "lvd_worker_main", "lvd_exchange_acquire_u32", "lvd_exchange_relaxed_u32",
-        BUSY),
 ];
 
 impl Kept {

@@ -40,6 +40,13 @@ harness! {
         fn end(m: *mut c_void);
         fn keep(m: *mut c_void);
         fn stop(m: *mut c_void) -> u32;
+        fn stop_late(m: *mut c_void) -> u32;
+        fn is_busy(m: *mut c_void);
+        fn says(m: *mut c_void);
+        fn await_said(m: *mut c_void);
+        fn pause(m: *mut c_void) -> u32;
+        fn resume(m: *mut c_void) -> u32;
+        fn put_so_far(m: *mut c_void) -> u32;
     }
 }
 
@@ -272,6 +279,104 @@ fn to_outside(library: &Library, barrier: Barrier) {
     worker.join().expect("the worker");
 }
 
+/// Both actors on the only worker, which obeys until it is told to stop.
+fn alone(library: &Library, barrier: Barrier, count: u32) -> World {
+    let world = World::new(library, barrier, 2, 1, count, 0);
+    world.0.c.for_ever(world.0.m, 0);
+    world.0.c.alone(world.0.m);
+    world
+}
+
+/// A worker that is kept busy for ever obeys a command all the same.
+fn busy_obeys(library: &Library, barrier: Barrier) {
+    let world = alone(library, barrier, 0);
+    let Owned { c, m } = *world.0;
+    c.is_busy(m);
+    world.watch();
+    c.wake(m, SOURCE);
+    let other = world.clone();
+    let worker = spawn(move || other.work(0));
+    assert_eq!(c.stop(m), 1, "workers that stop");
+    worker.join().expect("the worker");
+}
+
+/// Whoever looks whether a command has been done, and was not woken, sees what it did.
+fn command_seen(library: &Library, barrier: Barrier) {
+    let world = alone(library, barrier, 0);
+    let Owned { c, m } = *world.0;
+    world.watch();
+    let other = world.clone();
+    let worker = spawn(move || other.work(0));
+    assert_eq!(c.stop_late(m), 1, "workers that stop");
+    worker.join().expect("the worker");
+}
+
+/// While it is paused nothing of it runs, and what it did before is seen.
+fn paused(library: &Library, barrier: Barrier) {
+    let world = alone(library, barrier, 1);
+    let Owned { c, m } = *world.0;
+    world.watch();
+    c.wake(m, SOURCE);
+    c.wake(m, SINK);
+    let other = world.clone();
+    let worker = spawn(move || other.work(0));
+    assert_eq!(c.pause(m), OK);
+    assert!(c.put_so_far(m) <= 1, "elements");
+    assert_eq!(c.stop(m), 1, "workers that stop");
+    worker.join().expect("the worker");
+}
+
+/// The same of one that runs: what the sink does after it has said so is over.
+fn paused_running(library: &Library, barrier: Barrier) {
+    let world = alone(library, barrier, 0);
+    let Owned { c, m } = *world.0;
+    c.says(m);
+    world.watch();
+    c.wake(m, SINK);
+    let other = world.clone();
+    let worker = spawn(move || other.work(0));
+    c.await_said(m);
+    assert_eq!(c.pause(m), OK);
+    assert_eq!(c.got(m), 1, "times that it ran");
+    assert_eq!(c.stop(m), 1, "workers that stop");
+    worker.join().expect("the worker");
+}
+
+/// The same of one that runs until it is asked to give way.
+fn paused_busy(library: &Library, barrier: Barrier) {
+    let world = alone(library, barrier, 0);
+    let Owned { c, m } = *world.0;
+    c.is_busy(m);
+    world.watch();
+    c.wake(m, SOURCE);
+    let other = world.clone();
+    let worker = spawn(move || other.work(0));
+    c.await_said(m);
+    assert_eq!(c.pause(m), OK);
+    let times = c.put_so_far(m);
+    assert_eq!(c.stop(m), 1, "workers that stop");
+    assert_eq!(c.put_so_far(m), times, "times that it ran");
+    worker.join().expect("the worker");
+}
+
+/// It is resumed, paused and resumed again while its worker takes up what it has held: that runs.
+fn resumed(library: &Library, barrier: Barrier) {
+    let world = alone(library, barrier, 0);
+    let Owned { c, m } = *world.0;
+    c.says(m);
+    world.watch();
+    c.wake(m, SINK);
+    assert_eq!(c.pause(m), OK);
+    let other = world.clone();
+    let worker = spawn(move || other.work(0));
+    assert_eq!(c.resume(m), OK);
+    assert_eq!(c.pause(m), OK);
+    assert_eq!(c.resume(m), OK);
+    c.await_said(m);
+    assert_eq!(c.stop(m), 1, "workers that stop");
+    worker.join().expect("the worker");
+}
+
 const FENCES: Barrier = Barrier::Fences;
 const CORES: Barrier = Barrier::Asymmetric;
 
@@ -291,5 +396,14 @@ pub const CHECKS: &[Check] = &[
     check("a guest wakes", "rest", FENCES, Some(2), 1131, guest_wakes),
     check("to outside", "E1 C3", CORES, Some(1), 24084, to_outside),
     check("sink moves", "E1 E2", FENCES, Some(0), 32, moves),
+    check("busy, obeys", "way", FENCES, Some(1), 23, busy_obeys),
+    check("command seen", "way", FENCES, Some(1), 81, command_seen),
+    check("paused", "pause", FENCES, Some(1), 73, paused),
+    check("paused", "pause", CORES, Some(1), 220, paused),
+    check("paused, running", "pause", FENCES, Some(1), 48, paused_running),
+    check("paused, running", "pause", CORES, Some(1), 65, paused_running),
+    check("paused, busy", "pause", FENCES, Some(1), 601, paused_busy),
+    check("resumed", "pause", FENCES, Some(1), 710, resumed),
+    check("resumed", "pause", CORES, Some(1), 1804, resumed),
     check("sink moves", "E1 E2", CORES, Some(1), 16064, moves).soak(),
 ];
