@@ -13,8 +13,8 @@
  *   end:    exchange_release phase    -> keeper: load_acquire phase    the outcome
  *   end:    add_release keeper_work   -> keeper: load_acquire          the phase, before it sleeps
  *   finish: store_release phase ENDED -> wait, get_state: load_acquire all that was done
- *   taking: exchange_release 0        -> take_up_held: exchange_acquire 1   the command may be left
- *   taking: paused 0, [heavy], exchange 1 -> take_up: exchange 0, [light: turns], load paused
+ *   taking: exchange_acq_rel 1        -> take_up: exchange_acq_rel 0   that it is not paused
+ *   taking: exchange_acq_rel 0        -> take_up_held: exchange_acq_rel 1   the command may be left
  *   still:  worker.c */
 #include <stdlib.h>
 
@@ -79,7 +79,7 @@ lvd_status lvd_app_pause(lvd_app *app) {
 
 static void take_up(lvd_worker *w, lvd_command *c) {
   const lvd_app *app = c->argument;
-  lvd_exchange_release_u32(&app->share[w->index].taking, 0); /* it may be left again */
+  lvd_exchange_acq_rel_u32(&app->share[w->index].taking, 0); /* it may be left again */
   for (lvd_entity **at = &w->held, *e; (e = *at);) {
     if (e->app != app) {
       at = &e->next;
@@ -94,7 +94,7 @@ static void take_up(lvd_worker *w, lvd_command *c) {
 static void take_up_held(lvd_app *app) {
   for (uint32_t i = 0; i < lvd_all_workers(app->rt); i++) {
     lvd_app_share *s = &app->share[i];
-    if (!lvd_load_relaxed_u32(&s->known) || lvd_exchange_acquire_u32(&s->taking, 1)) continue;
+    if (!lvd_load_relaxed_u32(&s->known) || lvd_exchange_acq_rel_u32(&s->taking, 1)) continue;
     s->take_up.run = take_up;
     s->take_up.argument = app;
     lvd_worker_post(&app->rt->worker[i], &s->take_up, 0);

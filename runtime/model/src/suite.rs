@@ -255,6 +255,9 @@ const FIBERS_REST: &str =
 const ENLISTED: &str =
     "who looks just then must find the deque made; the checks interrupt no one twice (bound 1)";
 
+const HELD: &str =
+    "the barriers of pausing and turning seem to order it, too: not searched deep enough";
+
 /// file, function, order, weaker, why
 const fn kept(
     file: &'static str,
@@ -333,6 +336,9 @@ pub const KEPT: &[Kept] = &[
         "what it reads first, the fiber's application, it reads unwatched (LVD_READS_LIVE)"),
     kept("src/urgent.c", "lvd_urgent_worker", "lvd_load_acquire_u32", "lvd_load_relaxed_u32",
         "what it reads next begins as the checker's memory does"),
+    kept("src/control.c", "take_up", "lvd_exchange_acq_rel_u32", "lvd_exchange_release_u32", HELD),
+    kept("src/control.c", "take_up_held", "lvd_exchange_acq_rel_u32", "lvd_exchange_acquire_u32",
+        HELD),
     kept("src/call.c", "begin", "lvd_store_release_ptr", "lvd_store_relaxed_ptr",
         "the same, for core_cancel"),
     kept("src/fork.c", "lvd_deque_ask", "lvd_load_acquire_ptr", "lvd_load_relaxed_ptr", MADE),

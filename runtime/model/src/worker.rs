@@ -405,6 +405,5 @@ pub const CHECKS: &[Check] = &[
     check("paused, busy", "pause", FENCES, Some(1), 601, paused_busy),
     check("resumed", "pause", FENCES, Some(1), 710, resumed),
     check("resumed", "pause", CORES, Some(1), 1804, resumed),
-    check("resumed", "pause", FENCES, Some(2), 1, resumed).soak(),
     check("sink moves", "E1 E2", CORES, Some(1), 16064, moves).soak(),
 ];
