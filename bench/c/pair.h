@@ -64,18 +64,28 @@ static inline void pair_meet(int *counter, int sides) {
 
 static inline uint64_t pair_sum(uint64_t n) { return n * (n + 1) / 2; }
 
+/* Long enough that the other side sleeps, in nanoseconds; what is measured is the time between. */
+static inline void pair_pause(double ns) {
+  for (double until = bench_now() + ns * 1e-9; bench_now() < until;) bench_relax();
+}
+
 static inline void pair_first(const pair_run *x) {
   uint64_t sum = 0, n = x->to_and_fro;
   for (uint64_t i = 0; i < PAIR_WARM_UP; i++) {
     pair_send(x, i);
     pair_receive(x);
   }
+  const char *pause_us = getenv("BENCH_PAUSE_US");
+  double pause = pause_us ? atof(pause_us) * 1e3 : 0, paused = 0;
   double start = bench_now();
   for (uint64_t i = 1; i <= n; i++) {
+    double before = pause > 0 ? bench_now() : 0;
+    if (pause > 0) pair_pause(pause);
+    if (pause > 0) paused += bench_now() - before;
     pair_send(x, i);
     sum += pair_receive(x);
   }
-  if (n) bench_say("us", (bench_now() - start) / (double)n / 2 * 1e6);
+  if (n) bench_say("us", (bench_now() - start - paused) / (double)n / 2 * 1e6);
   bench_expect("the sum", sum, pair_sum(n));
   n = x->one_way;
   if (!n) return;
@@ -128,6 +138,9 @@ static void *pair_side(void *argument) {
   const pair_run *x = (const pair_run *)argument;
   int sides = x->senders ? 1 + x->senders : 1 + (x->side != x->other || x->side);
   x->carrier->begin(x->side, x->other, x->size);
+  /* The first of each sender, which opens its way there, is not measured. */
+  if (x->senders && x->side) pair_send(x, 0);
+  for (int i = 0; i < x->senders && !x->side; i++) pair_receive(x);
   pair_meet(&x->meeting->begun, sides);
   if (x->senders)
     (x->side ? pair_many_send : pair_many_receive)(x);

@@ -31,6 +31,11 @@ def mcapi(who, kind, where, size, wait="default", queues=False, one_way=None, to
                      environment=QUEUES if queues else {})
 
 
+def asleep(who, *program, **environment):
+    return Contender(who, [*program, "processes", 64, 1000, 0],
+                     environment={"BENCH_PAUSE_US": "150", **environment})
+
+
 def others(where, size):
     def row(who, program, *first, slow=True, needs=""):
         return Contender(who, [program, *first, where, size, *counts(size, slow)], needs=needs)
@@ -62,13 +67,13 @@ def run(session):
             mcapi("levada", "scalars", where, 8),
             mcapi("levada, over queues", "scalars", where, 8, queues=True),
             *others(where, 8)])
-    session.measure("who waits sleeps at once, 64 bytes", [US], [
-        mcapi("levada", "packets", "processes", 64, wait="sleep", one_way=0),
-        mcapi("levada, messages", "messages", "processes", 64, wait="sleep", one_way=0),
-        mcapi("levada, packets over queues", "packets", "processes", 64, wait="sleep", queues=True,
-              one_way=0),
-        Contender(FUTEX, [peers.NATIVE / "pair_bound", "futex", "processes", 64, 1000, 0]),
-        Contender(MQ, [peers.NATIVE / "pair_mq", "processes", 64, 1000, 0])], runs=15)
+    # The second side sleeps when the first sends, which sleeps at once, too: two wake-ups there and back.
+    session.measure("who waits has gone to sleep, 64 bytes", [US], [
+        asleep("levada", peers.NATIVE / "pair_mcapi", "packets", "sleep"),
+        asleep("levada, messages", peers.NATIVE / "pair_mcapi", "messages", "sleep"),
+        asleep("levada, packets over queues", peers.NATIVE / "pair_mcapi", "packets", "sleep", **QUEUES),
+        asleep(FUTEX, peers.NATIVE / "pair_bound", "futex"),
+        asleep(MQ, peers.NATIVE / "pair_mq")], runs=15)
     session.measure("two processes that wait for one second", [CPU], [
         Contender("levada", [peers.NATIVE / "pair_mcapi", "idle", 1000]),
         Contender("levada, over queues", [peers.NATIVE / "pair_mcapi", "idle", 1000],

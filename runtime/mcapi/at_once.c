@@ -12,7 +12,7 @@
 enum { GLANCES = 256, PEEKS = 64 };
 
 /* The caller's own endpoint, if it may take the short way. */
-static mc_local *local_of(uint32_t handle) {
+static inline __attribute__((always_inline)) mc_local *local_of(uint32_t handle) {
   mc_mine *self = mc_self();
   if (LVD_UNLIKELY(!self) || LVD_UNLIKELY(self->domain->transport != &mc_shm)) return NULL;
   return mc_local_of(self, handle);
@@ -32,7 +32,8 @@ static bool may_come(const mc_local *local, enum mc_kind kind) {
 }
 
 /* With the lock if true: nobody is before the caller. */
-static bool enter(mc_local *local, enum mc_kind kind, uint32_t handle) {
+static inline __attribute__((always_inline)) bool enter(mc_local *local, enum mc_kind kind,
+                                                        uint32_t handle) {
   mc_lock_take(&local->lock);
   if (LVD_LIKELY(!local->line[kind].first) &&
       LVD_LIKELY(lvd_load_relaxed_u32(&local->handle) == handle))
@@ -41,13 +42,14 @@ static bool enter(mc_local *local, enum mc_kind kind, uint32_t handle) {
   return false;
 }
 
-static bool is_open(const mc_local *local, uint32_t role) {
+static inline __attribute__((always_inline)) bool is_open(const mc_local *local, uint32_t role) {
   return LVD_LIKELY(local->channel.open) && LVD_LIKELY(local->channel.role == role);
 }
 
 /* ---- channels ----------------------------------------------------------------------------------- */
 
-static bool may_send(const mc_domain *d, const mc_local *local, uint32_t role) {
+static inline __attribute__((always_inline)) bool may_send(const mc_domain *d,
+                                                           const mc_local *local, uint32_t role) {
   return is_open(local, role) && LVD_LIKELY(!local->channel.loan) &&
          LVD_LIKELY(mc_channel_ended(d, local) == MCAPI_SUCCESS);
 }

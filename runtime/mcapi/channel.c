@@ -403,10 +403,11 @@ mcapi_status_t mc_channel_release(const void *buffer, bool only_test) {
     const mc_channel *c = &local->channel;
     bool held =
         c->open && c->role == MC_PACKETS && MC_THROUGH(d, release, d, local, buffer, only_test);
+    bool waits = !only_test && local->line[MC_PACKET_IN].first; /* one for a buffer, perhaps */
     mc_lock_drop(&local->lock);
     if (!held) continue;
     if (k) lvd_store_relaxed_u32(&self->released, i);
-    if (!only_test) mc_ring(d, self->index); /* one may wait for a buffer */
+    if (waits) mc_ring(d, self->index);
     return MCAPI_SUCCESS;
   }
   return MCAPI_ERR_BUF_INVALID;

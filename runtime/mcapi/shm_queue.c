@@ -2,6 +2,15 @@
 /* The queue of an endpoint in shared memory: an inbox, and for each slot a message. Whoever has an
  * endpoint's number sends to it; its owner receives.
  *
+ * The lines' way of a short message, of cache lines between two cores of which the receiver is waiting:
+ *   1  the inbox: from the receiver, who looks at it, to the sender, who posts
+ *   2  the inbox: back, to be written at once (mc_fetch), since what has come is taken off
+ *   3  the message's two lines, asked for together
+ * Its slot's lines were asked for when the last message had been sent; all others are one side's, or only
+ * read. A sender makes two read-modify-writes that others see, to claim its slot and to post. Each waits
+ * until all that was written before has reached the cache, the long message's lines, too, where a packet's
+ * sender goes on: that is why long messages are sent at a lower rate.
+ *
  * Guarantees
  *   Q1  A message is received whole, or not at all, whoever dies or runs wild.
  *   Q2  The slots of senders and of receivers that have died come back.
