@@ -261,9 +261,9 @@ impl Program {
         let mut sum = format!("({})", self.changing());
         for _ in 0..=self.random.next(2) {
             let sign = ["+", "*", "^", "-"][self.random.next(4) as usize];
-            sum = format!("{sum} {sign} {}", self.operand(depth));
+            sum = format!("({sum}) {sign} {}", self.operand(depth));
         }
-        format!("{sum} + {}", self.changing())
+        format!("({sum}) + {}", self.changing())
     }
 
     /// A part of that.
