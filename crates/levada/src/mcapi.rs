@@ -464,6 +464,7 @@ mod tests {
             peer: 2049,
             peer_node: 3,
             peer_port: 4,
+            receivers: 1,
             messages: 0,
             elements: 0,
             received: 0,
@@ -474,6 +475,7 @@ mod tests {
     fn look(at: Instant, endpoint: Endpoint) -> Look {
         let domain = Domain {
             number: 7,
+            transport: "shm",
             processes: 1,
             dead: 0,
             nodes: Vec::new(),
