@@ -21,7 +21,8 @@ pub struct Run {
 /// Says why a test, or a part of one, is not run here: also where the harness keeps what tests print.
 pub fn skipped(what: &str, why: &str) {
     use std::io::Write;
-    writeln!(std::io::stderr(), "skipped {what}: {why}").unwrap();
+    let line = format!("skipped {what}: {why}\n");
+    std::io::stderr().write_all(line.as_bytes()).unwrap();
 }
 
 impl Run {
