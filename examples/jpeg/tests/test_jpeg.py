@@ -168,8 +168,9 @@ def colours(levada, quick):
 def large(levada, quick):
     rng = random.Random(25)
     jpegs = [
-        cjpeg(ppm(16384, 3, "noise", rng), "-sample", "1x1"),
-        cjpeg(ppm(16384, 17, "noise", rng), "-sample", "2x2"),
+        cjpeg(ppm(65500, 3, "noise", rng), "-sample", "1x1"),
+        cjpeg(ppm(65500, 17, "noise", rng), "-sample", "2x2"),
+        cjpeg(ppm(65499, 33, "noise", rng), "-sample", "1x4,1x2,1x4"),
         cjpeg(ppm(16383, 2, "noise", rng), "-sample", "2x1", "-restart", "1B"),
         cjpeg(ppm(3, 20000, "noise", rng), "-sample", "2x2"),
         cjpeg(ppm(1, 65500, "noise", rng), "-grayscale"),
@@ -361,7 +362,8 @@ def bad_files(levada, quick):
     refused(levada, "16 bits a sample", patched(good, 0xC0, 4, 16), "8 bits")
     refused(levada, "height 0", patched(patched(good, 0xC0, 5, 0), 0xC0, 6, 0), "height")
     refused(levada, "width 0", patched(patched(good, 0xC0, 7, 0), 0xC0, 8, 0), "no width")
-    refused(levada, "65535 pixels wide", patched(patched(good, 0xC0, 7, 255), 0xC0, 8, 255), "16384")
+    refused(levada, "65535 pixels wide, of which less are there",
+            patched(patched(good, 0xC0, 7, 255), 0xC0, 8, 255), "before the picture is complete", 1)
     refused(levada, "65535 lines of which 44 are there",
             patched(patched(good, 0xC0, 5, 255), 0xC0, 6, 255), "before the picture is complete", 1)
     refused(levada, "2 components", patched(good, 0xC0, 9, 2), "components")
