@@ -107,6 +107,7 @@ struct mc_local {
   lvd_aptr tail; /* of the channel that was opened here last to receive, and how far we have got */
   lvd_a32 got;
   uint32_t deaths; /* of the domain, when we last looked after slots of the dead */
+  uint64_t unsure; /* slots, a bit each, of which it is not known whose they are */
 };
 
 /* In pieces: the C library copies 4 KiB and more in a way that is ten times slower where the addresses

@@ -128,24 +128,40 @@ static void reap(mc_domain *d, mc_local *local) {
   if (freed) mc_ring_all(d, &local->queue->room);
 }
 
+/* Slots that were claimed when we opened the queue, and have not come since. Its sender is done with one,
+ * and then it is in no list: a receiver that has died had it. Else its sender is still at it: it will come,
+ * or had come to that receiver. */
+static void settle(mc_domain *d, mc_local *local) {
+  mc_queue *q = local->queue;
+  uint64_t done = 0;
+  for (uint32_t n = 0; n < MC_SLOTS; n++) {
+    if (!(local->unsure >> n & 1)) continue;
+    uint64_t posted = lvd_load_acquire_u64(&q->posted[n].claim);
+    if (posted && posted == lvd_load_relaxed_u64(&q->message[n].claim)) done |= (uint64_t)1 << n;
+  }
+  lvd_receiver_take(&local->receiver);
+  if (local->receiver.corrupt) return;
+  for (uint32_t n = 0; n < MC_SLOTS; n++) {
+    bool held = local->list[n] != LVD_SLOT_NOT_HELD, mine = done >> n & 1;
+    if (!(local->unsure >> n & 1)) continue;
+    if (mine && !held) lvd_slot_free(mc_slots(q), n);
+    if (mine || held || !lvd_load_relaxed_u32(&q->message[n].slot.owner))
+      local->unsure &= ~((uint64_t)1 << n);
+    if (mine && !held) mc_ring_all(d, &q->room);
+  }
+}
+
 lvd_status mc_shm_open(mc_domain *d, mc_local *local) {
   mc_peer *p = mc_peer_at(d, local->index);
   if (!p) return LVD_E_MEMORY;
   mc_queue *q = local->queue = p->queue;
-  bool done[MC_SLOTS];
-  for (uint32_t n = 0; n < MC_SLOTS; n++) {
-    uint64_t posted = lvd_load_acquire_u64(&q->posted[n].claim);
-    done[n] = posted && posted == lvd_load_relaxed_u64(&q->message[n].claim);
-  }
   for (int round = 0; round < 2; round++) {
     lvd_receiver_init(&local->receiver, &q->inbox, mc_slots(q), MC_SLOTS, local->list);
-    lvd_receiver_take(&local->receiver);
+    local->unsure = UINT64_MAX;
+    settle(d, local);
     if (!local->receiver.corrupt) break;
     lvd_inbox_init(&q->inbox); /* of a predecessor that was led astray: none of it is ours */
   }
-  /* Its sender is done with it, and it is in no list: a receiver that has died had it. */
-  for (uint32_t n = 0; n < MC_SLOTS; n++)
-    if (done[n] && local->list[n] == LVD_SLOT_NOT_HELD) lvd_slot_free(mc_slots(q), n);
   for (uint32_t n; (n = lvd_receiver_get(&local->receiver)) < MC_SLOTS;) give_back(d, local, n);
   local->deaths = lvd_load_acquire_u32(&d->tables->deaths) - 1;
   reap(d, local);
@@ -179,6 +195,7 @@ bool mc_shm_ready(const mc_local *local, enum mc_kind kind) {
 
 lvd_status mc_shm_receive(mc_domain *d, mc_local *local, void *buffer, size_t room, size_t *size) {
   reap(d, local);
+  if (LVD_UNLIKELY(local->unsure)) settle(d, local);
   announce_reading(local->queue);
   for (;;) {
     uint32_t n = lvd_receiver_get(&local->receiver);
