@@ -39,11 +39,15 @@
 #include "../port/port.h"
 #include "../port/process.h"
 
+/* How many there can be; the model checker has fewer. */
+#ifndef MC_PROCESSES
+#define MC_PROCESSES 128
+#define MC_NODES     256  /* a multiple of 32 */
+#define MC_ENDPOINTS 1024 /* a power of two: the lower bits of a handle */
+#define MC_SLOTS     64   /* messages that an endpoint can hold */
+#endif
+
 enum {
-  MC_PROCESSES = 128,
-  MC_NODES = 256,
-  MC_ENDPOINTS = 1024, /* a power of two: the lower bits of a handle */
-  MC_SLOTS = 64,       /* messages that an endpoint can hold */
   MC_PAGE = 4096,
   /* From one message to the next: the most there can be, and no multiple of 4096 away from where
      users' large buffers begin (16 after a page): such copies are slow. */

@@ -84,6 +84,10 @@ fn cc() -> Command {
         "-DLVD_FORK_THREAD=model_fork_thread()",
         "-DLVD_FORK_SELF=model_fork_self()",
         "-DLVD_DEQUE_SLOTS=3",
+        "-DMC_PROCESSES=3",
+        "-DMC_NODES=32",
+        "-DMC_ENDPOINTS=2",
+        "-DMC_SLOTS=2",
         "-Wall",
         "-Wextra",
     ]);

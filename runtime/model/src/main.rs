@@ -15,6 +15,7 @@ mod inbox;
 mod library;
 mod link;
 mod lock;
+mod mcapi;
 mod mutate;
 mod shadow;
 mod steal;
@@ -39,7 +40,7 @@ const USAGE: &str = "usage: levada-model [--docs] [--soak] [--checks-only] [--tr
   --checks-only  no mutants
   --docs         writes the table of the checks in README.md anew, and runs nothing
   --trace        show what happened in executions that fail
-  --only TEXT    checks, or mutants by function, whose names contain TEXT (several: A|B)";
+  --only TEXT    checks, or mutants by file and function, whose names contain TEXT (several: A|B)";
 
 /// The work is shared by so many processes. (Threads would be in each other's way: every execution
 /// maps and unmaps the stacks of its coroutines.)
@@ -284,7 +285,7 @@ fn all_mutants() -> impl Iterator<Item = (Vec<&'static Suite>, Mutant)> {
 
 fn mutants(options: &Options, number: usize) -> Result<usize, String> {
     Ok(all_mutants()
-        .filter(|(_, m)| options.wants(&m.function))
+        .filter(|(_, m)| options.wants(&format!("{}: {}", m.file, m.function)))
         .enumerate()
         .filter(|(n, _)| n % PROCESSES == number)
         .map(|(n, (s, m))| report(one_mutant(options, n, &s, &m)))

@@ -24,11 +24,12 @@ pub struct Mutant {
 const OPERATIONS: [&str; 5] = ["load", "store", "exchange", "cas", "add"];
 
 /// Calls of these are orders, whatever their name says.
-const FENCES: [(&str, &str); 4] = [
+const FENCES: [(&str, &str); 5] = [
     ("lvd_fence_seq_cst", "weak_fence_seq_cst"),
     ("lvd_fence_compiler", "weak_fence_compiler"),
     ("lvd_barrier_light", "weak_barrier_light"),
     ("lvd_port_barrier", "weak_port_barrier"),
+    ("lvd_port_domain_barrier", "weak_port_barrier"),
 ];
 
 /// What weaker calls there are for `call`: none if it has no order to lose.
@@ -214,7 +215,14 @@ fn unnamed_in(text: &str) -> Option<String> {
 
 /// Copies the sources under test (all of the runtime's C, and the harnesses) to `tree`.
 pub fn copy_tree(runtime: &Path, tree: &Path) -> std::io::Result<()> {
-    for folder in ["include/levada", "src", "port", "mcapi", "model/c"] {
+    for folder in [
+        "include",
+        "include/levada",
+        "src",
+        "port",
+        "mcapi",
+        "model/c",
+    ] {
         let to = tree.join(folder);
         fs::create_dir_all(&to)?;
         let from = runtime.join(folder);

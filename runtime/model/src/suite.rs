@@ -4,7 +4,7 @@
 
 use crate::check::Check;
 use crate::mutate::Mutant;
-use crate::{app, call, channel, fiber, fork, inbox, link, lock, steal, worker};
+use crate::{app, call, channel, fiber, fork, inbox, link, lock, mcapi, steal, worker};
 
 pub struct Suite {
     pub name: &'static str,
@@ -220,6 +220,31 @@ pub const SUITES: &[Suite] = &[
         sources: &["src/link.h", "src/link.c", "src/shared_stream.c"],
         checks: link::CHECKS,
     },
+    Suite {
+        name: "mcapi",
+        compiled: &[
+            "model/c/mcapi.c",
+            "model/c/nowaiting.c",
+            "model/c/arena.c",
+            "mcapi/broadcast.c",
+            "mcapi/channel.c",
+            "mcapi/domain.c",
+            "mcapi/endpoint.c",
+            "mcapi/lock.c",
+            "mcapi/request.c",
+            "mcapi/shm_broadcast.c",
+            "mcapi/shm_channel.c",
+            "mcapi/shm_loan.c",
+            "mcapi/shm_queue.c",
+            "mcapi/wait.c",
+            "src/channel.c",
+            "src/wait.c",
+            "src/status.c",
+            "port/mutex.c",
+        ],
+        sources: &["mcapi/shm_queue.c", "mcapi/wait.c"],
+        checks: mcapi::CHECKS,
+    },
 ];
 
 /// An order that is there although no check fails without it.
@@ -257,6 +282,14 @@ const ENLISTED: &str =
 
 const HELD: &str =
     "the barriers of pausing and turning seem to order it, too: not searched deep enough";
+
+const TOLD: &str = "who has a handle has been told of it, and is ordered by that";
+
+/// Of a slot whose sender stands between its post and saying so, when its receiver dies.
+const BETWEEN: &str = "needs a slot used again under a stale view of the heads: more preemptions than its checks have";
+
+/// Of the flag of a sleeper, or the bit of its node in a set.
+const EITHER: &str = "the fences of ringer and sleeper order them: either sees the other's";
 
 /// file, function, order, weaker, why
 const fn kept(
@@ -351,6 +384,24 @@ pub const KEPT: &[Kept] = &[
         .places(2),
     kept("src/runtime.c", "command", "lvd_load_acquire_u32", "lvd_load_relaxed_u32",
         "for an urgent worker: what is seen of it begins as memory does"),
+    kept("mcapi/shm_queue.c", "mc_shm_send", "lvd_load_acquire_u32", "lvd_load_relaxed_u32", TOLD),
+    kept("mcapi/shm_queue.c", "mc_shm_send", "lvd_store_release_u64", "lvd_store_relaxed_u64",
+        BETWEEN),
+    kept("mcapi/shm_queue.c", "settle", "lvd_load_acquire_u64", "lvd_load_relaxed_u64", BETWEEN),
+    kept("mcapi/shm_queue.c", "mc_shm_open", "lvd_load_acquire_u32", "lvd_load_relaxed_u32",
+        "behind the gate, which orders"),
+    kept("mcapi/wait.c", "ring", "lvd_exchange_acq_rel_u32", "lvd_exchange_release_u32", EITHER)
+        .places(2),
+    kept("mcapi/wait.c", "ring", "lvd_exchange_acq_rel_u32", "lvd_exchange_acquire_u32", EITHER)
+        .places(2),
+    kept("mcapi/wait.c", "ring", "lvd_add_release_u32", "lvd_add_relaxed_u32",
+        "who sleeps on it compares it in the system, and looks again whatever it is"),
+    kept("mcapi/wait.c", "mc_ring_all", "lvd_exchange_acq_rel_u32", "lvd_exchange_release_u32",
+        EITHER),
+    kept("mcapi/wait.c", "mc_ring_all", "lvd_exchange_acq_rel_u32", "lvd_exchange_acquire_u32",
+        EITHER),
+    kept("mcapi/shm_queue.c", "mc_shm_ready", "lvd_load_acquire_ptr", "lvd_load_relaxed_ptr",
+        "of a channel: no check here has one"),
 ];
 
 impl Kept {
