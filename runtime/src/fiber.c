@@ -405,7 +405,7 @@ bool lvd_fiber_overflows(const lvd_worker *w, const void *address) {
 
 /* To report it needs a stack, too. So it overflows, now that this harms nobody: the trap has a stack of
  * its own. */
-__attribute__((no_sanitize("address"))) void lvd_inside_overflows(lvd_worker *w) {
+LVD_BARE_STACK void lvd_inside_overflows(lvd_worker *w) {
   lvd_entity *e = w->current;
   if (e->is_fiber && fiber_of(e)->bare) return; /* its faults are the program's */
 #ifndef __SANITIZE_THREAD__                     /* which takes the traps for itself */
@@ -518,7 +518,7 @@ __attribute__((noinline)) static void give_way(lvd_worker *w, lvd_entity *e) {
 
 /* The usual case is short, and as little as can be waits for what the switch before has stored: the
  * queue is found without looking at what runs. Of the same application: so it is not paused. */
-__attribute__((no_sanitize("address"))) void lvd_fiber_yield(void) {
+LVD_BARE_STACK void lvd_fiber_yield(void) {
   lvd_worker *w = lvd_this_worker();
   if (!w || !w->current || !w->current->is_fiber) return;
   lvd_entity *e = w->current;

@@ -32,6 +32,10 @@ static inline bool lvd_inside_has_room(const lvd_worker *w) {
   return (const unsigned char *)__builtin_frame_address(0) >= lvd_stack_low(w) + LVD_INSIDE_STACK;
 }
 
+/* A function that measures its stack, or goes past its end on purpose: the address sanitizer must lay
+ * out nothing of its own there. */
+#define LVD_BARE_STACK __attribute__((no_sanitize("address")))
+
 /* There is not: abandons it. Returns where it must not be abandoned: then it goes on, and perhaps it
  * is enough. */
 LVD_COLD void lvd_inside_overflows(lvd_worker *w);
