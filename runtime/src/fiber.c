@@ -349,10 +349,10 @@ void lvd_fiber_cancel(lvd_fiber *f) {
   lvd_entity_wake(&f->entity.waiter);
 }
 
+/* Its application rests, and the gate is closed: who wakes it afterwards has come through that. */
 void lvd_fiber_tell(const lvd_fiber *f, lvd_status status) {
   uint32_t nothing = 0;
   lvd_cas_relaxed_u32(f->cancelled, &nothing, (uint32_t)status);
-  lvd_barrier_light(f->entity.app->rt->fenced);
 }
 
 /* ---- waiting ------------------------------------------------------------------------------ */

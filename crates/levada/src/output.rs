@@ -219,7 +219,10 @@ pub fn copy_file(from: &Path, to: &Path) -> Result<(), Failure> {
 
 /// Where a link leads, so that the link stays: the file there is the one that is replaced.
 pub fn followed(path: &Path) -> PathBuf {
-    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
+    match path.is_symlink() {
+        true => std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf()),
+        false => path.to_path_buf(),
+    }
 }
 
 pub fn partial_name(path: &Path) -> PathBuf {

@@ -138,7 +138,7 @@ fn list_shows_who_lives_and_clean_takes_away_who_does_not() {
     let run = place.run(&["mcapi", "list", &name]);
     let text = &run.succeeds().out;
     assert!(
-        text.contains("1 process, 1 dead (levada mcapi clean"),
+        text.contains("1 process, shm, 1 dead (levada mcapi clean"),
         "{text}"
     );
     assert!(text.contains("2:1"), "{text}");

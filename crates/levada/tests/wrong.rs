@@ -656,7 +656,10 @@ fn inputs_that_are_not_what_they_should_be() {
             "9223372036854775808 does not fit into 64 bits",
         ),
         // A zero byte ends no number, and none is read as two.
-        ("7\x0012\n", "in.txt, line 1: \"7?12\" is not a whole number"),
+        (
+            "7\x0012\n",
+            "in.txt, line 1: \"7?12\" is not a whole number",
+        ),
         (
             "00000000000000000000000000000000000000000012\n",
             "in.txt, line 1: 0000000000000000000000000000000... is too long for a number",

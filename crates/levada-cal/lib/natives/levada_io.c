@@ -324,7 +324,8 @@ static void output_open_now(void *argument) {
   } else if (is_special(name)) {
     out->fd = open(name, O_WRONLY | O_CLOEXEC);
   } else {
-    char *followed = realpath(name, NULL); /* null: there is no such file yet */
+    bool is_link = !lstat(name, &st) && S_ISLNK(st.st_mode);
+    char *followed = is_link ? realpath(name, NULL) : NULL; /* null: it leads nowhere yet */
     if (followed) {
       free(out->name);
       name = out->name = followed;
