@@ -335,6 +335,13 @@ static bool reserve(several *s) {
   return free;
 }
 
+static void unreserve(several *s) {
+  lvd_port_lock(&table_lock);
+  for (size_t i = 0; i < s->count; i++)
+    if (number_of(s->n[i]) == s->request[i]) s->n[i]->waited = false; /* else another's by now */
+  lvd_port_unlock(&table_lock);
+}
+
 static bool wait_for(mc_mine *self, several *s, size_t *size, mcapi_timeout_t timeout,
                      mcapi_status_t *status) {
   uint32_t active;
@@ -351,7 +358,7 @@ static bool wait_for(mc_mine *self, several *s, size_t *size, mcapi_timeout_t ti
   }
   lvd_status how =
       look_any(s) ? LVD_OK : mc_wait(self, look_any, arm_any, s, spin_us, mc_ns(timeout));
-  for (size_t i = 0; i < s->count; i++) s->n[i]->waited = false;
+  unreserve(s);
   bool well = how == LVD_OK && conclude(s->n[s->which], s->request[s->which], size, status);
   mc_node_leave(self);
   if (how != LVD_OK) mc_say(status, unfinished(how));
@@ -395,8 +402,10 @@ void mcapi_cancel(const mcapi_request_t *request, mcapi_status_t *mcapi_status) 
   mcapi_status_t status = !self ? MCAPI_ERR_NODE_NOTINIT : MCAPI_ERR_REQUEST_INVALID;
   if (n && give_up(&n->request, MCAPI_ERR_REQUEST_CANCELLED)) {
     lvd_port_lock(&table_lock);
-    n->cancelled = true;
-    if (!n->waited) let_go(n); /* else whoever waits does */
+    if (n->used && number_of(n) == *request) { /* else who waited has seen it, and was faster */
+      n->cancelled = true;
+      if (!n->waited) let_go(n); /* else whoever waits does */
+    }
     lvd_port_unlock(&table_lock);
     mc_ring(self->domain, self->index);
     status = MCAPI_SUCCESS;
