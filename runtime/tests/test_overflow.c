@@ -133,15 +133,13 @@ static void others_live(lvd_runtime *rt) {
 }
 
 enum { ROUNDS = 20 };
-#ifdef __SANITIZE_THREAD__
-#define ROUNDS_HERE 1 /* it can't be jumped out of again and again */
-#else
-#define ROUNDS_HERE ROUNDS
-#endif
 
 static void overflow(void (*what)(digging *, int)) {
+#ifdef __SANITIZE_THREAD__
+  SKIP("the stack may end in a call of the thread sanitizer, which is a library's");
+#endif
   lvd_runtime *rt = runtime_of(2);
-  for (int round = 0; round < ROUNDS_HERE; round++) {
+  for (int round = 0; round < ROUNDS; round++) {
     digging d = {.what = what, .frame = 8 + 40 * (size_t)round};
     lvd_fault fault;
     CHECK_EQ(lvd_app_open(rt, NULL, &d.app), LVD_OK);
