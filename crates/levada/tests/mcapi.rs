@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `levada mcapi` beside nodes that live and one that was killed. The nodes are this test's own: it
-//! calls the library, and runs itself again as another process.
+//! `levada mcapi` beside nodes that live and one that was killed. The nodes are this program's own: it
+//! calls the library, and starts itself again as another process. So it has a main function: which of
+//! the two it is, the variable NODE_OF says.
 
 mod common;
 
 use common::Place;
 use levada_sys as _; // brings the C library
+use libtest_mimic::{Arguments, Trial};
 use std::ffi::c_void;
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::ptr::null;
 
 #[repr(C)]
@@ -64,22 +66,42 @@ fn node(domain: u32, id: u32) {
     }
 }
 
-/// Not a test of its own: what this program does when another test starts it as a process.
-#[test]
-#[ignore = "the other tests start it, as another process"]
-fn other_process() {
-    let Ok(domain) = std::env::var("LEVADA_TEST_DOMAIN") else {
-        return;
+/// The domain in which a process that a test starts is a node.
+const NODE_OF: &str = "LEVADA_TEST_DOMAIN";
+
+fn main() -> ExitCode {
+    if let Ok(domain) = std::env::var(NODE_OF) {
+        node(domain.parse().unwrap(), 2);
+        println!("ready");
+        std::thread::sleep(std::time::Duration::from_secs(60));
+        return ExitCode::SUCCESS;
+    }
+    let trial = |name: &str, test: fn()| {
+        Trial::test(name, move || {
+            test();
+            Ok(())
+        })
     };
-    node(domain.parse().unwrap(), 2);
-    println!("\nready");
-    std::thread::sleep(std::time::Duration::from_secs(60));
+    let tests = vec![
+        trial(
+            "list_shows_who_lives_and_clean_takes_away_who_does_not",
+            list_shows_who_lives_and_clean_takes_away_who_does_not,
+        ),
+        trial(
+            "clean_leaves_those_alone_who_live_beside_a_dead_one",
+            clean_leaves_those_alone_who_live_beside_a_dead_one,
+        ),
+        trial(
+            "doctor_says_what_limits_domains_and_queues",
+            doctor_says_what_limits_domains_and_queues,
+        ),
+    ];
+    libtest_mimic::run(&Arguments::from_args(), tests).exit_code()
 }
 
 fn start(domain: u32) -> Child {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", "--nocapture", "other_process"])
-        .env("LEVADA_TEST_DOMAIN", domain.to_string())
+        .env(NODE_OF, domain.to_string())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -98,7 +120,6 @@ fn domain(which: u32) -> u32 {
     0x4000_0000 + std::process::id() * 4 + which
 }
 
-#[test]
 fn list_shows_who_lives_and_clean_takes_away_who_does_not() {
     let place = Place::new(&[]);
     let number = domain(0);
@@ -153,7 +174,6 @@ fn list_shows_who_lives_and_clean_takes_away_who_does_not() {
     place.run(&["mcapi", "list", &name]).refuses(1, &[&none]);
 }
 
-#[test]
 fn clean_leaves_those_alone_who_live_beside_a_dead_one() {
     let place = Place::new(&[]);
     let number = domain(1);
@@ -180,7 +200,6 @@ fn clean_leaves_those_alone_who_live_beside_a_dead_one() {
     assert_eq!(status, SUCCESS);
 }
 
-#[test]
 fn doctor_says_what_limits_domains_and_queues() {
     let place = Place::new(&[]);
     let json = place.run(&["doctor", "--json"]).json();
