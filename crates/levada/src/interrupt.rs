@@ -2,7 +2,6 @@
 //! Ctrl-C and its kin: the first one asks the application to stop, the second one ends the process.
 //! So does a reader of the output that has gone: what is half written beside it is removed, too.
 
-use levada_sys::App;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 use std::sync::Arc;
@@ -16,8 +15,9 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// Stops `app` when a signal comes.
-    pub fn watch(app: Arc<App>) -> std::io::Result<Interrupt> {
+    /// Calls `stop` when a signal comes, in a thread of its own.
+    pub fn watch(stop: impl Fn() + Send + Sync + 'static) -> std::io::Result<Interrupt> {
+        let stop = Arc::new(stop);
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGPIPE])?;
         let handle = signals.handle();
         let signal = Arc::new(AtomicI32::new(0));
@@ -35,8 +35,8 @@ impl Interrupt {
                         std::process::exit(128 + number);
                     }
                     // Stopping waits for the actions that run; the next signal must not.
-                    let app = app.clone();
-                    stopping = Some(std::thread::spawn(move || app.stop()));
+                    let stop = stop.clone();
+                    stopping = Some(std::thread::spawn(move || stop()));
                 }
                 // The application is let go by all before its natives finish their files.
                 if let Some(thread) = stopping {
@@ -58,11 +58,28 @@ impl Interrupt {
 
 impl Drop for Interrupt {
     fn drop(&mut self) {
+        // A thread that sees late that it is to end may have closed its pipe before it is woken through
+        // it: that must not bring a signal, which would be written to the same pipe, and so for ever.
+        // SAFETY: ignored or as it was before; nothing of the application runs any more.
+        unsafe { libc::signal(SIGPIPE, libc::SIG_IGN) };
         self.handle.close();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        // SAFETY: as it was before; nothing of the application runs any more.
+        // SAFETY: as above.
         unsafe { libc::signal(SIGPIPE, libc::SIG_DFL) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_has_ended_is_woken_for_nothing() {
+        let mut watch = Interrupt::watch(|| ()).unwrap();
+        watch.handle.close();
+        watch.thread.take().unwrap().join().unwrap();
+        drop(watch);
     }
 }

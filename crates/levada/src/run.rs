@@ -89,7 +89,8 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         Ok(app) => Arc::new(app),
         Err(e) => return failure(format!("{} cannot be loaded: {e}", loaded.network.name)),
     };
-    let interrupt = match Interrupt::watch(app.clone()) {
+    let stopped = app.clone();
+    let interrupt = match Interrupt::watch(move || drop(stopped.stop())) {
         Ok(interrupt) => interrupt,
         Err(e) => return failure(format!("cannot watch for signals: {e}")),
     };
