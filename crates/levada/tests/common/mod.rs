@@ -137,25 +137,31 @@ impl Place {
     }
 }
 
-/// The threads of a process that hangs: their names, and where in the system they wait.
+/// The threads of a process that hangs: their names, where in the system they wait, and where there is
+/// a debugger, how they came there.
 fn what_it_does(pid: u32) -> String {
     let of = |task: &Path, name| {
         let text = std::fs::read_to_string(task.join(name)).unwrap_or_default();
         text.trim().to_string()
     };
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
-    tasks
+    let mut told: String = tasks
         .flatten()
         .map(|t| t.path())
         .map(|t| {
-            format!(
-                "  {}: {} {}\n",
-                of(&t, "comm"),
-                of(&t, "wchan"),
-                of(&t, "syscall")
-            )
+            let (name, wait) = (of(&t, "comm"), of(&t, "wchan"));
+            format!("  {name}: {wait} {}\n", of(&t, "syscall"))
         })
-        .collect()
+        .collect();
+    let stacks = Command::new("gdb")
+        .args(["-p", &pid.to_string(), "-batch", "-nx"])
+        .args(["-ex", "thread apply all backtrace 30"])
+        .stdin(Stdio::null())
+        .output();
+    if let Ok(stacks) = stacks {
+        told += &String::from_utf8_lossy(&stacks.stdout);
+    }
+    told
 }
 
 /// Compiled networks are kept between tests, apart from the user's.
