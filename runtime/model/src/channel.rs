@@ -3,7 +3,7 @@
 
 use crate::check::{Barrier, Check, check, spawn};
 use crate::harness;
-use crate::library::Library;
+use crate::library::{Library, Owned};
 use crate::shadow;
 use loom::sync::atomic::{AtomicU32, Ordering};
 use std::ffi::c_void;
@@ -51,18 +51,7 @@ const OK: u32 = 0;
 
 /// A channel and its handles, freed with the last thread that uses it.
 #[derive(Clone)]
-struct Channel(Rc<Owned>);
-
-struct Owned {
-    c: Calls,
-    m: *mut c_void,
-}
-
-impl Drop for Owned {
-    fn drop(&mut self) {
-        self.c.free(self.m);
-    }
-}
+struct Channel(Rc<Owned<Calls>>);
 
 struct Shape {
     capacity: u32,
@@ -88,7 +77,7 @@ impl Channel {
         let fenced = (barrier == Barrier::Fences) as u32;
         let slots = shape.capacity.next_power_of_two();
         let m = c.make(slots, shape.capacity, shape.consumers, shape.start, fenced);
-        let channel = Channel(Rc::new(Owned { c, m }));
+        let channel = Channel(Owned::new(c, m, Calls::free));
         // Safety: both live as long as the channel.
         unsafe {
             shadow::region("channel", c.header(m), c.header_size(m));

@@ -3,7 +3,7 @@
 
 use crate::check::{Barrier, Check, check, spawn};
 use crate::harness;
-use crate::library::Library;
+use crate::library::{Library, Owned};
 use crate::shadow;
 use std::ffi::c_void;
 use std::rc::Rc;
@@ -24,18 +24,7 @@ harness! {
 }
 
 #[derive(Clone)]
-struct Forks(Rc<Owned>);
-
-struct Owned {
-    c: Calls,
-    m: *mut c_void,
-}
-
-impl Drop for Owned {
-    fn drop(&mut self) {
-        self.c.free(self.m);
-    }
-}
+struct Forks(Rc<Owned<Calls>>);
 
 const NO_CALL: u32 = 99;
 
@@ -48,14 +37,14 @@ impl Forks {
         // Safety: it lives as long as the forks.
         unsafe { shadow::region("forks", m, c.size()) };
         c.be(m, 0);
-        Forks(Rc::new(Owned { c, m }))
+        Forks(Owned::new(c, m, Calls::free))
     }
 
     /// Thief `i` tries so often.
     fn thief(&self, i: u32, tries: u32) -> loom::thread::JoinHandle<u32> {
         let forks = self.clone();
         spawn(move || {
-            let Owned { c, m } = *forks.0;
+            let Owned { c, m, .. } = *forks.0;
             c.be(m, i);
             (0..tries).map(|_| c.steal(m, 0)).sum()
         })
@@ -65,19 +54,19 @@ impl Forks {
     fn taker(&self, i: u32) -> loom::thread::JoinHandle<u32> {
         let forks = self.clone();
         spawn(move || {
-            let Owned { c, m } = *forks.0;
+            let Owned { c, m, .. } = *forks.0;
             c.be(m, i);
             c.take(m, 0)
         })
     }
 
     fn fork(&self, n: u32) {
-        let Owned { c, m } = *self.0;
+        let Owned { c, m, .. } = *self.0;
         c.fork(m, n);
     }
 
     fn join(&self, n: u32) {
-        let Owned { c, m } = *self.0;
+        let Owned { c, m, .. } = *self.0;
         assert_eq!(
             c.join(m, n),
             100 + n,
@@ -125,7 +114,7 @@ fn served(library: &Library, barrier: Barrier) {
     forks.fork(1);
     let took = thief.join().expect("the thief");
     forks.fork(2);
-    let Owned { c, m } = *forks.0;
+    let Owned { c, m, .. } = *forks.0;
     assert!(took == 1 || c.private(m) == 0, "who asks is served");
     for n in [2, 1, 0] {
         forks.join(n);
@@ -139,7 +128,7 @@ fn two_ask(library: &Library, barrier: Barrier) {
     forks.fork(1);
     let took: u32 = thieves.map(|t| t.join().expect("a thief")).iter().sum();
     forks.fork(2);
-    let Owned { c, m } = *forks.0;
+    let Owned { c, m, .. } = *forks.0;
     assert!(took > 0 || c.private(m) == 0, "who asks is served");
     for n in [2, 1, 0] {
         forks.join(n);
@@ -186,7 +175,7 @@ fn leaps(library: &Library, barrier: Barrier) {
     let forks = Forks::new(library, barrier, 2, true, 0);
     let thief = forks.thief(1, 1);
     forks.fork(0);
-    let Owned { c, m } = *forks.0;
+    let Owned { c, m, .. } = *forks.0;
     assert_eq!(c.join(m, 0), 101 + 21, "the call and the one in it");
     thief.join().expect("the thief");
 }
@@ -197,12 +186,12 @@ fn leaps_and_steals(library: &Library, barrier: Barrier) {
     let thief = forks.thief(1, 1);
     let other = forks.clone();
     let second = spawn(move || {
-        let Owned { c, m } = *other.0;
+        let Owned { c, m, .. } = *other.0;
         c.be(m, 2);
         c.steal(m, 1)
     });
     forks.fork(0);
-    let Owned { c, m } = *forks.0;
+    let Owned { c, m, .. } = *forks.0;
     assert_eq!(c.join(m, 0), 101 + 21, "the call and the one in it");
     thief.join().expect("the thief");
     second.join().expect("the second thief");

@@ -3,7 +3,7 @@
 
 use crate::check::{Barrier, Check, check, mortal, spawn};
 use crate::harness;
-use crate::library::Library;
+use crate::library::{Library, Owned};
 use crate::shadow;
 use std::ffi::c_void;
 use std::rc::Rc;
@@ -28,18 +28,7 @@ harness! {
 }
 
 #[derive(Clone)]
-struct Inbox(Rc<Owned>);
-
-struct Owned {
-    c: Calls,
-    m: *mut c_void,
-}
-
-impl Drop for Owned {
-    fn drop(&mut self) {
-        self.c.free(self.m);
-    }
-}
+struct Inbox(Rc<Owned<Calls>>);
 
 impl Inbox {
     fn new(library: &Library, barrier: Barrier, threads: usize, sleeps: u32) -> Inbox {
@@ -48,19 +37,19 @@ impl Inbox {
         let m = c.make(sleeps);
         // Safety: it lives as long as the inbox.
         unsafe { shadow::region("inbox", m, c.size()) };
-        Inbox(Rc::new(Owned { c, m }))
+        Inbox(Owned::new(c, m, Calls::free))
     }
 
     /// Fills slot `n` and posts it.
     fn send(&self, n: u32, level: u32) {
-        let Owned { c, m } = *self.0;
+        let Owned { c, m, .. } = *self.0;
         c.write(m, n, 100 + n);
         c.post(m, n, level);
     }
 
     /// Everything that was posted, with its payload checked.
     fn take(&self) -> Vec<u32> {
-        let Owned { c, m } = *self.0;
+        let Owned { c, m, .. } = *self.0;
         let mut out = [0; 4];
         let n = c.take(m, out.as_mut_ptr()) as usize;
         for slot in &out[..n] {
@@ -71,7 +60,7 @@ impl Inbox {
 
     /// Claims a slot of the first `slots`, fills it and posts it.
     fn claim_and_send(&self, slots: u32, owner: u32, level: u32) {
-        let Owned { c, m } = *self.0;
+        let Owned { c, m, .. } = *self.0;
         let n = c.claim(m, slots, owner);
         assert!(n < slots, "a slot");
         c.write(m, n, owner);
@@ -80,7 +69,7 @@ impl Inbox {
 
     /// Who sent what the receiver takes and gives back, in order.
     fn get(&self) -> Vec<u32> {
-        let Owned { c, m } = *self.0;
+        let Owned { c, m, .. } = *self.0;
         let mut out = [0; 4];
         let n = c.get(m, out.as_mut_ptr());
         assert!(n <= 4, "it was taken for corrupt");
@@ -89,7 +78,7 @@ impl Inbox {
 
     /// The same of `n` posts, asleep when there are none.
     fn get_all(&self, n: usize) -> Vec<u32> {
-        let Owned { c, m } = *self.0;
+        let Owned { c, m, .. } = *self.0;
         let mut all = vec![];
         while all.len() < n {
             let some = self.get();
@@ -103,7 +92,7 @@ impl Inbox {
 
     /// Receives `n` posts, asleep when there are none.
     fn receive(&self, n: usize) -> Vec<u32> {
-        let Owned { c, m } = *self.0;
+        let Owned { c, m, .. } = *self.0;
         let mut all = vec![];
         while all.len() < n {
             let some = self.take();
@@ -170,7 +159,7 @@ fn two_blind(library: &Library, barrier: Barrier) {
     let senders = [0, 1].map(|n| {
         let inbox = inbox.clone();
         spawn(move || {
-            let Owned { c, m } = *inbox.0;
+            let Owned { c, m, .. } = *inbox.0;
             c.write(m, n, 100 + n);
             c.post_blind(m, n, 3);
         })
@@ -227,7 +216,7 @@ fn slots(library: &Library, barrier: Barrier) {
     let inbox = Inbox::new(library, barrier, 2, 0);
     let claim = |owner: u32, inbox: Inbox| {
         move || {
-            let Owned { c, m } = *inbox.0;
+            let Owned { c, m, .. } = *inbox.0;
             loop {
                 let n = c.claim(m, 1, owner);
                 if n < 1 {
@@ -265,7 +254,7 @@ fn receiver_slot_again(library: &Library, barrier: Barrier) {
     let inbox = Inbox::new(library, barrier, 2, 0);
     let other = inbox.clone();
     let sender = spawn(move || {
-        let Owned { c, m } = *other.0;
+        let Owned { c, m, .. } = *other.0;
         other.claim_and_send(1, 1, 3);
         while c.claim(m, 1, 2) != 0 {
             loom::thread::yield_now();
@@ -289,7 +278,7 @@ fn reaps(library: &Library, barrier: Barrier, at: usize) {
     let second = spawn(move || living.claim_and_send(4, 2, 3));
     let mut got = inbox.get();
     first.join().expect("the one that died");
-    let Owned { c, m } = *inbox.0;
+    let Owned { c, m, .. } = *inbox.0;
     let freed = c.reap(m, 1);
     got.extend(inbox.get());
     second.join().expect("the one that lives");

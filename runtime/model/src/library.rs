@@ -5,6 +5,7 @@ use crate::shadow::{CALLS, Calls};
 use std::ffi::c_void;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::rc::Rc;
 
 /// The folder of the runtime, which holds the sources under test.
 pub fn runtime() -> PathBuf {
@@ -142,6 +143,25 @@ impl Library {
         // Safety: the caller names the type that the C has.
         let symbol = unsafe { self.object.get::<T>(name.as_bytes()) };
         *symbol.unwrap_or_else(|e| panic!("{name}: {e}"))
+    }
+}
+
+/// What a harness has made; it is freed with the last who holds it.
+pub struct Owned<C> {
+    pub c: C,
+    pub m: *mut c_void,
+    free: fn(&C, *mut c_void),
+}
+
+impl<C> Owned<C> {
+    pub fn new(c: C, m: *mut c_void, free: fn(&C, *mut c_void)) -> Rc<Owned<C>> {
+        Rc::new(Owned { c, m, free })
+    }
+}
+
+impl<C> Drop for Owned<C> {
+    fn drop(&mut self) {
+        (self.free)(&self.c, self.m);
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::check::{Barrier, Check, check, spawn};
 use crate::harness;
-use crate::library::Library;
+use crate::library::{Library, Owned};
 use crate::shadow;
 use std::ffi::c_void;
 use std::rc::Rc;
@@ -19,18 +19,7 @@ harness! {
 }
 
 #[derive(Clone)]
-struct Lock(Rc<Owned>);
-
-struct Owned {
-    c: Calls,
-    m: *mut c_void,
-}
-
-impl Drop for Owned {
-    fn drop(&mut self) {
-        self.c.free(self.m);
-    }
-}
+struct Lock(Rc<Owned<Calls>>);
 
 impl Lock {
     fn add(&self, thread: u32) -> u32 {
@@ -45,7 +34,7 @@ fn enter(library: &Library, barrier: Barrier, owner: u32, others: &[u32]) {
     let m = c.make((barrier == Barrier::Fences) as u32);
     // Safety: it lives as long as the lock.
     unsafe { shadow::region("lock", m, c.size()) };
-    let lock = Lock(Rc::new(Owned { c, m }));
+    let lock = Lock(Owned::new(c, m, Calls::free));
     let threads: Vec<_> = (1..)
         .zip(others)
         .map(|(thread, &times)| {

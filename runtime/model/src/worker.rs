@@ -4,8 +4,9 @@
 
 use crate::check::{Barrier, Check, check, spawn};
 use crate::harness;
-use crate::library::Library;
+use crate::library::{Library, Owned};
 use crate::shadow;
+use loom::thread::JoinHandle;
 use std::ffi::c_void;
 use std::rc::Rc;
 
@@ -57,18 +58,7 @@ const OK: u32 = 0;
 const ENDING: u32 = 2;
 
 #[derive(Clone)]
-struct World(Rc<Owned>);
-
-struct Owned {
-    c: Calls,
-    m: *mut c_void,
-}
-
-impl Drop for Owned {
-    fn drop(&mut self) {
-        self.c.free(self.m);
-    }
-}
+struct World(Rc<Owned<Calls>>);
 
 impl World {
     /// A source on worker 0 and a sink on `sink`, `count` elements over a channel of `capacity`.
@@ -84,12 +74,12 @@ impl World {
         let c = Calls::of(library);
         let fenced = (barrier == Barrier::Fences) as u32;
         let m = c.make(fenced, capacity, count, 0, sink);
-        World(Rc::new(Owned { c, m }))
+        World(Owned::new(c, m, Calls::free))
     }
 
     /// From now on all of it is watched.
     fn watch(&self) {
-        let Owned { c, m } = *self.0;
+        let Owned { c, m, .. } = *self.0;
         // Safety: they live as long as the world.
         unsafe {
             shadow::region("world", m, c.size());
@@ -99,12 +89,25 @@ impl World {
     }
 
     fn work(&self, worker: u32) {
-        let Owned { c, m } = *self.0;
+        let Owned { c, m, .. } = *self.0;
         c.work(m, worker);
     }
 
+    fn start(&self, worker: u32) -> JoinHandle<()> {
+        let world = self.clone();
+        spawn(move || world.work(worker))
+    }
+
+    fn stop<const N: usize>(&self, workers: [JoinHandle<()>; N]) {
+        let Owned { c, m, .. } = *self.0;
+        assert_eq!(c.stop(m) as usize, N, "workers that stop");
+        for worker in workers {
+            worker.join().expect("a worker");
+        }
+    }
+
     fn check(&self, count: u32) {
-        let Owned { c, m } = *self.0;
+        let Owned { c, m, .. } = *self.0;
         assert_eq!(c.got(m), count, "elements");
         assert_eq!(c.wrong(m), 0, "elements that were not the next");
     }
@@ -113,12 +116,11 @@ impl World {
 /// Source and sink on two workers, which sleep when they have nothing to do.
 fn two_workers(library: &Library, barrier: Barrier, capacity: u32, count: u32) {
     let world = World::new(library, barrier, 2, capacity, count, 1);
-    let Owned { c, m } = *world.0;
+    let Owned { c, m, .. } = *world.0;
     world.watch();
     c.wake(m, SOURCE);
     c.wake(m, SINK);
-    let other = world.clone();
-    let second = spawn(move || other.work(1));
+    let second = world.start(1);
     world.work(0);
     second.join().expect("the second worker");
     world.check(count);
@@ -133,14 +135,13 @@ fn pipeline_two(library: &Library, barrier: Barrier) {
 /// The source has the sink moved to its own worker while both work.
 fn moves(library: &Library, barrier: Barrier) {
     let world = World::new(library, barrier, 2, 1, 2, 1);
-    let Owned { c, m } = *world.0;
+    let Owned { c, m, .. } = *world.0;
     c.move_sink(m, 0);
     c.sink_stops(m);
     world.watch();
     c.wake(m, SOURCE);
     c.wake(m, SINK);
-    let other = world.clone();
-    let second = spawn(move || other.work(1));
+    let second = world.start(1);
     world.work(0);
     second.join().expect("the second worker");
     world.check(2);
@@ -150,23 +151,17 @@ fn moves(library: &Library, barrier: Barrier) {
 /// workers obey a command from outside.
 fn comes_to_rest(library: &Library, barrier: Barrier, count: u32, source_ends: bool) {
     let world = World::new(library, barrier, 3, 1, count, 1);
-    let Owned { c, m } = *world.0;
+    let Owned { c, m, .. } = *world.0;
     c.for_ever(m, source_ends as u32);
     world.watch();
     c.wake(m, SOURCE);
     c.wake(m, SINK);
     c.let_rest(m);
-    let workers = [0, 1].map(|i| {
-        let world = world.clone();
-        spawn(move || world.work(i))
-    });
+    let workers = [0, 1].map(|i| world.start(i));
     c.keep(m);
     assert_eq!(c.phase(m), ENDING);
     world.check(count);
-    assert_eq!(c.stop(m), 2, "workers that stop");
-    for worker in workers {
-        worker.join().expect("a worker");
-    }
+    world.stop(workers);
 }
 fn rest_waiting(library: &Library, barrier: Barrier) {
     comes_to_rest(library, barrier, 1, false);
@@ -181,75 +176,64 @@ fn rest_two(library: &Library, barrier: Barrier) {
 /// The source waits for room that nobody will make: that is what the application is said to end of.
 fn stuck(library: &Library, barrier: Barrier) {
     let world = World::new(library, barrier, 3, 1, 2, 1);
-    let Owned { c, m } = *world.0;
+    let Owned { c, m, .. } = *world.0;
     c.for_ever(m, 0);
     c.sink_refuses(m);
     world.watch();
     c.wake(m, SOURCE);
     c.wake(m, SINK);
     c.let_rest(m);
-    let workers = [0, 1].map(|i| {
-        let world = world.clone();
-        spawn(move || world.work(i))
-    });
+    let workers = [0, 1].map(|i| world.start(i));
     c.keep(m);
     assert_eq!(c.outcome(m), c.status_deadlock());
-    assert_eq!(c.stop(m), 2, "workers that stop");
-    for worker in workers {
-        worker.join().expect("a worker");
-    }
+    world.stop(workers);
 }
 
 /// The same on one worker, whose actors need no barrier among themselves; the thread that started the
 /// application may be the last to leave.
 fn stuck_near(library: &Library, barrier: Barrier) {
     let world = World::new(library, barrier, 2, 1, 2, 0);
-    let Owned { c, m } = *world.0;
+    let Owned { c, m, .. } = *world.0;
     c.for_ever(m, 0);
     c.alone(m);
     c.sink_refuses(m);
     world.watch();
     c.wake(m, SOURCE);
     c.wake(m, SINK);
-    let other = world.clone();
-    let worker = spawn(move || other.work(0));
+    let worker = world.start(0);
     c.let_rest(m);
     c.keep(m);
     assert_eq!(c.outcome(m), c.status_deadlock());
-    assert_eq!(c.stop(m), 1, "workers that stop");
-    worker.join().expect("the worker");
+    world.stop([worker]);
 }
 
 /// A thread that has no part in the application wakes it while it comes to rest on one worker: it may
 /// be the last to leave, and then it looks at what the worker did.
 fn guest_wakes(library: &Library, barrier: Barrier) {
     let world = World::new(library, barrier, 2, 1, 2, 0);
-    let Owned { c, m } = *world.0;
+    let Owned { c, m, .. } = *world.0;
     c.for_ever(m, 0);
     c.alone(m);
     world.watch();
     c.wake(m, SOURCE);
     c.wake(m, SINK);
-    let other = world.clone();
-    let worker = spawn(move || other.work(0));
+    let worker = world.start(0);
     c.let_rest(m);
     c.wake(m, SINK);
     c.keep(m);
     assert_eq!(c.phase(m), ENDING);
     world.check(2);
-    assert_eq!(c.stop(m), 1, "workers that stop");
-    worker.join().expect("the worker");
+    world.stop([worker]);
 }
 
 /// The program's thread puts, a worker's sink gets.
 fn from_outside(library: &Library, barrier: Barrier) {
     let world = World::new(library, barrier, 2, 1, 2, 1);
-    let Owned { c, m } = *world.0;
+    let Owned { c, m, .. } = *world.0;
     c.outside(m, SOURCE);
     world.watch();
     c.wake(m, SINK);
-    let other = world.clone();
-    let worker = spawn(move || other.work(1));
+    let worker = world.start(1);
     for v in 0..2 {
         assert_eq!(c.put(m, 100 + v), OK);
     }
@@ -260,14 +244,13 @@ fn from_outside(library: &Library, barrier: Barrier) {
 /// A worker's source puts, the program's thread gets, until the source ends.
 fn to_outside(library: &Library, barrier: Barrier) {
     let world = World::new(library, barrier, 2, 1, 2, 1);
-    let Owned { c, m } = *world.0;
+    let Owned { c, m, .. } = *world.0;
     c.for_ever(m, 1);
     c.outside(m, SINK);
     c.alone(m);
     world.watch();
     c.wake(m, SOURCE);
-    let other = world.clone();
-    let worker = spawn(move || other.work(0));
+    let worker = world.start(0);
     for v in 0..2 {
         let mut got = 0;
         assert_eq!(c.get(m, &mut got), OK);
@@ -275,8 +258,7 @@ fn to_outside(library: &Library, barrier: Barrier) {
     }
     let mut nothing = 0;
     assert_eq!(c.get(m, &mut nothing), c.status_ended());
-    assert_eq!(c.stop(m), 1, "workers that stop");
-    worker.join().expect("the worker");
+    world.stop([worker]);
 }
 
 /// Both actors on the only worker, which obeys until it is told to stop.
@@ -290,23 +272,20 @@ fn alone(library: &Library, barrier: Barrier, count: u32) -> World {
 /// A worker that is kept busy for ever obeys a command all the same.
 fn busy_obeys(library: &Library, barrier: Barrier) {
     let world = alone(library, barrier, 0);
-    let Owned { c, m } = *world.0;
+    let Owned { c, m, .. } = *world.0;
     c.is_busy(m);
     world.watch();
     c.wake(m, SOURCE);
-    let other = world.clone();
-    let worker = spawn(move || other.work(0));
-    assert_eq!(c.stop(m), 1, "workers that stop");
-    worker.join().expect("the worker");
+    let worker = world.start(0);
+    world.stop([worker]);
 }
 
 /// Whoever looks whether a command has been done, and was not woken, sees what it did.
 fn command_seen(library: &Library, barrier: Barrier) {
     let world = alone(library, barrier, 0);
-    let Owned { c, m } = *world.0;
+    let Owned { c, m, .. } = *world.0;
     world.watch();
-    let other = world.clone();
-    let worker = spawn(move || other.work(0));
+    let worker = world.start(0);
     assert_eq!(c.stop_late(m), 1, "workers that stop");
     worker.join().expect("the worker");
 }
@@ -314,43 +293,38 @@ fn command_seen(library: &Library, barrier: Barrier) {
 /// While it is paused nothing of it runs, and what it did before is seen.
 fn paused(library: &Library, barrier: Barrier) {
     let world = alone(library, barrier, 1);
-    let Owned { c, m } = *world.0;
+    let Owned { c, m, .. } = *world.0;
     world.watch();
     c.wake(m, SOURCE);
     c.wake(m, SINK);
-    let other = world.clone();
-    let worker = spawn(move || other.work(0));
+    let worker = world.start(0);
     assert_eq!(c.pause(m), OK);
     assert!(c.put_so_far(m) <= 1, "elements");
-    assert_eq!(c.stop(m), 1, "workers that stop");
-    worker.join().expect("the worker");
+    world.stop([worker]);
 }
 
 /// The same of one that runs: what the sink does after it has said so is over.
 fn paused_running(library: &Library, barrier: Barrier) {
     let world = alone(library, barrier, 0);
-    let Owned { c, m } = *world.0;
+    let Owned { c, m, .. } = *world.0;
     c.says(m);
     world.watch();
     c.wake(m, SINK);
-    let other = world.clone();
-    let worker = spawn(move || other.work(0));
+    let worker = world.start(0);
     c.await_said(m);
     assert_eq!(c.pause(m), OK);
     assert_eq!(c.got(m), 1, "times that it ran");
-    assert_eq!(c.stop(m), 1, "workers that stop");
-    worker.join().expect("the worker");
+    world.stop([worker]);
 }
 
 /// The same of one that runs until it is asked to give way.
 fn paused_busy(library: &Library, barrier: Barrier) {
     let world = alone(library, barrier, 0);
-    let Owned { c, m } = *world.0;
+    let Owned { c, m, .. } = *world.0;
     c.is_busy(m);
     world.watch();
     c.wake(m, SOURCE);
-    let other = world.clone();
-    let worker = spawn(move || other.work(0));
+    let worker = world.start(0);
     c.await_said(m);
     assert_eq!(c.pause(m), OK);
     let times = c.put_so_far(m);
@@ -362,19 +336,17 @@ fn paused_busy(library: &Library, barrier: Barrier) {
 /// It is resumed, paused and resumed again while its worker takes up what it has held: that runs.
 fn resumed(library: &Library, barrier: Barrier) {
     let world = alone(library, barrier, 0);
-    let Owned { c, m } = *world.0;
+    let Owned { c, m, .. } = *world.0;
     c.says(m);
     world.watch();
     c.wake(m, SINK);
     assert_eq!(c.pause(m), OK);
-    let other = world.clone();
-    let worker = spawn(move || other.work(0));
+    let worker = world.start(0);
     assert_eq!(c.resume(m), OK);
     assert_eq!(c.pause(m), OK);
     assert_eq!(c.resume(m), OK);
     c.await_said(m);
-    assert_eq!(c.stop(m), 1, "workers that stop");
-    worker.join().expect("the worker");
+    world.stop([worker]);
 }
 
 const FENCES: Barrier = Barrier::Fences;
