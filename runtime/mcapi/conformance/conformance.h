@@ -144,6 +144,8 @@ mcapi_endpoint_t got(mcapi_node_t node, int port);
 void deleted(mcapi_endpoint_t endpoint);
 /* Limits the blocking calls of an endpoint to `ms`. */
 void limited(mcapi_endpoint_t endpoint, int ms);
+/* ONE, and two endpoints of it; `ms` limits them unless it is 0. */
+void begin_pair(mcapi_endpoint_t *from, mcapi_endpoint_t *to, int ms);
 void done(const char *what, mcapi_request_t *request); /* mcapi_wait says MCAPI_SUCCESS */
 /* Fills with what only `seed` makes, and looks whether it is so. */
 void fill(void *data, size_t size, unsigned seed);

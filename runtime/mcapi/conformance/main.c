@@ -295,6 +295,15 @@ void limited(mcapi_endpoint_t endpoint, int ms) {
   MUST("a time limit is set", MCAPI_SUCCESS);
 #endif
 }
+void begin_pair(mcapi_endpoint_t *from, mcapi_endpoint_t *to, int ms) {
+  begin(ONE);
+  *from = created(1);
+  *to = created(2);
+  if (ms) {
+    limited(*from, ms);
+    limited(*to, ms);
+  }
+}
 
 void done(const char *what, mcapi_request_t *request) {
   size_t size = 0;

@@ -10,13 +10,7 @@ static mcapi_endpoint_t from, to;
 
 static void opened(int ms) {
   mcapi_request_t r, q, c;
-  begin(ONE);
-  from = created(1);
-  to = created(2);
-  if (ms) {
-    limited(from, ms);
-    limited(to, ms);
-  }
+  begin_pair(&from, &to, ms);
   C(sclchan_connect_i)(from, to, &c, &s);
   C(sclchan_recv_open_i)(&in, to, &r, &s);
   C(sclchan_send_open_i)(&out, from, &q, &s);
