@@ -3,9 +3,12 @@
 
 What both decode is rendered by the example's own program, and both drop what they have decoded
 (/dev/null). A CPU second is one of the whole process, its start and its waiting included; what its
-actors were busy is said beside it."""
+actors were busy is said beside it. Two processes that decode at the same time, each on a core of its own,
+show what the cores can do: two hardware threads of one core are not two cores, and a shared machine does
+not always lend both."""
 import json
 import subprocess
+import sys
 
 from lib import graphs, peers
 from lib.measure import Contender, Metric, Problem
@@ -15,6 +18,7 @@ JPEG = peers.ROOT / "examples/jpeg/src/jpeg"
 RATES = [Metric("frames_per_cpu_s", "1/s", "higher"), Metric("frames_per_s", "1/s", "higher"),
          Metric("times_one_worker", "", "higher"), Metric("times_libjpeg", "", "higher"),
          Metric("frames_per_busy_s", "1/s", "higher")]
+AT_ONCE = peers.ROOT / "bench/lib/at_once.py"
 NO_SIMD = "libjpeg-turbo without SIMD"
 TIMES = 4  # each file is decoded so often in a run
 # case, width, height, frames, quality, network, what libjpeg makes
@@ -81,11 +85,18 @@ def run(session):
                 return row
             return beside
 
+        def decode(workers, *options):
+            return [peers.levada(), "run", JPEG / f"{network}.xdf", "--in", ",".join([str(path)] * times),
+                    "--out", "/dev/null", "--workers", workers, "--json", "--no-progress", *options]
+
         def levada(who, workers, *options):
             beside = compared(who, who.removesuffix(", 2 workers") if workers == 2 else None)
-            return Contender(who, [peers.levada(), "run", JPEG / f"{network}.xdf", "--in", ",".join([str(path)] * times),
-                                   "--out", "/dev/null", "--workers", workers, "--json",
-                                   "--no-progress", *options], adjust=of_summary(frames * times, beside))
+            return Contender(who, decode(workers, *options), adjust=of_summary(frames * times, beside))
+
+        def two_apart(who):
+            beside = compared(who, "levada")
+            return Contender(who, [sys.executable, "-S", AT_ONCE, 2, *decode(1)],
+                             adjust=of_summary(2 * frames * times, beside))
 
         def turbo(who, **environment):
             return Contender(who, [peers.NATIVE / "jpeg_turbo", "decode", result, path, times],
@@ -93,8 +104,9 @@ def run(session):
         contenders = [turbo(NO_SIMD, JSIMD_FORCENONE="1"), turbo("libjpeg-turbo"),
                       levada("levada", 1), levada("levada, 2 workers", 2),
                       levada("levada, unchecked", 1, "--unchecked"),
-                      levada("levada, unchecked, 2 workers", 2, "--unchecked")]
-        for contender in contenders[2::2]:  # compiles what is not cached yet
+                      levada("levada, unchecked, 2 workers", 2, "--unchecked"),
+                      two_apart("bound: two processes, one worker each")]
+        for contender in contenders[2:6:2]:  # compiles what is not cached yet
             session.call(contender.command, {})
         session.measure(case, RATES, contenders, runs=15)
 
