@@ -181,7 +181,7 @@ class Session:
                         one.runs += new.runs
                 before = after
         for d, name in DISTANCES.items():
-            if any(own[0].runs for own in rows[d]):
+            if any(own[0].runs for own in rows[d] if own[0].who.startswith(LEVADA)):  # peers alone say nothing
                 self.keep(f"{case}, {name}", metrics, rows[d], contenders)
 
     def distance(self):
