@@ -225,12 +225,15 @@ impl Writer<'_> {
             .iter()
             .any(|(_, f)| f.name.as_ref() == Some(&external.name));
         if calls_itself && !external.known {
-            pieces.push(Piece::Copy {
-                from: external.head.start,
-                to: external.head.end,
-                lead: false,
-                gap: false,
-            });
+            match &external.old_style {
+                Some(declaration) => text(&mut pieces, declaration),
+                None => pieces.push(Piece::Copy {
+                    from: external.head.start,
+                    to: external.head.end,
+                    lead: false,
+                    gap: false,
+                }),
+            }
             text(&mut pieces, ";\n");
         }
         for (i, _) in here {

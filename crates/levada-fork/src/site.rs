@@ -237,6 +237,9 @@ fn field(parsed: &Parsed, ty: &Type, name: &str) -> Result<String, Unnamed> {
 /// name there, but is an enum, or points to data.
 fn nameable(tags: &types::Tags, ty: &Type) -> Type {
     let ty = types::unqualified(&types::decayed(ty));
+    if let Some(list) = types::argument_list(&ty) {
+        return list;
+    }
     match types::declare(tags, &ty, "") {
         Err(Unnamed::Variable) if types::pointed(&ty).is_some() => {
             types::pointer(types::plain("void"))
@@ -286,7 +289,7 @@ pub fn site(
     }
     for (i, &at) in fork.args.iter().enumerate() {
         let ty = match function.params.get(i) {
-            Some(ty) if function.prototype => Some(ty.clone()),
+            Some(ty) if function.prototype => Some(taken(tags, ty, fork.arg_types[i].as_ref())),
             _ => fork.arg_types[i].as_ref().map(|t| types::promoted(tags, t)),
         };
         let what = "this argument";
@@ -345,14 +348,44 @@ pub fn site(
     })
 }
 
-/// A struct that the head of the forking function declares is not known before it.
+/// What a parameter takes. A union that is transparent (the addresses of sockets) takes what any of its
+/// members would: then it is the pointer that is given, or the first member.
+fn taken(tags: &types::Tags, param: &Type, given: Option<&Type>) -> Type {
+    let types::Kind::Tag { tag, .. } = &**types::resolve(param) else {
+        return param.clone();
+    };
+    let given = given.map(types::decayed);
+    match (&tags[*tag], given) {
+        (tag, _) if !tag.transparent => param.clone(),
+        (_, Some(ty))
+            if types::pointed(&ty).is_some() || *types::resolve(&ty) == *types::resolve(param) =>
+        {
+            ty
+        }
+        (tag, _) => tag.members.first().map_or(param.clone(), |m| m.ty.clone()),
+    }
+}
+
+/// A struct that the head of the forking function declares is not known before it. Nor can a function
+/// be declared before itself by a head that does so.
 fn check_head(parsed: &Parsed, function: &Function, fork: &Fork) -> Result<(), Box<Refusal>> {
+    let mut itself = parsed.externals.iter();
+    let itself = itself.find(|e| e.start == fork.external && fork.name.as_ref() == Some(&e.name));
+    if itself.is_some_and(|e| e.defines && !e.known) {
+        return Err(refusal(
+            "fork-local-type",
+            fork.callee,
+            "the head of this function defines a type, and the function forks itself".into(),
+            "what another worker runs stands before this function",
+            "define the type before the function".into(),
+        ));
+    }
     for ty in function.params.iter().chain([&function.result]) {
         let types::Kind::Tag { tag, .. } = &**types::resolve(element(ty)) else {
             continue;
         };
         let tag = &parsed.tags[*tag];
-        if tag.depth == 0 && tag.at > fork.external && tag.word != "enum" {
+        if tag.depth == 0 && tag.at > fork.external && tag.name.is_some() {
             let name = tag.name.clone().unwrap_or_default();
             return Err(refusal(
                 "fork-local-type",

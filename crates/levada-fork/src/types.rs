@@ -78,6 +78,8 @@ pub struct Tag {
     pub values: Option<Values>,
     /// Behind which token it was seen first.
     pub at: usize,
+    /// `__attribute__((transparent_union))`.
+    pub transparent: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -193,6 +195,17 @@ pub fn decayed(ty: &Type) -> Type {
         Kind::Array { of, .. } => pointer(of.clone()),
         Kind::Function(_) => pointer(ty.clone()),
         _ => ty.clone(),
+    }
+}
+
+/// What a `va_list` becomes as an argument: it is an array on some machines, and no word says so.
+pub fn argument_list(ty: &Type) -> Option<Type> {
+    match &**resolve(ty) {
+        Kind::Plain { words, .. } if words.ends_with("va_list") => Some(Rc::new(Kind::Written {
+            words: format!("__typeof__(1 ? *({words} *)0 : *({words} *)0)"),
+            local: false,
+        })),
+        _ => None,
     }
 }
 

@@ -154,6 +154,18 @@ fn types_that_nobody_else_knows() {
         2,
         "struct r { int x; } t(int n) {\n struct r x = t(n - 1) !! { }\n return x; }",
     );
+    for head in [
+        "enum e { A } t(int n)",
+        "enum { A } t(int n)",
+        "int t(enum { A } e, int n)",
+    ] {
+        let given = if head.contains("(enum") { "A, n" } else { "n" };
+        expect(
+            "fork-local-type",
+            2,
+            &format!("static {head} {{\n t({given}) !! {{ }}\n return A; }}"),
+        );
+    }
     expect(
         "fork-unnamed-type",
         2,

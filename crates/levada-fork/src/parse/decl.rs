@@ -160,6 +160,7 @@ impl Parser<'_> {
         if prototyped || !known {
             self.define(name.clone(), Name::Value(ty.clone()));
         }
+        let old_style = !self.is("{");
         self.scopes.push(Scope::default());
         while !self.is("{") {
             if !self.is_type(self.at) {
@@ -198,11 +199,17 @@ impl Parser<'_> {
             taken: self.taken(open..end),
             ..Body::default()
         };
+        let mut words = head.start..head.end;
+        let is_static = words.clone().any(|i| self.is_word_at(i, "static"));
+        let declared = types::declare(&self.out.tags, &ty, &name).ok();
+        let old_style = declared.filter(|_| old_style);
         self.out.externals.push(External {
             start: self.external,
             head,
             name,
             known,
+            old_style: old_style.map(|d| if is_static { format!("static {d}") } else { d }),
+            defines: words.any(|i| self.punct_at(i, "{")),
         });
         // The outermost block shares the parameters' scope.
         self.at += 1;

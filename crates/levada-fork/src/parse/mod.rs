@@ -198,6 +198,10 @@ pub struct External {
     pub name: String,
     /// It was declared before.
     pub known: bool,
+    /// A definition in the old style: what declares it, since its head alone does not.
+    pub old_style: Option<String>,
+    /// Its head defines a struct, union or enum, so it cannot be repeated.
+    pub defines: bool,
 }
 
 /// Why parsing cannot go on: what was expected at which token.

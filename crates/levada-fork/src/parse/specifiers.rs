@@ -163,6 +163,9 @@ impl Parser<'_> {
                     end: self.at,
                 };
                 shape = self.shape(range).or(shape);
+                if let Some(ty) = &found {
+                    self.mark_transparent(ty, range);
+                }
             } else if ALIGNAS.contains(&w) || w == "__extension__" {
                 self.attributes()?;
             } else if STORAGE.contains(&w) {
@@ -273,6 +276,16 @@ impl Parser<'_> {
         SHAPES.iter().any(|a| text.contains(a)).then_some(text)
     }
 
+    /// `__attribute__((transparent_union))`, behind a union or a typedef of it.
+    fn mark_transparent(&mut self, ty: &Type, attributes: Range) {
+        let found = (attributes.start..attributes.end).any(|i| {
+            self.is_word_at(i, "transparent_union") || self.is_word_at(i, "__transparent_union__")
+        });
+        if found && let types::Kind::Tag { tag, .. } = &**types::resolve(ty) {
+            self.out.tags[*tag].transparent = true;
+        }
+    }
+
     fn shaped(&self, ty: &Type, shape: &str) -> Type {
         match types::declare(&self.out.tags, ty, "") {
             Ok(words) => Rc::new(types::Kind::Written {
@@ -291,6 +304,7 @@ impl Parser<'_> {
             start,
             end: self.at,
         };
+        self.mark_transparent(&ty, range);
         Ok(match self.shape(range) {
             Some(shape) if types::called(&ty).is_none() => self.shaped(&ty, &shape),
             _ => ty,
@@ -352,6 +366,7 @@ impl Parser<'_> {
             members: Vec::new(),
             values: None,
             at: self.at,
+            transparent: false,
         });
         let made = self.out.tags.len() - 1;
         if let Some(n) = name {
@@ -367,12 +382,22 @@ impl Parser<'_> {
             false => "struct",
         };
         self.at += 1;
+        let start = self.at;
         self.attributes()?;
+        let before = Range {
+            start,
+            end: self.at,
+        };
         let name = self.word_at(self.at);
         self.at += usize::from(name.is_some());
         self.attributes()?;
         let defines = self.is("{");
         let tag = self.tag(word, name, defines);
+        let found = Rc::new(types::Kind::Tag {
+            quals: String::new(),
+            tag,
+        });
+        self.mark_transparent(&found, before);
         if defines {
             self.at += 1;
             let mut members = Vec::new();
@@ -381,10 +406,7 @@ impl Parser<'_> {
             }
             self.out.tags[tag].members = members;
         }
-        Ok(Rc::new(types::Kind::Tag {
-            quals: String::new(),
-            tag,
-        }))
+        Ok(found)
     }
 
     fn members(&mut self, members: &mut Vec<Member>) -> Result<()> {

@@ -107,6 +107,28 @@ typedef struct {
 } fixed_many;
 static int of_fixed(struct fixed f, int by) { return f.a * by + f.b; }
 static long of_many(int i, const fixed_many m) { return m.of[i].a + m.more; }
+typedef union {
+  const int *i;
+  const float *f;
+} __attribute__((transparent_union)) one_of;
+static int of_either(one_of p) { return *p.i; }
+static int of_list(int n, va_list list) {
+  int s = 0;
+  while (n-- > 0) s += va_arg(list, int);
+  return s;
+}
+static int listed(int n, ...) {
+  va_list list;
+  va_start(list, n);
+  int s = of_list(n, list) !! { n = 0; }
+  va_end(list);
+  return s + n;
+}
+static int older(n, by) int n; signed char by; {
+  if (n < 1) return by;
+  int y, x = older(n - 1, by) !! { y = by; }
+  return x + y;
+}
 static _Thread_local int seen;
 static void note(void) { seen += 1; }
 
@@ -162,6 +184,10 @@ int main(void) {
   m += (int)of_many(2, many_of) !! { many_of.more = 0; }
   m += of_fixed((struct fixed){m, 1}, 2) !! { b++; }
   printf("%d %d\n", m, b);
+  m = of_either(&a[0]) !! { b++; }
+  m -= of_either((one_of){a}) !! { b++; }
+  m += of_either((void *)a) !! { b++; }
+  printf("%d %d %d\n", m, listed(3, 1, 2, 3), older(4, 3));
   enum far far = FARTHER, *to_far = &far;
   enum odd odd = ODD;
   unsigned_ones ones = LAST;
