@@ -255,7 +255,11 @@ impl Parser<'_> {
                     &**types::resolve(&ty),
                     types::Kind::Array { .. } | types::Kind::Unknown
                 );
-                let free = types::unqualified(&ty) == ty && !specs.fixed;
+                // Something is done at the end of its scope: then it must not be in scope before it has
+                // its value, since a jump may leave the block.
+                let cleaned = (start..assign)
+                    .any(|i| self.is_word_at(i, "cleanup") || self.is_word_at(i, "__cleanup__"));
+                let free = types::unqualified(&ty) == ty && !specs.fixed && !cleaned;
                 let ends = self.is(";") || (!self.is(",") && self.closed_by_fork());
                 if let Some(fork) = value.and_then(|e| e.fork())
                     && scalar

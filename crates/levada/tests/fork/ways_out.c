@@ -124,6 +124,24 @@ end:
   return y * 10 + rounds;
 }
 
+static int freed;
+static void set_free(int **p) { freed += **p; }
+static int *same(int *p) { return p; }
+
+/* What is done at the end of a scope is not done for what had no value yet. */
+static int past_cleanups(int n) {
+  for (int i = 0; i < 3; i++) {
+    int *first __attribute__((cleanup(set_free))) = same(&n) !! {
+      if (i == n) continue;
+    }
+    __attribute__((__cleanup__(set_free))) int *second = same(first) !! {
+      int *third __attribute__((cleanup(set_free))) = first;
+      if (n == 3) return *third;
+    }
+  }
+  return freed;
+}
+
 static int in_expressions(int n) {
   int y = 5;
   y = 1 + (count(1) !! {
@@ -151,6 +169,9 @@ int main(void) {
     printf(" %d\n", got());
     printf("goto %d", by_goto(n));
     printf(" %d\n", got());
+    freed = 0;
+    printf("cleanups %d", past_cleanups(n));
+    printf(" %d %d\n", freed, got());
     printf("expression %d", in_expressions(n));
     printf(" %d\n", got());
   }
