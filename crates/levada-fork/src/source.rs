@@ -7,7 +7,7 @@
 //! if not, a macro has come between, and no fork can be rewritten there.
 
 use crate::emit::{Edit, Macros, Piece, Style, edits};
-use crate::lex::{Directive, Lexed, Token, lex, spelling};
+use crate::lex::{Directive, Kind, Lexed, Token, lex, spelling};
 use crate::lines::{Lines, unquoted};
 use crate::parse::{Range, Refusal, parse};
 use crate::preprocessed::asks_stolen;
@@ -432,23 +432,34 @@ fn write(origin: &Origin, made: &[Edit], style: Style) -> Result<Vec<u8>, Box<Re
     Ok(out)
 }
 
-/// Behind the last `#include` before `end` that no condition governs.
+/// Behind the last `#include` before `end` that no condition governs, and that stands between
+/// declarations: what lies in one, as a list of names in braces, is a part of it.
 fn behind_includes(origin: &Origin, end: usize) -> Option<usize> {
     let mut conditions = 0usize;
     let mut found = None;
+    let mut tokens = origin.file.tokens.iter().peekable();
+    let (mut depth, mut between) = (0usize, true);
     for d in origin
         .file
         .directives
         .iter()
         .filter(|d| (d.end as usize) < end)
     {
+        while let Some(t) = tokens.next_if(|t| t.start < d.start) {
+            match t.kind {
+                Kind::Punct("(" | "[" | "{") => depth += 1,
+                Kind::Punct(")" | "]" | "}") => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            between = depth == 0 && matches!(t.kind, Kind::Punct(";" | "}"));
+        }
         let words = String::from_utf8_lossy(&origin.text[d.start as usize..d.end as usize]);
         let name = words.trim_start_matches(['#', ' ', '\t']);
         if name.starts_with("if") {
             conditions += 1;
         } else if name.starts_with("endif") {
             conditions = conditions.saturating_sub(1);
-        } else if name.starts_with("include") && conditions == 0 {
+        } else if name.starts_with("include") && conditions == 0 && between {
             found = Some(d.end as usize);
         }
     }

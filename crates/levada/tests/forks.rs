@@ -382,6 +382,26 @@ fn translation_keeps_what_it_does_not_need_to_change() {
     );
 }
 
+/// The header that a translated file needs is not put where an include is a part of something else.
+#[test]
+fn the_header_stands_between_declarations() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
+    write("list.h", "ONE = 1,\nTWO,\n");
+    for first in ["", "#include <stdio.h>\n"] {
+        let text = format!(
+            "{first}enum {{\n#include \"list.h\"\n}};\nstatic int two(int x) {{ return TWO * x; }}\n\
+             int main(void) {{\n  int b, a = two(3) !! {{ b = ONE; }}\n  return a + b;\n}}\n"
+        );
+        write("x.c", &text);
+        works("cc", &["translate", "x.c", "-o", "y.c"], folder);
+        works("cc", &["cc", "y.c", "-o", "y"], folder);
+        let done = Command::new(folder.join("y")).status().unwrap();
+        assert_eq!(done.code(), Some(7));
+    }
+}
+
 /// Byte order marks, ends of lines as others write them, and several things on a line.
 #[test]
 fn texts_of_other_editors() {
