@@ -216,6 +216,12 @@ fn dependencies_are_those_of_the_users_file() {
         "{}",
         rule("out/z.d")
     );
+    // Of a program at once, and of what is only preprocessed.
+    cc(&["-Iinc", "-c", "two.c"], folder);
+    cc(&["-Iinc", "-MMD", "main.c", "two.o", "-o", "all"], folder);
+    assert_eq!(rule("all.d"), "all: main.c inc/fork_two.h\n");
+    cc(&["-Iinc", "-MMD", "-E", "main.c", "-o", "pre.i"], folder);
+    assert!(rule("pre.d").contains(": main.c inc/fork_two.h\n"));
     cc(&["-Iinc", "-Wp,-MMD,kernel.d", "-c", "main.c"], folder);
     assert!(rule("kernel.d").starts_with("main.o: main.c inc/fork_two.h\n"));
     assert!(cc(&["-Iinc", "-MM", "main.c"], folder).starts_with("main.o: main.c "));
@@ -295,6 +301,19 @@ fn options_of_all_kinds() {
         ],
         folder,
     );
+}
+
+/// What only reads the file needs Levada's headers as what compiles it does.
+#[test]
+fn questions_about_a_file_that_asks_for_levadas_headers() {
+    let folder = place();
+    let folder = folder.path();
+    let text = format!("#include <levada/fork.h>\n{FORKS}");
+    std::fs::write(folder.join("own.c"), text).unwrap();
+    let rule = cc(&["-Iinc", "-MM", "own.c"], folder);
+    assert_eq!(rule, "own.o: own.c inc/fork_two.h\n");
+    assert!(cc(&["-Iinc", "-M", "own.c"], folder).contains("levada/fork.h"));
+    assert!(cc(&["-Iinc", "-E", "-dM", "own.c"], folder).contains("#define LVD_FORK_H"));
 }
 
 /// Headers of Levada that the program includes itself, before and after other things.

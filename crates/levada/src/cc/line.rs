@@ -126,6 +126,7 @@ const JOINED: &[(&str, Role)] = &[
     ("-iprefix", Role::Preprocessor),
     ("-iwithprefix", Role::Preprocessor),
     ("-nostdinc", Role::Preprocessor),
+    ("-fmacro-prefix-map=", Role::Preprocessor),
     ("-undef", Role::Preprocessor),
     ("-MF", Role::Dependency),
     ("-MT", Role::Dependency),
@@ -253,10 +254,7 @@ impl Line {
                     if line.goal == Goal::Link {
                         line.goal = Goal::Compile;
                     }
-                    match text.as_ref() {
-                        "-fsyntax-only" => Role::Other,
-                        _ => Role::Goal,
-                    }
+                    Role::Goal
                 }
                 "-E" => {
                     if line.goal != Goal::Other {
@@ -426,6 +424,15 @@ mod tests {
         assert_eq!(line.goal, Goal::Compile);
         assert_eq!(line.output.as_deref(), Some(OsStr::new("x.o")));
         assert_eq!(line.preprocessing(), words("-O2 -I inc -D A=1"));
+    }
+
+    #[test]
+    fn the_preprocessor_is_not_told_what_comes_after_it() {
+        let line = Line::new(&words("-fsyntax-only -fmacro-prefix-map=a=b -Wall a.c"));
+        assert_eq!(line.preprocessing(), words("-fmacro-prefix-map=a=b -Wall"));
+        let by = [(line.inputs[0].at, PathBuf::from("a.i"))];
+        let expected = words("-fsyntax-only -Wall -x cpp-output a.i -x none");
+        assert_eq!(line.replaced(&by), expected);
     }
 
     #[test]

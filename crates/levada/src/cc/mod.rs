@@ -73,7 +73,7 @@ pub fn cc(words: &[OsString]) -> Result<ExitCode, Failure> {
         .iter()
         .filter(|i| i.language != Language::Other)
         .collect();
-    if line.goal == Goal::Other || sources.is_empty() {
+    if sources.is_empty() {
         return pass_on(&cc, &words, &line, None);
     }
     let mut session = Session {
@@ -82,6 +82,13 @@ pub fn cc(words: &[OsString]) -> Result<ExitCode, Failure> {
         headers: None,
         stdin: None,
     };
+    if line.goal == Goal::Other {
+        // Whether it needs Levada's headers shows when it is tried.
+        for input in &sources {
+            session.preprocess(input)?;
+        }
+        return pass_on(&cc, &words, &line, Some(&session));
+    }
     let mut texts = Vec::new();
     for input in &sources {
         match session.preprocess(input)? {
@@ -305,13 +312,14 @@ impl Session<'_> {
         if refused {
             return Ok(ExitCode::FAILURE);
         }
-        if self.line.goal == Goal::Preprocess {
-            return self.print(&preprocessed_all);
-        }
         for input in sources {
-            if replaced.iter().any(|(at, _)| *at == input.at) {
+            let ours = replaced.iter().any(|(at, _)| *at == input.at);
+            if ours || self.line.goal == Goal::Preprocess {
                 self.dependencies(input)?;
             }
+        }
+        if self.line.goal == Goal::Preprocess {
+            return self.print(&preprocessed_all);
         }
         let mut command = command(self.cc);
         command.args(self.line.replaced(&replaced));
@@ -385,10 +393,10 @@ impl Session<'_> {
         let stem = Path::new(&input.path)
             .file_stem()
             .unwrap_or(OsStr::new("-"));
-        let object = match (&self.line.output, self.line.goal) {
-            (Some(output), Goal::Compile) => PathBuf::from(output),
-            _ => Path::new(stem).with_extension("o"),
-        };
+        // The file is named after what is made, and so is what the rule is for.
+        let made = self.line.output.as_ref().filter(|o| *o != "-");
+        let made = made.map(PathBuf::from);
+        let made = made.unwrap_or_else(|| Path::new(stem).with_extension("o"));
         let mut goal: Vec<OsString> = Vec::new();
         goal.push(if has("-MMD") {
             "-MM".into()
@@ -398,10 +406,10 @@ impl Session<'_> {
         let kept = asked.iter().filter(|d| *d != "-MD" && *d != "-MMD");
         goal.extend(kept.cloned());
         if !has("-MF") {
-            goal.extend(["-MF".into(), object.with_extension("d").into()]);
+            goal.extend(["-MF".into(), made.with_extension("d").into()]);
         }
         if !has("-MT") && !has("-MQ") {
-            goal.extend(["-MQ".into(), object.into()]);
+            goal.extend(["-MQ".into(), made.into()]);
         }
         let goal: Vec<&OsStr> = goal.iter().map(OsString::as_os_str).collect();
         let mut command = self.preprocessor(input, &goal)?;
