@@ -32,6 +32,8 @@ pub struct Options {
     pub natives: Vec<PathBuf>,
     /// The C compiler; else `$CC`, else `cc`.
     pub cc: Option<String>,
+    /// A command whose `cc` wraps `$LEVADA_CC` and knows `!!`, for natives that fork.
+    pub forking: Option<PathBuf>,
     /// Where objects are kept; else [`cache_dir`].
     pub cache: Option<PathBuf>,
     /// More flags for the C compiler.
@@ -45,6 +47,7 @@ impl Default for Options {
             fuse: false,
             natives: Vec::new(),
             cc: None,
+            forking: None,
             cache: None,
             flags: Vec::new(),
         }
@@ -328,6 +331,7 @@ pub fn clean_cache(dir: &Path) -> io::Result<u64> {
 struct Compiler {
     name: String,
     words: Vec<String>,
+    forking: Option<PathBuf>,
     flags: Vec<String>,
     version: String,
 }
@@ -360,10 +364,11 @@ impl Compiler {
         let mut cc = Compiler {
             name,
             words,
+            forking: options.forking.clone(),
             flags,
             version: String::new(),
         };
-        let out = cc.output(|c| {
+        let out = cc.output(cc.command(), |c| {
             c.arg("--version");
         })?;
         if !out.status.success() {
@@ -377,6 +382,16 @@ impl Compiler {
         let mut c = Command::new(self.words.first().map_or("cc", String::as_str));
         c.args(self.words.iter().skip(1));
         c
+    }
+
+    /// What compiles a file: natives may fork.
+    fn command_for(&self, path: &Path, is_native: bool) -> Result<Command, CompileError> {
+        match &self.forking {
+            Some(forking) if is_native && may_fork(&read(path)?) => {
+                Ok(wrapped(forking, &self.words.join(" ")))
+            }
+            _ => Ok(self.command()),
+        }
     }
 
     /// Everything that decides what the compiler makes of a text.
@@ -397,8 +412,11 @@ impl Compiler {
         key
     }
 
-    fn output(&self, set: impl FnOnce(&mut Command)) -> Result<Output, CompileError> {
-        let mut c = self.command();
+    fn output(
+        &self,
+        mut c: Command,
+        set: impl FnOnce(&mut Command),
+    ) -> Result<Output, CompileError> {
         set(&mut c);
         c.stdin(Stdio::null());
         c.output().map_err(|why| CompileError::NoCompiler {
@@ -410,10 +428,11 @@ impl Compiler {
     /// Runs the compiler, which is to make `out`; the inner error is what it has against its input.
     fn run(
         &self,
+        command: Command,
         out: &Path,
         set: impl FnOnce(&mut Command),
     ) -> Result<Result<(), String>, CompileError> {
-        let done = self.output(|c| {
+        let done = self.output(command, |c| {
             set(c);
             c.arg("-o").arg(out);
         })?;
@@ -435,6 +454,7 @@ impl Compiler {
         let placed = |line: &str| {
             at_place(line, ": error: ")
                 || line.contains("undefined reference")
+                || line.starts_with("error[")
                 || at_place(line, ": fatal error: ") && missing(line)
         };
         match said.lines().any(placed) {
@@ -444,7 +464,7 @@ impl Compiler {
     }
 
     fn link(&self, objects: &[PathBuf], out: &Path) -> Result<Result<(), String>, CompileError> {
-        self.run(out, |c| {
+        self.run(self.command(), out, |c| {
             c.arg("-shared").args(objects).arg("-lm");
         })
     }
@@ -496,7 +516,8 @@ impl Compiler {
                 return Ok(kept);
             }
             let out = work.join(format!("{i}.o"));
-            let result = self.run(&out, |c| {
+            let command = self.command_for(path, folder.is_some())?;
+            let result = self.run(command, &out, |c| {
                 c.args(&self.flags).arg("-I").arg(work.join("include"));
                 c.arg("-c").arg(path);
             })?;
@@ -538,6 +559,18 @@ impl Compiler {
         results.sort_by_key(|r| r.0);
         results.into_iter().map(|r| r.1).collect()
     }
+}
+
+/// Whether there may be forks in a C file.
+pub fn may_fork(text: &str) -> bool {
+    text.contains("!!")
+}
+
+/// The compiler that knows `!!`, around another.
+pub fn wrapped(forking: &Path, cc: &str) -> Command {
+    let mut c = Command::new(forking);
+    c.arg("cc").env("LEVADA_CC", cc);
+    c
 }
 
 /// The C file that was refused outlives the scratch folder.

@@ -146,8 +146,16 @@ fn program(
         let cc = std::env::var("CC").ok().filter(|c| !c.trim().is_empty());
         let cc = cc.unwrap_or_else(|| "cc".to_string());
         let mut words = cc.split_whitespace();
-        Command::new(words.next().unwrap_or("cc"))
-            .args(words)
+        let may_fork = |path| std::fs::read_to_string(path).is_ok_and(|t| compile::may_fork(&t));
+        let mut command = match &options.forking {
+            Some(forking) if options.natives.iter().any(may_fork) => compile::wrapped(forking, &cc),
+            _ => {
+                let mut command = Command::new(words.next().unwrap_or("cc"));
+                command.args(words);
+                command
+            }
+        };
+        command
             .args(["-std=c17", "-O3", "-g1", "-D_GNU_SOURCE"])
             .args(compile::for_this_processor())
             .args(["-ffp-contract=off", "-fno-math-errno", "-Wno-unused"])

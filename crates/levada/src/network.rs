@@ -152,6 +152,7 @@ pub fn compile_options(loaded: &Loaded, args: &CompileArgs) -> Result<compile::O
         checks: !args.unchecked,
         fuse: !args.no_fuse,
         natives: natives(loaded, args)?,
+        forking: std::env::current_exe().ok(),
         ..compile::Options::default()
     })
 }
