@@ -18,6 +18,9 @@ typedef struct lvd_port_exceptions {
 
 extern lvd_port_exceptions *__cxa_get_globals(void) __attribute__((weak));
 
+/* Is there a C++ library? */
+static inline bool lvd_port_may_have_exceptions(void) { return __cxa_get_globals; }
+
 /* Has what runs an exception, caught or on its way? */
 static inline bool lvd_port_has_exceptions(void) {
   if (LVD_LIKELY(!__cxa_get_globals)) return false;

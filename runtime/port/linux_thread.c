@@ -328,6 +328,6 @@ void lvd_port_at_fork(void (*before)(void), void (*parent)(void), void (*child)(
   pthread_atfork(before, parent, child);
 }
 
-static _Thread_local void *self __attribute__((tls_model("initial-exec")));
-void *lvd_port_self(void) { return self; }
-void lvd_port_set_self(void *s) { self = s; }
+_Thread_local void *lvd_port_self_word;
+void *lvd_port_self(void) { return lvd_port_self_word; }
+void lvd_port_set_self(void *self) { lvd_port_self_word = self; }

@@ -135,7 +135,6 @@ void lvd_port_stay_loaded(void);
  * it, then `parent` in it and `child` in the other, which has no other threads. */
 void lvd_port_at_fork(void (*before)(void), void (*parent)(void), void (*child)(void));
 
-/* What this thread is to the runtime: its worker, or null. */
 /* Asks for the cache line at `at`, to be written soon; a hint. */
 static inline void lvd_port_expect(const void *at) {
 #if defined(__x86_64__)
@@ -145,8 +144,17 @@ static inline void lvd_port_expect(const void *at) {
 #endif
 }
 
+/* What this thread is to the runtime: its worker, or null. A call, so that nobody keeps the address of
+ * the thread's word over a switch of stacks, after which the thread may be another one. */
 void *lvd_port_self(void);
 void lvd_port_set_self(void *self);
+/* The same without the call, where no switch comes between this and the last use of it. */
+#ifndef LVD_PORT_SELF /* the checker's threads are all one of the system */
+extern _Thread_local void *lvd_port_self_word
+    __attribute__((visibility("hidden"), tls_model("initial-exec")));
+#define LVD_PORT_SELF lvd_port_self_word
+#endif
+static inline void *lvd_port_self_until_switch(void) { return LVD_PORT_SELF; }
 
 /* ---- locks of the slow paths (loading, unloading) ----------------------------------------- */
 

@@ -28,9 +28,13 @@
 
 enum {
   THREAD_GUARD = 1 << 16, /* below the stack of a thread, at the most */
-  LOOK = 16,              /* one of so many switches from fiber to fiber looks up from its work */
-  AWAY_MOST = 16,         /* looks before the worker's loop has its turn */
-  SAMPLE = 4 /* looks; the activation after that is measured, and stands for all since */
+  LOOK = 32,              /* one of so many switches from fiber to fiber looks up from its work */
+  AWAY_MOST = 8,          /* looks before the worker's loop has its turn */
+  /* Looks; the activation after that is measured, and stands for all since. Where activations are
+   * short, reading the clock twice would be a good part of them. */
+  SAMPLE = 2,
+  SAMPLE_SHORT = 16,
+  SHORT_NS = 1000
 };
 
 static lvd_fiber *fiber_of(lvd_entity *e) { return (lvd_fiber *)e; }
@@ -45,19 +49,25 @@ const char *lvd_fiber_name(const lvd_fiber *f) { return f ? f->entity.name : "";
 /* ---- running ------------------------------------------------------------------------------ */
 
 /* `e` runs from now on; the switch to it follows. */
-static inline void begin(lvd_worker *w, lvd_entity *e) {
+static inline void begin_without_forks(lvd_worker *w, lvd_entity *e) {
   lvd_store_relaxed_u32(&e->state, LVD_RUNNING);
   w->current = e;
-  if (LVD_UNLIKELY(fiber_of(e)->forks != NULL)) lvd_forks_enter(w, fiber_of(e));
   lvd_count(&e->activations, 1);
+}
+
+static inline void begin(lvd_worker *w, lvd_entity *e) {
+  begin_without_forks(w, e);
+  if (LVD_UNLIKELY(fiber_of(e)->forks != NULL)) lvd_forks_enter(w, fiber_of(e));
 }
 
 static void end_sample(lvd_worker *w, lvd_entity *e) {
   uint64_t took = lvd_port_ticks() - w->sampled_at;
   w->sampled_at = 0;
-  lvd_count(&e->busy_ticks, took * (LOOK * SAMPLE));
+  lvd_count(&e->busy_ticks, took * LOOK * w->sample);
   if (took > lvd_load_relaxed_u64(&e->longest_ticks))
     lvd_store_relaxed_u64(&e->longest_ticks, took);
+  w->sample = lvd_port_ticks_to_ns(took) < SHORT_NS ? SAMPLE_SHORT : SAMPLE;
+  w->until_sample = w->sample;
 }
 
 /* The switch that is due looks up: what is measured ends before it, or begins after it. */
@@ -70,7 +80,7 @@ static void look_up(lvd_worker *w) {
     w->random = w->random * 1664525u + 1013904223u;
     w->turns = 1 + (w->random >> 16) % (2 * LOOK - 1);
   } else if (--w->until_sample == 0) {
-    w->until_sample = SAMPLE;
+    w->until_sample = 1; /* the end of this one says how many */
     w->sampled_at = lvd_port_ticks();
     w->turns = 1;
   }
@@ -504,6 +514,7 @@ void lvd_fiber_wait_through(lvd_fiber *f, lvd_event *e) {
 
 /* All but the switch to somebody who is as urgent. */
 __attribute__((noinline)) static void give_way(lvd_worker *w, lvd_entity *e) {
+  if (!w->turns) w->turns = 1; /* switch_to_next has counted */
   bool alone = w->ready_levels >> e->level == 0;
   if (alone && !loop_wanted(w)) return;
   lvd_store_relaxed_u32(&e->state, LVD_READY);
@@ -516,34 +527,53 @@ __attribute__((noinline)) static void give_way(lvd_worker *w, lvd_entity *e) {
     leave(w, fiber_of(e));
 }
 
-/* The usual case is short, and as little as can be waits for what the switch before has stored: the
- * queue is found without looking at what runs. Of the same application: so it is not paused. */
-LVD_BARE_STACK void lvd_fiber_yield(void) {
-  lvd_worker *w = lvd_this_worker();
-  if (!w || !w->current || !w->current->is_fiber) return;
-  lvd_entity *e = w->current;
-  const char here = 0; /* no frame address: that would take a register */
-  if (LVD_UNLIKELY((const unsigned char *)&here < fiber_of(e)->floor)) lvd_inside_overflows(w);
+/* Nobody is more urgent, somebody is as urgent: he goes on, and we stand behind. Of the same
+ * application: so it is not paused. False: that is not all. The usual case is short, as little as can
+ * be waits for what the switch before has stored (the queue is found without looking at what runs, and
+ * the turn is counted first), and it calls nothing but the switch itself, so that no register is saved
+ * for it. */
+static inline bool switch_to_next(lvd_worker *w, lvd_entity *e) {
   uint32_t level = lvd_load_relaxed_u32(&w->running_level) - 1;
   lvd_queue *q = &w->ready[level];
   lvd_entity *next = q->first;
-  /* Nobody is more urgent, somebody is as urgent: he goes on, and we stand behind. */
-  if (LVD_LIKELY(w->ready_levels >> level == 1 && w->turns > 1 &&
-                 !lvd_load_relaxed_u32(&w->yield) && next->app == e->app && next->is_fiber &&
-                 lvd_load_relaxed_u32(&next->target) == w->index && !lvd_port_has_exceptions())) {
-    w->turns--;
-    lvd_store_relaxed_u32(&e->state, LVD_READY);
-    e->next = NULL;
-    q->last->next = e;
-    q->last = e;
-    lvd_fence_compiler(); /* or both are stored as one, and the next load of one waits for that */
-    q->first = next->next;
-    leave_forks(w, fiber_of(e));
-    begin(w, next);
-    lvd_port_context_switch(&fiber_of(e)->context, &fiber_of(next)->context, false);
-  } else {
+  if (LVD_UNLIKELY(--w->turns == 0 || w->ready_levels >> level != 1 ||
+                   lvd_load_relaxed_u32(&w->yield) || next->app != e->app || !next->is_fiber ||
+                   lvd_load_relaxed_u32(&next->target) != w->index || fiber_of(next)->forks ||
+                   lvd_forks.head != w->fork_base))
+    return false;
+  lvd_store_relaxed_u32(&e->state, LVD_READY);
+  e->next = NULL;
+  q->last->next = e;
+  q->last = e;
+  lvd_fence_compiler(); /* or both are stored as one, and the next load of one waits for that */
+  q->first = next->next;
+  begin_without_forks(w, next);
+  lvd_port_context_switch(&fiber_of(e)->context, &fiber_of(next)->context, false);
+  return true;
+}
+
+/* What runs may have an exception. */
+__attribute__((noinline)) static void yield_with_exceptions(lvd_worker *w, lvd_entity *e) {
+  if (lvd_port_has_exceptions() || !switch_to_next(w, e)) give_way(w, e);
+}
+
+/* The stack is at its end. */
+LVD_COLD static void yield_at_the_end(lvd_worker *w, lvd_entity *e) {
+  lvd_inside_overflows(w);
+  give_way(w, e);
+}
+
+LVD_BARE_STACK void lvd_fiber_yield(void) {
+  lvd_worker *w = lvd_port_self_until_switch();
+  if (!w || !w->current || !w->current->is_fiber) return;
+  lvd_entity *e = w->current;
+  const char here = 0; /* no frame address: that would take a register */
+  if (LVD_UNLIKELY((const unsigned char *)&here < fiber_of(e)->floor))
+    yield_at_the_end(w, e);
+  else if (LVD_UNLIKELY(lvd_port_may_have_exceptions()))
+    yield_with_exceptions(w, e);
+  else if (!switch_to_next(w, e))
     give_way(w, e);
-  }
 }
 
 lvd_status lvd_fiber_sleep(int64_t ns) {
