@@ -81,6 +81,15 @@ void lvd_native_fail(const char *format, ...) {
   fail(lvd_this_worker(), LVD_FAULT_NATIVE, 0, format, list);
 }
 
+void lvd_native_end(void) {
+  lvd_worker *w = lvd_this_worker();
+  if (!w || !w->current || w->current->is_fiber)
+    lvd_native_fail("lvd_native_end was called by what is no actor");
+  w->may_abandon = 0;
+  w->verdict = LVD_DONE; /* activate sees it */
+  lvd_port_jump(w->escape);
+}
+
 void lvd_app_fail(lvd_app *app, const char *format, ...) {
   LVD_INSIDE;
   char message[sizeof((lvd_fault *)0)->message];

@@ -11,6 +11,11 @@ lvd_app *lvd_current_app(void) {
   return w && w->current ? w->current->app : NULL;
 }
 
+const void *lvd_current_actor(void) {
+  lvd_worker *w = lvd_this_worker();
+  return w && w->current && !w->current->is_fiber ? w->current : NULL;
+}
+
 const char *lvd_app_option(lvd_app *app, const char *name) {
   for (uint32_t i = 0; app && name && i < app->options; i++)
     if (strcmp(app->option[i].name, name) == 0) return app->option[i].value;

@@ -197,6 +197,7 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
     if (LVD_UNLIKELY(may_wait) && lvd_stack_take(w, e)) call = lvd_stack_enter;
   }
   w->current = e;
+  w->verdict = LVD_WAIT;
   lvd_store_relaxed_u32(&w->running_level, e->level + 1);
   bool whole = lvd_port_try(w->escape, call, w);
   w->may_abandon = 0;
@@ -211,9 +212,15 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
   if (took > lvd_load_relaxed_u64(&e->longest_ticks))
     lvd_store_relaxed_u64(&e->longest_ticks, took);
 
-  if (LVD_UNLIKELY(!whole)) { /* fault.c has the report, and the application ends */
+  if (LVD_UNLIKELY(!whole)) {
     lvd_forks_abandon(w, e->stack);
     if (e->stack) lvd_stack_leave(w, e, false);
+    if (w->verdict == LVD_DONE) { /* lvd_native_end */
+      lvd_actor_publish(a);
+      finish(w, e);
+      return end;
+    }
+    /* fault.c has the report, and the application ends. */
     lvd_store_relaxed_u32(&e->state, LVD_FINISHED);
     lvd_share_leave(w, e->app);
     lvd_app_end(e->app, LVD_E_FAULT);

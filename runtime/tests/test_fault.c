@@ -209,3 +209,53 @@ void test_native_end_fails(void) {
   lvd_app_unload(app);
   lvd_runtime_destroy(rt);
 }
+
+/* A source without an end of its own: its native has no more input. */
+static lvd_verdict exhausted_run(lvd_actor *self) {
+  uint32_t *next = self->state;
+  lvd_producer *x = &self->out[0];
+  CHECK(lvd_current_actor() != NULL);
+  for (;;) {
+    if (!lvd_room(x, 1)) {
+      lvd_await_room(self, 0, 1);
+      return LVD_WAIT;
+    }
+    uint32_t *span = lvd_put_span(x);
+    span[0] = *next;
+    if (*next == 1000) lvd_native_end();
+    (*next)++;
+    lvd_put_done(x, 1);
+  }
+}
+static const lvd_port_class exhausted_out[] = {{"X", 4}};
+static const lvd_actor_class exhausted_class[2] = {{.name = "Exhausted",
+                                                    .state_size = 4,
+                                                    .outputs = 1,
+                                                    .output = exhausted_out,
+                                                    .run = exhausted_run},
+                                                   {.name = "MayWait",
+                                                    .state_size = 4,
+                                                    .flags = LVD_CLASS_MAY_WAIT,
+                                                    .outputs = 1,
+                                                    .output = exhausted_out,
+                                                    .run = exhausted_run}};
+
+void test_native_ends_its_actor(void) {
+  lvd_runtime *rt = runtime_of(2);
+  CHECK(lvd_current_actor() == NULL);
+  for (int i = 0; i < SCALED(100); i++) {
+    sink s = {0};
+    builder b;
+    lvd_app *app;
+    builder_init(&b, "exhausted");
+    uint32_t source = builder_actor(&b, "source", &exhausted_class[i % 2], NULL);
+    uint32_t add = builder_actor(&b, "add", &add_class, NULL);
+    builder_connect(&b, source, 0, add, 0, 16);
+    builder_connect(&b, add, 0, builder_actor(&b, "sink", &sink_class, &s), 0, 100);
+    app = app_begun(rt, &b);
+    app_ended(app, LVD_OK);
+    CHECK_EQ(s.count, 1000);
+    CHECK(s.in_order);
+  }
+  lvd_runtime_destroy(rt);
+}

@@ -18,6 +18,10 @@ typedef struct lvd_app lvd_app;
 /* The application whose actor runs on this thread; null outside of actors. */
 LVD_API lvd_app *lvd_current_app(void);
 
+/* A name for the actor that runs on this thread, to compare with others of its application; null
+ * outside of actors. */
+LVD_API const void *lvd_current_actor(void);
+
 /* The option `name` that the application was loaded with ("in", "out", ...), or null. Lives as long
  * as the application. */
 LVD_API const char *lvd_app_option(lvd_app *app, const char *name);
@@ -30,6 +34,11 @@ LVD_API void *lvd_app_data(lvd_app *app, const void *key, size_t size,
 
 /* Stops the application with this message, as a fault of the action that called. */
 LVD_API LVD_NORETURN void lvd_native_fail(const char *format, ...) LVD_PRINTF(1, 2);
+
+/* Ends the actor that runs on this thread, as a source whose input is exhausted: it never fires
+ * again. What it gave in earlier firings is delivered, and what is in flight comes out; the firing
+ * that called does not take place. */
+LVD_API LVD_NORETURN void lvd_native_end(void);
 
 /* Stops the application with this message, as a fault of no actor, and returns. It may be called by
  * the `end` of a block, too: an application that had ended well has failed then. */
