@@ -17,6 +17,7 @@ mod library;
 pub mod lower;
 pub mod natives;
 pub mod parse;
+pub mod project;
 pub mod ranges;
 pub mod syntax;
 pub mod workspace;

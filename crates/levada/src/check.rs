@@ -4,11 +4,13 @@
 use crate::cli::CheckArgs;
 use crate::output::{self, Failure, failure, plural};
 use levada_cal::diag::Diagnostics;
+use levada_cal::project::Project;
 use levada_cal::workspace::Workspace;
 use levada_cal::xdf;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::rc::Rc;
 
 pub fn check(args: &CheckArgs) -> Result<ExitCode, Failure> {
     for dir in &args.path {
@@ -20,25 +22,31 @@ pub fn check(args: &CheckArgs) -> Result<ExitCode, Failure> {
     for path in &args.paths {
         gather(path, &mut files)?;
     }
-    // Files that share a source root see the same classes.
-    let mut by_root: BTreeMap<PathBuf, Vec<PathBuf>> = BTreeMap::new();
+    // Files that share their source roots see the same classes.
+    let mut by_roots: BTreeMap<Vec<PathBuf>, Vec<PathBuf>> = BTreeMap::new();
+    let mut projects = Projects::default();
     for file in &files {
-        match xdf::locate(file) {
+        let mut roots = projects.roots(file)?;
+        match xdf::locate_in(file, &roots) {
             // By its full path, as it is found when another file names its class.
             Ok(found) => {
+                if !roots.contains(&found.root) {
+                    roots.insert(0, found.root);
+                }
                 let full = file.canonicalize().unwrap_or_else(|_| file.clone());
-                by_root.entry(found.root).or_default().push(full);
+                by_roots.entry(roots).or_default().push(full);
             }
             Err(what) => return failure(what),
         }
     }
     let (mut errors, mut warnings) = (0, 0);
     let mut found = Vec::new();
-    for (root, files) in &by_root {
-        let mut roots = vec![root.clone()];
+    let mut of_projects = projects.warnings();
+    for (roots, files) in &by_roots {
+        let mut roots = roots.clone();
         roots.extend(args.path.iter().cloned());
         let mut workspace = Workspace::new(roots);
-        let mut diags = Diagnostics::new();
+        let mut diags = std::mem::take(&mut of_projects);
         for file in files {
             match file.extension().is_some_and(|e| e == "xdf") {
                 true => xdf::check_xdf(&mut workspace, file, &mut diags),
@@ -75,6 +83,45 @@ pub fn check(args: &CheckArgs) -> Result<ExitCode, Failure> {
         0 => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     })
+}
+
+/// The projects that files lie in, each read once.
+#[derive(Default)]
+struct Projects {
+    /// By the folder that was asked for; `None`: it lies in no project.
+    known: BTreeMap<PathBuf, Option<Rc<Project>>>,
+}
+
+impl Projects {
+    /// The source roots of the project that `file` lies in; none if it lies in none.
+    fn roots(&mut self, file: &Path) -> Result<Vec<PathBuf>, Failure> {
+        let full = file.canonicalize().unwrap_or_else(|_| file.to_path_buf());
+        let Some(folder) = full.parent() else {
+            return Ok(Vec::new());
+        };
+        if !self.known.contains_key(folder) {
+            let found = Project::around(folder).map_err(Failure::new)?;
+            let same = |p: &Project| {
+                let mut all = self.known.values().flatten();
+                all.find(|known| known.folder == p.folder).cloned()
+            };
+            let found = found.map(|p| same(&p).unwrap_or_else(|| Rc::new(p)));
+            self.known.insert(folder.to_path_buf(), found);
+        }
+        let project = self.known[folder].as_ref();
+        Ok(project.map(|p| p.roots.clone()).unwrap_or_default())
+    }
+
+    fn warnings(&self) -> Diagnostics {
+        let mut seen = BTreeSet::new();
+        let mut diags = Diagnostics::new();
+        for project in self.known.values().flatten() {
+            if seen.insert(&project.folder) {
+                diags.extend(project.warnings());
+            }
+        }
+        diags
+    }
 }
 
 /// The CAL and XDF files at or below `path`.

@@ -84,6 +84,10 @@ pub struct NetworkArgs {
     /// Give a parameter or variable of the network a value
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = setting)]
     pub set: Vec<(String, String)>,
+    /// Use the sources of this project, and of those that it needs (.project, .classpath), or of the
+    /// project in this folder that has the network [default: the one that the network lies in]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub project: Option<PathBuf>,
     /// Look for classes in this folder, too
     #[arg(long = "path", short = 'I', value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub path: Vec<PathBuf>,

@@ -6,6 +6,7 @@ use crate::output::{self, Failure, failure, failure_with};
 use levada_cal::compile;
 use levada_cal::diag::{Diagnostics, Sources};
 use levada_cal::ir;
+use levada_cal::project::{self, Project};
 use levada_cal::workspace::{ClassFile, Workspace};
 use levada_cal::xdf::{self, NetworkFile};
 use serde_json::Value;
@@ -27,11 +28,14 @@ pub fn load(args: &NetworkArgs) -> Result<Loaded, Failure> {
             return failure(format!("--path {}: there is no such folder", dir.display()));
         }
     }
-    let Named { class, root, file } = resolve(args)?;
-    let mut roots: Vec<PathBuf> = root.iter().cloned().collect();
-    roots.extend(args.path.iter().cloned());
+    let Named {
+        class,
+        roots,
+        root,
+        file,
+        mut diags,
+    } = resolve(args)?;
     let mut workspace = Workspace::new(roots);
-    let mut diags = Diagnostics::new();
     let network = match file {
         Some(file) => xdf::load_file(&mut workspace, &class, &file, &args.set, &mut diags),
         None => xdf::load_network(&mut workspace, &class, &args.set, &mut diags),
@@ -55,11 +59,14 @@ pub fn load(args: &NetworkArgs) -> Result<Loaded, Failure> {
     }
 }
 
-/// What the user named: a class, and the file where that was named.
+/// What the user named: a class, the file where that was named, and where its classes are.
 struct Named {
     class: String,
+    roots: Vec<PathBuf>,
+    /// The one of them that the top network is in.
     root: Option<PathBuf>,
     file: Option<ClassFile>,
+    diags: Diagnostics,
 }
 
 fn resolve(args: &NetworkArgs) -> Result<Named, Failure> {
@@ -72,25 +79,45 @@ fn resolve(args: &NetworkArgs) -> Result<Named, Failure> {
             "name the .xdf file of the top network",
         );
     }
-    if is_file_name {
-        if !path.exists() {
-            return failure(format!("there is no file {typed}"));
-        }
-        return match xdf::locate(path) {
-            Ok(NetworkFile { root, class, file }) => Ok(Named {
-                class,
-                root: Some(root),
-                file: Some(file),
-            }),
-            Err(what) => failure(what),
-        };
+    if is_file_name && !path.exists() {
+        return failure(format!("there is no file {typed}"));
     }
-    let roots = match args.path.is_empty() {
-        true => vec![PathBuf::from(".")],
-        false => args.path.clone(),
+    let project = match &args.project {
+        Some(folder) => Some(project(folder, (!is_file_name).then_some(typed))?),
+        None if is_file_name => Project::around(path).map_err(Failure::new)?,
+        // The project that we are in, if it has such a class.
+        None if args.path.is_empty() => Project::around(Path::new("."))
+            .map_err(Failure::new)?
+            .filter(|p| Workspace::new(p.roots.clone()).find(typed).is_some()),
+        None => None,
     };
+    let mut diags = Diagnostics::new();
+    diags.extend(project.iter().flat_map(Project::warnings));
+    let of_project = project.map(|p| p.roots).unwrap_or_default();
+    if is_file_name {
+        let NetworkFile { root, class, file } =
+            xdf::locate_in(path, &of_project).map_err(Failure::new)?;
+        let mut roots = of_project;
+        if !roots.contains(&root) {
+            roots.insert(0, root.clone());
+        }
+        roots.extend(args.path.iter().cloned());
+        return Ok(Named {
+            class,
+            roots,
+            root: Some(root),
+            file: Some(file),
+            diags,
+        });
+    }
+    let mut roots = of_project;
+    roots.extend(args.path.iter().cloned());
+    if roots.is_empty() {
+        roots.push(PathBuf::from("."));
+    }
+    let found = Workspace::new(roots.clone()).find(typed);
     // A file of the name, but no class: the file was meant.
-    if path.exists() && Workspace::new(roots.clone()).find(typed).is_none() {
+    if path.exists() && found.is_none() {
         return failure_with(
             format!("{typed} is neither a network (.xdf) nor an actor (.cal)"),
             "name the .xdf file of the top network",
@@ -108,11 +135,70 @@ fn resolve(args: &NetworkArgs) -> Result<Named, Failure> {
             "write the path of an .xdf file, or a class name such as a.b.Top",
         );
     }
+    let of_file = found.as_ref().and_then(|file| {
+        let (ClassFile::Cal(path) | ClassFile::Xdf(path)) = file;
+        roots.iter().find(|root| path.starts_with(root))
+    });
     Ok(Named {
         class: typed.to_string(),
-        root: roots.into_iter().next(),
+        root: of_file.or(roots.first()).cloned(),
+        roots,
         file: None,
+        diags,
     })
+}
+
+/// The project that `--project` names: the folder itself, or the one in it that has the class.
+fn project(folder: &Path, class: Option<&str>) -> Result<Project, Failure> {
+    let shown = folder.display();
+    if !folder.is_dir() {
+        return failure(format!("--project {shown}: there is no such folder"));
+    }
+    if project::is_project(folder) {
+        return Project::read(folder).map_err(Failure::new);
+    }
+    let all = project::below(folder);
+    if all.is_empty() {
+        return failure_with(
+            format!("--project {shown} is no project folder: it has no .project and no .classpath"),
+            "name the folders of its sources with --path",
+        );
+    }
+    let Some(class) = class else {
+        return failure_with(
+            format!("--project {shown} holds {} projects", all.len()),
+            "leave it out: the project is found by the file's place",
+        );
+    };
+    let mut holding = Vec::new();
+    for folder in all {
+        let project = Project::read(&folder).map_err(Failure::new)?;
+        let own = project.roots[..project.own].to_vec();
+        if Workspace::new(own).find(class).is_some() {
+            holding.push(project);
+        }
+    }
+    match holding.len() {
+        1 => Ok(holding.remove(0)),
+        0 => failure_with(
+            format!("no project in {shown} has a network {class}"),
+            "write the name as it stands in the sources, packages first: a.b.Top",
+        ),
+        _ => {
+            let names: Vec<String> = holding
+                .iter()
+                .map(|p| p.folder.display().to_string())
+                .collect();
+            failure_with(
+                format!(
+                    "{class} is in {} projects: {}",
+                    names.len(),
+                    names.join(", ")
+                ),
+                "name one of them with --project",
+            )
+        }
+    }
 }
 
 /// The C files that go into the network's shared object: those named, and those in a folder

@@ -20,6 +20,27 @@ pub struct NetworkFile {
 /// How many folders above a file may be its root.
 const MAX_PACKAGE_DEPTH: usize = 16;
 
+/// Finds root and class of the file at `path`, which may lie below one of `roots`; the error is a
+/// sentence.
+pub fn locate_in(path: &Path, roots: &[PathBuf]) -> Result<NetworkFile, String> {
+    let known = path.canonicalize().ok().and_then(|full| {
+        let root = roots.iter().find(|root| full.starts_with(root))?;
+        let class = full.strip_prefix(root).ok()?.with_extension("");
+        let parts: Option<Vec<&str>> = class.iter().map(|part| part.to_str()).collect();
+        let file = match full.extension().and_then(|e| e.to_str())? {
+            "cal" => ClassFile::Cal(full.clone()),
+            "xdf" => ClassFile::Xdf(full.clone()),
+            _ => return None,
+        };
+        Some(NetworkFile {
+            root: root.clone(),
+            class: parts?.join("."),
+            file,
+        })
+    });
+    known.map_or_else(|| locate(path), Ok)
+}
+
 /// Finds root and class of the file at `path`; the error is a sentence.
 pub fn locate(path: &Path) -> Result<NetworkFile, String> {
     let shown = path.display();

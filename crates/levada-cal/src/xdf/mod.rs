@@ -12,7 +12,7 @@ pub mod read;
 mod structure;
 mod types;
 
-pub use locate::{NetworkFile, locate};
+pub use locate::{NetworkFile, locate, locate_in};
 pub use types::type_name;
 
 use crate::diag::{Diagnostic, Diagnostics};
