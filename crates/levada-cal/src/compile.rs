@@ -148,21 +148,9 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
     for path in &options.natives {
         natives.push(read(path)?);
     }
-    let mut builtin = Vec::new();
-    for (name, text) in crate::natives::BUILT_IN {
-        if emitted
-            .natives
-            .iter()
-            .any(|n| crate::natives::defines(text, n))
-        {
-            builtin.push((*name, *text));
-        }
-    }
-    let mut found = natives
-        .iter()
-        .map(String::as_str)
-        .chain(builtin.iter().map(|b| b.1));
-    let all: Vec<&str> = found.by_ref().collect();
+    let builtin: Vec<_> = crate::natives::built_in(&emitted.natives, &natives).collect();
+    let of_users = natives.iter().map(String::as_str);
+    let all: Vec<&str> = of_users.chain(builtin.iter().map(|b| b.text)).collect();
     let missing: Vec<String> = emitted
         .natives
         .iter()
@@ -185,11 +173,11 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
         key.update(path.as_os_str().as_encoded_bytes());
         key.update(text);
     }
-    for (_, text) in &builtin {
-        key.update(text);
-    }
     let mut names = OptionNames::default();
-    names.add_built_in(&emitted.natives);
+    for b in &builtin {
+        key.update(b.text);
+        names.add_built_in(b, &emitted.natives);
+    }
     natives.iter().for_each(|text| names.add(text));
     let object = cache.join(format!("{}.so", hex(key)));
     if is_sound(&object) {
@@ -209,9 +197,13 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
         write(&path, &f.text)?;
         jobs.push((path, None));
     }
-    for (name, text) in &builtin {
-        let path = work.0.join(name);
-        write(&path, text)?;
+    for b in &builtin {
+        let path = work.0.join(b.file);
+        let written = crate::natives::write(b, &work.0);
+        written.map_err(|why| CompileError::File {
+            path: path.clone(),
+            why,
+        })?;
         jobs.push((path, None));
     }
     for path in &options.natives {
@@ -405,7 +397,7 @@ impl Compiler {
             key.update(f);
             key.update([0]);
         }
-        for (name, text) in headers::FILES {
+        for (name, text) in headers::FILES.iter().chain(crate::natives::HEADERS) {
             key.update(name);
             key.update(text);
         }

@@ -4,7 +4,23 @@
 use std::path::{Path, PathBuf};
 
 /// Class names and texts.
-const FILES: &[(&str, &str)] = &[("levada.io", include_str!("../lib/levada/io.cal"))];
+const FILES: &[(&str, &str)] = &[
+    ("levada.io", include_str!("../lib/levada/io.cal")),
+    // What applications for Orcc import.
+    ("std.stdio.Exit", include_str!("../lib/std/stdio/Exit.cal")),
+    (
+        "std.stdio.Source",
+        include_str!("../lib/std/stdio/Source.cal"),
+    ),
+    (
+        "std.util.Compare",
+        include_str!("../lib/std/util/Compare.cal"),
+    ),
+    (
+        "std.video.Display",
+        include_str!("../lib/std/video/Display.cal"),
+    ),
+];
 
 /// What stands before the path of a built-in file.
 const PREFIX: &str = "<levada>";

@@ -3,27 +3,109 @@
 //! use them.
 
 use std::collections::BTreeSet;
+use std::io;
+use std::path::Path;
 
-/// File names and texts.
-pub const BUILT_IN: &[(&str, &str)] =
-    &[("levada_io.c", include_str!("../lib/natives/levada_io.c"))];
+/// A C file of natives.
+#[derive(Debug)]
+pub struct BuiltIn {
+    pub file: &'static str,
+    pub text: &'static str,
+    /// The options that it asks for, and the functions that do.
+    options: &'static [(&'static str, &'static [&'static str])],
+}
 
-/// The options of the natives that come with Levada, and the functions that ask for them.
-const BUILT_IN_OPTIONS: &[(&str, &[&str])] = &[
-    ("in", &["io_read", "io_more", "io_read_number"]),
-    (
-        "out",
-        &[
-            "io_open",
-            "io_write",
-            "io_write_number",
-            "io_write_line",
-            "io_picture_begin",
-            "io_video_begin",
+pub const BUILT_IN: &[BuiltIn] = &[
+    BuiltIn {
+        file: "levada_io.c",
+        text: include_str!("../lib/natives/levada_io.c"),
+        options: &[
+            ("in", &["io_read", "io_more", "io_read_number"]),
+            (
+                "out",
+                &[
+                    "io_open",
+                    "io_write",
+                    "io_write_number",
+                    "io_write_line",
+                    "io_picture_begin",
+                    "io_video_begin",
+                ],
+            ),
+            ("rate", &["io_video_begin"]),
         ],
-    ),
-    ("rate", &["io_video_begin"]),
+    },
+    BuiltIn {
+        file: "std.c",
+        text: include_str!("../lib/natives/std.c"),
+        options: &[
+            ("in", SOURCE),
+            ("loops", SOURCE),
+            (
+                "out",
+                &[
+                    "Writer_init",
+                    "displayYUV_displayPicture",
+                    "displayYUV444_displayPicture",
+                ],
+            ),
+            (
+                "rate",
+                &["displayYUV_displayPicture", "displayYUV444_displayPicture"],
+            ),
+            ("frames", &["displayYUV_getNbFrames"]),
+            (
+                "compare",
+                &[
+                    "compareYUV_comparePicture",
+                    "compare_NBytes",
+                    "compare_readByte",
+                ],
+            ),
+        ],
+    },
+    BuiltIn {
+        file: "communication.c",
+        text: include_str!("../lib/natives/communication.c"),
+        options: &[],
+    },
 ];
+
+/// The C function that stands for the native `name` of a unit, if that comes with Levada: where the
+/// names of several units are the same, each begins with its unit's.
+pub fn of_unit(unit: &str, name: &str) -> Option<String> {
+    let symbol = format!("{}_{name}", unit.replace('.', "_"));
+    let ours = |b: &BuiltIn| defines(b.text, &symbol);
+    BUILT_IN.iter().any(ours).then_some(symbol)
+}
+
+const SOURCE: &[&str] = &["source_init", "source_sizeOfFile", "source_readNBytes"];
+
+/// What they include.
+pub const HEADERS: &[(&str, &str)] = &[
+    ("files.h", include_str!("../lib/natives/files.h")),
+    ("video.h", include_str!("../lib/natives/video.h")),
+];
+
+/// Those that define one of the functions `wanted` which no file of the user's (`own`) defines.
+pub fn built_in<'w>(
+    wanted: &'w [String],
+    own: &'w [String],
+) -> impl Iterator<Item = &'static BuiltIn> + 'w {
+    let own = move |n: &str| own.iter().any(|text| defines(text, n));
+    BUILT_IN.iter().filter(move |b| {
+        let mut wanted = wanted.iter();
+        wanted.any(|n| defines(b.text, n) && !own(n))
+    })
+}
+
+/// Writes the file and what it includes into a folder.
+pub fn write(built_in: &BuiltIn, folder: &Path) -> io::Result<()> {
+    for (name, text) in HEADERS {
+        std::fs::write(folder.join(name), text)?;
+    }
+    std::fs::write(folder.join(built_in.file), built_in.text)
+}
 
 /// The options that the natives of a network ask for (`lvd_app_option`), as far as their text tells.
 #[derive(Clone, Debug, Default)]
@@ -34,9 +116,9 @@ pub struct OptionNames {
 }
 
 impl OptionNames {
-    /// Those of the natives that come with Levada; `used` are the functions that are called.
-    pub fn add_built_in(&mut self, used: &[String]) {
-        for (name, natives) in BUILT_IN_OPTIONS {
+    /// Those of natives that come with Levada; `used` are the functions that are called.
+    pub fn add_built_in(&mut self, built_in: &BuiltIn, used: &[String]) {
+        for (name, natives) in built_in.options {
             if natives.iter().any(|n| used.iter().any(|u| u == n)) {
                 self.names.insert(name.to_string());
             }
@@ -137,13 +219,29 @@ mod tests {
 
     #[test]
     fn every_option_of_the_built_in_natives_is_listed() {
-        let text = BUILT_IN[0].1;
-        for call in text.split(" option(\"").skip(1) {
-            let name = call.split('"').next().unwrap();
-            assert!(BUILT_IN_OPTIONS.iter().any(|o| o.0 == name), "{name}");
+        let headers = || HEADERS.iter().map(|h| h.1);
+        let all: Vec<_> = BUILT_IN.iter().flat_map(|b| b.options).collect();
+        for text in BUILT_IN.iter().map(|b| b.text).chain(headers()) {
+            for call in text.split("option(\"").skip(1) {
+                let name = call.split('"').next().unwrap();
+                assert!(all.iter().any(|o| o.0 == name), "{name}");
+            }
         }
-        for native in BUILT_IN_OPTIONS.iter().flat_map(|o| o.1) {
-            assert!(defines(text, native), "{native}");
+        for built_in in BUILT_IN {
+            for native in built_in.options.iter().flat_map(|o| o.1) {
+                assert!(defines(built_in.text, native), "{native}");
+            }
         }
+    }
+
+    #[test]
+    fn a_file_of_the_users_own_takes_the_place_of_one_that_comes_along() {
+        let wanted = ["source_init".to_string(), "mine".to_string()];
+        let files = |own: &str| -> Vec<_> {
+            let own = [own.to_string()];
+            built_in(&wanted, &own).map(|b| b.file).collect()
+        };
+        assert_eq!(files("void mine(void) {}"), ["std.c"]);
+        assert!(files("void source_init(void) {}").is_empty());
     }
 }

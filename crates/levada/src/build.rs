@@ -135,12 +135,11 @@ fn program(
                 sources.push(path);
             }
         }
-        for (name, text) in natives::BUILT_IN {
-            if emitted.natives.iter().any(|n| natives::defines(text, n)) {
-                let path = work.join(name);
-                std::fs::write(&path, text)?;
-                sources.push(path);
-            }
+        let of_users = options.natives.iter().map(std::fs::read_to_string);
+        let of_users = of_users.collect::<Result<Vec<_>, _>>()?;
+        for built_in in natives::built_in(&emitted.natives, &of_users) {
+            natives::write(built_in, &work)?;
+            sources.push(work.join(built_in.file));
         }
         sources.extend(options.natives.iter().cloned());
         let cc = std::env::var("CC").ok().filter(|c| !c.trim().is_empty());

@@ -126,6 +126,8 @@ pub struct Proc {
     pub locals: Vec<Local>,
     pub result: Option<Ty>,
     pub native: bool,
+    /// The C function that a native one is.
+    pub symbol: Option<String>,
     pub body: ProcBody,
     pub span: Span,
 }

@@ -9,6 +9,7 @@ use crate::ast::{self, TypeKind};
 use crate::diag::Diagnostic;
 use crate::eval::{self, Stop};
 use crate::ir::{Span, Value};
+use crate::natives;
 
 /// A list longer than this is not made at compile time.
 const MAX_CONSTANT_SCALARS: u64 = 1 << 20;
@@ -372,8 +373,11 @@ impl<'a> Checker<'a> {
         self.scopes[entity].procs.insert(item, id);
         self.calls.push(Vec::new());
         // A place is kept: its own types may call other functions.
+        let unit = self.scopes[entity].class;
         self.procs.push(hir::Proc {
             name: name.text.clone(),
+            symbol: native
+                .then(|| natives::of_unit(unit, &name.text).unwrap_or_else(|| name.text.clone())),
             params: 0,
             locals: Vec::new(),
             result: result.map(|_| Ty::Unknown),

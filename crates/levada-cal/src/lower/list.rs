@@ -341,7 +341,9 @@ impl<'a> Lowerer<'a> {
             }
             let elem = proc.locals[i].ty.innermost().clone();
             let place = self.list_place(build, arg, Some(&elem));
-            if same_storage(&place.ty, &wanted) {
+            // A native is told where the list begins, and cannot tell how much of it there is.
+            let as_it_is = proc.native && same_storage(innermost(&place.ty), innermost(&wanted));
+            if as_it_is || same_storage(&place.ty, &wanted) {
                 out.push(Arg::List(place));
                 continue;
             }
@@ -405,6 +407,14 @@ fn copy_first(build: &mut Build, to: &Place, from: &Place, span: Span) {
         },
         span,
     );
+}
+
+/// What the list's lists' ... elements are.
+fn innermost(ty: &Type) -> &Type {
+    match ty {
+        Type::List { elem, .. } => innermost(elem),
+        other => other,
+    }
 }
 
 fn fill_constant(build: &mut Build, to: Place, value: &Value, span: Span) {

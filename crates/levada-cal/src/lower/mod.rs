@@ -207,22 +207,15 @@ impl<'a> Lowerer<'a> {
         let mut names: HashSet<String> = HashSet::new();
         let mut ids: Vec<hir::ProcId> = used.procs.into_iter().collect();
         ids.sort_unstable();
-        let native = |id: &&hir::ProcId| actor.procs[**id].native;
-        names.extend(
-            ids.iter()
-                .filter(native)
-                .map(|&id| actor.procs[id].name.clone()),
-        );
+        names.extend(ids.iter().filter_map(|&id| actor.procs[id].symbol.clone()));
         let mut proc_names = Vec::with_capacity(ids.len());
         for &id in &ids {
             self.proc_ids.insert(id, self.proc_ids.len());
             let proc = &actor.procs[id];
-            let name = if proc.native {
-                proc.name.clone()
-            } else {
-                unique(&mut names, &proc.name)
-            };
-            proc_names.push(name);
+            proc_names.push(match &proc.symbol {
+                Some(symbol) => symbol.clone(),
+                None => unique(&mut names, &proc.name),
+            });
         }
         let mut globals: Vec<hir::GlobalId> = used.globals.into_iter().collect();
         globals.sort_unstable();

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* The natives that CAL applications for Orcc know from the units intf.net.Tcp, system.io.AccessFile
+ * and system.io.Console. Their functions have names such as `open`, so each begins with its unit's.
+ *
+ * A descriptor is the system's; those that are open when the application ends are closed. Guards ask
+ * whether there is something to read, and nothing wakes an actor whose guard was false: so the answer
+ * waits until it is certain. */
+#include "files.h"
+
+#include <netdb.h>
+#include <sys/socket.h>
+
+#define STD __attribute__((weak))
+
+typedef struct descriptors {
+  int *fd;
+  size_t count;
+  char *text; /* the last string that was read */
+  /* Of a call that waits, and may never come back: */
+  const char *address, *port;
+  int called; /* 1 + the descriptor that it has made */
+  const char *error;
+} descriptors;
+
+static void descriptors_end(void *data, lvd_status outcome) {
+  (void)outcome;
+  descriptors *d = data;
+  for (size_t i = 0; i < d->count; i++)
+    if (d->fd[i] >= 0) close(d->fd[i]);
+  if (d->called) close(d->called - 1);
+  free(d->fd);
+  free(d->text);
+}
+
+/* Each actor has its own, since several may be at it. */
+static descriptors *descriptors_of_actor(void) {
+  return block(lvd_current_actor(), sizeof(descriptors), descriptors_end);
+}
+
+static int32_t keep(int fd) {
+  descriptors *d = descriptors_of_actor();
+  if (fd < 0) return -1;
+  int *grown = realloc(d->fd, (d->count + 1) * sizeof *grown);
+  if (!grown) {
+    close(fd);
+    refuse("out of memory");
+  }
+  d->fd = grown;
+  d->fd[d->count++] = fd;
+  return fd;
+}
+
+static void give_up(int32_t fd) {
+  descriptors *d = descriptors_of_actor();
+  for (size_t i = 0; i < d->count; i++)
+    if (fd >= 0 && d->fd[i] == fd) {
+      close(fd);
+      d->fd[i] = -1;
+    }
+}
+
+/* False at the end. */
+static bool read_byte(int32_t fd, uint8_t *byte) {
+  for (;;) {
+    lvd_wait_readable(fd);
+    ssize_t got = read(fd, byte, 1);
+    if (got > 0) return true;
+    if (got == 0) return false;
+    if (errno != EINTR && errno != EAGAIN) refuse("cannot read: %s", strerror(errno));
+  }
+}
+
+static void write_bytes(int32_t fd, const void *bytes, size_t count) {
+  for (const char *at = bytes; count;) {
+    lvd_wait_writable(fd);
+    ssize_t put = write(fd, at, count < AT_ONCE ? count : AT_ONCE);
+    if (put < 0 && errno != EINTR && errno != EAGAIN) refuse("cannot write: %s", strerror(errno));
+    if (put <= 0) continue;
+    at += put;
+    count -= (size_t)put;
+  }
+}
+
+/* ---- intf.net.Tcp ------------------------------------------------------------------------------ */
+
+static void call_port(void *argument) {
+  descriptors *d = argument;
+  const bool serves = !*d->address;
+  const struct addrinfo hints = {
+      .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = serves ? AI_PASSIVE : 0};
+  struct addrinfo *found = NULL;
+  int error = getaddrinfo(serves ? NULL : d->address, d->port, &hints, &found);
+  d->error = error ? gai_strerror(error) : NULL;
+  for (const struct addrinfo *a = found; a && !d->called; a = a->ai_next) {
+    int on = 1, fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
+    if (fd < 0) continue;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (serves ? bind(fd, a->ai_addr, a->ai_addrlen) || listen(fd, 1)
+               : connect(fd, a->ai_addr, a->ai_addrlen))
+      close(fd);
+    else
+      d->called = fd + 1;
+  }
+  if (found) freeaddrinfo(found);
+}
+
+/* Connects to the port, or, without an address, waits for somebody to connect to it. */
+STD int32_t intf_net_Tcp_open(const char *address, const char *port) {
+  descriptors *d = descriptors_of_actor();
+  d->address = address;
+  d->port = port;
+  lvd_blocking(call_port, d);
+  if (d->error) refuse("%s port %s: %s", address, port, d->error);
+  int32_t fd = d->called - 1;
+  d->called = 0;
+  if (keep(fd) < 0 || *address) return fd;
+  lvd_wait_readable(fd);
+  int32_t connected = keep(accept4(fd, NULL, NULL, SOCK_CLOEXEC));
+  give_up(fd);
+  return connected;
+}
+
+STD bool intf_net_Tcp_exists(int32_t fd) { return fd >= 0; }
+
+STD void intf_net_Tcp_close(int32_t fd) { give_up(fd); }
+
+STD bool intf_net_Tcp_isInputShutdown(int32_t fd) {
+  char byte;
+  if (fd < 0) return true;
+  lvd_wait_readable(fd);
+  return recv(fd, &byte, 1, MSG_PEEK) <= 0;
+}
+
+STD int8_t intf_net_Tcp_readByte(int32_t fd) {
+  uint8_t byte;
+  if (!read_byte(fd, &byte)) lvd_native_end();
+  return (int8_t)byte;
+}
+
+STD bool intf_net_Tcp_isOutputShutdown(int32_t fd) { return fd < 0; }
+
+STD void intf_net_Tcp_writeByte(int32_t fd, int8_t byte) { write_bytes(fd, &byte, 1); }
+
+STD void intf_net_Tcp_setOption(int32_t fd, const char *name, const char *value) {
+  (void)fd, (void)name, (void)value; /* there are none */
+}
+
+STD const char *intf_net_Tcp_getOption(int32_t fd, const char *name) {
+  (void)fd, (void)name;
+  return "";
+}
+
+/* ---- system.io.AccessFile ---------------------------------------------------------------------- */
+
+STD int32_t system_io_AccessFile_openFile(const char *name) {
+  int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (fd < 0 && (errno == EACCES || errno == EROFS)) fd = open(name, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) refuse("cannot open %s: %s", name, strerror(errno));
+  return keep(fd);
+}
+
+STD int32_t system_io_AccessFile_closeFile(int32_t fd) {
+  give_up(fd);
+  return 0;
+}
+
+STD uint8_t system_io_AccessFile_readByte(int32_t fd) {
+  uint8_t byte;
+  if (!read_byte(fd, &byte)) lvd_native_end();
+  return byte;
+}
+
+STD void system_io_AccessFile_readBytes(int32_t fd, uint8_t *bytes, int32_t count) {
+  for (int32_t i = 0; i < count; i++) bytes[i] = system_io_AccessFile_readByte(fd);
+}
+
+STD void system_io_AccessFile_writeByte(int32_t fd, int8_t byte) { write_bytes(fd, &byte, 1); }
+
+STD void system_io_AccessFile_writeBytes(int32_t fd, uint8_t *bytes, int32_t count) {
+  if (count > 0) write_bytes(fd, bytes, (size_t)count);
+}
+
+STD int32_t system_io_AccessFile_sizeOfFile(int32_t fd) {
+  struct stat st;
+  if (fstat(fd, &st)) refuse("cannot tell the size of a file: %s", strerror(errno));
+  return st.st_size > INT32_MAX ? INT32_MAX : (int32_t)st.st_size;
+}
+
+STD void system_io_AccessFile_seek(int32_t fd, int32_t position) { lseek(fd, position, SEEK_SET); }
+
+STD uint32_t system_io_AccessFile_filePointer(int32_t fd) {
+  return (uint32_t)lseek(fd, 0, SEEK_CUR);
+}
+
+/* ---- system.io.Console: standard input and output ---------------------------------------------- */
+
+STD int32_t system_io_Console_openConsole(const char *name) {
+  (void)name;
+  return STDIN_FILENO;
+}
+
+STD int32_t system_io_Console_closeConsole(int32_t fd) {
+  (void)fd;
+  return 0;
+}
+
+/* A line, without its end; the actor ends where there is none. */
+STD const char *system_io_Console_read(int32_t fd) {
+  descriptors *d = descriptors_of_actor();
+  size_t length = 0, room = 0;
+  uint8_t byte = 0;
+  while (read_byte(fd, &byte) && byte != '\n') {
+    if (length + 1 >= room) {
+      char *grown = realloc(d->text, room = 2 * room + 64);
+      if (!grown) refuse("out of memory");
+      d->text = grown;
+    }
+    d->text[length++] = (char)byte;
+  }
+  if (!length && byte != '\n') lvd_native_end();
+  if (!d->text && !(d->text = calloc(1, 1))) refuse("out of memory");
+  d->text[length] = 0;
+  return d->text;
+}
+
+STD int32_t system_io_Console_readInteger(int32_t fd) {
+  const char *line = system_io_Console_read(fd);
+  char *end;
+  long number = strtol(line, &end, 10);
+  if (end == line) refuse("\"%s\" is not a whole number", line);
+  return (int32_t)number;
+}
+
+STD void system_io_Console_write(int32_t fd, const char *text) {
+  (void)fd;
+  write_bytes(STDOUT_FILENO, text, strlen(text));
+}

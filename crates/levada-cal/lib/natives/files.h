@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Files: what a network reads (the option "in") and a file that it writes, for natives.
+ *
+ * What a network reads or writes belongs to its application: it lies in blocks of the application,
+ * and nothing here is static but their keys.
+ *
+ * What may wait (for a pipe, a terminal) waits through lvd_wait_* and lvd_blocking, which let the
+ * worker go on and do not return if the application ends meanwhile. So nothing is owned by a call
+ * that waits: all that is open lies in a block, and is closed at the end.
+ *
+ * A file gets its name when it is complete, by rename; until then it is NAME.part-PROCESS-N beside
+ * it; the next that writes NAME removes what a killed process has left. A link is followed: it stays,
+ * and the file that it leads to is the one that gets its name. */
+#ifndef LEVADA_FILES_H
+#define LEVADA_FILES_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <levada/native.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Stops the application because of what it was given to read or write: no fault of the actor's. */
+LVD_NORETURN static void refuse(const char *format, ...) LVD_PRINTF(1, 2);
+static void refuse(const char *format, ...) {
+  char text[512];
+  va_list list;
+  va_start(list, format);
+  vsnprintf(text, sizeof text, format, list);
+  va_end(list);
+  lvd_app_fail(lvd_current_app(), "%s", text);
+  lvd_native_fail("%s", text); /* leaves the action; the first report counts */
+}
+
+static const char *option(const char *name) { return lvd_app_option(lvd_current_app(), name); }
+
+static void *block(const void *key, size_t size, void (*end)(void *, lvd_status)) {
+  void *data = lvd_app_data(lvd_current_app(), key, size, end);
+  if (!data) refuse("out of memory");
+  return data;
+}
+
+static char *copy_text(const char *text, size_t length) {
+  char *copy = malloc(length + 1);
+  if (!copy) refuse("out of memory");
+  memcpy(copy, text, length);
+  copy[length] = 0;
+  return copy;
+}
+
+static bool ends_with(const char *text, const char *end) {
+  size_t a = strlen(text), b = strlen(end);
+  return a >= b && !strcmp(text + a - b, end);
+}
+
+/* ---- Input: the files that --in names ---------------------------------------------------------- */
+
+enum { INPUT_BUFFER = 65536, BURST = 4096 };
+
+typedef struct input {
+  bool open; /* the names are known */
+  char **name;
+  int count;
+  int at; /* the file being read */
+  int fd, error;
+  bool waits; /* for what it reads: it is no file */
+  int line;   /* of text, from 1 */
+  bool ended;
+  size_t next, limit;
+  uint8_t buffer[INPUT_BUFFER];
+} input;
+
+static const char input_key;
+
+static void input_end(void *data, lvd_status outcome) {
+  (void)outcome;
+  input *in = data;
+  if (in->fd > 0) close(in->fd);
+  for (int i = 0; i < in->count; i++) free(in->name[i]);
+  free(in->name);
+}
+
+static void input_add(input *in, char *name) {
+  char **grown = realloc(in->name, sizeof *grown * ((size_t)in->count + 1));
+  if (!grown) refuse("out of memory");
+  in->name = grown;
+  in->name[in->count++] = name;
+}
+
+static int by_name(const void *a, const void *b) {
+  return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void input_add_folder(input *in, const char *folder) {
+  DIR *dir = opendir(folder);
+  if (!dir) refuse("cannot open the folder %s: %s", folder, strerror(errno));
+  for (struct dirent *entry; (entry = readdir(dir));) {
+    char path[PATH_MAX];
+    struct stat st;
+    if (entry->d_name[0] == '.') continue;
+    int length = snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+    if (length < 0 || (size_t)length >= sizeof path || stat(path, &st) || !S_ISREG(st.st_mode))
+      continue;
+    input_add(in, copy_text(path, (size_t)length));
+  }
+  closedir(dir);
+  if (!in->count) refuse("the folder %s holds no files", folder);
+  qsort(in->name, (size_t)in->count, sizeof *in->name, by_name);
+}
+
+/* A name with a comma in it is one file if there is such a file, or else a list. */
+static void input_name_files(input *in) {
+  const char *given = option("in");
+  struct stat st;
+  if (!given || !*given) refuse("no input: name a file with --in FILE (or - for standard input)");
+  if (!strcmp(given, "-")) {
+    input_add(in, copy_text("-", 1));
+  } else if (!stat(given, &st)) {
+    if (S_ISDIR(st.st_mode))
+      input_add_folder(in, given);
+    else
+      input_add(in, copy_text(given, strlen(given)));
+  } else {
+    for (const char *from = given; from;) {
+      const char *comma = strchr(from, ',');
+      size_t length = comma ? (size_t)(comma - from) : strlen(from);
+      if (length) input_add(in, copy_text(from, length));
+      from = comma ? comma + 1 : NULL;
+    }
+    if (!in->count) refuse("no input: --in names no file");
+    for (int i = 0; i < in->count; i++)
+      if (strcmp(in->name[i], "-") && access(in->name[i], R_OK))
+        refuse("cannot read %s: %s", in->name[i], strerror(errno));
+  }
+}
+
+/* Opens what may make us wait: a named pipe, until somebody opens its other end. */
+static void open_file(const char *name, void (*open_now)(void *), void *file) {
+  struct stat st;
+  if (!stat(name, &st) && S_ISFIFO(st.st_mode))
+    lvd_blocking(open_now, file);
+  else
+    open_now(file);
+}
+
+static void input_open_now(void *argument) {
+  input *in = argument;
+  const char *name = in->name[in->at];
+  in->fd = strcmp(name, "-") ? open(name, O_RDONLY | O_CLOEXEC) : dup(STDIN_FILENO);
+  in->error = errno;
+}
+
+static void input_open_file(input *in) {
+  const char *name = in->name[in->at];
+  struct stat st;
+  do open_file(name, input_open_now, in);
+  while (in->fd < 0 && in->error == EINTR);
+  if (in->fd < 0) refuse("cannot open %s: %s", name, strerror(in->error));
+  in->waits = fstat(in->fd, &st) || !S_ISREG(st.st_mode);
+  in->line = 1;
+  in->ended = false;
+}
+
+static input *input_of_app(void) {
+  input *in = block(&input_key, sizeof *in, input_end);
+  if (!in->open) {
+    in->fd = -1;
+    input_name_files(in);
+    input_open_file(in);
+    in->open = true;
+  }
+  return in;
+}
+
+/* More bytes of the present file in the buffer; false at its end. */
+static bool input_fill(input *in) {
+  while (!in->ended && in->next == in->limit) {
+    if (in->waits) lvd_wait_readable(in->fd);
+    ssize_t got = read(in->fd, in->buffer, sizeof in->buffer);
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (got < 0) refuse("cannot read %s: %s", in->name[in->at], strerror(errno));
+    in->ended = got == 0;
+    in->next = 0;
+    in->limit = (size_t)got;
+  }
+  return in->next < in->limit;
+}
+
+/* ---- A file that is being written -------------------------------------------------------------- */
+
+typedef struct output {
+  bool open;
+  int fd, error;
+  char *name; /* its final one; null: there is nothing to rename (standard output, a device) */
+  char *temporary;
+  uint64_t length; /* of all that was put */
+  size_t used;     /* of the buffer */
+  uint8_t *buffer;
+} output;
+
+enum { OUTPUT_BUFFER = 65536, AT_ONCE = 4096 /* into a pipe that has room */ };
+
+static void output_free(output *out) {
+  free(out->name);
+  free(out->temporary);
+  free(out->buffer);
+  *out = (output){0};
+}
+
+static bool is_special(const char *name) {
+  struct stat st;
+  return !stat(name, &st) && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+}
+
+/* Removes what a process that was killed has left of `name`: NAME.part-PROCESS-N, if there is no such
+ * process any more. */
+static void remove_abandoned(const char *name) {
+  const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
+  size_t length = strlen(last);
+  char path[PATH_MAX];
+  int folder = (int)(last - name);
+  if ((size_t)folder + length + 64 >= sizeof path) return;
+  snprintf(path, sizeof path, "%.*s", folder, name);
+  DIR *dir = opendir(folder ? path : ".");
+  if (!dir) return;
+  for (struct dirent *entry; (entry = readdir(dir));) {
+    long process;
+    int n, end = 0;
+    if (strncmp(entry->d_name, last, length) ||
+        sscanf(entry->d_name + length, ".part-%ld-%d%n", &process, &n, &end) != 2 ||
+        entry->d_name[length + (size_t)end] || process < 1 || process > INT_MAX)
+      continue;
+    if (!kill((pid_t)process, 0) || errno != ESRCH) continue;
+    if (snprintf(path, sizeof path, "%.*s%s", folder, name, entry->d_name) >= (int)sizeof path)
+      continue;
+    /* One of another container has a number of its own there; but it holds the file's lock. */
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB)) unlink(path);
+    if (fd >= 0) close(fd);
+  }
+  closedir(dir);
+}
+
+static void output_open_now(void *argument) {
+  output *out = argument;
+  const char *name = out->name;
+  struct stat st;
+  if (!strcmp(name, "-")) {
+    out->fd = dup(STDOUT_FILENO);
+  } else if (!stat(name, &st) && S_ISDIR(st.st_mode)) {
+    errno = EISDIR;
+  } else if (is_special(name)) {
+    out->fd = open(name, O_WRONLY | O_CLOEXEC);
+  } else {
+    bool is_link = !lstat(name, &st) && S_ISLNK(st.st_mode);
+    char *followed = is_link ? realpath(name, NULL) : NULL; /* null: it leads nowhere yet */
+    if (followed) {
+      free(out->name);
+      name = out->name = followed;
+    }
+    remove_abandoned(name);
+    size_t room = strlen(name) + 48;
+    out->temporary = malloc(room);
+    for (int i = 0; out->temporary && i <= 1000; i++) {
+      snprintf(out->temporary, room, "%s.part-%ld-%d", name, (long)getpid(), i);
+      out->fd = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      if (out->fd >= 0 || errno != EEXIST) break;
+    }
+    if (out->fd >= 0) flock(out->fd, LOCK_EX | LOCK_NB); /* see remove_abandoned */
+  }
+  out->error = errno;
+}
+
+static void output_open(output *out, const char *name) {
+  out->fd = -1;
+  out->name = copy_text(name, strlen(name));
+  out->buffer = malloc(OUTPUT_BUFFER);
+  if (!out->buffer) refuse("out of memory");
+  do open_file(name, output_open_now, out);
+  while (out->fd < 0 && out->error == EINTR);
+  if (out->fd < 0) {
+    int why = out->error;
+    output_free(out);
+    refuse("cannot write %s: %s", name, strerror(why));
+  }
+  out->open = true;
+  if (!out->temporary) {
+    free(out->name);
+    out->name = NULL;
+  }
+}
+
+static const char *output_name(const output *out) { return out->name ? out->name : "the output"; }
+
+/* False, with errno, if that fails. */
+static bool output_write(output *out, const uint8_t *bytes, size_t count) {
+  while (count) {
+    if (!out->name) lvd_wait_writable(out->fd);
+    size_t part = out->name || count < AT_ONCE ? count : AT_ONCE;
+    ssize_t put = write(out->fd, bytes, part);
+    if (put < 0 && errno != EINTR && errno != EAGAIN) return false;
+    if (put <= 0) continue;
+    bytes += put;
+    count -= (size_t)put;
+  }
+  return true;
+}
+
+static bool output_flush(output *out) {
+  bool good = output_write(out, out->buffer, out->used);
+  out->used = 0;
+  return good;
+}
+
+static void output_put(output *out, const void *bytes, size_t count) {
+  bool good = true;
+  if (count > OUTPUT_BUFFER - out->used) good = output_flush(out);
+  if (count >= OUTPUT_BUFFER) {
+    good = good && output_write(out, bytes, count);
+  } else if (count) {
+    memcpy(out->buffer + out->used, bytes, count);
+    out->used += count;
+  }
+  out->length += count;
+  if (!good) refuse("cannot write %s: %s", output_name(out), strerror(errno));
+}
+
+/* Whoever reads along, at a terminal or through a pipe, sees what there is; and what is not kept back
+ * need not be waited for at the end. */
+static void output_show(output *out) {
+  if (!out->name && !output_flush(out))
+    refuse("cannot write %s: %s", output_name(out), strerror(errno));
+}
+
+/* Closes the file and gives it its name, or removes it. False, with errno, if that fails. */
+static bool output_close(output *out, bool keep) {
+  if (!out->open) {
+    if (out->fd > 0) close(out->fd); /* the application has ended while it was opened */
+    output_free(out);
+    return true;
+  }
+  bool good = !keep || output_flush(out);
+  int why = errno;
+  if (close(out->fd) && good) {
+    good = false;
+    why = errno;
+  }
+  if (out->name && good && keep && rename(out->temporary, out->name)) {
+    good = false;
+    why = errno;
+  }
+  if (out->name && !(good && keep)) unlink(out->temporary);
+  output_free(out);
+  errno = why;
+  return good;
+}
+
+/* The same at the application's end, when no actor is there to fail: `app` does. */
+static void output_end(output *out, bool keep, lvd_app *app) {
+  char *name = out->name ? strdup(out->name) : NULL;
+  if (!output_close(out, keep))
+    lvd_app_fail(app, "cannot write %s: %s", name ? name : "the output", strerror(errno));
+  free(name);
+}
+
+static void output_complete(output *out) {
+  char *name = out->name ? copy_text(out->name, strlen(out->name)) : NULL;
+  bool good = output_close(out, true);
+  int why = errno;
+  char text[PATH_MAX];
+  snprintf(text, sizeof text, "%s", name ? name : "the output");
+  free(name);
+  if (!good) refuse("cannot write %s: %s", text, strerror(why));
+}
+
+#endif

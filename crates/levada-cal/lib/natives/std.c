@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* The natives that CAL applications know from Orcc's units std.*: a source of bytes (the option
+ * "in"), displays and a writer (the option "out"), a comparison with known output ("compare").
+ *
+ * Orcc's applications end by source_exit, which ends the process, or never; there are others in this
+ * one. So
+ *   - the input is given once, or as often as the option "loops" says; then its source has nothing
+ *     more to give, and the network comes to rest when all that is in flight has come out;
+ *   - source_isMaxLoopsReached is true for the actor that reads alone. Displays ask, too, so as to
+ *     end the application; they would cut off what is in flight;
+ *   - an actor that reads on behind the end, begins anew once too often, or calls source_exit, ends;
+ *     source_exit by an actor that does not read ends the application.
+ *
+ * All of them are weak: a function of the user's own takes the place of any. */
+#include "files.h"
+#include "video.h"
+
+#define STD __attribute__((weak))
+
+/* An option that is a whole number from `least` on. */
+static int32_t number_option(const char *name, int32_t least, int32_t usual) {
+  const char *given = option(name);
+  char *end;
+  if (!given) return usual;
+  errno = 0;
+  long number = strtol(given, &end, 10);
+  if (end == given || *end || errno || number < least || number > INT32_MAX)
+    refuse("the option %s=%s is no whole number from %d on", name, given, least);
+  return (int32_t)number;
+}
+
+/* ---- The source -------------------------------------------------------------------------------- */
+
+typedef struct source {
+  _Atomic(const void *) reader; /* the actor; all that follows is its own */
+  input in;
+  uint8_t *bytes; /* of all files, one behind the other */
+  size_t size, next;
+  int32_t loops; /* left */
+  bool counted;  /* the present one has been counted as done */
+  bool loaded;
+} source;
+
+static const char source_key;
+
+static void source_end(void *data, lvd_status outcome) {
+  source *s = data;
+  free(s->bytes);
+  input_end(&s->in, outcome);
+}
+
+static source *source_of_app(void) { return block(&source_key, sizeof(source), source_end); }
+
+/* How much there will be has to be known first, so all of it is read. */
+static void source_load(source *s) {
+  input *in = &s->in;
+  size_t room = 0;
+  in->fd = -1;
+  input_name_files(in);
+  for (; in->at < in->count; in->at++) {
+    input_open_file(in);
+    while (input_fill(in)) {
+      size_t count = in->limit - in->next;
+      if (room - s->size < count) {
+        room = 2 * room + count;
+        uint8_t *grown = realloc(s->bytes, room);
+        if (!grown) refuse("out of memory for the input");
+        s->bytes = grown;
+      }
+      memcpy(s->bytes + s->size, in->buffer + in->next, count);
+      s->size += count;
+      in->next = in->limit;
+    }
+    close(in->fd);
+    in->fd = -1;
+  }
+  if (s->size > INT32_MAX) refuse("the input has more bytes than an int can count");
+  s->loops = number_option("loops", 1, 1);
+  s->loaded = true;
+}
+
+static source *source_to_read(void) {
+  source *s = source_of_app();
+  if (!s->loaded) {
+    s->reader = lvd_current_actor();
+    source_load(s);
+  }
+  return s;
+}
+
+STD void source_init(void) { source_to_read(); }
+
+STD void source_close(void) {}
+
+STD int32_t source_sizeOfFile(void) { return (int32_t)source_to_read()->size; }
+
+STD void source_rewind(void) {
+  source *s = source_to_read();
+  if (s->next > 0 && !s->counted && --s->loops <= 0) lvd_native_end();
+  s->next = 0;
+  s->counted = false;
+}
+
+STD void source_readNBytes(uint8_t *bytes, uint32_t count) {
+  source *s = source_to_read();
+  if (count > s->size - s->next) lvd_native_end();
+  memcpy(bytes, s->bytes + s->next, count);
+  s->next += count;
+}
+
+STD uint8_t source_readByte(void) {
+  uint8_t byte;
+  source_readNBytes(&byte, 1);
+  return byte;
+}
+
+STD int32_t source_getNbLoop(void) { return number_option("loops", 1, 1); }
+
+STD void source_decrementNbLoops(void) {
+  source *s = source_to_read();
+  if (s->loops > 0) s->loops--;
+  s->counted = true;
+}
+
+STD bool source_isMaxLoopsReached(void) {
+  const source *s = source_of_app();
+  return s->reader == lvd_current_actor() && s->loops == 0;
+}
+
+STD void source_exit(int32_t code) {
+  const source *s = source_of_app();
+  if (code) refuse("the application has ended itself: source_exit(%d)", code);
+  if (s->reader != lvd_current_actor()) lvd_app_finish(lvd_current_app());
+  lvd_native_end();
+}
+
+/* ---- The display ------------------------------------------------------------------------------- */
+
+/* Without an output pictures are counted, and not kept. */
+static bool is_shown(void) {
+  const char *name = option("out");
+  return name && *name;
+}
+
+static void show(const uint8_t *y, const uint8_t *u, const uint8_t *v, int32_t width,
+                 int32_t height, int32_t part) {
+  int32_t w[3] = {width, width / part, width / part}, h[3] = {height, height / part, height / part};
+  if (width < part || height < part)
+    lvd_native_fail("a picture of %dx%d pixels cannot be shown", width, height);
+  if (!is_shown()) return;
+  video *video_out = block(&video_key, sizeof *video_out, video_end);
+  video_begin(video_out, w, h, "");
+  video_end_frame(video_out, (const uint8_t *const[]){y, u, v});
+}
+
+STD uint8_t displayYUV_getFlags(void) { return is_shown(); }
+
+STD int32_t displayYUV_getNbFrames(void) { return number_option("frames", 1, -1); }
+
+STD void displayYUV_init(void) {}
+
+STD void displayYUV_getEvent(void) {}
+
+STD void displayYUV_displayPicture(uint8_t *y, uint8_t *u, uint8_t *v, int16_t width,
+                                   int16_t height) {
+  show(y, u, v, width, height, 2);
+}
+
+STD void displayYUV444_init(int16_t window_width, int16_t window_height, int16_t width,
+                            int16_t height) {
+  (void)window_width, (void)window_height, (void)width, (void)height;
+}
+
+STD void displayYUV444_displayPicture(uint8_t *y, uint8_t *u, uint8_t *v, int16_t width,
+                                      int16_t height) {
+  show(y, u, v, width, height, 1);
+}
+
+/* ---- The frame rate ---------------------------------------------------------------------------- */
+
+/* The one who counts pictures is one actor. */
+typedef struct pictures_decoded {
+  uint64_t count;
+} pictures_decoded;
+
+static const char pictures_decoded_key;
+
+STD void fpsPrintInit(void) {}
+
+STD void fpsPrintNewPicDecoded(void) {
+  pictures_decoded *p = block(&pictures_decoded_key, sizeof *p, NULL);
+  lvd_app_progress(lvd_current_app(), "frames", ++p->count);
+}
+
+/* ---- The comparison ---------------------------------------------------------------------------- */
+
+/* What is known: the bytes of the file that the option "compare" names. Without it nothing is
+ * compared. */
+typedef struct known {
+  bool open, none;
+  int fd;
+  const char *name;
+  uint64_t pictures;
+  size_t next, limit;
+  uint64_t at;
+  uint8_t buffer[65536];
+} known;
+
+static const char known_key;
+
+static void known_end(void *data, lvd_status outcome) {
+  (void)outcome;
+  known *k = data;
+  if (k->open && !k->none) close(k->fd);
+}
+
+static known *known_of_app(void) {
+  known *k = block(&known_key, sizeof *k, known_end);
+  if (!k->open) {
+    k->name = option("compare");
+    k->none = !k->name || !*k->name;
+    if (!k->none && (k->fd = open(k->name, O_RDONLY | O_CLOEXEC)) < 0)
+      refuse("cannot open %s: %s", k->name, strerror(errno));
+    k->open = true;
+  }
+  return k;
+}
+
+/* The next known byte; -1 behind the last. */
+static int known_byte(known *k) {
+  while (k->next == k->limit) {
+    ssize_t got = read(k->fd, k->buffer, sizeof k->buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) refuse("cannot read %s: %s", k->name, strerror(errno));
+    if (got == 0) return -1;
+    k->next = 0;
+    k->limit = (size_t)got;
+  }
+  k->at++;
+  return k->buffer[k->next++];
+}
+
+/* Are the next known bytes these? `where` says what they are. */
+static void compare(known *k, const uint8_t *bytes, size_t count, const char *what,
+                    uint64_t number) {
+  for (size_t i = 0; i < count; i++) {
+    int byte = known_byte(k);
+    if (byte < 0)
+      refuse("%s ends before %s %" PRIu64 " does, after %" PRIu64 " bytes", k->name, what, number,
+             k->at);
+    if (byte != bytes[i])
+      refuse("%s %" PRIu64 " differs from %s: byte %" PRIu64 " is %d, and should be %d", what,
+             number, k->name, k->at - 1, bytes[i], byte);
+  }
+}
+
+STD void compareYUV_init(void) {}
+
+STD void compareYUV_comparePicture(uint8_t *y, uint8_t *u, uint8_t *v, int16_t width,
+                                   int16_t height) {
+  known *k = known_of_app();
+  if (k->none) return;
+  size_t size = (size_t)width * (size_t)height, part = (size_t)(width / 2) * (size_t)(height / 2);
+  k->pictures++;
+  compare(k, y, size, "picture", k->pictures);
+  compare(k, u, part, "picture", k->pictures);
+  compare(k, v, part, "picture", k->pictures);
+}
+
+STD void compare_init(void) {}
+
+STD void compare_close(void) {}
+
+STD void compare_NBytes(uint8_t *bytes, uint32_t count) {
+  known *k = known_of_app();
+  if (!k->none) compare(k, bytes, count, "the output at byte", k->at);
+}
+
+STD void compare_readByte(uint8_t byte) { compare_NBytes(&byte, 1); }
+
+/* ---- The writer -------------------------------------------------------------------------------- */
+
+typedef struct written {
+  lvd_app *app;
+  output out;
+} written;
+
+static const char written_key;
+
+static void written_end(void *data, lvd_status outcome) {
+  written *w = data;
+  output_end(&w->out, outcome == LVD_OK, w->app);
+}
+
+static written *written_of_app(void) {
+  written *w = block(&written_key, sizeof *w, written_end);
+  if (!w->out.open) {
+    const char *name = option("out");
+    w->app = lvd_current_app();
+    output_open(&w->out, name && *name ? name : "-");
+  }
+  return w;
+}
+
+STD void Writer_init(void) { written_of_app(); }
+
+STD void Writer_write(uint8_t byte) {
+  output_put(&written_of_app()->out, &byte, 1);
+}
+
+/* What was to be written is complete, and so is the application: those that have a writer feed it
+ * for ever. */
+STD void Writer_close(void) {
+  output_complete(&written_of_app()->out);
+  lvd_app_finish(lvd_current_app());
+  lvd_native_end();
+}

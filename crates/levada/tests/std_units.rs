@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The units std.*, which applications for Orcc use: the source, the display, the comparison.
+
+mod common;
+
+use common::{Place, network};
+
+/// Gives the bytes of the input, as often as it is asked to.
+const READER: (&str, &str) = (
+    "src/p/Reader.cal",
+    "package p;
+import std.stdio.Source.*;
+actor Reader () ==> uint(size=8) Out :
+  uint sent := 0;
+  initialize ==> do source_init(); end
+  start: action ==>
+  guard source_sizeOfFile() > 0, not source_isMaxLoopsReached()
+  do sent := 0; end
+  give: action ==> Out:[source_readByte()]
+  guard sent < source_sizeOfFile()
+  do sent := sent + 1; end
+  done: action ==>
+  do source_decrementNbLoops(); source_rewind(); end
+  schedule fsm ready :
+    ready (start) --> reading;
+    reading (give) --> reading;
+    reading (done) --> ready;
+  end
+  priority give > done; end
+end
+",
+);
+
+/// Has no end of its own.
+const ENDLESS: (&str, &str) = (
+    "src/p/Endless.cal",
+    "package p;
+import std.stdio.Source.*;
+actor Endless () ==> uint(size=8) Out :
+  initialize ==> do source_init(); end
+  action ==> Out:[source_readByte()] end
+end
+",
+);
+
+/// Shows pictures of 4 by 2, and ends the application when it thinks that it should.
+const SHOWER: (&str, &str) = (
+    "src/p/Shower.cal",
+    "package p;
+import std.stdio.Source.*;
+import std.video.Display.*;
+actor Shower () uint(size=8) In ==> :
+  uint(size=8) y[MAX_WIDTH * MAX_HEIGHT];
+  uint(size=8) u[MAX_WIDTH * MAX_HEIGHT / 4];
+  uint(size=8) v[MAX_WIDTH * MAX_HEIGHT / 4];
+  int shown := 0;
+  bool ended := false;
+  initialize ==> do displayYUV_init(); compareYUV_init(); fpsPrintInit(); end
+  action ==>
+  guard not ended, source_isMaxLoopsReached() or shown = displayYUV_getNbFrames()
+  do ended := true; source_exit(0); end
+  show: action In:[p] repeat 12 ==>
+  do
+    foreach int i in 0 .. 7 do y[i] := p[i]; end
+    foreach int i in 0 .. 1 do u[i] := p[8 + i]; v[i] := p[10 + i]; end
+    if (displayYUV_getFlags() & DISP_ENABLE) != 0 then
+      displayYUV_displayPicture(y, u, v, 4, 2);
+    end
+    compareYUV_comparePicture(y, u, v, 4, 2);
+    fpsPrintNewPicDecoded();
+    shown := shown + 1;
+  end
+end
+",
+);
+
+const PICTURES: &str = "abcdefghIJKLmnopqrstUVWX0123456789+-";
+
+fn place(reader: &str) -> Place {
+    let place = Place::new(&[READER, ENDLESS, SHOWER]);
+    place.write("in.bin", PICTURES);
+    let top = network(
+        &[("reader", reader, &[]), ("shower", "p.Shower", &[])],
+        &[("reader.Out", "shower.In")],
+    );
+    place.write("src/p/Top.xdf", &top);
+    place
+}
+
+fn run(place: &Place, more: &[&str]) -> common::Run {
+    let mut args = vec!["run", "src/p/Top.xdf", "--in", "in.bin"];
+    args.extend(more);
+    place.run(&args)
+}
+
+fn read(place: &Place, name: &str) -> String {
+    std::fs::read_to_string(place.path(name)).unwrap()
+}
+
+#[test]
+fn the_end_of_the_input_lets_out_what_is_in_flight() {
+    for reader in ["p.Reader", "p.Endless"] {
+        let place = place(reader);
+        for workers in ["1", "2"] {
+            for _ in 0..10 {
+                run(&place, &["--out", "out.yuv", "--workers", workers]).succeeds();
+                assert_eq!(read(&place, "out.yuv"), PICTURES, "{reader}");
+            }
+        }
+        run(&place, &["--out", "out.y4m", "--option", "rate=30"]).succeeds();
+        let (a, b) = (&PICTURES[..12], &PICTURES[12..24]);
+        let expected = format!(
+            "YUV4MPEG2 W4 H2 F30:1 Ip A1:1 C420jpeg\nFRAME\n{a}FRAME\n{b}FRAME\n{}",
+            &PICTURES[24..]
+        );
+        assert_eq!(read(&place, "out.y4m"), expected);
+        let piped = run(&place, &["--out", "-"]);
+        assert_eq!(piped.succeeds().out, expected.replace("F30:1", "F25:1"));
+        // What is shown nowhere is counted.
+        let counted = run(&place, &["--json"]);
+        assert_eq!(counted.json()["progress"]["done"], 3, "{counted:?}");
+    }
+}
+
+#[test]
+fn the_input_is_given_as_often_as_it_is_asked_for() {
+    let place = place("p.Reader");
+    run(&place, &["--out", "out.yuv", "--option", "loops=3"]).succeeds();
+    assert_eq!(read(&place, "out.yuv"), PICTURES.repeat(3));
+    for bad in ["0", "many", "-1", ""] {
+        let option = format!("loops={bad}");
+        run(&place, &["--option", &option]).refuses(1, &["loops", "no whole number from 1 on"]);
+    }
+    place.write("in.bin", "");
+    run(&place, &[]).succeeds();
+}
+
+#[test]
+fn a_display_ends_the_application_after_so_many_pictures() {
+    let place = place("p.Reader");
+    // Longer than what the channel holds: the source is cut off.
+    place.write("in.bin", &PICTURES.repeat(10000));
+    run(&place, &["--out", "out.yuv", "--option", "frames=2"]).succeeds();
+    assert_eq!(read(&place, "out.yuv"), PICTURES[..24]);
+}
+
+#[test]
+fn pictures_are_compared() {
+    let place = place("p.Reader");
+    place.write("good.yuv", PICTURES);
+    run(&place, &["--option", "compare=good.yuv"]).succeeds();
+    place.write("bad.yuv", &PICTURES.replace('V', "v"));
+    run(&place, &["--option", "compare=bad.yuv"]).refuses(
+        1,
+        &[
+            "picture 2 differs from bad.yuv",
+            "byte 21 is 86, and should be 118",
+        ],
+    );
+    place.write("short.yuv", &PICTURES[..30]);
+    run(&place, &["--option", "compare=short.yuv"])
+        .refuses(1, &["short.yuv ends before picture 3 does"]);
+    run(&place, &["--option", "compare=none.yuv"]).refuses(1, &["cannot open none.yuv"]);
+}
+
+#[test]
+fn an_application_may_end_itself_as_failed() {
+    let place = place("p.Reader");
+    place.write(
+        "src/p/Reader.cal",
+        &READER.1.replace("source_rewind();", "source_exit(3);"),
+    );
+    run(&place, &[]).refuses(1, &["source_exit(3)"]);
+    place.write(
+        "src/p/Reader.cal",
+        &READER.1.replace("source_rewind();", "source_exit(0);"),
+    );
+    run(&place, &["--out", "out.yuv"]).succeeds();
+    assert_eq!(read(&place, "out.yuv"), PICTURES);
+}
+
+#[test]
+fn a_native_of_the_users_own_takes_the_place_of_one_that_comes_along() {
+    let place = place("p.Reader");
+    place.write(
+        "mine.c",
+        "#include <stdint.h>\nuint8_t source_readByte(void) { return 'x'; }\n",
+    );
+    run(&place, &["--native", "mine.c", "--out", "out.yuv"]).succeeds();
+    assert_eq!(read(&place, "out.yuv"), "x".repeat(PICTURES.len()));
+}
