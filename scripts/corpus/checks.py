@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Whose results can be told to be right, and how."""
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Callable
+
+HERE = Path(__file__).resolve().parent
+
+# Each is run in all of these ways, and has to give the same.
+WAYS = [
+    ("1 worker", ["--workers", "1"]),
+    ("2 workers", ["--workers", "2"]),
+    ("not fused", ["--workers", "2", "--no-fuse"]),
+    ("unchecked", ["--workers", "1", "--unchecked"]),
+]
+
+NATIVES = [
+    (r"^(DigitalFiltering|Filters)/.*_sf\.xdf$", ["filters_float.c"]),
+    (r"^(DigitalFiltering|Filters)/|LBP81.*_Top", ["filters.c"]),
+    (r"^Predistortion/.*multi", ["samples_multi.c"]),
+    (r"^Predistortion/", ["samples.c"]),
+    (r"^ZigBee/", ["packets.c"]),
+]
+
+
+def natives(top):
+    """The C files with the natives of a network, which is named by its path in the checkout."""
+    for pattern, files in NATIVES:
+        if re.search(pattern, top):
+            return [HERE / "natives" / file for file in files]
+    return []
+
+
+@dataclass
+class Test:
+    top: str
+    what: str
+    judge: Callable
+
+    def verdict(self, runner):
+        words = [w for n in natives(self.top) for w in ("--native", n)]
+        return self.judge(lambda *more, **how: runner(*words, *more, **how))
+
+
+def ended(status, err):
+    """What is wrong with how it ended; None: nothing."""
+    if status is None:
+        return "does not end"
+    return None if status == 0 else f"ends with status {status}"
+
+
+def prints(wanted, unwanted=None):
+    """It prints what matches `wanted`, and nothing that matches `unwanted`."""
+    def judge(runner):
+        status, out, err = runner()
+        if unwanted and re.search(unwanted, out):
+            return f"prints {re.search(unwanted, out).group(0)!r}"
+        if not re.search(wanted, out):
+            return ended(status, err) or "does not print what it should"
+        return ended(status, err) or "passes"
+    return judge
+
+
+def numbers(text):
+    return [float(word) for word in text.split()]
+
+
+def gives(inputs, references, work, tolerance=0.0):
+    """Its outputs are the numbers of the reference files, which may break off earlier."""
+    def judge(runner):
+        made = [work / f"out-{i}.txt" for i in range(len(references))]
+        for file in made:
+            file.unlink(missing_ok=True)
+        status, _, err = runner("--in", ",".join(map(str, inputs)),
+                                "--out", ",".join(map(str, made)))
+        if ended(status, err):
+            return ended(status, err)
+        for file, reference in zip(made, references):
+            known = numbers(reference.read_text())
+            got = numbers(file.read_text()) if file.exists() else []
+            if len(got) < len(known):
+                return f"gives {len(got)} of {len(known)} numbers"
+            wrong = [i for i, (a, b) in enumerate(zip(got, known)) if abs(a - b) > tolerance]
+            if wrong:
+                return f"{len(wrong)} of {len(known)} numbers differ, the first is number {wrong[0]}"
+        return "passes"
+    return judge
+
+
+def same_bytes(source, reference, work):
+    """Its output is the reference file."""
+    def judge(runner):
+        made = work / "out.bin"
+        made.unlink(missing_ok=True)
+        status, _, err = runner("--in", source, "--out", made)
+        if ended(status, err):
+            return ended(status, err)
+        same = made.exists() and made.read_bytes() == reference.read_bytes()
+        return "passes" if same else "gives other bytes"
+    return judge
+
+
+def ffmpeg(*words):
+    subprocess.run(["ffmpeg", "-v", "error", "-y", *map(str, words)], check=True,
+                   stdin=subprocess.DEVNULL)
+
+
+def clip(work, name, source, coder):
+    """A clip for a decoder, and what ffmpeg makes of it: made once."""
+    made, frames = work / name, work / f"{name}.yuv"
+    if not frames.exists():
+        ffmpeg("-f", "lavfi", "-i", source, "-pix_fmt", "yuv420p", *coder, made)
+        ffmpeg("-i", made, "-f", "rawvideo", "-pix_fmt", "yuv420p", frames)
+    return made, frames
+
+
+def decodes(clips, work, tolerance):
+    """Its pictures are those of ffmpeg, no sample of which may differ by more than `tolerance`."""
+    def judge(runner):
+        for name, source, coder in clips:
+            made, reference = clip(work, name, source, coder)
+            out = work / "out.yuv"
+            out.unlink(missing_ok=True)
+            status, _, err = runner("--in", made, "--out", out)
+            if ended(status, err):
+                return f"{name}: {ended(status, err)}"
+            got = out.read_bytes() if out.exists() else b""
+            known = reference.read_bytes()
+            if len(got) != len(known):
+                return f"{name}: {len(got)} bytes instead of {len(known)}"
+            if got == known:
+                continue
+            most = max(abs(a - b) for a, b in zip(got, known))
+            if most > tolerance:
+                return f"{name}: a sample differs by {most}"
+        return "passes"
+    return judge
+
+
+MPEG4 = [
+    ("tiny.m4v", "testsrc2=size=176x144:duration=2",
+     ["-f", "m4v", "-c:v", "mpeg4", "-threads", "1", "-strict", "2", "-q:v", "4", "-g", "12"]),
+    ("noisy.m4v", "mandelbrot=size=352x288:rate=25,trim=duration=2",
+     ["-f", "m4v", "-c:v", "mpeg4", "-threads", "1", "-strict", "2", "-q:v", "2", "-g", "30"]),
+    ("coarse.m4v", "life=size=320x240:mold=10:ratio=0.1:death_color=#C83232,trim=duration=3",
+     ["-f", "m4v", "-c:v", "mpeg4", "-threads", "1", "-strict", "2", "-b:v", "200k", "-g", "250"]),
+]
+AVC = [
+    ("tiny.264", "testsrc2=size=176x144:duration=2",
+     ["-c:v", "libx264", "-profile:v", "baseline", "-g", "12"]),
+    ("noisy.264", "mandelbrot=size=352x288:rate=25,trim=duration=2",
+     ["-c:v", "libx264", "-profile:v", "baseline", "-qp", "20", "-slices", "1"]),
+]
+HEVC = [
+    ("tiny.265", "testsrc2=size=416x240:duration=1",
+     ["-c:v", "libx265", "-x265-params", "log-level=none:keyint=12"]),
+    ("noisy.265", "mandelbrot=size=416x240:rate=25,trim=duration=1",
+     ["-c:v", "libx265", "-x265-params", "log-level=none:qp=24"]),
+]
+
+
+def all_of(folder, work):
+    """The tests that the checkout in `folder` has; `work` is a folder for what they write."""
+    tests = []
+
+    def add(top, what, judge):
+        if (folder / top).is_file():
+            tests.append(Test(top, what, judge))
+
+    zero = prints(r"(?i)main.result ?:=? ?0\b", r"(?i)main.result ?:=? ?[1-9]")
+    for top in ["aes/Codec", "aes/dec/top_AESdec", "aes/enc/top_AESenc", "blowfish/BlowFish",
+                "dfadd/Float64_Add", "dfdiv/dfdiv", "dfmul/Top_DF_MUL", "dfsin/dfsin",
+                "gsm/Top_GSM", "motion/Motion", "adpcm/Codec", "adpcm/encoder/TestEncoder",
+                "adpcm/decoder/TestDecoder", "sha/SHA"]:
+        add(f"CALHStone/src/{top}.xdf", "its own count of errors is 0", zero)
+    add("CALHStone/src/mips/MIPS.xdf", "its own verdict on each value",
+        prints(r"Value correct", r"Value incorrect"))
+
+    for path in sorted((folder / "Crypto").rglob("*_testbed.xdf")):
+        add(str(path.relative_to(folder)), "its own validator",
+            prints(r"Congratulations", r"do(es)? not match"))
+
+    filters = folder / "DigitalFiltering/lib"
+    ins, refs = filters / "input_signals", filters / "reference_output"
+    for kind, inputs in [("fir", ["fir/input_0.in"]), ("iir", ["fir/input_0.in", "iir/input_1.in"]),
+                         ("lms", ["lms/input_0.in", "lms/input_1.in"])]:
+        for form in ["lowlevel", "monolithic"]:
+            name = f"DigitalFiltering/src/{kind.upper()}/{kind.upper()}_{form}"
+            add(f"{name}.xdf", "the reference output",
+                gives([ins / i for i in inputs], [refs / kind / "sink.out"], work))
+            float_in = [ins / inputs[-1] if kind == "iir" else ins / inputs[0]]
+            if (refs / f"{kind}_sf").is_dir():
+                add(f"{name}_sf.xdf", "the reference output",
+                    gives(float_in, [refs / f"{kind}_sf" / "sink.out"], work, 1.0))
+
+    signals = folder / "Predistortion/lib"
+    for form in ["filter_dpd", "filter_dpd_multi", "lowlevel_dpd"]:
+        add(f"Predistortion/src/{form}/Top_DPD.xdf", "the reference output, to 6 digits",
+            gives([signals / f"input_signals/in_{c}.txt" for c in "iq"],
+                  [signals / f"reference_output/out_{c}.ref" for c in "iq"], work, 2e-5))
+
+    packets = folder / "ZigBee/lib"
+    for form in ["monotoken", "multitoken", "embedded"]:
+        add(f"ZigBee/src/{form}_tx/Top_ZigBee_tx.xdf", "the reference output",
+            gives([packets / "input_signals/tx_stream.in"],
+                  [packets / "reference_output/tx_stream.out"], work))
+
+    textures = folder / "ImageProcessing/lib"
+    for form in ["LBP81", "LBP81ni", "LBP81nm"]:
+        add(f"ImageProcessing/src/image/textures/{form}_Top.xdf", "the reference output",
+            gives([textures / "input_signals/LBP81/input_0.in"],
+                  [textures / f"reference_output/{form}/sink.out"], work))
+
+    zipped = folder / "Compression/bitstreams"
+    add("Compression/src/Gunzip_top.xdf", "what was zipped",
+        same_bytes(zipped / "fixed.gz", zipped / "fixed.orig", work))
+
+    video = "ffmpeg's pictures"
+    rvc = "RVC/src/org/sc29/wg11"
+    add(f"{rvc}/mpeg4/part2/sp/Top_mpeg4_part2_SP_decoder.xdf", f"{video}, to 2 levels",
+        decodes(MPEG4, work, 2))
+    for profile in ["CBP", "PHP"]:
+        add(f"{rvc}/mpeg4/part10/{profile.lower()}/Top_mpeg4_part10_{profile}_decoder.xdf", video,
+            decodes(AVC, work, 0))
+    for form in ["main", "main_no_md5"]:
+        add(f"{rvc}/mpegh/part2/Top_mpegh_part2_{form}.xdf", video, decodes(HEVC, work, 0))
+    return tests
