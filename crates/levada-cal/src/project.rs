@@ -312,7 +312,10 @@ mod tests {
     fn a_project_without_a_classpath_has_its_folder_or_src() {
         let at = Folder::new("project-plain");
         std::fs::write(at.0.join(".project"), "<projectDescription/>").unwrap();
-        assert_eq!(Project::read(&at.0).unwrap().roots, [at.0.clone()]);
+        assert_eq!(
+            Project::read(&at.0).unwrap().roots,
+            std::slice::from_ref(&at.0)
+        );
         std::fs::create_dir(at.0.join("src")).unwrap();
         assert_eq!(Project::read(&at.0).unwrap().roots, [at.0.join("src")]);
     }

@@ -81,7 +81,9 @@ fn classes_are_found_in_the_order_of_the_projects() {
     // By itself, Near lacks the unit.
     let check = place.run(&["check", "App", "Far", "Other"]);
     check.succeeds();
-    place.run(&["check", "."]).refuses(1, &["Near/src/p/Speaker.cal", "p.Words"]);
+    place
+        .run(&["check", "."])
+        .refuses(1, &["Near/src/p/Speaker.cal", "p.Words"]);
 }
 
 #[test]
