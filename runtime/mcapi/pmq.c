@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PARTIALS = 64 };
+enum { PARTIALS = 64 }; /* more only of senders that are there */
 
 void mc_pmq_name(char *out, size_t size, mcapi_domain_t number, uint32_t index, bool channel) {
   snprintf(out, size, "mcapi-%u.%u%s", (unsigned)number, (unsigned)index, channel ? "c" : "m");
@@ -142,20 +142,37 @@ lvd_status mc_pmq_send(mc_domain *d, mcapi_endpoint_t to, mcapi_endpoint_t from,
 
 /* ---- receiving ------------------------------------------------------------------------------ */
 
-/* Puts a piece to those of the same message that came before. The whole message; null: not yet. */
-static pmq_parcel *gather(pmq_endpoint *o, const pmq_head *head, size_t length, uint32_t level) {
+static void drop(pmq_endpoint *o, pmq_parcel **at) {
+  pmq_parcel *p = *at;
+  *at = p->next;
+  o->partials--;
+  free(p);
+}
+
+/* What a sender had begun that is there no more never gets whole. */
+static void drop_begun(mc_domain *d, pmq_endpoint *o) {
+  for (pmq_parcel **at = &o->partial; *at;)
+    if (mc_endpoint_is(d, (*at)->head.from))
+      at = &(*at)->next;
+    else
+      drop(o, at);
+}
+
+/* Puts a piece to those of the same message that came before. The whole message; null: not yet. Messages of
+ * one sender come one after the other at one level; a more urgent one comes between the pieces of others. */
+static pmq_parcel *gather(mc_domain *d, pmq_endpoint *o, const pmq_head *head, size_t length,
+                          uint32_t level) {
   pmq_parcel **at = &o->partial;
-  while (*at && (*at)->head.from != head->from) at = &(*at)->next;
+  while (*at && ((*at)->head.from != head->from || (*at)->level != level)) at = &(*at)->next;
   pmq_parcel *p = *at;
   if (p &&
       (p->head.claim != head->claim || p->head.size != head->size || p->have != head->offset)) {
-    *at = p->next; /* given up by its sender */
-    o->partials--;
-    free(p);
+    drop(o, at); /* given up by its sender */
     p = NULL;
   }
   if (!p) {
-    if (head->offset || o->partials == PARTIALS) return NULL;
+    if (o->partials >= PARTIALS) drop_begun(d, o);
+    if (head->offset || o->partials == MC_ENDPOINTS) return NULL;
     if (!(p = malloc(sizeof *p + head->size))) return NULL;
     *p = (pmq_parcel){.next = o->partial, .head = *head, .level = level};
     o->partial = p;
@@ -199,7 +216,7 @@ static void drain(mc_domain *d, mc_local *local) {
   if (!is_open(d, local, o)) return;
   while (o->wholes < PMQ_MESSAGES && mc_pmq_take(&o->in, o->piece, &head, &length, &level, &status))
     if (head.to == lvd_load_relaxed_u32(&local->handle)) {
-      pmq_parcel *p = gather(o, &head, length, level);
+      pmq_parcel *p = gather(d, o, &head, length, level);
       if (p) keep(o, p);
     }
   mc_ring_all(d, &d->tables->rooms);
@@ -235,7 +252,7 @@ static lvd_status receive(mc_domain *d, mc_local *local, void *buffer, size_t ro
     mc_ring_all(d, &d->tables->rooms);
     if (head.to != lvd_load_relaxed_u32(&local->handle)) continue;
     if (length == head.size) return deliver(o->piece + sizeof head, length, buffer, room, size);
-    if ((p = gather(o, &head, length, level))) return deliver_parcel(p, buffer, room, size);
+    if ((p = gather(d, o, &head, length, level))) return deliver_parcel(p, buffer, room, size);
   }
   return status == LVD_E_TIME ? LVD_E_TIME : LVD_E_CORRUPT;
 }
