@@ -201,9 +201,11 @@ lvd_status lvd_port_shared_size(int memory, size_t *size) {
 }
 
 lvd_status lvd_port_shared_claim(int memory, size_t offset, size_t size) {
+  int result;
+  do result = fallocate(memory, 0, (off_t)offset, (off_t)size);
+  while (result != 0 && errno == EINTR); /* a signal has come meanwhile */
   /* Where there is no such call, memory comes when it is touched, as everywhere. */
-  bool given = fallocate(memory, 0, (off_t)offset, (off_t)size) == 0;
-  return given || errno == EOPNOTSUPP || errno == ENOSYS ? LVD_OK : LVD_E_MEMORY;
+  return result == 0 || errno == EOPNOTSUPP || errno == ENOSYS ? LVD_OK : LVD_E_MEMORY;
 }
 
 void lvd_port_shared_release(int memory, size_t offset, size_t size) {
