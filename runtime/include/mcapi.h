@@ -156,7 +156,7 @@ typedef mcapi_uint_t mcapi_node_attr_type_t;
 /* To be filled in by mcapi_node_init_attributes. */
 typedef struct {
   mcapi_node_attr_type_t type;
-  mcapi_uint_t transport; /* levada/mcapi_ext.h */
+  mcapi_uint_t transport, group; /* levada/mcapi_ext.h */
 } mcapi_node_attributes_t;
 
 /* C: the two ends of a channel must agree. W: can be set. */

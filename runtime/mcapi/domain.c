@@ -136,8 +136,8 @@ static bool meet(mc_domain *d) {
       lvd_port_lock(&d->lock);
       forget(d, i);
       if (serial) {
-        d->other[i].watch =
-            lvd_port_process_watch((int32_t)lvd_load_relaxed_u32(&d->tables->process[i].id));
+        /* The one that holds the lock, whatever the table says. */
+        d->other[i].watch = lvd_port_process_watch(lvd_port_locks_holder(d->file, ALIVE + i));
         d->other[i].bell = lvd_port_named_bell_find(d->directory, name);
         d->other[i].serial = serial;
       }
@@ -193,18 +193,31 @@ static lvd_status look_up_wish(uint32_t *wish) {
   return *wish == MC_WHATEVER || (*wish && *wish <= TRANSPORTS) ? LVD_OK : LVD_E_UNKNOWN;
 }
 
+/* Then it is a number, or MC_ALONE. */
+lvd_status mc_names_open(int64_t *group, int *directory) {
+  const char *name = *group == MC_GROUP_AS_SAID ? getenv("LEVADA_MCAPI_GROUP") : NULL;
+  if (*group == MC_GROUP_AS_SAID) *group = MC_ALONE;
+  lvd_status status = name && *name ? lvd_port_group_find(name, group) : LVD_OK;
+  return status == LVD_OK ? lvd_port_names_open(*group, directory) : status;
+}
+
 uint32_t mc_transport_number(const mc_domain *d) {
   uint32_t i = 0;
   while (transports[i] != d->transport) i++;
   return i;
 }
 
-/* Nobody else is in it: whatever was left is taken away, by whichever transport. */
+/* Nobody else is in it: whatever was left is taken away, by whichever transport; in a file that has just been
+ * made nobody has been. */
 static lvd_status lay_out(mc_domain *d, uint32_t wish) {
   uint32_t transport = wish == MC_WHATEVER ? 0 : wish - 1;
+  size_t size;
+  bool is_new = lvd_port_shared_size(d->file, &size) == LVD_OK && size == 0;
+  if (d->group >= 0 && transports[transport] != &mc_shm) return LVD_E_STATE;
   remove_bells(d);
   for (uint32_t i = 0; i < TRANSPORTS; i++)
-    if (transports[i]->clear) transports[i]->clear(d);
+    if (transports[i]->clear && d->group < 0 && (i == transport || !is_new))
+      transports[i]->clear(d);
   lvd_status status = lvd_port_file_clear(d->file, mc_size());
   if (status == LVD_OK) status = lvd_port_shared_claim(d->file, 0, mc_units(sizeof(mc_tables)));
   if (status != LVD_OK) return status;
@@ -240,22 +253,25 @@ static lvd_status take_part(mc_domain *d, uint32_t wish) {
   d->tables = t;
   uint32_t transport = *(const volatile uint32_t *)&t->transport;
   if (!mc_tables_fit(t) || transport >= TRANSPORTS) return LVD_E_LAYOUT;
+  if (d->group >= 0 && transports[transport] != &mc_shm) return LVD_E_LAYOUT;
   d->transport = transports[transport];
   return wish == MC_WHATEVER || wish == 1 + transport ? LVD_OK : LVD_E_STATE;
 }
 
 /* Behind the gate: everybody is to look at the table when we have left the gate, or have died there. So
- * nobody is in the table whom nobody watches. */
-static void announce(mc_domain *d) {
+ * nobody is in the table whom nobody watches. False: somebody cannot be told (we have no descriptor left). */
+static bool announce(mc_domain *d) {
   lvd_add_release_u32(&d->tables->joins, 1);
   for (uint32_t i = 0; i < MC_PROCESSES; i++) {
     if (i == d->process || !lvd_load_acquire_u32(&d->tables->process[i].serial)) continue;
     char name[64];
     name_bell(name, sizeof name, d->number, i);
     int bell = lvd_port_named_bell_find(d->directory, name);
+    if (bell < 0 && mc_file_alive(d->file, i)) return false;
     if (bell >= 0) lvd_port_named_bell_ring(bell);
     lvd_port_close(bell);
   }
+  return true;
 }
 
 /* A place in the table of processes, and its lock. Behind the gate. */
@@ -270,7 +286,7 @@ static lvd_status enter(mc_domain *d) {
     d->process = i;
     do d->serial = lvd_add_relaxed_u32(&d->tables->next_serial, 1) + 1;
     while (d->serial == 0 || mc_is_alive(d, d->serial));
-    announce(d);
+    if (!announce(d)) return LVD_E_SYSTEM;
     if (!lvd_port_domain_barrier_prepare()) lvd_store_release_u32(&d->tables->fences, 1);
     lvd_store_relaxed_u32(&p->id, (uint32_t)lvd_port_process_self());
     lvd_store_release_u32(&p->serial, d->serial);
@@ -317,7 +333,7 @@ static void forget_all(void) {
 static lvd_status join(mc_domain *d, uint32_t wish) {
   char name[64];
   mc_file_name(name, sizeof name, d->number);
-  lvd_status status = lvd_port_names_open(&d->directory);
+  lvd_status status = LVD_OK;
   for (int i = 0; i < TRIES && status == LVD_OK; i++) {
     status = lvd_port_file_open(d->directory, name, &d->file);
     if (status != LVD_OK) break;
@@ -336,26 +352,51 @@ static lvd_status join(mc_domain *d, uint32_t wish) {
   return status == LVD_OK ? LVD_E_SYSTEM : status;
 }
 
-lvd_status mc_domain_join(mcapi_domain_t number, uint32_t wish, mc_domain **out) {
+/* Out of the table; who is the last takes the names away. */
+static void withdraw(mc_domain *d) {
+  char name[64];
+  mc_gate_enter(d);
+  clear_process(d, d->process);
+  name_bell(name, sizeof name, d->number, d->process);
+  lvd_port_name_remove(d->directory, name);
+  /* Still behind the gate: of two that leave, the second finds that the first has left. */
+  lvd_port_locks_drop(d->file, ALIVE + d->process);
+  if (!lvd_port_locks_held(d->file, ALIVE, MC_PROCESSES)) {
+    remove_bells(d);
+    if (d->transport->clear) d->transport->clear(d);
+    mc_file_name(name, sizeof name, d->number);
+    lvd_port_name_remove(d->directory, name);
+  }
+  mc_gate_leave(d);
+  mc_ring_all(d, NULL);
+}
+
+lvd_status mc_domain_join(mcapi_domain_t number, uint32_t wish, int64_t group, mc_domain **out) {
   static bool at_fork;
+  int directory = -1;
   lvd_status status = look_up_wish(&wish);
+  if (status == LVD_OK) status = mc_names_open(&group, &directory);
   if (status != LVD_OK) return status;
   lvd_port_lock(&domains_lock);
   if (!at_fork) lvd_port_at_fork(NULL, NULL, forget_all);
   at_fork = true;
   mc_domain *d = domains;
-  while (d && d->number != number) d = d->next;
+  while (d && (d->number != number || d->group != group)) d = d->next;
   if (!d) put_away_left();
   if (!d && !(d = calloc(1, sizeof *d))) status = LVD_E_MEMORY;
   if (d && d->tables && wish != MC_WHATEVER && wish != 1 + mc_transport_number(d))
     status = LVD_E_STATE;
   if (d && !d->tables) {
     d->number = number;
-    d->directory = d->file = d->bell = -1;
+    d->group = group;
+    d->directory = directory;
+    d->file = d->bell = directory = -1;
     for (uint32_t i = 0; i < MC_PROCESSES; i++) d->other[i].watch = d->other[i].bell = -1;
     status = join(d, wish);
-    if (status == LVD_OK)
+    if (status == LVD_OK) {
       status = lvd_port_thread_start(&d->bellman, -1, "levada/mcapi", bellman, d);
+      if (status != LVD_OK) withdraw(d);
+    }
     if (status == LVD_OK) {
       d->next = domains;
       domains = d;
@@ -368,6 +409,7 @@ lvd_status mc_domain_join(mcapi_domain_t number, uint32_t wish, mc_domain **out)
     *out = d;
   }
   lvd_port_unlock(&domains_lock);
+  lvd_port_close(directory);
   return status;
 }
 
@@ -380,21 +422,7 @@ void mc_domain_leave(mc_domain *d) {
     lvd_store_release_u32(&d->stop, 1);
     lvd_port_named_bell_ring(d->bell);
     lvd_port_thread_join(d->bellman);
-    char name[64];
-    mc_gate_enter(d);
-    clear_process(d, d->process);
-    name_bell(name, sizeof name, d->number, d->process);
-    lvd_port_name_remove(d->directory, name);
-    /* Still behind the gate: of two that leave, the second finds that the first has left. */
-    lvd_port_locks_drop(d->file, ALIVE + d->process);
-    if (!lvd_port_locks_held(d->file, ALIVE, MC_PROCESSES)) {
-      remove_bells(d);
-      if (d->transport->clear) d->transport->clear(d);
-      mc_file_name(name, sizeof name, d->number);
-      lvd_port_name_remove(d->directory, name);
-    }
-    mc_gate_leave(d);
-    mc_ring_all(d, NULL);
+    withdraw(d);
     close_all(d);
   }
   lvd_port_unlock(&domains_lock);

@@ -17,6 +17,7 @@
  *
  * Pairs of orders
  *   publish: store_release handle, serial, owner -> find: load_acquire                   D2
+ *   use again: handle = 0, store_release port, node, id -> find: load_acquire those, handle again  D2
  *   ring: what came, [light], threads and fibers <> arm: threads or fibers, [heavy], look  D4
  *   ring: exchange threads, add rung             -> sleep: on what rung was before arm   D4
  *
@@ -214,6 +215,7 @@ typedef struct mc_peer {
 
 struct mc_domain {
   mcapi_domain_t number;
+  int64_t group;  /* whose members share it; negative: it is the user's alone */
   uint32_t users; /* nodes of this process */
   int directory, file, bell;
   mc_tables *tables;
@@ -238,11 +240,15 @@ struct mc_domain {
 
 /* ---- domain.c ------------------------------------------------------------------------------- */
 
-/* `wish`: 1 + the number of a transport, or what follows. LVD_E_LAYOUT: in use by another version.
- * LVD_E_LIMIT: too many processes. LVD_E_STATE: it has another transport than was wished for. LVD_E_UNKNOWN:
- * there is no such transport. */
+/* `wish`: 1 + the number of a transport, or what follows; `group`: a group's number, or what follows.
+ * LVD_E_LAYOUT: in use by another version. LVD_E_LIMIT: too many processes. LVD_E_STATE: it has another
+ * transport than was wished for, or a group wishes for one that it cannot share. LVD_E_UNKNOWN: there is no
+ * such transport, or group. */
 enum { MC_AS_SAID = 0 /* in the environment */, MC_WHATEVER = 1000 };
-lvd_status mc_domain_join(mcapi_domain_t number, uint32_t wish, mc_domain **out);
+enum { MC_ALONE = -1, MC_GROUP_AS_SAID = -2 };
+lvd_status mc_domain_join(mcapi_domain_t number, uint32_t wish, int64_t group, mc_domain **out);
+/* The directory of the domains of a group, as above. */
+lvd_status mc_names_open(int64_t *group, int *directory);
 uint32_t mc_transport_number(const mc_domain *d);
 void mc_domain_leave(mc_domain *d);
 void mc_gate_enter(mc_domain *d);

@@ -21,14 +21,15 @@ bool mc_endpoint_was(const mc_domain *d, mcapi_endpoint_t e) {
          lvd_load_relaxed_u32(&record(d, e)->died) != e && !mc_endpoint_is(d, e);
 }
 
+/* What is read of a record may be of the next one at its place: then its handle is another by now. */
 mcapi_endpoint_t mc_endpoint_find(mc_domain *d, mcapi_node_t node, mcapi_port_t port) {
   for (uint32_t i = 0; i < MC_ENDPOINTS; i++) {
     mc_endpoint *e = &d->tables->endpoint[i];
     mcapi_endpoint_t handle = lvd_load_acquire_u32(&e->handle);
-    if (!handle || lvd_load_relaxed_u32(&e->port) != port) continue;
-    uint32_t at = lvd_load_relaxed_u32(&e->node);
-    if (at < MC_NODES && lvd_load_relaxed_u32(&d->tables->node[at].id) == node &&
-        mc_index(handle) == i)
+    if (!handle || mc_index(handle) != i || lvd_load_acquire_u32(&e->port) != port) continue;
+    uint32_t at = lvd_load_acquire_u32(&e->node);
+    if (at < MC_NODES && lvd_load_acquire_u32(&d->tables->node[at].id) == node &&
+        lvd_load_relaxed_u32(&e->handle) == handle)
       return handle;
   }
   return 0;
@@ -85,8 +86,8 @@ static mcapi_status_t make(mc_mine *self, mcapi_port_t port, mcapi_endpoint_t *o
     lvd_store_relaxed_u32(&e->owner, 1 + d->process);
     uint32_t generation = lvd_load_relaxed_u32(&e->generation) % GENERATIONS + 1;
     lvd_store_relaxed_u32(&e->generation, generation);
-    lvd_store_relaxed_u32(&e->node, self->index);
-    lvd_store_relaxed_u32(&e->port, port);
+    lvd_store_release_u32(&e->node, self->index);
+    lvd_store_release_u32(&e->port, port);
     first_attributes(e);
     mc_lock_take(&local->lock);
     local->node = self;

@@ -188,5 +188,6 @@ mcapi_status_t mc_request_begin(const mc_request *r, mcapi_request_t *out);
 /* Takes all of `kind` and behind out of line that wait at `local`, with its lock in hand. */
 void mc_requests_drop(mc_local *local, enum mc_kind kind, mcapi_status_t why);
 void mc_requests_forget(mc_mine *node);
+void mc_requests_reset(void); /* all of them: in a child that has been forked */
 
 #endif

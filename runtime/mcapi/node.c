@@ -44,6 +44,7 @@ static bool has_own(void) {
 /* Nothing of it is the child's. */
 static void forget_all(void) {
   nodes_lock = (lvd_port_mutex){{0}};
+  mc_requests_reset();
   for (mc_mine *n = lvd_load_acquire_ptr(&nodes); n; n = lvd_load_acquire_ptr(&n->next)) {
     if (is_active(n)) lvd_add_release_u32(&n->active, 1);
     lvd_store_relaxed_u32(&n->inside, 0); /* who waited there is not here */
@@ -108,7 +109,7 @@ static mcapi_status_t take(mc_domain *d, mcapi_node_t id, uint32_t *index) {
   for (uint32_t i = 0; i < MC_NODES; i++) {
     mc_node *n = &d->tables->node[i];
     if (lvd_load_acquire_u32(&n->owner)) continue;
-    lvd_store_relaxed_u32(&n->id, id);
+    lvd_store_release_u32(&n->id, id); /* of endpoints found, too: the former node's are gone */
     lvd_store_release_u32(&n->owner, 1 + d->process);
     *index = i;
     return MCAPI_SUCCESS;
@@ -126,14 +127,14 @@ static mcapi_uint_t count_nodes(const mc_domain *d) {
 /* ---- the calls ------------------------------------------------------------------------------ */
 
 static mcapi_status_t initialize(mcapi_domain_t domain, mcapi_node_t id, uint32_t transport,
-                                 mcapi_info_t *info) {
+                                 int64_t group, mcapi_info_t *info) {
   if (domain > MCAPI_MAX_DOMAIN) return MCAPI_ERR_DOMAIN_INVALID;
   if (id > MCAPI_MAX_NODE) return MCAPI_ERR_NODE_INVALID;
   if (!info) return MCAPI_ERR_PARAMETER;
   if (has_own()) return MCAPI_ERR_NODE_INITIALIZED;
   mc_domain *d;
   uint32_t index = 0;
-  lvd_status joined = mc_domain_join(domain, transport, &d);
+  lvd_status joined = mc_domain_join(domain, transport, group, &d);
   if (joined == LVD_E_STATE) return MCAPI_ERR_ATTR_INCOMPATIBLE;
   if (joined != LVD_OK) return MCAPI_ERR_NODE_INITFAILED;
   mc_gate_enter(d);
@@ -172,10 +173,12 @@ void mcapi_initialize(mcapi_domain_t domain_id, mcapi_node_t node_id,
                       const mcapi_param_t *init_parameters, mcapi_info_t *mcapi_info,
                       mcapi_status_t *mcapi_status) {
   /* There is one kind of node. Programs that have not filled the attributes in pass anything. */
-  uint32_t transport = mcapi_node_attributes ? mcapi_node_attributes->transport : 0;
-  transport = transport / OURS == LVD_MCAPI_NODE_ATTR_TRANSPORT / OURS ? transport % OURS : 0;
+  const mcapi_node_attributes_t *a = mcapi_node_attributes;
+  bool filled = a && a->transport / OURS == LVD_MCAPI_NODE_ATTR_TRANSPORT / OURS;
+  uint32_t transport = filled ? a->transport % OURS : 0;
+  int64_t group = filled && a->group != LVD_MCAPI_NO_GROUP ? (int64_t)a->group : MC_GROUP_AS_SAID;
   (void)init_parameters;
-  mc_say(mcapi_status, initialize(domain_id, node_id, transport, mcapi_info));
+  mc_say(mcapi_status, initialize(domain_id, node_id, transport, group, mcapi_info));
 }
 
 void mcapi_finalize(mcapi_status_t *mcapi_status) {
@@ -225,13 +228,15 @@ void mcapi_node_init_attributes(mcapi_node_attributes_t *mcapi_node_attributes,
                                 mcapi_status_t *mcapi_status) {
   if (mcapi_node_attributes)
     *mcapi_node_attributes = (mcapi_node_attributes_t){.type = MCAPI_NODE_ATTR_TYPE_REGULAR,
-                                                       .transport = LVD_MCAPI_NODE_ATTR_TRANSPORT};
+                                                       .transport = LVD_MCAPI_NODE_ATTR_TRANSPORT,
+                                                       .group = LVD_MCAPI_NO_GROUP};
   mc_say(mcapi_status, mcapi_node_attributes ? MCAPI_SUCCESS : MCAPI_ERR_PARAMETER);
 }
 
 static mcapi_status_t check_attribute(mcapi_uint_t number, const void *attribute, size_t size) {
   if (!attribute) return MCAPI_ERR_PARAMETER;
-  if (number >= MCAPI_NODE_ATTR_END && number != LVD_MCAPI_NODE_ATTR_TRANSPORT)
+  if (number >= MCAPI_NODE_ATTR_END && number != LVD_MCAPI_NODE_ATTR_TRANSPORT &&
+      number != LVD_MCAPI_NODE_ATTR_GROUP)
     return MCAPI_ERR_ATTR_NUM;
   return size == sizeof(mcapi_node_attr_type_t) ? MCAPI_SUCCESS : MCAPI_ERR_ATTR_SIZE;
 }
@@ -250,9 +255,11 @@ void mcapi_node_get_attribute(mcapi_domain_t domain_id, mcapi_node_t node_id,
     mc_gate_leave(self->domain);
   }
   if (status == MCAPI_SUCCESS) {
-    const mcapi_uint_t value = attribute_num == LVD_MCAPI_NODE_ATTR_TRANSPORT
-                                   ? 1 + mc_transport_number(self->domain)
-                                   : (mcapi_uint_t)MCAPI_NODE_ATTR_TYPE_REGULAR;
+    const mc_domain *d = self->domain;
+    mcapi_uint_t value = MCAPI_NODE_ATTR_TYPE_REGULAR;
+    if (attribute_num == LVD_MCAPI_NODE_ATTR_TRANSPORT) value = 1 + mc_transport_number(d);
+    if (attribute_num == LVD_MCAPI_NODE_ATTR_GROUP)
+      value = d->group < 0 ? LVD_MCAPI_NO_GROUP : (mcapi_uint_t)d->group;
     memcpy(attribute, &value, sizeof value);
   }
   mc_say(mcapi_status, status);
@@ -267,12 +274,15 @@ void mcapi_node_set_attribute(mcapi_node_attributes_t *mcapi_node_attributes,
     mcapi_uint_t value;
     memcpy(&value, attribute, sizeof value);
     bool transport = attribute_num == LVD_MCAPI_NODE_ATTR_TRANSPORT;
+    bool group = attribute_num == LVD_MCAPI_NODE_ATTR_GROUP;
     bool good = transport ? value == LVD_MCAPI_TRANSPORT_SHM || value == LVD_MCAPI_TRANSPORT_PMQ
-                          : value < MCAPI_NODE_ATTR_TYPE_END;
+                          : group || value < MCAPI_NODE_ATTR_TYPE_END;
     if (!good)
       status = MCAPI_ERR_ATTR_VALUE;
     else if (transport)
       mcapi_node_attributes->transport = LVD_MCAPI_NODE_ATTR_TRANSPORT + value;
+    else if (group)
+      mcapi_node_attributes->group = value;
     else
       mcapi_node_attributes->type = value;
   }

@@ -45,7 +45,8 @@ static void meet_name(void *what, const char *name) {
 lvd_status lvd_mcapi_domains(uint32_t *number, uint32_t room, uint32_t *count) {
   if ((!number && room) || !count) return LVD_E_ARGUMENT;
   int directory;
-  lvd_status status = lvd_port_names_open(&directory);
+  int64_t group = MC_GROUP_AS_SAID;
+  lvd_status status = mc_names_open(&group, &directory);
   if (status != LVD_OK) return status;
   numbers all = {0};
   status = lvd_port_names_list(directory, meet_name, &all);
@@ -206,8 +207,9 @@ static lvd_status see(copy *c, lvd_mcapi_domain_seen *out) {
 
 static lvd_status find_file(uint32_t number, int *file) {
   int directory;
+  int64_t group = MC_GROUP_AS_SAID;
   char name[64];
-  lvd_status status = lvd_port_names_open(&directory);
+  lvd_status status = mc_names_open(&group, &directory);
   if (status != LVD_OK) return status;
   mc_file_name(name, sizeof name, number);
   status = lvd_port_file_find(directory, name, file);
@@ -258,7 +260,7 @@ lvd_status lvd_mcapi_domain_clean(uint32_t number, lvd_mcapi_cleared *out) {
   if (status == LVD_OK) count_dead(&seen, out);
   lvd_mcapi_domain_forget(&seen);
   mc_domain *d;
-  status = mc_domain_join(number, MC_WHATEVER, &d);
+  status = mc_domain_join(number, MC_WHATEVER, MC_GROUP_AS_SAID, &d);
   if (status != LVD_OK) return status;
   for (uint32_t i = 0; i < MC_PROCESSES; i++) {
     if (!word(&d->tables->process[i].serial)) continue;

@@ -271,6 +271,12 @@ void mc_requests_forget(mc_mine *node) {
   lvd_port_unlock(&table_lock);
 }
 
+void mc_requests_reset(void) {
+  table_lock = (lvd_port_mutex){{0}};
+  for (uint32_t i = 0; i < REQUESTS; i++)
+    if (table[i].used) let_go(&table[i]);
+}
+
 /* The request is done: its status and size, and it is used up, unless another tester was faster. */
 static bool conclude(numbered *n, mcapi_request_t request, size_t *size, mcapi_status_t *status) {
   lvd_port_lock(&table_lock);

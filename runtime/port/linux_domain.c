@@ -5,39 +5,107 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <linux/membarrier.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
+#ifndef RENAME_NOREPLACE
+#define RENAME_NOREPLACE 1
+#endif
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
 #endif
 
-enum { NAMES = 8, MOST = 256 };
+enum { PLACES = 64, NAMES = 8, MOST = 256, NAP_NS = 1000000 };
+
+static void nap(void) { nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL); }
 
 /* ---- names -------------------------------------------------------------------------------- */
 
-static bool is_ours(int fd, mode_t kind) {
+/* The user's alone; or the group's, and nobody else's. */
+static bool is_private(const struct stat *s) {
+  return s->st_uid == geteuid() && (s->st_mode & 077) == 0;
+}
+static bool is_the_groups(const struct stat *s, int64_t group) {
+  return s->st_gid == (gid_t)group && (s->st_mode & 067) == 060;
+}
+static bool is_directory(int fd, int64_t group) {
   struct stat s;
-  return fstat(fd, &s) == 0 && (s.st_mode & S_IFMT) == kind && s.st_uid == geteuid() &&
-         (s.st_mode & 077) == 0;
+  return fstat(fd, &s) == 0 && S_ISDIR(s.st_mode) &&
+         (group < 0 ? is_private(&s) : is_the_groups(&s, group) && (s.st_mode & 02070) == 02070);
+}
+
+/* A directory that is a group's says of which: what lies there is, too. */
+bool lvd_port_is_shared(int directory, int64_t *group) {
+  struct stat d;
+  bool shared = fstat(directory, &d) == 0 && (d.st_mode & 02070) == 02070;
+  *group = shared ? (int64_t)d.st_gid : -1;
+  return shared;
+}
+bool lvd_port_is_ours(int directory, int fd, uint32_t kind) {
+  struct stat s;
+  int64_t group;
+  if (fstat(fd, &s) != 0 || (s.st_mode & S_IFMT) != (mode_t)kind) return false;
+  return lvd_port_is_shared(directory, &group) ? is_the_groups(&s, group) : is_private(&s);
+}
+
+/* Whatever the umask says. It fails for what is another member's, who does so himself. */
+static void share(int directory, int fd) {
+  int64_t group;
+  int n = lvd_port_is_shared(directory, &group) ? fchmod(fd, 0660) : 0;
+  (void)n;
+}
+
+lvd_status lvd_port_group_find(const char *name, int64_t *group) {
+  char *end, text[4096];
+  unsigned long number = strtoul(name, &end, 10);
+  struct group g, *found = NULL;
+  if (getgrnam_r(name, &g, text, sizeof text, &found) == 0 && found)
+    *group = (int64_t)found->gr_gid;
+  else if (*name >= '0' && *name <= '9' && !*end && number < UINT32_MAX)
+    *group = (int64_t)number;
+  else
+    return LVD_E_UNKNOWN;
+  return LVD_OK;
+}
+
+/* It is not seen before it is the group's. False: none can be made. */
+static bool make_shared(const char *path, int64_t group) {
+  char new[96];
+  snprintf(new, sizeof new, "%s.%u", path, (unsigned)getpid());
+  rmdir(new);
+  if (mkdir(new, 0700) != 0) return false;
+  bool made = chown(new, (uid_t)-1, (gid_t)group) == 0 && chmod(new, 02770) == 0;
+  made = made && (syscall(SYS_renameat2, AT_FDCWD, new, AT_FDCWD, path, RENAME_NOREPLACE) == 0 ||
+                  errno == EEXIST);
+  rmdir(new);
+  return made;
 }
 
 /* /dev/shm is everybody's: somebody else may sit on our name. Then there is a next one, and whatever
  * is ours already comes before what could be made. */
-lvd_status lvd_port_names_open(int *directory) {
+lvd_status lvd_port_names_open(int64_t group, int *directory) {
   char path[64];
   for (int make = 0; make < 2; make++)
-    for (int i = 0; i < NAMES; i++) {
-      snprintf(path, sizeof path, "/dev/shm/levada-%u.%d", (unsigned)geteuid(), i);
-      if (make && mkdir(path, 0700) != 0 && errno != EEXIST) return LVD_E_SYSTEM;
+    for (int i = 0; i < PLACES; i++) {
+      if (group < 0)
+        snprintf(path, sizeof path, "/dev/shm/levada-%u.%d", (unsigned)geteuid(), i);
+      else
+        snprintf(path, sizeof path, "/dev/shm/levada-g%u.%d", (unsigned)group, i);
+      bool there = !make || (group < 0 ? mkdir(path, 0700) == 0 || errno == EEXIST
+                                       : make_shared(path, group));
+      if (!there) return LVD_E_SYSTEM;
       int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-      if (fd >= 0 && is_ours(fd, S_IFDIR)) {
+      if (fd >= 0 && is_directory(fd, group)) {
         *directory = fd;
         return LVD_OK;
       }
@@ -46,19 +114,40 @@ lvd_status lvd_port_names_open(int *directory) {
   return LVD_E_SYSTEM;
 }
 
+/* A directory that is not empty goes out of the way. */
 void lvd_port_name_remove(int directory, const char *name) {
-  if (unlinkat(directory, name, 0) != 0 && errno == EISDIR) unlinkat(directory, name, AT_REMOVEDIR);
+  char away[96];
+  if (unlinkat(directory, name, 0) == 0 || errno != EISDIR) return;
+  if (unlinkat(directory, name, AT_REMOVEDIR) == 0) return;
+  for (int i = 0; i < PLACES; i++) {
+    snprintf(away, sizeof away, "left-%s.%d", name, i);
+    if (renameat(directory, name, directory, away) == 0) return;
+  }
+}
+
+/* What is at the name cannot be opened because of what it is. Else it is we who lack something. */
+static bool is_in_the_way(int error) {
+  return error == ELOOP || error == EISDIR || error == ENXIO || error == ENODEV ||
+         error == EACCES || error == EPERM || error == ETXTBSY;
 }
 
 lvd_status lvd_port_file_open(int directory, const char *name, int *file) {
+  int64_t group;
   for (int i = 0; i < NAMES; i++) {
     int fd = openat(directory, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
-    if (fd >= 0 && is_ours(fd, S_IFREG)) {
+    int error = errno;
+    if (fd >= 0) share(directory, fd);
+    if (fd >= 0 && lvd_port_is_ours(directory, fd, S_IFREG)) {
       *file = fd;
       return LVD_OK;
     }
     if (fd >= 0) close(fd);
-    lvd_port_name_remove(directory, name);
+    if (fd < 0 && !is_in_the_way(error)) return LVD_E_SYSTEM;
+    /* Its maker may be about to share it. */
+    if (lvd_port_is_shared(directory, &group) && i < NAMES - 2)
+      nap();
+    else
+      lvd_port_name_remove(directory, name);
   }
   return LVD_E_SYSTEM;
 }
@@ -69,6 +158,9 @@ bool lvd_port_file_removed(int file) {
 }
 
 lvd_status lvd_port_file_clear(int file, size_t size) {
+  /* To go beyond this limit is a signal that ends the program. */
+  struct rlimit most;
+  if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < size) return LVD_E_LIMIT;
   return ftruncate(file, 0) == 0 && ftruncate(file, (off_t)size) == 0 ? LVD_OK : LVD_E_SYSTEM;
 }
 
@@ -81,10 +173,14 @@ static struct flock range(short type, uint32_t first, uint32_t count) {
 
 bool lvd_port_locks_take(int file, uint32_t number, bool wait) {
   struct flock l = range(F_WRLCK, number, 1);
-  int result;
-  do result = fcntl(file, wait ? F_SETLKW : F_SETLK, &l);
-  while (result != 0 && errno == EINTR);
-  return result == 0;
+  while (fcntl(file, wait ? F_SETLKW : F_SETLK, &l) != 0) {
+    if (errno == EINTR) continue;
+    /* The system takes all threads of a process for one: two processes, each with a thread that has what one
+     * of the other waits for, look like a knot, and are none. And it may be short of memory. */
+    if (!wait || (errno != EDEADLK && errno != ENOLCK)) return false;
+    nap();
+  }
+  return true;
 }
 
 void lvd_port_locks_drop(int file, uint32_t number) {
@@ -97,6 +193,11 @@ bool lvd_port_locks_held(int file, uint32_t first, uint32_t count) {
   return fcntl(file, F_GETLK, &l) == 0 && l.l_type != F_UNLCK;
 }
 
+int32_t lvd_port_locks_holder(int file, uint32_t number) {
+  struct flock l = range(F_WRLCK, number, 1);
+  return fcntl(file, F_GETLK, &l) == 0 && l.l_type != F_UNLCK ? (int32_t)l.l_pid : 0;
+}
+
 /* ---- bells -------------------------------------------------------------------------------- */
 
 /* Open for writing, too: so it never ends, and never keeps who opens it waiting. */
@@ -104,7 +205,8 @@ lvd_status lvd_port_named_bell_make(int directory, const char *name, int *bell) 
   lvd_port_name_remove(directory, name);
   if (mkfifoat(directory, name, 0600) != 0) return LVD_E_SYSTEM;
   int fd = openat(directory, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-  if (fd >= 0 && is_ours(fd, S_IFIFO)) {
+  if (fd >= 0) share(directory, fd);
+  if (fd >= 0 && lvd_port_is_ours(directory, fd, S_IFIFO)) {
     *bell = fd;
     return LVD_OK;
   }
@@ -115,7 +217,7 @@ lvd_status lvd_port_named_bell_make(int directory, const char *name, int *bell) 
 int lvd_port_named_bell_find(int directory, const char *name) {
   /* For writing only it could be a signal to write to what nobody listens at. */
   int fd = openat(directory, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-  if (fd >= 0 && is_ours(fd, S_IFIFO)) return fd;
+  if (fd >= 0 && lvd_port_is_ours(directory, fd, S_IFIFO)) return fd;
   if (fd >= 0) close(fd);
   return -1;
 }
@@ -128,7 +230,7 @@ void lvd_port_named_bell_ring(int bell) {
 /* ---- news of others ------------------------------------------------------------------------- */
 
 int lvd_port_process_watch(int32_t id) {
-  long fd = syscall(SYS_pidfd_open, (pid_t)id, 0); /* Linux 5.3; it closes on exec */
+  long fd = id > 0 ? syscall(SYS_pidfd_open, (pid_t)id, 0) : -1; /* Linux 5.3; it closes on exec */
   return fd < 0 ? -1 : (int)fd;
 }
 

@@ -25,8 +25,7 @@ lvd_status lvd_port_names_list(int directory, void (*each)(void *what, const cha
 lvd_status lvd_port_file_find(int directory, const char *name, int *file) {
   int fd = openat(directory, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return LVD_E_UNKNOWN;
-  struct stat s;
-  if (fstat(fd, &s) == 0 && S_ISREG(s.st_mode) && s.st_uid == geteuid()) {
+  if (lvd_port_is_ours(directory, fd, S_IFREG)) {
     *file = fd;
     return LVD_OK;
   }

@@ -194,7 +194,7 @@ void test_mcapi_left_names(void) {
   node_ends();
   snprintf(path, sizeof path, "/dev/shm/levada-%u.0/mcapi-%u", (unsigned)geteuid(), test_domain());
   snprintf(bell, sizeof bell, "%s.0", path);
-  for (int kind = 0; kind < 5; kind++) {
+  for (int kind = 0; kind < 6; kind++) {
     int fd = -1;
     char other[112];
     snprintf(other, sizeof other, "%s.precious", path);
@@ -217,6 +217,12 @@ void test_mcapi_left_names(void) {
     case 4:
       CHECK_EQ(mkfifo(path, 0600), 0);
       break;
+    case 5: /* with something in it, which stays */
+      CHECK_EQ(mkdir(path, 0700), 0);
+      snprintf(other, sizeof other, "%s/precious", path);
+      fd = open(other, O_CREAT | O_RDWR, 0600);
+      CHECK(fd >= 0);
+      break;
     }
     if (fd >= 0) close(fd);
     fd = open(bell, O_CREAT | O_RDWR, 0600); /* where our bell will be */
@@ -230,6 +236,13 @@ void test_mcapi_left_names(void) {
       CHECK_EQ(stat(other, &st), 0);
       CHECK_EQ(st.st_size, 8); /* not followed */
       unlink(other);
+    }
+    if (kind == 5) {
+      snprintf(path, sizeof path, "/dev/shm/levada-%u.0/left-mcapi-%u.0", (unsigned)geteuid(),
+               test_domain());
+      snprintf(other, sizeof other, "%s/precious", path);
+      CHECK_EQ(unlink(other), 0);
+      CHECK_EQ(rmdir(path), 0);
     }
   }
   CHECK_EQ(names(), 0);

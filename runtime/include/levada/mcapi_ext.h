@@ -22,6 +22,16 @@ extern "C" {
 #define LVD_MCAPI_TRANSPORT_SHM       1u /* shared memory */
 #define LVD_MCAPI_TRANSPORT_PMQ       2u /* POSIX message queues */
 
+/* ---- a domain that is shared ---------------------------------------------------------------- */
+
+/* An attribute of nodes (mcapi_uint_t), to be set before mcapi_initialize: the number of a group of users, whose
+ * members share the domain. It is another one than that of the same number which each has alone. Who sets none
+ * asks for the group that LEVADA_MCAPI_GROUP (a name, or a number) says in the environment; where that says
+ * nothing, the domain is the user's alone. Over shared memory only: MCAPI_ERR_ATTR_INCOMPATIBLE.
+ * MCAPI_ERR_NODE_INITFAILED: there is no such group, or the user is no member. */
+#define LVD_MCAPI_NODE_ATTR_GROUP 0x4c560001u
+#define LVD_MCAPI_NO_GROUP        (~0u)
+
 /* ---- a descriptor to wait on ---------------------------------------------------------------- */
 
 /* For poll, select and epoll: readable when something may have come to `endpoint`, a message, a packet or a

@@ -39,9 +39,14 @@ void model_am(uint32_t process) { lvd_port_set_self(&selves[process]); }
 
 /* ---- the port: the file ----------------------------------------------------------------------- */
 
-lvd_status lvd_port_names_open(int *directory) {
+lvd_status lvd_port_names_open(int64_t group, int *directory) {
+  (void)group;
   *directory = 1;
   return LVD_OK;
+}
+lvd_status lvd_port_group_find(const char *name, int64_t *group) {
+  (void)name, (void)group;
+  return LVD_E_UNKNOWN;
 }
 lvd_status lvd_port_file_open(int directory, const char *name, int *file) {
   unsigned number = 0;
@@ -103,6 +108,11 @@ bool lvd_port_locks_held(int file, uint32_t first, uint32_t count) {
   return false;
 }
 
+int32_t lvd_port_locks_holder(int file, uint32_t number) {
+  uint32_t seen = lvd_load_acquire_u32(&world->lock[number]);
+  return seen == holder(file) ? 0 : (int32_t)seen;
+}
+
 /* ---- bells, which order nothing; and deaths, which the system orders --------------------------- */
 
 static int bell_of(const char *name) {
@@ -119,7 +129,7 @@ int lvd_port_named_bell_find(int directory, const char *name) {
   return (void)directory, bell_of(name);
 }
 void lvd_port_named_bell_ring(int bell) { model_ring((uint32_t)bell); }
-int lvd_port_process_watch(int32_t id) { return FIRST_WATCH + id - 1; }
+int lvd_port_process_watch(int32_t id) { return id ? FIRST_WATCH + id - 1 : -1; }
 void lvd_port_listen(const int *descriptor, bool *ready, uint32_t count, int64_t timeout_ns) {
   (void)timeout_ns;
   model_sleep((uint32_t)descriptor[0]);
@@ -169,7 +179,7 @@ void lvd_stream_thread_flush(void) {}
 
 static void join(uint32_t process) {
   mc_domain **d = &world->domain[process];
-  if (mc_domain_join(process + 1, MC_WHATEVER, d) != LVD_OK) abort();
+  if (mc_domain_join(process + 1, MC_WHATEVER, MC_ALONE, d) != LVD_OK) abort();
   mc_mine *n = &world->node[process];
   n->domain = *d;
   n->index = n->id = process;
