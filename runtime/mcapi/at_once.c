@@ -117,7 +117,7 @@ bool mc_message_out_at_once(uint32_t from, uint32_t to, const void *buffer, size
       size > mc_attribute(d, local->index, MCAPI_ENDP_ATTR_MAX_PAYLOAD_SIZE))
     return false;
   if (!enter(local, MC_SEND, from)) return false;
-  bool done = mc_shm_send(d, to, from, buffer, size, LVD_INBOX_LEVELS - 1 - priority) == LVD_OK;
+  bool done = mc_shm_send(d, local, to, buffer, size, LVD_INBOX_LEVELS - 1 - priority) == LVD_OK;
   mc_lock_drop(&local->lock);
   return done;
 }

@@ -268,6 +268,9 @@ bool mc_file_alive(int file, uint32_t process);
 void mc_ring(mc_domain *d, uint32_t node);
 /* Asks for a line that is about to be written. */
 static inline void mc_fetch(const void *at) { lvd_ahead_put((const char *)at - LVD_AHEAD); }
+static inline void mc_fetch_all(const void *at, size_t size) {
+  for (size_t i = 0; i < size; i += LVD_LINE) mc_fetch((const char *)at + i);
+}
 void mc_ring_all(mc_domain *d, mc_set *set);
 void mc_set_add(mc_set *set, uint32_t node);
 /* Waits until look(what); `arm` (may be null) enters the node where it will be rung for. LVD_OK,

@@ -106,6 +106,7 @@ struct mc_local {
   uint32_t list[MC_SLOTS];
   lvd_aptr tail; /* of the channel that was opened here last to receive, and how far we have got */
   lvd_a32 got;
+  uint32_t sending, sendings; /* the next number for a sending, and how many more are ours */
   uint32_t deaths; /* of the domain, when we last looked after slots of the dead */
   uint64_t unsure; /* slots, a bit each, of which it is not known whose they are */
 };

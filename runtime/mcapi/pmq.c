@@ -121,11 +121,9 @@ static lvd_status target(mc_domain *d, pmq_endpoint *o, mcapi_endpoint_t to, lvd
   return LVD_OK;
 }
 
-/* With the sending endpoint's lock in hand. */
-lvd_status mc_pmq_send(mc_domain *d, mcapi_endpoint_t to, mcapi_endpoint_t from, const void *buffer,
+lvd_status mc_pmq_send(mc_domain *d, mc_local *local, mcapi_endpoint_t to, const void *buffer,
                        size_t size, uint32_t level) {
   const mc_endpoint *e = &d->tables->endpoint[mc_index(to)];
-  mc_local *local = lvd_load_relaxed_ptr(&d->local[mc_index(from)]);
   pmq_endpoint *o = local->own;
   lvd_port_queue *q;
   if (!to || lvd_load_acquire_u32(&e->handle) != to) return LVD_E_PEER;
@@ -134,7 +132,7 @@ lvd_status mc_pmq_send(mc_domain *d, mcapi_endpoint_t to, mcapi_endpoint_t from,
   uint32_t most = mc_attribute(d, mc_index(to), MCAPI_ENDP_ATTR_NUM_RECV_BUFFERS);
   if (most < q->messages && lvd_port_queue_count(q) >= most) return LVD_E_TIME;
   uint32_t node = lvd_load_relaxed_u32(&e->node);
-  const pmq_head head = {.to = to, .from = from, .claim = ++o->claims, .size = (uint32_t)size};
+  const pmq_head head = {.to = to, .from = lvd_load_relaxed_u32(&local->handle), .claim = ++o->claims, .size = (uint32_t)size};
   status = mc_pmq_put(q, o->piece, head, buffer, level);
   if (status == LVD_OK) mc_ring(d, node);
   return status == LVD_E_SYSTEM ? LVD_E_PEER : status;

@@ -83,7 +83,7 @@ bool mc_pmq_take(const lvd_port_queue *q, unsigned char *piece, pmq_head *head, 
 
 lvd_status mc_pmq_open(mc_domain *d, mc_local *local);
 void mc_pmq_close(mc_domain *d, mc_local *local);
-lvd_status mc_pmq_send(mc_domain *d, mcapi_endpoint_t to, mcapi_endpoint_t from, const void *buffer,
+lvd_status mc_pmq_send(mc_domain *d, mc_local *local, mcapi_endpoint_t to, const void *buffer,
                        size_t size, uint32_t level);
 lvd_status mc_pmq_receive(mc_domain *d, mc_local *local, void *buffer, size_t room, size_t *size);
 uint32_t mc_pmq_count(mc_domain *d, mc_local *local);

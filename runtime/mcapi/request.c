@@ -36,7 +36,7 @@ static bool claim(mc_request *r) {
 static mcapi_status_t go_on(mc_request *r) {
   mc_domain *d = r->node->domain;
   if (r->kind == MC_SEND)
-    switch (MC_THROUGH(d, send, d, r->to, r->handle, r->out, r->size, r->level)) {
+    switch (MC_THROUGH(d, send, d, r->local, r->to, r->out, r->size, r->level)) {
     case LVD_OK:
       return MCAPI_SUCCESS;
     case LVD_E_TIME:

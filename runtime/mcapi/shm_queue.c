@@ -26,7 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { IN_TURN = 16, LINE = 64 };
+enum { IN_TURN = 16, LINE = 64, AHEAD = 2048, NUMBERS = 1024 };
 
 /* ---- mapping -------------------------------------------------------------------------------- */
 
@@ -64,16 +64,28 @@ static bool pages_for(mc_domain *d, mc_peer *p, uint32_t index, uint32_t n, size
 
 /* The slot to look at first next time, with its lines on their way here: the receiver has read them.
  * A few in turn, since what was used of late is the nearest; more where those are not free. */
-static uint32_t expect(mc_queue *q, uint32_t n, uint32_t slots) {
+static uint32_t expect(mc_queue *q, uint32_t n, uint32_t slots, size_t size) {
   uint32_t next = n + 1;
   if (next >= slots || (next >= IN_TURN && !lvd_load_relaxed_u32(&q->message[0].slot.owner)))
     next = 0;
   mc_fetch(&q->message[next]);
   mc_fetch((const char *)&q->message[next] + LINE);
+  if (size > MC_SMALL) mc_fetch_all(mc_payload(q, next), size < AHEAD ? size : AHEAD);
   return next;
 }
 
-lvd_status mc_shm_send(mc_domain *d, mcapi_endpoint_t to, mcapi_endpoint_t from, const void *buffer,
+/* A number that this process has never used: they are taken in blocks, since one by one is an
+ * atomic operation each. */
+static uint64_t number_of(mc_domain *d, mc_local *local) {
+  if (LVD_UNLIKELY(!local->sendings)) {
+    local->sending = (uint32_t)lvd_add_relaxed_u64(&d->sendings, NUMBERS);
+    local->sendings = NUMBERS;
+  }
+  local->sendings--;
+  return (uint64_t)d->serial << 32 | local->sending++;
+}
+
+lvd_status mc_shm_send(mc_domain *d, mc_local *local, mcapi_endpoint_t to, const void *buffer,
                        size_t size, uint32_t level) {
   uint32_t index = mc_index(to);
   mc_endpoint *e = &d->tables->endpoint[index];
@@ -87,7 +99,7 @@ lvd_status mc_shm_send(mc_domain *d, mcapi_endpoint_t to, mcapi_endpoint_t from,
   uint32_t n = lvd_slot_claim(mc_slots(q), slots, lvd_load_relaxed_u32(&p->rotor), d->serial);
   if (n == slots) return LVD_E_TIME;
   mc_message *m = &q->message[n];
-  uint64_t claim = (uint64_t)d->serial << 32 | (uint32_t)lvd_add_relaxed_u64(&d->sendings, 1);
+  uint64_t claim = number_of(d, local);
   lvd_store_relaxed_u64(&m->claim, claim);
   bool small = size <= MC_SMALL;
   if (!small && !pages_for(d, p, index, n, size)) {
@@ -95,13 +107,13 @@ lvd_status mc_shm_send(mc_domain *d, mcapi_endpoint_t to, mcapi_endpoint_t from,
     return LVD_E_MEMORY;
   }
   lvd_store_relaxed_u32(&m->to, to);
-  lvd_store_relaxed_u32(&m->from, from);
+  lvd_store_relaxed_u32(&m->from, lvd_load_relaxed_u32(&local->handle));
   lvd_store_relaxed_u32(&m->size, (uint32_t)size);
   if (size) mc_copy(small ? m->small : mc_payload(q, n), buffer, size);
   uint32_t node = lvd_load_relaxed_u32(&e->node);
   lvd_inbox_link_behind(&q->inbox, mc_slots(q), n, level, 0);
   lvd_store_release_u64(&q->posted[n].claim, claim);
-  lvd_store_relaxed_u32(&p->rotor, expect(q, n, slots));
+  lvd_store_relaxed_u32(&p->rotor, expect(q, n, slots, size));
   mc_ring(d, node);
   return LVD_OK;
 }
@@ -178,7 +190,7 @@ static void announce_reading(mc_queue *q) {
   for (uint32_t level = 0; level < LVD_INBOX_LEVELS; level++) {
     uint32_t n = lvd_load_relaxed_u32(&q->inbox.head[level]);
     if (!n || n > MC_SLOTS) continue;
-    __builtin_prefetch(&q->message[n - 1]);
+    mc_fetch(&q->message[n - 1]); /* its slot is to be given back, before anything that we send */
     __builtin_prefetch((const char *)&q->message[n - 1] + LINE);
   }
 }

@@ -41,9 +41,9 @@ struct mc_transport {
   lvd_status (*open)(mc_domain *d, mc_local *local);
   /* Behind the gate, its handle is gone: senders that wait for room are rung for. */
   void (*close)(mc_domain *d, mc_local *local);
-  /* `to` may be anybody's, or nobody's any more; no lock. `level`: above 0 is more urgent. LVD_OK;
+  /* From `local`. `to` may be anybody's, or nobody's any more. `level`: above 0 is more urgent. LVD_OK;
    * LVD_E_TIME: there is no room; LVD_E_PEER: there is no such endpoint; LVD_E_MEMORY. */
-  lvd_status (*send)(mc_domain *d, mcapi_endpoint_t to, mcapi_endpoint_t from, const void *buffer,
+  lvd_status (*send)(mc_domain *d, mc_local *local, mcapi_endpoint_t to, const void *buffer,
                      size_t size, uint32_t level);
   /* LVD_OK; LVD_E_TIME: nothing has come; LVD_E_LIMIT: it is cut to `room` bytes; LVD_E_CORRUPT. */
   lvd_status (*receive)(mc_domain *d, mc_local *local, void *buffer, size_t room, size_t *size);
@@ -90,7 +90,7 @@ struct mc_transport {
 extern const mc_transport mc_shm;
 extern const mc_transport mc_pmq; /* pmq.h */
 
-lvd_status mc_shm_send(mc_domain *d, mcapi_endpoint_t to, mcapi_endpoint_t from, const void *buffer,
+lvd_status mc_shm_send(mc_domain *d, mc_local *local, mcapi_endpoint_t to, const void *buffer,
                        size_t size, uint32_t level);
 lvd_status mc_shm_receive(mc_domain *d, mc_local *local, void *buffer, size_t room, size_t *size);
 lvd_status mc_shm_open(mc_domain *d, mc_local *local);

@@ -217,7 +217,8 @@ void model_delete(uint32_t endpoint) {
 
 /* Without waiting: 0 when it is sent, else an lvd_status. */
 uint32_t model_try_send(uint32_t to, uint32_t v) {
-  return mc_shm_send(mc_self()->domain, to, 0, &v, sizeof v, 0);
+  mc_local from = {0}; /* each is sent from an endpoint of its own: the first number of a block */
+  return mc_shm_send(mc_self()->domain, &from, to, &v, sizeof v, 0);
 }
 typedef struct sending {
   uint32_t to, v;
