@@ -22,6 +22,7 @@ static void pass_on(void *argument) {
     uint32_t number = 0;
     size_t size;
     if (me == 0) mcapi_msg_send(mine, next, &number, sizeof number, 0, &s);
+    if (me == 0) SAYS(s, MCAPI_SUCCESS); /* else all would wait for ever */
     mcapi_msg_recv(mine, &number, sizeof number, &size, &s);
     SAYS(s, MCAPI_SUCCESS);
     CHECK_EQ(mcapi_node_id_get(&s), me);
@@ -36,7 +37,10 @@ static void pass_on(void *argument) {
   } else {
     char end;
     size_t size;
-    for (int i = 1; i < FIBERS; i++) mcapi_msg_recv(ends, &end, 1, &size, &s);
+    for (int i = 1; i < FIBERS; i++) {
+      mcapi_msg_recv(ends, &end, 1, &size, &s);
+      SAYS(s, MCAPI_SUCCESS);
+    }
   }
   SAYS(s, MCAPI_SUCCESS);
   node_ends();
