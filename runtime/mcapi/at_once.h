@@ -1,18 +1,64 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The short way of calls that can be done at once (at_once.c). */
+/* The short way: a call over shared memory that can be done at once, with nobody before it in line, as
+ * most are; or, of one that receives, within the microseconds in which what is under way comes. No request
+ * is made of it. Whatever else is the case, an error too, it has changed nothing, and takes the long way
+ * (request.c), which finds out.
+ *
+ * Each is one function, with all that it does in it, beside what it uses (shm_channel.c, shm_queue.c):
+ * between two near cores a message is on its way for as long as some ten calls take. */
 #ifndef LVD_MCAPI_AT_ONCE_H
 #define LVD_MCAPI_AT_ONCE_H
 
 #include "transport.h"
 
+#include <levada/fiber.h>
+
 /* False, or MCAPI_PENDING: nothing has been done, and the long way is to be taken. */
 bool mc_packet_out_at_once(uint32_t handle, const void *buffer, size_t size);
 bool mc_packet_in_at_once(uint32_t handle, void **buffer, size_t *size);
+bool mc_release_at_once(const void *buffer);
 bool mc_scalar_out_at_once(uint32_t handle, uint64_t value, uint32_t size);
 bool mc_scalar_in_at_once(uint32_t handle, uint64_t *value, uint32_t size);
 bool mc_message_out_at_once(uint32_t from, uint32_t to, const void *buffer, size_t size,
                             uint32_t priority);
 /* MCAPI_ERR_MSG_TRUNCATED: as the standard has it. */
 mcapi_status_t mc_message_in_at_once(uint32_t handle, void *buffer, size_t room, size_t *size);
+
+/* ---- what they share ------------------------------------------------------------------------ */
+
+#define MC_INLINE static inline __attribute__((always_inline))
+
+/* The caller's own endpoint, if it may take the short way. */
+MC_INLINE mc_local *mc_at_once(uint32_t handle) {
+  mc_mine *self = mc_self();
+  if (LVD_UNLIKELY(!self) || LVD_UNLIKELY(self->domain->transport != &mc_shm)) return NULL;
+  return mc_local_of(self, handle);
+}
+
+/* With the lock if true: nobody is before the caller. */
+MC_INLINE bool mc_enter(mc_local *local, enum mc_kind kind, uint32_t handle) {
+  mc_lock_take(&local->lock);
+  if (LVD_LIKELY(!local->line[kind].first) &&
+      LVD_LIKELY(lvd_load_relaxed_u32(&local->handle) == handle))
+    return true;
+  mc_lock_drop(&local->lock);
+  return false;
+}
+
+/* Has it come, without the lock; or does it within the time that the long way takes? A thread looks as
+ * fast as it can at first, then so that the other thread of its core has its share. */
+enum { MC_GLANCES = 1024, MC_PEEKS = 512, MC_PEEKS_A_US = 32 };
+MC_INLINE bool mc_may_come(const mc_local *local, bool (*come)(const mc_local *local)) {
+  if (LVD_LIKELY(come(local))) return true;
+  if (!local->spin_us || !local->timeout || lvd_fiber_self()) return false;
+  for (int i = 0; i < MC_GLANCES; i++)
+    if (come(local)) return true;
+  uint32_t most = MC_PEEKS / MC_PEEKS_A_US, us = local->spin_us < most ? local->spin_us : most;
+  for (uint32_t i = 0; i < us * MC_PEEKS_A_US; i++) {
+    if (come(local)) return true;
+    lvd_port_relax();
+  }
+  return false;
+}
 
 #endif

@@ -304,9 +304,9 @@ static void close_i(uint32_t role, mcapi_endpoint_t handle, mcapi_request_t *req
 
 /* The other end, if it is one no more: closed, or gone without that. */
 mcapi_status_t mc_channel_ended(const mc_domain *d, const mc_local *local) {
+  if (mc_channel_goes_on(d, local)) return MCAPI_SUCCESS;
   const mc_endpoint *other = record(d, local->channel.peer);
   bool there = lvd_load_acquire_u32(&other->handle) == local->channel.peer;
-  if (there && lvd_load_acquire_u32(&other->state) & MC_OPENED) return MCAPI_SUCCESS;
   bool left = lvd_load_relaxed_u32(&d->tables->endpoint[local->index].state) & MC_LEFT;
   return there || left ? MCAPI_ERR_CHAN_CLOSEPENDING : MCAPI_ERR_TRANSMISSION;
 }
@@ -393,7 +393,7 @@ mcapi_status_t mc_channel_release(const void *buffer, bool only_test) {
   mc_mine *self = mc_self();
   if (!self) return MCAPI_ERR_NODE_NOTINIT;
   mc_domain *d = self->domain;
-  /* Most come from where the last one did. */
+  /* Most come from near where the last one did. */
   uint32_t first = lvd_load_relaxed_u32(&self->released);
   for (uint32_t k = 0; k < MC_ENDPOINTS; k++) {
     uint32_t i = (first + k) % MC_ENDPOINTS;

@@ -32,6 +32,7 @@
 #define LVD_MCAPI_DOMAIN_H
 
 #define LVD_SLOT_STRIDE 128 /* a message's head, with its slot: mc_message */
+#include <levada/channel.h>
 #include <levada/inbox.h>
 #include <levada/wait.h>
 #include <mcapi.h>
@@ -265,13 +266,29 @@ bool mc_file_alive(int file, uint32_t process);
 
 /* ---- wait.c --------------------------------------------------------------------------------- */
 
-void mc_ring(mc_domain *d, uint32_t node);
+/* Whoever sleeps at the bell of this node. */
+void mc_ring_sleepers(mc_domain *d, uint32_t node);
+static inline void mc_ring(mc_domain *d, uint32_t node) {
+  lvd_barrier_light(lvd_load_relaxed_u32(&d->tables->fences));
+  if (node >= MC_NODES) return;
+  const mc_bell *bell = &d->tables->node[node].bell;
+  if (LVD_UNLIKELY(lvd_load_relaxed_u32(&bell->threads)) ||
+      LVD_UNLIKELY(lvd_load_relaxed_u32(&bell->fibers)))
+    mc_ring_sleepers(d, node);
+}
 /* Asks for a line that is about to be written. */
 static inline void mc_fetch(const void *at) { lvd_ahead_put((const char *)at - LVD_AHEAD); }
 static inline void mc_fetch_all(const void *at, size_t size) {
   for (size_t i = 0; i < size; i += LVD_LINE) mc_fetch((const char *)at + i);
 }
+/* For those in `set`; null: for everybody, whether or not somebody seems to wait. */
 void mc_ring_all(mc_domain *d, mc_set *set);
+static inline void mc_ring_set(mc_domain *d, mc_set *set) {
+  uint32_t any = 0;
+  lvd_barrier_light(lvd_load_relaxed_u32(&d->tables->fences));
+  for (uint32_t i = 0; i < MC_NODES / 32; i++) any |= lvd_load_relaxed_u32(&set->word[i]);
+  if (LVD_UNLIKELY(any)) mc_ring_all(d, set);
+}
 void mc_set_add(mc_set *set, uint32_t node);
 /* Waits until look(what); `arm` (may be null) enters the node where it will be rung for. LVD_OK,
  * LVD_E_TIME, LVD_E_CANCELLED and whatever else ends the wait of a fiber. */

@@ -107,8 +107,8 @@ struct mc_local {
   lvd_aptr tail; /* of the channel that was opened here last to receive, and how far we have got */
   lvd_a32 got;
   uint32_t sending, sendings; /* the next number for a sending, and how many more are ours */
-  uint32_t deaths; /* of the domain, when we last looked after slots of the dead */
-  uint64_t unsure; /* slots, a bit each, of which it is not known whose they are */
+  uint32_t deaths;            /* of the domain, when we last looked after slots of the dead */
+  uint64_t unsure;            /* slots, a bit each, of which it is not known whose they are */
 };
 
 /* In pieces: the C library copies 4 KiB and more in a way that is ten times slower where the addresses
@@ -133,6 +133,12 @@ mcapi_status_t mc_channel_prepare(mc_request *r, enum mc_kind kind, uint32_t han
                                   size_t size);
 mcapi_uint_t mc_channel_available(uint32_t handle, uint32_t role, mcapi_status_t *mcapi_status);
 mcapi_status_t mc_channel_release(const void *buffer, bool only_test);
+/* The other end is open, as it was when this one was opened. With the lock. */
+static inline bool mc_channel_goes_on(const mc_domain *d, const mc_local *local) {
+  const mc_endpoint *other = &d->tables->endpoint[mc_index(local->channel.peer)];
+  return lvd_load_acquire_u32(&other->handle) == local->channel.peer &&
+         lvd_load_acquire_u32(&other->state) & MC_OPENED;
+}
 /* MCAPI_SUCCESS; else why nothing comes any more but what is there. With the lock. */
 mcapi_status_t mc_channel_ended(const mc_domain *d, const mc_local *local);
 bool mc_is_connected(const mc_domain *d, mcapi_endpoint_t endpoint);

@@ -67,7 +67,8 @@ mcapi_uint_t mcapi_pktchan_available(mcapi_pktchan_recv_hndl_t receive_handle,
 }
 
 void mcapi_pktchan_release(const void *buffer, mcapi_status_t *mcapi_status) {
-  mc_say(mcapi_status, mc_channel_release(buffer, false));
+  mc_say(mcapi_status, LVD_LIKELY(mc_release_at_once(buffer)) ? MCAPI_SUCCESS
+                                                              : mc_channel_release(buffer, false));
 }
 
 mcapi_boolean_t mcapi_pktchan_release_test(const void *buffer, mcapi_status_t *mcapi_status) {

@@ -132,7 +132,10 @@ lvd_status mc_pmq_send(mc_domain *d, mc_local *local, mcapi_endpoint_t to, const
   uint32_t most = mc_attribute(d, mc_index(to), MCAPI_ENDP_ATTR_NUM_RECV_BUFFERS);
   if (most < q->messages && lvd_port_queue_count(q) >= most) return LVD_E_TIME;
   uint32_t node = lvd_load_relaxed_u32(&e->node);
-  const pmq_head head = {.to = to, .from = lvd_load_relaxed_u32(&local->handle), .claim = ++o->claims, .size = (uint32_t)size};
+  const pmq_head head = {.to = to,
+                         .from = lvd_load_relaxed_u32(&local->handle),
+                         .claim = ++o->claims,
+                         .size = (uint32_t)size};
   status = mc_pmq_put(q, o->piece, head, buffer, level);
   if (status == LVD_OK) mc_ring(d, node);
   return status == LVD_E_SYSTEM ? LVD_E_PEER : status;

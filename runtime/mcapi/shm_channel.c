@@ -13,11 +13,11 @@
  * sent (AHEAD), `head` is read only when the ring seems full, and the tables and bells are only read. So
  * what lies between a bare ring and a packet are instructions: of both calls some 20 ns each, half of
  * which passes while the lines are under way, and as much for the release. */
-#include "transport.h"
+#include "at_once.h"
 
 #include <string.h>
 
-enum { LINE = MC_PACKET_LINE, AHEAD = 3 };
+enum { LINE = MC_PACKET_LINE, AHEAD_LEAST = 3, AHEAD_MOST = 33, READ_MOST = 16 };
 
 typedef struct packet_head {
   uint32_t size;
@@ -102,7 +102,7 @@ static void *room_for(mc_channel *c, uint32_t n) {
   return lvd_room(&c->out, n) < n ? NULL : lvd_put_span(&c->out);
 }
 
-static void send(mc_domain *d, mc_channel *c, uint32_t n) {
+MC_INLINE void send(mc_domain *d, mc_channel *c, uint32_t n) {
   lvd_put_done(&c->out, n);
   lvd_push(&c->out);
   if (LVD_UNLIKELY(c->many))
@@ -110,11 +110,11 @@ static void send(mc_domain *d, mc_channel *c, uint32_t n) {
   else
     mc_ring(d, c->peer_node);
   /* The lines of the next, which the receiver has read a lap ago. */
-  const unsigned char *next = lvd_put_span(&c->out);
-  for (size_t i = 0; i < AHEAD; i++) mc_fetch(next + i * LINE);
+  uint32_t ahead = n < AHEAD_LEAST ? AHEAD_LEAST : n < AHEAD_MOST ? n : AHEAD_MOST;
+  mc_fetch_all(lvd_put_span(&c->out), (size_t)ahead * LINE);
 }
 
-lvd_status mc_shm_put_packet(mc_domain *d, mc_local *local, const void *data, size_t size) {
+MC_INLINE lvd_status put_packet(mc_domain *d, mc_local *local, const void *data, size_t size) {
   mc_channel *c = &local->channel;
   uint32_t n = 1 + (uint32_t)((size + LINE - 1) / LINE);
   if (LVD_UNLIKELY(c->many)) mc_shm_audience(d, local);
@@ -126,13 +126,21 @@ lvd_status mc_shm_put_packet(mc_domain *d, mc_local *local, const void *data, si
   return LVD_OK;
 }
 
-lvd_status mc_shm_put_scalar(mc_domain *d, mc_local *local, uint64_t value, uint32_t size) {
+lvd_status mc_shm_put_packet(mc_domain *d, mc_local *local, const void *data, size_t size) {
+  return put_packet(d, local, data, size);
+}
+
+MC_INLINE lvd_status put_scalar(mc_domain *d, mc_local *local, uint64_t value, uint32_t size) {
   mc_channel *c = &local->channel;
   scalar *to = room_for(c, 1);
   if (!to) return c->out.corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
   *to = (scalar){.value = value, .size = size};
   send(d, c, 1);
   return LVD_OK;
+}
+
+lvd_status mc_shm_put_scalar(mc_domain *d, mc_local *local, uint64_t value, uint32_t size) {
+  return put_scalar(d, local, value, size);
 }
 
 /* ---- receiving ---------------------------------------------------------------------------------- */
@@ -143,9 +151,15 @@ static uint32_t elements(lvd_consumer *c, uint32_t want) {
   return n >= (int64_t)want ? (uint32_t)n : lvd_elements_refresh(c);
 }
 
+/* A guess, for who has no lock: is there more than has been got? */
+MC_INLINE bool has_come(const mc_local *local) {
+  const lvd_a32 *tail = lvd_load_acquire_ptr(&local->tail);
+  return !tail || lvd_load_relaxed_u32(tail) != lvd_load_relaxed_u32(&local->got);
+}
+
 /* The packet that begins after `skip` elements: its size and lines. False: there is none, or what is
  * there cannot have been sent. The size is read once. */
-static bool packet_at(lvd_consumer *c, uint32_t skip, uint32_t *size, uint32_t *lines) {
+MC_INLINE bool packet_at(lvd_consumer *c, uint32_t skip, uint32_t *size, uint32_t *lines) {
   uint32_t there = elements(c, skip + 1);
   if (there <= skip) return false;
   const unsigned char *head = (const unsigned char *)lvd_get_span(c) + (size_t)skip * LINE;
@@ -157,7 +171,7 @@ static bool packet_at(lvd_consumer *c, uint32_t skip, uint32_t *size, uint32_t *
   return false;
 }
 
-lvd_status mc_shm_take_packet(mc_domain *d, mc_local *local, void **out, size_t *out_size) {
+MC_INLINE lvd_status take_packet(mc_domain *d, mc_local *local, void **out, size_t *out_size) {
   mc_channel *c = &local->channel;
   uint32_t size, lines;
   if (LVD_UNLIKELY(c->many) && !mc_shm_seated(d, local))
@@ -168,12 +182,17 @@ lvd_status mc_shm_take_packet(mc_domain *d, mc_local *local, void **out, size_t 
   c->held[(c->first + c->count++) % MC_SLOTS] = (mc_held){.at = at, .lines = lines};
   lvd_get_done(&c->in, lines);
   lvd_store_relaxed_u32(&local->got, (uint32_t)c->in.got);
+  for (uint32_t i = 1; i < lines - 1 && i < READ_MOST; i++) __builtin_prefetch(at + i * LINE);
   *out = (void *)(uintptr_t)at;
   *out_size = size;
   return LVD_OK;
 }
 
-lvd_status mc_shm_take_scalar(mc_domain *d, mc_local *local, uint32_t size, uint64_t *value) {
+lvd_status mc_shm_take_packet(mc_domain *d, mc_local *local, void **out, size_t *out_size) {
+  return take_packet(d, local, out, out_size);
+}
+
+MC_INLINE lvd_status take_scalar(mc_domain *d, mc_local *local, uint32_t size, uint64_t *value) {
   mc_channel *c = &local->channel;
   if (!elements(&c->in, 1)) return c->in.corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
   scalar s = *(const scalar *)lvd_get_span(&c->in);
@@ -184,6 +203,10 @@ lvd_status mc_shm_take_scalar(mc_domain *d, mc_local *local, uint32_t size, uint
   lvd_pop(&c->in);
   mc_ring(d, c->peer_node);
   return LVD_OK;
+}
+
+lvd_status mc_shm_take_scalar(mc_domain *d, mc_local *local, uint32_t size, uint64_t *value) {
+  return take_scalar(d, local, size, value);
 }
 
 uint32_t mc_shm_available(mc_domain *d, mc_local *local) {
@@ -206,7 +229,7 @@ static mc_held *held_at(mc_channel *c, const void *at) {
   return NULL;
 }
 
-bool mc_shm_release(mc_domain *d, mc_local *local, const void *buffer, bool only_test) {
+MC_INLINE bool release(mc_domain *d, mc_local *local, const void *buffer, bool only_test) {
   mc_channel *c = &local->channel;
   mc_held *h = held_at(c, buffer);
   if (!h || only_test) return h != NULL;
@@ -222,4 +245,84 @@ bool mc_shm_release(mc_domain *d, mc_local *local, const void *buffer, bool only
     mc_ring(d, c->peer_node);
   }
   return true;
+}
+
+bool mc_shm_release(mc_domain *d, mc_local *local, const void *buffer, bool only_test) {
+  return release(d, local, buffer, only_test);
+}
+
+/* ---- the short way ------------------------------------------------------------------------------ */
+
+MC_INLINE bool is_open(const mc_local *local, uint32_t role) {
+  return LVD_LIKELY(local->channel.open) && LVD_LIKELY(local->channel.role == role);
+}
+
+MC_INLINE bool may_send(const mc_domain *d, const mc_local *local, uint32_t role) {
+  return is_open(local, role) && LVD_LIKELY(!local->channel.loan) &&
+         LVD_LIKELY(mc_channel_goes_on(d, local));
+}
+
+bool mc_packet_out_at_once(uint32_t handle, const void *buffer, size_t size) {
+  mc_local *local = mc_at_once(handle);
+  if (!local || (!buffer && size) || size > MCAPI_MAX_PACKET_SIZE) return false;
+  mc_domain *d = local->node->domain;
+  if (size > mc_attribute(d, local->index, MCAPI_ENDP_ATTR_MAX_PAYLOAD_SIZE)) return false;
+  if (!mc_enter(local, MC_PACKET_OUT, handle)) return false;
+  bool done =
+      may_send(d, local, MC_PACKETS | MC_SENDS) && put_packet(d, local, buffer, size) == LVD_OK;
+  mc_lock_drop(&local->lock);
+  return done;
+}
+
+bool mc_scalar_out_at_once(uint32_t handle, uint64_t value, uint32_t size) {
+  mc_local *local = mc_at_once(handle);
+  if (!local || !mc_enter(local, MC_SCALAR_OUT, handle)) return false;
+  mc_domain *d = local->node->domain;
+  bool done =
+      may_send(d, local, MC_NUMBERS | MC_SENDS) && put_scalar(d, local, value, size) == LVD_OK;
+  mc_lock_drop(&local->lock);
+  return done;
+}
+
+static bool packet_in(mc_local *local, uint32_t handle, void **buffer, size_t *size) {
+  if (!mc_enter(local, MC_PACKET_IN, handle)) return false;
+  mc_domain *d = local->node->domain;
+  bool done = is_open(local, MC_PACKETS) && take_packet(d, local, buffer, size) == LVD_OK;
+  if (done) mc_count(d->tables, local->index, *size);
+  mc_lock_drop(&local->lock);
+  return done;
+}
+
+bool mc_packet_in_at_once(uint32_t handle, void **buffer, size_t *size) {
+  mc_local *local = mc_at_once(handle);
+  return local && buffer && size && mc_may_come(local, has_come) &&
+         packet_in(local, handle, buffer, size);
+}
+
+static bool scalar_in(mc_local *local, uint32_t handle, uint64_t *value, uint32_t size) {
+  if (!mc_enter(local, MC_SCALAR_IN, handle)) return false;
+  mc_domain *d = local->node->domain;
+  bool done = is_open(local, MC_NUMBERS) && take_scalar(d, local, size, value) == LVD_OK;
+  if (done) mc_count(d->tables, local->index, size);
+  mc_lock_drop(&local->lock);
+  return done;
+}
+
+bool mc_scalar_in_at_once(uint32_t handle, uint64_t *value, uint32_t size) {
+  mc_local *local = mc_at_once(handle);
+  return local && mc_may_come(local, has_come) && scalar_in(local, handle, value, size);
+}
+
+/* Where the last one was released. */
+bool mc_release_at_once(const void *buffer) {
+  mc_mine *self = mc_self();
+  if (LVD_UNLIKELY(!self) || LVD_UNLIKELY(self->domain->transport != &mc_shm)) return false;
+  mc_domain *d = self->domain;
+  mc_local *local = lvd_load_acquire_ptr(&d->local[lvd_load_relaxed_u32(&self->released)]);
+  if (!local || local->node != self) return false;
+  mc_lock_take(&local->lock);
+  bool done = !local->line[MC_PACKET_IN].first && is_open(local, MC_PACKETS) &&
+              release(d, local, buffer, false);
+  mc_lock_drop(&local->lock);
+  return done;
 }

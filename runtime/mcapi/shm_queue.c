@@ -21,7 +21,7 @@
  *   delete: store_release handle                   -> send: load_acquire handle
  * A sender that found the endpoint just before it was deleted may post a message into the queue of the
  * next endpoint at its place; that one sees for whom it was, and drops it. */
-#include "transport.h"
+#include "at_once.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -85,13 +85,13 @@ static uint64_t number_of(mc_domain *d, mc_local *local) {
   return (uint64_t)d->serial << 32 | local->sending++;
 }
 
-lvd_status mc_shm_send(mc_domain *d, mc_local *local, mcapi_endpoint_t to, const void *buffer,
-                       size_t size, uint32_t level) {
+MC_INLINE lvd_status send(mc_domain *d, mc_local *local, mcapi_endpoint_t to, const void *buffer,
+                          size_t size, uint32_t level) {
   uint32_t index = mc_index(to);
   mc_endpoint *e = &d->tables->endpoint[index];
   if (lvd_load_acquire_u32(&e->handle) != to || !to) return LVD_E_PEER;
-  mc_peer *p = mc_peer_at(d, index);
-  if (!p) return LVD_E_MEMORY;
+  mc_peer *p = lvd_load_acquire_ptr(&d->peer[index]);
+  if (LVD_UNLIKELY(!p) && !(p = mc_peer_at(d, index))) return LVD_E_MEMORY;
   mc_queue *q = p->queue;
   if (size >= 512) mc_fetch(&q->inbox); /* comes while we copy */
   uint32_t slots = mc_attribute(d, index, MCAPI_ENDP_ATTR_NUM_RECV_BUFFERS);
@@ -118,12 +118,17 @@ lvd_status mc_shm_send(mc_domain *d, mc_local *local, mcapi_endpoint_t to, const
   return LVD_OK;
 }
 
+lvd_status mc_shm_send(mc_domain *d, mc_local *local, mcapi_endpoint_t to, const void *buffer,
+                       size_t size, uint32_t level) {
+  return send(d, local, to, buffer, size, level);
+}
+
 /* ---- receiving ------------------------------------------------------------------------------ */
 
 static void give_back(mc_domain *d, mc_local *local, uint32_t n) {
   lvd_store_relaxed_u64(&local->queue->message[n].claim, 0);
   lvd_receiver_give_back(&local->receiver, n);
-  mc_ring_all(d, &local->queue->room);
+  mc_ring_set(d, &local->queue->room);
 }
 
 /* What dead senders had claimed. */
@@ -185,32 +190,42 @@ void mc_shm_close(mc_domain *d, mc_local *local) {
   mc_ring_all(d, &local->queue->room);
 }
 
-/* The newest message's lines, while we take it: with one on its way it is also the next. */
-static void announce_reading(mc_queue *q) {
-  for (uint32_t level = 0; level < LVD_INBOX_LEVELS; level++) {
+/* Takes over what has come. The newest message's lines are asked for first: with one on its way it is
+ * also the next. Its slot will be given back, and whatever we send after that waits for its line. */
+MC_INLINE void take_over(mc_local *local) {
+  lvd_receiver *r = &local->receiver;
+  const mc_queue *q = local->queue;
+  for (uint32_t level = LVD_INBOX_LEVELS; level-- > 0 && !r->corrupt;) {
     uint32_t n = lvd_load_relaxed_u32(&q->inbox.head[level]);
-    if (!n || n > MC_SLOTS) continue;
-    mc_fetch(&q->message[n - 1]); /* its slot is to be given back, before anything that we send */
-    __builtin_prefetch((const char *)&q->message[n - 1] + LINE);
+    if (!n) continue;
+    if (n <= MC_SLOTS) {
+      mc_fetch(&q->message[n - 1]);
+      __builtin_prefetch((const char *)&q->message[n - 1] + LINE);
+    }
+    lvd_receiver_take_level(r, level);
   }
 }
 
+/* A guess, for who has no lock. */
+MC_INLINE bool has_come(const mc_local *local) {
+  mc_fetch(&local->queue->inbox); /* what has come is taken at once */
+  return lvd_inbox_pending(&local->queue->inbox);
+}
+
 bool mc_shm_ready(const mc_local *local, enum mc_kind kind) {
-  if (kind == MC_RECEIVE) {
-    mc_fetch(&local->queue->inbox); /* what has come is taken at once */
-    return lvd_inbox_pending(&local->queue->inbox);
-  }
+  if (kind == MC_RECEIVE) return has_come(local);
   const lvd_a32 *tail = lvd_load_acquire_ptr(&local->tail);
   if ((kind != MC_PACKET_IN && kind != MC_SCALAR_IN) || !tail) return true;
   return lvd_load_relaxed_u32(tail) != lvd_load_relaxed_u32(&local->got);
 }
 
-lvd_status mc_shm_receive(mc_domain *d, mc_local *local, void *buffer, size_t room, size_t *size) {
+MC_INLINE lvd_status receive(mc_domain *d, mc_local *local, void *buffer, size_t room,
+                             size_t *size) {
   reap(d, local);
   if (LVD_UNLIKELY(local->unsure)) settle(d, local);
-  announce_reading(local->queue);
   for (;;) {
-    uint32_t n = lvd_receiver_get(&local->receiver);
+    take_over(local);
+    uint32_t n = lvd_receiver_next(&local->receiver);
     if (n == MC_SLOTS) return local->receiver.corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
     const mc_message *m = &local->queue->message[n];
     size_t all = lvd_load_relaxed_u32(&m->size); /* once */
@@ -225,6 +240,10 @@ lvd_status mc_shm_receive(mc_domain *d, mc_local *local, void *buffer, size_t ro
     give_back(d, local, n);
     return all > room ? LVD_E_LIMIT : LVD_OK;
   }
+}
+
+lvd_status mc_shm_receive(mc_domain *d, mc_local *local, void *buffer, size_t room, size_t *size) {
+  return receive(d, local, buffer, room, size);
 }
 
 uint32_t mc_shm_count(mc_domain *d, mc_local *local) {
@@ -243,6 +262,42 @@ uint32_t mc_shm_buffers(mc_domain *d, uint32_t index) {
 void mc_shm_await_room(mc_domain *d, uint32_t index, uint32_t node) {
   mc_peer *p = mc_peer_at(d, index);
   if (p) mc_set_add(&p->queue->room, node);
+}
+
+/* ---- the short way -------------------------------------------------------------------------- */
+
+bool mc_message_out_at_once(uint32_t from, uint32_t to, const void *buffer, size_t size,
+                            uint32_t priority) {
+  mc_local *local = mc_at_once(from);
+  if (!local || (!buffer && size) || size > MCAPI_MAX_MESSAGE_SIZE) return false;
+  mc_domain *d = local->node->domain;
+  if (priority > MCAPI_MIN_PRORITY ||
+      priority >= mc_attribute(d, local->index, MCAPI_ENDP_ATTR_NUM_PRIORITIES) ||
+      size > mc_attribute(d, local->index, MCAPI_ENDP_ATTR_MAX_PAYLOAD_SIZE))
+    return false;
+  if (!mc_enter(local, MC_SEND, from)) return false;
+  bool done = send(d, local, to, buffer, size, LVD_INBOX_LEVELS - 1 - priority) == LVD_OK;
+  mc_lock_drop(&local->lock);
+  return done;
+}
+
+static mcapi_status_t message_in(mc_local *local, uint32_t handle, void *buffer, size_t room,
+                                 size_t *size) {
+  if (!mc_enter(local, MC_RECEIVE, handle)) return MCAPI_PENDING;
+  lvd_status status = receive(local->node->domain, local, buffer, room, size);
+  mc_lock_drop(&local->lock);
+  return status == LVD_OK        ? MCAPI_SUCCESS
+         : status == LVD_E_LIMIT ? MCAPI_ERR_MSG_TRUNCATED
+                                 : MCAPI_PENDING;
+}
+
+/* What has come is not all in the inbox: so it is asked first. */
+mcapi_status_t mc_message_in_at_once(uint32_t handle, void *buffer, size_t room, size_t *size) {
+  mc_local *local = mc_at_once(handle);
+  if (!local || (!buffer && room) || !size) return MCAPI_PENDING;
+  mcapi_status_t status = message_in(local, handle, buffer, room, size);
+  if (LVD_LIKELY(status != MCAPI_PENDING) || !mc_may_come(local, has_come)) return status;
+  return message_in(local, handle, buffer, room, size);
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */

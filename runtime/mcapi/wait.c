@@ -22,10 +22,7 @@ static void ring(mc_domain *d, uint32_t node, bool whatever) {
   }
 }
 
-void mc_ring(mc_domain *d, uint32_t node) {
-  lvd_barrier_light(lvd_load_relaxed_u32(&d->tables->fences));
-  if (node < MC_NODES) ring(d, node, false);
-}
+void mc_ring_sleepers(mc_domain *d, uint32_t node) { ring(d, node, false); }
 
 void mc_set_add(mc_set *set, uint32_t node) {
   lvd_a32 *word = &set->word[node / 32];
@@ -34,7 +31,6 @@ void mc_set_add(mc_set *set, uint32_t node) {
   }
 }
 
-/* For those in `set`; null: for everybody, whether or not somebody seems to wait. */
 void mc_ring_all(mc_domain *d, mc_set *set) {
   lvd_barrier_light(lvd_load_relaxed_u32(&d->tables->fences));
   for (uint32_t i = 0; i < MC_NODES / 32; i++) {

@@ -73,11 +73,13 @@ static inline void lvd_inbox_init(lvd_inbox *in) {
  * are taken. `owner` is not 0. */
 static inline uint32_t lvd_slot_claim(lvd_slot *slot, uint32_t slots, uint32_t hint,
                                       uint32_t owner) {
+  uint32_t n = hint < slots ? hint : hint % slots;
   for (uint32_t i = 0; i < slots; i++) {
-    uint32_t n = (hint + i) % slots, expected = 0;
+    uint32_t expected = 0;
     if (lvd_load_relaxed_u32(&lvd_slot_at(slot, n)->owner) == 0 &&
         lvd_cas_acquire_u32(&lvd_slot_at(slot, n)->owner, &expected, owner))
       return n;
+    if (++n == slots) n = 0;
   }
   return slots;
 }
@@ -226,10 +228,10 @@ static inline uint32_t lvd_receiver_take(lvd_receiver *r) {
   return r->ready;
 }
 
-/* The next slot to be read, the most urgent and of those the oldest; `slots`: there is none. It is
- * the receiver's until it gives it back. */
-static inline uint32_t lvd_receiver_get(lvd_receiver *r) {
-  if (lvd_receiver_take(r) == 0) return r->slots;
+/* Of what has been taken over, the next slot to be read, the most urgent and of those the oldest;
+ * `slots`: there is none. It is the receiver's until it gives it back. */
+static inline uint32_t lvd_receiver_next(lvd_receiver *r) {
+  if (r->ready == 0) return r->slots;
   uint32_t level = LVD_INBOX_LEVELS - 1;
   while (!r->oldest[level]) level--;
   uint32_t n = r->oldest[level] - 1;
@@ -238,6 +240,11 @@ static inline uint32_t lvd_receiver_get(lvd_receiver *r) {
   r->next[n] = 0;
   r->ready--;
   return n;
+}
+/* The same of all that was posted. */
+static inline uint32_t lvd_receiver_get(lvd_receiver *r) {
+  lvd_receiver_take(r);
+  return lvd_receiver_next(r);
 }
 /* It is read: it may be claimed again. */
 static inline void lvd_receiver_give_back(lvd_receiver *r, uint32_t n) {
