@@ -286,24 +286,5 @@ void mc_pmq_await_room(mc_domain *d, uint32_t index, uint32_t node) {
   mc_set_add(&d->tables->rooms, node);
 }
 
-const mc_transport mc_pmq = {.name = "pmq",
-                             .clear = clear,
-                             .bury = remove_names,
-                             .open = mc_pmq_open,
-                             .close = mc_pmq_close,
-                             .send = mc_pmq_send,
-                             .receive = mc_pmq_receive,
-                             .count = mc_pmq_count,
-                             .buffers = mc_pmq_buffers,
-                             .await_room = mc_pmq_await_room,
-                             .lay = mc_pmq_lay,
-                             .attach = mc_pmq_attach,
-                             .detach = mc_pmq_detach,
-                             .put_packet = mc_pmq_put_packet,
-                             .put_scalar = mc_pmq_put_scalar,
-                             .take_packet = mc_pmq_take_packet,
-                             .take_scalar = mc_pmq_take_scalar,
-                             .available = mc_pmq_available,
-                             .loan = mc_pmq_loan,
-                             .send_loan = mc_pmq_send_loan,
-                             .release = mc_pmq_release};
+const mc_transport mc_pmq = {MC_TRANSPORT(MC_PMQ_ENTRY).name = "pmq", .clear = clear,
+                             .bury = remove_names};

@@ -81,24 +81,8 @@ lvd_status mc_pmq_put(const lvd_port_queue *q, unsigned char *piece, pmq_head he
 bool mc_pmq_take(const lvd_port_queue *q, unsigned char *piece, pmq_head *head, size_t *length,
                  uint32_t *level, lvd_status *status);
 
-lvd_status mc_pmq_open(mc_domain *d, mc_local *local);
-void mc_pmq_close(mc_domain *d, mc_local *local);
-lvd_status mc_pmq_send(mc_domain *d, mc_local *local, mcapi_endpoint_t to, const void *buffer,
-                       size_t size, uint32_t level);
-lvd_status mc_pmq_receive(mc_domain *d, mc_local *local, void *buffer, size_t room, size_t *size);
-uint32_t mc_pmq_count(mc_domain *d, mc_local *local);
-uint32_t mc_pmq_buffers(mc_domain *d, uint32_t index);
-void mc_pmq_await_room(mc_domain *d, uint32_t index, uint32_t node);
-lvd_status mc_pmq_lay(mc_domain *d, uint32_t index, uint32_t kind);
-bool mc_pmq_attach(mc_domain *d, mc_local *local, mcapi_endpoint_t peer);
-void mc_pmq_detach(mc_domain *d, mc_local *local);
-lvd_status mc_pmq_put_packet(mc_domain *d, mc_local *local, const void *data, size_t size);
-lvd_status mc_pmq_put_scalar(mc_domain *d, mc_local *local, uint64_t value, uint32_t size);
-lvd_status mc_pmq_take_packet(mc_domain *d, mc_local *local, void **at, size_t *size);
-lvd_status mc_pmq_take_scalar(mc_domain *d, mc_local *local, uint32_t size, uint64_t *value);
-uint32_t mc_pmq_available(mc_domain *d, mc_local *local);
-bool mc_pmq_release(mc_domain *d, mc_local *local, const void *buffer, bool only_test);
-lvd_status mc_pmq_loan(mc_domain *d, mc_local *local, size_t size, void **at);
-void mc_pmq_send_loan(mc_domain *d, mc_local *local, size_t size);
+#define MC_PMQ_FUNCTION(function) MC_FUNCTION(function, mc_pmq_##function)
+#define MC_PMQ_ENTRY(function)    .function = mc_pmq_##function,
+MC_TRANSPORT(MC_PMQ_FUNCTION)
 
 #endif

@@ -312,24 +312,5 @@ void mc_shm_leave(mc_domain *d) {
   }
 }
 
-const mc_transport mc_shm = {.name = "shm",
-                             .leave = mc_shm_leave,
-                             .open = mc_shm_open,
-                             .close = mc_shm_close,
-                             .send = mc_shm_send,
-                             .receive = mc_shm_receive,
-                             .count = mc_shm_count,
-                             .buffers = mc_shm_buffers,
-                             .await_room = mc_shm_await_room,
-                             .lay = mc_shm_lay,
-                             .lay_broadcast = mc_shm_lay_broadcast,
-                             .attach = mc_shm_attach,
-                             .detach = mc_shm_detach,
-                             .put_packet = mc_shm_put_packet,
-                             .put_scalar = mc_shm_put_scalar,
-                             .take_packet = mc_shm_take_packet,
-                             .take_scalar = mc_shm_take_scalar,
-                             .available = mc_shm_available,
-                             .loan = mc_shm_loan,
-                             .send_loan = mc_shm_send_loan,
-                             .release = mc_shm_release};
+const mc_transport mc_shm = {MC_TRANSPORT(MC_SHM_ENTRY).name = "shm", .leave = mc_shm_leave,
+                             .lay_broadcast = mc_shm_lay_broadcast};

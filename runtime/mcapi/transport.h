@@ -85,34 +85,27 @@ struct mc_transport {
                      int64_t timeout_ns);
 };
 
+/* What all of them have, to declare it and to fill it in: a function is called as its place in the table,
+ * behind its transport's name. */
+#define MC_TRANSPORT(F)                                                                            \
+  F(open)                                                                                          \
+  F(close) F(send) F(receive) F(count) F(buffers) F(await_room) F(lay) F(attach) F(detach)         \
+      F(put_packet) F(put_scalar) F(take_packet) F(take_scalar) F(available) F(loan) F(send_loan)  \
+          F(release)
+#define MC_FUNCTION(function, name) __typeof__(*((mc_transport *)0)->function) name;
+
 /* ---- shared memory (shm_queue.c, shm_channel.c) ------------------------------------------------- */
 
+#define MC_SHM_FUNCTION(function) MC_FUNCTION(function, mc_shm_##function)
+#define MC_SHM_ENTRY(function)    .function = mc_shm_##function,
 extern const mc_transport mc_shm;
 extern const mc_transport mc_pmq; /* pmq.h */
 
-lvd_status mc_shm_send(mc_domain *d, mc_local *local, mcapi_endpoint_t to, const void *buffer,
-                       size_t size, uint32_t level);
-lvd_status mc_shm_receive(mc_domain *d, mc_local *local, void *buffer, size_t room, size_t *size);
-lvd_status mc_shm_open(mc_domain *d, mc_local *local);
-void mc_shm_close(mc_domain *d, mc_local *local);
+MC_TRANSPORT(MC_SHM_FUNCTION)
 void mc_shm_leave(mc_domain *d);
 /* Without the lock: is it worth while to try? */
 bool mc_shm_ready(const mc_local *local, enum mc_kind kind);
-uint32_t mc_shm_count(mc_domain *d, mc_local *local);
-uint32_t mc_shm_buffers(mc_domain *d, uint32_t index);
-void mc_shm_await_room(mc_domain *d, uint32_t index, uint32_t node);
-lvd_status mc_shm_lay(mc_domain *d, uint32_t index, uint32_t kind);
-bool mc_shm_attach(mc_domain *d, mc_local *local, mcapi_endpoint_t peer);
 lvd_channel *mc_shm_channel_at(mc_domain *d, uint32_t index); /* mapped; null: no memory */
-void mc_shm_detach(mc_domain *d, mc_local *local);
-lvd_status mc_shm_put_packet(mc_domain *d, mc_local *local, const void *data, size_t size);
-lvd_status mc_shm_put_scalar(mc_domain *d, mc_local *local, uint64_t value, uint32_t size);
-lvd_status mc_shm_take_packet(mc_domain *d, mc_local *local, void **at, size_t *size);
-lvd_status mc_shm_take_scalar(mc_domain *d, mc_local *local, uint32_t size, uint64_t *value);
-uint32_t mc_shm_available(mc_domain *d, mc_local *local);
-lvd_status mc_shm_loan(mc_domain *d, mc_local *local, size_t size, void **at);
-void mc_shm_send_loan(mc_domain *d, mc_local *local, size_t size);
-bool mc_shm_release(mc_domain *d, mc_local *local, const void *buffer, bool only_test);
 
 /* shm_broadcast.c */
 lvd_status mc_shm_lay_broadcast(mc_domain *d, uint32_t index);
