@@ -26,8 +26,10 @@ typedef struct pair_carrier {
   void (*end)(int side);                      /* may be null */
 } pair_carrier;
 
+/* Of all sides. Who is there sleeps until the others are: one that looked from time to time would take
+ * the core from those who are still at work. */
 typedef struct pair_meeting {
-  int begun, ended; /* sides */
+  pthread_barrier_t begun, ended;
 } pair_meeting;
 
 typedef struct pair_run {
@@ -56,10 +58,12 @@ static inline uint64_t pair_receive(const pair_run *x) {
   return x->carrier->receive(x->side, x->size);
 }
 
-/* All sides have come so far. */
-static inline void pair_meet(int *counter, int sides) {
-  __atomic_add_fetch(counter, 1, __ATOMIC_SEQ_CST);
-  while (__atomic_load_n(counter, __ATOMIC_SEQ_CST) < sides) usleep(200);
+static inline void pair_meeting_make(pair_meeting *m, unsigned sides) {
+  pthread_barrierattr_t shared;
+  pthread_barrierattr_init(&shared);
+  pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
+  pair_must(pthread_barrier_init(&m->begun, &shared, sides) == 0, "pthread_barrier_init");
+  pair_must(pthread_barrier_init(&m->ended, &shared, sides) == 0, "pthread_barrier_init");
 }
 
 static inline uint64_t pair_sum(uint64_t n) { return n * (n + 1) / 2; }
@@ -136,19 +140,18 @@ static inline void pair_many_receive(const pair_run *x) {
 
 static void *pair_side(void *argument) {
   const pair_run *x = (const pair_run *)argument;
-  int sides = x->senders ? 1 + x->senders : 1 + (x->side != x->other || x->side);
   x->carrier->begin(x->side, x->other, x->size);
   /* The first of each sender, which opens its way there, is not measured. */
   if (x->senders && x->side) pair_send(x, 0);
   for (int i = 0; i < x->senders && !x->side; i++) pair_receive(x);
-  pair_meet(&x->meeting->begun, sides);
+  pthread_barrier_wait(&x->meeting->begun);
   if (x->senders)
     (x->side ? pair_many_send : pair_many_receive)(x);
   else if (x->side == x->other)
     pair_itself(x);
   else
     (x->side ? pair_second : pair_first)(x);
-  pair_meet(&x->meeting->ended, sides);
+  pthread_barrier_wait(&x->meeting->ended);
   if (x->carrier->end) x->carrier->end(x->side);
   return NULL;
 }
@@ -171,10 +174,12 @@ static inline int pair_main(const pair_carrier *carrier, const char *where, size
   alarm(100);
   if (strcmp(where, "itself") == 0) {
     x.other = 0;
+    pair_meeting_make(x.meeting, 1);
     bench_pin(first);
     pair_side(&x);
   } else if (strcmp(where, "threads") == 0) {
     pthread_t thread;
+    pair_meeting_make(x.meeting, 2);
     y = x;
     y.side = 1;
     y.other = 0;
@@ -191,6 +196,7 @@ static inline int pair_main(const pair_carrier *carrier, const char *where, size
               PAIR_SIDES - 1);
       return 2;
     }
+    pair_meeting_make(x.meeting, 1 + (unsigned)n);
     for (int i = 1; i <= n; i++) {
       pid_t id = fork();
       pair_must(id >= 0, "fork");
