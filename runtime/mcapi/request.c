@@ -160,13 +160,22 @@ static bool look_one(void *what) {
   return mc_request_try(what);
 }
 
+/* To whom the first in line is to be sent, behind whom `r` has to wait. */
+static mcapi_endpoint_t first_target(const mc_request *r) {
+  mc_lock_take(&r->local->lock);
+  const mc_request *first = r->local->line[MC_SEND].first;
+  mcapi_endpoint_t to = first ? first->to : r->to;
+  mc_lock_drop(&r->local->lock);
+  return to;
+}
+
 static void arm_one(void *what) {
   mc_request *r = what;
   mc_domain *d = r->node->domain;
   if (r->kind == MC_GET)
     mc_set_add(&d->tables->births, r->node->index);
   else if (r->kind == MC_SEND)
-    d->transport->await_room(d, mc_index(r->to), r->node->index);
+    d->transport->await_room(d, mc_index(first_target(r)), r->node->index);
 }
 
 static mcapi_status_t unfinished(lvd_status status) {

@@ -467,3 +467,55 @@ void test_mcapi_threads(void) {
   for (int i = 1; i <= THREADS; i++) pthread_join(t[i], NULL);
   node_ends();
 }
+
+/* ---- who waits behind a request that nobody waits for ------------------------------------------ */
+
+static uint32_t filled; /* messages that the reader is to get */
+
+static void *read_late(void *argument) {
+  mcapi_status_t status;
+  node_is(1);
+  mcapi_endpoint_t mine = endpoint_at(1);
+  uint32_t n;
+  while (!(n = __atomic_load_n(&filled, __ATOMIC_ACQUIRE)))
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+  nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL); /* the other sleeps by now */
+  for (uint32_t i = 0; i < n; i++) {
+    uint32_t got;
+    size_t size;
+    mcapi_msg_recv(mine, &got, sizeof got, &size, &status);
+    SAYS(status, MCAPI_SUCCESS);
+    CHECK_EQ(got, i);
+  }
+  node_ends();
+  return argument;
+}
+
+void test_mcapi_line_of_sends(void) {
+  pthread_t reader;
+  mcapi_request_t last;
+  size_t size;
+  uint32_t n = 0, got;
+  node_is(0);
+  mcapi_endpoint_t mine = endpoint_at(1), other = endpoint_at(2);
+  CHECK_EQ(pthread_create(&reader, NULL, read_late, NULL), 0);
+  mcapi_endpoint_t full = endpoint_of(1, 1);
+  for (;;) {
+    mcapi_msg_send_i(mine, full, &n, sizeof n, 0, &last, &s);
+    if (s == MCAPI_PENDING) break;
+    SAYS(s, MCAPI_SUCCESS);
+    CHECK(mcapi_wait(&last, &size, MCAPI_TIMEOUT_INFINITE, &s));
+    n++;
+  }
+  uint32_t number = n; /* as it is sent: what it lies in stays as it is */
+  __atomic_store_n(&filled, number + 1, __ATOMIC_RELEASE);
+  /* There is room at the other, but not yet where the one before is to go. */
+  mcapi_msg_send(mine, other, &number, sizeof number, 0, &s);
+  SAYS(s, MCAPI_SUCCESS);
+  CHECK(mcapi_wait(&last, &size, MCAPI_TIMEOUT_INFINITE, &s));
+  mcapi_msg_recv(other, &got, sizeof got, &size, &s);
+  SAYS(s, MCAPI_SUCCESS);
+  CHECK_EQ(got, number);
+  CHECK_EQ(pthread_join(reader, NULL), 0);
+  node_ends();
+}
