@@ -307,6 +307,12 @@ mc_peer *mc_peer_at(mc_domain *d, uint32_t index);
 /* ---- node.c --------------------------------------------------------------------------------- */
 
 mc_mine *mc_self(void); /* the caller's node; null: it has none */
+/* What the thread itself has initialized, and fibers that run on it have not. */
+typedef struct mc_owner {
+  mc_mine *node;
+  uint32_t active; /* the node's, as it was then */
+} mc_owner;
+extern _Thread_local mc_owner mc_own __attribute__((tls_model("initial-exec")));
 /* Around a wait, for which the node's end waits. False: it has been finalized. */
 bool mc_node_enter(mc_mine *n, uint32_t *active);
 void mc_node_leave(mc_mine *n);

@@ -15,16 +15,14 @@ enum { VERSION = LVD_VERSION_MAJOR << 12 | LVD_VERSION_MINOR };
 static lvd_port_mutex nodes_lock;
 static lvd_aptr nodes; /* mc_mine; never freed */
 
-static _Thread_local struct {
-  mc_mine *node;
-  uint32_t active; /* as it was when this thread initialized it */
-} own __attribute__((tls_model("initial-exec")));
+_Thread_local mc_owner mc_own;
 
 static bool is_active(const mc_mine *n) { return lvd_load_acquire_u32(&n->active) % 2; }
 
 mc_mine *mc_self(void) {
   lvd_fiber *fiber = lvd_fiber_self();
-  if (!fiber && own.node && lvd_load_acquire_u32(&own.node->active) == own.active) return own.node;
+  if (!fiber && mc_own.node && lvd_load_acquire_u32(&mc_own.node->active) == mc_own.active)
+    return mc_own.node;
   mc_mine *first = NULL;
   for (mc_mine *n = lvd_load_acquire_ptr(&nodes); n; n = lvd_load_acquire_ptr(&n->next)) {
     if (!is_active(n)) continue;
@@ -38,7 +36,7 @@ mc_mine *mc_self(void) {
 static bool has_own(void) {
   mc_mine *n = mc_self();
   lvd_fiber *fiber = lvd_fiber_self();
-  return n && (fiber ? n->fiber == fiber : n == own.node);
+  return n && (fiber ? n->fiber == fiber : n == mc_own.node);
 }
 
 /* Nothing of it is the child's. */
@@ -150,8 +148,8 @@ static mcapi_status_t initialize(mcapi_domain_t domain, mcapi_node_t id, uint32_
     n->next_port = 0;
     uint32_t active = lvd_add_release_u32(&n->active, 1) + 1;
     if (!n->fiber) {
-      own.node = n;
-      own.active = active;
+      mc_own.node = n;
+      mc_own.active = active;
     }
     *info = (mcapi_info_t){.mcapi_version = MCAPI_VERSION,
                            .organization_id = MCA_ORG_ID_TBA,

@@ -315,7 +315,7 @@ bool mc_scalar_in_at_once(uint32_t handle, uint64_t *value, uint32_t size) {
 
 /* Where the last one was released. */
 bool mc_release_at_once(const void *buffer) {
-  mc_mine *self = mc_self();
+  mc_mine *self = mc_caller();
   if (LVD_UNLIKELY(!self) || LVD_UNLIKELY(self->domain->transport != &mc_shm)) return false;
   mc_domain *d = self->domain;
   mc_local *local = lvd_load_acquire_ptr(&d->local[lvd_load_relaxed_u32(&self->released)]);

@@ -161,6 +161,7 @@ void model_dies(uint32_t process) {
 
 const mc_transport mc_pmq = {.name = "pmq"};
 void mc_descriptor_close(mc_local *local) { (void)local; }
+_Thread_local mc_owner mc_own;
 mc_mine *mc_self(void) { return &world->node[caller()]; }
 bool mc_node_enter(mc_mine *n, uint32_t *active) {
   *active = lvd_load_relaxed_u32(&n->active);
