@@ -89,9 +89,17 @@ struct mc_transport {
  * behind its transport's name. */
 #define MC_TRANSPORT(F)                                                                            \
   F(open)                                                                                          \
-  F(close) F(send) F(receive) F(count) F(buffers) F(await_room) F(lay) F(attach) F(detach)         \
-      F(put_packet) F(put_scalar) F(take_packet) F(take_scalar) F(available) F(loan) F(send_loan)  \
-          F(release)
+  F(close)                                                                                         \
+  F(send)                                                                                          \
+  F(receive)                                                                                       \
+  F(count)                                                                                         \
+  F(buffers)                                                                                       \
+  F(await_room)                                                                                    \
+  F(lay)                                                                                           \
+  F(attach)                                                                                        \
+  F(detach)                                                                                        \
+  F(put_packet)                                                                                    \
+  F(put_scalar) F(take_packet) F(take_scalar) F(available) F(loan) F(send_loan) F(release)
 #define MC_FUNCTION(function, name) __typeof__(*((mc_transport *)0)->function) name;
 
 /* ---- shared memory (shm_queue.c, shm_channel.c) ------------------------------------------------- */
