@@ -109,9 +109,10 @@ MC_INLINE void send(mc_domain *d, mc_channel *c, uint32_t n) {
     mc_shm_ring_audience(d, c);
   else
     mc_ring(d, c->peer_node);
-  /* The lines of the next, which the receiver has read a lap ago. */
+  /* The lines of the next, if it is as long: the receiver has read them a lap ago. */
   uint32_t ahead = n < AHEAD_LEAST ? AHEAD_LEAST : n < AHEAD_MOST ? n : AHEAD_MOST;
-  mc_fetch_all(lvd_put_span(&c->out), (size_t)ahead * LINE);
+  if (LVD_LIKELY(c->out.limit - c->out.put >= ahead))
+    mc_fetch_all(lvd_put_span(&c->out), (size_t)ahead * LINE);
 }
 
 MC_INLINE lvd_status put_packet(mc_domain *d, mc_local *local, const void *data, size_t size) {

@@ -70,7 +70,9 @@ static uint32_t expect(mc_queue *q, uint32_t n, uint32_t slots, size_t size) {
     next = 0;
   mc_fetch(&q->message[next]);
   mc_fetch((const char *)&q->message[next] + LINE);
-  if (size > MC_SMALL) mc_fetch_all(mc_payload(q, next), size < AHEAD ? size : AHEAD);
+  /* And the next one's data, if it is as long, and nobody is reading there. */
+  if (size > MC_SMALL && !lvd_load_relaxed_u32(&q->message[next].slot.owner))
+    mc_fetch_all(mc_payload(q, next), size < AHEAD ? size : AHEAD);
   return next;
 }
 
