@@ -62,7 +62,7 @@ enum {
   MC_SEATS = 16         /* receivers of one broadcast */
 };
 #define MC_MAGIC  0x4c564d43u /* "LVMC" */
-#define MC_LAYOUT (LVD_LAYOUT << 16 | 7u)
+#define MC_LAYOUT (LVD_LAYOUT << 16 | 8u)
 
 /* ---- shared --------------------------------------------------------------------------------- */
 

@@ -76,8 +76,9 @@ typedef struct mc_channel {
   size_t loan_size;
   void *own; /* another transport's than shm, whose is what follows */
   lvd_producer out;
-  lvd_consumer in;   /* gets */
-  lvd_consumer back; /* pops: behind, since packets are released one by one */
+  uint32_t origin, round, turn; /* sending: as ring.h has it */
+  lvd_consumer in;              /* gets */
+  lvd_consumer back;            /* pops: behind, since packets are released one by one */
   mc_held held[MC_SLOTS];
   uint32_t first, count;   /* of `held`, in a ring */
   bool many;               /* a broadcast's; then also: */

@@ -110,12 +110,15 @@ static uint32_t elements_in(copy *c, uint32_t index, uint32_t seat, bool packets
   uint32_t head = word(&lines->head), count = word(&c->channel.tail) - head;
   if (!packets) return count <= MC_SCALARS ? count : 0;
   if (count > MC_RING / MC_PACKET_LINE || !count) return 0;
-  if (!lvd_port_file_read(c->file, at + MC_UNIT, c->ring, MC_RING)) return 0;
+  uint32_t origin;
+  if (!lvd_port_file_read(c->file, at + MC_UNIT - LVD_LINE, &origin, sizeof origin) ||
+      !lvd_port_file_read(c->file, at + MC_UNIT, c->ring, MC_RING))
+    return 0;
   /* The receiver goes on meanwhile, so a head may be something else by now. */
   uint32_t found = 0;
   for (uint32_t line = 0; line < count; found++) {
     uint32_t size;
-    memcpy(&size, c->ring + (size_t)(head + line) * MC_PACKET_LINE % MC_RING, sizeof size);
+    memcpy(&size, c->ring + (size_t)(head - origin + line) * MC_PACKET_LINE % MC_RING, sizeof size);
     if (size > MCAPI_MAX_PACKET_SIZE) break;
     line += 1 + (size + MC_PACKET_LINE - 1) / MC_PACKET_LINE;
   }

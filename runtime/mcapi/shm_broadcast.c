@@ -15,6 +15,7 @@
  * Pairs of orders
  *   call: table, add_release calls          -> audience: load_acquire calls, table        B1 B2
  *   let in: head, state, store_release seat -> seated: load_acquire seat, load head       B1 */
+#include "ring.h"
 #include "transport.h"
 
 enum { LINE = MC_PACKET_LINE };
@@ -36,6 +37,7 @@ lvd_status mc_shm_lay_broadcast(mc_domain *d, uint32_t index) {
   if (!ch) return LVD_E_MEMORY;
   lvd_channel_init(ch, (unsigned char *)ch + MC_UNIT, LINE, MC_RING / LINE, MC_RING / LINE,
                    MC_SEATS, LVD_CHANNEL_MIRRORED);
+  lvd_store_relaxed_u32(mc_origin(ch), 0); /* and it stays so */
   for (uint32_t i = 0; i < MC_SEATS; i++) {
     lvd_store_relaxed_u32(&ch->consumer[i].state, LVD_CLOSED);
     lvd_store_relaxed_u32(&audience_of(ch)->seat[i], 0);

@@ -14,6 +14,7 @@
  * what lies between a bare ring and a packet are instructions: of both calls some 20 ns each, half of
  * which passes while the lines are under way, and as much for the release. */
 #include "at_once.h"
+#include "ring.h"
 
 #include <string.h>
 
@@ -55,6 +56,7 @@ lvd_status mc_shm_lay(mc_domain *d, uint32_t index, uint32_t kind) {
   uint32_t element = element_size(kind), slots = MC_RING / element;
   lvd_channel_init(ch, (unsigned char *)ch + MC_UNIT, element, slots,
                    kind & MC_PACKETS ? slots : MC_SCALARS, 1, LVD_CHANNEL_MIRRORED);
+  lvd_store_relaxed_u32(mc_origin(ch), 0);
   return LVD_OK;
 }
 
@@ -82,6 +84,7 @@ bool mc_shm_attach(mc_domain *d, mc_local *local, mcapi_endpoint_t peer) {
   c->out.fenced = c->in.fenced = false;
   if (sends) {
     c->calls = lvd_load_relaxed_u32(&d->tables->endpoint[local->index].calls) - 1;
+    mc_put_begins(c);
   } else {
     c->back = c->in;
     lvd_store_relaxed_u32(&local->got, (uint32_t)c->in.got);
@@ -98,9 +101,7 @@ void mc_shm_detach(mc_domain *d, mc_local *local) {
 /* ---- sending ------------------------------------------------------------------------------------ */
 
 /* Room for `n` elements; null: there is none. */
-static void *room_for(mc_channel *c, uint32_t n) {
-  return lvd_room(&c->out, n) < n ? NULL : lvd_put_span(&c->out);
-}
+static void *room_for(mc_channel *c, uint32_t n) { return mc_has_room(c, n) ? mc_put_at(c) : NULL; }
 
 MC_INLINE void send(mc_domain *d, mc_channel *c, uint32_t n) {
   lvd_put_done(&c->out, n);
@@ -112,7 +113,7 @@ MC_INLINE void send(mc_domain *d, mc_channel *c, uint32_t n) {
   /* The lines of the next, if it is as long: the receiver has read them a lap ago. */
   uint32_t ahead = n < AHEAD_LEAST ? AHEAD_LEAST : n < AHEAD_MOST ? n : AHEAD_MOST;
   if (LVD_LIKELY(c->out.limit - c->out.put >= ahead))
-    mc_fetch_all(lvd_put_span(&c->out), (size_t)ahead * LINE);
+    mc_fetch_all(mc_put_at(c), (size_t)ahead * LINE);
 }
 
 MC_INLINE lvd_status put_packet(mc_domain *d, mc_local *local, const void *data, size_t size) {
@@ -158,18 +159,19 @@ MC_INLINE bool has_come(const mc_local *local) {
   return !tail || lvd_load_relaxed_u32(tail) != lvd_load_relaxed_u32(&local->got);
 }
 
-/* The packet that begins after `skip` elements: its size and lines. False: there is none, or what is
- * there cannot have been sent. The size is read once. */
-MC_INLINE bool packet_at(lvd_consumer *c, uint32_t skip, uint32_t *size, uint32_t *lines) {
+/* The packet that begins after `skip` elements: where its data lie, its size and lines. Null: there is
+ * none, or what is there cannot have been sent. The size is read once. */
+MC_INLINE const unsigned char *packet_at(lvd_consumer *c, uint32_t skip, uint32_t *size,
+                                         uint32_t *lines) {
   uint32_t there = elements(c, skip + 1);
-  if (there <= skip) return false;
-  const unsigned char *head = (const unsigned char *)lvd_get_span(c) + (size_t)skip * LINE;
+  if (there <= skip) return NULL;
+  const unsigned char *head = mc_get_at(c) + (size_t)skip * LINE;
   __builtin_prefetch(head + LINE); /* and not only when the size is here */
   *size = *(const volatile uint32_t *)(const void *)head;
   *lines = 1 + (*size + LINE - 1) / LINE;
-  if (*size <= MCAPI_MAX_PACKET_SIZE && *lines <= there - skip) return true;
+  if (*size <= MCAPI_MAX_PACKET_SIZE && *lines <= there - skip) return head + LINE;
   c->corrupt = true;
-  return false;
+  return NULL;
 }
 
 MC_INLINE lvd_status take_packet(mc_domain *d, mc_local *local, void **out, size_t *out_size) {
@@ -178,8 +180,8 @@ MC_INLINE lvd_status take_packet(mc_domain *d, mc_local *local, void **out, size
   if (LVD_UNLIKELY(c->many) && !mc_shm_seated(d, local))
     return c->in.corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
   if (c->count == MC_SLOTS) return LVD_E_LIMIT;
-  if (!packet_at(&c->in, 0, &size, &lines)) return c->in.corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
-  const unsigned char *at = (const unsigned char *)lvd_get_span(&c->in) + LINE;
+  const unsigned char *at = packet_at(&c->in, 0, &size, &lines);
+  if (!at) return c->in.corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
   c->held[(c->first + c->count++) % MC_SLOTS] = (mc_held){.at = at, .lines = lines};
   lvd_get_done(&c->in, lines);
   lvd_store_relaxed_u32(&local->got, (uint32_t)c->in.got);
@@ -196,7 +198,7 @@ lvd_status mc_shm_take_packet(mc_domain *d, mc_local *local, void **out, size_t 
 MC_INLINE lvd_status take_scalar(mc_domain *d, mc_local *local, uint32_t size, uint64_t *value) {
   mc_channel *c = &local->channel;
   if (!elements(&c->in, 1)) return c->in.corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
-  scalar s = *(const scalar *)lvd_get_span(&c->in);
+  scalar s = *(const scalar *)(const void *)mc_get_at(&c->in);
   if (s.size != size) return LVD_E_ARGUMENT; /* it stays */
   *value = s.value;
   lvd_get_done(&c->in, 1);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Loans in shared memory: the span of the ring that the next packet will take. It stays where it is,
  * since nothing else is put while it is out. */
+#include "ring.h"
 #include "transport.h"
 
 static uint32_t lines(size_t size) {
@@ -11,14 +12,15 @@ lvd_status mc_shm_loan(mc_domain *d, mc_local *local, size_t size, void **at) {
   lvd_producer *p = &local->channel.out;
   uint32_t n = lines(size);
   if (LVD_UNLIKELY(local->channel.many)) mc_shm_audience(d, local);
-  if (lvd_room(p, n) < n) return p->corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
-  *at = (unsigned char *)lvd_put_span(p) + MC_PACKET_LINE;
+  if (!mc_has_room(&local->channel, n)) return p->corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
+  *at = mc_put_at(&local->channel) + MC_PACKET_LINE;
   return LVD_OK;
 }
 
 void mc_shm_send_loan(mc_domain *d, mc_local *local, size_t size) {
   lvd_producer *p = &local->channel.out;
-  *(uint32_t *)lvd_put_span(p) = (uint32_t)size; /* the head, as shm_channel.c has it */
+  *(uint32_t *)(void *)mc_put_at(&local->channel) =
+      (uint32_t)size; /* the head, as shm_channel.c has it */
   lvd_put_done(p, lines(size));
   lvd_push(p);
   if (LVD_UNLIKELY(local->channel.many))
