@@ -52,18 +52,16 @@ MC_INLINE bool mc_enter(mc_local *local, enum mc_kind kind, uint32_t handle) {
   return false;
 }
 
-/* Has it come, without the lock; or does it within the time that the long way takes? A thread looks as
- * fast as it can at first, then so that the other thread of its core has its share. */
-enum { MC_GLANCES = 1024, MC_PEEKS = 512, MC_PEEKS_A_US = 32 };
+/* Has it come, without the lock; or does it within the time that the long way takes? With a pause between
+ * two looks: without, those that are under way when the line goes to the sender bring it back too early. */
+enum { MC_PEEKS = 512, MC_PEEKS_A_US = 32 };
 MC_INLINE bool mc_may_come(const mc_local *local, bool (*come)(const mc_local *local)) {
   if (LVD_LIKELY(come(local))) return true;
   if (!local->spin_us || !local->timeout || lvd_fiber_self()) return false;
-  for (int i = 0; i < MC_GLANCES; i++)
-    if (come(local)) return true;
   uint32_t most = MC_PEEKS / MC_PEEKS_A_US, us = local->spin_us < most ? local->spin_us : most;
   for (uint32_t i = 0; i < us * MC_PEEKS_A_US; i++) {
-    if (come(local)) return true;
     lvd_port_relax();
+    if (come(local)) return true;
   }
   return false;
 }

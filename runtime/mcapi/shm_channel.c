@@ -153,10 +153,16 @@ static uint32_t elements(lvd_consumer *c, uint32_t want) {
   return n >= (int64_t)want ? (uint32_t)n : lvd_elements_refresh(c);
 }
 
-/* A guess, for who has no lock: is there more than has been got? */
+/* A guess, for who has no lock: is there more than has been got? Who looks asks for the lines of what is
+ * expected, too: so they are here when the cursor is, and not only asked for. */
 MC_INLINE bool has_come(const mc_local *local) {
   const lvd_a32 *tail = lvd_load_acquire_ptr(&local->tail);
-  return !tail || lvd_load_relaxed_u32(tail) != lvd_load_relaxed_u32(&local->got);
+  if (!tail) return true;
+  const unsigned char *at = mc_get_at(&local->channel.in);
+  bool come = lvd_load_relaxed_u32(tail) != lvd_load_relaxed_u32(&local->got);
+  __builtin_prefetch(at);
+  __builtin_prefetch(at + LINE);
+  return come;
 }
 
 /* The packet that begins after `skip` elements: where its data lie, its size and lines. Null: there is
