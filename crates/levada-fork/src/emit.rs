@@ -737,6 +737,11 @@ impl Writer<'_> {
             Form::Operand => {
                 begin(pieces, "__extension__({");
                 let value = self.value(fork, &[], pieces);
+                // No compiler says of an assignment that nobody uses its value.
+                let value = value.map(|v| match self.parsed.forks[fork].unused {
+                    true => format!("{v} = *&{v}"),
+                    false => v,
+                });
                 text(pieces, format!("\n{};", value.unwrap_or("(void)0".into())));
                 end(pieces, &format!("\n}}){closing}"));
             }

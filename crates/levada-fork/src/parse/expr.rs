@@ -112,11 +112,29 @@ impl Parser<'_> {
         let mut chain = 0;
         while self.eat(",") {
             self.chained(&mut chain)?;
+            self.unused(&left);
             let right = self.assignment()?;
             let kind = ExprKind::Comma(Box::new(left), Box::new(right));
             left = Expr::new(start, self.at, kind);
         }
         Ok(left)
+    }
+
+    /// The value of an expression is dropped, which compilers warn of where it is a variable.
+    pub(super) fn unused(&mut self, e: &Expr) {
+        match &e.kind {
+            ExprKind::Fork(fork) => self.out.forks[*fork].unused = true,
+            ExprKind::Paren(of) | ExprKind::Comma(_, of) | ExprKind::Binary("&&" | "||", _, of) => {
+                self.unused(of);
+            }
+            ExprKind::Conditional(_, a, b) => {
+                if let Some(a) = a {
+                    self.unused(a);
+                }
+                self.unused(b);
+            }
+            _ => {}
+        }
     }
 
     pub(super) fn assignment(&mut self) -> Result<Expr> {
@@ -613,6 +631,7 @@ impl Parser<'_> {
             left: false,
             hidden: self.hidden(),
             closes: false,
+            unused: false,
         };
         let range = fork.range();
         self.numbers.insert(number, self.out.forks.len());

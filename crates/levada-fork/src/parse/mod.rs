@@ -66,6 +66,8 @@ pub struct Fork {
     pub hidden: Rc<HashSet<String>>,
     /// Its block ends the statement, without a semicolon.
     pub closes: bool,
+    /// It is an operand whose value nobody wants.
+    pub unused: bool,
 }
 
 impl Fork {

@@ -146,6 +146,7 @@ impl Parser<'_> {
         if valued {
             return Ok(());
         }
+        self.unused(&e);
         if matches!(e.kind, ExprKind::Binary(..)) {
             self.check_stars(e.range);
         }
@@ -222,12 +223,16 @@ impl Parser<'_> {
                 } else if !p.eat(";") {
                     let e = p.expression()?;
                     p.in_order(&e, None);
+                    p.unused(&e);
                     p.expect(";")?;
                 }
                 for close in [";", ")"] {
                     if !p.is(close) {
                         let e = p.around(Around::Condition, Self::expression)?;
                         p.in_order(&e, None);
+                        if close == ")" {
+                            p.unused(&e);
+                        }
                     }
                     p.expect(close)?;
                 }

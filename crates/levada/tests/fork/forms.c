@@ -110,6 +110,17 @@ static void operands(void) {
   printf("%d %d\n", y, b);
 }
 
+/* Where nobody wants the value: no compiler says so. */
+static void dropped(void) {
+  int a = 1, b = 0;
+  a ? twice(a) !! { b++; } : nothing() !! { b--; };
+  for (twice(1) !! { b++; }; a < 3; twice(2) !! { a++; }) b++;
+  twice(1) !! { b++; }, add(a, b) !! { a--; };
+  (twice(1) !! { b++; });
+  (void)(twice(1) !! { b++; });
+  printf("%d %d\n", a, b);
+}
+
 /* Forks in blocks, in arguments, one after the other. */
 static void nests(void) {
   int a, b, c, d;
@@ -182,6 +193,7 @@ int main(void) {
   int one = returns(1), five = returns(5);
   printf("%d %d %d %d\n", one, five, to, trace);
   operands();
+  dropped();
   nests();
   pointers();
   macros();
