@@ -24,7 +24,8 @@
  *
  * Every fork is joined exactly once, in the function that made it, the last one first, on every way
  * out. LVD_FORKABLE_VOID(name, parameters...) is for functions without a result; up to eight
- * parameters; results and arguments of any type that can be copied (an array is its pointer). The
+ * parameters; results and arguments of any type that can be copied (an array is its pointer), in C++
+ * as bytes: hand over a pointer to what has constructors of its own. The
  * function must not be left between fork and join by longjmp or, in C++, by an exception.
  *
  * A program needs nothing else: the first fork starts the workers, and they end with the program.
