@@ -8,11 +8,12 @@
  * The lines' way, of cache lines between two cores of which the receiver is waiting: a bare ring's.
  *   1  the cursor `tail`: from the receiver, who looks at it, to the sender, who writes it
  *   2  `tail`, back
- *   3  the packet's head and its first lines, or the scalar's line, asked for together
+ *   3  the packet's head and its first lines, or the scalar's line, asked for together, and by who waits
+ *      again and again while nothing has come (has_come)
  * What else is touched stays where it is: the data's lines were asked for when the last packet had been
- * sent (AHEAD), `head` is read only when the ring seems full, and the tables and bells are only read. So
- * what lies between a bare ring and a packet are instructions: of both calls some 20 ns each, half of
- * which passes while the lines are under way, and as much for the release. */
+ * sent (send), `head` is read once a round (ring.h), and the tables and bells are only read. So what lies
+ * between a bare ring and a packet are the head's line and instructions, of three calls with the release.
+ */
 #include "at_once.h"
 #include "ring.h"
 
@@ -155,15 +156,19 @@ static uint32_t elements(lvd_consumer *c, uint32_t want) {
 
 /* A guess, for who has no lock: is there more than has been got? Who looks asks for the lines of what is
  * expected, too: so they are here when the cursor is, and not only asked for. */
-MC_INLINE bool has_come(const mc_local *local) {
-  const lvd_a32 *tail = lvd_load_acquire_ptr(&local->tail);
+MC_INLINE bool has_come(const mc_local *local, uint32_t element) {
+  lvd_a32 *tail = lvd_load_acquire_ptr(&local->tail);
   if (!tail) return true;
-  const unsigned char *at = mc_get_at(&local->channel.in);
-  bool come = lvd_load_relaxed_u32(tail) != lvd_load_relaxed_u32(&local->got);
-  __builtin_prefetch(at);
-  __builtin_prefetch(at + LINE);
+  lvd_channel *ch = (lvd_channel *)(void *)((char *)tail - offsetof(lvd_channel, tail));
+  uint32_t got = lvd_load_relaxed_u32(&local->got);
+  bool come = lvd_load_relaxed_u32(tail) != got;
+  uint32_t line = (got - lvd_load_relaxed_u32(mc_origin(ch))) * element % MC_RING;
+  __builtin_prefetch((const char *)ch + MC_UNIT + line);
+  __builtin_prefetch((const char *)ch + MC_UNIT + line + LINE);
   return come;
 }
+static bool packet_has_come(const mc_local *local) { return has_come(local, LINE); }
+static bool scalar_has_come(const mc_local *local) { return has_come(local, sizeof(scalar)); }
 
 /* The packet that begins after `skip` elements: where its data lie, its size and lines. Null: there is
  * none, or what is there cannot have been sent. The size is read once. */
@@ -304,7 +309,7 @@ static bool packet_in(mc_local *local, uint32_t handle, void **buffer, size_t *s
 
 bool mc_packet_in_at_once(uint32_t handle, void **buffer, size_t *size) {
   mc_local *local = mc_at_once(handle);
-  return local && buffer && size && mc_may_come(local, has_come) &&
+  return local && buffer && size && mc_may_come(local, packet_has_come) &&
          packet_in(local, handle, buffer, size);
 }
 
@@ -319,7 +324,7 @@ static bool scalar_in(mc_local *local, uint32_t handle, uint64_t *value, uint32_
 
 bool mc_scalar_in_at_once(uint32_t handle, uint64_t *value, uint32_t size) {
   mc_local *local = mc_at_once(handle);
-  return local && mc_may_come(local, has_come) && scalar_in(local, handle, value, size);
+  return local && mc_may_come(local, scalar_has_come) && scalar_in(local, handle, value, size);
 }
 
 /* Where the last one was released. */
