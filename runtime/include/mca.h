@@ -5,6 +5,7 @@
 #define MCA_H
 
 #include <stddef.h>
+#include <stdint.h> /* programs count on it */
 
 typedef int mca_int_t;
 typedef signed char mca_int8_t;
