@@ -73,8 +73,8 @@ def gives(inputs, references, work, tolerance=0.0):
         made = [work / f"out-{i}.txt" for i in range(len(references))]
         for file in made:
             file.unlink(missing_ok=True)
-        status, _, err = runner("--in", ",".join(map(str, inputs)),
-                                "--out", ",".join(map(str, made)))
+        more = [w for file in made[1:] for w in ("--option", f"out2={file}")]
+        status, _, err = runner("--in", ",".join(map(str, inputs)), "--out", made[0], *more)
         if ended(status, err):
             return ended(status, err)
         for file, reference in zip(made, references):
@@ -89,16 +89,13 @@ def gives(inputs, references, work, tolerance=0.0):
     return judge
 
 
-def same_bytes(source, reference, work):
-    """Its output is the reference file."""
+def prints_bytes(source, reference):
+    """Each byte of the reference file is printed, as a number on a line of its own."""
     def judge(runner):
-        made = work / "out.bin"
-        made.unlink(missing_ok=True)
-        status, _, err = runner("--in", source, "--out", made)
-        if ended(status, err):
-            return ended(status, err)
-        same = made.exists() and made.read_bytes() == reference.read_bytes()
-        return "passes" if same else "gives other bytes"
+        # It has no end: it looks for more for ever.
+        _, out, _ = runner("--in", source, timeout=10)
+        printed = [int(row) for row in out.splitlines() if row.isdigit()]
+        return "passes" if printed == list(reference.read_bytes()) else "prints other bytes"
     return judge
 
 
@@ -215,7 +212,7 @@ def all_of(folder, work):
 
     zipped = folder / "Compression/bitstreams"
     add("Compression/src/Gunzip_top.xdf", "what was zipped",
-        same_bytes(zipped / "fixed.gz", zipped / "fixed.orig", work))
+        prints_bytes(zipped / "fixed.gz", zipped / "fixed.orig"))
 
     video = "ffmpeg's pictures"
     rvc = "RVC/src/org/sc29/wg11"

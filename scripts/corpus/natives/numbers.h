@@ -47,17 +47,23 @@ static numbers *numbers_of_app(void) {
   return n;
 }
 
-/* The next number of an input; the actor ends where there is none. */
-static double number_in(int index) {
-  double number;
+/* The next number of an input; false where there is none. */
+static bool next_number(int index, double *number) {
   if (index < 0 || index >= FILES) lvd_native_fail("there are no %d inputs", index);
   FILE *file = numbers_file(&numbers_of_app()->in[index], "in", index, "r");
-  if (fscanf(file, "%lf", &number) != 1) lvd_native_end();
+  return fscanf(file, "%lf", number) == 1;
+}
+
+/* The actor ends where there is none. */
+static double number_in(int index) {
+  double number;
+  if (!next_number(index, &number)) lvd_native_end();
   return number;
 }
 
+/* The second output has an option of its own, as the command takes one file with --out. */
 static FILE *output(int index) {
-  return numbers_file(&numbers_of_app()->out[index], "out", index, "w");
+  return numbers_file(&numbers_of_app()->out[index], index ? "out2" : "out", 0, "w");
 }
 
 #endif

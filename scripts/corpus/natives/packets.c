@@ -4,7 +4,11 @@
 
 void source_init(void) {}
 
-int32_t source_sizeOfFile(void) { return (int32_t)number_in(0); }
+/* 1, which is no size of a packet, where there is none any more. */
+int32_t source_sizeOfFile(void) {
+  double size;
+  return next_number(0, &size) ? (int32_t)size : 1;
+}
 
 uint8_t source_readByte(void) { return (uint8_t)number_in(0); }
 
