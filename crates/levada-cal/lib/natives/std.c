@@ -304,9 +304,7 @@ static written *written_of_app(void) {
 
 STD void Writer_init(void) { written_of_app(); }
 
-STD void Writer_write(uint8_t byte) {
-  output_put(&written_of_app()->out, &byte, 1);
-}
+STD void Writer_write(uint8_t byte) { output_put(&written_of_app()->out, &byte, 1); }
 
 /* What was to be written is complete, and so is the application: those that have a writer feed it
  * for ever. */
