@@ -10,7 +10,7 @@
 
 use crate::diag::Diagnostic;
 use crate::natives::OptionNames;
-use crate::{emit, fuse, headers, ir};
+use crate::{emit, fuse, headers, includes, ir};
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::fs;
@@ -172,6 +172,10 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
     for (path, text) in options.natives.iter().zip(&natives) {
         key.update(path.as_os_str().as_encoded_bytes());
         key.update(text);
+        for (included, content) in includes::quoted(path, text) {
+            key.update(included.as_os_str().as_encoded_bytes());
+            key.update(content);
+        }
     }
     let mut names = OptionNames::default();
     for b in &builtin {

@@ -10,6 +10,7 @@ pub mod eval;
 pub mod fuse;
 pub mod graph;
 pub mod headers;
+mod includes;
 pub mod interp;
 pub mod ir;
 pub mod lex;

@@ -45,6 +45,18 @@ fn natives_fork() {
     assert_eq!(String::from_utf8_lossy(&out.stdout), printed);
 }
 
+/// What was made of a native is not taken again when a file has changed that it includes.
+#[test]
+fn a_changed_header_counts() {
+    let place = place(&FIB.replace("return x + y", "return x + y + MORE"));
+    for (more, printed) in [("0", "fib 610\n"), ("1", "fib 1596\n")] {
+        let header = format!("typedef int32_t number;\n#define MORE {more}\n");
+        place.write("natives/number.h", &header);
+        let run = place.run(&["run", TOP]).succeeds().out.clone();
+        assert!(run.starts_with(printed), "{run}");
+    }
+}
+
 /// What cannot be done is said of the native's own line.
 #[test]
 fn refusals_in_natives() {

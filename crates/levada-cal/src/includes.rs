@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a user's C file includes of its own: it is made of that, too, so the name in the cache of what is
+//! made of it depends on it.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+/// The files that the C file `path` with this text includes with quotes, and those that they include, each
+/// once and with its content. Which of them are included under some condition is not looked at; one that
+/// does not lie beside who includes it is the compiler's matter.
+pub fn quoted(path: &Path, text: &str) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut seen = HashSet::new();
+    let mut left = vec![(path.to_path_buf(), text.as_bytes().to_vec())];
+    while let Some((file, content)) = left.pop() {
+        let folder = file.parent().unwrap_or(Path::new(""));
+        for name in names(&String::from_utf8_lossy(&content)) {
+            let included = folder.join(name);
+            if !seen.insert(included.clone()) {
+                continue;
+            }
+            if let Ok(content) = std::fs::read(&included) {
+                found.push((included.clone(), content.clone()));
+                left.push((included, content));
+            }
+        }
+    }
+    found
+}
+
+/// The names in `#include "name"`.
+fn names(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter_map(|line| {
+        let line = line.trim_start().strip_prefix('#')?.trim_start();
+        let name = line.strip_prefix("include")?.trim_start();
+        name.strip_prefix('"')?
+            .split_once('"')
+            .map(|(name, _)| name)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_included_with_quotes_is_found_once() {
+        let folder = std::env::temp_dir().join(format!("levada-includes-{}", std::process::id()));
+        let write = |name: &str, text: &str| {
+            let path = folder.join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write("a.h", "#include \"sub/b.h\"\n#include \"a.h\"\n");
+        write("sub/b.h", "  #  include \"c.h\" // of its own folder\n");
+        write("sub/c.h", "int c;\n");
+        let text = "#include <stdio.h>\n#include\"a.h\"\n#include \"none.h\"\n// \"sub/c.h\"\n";
+        let found = quoted(&folder.join("x.c"), text);
+        let names: Vec<_> = found
+            .iter()
+            .map(|(path, _)| path.strip_prefix(&folder).unwrap().to_str().unwrap())
+            .collect();
+        assert_eq!(names, ["a.h", "sub/b.h", "sub/c.h"]);
+        assert_eq!(found[2].1, b"int c;\n");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}
