@@ -333,7 +333,7 @@ pub const KEPT: &[Kept] = &[
         "fibers_end reads this count alone; in the checks `live` is released after it"),
     kept("src/fiber.c", "lvd_app_close", "lvd_store_release_u32", "lvd_store_relaxed_u32",
         "no check closes an application: who sees it closed must see the fibers started before"),
-    kept("src/fiber.c", "lvd_fiber_yield", "lvd_fence_compiler", "weak_fence_compiler",
+    kept("src/fiber.c", "switch_to_next", "lvd_fence_compiler", "weak_fence_compiler",
         "makes the switch faster, and orders nothing that others see"),
     kept("src/fiber_pool.c", "make_chunk", "lvd_store_release_ptr", "lvd_store_relaxed_ptr", MADE),
     kept("src/fiber_pool.c", "lvd_fibers_each", "lvd_load_acquire_ptr", "lvd_load_relaxed_ptr",
