@@ -386,4 +386,28 @@ static void output_complete(output *out) {
   if (!good) refuse("cannot write %s: %s", text, strerror(why));
 }
 
+/* ---- The one output of an application: what --out names, or else the standard output ------------ */
+
+typedef struct app_output {
+  lvd_app *app;
+  output out;
+} app_output;
+
+static const char app_output_key;
+
+static void app_output_end(void *data, lvd_status outcome) {
+  app_output *o = data;
+  output_end(&o->out, outcome == LVD_OK, o->app);
+}
+
+static output *output_of_app(void) {
+  app_output *o = block(&app_output_key, sizeof *o, app_output_end);
+  if (!o->out.open) {
+    const char *name = option("out");
+    o->app = lvd_current_app();
+    output_open(&o->out, name ? name : "-");
+  }
+  return &o->out;
+}
+
 #endif

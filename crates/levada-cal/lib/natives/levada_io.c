@@ -74,33 +74,11 @@ int64_t io_read_number(void) {
 
 /* ---- Stream: bytes and lines to one file ------------------------------------------------------- */
 
-typedef struct stream {
-  lvd_app *app;
-  output out;
-} stream;
-
-static const char stream_key;
-
-static void stream_end(void *data, lvd_status outcome) {
-  stream *s = data;
-  output_end(&s->out, outcome == LVD_OK, s->app);
-}
-
-static stream *stream_of_app(void) {
-  stream *s = block(&stream_key, sizeof *s, stream_end);
-  if (!s->out.open) {
-    const char *name = option("out");
-    s->app = lvd_current_app();
-    output_open(&s->out, name ? name : "-");
-  }
-  return s;
-}
-
-void io_open(void) { stream_of_app(); }
+void io_open(void) { output_of_app(); }
 
 void io_write(uint8_t *bytes, int32_t count) {
   if (count < 0 || count > BURST) lvd_native_fail("io_write: the count %d is not 0 to 4096", count);
-  output *out = &stream_of_app()->out;
+  output *out = output_of_app();
   output_put(out, bytes, (size_t)count);
   output_show(out);
 }
@@ -108,13 +86,13 @@ void io_write(uint8_t *bytes, int32_t count) {
 void io_write_number(int64_t number) {
   char line[32];
   int length = snprintf(line, sizeof line, "%" PRId64 "\n", number);
-  output *out = &stream_of_app()->out;
+  output *out = output_of_app();
   output_put(out, line, (size_t)length);
   output_show(out);
 }
 
 void io_write_line(const char *line) {
-  output *out = &stream_of_app()->out;
+  output *out = output_of_app();
   output_put(out, line, strlen(line));
   output_put(out, "\n", 1);
   output_show(out);

@@ -280,36 +280,14 @@ STD void compare_readByte(uint8_t byte) { compare_NBytes(&byte, 1); }
 
 /* ---- The writer -------------------------------------------------------------------------------- */
 
-typedef struct written {
-  lvd_app *app;
-  output out;
-} written;
+STD void Writer_init(void) { output_of_app(); }
 
-static const char written_key;
-
-static void written_end(void *data, lvd_status outcome) {
-  written *w = data;
-  output_end(&w->out, outcome == LVD_OK, w->app);
-}
-
-static written *written_of_app(void) {
-  written *w = block(&written_key, sizeof *w, written_end);
-  if (!w->out.open) {
-    const char *name = option("out");
-    w->app = lvd_current_app();
-    output_open(&w->out, name && *name ? name : "-");
-  }
-  return w;
-}
-
-STD void Writer_init(void) { written_of_app(); }
-
-STD void Writer_write(uint8_t byte) { output_put(&written_of_app()->out, &byte, 1); }
+STD void Writer_write(uint8_t byte) { output_put(output_of_app(), &byte, 1); }
 
 /* What was to be written is complete, and so is the application: those that have a writer feed it
  * for ever. */
 STD void Writer_close(void) {
-  output_complete(&written_of_app()->out);
+  output_complete(output_of_app());
   lvd_app_finish(lvd_current_app());
   lvd_native_end();
 }
