@@ -199,6 +199,21 @@ pub fn has_forks(text: &[u8]) -> bool {
     text.contains(&b'!') && !crate::lex::forks(&lex(text).tokens).is_empty()
 }
 
+/// A preprocessed text as `-P` gives it: without what says where its lines come from.
+pub fn without_markers(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut at = 0;
+    for d in &lex(text).directives {
+        let (start, end) = (d.start as usize, d.end as usize);
+        if crate::lines::marker(&text[start..end]).is_some() {
+            out.extend_from_slice(&text[at..start]);
+            at = (end + 1).min(text.len());
+        }
+    }
+    out.extend_from_slice(&text[at..]);
+    out
+}
+
 /// Why a text was not translated: what was refused, and what it takes to show where.
 #[derive(Debug)]
 pub struct Refused {

@@ -147,6 +147,8 @@ fn everything_at_once_and_one_by_one() {
 fn preprocessed_texts() {
     let folder = place();
     let folder = folder.path();
+    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
     let text = cc(&["-Iinc", "-E", "main.c"], folder);
     assert!(
         !text.contains("!! {") && text.contains("lvd_run_main_1"),
@@ -164,6 +166,27 @@ fn preprocessed_texts() {
     assert!(command.status().unwrap().success());
     cc(&["raw.i", "-x", "c", "-Iinc", "two.c", "-o", "six"], folder);
     runs("six", folder);
+    // Without lines, also where the file has Levada's headers itself.
+    write("own.c", &format!("#include <levada/fork.h>\n{FORKS}"));
+    let text = cc(&["-Iinc", "-E", "-P", "own.c", "-o", "own.i"], folder) + &read("own.i");
+    assert!(
+        !text.contains("\n# ") && text.contains("lvd_run_main_1"),
+        "{text}"
+    );
+    cc(&["own.i", "-Iinc", "two.c", "-o", "seven"], folder);
+    runs("seven", folder);
+    // What stops the preprocessor is all that is said.
+    write("stopped.c", &format!("#error stop here\n{FORKS}"));
+    for words in [
+        &["cc", "-Iinc", "-c", "stopped.c"],
+        &["cc", "-Iinc", "-E", "stopped.c"],
+    ] {
+        let out = levada(words, folder);
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert_eq!(out.status.code(), Some(1));
+        assert_eq!(said.matches("error:").count(), 1, "{said}");
+        assert!(said.contains("stop here"), "{said}");
+    }
     // Macros as they are.
     assert!(cc(&["-Iinc", "-E", "-dM", "main.c"], folder).contains("#define __STDC__"));
 }

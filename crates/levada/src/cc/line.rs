@@ -263,9 +263,8 @@ impl Line {
                     Role::Goal
                 }
                 "-shared" | "-static" | "-static-pie" | "-pie" | "-no-pie" | "-rdynamic" | "-s"
-                | "-r" | "-nostdlib" | "-nostartfiles" | "-nodefaultlibs" | "-static-libgcc" => {
-                    Role::Goal
-                }
+                | "-r" | "-P" | "-nostdlib" | "-nostartfiles" | "-nodefaultlibs"
+                | "-static-libgcc" => Role::Goal,
                 "-M" | "-MM" | "-###" | "--version" | "-dM" => {
                     line.goal = Goal::Other;
                     Role::Other

@@ -93,7 +93,8 @@ pub fn cc(words: &[OsString]) -> Result<ExitCode, Failure> {
     for input in &sources {
         match session.preprocess(input)? {
             Some(text) => texts.push(text),
-            // The compiler says what is wrong.
+            // The compiler says what is wrong; but of forks it knows nothing.
+            None if session.holds_forks(input)? => return session.complain(input),
             None => return pass_on(&cc, &words, &line, Some(&session)),
         }
     }
@@ -263,6 +264,27 @@ impl Session<'_> {
         }))
     }
 
+    /// Whether there are forks in a file that cannot be preprocessed.
+    fn holds_forks(&mut self, input: &Input) -> Result<bool, Failure> {
+        let mut text = Vec::new();
+        let read = match input.path == "-" {
+            true => self.standard_input()?.read_to_end(&mut text),
+            false => std::fs::File::open(&input.path).and_then(|mut f| f.read_to_end(&mut text)),
+        };
+        Ok(read.is_ok() && preprocessed::has_forks(&text))
+    }
+
+    /// Lets the preprocessor say why it fails.
+    fn complain(&mut self, input: &Input) -> Result<ExitCode, Failure> {
+        let mut command = self.preprocessor(input, &[OsStr::new("-E")])?;
+        let status = command.stdout(Stdio::null()).status();
+        let status = status.map_err(|e| cannot_run(self.cc, &e))?;
+        Ok(match status.success() {
+            true => ExitCode::FAILURE,
+            false => exit_code(status),
+        })
+    }
+
     /// Compiles what the forks become.
     fn translated(
         &mut self,
@@ -319,7 +341,11 @@ impl Session<'_> {
             }
         }
         if self.line.goal == Goal::Preprocess {
-            return self.print(&preprocessed_all);
+            // Our own way needs the lines that -P leaves out.
+            return match self.line.words.iter().any(|w| w == "-P") {
+                true => self.print(&preprocessed::without_markers(&preprocessed_all)),
+                false => self.print(&preprocessed_all),
+            };
         }
         let mut command = command(self.cc);
         command.args(self.line.replaced(&replaced));
