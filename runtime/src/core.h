@@ -114,7 +114,7 @@ struct lvd_worker {
   uint32_t turns;        /* switches from fiber to fiber until the next look up; not 0 */
   uint32_t away;         /* looks that are left until the loop has its turn */
   uint32_t until_sample; /* looks */
-  uint32_t sample;       /* looks that the next sample stands for */
+  uint32_t look;         /* switches from one look to the next */
   uint32_t random;
   uint64_t looked_ticks;        /* of what runs, in which fibers only looked around */
   uint64_t sampled_at;          /* ticks; 0: what runs is not measured; else `turns` is 1 */

@@ -28,13 +28,13 @@
 
 enum {
   THREAD_GUARD = 1 << 16, /* below the stack of a thread, at the most */
-  LOOK = 32,              /* one of so many switches from fiber to fiber looks up from its work */
-  AWAY_MOST = 8,          /* looks before the worker's loop has its turn */
-  /* Looks; the activation after that is measured, and stands for all since. Where activations are
-   * short, reading the clock twice would be a good part of them. */
-  SAMPLE = 2,
-  SAMPLE_SHORT = 16,
-  SHORT_NS = 1000
+  /* From fiber to fiber a worker looks up from its work about so often, as the last activation that
+   * was measured tells, and at one of so many switches at the least. Should it err, the clock is
+   * there (LVD_TRAP_TICK). */
+  LOOK_NS = 20000,
+  LOOK_MOST = 256,
+  AWAY_MOST = 8, /* looks before the worker's loop has its turn */
+  SAMPLE = 2     /* looks; the activation after that is measured, and stands for all since */
 };
 
 static lvd_fiber *fiber_of(lvd_entity *e) { return (lvd_fiber *)e; }
@@ -63,22 +63,23 @@ static inline void begin(lvd_worker *w, lvd_entity *e) {
 static void end_sample(lvd_worker *w, lvd_entity *e) {
   uint64_t took = lvd_port_ticks() - w->sampled_at;
   w->sampled_at = 0;
-  lvd_count(&e->busy_ticks, took * LOOK * w->sample);
+  lvd_count(&e->busy_ticks, took * w->look * SAMPLE);
   if (took > lvd_load_relaxed_u64(&e->longest_ticks))
     lvd_store_relaxed_u64(&e->longest_ticks, took);
-  w->sample = lvd_port_ticks_to_ns(took) < SHORT_NS ? SAMPLE_SHORT : SAMPLE;
-  w->until_sample = w->sample;
+  uint64_t ns = lvd_port_ticks_to_ns(took);
+  w->look = ns <= LOOK_NS / LOOK_MOST ? LOOK_MOST : ns < LOOK_NS ? (uint32_t)(LOOK_NS / ns) : 1;
+  w->until_sample = SAMPLE;
 }
 
 /* The switch that is due looks up: what is measured ends before it, or begins after it. */
 static void look_up(lvd_worker *w) {
-  w->turns = LOOK;
+  w->turns = w->look;
   if (w->away) w->away--;
   if (w->sampled_at) {
     end_sample(w, w->current);
     /* At odd distances, so that what goes round in a circle is not met at the same place always. */
     w->random = w->random * 1664525u + 1013904223u;
-    w->turns = 1 + (w->random >> 16) % (2 * LOOK - 1);
+    w->turns = 1 + (w->random >> 16) % (2 * w->look - 1);
   } else if (--w->until_sample == 0) {
     w->until_sample = 1; /* the end of this one says how many */
     w->sampled_at = lvd_port_ticks();
@@ -220,7 +221,7 @@ static uint32_t place_of(lvd_runtime *rt, const lvd_fiber_options *o) {
     worker = o->place - LVD_WORKER(0);
     if (worker >= rt->workers) return LVD_NOWHERE;
   } else if (o->place == LVD_HERE && w && w->rt == rt) {
-    worker = w->index % rt->workers;
+    worker = w->index < rt->workers ? w->index : w->index - rt->workers; /* a core's urgent one */
   } else {
     worker = lvd_add_relaxed_u32(&rt->next_place, 1) % rt->workers;
     while (!lvd_load_relaxed_u32(&rt->worker[worker].given)) worker = (worker + 1) % rt->workers;

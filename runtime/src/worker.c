@@ -310,7 +310,7 @@ void lvd_worker_main(void *argument) {
   lvd_port_set_self(w);
   w->low = lvd_port_stack_low(NULL);
   lvd_port_context_of_thread(&w->home);
-  w->turns = w->until_sample = w->sample = 1;
+  w->turns = w->until_sample = w->look = 1;
   w->random = w->index + 1;
   if (w->index >= w->rt->workers) lvd_port_thread_urgent();
   bool clock = true; /* the clock also makes long activations give way */
