@@ -274,8 +274,8 @@ static bool announce(mc_domain *d) {
   return true;
 }
 
-/* A place in the table of processes, and its lock. Behind the gate. */
-static lvd_status enter(mc_domain *d) {
+/* A place in the table of processes, and its lock. Behind the gate. `fences`: we have no barrier for all. */
+static lvd_status enter(mc_domain *d, bool fences) {
   char name[64];
   for (uint32_t i = 0; i < MC_PROCESSES; i++) {
     if (!bury(d, i)) continue;
@@ -287,7 +287,7 @@ static lvd_status enter(mc_domain *d) {
     do d->serial = lvd_add_relaxed_u32(&d->tables->next_serial, 1) + 1;
     while (d->serial == 0 || mc_is_alive(d, d->serial));
     if (!announce(d)) return LVD_E_SYSTEM;
-    if (!lvd_port_domain_barrier_prepare()) lvd_store_release_u32(&d->tables->fences, 1);
+    if (fences) lvd_store_release_u32(&d->tables->fences, 1);
     lvd_store_relaxed_u32(&p->id, (uint32_t)lvd_port_process_self());
     lvd_store_release_u32(&p->serial, d->serial);
     return d->transport->join ? d->transport->join(d) : LVD_OK;
@@ -334,6 +334,8 @@ static lvd_status join(mc_domain *d, uint32_t wish) {
   char name[64];
   mc_file_name(name, sizeof name, d->number);
   lvd_status status = LVD_OK;
+  /* Takes tens of milliseconds where we have threads: not behind the gate, where others wait. */
+  bool fences = !lvd_port_domain_barrier_prepare();
   for (int i = 0; i < TRIES && status == LVD_OK; i++) {
     status = lvd_port_file_open(d->directory, name, &d->file);
     if (status != LVD_OK) break;
@@ -342,7 +344,7 @@ static lvd_status join(mc_domain *d, uint32_t wish) {
     if (!lvd_port_file_removed(d->file)) {
       bool alone = !lvd_port_locks_held(d->file, ALIVE, MC_PROCESSES);
       status = alone ? lay_out(d, wish) : take_part(d, wish);
-      if (status == LVD_OK) status = enter(d);
+      if (status == LVD_OK) status = enter(d, fences);
       lvd_port_locks_drop(d->file, GATE);
       return status;
     }
