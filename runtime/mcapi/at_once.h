@@ -17,6 +17,8 @@
 bool mc_packet_out_at_once(uint32_t handle, const void *buffer, size_t size);
 bool mc_packet_in_at_once(uint32_t handle, void **buffer, size_t *size);
 bool mc_release_at_once(const void *buffer);
+void *mc_loan_at_once(uint32_t handle, size_t size); /* null */
+bool mc_send_loan_at_once(uint32_t handle, const void *buffer, size_t size);
 bool mc_scalar_out_at_once(uint32_t handle, uint64_t value, uint32_t size);
 bool mc_scalar_in_at_once(uint32_t handle, uint64_t *value, uint32_t size);
 bool mc_message_out_at_once(uint32_t from, uint32_t to, const void *buffer, size_t size,
@@ -27,12 +29,13 @@ mcapi_status_t mc_message_in_at_once(uint32_t handle, void *buffer, size_t room,
 /* ---- what they share ------------------------------------------------------------------------ */
 
 #define MC_INLINE static inline __attribute__((always_inline))
+#define MC_ALL_IN __attribute__((flatten)) /* whatever it calls is in it, but what is seldom */
 
 /* As mc_self, for threads that are nodes. */
 MC_INLINE mc_mine *mc_caller(void) {
   mc_mine *own = mc_own.node;
   bool active = LVD_LIKELY(own != NULL) && lvd_load_acquire_u32(&own->active) == mc_own.active;
-  return LVD_LIKELY(active) && !lvd_fiber_self() ? own : mc_self();
+  return LVD_LIKELY(active) && LVD_LIKELY(mc_own.plain) ? own : mc_self();
 }
 
 /* The caller's own endpoint, if it may take the short way. */
@@ -50,6 +53,14 @@ MC_INLINE bool mc_enter(mc_local *local, enum mc_kind kind, uint32_t handle) {
     return true;
   mc_lock_drop(&local->lock);
   return false;
+}
+
+/* Of its channel; with the lock. */
+MC_INLINE bool mc_is_open(const mc_local *local, uint32_t role) {
+  return LVD_LIKELY(local->channel.open) && LVD_LIKELY(local->channel.role == role);
+}
+MC_INLINE bool mc_may_send(const mc_domain *d, const mc_local *local, uint32_t role) {
+  return mc_is_open(local, role) && LVD_LIKELY(mc_channel_goes_on(d, local));
 }
 
 /* Has it come, without the lock; or does it within the time that the long way takes? With a pause between

@@ -311,6 +311,7 @@ mc_mine *mc_self(void); /* the caller's node; null: it has none */
 typedef struct mc_owner {
   mc_mine *node;
   uint32_t active; /* the node's, as it was then */
+  bool plain;      /* no fiber ever runs on this thread */
 } mc_owner;
 extern _Thread_local mc_owner mc_own __attribute__((tls_model("initial-exec")));
 /* Around a wait, for which the node's end waits. False: it has been finalized. */

@@ -4,7 +4,7 @@
  * A descriptor is a bell of this process that its bellman rings, like a fiber that never stops waiting.
  * It is readable, or the node's flag is up and nothing had come when it went up; so whatever comes later
  * rings. */
-#include "transport.h"
+#include "at_once.h"
 
 #include <levada/mcapi_ext.h>
 
@@ -109,7 +109,11 @@ void lvd_mcapi_wait_by(mcapi_endpoint_t endpoint, int how, uint32_t spin_us,
 void *lvd_mcapi_loan(mcapi_pktchan_send_hndl_t send_handle, size_t size,
                      mcapi_status_t *mcapi_status) {
   mc_request r;
-  void *out = NULL;
+  void *out = mc_loan_at_once(send_handle, size);
+  if (LVD_LIKELY(out != NULL)) {
+    mc_say(mcapi_status, MCAPI_SUCCESS);
+    return out;
+  }
   mcapi_status_t status =
       mc_channel_prepare(&r, MC_PACKET_OUT, send_handle, MC_PACKETS | MC_SENDS, size);
   if (status == MCAPI_SUCCESS) {
@@ -146,6 +150,10 @@ static mc_local *borrower(mcapi_pktchan_send_hndl_t handle, const void *buffer, 
 
 void lvd_mcapi_send_loan(mcapi_pktchan_send_hndl_t send_handle, const void *buffer, size_t size,
                          mcapi_status_t *mcapi_status) {
+  if (LVD_LIKELY(mc_send_loan_at_once(send_handle, buffer, size))) {
+    mc_say(mcapi_status, MCAPI_SUCCESS);
+    return;
+  }
   mcapi_status_t status;
   mc_local *local = borrower(send_handle, buffer, size, &status);
   if (local) {

@@ -117,7 +117,9 @@ struct mc_local {
 static inline void mc_copy(void *to, const void *from, size_t size) {
   unsigned char *t = to;
   const unsigned char *f = from;
-  for (; size > MC_PIECE; size -= MC_PIECE, t += MC_PIECE, f += MC_PIECE) memcpy(t, f, MC_PIECE);
+  size_t piece = MC_PIECE;
+  __asm__("" : "+r"(piece)); /* or the compiler copies with one instruction, which begins slowly */
+  for (; size > piece; size -= piece, t += piece, f += piece) memcpy(t, f, piece);
   memcpy(t, f, size);
 }
 

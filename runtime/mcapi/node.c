@@ -150,6 +150,7 @@ static mcapi_status_t initialize(mcapi_domain_t domain, mcapi_node_t id, uint32_
     if (!n->fiber) {
       mc_own.node = n;
       mc_own.active = active;
+      mc_own.plain = !lvd_port_self(); /* no worker, and a worker is one from its beginning */
     }
     *info = (mcapi_info_t){.mcapi_version = MCAPI_VERSION,
                            .organization_id = MCA_ORG_ID_TBA,

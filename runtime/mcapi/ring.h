@@ -16,10 +16,11 @@
 #ifndef LVD_MCAPI_RING_H
 #define LVD_MCAPI_RING_H
 
-#include "face.h"
+#include "transport.h"
 
 /* So much is gone through before the next look; more, as long as there is always something. */
 enum { MC_ROUND = 64 * 1024 };
+enum { MC_AHEAD_LEAST = 3, MC_AHEAD_MOST = 33 };
 
 static inline lvd_a32 *mc_origin(lvd_channel *ch) {
   return (lvd_a32 *)(void *)((char *)ch + MC_UNIT - LVD_LINE);
@@ -62,6 +63,20 @@ LVD_APART void mc_turn(mc_channel *c) {
 static inline bool mc_has_room(mc_channel *c, uint32_t n) {
   if (LVD_UNLIKELY(lvd_reached((uint32_t)c->out.put, c->turn)) && !c->many) mc_turn(c);
   return lvd_room(&c->out, n) >= n;
+}
+
+/* The next `n` elements, for which there was room, are sent. */
+static inline void mc_sent(mc_domain *d, mc_channel *c, uint32_t n) {
+  lvd_put_done(&c->out, n);
+  lvd_push(&c->out);
+  if (LVD_UNLIKELY(c->many))
+    mc_shm_ring_audience(d, c);
+  else
+    mc_ring(d, c->peer_node);
+  /* The lines of the next, if it is as long: the receiver has read them a lap ago. */
+  uint32_t ahead = n < MC_AHEAD_LEAST ? MC_AHEAD_LEAST : n < MC_AHEAD_MOST ? n : MC_AHEAD_MOST;
+  if (LVD_LIKELY(c->out.limit - c->out.put >= ahead))
+    mc_fetch_all(mc_put_at(c), (size_t)ahead * MC_PACKET_LINE);
 }
 
 #endif

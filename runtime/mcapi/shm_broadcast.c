@@ -16,7 +16,6 @@
  *   call: table, add_release calls          -> audience: load_acquire calls, table        B1 B2
  *   let in: head, state, store_release seat -> seated: load_acquire seat, load head       B1 */
 #include "ring.h"
-#include "transport.h"
 
 enum { LINE = MC_PACKET_LINE };
 

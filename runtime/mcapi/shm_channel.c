@@ -11,7 +11,7 @@
  *   3  the packet's head and its first lines, or the scalar's line, asked for together, and by who waits
  *      again and again while nothing has come (has_come)
  * What else is touched stays where it is: the data's lines were asked for when the last packet had been
- * sent (send), `head` is read once a round (ring.h), and the tables and bells are only read. So what lies
+ * sent (mc_sent), `head` is read once a round (ring.h), and the tables and bells are only read. So what lies
  * between a bare ring and a packet are the head's line and instructions, of three calls with the release.
  */
 #include "at_once.h"
@@ -19,7 +19,7 @@
 
 #include <string.h>
 
-enum { LINE = MC_PACKET_LINE, AHEAD_LEAST = 3, AHEAD_MOST = 33, READ_MOST = 16 };
+enum { LINE = MC_PACKET_LINE, READ_MOST = 16 };
 
 typedef struct packet_head {
   uint32_t size;
@@ -104,19 +104,6 @@ void mc_shm_detach(mc_domain *d, mc_local *local) {
 /* Room for `n` elements; null: there is none. */
 static void *room_for(mc_channel *c, uint32_t n) { return mc_has_room(c, n) ? mc_put_at(c) : NULL; }
 
-MC_INLINE void send(mc_domain *d, mc_channel *c, uint32_t n) {
-  lvd_put_done(&c->out, n);
-  lvd_push(&c->out);
-  if (LVD_UNLIKELY(c->many))
-    mc_shm_ring_audience(d, c);
-  else
-    mc_ring(d, c->peer_node);
-  /* The lines of the next, if it is as long: the receiver has read them a lap ago. */
-  uint32_t ahead = n < AHEAD_LEAST ? AHEAD_LEAST : n < AHEAD_MOST ? n : AHEAD_MOST;
-  if (LVD_LIKELY(c->out.limit - c->out.put >= ahead))
-    mc_fetch_all(mc_put_at(c), (size_t)ahead * LINE);
-}
-
 MC_INLINE lvd_status put_packet(mc_domain *d, mc_local *local, const void *data, size_t size) {
   mc_channel *c = &local->channel;
   uint32_t n = 1 + (uint32_t)((size + LINE - 1) / LINE);
@@ -125,7 +112,7 @@ MC_INLINE lvd_status put_packet(mc_domain *d, mc_local *local, const void *data,
   if (!to) return c->out.corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
   *(packet_head *)(void *)to = (packet_head){(uint32_t)size};
   if (size) mc_copy(to + LINE, data, size);
-  send(d, c, n);
+  mc_sent(d, c, n);
   return LVD_OK;
 }
 
@@ -138,7 +125,7 @@ MC_INLINE lvd_status put_scalar(mc_domain *d, mc_local *local, uint64_t value, u
   scalar *to = room_for(c, 1);
   if (!to) return c->out.corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
   *to = (scalar){.value = value, .size = size};
-  send(d, c, 1);
+  mc_sent(d, c, 1);
   return LVD_OK;
 }
 
@@ -267,33 +254,24 @@ bool mc_shm_release(mc_domain *d, mc_local *local, const void *buffer, bool only
 
 /* ---- the short way ------------------------------------------------------------------------------ */
 
-MC_INLINE bool is_open(const mc_local *local, uint32_t role) {
-  return LVD_LIKELY(local->channel.open) && LVD_LIKELY(local->channel.role == role);
-}
-
-MC_INLINE bool may_send(const mc_domain *d, const mc_local *local, uint32_t role) {
-  return is_open(local, role) && LVD_LIKELY(!local->channel.loan) &&
-         LVD_LIKELY(mc_channel_goes_on(d, local));
-}
-
-bool mc_packet_out_at_once(uint32_t handle, const void *buffer, size_t size) {
+MC_ALL_IN bool mc_packet_out_at_once(uint32_t handle, const void *buffer, size_t size) {
   mc_local *local = mc_at_once(handle);
   if (!local || (!buffer && size) || size > MCAPI_MAX_PACKET_SIZE) return false;
   mc_domain *d = local->node->domain;
   if (size > mc_attribute(d, local->index, MCAPI_ENDP_ATTR_MAX_PAYLOAD_SIZE)) return false;
   if (!mc_enter(local, MC_PACKET_OUT, handle)) return false;
-  bool done =
-      may_send(d, local, MC_PACKETS | MC_SENDS) && put_packet(d, local, buffer, size) == LVD_OK;
+  bool done = !local->channel.loan && mc_may_send(d, local, MC_PACKETS | MC_SENDS) &&
+              put_packet(d, local, buffer, size) == LVD_OK;
   mc_lock_drop(&local->lock);
   return done;
 }
 
-bool mc_scalar_out_at_once(uint32_t handle, uint64_t value, uint32_t size) {
+MC_ALL_IN bool mc_scalar_out_at_once(uint32_t handle, uint64_t value, uint32_t size) {
   mc_local *local = mc_at_once(handle);
   if (!local || !mc_enter(local, MC_SCALAR_OUT, handle)) return false;
   mc_domain *d = local->node->domain;
-  bool done =
-      may_send(d, local, MC_NUMBERS | MC_SENDS) && put_scalar(d, local, value, size) == LVD_OK;
+  bool done = !local->channel.loan && mc_may_send(d, local, MC_NUMBERS | MC_SENDS) &&
+              put_scalar(d, local, value, size) == LVD_OK;
   mc_lock_drop(&local->lock);
   return done;
 }
@@ -301,13 +279,13 @@ bool mc_scalar_out_at_once(uint32_t handle, uint64_t value, uint32_t size) {
 static bool packet_in(mc_local *local, uint32_t handle, void **buffer, size_t *size) {
   if (!mc_enter(local, MC_PACKET_IN, handle)) return false;
   mc_domain *d = local->node->domain;
-  bool done = is_open(local, MC_PACKETS) && take_packet(d, local, buffer, size) == LVD_OK;
+  bool done = mc_is_open(local, MC_PACKETS) && take_packet(d, local, buffer, size) == LVD_OK;
   if (done) mc_count(d->tables, local->index, *size);
   mc_lock_drop(&local->lock);
   return done;
 }
 
-bool mc_packet_in_at_once(uint32_t handle, void **buffer, size_t *size) {
+MC_ALL_IN bool mc_packet_in_at_once(uint32_t handle, void **buffer, size_t *size) {
   mc_local *local = mc_at_once(handle);
   return local && buffer && size && mc_may_come(local, packet_has_come) &&
          packet_in(local, handle, buffer, size);
@@ -316,26 +294,26 @@ bool mc_packet_in_at_once(uint32_t handle, void **buffer, size_t *size) {
 static bool scalar_in(mc_local *local, uint32_t handle, uint64_t *value, uint32_t size) {
   if (!mc_enter(local, MC_SCALAR_IN, handle)) return false;
   mc_domain *d = local->node->domain;
-  bool done = is_open(local, MC_NUMBERS) && take_scalar(d, local, size, value) == LVD_OK;
+  bool done = mc_is_open(local, MC_NUMBERS) && take_scalar(d, local, size, value) == LVD_OK;
   if (done) mc_count(d->tables, local->index, size);
   mc_lock_drop(&local->lock);
   return done;
 }
 
-bool mc_scalar_in_at_once(uint32_t handle, uint64_t *value, uint32_t size) {
+MC_ALL_IN bool mc_scalar_in_at_once(uint32_t handle, uint64_t *value, uint32_t size) {
   mc_local *local = mc_at_once(handle);
   return local && mc_may_come(local, scalar_has_come) && scalar_in(local, handle, value, size);
 }
 
 /* Where the last one was released. */
-bool mc_release_at_once(const void *buffer) {
+MC_ALL_IN bool mc_release_at_once(const void *buffer) {
   mc_mine *self = mc_caller();
   if (LVD_UNLIKELY(!self) || LVD_UNLIKELY(self->domain->transport != &mc_shm)) return false;
   mc_domain *d = self->domain;
   mc_local *local = lvd_load_acquire_ptr(&d->local[lvd_load_relaxed_u32(&self->released)]);
   if (!local || local->node != self) return false;
   mc_lock_take(&local->lock);
-  bool done = !local->line[MC_PACKET_IN].first && is_open(local, MC_PACKETS) &&
+  bool done = !local->line[MC_PACKET_IN].first && mc_is_open(local, MC_PACKETS) &&
               release(d, local, buffer, false);
   mc_lock_drop(&local->lock);
   return done;

@@ -1,30 +1,62 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Loans in shared memory: the span of the ring that the next packet will take. It stays where it is,
  * since nothing else is put while it is out. */
+#include "at_once.h"
 #include "ring.h"
-#include "transport.h"
 
 static uint32_t lines(size_t size) {
   return 1 + (uint32_t)((size + MC_PACKET_LINE - 1) / MC_PACKET_LINE);
 }
 
-lvd_status mc_shm_loan(mc_domain *d, mc_local *local, size_t size, void **at) {
-  lvd_producer *p = &local->channel.out;
-  uint32_t n = lines(size);
-  if (LVD_UNLIKELY(local->channel.many)) mc_shm_audience(d, local);
-  if (!mc_has_room(&local->channel, n)) return p->corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
-  *at = mc_put_at(&local->channel) + MC_PACKET_LINE;
+MC_INLINE lvd_status loan(mc_domain *d, mc_local *local, size_t size, void **at) {
+  mc_channel *c = &local->channel;
+  if (LVD_UNLIKELY(c->many)) mc_shm_audience(d, local);
+  if (!mc_has_room(c, lines(size))) return c->out.corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
+  *at = mc_put_at(c) + MC_PACKET_LINE;
   return LVD_OK;
 }
 
-void mc_shm_send_loan(mc_domain *d, mc_local *local, size_t size) {
-  lvd_producer *p = &local->channel.out;
-  *(uint32_t *)(void *)mc_put_at(&local->channel) =
-      (uint32_t)size; /* the head, as shm_channel.c has it */
-  lvd_put_done(p, lines(size));
-  lvd_push(p);
-  if (LVD_UNLIKELY(local->channel.many))
-    mc_shm_ring_audience(d, &local->channel);
-  else
-    mc_ring(d, local->channel.peer_node);
+lvd_status mc_shm_loan(mc_domain *d, mc_local *local, size_t size, void **at) {
+  return loan(d, local, size, at);
+}
+
+MC_INLINE void send_loan(mc_domain *d, mc_local *local, size_t size) {
+  mc_channel *c = &local->channel;
+  *(uint32_t *)(void *)mc_put_at(c) = (uint32_t)size; /* the head, as shm_channel.c has it */
+  mc_sent(d, c, lines(size));
+}
+
+void mc_shm_send_loan(mc_domain *d, mc_local *local, size_t size) { send_loan(d, local, size); }
+
+/* ---- the short way ------------------------------------------------------------------------------ */
+
+MC_ALL_IN void *mc_loan_at_once(uint32_t handle, size_t size) {
+  mc_local *local = mc_at_once(handle);
+  if (!local || size > MCAPI_MAX_PACKET_SIZE) return NULL;
+  mc_domain *d = local->node->domain;
+  if (size > mc_attribute(d, local->index, MCAPI_ENDP_ATTR_MAX_PAYLOAD_SIZE)) return NULL;
+  if (!mc_enter(local, MC_PACKET_OUT, handle)) return NULL;
+  void *at = NULL;
+  if (!local->channel.loan && mc_may_send(d, local, MC_PACKETS | MC_SENDS) &&
+      loan(d, local, size, &at) == LVD_OK) {
+    local->channel.loan = at;
+    local->channel.loan_size = size;
+  }
+  mc_lock_drop(&local->lock);
+  return at;
+}
+
+MC_ALL_IN bool mc_send_loan_at_once(uint32_t handle, const void *buffer, size_t size) {
+  mc_local *local = mc_at_once(handle);
+  if (!local || !buffer || !mc_enter(local, MC_PACKET_OUT, handle)) return false;
+  mc_domain *d = local->node->domain;
+  mc_channel *c = &local->channel;
+  bool done =
+      c->loan == buffer && size <= c->loan_size && mc_may_send(d, local, MC_PACKETS | MC_SENDS);
+  if (done) {
+    send_loan(d, local, size);
+    c->loan = NULL;
+  }
+  mc_lock_drop(&local->lock);
+  return done;
 }

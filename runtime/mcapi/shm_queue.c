@@ -268,7 +268,7 @@ void mc_shm_await_room(mc_domain *d, uint32_t index, uint32_t node) {
 
 /* ---- the short way -------------------------------------------------------------------------- */
 
-bool mc_message_out_at_once(uint32_t from, uint32_t to, const void *buffer, size_t size,
+MC_ALL_IN bool mc_message_out_at_once(uint32_t from, uint32_t to, const void *buffer, size_t size,
                             uint32_t priority) {
   mc_local *local = mc_at_once(from);
   if (!local || (!buffer && size) || size > MCAPI_MAX_MESSAGE_SIZE) return false;
@@ -294,7 +294,7 @@ static mcapi_status_t message_in(mc_local *local, uint32_t handle, void *buffer,
 }
 
 /* What has come is not all in the inbox: so it is asked first. */
-mcapi_status_t mc_message_in_at_once(uint32_t handle, void *buffer, size_t room, size_t *size) {
+MC_ALL_IN mcapi_status_t mc_message_in_at_once(uint32_t handle, void *buffer, size_t room, size_t *size) {
   mc_local *local = mc_at_once(handle);
   if (!local || (!buffer && room) || !size) return MCAPI_PENDING;
   mcapi_status_t status = message_in(local, handle, buffer, room, size);
