@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Shields by cgroups, which hold without watching: a partition of version 2, where the kernel takes the
+//! cores away from everybody at once, and a pair of cpusets of version 1, one for the program and one
+//! that everybody else is moved into.
+
+use crate::ledger::{Entry, Knob, Ledger, Record, Task};
+use crate::machine::{Kernel, Machine};
+use crate::set::CoreSet;
+use crate::sweep::{BOUND, Broom, PROTECTED, REFUSED, Swept};
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Why a way does not work here.
+pub type Reason = String;
+
+const INSIDE: &str = "levada-shield";
+const OUTSIDE: &str = "levada-others";
+
+fn said(what: &str, e: io::Error) -> Reason {
+    format!("{what}: {e}")
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split_whitespace()
+}
+
+/// A partition of version 2. Nothing is moved by us: what was on the cores is elsewhere at once.
+pub fn partition<K: Kernel>(
+    machine: &Machine<K>,
+    broom: &Broom,
+    ledger: &mut Ledger,
+) -> Result<PathBuf, Reason> {
+    let base = machine
+        .cgroups(None)
+        .ok_or("cgroups of version 2 are not mounted")?;
+    let controllers = machine.read(&base.join("cgroup.controllers"));
+    if !words(&controllers.unwrap_or_default()).any(|c| c == "cpuset") {
+        return Err(match machine.cgroups(Some("cpuset")) {
+            Some(_) => "version 1 has the cpusets here".into(),
+            None => "version 2 has no cpusets here".into(),
+        });
+    }
+    if !broom.protect.is_empty() {
+        return Err("it would move what is protected, too".into());
+    }
+    let record = |ledger: &mut Ledger, entry| ledger.add(&[entry]).map_err(|e| said("ledger", e));
+    let control = base.join("cgroup.subtree_control");
+    let there = machine.read(&control).unwrap_or_default();
+    if !words(&there).any(|c| c == "cpuset") {
+        let knob = Knob {
+            path: control.clone(),
+            old: "-cpuset".into(),
+            new: "+cpuset".into(),
+        };
+        record(ledger, Entry::Knob(knob))?;
+        let written = machine.kernel.write(&control, "+cpuset");
+        written.map_err(|e| said("cpusets of version 2 cannot be used", e))?;
+    }
+    let inside = base.join(INSIDE);
+    record(ledger, Entry::Inside(inside.clone()))?;
+    let made = machine.kernel.make_dir(&inside);
+    made.map_err(|e| said("no cgroup can be made", e))?;
+    // An isolated one does not balance load between its cores, which threads on several need.
+    let kind = match broom.shield.len() {
+        1 => "isolated",
+        _ => "root",
+    };
+    let put = |file: &str, text: &str| {
+        let written = machine.kernel.write(&inside.join(file), text);
+        written.map_err(|e| said(file, e))
+    };
+    put("cpuset.cpus", &broom.shield.to_string())?;
+    put("cpuset.cpus.partition", kind)?;
+    let is = machine.read(&inside.join("cpuset.cpus.partition"));
+    match is.unwrap_or_default().trim() {
+        is if is == kind => Ok(inside),
+        is => Err(format!("the partition is {is}")),
+    }
+}
+
+/// A pair of cpusets of version 1.
+pub fn cpusets<K: Kernel>(
+    machine: &Machine<K>,
+    broom: &Broom,
+    ledger: &mut Ledger,
+) -> Result<(PathBuf, Swept), Reason> {
+    let base = machine
+        .cgroups(Some("cpuset"))
+        .ok_or("cpusets of version 1 are not mounted")?;
+    let list = |folder: &Path, name: &str| -> Option<CoreSet> {
+        machine.read(&folder.join(name))?.parse().ok()
+    };
+    let all = list(&base, "cpuset.cpus").ok_or("cpuset.cpus cannot be read")?;
+    if !broom.shield.is_within(&all) {
+        return Err(format!("the cpuset of this container has only cores {all}"));
+    }
+    for entry in std::fs::read_dir(&base).into_iter().flatten().flatten() {
+        if list(&entry.path(), "cpuset.cpus").is_some_and(|c| c.meets(&broom.shield)) {
+            let name = entry.file_name().display().to_string();
+            return Err(format!("the cpuset {name} has a share in the core"));
+        }
+    }
+    let memory = machine.read(&base.join("cpuset.mems")).unwrap_or_default();
+    let (inside, outside) = (base.join(INSIDE), base.join(OUTSIDE));
+    let marks = [
+        Entry::Inside(inside.clone()),
+        Entry::Outside(outside.clone()),
+    ];
+    ledger.add(&marks).map_err(|e| said("ledger", e))?;
+    for (folder, cores) in [
+        (&outside, all.without(&broom.shield)),
+        (&inside, broom.shield.clone()),
+    ] {
+        let made = machine.kernel.make_dir(folder);
+        made.map_err(|e| said("no cpuset can be made", e))?;
+        // The memory first: without it nothing can be moved there.
+        let files = [
+            ("cpuset.mems", memory.trim().to_string()),
+            ("cpuset.cpus", cores.to_string()),
+        ];
+        for (file, text) in files {
+            let written = machine.kernel.write(&folder.join(file), &text);
+            written.map_err(|e| said(file, e))?;
+        }
+    }
+    let swept = move_out(machine, broom, ledger, &base, &outside, &all)?;
+    for folder in [&outside, &inside] {
+        // No third one may then take a share; where something stayed that is not possible, nor needed.
+        let _ = machine
+            .kernel
+            .write(&folder.join("cpuset.cpu_exclusive"), "1");
+    }
+    Ok((inside, swept))
+}
+
+/// Everybody from the base to the outside, until a look at the base finds nobody who can be moved.
+pub fn move_out<K: Kernel>(
+    machine: &Machine<K>,
+    broom: &Broom,
+    ledger: &mut Ledger,
+    base: &Path,
+    outside: &Path,
+    all: &CoreSet,
+) -> Result<Swept, Reason> {
+    let mut swept = Swept::default();
+    // Who ends meanwhile is moved without an error, and is still there.
+    let mut tried: HashMap<i32, u32> = HashMap::new();
+    // Before 6.2 the kernel forgets what mask was asked for.
+    let forgets = machine.release() < (6, 2);
+    for round in 0..50 {
+        // Whole processes first, with one write each; then threads that are apart from theirs.
+        let file = if round == 0 { "cgroup.procs" } else { "tasks" };
+        let text = machine.read(&base.join(file)).unwrap_or_default();
+        let mut moves = Vec::new();
+        let mut lines = Vec::new();
+        for id in words(&text).filter_map(|w| w.parse::<i32>().ok()) {
+            let tries = tried.entry(id).or_default();
+            *tries += 1;
+            let Some(stat) = machine.process(id).filter(|s| *tries <= 3 && !s.is_dead()) else {
+                continue;
+            };
+            let mask = machine.kernel.affinity(id).unwrap_or_default();
+            if stat.is_bound() {
+                if mask.is_within(&broom.shield) {
+                    swept.stay(BOUND, format!("{} ({id})", stat.name));
+                }
+                continue;
+            }
+            if broom.protects(&stat) {
+                swept.stay(PROTECTED, format!("{} ({id})", stat.name));
+                continue;
+            }
+            let threads = if round == 0 {
+                machine.threads(id)
+            } else {
+                vec![id]
+            };
+            for tid in &threads {
+                let mask = machine.kernel.affinity(*tid).unwrap_or_default();
+                let thread = machine.thread(id, *tid).or_else(|| machine.process(*tid));
+                let Some(thread) = thread.filter(|_| forgets && mask != *all) else {
+                    continue;
+                };
+                lines.push(Entry::Task(Task {
+                    pid: id,
+                    tid: *tid,
+                    start: thread.start,
+                    old: mask,
+                    new: all.clone(),
+                }));
+            }
+            moves.push((id, threads.len() as u64, stat));
+        }
+        ledger.add(&lines).map_err(|e| said("ledger", e))?;
+        let mut moved = 0;
+        for (id, threads, stat) in moves {
+            match machine.kernel.write(&outside.join(file), &id.to_string()) {
+                Ok(()) if stat.is_kernel() => swept.kernel_threads += 1,
+                Ok(()) => swept.threads += threads,
+                Err(e) if e.raw_os_error() == Some(libc::ESRCH) => continue,
+                Err(_) => {
+                    swept.stay(REFUSED, format!("{} ({id})", stat.name));
+                    continue;
+                }
+            }
+            moved += 1;
+        }
+        swept.rounds += 1;
+        if moved == 0 && round > 0 {
+            break;
+        }
+    }
+    Ok(swept)
+}
+
+/// Parts the scheduler's own view along the two cpusets: deadlines are refused otherwise.
+pub fn split<K: Kernel>(machine: &Machine<K>, ledger: &mut Ledger) -> Result<(), Reason> {
+    let base = machine.cgroups(Some("cpuset")).ok_or("no cpusets")?;
+    let knob = Knob {
+        path: base.join("cpuset.sched_load_balance"),
+        old: "1".into(),
+        new: "0".into(),
+    };
+    if machine.read(&knob.path).is_some_and(|t| t.trim() == "1") {
+        let line = Entry::Knob(knob.clone());
+        ledger.add(&[line]).map_err(|e| said("ledger", e))?;
+        let written = machine.kernel.write(&knob.path, "0");
+        written.map_err(|e| said("cpuset.sched_load_balance", e))?;
+    }
+    Ok(())
+}
+
+/// Everybody back to where he was, and the groups away. Says what could not be done.
+pub fn dissolve<K: Kernel>(machine: &Machine<K>, record: &Record) -> Vec<String> {
+    let mut failed = Vec::new();
+    let base_of = |folder: &Path| folder.parent().map(Path::to_path_buf).unwrap_or_default();
+    for (folder, home) in [(&record.inside, &record.home), (&record.outside, &None)] {
+        let Some(folder) = folder.as_ref().filter(|f| f.exists()) else {
+            continue;
+        };
+        let base = base_of(folder);
+        let home = home
+            .clone()
+            .filter(|h| h.exists())
+            .unwrap_or_else(|| base.clone());
+        // A partition gives its cores back first, so that who comes home may run there.
+        let kind = folder.join("cpuset.cpus.partition");
+        if kind.exists() {
+            let _ = machine.kernel.write(&kind, "member");
+        }
+        let mut last = Ok(());
+        for round in 0..100 {
+            for (file, to) in [("cgroup.procs", &home), ("tasks", &home)] {
+                let text = machine.read(&folder.join(file)).unwrap_or_default();
+                for id in words(&text) {
+                    let moved = machine.kernel.write(&to.join(file), id);
+                    if moved.is_err() && *to != base {
+                        let _ = machine.kernel.write(&base.join(file), id);
+                    }
+                }
+            }
+            last = machine.kernel.remove_dir(folder);
+            if last.is_ok() {
+                break;
+            }
+            if round > 2 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        if let Err(e) = last {
+            failed.push(format!("{}: {e}", folder.display()));
+        }
+    }
+    failed
+}

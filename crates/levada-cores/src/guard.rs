@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The guard of a shield: a process of its own, started before anything is changed. It waits at a socket
+//! whose other end only the tool holds, and restores when that closes, whatever closed it. Where masks
+//! alone hold the shield, it also looks again and again who has come onto the cores.
+//!
+//! What is said: "watch RUNG PROGRAM" begins the looking; "stop" ends it, and is answered. The guard says
+//! "released" when it was asked by a signal to end the shield.
+
+use crate::ledger::{Entry, Ledger, Record, Who};
+use crate::machine::Machine;
+use crate::restore;
+use crate::set::CoreSet;
+use crate::shield::{self, Request, Rung};
+use crate::sweep::{Broom, Swept};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+/// How often it looks. What comes right after a look is gone after the next one, and that takes a
+/// while itself on a loaded machine: together less than a tenth of a second.
+const PERIOD: Duration = Duration::from_millis(40);
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum News {
+    None,
+    Released,
+    Dead,
+}
+
+pub struct Guard {
+    pub who: Who,
+    socket: OwnedFd,
+}
+
+fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut ends = [0; 2];
+    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
+    // SAFETY: the two descriptors are written, and owned by nobody else.
+    unsafe {
+        if libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok((OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])))
+    }
+}
+
+fn say(socket: &OwnedFd, text: &str) -> bool {
+    // SAFETY: the text is read only. Who has gone away must not bring a signal.
+    let sent = unsafe {
+        libc::send(
+            socket.as_raw_fd(),
+            text.as_ptr().cast(),
+            text.len(),
+            libc::MSG_NOSIGNAL,
+        )
+    };
+    sent >= 0
+}
+
+/// A message; none when the other end is closed. Waits for it.
+fn hear(socket: &OwnedFd, flags: i32) -> io::Result<Option<String>> {
+    let mut bytes = [0u8; 256];
+    loop {
+        // SAFETY: no more than the buffer's size is written.
+        let got = unsafe {
+            libc::recv(
+                socket.as_raw_fd(),
+                bytes.as_mut_ptr().cast(),
+                bytes.len(),
+                flags,
+            )
+        };
+        match got {
+            0 => return Ok(None),
+            n @ 1.. => {
+                return Ok(Some(
+                    String::from_utf8_lossy(&bytes[..n as usize]).into_owned(),
+                ));
+            }
+            _ => {
+                let e = io::Error::last_os_error();
+                if e.kind() != io::ErrorKind::Interrupted {
+                    return Err(e);
+                }
+            }
+        }
+    }
+}
+
+/// Whether one of these is readable within the time.
+pub fn wait(descriptors: &[RawFd], time: Option<Duration>) -> Vec<bool> {
+    let mut polls: Vec<libc::pollfd> = descriptors
+        .iter()
+        .map(|fd| libc::pollfd {
+            fd: *fd,
+            events: libc::POLLIN,
+            revents: 0,
+        })
+        .collect();
+    let time = time.map_or(-1, |t| t.as_millis().max(1) as i32);
+    // SAFETY: as many are passed as there are.
+    let ready = unsafe { libc::poll(polls.as_mut_ptr(), polls.len() as libc::nfds_t, time) };
+    polls.iter().map(|p| ready > 0 && p.revents != 0).collect()
+}
+
+impl Guard {
+    /// Forks it. The caller has one thread.
+    pub fn start(ledger: &mut Ledger, request: &Request, others: &CoreSet) -> io::Result<Guard> {
+        let (own, theirs) = pair()?;
+        let tool = std::process::id() as i32;
+        // SAFETY: there is one thread, so the child may do what it likes.
+        match unsafe { libc::fork() } {
+            -1 => Err(io::Error::last_os_error()),
+            0 => {
+                drop(own);
+                let keep = [theirs.as_raw_fd(), ledger.descriptor()];
+                apart(&keep);
+                stand(theirs, ledger, request, others, tool);
+                // SAFETY: ends the process without what its parent would do at its end.
+                unsafe { libc::_exit(0) }
+            }
+            pid => {
+                drop(theirs);
+                let start = Machine::this().process(pid).map_or(0, |s| s.start);
+                let guard = Guard {
+                    who: Who { pid, start },
+                    socket: own,
+                };
+                ledger.add(&[Entry::Guard(guard.who)])?;
+                Ok(guard)
+            }
+        }
+    }
+
+    pub fn descriptor(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+
+    pub fn watch(&self, rung: Rung, is_program: bool) {
+        say(&self.socket, &format!("watch {} {is_program}", rung.name()));
+    }
+
+    /// Ends the looking, so that nobody narrows what is being restored.
+    pub fn stop(&self) {
+        if say(&self.socket, "stop") {
+            while let Ok(Some(text)) = hear(&self.socket, 0) {
+                if text == "stopped" {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Lets it go.
+    pub fn end(self) {
+        let Guard { who, socket } = self;
+        drop(socket);
+        // SAFETY: waits for a child of this process; nothing is written.
+        unsafe { libc::waitpid(who.pid, std::ptr::null_mut(), 0) };
+    }
+
+    pub fn hear(&self) -> News {
+        match hear(&self.socket, libc::MSG_DONTWAIT) {
+            Ok(Some(text)) if text == "released" => News::Released,
+            Ok(Some(_)) => News::None,
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => News::None,
+            Ok(None) | Err(_) => News::Dead,
+        }
+    }
+}
+
+/// Nothing of the tool's stays with it: no terminal, no group, no signal, no open file.
+fn apart(keep: &[RawFd]) {
+    // SAFETY: calls without memory, or with memory of this frame.
+    unsafe {
+        libc::setsid();
+        libc::prctl(libc::PR_SET_NAME, c"levada-guard".as_ptr());
+        libc::setpriority(libc::PRIO_PROCESS, 0, -10);
+        libc::chdir(c"/".as_ptr());
+        let nowhere = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
+        for fd in 0..3 {
+            libc::dup2(nowhere, fd);
+        }
+    }
+    let open: Vec<RawFd> = std::fs::read_dir("/proc/self/fd")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|e| e.file_name().to_str()?.parse().ok())
+        .collect();
+    for fd in open {
+        if fd > 2 && !keep.contains(&fd) {
+            // SAFETY: whoever owns it in this process never runs again.
+            unsafe { libc::close(fd) };
+        }
+    }
+}
+
+/// A descriptor that becomes readable when somebody asks for the end; all other signals are blocked.
+fn asked_to_end() -> RawFd {
+    // SAFETY: the sets are of this frame.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&mut set);
+        libc::sigprocmask(libc::SIG_SETMASK, &set, std::ptr::null_mut());
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, libc::SIGTERM);
+        libc::signalfd(-1, &set, libc::SFD_CLOEXEC)
+    }
+}
+
+fn stand(socket: OwnedFd, ledger: &mut Ledger, request: &Request, others: &CoreSet, tool: i32) {
+    let machine = Machine::this();
+    let asked = asked_to_end();
+    let mut watch: Option<Watch> = None;
+    let mut stopped = false;
+    loop {
+        let time = watch.as_ref().map(|_| PERIOD);
+        let ready = wait(&[socket.as_raw_fd(), asked], time);
+        if ready[1] {
+            let _ = restore::settle(&machine, &ledger.path);
+            say(&socket, "released");
+            return;
+        }
+        if ready[0] {
+            let text = match hear(&socket, 0) {
+                Ok(Some(text)) => text,
+                _ => {
+                    let _ = restore::settle(&machine, &ledger.path);
+                    return;
+                }
+            };
+            let mut words = text.split(' ');
+            match words.next() {
+                Some("stop") => {
+                    watch = None;
+                    stopped = true;
+                    say(&socket, "stopped");
+                }
+                Some("watch") if !stopped => {
+                    let rung = words.next().and_then(Rung::from_name);
+                    let is_program = words.next() == Some("true");
+                    watch = rung.filter(|r| r.is_watched()).map(|rung| {
+                        let mut broom = shield::broom(&machine, request, others, rung);
+                        broom.guard = std::process::id() as i32;
+                        if is_program {
+                            broom.inside.push(tool);
+                        }
+                        Watch::new(broom, &ledger.path)
+                    });
+                }
+                _ => {}
+            }
+            continue;
+        }
+        if let Some(watch) = &mut watch {
+            watch.look(&machine, ledger);
+        }
+    }
+}
+
+/// Looking who has come.
+struct Watch {
+    broom: Broom,
+    swept: Swept,
+    evicted: u64,
+}
+
+impl Watch {
+    fn new(broom: Broom, ledger: &std::path::Path) -> Watch {
+        Watch {
+            broom,
+            swept: Swept::default(),
+            // A guard that was killed had counted, too.
+            evicted: Record::read(ledger).map_or(0, |r| r.evicted),
+        }
+    }
+
+    fn look(&mut self, machine: &Machine, ledger: &mut Ledger) {
+        let before = self.evicted;
+        // Until nobody moves: who forks while it is moved must not have until the next look.
+        for _ in 0..5 {
+            self.swept = Swept::default();
+            match self.broom.sweep(machine, ledger, &mut self.swept) {
+                Ok(0) | Err(_) => break,
+                Ok(_) => self.evicted += self.swept.moved(),
+            }
+        }
+        if self.evicted != before {
+            let _ = ledger.add(&[Entry::Evicted(self.evicted)]);
+        }
+    }
+}

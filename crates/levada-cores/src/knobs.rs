@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What comes onto a core beside threads: interrupts, and work that the kernel queues for no particular
+//! core. Each is a file with a set of cores in it.
+
+use crate::ledger::{Entry, Knob, Ledger};
+use crate::machine::{Kernel, Machine};
+use crate::set::CoreSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What was steered away, and what could not be.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Steered {
+    pub interrupts: u64,
+    /// Of the interrupts that stay: number, name and error.
+    pub stays: Vec<String>,
+    pub work_queues: bool,
+}
+
+/// Files with masks; the others hold lists.
+fn is_mask(path: &Path) -> bool {
+    let name = path.file_name().and_then(|n| n.to_str()).unwrap_or("");
+    name == "default_smp_affinity" || path.ends_with("workqueue/cpumask")
+}
+
+fn read_set<K: Kernel>(machine: &Machine<K>, path: &Path) -> Option<CoreSet> {
+    let text = machine.read(path)?;
+    match is_mask(path) {
+        true => CoreSet::from_mask(&text),
+        false => text.parse().ok(),
+    }
+}
+
+fn show(path: &Path, set: &CoreSet) -> String {
+    match is_mask(path) {
+        true => set.to_mask(),
+        false => set.to_string(),
+    }
+}
+
+/// Takes the shield's cores out of one file's set.
+fn narrow<K: Kernel>(
+    machine: &Machine<K>,
+    path: PathBuf,
+    shield: &CoreSet,
+    others: &CoreSet,
+    ledger: &mut Ledger,
+) -> io::Result<bool> {
+    let Some(old) = read_set(machine, &path).filter(|s| s.meets(shield)) else {
+        return Ok(false);
+    };
+    let rest = old.without(shield);
+    let new = if rest.is_empty() {
+        others.clone()
+    } else {
+        rest
+    };
+    let knob = Knob {
+        old: show(&path, &old),
+        new: show(&path, &new),
+        path,
+    };
+    ledger.add(&[Entry::Knob(knob.clone())])?;
+    machine.kernel.write(&knob.path, &knob.new)?;
+    Ok(true)
+}
+
+pub fn steer<K: Kernel>(
+    machine: &Machine<K>,
+    shield: &CoreSet,
+    others: &CoreSet,
+    ledger: &mut Ledger,
+) -> Steered {
+    let mut steered = Steered::default();
+    let folder = machine.proc.join("irq");
+    let names = names(machine);
+    let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+    let mut numbers: Vec<u32> = entries
+        .filter_map(|e| e.file_name().to_str()?.parse().ok())
+        .collect();
+    numbers.sort_unstable();
+    for number in numbers {
+        let path = folder.join(format!("{number}/smp_affinity_list"));
+        let effective = folder.join(format!("{number}/effective_affinity_list"));
+        match narrow(machine, path, shield, others, ledger) {
+            Ok(true) => steered.interrupts += 1,
+            Ok(false) => {}
+            // Refused, but it does not come there either.
+            Err(_) if read_set(machine, &effective).is_some_and(|e| !e.meets(shield)) => {}
+            Err(e) => {
+                let name = names.iter().find(|(n, _)| *n == number);
+                let name = name.map_or("?", |(_, name)| name);
+                let why = match e.raw_os_error() {
+                    // Its driver, or the kernel, has bound it.
+                    Some(libc::EIO | libc::EINVAL | libc::EPERM) => "bound".into(),
+                    _ => e.to_string(),
+                };
+                steered.stays.push(format!("{number} ({name}): {why}"));
+            }
+        }
+    }
+    let _ = narrow(
+        machine,
+        folder.join("default_smp_affinity"),
+        shield,
+        others,
+        ledger,
+    );
+    let queues = machine.sys.join("devices/virtual/workqueue/cpumask");
+    steered.work_queues = narrow(machine, queues, shield, others, ledger).unwrap_or(false);
+    let watchdog = machine.proc.join("sys/kernel/watchdog_cpumask");
+    let _ = narrow(machine, watchdog, shield, others, ledger);
+    steered
+}
+
+/// The last word of each line of /proc/interrupts.
+fn names<K: Kernel>(machine: &Machine<K>) -> Vec<(u32, String)> {
+    let text = machine
+        .read(&machine.proc.join("interrupts"))
+        .unwrap_or_default();
+    let line = |l: &str| {
+        let (number, rest) = l.trim().split_once(':')?;
+        Some((
+            number.parse().ok()?,
+            rest.split_whitespace().last()?.to_string(),
+        ))
+    };
+    text.lines().filter_map(line).collect()
+}
+
+/// Puts back what was, unless somebody has changed it since; says whether it did, and what failed.
+pub fn put_back<K: Kernel>(machine: &Machine<K>, knob: &Knob) -> io::Result<bool> {
+    // What was written there is no set, and is read as another text.
+    let is_control = knob.path.ends_with("cgroup.subtree_control");
+    if !is_control {
+        let parse = |text: &str| match is_mask(&knob.path) {
+            true => CoreSet::from_mask(text),
+            false => text.parse().ok(),
+        };
+        let now = read_set(machine, &knob.path);
+        if now == parse(&knob.old) || now != parse(&knob.new) {
+            return Ok(false);
+        }
+    }
+    machine.kernel.write(&knob.path, &knob.old).map(|()| true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::{Fake, set};
+
+    #[test]
+    fn interrupts_and_work_are_steered_away_and_back() {
+        let fake = Fake::new("0-3");
+        fake.proc(
+            "interrupts",
+            "      CPU0\n 7:  1 2 PCI-MSI 3 virtio0-input\n 8: 0 0 X disk\n",
+        );
+        fake.proc("irq/default_smp_affinity", "f\n");
+        fake.proc("sys/kernel/watchdog_cpumask", "0-3\n");
+        for (irq, mask) in [(7, "0-3"), (8, "3"), (9, "0"), (10, "3")] {
+            fake.proc(&format!("irq/{irq}/smp_affinity_list"), mask);
+        }
+        fake.sys("devices/virtual/workqueue/cpumask", "f\n");
+        fake.refuses("proc/irq/8/smp_affinity_list", libc::EIO);
+        let before = fake.everything();
+        let mut ledger = fake.ledger();
+        let steered = steer(&fake.machine, &set("3"), &set("0-2"), &mut ledger);
+        assert_eq!(steered.interrupts, 2);
+        assert_eq!(steered.stays, ["8 (disk): bound"]);
+        assert!(steered.work_queues);
+        assert_eq!(fake.text("proc/irq/7/smp_affinity_list"), "0-2");
+        assert_eq!(fake.text("proc/irq/10/smp_affinity_list"), "0-2");
+        assert_eq!(fake.text("proc/irq/default_smp_affinity"), "7");
+        assert_eq!(fake.text("proc/sys/kernel/watchdog_cpumask"), "0-2");
+        assert_eq!(fake.text("sys/devices/virtual/workqueue/cpumask"), "7");
+        for knob in &fake.record(&ledger).knobs {
+            put_back(&fake.machine, knob).unwrap();
+        }
+        assert_eq!(fake.everything(), before);
+    }
+
+    #[test]
+    fn what_somebody_else_has_set_since_is_left() {
+        let fake = Fake::new("0-3");
+        fake.proc("irq/7/smp_affinity_list", "0-3");
+        let mut ledger = fake.ledger();
+        steer(&fake.machine, &set("3"), &set("0-2"), &mut ledger);
+        fake.proc("irq/7/smp_affinity_list", "1");
+        let knob = &fake.record(&ledger).knobs[0];
+        assert!(!put_back(&fake.machine, knob).unwrap());
+        assert_eq!(fake.text("proc/irq/7/smp_affinity_list"), "1");
+    }
+}

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Each rung against a machine of its own: what it moves, and that nothing is left of it.
+
+use super::*;
+use crate::fake::{Fake, set};
+
+fn machine() -> Fake {
+    let fake = Fake::new("0-3");
+    fake.task(1, 1, 0, "init", "0-3");
+    fake.kernel_thread(2, "kthreadd", "0-3", true);
+    fake.kernel_thread(30, "ksoftirqd/3", "3", false);
+    fake.task(100, 100, 1, "lame", "0-3");
+    fake.task(100, 101, 1, "lame", "0-3");
+    fake.task(200, 200, 1, "pinned", "3");
+    fake.proc("irq/7/smp_affinity_list", "0-3");
+    fake
+}
+
+fn request() -> Request {
+    Request {
+        cores: set("3"),
+        ..Request::default()
+    }
+}
+
+struct Up {
+    raised: Raised,
+    ledger: Ledger,
+    before: String,
+}
+
+fn raise(fake: &Fake, request: &Request) -> Result<Up, Error> {
+    let before = fake.everything();
+    let mut ledger = fake.ledger();
+    let begin = Entry::Shield(request.cores.clone(), 0);
+    ledger.add(&[begin]).unwrap();
+    let others = set("0-3").without(&request.cores);
+    let raised = raise_with(&fake.machine, request, &others, &mut ledger)?;
+    Ok(Up {
+        raised,
+        ledger,
+        before,
+    })
+}
+
+fn lower(fake: &Fake, up: &Up) -> Restored {
+    let restored = restore::settle(&fake.machine, &up.ledger.path)
+        .unwrap()
+        .unwrap();
+    assert_eq!(restored.failed, Vec::<String>::new());
+    restored
+}
+
+#[test]
+fn a_partition_is_the_first_choice() {
+    let fake = machine();
+    fake.with_version_2("cpu cpuset memory");
+    let up = raise(&fake, &request()).unwrap();
+    assert_eq!(up.raised.rung, Rung::Partition);
+    assert_eq!(fake.text("sys/fs/cgroup/levada-shield/cpuset.cpus"), "3");
+    assert_eq!(
+        fake.text("sys/fs/cgroup/levada-shield/cpuset.cpus.partition"),
+        "isolated"
+    );
+    assert_eq!(fake.text("proc/irq/7/smp_affinity_list"), "0-2");
+    let inside = up.raised.inside.clone();
+    let mut ledger = Ledger::open(&up.ledger.path).unwrap();
+    take_in(
+        &fake.machine,
+        &mut ledger,
+        inside.as_ref(),
+        &set("3"),
+        100,
+        None,
+    )
+    .unwrap();
+    assert_eq!(fake.mask(101), set("3"));
+    lower(&fake, &up);
+    assert!(!fake.exists("sys/fs/cgroup/levada-shield"));
+    assert_eq!(fake.mask(101), set("0-3"));
+    assert_eq!(fake.text("proc/irq/7/smp_affinity_list"), "0-3");
+    assert_eq!(
+        fake.text("sys/fs/cgroup/cgroup.subtree_control"),
+        "-cpuset",
+        "as it is written"
+    );
+}
+
+#[test]
+fn several_cores_are_a_partition_that_balances() {
+    let fake = machine();
+    fake.with_version_2("cpuset");
+    let wanted = Request {
+        cores: set("2-3"),
+        ..request()
+    };
+    raise(&fake, &wanted).unwrap();
+    assert_eq!(
+        fake.text("sys/fs/cgroup/levada-shield/cpuset.cpus.partition"),
+        "root"
+    );
+}
+
+#[test]
+fn an_invalid_partition_is_given_up_for_affinities() {
+    let fake = machine();
+    fake.with_version_2("cpuset");
+    let says = "isolated invalid (Parent is not a partition root)".to_string();
+    *fake.machine.kernel.partition_says.borrow_mut() = Some(says.clone());
+    let up = raise(&fake, &request()).unwrap();
+    assert_eq!(up.raised.rung, Rung::Affinity);
+    assert_eq!(
+        up.raised.reasons[0],
+        (Rung::Partition, format!("the partition is {says}"))
+    );
+    assert!(
+        !fake.exists("sys/fs/cgroup/levada-shield"),
+        "nothing of it stays"
+    );
+    assert_eq!(fake.mask(100), set("0-2"));
+    lower(&fake, &up);
+}
+
+#[test]
+fn cpusets_of_version_1_come_next() {
+    let fake = machine();
+    fake.with_cpusets();
+    let up = raise(&fake, &request()).unwrap();
+    assert_eq!(up.raised.rung, Rung::Cpusets);
+    assert_eq!(up.raised.reasons[0].0, Rung::Partition);
+    let swept = &up.raised.swept;
+    assert_eq!((swept.threads, swept.kernel_threads), (4, 1));
+    assert_eq!(fake.group(101), "sys/fs/cgroup/cpuset/levada-others");
+    assert_eq!(fake.mask(200), set("0-2"));
+    assert_eq!(
+        fake.text("sys/fs/cgroup/cpuset/levada-others/cpuset.mems"),
+        "0"
+    );
+    let mut ledger = Ledger::open(&up.ledger.path).unwrap();
+    let inside = up.raised.inside.as_ref();
+    take_in(&fake.machine, &mut ledger, inside, &set("3"), 100, None).unwrap();
+    assert_eq!(fake.mask(100), set("3"));
+    lower(&fake, &up);
+    assert_eq!(
+        fake.everything(),
+        up.before,
+        "masks come back by themselves"
+    );
+}
+
+#[test]
+fn an_older_kernel_forgets_masks_and_the_ledger_does_not() {
+    let fake = machine();
+    fake.with_cpusets();
+    fake.proc("sys/kernel/osrelease", "5.10.0-fake");
+    let up = raise(&fake, &request()).unwrap();
+    // So does that kernel.
+    fake.set_mask(200, "0-3");
+    lower(&fake, &up);
+    assert_eq!(fake.mask(200), set("3"));
+    assert_eq!(fake.everything(), up.before);
+}
+
+#[test]
+fn a_cpuset_of_somebody_else_is_no_place_for_ours() {
+    let fake = machine();
+    fake.with_cpusets();
+    fake.sys("fs/cgroup/cpuset/docker/cpuset.cpus", "0-3");
+    let up = raise(&fake, &request()).unwrap();
+    assert_eq!(up.raised.rung, Rung::Affinity);
+    let (rung, why) = &up.raised.reasons[1];
+    assert_eq!((*rung, why.contains("docker")), (Rung::Cpusets, true));
+    assert!(!fake.exists("sys/fs/cgroup/cpuset/levada-others"));
+}
+
+#[test]
+fn a_cpuset_that_cannot_be_filled_is_taken_away_again() {
+    let fake = machine();
+    fake.with_cpusets();
+    fake.refuses("sys/fs/cgroup/cpuset/levada-shield", libc::EACCES);
+    let up = raise(&fake, &request()).unwrap();
+    assert_eq!(up.raised.rung, Rung::Affinity);
+    assert!(!fake.exists("sys/fs/cgroup/cpuset/levada-others"));
+    lower(&fake, &up);
+    assert_eq!(fake.everything(), up.before);
+}
+
+#[test]
+fn without_cgroups_affinities_are_swept_and_come_back() {
+    let fake = machine();
+    let up = raise(&fake, &request()).unwrap();
+    assert_eq!(up.raised.rung, Rung::Affinity);
+    assert_eq!(fake.mask(100), set("0-2"));
+    assert_eq!(fake.mask(200), set("0-2"));
+    let mut ledger = Ledger::open(&up.ledger.path).unwrap();
+    take_in(&fake.machine, &mut ledger, None, &set("3"), 100, None).unwrap();
+    assert_eq!((fake.mask(100), fake.mask(101)), (set("3"), set("3")));
+    lower(&fake, &up);
+    // Its own last wish was 0-2 when it was taken in: that is what it had from the sweep.
+    assert_eq!(fake.mask(200), set("3"));
+}
+
+#[test]
+fn without_privileges_one_s_own_are_moved_and_no_interrupt() {
+    let fake = machine();
+    fake.proc("self/status", "CapEff:\t0000000000000000\n");
+    let up = raise(&fake, &request()).unwrap();
+    assert_eq!(up.raised.rung, Rung::Own);
+    assert!(up.raised.reasons[2].1.contains("CAP_SYS_NICE"));
+    assert_eq!(fake.text("proc/irq/7/smp_affinity_list"), "0-3");
+    lower(&fake, &up);
+    assert_eq!(fake.everything(), up.before);
+}
+
+#[test]
+fn a_way_that_was_named_is_the_only_one() {
+    let fake = machine();
+    let wanted = Request {
+        by: Some(Rung::Cpusets),
+        ..request()
+    };
+    let before = fake.everything();
+    let refused = raise(&fake, &wanted).err().unwrap();
+    assert!(
+        refused
+            .what
+            .contains("cpusets of version 1 are not mounted"),
+        "{refused}"
+    );
+    assert_eq!(fake.everything(), before);
+    let wanted = Request {
+        apart: true,
+        ..request()
+    };
+    let refused = raise(&fake, &wanted).err().unwrap();
+    assert!(refused.what.contains("deadlines need"), "{refused}");
+    assert_eq!(fake.everything(), before);
+}
+
+#[test]
+fn the_lightest_core_gets_what_was_there_with_groups_too() {
+    let fake = machine();
+    fake.with_cpusets();
+    fake.last_core(100, 3);
+    let wanted = Request {
+        lightest: Some(1),
+        ..request()
+    };
+    let before = fake.everything();
+    let up = raise(&fake, &wanted).unwrap();
+    assert_eq!(fake.mask(100), set("1"));
+    assert_eq!(fake.mask(101), set("0-2"));
+    lower(&fake, &up);
+    assert_eq!(fake.everything(), before);
+}
+
+#[test]
+fn the_protected_stay_in_the_base_and_forbid_a_partition() {
+    let fake = machine();
+    fake.with_cpusets();
+    let wanted = Request {
+        protect: vec!["init".into(), "200".into()],
+        ..request()
+    };
+    let up = raise(&fake, &wanted).unwrap();
+    assert_eq!((fake.mask(1), fake.mask(200)), (set("0-3"), set("3")));
+    assert_eq!(fake.mask(100), set("0-2"));
+    lower(&fake, &up);
+    let fake = machine();
+    fake.with_version_2("cpuset");
+    let up = raise(&fake, &wanted).unwrap();
+    assert_eq!(up.raised.rung, Rung::Affinity);
+}
+
+#[test]
+fn what_cannot_be_shielded_is_refused() {
+    let topology = |online: &str, allowed: &str| Topology {
+        online: set(online),
+        allowed: set(allowed),
+        cores: Vec::new(),
+    };
+    for (cores, online, allowed, said) in [
+        ("", "0-3", "0-3", "no core is named"),
+        (
+            "7",
+            "0-3",
+            "0-3",
+            "there is no core 7: this machine has cores 0-3",
+        ),
+        ("3-5", "0-3", "0-3", "there is no cores 4-5"),
+        ("0", "0", "0", "core 0 is the only one"),
+        ("0-3", "0-3", "0-3", "cores 0-3 would leave no core"),
+        (
+            "3",
+            "0-3",
+            "0-1",
+            "this process may not use core 3: it may use cores 0-1",
+        ),
+        ("0-1", "0-3", "0-1", "would leave no core"),
+    ] {
+        let refused = check(&set(cores), &topology(online, allowed)).unwrap_err();
+        assert!(refused.what.contains(said), "{cores}: {refused}");
+    }
+    assert_eq!(
+        check(&set("1,3"), &topology("0-3", "0-3")).unwrap(),
+        set("0,2")
+    );
+}
+
+#[test]
+fn a_core_that_is_shielded_already_is_named_with_its_holder() {
+    let fake = Fake::new("0-3");
+    fake.task(50, 50, 1, "levada", "0-3");
+    let record = Record {
+        cores: set("3"),
+        tool: Some(Who {
+            pid: 50,
+            start: fake.start(50),
+        }),
+        ..Record::default()
+    };
+    let same = taken(&fake.machine, &record, &set("2-3")).unwrap_err();
+    assert_eq!(same.what, "core 3 is shielded already, by process 50");
+    let other = taken(&fake.machine, &record, &set("1")).unwrap_err();
+    assert!(other.what.contains("one at a time"), "{other}");
+    fake.end(50);
+    assert!(taken(&fake.machine, &record, &set("1")).is_ok());
+}

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Sweeping a core: every thread that may run there is given other cores. Who is forked between the
+//! listing and the moving carries the old mask, so one sweep is never enough: sweeps are repeated until
+//! one finds nothing, and then from time to time, since a program may set its own mask at any moment.
+
+use crate::ledger::{Entry, Ledger, Task};
+use crate::machine::{Kernel, Machine, Stat};
+use crate::set::CoreSet;
+use std::collections::{BTreeMap, HashSet};
+use std::io;
+
+/// Who goes where.
+#[derive(Clone, Debug, Default)]
+pub struct Broom {
+    pub shield: CoreSet,
+    /// Where who has no other core goes to.
+    pub others: CoreSet,
+    /// The one core that everything on the shield's cores goes to, as the paper did.
+    pub lightest: Option<u32>,
+    /// Only processes of this user.
+    pub user: Option<u32>,
+    /// Names or ids of processes that stay where they are.
+    pub protect: Vec<String>,
+    /// The program inside: these and their children, but for the first, which is the guard.
+    pub guard: i32,
+    pub inside: Vec<i32>,
+    /// Those that are known to be inside, also when their parents are gone.
+    pub known: HashSet<(i32, u64)>,
+}
+
+/// What a sweep, or several, did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Swept {
+    pub threads: u64,
+    pub kernel_threads: u64,
+    pub rounds: u32,
+    /// What stays, and why: name and id by reason.
+    pub stays: BTreeMap<&'static str, Vec<String>>,
+}
+
+impl Swept {
+    pub fn moved(&self) -> u64 {
+        self.threads + self.kernel_threads
+    }
+
+    pub fn stay(&mut self, why: &'static str, who: String) {
+        let list = self.stays.entry(why).or_default();
+        if !list.contains(&who) {
+            list.push(who);
+        }
+    }
+}
+
+pub const BOUND: &str = "kernel threads of the core itself";
+pub const PROTECTED: &str = "protected";
+pub const REFUSED: &str = "refused by the kernel";
+pub const FOREIGN: &str = "other users' processes";
+
+impl Broom {
+    pub fn protects(&self, stat: &Stat) -> bool {
+        let id = stat.id.to_string();
+        self.protect.iter().any(|p| *p == stat.name || *p == id)
+    }
+
+    /// Whether a process is the program inside, or a child of it.
+    pub fn is_inside<K: Kernel>(&mut self, machine: &Machine<K>, pid: i32) -> bool {
+        let mut path = Vec::new();
+        let mut at = pid;
+        let inside = loop {
+            if at <= 1 || at == self.guard || path.len() > 100 {
+                break false;
+            }
+            if at != pid && self.inside.contains(&at) || at == pid && self.inside.contains(&pid) {
+                break true;
+            }
+            let Some(stat) = machine.process(at) else {
+                break false;
+            };
+            if self.known.contains(&(at, stat.start)) {
+                break true;
+            }
+            path.push((at, stat.start));
+            at = stat.parent;
+        };
+        if inside {
+            self.known.extend(path);
+        }
+        inside
+    }
+
+    /// Where a thread goes that may run on the shield's cores.
+    fn target(&self, mask: &CoreSet, core: u32) -> CoreSet {
+        let rest = mask.without(&self.shield);
+        match self.lightest {
+            Some(lightest) if self.shield.has(core) => CoreSet::one(lightest),
+            _ if rest.is_empty() => self.others.clone(),
+            _ => rest,
+        }
+    }
+
+    /// One look at every thread, one line in the ledger for each that is to move, then the moves.
+    pub fn sweep<K: Kernel>(
+        &mut self,
+        machine: &Machine<K>,
+        ledger: &mut Ledger,
+        swept: &mut Swept,
+    ) -> io::Result<u64> {
+        let mut moves: Vec<(Task, Stat)> = Vec::new();
+        for pid in machine.processes() {
+            let mut process = None;
+            for tid in machine.threads(pid) {
+                let Ok(mask) = machine.kernel.affinity(tid) else {
+                    continue;
+                };
+                if !mask.meets(&self.shield) {
+                    continue;
+                }
+                let Some(stat) = machine.thread(pid, tid).filter(|s| !s.is_dead()) else {
+                    continue;
+                };
+                let who = || format!("{} ({tid})", stat.name);
+                if stat.is_bound() {
+                    // The others of these follow the work queues' mask.
+                    if mask.is_within(&self.shield) {
+                        swept.stay(BOUND, who());
+                    }
+                    continue;
+                }
+                if process.is_none() {
+                    process = machine.process(pid);
+                }
+                let Some(leader) = &process else { continue };
+                if self.user.is_some_and(|u| machine.owner(pid) != Some(u)) {
+                    swept.stay(FOREIGN, pid.to_string());
+                    continue;
+                }
+                if self.protects(leader) {
+                    swept.stay(PROTECTED, format!("{} ({pid})", leader.name));
+                    continue;
+                }
+                if self.is_inside(machine, pid) {
+                    continue;
+                }
+                let new = self.target(&mask, stat.core);
+                let task = Task {
+                    pid,
+                    tid,
+                    start: stat.start,
+                    old: mask,
+                    new,
+                };
+                moves.push((task, stat));
+            }
+        }
+        let lines: Vec<Entry> = moves.iter().map(|(t, _)| Entry::Task(t.clone())).collect();
+        ledger.add(&lines)?;
+        let mut moved = 0;
+        for (task, stat) in moves {
+            match machine.kernel.set_affinity(task.tid, &task.new) {
+                Ok(()) if stat.is_kernel() => swept.kernel_threads += 1,
+                Ok(()) => swept.threads += 1,
+                Err(e) if e.raw_os_error() == Some(libc::ESRCH) => continue,
+                Err(_) => {
+                    swept.stay(REFUSED, format!("{} ({})", stat.name, task.tid));
+                    continue;
+                }
+            }
+            moved += 1;
+        }
+        swept.rounds += 1;
+        Ok(moved)
+    }
+
+    /// Sweeps until nothing moves any more.
+    pub fn clean<K: Kernel>(
+        &mut self,
+        machine: &Machine<K>,
+        ledger: &mut Ledger,
+    ) -> io::Result<Swept> {
+        /// Faster than this nothing forks for ever; what still comes is the watch's.
+        const ROUNDS: u32 = 50;
+        let mut swept = Swept::default();
+        while self.sweep(machine, ledger, &mut swept)? > 0 && swept.rounds < ROUNDS {}
+        Ok(swept)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::{Fake, set};
+
+    fn broom() -> Broom {
+        Broom {
+            shield: set("3"),
+            others: set("0-2"),
+            ..Broom::default()
+        }
+    }
+
+    #[test]
+    fn every_thread_that_may_come_is_moved_and_recorded_first() {
+        let fake = Fake::new("0-3");
+        fake.task(100, 100, 1, "lame", "0-3");
+        fake.task(100, 101, 1, "lame", "3");
+        fake.task(200, 200, 1, "elsewhere", "0-1");
+        fake.kernel_thread(2, "kthreadd", "0-3", true);
+        fake.kernel_thread(30, "ksoftirqd/3", "3", false);
+        fake.kernel_thread(31, "kworker/u8:0", "0-3", false);
+        let mut ledger = fake.ledger();
+        let swept = broom().clean(&fake.machine, &mut ledger).unwrap();
+        assert_eq!(
+            (swept.threads, swept.kernel_threads, swept.rounds),
+            (2, 1, 2)
+        );
+        assert_eq!(fake.mask(100), set("0-2"));
+        assert_eq!(
+            fake.mask(101),
+            set("0-2"),
+            "who had only this core gets all others"
+        );
+        assert_eq!(fake.mask(200), set("0-1"));
+        assert_eq!(fake.mask(2), set("0-2"));
+        assert_eq!(fake.mask(30), set("3"));
+        assert_eq!(swept.stays[BOUND], ["ksoftirqd/3 (30)"]);
+        assert_eq!(fake.record(&ledger).tasks.len(), 3);
+    }
+
+    #[test]
+    fn children_of_a_fork_storm_are_found() {
+        let fake = Fake::new("0-3");
+        fake.task(100, 100, 1, "storm", "0-3");
+        // While the first sweep moves it, it forks: the child has the old mask.
+        fake.forks_when_moved(100, 300);
+        fake.forks_when_moved(300, 301);
+        let mut ledger = fake.ledger();
+        let swept = broom().clean(&fake.machine, &mut ledger).unwrap();
+        for id in [100, 300, 301] {
+            assert_eq!(fake.mask(id), set("0-2"), "{id}");
+        }
+        assert_eq!(swept.rounds, 4);
+    }
+
+    #[test]
+    fn the_paper_s_way_puts_what_was_on_the_core_on_one_other() {
+        let fake = Fake::new("0-3");
+        fake.task(100, 100, 1, "was on it", "0-3");
+        fake.task(200, 200, 1, "was not", "0-3");
+        fake.last_core(100, 3);
+        fake.last_core(200, 1);
+        let mut broom = Broom {
+            lightest: Some(0),
+            ..broom()
+        };
+        broom.clean(&fake.machine, &mut fake.ledger()).unwrap();
+        assert_eq!(fake.mask(100), set("0"));
+        assert_eq!(fake.mask(200), set("0-2"));
+    }
+
+    #[test]
+    fn the_program_inside_its_children_and_the_protected_stay() {
+        let fake = Fake::new("0-3");
+        fake.task(50, 50, 1, "levada", "0-3");
+        fake.task(51, 51, 50, "levada-guard", "0-3");
+        fake.task(60, 60, 50, "critical", "3");
+        fake.task(61, 61, 60, "child", "3");
+        fake.task(70, 70, 1, "sshd", "0-3");
+        fake.task(80, 80, 1, "intruder", "3");
+        let mut broom = Broom {
+            guard: 51,
+            inside: vec![50],
+            protect: vec!["sshd".into()],
+            ..broom()
+        };
+        // The tool itself is on the way off already.
+        fake.set_mask(50, "0-2");
+        let mut ledger = fake.ledger();
+        let swept = broom.clean(&fake.machine, &mut ledger).unwrap();
+        assert_eq!(fake.mask(51), set("0-2"));
+        assert_eq!(fake.mask(60), set("3"));
+        assert_eq!(fake.mask(61), set("3"));
+        assert_eq!(fake.mask(70), set("0-3"));
+        assert_eq!(fake.mask(80), set("0-2"));
+        assert_eq!(swept.stays[PROTECTED], ["sshd (70)"]);
+        // The parent of a grandchild has gone: it is known from before.
+        fake.end(60);
+        fake.reparent(61, 1);
+        broom.clean(&fake.machine, &mut ledger).unwrap();
+        assert_eq!(fake.mask(61), set("3"));
+    }
+
+    #[test]
+    fn without_privileges_only_one_s_own_are_moved() {
+        let fake = Fake::new("0-3");
+        fake.task(100, 100, 1, "mine", "0-3");
+        // SAFETY: has no preconditions.
+        let me = unsafe { libc::geteuid() };
+        let mut broom = Broom {
+            user: Some(me + 1),
+            ..broom()
+        };
+        let swept = broom.clean(&fake.machine, &mut fake.ledger()).unwrap();
+        assert_eq!(fake.mask(100), set("0-3"));
+        assert_eq!(swept.stays[FOREIGN], ["100"]);
+        broom.user = Some(me);
+        broom.clean(&fake.machine, &mut fake.ledger()).unwrap();
+        assert_eq!(fake.mask(100), set("0-2"));
+    }
+}
