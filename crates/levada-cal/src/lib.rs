@@ -11,6 +11,7 @@ pub mod fuse;
 pub mod graph;
 pub mod headers;
 mod includes;
+pub mod index;
 pub mod interp;
 pub mod ir;
 pub mod lex;

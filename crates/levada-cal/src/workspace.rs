@@ -4,6 +4,7 @@
 use crate::ast;
 use crate::check::{Checker, Library, Params};
 use crate::diag::{Diagnostic, Diagnostics, Sources};
+use crate::index::Index;
 use crate::{ir, library, lower, parse};
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -60,6 +61,10 @@ pub struct Workspace {
     files: HashMap<PathBuf, Arc<Loaded>>,
     actors: HashMap<String, Option<Arc<ir::Actor>>>,
     names: HashSet<String>,
+    /// Texts that stand for what is in files: an editor's, not saved yet.
+    texts: HashMap<PathBuf, Arc<str>>,
+    /// What [`Workspace::check_file`] and the check of networks note; none unless it is set.
+    pub index: Option<Index>,
 }
 
 impl Workspace {
@@ -71,7 +76,18 @@ impl Workspace {
             files: HashMap::new(),
             actors: HashMap::new(),
             names: HashSet::new(),
+            texts: HashMap::new(),
+            index: None,
         }
+    }
+
+    /// From now on this is what the file at `path` says.
+    pub fn set_text(&mut self, path: PathBuf, text: Arc<str>) {
+        self.texts.insert(path, text);
+    }
+
+    pub(crate) fn text(&self, path: &Path) -> Option<Arc<str>> {
+        self.texts.get(path).cloned()
     }
 
     pub fn roots(&self) -> &[PathBuf] {
@@ -97,8 +113,11 @@ impl Workspace {
             diags.extend(loaded.diags.iter().cloned());
             return Some(loaded.clone());
         }
-        let text: Arc<str> = match library::text(path) {
-            Some(text) => text.into(),
+        let text: Arc<str> = match self
+            .text(path)
+            .or_else(|| library::text(path).map(Arc::from))
+        {
+            Some(text) => text,
             None => match read_source(path) {
                 Ok(bytes) => decode(bytes).into(),
                 Err(error) => {
@@ -185,12 +204,16 @@ impl Workspace {
         }
         let library = self.closure(&roots, &class, file.clone(), diags);
         let mut checker = Checker::new(&library, Params::Open);
+        checker.notes = self.index.as_ref().map(|_| Box::default());
         match library.get_key_value(&class) {
             Some((class, _)) if entity.is_actor => {
                 checker.actor(class);
             }
             Some((class, _)) => checker.unit(class),
             None => {}
+        }
+        if let (Some(index), Some(found)) = (&mut self.index, checker.take_index()) {
+            index.add(found);
         }
         diags.extend(checker.diags);
     }

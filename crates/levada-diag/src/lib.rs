@@ -215,6 +215,23 @@ impl Sources {
         }
     }
 
+    /// The file that is shown as `path`; the last one, where it was read again.
+    pub fn find(&self, path: &str) -> Option<u32> {
+        let found = self.files.iter().rposition(|f| f.path == path)?;
+        Some(found as u32)
+    }
+
+    /// Where a line and a column are in the text, if they are in it; both count from 1.
+    pub fn offset(&self, file: u32, at: LineCol) -> Option<u32> {
+        let starts = &self.line_starts[file as usize];
+        let text = &self.files[file as usize].text;
+        let start = *starts.get(at.line.checked_sub(1)? as usize)? as usize;
+        let line = text[start..].split('\n').next()?;
+        let column = at.column.checked_sub(1)? as usize;
+        let mut ends = line.char_indices().map(|(i, _)| i).chain([line.len()]);
+        Some((start + ends.nth(column)?) as u32)
+    }
+
     /// A path as a user would type it: relative to the current folder where it lies below it.
     pub fn display_path(path: &Path) -> String {
         let here = std::env::current_dir().ok();

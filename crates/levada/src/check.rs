@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `levada check`: parses and type-checks files and folders, and says all that is wrong.
 
+mod explain;
+
 use crate::cli::CheckArgs;
 use crate::output::{self, Failure, failure, plural};
 use levada_cal::diag::Diagnostics;
@@ -17,6 +19,9 @@ pub fn check(args: &CheckArgs) -> Result<ExitCode, Failure> {
         if !dir.is_dir() {
             return failure(format!("--path {}: there is no such folder", dir.display()));
         }
+    }
+    if let Some(place) = &args.explain {
+        return explain::explain(place, args);
     }
     let mut files = BTreeSet::new();
     for path in &args.paths {

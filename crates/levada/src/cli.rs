@@ -181,11 +181,15 @@ pub struct BuildArgs {
 #[derive(Args, Debug)]
 pub struct CheckArgs {
     /// Files (.cal, .xdf) and folders of them
-    #[arg(required = true, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    #[arg(required_unless_present = "explain", value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub paths: Vec<PathBuf>,
     /// Look for classes in this folder, too
     #[arg(long = "path", short = 'I', value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub path: Vec<PathBuf>,
+    /// Instead, say what stands at a place: the type of an expression, what it is computed in and by
+    /// which rule, or what a name is
+    #[arg(long, value_name = "FILE:LINE:COLUMN", conflicts_with = "paths", value_parser = place)]
+    pub explain: Option<Place>,
     /// Print what was found as JSON
     #[arg(long)]
     pub json: bool,
@@ -283,6 +287,28 @@ pub struct DoctorArgs {
     /// List the workers and fibers of this process, and what each waits for, instead (with gdb)
     #[arg(long, value_name = "PID")]
     pub pid: Option<u32>,
+}
+
+/// A place in a file; both numbers count from 1.
+#[derive(Clone, Debug)]
+pub struct Place {
+    pub file: PathBuf,
+    pub line: u32,
+    pub column: u32,
+}
+
+fn place(text: &str) -> Result<Place, String> {
+    let mut parts = text.rsplitn(3, ':');
+    let mut number = || parts.next()?.parse().ok().filter(|n: &u32| *n > 0);
+    let (column, line) = (number(), number());
+    match (parts.next(), line, column) {
+        (Some(file), Some(line), Some(column)) if !file.is_empty() => Ok(Place {
+            file: file.into(),
+            line,
+            column,
+        }),
+        _ => Err("write FILE:LINE:COLUMN, such as src/Top.cal:12:8; both count from 1".to_string()),
+    }
 }
 
 fn setting(text: &str) -> Result<(String, String), String> {

@@ -21,8 +21,8 @@ impl<'a> Checker<'a> {
             return None;
         }
         self.members(entity);
-        let inputs = self.ports(entity, &ast.inputs);
-        let outputs = self.ports(entity, &ast.outputs);
+        let inputs = self.ports(entity, &ast.inputs, "input");
+        let outputs = self.ports(entity, &ast.outputs, "output");
         self.distinct_ports(ast);
         let mut actor = hir::Actor {
             name: class.to_owned(),
@@ -47,12 +47,15 @@ impl<'a> Checker<'a> {
         self.order(ast, &mut actor);
         self.finish(&actor.actions);
         self.unused(entity);
+        self.note_entity(ast.name.span, entity);
+        self.note_order(ast);
+        self.finish_notes();
         actor.globals = std::mem::take(&mut self.globals);
         actor.procs = std::mem::take(&mut self.procs);
         Some(actor)
     }
 
-    fn ports(&mut self, entity: EntityId, ports: &'a [ast::Port]) -> Vec<hir::Port> {
+    fn ports(&mut self, entity: EntityId, ports: &'a [ast::Port], kind: &str) -> Vec<hir::Port> {
         let mut out = Vec::with_capacity(ports.len());
         for port in ports {
             let mut body = Body::new(entity);
@@ -65,11 +68,13 @@ impl<'a> Checker<'a> {
                 self.diags.push(diag);
                 ty = Ty::Unknown;
             }
-            out.push(hir::Port {
+            let port = hir::Port {
                 name: port.name.text.clone(),
                 ty,
                 span: port.name.span,
-            });
+            };
+            self.note_port(port.span, &port, kind);
+            out.push(port);
         }
         out
     }
@@ -166,6 +171,7 @@ impl<'a> Checker<'a> {
             }
             return None;
         };
+        self.note_port(name.span, &ports[port], kind);
         if let Some(before) = seen.insert(port, name.span) {
             let message = format!("port `{}` stands in two patterns", name.text);
             let diag = Diagnostic::error("port", message)
@@ -225,6 +231,7 @@ impl<'a> Checker<'a> {
                     constant: false,
                     value: None,
                 };
+                self.note_local(&local, "elements that the action takes");
                 vars.push(body.declare(&name.text, local));
             }
             if let Some(port) = port {

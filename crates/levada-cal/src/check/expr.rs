@@ -59,6 +59,12 @@ fn as_const(expr: &Expr) -> Option<&Value> {
 
 impl<'a> Checker<'a> {
     pub(super) fn expr(&mut self, body: &mut Body<'a>, expr: &'a ast::Expr) -> Expr {
+        let checked = self.expr_of(body, expr);
+        self.note_expr(body, expr, &checked);
+        checked
+    }
+
+    fn expr_of(&mut self, body: &mut Body<'a>, expr: &'a ast::Expr) -> Expr {
         let span = expr.span;
         match &expr.kind {
             ast::ExprKind::Bool(b) => constant(Value::Bool(*b), Ty::Bool, span),
@@ -77,7 +83,9 @@ impl<'a> Checker<'a> {
                 let mut left = self.expr(body, first);
                 for (op, at, right) in rest {
                     let right = self.expr(body, right);
+                    let operands = (left.ty.clone(), right.ty.clone());
                     left = self.binary(*op, *at, left, right);
+                    self.note_binary(*op, &operands, &left);
                 }
                 left
             }
@@ -101,13 +109,17 @@ impl<'a> Checker<'a> {
         body: &mut Body<'a>,
         path: &ast::Path,
     ) -> Option<(Var, Ty, bool)> {
-        match self.lookup(body, path) {
+        let found = self.lookup(body, path);
+        self.note_unit_of(path, found.as_ref());
+        match found {
             Some(Found::Local(id)) => {
                 let local = &body.locals[id];
+                self.note_local_use(path, local);
                 Some((Var::Local(id), local.ty.clone(), !local.constant))
             }
             Some(Found::Item(entity, item @ (Item::Param(_) | Item::Var(_)))) => {
                 let id = self.global(entity, item)?;
+                self.note_global_use(path, id);
                 let global = &self.globals[id];
                 Some((Var::Global(id), global.ty.clone(), !global.constant))
             }
@@ -512,16 +524,15 @@ impl<'a> Checker<'a> {
             self.diags.push(diag);
         }
         let (name_text, span) = (decl.name.text.clone(), decl.name.span);
-        body.declare(
-            name,
-            hir::Local {
-                name: name_text,
-                ty,
-                span,
-                constant: false,
-                value: None,
-            },
-        )
+        let local = hir::Local {
+            name: name_text,
+            ty,
+            span,
+            constant: false,
+            value: None,
+        };
+        self.note_local(&local, "a loop's variable");
+        body.declare(name, local)
     }
 
     // Calls.
@@ -534,6 +545,7 @@ impl<'a> Checker<'a> {
         span: Span,
     ) -> Expr {
         let found = self.lookup(body, name);
+        self.note_unit_of(name, found.as_ref());
         let id = match found {
             Some(Found::Item(entity, item @ Item::Function(_))) => Some(self.proc(entity, item)),
             Some(Found::Item(_, Item::Procedure(_))) => {
@@ -560,6 +572,7 @@ impl<'a> Checker<'a> {
             return error_expr(span);
         };
         body.calls.push((id, name.span));
+        self.note_call(name, id);
         body.mentioned.called.insert(id);
         if !self.arguments(id, &args, name.span) {
             return error_expr(span);

@@ -9,6 +9,7 @@ mod actor;
 pub mod effects;
 mod expr;
 pub mod hir;
+pub mod note;
 mod order;
 mod scope;
 mod stmt;
@@ -64,6 +65,8 @@ pub struct Checker<'a> {
     reviewing: bool,
     /// How many unknown names there were.
     unknown: usize,
+    /// What is kept for the index, where somebody wants one.
+    pub notes: Option<Box<note::Notes>>,
 }
 
 /// A row of statements or an expression being checked: where it stands and what it can see.
@@ -120,6 +123,7 @@ impl<'a> Checker<'a> {
             open,
             reviewing: open,
             unknown: 0,
+            notes: None,
         }
     }
 
@@ -133,6 +137,8 @@ impl<'a> Checker<'a> {
         if let Some(entity) = self.entity(class) {
             self.members(entity);
             self.finish(&[]);
+            self.note_entity(self.scopes[entity].ast.name.span, entity);
+            self.finish_notes();
         }
     }
 

@@ -8,7 +8,7 @@ use crate::ir;
 use std::collections::{BTreeSet, HashMap};
 
 /// Whether `tag` names an action tagged `full`: it is the same or its first part.
-fn matches(tag: &str, full: &str) -> bool {
+pub(super) fn matches(tag: &str, full: &str) -> bool {
     full.strip_prefix(tag)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }

@@ -152,11 +152,13 @@ impl<'a> Checker<'a> {
         }
         match name {
             None => {
+                self.note_import(import, unit, None);
                 if !self.scopes[into].units.contains(&unit) {
                     self.scopes[into].units.push(unit);
                 }
             }
             Some(name) if scope.names.contains_key(name) => {
+                self.note_import(import, unit, Some(name));
                 self.scopes[into].imported.insert(name, unit);
             }
             Some(name) => {

@@ -174,6 +174,7 @@ impl<'a> Checker<'a> {
         args: &'a [ast::Expr],
     ) -> Option<StmtKind> {
         let found = self.lookup(body, name);
+        self.note_unit_of(name, found.as_ref());
         let builtin = found.is_none() && matches!(name.text.as_str(), "print" | "println");
         let args: Vec<Expr> = args.iter().map(|arg| self.expr(body, arg)).collect();
         if builtin {
@@ -199,6 +200,7 @@ impl<'a> Checker<'a> {
             }
         };
         body.calls.push((id, name.span));
+        self.note_call(name, id);
         body.mentioned.called.insert(id);
         if !self.arguments(id, &args, name.span) {
             return None;

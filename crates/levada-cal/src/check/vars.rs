@@ -189,6 +189,7 @@ impl<'a> Checker<'a> {
         self.scopes[entity].globals.insert(item, None);
         let id = self.make_global(entity, item);
         self.scopes[entity].globals.insert(item, Some(id));
+        self.note_global(self.globals[id].span, id);
         Some(id)
     }
 
@@ -297,12 +298,18 @@ impl<'a> Checker<'a> {
     fn formals(&mut self, body: &mut Body<'a>, params: &'a [ast::VarDecl]) {
         for decl in params {
             let ty = self.declared(body, decl);
-            self.local(body, decl, ty);
+            self.local(body, decl, ty, "a parameter");
         }
     }
 
     /// A parameter or variable of a body.
-    pub(super) fn local(&mut self, body: &mut Body<'a>, decl: &'a ast::VarDecl, ty: Ty) -> LocalId {
+    pub(super) fn local(
+        &mut self,
+        body: &mut Body<'a>,
+        decl: &'a ast::VarDecl,
+        ty: Ty,
+        what: &str,
+    ) -> LocalId {
         let before = body
             .names
             .iter()
@@ -310,16 +317,15 @@ impl<'a> Checker<'a> {
         if let Some(&(_, id)) = before {
             self.duplicate(&decl.name, body.locals[id].span);
         }
-        body.declare(
-            &decl.name.text,
-            hir::Local {
-                name: decl.name.text.clone(),
-                ty,
-                span: decl.name.span,
-                constant: decl.init.as_ref().is_some_and(|i| i.constant),
-                value: None,
-            },
-        )
+        let local = hir::Local {
+            name: decl.name.text.clone(),
+            ty,
+            span: decl.name.span,
+            constant: decl.init.as_ref().is_some_and(|i| i.constant),
+            value: None,
+        };
+        self.note_local(&local, what);
+        body.declare(&decl.name.text, local)
     }
 
     /// The variables at `var`: each sees those before it.
@@ -336,7 +342,7 @@ impl<'a> Checker<'a> {
                 self.wants(&value, &ty, "this variable");
                 value
             });
-            let id = self.local(body, decl, ty.clone());
+            let id = self.local(body, decl, ty.clone(), "a local variable");
             let Some(value) = value else { continue };
             if ty.scalars().is_some_and(|n| n <= 4096)
                 && value.ty.is_known()
@@ -389,6 +395,8 @@ impl<'a> Checker<'a> {
                 name.span
             },
         });
+        let declared = self.procs[id].span;
+        self.note_proc(declared, id);
         self.formals(&mut body, params);
         let result = result.map(|ty| self.ty(&mut body, ty));
         self.unused_locals(&body, usize::MAX);
@@ -472,6 +480,7 @@ impl<'a> Checker<'a> {
     /// Complains unless the value may be given where `ty` is wanted.
     pub(super) fn wants(&mut self, value: &hir::Expr, ty: &Ty, what: &str) {
         if types::converts(&value.ty, ty) {
+            self.note_given(value, ty, what);
             return;
         }
         let message = format!("{what} is {ty}, and {} does not convert to it", value.ty);

@@ -8,6 +8,7 @@
 pub mod expr;
 mod flatten;
 mod locate;
+mod note;
 pub mod read;
 mod structure;
 mod types;

@@ -110,9 +110,19 @@ pub fn read_file(path: &Path, sources: &mut Sources, diags: &mut Diagnostics) ->
         }
         Ok(Ok(text)) => text,
     };
-    let file = sources.add(shown, text.as_str());
+    read_unsaved(path, &text, sources, diags)
+}
+
+/// The same, where `text` stands for what is in the file.
+pub fn read_unsaved(
+    path: &Path,
+    text: &str,
+    sources: &mut Sources,
+    diags: &mut Diagnostics,
+) -> Option<Xdf> {
+    let file = sources.add(Sources::display_path(path), text);
     let stem = path.file_stem().map(|s| s.to_string_lossy().into_owned());
-    read_text(&text, file, stem.as_deref().unwrap_or(""), diags)
+    read_text(text, file, stem.as_deref().unwrap_or(""), diags)
 }
 
 /// Reads a network from `text`, which `file` stands for in spans. `stem` is the file's name without

@@ -5,6 +5,7 @@
 //! parameter has a value; types are checked when the network is flattened.
 
 use super::expr::Expr;
+use super::note;
 use super::read::{self, Connection, End, Instance, Name, Port, Xdf};
 use crate::diag::{Diagnostic, Diagnostics};
 use crate::ir::Span;
@@ -17,6 +18,8 @@ use std::rc::Rc;
 #[derive(Debug)]
 pub struct Face {
     pub class: String,
+    /// Of its name, where it is declared.
+    pub span: Span,
     /// Where it is, for networks.
     pub network: Option<(PathBuf, Rc<Xdf>)>,
     pub inputs: Vec<(String, Span)>,
@@ -59,7 +62,11 @@ impl<'a> Loader<'a> {
         if let Some(known) = self.files.get(path) {
             return known.clone();
         }
-        let xdf = read::read_file(path, &mut self.ws.sources, self.diags).map(Rc::new);
+        let xdf = match self.ws.text(path) {
+            Some(text) => read::read_unsaved(path, &text, &mut self.ws.sources, self.diags),
+            None => read::read_file(path, &mut self.ws.sources, self.diags),
+        };
+        let xdf = xdf.map(Rc::new);
         self.files.insert(path.to_path_buf(), xdf.clone());
         xdf
     }
@@ -96,6 +103,7 @@ impl<'a> Loader<'a> {
         };
         Some(Face {
             class: class.to_string(),
+            span: interface.span,
             network: None,
             inputs: ports(&interface.inputs),
             outputs: ports(&interface.outputs),
@@ -174,6 +182,9 @@ impl<'a> Loader<'a> {
             faces.entry(&instance.id.text).or_insert(face);
         }
         self.connections(xdf, &faces);
+        if let Some(index) = &mut self.ws.index {
+            note::network(index, xdf, &faces);
+        }
     }
 
     fn unique<'n>(&mut self, names: impl Iterator<Item = &'n Name>, what: &str) {
@@ -401,6 +412,7 @@ fn network_face(name: &Name, path: PathBuf, xdf: Rc<Xdf>) -> Face {
     };
     Face {
         class: name.text.clone(),
+        span: xdf.name.span,
         inputs: ports(&xdf.inputs),
         outputs: ports(&xdf.outputs),
         params: xdf

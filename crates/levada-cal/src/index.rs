@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The index: what the checker knows of places in the text, kept for who asks about one (an editor,
+//! `levada check --explain`). Nothing is noted unless [`crate::workspace::Workspace::index`] is set.
+
+use crate::check::types::Ty;
+use crate::ir::{Span, Value};
+
+#[derive(Clone, Debug, Default)]
+pub struct Index {
+    pub types: Vec<Typed>,
+    pub given: Vec<Given>,
+    pub names: Vec<Named>,
+}
+
+/// An expression, its type, and the rule of the language that gave it.
+#[derive(Clone, Debug)]
+pub struct Typed {
+    pub span: Span,
+    pub ty: Ty,
+    /// What it is computed in.
+    pub machine: Ty,
+    /// Where it is known at compile time.
+    pub value: Option<Value>,
+    pub rule: String,
+}
+
+/// Where a value becomes one of another type: it is assigned, handed over or sent.
+#[derive(Clone, Debug)]
+pub struct Given {
+    pub span: Span,
+    pub to: Ty,
+    /// Whose type that is.
+    pub what: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It has the name of its file.
+    Class,
+    Port,
+    Parameter,
+    Variable,
+    Local,
+    Function,
+    Procedure,
+    Tag,
+    State,
+    Instance,
+}
+
+/// A place where a name stands, and the place where that is declared (which is noted, too).
+#[derive(Clone, Debug)]
+pub struct Named {
+    pub span: Span,
+    pub declared: Span,
+    pub kind: Kind,
+    /// In words, with its type.
+    pub about: String,
+}
+
+/// How well a place suits: within is better than behind its last letter, and less is better.
+fn fit(span: Span, file: u32, offset: u32) -> Option<(bool, u32)> {
+    let there = span.file == file && (span.start..=span.end).contains(&offset);
+    there.then(|| (offset == span.end, span.end - span.start))
+}
+
+impl Index {
+    /// The smallest expression at a place.
+    pub fn typed(&self, file: u32, offset: u32) -> Option<&Typed> {
+        let all = self.types.iter();
+        all.filter_map(|t| Some((fit(t.span, file, offset)?, t)))
+            .min_by_key(|(fit, _)| *fit)
+            .map(|(_, t)| t)
+    }
+
+    /// What becomes of the value of the expression at `span`.
+    pub fn given(&self, span: Span) -> Option<&Given> {
+        self.given.iter().find(|g| g.span == span)
+    }
+
+    /// What the name at a place may mean: several actions may have one tag.
+    pub fn named(&self, file: u32, offset: u32) -> Vec<&Named> {
+        let fits = |n: &&Named| fit(n.span, file, offset);
+        let Some(best) = self.names.iter().filter_map(|n| fits(&n)).min() else {
+            return Vec::new();
+        };
+        let mut found: Vec<&Named> = Vec::new();
+        for named in self.names.iter().filter(|n| fits(n) == Some(best)) {
+            if !found.iter().any(|n| n.declared == named.declared) {
+                found.push(named);
+            }
+        }
+        found
+    }
+
+    /// What is declared at `declared`, in words.
+    pub fn about(&self, declared: Span) -> Option<&str> {
+        let mut all = self.names.iter().filter(|n| n.span == declared);
+        all.find(|n| n.declared == declared)
+            .map(|n| n.about.as_str())
+    }
+
+    pub fn add(&mut self, other: Index) {
+        self.types.extend(other.types);
+        self.given.extend(other.given);
+        self.names.extend(other.names);
+    }
+
+    /// All places of the names that are declared at `declared`, in order.
+    pub fn uses(&self, declared: Span) -> Vec<Span> {
+        let all = self.names.iter().filter(|n| n.declared == declared);
+        let mut found: Vec<Span> = all.map(|n| n.span).collect();
+        found.sort_by_key(|s| (s.file, s.start));
+        found.dedup();
+        found
+    }
+}

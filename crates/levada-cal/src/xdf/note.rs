@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What is noted of a network for the index: classes, ports, parameters and instances, and where they
+//! are declared.
+
+use super::expr::Expr;
+use super::read::{Decl, End, Name, Xdf};
+use super::structure::Face;
+use crate::index::{Index, Kind, Named};
+use crate::ir::Span;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+type Faces<'x> = HashMap<&'x str, Option<Rc<Face>>>;
+
+pub fn network(index: &mut Index, xdf: &Xdf, faces: &Faces) {
+    let mut notes = Notes { index, xdf };
+    notes.name(&xdf.name, xdf.name.span, Kind::Class, || {
+        format!("`{}`: this network", xdf.name.text)
+    });
+    for (ports, kind) in [(&xdf.inputs, "an input"), (&xdf.outputs, "an output")] {
+        for port in ports {
+            notes.name(&port.name, port.name.span, Kind::Port, || {
+                format!("`{}`: {kind} port of this network", port.name.text)
+            });
+        }
+    }
+    for decl in xdf.params.iter().chain(&xdf.variables) {
+        notes.decl(decl, &decl.name);
+        notes.values(decl.value.iter());
+    }
+    for instance in &xdf.instances {
+        notes.instance(&instance.id, &instance.id);
+        notes.values(instance.params.iter().map(|(_, value)| value));
+        let Some(Some(face)) = faces.get(instance.id.text.as_str()) else {
+            continue;
+        };
+        notes.name(&instance.class, face.span, Kind::Class, || {
+            about_class(face)
+        });
+        for (name, _) in &instance.params {
+            if let Some((_, _, declared)) = face.params.iter().find(|(n, ..)| *n == name.text) {
+                notes.name(name, *declared, Kind::Parameter, || {
+                    format!("`{}`: a parameter of `{}`", name.text, face.class)
+                });
+            }
+        }
+    }
+    for connection in &xdf.connections {
+        notes.values(connection.buffer_size.iter());
+        notes.end(&connection.from, faces, true);
+        notes.end(&connection.to, faces, false);
+    }
+}
+
+fn about_class(face: &Face) -> String {
+    let what = match face.network {
+        Some(_) => "a network",
+        None => "an actor",
+    };
+    format!("`{}`: {what}", face.class)
+}
+
+struct Notes<'n> {
+    index: &'n mut Index,
+    xdf: &'n Xdf,
+}
+
+impl Notes<'_> {
+    fn name(&mut self, name: &Name, declared: Span, kind: Kind, about: impl FnOnce() -> String) {
+        self.index.names.push(Named {
+            span: name.span,
+            declared,
+            kind,
+            about: about(),
+        });
+    }
+
+    fn decl(&mut self, decl: &Decl, used: &Name) {
+        self.name(used, decl.name.span, Kind::Variable, || {
+            format!(
+                "`{}`: a parameter or variable of this network",
+                decl.name.text
+            )
+        });
+    }
+
+    fn instance(&mut self, declared: &Name, used: &Name) {
+        self.name(used, declared.span, Kind::Instance, || {
+            format!("`{}`: an instance", declared.text)
+        });
+    }
+
+    fn values<'e>(&mut self, values: impl Iterator<Item = &'e Expr>) {
+        let mut used = Vec::new();
+        values.for_each(|value| value.names(&mut used));
+        for (text, span) in used {
+            let mut decls = self.xdf.params.iter().chain(&self.xdf.variables);
+            if let Some(decl) = decls.find(|d| d.name.text == text) {
+                self.decl(decl, &Name { text, span });
+            }
+        }
+    }
+
+    fn end(&mut self, end: &End, faces: &Faces, source: bool) {
+        let Some(instance) = &end.instance else {
+            let ports = match source {
+                true => &self.xdf.inputs,
+                false => &self.xdf.outputs,
+            };
+            if let Some(port) = ports.iter().find(|p| p.name.text == end.port.text) {
+                self.name(&end.port, port.name.span, Kind::Port, || {
+                    format!("`{}`: a port of this network", port.name.text)
+                });
+            }
+            return;
+        };
+        if let Some(found) = self
+            .xdf
+            .instances
+            .iter()
+            .find(|i| i.id.text == instance.text)
+        {
+            self.instance(&found.id, instance);
+        }
+        let Some(Some(face)) = faces.get(instance.text.as_str()) else {
+            return;
+        };
+        let ports = match source {
+            true => &face.outputs,
+            false => &face.inputs,
+        };
+        if let Some((name, declared)) = ports.iter().find(|(n, _)| *n == end.port.text) {
+            self.name(&end.port, *declared, Kind::Port, || {
+                format!("`{name}`: a port of `{}`", face.class)
+            });
+        }
+    }
+}
