@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `levada cc` and `levada translate`: every form of a fork, every way out of its block, on the
 //! compilers of this machine, with and without optimisation, against the sequential program.
-//! `LEVADA_FUZZ=20` makes twenty times as many random programs.
+//! `LEVADA_FUZZ=20` makes twenty times as many random programs; `LEVADA_SEED=s` others.
 
 mod random_c;
 
@@ -129,9 +129,9 @@ fn ways_out_agree_with_the_serial_program() {
 #[test]
 fn random_programs_agree_with_the_serial_program() {
     let folder = tempfile::tempdir().unwrap();
-    let times = std::env::var("LEVADA_FUZZ").ok();
-    let times: u64 = times.and_then(|t| t.parse().ok()).unwrap_or(1);
-    for seed in 1..=4 * times {
+    let number = |name: &str| std::env::var(name).ok().and_then(|n| n.parse::<u64>().ok());
+    let first = number("LEVADA_SEED").unwrap_or(1);
+    for seed in first..first + 4 * number("LEVADA_FUZZ").unwrap_or(1) {
         let path = folder.path().join(format!("random{seed}.c"));
         std::fs::write(&path, random_c::program(seed)).unwrap();
         agrees(&path, folder.path(), &[]);
