@@ -8,7 +8,6 @@
 #define FORK_RUN_H
 
 #include <sys/mman.h>
-#include <time.h>
 
 #include "bench.h"
 #include "fork_kernels.h"
@@ -181,11 +180,7 @@ static inline void time_help(const forked *k, size_t rounds) {
   bench_say("help_us", help[rounds / 2] * 1e6);
 }
 
-/* Whoever has threads has started them by now. Measured at real-time priority, one that begins on the core
- * of this thread would not come further than it is as long as this thread computes: they rest first. */
 static inline void run_forked(const forked *k, const char *program, size_t size) {
-  const struct timespec rest = {.tv_sec = 0, .tv_nsec = 5000000};
-  nanosleep(&rest, NULL);
   if (strcmp(program, "help") == 0) {
     time_help(k, size);
     return;

@@ -122,9 +122,10 @@ struct lvd_worker {
   lvd_fiber *spare[LVD_STACKS]; /* by size of stack */
   uint32_t spares[LVD_STACKS];
   /* Forks (steal.c). */
-  lvd_fork *fork_base; /* the head of a deque on which none is open */
-  lvd_a32 fork_sleeps; /* it sleeps, and forks should wake it */
-  lvd_aptr lender;     /* the thread of the program that computes in its place */
+  struct lvd_forker *forker; /* its own, from the first fork of the runtime on */
+  lvd_fork *fork_base;       /* the head of a deque on which none is open */
+  lvd_a32 fork_sleeps;       /* it sleeps, and forks should wake it */
+  lvd_aptr lender;           /* the thread of the program that computes in its place */
   void *lender_seen;
   uint64_t lender_looked, lender_cpu;
   bool lender_computes;

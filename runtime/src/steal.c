@@ -17,9 +17,10 @@
  *   abstain: fork_sleeps, [fence], look at the thread <> leave, wait: lender or sleeps, [fence],
  *                                                          load fork_sleeps
  *   enlist: the deque, store_release deques -> look: load_acquire deques
+ *   prepare: forks and forkers of a runtime, store_release rt->forks -> a worker begins: load_acquire
  *   begin: a forker, store_release thread of a deque, cas_release lender -> ask, abstain: load_acquire
- * Need none: rt->forks, whose reader goes through the lock before he looks into it; the application of
- * a call, which was opened before that was forked. */
+ * Need none: other readers of rt->forks, who have begun; the application of a call, which was opened
+ * before that was forked. */
 #include "fork.h"
 
 #include <string.h>
@@ -87,20 +88,22 @@ static void give_back(lvd_aptr *list, lvd_deque *d) {
   lvd_store_relaxed_ptr(list, d);
 }
 
-/* One that lies ready, or a new one; null: there are no more. */
+/* One that lies ready, or a new one; null: there are no more. Under the lock. */
+static lvd_deque *some_deque(lvd_fork_set *forks) {
+  lvd_deque *d = take_from(&forks->spare);
+  if (d) return d;
+  d = take_from(&all.spare);
+  if (!d) d = new_deque();
+  if (!d || enlist(forks, d)) return d;
+  give_back(&all.spare, d);
+  return NULL;
+}
+
 static lvd_deque *find_deque(lvd_fork_set *forks) {
   if (!lvd_load_relaxed_ptr(&forks->spare) && lvd_load_relaxed_u32(&forks->deques) == LVD_DEQUES)
     return NULL; /* without the lock, since each fork may ask */
   lvd_port_lock(&all.lock);
-  lvd_deque *d = take_from(&forks->spare);
-  if (!d) {
-    d = take_from(&all.spare);
-    if (!d) d = new_deque();
-    if (d && !enlist(forks, d)) {
-      give_back(&all.spare, d);
-      d = NULL;
-    }
-  }
+  lvd_deque *d = some_deque(forks);
   lvd_port_unlock(&all.lock);
   return d;
 }
@@ -235,6 +238,17 @@ static lvd_forker *new_forker(void) {
   return f;
 }
 
+/* `f` is somebody else's from now on, and its spare deques are on `list`. Under the lock. */
+static void free_forker(lvd_forker *f, lvd_aptr *list) {
+  for (lvd_deque *d; (d = f->spare);) {
+    f->spare = d->next;
+    give_back(list, d);
+  }
+  f->spares = 0;
+  if (f->worker) f->worker->forker = NULL;
+  f->taken = false;
+}
+
 /* The thread ends: nobody tells it anything any more. */
 static void end_forker(void *argument) {
   lvd_forker *f = argument;
@@ -247,13 +261,8 @@ static void end_forker(void *argument) {
   lvd_aptr *list = spare_of(f);
   /* A thread that ends with forks open leaves them behind. */
   if (d && !lvd_deque_has(d) && lvd_forks.head == d->slot) give_back(list, d);
-  while ((d = f->spare)) {
-    f->spare = d->next;
-    give_back(list, d);
-  }
-  f->spares = 0;
   lvd_store_relaxed_ptr(&f->deque, NULL);
-  f->taken = false;
+  free_forker(f, list);
   self = NULL;
   lvd_forks.head = NULL;
   lvd_store_relaxed_ptr(&lvd_forks.limit, NULL);
@@ -327,21 +336,11 @@ void lvd_forks_free(lvd_runtime *rt) {
   lvd_fork_set *forks = lvd_load_relaxed_ptr(&rt->forks);
   if (!forks) return;
   lvd_port_lock(&all.lock);
+  for (uint32_t i = 0; i < rt->workers; i++) /* which have not begun */
+    if (rt->worker[i].forker) free_forker(rt->worker[i].forker, &all.spare);
   for (lvd_deque *d; (d = take_from(&forks->spare));) give_back(&all.spare, d);
   lvd_port_unlock(&all.lock);
   lvd_port_free(forks, sizeof *forks);
-}
-
-/* Under the lock. */
-static lvd_fork_set *forks_of(lvd_runtime *rt) {
-  lvd_fork_set *forks = lvd_load_relaxed_ptr(&rt->forks);
-  if (forks || !(forks = lvd_port_alloc(sizeof *forks))) return forks;
-  forks->rt = rt;
-  lvd_store_relaxed_u32(&forks->stack_log2, LVD_STACK_MOST);
-  lvd_store_relaxed_ptr(&rt->forks, forks);
-  /* Who sleeps does not count as one who would steal yet. */
-  for (uint32_t i = 0; i < rt->workers; i++) nudge(&rt->worker[i]);
-  return forks;
 }
 
 /* The application of calls that threads of the program have forked. Not on a worker: its locks may wait for one. */
@@ -362,17 +361,48 @@ static void expect_stack(lvd_fork_set *forks, size_t size) {
   lvd_store_relaxed_u32(&forks->stack_log2, size_log2);
 }
 
-static void start_forker(lvd_forker *f, lvd_worker *w, lvd_fork_set *forks) {
+/* Whose it is: `w`, or a thread of the program. Under the lock. */
+static void give_forker(lvd_forker *f, lvd_worker *w, lvd_fork_set *forks) {
   f->worker = w;
   f->forks = forks;
   f->place = LVD_NOWHERE;
-  size_t size = 0;
-  f->low = lvd_port_stack_low(&size);
-  if (!w) expect_stack(forks, size);
-  lvd_store_relaxed_u32(&f->clock, (uint32_t)lvd_port_thread_clock());
-  f->random = (uint64_t)(uintptr_t)f ^ lvd_port_ticks() ^ 1;
   lvd_store_relaxed_u32(&f->gone, 0);
   lvd_store_relaxed_u32(&f->sleeps, 0);
+  if (w) w->forker = f;
+}
+
+/* What a worker begins with, without the lock: it may begin on the core of a thread that computes, and
+ * come no further for long, while others want the lock. Under it. */
+static void prepare(lvd_fork_set *forks, lvd_worker *w) {
+  lvd_forker *f = new_forker();
+  if (!f) return;
+  give_forker(f, w, forks);
+  if ((f->spare = some_deque(forks))) {
+    f->spare->next = NULL;
+    f->spares = 1;
+  }
+}
+
+/* Under the lock. */
+static lvd_fork_set *forks_of(lvd_runtime *rt) {
+  lvd_fork_set *forks = lvd_load_relaxed_ptr(&rt->forks);
+  if (forks || !(forks = lvd_port_alloc(sizeof *forks))) return forks;
+  forks->rt = rt;
+  lvd_store_relaxed_u32(&forks->stack_log2, LVD_STACK_MOST);
+  for (uint32_t i = 0; i < rt->workers; i++) prepare(forks, &rt->worker[i]);
+  lvd_store_release_ptr(&rt->forks, forks);
+  /* Who sleeps does not count as one who would steal yet. */
+  for (uint32_t i = 0; i < rt->workers; i++) nudge(&rt->worker[i]);
+  return forks;
+}
+
+/* Of the thread that it is on. */
+static void start_forker(lvd_forker *f) {
+  size_t size = 0;
+  f->low = lvd_port_stack_low(&size);
+  if (!f->worker) expect_stack(f->forks, size);
+  lvd_store_relaxed_u32(&f->clock, (uint32_t)lvd_port_thread_clock());
+  f->random = (uint64_t)(uintptr_t)f ^ lvd_port_ticks() ^ 1;
   lvd_port_lock(&f->lock);
   f->thread = &lvd_forks;
   lvd_port_unlock(&f->lock);
@@ -414,6 +444,20 @@ static void child_begins(void) {
   lvd_own_child_begins();
 }
 
+/* A thread of the program; or a worker, if nobody has forked yet. */
+static lvd_forker *begin_unprepared(lvd_worker *w) {
+  if (!lvd_load_relaxed_u32(&all.at_fork) && !lvd_exchange_relaxed_u32(&all.at_fork, 1))
+    lvd_port_at_fork(before_fork, after_fork, child_begins);
+  lvd_port_lock(&all.lock);
+  lvd_runtime *rt = w ? w->rt : some_runtime();
+  lvd_fork_set *forks = rt ? forks_of(rt) : NULL;
+  lvd_forker *f = w ? w->forker : NULL;
+  if (forks && !f && (f = new_forker())) give_forker(f, w, forks);
+  if (f) start_forker(f);
+  lvd_port_unlock(&all.lock);
+  return f;
+}
+
 /* The thread forks, or steals, for the first time, or its runtime is gone. */
 static LVD_COLD lvd_forker *begin(void) {
   lvd_worker *w = lvd_this_worker();
@@ -423,19 +467,16 @@ static LVD_COLD lvd_forker *begin(void) {
   } else if (lvd_forks.head) {
     return NULL; /* there was no memory, and forks are open that were never made */
   }
-  if (!lvd_load_relaxed_u32(&all.at_fork) && !lvd_exchange_relaxed_u32(&all.at_fork, 1))
-    lvd_port_at_fork(before_fork, after_fork, child_begins);
-  lvd_port_lock(&all.lock);
-  lvd_runtime *rt = w ? w->rt : some_runtime();
-  lvd_fork_set *forks = rt ? forks_of(rt) : NULL;
-  lvd_forker *f = forks ? new_forker() : NULL;
-  if (f) start_forker(f, w, forks);
-  lvd_port_unlock(&all.lock);
+  lvd_forker *f = w && lvd_load_acquire_ptr(&w->rt->forks) ? w->forker : NULL;
+  if (f)
+    start_forker(f);
+  else
+    f = begin_unprepared(w);
   if (!f) return NULL;
   take_up_empty(f);
   if (!w) {
     lvd_port_at_thread_end(LVD_ENDS_FORKS, end_forker, f);
-    open_app(forks);
+    open_app(f->forks);
     look_for_place(f);
   }
   return f;

@@ -78,6 +78,18 @@ fn first_fork(library: &Library, barrier: Barrier) {
     });
 }
 
+/// A thread forks for the first time where there is a thief, which looks while its deque is enlisted.
+fn begins(library: &Library, barrier: Barrier) {
+    thief(library, barrier, |own, world| {
+        own.has_forked(world.m, 1, 1, 1);
+        own.calls(0, 1, 0);
+        let works = world.begin(1);
+        made_elsewhere(own, world, 0);
+        world.c.stop(world.m);
+        all(works);
+    });
+}
+
 /// The worker sleeps, or is about to, as one that would steal.
 fn wakes(library: &Library, barrier: Barrier, forks: u32) {
     thief(library, barrier, |own, world| {
@@ -267,8 +279,9 @@ fn reduces(library: &Library, barrier: Barrier) {
 
 #[rustfmt::skip] // a table
 pub const CHECKS: &[Check] = &[
-    check("first fork", "D3", FENCES, Some(1), 3484, first_fork),
-    check("fork wakes", "D3", FENCES, Some(1), 468, wakes_once),
+    check("first fork", "D3", FENCES, Some(1), 2792, first_fork),
+    check("begins beside a thief", "D3", FENCES, Some(1), 1332, begins),
+    check("fork wakes", "D3", FENCES, Some(1), 548, wakes_once),
     check("fork wakes twice", "D3", FENCES, Some(0), 320, wakes_twice),
     check("steps back, thread ends", "D3", FENCES, Some(1), 2888, steps_back),
     check("steps back, thread waits", "D3", FENCES, Some(0), 9, waits),

@@ -277,9 +277,6 @@ const MADE: &str =
 const FIBERS_REST: &str =
     "no check has fibers that come to rest: who finds none left must see what they did";
 
-const ENLISTED: &str =
-    "who looks just then must find the deque made; the checks interrupt no one twice (bound 1)";
-
 const HELD: &str =
     "the barriers of pausing and turning seem to order it, too: not searched deep enough";
 
@@ -378,8 +375,6 @@ pub const KEPT: &[Kept] = &[
     kept("src/steal.c", "take_up", "lvd_store_release_ptr", "lvd_store_relaxed_ptr", MADE),
     kept("src/steal.c", "take_place", "lvd_cas_release_ptr", "lvd_cas_relaxed_ptr", MADE),
     kept("src/steal.c", "abstains", "lvd_load_acquire_ptr", "lvd_load_relaxed_ptr", MADE),
-    kept("src/steal.c", "enlist", "lvd_store_release_u32", "lvd_store_relaxed_u32", ENLISTED),
-    kept("src/steal.c", "deques_of", "lvd_load_acquire_u32", "lvd_load_relaxed_u32", ENLISTED),
     kept("src/fork.c", "set_abandon", "lvd_fence_compiler", "weak_fence_compiler", SIGNAL)
         .places(2),
     kept("src/runtime.c", "command", "lvd_load_acquire_u32", "lvd_load_relaxed_u32",
