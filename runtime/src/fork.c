@@ -156,6 +156,7 @@ static bool share(lvd_forker *f, lvd_deque *d, const lvd_fork *head) {
   uint32_t n = (uint32_t)(head - d->slot);
   if (n <= d->split || lvd_load_relaxed_u32(&f->gone)) return false;
   say_whose(f, d);
+  if (!f->worker) lvd_store_relaxed_u64(&f->shares, lvd_port_ticks());
   set_split(d, d->split + (n - d->split + 1) / 2);
   lvd_count(&f->shared, 1);
   return true;

@@ -50,6 +50,7 @@ typedef struct lvd_forker {
   lvd_a32 gone;               /* the runtime is being destroyed: look for another one */
   lvd_a32 sleeps;             /* it waits in the kernel for a call that was taken */
   uint32_t place;             /* the worker whose place it takes; LVD_NOWHERE: none */
+  lvd_a64 shares;             /* ticks: when a thread of the program last made forks public */
   lvd_a32 clock;              /* of its CPU time */
   const unsigned char *low;   /* of its stack */
   uint64_t random;

@@ -624,6 +624,11 @@ static bool steal(lvd_worker *w, lvd_forker *f, lvd_deque *d) {
   return slot != NULL;
 }
 
+/* Has it just forked? Then it computes, however long it has rested before. */
+static bool has_forked(const lvd_forker *f) {
+  return lvd_port_ticks_to_ns(lvd_port_ticks() - lvd_load_relaxed_u64(&f->shares)) < CHECK_NS;
+}
+
 /* Does a thread of the program compute in the place of `w`? Measured now and then. */
 static bool abstains(lvd_worker *w) {
   lvd_forker *lender = lvd_load_acquire_ptr(&w->lender);
@@ -632,7 +637,7 @@ static bool abstains(lvd_worker *w) {
     return false;
   }
   uint64_t now = lvd_port_ns();
-  if (lender != w->lender_seen) {
+  if (lender != w->lender_seen || has_forked(lender)) {
     w->lender_seen = lender;
     w->lender_computes = true;
   } else if (now - w->lender_looked < CHECK_NS) {
@@ -718,6 +723,17 @@ static void stir_one(lvd_fork_set *forks, const lvd_forker *by) {
   }
 }
 
+/* If it sleeps, and would steal. `more` do, perhaps. */
+static bool wake(lvd_fork_set *forks, lvd_worker *w, bool *more) {
+  uint32_t sleeps = SLEEPS;
+  if (lvd_load_relaxed_u32(&w->fork_sleeps) != SLEEPS ||
+      !lvd_cas_relaxed_u32(&w->fork_sleeps, &sleeps, AWAKE))
+    return false;
+  *more = lvd_add_relaxed_u32(&forks->sleepers, UINT32_MAX) > 1;
+  nudge(w);
+  return true;
+}
+
 bool lvd_forks_wake(lvd_forker *by) {
   if (lvd_load_relaxed_u32(&by->gone)) return false;
   lvd_fork_set *forks = by->forks;
@@ -728,17 +744,14 @@ bool lvd_forks_wake(lvd_forker *by) {
     stir_one(forks, by);
     return false;
   }
-  for (uint32_t i = 0; i < rt->workers; i++) {
-    lvd_worker *w = &rt->worker[i];
-    uint32_t sleeps = SLEEPS;
-    if (lvd_load_relaxed_u32(&w->fork_sleeps) != SLEEPS ||
-        !lvd_cas_relaxed_u32(&w->fork_sleeps, &sleeps, AWAKE))
-      continue;
-    lvd_count(&by->woken, 1);
-    bool more = lvd_add_relaxed_u32(&forks->sleepers, UINT32_MAX) > 1;
-    nudge(w);
-    return more;
-  }
+  bool more = false;
+  for (uint32_t i = 0; i < rt->workers; i++)
+    if (i != by->place && wake(forks, &rt->worker[i], &more)) {
+      lvd_count(&by->woken, 1);
+      return more;
+    }
+  /* Who has lent his place to the thread that forks looks after it, now and then. */
+  if (by->place != LVD_NOWHERE) wake(forks, &rt->worker[by->place], &more);
   return false;
 }
 

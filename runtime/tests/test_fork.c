@@ -457,6 +457,41 @@ void test_fork_wakes(void) {
   printf("%u of %u taken; the soonest after %llu ns\n", stolen, tries, (unsigned long long)least);
 }
 
+/* ---- in the place of the only worker --------------------------------------------------------- */
+
+static void *forks_until_stolen(void *unused) {
+  uint64_t begun = now_ns();
+  do {
+    CHECK(now_ns() - begun < 30000000000u);
+    usleep(5000);
+    LVD_FORK(f, note_time, 0);
+    usleep(5000);
+    LVD_JOIN(f, note_time);
+  } while (!lvd_stolen());
+  return unused;
+}
+
+/* A worker does not help the thread that computes in its place, however long that has rested before and
+ * the worker has helped others. On a busy machine the thread may be kept from computing. */
+void test_fork_place(void) {
+  enum { ROUNDS = 60 };
+  uint32_t stolen = 0;
+  pthread_t other;
+  CHECK_EQ(lvd_fork_workers(1), LVD_OK);
+  CHECK_EQ(fib(20), 6765);
+  pthread_create(&other, NULL, forks_until_stolen, NULL);
+  pthread_join(other, NULL);
+  for (int i = 0; i < ROUNDS; i++) {
+    usleep(3000);
+    LVD_FORK(f, note_time, i);
+    spin_ns(500000);
+    CHECK(LVD_JOIN(f, note_time));
+    stolen += lvd_stolen();
+  }
+  printf("%u of %u taken\n", stolen, (unsigned)ROUNDS);
+  CHECK(stolen < ROUNDS / 2);
+}
+
 /* ---- cancelling and ranges ------------------------------------------------------------------ */
 
 static lvd_a32 made;
