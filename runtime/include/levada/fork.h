@@ -219,8 +219,9 @@ static inline bool lvd_fork_pop(lvd_fork *h) {
 }
 
 /* What only that knows. True: ours. The head is where the library has left it: a compiler that sees
- * it need not load it again, whichever way a loop of forks goes round. */
-static inline bool lvd_fork_join_seldom(lvd_fork *h) {
+ * it need not load it again, whichever way a loop of forks goes round. That is why gcc, which finds
+ * it seldom, is made to see it. */
+static inline __attribute__((always_inline)) bool lvd_fork_join_seldom(lvd_fork *h) {
   bool ours = LVD_FORK_SETTLE(h);
   lvd_forks.head = h;
   return ours;
