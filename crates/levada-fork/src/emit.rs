@@ -580,7 +580,7 @@ impl Writer<'_> {
             self.copy(of.callee, pieces);
             text(pieces, ";\n");
         }
-        for (i, &arg) in of.args.iter().enumerate() {
+        for (i, &arg) in of.args.iter().enumerate().filter(|(i, _)| site.is_kept(*i)) {
             let (begin, end) = match serial {
                 true => {
                     let (ty, kind) = (site.type_of_argument(i), format!("argument{i}"));
@@ -594,7 +594,7 @@ impl Writer<'_> {
             text(pieces, end + "\n");
         }
         if !serial {
-            if of.args.is_empty() && site.callee.is_some() {
+            if site.keeps_nothing() {
                 text(pieces, format!("lvd_r{n}.lvd_in.lvd_none = 0;\n"));
             }
             let (handle, variable) = (format!("lvd_h{n}"), format!("lvd_r{n}"));
@@ -853,8 +853,8 @@ impl Writer<'_> {
             pieces
         });
         match self.style {
-            Style::Parallel => site.call_of(&name, &format!("lvd_r{}.", site.number)),
-            Style::Serial => site.serial_call_of(&name),
+            Style::Parallel => site.call_elsewhere(&format!("lvd_r{}.", site.number)),
+            Style::Serial => site.serial_call_elsewhere(),
         }
     }
 }

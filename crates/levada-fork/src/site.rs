@@ -23,6 +23,9 @@ pub struct Site {
     /// Of a callee that is no name.
     pointer: Option<Type>,
     arg_types: Vec<Type>,
+    /// For each argument: the string literal that it is. The call itself has it then, and nobody keeps it:
+    /// compilers want to see formats.
+    literals: Vec<Option<String>>,
     /// For each argument: the name that a type with constant members is given. No member of a record can
     /// be such a value, or the record could not be assigned to: it is kept as its bytes.
     constant: Vec<Option<String>>,
@@ -47,8 +50,8 @@ impl Site {
 
     /// A function that makes the call, for where its name means something else: its head, and its body.
     pub fn elsewhere(&self, parsed: &Parsed) -> (String, String) {
-        let params =
-            (0..self.args).map(|i| declared(parsed, &self.arg_types[i], &self.argument(i)));
+        let kept = (0..self.args).filter(|i| self.is_kept(*i));
+        let params = kept.map(|i| declared(parsed, &self.arg_types[i], &self.argument(i)));
         let params: Vec<String> = params.collect();
         let params = match params.is_empty() {
             true => "void".to_string(),
@@ -66,8 +69,29 @@ impl Site {
         format!("lvd_call_{}", self.name)
     }
 
+    /// Whether an argument is computed before the fork.
+    pub fn is_kept(&self, i: usize) -> bool {
+        self.literals[i].is_none()
+    }
+
+    pub fn keeps_nothing(&self) -> bool {
+        self.callee.is_some() && !(0..self.args).any(|i| self.is_kept(i))
+    }
+
     pub fn argument(&self, i: usize) -> String {
         format!("lvd_a{}_{i}", self.number)
+    }
+
+    /// All arguments of a call, each as it is, or as what it was kept as.
+    fn arguments(&self, kept: impl Fn(usize) -> String) -> String {
+        let args = (0..self.args).map(|i| self.literals[i].clone().unwrap_or_else(|| kept(i)));
+        args.collect::<Vec<String>>().join(", ")
+    }
+
+    /// The same without those that the called function has itself.
+    fn kept_arguments(&self, kept: impl Fn(usize) -> String) -> String {
+        let args = (0..self.args).filter(|i| self.is_kept(*i)).map(kept);
+        args.collect::<Vec<String>>().join(", ")
     }
 
     /// What begins and ends the statement that keeps an argument in the record `r`.
@@ -95,12 +119,11 @@ impl Site {
 
     /// The call in serial C, from those variables.
     pub fn serial_call(&self) -> String {
-        let args: Vec<String> = (0..self.args).map(|i| self.argument(i)).collect();
         let callee = match &self.callee {
             Some(name) => self.called(name),
             None => format!("lvd_f{}", self.number),
         };
-        format!("{callee}({})", args.join(", "))
+        format!("{callee}({})", self.arguments(|i| self.argument(i)))
     }
 
     /// The direct call, from a record that is reached by `record` (`r.` or `r->`).
@@ -109,7 +132,8 @@ impl Site {
             Some(name) => self.called(name),
             None => format!("{record}lvd_in.lvd_call"),
         };
-        self.call_of(&callee, record)
+        let args = self.arguments(|i| self.argument_of(record, i));
+        format!("{callee}({args})")
     }
 
     fn called(&self, name: &str) -> String {
@@ -119,17 +143,16 @@ impl Site {
         }
     }
 
-    /// A call of something with these arguments.
-    pub fn call_of(&self, callee: &str, record: &str) -> String {
-        let args = (0..self.args).map(|i| self.argument_of(record, i));
-        let args: Vec<String> = args.collect();
-        format!("{callee}({})", args.join(", "))
+    /// A call of the function that makes it elsewhere.
+    pub fn call_elsewhere(&self, record: &str) -> String {
+        let args = self.kept_arguments(|i| self.argument_of(record, i));
+        format!("{}({args})", self.called_elsewhere())
     }
 
     /// The same in serial C.
-    pub fn serial_call_of(&self, callee: &str) -> String {
-        let args: Vec<String> = (0..self.args).map(|i| self.argument(i)).collect();
-        format!("{callee}({})", args.join(", "))
+    pub fn serial_call_elsewhere(&self) -> String {
+        let args = self.kept_arguments(|i| self.argument(i));
+        format!("{}({args})", self.called_elsewhere())
     }
 
     /// The name of its type.
@@ -288,6 +311,11 @@ pub fn site(
         pointer = Some(ty);
     }
     for (i, &at) in fork.args.iter().enumerate() {
+        if fork.literals[i].is_some() {
+            constant.push(None);
+            arg_types.push(types::unknown());
+            continue;
+        }
         let ty = match function.params.get(i) {
             Some(ty) if function.prototype => Some(taken(tags, ty, fork.arg_types[i].as_ref())),
             _ => fork.arg_types[i].as_ref().map(|t| types::promoted(tags, t)),
@@ -343,6 +371,7 @@ pub fn site(
         result,
         pointer,
         arg_types,
+        literals: fork.literals.clone(),
         constant,
         typedefs,
     })

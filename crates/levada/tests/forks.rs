@@ -187,6 +187,36 @@ fn forks_beside_all_headers_of_the_c_library() {
     }
 }
 
+/// A format is one for the compiler, too, in all that a fork becomes.
+#[test]
+fn formats_are_seen() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let text = "#include <stdio.h>\nint main(void) {\n  int b, n = printf(\"hel\" \"lo\\n\") !! { b = 1; }\n  \
+                printf(\"%d %d\\n\", n, b) !! { b = 2; }\n  \
+                { int printf = 3; printf += puts(\"all\") !! { b += printf; } }\n  return b != 5;\n}\n";
+    std::fs::write(folder.join("right.c"), text).unwrap();
+    let wrong = text.replace("%d %d", "%d %s");
+    std::fs::write(folder.join("wrong.c"), wrong).unwrap();
+    for cc in compilers() {
+        for more in ["--serial", "-O2"] {
+            let mut words = vec!["cc", more, "-Wall", "-Wextra", "-Wformat=2", "-Werror"];
+            words.extend(["right.c", "-o", "right"]);
+            works(cc, &words, folder);
+            assert_eq!(run(&folder.join("right"), 2), "hello\n6 1\nall\n");
+        }
+        let out = levada(cc, &["cc", "-Wall", "-Werror", "-c", "wrong.c"], folder);
+        assert!(said(&out).contains("wrong.c:4"), "{}", said(&out));
+        works(cc, &["translate", "right.c", "-o", "out.c"], folder);
+        works(
+            cc,
+            &["cc", "-Wall", "-Wformat=2", "-Werror", "out.c", "-o", "out"],
+            folder,
+        );
+        assert_eq!(run(&folder.join("out"), 1), "hello\n6 1\nall\n");
+    }
+}
+
 /// What is printed for people compiles to the same program.
 #[test]
 fn translated_sources_agree() {

@@ -215,6 +215,44 @@ fn the_standard_input_and_response_files() {
     std::fs::write(folder.join("words"), "-I 'inc' \"fork main.c\"\ntwo.c").unwrap();
     cc(&["@words", "-o", "response"], folder);
     runs("response", folder);
+    // Our own word, too.
+    std::fs::write(folder.join("serial"), "--serial -I inc -E main.c").unwrap();
+    let text = cc(&["@serial"], folder);
+    assert!(
+        !text.contains("!! {") && !text.contains("lvd_fork"),
+        "{text}"
+    );
+}
+
+#[test]
+fn databases_tell_how_the_users_file_is_compiled() {
+    let folder = place();
+    let folder = folder.path();
+    let words = [
+        "-Iinc",
+        "-MMD",
+        "-MJ",
+        "part.json",
+        "-c",
+        "main.c",
+        "-o",
+        "x.o",
+    ];
+    cc(&words, folder);
+    let part = std::fs::read_to_string(folder.join("part.json")).unwrap();
+    let entry: serde_json::Value = serde_json::from_str(part.trim_end_matches(",\n")).unwrap();
+    assert_eq!(entry["file"], "main.c");
+    let said: Vec<&str> = entry["arguments"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|w| w.as_str().unwrap())
+        .collect();
+    assert_eq!(said[1..], ["cc", "-Iinc", "-c", "main.c", "-o", "x.o"]);
+    // As it says.
+    std::fs::remove_file(folder.join("x.o")).unwrap();
+    cc(&said[2..], folder);
+    assert!(folder.join("x.o").exists());
 }
 
 #[test]

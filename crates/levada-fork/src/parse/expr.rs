@@ -618,6 +618,7 @@ impl Parser<'_> {
             name,
             bracketed: matches!(callee.kind, ExprKind::Paren(_)),
             arg_types: args.iter().map(|a| self.type_of(a)).collect(),
+            literals: args.iter().map(|a| self.literal(a.range)).collect(),
             args: args.iter().map(|a| a.range).collect(),
             callee_type,
             bang,

@@ -51,6 +51,8 @@ pub struct Fork {
     pub args: Vec<Range>,
     /// The types of the arguments in the call; none where that is not known.
     pub arg_types: Vec<Option<Type>>,
+    /// The arguments that are string literals, as they are written.
+    pub literals: Vec<Option<String>>,
     /// The first `!`.
     pub bang: usize,
     /// From its `{` to behind its `}`.
@@ -338,6 +340,16 @@ impl Parser<'_> {
 
     fn kind(&self, i: usize) -> Option<Kind> {
         self.tokens.get(i).map(|t| t.kind)
+    }
+
+    /// What string literals and nothing else stand for.
+    fn literal(&self, range: Range) -> Option<String> {
+        let tokens = self.tokens.get(range.start..range.end)?;
+        if !tokens.iter().all(|t| t.kind == Kind::String) {
+            return None;
+        }
+        let spelled: Vec<String> = tokens.iter().map(|t| self.spelled(t)).collect();
+        Some(spelled.join(" ")).filter(|s| !s.contains('\n'))
     }
 
     fn word_at(&self, i: usize) -> Option<String> {

@@ -45,6 +45,8 @@ pub struct Line {
     pub output: Option<OsString>,
     /// `-MD`, `-MMD` and what goes with them.
     pub dependencies: Vec<OsString>,
+    /// The file of `-MJ`, which tells how each input is compiled.
+    pub database: Option<OsString>,
     /// What each word is.
     roles: Vec<Role>,
 }
@@ -176,6 +178,17 @@ fn expanded(words: &[OsString], depth: u32, out: &mut Vec<OsString>) {
     }
 }
 
+/// A word of ours that may stand in a response file, too: whether it is there, and the words without it.
+pub fn without(given: &[OsString], ours: &str) -> (bool, Vec<OsString>) {
+    let mut words = Vec::new();
+    expanded(given, 0, &mut words);
+    if !words.iter().any(|w| w == ours) {
+        return (false, given.to_vec());
+    }
+    words.retain(|w| w != ours);
+    (true, words)
+}
+
 /// What CMake gives clang for precompiled headers, behind `-Xclang`.
 fn is_included(option: &OsStr) -> bool {
     option == "-include" || option == "-include-pch"
@@ -204,6 +217,7 @@ impl Line {
             goal: Goal::Link,
             output: None,
             dependencies: Vec::new(),
+            database: None,
             roles: Vec::new(),
             words,
         };
@@ -232,7 +246,9 @@ impl Line {
                     "-x" => named = Some(value.clone()).filter(|n| n != "none"),
                     _ => {}
                 }
-                if *role == Role::Dependency {
+                if *option == "-MJ" {
+                    line.database = Some(value.clone());
+                } else if *role == Role::Dependency {
                     line.dependencies.push(word.clone());
                     line.dependencies.push(value.clone());
                 }
@@ -313,6 +329,19 @@ impl Line {
                 self.dependencies.push(file.into());
             }
         }
+    }
+
+    /// The words that compile one of the inputs as the whole line would: without the others, and without
+    /// what else is to be written.
+    pub fn of_one(&self, input: &Input) -> Vec<OsString> {
+        let words = self.words.iter().zip(&self.roles).enumerate();
+        words
+            .filter(|(at, (_, role))| match role {
+                Role::Input => *at == input.at,
+                role => **role != Role::Dependency,
+            })
+            .map(|(_, (word, _))| word.clone())
+            .collect()
     }
 
     /// The words that the preprocessor needs: without inputs, goals and dependencies.

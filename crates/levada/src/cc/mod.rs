@@ -60,12 +60,11 @@ pub fn cc(words: &[OsString]) -> Result<ExitCode, Failure> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let serial = words.iter().any(|w| w == "--serial");
+    let (serial, words) = line::without(words, "--serial");
     let style = match serial {
         true => Style::Serial,
         false => Style::Parallel,
     };
-    let words: Vec<OsString> = words.iter().filter(|w| *w != "--serial").cloned().collect();
     let line = Line::new(&words);
     let cc = compiler();
     let sources: Vec<&Input> = line
@@ -361,7 +360,28 @@ impl Session<'_> {
             command.stdin(self.standard_input()?);
         }
         let status = command.status().map_err(|e| cannot_run(self.cc, &e))?;
+        if let Some(file) = self.line.database.as_deref().filter(|_| status.success()) {
+            self.database(sources, Path::new(file))?;
+        }
         Ok(exit_code(status))
+    }
+
+    /// How each file was compiled (clang's `-MJ`): by us, who know the operator.
+    fn database(&self, sources: &[&Input], file: &Path) -> Result<(), Failure> {
+        let (directory, us) = (std::env::current_dir()?, std::env::current_exe()?);
+        let mut text = String::new();
+        for input in sources {
+            let mut arguments = vec![us.to_string_lossy().into_owned(), "cc".into()];
+            let words = self.line.of_one(input);
+            arguments.extend(words.iter().map(|w| w.to_string_lossy().into_owned()));
+            let entry = serde_json::json!({
+                "directory": directory.to_string_lossy(),
+                "file": input.path.to_string_lossy(),
+                "arguments": arguments,
+            });
+            text += &format!("{entry},\n");
+        }
+        output::write_file(file, text.as_bytes())
     }
 
     fn print(&self, text: &[u8]) -> Result<ExitCode, Failure> {
