@@ -459,16 +459,12 @@ void test_fork_wakes(void) {
 
 /* ---- in the place of the only worker --------------------------------------------------------- */
 
-static void *forks_until_stolen(void *unused) {
-  uint64_t begun = now_ns();
-  do {
-    CHECK(now_ns() - begun < 30000000000u);
-    usleep(5000);
-    LVD_FORK(f, note_time, 0);
-    usleep(5000);
-    LVD_JOIN(f, note_time);
-  } while (!lvd_stolen());
-  return unused;
+/* The first fork of a thread is for whoever wants it. */
+static void *forks_once(void *stolen) {
+  LVD_FORK(f, note_time, 0);
+  usleep(20000);
+  LVD_JOIN(f, note_time);
+  return lvd_stolen() ? stolen : NULL;
 }
 
 /* A worker does not help the thread that computes in its place, however long that has rested before and
@@ -476,11 +472,17 @@ static void *forks_until_stolen(void *unused) {
 void test_fork_place(void) {
   enum { ROUNDS = 60 };
   uint32_t stolen = 0;
-  pthread_t other;
   CHECK_EQ(lvd_fork_workers(1), LVD_OK);
   CHECK_EQ(fib(20), 6765);
-  pthread_create(&other, NULL, forks_until_stolen, NULL);
-  pthread_join(other, NULL);
+  uint64_t begun = now_ns();
+  void *helped = NULL;
+  while (!helped) {
+    pthread_t other;
+    CHECK(now_ns() - begun < 30000000000u);
+    usleep(5000);
+    CHECK_EQ(pthread_create(&other, NULL, forks_once, ""), 0);
+    CHECK_EQ(pthread_join(other, &helped), 0);
+  }
   for (int i = 0; i < ROUNDS; i++) {
     usleep(3000);
     LVD_FORK(f, note_time, i);
