@@ -2,6 +2,7 @@
 /* MCAPI within one process: statuses, endpoints, messages, requests; nodes that are threads. */
 #include "test_mcapi.h"
 
+#include <levada/mcapi_ext.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -30,6 +31,23 @@ double seconds(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+mcapi_status_t node_with(mcapi_node_t node, mcapi_uint_t transport, mcapi_uint_t group) {
+  mcapi_node_attributes_t a;
+  mcapi_info_t info;
+  mcapi_status_t status;
+  mcapi_node_init_attributes(&a, &status);
+  SAYS(status, MCAPI_SUCCESS);
+  if (group != LVD_MCAPI_NO_GROUP)
+    mcapi_node_set_attribute(&a, LVD_MCAPI_NODE_ATTR_GROUP, &group, sizeof group, &status);
+  SAYS(status, MCAPI_SUCCESS);
+  if (transport)
+    mcapi_node_set_attribute(&a, LVD_MCAPI_NODE_ATTR_TRANSPORT, &transport, sizeof transport,
+                             &status);
+  SAYS(status, MCAPI_SUCCESS);
+  mcapi_initialize(test_domain(), node, &a, NULL, &info, &status);
+  return status;
 }
 
 void node_is(mcapi_node_t node) {

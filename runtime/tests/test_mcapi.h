@@ -39,6 +39,8 @@ int test_slots(void);
 /* This thread is a node of it, and is none any more; an endpoint of its own, and anybody's, which is
  * waited for. */
 void node_is(mcapi_node_t node);
+/* The same with wishes, 0 and LVD_MCAPI_NO_GROUP: none; the status it got. */
+mcapi_status_t node_with(mcapi_node_t node, mcapi_uint_t transport, mcapi_uint_t group);
 void node_ends(void);
 mcapi_endpoint_t endpoint_at(mcapi_port_t port);
 mcapi_endpoint_t endpoint_of(mcapi_node_t node, mcapi_port_t port);

@@ -13,16 +13,6 @@
 static mcapi_status_t s;
 static const mcapi_uint_t SHM = LVD_MCAPI_TRANSPORT_SHM, PMQ = LVD_MCAPI_TRANSPORT_PMQ;
 
-static mcapi_status_t enter(mcapi_node_t node, mcapi_uint_t transport) {
-  mcapi_node_attributes_t a;
-  mcapi_info_t info;
-  mcapi_node_init_attributes(&a, &s);
-  if (transport)
-    mcapi_node_set_attribute(&a, LVD_MCAPI_NODE_ATTR_TRANSPORT, &transport, sizeof transport, &s);
-  SAYS(s, MCAPI_SUCCESS);
-  mcapi_initialize(test_domain(), node, &a, NULL, &info, &s);
-  return s;
-}
 static mcapi_uint_t transport_now(mcapi_node_t node) {
   mcapi_uint_t value = 77;
   mcapi_node_get_attribute(test_domain(), node, LVD_MCAPI_NODE_ATTR_TRANSPORT, &value, sizeof value,
@@ -49,7 +39,7 @@ static int of_another(const char *environment, mcapi_uint_t transport) {
   CHECK(id >= 0);
   if (!id) {
     if (environment) setenv("LEVADA_MCAPI_TRANSPORT", environment, 1);
-    _exit((int)enter(9, transport));
+    _exit((int)node_with(9, transport, LVD_MCAPI_NO_GROUP));
   }
   int how;
   CHECK(waitpid(id, &how, 0) == id && WIFEXITED(how));
@@ -57,9 +47,10 @@ static int of_another(const char *environment, mcapi_uint_t transport) {
 }
 
 static void *of_a_thread(void *transport) {
-  CHECK_EQ(enter(5, *(const mcapi_uint_t *)transport),
-           *(const mcapi_uint_t *)transport == PMQ ? MCAPI_ERR_ATTR_INCOMPATIBLE : MCAPI_SUCCESS);
-  if (s == MCAPI_SUCCESS) node_ends();
+  mcapi_uint_t t = *(const mcapi_uint_t *)transport;
+  mcapi_status_t status = node_with(5, t, LVD_MCAPI_NO_GROUP);
+  CHECK_EQ(status, t == PMQ ? MCAPI_ERR_ATTR_INCOMPATIBLE : MCAPI_SUCCESS);
+  if (status == MCAPI_SUCCESS) node_ends();
   return NULL;
 }
 
@@ -69,7 +60,7 @@ void test_mcapi_transport(void) {
   unsetenv("LEVADA_MCAPI_TRANSPORT");
   /* As the attribute says; whoever wants another is told, whoever does not mind comes in. */
   for (mcapi_uint_t t = SHM; t <= PMQ; t++) {
-    SAYS(enter(1, t), MCAPI_SUCCESS);
+    SAYS(node_with(1, t, LVD_MCAPI_NO_GROUP), MCAPI_SUCCESS);
     CHECK_EQ(transport_now(1), t);
     carries();
     CHECK_EQ(of_another(NULL, 0), MCAPI_SUCCESS);
@@ -97,7 +88,7 @@ void test_mcapi_transport(void) {
     CHECK_EQ(pipe(ready), 0);
     pid_t id = fork();
     if (!id) {
-      SAYS(enter(1, t), MCAPI_SUCCESS);
+      SAYS(node_with(1, t, LVD_MCAPI_NO_GROUP), MCAPI_SUCCESS);
       CHECK_EQ(write(ready[1], &c, 1), 1);
       pause();
     }
@@ -110,7 +101,7 @@ void test_mcapi_transport(void) {
     CHECK_EQ(waitpid(id, NULL, 0), id);
   }
   /* What was left does not decide. */
-  SAYS(enter(1, SHM), MCAPI_SUCCESS);
+  SAYS(node_with(1, SHM, LVD_MCAPI_NO_GROUP), MCAPI_SUCCESS);
   CHECK_EQ(transport_now(1), SHM);
   node_ends();
   const mcapi_uint_t none = 3;
