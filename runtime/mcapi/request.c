@@ -388,7 +388,9 @@ mcapi_boolean_t mcapi_wait(const mcapi_request_t *request, size_t *size, mcapi_t
     mc_say(mcapi_status, self ? MCAPI_ERR_REQUEST_INVALID : MCAPI_ERR_NODE_NOTINIT);
     return MCAPI_FALSE;
   }
-  several s = {.n = &n, .count = 1};
+  several s; /* its table of 4 KiB is not cleared */
+  s.n = &n;
+  s.count = 1;
   return wait_for(self, &s, size, timeout, mcapi_status);
 }
 
@@ -396,7 +398,9 @@ mcapi_uint_t mcapi_wait_any(size_t number, mcapi_request_t **requests, size_t *s
                             mcapi_timeout_t timeout, mcapi_status_t *mcapi_status) {
   mc_mine *self = mc_self();
   numbered *n[WAIT_ANY];
-  several s = {.n = n, .count = number};
+  several s;
+  s.n = n;
+  s.count = number;
   mcapi_status_t status = !self                                           ? MCAPI_ERR_NODE_NOTINIT
                           : !requests || number == 0 || number > WAIT_ANY ? MCAPI_ERR_PARAMETER
                                                                           : MCAPI_SUCCESS;
