@@ -32,6 +32,7 @@
 #define LVD_MCAPI_DOMAIN_H
 
 #define LVD_SLOT_STRIDE 128 /* a message's head, with its slot: mc_message */
+#define LVD_INBOX_ALIGN LVD_LINE
 #include <levada/channel.h>
 #include <levada/inbox.h>
 #include <levada/wait.h>
@@ -62,7 +63,7 @@ enum {
   MC_SEATS = 16         /* receivers of one broadcast */
 };
 #define MC_MAGIC  0x4c564d43u /* "LVMC" */
-#define MC_LAYOUT (LVD_LAYOUT << 16 | 8u)
+#define MC_LAYOUT (LVD_LAYOUT << 16 | 9u)
 
 /* ---- shared --------------------------------------------------------------------------------- */
 

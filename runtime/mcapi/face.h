@@ -104,6 +104,7 @@ struct mc_local {
   void *own; /* another transport's than shm, whose is what follows */
   mc_queue *queue;
   lvd_receiver receiver;
+  lvd_a32 level; /* at which a message came last */
   uint32_t list[MC_SLOTS];
   lvd_aptr tail; /* of the channel that was opened here last to receive, and how far we have got */
   lvd_a32 got;

@@ -3,11 +3,12 @@
  * endpoint's number sends to it; its owner receives.
  *
  * The lines' way of a short message, of cache lines between two cores of which the receiver is waiting:
- *   1  the inbox: from the receiver, who looks at it, to the sender, who posts
- *   2  the inbox: back, to be written at once (mc_fetch), since what has come is taken off
+ *   1  the inbox, of the message's level: from the receiver, who looks at it, to the sender, who posts
+ *   2  the same line: back, to be written at once (mc_fetch), since what has come is taken off
  *   3  the message's two lines, asked for together
  * Its slot's lines were asked for when the last message had been sent; all others are one side's, or only
- * read. A sender makes two read-modify-writes that others see, to claim its slot and to post. Each waits
+ * read. A receiver that has fallen behind takes all of a level at once, and leaves that line to the senders
+ * until it has read them. A sender makes two read-modify-writes that others see, to claim its slot and to post. Each waits
  * until all that was written before has reached the cache, the long message's lines, too, where a packet's
  * sender goes on: that is why long messages are sent at a lower rate.
  *
@@ -26,7 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { IN_TURN = 16, LINE = 64, AHEAD = 2048, NUMBERS = 1024 };
+enum { IN_TURN = 16, LINE = 64, AHEAD = 2048, READ_MOST = 1024, NUMBERS = 1024 };
 
 /* ---- mapping -------------------------------------------------------------------------------- */
 
@@ -95,7 +96,7 @@ MC_INLINE lvd_status send(mc_domain *d, mc_local *local, mcapi_endpoint_t to, co
   mc_peer *p = lvd_load_acquire_ptr(&d->peer[index]);
   if (LVD_UNLIKELY(!p) && !(p = mc_peer_at(d, index))) return LVD_E_MEMORY;
   mc_queue *q = p->queue;
-  if (size >= 512) mc_fetch(&q->inbox); /* comes while we copy */
+  if (size >= 512) mc_fetch(&q->inbox.head[level]); /* comes while we copy */
   uint32_t slots = mc_attribute(d, index, MCAPI_ENDP_ATTR_NUM_RECV_BUFFERS);
   if (slots == 0 || slots > MC_SLOTS) slots = MC_SLOTS;
   uint32_t n = lvd_slot_claim(mc_slots(q), slots, lvd_load_relaxed_u32(&p->rotor), d->serial);
@@ -192,14 +193,16 @@ void mc_shm_close(mc_domain *d, mc_local *local) {
   mc_ring_all(d, &local->queue->room);
 }
 
-/* Takes over what has come. The newest message's lines are asked for first: with one on its way it is
- * also the next. Its slot will be given back, and whatever we send after that waits for its line. */
+/* Takes over what has come, down to the level of what has been: of that one there is a next already, and
+ * its line is left to those who post. The newest message's lines are asked for first: with one on its way
+ * it is also the next. Its slot will be given back, and whatever we send after that waits for its line. */
 MC_INLINE void take_over(mc_local *local) {
   lvd_receiver *r = &local->receiver;
   const mc_queue *q = local->queue;
-  for (uint32_t level = LVD_INBOX_LEVELS; level-- > 0 && !r->corrupt;) {
-    uint32_t n = lvd_load_relaxed_u32(&q->inbox.head[level]);
+  for (uint32_t level = LVD_INBOX_LEVELS; level-- > 0 && !r->oldest[level] && !r->corrupt;) {
+    uint32_t n = lvd_load_relaxed_u32(&q->inbox.head[level].newest);
     if (!n) continue;
+    lvd_store_relaxed_u32(&local->level, level);
     if (n <= MC_SLOTS) {
       mc_fetch(&q->message[n - 1]);
       __builtin_prefetch((const char *)&q->message[n - 1] + LINE);
@@ -208,9 +211,24 @@ MC_INLINE void take_over(mc_local *local) {
   }
 }
 
+/* Of what has been taken over, the next one's lines, if it is as long: they come while this one is copied. */
+MC_INLINE void ask_for_next(const mc_local *local, size_t size) {
+  const lvd_receiver *r = &local->receiver;
+  if (!r->ready) return;
+  uint32_t level = LVD_INBOX_LEVELS - 1;
+  while (!r->oldest[level]) level--;
+  const char *head = (const char *)&local->queue->message[r->oldest[level] - 1];
+  __builtin_prefetch(head);
+  __builtin_prefetch(head + LINE);
+  if (size <= MC_SMALL) return;
+  const unsigned char *data = mc_payload(local->queue, r->oldest[level] - 1);
+  for (size_t i = 0; i < size && i < READ_MOST; i += LINE) __builtin_prefetch(data + i);
+}
+
 /* A guess, for who has no lock. */
 MC_INLINE bool has_come(const mc_local *local) {
-  mc_fetch(&local->queue->inbox); /* what has come is taken at once */
+  /* What has come is taken at once. */
+  mc_fetch(&local->queue->inbox.head[lvd_load_relaxed_u32(&local->level) % LVD_INBOX_LEVELS]);
   return lvd_inbox_pending(&local->queue->inbox);
 }
 
@@ -237,6 +255,7 @@ MC_INLINE lvd_status receive(mc_domain *d, mc_local *local, void *buffer, size_t
       continue;
     }
     *size = all < room ? all : room;
+    ask_for_next(local, *size);
     if (*size) mc_copy(buffer, all <= MC_SMALL ? m->small : mc_payload(local->queue, n), *size);
     mc_count(d->tables, local->index, *size);
     give_back(d, local, n);
@@ -269,7 +288,7 @@ void mc_shm_await_room(mc_domain *d, uint32_t index, uint32_t node) {
 /* ---- the short way -------------------------------------------------------------------------- */
 
 MC_ALL_IN bool mc_message_out_at_once(uint32_t from, uint32_t to, const void *buffer, size_t size,
-                            uint32_t priority) {
+                                      uint32_t priority) {
   mc_local *local = mc_at_once(from);
   if (!local || (!buffer && size) || size > MCAPI_MAX_MESSAGE_SIZE) return false;
   mc_domain *d = local->node->domain;
@@ -294,7 +313,8 @@ static mcapi_status_t message_in(mc_local *local, uint32_t handle, void *buffer,
 }
 
 /* What has come is not all in the inbox: so it is asked first. */
-MC_ALL_IN mcapi_status_t mc_message_in_at_once(uint32_t handle, void *buffer, size_t room, size_t *size) {
+MC_ALL_IN mcapi_status_t mc_message_in_at_once(uint32_t handle, void *buffer, size_t room,
+                                               size_t *size) {
   mc_local *local = mc_at_once(handle);
   if (!local || (!buffer && room) || !size) return MCAPI_PENDING;
   mcapi_status_t status = message_in(local, handle, buffer, room, size);

@@ -82,19 +82,19 @@ static void lay_out_shared_again(victim *v) {
 void test_hostile_inbox_links(void) {
   victim v;
   victim_make(&v);
-  SPOILS(lvd_store_relaxed_u32(&v.in->head[2], SLOTS + 1));
-  SPOILS(lvd_store_relaxed_u32(&v.in->head[7], UINT32_MAX));
-  SPOILS(lvd_store_relaxed_u32(&v.in->head[0], 1u << 31));
+  SPOILS(lvd_store_relaxed_u32(&v.in->head[2].newest, SLOTS + 1));
+  SPOILS(lvd_store_relaxed_u32(&v.in->head[7].newest, UINT32_MAX));
+  SPOILS(lvd_store_relaxed_u32(&v.in->head[0].newest, 1u << 31));
   SPOILS(lvd_store_relaxed_u32(&v.slot[2].next, SLOTS + 1));
   SPOILS(lvd_store_relaxed_u32(&v.slot[0].next, UINT32_MAX));
-  SPOILS(lvd_store_relaxed_u32(&v.slot[0].next, 4)); /* a circle */
-  SPOILS(lvd_store_relaxed_u32(&v.slot[3].next, 4)); /* of itself */
-  SPOILS(lvd_store_relaxed_u32(&v.in->head[5], 3));  /* the same at two levels */
+  SPOILS(lvd_store_relaxed_u32(&v.slot[0].next, 4));       /* a circle */
+  SPOILS(lvd_store_relaxed_u32(&v.slot[3].next, 4));       /* of itself */
+  SPOILS(lvd_store_relaxed_u32(&v.in->head[5].newest, 3)); /* the same at two levels */
   /* One that the receiver has in its hands is posted again. */
   lay_out(&v);
   send(&v, 9, 1);
   CHECK_EQ(lvd_receiver_get(&v.r), 9);
-  lvd_store_relaxed_u32(&v.in->head[1], 9 + 1);
+  lvd_store_relaxed_u32(&v.in->head[1].newest, 9 + 1);
   CHECK_EQ(lvd_receiver_get(&v.r), SLOTS);
   is_done(&v);
   victim_free(&v);
@@ -140,7 +140,7 @@ void test_inbox_receiver(void) {
 static void scribble(const victim *v, uint64_t *seed) {
   uint64_t r = next_random(seed);
   size_t words = sizeof *v->in / sizeof(uint32_t);
-  lvd_a32 *word = r % 3 == 0   ? &v->in->head[r / 3 % LVD_INBOX_LEVELS]
+  lvd_a32 *word = r % 3 == 0   ? &v->in->head[r / 3 % LVD_INBOX_LEVELS].newest
                   : r % 3 == 1 ? (lvd_a32 *)(void *)v->slot + r / 3 % (2 * SLOTS)
                                : (lvd_a32 *)(void *)v->in + r / 3 % words;
   const uint32_t values[] = {

@@ -54,8 +54,17 @@ static inline lvd_slot *lvd_slot_at(lvd_slot *slot, uint32_t n) {
   return (lvd_slot *)(void *)((unsigned char *)slot + (size_t)n * LVD_SLOT_STRIDE);
 }
 
+/* What the head of a level is aligned to: a line, where a receiver that has taken something over does not
+ * look for more of it, so that the line stays with those who post. Defined before this header. */
+#ifndef LVD_INBOX_ALIGN
+#define LVD_INBOX_ALIGN 4
+#endif
+typedef struct lvd_inbox_head {
+  LVD_ALIGNED(LVD_INBOX_ALIGN) lvd_a32 newest; /* number + 1 of the newest post */
+} lvd_inbox_head;
+
 typedef struct lvd_inbox {
-  LVD_ALIGNED(LVD_LINE) lvd_a32 head[LVD_INBOX_LEVELS]; /* number + 1 of the newest post */
+  LVD_ALIGNED(LVD_LINE) lvd_inbox_head head[LVD_INBOX_LEVELS];
   LVD_ALIGNED(LVD_LINE)
   lvd_a32 waiting; /* not 0: the receiver sleeps, or is about to; this word is
                                             what it sleeps on; a new even number for each
@@ -64,7 +73,7 @@ typedef struct lvd_inbox {
 } lvd_inbox;
 
 static inline void lvd_inbox_init(lvd_inbox *in) {
-  for (uint32_t i = 0; i < LVD_INBOX_LEVELS; i++) lvd_store_relaxed_u32(&in->head[i], 0);
+  for (uint32_t i = 0; i < LVD_INBOX_LEVELS; i++) lvd_store_relaxed_u32(&in->head[i].newest, 0);
   lvd_store_relaxed_u32(&in->waiting, 0);
   in->sleeps = 0;
 }
@@ -106,10 +115,10 @@ static inline bool lvd_inbox_asleep(lvd_inbox *in, uint32_t *sleep) {
 static inline void lvd_inbox_link_behind(lvd_inbox *in, lvd_slot *slot, uint32_t n, uint32_t level,
                                          uint32_t head) {
   do lvd_store_relaxed_u32(&lvd_slot_at(slot, n)->next, head);
-  while (!lvd_cas_release_u32(&in->head[level], &head, n + 1));
+  while (!lvd_cas_release_u32(&in->head[level].newest, &head, n + 1));
 }
 static inline void lvd_inbox_link(lvd_inbox *in, lvd_slot *slot, uint32_t n, uint32_t level) {
-  lvd_inbox_link_behind(in, slot, n, level, lvd_load_relaxed_u32(&in->head[level]));
+  lvd_inbox_link_behind(in, slot, n, level, lvd_load_relaxed_u32(&in->head[level].newest));
 }
 
 /* Posts slot `n` at `level`. True: the receiver sleeps, and the caller must wake it: wake `waiting`,
@@ -129,15 +138,15 @@ static inline void lvd_inbox_woken(lvd_inbox *in, uint32_t sleep) {
 /* Is anything posted? A guess, made certain by lvd_inbox_announce. */
 static inline bool lvd_inbox_pending(const lvd_inbox *in) {
   uint32_t any = 0;
-  for (uint32_t i = 0; i < LVD_INBOX_LEVELS; i++) any |= lvd_load_relaxed_u32(&in->head[i]);
+  for (uint32_t i = 0; i < LVD_INBOX_LEVELS; i++) any |= lvd_load_relaxed_u32(&in->head[i].newest);
   return any != 0;
 }
 
 /* Takes the posts at `level` away: the number + 1 of the newest, which leads by `next` to the oldest;
  * 0: there are none. */
 static inline uint32_t lvd_inbox_newest(lvd_inbox *in, uint32_t level) {
-  if (lvd_load_relaxed_u32(&in->head[level]) == 0) return 0;
-  return lvd_exchange_acquire_u32(&in->head[level], 0);
+  if (lvd_load_relaxed_u32(&in->head[level].newest) == 0) return 0;
+  return lvd_exchange_acquire_u32(&in->head[level].newest, 0);
 }
 
 /* Takes everything posted at `level`, in memory that nobody else writes at will: the number + 1 of
@@ -224,7 +233,7 @@ LVD_APART void lvd_receiver_take_level(lvd_receiver *r, uint32_t level) {
 /* Takes over all that was posted; how many slots there are to get. */
 static inline uint32_t lvd_receiver_take(lvd_receiver *r) {
   for (uint32_t level = LVD_INBOX_LEVELS; level-- > 0 && !r->corrupt;)
-    if (lvd_load_relaxed_u32(&r->inbox->head[level])) lvd_receiver_take_level(r, level);
+    if (lvd_load_relaxed_u32(&r->inbox->head[level].newest)) lvd_receiver_take_level(r, level);
   return r->ready;
 }
 
