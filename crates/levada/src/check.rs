@@ -92,14 +92,14 @@ pub fn check(args: &CheckArgs) -> Result<ExitCode, Failure> {
 
 /// The projects that files lie in, each read once.
 #[derive(Default)]
-struct Projects {
+pub(crate) struct Projects {
     /// By the folder that was asked for; `None`: it lies in no project.
     known: BTreeMap<PathBuf, Option<Rc<Project>>>,
 }
 
 impl Projects {
     /// The source roots of the project that `file` lies in; none if it lies in none.
-    fn roots(&mut self, file: &Path) -> Result<Vec<PathBuf>, Failure> {
+    pub(crate) fn roots(&mut self, file: &Path) -> Result<Vec<PathBuf>, Failure> {
         let full = file.canonicalize().unwrap_or_else(|_| file.to_path_buf());
         let Some(folder) = full.parent() else {
             return Ok(Vec::new());

@@ -26,6 +26,10 @@ pub enum Command {
     Build(BuildArgs),
     /// Parse and type-check CAL and XDF files
     Check(CheckArgs),
+    /// Serve editors: what is wrong, what is where, of which type, and renaming, in CAL and XDF
+    ///
+    /// Speaks the Language Server Protocol on its input and output; an editor starts it.
+    Lsp,
     /// Draw a network
     Graph(GraphArgs),
     /// Compile C with forks: a C compiler that knows f(x) !! { ... }
@@ -70,7 +74,7 @@ impl Command {
             Command::Mcapi(McapiCommand::Watch(args)) => args.look.json,
             Command::Mcapi(McapiCommand::Clean(args)) => args.json,
             Command::Cc(_) | Command::Translate(_) => false,
-            Command::Completions { .. } | Command::Man { .. } => false,
+            Command::Lsp | Command::Completions { .. } | Command::Man { .. } => false,
         }
     }
 }

@@ -11,6 +11,7 @@ mod cli;
 mod doctor;
 mod graph;
 mod interrupt;
+mod lsp;
 mod manual;
 mod mcapi;
 mod mcapi_limits;
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Build(args) => build::build(&args),
         Command::Check(args) => check::check(&args),
+        Command::Lsp => lsp::lsp(),
         Command::Graph(args) => graph::graph(&args),
         Command::Cc(args) => cc::cc(&args.words),
         Command::Translate(args) => translate::translate(&args),

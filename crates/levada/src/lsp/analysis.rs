@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What is known of files: each as `levada check` sees it, with the editor's texts for those on disk.
+
+use super::text;
+use crate::check::Projects;
+use levada_cal::check::note;
+use levada_cal::check::types::Ty;
+use levada_cal::diag::{self, Diagnostics, Severity, Sources};
+use levada_cal::index::Index;
+use levada_cal::ir::Span;
+use levada_cal::workspace::Workspace;
+use levada_cal::xdf;
+use lsp_types::{
+    Diagnostic, DiagnosticRelatedInformation, DiagnosticSeverity, Location, NumberOrString, Range,
+    Uri,
+};
+use std::collections::{BTreeMap, HashMap};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// All that the editor has told of, and what has been found out since it last did.
+#[derive(Default)]
+pub struct World {
+    /// What the editor works on.
+    pub folders: Vec<PathBuf>,
+    open: BTreeMap<PathBuf, (Uri, Arc<str>)>,
+    projects: Projects,
+    known: HashMap<PathBuf, Rc<Analysis>>,
+}
+
+impl World {
+    pub fn open(&mut self, uri: &Uri, text: String) {
+        if let Some(path) = text::path_of(uri) {
+            self.open.insert(path, (uri.clone(), text.into()));
+            self.known.clear();
+        }
+    }
+
+    pub fn close(&mut self, uri: &Uri) {
+        if let Some(path) = text::path_of(uri) {
+            self.open.remove(&path);
+            self.known.clear();
+        }
+    }
+
+    /// Files on disk may have changed.
+    pub fn forget(&mut self) {
+        self.known.clear();
+        self.projects = Projects::default();
+    }
+
+    pub fn opened(&self) -> impl Iterator<Item = &Path> {
+        self.open.keys().map(PathBuf::as_path)
+    }
+
+    /// What a file says: in the editor, or else on disk.
+    pub fn text(&self, path: &Path) -> Option<Arc<str>> {
+        match self.open.get(path) {
+            Some((_, text)) => Some(text.clone()),
+            None => std::fs::read(path)
+                .ok()
+                .map(|bytes| String::from_utf8_lossy(&bytes).into()),
+        }
+    }
+
+    /// As the editor calls it.
+    pub fn uri(&self, path: &Path) -> Option<Uri> {
+        match self.open.get(path) {
+            Some((uri, _)) => Some(uri.clone()),
+            None => text::uri_of(path),
+        }
+    }
+
+    /// Where the classes of a file are: the sources of its project, or the folder above its package.
+    pub fn roots(&mut self, path: &Path) -> Result<Vec<PathBuf>, String> {
+        let mut roots = self.projects.roots(path).map_err(|e| e.what)?;
+        // A file that was never saved lies in no folder yet.
+        if let Ok(found) = xdf::locate_in(path, &roots)
+            && !roots.contains(&found.root)
+        {
+            roots.insert(0, found.root);
+        }
+        Ok(roots)
+    }
+
+    pub fn analyse(&mut self, path: &Path) -> Result<Rc<Analysis>, String> {
+        if let Some(known) = self.known.get(path) {
+            return Ok(known.clone());
+        }
+        let analysis = Rc::new(self.analyse_with(path, &HashMap::new())?);
+        self.known.insert(path.to_owned(), analysis.clone());
+        Ok(analysis)
+    }
+
+    /// The same, where some files were changed.
+    pub fn analyse_with(
+        &mut self,
+        path: &Path,
+        changed: &HashMap<PathBuf, Arc<str>>,
+    ) -> Result<Analysis, String> {
+        let network = match path.extension().and_then(|e| e.to_str()) {
+            Some("cal") => false,
+            Some("xdf") => true,
+            _ => return Err(format!("{} is neither CAL nor XDF", path.display())),
+        };
+        let mut workspace = Workspace::new(self.roots(path)?);
+        for (path, (_, text)) in &self.open {
+            workspace.set_text(path.clone(), text.clone());
+        }
+        for (path, text) in changed {
+            workspace.set_text(path.clone(), text.clone());
+        }
+        workspace.index = Some(Index::default());
+        let mut diags = Diagnostics::new();
+        // A fault of the compiler is no reason to leave the editor without a server.
+        let checked = catch_unwind(AssertUnwindSafe(|| match network {
+            true => xdf::check_xdf(&mut workspace, path, &mut diags),
+            false => workspace.check_file(path, &mut diags),
+        }));
+        if checked.is_err() {
+            return Err(format!("{} cannot be checked", path.display()));
+        }
+        Ok(Analysis {
+            index: workspace.index.take().unwrap_or_default(),
+            sources: workspace.sources,
+            diags,
+        })
+    }
+}
+
+pub struct Analysis {
+    pub index: Index,
+    pub sources: Sources,
+    pub diags: Diagnostics,
+}
+
+impl Analysis {
+    /// The number of a file among the sources.
+    pub fn file(&self, path: &Path) -> Option<u32> {
+        self.sources.find(&Sources::display_path(path))
+    }
+
+    pub fn text(&self, file: u32) -> Arc<str> {
+        self.sources.file(file).text.clone()
+    }
+
+    pub fn text_at(&self, span: Span) -> String {
+        let text = self.text(span.file);
+        text.get(span.start as usize..span.end as usize)
+            .unwrap_or_default()
+            .to_owned()
+    }
+
+    /// The full path of a source file; one of the units that come with the compiler is not on disk.
+    pub fn path(&self, file: u32) -> Option<PathBuf> {
+        let shown = Path::new(&self.sources.file(file).path);
+        (!self.is_built_in(file)).then(|| shown.canonicalize().unwrap_or_else(|_| shown.to_owned()))
+    }
+
+    pub fn is_built_in(&self, file: u32) -> bool {
+        self.sources.file(file).path.starts_with("<levada>")
+    }
+
+    pub fn location(&self, span: Span, world: &World) -> Option<Location> {
+        let path = match self.path(span.file) {
+            Some(path) => path,
+            None => self.built_in(span.file)?,
+        };
+        let range = text::range(&self.text(span.file), span);
+        Some(Location::new(world.uri(&path)?, range))
+    }
+
+    /// A file that holds what a unit of the compiler's own says, for the editor to show.
+    fn built_in(&self, file: u32) -> Option<PathBuf> {
+        let shown = self.sources.file(file).path.strip_prefix("<levada>/")?;
+        let cache = match std::env::var_os("XDG_CACHE_HOME").filter(|d| !d.is_empty()) {
+            Some(dir) => PathBuf::from(dir),
+            None => PathBuf::from(std::env::var_os("HOME")?).join(".cache"),
+        };
+        let folder = format!("levada/units-{}", env!("CARGO_PKG_VERSION"));
+        let path = cache.join(folder).join(shown);
+        let text = self.text(file);
+        if !std::fs::read(&path).is_ok_and(|t| t == text.as_bytes()) {
+            std::fs::create_dir_all(path.parent()?).ok()?;
+            crate::output::write_file(&path, text.as_bytes()).ok()?;
+        }
+        Some(path)
+    }
+
+    /// What stands at a place, in words, and how far it reaches.
+    pub fn hover(&self, file: u32, offset: u32) -> Option<(Span, String)> {
+        let typed = self.index.typed(file, offset);
+        let mut names = self.index.named(file, offset);
+        // A name around the expression is another thing.
+        names.retain(|n| {
+            typed.is_none_or(|t| n.span.end - n.span.start <= t.span.end - t.span.start)
+        });
+        let mut parts: Vec<String> = Vec::new();
+        for named in &names {
+            let about = self.index.about(named.declared).unwrap_or(&named.about);
+            if !parts.iter().any(|p| p == about) {
+                parts.push(about.to_owned());
+            }
+        }
+        if let Some(typed) = typed {
+            let mut said = format!("**type** `{}`", typed.ty);
+            if let Some(value) = &typed.value {
+                said += &format!(", **value** `{}`", note::shown(value));
+            } else if typed.machine != typed.ty && typed.ty != Ty::Unknown {
+                said += &format!(", computed in `{}`", typed.machine);
+            }
+            said += &format!("\n\n{}", typed.rule);
+            if let Some(given) = self.index.given(typed.span) {
+                said += &format!("\n\nbecomes `{}`: {} has it", given.to, given.what);
+            }
+            parts.push(said);
+        }
+        let span = names.first().map(|n| n.span).or(typed.map(|t| t.span))?;
+        Some((span, parts.join("\n\n---\n\n")))
+    }
+
+    /// What is wrong, each with the file that it is in; what is in none is in `checked`.
+    pub fn diagnostics(&self, checked: &Path, world: &World) -> Vec<(PathBuf, Diagnostic)> {
+        let one = |diag: &diag::Diagnostic| {
+            let first = diag.labels.first();
+            let place = first.and_then(|l| Some((self.path(l.span.file)?, l.span)));
+            let (path, range) = match place {
+                Some((path, span)) => (path, text::range(&self.text(span.file), span)),
+                None => (checked.to_owned(), Range::default()),
+            };
+            let mut message = diag.message.clone();
+            if let Some(label) = first.filter(|l| !l.text.is_empty()) {
+                message += &format!(": {}", label.text);
+            }
+            if let Some(help) = &diag.help {
+                message += &format!("\nhelp: {help}");
+            }
+            let others = diag.labels.iter().skip(1).filter_map(|label| {
+                Some(DiagnosticRelatedInformation {
+                    location: self.location(label.span, world)?,
+                    message: label.text.clone(),
+                })
+            });
+            let others: Vec<_> = others.collect();
+            let severity = match diag.severity {
+                Severity::Error => DiagnosticSeverity::ERROR,
+                Severity::Warning => DiagnosticSeverity::WARNING,
+                Severity::Note => DiagnosticSeverity::INFORMATION,
+            };
+            let diagnostic = Diagnostic {
+                range,
+                severity: Some(severity),
+                code: Some(NumberOrString::String(diag.code.to_owned())),
+                source: Some("levada".to_owned()),
+                message,
+                related_information: (!others.is_empty()).then_some(others),
+                ..Diagnostic::default()
+            };
+            (path, diagnostic)
+        };
+        self.diags.iter().map(one).collect()
+    }
+}
