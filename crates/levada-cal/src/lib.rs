@@ -7,6 +7,7 @@ pub mod classify;
 pub mod compile;
 pub mod emit;
 pub mod eval;
+pub mod format;
 pub mod fuse;
 pub mod graph;
 pub mod headers;
