@@ -388,6 +388,26 @@ lvd_status lvd_app_load(lvd_runtime *rt, const lvd_network *net, const lvd_app_o
   return status;
 }
 
+lvd_status lvd_app_size(lvd_runtime *rt, const lvd_network *net, const lvd_app_options *options,
+                        uint64_t *bytes, char *why_text, size_t why_size) {
+  complaint why = {why_text, why_size};
+  static const lvd_app_options usual;
+  if (why_text && why_size) why_text[0] = 0;
+  if (!rt || !bytes) return LVD_E_ARGUMENT;
+  if (!options) options = &usual;
+  lvd_status status = check_network(net, &why);
+  if (status != LVD_OK) return status;
+  lvd_app app = {.rt = rt, .net = net};
+  arena a = {NULL, 0};
+  lay_out(&app, net, options, &a);
+  *bytes = a.used;
+  for (uint32_t i = 0; i < net->channels; i++) {
+    const lvd_channel_desc *c = &net->channel[i];
+    *bytes += (uint64_t)lvd_ring_slots(capacity_of(c, options), c->elem_size) * c->elem_size;
+  }
+  return LVD_OK;
+}
+
 void lvd_app_unload(lvd_app *app) {
   LVD_INSIDE;
   if (!app) return;
@@ -415,7 +435,7 @@ lvd_app_state lvd_app_get_state(lvd_app *app) {
   case LVD_PHASE_LOADED:
     return LVD_APP_LOADED;
   case LVD_PHASE_RUNNING:
-    return lvd_load_relaxed_u32(&app->paused) ? LVD_APP_PAUSED : LVD_APP_RUNNING;
+    return lvd_load_relaxed_u32(&app->paused) & LVD_HOLD_ALL ? LVD_APP_PAUSED : LVD_APP_RUNNING;
   case LVD_PHASE_ENDING:
     return LVD_APP_RUNNING;
   default:

@@ -71,7 +71,8 @@ lvd_status lvd_app_pause(lvd_app *app) {
   if (!app) return LVD_E_ARGUMENT;
   if (lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING) return LVD_E_STATE;
   lvd_port_lock(&app->control);
-  lvd_store_relaxed_u32(&app->paused, 1);
+  app->holds |= LVD_HOLD_ALL;
+  lvd_store_relaxed_u32(&app->paused, app->holds);
   lvd_app_still(app);
   lvd_port_unlock(&app->control);
   return LVD_OK;
@@ -107,10 +108,32 @@ lvd_status lvd_app_resume(lvd_app *app) {
   if (!app) return LVD_E_ARGUMENT;
   if (lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING) return LVD_E_STATE;
   lvd_port_lock(&app->control);
-  lvd_store_relaxed_u32(&app->paused, 0);
+  app->holds &= ~(uint32_t)LVD_HOLD_ALL;
+  lvd_store_relaxed_u32(&app->paused, app->holds);
   lvd_port_barrier(); /* who has held something, and looked before, is known */
   take_up_held(app);
   lvd_port_unlock(&app->control);
+  return LVD_OK;
+}
+
+lvd_status lvd_app_drain(lvd_app *app) {
+  LVD_INSIDE;
+  if (!app) return LVD_E_ARGUMENT;
+  if (lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING) return LVD_E_STATE;
+  bool any = false;
+  for (uint32_t i = 0; i < app->net->actors; i++) any |= app->net->actor[i].cls->inputs == 0;
+  if (!any) return LVD_E_UNKNOWN;
+  lvd_port_lock(&app->control);
+  app->holds |= LVD_HOLD_SOURCES;
+  lvd_store_relaxed_u32(&app->paused, app->holds);
+  lvd_port_unlock(&app->control);
+  /* Their workers see it when they next have them in hand, as with a new target. */
+  for (uint32_t i = 0; i < app->net->actors; i++) {
+    lvd_entity *e = &app->entity[i];
+    if (e->actor.cls->inputs) continue;
+    lvd_entity_wake(&e->waiter);
+    lvd_worker_ring(&app->rt->worker[lvd_load_relaxed_u32(&e->worker)]);
+  }
   return LVD_OK;
 }
 

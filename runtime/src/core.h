@@ -174,6 +174,9 @@ typedef struct lvd_outside {
   } end;
 } lvd_outside;
 
+/* What holds entities up: all of them, or those without inputs, which have come to their end. */
+enum lvd_hold { LVD_HOLD_ALL = 1, LVD_HOLD_SOURCES = 2 };
+
 enum lvd_app_phase { LVD_PHASE_LOADED, LVD_PHASE_RUNNING, LVD_PHASE_ENDING, LVD_PHASE_ENDED };
 
 struct lvd_app {
@@ -194,13 +197,14 @@ struct lvd_app {
   LVD_ALIGNED(LVD_LINE) lvd_a32 fibers; /* that it has */
   lvd_a32 calls_out;                    /* of its actors (blocking.c) */
   LVD_ALIGNED(LVD_LINE) lvd_a32 phase;
-  lvd_a32 paused;
+  lvd_a32 paused;         /* what `holds` says, for workers */
   lvd_a32 outcome;        /* 1 + an lvd_status; 0: it has not been told to end */
   lvd_a32 inside;         /* threads in waits for streams of it (waiting.h) */
   lvd_a32 suspect;        /* at rest, and its fibers may wait for each other: the keeper looks */
   lvd_a32 open;           /* fibers may be started from outside: rest is not the end */
   bool finishing;         /* a keeper has it; under the runtime's lock */
-  lvd_port_mutex control; /* start, pause, resume, stop, unload: one at a time */
+  lvd_port_mutex control; /* pause, resume, drain: one at a time */
+  uint32_t holds;         /* of lvd_hold; under control */
   lvd_port_mutex blocks_lock;
   lvd_app_block *blocks;
   struct stream *streams;

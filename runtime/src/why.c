@@ -142,7 +142,7 @@ size_t lvd_app_why(lvd_app *app, char *text, size_t size) {
   uint32_t phase = lvd_load_acquire_u32(&app->phase);
   if (phase == LVD_PHASE_LOADED)
     say(&s, "%s is loaded and not started\n", app->name);
-  else if (lvd_load_relaxed_u32(&app->paused))
+  else if (lvd_load_relaxed_u32(&app->paused) & LVD_HOLD_ALL)
     say(&s, "%s is paused\n", app->name);
 
   uint32_t *mark = calloc(app->net->actors + 1, sizeof *mark), ready = 0;

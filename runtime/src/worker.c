@@ -265,10 +265,18 @@ static bool may_run(lvd_worker *w, lvd_entity *e) {
     lvd_entity_hand_over(w, e, target);
     return false;
   }
-  if (LVD_UNLIKELY(lvd_load_relaxed_u32(&app->paused) && !ending)) {
-    e->next = w->held;
-    w->held = e;
-    return false;
+  uint32_t holds = lvd_load_relaxed_u32(&app->paused);
+  if (LVD_UNLIKELY(holds && !ending)) {
+    if (holds & LVD_HOLD_ALL) {
+      e->next = w->held;
+      w->held = e;
+      return false;
+    }
+    /* A source that waits in the middle of a firing ends after that. */
+    if (!e->is_fiber && !e->stack && e->actor.cls->inputs == 0) {
+      finish(w, e);
+      return false;
+    }
   }
   return true;
 }

@@ -207,6 +207,21 @@ unsafe extern "C" {
     pub fn lvd_app_start(app: *mut lvd_app) -> lvd_status;
     pub fn lvd_app_pause(app: *mut lvd_app) -> lvd_status;
     pub fn lvd_app_resume(app: *mut lvd_app) -> lvd_status;
+    pub fn lvd_app_size(
+        rt: *mut lvd_runtime,
+        net: *const lvd_network,
+        options: *const lvd_app_options,
+        bytes: *mut u64,
+        why: *mut c_char,
+        why_size: usize,
+    ) -> lvd_status;
+    pub fn lvd_app_drain(app: *mut lvd_app) -> lvd_status;
+    pub fn lvd_app_data(
+        app: *mut lvd_app,
+        key: *const c_void,
+        size: usize,
+        end: Option<unsafe extern "C" fn(*mut c_void, lvd_status)>,
+    ) -> *mut c_void;
     pub fn lvd_app_stop(app: *mut lvd_app) -> lvd_status;
     pub fn lvd_app_wait(app: *mut lvd_app, timeout_ms: i64) -> lvd_status;
     pub fn lvd_app_unload(app: *mut lvd_app);

@@ -8,7 +8,7 @@
 pub mod ffi;
 pub mod mcapi;
 
-use std::ffi::{CStr, CString, c_char};
+use std::ffi::{CStr, CString, c_char, c_void};
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -332,12 +332,14 @@ fn c_string(s: &str) -> Result<CString, Error> {
     })
 }
 
-impl App {
-    pub fn load(
-        runtime: &Runtime,
-        network: &Arc<Network>,
-        options: &AppOptions,
-    ) -> Result<App, Error> {
+impl AppOptions {
+    /// Calls `f` with the options as C has them.
+    fn with_raw<T>(
+        &self,
+        network: &Network,
+        f: impl FnOnce(&ffi::lvd_app_options) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let options = self;
         let name = options.name.as_deref().map(c_string).transpose()?;
         let mut strings = Vec::new();
         for (name, value) in &options.options {
@@ -369,6 +371,50 @@ impl App {
             priority: options.priority,
             capacity: options.capacity,
         };
+        f(&raw)
+    }
+}
+
+impl App {
+    /// The bytes that it would have: its state, and the rings of its channels.
+    pub fn size(runtime: &Runtime, network: &Network, options: &AppOptions) -> Result<u64, Error> {
+        options.with_raw(network, |raw| {
+            let mut bytes = 0;
+            let mut why = [0 as c_char; 512];
+            // SAFETY: everything pointed to outlives the call.
+            let status = Status(unsafe {
+                ffi::lvd_app_size(
+                    runtime.0.0.as_ptr(),
+                    network.raw.as_ptr(),
+                    raw,
+                    &mut bytes,
+                    why.as_mut_ptr(),
+                    why.len(),
+                )
+            });
+            match status {
+                Status::OK => Ok(bytes),
+                status => Err(Error {
+                    status,
+                    why: text(why.as_ptr()),
+                }),
+            }
+        })
+    }
+
+    pub fn load(
+        runtime: &Runtime,
+        network: &Arc<Network>,
+        options: &AppOptions,
+    ) -> Result<App, Error> {
+        options.with_raw(network, |raw| App::load_raw(runtime, network, raw))
+    }
+
+    fn load_raw(
+        runtime: &Runtime,
+        network: &Arc<Network>,
+        raw: &ffi::lvd_app_options,
+    ) -> Result<App, Error> {
         let mut out = std::ptr::null_mut();
         let mut why = [0 as c_char; 512];
         // SAFETY: everything pointed to outlives the call, the network the application.
@@ -376,7 +422,7 @@ impl App {
             ffi::lvd_app_load(
                 runtime.0.0.as_ptr(),
                 network.raw.as_ptr(),
-                &raw,
+                raw,
                 &mut out,
                 why.as_mut_ptr(),
                 why.len(),
@@ -424,6 +470,39 @@ impl App {
 
     pub fn resume(&self) -> Result<(), Error> {
         self.call(ffi::lvd_app_resume)
+    }
+
+    /// Ends its sources; what is in flight comes out, and then it ends by itself. Fails with
+    /// [`Status::UNKNOWN`] if no actor is without inputs.
+    pub fn drain(&self) -> Result<(), Error> {
+        self.call(ffi::lvd_app_drain)
+    }
+
+    /// Calls `then` once, from a thread of the runtime, when it has ended and nothing of it runs any
+    /// more: [`App::wait`] returns soon after that. To be called before it is started, once.
+    pub fn on_end(&self, then: impl FnOnce() + Send + 'static) -> Result<(), Error> {
+        type Then = Box<dyn FnOnce() + Send>;
+        unsafe extern "C" fn ended(data: *mut c_void, _: ffi::lvd_status) {
+            // SAFETY: the block holds what is put there below, or zero.
+            let then = unsafe { (*data.cast::<*mut Then>()).as_mut() };
+            if let Some(then) = then {
+                // SAFETY: it came from Box::into_raw, and this runs once.
+                let then = unsafe { Box::from_raw(then) };
+                // A panic must not unwind into C.
+                let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(then));
+            }
+        }
+        static KEY: u8 = 0;
+        let key = (&raw const KEY).cast();
+        let size = size_of::<*mut Then>();
+        // SAFETY: the application is live, the key an address of ours.
+        let block = unsafe { ffi::lvd_app_data(self.raw.as_ptr(), key, size, Some(ended)) };
+        let Some(block) = NonNull::new(block.cast::<*mut Then>()) else {
+            return Status(ffi::LVD_E_MEMORY).check();
+        };
+        // SAFETY: the block is of that size, and only `ended` reads it, later.
+        unsafe { block.write(Box::into_raw(Box::new(Box::new(then)))) };
+        Ok(())
     }
 
     /// Ends it between two firings.

@@ -77,11 +77,21 @@ LVD_API lvd_status lvd_app_load(lvd_runtime *rt, const lvd_network *net,
                                 const lvd_app_options *options, lvd_app **out, char *why,
                                 size_t why_size);
 
+/* What lvd_app_load would claim for it: state, and the rings of its channels. The same errors. */
+LVD_API lvd_status lvd_app_size(lvd_runtime *rt, const lvd_network *net,
+                                const lvd_app_options *options, uint64_t *bytes, char *why,
+                                size_t why_size);
+
 LVD_API lvd_status lvd_app_start(lvd_app *app);
 
 /* No actor of it runs when lvd_app_pause returns; nothing in its channels is lost. */
 LVD_API lvd_status lvd_app_pause(lvd_app *app);
 LVD_API lvd_status lvd_app_resume(lvd_app *app);
+
+/* Ends its sources: no actor without inputs fires again, what is in flight comes out, and then it
+ * ends by itself. Returns at once. What a source waits for in the middle of a firing is waited for
+ * still. LVD_E_UNKNOWN: no actor of it is without inputs. */
+LVD_API lvd_status lvd_app_drain(lvd_app *app);
 
 /* Ends it now, between two firings; lvd_app_wait then says LVD_E_STOPPED. */
 LVD_API lvd_status lvd_app_stop(lvd_app *app);
