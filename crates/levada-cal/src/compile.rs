@@ -38,6 +38,8 @@ pub struct Options {
     pub cache: Option<PathBuf>,
     /// More flags for the C compiler.
     pub flags: Vec<String>,
+    /// Called before a C compiler is, for what is not in the cache.
+    pub before: Option<fn()>,
 }
 
 impl Default for Options {
@@ -50,6 +52,7 @@ impl Default for Options {
             forking: None,
             cache: None,
             flags: Vec::new(),
+            before: None,
         }
     }
 }
@@ -194,6 +197,9 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
         });
     }
 
+    if let Some(before) = options.before {
+        before();
+    }
     let work = Scratch::new(&cache)?;
     let mut jobs = Vec::new();
     for f in &emitted.files {
