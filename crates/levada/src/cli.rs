@@ -22,6 +22,36 @@ pub struct Cli {
 pub enum Command {
     /// Compile a network to native code and run it
     Run(RunArgs),
+    /// Hold applications: load and unload them while others run
+    Host(HostArgs),
+    /// Load an application into the host, and start it
+    ///
+    /// In place of a network it takes a manifest, a .toml file with an [[application]] for each: all of
+    /// them are loaded, or none.
+    Load(LoadArgs),
+    /// Take an application away, when what is in flight has come out
+    Unload(UnloadArgs),
+    /// Let nothing of an application run
+    Pause(OneArgs),
+    /// Let an application go on, from where it was paused
+    Resume(OneArgs),
+    /// List the host's applications
+    List(AllArgs),
+    /// Show an application with its actors and channels
+    Show(OneArgs),
+    /// Show which actor sits on which core
+    Map(AllArgs),
+    /// Put an actor on a worker
+    Move(MoveArgs),
+    /// Show what cores and applications have done
+    Stats(AllArgs),
+    /// Say who waits for whom in an application
+    Why(OneArgs),
+    /// Show what has happened in the host
+    Events(EventsArgs),
+    /// Check and compile what is to be loaded, and say what it needs: the host's own helper
+    #[command(hide = true)]
+    Prepare(PrepareArgs),
     /// Compile a network
     Build(BuildArgs),
     /// Parse and type-check CAL and XDF files
@@ -66,6 +96,17 @@ impl Command {
     pub fn json(&self) -> bool {
         match self {
             Command::Run(args) => args.json,
+            Command::Host(_) => false,
+            Command::Load(args) => args.at.json,
+            Command::Unload(args) => args.at.json,
+            Command::Move(args) => args.at.json,
+            Command::Events(args) => args.at.json,
+            Command::Pause(args)
+            | Command::Resume(args)
+            | Command::Show(args)
+            | Command::Why(args) => args.at.json,
+            Command::List(args) | Command::Map(args) | Command::Stats(args) => args.at.json,
+            Command::Prepare(_) => true,
             Command::Build(args) => args.json,
             Command::Check(args) => args.json,
             Command::Graph(args) => args.json,
@@ -114,10 +155,9 @@ pub struct CompileArgs {
     pub native: Vec<PathBuf>,
 }
 
+/// What its natives are given.
 #[derive(Args, Debug)]
-pub struct RunArgs {
-    #[command(flatten)]
-    pub network: NetworkArgs,
+pub struct GivenArgs {
     /// What the network reads
     #[arg(long = "in", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub input: Option<PathBuf>,
@@ -127,6 +167,14 @@ pub struct RunArgs {
     /// Tell the network's natives another option
     #[arg(long = "option", value_name = "NAME=VALUE", value_parser = setting)]
     pub option: Vec<(String, String)>,
+}
+
+#[derive(Args, Debug)]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub network: NetworkArgs,
+    #[command(flatten)]
+    pub given: GivenArgs,
     /// Workers [default: as many as affinity and the CPU quota leave]
     #[arg(long, value_name = "N", value_parser = workers)]
     pub workers: Option<u32>,
@@ -154,6 +202,135 @@ pub struct RunArgs {
     /// prints goes to the error output
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct HostArgs {
+    /// Listen here [default: $XDG_RUNTIME_DIR/levada/host.sock, or /run/levada/host.sock for root]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, env = "LEVADA_HOST")]
+    pub socket: Option<PathBuf>,
+    /// Let this group use it, too
+    #[arg(long, value_name = "GROUP")]
+    pub group: Option<String>,
+    /// Remember here what is loaded [default: $XDG_STATE_HOME/levada/host, or /var/lib/levada/host for
+    /// root]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub state: Option<PathBuf>,
+    /// Load what ran when the last host ended, or was killed
+    #[arg(long)]
+    pub restore: bool,
+    /// Workers [default: as many as affinity and the CPU quota leave]
+    #[arg(long, value_name = "N", value_parser = workers)]
+    pub workers: Option<u32>,
+    /// Stop an application when one action of it computes for longer than this
+    #[arg(long, value_name = "MS", value_parser = milliseconds)]
+    pub time_limit: Option<u32>,
+    /// Keep actors where they were placed first
+    #[arg(long)]
+    pub no_balance: bool,
+}
+
+/// Which host, and how it is told what it says.
+#[derive(Args, Debug)]
+pub struct AtArgs {
+    /// The host's socket [default: as for levada host]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, env = "LEVADA_HOST")]
+    pub socket: Option<PathBuf>,
+    /// Print what the host says as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// NETWORK may also be a manifest (.toml): several applications, all or none.
+#[derive(Args, Debug)]
+pub struct LoadArgs {
+    #[command(flatten)]
+    pub network: NetworkArgs,
+    #[command(flatten)]
+    pub given: GivenArgs,
+    /// Know it by this name [default: the last part of the network's]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Add this to the priority of its actors
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "0",
+        allow_negative_numbers = true
+    )]
+    pub priority: i32,
+    /// Refuse it if its state and channels take more than so many bytes (K, M, G)
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub memory: Option<u64>,
+    /// Do not start it yet: resume does
+    #[arg(long)]
+    pub paused: bool,
+    #[command(flatten)]
+    pub compile: CompileArgs,
+    #[command(flatten)]
+    pub at: AtArgs,
+}
+
+#[derive(Args, Debug)]
+pub struct UnloadArgs {
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// At once: what is in flight is dropped
+    #[arg(long)]
+    pub now: bool,
+    /// Wait so long for what is in flight; it goes on draining then
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds, conflicts_with = "now")]
+    pub within: f64,
+    #[command(flatten)]
+    pub at: AtArgs,
+}
+
+#[derive(Args, Debug)]
+pub struct OneArgs {
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    #[command(flatten)]
+    pub at: AtArgs,
+}
+
+#[derive(Args, Debug)]
+pub struct AllArgs {
+    #[command(flatten)]
+    pub at: AtArgs,
+}
+
+#[derive(Args, Debug)]
+pub struct MoveArgs {
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    #[arg(value_name = "ACTOR")]
+    pub actor: String,
+    #[arg(value_name = "WORKER")]
+    pub worker: u32,
+    #[command(flatten)]
+    pub at: AtArgs,
+}
+
+#[derive(Args, Debug)]
+pub struct EventsArgs {
+    /// Go on with what happens, until Ctrl-C
+    #[arg(long, short)]
+    pub follow: bool,
+    /// Leave out events up to this number
+    #[arg(long, value_name = "N", default_value = "0")]
+    pub since: u64,
+    #[command(flatten)]
+    pub at: AtArgs,
+}
+
+#[derive(Args, Debug)]
+pub struct PrepareArgs {
+    #[command(flatten)]
+    pub network: NetworkArgs,
+    #[command(flatten)]
+    pub given: GivenArgs,
+    #[command(flatten)]
+    pub compile: CompileArgs,
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
@@ -327,6 +504,19 @@ fn workers(text: &str) -> Result<u32, String> {
         Ok(n @ 1..=1024) => Ok(n),
         _ => Err("write a whole number from 1 to 1024".to_string()),
     }
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    let (digits, shift) = match text.chars().last() {
+        Some('K' | 'k') => (&text[..text.len() - 1], 10),
+        Some('M' | 'm') => (&text[..text.len() - 1], 20),
+        Some('G' | 'g') => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    let bytes = digits.parse::<u64>().ok().filter(|n| *n > 0);
+    bytes
+        .and_then(|n| n.checked_mul(1 << shift))
+        .ok_or_else(|| "write a number of bytes, such as 500000, 64K, 10M or 1G".to_string())
 }
 
 fn domain(text: &str) -> Result<u32, String> {

@@ -17,8 +17,24 @@ pub struct Interrupt {
 impl Interrupt {
     /// Calls `stop` when a signal comes, in a thread of its own.
     pub fn watch(stop: impl Fn() + Send + Sync + 'static) -> std::io::Result<Interrupt> {
+        Interrupt::watch_for(&[SIGINT, SIGTERM, SIGHUP, SIGPIPE], stop)
+    }
+
+    /// The same, but that readers of the output may go.
+    pub fn watch_without_pipe(
+        stop: impl Fn() + Send + Sync + 'static,
+    ) -> std::io::Result<Interrupt> {
+        // SAFETY: ignored from here on, in this process alone.
+        unsafe { libc::signal(SIGPIPE, libc::SIG_IGN) };
+        Interrupt::watch_for(&[SIGINT, SIGTERM, SIGHUP], stop)
+    }
+
+    fn watch_for(
+        numbers: &[i32],
+        stop: impl Fn() + Send + Sync + 'static,
+    ) -> std::io::Result<Interrupt> {
         let stop = Arc::new(stop);
-        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGPIPE])?;
+        let mut signals = Signals::new(numbers)?;
         let handle = signals.handle();
         let signal = Arc::new(AtomicI32::new(0));
         let seen = signal.clone();

@@ -9,16 +9,19 @@ mod cc;
 mod check;
 mod cli;
 mod doctor;
+mod given;
 mod graph;
+mod host;
 mod interrupt;
 mod lsp;
 mod manual;
 mod mcapi;
 mod mcapi_limits;
-mod measured;
 mod network;
 mod output;
+mod prepare;
 mod progress;
+mod remote;
 mod run;
 mod summary;
 mod translate;
@@ -47,6 +50,19 @@ fn main() -> ExitCode {
     let json = command.json();
     let done = match command {
         Command::Run(args) => run::run(&args),
+        Command::Host(args) => host::host(&args),
+        Command::Load(args) => remote::load(&args),
+        Command::Unload(args) => remote::unload(&args),
+        Command::Pause(args) => remote::pause(&args),
+        Command::Resume(args) => remote::resume(&args),
+        Command::List(args) => remote::list(&args),
+        Command::Show(args) => remote::show(&args),
+        Command::Map(args) => remote::map(&args),
+        Command::Move(args) => remote::move_actor(&args),
+        Command::Stats(args) => remote::stats(&args),
+        Command::Why(args) => remote::why(&args),
+        Command::Events(args) => remote::events(&args),
+        Command::Prepare(args) => prepare::prepare(&args),
         Command::Build(args) => build::build(&args),
         Command::Check(args) => check::check(&args),
         Command::Lsp => lsp::lsp(),

@@ -62,6 +62,16 @@ impl From<std::io::Error> for Failure {
     }
 }
 
+impl From<levada_host::Refusal> for Failure {
+    fn from(why: levada_host::Refusal) -> Failure {
+        Failure {
+            what: why.what,
+            help: why.help,
+            diagnostics: Vec::new(),
+        }
+    }
+}
+
 pub fn failure<T>(what: impl Into<String>) -> Result<T, Failure> {
     Err(Failure::new(what))
 }

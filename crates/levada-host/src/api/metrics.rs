@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `/metrics`: all counters as Prometheus reads them.
+
+use super::types::{Details, Stats};
+use std::fmt::Write;
+
+/// One metric: its name, what it is, and its samples.
+struct Metric {
+    name: &'static str,
+    kind: &'static str,
+    help: &'static str,
+    samples: String,
+}
+
+impl Metric {
+    fn new(name: &'static str, kind: &'static str, help: &'static str) -> Metric {
+        Metric {
+            name,
+            kind,
+            help,
+            samples: String::new(),
+        }
+    }
+
+    fn add(&mut self, labels: &[(&str, &str)], value: impl std::fmt::Display) {
+        let labels: Vec<String> = labels
+            .iter()
+            .map(|(name, value)| format!("{name}=\"{}\"", escaped(value)))
+            .collect();
+        // Writing to a string cannot fail.
+        let _ = match labels.is_empty() {
+            true => writeln!(self.samples, "{} {value}", self.name),
+            false => writeln!(
+                self.samples,
+                "{}{{{}}} {value}",
+                self.name,
+                labels.join(",")
+            ),
+        };
+    }
+}
+
+fn escaped(value: &str) -> String {
+    value
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
+}
+
+/// The text of version 0.0.4 of the format.
+pub fn text(stats: &Stats, applications: &[Details]) -> String {
+    let counter = |name, help| Metric::new(name, "counter", help);
+    let gauge = |name, help| Metric::new(name, "gauge", help);
+    let mut up = gauge("levada_up_seconds", "Time since the host was started");
+    up.add(&[], stats.host.seconds);
+    let mut busy = counter("levada_worker_busy_seconds_total", "Time running actors");
+    let mut asleep = counter("levada_worker_asleep_seconds_total", "Time asleep");
+    let mut activations = counter("levada_worker_activations_total", "Activations of actors");
+    for w in &stats.worker {
+        let (worker, cpu) = (w.worker.to_string(), w.cpu.to_string());
+        let labels = [("worker", worker.as_str()), ("cpu", cpu.as_str())];
+        busy.add(&labels, w.busy);
+        asleep.add(&labels, w.asleep);
+        activations.add(&labels, w.activations);
+    }
+    let mut state = gauge("levada_application_state", "1 for the state that it is in");
+    let mut memory = gauge("levada_application_memory_bytes", "State and channels");
+    let mut moves = counter(
+        "levada_application_moves_total",
+        "Actors moved by the mapper",
+    );
+    let mut done = counter("levada_application_progress_total", "Done, in its own unit");
+    let mut firings = counter("levada_actor_firings_total", "Firings");
+    let mut actor = counter("levada_actor_busy_seconds_total", "Time computing");
+    let mut longest = gauge("levada_actor_longest_seconds", "The longest activation");
+    let mut put = counter("levada_channel_put_elements_total", "Elements put");
+    let mut got = counter("levada_channel_got_elements_total", "Elements got");
+    let mut fill = gauge("levada_channel_fill_elements", "Elements in it");
+    let mut capacity = gauge("levada_channel_capacity_elements", "Elements that it holds");
+    for details in applications {
+        let a = &details.application;
+        let name = a.name.as_str();
+        let of = format!("{:?}", a.state).to_lowercase();
+        state.add(&[("application", name), ("state", &of)], 1);
+        memory.add(&[("application", name)], a.memory);
+        moves.add(&[("application", name)], a.moves);
+        if let Some(p) = &a.progress {
+            done.add(&[("application", name), ("unit", &p.unit)], p.done);
+        }
+        for x in &details.actor {
+            let labels = [("application", name), ("actor", x.name.as_str())];
+            firings.add(&labels, x.firings);
+            actor.add(&labels, x.busy);
+            longest.add(&labels, x.longest);
+        }
+        for c in &details.channel {
+            let labels = [
+                ("application", name),
+                ("from", c.from.as_str()),
+                ("to", c.to.as_str()),
+            ];
+            put.add(&labels, c.put);
+            got.add(&labels, c.got);
+            fill.add(&labels, c.fill);
+            capacity.add(&labels, c.capacity);
+        }
+    }
+    let all = [
+        up,
+        busy,
+        asleep,
+        activations,
+        state,
+        memory,
+        moves,
+        done,
+        firings,
+        actor,
+        longest,
+        put,
+        got,
+        fill,
+        capacity,
+    ];
+    let mut out = String::new();
+    for m in all {
+        let _ = write!(
+            out,
+            "# HELP {} {}.\n# TYPE {} {}\n{}",
+            m.name, m.help, m.name, m.kind, m.samples
+        );
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn labels_are_escaped() {
+        assert_eq!(super::escaped("a\\b\"c\nd"), "a\\\\b\\\"c\\nd");
+    }
+}

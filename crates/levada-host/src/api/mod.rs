@@ -1,0 +1,698 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The host's interface: HTTP with JSON. `/openapi.json` describes it, made of the same types and
+//! handlers.
+//!
+//! One thread serves all connections. What may take long runs on a thread beside it, so a client that
+//! waits for an application to end keeps no other one waiting.
+
+mod metrics;
+mod prepare;
+pub mod serve;
+pub mod types;
+
+use crate::host::{Host, Hosted, Kind, Load, Outcome, Refusal, Seen, State, check_name};
+use crate::state::Memory;
+use axum::body::{Body, Bytes};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, Request, State as Of};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use http_body_util::{BodyExt, LengthLimitError, Limited, channel::Channel};
+use levada_sys::Network;
+use prepare::Prepared;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+use types::*;
+use utoipa::OpenApi;
+
+/// Larger requests are refused.
+pub const LARGEST_REQUEST: usize = 1 << 20;
+/// So long a client may take to send the body of a request.
+const SLOWEST_REQUEST: Duration = Duration::from_secs(10);
+/// A follower of events hears at least this often that the host lives.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// What the handlers share.
+pub struct Served {
+    pub host: Host,
+    /// The command `levada`, which prepares what is to be loaded.
+    pub command: PathBuf,
+    pub began: Instant,
+    /// Where it remembers what is loaded, if it does.
+    pub memory: Option<Memory>,
+    /// Load what ran when the host before this one ended.
+    pub restore: bool,
+}
+
+type Shared = Of<Arc<Served>>;
+type Answer<T> = Result<Json<T>, Failed>;
+
+impl IntoResponse for Failed {
+    fn into_response(self) -> Response {
+        let status = match self.kind {
+            Some(Kind::Wrong) => StatusCode::BAD_REQUEST,
+            Some(Kind::Unknown) => StatusCode::NOT_FOUND,
+            Some(Kind::Conflict) => StatusCode::CONFLICT,
+            Some(Kind::Limit) => StatusCode::INSUFFICIENT_STORAGE,
+            None => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        (status, Json(self)).into_response()
+    }
+}
+
+fn refuse(status: StatusCode, what: impl Into<String>) -> Response {
+    let failed = Failed {
+        error: what.into(),
+        ..Failed::default()
+    };
+    (status, Json(failed)).into_response()
+}
+
+/// Does what may take long on a thread of its own.
+async fn aside<T: Send + 'static>(
+    served: &Arc<Served>,
+    f: impl FnOnce(&Served) -> Result<T, Failed> + Send + 'static,
+) -> Result<T, Failed> {
+    let served = served.clone();
+    let done = tokio::task::spawn_blocking(move || f(&served)).await;
+    done.unwrap_or_else(|_| {
+        Err(Failed {
+            error: "this could not be done: an error in the host".to_string(),
+            ..Failed::default()
+        })
+    })
+}
+
+/// The body of a request as JSON, whatever the client calls its type.
+async fn read<T: serde::de::DeserializeOwned>(request: Request) -> Result<T, Response> {
+    let body = Limited::new(request.into_body(), LARGEST_REQUEST).collect();
+    let bytes = match tokio::time::timeout(SLOWEST_REQUEST, body).await {
+        Ok(Ok(all)) => all.to_bytes(),
+        Ok(Err(e)) if e.is::<LengthLimitError>() => {
+            let what = format!("the request has more than {LARGEST_REQUEST} bytes");
+            return Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, what));
+        }
+        Ok(Err(e)) => {
+            let what = format!("the request did not come whole: {e}");
+            return Err(refuse(StatusCode::BAD_REQUEST, what));
+        }
+        Err(_) => {
+            let what = format!("the request did not come within {SLOWEST_REQUEST:?}");
+            return Err(refuse(StatusCode::REQUEST_TIMEOUT, what));
+        }
+    };
+    serde_json::from_slice(&bytes).map_err(|e| {
+        let what = format!("the request is not what is expected here: {e}");
+        refuse(StatusCode::BAD_REQUEST, what)
+    })
+}
+
+/// What stands behind the question mark of an address.
+fn query<T>(read: Result<Query<T>, QueryRejection>) -> Result<T, Failed> {
+    match read {
+        Ok(Query(query)) => Ok(query),
+        Err(e) => Err(Refusal::new(Kind::Wrong, e.body_text()).into()),
+    }
+}
+
+// ---- what can be asked for ---------------------------------------------------------------------
+
+fn info(served: &Served) -> HostInfo {
+    let live = served
+        .host
+        .list()
+        .iter()
+        .filter(|a| a.hosted.is_some())
+        .count();
+    HostInfo {
+        version: env!("CARGO_PKG_VERSION").to_string(),
+        pid: std::process::id(),
+        seconds: served.began.elapsed().as_secs_f64(),
+        workers: served.host.runtime().workers(),
+        applications: live,
+        left: left(served),
+    }
+}
+
+/// The host itself
+#[utoipa::path(get, path = "/host", responses((status = 200, body = HostInfo)))]
+async fn host(Of(served): Shared) -> Json<HostInfo> {
+    Json(info(&served))
+}
+
+/// All applications
+#[utoipa::path(get, path = "/applications", responses((status = 200, body = Vec<Application>)))]
+async fn list(Of(served): Shared) -> Json<Vec<Application>> {
+    Json(served.host.list().iter().map(Application::from).collect())
+}
+
+/// Load an application and start it
+#[utoipa::path(post, path = "/applications", request_body = LoadRequest, responses(
+    (status = 201, body = Details, description = "It runs"),
+    (status = 400, body = Failed, description = "The request, or the application, is wrong"),
+    (status = 409, body = Failed, description = "There is one of this name"),
+    (status = 507, body = Failed, description = "It claims more than there is")))]
+async fn load(Of(served): Shared, request: Request) -> Response {
+    let request: LoadRequest = match read(request).await {
+        Ok(request) => request,
+        Err(refused) => return refused,
+    };
+    match aside(&served, move |served| load_now(served, request)).await {
+        Ok(details) => (StatusCode::CREATED, Json(details)).into_response(),
+        Err(failed) => failed.into_response(),
+    }
+}
+
+/// Load several applications and start them, all or none
+#[utoipa::path(post, path = "/manifest", request_body = Manifest, responses(
+    (status = 201, body = Vec<Details>, description = "All of them run"),
+    (status = 400, body = Failed, description = "Something is wrong with one: none is loaded"),
+    (status = 409, body = Failed, description = "There is one of such a name"),
+    (status = 507, body = Failed, description = "They claim more than there is")))]
+async fn load_manifest(Of(served): Shared, request: Request) -> Response {
+    let manifest: Manifest = match read(request).await {
+        Ok(manifest) => manifest,
+        Err(refused) => return refused,
+    };
+    match aside(&served, move |served| {
+        load_all(served, manifest.application)
+    })
+    .await
+    {
+        Ok(all) => (StatusCode::CREATED, Json(all)).into_response(),
+        Err(failed) => failed.into_response(),
+    }
+}
+
+fn load_now(served: &Served, request: LoadRequest) -> Result<Details, Failed> {
+    let loaded = load_all(served, vec![request])?.pop();
+    loaded.ok_or_else(|| Failed {
+        error: "it has been unloaded at once".to_string(),
+        kind: Some(Kind::Unknown),
+        ..Failed::default()
+    })
+}
+
+/// An application with all that its load needs.
+struct Ready {
+    request: LoadRequest,
+    prepared: Prepared,
+    load: Load,
+}
+
+/// Loads all of these, or none: the first that is wrong is told, before anything is touched.
+fn load_all(served: &Served, requests: Vec<LoadRequest>) -> Result<Vec<Details>, Failed> {
+    let host = &served.host;
+    let mut names = BTreeSet::new();
+    for name in requests.iter().filter_map(|r| r.name.as_ref()) {
+        check_name(name)?;
+        // Before anything is compiled for nothing.
+        if host.live(name).is_ok() || !names.insert(name.clone()) {
+            return Err(taken(name).into());
+        }
+    }
+    let ready = requests
+        .into_iter()
+        .map(|request| make_ready(served, request));
+    let ready = ready.collect::<Result<Vec<Ready>, Failed>>()?;
+    fits(host, &ready)?;
+    let mut loaded: Vec<(Arc<Hosted>, Ready)> = Vec::new();
+    for mut one in ready {
+        let load = Load {
+            name: match &one.request.name {
+                Some(name) => name.clone(),
+                None => free_name(host, &one.prepared.network),
+            },
+            ..one.load.clone()
+        };
+        let done = host.load(load).and_then(|hosted| {
+            one.request.name = Some(hosted.name.clone());
+            let kept = match &served.memory {
+                Some(memory) => memory.keep(&hosted.name, &one.request),
+                None => Ok(()),
+            };
+            loaded.push((hosted, one));
+            kept.map_err(|e| {
+                let what = format!("what is loaded cannot be remembered: {e}");
+                Refusal::new(Kind::Limit, what)
+                    .help("name another folder with levada host --state DIR")
+            })
+        });
+        if let Err(refused) = done {
+            take_back(served, &loaded);
+            return Err(refused.into());
+        }
+    }
+    for (hosted, one) in &loaded {
+        if !one.request.paused
+            && let Err(refused) = host.start(hosted)
+        {
+            take_back(served, &loaded);
+            return Err(refused.into());
+        }
+    }
+    let seen = host.list();
+    let details = loaded.into_iter().filter_map(|(hosted, one)| {
+        let seen = seen.iter().find(|a| a.number == hosted.number)?;
+        Some(Details {
+            diagnostics: one.prepared.diagnostics,
+            text: one.prepared.text,
+            ..Details::from(seen)
+        })
+    });
+    Ok(details.collect())
+}
+
+fn make_ready(served: &Served, request: LoadRequest) -> Result<Ready, Failed> {
+    let mut prepared = prepare::prepare(&served.command, &request)?;
+    // SAFETY: the compiler has just made it, or vouches for it by its content.
+    let mut opened = unsafe { Network::open(&prepared.object) };
+    if opened.is_err() && std::fs::remove_file(&prepared.object).is_ok() {
+        // Something has changed around it, such as a library: it is made anew, once.
+        prepared = prepare::prepare(&served.command, &request)?;
+        // SAFETY: as above.
+        opened = unsafe { Network::open(&prepared.object) };
+    }
+    let network = opened.map_err(|what| Refusal::new(Kind::Wrong, what))?;
+    let load = Load {
+        name: String::new(),
+        class: prepared.network.clone(),
+        network: Arc::new(network),
+        object: Some(prepared.object.clone()),
+        options: prepared.options.clone(),
+        priority: request.priority,
+    };
+    Ok(Ready {
+        request,
+        prepared,
+        load,
+    })
+}
+
+fn take_back(served: &Served, loaded: &[(Arc<Hosted>, Ready)]) {
+    for (hosted, _) in loaded {
+        let _ = served
+            .host
+            .unload(&hosted.name, true, Duration::from_secs(10));
+        if let Some(memory) = &served.memory {
+            memory.forget(&hosted.name);
+        }
+    }
+}
+
+/// Loads what ran when the host before this one ended; what cannot be loaded any more is told.
+fn restore(served: &Served) {
+    let Some(memory) = &served.memory else {
+        return;
+    };
+    for (name, kept) in memory.kept() {
+        let done = match kept {
+            Ok(request) => load_now(served, request)
+                .map(drop)
+                .map_err(|failed| failed.error),
+            Err(why) => Err(why),
+        };
+        if let Err(why) = done {
+            let detail = format!("cannot be loaded again: {why}");
+            served
+                .host
+                .events()
+                .tell(crate::What::Failed, &name, detail);
+        }
+    }
+}
+
+/// Forgets what has ended, as long as the host lives: what is stopped since the host ends is kept.
+async fn forget_ended(served: Arc<Served>, mut events: broadcast::Receiver<crate::Event>) {
+    let Some(memory) = &served.memory else {
+        return;
+    };
+    let forget = |name: &str| {
+        if served.host.find(name).is_ok_and(|a| a.hosted.is_none()) {
+            memory.forget(name);
+        }
+    };
+    loop {
+        match events.recv().await {
+            Ok(event) => match event.event {
+                crate::What::Ended | crate::What::Failed => forget(&event.application),
+                _ => {}
+            },
+            Err(RecvError::Lagged(_)) => memory.kept().iter().for_each(|(name, _)| forget(name)),
+            Err(RecvError::Closed) => return,
+        }
+    }
+}
+
+/// What is kept of the host before this one, and does not run.
+fn left(served: &Served) -> Vec<String> {
+    let kept = served.memory.as_ref().map(Memory::kept).unwrap_or_default();
+    let names = kept.into_iter().map(|(name, _)| name);
+    names
+        .filter(|name| served.host.live(name).is_err())
+        .collect()
+}
+
+fn taken(name: &str) -> Refusal {
+    let what = format!("an application {name} is loaded already");
+    Refusal::new(Kind::Conflict, what)
+        .help("give this one another name with --name, or unload that one")
+}
+
+/// The last part of the network's name, and a number if that is taken.
+fn free_name(host: &Host, class: &str) -> String {
+    let short = class.rsplit('.').next().unwrap_or(class);
+    let short: String = short
+        .chars()
+        .filter(|c| c.is_alphanumeric() || *c == '_')
+        .collect();
+    let short: String = short.chars().take(48).collect();
+    let short = if short.is_empty() { "app" } else { &short };
+    let taken = host.list();
+    let is_free = |name: &str| !taken.iter().any(|a| a.name == name && a.hosted.is_some());
+    let numbered = (2..).map(|n| format!("{short}-{n}"));
+    std::iter::once(short.to_string())
+        .chain(numbered)
+        .find(|name| is_free(name))
+        .unwrap_or_default()
+}
+
+/// Is there memory for them?
+fn fits(host: &Host, ready: &[Ready]) -> Result<(), Refusal> {
+    let left = memory_left();
+    let mut all = 0u64;
+    for one in ready {
+        let needs = host.size(&one.load)?;
+        all = all.saturating_add(needs);
+        let (class, claims) = (&one.load.class, "for its state and its channels");
+        if let Some(limit) = one.request.memory
+            && needs > limit
+        {
+            let what = format!("{class} claims {needs} bytes {claims}, and may have {limit}");
+            return Err(Refusal::new(Kind::Limit, what)
+                .help("smaller channels (bufferSize) take less, or allow it more with --memory"));
+        }
+        if let Some(left) = left
+            && all > left
+        {
+            let what =
+                format!("{class} claims {needs} bytes {claims}, and there are not so many left");
+            return Err(Refusal::new(Kind::Limit, what)
+                .help("smaller channels (bufferSize) take less, or unload what is not needed"));
+        }
+    }
+    Ok(())
+}
+
+/// The bytes that the system would give without taking them from others.
+fn memory_left() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(kib << 10)
+}
+
+/// An application with its actors and channels
+#[utoipa::path(get, path = "/applications/{name}", params(("name" = String, Path)), responses(
+    (status = 200, body = Details), (status = 404, body = Failed)))]
+async fn show(Of(served): Shared, Path(name): Path<String>) -> Answer<Details> {
+    Ok(Json(Details::from(&served.host.find(&name)?)))
+}
+
+/// Take an application away: when what is in flight has come out, or at once
+#[utoipa::path(delete, path = "/applications/{name}", params(("name" = String, Path), UnloadQuery),
+    responses((status = 200, body = Unloaded), (status = 404, body = Failed),
+    (status = 409, body = Failed, description = "It is draining still, or cannot be drained")))]
+async fn unload(
+    Of(served): Shared,
+    Path(name): Path<String>,
+    asked: Result<Query<UnloadQuery>, QueryRejection>,
+) -> Answer<Unloaded> {
+    let query = query(asked)?;
+    let within = query.within.unwrap_or(30.0);
+    let within = Duration::try_from_secs_f64(within)
+        .map_err(|e| Refusal::new(Kind::Wrong, format!("within={within} is no time: {e}")))?;
+    let unload = move |served: &Served| {
+        if let Some(memory) = &served.memory
+            && served.host.find(&name).is_err()
+            && left(served).contains(&name)
+        {
+            // Of the host before this one.
+            memory.forget(&name);
+            return Ok(Unloaded::forgotten(name));
+        }
+        let ended = served.host.unload(&name, query.now, within)?;
+        Ok(Unloaded::new(name, ended))
+    };
+    Ok(Json(aside(&served, unload).await?))
+}
+
+async fn changed(
+    served: Arc<Served>,
+    name: String,
+    change: fn(&Host, &str) -> Result<(), Refusal>,
+) -> Answer<Application> {
+    let done = move |served: &Served| {
+        change(&served.host, &name)?;
+        Ok(Application::from(&served.host.find(&name)?))
+    };
+    Ok(Json(aside(&served, done).await?))
+}
+
+/// Let nothing of an application run
+#[utoipa::path(post, path = "/applications/{name}/pause", params(("name" = String, Path)), responses(
+    (status = 200, body = Application), (status = 404, body = Failed), (status = 409, body = Failed)))]
+async fn pause(Of(served): Shared, Path(name): Path<String>) -> Answer<Application> {
+    changed(served, name, Host::pause).await
+}
+
+/// Let it go on, from where it was
+#[utoipa::path(post, path = "/applications/{name}/resume", params(("name" = String, Path)), responses(
+    (status = 200, body = Application), (status = 404, body = Failed), (status = 409, body = Failed)))]
+async fn resume(Of(served): Shared, Path(name): Path<String>) -> Answer<Application> {
+    changed(served, name, Host::resume).await
+}
+
+/// Put an actor on a worker
+#[utoipa::path(post, path = "/applications/{name}/move", params(("name" = String, Path)),
+    request_body = MoveRequest, responses((status = 200, body = Application),
+    (status = 404, body = Failed), (status = 409, body = Failed)))]
+async fn move_actor(Of(served): Shared, Path(name): Path<String>, request: Request) -> Response {
+    let request: MoveRequest = match read(request).await {
+        Ok(request) => request,
+        Err(refused) => return refused,
+    };
+    let moved = aside(&served, move |served| {
+        let host = &served.host;
+        host.move_actor(&name, &request.actor, request.worker)?;
+        Ok(Application::from(&host.find(&name)?))
+    });
+    moved.await.map(Json).into_response()
+}
+
+/// Who waits for whom, in words
+#[utoipa::path(get, path = "/applications/{name}/why", params(("name" = String, Path)), responses(
+    (status = 200, body = Why), (status = 404, body = Failed)))]
+async fn why(Of(served): Shared, Path(name): Path<String>) -> Answer<Why> {
+    let seen = served.host.find(&name)?;
+    let text = match (&seen.hosted, &seen.ended) {
+        (Some(_), _) if seen.state == State::Paused => format!("{name} is paused\n"),
+        (Some(hosted), _) => hosted.app.why(),
+        (None, Some(ended)) => match &ended.outcome {
+            Outcome::Deadlock(why) => why.clone(),
+            other => format!("{name} has ended: {}\n", other.text()),
+        },
+        (None, None) => String::new(),
+    };
+    Ok(Json(Why {
+        application: name,
+        text,
+    }))
+}
+
+fn workers(served: &Served, all: &[Seen]) -> Vec<Worker> {
+    let runtime = served.host.runtime();
+    let mut workers: Vec<Worker> = (0..runtime.workers())
+        .map(|worker| {
+            let read = runtime.worker_counters(worker).unwrap_or_default();
+            Worker {
+                worker,
+                cpu: read.cpu,
+                busy: read.busy_ns as f64 / 1e9,
+                asleep: read.sleep_ns as f64 / 1e9,
+                activations: read.activations,
+                sleeps: read.sleeps,
+                actor: Vec::new(),
+            }
+        })
+        .collect();
+    for hosted in all.iter().filter_map(|a| a.hosted.as_ref()) {
+        let rate = hosted.rate.lock().unwrap_or_else(PoisonError::into_inner);
+        let counters = hosted.app.counters().unwrap_or_default();
+        for (i, actor) in counters.actors.into_iter().enumerate() {
+            let share = rate.as_ref().and_then(|r| r.busy.get(i)).map(|ns| ns / 1e9);
+            if let Some(worker) = workers.get_mut(actor.worker as usize) {
+                worker.actor.push(Placed {
+                    application: hosted.name.clone(),
+                    actor: actor.name,
+                    share,
+                });
+            }
+        }
+    }
+    workers
+}
+
+/// Which actor sits on which worker
+#[utoipa::path(get, path = "/map", responses((status = 200, body = Vec<Worker>)))]
+async fn map(Of(served): Shared) -> Json<Vec<Worker>> {
+    Json(workers(&served, &served.host.list()))
+}
+
+fn all_stats(served: &Served, all: &[Seen]) -> Stats {
+    Stats {
+        host: info(served),
+        worker: workers(served, all),
+        application: all.iter().map(Application::from).collect(),
+    }
+}
+
+/// Totals of workers and applications
+#[utoipa::path(get, path = "/stats", responses((status = 200, body = Stats)))]
+async fn stats(Of(served): Shared) -> Json<Stats> {
+    Json(all_stats(&served, &served.host.list()))
+}
+
+/// All counters, as Prometheus reads them
+#[utoipa::path(get, path = "/metrics",
+    responses((status = 200, body = String, content_type = "text/plain; version=0.0.4")))]
+async fn metrics(Of(served): Shared) -> Response {
+    let all = served.host.list();
+    let details: Vec<Details> = all.iter().map(Details::from).collect();
+    let text = metrics::text(&all_stats(&served, &all), &details);
+    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    ([(header::CONTENT_TYPE, kind)], text).into_response()
+}
+
+/// What has happened, and with `follow` what happens: an event a line, as JSON; an empty line now and
+/// then says that the host lives
+#[utoipa::path(get, path = "/events", params(EventsQuery),
+    responses((status = 200, body = crate::events::Event, content_type = "application/x-ndjson")))]
+async fn events(
+    Of(served): Shared,
+    asked: Result<Query<EventsQuery>, QueryRejection>,
+) -> Result<Response, Failed> {
+    let query = query(asked)?;
+    let (kept, mut then) = served.host.events().follow(query.since);
+    let line = |event: &crate::Event| {
+        let mut line = serde_json::to_vec(event).unwrap_or_default();
+        line.push(b'\n');
+        Bytes::from(line)
+    };
+    let kind = HeaderValue::from_static("application/x-ndjson");
+    let head = [(header::CONTENT_TYPE, kind)];
+    if !query.follow {
+        let all: Vec<u8> = kept.iter().flat_map(|e| line(e).to_vec()).collect();
+        return Ok((head, all).into_response());
+    }
+    let (mut sender, body) = Channel::<Bytes>::new(16);
+    tokio::spawn(async move {
+        // Whoever has gone is not written to any more.
+        for event in &kept {
+            if sender.send_data(line(event)).await.is_err() {
+                return;
+            }
+        }
+        loop {
+            let next = match tokio::time::timeout(HEARTBEAT, then.recv()).await {
+                Ok(Ok(event)) => line(&event),
+                Ok(Err(RecvError::Lagged(missed))) => {
+                    Bytes::from(format!("{{\"event\":\"missed\",\"count\":{missed}}}\n"))
+                }
+                Ok(Err(RecvError::Closed)) => return,
+                Err(_) => Bytes::from_static(b"\n"),
+            };
+            if sender.send_data(next).await.is_err() {
+                return;
+            }
+        }
+    });
+    Ok((head, Body::new(body)).into_response())
+}
+
+// ---- the whole ---------------------------------------------------------------------------------
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Levada host",
+        description = "Applications on the cores of one machine"
+    ),
+    paths(
+        host,
+        list,
+        load,
+        load_manifest,
+        show,
+        unload,
+        pause,
+        resume,
+        move_actor,
+        why,
+        map,
+        stats,
+        metrics,
+        events
+    ),
+    components(schemas(Failed))
+)]
+struct Document;
+
+/// The document that describes all this.
+pub fn document() -> utoipa::openapi::OpenApi {
+    Document::openapi()
+}
+
+async fn openapi() -> Json<utoipa::openapi::OpenApi> {
+    Json(document())
+}
+
+async fn nowhere(request: Request) -> Response {
+    let what = format!("there is no {}: see /openapi.json", request.uri().path());
+    refuse(StatusCode::NOT_FOUND, what)
+}
+
+async fn not_so(request: Request) -> Response {
+    let what = format!(
+        "{} cannot be used on {}",
+        request.method(),
+        request.uri().path()
+    );
+    refuse(StatusCode::METHOD_NOT_ALLOWED, what)
+}
+
+pub fn router(served: Arc<Served>) -> Router {
+    Router::new()
+        .route("/host", get(host))
+        .route("/applications", get(list).post(load))
+        .route("/manifest", post(load_manifest))
+        .route("/applications/{name}", get(show).delete(unload))
+        .route("/applications/{name}/pause", post(pause))
+        .route("/applications/{name}/resume", post(resume))
+        .route("/applications/{name}/move", post(move_actor))
+        .route("/applications/{name}/why", get(why))
+        .route("/map", get(map))
+        .route("/stats", get(stats))
+        .route("/metrics", get(metrics))
+        .route("/events", get(events))
+        .route("/openapi.json", get(openapi))
+        .fallback(nowhere)
+        .method_not_allowed_fallback(not_so)
+        .with_state(served)
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The socket: who may use it, one host a socket, and what a client cannot do to the others.
+
+use super::{Served, router};
+use crate::host::{Kind, Refusal};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use std::ffi::CString;
+use std::io::{ErrorKind, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Notify, Semaphore};
+
+/// More connections at a time are turned away.
+const CONNECTIONS: usize = 128;
+/// So long a client may take for the head of a request, or be silent between two.
+const SLOWEST_HEAD: Duration = Duration::from_secs(10);
+
+/// `$XDG_RUNTIME_DIR/levada/host.sock`, or `/run/levada/host.sock` for root.
+pub fn usual_path() -> Result<PathBuf, Refusal> {
+    // SAFETY: has no preconditions.
+    if unsafe { libc::geteuid() } == 0 {
+        return Ok(PathBuf::from("/run/levada/host.sock"));
+    }
+    let dir = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    match dir.filter(|d| d.is_absolute()) {
+        Some(dir) => Ok(dir.join("levada/host.sock")),
+        None => Err(Refusal::new(
+            Kind::Wrong,
+            "XDG_RUNTIME_DIR is not set, so there is no usual place for the host's socket",
+        )
+        .help("name one with --socket PATH")),
+    }
+}
+
+/// A socket that is listened on, and taken away in the end.
+pub struct Socket {
+    listener: UnixListener,
+    path: Option<PathBuf>,
+    /// Held as long as this host lives, whatever ends it.
+    _lock: Option<std::fs::File>,
+}
+
+fn cannot(path: &Path, why: impl std::fmt::Display) -> Refusal {
+    Refusal::new(Kind::Conflict, format!("{}: {why}", path.display()))
+}
+
+impl Socket {
+    /// Listens at `path`, for this user alone or for a group too. What a dead host has left there is
+    /// taken away; a live one is left alone.
+    pub fn bind(path: &Path, group: Option<&str>) -> Result<Socket, Refusal> {
+        let group = group.map(group_number).transpose()?;
+        if let Some(folder) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
+            let mode = if group.is_some() { 0o755 } else { 0o700 };
+            let made = std::fs::DirBuilder::new()
+                .recursive(true)
+                .mode(mode)
+                .create(folder);
+            made.map_err(|e| cannot(folder, e))?;
+        }
+        let lock_path = path.with_extension("lock");
+        let mut options = std::fs::OpenOptions::new();
+        let opened = options
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&lock_path);
+        let mut lock = opened.map_err(|e| cannot(&lock_path, e))?;
+        if let Err(e) = lock.try_lock() {
+            return Err(match e {
+                std::fs::TryLockError::WouldBlock => cannot(path, "another host lives there")
+                    .help("use that one, end it, or name another socket with --socket PATH"),
+                std::fs::TryLockError::Error(e) => cannot(&lock_path, e),
+            });
+        }
+        // For people; nothing reads it.
+        let _ = lock.set_len(0);
+        let _ = writeln!(lock, "{}", std::process::id());
+        match std::fs::symlink_metadata(path) {
+            Ok(there) if !there.file_type().is_socket() => {
+                return Err(cannot(path, "there is something that is no socket")
+                    .help("name another place with --socket PATH"));
+            }
+            Ok(_) if UnixStream::connect(path).is_ok() => {
+                return Err(cannot(path, "something else listens there")
+                    .help("name another socket with --socket PATH"));
+            }
+            Ok(_) => std::fs::remove_file(path).map_err(|e| cannot(path, e))?,
+            Err(e) if e.kind() == ErrorKind::NotFound => {}
+            Err(e) => return Err(cannot(path, e)),
+        }
+        // Nobody may connect between its making and its mode.
+        // SAFETY: has no preconditions; no other thread makes files now.
+        let before = unsafe { libc::umask(0o177) };
+        let bound = UnixListener::bind(path);
+        // SAFETY: as above.
+        unsafe { libc::umask(before) };
+        let listener = bound.map_err(|e| cannot(path, e))?;
+        if let Some(group) = group {
+            let name = CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
+            // SAFETY: the name is terminated.
+            if unsafe { libc::chown(name.as_ptr(), u32::MAX, group) } != 0 {
+                let why = std::io::Error::last_os_error();
+                let _ = std::fs::remove_file(path);
+                return Err(cannot(path, format!("cannot be given to the group: {why}")));
+            }
+            let mode = std::fs::Permissions::from_mode(0o660);
+            std::fs::set_permissions(path, mode).map_err(|e| cannot(path, e))?;
+        }
+        Ok(Socket {
+            listener,
+            path: Some(path.to_path_buf()),
+            _lock: Some(lock),
+        })
+    }
+
+    /// The socket that systemd listens on for us (LISTEN_FDS), if it does.
+    pub fn inherited() -> Result<Option<Socket>, Refusal> {
+        use std::os::fd::FromRawFd;
+        let number = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok();
+        if number("LISTEN_PID") != Some(std::process::id()) {
+            return Ok(None);
+        }
+        match number("LISTEN_FDS") {
+            None | Some(0) => return Ok(None),
+            Some(1) => {}
+            Some(n) => {
+                let what = format!("{n} sockets are handed over (LISTEN_FDS), and one is wanted");
+                return Err(Refusal::new(Kind::Wrong, what));
+            }
+        }
+        // SAFETY: whoever set LISTEN_PID to us has given us this descriptor, and it is taken once.
+        let listener = unsafe {
+            libc::fcntl(3, libc::F_SETFD, libc::FD_CLOEXEC);
+            UnixListener::from_raw_fd(3)
+        };
+        if let Err(e) = listener.local_addr() {
+            let what = format!("what is handed over (LISTEN_FDS) is no socket of this kind: {e}");
+            return Err(Refusal::new(Kind::Wrong, what));
+        }
+        Ok(Some(Socket {
+            listener,
+            path: None,
+            _lock: None,
+        }))
+    }
+
+    /// Where it is, if it is ours.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        if let Some(path) = &self.path {
+            let own = std::fs::symlink_metadata(path).map(|m| m.uid());
+            // SAFETY: has no preconditions.
+            if own.is_ok_and(|uid| uid == unsafe { libc::geteuid() }) {
+                let _ = std::fs::remove_file(path);
+            }
+        }
+    }
+}
+
+/// A group by its name, or by its number.
+fn group_number(name: &str) -> Result<u32, Refusal> {
+    if let Ok(number) = name.parse() {
+        return Ok(number);
+    }
+    let text = std::fs::read_to_string("/etc/group").unwrap_or_default();
+    let mut groups = text.lines().map(|l| l.split(':').collect::<Vec<_>>());
+    let found = groups.find(|g| g.first() == Some(&name));
+    found.and_then(|g| g.get(2)?.parse().ok()).ok_or_else(|| {
+        Refusal::new(
+            Kind::Wrong,
+            format!("--group {name}: there is no such group"),
+        )
+    })
+}
+
+/// Serves until `end` is told, and then until the answers that are on their way have gone.
+pub fn serve(socket: &Socket, served: Arc<Served>, end: Arc<Notify>) -> std::io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .max_blocking_threads(CONNECTIONS)
+        .thread_name("levada/request")
+        .build()?;
+    let listener = socket.listener.try_clone()?;
+    listener.set_nonblocking(true)?;
+    runtime.block_on(async move {
+        let listener = tokio::net::UnixListener::from_std(listener)?;
+        let events = served.host.events().follow(u64::MAX).1;
+        tokio::spawn(super::forget_ended(served.clone(), events));
+        if served.restore {
+            let served = served.clone();
+            tokio::task::spawn_blocking(move || super::restore(&served));
+        }
+        tokio::select! {
+            () = accept(listener, served) => {}
+            () = end.notified() => {}
+        }
+        Ok::<(), std::io::Error>(())
+    })?;
+    // Who waits for an application to end is not waited for.
+    runtime.shutdown_background();
+    Ok(())
+}
+
+async fn accept(listener: tokio::net::UnixListener, served: Arc<Served>) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let router = router(served);
+    loop {
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(_) => {
+                // Too many files are open: some will be closed.
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            }
+        };
+        let Ok(place) = places.clone().try_acquire_owned() else {
+            turn_away(&stream);
+            continue;
+        };
+        let service = TowerToHyperService::new(router.clone());
+        tokio::spawn(async move {
+            let mut http = http1::Builder::new();
+            http.timer(TokioTimer::new())
+                .header_read_timeout(SLOWEST_HEAD)
+                .max_buf_size(64 << 10)
+                .half_close(true);
+            // What is wrong with a connection is between it and its client.
+            let _ = http.serve_connection(TokioIo::new(stream), service).await;
+            drop(place);
+        });
+    }
+}
+
+/// Says so without waiting: a client that does not read must not hold up the others.
+fn turn_away(stream: &tokio::net::UnixStream) {
+    let body = "{\"error\":\"the host has too many connections\",\
+                \"help\":\"close some, or try again later\"}";
+    let text = format!(
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncontent-length: \
+         {}\r\nconnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    let _ = stream.try_write(text.as_bytes());
+}

@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What goes over the socket, as JSON. The OpenAPI document is made of these types.
+
+use crate::host::{Ended, Hosted, Kind, Refusal, Seen, State};
+use levada_sys::{ActorCounters, ChannelCounters, Counters};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::UNIX_EPOCH;
+use utoipa::{IntoParams, ToSchema};
+
+/// An application to be loaded. What is relative is relative to `directory`.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct LoadRequest {
+    /// An .xdf file, or a class name such as a.b.Top.
+    pub network: String,
+    /// Where the paths of this request begin: absolute.
+    #[schema(value_type = String)]
+    pub directory: PathBuf,
+    /// By which it is known then; else the last part of its network's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Values of the network's parameters and variables.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub set: BTreeMap<String, String>,
+    /// What it reads.
+    #[serde(rename = "in", skip_serializing_if = "Option::is_none")]
+    pub input: Option<String>,
+    /// Where it writes.
+    #[serde(rename = "out", skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+    /// Further options for its natives.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub option: BTreeMap<String, String>,
+    /// Added to the priority of each of its actors.
+    pub priority: i32,
+    /// Folders where classes are looked for, too.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub path: Vec<String>,
+    /// The project whose sources are used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// C files with native functions.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub native: Vec<String>,
+    /// Leave out the checks of array indices.
+    pub unchecked: bool,
+    /// Do not join actors into one.
+    pub no_fuse: bool,
+    /// It is refused if it would claim more, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<u64>,
+    /// Load it paused: nothing of it runs before it is resumed.
+    pub paused: bool,
+}
+
+/// Several applications.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    pub application: Vec<LoadRequest>,
+}
+
+/// How an application is taken away.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub struct UnloadQuery {
+    /// At once, and not when what is in flight has come out.
+    pub now: bool,
+    /// So long, in seconds, an answer may wait for that; 30 if not said. It goes on draining after it.
+    pub within: Option<f64>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub struct EventsQuery {
+    /// The number of the last event that is known already.
+    pub since: u64,
+    /// Go on with what happens from now on.
+    pub follow: bool,
+}
+
+/// An actor, and where it is to go.
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MoveRequest {
+    pub actor: String,
+    pub worker: u32,
+}
+
+/// The host itself.
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+pub struct HostInfo {
+    pub version: String,
+    pub pid: u32,
+    /// Seconds since it was started.
+    pub seconds: f64,
+    pub workers: u32,
+    /// How many applications are loaded and have not ended.
+    pub applications: usize,
+    /// What the host before this one had loaded when it ended, and this one has not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<String>,
+}
+
+/// An application, in short.
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+pub struct Application {
+    pub name: String,
+    pub number: u64,
+    /// The name of its network.
+    pub network: String,
+    pub state: State,
+    pub priority: i32,
+    /// When it was loaded: seconds since 1970.
+    pub loaded: f64,
+    /// Seconds since it was started, or that it ran.
+    pub seconds: f64,
+    /// What it claims, in bytes: state and channels.
+    pub memory: u64,
+    pub actors: usize,
+    pub firings: u64,
+    /// Seconds that its actors computed.
+    pub busy: f64,
+    /// How often the mapper has moved one of its actors.
+    pub moves: usize,
+    /// What it says that it has done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Progress>,
+    /// How it ended, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<String>,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+pub struct Progress {
+    pub done: u64,
+    pub unit: String,
+}
+
+/// An application with its actors and channels.
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+pub struct Details {
+    #[serde(flatten)]
+    pub application: Application,
+    pub actor: Vec<Actor>,
+    pub channel: Vec<Channel>,
+    /// Warnings of the compiler: of a load only.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    #[schema(value_type = Vec<Object>)]
+    pub diagnostics: Vec<Value>,
+    /// The same as text.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub text: String,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+pub struct Actor {
+    pub name: String,
+    pub class: String,
+    pub worker: u32,
+    pub firings: u64,
+    pub activations: u64,
+    /// Seconds that it computed, and the longest without a break.
+    pub busy: f64,
+    pub longest: f64,
+}
+
+/// A channel, once for each of its consumers.
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+pub struct Channel {
+    pub from: String,
+    pub to: String,
+    pub capacity: u32,
+    /// Elements in it.
+    pub fill: u32,
+    pub put: u64,
+    pub got: u64,
+    /// Times that its producer found it full, that its consumer found it empty, and waited.
+    pub full: u64,
+    pub empty: u64,
+    pub wakes: u64,
+}
+
+/// How an application ended that was taken away.
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+pub struct Unloaded {
+    pub name: String,
+    pub outcome: String,
+    pub seconds: f64,
+    pub firings: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Progress>,
+}
+
+/// A worker, and who sits there.
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+pub struct Worker {
+    pub worker: u32,
+    /// The core that it is pinned to; -1: none.
+    pub cpu: i32,
+    /// Seconds that it ran actors, and that it slept.
+    pub busy: f64,
+    pub asleep: f64,
+    pub activations: u64,
+    pub sleeps: u64,
+    pub actor: Vec<Placed>,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+pub struct Placed {
+    pub application: String,
+    pub actor: String,
+    /// The share of a core that it took lately; none: it has not been measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<f64>,
+}
+
+/// Totals of everything.
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+pub struct Stats {
+    pub host: HostInfo,
+    pub worker: Vec<Worker>,
+    pub application: Vec<Application>,
+}
+
+/// Who waits for whom.
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+pub struct Why {
+    pub application: String,
+    pub text: String,
+}
+
+/// Why something was not done.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, ToSchema)]
+pub struct Failed {
+    pub error: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
+    /// What is wrong in the sources.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    #[schema(value_type = Vec<Object>)]
+    pub diagnostics: Vec<Value>,
+    /// The same with the lines that are meant, as text.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub text: String,
+    #[serde(skip)]
+    pub kind: Option<Kind>,
+}
+
+impl From<Refusal> for Failed {
+    fn from(r: Refusal) -> Failed {
+        Failed {
+            error: r.what,
+            help: r.help,
+            kind: Some(r.kind),
+            ..Failed::default()
+        }
+    }
+}
+
+fn progress((unit, done): (String, u64)) -> Progress {
+    Progress { done, unit }
+}
+
+impl From<&Seen> for Application {
+    fn from(seen: &Seen) -> Application {
+        let counters = counters(seen);
+        let (seconds, moves, told) = match (&seen.hosted, &seen.ended) {
+            (Some(h), _) => (h.seconds(), h.moves(), h.app.progress()),
+            (None, Some(e)) => (e.seconds, e.moves, e.progress.clone()),
+            (None, None) => (0.0, 0, None),
+        };
+        let loaded = seen.loaded.duration_since(UNIX_EPOCH);
+        Application {
+            name: seen.name.clone(),
+            number: seen.number,
+            network: seen.class.clone(),
+            state: seen.state,
+            priority: seen.priority,
+            loaded: loaded.map_or(0.0, |d| d.as_secs_f64()),
+            seconds,
+            memory: seen.bytes,
+            actors: counters.actors.len(),
+            firings: counters.actors.iter().map(|a| a.firings).sum(),
+            busy: counters.actors.iter().map(|a| a.busy.as_secs_f64()).sum(),
+            moves,
+            progress: told.map(progress),
+            outcome: seen.ended.as_ref().map(|e| e.outcome.text()),
+        }
+    }
+}
+
+/// The counters of an application as they are, or as they were in the end.
+pub fn counters(seen: &Seen) -> Counters {
+    match (&seen.hosted, &seen.ended) {
+        (Some(hosted), _) => hosted.app.counters().unwrap_or_default(),
+        (None, Some(ended)) => ended.counters.clone(),
+        (None, None) => Counters::default(),
+    }
+}
+
+/// The names of actors and ports, while it has them.
+fn ends(hosted: &Hosted, c: &ChannelCounters) -> (String, String) {
+    let shapes = hosted.app.network().describe();
+    let end = |actor: u32, port: u32, input: bool| match shapes.get(actor as usize) {
+        None => "(the program)".to_string(),
+        Some(shape) => {
+            let ports = if input { &shape.inputs } else { &shape.outputs };
+            let port = ports.get(port as usize).cloned().unwrap_or_default();
+            format!("{}.{port}", shape.name)
+        }
+    };
+    (
+        end(c.from.actor, c.from.port, false),
+        end(c.to.actor, c.to.port, true),
+    )
+}
+
+impl From<&Seen> for Details {
+    fn from(seen: &Seen) -> Details {
+        let counters = counters(seen);
+        let hosted = seen.hosted.as_ref();
+        let classes = hosted.map(|h| h.app.network().describe());
+        let class = |i: usize| {
+            let shape = classes.as_ref().and_then(|c| c.get(i));
+            shape.map_or(String::new(), |s| s.class.clone())
+        };
+        let actor = |(i, a): (usize, &ActorCounters)| Actor {
+            name: a.name.clone(),
+            class: class(i),
+            worker: a.worker,
+            firings: a.firings,
+            activations: a.activations,
+            busy: a.busy.as_secs_f64(),
+            longest: a.longest.as_secs_f64(),
+        };
+        let channel = |c: &ChannelCounters| {
+            let (from, to) = match hosted {
+                Some(hosted) => ends(hosted, c),
+                None => {
+                    let name = |actor: u32| {
+                        let actor = counters.actors.get(actor as usize);
+                        actor.map_or(String::new(), |a| a.name.clone())
+                    };
+                    (name(c.from.actor), name(c.to.actor))
+                }
+            };
+            Channel {
+                from,
+                to,
+                capacity: c.capacity,
+                fill: c.fill,
+                put: c.put,
+                got: c.got,
+                full: c.full,
+                empty: c.empty,
+                wakes: c.wakes,
+            }
+        };
+        Details {
+            application: seen.into(),
+            actor: counters.actors.iter().enumerate().map(actor).collect(),
+            channel: counters.channels.iter().map(channel).collect(),
+            diagnostics: Vec::new(),
+            text: String::new(),
+        }
+    }
+}
+
+impl Unloaded {
+    /// Of one that did not run any more.
+    pub fn forgotten(name: String) -> Unloaded {
+        Unloaded {
+            name,
+            outcome: "forgotten".to_string(),
+            seconds: 0.0,
+            firings: 0,
+            progress: None,
+        }
+    }
+
+    pub fn new(name: String, ended: Ended) -> Unloaded {
+        Unloaded {
+            name,
+            outcome: ended.outcome.text(),
+            seconds: ended.seconds,
+            firings: ended.counters.actors.iter().map(|a| a.firings).sum(),
+            progress: ended.progress.map(progress),
+        }
+    }
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A client of a host: a request over its socket, and what it answers.
+
+use crate::api::types::Failed;
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::{Method, Request, Response};
+use hyper_util::rt::TokioIo;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// The host behind a socket.
+#[derive(Clone, Debug)]
+pub struct Client {
+    socket: PathBuf,
+}
+
+fn failed(error: String, help: Option<&str>) -> Failed {
+    Failed {
+        error,
+        help: help.map(str::to_string),
+        ..Failed::default()
+    }
+}
+
+/// `text` as a part of an address.
+pub fn encoded(text: &str) -> String {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"._-~".contains(&b);
+    text.bytes()
+        .map(|b| match plain(b) {
+            true => char::from(b).to_string(),
+            false => format!("%{b:02X}"),
+        })
+        .collect()
+}
+
+impl Client {
+    pub fn new(socket: &Path) -> Client {
+        Client {
+            socket: socket.to_path_buf(),
+        }
+    }
+
+    fn block<T>(&self, work: impl Future<Output = Result<T, Failed>>) -> Result<T, Failed> {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .build()
+            .map_err(|e| failed(format!("cannot wait for a socket: {e}"), None))?
+            .block_on(work)
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        address: &str,
+        body: Vec<u8>,
+    ) -> Result<Response<Incoming>, Failed> {
+        let shown = self.socket.display();
+        let stream = tokio::net::UnixStream::connect(&self.socket).await;
+        let stream = stream.map_err(|e| match e.kind() {
+            ErrorKind::NotFound | ErrorKind::ConnectionRefused => failed(
+                format!("no host lives at {shown}"),
+                Some("start one with levada host, or name its socket with --socket PATH"),
+            ),
+            ErrorKind::PermissionDenied => failed(
+                format!("you may not speak to the host at {shown}"),
+                Some("only its user may, or the group that it was given with --group"),
+            ),
+            _ => failed(format!("{shown}: {e}"), None),
+        })?;
+        let broken =
+            |e: hyper::Error| failed(format!("{shown}: the host does not answer: {e}"), None);
+        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+            .await
+            .map_err(broken)?;
+        tokio::spawn(connection);
+        let request = Request::builder()
+            .method(method)
+            .uri(address)
+            .header("host", "levada")
+            .body(Full::new(Bytes::from(body)))
+            .map_err(|e| failed(format!("{address}: {e}"), None))?;
+        let response = sender.send_request(request).await.map_err(broken)?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let status = response.status();
+        let text = response
+            .into_body()
+            .collect()
+            .await
+            .map_err(broken)?
+            .to_bytes();
+        Err(serde_json::from_slice(&text).unwrap_or_else(|_| {
+            failed(
+                format!("{shown}: the host answers {status}, and nothing more"),
+                None,
+            )
+        }))
+    }
+
+    /// What it answers, as text.
+    pub fn text(&self, method: Method, address: &str, body: &Value) -> Result<String, Failed> {
+        self.block(async {
+            let body = match body {
+                Value::Null => Vec::new(),
+                body => body.to_string().into_bytes(),
+            };
+            let response = self.send(method, address, body).await?;
+            let all = response.into_body().collect().await;
+            let all = all.map_err(|e| failed(format!("the host went in the middle: {e}"), None))?;
+            Ok(String::from_utf8_lossy(&all.to_bytes()).into_owned())
+        })
+    }
+
+    /// What it answers.
+    pub fn call<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        address: &str,
+        body: &Value,
+    ) -> Result<T, Failed> {
+        let text = self.text(method, address, body)?;
+        serde_json::from_str(&text).map_err(|e| {
+            failed(
+                format!("the host says what is not understood: {e}"),
+                Some("is it of another version? levada list --json shows what it says"),
+            )
+        })
+    }
+
+    pub fn get<T: DeserializeOwned>(&self, address: &str) -> Result<T, Failed> {
+        self.call(Method::GET, address, &Value::Null)
+    }
+
+    /// Hands over each line of what it answers, as it comes, until `each` says false or it ends.
+    pub fn lines(&self, address: &str, mut each: impl FnMut(&str) -> bool) -> Result<(), Failed> {
+        self.block(async {
+            let response = self.send(Method::GET, address, Vec::new()).await?;
+            let mut body = response.into_body();
+            let mut rest = Vec::new();
+            while let Some(Ok(frame)) = body.frame().await {
+                rest.extend_from_slice(frame.data_ref().map_or(&[], |d| d.as_ref()));
+                while let Some(at) = rest.iter().position(|b| *b == b'\n') {
+                    let line: Vec<u8> = rest.drain(..=at).collect();
+                    let line = String::from_utf8_lossy(&line);
+                    let line = line.trim_end();
+                    if !line.is_empty() && !each(line) {
+                        return Ok(());
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn what_is_not_plain_is_encoded() {
+        assert_eq!(super::encoded("a-b.c"), "a-b.c");
+        assert_eq!(super::encoded("a/b ü?"), "a%2Fb%20%C3%BC%3F");
+    }
+}

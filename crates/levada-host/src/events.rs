@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Events: what happened in a host, in order, numbered. The last ones are kept, so that who comes late
+//! sees how it came to this; who follows and is too slow is told how many he has missed.
+
+use serde::Serialize;
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+use tokio::sync::broadcast;
+
+/// So many are kept, and so many may wait for a slow follower.
+const KEPT: usize = 1024;
+
+/// What can happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum What {
+    Loaded,
+    Paused,
+    Resumed,
+    /// Its sources have been told to end.
+    Draining,
+    /// By itself, or since it was told to.
+    Ended,
+    Failed,
+    Unloaded,
+    /// An actor, to another worker.
+    Moved,
+}
+
+/// Something that happened.
+#[derive(Clone, Debug, Serialize, utoipa::ToSchema)]
+pub struct Event {
+    pub number: u64,
+    /// Seconds since 1970.
+    pub at: f64,
+    pub event: What,
+    /// The application's name.
+    pub application: String,
+    /// In words, where the event alone does not say it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub detail: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub actor: Option<String>,
+    /// Of an actor that moved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<u32>,
+}
+
+#[derive(Debug)]
+struct Past {
+    next: u64,
+    kept: VecDeque<Event>,
+}
+
+#[derive(Debug)]
+pub struct Events {
+    past: Mutex<Past>,
+    sender: broadcast::Sender<Event>,
+}
+
+impl Default for Events {
+    fn default() -> Events {
+        Events {
+            past: Mutex::new(Past {
+                next: 1,
+                kept: VecDeque::new(),
+            }),
+            sender: broadcast::channel(KEPT).0,
+        }
+    }
+}
+
+impl Events {
+    pub fn tell(&self, event: What, application: &str, detail: impl Into<String>) {
+        self.add(event, application, detail.into(), None);
+    }
+
+    pub fn moved(&self, application: &str, actor: &str, from: u32, to: u32) {
+        let between = Some((actor.to_string(), from, to));
+        self.add(What::Moved, application, String::new(), between);
+    }
+
+    fn add(
+        &self,
+        event: What,
+        application: &str,
+        detail: String,
+        moved: Option<(String, u32, u32)>,
+    ) {
+        let at = SystemTime::now().duration_since(UNIX_EPOCH);
+        let mut past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
+        let (from, to) = moved.as_ref().map(|m| (m.1, m.2)).unzip();
+        let event = Event {
+            number: past.next,
+            at: at.map_or(0.0, |d| d.as_secs_f64()),
+            event,
+            application: application.to_string(),
+            detail,
+            actor: moved.map(|m| m.0),
+            from,
+            to,
+        };
+        past.next += 1;
+        past.kept.push_back(event.clone());
+        if past.kept.len() > KEPT {
+            past.kept.pop_front();
+        }
+        // Under the lock, so that they are sent in order. Nobody may follow: that is no error.
+        let _ = self.sender.send(event);
+    }
+
+    /// All that are kept with a number above `since`, and what comes from now on.
+    pub fn follow(&self, since: u64) -> (Vec<Event>, broadcast::Receiver<Event>) {
+        let past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = past.kept.iter().filter(|e| e.number > since).cloned();
+        (kept.collect(), self.sender.subscribe())
+    }
+
+    /// The number of the last one; 0 if nothing has happened.
+    pub fn last(&self) -> u64 {
+        let past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
+        past.next - 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_numbered_kept_and_sent_in_order() {
+        let events = Events::default();
+        events.tell(What::Loaded, "a", "");
+        let (before, mut then) = events.follow(0);
+        events.moved("a", "x", 0, 1);
+        assert_eq!(before.len(), 1);
+        assert_eq!((before[0].number, before[0].event), (1, What::Loaded));
+        let moved = then.try_recv().unwrap();
+        assert_eq!((moved.number, moved.from, moved.to), (2, Some(0), Some(1)));
+        assert!(then.try_recv().is_err());
+        let late = events.follow(1).0;
+        assert_eq!(late.len(), 1);
+        for _ in 0..2 * KEPT {
+            events.tell(What::Paused, "a", "");
+        }
+        assert_eq!(events.follow(0).0.len(), KEPT);
+        assert_eq!(events.last(), 2 * KEPT as u64 + 2);
+    }
+}

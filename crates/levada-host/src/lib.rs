@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The host: many applications in one process, on one runtime, under one map.
+//!
+//! A [`Host`] owns a runtime, and a thread that watches: it takes samples of all applications, lets the
+//! mapper place all their actors as one graph, and notices what has ended. `levada run` is a host with
+//! one application. [`events`] tells what happens in it; [`api`] speaks of it over a socket, and [`client`]
+//! to it.
+
+pub mod api;
+pub mod client;
+pub mod events;
+mod graph;
+mod host;
+mod measured;
+pub mod state;
+mod watch;
+
+pub use events::{Event, Events, What};
+pub use graph::{first_guess, graph_between, links};
+pub use host::{
+    Ended, Host, HostOptions, Hosted, Kind, Load, Outcome, Refusal, Seen, State, check_name,
+};

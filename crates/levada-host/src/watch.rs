@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The thread that watches: it hears of every end, and takes samples of all applications as one graph,
+//! which the mapper places.
+//!
+//! Often at first, when a placement is a guess; seldom when nothing happens; never when nothing could
+//! be moved. What the mapper computes holds up nobody: the table is in hand only to be read.
+
+use crate::graph::{append, graph_between};
+use crate::host::{Hosted, Shared, State};
+use levada_map::{Balancer, Graph, Sample};
+use levada_sys::Counters;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, PoisonError, atomic::Ordering};
+use std::time::{Duration, Instant};
+
+/// What the thread is told.
+pub enum Note {
+    /// This application has ended.
+    Ended(u64),
+    /// Something has been started, resumed or moved.
+    Changed,
+    Quit,
+}
+
+struct Watched {
+    hosted: Arc<Hosted>,
+    before: Counters,
+    /// Its first actor in the graph of all.
+    first: usize,
+}
+
+struct Watch<'a> {
+    shared: &'a Shared,
+    all: Vec<Watched>,
+    balancer: Option<Balancer>,
+    /// When the last sample was taken, and when something last changed.
+    at: Instant,
+    changed: Instant,
+    /// How often in a row nothing had fired.
+    quiet: u32,
+    activations: u64,
+}
+
+pub fn watch(shared: &Shared, notes: &Receiver<Note>) {
+    let mut watch = Watch {
+        shared,
+        all: Vec::new(),
+        balancer: None,
+        at: Instant::now(),
+        changed: Instant::now(),
+        quiet: 0,
+        activations: 0,
+    };
+    loop {
+        let heard = match watch.pause() {
+            Some(pause) => notes.recv_timeout(pause),
+            None => notes.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        match heard {
+            Err(RecvTimeoutError::Timeout) => {
+                watch.look();
+                continue;
+            }
+            Err(RecvTimeoutError::Disconnected) => return,
+            Ok(first) => {
+                let mut changed = false;
+                for note in std::iter::once(first).chain(notes.try_iter()) {
+                    match note {
+                        Note::Ended(number) => {
+                            // Ours goes first, so that the last who has it is the one that frees it.
+                            watch.all.retain(|w| w.hosted.number != number);
+                            shared.ended(number);
+                        }
+                        Note::Changed => {}
+                        Note::Quit => return,
+                    }
+                    changed = true;
+                }
+                if changed {
+                    watch.begin();
+                }
+            }
+        }
+    }
+}
+
+impl Watch<'_> {
+    /// How long until the next look; none: until something changes.
+    fn pause(&self) -> Option<Duration> {
+        if self.all.is_empty() {
+            return None;
+        }
+        Some(match self.changed.elapsed().as_millis() {
+            _ if self.quiet > 4 => Duration::from_millis(1000),
+            _ if self.balancer.is_none() => Duration::from_millis(500),
+            0..20 => Duration::from_millis(4),
+            20..100 => Duration::from_millis(10),
+            100..1000 => Duration::from_millis(50),
+            _ => Duration::from_millis(200),
+        })
+    }
+
+    /// What runs has changed: all are looked at anew, from where they are now.
+    fn begin(&mut self) {
+        self.all.clear();
+        self.balancer = None;
+        let running = |state| matches!(state, State::Running | State::Draining);
+        let all: Vec<Arc<Hosted>> = {
+            let table = self.shared.table();
+            let seen = table.apps.values().filter(|a| running(a.state));
+            seen.filter_map(|a| a.hosted.clone()).collect()
+        };
+        // One application alone on one worker has nothing to be measured for.
+        if !self.shared.balance && all.len() < 2 {
+            return;
+        }
+        let mut placement = Vec::new();
+        for hosted in all {
+            let before = hosted.app.counters().unwrap_or_default();
+            let first = placement.len();
+            placement.extend(before.actors.iter().map(|a| a.worker));
+            self.all.push(Watched {
+                hosted,
+                before,
+                first,
+            });
+        }
+        if self.shared.balance {
+            // Beside others that have been placed well, one that was placed by a guess can wait.
+            let guessed = matches!(self.all.as_slice(), [one] if !one.hosted.known);
+            let balancer = Balancer::new(self.shared.machine, placement);
+            self.balancer = Some(match guessed {
+                true => balancer,
+                false => balancer.trusting(),
+            });
+        }
+        self.at = Instant::now();
+        self.changed = self.at;
+        self.quiet = 0;
+    }
+
+    /// Whether any worker has done anything since the last time that this was asked.
+    fn anything(&mut self) -> bool {
+        let runtime = &self.shared.runtime;
+        let activations = (0..runtime.workers())
+            .filter_map(|w| runtime.worker_counters(w).ok())
+            .map(|c| c.activations)
+            .fold(0u64, u64::wrapping_add);
+        std::mem::replace(&mut self.activations, activations) != activations
+    }
+
+    /// Takes a sample and makes the moves that the mapper asks for.
+    fn look(&mut self) {
+        if !self.anything() && self.quiet > 4 {
+            self.at = Instant::now();
+            return;
+        }
+        let elapsed = self.at.elapsed();
+        self.at += elapsed;
+        let mut graph = Graph::default();
+        for watched in &mut self.all {
+            let Ok(now) = watched.hosted.app.counters() else {
+                return;
+            };
+            let network = watched.hosted.app.network();
+            let did = graph_between(network, &watched.before, &now);
+            watched.before = now;
+            remember(&watched.hosted, &did, elapsed);
+            append(&mut graph, did);
+        }
+        let fired = graph.busy.iter().any(|b| *b > 0.0);
+        self.quiet = if fired { 0 } else { self.quiet + 1 };
+        let Some(balancer) = &mut self.balancer else {
+            return;
+        };
+        for (actor, worker) in balancer.sample(&Sample { elapsed, graph }) {
+            let at = self.all.partition_point(|w| w.first <= actor);
+            let Some(watched) = at.checked_sub(1).map(|i| &self.all[i]) else {
+                continue;
+            };
+            let index = actor - watched.first;
+            let hosted = &watched.hosted;
+            if hosted.app.move_actor(index as u32, worker).is_ok() {
+                hosted.moves.fetch_add(1, Ordering::Relaxed);
+                let (name, from) = match watched.before.actors.get(index) {
+                    Some(a) => (a.name.as_str(), a.worker),
+                    None => ("", 0),
+                };
+                self.shared.events.moved(&hosted.name, name, from, worker);
+            }
+        }
+    }
+}
+
+/// What it does in a second, newer samples counting more.
+fn remember(hosted: &Hosted, did: &Graph, elapsed: Duration) {
+    let seconds = elapsed.as_secs_f64();
+    if seconds <= 0.0 {
+        return;
+    }
+    let weight = 1.0 - (-seconds / 0.3).exp();
+    let mut rate = hosted.rate.lock().unwrap_or_else(PoisonError::into_inner);
+    match rate.as_mut().filter(|r| r.busy.len() == did.busy.len()) {
+        Some(rate) => {
+            for (mean, new) in rate.busy.iter_mut().zip(&did.busy) {
+                *mean += weight * (new / seconds - *mean);
+            }
+        }
+        None => {
+            let mut first = did.clone();
+            first.busy.iter_mut().for_each(|b| *b /= seconds);
+            *rate = Some(first);
+        }
+    }
+}

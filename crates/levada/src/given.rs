@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What an application's natives are given: what it reads (`--in`), where it writes (`--out`), and
+//! other options. What cannot be used is said before anything is compiled.
+
+use crate::cli::GivenArgs;
+use crate::network::Loaded;
+use crate::output::{self, Failure, failure, failure_with};
+use levada_cal::diag::{Diagnostic, Diagnostics};
+use levada_cal::natives::OptionNames;
+use std::path::{Path, PathBuf};
+
+pub fn check(args: &GivenArgs) -> Result<(), Failure> {
+    if let Some(input) = &args.input {
+        readable(input)?;
+    }
+    if let Some(output) = &args.output {
+        writable("--out", output)?;
+    }
+    Ok(())
+}
+
+/// `--in` names a file, a folder, several files with commas between them, or `-`; what cannot be read
+/// is said before anything is compiled.
+fn readable(input: &Path) -> Result<(), Failure> {
+    let typed = input.to_string_lossy();
+    let parts: Vec<&str> = match input.exists() || typed.is_empty() {
+        true => vec![&typed],
+        false => typed.split(',').collect(),
+    };
+    if parts.iter().all(|p| p.is_empty()) {
+        return failure_with(
+            format!("--in {typed:?} names no file"),
+            "- is standard input",
+        );
+    }
+    for part in parts.into_iter().filter(|p| !matches!(*p, "" | "-")) {
+        // A pipe is opened by who reads it, and once.
+        let tried = std::fs::metadata(part).and_then(|m| match m.is_file() {
+            true => std::fs::File::open(part).map(drop),
+            false => Ok(()),
+        });
+        if let Err(e) = tried {
+            return failure(format!("--in {part}: {e}"));
+        }
+    }
+    Ok(())
+}
+
+pub fn writable(option: &str, path: &Path) -> Result<(), Failure> {
+    let folder = match path.parent() {
+        Some(p) if !p.as_os_str().is_empty() => p,
+        _ => Path::new("."),
+    };
+    if path.as_os_str().is_empty() {
+        return failure_with(
+            format!("{option} names no file"),
+            "name one, or - for the output",
+        );
+    }
+    match folder.is_dir() {
+        true => Ok(()),
+        false => failure_with(
+            format!(
+                "{option} {}: there is no folder {}",
+                path.display(),
+                folder.display()
+            ),
+            format!("make it: mkdir -p {}", folder.display()),
+        ),
+    }
+}
+
+/// An option that no native of the network asks for is refused; files that nobody reads or writes
+/// are warned of.
+pub fn asked_for(
+    args: &GivenArgs,
+    names: &OptionNames,
+    loaded: &mut Loaded,
+) -> Result<(), Failure> {
+    for (name, value) in &args.option {
+        if !names.holds(name) {
+            return failure_with(
+                format!("--option {name}={value}: nothing in this network asks for {name}"),
+                match names.others().as_slice() {
+                    [] => "it has no such options".to_string(),
+                    others => format!("it has {}", others.join(", ")),
+                },
+            );
+        }
+    }
+    let mut unused = Diagnostics::new();
+    for (name, given, does) in [
+        ("in", args.input.is_some(), "reads"),
+        ("out", args.output.is_some(), "writes"),
+    ] {
+        if given && !names.holds(name) {
+            let what = format!("--{name}: nothing in this network {does} it");
+            unused.push(Diagnostic::warning("unused-option", what));
+        }
+    }
+    output::diagnostics(&loaded.sources, &unused);
+    let found = output::list(&loaded.sources, &unused);
+    loaded.diagnostics.extend(found);
+    Ok(())
+}
+
+pub fn options(args: &GivenArgs) -> Vec<(String, String)> {
+    let mut options = Vec::new();
+    let path = |p: &PathBuf| p.to_string_lossy().into_owned();
+    options.extend(args.input.iter().map(|p| ("in".to_string(), path(p))));
+    options.extend(args.output.iter().map(|p| ("out".to_string(), path(p))));
+    options.extend(args.option.iter().cloned());
+    options
+}

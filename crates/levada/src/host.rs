@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `levada host`: holds applications until it is told to end, and listens to what they should do.
+
+use crate::cli::HostArgs;
+use crate::interrupt::Interrupt;
+use crate::output::{self, Failure, failure, plural};
+use levada_host::api::serve::{self, Socket};
+use levada_host::api::{Served, serve::serve};
+use levada_host::state::{self, Memory};
+use levada_host::{Host, HostOptions};
+use levada_sys::RuntimeOptions;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Instant;
+
+pub fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
+    let socket = match Socket::inherited()? {
+        Some(socket) => socket,
+        None => {
+            let path = match &args.socket {
+                Some(path) => path.clone(),
+                None => serve::usual_path()?,
+            };
+            Socket::bind(&path, args.group.as_deref())?
+        }
+    };
+    let host = Host::new(&HostOptions {
+        runtime: RuntimeOptions {
+            workers: args.workers.unwrap_or(0),
+            time_limit_ms: args.time_limit.unwrap_or(0),
+            ..RuntimeOptions::default()
+        },
+        balance: !args.no_balance,
+    })?;
+    let folder = args.state.clone().or_else(state::usual_folder);
+    let memory = folder.as_deref().map(Memory::open).transpose()?;
+    let before = memory.as_ref().map(Memory::kept).unwrap_or_default();
+    if !before.is_empty() && !args.restore {
+        let names: Vec<&str> = before.iter().map(|(name, _)| name.as_str()).collect();
+        eprintln!(
+            "the last host had loaded {}: --restore loads that again, levada unload forgets it",
+            names.join(", ")
+        );
+    }
+    let workers = host.runtime().workers() as usize;
+    let served = Arc::new(Served {
+        host,
+        // As it is now, also when another version is installed meanwhile.
+        command: "/proc/self/exe".into(),
+        began: Instant::now(),
+        memory,
+        restore: args.restore,
+    });
+    let end = Arc::new(tokio::sync::Notify::new());
+    let ended = end.clone();
+    let interrupt = match Interrupt::watch_without_pipe(move || ended.notify_one()) {
+        Ok(interrupt) => interrupt,
+        Err(e) => return failure(format!("cannot watch for signals: {e}")),
+    };
+    match socket.path() {
+        Some(path) => eprintln!(
+            "{} on {}; Ctrl-C ends it",
+            plural(workers, "worker"),
+            path.display()
+        ),
+        None => eprintln!("{}", plural(workers, "worker")),
+    }
+    let done = serve(&socket, served.clone(), end);
+    drop(socket);
+    let left = served
+        .host
+        .list()
+        .iter()
+        .filter(|a| a.hosted.is_some())
+        .count();
+    if left > 0 {
+        eprintln!("stopping {}", plural(left, "application"));
+    }
+    // What natives hold open is finished, or removed, when the applications go.
+    served.host.stop();
+    drop(interrupt);
+    match done {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(e) => output::failure(format!("cannot serve: {e}")),
+    }
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `levada prepare`: all that comes before an application is loaded into a host, in a process of its
+//! own (`levada-host`'s `prepare.rs` calls it). Prints one line of JSON.
+
+use crate::cli::{GivenArgs, PrepareArgs};
+use crate::output::{self, Failure, failure_with};
+use crate::{given, network};
+use levada_cal::compile;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+pub fn prepare(args: &PrepareArgs) -> Result<ExitCode, Failure> {
+    for (name, file) in [("in", &args.given.input), ("out", &args.given.output)] {
+        if file.as_deref().is_some_and(output::is_standard) {
+            return failure_with(
+                format!("--{name} -: an application in a host has no input or output of yours"),
+                "name a file, or a pipe made with mkfifo",
+            );
+        }
+    }
+    given::check(&args.given)?;
+    let mut loaded = network::load(&args.network)?;
+    let options = compile::Options {
+        before: Some(step_back),
+        ..network::compile_options(&loaded, &args.compile)?
+    };
+    let made = network::compile(&mut loaded, &options)?;
+    given::asked_for(&args.given, &made.options, &mut loaded)?;
+    let said = json!({
+        "object": made.object,
+        "network": loaded.network.name,
+        "options": given::options(&whole(&args.given)?),
+        "diagnostics": loaded.diagnostics,
+    });
+    output::line(&said.to_string())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A C compiler takes its time: it must not take it from the workers.
+fn step_back() {
+    // SAFETY: this process, and those that it starts from now on.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) };
+}
+
+/// The host is somewhere else: paths that do not depend on where one is.
+fn whole(given: &GivenArgs) -> Result<GivenArgs, Failure> {
+    let one = |path: &Path| -> Result<PathBuf, Failure> { Ok(std::path::absolute(path)?) };
+    let input = match &given.input {
+        Some(input) if !input.exists() => {
+            // Several, with commas between them.
+            let typed = input.to_string_lossy();
+            let parts = typed.split(',').filter(|p| !p.is_empty());
+            let parts: Result<Vec<String>, Failure> = parts
+                .map(|p| Ok(one(Path::new(p))?.to_string_lossy().into_owned()))
+                .collect();
+            Some(PathBuf::from(parts?.join(",")))
+        }
+        input => input.as_deref().map(one).transpose()?,
+    };
+    Ok(GivenArgs {
+        input,
+        output: given.output.as_deref().map(one).transpose()?,
+        option: given.option.clone(),
+    })
+}

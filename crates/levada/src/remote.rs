@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The commands that speak to a host: each is a request or two over its socket, and what was answered
+//! as a table. With `--json` it is what the host says, as it says it.
+
+use crate::cli::{AllArgs, AtArgs, EventsArgs, LoadArgs, MoveArgs, OneArgs, UnloadArgs};
+use crate::output::{self, Failure, grouped, plural, table, unit_of};
+use levada_host::api::serve;
+use levada_host::api::types::{
+    Application, Details, Failed, LoadRequest, Manifest, MoveRequest, Progress, Stats, Unloaded,
+    Why, Worker,
+};
+use levada_host::client::{Client, encoded};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::io::Write;
+use std::process::ExitCode;
+
+type Done = Result<ExitCode, Failure>;
+
+impl From<Failed> for Failure {
+    /// What was found in the sources is shown where it was found, before the rest is told.
+    fn from(failed: Failed) -> Failure {
+        let _ = std::io::stderr().lock().write_all(failed.text.as_bytes());
+        Failure {
+            what: failed.error,
+            help: failed.help,
+            diagnostics: failed.diagnostics,
+        }
+    }
+}
+
+fn client(at: &AtArgs) -> Result<Client, Failure> {
+    Ok(match &at.socket {
+        Some(path) => Client::new(path),
+        None => Client::new(&serve::usual_path()?),
+    })
+}
+
+/// Says what the host has answered: as JSON, or in `words`.
+fn say<T: Serialize + DeserializeOwned>(
+    at: &AtArgs,
+    method: &str,
+    address: &str,
+    body: &Value,
+    words: impl FnOnce(&T) -> String,
+) -> Done {
+    let method = method.parse().map_err(|_| Failure::new("no such method"))?;
+    let text = client(at)?.text(method, address, body)?;
+    if at.json {
+        output::line(text.trim_end())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let answer: T = serde_json::from_str(&text).map_err(|e| {
+        Failure::new(format!("the host says what is not understood: {e}"))
+            .help("is it of another version? --json shows what it says")
+    })?;
+    output::line(words(&answer).trim_end())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn one(name: &str, rest: &str) -> String {
+    format!("/applications/{}{rest}", encoded(name))
+}
+
+/// Several applications, from a file: all or none. Paths in it are relative to where it lies.
+fn load_manifest(args: &LoadArgs) -> Done {
+    let given = &args.given;
+    let alone = args.name.is_none() && given.input.is_none() && given.output.is_none();
+    if !alone || !given.option.is_empty() || !args.network.set.is_empty() || args.paused {
+        return output::failure_with(
+            "a manifest says itself how its applications are loaded",
+            "write name, in, out, option, set and paused into it, or load the network alone",
+        );
+    }
+    let path = std::path::absolute(&args.network.network)?;
+    let shown = path.display();
+    let text = std::fs::read_to_string(&path);
+    let text = text.map_err(|e| Failure::new(format!("{shown}: {e}")))?;
+    let read: Result<Manifest, _> = toml::from_str(&text);
+    let mut manifest = read.map_err(|e| {
+        Failure::new(format!("{shown}: {}", e.to_string().trim_end()))
+            .help("each [[application]] has a network, and what levada load knows: name, in, out, set, ...")
+    })?;
+    let folder = path
+        .parent()
+        .map(std::path::Path::to_path_buf)
+        .unwrap_or_default();
+    for one in &mut manifest.application {
+        one.directory = folder.join(&one.directory);
+    }
+    say(
+        &args.at,
+        "POST",
+        "/manifest",
+        &json!(manifest),
+        |all: &Vec<Details>| {
+            let lines: Vec<String> = all.iter().map(loaded).collect();
+            lines.join("\n")
+        },
+    )
+}
+
+fn loaded(made: &Details) -> String {
+    // Warnings are shown as `levada check` shows them.
+    let _ = std::io::stderr().lock().write_all(made.text.as_bytes());
+    let a = &made.application;
+    format!(
+        "loaded {} ({}): {}, {}, {}",
+        a.name,
+        a.network,
+        plural(a.actors, "actor"),
+        plural(made.channel.len(), "channel"),
+        bytes(a.memory)
+    )
+}
+
+pub fn load(args: &LoadArgs) -> Done {
+    if args.network.network.ends_with(".toml") {
+        return load_manifest(args);
+    }
+    let text = |path: &std::path::PathBuf| path.to_string_lossy().into_owned();
+    let request = LoadRequest {
+        network: args.network.network.clone(),
+        directory: std::env::current_dir()?,
+        name: args.name.clone(),
+        set: args.network.set.iter().cloned().collect(),
+        input: args.given.input.as_ref().map(text),
+        output: args.given.output.as_ref().map(text),
+        option: args.given.option.iter().cloned().collect(),
+        priority: args.priority,
+        path: args.network.path.iter().map(text).collect(),
+        project: args.network.project.as_ref().map(text),
+        native: args.compile.native.iter().map(text).collect(),
+        unchecked: args.compile.unchecked,
+        no_fuse: args.compile.no_fuse,
+        memory: args.memory,
+        paused: args.paused,
+    };
+    say(&args.at, "POST", "/applications", &json!(request), loaded)
+}
+
+pub fn unload(args: &UnloadArgs) -> Done {
+    let how = match args.now {
+        true => "?now=true".to_string(),
+        false => format!("?within={}", args.within),
+    };
+    say(
+        &args.at,
+        "DELETE",
+        &one(&args.name, &how),
+        &Value::Null,
+        |u: &Unloaded| {
+            let done = u.progress.as_ref().map(|p| format!(", {}", done(p)));
+            format!(
+                "unloaded {}: {} after {:.2} s, {} firings{}",
+                u.name,
+                u.outcome,
+                u.seconds,
+                grouped(u.firings),
+                done.unwrap_or_default()
+            )
+        },
+    )
+}
+
+pub fn pause(args: &OneArgs) -> Done {
+    let words = |a: &Application| format!("paused {}", a.name);
+    say(
+        &args.at,
+        "POST",
+        &one(&args.name, "/pause"),
+        &Value::Null,
+        words,
+    )
+}
+
+pub fn resume(args: &OneArgs) -> Done {
+    let words = |a: &Application| format!("resumed {}", a.name);
+    say(
+        &args.at,
+        "POST",
+        &one(&args.name, "/resume"),
+        &Value::Null,
+        words,
+    )
+}
+
+pub fn move_actor(args: &MoveArgs) -> Done {
+    let request = MoveRequest {
+        actor: args.actor.clone(),
+        worker: args.worker,
+    };
+    say(
+        &args.at,
+        "POST",
+        &one(&args.name, "/move"),
+        &json!(request),
+        |a: &Application| {
+            format!(
+                "{} of {} goes to worker {}",
+                args.actor, a.name, args.worker
+            )
+        },
+    )
+}
+
+pub fn list(args: &AllArgs) -> Done {
+    say(
+        &args.at,
+        "GET",
+        "/applications",
+        &Value::Null,
+        |all: &Vec<Application>| match all.is_empty() {
+            true => "no application is loaded".to_string(),
+            false => applications(all),
+        },
+    )
+}
+
+pub fn why(args: &OneArgs) -> Done {
+    say(
+        &args.at,
+        "GET",
+        &one(&args.name, "/why"),
+        &Value::Null,
+        |why: &Why| why.text.clone(),
+    )
+}
+
+pub fn show(args: &OneArgs) -> Done {
+    say(
+        &args.at,
+        "GET",
+        &one(&args.name, ""),
+        &Value::Null,
+        |d: &Details| {
+            let mut out = applications(std::slice::from_ref(&d.application));
+            if let Some(outcome) = &d.application.outcome {
+                out += &format!("\n  {outcome}\n");
+            }
+            let rows: Vec<Vec<String>> = d
+                .actor
+                .iter()
+                .map(|a| {
+                    vec![
+                        a.name.clone(),
+                        a.worker.to_string(),
+                        grouped(a.firings),
+                        format!("{:.3} s", a.busy),
+                        format!("{:.3} ms", a.longest * 1e3),
+                    ]
+                })
+                .collect();
+            let head = ["actor", "worker", "firings", "busy", "longest"];
+            out += &format!("\n{}", table(&head, &rows));
+            let rows: Vec<Vec<String>> = d
+                .channel
+                .iter()
+                .map(|c| {
+                    vec![
+                        format!("{} -> {}", c.from, c.to),
+                        grouped(u64::from(c.capacity)),
+                        grouped(u64::from(c.fill)),
+                        grouped(c.got),
+                        grouped(c.full),
+                        grouped(c.empty),
+                    ]
+                })
+                .collect();
+            if !rows.is_empty() {
+                let head = ["channel", "capacity", "fill", "elements", "full", "empty"];
+                out += &format!("\n{}", table(&head, &rows));
+            }
+            out
+        },
+    )
+}
+
+pub fn map(args: &AllArgs) -> Done {
+    say(
+        &args.at,
+        "GET",
+        "/map",
+        &Value::Null,
+        |all: &Vec<Worker>| {
+            let mut rows = Vec::new();
+            for w in all {
+                let total: f64 = w
+                    .actor
+                    .iter()
+                    .filter_map(|a| a.share)
+                    .fold(0.0, |all, one| all + one);
+                rows.push(vec![
+                    core(w),
+                    plural(w.actor.len(), "actor"),
+                    share(Some(total)),
+                ]);
+                for a in &w.actor {
+                    let name = format!("  {}.{}", a.application, a.actor);
+                    rows.push(vec![name, String::new(), share(a.share)]);
+                }
+            }
+            table(&["worker", "", "of a core"], &rows)
+        },
+    )
+}
+
+pub fn stats(args: &AllArgs) -> Done {
+    say(&args.at, "GET", "/stats", &Value::Null, |s: &Stats| {
+        let of = s.host.seconds.max(1e-9);
+        let rows: Vec<Vec<String>> = s
+            .worker
+            .iter()
+            .map(|w| {
+                vec![
+                    core(w),
+                    format!("{:.1} s", w.busy),
+                    share(Some(w.busy / of)),
+                    grouped(w.activations),
+                    grouped(w.sleeps),
+                    w.actor.len().to_string(),
+                ]
+            })
+            .collect();
+        let head = ["worker", "busy", "share", "activations", "sleeps", "actors"];
+        format!(
+            "  up for {:.1} s, {} loaded\n\n{}\n{}",
+            s.host.seconds,
+            plural(s.host.applications, "application"),
+            table(&head, &rows),
+            applications(&s.application)
+        )
+    })
+}
+
+pub fn events(args: &EventsArgs) -> Done {
+    let address = format!("/events?since={}&follow={}", args.since, args.follow);
+    let mut written = Ok(());
+    client(&args.at)?.lines(&address, |line| {
+        written = match args.at.json {
+            true => output::line(line),
+            false => output::line(&event(line)),
+        };
+        written.is_ok()
+    })?;
+    written?;
+    match args.follow {
+        // Nobody else ends such a stream.
+        true => output::failure("the host has ended"),
+        false => Ok(ExitCode::SUCCESS),
+    }
+}
+
+fn event(line: &str) -> String {
+    let Ok(event) = serde_json::from_str::<Value>(line) else {
+        return line.to_string();
+    };
+    let text = |name: &str| event[name].as_str().unwrap_or_default().to_string();
+    if event["event"] == "missed" {
+        return format!("  ({} events were missed)", event["count"]);
+    }
+    let at = event["at"].as_f64().unwrap_or_default();
+    let day = at.rem_euclid(86400.0);
+    let time = format!(
+        "{:02}:{:02}:{:06.3}",
+        (day / 3600.0) as u32,
+        (day / 60.0) as u32 % 60,
+        day % 60.0
+    );
+    let mut out = format!("{time}  {:<9} {}", text("event"), text("application"));
+    if event["event"] == "moved" {
+        out += &format!(
+            ".{}: worker {} -> {}",
+            text("actor"),
+            event["from"],
+            event["to"]
+        );
+    }
+    match text("detail").as_str() {
+        "" => out,
+        detail => format!("{out}: {detail}"),
+    }
+}
+
+// ---- words -------------------------------------------------------------------------------------
+
+fn applications(all: &[Application]) -> String {
+    let rows: Vec<Vec<String>> = all
+        .iter()
+        .map(|a| {
+            vec![
+                a.name.clone(),
+                format!("{:?}", a.state).to_lowercase(),
+                a.network.clone(),
+                format!("{:.1} s", a.seconds),
+                grouped(a.firings),
+                format!("{:.2} s", a.busy),
+                bytes(a.memory),
+                a.progress.as_ref().map_or(String::new(), done),
+            ]
+        })
+        .collect();
+    let head = [
+        "application",
+        "state",
+        "network",
+        "for",
+        "firings",
+        "busy",
+        "memory",
+        "done",
+    ];
+    table(&head, &rows)
+}
+
+fn done(p: &Progress) -> String {
+    format!("{} {}", grouped(p.done), unit_of(p.done, &p.unit))
+}
+
+fn core(w: &Worker) -> String {
+    match w.cpu {
+        0.. => format!("{} (core {})", w.worker, w.cpu),
+        _ => w.worker.to_string(),
+    }
+}
+
+fn share(share: Option<f64>) -> String {
+    share.map_or("-".to_string(), |s| format!("{:.1}%", s * 100.0))
+}
+
+fn bytes(n: u64) -> String {
+    match n {
+        n if n >= 10 << 20 => format!("{} MiB", n >> 20),
+        n if n >= 10 << 10 => format!("{} KiB", n >> 10),
+        n => plural(n as usize, "byte"),
+    }
+}

@@ -1,0 +1,688 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The host: applications loaded, paused, drained, stopped and failing beside others; and what a client
+//! can do wrong: no such host, two hosts, names that are taken or no names, networks with errors, limits,
+//! requests that are too large, half, slow, no JSON, and too many.
+
+mod common;
+
+use common::{Place, Run, SOURCE, network};
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+const TOP: &str = "src/p/Top.xdf";
+
+/// A host with a socket in a place of its own.
+struct Host {
+    place: Place,
+    child: Child,
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Numbers from 1 on, as many as `n`, written to --out; `Bad` divides by zero at 1000.
+fn sources() -> Place {
+    let place = Place::new(&[SOURCE]);
+    place.write(
+        "src/p/Write.cal",
+        "package p;\nimport levada.io.*;\nactor Write () int In ==> :\n  action In:[x] ==> do \
+         io_write_number(x); end\nend\n",
+    );
+    place.write(
+        "src/p/Fail.cal",
+        "package p;\nactor Fail () int In ==> int Out :\n  action In:[x] ==> Out:[1000 / (1000 - x)] \
+         end\nend\n",
+    );
+    let write = ("write", "p.Write", &[][..]);
+    let few = network(
+        &[("source", "p.Source", &[("n", "3")]), write],
+        &[("source.Out", "write.In")],
+    );
+    place.write(TOP, &few);
+    let many = network(
+        &[("source", "p.Source", &[("n", "2000000000")]), write],
+        &[("source.Out", "write.In")],
+    );
+    place.write("src/p/Many.xdf", &many.replace("\"Top\"", "\"Many\""));
+    let bad = network(
+        &[
+            ("source", "p.Source", &[("n", "2000000000")]),
+            ("fail", "p.Fail", &[]),
+            write,
+        ],
+        &[("source.Out", "fail.In"), ("fail.Out", "write.In")],
+    );
+    place.write("src/p/Bad.xdf", &bad.replace("\"Top\"", "\"Bad\""));
+    place
+}
+
+impl Host {
+    fn begin() -> Host {
+        Host::begin_in(sources())
+    }
+
+    fn begin_in(place: Place) -> Host {
+        Host::begin_with(place, &[])
+    }
+
+    fn begin_with(place: Place, more: &[&str]) -> Host {
+        let mut args = vec![
+            "host",
+            "--socket",
+            "h.sock",
+            "--state",
+            "state",
+            "--workers",
+            "2",
+        ];
+        args.extend(more);
+        let mut command = place.command(&args);
+        let child = command
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let host = Host { place, child };
+        let start = Instant::now();
+        while UnixStream::connect(host.place.path("h.sock")).is_err() {
+            assert!(start.elapsed() < Duration::from_secs(30), "no host comes");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        host
+    }
+
+    fn run(&self, args: &[&str]) -> Run {
+        let mut all = args.to_vec();
+        all.extend(["--socket", "h.sock"]);
+        self.place.run(&all)
+    }
+
+    fn json(&self, args: &[&str]) -> Value {
+        let mut all = args.to_vec();
+        all.push("--json");
+        self.run(&all).succeeds().json()
+    }
+
+    /// What `list` says of an application; null if it does not know it.
+    fn seen(&self, name: &str) -> Value {
+        let all = self.json(&["list"]);
+        let found = all.as_array().unwrap().iter().find(|a| a["name"] == name);
+        found.cloned().unwrap_or_default()
+    }
+
+    fn until(&self, name: &str, good: impl Fn(&Value) -> bool) -> Value {
+        let start = Instant::now();
+        loop {
+            let seen = self.seen(name);
+            if good(&seen) {
+                return seen;
+            }
+            assert!(start.elapsed() < Duration::from_secs(60), "{seen}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Sends bytes, and reads what comes until the host closes.
+    fn raw(&self, bytes: &[u8]) -> String {
+        let mut stream = UnixStream::connect(self.place.path("h.sock")).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(60)))
+            .unwrap();
+        // It may be refused before all has been sent.
+        let _ = stream.write_all(bytes);
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        let mut all = Vec::new();
+        let _ = stream.read_to_end(&mut all);
+        String::from_utf8_lossy(&all).into_owned()
+    }
+
+    fn post(&self, path: &str, body: &str) -> String {
+        self.raw(
+            format!(
+                "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+                body.len()
+            )
+            .as_bytes(),
+        )
+    }
+
+    fn get(&self, path: &str) -> String {
+        self.raw(format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").as_bytes())
+    }
+}
+
+/// The numbers from 1 on, in order, none missing; how many.
+fn counted(text: &str) -> usize {
+    for (i, line) in text.lines().enumerate() {
+        assert_eq!(line, (i + 1).to_string());
+    }
+    text.lines().count()
+}
+
+#[test]
+fn an_application_is_loaded_runs_and_ends_and_the_next_one_too() {
+    let host = Host::begin();
+    for name in ["Top", "second"] {
+        let out = format!("{name}.txt");
+        let mut args = vec!["load", TOP, "--out", &out];
+        if name != "Top" {
+            args.extend(["--name", name, "--priority", "-2"]);
+        }
+        let loaded = host.run(&args);
+        let said = format!("loaded {name} (p.Top): ");
+        assert!(loaded.succeeds().out.starts_with(&said), "{loaded:?}");
+        let seen = host.until(name, |a| a["state"] == "ended");
+        assert_eq!(seen["outcome"], "done");
+        let text = std::fs::read_to_string(host.place.path(&out)).unwrap();
+        assert_eq!(text, "1\n2\n3\n");
+    }
+    let events = host.run(&["events", "--json"]);
+    let kinds: Vec<Value> = events
+        .succeeds()
+        .out
+        .lines()
+        .map(|l| serde_json::from_str::<Value>(l).unwrap()["event"].clone())
+        .collect();
+    assert_eq!(kinds, ["loaded", "ended", "loaded", "ended"]);
+    assert!(
+        host.run(&["unload", "second"])
+            .succeeds()
+            .out
+            .contains("done after")
+    );
+    host.run(&["unload", "second"])
+        .refuses(1, &["no application second", "there are Top"]);
+    // One of the same name takes the place of what has ended.
+    host.run(&["load", TOP, "--out", "x.txt"]).succeeds();
+    assert_eq!(host.json(&["list"]).as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn what_is_in_flight_comes_out_of_what_is_unloaded() {
+    let host = Host::begin();
+    for (name, how) in [("a", "--within=60"), ("b", "--now")] {
+        let out = format!("{name}.txt");
+        host.run(&[
+            "load",
+            "src/p/Many.xdf",
+            "--name",
+            name,
+            "--out",
+            &out,
+            "--no-fuse",
+        ])
+        .succeeds();
+        host.until(name, |a| a["firings"].as_u64() > Some(10_000));
+        let unloaded = host.json(&["unload", name, how]);
+        let text = std::fs::read_to_string(host.place.path(&out)).unwrap_or_default();
+        let outcome = unloaded["outcome"].as_str().unwrap();
+        match name {
+            "a" => {
+                // Each number was fired for twice: given, and written.
+                assert_eq!(outcome, "done");
+                assert_eq!(
+                    counted(&text) as u64 * 2,
+                    unloaded["firings"].as_u64().unwrap()
+                );
+            }
+            _ => assert_eq!(outcome, "stopped"),
+        }
+        assert!(host.seen(name).is_null());
+    }
+}
+
+#[test]
+fn who_is_paused_stands_still_and_the_others_do_not() {
+    let host = Host::begin();
+    for name in ["a", "b"] {
+        host.run(&[
+            "load",
+            "src/p/Many.xdf",
+            "--name",
+            name,
+            "--out",
+            "/dev/null",
+        ])
+        .succeeds();
+    }
+    let paused = host.json(&["pause", "a"]);
+    assert_eq!(paused["state"], "paused");
+    let (a, b) = (
+        host.seen("a")["firings"].clone(),
+        host.seen("b")["firings"].as_u64(),
+    );
+    host.until("b", |x| x["firings"].as_u64() > b);
+    assert_eq!(host.seen("a")["firings"], a);
+    assert!(
+        host.run(&["why", "a"])
+            .succeeds()
+            .out
+            .contains("a is paused")
+    );
+    host.run(&["resume", "a"]).succeeds();
+    host.until("a", |x| x["firings"].as_u64() > a.as_u64());
+    let actor = host.json(&["show", "a"])["actor"][0]["name"]
+        .as_str()
+        .unwrap()
+        .to_string();
+    host.run(&["move", "a", &actor, "1"]).succeeds();
+    host.run(&["move", "a", &actor, "2"])
+        .refuses(1, &["no worker 2", "from 0 to 1"]);
+    host.run(&["move", "a", "nobody", "1"])
+        .refuses(1, &["a has no actor nobody"]);
+    let map = host.json(&["map"]);
+    let placed: usize = map
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|w| w["actor"].as_array().unwrap().len())
+        .sum();
+    assert_eq!(
+        placed,
+        2 * host.json(&["show", "b"])["actor"].as_array().unwrap().len()
+    );
+    // Paused, it can be drained still.
+    host.run(&["pause", "b"]).succeeds();
+    host.run(&["unload", "b", "--within", "60"]).succeeds();
+    let table = host.run(&["stats"]);
+    assert!(
+        table.succeeds().out.contains("1 application loaded"),
+        "{table:?}"
+    );
+}
+
+#[test]
+fn who_fails_fails_alone() {
+    let host = Host::begin();
+    host.run(&[
+        "load",
+        "src/p/Many.xdf",
+        "--name",
+        "good",
+        "--out",
+        "/dev/null",
+    ])
+    .succeeds();
+    for i in 0..3 {
+        let name = format!("bad{i}");
+        host.run(&[
+            "load",
+            "src/p/Bad.xdf",
+            "--name",
+            &name,
+            "--out",
+            "/dev/null",
+        ])
+        .succeeds();
+        let seen = host.until(&name, |a| a["state"] == "failed");
+        let outcome = seen["outcome"].as_str().unwrap();
+        assert!(
+            outcome.contains("division by zero") && outcome.contains("Fail.cal:3"),
+            "{outcome}"
+        );
+    }
+    let before = host.seen("good")["firings"].as_u64();
+    host.until("good", |a| a["firings"].as_u64() > before);
+}
+
+#[test]
+fn what_cannot_be_loaded_is_said_before_anything_is_touched() {
+    let host = Host::begin();
+    host.run(&["load", TOP, "--name", "a", "--paused"])
+        .succeeds();
+    host.place.write(
+        "src/p/Odd.cal",
+        "package p;\nactor Odd () ==> :\n  action ==> do y := 1; end\nend\n",
+    );
+    let odd = host.run(&["load", "src/p/Odd.cal"]);
+    odd.refuses(1, &["Odd.cal:3", "y := 1", "1 error"]);
+    let json = host.run(&["load", "src/p/Odd.cal", "--json"]);
+    json.refuses(1, &[]);
+    assert_eq!(json.json()["diagnostics"][0]["severity"], "error");
+    for (args, parts) in [
+        (
+            vec!["src/p/None.xdf"],
+            &["there is no file src/p/None.xdf"][..],
+        ),
+        (vec![TOP, "--name", "a"], &["a is loaded already", "--name"]),
+        (vec![TOP, "--name", "../a"], &["is no name"]),
+        (vec![TOP, "--in", "none.txt"], &["--in none.txt"]),
+        (vec![TOP, "--out", "none/x"], &["there is no folder"]),
+        (
+            vec![TOP, "--out", "-"],
+            &["has no input or output of yours"],
+        ),
+        (
+            vec![TOP, "--option", "x=1"],
+            &["nothing in this network asks for x"],
+        ),
+        (vec![TOP, "--memory", "4K"], &["claims", "may have 4096"]),
+        (vec!["--", "--help"], &["names no network"]),
+    ] {
+        let mut all = vec!["load", "--socket", "h.sock"];
+        all.extend(args);
+        host.place.run(&all).refuses(1, parts);
+    }
+    let all = host.json(&["list"]);
+    assert_eq!(all.as_array().map(Vec::len), Some(1));
+    assert_eq!(all[0]["state"], "loaded");
+    host.run(&["unload", "a"]).succeeds();
+}
+
+#[test]
+fn a_socket_has_one_host_and_a_dead_one_is_followed() {
+    let mut host = Host::begin();
+    let mode = std::fs::metadata(host.place.path("h.sock"))
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let second = host.place.run(&["host", "--socket", "h.sock"]);
+    second.refuses(1, &["another host lives there"]);
+    host.child.kill().unwrap();
+    host.child.wait().unwrap();
+    host.run(&["list"])
+        .refuses(1, &["no host lives at h.sock", "levada host"]);
+    let place = std::mem::replace(&mut host.place, Place::new(&[]));
+    drop(host);
+    let mut host = Host::begin_in(place);
+    host.run(&["load", "src/p/Many.xdf", "--out", "m.txt"])
+        .succeeds();
+    host.until("Many", |a| a["firings"].as_u64() > Some(1000));
+    // Told to end, it ends what runs first, and leaves no socket.
+    // SAFETY: the child has not been waited for.
+    unsafe { libc::kill(host.child.id() as i32, libc::SIGTERM) };
+    assert!(host.child.wait().unwrap().success());
+    assert!(!host.place.exists("h.sock"));
+    host.place.write("file", "kept");
+    host.place
+        .run(&["host", "--socket", "file"])
+        .refuses(1, &["no socket"]);
+    let group = host
+        .place
+        .run(&["host", "--socket", "g.sock", "--group", "no such group"]);
+    group.refuses(1, &["there is no such group"]);
+}
+
+/// Killed while three applications run, a fourth has ended and a fifth is unloaded: the three are known
+/// to the next host, and run again when that is asked for.
+#[test]
+fn a_killed_host_is_followed_by_one_that_knows_what_ran() {
+    let mut host = Host::begin();
+    host.run(&["load", TOP, "--name", "ended"]).succeeds();
+    host.until("ended", |a| a["state"] == "ended");
+    for name in ["a", "b", "c", "gone"] {
+        host.run(&[
+            "load",
+            "src/p/Many.xdf",
+            "--name",
+            name,
+            "--out",
+            "/dev/null",
+        ])
+        .succeeds();
+    }
+    host.run(&["unload", "gone", "--now"]).succeeds();
+    let start = Instant::now();
+    while host.place.list("state") != ["a.json", "b.json", "c.json"] {
+        assert!(
+            start.elapsed() < Duration::from_secs(10),
+            "{:?}",
+            host.place.list("state")
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let again = |mut host: Host, more: &[&str]| {
+        host.child.kill().unwrap();
+        host.child.wait().unwrap();
+        let place = std::mem::replace(&mut host.place, Place::new(&[]));
+        Host::begin_with(place, more)
+    };
+    host = again(host, &[]);
+    assert_eq!(
+        host.json(&["stats"])["host"]["left"],
+        serde_json::json!(["a", "b", "c"])
+    );
+    assert!(host.json(&["list"]).as_array().unwrap().is_empty());
+    assert!(
+        host.run(&["unload", "b"])
+            .succeeds()
+            .out
+            .contains("forgotten")
+    );
+    host.place.write("state/bad.json", "{");
+    host = again(host, &["--restore"]);
+    for name in ["a", "c"] {
+        host.until(name, |a| a["firings"].as_u64() > Some(1000));
+    }
+    let events = host.run(&["events"]);
+    assert!(
+        events
+            .succeeds()
+            .out
+            .contains("bad: cannot be loaded again"),
+        "{events:?}"
+    );
+    assert_eq!(host.json(&["list"]).as_array().map(Vec::len), Some(2));
+    // Told to end, it remembers, too.
+    // SAFETY: the child has not been waited for.
+    unsafe { libc::kill(host.child.id() as i32, libc::SIGTERM) };
+    assert!(host.child.wait().unwrap().success());
+    assert_eq!(host.place.list("state"), ["a.json", "bad.json", "c.json"]);
+}
+
+#[test]
+fn a_manifest_is_loaded_whole_or_not_at_all() {
+    let host = Host::begin();
+    let manifest = |last: &str| {
+        format!(
+            "[[application]]\nnetwork = \"p/Top.xdf\"\nname = \"one\"\nout = \"one.txt\"\n\n\
+             [[application]]\nnetwork = \"p/Many.xdf\"\nname = \"two\"\nout = \"/dev/null\"\n\
+             priority = -1\n{last}"
+        )
+    };
+    for (last, parts) in [
+        (
+            "[[application]]\nnetwork = \"p/None.xdf\"\n",
+            &["no file p/None.xdf"][..],
+        ),
+        (
+            "[[application]]\nnetwork = \"p/Top.xdf\"\nname = \"one\"\n",
+            &["one is loaded already"],
+        ),
+        (
+            "[[application]]\nnetwork = \"p/Top.xdf\"\nmemory = 10\n",
+            &["may have 10"],
+        ),
+        ("oops = 1\n", &["apps.toml", "unknown field", "oops"]),
+        ("[[application]\n", &["apps.toml", "[[application]]"]),
+    ] {
+        host.place.write("src/apps.toml", &manifest(last));
+        host.run(&["load", "src/apps.toml"]).refuses(1, parts);
+        assert!(host.json(&["list"]).as_array().unwrap().is_empty());
+    }
+    host.place.write("src/apps.toml", &manifest(""));
+    host.run(&["load", "src/apps.toml", "--name", "x"])
+        .refuses(1, &["says itself"]);
+    let loaded = host.run(&["load", "src/apps.toml"]);
+    assert_eq!(loaded.succeeds().out.lines().count(), 2, "{loaded:?}");
+    host.until("one", |a| a["state"] == "ended");
+    let text = std::fs::read_to_string(host.place.path("src/one.txt")).unwrap();
+    assert_eq!(text, "1\n2\n3\n");
+    assert_eq!(
+        host.until("two", |a| a["firings"].as_u64() > Some(0))["priority"],
+        -1
+    );
+    host.run(&["load", "src/none.toml"])
+        .refuses(1, &["none.toml"]);
+}
+
+#[test]
+fn hostile_clients_get_an_answer_and_harm_nothing() {
+    let host = Host::begin();
+    host.run(&[
+        "load",
+        "src/p/Many.xdf",
+        "--name",
+        "good",
+        "--out",
+        "/dev/null",
+    ])
+    .succeeds();
+    for (body, status, part) in [
+        ("", "400", "EOF"),
+        ("{", "400", "EOF"),
+        ("[1]", "400", "not what is expected"),
+        ("{\"netwark\":1}", "400", "unknown field"),
+        ("{\"network\":7}", "400", "invalid type"),
+        ("{\"network\":\"x\"}", "400", "whole path"),
+        (
+            "{\"network\":\"x\",\"directory\":\"relative\"}",
+            "400",
+            "whole path",
+        ),
+        (
+            "{\"network\":\"x\\u0000y\",\"directory\":\"/tmp\"}",
+            "400",
+            "",
+        ),
+        (
+            "{\"network\":\"\",\"directory\":\"/tmp\"}",
+            "400",
+            "names none",
+        ),
+        (
+            "{\"network\":\"x\",\"directory\":\"/tmp\",\"name\":\"a b\"}",
+            "400",
+            "no name",
+        ),
+    ] {
+        let answer = host.post("/applications", body);
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status}")),
+            "{body}: {answer}"
+        );
+        assert!(
+            answer.contains(part) && answer.contains("\"error\""),
+            "{body}: {answer}"
+        );
+    }
+    let large = format!("{{\"network\":\"{}\"}}", "x".repeat(2 << 20));
+    assert!(
+        host.post("/applications", &large)
+            .starts_with("HTTP/1.1 413")
+    );
+    assert!(host.get("/nothing").contains("see /openapi.json"));
+    assert!(host.post("/map", "").starts_with("HTTP/1.1 405"));
+    assert!(host.get("/events?since=x").starts_with("HTTP/1.1 400"));
+    assert!(host.get("/applications/none").starts_with("HTTP/1.1 404"));
+    for text in [
+        "",
+        "\0\0\0\0",
+        "GET",
+        "GET / HTTP/9\r\n\r\n",
+        "POST /applications HTTP/1.1\r\ncontent-length: 9\r\n\r\n{",
+    ] {
+        host.raw(text.as_bytes());
+    }
+    // Half requests, kept open, and more of them than there are places.
+    let mut held = Vec::new();
+    for i in 0..200 {
+        let mut stream = UnixStream::connect(host.place.path("h.sock")).unwrap();
+        let _ = stream.write_all(if i % 2 == 0 { b"GET /ho" } else { b"" });
+        held.push(stream);
+    }
+    let mut refused = false;
+    for stream in &mut held[128..] {
+        let mut text = [0; 512];
+        stream
+            .set_read_timeout(Some(Duration::from_secs(5)))
+            .unwrap();
+        let n = stream.read(&mut text).unwrap_or(0);
+        refused |= String::from_utf8_lossy(&text[..n]).contains("too many connections");
+    }
+    assert!(refused);
+    drop(held);
+    let start = Instant::now();
+    while !host.get("/host").starts_with("HTTP/1.1 200") {
+        assert!(start.elapsed() < Duration::from_secs(30));
+    }
+    let before = host.seen("good")["firings"].as_u64();
+    host.until("good", |a| a["firings"].as_u64() > before);
+}
+
+#[test]
+fn what_is_documented_is_there() {
+    let host = Host::begin();
+    host.run(&[
+        "load",
+        "src/p/Many.xdf",
+        "--name",
+        "one",
+        "--out",
+        "/dev/null",
+    ])
+    .succeeds();
+    let answer = host.get("/openapi.json");
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+    let document: Value = serde_json::from_str(body).unwrap();
+    let paths = document["paths"].as_object().unwrap();
+    assert!(paths.len() >= 11, "{paths:?}");
+    for (path, methods) in paths {
+        let real = path.replace("{name}", "one");
+        for method in methods
+            .as_object()
+            .unwrap()
+            .keys()
+            .filter(|m| *m != "parameters")
+        {
+            let method = method.to_uppercase();
+            if method == "DELETE" {
+                continue; // It would be gone.
+            }
+            let request = format!(
+                "{method} {real} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+            );
+            let answer = host.raw(request.as_bytes());
+            for none in ["HTTP/1.1 404", "HTTP/1.1 405", "HTTP/1.1 5"] {
+                assert!(!answer.starts_with(none), "{method} {path}: {answer}");
+            }
+        }
+    }
+    let schemas = document["components"]["schemas"].as_object().unwrap();
+    // Every schema that is referred to is there, and what a request answers has its fields.
+    for name in body.split("#/components/schemas/").skip(1) {
+        let name = name.split('"').next().unwrap();
+        assert!(schemas.contains_key(name), "{name}");
+    }
+    let answer = host.get("/applications");
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+    let all: Value = serde_json::from_str(body).unwrap();
+    let documented = schemas["Application"]["properties"].as_object().unwrap();
+    for field in all[0].as_object().unwrap().keys() {
+        assert!(documented.contains_key(field), "{field}");
+    }
+    let metrics = host.get("/metrics");
+    assert!(
+        metrics.contains("levada_actor_firings_total{application=\"one\",actor="),
+        "{metrics}"
+    );
+    for line in metrics
+        .split("\r\n\r\n")
+        .nth(1)
+        .unwrap()
+        .lines()
+        .filter(|l| !l.starts_with('#'))
+    {
+        let value = line.rsplit_once(' ').map(|l| l.1.parse::<f64>());
+        assert!(matches!(value, Some(Ok(_))), "{line}");
+    }
+}
