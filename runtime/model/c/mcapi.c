@@ -147,9 +147,13 @@ void lvd_port_wait_shared(lvd_a32 *word, uint32_t expected, int64_t timeout_ns) 
 }
 void lvd_port_wake_shared(lvd_a32 *word) { lvd_port_wake(word); }
 
-/* The process ends, with all its threads: the system drops its locks, then tells of it. */
+/* The process ends, with all its threads: the system drops its locks, then tells of it. One that it had
+ * dropped when it died was dropped whole, with the news of it. */
 void model_dies(uint32_t process) {
-  for (uint32_t i = 0; i < LOCKS; i++) lvd_port_locks_drop(FIRST_FILE + (int)process + 1, i);
+  for (uint32_t i = 0; i < LOCKS; i++) {
+    if (!lvd_load_relaxed_u32(&world->lock[i])) lvd_port_wake(&world->lock[i]);
+    lvd_port_locks_drop(FIRST_FILE + (int)process + 1, i);
+  }
   lvd_exchange_release_u32(&world->gone[process], 1);
   for (uint32_t i = 0; i < PROCESSES; i++) {
     lvd_exchange_release_u32(&world->told[i], 1);

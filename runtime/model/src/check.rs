@@ -36,12 +36,21 @@ pub struct Check {
     pub body: Body,
     /// Too long for every commit.
     pub soak: bool,
+    /// Explored once for each store at which its thread that dies can end (`death`); `executions` are
+    /// those of all.
+    pub deaths: bool,
 }
 
 impl Check {
     /// Too long for every commit.
     pub const fn soak(mut self) -> Check {
         self.soak = true;
+        self
+    }
+
+    /// A death at any store.
+    pub const fn deaths(mut self) -> Check {
+        self.deaths = true;
         self
     }
 }
@@ -63,6 +72,7 @@ pub const fn check(
         executions,
         body,
         soak: false,
+        deaths: false,
     }
 }
 
@@ -112,7 +122,16 @@ pub struct Outcome {
     pub failure: Option<Failure>,
 }
 
-thread_local!(static INSIDE: Cell<bool> = const { Cell::new(false) });
+thread_local! {
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+    static DEATH: Cell<usize> = const { Cell::new(0) };
+    static DIED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The store at which the thread that dies does so, in a check of all deaths.
+pub fn death() -> usize {
+    DEATH.get()
+}
 
 /// Is this thread inside a check? Then a panic is a finding, and no news.
 pub fn inside() -> bool {
@@ -121,6 +140,31 @@ pub fn inside() -> bool {
 
 /// Runs a check on a library. Stops with a failure after `limit` executions.
 pub fn run(check: &Check, library: &Arc<Library>, limit: u64) -> Outcome {
+    let start = Instant::now();
+    let (mut executions, mut at) = (0, 0);
+    loop {
+        DEATH.set(at);
+        DIED.set(false);
+        let mut outcome = explore(check, library, limit - executions);
+        executions += outcome.executions;
+        if check.deaths
+            && let Some(failure) = &mut outcome.failure
+        {
+            failure.message = format!("a death at store {at}: {}", failure.message);
+        }
+        // Nobody has died: it makes no more stores than that.
+        if outcome.failure.is_some() || !check.deaths || !DIED.get() {
+            return Outcome {
+                executions,
+                time: start.elapsed(),
+                failure: outcome.failure,
+            };
+        }
+        at += 1;
+    }
+}
+
+fn explore(check: &Check, library: &Arc<Library>, limit: u64) -> Outcome {
     shadow::forget();
     let start = Instant::now();
     // Each round that meets words of shared memory which were not known starts over.
@@ -197,7 +241,10 @@ pub fn all<T>(threads: impl IntoIterator<Item = loom::thread::JoinHandle<T>>) ->
 pub fn mortal<T>(body: impl FnOnce() -> T) -> Option<T> {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(value) => Some(value),
-        Err(e) if e.is::<shadow::Died>() => None,
+        Err(e) if e.is::<shadow::Died>() => {
+            DIED.set(true);
+            None
+        }
         Err(e) => std::panic::resume_unwind(e),
     }
 }

@@ -3,7 +3,7 @@
 //! Q2 of shm_queue.c; the table of endpoints, what becomes of a dead process, and the bells, by D1 to
 //! D4 of domain.h.
 
-use crate::check::{Barrier, Check, all, check, mortal, spawn};
+use crate::check::{Barrier, Check, all, check, death, mortal, spawn};
 use crate::harness;
 use crate::library::Library;
 use crate::shadow;
@@ -67,10 +67,13 @@ fn of<T: Send + 'static>(
     })
 }
 
+/// Each in turn.
+const ANY: usize = usize::MAX;
+
 /// A thread of a process that dies when it is about to make its store, or wake, number `at`.
 fn dying(c: Calls, process: u32, at: usize, body: impl FnOnce(Calls) + 'static) -> JoinHandle<()> {
     of(c, process, move |c| {
-        shadow::dies_at(at);
+        shadow::dies_at(if at == ANY { death() } else { at });
         mortal(|| body(c));
         shadow::is_dead();
         c.dies(process);
@@ -373,10 +376,18 @@ pub const CHECKS: &[Check] = &[
     check("burier dies, at 2", "D1 D3", FENCES, Some(1), 6, burier_dies::<2>),
     check("burier dies, at 6", "D1 D3", FENCES, Some(1), 6, burier_dies::<6>),
     check("burier dies, at 25", "D1 D3", FENCES, Some(1), 10, burier_dies::<25>),
-    check("told of a death", "D3 D4", FENCES, Some(1), 164, told),
-    check("told of a death", "D3 D4", ALL_CORES, Some(0), 4, told),
-    check("joiner dies, at 5", "D3", FENCES, Some(1), 58, joiner_dies::<5>),
-    check("joiner dies, at 25", "D3", FENCES, Some(1), 55, joiner_dies::<25>),
-    check("joiner dies, at 35", "D3", FENCES, Some(1), 1185, joiner_dies::<35>),
-    check("joiner dies, at 55", "D3", FENCES, Some(1), 1918, joiner_dies::<55>),
+    check("told of a death", "D3 D4", FENCES, Some(1), 201, told),
+    check("told of a death", "D3 D4", ALL_CORES, Some(0), 6, told),
+    check("joiner dies, at 5", "D3", FENCES, Some(1), 84, joiner_dies::<5>),
+    check("joiner dies, at 25", "D3", FENCES, Some(1), 65, joiner_dies::<25>),
+    check("joiner dies, at 35", "D3", FENCES, Some(1), 1214, joiner_dies::<35>),
+    check("joiner dies, at 55", "D3", FENCES, Some(1), 1947, joiner_dies::<55>),
+    check("sender dies, at any store", "D3 D4 Q2", FENCES, Some(2), 9831, others_bury::<ANY>)
+        .deaths().soak(),
+    check("creator dies, at any store", "D2 D3", FENCES, Some(2), 84, creator_dies::<ANY>)
+        .deaths().soak(),
+    check("burier dies, at any store", "D1 D3", FENCES, Some(1), 326, burier_dies::<ANY>)
+        .deaths().soak(),
+    check("joiner dies, at any store", "D3", FENCES, Some(1), 27652, joiner_dies::<ANY>)
+        .deaths().soak(),
 ];
