@@ -353,16 +353,8 @@ pub fn binary(
                 Div | Mod if y == 0 => return Err("divides by zero".into()),
                 Div => x / y,
                 Mod => x % y,
-                Shl if (0..bits).contains(&count) => x << count,
-                Shl => 0,
-                Shr if (0..bits).contains(&count) => x >> count,
-                Shr => {
-                    if x < 0 {
-                        -1
-                    } else {
-                        0
-                    }
-                }
+                Shl => x << count.rem_euclid(bits),
+                Shr => x >> count.rem_euclid(bits),
                 BitAnd => x & y,
                 BitOr => x | y,
                 BitXor => x ^ y,

@@ -304,8 +304,7 @@ pub enum UnOp {
 
 /// Arithmetic and bitwise operations convert both operands to the expression's type; comparisons
 /// convert both to the join of their types and yield Bool; shifts convert the left operand to the
-/// expression's type and use the count as it is (a count of the container's width or more yields 0,
-/// or the sign for a signed `Shr`); `And` and `Or` do not evaluate the right side needlessly.
+/// expression's type and take the count modulo the width of its container; `And` and `Or` do not evaluate the right side needlessly.
 /// `Div` truncates toward zero; `Mod` has the sign of the dividend; zero divisors are a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BinOp {

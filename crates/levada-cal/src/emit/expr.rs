@@ -489,10 +489,17 @@ impl<'a, 'w> Code<'a, 'w> {
         let n = self.class.ranges.eval(&self.env, b);
         let x = self.convert(a, ty);
         let count = self.full(b);
-        let width = if x.ct.rank() < 2 { 32 } else { 64 };
-        if n.within(Range::new(0, width - 1)) {
+        let held = if x.ct.rank() < 2 { 32 } else { 64 };
+        let width = ty.container().max(32);
+        if n.within(Range::new(0, held.min(i128::from(width)) - 1)) {
             return shift(">>", x, count, range);
         }
+        // The count is one of the whole width, of which `x` may be held in less.
+        let x = match x.ct {
+            Ct::I32 if width == 64 => x.cast(Ct::I64),
+            Ct::U32 if width == 64 => x.cast(Ct::U64),
+            _ => x,
+        };
         let u = if matches!(x.ct, Ct::U32 | Ct::U64) {
             "u"
         } else {

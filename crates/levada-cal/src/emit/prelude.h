@@ -157,13 +157,13 @@ static LVD_NORETURN LVD_COLD LEVADA_UNUSED void levada_bad_divisor(lvd_actor *se
 LEVADA_DIVISION(32, int32_t, uint32_t)
 LEVADA_DIVISION(64, int64_t, uint64_t)
 
-/* Shifts by the width or more leave nothing but the sign; a negative count is a huge one. */
-LEVADA_INLINE uint32_t levada_shl_32(uint32_t a, uint64_t n) { return n < 32 ? a << n : 0; }
-LEVADA_INLINE uint64_t levada_shl_64(uint64_t a, uint64_t n) { return n < 64 ? a << n : 0; }
-LEVADA_INLINE int32_t levada_shr_32(int32_t a, uint64_t n) { return a >> (n < 32 ? n : 31); }
-LEVADA_INLINE int64_t levada_shr_64(int64_t a, uint64_t n) { return a >> (n < 64 ? n : 63); }
-LEVADA_INLINE uint32_t levada_shr_u32(uint32_t a, uint64_t n) { return n < 32 ? a >> n : 0; }
-LEVADA_INLINE uint64_t levada_shr_u64(uint64_t a, uint64_t n) { return n < 64 ? a >> n : 0; }
+/* The count of a shift is taken modulo the width, as processors do. */
+LEVADA_INLINE uint32_t levada_shl_32(uint32_t a, uint64_t n) { return a << (n & 31); }
+LEVADA_INLINE uint64_t levada_shl_64(uint64_t a, uint64_t n) { return a << (n & 63); }
+LEVADA_INLINE int32_t levada_shr_32(int32_t a, uint64_t n) { return a >> (n & 31); }
+LEVADA_INLINE int64_t levada_shr_64(int64_t a, uint64_t n) { return a >> (n & 63); }
+LEVADA_INLINE uint32_t levada_shr_u32(uint32_t a, uint64_t n) { return a >> (n & 31); }
+LEVADA_INLINE uint64_t levada_shr_u64(uint64_t a, uint64_t n) { return a >> (n & 63); }
 
 /* Toward zero; what does not fit becomes the nearest that does; not-a-number becomes 0. */
 LEVADA_INLINE int64_t levada_truncate(double x) {

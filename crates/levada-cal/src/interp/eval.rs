@@ -187,18 +187,10 @@ impl<'a> Frame<'_, 'a> {
             BinOp::Shl | BinOp::Shr => {
                 let v = int(self.eval_as(a, &e.ty)?);
                 let n = int(self.eval(b)?);
-                let width = i128::from(e.ty.container());
-                let v = match (op, (0..width).contains(&n)) {
-                    (BinOp::Shl, true) => fit(v << n, &e.ty),
-                    (BinOp::Shl, false) => 0,
-                    (_, true) => v >> n,
-                    (_, false) => {
-                        if v < 0 {
-                            -1
-                        } else {
-                            0
-                        }
-                    }
+                let n = n.rem_euclid(i128::from(e.ty.container()));
+                let v = match op {
+                    BinOp::Shl => fit(v << n, &e.ty),
+                    _ => v >> n,
                 };
                 Ok(Scalar::Int(v))
             }

@@ -116,27 +116,18 @@ pub fn exact(op: BinOp, a: Range, b: Range, container: u8) -> Range {
             Range::new(a.lo.min(0).max(-m), a.hi.max(0).min(m))
         }
         BinOp::Shl => {
-            let width = i128::from(container);
             let times = |v: i128, n: i128| v.saturating_mul(1i128 << n);
-            let mut r = Range::exactly(0);
-            if let Some(n) = b.meet(Range::new(0, width - 1)) {
-                r = Range::of_corners([
-                    times(a.lo, n.lo),
-                    times(a.lo, n.hi),
-                    times(a.hi, n.lo),
-                    times(a.hi, n.hi),
-                ]);
-            }
-            if b.within(Range::new(0, width - 1)) {
-                r
-            } else {
-                r.join(Range::exactly(0))
-            }
+            let n = shift_count(b, container);
+            Range::of_corners([
+                times(a.lo, n.lo),
+                times(a.lo, n.hi),
+                times(a.hi, n.lo),
+                times(a.hi, n.hi),
+            ])
         }
         BinOp::Shr => {
-            let lo = if b.lo < 0 { 0 } else { b.lo.min(127) };
-            let hi = if b.lo < 0 || b.hi > 127 { 127 } else { b.hi };
-            Range::of_corners([a.lo >> lo, a.lo >> hi, a.hi >> lo, a.hi >> hi])
+            let n = shift_count(b, container);
+            Range::of_corners([a.lo >> n.lo, a.lo >> n.hi, a.hi >> n.lo, a.hi >> n.hi])
         }
         BinOp::BitAnd => match (a.lo >= 0, b.lo >= 0) {
             (true, true) => Range::new(0, a.hi.min(b.hi)),
@@ -158,6 +149,16 @@ pub fn exact(op: BinOp, a: Range, b: Range, container: u8) -> Range {
             }
         }
         _ => Range::new(0, 1),
+    }
+}
+
+/// What is left of the count of a shift, which is taken modulo the width.
+fn shift_count(b: Range, container: u8) -> Range {
+    let width = i128::from(container);
+    if b.lo.div_euclid(width) == b.hi.div_euclid(width) {
+        Range::new(b.lo.rem_euclid(width), b.hi.rem_euclid(width))
+    } else {
+        Range::new(0, width - 1)
     }
 }
 
