@@ -73,6 +73,13 @@ pub enum CompileError {
     Cache { path: PathBuf, why: io::Error },
     /// The C compiler refuses a user's native file.
     Native { path: PathBuf, output: String },
+    /// A native function is not what it is declared as in CAL.
+    Signature {
+        path: PathBuf,
+        line: usize,
+        why: String,
+        declaration: String,
+    },
     /// Native functions that no file defines.
     Missing { names: Vec<String> },
     /// The C compiler refuses what we wrote.
@@ -113,6 +120,16 @@ impl fmt::Display for CompileError {
                     path.display()
                 )
             }
+            CompileError::Signature {
+                path,
+                line,
+                why,
+                declaration,
+            } => write!(
+                f,
+                "{}:{line}: {why}\n  let it be as its declaration in CAL says:\n    {declaration};",
+                path.display()
+            ),
             CompileError::Missing { names } => write!(
                 f,
                 "no C file defines the native function{} {}\n  give the file with --native FILE, \
@@ -154,15 +171,18 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
     let builtin: Vec<_> = crate::natives::built_in(&emitted.natives, &natives).collect();
     let of_users = natives.iter().map(String::as_str);
     let all: Vec<&str> = of_users.chain(builtin.iter().map(|b| b.text)).collect();
+    let objects = SharedObjects::open(&options.natives)?;
     let missing: Vec<String> = emitted
         .natives
         .iter()
-        .filter(|n| !all.iter().any(|t| crate::natives::defines(t, n)) && !in_process(n))
+        .filter(|n| !all.iter().any(|t| crate::natives::defines(t, n)))
+        .filter(|n| !objects.define(n) && !in_process(n))
         .cloned()
         .collect();
     if !missing.is_empty() {
         return Err(CompileError::Missing { names: missing });
     }
+    check_signatures(&emitted, &options.natives)?;
 
     let cc = Compiler::new(options)?;
     let cache = options.cache.clone().unwrap_or_else(cache_dir);
@@ -186,6 +206,7 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
         names.add_built_in(b, &emitted.natives);
     }
     natives.iter().for_each(|text| names.add(text));
+    names.any |= options.natives.iter().any(|p| is_shared_object(p));
     let object = cache.join(format!("{}.so", hex(key)));
     if is_sound(&object) {
         touch(&object);
@@ -216,10 +237,17 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
         })?;
         jobs.push((path, None));
     }
-    for path in &options.natives {
+    for path in options.natives.iter().filter(|p| !is_shared_object(p)) {
         jobs.push((path.clone(), path.parent().map(Path::to_path_buf)));
     }
-    let objects = cc.objects(&jobs, &work.0, &cache)?;
+    let mut objects = cc.objects(&jobs, &work.0, &cache)?;
+    objects.extend(
+        options
+            .natives
+            .iter()
+            .filter(|p| is_shared_object(p))
+            .cloned(),
+    );
     let out = work.0.join("network.so");
     if let Err(output) = cc.link(&objects, &out)? {
         return Err(CompileError::Internal {
@@ -468,6 +496,7 @@ impl Compiler {
     fn link(&self, objects: &[PathBuf], out: &Path) -> Result<Result<(), String>, CompileError> {
         self.run(self.command(), out, |c| {
             c.arg("-shared").args(objects).arg("-lm");
+            c.args(run_paths(objects));
         })
     }
 
@@ -585,6 +614,61 @@ fn keep_c(path: &Path, cache: &Path) -> PathBuf {
     }
 }
 
+/// A shared object among the natives: its functions are found by name.
+pub fn is_shared_object(path: &Path) -> bool {
+    path.extension().is_some_and(|e| e == "so") || path.to_string_lossy().contains(".so.")
+}
+
+/// What tells a program where the shared objects lie that it is linked with.
+pub fn run_paths(files: &[PathBuf]) -> Vec<String> {
+    let objects = files.iter().filter(|p| is_shared_object(p));
+    let mut folders: Vec<String> = objects
+        .filter_map(|p| Some(format!("-Wl,-rpath,{}", p.parent()?.display())))
+        .collect();
+    folders.dedup();
+    folders
+}
+
+struct SharedObjects(Vec<libloading::Library>);
+
+impl SharedObjects {
+    fn open(natives: &[PathBuf]) -> Result<SharedObjects, CompileError> {
+        let open = |path: &PathBuf| {
+            // SAFETY: it is loaded with the network anyway; what runs when it is, is the user's.
+            unsafe { libloading::Library::new(path) }.map_err(|e| CompileError::File {
+                path: path.clone(),
+                why: io::Error::other(format!("this is no shared object that can be loaded: {e}")),
+            })
+        };
+        let files = natives.iter().filter(|p| is_shared_object(p));
+        Ok(SharedObjects(files.map(open).collect::<Result<_, _>>()?))
+    }
+
+    fn define(&self, name: &str) -> bool {
+        // SAFETY: the symbol is only looked up, never used.
+        let has = |l: &libloading::Library| unsafe { l.get::<*const ()>(name.as_bytes()).is_ok() };
+        self.0.iter().any(has)
+    }
+}
+
+/// Are the natives in the C files what CAL takes them for?
+pub fn check_signatures(emitted: &emit::Emitted, natives: &[PathBuf]) -> Result<(), CompileError> {
+    for path in natives.iter().filter(|p| !is_shared_object(p)) {
+        let text = read(path)?;
+        for is in &emitted.signatures {
+            if let Some((line, why)) = is.wrong_in(&text) {
+                return Err(CompileError::Signature {
+                    path: path.clone(),
+                    line,
+                    why,
+                    declaration: is.declaration(),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Is it a function that every program has, such as one of the C library's?
 fn in_process(name: &str) -> bool {
     #[cfg(unix)]
@@ -626,8 +710,13 @@ fn hex(key: Sha256) -> String {
         .collect()
 }
 
+/// The text of a file; of a shared object what looks like text, to tell one from another.
 fn read(path: &Path) -> Result<String, CompileError> {
-    fs::read_to_string(path).map_err(|why| CompileError::File {
+    let text = match is_shared_object(path) {
+        true => fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
+        false => fs::read_to_string(path),
+    };
+    text.map_err(|why| CompileError::File {
         path: path.to_path_buf(),
         why,
     })

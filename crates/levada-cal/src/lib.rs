@@ -22,6 +22,7 @@ pub mod natives;
 pub mod parse;
 pub mod project;
 pub mod ranges;
+pub mod signature;
 pub mod syntax;
 pub mod workspace;
 pub mod xdf;

@@ -135,7 +135,9 @@ fn program(
                 sources.push(path);
             }
         }
-        let of_users = options.natives.iter().map(std::fs::read_to_string);
+        let texts = options.natives.iter();
+        let texts = texts.filter(|p| !compile::is_shared_object(p));
+        let of_users = texts.map(std::fs::read_to_string);
         let of_users = of_users.collect::<Result<Vec<_>, _>>()?;
         for built_in in natives::built_in(&emitted.natives, &of_users) {
             natives::write(built_in, &work)?;
@@ -162,6 +164,7 @@ fn program(
             .arg(work.join("include"))
             .args(&sources)
             .arg(&library)
+            .args(compile::run_paths(&sources))
             .args(["-lpthread", "-lm", "-o"])
             .arg(&partial)
             .output()

@@ -150,7 +150,7 @@ pub struct CompileArgs {
     /// Join actors where that is faster (the default)
     #[arg(long)]
     pub fuse: bool,
-    /// Compile this C file of native functions into the network
+    /// Compile this C file of native functions into the network, or link this shared object with it
     #[arg(long = "native", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub native: Vec<PathBuf>,
 }

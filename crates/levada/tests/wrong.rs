@@ -290,6 +290,29 @@ fn natives_that_are_missing_or_wrong() {
     place
         .run(&["run", top, "--native", "broken.c"])
         .refuses(1, &["broken.c", "error"]);
+    // What CAL takes them for is what they have to be.
+    for (definition, said) in [
+        ("void shout(int x, int y) {}", "2 parameters, and 1 in CAL"),
+        (
+            "void shout(char *x) {}",
+            "parameter 1 of `shout` is `char *x`",
+        ),
+        (
+            "void shout(\n  double x) {}",
+            "and an integer of 32 bits in CAL",
+        ),
+    ] {
+        place.write("other.c", &format!("\n{definition}\n"));
+        for what in ["run", "build"] {
+            place
+                .run(&[what, top, "--native", "other.c"])
+                .refuses(1, &["other.c:2: ", said, "void shout(int32_t);"]);
+        }
+    }
+    place.write("other.so", "no shared object\n");
+    place
+        .run(&["run", top, "--native", "other.so"])
+        .refuses(1, &["other.so", "no shared object that can be loaded"]);
     place.write(
         "natives/shout.c",
         "#include <levada/native.h>\n#include <stdint.h>\nvoid shout(int32_t x);\n\

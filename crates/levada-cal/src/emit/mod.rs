@@ -20,10 +20,11 @@ mod writer;
 pub use actor::{asks_native, consumed, is_light, produced, weight};
 pub use class::prints;
 pub use stmt::needs_zero;
-pub use value::size_of;
+pub use value::{c_type, size_of};
 
 use crate::diag::Diagnostic;
 use crate::ir::*;
+use crate::signature::Signature;
 use class::Class;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -60,6 +61,8 @@ pub struct Emitted {
     pub files: Vec<File>,
     /// Native functions that must be found when it is linked.
     pub natives: Vec<String>,
+    /// What the actors take them for; two may see one in two ways.
+    pub signatures: Vec<Signature>,
     pub warnings: Vec<Diagnostic>,
     /// Index checks that could not be proven needless.
     pub checks: u32,
@@ -92,6 +95,13 @@ pub fn emit(net: &Network, options: &Options) -> Emitted {
         .collect();
     natives.sort();
     natives.dedup();
+    let mut signatures: Vec<Signature> = Vec::new();
+    for proc in classes.iter().flat_map(|(a, _)| &a.procs) {
+        let is = Signature::of(proc);
+        if proc.native && !signatures.contains(&is) {
+            signatures.push(is);
+        }
+    }
 
     let mut checks = 0;
     let mut texts = Vec::new();
@@ -110,6 +120,7 @@ pub fn emit(net: &Network, options: &Options) -> Emitted {
     Emitted {
         files,
         natives,
+        signatures,
         warnings,
         checks,
     }

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What CAL takes a native function for, held against its definition in C: a list in the place of a
+//! number, or a parameter too few, would spoil memory. Integers of up to 32 bits stand for one
+//! another, signed or not, as C converts them; a type that the file names itself may be any.
+
+use crate::emit::c_type;
+use crate::ir::{Proc, Type};
+use crate::natives;
+
+/// A native function as CAL declares it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Signature {
+    pub name: String,
+    params: Vec<Type>,
+    result: Option<Type>,
+}
+
+/// A parameter or result in C, as far as its text tells.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum C {
+    Void,
+    Int(u8),
+    Float(u8),
+    /// To elements of so many bits, if that is known.
+    Pointer(Option<u8>),
+    Unknown,
+}
+
+impl Signature {
+    pub fn of(proc: &Proc) -> Signature {
+        let locals = proc.body.locals.iter().map(|l| l.ty.clone());
+        let mut params: Vec<Type> = locals.take(proc.params).collect();
+        let (list, result) = match proc.result.clone() {
+            Some(ty @ Type::List { .. }) => (Some(ty), None),
+            other => (None, other),
+        };
+        // A list is given back in a last parameter.
+        params.extend(list);
+        Signature {
+            name: proc.name.clone(),
+            params,
+            result,
+        }
+    }
+
+    /// As a declaration in C.
+    pub fn declaration(&self) -> String {
+        let param = |ty: &Type| match ty {
+            Type::List { .. } => format!("{} *", c_type(ty)),
+            _ => c_type(ty).to_string(),
+        };
+        let params: Vec<_> = self.params.iter().map(param).collect();
+        let result = self.result.as_ref().map_or("void", c_type);
+        let given = if params.is_empty() {
+            "void".to_string()
+        } else {
+            params.join(", ")
+        };
+        let gap = if result.ends_with('*') { "" } else { " " };
+        format!("{result}{gap}{}({given})", self.name)
+    }
+
+    /// What is wrong with the definition in this C text, if it has one, and in which line.
+    pub fn wrong_in(&self, text: &str) -> Option<(usize, String)> {
+        let (line, result, params) = definition(text, &self.name)?;
+        if params.iter().any(|p| p == "...") {
+            return None;
+        }
+        let why = |text: String| Some((line, text));
+        if params.len() != self.params.len() {
+            let s = if params.len() == 1 { "" } else { "s" };
+            return why(format!(
+                "`{}` has {} parameter{s}, and {} in CAL",
+                self.name,
+                params.len(),
+                self.params.len()
+            ));
+        }
+        for (i, (ty, param)) in self.params.iter().zip(&params).enumerate() {
+            if !fits(ty, kind(param)) {
+                return why(format!(
+                    "parameter {} of `{}` is `{param}`, and {} in CAL",
+                    i + 1,
+                    self.name,
+                    words(ty)
+                ));
+            }
+        }
+        match &self.result {
+            Some(ty) if !fits(ty, kind(&result)) => why(format!(
+                "`{}` returns `{result}`, and {} in CAL",
+                self.name,
+                words(ty)
+            )),
+            _ => None,
+        }
+    }
+}
+
+fn words(ty: &Type) -> String {
+    match ty {
+        Type::Bool => "a bool".to_string(),
+        Type::Int { .. } => format!("an integer of {} bits", ty.container()),
+        Type::Float { bits: 64 } => "a double".to_string(),
+        Type::Float { .. } => "a float".to_string(),
+        Type::String => "a String".to_string(),
+        Type::List { .. } => format!("a list of `{}`", c_type(ty)),
+    }
+}
+
+fn innermost(ty: &Type) -> &Type {
+    match ty {
+        Type::List { elem, .. } => innermost(elem),
+        other => other,
+    }
+}
+
+/// The bits that an element of this type is held in.
+fn bits(ty: &Type) -> u8 {
+    match ty {
+        Type::Bool => 8,
+        Type::Float { bits: 64 } => 64,
+        Type::Float { .. } => 32,
+        Type::Int { .. } => ty.container(),
+        _ => 64,
+    }
+}
+
+fn fits(ty: &Type, c: C) -> bool {
+    match (ty, c) {
+        (_, C::Unknown) => true,
+        (Type::List { .. }, C::Pointer(n)) => n.is_none_or(|n| n == bits(innermost(ty))),
+        (Type::String, C::Pointer(n)) => n.is_none_or(|n| n == 8),
+        (Type::Float { .. }, C::Float(n)) => n == bits(ty),
+        (Type::Int { .. } | Type::Bool, C::Int(n)) => (n == 64) == (bits(ty) == 64),
+        _ => false,
+    }
+}
+
+/// The line, the result and the parameters of a function's definition.
+fn definition(text: &str, name: &str) -> Option<(usize, String, Vec<String>)> {
+    let row = text.lines().position(|row| natives::defines(row, name))?;
+    let from: usize = text.split_inclusive('\n').take(row).map(str::len).sum();
+    let rest = without_comments(&text[from..]);
+    let at = rest.find(name)?;
+    let result = rest[..at].trim().to_string();
+    let open = at + rest[at..].find('(')?;
+    let (mut depth, mut params, mut param) = (0, Vec::new(), String::new());
+    for c in rest[open..].chars() {
+        match c {
+            '(' if depth == 0 => depth = 1,
+            ')' if depth == 1 => {
+                params.push(std::mem::take(&mut param));
+                break;
+            }
+            ',' if depth == 1 => params.push(std::mem::take(&mut param)),
+            _ => {
+                depth += i32::from(c == '(') - i32::from(c == ')');
+                param.push(if c.is_whitespace() { ' ' } else { c });
+            }
+        }
+    }
+    let params: Vec<String> = params.iter().map(|p| p.trim().to_string()).collect();
+    match params.as_slice() {
+        [one] if one.is_empty() || one == "void" => Some((row + 1, result, Vec::new())),
+        _ => Some((row + 1, result, params)),
+    }
+}
+
+fn without_comments(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("/*") {
+        out += &rest[..at];
+        rest = rest[at..]
+            .find("*/")
+            .map_or("", |end| &rest[at + end + 2..]);
+    }
+    out += rest;
+    let rows = out.lines().map(|row| row.split("//").next().unwrap_or(""));
+    rows.collect::<Vec<_>>().join("\n")
+}
+
+fn kind(text: &str) -> C {
+    let list: Vec<&str> = text
+        .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+        .filter(|word| !word.is_empty())
+        .collect();
+    let has = |words: &[&str]| list.iter().any(|w| words.contains(w));
+    let pointers = text.matches(['*', '[']).count();
+    let base = if text.contains('(') || has(&["struct", "union", "enum", "__attribute__"]) {
+        C::Unknown
+    } else if has(&["double"]) {
+        if has(&["long"]) {
+            C::Unknown
+        } else {
+            C::Float(64)
+        }
+    } else if has(&["float"]) {
+        C::Float(32)
+    } else if has(&["char", "int8_t", "uint8_t", "i8", "u8", "bool", "_Bool"]) {
+        C::Int(8)
+    } else if has(&["short", "int16_t", "uint16_t", "i16", "u16"]) {
+        C::Int(16)
+    } else if has(&["long", "int64_t", "uint64_t", "i64", "u64", "size_t"]) {
+        C::Int(64)
+    } else if has(&[
+        "int", "unsigned", "signed", "int32_t", "uint32_t", "i32", "u32",
+    ]) {
+        C::Int(32)
+    } else if has(&["void"]) {
+        C::Void
+    } else {
+        C::Unknown
+    };
+    match (pointers, base) {
+        (0, base) => base,
+        (1, C::Int(n) | C::Float(n)) => C::Pointer(Some(n)),
+        _ if text.contains('(') => C::Unknown,
+        _ => C::Pointer(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn int(bits: u8) -> Type {
+        Type::Int { bits, signed: true }
+    }
+
+    fn list(elem: Type) -> Type {
+        Type::List {
+            elem: Box::new(elem),
+            len: 4,
+        }
+    }
+
+    fn wrong(params: &[Type], result: Option<Type>, text: &str) -> Option<String> {
+        let name = "f".to_string();
+        let params = params.to_vec();
+        let is = Signature {
+            name,
+            params,
+            result,
+        };
+        is.wrong_in(text).map(|(_, why)| why)
+    }
+
+    #[test]
+    fn what_c_converts_is_right() {
+        for text in [
+            "int f(int a, unsigned char b) {",
+            "int32_t f(const uint8_t a,\n          short /* any */ b)\n{",
+            "static inline u32 f(bool a, my_type b) {",
+            "int f(int a, ...) {",
+            "other f(unsigned a, char b) {",
+            "int g(int a) {",
+            "int f(int a);",
+        ] {
+            assert_eq!(
+                wrong(&[int(32), int(8)], Some(int(13)), text),
+                None,
+                "{text}"
+            );
+        }
+        for text in [
+            "void f(short *a, const char *s, double x, long long n) {",
+            "void f(int16_t a[4], char s[], double x, int64_t) {",
+            "int f(void *a, char const *s, double x, unsigned long n) {",
+        ] {
+            let float = Type::Float { bits: 64 };
+            let params = [list(list(int(9))), Type::String, float, int(64)];
+            assert_eq!(wrong(&params, None, text), None, "{text}");
+        }
+        assert_eq!(wrong(&[], None, "void f() {"), None);
+        assert_eq!(wrong(&[], None, "void f(void) {"), None);
+    }
+
+    #[test]
+    fn what_would_spoil_memory_is_wrong() {
+        for (params, result, text, said) in [
+            (vec![int(32)], None, "void f(void) {", "0 parameters, and 1"),
+            (vec![], None, "void f(int a) {", "1 parameter, and 0"),
+            (
+                vec![list(int(8))],
+                None,
+                "void f(int *a) {",
+                "`int *a`, and a list of `int8_t`",
+            ),
+            (vec![list(int(8))], None, "void f(char a) {", "`char a`"),
+            (
+                vec![int(32)],
+                None,
+                "void f(int *a) {",
+                "and an integer of 32 bits",
+            ),
+            (vec![int(32)], None, "void f(float a) {", "`float a`"),
+            (
+                vec![int(64)],
+                None,
+                "void f(int a) {",
+                "an integer of 64 bits",
+            ),
+            (vec![int(32)], None, "void f(long a) {", "`long a`"),
+            (
+                vec![Type::Float { bits: 32 }],
+                None,
+                "void f(double a) {",
+                "a float",
+            ),
+            (vec![], Some(int(32)), "void f(void) {", "returns `void`"),
+            (vec![], Some(Type::Bool), "double f(void) {", "and a bool"),
+        ] {
+            let why = wrong(&params, result, text).unwrap_or_default();
+            assert!(why.contains(said), "{text}: {why}");
+        }
+    }
+
+    #[test]
+    fn the_line_and_the_declaration_are_told() {
+        let is = Signature {
+            name: "f".to_string(),
+            params: vec![list(int(8)), Type::String],
+            result: Some(Type::Bool),
+        };
+        let (line, _) = is.wrong_in("\n// f\nint f(void) {\n").unwrap();
+        assert_eq!(line, 3);
+        assert_eq!(is.declaration(), "bool f(int8_t *, const char *)");
+    }
+}
