@@ -13,6 +13,10 @@ const FILES: &[(&str, &str)] = &[
         include_str!("../lib/std/stdio/Source.cal"),
     ),
     (
+        "std.audio.Audio",
+        include_str!("../lib/std/audio/Audio.cal"),
+    ),
+    (
         "std.util.Compare",
         include_str!("../lib/std/util/Compare.cal"),
     ),

@@ -65,6 +65,14 @@ pub const BUILT_IN: &[BuiltIn] = &[
         ],
     },
     BuiltIn {
+        file: "audio.c",
+        text: include_str!("../lib/natives/audio.c"),
+        options: &[(
+            "out",
+            &["audio_initAudioFormat", "audio_receive", "audio_play"],
+        )],
+    },
+    BuiltIn {
         file: "communication.c",
         text: include_str!("../lib/natives/communication.c"),
         options: &[],

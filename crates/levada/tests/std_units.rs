@@ -189,3 +189,35 @@ fn a_native_of_the_users_own_takes_the_place_of_one_that_comes_along() {
     run(&place, &["--native", "mine.c", "--out", "out.yuv"]).succeeds();
     assert_eq!(read(&place, "out.yuv"), "x".repeat(PICTURES.len()));
 }
+
+#[test]
+fn what_is_played_becomes_a_wav_file() {
+    let place = Place::new(&[(
+        "src/p/Top.cal",
+        "package p;
+import std.audio.Audio.*;
+actor Top () ==> :
+  uint n := 0;
+  begin: action ==> do audio_initAudioFormat(8000, 16, 2); end
+  give: action ==> guard n < 5, not audio_bufferFull() do audio_receive(n); n := n + 1; end
+  done: action ==> guard n = 5 do audio_play(); audio_close(); end
+  schedule fsm first :
+    first (begin) --> playing;
+    playing (give) --> playing;
+    playing (done) --> last;
+  end
+end
+",
+    )]);
+    place.run(&["run", "src/p/Top.cal"]).succeeds();
+    let run = place.run(&["run", "src/p/Top.cal", "--out", "a.wav"]);
+    run.succeeds();
+    let wav = std::fs::read(place.path("a.wav")).unwrap();
+    let known: Vec<u8> = [
+        &b"RIFF\xff\xff\xff\xffWAVEfmt \x10\0\0\0\x01\0\x02\0"[..],
+        &b"\x40\x1f\0\0\0\x7d\0\0\x04\0\x10\0data\xdb\xff\xff\xff"[..],
+        &[0, 1, 2, 3, 4],
+    ]
+    .concat();
+    assert_eq!(wav, known);
+}
