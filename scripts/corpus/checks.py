@@ -23,6 +23,7 @@ NATIVES = [
     (r"^Predistortion/.*multi", ["samples_multi.c"]),
     (r"^Predistortion/", ["samples.c"]),
     (r"^ZigBee/", ["packets.c"]),
+    (r"^Research/.*/(gecos/|sp/Top_simulation)", ["simulation.c"]),
 ]
 
 
