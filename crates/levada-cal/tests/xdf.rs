@@ -148,6 +148,15 @@ fn refused_files(name: &str, files: &[(&str, &str)], set: &[(&str, &str)], expec
     }
 }
 
+/// The network is taken, and each of `expected` is said all the same.
+fn warned(name: &str, body: &str, expected: &[&str]) -> ir::Network {
+    let (network, said) = load(name, &[("p/Top.xdf", &xdf(body))], &[]);
+    for part in expected {
+        assert!(said.contains(part), "{name}: no {part:?} in:\n{said}");
+    }
+    network.unwrap_or_else(|| panic!("{said}"))
+}
+
 /// A network around one actor, with its ports handed out and a parameter handed down.
 fn nested() -> String {
     let decl = "<Decl kind=\"Param\" name=\"k\"><Type name=\"int\"/></Decl>\n\
@@ -385,10 +394,9 @@ fn parameters_fit_their_declarations() {
             + &wire("gain.Out", "sink.In", "")
     };
     loads("defaults", &gain(&[]), &[]);
-    refused(
+    warned(
         "unknown",
         &gain(&[("facto", int(1))]),
-        &[],
         &["p.Gain has no parameter `facto`", "did you mean `factor`?"],
     );
     refused(
@@ -397,15 +405,25 @@ fn parameters_fit_their_declarations() {
         &[],
         &["`factor` is given twice"],
     );
-    refused(
+    warned(
         "missing",
-        &instance("s", "p.Source", &[]),
-        &[],
+        &(instance("s", "p.Source", &[]) + &sink() + &wire("s.Out", "sink.In", "")),
         &[
-            "the instance s gives no value to the parameter `n` of p.Source",
+            "the instance s gives no value to the parameter `n` of p.Source: it is 0",
             "declared here, without a default",
         ],
     );
+    // That a network has no value for is only wrong where it is read.
+    let open = "<Decl kind=\"Param\" name=\"n\"><Type name=\"int\"/></Decl>".to_string();
+    let read = "<Expr kind=\"Var\" name=\"n\"/>".to_string();
+    loads("not read", &(open.clone() + &gain(&[])), &[]);
+    refused(
+        "read",
+        &(open.clone() + &gain(&[("factor", read.clone())])),
+        &[],
+        &["the parameter `n` has no value", "--set n=VALUE"],
+    );
+    loads("set", &(open + &gain(&[("factor", read)])), &[("n", "3")]);
     refused("kind", &gain(&[("loud", int(1))]), &[], &["loud"]);
     refused(
         "name",

@@ -53,6 +53,8 @@ struct Flattener<'l, 'a> {
     /// The networks being expanded, outermost first.
     within: Vec<PathBuf>,
     full: bool,
+    /// Parameters of networks that have no value: an error only where one is read.
+    valueless: Vec<String>,
 }
 
 /// Elaborates the network in the file at `path`; `given` are values for its parameters and
@@ -65,19 +67,6 @@ pub fn network(
 ) -> Option<ir::Network> {
     let xdf = loader.file(path)?;
     let set = settings(loader, &xdf, given);
-    for param in &xdf.params {
-        if param.value.is_none() && !set.contains_key(&param.name.text) {
-            let name = &param.name.text;
-            loader.diags.push(
-                Diagnostic::error(
-                    "missing-parameter",
-                    format!("the parameter `{name}` of the network has no value"),
-                )
-                .label(param.name.span, "")
-                .help(format!("give it one with --set {name}=VALUE")),
-            );
-        }
-    }
     for port in xdf.inputs.iter().chain(&xdf.outputs) {
         loader.diags.push(
             Diagnostic::error(
@@ -260,11 +249,24 @@ impl<'l, 'a> Flattener<'l, 'a> {
             nodes: Vec::new(),
             within: Vec::new(),
             full: false,
+            valueless: Vec::new(),
         }
     }
 
     fn error(&mut self, error: EvalError) {
-        let diag = Diagnostic::error(error.code, error.message).label(error.span, "");
+        let quoted = |name: &&String| error.message.contains(&format!("`{name}`"));
+        let without = self.valueless.iter().find(quoted);
+        let diag = match without.filter(|_| error.code == "unknown-name") {
+            Some(name) => Diagnostic::error(
+                "missing-parameter",
+                format!("the parameter `{name}` has no value"),
+            )
+            .help(format!(
+                "give it one where its network is used, or with --set {name}=VALUE"
+            )),
+            None => Diagnostic::error(error.code, error.message),
+        };
+        let diag = diag.label(error.span, "");
         self.loader.diags.push(diag);
     }
 
@@ -291,8 +293,10 @@ impl<'l, 'a> Flattener<'l, 'a> {
                 let value = match (given.get(&decl.name.text), &decl.value) {
                     (Some(value), _) => Ok(value.clone()),
                     (None, Some(value)) => value.eval(&env),
-                    // Reported where the instance is.
-                    (None, None) => return false,
+                    (None, None) => {
+                        self.valueless.push(decl.name.text.clone());
+                        return false;
+                    }
                 };
                 let value = value.and_then(|value| match &decl.ty {
                     None => Ok(value),
@@ -452,10 +456,6 @@ impl<'l, 'a> Flattener<'l, 'a> {
                 }
             }
         }
-        let missing = face
-            .params
-            .iter()
-            .any(|(n, optional, _)| !optional && !values.iter().any(|(v, _)| v == n));
         let name = format!("{prefix}{}", instance.id.text);
         if let Some((path, xdf)) = face.network.clone() {
             if !self.may_nest(&path, &instance.class) {
@@ -465,11 +465,54 @@ impl<'l, 'a> Flattener<'l, 'a> {
             let ports = self.expand(&path, &xdf, &format!("{name}."), given);
             return Some((face, ports));
         }
-        if !whole || missing {
+        if !whole || !self.zero_missing(instance, &face, &mut values) {
             return None;
         }
         let ports = self.actor(instance, &face, name, &values)?;
         Some((face, ports))
+    }
+
+    /// A parameter of an actor that nobody gives a value is 0, as a variable of C would be; false if
+    /// there is no such value.
+    fn zero_missing(
+        &mut self,
+        instance: &Instance,
+        face: &Face,
+        values: &mut Vec<(String, Value)>,
+    ) -> bool {
+        let given = |values: &[(String, Value)], name: &str| values.iter().any(|(v, _)| v == name);
+        let missing = |values: &[(String, Value)]| {
+            let open = |p: &&(String, bool, ir::Span)| !p.1 && !given(values, &p.0);
+            face.params.iter().find(open).map(|p| p.0.clone())
+        };
+        let Some(mut name) = missing(values) else {
+            return true;
+        };
+        let Some(actor) = self.loader.ws.interface(&face.class, self.loader.diags) else {
+            return false;
+        };
+        loop {
+            let ty = actor.params.iter().find(|p| p.name == name);
+            let zero = match ty.and_then(|p| p.ty.as_ref()) {
+                Some(ir::Type::Bool) => Value::Bool(false),
+                Some(ir::Type::Int { .. }) => Value::Int(0),
+                Some(ir::Type::Float { .. }) => Value::Float(0.0),
+                Some(ir::Type::String) => Value::String(String::new()),
+                _ => {
+                    let diag = Diagnostic::error(
+                        "missing-parameter",
+                        format!("the parameter `{name}` of {} needs a value", face.class),
+                    );
+                    self.loader.diags.push(diag.label(instance.id.span, ""));
+                    return false;
+                }
+            };
+            values.push((name, zero));
+            match missing(values) {
+                Some(next) => name = next,
+                None => return true,
+            }
+        }
     }
 
     fn may_nest(&mut self, path: &Path, class: &Name) -> bool {

@@ -227,12 +227,15 @@ impl<'a> Loader<'a> {
         for (name, _) in &instance.params {
             if !face.params.iter().any(|(n, ..)| *n == name.text) {
                 let help = closest(&name.text, face.params.iter().map(|p| p.0.as_str()));
-                self.error(
+                let diag = Diagnostic::warning(
                     "unknown-parameter",
-                    name.span,
                     format!("{} has no parameter `{}`", face.class, name.text),
-                    help,
-                );
+                )
+                .label(name.span, "this is left out");
+                self.diags.push(match help {
+                    Some(help) => diag.help(help),
+                    None => diag,
+                });
             }
             if !given.insert(&name.text) {
                 self.error(
@@ -245,11 +248,15 @@ impl<'a> Loader<'a> {
         }
         for (name, optional, place) in &face.params {
             if !optional && !given.contains(name.as_str()) {
+                let then = match face.network {
+                    Some(_) => "",
+                    None => ": it is 0",
+                };
                 self.diags.push(
-                    Diagnostic::error(
+                    Diagnostic::warning(
                         "missing-parameter",
                         format!(
-                            "the instance {} gives no value to the parameter `{name}` of {}",
+                            "the instance {} gives no value to the parameter `{name}` of {}{then}",
                             instance.id.text, face.class
                         ),
                     )
