@@ -198,11 +198,11 @@ fn what_is_played_becomes_a_wav_file() {
 import std.audio.Audio.*;
 actor Top () ==> :
   uint n := 0;
-  begin: action ==> do audio_initAudioFormat(8000, 16, 2); end
+  start: action ==> do audio_initAudioFormat(8000, 16, 2); end
   give: action ==> guard n < 5, not audio_bufferFull() do audio_receive(n); n := n + 1; end
   done: action ==> guard n = 5 do audio_play(); audio_close(); end
   schedule fsm first :
-    first (begin) --> playing;
+    first (start) --> playing;
     playing (give) --> playing;
     playing (done) --> last;
   end
