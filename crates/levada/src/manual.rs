@@ -72,7 +72,7 @@ pub fn man(of: Option<&str>, dir: Option<&Path>) -> Result<ExitCode, Failure> {
     }
     output::write_file(&dir.join("levada.1"), &page(&command, "levada")?)?;
     for sub in command.get_subcommands() {
-        if sub.get_name() != "help" {
+        if sub.get_name() != "help" && !sub.is_hide_set() {
             let name = format!("levada-{}", sub.get_name());
             output::write_file(&dir.join(format!("{name}.1")), &page(sub, &name)?)?;
         }
