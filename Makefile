@@ -108,9 +108,10 @@ check: ## formatting, lints with warnings as errors, the C as C++
 	scripts/check
 
 format: ## format everything
-	@scripts/need cargo clang-format
+	@scripts/need cargo cc cmake clang-format
 	cargo fmt --all
 	git ls-files '*.c' '*.h' | xargs clang-format -i
+	git ls-files '*.cal' | grep -v /tests/ | xargs cargo run -q -p levada -- fmt
 
 bench: ## measure beside peers; SUITE=channel, pipeline, cal, stream, fork or mcapi, JSON=file, PLOT=folder, QUICK=1, DOCS=1
 	@scripts/need cc g++ cmake cargo python3

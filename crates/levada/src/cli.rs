@@ -56,6 +56,11 @@ pub enum Command {
     Build(BuildArgs),
     /// Parse and type-check CAL and XDF files
     Check(CheckArgs),
+    /// Format CAL files
+    ///
+    /// Indents and spaces are made anew; lines break where they did, and comments stay. Prints the files
+    /// that it changes. A file with errors is left alone.
+    Fmt(FmtArgs),
     /// Serve editors: what is wrong, what is where, of which type, and renaming, in CAL and XDF
     ///
     /// Speaks the Language Server Protocol on its input and output; an editor starts it.
@@ -115,7 +120,9 @@ impl Command {
             Command::Mcapi(McapiCommand::Watch(args)) => args.look.json,
             Command::Mcapi(McapiCommand::Clean(args)) => args.json,
             Command::Cc(_) | Command::Translate(_) => false,
-            Command::Lsp | Command::Completions { .. } | Command::Man { .. } => false,
+            Command::Fmt(_) | Command::Lsp | Command::Completions { .. } | Command::Man { .. } => {
+                false
+            }
         }
     }
 }
@@ -374,6 +381,16 @@ pub struct CheckArgs {
     /// Print what was found as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct FmtArgs {
+    /// Files (.cal) and folders of them; - formats the input to the output
+    #[arg(required = true, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub paths: Vec<PathBuf>,
+    /// Change nothing: print the files that are not formatted, and fail if there are any
+    #[arg(long)]
+    pub check: bool,
 }
 
 #[derive(Args, Debug)]

@@ -9,6 +9,7 @@ mod cc;
 mod check;
 mod cli;
 mod doctor;
+mod fmt;
 mod given;
 mod graph;
 mod host;
@@ -65,6 +66,7 @@ fn main() -> ExitCode {
         Command::Prepare(args) => prepare::prepare(&args),
         Command::Build(args) => build::build(&args),
         Command::Check(args) => check::check(&args),
+        Command::Fmt(args) => fmt::fmt(&args),
         Command::Lsp => lsp::lsp(),
         Command::Graph(args) => graph::graph(&args),
         Command::Cc(args) => cc::cc(&args.words),

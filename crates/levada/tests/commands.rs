@@ -365,6 +365,7 @@ fn completions_and_manual_come_from_the_command_line_itself() {
             "levada-completions.1",
             "levada-doctor.1",
             "levada-events.1",
+            "levada-fmt.1",
             "levada-graph.1",
             "levada-host.1",
             "levada-list.1",

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `levada fmt`: formats CAL files, each replaced as a whole or left as it was.
+
+use crate::cli::FmtArgs;
+use crate::output::{self, Failure, failure, failure_with, plural};
+use levada_cal::diag::{Diagnostics, Sources};
+use levada_cal::format;
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+pub fn fmt(args: &FmtArgs) -> Result<ExitCode, Failure> {
+    if args.paths.iter().any(|p| output::is_standard(p)) {
+        if args.paths.len() > 1 {
+            return failure_with("- stands alone", "name files, or only -");
+        }
+        return standard(args.check);
+    }
+    let mut files = BTreeSet::new();
+    for path in &args.paths {
+        gather(path, &mut files)?;
+    }
+    let (mut changed, mut bad) = (0, 0);
+    for file in &files {
+        match one(file, args.check) {
+            Ok(true) => {
+                changed += 1;
+                output::line(&file.display().to_string())?;
+            }
+            Ok(false) => {}
+            Err(Some(failure)) => {
+                bad += 1;
+                output::error(&failure.what, failure.help.as_deref());
+            }
+            Err(None) => bad += 1,
+        }
+    }
+    let all = plural(files.len(), "file");
+    let what = if args.check {
+        "not formatted"
+    } else {
+        "formatted anew"
+    };
+    let faulty = match bad {
+        0 => String::new(),
+        n => format!(", {} left alone for errors", plural(n, "file")),
+    };
+    output::line(&format!("{all}: {changed} {what}{faulty}"))?;
+    Ok(match bad == 0 && !(args.check && changed > 0) {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
+}
+
+/// The input, formatted, to the output; nothing of it where it has errors.
+fn standard(check: bool) -> Result<ExitCode, Failure> {
+    let mut bytes = Vec::new();
+    std::io::stdin().lock().read_to_end(&mut bytes)?;
+    let Ok(formatted) = formatted("<stdin>", &bytes) else {
+        return Ok(ExitCode::FAILURE);
+    };
+    if check {
+        return Ok(match formatted == bytes {
+            true => ExitCode::SUCCESS,
+            false => ExitCode::FAILURE,
+        });
+    }
+    let mut out = std::io::stdout().lock();
+    out.write_all(&formatted).and_then(|()| out.flush())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Whether the file was, or with `check` is, in need of it; `None` for errors that have been shown.
+fn one(file: &Path, check: bool) -> Result<bool, Option<Failure>> {
+    let cannot = |what: &str, e: std::io::Error| {
+        Some(Failure::new(format!(
+            "cannot {what} {}: {e}",
+            file.display()
+        )))
+    };
+    let bytes = std::fs::read(file).map_err(|e| cannot("read", e))?;
+    let formatted = formatted(&Sources::display_path(file), &bytes).map_err(|()| None)?;
+    if formatted == bytes {
+        return Ok(false);
+    }
+    if !check {
+        replace(file, &formatted).map_err(|e| cannot("write", e))?;
+    }
+    Ok(true)
+}
+
+/// The new file takes the old one's place at once, and its permissions.
+fn replace(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let file = output::followed(file);
+    let partial = output::partial_name(&file);
+    let written = std::fs::metadata(&file).and_then(|old| {
+        std::fs::write(&partial, bytes)?;
+        std::fs::set_permissions(&partial, old.permissions())?;
+        std::fs::rename(&partial, &file)
+    });
+    if written.is_err() {
+        let _ = std::fs::remove_file(&partial);
+    }
+    written
+}
+
+/// Old files are in Latin-1, and stay so.
+fn formatted(name: &str, bytes: &[u8]) -> Result<Vec<u8>, ()> {
+    let utf8 = std::str::from_utf8(bytes);
+    let text: String = match utf8 {
+        Ok(text) => text.to_owned(),
+        Err(_) => bytes.iter().map(|&b| char::from(b)).collect(),
+    };
+    let mut sources = Sources::new();
+    let file = sources.add(name, text.as_str());
+    match format::format(file, &text) {
+        Ok(done) if utf8.is_ok() => Ok(done.into_bytes()),
+        // Every letter of it was a byte.
+        Ok(done) => Ok(done.chars().map(|c| c as u8).collect()),
+        Err(errors) => {
+            let mut diags = Diagnostics::new();
+            diags.extend(errors);
+            output::diagnostics(&sources, &diags);
+            Err(())
+        }
+    }
+}
+
+/// The CAL files at or below `path`.
+fn gather(path: &Path, files: &mut BTreeSet<PathBuf>) -> Result<(), Failure> {
+    let shown = path.display();
+    let is_cal = |p: &Path| p.extension().is_some_and(|e| e == "cal");
+    if path.is_file() && is_cal(path) {
+        files.insert(path.to_path_buf());
+        return Ok(());
+    }
+    if !path.is_dir() {
+        return failure(match path.exists() {
+            true => format!("{shown} is neither a .cal file nor a folder of them"),
+            false => format!("there is no file or folder {shown}"),
+        });
+    }
+    let before = files.len();
+    let mut folders = vec![path.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        let entries = match std::fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(e) => return failure(format!("cannot read the folder {}: {e}", folder.display())),
+        };
+        for entry in entries.filter_map(Result::ok) {
+            let path = entry.path();
+            // Links to folders are not followed: they may lead in circles.
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => folders.push(path),
+                Ok(_) if is_cal(&path) && path.is_file() => {
+                    files.insert(path);
+                }
+                _ => {}
+            }
+        }
+    }
+    match files.len() > before {
+        true => Ok(()),
+        false => failure(format!("there is no .cal file in {shown}")),
+    }
+}

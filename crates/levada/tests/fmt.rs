@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `levada fmt`.
+
+mod common;
+
+use common::Place;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+
+const UGLY: &str = "package p;\nactor A( )  int In==>int Out:\n\n\n\n    action In:[ x ]==>Out : [x+1]\n do   println ( x ) ;  // said\nend\n  end";
+const NICE: &str = "package p;
+actor A () int In ==> int Out :
+
+  action In:[x] ==> Out:[x + 1]
+  do println(x);       // said
+  end
+end
+";
+
+#[test]
+fn files_are_formatted_in_their_place() {
+    let place = Place::new(&[
+        ("s/p/A.cal", UGLY),
+        ("s/p/B.cal", NICE),
+        ("s/p/notes.txt", UGLY),
+    ]);
+    let mode = std::fs::Permissions::from_mode(0o640);
+    std::fs::set_permissions(place.path("s/p/A.cal"), mode).unwrap();
+    let check = place.run(&["fmt", "--check", "s"]);
+    assert_eq!(check.code, Some(1), "{check:#?}");
+    assert_eq!(check.out, "s/p/A.cal\n2 files: 1 not formatted\n");
+    assert_eq!(
+        std::fs::read_to_string(place.path("s/p/A.cal")).unwrap(),
+        UGLY
+    );
+
+    let run = place.run(&["fmt", "s"]);
+    assert_eq!(run.succeeds().out, "s/p/A.cal\n2 files: 1 formatted anew\n");
+    assert_eq!(
+        std::fs::read_to_string(place.path("s/p/A.cal")).unwrap(),
+        NICE
+    );
+    let mode = std::fs::metadata(place.path("s/p/A.cal"))
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o640);
+    assert_eq!(
+        std::fs::read_to_string(place.path("s/p/notes.txt")).unwrap(),
+        UGLY
+    );
+    assert_eq!(place.list("s/p"), ["A.cal", "B.cal", "notes.txt"]);
+    place.run(&["fmt", "--check", "s"]).succeeds();
+}
+
+#[test]
+fn the_input_goes_to_the_output() {
+    let place = Place::new(&[]);
+    let run = |args: &[&str], text: &str| {
+        let mut command = place.command(args);
+        let command = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(text.as_bytes())
+            .unwrap();
+        let done = child.wait_with_output().unwrap();
+        let said = String::from_utf8(done.stderr).unwrap();
+        (
+            done.status.code().unwrap(),
+            String::from_utf8(done.stdout).unwrap(),
+            said,
+        )
+    };
+    assert_eq!(
+        run(&["fmt", "-"], UGLY),
+        (0, NICE.to_owned(), String::new())
+    );
+    assert_eq!(run(&["fmt", "--check", "-"], UGLY).0, 1);
+    assert_eq!(run(&["fmt", "--check", "-"], NICE).0, 0);
+    let (code, out, said) = run(&["fmt", "-"], "actor A (");
+    assert_eq!((code, out.as_str()), (1, ""));
+    assert!(said.contains("<stdin>:1:"), "{said}");
+}
+
+#[test]
+fn files_that_cannot_be_are_left_alone() {
+    let bad = "actor  A () ==> :\n int x := ;\nend\n";
+    let place = Place::new(&[("A.cal", bad), ("B.cal", UGLY), ("C.xdf", "<XDF/>")]);
+    let run = place.run(&["fmt", "."]);
+    run.refuses(1, &["A.cal:2:11"]);
+    assert!(
+        run.out
+            .ends_with("2 files: 1 formatted anew, 1 file left alone for errors\n"),
+        "{run:#?}"
+    );
+    assert_eq!(std::fs::read_to_string(place.path("A.cal")).unwrap(), bad);
+    assert_eq!(std::fs::read_to_string(place.path("B.cal")).unwrap(), NICE);
+    place
+        .run(&["fmt", "C.xdf"])
+        .refuses(1, &["neither a .cal file"]);
+    place
+        .run(&["fmt", "D.cal"])
+        .refuses(1, &["there is no file"]);
+    place
+        .run(&["fmt", "-", "A.cal"])
+        .refuses(1, &["- stands alone"]);
+    place.run(&["fmt"]).refuses(2, &[]);
+}
+
+#[test]
+fn latin_1_stays_latin_1() {
+    let place = Place::new(&[]);
+    let text = b"// K\xf6ln\nunit  U :  end\n";
+    std::fs::write(place.path("U.cal"), text).unwrap();
+    place.run(&["fmt", "U.cal"]).succeeds();
+    let after = std::fs::read(place.path("U.cal")).unwrap();
+    assert_eq!(after, b"// K\xf6ln\nunit U : end\n");
+}
