@@ -379,7 +379,7 @@ impl Fake {
 
     pub fn ledger(&self) -> Ledger {
         let _ = fs::remove_file(self.ledger_path());
-        Ledger::create(&self.ledger_path()).unwrap()
+        Ledger::create(&self.ledger_path(), &[]).unwrap()
     }
 
     pub fn record(&self, ledger: &Ledger) -> Record {

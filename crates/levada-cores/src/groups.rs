@@ -4,7 +4,7 @@
 //! that everybody else is moved into.
 
 use crate::ledger::{Entry, Knob, Ledger, Record, Task};
-use crate::machine::{Kernel, Machine};
+use crate::machine::{Kernel, Machine, Stat};
 use crate::set::CoreSet;
 use crate::sweep::{BOUND, Broom, PROTECTED, REFUSED, Swept};
 use std::collections::HashMap;
@@ -180,7 +180,9 @@ pub fn move_out<K: Kernel>(
             for tid in &threads {
                 let mask = machine.kernel.affinity(*tid).unwrap_or_default();
                 let thread = machine.thread(id, *tid).or_else(|| machine.process(*tid));
-                let Some(thread) = thread.filter(|_| forgets && mask != *all) else {
+                // Nor does any remember a mask that the kernel itself has given.
+                let is_lost = |_: &Stat| (forgets || stat.is_kernel()) && mask != *all;
+                let Some(thread) = thread.filter(is_lost) else {
                     continue;
                 };
                 lines.push(Entry::Task(Task {
@@ -200,6 +202,12 @@ pub fn move_out<K: Kernel>(
                 Ok(()) if stat.is_kernel() => swept.kernel_threads += 1,
                 Ok(()) => swept.threads += threads,
                 Err(e) if e.raw_os_error() == Some(libc::ESRCH) => continue,
+                // Some threads of the kernel stay in their group, and can be moved by their mask.
+                Err(_) if stat.is_kernel() && by_mask(machine, broom, ledger, &stat) => {
+                    swept.kernel_threads += 1;
+                    tried.insert(id, u32::MAX / 2);
+                    continue;
+                }
                 Err(_) => {
                     swept.stay(REFUSED, format!("{} ({id})", stat.name));
                     continue;
@@ -213,6 +221,31 @@ pub fn move_out<K: Kernel>(
         }
     }
     Ok(swept)
+}
+
+fn by_mask<K: Kernel>(
+    machine: &Machine<K>,
+    broom: &Broom,
+    ledger: &mut Ledger,
+    stat: &Stat,
+) -> bool {
+    let Ok(old) = machine.kernel.affinity(stat.id) else {
+        return false;
+    };
+    let rest = old.without(&broom.shield);
+    let new = if rest.is_empty() {
+        broom.others.clone()
+    } else {
+        rest
+    };
+    let task = Task {
+        pid: stat.id,
+        tid: stat.id,
+        start: stat.start,
+        old,
+        new: new.clone(),
+    };
+    ledger.add(&[Entry::Task(task)]).is_ok() && machine.kernel.set_affinity(stat.id, &new).is_ok()
 }
 
 /// Parts the scheduler's own view along the two cpusets: deadlines are refused otherwise.

@@ -184,20 +184,27 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// A new one; there must be none.
-    pub fn create(path: &Path) -> io::Result<Ledger> {
+    /// A new one that begins so; there must be none. It has its name only when the beginning is in it, so
+    /// nobody takes it for one that is left over.
+    pub fn create(path: &Path, begin: &[Entry]) -> io::Result<Ledger> {
         if let Some(folder) = path.parent() {
             private_folder(folder)?;
         }
+        let new = path.with_extension(format!("new-{}", std::process::id()));
+        let _ = fs::remove_file(&new);
         let file = OpenOptions::new()
             .append(true)
             .create_new(true)
             .mode(0o644)
-            .open(path)?;
-        Ok(Ledger {
+            .open(&new)?;
+        let mut ledger = Ledger {
             path: path.to_path_buf(),
             file,
-        })
+        };
+        // Unlike a new name by rename, this one replaces nothing.
+        let made = ledger.add(begin).and_then(|()| fs::hard_link(&new, path));
+        fs::remove_file(&new)?;
+        made.map(|()| ledger)
     }
 
     /// One that is there already, to go on with.
@@ -293,11 +300,10 @@ mod tests {
     fn what_is_written_is_read() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("deep/shield");
-        let mut ledger = Ledger::create(&path).unwrap();
         let (first, second) = (&some()[..6], &some()[6..]);
-        ledger.add(first).unwrap();
+        Ledger::create(&path, first).unwrap();
         Ledger::open(&path).unwrap().add(second).unwrap();
-        let again = Ledger::create(&path).unwrap_err();
+        let again = Ledger::create(&path, first).unwrap_err();
         assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
         let record = Record::read(&path).unwrap();
         assert_eq!((record.cores, record.since), (set("2-3"), 4711));
@@ -340,7 +346,7 @@ mod tests {
         fs::create_dir(&open).unwrap();
         use std::os::unix::fs::PermissionsExt;
         fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
-        let refused = Ledger::create(&open.join("shield")).unwrap_err();
+        let refused = Ledger::create(&open.join("shield"), &[]).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
     }
 }

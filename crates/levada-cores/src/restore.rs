@@ -7,7 +7,7 @@ use crate::knobs;
 use crate::ledger::{Record, Task};
 use crate::machine::{Kernel, Machine};
 use crate::set::CoreSet;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -88,14 +88,12 @@ pub fn restore<K: Kernel>(machine: &Machine<K>, record: &Record) -> Restored {
             Err(_) => {}
         }
     }
-    if !record.tasks.is_empty() {
-        // Who is born while we look is found by the next look.
-        for _ in 0..20 {
-            let widened = widen(machine, record, &tasks);
-            done.widened += widened;
-            if widened == 0 {
-                break;
-            }
+    // Who is born while we look is found by the next look.
+    for _ in 0..20 {
+        let widened = widen(machine, record);
+        done.widened += widened;
+        if widened == 0 {
+            break;
         }
     }
     for knob in record.knobs.iter().rev() {
@@ -114,11 +112,11 @@ pub fn restore<K: Kernel>(machine: &Machine<K>, record: &Record) -> Restored {
 }
 
 /// Threads that were born since, carry a mask that the shield gave, and whose ancestors it moved.
-fn widen<K: Kernel>(
-    machine: &Machine<K>,
-    record: &Record,
-    tasks: &HashMap<(i32, u64), &Task>,
-) -> u64 {
+pub fn widen<K: Kernel>(machine: &Machine<K>, record: &Record) -> u64 {
+    if record.tasks.is_empty() {
+        return 0;
+    }
+    let tasks: HashSet<(i32, u64)> = record.tasks.iter().map(|t| (t.tid, t.start)).collect();
     let mut by_process: HashMap<i32, Vec<&Task>> = HashMap::new();
     let mut common: BTreeMap<&CoreSet, BTreeMap<&CoreSet, u64>> = BTreeMap::new();
     for task in &record.tasks {
@@ -146,7 +144,7 @@ fn widen<K: Kernel>(
             let Some(stat) = machine.thread(pid, tid) else {
                 continue;
             };
-            let known = tasks.contains_key(&(tid, stat.start));
+            let known = tasks.contains(&(tid, stat.start));
             if known || stat.start < record.since || stat.is_bound() || stat.is_dead() {
                 continue;
             }

@@ -3,7 +3,7 @@
 //! the program runs, and lowered: then all is as before.
 
 use crate::groups;
-use crate::guard::{Guard, News};
+use crate::guard::{Guard, News, Urgent};
 use crate::knobs::{self, Steered};
 use crate::ledger::{Entry, Ledger, Record, Task, Who, places};
 use crate::load::Load;
@@ -412,6 +412,7 @@ impl Shield {
     /// Raises it. Call this while the process has one thread: the guard is a fork of it.
     pub fn raise(request: Request) -> Result<Shield, Error> {
         let machine = Machine::this();
+        let _urgent = Urgent::now();
         let topology = Topology::of(&machine);
         let others = check(&request.cores, &topology)?;
         if let Some(pid) = request.pid {
@@ -424,7 +425,13 @@ impl Shield {
             taken(&machine, &record, &request.cores)?;
         }
         let path = places().swap_remove(0);
-        let mut ledger = match Ledger::create(&path) {
+        let me = std::process::id() as i32;
+        let start = machine.process(me).map_or(0, |s| s.start);
+        let begin = [
+            Entry::Shield(request.cores.clone(), machine.ticks_now()),
+            Entry::Tool(Who { pid: me, start }),
+        ];
+        let mut ledger = match Ledger::create(&path, &begin) {
             Ok(ledger) => ledger,
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
                 return Err(Error::new(
@@ -434,25 +441,14 @@ impl Shield {
             }
             Err(e) => {
                 let what = format!("cannot keep a record in {}: {e}", path.display());
-                return Err(Error::new(
-                    what,
-                    "what was before is written there, to be restored after a crash",
-                ));
+                let help = "what was before is written there, to be restored after a crash";
+                return Err(Error::new(what, help));
             }
         };
-        let me = std::process::id() as i32;
-        let start = machine.process(me).map_or(0, |s| s.start);
         let undone = |what: &str, e: io::Error| {
             let _ = restore::settle(&Machine::this(), &path);
             Error::new(format!("{what}: {e}"), "")
         };
-        let begin = [
-            Entry::Shield(request.cores.clone(), machine.ticks_now()),
-            Entry::Tool(Who { pid: me, start }),
-        ];
-        ledger
-            .add(&begin)
-            .map_err(|e| undone("cannot write the ledger", e))?;
         let guard = Guard::start(&mut ledger, &request, &others);
         let guard = guard.map_err(|e| undone("cannot start the guard", e))?;
         // From here on, whatever happens to this process, the guard restores.
@@ -513,6 +509,12 @@ impl Shield {
         }
     }
 
+    /// A file of the group that was made for the program, if there is one that has it.
+    pub fn group_file(&self, name: &str) -> Option<PathBuf> {
+        let file = self.raised.inside.as_ref()?.join(name);
+        file.exists().then_some(file)
+    }
+
     /// More of what was before, for the one who restores.
     pub fn note(&mut self, entry: Entry) -> io::Result<()> {
         self.ledger.add(&[entry])
@@ -554,6 +556,7 @@ impl Shield {
 
     /// All as it was before.
     pub fn lower(mut self) -> io::Result<Restored> {
+        let _urgent = Urgent::now();
         let guard = self.guard.take();
         if let Some(guard) = &guard {
             guard.stop();

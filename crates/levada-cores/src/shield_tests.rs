@@ -162,6 +162,18 @@ fn an_older_kernel_forgets_masks_and_the_ledger_does_not() {
 }
 
 #[test]
+fn threads_of_the_kernel_have_the_masks_again_that_it_gave_them() {
+    let fake = machine();
+    fake.kernel_thread(40, "kcompactd0", "0-1", true);
+    fake.with_cpusets();
+    let up = raise(&fake, &request()).unwrap();
+    // Coming back from a cpuset they have all cores.
+    fake.set_mask(40, "0-3");
+    lower(&fake, &up);
+    assert_eq!(fake.everything(), up.before);
+}
+
+#[test]
 fn a_cpuset_of_somebody_else_is_no_place_for_ours() {
     let fake = machine();
     fake.with_cpusets();

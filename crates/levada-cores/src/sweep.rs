@@ -21,9 +21,9 @@ pub struct Broom {
     pub user: Option<u32>,
     /// Names or ids of processes that stay where they are.
     pub protect: Vec<String>,
-    /// The program inside: these and their children, but for the first, which is the guard.
-    pub guard: i32,
+    /// The program inside: these processes and all below them, but for the guard.
     pub inside: Vec<i32>,
+    pub guard: i32,
     /// Those that are known to be inside, also when their parents are gone.
     pub known: HashSet<(i32, u64)>,
 }
@@ -70,7 +70,7 @@ impl Broom {
             if at <= 1 || at == self.guard || path.len() > 100 {
                 break false;
             }
-            if at != pid && self.inside.contains(&at) || at == pid && self.inside.contains(&pid) {
+            if self.inside.contains(&at) {
                 break true;
             }
             let Some(stat) = machine.process(at) else {
