@@ -167,17 +167,14 @@ pub fn there_are() -> Vec<(PathBuf, Record)> {
     places().into_iter().filter_map(read).collect()
 }
 
-/// The shields that nobody holds any more are lowered.
-pub fn restore_all<K: Kernel>(machine: &Machine<K>) -> io::Result<Vec<Restored>> {
-    let mut done = Vec::new();
-    for (path, record) in there_are() {
-        if !record.is_held(machine)
-            && let Some(restored) = restore::settle(machine, &path)?
-        {
-            done.push(restored);
-        }
+/// This user's shield is lowered if nobody holds it any more.
+pub fn restore_left<K: Kernel>(machine: &Machine<K>) -> io::Result<Option<Restored>> {
+    let own = places().swap_remove(0);
+    match Record::read(&own) {
+        Ok(record) if !record.is_held(machine) => restore::settle(machine, &own),
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+        _ => Ok(None),
     }
-    Ok(done)
 }
 
 /// The broom of a request.
@@ -413,16 +410,11 @@ impl Shield {
     pub fn raise(request: Request) -> Result<Shield, Error> {
         let machine = Machine::this();
         let _urgent = Urgent::now();
+        free(&machine, &request.cores)?;
         let topology = Topology::of(&machine);
         let others = check(&request.cores, &topology)?;
         if let Some(pid) = request.pid {
             check_process(&machine, pid)?;
-        }
-        let failed =
-            |e: io::Error| Error::new(format!("cannot clean up after an earlier shield: {e}"), "");
-        restore_all(&machine).map_err(failed)?;
-        for (_, record) in there_are() {
-            taken(&machine, &record, &request.cores)?;
         }
         let path = places().swap_remove(0);
         let me = std::process::id() as i32;
@@ -588,6 +580,15 @@ fn check_process(machine: &Machine, pid: i32) -> Result<(), Error> {
         }
         Some(_) => Ok(()),
     }
+}
+
+/// Whether there is room for a shield. What one left that nobody holds any more is restored first.
+pub fn free<K: Kernel>(machine: &Machine<K>, wanted: &CoreSet) -> Result<(), Error> {
+    restore_left(machine)
+        .map_err(|e| Error::new(format!("cannot clean up after an earlier shield: {e}"), ""))?;
+    there_are()
+        .iter()
+        .try_for_each(|(_, record)| taken(machine, record, wanted))
 }
 
 fn taken<K: Kernel>(machine: &Machine<K>, record: &Record, wanted: &CoreSet) -> Result<(), Error> {

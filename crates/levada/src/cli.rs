@@ -2,6 +2,7 @@
 //! The command line: what can be typed, and what the help, the completions and the manual say of it.
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use levada_cores::CoreSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -78,6 +79,13 @@ pub enum Command {
     /// See and clean the MCAPI domains of this machine
     #[command(subcommand)]
     Mcapi(McapiCommand),
+    /// Run a program alone on cores of its own
+    ///
+    /// Moves everything else away from the cores, starts the program there, and makes all as it was
+    /// when the program ends, or when this command does, in whatever way. The exit status is the
+    /// program's; 125 when there is no shield, 126 when the program cannot be started, 127 when it is not
+    /// found.
+    Shield(ShieldArgs),
     /// Say what this machine offers, what is missing, and what to do
     Doctor(DoctorArgs),
     /// Print the completions of a shell
@@ -119,6 +127,9 @@ impl Command {
             Command::Mcapi(McapiCommand::List(args)) => args.json,
             Command::Mcapi(McapiCommand::Watch(args)) => args.look.json,
             Command::Mcapi(McapiCommand::Clean(args)) => args.json,
+            Command::Shield(args) => {
+                matches!(&args.command, Some(ShieldCommand::Status(s)) if s.json)
+            }
             Command::Cc(_) | Command::Translate(_) => false,
             Command::Fmt(_) | Command::Lsp | Command::Completions { .. } | Command::Man { .. } => {
                 false
@@ -478,6 +489,77 @@ pub struct CleanArgs {
 }
 
 #[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct ShieldArgs {
+    #[command(subcommand)]
+    pub command: Option<ShieldCommand>,
+    #[command(flatten)]
+    pub raise: RaiseArgs,
+}
+
+#[derive(Args, Debug)]
+pub struct RaiseArgs {
+    /// The cores, such as 3 or 2,3 or 4-7
+    #[arg(value_name = "CORES")]
+    pub cores: Option<CoreSet>,
+    /// Choose so many that are the cheapest to empty
+    #[arg(long = "cores", value_name = "N", value_parser = workers, conflicts_with = "cores")]
+    pub count: Option<u32>,
+    /// Give the cores to this process, which runs already, with all its threads; until it ends, or
+    /// Ctrl-C
+    #[arg(long, value_name = "PID", conflicts_with = "program")]
+    pub pid: Option<i32>,
+    /// Move what was on the cores to the single most lightly loaded other one
+    #[arg(long)]
+    pub pin_lightest: bool,
+    /// Leave these processes where they are (names or process ids)
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub protect: Vec<String>,
+    /// Shield in this way only [default: the first that works]
+    #[arg(long, value_name = "WAY", value_parser = ["partition", "cpusets", "affinity", "own"])]
+    pub by: Option<String>,
+    /// Run the program at this real-time priority, 1 to 99
+    #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u32).range(1..=99), conflicts_with = "pid")]
+    pub fifo: Option<u32>,
+    /// Run the program with this weight against others, 1 to 10000; the normal one is 100
+    #[arg(long, value_name = "WEIGHT", value_parser = clap::value_parser!(u32).range(1..=10000), conflicts_with_all = ["fifo", "pid"])]
+    pub weight: Option<u32>,
+    /// Let the program have so much time in each period, such as 2ms/10ms
+    #[arg(long, value_name = "TIME/PERIOD", value_parser = deadline, conflicts_with_all = ["fifo", "weight", "pid"])]
+    pub deadline: Option<(u64, u64)>,
+    /// Say nothing but errors
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// The program and its arguments, behind --
+    #[arg(value_name = "PROGRAM", last = true)]
+    pub program: Vec<OsString>,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum ShieldCommand {
+    /// Show the cores, what is on them, and the shields that there are
+    Status(ShieldStatusArgs),
+    /// End a shield; its program goes on
+    Release {
+        /// The shield on these cores [default: every one]
+        #[arg(value_name = "CORES")]
+        cores: Option<CoreSet>,
+    },
+    /// Make as it was what a shield changed whose processes were all killed
+    Restore,
+}
+
+#[derive(Args, Debug)]
+pub struct ShieldStatusArgs {
+    /// Say what is on these cores, and where it would go
+    #[arg(value_name = "CORES")]
+    pub cores: Option<CoreSet>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Debug)]
 pub struct DoctorArgs {
     /// Print what was found as JSON
     #[arg(long, conflicts_with = "pid")]
@@ -507,6 +589,27 @@ fn place(text: &str) -> Result<Place, String> {
         }),
         _ => Err("write FILE:LINE:COLUMN, such as src/Top.cal:12:8; both count from 1".to_string()),
     }
+}
+
+/// Two times in nanoseconds, the first no longer than the second.
+fn deadline(text: &str) -> Result<(u64, u64), String> {
+    let time = |t: &str| {
+        let split = t.find(|c: char| c.is_alphabetic()).unwrap_or(t.len());
+        let number: f64 = t[..split].trim().parse().ok()?;
+        let unit = match &t[split..] {
+            "us" => 1e3,
+            "ms" => 1e6,
+            "s" => 1e9,
+            _ => return None,
+        };
+        Some((number * unit) as u64).filter(|n| *n >= 1024)
+    };
+    text.split_once('/')
+        .and_then(|(a, b)| Some((time(a)?, time(b)?)))
+        .filter(|(runtime, period)| runtime <= period)
+        .ok_or_else(|| {
+            "write TIME/PERIOD, as in 2ms/10ms, with the time no longer than the period".into()
+        })
 }
 
 fn setting(text: &str) -> Result<(String, String), String> {

@@ -2,7 +2,8 @@
 //! `levada`: the command.
 //!
 //! Exit status: 0 when what was asked for was done; 1 when it was not (the reason is on the error
-//! output); 2 when the command line is wrong; 130 when it was interrupted.
+//! output); 2 when the command line is wrong; 130 when it was interrupted. A program that runs in a shield
+//! has its own.
 
 mod build;
 mod cc;
@@ -24,6 +25,7 @@ mod prepare;
 mod progress;
 mod remote;
 mod run;
+mod shield;
 mod summary;
 mod translate;
 
@@ -72,6 +74,7 @@ fn main() -> ExitCode {
         Command::Cc(args) => cc::cc(&args.words),
         Command::Translate(args) => translate::translate(&args),
         Command::Mcapi(command) => mcapi::mcapi(&command),
+        Command::Shield(args) => shield::shield(&args),
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { command, dir } => manual::man(command.as_deref(), dir.as_deref()),

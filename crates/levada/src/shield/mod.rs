@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `levada shield`: a program alone on cores of its own.
+
+mod class;
+mod report;
+mod run;
+mod status;
+
+use crate::cli::{RaiseArgs, ShieldArgs, ShieldCommand};
+use crate::output::{self, Failure, failure_with, plural};
+use levada_cores::shield::{self as shields, cores};
+use levada_cores::{CoreSet, Load, Machine, Request, Rung, Topology};
+use std::process::ExitCode;
+use std::time::Duration;
+
+impl From<levada_cores::Error> for Failure {
+    fn from(e: levada_cores::Error) -> Failure {
+        Failure {
+            help: e.help,
+            ..Failure::new(e.what)
+        }
+    }
+}
+
+pub fn shield(args: &ShieldArgs) -> Result<ExitCode, Failure> {
+    match &args.command {
+        None => raise(&args.raise),
+        Some(ShieldCommand::Status(args)) => status::status(args),
+        Some(ShieldCommand::Release { cores }) => release(cores.as_ref()),
+        Some(ShieldCommand::Restore) => restore(),
+    }
+}
+
+/// What cannot be shielded has the status that `env` and its kin have for what is their own fault.
+const NO_SHIELD: u8 = 125;
+
+fn raise(args: &RaiseArgs) -> Result<ExitCode, Failure> {
+    let done = plan(args).and_then(|plan| match args.pid {
+        Some(_) => run::attach(&plan),
+        None => run::run(&plan),
+    });
+    match done {
+        Err(e) if args.pid.is_none() && !args.program.is_empty() => {
+            output::error(&e.what, e.help.as_deref());
+            Ok(ExitCode::from(NO_SHIELD))
+        }
+        done => done,
+    }
+}
+
+/// All that is known before anything is changed.
+struct Plan<'a> {
+    args: &'a RaiseArgs,
+    request: Request,
+    load: Load,
+    topology: Topology,
+}
+
+fn plan(args: &RaiseArgs) -> Result<Plan<'_>, Failure> {
+    /// A core that is named is emptied whatever is on it; to choose one, look longer.
+    const SHORT: Duration = Duration::from_millis(50);
+    const LONG: Duration = Duration::from_millis(200);
+    if args.program.is_empty() && args.pid.is_none() {
+        return failure_with(
+            "what is to run there?",
+            "name a program, as in: levada shield 3 -- ./program, or a process: --pid PID",
+        );
+    }
+    let machine = Machine::this();
+    // First of all: a shield that holds narrows what this process may use.
+    shields::free(&machine, &args.cores.clone().unwrap_or_default())?;
+    let topology = Topology::of(&machine);
+    let wanted = match (&args.cores, args.count) {
+        (Some(named), _) => {
+            shields::check(named, &topology)?;
+            Some(named.clone())
+        }
+        (None, Some(n)) => {
+            let most = topology
+                .online
+                .and(&topology.allowed)
+                .len()
+                .saturating_sub(1);
+            if n as usize > most {
+                let all = plural(n as usize, "core");
+                return failure_with(
+                    format!("{all} cannot be shielded: there are {}", most + 1),
+                    "one must remain",
+                );
+            }
+            None
+        }
+        (None, None) => {
+            return failure_with(
+                "which core?",
+                "name it, as in: levada shield 3 -- ./program, or let one be chosen: --cores 1",
+            );
+        }
+    };
+    let load = shields::look(if wanted.is_some() { SHORT } else { LONG });
+    let wanted =
+        wanted.unwrap_or_else(|| load.cheapest(args.count.unwrap_or(1) as usize, &topology));
+    let others = shields::check(&wanted, &topology)?;
+    let request = Request {
+        lightest: args.pin_lightest.then(|| load.lightest(&others)).flatten(),
+        cores: wanted,
+        by: args.by.as_deref().and_then(Rung::from_name),
+        protect: args.protect.clone(),
+        pid: args.pid,
+        apart: args.deadline.is_some(),
+    };
+    Ok(Plan {
+        args,
+        request,
+        load,
+        topology,
+    })
+}
+
+fn release(wanted: Option<&CoreSet>) -> Result<ExitCode, Failure> {
+    let released = shields::release(wanted)?;
+    match released.is_empty() {
+        true => output::line("there is no shield")?,
+        false => {
+            for one in released {
+                output::line(&format!("released {}", cores(&one)))?;
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn restore() -> Result<ExitCode, Failure> {
+    let machine = Machine::this();
+    let held = shields::there_are()
+        .into_iter()
+        .find(|(_, r)| r.is_held(&machine));
+    let restored: Vec<_> = shields::restore_left(&machine)?.into_iter().collect();
+    for one in &restored {
+        output::line(&report::restored(one))?;
+    }
+    if let (true, Some((_, record))) = (restored.is_empty(), held) {
+        return failure_with(
+            format!("the shield on {} still holds", cores(&record.cores)),
+            format!("levada shield release {} ends it", record.cores),
+        );
+    }
+    if restored.is_empty() {
+        output::line("nothing to restore")?;
+    }
+    Ok(match restored.iter().all(|r| r.failed.is_empty()) {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
+}

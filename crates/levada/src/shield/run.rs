@@ -1,0 +1,473 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The program in a shield, as if it had been started plainly: it is in the terminal's foreground with this
+//! process, gets the signals that this process gets, stops and goes on with it, and its end is this
+//! process's end.
+
+use super::{Plan, class, report};
+use crate::output::{self, DIM, Failure, failure, paint};
+use levada_cores::guard::wait;
+use levada_cores::{Rung, Shield};
+use std::ffi::{CString, OsStr};
+use std::io;
+use std::mem::{MaybeUninit, zeroed};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const CANNOT_START: u8 = 126;
+const NOT_FOUND: u8 = 127;
+
+/// How SIGPIPE was when this process began, before Rust's own start and this command's main changed it.
+static PIPE_WAS_IGNORED: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+
+extern "C" fn remember() {
+    // SAFETY: asks only; the memory is of this frame.
+    unsafe {
+        let mut now: libc::sigaction = zeroed();
+        libc::sigaction(libc::SIGPIPE, std::ptr::null(), &mut now);
+        let ignored = now.sa_sigaction == libc::SIG_IGN;
+        PIPE_WAS_IGNORED.store(ignored, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static REMEMBER: extern "C" fn() = remember;
+
+// ---- signals -----------------------------------------------------------------------------------
+
+/// Signals come through a descriptor while this lives; the program gets them as they were.
+struct Signals {
+    descriptor: OwnedFd,
+    before: libc::sigset_t,
+    /// What was to be done with SIGCHLD: who ignores it cannot wait.
+    children: libc::sighandler_t,
+}
+
+impl Signals {
+    /// Those of a fault are left alone, and with `stops` so are those that stop and continue.
+    fn take(stops: bool) -> io::Result<Signals> {
+        // SAFETY: all sets are of this frame.
+        unsafe {
+            let mut set: libc::sigset_t = zeroed();
+            libc::sigfillset(&mut set);
+            for fault in [
+                libc::SIGSEGV,
+                libc::SIGBUS,
+                libc::SIGFPE,
+                libc::SIGILL,
+                libc::SIGTRAP,
+                libc::SIGABRT,
+            ] {
+                libc::sigdelset(&mut set, fault);
+            }
+            if !stops {
+                for stop in [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU, libc::SIGCONT] {
+                    libc::sigdelset(&mut set, stop);
+                }
+            }
+            let mut before = MaybeUninit::uninit();
+            if libc::sigprocmask(libc::SIG_BLOCK, &set, before.as_mut_ptr()) != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            let fd = libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
+            if fd < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            Ok(Signals {
+                descriptor: OwnedFd::from_raw_fd(fd),
+                before: before.assume_init(),
+                children: libc::signal(libc::SIGCHLD, libc::SIG_DFL),
+            })
+        }
+    }
+
+    fn next(&self) -> Option<libc::signalfd_siginfo> {
+        // SAFETY: no more than the size is written, and only whole ones are read.
+        unsafe {
+            let mut info: libc::signalfd_siginfo = zeroed();
+            let size = size_of_val(&info);
+            let got = libc::read(self.descriptor.as_raw_fd(), (&raw mut info).cast(), size);
+            (got == size as isize).then_some(info)
+        }
+    }
+}
+
+fn reset(signal: i32) {
+    // SAFETY: the default action, unblocked.
+    unsafe {
+        libc::signal(signal, libc::SIG_DFL);
+        unblock(signal);
+    }
+}
+
+fn unblock(signal: i32) {
+    // SAFETY: the set is of this frame.
+    unsafe {
+        let mut set: libc::sigset_t = zeroed();
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, signal);
+        libc::sigprocmask(libc::SIG_UNBLOCK, &set, std::ptr::null_mut());
+    }
+}
+
+/// Stops this process as the program was stopped, so that the shell sees the same; returns when it goes on.
+fn stop_as(signal: i32) {
+    // SAFETY: the sets are of this frame; the action is the default one while it is unblocked.
+    unsafe {
+        let mut set: libc::sigset_t = zeroed();
+        let mut before: libc::sigset_t = zeroed();
+        let action = libc::signal(signal, libc::SIG_DFL);
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, signal);
+        libc::sigprocmask(libc::SIG_UNBLOCK, &set, &mut before);
+        libc::raise(signal);
+        libc::sigprocmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
+        if signal != libc::SIGSTOP {
+            libc::signal(signal, action);
+        }
+    }
+}
+
+// ---- the program -------------------------------------------------------------------------------
+
+/// Where the program is, as a shell would find it.
+fn find(program: &OsStr) -> Result<PathBuf, (u8, String)> {
+    let shown = program.display();
+    let usable = |path: &Path| {
+        let name = CString::new(path.as_os_str().as_bytes()).ok()?;
+        // SAFETY: the name is terminated.
+        let may = unsafe { libc::access(name.as_ptr(), libc::X_OK) } == 0;
+        Some(may && path.is_file())
+    };
+    if program.as_bytes().contains(&b'/') {
+        let path = PathBuf::from(program);
+        return match path.metadata() {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                Err((NOT_FOUND, format!("there is no program {shown}")))
+            }
+            Err(e) => Err((CANNOT_START, format!("{shown} cannot be started: {e}"))),
+            Ok(m) if m.is_dir() => Err((CANNOT_START, format!("{shown} is a folder"))),
+            Ok(_) if usable(&path) != Some(true) => {
+                Err((CANNOT_START, format!("{shown} may not be executed")))
+            }
+            Ok(_) => Ok(path),
+        };
+    }
+    let list = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
+    let mut found = std::env::split_paths(&list).map(|dir| dir.join(program));
+    match found.find(|p| usable(p) == Some(true)) {
+        Some(path) if !program.is_empty() => Ok(path),
+        _ => Err((NOT_FOUND, format!("there is no program {shown} (in PATH)"))),
+    }
+}
+
+fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut ends = [0; 2];
+    // SAFETY: both are written, and owned by nobody else.
+    unsafe {
+        if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok((OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])))
+    }
+}
+
+fn read_number(fd: RawFd) -> Option<i32> {
+    let mut bytes = [0u8; 4];
+    loop {
+        // SAFETY: no more than the buffer's size is written.
+        let got = unsafe { libc::read(fd, bytes.as_mut_ptr().cast(), 4) };
+        if got == -1 && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted {
+            continue;
+        }
+        return (got == 4).then(|| i32::from_ne_bytes(bytes));
+    }
+}
+
+fn write_number(fd: RawFd, number: i32) {
+    let bytes = number.to_ne_bytes();
+    // SAFETY: the bytes are of this frame.
+    unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) };
+}
+
+/// A process that becomes the program when it is told to.
+struct Program {
+    pid: i32,
+    go: OwnedFd,
+    failed: OwnedFd,
+}
+
+impl Program {
+    fn fork(path: &Path, words: &[std::ffi::OsString], signals: &Signals) -> io::Result<Program> {
+        let text = |t: &OsStr| {
+            CString::new(t.as_bytes()).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))
+        };
+        let path = text(path.as_os_str())?;
+        let words: Vec<CString> = words.iter().map(|w| text(w)).collect::<io::Result<_>>()?;
+        let mut list: Vec<*const libc::c_char> = words.iter().map(|w| w.as_ptr()).collect();
+        list.push(std::ptr::null());
+        let (wait_for_go, go) = pipe()?;
+        let (failed, tell) = pipe()?;
+        // SAFETY: there is one thread, and the child does nothing but what is here.
+        match unsafe { libc::fork() } {
+            -1 => Err(io::Error::last_os_error()),
+            0 => {
+                drop(go);
+                // Who was to tell it has gone: then there is no shield.
+                if read_number(wait_for_go.as_raw_fd()).is_some() {
+                    let ignored = PIPE_WAS_IGNORED.load(std::sync::atomic::Ordering::Relaxed);
+                    let pipe = if ignored {
+                        libc::SIG_IGN
+                    } else {
+                        libc::SIG_DFL
+                    };
+                    // SAFETY: path and words are terminated and live.
+                    unsafe {
+                        libc::signal(libc::SIGPIPE, pipe);
+                        libc::signal(libc::SIGCHLD, signals.children);
+                        libc::sigprocmask(libc::SIG_SETMASK, &signals.before, std::ptr::null_mut());
+                        libc::execvp(path.as_ptr(), list.as_ptr());
+                    }
+                    let why = io::Error::last_os_error().raw_os_error().unwrap_or(0);
+                    write_number(tell.as_raw_fd(), why);
+                }
+                // SAFETY: ends the child without what its parent would do at its end.
+                unsafe { libc::_exit(i32::from(CANNOT_START)) }
+            }
+            pid => Ok(Program { pid, go, failed }),
+        }
+    }
+
+    /// Starts it; says why it could not.
+    fn go(&mut self) -> Result<(), io::Error> {
+        write_number(self.go.as_raw_fd(), 1);
+        match read_number(self.failed.as_raw_fd()) {
+            None => Ok(()),
+            Some(why) => Err(io::Error::from_raw_os_error(why)),
+        }
+    }
+
+    fn give_up(self) {
+        let pid = self.pid;
+        drop(self);
+        // SAFETY: waits for a child of this process.
+        unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };
+    }
+}
+
+fn say(plan: &Plan, text: &str) {
+    if !plan.args.quiet {
+        eprintln!("{} {text}", paint(DIM, "shield:"));
+    }
+}
+
+fn announce(plan: &Plan, shield: &Shield) {
+    if !plan.args.quiet {
+        let request = &plan.request;
+        report::raised(
+            &shield.raised,
+            &plan.load,
+            &request.cores,
+            &plan.topology,
+            request.lightest,
+        );
+    }
+}
+
+fn lower(plan: &Plan, shield: Shield, released: bool) -> Result<(), Failure> {
+    let restored = shield.lower()?;
+    match (released, restored.failed.is_empty()) {
+        (true, _) => {}
+        (false, true) => say(plan, &report::restored(&restored)),
+        (false, false) => eprintln!("{}", report::restored(&restored)),
+    }
+    Ok(())
+}
+
+pub fn run(plan: &Plan) -> Result<ExitCode, Failure> {
+    let words = &plan.args.program;
+    let path = match find(&words[0]) {
+        Ok(path) => path,
+        Err((code, why)) => {
+            output::error(&why, None);
+            return Ok(ExitCode::from(code));
+        }
+    };
+    let signals = Signals::take(true)?;
+    let mut shield = Shield::raise(plan.request.clone())?;
+    if shield.raised.rung.is_watched() {
+        // Children of the program whose parents end stay below this process, and so are known.
+        // SAFETY: no memory is passed.
+        unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
+    }
+    let started = start(plan, &path, &signals, &mut shield);
+    let program = match started {
+        Ok(program) => program,
+        Err((code, e)) => {
+            shield.lower()?;
+            output::error(&e.what, e.help.as_deref().filter(|h| !h.is_empty()));
+            return Ok(ExitCode::from(code));
+        }
+    };
+    let mut released = false;
+    let status = follow(plan, program.pid, &signals, &mut shield, &mut released);
+    lower(plan, shield, released)?;
+    if libc::WIFSIGNALED(status) {
+        end_by(libc::WTERMSIG(status));
+    }
+    Ok(ExitCode::from(libc::WEXITSTATUS(status) as u8))
+}
+
+fn start(
+    plan: &Plan,
+    path: &Path,
+    signals: &Signals,
+    shield: &mut Shield,
+) -> Result<Program, (u8, Failure)> {
+    let own = |f: Failure| (super::NO_SHIELD, f);
+    let mut program = Program::fork(path, &plan.args.program, signals)
+        .map_err(|e| own(Failure::new(format!("no process can be started: {e}"))))?;
+    let ready = shield
+        .take_in(program.pid)
+        .map_err(|e| Failure::new(format!("the program cannot be put onto its cores: {e}")))
+        .and_then(|()| class::give(plan.args, shield, program.pid));
+    if let Err(e) = ready {
+        program.give_up();
+        return Err(own(e));
+    }
+    announce(plan, shield);
+    if let Err(e) = program.go() {
+        let code = match e.kind() {
+            io::ErrorKind::NotFound => NOT_FOUND,
+            _ => CANNOT_START,
+        };
+        program.give_up();
+        return Err((
+            code,
+            Failure::new(format!("{} cannot be started: {e}", path.display())),
+        ));
+    }
+    Ok(program)
+}
+
+/// Until the program ends: hands signals on, stops and goes on with it. Its status as `wait` has it.
+fn follow(
+    plan: &Plan,
+    program: i32,
+    signals: &Signals,
+    shield: &mut Shield,
+    released: &mut bool,
+) -> i32 {
+    loop {
+        let mut ready = vec![signals.descriptor.as_raw_fd()];
+        ready.extend(shield.guard_descriptor().filter(|_| !*released));
+        let ready = wait(&ready, None);
+        if ready.get(1) == Some(&true) && shield.hear_guard() && !*released {
+            *released = true;
+            say(plan, "released; the program goes on without");
+        }
+        while let Some(info) = signals.next() {
+            let signal = info.ssi_signo as i32;
+            if signal == libc::SIGCHLD {
+                continue;
+            }
+            // What the terminal sends, the program has got, too; what somebody sent to this process only,
+            // it has not.
+            let sent = info.ssi_code <= 0 && info.ssi_pid != program as u32;
+            if sent {
+                // SAFETY: the program is not waited for yet, so its id is its own.
+                unsafe { libc::kill(program, signal) };
+            }
+        }
+        loop {
+            let mut status = 0;
+            let which = libc::WNOHANG | libc::WUNTRACED;
+            // SAFETY: the status is of this frame.
+            let pid = unsafe { libc::waitpid(-1, &mut status, which) };
+            match pid {
+                _ if pid <= 0 => break,
+                // The guard, or a grandchild.
+                _ if pid != program => continue,
+                _ if libc::WIFSTOPPED(status) => {
+                    stop_as(libc::WSTOPSIG(status));
+                    // A shell lets the whole group go on; who wakes only this process means both.
+                    // SAFETY: as above.
+                    unsafe { libc::kill(program, libc::SIGCONT) };
+                }
+                _ => return status,
+            }
+        }
+    }
+}
+
+/// Ends this process as the program ended, but for a second core file.
+fn end_by(signal: i32) -> ! {
+    // SAFETY: the limit is of this frame.
+    unsafe {
+        let none = libc::rlimit {
+            rlim_cur: 0,
+            rlim_max: 0,
+        };
+        libc::setrlimit(libc::RLIMIT_CORE, &none);
+    }
+    reset(signal);
+    // SAFETY: ends this process.
+    unsafe {
+        libc::raise(signal);
+        libc::_exit(128 + signal)
+    }
+}
+
+/// A process that runs already: until it ends, or somebody ends the shield.
+pub fn attach(plan: &Plan) -> Result<ExitCode, Failure> {
+    let pid = plan.args.pid.unwrap_or(0);
+    let signals = Signals::take(false)?;
+    // SAFETY: no memory is passed; the descriptor is nobody else's.
+    let process = unsafe {
+        let fd = libc::syscall(libc::SYS_pidfd_open, pid, 0);
+        (fd >= 0).then(|| OwnedFd::from_raw_fd(fd as RawFd))
+    };
+    let Some(process) = process else {
+        return failure(format!("there is no process {pid}"));
+    };
+    let mut shield = Shield::raise(plan.request.clone())?;
+    announce(plan, &shield);
+    if shield.raised.rung == Rung::Own {
+        say(
+            plan,
+            "children whose parents end are not known as the process's any more",
+        );
+    }
+    let mut code = ExitCode::SUCCESS;
+    let mut released = false;
+    'hold: loop {
+        let mut list = vec![signals.descriptor.as_raw_fd(), process.as_raw_fd()];
+        list.extend(shield.guard_descriptor());
+        let ready = wait(&list, None);
+        if ready[1] {
+            break;
+        }
+        if ready.get(2) == Some(&true) && shield.hear_guard() {
+            released = true;
+            break;
+        }
+        while let Some(info) = signals.next() {
+            match info.ssi_signo as i32 {
+                libc::SIGCHLD => {
+                    // The guard; its successor has been started, or will be.
+                    // SAFETY: no status is wanted.
+                    while unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } > 0 {}
+                }
+                signal @ (libc::SIGINT | libc::SIGTERM | libc::SIGHUP | libc::SIGQUIT) => {
+                    code = ExitCode::from(128 + signal as u8);
+                    break 'hold;
+                }
+                _ => {}
+            }
+        }
+    }
+    lower(plan, shield, released)?;
+    Ok(code)
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `levada shield status`: the cores, what is on them, what it would cost to empty them; and the shields.
+
+use super::report;
+use crate::cli::ShieldStatusArgs;
+use crate::output::{self, Failure, plural, table};
+use levada_cores::ledger::Record;
+use levada_cores::shield::{self as shields, cores};
+use levada_cores::{CoreSet, Load, Machine, Rung, Topology};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+use std::time::Duration;
+
+const MOMENT: Duration = Duration::from_millis(200);
+
+pub fn status(args: &ShieldStatusArgs) -> Result<ExitCode, Failure> {
+    let machine = Machine::this();
+    let topology = Topology::of(&machine);
+    if let Some(wanted) = &args.cores {
+        let unknown = wanted.without(&topology.online);
+        if !unknown.is_empty() {
+            let here = cores(&topology.online);
+            return output::failure(format!(
+                "there is no {}: this machine has {here}",
+                cores(&unknown)
+            ));
+        }
+    }
+    let load = shields::look(MOMENT);
+    let there: Vec<Record> = shields::there_are().into_iter().map(|(_, r)| r).collect();
+    match args.json {
+        true => output::line(&to_json(args, &machine, &topology, &load, &there).to_string())?,
+        false => print(args, &machine, &topology, &load, &there)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What a shield is at: who holds it, or that nobody does.
+fn holder(machine: &Machine, record: &Record) -> Option<i32> {
+    let lives = |w: &levada_cores::ledger::Who| machine.lives(w.pid, w.start);
+    record
+        .tool
+        .filter(lives)
+        .or(record.guard.filter(lives))
+        .map(|w| w.pid)
+}
+
+fn print(
+    args: &ShieldStatusArgs,
+    machine: &Machine,
+    topology: &Topology,
+    load: &Load,
+    there: &[Record],
+) -> Result<(), Failure> {
+    let shielded = |core: u32| there.iter().any(|r| r.cores.has(core));
+    let cheapest = load.cheapest(1, topology);
+    let rows: Vec<Vec<String>> = topology
+        .cores
+        .iter()
+        .map(|core| {
+            let on = CoreSet::one(core.id);
+            let mut notes = Vec::new();
+            if shielded(core.id) {
+                notes.push("shielded");
+            } else if cheapest.has(core.id) && topology.online.len() > 1 {
+                notes.push("cheapest to empty");
+            }
+            if !topology.allowed.has(core.id) {
+                notes.push("not allowed here");
+            }
+            vec![
+                format!("core {}", core.id),
+                format!("{:.2}", load.busy_of(core.id)),
+                load.on(&on).count().to_string(),
+                core.siblings.to_string(),
+                core.cache.to_string(),
+                notes.join(", "),
+            ]
+        })
+        .collect();
+    let head = ["", "busy", "threads", "same core", "same cache", ""];
+    output::line(table(&head, &rows).trim_end())?;
+    if let Some(wanted) = &args.cores {
+        let others = topology.online.without(wanted);
+        output::line(&format!(
+            "\non {}: {}, {:.2} of a core busy",
+            cores(wanted),
+            plural(load.on(wanted).count(), "thread"),
+            report::work(load, wanted)
+        ))?;
+        let rows: Vec<Vec<String>> = load
+            .on(wanted)
+            .filter(|w| w.share >= 0.0005)
+            .take(15)
+            .map(|w| vec![w.name.clone(), w.tid.to_string(), format!("{:.3}", w.share)])
+            .collect();
+        if !rows.is_empty() {
+            output::line(table(&["", "thread", "of a core"], &rows).trim_end())?;
+        }
+        match load.lightest(&others) {
+            Some(one) => output::line(&format!(
+                "it would go to {}; the most lightly loaded is {one} ({:.2} busy)",
+                cores(&others),
+                load.busy_of(one)
+            ))?,
+            None => output::line("there is no other core for it")?,
+        }
+    }
+    if there.is_empty() {
+        output::line("\nno shield")?;
+    }
+    for record in there {
+        let sentence = Rung::from_name(&record.rung).map_or("being raised", Rung::sentence);
+        let held = match holder(machine, record) {
+            Some(pid) => format!("held by process {pid}"),
+            None => "held by nobody: levada shield restore".into(),
+        };
+        let program: Vec<String> = record.critical.iter().map(|w| w.pid.to_string()).collect();
+        output::line(&format!(
+            "\nshield on {} by {sentence}, {held}; program {}; {} evicted",
+            cores(&record.cores),
+            program.join(", "),
+            record.evicted
+        ))?;
+    }
+    Ok(())
+}
+
+fn to_json(
+    args: &ShieldStatusArgs,
+    machine: &Machine,
+    topology: &Topology,
+    load: &Load,
+    there: &[Record],
+) -> Value {
+    let list: Vec<Value> = topology
+        .cores
+        .iter()
+        .map(|core| {
+            json!({
+                "core": core.id, "busy": load.busy_of(core.id),
+                "threads": load.on(&CoreSet::one(core.id)).count(),
+                "siblings": core.siblings.to_string(), "cache": core.cache.to_string(),
+                "cache_kib": core.cache_kib, "allowed": topology.allowed.has(core.id),
+            })
+        })
+        .collect();
+    let shields: Vec<Value> = there
+        .iter()
+        .map(|r| {
+            json!({
+                "cores": r.cores.to_string(), "by": r.rung, "holder": holder(machine, r),
+                "guard": r.guard.map(|g| g.pid),
+                "program": r.critical.iter().map(|w| w.pid).collect::<Vec<_>>(),
+                "evicted": r.evicted,
+            })
+        })
+        .collect();
+    let on = args.cores.as_ref().map(|wanted| {
+        let threads: Vec<Value> = load
+            .on(wanted)
+            .map(|w| json!({"name": w.name, "pid": w.pid, "tid": w.tid, "share": w.share, "kernel": w.kernel}))
+            .collect();
+        let others = topology.online.without(wanted);
+        json!({
+            "cores": wanted.to_string(), "busy": report::work(load, wanted), "threads": threads,
+            "others": others.to_string(), "lightest": load.lightest(&others),
+        })
+    });
+    json!({
+        "cores": list, "shields": shields, "on": on,
+        "cheapest": load.cheapest(1, topology).to_string(),
+    })
+}
