@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""shield: an MP3 and an MPEG-4 encoder, each with a small and a large input, alone on a core while
+others keep the machine busy; beside what users type otherwise, and beside the machine left alone.
+
+The loads are those of Chu and Hsiao: heavy is endless encoders (one, two, four), medium is two programs
+that decode a clip as fast as they can, light is one that plays it in real time. Every program is in a
+session of its own. All ways take turns within a round, the idle machine among them, so each has an idle
+run right before it; times_idle is the ratio to that one."""
+import array
+import math
+import os
+import random
+import re
+import subprocess
+import sys
+import time
+import wave
+
+from lib import graphs, peers
+from lib.measure import Contender, Metric, Problem
+
+SECONDS = Metric("s", "s", "lower")
+RATIO = Metric("times_idle", "", "lower")
+SETUP = [Metric("raise_ms", "ms", "lower"), Metric("whole_ms", "ms", "lower")]
+BESIDE = peers.ROOT / "bench/lib/beside.py"
+FOLDER = peers.BUILD / "shield"
+IDLE = "idle machine"
+# As large as the paper's.
+WAVES = {"40 MB": 40, "100 MB": 100}
+VIDEOS = {"50 MB": 50, "350 MB": 350}
+QUICK_WAVES, QUICK_VIDEOS = {"8 MB": 8}, {"25 MB": 25}
+FRAME = 640 * 480 * 3 // 2
+
+
+def need(*tools):
+    for tool in tools:
+        if not any(os.access(os.path.join(d, tool), os.X_OK) for d in os.environ["PATH"].split(":")):
+            raise Problem(f"{tool} is missing: apt-get install {'util-linux' if tool == 'chrt' else tool}")
+
+
+def made(name, make):
+    """A file that is made once, under its name only when it is whole."""
+    path = FOLDER / name
+    if not path.exists():
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        new = path.with_name("new-" + name)
+        make(new)
+        new.rename(path)
+    return path
+
+
+def sound(megabytes):
+    def make(path):
+        chance = random.Random(1)
+        second = array.array("h", (
+            int(9000 * math.sin(i * 0.06) + 5000 * math.sin(i * i * 2e-6) + chance.randint(-3000, 3000))
+            for i in range(2 * 44100)))
+        with wave.open(str(path), "wb") as out:
+            out.setparams((2, 2, 44100, 0, "NONE", ""))
+            for _ in range(megabytes * 1_000_000 // (2 * 2 * 44100)):
+                out.writeframes(second.tobytes())
+    return made(f"{megabytes}.wav", make)
+
+
+def ffmpeg(*words):
+    done = subprocess.run(["ffmpeg", "-nostdin", "-v", "error", "-y", *map(str, words)], text=True,
+                          stderr=subprocess.PIPE)
+    if done.returncode != 0:
+        raise Problem(f"ffmpeg cannot make what is encoded: {done.stderr}")
+
+
+def video(megabytes):
+    return made(f"{megabytes}.y4m", lambda path: ffmpeg(
+        "-f", "lavfi", "-i", "testsrc2=size=640x480:rate=25", "-frames:v", megabytes * 1_000_000 // FRAME,
+        "-pix_fmt", "yuv420p", path))
+
+
+def clip():
+    return made("clip.avi", lambda path: ffmpeg(
+        "-f", "lavfi", "-i", "testsrc2=size=1280x720:rate=25", "-f", "lavfi", "-i", "sine", "-t", 8,
+        "-c:v", "mpeg4", "-q:v", 4, "-c:a", "libmp3lame", path))
+
+
+def loads(quick):
+    endless = ["sh", "-c", f"while :; do lame --quiet {sound(8)} /dev/null; done"]
+    play = ["ffmpeg", "-nostdin", "-v", "error", "-stream_loop", "-1"]
+    full = [*play, "-i", str(clip()), "-f", "null", "-"]
+    real = [*play, "-re", "-i", str(clip()), "-f", "null", "-"]
+    rows = [("heavy, 1 encoder", 1, endless), ("heavy, 2 encoders", 2, endless),
+            ("heavy, 4 encoders", 4, endless), ("medium, 2 decoders", 2, full), ("light, 1 player", 1, real)]
+    return [rows[1], rows[2]] if quick else rows
+
+
+def programs(quick):
+    for name, size in (QUICK_WAVES if quick else WAVES).items():
+        yield f"MP3 encoder, {name}", ["lame", "--quiet", sound(size), "/dev/null"]
+    for name, size in (QUICK_VIDEOS if quick else VIDEOS).items():
+        yield f"MPEG-4 encoder, {name}", ["ffmpeg", "-nostdin", "-v", "error", "-y", "-i", video(size), "-c:v",
+                                          "mpeg4", "-threads", "1", "-f", "avi", "/dev/null"]
+
+
+def run(session):
+    need("lame", "ffmpeg", "chrt")
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) < 2:
+        raise Problem("a shield needs two cores")
+    core = cores[-1]
+    prefix, session.prefix = session.prefix, []  # the ways are what is compared
+    try:
+        setup(session, core)
+        for program, command in programs(session.quick):
+            for load, copies, background in loads(session.quick):
+                compare(session, core, f"{program}, {load}", command, copies, background)
+    finally:
+        session.prefix = prefix
+
+
+def may(*words):
+    return subprocess.run([*words, "true"], stderr=subprocess.DEVNULL).returncode == 0
+
+
+def compare(session, core, case, command, copies, background):
+    last = {}
+
+    def of(who):
+        def adjust(figures, _):
+            if who == IDLE:
+                last["s"] = figures["s"]
+            return {"s": figures["s"], "times_idle": figures["s"] / last["s"]}
+        return adjust
+
+    def way(who, *words, copies=copies):
+        return Contender(who, [sys.executable, "-S", BESIDE, copies, *background, "--", *words, *command],
+                         adjust=of(who))
+    ways = [way(IDLE, copies=0), way("levada", peers.levada(), "shield", core, "-q", "--"), way("plain"),
+            way(f"taskset -c {core}", "taskset", "-c", core)]
+    if may("nice", "-n", "-20"):
+        ways.append(way("nice -n -20", "nice", "-n", "-20"))
+    if may("chrt", "-f", "50"):
+        ways.append(way("chrt -f 50", "chrt", "-f", "50"))
+    session.measure(case, [RATIO, SECONDS], ways, runs=7, quick_runs=1)
+
+
+def setup(session, core):
+    """With a hundred processes more."""
+    sleepers = [subprocess.Popen(["sleep", "1000"]) for _ in range(100)]
+
+    def adjust(who):
+        def of(figures, _):
+            found = re.search(r" in (\d+) ms", figures["stderr"])
+            if not found:
+                raise Problem(f"levada shield does not say how long it took: {figures['stderr']}")
+            return {"raise_ms": float(found[1]), "whole_ms": figures["ms"]}
+        return of
+    timed = ["-c", "import subprocess, sys, time\nt = time.monotonic()\nsubprocess.check_call(sys.argv[1:])\n"
+                   "print('ms', (time.monotonic() - t) * 1e3)"]
+
+    def way(who, *options):
+        return Contender(who, [sys.executable, "-S", *timed, peers.levada(), "shield", core, *options, "--",
+                               "true"], adjust=adjust(who))
+    try:
+        time.sleep(0.2)
+        ways = [way("levada")]
+        for by in ["partition", "cpusets", "affinity"]:
+            command = [str(peers.levada()), "shield", str(core), "-q", "--by", by, "--", "true"]
+            if subprocess.run(command, stderr=subprocess.DEVNULL).returncode == 0:
+                ways.append(way(f"levada, by {by}", "--by", by))
+        session.measure("a hundred processes more, set up; all of it around `true`", SETUP, ways, runs=15)
+    finally:
+        for sleeper in sleepers:
+            sleeper.kill()
+            sleeper.wait()
+
+
+def plot(session, folder):
+    own = [r for r in session.rows if r.suite == "shield" and r.metric is RATIO]
+    groups = [(case, [(r.who, min(r.runs), r.median(), max(r.runs)) for r in own if r.case == case])
+              for case in dict.fromkeys(r.case for r in own)]
+    graphs.dots(folder / "shield.svg", "Time of the program, to that on the idle machine",
+                "times the idle machine", groups)
