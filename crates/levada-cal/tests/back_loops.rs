@@ -3,9 +3,10 @@
 
 mod back_support;
 
-use back_support::{Folder, network, runner, runtime};
+use back_support::{Folder, alone, network, runner, runtime};
 use levada_cal::emit::{Options, emit};
 use levada_cal::interp::{Machine, Options as Limits};
+use std::path::Path;
 use std::process::Command;
 
 /// It says how often it has fired, and a sum that tells what has come in which order.
@@ -19,6 +20,25 @@ const SINK: &str = "actor Sink () int(size=64) X ==> :
     if n > 98 then println(n + \" \" + sum); end
   end
 end";
+
+/// What the network whose C this is prints.
+fn compiled(folder: &Folder, runner: &Path, name: &str, text: &str) -> String {
+    let flags = ["-std=c17", "-O3", "-fPIC", "-shared", "-D_GNU_SOURCE"];
+    let (c, so) = (
+        folder.0.join(format!("{name}.c")),
+        folder.0.join(format!("{name}.so")),
+    );
+    std::fs::write(&c, text).unwrap();
+    let mut cc = Command::new("cc");
+    cc.args(flags).arg("-I").arg(runtime().join("include"));
+    assert!(cc.arg(&c).arg("-o").arg(&so).status().unwrap().success());
+    let out = Command::new(runner)
+        .args(["1", "60000"])
+        .arg(&so)
+        .arg("levada_network")
+        .output();
+    String::from_utf8_lossy(&out.unwrap().stdout).into_owned()
+}
 
 #[test]
 fn a_counted_guard_holds_as_often_as_it_says() {
@@ -47,7 +67,6 @@ fn a_counted_guard_holds_as_often_as_it_says() {
     ];
     let folder = Folder::new();
     let runner = runner(&folder.0);
-    let flags = ["-std=c17", "-O3", "-fPIC", "-shared", "-D_GNU_SOURCE"];
     for (k, (ty, first, guard, step, counted)) in cases.into_iter().enumerate() {
         let source = format!(
             "actor Source () ==> int(size=64) Y : {ty} n := {first};
@@ -73,25 +92,46 @@ fn a_counted_guard_holds_as_often_as_it_says() {
         let text = emit(&net, &Options::default()).files.remove(0).text;
         let loops = text.matches("As often as the guard will hold").count();
         assert_eq!(loops, 1 + usize::from(counted), "{guard}, {step}");
-        let (c, so) = (
-            folder.0.join(format!("{k}.c")),
-            folder.0.join(format!("{k}.so")),
-        );
-        std::fs::write(&c, text).unwrap();
-        let mut cc = Command::new("cc");
-        cc.args(flags).arg("-I").arg(runtime().join("include"));
-        assert!(cc.arg(&c).arg("-o").arg(&so).status().unwrap().success());
-        let out = Command::new(&runner)
-            .args(["1", "60000"])
-            .arg(&so)
-            .arg("levada_network")
-            .output();
-        let out = String::from_utf8_lossy(&out.unwrap().stdout).into_owned();
+        let out = compiled(&folder, &runner, &k.to_string(), &text);
         let printed: Vec<&str> = out.lines().filter(|l| !l.starts_with(['=', '-'])).collect();
         assert_eq!(
             printed,
             wanted.lines().collect::<Vec<_>>(),
             "{guard}, {step}: {out}"
         );
+    }
+}
+
+#[test]
+fn a_counter_begins_with_what_it_can_hold() {
+    // The counter's type, the first value's type and it, the last; and what is counted.
+    let cases = [
+        ("int(size=16)", "uint(size=16)", "65535", "2", "-1 0 1 2 "),
+        ("int(size=8)", "int", "254", "0", "-2 -1 0 "),
+        ("uint(size=8)", "int", "257", "3", "1 2 3 "),
+        ("uint", "int", "-1", "3", ""),
+        ("int", "int", "-1", "1", "-1 0 1 "),
+        ("uint(size=3)", "int", "6", "9", "6 7 8 9 "),
+    ];
+    let folder = Folder::new();
+    let runner = runner(&folder.0);
+    for (k, (ty, of, first, last, wanted)) in cases.into_iter().enumerate() {
+        for change in ["", "i := i;"] {
+            let net = alone(&format!(
+                "actor A () ==> : {of} from := {first}; int to := {last}; bool done := false;
+                  action ==> guard not done do
+                    foreach {ty} i in from .. to do print(i + \" \"); {change} end
+                    println(\"\"); done := true; from := from & {first};
+                  end end"
+            ));
+            let run = Machine::new(&net, Limits::default())
+                .run()
+                .expect("no fault");
+            assert_eq!(run.printed.concat(), format!("{wanted}\n"), "{ty} {change}");
+            let text = emit(&net, &Options::default()).files.remove(0).text;
+            let name = format!("{k}-{}", change.len());
+            let out = compiled(&folder, &runner, &name, &text);
+            assert!(out.lines().any(|l| l == wanted), "{ty} {change}: {out}");
+        }
     }
 }

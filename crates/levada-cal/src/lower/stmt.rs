@@ -134,12 +134,14 @@ impl<'a> Lowerer<'a> {
         body: &'a [hir::Stmt],
         span: Span,
     ) {
-        let from = self.scalar(build, from);
-        let to = self.scalar(build, to);
         let VarRef::Local(made) = build.local(var) else {
             return;
         };
         let ty = build.locals[made].ty.clone();
+        // The counter begins with what it can hold of the first value: 65535 in an int(size=16) is
+        // -1. The last one is only compared with.
+        let from = coerce(self.scalar(build, from), &ty);
+        let to = self.scalar(build, to);
         let ((), mut inner) = self.aside(build, |me, build| me.stmts(build, body));
         if !effects::changes(&self.effects, body, Var::Local(var)) {
             build.push(
