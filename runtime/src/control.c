@@ -277,6 +277,10 @@ static void judge(lvd_app *app) {
     }
   }
   if (told) return;
+  if (lvd_load_relaxed_u32(&app->ends_at_rest)) {
+    lvd_app_end(app, LVD_OK);
+    return;
+  }
   lvd_status outcome = fibers ? LVD_E_DEADLOCK : LVD_OK;
   for (uint32_t i = 0; i < app->net->actors; i++) {
     const lvd_actor *a = &app->entity[i].actor;
@@ -529,6 +533,11 @@ lvd_status lvd_app_stop(lvd_app *app) {
 void lvd_app_finish(lvd_app *app) {
   LVD_INSIDE;
   if (app) lvd_app_end(app, LVD_OK);
+}
+
+void lvd_app_ends_at_rest(lvd_app *app) {
+  LVD_INSIDE;
+  if (app) lvd_store_relaxed_u32(&app->ends_at_rest, 1);
 }
 
 /* ---- what the program holds --------------------------------------------------------------- */

@@ -200,6 +200,7 @@ struct lvd_app {
   lvd_a32 paused;         /* what `holds` says, for workers */
   lvd_a32 outcome;        /* 1 + an lvd_status; 0: it has not been told to end */
   lvd_a32 inside;         /* threads in waits for streams of it (waiting.h) */
+  lvd_a32 ends_at_rest;   /* lvd_app_ends_at_rest */
   lvd_a32 suspect;        /* at rest, and its fibers may wait for each other: the keeper looks */
   lvd_a32 open;           /* fibers may be started from outside: rest is not the end */
   bool finishing;         /* a keeper has it; under the runtime's lock */

@@ -41,6 +41,7 @@ pub const BUILT_IN: &[BuiltIn] = &[
         options: &[
             ("in", SOURCE),
             ("loops", SOURCE),
+            ("tail", SOURCE),
             (
                 "out",
                 &[
@@ -92,6 +93,7 @@ const SOURCE: &[&str] = &["source_init", "source_sizeOfFile", "source_readNBytes
 /// What they include.
 pub const HEADERS: &[(&str, &str)] = &[
     ("files.h", include_str!("../lib/natives/files.h")),
+    ("tail.h", include_str!("../lib/natives/tail.h")),
     ("video.h", include_str!("../lib/natives/video.h")),
 ];
 

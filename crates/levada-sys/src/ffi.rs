@@ -237,6 +237,7 @@ unsafe extern "C" {
     pub fn lvd_app_fault(app: *mut lvd_app, out: *mut lvd_fault) -> bool;
     pub fn lvd_app_why(app: *mut lvd_app, text: *mut c_char, size: usize) -> usize;
     pub fn lvd_app_finish(app: *mut lvd_app);
+    pub fn lvd_app_ends_at_rest(app: *mut lvd_app);
 }
 
 // Of the crate's own C file.

@@ -407,6 +407,7 @@ fn the_runtime_is_there_for_what_is_loaded() {
         "lvd_app_option",
         "lvd_native_fail",
         "lvd_app_finish",
+        "lvd_app_ends_at_rest",
     ] {
         assert!(text.contains(&format!(" T {name}\n")), "{name}");
     }

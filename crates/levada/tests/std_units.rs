@@ -221,3 +221,112 @@ end
     .concat();
     assert_eq!(wav, known);
 }
+
+fn write_bytes(place: &Place, bytes: &[u8]) {
+    std::fs::write(place.path("in.bin"), bytes).unwrap();
+}
+
+/// A unit of a stream: a start code, then these bytes.
+fn unit(bytes: &[u8]) -> Vec<u8> {
+    [&[0, 0, 1], bytes].concat()
+}
+
+#[test]
+fn a_video_stream_is_followed_by_a_part_of_its_beginning() {
+    let place = place("p.Reader");
+    let shown = |stream: &[u8], more: &[&str]| {
+        write_bytes(&place, stream);
+        let mut args = vec!["--out", "out.yuv"];
+        args.extend(more);
+        run(&place, &args).succeeds();
+        std::fs::read(place.path("out.yuv")).unwrap()
+    };
+    // MPEG-4: a sequence, two pictures. The first begins at 5 and ends at 19.
+    let stream = [
+        unit(&[0xb0, 1]),
+        unit(b"\xb6abcdefghij"),
+        unit(b"\xb6klmnopqr"),
+        unit(b"\xb6t"),
+    ]
+    .concat();
+    assert_eq!(stream.len(), 36);
+    let again = [&stream[..], &stream[..12]].concat();
+    assert_eq!(shown(&stream, &[]), again);
+    assert_eq!(shown(&stream, &["--option", "tail=no"]), stream);
+    let twice = [&stream[..], &again].concat();
+    assert_eq!(shown(&stream, &["--option", "loops=2"]), twice);
+    // AVC: parameters, a picture in two slices, one in one. HEVC: the same.
+    let avc: [&[u8]; 4] = [
+        b"\x67abc",
+        b"\x65\x80abcdefgh",
+        b"\x65\x40abcd",
+        b"\x61\xc0ab",
+    ];
+    let hevc: [&[u8]; 4] = [
+        b"\x40\x01bc",
+        b"\x26\x01\x80bcdefgh",
+        b"\x26\x01\x40bcd",
+        b"\x02\x01\x80b",
+    ];
+    for units in [avc, hevc] {
+        let stream = units.map(unit).concat();
+        assert_eq!(stream.len(), 36);
+        // As many as there are, although three times twelve bytes came.
+        assert_eq!(shown(&stream, &[]), stream[..24]);
+        assert_eq!(shown(&stream, &["--option", "tail=no"]), stream);
+        let twice = [&stream[..], &stream[..12]].concat();
+        assert_eq!(shown(&stream, &["--option", "loops=2"]), twice);
+        let counted = run(&place, &["--json"]);
+        assert_eq!(counted.json()["progress"]["done"], 2, "{counted:?}");
+    }
+    // These are none.
+    for other in [
+        &b"\0\0\x01\xffabcdefgh"[..],
+        b"\x01\0\x01\xb0bcdefghi",
+        b"\0\0\x01\xb0bcdefghi",
+    ] {
+        assert_eq!(shown(other, &[]), other);
+    }
+    run(&place, &["--option", "tail=yes"]).refuses(1, &["tail=yes"]);
+}
+
+/// What has been given only to push out what was before may be left lying.
+#[test]
+fn behind_the_end_of_a_video_stream_rest_is_no_deadlock() {
+    let place = Place::new(&[
+        READER,
+        (
+            "src/p/Swell.cal",
+            "package p;
+actor Swell () uint(size=8) In ==> uint(size=8) Out :
+  action In:[b] ==> Out:[l] repeat 4096
+  var List(type: uint(size=8), size=4096) l = [b : for int i in 0 .. 4095]
+  end
+end
+",
+        ),
+        (
+            "src/p/Sated.cal",
+            "package p;
+actor Sated () uint(size=8) In ==> :
+  int left := 10;
+  action In:[b] ==> guard left > 0 do left := left - 1; end
+end
+",
+        ),
+    ]);
+    let parts: [(&str, &str, &[(&str, &str)]); 3] = [
+        ("reader", "p.Reader", &[]),
+        ("swell", "p.Swell", &[]),
+        ("sated", "p.Sated", &[]),
+    ];
+    let top = network(
+        &parts,
+        &[("reader.Out", "swell.In"), ("swell.Out", "sated.In")],
+    );
+    place.write("src/p/Top.xdf", &top);
+    write_bytes(&place, b"no video, but as many bytes");
+    run(&place, &[]).refuses(1, &["nothing can move any more"]);
+    write_bytes(&place, b"\0\0\x01\xb0b\0\0\x01\xb6abcdefghijkl");
+    run(&place, &[]).succeeds();
+}

@@ -48,6 +48,11 @@ LVD_API void lvd_app_fail(lvd_app *app, const char *format, ...) LVD_PRINTF(2, 3
  * else. What is in flight is dropped; an application whose input merely ends need not call this. */
 LVD_API void lvd_app_finish(lvd_app *app);
 
+/* From now on the application may come to rest with actors that wait for room or for one another:
+ * that is its good end, and no deadlock. For one whose input has been given and which has got more,
+ * so that the last of it comes out. */
+LVD_API void lvd_app_ends_at_rest(lvd_app *app);
+
 /* What the application has done so far, in its own unit ("frames"): shown as progress. `unit` must
  * live as long as the application. */
 LVD_API void lvd_app_progress(lvd_app *app, const char *unit, uint64_t done);

@@ -4,8 +4,9 @@
  *
  * Orcc's applications end by source_exit, which ends the process, or never; there are others in this
  * one. So
- *   - the input is given once, or as often as the option "loops" says; then its source has nothing
- *     more to give, and the network comes to rest when all that is in flight has come out;
+ *   - the input is given once, or as often as the option "loops" says, as if it were one file; then
+ *     its source has nothing more to give, and the network comes to rest when all that is in flight
+ *     has come out. Behind a video stream comes a part of its beginning (see tail.h);
  *   - source_isMaxLoopsReached is true for the actor that reads alone. Displays ask, too, so as to
  *     end the application; they would cut off what is in flight;
  *   - an actor that reads on behind the end, begins anew once too often, or calls source_exit, ends;
@@ -13,6 +14,7 @@
  *
  * All of them are weak: a function of the user's own takes the place of any. */
 #include "files.h"
+#include "tail.h"
 #include "video.h"
 
 #define STD __attribute__((weak))
@@ -35,9 +37,11 @@ typedef struct source {
   _Atomic(const void *) reader; /* the actor; all that follows is its own */
   input in;
   uint8_t *bytes; /* of all files, one behind the other */
-  size_t size, next;
-  int32_t loops; /* left */
-  bool counted;  /* the present one has been counted as done */
+  size_t size;
+  size_t given, next; /* the bytes as often as they are given, without the tail */
+  tail tail;
+  size_t pictures; /* no more are shown; 0: all are */
+  bool done;
   bool loaded;
 } source;
 
@@ -74,8 +78,14 @@ static void source_load(source *s) {
     close(in->fd);
     in->fd = -1;
   }
-  if (s->size > INT32_MAX) refuse("the input has more bytes than an int can count");
-  s->loops = number_option("loops", 1, 1);
+  const char *wish = option("tail");
+  size_t loops = (size_t)number_option("loops", 1, 1);
+  if (wish && strcmp(wish, "no")) refuse("the option tail=%s is not tail=no", wish);
+  if (!wish) s->tail = tail_of(s->bytes, s->size);
+  s->given = s->size * loops;
+  s->pictures = s->tail.pictures * loops;
+  if (s->given + s->tail.bytes > INT32_MAX)
+    refuse("the input has more bytes than an int can count");
   s->loaded = true;
 }
 
@@ -92,20 +102,28 @@ STD void source_init(void) { source_to_read(); }
 
 STD void source_close(void) {}
 
-STD int32_t source_sizeOfFile(void) { return (int32_t)source_to_read()->size; }
+STD int32_t source_sizeOfFile(void) {
+  const source *s = source_to_read();
+  return (int32_t)(s->given + s->tail.bytes);
+}
 
 STD void source_rewind(void) {
   source *s = source_to_read();
-  if (s->next > 0 && !s->counted && --s->loops <= 0) lvd_native_end();
+  s->done |= s->next > 0 && s->next == s->given + s->tail.bytes;
   s->next = 0;
-  s->counted = false;
 }
 
 STD void source_readNBytes(uint8_t *bytes, uint32_t count) {
   source *s = source_to_read();
-  if (count > s->size - s->next) lvd_native_end();
-  memcpy(bytes, s->bytes + s->next, count);
-  s->next += count;
+  if (s->done || count > s->given + s->tail.bytes - s->next) lvd_native_end();
+  while (count) {
+    size_t from = s->next % s->size, part = s->size - from < count ? s->size - from : count;
+    memcpy(bytes, s->bytes + from, part);
+    bytes += part;
+    s->next += part;
+    count -= (uint32_t)part;
+  }
+  if (s->next > s->given) lvd_app_ends_at_rest(lvd_current_app());
 }
 
 STD uint8_t source_readByte(void) {
@@ -114,17 +132,13 @@ STD uint8_t source_readByte(void) {
   return byte;
 }
 
-STD int32_t source_getNbLoop(void) { return number_option("loops", 1, 1); }
+STD int32_t source_getNbLoop(void) { return 1; }
 
-STD void source_decrementNbLoops(void) {
-  source *s = source_to_read();
-  if (s->loops > 0) s->loops--;
-  s->counted = true;
-}
+STD void source_decrementNbLoops(void) { source_to_read()->done = true; }
 
 STD bool source_isMaxLoopsReached(void) {
   const source *s = source_of_app();
-  return s->reader == lvd_current_actor() && s->loops == 0;
+  return s->reader == lvd_current_actor() && s->done;
 }
 
 STD void source_exit(int32_t code) {
@@ -135,6 +149,12 @@ STD void source_exit(int32_t code) {
 }
 
 /* ---- The display ------------------------------------------------------------------------------- */
+
+/* Is the picture that comes one of the input? `count` is how many were before. */
+static bool is_of_input(uint64_t count) {
+  const size_t most = source_of_app()->pictures;
+  return !most || count < most;
+}
 
 /* Without an output pictures are counted, and not kept. */
 static bool is_shown(void) {
@@ -149,6 +169,7 @@ static void show(const uint8_t *y, const uint8_t *u, const uint8_t *v, int32_t w
     lvd_native_fail("a picture of %dx%d pixels cannot be shown", width, height);
   if (!is_shown()) return;
   video *video_out = block(&video_key, sizeof *video_out, video_end);
+  if (!is_of_input(video_out->complete)) return;
   video_begin(video_out, w, h, "");
   video_end_frame(video_out, (const uint8_t *const[]){y, u, v});
 }
@@ -189,7 +210,7 @@ STD void fpsPrintInit(void) {}
 
 STD void fpsPrintNewPicDecoded(void) {
   pictures_decoded *p = block(&pictures_decoded_key, sizeof *p, NULL);
-  lvd_app_progress(lvd_current_app(), "frames", ++p->count);
+  if (is_of_input(p->count)) lvd_app_progress(lvd_current_app(), "frames", ++p->count);
 }
 
 /* ---- The comparison ---------------------------------------------------------------------------- */
@@ -259,7 +280,7 @@ STD void compareYUV_init(void) {}
 STD void compareYUV_comparePicture(uint8_t *y, uint8_t *u, uint8_t *v, int16_t width,
                                    int16_t height) {
   known *k = known_of_app();
-  if (k->none) return;
+  if (k->none || !is_of_input(k->pictures)) return;
   size_t size = (size_t)width * (size_t)height, part = (size_t)(width / 2) * (size_t)(height / 2);
   k->pictures++;
   compare(k, y, size, "picture", k->pictures);
