@@ -26,6 +26,10 @@ use std::time::{Duration, SystemTime};
 pub struct Options {
     /// Check list indices and divisors (`--unchecked` leaves the checks out).
     pub checks: bool,
+    /// What is read outside of a list is its nearest element, and no fault.
+    pub lenient: bool,
+    /// Give channels sizes by chance, from this seed.
+    pub any_sizes: Option<u64>,
     /// Merge static actors that are connected into one.
     pub fuse: bool,
     /// C files with native functions.
@@ -46,6 +50,8 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             checks: true,
+            lenient: false,
+            any_sizes: None,
             fuse: false,
             natives: Vec::new(),
             cc: None,
@@ -269,6 +275,8 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
 pub fn emit_c(net: &ir::Network, options: &Options) -> emit::Emitted {
     let settings = emit::Options {
         checks: options.checks,
+        lenient: options.lenient,
+        any_sizes: options.any_sizes,
         ..emit::Options::default()
     };
     if options.fuse {

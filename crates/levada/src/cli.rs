@@ -156,12 +156,28 @@ pub struct NetworkArgs {
     pub path: Vec<PathBuf>,
 }
 
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outside {
+    /// The network stops
+    Fault,
+    /// Its nearest element is read, with a warning: applications made for Orcc rely on it that
+    /// nothing happens
+    Nearest,
+}
+
 /// How it is compiled.
 #[derive(Args, Debug)]
 pub struct CompileArgs {
     /// Leave out the checks of array indices (a wrong index then spoils memory)
     #[arg(long)]
     pub unchecked: bool,
+    /// What happens where a list is read that has no such element (writing there is a fault)
+    /// [default: nearest in a project, which has a .project file, or else fault]
+    #[arg(long, value_name = "WHAT", value_enum, conflicts_with = "unchecked")]
+    pub outside: Option<Outside>,
+    /// Give channels sizes by chance, from this seed: what comes out must be the same
+    #[arg(long, value_name = "SEED")]
+    pub any_sizes: Option<u64>,
     /// Do not join actors into one, even where that is faster
     #[arg(long, overrides_with = "fuse")]
     pub no_fuse: bool,

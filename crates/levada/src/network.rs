@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! From what the user typed to an elaborated network.
 
-use crate::cli::{CompileArgs, NetworkArgs};
+use crate::cli::{CompileArgs, NetworkArgs, Outside};
 use crate::output::{self, Failure, failure, failure_with};
 use levada_cal::compile;
 use levada_cal::diag::{Diagnostics, Sources};
@@ -17,6 +17,8 @@ pub struct Loaded {
     pub sources: Sources,
     /// Where the top network's classes begin.
     pub root: Option<PathBuf>,
+    /// It lies in a project, as Orcc's applications do.
+    pub in_project: bool,
     /// Warnings, as JSON; they have been shown.
     pub diagnostics: Vec<Value>,
 }
@@ -32,6 +34,7 @@ pub fn load(args: &NetworkArgs) -> Result<Loaded, Failure> {
         class,
         roots,
         root,
+        in_project,
         file,
         mut diags,
     } = resolve(args)?;
@@ -47,6 +50,7 @@ pub fn load(args: &NetworkArgs) -> Result<Loaded, Failure> {
             network,
             sources: workspace.sources,
             root,
+            in_project,
             diagnostics,
         }),
         None => {
@@ -65,6 +69,7 @@ struct Named {
     roots: Vec<PathBuf>,
     /// The one of them that the top network is in.
     root: Option<PathBuf>,
+    in_project: bool,
     file: Option<ClassFile>,
     diags: Diagnostics,
 }
@@ -93,6 +98,7 @@ fn resolve(args: &NetworkArgs) -> Result<Named, Failure> {
     };
     let mut diags = Diagnostics::new();
     diags.extend(project.iter().flat_map(Project::warnings));
+    let in_project = project.is_some();
     let of_project = project.map(|p| p.roots).unwrap_or_default();
     if is_file_name {
         let NetworkFile { root, class, file } =
@@ -106,6 +112,7 @@ fn resolve(args: &NetworkArgs) -> Result<Named, Failure> {
             class,
             roots,
             root: Some(root),
+            in_project,
             file: Some(file),
             diags,
         });
@@ -143,6 +150,7 @@ fn resolve(args: &NetworkArgs) -> Result<Named, Failure> {
         class: typed.to_string(),
         root: of_file.or(roots.first()).cloned(),
         roots,
+        in_project,
         file: None,
         diags,
     })
@@ -236,6 +244,11 @@ fn natives(loaded: &Loaded, args: &CompileArgs) -> Result<Vec<PathBuf>, Failure>
 pub fn compile_options(loaded: &Loaded, args: &CompileArgs) -> Result<compile::Options, Failure> {
     Ok(compile::Options {
         checks: !args.unchecked,
+        lenient: match args.outside {
+            Some(outside) => outside == Outside::Nearest,
+            None => loaded.in_project,
+        },
+        any_sizes: args.any_sizes,
         fuse: !args.no_fuse,
         natives: natives(loaded, args)?,
         forking: std::env::current_exe().ok(),

@@ -113,3 +113,36 @@ fn a_project_that_is_missing_is_told() {
             .refuses(1, &["warning[project]", "needs the project Gone", "Words"]);
     }
 }
+
+/// Applications made for Orcc read outside of lists where they do not use what they get.
+#[test]
+fn in_a_project_the_nearest_element_is_read_outside_of_a_list() {
+    let place = Place::new(&[]);
+    let actor = |statement: &str| {
+        format!(
+            "package p;\nactor Careless () ==> :\n  int l[2][3] := [[1, 2, 3], [4, 5, 6]];\n  \
+             int i := -1;\n  int sum := 0;\n  \
+             run: action ==> guard i < 5 do {statement} sum := sum * 10 + l[1][i]; i := i + 1; end\n  \
+             tell: action ==> guard i = 5 do println(sum); i := 6; end\nend\n"
+        )
+    };
+    let top = network(&[("careless", "p.Careless", &[])], &[]);
+    place.write("src/p/Top.xdf", &top);
+    place.write("src/p/Careless.cal", &actor(""));
+    let fault = ["error[fault]: index -1 of a list of 3", "Careless.cal"];
+    place.run(&["run", "src/p/Top.xdf"]).refuses(1, &fault);
+    let nearest = ["run", "src/p/Top.xdf", "--outside", "nearest"];
+    assert_eq!(place.run(&nearest).succeeds().out, "445666\n");
+    project(&place, ".", &[]);
+    for fuse in ["--fuse", "--no-fuse"] {
+        let run = place.run(&["run", "src/p/Top.xdf", fuse]);
+        assert_eq!(run.succeeds().out, "445666\n");
+        assert!(run.err.contains("Careless.cal:6: the nearest"), "{run:?}");
+        assert_eq!(run.err.matches("the nearest").count(), 1, "{run:?}");
+    }
+    let strict = ["run", "src/p/Top.xdf", "--outside", "fault"];
+    place.run(&strict).refuses(1, &fault);
+    // What is written is written nowhere else.
+    place.write("src/p/Careless.cal", &actor("l[1][i] := 0;"));
+    place.run(&["run", "src/p/Top.xdf"]).refuses(1, &fault);
+}

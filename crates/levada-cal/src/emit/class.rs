@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! An actor class in C: where its variables live, what its parts are called.
 
+use super::Options;
 use super::value::{c_type, const_type};
 use super::writer::Names;
 use crate::ir::*;
@@ -36,6 +37,7 @@ impl Home {
 pub struct Class<'a> {
     pub actor: &'a Actor,
     pub checks: bool,
+    pub lenient: bool,
     /// Begins every name of this class.
     pub prefix: String,
     pub homes: Vec<Home>,
@@ -55,7 +57,7 @@ pub struct Class<'a> {
 const REGISTERS: usize = 16;
 
 impl<'a> Class<'a> {
-    pub fn new(actor: &'a Actor, prefix: String, checks: bool) -> Class<'a> {
+    pub fn new(actor: &'a Actor, prefix: String, options: &Options) -> Class<'a> {
         let mut members = Names::default();
         let mut globals = Names::default();
         // What every class has, whatever its author has named so.
@@ -112,13 +114,14 @@ impl<'a> Class<'a> {
             .collect();
         Class {
             actor,
-            checks,
+            checks: options.checks,
+            lenient: options.lenient,
             homes,
             procs,
             actions,
             inputs,
             outputs,
-            ranges: Rc::new(Ranges::new(actor, checks)),
+            ranges: Rc::new(Ranges::new(actor, options.checks, options.lenient)),
             written: written_params(actor),
             temporaries: Rc::default(),
             checked: Rc::default(),

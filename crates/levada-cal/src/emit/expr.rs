@@ -60,7 +60,7 @@ impl<'a, 'w> Code<'a, 'w> {
                 {
                     return self.constant(v, &e.ty);
                 }
-                X::primary(self.place(p), ct, range)
+                X::primary(self.read_place(p), ct, range)
             }
             ExprKind::Unary(op, x) => self.unary(*op, x, &e.ty, range),
             ExprKind::Binary(op, a, b) => {
@@ -616,6 +616,15 @@ impl<'a, 'w> Code<'a, 'w> {
 
     /// A variable, an element, or a pointer to the first element of a list.
     pub fn place(&mut self, p: &Place) -> String {
+        self.place_where(p, false)
+    }
+
+    /// The same where an element is only read.
+    fn read_place(&mut self, p: &Place) -> String {
+        self.place_where(p, self.class.lenient)
+    }
+
+    fn place_where(&mut self, p: &Place, lenient: bool) -> String {
         let base = match p.var {
             VarRef::Global(g) => self.class.homes[g].text(),
             VarRef::Local(l) => self.locals[l].name.clone(),
@@ -628,7 +637,7 @@ impl<'a, 'w> Code<'a, 'w> {
         let mut terms = Vec::new();
         for (d, i) in p.indices.iter().enumerate() {
             let stride: u64 = dims[d + 1..].iter().map(|n| u64::from(*n)).product();
-            let x = self.index(i, dims[d]);
+            let x = self.index(i, dims[d], lenient);
             if stride == 1 {
                 terms.push(x.at_least(prec::ADD));
             } else if x.literal == Some(0) {
@@ -648,7 +657,7 @@ impl<'a, 'w> Code<'a, 'w> {
         }
     }
 
-    fn index(&mut self, i: &Expr, n: u32) -> X {
+    fn index(&mut self, i: &Expr, n: u32, lenient: bool) -> X {
         let x = self.full(i);
         let inside = Range::new(0, i128::from(n) - 1);
         if x.range.within(inside) || !self.class.checks {
@@ -656,11 +665,13 @@ impl<'a, 'w> Code<'a, 'w> {
         }
         self.class.count_check();
         let line = self.w.lines.line(i.span);
-        let text = if i.span.file == self.file {
+        let at = || string_literal(&format!("{}:{line}", self.w.lines.path(i.span)));
+        let text = if lenient {
+            format!("levada_near(self, {}, {n}u, {})", wide(&x), at())
+        } else if i.span.file == self.file {
             format!("levada_index(self, {}, {n}u, {line}u)", wide(&x))
         } else {
-            let at = string_literal(&format!("{}:{line}", self.w.lines.path(i.span)));
-            format!("levada_index_at(self, {}, {n}u, {at})", wide(&x))
+            format!("levada_index_at(self, {}, {n}u, {})", wide(&x), at())
         };
         X::primary(text, Ct::U64, inside)
     }

@@ -34,6 +34,10 @@ use writer::{Lines, Names, Writer, comment, string_literal};
 pub struct Options {
     /// Check list indices and divisors where they are not proven.
     pub checks: bool,
+    /// An index that reads outside of a list leads to its nearest element.
+    pub lenient: bool,
+    /// Channels get sizes by chance, from this seed: what comes out must be the same.
+    pub any_sizes: Option<u64>,
     /// The name of the network's record.
     pub symbol: String,
     /// Above so many bytes of text each actor class gets a file of its own.
@@ -44,6 +48,8 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             checks: true,
+            lenient: false,
+            any_sizes: None,
             symbol: "levada_network".to_string(),
             split: 400_000,
         }
@@ -106,7 +112,7 @@ pub fn emit(net: &Network, options: &Options) -> Emitted {
     let mut checks = 0;
     let mut texts = Vec::new();
     for (actor, prefix) in &classes {
-        let class = Class::new(actor, prefix.clone(), options.checks);
+        let class = Class::new(actor, prefix.clone(), options);
         let file = format!("{}.c", net.name.rsplit('.').next().unwrap_or("network"));
         let mut w = Writer::new(&file, &lines);
         // Each section begins at a row that is known only when they are joined.
@@ -203,6 +209,16 @@ pub fn default_capacity(size: u32, most: u32) -> u32 {
         .max(most.saturating_mul(4))
 }
 
+/// Any size that does for a network for which `asked` (or else what Orcc gives, 512) does.
+fn some_capacity(seed: u64, asked: Option<u32>, most: u32, usual: u32) -> u32 {
+    let mut x = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    let least = asked.unwrap_or(CHANNEL_LEAST).max(most).max(1);
+    let span = u64::from(usual.max(least) - least) + u64::from(least.min(4096)) + 1;
+    least + ((x ^ (x >> 31)) % span) as u32
+}
+
 /// The largest number of elements one firing takes from or puts to a port.
 pub fn burst(actor: &Actor, port: usize, input: bool) -> u32 {
     let all = actor.actions.iter().chain(&actor.initializers);
@@ -256,6 +272,10 @@ fn network_tables(
             }
             Some(n) => n.max(1),
             None => default_capacity(size, most),
+        };
+        let capacity = match options.any_sizes {
+            Some(seed) => some_capacity(seed.wrapping_add(k as u64), c.capacity, most, capacity),
+            None => capacity,
         };
         t += &format!("static const lvd_port_ref levada_to_{k}[] = {{");
         for (i, e) in c.to.iter().enumerate() {

@@ -127,6 +127,23 @@ LEVADA_INLINE size_t levada_index_at(lvd_actor *self, int64_t i, uint32_t n, con
   return (size_t)i;
 }
 
+/* Where what is read outside of a list is its nearest element; the first time is told. It changes
+ * nothing that the compiler has to know of. */
+__attribute__((const, cold, noinline, unused)) static size_t
+levada_far(lvd_actor *self, int64_t i, uint32_t n, const char *at) {
+  static char told;
+  if (!__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
+    fprintf(stderr,
+            "warning: index %lld of a list of %lu, at %s: the nearest element is read, here and "
+            "wherever there is no such element\n",
+            (long long)i, (unsigned long)n, at);
+  (void)self;
+  return i < 0 ? 0 : n - 1;
+}
+LEVADA_INLINE size_t levada_near(lvd_actor *self, int64_t i, uint32_t n, const char *at) {
+  return LVD_UNLIKELY((uint64_t)i >= n) ? levada_far(self, i, n, at) : (size_t)i;
+}
+
 static LVD_NORETURN LVD_COLD LEVADA_UNUSED void levada_bad_divisor(lvd_actor *self,
                                                                    const char *at) {
   lvd_actor_fail(self, LVD_FAULT_DIVISION, 0, "division by zero, at %s", at);
