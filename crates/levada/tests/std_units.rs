@@ -308,9 +308,8 @@ end
         (
             "src/p/Sated.cal",
             "package p;
-actor Sated () uint(size=8) In ==> :
-  int left := 10;
-  action In:[b] ==> guard left > 0 do left := left - 1; end
+actor Sated () uint(size=8) Key, uint(size=8) In ==> :
+  action Key:[k], In:[b] ==> end
 end
 ",
         ),
@@ -322,7 +321,11 @@ end
     ];
     let top = network(
         &parts,
-        &[("reader.Out", "swell.In"), ("swell.Out", "sated.In")],
+        &[
+            ("reader.Out", "swell.In"),
+            ("reader.Out", "sated.Key"),
+            ("swell.Out", "sated.In"),
+        ],
     );
     place.write("src/p/Top.xdf", &top);
     write_bytes(&place, b"no video, but as many bytes");
