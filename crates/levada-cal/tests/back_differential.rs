@@ -230,6 +230,7 @@ fn compile(nets: &[(u64, Network)], way: Way, dir: &Path) -> Result<PathBuf, Str
             checks: way.checks,
             symbol,
             split: usize::MAX,
+            ..emit::Options::default()
         };
         let emitted = emit::emit(net, &options);
         let path = dir.join(format!("{}-{seed}.c", way.name));
