@@ -11,6 +11,7 @@ pub fn first_guess(network: &Network) -> Graph {
     Graph {
         busy: vec![1.0; network.actors()],
         links: links(network, |_| 0.1),
+        ..Graph::default()
     }
 }
 
@@ -40,6 +41,7 @@ pub fn graph_between(network: &Network, before: &Counters, now: &Counters) -> Gr
     Graph {
         busy: (0..now.actors.len()).map(busy).collect(),
         links: links(network, bytes),
+        ..Graph::default()
     }
 }
 
@@ -59,7 +61,7 @@ pub fn append(all: &mut Graph, one: Graph) -> usize {
 /// is most room. `loads` is how busy each worker is with the others.
 pub fn place_beside(graph: &Graph, machine: &Machine, loads: &[f64]) -> Placement {
     let alone = place(graph, machine);
-    let mut parts = vec![0.0; machine.workers];
+    let mut parts = vec![0.0; machine.workers()];
     for (worker, busy) in alone.iter().zip(&graph.busy) {
         parts[*worker as usize] += busy;
     }
@@ -82,7 +84,7 @@ mod tests {
     fn alone(busy: &[f64]) -> Graph {
         Graph {
             busy: busy.to_vec(),
-            links: Vec::new(),
+            ..Graph::default()
         }
     }
 

@@ -327,8 +327,8 @@ impl Host {
         let (notes, heard) = mpsc::channel();
         let shared = Arc::new(Shared {
             runtime,
+            balance: options.balance && machine.workers() > 1,
             machine,
-            balance: options.balance && machine.workers > 1,
             events: Events::default(),
             table: Mutex::default(),
             changed: Condvar::new(),
@@ -440,7 +440,7 @@ impl Host {
 
     /// How busy each worker is with what is loaded.
     fn loads(&self) -> Vec<f64> {
-        let mut loads = vec![0.0; self.shared.machine.workers];
+        let mut loads = vec![0.0; self.shared.machine.workers()];
         let all: Vec<Arc<Hosted>> = {
             let table = self.shared.table();
             table
@@ -541,7 +541,7 @@ impl Host {
     /// Puts an actor on a worker. The mapper may move it again when that is worth it.
     pub fn move_actor(&self, name: &str, actor: &str, worker: u32) -> Result<(), Refusal> {
         let hosted = self.live(name)?;
-        let workers = self.shared.machine.workers;
+        let workers = self.shared.machine.workers();
         if worker as usize >= workers {
             let what = format!("there is no worker {worker}");
             let help = format!("workers are numbered from 0 to {}", workers - 1);

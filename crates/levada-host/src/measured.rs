@@ -31,7 +31,11 @@ pub fn load(object: &Path, actors: usize, mut links: Vec<Link>) -> Option<Graph>
     for (link, bytes) in links.iter_mut().zip(bytes) {
         link.bytes = bytes;
     }
-    Some(Graph { busy, links })
+    Some(Graph {
+        busy,
+        links,
+        ..Graph::default()
+    })
 }
 
 /// Keeps what was measured, if it was long enough. A cache that cannot be written is no failure.
@@ -68,6 +72,7 @@ mod tests {
         let graph = Graph {
             busy: vec![3e7, 1e7],
             links: links(64.0),
+            ..Graph::default()
         };
         assert_eq!(load(&object, 2, links(0.0)), None);
         save(&object, &graph);
@@ -78,6 +83,7 @@ mod tests {
         let short = Graph {
             busy: vec![1.0, 2.0],
             links: links(1.0),
+            ..Graph::default()
         };
         save(&object, &short);
         assert_eq!(load(&object, 2, links(0.0)), Some(graph));

@@ -128,7 +128,7 @@ impl Watch<'_> {
         if self.shared.balance {
             // Beside others that have been placed well, one that was placed by a guess can wait.
             let guessed = matches!(self.all.as_slice(), [one] if !one.hosted.known);
-            let balancer = Balancer::new(self.shared.machine, placement);
+            let balancer = Balancer::new(self.shared.machine.clone(), placement);
             self.balancer = Some(match guessed {
                 true => balancer,
                 false => balancer.trusting(),

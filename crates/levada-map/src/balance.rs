@@ -5,7 +5,9 @@
 //! brought what was promised, and wait longer each time that it did not. So a load that changes is
 //! followed within a second, and a load that only looks as if it did never makes actors swing.
 
-use crate::{Graph, Machine, Placement, bottleneck, improve};
+use crate::graph::Graph;
+use crate::machine::Machine;
+use crate::place::{Placement, bottleneck, improve};
 use std::time::Duration;
 
 /// What was measured since the last sample: busy time in nanoseconds, bytes on links.
@@ -65,7 +67,7 @@ impl Balancer {
     /// Takes a sample; the moves to make (actor, worker), usually none.
     pub fn sample(&mut self, sample: &Sample) -> Vec<(usize, u32)> {
         let seconds = sample.elapsed.as_secs_f64();
-        if seconds <= 0.0 || self.machine.workers <= 1 {
+        if seconds <= 0.0 || self.machine.workers() <= 1 {
             return Vec::new();
         }
         self.since_move += sample.elapsed;
@@ -86,7 +88,7 @@ impl Balancer {
         if let Some(promised) = self.promise.take() {
             // A bottleneck that is as tall as before, or taller: the promise was not kept. More
             // work done in the same time looks the same, so the evenness is what counts.
-            let even = mean.busy.iter().sum::<f64>() / self.machine.workers as f64;
+            let even = mean.busy.iter().sum::<f64>() / self.machine.workers() as f64;
             let kept = now <= even.max(f64::MIN_POSITIVE) * (1.0 + WORTH) || now < promised * 1.2;
             self.wait = match kept {
                 true => self.usual(),

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! All placements, where actors and workers are few: the best one for certain.
 
+use crate::graph::Graph;
 use crate::load::Loads;
-use crate::{Graph, Machine, Placement};
+use crate::machine::Machine;
+use crate::place::Placement;
 
 /// So many placements are looked at within a few milliseconds.
 const MOST: usize = 1 << 15;
@@ -12,9 +14,12 @@ const AS_GOOD: f64 = 0.02;
 /// The placement with the smallest bottleneck, and among those that come close to it the one with
 /// the least traffic. None where there are too many to try.
 pub fn place(graph: &Graph, machine: &Machine) -> Option<Placement> {
+    if !machine.uniform() || graph.pins.iter().any(Option::is_some) {
+        return None;
+    }
     // The workers are alike, so the first actor may as well sit on the first.
     let free = graph.busy.len().checked_sub(1)?;
-    let count = machine.workers.checked_pow(u32::try_from(free).ok()?)?;
+    let count = machine.workers().checked_pow(u32::try_from(free).ok()?)?;
     if count > MOST {
         return None;
     }
@@ -42,7 +47,7 @@ fn each(graph: &Graph, machine: &Machine, count: usize, mut look: impl FnMut(&Lo
     for _ in 0..count {
         look(&loads);
         for actor in 1..graph.busy.len() {
-            let next = (loads.placement()[actor] + 1) % machine.workers as u32;
+            let next = (loads.placement()[actor] + 1) % machine.workers() as u32;
             loads.shift(actor, next);
             if next != 0 {
                 break;

@@ -2,7 +2,9 @@
 //! The loads of all workers under a placement, kept up to date while actors move, and the search
 //! for better ones.
 
-use crate::{Graph, Machine, Placement};
+use crate::graph::Graph;
+use crate::machine::Machine;
+use crate::place::{Placement, lower_bound};
 
 /// What a placement costs. The busiest worker decides; among equals, the evenness and the traffic.
 #[derive(Clone, Copy, Debug)]
@@ -22,12 +24,18 @@ impl Cost {
     }
 }
 
+/// Where every move of every actor can be tried: actors times the square of workers.
+const SMALL: usize = 1 << 17;
+/// Where not, a busiest worker this close to the bound is even enough; and so many of the least busy workers are tried, beside those of the neighbours.
+const LEAST: usize = 4;
+const EVEN: f64 = 1.03;
+
 pub struct Loads<'g> {
     graph: &'g Graph,
     machine: &'g Machine,
     placement: Placement,
     loads: Vec<f64>,
-    /// For each actor, the others it exchanges with, and what that costs across workers.
+    /// For each actor, the others it exchanges with, and how many bytes.
     near: Vec<Vec<(usize, f64)>>,
 }
 
@@ -35,25 +43,23 @@ impl<'g> Loads<'g> {
     pub fn new(graph: &'g Graph, machine: &'g Machine, mut placement: Placement) -> Loads<'g> {
         let actors = graph.busy.len();
         placement.resize(actors, 0);
-        for worker in &mut placement {
-            *worker = (*worker).min(machine.workers as u32 - 1);
+        for (actor, worker) in placement.iter_mut().enumerate() {
+            *worker = graph.pin(actor).unwrap_or(*worker);
+            *worker = (*worker).min(machine.workers() as u32 - 1);
         }
         let mut near: Vec<Vec<(usize, f64)>> = vec![Vec::new(); actors];
         for link in &graph.links {
             if link.from < actors && link.to < actors && link.from != link.to {
-                let cost = link.bytes * machine.cross_cost;
-                near[link.from].push((link.to, cost));
-                near[link.to].push((link.from, cost));
+                near[link.from].push((link.to, link.bytes));
+                near[link.to].push((link.from, link.bytes));
             }
         }
-        let mut loads = vec![0.0; machine.workers];
+        let mut loads = vec![0.0; machine.workers()];
         for actor in 0..actors {
             let worker = placement[actor];
-            loads[worker as usize] += graph.busy[actor];
-            for &(other, cost) in &near[actor] {
-                if placement[other] != worker {
-                    loads[worker as usize] += cost;
-                }
+            loads[worker as usize] += graph.busy[actor] / machine.cores[worker as usize].speed;
+            for &(other, bytes) in &near[actor] {
+                loads[worker as usize] += bytes * machine.byte(worker, placement[other]);
             }
         }
         Loads {
@@ -77,6 +83,10 @@ impl<'g> Loads<'g> {
         self.loads.iter().sum()
     }
 
+    pub fn loads(&self) -> &[f64] {
+        &self.loads
+    }
+
     pub fn placement(&self) -> &[u32] {
         &self.placement
     }
@@ -90,41 +100,62 @@ impl<'g> Loads<'g> {
         if from == to {
             return;
         }
-        self.loads[from as usize] -= self.graph.busy[actor];
-        self.loads[to as usize] += self.graph.busy[actor];
-        for &(other, cost) in &self.near[actor] {
+        let (machine, busy) = (self.machine, self.graph.busy[actor]);
+        self.loads[from as usize] -= busy / machine.cores[from as usize].speed;
+        self.loads[to as usize] += busy / machine.cores[to as usize].speed;
+        for &(other, bytes) in &self.near[actor] {
             let there = self.placement[other];
-            if there == from {
-                // Was at home with it, now pays on both sides.
-                self.loads[from as usize] += cost;
-                self.loads[to as usize] += cost;
-            } else if there == to {
-                self.loads[from as usize] -= cost;
-                self.loads[to as usize] -= cost;
-            } else {
-                self.loads[from as usize] -= cost;
-                self.loads[to as usize] += cost;
-            }
+            let (was, is) = (machine.byte(from, there), machine.byte(to, there));
+            self.loads[from as usize] -= bytes * was;
+            self.loads[to as usize] += bytes * is;
+            self.loads[there as usize] += bytes * (is - was);
         }
         self.placement[actor] = to;
     }
 
-    /// Moves, then swaps, always the best one there is, as long as one helps.
+    /// Moves, then swaps, always the best one there is, as long as one helps. Where there are too
+    /// many to try, only those that relieve the busiest worker.
     pub fn refine(&mut self) {
+        let (actors, workers) = (self.placement.len(), self.machine.workers());
+        let mut members: Vec<Vec<usize>> = vec![Vec::new(); workers];
+        for actor in (0..actors).filter(|&a| self.graph.pin(a).is_none()) {
+            members[self.placement[actor] as usize].push(actor);
+        }
+        let goal = lower_bound(self.graph, self.machine) * EVEN;
         // Every round makes the cost smaller, so this ends; the bound is for huge graphs.
-        for _ in 0..4 * self.placement.len() + 16 {
-            if !self.best_move() && !self.best_swap() {
+        for _ in 0..4 * actors + 16 {
+            let helped = match self.few() {
+                true => self.best_move() || self.best_swap(),
+                false => self.relieve(&mut members, goal),
+            };
+            if !helped {
                 break;
             }
         }
     }
 
+    /// Whether every move of every actor can be tried.
+    pub fn few(&self) -> bool {
+        let workers = self.machine.workers();
+        self.placement.len() * workers * workers <= SMALL
+    }
+
+    fn free(&self, actor: usize) -> bool {
+        self.graph.pin(actor).is_none()
+    }
+
+    fn busiest(&self) -> u32 {
+        (0..self.loads.len())
+            .max_by(|&a, &b| self.loads[a].total_cmp(&self.loads[b]))
+            .unwrap_or(0) as u32
+    }
+
     fn best_move(&mut self) -> bool {
         let mut best = self.cost();
         let mut found = None;
-        for actor in 0..self.placement.len() {
+        for actor in (0..self.placement.len()).filter(|&a| self.graph.pin(a).is_none()) {
             let home = self.placement[actor];
-            for worker in 0..self.machine.workers as u32 {
+            for worker in 0..self.machine.workers() as u32 {
                 if worker == home {
                     continue;
                 }
@@ -145,11 +176,10 @@ impl<'g> Loads<'g> {
 
     /// Swaps only with the busiest worker: no other swap makes it less busy.
     fn best_swap(&mut self) -> bool {
-        let busiest = (0..self.loads.len())
-            .max_by(|&a, &b| self.loads[a].total_cmp(&self.loads[b]))
-            .unwrap_or(0) as u32;
-        let (inside, outside): (Vec<usize>, Vec<usize>) =
-            (0..self.placement.len()).partition(|&a| self.placement[a] == busiest);
+        let busiest = self.busiest();
+        let (inside, outside): (Vec<usize>, Vec<usize>) = (0..self.placement.len())
+            .filter(|&a| self.free(a))
+            .partition(|&a| self.placement[a] == busiest);
         let mut best = self.cost();
         let mut found = None;
         for &a in &inside {
@@ -172,5 +202,77 @@ impl<'g> Loads<'g> {
             self.shift(b, busiest);
         }
         found.is_some()
+    }
+
+    /// Moves an actor of the busiest worker away, or swaps it for a lighter one, so that none of the
+    /// workers that this touches is as busy as that one was.
+    fn relieve(&mut self, members: &mut [Vec<usize>], goal: f64) -> bool {
+        let busiest = self.busiest();
+        let was = self.loads[busiest as usize];
+        if was <= goal {
+            return false;
+        }
+        let mut least: Vec<u32> = (0..self.loads.len() as u32).collect();
+        if least.len() > LEAST {
+            least.select_nth_unstable_by(LEAST, |&a, &b| {
+                self.loads[a as usize].total_cmp(&self.loads[b as usize])
+            });
+            least.truncate(LEAST);
+        }
+        let inside = members[busiest as usize].clone();
+        let mut best = was * (1.0 - 1e-9);
+        let mut found = None;
+        for &a in &inside {
+            let homes = self.near[a].iter().map(|n| self.placement[n.0]);
+            let targets: Vec<u32> = least.iter().copied().chain(homes.take(LEAST)).collect();
+            for to in targets.into_iter().filter(|&to| to != busiest) {
+                self.shift(a, to);
+                let now = self.touched(a, busiest);
+                if now < best {
+                    (best, found) = (now, Some((a, to, None)));
+                }
+                self.shift(a, busiest);
+            }
+        }
+        if found.is_none() {
+            let others = least.iter().filter(|&&w| w != busiest);
+            let lighter: Vec<usize> = others
+                .flat_map(|&w| members[w as usize].iter().copied())
+                .collect();
+            for &a in &inside {
+                for &b in &lighter {
+                    let to = self.placement[b];
+                    self.shift(a, to);
+                    self.shift(b, busiest);
+                    let now = self.touched(a, busiest).max(self.touched(b, to));
+                    if now < best {
+                        (best, found) = (now, Some((a, to, Some(b))));
+                    }
+                    self.shift(b, to);
+                    self.shift(a, busiest);
+                }
+            }
+        }
+        if let Some((a, to, other)) = found {
+            let mut go = |actor: usize, from: u32, to: u32| {
+                self.shift(actor, to);
+                members[from as usize].retain(|&m| m != actor);
+                members[to as usize].push(actor);
+            };
+            go(a, busiest, to);
+            if let Some(b) = other {
+                go(b, to, busiest);
+            }
+        }
+        found.is_some()
+    }
+
+    /// The busiest of the workers that a move of this actor from there touched.
+    fn touched(&self, actor: usize, from: u32) -> f64 {
+        let here = self.placement[actor];
+        let near = self.near[actor].iter().map(|n| self.placement[n.0]);
+        near.chain([here, from])
+            .map(|w| self.loads[w as usize])
+            .fold(0.0, f64::max)
     }
 }

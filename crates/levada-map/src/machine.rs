@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The machine that is mapped onto: its cores, how fast each is, and how far apart any two are.
+
+/// A core that a worker runs on, and what it shares with others: equal numbers, shared things.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Core {
+    /// 1 is the core that times were measured on; half as fast is 0.5.
+    pub speed: f64,
+    /// The physical core: its hardware threads share it.
+    pub body: u32,
+    /// The last level of cache.
+    pub cache: u32,
+    pub socket: u32,
+}
+
+/// What it costs, in nanoseconds, that two actors do not sit on one core, and that they take turns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Costs {
+    /// A byte, to each of the two, between threads of one core; cores that share a cache; cores of one
+    /// socket; sockets.
+    pub byte: [f64; 4],
+    /// To begin with another actor.
+    pub turn: f64,
+    /// From a push until a worker that has nothing else to do begins.
+    pub wake: f64,
+}
+
+impl Default for Costs {
+    /// A cache line of 64 bytes between two cores costs each side about 6 ns in a stream, where the
+    /// lines are asked for ahead; three times that between cores that share no cache.
+    fn default() -> Costs {
+        Costs {
+            byte: [0.05, 0.1, 0.3, 0.6],
+            turn: 80.0,
+            wake: 300.0,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Machine {
+    pub cores: Vec<Core>,
+    pub costs: Costs,
+}
+
+impl Machine {
+    /// Equal cores around one cache.
+    pub fn new(cores: usize) -> Machine {
+        Machine::described(cores, 1, cores.max(1), cores.max(1))
+    }
+
+    /// Equal cores: so many `threads` to a physical core, so many cores to a `cache` and a `socket`.
+    pub fn described(cores: usize, threads: usize, cache: usize, socket: usize) -> Machine {
+        let core = |i: usize| Core {
+            speed: 1.0,
+            body: (i / threads.max(1)) as u32,
+            cache: (i / cache.max(1)) as u32,
+            socket: (i / socket.max(1)) as u32,
+        };
+        Machine {
+            cores: (0..cores).map(core).collect(),
+            costs: Costs::default(),
+        }
+    }
+
+    pub fn workers(&self) -> usize {
+        self.cores.len()
+    }
+
+    /// What a byte between two cores costs each of them.
+    pub fn byte(&self, a: u32, b: u32) -> f64 {
+        if a == b {
+            return 0.0;
+        }
+        let (a, b) = (&self.cores[a as usize], &self.cores[b as usize]);
+        let far = match () {
+            () if a.body == b.body => 0,
+            () if a.cache == b.cache => 1,
+            () if a.socket == b.socket => 2,
+            () => 3,
+        };
+        self.costs.byte[far]
+    }
+
+    /// What a byte costs between two cores that share a cache, as most do.
+    pub fn usual_byte(&self) -> f64 {
+        self.costs.byte[1]
+    }
+
+    /// All cores together, in cores of speed 1.
+    pub fn capacity(&self) -> f64 {
+        self.cores.iter().map(|c| c.speed).sum()
+    }
+
+    /// Whether one core is as good as another, and as near to any.
+    pub fn uniform(&self) -> bool {
+        let cores = 0..self.cores.len() as u32;
+        let Some(first) = self.cores.first() else {
+            return true;
+        };
+        self.cores.iter().all(|c| c.speed == first.speed)
+            && cores.clone().all(|a| {
+                let near = cores.clone().filter(|&b| b != a);
+                near.map(|b| self.byte(a, b))
+                    .all(|cost| cost == self.byte(0, 1))
+            })
+    }
+
+    /// Only these cores, in this order.
+    pub fn part(&self, cores: &[u32]) -> Machine {
+        Machine {
+            cores: cores.iter().map(|&c| self.cores[c as usize]).collect(),
+            costs: self.costs,
+        }
+    }
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Placing a graph so that the busiest worker has as little to do as can be: a few starts, each
+//! refined by moving and swapping actors.
+
+use crate::exact;
+use crate::graph::{Graph, Link, pipeline_order};
+use crate::load::Loads;
+use crate::machine::Machine;
+
+/// A worker for each actor.
+pub type Placement = Vec<u32>;
+
+/// The time that the busiest worker would need, traffic between workers included.
+pub fn bottleneck(graph: &Graph, machine: &Machine, placement: &[u32]) -> f64 {
+    Loads::new(graph, machine, placement.to_vec()).cost().max
+}
+
+/// No placement makes the busiest worker less busy than this.
+pub fn lower_bound(graph: &Graph, machine: &Machine) -> f64 {
+    let fastest = machine.cores.iter().map(|c| c.speed).fold(0.0, f64::max);
+    let heaviest = graph.busy.iter().copied().fold(0.0, f64::max);
+    (graph.busy.iter().sum::<f64>() / machine.capacity()).max(heaviest / fastest)
+}
+
+/// The best placement where there are few enough to try them all. Else a good one: the best of three
+/// starts (contiguous along the pipeline; heaviest first to the least loaded, actor by actor or by
+/// clusters of those that exchange much), each refined by moving and swapping actors as long as that
+/// helps. Where actors are many, those that exchange much stay together at first.
+pub fn place(graph: &Graph, machine: &Machine) -> Placement {
+    let actors = graph.busy.len();
+    if machine.workers() <= 1 || actors == 0 {
+        return vec![0; actors];
+    }
+    if let Some(best) = exact::place(graph, machine) {
+        return best;
+    }
+    let alone: Vec<usize> = (0..actors).collect();
+    let starts = [
+        contiguous(graph, machine),
+        heaviest_first(graph, machine, &alone),
+        heaviest_first(graph, machine, &clusters(graph, machine)),
+    ];
+    let mut found: Vec<Loads> = starts
+        .into_iter()
+        .map(|start| Loads::new(graph, machine, start))
+        .collect();
+    if !found[0].few() {
+        // Actor by actor nothing stays together, and all traffic goes far.
+        found.remove(1);
+    }
+    found.iter_mut().for_each(Loads::refine);
+    let better = found
+        .into_iter()
+        .reduce(|a, b| if b.cost().better(&a.cost()) { b } else { a });
+    better.map_or_else(|| vec![0; actors], Loads::into_placement)
+}
+
+/// A placement that starts from one that is in force and keeps to it where moving gains nothing.
+pub fn improve(graph: &Graph, machine: &Machine, current: &[u32]) -> Placement {
+    let mut loads = Loads::new(graph, machine, current.to_vec());
+    loads.refine();
+    let fresh = place(graph, machine);
+    // Anew only if that is clearly better: moving many actors costs warm caches.
+    let anew = Loads::new(graph, machine, renamed(graph, machine, fresh, current));
+    match anew.cost().max < loads.cost().max * 0.97 {
+        true => anew.into_placement(),
+        false => loads.into_placement(),
+    }
+}
+
+/// The same placement with its workers numbered so that as much work as possible stays where it is;
+/// only workers that are alike change their names.
+pub fn renamed(graph: &Graph, machine: &Machine, fresh: Placement, current: &[u32]) -> Placement {
+    if !machine.uniform() || graph.pins.iter().any(Option::is_some) {
+        return fresh;
+    }
+    let workers = machine.workers();
+    let mut shared = std::collections::BTreeMap::new();
+    for ((&new, &old), busy) in fresh.iter().zip(current).zip(&graph.busy) {
+        *shared.entry((new, old)).or_insert(0.0) += busy;
+    }
+    let mut pairs: Vec<((u32, u32), f64)> = shared.into_iter().collect();
+    pairs.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let (mut name, mut taken) = (vec![None; workers], vec![false; workers]);
+    for ((new, old), _) in pairs {
+        let old = (old as usize).min(workers - 1);
+        if name[new as usize].is_none() && !taken[old] {
+            name[new as usize] = Some(old as u32);
+            taken[old] = true;
+        }
+    }
+    let mut free = (0..workers).filter(|&w| !taken[w]).map(|w| w as u32);
+    for name in &mut name {
+        *name = name.or_else(|| free.next());
+    }
+    let name = |new: u32| name[new as usize].unwrap_or(new);
+    fresh.into_iter().map(name).collect()
+}
+
+/// Cuts the pipeline into as many pieces as there are workers so that the largest is smallest.
+fn contiguous(graph: &Graph, machine: &Machine) -> Placement {
+    let order = pipeline_order(graph.busy.len(), graph.links.iter().map(|l| (l.from, l.to)));
+    let total: f64 = graph.busy.iter().sum();
+    let cut = |limit: f64| -> Option<Placement> {
+        let mut placement = vec![0; graph.busy.len()];
+        let (mut worker, mut load) = (0, 0.0);
+        for &actor in &order {
+            while load > 0.0 && load + graph.busy[actor] > limit * machine.cores[worker].speed {
+                worker += 1;
+                load = 0.0;
+                if worker >= machine.workers() {
+                    return None;
+                }
+            }
+            load += graph.busy[actor];
+            placement[actor] = worker as u32;
+        }
+        Some(placement)
+    };
+    let slowest = machine.cores.iter().map(|c| c.speed).fold(1.0, f64::min);
+    let (mut low, mut high) = (lower_bound(graph, machine), total / slowest);
+    for _ in 0..40 {
+        let middle = (low + high) / 2.0;
+        match cut(middle) {
+            Some(_) => high = middle,
+            None => low = middle,
+        }
+    }
+    cut(high).unwrap_or_else(|| vec![0; graph.busy.len()])
+}
+
+/// The heaviest group left goes to the worker that is done with it first; `group` names one for each
+/// actor. With each actor a group of its own this is gLB.
+pub fn heaviest_first(graph: &Graph, machine: &Machine, group: &[usize]) -> Placement {
+    let mut weight = vec![0.0f64; graph.busy.len()];
+    let mut loads = vec![0.0f64; machine.workers()];
+    for (actor, busy) in graph.busy.iter().enumerate() {
+        match graph.pin(actor) {
+            Some(worker) => loads[worker as usize] += busy,
+            None => weight[group[actor]] += busy,
+        }
+    }
+    let mut members = vec![0usize; weight.len()];
+    group.iter().for_each(|&g| members[g] += 1);
+    let mut order: Vec<usize> = (0..weight.len()).filter(|&g| members[g] > 0).collect();
+    order.sort_by(|&a, &b| weight[b].total_cmp(&weight[a]).then(a.cmp(&b)));
+    let mut home = vec![0; weight.len()];
+    for one in order {
+        let done = |w: usize| (loads[w] + weight[one]) / machine.cores[w].speed;
+        let least = (0..loads.len()).min_by(|&a, &b| done(a).total_cmp(&done(b)));
+        let least = least.unwrap_or(0);
+        loads[least] += weight[one];
+        home[one] = least as u32;
+    }
+    (0..group.len())
+        .map(|a| graph.pin(a).unwrap_or(home[group[a]]))
+        .collect()
+}
+
+/// Joins actors along the links that would cost most, as long as a worker can hold them evenly.
+fn clusters(graph: &Graph, machine: &Machine) -> Vec<usize> {
+    fn root(group: &mut [usize], mut a: usize) -> usize {
+        while group[a] != a {
+            group[a] = group[group[a]];
+            a = group[a];
+        }
+        a
+    }
+    let limit = graph.busy.iter().sum::<f64>() / machine.workers() as f64;
+    let mut group: Vec<usize> = (0..graph.busy.len()).collect();
+    let mut weight = graph.busy.clone();
+    let mut links: Vec<&Link> = graph
+        .links
+        .iter()
+        .filter(|l| l.from < group.len() && l.to < group.len())
+        .collect();
+    links.sort_by(|a, b| b.bytes.total_cmp(&a.bytes));
+    for link in links {
+        let (a, b) = (root(&mut group, link.from), root(&mut group, link.to));
+        // What is dearer to cut than to leave uneven is joined whatever it weighs.
+        let dear = link.bytes * machine.usual_byte() > weight[a].min(weight[b]);
+        if a != b && (dear || weight[a] + weight[b] <= limit) {
+            weight[a] += weight[b];
+            group[b] = a;
+        }
+    }
+    (0..group.len()).map(|a| root(&mut group, a)).collect()
+}

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A simulated machine: workers run the actors of a mix under a placement, and it is counted what
+//! each application gets done.
+//!
+//! Time is discrete: what happens next is the end of some worker's *step*, a few firings of one actor
+//! (a quarter of its smallest channel at the most), which is when others see what it has put and
+//! popped. An actor's turn lasts until it can fire no more, or until others have waited for the length
+//! of a turn; with round robin, for as many firings as it could make when it began, as Orcc's do. The same input gives the same rates to the last bit.
+
+use crate::graph::pipeline_order;
+use crate::machine::Machine;
+use crate::mix::Mix;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// How a worker chooses what runs next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheduling {
+    /// Who became ready first, and who is behind its promise before that.
+    EventDriven,
+    /// All in turn, whether they can fire or not, each until it can no more: section 3 of the paper.
+    RoundRobin,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Simulated {
+    /// Units a second of each application.
+    pub rates: Vec<f64>,
+    /// The share of the time that each core computed.
+    pub busy: Vec<f64>,
+    /// How many seconds were simulated.
+    pub seconds: f64,
+}
+
+/// The runtime's clock for fairness.
+const TURN: f64 = 10e6;
+/// To look at an actor that cannot fire.
+const LOOK: f64 = 20.0;
+
+struct Ring {
+    from: usize,
+    to: usize,
+    /// Elements a firing of the producer, and of the consumer.
+    put: f64,
+    pop: f64,
+    room: f64,
+    initial: f64,
+}
+
+struct Entity {
+    core: usize,
+    app: usize,
+    /// Nanoseconds a firing where it sits.
+    firing: f64,
+    firings: f64,
+    done: u64,
+    before: u64,
+    /// Firings of one step at the most.
+    step: u64,
+    ready: bool,
+    rings: Vec<(usize, bool)>,
+}
+
+#[derive(Default)]
+struct Worker {
+    queue: VecDeque<usize>,
+    own: Vec<usize>,
+    next: usize,
+    /// The actor whose step ends next, and how many firings that is; none: about to choose.
+    step: Option<(usize, u64)>,
+    turn: f64,
+    /// Firings left in a turn of round robin.
+    quota: u64,
+    awake: bool,
+    busy: f64,
+}
+
+struct Machinery<'a> {
+    mix: &'a Mix,
+    machine: &'a Machine,
+    scheduling: Scheduling,
+    entities: Vec<Entity>,
+    rings: Vec<Ring>,
+    workers: Vec<Worker>,
+    /// Ends of steps; times are positive, so their bits order as they do.
+    ends: BinaryHeap<Reverse<(u64, usize)>>,
+    now: f64,
+    ranked: bool,
+}
+
+/// Runs so many steps, a third of them to warm up.
+pub fn simulate(
+    mix: &Mix,
+    machine: &Machine,
+    placement: &[u32],
+    scheduling: Scheduling,
+    steps: usize,
+) -> Simulated {
+    let mut sim = Machinery::new(mix, machine, placement, scheduling);
+    sim.start();
+    sim.run(steps / 3);
+    let begin = sim.now;
+    sim.entities.iter_mut().for_each(|e| e.before = e.done);
+    sim.workers.iter_mut().for_each(|w| w.busy = 0.0);
+    sim.run(steps - steps / 3);
+    let time = (sim.now - begin).max(1.0);
+    let mut rates = vec![0.0; mix.apps.len()];
+    for entity in &sim.entities {
+        let units = (entity.done - entity.before) as f64 / entity.firings;
+        rates[entity.app] += units / mix.apps[entity.app].actors.len() as f64;
+    }
+    rates.iter_mut().for_each(|r| *r *= 1e9 / time);
+    Simulated {
+        rates,
+        busy: sim
+            .workers
+            .iter()
+            .map(|w| (w.busy / time).min(1.0))
+            .collect(),
+        seconds: time / 1e9,
+    }
+}
+
+impl<'a> Machinery<'a> {
+    fn new(
+        mix: &'a Mix,
+        machine: &'a Machine,
+        placement: &[u32],
+        scheduling: Scheduling,
+    ) -> Machinery<'a> {
+        let mut sim = Machinery {
+            mix,
+            machine,
+            scheduling,
+            entities: Vec::with_capacity(placement.len()),
+            rings: Vec::new(),
+            workers: (0..machine.workers()).map(|_| Worker::default()).collect(),
+            ends: BinaryHeap::new(),
+            now: 0.0,
+            ranked: mix
+                .apps
+                .iter()
+                .any(|a| a.promise.is_some() || a.priority != mix.apps[0].priority),
+        };
+        for (number, app) in mix.apps.iter().enumerate() {
+            let first = sim.entities.len();
+            for actor in &app.actors {
+                let core = placement[sim.entities.len()] as usize;
+                let firings = actor.firings.max(1.0);
+                sim.workers[core].own.push(sim.entities.len());
+                sim.entities.push(Entity {
+                    core,
+                    app: number,
+                    firing: actor.time / firings / machine.cores[core].speed,
+                    firings,
+                    done: 0,
+                    before: 0,
+                    step: u64::MAX,
+                    ready: false,
+                    rings: Vec::new(),
+                });
+            }
+            let order = pipeline_order(
+                app.actors.len(),
+                app.channels.iter().map(|c| (c.from, c.to)),
+            );
+            let mut place = vec![0; order.len()];
+            order.iter().enumerate().for_each(|(i, &a)| place[a] = i);
+            for c in &app.channels {
+                if c.elements <= 0.0 || c.from == c.to {
+                    continue;
+                }
+                let (from, to) = (first + c.from, first + c.to);
+                let put = c.elements / sim.entities[from].firings;
+                let pop = c.elements / sim.entities[to].firings;
+                let room = c.capacity.max(put + pop);
+                let cost = c.elements
+                    * c.size
+                    * machine.byte(sim.entities[from].core as u32, sim.entities[to].core as u32);
+                for (end, each, output) in [(from, put, true), (to, pop, false)] {
+                    let entity = &mut sim.entities[end];
+                    entity.firing += cost / entity.firings;
+                    entity.step = entity.step.min((room / each / 4.0) as u64).max(1);
+                    entity.rings.push((sim.rings.len(), output));
+                }
+                sim.rings.push(Ring {
+                    from,
+                    to,
+                    put,
+                    pop,
+                    room,
+                    // Feedback would never begin without elements that are there at first.
+                    initial: if place[c.to] < place[c.from] {
+                        room / 2.0
+                    } else {
+                        0.0
+                    },
+                });
+            }
+        }
+        for entity in &mut sim.entities {
+            // One nanosecond at the least: what takes no time must not run for ever at one moment.
+            entity.firing = entity.firing.max(1.0 / (entity.step.min(1 << 30) as f64));
+            entity.step = entity.step.min((TURN / entity.firing) as u64).max(1);
+        }
+        sim
+    }
+
+    /// How many firings an actor can make now, in one step.
+    fn can(&self, actor: usize) -> u64 {
+        self.could(actor, self.entities[actor].step)
+    }
+
+    fn could(&self, actor: usize, most: u64) -> u64 {
+        let entity = &self.entities[actor];
+        let mut least = most;
+        for &(ring, output) in &entity.rings {
+            let ring = &self.rings[ring];
+            let there = ring.initial + self.entities[ring.from].done as f64 * ring.put
+                - self.entities[ring.to].done as f64 * ring.pop;
+            let firings = match output {
+                true => (ring.room - there) / ring.put,
+                false => there / ring.pop,
+            };
+            // What rounding took must not stop anybody for ever.
+            least = least.min((firings + 1e-6).max(0.0) as u64);
+        }
+        least
+    }
+
+    fn start(&mut self) {
+        for actor in 0..self.entities.len() {
+            self.wake(actor, usize::MAX);
+        }
+    }
+
+    fn run(&mut self, steps: usize) {
+        let mut stuck = 0;
+        for _ in 0..steps {
+            let Some(Reverse((at, worker))) = self.ends.pop() else {
+                // A real network has room enough, or it would not have been measured: here some
+                // actor's bursts were averaged away.
+                stuck += 1;
+                if stuck > 40 {
+                    return;
+                }
+                self.rings.iter_mut().for_each(|r| {
+                    r.room *= 2.0;
+                    r.initial *= 2.0;
+                });
+                self.start();
+                continue;
+            };
+            self.now = f64::from_bits(at);
+            self.end(worker);
+        }
+    }
+
+    /// A worker's step has ended.
+    fn end(&mut self, worker: usize) {
+        let mut go_on = None;
+        if let Some((actor, firings)) = self.workers[worker].step.take() {
+            self.entities[actor].done += firings;
+            for i in 0..self.entities[actor].rings.len() {
+                let (ring, output) = self.entities[actor].rings[i];
+                let ring = &self.rings[ring];
+                self.wake(if output { ring.to } else { ring.from }, worker);
+            }
+            let can = self.can(actor);
+            let of = &mut self.workers[worker];
+            of.quota = of.quota.saturating_sub(firings);
+            if self.scheduling == Scheduling::RoundRobin {
+                go_on = (can.min(of.quota) > 0).then(|| (actor, can.min(of.quota), 0.0));
+            } else if can > 0 && (of.turn < TURN || of.queue.is_empty()) {
+                go_on = Some((actor, can, 0.0));
+            } else if can > 0 {
+                of.queue.push_back(actor);
+            } else {
+                self.entities[actor].ready = false;
+            }
+        }
+        if go_on.is_none() {
+            self.workers[worker].turn = 0.0;
+            go_on = match self.scheduling {
+                Scheduling::EventDriven => self.first(worker),
+                Scheduling::RoundRobin => self.around(worker),
+            };
+        }
+        match go_on {
+            Some((actor, firings, before)) => {
+                let time = firings as f64 * self.entities[actor].firing + before;
+                let worker_of = &mut self.workers[worker];
+                worker_of.step = Some((actor, firings));
+                worker_of.turn += time;
+                worker_of.busy += time;
+                let end = (self.now + time).to_bits();
+                self.ends.push(Reverse((end, worker)));
+            }
+            None => self.workers[worker].awake = false,
+        }
+    }
+
+    /// Makes an actor ready that can fire, and wakes its worker.
+    fn wake(&mut self, actor: usize, by: usize) {
+        if self.entities[actor].ready || self.can(actor) == 0 {
+            return;
+        }
+        self.entities[actor].ready = true;
+        let core = self.entities[actor].core;
+        let worker = &mut self.workers[core];
+        if self.scheduling == Scheduling::EventDriven {
+            worker.queue.push_back(actor);
+        }
+        if !worker.awake && core != by {
+            worker.awake = true;
+            let at = (self.now + self.machine.costs.wake).to_bits();
+            self.ends.push(Reverse((at, core)));
+        }
+    }
+
+    /// Event-driven: the first that is ready, by rank where applications differ.
+    fn first(&mut self, worker: usize) -> Option<(usize, u64, f64)> {
+        loop {
+            let queue = &self.workers[worker].queue;
+            let best = match self.ranked {
+                true => (0..queue.len()).min_by_key(|&i| self.rank(queue[i]))?,
+                false => 0,
+            };
+            let actor = self.workers[worker].queue.remove(best)?;
+            match self.can(actor) {
+                0 => self.entities[actor].ready = false,
+                can => return Some((actor, can, self.machine.costs.turn)),
+            }
+        }
+    }
+
+    /// Who is behind its promise comes first, then priority decides.
+    fn rank(&self, actor: usize) -> (bool, i64) {
+        let entity = &self.entities[actor];
+        let app = &self.mix.apps[entity.app];
+        let behind = app.promise.is_some_and(|promise| {
+            (entity.done as f64 / entity.firings) < promise * (self.now * 1e-9) * 1.01 + 1.0
+        });
+        (!behind, -i64::from(app.priority))
+    }
+
+    /// Round robin: the next that can fire; each that is looked at costs.
+    fn around(&mut self, worker: usize) -> Option<(usize, u64, f64)> {
+        let count = self.workers[worker].own.len();
+        for looked in 0..count {
+            let at = (self.workers[worker].next + looked) % count;
+            let actor = self.workers[worker].own[at];
+            let can = self.can(actor);
+            if can > 0 {
+                self.entities[actor].ready = true;
+                let turn = (TURN / self.entities[actor].firing) as u64;
+                self.workers[worker].quota = self.could(actor, turn.max(1));
+                self.workers[worker].next = (at + 1) % count;
+                return Some((actor, can, self.machine.costs.turn + LOOK * looked as f64));
+            }
+            self.entities[actor].ready = false;
+        }
+        None
+    }
+}

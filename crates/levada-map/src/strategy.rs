@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The strategies: how a mix is put on a machine, and how it is put there anew.
+//!
+//! Levada's own makes the placements of all the others, and better ones, and lets the simulator say
+//! which of them is best. So it is as good as the best of them for each mix, whatever that mix is.
+
+use crate::graph::Graph;
+use crate::load::Loads;
+use crate::machine::Machine;
+use crate::mix::{Mix, Problem};
+use crate::place::{Placement, bottleneck, heaviest_first, place, renamed};
+use crate::sim::{Scheduling, simulate};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strategy {
+    /// Actor by actor, core by core.
+    RoundRobin,
+    /// Section 3 of the paper: "the heuristics is applied iteratively to each application present,
+    /// without taking into account any information about other applications". The heuristic is
+    /// Orcc's: heaviest first, each to the core with the least load.
+    Lb,
+    /// Section 3: the same with "all the actors of all the applications present".
+    Glb,
+    /// Section 4: "each of the n applications considered is allocated to ⌊8/n⌋ cores"; where there
+    /// are more applications than cores, each is kept on one.
+    Partition,
+    /// Levada's own, the default.
+    Levada,
+}
+
+impl Strategy {
+    pub const ALL: [Strategy; 5] = [
+        Strategy::RoundRobin,
+        Strategy::Lb,
+        Strategy::Glb,
+        Strategy::Partition,
+        Strategy::Levada,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Strategy::RoundRobin => "round-robin",
+            Strategy::Lb => "lb",
+            Strategy::Glb => "glb",
+            Strategy::Partition => "partition",
+            Strategy::Levada => "levada",
+        }
+    }
+
+    pub fn named(name: &str) -> Option<Strategy> {
+        Strategy::ALL.into_iter().find(|s| s.name() == name)
+    }
+}
+
+/// Up to so many actors, and steps of the simulator for each placement that is compared.
+const SIMULATED: usize = 512;
+const STEPS: usize = 20_000;
+const STEPS_EACH: usize = 500;
+/// A change is worth this much of the rates, and this much for moving all the work.
+const WORTH: f64 = 0.05;
+const MOVING: f64 = 0.20;
+
+/// A core for each actor of the mix.
+pub fn map(mix: &Mix, machine: &Machine, strategy: Strategy) -> Result<Placement, Problem> {
+    each_part(mix, machine, None, |part, machine, _| match strategy {
+        Strategy::Levada => best(part, machine, None),
+        other => simple(part, machine, other),
+    })
+}
+
+/// A core for each actor when the mix has changed: `current` has none for those that are new. What
+/// runs already is moved only as far as that is worth it, so the same mix again moves nothing.
+pub fn remap(mix: &Mix, machine: &Machine, current: &[Option<u32>]) -> Result<Placement, Problem> {
+    each_part(mix, machine, Some(current), |part, machine, current| {
+        best(part, machine, current)
+    })
+}
+
+/// Applications with exclusive cores are mapped onto these, the others onto what is left.
+fn each_part(
+    mix: &Mix,
+    machine: &Machine,
+    current: Option<&[Option<u32>]>,
+    mut solve: impl FnMut(&Mix, &Machine, Option<&[Option<u32>]>) -> Placement,
+) -> Result<Placement, Problem> {
+    mix.check(machine)?;
+    let owner = |core: u32| mix.exclusive.iter().find(|e| e.0 == core).map(|e| e.1);
+    let cores = |wanted: Option<usize>| -> Vec<u32> {
+        let all = 0..machine.workers() as u32;
+        all.filter(|&c| owner(c) == wanted.map(Some)).collect()
+    };
+    let owns = |app: usize| mix.exclusive.iter().any(|e| e.1 == Some(app));
+    let rest: Vec<usize> = (0..mix.apps.len()).filter(|&a| !owns(a)).collect();
+    let alone = (0..mix.apps.len()).filter(|&a| owns(a));
+    let mut parts: Vec<(Vec<usize>, Vec<u32>)> = alone.map(|a| (vec![a], cores(Some(a)))).collect();
+    if !rest.is_empty() {
+        parts.push((rest, cores(None)));
+    }
+    let ranges = mix.ranges();
+    let mut placement = vec![0; mix.actors()];
+    for (apps, cores) in parts {
+        if cores.is_empty() {
+            return Err(Problem::new(
+                format!(
+                    "no core is left for {}: all are exclusive",
+                    mix.apps[apps[0]].name
+                ),
+                "leave one to all",
+            ));
+        }
+        let inside = |core: u32| cores.iter().position(|&c| c == core).map(|c| c as u32);
+        let mut part = Mix {
+            apps: apps.iter().map(|&a| mix.apps[a].clone()).collect(),
+            exclusive: Vec::new(),
+        };
+        for actor in part.apps.iter_mut().flat_map(|a| &mut a.actors) {
+            actor.pin = actor.pin.and_then(inside);
+        }
+        let numbers: Vec<usize> = apps.iter().flat_map(|&a| ranges[a].clone()).collect();
+        let current: Option<Vec<Option<u32>>> = current.map(|c| {
+            let at = |&n: &usize| c.get(n).copied().flatten().and_then(inside);
+            numbers.iter().map(at).collect()
+        });
+        let found = solve(&part, &machine.part(&cores), current.as_deref());
+        for (number, core) in numbers.into_iter().zip(found) {
+            placement[number] = cores[core as usize];
+        }
+    }
+    Ok(placement)
+}
+
+/// The weights that were measured, as the paper's strategies take them: a unit of each.
+fn measured(mix: &Mix) -> Graph {
+    mix.graph(&vec![1.0; mix.apps.len()])
+}
+
+fn only(mix: &Mix, app: usize) -> Mix {
+    Mix {
+        apps: vec![mix.apps[app].clone()],
+        exclusive: Vec::new(),
+    }
+}
+
+fn balanced(graph: &Graph, machine: &Machine) -> Placement {
+    let alone: Vec<usize> = (0..graph.busy.len()).collect();
+    heaviest_first(graph, machine, &alone)
+}
+
+fn simple(mix: &Mix, machine: &Machine, strategy: Strategy) -> Placement {
+    let cores = machine.workers();
+    match strategy {
+        Strategy::RoundRobin => {
+            let pins = measured(mix).pins;
+            let turn = |(i, pin): (usize, Option<u32>)| pin.unwrap_or((i % cores) as u32);
+            pins.into_iter().enumerate().map(turn).collect()
+        }
+        Strategy::Lb => (0..mix.apps.len())
+            .flat_map(|a| balanced(&measured(&only(mix, a)), machine))
+            .collect(),
+        Strategy::Glb | Strategy::Levada => balanced(&measured(mix), machine),
+        Strategy::Partition => {
+            let apps = mix.apps.len();
+            let shares = vec![cores / apps; apps];
+            parted(mix, machine, &shares, balanced)
+        }
+    }
+}
+
+/// Each application on so many cores of its own, one after the other; where there are fewer cores
+/// than applications, each on the one with the least to do.
+fn parted(
+    mix: &Mix,
+    machine: &Machine,
+    shares: &[usize],
+    inside: impl Fn(&Graph, &Machine) -> Placement,
+) -> Placement {
+    let pinned = |a: usize, found: Placement| -> Placement {
+        let actors = mix.apps[a].actors.iter().zip(found);
+        actors
+            .map(|(actor, core)| actor.pin.unwrap_or(core))
+            .collect()
+    };
+    if mix.apps.len() > machine.workers() {
+        let whole = Graph {
+            busy: mix.apps.iter().map(|a| a.work()).collect(),
+            ..Graph::default()
+        };
+        let homes = balanced(&whole, machine);
+        return (0..mix.apps.len())
+            .flat_map(|a| pinned(a, vec![homes[a]; mix.apps[a].actors.len()]))
+            .collect();
+    }
+    let mut first = 0;
+    let mut placement = Vec::with_capacity(mix.actors());
+    for (a, &share) in shares.iter().enumerate() {
+        let cores: Vec<u32> = (first as u32..(first + share) as u32).collect();
+        first += share;
+        let mut graph = measured(&only(mix, a));
+        graph.pins.clear();
+        let found = inside(&graph, &machine.part(&cores));
+        placement.extend(pinned(
+            a,
+            found.into_iter().map(|c| cores[c as usize]).collect(),
+        ));
+    }
+    placement
+}
+
+/// Cores for each application by the work it is to do: one at least, the rest where most is missing.
+fn shares(mix: &Mix, machine: &Machine, rates: &[f64]) -> Vec<usize> {
+    let apps = mix.apps.iter().zip(rates);
+    let wanted: Vec<f64> = apps.map(|(a, r)| a.work() * r / 1e9).collect();
+    let mut shares = vec![1; wanted.len()];
+    for _ in wanted.len()..machine.workers() {
+        let missing = |i: usize| wanted[i] / shares[i] as f64;
+        let most = (0..wanted.len()).max_by(|&a, &b| missing(a).total_cmp(&missing(b)));
+        shares[most.unwrap_or(0)] += 1;
+    }
+    shares
+}
+
+/// How good a placement is: promises first, those of the highest priority before all; then the mean
+/// of the logarithms of the rates, so that a tenth more for one application outweighs a tenth less
+/// for another, whatever their units are.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Score {
+    /// By priority, the highest first: how much of what was promised is missing.
+    missing: Vec<f64>,
+    pub mean: f64,
+}
+
+impl Score {
+    pub fn of(mix: &Mix, rates: &[f64]) -> Score {
+        let mut levels: Vec<i32> = mix.apps.iter().map(|a| a.priority).collect();
+        levels.sort_unstable_by_key(|&p| std::cmp::Reverse(p));
+        levels.dedup();
+        let mut missing = vec![0.0; levels.len()];
+        let mut mean = 0.0;
+        for (app, &rate) in mix.apps.iter().zip(rates) {
+            if let (Some(promise), Some(level)) =
+                (app.promise, levels.iter().position(|&l| l == app.priority))
+            {
+                // The simulator is no more exact than this.
+                missing[level] += (1.0 - KEPT - (rate / promise).min(1.0)).max(0.0);
+            }
+            mean += rate.max(1e-12).ln() / mix.apps.len() as f64;
+        }
+        Score { missing, mean }
+    }
+
+    /// Better by at least so much.
+    pub fn beats(&self, other: &Score, by: f64) -> bool {
+        for (a, b) in self.missing.iter().zip(&other.missing) {
+            if (a - b).abs() > 0.01 {
+                return a < b;
+            }
+        }
+        self.mean > other.mean + by
+    }
+}
+
+/// A rate within this share of what was promised keeps the promise.
+pub const KEPT: f64 = 0.02;
+
+fn score(mix: &Mix, machine: &Machine, placement: &[u32]) -> Score {
+    if mix.actors() <= SIMULATED {
+        let steps = STEPS + STEPS_EACH * mix.actors();
+        let made = simulate(mix, machine, placement, Scheduling::EventDriven, steps);
+        return Score::of(mix, &made.rates);
+    }
+    // Too many to simulate: the busiest core slows down all.
+    let rates = mix.targets(machine);
+    let busiest = bottleneck(&mix.graph(&rates), machine, placement).max(1e-9);
+    let slowed: Vec<f64> = rates.iter().map(|rate| rate / busiest).collect();
+    Score::of(mix, &slowed)
+}
+
+fn best(mix: &Mix, machine: &Machine, current: Option<&[Option<u32>]>) -> Placement {
+    if machine.workers() == 1 {
+        return vec![0; mix.actors()];
+    }
+    let rates = mix.targets(machine);
+    let graph = mix.graph(&rates);
+    let small = mix.actors() <= SIMULATED;
+    let mut found = vec![place(&graph, machine)];
+    if mix.apps.len() <= machine.workers() {
+        found.push(parted(mix, machine, &shares(mix, machine, &rates), place));
+    }
+    if small {
+        found.push(place(&measured(mix), machine));
+        found.extend(Strategy::ALL[..4].iter().map(|&s| simple(mix, machine, s)));
+    }
+    let Some(current) = current else {
+        return settled(mix, machine, &graph, choose(mix, machine, found));
+    };
+    // What is there stays; what is new goes where least is to do.
+    let mut kept = graph.clone();
+    for (pin, core) in kept.pins.iter_mut().zip(current) {
+        *pin = pin.or(*core);
+    }
+    let kept = balanced(&kept, machine);
+    let mut mended = Loads::new(&graph, machine, kept.clone());
+    mended.refine();
+    found.push(mended.into_placement());
+    let work: f64 = graph.busy.iter().sum();
+    let moved = |placement: &[u32]| -> f64 {
+        let changed = placement.iter().zip(&kept).zip(&graph.busy);
+        let away = changed.filter(|((new, old), _)| new != old);
+        away.map(|(_, busy)| busy / work).sum()
+    };
+    let stays = score(mix, machine, &kept);
+    let mut best = (stays.clone(), kept.clone(), 0.0);
+    for placement in found {
+        let placement = renamed(&graph, machine, placement, &kept);
+        let (score, moved) = (score(mix, machine, &placement), moved(&placement));
+        let dearer = MOVING * (moved - best.2);
+        if score.beats(&stays, WORTH + MOVING * moved) && score.beats(&best.0, dearer) {
+            best = (score, placement, moved);
+        }
+    }
+    best.1
+}
+
+/// Mended until mending gains nothing that is worth it: so what is mapped stays where it is.
+fn settled(mix: &Mix, machine: &Machine, graph: &Graph, mut placement: Placement) -> Placement {
+    if mix.actors() > SIMULATED {
+        return placement;
+    }
+    let mut is = score(mix, machine, &placement);
+    loop {
+        let mut mended = Loads::new(graph, machine, placement.clone());
+        mended.refine();
+        let then = score(mix, machine, mended.placement());
+        if !then.beats(&is, 1e-6) {
+            return placement;
+        }
+        (is, placement) = (then, mended.into_placement());
+    }
+}
+
+fn choose(mix: &Mix, machine: &Machine, found: Vec<Placement>) -> Placement {
+    let mut best: Option<(Score, Placement)> = None;
+    for placement in found {
+        let score = score(mix, machine, &placement);
+        if best.as_ref().is_none_or(|(b, _)| score.beats(b, 0.0)) {
+            best = Some((score, placement));
+        }
+    }
+    best.map_or_else(Vec::new, |(_, placement)| placement)
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Placements as files: a table for each application, a core for each actor's name.
+
+use super::{orcc, quoted};
+use crate::mix::{Mix, Problem};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// Cores by names: application (none where the file knows but one), actor, core.
+pub type Named = Vec<(Option<String>, String, u32)>;
+
+pub fn placement_text(mix: &Mix, placement: &[u32]) -> String {
+    let mut out = "# A core for each actor; who is left out sits where it is best.\n".to_string();
+    for (app, range) in mix.apps.iter().zip(mix.ranges()) {
+        let _ = writeln!(out, "\n[{}]", quoted(&app.name));
+        for (actor, core) in app.actors.iter().zip(&placement[range]) {
+            let _ = writeln!(out, "{} = {core}", quoted(&actor.name));
+        }
+    }
+    out
+}
+
+/// Reads a placement, or a mapping of Orcc's (XML).
+pub fn read_placement(text: &str) -> Result<Named, Problem> {
+    if text.trim_start().starts_with('<') {
+        return orcc::read(text);
+    }
+    let file: BTreeMap<String, BTreeMap<String, u32>> = toml::from_str(text).map_err(|e| {
+        Problem::new(
+            e.to_string().trim_end().to_string(),
+            "a placement holds a table for each application, and in it lines ACTOR = CORE",
+        )
+    })?;
+    let lines = file.into_iter().flat_map(|(app, actors)| {
+        actors
+            .into_iter()
+            .map(move |(actor, core)| (Some(app.clone()), actor, core))
+    });
+    Ok(lines.collect())
+}
+
+/// Names of hierarchies are written with various signs in between.
+fn alike(a: &str, b: &str) -> bool {
+    let sign = |c: char| match c {
+        '/' | '.' | ':' => '_',
+        other => other,
+    };
+    a.chars().map(sign).eq(b.chars().map(sign))
+}
+
+/// One of the joined actors (`a+b`) stands for all of them.
+fn names(actor: &str, name: &str) -> bool {
+    actor == name || alike(actor, name) || actor.split('+').any(|part| alike(part, name))
+}
+
+impl Mix {
+    /// Pins the actors that a placement names.
+    pub fn pin(&mut self, named: &Named, cores: usize) -> Result<(), Problem> {
+        for (app, actor, core) in named {
+            if *core as usize >= cores {
+                return Err(Problem::new(
+                    format!(
+                        "{actor} is placed on core {core}, and the cores are 0 to {}",
+                        cores.max(1) - 1
+                    ),
+                    "place it on one of these, or ask for more workers",
+                ));
+            }
+            let apps: Vec<String> = self.apps.iter().map(|a| a.name.clone()).collect();
+            let mut found = false;
+            for one in &mut self.apps {
+                if app.as_ref().is_some_and(|app| *app != one.name) {
+                    continue;
+                }
+                for a in one.actors.iter_mut().filter(|a| names(&a.name, actor)) {
+                    found = true;
+                    if a.pin.is_some_and(|pin| pin != *core) {
+                        return Err(Problem::new(
+                            format!(
+                                "{} is placed on core {core} and on core {}",
+                                a.name,
+                                a.pin.unwrap_or(0)
+                            ),
+                            "actors that are joined into one sit together: place them so, or compile with --no-fuse",
+                        ));
+                    }
+                    a.pin = Some(*core);
+                }
+            }
+            if !found {
+                let there = match app {
+                    Some(app) if !apps.contains(app) => {
+                        (format!("application {app}"), apps.join(", "))
+                    }
+                    _ => {
+                        let all = self.apps.iter().flat_map(|a| &a.actors);
+                        let all: Vec<&str> = all.map(|a| a.name.as_str()).take(20).collect();
+                        (format!("actor {actor}"), all.join(", "))
+                    }
+                };
+                return Err(Problem::new(
+                    format!("the placement names {}, which is not there", there.0),
+                    format!("there is {}", there.1),
+                ));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Descriptions and placements there and back; what is wrong in them is said.
+
+use super::*;
+use crate::random::{self, Random};
+use crate::{Machine, Strategy, map};
+
+const TWO: &str = r#"
+[machine]
+cores = 4
+threads = 2
+
+[[app]]
+name = "radio"
+instances = 2
+unit = "blocks"
+promise = 10
+actor = [
+  { name = "in", time_ns = 1e6, firings = 10 },
+  { name = "out", time_ns = 2e6, firings = 10, pin = 1 },
+]
+channel = [{ from = "in", to = "out", elements = 1000, bytes = 4 }]
+"#;
+
+#[test]
+fn a_description_is_read() {
+    let read = read_description(TWO).unwrap();
+    assert_eq!(read.machine, Machine::described(4, 2, 4, 4));
+    let names: Vec<&str> = read.mix.apps.iter().map(|a| a.name.as_str()).collect();
+    assert_eq!(names, ["radio-1", "radio-2"]);
+    assert_eq!(read.mix.apps[1].promise, Some(10.0));
+    assert_eq!(read.mix.apps[1].actors[1].pin, Some(1));
+    assert_eq!(read.mix.apps[0].channels[0].elements, 1000.0);
+    assert_eq!(read.placement, None);
+}
+
+#[test]
+fn what_is_described_is_read_back_the_same() {
+    for seed in 0..20 {
+        let mut random = Random::new(seed);
+        let (apps, actors) = (1 + random.below(5), 5 + random.below(30));
+        let mut mix = random::mix(&mut random, apps, actors);
+        mix.apps[0].name = "a \"name\" with = signs".to_string();
+        mix.apps[0].promise = Some(2.5);
+        mix.exclusive = vec![(7, None), (6, Some(0))];
+        let machine = Machine::described(8, 2, 4, 8);
+        let placement = map(&mix, &machine, Strategy::Glb).unwrap();
+        let rates = (0..mix.apps.len()).map(|i| Some(i as f64)).collect();
+        let mut described = Described {
+            machine,
+            mix,
+            placement: Some(placement),
+            rates,
+        };
+        let back = read_description(&describe(&described)).unwrap();
+        // The order of exclusive cores means nothing.
+        described.mix.exclusive.sort();
+        let mut sorted = back.clone();
+        sorted.mix.exclusive.sort();
+        assert_eq!(sorted, described);
+    }
+}
+
+#[test]
+fn a_placement_is_given_back() {
+    let mut read = read_description(TWO).unwrap();
+    let placement = map(&read.mix, &read.machine, Strategy::Levada).unwrap();
+    let text = placement_text(&read.mix, &placement);
+    let named = read_placement(&text).unwrap();
+    read.mix.pin(&named, 4).unwrap();
+    for strategy in Strategy::ALL {
+        assert_eq!(map(&read.mix, &read.machine, strategy).unwrap(), placement);
+    }
+    // Edited: one line is changed, the others are taken away.
+    let mut edited = read_description(TWO).unwrap();
+    let named = read_placement("[radio-2]\nin = 3\n").unwrap();
+    edited.mix.pin(&named, 4).unwrap();
+    assert_eq!(
+        map(&edited.mix, &edited.machine, Strategy::Levada).unwrap()[2],
+        3
+    );
+}
+
+#[test]
+fn mappings_of_orcc_are_read() {
+    let text = r#"<?xml version="1.0" encoding="UTF-8"?>
+<Configuration>
+  <Partitioning>
+    <Partition id="proc_10"><Instance id="radio_out"/></Partition>
+    <Partition id="proc_2"><Instance id="in"/><Instance id="mid"/></Partition>
+  </Partitioning>
+</Configuration>"#;
+    let named = read_placement(text).unwrap();
+    let cores: Vec<(&str, u32)> = named.iter().map(|n| (n.1.as_str(), n.2)).collect();
+    assert_eq!(cores, [("in", 0), ("mid", 0), ("radio_out", 1)]);
+    let mut mix = read_description(&TWO.replace("instances = 2", ""))
+        .unwrap()
+        .mix;
+    mix.apps[0].actors[0].name = "in+mid".to_string();
+    mix.apps[0].actors[1].name = "radio.out".to_string();
+    mix.pin(&named, 2).unwrap();
+    let pins: Vec<Option<u32>> = mix.apps[0].actors.iter().map(|a| a.pin).collect();
+    assert_eq!(pins, [Some(0), Some(1)]);
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    let with = |from: &str, to: &str| TWO.replace(from, to);
+    for (text, said) in [
+        ("".to_string(), "machine"),
+        (with("cores = 4", "cores = 0"), "no cores"),
+        (with("cores = 4", "cores = 1000000"), "more than 65536 cores"),
+        (with("time_ns = 1e6", "time_ns = nan"), ".in: time is NaN"),
+        (with("time_ns = 1e6", "time_ns = -1.0"), "time is -1"),
+        (with("time_ns = 1e6", "time_ns = 1e300"), "time is 1"),
+        (with("time_ns = 1e6", "time = 3"), "unknown field"),
+        (with("elements = 1000", "elements = inf"), "elements of channel 0 is inf"),
+        (with("to = \"out\"", "to = \"ouch\""), "ends at ouch"),
+        (with("name = \"in\"", "name = \"out\""), "two actors out"),
+        (with("promise = 10", "promise = 0"), "promised 0"),
+        (with("pin = 1", "pin = 4"), "pinned to core 4, and the cores are 0 to 3"),
+        (with("promise = 10", "exclusive = [2]"), "has other cores to itself"),
+        (format!("reserved = [1]\n{TWO}"), "which others may not use"),
+        ("reserved = [0]\n[machine]\ncores = 1\n[[app]]\nname = \"a\"\nactor = [{ name = \"b\", time_ns = 1 }]".into(), ""),
+        ("[machine]\ncores = 2\n".to_string(), "nothing to map"),
+        ("[machine]\ncores = 2\n[[app]]\nname = \"a\"\n".to_string(), "nothing to map"),
+        ("[machine]\ncores = 2\n[random]\napps = 5\nactors = 2".to_string(), "5 applications with 2"),
+        (with("time_ns = 1e6", "time_ns = 0").replace("2e6", "0"), "no time at all"),
+        (format!("{TWO}\n[[app]]\nname = \"radio-1\"\nactor = [{{ name = \"b\", time_ns = 1 }}]"), "two applications radio-1"),
+    ] {
+        match read_description(&text) {
+            Err(problem) => {
+                assert!(problem.what.contains(said), "{problem} has no {said}");
+                assert!(!problem.help.is_empty());
+            }
+            // What is described well may still leave no core.
+            Ok(read) => {
+                let problem = map(&read.mix, &read.machine, Strategy::Levada).unwrap_err();
+                assert!(problem.what.contains("no core is left for a"), "{problem}");
+            }
+        }
+    }
+    for (text, said) in [
+        ("[a]\nb = -1", "invalid value"),
+        ("b = 1", "invalid type"),
+        ("<a", "no XML"),
+        ("<Configuration/>", "no actor is mapped"),
+        (
+            "<C><Partition id='1'><Instance/></Partition></C>",
+            "line 1: an Instance without an id",
+        ),
+    ] {
+        let problem = read_placement(text).unwrap_err();
+        assert!(problem.what.contains(said), "{problem} has no {said}");
+    }
+    let mut mix = read_description(TWO).unwrap().mix;
+    for (text, said) in [
+        ("[radio-3]\nin = 0", "application radio-3"),
+        ("[radio-1]\nino = 0", "actor ino"),
+        ("[radio-1]\nin = 9", "core 9, and the cores are 0 to 3"),
+        ("[radio-1]\nout = 0", "placed on core 0 and on core 1"),
+    ] {
+        let named = read_placement(text).unwrap();
+        let problem = mix.pin(&named, 4).unwrap_err();
+        assert!(problem.what.contains(said), "{problem} has no {said}");
+    }
+}
