@@ -83,10 +83,6 @@ impl<'g> Loads<'g> {
         self.loads.iter().sum()
     }
 
-    pub fn loads(&self) -> &[f64] {
-        &self.loads
-    }
-
     pub fn placement(&self) -> &[u32] {
         &self.placement
     }
