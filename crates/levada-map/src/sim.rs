@@ -34,6 +34,8 @@ pub struct Simulated {
 
 /// The runtime's clock for fairness.
 const TURN: f64 = 10e6;
+/// Firings in one step, at the most.
+const MOST: u64 = 1 << 30;
 /// To look at an actor that cannot fire.
 const LOOK: f64 = 20.0;
 
@@ -199,8 +201,10 @@ impl<'a> Machinery<'a> {
             }
         }
         for entity in &mut sim.entities {
-            // One nanosecond at the least: what takes no time must not run for ever at one moment.
-            entity.firing = entity.firing.max(1.0 / (entity.step.min(1 << 30) as f64));
+            // A step takes a nanosecond at the least: what takes no time must not run for ever at one
+            // moment, nor make more firings than can be counted.
+            entity.step = entity.step.min(MOST);
+            entity.firing = entity.firing.max(1.0 / entity.step as f64);
             entity.step = entity.step.min((TURN / entity.firing) as u64).max(1);
         }
         sim

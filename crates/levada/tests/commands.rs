@@ -378,6 +378,7 @@ fn completions_and_manual_come_from_the_command_line_itself() {
             "levada-pause.1",
             "levada-resume.1",
             "levada-run.1",
+            "levada-shield.1",
             "levada-show.1",
             "levada-stats.1",
             "levada-translate.1",
