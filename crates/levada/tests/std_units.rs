@@ -314,13 +314,12 @@ end
 ",
         ),
     ]);
-    let parts: [(&str, &str, &[(&str, &str)]); 3] = [
-        ("reader", "p.Reader", &[]),
-        ("swell", "p.Swell", &[]),
-        ("sated", "p.Sated", &[]),
-    ];
     let top = network(
-        &parts,
+        &[
+            ("reader", "p.Reader", &[]),
+            ("swell", "p.Swell", &[]),
+            ("sated", "p.Sated", &[]),
+        ],
         &[
             ("reader.Out", "swell.In"),
             ("reader.Out", "sated.Key"),
