@@ -204,14 +204,18 @@ static void leave_place(lvd_forker *f) {
   stir(w);
 }
 
+/* `w` has lent its place, and need not wake to see it. */
+static void abstain_asleep(lvd_fork_set *forks, lvd_worker *w) {
+  if (lvd_exchange_relaxed_u32(&w->fork_sleeps, ABSTAINS) == SLEEPS)
+    lvd_add_relaxed_u32(&forks->sleepers, UINT32_MAX);
+}
+
 static bool take_place(lvd_forker *f, lvd_worker *w) {
   void *none = NULL;
   if (!lvd_load_relaxed_u32(&w->given) || !lvd_cas_release_ptr(&w->lender, &none, f)) return false;
   leave_place(f);
   f->place = w->index;
-  uint32_t sleeps = SLEEPS;
-  if (lvd_cas_relaxed_u32(&w->fork_sleeps, &sleeps, ABSTAINS))
-    lvd_add_relaxed_u32(&f->forks->sleepers, UINT32_MAX);
+  abstain_asleep(f->forks, w);
   return true;
 }
 
@@ -391,8 +395,6 @@ static lvd_fork_set *forks_of(lvd_runtime *rt) {
   lvd_store_relaxed_u32(&forks->stack_log2, LVD_STACK_MOST);
   for (uint32_t i = 0; i < rt->workers; i++) prepare(forks, &rt->worker[i]);
   lvd_store_release_ptr(&rt->forks, forks);
-  /* Who sleeps does not count as one who would steal yet. */
-  for (uint32_t i = 0; i < rt->workers; i++) nudge(&rt->worker[i]);
   return forks;
 }
 
@@ -444,17 +446,28 @@ static void child_begins(void) {
   lvd_own_child_begins();
 }
 
+/* Who sleeps does not count as one who would steal yet. Only the worker whose place was taken sleeps on:
+ * at real-time priority it would push the thread, if that may move, from its core onto that of a worker
+ * that steals, whose call would then wait until the thread does. */
+static void nudge_others(lvd_runtime *rt, uint32_t place) {
+  for (uint32_t i = 0; i < rt->workers; i++)
+    if (i != place) nudge(&rt->worker[i]);
+}
+
 /* A thread of the program; or a worker, if nobody has forked yet. */
 static lvd_forker *begin_unprepared(lvd_worker *w) {
   if (!lvd_load_relaxed_u32(&all.at_fork) && !lvd_exchange_relaxed_u32(&all.at_fork, 1))
     lvd_port_at_fork(before_fork, after_fork, child_begins);
   lvd_port_lock(&all.lock);
   lvd_runtime *rt = w ? w->rt : some_runtime();
+  bool first = rt && !lvd_load_relaxed_ptr(&rt->forks);
   lvd_fork_set *forks = rt ? forks_of(rt) : NULL;
   lvd_forker *f = w ? w->forker : NULL;
   if (forks && !f && (f = new_forker())) give_forker(f, w, forks);
   if (f) start_forker(f);
   lvd_port_unlock(&all.lock);
+  if (f && !w) look_for_place(f);
+  if (first && forks) nudge_others(rt, f ? f->place : LVD_NOWHERE);
   return f;
 }
 
@@ -477,7 +490,6 @@ static LVD_COLD lvd_forker *begin(void) {
   if (!w) {
     lvd_port_at_thread_end(LVD_ENDS_FORKS, end_forker, f);
     open_app(f->forks);
-    look_for_place(f);
   }
   return f;
 }
@@ -713,14 +725,12 @@ void lvd_forks_awake(lvd_worker *w) {
 }
 
 /* All that sleep abstain. Now and then one of them has to look whether its thread still computes. */
-static void stir_one(lvd_fork_set *forks, const lvd_forker *by) {
+static void stir_one(lvd_fork_set *forks) {
   uint64_t now = lvd_port_ticks(), last = lvd_load_relaxed_u64(&forks->stirred);
   if (lvd_port_ticks_to_ns(now - last) < RECHECK_NS) return;
   lvd_store_relaxed_u64(&forks->stirred, now);
-  for (uint32_t i = 0; i < forks->rt->workers; i++) {
-    lvd_worker *w = &forks->rt->worker[i];
-    if (lvd_load_relaxed_ptr(&w->lender) != by && stir(w)) return;
-  }
+  for (uint32_t i = 0; i < forks->rt->workers; i++)
+    if (stir(&forks->rt->worker[i])) return;
 }
 
 /* If it sleeps, and would steal. `more` do, perhaps. */
@@ -740,18 +750,20 @@ bool lvd_forks_wake(lvd_forker *by) {
   lvd_runtime *rt = forks->rt;
   lvd_fence_seq_cst();
   if (!by->worker) look_for_place(by);
+  /* The worker that lent its place fell asleep as one who would steal; not while this thread computes. */
+  if (by->place != LVD_NOWHERE &&
+      lvd_load_relaxed_u32(&rt->worker[by->place].fork_sleeps) == SLEEPS)
+    abstain_asleep(forks, &rt->worker[by->place]);
   if (!lvd_load_relaxed_u32(&forks->sleepers)) {
-    stir_one(forks, by);
+    stir_one(forks);
     return false;
   }
   bool more = false;
   for (uint32_t i = 0; i < rt->workers; i++)
-    if (i != by->place && wake(forks, &rt->worker[i], &more)) {
+    if (wake(forks, &rt->worker[i], &more)) {
       lvd_count(&by->woken, 1);
       return more;
     }
-  /* Who has lent his place to the thread that forks looks after it, now and then. */
-  if (by->place != LVD_NOWHERE) wake(forks, &rt->worker[by->place], &more);
   return false;
 }
 

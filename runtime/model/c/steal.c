@@ -124,8 +124,10 @@ void model_begin(model_world *m) {
 void model_has_forked(model_world *m, uint32_t n, uint32_t worker, uint32_t at) {
   acting = n;
   cpu[n] = (int32_t)at;
-  lvd_port_set_self(worker == LVD_NOWHERE ? NULL : &m->worker[worker]);
+  lvd_worker *w = worker == LVD_NOWHERE ? NULL : &m->worker[worker];
+  lvd_port_set_self(w);
   if (!lvd_forker_self()) abort();
+  if (w) lvd_forks_awake(w);
   lvd_port_set_self(NULL);
   acting = 0;
 }

@@ -280,10 +280,10 @@ fn reduces(library: &Library, barrier: Barrier) {
 #[rustfmt::skip] // a table
 pub const CHECKS: &[Check] = &[
     check("first fork", "D3", FENCES, Some(1), 2792, first_fork),
-    check("begins beside a thief", "D3", FENCES, Some(1), 1332, begins),
-    check("fork wakes", "D3", FENCES, Some(1), 548, wakes_once),
+    check("begins beside a thief", "D3", FENCES, Some(1), 1252, begins),
+    check("fork wakes", "D3", FENCES, Some(1), 468, wakes_once),
     check("fork wakes twice", "D3", FENCES, Some(0), 320, wakes_twice),
-    check("steps back, thread ends", "D3", FENCES, Some(1), 2888, steps_back),
+    check("steps back, thread ends", "D3", FENCES, Some(1), 2712, steps_back),
     check("steps back, thread waits", "D3", FENCES, Some(0), 9, waits),
     check("waits with a fork open", "D1 D2", FENCES, Some(0), 4, open),
     check("waits for what is taken", "D1 D2", FENCES, Some(0), 4, joins),
@@ -292,6 +292,6 @@ pub const CHECKS: &[Check] = &[
     check("cancelled", "cancel", FENCES, Some(2), 15, cancelled),
     check("cancelled and stolen", "cancel", FENCES, Some(0), 2, cancelled_and_stolen),
     check("cancelled and asked", "cancel", FENCES, Some(2), 167, cancelled_and_asked),
-    check("range", "D1 D2", FENCES, Some(1), 421, range),
+    check("range", "D1 D2", FENCES, Some(1), 325, range),
     check("reduction", "D1 D2", FENCES, Some(0), 3, reduces),
 ];
