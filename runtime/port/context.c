@@ -147,7 +147,9 @@ void lvd_port_context_of_thread(lvd_port_context *c) { c->fiber = __tsan_get_cur
 
 void lvd_port_context_make(lvd_port_context *c, void *low, size_t size, void (*entry)(void *),
                            void *argument) {
-  if (!c->fiber) c->fiber = __tsan_create_fiber(0); /* lives as long as its stack */
+  /* Not the stack's last one, which has kept the frames that never returned, and overflows one day. */
+  lvd_port_context_free(c);
+  c->fiber = __tsan_create_fiber(0);
   prepare(c, low, size, entry, argument);
 }
 

@@ -65,11 +65,14 @@ static lvd_status make_chunk(lvd_runtime *rt, uint32_t size_log2) {
     rt->spare[class_of(size_log2)] = f;
     c->fiber[c->count++] = f;
   }
+  if (!c->count) {
+    lvd_port_stacks_free(c->base, c->size);
+    free(c);
+    return lvd_limit("actors and fibers are as many as lvd_runtime_options.entities allows");
+  }
   c->next = lvd_load_relaxed_ptr(&rt->fiber_chunks);
   lvd_store_release_ptr(&rt->fiber_chunks, c);
-  return c->count
-             ? LVD_OK
-             : lvd_limit("actors and fibers are as many as lvd_runtime_options.entities allows");
+  return LVD_OK;
 }
 
 lvd_status lvd_fiber_take(lvd_runtime *rt, uint32_t size_log2, lvd_fiber **out) {

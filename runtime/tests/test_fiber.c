@@ -42,6 +42,59 @@ void test_fiber_start_join(void) {
   lvd_runtime_destroy(rt);
 }
 
+static void come_and_go(void *argument) {
+  (void)argument;
+  lvd_fiber_yield();
+}
+
+/* A stack serves one fiber after the other, also where a sanitizer keeps a stack of its own beside it,
+ * which has room for 65,536 frames. */
+void test_fiber_lives(void) {
+  enum { LIVES = 30000 };
+  lvd_runtime *rt = runtime_of(1);
+  lvd_app *app = open_app(rt);
+  for (int i = 0; i < LIVES; i++) {
+    lvd_fiber *f;
+    CHECK_EQ(lvd_fiber_start(app, come_and_go, NULL, NULL, &f), LVD_OK);
+    CHECK_EQ(lvd_fiber_join(f, -1), LVD_OK);
+  }
+  lvd_app_unload(app);
+  lvd_runtime_destroy(rt);
+}
+
+static void wait_to_be_told(void *argument) {
+  (void)argument;
+  lvd_fiber_sleep(60 * INT64_C(1000000000));
+}
+
+/* Of the process's addresses, how many pages are taken. */
+static uint64_t pages_mapped(void) {
+  unsigned long long pages;
+  FILE *f = fopen("/proc/self/statm", "r");
+  CHECK(f && fscanf(f, "%llu", &pages) == 1);
+  fclose(f);
+  return pages;
+}
+
+/* Who is refused for want of places, again and again, takes nothing. */
+void test_fiber_limit(void) {
+  lvd_runtime *rt;
+  CHECK_EQ(lvd_runtime_create(&(lvd_runtime_options){.workers = 1, .entities = 40}, &rt), LVD_OK);
+  lvd_app *app = open_app(rt);
+  uint32_t started = 0;
+  lvd_status status;
+  while ((status = lvd_fiber_start(app, wait_to_be_told, NULL, NULL, NULL)) == LVD_OK) started++;
+  CHECK_EQ(status, LVD_E_LIMIT);
+  CHECK(started > 0 && started <= 40);
+  uint64_t before = pages_mapped();
+  for (int i = 0; i < 1000; i++)
+    CHECK_EQ(lvd_fiber_start(app, wait_to_be_told, NULL, NULL, NULL), LVD_E_LIMIT);
+  CHECK(pages_mapped() < before + 100000);
+  lvd_app_stop(app);
+  lvd_app_unload(app);
+  lvd_runtime_destroy(rt);
+}
+
 /* A tree: each starts two on whatever worker, and joins them. */
 typedef struct tree {
   lvd_app *app;
