@@ -61,11 +61,11 @@ static void clear_process(mc_domain *d, uint32_t i) {
     if (lvd_load_relaxed_u32(&t->endpoint[k].owner) == 1 + i) {
       mc_broadcast_call(d, k);
       if (d->transport->bury) d->transport->bury(d, k);
-      lvd_store_release_u32(&t->endpoint[k].owner, 0);
+      lvd_store_relaxed_u32(&t->endpoint[k].owner, 0);
     }
   for (uint32_t k = 0; k < MC_NODES; k++)
     if (lvd_load_relaxed_u32(&t->node[k].owner) == 1 + i)
-      lvd_store_release_u32(&t->node[k].owner, 0);
+      lvd_store_relaxed_u32(&t->node[k].owner, 0);
   lvd_store_release_u32(&t->process[i].serial, 0);
   lvd_add_release_u32(&t->deaths, 1);
 }
@@ -107,7 +107,7 @@ static void forget(mc_domain *d, uint32_t i) {
 
 /* The bellman may not have met it yet, or know its place by who was there before. */
 void mc_ring_process(mc_domain *d, uint32_t i) {
-  uint32_t serial = lvd_load_acquire_u32(&d->tables->process[i].serial);
+  uint32_t serial = lvd_load_relaxed_u32(&d->tables->process[i].serial);
   char name[64];
   lvd_port_lock(&d->lock);
   bool known = d->other[i].bell >= 0 && d->other[i].serial == serial;
@@ -121,14 +121,14 @@ void mc_ring_process(mc_domain *d, uint32_t i) {
 /* Who is new, and who has gone. True: somebody has to be looked after from time to time. */
 static bool meet(mc_domain *d) {
   bool now_and_then = false;
-  uint32_t joins = lvd_load_acquire_u32(&d->tables->joins);
+  uint32_t joins = lvd_load_relaxed_u32(&d->tables->joins);
   if (joins != d->joins) { /* who has rung enters himself, or has died over it */
     mc_gate_enter(d);
     mc_gate_leave(d);
     d->joins = joins;
   }
   for (uint32_t i = 0; i < MC_PROCESSES; i++) {
-    uint32_t serial = lvd_load_acquire_u32(&d->tables->process[i].serial);
+    uint32_t serial = lvd_load_relaxed_u32(&d->tables->process[i].serial);
     if (i == d->process) continue;
     if (serial != d->other[i].serial) {
       char name[64];
@@ -154,7 +154,7 @@ static void bellman(void *argument) {
   mc_domain *d = argument;
   static const uint32_t all = 1 + MC_PROCESSES;
   lvd_port_signals_keep_out();
-  while (!lvd_load_acquire_u32(&d->stop)) {
+  while (!lvd_load_relaxed_u32(&d->stop)) {
     bool now_and_then = meet(d), ready[1 + MC_PROCESSES];
     int fd[1 + MC_PROCESSES];
     fd[0] = d->bell;
@@ -232,13 +232,13 @@ static lvd_status lay_out(mc_domain *d, uint32_t wish) {
   t->transport = transport;
   t->size = mc_size();
   d->transport = transports[transport];
-  lvd_store_release_u32(&t->magic, MC_MAGIC);
+  lvd_store_relaxed_u32(&t->magic, MC_MAGIC);
   d->tables = t;
   return LVD_OK;
 }
 
 bool mc_tables_fit(const mc_tables *t) {
-  return lvd_load_acquire_u32(&t->magic) == MC_MAGIC && t->layout == MC_LAYOUT &&
+  return lvd_load_relaxed_u32(&t->magic) == MC_MAGIC && t->layout == MC_LAYOUT &&
          t->line == LVD_LINE && t->processes == MC_PROCESSES && t->nodes == MC_NODES &&
          t->endpoints == MC_ENDPOINTS && t->slots == MC_SLOTS && t->size == mc_size();
 }
@@ -261,9 +261,9 @@ static lvd_status take_part(mc_domain *d, uint32_t wish) {
 /* Behind the gate: everybody is to look at the table when we have left the gate, or have died there. So
  * nobody is in the table whom nobody watches. False: somebody cannot be told (we have no descriptor left). */
 static bool announce(mc_domain *d) {
-  lvd_add_release_u32(&d->tables->joins, 1);
+  lvd_add_relaxed_u32(&d->tables->joins, 1);
   for (uint32_t i = 0; i < MC_PROCESSES; i++) {
-    if (i == d->process || !lvd_load_acquire_u32(&d->tables->process[i].serial)) continue;
+    if (i == d->process || !lvd_load_relaxed_u32(&d->tables->process[i].serial)) continue;
     char name[64];
     name_bell(name, sizeof name, d->number, i);
     int bell = lvd_port_named_bell_find(d->directory, name);
@@ -287,9 +287,9 @@ static lvd_status enter(mc_domain *d, bool fences) {
     do d->serial = lvd_add_relaxed_u32(&d->tables->next_serial, 1) + 1;
     while (d->serial == 0 || mc_is_alive(d, d->serial));
     if (!announce(d)) return LVD_E_SYSTEM;
-    if (fences) lvd_store_release_u32(&d->tables->fences, 1);
+    if (fences) lvd_store_relaxed_u32(&d->tables->fences, 1);
     lvd_store_relaxed_u32(&p->id, (uint32_t)lvd_port_process_self());
-    lvd_store_release_u32(&p->serial, d->serial);
+    lvd_store_relaxed_u32(&p->serial, d->serial);
     return d->transport->join ? d->transport->join(d) : LVD_OK;
   }
   return LVD_E_LIMIT;
@@ -421,7 +421,7 @@ void mc_domain_leave(mc_domain *d) {
     mc_domain **at = &domains;
     while (*at != d) at = &(*at)->next;
     *at = d->next;
-    lvd_store_release_u32(&d->stop, 1);
+    lvd_store_relaxed_u32(&d->stop, 1);
     lvd_port_named_bell_ring(d->bell);
     lvd_port_thread_join(d->bellman);
     withdraw(d);

@@ -8,7 +8,7 @@
  *
  * Guarantees
  *   D1  Tables change behind the gate only: a lock of the system that ends with its holder.
- *   D2  A record is whole when its first word says that it is there (its number, stored last), and
+ *   D2  A record is whole when its first word says that it is there (its handle, stored last), and
  *       one that a dead process left half made is not there.
  *   D3  A process is alive while it holds its lock; whoever finds that it does not takes away what it
  *       had, then rings for everybody.
@@ -16,7 +16,9 @@
  *       should have rung is dead.
  *
  * Pairs of orders
- *   publish: store_release handle, serial, owner -> find: load_acquire                   D2
+ *   publish: store_release handle                -> find: load_acquire                   D2
+ *   bury: died, store_release handle             -> was: load_acquire handle, died       D3
+ *   bury: store_release serial                   -> is_alive: load_acquire, what it left  D3
  *   use again: handle = 0, store_release port, node, id -> find: load_acquire those, handle again  D2
  *   ring: what came, [light], threads and fibers <> arm: threads or fibers, [heavy], look  D4
  *   ring: exchange threads, add rung             -> sleep: on what rung was before arm   D4
@@ -25,6 +27,8 @@
  * processes; where one of them has none (`fences`), both are seq_cst fences. (Whoever joins without it
  * says so first: what was under way without a fence then is over when it sleeps, since all that
  * delays a store for longer, such as a switch of threads, is a fence.)
+ *
+ * Whatever else is in the tables is ordered by the gate.
  *
  * Locks of this process: domains, then a domain's gate, then its own lock, then an endpoint's, then
  * the requests'. */

@@ -17,8 +17,14 @@ bool mc_endpoint_is(const mc_domain *d, mcapi_endpoint_t e) {
 
 bool mc_endpoint_was(const mc_domain *d, mcapi_endpoint_t e) {
   uint32_t generation = e / MC_ENDPOINTS;
+  /* First that it is gone: then whether it died is seen, too. */
   return generation && generation <= lvd_load_relaxed_u32(&record(d, e)->generation) &&
-         lvd_load_relaxed_u32(&record(d, e)->died) != e && !mc_endpoint_is(d, e);
+         !mc_endpoint_is(d, e) && lvd_load_relaxed_u32(&record(d, e)->died) != e;
+}
+
+/* Of the node at a place of its table. */
+static mcapi_node_t id_of(const mc_domain *d, uint32_t at) {
+  return lvd_load_acquire_u32(&d->tables->node[at].id);
 }
 
 /* What is read of a record may be of the next one at its place: then its handle is another by now. */
@@ -28,8 +34,7 @@ mcapi_endpoint_t mc_endpoint_find(mc_domain *d, mcapi_node_t node, mcapi_port_t 
     mcapi_endpoint_t handle = lvd_load_acquire_u32(&e->handle);
     if (!handle || mc_index(handle) != i || lvd_load_acquire_u32(&e->port) != port) continue;
     uint32_t at = lvd_load_acquire_u32(&e->node);
-    if (at < MC_NODES && lvd_load_acquire_u32(&d->tables->node[at].id) == node &&
-        lvd_load_relaxed_u32(&e->handle) == handle)
+    if (at < MC_NODES && id_of(d, at) == node && lvd_load_relaxed_u32(&e->handle) == handle)
       return handle;
   }
   return 0;
@@ -70,6 +75,19 @@ static void first_attributes(mc_endpoint *e) {
   lvd_store_relaxed_u64(&e->received_bytes, 0);
 }
 
+static lvd_status open_local(mc_mine *self, mc_local *local, mcapi_endpoint_t handle) {
+  mc_lock_take(&local->lock);
+  local->node = self;
+  local->timeout = MCAPI_TIMEOUT_INFINITE;
+  local->memory = 0;
+  local->spin_us = MC_SPIN_US;
+  local->channel.role = 0;
+  lvd_status status = self->domain->transport->open(self->domain, local);
+  if (status == LVD_OK) lvd_store_release_u32(&local->handle, handle);
+  mc_lock_drop(&local->lock);
+  return status;
+}
+
 /* Behind the gate. Owned before anything else of it is written, and there only at the end. */
 static mcapi_status_t make(mc_mine *self, mcapi_port_t port, mcapi_endpoint_t *out) {
   mc_domain *d = self->domain;
@@ -80,7 +98,7 @@ static mcapi_status_t make(mc_mine *self, mcapi_port_t port, mcapi_endpoint_t *o
     return MCAPI_ERR_ENDP_EXISTS;
   for (uint32_t i = 0; i < MC_ENDPOINTS; i++) {
     mc_endpoint *e = &d->tables->endpoint[i];
-    if (lvd_load_acquire_u32(&e->owner) || mc_channel_in_use(d, i)) continue;
+    if (lvd_load_relaxed_u32(&e->owner) || mc_channel_in_use(d, i)) continue;
     mc_local *local = local_at(d, i);
     if (!local) return MCAPI_ERR_MEM_LIMIT;
     lvd_store_relaxed_u32(&e->owner, 1 + d->process);
@@ -89,21 +107,14 @@ static mcapi_status_t make(mc_mine *self, mcapi_port_t port, mcapi_endpoint_t *o
     lvd_store_release_u32(&e->node, self->index);
     lvd_store_release_u32(&e->port, port);
     first_attributes(e);
-    mc_lock_take(&local->lock);
-    local->node = self;
-    local->timeout = MCAPI_TIMEOUT_INFINITE;
-    local->memory = 0;
-    local->spin_us = MC_SPIN_US;
-    local->channel.role = 0;
-    lvd_status status = d->transport->open(d, local);
-    if (status == LVD_OK) lvd_store_release_u32(&local->handle, generation * MC_ENDPOINTS + i);
-    mc_lock_drop(&local->lock);
+    const mcapi_endpoint_t handle = generation * MC_ENDPOINTS + i;
+    lvd_status status = open_local(self, local, handle);
     if (status != LVD_OK) {
-      lvd_store_release_u32(&e->owner, 0);
+      lvd_store_relaxed_u32(&e->owner, 0);
       return MCAPI_ERR_MEM_LIMIT;
     }
-    *out = generation * MC_ENDPOINTS + i;
-    lvd_store_release_u32(&e->handle, *out);
+    *out = handle;
+    lvd_store_release_u32(&e->handle, handle);
     return MCAPI_SUCCESS;
   }
   return MCAPI_ERR_ENDP_LIMIT;
@@ -133,12 +144,12 @@ static void take_away(mc_mine *self, mc_local *local) {
   mc_channel_drop(d, local, lvd_load_relaxed_u32(&local->handle));
   lvd_store_release_u32(&e->handle, 0);
   mc_lock_take(&local->lock);
-  lvd_store_release_u32(&local->handle, 0);
+  lvd_store_relaxed_u32(&local->handle, 0);
   mc_requests_drop(local, MC_SEND, MCAPI_ERR_ENDP_DELETED);
   d->transport->close(d, local);
   mc_descriptor_close(local);
   mc_lock_drop(&local->lock);
-  lvd_store_release_u32(&e->owner, 0);
+  lvd_store_relaxed_u32(&e->owner, 0);
   mc_gate_leave(d);
   mc_ring(d, self->index);
 }

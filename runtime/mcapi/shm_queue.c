@@ -18,6 +18,7 @@
  *
  * Pairs of orders
  *   send: link (cas_release), store_release posted -> open: load_acquire posted, take      Q2
+ *   receive: owner, then claim = 0 (release)       a death between the two               Q2
  *   receive: claim = 0, free (store_release)       -> send: claim (cas_acquire)            Q2
  *   delete: store_release handle                   -> send: load_acquire handle
  * A sender that found the endpoint just before it was deleted may post a message into the queue of the
@@ -128,8 +129,15 @@ lvd_status mc_shm_send(mc_domain *d, mc_local *local, mcapi_endpoint_t to, const
 
 /* ---- receiving ------------------------------------------------------------------------------ */
 
+/* Before a slot is freed: it is ours, so that it comes back if we die meanwhile (reap), and its number no
+ * more that of a message that was posted, which the next sender would be taken to be done with (settle). */
+static void take_from_sender(const mc_domain *d, mc_queue *q, uint32_t n) {
+  lvd_store_relaxed_u32(&q->message[n].slot.owner, d->serial);
+  lvd_store_release_u64(&q->message[n].claim, 0);
+}
+
 static void give_back(mc_domain *d, mc_local *local, uint32_t n) {
-  lvd_store_relaxed_u64(&local->queue->message[n].claim, 0);
+  take_from_sender(d, local->queue, n);
   lvd_receiver_give_back(&local->receiver, n);
   mc_ring_set(d, &local->queue->room);
 }
@@ -164,7 +172,10 @@ static void settle(mc_domain *d, mc_local *local) {
   for (uint32_t n = 0; n < MC_SLOTS; n++) {
     bool held = local->list[n] != LVD_SLOT_NOT_HELD, mine = done >> n & 1;
     if (!(local->unsure >> n & 1)) continue;
-    if (mine && !held) lvd_slot_free(mc_slots(q), n);
+    if (mine && !held) {
+      take_from_sender(d, q, n);
+      lvd_slot_free(mc_slots(q), n);
+    }
     if (mine || held || !lvd_load_relaxed_u32(&q->message[n].slot.owner))
       local->unsure &= ~((uint64_t)1 << n);
     if (mine && !held) mc_ring_all(d, &q->room);

@@ -298,6 +298,9 @@ static uint32_t found(uint32_t node, uint32_t port) {
   return whole ? e : 1;
 }
 uint32_t model_find(uint32_t node, uint32_t port) { return found(node, port); }
+/* It is there; or it has been deleted, as far as the caller sees: not if its process has died. */
+uint32_t model_is(uint32_t endpoint) { return mc_endpoint_is(mc_self()->domain, endpoint); }
+uint32_t model_was(uint32_t endpoint) { return mc_endpoint_was(mc_self()->domain, endpoint); }
 typedef struct finding {
   uint32_t node, port, e;
 } finding;

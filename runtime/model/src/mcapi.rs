@@ -28,6 +28,8 @@ harness! {
         fn wait_empty(at: u32) -> u32;
         fn free(endpoint: u32) -> u32;
         fn find(node: u32, port: u32) -> u32;
+        fn is(endpoint: u32) -> u32;
+        fn was(endpoint: u32) -> u32;
         fn wait_found(node: u32, port: u32) -> u32;
         fn bury(process: u32);
         fn left(process: u32) -> u32;
@@ -256,22 +258,29 @@ fn used_again_meets_find(library: &Library, barrier: Barrier) {
     assert_eq!(c.find(1, PORT), next);
 }
 
-/// The same for another port: nobody takes the former one for it.
-fn used_again_elsewhere(library: &Library, barrier: Barrier) {
-    let c = domain(library, barrier, 2, 2);
+/// The same for another name, the port `port` of node `node`: nobody takes the former one for it.
+fn used_again_as(library: &Library, barrier: Barrier, nodes: u32, node: u32, port: u32) {
+    let c = domain(library, barrier, 2, nodes);
     c.am(1);
     let e = c.create(PORT);
     c.am(0);
     loom::explore();
     let creator = of(c, 1, move |c| {
         c.delete(e);
-        c.create(PORT + 1)
+        c.am(node);
+        c.create(port)
     });
-    let found = c.find(1, PORT + 1);
+    let found = c.find(node, port);
     let next = creator.join().expect("the creator");
     assert!(found == 0 || found == 1 || found == next, "the next one");
-    assert_eq!(c.find(1, PORT + 1), next);
+    assert_eq!(c.find(node, port), next);
     assert_eq!(c.find(1, PORT), 0);
+}
+fn used_again_elsewhere(library: &Library, barrier: Barrier) {
+    used_again_as(library, barrier, 2, 1, PORT + 1);
+}
+fn used_again_by_another(library: &Library, barrier: Barrier) {
+    used_again_as(library, barrier, 3, 2, PORT);
 }
 
 /// A process dies while it creates an endpoint: nobody ever finds half of it, and its place is free.
@@ -306,6 +315,40 @@ fn burier_dies<const AT: usize>(library: &Library, barrier: Barrier) {
     assert_eq!(c.left(1), 0, "what the second had");
     assert_eq!(c.find(2, PORT), 0);
     assert_eq!(c.try_send(e, 1), c.status_peer());
+}
+
+/// An endpoint whose process has died has not been deleted: whoever sends to it is told.
+fn died_not_deleted(library: &Library, barrier: Barrier) {
+    let c = domain(library, barrier, 2, 3);
+    c.am(1);
+    let e = c.create(PORT);
+    c.am(0);
+    c.dies(1);
+    loom::explore();
+    let sender = of(c, 2, move |c| assert_eq!(c.was(e), 0));
+    c.bury(1);
+    sender.join().expect("the sender");
+    assert_eq!((c.is(e), c.was(e)), (0, 0));
+}
+
+/// Two senders have died. Who hears of the first one's death, and finds the other one gone, too, has seen
+/// what that one had posted: its slot is not free before that is received.
+fn second_death(library: &Library, barrier: Barrier) {
+    let c = domain(library, barrier, 2, 3);
+    let e = c.create(PORT);
+    c.dies(1);
+    c.bury(1);
+    loom::explore();
+    let others = of(c, 2, move |c| {
+        assert_eq!(c.try_send(e, 102), OK);
+        c.dies(2);
+        c.am(0);
+        c.bury(2);
+    });
+    let got = c.try_receive(e);
+    others.join().expect("the others");
+    assert_eq!(c.free(e), SLOTS - (got == 0) as u32, "slots");
+    assert_eq!(got + c.try_receive(e), 102, "once");
 }
 
 /// A sender waits for room at an endpoint whose process dies: its own bellman tells it.
@@ -347,42 +390,52 @@ const ALL_CORES: Barrier = Barrier::Asymmetric;
 pub const CHECKS: &[Check] = &[
     check("one sender", "Q1 D4", FENCES, Some(3), 94, one_sender),
     check("one sender", "Q1 D4", ALL_CORES, Some(2), 91, one_sender),
-    check("one sender waits for room", "Q1 D4", FENCES, Some(2), 218, one_sender_waits),
-    check("one sender waits for room", "Q1 D4", ALL_CORES, Some(1), 165, one_sender_waits),
-    check("one slot free", "D4", FENCES, Some(2), 13, one_slot_free),
-    check("one slot free", "D4", ALL_CORES, Some(1), 9, one_slot_free),
-    check("two senders", "Q1 D4", FENCES, Some(1), 304, two_senders),
+    check("one sender waits for room", "Q1 D4", FENCES, Some(2), 694, one_sender_waits),
+    check("one sender waits for room", "Q1 D4", ALL_CORES, Some(1), 366, one_sender_waits),
+    check("one slot free", "D4", FENCES, Some(2), 54, one_slot_free),
+    check("one slot free", "D4", ALL_CORES, Some(1), 17, one_slot_free),
+    check("two senders", "Q1 D4", FENCES, Some(1), 378, two_senders),
     check("two threads of a process", "Q1", FENCES, Some(1), 108, two_threads),
     check("sender dies, at 0", "Q1 Q2", FENCES, Some(1), 23, sender_dies::<0>),
     check("sender dies, at 2", "Q1 Q2", FENCES, Some(1), 23, sender_dies::<2>),
-    check("sender dies, at 5", "Q1 Q2", FENCES, Some(1), 77, sender_dies::<5>),
-    check("sender dies, at 6", "Q1 Q2", FENCES, Some(1), 77, sender_dies::<6>),
-    check("sender dies, at 7", "Q1 Q2", FENCES, Some(1), 77, sender_dies::<7>),
-    check("sender dies, at 9", "Q1 Q2", FENCES, Some(1), 77, sender_dies::<9>),
+    check("sender dies, at 5", "Q1 Q2", FENCES, Some(1), 98, sender_dies::<5>),
+    check("sender dies, at 6", "Q1 Q2", FENCES, Some(1), 98, sender_dies::<6>),
+    check("sender dies, at 7", "Q1 Q2", FENCES, Some(1), 98, sender_dies::<7>),
+    check("sender dies, at 9", "Q1 Q2", FENCES, Some(1), 98, sender_dies::<9>),
     check("sender dies, others bury, at 1", "D3 D4 Q2", FENCES, Some(2), 22, others_bury::<1>),
-    check("sender dies, others bury, at 5", "D3 D4 Q2", FENCES, Some(2), 157, others_bury::<5>),
-    check("sender dies, others bury, at 9", "D3 D4 Q2", FENCES, Some(2), 157, others_bury::<9>),
-    check("receiver dies, at 1", "Q2", FENCES, Some(1), 242, receiver_dies::<1>),
-    check("receiver dies, at 2", "Q2", FENCES, Some(1), 197, receiver_dies::<2>),
-    check("receiver dies, at 4", "Q2", FENCES, Some(1), 197, receiver_dies::<4>),
-    check("receiver dies, at 9", "Q2", FENCES, Some(1), 197, receiver_dies::<9>),
+    check("sender dies, others bury, at 5", "D3 D4 Q2", FENCES, Some(2), 312, others_bury::<5>),
+    check("sender dies, others bury, at 9", "D3 D4 Q2", FENCES, Some(2), 312, others_bury::<9>),
+    check("receiver dies, at 1", "Q2", FENCES, Some(1), 313, receiver_dies::<1>),
+    check("receiver dies, at 2", "Q2", FENCES, Some(1), 268, receiver_dies::<2>),
+    check("receiver dies, at 4", "Q2", FENCES, Some(1), 268, receiver_dies::<4>),
+    check("receiver dies, at 9", "Q2", FENCES, Some(1), 268, receiver_dies::<9>),
+    check("receiver dies, at 13", "Q2", FENCES, Some(1), 401, receiver_dies::<13>),
     check("delete meets send", "Q2 D2", FENCES, Some(2), 557, deleted_meets_send),
     check("create meets find", "D2 D4", FENCES, Some(2), 19, created_meets_find),
     check("create meets find", "D2 D4", ALL_CORES, Some(1), 9, created_meets_find),
     check("used again meets find", "D2", FENCES, Some(2), 295, used_again_meets_find),
     check("used again, another port", "D2", FENCES, Some(2), 26, used_again_elsewhere),
+    check("used again, another port", "D2", ALL_CORES, Some(2), 26, used_again_elsewhere),
+    check("used again, another node", "D2", FENCES, Some(2), 50, used_again_by_another),
+    check("used again, another node", "D2", ALL_CORES, Some(2), 50, used_again_by_another),
     check("creator dies, at 40", "D2 D3", FENCES, Some(2), 1, creator_dies::<40>),
     check("creator dies, at 120", "D2 D3", FENCES, Some(2), 1, creator_dies::<120>),
     check("burier dies, at 2", "D1 D3", FENCES, Some(1), 6, burier_dies::<2>),
     check("burier dies, at 6", "D1 D3", FENCES, Some(1), 6, burier_dies::<6>),
     check("burier dies, at 25", "D1 D3", FENCES, Some(1), 10, burier_dies::<25>),
+    check("died, not deleted", "D3", FENCES, Some(2), 6, died_not_deleted),
+    check("died, not deleted", "D3", ALL_CORES, Some(2), 6, died_not_deleted),
+    check("a second death", "D3 Q2", FENCES, Some(2), 45, second_death),
+    check("a second death", "D3 Q2", ALL_CORES, Some(1), 14, second_death),
     check("told of a death", "D3 D4", FENCES, Some(1), 201, told),
     check("told of a death", "D3 D4", ALL_CORES, Some(0), 6, told),
     check("joiner dies, at 5", "D3", FENCES, Some(1), 84, joiner_dies::<5>),
     check("joiner dies, at 25", "D3", FENCES, Some(1), 65, joiner_dies::<25>),
-    check("joiner dies, at 35", "D3", FENCES, Some(1), 1214, joiner_dies::<35>),
-    check("joiner dies, at 55", "D3", FENCES, Some(1), 1947, joiner_dies::<55>),
+    check("joiner dies, at 35", "D3", FENCES, Some(1), 1218, joiner_dies::<35>),
+    check("joiner dies, at 55", "D3", FENCES, Some(1), 1951, joiner_dies::<55>),
     check("sender dies, at any store", "D3 D4 Q2", FENCES, Some(2), 9831, others_bury::<ANY>)
+        .deaths().soak(),
+    check("receiver dies, at any store", "Q2", FENCES, Some(1), 6896, receiver_dies::<ANY>)
         .deaths().soak(),
     check("creator dies, at any store", "D2 D3", FENCES, Some(2), 84, creator_dies::<ANY>)
         .deaths().soak(),
