@@ -129,8 +129,9 @@ void lvd_port_process_close(lvd_port_process *p) {
 
 /* ---- bells -------------------------------------------------------------------------------- */
 
-lvd_status lvd_port_bells_make(int bell[2]) {
-  return socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, bell) == 0 ? LVD_OK : LVD_E_SYSTEM;
+lvd_status lvd_port_bells_make(int bell[2], bool wire) {
+  int type = wire ? SOCK_STREAM : SOCK_DGRAM;
+  return socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, bell) == 0 ? LVD_OK : LVD_E_SYSTEM;
 }
 
 void lvd_port_bell_ring(int bell) {
@@ -170,7 +171,12 @@ void lvd_port_bell_wait(int bell, int own, const lvd_port_process *p, int64_t ti
   /* A few, and not all: whoever rings without end must not keep us here. */
   for (int i = 0; i < 16 && fd[0].revents & POLLIN && n >= 0; i++)
     n = recv(bell, byte, sizeof byte, MSG_DONTWAIT);
-  if (fd[1].revents & POLLIN) n = read(own, &count, sizeof count);
+  /* A wire that nobody holds any more: its holder is about to be gone, or else we look at times. */
+  bool cut = n == 0 && fd[0].revents & POLLHUP;
+  if (fd[1].revents & POLLIN)
+    n = read(own, &count, sizeof count);
+  else if (cut)
+    poll(fd + 1, 2, LOOK_MS);
 }
 
 void lvd_port_close(int descriptor) {

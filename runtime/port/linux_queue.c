@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PART = 8, USUAL = 10 /* messages, where nobody has raised the limit */ };
+enum { PART = 8, USUAL = 10 /* messages, where nobody has raised the limit */, HEAD = 64 };
 
 static const char *full(char out[128], const char *name) {
   snprintf(out, 128, "/levada-%u-%s", (unsigned)geteuid(), name);
@@ -54,9 +54,10 @@ lvd_status lvd_port_queue_make(const char *name, uint32_t messages, uint32_t lea
                                lvd_port_queue *q) {
   rlim_t part = share();
   char path[128];
-  /* The largest, as large as everybody may, and small ones when the user's queues take all there is. */
-  const uint32_t sizes[] = {most, 8192, least};
-  for (int i = 0; i < 3; i++) {
+  /* The largest; 8 KiB with what goes before them, which would be two messages else; as large as everybody
+     may; and small ones when the user's queues take all there is. */
+  const uint32_t sizes[] = {most, 8192 + HEAD, 8192, least};
+  for (int i = 0; i < 4; i++) {
     uint32_t size = sizes[i];
     if (size > most || size < least) continue;
     for (uint32_t n = messages;; n = USUAL) {

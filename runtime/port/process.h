@@ -35,8 +35,9 @@ void lvd_port_process_close(lvd_port_process *p);
 
 /* ---- bells -------------------------------------------------------------------------------- */
 
-/* Two ends; who holds one rings at the other. Neither can make the other block. LVD_E_SYSTEM. */
-lvd_status lvd_port_bells_make(int bell[2]);
+/* Two ends; who holds one rings at the other. Neither can make the other block. A wire carries
+ * bytes, one a ring, as a serial line does. LVD_E_SYSTEM. */
+lvd_status lvd_port_bells_make(int bell[2], bool wire);
 void lvd_port_bell_ring(int bell);
 /* A bell to be rung in the process itself. */
 lvd_status lvd_port_own_bell_make(int *bell);

@@ -26,18 +26,22 @@ void lvd_link_kill(lvd_link *link) {
 
 /* A child that has run wild is killed; of a parent there is nobody to tell but the child's
  * caller. */
-static void accuse(lvd_link *link) {
+static void give_up(lvd_link *link, lvd_status why) {
   uint32_t open = 0;
-  if (!lvd_cas_relaxed_u32(&link->gone, &open, 1 + (uint32_t)LVD_E_CORRUPT)) return;
+  if (!lvd_cas_relaxed_u32(&link->gone, &open, 1 + (uint32_t)why)) return;
   if (!link->reaped && !link->peer.parent) lvd_port_process_kill(&link->peer);
   lvd_port_own_bell_ring(link->own_bell);
 }
 
-void lvd_link_accuse(lvd_link *link) {
+static void accuse(lvd_link *link) { give_up(link, LVD_E_CORRUPT); }
+
+void lvd_link_give_up(lvd_link *link, lvd_status why) {
   lvd_port_lock(&link->lock);
-  accuse(link);
+  give_up(link, why);
   lvd_port_unlock(&link->lock);
 }
+
+void lvd_link_accuse(lvd_link *link) { lvd_link_give_up(link, LVD_E_CORRUPT); }
 
 /* ---- parts of the memory -------------------------------------------------------------------- */
 
@@ -59,7 +63,7 @@ uint64_t lvd_link_claim(lvd_link *link, uint64_t size) {
   if (!*before && (at > link->size || link->size - at < size)) return 0;
   lvd_range *r = malloc(sizeof *r);
   if (!r) return 0;
-  if (lvd_port_shared_claim(link->memory, at, size) != LVD_OK) {
+  if (lvd_port_shared_claim(link->memory, link->base + at, size) != LVD_OK) {
     free(r);
     return 0;
   }
@@ -72,7 +76,7 @@ void lvd_link_release(lvd_link *link, uint64_t offset) {
   for (lvd_range **at = &link->ranges, *r; (r = *at); at = &r->next) {
     if (r->offset != offset) continue;
     *at = r->next;
-    lvd_port_shared_release(link->memory, r->offset, r->size);
+    lvd_port_shared_release(link->memory, link->base + r->offset, r->size);
     free(r);
     return;
   }
@@ -89,11 +93,12 @@ static size_t slot_offset(const lvd_link *link, enum lvd_side to) {
 /* Maps all of it. The parent also fills it in. */
 static lvd_status map(lvd_link *link) {
   link->records_ring = (size_t)record_slots() * sizeof(lvd_record);
-  link->segment = lvd_port_shared_map(link->memory, 0, link->size, 0);
+  link->segment = lvd_port_shared_map(link->memory, link->base, link->size, 0);
   if (!link->segment) return LVD_E_MEMORY;
   for (int to = 0; to < 2; to++) {
-    link->slot[to] = lvd_port_shared_map(link->memory, slot_offset(link, (enum lvd_side)to),
-                                         link->unit, link->records_ring);
+    link->slot[to] =
+        lvd_port_shared_map(link->memory, link->base + slot_offset(link, (enum lvd_side)to),
+                            link->unit, link->records_ring);
     if (!link->slot[to]) return LVD_E_MEMORY;
   }
   return LVD_OK;
@@ -114,21 +119,28 @@ static void prepare(lvd_link *link, lvd_app *app, enum lvd_side side) {
   link->bell.wake = ring;
   link->side = side;
   link->app = app;
+  link->look_ns = -1;
   link->memory = link->bell_end = link->own_bell = link->peer.handle = -1;
   link->unit = lvd_port_ring_unit();
 }
 
-lvd_status lvd_link_make(lvd_link *link, lvd_app *app, size_t memory, int *child_bell) {
+void lvd_link_prepare(lvd_link *link, lvd_app *app) { prepare(link, app, LVD_PARENT); }
+
+lvd_status lvd_link_make(lvd_link *link, lvd_app *app, size_t base, size_t memory, bool wire,
+                         int *child_bell) {
   int bell[2];
   prepare(link, app, LVD_PARENT);
-  if (memory > SIZE_MAX / 8) return LVD_E_ARGUMENT;
+  if (memory > SIZE_MAX / 8 || base > SIZE_MAX / 8) return LVD_E_ARGUMENT;
+  link->base = base;
   link->records_ring = (size_t)record_slots() * sizeof(lvd_record);
   link->size = (size_t)(arena_of(link) + whole_units(link, memory));
-  lvd_status status = lvd_port_shared_make(link->size, &link->memory);
+  /* Boards have memory by the MiB. */
+  if (wire) link->size = ((base + link->size + (1 << 20) - 1) & ~(((size_t)1 << 20) - 1)) - base;
+  lvd_status status = lvd_port_shared_make(base + link->size, &link->memory);
   if (status == LVD_OK) status = lvd_port_own_bell_make(&link->own_bell);
-  if (status == LVD_OK) status = lvd_port_shared_claim(link->memory, 0, arena_of(link));
+  if (status == LVD_OK) status = lvd_port_shared_claim(link->memory, base, arena_of(link));
   if (status == LVD_OK) status = map(link);
-  if (status != LVD_OK || (status = lvd_port_bells_make(bell)) != LVD_OK) return status;
+  if (status != LVD_OK || (status = lvd_port_bells_make(bell, wire)) != LVD_OK) return status;
   link->bell_end = bell[0];
   *child_bell = bell[1];
   lvd_segment *s = link->segment;
@@ -310,7 +322,7 @@ static void bellman(void *argument) {
       return;
     }
     if (!more && (accused || !arm(link)))
-      lvd_port_bell_wait(link->bell_end, link->own_bell, &link->peer, -1);
+      lvd_port_bell_wait(link->bell_end, link->own_bell, &link->peer, link->look_ns);
   }
 }
 

@@ -27,62 +27,8 @@
 
 #include "../port/process.h"
 #include "knot.h"
+#include "segment.h"
 #include "stream.h"
-
-enum lvd_side { LVD_PARENT, LVD_CHILD };
-enum lvd_stream_side { LVD_SENDER, LVD_RECEIVER };
-
-/* ---- the shared memory ---------------------------------------------------------------------- */
-
-#define LVD_SEGMENT_MAGIC 0x4c56534du
-
-typedef struct lvd_segment {
-  uint32_t magic, layout, line, unit;
-  uint64_t size;
-  int32_t parent;
-  LVD_ALIGNED(LVD_LINE) lvd_a32 serves;  /* the child's: 1 + its LVD_LAYOUT, once it serves */
-  LVD_ALIGNED(LVD_LINE) lvd_a32 closing; /* the parent's: the child is to end */
-  lvd_a32 knotted;                       /* the parent's: its application ends in a knot (knot.h) */
-  struct {
-    LVD_ALIGNED(LVD_LINE) lvd_a32 rung; /* the bell of that side; 1: and not looked since */
-  } bell[2];
-} lvd_segment;
-
-/* Where a channel lies: this, up to a whole unit, then its ring. */
-typedef struct lvd_slot_head {
-  lvd_channel channel;
-  LVD_ALIGNED(LVD_LINE) lvd_a32 taken[2]; /* of a stream: 1 + the side that has this end */
-} lvd_slot_head;
-
-enum lvd_record_kind {
-  LVD_RECORD_CALL = 1, /* either way */
-  LVD_RECORD_CANCEL,
-  LVD_RECORD_ANSWER,
-  LVD_RECORD_OPEN,   /* child to parent: a stream by name */
-  LVD_RECORD_OPENED, /* parent to child */
-  LVD_RECORD_CLOSE,  /* child to parent: it has unmapped a stream */
-  LVD_RECORD_LEAVE,  /* child to parent: its side of a stream, by name, will not come */
-  LVD_RECORD_VAIN,   /* a question of the parent's, and the child's answer (knot.h) */
-  LVD_RECORD_STORY, /* child to parent, before it: who waits for whom there, in words, a line each */
-  LVD_RECORD_RESTS, /* child to parent: it may be worth asking */
-  LVD_RECORD_FAULT  /* child to parent, before the answers: what has failed there, in words */
-};
-
-enum { LVD_RECORD_INLINE = 256, LVD_RECORDS = 64 };
-
-typedef struct lvd_record {
-  uint32_t kind, number;
-  uint32_t status;
-  uint32_t size; /* bytes of an argument, a result, an element */
-  uint32_t room; /* bytes for a result; elements of a stream */
-  int32_t priority;
-  uint32_t urgent;
-  uint32_t pad;
-  uint64_t offset; /* of what is not inline, or of a stream; 0: none */
-  uint64_t extent; /* bytes of a stream's ring; of a stack */
-  char name[64];
-  LVD_ALIGNED(16) unsigned char data[LVD_RECORD_INLINE];
-} lvd_record;
 
 /* ---- a side of it --------------------------------------------------------------------------- */
 
@@ -140,8 +86,10 @@ struct lvd_link {
                 lvd_status why); /* called by the bellman: the other side is gone, or
                                                     (LVD_OK) lets this one go */
   void (*look)(lvd_link *link);  /* each time that the bellman is rung; may be null */
+  int64_t look_ns;               /* ... and at least so often; negative: only then */
   /* The memory. */
   int memory;
+  size_t base; /* bytes of it before the segment */
   size_t size, unit;
   lvd_segment *segment;   /* all of it, mapped in a row */
   lvd_slot_head *slot[2]; /* the records to and from the child, as rings */
@@ -171,8 +119,13 @@ struct lvd_link {
 
 /* ---- link.c --------------------------------------------------------------------------------- */
 
-/* The parent's side, to the point where a child can be started with the descriptors `keep`. */
-lvd_status lvd_link_make(lvd_link *link, lvd_app *app, size_t memory, int *child_bell);
+/* One that nothing was made of yet, to be freed like others. */
+void lvd_link_prepare(lvd_link *link, lvd_app *app);
+/* The parent's side, to the point where the other can be started with the memory and its bell. Of
+ * the memory the first `base` bytes are not the link's. `wire`: the other side's bell is a wire
+ * (port/process.h). */
+lvd_status lvd_link_make(lvd_link *link, lvd_app *app, size_t base, size_t memory, bool wire,
+                         int *child_bell);
 /* The child's side. LVD_E_LAYOUT, LVD_E_CORRUPT, LVD_E_PEER. */
 lvd_status lvd_link_join(lvd_link *link, lvd_app *app, int memory, int bell);
 lvd_status lvd_link_begin(lvd_link *link, const char *name); /* starts the bellman */
@@ -186,6 +139,8 @@ void lvd_link_await_sent(lvd_link *link, int64_t timeout_ns);
 void lvd_link_kill(lvd_link *link); /* unless it is gone */
 /* It has written what it cannot have meant. */
 void lvd_link_accuse(lvd_link *link);
+/* It is of no use any more, and why. */
+void lvd_link_give_up(lvd_link *link, lvd_status why);
 
 /* The parent: a part of the memory; 0: there is none. With the lock. */
 uint64_t lvd_link_claim(lvd_link *link, uint64_t size);

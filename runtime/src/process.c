@@ -14,10 +14,12 @@
 #include "inside.h"
 #include "link.h"
 #include "unit.h"
+#include "window.h"
 
 enum { BUCKETS = 256, UNITS_MEMORY = 64 << 20, MOST_SERVED = 4096 };
 #define VARIABLE       "LEVADA_UNIT" /* tells a child: memory, bell */
 #define ATTACH_TIME_NS 10000000000
+#define LOOK_NS        500000000  /* between two looks at who is behind a window */
 #define GRACE_NS       2000000000 /* from being asked to end to being ended */
 
 _Static_assert(sizeof(((lvd_record *)0)->name) == LVD_PROCEDURE_NAME, "as long");
@@ -52,6 +54,7 @@ typedef struct process {
   /* The child's. */
   lvd_status why; /* it is to end: LVD_OK, LVD_E_PEER, ... */
   lvd_port_thread *watch;
+  lvd_far_side *far; /* the parent's: it is behind a window; or null */
   /* The parent's: that the other side is no more; the child's: that it has done with this. */
   lvd_event over;
   uint64_t asked_ns; /* when it was asked to end; 0: it has not been */
@@ -392,6 +395,35 @@ static void takes(lvd_link *link, const lvd_record *r) {
   }
 }
 
+/* ---- behind a window ------------------------------------------------------------------------ */
+
+static void say_last(process *p, const char *text) {
+  char *words = lvd_load_relaxed_ptr(&p->last_words) ? NULL : strdup(text);
+  if (words) lvd_store_release_ptr(&p->last_words, words);
+}
+
+/* What its loader has said is heeded once all is taken that was sent before. */
+static void look_behind(lvd_link *link) {
+  process *p = process_of(link);
+  char text[200];
+  lvd_status status = lvd_far_outcome(p->far, text, sizeof text);
+  if (status != LVD_OK && !p->far->over) {
+    p->far->over = true;
+    lvd_port_own_bell_ring(link->own_bell);
+    return;
+  }
+  if (status == LVD_OK) status = lvd_far_ask(p->far, link, text, sizeof text);
+  if (status == LVD_OK) return;
+  if (!lvd_load_relaxed_u32(&link->segment->closing)) say_last(p, text);
+  lvd_link_give_up(link, status);
+}
+
+static void free_far(process *p) {
+  if (p->far) lvd_far_end(p->far);
+  free(p->far);
+  p->far = NULL;
+}
+
 /* ---- the other side is gone ----------------------------------------------------------------- */
 
 static void parent_ended(lvd_link *link, lvd_status why) {
@@ -503,6 +535,7 @@ static void process_free(lvd_unit *unit) {
   } else {
     lvd_store_release_ptr(&parent_unit, NULL);
   }
+  free_far(p);
   unlink_from(p);
   free(p);
 }
@@ -514,6 +547,9 @@ static lvd_status await_service(process *p, int64_t limit_ns) {
     uint32_t serves = lvd_load_relaxed_u32(&link->segment->serves);
     if (serves) return serves == 1 + LVD_LAYOUT ? LVD_OK : LVD_E_LAYOUT;
     if ((link->reaped = lvd_port_process_gone(&link->peer))) return LVD_E_PEER;
+    char text[200];
+    lvd_status far = p->far ? lvd_far_outcome(p->far, text, sizeof text) : LVD_OK;
+    if (far != LVD_OK) return lvd_window_refuse(far, "%s before it served", text);
     int64_t left = limit_ns - (int64_t)(lvd_port_ns() - start);
     if (left <= 0) return LVD_E_TIME;
     lvd_port_bell_wait(link->bell_end, link->own_bell, &link->peer, left);
@@ -526,6 +562,50 @@ static void end_process(lvd_link *link) {
     lvd_port_bell_wait(link->bell_end, link->own_bell, &link->peer, -1);
     link->reaped = lvd_port_process_gone(&link->peer);
   }
+}
+
+/* Starts the program and names the unit. */
+static lvd_status start_program(process *p, const char *exec_name, const lvd_unit_options *o) {
+  lvd_link *link = &p->link;
+  int child_bell = -1;
+  char value[64];
+  lvd_status status =
+      lvd_link_make(link, p->unit.app, 0, o->memory ? o->memory : UNITS_MEMORY, false, &child_bell);
+  if (status == LVD_OK) {
+    const int keep[2] = {link->memory, child_bell};
+    snprintf(value, sizeof value, "%d,%d", keep[0], keep[1]);
+    status = lvd_port_process_start(&link->peer, exec_name, o->argument, VARIABLE, value, keep, 2);
+  }
+  lvd_port_close(child_bell);
+  const char *base = strrchr(exec_name, '/');
+  snprintf(p->unit.name, sizeof p->unit.name, "process %d (%.20s)", (int)link->peer.id,
+           base ? base + 1 : exec_name);
+  link->look = lvd_knot_look;
+  return status;
+}
+
+/* The same of a board behind a window, and an image. */
+static lvd_status start_board(process *p, const lvd_board *board, const char *file,
+                              const lvd_unit_options *o) {
+  lvd_link *link = &p->link;
+  lvd_image image = {0};
+  int child_bell = -1;
+  lvd_status status = lvd_image_read(file, &image);
+  if (status == LVD_OK && !(p->far = calloc(1, sizeof *p->far))) status = LVD_E_MEMORY;
+  if (status == LVD_OK)
+    status = lvd_link_make(link, p->unit.app, lvd_far_base(board, image.size),
+                           o->memory ? o->memory : UNITS_MEMORY, true, &child_bell);
+  if (status == LVD_OK)
+    status = lvd_far_start(p->far, link, board, &image, child_bell,
+                           o->time_limit_ns ? o->time_limit_ns : ATTACH_TIME_NS);
+  lvd_port_close(child_bell);
+  lvd_image_free(&image);
+  const char *base = strrchr(file, '/');
+  snprintf(p->unit.name, sizeof p->unit.name, "window %d (%s%.20s)", (int)link->peer.id,
+           board->prefix, base ? base + 1 : file);
+  link->look = look_behind;
+  link->look_ns = LOOK_NS;
+  return status;
 }
 
 lvd_status lvd_unit_load(lvd_app *app, const char *exec_name, const lvd_unit_options *options,
@@ -542,30 +622,21 @@ lvd_status lvd_unit_load(lvd_app *app, const char *exec_name, const lvd_unit_opt
     return LVD_E_MEMORY;
   }
   lvd_link *link = &p->link;
-  int child_bell = -1;
-  char value[64];
-  lvd_status status = lvd_link_make(link, app, o->memory ? o->memory : UNITS_MEMORY, &child_bell);
-  if (status == LVD_OK) {
-    const int keep[2] = {link->memory, child_bell};
-    snprintf(value, sizeof value, "%d,%d", keep[0], keep[1]);
-    status = lvd_port_process_start(&link->peer, exec_name, o->argument, VARIABLE, value, keep, 2);
-  }
-  lvd_port_close(child_bell);
-  if (status == LVD_OK) {
-    link->take = takes;
-    link->look = lvd_knot_look;
-    link->ended = parent_ended;
-    /* All of it before the bellman begins: the child may be gone already. */
-    p->unit.kind = &process_kind;
-    p->unit.app = app;
-    const char *base = strrchr(exec_name, '/');
-    snprintf(p->unit.name, sizeof p->unit.name, "process %d (%.20s)", (int)link->peer.id,
-             base ? base + 1 : exec_name);
+  lvd_link_prepare(link, app);
+  const char *image;
+  const lvd_board *board = lvd_board_of(exec_name, &image);
+  /* All of it before the bellman begins: the child may be gone already. */
+  p->unit.kind = &process_kind;
+  p->unit.app = app;
+  link->take = takes;
+  link->ended = parent_ended;
+  lvd_status status = board ? start_board(p, board, image, o) : start_program(p, exec_name, o);
+  if (status == LVD_OK)
     status = await_service(p, o->time_limit_ns ? o->time_limit_ns : ATTACH_TIME_NS);
-    if (status == LVD_OK) status = lvd_link_begin(link, "levada/bell");
-    if (status != LVD_OK) end_process(link);
-  }
+  if (status == LVD_OK) status = lvd_link_begin(link, "levada/bell");
   if (status != LVD_OK) {
+    if (link->peer.id > 0) end_process(link);
+    free_far(p);
     unlink_from(p);
     free(p->may_call);
     free(p);

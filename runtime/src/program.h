@@ -14,10 +14,9 @@
 #include <levada/process.h>
 #include <levada/srpc.h>
 
+#include "message.h"
 #include "stream.h"
 #include "unit.h"
-
-enum { LVD_TASK_NAME = 64 };
 
 struct srpc_task {
   void (*function)(void *);

@@ -14,11 +14,7 @@ static uint32_t next_number; /* with the lock */
 
 /* ---- asking --------------------------------------------------------------------------------- */
 
-/* What a call about a task says. */
-typedef struct message {
-  uint32_t from, number, data;
-  char name[LVD_TASK_NAME];
-} message;
+typedef lvd_task_message message;
 
 /* A question whose answer nobody waits for any more. */
 typedef struct unasked {

@@ -249,6 +249,13 @@ void lvd_shared_forget(lvd_link *link) {
   }
 }
 
+/* A child that cannot compare and swap asks for its end with the stream. With the lock. */
+static bool take_for_child(lvd_link *link, const lvd_name *n, int32_t wish) {
+  uint32_t nobody = 0;
+  if (wish != 1 + LVD_SENDER && wish != 1 + LVD_RECEIVER) return true;
+  return lvd_cas_relaxed_u32(&head_of(link, n)->taken[wish - 1], &nobody, 1 + LVD_CHILD);
+}
+
 static void answer_open(lvd_link *link, const lvd_record *r) {
   lvd_record answer = {.kind = LVD_RECORD_OPENED, .number = r->number};
   char name[LVD_FIBER_NAME];
@@ -256,6 +263,11 @@ static void answer_open(lvd_link *link, const lvd_record *r) {
   copy_name(name, r->name);
   lvd_port_lock(&link->lock);
   lvd_name *n = open_name(link, LVD_CHILD, name, r->size, r->room, &status);
+  if (n && !take_for_child(link, n, r->priority)) {
+    close_name(link, LVD_CHILD, n->number);
+    status = LVD_E_STATE;
+    n = NULL;
+  }
   if (n) {
     answer.offset = n->offset;
     answer.extent = n->ring;
@@ -336,7 +348,7 @@ static lvd_status mount(lvd_link *link, uint32_t number, uint64_t offset, uint64
   ss->link = link;
   ss->number = number;
   ss->ring = (size_t)ring;
-  ss->slot = lvd_port_shared_map(link->memory, (size_t)offset, link->unit, ss->ring);
+  ss->slot = lvd_port_shared_map(link->memory, link->base + (size_t)offset, link->unit, ss->ring);
   lvd_status status = LVD_E_MEMORY;
   if (ss->slot)
     status = lvd_stream_over(link->app, ss, &ss->slot->channel, link->unit + 2 * ss->ring, o, out);

@@ -84,7 +84,8 @@ static void tell(uint32_t side) {
   lvd_exchange_release_u32(&world->told[side], 1);
   model_ring(side);
 }
-lvd_status lvd_port_bells_make(int bell[2]) {
+lvd_status lvd_port_bells_make(int bell[2], bool wire) {
+  (void)wire;
   bell[0] = PARENTS_BELL;
   bell[1] = CHILDS_BELL;
   return LVD_OK;
@@ -139,7 +140,7 @@ model_world *model_make(void) {
     s->link.ended = ended;
   }
   model_side *parent = &m->side[LVD_PARENT], *child = &m->side[LVD_CHILD];
-  if (lvd_link_make(&parent->link, &parent->app, MEMORY, &bell) != LVD_OK ||
+  if (lvd_link_make(&parent->link, &parent->app, 0, MEMORY, false, &bell) != LVD_OK ||
       lvd_link_join(&child->link, &child->app, parent->link.memory, bell) != LVD_OK ||
       lvd_link_begin(&parent->link, "parent's") != LVD_OK ||
       lvd_link_begin(&child->link, "child's") != LVD_OK)

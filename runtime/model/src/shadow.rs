@@ -654,6 +654,11 @@ extern "C-unwind" fn relax() {
 
 /// What this thread is to the runtime.
 extern "C-unwind" fn self_of() -> *mut c_void {
+    // Asked as its stack is left: after a deadlock, which has been found with no thread running, that
+    // would hide it.
+    if std::thread::panicking() {
+        return std::ptr::null_mut();
+    }
     let me = me();
     world(|w| w.selves.get(&me).copied().unwrap_or(0)) as *mut c_void
 }

@@ -242,7 +242,13 @@ pub const SUITES: &[Suite] = &[
             "src/status.c",
             "port/mutex.c",
         ],
-        sources: &["mcapi/domain.h", "mcapi/shm_queue.c", "mcapi/wait.c"],
+        sources: &[
+            "mcapi/domain.c",
+            "mcapi/domain.h",
+            "mcapi/endpoint.c",
+            "mcapi/shm_queue.c",
+            "mcapi/wait.c",
+        ],
         checks: mcapi::CHECKS,
     },
 ];
@@ -284,6 +290,9 @@ const TOLD: &str = "who has a handle has been told of it, and is ordered by that
 
 /// Of a slot whose sender stands between its post and saying so, when its receiver dies.
 const BETWEEN: &str = "needs a slot used again under a stale view of the heads: more preemptions than its checks have";
+
+const NODES_END: &str =
+    "what a node that ends reads of its process's other nodes: no check ends one";
 
 /// Of the flag of a sleeper, or the bit of its node in a set.
 const EITHER: &str = "the fences of ringer and sleeper order them: either sees the other's";
@@ -385,6 +394,18 @@ pub const KEPT: &[Kept] = &[
     kept("mcapi/shm_queue.c", "settle", "lvd_load_acquire_u64", "lvd_load_relaxed_u64", BETWEEN),
     kept("mcapi/shm_queue.c", "mc_shm_open", "lvd_load_acquire_u32", "lvd_load_relaxed_u32",
         "behind the gate, which orders"),
+    kept("mcapi/shm_queue.c", "take_from_sender", "lvd_store_release_u64", "lvd_store_relaxed_u64",
+        "in turn for who finds them after a death, which to the checker comes in the text's order"),
+    kept("mcapi/endpoint.c", "id_of", "lvd_load_acquire_u32", "lvd_load_relaxed_u32",
+        "of the node's number, which node.c stores: no check has a node that ends"),
+    kept("mcapi/endpoint.c", "mc_endpoints_delete", "lvd_load_acquire_ptr", "lvd_load_relaxed_ptr",
+        NODES_END),
+    kept("mcapi/endpoint.c", "mc_endpoints_delete", "lvd_load_acquire_u32", "lvd_load_relaxed_u32",
+        NODES_END),
+    kept("mcapi/endpoint.c", "local_at", "lvd_store_release_ptr", "lvd_store_relaxed_ptr", MADE),
+    kept("mcapi/endpoint.c", "open_local", "lvd_store_release_u32", "lvd_store_relaxed_u32", TOLD),
+    kept("mcapi/endpoint.c", "take_away", "lvd_store_release_u32", "lvd_store_relaxed_u32",
+        "who finds it gone must see what became of its channel: no check here has one"),
     kept("mcapi/wait.c", "ring", "lvd_exchange_acq_rel_u32", "lvd_exchange_release_u32", EITHER)
         .places(2),
     kept("mcapi/wait.c", "ring", "lvd_exchange_acq_rel_u32", "lvd_exchange_acquire_u32", EITHER)
@@ -439,6 +460,11 @@ pub const ELSEWHERE: &[(&str, &str)] = &[
     (
         "src/knot.c",
         "the same; and a word that asks the bellman to look, on his bell",
+    ),
+    (
+        "src/window.c",
+        "a command and its answer, a number each, with the checker's one kind of processor at one side only; \
+         what is streamed goes through channels and link.c",
     ),
     ("src/native.c", "progress, for whoever looks"),
     ("src/why.c", "reads live counters for a report"),

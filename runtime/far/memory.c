@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* What a compiler asks of the C library even where there is none. */
+#include <stddef.h>
+#include <stdint.h>
+
+void *memcpy(void *restrict to, const void *restrict from, size_t n);
+void *memmove(void *to, const void *from, size_t n);
+void *memset(void *to, int c, size_t n);
+int memcmp(const void *a, const void *b, size_t n);
+size_t strlen(const char *s);
+int strcmp(const char *a, const char *b);
+
+/* By words where both are aligned alike: a guest's loads and stores cost the same whatever their
+ * width. */
+void *memcpy(void *restrict to, const void *restrict from, size_t n) {
+  unsigned char *t = to;
+  const unsigned char *f = from;
+  if ((((uintptr_t)t ^ (uintptr_t)f) & 7) == 0) {
+    for (; n && (uintptr_t)t & 7; n--) *t++ = *f++;
+    for (; n >= 8; n -= 8, t += 8, f += 8)
+      *(uint64_t *)(void *)t = *(const uint64_t *)(const void *)f;
+  }
+  while (n--) *t++ = *f++;
+  return to;
+}
+
+void *memmove(void *to, const void *from, size_t n) {
+  unsigned char *t = to;
+  const unsigned char *f = from;
+  if ((uintptr_t)t <= (uintptr_t)f)
+    for (size_t i = 0; i < n; i++) t[i] = f[i];
+  else
+    while (n--) t[n] = f[n];
+  return to;
+}
+
+void *memset(void *to, int c, size_t n) {
+  unsigned char *t = to;
+  for (; n && (uintptr_t)t & 7; n--) *t++ = (unsigned char)c;
+  uint64_t word = (unsigned char)c * UINT64_C(0x0101010101010101);
+  for (; n >= 8; n -= 8, t += 8) *(uint64_t *)(void *)t = word;
+  while (n--) *t++ = (unsigned char)c;
+  return to;
+}
+
+int memcmp(const void *a, const void *b, size_t n) {
+  const unsigned char *x = a, *y = b;
+  for (size_t i = 0; i < n; i++)
+    if (x[i] != y[i]) return x[i] < y[i] ? -1 : 1;
+  return 0;
+}
+
+size_t strlen(const char *s) {
+  size_t n = 0;
+  while (s[n]) n++;
+  return n;
+}
+
+int strcmp(const char *a, const char *b) {
+  while (*a && *a == *b) a++, b++;
+  return (unsigned char)*a - (unsigned char)*b;
+}

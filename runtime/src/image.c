@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Images: ELF files for a processor behind a window, and raw ones, as bytes in a row. What a file says
+ * is checked before it is used. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "window.h"
+
+enum { ELF_HEADER = 64, PROGRAM_HEADER = 56, LOADED = 1, RISCV = 243, MOST_PARTS = 64 };
+enum { MOST_IMAGE = 64 << 20 };
+
+static uint64_t word(const unsigned char *at, int bytes) {
+  uint64_t value = 0;
+  for (int i = bytes - 1; i >= 0; i--) value = value << 8 | at[i];
+  return value;
+}
+
+typedef struct part {
+  uint64_t offset, address, size, memory;
+} part;
+
+static lvd_status part_of(const unsigned char *at, size_t size, part *p) {
+  *p = (part){word(at + 8, 8), word(at + 24, 8), word(at + 32, 8), word(at + 40, 8)};
+  if (p->offset > size || p->size > size - p->offset)
+    return lvd_window_refuse(LVD_E_ARGUMENT, "the image is cut off: a part of it is not there");
+  if (p->memory < p->size || p->address > UINT64_MAX - p->memory)
+    return lvd_window_refuse(LVD_E_ARGUMENT, "the image is damaged: a part of it has no place");
+  return LVD_OK;
+}
+
+static lvd_status flatten(const unsigned char *file, size_t size, lvd_image *out) {
+  if (size < ELF_HEADER) return lvd_window_refuse(LVD_E_ARGUMENT, "the image is cut off");
+  if (file[4] != 2 || file[5] != 1 || word(file + 18, 2) != RISCV)
+    return lvd_window_refuse(LVD_E_LAYOUT, "the image is for another processor: the window's takes "
+                                           "64-bit little-endian RISC-V");
+  uint64_t at = word(file + 32, 8), count = word(file + 56, 2);
+  if (word(file + 16, 2) != 2 || word(file + 54, 2) != PROGRAM_HEADER || count == 0 ||
+      count > MOST_PARTS || at > size || count * PROGRAM_HEADER > size - at)
+    return lvd_window_refuse(LVD_E_ARGUMENT,
+                             "the image is no program: link it without a dynamic loader, -static");
+  uint64_t low = UINT64_MAX, high = 0;
+  part p;
+  for (int fill = 0; fill < 2; fill++) {
+    for (uint64_t i = 0; i < count; i++) {
+      const unsigned char *header = file + at + i * PROGRAM_HEADER;
+      if (word(header, 4) != LOADED) continue;
+      lvd_status status = part_of(header, size, &p);
+      if (status != LVD_OK) return status;
+      if (p.size == 0) continue;
+      if (fill) memcpy(out->bytes + (p.address - low), file + p.offset, p.size);
+      if (p.address < low) low = p.address;
+      if (p.address + p.size > high) high = p.address + p.size;
+    }
+    if (fill) break;
+    if (high <= low) return lvd_window_refuse(LVD_E_ARGUMENT, "the image is empty");
+    if (high - low > MOST_IMAGE)
+      return lvd_window_refuse(LVD_E_ARGUMENT, "the image is larger than %d MiB", MOST_IMAGE >> 20);
+    out->size = (size_t)(high - low);
+    if (!(out->bytes = calloc(1, out->size))) return LVD_E_MEMORY;
+  }
+  out->address = low;
+  out->entry = word(file + 24, 8);
+  if (out->entry >= low && out->entry < high) return LVD_OK;
+  return lvd_window_refuse(LVD_E_ARGUMENT, "the image begins outside of itself");
+}
+
+lvd_status lvd_image_parse(const unsigned char *file, size_t size, lvd_image *out) {
+  *out = (lvd_image){0};
+  if (size == 0) return lvd_window_refuse(LVD_E_ARGUMENT, "the image is empty");
+  lvd_status status;
+  if (size >= 4 && memcmp(file, "\177ELF", 4) == 0) {
+    status = flatten(file, size, out);
+  } else if ((out->bytes = malloc(size))) {
+    memcpy(out->bytes, file, out->size = size);
+    return LVD_OK;
+  } else {
+    status = LVD_E_MEMORY;
+  }
+  if (status != LVD_OK) lvd_image_free(out);
+  return status;
+}
+
+lvd_status lvd_image_read(const char *name, lvd_image *out) {
+  FILE *f = fopen(name, "rb");
+  if (!f) return lvd_window_refuse(LVD_E_UNKNOWN, "the image %s cannot be opened", name);
+  unsigned char *bytes = malloc(MOST_IMAGE + 1);
+  size_t size = bytes ? fread(bytes, 1, MOST_IMAGE + 1, f) : 0;
+  bool failed = ferror(f);
+  fclose(f);
+  lvd_status status = LVD_E_MEMORY;
+  if (failed)
+    status = lvd_window_refuse(LVD_E_ARGUMENT, "the image %s cannot be read", name);
+  else if (size > MOST_IMAGE)
+    status = lvd_window_refuse(LVD_E_ARGUMENT, "the image %s is larger than %d MiB", name,
+                               MOST_IMAGE >> 20);
+  else if (bytes)
+    status = lvd_image_parse(bytes, size, out);
+  free(bytes);
+  return status;
+}
+
+void lvd_image_free(lvd_image *image) {
+  free(image->bytes);
+  *image = (lvd_image){0};
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* A window, by its host: laid out, given to a board, told to run an image, and listened to. */
+#include "window.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { IMAGE_ROOM = 1 << 20 };
+#define WATCH_MS  5000
+#define ASK_NS    1000000000  /* between two questions whether it is there */
+#define SILENT_NS 10000000000 /* it is not */
+
+static _Thread_local char why[200];
+
+const char *lvd_window_why(void) { return why; }
+
+lvd_status lvd_window_refuse(lvd_status status, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(why, sizeof why, format, arguments);
+  va_end(arguments);
+  return status;
+}
+
+const lvd_board *lvd_board_of(const char *name, const char **image) {
+  static const lvd_board *const all[] = {&lvd_board_qemu};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    size_t n = strlen(all[i]->prefix);
+    if (strncmp(name, all[i]->prefix, n) != 0) continue;
+    *image = name + n;
+    return all[i];
+  }
+  return NULL;
+}
+
+/* ---- the layout ------------------------------------------------------------------------------ */
+
+static size_t units(size_t size) {
+  return (size + LVD_WINDOW_UNIT - 1) / LVD_WINDOW_UNIT * LVD_WINDOW_UNIT;
+}
+
+static size_t image_room(size_t image) { return units(image < IMAGE_ROOM ? IMAGE_ROOM : image); }
+
+size_t lvd_far_base(const lvd_board *board, size_t image) {
+  return board->own + units(sizeof(lvd_window)) + image_room(image);
+}
+
+static lvd_status lay_out(lvd_far_side *far, lvd_link *link, size_t image) {
+  size_t header = units(sizeof(lvd_window));
+  far->mapped = link->base - far->board->own;
+  far->window = lvd_port_shared_map(link->memory, far->board->own, far->mapped, 0);
+  if (!far->window) return LVD_E_MEMORY;
+  lvd_status status = lvd_port_shared_claim(link->memory, far->board->own, header + units(image));
+  if (status != LVD_OK) return status;
+  far->shape = (lvd_window_shape){.size = far->mapped + link->size,
+                                  .image = header,
+                                  .image_size = far->mapped - header,
+                                  .segment = far->mapped,
+                                  .segment_size = link->size,
+                                  .watch_ms = WATCH_MS};
+  lvd_window_make(far->window, &far->shape);
+  return LVD_OK;
+}
+
+/* ---- commands -------------------------------------------------------------------------------- */
+
+/* Waits until `done`, or the other side is gone, or the time is over. */
+static lvd_status await(const lvd_far_side *far, lvd_link *link, bool (*done)(const lvd_window *),
+                        uint64_t deadline) {
+  while (!done(far->window)) {
+    if ((link->reaped = lvd_port_process_gone(&link->peer)))
+      return lvd_window_refuse(LVD_E_PEER, "the board has ended before it took an image");
+    uint64_t now = lvd_port_ns();
+    if (now >= deadline) return lvd_window_refuse(LVD_E_TIME, "the board's loader does not answer");
+    lvd_port_bell_wait(link->bell_end, link->own_bell, &link->peer, (int64_t)(deadline - now));
+  }
+  return LVD_OK;
+}
+
+static bool is_there(const lvd_window *w) {
+  return lvd_load_acquire_u32(&w->state) != LVD_FAR_NONE;
+}
+
+static bool has_answered(const lvd_window *w) {
+  return lvd_load_acquire_u32(&w->answered) == lvd_load_relaxed_u32(&w->command);
+}
+
+static lvd_status refused(const lvd_window *w) {
+  uint32_t status = w->status;
+  if (status == LVD_E_CORRUPT)
+    return lvd_window_refuse(LVD_E_CORRUPT, "the image was damaged on its way: its checksum is "
+                                            "not what it was");
+  if (status == LVD_E_ARGUMENT)
+    return lvd_window_refuse(LVD_E_ARGUMENT,
+                             "the image does not lie where the board has memory for "
+                             "programs: link it for that");
+  return lvd_window_refuse(LVD_E_CORRUPT, "the board's loader refuses the image and says not why");
+}
+
+static lvd_status run_image(lvd_far_side *far, lvd_link *link, const lvd_image *image,
+                            uint64_t deadline) {
+  lvd_window *w = far->window;
+  memcpy((unsigned char *)w + far->shape.image, image->bytes, image->size);
+  w->verb = LVD_WINDOW_RUN;
+  w->length = (uint32_t)image->size;
+  w->sum = lvd_window_sum(image->bytes, image->size);
+  w->address = image->address ? image->address : w->low;
+  w->entry = image->address ? image->entry : w->low;
+  lvd_store_release_u32(&w->command, lvd_load_relaxed_u32(&w->command) + 1);
+  lvd_port_bell_ring(link->bell_end);
+  lvd_status status = await(far, link, has_answered, deadline);
+  if (status != LVD_OK) return status;
+  return lvd_load_acquire_u32(&w->state) == LVD_FAR_REFUSED ? refused(w) : LVD_OK;
+}
+
+lvd_status lvd_far_start(lvd_far_side *far, lvd_link *link, const lvd_board *board,
+                         const lvd_image *image, int child_bell, int64_t limit_ns) {
+  uint64_t start = lvd_port_ns(), deadline = start + (uint64_t)limit_ns;
+  far->board = board;
+  far->asked_ns = far->heard_ns = start;
+  lvd_status status = lay_out(far, link, image->size);
+  if (status != LVD_OK) return status;
+  status = board->start(link->memory, link->base + link->size, child_bell, &link->peer);
+  if (status != LVD_OK) return status;
+  status = await(far, link, is_there, deadline);
+  return status == LVD_OK ? run_image(far, link, image, deadline) : status;
+}
+
+/* ---- listening ------------------------------------------------------------------------------- */
+
+static const char *cause_of(uint64_t cause) {
+  static const char *const said[16] = {[0] = "an instruction at an odd address",
+                                       [1] = "a jump to where no memory is",
+                                       [2] = "an illegal instruction",
+                                       [3] = "a breakpoint",
+                                       [4] = "a load from an odd address",
+                                       [5] = "a load from where no memory is",
+                                       [6] = "a store to an odd address",
+                                       [7] = "a store to where no memory is",
+                                       [11] = "a system call, which nobody takes"};
+  return cause < 16 && said[cause] ? said[cause] : "a trap of an unknown kind";
+}
+
+lvd_status lvd_far_outcome(const lvd_far_side *far, char *text, size_t size) {
+  const lvd_window *w = far->window;
+  uint32_t state = lvd_load_acquire_u32(&w->state);
+  char raw[sizeof w->procedure + 1] = {0}, name[sizeof raw];
+  memcpy(raw, w->procedure, sizeof w->procedure);
+  lvd_link_quote(name, 0, sizeof name, (const unsigned char *)raw, strlen(raw));
+  if (!name[0]) snprintf(name, sizeof name, "the program");
+  switch (state) {
+  case LVD_FAR_RUNS:
+    return LVD_OK;
+  case LVD_FAR_FAILED:
+    snprintf(text, size, "%s: %s (pc 0x%llx, address 0x%llx)", name, cause_of(w->cause),
+             (unsigned long long)w->pc, (unsigned long long)w->value);
+    return LVD_E_FAULT;
+  case LVD_FAR_HUNG:
+    snprintf(text, size, "%s: has run for %u ms without waiting (pc 0x%llx)", name,
+             far->shape.watch_ms, (unsigned long long)w->pc);
+    return LVD_E_FAULT;
+  case LVD_FAR_ENDED:
+    snprintf(text, size, "the program behind the window has ended");
+    return LVD_E_PEER;
+  case LVD_FAR_STOPPED:
+    snprintf(text, size, "the program behind the window was stopped");
+    return LVD_E_PEER;
+  default:
+    snprintf(text, size, "the window's state is none that a loader writes");
+    return LVD_E_CORRUPT;
+  }
+}
+
+lvd_status lvd_far_ask(lvd_far_side *far, lvd_link *link, char *text, size_t size) {
+  lvd_window *w = far->window;
+  uint64_t now = lvd_port_ns();
+  uint32_t asked = lvd_load_relaxed_u32(&w->asked);
+  if (lvd_load_relaxed_u32(&w->alive) == asked) {
+    far->heard_ns = now;
+    if (now - far->asked_ns < ASK_NS) return LVD_OK;
+    lvd_store_relaxed_u32(&w->asked, asked + 1);
+    far->asked_ns = now;
+    lvd_port_bell_ring(link->bell_end);
+    return LVD_OK;
+  }
+  if (now - far->asked_ns < SILENT_NS) return LVD_OK;
+  snprintf(text, size, "the processor behind the window does not answer");
+  return LVD_E_PEER;
+}
+
+void lvd_far_end(lvd_far_side *far) {
+  if (far->window) lvd_port_shared_unmap(far->window, far->mapped, 0);
+  far->window = NULL;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Window: the host's side of it, and the seam to what is at the other side. A window's segment is a
+ * link's like any other; what is here is the way to there (a board that is started, an image that its
+ * loader takes) and back (what the loader says when the program has failed, hangs, or has ended). */
+#ifndef LVD_SRC_WINDOW_H
+#define LVD_SRC_WINDOW_H
+
+#include <levada/window.h>
+
+#include "link.h"
+
+/* A back-end. */
+typedef struct lvd_board {
+  const char *prefix; /* of a unit's name: "qemu:", and behind it the image's file */
+  size_t own;         /* bytes of the memory before the window, which are the board's own */
+  /* Starts it with `size` bytes of memory, and one end of a wire. */
+  lvd_status (*start)(int memory, size_t size, int bell, lvd_port_process *peer);
+} lvd_board;
+
+extern const lvd_board lvd_board_qemu;
+
+/* The back-end that a unit's name begins with; *image is the rest. Null: it is a program's. */
+const lvd_board *lvd_board_of(const char *name, const char **image);
+
+/* An image, flat, as it goes into a window. */
+typedef struct lvd_image {
+  unsigned char *bytes;
+  size_t size;
+  uint64_t address, entry; /* with no ELF header: 0, wherever images begin */
+} lvd_image;
+
+/* LVD_E_UNKNOWN, LVD_E_ARGUMENT, LVD_E_LAYOUT, LVD_E_MEMORY, and why (lvd_window_refuse). */
+lvd_status lvd_image_read(const char *file, lvd_image *out);
+lvd_status lvd_image_parse(const unsigned char *file, size_t size, lvd_image *out);
+void lvd_image_free(lvd_image *image);
+
+typedef struct lvd_far_side {
+  lvd_window *window; /* header and image, mapped */
+  size_t mapped;
+  const lvd_board *board;
+  lvd_window_shape shape;
+  bool over; /* the loader has said so, and what came before it has been taken */
+  uint64_t asked_ns, heard_ns;
+} lvd_far_side;
+
+/* How many bytes lie before the segment, for an image of that size. */
+size_t lvd_far_base(const lvd_board *board, size_t image);
+/* Makes the window in the link's memory, starts the board, and has its loader run the image. */
+lvd_status lvd_far_start(lvd_far_side *far, lvd_link *link, const lvd_board *board,
+                         const lvd_image *image, int child_bell, int64_t limit_ns);
+/* What the loader has said: LVD_OK: it runs; LVD_E_FAULT, LVD_E_PEER: and `text` says why. */
+lvd_status lvd_far_outcome(const lvd_far_side *far, char *text, size_t size);
+/* By the bellman: does it answer? LVD_E_PEER: not in time. */
+lvd_status lvd_far_ask(lvd_far_side *far, lvd_link *link, char *text, size_t size);
+void lvd_far_end(lvd_far_side *far);
+
+/* The calling thread's lvd_window_why says so; returns the status. */
+lvd_status lvd_window_refuse(lvd_status status, const char *format, ...) LVD_PRINTF(2, 3);
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* The program that the tests of windows run at the other side: good procedures, and bad ones. */
+#include <levada/process.h>
+#include <levada/srpc.h>
+#include <string.h>
+
+static lvd_status child_twice(lvd_frame *f) {
+  uint32_t x;
+  if (f->argument_size != 4) return LVD_E_ARGUMENT;
+  memcpy(&x, f->argument, 4);
+  x *= 2;
+  memcpy(f->result, &x, 4);
+  f->result_size = 4;
+  return LVD_OK;
+}
+LVD_PROCEDURE(child_twice)
+
+static lvd_status child_backwards(lvd_frame *f) {
+  const unsigned char *from = f->argument;
+  unsigned char *to = f->result;
+  if (f->argument_size > f->result_room) return LVD_E_LIMIT;
+  for (size_t i = 0; i < f->argument_size; i++) to[i] = from[f->argument_size - 1 - i];
+  f->result_size = f->argument_size;
+  return LVD_OK;
+}
+LVD_PROCEDURE(child_backwards)
+
+/* Floating point, on a stack that is switched. */
+static lvd_status child_root(lvd_frame *f) {
+  double x, r = 1;
+  memcpy(&x, f->argument, 8);
+  for (int i = 0; i < 60; i++) r = (r + x / r) / 2;
+  memcpy(f->result, &r, 8);
+  f->result_size = 8;
+  return LVD_OK;
+}
+LVD_PROCEDURE(child_root)
+
+static lvd_status child_illegal(lvd_frame *f) {
+  (void)f;
+#ifdef __riscv
+  __asm__ volatile(".word 0");
+#endif
+  return LVD_OK;
+}
+LVD_PROCEDURE(child_illegal)
+
+/* Where the machine has no memory. */
+static lvd_status child_wild(lvd_frame *f) {
+  (void)f;
+  *(volatile uint32_t *)(uintptr_t)0x40000000000 = 1;
+  return LVD_OK;
+}
+LVD_PROCEDURE(child_wild)
+
+static lvd_status child_jumps(lvd_frame *f) {
+  (void)f;
+  ((void (*)(void))(uintptr_t)0x40000000000)();
+  return LVD_OK;
+}
+LVD_PROCEDURE(child_jumps)
+
+static lvd_status child_hangs(lvd_frame *f) {
+  for (;;) __asm__ volatile("" : : "r"(f) : "memory");
+  return LVD_OK;
+}
+LVD_PROCEDURE(child_hangs)
+
+/* Over all that it shares with the host, from its argument on, as an image of nothing. */
+static lvd_status child_scribbles(lvd_frame *f) {
+  uint64_t seed;
+  memcpy(&seed, f->argument, 8);
+  uint32_t *at = (uint32_t *)(uintptr_t)(f->argument_size == 16 ? 0x81000000 : 0x81101000);
+  for (int i = 0; i < 20000; i++) {
+    seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
+    at[i] = (uint32_t)seed;
+  }
+  return LVD_OK;
+}
+LVD_PROCEDURE(child_scribbles)
+
+/* From "in" to "out", each plus one, until the end. */
+static lvd_status child_plus_one(lvd_frame *f) {
+  (void)f;
+  lvd_stream *in, *out;
+  lvd_stream_options o = {.name = "in", .elem_size = 4};
+  lvd_status status = lvd_stream_open(lvd_unit_parent(), &o, &in);
+  o.name = "out";
+  if (status == LVD_OK) status = lvd_stream_open(lvd_unit_parent(), &o, &out);
+  if (status != LVD_OK) return status;
+  for (uint32_t x; (status = lvd_stream_get(in, &x, 4)) == LVD_OK;) {
+    x++;
+    lvd_stream_pop(in);
+    if ((status = lvd_stream_put(out, &x, 4)) != LVD_OK) break;
+    lvd_stream_push(out);
+  }
+  lvd_stream_destroy(in);
+  lvd_stream_destroy(out);
+  return status == LVD_E_ENDED ? LVD_OK : status;
+}
+LVD_PROCEDURE(child_plus_one)
+
+/* The same by the paper's names: from 1 to 2. */
+static void far_negate(void) {
+  stream_create(1);
+  stream_create(2);
+  for (int x; stream_get(1, x) == LVD_OK;) {
+    stream_pop(1);
+    x = -x;
+    if (stream_put(2, x) != LVD_OK) break;
+    stream_push(2);
+  }
+}
+PB_PROCEDURE(far_negate)

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Units behind a window: calls, streams, faults, and bad images; on QEMU where it is there. */
+#include "bench.h"
+
+#include <levada/srpc.h>
+#include <levada/window.h>
+
+#include <signal.h>
+#include <unistd.h>
+
+#ifdef LEVADA_FAR_CHILD
+#define IMAGE "qemu:" LEVADA_FAR_CHILD
+#else
+#define IMAGE ""
+#endif
+
+static void needs_qemu(void) {
+#ifdef LVD_EMULATED
+  SKIP("an emulator within an emulator");
+#endif
+  if (!*IMAGE) SKIP("no riscv64-linux-gnu-gcc: there is no program for the other side");
+  if (system("command -v qemu-system-riscv64 >/dev/null") != 0)
+    SKIP("no qemu-system-riscv64: install qemu-system-misc");
+}
+
+static lvd_unit *load_window(bench *b) {
+  lvd_unit *u;
+  lvd_status status = lvd_unit_load(b->app, IMAGE, NULL, &u);
+  if (status != LVD_OK) fprintf(stderr, "%s\n", lvd_window_why());
+  CHECK_EQ(status, LVD_OK);
+  return u;
+}
+
+void test_window_calls(void) {
+  needs_qemu();
+  bench b = bench_of(2);
+  lvd_unit *u = load_window(&b);
+  CHECK(strstr(lvd_unit_name(u), "window "));
+  enum { CALLS = 300 };
+  lvd_call *c[CALLS];
+  for (int round = 0; round < 5; round++) {
+    for (uint32_t i = 0; i < CALLS; i++)
+      CHECK_EQ(lvd_call_start(u, "child_twice", &i, 4, NULL, &c[i]), LVD_OK);
+    for (uint32_t i = 0; i < CALLS; i++) {
+      uint32_t x = 0;
+      size_t size = sizeof x;
+      CHECK_EQ(lvd_call_wait(c[i], &x, &size, -1, NULL), LVD_OK);
+      CHECK_EQ(x, 2 * i);
+    }
+  }
+  double two = 2, root = 0;
+  size_t size = sizeof root;
+  CHECK_EQ(lvd_call_start(u, "child_root", &two, 8, NULL, &c[0]), LVD_OK);
+  CHECK_EQ(lvd_call_wait(c[0], &root, &size, -1, NULL), LVD_OK);
+  CHECK(root * root > 1.9999999 && root * root < 2.0000001);
+  CHECK_EQ(lvd_call_start(u, "nobody_knows_it", NULL, 0, NULL, &c[0]), LVD_OK);
+  CHECK_EQ(lvd_call_wait(c[0], NULL, NULL, -1, NULL), LVD_E_UNKNOWN);
+  enum { LARGE = 100000 };
+  unsigned char *from = malloc(LARGE), *to = malloc(LARGE);
+  for (int i = 0; i < LARGE; i++) from[i] = (unsigned char)(i * 7);
+  const lvd_call_options o = {.result_room = LARGE};
+  size = LARGE;
+  CHECK_EQ(lvd_call_start(u, "child_backwards", from, LARGE, &o, &c[0]), LVD_OK);
+  CHECK_EQ(lvd_call_wait(c[0], to, &size, -1, NULL), LVD_OK);
+  CHECK_EQ(size, LARGE);
+  for (int i = 0; i < LARGE; i++) CHECK(to[i] == from[LARGE - 1 - i]);
+  free(from);
+  free(to);
+  CHECK_EQ(lvd_unit_unload(u), LVD_OK);
+  bench_free(&b);
+}
+
+void test_window_streams(void) {
+  needs_qemu();
+  bench b = bench_of(2);
+  lvd_unit *u = load_window(&b);
+  for (int round = 0; round < 3; round++) {
+    lvd_stream *to, *from;
+    lvd_call *c;
+    lvd_stream_options o = {.name = "in", .elem_size = 4, .capacity = 100};
+    CHECK_EQ(lvd_stream_open(u, &o, &to), LVD_OK);
+    o.name = "out";
+    CHECK_EQ(lvd_stream_open(u, &o, &from), LVD_OK);
+    CHECK_EQ(lvd_call_start(u, "child_plus_one", NULL, 0, NULL, &c), LVD_OK);
+    uint32_t sent = 0, got = 0, n = round == 0 ? 10 : 20000;
+    while (got < n) {
+      for (; sent < n && sent - got < 80; sent++) CHECK_EQ(lvd_stream_put(to, &sent, 4), LVD_OK);
+      lvd_stream_flush(to);
+      uint32_t x;
+      CHECK_EQ(lvd_stream_get(from, &x, 4), LVD_OK);
+      CHECK_EQ(x, got + 1);
+      got++;
+      lvd_stream_pop(from);
+    }
+    CHECK_EQ(lvd_stream_end(to, LVD_OK), LVD_OK);
+    CHECK_EQ(lvd_call_wait(c, NULL, NULL, -1, NULL), LVD_OK);
+    uint32_t x;
+    CHECK_EQ(lvd_stream_get(from, &x, 4), LVD_E_ENDED);
+    CHECK_EQ(lvd_stream_destroy(to), LVD_OK);
+    CHECK_EQ(lvd_stream_destroy(from), LVD_OK);
+  }
+  CHECK_EQ(lvd_unit_unload(u), LVD_OK);
+  bench_free(&b);
+}
+
+static void fails(const char *procedure, const char *words) {
+  bench b = bench_of(2);
+  lvd_unit *u = load_window(&b);
+  lvd_call *c;
+  char text[300];
+  uint32_t x = 21;
+  CHECK_EQ(lvd_call_start(u, "child_twice", &x, 4, NULL, &c), LVD_OK);
+  CHECK_EQ(lvd_call_wait(c, NULL, NULL, -1, NULL), LVD_OK);
+  CHECK_EQ(lvd_call_start(u, procedure, NULL, 0, NULL, &c), LVD_OK);
+  CHECK_EQ(lvd_call_wait(c, NULL, NULL, -1, NULL), LVD_E_FAULT);
+  CHECK_EQ(lvd_unit_state(u), LVD_E_FAULT);
+  CHECK(lvd_unit_why(u, text, sizeof text) > 0);
+  if (!strstr(text, words) || !strstr(text, procedure)) fprintf(stderr, "%s\n", text);
+  CHECK(strstr(text, words) && strstr(text, procedure));
+  CHECK_EQ(lvd_call_start(u, "child_twice", &x, 4, NULL, &c), LVD_E_FAULT);
+  CHECK_EQ(lvd_unit_unload(u), LVD_OK);
+  /* And again. */
+  u = load_window(&b);
+  CHECK_EQ(lvd_call_start(u, "child_twice", &x, 4, NULL, &c), LVD_OK);
+  CHECK_EQ(lvd_call_wait(c, NULL, NULL, -1, NULL), LVD_OK);
+  CHECK_EQ(lvd_unit_unload(u), LVD_OK);
+  bench_free(&b);
+}
+
+void test_window_faults(void) {
+  needs_qemu();
+  fails("child_illegal", "an illegal instruction");
+  fails("child_wild", "a store to where no memory is");
+  fails("child_jumps", "a jump to where no memory is");
+}
+
+void test_window_hangs(void) {
+  needs_qemu();
+  fails("child_hangs", "without waiting");
+}
+
+/* Its process is killed: whoever waits hears of it. */
+void test_window_death(void) {
+  needs_qemu();
+  bench b = bench_of(2);
+  lvd_unit *u = load_window(&b);
+  lvd_stream *from;
+  const lvd_stream_options o = {.name = "out", .elem_size = 4};
+  CHECK_EQ(lvd_stream_open(u, &o, &from), LVD_OK);
+  kill(lvd_unit_process(u), SIGKILL);
+  uint32_t x;
+  CHECK_EQ(lvd_stream_get(from, &x, 4), LVD_E_PEER);
+  CHECK_EQ(lvd_unit_state(u), LVD_E_PEER);
+  CHECK_EQ(lvd_stream_destroy(from), LVD_OK);
+  CHECK_EQ(lvd_unit_unload(u), LVD_OK);
+  bench_free(&b);
+}
+
+/* By the paper's names: nothing but the unit's differs from a process. */
+void test_window_srpc(void) {
+  needs_qemu();
+  CHECK_EQ(pb_load(IMAGE), LVD_OK);
+  CHECK_EQ(pb_boot(), LVD_OK);
+  TASKID t = pb_create("far_negate", 0);
+  CHECK(t);
+  CHECK(!pb_create("nobody_knows_it", 0));
+  CHECK_EQ(pb_status(), LVD_E_UNKNOWN);
+  CHECK_EQ(stream_create(1), LVD_OK);
+  CHECK_EQ(stream_create(2), LVD_OK);
+  CHECK_EQ(pb_rpc(t), LVD_OK);
+  for (int i = 0; i < 1000; i++) {
+    int x = 0;
+    CHECK_EQ(stream_put(1, i), LVD_OK);
+    CHECK_EQ(stream_flush(1), LVD_OK);
+    CHECK_EQ(stream_get(2, x), LVD_OK);
+    CHECK_EQ(stream_pop(2), LVD_OK);
+    CHECK_EQ(x, -i);
+  }
+  CHECK_EQ(stream_close(1), LVD_OK);
+  CHECK_EQ(pb_wait(t), LVD_OK);
+  CHECK_EQ(pb_release(t), LVD_OK);
+  CHECK_EQ(pb_finish(), LVD_OK);
+}
+
+/* ---- bad input ----------------------------------------------------------------------------------- */
+
+static void refuses(const char *name, const char *bytes, size_t size, lvd_status status,
+                    const char *words) {
+  char path[] = "/tmp/levada-image-XXXXXX", unit[64];
+  int fd = mkstemp(path);
+  CHECK(fd >= 0 && write(fd, bytes, size) == (ssize_t)size);
+  close(fd);
+  snprintf(unit, sizeof unit, "qemu:%s", path);
+  bench b = bench_of(1);
+  lvd_unit *u;
+  const lvd_unit_options o = {.time_limit_ns = 2000000000};
+  lvd_status got = lvd_unit_load(b.app, unit, &o, &u);
+  if (got != status || !strstr(lvd_window_why(), words))
+    fprintf(stderr, "%s: %s: %s\n", name, lvd_status_name(got), lvd_window_why());
+  CHECK_EQ(got, status);
+  CHECK(strstr(lvd_window_why(), words));
+  bench_free(&b);
+  unlink(path);
+}
+
+void test_window_bad_images(void) {
+  needs_qemu();
+  static char elf[1 << 20];
+  FILE *f = fopen(LEVADA_FAR_CHILD, "rb");
+  size_t size = f ? fread(elf, 1, sizeof elf, f) : 0;
+  CHECK(size > 1000 && size < sizeof elf);
+  fclose(f);
+  bench b = bench_of(1);
+  lvd_unit *u;
+  CHECK_EQ(lvd_unit_load(b.app, "qemu:/nowhere/at.all", NULL, &u), LVD_E_UNKNOWN);
+  CHECK(strstr(lvd_window_why(), "/nowhere/at.all"));
+  bench_free(&b);
+  refuses("empty", elf, 0, LVD_E_ARGUMENT, "empty");
+  refuses("a header's piece", elf, 30, LVD_E_ARGUMENT, "cut off");
+  refuses("cut off", elf, size / 3, LVD_E_ARGUMENT, "");
+  char was = elf[18];
+  elf[18] = 62; /* x86-64 */
+  refuses("another processor's", elf, size, LVD_E_LAYOUT, "another processor");
+  elf[18] = was;
+  memset(elf + 24, 0x11, 8);
+  refuses("no entry", elf, size, LVD_E_ARGUMENT, "outside of itself");
+  /* Raw: an illegal instruction, a return that serves nobody, a loop. */
+  refuses("raw, illegal", "\0\0\0\0", 4, LVD_E_FAULT, "illegal instruction");
+  refuses("raw, returns", "\x67\x80\0\0", 4, LVD_E_PEER, "has ended");
+  refuses("raw, a loop", "\x6f\0\0\0", 4, LVD_E_TIME, "");
+}
+
+void test_window_header(void) {
+  enum { SIZE = 1 << 20 };
+  lvd_window *w = aligned_alloc(4096, SIZE);
+  const lvd_window_shape good = {.size = SIZE,
+                                 .image = 4096,
+                                 .image_size = 8192,
+                                 .segment = 16384,
+                                 .segment_size = SIZE - 16384};
+  lvd_window_shape s;
+  memset(w, 0, SIZE);
+  CHECK(strstr(lvd_window_read(w, SIZE, &s), "no window"));
+  lvd_window_make(w, &good);
+  CHECK(!lvd_window_read(w, SIZE, &s));
+  CHECK_EQ(s.segment, good.segment);
+  CHECK(strstr(lvd_window_read(w, 100, &s), "smaller than its header"));
+  CHECK(strstr(lvd_window_read(w, SIZE / 2, &s), "larger than the memory"));
+#define WRONG(field, value, words)                                                                 \
+  do {                                                                                             \
+    lvd_window_make(w, &good);                                                                     \
+    w->field = (value);                                                                            \
+    if (strcmp(#field, "checksum") != 0)                                                           \
+      w->checksum = lvd_window_sum(w, offsetof(lvd_window, checksum));                             \
+    const char *said = lvd_window_read(w, SIZE, &s);                                               \
+    CHECK(said &&strstr(said, words));                                                             \
+  } while (0)
+  WRONG(magic, 7, "no window");
+  WRONG(magic, __builtin_bswap32(LVD_WINDOW_MAGIC), "byte order");
+  WRONG(order, 0x04030201, "byte order");
+  WRONG(version, 2, "another version");
+  WRONG(header, 64, "another version");
+  WRONG(layout, LVD_LAYOUT + 1, "another layout");
+  WRONG(line, 64, "another layout");
+  WRONG(checksum, 1, "checksum");
+  WRONG(size, SIZE + 4096, "larger than the memory");
+  WRONG(image, 100, "do not lie within");
+  WRONG(segment, UINT64_MAX - 4095, "do not lie within");
+  WRONG(segment_size, SIZE, "do not lie within");
+  WRONG(image_size, SIZE / 2, "do not lie within");
+  /* A window of random bytes, and one with some of its header spoilt: never more than a refusal. */
+  uint64_t seed = 42;
+  for (int round = 0; round < 100000; round++) {
+    if (round % 2)
+      lvd_window_make(w, &good);
+    else
+      for (size_t i = 0; i < sizeof *w / 8; i++) ((uint64_t *)(void *)w)[i] = next_random(&seed);
+    ((unsigned char *)w)[next_random(&seed) % (offsetof(lvd_window, checksum) + 4)] ^=
+        (unsigned char)(1 + next_random(&seed) % 255);
+    CHECK(lvd_window_read(w, SIZE, &s));
+  }
+  free(w);
+}
+
+/* A guest that writes anything into the window hands over wrong data, or is given up, or is of no use
+ * until it is killed; nothing else happens here, and the next one is as good as ever. */
+void test_window_hostile(void) {
+  needs_qemu();
+  bench b = bench_of(2);
+  uint32_t given_up = 0;
+  for (int round = 0; round < 8; round++) {
+    lvd_unit *u = load_window(&b);
+    lvd_call *c, *d;
+    lvd_stream *from;
+    const lvd_stream_options o = {.name = "out", .elem_size = 4, .time_limit_ns = 500000000};
+    uint64_t seed[2] = {0x9e3779b97f4a7c15u * (uint64_t)(round + 1), 0};
+    uint32_t x = 21;
+    bool returned;
+    CHECK_EQ(lvd_stream_open(u, &o, &from), LVD_OK);
+    CHECK_EQ(lvd_call_start(u, "child_scribbles", seed, round % 2 ? 16 : 8, NULL, &c), LVD_OK);
+    lvd_call_wait(c, NULL, NULL, 500000000, &returned);
+    bool second = lvd_call_start(u, "child_twice", &x, 4, NULL, &d) == LVD_OK;
+    lvd_stream_get(from, &x, 4);
+    given_up += lvd_unit_state(u) != LVD_OK;
+    kill(lvd_unit_process(u), SIGKILL);
+    if (!returned) lvd_call_wait(c, NULL, NULL, 20000000000, &returned);
+    CHECK(returned);
+    if (second) lvd_call_wait(d, NULL, NULL, 20000000000, &returned);
+    CHECK(returned);
+    CHECK(lvd_stream_wait_elements(from, 1, 20000000000) != LVD_E_TIME);
+    CHECK(lvd_unit_state(u) != LVD_OK);
+    CHECK_EQ(lvd_stream_destroy(from), LVD_OK);
+    CHECK_EQ(lvd_unit_unload(u), LVD_OK);
+  }
+  CHECK(given_up > 0);
+  bench_free(&b);
+}
+
+/* ---- again and again ----------------------------------------------------------------------------- */
+
+static int descriptors(void) {
+  int n = 0;
+  for (int fd = 0; fd < 1024; fd++) n += fcntl(fd, F_GETFD) >= 0;
+  return n;
+}
+
+/* Booted, loaded, run, and let go, killed or made to fail; LVD_ROUNDS times, and nothing is left. */
+void test_window_rounds(void) {
+  needs_qemu();
+  const char *rounds = getenv("LVD_ROUNDS");
+  int n = rounds ? atoi(rounds) : 12, before = 0;
+  uint64_t seed = 7;
+  bench b = bench_of(2);
+  for (int round = 0; round < n; round++) {
+    lvd_unit *u = load_window(&b);
+    lvd_call *c;
+    uint32_t x = (uint32_t)round, y = 0;
+    size_t size = sizeof y;
+    CHECK_EQ(lvd_call_start(u, "child_twice", &x, 4, NULL, &c), LVD_OK);
+    CHECK_EQ(lvd_call_wait(c, &y, &size, 20000000000, NULL), LVD_OK);
+    CHECK_EQ(y, 2 * x);
+    if (round % 3 == 1) {
+      CHECK_EQ(lvd_call_start(u, "child_hangs", NULL, 0, NULL, &c), LVD_OK);
+      lvd_call_wait(c, NULL, NULL, (int64_t)(next_random(&seed) % 3000000), NULL);
+      CHECK_EQ(kill(lvd_unit_process(u), SIGKILL), 0);
+      CHECK_EQ(lvd_call_wait(c, NULL, NULL, 20000000000, NULL), LVD_E_PEER);
+    } else if (round % 3 == 2) {
+      CHECK_EQ(lvd_call_start(u, "child_illegal", NULL, 0, NULL, &c), LVD_OK);
+      CHECK_EQ(lvd_call_wait(c, NULL, NULL, 20000000000, NULL), LVD_E_FAULT);
+    }
+    CHECK_EQ(lvd_unit_unload(u), LVD_OK);
+    if (round == 2) before = descriptors();
+    if (round > 2) CHECK_EQ(descriptors(), before);
+  }
+  CHECK_EQ(waitpid(-1, NULL, WNOHANG), -1); /* no child is left */
+  printf("%d rounds\n", n);
+  bench_free(&b);
+}
