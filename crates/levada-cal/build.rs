@@ -6,7 +6,8 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 fn main() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../runtime/include");
+    let folder = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("by cargo"))
+        .join("../../runtime/include");
     let folder = folder.canonicalize().expect("runtime/include is there");
     println!("cargo:rerun-if-changed={}", folder.display());
     let mut files = Vec::new();

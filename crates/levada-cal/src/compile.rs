@@ -10,8 +10,10 @@
 
 use crate::diag::Diagnostic;
 use crate::natives::OptionNames;
-use crate::{emit, fuse, headers, includes, ir};
+use crate::{cpp, emit, fuse, headers, includes, ir, native_actors};
 use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fmt;
 use std::fs;
 use std::io::{self, Write};
@@ -88,6 +90,8 @@ pub enum CompileError {
     },
     /// Native functions that no file defines.
     Missing { names: Vec<String> },
+    /// Native actors that no file defines.
+    MissingActors { names: Vec<String> },
     /// The C compiler refuses what we wrote.
     Internal { file: PathBuf, output: String },
 }
@@ -143,6 +147,15 @@ impl fmt::Display for CompileError {
                 if names.len() > 1 { "s" } else { "" },
                 names.join(", ")
             ),
+            CompileError::MissingActors { names } => write!(
+                f,
+                "no C file defines the native actor{} {}\n  a file has to have `const \
+                 lvd_actor_class {} = {{...}}` (in C++: extern \"C\"): give it with --native FILE, or \
+                 put it into a folder `natives` beside the sources",
+                if names.len() > 1 { "s" } else { "" },
+                names.join(", "),
+                names[0]
+            ),
             CompileError::Internal { file, output } => write!(
                 f,
                 "the C compiler refuses what was generated: this is an error in Levada, please \
@@ -187,6 +200,10 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
         .collect();
     if !missing.is_empty() {
         return Err(CompileError::Missing { names: missing });
+    }
+    let missing = native_actors::missing(&emitted.native_actors, &natives, |n| objects.define(n));
+    if !missing.is_empty() {
+        return Err(CompileError::MissingActors { names: missing });
     }
     check_signatures(&emitted, &options.natives)?;
 
@@ -255,7 +272,8 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
             .cloned(),
     );
     let out = work.0.join("network.so");
-    if let Err(output) = cc.link(&objects, &out)? {
+    let cpp = options.natives.iter().any(|p| cpp::is_cpp(p));
+    if let Err(output) = cc.link(&objects, &out, cpp)? {
         return Err(CompileError::Internal {
             file: work.keep(),
             output,
@@ -279,11 +297,15 @@ pub fn emit_c(net: &ir::Network, options: &Options) -> emit::Emitted {
         any_sizes: options.any_sizes,
         ..emit::Options::default()
     };
-    if options.fuse {
+    let (stand_ins, warnings) = native_actors::stand_ins(net, options);
+    let net = stand_ins.as_ref().unwrap_or(net);
+    let mut emitted = if options.fuse {
         emit::emit(&fuse::fuse(net), &settings)
     } else {
         emit::emit(net, &settings)
-    }
+    };
+    emitted.warnings.extend(warnings);
+    emitted
 }
 
 /// Compiles next to nothing, with all flags and headers; what the compiler calls itself.
@@ -297,7 +319,7 @@ pub fn probe(options: &Options) -> Result<String, CompileError> {
                 #include <string.h>\nint levada_probe(void) { return printf(\"x\"); }\n";
     write(&file, text)?;
     let objects = cc.objects(&[(file, None)], &work.0, &cache)?;
-    if let Err(output) = cc.link(&objects, &work.0.join("probe.so"))? {
+    if let Err(output) = cc.link(&objects, &work.0.join("probe.so"), false)? {
         return Err(CompileError::Failing {
             cc: cc.name,
             how: "cannot link".to_string(),
@@ -425,6 +447,7 @@ impl Compiler {
     /// What compiles a file: natives may fork.
     fn command_for(&self, path: &Path, is_native: bool) -> Result<Command, CompileError> {
         match &self.forking {
+            _ if is_native && cpp::is_cpp(path) => Ok(cpp::compiler()),
             Some(forking) if is_native && may_fork(&read(path)?) => {
                 Ok(wrapped(forking, &self.words.join(" ")))
             }
@@ -501,9 +524,15 @@ impl Compiler {
         }
     }
 
-    fn link(&self, objects: &[PathBuf], out: &Path) -> Result<Result<(), String>, CompileError> {
+    fn link(
+        &self,
+        objects: &[PathBuf],
+        out: &Path,
+        cpp: bool,
+    ) -> Result<Result<(), String>, CompileError> {
         self.run(self.command(), out, |c| {
             c.arg("-shared").args(objects).arg("-lm");
+            c.args(cpp.then_some(cpp::LIBRARY));
             c.args(run_paths(objects));
         })
     }
@@ -556,10 +585,17 @@ impl Compiler {
             }
             let out = work.join(format!("{i}.o"));
             let command = self.command_for(path, folder.is_some())?;
-            let result = self.run(command, &out, |c| {
-                c.args(&self.flags).arg("-I").arg(work.join("include"));
-                c.arg("-c").arg(path);
-            })?;
+            let result =
+                self.run(command, &out, |c| {
+                    c.args(self.flags.iter().map(|f| {
+                        match folder.is_some() && cpp::is_cpp(path) {
+                            true if f.starts_with("-std=") => cpp::STANDARD,
+                            _ => f.as_str(),
+                        }
+                    }));
+                    c.arg("-I").arg(work.join("include"));
+                    c.arg("-c").arg(path);
+                })?;
             if let Err(output) = result {
                 return Err(match folder {
                     Some(_) => CompileError::Native {
@@ -622,19 +658,27 @@ fn keep_c(path: &Path, cache: &Path) -> PathBuf {
     }
 }
 
-/// A shared object among the natives: its functions are found by name.
+/// A shared object among the natives, `.so` or `.so.1.2`: its functions are found by name.
 pub fn is_shared_object(path: &Path) -> bool {
-    path.extension().is_some_and(|e| e == "so") || path.to_string_lossy().contains(".so.")
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let version = |v: &str| v.chars().all(|c| c.is_ascii_digit() || c == '.');
+    name.ends_with(".so") || name.rsplit_once(".so.").is_some_and(|(_, v)| version(v))
 }
 
-/// What tells a program where the shared objects lie that it is linked with.
-pub fn run_paths(files: &[PathBuf]) -> Vec<String> {
+/// What tells a program where the shared objects lie that it is linked with. (Each folder is an
+/// argument of its own: in `-Wl` a comma ends one.)
+pub fn run_paths(files: &[PathBuf]) -> Vec<OsString> {
     let objects = files.iter().filter(|p| is_shared_object(p));
-    let mut folders: Vec<String> = objects
-        .filter_map(|p| Some(format!("-Wl,-rpath,{}", p.parent()?.display())))
-        .collect();
-    folders.dedup();
-    folders
+    let folders: BTreeSet<&Path> = objects.filter_map(|p| p.parent()).collect();
+    let path = |folder: &Path| {
+        [
+            "-Xlinker".into(),
+            "-rpath".into(),
+            "-Xlinker".into(),
+            folder.into(),
+        ]
+    };
+    folders.into_iter().flat_map(path).collect()
 }
 
 struct SharedObjects(Vec<libloading::Library>);
@@ -719,7 +763,7 @@ fn hex(key: Sha256) -> String {
 }
 
 /// The text of a file; of a shared object what looks like text, to tell one from another.
-fn read(path: &Path) -> Result<String, CompileError> {
+pub(crate) fn read(path: &Path) -> Result<String, CompileError> {
     let text = match is_shared_object(path) {
         true => fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
         false => fs::read_to_string(path),

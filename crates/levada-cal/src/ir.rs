@@ -113,7 +113,24 @@ pub struct Actor {
     /// Without a schedule this is the whole scheduling.
     pub outside: Vec<ActionId>,
     pub fsm: Option<Fsm>,
+    /// `@native`: it is written in C or C++, and all that is empty here is there.
+    pub native: Option<NativeActor>,
     pub span: Span,
+}
+
+/// What an actor that is written in C is called there, and the parameters that it is handed.
+#[derive(Clone, Debug)]
+pub struct NativeActor {
+    /// The name of its `lvd_actor_class`.
+    pub class: String,
+    pub params: Vec<NativeParam>,
+}
+
+#[derive(Clone, Debug)]
+pub struct NativeParam {
+    pub name: String,
+    pub ty: Type,
+    pub value: Value,
 }
 
 #[derive(Clone, Debug)]

@@ -182,20 +182,24 @@ fn argument_after_comma(text: &str) -> Option<&str> {
     None
 }
 
-/// Does this C text define a function of that name? (It is found at the start of a definition: the
-/// name, an open parenthesis, and before it on the row a type.)
+/// Does this C text define a function of that name?
 pub fn defines(text: &str, name: &str) -> bool {
+    text.lines().any(|row| defined_at(row, name).is_some())
+}
+
+/// Where on a row the name stands, if a definition of it begins there: the name, an open
+/// parenthesis, and before it on the row a type.
+pub fn defined_at(row: &str, name: &str) -> Option<usize> {
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    text.lines().any(|row| {
-        let Some(at) = row.find(name) else {
-            return false;
-        };
-        let (before, after) = (&row[..at], &row[at + name.len()..]);
+    if row.starts_with([' ', '\t', '#', '/']) || row.trim_end().ends_with(';') {
+        return None;
+    }
+    let mut places = row.match_indices(name).map(|(at, _)| at);
+    places.find(|at| {
+        let (before, after) = (&row[..*at], &row[at + name.len()..]);
         after.trim_start().starts_with('(')
             && !before.ends_with(word)
             && (before.trim_end().ends_with(|c: char| word(c) || c == '*') || before.is_empty())
-            && !row.starts_with([' ', '\t', '#', '/'])
-            && !row.trim_end().ends_with(';')
     })
 }
 
@@ -227,6 +231,7 @@ mod tests {
         assert!(!of("#include <stdio.h>\nint x;").holds("any"));
     }
 
+    /// But those that a host gives by itself, which begin with `levada.`.
     #[test]
     fn every_option_of_the_built_in_natives_is_listed() {
         let headers = || HEADERS.iter().map(|h| h.1);
@@ -234,7 +239,8 @@ mod tests {
         for text in BUILT_IN.iter().map(|b| b.text).chain(headers()) {
             for call in text.split("option(\"").skip(1) {
                 let name = call.split('"').next().unwrap();
-                assert!(all.iter().any(|o| o.0 == name), "{name}");
+                let listed = all.iter().any(|o| o.0 == name);
+                assert!(listed || name.starts_with("levada."), "{name}");
             }
         }
         for built_in in BUILT_IN {
@@ -242,6 +248,13 @@ mod tests {
                 assert!(defines(built_in.text, native), "{native}");
             }
         }
+    }
+
+    #[test]
+    fn a_name_may_be_a_part_of_its_type() {
+        assert!(defines("float f(void) {", "f"));
+        assert_eq!(defined_at("if_t f(int f) {", "f"), Some(5));
+        assert!(!defines("float g(float f) {", "f"));
     }
 
     #[test]

@@ -2,6 +2,9 @@
 //! What CAL takes a native function for, held against its definition in C: a list in the place of a
 //! number, or a parameter too few, would spoil memory. Integers of up to 32 bits stand for one
 //! another, signed or not, as C converts them; a type that the file names itself may be any.
+//!
+//! The text is read, not compiled: what the preprocessor decides is not known here. So where there are
+//! several definitions, or one in an `#if`, nothing is said of any.
 
 use crate::emit::c_type;
 use crate::ir::{Proc, Type};
@@ -137,48 +140,106 @@ fn fits(ty: &Type, c: C) -> bool {
     }
 }
 
-/// The line, the result and the parameters of a function's definition.
-fn definition(text: &str, name: &str) -> Option<(usize, String, Vec<String>)> {
-    let row = text.lines().position(|row| natives::defines(row, name))?;
-    let from: usize = text.split_inclusive('\n').take(row).map(str::len).sum();
-    let rest = without_comments(&text[from..]);
-    let at = rest.find(name)?;
-    let result = rest[..at].trim().to_string();
-    let open = at + rest[at..].find('(')?;
-    let (mut depth, mut params, mut param) = (0, Vec::new(), String::new());
-    for c in rest[open..].chars() {
-        match c {
-            '(' if depth == 0 => depth = 1,
-            ')' if depth == 1 => {
-                params.push(std::mem::take(&mut param));
-                break;
+/// A function's definition: its line, from 1, and how its result and parameters are written.
+type Definition = (usize, String, Vec<String>);
+
+/// The definition that the program gets, where the text tells which that is.
+fn definition(text: &str, name: &str) -> Option<Definition> {
+    let text = blanked(text);
+    let (mut from, mut conditions, mut in_directive) = (0, 0, false);
+    let mut found = None;
+    for (i, row) in text.split_inclusive('\n').enumerate() {
+        let directive = row.trim_start().strip_prefix('#').map(str::trim_start);
+        if let Some(directive) = directive {
+            conditions += i32::from(directive.starts_with("if"));
+            conditions -= i32::from(directive.starts_with("endif"));
+        } else if !in_directive
+            && let Some(at) = natives::defined_at(row, name)
+            && let Some((result, params)) = parts(&text, from + at, name)
+        {
+            if conditions > 0 || found.is_some() {
+                return None;
             }
-            ',' if depth == 1 => params.push(std::mem::take(&mut param)),
-            _ => {
-                depth += i32::from(c == '(') - i32::from(c == ')');
-                param.push(if c.is_whitespace() { ' ' } else { c });
-            }
+            found = Some((i + 1, result, params));
         }
+        in_directive = (in_directive || directive.is_some()) && row.trim_end().ends_with('\\');
+        from += row.len();
     }
-    let params: Vec<String> = params.iter().map(|p| p.trim().to_string()).collect();
-    match params.as_slice() {
-        [one] if one.is_empty() || one == "void" => Some((row + 1, result, Vec::new())),
-        _ => Some((row + 1, result, params)),
-    }
+    found
 }
 
-fn without_comments(text: &str) -> String {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some(at) = rest.find("/*") {
-        out += &rest[..at];
-        rest = rest[at..]
-            .find("*/")
-            .map_or("", |end| &rest[at + end + 2..]);
+/// Result and parameters of the function whose name stands at `at`, if it is defined there, and not
+/// for its file alone.
+fn parts(text: &str, at: usize, name: &str) -> Option<(String, Vec<String>)> {
+    let before = text[..at].rsplit([';', '{', '}']).next()?;
+    let rows = before.rsplit('\n');
+    let rows: Vec<&str> = rows
+        .take_while(|r| !r.trim_start().starts_with('#'))
+        .collect();
+    let words = rows.iter().rev().flat_map(|row| row.split_whitespace());
+    let result = words.collect::<Vec<_>>().join(" ");
+    if result.split(' ').any(|word| word == "static") {
+        return None;
     }
-    out += rest;
-    let rows = out.lines().map(|row| row.split("//").next().unwrap_or(""));
-    rows.collect::<Vec<_>>().join("\n")
+    let open = at + name.len() + text[at + name.len()..].find('(')? + 1;
+    let (mut depth, mut params, mut param) = (1, Vec::new(), String::new());
+    let mut rest = text[open..].chars();
+    while depth > 0 {
+        let c = rest.next()?;
+        depth += i32::from(c == '(') - i32::from(c == ')');
+        match c {
+            ',' if depth == 1 => params.push(std::mem::take(&mut param)),
+            ')' if depth == 0 => params.push(std::mem::take(&mut param)),
+            _ => param.push(if c.is_whitespace() { ' ' } else { c }),
+        }
+    }
+    if rest.as_str().trim_start().starts_with([';', ',']) {
+        return None;
+    }
+    let mut params: Vec<String> = params.iter().map(|p| p.trim().to_string()).collect();
+    if let [one] = params.as_slice()
+        && (one.is_empty() || one == "void")
+    {
+        params.clear();
+    }
+    Some((result, params))
+}
+
+/// The text with spaces in the place of comments and of what literals hold: all else stays where it
+/// is.
+fn blanked(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let end = |from: usize, what: &str| rest[from..].find(what).map(|at| from + at);
+        let length = match c {
+            '/' if rest.starts_with("/*") => end(2, "*/").map_or(rest.len(), |at| at + 2),
+            '/' if rest.starts_with("//") => end(2, "\n").unwrap_or(rest.len()),
+            '"' | '\'' => literal(rest, c),
+            _ => {
+                out.push(c);
+                rest = &rest[c.len_utf8()..];
+                continue;
+            }
+        };
+        let blank = |b| if b == b'\n' { '\n' } else { ' ' };
+        out.extend(rest.bytes().take(length).map(blank));
+        rest = &rest[length..];
+    }
+    out
+}
+
+/// How long the literal is that the text begins with; it ends with its row at the latest.
+fn literal(text: &str, quote: char) -> usize {
+    let mut escaped = false;
+    for (i, c) in text.char_indices().skip(1) {
+        match c {
+            '\n' if !escaped => return i,
+            c if c == quote && !escaped => return i + 1,
+            _ => escaped = c == '\\' && !escaped,
+        }
+    }
+    text.len()
 }
 
 fn kind(text: &str) -> C {
@@ -273,8 +334,35 @@ mod tests {
             let params = [list(list(int(9))), Type::String, float, int(64)];
             assert_eq!(wrong(&params, None, text), None, "{text}");
         }
+        assert_eq!(
+            wrong(
+                &[],
+                Some(Type::Bool),
+                "#include <x.h>\nstatic int n;\nbool\nf(void) {"
+            ),
+            None
+        );
         assert_eq!(wrong(&[], None, "void f() {"), None);
         assert_eq!(wrong(&[], None, "void f(void) {"), None);
+    }
+
+    /// What another file, another branch or nobody at all calls.
+    #[test]
+    fn what_may_be_no_definition_is_right() {
+        for text in [
+            "/*\nvoid f(float a) {\n*/\nvoid f(int a) {",
+            "#ifdef FLOAT\nvoid f(float a) {\n#else\nvoid f(int a) {\n#endif\n}",
+            "#if 0\nvoid f(float a) {}\n#endif\nvoid f(int a) {}",
+            "static void f(float a) {}",
+            "static inline\nvoid f(float a) {}",
+            "void f(float a); // of another\n",
+            "void f(float a,\n       int b);\nvoid f(int a) {",
+            "#define DEFINE \\\nvoid f(float a) {\n",
+            "const char *s = \"\\\"/*\";\nvoid f(int a) {",
+            "char q = '\"';\nvoid f(int a) {",
+        ] {
+            assert_eq!(wrong(&[int(32)], None, text), None, "{text}");
+        }
     }
 
     #[test]
@@ -311,6 +399,25 @@ mod tests {
             ),
             (vec![], Some(int(32)), "void f(void) {", "returns `void`"),
             (vec![], Some(Type::Bool), "double f(void) {", "and a bool"),
+            (vec![], Some(int(32)), "float f(void) {", "returns `float`"),
+            (
+                vec![],
+                Some(int(32)),
+                "double\nf(void) {",
+                "returns `double`",
+            ),
+            (
+                vec![int(32)],
+                None,
+                "static float g(void) {}\n// f\nvoid f(float a) {}\nint main(void) { return f(1); }",
+                "`float a`",
+            ),
+            (
+                vec![int(32)],
+                None,
+                "const char *s = \"/*\";\nvoid f(float a) {}",
+                "`float a`",
+            ),
         ] {
             let why = wrong(&params, result, text).unwrap_or_default();
             assert!(why.contains(said), "{text}: {why}");

@@ -76,6 +76,7 @@ fn actor(name: &str) -> Actor {
         initializers: vec![],
         outside: vec![0],
         fsm: None,
+        native: None,
         span: SPAN,
     }
 }

@@ -8,20 +8,20 @@ use std::process::Command;
 
 const TOP: &str = "src/p/Top.cal";
 
-/// Only the names of its functions can be known.
-#[test]
-fn natives_may_be_a_shared_object() {
-    let place = Place::new(&[
-        (
-            TOP,
-            "package p;
+/// Prints 2, 4 and 6, if its native doubles.
+const DOUBLES: &str = "package p;
 actor Top () ==> :
   @native function twice(int x) --> int end
   int n := 0;
   action ==> guard n < 3 do n := n + 1; println(twice(n)); end
 end
-",
-        ),
+";
+
+/// Only the names of its functions can be known.
+#[test]
+fn natives_may_be_a_shared_object() {
+    let place = Place::new(&[
+        (TOP, DOUBLES),
         ("twice.c", "int twice(int x) { return 2 * x; }\n"),
         ("thrice.c", "int thrice(int x) { return 3 * x; }\n"),
     ]);
@@ -44,4 +44,143 @@ end
         .succeeds();
     let out = Command::new(place.path("program")).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&out.stdout), "2\n4\n6\n");
+}
+
+/// A folder's name tells nothing of the files in it, and may have a comma.
+#[test]
+fn natives_may_lie_in_any_folder() {
+    let place = Place::new(&[
+        (TOP, DOUBLES),
+        ("x.so.d/twice.c", "int twice(int x) { return 2 * x; }\n"),
+        ("one, two/none", ""),
+    ]);
+    let run = place.run(&["run", TOP, "--native", "x.so.d/twice.c"]);
+    assert_eq!(run.succeeds().out, "2\n4\n6\n");
+    let made = Command::new("cc")
+        .args(["-shared", "-fPIC", "-Wl,-soname,libtwice.so.1", "-o"])
+        .arg(place.path("one, two/libtwice.so.1"))
+        .arg(place.path("x.so.d/twice.c"))
+        .status();
+    assert!(made.unwrap().success());
+    let run = place.run(&["run", TOP, "--native", "one, two/libtwice.so.1"]);
+    assert_eq!(run.succeeds().out, "2\n4\n6\n");
+}
+
+/// Multiplies, in C: `factor` is the actor's parameter.
+const GAIN: &str = r#"#include <levada/actor.h>
+
+typedef struct gain_params {
+  int32_t factor;
+  uint8_t add[2];
+} gain_params;
+
+static lvd_verdict run(lvd_actor *self) {
+  const gain_params *params = (const gain_params *)self->params;
+  while (lvd_elements(&self->in[0], 1)) {
+    if (!lvd_room(&self->out[0], 1)) {
+      lvd_await_room(self, 0, 1);
+      return LVD_WAIT;
+    }
+    int32_t x = LVD_GET(&self->in[0], int32_t);
+    LVD_PUT(&self->out[0], int32_t, x * params->factor + params->add[1]);
+  }
+  if (lvd_ended(&self->in[0]) != LVD_OK) return LVD_DONE;
+  lvd_await_elements(self, 0, 1);
+  return LVD_WAIT;
+}
+
+static const lvd_port_class in[] = {{"In", 4}};
+static const lvd_port_class out[] = {{"Out", 4}};
+"#;
+
+const CLASS: &str =
+    "const lvd_actor_class Gain = {\"Gain\", \"gain\", 0, 0, 1, 1, 0, in, out, 0, 0, run, 0};\n";
+
+/// Numbers through the actor in C twice, with two factors.
+fn gains() -> Place {
+    let place = Place::new(&[
+        common::SOURCE,
+        common::PRINT,
+        (
+            "src/p/Gain.cal",
+            "package p;\n\n@native actor Gain (int factor, List(type: uint(size=8), size=2) add = \
+             [7, 1]) int In ==> int Out :\nend\n",
+        ),
+    ]);
+    let top = common::network(
+        &[
+            ("source", "p.Source", &[("n", "3")]),
+            ("ten", "p.Gain", &[("factor", "10")]),
+            ("minus", "p.Gain", &[("factor", "-1")]),
+            ("print", "p.Print", &[]),
+        ],
+        &[
+            ("source.Out", "ten.In"),
+            ("ten.Out", "minus.In"),
+            ("minus.Out", "print.In"),
+        ],
+    );
+    place.write("src/p/Top.xdf", &top);
+    place
+}
+
+#[test]
+fn actors_may_be_written_in_c_or_cpp() {
+    let cpp = format!("#include <vector>\n{GAIN}\nextern \"C\" {CLASS}");
+    for (name, text) in [
+        ("gain.c", format!("{GAIN}{CLASS}")),
+        (
+            "gain.cpp",
+            cpp.replace(
+                "int32_t x =",
+                "std::vector<int32_t> v(1);\n    int32_t x = v[0] +",
+            ),
+        ),
+    ] {
+        let place = gains();
+        let top = "src/p/Top.xdf";
+        // Nobody has it yet.
+        place
+            .run(&["run", top])
+            .refuses(1, &["the native actor Gain", "lvd_actor_class Gain"]);
+        place.write(name, &text);
+        for more in [vec!["--workers", "1"], vec!["--workers", "2", "--no-fuse"]] {
+            let run = place.run(&[vec!["run", top, "--native", name], more].concat());
+            assert_eq!(run.succeeds().out, "-10\n-20\n-30\n");
+        }
+        place
+            .run(&["build", top, "--native", name, "-o", "program"])
+            .succeeds();
+        let out = Command::new(place.path("program")).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&out.stdout), "-10\n-20\n-30\n");
+        // In the folder `natives` it is found by itself.
+        place.write(&format!("natives/{name}"), &text);
+        assert_eq!(place.run(&["run", top]).succeeds().out, "-10\n-20\n-30\n");
+        place.write(
+            &format!("natives/{name}"),
+            &text.replace("{\"In\", 4}", "{\"In\", 8}"),
+        );
+        place.run(&["run", top]).refuses(1, &["In", "8", "4"]);
+        place.run(&["check", "src"]).succeeds();
+    }
+}
+
+/// Orcc's applications have native actors whose C is nowhere: they run, without these.
+#[test]
+fn in_a_project_a_native_actor_may_be_nowhere() {
+    let place = gains();
+    place.write(
+        ".project",
+        "<projectDescription><name>P</name></projectDescription>",
+    );
+    place.write(
+        ".classpath",
+        "<classpath><classpathentry kind=\"src\" path=\"src\"/></classpath>",
+    );
+    let run = place.run(&["run", "src/p/Top.xdf"]);
+    assert_eq!(run.succeeds().out, "");
+    assert!(
+        run.err.contains("native actor Gain: ten never fires"),
+        "{run:#?}"
+    );
 }

@@ -34,10 +34,16 @@ static FILE *numbers_file(FILE **file, const char *option, int index, const char
     list = strchr(list, ',');
     if (list) list++;
   }
-  if (!list) lvd_native_fail("--%s lists no file number %d", option, index);
+  if (!list) {
+    lvd_app_fail(lvd_current_app(), "--%s lists no file number %d", option, index);
+    lvd_native_fail("no file"); /* leaves the action; the first report counts */
+  }
   snprintf(name, sizeof name, "%.*s", (int)strcspn(list, ","), list);
   *file = fopen(name, mode);
-  if (!*file) lvd_native_fail("cannot open %s", name);
+  if (!*file) {
+    lvd_app_fail(lvd_current_app(), "cannot open %s", name);
+    lvd_native_fail("no file");
+  }
   return *file;
 }
 

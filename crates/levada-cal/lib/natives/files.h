@@ -2,7 +2,7 @@
 /* Files: what a network reads (the option "in") and a file that it writes, for natives.
  *
  * What a network reads or writes belongs to its application: it lies in blocks of the application,
- * and nothing here is static but their keys.
+ * and nothing else here outlives a call but their keys.
  *
  * What may wait (for a pipe, a terminal) waits through lvd_wait_* and lvd_blocking, which let the
  * worker go on and do not return if the application ends meanwhile. So nothing is owned by a call
@@ -47,6 +47,10 @@ static void refuse(const char *format, ...) {
 
 static const char *option(const char *name) { return lvd_app_option(lvd_current_app(), name); }
 
+/* Of the keys that several files of natives name, a network has one: what lies there is the same
+ * for all of them. */
+#define SHARED __attribute__((weak, visibility("hidden")))
+
 static void *block(const void *key, size_t size, void (*end)(void *, lvd_status)) {
   void *data = lvd_app_data(lvd_current_app(), key, size, end);
   if (!data) refuse("out of memory");
@@ -66,6 +70,43 @@ static bool ends_with(const char *text, const char *end) {
   return a >= b && !strcmp(text + a - b, end);
 }
 
+/* ---- Handing over to a new version -------------------------------------------------------------- */
+
+/* A host that replaces an application gives both versions the same folder: the old one as the option
+ * "levada.handover", the new one as "levada.takeover". An empty file there, "in" or "out", asks the old one
+ * to leave what it has open: both are in one process, so a descriptor is a number. */
+
+enum { HANDOVER = 1 }; /* what is left has this form */
+
+/* The file of that name to write to, if it was asked for; or else -1. */
+static int handover_asked(const char *folder, const char *what) {
+  char path[PATH_MAX];
+  if (!folder || snprintf(path, sizeof path, "%s/%s", folder, what) >= (int)sizeof path) return -1;
+  return open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static bool handover_put(int file, const void *bytes, size_t count) {
+  for (const char *from = bytes; count;) {
+    ssize_t put = write(file, from, count);
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) return false;
+    from += put;
+    count -= (size_t)put;
+  }
+  return true;
+}
+
+/* The file that the version before has left, if it has; it is there once. */
+static FILE *handover_left(const char *what) {
+  const char *folder = option("levada.takeover");
+  char path[PATH_MAX];
+  if (!folder || snprintf(path, sizeof path, "%s/%s", folder, what) >= (int)sizeof path)
+    return NULL;
+  FILE *left = fopen(path, "rbe");
+  if (left) unlink(path);
+  return left;
+}
+
 /* ---- Input: the files that --in names ---------------------------------------------------------- */
 
 enum { INPUT_BUFFER = 65536, BURST = 4096 };
@@ -79,16 +120,59 @@ typedef struct input {
   bool waits; /* for what it reads: it is no file */
   int line;   /* of text, from 1 */
   bool ended;
+  const char *handover;
   size_t next, limit;
   uint8_t buffer[INPUT_BUFFER];
 } input;
 
-static const char input_key;
+SHARED const char input_key = 0;
+
+typedef struct input_left {
+  int32_t form, fd, at, line, waits, ended;
+  uint64_t bytes; /* that were read and not used: they follow */
+} input_left;
+
+/* Leaves the input to a new version, if that wants it. */
+static bool input_leave(input *in) {
+  int file = handover_asked(in->handover, "in");
+  if (file < 0) return false;
+  input_left left = {.form = HANDOVER,
+                     .fd = in->fd,
+                     .at = in->at,
+                     .line = in->line,
+                     .waits = in->waits,
+                     .ended = in->ended,
+                     .bytes = in->limit - in->next};
+  bool good = handover_put(file, &left, sizeof left) &&
+              handover_put(file, in->buffer + in->next, in->limit - in->next);
+  if (!good && ftruncate(file, 0)) good = false;
+  close(file);
+  return good;
+}
+
+static bool input_take(input *in) {
+  input_left left;
+  FILE *file = handover_left("in");
+  if (!file) return false;
+  bool good = fread(&left, sizeof left, 1, file) == 1 && left.form == HANDOVER &&
+              left.bytes <= INPUT_BUFFER && left.at >= 0 && left.at <= in->count &&
+              fread(in->buffer, 1, (size_t)left.bytes, file) == left.bytes;
+  fclose(file);
+  if (!good) return false;
+  in->fd = left.fd;
+  in->at = left.at;
+  in->line = left.line;
+  in->waits = left.waits;
+  in->ended = left.ended;
+  in->next = 0;
+  in->limit = (size_t)left.bytes;
+  return true;
+}
 
 static void input_end(void *data, lvd_status outcome) {
-  (void)outcome;
   input *in = data;
-  if (in->fd > 0) close(in->fd);
+  bool left = outcome == LVD_OK && in->open && input_leave(in);
+  if (in->fd > 0 && !left) close(in->fd);
   for (int i = 0; i < in->count; i++) free(in->name[i]);
   free(in->name);
 }
@@ -179,7 +263,8 @@ static input *input_of_app(void) {
   if (!in->open) {
     in->fd = -1;
     input_name_files(in);
-    input_open_file(in);
+    in->handover = option("levada.handover");
+    if (!input_take(in)) input_open_file(in);
     in->open = true;
   }
   return in;
@@ -390,13 +475,68 @@ static void output_complete(output *out) {
 
 typedef struct app_output {
   lvd_app *app;
+  const char *handover;
   output out;
 } app_output;
 
-static const char app_output_key;
+SHARED const char app_output_key = 0;
+
+typedef struct output_left {
+  int32_t form, fd;
+  uint64_t length, name, temporary; /* bytes of both names: they follow */
+} output_left;
+
+/* Leaves the output to a new version, if that wants it. */
+static bool output_leave(output *out, const char *handover) {
+  int file = out->open ? handover_asked(handover, "out") : -1;
+  if (file < 0) return false;
+  output_left left = {.form = HANDOVER,
+                      .fd = out->fd,
+                      .length = out->length,
+                      .name = out->name ? strlen(out->name) : 0,
+                      .temporary = out->temporary ? strlen(out->temporary) : 0};
+  bool good = output_flush(out) && handover_put(file, &left, sizeof left) &&
+              handover_put(file, out->name ? out->name : "", (size_t)left.name) &&
+              handover_put(file, out->temporary ? out->temporary : "", (size_t)left.temporary);
+  if (!good && ftruncate(file, 0)) good = false;
+  close(file);
+  return good;
+}
+
+static char *output_left_name(FILE *file, uint64_t length, bool *good) {
+  char name[PATH_MAX];
+  if (!*good || !length) return NULL;
+  *good = length < sizeof name && fread(name, 1, (size_t)length, file) == length;
+  return *good ? copy_text(name, (size_t)length) : NULL;
+}
+
+static bool output_take(output *out) {
+  output_left left;
+  FILE *file = handover_left("out");
+  if (!file) return false;
+  bool good = fread(&left, sizeof left, 1, file) == 1 && left.form == HANDOVER;
+  if (good) {
+    out->name = output_left_name(file, left.name, &good);
+    out->temporary = output_left_name(file, left.temporary, &good);
+    out->buffer = good ? malloc(OUTPUT_BUFFER) : NULL;
+  }
+  fclose(file);
+  if (!good || !out->buffer) {
+    output_free(out);
+    return false;
+  }
+  out->fd = left.fd;
+  out->length = left.length;
+  out->open = true;
+  return true;
+}
 
 static void app_output_end(void *data, lvd_status outcome) {
   app_output *o = data;
+  if (outcome == LVD_OK && output_leave(&o->out, o->handover)) {
+    output_free(&o->out);
+    return;
+  }
   output_end(&o->out, outcome == LVD_OK, o->app);
 }
 
@@ -405,7 +545,8 @@ static output *output_of_app(void) {
   if (!o->out.open) {
     const char *name = option("out");
     o->app = lvd_current_app();
-    output_open(&o->out, name ? name : "-");
+    o->handover = option("levada.handover");
+    if (!output_take(&o->out)) output_open(&o->out, name ? name : "-");
   }
   return &o->out;
 }

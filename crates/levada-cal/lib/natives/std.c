@@ -281,6 +281,8 @@ STD void compareYUV_comparePicture(uint8_t *y, uint8_t *u, uint8_t *v, int16_t w
                                    int16_t height) {
   known *k = known_of_app();
   if (k->none || !is_of_input(k->pictures)) return;
+  if (width < 2 || height < 2)
+    lvd_native_fail("a picture of %dx%d pixels cannot be compared", width, height);
   size_t size = (size_t)width * (size_t)height, part = (size_t)(width / 2) * (size_t)(height / 2);
   k->pictures++;
   compare(k, y, size, "picture", k->pictures);

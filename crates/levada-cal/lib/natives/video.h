@@ -17,7 +17,7 @@ typedef struct video {
   size_t size;
 } video;
 
-static const char video_key;
+SHARED const char video_key = 0;
 
 /* After a failure the frames that are complete make a video, without the part of another. Who stops
  * it wants none. */

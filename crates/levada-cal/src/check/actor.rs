@@ -6,7 +6,7 @@ use super::types::{self, Ty};
 use super::{Body, Checker, EntityId, stmt};
 use crate::ast;
 use crate::diag::Diagnostic;
-use crate::ir::Span;
+use crate::ir::{self, Span};
 use std::collections::HashMap;
 
 /// No action takes or gives more elements of one port at once.
@@ -34,6 +34,7 @@ impl<'a> Checker<'a> {
             initializers: Vec::new(),
             outside: Vec::new(),
             fsm: None,
+            native: None,
             span: ast.name.span,
         };
         for action in &ast.actions {
@@ -45,6 +46,9 @@ impl<'a> Checker<'a> {
             actor.initializers.push(checked);
         }
         self.order(ast, &mut actor);
+        if ast::has_annotation(&ast.annotations, "native") {
+            actor.native = Some(self.native(class, ast));
+        }
         self.finish(&actor.actions);
         self.unused(entity);
         self.note_entity(ast.name.span, entity);
@@ -53,6 +57,41 @@ impl<'a> Checker<'a> {
         actor.globals = std::mem::take(&mut self.globals);
         actor.procs = std::mem::take(&mut self.procs);
         Some(actor)
+    }
+
+    /// An actor whose body is in C: here are only its ports and parameters.
+    fn native(&mut self, class: &str, ast: &'a ast::Entity) -> ir::NativeActor {
+        let body = ast.actions.first().map(|a| a.head);
+        let body = body.or_else(|| Some(ast.vars.first()?.span));
+        if let Some(span) = body {
+            let diag = Diagnostic::warning("native", "the body of a native actor is not used")
+                .label(span, "what it does is written in C")
+                .help("leave out `@native`, or leave the body empty");
+            self.diags.push(diag);
+        }
+        let mut params = Vec::new();
+        for decl in &ast.params {
+            let mut all = self.globals.iter();
+            let global = all.find(|g| g.is_param && g.name == decl.name.text);
+            match global.and_then(|g| Some((g.ty.to_ir(), g.value.clone()?))) {
+                Some((ty, value)) => params.push(ir::NativeParam {
+                    name: decl.name.text.clone(),
+                    ty,
+                    value,
+                }),
+                None if self.open => {}
+                None => {
+                    let message = format!("the value of `{}` is not known here", decl.name.text);
+                    let diag = Diagnostic::error("parameter", message)
+                        .label(decl.name.span, "it is handed to C as a constant");
+                    self.diags.push(diag);
+                }
+            }
+        }
+        ir::NativeActor {
+            class: class.rsplit('.').next().unwrap_or(class).to_owned(),
+            params,
+        }
     }
 
     fn ports(&mut self, entity: EntityId, ports: &'a [ast::Port], kind: &str) -> Vec<hir::Port> {

@@ -197,5 +197,6 @@ pub struct Actor {
     pub initializers: Vec<Action>,
     pub outside: Vec<usize>,
     pub fsm: Option<ir::Fsm>,
+    pub native: Option<ir::NativeActor>,
     pub span: Span,
 }

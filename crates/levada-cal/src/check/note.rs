@@ -61,17 +61,22 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn note(&mut self, span: Span, declared: Span, kind: Kind, about: impl FnOnce() -> String) {
-        if let Some(notes) = &mut self.notes
-            && span.start < span.end
-        {
-            notes.index.names.push(Named {
-                span,
-                declared,
-                kind,
-                about: about(),
-            });
-        }
+    /// The number of what was noted; a name that was left out in the text is not.
+    fn note(
+        &mut self,
+        span: Span,
+        declared: Span,
+        kind: Kind,
+        about: impl FnOnce() -> String,
+    ) -> Option<usize> {
+        let notes = self.notes.as_mut().filter(|_| span.start < span.end)?;
+        notes.index.names.push(Named {
+            span,
+            declared,
+            kind,
+            about: about(),
+        });
+        Some(notes.index.names.len() - 1)
     }
 
     /// A local variable, where it is declared; `what` says which kind of one.
@@ -122,10 +127,9 @@ impl<'a> Checker<'a> {
             None => Kind::Procedure,
         };
         let declared = proc.span;
-        self.note(span, declared, kind, String::new);
-        if let Some(notes) = &mut self.notes {
-            let last = notes.index.names.len().saturating_sub(1);
-            notes.procs.push((last, id));
+        let noted = self.note(span, declared, kind, String::new);
+        if let (Some(name), Some(notes)) = (noted, &mut self.notes) {
+            notes.procs.push((name, id));
         }
     }
 

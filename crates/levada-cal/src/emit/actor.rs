@@ -698,7 +698,7 @@ impl<'a, 'w> Code<'a, 'w> {
 }
 
 /// A list value as C initialisers, missing elements as zero.
-fn flatten(v: &Value, dims: &[u32], ty: &Type, out: &mut Vec<String>) {
+pub fn flatten(v: &Value, dims: &[u32], ty: &Type, out: &mut Vec<String>) {
     match (v, dims) {
         (Value::List(vs), [n, rest @ ..]) => {
             for v in vs.iter().take(*n as usize) {

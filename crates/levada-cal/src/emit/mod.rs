@@ -12,6 +12,7 @@ mod actor;
 mod class;
 mod counted;
 mod expr;
+mod native;
 mod schedule;
 mod stmt;
 mod value;
@@ -67,6 +68,8 @@ pub struct Emitted {
     pub files: Vec<File>,
     /// Native functions that must be found when it is linked.
     pub natives: Vec<String>,
+    /// Actor classes (`lvd_actor_class`) of the same kind.
+    pub native_actors: Vec<String>,
     /// What the actors take them for; two may see one in two ways.
     pub signatures: Vec<Signature>,
     pub warnings: Vec<Diagnostic>,
@@ -101,6 +104,12 @@ pub fn emit(net: &Network, options: &Options) -> Emitted {
         .collect();
     natives.sort();
     natives.dedup();
+    let mut native_actors: Vec<String> = classes
+        .iter()
+        .filter_map(|(a, _)| Some(a.native.as_ref()?.class.clone()))
+        .collect();
+    native_actors.sort();
+    native_actors.dedup();
     let mut signatures: Vec<Signature> = Vec::new();
     for proc in classes.iter().flat_map(|(a, _)| &a.procs) {
         let is = Signature::of(proc);
@@ -112,6 +121,10 @@ pub fn emit(net: &Network, options: &Options) -> Emitted {
     let mut checks = 0;
     let mut texts = Vec::new();
     for (actor, prefix) in &classes {
+        if let Some(native) = &actor.native {
+            texts.push(native::declaration(native));
+            continue;
+        }
         let class = Class::new(actor, prefix.clone(), options);
         let file = format!("{}.c", net.name.rsplit('.').next().unwrap_or("network"));
         let mut w = Writer::new(&file, &lines);
@@ -126,6 +139,7 @@ pub fn emit(net: &Network, options: &Options) -> Emitted {
     Emitted {
         files,
         natives,
+        native_actors,
         signatures,
         warnings,
         checks,
@@ -167,7 +181,11 @@ fn join_files(
     let mut files = Vec::new();
     let hidden = "__attribute__((visibility(\"hidden\")))";
     let mut externs = String::new();
-    for ((_, prefix), t) in classes.iter().zip(texts) {
+    for ((actor, prefix), t) in classes.iter().zip(texts) {
+        if actor.native.is_some() {
+            externs += &t;
+            continue;
+        }
         let declaration = format!("extern const lvd_actor_class {prefix}_class {hidden};\n");
         let text = format!("{}\n{declaration}{t}", head("One actor"));
         externs += &declaration;
@@ -243,13 +261,21 @@ fn network_tables(
         .zip(class_of)
         .map(|(i, c)| {
             format!(
-                "  {{{}, &{}_class, NULL, {}}},\n",
+                "  {{{}, &{}, {}, {}}},\n",
                 string_literal(&i.name),
-                classes[*c].1,
+                class_name(&classes[*c]),
+                match has_params(&classes[*c].0) {
+                    true => format!("&levada_params_{c}"),
+                    false => "NULL".to_string(),
+                },
                 i.priority.clamp(-4, 3)
             )
         })
         .collect();
+    for (k, (actor, _)) in classes.iter().enumerate() {
+        let native = actor.native.as_ref();
+        t.extend(native.and_then(|n| native::params(n, &format!("levada_params_{k}"))));
+    }
     let mut channels = Vec::new();
     for (k, c) in net.channels.iter().enumerate() {
         let from = &net.instances[c.from.instance];
@@ -359,7 +385,18 @@ fn network_tables(
     t
 }
 
-/// An actor written in C that stands at the end of a port which is not connected.
+fn class_name((actor, prefix): &(Arc<Actor>, String)) -> String {
+    match &actor.native {
+        Some(native) => native.class.clone(),
+        None => format!("{prefix}_class"),
+    }
+}
+
+fn has_params(actor: &Actor) -> bool {
+    actor.native.as_ref().is_some_and(|n| !n.params.is_empty())
+}
+
+/// An actor of our own that stands at the end of a port which is not connected.
 fn end_class(kind: &str, size: u32) -> String {
     let class = format!("levada_{kind}_{size}");
     let (ports, run) = if kind == "drain" {

@@ -793,6 +793,7 @@ impl<'a> Merger<'a> {
             actions,
             initializers,
             fsm,
+            native: None,
             span: self.members[0].actor.span,
         }
     }

@@ -47,6 +47,7 @@ pub fn lower(actor: &hir::Actor, name: String, sources: &Sources) -> ir::Actor {
         initializers,
         outside: actor.outside.clone(),
         fsm: actor.fsm.clone(),
+        native: actor.native.clone(),
         span: actor.span,
     }
 }

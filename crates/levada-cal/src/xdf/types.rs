@@ -196,6 +196,7 @@ pub fn converter(from: &ir::Type, to: &ir::Type, span: Span) -> ir::Actor {
         initializers: Vec::new(),
         outside: vec![0],
         fsm: None,
+        native: None,
         span,
     }
 }

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! C++: which of a user's files are in it, what compiles them, and what their objects are linked with.
+
+use std::path::Path;
+use std::process::Command;
+
+pub fn is_cpp(path: &Path) -> bool {
+    let extension = path.extension().and_then(|e| e.to_str());
+    matches!(extension, Some("cpp" | "cc" | "cxx"))
+}
+
+/// `$CXX`, else `c++`.
+pub fn compiler() -> Command {
+    let set = std::env::var("CXX").ok().filter(|c| !c.trim().is_empty());
+    let set = set.unwrap_or_else(|| "c++".to_string());
+    let mut words = set.split_whitespace();
+    let mut command = Command::new(words.next().unwrap_or("c++"));
+    command.args(words);
+    command
+}
+
+pub const STANDARD: &str = "-std=c++17";
+
+/// The network is linked by the C compiler, which knows nothing of it.
+pub const LIBRARY: &str = "-lstdc++";

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Actors that are written in C or C++: what stands for one in the C of a network.
+
+use super::actor::flatten;
+use super::value::c_type;
+use super::writer::Names;
+use crate::ir::*;
+use crate::ranges::{dimensions, innermost};
+
+/// What tells of its class, which another file has.
+pub fn declaration(actor: &NativeActor) -> String {
+    format!("extern const lvd_actor_class {};\n", actor.class)
+}
+
+/// Its parameters, as a struct of that name; none where it has none.
+pub fn params(actor: &NativeActor, name: &str) -> Option<String> {
+    if actor.params.is_empty() {
+        return None;
+    }
+    let mut names = Names::default();
+    let (mut members, mut values) = (String::new(), Vec::new());
+    for param in &actor.params {
+        let dims = dimensions(&param.ty);
+        let n: u64 = dims.iter().map(|n| u64::from(*n)).product();
+        let size = match dims.is_empty() {
+            true => String::new(),
+            false => format!("[{}]", n.max(1)),
+        };
+        let member = names.fresh(&param.name);
+        members += &format!("  {} {member}{size};\n", c_type(&param.ty));
+        let mut items = Vec::new();
+        flatten(&param.value, &dims, innermost(&param.ty), &mut items);
+        values.push(match dims.is_empty() {
+            true => items.concat(),
+            false => format!("{{{}}}", items.join(", ")),
+        });
+    }
+    Some(format!(
+        "static const struct {{\n{members}}} {name} = {{{}}};\n",
+        values.join(", ")
+    ))
+}
