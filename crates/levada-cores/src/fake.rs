@@ -5,14 +5,24 @@
 use crate::ledger::{Ledger, Record};
 use crate::machine::{Kernel, Machine};
 use crate::set::CoreSet;
+use crate::sweep::Broom;
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 pub fn set(text: &str) -> CoreSet {
     text.parse().unwrap()
+}
+
+/// For core 3 of four.
+pub fn broom() -> Broom {
+    Broom {
+        shield: set("3"),
+        others: set("0-2"),
+        ..Broom::default()
+    }
 }
 
 fn refused(number: i32) -> io::Error {
@@ -42,6 +52,8 @@ pub struct FakeKernel {
     forks: RefCell<BTreeMap<i32, i32>>,
     /// Files that refuse to be written, with the error.
     refuses: RefCell<BTreeMap<PathBuf, i32>>,
+    /// Threads that nobody may move.
+    frozen: RefCell<BTreeSet<i32>>,
     /// What a partition says of itself instead of what it is asked to be.
     pub partition_says: RefCell<Option<String>>,
     clock: Cell<u64>,
@@ -117,6 +129,9 @@ impl Kernel for FakeKernel {
     }
 
     fn set_affinity(&self, tid: i32, cores: &CoreSet) -> io::Result<()> {
+        if self.frozen.borrow().contains(&tid) {
+            return Err(refused(libc::EPERM));
+        }
         {
             let mut tasks = self.tasks.borrow_mut();
             let task = tasks.get_mut(&tid).ok_or_else(|| refused(libc::ESRCH))?;
@@ -216,6 +231,7 @@ impl Fake {
                     tasks: RefCell::default(),
                     forks: RefCell::default(),
                     refuses: RefCell::default(),
+                    frozen: RefCell::default(),
                     partition_says: RefCell::default(),
                     clock: Cell::new(1000),
                 },
@@ -362,6 +378,10 @@ impl Fake {
 
     pub fn forks_when_moved(&self, parent: i32, child: i32) {
         self.machine.kernel.forks.borrow_mut().insert(parent, child);
+    }
+
+    pub fn refuses_moves(&self, tid: i32) {
+        self.machine.kernel.frozen.borrow_mut().insert(tid);
     }
 
     pub fn refuses(&self, path: &str, number: i32) {

@@ -3,6 +3,7 @@
 //! cores away from everybody at once, and a pair of cpusets of version 1, one for the program and one
 //! that everybody else is moved into.
 
+use crate::knobs::is_the_kernel_s;
 use crate::ledger::{Entry, Knob, Ledger, Record, Task};
 use crate::machine::{Kernel, Machine, Stat};
 use crate::set::CoreSet;
@@ -168,7 +169,12 @@ pub fn move_out<K: Kernel>(
                 }
                 continue;
             }
-            if broom.protects(&stat) {
+            // From the second round on the ids are those of threads.
+            let leader = match round {
+                0 => Some(stat.clone()),
+                _ => machine.process(machine.process_of(id)),
+            };
+            if leader.is_some_and(|l| broom.protects(&l)) {
                 swept.stay(PROTECTED, format!("{} ({id})", stat.name));
                 continue;
             }
@@ -273,10 +279,15 @@ pub fn dissolve<K: Kernel>(machine: &Machine<K>, record: &Record) -> Vec<String>
         let Some(folder) = folder.as_ref().filter(|f| f.exists()) else {
             continue;
         };
+        let is_one_of_ours = folder.ends_with(INSIDE) || folder.ends_with(OUTSIDE);
+        if !is_one_of_ours || !is_the_kernel_s(machine, folder) {
+            failed.push(format!("{}: it is no group of a shield", folder.display()));
+            continue;
+        }
         let base = base_of(folder);
         let home = home
             .clone()
-            .filter(|h| h.exists())
+            .filter(|h| h.exists() && is_the_kernel_s(machine, h))
             .unwrap_or_else(|| base.clone());
         // A partition gives its cores back first, so that who comes home may run there.
         let kind = folder.join("cpuset.cpus.partition");

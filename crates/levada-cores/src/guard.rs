@@ -4,7 +4,7 @@
 //! alone hold the shield, it also looks again and again who has come onto the cores.
 //!
 //! What is said: "watch RUNG PROGRAM" begins the looking; "stop" ends it, and is answered. The guard says
-//! "released" when it was asked by a signal to end the shield.
+//! "released" when it was asked by a signal to end the shield, and "full" when no more can be recorded.
 
 use crate::ledger::{Entry, Ledger, Record, Who};
 use crate::machine::Machine;
@@ -25,6 +25,8 @@ const PERIOD: Duration = Duration::from_millis(40);
 pub enum News {
     None,
     Released,
+    /// The ledger is full: who comes from now on stays.
+    Full,
     Dead,
 }
 
@@ -164,6 +166,7 @@ impl Guard {
     pub fn hear(&self) -> News {
         match hear(&self.socket, libc::MSG_DONTWAIT) {
             Ok(Some(text)) if text == "released" => News::Released,
+            Ok(Some(text)) if text == "full" => News::Full,
             Ok(Some(_)) => News::None,
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => News::None,
             Ok(None) | Err(_) => News::Dead,
@@ -288,7 +291,7 @@ fn stand(socket: OwnedFd, ledger: &mut Ledger, request: &Request, others: &CoreS
             continue;
         }
         if let Some(watch) = &mut watch {
-            watch.look(&machine, ledger);
+            watch.look(&machine, ledger, &socket);
         }
     }
 }
@@ -307,6 +310,7 @@ struct Watch {
     broom: Broom,
     swept: Swept,
     evicted: u64,
+    is_full: bool,
 }
 
 impl Watch {
@@ -314,18 +318,25 @@ impl Watch {
         Watch {
             broom,
             swept: Swept::default(),
+            is_full: false,
             // A guard that was killed had counted, too.
             evicted: Record::read(ledger).map_or(0, |r| r.evicted),
         }
     }
 
-    fn look(&mut self, machine: &Machine, ledger: &mut Ledger) {
+    fn look(&mut self, machine: &Machine, ledger: &mut Ledger, tool: &OwnedFd) {
         let before = self.evicted;
         // Until nobody moves: who forks while it is moved must not have until the next look.
         for _ in 0..5 {
             self.swept = Swept::default();
             match self.broom.sweep(machine, ledger, &mut self.swept) {
-                Ok(0) | Err(_) => break,
+                Ok(0) => break,
+                Err(e) => {
+                    if e.kind() == io::ErrorKind::FileTooLarge && !self.is_full {
+                        self.is_full = say(tool, "full");
+                    }
+                    break;
+                }
                 Ok(_) => self.evicted += self.swept.moved(),
             }
         }

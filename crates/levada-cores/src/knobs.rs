@@ -6,7 +6,7 @@ use crate::ledger::{Entry, Knob, Ledger};
 use crate::machine::{Kernel, Machine};
 use crate::set::CoreSet;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// What was steered away, and what could not be.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -128,16 +128,31 @@ fn names<K: Kernel>(machine: &Machine<K>) -> Vec<(u32, String)> {
     text.lines().filter_map(line).collect()
 }
 
+/// Whether a path leads where the kernel has what a shield changes, and not out again.
+pub fn is_the_kernel_s<K: Kernel>(machine: &Machine<K>, path: &Path) -> bool {
+    let plain = path.components().all(|c| c != Component::ParentDir);
+    let below = [
+        machine.proc.join("irq"),
+        machine.proc.join("sys"),
+        machine.sys.clone(),
+    ];
+    plain && below.iter().any(|folder| path.starts_with(folder))
+}
+
 /// Puts back what was, unless somebody has changed it since; says whether it did, and what failed.
 pub fn put_back<K: Kernel>(machine: &Machine<K>, knob: &Knob) -> io::Result<bool> {
+    if !is_the_kernel_s(machine, &knob.path) {
+        let what = "it is no file that a shield changes, and was left alone";
+        return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+    }
     // What was written there is no set, and is read as another text.
-    let is_control = knob.path.ends_with("cgroup.subtree_control");
+    let is_control = knob.path.ends_with("cgroup.subtree_control") && knob.old == "-cpuset";
     if !is_control {
         let parse = |text: &str| match is_mask(&knob.path) {
             true => CoreSet::from_mask(text),
             false => text.parse().ok(),
         };
-        let now = read_set(machine, &knob.path);
+        let now = read_set(machine, &knob.path).filter(|now| !now.is_empty());
         if now == parse(&knob.old) || now != parse(&knob.new) {
             return Ok(false);
         }

@@ -8,7 +8,7 @@
 use crate::machine::{Kernel, Machine};
 use crate::set::CoreSet;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -166,7 +166,14 @@ impl Record {
     }
 
     pub fn read(path: &Path) -> io::Result<Record> {
-        Ok(Record::parse(&fs::read_to_string(path)?))
+        Record::of(&mut open_trusted(path)?)
+    }
+
+    /// What a file says that [`open_trusted`] has opened.
+    pub fn of(file: &mut File) -> io::Result<Record> {
+        let mut text = String::new();
+        file.read_to_string(&mut text)?;
+        Ok(Record::parse(&text))
     }
 
     /// Whether somebody still sees to this shield.
@@ -181,7 +188,11 @@ impl Record {
 pub struct Ledger {
     pub path: PathBuf,
     file: File,
+    limit: u64,
 }
+
+/// As large as a ledger becomes: some hundred thousand threads.
+const LIMIT: u64 = 32 << 20;
 
 impl Ledger {
     /// A new one that begins so; there must be none. It has its name only when the beginning is in it, so
@@ -200,6 +211,7 @@ impl Ledger {
         let mut ledger = Ledger {
             path: path.to_path_buf(),
             file,
+            limit: LIMIT,
         };
         // Unlike a new name by rename, this one replaces nothing.
         let made = ledger.add(begin).and_then(|()| fs::hard_link(&new, path));
@@ -208,16 +220,29 @@ impl Ledger {
     }
 
     /// One that is there already, to go on with.
+    #[cfg(test)]
     pub fn open(path: &Path) -> io::Result<Ledger> {
         Ok(Ledger {
             path: path.to_path_buf(),
             file: OpenOptions::new().append(true).open(path)?,
+            limit: LIMIT,
         })
     }
 
     pub fn add(&mut self, entries: &[Entry]) -> io::Result<()> {
         let text: String = entries.iter().map(Entry::line).collect();
+        let tasks = entries.iter().any(|e| matches!(e, Entry::Task(_)));
+        if tasks && self.file.metadata()?.len() + text.len() as u64 > self.limit {
+            let what = format!("the record is full: {} MiB", self.limit >> 20);
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, what));
+        }
         self.file.write_all(text.as_bytes())
+    }
+
+    #[cfg(test)]
+    pub fn with_limit(mut self, limit: u64) -> Ledger {
+        self.limit = limit;
+        self
     }
 
     pub fn descriptor(&self) -> i32 {
@@ -232,32 +257,76 @@ fn private_folder(folder: &Path) -> io::Result<()> {
         .mode(0o755)
         .create(folder)?;
     let found = fs::symlink_metadata(folder)?;
-    // SAFETY: has no preconditions.
-    let me = unsafe { libc::geteuid() };
-    if !found.is_dir() || found.uid() != me || found.mode() & 0o022 != 0 {
-        let what = format!(
-            "{} belongs to another, or others may write there",
-            folder.display()
-        );
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
-    }
-    Ok(())
+    trust(folder, &found, found.is_dir() && found.uid() == me())
 }
 
-/// Where the ledger of this user lies, and those of others that concern him.
-pub fn places() -> Vec<PathBuf> {
-    const ROOT: &str = "/run/levada/shield";
+fn me() -> u32 {
     // SAFETY: has no preconditions.
-    let me = unsafe { libc::geteuid() };
-    if me == 0 {
-        return vec![ROOT.into()];
+    unsafe { libc::geteuid() }
+}
+
+/// What a ledger says is done, with all the rights that this user has: so nobody else may have written it.
+fn trust(path: &Path, found: &fs::Metadata, is_right: bool) -> io::Result<()> {
+    if is_right && found.mode() & 0o022 == 0 {
+        return Ok(());
+    }
+    let what = format!(
+        "{} belongs to another, is a link, or others may write there",
+        path.display()
+    );
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, what))
+}
+
+/// A ledger, to be read: of this user or root, in a folder of this user or root.
+pub fn open_trusted(path: &Path) -> io::Result<File> {
+    let ours = |found: &fs::Metadata| [0, me()].contains(&found.uid());
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let found = fs::symlink_metadata(folder)?;
+    trust(folder, &found, found.is_dir() && ours(&found))?;
+    let opened = OpenOptions::new()
+        .read(true)
+        // A pipe that lies there must not hold us up.
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(path);
+    let file = match opened {
+        Err(e) if e.raw_os_error() == Some(libc::ELOOP) => {
+            trust(path, &fs::symlink_metadata(path)?, false)?;
+            return Err(e);
+        }
+        opened => opened?,
+    };
+    let found = file.metadata()?;
+    trust(path, &found, found.is_file() && ours(&found))?;
+    Ok(file)
+}
+
+const ROOT: &str = "/run/levada/shield";
+
+/// Where the ledger of this user lies: in a folder that is his alone and that a boot clears.
+pub fn own_place() -> io::Result<PathBuf> {
+    if me() == 0 {
+        return Ok(ROOT.into());
     }
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|v| !v.is_empty());
-    let own = match runtime {
-        Some(folder) => PathBuf::from(folder).join("levada/shield"),
-        None => format!("/tmp/levada-shield-{me}/shield").into(),
-    };
-    vec![own, ROOT.into()]
+    let usual = PathBuf::from(format!("/run/user/{}", me()));
+    let folder = runtime
+        .map(PathBuf::from)
+        .or(Some(usual).filter(|f| f.is_dir()));
+    let folder = folder.ok_or_else(|| {
+        let what =
+            "you have no runtime folder: set XDG_RUNTIME_DIR to a folder that only you write to";
+        io::Error::new(io::ErrorKind::NotFound, what)
+    })?;
+    Ok(folder.join("levada/shield"))
+}
+
+/// Where the ledgers may lie that concern this user: his own, and root's.
+pub fn places() -> Vec<PathBuf> {
+    let mut places: Vec<PathBuf> = own_place().into_iter().collect();
+    if me() != 0 {
+        places.push(ROOT.into());
+    }
+    places
 }
 
 #[cfg(test)]
@@ -337,6 +406,45 @@ mod tests {
                 .tasks
                 .is_empty()
         );
+    }
+
+    #[test]
+    fn what_others_may_have_written_is_not_read() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("shield");
+        fs::write(&path, "shield\t3\t5\n").unwrap();
+        let allow = |path: &Path, mode| {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        };
+        let refused = |path: &Path| Record::read(path).unwrap_err().kind();
+        allow(&path, 0o644);
+        assert_eq!(Record::read(&path).unwrap().since, 5);
+        allow(&path, 0o666);
+        assert_eq!(refused(&path), io::ErrorKind::PermissionDenied);
+        allow(&path, 0o644);
+        let link = folder.path().join("link");
+        symlink(&path, &link).unwrap();
+        assert_eq!(refused(&link), io::ErrorKind::PermissionDenied);
+        allow(folder.path(), 0o777);
+        assert_eq!(refused(&path), io::ErrorKind::PermissionDenied);
+        allow(folder.path(), 0o700);
+        if me() == 0 {
+            std::os::unix::fs::chown(&path, Some(4711), None).unwrap();
+            assert_eq!(refused(&path), io::ErrorKind::PermissionDenied);
+        }
+    }
+
+    #[test]
+    fn a_record_that_is_full_says_so_and_takes_what_is_no_thread() {
+        let folder = tempfile::tempdir().unwrap();
+        let made = Ledger::create(&folder.path().join("shield"), &some()[..2]).unwrap();
+        let mut ledger = made.with_limit(64);
+        let full = ledger.add(&[some()[8].clone(), some()[8].clone()]);
+        assert_eq!(full.unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        ledger.add(&some()[11..]).unwrap();
+        let record = Record::read(&ledger.path).unwrap();
+        assert_eq!((record.tasks.len(), record.evicted), (0, 7));
     }
 
     #[test]

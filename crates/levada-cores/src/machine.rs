@@ -190,6 +190,14 @@ impl<K: Kernel> Machine<K> {
             .is_some_and(|s| s.start == start && !s.is_dead())
     }
 
+    /// The process that a thread belongs to.
+    pub fn process_of(&self, tid: i32) -> i32 {
+        let status = self.read(&self.proc.join(format!("{tid}/status")));
+        let status = status.unwrap_or_default();
+        let line = status.lines().find_map(|l| l.strip_prefix("Tgid:"));
+        line.and_then(|l| l.trim().parse().ok()).unwrap_or(tid)
+    }
+
     /// Whose process it is.
     pub fn owner(&self, pid: i32) -> Option<u32> {
         fs::metadata(self.proc.join(pid.to_string()))

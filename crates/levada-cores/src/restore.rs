@@ -4,11 +4,11 @@
 
 use crate::groups;
 use crate::knobs;
-use crate::ledger::{Record, Task};
+use crate::ledger::{Record, Task, open_trusted};
 use crate::machine::{Kernel, Machine};
 use crate::set::CoreSet;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
@@ -32,7 +32,7 @@ pub struct Restored {
 /// Restores by the ledger at this place and removes it; nothing if there is none. Two who come at once
 /// do it one after the other, and the second finds nothing to do.
 pub fn settle<K: Kernel>(machine: &Machine<K>, path: &Path) -> io::Result<Option<Restored>> {
-    let file = match File::open(path) {
+    let mut file = match open_trusted(path) {
         Ok(file) => file,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(e) => return Err(e),
@@ -51,7 +51,7 @@ pub fn settle<K: Kernel>(machine: &Machine<K>, path: &Path) -> io::Result<Option
     if !is_still_there {
         return Ok(None);
     }
-    let restored = restore(machine, &Record::read(path)?);
+    let restored = restore(machine, &Record::of(&mut file)?);
     fs::remove_file(path)?;
     Ok(Some(restored))
 }
@@ -111,36 +111,103 @@ pub fn restore<K: Kernel>(machine: &Machine<K>, record: &Record) -> Restored {
     done
 }
 
+/// The masks that a shield gave, and whom: for those who were born since and carry one of them.
+struct Given<'a> {
+    by_process: HashMap<i32, Vec<&'a Task>>,
+    /// How many had which mask before they were given this one.
+    olds: BTreeMap<&'a CoreSet, BTreeMap<&'a CoreSet, u64>>,
+    /// The mask that most were given, and that of the program inside: who carries one of these and has no
+    /// ancestors any more is given what most had. With other masks that would be a guess.
+    common: [Option<&'a CoreSet>; 2],
+}
+
+impl<'a> Given<'a> {
+    fn new(record: &'a Record) -> Given<'a> {
+        let mut by_process: HashMap<i32, Vec<&Task>> = HashMap::new();
+        let mut olds: BTreeMap<&CoreSet, BTreeMap<&CoreSet, u64>> = BTreeMap::new();
+        for task in &record.tasks {
+            by_process.entry(task.pid).or_default().push(task);
+            *olds
+                .entry(&task.new)
+                .or_default()
+                .entry(&task.old)
+                .or_default() += 1;
+        }
+        let most = olds
+            .iter()
+            .max_by_key(|(_, olds)| olds.values().sum::<u64>());
+        let common = [most.map(|(new, _)| *new), Some(&record.cores)];
+        Given {
+            by_process,
+            olds,
+            common,
+        }
+    }
+
+    /// What those had from whom a thread of this process has its mask.
+    fn before<K: Kernel>(
+        &self,
+        machine: &Machine<K>,
+        pid: i32,
+        mask: &CoreSet,
+    ) -> Option<&'a CoreSet> {
+        let from_ancestor = self.before_ancestor(machine, pid, mask);
+        let from_most = || {
+            let olds = self
+                .olds
+                .get(mask)
+                .filter(|_| self.common.contains(&Some(mask)))?;
+            olds.iter().max_by_key(|(_, n)| **n).map(|(old, _)| *old)
+        };
+        let old = from_ancestor.or_else(from_most);
+        old.filter(|old| mask.is_within(old) && *old != mask)
+    }
+
+    /// The next of its process's threads, its parent's, and so on that was given this mask.
+    fn before_ancestor<K: Kernel>(
+        &self,
+        machine: &Machine<K>,
+        pid: i32,
+        mask: &CoreSet,
+    ) -> Option<&'a CoreSet> {
+        let mut at = pid;
+        for _ in 0..100 {
+            let process = machine.process(at)?;
+            // One that is younger than its threads has the id of another.
+            let of = self
+                .by_process
+                .get(&at)
+                .map(Vec::as_slice)
+                .unwrap_or_default();
+            let mut of = of.iter().rev().filter(|t| t.start >= process.start);
+            if let Some(task) = of.find(|t| t.new == *mask) {
+                return Some(&task.old);
+            }
+            if at <= 1 {
+                break;
+            }
+            at = process.parent;
+        }
+        None
+    }
+}
+
 /// Threads that were born since, carry a mask that the shield gave, and whose ancestors it moved.
 pub fn widen<K: Kernel>(machine: &Machine<K>, record: &Record) -> u64 {
     if record.tasks.is_empty() {
         return 0;
     }
     let tasks: HashSet<(i32, u64)> = record.tasks.iter().map(|t| (t.tid, t.start)).collect();
-    let mut by_process: HashMap<i32, Vec<&Task>> = HashMap::new();
-    let mut common: BTreeMap<&CoreSet, BTreeMap<&CoreSet, u64>> = BTreeMap::new();
-    for task in &record.tasks {
-        by_process.entry(task.pid).or_default().push(task);
-        *common
-            .entry(&task.new)
-            .or_default()
-            .entry(&task.old)
-            .or_default() += 1;
-    }
-    // Whose ancestors are gone can only be guessed, and is where there is little doubt: who carries
-    // the mask that most were given, or that of the program inside.
-    let given = |olds: &BTreeMap<&CoreSet, u64>| olds.values().sum::<u64>();
-    let most_given = common.iter().max_by_key(|(_, olds)| given(olds));
-    let most_given = most_given.map(|(new, _)| (*new).clone());
+    let given = Given::new(record);
     let mut widened = 0;
     for pid in machine.processes() {
         for tid in machine.threads(pid) {
             let Ok(mask) = machine.kernel.affinity(tid) else {
                 continue;
             };
-            let Some(olds) = common.get(&mask) else {
+            if !given.olds.contains_key(&mask) {
                 continue;
-            };
+            }
             let Some(stat) = machine.thread(pid, tid) else {
                 continue;
             };
@@ -148,29 +215,7 @@ pub fn widen<K: Kernel>(machine: &Machine<K>, record: &Record) -> u64 {
             if known || stat.start < record.since || stat.is_bound() || stat.is_dead() {
                 continue;
             }
-            // Whom it has the mask from: its own process's threads, its parent's, and so on; where they
-            // are gone, what most of those had who were given this mask.
-            let mut from = None;
-            let mut at = pid;
-            for _ in 0..100 {
-                let Some(process) = machine.process(at) else {
-                    break;
-                };
-                // One that is younger than its threads has the id of another.
-                let of = by_process.get(&at).map(Vec::as_slice).unwrap_or_default();
-                let mut of = of.iter().rev().filter(|t| t.start >= process.start);
-                from = of.find(|t| t.new == mask).map(|t| &t.old);
-                if from.is_some() || at <= 1 {
-                    break;
-                }
-                at = process.parent;
-            }
-            let most = olds.iter().max_by_key(|(_, n)| **n).map(|(old, _)| *old);
-            let most = most.filter(|_| most_given.as_ref() == Some(&mask) || mask == record.cores);
-            let old = from
-                .or(most)
-                .filter(|old| mask.is_within(old) && **old != mask);
-            let Some(old) = old else {
+            let Some(old) = given.before(machine, pid, &mask) else {
                 continue;
             };
             if machine.kernel.set_affinity(tid, old).is_ok() {
@@ -199,21 +244,15 @@ fn restore_session<K: Kernel>(machine: &Machine<K>, session: i32, old: i32, new:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake::{Fake, set};
+    use crate::fake::{Fake, broom, set};
     use crate::ledger::{Entry, Ledger};
-    use crate::sweep::Broom;
 
     /// A core swept by affinities, with its ledger.
     fn swept(fake: &Fake) -> Ledger {
         let mut ledger = fake.ledger();
         let begin = Entry::Shield(set("3"), fake.start(100));
         ledger.add(&[begin]).unwrap();
-        let mut broom = Broom {
-            shield: set("3"),
-            others: set("0-2"),
-            ..Broom::default()
-        };
-        broom.clean(&fake.machine, &mut ledger).unwrap();
+        broom().clean(&fake.machine, &mut ledger).unwrap();
         ledger
     }
 
@@ -297,6 +336,43 @@ mod tests {
         assert_eq!(fake.mask(330), set("0"), "this is its own wish");
         assert_eq!(fake.mask(120), set("0-2"), "it was so before");
         assert_eq!(done.widened, 5);
+    }
+
+    #[test]
+    fn a_ledger_leads_nowhere_but_to_the_kernel_s_files() {
+        let fake = Fake::new("0-3");
+        let victim = fake.ledger_path().with_file_name("victim");
+        fs::create_dir_all(victim.parent().unwrap()).unwrap();
+        fs::write(&victim, "").unwrap();
+        let groups = fake.ledger_path().with_file_name("levada-shield");
+        fs::create_dir_all(&groups).unwrap();
+        let around = fake.machine.sys.join("../run/victim");
+        let mut ledger = fake.ledger();
+        let knob = |path: &Path, new: &str| {
+            Entry::Knob(crate::ledger::Knob {
+                path: path.to_path_buf(),
+                old: "0-3".into(),
+                new: new.into(),
+            })
+        };
+        fake.sys("empty", "");
+        let entries = [
+            knob(&victim, ""),
+            knob(&around, ""),
+            knob(&fake.machine.sys.join("empty"), ""),
+            Entry::Inside(groups.clone()),
+            Entry::Outside(fake.machine.sys.join("devices")),
+        ];
+        ledger.add(&entries).unwrap();
+        let done = settled(&fake);
+        assert_eq!(done.failed.len(), 4, "{:?}", done.failed);
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "");
+        assert_eq!(
+            fake.text("sys/empty"),
+            "",
+            "no set is none that was written"
+        );
+        assert!(groups.exists() && fake.exists("sys/devices"));
     }
 
     #[test]

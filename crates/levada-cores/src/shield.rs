@@ -5,7 +5,7 @@
 use crate::groups;
 use crate::guard::{Guard, News, Urgent};
 use crate::knobs::{self, Steered};
-use crate::ledger::{Entry, Ledger, Record, Task, Who, places};
+use crate::ledger::{Entry, Ledger, Record, Task, Who, own_place, places};
 use crate::load::Load;
 use crate::machine::{Kernel, Machine};
 use crate::restore::{self, Restored};
@@ -169,7 +169,9 @@ pub fn there_are() -> Vec<(PathBuf, Record)> {
 
 /// This user's shield is lowered if nobody holds it any more.
 pub fn restore_left<K: Kernel>(machine: &Machine<K>) -> io::Result<Option<Restored>> {
-    let own = places().swap_remove(0);
+    let Ok(own) = own_place() else {
+        return Ok(None);
+    };
     match Record::read(&own) {
         Ok(record) if !record.is_held(machine) => restore::settle(machine, &own),
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
@@ -416,7 +418,11 @@ impl Shield {
         if let Some(pid) = request.pid {
             check_process(&machine, pid)?;
         }
-        let path = places().swap_remove(0);
+        let unkept = |e: io::Error| {
+            let help = "what was before is written there, to be restored after a crash";
+            Error::new(format!("cannot keep a record: {e}"), help)
+        };
+        let path = own_place().map_err(unkept)?;
         let me = std::process::id() as i32;
         let start = machine.process(me).map_or(0, |s| s.start);
         let begin = [
@@ -431,11 +437,7 @@ impl Shield {
                     "wait for it, or see: levada shield status",
                 ));
             }
-            Err(e) => {
-                let what = format!("cannot keep a record in {}: {e}", path.display());
-                let help = "what was before is written there, to be restored after a crash";
-                return Err(Error::new(what, help));
-            }
+            Err(e) => return Err(unkept(e)),
         };
         let undone = |what: &str, e: io::Error| {
             let _ = restore::settle(&Machine::this(), &path);
@@ -521,28 +523,27 @@ impl Shield {
         self.guard.as_ref().map(|g| g.who.pid)
     }
 
-    /// Call it when the guard has news. One that was killed gets a successor; says whether the shield was
-    /// released by somebody.
-    pub fn hear_guard(&mut self) -> bool {
+    /// Call it when the guard has news. One that was killed gets a successor, and that is no news.
+    pub fn hear_guard(&mut self) -> News {
         let Some(guard) = &self.guard else {
-            return true;
+            return News::Released;
         };
         match guard.hear() {
-            News::None => false,
             News::Released => {
                 self.guard = None;
-                true
+                News::Released
             }
             News::Dead => {
                 let others = self.raised.others.clone();
                 self.guard = None;
                 if !self.ledger.path.exists() {
-                    return true;
+                    return News::Released;
                 }
                 self.guard = Guard::start(&mut self.ledger, &self.request, &others).ok();
                 self.watch();
-                false
+                News::None
             }
+            news => news,
         }
     }
 

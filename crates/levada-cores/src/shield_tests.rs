@@ -43,6 +43,13 @@ fn raise(fake: &Fake, request: &Request) -> Result<Up, Error> {
     })
 }
 
+/// The program, which runs already, onto its core.
+fn admit(fake: &Fake, up: &Up, pid: i32) {
+    let mut ledger = Ledger::open(&up.ledger.path).unwrap();
+    let inside = up.raised.inside.as_ref();
+    take_in(&fake.machine, &mut ledger, inside, &set("3"), pid, None).unwrap();
+}
+
 fn lower(fake: &Fake, up: &Up) -> Restored {
     let restored = restore::settle(&fake.machine, &up.ledger.path)
         .unwrap()
@@ -63,17 +70,7 @@ fn a_partition_is_the_first_choice() {
         "isolated"
     );
     assert_eq!(fake.text("proc/irq/7/smp_affinity_list"), "0-2");
-    let inside = up.raised.inside.clone();
-    let mut ledger = Ledger::open(&up.ledger.path).unwrap();
-    take_in(
-        &fake.machine,
-        &mut ledger,
-        inside.as_ref(),
-        &set("3"),
-        100,
-        None,
-    )
-    .unwrap();
+    admit(&fake, &up, 100);
     assert_eq!(fake.mask(101), set("3"));
     lower(&fake, &up);
     assert!(!fake.exists("sys/fs/cgroup/levada-shield"));
@@ -136,9 +133,7 @@ fn cpusets_of_version_1_come_next() {
         fake.text("sys/fs/cgroup/cpuset/levada-others/cpuset.mems"),
         "0"
     );
-    let mut ledger = Ledger::open(&up.ledger.path).unwrap();
-    let inside = up.raised.inside.as_ref();
-    take_in(&fake.machine, &mut ledger, inside, &set("3"), 100, None).unwrap();
+    admit(&fake, &up, 100);
     assert_eq!(fake.mask(100), set("3"));
     lower(&fake, &up);
     assert_eq!(
@@ -149,52 +144,45 @@ fn cpusets_of_version_1_come_next() {
 }
 
 #[test]
-fn an_older_kernel_forgets_masks_and_the_ledger_does_not() {
-    let fake = machine();
-    fake.with_cpusets();
-    fake.proc("sys/kernel/osrelease", "5.10.0-fake");
-    let up = raise(&fake, &request()).unwrap();
-    // So does that kernel.
-    fake.set_mask(200, "0-3");
-    lower(&fake, &up);
-    assert_eq!(fake.mask(200), set("3"));
-    assert_eq!(fake.everything(), up.before);
+fn masks_that_a_cpuset_makes_forgotten_are_in_the_ledger() {
+    // An older kernel forgets what anybody asked for; each forgets what it gave its own threads.
+    for (release, forgotten) in [("5.10.0-fake", 200), ("6.12.1-fake", 40)] {
+        let fake = machine();
+        fake.kernel_thread(40, "kcompactd0", "0-1", true);
+        fake.with_cpusets();
+        fake.proc("sys/kernel/osrelease", release);
+        let before = fake.mask(forgotten);
+        let up = raise(&fake, &request()).unwrap();
+        fake.set_mask(forgotten, "0-3");
+        lower(&fake, &up);
+        assert_eq!(fake.mask(forgotten), before, "{release}");
+        assert_eq!(fake.everything(), up.before, "{release}");
+    }
 }
 
 #[test]
-fn threads_of_the_kernel_have_the_masks_again_that_it_gave_them() {
-    let fake = machine();
-    fake.kernel_thread(40, "kcompactd0", "0-1", true);
-    fake.with_cpusets();
-    let up = raise(&fake, &request()).unwrap();
-    // Coming back from a cpuset they have all cores.
-    fake.set_mask(40, "0-3");
-    lower(&fake, &up);
-    assert_eq!(fake.everything(), up.before);
-}
-
-#[test]
-fn a_cpuset_of_somebody_else_is_no_place_for_ours() {
-    let fake = machine();
-    fake.with_cpusets();
-    fake.sys("fs/cgroup/cpuset/docker/cpuset.cpus", "0-3");
-    let up = raise(&fake, &request()).unwrap();
-    assert_eq!(up.raised.rung, Rung::Affinity);
-    let (rung, why) = &up.raised.reasons[1];
-    assert_eq!((*rung, why.contains("docker")), (Rung::Cpusets, true));
-    assert!(!fake.exists("sys/fs/cgroup/cpuset/levada-others"));
-}
-
-#[test]
-fn a_cpuset_that_cannot_be_filled_is_taken_away_again() {
-    let fake = machine();
-    fake.with_cpusets();
-    fake.refuses("sys/fs/cgroup/cpuset/levada-shield", libc::EACCES);
-    let up = raise(&fake, &request()).unwrap();
-    assert_eq!(up.raised.rung, Rung::Affinity);
-    assert!(!fake.exists("sys/fs/cgroup/cpuset/levada-others"));
-    lower(&fake, &up);
-    assert_eq!(fake.everything(), up.before);
+fn where_cpusets_cannot_be_had_nothing_of_them_stays() {
+    let shared = |fake: &Fake| {
+        let docker = fake.machine.sys.join("fs/cgroup/cpuset/docker");
+        fake.machine.kernel.make_dir(&docker).unwrap();
+        fake.sys("fs/cgroup/cpuset/docker/cpuset.cpus", "0-3");
+    };
+    let refused = |fake: &Fake| fake.refuses("sys/fs/cgroup/cpuset/levada-shield", libc::EACCES);
+    for (spoil, said) in [
+        (&shared as &dyn Fn(&Fake), "docker"),
+        (&refused, "no cpuset can be made"),
+    ] {
+        let fake = machine();
+        fake.with_cpusets();
+        spoil(&fake);
+        let up = raise(&fake, &request()).unwrap();
+        assert_eq!(up.raised.rung, Rung::Affinity);
+        let (rung, why) = &up.raised.reasons[1];
+        assert_eq!((*rung, why.contains(said)), (Rung::Cpusets, true), "{why}");
+        assert!(!fake.exists("sys/fs/cgroup/cpuset/levada-others"));
+        lower(&fake, &up);
+        assert_eq!(fake.everything(), up.before);
+    }
 }
 
 #[test]
@@ -204,8 +192,7 @@ fn without_cgroups_affinities_are_swept_and_come_back() {
     assert_eq!(up.raised.rung, Rung::Affinity);
     assert_eq!(fake.mask(100), set("0-2"));
     assert_eq!(fake.mask(200), set("0-2"));
-    let mut ledger = Ledger::open(&up.ledger.path).unwrap();
-    take_in(&fake.machine, &mut ledger, None, &set("3"), 100, None).unwrap();
+    admit(&fake, &up, 100);
     assert_eq!((fake.mask(100), fake.mask(101)), (set("3"), set("3")));
     lower(&fake, &up);
     // Its own last wish was 0-2 when it was taken in: that is what it had from the sweep.

@@ -6,7 +6,7 @@
 use crate::ledger::{Entry, Ledger, Task};
 use crate::machine::{Kernel, Machine, Stat};
 use crate::set::CoreSet;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 
 /// Who goes where.
@@ -26,6 +26,15 @@ pub struct Broom {
     pub guard: i32,
     /// Those that are known to be inside, also when their parents are gone.
     pub known: HashSet<(i32, u64)>,
+    /// What was tried last with each thread that may come: what is in the ledger need not be written
+    /// again, and what the kernel refused need not be asked again.
+    pub tried: HashMap<i32, Tried>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tried {
+    pub task: Task,
+    pub refused: bool,
 }
 
 /// What a sweep, or several, did.
@@ -98,6 +107,13 @@ impl Broom {
         }
     }
 
+    /// What ended needs no memory: ids come again.
+    fn forget<K: Kernel>(&mut self, machine: &Machine<K>, there: &HashSet<i32>) {
+        self.tried.retain(|tid, _| there.contains(tid));
+        let lives = |pid: i32, start: u64| machine.process(pid).is_some_and(|s| s.start == start);
+        self.known.retain(|(pid, start)| lives(*pid, *start));
+    }
+
     /// One look at every thread, one line in the ledger for each that is to move, then the moves.
     pub fn sweep<K: Kernel>(
         &mut self,
@@ -106,9 +122,11 @@ impl Broom {
         swept: &mut Swept,
     ) -> io::Result<u64> {
         let mut moves: Vec<(Task, Stat)> = Vec::new();
+        let mut there = HashSet::new();
         for pid in machine.processes() {
             let mut process = None;
             for tid in machine.threads(pid) {
+                there.insert(tid);
                 let Ok(mask) = machine.kernel.affinity(tid) else {
                     continue;
                 };
@@ -152,15 +170,31 @@ impl Broom {
                 moves.push((task, stat));
             }
         }
-        let lines: Vec<Entry> = moves.iter().map(|(t, _)| Entry::Task(t.clone())).collect();
+        self.forget(machine, &there);
+        let before = |task: &Task| self.tried.get(&task.tid).filter(|t| t.task == *task);
+        moves.retain(|(task, stat)| {
+            let refused = before(task).is_some_and(|t| t.refused);
+            if refused {
+                swept.stay(REFUSED, format!("{} ({})", stat.name, task.tid));
+            }
+            !refused
+        });
+        let new = moves.iter().filter(|(task, _)| before(task).is_none());
+        let lines: Vec<Entry> = new.map(|(task, _)| Entry::Task(task.clone())).collect();
         ledger.add(&lines)?;
         let mut moved = 0;
         for (task, stat) in moves {
+            let tried = Tried {
+                task: task.clone(),
+                refused: false,
+            };
+            let tried = self.tried.entry(task.tid).insert_entry(tried).into_mut();
             match machine.kernel.set_affinity(task.tid, &task.new) {
                 Ok(()) if stat.is_kernel() => swept.kernel_threads += 1,
                 Ok(()) => swept.threads += 1,
                 Err(e) if e.raw_os_error() == Some(libc::ESRCH) => continue,
                 Err(_) => {
+                    tried.refused = true;
                     swept.stay(REFUSED, format!("{} ({})", stat.name, task.tid));
                     continue;
                 }
@@ -188,15 +222,7 @@ impl Broom {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake::{Fake, set};
-
-    fn broom() -> Broom {
-        Broom {
-            shield: set("3"),
-            others: set("0-2"),
-            ..Broom::default()
-        }
-    }
+    use crate::fake::{Fake, broom, set};
 
     #[test]
     fn every_thread_that_may_come_is_moved_and_recorded_first() {
@@ -287,6 +313,34 @@ mod tests {
         fake.reparent(61, 1);
         broom.clean(&fake.machine, &mut ledger).unwrap();
         assert_eq!(fake.mask(61), set("3"));
+        let known = [(50, fake.start(50)), (61, fake.start(61))];
+        assert!(broom.known.is_subset(&known.into()), "{:?}", broom.known);
+    }
+
+    #[test]
+    fn what_is_looked_at_again_and_again_is_written_once() {
+        let fake = Fake::new("0-3");
+        fake.task(80, 80, 1, "stubborn", "3");
+        fake.task(90, 90, 1, "frozen", "1,3");
+        fake.refuses_moves(90);
+        let (mut broom, mut ledger) = (broom(), fake.ledger());
+        for round in 0..10 {
+            // It wants the core each time.
+            fake.set_mask(80, "3");
+            let mut swept = Swept::default();
+            let moved = broom.sweep(&fake.machine, &mut ledger, &mut swept).unwrap();
+            assert_eq!((moved, fake.mask(80)), (1, set("0-2")), "{round}");
+            assert_eq!(swept.stays[REFUSED], ["frozen (90)"], "{round}");
+        }
+        assert_eq!(fake.record(&ledger).tasks.len(), 2);
+        // Another wish, another line.
+        fake.set_mask(80, "2-3");
+        broom.clean(&fake.machine, &mut ledger).unwrap();
+        assert_eq!(fake.record(&ledger).tasks.len(), 3);
+        fake.end(80);
+        fake.end(90);
+        broom.clean(&fake.machine, &mut ledger).unwrap();
+        assert!(broom.tried.is_empty());
     }
 
     #[test]

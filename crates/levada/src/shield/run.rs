@@ -5,8 +5,8 @@
 
 use super::{Plan, class, report};
 use crate::output::{self, DIM, Failure, failure, paint};
-use levada_cores::guard::wait;
-use levada_cores::{Rung, Shield};
+use levada_cores::Shield;
+use levada_cores::guard::{News, wait};
 use std::ffi::{CString, OsStr};
 use std::io;
 use std::mem::{MaybeUninit, zeroed};
@@ -276,6 +276,15 @@ fn announce(plan: &Plan, shield: &Shield) {
     }
 }
 
+/// Said even by who is quiet: the shield does not hold any more.
+fn heard(news: News) {
+    if news == News::Full {
+        let help = "release the shield and raise it again, by a partition or cpusets if you can";
+        let what = "the record of who was moved is full: who comes onto the core from now on stays";
+        output::error(what, Some(help));
+    }
+}
+
 fn lower(plan: &Plan, shield: Shield, released: bool) -> Result<(), Failure> {
     let restored = shield.lower()?;
     match (released, restored.failed.is_empty()) {
@@ -306,14 +315,20 @@ pub fn run(plan: &Plan) -> Result<ExitCode, Failure> {
     let program = match started {
         Ok(program) => program,
         Err((code, e)) => {
-            shield.lower()?;
+            let lowered = shield.lower().map_err(Failure::from);
+            if let Err(e) = lowered {
+                output::error(&e.what, None);
+            }
             output::error(&e.what, e.help.as_deref().filter(|h| !h.is_empty()));
             return Ok(ExitCode::from(code));
         }
     };
     let mut released = false;
     let status = follow(plan, program.pid, &signals, &mut shield, &mut released);
-    lower(plan, shield, released)?;
+    // What is not restored is an error of ours, and the status is the program's.
+    if let Err(e) = lower(plan, shield, released) {
+        output::error(&e.what, e.help.as_deref());
+    }
     if libc::WIFSIGNALED(status) {
         end_by(libc::WTERMSIG(status));
     }
@@ -364,9 +379,14 @@ fn follow(
         let mut ready = vec![signals.descriptor.as_raw_fd()];
         ready.extend(shield.guard_descriptor().filter(|_| !*released));
         let ready = wait(&ready, None);
-        if ready.get(1) == Some(&true) && shield.hear_guard() && !*released {
-            *released = true;
-            say(plan, "released; the program goes on without");
+        if ready.get(1) == Some(&true) {
+            match shield.hear_guard() {
+                News::Released => {
+                    *released = true;
+                    say(plan, "released; the program goes on without");
+                }
+                news => heard(news),
+            }
         }
         while let Some(info) = signals.next() {
             let signal = info.ssi_signo as i32;
@@ -434,7 +454,7 @@ pub fn attach(plan: &Plan) -> Result<ExitCode, Failure> {
     };
     let mut shield = Shield::raise(plan.request.clone())?;
     announce(plan, &shield);
-    if shield.raised.rung == Rung::Own {
+    if shield.raised.rung.is_watched() {
         say(
             plan,
             "children whose parents end are not known as the process's any more",
@@ -449,9 +469,14 @@ pub fn attach(plan: &Plan) -> Result<ExitCode, Failure> {
         if ready[1] {
             break;
         }
-        if ready.get(2) == Some(&true) && shield.hear_guard() {
-            released = true;
-            break;
+        if ready.get(2) == Some(&true) {
+            match shield.hear_guard() {
+                News::Released => {
+                    released = true;
+                    break;
+                }
+                news => heard(news),
+            }
         }
         while let Some(info) = signals.next() {
             match info.ssi_signo as i32 {
