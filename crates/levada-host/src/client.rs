@@ -25,6 +25,10 @@ fn failed(error: String, help: Option<&str>) -> Failed {
     }
 }
 
+fn went(e: hyper::Error) -> Failed {
+    failed(format!("the host went in the middle: {e}"), None)
+}
+
 /// `text` as a part of an address.
 pub fn encoded(text: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"._-~".contains(&b);
@@ -111,7 +115,7 @@ impl Client {
             };
             let response = self.send(method, address, body).await?;
             let all = response.into_body().collect().await;
-            let all = all.map_err(|e| failed(format!("the host went in the middle: {e}"), None))?;
+            let all = all.map_err(went)?;
             Ok(String::from_utf8_lossy(&all.to_bytes()).into_owned())
         })
     }
@@ -142,7 +146,8 @@ impl Client {
             let response = self.send(Method::GET, address, Vec::new()).await?;
             let mut body = response.into_body();
             let mut rest = Vec::new();
-            while let Some(Ok(frame)) = body.frame().await {
+            while let Some(frame) = body.frame().await {
+                let frame = frame.map_err(went)?;
                 rest.extend_from_slice(frame.data_ref().map_or(&[], |d| d.as_ref()));
                 while let Some(at) = rest.iter().position(|b| *b == b'\n') {
                     let line: Vec<u8> = rest.drain(..=at).collect();
@@ -160,6 +165,32 @@ impl Client {
 
 #[cfg(test)]
 mod tests {
+    /// A host that is killed while it tells is not one that has told all.
+    #[test]
+    fn a_connection_that_breaks_is_an_error() {
+        use std::io::{Read, Write};
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("s");
+        let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut request = [0; 4096];
+                assert!(stream.read(&mut request).unwrap() > 0);
+                let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+                let answer = format!("{head}4\r\none\n\r\n");
+                stream.write_all(answer.as_bytes()).unwrap();
+            });
+            let mut heard = Vec::new();
+            let done = super::Client::new(&path).lines("/events", |line| {
+                heard.push(line.to_string());
+                true
+            });
+            assert_eq!(heard, ["one"]);
+            assert!(done.unwrap_err().error.contains("went in the middle"));
+        });
+    }
+
     #[test]
     fn what_is_not_plain_is_encoded() {
         assert_eq!(super::encoded("a-b.c"), "a-b.c");

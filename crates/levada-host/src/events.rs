@@ -24,6 +24,10 @@ pub enum What {
     Ended,
     Failed,
     Unloaded,
+    /// By a new version, which goes on where the old one has ended.
+    Replaced,
+    /// It does less than it was promised.
+    Late,
     /// An actor, to another worker.
     Moved,
 }
@@ -118,12 +122,6 @@ impl Events {
         let kept = past.kept.iter().filter(|e| e.number > since).cloned();
         (kept.collect(), self.sender.subscribe())
     }
-
-    /// The number of the last one; 0 if nothing has happened.
-    pub fn last(&self) -> u64 {
-        let past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
-        past.next - 1
-    }
 }
 
 #[cfg(test)]
@@ -146,7 +144,8 @@ mod tests {
         for _ in 0..2 * KEPT {
             events.tell(What::Paused, "a", "");
         }
-        assert_eq!(events.follow(0).0.len(), KEPT);
-        assert_eq!(events.last(), 2 * KEPT as u64 + 2);
+        let kept = events.follow(0).0;
+        assert_eq!(kept.len(), KEPT);
+        assert_eq!(kept[KEPT - 1].number, 2 * KEPT as u64 + 2);
     }
 }

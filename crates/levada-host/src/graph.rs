@@ -48,6 +48,8 @@ pub fn graph_between(network: &Network, before: &Counters, now: &Counters) -> Gr
 /// Appends the graph of another application; where its actors begin.
 pub fn append(all: &mut Graph, one: Graph) -> usize {
     let first = all.busy.len();
+    all.pins.resize(first, None);
+    all.pins.extend((0..one.busy.len()).map(|a| one.pin(a)));
     all.busy.extend(one.busy);
     all.links.extend(one.links.into_iter().map(|l| Link {
         from: l.from.saturating_add(first),
@@ -58,7 +60,7 @@ pub fn append(all: &mut Graph, one: Graph) -> usize {
 }
 
 /// Places a new application beside others: as if it were alone, and then its heaviest part where there
-/// is most room. `loads` is how busy each worker is with the others.
+/// is most room, what is pinned apart. `loads` is how busy each worker is with the others.
 pub fn place_beside(graph: &Graph, machine: &Machine, loads: &[f64]) -> Placement {
     let alone = place(graph, machine);
     let mut parts = vec![0.0; machine.workers()];
@@ -74,7 +76,8 @@ pub fn place_beside(graph: &Graph, machine: &Machine, loads: &[f64]) -> Placemen
     for (part, worker) in heaviest.into_iter().zip(emptiest) {
         name[part] = worker as u32;
     }
-    alone.into_iter().map(|part| name[part as usize]).collect()
+    let seat = |(actor, part): (usize, u32)| graph.pin(actor).unwrap_or(name[part as usize]);
+    alone.into_iter().enumerate().map(seat).collect()
 }
 
 #[cfg(test)]
@@ -95,6 +98,10 @@ mod tests {
         assert_eq!(place_beside(&alone(&[3.0, 1.0]), &machine, &loads), [1, 0]);
         assert_eq!(place_beside(&alone(&[1.0]), &machine, &loads), [1]);
         assert_eq!(place_beside(&alone(&[1.0]), &machine, &[1.0, 5.0]), [0]);
+        // What is pinned stays.
+        let mut graph = alone(&[3.0, 1.0]);
+        graph.pins = vec![Some(0), None];
+        assert_eq!(place_beside(&graph, &machine, &loads)[0], 0);
         // As it was, where nobody else is.
         let graph = alone(&[1.0, 3.0]);
         let placed = place_beside(&graph, &machine, &[]);

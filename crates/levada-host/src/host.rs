@@ -7,12 +7,15 @@
 
 use crate::events::{Events, What};
 use crate::graph::{first_guess, links, place_beside};
-use crate::measured;
+use crate::handover;
+use crate::keep::{self, Limits};
+use crate::mapping;
+use crate::measured::{self, Measured};
 use crate::watch::{self, Note};
 use levada_map::{Graph, Machine};
 use levada_sys::{App, AppOptions, Counters, Fault, Network, Runtime, RuntimeOptions, Status};
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, VecDeque};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -93,6 +96,11 @@ pub struct Load {
     /// What natives can ask for.
     pub options: Vec<(String, String)>,
     pub priority: i32,
+    /// Workers that actors must stay on; empty where none must.
+    pub pins: Vec<Option<u32>>,
+    pub limits: Limits,
+    /// Load it even where that breaks a promise.
+    pub anyway: bool,
 }
 
 /// An application of the host, as long as anybody has it.
@@ -106,8 +114,21 @@ pub struct Hosted {
     pub bytes: u64,
     pub loaded: SystemTime,
     pub(crate) object: Option<PathBuf>,
-    /// It was placed by what an earlier run has measured.
-    pub(crate) known: bool,
+    pub(crate) pins: Vec<Option<u32>>,
+    /// What an earlier run has measured, by which it was placed.
+    pub(crate) known: Option<Measured>,
+    /// Where it leaves what it has open to a new version, and what is left to it.
+    pub(crate) leaves: PathBuf,
+    /// Whose end it waits for, to go on from there.
+    pub(crate) after: Option<u64>,
+    pub(crate) handover: Mutex<Option<handover::Handover>>,
+    /// What its natives were given.
+    pub(crate) options: Vec<(String, String)>,
+    pub limits: Limits,
+    /// Its limits hold it, as if it were paused.
+    pub(crate) held: Mutex<bool>,
+    /// Units a second lately, where it is promised some.
+    pub(crate) pace: Mutex<Option<f64>>,
     pub(crate) moves: AtomicUsize,
     /// What it does in a second, as measured last.
     pub(crate) rate: Mutex<Option<Graph>>,
@@ -118,6 +139,25 @@ impl Hosted {
     /// How often one of its actors was moved by the mapper.
     pub fn moves(&self) -> usize {
         self.moves.load(Ordering::Relaxed)
+    }
+
+    /// What its natives were told.
+    pub fn option(&self, name: &str) -> Option<&str> {
+        let found = self.options.iter().find(|(n, _)| n == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// Units a second lately, of what is promised a rate.
+    pub fn pace(&self) -> Option<f64> {
+        *self.pace.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Who waits for whom, in words.
+    pub fn why(&self) -> String {
+        match *self.held.lock().unwrap_or_else(PoisonError::into_inner) {
+            true => format!("{} waits until its limits let it go on\n", self.name),
+            false => self.app.why(),
+        }
     }
 
     pub(crate) fn seconds(&self) -> f64 {
@@ -197,6 +237,7 @@ impl Outcome {
 /// What is left of an application that has ended.
 #[derive(Clone, Debug)]
 pub struct Ended {
+    pub number: u64,
     pub outcome: Outcome,
     pub seconds: f64,
     pub counters: Counters,
@@ -228,6 +269,8 @@ const LONGEST_NAME: usize = 64;
 #[derive(Default)]
 pub(crate) struct Table {
     pub apps: BTreeMap<u64, Seen>,
+    /// Who has ended, in that order.
+    over: VecDeque<u64>,
     last: u64,
 }
 
@@ -235,6 +278,23 @@ impl Table {
     fn find(&self, name: &str) -> Option<&Seen> {
         // The newest of that name: those before it have ended.
         self.apps.values().rev().find(|a| a.name == name)
+    }
+
+    /// Of too many that have ended those are forgotten that ended first.
+    fn end(&mut self, ended: Ended, state: State) {
+        let number = ended.number;
+        let Some(seen) = self.apps.get_mut(&number) else {
+            return;
+        };
+        seen.state = state;
+        seen.hosted = None;
+        seen.ended = Some(Arc::new(ended));
+        self.over.push_back(number);
+        let apps = &mut self.apps;
+        self.over.retain(|n| apps.contains_key(n));
+        while self.over.len() > REMEMBERED {
+            self.over.pop_front().and_then(|n| apps.remove(&n));
+        }
     }
 }
 
@@ -244,13 +304,21 @@ pub(crate) struct Shared {
     pub balance: bool,
     pub events: Events,
     table: Mutex<Table>,
-    changed: Condvar,
+    pub changed: Condvar,
     notes: Sender<Note>,
 }
 
 impl Shared {
     pub fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn state(&self, number: u64) -> Option<State> {
+        self.table().apps.get(&number).map(|a| a.state)
+    }
+
+    pub fn notes(&self) -> Sender<Note> {
+        self.notes.clone()
     }
 
     fn note(&self, note: Note) {
@@ -270,15 +338,29 @@ impl Shared {
         };
         let app = &hosted.app;
         let outcome = Outcome::of(app, app.wait(None));
+        if let Some(left) = &*hosted
+            .handover
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+        {
+            left.end(outcome == Outcome::Done);
+        }
         let counters = app.counters().unwrap_or_default();
         if outcome == Outcome::Done
             && let Some(object) = &hosted.object
         {
             let ended: Vec<u32> = counters.actors.iter().map(|a| a.worker).collect();
             let all = crate::graph_between(app.network(), &Counters::default(), &counters);
-            measured::save(object, &all.without_traffic(&self.machine, &ended));
+            measured::save(
+                object,
+                &Measured {
+                    graph: all.without_traffic(&self.machine, &ended),
+                    done: crate::weights::counted(&hosted),
+                },
+            );
         }
         let ended = Ended {
+            number,
             seconds: hosted.seconds(),
             counters,
             progress: app.progress(),
@@ -289,23 +371,11 @@ impl Shared {
             true => (What::Ended, ended.outcome.text()),
             false => (What::Failed, ended.outcome.text()),
         };
-        {
-            let mut table = self.table();
-            if let Some(seen) = table.apps.get_mut(&number) {
-                seen.state = match event {
-                    What::Failed => State::Failed,
-                    _ => State::Ended,
-                };
-                seen.hosted = None;
-                seen.ended = Some(Arc::new(ended));
-            }
-            let over = table.apps.values().filter(|a| a.ended.is_some()).count();
-            if over > REMEMBERED {
-                let oldest = table.apps.values().find(|a| a.ended.is_some());
-                let oldest = oldest.map(|a| a.number);
-                oldest.and_then(|n| table.apps.remove(&n));
-            }
-        }
+        let state = match event {
+            What::Failed => State::Failed,
+            _ => State::Ended,
+        };
+        self.table().end(ended, state);
         self.events.tell(event, &hosted.name, text);
         self.changed.notify_all();
     }
@@ -323,7 +393,7 @@ impl Host {
             let what = format!("the runtime cannot start: {e}");
             Refusal::new(Kind::Limit, what).help("run levada doctor")
         })?;
-        let machine = Machine::new(runtime.workers() as usize);
+        let machine = crate::cores::machine(&runtime);
         let (notes, heard) = mpsc::channel();
         let shared = Arc::new(Shared {
             runtime,
@@ -349,6 +419,11 @@ impl Host {
         &self.shared.runtime
     }
 
+    /// The cores that its workers run on.
+    pub fn machine(&self) -> &Machine {
+        &self.shared.machine
+    }
+
     pub fn events(&self) -> &Events {
         &self.shared.events
     }
@@ -356,6 +431,15 @@ impl Host {
     /// Loads an application, beside the others and without touching them. Nothing of it runs before
     /// [`Host::start`].
     pub fn load(&self, load: Load) -> Result<Arc<Hosted>, Refusal> {
+        self.load_in_place_of(load, None)
+    }
+
+    /// The same; of its name there may be one, which it is to replace.
+    pub(crate) fn load_in_place_of(
+        &self,
+        load: Load,
+        old: Option<&Hosted>,
+    ) -> Result<Arc<Hosted>, Refusal> {
         let Load {
             name,
             class,
@@ -363,20 +447,43 @@ impl Host {
             object,
             options,
             priority,
+            pins,
+            limits,
+            anyway,
         } = load;
         let shared = &self.shared;
         let known = object
             .as_deref()
             .and_then(|object| measured::load(object, network.actors(), links(&network, |_| 0.0)));
-        let graph = match &known {
-            Some(known) => known.clone(),
+        let mut graph = match &known {
+            Some(known) => known.graph.clone(),
             None => first_guess(&network),
         };
+        graph.pins = pins.clone();
         let placement = place_beside(&graph, &shared.machine, &self.loads());
+        if !anyway {
+            mapping::admit(
+                shared,
+                &name,
+                &network,
+                known.as_ref(),
+                &pins,
+                priority,
+                limits,
+            )?;
+        }
+        let leaves = handover::place();
+        let mut all = options.clone();
+        let path = |p: &Path| p.to_string_lossy().into_owned();
+        all.push((handover::LEAVES.to_string(), path(&leaves)));
+        if let Some(old) = old {
+            all.push((handover::TAKES.to_string(), path(&old.leaves)));
+        }
+        let given = options;
         let options = AppOptions {
             name: Some(name.clone()),
             placement: Some(placement),
-            options,
+            options: all,
             priority,
             ..AppOptions::default()
         };
@@ -388,13 +495,16 @@ impl Host {
         let mut table = shared.table();
         if let Some(other) = table.find(&name)
             && other.ended.is_none()
+            && old.is_none_or(|old| old.number != other.number)
         {
             let what = format!("an application {name} is loaded already");
             return Err(Refusal::new(Kind::Conflict, what)
                 .help("give this one another name with --name, or unload that one"));
         }
         // What is left of an earlier one of this name is forgotten.
-        table.apps.retain(|_, a| a.name != name);
+        table
+            .apps
+            .retain(|_, a| a.name != name || a.ended.is_none());
         let number = table.last + 1;
         table.last = number;
         let notes = shared.notes.clone();
@@ -409,7 +519,15 @@ impl Host {
             bytes,
             loaded: SystemTime::now(),
             object,
-            known: known.is_some(),
+            pins,
+            known,
+            leaves,
+            after: old.map(|old| old.number),
+            options: given,
+            handover: Mutex::new(None),
+            limits,
+            held: Mutex::new(false),
+            pace: Mutex::new(None),
             moves: AtomicUsize::new(0),
             rate: Mutex::new(None),
             started: OnceLock::new(),
@@ -465,7 +583,7 @@ impl Host {
         loads
     }
 
-    pub fn start(&self, hosted: &Hosted) -> Result<(), Refusal> {
+    pub fn start(&self, hosted: &Arc<Hosted>) -> Result<(), Refusal> {
         let _ = hosted.started.set(Instant::now());
         // In this order: it may have ended before we are back.
         self.set_state(hosted.number, State::Running);
@@ -475,10 +593,22 @@ impl Host {
             return Err(Refusal::new(Kind::Conflict, what));
         }
         self.shared.note(Note::Changed);
+        if hosted.limits.any() {
+            let (shared, hosted) = (Arc::downgrade(&self.shared), Arc::downgrade(hosted));
+            let keeper = std::thread::Builder::new().name("levada/keep".to_string());
+            let kept = keeper.spawn(move || keep::keep(&shared, &hosted));
+            kept.map_err(|e| {
+                Refusal::new(Kind::Limit, format!("a thread cannot be started: {e}"))
+            })?;
+        }
         Ok(())
     }
 
-    fn set_state(&self, number: u64, state: State) {
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    pub(crate) fn set_state(&self, number: u64, state: State) {
         if let Some(seen) = self.shared.table().apps.get_mut(&number)
             && seen.ended.is_none()
         {
@@ -504,6 +634,12 @@ impl Host {
         })
     }
 
+    /// Whether the application with this number has not ended.
+    pub fn lives(&self, number: u64) -> bool {
+        let table = self.shared.table();
+        table.apps.get(&number).is_some_and(|a| a.ended.is_none())
+    }
+
     /// The application of this name, if it has not ended.
     pub fn live(&self, name: &str) -> Result<Arc<Hosted>, Refusal> {
         let seen = self.find(name)?;
@@ -514,16 +650,34 @@ impl Host {
     /// No actor of it runs when this returns; nothing in its channels is lost.
     pub fn pause(&self, name: &str) -> Result<(), Refusal> {
         let hosted = self.live(name)?;
-        self.say(hosted.app.pause(), name, "paused")?;
+        let mut held = hosted.held.lock().unwrap_or_else(PoisonError::into_inner);
+        match *held {
+            true => *held = false,
+            false => self.say(hosted.app.pause(), name, "paused")?,
+        }
         self.set_state(hosted.number, State::Paused);
+        drop(held);
         self.shared.events.tell(What::Paused, name, "");
         Ok(())
     }
 
     pub fn resume(&self, name: &str) -> Result<(), Refusal> {
         let hosted = self.live(name)?;
+        // It may have been loaded paused.
+        if self.shared.state(hosted.number) == Some(State::Loaded) {
+            if hosted.after.is_some_and(|old| self.lives(old)) {
+                let what = format!("{name} begins when the one before it has drained");
+                return Err(Refusal::new(Kind::Conflict, what));
+            }
+            self.start(&hosted)?;
+            self.shared.events.tell(What::Resumed, name, "");
+            return Ok(());
+        }
+        let mut held = hosted.held.lock().unwrap_or_else(PoisonError::into_inner);
         self.say(hosted.app.resume(), name, "resumed")?;
+        *held = false;
         self.set_state(hosted.number, State::Running);
+        drop(held);
         self.shared.events.tell(What::Resumed, name, "");
         self.shared.note(Note::Changed);
         Ok(())
@@ -578,25 +732,13 @@ impl Host {
         if let Some(hosted) = &seen.hosted {
             match (now, seen.state) {
                 (true, _) | (false, State::Loaded) => drop(hosted.app.stop()),
-                (false, state) => {
-                    let drained = hosted.app.drain();
-                    match drained.map_err(|e| e.status) {
-                        Err(Status::UNKNOWN) => {
-                            let what = format!("{name} has no source that could be ended");
-                            return Err(Refusal::new(Kind::Conflict, what)
-                                .help("stop it at once with --now"));
-                        }
-                        // Ended meanwhile: all the better.
-                        Err(_) => {}
-                        Ok(()) => {
-                            if state != State::Draining {
-                                self.set_state(hosted.number, State::Draining);
-                                self.shared.events.tell(What::Draining, name, "");
-                            }
-                            if state == State::Paused {
-                                let _ = hosted.app.resume();
-                            }
-                        }
+                // Where it has ended meanwhile: all the better.
+                (false, _) => {
+                    if let Err(Status::UNKNOWN) = self.drain(hosted) {
+                        let what = format!("{name} has no source that could be ended");
+                        return Err(
+                            Refusal::new(Kind::Conflict, what).help("stop it at once with --now")
+                        );
                     }
                 }
             }
@@ -622,7 +764,7 @@ impl Host {
                 Some(running) => {
                     let left = until.saturating_duration_since(Instant::now());
                     if left.is_zero() {
-                        let why = running.hosted.as_ref().map(|h| h.app.why());
+                        let why = running.hosted.as_ref().map(|h| h.why());
                         let why = why.unwrap_or_default();
                         let what = format!("{name} is draining still: {}", why.trim_end());
                         return Err(Refusal::new(Kind::Conflict, what)
@@ -664,5 +806,44 @@ impl Drop for Host {
         if let Some(watch) = self.watch.take() {
             let _ = watch.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Who runs for long and ends last is not the one that is forgotten.
+    #[test]
+    fn who_ended_first_is_forgotten_first() {
+        let mut table = Table::default();
+        let many = REMEMBERED as u64 + 3;
+        for number in 1..=many {
+            let seen = Seen {
+                number,
+                name: number.to_string(),
+                class: String::new(),
+                priority: 0,
+                bytes: 0,
+                loaded: SystemTime::now(),
+                state: State::Running,
+                hosted: None,
+                ended: None,
+            };
+            table.apps.insert(number, seen);
+        }
+        for number in (2..=many).chain([1]) {
+            let ended = Ended {
+                number,
+                outcome: Outcome::Done,
+                seconds: 0.0,
+                counters: Counters::default(),
+                progress: None,
+                moves: 0,
+            };
+            table.end(ended, State::Ended);
+        }
+        assert_eq!(table.apps.len(), REMEMBERED);
+        assert!(table.apps.contains_key(&1) && !table.apps.contains_key(&2));
     }
 }

@@ -8,15 +8,22 @@
 
 pub mod api;
 pub mod client;
+mod cores;
 pub mod events;
 mod graph;
+mod handover;
 mod host;
+mod keep;
+mod mapping;
 mod measured;
+mod replace;
 pub mod state;
 mod watch;
+pub mod weights;
 
 pub use events::{Event, Events, What};
 pub use graph::{first_guess, graph_between, links};
 pub use host::{
     Ended, Host, HostOptions, Hosted, Kind, Load, Outcome, Refusal, Seen, State, check_name,
 };
+pub use keep::Limits;

@@ -11,12 +11,20 @@ use std::path::{Path, PathBuf};
 /// A shorter run says too little.
 const ENOUGH_NS: f64 = 20e6;
 
+/// What a whole run did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    pub graph: Graph,
+    /// What it counted, such as frames.
+    pub done: Option<(String, f64)>,
+}
+
 fn file(object: &Path) -> PathBuf {
     object.with_extension("measured")
 }
 
 /// What is known of the compiled network `object` with these links, whose bytes are not looked at.
-pub fn load(object: &Path, actors: usize, mut links: Vec<Link>) -> Option<Graph> {
+pub fn load(object: &Path, actors: usize, mut links: Vec<Link>) -> Option<Measured> {
     let text = std::fs::read_to_string(file(object)).ok()?;
     let value: Value = serde_json::from_str(&text).ok()?;
     let numbers = |name: &str| -> Option<Vec<f64>> {
@@ -31,20 +39,28 @@ pub fn load(object: &Path, actors: usize, mut links: Vec<Link>) -> Option<Graph>
     for (link, bytes) in links.iter_mut().zip(bytes) {
         link.bytes = bytes;
     }
-    Some(Graph {
-        busy,
-        links,
-        ..Graph::default()
+    let unit = value.get("unit").and_then(Value::as_str);
+    let done = value.get("done").and_then(Value::as_f64);
+    let done = done.filter(|d| d.is_finite() && *d > 0.0);
+    Some(Measured {
+        graph: Graph {
+            busy,
+            links,
+            ..Graph::default()
+        },
+        done: unit.map(str::to_string).zip(done),
     })
 }
 
 /// Keeps what was measured, if it was long enough. A cache that cannot be written is no failure.
-pub fn save(object: &Path, graph: &Graph) {
+pub fn save(object: &Path, all: &Measured) {
+    let graph = &all.graph;
     if graph.busy.iter().sum::<f64>() < ENOUGH_NS {
         return;
     }
     let bytes: Vec<f64> = graph.links.iter().map(|l| l.bytes).collect();
-    let text = json!({"busy": graph.busy, "bytes": bytes}).to_string();
+    let (unit, done) = all.done.clone().unzip();
+    let text = json!({"busy": graph.busy, "bytes": bytes, "unit": unit, "done": done}).to_string();
     let path = file(object);
     let new = path.with_extension(format!("measured-{}", std::process::id()));
     if std::fs::write(&new, text).is_err() || std::fs::rename(&new, &path).is_err() {
@@ -69,10 +85,13 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("levada-measured-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let object = folder.join("network.so");
-        let graph = Graph {
-            busy: vec![3e7, 1e7],
-            links: links(64.0),
-            ..Graph::default()
+        let graph = Measured {
+            graph: Graph {
+                busy: vec![3e7, 1e7],
+                links: links(64.0),
+                ..Graph::default()
+            },
+            done: Some(("frames".to_string(), 3.0)),
         };
         assert_eq!(load(&object, 2, links(0.0)), None);
         save(&object, &graph);
@@ -80,10 +99,13 @@ mod tests {
         assert_eq!(load(&object, 3, links(0.0)), None);
         assert_eq!(load(&object, 2, Vec::new()), None);
         // Too short a run leaves what there is.
-        let short = Graph {
-            busy: vec![1.0, 2.0],
-            links: links(1.0),
-            ..Graph::default()
+        let short = Measured {
+            graph: Graph {
+                busy: vec![1.0, 2.0],
+                links: links(1.0),
+                ..Graph::default()
+            },
+            done: None,
         };
         save(&object, &short);
         assert_eq!(load(&object, 2, links(0.0)), Some(graph));

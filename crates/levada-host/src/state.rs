@@ -1,17 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What a host remembers of what was loaded, for the one that comes after it: a file for each
 //! application, written before it starts and taken away when it has ended. A host that is killed at any
-//! moment leaves what ran then; a file appears and goes as a whole.
+//! moment leaves what ran then; a file appears and goes as a whole, and is on the disk before its
+//! application starts. One folder is one host's.
 
 use crate::api::types::LoadRequest;
 use crate::host::{Kind, Refusal};
-use std::os::unix::fs::DirBuilderExt;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The folder of these files.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Memory {
     folder: PathBuf,
+    whose: Mutex<Whose>,
+    /// Held as long as this host lives, whatever ends it.
+    _lock: File,
+}
+
+/// Whose the files are.
+#[derive(Debug, Default)]
+struct Whose {
+    /// Of this host: the number of the application that has each. Names come again, numbers do not.
+    ours: BTreeMap<String, u64>,
+    /// Of the host before it.
+    left: BTreeSet<String>,
 }
 
 /// `$XDG_STATE_HOME/levada/host`, `~/.local/state/levada/host`, or `/var/lib/levada/host` for root; none
@@ -32,68 +49,145 @@ pub fn usual_folder() -> Option<PathBuf> {
 
 impl Memory {
     pub fn open(folder: &Path) -> Result<Memory, Refusal> {
+        let cannot = |why: &dyn std::fmt::Display| {
+            let what = format!("{}: {why}", folder.display());
+            Refusal::new(Kind::Conflict, what).help("name another folder with --state DIR")
+        };
         let made = std::fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(folder);
-        made.map_err(|e| {
-            let what = format!("{}: {e}", folder.display());
-            Refusal::new(Kind::Conflict, what).help("name another folder with --state DIR")
+        made.map_err(|e| cannot(&e))?;
+        let lock = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .custom_flags(libc::O_NOFOLLOW)
+            .open(folder.join(".lock"));
+        let lock = lock.map_err(|e| cannot(&e))?;
+        lock.try_lock().map_err(|e| match e {
+            std::fs::TryLockError::WouldBlock => {
+                cannot(&"another host remembers there what it has loaded")
+            }
+            std::fs::TryLockError::Error(e) => cannot(&e),
         })?;
-        Ok(Memory {
+        let memory = Memory {
             folder: folder.to_path_buf(),
-        })
+            whose: Mutex::default(),
+            _lock: lock,
+        };
+        memory.whose().left = memory.tidy();
+        Ok(memory)
+    }
+
+    /// The names of all that are kept; halves that a killed host had begun to keep are removed.
+    fn tidy(&self) -> BTreeSet<String> {
+        let entries = std::fs::read_dir(&self.folder).into_iter().flatten();
+        let mut names = BTreeSet::new();
+        for entry in entries.flatten() {
+            let file = entry.file_name().to_string_lossy().into_owned();
+            if file.starts_with('.') && file.ends_with(".new") {
+                let _ = std::fs::remove_file(entry.path());
+            } else if let Some(name) = file.strip_suffix(".json").filter(|n| !n.starts_with('.')) {
+                names.insert(name.to_string());
+            }
+        }
+        names
+    }
+
+    fn whose(&self) -> MutexGuard<'_, Whose> {
+        self.whose.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn file(&self, name: &str) -> PathBuf {
         self.folder.join(format!("{name}.json"))
     }
 
-    /// Keeps how an application of this name was loaded.
-    pub fn keep(&self, name: &str, request: &LoadRequest) -> std::io::Result<()> {
+    /// Keeps how an application of this name was loaded, which has this number now.
+    pub fn keep(&self, name: &str, number: u64, request: &LoadRequest) -> std::io::Result<()> {
         let named = LoadRequest {
             name: Some(name.to_string()),
             ..request.clone()
         };
         let text = serde_json::to_vec_pretty(&named)?;
+        let mut whose = self.whose();
         // A name does not begin with a dot, so this is nobody's.
         let new = self.folder.join(format!(".{name}.new"));
-        std::fs::write(&new, text)?;
-        std::fs::rename(&new, self.file(name))
-    }
-
-    pub fn forget(&self, name: &str) {
-        let _ = std::fs::remove_file(self.file(name));
-    }
-
-    /// All that are kept, by name; what cannot be read is said.
-    pub fn kept(&self) -> Vec<(String, Result<LoadRequest, String>)> {
-        let mut all = Vec::new();
-        for entry in std::fs::read_dir(&self.folder)
-            .into_iter()
-            .flatten()
-            .flatten()
-        {
-            let path = entry.path();
-            let file = entry.file_name().to_string_lossy().into_owned();
-            let Some(name) = file.strip_suffix(".json").filter(|n| !n.starts_with('.')) else {
-                if file.starts_with('.') && file.ends_with(".new") {
-                    // Half of something that a killed host had begun to keep.
-                    let _ = std::fs::remove_file(&path);
-                }
-                continue;
-            };
-            let read = std::fs::read(&path).map_err(|e| e.to_string());
-            let request = read.and_then(|text| {
-                let mut request: LoadRequest =
-                    serde_json::from_slice(&text).map_err(|e| e.to_string())?;
-                request.name = Some(name.to_string());
-                Ok(request)
-            });
-            all.push((name.to_string(), request));
+        let written = File::create(&new).and_then(|mut file| {
+            file.write_all(&text)?;
+            file.sync_all()
+        });
+        let done = written
+            .and_then(|()| std::fs::rename(&new, self.file(name)))
+            .and_then(|()| File::open(&self.folder)?.sync_all());
+        match &done {
+            Ok(()) => {
+                whose.ours.insert(name.to_string(), number);
+                whose.left.remove(name);
+            }
+            Err(_) => drop(std::fs::remove_file(&new)),
         }
-        all.sort_by(|a, b| a.0.cmp(&b.0));
-        all
+        done
+    }
+
+    /// What the host before this one has kept is this application's now.
+    pub fn take_over(&self, name: &str, number: u64) {
+        let mut whose = self.whose();
+        whose.ours.insert(name.to_string(), number);
+        whose.left.remove(name);
+    }
+
+    /// And is not, after all.
+    pub fn give_back(&self, name: &str, number: u64) {
+        let mut whose = self.whose();
+        if whose.ours.get(name) == Some(&number) {
+            whose.ours.remove(name);
+            whose.left.insert(name.to_string());
+        }
+    }
+
+    /// Forgets this application, and no later one of its name.
+    pub fn forget(&self, name: &str, number: u64) {
+        let mut whose = self.whose();
+        if whose.ours.get(name) == Some(&number) {
+            whose.ours.remove(name);
+            let _ = std::fs::remove_file(self.file(name));
+        }
+    }
+
+    /// Forgets all that do not live.
+    pub fn forget_unless(&self, lives: impl Fn(u64) -> bool) {
+        self.whose().ours.retain(|name, number| {
+            let stays = lives(*number);
+            if !stays {
+                let _ = std::fs::remove_file(self.file(name));
+            }
+            stays
+        });
+    }
+
+    /// What is kept of the host before this one, and was not loaded since.
+    pub fn left(&self) -> Vec<String> {
+        self.whose().left.iter().cloned().collect()
+    }
+
+    /// Forgets one of these; false if there is none of this name.
+    pub fn forget_left(&self, name: &str) -> bool {
+        let mut whose = self.whose();
+        let was = whose.left.remove(name);
+        if was {
+            let _ = std::fs::remove_file(self.file(name));
+        }
+        was
+    }
+
+    /// How it was loaded; what cannot be read is said.
+    pub fn read(&self, name: &str) -> Result<LoadRequest, String> {
+        let text = std::fs::read(self.file(name)).map_err(|e| e.to_string())?;
+        let mut request: LoadRequest = serde_json::from_slice(&text).map_err(|e| e.to_string())?;
+        request.name = Some(name.to_string());
+        Ok(request)
     }
 }
 
@@ -101,28 +195,72 @@ impl Memory {
 mod tests {
     use super::*;
 
-    #[test]
-    fn what_is_kept_is_found_again_and_damage_is_told() {
-        let folder = tempfile::tempdir().unwrap();
-        let memory = Memory::open(&folder.path().join("a/b")).unwrap();
-        assert!(memory.kept().is_empty());
-        let request = LoadRequest {
+    fn request() -> LoadRequest {
+        LoadRequest {
             network: "x.xdf".to_string(),
             directory: "/tmp".into(),
             priority: -3,
             ..LoadRequest::default()
-        };
-        memory.keep("one", &request).unwrap();
-        memory.keep("two", &request).unwrap();
-        memory.forget("two");
+        }
+    }
+
+    #[test]
+    fn what_is_kept_is_found_again_and_damage_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a/b");
+        let memory = Memory::open(&path).unwrap();
+        assert!(memory.left().is_empty());
+        memory.keep("one", 1, &request()).unwrap();
+        memory.keep("two", 2, &request()).unwrap();
+        memory.forget("two", 2);
         std::fs::write(memory.file("bad"), "{").unwrap();
-        std::fs::write(memory.folder.join(".half.new"), "{").unwrap();
-        let kept = memory.kept();
-        assert_eq!(kept.len(), 2);
-        assert!(kept[0].0 == "bad" && kept[0].1.is_err());
-        let one = kept[1].1.as_ref().unwrap();
+        std::fs::write(path.join(".half.new"), "{").unwrap();
+        let other = Memory::open(&path).unwrap_err();
+        assert!(other.what.contains("another host"), "{other}");
+        drop(memory);
+        let memory = Memory::open(&path).unwrap();
+        assert_eq!(memory.left(), ["bad", "one"]);
+        assert!(memory.read("bad").is_err());
+        let one = memory.read("one").unwrap();
         assert_eq!((one.name.as_deref(), one.priority), (Some("one"), -3));
-        assert!(!memory.folder.join(".half.new").exists());
+        assert!(!path.join(".half.new").exists());
         assert!(Memory::open(&memory.file("bad")).is_err());
+        assert!(memory.forget_left("bad") && !memory.forget_left("bad"));
+    }
+
+    /// Who has ended may be forgotten late: not the one that has its name since.
+    #[test]
+    fn a_later_one_of_the_name_is_not_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        let memory = Memory::open(folder.path()).unwrap();
+        memory.keep("a", 1, &request()).unwrap();
+        memory.keep("a", 2, &request()).unwrap();
+        memory.forget("a", 1);
+        assert!(memory.read("a").is_ok());
+        memory.forget_unless(|number| number == 2);
+        assert!(memory.read("a").is_ok());
+        memory.forget_unless(|number| number == 1);
+        assert!(memory.read("a").is_err());
+    }
+
+    /// While some ask what is kept, others keep: nothing half written is taken for what a dead host left.
+    #[test]
+    fn who_asks_disturbs_nobody_who_keeps() {
+        let folder = tempfile::tempdir().unwrap();
+        let memory = Memory::open(folder.path()).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| (0..200).for_each(|_| drop(memory.left())));
+            for n in 0..40 {
+                memory.keep("a", n, &request()).unwrap();
+            }
+        });
+        // A restored one that did not start is left as it was.
+        drop(memory);
+        let memory = Memory::open(folder.path()).unwrap();
+        memory.take_over("a", 7);
+        assert!(memory.left().is_empty());
+        memory.give_back("a", 7);
+        memory.forget("a", 7);
+        assert!(memory.left() == ["a"] && memory.read("a").is_ok());
     }
 }

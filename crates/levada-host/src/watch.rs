@@ -5,9 +5,11 @@
 //! Often at first, when a placement is a guess; seldom when nothing happens; never when nothing could
 //! be moved. What the mapper computes holds up nobody: the table is in hand only to be read.
 
+use crate::events::What;
 use crate::graph::{append, graph_between};
 use crate::host::{Hosted, Shared, State};
-use levada_map::{Balancer, Graph, Sample};
+use crate::mapping;
+use levada_map::{Balancer, Graph, KEPT, Placement, Sample};
 use levada_sys::Counters;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, PoisonError, atomic::Ordering};
@@ -19,6 +21,8 @@ pub enum Note {
     Ended(u64),
     /// Something has been started, resumed or moved.
     Changed,
+    /// Where the mapper puts all that ran at this count of changes.
+    Mapped(u64, Placement),
     Quit,
 }
 
@@ -27,6 +31,9 @@ struct Watched {
     before: Counters,
     /// Its first actor in the graph of all.
     first: usize,
+    /// What it had done at some time, by which its promise is judged.
+    told: (Instant, f64),
+    late: bool,
 }
 
 struct Watch<'a> {
@@ -39,6 +46,10 @@ struct Watch<'a> {
     /// How often in a row nothing had fired.
     quiet: u32,
     activations: u64,
+    /// How often what runs has changed; whether a mapper is at work; whether it works on what is past.
+    changes: u64,
+    maps: bool,
+    stale: bool,
 }
 
 pub fn watch(shared: &Shared, notes: &Receiver<Note>) {
@@ -50,6 +61,9 @@ pub fn watch(shared: &Shared, notes: &Receiver<Note>) {
         changed: Instant::now(),
         quiet: 0,
         activations: 0,
+        changes: 0,
+        maps: false,
+        stale: false,
     };
     loop {
         let heard = match watch.pause() {
@@ -72,6 +86,10 @@ pub fn watch(shared: &Shared, notes: &Receiver<Note>) {
                             shared.ended(number);
                         }
                         Note::Changed => {}
+                        Note::Mapped(changes, placement) => {
+                            watch.mapped(changes, placement);
+                            continue;
+                        }
                         Note::Quit => return,
                     }
                     changed = true;
@@ -111,7 +129,8 @@ impl Watch<'_> {
             seen.filter_map(|a| a.hosted.clone()).collect()
         };
         // One application alone on one worker has nothing to be measured for.
-        if !self.shared.balance && all.len() < 2 {
+        let promised = all.iter().any(|h| h.limits.rate.is_some());
+        if !self.shared.balance && all.len() < 2 && !promised {
             return;
         }
         let mut placement = Vec::new();
@@ -120,6 +139,8 @@ impl Watch<'_> {
             let first = placement.len();
             placement.extend(before.actors.iter().map(|a| a.worker));
             self.all.push(Watched {
+                told: (Instant::now(), done(&hosted)),
+                late: false,
                 hosted,
                 before,
                 first,
@@ -127,7 +148,7 @@ impl Watch<'_> {
         }
         if self.shared.balance {
             // Beside others that have been placed well, one that was placed by a guess can wait.
-            let guessed = matches!(self.all.as_slice(), [one] if !one.hosted.known);
+            let guessed = matches!(self.all.as_slice(), [one] if one.hosted.known.is_none());
             let balancer = Balancer::new(self.shared.machine.clone(), placement);
             self.balancer = Some(match guessed {
                 true => balancer,
@@ -137,6 +158,44 @@ impl Watch<'_> {
         self.at = Instant::now();
         self.changed = self.at;
         self.quiet = 0;
+        self.changes += 1;
+        self.map();
+    }
+
+    /// Asks the mapper where all of them should be, now that others run than before.
+    fn map(&mut self) {
+        if !self.shared.balance || self.all.len() < 2 {
+            return;
+        }
+        if self.maps {
+            self.stale = true;
+            return;
+        }
+        let all = self.all.iter().map(|w| (&*w.hosted, &w.before));
+        self.maps = mapping::remap(self.shared, self.changes, all);
+    }
+
+    /// The mapper has answered.
+    fn mapped(&mut self, changes: u64, placement: Placement) {
+        self.maps = false;
+        if std::mem::take(&mut self.stale) || changes != self.changes {
+            self.map();
+            return;
+        }
+        let there = self.balancer.as_ref().map(|b| b.placement().to_vec());
+        let Some(there) = there.filter(|t| t.len() == placement.len()) else {
+            return;
+        };
+        let all = placement.iter().zip(&there).enumerate();
+        let moves: Vec<(usize, u32)> = all
+            .filter(|(_, (new, old))| new != old)
+            .map(|(actor, (new, _))| (actor, *new))
+            .collect();
+        if !moves.is_empty() {
+            self.make(moves);
+            let balancer = Balancer::new(self.shared.machine.clone(), placement);
+            self.balancer = Some(balancer.trusting());
+        }
     }
 
     /// Whether any worker has done anything since the last time that this was asked.
@@ -163,17 +222,26 @@ impl Watch<'_> {
                 return;
             };
             let network = watched.hosted.app.network();
-            let did = graph_between(network, &watched.before, &now);
+            let mut did = graph_between(network, &watched.before, &now);
+            did.pins = watched.hosted.pins.clone();
             watched.before = now;
             remember(&watched.hosted, &did, elapsed);
             append(&mut graph, did);
+        }
+        for watched in &mut self.all {
+            judge(self.shared, watched);
         }
         let fired = graph.busy.iter().any(|b| *b > 0.0);
         self.quiet = if fired { 0 } else { self.quiet + 1 };
         let Some(balancer) = &mut self.balancer else {
             return;
         };
-        for (actor, worker) in balancer.sample(&Sample { elapsed, graph }) {
+        let moves = balancer.sample(&Sample { elapsed, graph });
+        self.make(moves);
+    }
+
+    fn make(&mut self, moves: Vec<(usize, u32)>) {
+        for (actor, worker) in moves {
             let at = self.all.partition_point(|w| w.first <= actor);
             let Some(watched) = at.checked_sub(1).map(|i| &self.all[i]) else {
                 continue;
@@ -190,6 +258,39 @@ impl Watch<'_> {
             }
         }
     }
+}
+
+fn done(hosted: &Hosted) -> f64 {
+    hosted.app.progress().map_or(0.0, |(_, done)| done as f64)
+}
+
+/// A promise is judged by what was done in so long a time.
+const JUDGED: Duration = Duration::from_secs(1);
+
+/// Does it what it was promised?
+fn judge(shared: &Shared, watched: &mut Watched) {
+    let hosted = &watched.hosted;
+    let (Some(promised), (at, before)) = (hosted.limits.rate, watched.told) else {
+        return;
+    };
+    let elapsed = at.elapsed();
+    // What happens seldom is looked at for longer.
+    if elapsed < JUDGED || elapsed.as_secs_f64() * promised < 4.0 {
+        return;
+    }
+    let now = done(hosted);
+    let pace = (now - before) / elapsed.as_secs_f64();
+    watched.told = (Instant::now(), now);
+    *hosted.pace.lock().unwrap_or_else(PoisonError::into_inner) = Some(pace);
+    // Between two looks one unit more or less is none.
+    let missing = promised * (1.0 - KEPT) - pace;
+    let late = missing * elapsed.as_secs_f64() > 1.0;
+    if late && !watched.late {
+        let (unit, _) = hosted.app.progress().unwrap_or_default();
+        let text = format!("{pace:.1} of {promised:.1} {unit} a second");
+        shared.events.tell(What::Late, &hosted.name, text);
+    }
+    watched.late = late;
 }
 
 /// What it does in a second, newer samples counting more.

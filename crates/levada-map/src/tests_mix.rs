@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Mixes of applications: random ones, those of the paper, and mixes that make no sense.
 //!
-//! LEVADA_MIXES=1000 tries so many random mixes instead of fifty.
+//! LEVADA_MIXES=1000 tries so many random mixes instead of sixteen.
 
 use super::*;
 use crate::random::{Random, mix as random_mix};

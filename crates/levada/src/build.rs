@@ -5,7 +5,7 @@ use crate::cli::{BuildArgs, Emit};
 use crate::network::{self, Loaded};
 use crate::output::{self, Failure, failure, failure_with};
 use levada_cal::natives::OptionNames;
-use levada_cal::{compile, emit, headers, natives};
+use levada_cal::{compile, cpp, emit, headers, natives};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -143,11 +143,34 @@ fn program(
             natives::write(built_in, &work)?;
             sources.push(work.join(built_in.file));
         }
-        sources.extend(options.natives.iter().cloned());
+        let mut cpp = None;
+        for (i, file) in options.natives.iter().enumerate() {
+            if !cpp::is_cpp(file) {
+                sources.push(file.clone());
+                continue;
+            }
+            cpp = Some(cpp::LIBRARY);
+            let object = work.join(format!("{i}.o"));
+            let done = cpp::compiler()
+                .args([cpp::STANDARD, "-O3", "-g1", "-D_GNU_SOURCE", "-c"])
+                .args(compile::for_this_processor())
+                .args(["-ffp-contract=off", "-fno-math-errno", "-Wno-unused", "-I"])
+                .arg(work.join("include"))
+                .arg(file)
+                .arg("-o")
+                .arg(&object)
+                .output()?;
+            if !done.status.success() {
+                return Ok(done);
+            }
+            sources.push(object);
+        }
         let cc = std::env::var("CC").ok().filter(|c| !c.trim().is_empty());
         let cc = cc.unwrap_or_else(|| "cc".to_string());
         let mut words = cc.split_whitespace();
-        let may_fork = |path| std::fs::read_to_string(path).is_ok_and(|t| compile::may_fork(&t));
+        let may_fork = |path: &PathBuf| {
+            !cpp::is_cpp(path) && std::fs::read_to_string(path).is_ok_and(|t| compile::may_fork(&t))
+        };
         let mut command = match &options.forking {
             Some(forking) if options.natives.iter().any(may_fork) => compile::wrapped(forking, &cc),
             _ => {
@@ -165,7 +188,9 @@ fn program(
             .args(&sources)
             .arg(&library)
             .args(compile::run_paths(&sources))
-            .args(["-lpthread", "-lm", "-o"])
+            .args(["-lpthread", "-lm"])
+            .args(cpp)
+            .arg("-o")
             .arg(&partial)
             .output()
     })();

@@ -5,6 +5,7 @@ mod explain;
 
 use crate::cli::CheckArgs;
 use crate::output::{self, Failure, failure, plural};
+use crate::sources;
 use levada_cal::diag::Diagnostics;
 use levada_cal::project::Project;
 use levada_cal::workspace::Workspace;
@@ -25,7 +26,7 @@ pub fn check(args: &CheckArgs) -> Result<ExitCode, Failure> {
     }
     let mut files = BTreeSet::new();
     for path in &args.paths {
-        gather(path, &mut files)?;
+        sources::gather(path, sources::CAL_AND_XDF, &mut files)?;
     }
     // Files that share their source roots see the same classes.
     let mut by_roots: BTreeMap<Vec<PathBuf>, Vec<PathBuf>> = BTreeMap::new();
@@ -126,49 +127,5 @@ impl Projects {
             }
         }
         diags
-    }
-}
-
-/// The CAL and XDF files at or below `path`.
-fn gather(path: &Path, files: &mut BTreeSet<PathBuf>) -> Result<(), Failure> {
-    let shown = path.display();
-    let is_source =
-        |p: &Path| matches!(p.extension().and_then(|e| e.to_str()), Some("cal" | "xdf"));
-    if path.is_file() {
-        if !is_source(path) {
-            return failure(format!("{shown} is neither a .cal nor an .xdf file"));
-        }
-        files.insert(path.to_path_buf());
-        return Ok(());
-    }
-    if !path.is_dir() {
-        return failure(match path.exists() {
-            true => format!("{shown} is neither a .cal nor an .xdf file, nor a folder of them"),
-            false => format!("there is no file or folder {shown}"),
-        });
-    }
-    let before = files.len();
-    let mut folders = vec![path.to_path_buf()];
-    while let Some(folder) = folders.pop() {
-        let entries = match std::fs::read_dir(&folder) {
-            Ok(entries) => entries,
-            Err(e) => return failure(format!("cannot read the folder {}: {e}", folder.display())),
-        };
-        for entry in entries.filter_map(Result::ok) {
-            let Ok(kind) = entry.file_type() else {
-                continue;
-            };
-            let path = entry.path();
-            // Links to folders are not followed: they may lead in circles.
-            if kind.is_dir() {
-                folders.push(path);
-            } else if is_source(&path) && path.is_file() {
-                files.insert(path);
-            }
-        }
-    }
-    match files.len() > before {
-        true => Ok(()),
-        false => failure(format!("there is no .cal or .xdf file in {shown}")),
     }
 }

@@ -3,6 +3,8 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use levada_cores::CoreSet;
+use levada_host::HostOptions;
+use levada_sys::RuntimeOptions;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -30,6 +32,8 @@ pub enum Command {
     /// In place of a network it takes a manifest, a .toml file with an [[application]] for each: all of
     /// them are loaded, or none.
     Load(LoadArgs),
+    /// Let a new version take an application's place, between two elements
+    Replace(ReplaceArgs),
     /// Take an application away, when what is in flight has come out
     Unload(UnloadArgs),
     /// Let nothing of an application run
@@ -40,14 +44,16 @@ pub enum Command {
     List(AllArgs),
     /// Show an application with its actors and channels
     Show(OneArgs),
-    /// Show which actor sits on which core
-    Map(AllArgs),
+    /// Show which actor sits on which core; or map a description, and say which rates to expect
+    Map(MapArgs),
     /// Put an actor on a worker
     Move(MoveArgs),
     /// Show what cores and applications have done
     Stats(AllArgs),
     /// Say who waits for whom in an application
     Why(OneArgs),
+    /// Watch the host on the whole screen: cores, applications, actors, channels
+    Top(TopArgs),
     /// Show what has happened in the host
     Events(EventsArgs),
     /// Check and compile what is to be loaded, and say what it needs: the host's own helper
@@ -109,8 +115,9 @@ impl Command {
     pub fn json(&self) -> bool {
         match self {
             Command::Run(args) => args.json,
-            Command::Host(_) => false,
+            Command::Host(_) | Command::Top(_) => false,
             Command::Load(args) => args.at.json,
+            Command::Replace(args) => args.load.at.json,
             Command::Unload(args) => args.at.json,
             Command::Move(args) => args.at.json,
             Command::Events(args) => args.at.json,
@@ -118,7 +125,8 @@ impl Command {
             | Command::Resume(args)
             | Command::Show(args)
             | Command::Why(args) => args.at.json,
-            Command::List(args) | Command::Map(args) | Command::Stats(args) => args.at.json,
+            Command::List(args) | Command::Stats(args) => args.at.json,
+            Command::Map(args) => args.at.json,
             Command::Prepare(_) => true,
             Command::Build(args) => args.json,
             Command::Check(args) => args.json,
@@ -165,6 +173,15 @@ pub enum Outside {
     Nearest,
 }
 
+impl Outside {
+    pub fn name(self) -> &'static str {
+        match self {
+            Outside::Fault => "fault",
+            Outside::Nearest => "nearest",
+        }
+    }
+}
+
 /// How it is compiled.
 #[derive(Args, Debug)]
 pub struct CompileArgs {
@@ -184,7 +201,8 @@ pub struct CompileArgs {
     /// Join actors where that is faster (the default)
     #[arg(long)]
     pub fuse: bool,
-    /// Compile this C file of native functions into the network, or link this shared object with it
+    /// Compile this C or C++ file of native functions and actors into the network, or link this shared
+    /// object with it
     #[arg(long = "native", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub native: Vec<PathBuf>,
 }
@@ -203,23 +221,56 @@ pub struct GivenArgs {
     pub option: Vec<(String, String)>,
 }
 
+/// What runs it.
+#[derive(Args, Debug)]
+pub struct RuntimeArgs {
+    /// Workers [default: as many as affinity and the CPU quota leave]
+    #[arg(long, value_name = "N", value_parser = workers)]
+    pub workers: Option<u32>,
+    /// Stop an application when one action of it computes for longer than this
+    #[arg(long, value_name = "MS", value_parser = milliseconds)]
+    pub time_limit: Option<u32>,
+    /// Keep actors where they were placed first
+    #[arg(long)]
+    pub no_balance: bool,
+}
+
+impl RuntimeArgs {
+    pub fn options(&self) -> HostOptions {
+        HostOptions {
+            runtime: RuntimeOptions {
+                workers: self.workers.unwrap_or(0),
+                time_limit_ms: self.time_limit.unwrap_or(0),
+                ..RuntimeOptions::default()
+            },
+            balance: !self.no_balance,
+        }
+    }
+}
+
 #[derive(Args, Debug)]
 pub struct RunArgs {
     #[command(flatten)]
     pub network: NetworkArgs,
     #[command(flatten)]
     pub given: GivenArgs,
-    /// Workers [default: as many as affinity and the CPU quota leave]
-    #[arg(long, value_name = "N", value_parser = workers)]
-    pub workers: Option<u32>,
+    /// Show in a window what the network writes (by ffplay or mpv)
+    #[arg(long, conflicts_with = "output")]
+    pub play: bool,
+    #[command(flatten)]
+    pub runtime: RuntimeArgs,
     #[command(flatten)]
     pub compile: CompileArgs,
-    /// Stop the network when one action computes for longer than this
-    #[arg(long, value_name = "MS", value_parser = milliseconds)]
-    pub time_limit: Option<u32>,
-    /// Keep actors where they were placed first
-    #[arg(long)]
-    pub no_balance: bool,
+    /// Keep the actors that this file names on the cores it gives them: a placement (TOML), or a
+    /// mapping of Orcc's (XML)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub placement: Option<PathBuf>,
+    /// Write the network with what was measured into this file, for `levada map --simulate`
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub record: Option<PathBuf>,
+    /// Run at so many units a second (what it counts, such as frames) and no more
+    #[arg(long, value_name = "FPS", value_parser = amount)]
+    pub rate: Option<f64>,
     /// Draw the network with what was measured into this SVG file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub graph: Option<PathBuf>,
@@ -253,15 +304,8 @@ pub struct HostArgs {
     /// Load what ran when the last host ended, or was killed
     #[arg(long)]
     pub restore: bool,
-    /// Workers [default: as many as affinity and the CPU quota leave]
-    #[arg(long, value_name = "N", value_parser = workers)]
-    pub workers: Option<u32>,
-    /// Stop an application when one action of it computes for longer than this
-    #[arg(long, value_name = "MS", value_parser = milliseconds)]
-    pub time_limit: Option<u32>,
-    /// Keep actors where they were placed first
-    #[arg(long)]
-    pub no_balance: bool,
+    #[command(flatten)]
+    pub runtime: RuntimeArgs,
 }
 
 /// Which host, and how it is told what it says.
@@ -296,6 +340,15 @@ pub struct LoadArgs {
     /// Refuse it if its state and channels take more than so many bytes (K, M, G)
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub memory: Option<u64>,
+    /// Promise it so many units a second (what it counts, such as frames); it gets no more
+    #[arg(long, value_name = "FPS", value_parser = amount)]
+    pub rate: Option<f64>,
+    /// Let it take no more than so many cores, such as 0.5
+    #[arg(long, value_name = "CORES", value_parser = amount)]
+    pub share: Option<f64>,
+    /// Load it even where that breaks a promise
+    #[arg(long)]
+    pub anyway: bool,
     /// Do not start it yet: resume does
     #[arg(long)]
     pub paused: bool,
@@ -303,6 +356,18 @@ pub struct LoadArgs {
     pub compile: CompileArgs,
     #[command(flatten)]
     pub at: AtArgs,
+}
+
+#[derive(Args, Debug)]
+pub struct ReplaceArgs {
+    /// The application that is replaced
+    #[arg(value_name = "APPLICATION")]
+    pub old: String,
+    #[command(flatten)]
+    pub load: LoadArgs,
+    /// Wait so long for what is in flight in the old one; then it is stopped
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
+    pub within: f64,
 }
 
 #[derive(Args, Debug)]
@@ -353,6 +418,15 @@ pub struct EventsArgs {
     /// Leave out events up to this number
     #[arg(long, value_name = "N", default_value = "0")]
     pub since: u64,
+    #[command(flatten)]
+    pub at: AtArgs,
+}
+
+#[derive(Args, Debug)]
+pub struct TopArgs {
+    /// Ask the host so often
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    pub every: f64,
     #[command(flatten)]
     pub at: AtArgs,
 }
@@ -433,6 +507,42 @@ pub struct GraphArgs {
     /// Print the graph's statistics as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// Without --simulate: of the host's applications.
+#[derive(Args, Debug)]
+pub struct MapArgs {
+    /// Map what this file describes instead: machine and applications as TOML, written by hand or by
+    /// `levada run --record`
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub simulate: Option<PathBuf>,
+    #[command(flatten)]
+    pub how: SimulateArgs,
+    #[command(flatten)]
+    pub at: AtArgs,
+}
+
+/// How a description is mapped.
+#[derive(Args, Debug)]
+pub struct SimulateArgs {
+    /// levada, partition, glb, lb, round-robin; all of them; or what was recorded
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "levada",
+        requires = "simulate"
+    )]
+    pub strategy: String,
+    /// Workers take their actors in turn, ready or not, instead of those that can fire
+    #[arg(long, requires = "simulate")]
+    pub round_robin: bool,
+    /// Keep the actors that this file names on the cores it gives them: a placement (TOML), or a
+    /// mapping of Orcc's (XML)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "simulate")]
+    pub placement: Option<PathBuf>,
+    /// Write the placement into this file, of the first strategy where it is all
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::AnyPath, requires = "simulate")]
+    pub write: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]
@@ -639,6 +749,14 @@ fn workers(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(n @ 1..=1024) => Ok(n),
         _ => Err("write a whole number from 1 to 1024".to_string()),
+    }
+}
+
+/// Of something that there is a limit of.
+fn amount(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(n) if (1e-3..=1e9).contains(&n) => Ok(n),
+        _ => Err("write a number from 0.001 to 1000000000".to_string()),
     }
 }
 

@@ -2,12 +2,13 @@
 //! `levada fmt`: formats CAL files, each replaced as a whole or left as it was.
 
 use crate::cli::FmtArgs;
-use crate::output::{self, Failure, failure, failure_with, plural};
+use crate::output::{self, Failure, failure_with, plural};
+use crate::sources;
 use levada_cal::diag::{Diagnostics, Sources};
 use levada_cal::format;
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 pub fn fmt(args: &FmtArgs) -> Result<ExitCode, Failure> {
@@ -19,7 +20,7 @@ pub fn fmt(args: &FmtArgs) -> Result<ExitCode, Failure> {
     }
     let mut files = BTreeSet::new();
     for path in &args.paths {
-        gather(path, &mut files)?;
+        sources::gather(path, sources::CAL, &mut files)?;
     }
     let (mut changed, mut bad) = (0, 0);
     for file in &files {
@@ -124,44 +125,5 @@ fn formatted(name: &str, bytes: &[u8]) -> Result<Vec<u8>, ()> {
             output::diagnostics(&sources, &diags);
             Err(())
         }
-    }
-}
-
-/// The CAL files at or below `path`.
-fn gather(path: &Path, files: &mut BTreeSet<PathBuf>) -> Result<(), Failure> {
-    let shown = path.display();
-    let is_cal = |p: &Path| p.extension().is_some_and(|e| e == "cal");
-    if path.is_file() && is_cal(path) {
-        files.insert(path.to_path_buf());
-        return Ok(());
-    }
-    if !path.is_dir() {
-        return failure(match path.exists() {
-            true => format!("{shown} is neither a .cal file nor a folder of them"),
-            false => format!("there is no file or folder {shown}"),
-        });
-    }
-    let before = files.len();
-    let mut folders = vec![path.to_path_buf()];
-    while let Some(folder) = folders.pop() {
-        let entries = match std::fs::read_dir(&folder) {
-            Ok(entries) => entries,
-            Err(e) => return failure(format!("cannot read the folder {}: {e}", folder.display())),
-        };
-        for entry in entries.filter_map(Result::ok) {
-            let path = entry.path();
-            // Links to folders are not followed: they may lead in circles.
-            match entry.file_type() {
-                Ok(kind) if kind.is_dir() => folders.push(path),
-                Ok(_) if is_cal(&path) && path.is_file() => {
-                    files.insert(path);
-                }
-                _ => {}
-            }
-        }
-    }
-    match files.len() > before {
-        true => Ok(()),
-        false => failure(format!("there is no .cal file in {shown}")),
     }
 }

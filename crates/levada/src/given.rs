@@ -10,6 +10,13 @@ use levada_cal::natives::OptionNames;
 use std::path::{Path, PathBuf};
 
 pub fn check(args: &GivenArgs) -> Result<(), Failure> {
+    // What is checked of --in and --out would be gone round.
+    if let Some((name, value)) = args.option.iter().find(|o| o.0 == "in" || o.0 == "out") {
+        return failure_with(
+            format!("--option {name}={value}: {name} is an option of its own"),
+            format!("write --{name} {value}"),
+        );
+    }
     if let Some(input) = &args.input {
         readable(input)?;
     }

@@ -4,13 +4,13 @@
 use crate::cli::HostArgs;
 use crate::interrupt::Interrupt;
 use crate::output::{self, Failure, failure, plural};
+use levada_host::Host;
+use levada_host::api::prepare::Preparing;
 use levada_host::api::serve::{self, Socket};
 use levada_host::api::{Served, serve::serve};
 use levada_host::state::{self, Memory};
-use levada_host::{Host, HostOptions};
-use levada_sys::RuntimeOptions;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 pub fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
@@ -24,22 +24,14 @@ pub fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
             Socket::bind(&path, args.group.as_deref())?
         }
     };
-    let host = Host::new(&HostOptions {
-        runtime: RuntimeOptions {
-            workers: args.workers.unwrap_or(0),
-            time_limit_ms: args.time_limit.unwrap_or(0),
-            ..RuntimeOptions::default()
-        },
-        balance: !args.no_balance,
-    })?;
+    let host = Host::new(&args.runtime.options())?;
     let folder = args.state.clone().or_else(state::usual_folder);
     let memory = folder.as_deref().map(Memory::open).transpose()?;
-    let before = memory.as_ref().map(Memory::kept).unwrap_or_default();
+    let before = memory.as_ref().map(Memory::left).unwrap_or_default();
     if !before.is_empty() && !args.restore {
-        let names: Vec<&str> = before.iter().map(|(name, _)| name.as_str()).collect();
         eprintln!(
             "the last host had loaded {}: --restore loads that again, levada unload forgets it",
-            names.join(", ")
+            before.join(", ")
         );
     }
     let workers = host.runtime().workers() as usize;
@@ -50,6 +42,8 @@ pub fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
         began: Instant::now(),
         memory,
         restore: args.restore,
+        naming: Mutex::default(),
+        preparing: Preparing::default(),
     });
     let end = Arc::new(tokio::sync::Notify::new());
     let ended = end.clone();

@@ -17,16 +17,21 @@ mod host;
 mod interrupt;
 mod lsp;
 mod manual;
+mod map;
 mod mcapi;
 mod mcapi_limits;
 mod network;
 mod output;
+mod play;
 mod prepare;
 mod progress;
+mod record;
 mod remote;
 mod run;
 mod shield;
+mod sources;
 mod summary;
+mod top;
 mod translate;
 
 use clap::Parser;
@@ -55,14 +60,16 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Host(args) => host::host(&args),
         Command::Load(args) => remote::load(&args),
+        Command::Replace(args) => remote::replace(&args),
         Command::Unload(args) => remote::unload(&args),
         Command::Pause(args) => remote::pause(&args),
         Command::Resume(args) => remote::resume(&args),
         Command::List(args) => remote::list(&args),
         Command::Show(args) => remote::show(&args),
-        Command::Map(args) => remote::map(&args),
+        Command::Map(args) => map::map_of(&args),
         Command::Move(args) => remote::move_actor(&args),
         Command::Stats(args) => remote::stats(&args),
+        Command::Top(args) => top::top(&args),
         Command::Why(args) => remote::why(&args),
         Command::Events(args) => remote::events(&args),
         Command::Prepare(args) => prepare::prepare(&args),

@@ -3,12 +3,12 @@
 
 use crate::cli::{CompileArgs, NetworkArgs, Outside};
 use crate::output::{self, Failure, failure, failure_with};
-use levada_cal::compile;
 use levada_cal::diag::{Diagnostics, Sources};
 use levada_cal::ir;
 use levada_cal::project::{self, Project};
 use levada_cal::workspace::{ClassFile, Workspace};
 use levada_cal::xdf::{self, NetworkFile};
+use levada_cal::{compile, cpp};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -209,7 +209,7 @@ fn project(folder: &Path, class: Option<&str>) -> Result<Project, Failure> {
     }
 }
 
-/// The C files that go into the network's shared object: those named, and those in a folder
+/// The C and C++ files that go into the network's shared object: those named, and those in a folder
 /// `natives` beside the source root.
 fn natives(loaded: &Loaded, args: &CompileArgs) -> Result<Vec<PathBuf>, Failure> {
     let mut files = Vec::new();
@@ -222,7 +222,7 @@ fn natives(loaded: &Loaded, args: &CompileArgs) -> Result<Vec<PathBuf>, Failure>
     {
         files = entries
             .filter_map(|e| Some(e.ok()?.path()))
-            .filter(|p| p.extension().is_some_and(|e| e == "c"))
+            .filter(|p| p.extension().is_some_and(|e| e == "c") || cpp::is_cpp(p))
             .collect();
         files.sort();
     }
@@ -241,6 +241,13 @@ fn natives(loaded: &Loaded, args: &CompileArgs) -> Result<Vec<PathBuf>, Failure>
     Ok(files)
 }
 
+/// This command. Its file may have been replaced since it was started: what runs can be started still,
+/// as long as it runs.
+fn ourselves() -> PathBuf {
+    let file = std::env::current_exe().ok().filter(|f| f.exists());
+    file.unwrap_or_else(|| PathBuf::from(format!("/proc/{}/exe", std::process::id())))
+}
+
 pub fn compile_options(loaded: &Loaded, args: &CompileArgs) -> Result<compile::Options, Failure> {
     Ok(compile::Options {
         checks: !args.unchecked,
@@ -251,7 +258,7 @@ pub fn compile_options(loaded: &Loaded, args: &CompileArgs) -> Result<compile::O
         any_sizes: args.any_sizes,
         fuse: !args.no_fuse,
         natives: natives(loaded, args)?,
-        forking: std::env::current_exe().ok(),
+        forking: Some(ourselves()),
         ..compile::Options::default()
     })
 }

@@ -11,6 +11,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 pub fn prepare(args: &PrepareArgs) -> Result<ExitCode, Failure> {
+    // Nobody waits for it when the host has been killed.
+    // SAFETY: this process alone.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
     for (name, file) in [("in", &args.given.input), ("out", &args.given.output)] {
         if file.as_deref().is_some_and(output::is_standard) {
             return failure_with(

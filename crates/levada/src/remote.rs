@@ -2,12 +2,14 @@
 //! The commands that speak to a host: each is a request or two over its socket, and what was answered
 //! as a table. With `--json` it is what the host says, as it says it.
 
-use crate::cli::{AllArgs, AtArgs, EventsArgs, LoadArgs, MoveArgs, OneArgs, UnloadArgs};
+use crate::cli::{
+    AllArgs, AtArgs, EventsArgs, LoadArgs, MoveArgs, OneArgs, ReplaceArgs, UnloadArgs,
+};
 use crate::output::{self, Failure, grouped, plural, table, unit_of};
 use levada_host::api::serve;
 use levada_host::api::types::{
-    Application, Details, Failed, LoadRequest, Manifest, MoveRequest, Progress, Stats, Unloaded,
-    Why, Worker,
+    Application, Details, Failed, LoadRequest, Manifest, MoveRequest, Progress, ReplaceRequest,
+    Stats, Unloaded, Why, Worker,
 };
 use levada_host::client::{Client, encoded};
 use serde::Serialize;
@@ -30,7 +32,7 @@ impl From<Failed> for Failure {
     }
 }
 
-fn client(at: &AtArgs) -> Result<Client, Failure> {
+pub fn client(at: &AtArgs) -> Result<Client, Failure> {
     Ok(match &at.socket {
         Some(path) => Client::new(path),
         None => Client::new(&serve::usual_path()?),
@@ -63,14 +65,36 @@ fn one(name: &str, rest: &str) -> String {
     format!("/applications/{}{rest}", encoded(name))
 }
 
+/// An option that would say of one application what a manifest says of each.
+fn beside_manifest(args: &LoadArgs) -> Option<&'static str> {
+    let (network, given, compile) = (&args.network, &args.given, &args.compile);
+    let all = [
+        ("name", args.name.is_some()),
+        ("in", given.input.is_some()),
+        ("out", given.output.is_some()),
+        ("option", !given.option.is_empty()),
+        ("set", !network.set.is_empty()),
+        ("path", !network.path.is_empty()),
+        ("project", network.project.is_some()),
+        ("priority", args.priority != 0),
+        ("memory", args.memory.is_some()),
+        ("paused", args.paused),
+        ("native", !compile.native.is_empty()),
+        ("unchecked", compile.unchecked),
+        ("outside", compile.outside.is_some()),
+        ("any-sizes", compile.any_sizes.is_some()),
+        ("no-fuse", compile.no_fuse),
+        ("fuse", compile.fuse),
+    ];
+    all.into_iter().find(|o| o.1).map(|o| o.0)
+}
+
 /// Several applications, from a file: all or none. Paths in it are relative to where it lies.
 fn load_manifest(args: &LoadArgs) -> Done {
-    let given = &args.given;
-    let alone = args.name.is_none() && given.input.is_none() && given.output.is_none();
-    if !alone || !given.option.is_empty() || !args.network.set.is_empty() || args.paused {
+    if let Some(option) = beside_manifest(args) {
         return output::failure_with(
-            "a manifest says itself how its applications are loaded",
-            "write name, in, out, option, set and paused into it, or load the network alone",
+            format!("--{option}: a manifest says itself how its applications are loaded"),
+            "write it into the manifest, or load the network alone",
         );
     }
     let path = std::path::absolute(&args.network.network)?;
@@ -119,8 +143,14 @@ pub fn load(args: &LoadArgs) -> Done {
     if args.network.network.ends_with(".toml") {
         return load_manifest(args);
     }
+    let request = request(args)?;
+    say(&args.at, "POST", "/applications", &json!(request), loaded)
+}
+
+/// What the host is asked to load.
+fn request(args: &LoadArgs) -> Result<LoadRequest, Failure> {
     let text = |path: &std::path::PathBuf| path.to_string_lossy().into_owned();
-    let request = LoadRequest {
+    Ok(LoadRequest {
         network: args.network.network.clone(),
         directory: std::env::current_dir()?,
         name: args.name.clone(),
@@ -133,11 +163,36 @@ pub fn load(args: &LoadArgs) -> Done {
         project: args.network.project.as_ref().map(text),
         native: args.compile.native.iter().map(text).collect(),
         unchecked: args.compile.unchecked,
+        outside: args.compile.outside.map(|o| o.name().to_string()),
+        any_sizes: args.compile.any_sizes,
         no_fuse: args.compile.no_fuse,
         memory: args.memory,
+        rate: args.rate,
+        share: args.share,
+        anyway: args.anyway,
         paused: args.paused,
+    })
+}
+
+pub fn replace(args: &ReplaceArgs) -> Done {
+    if args.load.name.is_some() || args.load.paused {
+        return output::failure_with(
+            "a new version has the name of the old one, and runs",
+            "leave out --name and --paused",
+        );
+    }
+    let request = ReplaceRequest {
+        load: request(&args.load)?,
+        within: Some(args.within),
     };
-    say(&args.at, "POST", "/applications", &json!(request), loaded)
+    let address = one(&args.old, "/replace");
+    say(
+        &args.load.at,
+        "POST",
+        &address,
+        &json!(request),
+        |made: &Details| loaded(made).replacen("loaded", "replaced", 1),
+    )
 }
 
 pub fn unload(args: &UnloadArgs) -> Done {
@@ -277,33 +332,27 @@ pub fn show(args: &OneArgs) -> Done {
     )
 }
 
-pub fn map(args: &AllArgs) -> Done {
-    say(
-        &args.at,
-        "GET",
-        "/map",
-        &Value::Null,
-        |all: &Vec<Worker>| {
-            let mut rows = Vec::new();
-            for w in all {
-                let total: f64 = w
-                    .actor
-                    .iter()
-                    .filter_map(|a| a.share)
-                    .fold(0.0, |all, one| all + one);
-                rows.push(vec![
-                    core(w),
-                    plural(w.actor.len(), "actor"),
-                    share(Some(total)),
-                ]);
-                for a in &w.actor {
-                    let name = format!("  {}.{}", a.application, a.actor);
-                    rows.push(vec![name, String::new(), share(a.share)]);
-                }
+pub fn map(at: &AtArgs) -> Done {
+    say(at, "GET", "/map", &Value::Null, |all: &Vec<Worker>| {
+        let mut rows = Vec::new();
+        for w in all {
+            let total: f64 = w
+                .actor
+                .iter()
+                .filter_map(|a| a.share)
+                .fold(0.0, |all, one| all + one);
+            rows.push(vec![
+                core(w),
+                plural(w.actor.len(), "actor"),
+                share(Some(total)),
+            ]);
+            for a in &w.actor {
+                let name = format!("  {}.{}", a.application, a.actor);
+                rows.push(vec![name, String::new(), share(a.share)]);
             }
-            table(&["worker", "", "of a core"], &rows)
-        },
-    )
+        }
+        table(&["worker", "", "of a core"], &rows)
+    })
 }
 
 pub fn stats(args: &AllArgs) -> Done {

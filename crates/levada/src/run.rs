@@ -9,10 +9,12 @@ use crate::graph;
 use crate::interrupt::Interrupt;
 use crate::network;
 use crate::output::{self, Failure, failure, failure_with};
+use crate::play::{self, Viewer};
 use crate::progress::Progress;
+use crate::record;
 use crate::summary::{Outcome, Summary, Written};
-use levada_host::{Host, HostOptions, Load};
-use levada_sys::{App, Network, RuntimeOptions, Status};
+use levada_host::{Host, Limits, Load};
+use levada_sys::{App, Network, Status};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -21,11 +23,17 @@ use std::time::{Duration, Instant, SystemTime};
 
 pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     given::check(&args.given)?;
-    if let Some(file) = &args.graph {
-        given::writable("--graph", file)?;
+    if args.play {
+        play::viewer()?;
+    }
+    for (option, file) in [("--graph", &args.graph), ("--record", &args.record)] {
+        if let Some(file) = file {
+            given::writable(option, file)?;
+        }
     }
     let to_output = |file: &Option<PathBuf>| file.as_deref().is_some_and(output::is_standard);
-    if args.json && (to_output(&args.given.output) || to_output(&args.graph)) {
+    let written = [&args.given.output, &args.graph, &args.record];
+    if args.json && written.into_iter().any(to_output) {
         return failure_with(
             "--json and what is written to - cannot both have the output",
             "name a file",
@@ -35,6 +43,9 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let compile = network::compile_options(&loaded, &args.compile)?;
     let made = network::compile(&mut loaded, &compile)?;
     given::asked_for(&args.given, &made.options, &mut loaded)?;
+    if args.play && !made.options.holds("out") {
+        return failure("--play: nothing in this network writes what could be shown");
+    }
     if args.json {
         output::keep_for_results()?;
     }
@@ -50,21 +61,33 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         Ok(network) => Arc::new(network),
         Err(what) => return failure(what),
     };
-    let host = Host::new(&HostOptions {
-        runtime: RuntimeOptions {
-            workers: args.workers.unwrap_or(0),
-            time_limit_ms: args.time_limit.unwrap_or(0),
-            ..RuntimeOptions::default()
-        },
-        balance: !args.no_balance,
-    })?;
+    let host = Host::new(&args.runtime.options())?;
+    let pins = match &args.placement {
+        Some(file) => {
+            let workers = host.machine().workers();
+            record::pins(file, &loaded.network.name, &network, workers)?
+        }
+        None => Vec::new(),
+    };
+    let viewer = match args.play {
+        true => Some(Viewer::start(&loaded.network.name)?),
+        false => None,
+    };
+    let mut options = given::options(&args.given);
+    options.extend(viewer.iter().map(|v| ("out".to_string(), v.file())));
     let hosted = host.load(Load {
         name: loaded.network.name.clone(),
         class: loaded.network.name.clone(),
         network: network.clone(),
         object: Some(made.object),
-        options: given::options(&args.given),
+        options,
         priority: 0,
+        pins,
+        limits: Limits {
+            rate: args.rate,
+            share: None,
+        },
+        anyway: true,
     })?;
     let app = &hosted.app;
     let stopped = hosted.clone();
@@ -118,10 +141,27 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
             Ok(()) => {}
         }
     }
+    if let (Some(file), Outcome::Done) = (&args.record, &summary.outcome) {
+        let text = record::described(&hosted, host.machine(), &summary.counters, elapsed);
+        if let Err(e) = output::write_file(file, text.as_bytes()) {
+            summary.outcome = Outcome::Failed(e.what);
+        }
+    }
     // What natives hold open is finished, or removed, when the application goes.
     drop(interrupt);
     drop(hosted);
     drop(host);
+    if let Some(viewer) = viewer {
+        let shown = viewer.finish();
+        // A window that is closed early ends the run as well as any other end.
+        if matches!(summary.outcome, Outcome::Interrupted(libc::SIGPIPE)) && shown.is_ok() {
+            summary.outcome = Outcome::Done;
+        }
+        match shown {
+            Err(e) if summary.outcome.is_done() || signal == Some(libc::SIGPIPE) => return Err(e),
+            _ => {}
+        }
+    }
     summary.output = args
         .given
         .output

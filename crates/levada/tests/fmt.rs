@@ -104,7 +104,7 @@ fn files_that_cannot_be_are_left_alone() {
     assert_eq!(std::fs::read_to_string(place.path("B.cal")).unwrap(), NICE);
     place
         .run(&["fmt", "C.xdf"])
-        .refuses(1, &["neither a .cal file"]);
+        .refuses(1, &["is no .cal file"]);
     place
         .run(&["fmt", "D.cal"])
         .refuses(1, &["there is no file"]);

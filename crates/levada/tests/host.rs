@@ -5,159 +5,13 @@
 
 mod common;
 
-use common::{Place, Run, SOURCE, network};
+use common::host::{Host, TOP, sources};
+use common::{Place, network};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
-use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
-
-const TOP: &str = "src/p/Top.xdf";
-
-/// A host with a socket in a place of its own.
-struct Host {
-    place: Place,
-    child: Child,
-}
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// Numbers from 1 on, as many as `n`, written to --out; `Bad` divides by zero at 1000.
-fn sources() -> Place {
-    let place = Place::new(&[SOURCE]);
-    place.write(
-        "src/p/Write.cal",
-        "package p;\nimport levada.io.*;\nactor Write () int In ==> :\n  action In:[x] ==> do \
-         io_write_number(x); end\nend\n",
-    );
-    place.write(
-        "src/p/Fail.cal",
-        "package p;\nactor Fail () int In ==> int Out :\n  action In:[x] ==> Out:[1000 / (1000 - x)] \
-         end\nend\n",
-    );
-    let write = ("write", "p.Write", &[][..]);
-    let few = network(
-        &[("source", "p.Source", &[("n", "3")]), write],
-        &[("source.Out", "write.In")],
-    );
-    place.write(TOP, &few);
-    let many = network(
-        &[("source", "p.Source", &[("n", "2000000000")]), write],
-        &[("source.Out", "write.In")],
-    );
-    place.write("src/p/Many.xdf", &many.replace("\"Top\"", "\"Many\""));
-    let bad = network(
-        &[
-            ("source", "p.Source", &[("n", "2000000000")]),
-            ("fail", "p.Fail", &[]),
-            write,
-        ],
-        &[("source.Out", "fail.In"), ("fail.Out", "write.In")],
-    );
-    place.write("src/p/Bad.xdf", &bad.replace("\"Top\"", "\"Bad\""));
-    place
-}
-
-impl Host {
-    fn begin() -> Host {
-        Host::begin_in(sources())
-    }
-
-    fn begin_in(place: Place) -> Host {
-        Host::begin_with(place, &[])
-    }
-
-    fn begin_with(place: Place, more: &[&str]) -> Host {
-        let mut args = vec![
-            "host",
-            "--socket",
-            "h.sock",
-            "--state",
-            "state",
-            "--workers",
-            "2",
-        ];
-        args.extend(more);
-        let mut command = place.command(&args);
-        let child = command
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let host = Host { place, child };
-        let start = Instant::now();
-        while UnixStream::connect(host.place.path("h.sock")).is_err() {
-            assert!(start.elapsed() < Duration::from_secs(30), "no host comes");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        host
-    }
-
-    fn run(&self, args: &[&str]) -> Run {
-        let mut all = args.to_vec();
-        all.extend(["--socket", "h.sock"]);
-        self.place.run(&all)
-    }
-
-    fn json(&self, args: &[&str]) -> Value {
-        let mut all = args.to_vec();
-        all.push("--json");
-        self.run(&all).succeeds().json()
-    }
-
-    /// What `list` says of an application; null if it does not know it.
-    fn seen(&self, name: &str) -> Value {
-        let all = self.json(&["list"]);
-        let found = all.as_array().unwrap().iter().find(|a| a["name"] == name);
-        found.cloned().unwrap_or_default()
-    }
-
-    fn until(&self, name: &str, good: impl Fn(&Value) -> bool) -> Value {
-        let start = Instant::now();
-        loop {
-            let seen = self.seen(name);
-            if good(&seen) {
-                return seen;
-            }
-            assert!(start.elapsed() < Duration::from_secs(60), "{seen}");
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
-
-    /// Sends bytes, and reads what comes until the host closes.
-    fn raw(&self, bytes: &[u8]) -> String {
-        let mut stream = UnixStream::connect(self.place.path("h.sock")).unwrap();
-        stream
-            .set_read_timeout(Some(Duration::from_secs(60)))
-            .unwrap();
-        // It may be refused before all has been sent.
-        let _ = stream.write_all(bytes);
-        let _ = stream.shutdown(std::net::Shutdown::Write);
-        let mut all = Vec::new();
-        let _ = stream.read_to_end(&mut all);
-        String::from_utf8_lossy(&all).into_owned()
-    }
-
-    fn post(&self, path: &str, body: &str) -> String {
-        self.raw(
-            format!(
-                "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
-                body.len()
-            )
-            .as_bytes(),
-        )
-    }
-
-    fn get(&self, path: &str) -> String {
-        self.raw(format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").as_bytes())
-    }
-}
 
 /// The numbers from 1 on, in order, none missing; how many.
 fn counted(text: &str) -> usize {
@@ -243,15 +97,7 @@ fn what_is_in_flight_comes_out_of_what_is_unloaded() {
 fn who_is_paused_stands_still_and_the_others_do_not() {
     let host = Host::begin();
     for name in ["a", "b"] {
-        host.run(&[
-            "load",
-            "src/p/Many.xdf",
-            "--name",
-            name,
-            "--out",
-            "/dev/null",
-        ])
-        .succeeds();
+        host.many(name);
     }
     let paused = host.json(&["pause", "a"]);
     assert_eq!(paused["state"], "paused");
@@ -302,27 +148,9 @@ fn who_is_paused_stands_still_and_the_others_do_not() {
 #[test]
 fn who_fails_fails_alone() {
     let host = Host::begin();
-    host.run(&[
-        "load",
-        "src/p/Many.xdf",
-        "--name",
-        "good",
-        "--out",
-        "/dev/null",
-    ])
-    .succeeds();
+    host.many("good");
     for i in 0..3 {
-        let name = format!("bad{i}");
-        host.run(&[
-            "load",
-            "src/p/Bad.xdf",
-            "--name",
-            &name,
-            "--out",
-            "/dev/null",
-        ])
-        .succeeds();
-        let seen = host.until(&name, |a| a["state"] == "failed");
+        let seen = host.bad(&format!("bad{i}"));
         let outcome = seen["outcome"].as_str().unwrap();
         assert!(
             outcome.contains("division by zero") && outcome.contains("Fail.cal:3"),
@@ -360,6 +188,11 @@ fn what_cannot_be_loaded_is_said_before_anything_is_touched() {
             vec![TOP, "--out", "-"],
             &["has no input or output of yours"],
         ),
+        (
+            vec![TOP, "--option", "out=-"],
+            &["--option out=-", "write --out"],
+        ),
+        (vec![TOP, "--option", "in=none.txt"], &["write --in"]),
         (
             vec![TOP, "--option", "x=1"],
             &["nothing in this network asks for x"],
@@ -420,26 +253,23 @@ fn a_killed_host_is_followed_by_one_that_knows_what_ran() {
     host.run(&["load", TOP, "--name", "ended"]).succeeds();
     host.until("ended", |a| a["state"] == "ended");
     for name in ["a", "b", "c", "gone"] {
-        host.run(&[
-            "load",
-            "src/p/Many.xdf",
-            "--name",
-            name,
-            "--out",
-            "/dev/null",
-        ])
-        .succeeds();
+        host.many(name);
     }
     host.run(&["unload", "gone", "--now"]).succeeds();
+    // At once: whatever happens now, it does not come again.
+    assert!(!host.place.exists("state/gone.json"));
     let start = Instant::now();
-    while host.place.list("state") != ["a.json", "b.json", "c.json"] {
-        assert!(
-            start.elapsed() < Duration::from_secs(10),
-            "{:?}",
-            host.place.list("state")
-        );
+    while host.place.exists("state/ended.json") {
+        assert!(start.elapsed() < Duration::from_secs(10));
         std::thread::sleep(Duration::from_millis(5));
     }
+    let kept = [".lock", "a.json", "b.json", "c.json"];
+    assert_eq!(host.place.list("state"), kept);
+    // A folder is one host's, whatever its socket.
+    host.place
+        .run(&["host", "--socket", "other.sock", "--state", "state"])
+        .refuses(1, &["state: another host", "--state DIR"]);
+    assert_eq!(host.place.list("state"), kept);
     let again = |mut host: Host, more: &[&str]| {
         host.child.kill().unwrap();
         host.child.wait().unwrap();
@@ -476,7 +306,8 @@ fn a_killed_host_is_followed_by_one_that_knows_what_ran() {
     // SAFETY: the child has not been waited for.
     unsafe { libc::kill(host.child.id() as i32, libc::SIGTERM) };
     assert!(host.child.wait().unwrap().success());
-    assert_eq!(host.place.list("state"), ["a.json", "bad.json", "c.json"]);
+    let kept = [".lock", "a.json", "bad.json", "c.json"];
+    assert_eq!(host.place.list("state"), kept);
 }
 
 #[test]
@@ -510,8 +341,20 @@ fn a_manifest_is_loaded_whole_or_not_at_all() {
         assert!(host.json(&["list"]).as_array().unwrap().is_empty());
     }
     host.place.write("src/apps.toml", &manifest(""));
-    host.run(&["load", "src/apps.toml", "--name", "x"])
-        .refuses(1, &["says itself"]);
+    for option in [
+        "--name=x",
+        "--priority=1",
+        "--memory=1G",
+        "--path=src",
+        "--unchecked",
+        "--no-fuse",
+        "--outside=nearest",
+        "--any-sizes=1",
+    ] {
+        let name = option.split('=').next().unwrap();
+        host.run(&["load", "src/apps.toml", option])
+            .refuses(1, &[name, "says itself"]);
+    }
     let loaded = host.run(&["load", "src/apps.toml"]);
     assert_eq!(loaded.succeeds().out.lines().count(), 2, "{loaded:?}");
     host.until("one", |a| a["state"] == "ended");
@@ -528,15 +371,7 @@ fn a_manifest_is_loaded_whole_or_not_at_all() {
 #[test]
 fn hostile_clients_get_an_answer_and_harm_nothing() {
     let host = Host::begin();
-    host.run(&[
-        "load",
-        "src/p/Many.xdf",
-        "--name",
-        "good",
-        "--out",
-        "/dev/null",
-    ])
-    .succeeds();
+    host.many("good");
     for (body, status, part) in [
         ("", "400", "EOF"),
         ("{", "400", "EOF"),
@@ -622,15 +457,7 @@ fn hostile_clients_get_an_answer_and_harm_nothing() {
 #[test]
 fn what_is_documented_is_there() {
     let host = Host::begin();
-    host.run(&[
-        "load",
-        "src/p/Many.xdf",
-        "--name",
-        "one",
-        "--out",
-        "/dev/null",
-    ])
-    .succeeds();
+    host.many("one");
     let answer = host.get("/openapi.json");
     let (_, body) = answer.split_once("\r\n\r\n").unwrap();
     let document: Value = serde_json::from_str(body).unwrap();
@@ -685,4 +512,121 @@ fn what_is_documented_is_there() {
         let value = line.rsplit_once(' ').map(|l| l.1.parse::<f64>());
         assert!(matches!(value, Some(Ok(_))), "{line}");
     }
+}
+
+#[test]
+fn who_is_loaded_paused_begins_when_resumed() {
+    let host = Host::begin();
+    host.run(&["load", TOP, "--name", "a", "--out", "a.txt", "--paused"])
+        .succeeds();
+    assert_eq!(host.seen("a")["state"], "loaded");
+    let resumed = host.json(&["resume", "a"]);
+    assert_ne!(resumed["state"], "loaded");
+    let seen = host.until("a", |a| a["state"] == "ended");
+    assert_eq!(seen["outcome"], "done");
+    let text = std::fs::read_to_string(host.place.path("a.txt")).unwrap();
+    assert_eq!(text, "1\n2\n3\n");
+}
+
+#[test]
+fn what_is_said_of_compiling_reaches_the_compiler() {
+    let host = Host::begin();
+    host.place.write(
+        "src/p/Far.cal",
+        "package p;\nactor Far () int In ==> int Out :\n  List(type: int, size=2) a := [7, 8];\n  \
+         action In:[x] ==> Out:[a[x + 4]] end\nend\n",
+    );
+    let far = network(
+        &[
+            ("source", "p.Source", &[("n", "3")]),
+            ("far", "p.Far", &[]),
+            ("write", "p.Write", &[]),
+        ],
+        &[("source.Out", "far.In"), ("far.Out", "write.In")],
+    );
+    host.place
+        .write("src/p/Far1.xdf", &far.replace("\"Top\"", "\"Far1\""));
+    for (outside, state) in [("fault", "failed"), ("nearest", "ended")] {
+        let outside = format!("--outside={outside}");
+        let seed = "--any-sizes=7";
+        host.run(&[
+            "load",
+            "src/p/Far1.xdf",
+            "--name=a",
+            "--out=a.txt",
+            &outside,
+            seed,
+        ])
+        .succeeds();
+        let seen = host.until("a", |a| a["state"] == "ended" || a["state"] == "failed");
+        assert_eq!(seen["state"], state, "{seen}");
+    }
+    let text = std::fs::read_to_string(host.place.path("a.txt")).unwrap();
+    assert_eq!(text, "8\n8\n8\n");
+    let directory = host.place.path("");
+    let body = serde_json::json!({"network": TOP, "directory": directory, "outside": "sideways"});
+    let answer = host.post("/applications", &body.to_string());
+    assert!(
+        answer.starts_with("HTTP/1.1 400") && answer.contains("sideways"),
+        "{answer}"
+    );
+}
+
+#[test]
+fn who_has_no_name_gets_one_that_nobody_has() {
+    let host = Host::begin();
+    let load = ["load", "src/p/Many.xdf", "--out", "/dev/null"];
+    host.run(&load).succeeds();
+    std::thread::scope(|scope| {
+        for _ in 0..5 {
+            scope.spawn(|| host.run(&load).succeeds().out.clone());
+        }
+    });
+    assert_eq!(host.json(&["list"]).as_array().map(Vec::len), Some(6));
+    let one = |name: &str| {
+        format!("[[application]]\nnetwork = \"src/p/Top.xdf\"\nout = \"/dev/null\"\n{name}\n")
+    };
+    let both = one("") + &one("name = \"Top\"");
+    host.place.write("both.toml", &both);
+    host.run(&["load", "both.toml"]).succeeds();
+    for name in ["Top", "Top-2"] {
+        host.until(name, |a| a["state"] == "ended");
+    }
+}
+
+/// After an upgrade the host is one whose file is gone: natives that fork are compiled by it still.
+#[test]
+fn a_host_whose_file_is_gone_compiles_all() {
+    let place = sources();
+    place.write(
+        "src/p/Fib.cal",
+        "package p;\nactor Fib () ==> int Out :\n  @native function fib_of_old(int n) --> int end\n  \
+         int n := 0;\n  action ==> Out:[fib_of_old(20)] guard n < 1 do n := n + 1; end\nend\n",
+    );
+    place.write(
+        "natives/fib.c",
+        "#include <stdint.h>\nint32_t fib_of_old(int32_t n);\nint32_t fib_of_old(int32_t n) {\n  \
+         if (n < 2) return n;\n  int32_t y, x = fib_of_old(n - 1) !! { y = fib_of_old(n - 2); }\n  \
+         return x + y;\n}\n",
+    );
+    let fib = network(
+        &[("fib", "p.Fib", &[]), ("write", "p.Write", &[])],
+        &[("fib.Out", "write.In")],
+    );
+    place.write("src/p/Old.xdf", &fib.replace("\"Top\"", "\"Old\""));
+    let old = place.path("old");
+    std::fs::copy(env!("CARGO_BIN_EXE_levada"), &old).unwrap();
+    let program = old.to_str().unwrap().to_string();
+    let host = Host::begin_as(place, &program, &[]);
+    std::fs::remove_file(&old).unwrap();
+    // What an earlier run has compiled must not be taken.
+    let salt = format!("\n/* {old:?} */\n");
+    let path = host.place.path("natives/fib.c");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text + &salt).unwrap();
+    host.run(&["load", "src/p/Old.xdf", "--name=a", "--out=a.txt"])
+        .succeeds();
+    host.until("a", |a| a["state"] == "ended");
+    let text = std::fs::read_to_string(host.place.path("a.txt")).unwrap();
+    assert_eq!(text, "6765\n");
 }

@@ -518,6 +518,53 @@ fn names_that_cannot_be_are_refused() {
     refuses(a, "do\n", 1, "x", "no name stands here");
 }
 
+/// Where a file has errors some places may not be known: none is better than not all.
+#[test]
+fn a_rename_that_would_be_incomplete_is_refused() {
+    let mut editor = Editor::new();
+    let a = "src/p/A.cal";
+    let refused = |editor: &mut Editor, part: &str| {
+        let answer = editor.rename(a, part, 0, "fresh");
+        let said = answer["error"]["message"].as_str().unwrap_or_default();
+        said.to_owned()
+    };
+    // A use behind a fault of syntax, in another file.
+    let broken = SINK.replace("do println(p.Bits.low(x));", "do ) ( p.Bits.low(x;");
+    editor.place.write("src/p/B.cal", &broken);
+    let said = refused(&mut editor, "low(x)");
+    assert!(said.contains("B.cal:3: `low` is not"), "{said}");
+    // What the errors do not touch can be renamed.
+    let answer = editor.rename(a, "total", 0, "fresh");
+    assert!(answer.get("error").is_none(), "{answer}");
+    editor.place.write("src/p/B.cal", SINK);
+    // The same for a name of the file itself.
+    let broken = ACTOR.replace("guard total > WIDTH", "guard ) ( total > WIDTH");
+    assert_ne!(broken, ACTOR);
+    editor.place.write(a, &broken);
+    editor.tell("workspace/didChangeWatchedFiles", json!({"changes": []}));
+    let said = refused(&mut editor, "total");
+    assert!(said.contains("A.cal:"), "{said}");
+}
+
+#[test]
+fn a_function_whose_name_is_missing_takes_none_from_others() {
+    let mut editor = Editor::new();
+    let unit = UNIT.replace(
+        "unit Bits :",
+        "unit Bits :\n  function (int v) --> int : v end",
+    );
+    editor.place.write("src/p/Bits.cal", &unit);
+    editor
+        .place
+        .write("src/p/B.cal", &SINK.replace("p.Bits.low(x)", "p.Bits.(x)"));
+    let said = editor.hover("src/p/Bits.cal", "WIDTH = 12", 0);
+    assert!(said.contains("WIDTH"), "{said}");
+    let said = editor.hover("src/p/B.cal", "In ==>", 0);
+    assert!(said.contains("input port"), "{said}");
+    let said = editor.hover("src/p/B.cal", "x]", 0);
+    assert!(said.contains(" x`"), "{said}");
+}
+
 #[test]
 fn messages_that_are_wrong_are_answered() {
     let mut editor = Editor::silent();

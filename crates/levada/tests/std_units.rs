@@ -164,6 +164,44 @@ fn pictures_are_compared() {
 }
 
 #[test]
+fn a_picture_of_no_size_is_not_compared() {
+    let place = place("p.Reader");
+    place.write("good.yuv", PICTURES);
+    let text = SHOWER.1.replace(
+        "comparePicture(y, u, v, 4, 2)",
+        "comparePicture(y, u, v, -2, 3)",
+    );
+    place.write("src/p/Shower.cal", &text);
+    run(&place, &["--option", "compare=good.yuv"])
+        .refuses(1, &["a picture of -2x3 pixels cannot be compared"]);
+}
+
+/// Their natives are files compiled apart.
+#[test]
+fn two_units_write_to_one_output() {
+    let place = Place::new(&[(
+        "src/p/Top.cal",
+        "package p;
+import std.audio.Audio.*;
+import levada.io.*;
+actor Top () ==> :
+  uint n := 0;
+  action ==> guard n < 3
+  do
+    audio_receive(65 + n);
+    io_write_line(\"x\");
+    n := n + 1;
+  end
+end
+",
+    )]);
+    place
+        .run(&["run", "src/p/Top.cal", "--out", "both.txt"])
+        .succeeds();
+    assert_eq!(read(&place, "both.txt"), "Ax\nBx\nCx\n");
+}
+
+#[test]
 fn an_application_may_end_itself_as_failed() {
     let place = place("p.Reader");
     place.write(

@@ -2,6 +2,7 @@
 //! `/metrics`: all counters as Prometheus reads them.
 
 use super::types::{Details, Stats};
+use crate::host::State;
 use std::fmt::Write;
 
 /// One metric: its name, what it is, and its samples.
@@ -87,6 +88,10 @@ pub fn text(stats: &Stats, applications: &[Details]) -> String {
         if let Some(p) = &a.progress {
             done.add(&[("application", name), ("unit", &p.unit)], p.done);
         }
+        // What has ended has no ports any more that would tell its channels apart.
+        if matches!(a.state, State::Ended | State::Failed) {
+            continue;
+        }
         for x in &details.actor {
             let labels = [("application", name), ("actor", x.name.as_str())];
             firings.add(&labels, x.firings);
@@ -135,8 +140,40 @@ pub fn text(stats: &Stats, applications: &[Details]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::types::{Channel, Details, HostInfo, Stats};
+    use crate::host::State;
+
     #[test]
     fn labels_are_escaped() {
         assert_eq!(super::escaped("a\\b\"c\nd"), "a\\\\b\\\"c\\nd");
+    }
+
+    /// Two channels between the same actors, whose ports are not known any more.
+    #[test]
+    fn no_series_comes_twice() {
+        let channel = serde_json::json!({"from": "a", "to": "b", "capacity": 1, "fill": 0, "put": 1,
+            "got": 1, "full": 0, "empty": 0, "wakes": 0});
+        let channel: Channel = serde_json::from_value(channel).unwrap();
+        let application = serde_json::json!({"name": "x", "number": 1, "network": "X",
+            "state": State::Ended, "priority": 0, "loaded": 0.0, "seconds": 1.0, "memory": 1,
+            "actors": 2, "firings": 2, "busy": 0.5, "moves": 0, "actor": [],
+            "channel": [channel.clone(), channel]});
+        let details: Details = serde_json::from_value(application).unwrap();
+        let host = serde_json::json!({"version": "", "pid": 1, "seconds": 1.0, "workers": 1,
+            "applications": 0});
+        let host: HostInfo = serde_json::from_value(host).unwrap();
+        let stats = Stats {
+            host,
+            worker: Vec::new(),
+            application: Vec::new(),
+        };
+        let text = super::text(&stats, &[details]);
+        let series = text.lines().filter(|l| !l.starts_with('#'));
+        let mut series: Vec<&str> = series.map(|l| l.rsplit_once(' ').unwrap().0).collect();
+        series.sort_unstable();
+        let all = series.len();
+        series.dedup();
+        assert_eq!(series.len(), all, "{text}");
+        assert!(text.contains("state=\"ended\""));
     }
 }

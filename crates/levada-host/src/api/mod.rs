@@ -5,12 +5,14 @@
 //! One thread serves all connections. What may take long runs on a thread beside it, so a client that
 //! waits for an application to end keeps no other one waiting.
 
+mod memory;
 mod metrics;
-mod prepare;
+pub mod prepare;
 pub mod serve;
 pub mod types;
 
 use crate::host::{Host, Hosted, Kind, Load, Outcome, Refusal, Seen, State, check_name};
+use crate::keep::Limits;
 use crate::state::Memory;
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::QueryRejection;
@@ -21,10 +23,10 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use http_body_util::{BodyExt, LengthLimitError, Limited, channel::Channel};
 use levada_sys::Network;
-use prepare::Prepared;
+use prepare::{Client, Prepared, Preparing};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
@@ -48,6 +50,10 @@ pub struct Served {
     pub memory: Option<Memory>,
     /// Load what ran when the host before this one ended.
     pub restore: bool,
+    /// Held from the choice of a name until the host knows it.
+    pub naming: Mutex<()>,
+    /// What prepares loads now.
+    pub preparing: Preparing,
 }
 
 type Shared = Of<Arc<Served>>;
@@ -136,7 +142,7 @@ fn info(served: &Served) -> HostInfo {
         seconds: served.began.elapsed().as_secs_f64(),
         workers: served.host.runtime().workers(),
         applications: live,
-        left: left(served),
+        left: served.memory.as_ref().map(Memory::left).unwrap_or_default(),
     }
 }
 
@@ -159,11 +165,17 @@ async fn list(Of(served): Shared) -> Json<Vec<Application>> {
     (status = 409, body = Failed, description = "There is one of this name"),
     (status = 507, body = Failed, description = "It claims more than there is")))]
 async fn load(Of(served): Shared, request: Request) -> Response {
+    let client = request.extensions().get::<Client>().cloned();
     let request: LoadRequest = match read(request).await {
         Ok(request) => request,
         Err(refused) => return refused,
     };
-    match aside(&served, move |served| load_now(served, request)).await {
+    match aside(&served, move |served| {
+        let loaded = load_all(served, vec![request], client.as_ref(), false)?.pop();
+        loaded.ok_or_else(gone_at_once)
+    })
+    .await
+    {
         Ok(details) => (StatusCode::CREATED, Json(details)).into_response(),
         Err(failed) => failed.into_response(),
     }
@@ -176,12 +188,13 @@ async fn load(Of(served): Shared, request: Request) -> Response {
     (status = 409, body = Failed, description = "There is one of such a name"),
     (status = 507, body = Failed, description = "They claim more than there is")))]
 async fn load_manifest(Of(served): Shared, request: Request) -> Response {
+    let client = request.extensions().get::<Client>().cloned();
     let manifest: Manifest = match read(request).await {
         Ok(manifest) => manifest,
         Err(refused) => return refused,
     };
     match aside(&served, move |served| {
-        load_all(served, manifest.application)
+        load_all(served, manifest.application, client.as_ref(), false)
     })
     .await
     {
@@ -190,13 +203,8 @@ async fn load_manifest(Of(served): Shared, request: Request) -> Response {
     }
 }
 
-fn load_now(served: &Served, request: LoadRequest) -> Result<Details, Failed> {
-    let loaded = load_all(served, vec![request])?.pop();
-    loaded.ok_or_else(|| Failed {
-        error: "it has been unloaded at once".to_string(),
-        kind: Some(Kind::Unknown),
-        ..Failed::default()
-    })
+fn gone_at_once() -> Failed {
+    Refusal::new(Kind::Unknown, "it has been unloaded at once").into()
 }
 
 /// An application with all that its load needs.
@@ -206,8 +214,14 @@ struct Ready {
     load: Load,
 }
 
-/// Loads all of these, or none: the first that is wrong is told, before anything is touched.
-fn load_all(served: &Served, requests: Vec<LoadRequest>) -> Result<Vec<Details>, Failed> {
+/// Loads all of these, or none: the first that is wrong is told, before anything is touched. What is
+/// `restored` is remembered already.
+fn load_all(
+    served: &Served,
+    requests: Vec<LoadRequest>,
+    client: Option<&Client>,
+    restored: bool,
+) -> Result<Vec<Details>, Failed> {
     let host = &served.host;
     let mut names = BTreeSet::new();
     for name in requests.iter().filter_map(|r| r.name.as_ref()) {
@@ -219,22 +233,28 @@ fn load_all(served: &Served, requests: Vec<LoadRequest>) -> Result<Vec<Details>,
     }
     let ready = requests
         .into_iter()
-        .map(|request| make_ready(served, request));
+        .map(|request| make_ready(served, request, client));
     let ready = ready.collect::<Result<Vec<Ready>, Failed>>()?;
     fits(host, &ready)?;
     let mut loaded: Vec<(Arc<Hosted>, Ready)> = Vec::new();
+    let naming = served.naming.lock().unwrap_or_else(PoisonError::into_inner);
     for mut one in ready {
         let load = Load {
             name: match &one.request.name {
                 Some(name) => name.clone(),
-                None => free_name(host, &one.prepared.network),
+                None => free_name(host, &one.prepared.network, &names),
             },
             ..one.load.clone()
         };
         let done = host.load(load).and_then(|hosted| {
             one.request.name = Some(hosted.name.clone());
+            let (name, number) = (&hosted.name, hosted.number);
             let kept = match &served.memory {
-                Some(memory) => memory.keep(&hosted.name, &one.request),
+                Some(memory) if restored => {
+                    memory.take_over(name, number);
+                    Ok(())
+                }
+                Some(memory) => memory.keep(name, number, &one.request),
                 None => Ok(()),
             };
             loaded.push((hosted, one));
@@ -245,15 +265,16 @@ fn load_all(served: &Served, requests: Vec<LoadRequest>) -> Result<Vec<Details>,
             })
         });
         if let Err(refused) = done {
-            take_back(served, &loaded);
+            take_back(served, &loaded, restored);
             return Err(refused.into());
         }
     }
+    drop(naming);
     for (hosted, one) in &loaded {
         if !one.request.paused
             && let Err(refused) = host.start(hosted)
         {
-            take_back(served, &loaded);
+            take_back(served, &loaded, restored);
             return Err(refused.into());
         }
     }
@@ -269,13 +290,18 @@ fn load_all(served: &Served, requests: Vec<LoadRequest>) -> Result<Vec<Details>,
     Ok(details.collect())
 }
 
-fn make_ready(served: &Served, request: LoadRequest) -> Result<Ready, Failed> {
-    let mut prepared = prepare::prepare(&served.command, &request)?;
+fn make_ready(
+    served: &Served,
+    request: LoadRequest,
+    client: Option<&Client>,
+) -> Result<Ready, Failed> {
+    let prepare = || prepare::prepare(&served.command, &request, &served.preparing, client);
+    let mut prepared = prepare()?;
     // SAFETY: the compiler has just made it, or vouches for it by its content.
     let mut opened = unsafe { Network::open(&prepared.object) };
     if opened.is_err() && std::fs::remove_file(&prepared.object).is_ok() {
         // Something has changed around it, such as a library: it is made anew, once.
-        prepared = prepare::prepare(&served.command, &request)?;
+        prepared = prepare()?;
         // SAFETY: as above.
         opened = unsafe { Network::open(&prepared.object) };
     }
@@ -287,6 +313,12 @@ fn make_ready(served: &Served, request: LoadRequest) -> Result<Ready, Failed> {
         object: Some(prepared.object.clone()),
         options: prepared.options.clone(),
         priority: request.priority,
+        pins: Vec::new(),
+        limits: Limits {
+            rate: positive("rate", request.rate)?,
+            share: positive("share", request.share)?,
+        },
+        anyway: request.anyway,
     };
     Ok(Ready {
         request,
@@ -295,14 +327,29 @@ fn make_ready(served: &Served, request: LoadRequest) -> Result<Ready, Failed> {
     })
 }
 
-fn take_back(served: &Served, loaded: &[(Arc<Hosted>, Ready)]) {
+/// A number that a limit can have.
+fn positive(what: &str, given: Option<f64>) -> Result<Option<f64>, Refusal> {
+    match given {
+        Some(n) if !(n.is_finite() && (1e-3..=1e9).contains(&n)) => {
+            let what = format!("{what} is {n}: it is a number from 0.001 to 1000000000");
+            Err(Refusal::new(Kind::Wrong, what))
+        }
+        given => Ok(given),
+    }
+}
+
+fn take_back(served: &Served, loaded: &[(Arc<Hosted>, Ready)], restored: bool) {
     for (hosted, _) in loaded {
+        let (name, number) = (&hosted.name, hosted.number);
+        match &served.memory {
+            // What the host before this one has kept stays, for the next.
+            Some(memory) if restored => memory.give_back(name, number),
+            Some(memory) => memory.forget(name, number),
+            None => {}
+        }
         let _ = served
             .host
             .unload(&hosted.name, true, Duration::from_secs(10));
-        if let Some(memory) = &served.memory {
-            memory.forget(&hosted.name);
-        }
     }
 }
 
@@ -311,13 +358,11 @@ fn restore(served: &Served) {
     let Some(memory) = &served.memory else {
         return;
     };
-    for (name, kept) in memory.kept() {
-        let done = match kept {
-            Ok(request) => load_now(served, request)
-                .map(drop)
-                .map_err(|failed| failed.error),
-            Err(why) => Err(why),
-        };
+    for name in memory.left() {
+        let done = memory.read(&name).and_then(|request| {
+            let loaded = load_all(served, vec![request], None, true);
+            loaded.map(drop).map_err(|failed| failed.error)
+        });
         if let Err(why) = done {
             let detail = format!("cannot be loaded again: {why}");
             served
@@ -333,30 +378,13 @@ async fn forget_ended(served: Arc<Served>, mut events: broadcast::Receiver<crate
     let Some(memory) = &served.memory else {
         return;
     };
-    let forget = |name: &str| {
-        if served.host.find(name).is_ok_and(|a| a.hosted.is_none()) {
-            memory.forget(name);
-        }
-    };
     loop {
         match events.recv().await {
-            Ok(event) => match event.event {
-                crate::What::Ended | crate::What::Failed => forget(&event.application),
-                _ => {}
-            },
-            Err(RecvError::Lagged(_)) => memory.kept().iter().for_each(|(name, _)| forget(name)),
+            Ok(event) if !matches!(event.event, crate::What::Ended | crate::What::Failed) => {}
+            Ok(_) | Err(RecvError::Lagged(_)) => memory.forget_unless(|n| served.host.lives(n)),
             Err(RecvError::Closed) => return,
         }
     }
-}
-
-/// What is kept of the host before this one, and does not run.
-fn left(served: &Served) -> Vec<String> {
-    let kept = served.memory.as_ref().map(Memory::kept).unwrap_or_default();
-    let names = kept.into_iter().map(|(name, _)| name);
-    names
-        .filter(|name| served.host.live(name).is_err())
-        .collect()
 }
 
 fn taken(name: &str) -> Refusal {
@@ -365,8 +393,8 @@ fn taken(name: &str) -> Refusal {
         .help("give this one another name with --name, or unload that one")
 }
 
-/// The last part of the network's name, and a number if that is taken.
-fn free_name(host: &Host, class: &str) -> String {
+/// The last part of the network's name, and a number if that is taken, or `wanted` by another.
+fn free_name(host: &Host, class: &str, wanted: &BTreeSet<String>) -> String {
     let short = class.rsplit('.').next().unwrap_or(class);
     let short: String = short
         .chars()
@@ -375,7 +403,8 @@ fn free_name(host: &Host, class: &str) -> String {
     let short: String = short.chars().take(48).collect();
     let short = if short.is_empty() { "app" } else { &short };
     let taken = host.list();
-    let is_free = |name: &str| !taken.iter().any(|a| a.name == name && a.hosted.is_some());
+    let lives = |name: &str| taken.iter().any(|a| a.name == name && a.hosted.is_some());
+    let is_free = |name: &str| !wanted.contains(name) && !lives(name);
     let numbered = (2..).map(|n| format!("{short}-{n}"));
     std::iter::once(short.to_string())
         .chain(numbered)
@@ -385,7 +414,7 @@ fn free_name(host: &Host, class: &str) -> String {
 
 /// Is there memory for them?
 fn fits(host: &Host, ready: &[Ready]) -> Result<(), Refusal> {
-    let left = memory_left();
+    let left = memory::left();
     let mut all = 0u64;
     for one in ready {
         let needs = host.size(&one.load)?;
@@ -410,14 +439,6 @@ fn fits(host: &Host, ready: &[Ready]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The bytes that the system would give without taking them from others.
-fn memory_left() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
-    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
-    Some(kib << 10)
-}
-
 /// An application with its actors and channels
 #[utoipa::path(get, path = "/applications/{name}", params(("name" = String, Path)), responses(
     (status = 200, body = Details), (status = 404, body = Failed)))]
@@ -439,15 +460,15 @@ async fn unload(
     let within = Duration::try_from_secs_f64(within)
         .map_err(|e| Refusal::new(Kind::Wrong, format!("within={within} is no time: {e}")))?;
     let unload = move |served: &Served| {
-        if let Some(memory) = &served.memory
-            && served.host.find(&name).is_err()
-            && left(served).contains(&name)
-        {
-            // Of the host before this one.
-            memory.forget(&name);
+        let memory = served.memory.as_ref();
+        // Of the host before this one.
+        if served.host.find(&name).is_err() && memory.is_some_and(|m| m.forget_left(&name)) {
             return Ok(Unloaded::forgotten(name));
         }
         let ended = served.host.unload(&name, query.now, within)?;
+        if let Some(memory) = memory {
+            memory.forget(&name, ended.number);
+        }
         Ok(Unloaded::new(name, ended))
     };
     Ok(Json(aside(&served, unload).await?))
@@ -496,6 +517,66 @@ async fn move_actor(Of(served): Shared, Path(name): Path<String>, request: Reque
     moved.await.map(Json).into_response()
 }
 
+/// Let a new version take an application's place, between two elements
+#[utoipa::path(post, path = "/applications/{name}/replace", params(("name" = String, Path)),
+    request_body = ReplaceRequest, responses((status = 200, body = Details),
+    (status = 400, body = Failed, description = "The new version is wrong: the old one goes on"),
+    (status = 404, body = Failed),
+    (status = 409, body = Failed, description = "It cannot be drained"),
+    (status = 507, body = Failed, description = "It claims more than there is")))]
+async fn replace(Of(served): Shared, Path(name): Path<String>, request: Request) -> Response {
+    let client = request.extensions().get::<Client>().cloned();
+    let request: ReplaceRequest = match read(request).await {
+        Ok(request) => request,
+        Err(refused) => return refused,
+    };
+    let replaced = aside(&served, move |served| {
+        replace_now(served, name, request, client.as_ref())
+    });
+    replaced.await.map(Json).into_response()
+}
+
+fn replace_now(
+    served: &Served,
+    name: String,
+    request: ReplaceRequest,
+    client: Option<&Client>,
+) -> Result<Details, Failed> {
+    let host = &served.host;
+    let old = host.live(&name)?;
+    let within = request.within.unwrap_or(30.0);
+    let within = Duration::try_from_secs_f64(within)
+        .map_err(|e| Refusal::new(Kind::Wrong, format!("within={within} is no time: {e}")))?;
+    let mut load = request.load;
+    let of = |what| old.option(what).map(str::to_string);
+    load.input = load.input.or_else(|| of("in"));
+    load.output = load.output.or_else(|| of("out"));
+    load.name = Some(name.clone());
+    drop(old);
+    let mut ready = make_ready(served, load, client)?;
+    ready.load.name = name.clone();
+    // What it breaks the old one has broken.
+    ready.load.anyway = true;
+    fits(host, std::slice::from_ref(&ready))?;
+    let mut kept = Ok(());
+    let new = host.replace(ready.load.clone(), within, |new| {
+        if let Some(memory) = &served.memory {
+            kept = memory.keep(&name, new.number, &ready.request);
+        }
+    })?;
+    kept.map_err(|e| Refusal::new(Kind::Limit, format!("it runs, but is not remembered: {e}")))?;
+    let number = new.number;
+    drop(new);
+    let seen = host.list().into_iter().find(|a| a.number == number);
+    let seen =
+        seen.ok_or_else(|| Refusal::new(Kind::Unknown, format!("{name} has been unloaded")))?;
+    Ok(Details {
+        diagnostics: ready.prepared.diagnostics,
+        text: ready.prepared.text,
+        ..Details::from(&seen)
+    })
+}
+
 /// Who waits for whom, in words
 #[utoipa::path(get, path = "/applications/{name}/why", params(("name" = String, Path)), responses(
     (status = 200, body = Why), (status = 404, body = Failed)))]
@@ -503,7 +584,7 @@ async fn why(Of(served): Shared, Path(name): Path<String>) -> Answer<Why> {
     let seen = served.host.find(&name)?;
     let text = match (&seen.hosted, &seen.ended) {
         (Some(_), _) if seen.state == State::Paused => format!("{name} is paused\n"),
-        (Some(hosted), _) => hosted.app.why(),
+        (Some(hosted), _) => hosted.why(),
         (None, Some(ended)) => match &ended.outcome {
             Outcome::Deadlock(why) => why.clone(),
             other => format!("{name} has ended: {}\n", other.text()),
@@ -644,6 +725,7 @@ async fn events(
         pause,
         resume,
         move_actor,
+        replace,
         why,
         map,
         stats,
@@ -686,6 +768,7 @@ pub fn router(served: Arc<Served>) -> Router {
         .route("/applications/{name}/pause", post(pause))
         .route("/applications/{name}/resume", post(resume))
         .route("/applications/{name}/move", post(move_actor))
+        .route("/applications/{name}/replace", post(replace))
         .route("/applications/{name}/why", get(why))
         .route("/map", get(map))
         .route("/stats", get(stats))

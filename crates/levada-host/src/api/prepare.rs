@@ -2,14 +2,155 @@
 //! What comes before an application is loaded is done by a process of its own, `levada prepare`: it
 //! reads the sources, compiles what is not in the cache, checks natives, options and files, and says
 //! what is wrong. So neither a compiler's memory nor its faults are the host's, and the system shares
-//! the cores between it and the workers.
+//! the cores between it and the workers. It ends, with all that it has started, when nobody waits for
+//! it any more: its client goes, the host ends, or it takes too long.
 
 use super::types::{Failed, LoadRequest};
 use crate::host::Kind;
 use serde::Deserialize;
 use serde_json::Value;
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// So long it may take: large networks take minutes to compile.
+const LONGEST: Duration = Duration::from_secs(1800);
+
+/// The connection of who has asked for it.
+#[derive(Clone, Debug)]
+pub struct Client(Arc<OwnedFd>);
+
+impl Client {
+    pub fn new(stream: &impl AsFd) -> std::io::Result<Client> {
+        Ok(Client(Arc::new(stream.as_fd().try_clone_to_owned()?)))
+    }
+}
+
+/// The process groups that prepare something now; none any more once the host ends.
+#[derive(Debug, Default)]
+pub struct Preparing(Mutex<Groups>);
+
+#[derive(Debug, Default)]
+struct Groups {
+    all: BTreeSet<i32>,
+    ended: bool,
+}
+
+impl Preparing {
+    fn groups(&self) -> MutexGuard<'_, Groups> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends all of them, and those that would begin.
+    pub fn end(&self) {
+        let mut groups = self.groups();
+        groups.ended = true;
+        groups.all.iter().for_each(|group| kill(*group));
+    }
+
+    /// Runs a command in a group of its own, as long as somebody waits for it.
+    fn run(
+        &self,
+        command: &mut Command,
+        client: Option<&Client>,
+        longest: Duration,
+    ) -> Result<Output, String> {
+        command.stdin(Stdio::null()).process_group(0);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = {
+            let mut groups = self.groups();
+            if groups.ended {
+                return Err("the host ends".to_string());
+            }
+            let child = command
+                .spawn()
+                .map_err(|e| format!("cannot be started: {e}"))?;
+            groups.all.insert(child.id() as i32);
+            child
+        };
+        let group = child.id() as i32;
+        let read = both(&mut child, client, Instant::now() + longest);
+        let mut groups = self.groups();
+        // Until it is waited for the number is its own.
+        groups.all.remove(&group);
+        if read.is_err() {
+            kill(group);
+        }
+        drop(groups);
+        let status = child.wait().map_err(|e| e.to_string())?;
+        let (stdout, stderr) = read?;
+        Ok(Output {
+            status,
+            stdout,
+            stderr,
+        })
+    }
+}
+
+fn kill(group: i32) {
+    // SAFETY: a group that we have made, whose leader has not been waited for.
+    unsafe { libc::kill(-group, libc::SIGKILL) };
+}
+
+/// All that a child writes to its two outputs.
+fn both(
+    child: &mut Child,
+    client: Option<&Client>,
+    until: Instant,
+) -> Result<(Vec<u8>, Vec<u8>), String> {
+    let (Some(mut out), Some(mut err)) = (child.stdout.take(), child.stderr.take()) else {
+        return Err("has no output".to_string());
+    };
+    let mut all = (Vec::new(), Vec::new());
+    let (mut out_open, mut err_open) = (true, true);
+    let mut buffer = vec![0; 64 << 10];
+    while out_open || err_open {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err("has taken too long: does it read from a pipe?".to_string());
+        }
+        // A negative number is passed over.
+        let want = |open: bool, fd: RawFd, events| libc::pollfd {
+            fd: if open { fd } else { -1 },
+            events,
+            revents: 0,
+        };
+        let mut polled = [
+            want(out_open, out.as_raw_fd(), libc::POLLIN),
+            want(err_open, err.as_raw_fd(), libc::POLLIN),
+            // Only whether it is closed, on both sides.
+            want(client.is_some(), client.map_or(-1, |c| c.0.as_raw_fd()), 0),
+        ];
+        let ms = left.as_millis().clamp(1, 60_000) as i32;
+        // SAFETY: three of them, ours.
+        if unsafe { libc::poll(polled.as_mut_ptr(), 3, ms) } < 0 {
+            let e = std::io::Error::last_os_error();
+            if e.kind() != std::io::ErrorKind::Interrupted {
+                return Err(e.to_string());
+            }
+            continue;
+        }
+        if polled[2].revents != 0 {
+            return Err("has been ended: nobody waits for it".to_string());
+        }
+        let mut take = |polled: &libc::pollfd, from: &mut dyn Read, to: &mut Vec<u8>| {
+            if polled.revents == 0 {
+                return true;
+            }
+            let n = from.read(&mut buffer).unwrap_or(0);
+            to.extend_from_slice(&buffer[..n]);
+            n > 0
+        };
+        out_open = out_open && take(&polled[0], &mut out, &mut all.0);
+        err_open = err_open && take(&polled[1], &mut err, &mut all.1);
+    }
+    Ok(all)
+}
 
 /// What it says when all is well.
 #[derive(Clone, Debug, Deserialize)]
@@ -43,7 +184,12 @@ fn wrong(what: impl Into<String>) -> Failed {
 }
 
 /// Calls `program prepare` with what was asked for.
-pub fn prepare(program: &PathBuf, request: &LoadRequest) -> Result<Prepared, Failed> {
+pub fn prepare(
+    program: &Path,
+    request: &LoadRequest,
+    preparing: &Preparing,
+    client: Option<&Client>,
+) -> Result<Prepared, Failed> {
     if !request.directory.is_absolute() || !request.directory.is_dir() {
         let shown = request.directory.display();
         return Err(wrong(format!(
@@ -70,6 +216,10 @@ pub fn prepare(program: &PathBuf, request: &LoadRequest) -> Result<Prepared, Fai
     request.project.iter().for_each(|v| option("project", v));
     request.path.iter().for_each(|v| option("path", v));
     request.native.iter().for_each(|v| option("native", v));
+    request.outside.iter().for_each(|v| option("outside", v));
+    if let Some(seed) = request.any_sizes {
+        option("any-sizes", &seed.to_string());
+    }
     if request.unchecked {
         command.arg("--unchecked");
     }
@@ -77,10 +227,9 @@ pub fn prepare(program: &PathBuf, request: &LoadRequest) -> Result<Prepared, Fai
         command.arg("--no-fuse");
     }
     command.arg("--").arg(&request.network);
-    command.stdin(Stdio::null());
-    let output = command
-        .output()
-        .map_err(|e| wrong(format!("{} cannot be started: {e}", program.display())))?;
+    let output = preparing
+        .run(&mut command, client, LONGEST)
+        .map_err(|why| wrong(format!("levada prepare {why}")))?;
     let said = String::from_utf8_lossy(&output.stdout);
     let said = said.lines().last().unwrap_or("");
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -114,4 +263,99 @@ pub fn prepare(program: &PathBuf, request: &LoadRequest) -> Result<Prepared, Fai
         text,
         kind: Some(Kind::Wrong),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixStream;
+
+    const LONG: Duration = Duration::from_secs(100);
+
+    /// A shell that starts another program, and would be there for long.
+    fn sleeping(place: &Path) -> Command {
+        let mut command = Command::new("sh");
+        let note = "sleep 1000 & echo $! > pid.new; mv pid.new pid; wait";
+        command.args(["-c", note]).current_dir(place);
+        command
+    }
+
+    fn ends_within(place: &Path, run: impl FnOnce() -> Result<Output, String>) -> String {
+        let begin = Instant::now();
+        let why = run().unwrap_err();
+        assert!(begin.elapsed() < LONG / 2, "{why}");
+        let pid = std::fs::read_to_string(place.join("pid")).unwrap();
+        let stat = format!("/proc/{}/stat", pid.trim());
+        // Gone, or dead and not waited for yet.
+        while std::fs::read_to_string(&stat).is_ok_and(|s| !s.contains(") Z ")) {
+            assert!(begin.elapsed() < LONG / 2, "it sleeps still");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        why
+    }
+
+    fn until_it_sleeps(place: &Path) {
+        while !place.join("pid").exists() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    #[test]
+    fn what_is_said_comes_whole() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "head -c 300000 /dev/zero; echo no >&2; exit 3"]);
+        let output = Preparing::default().run(&mut command, None, LONG).unwrap();
+        assert_eq!(output.stdout.len(), 300_000);
+        assert_eq!(output.stderr, b"no\n");
+        assert_eq!(output.status.code(), Some(3));
+    }
+
+    #[test]
+    fn nobody_prepares_for_a_client_that_has_gone() {
+        let place = tempfile::tempdir().unwrap();
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let client = Client::new(&ours).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                until_it_sleeps(place.path());
+                // Half closed, it waits for the answer still.
+                theirs.shutdown(std::net::Shutdown::Write).unwrap();
+                std::thread::sleep(Duration::from_millis(50));
+                drop(theirs);
+            });
+            let preparing = Preparing::default();
+            let mut command = sleeping(place.path());
+            let why = ends_within(place.path(), || {
+                preparing.run(&mut command, Some(&client), LONG)
+            });
+            assert!(why.contains("nobody waits"), "{why}");
+            assert!(preparing.groups().all.is_empty());
+        });
+    }
+
+    #[test]
+    fn nobody_prepares_for_ever_or_for_a_host_that_ends() {
+        let place = tempfile::tempdir().unwrap();
+        let preparing = Preparing::default();
+        let mut command = sleeping(place.path());
+        let why = ends_within(place.path(), || {
+            preparing.run(&mut command, None, Duration::from_secs(2))
+        });
+        assert!(why.contains("too long"), "{why}");
+        let place = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                until_it_sleeps(place.path());
+                preparing.end();
+            });
+            let mut command = sleeping(place.path());
+            let ended = preparing.run(&mut command, None, LONG).unwrap();
+            assert!(!ended.status.success());
+        });
+        assert!(
+            preparing
+                .run(&mut Command::new("true"), None, LONG)
+                .is_err()
+        );
+    }
 }

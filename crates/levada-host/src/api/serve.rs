@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The socket: who may use it, one host a socket, and what a client cannot do to the others.
 
+use super::prepare::Client;
 use super::{Served, router};
 use crate::host::{Kind, Refusal};
 use hyper::server::conn::http1;
@@ -9,7 +10,7 @@ use hyper_util::service::TowerToHyperService;
 use std::ffi::CString;
 use std::io::{ErrorKind, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -63,14 +64,26 @@ impl Socket {
                 .create(folder);
             made.map_err(|e| cannot(folder, e))?;
         }
-        let lock_path = path.with_extension("lock");
-        let mut options = std::fs::OpenOptions::new();
-        let opened = options
+        if let Some(group) = group {
+            lets_in(path.parent(), group)?;
+        }
+        let mut lock_path = path.as_os_str().to_os_string();
+        lock_path.push(".lock");
+        let lock_path = PathBuf::from(lock_path);
+        let opened = std::fs::OpenOptions::new()
             .create(true)
             .truncate(false)
             .write(true)
+            .mode(0o600)
+            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
             .open(&lock_path);
         let mut lock = opened.map_err(|e| cannot(&lock_path, e))?;
+        let whose = lock.metadata().map_err(|e| cannot(&lock_path, e))?;
+        // SAFETY: has no preconditions.
+        if !whose.is_file() || whose.uid() != unsafe { libc::geteuid() } {
+            return Err(cannot(&lock_path, "somebody else has put something there")
+                .help("name a socket in another folder with --socket PATH"));
+        }
         if let Err(e) = lock.try_lock() {
             return Err(match e {
                 std::fs::TryLockError::WouldBlock => cannot(path, "another host lives there")
@@ -168,6 +181,27 @@ impl Drop for Socket {
     }
 }
 
+/// A socket that the group may use is of no use where the group cannot get to.
+fn lets_in(folder: Option<&Path>, group: u32) -> Result<(), Refusal> {
+    let folder = folder.filter(|p| !p.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let whole = folder.canonicalize().map_err(|e| cannot(folder, e))?;
+    for one in whole.ancestors() {
+        let there = std::fs::metadata(one).map_err(|e| cannot(one, e))?;
+        let bit = if there.gid() == group { 0o010 } else { 0o001 };
+        if there.mode() & bit == 0 {
+            let why = format!(
+                "the group cannot get in there (mode {:o})",
+                there.mode() & 0o7777
+            );
+            return Err(cannot(one, why).help(
+                "let it in with chmod, or name a socket in another folder with --socket PATH",
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// A group by its name, or by its number.
 fn group_number(name: &str) -> Result<u32, Refusal> {
     if let Ok(number) = name.parse() {
@@ -202,10 +236,12 @@ pub fn serve(socket: &Socket, served: Arc<Served>, end: Arc<Notify>) -> std::io:
             let served = served.clone();
             tokio::task::spawn_blocking(move || super::restore(&served));
         }
+        let preparing = served.clone();
         tokio::select! {
             () = accept(listener, served) => {}
             () = end.notified() => {}
         }
+        preparing.preparing.end();
         Ok::<(), std::io::Error>(())
     })?;
     // Who waits for an application to end is not waited for.
@@ -229,7 +265,17 @@ async fn accept(listener: tokio::net::UnixListener, served: Arc<Served>) {
             turn_away(&stream);
             continue;
         };
-        let service = TowerToHyperService::new(router.clone());
+        // What is long is not done for a client that has gone.
+        let client = Client::new(&stream).ok();
+        let inner = TowerToHyperService::new(router.clone());
+        let service = hyper::service::service_fn(
+            move |mut request: hyper::Request<hyper::body::Incoming>| {
+                if let Some(client) = &client {
+                    request.extensions_mut().insert(client.clone());
+                }
+                hyper::service::Service::call(&inner, request)
+            },
+        );
         tokio::spawn(async move {
             let mut http = http1::Builder::new();
             http.timer(TokioTimer::new())
@@ -253,4 +299,51 @@ fn turn_away(stream: &tokio::net::UnixStream) {
         body.len()
     );
     let _ = stream.try_write(text.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lock_is_the_sockets_own_and_no_link_is_followed() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        let first = Socket::bind(&at("host.sock"), None).unwrap();
+        let second = Socket::bind(&at("host.dev"), None).unwrap();
+        let Err(taken) = Socket::bind(&at("host.sock"), None) else {
+            panic!("two hosts on a socket");
+        };
+        assert!(taken.what.contains("another host"), "{taken}");
+        drop((first, second));
+        std::fs::write(at("precious"), "text").unwrap();
+        for name in ["x.lock", "x.sock.lock"] {
+            std::os::unix::fs::symlink(at("precious"), at(name)).unwrap();
+        }
+        assert!(Socket::bind(&at("x.sock"), None).is_err());
+        assert_eq!(std::fs::read_to_string(at("precious")).unwrap(), "text");
+        let mode = std::fs::metadata(at("host.sock.lock")).unwrap().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_group_that_cannot_get_there_is_told() {
+        let place = tempfile::tempdir().unwrap();
+        // SAFETY: has no preconditions.
+        let group = unsafe { libc::getegid() }.to_string();
+        let mode = |mode| {
+            let mode = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(place.path(), mode).unwrap();
+        };
+        let socket = place.path().join("a/host.sock");
+        mode(0o700);
+        let Err(refused) = Socket::bind(&socket, Some(&group)) else {
+            panic!("the group cannot get there");
+        };
+        assert!(refused.what.contains("cannot get in"), "{refused}");
+        mode(0o755);
+        if lets_in(place.path().parent(), group.parse().unwrap()).is_ok() {
+            assert!(Socket::bind(&socket, Some(&group)).is_ok());
+        }
+    }
 }

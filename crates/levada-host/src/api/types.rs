@@ -47,11 +47,25 @@ pub struct LoadRequest {
     pub native: Vec<String>,
     /// Leave out the checks of array indices.
     pub unchecked: bool,
+    /// What happens where a list is read that has no such element: fault or nearest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outside: Option<String>,
+    /// Give channels sizes by chance, from this seed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub any_sizes: Option<u64>,
     /// Do not join actors into one.
     pub no_fuse: bool,
     /// It is refused if it would claim more, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
+    /// It is promised so many units a second, such as frames, and gets no more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<f64>,
+    /// It may take so many cores: 0.5 is half of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<f64>,
+    /// Load it even where that breaks a promise.
+    pub anyway: bool,
     /// Load it paused: nothing of it runs before it is resumed.
     pub paused: bool,
 }
@@ -61,6 +75,17 @@ pub struct LoadRequest {
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
     pub application: Vec<LoadRequest>,
+}
+
+/// A new version of an application.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReplaceRequest {
+    /// How the new version is loaded; its input and output are those of the old one if it names none.
+    pub load: LoadRequest,
+    /// So long, in seconds, the old one may take to drain; 30 if not said. It is stopped then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<f64>,
 }
 
 /// How an application is taken away.
@@ -131,6 +156,14 @@ pub struct Application {
     /// What it says that it has done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
+    /// Units a second that it is promised, and that it had lately.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub promised: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pace: Option<f64>,
+    /// Cores that it may take.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<f64>,
     /// How it ended, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
@@ -276,6 +309,7 @@ impl From<&Seen> for Application {
             (None, Some(e)) => (e.seconds, e.moves, e.progress.clone()),
             (None, None) => (0.0, 0, None),
         };
+        let limits = seen.hosted.as_ref().map(|h| h.limits).unwrap_or_default();
         let loaded = seen.loaded.duration_since(UNIX_EPOCH);
         Application {
             name: seen.name.clone(),
@@ -291,6 +325,9 @@ impl From<&Seen> for Application {
             busy: counters.actors.iter().map(|a| a.busy.as_secs_f64()).sum(),
             moves,
             progress: told.map(progress),
+            promised: limits.rate,
+            pace: seen.hosted.as_ref().and_then(|h| h.pace()),
+            share: limits.share,
             outcome: seen.ended.as_ref().map(|e| e.outcome.text()),
         }
     }

@@ -7,7 +7,7 @@ use crate::mix::{Actor, App, Channel, Mix, Problem};
 use crate::place::Placement;
 use crate::random::{self, Random};
 use serde::Deserialize;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
 /// A description, as far as it goes.
@@ -129,25 +129,36 @@ pub fn read_description(text: &str) -> Result<Described, Problem> {
         rates: Vec::new(),
     };
     let mut sits: Vec<Option<u32>> = Vec::new();
+    let mut names = HashSet::new();
+    let mut named_apart = |name: &str| match names.insert(name.to_string()) {
+        true => Ok(()),
+        false => Err(Problem::new(
+            format!("there are two applications {name}"),
+            "name them apart",
+        )),
+    };
     for app in &file.app {
+        // Before they are counted out: they would be endless without actors.
+        if app.actor.is_empty() {
+            return Err(Problem::new(
+                format!("{} has no actors", app.name),
+                "describe them as [[app.actor]], each with a name and time_ns",
+            ));
+        }
+        let actors = app.instances.saturating_mul(app.actor.len());
+        if read.mix.actors().saturating_add(actors) > ACTORS {
+            return Err(too_many("actors", ACTORS));
+        }
         let placed = app.app()?;
         for instance in 0..app.instances {
             let mut one = placed.clone();
             if app.instances > 1 {
                 one.name = format!("{}-{}", app.name, instance + 1);
             }
-            if read.mix.apps.iter().any(|a| a.name == one.name) {
-                return Err(Problem::new(
-                    format!("there are two applications {}", one.name),
-                    "name them apart",
-                ));
-            }
+            named_apart(&one.name)?;
             let number = read.mix.apps.len();
             let own = app.exclusive.iter().map(|&c| (c, Some(number)));
             read.mix.exclusive.extend(own);
-            if read.mix.actors() + one.actors.len() > ACTORS {
-                return Err(too_many("actors", ACTORS));
-            }
             read.mix.apps.push(one);
             sits.extend(app.actor.iter().map(|a| a.core));
             read.rates.push(app.rate);
@@ -165,6 +176,7 @@ pub fn read_description(text: &str) -> Result<Described, Problem> {
         }
         let mut random = Random::new(invented.seed);
         let mix = random::mix(&mut random, invented.apps, invented.actors);
+        mix.apps.iter().try_for_each(|a| named_apart(&a.name))?;
         read.rates.extend(vec![None; mix.apps.len()]);
         sits.extend(vec![None; mix.actors()]);
         read.mix.apps.extend(mix.apps);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `levada check --explain`: what stands at a place, of which type, and by which rule of the language.
 
-use super::{Projects, gather};
+use super::Projects;
 use crate::cli::{CheckArgs, Place};
 use crate::output::{self, Failure, failure_with};
+use crate::sources;
 use levada_cal::check::note;
 use levada_cal::check::types::Ty;
 use levada_cal::diag::{Diagnostics, LineCol, Sources};
@@ -17,7 +18,7 @@ use std::process::ExitCode;
 pub fn explain(place: &Place, args: &CheckArgs) -> Result<ExitCode, Failure> {
     let mut files = BTreeSet::new();
     if !place.file.is_dir() {
-        gather(&place.file, &mut files)?;
+        sources::gather(&place.file, sources::CAL_AND_XDF, &mut files)?;
     }
     let Some(file) = files.first() else {
         let shown = place.file.display();

@@ -32,21 +32,25 @@ pub struct World {
 
 impl World {
     pub fn open(&mut self, uri: &Uri, text: String) {
+        self.close(uri);
         if let Some(path) = text::path_of(uri) {
             self.open.insert(path, (uri.clone(), text.into()));
-            self.known.clear();
         }
     }
 
+    /// By its URI: the path may be another than when it was opened, if it was new then and has since
+    /// been saved.
     pub fn close(&mut self, uri: &Uri) {
-        if let Some(path) = text::path_of(uri) {
-            self.open.remove(&path);
-            self.known.clear();
-        }
+        self.open.retain(|_, (open, _)| open != uri);
+        self.known.clear();
     }
 
     /// Files on disk may have changed.
     pub fn forget(&mut self) {
+        for (path, (uri, text)) in std::mem::take(&mut self.open) {
+            let path = text::path_of(&uri).unwrap_or(path);
+            self.open.insert(path, (uri, text));
+        }
         self.known.clear();
         self.projects = Projects::default();
     }
@@ -261,5 +265,31 @@ impl Analysis {
             (path, diagnostic)
         };
         self.diags.iter().map(one).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::str::FromStr;
+
+    /// Below a link a new file has another path once it was saved.
+    #[test]
+    fn a_file_that_was_saved_is_closed_by_what_the_editor_calls_it() {
+        let place = tempfile::tempdir().expect("a folder");
+        let link = place.path().join("link");
+        std::fs::create_dir(place.path().join("src")).expect("src");
+        std::os::unix::fs::symlink(place.path().join("src"), &link).expect("a link");
+        let uri = Uri::from_str(&format!("file://{}/New.cal", link.display())).expect("a URI");
+        let mut world = World::default();
+        world.open(&uri, "unsaved".into());
+        let saved = place.path().join("src/New.cal");
+        std::fs::write(&saved, "saved").expect("New.cal");
+        let saved = saved.canonicalize().expect("New.cal");
+        world.forget();
+        assert_eq!(world.text(&saved).as_deref(), Some("unsaved"));
+        world.close(&uri);
+        assert_eq!(world.text(&saved).as_deref(), Some("saved"));
+        assert!(world.open.is_empty());
     }
 }

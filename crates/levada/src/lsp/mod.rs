@@ -291,7 +291,7 @@ impl Server {
     fn references(&mut self, p: ReferenceParams) -> Result<Value, Refusal> {
         let (at, offset) = self.at(&p.text_document_position)?;
         let mut found = Vec::new();
-        for (path, text, spans) in rename::uses(&mut self.world, &at, offset)? {
+        for (path, text, spans) in rename::uses(&mut self.world, &at, offset)?.uses {
             let Some(uri) = self.world.uri(&path) else {
                 continue;
             };

@@ -2,11 +2,13 @@
 //! All uses of a name, and another name for it.
 //!
 //! What is local is looked for in its file. Ports, parameters and what units declare may be used in
-//! any file of the project: those whose text has the name at all are checked, and tell. A new name is
-//! tried before it is given: it must bring no error, and mean the same at every place.
+//! any file of the project: those whose text has the name at all are checked, and tell. Some may be
+//! missing where a file has errors: that is no reason to show none, but one to rename none. A new name
+//! is tried before it is given: it must bring no error, and mean the same at every place.
 
 use super::analysis::{Analysis, World};
 use super::{At, Refusal, refuse, text};
+use levada_cal::diag::{Diagnostic, Severity};
 use levada_cal::index::{Kind, Named};
 use levada_cal::ir::Span;
 use levada_cal::lex;
@@ -17,6 +19,14 @@ use std::sync::Arc;
 
 /// The uses of a name in one file, and the file's text.
 pub type Uses = (PathBuf, Arc<str>, Vec<Span>);
+
+/// All that is known of them.
+#[derive(Default)]
+pub struct Found {
+    pub uses: Vec<Uses>,
+    /// Why there may be others.
+    doubt: Option<String>,
+}
 
 /// Where spans begin and end, each once and in order.
 type Places = BTreeSet<(u32, u32)>;
@@ -77,7 +87,7 @@ pub fn target(at: &At, offset: u32) -> Result<Span, Refusal> {
 }
 
 /// All places of the name at a place.
-pub fn uses(world: &mut World, at: &At, offset: u32) -> Result<Vec<Uses>, Refusal> {
+pub fn uses(world: &mut World, at: &At, offset: u32) -> Result<Found, Refusal> {
     let named = name_at(at, offset)?;
     if named.kind == Kind::Tag {
         let tag = at.analysis.text_at(named.span);
@@ -90,21 +100,28 @@ pub fn uses(world: &mut World, at: &At, offset: u32) -> Result<Vec<Uses>, Refusa
             })
             .map(|(text, span)| part_span(&text, span, part))
             .collect();
-        return Ok(vec![(at.path.clone(), at.analysis.text(at.file), spans)]);
+        return Ok(in_its_file(at, prefix[part], spans));
     }
     let declared = named.declared;
+    let name = at.analysis.text_at(declared);
+    let name = name.trim_start_matches('^');
     let local = matches!(named.kind, Kind::Local | Kind::State | Kind::Instance);
     let Some(home) = at.analysis.path(declared.file).filter(|_| !local) else {
         let spans = at.analysis.index.uses(declared);
         let spans = spans.into_iter().filter(|s| s.file == at.file).collect();
-        return Ok(vec![(at.path.clone(), at.analysis.text(at.file), spans)]);
+        return Ok(in_its_file(at, name, spans));
     };
-    let name = at.analysis.text_at(declared);
     let mut found: BTreeMap<PathBuf, (Arc<str>, Places)> = BTreeMap::new();
-    for path in candidates(world, &[&home, &at.path], name.trim_start_matches('^')) {
-        let Ok(analysis) = world.analyse(&path) else {
-            continue;
+    let (files, mut doubt) = candidates(world, &[&home, &at.path], name);
+    for path in files {
+        let analysis = match world.analyse(&path) {
+            Ok(analysis) => analysis,
+            Err(why) => {
+                doubt.get_or_insert(format!("{} has it, too: {why}", path.display()));
+                continue;
+            }
         };
+        doubt = doubt.or_else(|| not_understood(&analysis, &path, name));
         for (path, text, spans) in uses_in(&analysis, &home, declared) {
             let entry = found.entry(path).or_insert_with(|| (text, Places::new()));
             entry.1.extend(spans.into_iter().map(|s| (s.start, s.end)));
@@ -118,7 +135,47 @@ pub fn uses(world: &mut World, at: &At, offset: u32) -> Result<Vec<Uses>, Refusa
         };
         (path, text, spans.into_iter().map(span).collect())
     });
-    Ok(list.collect())
+    let uses = list.collect();
+    Ok(Found { uses, doubt })
+}
+
+/// The uses of a name that no other file can have.
+fn in_its_file(at: &At, name: &str, spans: Vec<Span>) -> Found {
+    Found {
+        uses: vec![(at.path.clone(), at.analysis.text(at.file), spans)],
+        doubt: not_understood(&at.analysis, &at.path, name),
+    }
+}
+
+/// A place in a file with errors where the name stands, and nobody knows what it means there.
+fn not_understood(analysis: &Analysis, path: &Path, name: &str) -> Option<String> {
+    let file = analysis.file(path)?;
+    let of_file = |d: &&Diagnostic| {
+        let first = d.labels.first();
+        d.severity == Severity::Error && first.is_none_or(|l| l.span.file == file)
+    };
+    let error = &analysis.diags.iter().find(of_file)?.message;
+    let text = analysis.text(file);
+    let network = path.extension().is_some_and(|e| e == "xdf");
+    let mut start = 0;
+    for (kind, token) in lex::tokens(&text) {
+        let at = start;
+        start += token.len();
+        // In a network names stand in strings.
+        let here = match kind {
+            lex::SyntaxKind::Ident => token.trim_start_matches('^') == name,
+            lex::SyntaxKind::Str if network => token.trim_matches('"') == name,
+            _ => false,
+        };
+        if here && analysis.index.named(file, at as u32).is_empty() {
+            let line = text[..at].matches('\n').count() + 1;
+            return Some(format!(
+                "{}:{line}: `{name}` is not understood here: {error}",
+                path.display()
+            ));
+        }
+    }
+    None
 }
 
 /// What one analysis knows of the uses of what is declared at `declared` in the file `home`.
@@ -148,17 +205,26 @@ fn tags(analysis: &Analysis, file: u32) -> Vec<(String, Span)> {
     found
 }
 
-/// The files that may use a name: those of the projects and of the editor's folders that have it.
-fn candidates(world: &mut World, near: &[&Path], name: &str) -> BTreeSet<PathBuf> {
+/// The files that may use a name: those of the projects and of the editor's folders that have it; and
+/// why these may not be all.
+fn candidates(
+    world: &mut World,
+    near: &[&Path],
+    name: &str,
+) -> (BTreeSet<PathBuf>, Option<String>) {
     let mut folders: Vec<PathBuf> = world.folders.clone();
     for path in near {
         folders.extend(world.roots(path).unwrap_or_default());
     }
     let mut files: BTreeSet<PathBuf> = near.iter().map(|p| p.to_path_buf()).collect();
     files.extend(world.opened().map(Path::to_owned));
-    let mut seen = BTreeSet::new();
+    let (mut seen, mut doubt) = (BTreeSet::new(), None);
     while let Some(folder) = folders.pop() {
-        if !seen.insert(folder.clone()) || seen.len() > MOST_FILES || files.len() > MOST_FILES {
+        if seen.len().max(files.len()) > MOST_FILES {
+            doubt = Some(format!("there are more than {MOST_FILES} files or folders"));
+            break;
+        }
+        if !seen.insert(folder.clone()) {
             continue;
         }
         for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
@@ -176,8 +242,14 @@ fn candidates(world: &mut World, near: &[&Path], name: &str) -> BTreeSet<PathBuf
             }
         }
     }
-    files.retain(|path| world.text(path).is_some_and(|text| text.contains(name)));
-    files
+    files.retain(|path| match world.text(path) {
+        Some(text) => text.contains(name),
+        None => {
+            doubt.get_or_insert(format!("{} cannot be read", path.display()));
+            false
+        }
+    });
+    (files, doubt)
 }
 
 /// The edits that give what is named at a place another name.
@@ -195,7 +267,10 @@ pub fn rename(
     }
     let kind = name_at(at, offset)?.kind;
     free(at, kind, new)?;
-    let uses = uses(world, at, offset)?;
+    let Found { uses, doubt } = uses(world, at, offset)?;
+    if let Some(doubt) = doubt {
+        return refuse(format!("not all places of `{old}` can be found: {doubt}"));
+    }
     // The protocol's own type; what can change within a URI is no part of what it is compared by.
     #[allow(clippy::mutable_key_type)]
     let mut edits: HashMap<Uri, Vec<TextEdit>> = HashMap::new();
@@ -255,7 +330,7 @@ fn same_meaning(
         let after = world.analyse_with(path, changed).or_else(refuse)?;
         if after.diags.error_count() > before.diags.error_count() {
             let error = after.diags.iter().find(|d| {
-                d.severity == levada_cal::diag::Severity::Error
+                d.severity == Severity::Error
                     && !before.diags.iter().any(|b| b.message == d.message)
             });
             let why = error.map_or("an error", |d| d.message.as_str());

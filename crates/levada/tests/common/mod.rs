@@ -2,6 +2,9 @@
 //! A folder of sources and a cache of its own for each test, and ways to run the command in it.
 #![allow(dead_code)]
 
+pub mod host;
+pub mod shield;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -26,7 +29,7 @@ pub fn skipped(what: &str, why: &str) {
 }
 
 impl Run {
-    fn new(output: Output) -> Run {
+    pub fn new(output: Output) -> Run {
         Run {
             code: output.status.code(),
             out: String::from_utf8_lossy(&output.stdout).into_owned(),

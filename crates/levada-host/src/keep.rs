@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What an application may have, kept: a rate that it is promised is what it gets and no more, and of the
+//! cores it takes no more than its share.
+//!
+//! Each limit is a bucket that fills with time and is emptied by what the application does. While one is
+//! empty the application is held, as if it were paused; its elements wait where they are. Only an
+//! application with a limit has a thread that looks after it, which sleeps as long as nothing could be
+//! wrong.
+
+use crate::host::{Hosted, Shared, State};
+use std::sync::{PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+/// What an application is promised and allowed.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Limits {
+    /// Units a second, such as frames.
+    pub rate: Option<f64>,
+    /// Cores: 0.5 is half of one.
+    pub share: Option<f64>,
+}
+
+impl Limits {
+    pub fn any(&self) -> bool {
+        self.rate.is_some() || self.share.is_some()
+    }
+}
+
+/// It looks this often at what works, and so often at what does nothing.
+const SHORTEST: Duration = Duration::from_millis(5);
+const LONGEST: Duration = Duration::from_millis(200);
+/// What was not used is kept for so long.
+const KEPT: f64 = 0.05;
+
+/// Fills at `rate` a second, up to `most`.
+struct Bucket {
+    rate: f64,
+    most: f64,
+    level: f64,
+    used: f64,
+}
+
+impl Bucket {
+    fn new(rate: f64, least: f64, used: f64) -> Bucket {
+        let most = (rate * KEPT).max(least);
+        Bucket {
+            rate,
+            most,
+            level: most,
+            used,
+        }
+    }
+
+    /// So much is used in all, after so many seconds more; whether there is something left.
+    fn look(&mut self, seconds: f64, used: f64) -> bool {
+        self.level += self.rate * seconds - (used - self.used);
+        self.level = self.level.min(self.most);
+        self.used = used;
+        self.level > 0.0
+    }
+
+    /// Seconds until there is something again.
+    fn wait(&self) -> f64 {
+        (-self.level / self.rate).max(0.0)
+    }
+}
+
+fn busy(hosted: &Hosted) -> f64 {
+    let counters = hosted.app.counters().unwrap_or_default();
+    counters.actors.iter().map(|a| a.busy.as_secs_f64()).sum()
+}
+
+fn done(hosted: &Hosted) -> f64 {
+    hosted.app.progress().map_or(0.0, |(_, done)| done as f64)
+}
+
+/// Looks after an application until it has ended.
+pub fn keep(shared: &Weak<Shared>, hosted: &Weak<Hosted>) {
+    let Some(limits) = hosted.upgrade().map(|h| h.limits) else {
+        return;
+    };
+    let mut rate = limits.rate.map(|r| Bucket::new(r, 2.0, 0.0));
+    let mut share = limits.share.map(|s| Bucket::new(s, 0.005, 0.0));
+    let (mut at, mut before) = (Instant::now(), 0.0);
+    let mut pause = SHORTEST;
+    loop {
+        std::thread::sleep(pause);
+        // Nothing is held while it sleeps: who is gone is gone.
+        let (Some(shared), Some(hosted)) = (shared.upgrade(), hosted.upgrade()) else {
+            return;
+        };
+        let (shared, hosted) = (&*shared, &*hosted);
+        let elapsed = at.elapsed().as_secs_f64();
+        at = Instant::now();
+        match shared.state(hosted.number) {
+            None | Some(State::Ended | State::Failed) => return,
+            Some(State::Loaded | State::Paused) => {
+                pause = LONGEST;
+                continue;
+            }
+            Some(State::Running | State::Draining) => {}
+        }
+        let now = busy(hosted);
+        let (mut left, mut wait) = (true, 0.0f64);
+        if let Some(bucket) = &mut rate {
+            left &= bucket.look(elapsed, done(hosted));
+            wait = wait.max(bucket.wait());
+        }
+        if let Some(bucket) = &mut share {
+            left &= bucket.look(elapsed, now);
+            wait = wait.max(bucket.wait());
+        }
+        hold(shared, hosted, !left);
+        pause = match (left, now > before) {
+            (false, _) => Duration::from_secs_f64(wait.min(1.0)).clamp(SHORTEST, LONGEST),
+            (true, true) => SHORTEST,
+            (true, false) => (pause * 2).min(LONGEST),
+        };
+        before = now;
+    }
+}
+
+/// Lets nothing of it run, or lets it go on; what a user has paused stays so.
+fn hold(shared: &Shared, hosted: &Hosted, wanted: bool) {
+    let mut held = hosted.held.lock().unwrap_or_else(PoisonError::into_inner);
+    let runs = matches!(
+        shared.state(hosted.number),
+        Some(State::Running | State::Draining)
+    );
+    if *held == wanted || !runs {
+        return;
+    }
+    let done = match wanted {
+        true => hosted.app.pause(),
+        false => hosted.app.resume(),
+    };
+    if done.is_ok() {
+        *held = wanted;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_gives_what_it_gets_and_keeps_little() {
+        let mut bucket = Bucket::new(100.0, 2.0, 0.0);
+        assert!(bucket.look(0.0, 4.0));
+        assert!(!bucket.look(0.0, 10.0));
+        assert!((bucket.wait() - 0.05).abs() < 1e-9);
+        assert!(bucket.look(0.06, 10.0));
+        // However long it did nothing, it may not make up for that.
+        assert!(bucket.look(100.0, 10.0));
+        assert!(!bucket.look(0.0, 15.5));
+    }
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! One map of all applications when they come and go: the mapper's `remap` for what runs, and its `admit`
+//! for what is to be loaded, by the weights that were measured.
+
+use crate::host::{Hosted, Kind, Refusal, Shared, State};
+use crate::keep::Limits;
+use crate::measured::Measured;
+use crate::watch::Note;
+use crate::weights::{mapped, unmeasured};
+use levada_map::{App, Mix};
+use levada_sys::{Counters, Network};
+use std::sync::Arc;
+
+/// Steps that are simulated for an admission.
+const STEPS: usize = 30_000;
+
+fn mix(apps: Vec<App>) -> Mix {
+    Mix {
+        apps,
+        exclusive: Vec::new(),
+    }
+}
+
+/// Maps these anew, on a thread of its own that lets all others go first; the answer is a note. Whether
+/// there will be one.
+pub fn remap<'a>(
+    shared: &Shared,
+    changes: u64,
+    all: impl Iterator<Item = (&'a Hosted, &'a Counters)>,
+) -> bool {
+    let (mut apps, mut current) = (Vec::new(), Vec::new());
+    for (hosted, counters) in all {
+        apps.push(mapped(hosted, &shared.machine, counters));
+        let new = counters.actors.iter().all(|a| a.firings == 0);
+        let seats = counters.actors.iter().map(|a| a.worker);
+        current.extend(seats.map(|worker| (!new).then_some(worker)));
+    }
+    let (machine, notes) = (shared.machine.clone(), shared.notes());
+    let thread = std::thread::Builder::new().name("levada/map".to_string());
+    let started = thread.spawn(move || {
+        // SAFETY: this thread alone, as Linux has it.
+        unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) };
+        let stay = || current.iter().map(|c| c.unwrap_or(0)).collect();
+        let placement = levada_map::remap(&mix(apps), &machine, &current);
+        // What cannot be mapped stays where it is.
+        let known = current.iter().all(Option::is_some);
+        match placement {
+            Ok(placement) => drop(notes.send(Note::Mapped(changes, placement))),
+            Err(_) if known => drop(notes.send(Note::Mapped(changes, stay()))),
+            Err(_) => drop(notes.send(Note::Mapped(changes, Vec::new()))),
+        }
+    });
+    started.is_ok()
+}
+
+/// Refuses what would break a promise, with the numbers; what is promised nothing, beside others that are
+/// promised nothing, costs no time here.
+pub fn admit(
+    shared: &Shared,
+    name: &str,
+    network: &Network,
+    known: Option<&Measured>,
+    pins: &[Option<u32>],
+    priority: i32,
+    limits: Limits,
+) -> Result<(), Refusal> {
+    let live: Vec<Arc<Hosted>> = {
+        let table = shared.table();
+        let runs = |state| matches!(state, State::Running | State::Draining | State::Loaded);
+        let all = table.apps.values().filter(|a| runs(a.state));
+        all.filter_map(|a| a.hosted.clone()).collect()
+    };
+    let promised = |l: Limits| l.rate.is_some();
+    // Without a measurement nobody knows what it would do.
+    if known.is_none() || !(promised(limits) || live.iter().any(|h| promised(h.limits))) {
+        return Ok(());
+    }
+    let (mut apps, mut current) = (Vec::new(), Vec::new());
+    for hosted in &live {
+        let counters = hosted.app.counters().unwrap_or_default();
+        apps.push(mapped(hosted, &shared.machine, &counters));
+        current.extend(counters.actors.iter().map(|a| Some(a.worker)));
+    }
+    let app = unmeasured(name, network, known, pins, limits);
+    current.extend(app.actors.iter().map(|_| None));
+    apps.push(App { priority, ..app });
+    let admission = levada_map::admit(&mix(apps), &shared.machine, &current, STEPS);
+    match admission {
+        Ok(admission) if !admission.fits() => {
+            let what = format!("a promise would be broken: {admission}");
+            Err(Refusal::new(Kind::Limit, what).help(
+                "promise less with --rate, unload what is not needed, or load it with --anyway",
+            ))
+        }
+        // What cannot be described cannot be judged.
+        _ => Ok(()),
+    }
+}

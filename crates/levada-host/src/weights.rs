@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What an application weighs: its counters as the mapper's description of it, by a unit of its own.
+
+use crate::graph::{first_guess, graph_between};
+use crate::host::Hosted;
+use crate::keep::Limits;
+use crate::measured::Measured;
+use levada_map::{Actor, App, Channel, Machine};
+use levada_sys::{Counters, Network};
+
+/// A new application that was never measured is taken for one that needs so much for each thing done.
+const GUESS: f64 = 1e5;
+/// Below this its counters say less than a guess.
+const ENOUGH: f64 = 2e6;
+
+/// What it counts itself, such as frames, if it counts anything.
+pub fn counted(hosted: &Hosted) -> Option<(String, f64)> {
+    let told = hosted.app.progress().filter(|(_, done)| *done > 0);
+    told.map(|(unit, done)| (unit, done as f64))
+}
+
+/// The application that has these counters, and has done so many of these units.
+pub fn weighed(
+    hosted: &Hosted,
+    machine: &Machine,
+    counters: &Counters,
+    (unit, done): (String, f64),
+) -> App {
+    let network = hosted.app.network();
+    let seats: Vec<u32> = counters.actors.iter().map(|a| a.worker).collect();
+    let all = graph_between(network, &Counters::default(), counters);
+    let all = all.without_traffic(machine, &seats);
+    let links = network.links();
+    let actors = counters.actors.iter().zip(&all.busy).enumerate();
+    let actors = actors.map(|(i, (a, busy))| Actor {
+        name: a.name.clone(),
+        time: busy / done,
+        firings: a.firings as f64 / done,
+        pin: hosted.pins.get(i).copied().flatten(),
+    });
+    let there = counters.actors.len();
+    let channels = links.into_iter().zip(&counters.channels);
+    let channels = channels
+        .filter(|((from, to, _), _)| (*from as usize) < there && (*to as usize) < there)
+        .map(|((from, to, size), c)| Channel {
+            from: from as usize,
+            to: to as usize,
+            elements: c.got as f64 / done,
+            size: f64::from(size),
+            capacity: f64::from(c.capacity),
+        });
+    App {
+        name: hosted.name.clone(),
+        unit,
+        priority: hosted.priority,
+        promise: None,
+        actors: actors.collect(),
+        channels: channels.collect(),
+    }
+}
+
+/// The application as it is mapped beside others: by its counters where they say enough, else by what an
+/// earlier run has measured, else by a guess.
+pub fn mapped(hosted: &Hosted, machine: &Machine, counters: &Counters) -> App {
+    let busy: f64 = counters
+        .actors
+        .iter()
+        .map(|a| a.busy.as_nanos() as f64)
+        .sum();
+    if busy >= ENOUGH {
+        // A millisecond of work is as good a unit as any, where it counts nothing.
+        let told = counted(hosted);
+        let promise = hosted.limits.rate.filter(|_| told.is_some());
+        let unit = told.unwrap_or_else(|| ("ms of work".to_string(), busy / 1e6));
+        return App {
+            promise,
+            ..weighed(hosted, machine, counters, unit)
+        };
+    }
+    let app = unmeasured(
+        &hosted.name,
+        hosted.app.network(),
+        hosted.known.as_ref(),
+        &hosted.pins,
+        hosted.limits,
+    );
+    App {
+        priority: hosted.priority,
+        ..app
+    }
+}
+
+/// An application that has done nothing yet.
+pub(crate) fn unmeasured(
+    name: &str,
+    network: &Network,
+    known: Option<&Measured>,
+    pins: &[Option<u32>],
+    limits: Limits,
+) -> App {
+    let guess = first_guess(network);
+    let graph = known.map_or(&guess, |k| &k.graph);
+    let told = known.and_then(|k| k.done.clone());
+    let scale = match &told {
+        Some((_, done)) => 1.0 / done,
+        None => GUESS / graph.busy.iter().sum::<f64>().max(1e-9),
+    };
+    let actors = graph.busy.iter().zip(network.actor_names()).enumerate();
+    let actors: Vec<Actor> = actors
+        .map(|(i, (busy, name))| Actor {
+            name,
+            time: busy * scale,
+            firings: 1.0,
+            pin: pins.get(i).copied().flatten(),
+        })
+        .collect();
+    let there = actors.len();
+    let links = graph.links.iter();
+    let channels = links.filter(|l| l.from < there && l.to < there);
+    let channels = channels.map(|link| Channel {
+        from: link.from,
+        to: link.to,
+        elements: 1.0,
+        size: link.bytes * scale,
+        capacity: 2.0,
+    });
+    App {
+        name: name.to_string(),
+        // How fast it can be is known only if it was measured.
+        promise: limits.rate.filter(|_| told.is_some()),
+        unit: told.map_or("times".to_string(), |(unit, _)| unit),
+        priority: 0,
+        actors,
+        channels: channels.collect(),
+    }
+}

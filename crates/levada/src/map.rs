@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `levada map`: who sits where in the host; with --simulate it maps applications onto a machine, both
+//! described in a file, and says which rates are to be expected.
+
+use crate::cli::{MapArgs, SimulateArgs};
+use crate::output::{self, Failure, failure_with, table};
+use crate::record::text_of;
+use crate::remote;
+use levada_map::text::{Described, placement_text, read_description, read_placement};
+use levada_map::{
+    Placement, Scheduling, Simulated, Strategy, bottleneck, lower_bound, map, simulate,
+};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// So many applications are listed one by one.
+const LISTED: usize = 24;
+/// Steps that are simulated: at least, and for each actor.
+const STEPS: usize = 300_000;
+const STEPS_EACH: usize = 60;
+
+struct Mapped {
+    name: &'static str,
+    placement: Placement,
+    took: Duration,
+    /// The busiest core, in shares of the least that it can be.
+    busiest: f64,
+    simulated: Simulated,
+}
+
+pub fn map_of(args: &MapArgs) -> Result<ExitCode, Failure> {
+    match &args.simulate {
+        Some(file) => simulated(file, &args.how, args.at.json),
+        None => remote::map(&args.at),
+    }
+}
+
+fn simulated(file: &Path, args: &SimulateArgs, json: bool) -> Result<ExitCode, Failure> {
+    let text = text_of("--simulate", file)?;
+    let mut read = read_description(&text)
+        .map_err(|p| Failure::new(format!("{}: {}", file.display(), p.what)).help(p.help))?;
+    if let Some(file) = &args.placement {
+        let named = read_placement(&text_of("--placement", file)?)?;
+        read.mix.pin(&named, read.machine.workers())?;
+    }
+    let scheduling = match args.round_robin {
+        true => Scheduling::RoundRobin,
+        false => Scheduling::EventDriven,
+    };
+    let mapped = match args.strategy.as_str() {
+        "all" => Strategy::ALL
+            .iter()
+            .rev()
+            .map(|s| mapped(&read, *s, scheduling))
+            .collect(),
+        "recorded" => recorded(&read, scheduling).map(|m| vec![m]),
+        name => match Strategy::named(name) {
+            Some(strategy) => mapped(&read, strategy, scheduling).map(|m| vec![m]),
+            None => failure_with(
+                format!("there is no strategy {name}"),
+                "there are levada, partition, glb, lb, round-robin; all, and recorded",
+            ),
+        },
+    }?;
+    if let Some(file) = &args.write {
+        let text = placement_text(&read.mix, &mapped[0].placement);
+        output::write_file(file, text.as_bytes())?;
+    }
+    match json {
+        true => output::line(&as_json(&read, &mapped).to_string())?,
+        false => output::line(as_text(&read, &mapped).trim_end())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn mapped(read: &Described, strategy: Strategy, how: Scheduling) -> Result<Mapped, Failure> {
+    let start = Instant::now();
+    let placement = map(&read.mix, &read.machine, strategy)?;
+    Ok(judged(
+        read,
+        strategy.name(),
+        placement,
+        start.elapsed(),
+        how,
+    ))
+}
+
+/// Where the actors sat when this was recorded.
+fn recorded(read: &Described, how: Scheduling) -> Result<Mapped, Failure> {
+    match read.placement.clone() {
+        Some(placement) => Ok(judged(read, "recorded", placement, Duration::ZERO, how)),
+        None => failure_with(
+            "this description has no placement",
+            "levada run --record writes one that has",
+        ),
+    }
+}
+
+fn judged(
+    read: &Described,
+    name: &'static str,
+    placement: Placement,
+    took: Duration,
+    how: Scheduling,
+) -> Mapped {
+    let (mix, machine) = (&read.mix, &read.machine);
+    let graph = mix.graph(&mix.targets(machine));
+    let steps = STEPS.max(STEPS_EACH * mix.actors());
+    Mapped {
+        name,
+        took,
+        busiest: bottleneck(&graph, machine, &placement) / lower_bound(&graph, machine),
+        simulated: simulate(mix, machine, &placement, how, steps),
+        placement,
+    }
+}
+
+fn as_text(read: &Described, mapped: &[Mapped]) -> String {
+    let (mix, machine) = (&read.mix, &read.machine);
+    let mut out = format!(
+        "{} on {}: {} in all\n\n",
+        output::plural(mix.apps.len(), "application"),
+        output::plural(machine.workers(), "core"),
+        output::plural(mix.actors(), "actor")
+    );
+    let mut rows = Vec::new();
+    for m in mapped {
+        let busy = m.simulated.busy.iter().sum::<f64>() / m.simulated.busy.len() as f64;
+        rows.push(vec![
+            m.name.to_string(),
+            format!("{:.1} ms", m.took.as_secs_f64() * 1e3),
+            format!("{:.3}", m.busiest),
+            format!("{:.1} %", busy * 100.0),
+            format!("{:.3}", relative(m, &mapped[0])),
+        ]);
+    }
+    let first = format!("rates to {}", mapped[0].name);
+    let head = [
+        "strategy",
+        "mapped in",
+        "busiest to bound",
+        "cores busy",
+        &first,
+    ];
+    out += &table(&head, &rows);
+    out += "\n";
+    let mut head = vec!["application", "unit", "promised", "recorded"];
+    head.extend(mapped.iter().map(|m| m.name));
+    let mut rows = Vec::new();
+    for (i, app) in mix.apps.iter().enumerate().take(LISTED) {
+        let shown = |x: Option<f64>| x.map_or("-".to_string(), |x| format!("{x:.2}"));
+        let mut row = vec![
+            app.name.clone(),
+            format!("{}/s", app.unit),
+            shown(app.promise),
+            shown(read.rates[i]),
+        ];
+        row.extend(mapped.iter().map(|m| {
+            let rate = m.simulated.rates[i];
+            let short = app
+                .promise
+                .is_some_and(|p| rate < p * (1.0 - levada_map::KEPT));
+            format!("{rate:.2}{}", if short { " (broken)" } else { "" })
+        }));
+        rows.push(row);
+    }
+    out += &table(&head, &rows);
+    if mix.apps.len() > LISTED {
+        out += &format!(
+            "  ... and {} more; --json lists all\n",
+            mix.apps.len() - LISTED
+        );
+    }
+    out
+}
+
+/// The mean gain of one over the other, over all applications.
+fn relative(one: &Mapped, other: &Mapped) -> f64 {
+    let rates = one.simulated.rates.iter().zip(&other.simulated.rates);
+    let logs: f64 = rates.map(|(a, b)| (a.max(1e-12) / b.max(1e-12)).ln()).sum();
+    (logs / one.simulated.rates.len() as f64).exp()
+}
+
+fn as_json(read: &Described, mapped: &[Mapped]) -> Value {
+    let of = |m: &Mapped| {
+        let apps = read.mix.apps.iter().zip(read.mix.ranges()).enumerate();
+        let apps = apps.map(|(i, (app, range))| {
+            let cores = app.actors.iter().zip(&m.placement[range]);
+            let cores: serde_json::Map<String, Value> = cores
+                .map(|(a, core)| (a.name.clone(), json!(core)))
+                .collect();
+            json!({
+                "name": app.name, "unit": app.unit, "priority": app.priority,
+                "promised": app.promise, "recorded": read.rates[i],
+                "rate": m.simulated.rates[i], "cores": cores,
+            })
+        });
+        json!({
+            "strategy": m.name,
+            "seconds": m.took.as_secs_f64(),
+            "busiest_to_bound": m.busiest,
+            "rates_to_first": relative(m, &mapped[0]),
+            "cores_busy": m.simulated.busy,
+            "simulated_seconds": m.simulated.seconds,
+            "applications": apps.collect::<Vec<_>>(),
+        })
+    };
+    json!({
+        "cores": read.machine.workers(),
+        "actors": read.mix.actors(),
+        "applications": read.mix.apps.len(),
+        "mapped": mapped.iter().map(of).collect::<Vec<_>>(),
+    })
+}

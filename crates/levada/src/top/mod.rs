@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `levada top`: the host on the whole screen. It asks the host now and then, and shows what changed
+//! between two answers; keys pause, move and unload.
+
+mod view;
+
+use crate::cli::TopArgs;
+use crate::output::{Failure, failure_with};
+use crate::remote::client;
+use levada_host::State;
+use levada_host::api::types::{Application, Details, Failed, MoveRequest, Stats, Unloaded, Why};
+use levada_host::client::{Client, encoded};
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use serde_json::{Value, json};
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use view::View;
+
+/// One answer of the host, and when.
+pub struct Look {
+    at: Instant,
+    stats: Stats,
+    /// Of the application that is chosen.
+    details: Option<Details>,
+    why: String,
+}
+
+/// The rest of a text with an application's name in it.
+fn one(name: &str, rest: &str) -> String {
+    format!("/applications/{}{rest}", encoded(name))
+}
+
+fn look(client: &Client, chosen: &str) -> Result<Look, Failed> {
+    let stats: Stats = client.get("/stats")?;
+    let there = stats.application.iter().any(|a| a.name == chosen);
+    let (details, why) = match there {
+        // It may go between two questions.
+        true => (
+            client.get(&one(chosen, "")).ok(),
+            client.get::<Why>(&one(chosen, "/why")).ok(),
+        ),
+        false => (None, None),
+    };
+    Ok(Look {
+        at: Instant::now(),
+        stats,
+        details,
+        why: why.map_or(String::new(), |w| w.text),
+    })
+}
+
+pub fn top(args: &TopArgs) -> Result<ExitCode, Failure> {
+    if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
+        return failure_with(
+            "levada top needs a terminal",
+            "levada stats --json says the same to programs",
+        );
+    }
+    let client = client(&args.at)?;
+    let mut view = View::new(look(&client, "")?);
+    let mut terminal = ratatui::try_init()?;
+    let done = show(&mut terminal, &client, &mut view, args.every);
+    ratatui::restore();
+    done.map(|()| ExitCode::SUCCESS)
+}
+
+fn show(
+    terminal: &mut ratatui::DefaultTerminal,
+    client: &Client,
+    view: &mut View,
+    every: f64,
+) -> Result<(), Failure> {
+    let every = Duration::from_secs_f64(every);
+    let mut next = Instant::now();
+    loop {
+        let mut asked = false;
+        if Instant::now() >= next {
+            view.take(look(client, view.chosen())?);
+            next = Instant::now() + every;
+        }
+        terminal.draw(|frame| view.draw(frame))?;
+        if event::poll(next.saturating_duration_since(Instant::now()))?
+            && let Event::Key(key) = event::read()?
+        {
+            if key.kind != KeyEventKind::Release && is_end(&key) && view.keys_are_free() {
+                return Ok(());
+            }
+            if let Some(wish) = view.key(key.code) {
+                view.said = told(do_it(client, &wish));
+                asked = true;
+            }
+            // What is chosen now is shown at once.
+            asked |= matches!(key.code, KeyCode::Up | KeyCode::Down);
+        }
+        if asked {
+            next = Instant::now();
+        }
+    }
+}
+
+fn is_end(key: &KeyEvent) -> bool {
+    let control = key.modifiers.contains(KeyModifiers::CONTROL);
+    match key.code {
+        KeyCode::Char('q') | KeyCode::Esc => true,
+        KeyCode::Char('c') => control,
+        _ => false,
+    }
+}
+
+/// What a key asks for.
+#[derive(Debug, PartialEq)]
+pub enum Wish {
+    /// Pause it, or let it go on.
+    Turn(String, State),
+    Move(String, String, u32),
+    /// At once?
+    Unload(String, bool),
+}
+
+fn do_it(client: &Client, wish: &Wish) -> Result<String, Failed> {
+    let post = |address: String, body: &Value| -> Result<Application, Failed> {
+        client.call("POST".parse().unwrap_or_default(), &address, body)
+    };
+    Ok(match wish {
+        Wish::Turn(name, State::Paused | State::Loaded) => {
+            post(one(name, "/resume"), &Value::Null)?;
+            format!("{name} goes on")
+        }
+        Wish::Turn(name, _) => {
+            post(one(name, "/pause"), &Value::Null)?;
+            format!("{name} is paused")
+        }
+        Wish::Move(name, actor, worker) => {
+            let to = MoveRequest {
+                actor: actor.clone(),
+                worker: *worker,
+            };
+            post(one(name, "/move"), &json!(to))?;
+            format!("{name}.{actor} is on worker {worker} now")
+        }
+        Wish::Unload(name, now) => {
+            // What takes longer goes on by itself.
+            let how = if *now { "?now=true" } else { "?within=0.2" };
+            let gone: Unloaded = client.call(
+                "DELETE".parse().unwrap_or_default(),
+                &one(name, how),
+                &Value::Null,
+            )?;
+            format!("{} is unloaded: {}", gone.name, gone.outcome)
+        }
+    })
+}
+
+fn told(done: Result<String, Failed>) -> String {
+    match done {
+        Ok(said) => said,
+        Err(failed) => failed.error.lines().next().unwrap_or_default().to_string(),
+    }
+}

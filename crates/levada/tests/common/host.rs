@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A host that a test begins, with applications to load into it.
+
+use super::{Place, Run, SOURCE, network};
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+pub const TOP: &str = "src/p/Top.xdf";
+
+/// A host with a socket in a place of its own.
+pub struct Host {
+    pub place: Place,
+    pub child: Child,
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Numbers from 1 on, as many as `n`, written to --out; `Bad` divides by zero at 1000.
+pub fn sources() -> Place {
+    let place = Place::new(&[SOURCE]);
+    place.write(
+        "src/p/Write.cal",
+        "package p;\nimport levada.io.*;\nactor Write () int In ==> :\n  action In:[x] ==> do \
+         io_write_number(x); end\nend\n",
+    );
+    place.write(
+        "src/p/Fail.cal",
+        "package p;\nactor Fail () int In ==> int Out :\n  action In:[x] ==> Out:[1000 / (1000 - x)] \
+         end\nend\n",
+    );
+    let write = ("write", "p.Write", &[][..]);
+    let few = network(
+        &[("source", "p.Source", &[("n", "3")]), write],
+        &[("source.Out", "write.In")],
+    );
+    place.write(TOP, &few);
+    let many = network(
+        &[("source", "p.Source", &[("n", "2000000000")]), write],
+        &[("source.Out", "write.In")],
+    );
+    place.write("src/p/Many.xdf", &many.replace("\"Top\"", "\"Many\""));
+    let bad = network(
+        &[
+            ("source", "p.Source", &[("n", "2000000000")]),
+            ("fail", "p.Fail", &[]),
+            write,
+        ],
+        &[("source.Out", "fail.In"), ("fail.Out", "write.In")],
+    );
+    place.write("src/p/Bad.xdf", &bad.replace("\"Top\"", "\"Bad\""));
+    place
+}
+
+impl Host {
+    pub fn begin() -> Host {
+        Host::begin_in(sources())
+    }
+
+    pub fn begin_in(place: Place) -> Host {
+        Host::begin_with(place, &[])
+    }
+
+    pub fn begin_with(place: Place, more: &[&str]) -> Host {
+        Host::begin_as(place, env!("CARGO_BIN_EXE_levada"), more)
+    }
+
+    /// By another file of the command.
+    pub fn begin_as(place: Place, program: &str, more: &[&str]) -> Host {
+        let mut args = vec![
+            "host",
+            "--socket",
+            "h.sock",
+            "--state",
+            "state",
+            "--workers",
+            "2",
+        ];
+        args.extend(more);
+        let usual = place.command(&args);
+        let child = Command::new(program)
+            .args(&args)
+            .current_dir(place.path(""))
+            .envs(usual.get_envs().filter_map(|(k, v)| Some((k, v?))))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let host = Host { place, child };
+        let start = Instant::now();
+        while UnixStream::connect(host.place.path("h.sock")).is_err() {
+            assert!(start.elapsed() < Duration::from_secs(30), "no host comes");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        host
+    }
+
+    pub fn run(&self, args: &[&str]) -> Run {
+        let mut all = args.to_vec();
+        all.extend(["--socket", "h.sock"]);
+        self.place.run(&all)
+    }
+
+    pub fn json(&self, args: &[&str]) -> Value {
+        let mut all = args.to_vec();
+        all.push("--json");
+        self.run(&all).succeeds().json()
+    }
+
+    /// Loads one that runs until it is ended.
+    pub fn many(&self, name: &str) {
+        let args = ["load", "src/p/Many.xdf", "--name", name];
+        self.run(&[&args[..], &["--out", "/dev/null"]].concat())
+            .succeeds();
+    }
+
+    /// Loads one that fails, and waits until it has.
+    pub fn bad(&self, name: &str) -> Value {
+        let args = ["load", "src/p/Bad.xdf", "--name", name];
+        self.run(&[&args[..], &["--out", "/dev/null"]].concat())
+            .succeeds();
+        self.until(name, |a| a["state"] == "failed")
+    }
+
+    /// What `list` says of an application; null if it does not know it.
+    pub fn seen(&self, name: &str) -> Value {
+        let all = self.json(&["list"]);
+        let found = all.as_array().unwrap().iter().find(|a| a["name"] == name);
+        found.cloned().unwrap_or_default()
+    }
+
+    pub fn until(&self, name: &str, good: impl Fn(&Value) -> bool) -> Value {
+        let start = Instant::now();
+        loop {
+            let seen = self.seen(name);
+            if good(&seen) {
+                return seen;
+            }
+            assert!(start.elapsed() < Duration::from_secs(60), "{seen}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Sends bytes, and reads what comes until the host closes.
+    pub fn raw(&self, bytes: &[u8]) -> String {
+        let mut stream = UnixStream::connect(self.place.path("h.sock")).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(60)))
+            .unwrap();
+        // It may be refused before all has been sent.
+        let _ = stream.write_all(bytes);
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        let mut all = Vec::new();
+        let _ = stream.read_to_end(&mut all);
+        String::from_utf8_lossy(&all).into_owned()
+    }
+
+    pub fn post(&self, path: &str, body: &str) -> String {
+        self.raw(
+            format!(
+                "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+                body.len()
+            )
+            .as_bytes(),
+        )
+    }
+
+    pub fn get(&self, path: &str) -> String {
+        self.raw(format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").as_bytes())
+    }
+}

@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Many applications in one host: hundreds that wait, versions that replace one another, rates and shares
+//! that are kept, and a random life of all that, in which no application's output may change.
+
+mod common;
+
+use common::Place;
+use common::host::{Host, sources};
+use serde_json::Value;
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+/// Numbers that are read, and written: as they are (`Copy`), or below zero (`Minus`).
+fn readers() -> Place {
+    let place = sources();
+    place.write(
+        "src/p/Read.cal",
+        "package p;\nimport levada.io.*;\nactor Read () ==> int Out :\n  action ==> \
+         Out:[io_read_number()] guard io_more() end\nend\n",
+    );
+    for (name, sign) in [("Copy", "x"), ("Minus", "-x")] {
+        place.write(
+            &format!("src/p/{name}Sign.cal"),
+            &format!(
+                "package p;\nactor {name}Sign () int In ==> int Out :\n  action In:[x] ==> \
+                 Out:[{sign}] end\nend\n"
+            ),
+        );
+        let text = common::network(
+            &[
+                ("read", "p.Read", &[]),
+                ("sign", &format!("p.{name}Sign"), &[]),
+                ("write", "p.Write", &[]),
+            ],
+            &[("read.Out", "sign.In"), ("sign.Out", "write.In")],
+        );
+        let file = format!("src/p/{name}.xdf");
+        place.write(&file, &text.replace("\"Top\"", &format!("\"{name}\"")));
+    }
+    place
+}
+
+fn pipe(place: &Place, name: &str) -> std::path::PathBuf {
+    let path = place.path(name);
+    let made = std::process::Command::new("mkfifo").arg(&path).status();
+    assert!(made.unwrap().success());
+    path
+}
+
+/// Seconds of CPU time that a process took, and its memory in bytes.
+fn taken(pid: u32) -> (f64, u64) {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields: Vec<&str> = stat
+        .rsplit(')')
+        .next()
+        .unwrap()
+        .split_whitespace()
+        .collect();
+    let ticks: f64 = fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap();
+    let pages: u64 = fields[21].parse().unwrap();
+    // SAFETY: has no preconditions.
+    let (hz, page) = unsafe {
+        (
+            libc::sysconf(libc::_SC_CLK_TCK),
+            libc::sysconf(libc::_SC_PAGESIZE),
+        )
+    };
+    (ticks / hz as f64, pages * page as u64)
+}
+
+#[test]
+fn five_hundred_that_wait_take_little_memory_and_no_time() {
+    const MANY: usize = 500;
+    let place = readers();
+    let path = pipe(&place, "in.fifo");
+    // It has a writer for as long as this is open.
+    let open = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(path);
+    let mut input = open.unwrap();
+    let host = Host::begin_in(place);
+    let load = |names: std::ops::Range<usize>| {
+        let one = |i| {
+            format!(
+                "[[application]]\nnetwork = \"src/p/Copy.xdf\"\nname = \"a{i}\"\nin = \
+                 \"in.fifo\"\nout = \"/dev/null\"\n"
+            )
+        };
+        let text: String = names.map(one).collect();
+        host.place.write("many.toml", &text);
+        host.run(&["load", "many.toml"]).succeeds();
+    };
+    load(0..1);
+    let (_, before) = taken(host.child.id());
+    for part in 0..10 {
+        load(1 + part * 50..1 + (part + 1) * 50);
+    }
+    let all = host.json(&["list"]);
+    assert_eq!(all.as_array().unwrap().len(), MANY + 1);
+    let claimed = all[0]["memory"].as_u64().unwrap();
+    let (_, after) = taken(host.child.id());
+    let each = (after.saturating_sub(before)) / MANY as u64;
+    assert!(
+        each < claimed + (1 << 20),
+        "{each} bytes each, {claimed} of them claimed"
+    );
+    // When all is placed and measured nothing happens any more.
+    let start = Instant::now();
+    let idle = loop {
+        let (from, _) = taken(host.child.id());
+        std::thread::sleep(Duration::from_secs(2));
+        let idle = taken(host.child.id()).0 - from;
+        if idle <= 0.06 {
+            break idle;
+        }
+        let long = start.elapsed() > Duration::from_secs(60);
+        assert!(!long, "{idle} s of CPU time in 2 s of nothing");
+    };
+    println!(
+        "{MANY} applications: {each} bytes each, {idle:.3} s in 2 s, after {:.0} s",
+        start.elapsed().as_secs_f64() - 2.0
+    );
+    // They live.
+    let word: Vec<u8> = "7 ".repeat(100_000).into_bytes();
+    input.write_all(&word).unwrap();
+    let start = Instant::now();
+    let fired = || -> u64 {
+        let all = host.json(&["list"]);
+        let all = all.as_array().unwrap().iter();
+        all.map(|a| a["firings"].as_u64().unwrap()).sum()
+    };
+    while fired() < 100_000 {
+        assert!(start.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn a_new_version_takes_over_between_two_elements() {
+    let place = readers();
+    let path = pipe(&place, "in.fifo");
+    let host = Host::begin_in(place);
+    let load = ["load", "src/p/Copy.xdf", "--name", "a", "--in", "in.fifo"];
+    host.run(&[&load[..], &["--out", "out.txt"]].concat())
+        .succeeds();
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let given = std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let mut file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+            let mut next = 0;
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                let part: String = (next + 1..=next + 200).map(|i| format!("{i}\n")).collect();
+                file.write_all(part.as_bytes()).unwrap();
+                next += 200;
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            next
+        });
+        for version in ["Minus", "Copy", "Minus", "Copy", "Minus"] {
+            let before = host.seen("a")["number"].as_u64();
+            host.until("a", |a| a["firings"].as_u64() > Some(500));
+            let network = format!("src/p/{version}.xdf");
+            let said = host.run(&["replace", "a", &network]);
+            assert!(
+                said.succeeds().out.starts_with("replaced a (p."),
+                "{said:?}"
+            );
+            assert!(host.seen("a")["number"].as_u64() > before);
+        }
+        // What is wrong with a new version leaves the old one alone.
+        let wrong = host.run(&["replace", "a", "src/p/None.xdf"]);
+        wrong.refuses(1, &["there is no file"]);
+        host.run(&["replace", "nobody", "src/p/Copy.xdf"])
+            .refuses(1, &["no application nobody"]);
+        host.until("a", |a| a["firings"].as_u64() > Some(500));
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        writer.join().unwrap()
+    });
+    let seen = host.until("a", |a| a["state"] == "ended" || a["state"] == "failed");
+    assert_eq!(seen["outcome"], "done");
+    let text = std::fs::read_to_string(host.place.path("out.txt")).unwrap();
+    let numbers: Vec<i64> = text.lines().map(|l| l.parse().unwrap()).collect();
+    assert_eq!(numbers.len(), given as usize);
+    let turns = numbers
+        .windows(2)
+        .filter(|w| (w[0] < 0) != (w[1] < 0))
+        .count();
+    assert_eq!(turns, 5);
+    for (i, number) in numbers.iter().enumerate() {
+        assert_eq!(number.unsigned_abs(), i as u64 + 1);
+    }
+    assert_eq!(host.place.list("."), host.place.list("."));
+}
+
+/// Counts what it does, as decoders count frames.
+fn counting() -> Place {
+    let place = sources();
+    place.write(
+        "src/p/Tick.cal",
+        "package p;\nactor Tick (int work) int In ==> :\n  @native procedure tick(int x, int work) end\n  action In:[x] \
+         ==> do tick(x, work); end\nend\n",
+    );
+    place.write(
+        "natives/tick.c",
+        "#include <levada/native.h>\nvoid tick(int32_t x, int32_t work) {\n  volatile double sum = 0;\n  for \
+         (int i = 0; i < work; i++) sum += i;\n  lvd_app_progress(lvd_current_app(), \"tick\", \
+         (uint64_t)x);\n}\n",
+    );
+    // A frame is some milliseconds of work, a tick much less.
+    let all = [
+        ("Few", "3000", "20000"),
+        ("Ticks", "2000000000", "20000"),
+        ("Frames", "2000000000", "2000000"),
+    ];
+    for (name, n, work) in all {
+        let text = common::network(
+            &[
+                ("source", "p.Source", &[("n", n)]),
+                ("tick", "p.Tick", &[("work", work)]),
+            ],
+            &[("source.Out", "tick.In")],
+        );
+        let file = format!("src/p/{name}.xdf");
+        place.write(&file, &text.replace("\"Top\"", &format!("\"{name}\"")));
+    }
+    place
+}
+
+fn number(of: &Value) -> f64 {
+    of.as_f64().unwrap_or_default()
+}
+
+#[test]
+fn rates_and_shares_are_kept_and_who_is_late_is_told() {
+    let host = Host::begin_in(counting());
+    host.run(&["load", "src/p/Frames.xdf", "--name", "even", "--rate", "50"])
+        .succeeds();
+    host.run(&[
+        "load",
+        "src/p/Ticks.xdf",
+        "--name",
+        "little",
+        "--share",
+        "0.1",
+    ])
+    .succeeds();
+    let args = ["--name", "hasty", "--rate", "1000000", "--share", "0.1"];
+    host.run(&[&["load", "src/p/Ticks.xdf"][..], &args].concat())
+        .succeeds();
+    std::thread::sleep(Duration::from_secs(4));
+    let even = host.seen("even");
+    let (done, for_) = (number(&even["progress"]["done"]), number(&even["seconds"]));
+    assert!(done <= 50.0 * for_ + 20.0 && done > 5.0, "{even}");
+    assert_eq!(even["promised"], 50.0);
+    let little = host.seen("little");
+    let share = number(&little["busy"]) / number(&little["seconds"]);
+    assert!(share < 0.2 && share > 0.005, "{little}");
+    let events = host.run(&["events", "--json"]);
+    let late = events.out.lines().any(|l| {
+        let e: Value = serde_json::from_str(l).unwrap();
+        let text = e["detail"].as_str().unwrap_or_default();
+        e["event"] == "late" && e["application"] == "hasty" && text.contains("of 1000000.0 tick")
+    });
+    assert!(late, "{events:?}");
+    // Who is held can be paused, and goes on; and drains.
+    let paused = host.json(&["pause", "little"]);
+    assert_eq!(paused["state"], "paused");
+    let before = host.seen("little")["firings"].clone();
+    std::thread::sleep(Duration::from_millis(400));
+    assert_eq!(host.seen("little")["firings"], before);
+    host.run(&["resume", "little"]).succeeds();
+    host.until("little", |a| number(&a["firings"]) > number(&before));
+    host.run(&["unload", "little", "--within", "60"]).succeeds();
+    for wrong in ["0", "-1", "x", "1e99"] {
+        let args = ["load", "src/p/Ticks.xdf", "--socket", "h.sock"];
+        let rate = format!("--rate={wrong}");
+        host.place
+            .run(&[&args[..], &[&rate]].concat())
+            .refuses(2, &["--rate"]);
+    }
+}
+
+#[test]
+fn a_promise_that_cannot_be_kept_is_refused_with_the_numbers() {
+    let host = Host::begin_in(counting());
+    // How long each takes is known when one has run.
+    host.run(&["load", "src/p/Few.xdf", "--name", "few"])
+        .succeeds();
+    host.until("few", |a| a["state"] == "ended");
+    let load = ["load", "src/p/Few.xdf", "--name", "more"];
+    let much = [&load[..], &["--rate", "10000000"]].concat();
+    host.run(&much).refuses(
+        1,
+        &["a promise would be broken", "10000000.0 tick/s", "--anyway"],
+    );
+    host.run(&[&load[..], &["--rate", "10"]].concat())
+        .succeeds();
+    host.run(&["unload", "more", "--now"]).succeeds();
+    host.run(&[&much[..], &["--anyway"]].concat()).succeeds();
+}
+
+/// Numbers that look random, the same for a seed.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % sides
+    }
+}
+
+/// Loads, unloads, pauses, moves, replaces and failures by chance, and a host that is killed: who comes to
+/// its end has written what it writes in a quiet run. LEVADA_LIFE=1000 makes it longer.
+#[test]
+fn a_random_life_changes_no_output() {
+    let steps = std::env::var("LEVADA_LIFE").ok();
+    let steps: u64 = steps.and_then(|s| s.parse().ok()).unwrap_or(60);
+    let seed = std::env::var("LEVADA_SEED").ok();
+    let seed: u64 = seed.and_then(|s| s.parse().ok()).unwrap_or(7);
+    let place = readers();
+    let numbers: String = (1..=60_000).map(|i| format!("{i}\n")).collect();
+    place.write("numbers.txt", &numbers);
+    let mut host = Host::begin_in(place);
+    let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let (mut last, mut compared) = (0, 0);
+    let mut live: Vec<String> = Vec::new();
+    let compare = |host: &Host, name: &str| {
+        let text = std::fs::read_to_string(host.place.path(&format!("{name}.txt"))).unwrap();
+        // A new version may have taken over anywhere: without their signs the numbers are as they were.
+        let good = text.replace('-', "") == numbers;
+        assert!(good, "seed {seed}: {name} has written something else");
+        std::fs::remove_file(host.place.path(&format!("{name}.txt"))).unwrap();
+    };
+    for step in 0..steps {
+        let (what, which) = (dice.roll(12), dice.roll(live.len().max(1) as u64) as usize);
+        let name = live.get(which).cloned();
+        match (what, name) {
+            (0..4, _) | (_, None) => {
+                last += 1;
+                let (name, share) = (
+                    format!("a{last}"),
+                    format!("{:.2}", 0.1 + dice.roll(10) as f64 / 10.0),
+                );
+                let out = format!("{name}.txt");
+                let mut args = vec![
+                    "load",
+                    "src/p/Copy.xdf",
+                    "--in",
+                    "numbers.txt",
+                    "--out",
+                    &out,
+                ];
+                args.extend(["--name", &name, "--share", &share]);
+                if dice.roll(2) == 0 {
+                    args.push("--no-fuse");
+                }
+                host.run(&args).succeeds();
+                live.push(name);
+            }
+            // They may have ended meanwhile: what is refused then is no error.
+            (4, Some(name)) => {
+                host.run(&["pause", &name]);
+                host.run(&["list"]).succeeds();
+                host.run(&["resume", &name]);
+            }
+            (5, Some(name)) => {
+                let worker = dice.roll(2).to_string();
+                let actor = host.run(&["show", &name, "--json"]).json()["actor"][0]["name"].clone();
+                host.run(&["move", &name, actor.as_str().unwrap_or("x"), &worker]);
+            }
+            (6..8, Some(name)) => {
+                let version = ["src/p/Copy.xdf", "src/p/Minus.xdf"][dice.roll(2) as usize];
+                let done = host.run(&["replace", &name, version]);
+                let fine = done.code == Some(0) || done.err.contains("has ended");
+                assert!(fine, "seed {seed}, step {step}: {done:#?}");
+            }
+            (8, Some(_)) => {
+                last += 1;
+                let name = format!("bad{last}");
+                host.bad(&name);
+                host.run(&["unload", &name]).succeeds();
+            }
+            (9, Some(name)) => {
+                host.run(&["unload", &name, "--now"]);
+                live.swap_remove(which);
+                let _ = std::fs::remove_file(host.place.path(&format!("{name}.txt")));
+            }
+            (10, Some(name)) => {
+                host.until(&name, |a| a["state"] == "ended");
+                compare(&host, &name);
+                compared += 1;
+                live.swap_remove(which);
+            }
+            _ if dice.roll(4) == 0 => {
+                // Killed: those that had ended have their files, the others none.
+                host.child.kill().unwrap();
+                host.child.wait().unwrap();
+                let place = std::mem::replace(&mut host.place, Place::new(&[]));
+                for name in live.drain(..) {
+                    let _ = std::fs::remove_file(place.path(&format!("{name}.txt")));
+                }
+                host = Host::begin_with(place, &["--restore"]);
+                // What ran runs again; it is not waited for.
+                for seen in host.json(&["list"]).as_array().unwrap() {
+                    host.run(&["unload", seen["name"].as_str().unwrap(), "--now"]);
+                }
+            }
+            _ => {}
+        }
+    }
+    for name in live {
+        host.until(&name, |a| a["state"] == "ended");
+        compare(&host, &name);
+        compared += 1;
+    }
+    println!("seed {seed}: {steps} steps, {last} loads, {compared} outputs compared");
+    assert!(compared > 0);
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `levada map`, and what `levada run` records and is told about placement. Wrong: files that are not
+//! there or hold something else, actors, cores and strategies that do not exist, promises of no number.
+
+mod common;
+
+use common::{Place, numbers};
+
+const TOP: &str = "src/p/Top.xdf";
+
+const MIX: &str = r#"
+[machine]
+cores = 4
+
+[[app]]
+name = "radio"
+instances = 3
+unit = "blocks"
+promise = 20
+actor = [
+  { name = "in", time_ns = 1e6 },
+  { name = "out", time_ns = 3e6 },
+]
+channel = [{ from = "in", to = "out", elements = 1000, bytes = 4 }]
+"#;
+
+fn mix() -> Place {
+    Place::new(&[("mix.toml", MIX)])
+}
+
+#[test]
+fn a_mix_is_mapped_by_every_strategy() {
+    let place = mix();
+    let run = place.run(&["map", "--simulate", "mix.toml", "--strategy", "all"]);
+    run.succeeds();
+    for part in [
+        "3 applications on 4 cores",
+        "round-robin",
+        "radio-3",
+        "blocks/s",
+        "20.00",
+    ] {
+        assert!(run.out.contains(part), "no {part} in {run:#?}");
+    }
+    for strategy in ["levada", "partition", "glb", "lb", "round-robin"] {
+        let args = [
+            "map",
+            "--simulate",
+            "mix.toml",
+            "--json",
+            "--strategy",
+            strategy,
+        ];
+        let run = place.run(&args);
+        let json = run.succeeds().json();
+        let mapped = &json["mapped"][0];
+        assert_eq!(mapped["strategy"], strategy);
+        let rate = mapped["applications"][0]["rate"].as_f64().unwrap();
+        // One core makes 250 in a second, and the heavier actor alone 333.
+        assert!(rate > 50.0 && rate < 340.0, "{strategy}: {rate}");
+        assert!(mapped["busiest_to_bound"].as_f64().unwrap() >= 0.999);
+    }
+    let polling = place.run(&["map", "--simulate", "mix.toml", "--round-robin"]);
+    polling.succeeds();
+}
+
+#[test]
+fn a_placement_is_written_edited_and_given_back() {
+    let place = mix();
+    place
+        .run(&["map", "--simulate", "mix.toml", "--write", "p.toml"])
+        .succeeds();
+    let text = std::fs::read_to_string(place.path("p.toml")).unwrap();
+    assert!(text.contains("[\"radio-2\"]\n\"in\" = "), "{text}");
+    place.write("p.toml", "[radio-2]\nin = 3\nout = 3\n");
+    let args = [
+        "map",
+        "--simulate",
+        "mix.toml",
+        "--placement",
+        "p.toml",
+        "--json",
+    ];
+    let json = place.run(&args).succeeds().json();
+    let cores = &json["mapped"][0]["applications"][1]["cores"];
+    assert_eq!((&cores["in"], &cores["out"]), (&3.into(), &3.into()));
+}
+
+#[test]
+fn a_run_is_told_where_actors_sit_and_is_recorded() {
+    let place = numbers();
+    place.write("p.toml", "[\"p.Top\"]\nsource = 1\nprint = 0\n");
+    place.write(
+        "p.xcf",
+        "<Configuration><Partitioning><Partition id=\"0\"><Instance id=\"print\"/></Partition>\
+         <Partition id=\"1\"><Instance id=\"source\"/></Partition></Partitioning></Configuration>",
+    );
+    for file in ["p.toml", "p.xcf"] {
+        let args = [
+            "run",
+            TOP,
+            "--no-fuse",
+            "--workers",
+            "2",
+            "--placement",
+            file,
+        ];
+        let run = place.run(&[&args[..], &["--record", "run.toml"]].concat());
+        assert_eq!(run.succeeds().out, "1\n2\n3\n");
+        let text = std::fs::read_to_string(place.path("run.toml")).unwrap();
+        let core = |name: &str| {
+            let line = text
+                .lines()
+                .find(|l| l.contains(&format!("\"{name}\", time")));
+            line.unwrap().split("core = ").nth(1).unwrap()[..1].to_string()
+        };
+        assert_eq!((core("source"), core("print")), ("1".into(), "0".into()));
+        assert!(text.contains("elements = 3.0, bytes = 4.0"), "{text}");
+        let args = [
+            "map",
+            "--simulate",
+            "run.toml",
+            "--strategy",
+            "recorded",
+            "--json",
+        ];
+        let json = place.run(&args).succeeds().json();
+        let app = &json["mapped"][0]["applications"][0];
+        assert_eq!(
+            (&app["name"], &app["cores"]["source"]),
+            (&"p.Top".into(), &1.into())
+        );
+        assert!(app["recorded"].as_f64().unwrap() > 0.0);
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    let place = mix();
+    let with = |from: &str, to: &str| place.write("bad.toml", &MIX.replace(from, to));
+    for (from, to, said) in [
+        ("cores = 4", "cores = 0", "the machine has no cores"),
+        ("cores = 4", "corse = 4", "unknown field `corse`"),
+        ("time_ns = 1e6", "time_ns = nan", "radio-1.in: time is NaN"),
+        ("promise = 20", "promise = -1", "promised -1"),
+        ("promise = 20", "exclusive = [0, 1]", "exclusive to two"),
+        ("to = \"out\"", "to = \"nobody\"", "ends at nobody"),
+    ] {
+        with(from, to);
+        place
+            .run(&["map", "--simulate", "bad.toml"])
+            .refuses(1, &["bad.toml", said]);
+    }
+    let map = |args: &[&str]| place.run(&[&["map", "--simulate", "mix.toml"], args].concat());
+    map(&["--strategy", "best"]).refuses(1, &["no strategy best", "there are levada"]);
+    map(&["--strategy", "recorded"]).refuses(1, &["no placement", "--record"]);
+    map(&["--placement", "none.toml"]).refuses(1, &["--placement none.toml"]);
+    place.write("p.toml", "[radio-1]\nin = 4\n");
+    map(&["--placement", "p.toml"]).refuses(1, &["core 4, and the cores are 0 to 3"]);
+    place
+        .run(&["map", "--simulate", "none.toml"])
+        .refuses(1, &["--simulate none.toml"]);
+    place
+        .run(&["map", "--strategy", "lb"])
+        .refuses(2, &["--simulate"]);
+    let json = map(&["--strategy", "best", "--json"]).json();
+    assert_eq!(json["outcome"], "refused");
+
+    let place = numbers();
+    place.write("p.toml", "[\"p.Top\"]\nsauce = 0\n");
+    let args = ["run", TOP, "--no-fuse", "--placement", "p.toml"];
+    place.run(&args).refuses(1, &["actor sauce", "source"]);
+    place.write("p.toml", "[\"p.Top\"]\nsource = 2\n");
+    let run = place.run(&[&args[..], &["--workers", "2"]].concat());
+    run.refuses(1, &["core 2, and the cores are 0 to 1"]);
+}
