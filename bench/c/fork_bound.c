@@ -9,7 +9,13 @@
  * longer than half of the sequential program is the machine's: cores that share a memory bus, or are two
  * threads of one.
  *
- *   fork_bound fib|sum|mm|poly SIZE */
+ * help: a second thread that sleeps in the kernel, on a core of its own, and is woken by a futex.
+ *
+ *   fork_bound fib|sum|mm|poly|help SIZE */
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include "fork_run.h"
 
 typedef struct slot {
@@ -46,11 +52,14 @@ typedef struct half {
 
 static half other_half;
 
-static void *second_thread(void *unused) {
-  (void)unused;
+static void *second_thread(void *sleeps) {
   bench_pin(bench_core(1));
   for (int turn = 1;; turn++) {
-    while (__atomic_load_n(&other_half.given, __ATOMIC_ACQUIRE) != turn) bench_poll();
+    while (__atomic_load_n(&other_half.given, __ATOMIC_ACQUIRE) != turn)
+      if (sleeps)
+        syscall(SYS_futex, &other_half.given, FUTEX_WAIT_PRIVATE, turn - 1, NULL);
+      else
+        bench_poll();
     if (!other_half.run) return NULL;
     other_half.run(other_half.problem);
     __atomic_store_n(&other_half.done, turn, __ATOMIC_RELEASE);
@@ -107,9 +116,18 @@ static void square(const polynomial *p, size_t from, size_t to) {
   wait_for_it();
 }
 
+static void help_begins(const void *helped_one) { helped_begin((helped *)(uintptr_t)helped_one); }
+static void wake_second(void) { syscall(SYS_futex, &other_half.given, FUTEX_WAKE_PRIVATE, 1); }
+static void help(helped *h) {
+  give(help_begins, h);
+  wake_second();
+  helped_wait(h);
+  wait_for_it();
+}
+
 int main(int argc, char **argv) {
-  static const char usage[] = "fib|sum|mm|poly SIZE";
-  static const forked bound = {fib, sum, mm, NULL, square, NULL};
+  static const char usage[] = "fib|sum|mm|poly|help SIZE";
+  static const forked bound = {fib, sum, mm, NULL, square, help};
   uint64_t size = bench_number(argc, argv, 2, usage);
   if (strcmp(argv[1], "fib") == 0) {
     if (size >= SLOTS) return 2;
@@ -119,13 +137,15 @@ int main(int argc, char **argv) {
   }
   if (strcmp(argv[1], "scan") == 0) return 2;
   pthread_t second;
-  if (pthread_create(&second, NULL, second_thread, NULL) != 0) {
+  void *sleeps = strcmp(argv[1], "help") == 0 ? argv[1] : NULL;
+  if (pthread_create(&second, NULL, second_thread, sleeps) != 0) {
     perror("pthread_create");
     return 1;
   }
   bench_pin(bench_core(0));
   run_forked(&bound, argv[1], size);
   give(NULL, NULL);
+  wake_second();
   pthread_join(second, NULL);
   return 0;
 }

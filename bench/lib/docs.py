@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Puts what was printed, and the plots, where the documents quote them, so that quoting is copying.
 
-A quotation stands in docs/benchmarks.md between `<!-- printed: SUITE -->` and `<!-- end -->`; that of
-the machine is `<!-- printed: machine -->`."""
+A quotation stands in docs/benchmarks.md between `<!-- printed: SUITE -->` and `<!-- end -->`. It begins
+with what was printed of the machine in that run: another suite's figures are of another hour."""
 import re
 
 from . import peers
@@ -14,13 +14,13 @@ PLOTS = peers.ROOT / "docs/benchmarks"
 
 def quote(session):
     page = PAGE.read_text()
-    for suite, lines in session.said.items():
-        name = suite or "machine"
-        text = "\n".join(lines).strip("\n")
-        page, found = re.subn(rf"(<!-- printed: {name} -->\n).*?(<!-- end -->)",
-                              lambda m: f"{m[1]}```\n{text}\n```\n{m[2]}", page, count=1, flags=re.S)
+    texts = {suite: "\n".join(lines).strip("\n") for suite, lines in session.said.items()}
+    machine = texts.pop(None)
+    for suite, text in texts.items():
+        page, found = re.subn(rf"(<!-- printed: {suite} -->\n).*?(<!-- end -->)",
+                              lambda m: f"{m[1]}```\n{machine}\n\n{text}\n```\n{m[2]}", page, count=1, flags=re.S)
         if not found:
-            raise Problem(f"{PAGE} has no place for what is printed of {name}")
+            raise Problem(f"{PAGE} has no place for what is printed of {suite}")
     new = PAGE.with_suffix(".new")
     new.write_text(page)
     new.replace(PAGE)

@@ -5,12 +5,14 @@ What both decode is rendered by the example's own program, and both drop what th
 (/dev/null). A CPU second is one of the whole process, its start and its waiting included; what its
 actors were busy is said beside it. Two processes that decode at the same time, each on a core of its own,
 show what the cores can do: two hardware threads of one core are not two cores, and a shared machine does
-not always lend both."""
+not always lend both.
+
+CORPUS=DIR, a checkout of Orcc's applications, adds their MPEG-4 SP decoder beside ffmpeg."""
 import json
 import subprocess
 import sys
 
-from lib import graphs, peers
+from lib import graphs, peers, video
 from lib.measure import Contender, Metric, Problem
 
 JPEG = peers.ROOT / "examples/jpeg/src/jpeg"
@@ -109,6 +111,8 @@ def run(session):
         for contender in contenders[2:6:2]:  # compiles what is not cached yet
             session.call(contender.command, {})
         session.measure(case, RATES, contenders, runs=15)
+    if video.corpus():
+        video.measure(session, video.corpus())
 
 
 def plot(session, folder):

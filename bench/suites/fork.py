@@ -9,6 +9,7 @@ from lib.measure import DISTANCES, LEVADA, Contender, Metric, Problem
 
 ALONE, PLAIN, BOUND = "sequential (-O3)", "one plain call a node", "bound: a fork without stealing"
 HALVES = "bound: two threads, half each"
+WOKEN = "bound: a thread woken by a futex"
 MS = Metric("ms", "ms", "lower")
 FORK = Metric("ns_per_fork", "ns", "lower")
 # What a run took, in times of the sequential one that was before it; and the other way round.
@@ -43,7 +44,8 @@ def run(session):
             for workers in (1, 2):
                 measure(session, compiled, program, size, workers)
     session.measure("help after a rest, and CPU time while there is nothing to do, 2 workers", HELP, [
-        Contender(LEVADA, [compiled[LEVADA], "help", "levada", 30, 2])] + others("help", 30, 2),
+        Contender(LEVADA, [compiled[LEVADA], "help", "levada", 30, 2]),
+        Contender(WOKEN, [peers.NATIVE / "fork_bound", "help", 30])] + others("help", 30, 2),
         runs=5, quick_runs=2)
     beside_the_paper(session)
 
