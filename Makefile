@@ -64,6 +64,7 @@ test: test-runtime test-rust test-examples test-docs test-install test-model tes
 
 test-runtime: ## the C runtime's own tests
 	@scripts/need cc cmake
+	@scripts/need riscv64-linux-gnu-gcc qemu-system-riscv64 || echo "without them, the tests of windows say that they are skipped"
 	@echo "Building the runtime and its tests"
 	@cmake -S runtime -B $(BUILD)/runtime -DLVD_DEBUG=ON >/dev/null
 	@cmake --build $(BUILD)/runtime -j2 >/dev/null
@@ -113,7 +114,7 @@ format: ## format everything
 	git ls-files '*.c' '*.h' | xargs clang-format -i
 	git ls-files '*.cal' | grep -v /tests/ | xargs cargo run -q -p levada -- fmt
 
-bench: ## measure beside peers; SUITE=channel, pipeline, cal, stream, fork, mcapi or shield, JSON=file, PLOT=folder, QUICK=1, DOCS=1
+bench: ## measure beside peers; SUITE=channel, pipeline, cal, stream, fork, mcapi, shield, map or apps, JSON=file, PLOT=folder, QUICK=1, DOCS=1, CORPUS=DIR
 	@scripts/need cc g++ cmake cargo python3
 	@echo "Building Levada (a minute or two, the first time)"
 	@cargo build --workspace
