@@ -8,17 +8,16 @@
 #include <signal.h>
 #include <unistd.h>
 
-#ifdef LEVADA_FAR_CHILD
-#define IMAGE "qemu:" LEVADA_FAR_CHILD
-#else
-#define IMAGE ""
+#ifndef LEVADA_FAR_CHILD
+#define LEVADA_FAR_CHILD "" /* no compiler for it */
 #endif
+#define IMAGE "qemu:" LEVADA_FAR_CHILD
 
 static void needs_qemu(void) {
 #ifdef LVD_EMULATED
   SKIP("an emulator within an emulator");
 #endif
-  if (!*IMAGE) SKIP("no riscv64-linux-gnu-gcc: there is no program for the other side");
+  if (!*LEVADA_FAR_CHILD) SKIP("no riscv64-linux-gnu-gcc: there is no program for the other side");
   if (system("command -v qemu-system-riscv64 >/dev/null") != 0)
     SKIP("no qemu-system-riscv64: install qemu-system-misc");
 }
