@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -44,16 +45,30 @@ static bool guard_pages(void *low, size_t size) {
 /* A frame of less cannot step over it. It is no memory, only addresses. */
 size_t lvd_port_guard_size(void) { return 64 * 1024; }
 
+/* ENOMEM is said of both: memory, and the number of mappings. */
+static lvd_status what_is_short(void) {
+  if (errno != ENOMEM) return LVD_E_SYSTEM;
+  unsigned long most = 0, used = 0;
+  FILE *f = fopen("/proc/sys/vm/max_map_count", "re");
+  if (f && fscanf(f, "%lu", &most) != 1) most = 0;
+  if (f) fclose(f);
+  f = fopen("/proc/self/maps", "re");
+  if (!f) return most ? LVD_E_MEMORY : LVD_E_MAPPINGS; /* not even a file: memory */
+  for (int c; (c = fgetc(f)) != EOF;) used += c == '\n';
+  fclose(f);
+  return most && used + 16 >= most ? LVD_E_MAPPINGS : LVD_E_MEMORY;
+}
+
 lvd_status lvd_port_stacks_alloc(uint32_t count, size_t size, size_t guard, void **out) {
   size_t stride = guard + size, all = count * stride;
   void *base = mmap(NULL, all, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
-  if (base == MAP_FAILED) return errno == ENOMEM ? LVD_E_MAPPINGS : LVD_E_MEMORY;
+  if (base == MAP_FAILED) return what_is_short();
   madvise(base, all, MADV_NOHUGEPAGE); /* most stacks need one small page */
   for (uint32_t i = 0; i < count; i++) {
     void *low = (char *)base + i * stride;
     if (!guard_pages(low, guard)) {
-      lvd_status status = errno == ENOMEM ? LVD_E_MAPPINGS : LVD_E_SYSTEM;
+      lvd_status status = what_is_short();
       munmap(base, all);
       return status;
     }

@@ -250,6 +250,7 @@ struct lvd_runtime {
   lvd_fiber *spare[LVD_STACKS];
   lvd_aptr fiber_chunks;
   uint32_t fiber_hint;                           /* as slot_hint, for fibers */
+  uint32_t own_stacks;                           /* that a worker keeps of one size */
   struct lvd_helper *helpers;                    /* threads for calls that block (blocking.c) ... */
   struct lvd_call_out *calls_first, *calls_last; /* ... and calls that wait for one */
   uint32_t helper_count;
@@ -367,6 +368,7 @@ void lvd_timers_expire(lvd_worker *w, uint64_t now);
 void lvd_fibers_end(lvd_app *app);  /* tells all of it, and waits until they have returned */
 void lvd_fibers_wake(lvd_app *app); /* that something has changed for all of it: they look */
 void lvd_fibers_each(lvd_app *app, void (*visit)(lvd_entity *, void *), void *argument);
+void lvd_fiber_pool_init(lvd_runtime *rt);
 void lvd_fiber_pool_free(lvd_runtime *rt);
 /* What makes a stack that has overflowed larger; "" if nothing does. What is said of one. */
 const char *lvd_stack_advice(const lvd_entity *e);

@@ -13,7 +13,8 @@
 
 enum {
   CHUNK = 32,     /* fibers made at once */
-  OWN_MOST = 256, /* that a worker keeps of one size */
+  OWN_MOST = 256, /* that a worker keeps of one size, ... */
+  OWN_SHARE = 8,  /* ... and all of them together no more than one of so many places */
   KEEP = 1 << 20  /* bytes of a large stack that stay memory once they were touched */
 };
 
@@ -27,6 +28,11 @@ typedef struct chunk {
   uint32_t count;
   lvd_fiber *fiber[CHUNK];
 } chunk;
+
+void lvd_fiber_pool_init(lvd_runtime *rt) {
+  uint32_t share = rt->options.entities / OWN_SHARE / lvd_all_workers(rt);
+  rt->own_stacks = share < OWN_MOST ? share : OWN_MOST;
+}
 
 static lvd_status make_chunk(lvd_runtime *rt, uint32_t size_log2) {
   size_t size = (size_t)1 << size_log2;
@@ -75,6 +81,19 @@ static lvd_status make_chunk(lvd_runtime *rt, uint32_t size_log2) {
   return LVD_OK;
 }
 
+/* All slots are stacks' already, but some of the wrong size lie ready: a larger one serves as well.
+ * With the lock. Null: there is none. */
+static lvd_fiber *take_larger(lvd_runtime *rt, lvd_worker *w, uint32_t k) {
+  while (++k < LVD_STACKS) {
+    lvd_fiber **from = w && w->spare[k] ? &w->spare[k] : &rt->spare[k], *f = *from;
+    if (!f) continue;
+    if (from != &rt->spare[k]) w->spares[k]--;
+    *from = f->next_spare;
+    return f;
+  }
+  return NULL;
+}
+
 lvd_status lvd_fiber_take(lvd_runtime *rt, uint32_t size_log2, lvd_fiber **out) {
   uint32_t k = class_of(size_log2);
   lvd_worker *w = lvd_this_worker();
@@ -83,11 +102,13 @@ lvd_status lvd_fiber_take(lvd_runtime *rt, uint32_t size_log2, lvd_fiber **out) 
     lvd_status status = LVD_OK;
     lvd_port_lock(&rt->pool_lock);
     if (!rt->spare[k]) status = make_chunk(rt, size_log2);
-    lvd_fiber *f = rt->spare[k];
+    lvd_fiber *f = rt->spare[k], *larger = NULL;
+    if (status == LVD_E_LIMIT) larger = take_larger(rt, w, k);
     if (f) {
       if (w) { /* as many as there are, up to a chunk */
         lvd_fiber *last = f;
-        for (uint32_t n = 1; n < CHUNK && last->next_spare; n++, w->spares[k]++)
+        for (uint32_t n = 1; n < CHUNK && n < rt->own_stacks && last->next_spare;
+             n++, w->spares[k]++)
           last = last->next_spare;
         w->spares[k]++;
         rt->spare[k] = last->next_spare;
@@ -98,9 +119,9 @@ lvd_status lvd_fiber_take(lvd_runtime *rt, uint32_t size_log2, lvd_fiber **out) 
       }
     }
     lvd_port_unlock(&rt->pool_lock);
-    if (!f) return status;
-    *out = f;
-    if (!w) return LVD_OK;
+    *out = f ? f : larger;
+    if (!*out) return status;
+    if (!w || larger) return LVD_OK;
   }
   *out = w->spare[k];
   w->spare[k] = (*out)->next_spare;
@@ -127,11 +148,13 @@ void lvd_fiber_put_back(lvd_runtime *rt, lvd_fiber *f) {
   }
   f->next_spare = w->spare[k];
   w->spare[k] = f;
-  if (++w->spares[k] <= OWN_MOST) return;
+  if (++w->spares[k] <= rt->own_stacks) return;
+  uint32_t back = (rt->own_stacks + 1) / 2;
+  if (back == 0) back = 1;
   lvd_fiber *first = w->spare[k], *last = first;
-  for (uint32_t n = 1; n < OWN_MOST / 2; n++) last = last->next_spare;
+  for (uint32_t n = 1; n < back; n++) last = last->next_spare;
   w->spare[k] = last->next_spare;
-  w->spares[k] -= OWN_MOST / 2;
+  w->spares[k] -= back;
   give_back(rt, k, first, last);
 }
 

@@ -93,6 +93,7 @@ lvd_status lvd_runtime_create(const lvd_runtime_options *options, lvd_runtime **
   if (quota && quota < rt->workers) rt->workers = quota;
   if (options->workers) rt->workers = options->workers;
   rt->given_count = rt->workers;
+  lvd_fiber_pool_init(rt);
   rt->fenced = !lvd_port_barrier_prepare();
   lvd_port_ticks_to_ns(1); /* measures the ticks, once */
 

@@ -92,6 +92,100 @@ void test_fiber_limit(void) {
   CHECK(pages_mapped() < before + 100000);
   lvd_app_stop(app);
   lvd_app_unload(app);
+  /* What has ended has its place still: who begins then does so on its stack, even if it would do with a
+   * smaller one. A few lie where only the worker has them. */
+  for (size_t stack = 1 << 14; stack <= 1 << 16; stack *= 2) {
+    app = open_app(rt);
+    const lvd_fiber_options o = {.stack = stack};
+    for (uint32_t again = 0; again < started - started / 4; again++)
+      CHECK_EQ(lvd_fiber_start(app, wait_to_be_told, NULL, &o, NULL), LVD_OK);
+    lvd_app_stop(app);
+    lvd_app_unload(app);
+  }
+  lvd_runtime_destroy(rt);
+}
+
+/* ---- who goes first; who is there ------------------------------------------------------------- */
+
+static int32_t gone[32];
+static uint32_t gone_count;
+
+static void note_priority(void *argument) { gone[gone_count++] = *(const int32_t *)argument; }
+
+/* All on one worker, started in any order; of equals the first comes first. */
+static void start_of_all(void *argument) {
+  static const int32_t priority[] = {0, 3, -4, 1, -1, 2, -3, -2, 3, 0, 1, -4, 100, -100};
+  for (size_t i = 0; i < COUNT(priority); i++) {
+    const lvd_fiber_options o = {.priority = priority[i], .place = LVD_HERE};
+    CHECK_EQ(lvd_fiber_start(argument, note_priority, (void *)(uintptr_t)&priority[i], &o, NULL),
+             LVD_OK);
+  }
+}
+
+void test_fiber_priorities(void) {
+  static const int32_t expected[] = {3, 3, 100, 2, 1, 1, 0, 0, -1, -2, -3, -4, -4, -100};
+  lvd_runtime *rt = runtime_of(1);
+  lvd_app *app = open_app(rt);
+  CHECK_EQ(lvd_fiber_start(app, start_of_all, app, NULL, NULL), LVD_OK);
+  lvd_app_close(app);
+  CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
+  CHECK_EQ(gone_count, COUNT(expected));
+  for (uint32_t i = 0; i < gone_count; i++) CHECK_EQ(gone[i], expected[i]);
+  lvd_app_unload(app);
+  lvd_runtime_destroy(rt);
+}
+
+static void wait_for_two(void *argument) {
+  lvd_event *e = argument;
+  CHECK_EQ(lvd_event_wait(&e[0], NULL, -1), LVD_OK);
+  CHECK_EQ(lvd_event_wait(&e[1], NULL, -1), LVD_OK);
+}
+
+static lvd_fiber_counters counters_of(lvd_app *app, const char *name) {
+  lvd_fiber_counters c[4];
+  uint32_t n = COUNT(c);
+  CHECK_EQ(lvd_app_fibers(app, c, &n), LVD_OK);
+  CHECK_EQ(n, 2);
+  for (uint32_t i = 0; i < n; i++)
+    if (strcmp(c[i].name, name) == 0) return c[i];
+  CHECK(!"a fiber of that name");
+  return c[0];
+}
+
+void test_fiber_counters(void) {
+  lvd_runtime *rt = runtime_of(2);
+  lvd_app *app = open_app(rt);
+  lvd_event first[2], second[2];
+  for (int i = 0; i < 2; i++) {
+    lvd_event_init(&first[i]);
+    lvd_event_init(&second[i]);
+  }
+  const lvd_fiber_options o = {.name = "decoder", .place = LVD_WORKER(1)};
+  CHECK_EQ(lvd_fiber_start(app, wait_for_two, first, &o, NULL), LVD_OK);
+  CHECK_EQ(lvd_fiber_start(app, wait_for_two, second, NULL, NULL), LVD_OK);
+  while (!counters_of(app, "decoder").waiting || !counters_of(app, "fiber").waiting)
+    lvd_fiber_sleep(100000);
+  lvd_fiber_counters before = counters_of(app, "decoder"), other = counters_of(app, "fiber");
+  CHECK_EQ(before.worker, 1);
+  CHECK(before.activations >= 1);
+  CHECK_EQ(lvd_event_set(&first[0], 1), LVD_OK);
+  /* It has run, and waits for the other one; nobody else has. */
+  while (counters_of(app, "decoder").activations == before.activations ||
+         !counters_of(app, "decoder").waiting)
+    lvd_fiber_sleep(100000);
+  CHECK_EQ(counters_of(app, "fiber").activations, other.activations);
+  uint32_t n = 1;
+  lvd_fiber_counters one;
+  CHECK_EQ(lvd_app_fibers(app, &one, &n), LVD_OK); /* there is room for one, and there are two */
+  CHECK_EQ(n, 2);
+  CHECK_EQ(lvd_event_set(&first[1], 1), LVD_OK);
+  for (int i = 0; i < 2; i++) CHECK_EQ(lvd_event_set(&second[i], 1), LVD_OK);
+  lvd_app_close(app);
+  CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
+  n = 0;
+  CHECK_EQ(lvd_app_fibers(app, NULL, &n), LVD_OK);
+  CHECK_EQ(n, 0);
+  lvd_app_unload(app);
   lvd_runtime_destroy(rt);
 }
 

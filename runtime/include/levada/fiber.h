@@ -42,7 +42,8 @@ typedef struct lvd_fiber_options {
 
 /* Starts body(argument) as a fiber of `app`, which has been started and has not ended. `options`
  * may be null. With `out` the caller must give the fiber back by lvd_fiber_join; without, it goes
- * by itself. From any thread, fiber or actor. Errors: LVD_E_MEMORY; LVD_E_LIMIT (entities);
+ * by itself. From any thread, fiber or actor. Errors: LVD_E_MEMORY; LVD_E_LIMIT
+ * (lvd_runtime_options.entities: those that live, and smaller stacks that lie ready);
  * LVD_E_MAPPINGS (the system's number of mappings); LVD_E_STATE (the application does not run). */
 LVD_API lvd_status lvd_fiber_start(lvd_app *app, void (*body)(void *argument), void *argument,
                                    const lvd_fiber_options *options, lvd_fiber **out);
