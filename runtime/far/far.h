@@ -46,9 +46,10 @@ uint64_t lvd_far_room(uint64_t offset);     /* bytes there are from there on */
 lvd_waiter *lvd_far_bell(void);
 /* The task waits until ready(of). LVD_E_TIME, LVD_E_CANCELLED. */
 lvd_status lvd_far_wait(bool (*ready)(void *of), void *of, int64_t timeout_ns);
-lvd_status lvd_far_send(const lvd_record *r); /* of a task: waits for room */
-void lvd_far_opened(const lvd_record *r);     /* streams.c: an answer to LVD_RECORD_OPEN */
-void lvd_far_task_ends(far_task *t);          /* streams.c and srpc.c: its streams end */
+lvd_status lvd_far_send(const lvd_record *r);                  /* of a task: waits for room */
+LVD_NORETURN void lvd_far_end(far_task *t, lvd_status status); /* of the task that runs: answers */
+void lvd_far_opened(const lvd_record *r); /* streams.c: an answer to LVD_RECORD_OPEN */
+void lvd_far_task_ends(far_task *t);      /* streams.c and srpc.c: its streams end */
 void lvd_far_leave_streams(far_task *t);
 /* A program, until the host lets it go. */
 lvd_status lvd_far_serve(const lvd_far_board *board);

@@ -126,9 +126,7 @@ lvd_status lvd_far_wait(bool (*ready)(void *of), void *of, int64_t timeout_ns) {
   return t->cancelled ? LVD_E_CANCELLED : LVD_E_TIME;
 }
 
-static void run_task(void *argument) {
-  far_task *t = argument;
-  lvd_status status = t->procedure(&t->frame);
+void lvd_far_end(far_task *t, lvd_status status) {
   lvd_far_task_ends(t);
   lvd_record r = {.kind = LVD_RECORD_ANSWER, .number = t->record.number};
   size_t size =
@@ -139,6 +137,12 @@ static void run_task(void *argument) {
   lvd_far_send(&r);
   t->used = false;
   lvd_port_context_switch(&t->context, &loop, true);
+  __builtin_unreachable();
+}
+
+static void run_task(void *argument) {
+  far_task *t = argument;
+  lvd_far_end(t, t->procedure(&t->frame));
 }
 
 static far_task *free_task(void) {

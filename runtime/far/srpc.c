@@ -25,7 +25,8 @@ static void (*function_of(const char *name))(void *) {
 lvd_status pb_register(const char *name, void *function) {
   size_t length = name ? strlen(name) : 0;
   if (!length || length >= LVD_TASK_NAME || !function) return LVD_E_ARGUMENT;
-  if (function_of(name)) return LVD_E_STATE;
+  void (*has_it)(void *) = function_of(name);
+  if (has_it) return has_it == __extension__(void (*)(void *)) function ? LVD_OK : LVD_E_STATE;
   for (int i = 0; i < LVD_FAR_PROCEDURES; i++) {
     if (functions[i].function) continue;
     memcpy(functions[i].name, name, length + 1);
@@ -38,7 +39,7 @@ lvd_status pb_register(const char *name, void *function) {
 /* ---- tasks ----------------------------------------------------------------------------------- */
 
 static struct signal {
-  uint32_t from, number, data;
+  uint32_t number, data;
   bool used, set;
 } signals[LVD_FAR_TASKS];
 
@@ -46,10 +47,10 @@ static struct signal *signal_of(const lvd_task_message *m) {
   struct signal *unused = NULL;
   for (int i = 0; i < LVD_FAR_TASKS; i++) {
     struct signal *s = &signals[i];
-    if (s->used && s->from == m->from && s->number == m->number) return s;
+    if (s->used && s->number == m->number) return s;
     if (!s->used) unused = s;
   }
-  if (unused) *unused = (struct signal){m->from, m->number, 0, true, false};
+  if (unused) *unused = (struct signal){m->number, 0, true, false};
   return unused;
 }
 
@@ -92,8 +93,13 @@ static lvd_status release(lvd_frame *f) {
   lvd_task_message m;
   lvd_status status = message_in(f, &m);
   for (int i = 0; i < LVD_FAR_TASKS && status == LVD_OK; i++)
-    if (signals[i].from == m.from && signals[i].number == m.number) signals[i].used = false;
+    if (signals[i].number == m.number) signals[i].used = false;
   return status;
+}
+
+lvd_status pb_return(void) {
+  if (!lvd_far_self || lvd_far_self->procedure != run) return LVD_E_STATE;
+  lvd_far_end(lvd_far_self, LVD_OK);
 }
 
 static bool is_set(void *of) { return ((struct signal *)of)->set; }

@@ -141,7 +141,11 @@ lvd_status lvd_call_start(lvd_unit *unit, const char *procedure, const void *arg
   lvd_store_relaxed_ptr(&c->fiber, NULL);
   lvd_store_relaxed_u32(&c->cancelled, 0);
   c->status = LVD_OK;
-  c->frame = (lvd_frame){unit->app, copy, size, result, room, 0};
+  c->frame = (lvd_frame){.app = unit->app,
+                         .argument = copy,
+                         .argument_size = size,
+                         .result = result,
+                         .result_room = room};
   lvd_store_relaxed_u64(&c->returned.word, 0);
   lvd_status status = copy && result ? LVD_OK : LVD_E_MEMORY;
   if (status == LVD_OK) {

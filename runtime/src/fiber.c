@@ -22,6 +22,7 @@
 #include "inside.h"
 #include "stream.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -586,7 +587,9 @@ lvd_status lvd_fiber_sleep(int64_t ns) {
   }
   lvd_stream_thread_flush();
   struct timespec t = {ns / 1000000000, ns % 1000000000};
-  if (ns > 0) nanosleep(&t, NULL);
+  if (ns > 0)
+    while (nanosleep(&t, &t) != 0 && errno == EINTR) {
+    }
   return LVD_OK;
 }
 

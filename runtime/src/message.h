@@ -8,7 +8,7 @@
 enum { LVD_TASK_NAME = 64 };
 
 typedef struct lvd_task_message {
-  uint32_t from, number, data; /* the task's maker, and how that calls it */
+  uint32_t number, data; /* how its maker, who sends this, calls it */
   char name[LVD_TASK_NAME];
 } lvd_task_message;
 

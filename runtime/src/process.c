@@ -278,6 +278,12 @@ static void serve_call(void *argument) {
   answer(s, status);
 }
 
+lvd_unit *lvd_unit_caller(void) {
+  const lvd_fiber *self = lvd_fiber_self();
+  if (!self || self->body != serve_call) return NULL;
+  return &((const served *)self->argument)->process->unit;
+}
+
 /* LVD_OK: it is well formed, and may be called. The parent is believed. */
 static lvd_status judge_call(process *p, const lvd_record *r) {
   if (p->link.side == LVD_CHILD) return LVD_OK;

@@ -13,6 +13,7 @@
 
 #include <levada/process.h>
 #include <levada/srpc.h>
+#include <setjmp.h>
 
 #include "message.h"
 #include "stream.h"
@@ -26,7 +27,8 @@ struct srpc_task {
   lvd_fiber *fiber; /* while it has been started and not waited for */
   lvd_call *call;   /* ... in another process */
   bool awaited;     /* somebody waits for it */
-  lvd_fiber *self;  /* while it runs here */
+  lvd_fiber *self;  /* while it runs here ... */
+  jmp_buf *end;     /* ... where pb_return goes to */
   bool detached;    /* of a transmitter: it goes by itself ... */
   bool revoked;     /* ... and has nothing to do: the remote one could not be started */
   lvd_unit *unit;   /* the process it lives in; null: this one */
@@ -59,7 +61,8 @@ bool lvd_unit_lives(const lvd_unit *unit);
  * them: none is unloaded before it has let go. */
 uint32_t lvd_program_others(lvd_unit *other[PB_PROCESSES + 1]);
 void lvd_program_let_go(lvd_unit *const *other, uint32_t count);
-lvd_unit *lvd_program_other(int process); /* one, held; null: it is none that lives */
+bool lvd_program_has(const lvd_unit *unit); /* is it one of these, and lives? With the lock. */
+lvd_unit *lvd_program_other(int process);   /* one, held; null: it is none that lives */
 /* The one that was loaded last, or else has loaded this; null: there is none. With the lock. */
 lvd_unit *lvd_program_last_unit(void);
 
@@ -71,6 +74,8 @@ void lvd_task_copy_name(char to[LVD_TASK_NAME], const char *from);
 /* With the lock. Null: no memory. */
 TASKID lvd_task_enter(const char *name, void (*function)(void *), int prio);
 void lvd_task_forget(TASKID *at); /* a place in the list; with the lock */
+/* Calls the function, by the fiber that runs as `t`: until it returns, or pb_return ends it. */
+void lvd_task_call(TASKID t, void (*function)(void *));
 void lvd_task_runs_as(TASKID t, lvd_fiber *self);
 void lvd_tasks_free(void); /* nothing runs */
 

@@ -72,13 +72,13 @@ static lvd_status ask(lvd_unit *unit, const char *procedure, const message *m, b
 }
 
 static message message_about(const TASKID t, uint32_t data) {
-  message m = {(uint32_t)lvd_port_process_self(), t->number, data, {0}};
+  message m = {t->number, data, {0}};
   memcpy(m.name, t->name, sizeof m.name);
   return m;
 }
 
 lvd_status lvd_remote_knows(lvd_unit *unit, const char *name) {
-  message m = {.from = (uint32_t)lvd_port_process_self(), .number = UINT32_MAX};
+  message m = {.number = UINT32_MAX};
   lvd_task_copy_name(m.name, name);
   bool answered;
   lvd_status status = ask(unit, "srpc.knows", &m, &answered);
@@ -144,35 +144,34 @@ static TASKID task_of(lvd_unit *maker, const message *m) {
   return t;
 }
 
-/* `from` is the process that asks, held; not LVD_OK: nobody who could. */
-static lvd_status message_in(const lvd_frame *f, message *m, lvd_unit **from) {
-  if (f->argument_size != sizeof *m) return LVD_E_STATE;
+/* Not LVD_OK: nobody asks who could. It speaks for itself alone, whatever it sends. */
+static lvd_status message_in(const lvd_frame *f, message *m) {
+  if (!lvd_unit_caller() || f->argument_size != sizeof *m) return LVD_E_STATE;
   memcpy(m, f->argument, sizeof *m);
   m->name[sizeof m->name - 1] = 0;
-  *from = m->number ? lvd_program_other((int)m->from) : NULL;
-  return *from ? LVD_OK : LVD_E_STATE;
+  return m->number ? LVD_OK : LVD_E_STATE;
 }
 
 /* The task that is spoken of. LVD_OK: with the lock. */
 static lvd_status take_task(const lvd_frame *f, message *m, TASKID *t) {
   LVD_INSIDE;
-  lvd_unit *from;
-  lvd_status status = message_in(f, m, &from);
+  lvd_status status = message_in(f, m);
   if (status != LVD_OK) return status;
   lvd_port_lock(&lvd_program.lock);
-  from->held--; /* with the lock it stays */
-  if ((*t = task_of(from, m))) return LVD_OK;
-  lvd_port_unlock(&lvd_program.lock);
-  return LVD_E_LIMIT;
+  lvd_unit *from = lvd_unit_caller();
+  if (!lvd_program_has(from))
+    status = LVD_E_STATE; /* it has gone meanwhile, and its tasks are forgotten */
+  else if (!(*t = task_of(from, m)))
+    status = LVD_E_LIMIT;
+  if (status != LVD_OK) lvd_port_unlock(&lvd_program.lock);
+  return status;
 }
 
 static lvd_status knows(lvd_frame *f) {
   message m;
-  lvd_unit *from;
   LVD_INSIDE;
-  lvd_status status = message_in(f, &m, &from);
+  lvd_status status = message_in(f, &m);
   if (status != LVD_OK) return status;
-  lvd_program_let_go(&from, 1);
   return lvd_task_procedure(m.name) ? LVD_OK : LVD_E_UNKNOWN;
 }
 
@@ -191,7 +190,7 @@ static lvd_status run(lvd_frame *f) {
   if (status != LVD_OK) return status;
   void (*function)(void *) = lvd_task_procedure(m.name);
   copy_name(self->name, m.name); /* for reports: all of them are srpc.run */
-  if (function) function(NULL);
+  if (function) lvd_task_call(t, function);
   lvd_numbers_leave(self);
   lvd_task_runs_as(t, NULL);
   return function ? LVD_OK : LVD_E_UNKNOWN;
@@ -210,16 +209,15 @@ static lvd_status take_signal(lvd_frame *f) {
 
 static lvd_status release(lvd_frame *f) {
   message m;
-  lvd_unit *from;
   LVD_INSIDE;
-  lvd_status status = message_in(f, &m, &from);
+  lvd_status status = message_in(f, &m);
   if (status != LVD_OK) return status;
+  const lvd_unit *from = lvd_unit_caller();
   lvd_port_lock(&lvd_program.lock);
   TASKID *at = &lvd_program.tasks, t;
   while ((t = *at) && (t->maker != from || t->number != m.number)) at = &t->next;
   if (t && !t->self) lvd_task_forget(at);
   lvd_port_unlock(&lvd_program.lock);
-  lvd_program_let_go(&from, 1);
   return LVD_OK;
 }
 

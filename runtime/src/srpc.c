@@ -44,6 +44,12 @@ uint32_t lvd_program_others(lvd_unit *other[PB_PROCESSES + 1]) {
   return n;
 }
 
+bool lvd_program_has(const lvd_unit *unit) {
+  bool has = unit == lvd_unit_parent();
+  for (uint32_t i = 0; i < lvd_program.units; i++) has |= unit == lvd_program.unit[i];
+  return has && lvd_unit_lives(unit);
+}
+
 void lvd_program_let_go(lvd_unit *const *other, uint32_t count) {
   lvd_port_lock(&lvd_program.lock);
   for (uint32_t i = 0; i < count; i++) other[i]->held--;

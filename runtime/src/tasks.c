@@ -21,6 +21,13 @@ static uint32_t next_worker;
 
 /* ---- procedures ----------------------------------------------------------------------------- */
 
+/* With the lock; what was registered stays. */
+static const registered *find(const char *name) {
+  const registered *r = procedures;
+  while (r && strcmp(r->name, name) != 0) r = r->next;
+  return r;
+}
+
 lvd_status pb_register(const char *name, void *function) {
   LVD_INSIDE;
   if (!name || !function || strlen(name) >= sizeof((registered *)0)->name) return LVD_E_ARGUMENT;
@@ -29,16 +36,21 @@ lvd_status pb_register(const char *name, void *function) {
   memcpy(r->name, name, strlen(name));
   memcpy(&r->function, &function, sizeof function);
   lvd_port_lock(&lvd_program.lock);
-  r->next = procedures;
-  procedures = r;
+  const registered *has_it = find(name);
+  if (!has_it) {
+    r->next = procedures;
+    procedures = r;
+  }
   lvd_port_unlock(&lvd_program.lock);
-  return LVD_OK;
+  if (!has_it) return LVD_OK;
+  lvd_status status = has_it->function == r->function ? LVD_OK : LVD_E_STATE;
+  free(r);
+  return status;
 }
 
 void (*lvd_task_procedure(const char *name))(void *) {
   lvd_port_lock(&lvd_program.lock);
-  const registered *r = procedures;
-  while (r && strcmp(r->name, name) != 0) r = r->next;
+  const registered *r = find(name);
   lvd_port_unlock(&lvd_program.lock);
   return r ? r->function : NULL;
 }
@@ -90,6 +102,17 @@ void lvd_task_runs_as(TASKID t, lvd_fiber *self) {
   lvd_port_unlock(&lvd_program.lock);
 }
 
+/* The task that the calling fiber runs as; null: none. It stays while it runs. */
+static TASKID task_of_caller(void) {
+  const lvd_fiber *f = lvd_fiber_self();
+  if (!f) return NULL;
+  lvd_port_lock(&lvd_program.lock);
+  TASKID t = lvd_program.tasks;
+  while (t && t->self != f) t = t->next;
+  lvd_port_unlock(&lvd_program.lock);
+  return t;
+}
+
 void lvd_tasks_free(void) {
   for (TASKID t = lvd_program.tasks, next; t; t = next) {
     next = t->next;
@@ -100,19 +123,29 @@ void lvd_tasks_free(void) {
 
 /* ---- making them ---------------------------------------------------------------------------- */
 
-/* The cores in turn, the caller's last. */
-static uint32_t other_worker(void) {
-  lvd_worker *w = lvd_this_worker();
-  uint32_t workers = lvd_workers(lvd_program.rt), here = w ? w->index % workers : 0;
+/* The caller's core; of a thread that is none's, the first. */
+static uint32_t worker_here(void) {
+  const lvd_worker *w = lvd_this_worker();
+  return w ? w->index % lvd_workers(lvd_program.rt) : 0;
+}
+
+/* The cores in turn. */
+static uint32_t worker_in_turn(void) {
   lvd_port_lock(&lvd_program.lock);
   uint32_t next = next_worker++;
   lvd_port_unlock(&lvd_program.lock);
-  return workers == 1 ? 0 : (here + 1 + next % (workers - 1)) % workers;
+  return (1 + next) % lvd_workers(lvd_program.rt);
+}
+
+/* The same, but for `one`, if there is another. */
+static uint32_t worker_beside(uint32_t one) {
+  uint32_t worker = worker_in_turn();
+  return worker == one ? worker_in_turn() : worker;
 }
 
 static TASKID new_task_here(const char *name, int prio) {
   void (*function)(void *) = lvd_task_procedure(name);
-  return function ? new_task(name, function, prio, other_worker()) : lvd_no_task(LVD_E_UNKNOWN);
+  return function ? new_task(name, function, prio, worker_in_turn()) : lvd_no_task(LVD_E_UNKNOWN);
 }
 
 static bool is_name(const char *name) { return name && strlen(name) < LVD_TASK_NAME; }
@@ -167,6 +200,20 @@ TASKID pb_create_in(int process, const char *p_task, int prio) {
 
 /* ---- running them --------------------------------------------------------------------------- */
 
+void lvd_task_call(TASKID t, void (*function)(void *)) {
+  jmp_buf end;
+  t->end = &end;
+  if (!_setjmp(end)) function(NULL);
+}
+
+lvd_status pb_return(void) {
+  LVD_INSIDE;
+  const lvd_worker *w = lvd_this_worker();
+  TASKID t = task_of_caller();
+  if (!t || lvd_forks.head != w->fork_base) return LVD_E_STATE;
+  _longjmp(*t->end, 1);
+}
+
 static void run_task(void *argument) {
   TASKID t = argument;
   lvd_fiber *self = lvd_fiber_self();
@@ -175,7 +222,7 @@ static void run_task(void *argument) {
   if (runs) t->self = self;
   lvd_port_unlock(&lvd_program.lock);
   if (runs) {
-    t->function(NULL);
+    lvd_task_call(t, t->function);
     lvd_numbers_leave(self);
     lvd_task_runs_as(t, NULL);
   }
@@ -280,11 +327,7 @@ lvd_status pb_signal(TASKID t, u32 data) {
 
 lvd_status pb_wait_signal(u32 *data, int64_t timeout_ns) {
   LVD_INSIDE;
-  lvd_fiber *f = lvd_fiber_self();
-  lvd_port_lock(&lvd_program.lock);
-  TASKID t = lvd_program.tasks;
-  while (t && (!f || t->self != f)) t = t->next;
-  lvd_port_unlock(&lvd_program.lock);
+  TASKID t = task_of_caller();
   return t ? lvd_event_wait(&t->signal, data, timeout_ns) : LVD_E_STATE;
 }
 
@@ -304,10 +347,11 @@ static lvd_status start_both(TASKID remote, TASKID transmitter) {
 }
 
 static lvd_status stream_rpc_task(TASKID remote, void *transmitter) {
-  lvd_worker *w = lvd_this_worker();
   void (*function)(void *);
   memcpy(&function, &transmitter, sizeof function);
-  TASKID t = new_task("transmitter", function, 0, w ? w->index % lvd_workers(lvd_program.rt) : 0);
+  uint32_t worker = worker_here();
+  if (!remote->unit && remote->worker == worker) worker = worker_beside(worker);
+  TASKID t = new_task("transmitter", function, 0, worker);
   if (!t) return LVD_E_MEMORY;
   t->detached = true;
   t->leads = remote->unit;
@@ -329,7 +373,7 @@ TASKID srpc_rpc_function(void *remote, void *transmitter) {
   if (status != LVD_OK) return lvd_no_task(status);
   void (*function)(void *);
   memcpy(&function, &remote, sizeof function);
-  TASKID t = new_task("remote", function, 0, other_worker());
+  TASKID t = new_task("remote", function, 0, worker_beside(worker_here()));
   if (!t) return NULL;
   status = stream_rpc_task(t, transmitter);
   if (status == LVD_OK) return t;

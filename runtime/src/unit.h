@@ -82,4 +82,7 @@ lvd_status lvd_unit_leave_stream(lvd_unit *unit, const char *name);
 void lvd_unit_expect_stream(lvd_unit *unit, const char *name, const lvd_user party[2],
                             uint32_t parties);
 
+/* The process whose call the calling fiber serves; null: it serves none. */
+lvd_unit *lvd_unit_caller(void);
+
 #endif

@@ -109,11 +109,25 @@ static void test_after_fault() {
   f.run(finds_none);
 }
 
+// One that leaves its procedure has nobody above: the program ends by std::terminate, with the frames of
+// the throw still there for a debugger.
+[[noreturn]] static void said_goodbye() { std::_Exit(42); }
+static void leaves(void *) {
+  lvd_fiber_yield();
+  throw 1;
+}
+static void test_leaving() {
+  std::set_terminate(said_goodbye);
+  fixture().run(leaves);
+  std::exit(1); // it went on
+}
+
 int main(int count, char **argv) {
   const char *name = count > 1 ? argv[1] : "";
   if (!std::strcmp(name, "over_waits")) return test_over_waits(), 0;
   if (!std::strcmp(name, "over_yields")) return test_over_yields(), 0;
   if (!std::strcmp(name, "unwinding")) return test_unwinding(), 0;
+  if (!std::strcmp(name, "leaving")) return test_leaving(), 0;
   if (!std::strcmp(name, "after_fault")) return test_after_fault(), 0;
   return 2;
 }

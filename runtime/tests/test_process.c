@@ -469,6 +469,23 @@ static void tell_how_soon(void) {
   if (getenv("LVD_KILLS")) CHECK(late <= measured / 20);
 }
 
+/* Who is left: a thread, or a fiber. */
+typedef struct survivor {
+  bench *b;
+  lvd_stream *s;
+  bool to_us;
+  uint64_t seed, count;
+  const killing *k;
+} survivor;
+
+static void survive(void *argument) {
+  survivor *v = argument;
+  lvd_status status = v->to_us ? receive_elements(v->s, &v->count, v->seed, NULL)
+                               : send_elements(v->s, UINT64_MAX, v->seed, &v->b->page->pushed);
+  is_known(lvd_load_acquire_u64(&v->k->at_ns));
+  CHECK_EQ(status, LVD_E_PEER);
+}
+
 void test_process_kills(void) {
   bench b = bench_of(2);
   uint64_t random = (uint64_t)getpid() * 0x9e3779b97f4a7c15u | 1;
@@ -480,23 +497,24 @@ void test_process_kills(void) {
     o.threshold = (uint32_t)(next_random(&random) % 2000);
     killing k = {.process = lvd_unit_process(u),
                  .after_ns = (int64_t)(next_random(&random) % 20000000)};
-    uint64_t count = 0, got = 0;
     bool to_us = round & 1;
     lvd_stream *s;
-    lvd_fiber *f;
+    lvd_fiber *f, *left;
     CHECK_EQ(open_stream(u, to_us ? "back" : "there", o.capacity, o.threshold, &s), LVD_OK);
     lvd_call *c = call(u, to_us ? "child_sends" : "child_receives", &o);
     CHECK_EQ(lvd_fiber_start(b.app, kill_later, &k, NULL, &f), LVD_OK);
-    if (to_us) {
-      CHECK_EQ(receive_elements(s, &count, o.seed, NULL), LVD_E_PEER);
-      is_known(lvd_load_acquire_u64(&k.at_ns));
-      CHECK(count >= lvd_load_acquire_u64(&b.page->pushed)); /* nothing that it said is lost */
+    survivor v = {.b = &b, .s = s, .to_us = to_us, .seed = o.seed, .k = &k};
+    if (round & 2) {
+      CHECK_EQ(lvd_fiber_start(b.app, survive, &v, NULL, &left), LVD_OK);
+      CHECK_EQ(lvd_fiber_join(left, -1), LVD_OK);
     } else {
-      CHECK_EQ(send_elements(s, UINT64_MAX, o.seed, &b.page->pushed), LVD_E_PEER);
-      is_known(lvd_load_acquire_u64(&k.at_ns));
-      got = lvd_load_acquire_u64(&b.page->got);
-      CHECK(got <= lvd_load_acquire_u64(&b.page->pushed) + 40);
+      survive(&v);
     }
+    uint64_t pushed = lvd_load_acquire_u64(&b.page->pushed);
+    if (to_us)
+      CHECK(v.count >= pushed); /* nothing that it said is lost */
+    else
+      CHECK(lvd_load_acquire_u64(&b.page->got) <= pushed + 40);
     CHECK_EQ(result(c), LVD_E_PEER);
     CHECK_EQ(lvd_fiber_join(f, -1), LVD_OK);
     CHECK_EQ(lvd_unit_state(u), LVD_E_PEER);

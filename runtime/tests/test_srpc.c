@@ -1,108 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The paper's listings ("Streaming RPC", SiPS 2008), as printed but for slips of the scan and for what
- * they leave out ("for (i)", "Computation"): source, sink, pipe; element by element and gathered. */
+/* The paper's names, by programs that look at their statuses: lists element by element and gathered
+ * ("Streaming RPC", SiPS 2008, section 2.3), and what goes wrong. Its patterns are in
+ * test_srpc_printed.c. */
 #include <levada/srpc.h>
 
-#include "port/port.h"
+#include <sched.h>
 
-#define sink test_sink /* the listing has a procedure of that name */
+#include "port/port.h"
 #include "test.h"
-#undef sink
 
 enum { M = 1000 };
-
-static u32 io[M];
-static u32 ios;
-static void iowrite32(u32 a, u32 *io_addr) { io_addr[ios++] = a; }
-
-/* ---- section 3.1, the source; section 3.2, the sink ------------------------------------------- */
-
-static void transmitter(void *p) {
-  (void)p;
-  STREAM_ID sID = 0;
-  stream_create(sID);
-  int a[M];
-  /* Computation, setting data source */
-  for (int i = 0; i < M; i++) a[i] = 3 * i;
-  for (int i = 0; i < M; i++) {
-    stream_put(sID, a[i]);
-    stream_push(sID);
-  }
-}
-
-static void sink(void) {
-  STREAM_ID rID = 0;
-  u32 a;
-  stream_create(rID);
-  for (int i = 0; i < M; i++) {
-    stream_get(rID, a);
-    stream_pop(rID);
-    iowrite32(a, io);
-  }
-}
-
-static void source(void) {
-  stream_rpc(sink, transmitter);
-  /* Computation */
-}
-
-void test_srpc_source_and_sink(void) {
-  for (int round = 0; round < 3; round++) {
-    ios = 0;
-    CHECK_EQ(pb_load("levada_tests"), LVD_OK);
-    CHECK_EQ(pb_boot(), LVD_OK);
-    source();
-    CHECK_EQ(pb_finish(), LVD_OK);
-    CHECK_EQ(ios, M);
-    for (u32 i = 0; i < M; i++) CHECK_EQ(io[i], 3 * i);
-  }
-}
-
-/* ---- section 3.3, the pipe --------------------------------------------------------------------- */
-
-static void pipe(void) {
-  STREAM_ID sID = 0;
-  STREAM_ID rID = 1;
-  stream_create(sID);
-  stream_create(rID);
-  u32 a;
-  while (true) {
-    if (stream_get(sID, a) != LVD_OK) break; /* the listing has no end */
-    stream_pop(sID);
-    a = a + 1; /* Compute a */
-    stream_put(rID, a);
-    stream_push(rID);
-  }
-}
-PB_PROCEDURE(pipe)
-
-static void sink_of_pipe(void) {
-  STREAM_ID rID = 1;
-  u32 a;
-  stream_create(rID);
-  while (stream_get(rID, a) == LVD_OK) {
-    stream_pop(rID);
-    iowrite32(a, io);
-  }
-}
-PB_PROCEDURE(sink_of_pipe)
-
-void test_srpc_pipe(void) {
-  ios = 0;
-  CHECK_EQ(pb_boot(), LVD_OK);
-  TASKID piped = pb_create("pipe", 0), sunk = pb_create("sink_of_pipe", 1);
-  CHECK(piped && sunk);
-  CHECK_EQ(pb_rpc(sunk), LVD_OK);
-  CHECK(stream_rpc(piped, transmitter) == piped);
-  CHECK_EQ(pb_rpc(piped), LVD_E_STATE); /* it runs */
-  CHECK_EQ(pb_wait(sunk), LVD_OK);
-  CHECK_EQ(pb_wait(piped), LVD_OK);
-  CHECK_EQ(pb_wait(piped), LVD_E_STATE);
-  CHECK_EQ(ios, M);
-  for (u32 i = 0; i < M; i++) CHECK_EQ(io[i], 3 * i + 1);
-  CHECK_EQ(pb_release(piped), LVD_OK);
-  CHECK_EQ(pb_finish(), LVD_OK);
-}
 
 /* ---- section 2.3: one by one, and gathered ------------------------------------------------------ */
 
@@ -234,6 +141,64 @@ void test_srpc_deadlock_of_transmitter(void) {
   CHECK_EQ(pb_wait(t), LVD_OK);
   CHECK_EQ(pb_finish(), LVD_E_DEADLOCK);
   CHECK(strstr(pb_why(), "transmitter waits for 1 of the stream 21"));
+}
+
+/* ---- who goes first -------------------------------------------------------------------------------- */
+
+enum { RANKS = 8, EACH = 4 };
+static lvd_a32 gates, may_go;
+static struct {
+  lvd_a32 count;
+  int prio[RANKS * EACH];
+} order_of[64];
+
+static void gate(void) {
+  lvd_add_relaxed_u32(&gates, 1);
+  while (!lvd_load_acquire_u32(&may_go)) lvd_port_relax();
+}
+PB_PROCEDURE(gate)
+
+static void note_rank(int prio) {
+  int core = sched_getcpu();
+  CHECK(core >= 0 && core < 64);
+  uint32_t at = lvd_add_relaxed_u32(&order_of[core].count, 1);
+  order_of[core].prio[at] = prio;
+}
+#define RANK(name, prio)                                                                           \
+  static void name(void) { note_rank(prio); }                                                      \
+  PB_PROCEDURE(name)
+RANK(rank0, -4)
+RANK(rank1, -3)
+RANK(rank2, -2)
+RANK(rank3, -1)
+RANK(rank4, 0)
+RANK(rank5, 1)
+RANK(rank6, 2)
+RANK(rank7, 3)
+
+/* Each core is held by a gate, which also shows that the cores take tasks in turn, while the tasks come, the least urgent first. */
+void test_srpc_priorities(void) {
+  if (lvd_port_cpus((int[64]){0}, 64) > 64) SKIP("more cores than this test has places for");
+  CHECK_EQ(pb_boot(), LVD_OK);
+  uint32_t cores = lvd_port_cpus((int[64]){0}, 64), quota = lvd_port_quota(NULL), all = 0;
+  if (quota && quota < cores) cores = quota;
+  for (uint32_t i = 0; i < cores; i++) CHECK_EQ(pb_rpc(pb_create("gate", 3)), LVD_OK);
+  while (lvd_load_acquire_u32(&gates) < cores) lvd_fiber_sleep(100000);
+  for (int rank = 0; rank < RANKS; rank++)
+    for (int i = 0; i < EACH; i++) {
+      char name[8];
+      snprintf(name, sizeof name, "rank%d", rank);
+      CHECK_EQ(pb_rpc(pb_create(name, rank - 4)), LVD_OK);
+    }
+  lvd_fiber_sleep(20000000); /* those that were just started reach their cores */
+  lvd_store_release_u32(&may_go, 1);
+  CHECK_EQ(pb_finish(), LVD_OK);
+  for (int core = 0; core < 64; core++) {
+    uint32_t n = lvd_load_acquire_u32(&order_of[core].count);
+    all += n;
+    for (uint32_t i = 1; i < n; i++) CHECK(order_of[core].prio[i] <= order_of[core].prio[i - 1]);
+  }
+  CHECK_EQ(all, RANKS * EACH);
 }
 
 /* ---- who has closed, and who has returned ------------------------------------------------------- */

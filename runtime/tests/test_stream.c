@@ -561,6 +561,68 @@ void test_stream_refuses(void) {
   lvd_runtime_destroy(rt);
 }
 
+/* ---- groups, without copying --------------------------------------------------------------------- */
+
+typedef struct spans {
+  lvd_stream *s;
+  uint32_t count, most;
+} spans;
+
+static void put_spans(void *argument) {
+  const spans *j = argument;
+  uint64_t random = 11;
+  for (uint32_t at = 0; at < j->count;) {
+    uint32_t n = 1 + (uint32_t)(next_random(&random) % j->most);
+    if (n > j->count - at) n = j->count - at;
+    void *span;
+    CHECK_EQ(lvd_stream_put_span(j->s, n, &span), LVD_OK);
+    for (uint32_t i = 0; i < n; i++) ((uint32_t *)span)[i] = 7 * (at + i);
+    lvd_put_done(&j->s->put, n);
+    lvd_stream_push(j->s);
+    at += n;
+  }
+}
+
+/* Groups of other lengths than they were put in, and what is left at the end. */
+static void get_spans(void *argument) {
+  const spans *j = argument;
+  uint64_t random = 5;
+  const void *span;
+  for (uint32_t at = 0;;) {
+    uint32_t n = 1 + (uint32_t)(next_random(&random) % j->most);
+    lvd_status status = lvd_stream_get_span(j->s, n, &span);
+    if (status == LVD_E_ENDED) {
+      uint32_t left = (uint32_t)lvd_elements(&j->s->get, 1);
+      CHECK(left < n);
+      CHECK_EQ(at + left, j->count);
+      n = left;
+    } else {
+      CHECK_EQ(status, LVD_OK);
+    }
+    for (uint32_t i = 0; i < n; i++) CHECK_EQ(((const uint32_t *)span)[i], 7 * (at + i));
+    lvd_get_done(&j->s->get, n);
+    lvd_stream_pop(j->s);
+    at += n;
+    if (status != LVD_OK) return;
+  }
+}
+
+void test_stream_spans(void) {
+  static const uint32_t capacity[] = {16, 100, 4096}, threshold[] = {0, 1, 64};
+  lvd_runtime *rt = runtime_of(2);
+  for (size_t c = 0; c < COUNT(capacity); c++)
+    for (size_t t = 0; t < COUNT(threshold); t++) {
+      lvd_app *app = open_app(rt);
+      spans j = {new_stream(app, capacity[c], threshold[t]), 20011, capacity[c] / 2};
+      CHECK_EQ(lvd_fiber_start(app, put_spans, &j, NULL, NULL), LVD_OK);
+      CHECK_EQ(lvd_fiber_start(app, get_spans, &j, NULL, NULL), LVD_OK);
+      lvd_app_close(app);
+      CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
+      lvd_app_unload(app);
+    }
+  lvd_runtime_destroy(rt);
+}
+
 /* ---- counters ------------------------------------------------------------------------------------ */
 
 /* The sender says after how many it waits for the receiver's word. */

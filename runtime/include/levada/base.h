@@ -45,7 +45,7 @@ typedef enum lvd_status {
   LVD_E_TIME,      /* the time limit passed */
   LVD_E_ENDED,     /* end of stream: nothing more will come */
   LVD_E_PEER,      /* the other side is gone */
-  LVD_E_FAULT,     /* an actor failed; the report says which and where */
+  LVD_E_FAULT,     /* an actor or a procedure failed; the report says which and where */
   LVD_E_DEADLOCK,  /* nothing can move; the report says who waits for whom */
   LVD_E_STOPPED,   /* stopped from outside before its end */
   LVD_E_CORRUPT,   /* shared memory holds what the protocol cannot have written */

@@ -76,7 +76,8 @@ LVD_API lvd_status pb_status(void);
   __attribute__((constructor)) static void pb_register_##function(void) {                          \
     pb_register(#function, __extension__(void *)(function));                                       \
   }
-/* `function`: void f(void) or void f(void *), which is given null. */
+/* `function`: void f(void) or void f(void *), which is given null. LVD_E_STATE: another one is known by
+ * that name. LVD_E_ARGUMENT: a name of 64 bytes or more. */
 LVD_API lvd_status pb_register(const char *name, void *function);
 
 /* Makes a task of a registered procedure. It lives in the process that has registered the name: one
@@ -106,6 +107,11 @@ LVD_API size_t pb_task_why(TASKID tid, char *text, size_t size);
 LVD_API lvd_status pb_cancel(TASKID tid);
 /* Waits for it if it runs, and gives it back; or not, if it could not wait for it (as pb_wait). */
 LVD_API lvd_status pb_release(TASKID tid);
+
+/* The procedure that calls returns, from however deep: what its callers have still to do is not done
+ * (in C++ no destructor runs), its streams end. Returns only to say LVD_E_STATE: the caller is no
+ * procedure, or has forks that are not joined. */
+LVD_API lvd_status pb_return(void);
 
 /* Signals the task, with data. LVD_E_STATE: it has not taken the signal before. */
 LVD_API lvd_status pb_signal(TASKID tid, u32 data);
@@ -149,10 +155,15 @@ LVD_API TASKID srpc_rpc_function(void *remote, void *transmitter);
 #ifdef __cplusplus
 }
 
+#ifdef SRPC_AS_PRINTED
+#error "SRPC_AS_PRINTED is for C: procedures that are left so run no destructors"
+#endif
 template <class T> static inline lvd_status stream_put(STREAM_ID sID, const T &x) {
+  static_assert(__is_trivially_copyable(T), "elements of a stream are copied as bytes");
   return srpc_put(sID, &x, sizeof x);
 }
 template <class T> static inline lvd_status stream_get(STREAM_ID sID, T &x) {
+  static_assert(__is_trivially_copyable(T), "elements of a stream are copied as bytes");
   return srpc_get(sID, &x, sizeof x);
 }
 template <class F> static inline TASKID stream_rpc(TASKID remote, F transmitter) {
@@ -164,15 +175,24 @@ template <class R, class F> static inline TASKID stream_rpc(R remote, F transmit
 
 #else
 
+/* As the paper prints them, for listings that look at no status: with SRPC_AS_PRINTED defined before
+ * this header, put and get have no value, and a procedure whose put or get fails returns there
+ * (pb_return): one like the paper's pipe, which has no end of its own, ends when its source does.
+ * What is no procedure goes on. C only: nothing would run the destructors. */
+#ifdef SRPC_AS_PRINTED
+#define SRPC_STATUS_(status) ((void)((status) == LVD_OK || pb_return()))
+#else
+#define SRPC_STATUS_(status) (status)
+#endif
 #define stream_put(sID, x)                                                                         \
   __extension__({                                                                                  \
     __typeof__(x) srpc_x_ = (x);                                                                   \
-    srpc_put((sID), &srpc_x_, sizeof srpc_x_);                                                     \
+    SRPC_STATUS_(srpc_put((sID), &srpc_x_, sizeof srpc_x_));                                       \
   })
-#define stream_get(sID, x) srpc_get((sID), &(x), sizeof(x))
+#define stream_get(sID, x) SRPC_STATUS_(srpc_get((sID), &(x), sizeof(x)))
 
-/* Starts `transmitter` here and `remote` (a task, or a function) on another core, both at the same
- * time; returns remote's task, to be waited for. Null: neither runs, and pb_status says why, as
+/* Starts `transmitter` and `remote` (a task, or a function), each on a core of its own if there are two:
+ * the transmitter here, unless that is the task's. Both at the same time; returns remote's task, to be waited for. Null: neither runs, and pb_status says why, as
  * pb_rpc would. */
 #define stream_rpc(remote, transmitter)                                                            \
   _Generic((remote), TASKID                                                                        \
