@@ -3,16 +3,19 @@
 
     together.py HOW N LEVADA NETWORK INPUT
 
-HOW is processes (each with a worker per core), pinned (each process on cores of its own), or host (all in
-one host). first is the time from the beginning of one more load, of what is in the cache, to its first output;
-it is printed for a host."""
+HOW is processes (each with a worker per core), pinned (each process on cores of its own), host (all in
+one host), or first (in a host that has run one: the time from the beginning of one more load, of what is in
+the cache, to its first output)."""
+import http.client
 import json
 import os
 import resource
+import socket
 import subprocess
 import sys
 import tempfile
 import time
+from contextlib import contextmanager
 
 HOW, N, LEVADA, NETWORK, INPUT = sys.argv[1], int(sys.argv[2]), *sys.argv[3:6]
 
@@ -33,48 +36,75 @@ def processes(cores):
     return ends
 
 
-def host():
-    with tempfile.TemporaryDirectory() as folder:
-        socket = f"{folder}/host.sock"
-        served = subprocess.Popen([LEVADA, "host", "--socket", socket, "--state", f"{folder}/state"],
-                                  stderr=subprocess.DEVNULL)
+class Asked(http.client.HTTPConnection):
+    """Questions to a host, which cost next to nothing beside what is measured."""
 
-        def ask(*words):
-            done = subprocess.run([LEVADA, *words, "--json", "--socket", socket], stdout=subprocess.PIPE, check=True)
-            return json.loads(done.stdout)
+    def __init__(self, path):
+        super().__init__("levada")
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(self.path)
+
+    def get(self, what):
+        self.request("GET", what)
+        return json.loads(self.getresponse().read())
+
+
+@contextmanager
+def serving():
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/host.sock"
+        served = subprocess.Popen([LEVADA, "host", "--socket", path, "--state", f"{folder}/state"],
+                                  stderr=subprocess.DEVNULL)
         try:
-            while not os.path.exists(socket):
+            while not os.path.exists(path):
                 time.sleep(0.002)
-            manifest = f"{folder}/all.toml"
-            with open(manifest, "w") as file:
-                for i in range(N):
-                    file.write(f'[[application]]\nnetwork = "{NETWORK}"\nname = "a{i}"\nin = "{INPUT}"\n'
-                               'out = "/dev/null"\n')
-            ask("load", manifest)
-            while True:
-                seen = ask("list")
-                if all(a["state"] in ("ended", "failed") for a in seen):
-                    break
-                time.sleep(0.02)
-            if any(a["outcome"] != "done" for a in seen):
-                sys.exit("an instance failed")
-            pipe = f"{folder}/first"
-            os.mkfifo(pipe)
-            start = time.monotonic()
-            loads = subprocess.Popen([LEVADA, "load", NETWORK, "--socket", socket, "--name", "first", "--in", INPUT,
-                                      "--out", pipe], stdout=subprocess.DEVNULL)
-            with open(pipe, "rb", buffering=0) as file:
-                file.read(1)
-                print("first", (time.monotonic() - start) * 1e3)
-                loads.wait()
-                ask("unload", "first", "--now")
-            return [(a["progress"]["done"], a["seconds"]) for a in seen]
+            yield folder, path
         finally:
             served.terminate()
             served.wait()
 
 
+def host():
+    with serving() as (folder, path):
+        manifest = f"{folder}/all.toml"
+        with open(manifest, "w") as file:
+            for i in range(N):
+                file.write(f'[[application]]\nnetwork = "{NETWORK}"\nname = "a{i}"\nin = "{INPUT}"\n'
+                           'out = "/dev/null"\n')
+        subprocess.run([LEVADA, "load", manifest, "--socket", path], stdout=subprocess.DEVNULL, check=True)
+        asked = Asked(path)
+        while any(a["state"] not in ("ended", "failed") for a in asked.get("/applications")):
+            time.sleep(0.05)
+        seen = asked.get("/applications")
+        if any(a["outcome"] != "done" for a in seen):
+            sys.exit("an instance failed")
+        return [(a["progress"]["done"], a["seconds"]) for a in seen]
+
+
+def first():
+    with serving() as (folder, path):
+        load = [LEVADA, "load", NETWORK, "--socket", path, "--in", INPUT]
+        subprocess.run([*load, "--name", "before", "--out", "/dev/null"], stdout=subprocess.DEVNULL, check=True)
+        asked = Asked(path)
+        while asked.get("/applications")[0]["state"] != "ended":
+            time.sleep(0.05)
+        pipe = f"{folder}/first"
+        os.mkfifo(pipe)
+        start = time.monotonic()
+        loads = subprocess.Popen([*load, "--name", "first", "--out", pipe], stdout=subprocess.DEVNULL)
+        with open(pipe, "rb", buffering=0) as file:
+            file.read(1)
+            print("first", (time.monotonic() - start) * 1e3)
+            loads.wait()
+            subprocess.run([LEVADA, "unload", "first", "--now", "--socket", path], stdout=subprocess.DEVNULL, check=True)
+
+
 def main():
+    if HOW == "first":
+        return first()
     cores = sorted(os.sched_getaffinity(0))
     ends = host() if HOW == "host" else processes(cores)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
