@@ -4,8 +4,8 @@
 #ifndef LVD_TEST_BENCH_H
 #define LVD_TEST_BENCH_H
 
+#include "calling.h"
 #include "child.h"
-#include "test.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -2,6 +2,7 @@
 /* The program that the tests of process units load: a good one, or by its first argument one that
  * does not serve, or serves and goes wild. */
 #include "child.h"
+#include "procedures.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -27,24 +28,6 @@ static void show(const char *path) {
 }
 
 /* ---- procedures -------------------------------------------------------------------------------- */
-
-static lvd_status child_twice(lvd_frame *f) {
-  if (f->argument_size != 4) return LVD_E_ARGUMENT;
-  *(uint32_t *)f->result = 2 * *(const uint32_t *)f->argument;
-  f->result_size = 4;
-  return LVD_OK;
-}
-LVD_PROCEDURE(child_twice)
-
-static lvd_status child_backwards(lvd_frame *f) {
-  const unsigned char *from = f->argument;
-  unsigned char *to = f->result;
-  if (f->argument_size > f->result_room) return LVD_E_LIMIT;
-  for (size_t i = 0; i < f->argument_size; i++) to[i] = from[f->argument_size - 1 - i];
-  f->result_size = f->argument_size;
-  return LVD_OK;
-}
-LVD_PROCEDURE(child_backwards)
 
 static lvd_status child_sleeps(lvd_frame *f) {
   return lvd_fiber_sleep(*(const int64_t *)f->argument);

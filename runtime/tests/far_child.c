@@ -4,26 +4,7 @@
 #include <levada/srpc.h>
 #include <string.h>
 
-static lvd_status child_twice(lvd_frame *f) {
-  uint32_t x;
-  if (f->argument_size != 4) return LVD_E_ARGUMENT;
-  memcpy(&x, f->argument, 4);
-  x *= 2;
-  memcpy(f->result, &x, 4);
-  f->result_size = 4;
-  return LVD_OK;
-}
-LVD_PROCEDURE(child_twice)
-
-static lvd_status child_backwards(lvd_frame *f) {
-  const unsigned char *from = f->argument;
-  unsigned char *to = f->result;
-  if (f->argument_size > f->result_room) return LVD_E_LIMIT;
-  for (size_t i = 0; i < f->argument_size; i++) to[i] = from[f->argument_size - 1 - i];
-  f->result_size = f->argument_size;
-  return LVD_OK;
-}
-LVD_PROCEDURE(child_backwards)
+#include "procedures.h"
 
 /* Floating point, on a stack that is switched. */
 static lvd_status child_root(lvd_frame *f) {

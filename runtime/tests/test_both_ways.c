@@ -21,7 +21,7 @@ static lvd_status parent_calls(lvd_frame *f) {
   uint32_t x = (uint32_t) * (const uint64_t *)f->argument;
   size_t size = sizeof x;
   lvd_call *c;
-  lvd_status status = lvd_call_start(unit, "child_twice", &x, 4, NULL, &c);
+  lvd_status status = lvd_call_start(unit, "twice", &x, 4, NULL, &c);
   if (status == LVD_OK) status = lvd_call_wait(c, &x, &size, -1, NULL);
   *(uint64_t *)f->result = x;
   f->result_size = 8;

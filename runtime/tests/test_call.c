@@ -1,24 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Calls of procedures on the cores of this process. */
-#include "test.h"
-
-static lvd_status twice(lvd_frame *f) {
-  if (f->argument_size != 4) return LVD_E_ARGUMENT;
-  *(uint32_t *)f->result = 2 * *(const uint32_t *)f->argument;
-  f->result_size = 4;
-  return LVD_OK;
-}
-LVD_PROCEDURE(twice)
-
-static lvd_status backwards(lvd_frame *f) {
-  const unsigned char *from = f->argument;
-  unsigned char *to = f->result;
-  if (f->argument_size > f->result_room) return LVD_E_LIMIT;
-  for (size_t i = 0; i < f->argument_size; i++) to[i] = from[f->argument_size - 1 - i];
-  f->result_size = f->argument_size;
-  return LVD_OK;
-}
-LVD_PROCEDURE(backwards)
+#include "calling.h"
+#include "procedures.h"
 
 static lvd_status sleeps(lvd_frame *f) { return lvd_fiber_sleep(*(const int64_t *)f->argument); }
 LVD_PROCEDURE(sleeps)
@@ -40,31 +23,13 @@ void test_call_results(void) {
   lvd_app *app;
   CHECK_EQ(lvd_app_open(rt, NULL, &app), LVD_OK);
   lvd_unit *u[2] = {unit_of(app, 0), unit_of(app, 1)};
-  lvd_call *c[50];
-  for (uint32_t round = 0; round < SCALED(100) + 1; round++) {
-    for (uint32_t i = 0; i < 50; i++)
-      CHECK_EQ(lvd_call_start(u[i % 2], "twice", &i, 4, NULL, &c[i]), LVD_OK);
-    for (uint32_t i = 0; i < 50; i++) {
-      uint32_t x = 0;
-      size_t size = sizeof x;
-      CHECK_EQ(lvd_call_wait(c[i], &x, &size, -1, NULL), LVD_OK);
-      CHECK_EQ(size, 4);
-      CHECK_EQ(x, 2 * i);
-    }
-  }
-  /* Large ones. */
-  size_t large = 100000, size = large;
-  unsigned char *from = malloc(large), *to = malloc(large);
-  for (size_t i = 0; i < large; i++) from[i] = (unsigned char)(i * 7);
-  lvd_call_options o = {.result_room = large};
-  CHECK_EQ(lvd_call_start(u[1], "backwards", from, large, &o, &c[0]), LVD_OK);
-  CHECK_EQ(lvd_call_wait(c[0], to, &size, -1, NULL), LVD_OK);
-  CHECK_EQ(size, large);
-  for (size_t i = 0; i < large; i++) CHECK_EQ(to[i], from[large - 1 - i]);
-  CHECK_EQ(lvd_call_start(u[1], "backwards", from, large, NULL, &c[0]), LVD_OK);
-  CHECK_EQ(lvd_call_wait(c[0], NULL, NULL, -1, NULL), LVD_E_LIMIT);
+  lvd_call *c;
+  call_twice_of_many(u, 2, SCALED(100) / 5 + 1);
+  call_backwards(u[1], 100000, 100000, 1);
+  unsigned char *from = calloc(1, 100000); /* more than there is room for without a word */
+  CHECK_EQ(lvd_call_start(u[1], "backwards", from, 100000, NULL, &c), LVD_OK);
+  CHECK_EQ(lvd_call_wait(c, NULL, NULL, -1, NULL), LVD_E_LIMIT);
   free(from);
-  free(to);
   lvd_app_unload(app);
   lvd_runtime_destroy(rt);
 }

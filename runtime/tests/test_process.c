@@ -14,33 +14,8 @@ void test_process_calls(void) {
   lvd_unit *u = load(&b, "serve");
   CHECK_EQ(lvd_unit_state(u), LVD_OK);
   CHECK(lvd_unit_process(u) > 0 && strstr(lvd_unit_name(u), "process "));
-  enum { CALLS = 300 }; /* more than a channel of records holds */
-  lvd_call *c[CALLS];
-  for (uint32_t round = 0; round < SCALED(40) + 1; round++) {
-    for (uint32_t i = 0; i < CALLS; i++)
-      CHECK_EQ(lvd_call_start(u, "child_twice", &i, 4, NULL, &c[i]), LVD_OK);
-    for (uint32_t i = 0; i < CALLS; i++) {
-      uint32_t x = 0;
-      size_t size = sizeof x;
-      CHECK_EQ(lvd_call_wait(c[i], &x, &size, -1, NULL), LVD_OK);
-      CHECK_EQ(size, 4);
-      CHECK_EQ(x, 2 * i);
-    }
-  }
-  /* Large ones. */
-  size_t large = LVD_CALL_MOST;
-  unsigned char *from = malloc(large), *to = malloc(large);
-  for (size_t i = 0; i < large; i++) from[i] = (unsigned char)(i * 7);
-  const lvd_call_options o = {.result_room = large};
-  for (int round = 0; round < 100; round++) {
-    size_t n = (size_t)round * large / 99, size = large;
-    CHECK_EQ(lvd_call_start(u, "child_backwards", from, n, &o, &c[0]), LVD_OK);
-    CHECK_EQ(lvd_call_wait(c[0], to, &size, -1, NULL), LVD_OK);
-    CHECK_EQ(size, n);
-    for (size_t i = 0; i < n; i++) CHECK(to[i] == from[n - 1 - i]);
-  }
-  free(from);
-  free(to);
+  call_twice_of_many(&u, 1, SCALED(40) + 1);
+  call_backwards(u, 0, LVD_CALL_MOST, 100);
   CHECK_EQ(lvd_unit_unload(u), LVD_OK);
   bench_free(&b);
 }
@@ -57,7 +32,7 @@ void test_process_statuses(void) {
   bool returned;
   CHECK_EQ(lvd_call_start(u, "nobody_knows_it", NULL, 0, NULL, &c[0]), LVD_OK);
   CHECK_EQ(result(c[0]), LVD_E_UNKNOWN);
-  CHECK_EQ(lvd_call_start(u, "child_twice", "xyz", 3, NULL, &c[0]), LVD_OK);
+  CHECK_EQ(lvd_call_start(u, "twice", "xyz", 3, NULL, &c[0]), LVD_OK);
   CHECK_EQ(result(c[0]), LVD_E_ARGUMENT); /* the procedure's own */
   int64_t ns[3] = {10000000000, 10000000000, 1000000};
   for (int i = 0; i < 3; i++)
@@ -79,7 +54,7 @@ void test_process_statuses(void) {
   CHECK_EQ(result(c[1]), LVD_E_STOPPED);
   while (lvd_unit_state(u) == LVD_OK) lvd_fiber_sleep(1000000);
   CHECK_EQ(lvd_unit_state(u), LVD_E_PEER);
-  CHECK_EQ(lvd_call_start(u, "child_twice", NULL, 0, NULL, &c[0]), LVD_E_PEER);
+  CHECK_EQ(lvd_call_start(u, "twice", NULL, 0, NULL, &c[0]), LVD_E_PEER);
   lvd_stream *s;
   CHECK_EQ(open_stream(u, "s", 0, 0, &s), LVD_E_PEER);
   CHECK_EQ(lvd_unit_unload(u), LVD_OK);
@@ -332,7 +307,7 @@ void test_process_time_limits(void) {
   lvd_call *c;
   CHECK_EQ(open_stream(u, "silent", 4, 0, &s), LVD_OK);
   stop(id);
-  CHECK_EQ(lvd_call_start(u, "child_twice", &x, 4, NULL, &c), LVD_OK);
+  CHECK_EQ(lvd_call_start(u, "twice", &x, 4, NULL, &c), LVD_OK);
   CHECK_EQ(lvd_call_wait(c, NULL, NULL, 1000000, &returned), LVD_E_TIME);
   CHECK_EQ(lvd_call_wait_any(&c, 1, 1000000, &which), LVD_E_TIME);
   CHECK_EQ(lvd_stream_wait_elements(s, 1, 1000000), LVD_E_TIME);
@@ -524,7 +499,7 @@ void test_process_kills(void) {
     u = load(&b, "serve");
     uint32_t x = 21;
     size_t size = sizeof x;
-    CHECK_EQ(lvd_call_start(u, "child_twice", &x, 4, NULL, &c), LVD_OK);
+    CHECK_EQ(lvd_call_start(u, "twice", &x, 4, NULL, &c), LVD_OK);
     CHECK_EQ(lvd_call_wait(c, &x, &size, -1, NULL), LVD_OK);
     CHECK_EQ(x, 42);
     CHECK_EQ(lvd_unit_unload(u), LVD_OK);

@@ -35,36 +35,16 @@ void test_window_calls(void) {
   bench b = bench_of(2);
   lvd_unit *u = load_window(&b);
   CHECK(strstr(lvd_unit_name(u), "window "));
-  enum { CALLS = 300 };
-  lvd_call *c[CALLS];
-  for (int round = 0; round < 5; round++) {
-    for (uint32_t i = 0; i < CALLS; i++)
-      CHECK_EQ(lvd_call_start(u, "child_twice", &i, 4, NULL, &c[i]), LVD_OK);
-    for (uint32_t i = 0; i < CALLS; i++) {
-      uint32_t x = 0;
-      size_t size = sizeof x;
-      CHECK_EQ(lvd_call_wait(c[i], &x, &size, -1, NULL), LVD_OK);
-      CHECK_EQ(x, 2 * i);
-    }
-  }
+  lvd_call *c;
+  call_twice_of_many(&u, 1, 5);
   double two = 2, root = 0;
   size_t size = sizeof root;
-  CHECK_EQ(lvd_call_start(u, "child_root", &two, 8, NULL, &c[0]), LVD_OK);
-  CHECK_EQ(lvd_call_wait(c[0], &root, &size, -1, NULL), LVD_OK);
+  CHECK_EQ(lvd_call_start(u, "child_root", &two, 8, NULL, &c), LVD_OK);
+  CHECK_EQ(lvd_call_wait(c, &root, &size, -1, NULL), LVD_OK);
   CHECK(root * root > 1.9999999 && root * root < 2.0000001);
-  CHECK_EQ(lvd_call_start(u, "nobody_knows_it", NULL, 0, NULL, &c[0]), LVD_OK);
-  CHECK_EQ(lvd_call_wait(c[0], NULL, NULL, -1, NULL), LVD_E_UNKNOWN);
-  enum { LARGE = 100000 };
-  unsigned char *from = malloc(LARGE), *to = malloc(LARGE);
-  for (int i = 0; i < LARGE; i++) from[i] = (unsigned char)(i * 7);
-  const lvd_call_options o = {.result_room = LARGE};
-  size = LARGE;
-  CHECK_EQ(lvd_call_start(u, "child_backwards", from, LARGE, &o, &c[0]), LVD_OK);
-  CHECK_EQ(lvd_call_wait(c[0], to, &size, -1, NULL), LVD_OK);
-  CHECK_EQ(size, LARGE);
-  for (int i = 0; i < LARGE; i++) CHECK(to[i] == from[LARGE - 1 - i]);
-  free(from);
-  free(to);
+  CHECK_EQ(lvd_call_start(u, "nobody_knows_it", NULL, 0, NULL, &c), LVD_OK);
+  CHECK_EQ(lvd_call_wait(c, NULL, NULL, -1, NULL), LVD_E_UNKNOWN);
+  call_backwards(u, 100000, 100000, 1);
   CHECK_EQ(lvd_unit_unload(u), LVD_OK);
   bench_free(&b);
 }
@@ -108,7 +88,7 @@ static void fails(const char *procedure, const char *words) {
   lvd_call *c;
   char text[300];
   uint32_t x = 21;
-  CHECK_EQ(lvd_call_start(u, "child_twice", &x, 4, NULL, &c), LVD_OK);
+  CHECK_EQ(lvd_call_start(u, "twice", &x, 4, NULL, &c), LVD_OK);
   CHECK_EQ(lvd_call_wait(c, NULL, NULL, -1, NULL), LVD_OK);
   CHECK_EQ(lvd_call_start(u, procedure, NULL, 0, NULL, &c), LVD_OK);
   CHECK_EQ(lvd_call_wait(c, NULL, NULL, -1, NULL), LVD_E_FAULT);
@@ -116,11 +96,11 @@ static void fails(const char *procedure, const char *words) {
   CHECK(lvd_unit_why(u, text, sizeof text) > 0);
   if (!strstr(text, words) || !strstr(text, procedure)) fprintf(stderr, "%s\n", text);
   CHECK(strstr(text, words) && strstr(text, procedure));
-  CHECK_EQ(lvd_call_start(u, "child_twice", &x, 4, NULL, &c), LVD_E_FAULT);
+  CHECK_EQ(lvd_call_start(u, "twice", &x, 4, NULL, &c), LVD_E_FAULT);
   CHECK_EQ(lvd_unit_unload(u), LVD_OK);
   /* And again. */
   u = load_window(&b);
-  CHECK_EQ(lvd_call_start(u, "child_twice", &x, 4, NULL, &c), LVD_OK);
+  CHECK_EQ(lvd_call_start(u, "twice", &x, 4, NULL, &c), LVD_OK);
   CHECK_EQ(lvd_call_wait(c, NULL, NULL, -1, NULL), LVD_OK);
   CHECK_EQ(lvd_unit_unload(u), LVD_OK);
   bench_free(&b);
@@ -298,7 +278,7 @@ void test_window_hostile(void) {
     CHECK_EQ(lvd_stream_open(u, &o, &from), LVD_OK);
     CHECK_EQ(lvd_call_start(u, "child_scribbles", seed, round % 2 ? 16 : 8, NULL, &c), LVD_OK);
     lvd_call_wait(c, NULL, NULL, 500000000, &returned);
-    bool second = lvd_call_start(u, "child_twice", &x, 4, NULL, &d) == LVD_OK;
+    bool second = lvd_call_start(u, "twice", &x, 4, NULL, &d) == LVD_OK;
     lvd_stream_get(from, &x, 4);
     given_up += lvd_unit_state(u) != LVD_OK;
     kill(lvd_unit_process(u), SIGKILL);
@@ -335,7 +315,7 @@ void test_window_rounds(void) {
     lvd_call *c;
     uint32_t x = (uint32_t)round, y = 0;
     size_t size = sizeof y;
-    CHECK_EQ(lvd_call_start(u, "child_twice", &x, 4, NULL, &c), LVD_OK);
+    CHECK_EQ(lvd_call_start(u, "twice", &x, 4, NULL, &c), LVD_OK);
     CHECK_EQ(lvd_call_wait(c, &y, &size, 20000000000, NULL), LVD_OK);
     CHECK_EQ(y, 2 * x);
     if (round % 3 == 1) {
