@@ -149,7 +149,7 @@ def compare(session, core, case, command, copies, background):
             way(f"taskset -c {core}", "taskset", "-c", core)]
     for words in RIGHTS:
         ways.append(way(" ".join(words), *words, needs=" ".join(words)))
-    session.measure(case, [RATIO, SECONDS], ways, runs=5, quick_runs=3)
+    session.measure(case, [RATIO, SECONDS], ways, runs=5, quick_runs=1)
 
 
 def setup(session, core):
