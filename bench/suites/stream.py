@@ -172,7 +172,7 @@ def decoders(session):
             command = [build / "mp3", "--form", word, *tuning, *more, music, build / f"{word}.wav"]
             return Contender(who, command, needs="" if word in there else missing, adjust=adjust)
         contenders = [form(word, who) for word, who in FORMS.items()]
-        contenders.insert(3, form("streaming", "streaming RPC, all else on one core", "--sink", 0))
+        contenders.insert(3, form("streaming", "streaming RPC, the paper's layout", "--sink", 0))
         if options:
             contenders.insert(3, form("streaming", "streaming RPC, threshold 16", "--threshold", 16))
         session.measure(name, SPEED, contenders)

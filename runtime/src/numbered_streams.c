@@ -151,7 +151,7 @@ lvd_status stream_with(STREAM_ID sID, TASKID tid) {
   if (!e || !tid) return LVD_E_ARGUMENT;
   lvd_port_lock(&lvd_program.lock);
   if (is_over(e)) reset(e);
-  bool made = e->opening || lvd_load_relaxed_ptr(&e->stream);
+  bool made = tid->released || e->opening || lvd_load_relaxed_ptr(&e->stream);
   if (!made) {
     char name[32];
     shared_name(e, name);

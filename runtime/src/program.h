@@ -29,6 +29,7 @@ struct srpc_task {
   bool awaited;     /* somebody waits for it */
   lvd_fiber *self;  /* while it runs here ... */
   jmp_buf *end;     /* ... where pb_return goes to */
+  bool released;    /* it is nobody's any more */
   bool detached;    /* of a transmitter: it goes by itself ... */
   bool revoked;     /* ... and has nothing to do: the remote one could not be started */
   lvd_unit *unit;   /* the process it lives in; null: this one */

@@ -15,6 +15,8 @@ typedef struct registered {
   struct registered *next;
 } registered;
 
+enum { RELEASED_MOST = 256 /* that are kept */ };
+
 /* With the lock. */
 static registered *procedures;
 static uint32_t next_worker;
@@ -61,8 +63,32 @@ void lvd_task_copy_name(char to[LVD_TASK_NAME], const char *from) {
   snprintf(to, LVD_TASK_NAME, "%s", from);
 }
 
+/* Released ones, the first first: each stays what it is for a while, so that who still speaks of it is
+ * told, and does not speak of another's. With the lock. */
+static TASKID released_first, released_last;
+static uint32_t released_count;
+
+static TASKID take_memory(void) {
+  if (released_count < RELEASED_MOST) return calloc(1, sizeof(struct srpc_task));
+  TASKID t = released_first;
+  released_first = t->next;
+  released_count--;
+  memset(t, 0, sizeof *t);
+  return t;
+}
+
+static void put_released(TASKID t) {
+  t->released = true;
+  t->next = NULL;
+  if (released_count++)
+    released_last->next = t;
+  else
+    released_first = t;
+  released_last = t;
+}
+
 TASKID lvd_task_enter(const char *name, void (*function)(void *), int prio) {
-  TASKID t = calloc(1, sizeof *t);
+  TASKID t = take_memory();
   if (!t) return NULL;
   t->function = function;
   t->prio = prio;
@@ -84,14 +110,19 @@ static TASKID new_task(const char *name, void (*function)(void *), int prio, uin
 void lvd_task_forget(TASKID *at) {
   TASKID t = *at;
   *at = t->next;
-  free(t);
+  put_released(t);
+}
+
+/* With the lock. */
+static void forget(TASKID t) {
+  TASKID *at = &lvd_program.tasks;
+  while (*at != t) at = &(*at)->next;
+  lvd_task_forget(at);
 }
 
 static void drop_task(TASKID t) {
   lvd_port_lock(&lvd_program.lock);
-  TASKID *at = &lvd_program.tasks;
-  while (*at != t) at = &(*at)->next;
-  lvd_task_forget(at);
+  forget(t);
   lvd_port_unlock(&lvd_program.lock);
 }
 
@@ -113,12 +144,18 @@ static TASKID task_of_caller(void) {
   return t;
 }
 
-void lvd_tasks_free(void) {
-  for (TASKID t = lvd_program.tasks, next; t; t = next) {
+static void free_all(TASKID first) {
+  for (TASKID t = first, next; t; t = next) {
     next = t->next;
     free(t);
   }
+}
+
+void lvd_tasks_free(void) {
+  free_all(lvd_program.tasks);
+  if (released_count) free_all(released_first);
   lvd_program.tasks = NULL;
+  released_count = 0;
 }
 
 /* ---- making them ---------------------------------------------------------------------------- */
@@ -231,7 +268,7 @@ static void run_task(void *argument) {
 
 /* With the lock; neither kind of start waits for anything. */
 static lvd_status start(TASKID t) {
-  if (t->fiber || t->call) return LVD_E_STATE;
+  if (t->released || t->fiber || t->call) return LVD_E_STATE;
   if (t->unit) return lvd_remote_start(t);
   lvd_fiber_options o = {.name = t->name, .priority = t->prio, .place = LVD_WORKER(t->worker)};
   return lvd_fiber_start(lvd_program.app, run_task, t, &o, t->detached ? NULL : &t->fiber);
@@ -254,7 +291,7 @@ lvd_status pb_wait_for(TASKID t, int64_t timeout_ns) {
   lvd_port_lock(&lvd_program.lock);
   lvd_fiber *fiber = t->fiber;
   lvd_call *call = t->call;
-  bool waits = (call || (fiber && fiber != lvd_fiber_self())) && !t->awaited;
+  bool waits = !t->released && (call || (fiber && fiber != lvd_fiber_self())) && !t->awaited;
   t->awaited |= waits;
   lvd_port_unlock(&lvd_program.lock);
   if (!waits) return LVD_E_STATE;
@@ -282,7 +319,7 @@ lvd_status pb_wait(TASKID t) { return pb_wait_for(t, lvd_program_limit()); }
 size_t pb_task_why(TASKID t, char *text, size_t size) {
   lvd_fault fault;
   if (text && size) text[0] = 0;
-  if (!t) return 0;
+  if (!t || t->released) return 0;
   if (t->unit) return lvd_unit_why(t->unit, text, size);
   if (!lvd_app_fault(lvd_program.app, &fault)) return 0;
   return (size_t)snprintf(text, size, "%s: %s", fault.actor ? fault.actor : "program",
@@ -293,8 +330,10 @@ lvd_status pb_cancel(TASKID t) {
   LVD_INSIDE;
   if (!t) return LVD_E_ARGUMENT;
   lvd_port_lock(&lvd_program.lock);
-  lvd_status status = t->fiber || t->call ? LVD_OK : LVD_E_STATE;
-  if (t->call)
+  lvd_status status = !t->released && (t->fiber || t->call) ? LVD_OK : LVD_E_STATE;
+  if (status != LVD_OK)
+    ;
+  else if (t->call)
     lvd_call_cancel(t->call);
   else
     lvd_fiber_cancel(t->fiber);
@@ -304,7 +343,7 @@ lvd_status pb_cancel(TASKID t) {
 
 static bool is_started(const TASKID t) {
   lvd_port_lock(&lvd_program.lock);
-  bool started = t->fiber || t->call;
+  bool started = !t->released && (t->fiber || t->call);
   lvd_port_unlock(&lvd_program.lock);
   return started;
 }
@@ -313,15 +352,30 @@ lvd_status pb_release(TASKID t) {
   LVD_INSIDE;
   if (!t) return LVD_E_ARGUMENT;
   lvd_status status = is_started(t) ? pb_wait(t) : LVD_OK;
-  if (is_started(t)) return status; /* the caller was cancelled, or another one waits */
-  if (t->unit) lvd_remote_release(t);
-  drop_task(t);
+  lvd_port_lock(&lvd_program.lock);
+  bool mine = !t->released, started = mine && (t->fiber || t->call);
+  struct srpc_task was = *t;
+  if (mine && !started) {
+    if (was.unit) was.unit->held++;
+    forget(t);
+  }
+  lvd_port_unlock(&lvd_program.lock);
+  if (!mine) return LVD_E_STATE;
+  if (started) return status; /* the caller was cancelled, or another one waits */
+  if (was.unit) {
+    lvd_remote_release(&was);
+    lvd_program_let_go(&was.unit, 1);
+  }
   return status;
 }
 
 lvd_status pb_signal(TASKID t, u32 data) {
   LVD_INSIDE;
   if (!t) return LVD_E_ARGUMENT;
+  lvd_port_lock(&lvd_program.lock);
+  bool released = t->released;
+  lvd_port_unlock(&lvd_program.lock);
+  if (released) return LVD_E_STATE;
   return t->unit ? lvd_remote_signal(t, data) : lvd_event_set(&t->signal, data);
 }
 

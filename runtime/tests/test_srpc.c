@@ -143,6 +143,38 @@ void test_srpc_deadlock_of_transmitter(void) {
   CHECK(strstr(pb_why(), "transmitter waits for 1 of the stream 21"));
 }
 
+static void does_nothing(void) {}
+PB_PROCEDURE(does_nothing)
+static void sends_nothing(void *unused) { (void)unused; }
+
+/* Who goes on speaking of a task that was given back is told. */
+void test_srpc_released(void) {
+  TASKID t = pb_create("does_nothing", 0);
+  CHECK_EQ(pb_rpc(t), LVD_OK);
+  CHECK_EQ(pb_release(t), LVD_OK);
+  for (int i = 0; i < 3; i++) {
+    CHECK_EQ(pb_release(t), LVD_E_STATE);
+    CHECK_EQ(pb_rpc(t), LVD_E_STATE);
+    CHECK_EQ(pb_wait(t), LVD_E_STATE);
+    CHECK_EQ(pb_cancel(t), LVD_E_STATE);
+    CHECK_EQ(pb_signal(t, 1), LVD_E_STATE);
+    CHECK_EQ(pb_task_why(t, NULL, 0), 0);
+    CHECK_EQ(stream_with(9, t), LVD_E_STATE);
+    CHECK(stream_rpc(t, sends_nothing) == NULL);
+    CHECK_EQ(pb_status(), LVD_E_STATE);
+  }
+  TASKID u = stream_rpc(does_nothing, sends_nothing);
+  CHECK_EQ(pb_wait(u), LVD_OK);
+  CHECK_EQ(pb_release(u), LVD_OK);
+  CHECK_EQ(pb_release(u), LVD_E_STATE);
+  /* Their memory is used again, not all that was ever had. */
+  for (int i = 0; i < 5000; i++) {
+    CHECK_EQ(pb_rpc(t = pb_create("does_nothing", 0)), LVD_OK);
+    CHECK_EQ(pb_release(t), LVD_OK);
+  }
+  CHECK_EQ(pb_finish(), LVD_OK);
+}
+
 /* ---- who goes first -------------------------------------------------------------------------------- */
 
 enum { RANKS = 8, EACH = 4 };

@@ -105,7 +105,9 @@ LVD_API lvd_status pb_wait_for(TASKID tid, int64_t timeout_ns);
 LVD_API size_t pb_task_why(TASKID tid, char *text, size_t size);
 /* Its waits return LVD_E_CANCELLED. LVD_E_STATE: it was not started, or has been waited for. */
 LVD_API lvd_status pb_cancel(TASKID tid);
-/* Waits for it if it runs, and gives it back; or not, if it could not wait for it (as pb_wait). */
+/* Waits for it if it runs, and gives it back; or not, if it could not wait for it (as pb_wait). Who
+ * speaks of it afterwards gets LVD_E_STATE, until its place is another task's; after pb_finish nobody
+ * may. */
 LVD_API lvd_status pb_release(TASKID tid);
 
 /* The procedure that calls returns, from however deep: what its callers have still to do is not done
