@@ -159,7 +159,8 @@ void lvd_mcapi_send_loan(mcapi_pktchan_send_hndl_t send_handle, const void *buff
   if (local) {
     mc_domain *d = local->node->domain;
     status = mc_channel_ended(d, local);
-    if (status == MCAPI_SUCCESS) d->transport->send_loan(d, local, size);
+    if (status == MCAPI_SUCCESS && d->transport->send_loan(d, local, size) != LVD_OK)
+      status = MCAPI_ERR_TRANSMISSION;
     local->channel.loan = NULL;
     mc_lock_drop(&local->lock);
   }

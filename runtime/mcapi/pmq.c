@@ -47,9 +47,11 @@ lvd_status mc_pmq_put(const lvd_port_queue *q, unsigned char *piece, pmq_head he
 }
 
 bool mc_pmq_take(const lvd_port_queue *q, unsigned char *piece, pmq_head *head, size_t *length,
-                 uint32_t *level, lvd_status *status) {
+                 uint32_t *level, uint32_t *left, lvd_status *status) {
   size_t size;
-  while ((*status = lvd_port_queue_receive(q, piece, &size, level)) == LVD_OK) {
+  *status = LVD_E_TIME;
+  while (*left && (*status = lvd_port_queue_receive(q, piece, &size, level)) == LVD_OK) {
+    --*left;
     if (size < sizeof *head) continue;
     memcpy(head, piece, sizeof *head);
     *length = size - sizeof *head;
@@ -57,6 +59,7 @@ bool mc_pmq_take(const lvd_port_queue *q, unsigned char *piece, pmq_head *head, 
         *length <= head->size - head->offset)
       return true;
   }
+  if (*status == LVD_OK) *status = LVD_E_TIME;
   return false;
 }
 
@@ -212,14 +215,16 @@ static void drain(mc_domain *d, mc_local *local) {
   pmq_endpoint *o = local->own;
   pmq_head head;
   size_t length;
-  uint32_t level;
+  uint32_t level, left = PMQ_AT_ONCE;
   lvd_status status;
   if (!is_open(d, local, o)) return;
-  while (o->wholes < PMQ_MESSAGES && mc_pmq_take(&o->in, o->piece, &head, &length, &level, &status))
+  while (o->wholes < PMQ_MESSAGES &&
+         mc_pmq_take(&o->in, o->piece, &head, &length, &level, &left, &status))
     if (head.to == lvd_load_relaxed_u32(&local->handle)) {
       pmq_parcel *p = gather(d, o, &head, length, level);
       if (p) keep(o, p);
     }
+  mc_pmq_more(d, local, left);
   mc_ring_all(d, &d->tables->rooms);
 }
 
@@ -246,15 +251,16 @@ static lvd_status receive(mc_domain *d, mc_local *local, void *buffer, size_t ro
   }
   pmq_head head;
   size_t length;
-  uint32_t level;
+  uint32_t level, left = PMQ_AT_ONCE;
   lvd_status status;
   if (!is_open(d, local, o)) return LVD_E_TIME;
-  while (mc_pmq_take(&o->in, o->piece, &head, &length, &level, &status)) {
+  while (mc_pmq_take(&o->in, o->piece, &head, &length, &level, &left, &status)) {
     mc_ring_all(d, &d->tables->rooms);
     if (head.to != lvd_load_relaxed_u32(&local->handle)) continue;
     if (length == head.size) return deliver(o->piece + sizeof head, length, buffer, room, size);
     if ((p = gather(d, o, &head, length, level))) return deliver_parcel(p, buffer, room, size);
   }
+  mc_pmq_more(d, local, left);
   return status == LVD_E_TIME ? LVD_E_TIME : LVD_E_CORRUPT;
 }
 

@@ -26,7 +26,8 @@ enum {
   PMQ_MOST = MCAPI_MAX_MESSAGE_SIZE + sizeof(pmq_head),
   PMQ_LEAST =
       1024, /* where the user's limit leaves no more: what is too long for such a queue is refused */
-  PMQ_TARGETS = 8 /* queues that an endpoint keeps open to send to */
+  PMQ_AT_ONCE = 1024, /* pieces that a call receives, with its endpoint's lock */
+  PMQ_TARGETS = 8     /* queues that an endpoint keeps open to send to */
 };
 
 /* Messages that are put together, or wait in memory because somebody has counted them. */
@@ -77,9 +78,14 @@ static inline uint32_t pmq_pieces(const lvd_port_queue *q, size_t size) {
 /* Sends `data` in pieces, built in `piece`, if there is room for all. */
 lvd_status mc_pmq_put(const lvd_port_queue *q, unsigned char *piece, pmq_head head,
                       const void *data, uint32_t level);
-/* A piece that can have been sent: its data are `*length` bytes. */
+/* A piece that can have been sent: its data are `*length` bytes. Of `*left` that may be received, since anybody
+ * can send what cannot have been; LVD_E_TIME, too, when none of those is left (mc_pmq_more). */
 bool mc_pmq_take(const lvd_port_queue *q, unsigned char *piece, pmq_head *head, size_t *length,
-                 uint32_t *level, lvd_status *status);
+                 uint32_t *level, uint32_t *left, lvd_status *status);
+/* Somebody may wait for what lies behind those that were received: he is to look again. */
+static inline void mc_pmq_more(mc_domain *d, const mc_local *local, uint32_t left) {
+  if (LVD_UNLIKELY(!left)) mc_ring(d, local->node->index);
+}
 
 #define MC_PMQ_FUNCTION(function) MC_FUNCTION(function, mc_pmq_##function)
 #define MC_PMQ_ENTRY(function)    .function = mc_pmq_##function,

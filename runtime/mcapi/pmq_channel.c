@@ -79,20 +79,21 @@ lvd_status mc_pmq_put_scalar(mc_domain *d, mc_local *local, uint64_t value, uint
   return status == LVD_E_SYSTEM ? LVD_E_CORRUPT : status;
 }
 
-/* Nobody else sends here, so what there is room for now, there will be. */
+/* Nobody else sends here, so what there is room for now, there will be, unless somebody has run wild. */
 lvd_status mc_pmq_loan(mc_domain *d, mc_local *local, size_t size, void **at) {
   pmq_channel *c = local->channel.own;
+  uint32_t pieces = pmq_pieces(&c->queue, size);
   (void)d;
-  if (lvd_port_queue_count(&c->queue) + pmq_pieces(&c->queue, size) > c->queue.messages)
-    return LVD_E_TIME;
+  if (pieces > c->queue.messages) return LVD_E_MEMORY; /* as put says: never */
+  if (lvd_port_queue_count(&c->queue) + pieces > c->queue.messages) return LVD_E_TIME;
   if (!c->loan) c->loan = aligned_alloc(LVD_LINE, MCAPI_MAX_PACKET_SIZE);
   *at = c->loan;
   return c->loan ? LVD_OK : LVD_E_MEMORY;
 }
 
-void mc_pmq_send_loan(mc_domain *d, mc_local *local, size_t size) {
+lvd_status mc_pmq_send_loan(mc_domain *d, mc_local *local, size_t size) {
   const pmq_channel *c = local->channel.own;
-  put(d, local, c->loan, size);
+  return put(d, local, c->loan, size);
 }
 
 /* ---- receiving ------------------------------------------------------------------------------ */
@@ -109,7 +110,9 @@ static uint32_t spare(pmq_channel *c) {
 }
 
 /* Receives one packet into a buffer. LVD_OK; LVD_E_TIME; LVD_E_LIMIT: no buffer; LVD_E_CORRUPT. */
-static lvd_status fill(pmq_channel *c) {
+static lvd_status fill(mc_domain *d, const mc_local *local) {
+  pmq_channel *c = local->channel.own;
+  uint32_t left = PMQ_AT_ONCE;
   for (;;) {
     uint32_t slot = c->filling ? c->filling - 1 : spare(c);
     if (slot == MC_SLOTS) return LVD_E_LIMIT;
@@ -118,8 +121,11 @@ static lvd_status fill(pmq_channel *c) {
     size_t length;
     uint32_t level;
     lvd_status status;
-    if (!mc_pmq_take(&c->queue, c->filling ? c->piece : to, &head, &length, &level, &status))
+    if (!mc_pmq_take(&c->queue, c->filling ? c->piece : to, &head, &length, &level, &left,
+                     &status)) {
+      mc_pmq_more(d, local, left);
       return status == LVD_E_TIME ? LVD_E_TIME : LVD_E_CORRUPT;
+    }
     if (c->filling && (head.claim != c->claim || head.offset != c->have)) return LVD_E_CORRUPT;
     if (!c->filling) {
       if (head.offset) return LVD_E_CORRUPT;
@@ -143,7 +149,7 @@ static lvd_status fill(pmq_channel *c) {
 lvd_status mc_pmq_take_packet(mc_domain *d, mc_local *local, void **at, size_t *size) {
   pmq_channel *c = local->channel.own;
   if (!c->count) {
-    lvd_status status = fill(c);
+    lvd_status status = fill(d, local);
     if (status != LVD_OK) return status;
     mc_ring(d, local->channel.peer_node);
   }
@@ -160,14 +166,16 @@ lvd_status mc_pmq_take_packet(mc_domain *d, mc_local *local, void **at, size_t *
 static bool has_scalar(mc_domain *d, mc_local *local, pmq_channel *c, lvd_status *status) {
   pmq_head head;
   size_t length;
-  uint32_t level;
-  while (!c->has_scalar && mc_pmq_take(&c->queue, c->piece, &head, &length, &level, status)) {
+  uint32_t level, left = PMQ_AT_ONCE;
+  while (!c->has_scalar &&
+         mc_pmq_take(&c->queue, c->piece, &head, &length, &level, &left, status)) {
     if (length != sizeof c->scalar) continue;
     memcpy(&c->scalar, c->piece + sizeof head, sizeof c->scalar);
     c->scalar_size = head.claim;
     c->has_scalar = true;
     mc_ring(d, local->channel.peer_node);
   }
+  mc_pmq_more(d, local, left);
   return c->has_scalar;
 }
 
@@ -185,7 +193,7 @@ uint32_t mc_pmq_available(mc_domain *d, mc_local *local) {
   pmq_channel *c = local->channel.own;
   if (local->channel.role & MC_NUMBERS) return lvd_port_queue_count(&c->queue) + c->has_scalar;
   bool any = false;
-  while (fill(c) == LVD_OK) any = true;
+  while (fill(d, local) == LVD_OK) any = true;
   if (any) mc_ring(d, local->channel.peer_node);
   return c->count;
 }

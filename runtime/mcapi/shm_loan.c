@@ -26,7 +26,10 @@ MC_INLINE void send_loan(mc_domain *d, mc_local *local, size_t size) {
   mc_sent(d, c, lines(size));
 }
 
-void mc_shm_send_loan(mc_domain *d, mc_local *local, size_t size) { send_loan(d, local, size); }
+lvd_status mc_shm_send_loan(mc_domain *d, mc_local *local, size_t size) {
+  send_loan(d, local, size);
+  return LVD_OK;
+}
 
 /* ---- the short way ------------------------------------------------------------------------------ */
 

@@ -72,7 +72,8 @@ struct mc_transport {
   /* A packet of `size` bytes is to be filled in at *at; and sent, `size` bytes of it or fewer, before
    * anything else is. LVD_OK; LVD_E_TIME: no room; LVD_E_CORRUPT; LVD_E_MEMORY. */
   lvd_status (*loan)(mc_domain *d, mc_local *local, size_t size, void **at);
-  void (*send_loan)(mc_domain *d, mc_local *local, size_t size);
+  /* LVD_OK; LVD_E_CORRUPT, and the like: somebody has taken its room. */
+  lvd_status (*send_loan)(mc_domain *d, mc_local *local, size_t size);
   /* False: it is not held here. */
   bool (*release)(mc_domain *d, mc_local *local, const void *buffer, bool only_test);
 

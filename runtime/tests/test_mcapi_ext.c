@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -261,5 +262,37 @@ void test_mcapi_loans(void) {
   done(&r);
   loan = lvd_mcapi_loan(out, 10, &s);
   SAYS(s, MCAPI_ERR_CHAN_CLOSEPENDING);
+  node_ends();
+}
+
+/* A queue that the user's limit has made small never has room for a long packet: who asks for a loan is told
+ * what who sends is. */
+void test_mcapi_loan_too_long(void) {
+  static char packet[20000];
+  mcapi_request_t r, q;
+  mcapi_pktchan_send_hndl_t out;
+  mcapi_pktchan_recv_hndl_t in;
+  mcapi_timeout_t limit = 5000;
+  struct rlimit queues;
+  CHECK_EQ(getrlimit(RLIMIT_MSGQUEUE, &queues), 0);
+  if (over_queues() && queues.rlim_max < 200000) SKIP("the limit of message queues cannot be set");
+  queues.rlim_cur = queues.rlim_max =
+      200000; /* as what is left of it for one, 1 KiB a message is all there is */
+  if (over_queues()) CHECK_EQ(setrlimit(RLIMIT_MSGQUEUE, &queues), 0);
+  node_is(1);
+  mcapi_endpoint_t from = endpoint_at(1), to = endpoint_at(2);
+  mcapi_endpoint_set_attribute(from, MCAPI_ENDP_ATTR_TIMEOUT, &limit, sizeof limit, &s);
+  SAYS(s, MCAPI_SUCCESS);
+  mcapi_pktchan_connect_i(from, to, &r, &s);
+  done(&r);
+  mcapi_pktchan_send_open_i(&out, from, &r, &s);
+  mcapi_pktchan_recv_open_i(&in, to, &q, &s);
+  done(&q);
+  done(&r);
+  mcapi_status_t expected = over_queues() ? MCAPI_ERR_MEM_LIMIT : MCAPI_SUCCESS;
+  mcapi_pktchan_send(out, packet, sizeof packet, &s);
+  SAYS(s, expected);
+  CHECK((lvd_mcapi_loan(out, sizeof packet, &s) == NULL) == over_queues());
+  SAYS(s, expected);
   node_ends();
 }
