@@ -31,16 +31,9 @@ mcapi_status_t mc_message_in_at_once(uint32_t handle, void *buffer, size_t room,
 #define MC_INLINE static inline __attribute__((always_inline))
 #define MC_ALL_IN __attribute__((flatten)) /* whatever it calls is in it, but what is seldom */
 
-/* As mc_self, for threads that are nodes. */
-MC_INLINE mc_mine *mc_caller(void) {
-  mc_mine *own = mc_own.node;
-  bool active = LVD_LIKELY(own != NULL) && lvd_load_acquire_u32(&own->active) == mc_own.active;
-  return LVD_LIKELY(active) && LVD_LIKELY(mc_own.plain) ? own : mc_self();
-}
-
-/* The caller's own endpoint, if it may take the short way. */
-MC_INLINE mc_local *mc_at_once(uint32_t handle) {
-  mc_mine *self = mc_caller();
+/* The caller's own endpoint, if it may take the short way; for as long as the visit lasts. */
+MC_INLINE mc_local *mc_at_once(const mc_visit *visit, uint32_t handle) {
+  mc_mine *self = visit->node;
   if (LVD_UNLIKELY(!self) || LVD_UNLIKELY(self->domain->transport != &mc_shm)) return NULL;
   return mc_local_of(self, handle);
 }

@@ -85,11 +85,12 @@ static mcapi_status_t connect(mc_domain *d, mcapi_endpoint_t from, mcapi_endpoin
 void lvd_mcapi_broadcast_connect_i(mcapi_endpoint_t send_endpoint,
                                    mcapi_endpoint_t receive_endpoint, mcapi_request_t *request,
                                    mcapi_status_t *mcapi_status) {
-  mc_mine *self = mc_self();
+  MC_CALL(self);
+  mc_numbered *n = self && request ? mc_request_reserve() : NULL;
   mcapi_status_t status = !self      ? MCAPI_ERR_NODE_NOTINIT
                           : !request ? MCAPI_ERR_PARAMETER
-                                     : MCAPI_SUCCESS;
-  if (status == MCAPI_SUCCESS) {
+                                     : MCAPI_ERR_REQUEST_LIMIT;
+  if (n) {
     mc_domain *d = self->domain;
     mc_gate_enter(d);
     status = connect(d, send_endpoint, receive_endpoint);
@@ -97,20 +98,13 @@ void lvd_mcapi_broadcast_connect_i(mcapi_endpoint_t send_endpoint,
     if (status == MCAPI_SUCCESS) {
       mc_ring(d, lvd_load_relaxed_u32(&record(d, send_endpoint)->node));
       mc_ring(d, lvd_load_relaxed_u32(&record(d, receive_endpoint)->node));
-      status = mc_request_begin(&(mc_request){.kind = MC_DONE, .node = self}, request);
     }
+    status = mc_request_conclude(n, self, status, request);
   }
   mc_say(mcapi_status, status);
 }
 
 /* ---- closing -------------------------------------------------------------------------------- */
-
-static void set_free(mc_endpoint *e) {
-  lvd_store_relaxed_u32(&e->state, 0);
-  lvd_store_relaxed_u32(&e->role, 0);
-  lvd_store_relaxed_u32(&e->many, 0);
-  lvd_store_release_u32(&e->peer, 0);
-}
 
 static void close_sender(mc_domain *d, mcapi_endpoint_t sender) {
   mc_endpoint *mine = record(d, sender);
@@ -123,7 +117,7 @@ static void close_sender(mc_domain *d, mcapi_endpoint_t sender) {
       lvd_store_relaxed_u32(&e->state, MC_OPENED | MC_LEFT);
   }
   if (!heard) {
-    set_free(mine);
+    mc_channel_set_free(mine);
     return;
   }
   lvd_store_release_u32(&mine->state, MC_CLOSED);
@@ -142,9 +136,9 @@ void mc_broadcast_close(mc_domain *d, mcapi_endpoint_t e) {
   mc_endpoint *other = record(d, sender);
   lvd_store_relaxed_u32(&mine->state, 0);
   mc_broadcast_call(d, e);
-  set_free(mine);
+  mc_channel_set_free(mine);
   bool there = lvd_load_acquire_u32(&other->handle) == sender;
   if (there && lvd_load_relaxed_u32(&other->state) & MC_CLOSED &&
       !mc_broadcast_heard(d, sender, false))
-    set_free(other);
+    mc_channel_set_free(other);
 }

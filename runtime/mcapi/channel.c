@@ -6,7 +6,7 @@
  *   K1  What was sent before an end was closed, or its process died, is received; then the other end
  *       is told: MCAPI_ERR_CHAN_CLOSEPENDING, or MCAPI_ERR_TRANSMISSION.
  *   K2  Two ends are connected when each names the other, so one that dies while it connects them
- *       leaves both free. */
+ *       leaves both free; and so is an end that is not open when the other one's process dies. */
 #include "transport.h"
 
 static mc_endpoint *record(const mc_domain *d, mcapi_endpoint_t e) {
@@ -37,7 +37,7 @@ bool mc_channel_in_use(const mc_domain *d, uint32_t index) {
 /* Also to who is gone, as long as it is open. */
 bool mc_is_connected(const mc_domain *d, mcapi_endpoint_t e) {
   mcapi_endpoint_t peer = lvd_load_acquire_u32(&record(d, e)->peer);
-  bool open = lvd_load_acquire_u32(&record(d, e)->state) != 0;
+  bool open = lvd_load_acquire_u32(&record(d, e)->state) & MC_OPENED;
   if (peer == e) return open || mc_broadcast_heard(d, e, false);
   if (peer && open && lvd_load_acquire_u32(&record(d, peer)->handle) != peer) return true;
   return peer_of(d, e) != 0;
@@ -73,6 +73,20 @@ bool mc_channel_compatible(const mc_domain *d, mcapi_endpoint_t a, mcapi_endpoin
   return true;
 }
 
+void mc_channel_set_free(mc_endpoint *e) {
+  lvd_store_relaxed_u32(&e->state, 0);
+  lvd_store_relaxed_u32(&e->role, 0);
+  lvd_store_relaxed_u32(&e->many, 0);
+  lvd_store_release_u32(&e->peer, 0);
+}
+
+void mc_channel_settle(mc_domain *d, mcapi_endpoint_t e) {
+  mc_endpoint *mine = record(d, e);
+  if (lvd_load_relaxed_u32(&mine->state) & MC_OPENED) return;
+  bool sender = lvd_load_relaxed_u32(&mine->peer) == e; /* of a broadcast */
+  if (!(sender ? mc_broadcast_heard(d, e, false) : peer_of(d, e) != 0)) mc_channel_set_free(mine);
+}
+
 /* Behind the gate. */
 static mcapi_status_t connect(mc_domain *d, mcapi_endpoint_t from, mcapi_endpoint_t to,
                               uint32_t kind) {
@@ -104,18 +118,17 @@ static void ring_both(mc_domain *d, mcapi_endpoint_t a, mcapi_endpoint_t b) {
 
 static void connect_i(uint32_t kind, mcapi_endpoint_t from, mcapi_endpoint_t to,
                       mcapi_request_t *request, mcapi_status_t *mcapi_status) {
-  mc_mine *self = mc_self();
+  MC_CALL(self);
+  mc_numbered *n = self && request ? mc_request_reserve() : NULL;
   mcapi_status_t status = !self      ? MCAPI_ERR_NODE_NOTINIT
                           : !request ? MCAPI_ERR_PARAMETER
-                                     : MCAPI_SUCCESS;
-  if (status == MCAPI_SUCCESS) {
+                                     : MCAPI_ERR_REQUEST_LIMIT;
+  if (n) {
     mc_gate_enter(self->domain);
     status = connect(self->domain, from, to, kind);
     mc_gate_leave(self->domain);
-  }
-  if (status == MCAPI_SUCCESS) {
-    ring_both(self->domain, from, to);
-    status = mc_request_begin(&(mc_request){.kind = MC_DONE, .node = self}, request);
+    if (status == MCAPI_SUCCESS) ring_both(self->domain, from, to);
+    status = mc_request_conclude(n, self, status, request);
   }
   mc_say(mcapi_status, status);
 }
@@ -200,7 +213,9 @@ static mcapi_status_t open_end(mc_mine *self, uint32_t role, mcapi_endpoint_t e,
   mc_lock_take(&local->lock);
   mc_endpoint *mine = record(d, e);
   uint32_t state = lvd_load_relaxed_u32(&mine->state);
-  mcapi_status_t status = mc_channel_misfit(lvd_load_relaxed_u32(&mine->role), role);
+  mcapi_status_t status = lvd_load_relaxed_u32(&local->handle) == e /* else deleted meanwhile */
+                              ? mc_channel_misfit(lvd_load_relaxed_u32(&mine->role), role)
+                              : MCAPI_ERR_ENDP_INVALID;
   if (status == MCAPI_SUCCESS && state & MC_CLOSED) status = MCAPI_ERR_CHAN_CLOSEPENDING;
   if (status == MCAPI_SUCCESS && local->channel.role)
     status = local->channel.open ? MCAPI_ERR_CHAN_OPEN : MCAPI_ERR_CHAN_OPENPENDING;
@@ -218,17 +233,21 @@ static mcapi_status_t open_end(mc_mine *self, uint32_t role, mcapi_endpoint_t e,
 
 static void open_i(uint32_t role, uint32_t *handle, mcapi_endpoint_t e, mcapi_request_t *request,
                    mcapi_status_t *mcapi_status) {
-  mc_mine *self = mc_self();
+  MC_CALL(self);
   mc_local *local = NULL;
+  mc_numbered *n = self && request && handle ? mc_request_reserve() : NULL;
   mcapi_status_t status = !self                 ? MCAPI_ERR_NODE_NOTINIT
                           : !request || !handle ? MCAPI_ERR_PARAMETER
+                          : !n                  ? MCAPI_ERR_REQUEST_LIMIT
                                                 : open_end(self, role, e, &local);
   if (status == MCAPI_SUCCESS) {
     *handle = e;
     mcapi_endpoint_t peer = peer_of(self->domain, e);
     if (peer) ring_both(self->domain, e, peer);
-    status = mc_request_begin(
-        &(mc_request){.kind = MC_OPEN, .node = self, .local = local, .handle = e}, request);
+    const mc_request r = {.kind = MC_OPEN, .node = self, .local = local, .handle = e};
+    status = mc_request_start(n, &r, request);
+  } else if (n) {
+    mc_request_return(n);
   }
   mc_say(mcapi_status, status);
 }
@@ -254,13 +273,8 @@ static void close_end(mc_domain *d, mc_local *local, mcapi_endpoint_t e) {
     lvd_store_release_u32(&mine->state, MC_CLOSED);
     return;
   }
-  for (int i = 0; i < 2; i++) {
-    mc_endpoint *end = i ? mine : other;
-    if (!end) continue;
-    lvd_store_relaxed_u32(&end->state, 0);
-    lvd_store_relaxed_u32(&end->role, 0);
-    lvd_store_release_u32(&end->peer, 0);
-  }
+  if (other) mc_channel_set_free(other);
+  mc_channel_set_free(mine);
 }
 
 void mc_channel_drop(mc_domain *d, mc_local *local, mcapi_endpoint_t e) {
@@ -273,18 +287,20 @@ void mc_channel_drop(mc_domain *d, mc_local *local, mcapi_endpoint_t e) {
 
 static void close_i(uint32_t role, mcapi_endpoint_t handle, mcapi_request_t *request,
                     mcapi_status_t *mcapi_status) {
-  mc_mine *self = mc_self();
+  MC_CALL(self);
   mc_local *local = self ? mc_local_of(self, handle) : NULL;
+  mc_numbered *n = local && request ? mc_request_reserve() : NULL;
   mcapi_status_t status = !self      ? MCAPI_ERR_NODE_NOTINIT
                           : !request ? MCAPI_ERR_PARAMETER
                           : !local   ? MCAPI_ERR_CHAN_INVALID
-                                     : MCAPI_SUCCESS;
-  if (status == MCAPI_SUCCESS) {
+                                     : MCAPI_ERR_REQUEST_LIMIT;
+  if (n) {
     mc_domain *d = self->domain;
     mcapi_endpoint_t peer = peer_of(d, handle);
     mc_gate_enter(d);
     mc_lock_take(&local->lock);
-    status = mc_channel_misfit(local->channel.role, role);
+    bool there = lvd_load_relaxed_u32(&local->handle) == handle; /* else deleted meanwhile */
+    status = there ? mc_channel_misfit(local->channel.role, role) : MCAPI_ERR_CHAN_INVALID;
     if (status == MCAPI_SUCCESS && !local->channel.role)
       status = lvd_load_relaxed_u32(&record(d, handle)->state) & MC_CLOSED
                    ? MCAPI_ERR_CHAN_CLOSEPENDING
@@ -294,9 +310,8 @@ static void close_i(uint32_t role, mcapi_endpoint_t handle, mcapi_request_t *req
     mc_gate_leave(d);
     mc_ring(d, self->index); /* one of this node may wait in it */
     if (peer) mc_ring(d, lvd_load_relaxed_u32(&record(d, peer)->node));
+    status = mc_request_conclude(n, self, status, request);
   }
-  if (status == MCAPI_SUCCESS)
-    status = mc_request_begin(&(mc_request){.kind = MC_DONE, .node = self}, request);
   mc_say(mcapi_status, status);
 }
 
@@ -360,9 +375,8 @@ mcapi_status_t mc_channel_go_on(mc_domain *d, mc_request *r) {
   return r->kind == MC_PACKET_IN || r->kind == MC_SCALAR_IN ? receive(d, r) : send(d, r);
 }
 
-mcapi_status_t mc_channel_prepare(mc_request *r, enum mc_kind kind, uint32_t handle, uint32_t role,
-                                  size_t size) {
-  mc_mine *self = mc_self();
+mcapi_status_t mc_channel_prepare(mc_request *r, mc_mine *self, enum mc_kind kind, uint32_t handle,
+                                  uint32_t role, size_t size) {
   if (!self) return MCAPI_ERR_NODE_NOTINIT;
   mc_local *local = mc_local_of(self, handle);
   if (!local || local->channel.role != role || !local->channel.open) return MCAPI_ERR_CHAN_INVALID;
@@ -376,21 +390,21 @@ mcapi_status_t mc_channel_prepare(mc_request *r, enum mc_kind kind, uint32_t han
 }
 
 mcapi_uint_t mc_channel_available(uint32_t handle, uint32_t role, mcapi_status_t *mcapi_status) {
-  mc_request r;
-  mcapi_status_t status = mc_channel_prepare(&r, MC_PACKET_IN, handle, role, 0);
-  mc_say(mcapi_status, status);
-  if (status != MCAPI_SUCCESS) return 0;
-  mc_domain *d = r.node->domain;
-  mc_lock_take(&r.local->lock);
-  uint32_t count = r.local->channel.open ? d->transport->available(d, r.local) : 0;
-  mc_lock_drop(&r.local->lock);
+  MC_CALL(self);
+  mc_local *local = self ? mc_local_enter(self, handle) : NULL;
+  bool open = local && local->channel.role == role && local->channel.open;
+  mcapi_uint_t count = open ? self->domain->transport->available(self->domain, local) : 0;
+  if (local) mc_lock_drop(&local->lock);
+  mc_say(mcapi_status, !self   ? MCAPI_ERR_NODE_NOTINIT
+                       : !open ? MCAPI_ERR_CHAN_INVALID
+                               : MCAPI_SUCCESS);
   return count;
 }
 
 /* ---- releasing ------------------------------------------------------------------------------ */
 
 mcapi_status_t mc_channel_release(const void *buffer, bool only_test) {
-  mc_mine *self = mc_self();
+  MC_CALL(self);
   if (!self) return MCAPI_ERR_NODE_NOTINIT;
   mc_domain *d = self->domain;
   /* Most come from near where the last one did. */

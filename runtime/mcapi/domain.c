@@ -54,8 +54,14 @@ static void clear_process(mc_domain *d, uint32_t i) {
   for (uint32_t k = 0; k < MC_ENDPOINTS; k++) {
     uint32_t handle = lvd_load_relaxed_u32(&t->endpoint[k].handle);
     if (!handle || lvd_load_relaxed_u32(&t->endpoint[k].owner) != 1 + i) continue;
-    lvd_store_relaxed_u32(&t->endpoint[k].died, handle);
+    lvd_a64 *past = &t->endpoint[k].past;
+    lvd_store_relaxed_u64(past, lvd_load_relaxed_u64(past) | (uint64_t)1 << MC_GENERATION_BITS);
     lvd_store_release_u32(&t->endpoint[k].handle, 0);
+  }
+  /* Whom they were connected to, or it had begun to connect, is free. */
+  for (uint32_t k = 0; k < MC_ENDPOINTS; k++) {
+    mcapi_endpoint_t handle = lvd_load_relaxed_u32(&t->endpoint[k].handle);
+    if (handle && mc_index(handle) == k) mc_channel_settle(d, handle);
   }
   for (uint32_t k = 0; k < MC_ENDPOINTS; k++)
     if (lvd_load_relaxed_u32(&t->endpoint[k].owner) == 1 + i) {
@@ -295,33 +301,16 @@ static lvd_status enter(mc_domain *d, bool fences) {
   return LVD_E_LIMIT;
 }
 
-/* Domains that this process has left. A call that began before its node was finalized could still look
- * at their memory, so that stays until the next one is joined. */
-static mc_domain *left;
-
+/* Nobody is in a call any more that could look at it. */
 static void put_away(mc_domain *d) {
-  if (d->transport && d->transport->leave) d->transport->leave(d);
-  for (uint32_t i = 0; i < MC_ENDPOINTS; i++) free(lvd_load_relaxed_ptr(&d->local[i]));
-  lvd_port_shared_unmap(d->tables, mc_units(sizeof *d->tables), 0);
-  free(d);
-}
-
-static void close_all(mc_domain *d) {
   for (uint32_t i = 0; i < MC_PROCESSES; i++) forget(d, i);
   lvd_port_close(d->file); /* drops every lock */
   lvd_port_close(d->bell);
   lvd_port_close(d->directory);
-  d->file = d->bell = d->directory = -1;
-  d->next = left;
-  left = d;
-}
-
-static void put_away_left(void) {
-  while (left) {
-    mc_domain *d = left;
-    left = d->next;
-    put_away(d);
-  }
+  if (d->transport && d->transport->leave) d->transport->leave(d);
+  for (uint32_t i = 0; i < MC_ENDPOINTS; i++) free(lvd_load_relaxed_ptr(&d->local[i]));
+  lvd_port_shared_unmap(d->tables, mc_units(sizeof *d->tables), 0);
+  free(d);
 }
 
 /* In a child that a process forks nothing of this is the child's. */
@@ -384,7 +373,6 @@ lvd_status mc_domain_join(mcapi_domain_t number, uint32_t wish, int64_t group, m
   at_fork = true;
   mc_domain *d = domains;
   while (d && (d->number != number || d->group != group)) d = d->next;
-  if (!d) put_away_left();
   if (!d && !(d = calloc(1, sizeof *d))) status = LVD_E_MEMORY;
   if (d && d->tables && wish != MC_WHATEVER && wish != 1 + mc_transport_number(d))
     status = LVD_E_STATE;
@@ -403,7 +391,7 @@ lvd_status mc_domain_join(mcapi_domain_t number, uint32_t wish, int64_t group, m
       d->next = domains;
       domains = d;
     } else {
-      close_all(d);
+      put_away(d);
     }
   }
   if (status == LVD_OK) {
@@ -425,7 +413,7 @@ void mc_domain_leave(mc_domain *d) {
     lvd_port_named_bell_ring(d->bell);
     lvd_port_thread_join(d->bellman);
     withdraw(d);
-    close_all(d);
+    put_away(d);
   }
   lvd_port_unlock(&domains_lock);
 }

@@ -17,7 +17,7 @@
  *
  * Pairs of orders
  *   publish: store_release handle                -> find: load_acquire                   D2
- *   bury: died, store_release handle             -> was: load_acquire handle, died       D3
+ *   bury: past, store_release handle             -> was: load_acquire handle, past       D3
  *   bury: store_release serial                   -> is_alive: load_acquire, what it left  D3
  *   use again: handle = 0, store_release port, node, id -> find: load_acquire those, handle again  D2
  *   ring: what came, [light], threads and fibers <> arm: threads or fibers, [heavy], look  D4
@@ -30,7 +30,7 @@
  *
  * Whatever else is in the tables is ordered by the gate.
  *
- * Locks of this process: domains, then a domain's gate, then its own lock, then an endpoint's, then
+ * Locks of this process: domains, then a domain's gate, then an endpoint's, then the domain's own, or
  * the requests'. */
 #ifndef LVD_MCAPI_DOMAIN_H
 #define LVD_MCAPI_DOMAIN_H
@@ -67,7 +67,7 @@ enum {
   MC_SEATS = 16         /* receivers of one broadcast */
 };
 #define MC_MAGIC  0x4c564d43u /* "LVMC" */
-#define MC_LAYOUT (LVD_LAYOUT << 16 | 9u)
+#define MC_LAYOUT (LVD_LAYOUT << 16 | 10u)
 
 /* ---- shared --------------------------------------------------------------------------------- */
 
@@ -98,8 +98,7 @@ typedef struct mc_endpoint {
   LVD_ALIGNED(LVD_LINE) lvd_a32 handle; /* 0: there is none */
   lvd_a32 owner;                        /* 1 + the process */
   lvd_a32 node, port;                   /* the node's place in its table */
-  lvd_a32 generation;                   /* of the handle; counts on when the place is used again */
-  lvd_a32 died;                         /* handle of the last here whose process is dead */
+  lvd_a64 past;                         /* of the handles here: mc_generation, mc_died */
   lvd_a32 get_count, get_domain, get_node;
   lvd_a32 role; /* MC_PACKETS or MC_NUMBERS, and MC_SENDS: of its channel, or as which it is open */
   lvd_a32 peer; /* handle of the other end; 0: not connected */
@@ -129,6 +128,17 @@ typedef struct mc_tables {
   mc_node node[MC_NODES];
   mc_endpoint endpoint[MC_ENDPOINTS];
 } mc_tables;
+
+/* An endpoint's `past`: the generation of its handle, which counts on when the place is used again; and above
+ * it a bit each for that handle and those before it: 1, it went with its process. One word, so that who dies
+ * leaves no half of it. */
+enum { MC_GENERATION_BITS = 22, MC_REMEMBERED = 64 - MC_GENERATION_BITS };
+static inline uint32_t mc_generation(uint64_t past) {
+  return (uint32_t)past & ((1u << MC_GENERATION_BITS) - 1);
+}
+static inline bool mc_died(uint64_t past, uint32_t age) {
+  return past >> (MC_GENERATION_BITS + age) & 1;
+}
 
 /* All that travels of a short message, and what is read first of a long one: two lines, which come
  * together on most machines. */
@@ -200,12 +210,12 @@ typedef struct mc_listener {
 /* A node that this process has initialized. Kept when it is finalized, and used again. */
 typedef struct mc_mine {
   lvd_a32 active; /* counts up at initialize and at finalize: odd, it is */
-  lvd_a32 inside; /* calls that wait */
+  lvd_a32 inside; /* calls that have gone the long way */
   lvd_a32 ending; /* 1: being finalized */
   mc_domain *domain;
   uint32_t index; /* in the domain's table */
   mcapi_node_t id;
-  void *fiber; /* the one that initialized it; null: a thread */
+  lvd_aptr fiber; /* the one that initialized it; null: a thread */
   mcapi_port_t next_port;
   lvd_a32 released; /* the place from which a packet was released last */
   lvd_aptr next;
@@ -311,17 +321,60 @@ mc_peer *mc_peer_at(mc_domain *d, uint32_t index);
 
 /* ---- node.c --------------------------------------------------------------------------------- */
 
-mc_mine *mc_self(void); /* the caller's node; null: it has none */
+/* A node's end waits until nobody is in a call of it any more, who could look at what goes away with it.
+ *
+ * Guarantees
+ *   N1  After a node has ended no call that began before touches its domain's memory.
+ *
+ * Pairs of orders
+ *   long call: inside + 1, [light], load active     <> end: active + 1, [heavy], load inside   N1
+ *   short call: in = node, [light], load active     <> end: active + 1, [heavy], load in       N1
+ *   call ends: inside - 1 or in = null (release)    -> end: load_acquire those                N1
+ *
+ * [light] and [heavy] as in levada/channel.h. Short calls, which never wait, say so for their thread, with
+ * two plain stores; in long ones a fiber may change threads, so those are counted. */
+typedef struct mc_here {
+  LVD_ALIGNED(LVD_LINE) lvd_aptr in; /* mc_mine: the node that the thread is in a short call of */
+  lvd_a32 taken;                     /* by a thread that lives */
+  lvd_aptr next;                     /* never freed */
+} mc_here;
+
 /* What the thread itself has initialized, and fibers that run on it have not. */
 typedef struct mc_owner {
-  mc_mine *node;
+  mc_mine *node;   /* stays when that has ended: this thread has had one */
   uint32_t active; /* the node's, as it was then */
-  bool plain;      /* no fiber ever runs on this thread */
+  bool plain;      /* no fiber ever runs on this thread, and `here` is there */
+  bool fenced;     /* [light] must be a real fence */
+  mc_here *here;
 } mc_owner;
 extern _Thread_local mc_owner mc_own __attribute__((tls_model("initial-exec")));
-/* Around a wait, for which the node's end waits. False: it has been finalized. */
-bool mc_node_enter(mc_mine *n, uint32_t *active);
-void mc_node_leave(mc_mine *n);
+
+bool mc_any_node(void); /* of this process: there is one */
+/* The caller's node, for a long call; null: it has none. */
+mc_mine *mc_call_begin(void);
+void mc_call_end(mc_mine *const *n);
+#define MC_CALL(self) mc_mine *self __attribute__((cleanup(mc_call_end))) = mc_call_begin()
+
+/* The same for a short one, which never waits. */
+typedef struct mc_visit {
+  mc_mine *node;
+  mc_here *here;
+} mc_visit;
+mc_visit mc_visit_as_guest(void);
+
+static inline void mc_visit_end(mc_visit *v) {
+  if (LVD_LIKELY(v->here != NULL)) lvd_store_release_ptr(&v->here->in, NULL);
+}
+static inline mc_visit mc_visit_begin(void) {
+  mc_mine *own = mc_own.node;
+  if (LVD_UNLIKELY(!mc_own.plain)) return mc_visit_as_guest();
+  mc_visit v = {.node = own, .here = mc_own.here};
+  lvd_store_relaxed_ptr(&v.here->in, own);
+  lvd_barrier_light(mc_own.fenced);
+  if (LVD_UNLIKELY(lvd_load_acquire_u32(&own->active) != mc_own.active)) v.node = NULL;
+  return v;
+}
+#define MC_VISIT(v) mc_visit v __attribute__((cleanup(mc_visit_end))) = mc_visit_begin()
 
 static inline void mc_say(mcapi_status_t *to, mcapi_status_t status) {
   if (to) *to = status;

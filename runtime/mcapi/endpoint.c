@@ -5,7 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GENERATIONS = (1 << 22) - 2, FIRST_OF_ANY = 0x40000000, MOST_GETS = 1 << 30 };
+enum {
+  GENERATIONS = (1 << MC_GENERATION_BITS) - 2,
+  FIRST_OF_ANY = 0x40000000,
+  MOST_GETS = 1 << 30
+};
 
 static mc_endpoint *record(const mc_domain *d, mcapi_endpoint_t e) {
   return &d->tables->endpoint[mc_index(e)];
@@ -17,9 +21,11 @@ bool mc_endpoint_is(const mc_domain *d, mcapi_endpoint_t e) {
 
 bool mc_endpoint_was(const mc_domain *d, mcapi_endpoint_t e) {
   uint32_t generation = e / MC_ENDPOINTS;
+  if (!generation || mc_endpoint_is(d, e)) return false;
   /* First that it is gone: then whether it died is seen, too. */
-  return generation && generation <= lvd_load_relaxed_u32(&record(d, e)->generation) &&
-         !mc_endpoint_is(d, e) && lvd_load_relaxed_u32(&record(d, e)->died) != e;
+  uint64_t past = lvd_load_relaxed_u64(&record(d, e)->past);
+  uint32_t age = mc_generation(past) - generation;
+  return age < MC_REMEMBERED && !mc_died(past, age);
 }
 
 /* Of the node at a place of its table. */
@@ -102,8 +108,9 @@ static mcapi_status_t make(mc_mine *self, mcapi_port_t port, mcapi_endpoint_t *o
     mc_local *local = local_at(d, i);
     if (!local) return MCAPI_ERR_MEM_LIMIT;
     lvd_store_relaxed_u32(&e->owner, 1 + d->process);
-    uint32_t generation = lvd_load_relaxed_u32(&e->generation) % GENERATIONS + 1;
-    lvd_store_relaxed_u32(&e->generation, generation);
+    uint64_t past = lvd_load_relaxed_u64(&e->past), ends = past >> MC_GENERATION_BITS;
+    uint32_t generation = mc_generation(past) % GENERATIONS + 1;
+    lvd_store_relaxed_u64(&e->past, ends << (MC_GENERATION_BITS + 1) | generation);
     lvd_store_release_u32(&e->node, self->index);
     lvd_store_release_u32(&e->port, port);
     first_attributes(e);
@@ -121,7 +128,7 @@ static mcapi_status_t make(mc_mine *self, mcapi_port_t port, mcapi_endpoint_t *o
 }
 
 mcapi_endpoint_t mcapi_endpoint_create(mcapi_port_t port_id, mcapi_status_t *mcapi_status) {
-  mc_mine *self = mc_self();
+  MC_CALL(self);
   mcapi_endpoint_t out = 0;
   mcapi_status_t status = MCAPI_ERR_NODE_NOTINIT;
   if (self && port_id > MCAPI_MAX_PORT && port_id != MCAPI_PORT_ANY) {
@@ -136,48 +143,48 @@ mcapi_endpoint_t mcapi_endpoint_create(mcapi_port_t port_id, mcapi_status_t *mca
   return out;
 }
 
-/* Senders that wait for room in it look again and find that it is gone. */
-static void take_away(mc_mine *self, mc_local *local) {
+/* Senders that wait for room in it look again and find that it is gone. MCAPI_ERR_ENDP_INVALID: somebody
+ * else has deleted it; MCAPI_ERR_CHAN_OPEN: it is, and only one that is not was to be deleted. */
+static mcapi_status_t take_away(mc_mine *self, mc_local *local, mcapi_endpoint_t handle,
+                                bool if_closed) {
   mc_domain *d = self->domain;
   mc_endpoint *e = &d->tables->endpoint[local->index];
   mc_gate_enter(d);
-  mc_channel_drop(d, local, lvd_load_relaxed_u32(&local->handle));
-  lvd_store_release_u32(&e->handle, 0);
   mc_lock_take(&local->lock);
-  lvd_store_relaxed_u32(&local->handle, 0);
-  mc_requests_drop(local, MC_SEND, MCAPI_ERR_ENDP_DELETED);
-  d->transport->close(d, local);
-  mc_descriptor_close(local);
+  bool there = lvd_load_relaxed_u32(&local->handle) == handle;
+  bool open = local->channel.role != 0;
   mc_lock_drop(&local->lock);
-  lvd_store_relaxed_u32(&e->owner, 0);
+  if (there && !(open && if_closed)) {
+    mc_channel_drop(d, local, handle);
+    lvd_store_release_u32(&e->handle, 0);
+    mc_lock_take(&local->lock);
+    lvd_store_relaxed_u32(&local->handle, 0);
+    mc_requests_drop(local, MC_SEND, MCAPI_ERR_ENDP_DELETED);
+    d->transport->close(d, local);
+    mc_descriptor_close(local);
+    mc_lock_drop(&local->lock);
+    lvd_store_relaxed_u32(&e->owner, 0);
+  }
   mc_gate_leave(d);
   mc_ring(d, self->index);
+  return !there ? MCAPI_ERR_ENDP_INVALID : open && if_closed ? MCAPI_ERR_CHAN_OPEN : MCAPI_SUCCESS;
 }
 
 void mc_endpoints_delete(mc_mine *node) {
   for (uint32_t i = 0; i < MC_ENDPOINTS; i++) {
     mc_local *local = lvd_load_acquire_ptr(&node->domain->local[i]);
-    if (local && lvd_load_acquire_u32(&local->handle) && local->node == node)
-      take_away(node, local);
+    mcapi_endpoint_t handle = local ? lvd_load_acquire_u32(&local->handle) : 0;
+    if (handle && local->node == node) take_away(node, local, handle, false);
   }
 }
 
 void mcapi_endpoint_delete(mcapi_endpoint_t endpoint, mcapi_status_t *mcapi_status) {
-  mc_mine *self = mc_self();
-  mcapi_status_t status = MCAPI_SUCCESS;
-  if (!self) {
-    status = MCAPI_ERR_NODE_NOTINIT;
-  } else {
-    mc_local *local = mc_local_of(self, endpoint);
-    if (local && local->channel.role)
-      status = MCAPI_ERR_CHAN_OPEN;
-    else if (local)
-      take_away(self, local);
-    else
-      status =
-          mc_endpoint_is(self->domain, endpoint) ? MCAPI_ERR_ENDP_NOTOWNER : MCAPI_ERR_ENDP_INVALID;
-  }
-  mc_say(mcapi_status, status);
+  MC_CALL(self);
+  mc_local *local = self ? mc_local_of(self, endpoint) : NULL;
+  mc_say(mcapi_status, !self   ? MCAPI_ERR_NODE_NOTINIT
+                       : local ? take_away(self, local, endpoint, true)
+                       : mc_endpoint_is(self->domain, endpoint) ? MCAPI_ERR_ENDP_NOTOWNER
+                                                                : MCAPI_ERR_ENDP_INVALID);
 }
 
 /* ---- getting and releasing ------------------------------------------------------------------ */
@@ -204,7 +211,7 @@ static mcapi_status_t check_get(const mc_mine *self, mcapi_domain_t domain, mcap
 void mcapi_endpoint_get_i(mcapi_domain_t domain_id, mcapi_node_t node_id, mcapi_port_t port_id,
                           mcapi_endpoint_t *endpoint, mcapi_request_t *request,
                           mcapi_status_t *mcapi_status) {
-  mc_mine *self = mc_self();
+  MC_CALL(self);
   mcapi_status_t status = check_get(self, domain_id, node_id, port_id);
   if (status == MCAPI_SUCCESS && (!endpoint || !request)) status = MCAPI_ERR_PARAMETER;
   if (status == MCAPI_SUCCESS) {
@@ -221,7 +228,7 @@ void mcapi_endpoint_get_i(mcapi_domain_t domain_id, mcapi_node_t node_id, mcapi_
 mcapi_endpoint_t mcapi_endpoint_get(mcapi_domain_t domain_id, mcapi_node_t node_id,
                                     mcapi_port_t port_id, mcapi_timeout_t timeout,
                                     mcapi_status_t *mcapi_status) {
-  mc_mine *self = mc_self();
+  MC_CALL(self);
   mcapi_endpoint_t found = 0;
   mcapi_status_t status = check_get(self, domain_id, node_id, port_id);
   if (status == MCAPI_SUCCESS) {
@@ -237,7 +244,7 @@ mcapi_endpoint_t mcapi_endpoint_get(mcapi_domain_t domain_id, mcapi_node_t node_
 }
 
 void mcapi_endpoint_release(mcapi_endpoint_t endpoint, mcapi_status_t *mcapi_status) {
-  mc_mine *self = mc_self();
+  MC_CALL(self);
   mcapi_status_t status = self ? MCAPI_SUCCESS : MCAPI_ERR_NODE_NOTINIT;
   if (self && !mc_endpoint_is(self->domain, endpoint)) status = MCAPI_ERR_ENDP_INVALID;
   if (status == MCAPI_SUCCESS) {
@@ -269,7 +276,7 @@ static mcapi_status_t check_attribute(mc_mine *self, mcapi_endpoint_t endpoint, 
 void mcapi_endpoint_get_attribute(mcapi_endpoint_t endpoint, mcapi_uint_t attribute_num,
                                   void *attribute, size_t attribute_size,
                                   mcapi_status_t *mcapi_status) {
-  mc_mine *self = mc_self();
+  MC_CALL(self);
   mcapi_status_t status = check_attribute(self, endpoint, attribute_num, attribute, attribute_size);
   mc_say(mcapi_status, status);
   if (status != MCAPI_SUCCESS) return;
@@ -281,6 +288,11 @@ void mcapi_endpoint_get_attribute(mcapi_endpoint_t endpoint, mcapi_uint_t attrib
     return;
   }
   mcapi_uint_t value = lvd_load_relaxed_u32(&e->attribute[attribute_num]);
+  if (attribute_num == MCAPI_ENDP_ATTR_TYPE) {
+    uint32_t role = lvd_load_relaxed_u32(&e->role);
+    if (role)
+      value = role & MC_PACKETS ? MCAPI_ENDP_ATTR_TYPE_PKTCHAN : MCAPI_ENDP_ATTR_TYPE_SCLCHAN;
+  }
   if (attribute_num == MCAPI_ENDP_ATTR_GET_COUNT) value = lvd_load_relaxed_u32(&e->get_count);
   if (attribute_num == MCAPI_ENDP_ATTR_NUM_RECV_BUFFERS)
     value = self->domain->transport->buffers(self->domain, mc_index(endpoint));
@@ -321,23 +333,22 @@ static mcapi_status_t check_value(mcapi_uint_t number, mcapi_uint_t value) {
 void mcapi_endpoint_set_attribute(mcapi_endpoint_t endpoint, mcapi_uint_t attribute_num,
                                   const void *attribute, size_t attribute_size,
                                   mcapi_status_t *mcapi_status) {
-  mc_mine *self = mc_self();
+  MC_CALL(self);
   mcapi_status_t status = check_attribute(self, endpoint, attribute_num, attribute, attribute_size);
-  mc_local *local = status == MCAPI_SUCCESS ? mc_local_of(self, endpoint) : NULL;
+  mcapi_uint_t value = 0;
+  mc_local *local = status == MCAPI_SUCCESS ? mc_local_enter(self, endpoint) : NULL;
   if (status == MCAPI_SUCCESS && !local) status = MCAPI_ERR_ENDP_REMOTE;
   if (status == MCAPI_SUCCESS && mc_is_connected(self->domain, endpoint))
     status = MCAPI_ERR_CHAN_CONNECTED;
-  mcapi_uint_t value = 0;
   if (status == MCAPI_SUCCESS) {
     memcpy(&value, attribute, sizeof value);
     status = check_value(attribute_num, value);
   }
   if (status == MCAPI_SUCCESS) {
-    mc_lock_take(&local->lock);
     lvd_store_relaxed_u32(&record(self->domain, endpoint)->attribute[attribute_num], value);
     if (attribute_num == MCAPI_ENDP_ATTR_TIMEOUT) local->timeout = value;
     if (attribute_num == MCAPI_ENDP_ATTR_MEMORY_TYPE) local->memory = value;
-    mc_lock_drop(&local->lock);
   }
+  if (local) mc_lock_drop(&local->lock);
   mc_say(mcapi_status, status);
 }

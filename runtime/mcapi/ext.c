@@ -9,16 +9,10 @@
 #include <levada/mcapi_ext.h>
 
 /* The caller's own endpoint, with its lock; null: `status` says why. */
-static mc_local *enter(mcapi_endpoint_t endpoint, mcapi_status_t *status) {
-  mc_mine *self = mc_self();
-  mc_local *local = self ? mc_local_of(self, endpoint) : NULL;
+static mc_local *enter(mc_mine *self, mcapi_endpoint_t endpoint, mcapi_status_t *status) {
+  mc_local *local = self ? mc_local_enter(self, endpoint) : NULL;
   *status = !self ? MCAPI_ERR_NODE_NOTINIT : !local ? MCAPI_ERR_ENDP_INVALID : MCAPI_SUCCESS;
-  if (!local) return NULL;
-  mc_lock_take(&local->lock);
-  if (lvd_load_relaxed_u32(&local->handle) == endpoint) return local;
-  mc_lock_drop(&local->lock); /* deleted meanwhile */
-  *status = MCAPI_ERR_ENDP_INVALID;
-  return NULL;
+  return local;
 }
 
 /* ---- descriptors ---------------------------------------------------------------------------- */
@@ -49,8 +43,9 @@ void mc_descriptor_close(mc_local *local) {
 }
 
 int lvd_mcapi_descriptor(mcapi_endpoint_t endpoint, mcapi_status_t *mcapi_status) {
+  MC_CALL(self);
   mcapi_status_t status;
-  mc_local *local = enter(endpoint, &status);
+  mc_local *local = enter(self, endpoint, &status);
   int out = -1;
   if (local) {
     if (!local->has_descriptor) status = open_descriptor(local);
@@ -62,9 +57,10 @@ int lvd_mcapi_descriptor(mcapi_endpoint_t endpoint, mcapi_status_t *mcapi_status
 }
 
 mcapi_uint_t lvd_mcapi_ready(mcapi_endpoint_t endpoint, mcapi_status_t *mcapi_status) {
+  MC_CALL(self);
   mcapi_status_t status;
   mcapi_uint_t count = 0;
-  mc_local *local = enter(endpoint, &status);
+  mc_local *local = enter(self, endpoint, &status);
   if (local) {
     mc_domain *d = local->node->domain;
     if (local->has_descriptor) {
@@ -88,8 +84,9 @@ mcapi_uint_t lvd_mcapi_ready(mcapi_endpoint_t endpoint, mcapi_status_t *mcapi_st
 
 void lvd_mcapi_wait_by(mcapi_endpoint_t endpoint, int how, uint32_t spin_us,
                        mcapi_status_t *mcapi_status) {
+  MC_CALL(self);
   mcapi_status_t status;
-  mc_local *local = enter(endpoint, &status);
+  mc_local *local = enter(self, endpoint, &status);
   if (local) {
     if (how == LVD_MCAPI_SPIN_THEN_SLEEP)
       local->spin_us = spin_us;
@@ -108,14 +105,15 @@ void lvd_mcapi_wait_by(mcapi_endpoint_t endpoint, int how, uint32_t spin_us,
 
 void *lvd_mcapi_loan(mcapi_pktchan_send_hndl_t send_handle, size_t size,
                      mcapi_status_t *mcapi_status) {
-  mc_request r;
   void *out = mc_loan_at_once(send_handle, size);
   if (LVD_LIKELY(out != NULL)) {
     mc_say(mcapi_status, MCAPI_SUCCESS);
     return out;
   }
+  MC_CALL(self);
+  mc_request r;
   mcapi_status_t status =
-      mc_channel_prepare(&r, MC_PACKET_OUT, send_handle, MC_PACKETS | MC_SENDS, size);
+      mc_channel_prepare(&r, self, MC_PACKET_OUT, send_handle, MC_PACKETS | MC_SENDS, size);
   if (status == MCAPI_SUCCESS) {
     const mc_domain *d = r.node->domain;
     if (size > mc_attribute(d, r.local->index, MCAPI_ENDP_ATTR_MAX_PAYLOAD_SIZE) ||
@@ -131,9 +129,9 @@ void *lvd_mcapi_loan(mcapi_pktchan_send_hndl_t send_handle, size_t size,
 }
 
 /* With the lock: the end that `buffer` was lent at; null: there is none. */
-static mc_local *borrower(mcapi_pktchan_send_hndl_t handle, const void *buffer, size_t size,
-                          mcapi_status_t *status) {
-  mc_local *local = enter(handle, status);
+static mc_local *borrower(mc_mine *self, mcapi_pktchan_send_hndl_t handle, const void *buffer,
+                          size_t size, mcapi_status_t *status) {
+  mc_local *local = enter(self, handle, status);
   if (!local) {
     if (*status == MCAPI_ERR_ENDP_INVALID) *status = MCAPI_ERR_CHAN_INVALID;
     return NULL;
@@ -154,8 +152,9 @@ void lvd_mcapi_send_loan(mcapi_pktchan_send_hndl_t send_handle, const void *buff
     mc_say(mcapi_status, MCAPI_SUCCESS);
     return;
   }
+  MC_CALL(self);
   mcapi_status_t status;
-  mc_local *local = borrower(send_handle, buffer, size, &status);
+  mc_local *local = borrower(self, send_handle, buffer, size, &status);
   if (local) {
     mc_domain *d = local->node->domain;
     status = mc_channel_ended(d, local);
@@ -169,8 +168,9 @@ void lvd_mcapi_send_loan(mcapi_pktchan_send_hndl_t send_handle, const void *buff
 
 void lvd_mcapi_return_loan(mcapi_pktchan_send_hndl_t send_handle, const void *buffer,
                            mcapi_status_t *mcapi_status) {
+  MC_CALL(self);
   mcapi_status_t status;
-  mc_local *local = borrower(send_handle, buffer, 0, &status);
+  mc_local *local = borrower(self, send_handle, buffer, 0, &status);
   if (local) {
     local->channel.loan = NULL;
     mc_lock_drop(&local->lock);

@@ -133,8 +133,8 @@ bool mc_channel_opened(mc_request *r); /* MC_OPEN: it is done, and says how */
 /* MC_OPEN: and will not be. False: it was done already. */
 bool mc_channel_not_opened(mc_request *r, mcapi_status_t why);
 /* Fills in a request of the open end `handle`. MCAPI_ERR_CHAN_INVALID: it is not open as `role`. */
-mcapi_status_t mc_channel_prepare(mc_request *r, enum mc_kind kind, uint32_t handle, uint32_t role,
-                                  size_t size);
+mcapi_status_t mc_channel_prepare(mc_request *r, mc_mine *self, enum mc_kind kind, uint32_t handle,
+                                  uint32_t role, size_t size);
 mcapi_uint_t mc_channel_available(uint32_t handle, uint32_t role, mcapi_status_t *mcapi_status);
 mcapi_status_t mc_channel_release(const void *buffer, bool only_test);
 /* The other end is open, as it was when this one was opened. With the lock. */
@@ -148,6 +148,10 @@ mcapi_status_t mc_channel_ended(const mc_domain *d, const mc_local *local);
 bool mc_is_connected(const mc_domain *d, mcapi_endpoint_t endpoint);
 /* Is somebody still attached to the channel at that place, whose receiver is gone? */
 bool mc_channel_in_use(const mc_domain *d, uint32_t index);
+/* Behind the gate: what is left of a connection whose other end is no more, or was never made, goes away,
+ * unless its owner has it open and has to close it first. */
+void mc_channel_settle(mc_domain *d, mcapi_endpoint_t endpoint);
+void mc_channel_set_free(mc_endpoint *e); /* it is connected to nobody */
 /* Behind the gate: this end is given up, whatever its state. */
 void mc_channel_drop(mc_domain *d, mc_local *local, mcapi_endpoint_t handle);
 mcapi_endp_attr_status_t mc_channel_status(const mc_domain *d, mcapi_endpoint_t endpoint);
@@ -178,6 +182,15 @@ static inline mc_local *mc_local_of(mc_mine *node, mcapi_endpoint_t e) {
   bool mine = local && e && lvd_load_acquire_u32(&local->handle) == e && local->node == node;
   return mine ? local : NULL;
 }
+/* The same with its lock, so that it is not deleted meanwhile. */
+static inline mc_local *mc_local_enter(mc_mine *node, mcapi_endpoint_t e) {
+  mc_local *local = mc_local_of(node, e);
+  if (!local) return NULL;
+  mc_lock_take(&local->lock);
+  if (lvd_load_relaxed_u32(&local->handle) == e) return local;
+  mc_lock_drop(&local->lock);
+  return NULL;
+}
 bool mc_endpoint_is(const mc_domain *d, mcapi_endpoint_t endpoint); /* anybody's, now */
 void mc_endpoints_delete(mc_mine *node);
 mcapi_endpoint_t mc_endpoint_find(mc_domain *d, mcapi_node_t node, mcapi_port_t port);
@@ -196,6 +209,15 @@ bool mc_request_try(mc_request *r);
 mcapi_status_t mc_request_run(mc_request *r, int64_t timeout_ns);
 /* The same without waiting: the request is copied and gets a number. */
 mcapi_status_t mc_request_begin(const mc_request *r, mcapi_request_t *out);
+/* The two halves of it, for what is to be done only if there is a request for it: null, there is none left;
+ * one that is reserved is started, or returned. */
+typedef struct mc_numbered mc_numbered;
+mc_numbered *mc_request_reserve(void);
+void mc_request_return(mc_numbered *n);
+/* Started as one that is done already, if `status` is MCAPI_SUCCESS; else returned. */
+mcapi_status_t mc_request_conclude(mc_numbered *n, mc_mine *self, mcapi_status_t status,
+                                   mcapi_request_t *out);
+mcapi_status_t mc_request_start(mc_numbered *n, const mc_request *r, mcapi_request_t *out);
 /* Takes all of `kind` and behind out of line that wait at `local`, with its lock in hand. */
 void mc_requests_drop(mc_local *local, enum mc_kind kind, mcapi_status_t why);
 void mc_requests_forget(mc_mine *node);

@@ -4,9 +4,9 @@
 
 /* ---- sending -------------------------------------------------------------------------------- */
 
-static mcapi_status_t prepare_send(mc_request *r, mcapi_endpoint_t from, mcapi_endpoint_t to,
-                                   const void *buffer, size_t size, mcapi_priority_t priority) {
-  mc_mine *self = mc_self();
+static mcapi_status_t prepare_send(mc_request *r, mc_mine *self, mcapi_endpoint_t from,
+                                   mcapi_endpoint_t to, const void *buffer, size_t size,
+                                   mcapi_priority_t priority) {
   if (!self) return MCAPI_ERR_NODE_NOTINIT;
   mc_local *local = mc_local_of(self, from);
   if (!local || !(mc_endpoint_is(self->domain, to) || mc_endpoint_was(self->domain, to)))
@@ -33,9 +33,10 @@ static mcapi_status_t prepare_send(mc_request *r, mcapi_endpoint_t from, mcapi_e
 void mcapi_msg_send_i(mcapi_endpoint_t send_endpoint, mcapi_endpoint_t receive_endpoint,
                       const void *buffer, size_t buffer_size, mcapi_priority_t priority,
                       mcapi_request_t *request, mcapi_status_t *mcapi_status) {
+  MC_CALL(self);
   mc_request r;
   mcapi_status_t status =
-      prepare_send(&r, send_endpoint, receive_endpoint, buffer, buffer_size, priority);
+      prepare_send(&r, self, send_endpoint, receive_endpoint, buffer, buffer_size, priority);
   if (status == MCAPI_SUCCESS && !request) status = MCAPI_ERR_PARAMETER;
   if (status == MCAPI_SUCCESS) status = mc_request_begin(&r, request);
   mc_say(mcapi_status, status);
@@ -49,18 +50,18 @@ void mcapi_msg_send(mcapi_endpoint_t send_endpoint, mcapi_endpoint_t receive_end
     mc_say(mcapi_status, MCAPI_SUCCESS);
     return;
   }
+  MC_CALL(self);
   mc_request r;
   mcapi_status_t status =
-      prepare_send(&r, send_endpoint, receive_endpoint, buffer, buffer_size, priority);
+      prepare_send(&r, self, send_endpoint, receive_endpoint, buffer, buffer_size, priority);
   if (status == MCAPI_SUCCESS) status = mc_request_run(&r, mc_ns(r.local->timeout));
   mc_say(mcapi_status, status);
 }
 
 /* ---- receiving ------------------------------------------------------------------------------ */
 
-static mcapi_status_t prepare_receive(mc_request *r, mcapi_endpoint_t endpoint, void *buffer,
-                                      size_t size) {
-  mc_mine *self = mc_self();
+static mcapi_status_t prepare_receive(mc_request *r, mc_mine *self, mcapi_endpoint_t endpoint,
+                                      void *buffer, size_t size) {
   if (!self) return MCAPI_ERR_NODE_NOTINIT;
   mc_local *local = mc_local_of(self, endpoint);
   if (!local) return MCAPI_ERR_ENDP_INVALID;
@@ -76,8 +77,9 @@ static mcapi_status_t prepare_receive(mc_request *r, mcapi_endpoint_t endpoint, 
 
 void mcapi_msg_recv_i(mcapi_endpoint_t receive_endpoint, void *buffer, size_t buffer_size,
                       mcapi_request_t *request, mcapi_status_t *mcapi_status) {
+  MC_CALL(self);
   mc_request r;
-  mcapi_status_t status = prepare_receive(&r, receive_endpoint, buffer, buffer_size);
+  mcapi_status_t status = prepare_receive(&r, self, receive_endpoint, buffer, buffer_size);
   if (status == MCAPI_SUCCESS && !request) status = MCAPI_ERR_PARAMETER;
   if (status == MCAPI_SUCCESS) status = mc_request_begin(&r, request);
   mc_say(mcapi_status, status);
@@ -91,8 +93,9 @@ void mcapi_msg_recv(mcapi_endpoint_t receive_endpoint, void *buffer, size_t buff
     mc_say(mcapi_status, status);
     return;
   }
+  MC_CALL(self);
   mc_request r;
-  status = prepare_receive(&r, receive_endpoint, buffer, buffer_size);
+  status = prepare_receive(&r, self, receive_endpoint, buffer, buffer_size);
   if (status == MCAPI_SUCCESS && !received_size) status = MCAPI_ERR_PARAMETER;
   if (status == MCAPI_SUCCESS) {
     status = mc_request_run(&r, mc_ns(r.local->timeout));
@@ -102,13 +105,12 @@ void mcapi_msg_recv(mcapi_endpoint_t receive_endpoint, void *buffer, size_t buff
 }
 
 mcapi_uint_t mcapi_msg_available(mcapi_endpoint_t receive_endpoint, mcapi_status_t *mcapi_status) {
-  mc_mine *self = mc_self();
-  mc_local *local = self ? mc_local_of(self, receive_endpoint) : NULL;
+  MC_CALL(self);
+  mc_local *local = self ? mc_local_enter(self, receive_endpoint) : NULL;
   mc_say(mcapi_status, !self    ? MCAPI_ERR_NODE_NOTINIT
                        : !local ? MCAPI_ERR_ENDP_INVALID
                                 : MCAPI_SUCCESS);
   if (!local) return 0;
-  mc_lock_take(&local->lock);
   uint32_t count = MC_THROUGH(self->domain, count, self->domain, local);
   mc_lock_drop(&local->lock);
   return count;

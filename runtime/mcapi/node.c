@@ -14,30 +14,116 @@ enum { VERSION = LVD_VERSION_MAJOR << 12 | LVD_VERSION_MINOR };
 
 static lvd_port_mutex nodes_lock;
 static lvd_aptr nodes; /* mc_mine; never freed */
+static lvd_aptr heres; /* mc_here */
+static bool fenced;    /* [light] must be a real fence; asked when there is a node */
 
 _Thread_local mc_owner mc_own;
 
 static bool is_active(const mc_mine *n) { return lvd_load_acquire_u32(&n->active) % 2; }
 
-mc_mine *mc_self(void) {
-  lvd_fiber *fiber = lvd_fiber_self();
-  if (!fiber && mc_own.node && lvd_load_acquire_u32(&mc_own.node->active) == mc_own.active)
-    return mc_own.node;
-  mc_mine *first = NULL;
-  for (mc_mine *n = lvd_load_acquire_ptr(&nodes); n; n = lvd_load_acquire_ptr(&n->next)) {
-    if (!is_active(n)) continue;
-    if (fiber && n->fiber == fiber) return n;
-    if (!first) first = n;
-  }
-  return first;
+bool mc_any_node(void) {
+  const mc_mine *n = lvd_load_acquire_ptr(&nodes);
+  while (n && !is_active(n)) n = lvd_load_acquire_ptr(&n->next);
+  return n != NULL;
 }
 
-/* Has the caller itself initialized a node? */
-static bool has_own(void) {
-  mc_mine *n = mc_self();
+/* What the caller itself has initialized, and how far that counted then; null: it never has. An even
+ * count, or one that is not the node's any more: that has ended. */
+static mc_mine *own(uint32_t *active) {
   lvd_fiber *fiber = lvd_fiber_self();
-  return n && (fiber ? n->fiber == fiber : n == mc_own.node);
+  *active = mc_own.active;
+  if (!fiber) return mc_own.node;
+  mc_mine *n = *lvd_fiber_word();
+  if (!n) return NULL;
+  uint32_t now = lvd_load_acquire_u32(&n->active);
+  *active = lvd_load_relaxed_ptr(&n->fiber) == fiber ? now : 0; /* else another's by now */
+  return n;
 }
+
+/* The caller's node, active so. Who has had one has no other's. */
+static mc_mine *self(uint32_t *active) {
+  mc_mine *n = own(active);
+  if (n) return *active % 2 && lvd_load_acquire_u32(&n->active) == *active ? n : NULL;
+  for (n = lvd_load_acquire_ptr(&nodes); n; n = lvd_load_acquire_ptr(&n->next))
+    if ((*active = lvd_load_acquire_u32(&n->active)) % 2) return n;
+  return NULL;
+}
+
+/* The caller has, or has had, this one. */
+static void owns(mc_mine *n, uint32_t active) {
+  if (lvd_fiber_self()) {
+    *lvd_fiber_word() = n;
+    return;
+  }
+  mc_own.node = n;
+  mc_own.active = active;
+}
+
+/* ---- calls ---------------------------------------------------------------------------------- */
+
+mc_mine *mc_call_begin(void) {
+  uint32_t active;
+  for (mc_mine *n; (n = self(&active));) {
+    lvd_add_relaxed_u32(&n->inside, 1);
+    lvd_barrier_light(fenced);
+    if (lvd_load_acquire_u32(&n->active) == active) return n;
+    mc_call_end(&n); /* it is ending: perhaps there is another */
+  }
+  return NULL;
+}
+
+void mc_call_end(mc_mine *const *n) {
+  if (*n) lvd_add_release_u32(&(*n)->inside, -1u);
+}
+
+static void leave_here(void *here) { lvd_store_release_u32(&((mc_here *)here)->taken, 0); }
+
+/* Where this thread says in which node's short calls it is; null: there is no memory. */
+static mc_here *find_here(void) {
+  if (mc_own.here) return mc_own.here;
+  lvd_port_lock(&nodes_lock);
+  lvd_aptr *at = &heres;
+  mc_here *h;
+  while ((h = lvd_load_relaxed_ptr(at)) && lvd_load_acquire_u32(&h->taken)) at = &h->next;
+  if (!h && (h = lvd_port_alloc(sizeof *h))) lvd_store_release_ptr(at, h);
+  if (h) lvd_store_relaxed_u32(&h->taken, 1);
+  lvd_port_unlock(&nodes_lock);
+  if (h) lvd_port_at_thread_end(LVD_ENDS_CALLS, leave_here, h);
+  mc_own.fenced = fenced;
+  return mc_own.here = h;
+}
+
+mc_visit mc_visit_as_guest(void) {
+  uint32_t active;
+  mc_mine *n = self(&active);
+  mc_visit v = {.node = n, .here = n ? find_here() : NULL};
+  if (!v.here) return (mc_visit){0};
+  lvd_store_relaxed_ptr(&v.here->in, n);
+  lvd_barrier_light(mc_own.fenced);
+  if (lvd_load_acquire_u32(&n->active) != active) v.node = NULL;
+  return v;
+}
+
+static bool somebody_in(const mc_mine *n) {
+  if (lvd_load_acquire_u32(&n->inside)) return true;
+  for (mc_here *h = lvd_load_acquire_ptr(&heres); h; h = lvd_load_acquire_ptr(&h->next))
+    if (lvd_load_acquire_ptr(&h->in) == n) return true;
+  return false;
+}
+
+/* Those who wait look again, find that the node is none any more, and go. */
+static void send_away(mc_mine *n) {
+  lvd_port_barrier();
+  while (somebody_in(n)) {
+    mc_ring(n->domain, n->index);
+    if (lvd_fiber_self())
+      lvd_fiber_sleep(NAP_NS); /* they may be fibers of this worker */
+    else
+      lvd_port_wait(&n->inside, lvd_load_relaxed_u32(&n->inside), NAP_NS);
+  }
+}
+
+/* ---- nodes of this process -------------------------------------------------------------------- */
 
 /* Nothing of it is the child's. */
 static void forget_all(void) {
@@ -48,12 +134,19 @@ static void forget_all(void) {
     lvd_store_relaxed_u32(&n->inside, 0); /* who waited there is not here */
     lvd_store_relaxed_u32(&n->ending, 0);
   }
+  for (mc_here *h = lvd_load_acquire_ptr(&heres); h; h = lvd_load_acquire_ptr(&h->next)) {
+    lvd_store_relaxed_ptr(&h->in, NULL);
+    lvd_store_relaxed_u32(&h->taken, h == mc_own.here);
+  }
 }
 
 /* One that is not in use; with the lock. */
 static mc_mine *unused(void) {
   static bool at_fork;
-  if (!at_fork) lvd_port_at_fork(NULL, NULL, forget_all);
+  if (!at_fork) {
+    lvd_port_at_fork(NULL, NULL, forget_all);
+    fenced = lvd_channel_fenced();
+  }
   at_fork = true;
   lvd_aptr *at = &nodes;
   for (mc_mine *n; (n = lvd_load_relaxed_ptr(at)); at = &n->next)
@@ -61,32 +154,6 @@ static mc_mine *unused(void) {
   mc_mine *n = calloc(1, sizeof *n);
   if (n) lvd_store_release_ptr(at, n);
   return n;
-}
-
-/* ---- calls that wait, and the end ----------------------------------------------------------- */
-
-/* enter: inside + 1, fence, load active <> finalize: active + 1, fence, load inside. */
-bool mc_node_enter(mc_mine *n, uint32_t *active) {
-  lvd_add_relaxed_u32(&n->inside, 1);
-  lvd_fence_seq_cst();
-  *active = lvd_load_acquire_u32(&n->active);
-  if (*active % 2) return true;
-  mc_node_leave(n);
-  return false;
-}
-
-void mc_node_leave(mc_mine *n) { lvd_add_release_u32(&n->inside, -1u); }
-
-/* Those who wait look again, find that the node is none any more, and go. */
-static void send_away(mc_mine *n) {
-  lvd_fence_seq_cst();
-  while (lvd_load_acquire_u32(&n->inside)) {
-    mc_ring(n->domain, n->index);
-    if (lvd_fiber_self())
-      lvd_fiber_sleep(NAP_NS); /* they may be fibers of this worker */
-    else
-      lvd_port_wait(&n->inside, lvd_load_relaxed_u32(&n->inside), NAP_NS);
-  }
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */
@@ -129,7 +196,10 @@ static mcapi_status_t initialize(mcapi_domain_t domain, mcapi_node_t id, uint32_
   if (domain > MCAPI_MAX_DOMAIN) return MCAPI_ERR_DOMAIN_INVALID;
   if (id > MCAPI_MAX_NODE) return MCAPI_ERR_NODE_INVALID;
   if (!info) return MCAPI_ERR_PARAMETER;
-  if (has_own()) return MCAPI_ERR_NODE_INITIALIZED;
+  uint32_t active;
+  mc_mine *had = own(&active);
+  if (had && active % 2 && lvd_load_acquire_u32(&had->active) == active)
+    return MCAPI_ERR_NODE_INITIALIZED;
   mc_domain *d;
   uint32_t index = 0;
   lvd_status joined = mc_domain_join(domain, transport, group, &d);
@@ -144,14 +214,9 @@ static mcapi_status_t initialize(mcapi_domain_t domain, mcapi_node_t id, uint32_
     n->domain = d;
     n->index = index;
     n->id = id;
-    n->fiber = lvd_fiber_self();
     n->next_port = 0;
-    uint32_t active = lvd_add_release_u32(&n->active, 1) + 1;
-    if (!n->fiber) {
-      mc_own.node = n;
-      mc_own.active = active;
-      mc_own.plain = !lvd_port_self(); /* no worker, and a worker is one from its beginning */
-    }
+    lvd_store_relaxed_ptr(&n->fiber, lvd_fiber_self());
+    owns(n, lvd_add_release_u32(&n->active, 1) + 1);
     *info = (mcapi_info_t){.mcapi_version = MCAPI_VERSION,
                            .organization_id = MCA_ORG_ID_TBA,
                            .implementation_version = VERSION,
@@ -164,6 +229,8 @@ static mcapi_status_t initialize(mcapi_domain_t domain, mcapi_node_t id, uint32_
   }
   lvd_port_unlock(&nodes_lock);
   if (!n) mc_domain_leave(d);
+  /* No worker; and a worker is one from its beginning. */
+  if (n && !lvd_fiber_self()) mc_own.plain = find_here() && !lvd_port_self();
   return status;
 }
 
@@ -180,45 +247,45 @@ void mcapi_initialize(mcapi_domain_t domain_id, mcapi_node_t node_id,
   mc_say(mcapi_status, initialize(domain_id, node_id, transport, group, mcapi_info));
 }
 
+/* Whoever ends a node has had one; so a second end does not meet another's. */
 void mcapi_finalize(mcapi_status_t *mcapi_status) {
-  mc_mine *self = mc_self();
-  if (!self) {
-    mc_say(mcapi_status, MCAPI_ERR_NODE_NOTINIT);
-    return;
-  }
+  uint32_t active;
+  mc_mine *n = self(&active);
   lvd_port_lock(&nodes_lock);
-  bool mine = is_active(self); /* and not another thread's, which is just doing the same */
+  bool mine =
+      n && lvd_load_acquire_u32(&n->active) == active; /* and nobody else is just doing the same */
   if (mine) {
-    lvd_store_relaxed_u32(&self->ending, 1);
-    lvd_add_release_u32(&self->active, 1);
+    lvd_store_relaxed_u32(&n->ending, 1);
+    lvd_add_release_u32(&n->active, 1);
   }
   lvd_port_unlock(&nodes_lock);
   if (!mine) {
     mc_say(mcapi_status, MCAPI_ERR_NODE_NOTINIT);
     return;
   }
-  mc_domain *d = self->domain;
-  mc_endpoints_delete(self);
-  send_away(self);
-  mc_requests_forget(self);
+  owns(n, active);
+  mc_domain *d = n->domain;
+  mc_endpoints_delete(n);
+  send_away(n);
+  mc_requests_forget(n);
   mc_gate_enter(d);
-  lvd_store_release_u32(&d->tables->node[self->index].owner, 0);
+  lvd_store_release_u32(&d->tables->node[n->index].owner, 0);
   mc_gate_leave(d);
-  lvd_store_release_u32(&self->ending, 0);
+  lvd_store_release_u32(&n->ending, 0);
   mc_domain_leave(d);
   mc_say(mcapi_status, MCAPI_SUCCESS);
 }
 
 mcapi_domain_t mcapi_domain_id_get(mcapi_status_t *mcapi_status) {
-  const mc_mine *self = mc_self();
-  mc_say(mcapi_status, self ? MCAPI_SUCCESS : MCAPI_ERR_NODE_NOTINIT);
-  return self ? self->domain->number : MCAPI_DOMAIN_INVALID;
+  MC_CALL(n);
+  mc_say(mcapi_status, n ? MCAPI_SUCCESS : MCAPI_ERR_NODE_NOTINIT);
+  return n ? n->domain->number : MCAPI_DOMAIN_INVALID;
 }
 
 mcapi_node_t mcapi_node_id_get(mcapi_status_t *mcapi_status) {
-  const mc_mine *self = mc_self();
-  mc_say(mcapi_status, self ? MCAPI_SUCCESS : MCAPI_ERR_NODE_NOTINIT);
-  return self ? self->id : MCAPI_NODE_INVALID;
+  MC_CALL(n);
+  mc_say(mcapi_status, n ? MCAPI_SUCCESS : MCAPI_ERR_NODE_NOTINIT);
+  return n ? n->id : MCAPI_NODE_INVALID;
 }
 
 /* ---- attributes ----------------------------------------------------------------------------- */
@@ -243,18 +310,17 @@ static mcapi_status_t check_attribute(mcapi_uint_t number, const void *attribute
 void mcapi_node_get_attribute(mcapi_domain_t domain_id, mcapi_node_t node_id,
                               mcapi_uint_t attribute_num, void *attribute, size_t attribute_size,
                               mcapi_status_t *mcapi_status) {
-  mc_mine *self = mc_self();
+  MC_CALL(n);
   mcapi_status_t status = check_attribute(attribute_num, attribute, attribute_size);
-  if (!self) status = MCAPI_ERR_NODE_NOTINIT;
-  if (status == MCAPI_SUCCESS && domain_id != self->domain->number)
-    status = MCAPI_ERR_DOMAIN_INVALID;
+  if (!n) status = MCAPI_ERR_NODE_NOTINIT;
+  if (status == MCAPI_SUCCESS && domain_id != n->domain->number) status = MCAPI_ERR_DOMAIN_INVALID;
   if (status == MCAPI_SUCCESS) {
-    mc_gate_enter(self->domain);
-    if (!is_taken(self->domain, node_id)) status = MCAPI_ERR_NODE_INVALID;
-    mc_gate_leave(self->domain);
+    mc_gate_enter(n->domain);
+    if (!is_taken(n->domain, node_id)) status = MCAPI_ERR_NODE_INVALID;
+    mc_gate_leave(n->domain);
   }
   if (status == MCAPI_SUCCESS) {
-    const mc_domain *d = self->domain;
+    const mc_domain *d = n->domain;
     mcapi_uint_t value = MCAPI_NODE_ATTR_TYPE_REGULAR;
     if (attribute_num == LVD_MCAPI_NODE_ATTR_TRANSPORT) value = 1 + mc_transport_number(d);
     if (attribute_num == LVD_MCAPI_NODE_ATTR_GROUP)

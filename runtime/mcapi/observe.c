@@ -223,7 +223,7 @@ static lvd_status find_file(uint32_t number, int *file) {
 lvd_status lvd_mcapi_domain_look(uint32_t number, lvd_mcapi_domain_seen *out) {
   if (!out || number > MCAPI_MAX_DOMAIN) return LVD_E_ARGUMENT;
   *out = (lvd_mcapi_domain_seen){.number = number};
-  if (mc_self()) return LVD_E_STATE; /* to close its file would cost the node its lock */
+  if (mc_any_node()) return LVD_E_STATE; /* to close its file would cost the node its lock */
   copy *c = calloc(1, sizeof *c);
   if (!c) return LVD_E_MEMORY;
   lvd_status status = find_file(number, &c->file);
@@ -257,7 +257,7 @@ static void count_dead(const lvd_mcapi_domain_seen *seen, lvd_mcapi_cleared *out
 lvd_status lvd_mcapi_domain_clean(uint32_t number, lvd_mcapi_cleared *out) {
   if (!out || number > MCAPI_MAX_DOMAIN) return LVD_E_ARGUMENT;
   *out = (lvd_mcapi_cleared){0};
-  if (mc_self()) return LVD_E_STATE;
+  if (mc_any_node()) return LVD_E_STATE;
   lvd_mcapi_domain_seen seen;
   lvd_status status = lvd_mcapi_domain_look(number, &seen);
   if (status == LVD_OK) count_dead(&seen, out);

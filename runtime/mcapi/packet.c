@@ -2,9 +2,10 @@
 /* Packets: sent, received where they lie, and released. */
 #include "at_once.h"
 
-static mcapi_status_t prepare_send(mc_request *r, mcapi_pktchan_send_hndl_t handle,
+static mcapi_status_t prepare_send(mc_request *r, mc_mine *self, mcapi_pktchan_send_hndl_t handle,
                                    const void *buffer, size_t size) {
-  mcapi_status_t status = mc_channel_prepare(r, MC_PACKET_OUT, handle, MC_PACKETS | MC_SENDS, size);
+  mcapi_status_t status =
+      mc_channel_prepare(r, self, MC_PACKET_OUT, handle, MC_PACKETS | MC_SENDS, size);
   if (status != MCAPI_SUCCESS) return status;
   if (!buffer && size) return MCAPI_ERR_PARAMETER;
   uint32_t most = mc_attribute(r->node->domain, r->local->index, MCAPI_ENDP_ATTR_MAX_PAYLOAD_SIZE);
@@ -15,8 +16,9 @@ static mcapi_status_t prepare_send(mc_request *r, mcapi_pktchan_send_hndl_t hand
 
 void mcapi_pktchan_send_i(mcapi_pktchan_send_hndl_t send_handle, const void *buffer, size_t size,
                           mcapi_request_t *request, mcapi_status_t *mcapi_status) {
+  MC_CALL(self);
   mc_request r;
-  mcapi_status_t status = prepare_send(&r, send_handle, buffer, size);
+  mcapi_status_t status = prepare_send(&r, self, send_handle, buffer, size);
   if (status == MCAPI_SUCCESS && !request) status = MCAPI_ERR_PARAMETER;
   if (status == MCAPI_SUCCESS) status = mc_request_begin(&r, request);
   mc_say(mcapi_status, status);
@@ -28,16 +30,18 @@ void mcapi_pktchan_send(mcapi_pktchan_send_hndl_t send_handle, const void *buffe
     mc_say(mcapi_status, MCAPI_SUCCESS);
     return;
   }
+  MC_CALL(self);
   mc_request r;
-  mcapi_status_t status = prepare_send(&r, send_handle, buffer, size);
+  mcapi_status_t status = prepare_send(&r, self, send_handle, buffer, size);
   if (status == MCAPI_SUCCESS) status = mc_request_run(&r, mc_ns(r.local->timeout));
   mc_say(mcapi_status, status);
 }
 
 void mcapi_pktchan_recv_i(mcapi_pktchan_recv_hndl_t receive_handle, void **buffer,
                           mcapi_request_t *request, mcapi_status_t *mcapi_status) {
+  MC_CALL(self);
   mc_request r;
-  mcapi_status_t status = mc_channel_prepare(&r, MC_PACKET_IN, receive_handle, MC_PACKETS, 0);
+  mcapi_status_t status = mc_channel_prepare(&r, self, MC_PACKET_IN, receive_handle, MC_PACKETS, 0);
   if (status == MCAPI_SUCCESS && (!buffer || !request)) status = MCAPI_ERR_PARAMETER;
   r.packet = buffer;
   if (status == MCAPI_SUCCESS) status = mc_request_begin(&r, request);
@@ -50,8 +54,9 @@ void mcapi_pktchan_recv(mcapi_pktchan_recv_hndl_t receive_handle, void **buffer,
     mc_say(mcapi_status, MCAPI_SUCCESS);
     return;
   }
+  MC_CALL(self);
   mc_request r;
-  mcapi_status_t status = mc_channel_prepare(&r, MC_PACKET_IN, receive_handle, MC_PACKETS, 0);
+  mcapi_status_t status = mc_channel_prepare(&r, self, MC_PACKET_IN, receive_handle, MC_PACKETS, 0);
   if (status == MCAPI_SUCCESS && (!buffer || !received_size)) status = MCAPI_ERR_PARAMETER;
   r.packet = buffer;
   if (status == MCAPI_SUCCESS) {

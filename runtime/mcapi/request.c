@@ -9,11 +9,14 @@
 
 enum { REQUESTS = 1024, WAIT_ANY = 1024, PEEKS = 64 };
 
-/* A request with a number: the caller's mcapi_request_t. */
-typedef struct numbered {
+/* A request with a number: the caller's mcapi_request_t. Who looks at one has it pinned, so that it is
+ * not another by then. */
+typedef struct mc_numbered {
   mc_request request;
-  bool used, waited, cancelled;
-  uint32_t generation;
+  mcapi_request_t found;  /* its number */
+  mcapi_request_t number; /* the same, until it is used up: 0 */
+  uint32_t pins, generation;
+  bool waited, cancelled;
 } numbered;
 
 static lvd_port_mutex table_lock; /* after an endpoint's lock */
@@ -70,6 +73,26 @@ static void leave_line(mc_request *r) {
   if (line->last == r) line->last = before;
 }
 
+/* Those go on that can, in their order; of messages, which may go to several, each behind those that go to
+ * the same. With the lock. True: others than `mine` are done. */
+static bool go_on_in_line(mc_line *line, const mc_request *mine) {
+  bool others = false, sends = line->first && line->first->kind == MC_SEND;
+  uint64_t full[(MC_ENDPOINTS + 63) / 64] = {0};
+  for (mc_request *r = line->first, *next; r; r = next) {
+    next = r->next;
+    uint32_t to = sends ? mc_index(r->to) : 0;
+    if (full[to / 64] >> to % 64 & 1) continue;
+    mcapi_status_t status = go_on(r);
+    if (status == MCAPI_PENDING && !sends) break;
+    full[to / 64] |= (uint64_t)(status == MCAPI_PENDING) << to % 64;
+    if (status == MCAPI_PENDING) continue;
+    others |= r != mine;
+    leave_line(r);
+    finish(r, status);
+  }
+  return others;
+}
+
 static bool give_up(mc_request *r, mcapi_status_t why);
 
 bool mc_request_try(mc_request *r) {
@@ -92,16 +115,8 @@ bool mc_request_try(mc_request *r) {
     return lvd_load_acquire_u32(&r->done);
   }
   mc_local *local = r->local;
-  bool others = false;
   mc_lock_take(&local->lock);
-  mc_line *line = &local->line[r->kind];
-  for (mc_request *first; (first = line->first);) {
-    mcapi_status_t status = go_on(first);
-    if (status == MCAPI_PENDING) break;
-    others |= first != r;
-    leave_line(first);
-    finish(first, status);
-  }
+  bool others = go_on_in_line(&local->line[r->kind], r);
   mc_lock_drop(&local->lock);
   if (others) mc_ring(r->node->domain, r->node->index); /* somebody may wait for those */
   return lvd_load_acquire_u32(&r->done);
@@ -160,22 +175,13 @@ static bool look_one(void *what) {
   return mc_request_try(what);
 }
 
-/* To whom the first in line is to be sent, behind whom `r` has to wait. */
-static mcapi_endpoint_t first_target(const mc_request *r) {
-  mc_lock_take(&r->local->lock);
-  const mc_request *first = r->local->line[MC_SEND].first;
-  mcapi_endpoint_t to = first ? first->to : r->to;
-  mc_lock_drop(&r->local->lock);
-  return to;
-}
-
 static void arm_one(void *what) {
   mc_request *r = what;
   mc_domain *d = r->node->domain;
   if (r->kind == MC_GET)
     mc_set_add(&d->tables->births, r->node->index);
   else if (r->kind == MC_SEND)
-    d->transport->await_room(d, mc_index(first_target(r)), r->node->index);
+    d->transport->await_room(d, mc_index(r->to), r->node->index);
 }
 
 static mcapi_status_t unfinished(lvd_status status) {
@@ -222,74 +228,101 @@ static mcapi_status_t run_in_line(mc_request *r, int64_t timeout_ns) {
 
 mcapi_status_t mc_request_run(mc_request *r, int64_t timeout_ns) {
   if (run_at_once(r) || (timeout_ns && run_soon(r))) return r->status;
-  if (!mc_node_enter(r->node, &r->active)) return MCAPI_ERR_NODE_NOTINIT;
-  mcapi_status_t status = run_in_line(r, timeout_ns);
-  mc_node_leave(r->node);
-  return status;
+  r->active = lvd_load_acquire_u32(&r->node->active);
+  return r->active % 2 ? run_in_line(r, timeout_ns) : MCAPI_ERR_NODE_NOTINIT; /* it is ending */
 }
 
 /* ---- numbers -------------------------------------------------------------------------------- */
 
-static mcapi_request_t number_of(const numbered *n) {
-  return n->generation * REQUESTS + (uint32_t)(n - table);
+static void unpin(numbered *n) {
+  lvd_port_lock(&table_lock);
+  n->pins--;
+  lvd_port_unlock(&table_lock);
 }
 
-/* Others may conclude it meanwhile: who concludes looks again. */
+/* Pinned; null: the caller has no such request. Others may conclude it meanwhile: who concludes looks again. */
 static numbered *find(mc_mine *self, const mcapi_request_t *request) {
   if (!request) return NULL;
   numbered *n = &table[*request % REQUESTS];
   lvd_port_lock(&table_lock);
-  bool same = n->used && number_of(n) == *request && n->request.node == self;
+  bool same = *request && n->number == *request && n->request.node == self;
+  n->pins += same;
   lvd_port_unlock(&table_lock);
   return same ? n : NULL;
 }
 
-static void let_go(numbered *n) {
-  n->used = false;
-  n->generation = n->generation % (UINT32_MAX / REQUESTS - 1) + 1;
-}
+/* Nobody finds it any more. */
+static void let_go(numbered *n) { n->number = 0; }
 
-mcapi_status_t mc_request_begin(const mc_request *r, mcapi_request_t *out) {
-  lvd_port_lock(&table_lock);
+mc_numbered *mc_request_reserve(void) {
   numbered *n = NULL;
+  lvd_port_lock(&table_lock);
   for (uint32_t i = 0; i < REQUESTS && !n; i++) {
     numbered *at = &table[(hint + i) % REQUESTS];
-    if (!at->used) n = at;
+    if (!at->number && !at->pins) n = at;
   }
   if (n) {
     hint = (uint32_t)(n - table) + 1;
-    if (!n->generation) n->generation = 1;
-    n->request = *r;
-    n->request.active = lvd_load_acquire_u32(&r->node->active);
-    n->used = true;
-    n->waited = n->cancelled = false;
-    *out = number_of(n);
+    n->pins = 1;
   }
   lvd_port_unlock(&table_lock);
-  if (!n) return MCAPI_ERR_REQUEST_LIMIT;
-  if (!stand_in_line(&n->request)) finish(&n->request, MCAPI_ERR_ENDP_INVALID);
-  if (!mc_request_try(&n->request)) return MCAPI_PENDING;
-  /* Done already: well, or to be told by the one who asks for it. */
-  return n->request.status == MCAPI_SUCCESS ? MCAPI_SUCCESS : MCAPI_PENDING;
+  return n;
+}
+
+void mc_request_return(mc_numbered *n) { unpin(n); }
+
+mcapi_status_t mc_request_start(mc_numbered *n, const mc_request *r, mcapi_request_t *out) {
+  mcapi_status_t status = MCAPI_ERR_NODE_NOTINIT; /* it is ending */
+  n->request = *r;
+  n->request.active = lvd_load_acquire_u32(&r->node->active);
+  if (n->request.active % 2) {
+    lvd_port_lock(&table_lock);
+    n->generation = n->generation % (UINT32_MAX / REQUESTS - 1) + 1;
+    n->found = n->number = n->generation * REQUESTS + (uint32_t)(n - table);
+    n->waited = n->cancelled = false;
+    *out = n->number;
+    lvd_port_unlock(&table_lock);
+    if (!stand_in_line(&n->request)) finish(&n->request, MCAPI_ERR_ENDP_INVALID);
+    /* Done already: well, or to be told by the one who asks for it. */
+    bool done = mc_request_try(&n->request);
+    status = done && n->request.status == MCAPI_SUCCESS ? MCAPI_SUCCESS : MCAPI_PENDING;
+  }
+  unpin(n);
+  return status;
+}
+
+mcapi_status_t mc_request_conclude(mc_numbered *n, mc_mine *self, mcapi_status_t status,
+                                   mcapi_request_t *out) {
+  if (status == MCAPI_SUCCESS)
+    return mc_request_start(n, &(mc_request){.kind = MC_DONE, .node = self}, out);
+  mc_request_return(n);
+  return status;
+}
+
+mcapi_status_t mc_request_begin(const mc_request *r, mcapi_request_t *out) {
+  mc_numbered *n = mc_request_reserve();
+  return n ? mc_request_start(n, r, out) : MCAPI_ERR_REQUEST_LIMIT;
 }
 
 void mc_requests_forget(mc_mine *node) {
   lvd_port_lock(&table_lock);
   for (uint32_t i = 0; i < REQUESTS; i++)
-    if (table[i].used && table[i].request.node == node) let_go(&table[i]);
+    if (table[i].number && table[i].request.node == node) let_go(&table[i]);
   lvd_port_unlock(&table_lock);
 }
 
 void mc_requests_reset(void) {
   table_lock = (lvd_port_mutex){{0}};
-  for (uint32_t i = 0; i < REQUESTS; i++)
-    if (table[i].used) let_go(&table[i]);
+  for (uint32_t i = 0; i < REQUESTS; i++) {
+    let_go(&table[i]);
+    table[i].pins = 0; /* who had it is not here */
+  }
 }
 
 /* The request is done: its status and size, and it is used up, unless another tester was faster. */
 static bool conclude(numbered *n, mcapi_request_t request, size_t *size, mcapi_status_t *status) {
   lvd_port_lock(&table_lock);
-  if (!n->used || number_of(n) != request) {
+  if (n->number != request) {
     lvd_port_unlock(&table_lock);
     mc_say(status, MCAPI_ERR_REQUEST_INVALID);
     return false;
@@ -304,22 +337,24 @@ static bool conclude(numbered *n, mcapi_request_t request, size_t *size, mcapi_s
 
 mcapi_boolean_t mcapi_test(const mcapi_request_t *request, size_t *size,
                            mcapi_status_t *mcapi_status) {
-  mc_mine *self = mc_self();
+  MC_CALL(self);
   numbered *n = self ? find(self, request) : NULL;
   if (!n) {
     mc_say(mcapi_status, self ? MCAPI_ERR_REQUEST_INVALID : MCAPI_ERR_NODE_NOTINIT);
     return MCAPI_FALSE;
   }
-  if (!mc_request_try(&n->request)) {
+  mcapi_boolean_t well = MCAPI_FALSE;
+  if (mc_request_try(&n->request))
+    well = conclude(n, n->found, size, mcapi_status);
+  else
     mc_say(mcapi_status, MCAPI_PENDING);
-    return MCAPI_FALSE;
-  }
-  return conclude(n, *request, size, mcapi_status);
+  unpin(n);
+  return well;
 }
 
 typedef struct several {
   numbered **n;
-  mcapi_request_t request[WAIT_ANY];
+  mcapi_request_t request[WAIT_ANY]; /* their numbers, when they were found */
   size_t count, which;
 } several;
 
@@ -337,33 +372,36 @@ static void arm_any(void *what) {
   for (size_t i = 0; i < s->count; i++) arm_one(&s->n[i]->request);
 }
 
-/* Nobody else waits for one of them. */
-static bool reserve(several *s) {
-  lvd_port_lock(&table_lock);
-  bool free = true;
-  for (size_t i = 0; i < s->count; i++) free &= !s->n[i]->waited;
-  for (size_t i = 0; i < s->count && free; i++) {
-    s->n[i]->waited = true;
-    s->request[i] = number_of(s->n[i]);
-  }
-  lvd_port_unlock(&table_lock);
-  return free;
-}
-
-static void unreserve(several *s) {
+/* Nobody else waits for one of them. MCAPI_SUCCESS; or one is used up already, or waited for. */
+static mcapi_status_t reserve(several *s) {
+  mcapi_status_t status = MCAPI_SUCCESS;
   lvd_port_lock(&table_lock);
   for (size_t i = 0; i < s->count; i++)
-    if (number_of(s->n[i]) == s->request[i]) s->n[i]->waited = false; /* else another's by now */
+    if (s->n[i]->number != s->request[i])
+      status = MCAPI_ERR_REQUEST_INVALID;
+    else if (s->n[i]->waited && status == MCAPI_SUCCESS)
+      status = MCAPI_ERR_WAIT_PENDING;
+  for (size_t i = 0; i < s->count && status == MCAPI_SUCCESS; i++) s->n[i]->waited = true;
+  lvd_port_unlock(&table_lock);
+  return status;
+}
+
+/* Those that have been cancelled meanwhile, and are not what the wait ended with, are nobody's now. */
+static void unreserve(several *s) {
+  lvd_port_lock(&table_lock);
+  for (size_t i = 0; i < s->count; i++) {
+    if (s->n[i]->number != s->request[i]) continue;
+    s->n[i]->waited = false;
+    if (s->n[i]->cancelled) let_go(s->n[i]);
+  }
   lvd_port_unlock(&table_lock);
 }
 
 static bool wait_for(mc_mine *self, several *s, size_t *size, mcapi_timeout_t timeout,
                      mcapi_status_t *status) {
-  uint32_t active;
-  bool inside = mc_node_enter(self, &active);
-  if (!inside || !reserve(s)) {
-    if (inside) mc_node_leave(self);
-    mc_say(status, inside ? MCAPI_ERR_WAIT_PENDING : MCAPI_ERR_NODE_NOTINIT);
+  mcapi_status_t reserved = reserve(s);
+  if (reserved != MCAPI_SUCCESS) {
+    mc_say(status, reserved);
     return false;
   }
   uint32_t spin_us = 0;
@@ -373,16 +411,15 @@ static bool wait_for(mc_mine *self, several *s, size_t *size, mcapi_timeout_t ti
   }
   lvd_status how =
       look_any(s) ? LVD_OK : mc_wait(self, look_any, arm_any, s, spin_us, mc_ns(timeout));
-  unreserve(s);
   bool well = how == LVD_OK && conclude(s->n[s->which], s->request[s->which], size, status);
-  mc_node_leave(self);
+  unreserve(s);
   if (how != LVD_OK) mc_say(status, unfinished(how));
   return well;
 }
 
 mcapi_boolean_t mcapi_wait(const mcapi_request_t *request, size_t *size, mcapi_timeout_t timeout,
                            mcapi_status_t *mcapi_status) {
-  mc_mine *self = mc_self();
+  MC_CALL(self);
   numbered *n = self ? find(self, request) : NULL;
   if (!n) {
     mc_say(mcapi_status, self ? MCAPI_ERR_REQUEST_INVALID : MCAPI_ERR_NODE_NOTINIT);
@@ -390,38 +427,44 @@ mcapi_boolean_t mcapi_wait(const mcapi_request_t *request, size_t *size, mcapi_t
   }
   several s; /* its table of 4 KiB is not cleared */
   s.n = &n;
+  s.request[0] = n->found;
   s.count = 1;
-  return wait_for(self, &s, size, timeout, mcapi_status);
+  bool well = wait_for(self, &s, size, timeout, mcapi_status);
+  unpin(n);
+  return well;
 }
 
 mcapi_uint_t mcapi_wait_any(size_t number, mcapi_request_t **requests, size_t *size,
                             mcapi_timeout_t timeout, mcapi_status_t *mcapi_status) {
-  mc_mine *self = mc_self();
+  MC_CALL(self);
   numbered *n[WAIT_ANY];
   several s;
   s.n = n;
-  s.count = number;
+  s.count = 0;
+  s.which = MCAPI_RETURN_VALUE_INVALID;
   mcapi_status_t status = !self                                           ? MCAPI_ERR_NODE_NOTINIT
                           : !requests || number == 0 || number > WAIT_ANY ? MCAPI_ERR_PARAMETER
                                                                           : MCAPI_SUCCESS;
   for (size_t i = 0; i < number && status == MCAPI_SUCCESS; i++)
-    if (!(n[i] = find(self, requests[i]))) status = MCAPI_ERR_REQUEST_INVALID;
-  if (status != MCAPI_SUCCESS) {
+    if (!(n[i] = find(self, requests[i])))
+      status = MCAPI_ERR_REQUEST_INVALID;
+    else
+      s.request[s.count++] = n[i]->found;
+  if (status == MCAPI_SUCCESS)
+    wait_for(self, &s, size, timeout, mcapi_status);
+  else
     mc_say(mcapi_status, status);
-    return MCAPI_RETURN_VALUE_INVALID;
-  }
-  s.which = MCAPI_RETURN_VALUE_INVALID;
-  wait_for(self, &s, size, timeout, mcapi_status);
+  for (size_t i = 0; i < s.count; i++) unpin(n[i]);
   return (mcapi_uint_t)s.which;
 }
 
 void mcapi_cancel(const mcapi_request_t *request, mcapi_status_t *mcapi_status) {
-  mc_mine *self = mc_self();
+  MC_CALL(self);
   numbered *n = self ? find(self, request) : NULL;
   mcapi_status_t status = !self ? MCAPI_ERR_NODE_NOTINIT : MCAPI_ERR_REQUEST_INVALID;
   if (n && give_up(&n->request, MCAPI_ERR_REQUEST_CANCELLED)) {
     lvd_port_lock(&table_lock);
-    if (n->used && number_of(n) == *request) { /* else who waited has seen it, and was faster */
+    if (n->number == n->found) { /* else who waited has seen it, and was faster */
       n->cancelled = true;
       if (!n->waited) let_go(n); /* else whoever waits does */
     }
@@ -429,5 +472,6 @@ void mcapi_cancel(const mcapi_request_t *request, mcapi_status_t *mcapi_status) 
     mc_ring(self->domain, self->index);
     status = MCAPI_SUCCESS;
   }
+  if (n) unpin(n);
   mc_say(mcapi_status, status);
 }

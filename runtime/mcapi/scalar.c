@@ -8,9 +8,10 @@ static void send(mcapi_sclchan_send_hndl_t handle, uint64_t value, size_t size,
     mc_say(mcapi_status, MCAPI_SUCCESS);
     return;
   }
+  MC_CALL(self);
   mc_request r;
   mcapi_status_t status =
-      mc_channel_prepare(&r, MC_SCALAR_OUT, handle, MC_NUMBERS | MC_SENDS, size);
+      mc_channel_prepare(&r, self, MC_SCALAR_OUT, handle, MC_NUMBERS | MC_SENDS, size);
   r.scalar = value;
   if (status == MCAPI_SUCCESS) status = mc_request_run(&r, mc_ns(r.local->timeout));
   mc_say(mcapi_status, status);
@@ -24,8 +25,9 @@ static uint64_t receive(mcapi_sclchan_recv_hndl_t handle, size_t size,
     mc_say(mcapi_status, MCAPI_SUCCESS);
     return value;
   }
+  MC_CALL(self);
   mc_request r;
-  mcapi_status_t status = mc_channel_prepare(&r, MC_SCALAR_IN, handle, MC_NUMBERS, size);
+  mcapi_status_t status = mc_channel_prepare(&r, self, MC_SCALAR_IN, handle, MC_NUMBERS, size);
   if (status == MCAPI_SUCCESS) status = mc_request_run(&r, mc_ns(r.local->timeout));
   mc_say(mcapi_status, status);
   return status == MCAPI_SUCCESS ? r.scalar : 0;

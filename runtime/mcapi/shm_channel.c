@@ -255,7 +255,8 @@ bool mc_shm_release(mc_domain *d, mc_local *local, const void *buffer, bool only
 /* ---- the short way ------------------------------------------------------------------------------ */
 
 MC_ALL_IN bool mc_packet_out_at_once(uint32_t handle, const void *buffer, size_t size) {
-  mc_local *local = mc_at_once(handle);
+  MC_VISIT(visit);
+  mc_local *local = mc_at_once(&visit, handle);
   if (!local || (!buffer && size) || size > MCAPI_MAX_PACKET_SIZE) return false;
   mc_domain *d = local->node->domain;
   if (size > mc_attribute(d, local->index, MCAPI_ENDP_ATTR_MAX_PAYLOAD_SIZE)) return false;
@@ -267,7 +268,8 @@ MC_ALL_IN bool mc_packet_out_at_once(uint32_t handle, const void *buffer, size_t
 }
 
 MC_ALL_IN bool mc_scalar_out_at_once(uint32_t handle, uint64_t value, uint32_t size) {
-  mc_local *local = mc_at_once(handle);
+  MC_VISIT(visit);
+  mc_local *local = mc_at_once(&visit, handle);
   if (!local || !mc_enter(local, MC_SCALAR_OUT, handle)) return false;
   mc_domain *d = local->node->domain;
   bool done = !local->channel.loan && mc_may_send(d, local, MC_NUMBERS | MC_SENDS) &&
@@ -286,7 +288,8 @@ static bool packet_in(mc_local *local, uint32_t handle, void **buffer, size_t *s
 }
 
 MC_ALL_IN bool mc_packet_in_at_once(uint32_t handle, void **buffer, size_t *size) {
-  mc_local *local = mc_at_once(handle);
+  MC_VISIT(visit);
+  mc_local *local = mc_at_once(&visit, handle);
   return local && buffer && size && mc_may_come(local, packet_has_come) &&
          packet_in(local, handle, buffer, size);
 }
@@ -301,13 +304,15 @@ static bool scalar_in(mc_local *local, uint32_t handle, uint64_t *value, uint32_
 }
 
 MC_ALL_IN bool mc_scalar_in_at_once(uint32_t handle, uint64_t *value, uint32_t size) {
-  mc_local *local = mc_at_once(handle);
+  MC_VISIT(visit);
+  mc_local *local = mc_at_once(&visit, handle);
   return local && mc_may_come(local, scalar_has_come) && scalar_in(local, handle, value, size);
 }
 
 /* Where the last one was released. */
 MC_ALL_IN bool mc_release_at_once(const void *buffer) {
-  mc_mine *self = mc_caller();
+  MC_VISIT(visit);
+  mc_mine *self = visit.node;
   if (LVD_UNLIKELY(!self) || LVD_UNLIKELY(self->domain->transport != &mc_shm)) return false;
   mc_domain *d = self->domain;
   mc_local *local = lvd_load_acquire_ptr(&d->local[lvd_load_relaxed_u32(&self->released)]);

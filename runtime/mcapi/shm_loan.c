@@ -34,7 +34,8 @@ lvd_status mc_shm_send_loan(mc_domain *d, mc_local *local, size_t size) {
 /* ---- the short way ------------------------------------------------------------------------------ */
 
 MC_ALL_IN void *mc_loan_at_once(uint32_t handle, size_t size) {
-  mc_local *local = mc_at_once(handle);
+  MC_VISIT(visit);
+  mc_local *local = mc_at_once(&visit, handle);
   if (!local || size > MCAPI_MAX_PACKET_SIZE) return NULL;
   mc_domain *d = local->node->domain;
   if (size > mc_attribute(d, local->index, MCAPI_ENDP_ATTR_MAX_PAYLOAD_SIZE)) return NULL;
@@ -50,7 +51,8 @@ MC_ALL_IN void *mc_loan_at_once(uint32_t handle, size_t size) {
 }
 
 MC_ALL_IN bool mc_send_loan_at_once(uint32_t handle, const void *buffer, size_t size) {
-  mc_local *local = mc_at_once(handle);
+  MC_VISIT(visit);
+  mc_local *local = mc_at_once(&visit, handle);
   if (!local || !buffer || !mc_enter(local, MC_PACKET_OUT, handle)) return false;
   mc_domain *d = local->node->domain;
   mc_channel *c = &local->channel;

@@ -300,7 +300,8 @@ void mc_shm_await_room(mc_domain *d, uint32_t index, uint32_t node) {
 
 MC_ALL_IN bool mc_message_out_at_once(uint32_t from, uint32_t to, const void *buffer, size_t size,
                                       uint32_t priority) {
-  mc_local *local = mc_at_once(from);
+  MC_VISIT(visit);
+  mc_local *local = mc_at_once(&visit, from);
   if (!local || (!buffer && size) || size > MCAPI_MAX_MESSAGE_SIZE) return false;
   mc_domain *d = local->node->domain;
   if (priority > MCAPI_MIN_PRORITY ||
@@ -326,7 +327,8 @@ static mcapi_status_t message_in(mc_local *local, uint32_t handle, void *buffer,
 /* What has come is not all in the inbox: so it is asked first. */
 MC_ALL_IN mcapi_status_t mc_message_in_at_once(uint32_t handle, void *buffer, size_t room,
                                                size_t *size) {
-  mc_local *local = mc_at_once(handle);
+  MC_VISIT(visit);
+  mc_local *local = mc_at_once(&visit, handle);
   if (!local || (!buffer && room) || !size) return MCAPI_PENDING;
   mcapi_status_t status = message_in(local, handle, buffer, room, size);
   if (LVD_LIKELY(status != MCAPI_PENDING) || !mc_may_come(local, has_come)) return status;

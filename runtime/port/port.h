@@ -119,6 +119,7 @@ typedef enum lvd_port_ends {
   LVD_ENDS_FORKS,
   LVD_ENDS_NUMBERS,
   LVD_ENDS_STREAMS,
+  LVD_ENDS_CALLS,
   LVD_ENDS
 } lvd_port_ends;
 void lvd_port_at_thread_end(lvd_port_ends what, void (*end)(void *), void *argument);

@@ -45,6 +45,11 @@ lvd_fiber *lvd_fiber_self(void) {
   return w && w->current && w->current->is_fiber ? fiber_of(w->current) : NULL;
 }
 
+void **lvd_fiber_word(void) {
+  lvd_fiber *f = lvd_fiber_self();
+  return f ? &f->word : NULL;
+}
+
 const char *lvd_fiber_name(const lvd_fiber *f) { return f ? f->entity.name : ""; }
 
 /* ---- running ------------------------------------------------------------------------------ */
@@ -281,6 +286,7 @@ void lvd_fiber_fill(lvd_fiber *f, lvd_app *app, uint32_t worker, uint32_t level,
   f->want = NULL;
   f->wants = 0;
   f->ends = NULL;
+  f->word = NULL;
   f->end = NULL;
   f->forks = NULL;
   f->taken = NULL;

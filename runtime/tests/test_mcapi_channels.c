@@ -31,6 +31,35 @@ static void limit(mcapi_endpoint_t e, mcapi_timeout_t ms) {
 
 /* ---- connecting, opening, closing ------------------------------------------------------------ */
 
+/* An endpoint says of what kind it is, as the standard's attribute has it. */
+static mcapi_uint_t type_of(mcapi_endpoint_t e) {
+  mcapi_endp_attr_type_t value = 0;
+  mcapi_endpoint_get_attribute(e, MCAPI_ENDP_ATTR_TYPE, &value, sizeof value, &s);
+  SAYS(s, MCAPI_SUCCESS);
+  return value;
+}
+
+void test_mcapi_endpoint_type(void) {
+  mcapi_pktchan_send_hndl_t out;
+  node_is(1);
+  mcapi_endpoint_t a = endpoint_at(1), b = endpoint_at(2), c = endpoint_at(3), e = endpoint_at(4);
+  CHECK_EQ(type_of(a), MCAPI_ENDP_ATTR_TYPE_MESSAGE);
+  mcapi_pktchan_connect_i(a, b, &r, &s);
+  done(&r);
+  CHECK_EQ(type_of(a), MCAPI_ENDP_ATTR_TYPE_PKTCHAN);
+  CHECK_EQ(type_of(b), MCAPI_ENDP_ATTR_TYPE_PKTCHAN);
+  mcapi_sclchan_connect_i(c, e, &r, &s);
+  done(&r);
+  CHECK_EQ(type_of(c), MCAPI_ENDP_ATTR_TYPE_SCLCHAN);
+  CHECK_EQ(type_of(e), MCAPI_ENDP_ATTR_TYPE_SCLCHAN);
+  mcapi_pktchan_send_open_i(&out, a, &r, &s);
+  mcapi_pktchan_send_close_i(out, &q, &s); /* the other is not open: so both are free */
+  done(&q);
+  CHECK_EQ(type_of(a), MCAPI_ENDP_ATTR_TYPE_MESSAGE);
+  CHECK_EQ(type_of(b), MCAPI_ENDP_ATTR_TYPE_MESSAGE);
+  node_ends();
+}
+
 /* Connect and the two opens in each of their orders. */
 void test_mcapi_channel_orders(void) {
   static const char orders[][4] = {"csr", "crs", "scr", "src", "rcs", "rsc"};

@@ -57,6 +57,9 @@ LVD_API void lvd_fiber_cancel(lvd_fiber *f);
 
 /* The fiber that runs on this thread; null on any other. */
 LVD_API lvd_fiber *lvd_fiber_self(void);
+/* A word of the fiber that runs on this thread, for the library on which its node rests (MCAPI); null
+ * when the fiber begins. A null pointer on any other thread. */
+LVD_API void **lvd_fiber_word(void);
 LVD_API const char *lvd_fiber_name(const lvd_fiber *f);
 
 /* Lets others of the same or a higher priority go first. Fibers only; else it does nothing. */

@@ -166,12 +166,10 @@ void model_dies(uint32_t process) {
 const mc_transport mc_pmq = {.name = "pmq"};
 void mc_descriptor_close(mc_local *local) { (void)local; }
 _Thread_local mc_owner mc_own;
-mc_mine *mc_self(void) { return &world->node[caller()]; }
-bool mc_node_enter(mc_mine *n, uint32_t *active) {
-  *active = lvd_load_relaxed_u32(&n->active);
-  return true;
-}
-void mc_node_leave(mc_mine *n) { (void)n; }
+static mc_mine *mc_self(void) { return &world->node[caller()]; }
+mc_mine *mc_call_begin(void) { return mc_self(); }
+void mc_call_end(mc_mine *const *n) { (void)n; }
+mc_visit mc_visit_as_guest(void) { return (mc_visit){0}; }
 lvd_fiber *lvd_fiber_self(void) { return NULL; }
 lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_want *want, uint32_t count, int64_t timeout_ns,
                           uint32_t *which) {
@@ -291,10 +289,10 @@ static uint32_t found(uint32_t node, uint32_t port) {
   mc_domain *d = mc_self()->domain;
   mcapi_endpoint_t e = mc_endpoint_find(d, node, port);
   if (!e) return 0;
-  bool whole =
-      mc_attribute(d, mc_index(e), MCAPI_ENDP_ATTR_TIMEOUT) == MCAPI_TIMEOUT_INFINITE &&
-      lvd_load_relaxed_u32(&d->tables->endpoint[mc_index(e)].node) == node &&
-      e / MC_ENDPOINTS == lvd_load_relaxed_u32(&d->tables->endpoint[mc_index(e)].generation);
+  bool whole = mc_attribute(d, mc_index(e), MCAPI_ENDP_ATTR_TIMEOUT) == MCAPI_TIMEOUT_INFINITE &&
+               lvd_load_relaxed_u32(&d->tables->endpoint[mc_index(e)].node) == node &&
+               e / MC_ENDPOINTS ==
+                   mc_generation(lvd_load_relaxed_u64(&d->tables->endpoint[mc_index(e)].past));
   return whole ? e : 1;
 }
 uint32_t model_find(uint32_t node, uint32_t port) { return found(node, port); }
