@@ -101,7 +101,7 @@ test-examples: build ## all examples
 	examples/mp3/test $(BUILD)/mp3
 
 test-docs: build ## the commands and programs in the documents
-	@scripts/need cc python3
+	@scripts/need cc python3 pkg-config
 	scripts/test-docs $(LEVADA) $(BUILD)/docs
 
 check: ## formatting, lints with warnings as errors, the C as C++
