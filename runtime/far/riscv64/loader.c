@@ -1,28 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The resident loader: waits for an image in the window, checks its length and checksum, copies it to
- * where it is to lie, makes the instruction cache follow, runs it, and says how it went. What a
- * program does wrong ends here as a trap, is reported, and the next image may come.
+/* The resident loader's machine: what a program does wrong ends here as a trap, is reported, and the
+ * next image may come.
  *
  * The doorbell is the serial port: a byte each way is a ring. The timer is the watchdog. */
-#include <levada/window.h>
-
+#include "../loader.h"
 #include "machine.h"
 
 enum { UART = 0x10000000, PLIC = 0x0c000000, CLINT = 0x02000000, UART_IRQ = 10 };
 enum { MIE_TIMER = 1 << 7, MIE_EXTERNAL = 1 << 11, MSTATUS_MIE = 1 << 3, TICK_NS = 100 };
 enum { CAUSE_TIMER = 7, CAUSE_EXTERNAL = 11 };
 
-void *memcpy(void *restrict to, const void *restrict from, size_t n);
 LVD_NORETURN void lvd_loader_again(void);
-void lvd_loader(void);
+LVD_NORETURN void lvd_loader_begin(void);
 void lvd_trap(uint64_t cause, uint64_t pc, uint64_t value);
 
 static lvd_window *const window = (lvd_window *)(uintptr_t)LVD_VIRT_WINDOW;
-static lvd_window_shape shape;
-static volatile bool rung, running;
+static lvd_loader loader;
+static volatile bool rung;
 static const char *volatile watched;
 static volatile uint64_t watch_until, wake_at;
-static uint32_t done; /* the last command */
 
 static inline volatile uint8_t *byte_at(uintptr_t a) { return (volatile uint8_t *)a; }
 static inline volatile uint32_t *word_at(uintptr_t a) { return (volatile uint32_t *)a; }
@@ -44,7 +40,8 @@ static void ring(void) { *byte_at(UART) = '!'; }
 
 static void watch(const char *procedure) {
   watched = procedure;
-  watch_until = procedure && shape.watch_ms ? now() + shape.watch_ms * UINT64_C(10000) : 0;
+  watch_until =
+      procedure && loader.shape.watch_ms ? now() + loader.shape.watch_ms * UINT64_C(10000) : 0;
   set_timer();
 }
 
@@ -81,13 +78,6 @@ static void begin_interrupts(void) {
 
 /* ---- reports --------------------------------------------------------------------------------- */
 
-static void report(enum lvd_far_state state, uint32_t status) {
-  window->status = status;
-  lvd_store_release_u32(&window->state, state);
-  lvd_fence_seq_cst();
-  ring();
-}
-
 /* What ran is given up. */
 static LVD_NORETURN void give_up(enum lvd_far_state state, uint64_t cause, uint64_t pc,
                                  uint64_t value) {
@@ -98,8 +88,8 @@ static LVD_NORETURN void give_up(enum lvd_far_state state, uint64_t cause, uint6
   size_t n = 0;
   for (; name && name[n] && n < sizeof window->procedure - 1; n++) window->procedure[n] = name[n];
   window->procedure[n] = 0;
-  running = false;
-  report(state, 0);
+  loader.running = false;
+  lvd_loader_report(&loader, state, 0);
   lvd_loader_again();
 }
 
@@ -117,9 +107,9 @@ void lvd_trap(uint64_t cause, uint64_t pc, uint64_t value) {
     }
     if (irq) *word_at(PLIC + 0x200004) = irq;
     uint32_t command = lvd_load_acquire_u32(&window->command);
-    if (running && command != done && window->verb == LVD_WINDOW_STOP) {
-      done = command;
-      lvd_store_release_u32(&window->answered, done);
+    if (loader.running && command != loader.done && window->verb == LVD_WINDOW_STOP) {
+      loader.done = command;
+      lvd_store_release_u32(&window->answered, command);
       give_up(LVD_FAR_STOPPED, 0, pc, 0);
     }
   } else if (cause == CAUSE_TIMER) {
@@ -130,71 +120,19 @@ void lvd_trap(uint64_t cause, uint64_t pc, uint64_t value) {
   }
 }
 
-/* ---- images ---------------------------------------------------------------------------------- */
+/* ---- the beginning --------------------------------------------------------------------------- */
 
-static lvd_status take_image(uint64_t *entry) {
-  uint64_t address = window->address, length = window->length;
-  *entry = window->entry;
-  uint32_t sum = window->sum;
-  if (length == 0 || length > shape.image_size) return LVD_E_ARGUMENT;
-  if (address < LVD_VIRT_PROGRAM || address > LVD_VIRT_WINDOW ||
-      length > LVD_VIRT_WINDOW - address || *entry < address || *entry >= address + length)
-    return LVD_E_ARGUMENT;
-  const unsigned char *from = (const unsigned char *)window + shape.image;
-  unsigned char *to = (unsigned char *)(uintptr_t)address;
-  memcpy(to, from, (size_t)length);
-  /* Of the copy, which nobody changes any more. */
-  if (lvd_window_sum(to, (size_t)length) != sum) return LVD_E_CORRUPT;
-  __asm__ volatile("fence.i" : : : "memory");
-  return LVD_OK;
-}
+static void follow(void) { __asm__ volatile("fence.i" : : : "memory"); }
 
-static void await_command(void) {
-  for (;;) {
-    uint32_t command = lvd_load_acquire_u32(&window->command);
-    if (command != done) {
-      done = command;
-      return;
-    }
-    sleep_until(0);
-  }
-}
-
-static void await_window(void) {
-  /* Whoever has made the machine has made the window before. */
-  while (lvd_window_read(window, LVD_WINDOW_MOST, &shape)) sleep_until(0);
-}
-
-void lvd_loader(void) {
-  running = false;
+/* Also after what ran was given up: what was done by then stays done. */
+void lvd_loader_begin(void) {
+  loader.board = &board;
+  loader.low = LVD_VIRT_PROGRAM;
+  loader.high = LVD_VIRT_WINDOW;
+  loader.follow = follow;
+  loader.running = false;
   watched = (const char *)0;
   watch_until = wake_at = 0;
   begin_interrupts();
-  await_window();
-  if (lvd_load_relaxed_u32(&window->state) == LVD_FAR_NONE) {
-    window->low = LVD_VIRT_PROGRAM;
-    window->high = LVD_VIRT_WINDOW;
-    report(LVD_FAR_READY, 0);
-  }
-  for (;;) {
-    await_command();
-    uint64_t entry = 0;
-    lvd_status status = LVD_E_ARGUMENT;
-    bool stop = window->verb == LVD_WINDOW_STOP;
-    if (window->verb == LVD_WINDOW_RUN) status = take_image(&entry);
-    lvd_store_relaxed_u32(&window->state, stop               ? LVD_FAR_STOPPED
-                                          : status != LVD_OK ? LVD_FAR_REFUSED
-                                                             : LVD_FAR_RUNS);
-    window->status = status;
-    lvd_store_release_u32(&window->answered, done);
-    lvd_fence_seq_cst();
-    ring();
-    if (stop || status != LVD_OK) continue;
-    running = true;
-    int (*program)(const lvd_far_board *) = (int (*)(const lvd_far_board *))(uintptr_t)entry;
-    int result = program(&board);
-    running = false;
-    watch((const char *)0);
-    report(LVD_FAR_ENDED, (uint32_t)result);
-  }
+  lvd_loader_serve(&loader);
 }

@@ -19,7 +19,7 @@ _start:
         addi    t0, t0, 8
         j       1b
 2:      la      sp, lvd_stack_top
-        call    lvd_loader
+        call    lvd_loader_begin
 .Lpark: wfi
         j       .Lpark
 
@@ -31,7 +31,7 @@ lvd_loader_again:
         li      t0, 0x8
         csrc    mstatus, t0
         la      sp, lvd_stack_top
-        call    lvd_loader
+        call    lvd_loader_begin
         j       .Lpark
 
 /* On a stack of its own: that of a program may be what has failed. The handler is compiled without

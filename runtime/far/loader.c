@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* The loader (loader.h): waits for an image in the window, copies it to where it is to lie, checks
+ * its length and checksum, runs it, and says how it went. */
+#include "loader.h"
+
+void *memcpy(void *restrict to, const void *restrict from, size_t n);
+
+void lvd_loader_report(lvd_loader *l, enum lvd_far_state state, uint32_t status) {
+  lvd_window *window = l->board->window;
+  window->status = status;
+  lvd_store_release_u32(&window->state, state);
+  lvd_fence_seq_cst();
+  l->board->ring();
+}
+
+static lvd_status take_image(lvd_loader *l, uintptr_t *begin) {
+  const lvd_window *window = l->board->window;
+  uint64_t address = window->address, entry = window->entry;
+  uint32_t length = window->length, sum = window->sum;
+  if (length == 0 || length > l->shape.image_size) return LVD_E_ARGUMENT;
+  if (address < l->low || address > l->high || length > l->high - address || entry < address ||
+      entry >= address + length)
+    return LVD_E_ARGUMENT;
+  const unsigned char *from = (const unsigned char *)window + l->shape.image;
+  unsigned char *to = (unsigned char *)(uintptr_t)address;
+  memcpy(to, from, length);
+  /* Of the copy, which nobody changes any more. */
+  if (lvd_window_sum(to, length) != sum) return LVD_E_CORRUPT;
+  if (l->follow) l->follow();
+  *begin = (uintptr_t)entry;
+  return LVD_OK;
+}
+
+static void await_command(lvd_loader *l) {
+  for (;;) {
+    uint32_t command = lvd_load_acquire_u32(&l->board->window->command);
+    if (command != l->done) {
+      l->done = command;
+      return;
+    }
+    l->board->sleep(0);
+  }
+}
+
+void lvd_loader_serve(lvd_loader *l) {
+  lvd_window *window = l->board->window;
+  /* Whoever has made the machine makes the window before, or rings when it has. */
+  while (lvd_window_read(window, l->board->size, &l->shape)) l->board->sleep(0);
+  if (lvd_load_relaxed_u32(&window->state) == LVD_FAR_NONE) {
+    window->low = l->low;
+    window->high = l->high;
+    lvd_loader_report(l, LVD_FAR_READY, 0);
+  }
+  for (;;) {
+    await_command(l);
+    uintptr_t entry = 0;
+    lvd_status status = LVD_E_ARGUMENT;
+    bool stop = window->verb == LVD_WINDOW_STOP;
+    if (window->verb == LVD_WINDOW_RUN) status = take_image(l, &entry);
+    lvd_store_relaxed_u32(&window->state, stop               ? LVD_FAR_STOPPED
+                                          : status != LVD_OK ? LVD_FAR_REFUSED
+                                                             : LVD_FAR_RUNS);
+    window->status = status;
+    lvd_store_release_u32(&window->answered, l->done);
+    lvd_fence_seq_cst();
+    l->board->ring();
+    if (stop || status != LVD_OK) continue;
+    l->running = true;
+    int (*program)(const lvd_far_board *) = (int (*)(const lvd_far_board *))entry;
+    int result = program(l->board);
+    l->running = false;
+    l->board->watch((const char *)0);
+    lvd_loader_report(l, LVD_FAR_ENDED, (uint32_t)result);
+  }
+}

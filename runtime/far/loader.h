@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Loader: what is resident on a processor behind a window, without what differs from machine to
+ * machine: takes images, runs them, says how it went. A machine's own part starts it, rings, sleeps,
+ * and catches what a program does wrong. */
+#ifndef LVD_FAR_LOADER_H
+#define LVD_FAR_LOADER_H
+
+#include <levada/window.h>
+
+typedef struct lvd_loader {
+  const lvd_far_board *board;
+  uint64_t low, high; /* where images may lie */
+  void (*follow)(
+      void); /* makes the instruction cache follow what was copied; null: there is none */
+  lvd_window_shape shape; /* of the window, once it was there */
+  volatile bool running;  /* a program */
+  uint32_t done;          /* the last command */
+} lvd_loader;
+
+/* Says in the window what the processor is about, and rings. */
+void lvd_loader_report(lvd_loader *l, enum lvd_far_state state, uint32_t status);
+/* Waits for a window, then for images, for ever. May be begun again after a program was given up. */
+LVD_NORETURN void lvd_loader_serve(lvd_loader *l);
+
+#endif
