@@ -26,7 +26,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
 .PHONY: help build demo demo-mp3 test test-runtime test-sanitizers test-cross test-install test-model \
-        test-rust test-examples test-docs check format bench soak install clean
+        test-rust test-examples test-docs test-hardware check format bench soak install clean
 
 help: ## list the targets
 	@echo "make TARGET, one of:"
@@ -60,7 +60,7 @@ demo-mp3: ## decode a short piece of music, in each form; IN=song.mp3 takes your
 	@echo "Building the decoder"
 	@examples/mp3/demo $(BUILD)/mp3 "$(IN)"
 
-test: test-runtime test-rust test-examples test-docs test-install test-model test-sanitizers test-cross ## run all the tests
+test: test-runtime test-rust test-examples test-docs test-install test-model test-sanitizers test-cross test-hardware ## run all the tests
 
 test-runtime: ## the C runtime's own tests
 	@scripts/need cc cmake
@@ -103,6 +103,9 @@ test-examples: build ## all examples
 test-docs: build ## the commands and programs in the documents
 	@scripts/need cc python3 pkg-config
 	scripts/test-docs $(LEVADA) $(BUILD)/docs
+
+test-hardware: ## two processors and the bridge between them, simulated
+	hardware/backdoor/test $(BUILD)/hardware
 
 check: ## formatting, lints with warnings as errors, the C as C++
 	@scripts/need cc g++ cmake cargo clang-format shellcheck

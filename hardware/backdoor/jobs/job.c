@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Where a program begins: watched, its memory cleared, and linked to the near side. */
+#include "job.h"
+
+extern uint32_t bss[], bss_end[];
+
+__attribute__((section(".text.start"))) int job_start(const lvd_far_board *board) {
+  board->watch("job");
+  for (uint32_t *word = bss; word != bss_end; word++) *word = 0;
+  link l;
+  uint64_t segment = board->window->segment;
+  lvd_status status = link_attach(&l, (unsigned char *)board->window + segment, false);
+  return status != LVD_OK ? (int)status : job(board, &l);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Does wrong what it is told. */
+#include "wrong.h"
+
+#include "job.h"
+
+int job(const lvd_far_board *board, link *l) {
+  (void)board;
+  enum wrong what = (enum wrong) * link_get(l, 1);
+  link_got(l, 1);
+  switch (what) {
+  case WRONG_ILLEGAL:
+    __asm__ volatile(".word 0" : : : "memory");
+    break;
+  case WRONG_LOAD:
+    (void)*(volatile uint32_t *)(uintptr_t)WRONG_ADDRESS;
+    break;
+  case WRONG_STORE: /* over the loader */
+    __asm__ volatile("sw zero, 16(zero)" : : : "memory");
+    break;
+  case WRONG_JUMP:
+    ((void (*)(void))(uintptr_t)WRONG_ADDRESS)();
+    break;
+  case WRONG_ALIGNED:
+    __asm__ volatile("lw t0, 2(zero)" : : : "t0", "memory");
+    break;
+  case WRONG_HANG:
+    for (;;) __asm__ volatile("" : : : "memory");
+  case WRONG_NOT:
+    break;
+  }
+  return 42;
+}

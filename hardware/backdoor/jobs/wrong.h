@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* What jobs/wrong.c can be told to do. */
+#ifndef LVD_BACKDOOR_WRONG_H
+#define LVD_BACKDOOR_WRONG_H
+enum wrong {
+  WRONG_ILLEGAL,
+  WRONG_LOAD,
+  WRONG_STORE,
+  WRONG_JUMP,
+  WRONG_ALIGNED,
+  WRONG_HANG,
+  WRONG_NOT
+};
+#define WRONG_ADDRESS 0x40001230u
+#endif

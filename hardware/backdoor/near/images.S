@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* The programs for the far processor, raw. */
+        .macro  image name
+        .p2align 2
+        .globl  image_\name, image_\name\()_end
+image_\name:
+        .incbin "\name\().bin"
+        .p2align 2
+image_\name\()_end:
+        .endm
+        .section .rodata
+        image   empty
+        image   echo
+        image   wrong
+        image   sort
+        image   integer
+        image   fft
+        image   wavelet
+        .section .note.GNU-stack, "", @progbits
