@@ -61,8 +61,9 @@ MC_INLINE bool mc_may_send(const mc_domain *d, const mc_local *local, uint32_t r
 enum { MC_PEEKS = 512, MC_PEEKS_A_US = 32 };
 MC_INLINE bool mc_may_come(const mc_local *local, bool (*come)(const mc_local *local)) {
   if (LVD_LIKELY(come(local))) return true;
-  if (!local->spin_us || !local->timeout || lvd_fiber_self()) return false;
-  uint32_t most = MC_PEEKS / MC_PEEKS_A_US, us = local->spin_us < most ? local->spin_us : most;
+  uint32_t most = MC_PEEKS / MC_PEEKS_A_US, us = lvd_load_relaxed_u32(&local->spin_us);
+  if (!us || !lvd_load_relaxed_u32(&local->timeout) || lvd_fiber_self()) return false;
+  if (us > most) us = most;
   for (uint32_t i = 0; i < us * MC_PEEKS_A_US; i++) {
     lvd_port_relax();
     if (come(local)) return true;

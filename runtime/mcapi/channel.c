@@ -378,14 +378,16 @@ mcapi_status_t mc_channel_go_on(mc_domain *d, mc_request *r) {
 mcapi_status_t mc_channel_prepare(mc_request *r, mc_mine *self, enum mc_kind kind, uint32_t handle,
                                   uint32_t role, size_t size) {
   if (!self) return MCAPI_ERR_NODE_NOTINIT;
-  mc_local *local = mc_local_of(self, handle);
-  if (!local || local->channel.role != role || !local->channel.open) return MCAPI_ERR_CHAN_INVALID;
+  mc_local *local = mc_local_enter(self, handle);
+  bool open = local && local->channel.role == role && local->channel.open;
+  if (local) mc_lock_drop(&local->lock);
+  if (!open) return MCAPI_ERR_CHAN_INVALID;
   *r = (mc_request){.kind = kind,
                     .node = self,
                     .local = local,
                     .handle = handle,
                     .size = size,
-                    .may_fail = (local->memory & MCAPI_ENDP_ATTR_FAIL_ON_MEM_LIMIT) != 0};
+                    .may_fail = mc_may_fail(local)};
   return MCAPI_SUCCESS;
 }
 
@@ -412,7 +414,7 @@ mcapi_status_t mc_channel_release(const void *buffer, bool only_test) {
   for (uint32_t k = 0; k < MC_ENDPOINTS; k++) {
     uint32_t i = (first + k) % MC_ENDPOINTS;
     mc_local *local = lvd_load_acquire_ptr(&d->local[i]);
-    if (!local || local->node != self || local->channel.role != MC_PACKETS) continue;
+    if (!local || local->node != self) continue;
     mc_lock_take(&local->lock);
     const mc_channel *c = &local->channel;
     bool held =

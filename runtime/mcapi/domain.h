@@ -45,6 +45,7 @@
 #include "../port/domain.h"
 #include "../port/port.h"
 #include "../port/process.h"
+#include "visit.h"
 
 /* How many there can be; the model checker has fewer. */
 #ifndef MC_PROCESSES
@@ -321,24 +322,6 @@ mc_peer *mc_peer_at(mc_domain *d, uint32_t index);
 
 /* ---- node.c --------------------------------------------------------------------------------- */
 
-/* A node's end waits until nobody is in a call of it any more, who could look at what goes away with it.
- *
- * Guarantees
- *   N1  After a node has ended no call that began before touches its domain's memory.
- *
- * Pairs of orders
- *   long call: inside + 1, [light], load active     <> end: active + 1, [heavy], load inside   N1
- *   short call: in = node, [light], load active     <> end: active + 1, [heavy], load in       N1
- *   call ends: inside - 1 or in = null (release)    -> end: load_acquire those                N1
- *
- * [light] and [heavy] as in levada/channel.h. Short calls, which never wait, say so for their thread, with
- * two plain stores; in long ones a fiber may change threads, so those are counted. */
-typedef struct mc_here {
-  LVD_ALIGNED(LVD_LINE) lvd_aptr in; /* mc_mine: the node that the thread is in a short call of */
-  lvd_a32 taken;                     /* by a thread that lives */
-  lvd_aptr next;                     /* never freed */
-} mc_here;
-
 /* What the thread itself has initialized, and fibers that run on it have not. */
 typedef struct mc_owner {
   mc_mine *node;   /* stays when that has ended: this thread has had one */
@@ -363,15 +346,13 @@ typedef struct mc_visit {
 mc_visit mc_visit_as_guest(void);
 
 static inline void mc_visit_end(mc_visit *v) {
-  if (LVD_LIKELY(v->here != NULL)) lvd_store_release_ptr(&v->here->in, NULL);
+  if (LVD_LIKELY(v->here != NULL)) mc_here_leave(v->here);
 }
 static inline mc_visit mc_visit_begin(void) {
   mc_mine *own = mc_own.node;
   if (LVD_UNLIKELY(!mc_own.plain)) return mc_visit_as_guest();
   mc_visit v = {.node = own, .here = mc_own.here};
-  lvd_store_relaxed_ptr(&v.here->in, own);
-  lvd_barrier_light(mc_own.fenced);
-  if (LVD_UNLIKELY(lvd_load_acquire_u32(&own->active) != mc_own.active)) v.node = NULL;
+  if (!mc_here_enter(v.here, own, &own->active, mc_own.active, mc_own.fenced)) v.node = NULL;
   return v;
 }
 #define MC_VISIT(v) mc_visit v __attribute__((cleanup(mc_visit_end))) = mc_visit_begin()

@@ -84,9 +84,9 @@ static void first_attributes(mc_endpoint *e) {
 static lvd_status open_local(mc_mine *self, mc_local *local, mcapi_endpoint_t handle) {
   mc_lock_take(&local->lock);
   local->node = self;
-  local->timeout = MCAPI_TIMEOUT_INFINITE;
-  local->memory = 0;
-  local->spin_us = MC_SPIN_US;
+  lvd_store_relaxed_u32(&local->timeout, MCAPI_TIMEOUT_INFINITE);
+  lvd_store_relaxed_u32(&local->memory, 0);
+  lvd_store_relaxed_u32(&local->spin_us, MC_SPIN_US);
   local->channel.role = 0;
   lvd_status status = self->domain->transport->open(self->domain, local);
   if (status == LVD_OK) lvd_store_release_u32(&local->handle, handle);
@@ -346,8 +346,8 @@ void mcapi_endpoint_set_attribute(mcapi_endpoint_t endpoint, mcapi_uint_t attrib
   }
   if (status == MCAPI_SUCCESS) {
     lvd_store_relaxed_u32(&record(self->domain, endpoint)->attribute[attribute_num], value);
-    if (attribute_num == MCAPI_ENDP_ATTR_TIMEOUT) local->timeout = value;
-    if (attribute_num == MCAPI_ENDP_ATTR_MEMORY_TYPE) local->memory = value;
+    if (attribute_num == MCAPI_ENDP_ATTR_TIMEOUT) lvd_store_relaxed_u32(&local->timeout, value);
+    if (attribute_num == MCAPI_ENDP_ATTR_MEMORY_TYPE) lvd_store_relaxed_u32(&local->memory, value);
   }
   if (local) mc_lock_drop(&local->lock);
   mc_say(mcapi_status, status);

@@ -89,11 +89,11 @@ void lvd_mcapi_wait_by(mcapi_endpoint_t endpoint, int how, uint32_t spin_us,
   mc_local *local = enter(self, endpoint, &status);
   if (local) {
     if (how == LVD_MCAPI_SPIN_THEN_SLEEP)
-      local->spin_us = spin_us;
+      lvd_store_relaxed_u32(&local->spin_us, spin_us);
     else if (how == LVD_MCAPI_SPIN)
-      local->spin_us = UINT32_MAX;
+      lvd_store_relaxed_u32(&local->spin_us, UINT32_MAX);
     else if (how == LVD_MCAPI_SLEEP)
-      local->spin_us = 0;
+      lvd_store_relaxed_u32(&local->spin_us, 0);
     else
       status = MCAPI_ERR_PARAMETER;
     mc_lock_drop(&local->lock);
@@ -122,7 +122,7 @@ void *lvd_mcapi_loan(mcapi_pktchan_send_hndl_t send_handle, size_t size,
   }
   if (status == MCAPI_SUCCESS) {
     r.packet = &out;
-    status = mc_request_run(&r, mc_ns(r.local->timeout));
+    status = mc_request_run(&r, mc_ns(lvd_load_relaxed_u32(&r.local->timeout)));
   }
   mc_say(mcapi_status, status);
   return status == MCAPI_SUCCESS ? out : NULL;

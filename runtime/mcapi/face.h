@@ -95,13 +95,12 @@ struct mc_local {
   lvd_a32 handle;         /* 0: there is none */
   mc_line line[MC_LINES]; /* by kind */
   mc_channel channel;
-  mcapi_timeout_t timeout;
-  uint32_t spin_us; /* before a thread sleeps */
+  lvd_a32 timeout, memory; /* its attributes; these may be read without the lock */
+  lvd_a32 spin_us;         /* before a thread sleeps; this, too */
   bool has_descriptor;
   int descriptor;
   mc_listener listener; /* its */
-  mcapi_endp_attr_memory_type_t memory;
-  void *own; /* another transport's than shm, whose is what follows */
+  void *own;            /* another transport's than shm, whose is what follows */
   mc_queue *queue;
   lvd_receiver receiver;
   lvd_a32 level; /* at which a message came last */
@@ -125,6 +124,11 @@ static inline void mc_copy(void *to, const void *from, size_t size) {
 }
 
 static inline uint32_t mc_index(mcapi_endpoint_t handle) { return handle % MC_ENDPOINTS; }
+
+/* It says so rather than wait for room, or for a buffer. */
+static inline bool mc_may_fail(const mc_local *local) {
+  return lvd_load_relaxed_u32(&local->memory) & MCAPI_ENDP_ATTR_FAIL_ON_MEM_LIMIT;
+}
 
 /* ---- channel.c ------------------------------------------------------------------------------ */
 

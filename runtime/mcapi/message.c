@@ -26,7 +26,7 @@ static mcapi_status_t prepare_send(mc_request *r, mc_mine *self, mcapi_endpoint_
                     .out = buffer,
                     .size = size,
                     .level = LVD_INBOX_LEVELS - 1 - priority,
-                    .may_fail = (local->memory & MCAPI_ENDP_ATTR_FAIL_ON_MEM_LIMIT) != 0};
+                    .may_fail = mc_may_fail(local)};
   return MCAPI_SUCCESS;
 }
 
@@ -54,7 +54,8 @@ void mcapi_msg_send(mcapi_endpoint_t send_endpoint, mcapi_endpoint_t receive_end
   mc_request r;
   mcapi_status_t status =
       prepare_send(&r, self, send_endpoint, receive_endpoint, buffer, buffer_size, priority);
-  if (status == MCAPI_SUCCESS) status = mc_request_run(&r, mc_ns(r.local->timeout));
+  if (status == MCAPI_SUCCESS)
+    status = mc_request_run(&r, mc_ns(lvd_load_relaxed_u32(&r.local->timeout)));
   mc_say(mcapi_status, status);
 }
 
@@ -98,7 +99,7 @@ void mcapi_msg_recv(mcapi_endpoint_t receive_endpoint, void *buffer, size_t buff
   status = prepare_receive(&r, self, receive_endpoint, buffer, buffer_size);
   if (status == MCAPI_SUCCESS && !received_size) status = MCAPI_ERR_PARAMETER;
   if (status == MCAPI_SUCCESS) {
-    status = mc_request_run(&r, mc_ns(r.local->timeout));
+    status = mc_request_run(&r, mc_ns(lvd_load_relaxed_u32(&r.local->timeout)));
     if (status == MCAPI_SUCCESS || status == MCAPI_ERR_MSG_TRUNCATED) *received_size = r.size;
   }
   mc_say(mcapi_status, status);

@@ -64,16 +64,14 @@ static void owns(mc_mine *n, uint32_t active) {
 mc_mine *mc_call_begin(void) {
   uint32_t active;
   for (mc_mine *n; (n = self(&active));) {
-    lvd_add_relaxed_u32(&n->inside, 1);
-    lvd_barrier_light(fenced);
-    if (lvd_load_acquire_u32(&n->active) == active) return n;
+    if (mc_inside_enter(&n->inside, &n->active, active, fenced)) return n;
     mc_call_end(&n); /* it is ending: perhaps there is another */
   }
   return NULL;
 }
 
 void mc_call_end(mc_mine *const *n) {
-  if (*n) lvd_add_release_u32(&(*n)->inside, -1u);
+  if (*n) mc_inside_leave(&(*n)->inside);
 }
 
 static void leave_here(void *here) { lvd_store_release_u32(&((mc_here *)here)->taken, 0); }
@@ -98,23 +96,14 @@ mc_visit mc_visit_as_guest(void) {
   mc_mine *n = self(&active);
   mc_visit v = {.node = n, .here = n ? find_here() : NULL};
   if (!v.here) return (mc_visit){0};
-  lvd_store_relaxed_ptr(&v.here->in, n);
-  lvd_barrier_light(mc_own.fenced);
-  if (lvd_load_acquire_u32(&n->active) != active) v.node = NULL;
+  if (!mc_here_enter(v.here, n, &n->active, active, mc_own.fenced)) v.node = NULL;
   return v;
-}
-
-static bool somebody_in(const mc_mine *n) {
-  if (lvd_load_acquire_u32(&n->inside)) return true;
-  for (mc_here *h = lvd_load_acquire_ptr(&heres); h; h = lvd_load_acquire_ptr(&h->next))
-    if (lvd_load_acquire_ptr(&h->in) == n) return true;
-  return false;
 }
 
 /* Those who wait look again, find that the node is none any more, and go. */
 static void send_away(mc_mine *n) {
   lvd_port_barrier();
-  while (somebody_in(n)) {
+  while (!mc_nobody_in(n, &n->inside, &heres)) {
     mc_ring(n->domain, n->index);
     if (lvd_fiber_self())
       lvd_fiber_sleep(NAP_NS); /* they may be fibers of this worker */

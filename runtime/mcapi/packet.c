@@ -33,7 +33,8 @@ void mcapi_pktchan_send(mcapi_pktchan_send_hndl_t send_handle, const void *buffe
   MC_CALL(self);
   mc_request r;
   mcapi_status_t status = prepare_send(&r, self, send_handle, buffer, size);
-  if (status == MCAPI_SUCCESS) status = mc_request_run(&r, mc_ns(r.local->timeout));
+  if (status == MCAPI_SUCCESS)
+    status = mc_request_run(&r, mc_ns(lvd_load_relaxed_u32(&r.local->timeout)));
   mc_say(mcapi_status, status);
 }
 
@@ -60,7 +61,7 @@ void mcapi_pktchan_recv(mcapi_pktchan_recv_hndl_t receive_handle, void **buffer,
   if (status == MCAPI_SUCCESS && (!buffer || !received_size)) status = MCAPI_ERR_PARAMETER;
   r.packet = buffer;
   if (status == MCAPI_SUCCESS) {
-    status = mc_request_run(&r, mc_ns(r.local->timeout));
+    status = mc_request_run(&r, mc_ns(lvd_load_relaxed_u32(&r.local->timeout)));
     if (status == MCAPI_SUCCESS) *received_size = r.size;
   }
   mc_say(mcapi_status, status);

@@ -188,7 +188,9 @@ static mcapi_status_t unfinished(lvd_status status) {
   return status == LVD_E_TIME ? MCAPI_TIMEOUT : MCAPI_ERR_REQUEST_CANCELLED;
 }
 
-static uint32_t spin_of(const mc_request *r) { return r->local ? r->local->spin_us : MC_SPIN_US; }
+static uint32_t spin_of(const mc_request *r) {
+  return r->local ? lvd_load_relaxed_u32(&r->local->spin_us) : MC_SPIN_US;
+}
 
 /* With nobody before it in line, and done at once: as most are. */
 static bool run_at_once(mc_request *r) {

@@ -13,7 +13,8 @@ static void send(mcapi_sclchan_send_hndl_t handle, uint64_t value, size_t size,
   mcapi_status_t status =
       mc_channel_prepare(&r, self, MC_SCALAR_OUT, handle, MC_NUMBERS | MC_SENDS, size);
   r.scalar = value;
-  if (status == MCAPI_SUCCESS) status = mc_request_run(&r, mc_ns(r.local->timeout));
+  if (status == MCAPI_SUCCESS)
+    status = mc_request_run(&r, mc_ns(lvd_load_relaxed_u32(&r.local->timeout)));
   mc_say(mcapi_status, status);
 }
 
@@ -28,7 +29,8 @@ static uint64_t receive(mcapi_sclchan_recv_hndl_t handle, size_t size,
   MC_CALL(self);
   mc_request r;
   mcapi_status_t status = mc_channel_prepare(&r, self, MC_SCALAR_IN, handle, MC_NUMBERS, size);
-  if (status == MCAPI_SUCCESS) status = mc_request_run(&r, mc_ns(r.local->timeout));
+  if (status == MCAPI_SUCCESS)
+    status = mc_request_run(&r, mc_ns(lvd_load_relaxed_u32(&r.local->timeout)));
   mc_say(mcapi_status, status);
   return status == MCAPI_SUCCESS ? r.scalar : 0;
 }

@@ -20,6 +20,7 @@ mod mutate;
 mod shadow;
 mod steal;
 mod suite;
+mod visit;
 mod worker;
 mod world;
 

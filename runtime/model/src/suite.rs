@@ -4,7 +4,7 @@
 
 use crate::check::Check;
 use crate::mutate::Mutant;
-use crate::{app, call, channel, fiber, fork, inbox, link, lock, mcapi, steal, worker};
+use crate::{app, call, channel, fiber, fork, inbox, link, lock, mcapi, steal, visit, worker};
 
 pub struct Suite {
     pub name: &'static str,
@@ -35,6 +35,12 @@ pub const SUITES: &[Suite] = &[
         compiled: &["model/c/lock.c", "mcapi/lock.c", "port/mutex.c"],
         sources: &["mcapi/lock.h", "mcapi/lock.c"],
         checks: lock::CHECKS,
+    },
+    Suite {
+        name: "visit",
+        compiled: &["model/c/visit.c"],
+        sources: &["mcapi/visit.h"],
+        checks: visit::CHECKS,
     },
     Suite {
         name: "worker",
@@ -341,6 +347,8 @@ pub const KEPT: &[Kept] = &[
         "no check closes an application: who sees it closed must see the fibers started before"),
     kept("src/fiber.c", "switch_to_next", "lvd_fence_compiler", "weak_fence_compiler",
         "makes the switch faster, and orders nothing that others see"),
+    kept("mcapi/visit.h", "mc_nobody_in", "lvd_load_acquire_ptr", "lvd_load_relaxed_ptr", MADE)
+        .places(2),
     kept("src/fiber_pool.c", "make_chunk", "lvd_store_release_ptr", "lvd_store_relaxed_ptr", MADE),
     kept("src/fiber_pool.c", "lvd_fibers_each", "lvd_load_acquire_ptr", "lvd_load_relaxed_ptr",
         MADE),
