@@ -123,12 +123,15 @@ static void run_half(lvd_fork *slot) {
   go_through(r->lvd_in.l, r->lvd_in.from, r->lvd_in.to, r->lvd_in.size, r->lvd_in.result);
 }
 
+static size_t lines_of(size_t size) { return (size + LVD_LINE - 1) / LVD_LINE * LVD_LINE; }
+
 /* Forks the farther half, goes through the nearer one. */
 static bool split(const loop *l, size_t from, size_t to, size_t size, void *result) {
-  LVD_ALIGNED(16) unsigned char room[256];
+  LVD_ALIGNED(LVD_LINE) unsigned char room[256]; /* whatever vectors the result is of */
   const lvd_reduction *reduction = l->reduction;
   void *other = room, *more = NULL;
-  if (reduction && reduction->size > sizeof room && !(other = more = malloc(reduction->size)))
+  if (reduction && reduction->size > sizeof room &&
+      !(other = more = aligned_alloc(LVD_LINE, lines_of(reduction->size))))
     return false;
   size_t middle = from + (to - from) / 2;
   half r = {{l, middle, to, size, other}};

@@ -586,6 +586,33 @@ static void join_text(void *context, void *left, const void *right) {
   l->count += r->count;
 }
 
+/* Results that want to lie where a vector may, small and large. */
+static bool lies_well(const void *result) { return (uintptr_t)result % 64 == 0; }
+static void no_lanes(void *context, void *result) {
+  CHECK(lies_well(result));
+  memset(result, 0, *(const size_t *)context);
+}
+static void add_lanes(void *context, size_t from, size_t to, void *result) {
+  (void)context;
+  CHECK(lies_well(result));
+  for (size_t i = from; i < to; i++) ((uint64_t *)result)[i % 8] += i;
+  if (from / 1000 != to / 1000) spin_ns(10000);
+}
+static void join_lanes(void *context, void *left, const void *right) {
+  (void)context;
+  CHECK(lies_well(left) && lies_well(right));
+  for (int i = 0; i < 8; i++) ((uint64_t *)left)[i] += ((const uint64_t *)right)[i];
+}
+
+static void reduce_lanes(size_t n, size_t size) {
+  _Alignas(64) uint64_t lanes[64] = {0};
+  lvd_reduction sum = {size, no_lanes, add_lanes, join_lanes, &size};
+  lvd_reduce(0, n, &sum, lanes);
+  uint64_t all = 0;
+  for (int i = 0; i < 8; i++) all += lanes[i];
+  CHECK_EQ(all, (uint64_t)n * (n - 1) / 2);
+}
+
 void test_fork_ranges(void) {
   CHECK_EQ(lvd_fork_workers(3), LVD_OK);
   size_t n = SCALED(1000000);
@@ -602,6 +629,10 @@ void test_fork_ranges(void) {
     CHECK_EQ(e.count, n);
     CHECK_EQ(e.first, 17);
     CHECK_EQ(e.last, 16 + n);
+  }
+  for (int i = 0; i < 5; i++) {
+    reduce_lanes(n, 64);
+    reduce_lanes(n, 512);
   }
   lvd_fork_counters c = counters();
   CHECK(c.stolen + c.leapt > 0);

@@ -199,6 +199,17 @@ pub fn has_forks(text: &[u8]) -> bool {
     text.contains(&b'!') && !crate::lex::forks(&lex(text).tokens).is_empty()
 }
 
+/// Does it include a header of Levada's, wherever that was found?
+pub fn includes_ours(text: &[u8]) -> bool {
+    let ours = |line: &[u8]| {
+        let marker = crate::lines::marker(line)?;
+        own_header(&crate::lines::unquoted(&marker.file)).map(|_| ())
+    };
+    text.split(|b| *b == b'\n')
+        .filter(|line| line.starts_with(b"#"))
+        .any(|line| ours(line).is_some())
+}
+
 /// A preprocessed text as `-P` gives it: without what says where its lines come from.
 pub fn without_markers(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());

@@ -93,6 +93,16 @@ fn ways_out_that_cannot_be_joined() {
         "void t(void) { while (f(1) !! {\n break;\n }) g(); }",
     );
     expect(
+        "fork-left-from-inside",
+        3,
+        "void t(void) { __label__ out; f(1) !! {\n void inner(void) {\n goto out; }\n inner(); } out:; }",
+    );
+    expect(
+        "fork-left-from-inside",
+        2,
+        "void t(void) { __label__ out; void a(void) { void b(void) {\n goto out; } b(); }\n f(1) !! { a(); } out:; }",
+    );
+    expect(
         "fork-label-twice",
         3,
         "void t(void) { f(1) !! { { __label__ a; a: g(); }\n\

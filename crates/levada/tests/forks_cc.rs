@@ -620,3 +620,47 @@ int main(void) {
     let taken = call.contains("\"levada/0\" hit");
     assert!(taken || call.contains("in main () at stops.c:7"), "{call}");
 }
+
+const BY_HAND: &str = "\
+#include <levada/fork.h>
+#include <stdio.h>
+static int fib(int n);
+LVD_FORKABLE(int, fib, int)
+static int fib(int n) {
+  if (n < 2) return n;
+  LVD_FORK(first, fib, n - 1);
+  int second = fib(n - 2);
+  return LVD_JOIN(first, fib) + second;
+}
+int main(void) {
+  printf(\"%d\\n\", fib(20));
+  return 0;
+}
+";
+
+/// Wherever the compiler finds the headers: nowhere, in a folder that is named, in one that it knows.
+#[test]
+fn forks_by_hand_find_the_runtime() {
+    let folder = place();
+    std::fs::write(folder.path().join("byhand.c"), BY_HAND).unwrap();
+    let headers = concat!(env!("CARGO_MANIFEST_DIR"), "/../../runtime/include");
+    for options in [&[][..], &["-I", headers], &["-isystem", headers]] {
+        cc(
+            &[options, &["-O2", "byhand.c", "-o", "byhand"]].concat(),
+            folder.path(),
+        );
+        let out = Command::new(folder.path().join("byhand")).output().unwrap();
+        assert_eq!(
+            String::from_utf8_lossy(&out.stdout),
+            "6765\n",
+            "{options:?}"
+        );
+    }
+    let known = Command::new(LEVADA)
+        .args(["cc", "-O2", "byhand.c", "-o", "byhand"])
+        .env("C_INCLUDE_PATH", headers)
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert!(known.status.success(), "{known:?}");
+}

@@ -122,7 +122,14 @@ lvd_fork_thread *LVD_FORK_THREAD;
 #define lvd_forks (*LVD_FORK_THREAD)
 #else
 extern LVD_API __thread lvd_fork_thread lvd_forks_here __attribute__((tls_model("initial-exec")));
-#if defined __aarch64__ || defined __riscv || defined __SANITIZE_THREAD__
+#if defined __SANITIZE_THREAD__
+#define LVD_FORK_WATCHED 1
+#elif defined __has_feature /* clang's way to say the same */
+#if __has_feature(thread_sanitizer)
+#define LVD_FORK_WATCHED 1
+#endif
+#endif
+#if defined __aarch64__ || defined __riscv || defined LVD_FORK_WATCHED
 static inline __attribute__((always_inline)) lvd_fork_thread *lvd_forks_now(void) {
   char *thread;
   uintptr_t distance;

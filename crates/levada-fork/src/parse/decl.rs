@@ -197,6 +197,7 @@ impl Parser<'_> {
             name: name.clone(),
             result,
             taken: self.taken(open..end),
+            forks_before: self.out.forks.len(),
             ..Body::default()
         };
         let mut words = head.start..head.end;
@@ -317,7 +318,11 @@ impl Parser<'_> {
             p.block_items()?;
             p.expect("}")
         });
-        self.body = outer;
+        let inner = std::mem::replace(&mut self.body, outer);
+        let gotos = inner.gotos.into_iter().map(|g| (g.label, g.range));
+        let leaving = gotos.chain(inner.from_inside);
+        let leaving = leaving.filter(|(label, _)| !inner.labels.contains_key(label));
+        self.body.from_inside.extend(leaving);
         // It may write to what is around it whenever it is called.
         let written = self.touched(start..self.at);
         self.body.taken.extend(written);

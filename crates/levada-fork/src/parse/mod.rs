@@ -275,6 +275,10 @@ struct Body {
     addressed: Vec<(String, usize)>,
     /// It is a function inside a function.
     nested: bool,
+    /// Gotos of functions inside it, to labels that are not theirs.
+    from_inside: Vec<(String, Range)>,
+    /// How many forks there were before it.
+    forks_before: usize,
     /// How many brackets are open around the expression that is read.
     around_parens: u32,
     /// The last statement of the block that is read is its value.

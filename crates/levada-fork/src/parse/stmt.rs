@@ -512,6 +512,16 @@ impl Parser<'_> {
             let forks = goto.forks[shared..].to_vec();
             self.jump(goto.range, forks, goto.hidden.clone());
         }
+        let has_forks = self.out.forks.len() > body.forks_before;
+        for (label, range) in body.from_inside.iter().filter(|_| has_forks) {
+            self.refuse(
+                "fork-left-from-inside",
+                *range,
+                format!("a goto to `{label}` in the function around may leave the block of a fork"),
+                "the fork would never be joined",
+                "return something by which the caller knows that it is to jump",
+            );
+        }
         for (name, at) in &body.addressed {
             let inside = body.labels.get(name).filter(|l| !l.forks.is_empty());
             if let Some(label) = inside {

@@ -74,6 +74,7 @@ const SEPARATE: &[(&str, Role)] = &[
     ("-U", Role::Preprocessor),
     ("-A", Role::Preprocessor),
     ("-include", Role::Preprocessor),
+    ("-include-pch", Role::Preprocessor),
     ("-imacros", Role::Preprocessor),
     ("-iquote", Role::Preprocessor),
     ("-isystem", Role::Preprocessor),
@@ -194,6 +195,12 @@ fn is_included(option: &OsStr) -> bool {
     option == "-include" || option == "-include-pch"
 }
 
+fn is_header(input: &Input) -> bool {
+    let named = input.named.as_deref().and_then(OsStr::to_str);
+    let extension = Path::new(&input.path).extension().and_then(OsStr::to_str);
+    named.map_or(extension == Some("h"), |n| n.ends_with("-header"))
+}
+
 fn language_of(named: Option<&OsStr>, path: &OsStr) -> Language {
     match named.and_then(OsStr::to_str) {
         Some("c") => return Language::C,
@@ -281,7 +288,7 @@ impl Line {
                 "-shared" | "-static" | "-static-pie" | "-pie" | "-no-pie" | "-rdynamic" | "-s"
                 | "-r" | "-P" | "-nostdlib" | "-nostartfiles" | "-nodefaultlibs"
                 | "-static-libgcc" => Role::Goal,
-                "-M" | "-MM" | "-###" | "--version" | "-dM" => {
+                "-M" | "-MM" | "-###" | "--version" | "-dM" | "--analyze" => {
                     line.goal = Goal::Other;
                     Role::Other
                 }
@@ -313,6 +320,10 @@ impl Line {
             };
             line.roles.push(role);
             at += 1;
+        }
+        // Headers are made ready for others to include them, and nothing is linked.
+        if line.goal == Goal::Link && line.inputs.iter().any(is_header) {
+            line.goal = Goal::Other;
         }
         line
     }
@@ -403,7 +414,7 @@ impl Line {
         self.links() && (linker || !self.inputs.iter().all(source))
     }
 
-    /// The words that choose the machine: they decide what `<levada/fork.h>` becomes.
+    /// The words that choose the machine, and what watches the program: they decide what `<levada/fork.h>` becomes.
     pub fn machine(&self) -> Vec<OsString> {
         let mut out = Vec::new();
         let mut words = self.words.iter();
@@ -415,7 +426,7 @@ impl Line {
             ) {
                 out.push(word.clone());
                 out.extend(words.next().cloned());
-            } else if ["-m", "--target", "--sysroot"]
+            } else if ["-m", "-fsanitize", "-fno-sanitize", "--target", "--sysroot"]
                 .iter()
                 .any(|o| text.starts_with(o))
                 && text != "-mllvm"
@@ -461,6 +472,22 @@ mod tests {
         let by = [(line.inputs[0].at, PathBuf::from("a.i"))];
         let expected = words("-fsyntax-only -Wall -x cpp-output a.i -x none");
         assert_eq!(line.replaced(&by), expected);
+    }
+
+    #[test]
+    fn what_only_prepares_links_nothing() {
+        for text in [
+            "pre.h",
+            "-O2 a.h -o a.h.gch",
+            "-x c-header a -o a.gch",
+            "--analyze a.c",
+        ] {
+            assert_eq!(Line::new(&words(text)).goal, Goal::Other, "{text}");
+        }
+        for text in ["a.c", "-include pre.h a.c", "-include-pch x.pch a.c"] {
+            let line = Line::new(&words(text));
+            assert_eq!((line.goal, line.inputs.len()), (Goal::Link, 1), "{text}");
+        }
     }
 
     #[test]

@@ -79,6 +79,7 @@ pub fn cc(words: &[OsString]) -> Result<ExitCode, Failure> {
         cc: &cc,
         line: &line,
         headers: None,
+        asked: false,
         stdin: None,
     };
     if line.goal == Goal::Other {
@@ -98,6 +99,7 @@ pub fn cc(words: &[OsString]) -> Result<ExitCode, Failure> {
         }
     }
     if !texts.iter().any(|t| preprocessed::has_forks(&t.output)) {
+        session.asked = texts.iter().any(|t| preprocessed::includes_ours(&t.output));
         return pass_on(&cc, &words, &line, Some(&session));
     }
     session.translated(&sources, texts, style)
@@ -122,7 +124,7 @@ fn pass_on(
             command.stdin(input);
         }
     }
-    let asked = session.is_some_and(|s| s.headers.is_some());
+    let asked = session.is_some_and(|s| s.asked);
     if line.links_objects() || (asked && line.links()) {
         command.args(library(line)?);
     }
@@ -156,6 +158,8 @@ struct Session<'a> {
     line: &'a Line,
     /// The folder of Levada's headers, once a file has asked for them.
     headers: Option<PathBuf>,
+    /// A file has included some of them, these or others that the compiler has found itself.
+    asked: bool,
     /// What came from the standard input.
     stdin: Option<std::fs::File>,
 }
