@@ -96,6 +96,13 @@ static void is_no_node_yet(void *node) {
   SAYS(t, MCAPI_ERR_NODE_NOTINIT); /* and not the first one's */
 }
 
+static void *ends_one(void *nothing) {
+  mcapi_status_t t;
+  mcapi_finalize(&t);
+  SAYS(t, MCAPI_SUCCESS);
+  return nothing;
+}
+
 /* A fiber that ends without ending its node leaves that to nobody, though the next one has its stack. */
 void test_mcapi_fiber_leaves(void) {
   test_domain();
@@ -108,6 +115,12 @@ void test_mcapi_fiber_leaves(void) {
     CHECK_EQ(lvd_fiber_join(f, -1), LVD_OK);
     CHECK_EQ(lvd_fiber_start(app, is_no_node_yet, (void *)(2 * i + 1), NULL, &f), LVD_OK);
     CHECK_EQ(lvd_fiber_join(f, -1), LVD_OK);
+  }
+  for (int i = 0; i < 4;
+       i++) { /* they are the process's: any thread can end one, so nothing is left */
+    pthread_t guest;
+    CHECK_EQ(pthread_create(&guest, NULL, ends_one, NULL), 0);
+    CHECK_EQ(pthread_join(guest, NULL), 0);
   }
   lvd_app_unload(app);
   lvd_runtime_destroy(rt);
