@@ -13,6 +13,7 @@ mod class;
 mod counted;
 mod expr;
 mod native;
+mod round;
 mod schedule;
 mod stmt;
 mod value;

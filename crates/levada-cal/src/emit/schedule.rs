@@ -5,10 +5,9 @@
 //! enough elements, then the guard, then room. What is missing is awaited: elements on one port for
 //! each action that lacks some, or room for the action that would fire but for it, which stops the
 //! search (unless it is marked `@schedule_outputs`). A guard that is false with all its elements
-//! there can change only by a firing, so it awaits nothing. Elements that every transition of a
-//! state needs are looked at once. And no port is looked at twice before something fires: else what
-//! comes between two looks would let an action fire before one of higher priority that was given up
-//! for want of the same element.
+//! there can change only by a firing, so it awaits nothing. In one search each port is looked at
+//! once (`round`): what arrives between two looks would let an action fire that comes after one
+//! which could.
 //!
 //! An actor whose guards are all false with all their elements there will never fire again, nor one
 //! whose consumers have all left and that does nothing else: it says so (`LVD_DONE`).
@@ -22,11 +21,11 @@
 
 use super::actor::{asks_native, calls_native, consumed, produced};
 use super::class::{Class, Home};
+use super::round::Round;
 use super::value::{c_type, const_type, size_of};
 use super::writer::{Writer, comment};
 use crate::ir::*;
 use crate::ranges::walk;
-use std::collections::BTreeSet;
 
 /// So many bytes a loop writes on a port between two times that it asks for lines: four lines.
 const SLICE: u32 = 256;
@@ -38,19 +37,6 @@ enum Next {
     State(usize),
     /// Back to the top, where the state is looked at.
     Again(Option<usize>),
-}
-
-/// What a round has looked at.
-#[derive(Clone, Copy)]
-struct Seen<'s> {
-    /// Inputs that are not looked at twice.
-    marked: &'s [usize],
-    /// Elements that are there.
-    known: &'s [(usize, u32)],
-}
-
-fn knows(known: &[(usize, u32)], port: usize, n: u32) -> bool {
-    known.iter().any(|(p, m)| *p == port && *m >= n)
 }
 
 impl<'a> Class<'a> {
@@ -90,23 +76,28 @@ impl<'a> Class<'a> {
             ));
             w.put(&format!("uint32_t {name}_n = 0, {name}_size = 0;"));
         }
+        for name in self.inputs.iter().chain(&self.outputs) {
+            w.put(&format!("bool {name}_looked LEVADA_UNUSED = false;"));
+        }
         w.put("bool lvd_waits LEVADA_UNUSED = false;");
 
         let states = a.fsm.as_ref().map_or(1, |f| f.states.len());
         // With actions outside of the schedule every round begins with them.
         let dispatch = a.fsm.is_some() && !a.outside.is_empty();
-        let rounds: Vec<Vec<usize>> = (0..states).map(|s| self.marked(s)).collect();
-        let marks: BTreeSet<usize> = rounds.iter().flatten().copied().collect();
-        for port in &marks {
-            w.put(&format!("bool {}_looked = false;", self.inputs[*port]));
-        }
         let state_number = |s: usize| starts + s;
         let initial = a.fsm.as_ref().map_or(0, |f| f.initial);
+        // A search goes through the actions outside of the schedule and on through a state's.
+        let transitions = a.fsm.iter().flat_map(|f| f.transitions.iter().flatten());
+        let ids: Vec<_> = (a.outside.iter().copied())
+            .chain(transitions.map(|t| t.action))
+            .collect();
+        let whole = Round::new(a, &ids, &[]);
 
         if starts > 0 || states > 1 || dispatch {
             w.put("");
             if dispatch {
                 w.put("lvd_again: ;");
+                self.begin(w, &whole);
             }
             w.put("switch (S->lvd_state) {");
             for i in 0..starts {
@@ -152,17 +143,7 @@ impl<'a> Class<'a> {
             } else {
                 (i + 1, format!("lvd_start_{}", i + 1))
             };
-            // Without its elements nothing else is tried.
-            let wait = |w: &mut Writer<'a>| w.put("goto lvd_wait;");
-            for (port, n) in consumed(init) {
-                self.look_for_elements(w, port, n, &[], &wait);
-            }
-            let seen = Seen {
-                marked: &[],
-                known: &consumed(init),
-            };
-            let skip = format!("lvd_started_{i}");
-            self.attempt(w, a.actions.len() + i, seen, &skip, &wait, &|w| {
+            self.attempt_start(w, a.actions.len() + i, &format!("lvd_started_{i}"), &|w| {
                 w.put(&format!("S->lvd_state = {number};"));
                 w.put(&format!("goto {to};"));
             });
@@ -176,16 +157,10 @@ impl<'a> Class<'a> {
             let fsm = a.fsm.as_ref().expect("dispatch");
             w.put("");
             w.put("lvd_ready: LEVADA_UNUSED;");
-            let marks: Vec<usize> = marks.into_iter().collect();
-            self.begin_round(w, &marks);
             for (k, id) in a.outside.iter().enumerate() {
                 let skip = format!("lvd_outside_{k}");
-                let seen = Seen {
-                    marked: &marks,
-                    known: &[],
-                };
                 let wait = |w: &mut Writer<'a>| w.put("goto lvd_wait;");
-                self.attempt(w, *id, seen, &skip, &wait, &|w| {
+                self.attempt(w, *id, (&whole, &[]), &skip, &wait, &|w| {
                     self.fired(w, *id, &Next::Again(None))
                 });
                 w.put(&format!("{skip}: ;"));
@@ -205,7 +180,7 @@ impl<'a> Class<'a> {
                     .iter()
                     .map(|t| (t.action, Next::Again(Some(state_number(t.to)))))
                     .collect();
-                self.emit_state_of(w, s, &marks, &list);
+                self.emit_state_of(w, s, state_number(s), &list, Some(&whole));
             }
         } else if let Some(fsm) = &a.fsm {
             for s in 0..states {
@@ -213,11 +188,11 @@ impl<'a> Class<'a> {
                     .iter()
                     .map(|t| (t.action, Next::State(t.to)))
                     .collect();
-                self.emit_state_of(w, s, &rounds[s], &list);
+                self.emit_state_of(w, s, state_number(s), &list, None);
             }
         } else {
             let list: Vec<_> = a.outside.iter().map(|id| (*id, Next::State(0))).collect();
-            self.emit_state_of(w, 0, &rounds[0], &list);
+            self.emit_state_of(w, 0, state_number(0), &list, None);
         }
 
         w.put("");
@@ -282,11 +257,12 @@ impl<'a> Class<'a> {
         &self,
         w: &mut Writer<'a>,
         s: usize,
-        marked: &[usize],
+        number: usize,
         list: &[(ActionId, Next)],
+        // The round that this state goes on with, if it does not begin one.
+        begun: Option<&Round>,
     ) {
         let a = self.actor;
-        let number = self.number(s);
         w.put("");
         let name = a.fsm.as_ref().map_or("", |f| f.states[s].as_str());
         w.put(&format!(
@@ -318,71 +294,67 @@ impl<'a> Class<'a> {
             self.call_loop(w, *id, number);
         }
 
-        if !matches!(list, [(_, Next::Again(_)), ..]) {
-            self.begin_round(w, marked);
+        // Elements that all of them need are looked at once.
+        let mut common: Vec<(usize, u32)> = Vec::new();
+        if let Some((first, rest)) = list.split_first() {
+            for (port, n) in consumed(&a.actions[first.0]) {
+                let least = rest.iter().try_fold(n, |n, (id, _)| {
+                    let needs = consumed(&a.actions[*id]);
+                    needs.iter().find(|r| r.0 == port).map(|r| n.min(r.1))
+                });
+                if let Some(n) = least {
+                    common.push((port, n));
+                }
+            }
         }
-        let common = self.common(list.iter().map(|(id, _)| *id));
-        for (port, n) in &common {
-            self.look_for_elements(w, *port, *n, marked, &wait);
-        }
-        let seen = Seen {
-            marked,
-            known: &common,
+        let own;
+        let round = match begun {
+            Some(round) => round,
+            None => {
+                let ids: Vec<_> = list.iter().map(|(id, _)| *id).collect();
+                own = Round::new(a, &ids, &common);
+                self.begin(w, &own);
+                &own
+            }
         };
+        for (port, n) in &common {
+            self.look_for_elements(w, round, *port, *n, &wait);
+        }
         for (k, (id, next)) in list.iter().enumerate() {
             let skip = format!("lvd_{s}_{k}");
-            self.attempt(w, *id, seen, &skip, &wait, &|w| self.fired(w, *id, next));
+            self.attempt(w, *id, (round, &common), &skip, &wait, &|w| {
+                self.fired(w, *id, next)
+            });
             w.put(&format!("{skip}: LEVADA_UNUSED;"));
         }
         wait(w);
     }
 
-    /// Elements that all of them need.
-    fn common(&self, actions: impl Iterator<Item = ActionId> + Clone) -> Vec<(usize, u32)> {
-        let needs = |id: ActionId| consumed(&self.actor.actions[id]);
-        let mut rest = actions;
-        let Some(first) = rest.next() else {
-            return Vec::new();
-        };
-        let of_all = |(port, n): (usize, u32)| {
-            let least = rest.clone().try_fold(n, |n, id| {
-                let other = needs(id);
-                other.iter().find(|r| r.0 == port).map(|r| n.min(r.1))
-            });
-            least.map(|n| (port, n))
-        };
-        needs(first).into_iter().filter_map(of_all).collect()
-    }
-
-    /// The inputs that are looked at in several places of a round in state `s`, and so are marked once
-    /// they were.
-    fn marked(&self, s: usize) -> Vec<usize> {
-        let a = self.actor;
-        let list: Vec<ActionId> = match &a.fsm {
-            Some(f) => f.transitions[s].iter().map(|t| t.action).collect(),
-            None => a.outside.clone(),
-        };
-        let common = self.common(list.iter().copied());
-        let mut places = vec![0; a.inputs.len()];
-        for (port, _) in &common {
-            places[*port] += 1;
-        }
-        for id in list {
-            for (port, n) in consumed(&a.actions[id]) {
-                places[port] += usize::from(!knows(&common, port, n));
+    /// A new search: nothing has been looked at.
+    fn begin(&self, w: &mut Writer<'a>, round: &Round) {
+        let sides = [
+            (&round.inputs, &self.inputs),
+            (&round.outputs, &self.outputs),
+        ];
+        for (looks, names) in sides {
+            for (look, name) in looks.iter().zip(names) {
+                if look.is_some() {
+                    w.put(&format!("{name}_looked = false;"));
+                }
             }
         }
-        if a.fsm.is_some() {
-            for (port, _) in a.outside.iter().flat_map(|id| consumed(&a.actions[*id])) {
-                places[port] += 1;
-            }
-        }
-        (0..places.len()).filter(|p| places[*p] > 1).collect()
     }
 
-    fn begin_round(&self, w: &mut Writer<'a>, marked: &[usize]) {
-        for port in marked {
-            w.put(&format!("{}_looked = false;", self.inputs[*port]));
+    /// Looks at port `name` with `how`, unless this search has done so.
+    fn look(w: &mut Writer<'a>, how: &str, look: Option<u32>, name: &str, port: usize, n: u32) {
+        match look {
+            Some(most) => {
+                w.put(&format!("if (!{name}_looked) {{"));
+                w.put(&format!("{how}({name}, {port}, {most});"));
+                w.put(&format!("{name}_looked = true;"));
+                w.put("}");
+            }
+            None => w.put(&format!("{how}({name}, {port}, {n});")),
         }
     }
 
@@ -390,21 +362,14 @@ impl<'a> Class<'a> {
     fn look_for_elements(
         &self,
         w: &mut Writer<'a>,
+        round: &Round,
         port: usize,
         n: u32,
-        marked: &[usize],
         otherwise: &dyn Fn(&mut Writer<'a>),
     ) {
         let name = &self.inputs[port];
         w.put(&format!("if (LVD_UNLIKELY({name}_n < {n})) {{"));
-        if marked.contains(&port) {
-            w.put(&format!("if (!{name}_looked) {{"));
-            w.put(&format!("LEVADA_ELEMENTS({name}, {port}, {n});"));
-            w.put(&format!("{name}_looked = true;"));
-            w.put("}");
-        } else {
-            w.put(&format!("LEVADA_ELEMENTS({name}, {port}, {n});"));
-        }
+        Self::look(w, "LEVADA_ELEMENTS", round.inputs[port], name, port, n);
         w.put(&format!("if ({name}_n < {n}) {{"));
         w.put(&format!("levada_await_elements(self, {port}, {n});"));
         w.put("lvd_waits = true;");
@@ -413,12 +378,30 @@ impl<'a> Class<'a> {
         w.put("}");
     }
 
+    /// Tries an initializer: without its elements nothing else is tried.
+    fn attempt_start(
+        &self,
+        w: &mut Writer<'a>,
+        id: usize,
+        skip: &str,
+        fired: &dyn Fn(&mut Writer<'a>),
+    ) {
+        let wait = |w: &mut Writer<'a>| w.put("goto lvd_wait;");
+        let action = self.all_actions().nth(id).expect("an action");
+        let round = Round::new(self.actor, &[], &[]);
+        for (port, n) in consumed(action) {
+            self.look_for_elements(w, &round, port, n, &wait);
+        }
+        self.attempt(w, id, (&round, &consumed(action)), skip, &wait, fired);
+    }
+
     /// Tries one action: goes to `skip` if it cannot fire, does `wait` if only room is missing.
     fn attempt(
         &self,
         w: &mut Writer<'a>,
         id: usize,
-        seen: Seen,
+        // The search that it is part of, and the elements that are known to be there.
+        (round, known): (&Round, &[(usize, u32)]),
         skip: &str,
         wait: &dyn Fn(&mut Writer<'a>),
         fired: &dyn Fn(&mut Writer<'a>),
@@ -426,9 +409,9 @@ impl<'a> Class<'a> {
         let action = self.all_actions().nth(id).expect("an action");
         w.put(&format!("/* {} */", comment(&action.name)));
         for (port, n) in consumed(action) {
-            if !knows(seen.known, port, n) {
+            if !known.iter().any(|(p, m)| *p == port && *m >= n) {
                 let skip = format!("goto {skip};");
-                self.look_for_elements(w, port, n, seen.marked, &|w| w.put(&skip));
+                self.look_for_elements(w, round, port, n, &|w| w.put(&skip));
             }
         }
         if !action.guard.conditions.is_empty() {
@@ -444,7 +427,7 @@ impl<'a> Class<'a> {
         for (port, n) in produced(action) {
             let name = &self.outputs[port];
             w.put(&format!("if (LVD_UNLIKELY({name}_n < {n})) {{"));
-            w.put(&format!("LEVADA_ROOM({name}, {port}, {n});"));
+            Self::look(w, "LEVADA_ROOM", round.outputs[port], name, port, n);
             if self.is_pure() {
                 w.put("if (levada_deserted(self)) goto lvd_done;");
             }
