@@ -26,7 +26,8 @@
  * out. LVD_FORKABLE_VOID(name, parameters...) is for functions without a result; up to eight
  * parameters; results and arguments of any type that can be copied (an array is its pointer), in C++
  * as bytes: hand over a pointer to what has constructors of its own. The
- * function must not be left between fork and join by longjmp or, in C++, by an exception.
+ * function must not be left between fork and join by longjmp, by pthread_exit, by cancellation of
+ * the thread or, in C++, by an exception. Signal handlers must not fork.
  *
  * A program needs nothing else: the first fork starts the workers, and they end with the program.
  * Forks in a fiber, a remote procedure or an actor's native run on the workers that are there.
