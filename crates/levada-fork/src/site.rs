@@ -290,12 +290,23 @@ pub fn site(
 ) -> Result<Site, Box<Refusal>> {
     let tags = &parsed.tags;
     let Some(function) = types::called(&fork.callee_type) else {
+        // What `_Generic` chooses, for one, has no name that a declaration could help.
+        let (label, help) = match fork.callee.end - fork.callee.start == 1 {
+            true => (
+                "no declaration of this was seen",
+                "declare the function with its prototype before it is forked",
+            ),
+            false => (
+                "the type of this expression is not known",
+                "name the function itself, or call it through a pointer declared with its type",
+            ),
+        };
         return Err(refusal(
             "fork-unknown-function",
             fork.callee,
             "it is not known what this function takes and gives".into(),
-            "no declaration of this was seen",
-            "declare the function with its prototype before it is forked".into(),
+            label,
+            help.into(),
         ));
     };
     check_count(function, fork)?;

@@ -242,6 +242,21 @@ fn the_rest() {
     expect("not-understood", 2, "void t(void) {\n f(1 2) !! { }\n}");
 }
 
+/// A declaration would not help a function that has no name.
+#[test]
+fn help_fits_what_is_called() {
+    for (text, word) in [
+        ("void t(int x) { _Generic(x, int: f)(1) !! { } }", "pointer"),
+        ("void t(void) { nowhere(1) !! { } }", "prototype"),
+    ] {
+        let found = refused(text);
+        let fits = |(code, _, _, help): &(String, u32, String, String)| {
+            code == "fork-unknown-function" && help.contains(word)
+        };
+        assert!(found.iter().any(fits), "{text}\n{found:?}");
+    }
+}
+
 #[test]
 fn what_is_right_is_not_refused() {
     for text in [
