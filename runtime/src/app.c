@@ -437,7 +437,7 @@ lvd_app_state lvd_app_get_state(lvd_app *app) {
   case LVD_PHASE_RUNNING:
     return lvd_load_relaxed_u32(&app->paused) & LVD_HOLD_ALL ? LVD_APP_PAUSED : LVD_APP_RUNNING;
   case LVD_PHASE_ENDING:
-    return LVD_APP_RUNNING;
+    return LVD_APP_ENDING;
   default:
     return LVD_APP_ENDED;
   }

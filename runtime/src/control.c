@@ -28,23 +28,32 @@ enum { HELD_UP_NS = 1000000 };
 
 /* A worker that does something for another application, as long as that may take, need not be waited
  * for: before it does something for this one it looks at its phase. */
-void lvd_app_still(lvd_app *app) {
+static bool still_within(lvd_app *app, int64_t timeout_ms) {
   lvd_runtime *rt = app->rt;
+  uint64_t start = lvd_port_ns();
+  bool still = true;
   lvd_add_relaxed_u32(&rt->awaited, 1);
   lvd_port_barrier();
-  for (uint32_t i = 0; i < lvd_all_workers(rt); i++) {
+  for (uint32_t i = 0; still && i < lvd_all_workers(rt); i++) {
     lvd_worker *w = &rt->worker[i];
     uint32_t turn = lvd_load_acquire_u32(&w->turn);
     const lvd_app *running = lvd_load_acquire_ptr(&w->running);
     if (running != app && running != LVD_ANY_APP(w)) continue;
     while (lvd_load_acquire_u32(&w->turn) == turn) {
       lvd_worker_ring(w);
+      if (timeout_ms >= 0 && lvd_port_ns() - start >= (uint64_t)timeout_ms * 1000000) {
+        still = false;
+        break;
+      }
       lvd_port_wait(&w->turn, turn, HELD_UP_NS);
       if (lvd_load_relaxed_u32(&w->turn) == turn) lvd_keeper_held_up(rt);
     }
   }
   lvd_add_relaxed_u32(&rt->awaited, UINT32_MAX);
+  return still;
 }
+
+void lvd_app_still(lvd_app *app) { still_within(app, -1); }
 
 /* ---- start, pause, resume, move ----------------------------------------------------------- */
 
@@ -66,16 +75,18 @@ lvd_status lvd_app_start(lvd_app *app) {
   return LVD_OK;
 }
 
-lvd_status lvd_app_pause(lvd_app *app) {
+lvd_status lvd_app_pause(lvd_app *app) { return lvd_app_pause_within(app, -1); }
+
+lvd_status lvd_app_pause_within(lvd_app *app, int64_t timeout_ms) {
   LVD_INSIDE;
   if (!app) return LVD_E_ARGUMENT;
   if (lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING) return LVD_E_STATE;
   lvd_port_lock(&app->control);
   app->holds |= LVD_HOLD_ALL;
   lvd_store_relaxed_u32(&app->paused, app->holds);
-  lvd_app_still(app);
+  bool still = still_within(app, timeout_ms);
   lvd_port_unlock(&app->control);
-  return LVD_OK;
+  return still ? LVD_OK : LVD_E_TIME;
 }
 
 static void take_up(lvd_worker *w, lvd_command *c) {
@@ -522,12 +533,14 @@ lvd_status lvd_app_wait(lvd_app *app, int64_t timeout_ms) {
   return lvd_app_told(app);
 }
 
-lvd_status lvd_app_stop(lvd_app *app) {
+lvd_status lvd_app_stop(lvd_app *app) { return lvd_app_stop_within(app, -1); }
+
+lvd_status lvd_app_stop_within(lvd_app *app, int64_t timeout_ms) {
   LVD_INSIDE;
   if (!app) return LVD_E_ARGUMENT;
   lvd_app_end(app, LVD_E_STOPPED);
-  lvd_app_wait(app, -1);
-  return LVD_OK;
+  lvd_app_wait(app, timeout_ms);
+  return lvd_load_acquire_u32(&app->phase) == LVD_PHASE_ENDED ? LVD_OK : LVD_E_TIME;
 }
 
 void lvd_app_finish(lvd_app *app) {

@@ -229,6 +229,7 @@ void test_app_others_do_not_wait(void) {
   pthread_t stopping;
   CHECK_EQ(pthread_create(&stopping, NULL, stop_it, shares), 0);
   while (lvd_app_wait(shares, 20) != LVD_E_TIME) CHECK(false);
+  CHECK_EQ(lvd_app_get_state(shares), LVD_APP_ENDING);
   s = (sink){0};
   app_ended(placed(rt, &short_one, second), LVD_OK);
   CHECK_EQ(s.count, few);
@@ -238,10 +239,19 @@ void test_app_others_do_not_wait(void) {
   CHECK_EQ(lvd_core_give(rt, 1), LVD_OK);
   CHECK_EQ(lvd_app_get_state(busy), LVD_APP_RUNNING);
 
+  /* Who does not want to wait for the activation does not, and what he wanted happens. */
+  CHECK_EQ(lvd_app_pause_within(busy, 20), LVD_E_TIME);
+  CHECK_EQ(lvd_app_get_state(busy), LVD_APP_PAUSED);
+  CHECK_EQ(lvd_app_resume(busy), LVD_OK);
+  CHECK_EQ(lvd_app_get_state(busy), LVD_APP_RUNNING);
+  CHECK_EQ(lvd_app_stop_within(busy, 20), LVD_E_TIME);
+  CHECK_EQ(lvd_app_get_state(busy), LVD_APP_ENDING);
+  CHECK_EQ(lvd_app_pause_within(busy, 20), LVD_E_STATE);
+
   lvd_store_relaxed_u32(&hogs, 0);
   CHECK_EQ(pthread_join(stopping, NULL), 0);
   lvd_app_unload(shares);
-  app_ended(busy, LVD_OK);
+  app_ended(busy, LVD_E_STOPPED);
   lvd_runtime_destroy(rt);
 }
 

@@ -66,7 +66,8 @@ typedef enum lvd_app_state {
   LVD_APP_LOADED, /* not started */
   LVD_APP_RUNNING,
   LVD_APP_PAUSED,
-  LVD_APP_ENDED /* lvd_app_wait says how */
+  LVD_APP_ENDED, /* lvd_app_wait says how */
+  LVD_APP_ENDING /* nothing of it begins any more; a firing may last, or files be finished */
 } lvd_app_state;
 
 /* Makes an instance of a network: its state, its channels. Nothing runs before lvd_app_start.
@@ -86,6 +87,9 @@ LVD_API lvd_status lvd_app_start(lvd_app *app);
 
 /* No actor of it runs when lvd_app_pause returns; nothing in its channels is lost. */
 LVD_API lvd_status lvd_app_pause(lvd_app *app);
+/* The same, waiting for a firing that lasts no longer than this. LVD_E_TIME: it lasts still, and is
+ * the last of that actor until lvd_app_resume. */
+LVD_API lvd_status lvd_app_pause_within(lvd_app *app, int64_t timeout_ms);
 LVD_API lvd_status lvd_app_resume(lvd_app *app);
 
 /* Ends its sources: no actor without inputs fires again, what is in flight comes out, and then it
@@ -95,6 +99,8 @@ LVD_API lvd_status lvd_app_drain(lvd_app *app);
 
 /* Ends it now, between two firings; lvd_app_wait then says LVD_E_STOPPED. */
 LVD_API lvd_status lvd_app_stop(lvd_app *app);
+/* The same, waiting no longer than this. LVD_E_TIME: it ends later, when a firing of it has. */
+LVD_API lvd_status lvd_app_stop_within(lvd_app *app, int64_t timeout_ms);
 
 /* Waits until it has ended, at most `timeout_ms` (negative: for ever): LVD_OK by itself (nothing
  * can fire any more, or lvd_app_finish), LVD_E_FAULT, LVD_E_DEADLOCK, LVD_E_STOPPED; LVD_E_TIME if
