@@ -10,12 +10,17 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The host behind a socket.
 #[derive(Clone, Debug)]
 pub struct Client {
     socket: PathBuf,
+    within: Duration,
 }
+
+/// So long a host may take to answer, if its client says nothing else.
+pub const USUAL: Duration = Duration::from_secs(45);
 
 fn failed(error: String, help: Option<&str>) -> Failed {
     Failed {
@@ -44,7 +49,26 @@ impl Client {
     pub fn new(socket: &Path) -> Client {
         Client {
             socket: socket.to_path_buf(),
+            within: USUAL,
         }
+    }
+
+    /// So long the host may take to answer.
+    pub fn within(self, within: Duration) -> Client {
+        Client { within, ..self }
+    }
+
+    /// What does not come in time is not waited for.
+    async fn timely<T>(&self, work: impl Future<Output = Result<T, Failed>>) -> Result<T, Failed> {
+        let done = tokio::time::timeout(self.within, work).await;
+        done.unwrap_or_else(|_| {
+            let (shown, within) = (self.socket.display(), self.within);
+            let what = format!("the host at {shown} has not answered within {within:?}");
+            Err(failed(
+                what,
+                Some("whether it has done what was asked is not known; see levada list"),
+            ))
+        })
     }
 
     fn block<T>(&self, work: impl Future<Output = Result<T, Failed>>) -> Result<T, Failed> {
@@ -108,7 +132,7 @@ impl Client {
 
     /// What it answers, as text.
     pub fn text(&self, method: Method, address: &str, body: &Value) -> Result<String, Failed> {
-        self.block(async {
+        self.block(self.timely(async {
             let body = match body {
                 Value::Null => Vec::new(),
                 body => body.to_string().into_bytes(),
@@ -117,7 +141,7 @@ impl Client {
             let all = response.into_body().collect().await;
             let all = all.map_err(went)?;
             Ok(String::from_utf8_lossy(&all.to_bytes()).into_owned())
-        })
+        }))
     }
 
     /// What it answers.
@@ -143,7 +167,9 @@ impl Client {
     /// Hands over each line of what it answers, as it comes, until `each` says false or it ends.
     pub fn lines(&self, address: &str, mut each: impl FnMut(&str) -> bool) -> Result<(), Failed> {
         self.block(async {
-            let response = self.send(Method::GET, address, Vec::new()).await?;
+            let response = self
+                .timely(self.send(Method::GET, address, Vec::new()))
+                .await?;
             let mut body = response.into_body();
             let mut rest = Vec::new();
             while let Some(frame) = body.frame().await {
@@ -189,6 +215,22 @@ mod tests {
             assert_eq!(heard, ["one"]);
             assert!(done.unwrap_err().error.contains("went in the middle"));
         });
+    }
+
+    /// A host that listens and does nothing more, as one that is stopped.
+    #[test]
+    fn a_host_that_says_nothing_is_not_waited_for() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("s");
+        let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let client = super::Client::new(&path).within(std::time::Duration::from_millis(50));
+        let why = client
+            .get::<Vec<String>>("/applications")
+            .unwrap_err()
+            .error;
+        assert!(why.contains("has not answered within 50ms"), "{why}");
+        let why = client.lines("/events", |_| true).unwrap_err().error;
+        assert!(why.contains("has not answered"), "{why}");
     }
 
     #[test]

@@ -16,9 +16,9 @@ use levada_map::{Graph, Machine};
 use levada_sys::{App, AppOptions, Counters, Fault, Network, Runtime, RuntimeOptions, Status};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Sender};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -127,6 +127,8 @@ pub struct Hosted {
     pub limits: Limits,
     /// Its limits hold it, as if it were paused.
     pub(crate) held: Mutex<bool>,
+    /// Its sources have been ended, whatever else is done to it.
+    pub(crate) drains: AtomicBool,
     /// Units a second lately, where it is promised some.
     pub(crate) pace: Mutex<Option<f64>>,
     pub(crate) moves: AtomicUsize,
@@ -154,9 +156,30 @@ impl Hosted {
 
     /// Who waits for whom, in words.
     pub fn why(&self) -> String {
-        match *self.held.lock().unwrap_or_else(PoisonError::into_inner) {
-            true => format!("{} waits until its limits let it go on\n", self.name),
-            false => self.app.why(),
+        // Who pauses it has that in hand as long as a firing lasts: nobody who only asks waits for it.
+        match self.held.try_lock() {
+            Ok(held) if *held => format!("{} waits until its limits let it go on\n", self.name),
+            _ => self.app.why(),
+        }
+    }
+
+    /// Takes what pausing and resuming it need in hand.
+    pub(crate) fn in_hand(&self, until: Instant) -> Result<MutexGuard<'_, bool>, Refusal> {
+        loop {
+            match self.held.try_lock() {
+                Ok(held) => return Ok(held),
+                Err(TryLockError::Poisoned(held)) => return Ok(held.into_inner()),
+                Err(TryLockError::WouldBlock) if Instant::now() < until => {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                Err(TryLockError::WouldBlock) => {
+                    let what =
+                        format!("somebody else pauses {}, and waits for a firing", self.name);
+                    return Err(
+                        Refusal::new(Kind::Conflict, what).help("try again, or wait longer")
+                    );
+                }
+            }
         }
     }
 
@@ -177,6 +200,8 @@ pub enum State {
     Paused,
     /// Its sources have ended; what is in flight comes out.
     Draining,
+    /// Nothing of it begins any more; a last firing lasts, or its natives finish their files.
+    Ending,
     Ended,
     Failed,
 }
@@ -274,6 +299,17 @@ pub(crate) struct Table {
     last: u64,
 }
 
+impl Seen {
+    /// As it is told: what the runtime knows already counts, whether or not the table has heard of it.
+    fn told(&self) -> Seen {
+        let ending = self.hosted.as_ref().is_some_and(|h| h.app.is_ending());
+        Seen {
+            state: if ending { State::Ending } else { self.state },
+            ..self.clone()
+        }
+    }
+}
+
 impl Table {
     fn find(&self, name: &str) -> Option<&Seen> {
         // The newest of that name: those before it have ended.
@@ -326,17 +362,21 @@ impl Shared {
         let _ = self.notes.send(note);
     }
 
-    /// The application with this number has ended, or is about to say so.
-    pub fn ended(&self, number: u64) {
+    /// The application with this number is about to have ended; false: it has not yet.
+    pub fn ended(&self, number: u64) -> bool {
         let hosted = self
             .table()
             .apps
             .get(&number)
             .and_then(|a| a.hosted.clone());
         let Some(hosted) = hosted else {
-            return;
+            return true;
         };
         let app = &hosted.app;
+        app.wait(Some(Duration::from_millis(1)));
+        if !app.has_ended() {
+            return false;
+        }
         let outcome = Outcome::of(app, app.wait(None));
         if let Some(left) = &*hosted
             .handover
@@ -378,6 +418,7 @@ impl Shared {
         self.table().end(ended, state);
         self.events.tell(event, &hosted.name, text);
         self.changed.notify_all();
+        true
     }
 }
 
@@ -527,6 +568,7 @@ impl Host {
             handover: Mutex::new(None),
             limits,
             held: Mutex::new(false),
+            drains: AtomicBool::new(false),
             pace: Mutex::new(None),
             moves: AtomicUsize::new(0),
             rate: Mutex::new(None),
@@ -608,22 +650,24 @@ impl Host {
         &self.shared
     }
 
-    pub(crate) fn set_state(&self, number: u64, state: State) {
-        if let Some(seen) = self.shared.table().apps.get_mut(&number)
-            && seen.ended.is_none()
-        {
-            seen.state = state;
+    /// Whether that is new.
+    pub(crate) fn set_state(&self, number: u64, state: State) -> bool {
+        match self.shared.table().apps.get_mut(&number) {
+            Some(seen) if seen.ended.is_none() => {
+                std::mem::replace(&mut seen.state, state) != state
+            }
+            _ => false,
         }
     }
 
     /// All that are loaded, and those that have ended and have not been unloaded.
     pub fn list(&self) -> Vec<Seen> {
-        self.shared.table().apps.values().cloned().collect()
+        self.shared.table().apps.values().map(Seen::told).collect()
     }
 
     pub fn find(&self, name: &str) -> Result<Seen, Refusal> {
         let table = self.shared.table();
-        table.find(name).cloned().ok_or_else(|| {
+        table.find(name).map(Seen::told).ok_or_else(|| {
             let what = format!("no application {name} is loaded");
             let mut names: Vec<&str> = table.apps.values().map(|a| a.name.as_str()).collect();
             names.truncate(12);
@@ -647,21 +691,38 @@ impl Host {
             .ok_or_else(|| Refusal::new(Kind::Conflict, format!("{name} has ended")))
     }
 
-    /// No actor of it runs when this returns; nothing in its channels is lost.
-    pub fn pause(&self, name: &str) -> Result<(), Refusal> {
+    /// No actor of it runs when this returns; nothing in its channels is lost. A firing that lasts
+    /// longer than `within` is told as an error, and is the last: it is paused all the same.
+    pub fn pause(&self, name: &str, within: Duration) -> Result<(), Refusal> {
+        let until = deadline(within);
         let hosted = self.live(name)?;
-        let mut held = hosted.held.lock().unwrap_or_else(PoisonError::into_inner);
-        match *held {
-            true => *held = false,
-            false => self.say(hosted.app.pause(), name, "paused")?,
+        let mut held = hosted.in_hand(until)?;
+        // What is loaded and does not run yet has nothing to pause; the runtime says so.
+        let begun = hosted.app.pause(Duration::ZERO);
+        if !matches!(&begun, Err(e) if e.status == Status::TIME) {
+            self.say(begun, name, "paused")?;
         }
-        self.set_state(hosted.number, State::Paused);
-        drop(held);
-        self.shared.events.tell(What::Paused, name, "");
-        Ok(())
+        // Before it is waited for: who asks meanwhile is told what is so.
+        if self.set_state(hosted.number, State::Paused) {
+            self.shared.events.tell(What::Paused, name, "");
+        }
+        *held = false;
+        let left = until.saturating_duration_since(Instant::now());
+        match hosted.app.pause(left) {
+            Err(e) if e.status == Status::TIME => {
+                let what =
+                    format!("{name} is paused, but a firing of it has not ended within {within:?}");
+                Err(Refusal::new(Kind::Conflict, what).help(
+                    "nothing more of it begins; end what does not end with unload, or with levada host --time-limit",
+                ))
+            }
+            // It has ended meanwhile.
+            Err(e) if e.status == Status::STATE => Ok(()),
+            done => self.say(done, name, "paused"),
+        }
     }
 
-    pub fn resume(&self, name: &str) -> Result<(), Refusal> {
+    pub fn resume(&self, name: &str, within: Duration) -> Result<(), Refusal> {
         let hosted = self.live(name)?;
         // It may have been loaded paused.
         if self.shared.state(hosted.number) == Some(State::Loaded) {
@@ -673,10 +734,17 @@ impl Host {
             self.shared.events.tell(What::Resumed, name, "");
             return Ok(());
         }
-        let mut held = hosted.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = hosted.in_hand(deadline(within))?;
         self.say(hosted.app.resume(), name, "resumed")?;
         *held = false;
-        self.set_state(hosted.number, State::Running);
+        // What drains goes on to drain.
+        self.set_state(
+            hosted.number,
+            match hosted.drains.load(Ordering::Relaxed) {
+                true => State::Draining,
+                false => State::Running,
+            },
+        );
         drop(held);
         self.shared.events.tell(What::Resumed, name, "");
         self.shared.note(Note::Changed);
@@ -718,33 +786,31 @@ impl Host {
 
     /// Ends all applications now; what their natives hold open is finished then.
     pub fn stop(&self) {
-        for seen in self.list() {
-            if let Some(hosted) = &seen.hosted {
-                let _ = hosted.app.stop();
-            }
+        let all = self.list();
+        let all = || all.iter().filter_map(|a| a.hosted.as_ref());
+        // All are told first: none runs on while another is waited for.
+        for hosted in all() {
+            let _ = hosted.app.stop_within(Some(Duration::ZERO));
+        }
+        for hosted in all() {
+            let _ = hosted.app.stop();
         }
     }
 
     /// Takes an application away: at once, or when its sources have ended and what is in flight has
-    /// come out. If that lasts longer than `within`, it goes on draining, and this says so.
+    /// come out. If that lasts longer than `within`, it goes on, and this says so.
     pub fn unload(&self, name: &str, now: bool, within: Duration) -> Result<Ended, Refusal> {
+        let until = deadline(within);
         let seen = self.find(name)?;
         if let Some(hosted) = &seen.hosted {
             match (now, seen.state) {
-                (true, _) | (false, State::Loaded) => drop(hosted.app.stop()),
-                // Where it has ended meanwhile: all the better.
-                (false, _) => {
-                    if let Err(Status::UNKNOWN) = self.drain(hosted) {
-                        let what = format!("{name} has no source that could be ended");
-                        return Err(
-                            Refusal::new(Kind::Conflict, what).help("stop it at once with --now")
-                        );
-                    }
+                (true, _) | (false, State::Loaded) => {
+                    drop(hosted.app.stop_within(Some(Duration::ZERO)));
                 }
+                (false, _) => self.drain(hosted, until)?,
             }
         }
         drop(seen.hosted);
-        let until = Instant::now() + within.min(Duration::from_secs(1 << 20));
         let mut table = self.shared.table();
         loop {
             match table.apps.get(&seen.number) {
@@ -764,11 +830,10 @@ impl Host {
                 Some(running) => {
                     let left = until.saturating_duration_since(Instant::now());
                     if left.is_zero() {
-                        let why = running.hosted.as_ref().map(|h| h.why());
-                        let why = why.unwrap_or_default();
-                        let what = format!("{name} is draining still: {}", why.trim_end());
-                        return Err(Refusal::new(Kind::Conflict, what)
-                            .help("wait for it to end, or stop it at once with --now"));
+                        let hosted = running.hosted.clone();
+                        // What is asked of the application is asked without the table in hand.
+                        drop(table);
+                        return Err(unfinished(name, hosted.as_deref(), within));
                     }
                     table = match self.shared.changed.wait_timeout(table, left) {
                         Ok((table, _)) => table,
@@ -778,6 +843,35 @@ impl Host {
             }
         }
     }
+}
+
+/// A limit that nobody lives to see is one all the same.
+pub(crate) fn deadline(within: Duration) -> Instant {
+    Instant::now() + within.min(Duration::from_secs(1 << 20))
+}
+
+/// What an unload has waited for in vain.
+fn unfinished(name: &str, hosted: Option<&Hosted>, within: Duration) -> Refusal {
+    let ending = hosted.is_some_and(|h| h.app.is_ending());
+    let (what, help) = match ending {
+        true => (
+            format!(
+                "{name} is ending still after {within:?}: a firing of it, or a file that it writes, takes so long"
+            ),
+            "nothing more of it begins; unload it again when it has ended",
+        ),
+        false => {
+            let why = hosted.map(Hosted::why).unwrap_or_default();
+            (
+                format!(
+                    "{name} is draining still after {within:?}: {}",
+                    why.trim_end()
+                ),
+                "wait for it to end, or stop it at once with --now",
+            )
+        }
+    };
+    Refusal::new(Kind::Conflict, what).help(help)
 }
 
 /// The names that users give stand in paths, in commands and in tables.

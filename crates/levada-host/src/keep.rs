@@ -8,6 +8,7 @@
 //! wrong.
 
 use crate::host::{Hosted, Shared, State};
+use levada_sys::Status;
 use std::sync::{PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -98,7 +99,7 @@ pub fn keep(shared: &Weak<Shared>, hosted: &Weak<Hosted>) {
                 pause = LONGEST;
                 continue;
             }
-            Some(State::Running | State::Draining) => {}
+            Some(State::Running | State::Draining | State::Ending) => {}
         }
         let now = busy(hosted);
         let (mut left, mut wait) = (true, 0.0f64);
@@ -131,10 +132,11 @@ fn hold(shared: &Shared, hosted: &Hosted, wanted: bool) {
         return;
     }
     let done = match wanted {
-        true => hosted.app.pause(),
+        // The firing that runs now is paid for later: it is not waited for.
+        true => hosted.app.pause(Duration::ZERO),
         false => hosted.app.resume(),
     };
-    if done.is_ok() {
+    if done.is_ok() || matches!(done, Err(e) if e.status == Status::TIME) {
         *held = wanted;
     }
 }

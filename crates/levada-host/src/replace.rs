@@ -7,10 +7,13 @@
 
 use crate::events::What;
 use crate::handover::Handover;
-use crate::host::{Host, Hosted, Kind, Load, Outcome, Refusal, Seen, State};
+use crate::host::{Host, Hosted, Kind, Load, Outcome, Refusal, Seen, State, deadline};
 use levada_sys::Status;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, PoisonError, atomic::Ordering};
 use std::time::{Duration, Instant};
+
+/// So long one that is stopped may take until it has ended.
+const STOPS: Duration = Duration::from_secs(10);
 
 impl Host {
     /// Puts a new version in the place of the application of its name; it is as it was if this fails before
@@ -44,21 +47,23 @@ impl Host {
                 return given_up(Refusal::new(Kind::Limit, what));
             }
         };
-        // Where it has ended meanwhile: all the better.
-        if let Err(Status::UNKNOWN) = self.drain(&old) {
-            let what = format!("{name} has no source that could be ended");
-            return given_up(
-                Refusal::new(Kind::Conflict, what).help("unload it, and load the new version"),
-            );
+        let until = deadline(within);
+        if let Err(refused) = self.drain(&old, until) {
+            return given_up(refused.help("unload it, and load the new version"));
         }
-        let until = Instant::now() + within.min(Duration::from_secs(1 << 20));
         let ended = self.until_ended(old.number, until);
         let Some(ended) = ended else {
             let why = old.why();
-            let _ = old.app.stop();
-            let what = format!("{name} does not drain: {}", why.trim_end());
-            let what = what + "; it was stopped";
-            self.until_ended(old.number, Instant::now() + Duration::from_secs(10));
+            let _ = old.app.stop_within(Some(Duration::ZERO));
+            let stopped = self.until_ended(old.number, deadline(STOPS));
+            let then = match stopped {
+                Some(_) => "it was stopped",
+                None => "it is stopped when a firing of it ends, which lasts",
+            };
+            let what = format!(
+                "{name} does not drain within {within:?}: {}; {then}",
+                why.trim_end()
+            );
             return given_up(Refusal::new(Kind::Conflict, what));
         };
         if ended.outcome != Outcome::Done {
@@ -102,19 +107,27 @@ impl Host {
     fn drop_number(&self, number: u64) {
         let seen = self.shared().table().apps.get(&number).cloned();
         if let Some(hosted) = seen.and_then(|s| s.hosted) {
-            let _ = hosted.app.stop();
+            let _ = hosted.app.stop_within(Some(Duration::ZERO));
         }
-        self.until_ended(number, Instant::now() + Duration::from_secs(10));
+        self.until_ended(number, deadline(STOPS));
         self.shared().table().apps.remove(&number);
     }
 
     /// Ends its sources; what was paused goes on for that.
-    pub(crate) fn drain(&self, hosted: &Hosted) -> Result<(), Status> {
-        hosted.app.drain().map_err(|e| e.status)?;
-        let mut held = hosted.held.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn drain(&self, hosted: &Hosted, until: Instant) -> Result<(), Refusal> {
+        let mut held = hosted.in_hand(until)?;
+        match hosted.app.drain().map_err(|e| e.status) {
+            Err(Status::UNKNOWN) => {
+                let what = format!("{} has no source that could be ended", hosted.name);
+                return Err(Refusal::new(Kind::Conflict, what).help("stop it at once with --now"));
+            }
+            // It has ended meanwhile: all the better.
+            Err(_) => return Ok(()),
+            Ok(()) => {}
+        }
+        hosted.drains.store(true, Ordering::Relaxed);
         let state = self.shared().state(hosted.number);
-        if state != Some(State::Draining) {
-            self.set_state(hosted.number, State::Draining);
+        if self.set_state(hosted.number, State::Draining) {
             self.events().tell(What::Draining, &hosted.name, "");
         }
         if state == Some(State::Paused) || *held {

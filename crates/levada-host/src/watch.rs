@@ -50,7 +50,12 @@ struct Watch<'a> {
     changes: u64,
     maps: bool,
     stale: bool,
+    /// Those that are about to have ended: their natives finish files still, which may take long.
+    ending: Vec<u64>,
 }
+
+/// They are looked at so often.
+const SOON: Duration = Duration::from_millis(2);
 
 pub fn watch(shared: &Shared, notes: &Receiver<Note>) {
     let mut watch = Watch {
@@ -64,15 +69,23 @@ pub fn watch(shared: &Shared, notes: &Receiver<Note>) {
         changes: 0,
         maps: false,
         stale: false,
+        ending: Vec::new(),
     };
     loop {
+        let before = watch.ending.len();
+        watch.ending.retain(|number| !shared.ended(*number));
+        if watch.ending.len() < before {
+            watch.begin();
+        }
         let heard = match watch.pause() {
             Some(pause) => notes.recv_timeout(pause),
             None => notes.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
         match heard {
             Err(RecvTimeoutError::Timeout) => {
-                watch.look();
+                if watch.due() {
+                    watch.look();
+                }
                 continue;
             }
             Err(RecvTimeoutError::Disconnected) => return,
@@ -83,7 +96,9 @@ pub fn watch(shared: &Shared, notes: &Receiver<Note>) {
                         Note::Ended(number) => {
                             // Ours goes first, so that the last who has it is the one that frees it.
                             watch.all.retain(|w| w.hosted.number != number);
-                            shared.ended(number);
+                            if !shared.ended(number) {
+                                watch.ending.push(number);
+                            }
                         }
                         Note::Changed => {}
                         Note::Mapped(changes, placement) => {
@@ -103,8 +118,24 @@ pub fn watch(shared: &Shared, notes: &Receiver<Note>) {
 }
 
 impl Watch<'_> {
-    /// How long until the next look; none: until something changes.
+    /// How long to sleep; none: until something changes.
     fn pause(&self) -> Option<Duration> {
+        let look = self.until_look();
+        match self.ending.is_empty() {
+            true => look,
+            false => Some(look.map_or(SOON, |look| look.min(SOON))),
+        }
+    }
+
+    /// Whether it was the time for a look that has woken us, and no end that is waited for.
+    fn due(&self) -> bool {
+        let slept = self.at.elapsed();
+        self.until_look()
+            .is_some_and(|look| self.ending.is_empty() || slept >= look)
+    }
+
+    /// How long until the next look.
+    fn until_look(&self) -> Option<Duration> {
         if self.all.is_empty() {
             return None;
         }
@@ -126,7 +157,8 @@ impl Watch<'_> {
         let all: Vec<Arc<Hosted>> = {
             let table = self.shared.table();
             let seen = table.apps.values().filter(|a| running(a.state));
-            seen.filter_map(|a| a.hosted.clone()).collect()
+            let all = seen.filter_map(|a| a.hosted.clone());
+            all.filter(|h| !h.app.is_ending()).collect()
         };
         // One application alone on one worker has nothing to be measured for.
         let promised = all.iter().any(|h| h.limits.rate.is_some());

@@ -30,6 +30,9 @@ pub const LVD_E_CANCELLED: lvd_status = 14;
 pub const LVD_E_UNKNOWN: lvd_status = 15;
 pub const LVD_E_MAPPINGS: lvd_status = 16;
 
+pub const LVD_APP_ENDED: c_int = 3;
+pub const LVD_APP_ENDING: c_int = 4;
+
 #[repr(C)]
 pub struct lvd_runtime {
     _private: [u8; 0],
@@ -205,7 +208,7 @@ unsafe extern "C" {
         why_size: usize,
     ) -> lvd_status;
     pub fn lvd_app_start(app: *mut lvd_app) -> lvd_status;
-    pub fn lvd_app_pause(app: *mut lvd_app) -> lvd_status;
+    pub fn lvd_app_pause_within(app: *mut lvd_app, timeout_ms: i64) -> lvd_status;
     pub fn lvd_app_resume(app: *mut lvd_app) -> lvd_status;
     pub fn lvd_app_size(
         rt: *mut lvd_runtime,
@@ -222,7 +225,8 @@ unsafe extern "C" {
         size: usize,
         end: Option<unsafe extern "C" fn(*mut c_void, lvd_status)>,
     ) -> *mut c_void;
-    pub fn lvd_app_stop(app: *mut lvd_app) -> lvd_status;
+    pub fn lvd_app_stop_within(app: *mut lvd_app, timeout_ms: i64) -> lvd_status;
+    pub fn lvd_app_get_state(app: *mut lvd_app) -> c_int;
     pub fn lvd_app_wait(app: *mut lvd_app, timeout_ms: i64) -> lvd_status;
     pub fn lvd_app_unload(app: *mut lvd_app);
     pub fn lvd_app_get_progress(app: *mut lvd_app, unit: *mut *const c_char) -> u64;

@@ -20,6 +20,7 @@ pub struct Status(pub ffi::lvd_status);
 
 impl Status {
     pub const OK: Status = Status(ffi::LVD_OK);
+    pub const STATE: Status = Status(ffi::LVD_E_STATE);
     pub const TIME: Status = Status(ffi::LVD_E_TIME);
     pub const FAULT: Status = Status(ffi::LVD_E_FAULT);
     pub const DEADLOCK: Status = Status(ffi::LVD_E_DEADLOCK);
@@ -375,6 +376,13 @@ impl AppOptions {
     }
 }
 
+/// As the runtime takes a limit: negative is none.
+fn milliseconds(timeout: Option<Duration>) -> i64 {
+    timeout.map_or(-1, |t| {
+        i64::try_from(t.as_millis()).map_or(i64::from(i32::MAX), |ms| ms.min(i64::from(i32::MAX)))
+    })
+}
+
 impl App {
     /// The bytes that it would have: its state, and the rings of its channels.
     pub fn size(runtime: &Runtime, network: &Network, options: &AppOptions) -> Result<u64, Error> {
@@ -464,8 +472,27 @@ impl App {
         self.call(ffi::lvd_app_start)
     }
 
-    pub fn pause(&self) -> Result<(), Error> {
-        self.call(ffi::lvd_app_pause)
+    /// Nothing more of it begins. Fails with [`Status::TIME`] if a firing lasts longer than `timeout`;
+    /// it is paused all the same.
+    pub fn pause(&self, timeout: Duration) -> Result<(), Error> {
+        // SAFETY: the application is live.
+        Status(unsafe { ffi::lvd_app_pause_within(self.raw.as_ptr(), milliseconds(Some(timeout))) })
+            .check()
+    }
+
+    /// Told to end, or out of itself: nothing of it begins any more.
+    pub fn is_ending(&self) -> bool {
+        self.state() == ffi::LVD_APP_ENDING || self.has_ended()
+    }
+
+    /// [`App::wait`] would return at once.
+    pub fn has_ended(&self) -> bool {
+        self.state() == ffi::LVD_APP_ENDED
+    }
+
+    fn state(&self) -> std::ffi::c_int {
+        // SAFETY: the application is live.
+        unsafe { ffi::lvd_app_get_state(self.raw.as_ptr()) }
     }
 
     pub fn resume(&self) -> Result<(), Error> {
@@ -505,16 +532,22 @@ impl App {
         Ok(())
     }
 
-    /// Ends it between two firings.
+    /// Ends it between two firings, and waits until it has ended.
     pub fn stop(&self) -> Result<(), Error> {
-        self.call(ffi::lvd_app_stop)
+        self.stop_within(None)
+    }
+
+    /// The same. Fails with [`Status::TIME`] if that lasts longer than `timeout`; it ends all the same.
+    pub fn stop_within(&self, timeout: Option<Duration>) -> Result<(), Error> {
+        // SAFETY: the application is live.
+        Status(unsafe { ffi::lvd_app_stop_within(self.raw.as_ptr(), milliseconds(timeout)) })
+            .check()
     }
 
     /// How it ended; [`Status::TIME`] if it runs still after `timeout` (`None`: for ever).
     pub fn wait(&self, timeout: Option<Duration>) -> Status {
-        let ms = timeout.map_or(-1, |t| i64::try_from(t.as_millis()).unwrap_or(i64::MAX));
         // SAFETY: the application is live.
-        Status(unsafe { ffi::lvd_app_wait(self.raw.as_ptr(), ms) })
+        Status(unsafe { ffi::lvd_app_wait(self.raw.as_ptr(), milliseconds(timeout)) })
     }
 
     /// What it has done, in its own unit; `None` if it never said.

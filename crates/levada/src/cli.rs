@@ -317,6 +317,9 @@ pub struct AtArgs {
     /// Print what the host says as JSON
     #[arg(long)]
     pub json: bool,
+    /// Wait no longer than this for what is asked for [default: 30; 1800 for load, which may compile]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub within: Option<f64>,
 }
 
 /// NETWORK may also be a manifest (.toml): several applications, all or none.
@@ -365,9 +368,6 @@ pub struct ReplaceArgs {
     pub old: String,
     #[command(flatten)]
     pub load: LoadArgs,
-    /// Wait so long for what is in flight in the old one; then it is stopped
-    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
-    pub within: f64,
 }
 
 #[derive(Args, Debug)]
@@ -377,9 +377,6 @@ pub struct UnloadArgs {
     /// At once: what is in flight is dropped
     #[arg(long)]
     pub now: bool,
-    /// Wait so long for what is in flight; it goes on draining then
-    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds, conflicts_with = "now")]
-    pub within: f64,
     #[command(flatten)]
     pub at: AtArgs,
 }

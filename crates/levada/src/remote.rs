@@ -17,6 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::ExitCode;
+use std::time::Duration;
 
 type Done = Result<ExitCode, Failure>;
 
@@ -32,11 +33,23 @@ impl From<Failed> for Failure {
     }
 }
 
+/// So long a host takes to say that something has taken too long, at most.
+const GRACE: f64 = 15.0;
+/// As the host has it for what it does itself, and for what it compiles.
+const USUAL: f64 = 30.0;
+const COMPILES: f64 = 1800.0;
+
 pub fn client(at: &AtArgs) -> Result<Client, Failure> {
-    Ok(match &at.socket {
+    client_for(at, at.within.unwrap_or(USUAL))
+}
+
+/// A client of what may last so many seconds by itself.
+fn client_for(at: &AtArgs, seconds: f64) -> Result<Client, Failure> {
+    let client = match &at.socket {
         Some(path) => Client::new(path),
         None => Client::new(&serve::usual_path()?),
-    })
+    };
+    Ok(client.within(Duration::from_secs_f64(seconds + GRACE)))
 }
 
 /// Says what the host has answered: as JSON, or in `words`.
@@ -47,8 +60,19 @@ fn say<T: Serialize + DeserializeOwned>(
     body: &Value,
     words: impl FnOnce(&T) -> String,
 ) -> Done {
+    said(at, client(at)?, method, address, body, words)
+}
+
+fn said<T: Serialize + DeserializeOwned>(
+    at: &AtArgs,
+    client: Client,
+    method: &str,
+    address: &str,
+    body: &Value,
+    words: impl FnOnce(&T) -> String,
+) -> Done {
     let method = method.parse().map_err(|_| Failure::new("no such method"))?;
-    let text = client(at)?.text(method, address, body)?;
+    let text = client.text(method, address, body)?;
     if at.json {
         output::line(text.trim_end())?;
         return Ok(ExitCode::SUCCESS);
@@ -112,9 +136,13 @@ fn load_manifest(args: &LoadArgs) -> Done {
         .unwrap_or_default();
     for one in &mut manifest.application {
         one.directory = folder.join(&one.directory);
+        one.within = one.within.or(args.at.within);
     }
-    say(
+    let each = manifest.application.iter();
+    let all = each.map(|one| one.within.unwrap_or(COMPILES)).sum::<f64>();
+    said(
         &args.at,
+        client_for(&args.at, all.clamp(0.0, 1e9))?,
         "POST",
         "/manifest",
         &json!(manifest),
@@ -144,7 +172,15 @@ pub fn load(args: &LoadArgs) -> Done {
         return load_manifest(args);
     }
     let request = request(args)?;
-    say(&args.at, "POST", "/applications", &json!(request), loaded)
+    let client = client_for(&args.at, request.within.unwrap_or(COMPILES))?;
+    said(
+        &args.at,
+        client,
+        "POST",
+        "/applications",
+        &json!(request),
+        loaded,
+    )
 }
 
 /// What the host is asked to load.
@@ -171,6 +207,7 @@ fn request(args: &LoadArgs) -> Result<LoadRequest, Failure> {
         share: args.share,
         anyway: args.anyway,
         paused: args.paused,
+        within: args.at.within,
     })
 }
 
@@ -181,13 +218,20 @@ pub fn replace(args: &ReplaceArgs) -> Done {
             "leave out --name and --paused",
         );
     }
+    // What is limited is how long the old one drains; the new one is compiled first.
+    let drains = args.load.at.within.unwrap_or(USUAL);
+    let load = LoadRequest {
+        within: None,
+        ..request(&args.load)?
+    };
     let request = ReplaceRequest {
-        load: request(&args.load)?,
-        within: Some(args.within),
+        load,
+        within: Some(drains),
     };
     let address = one(&args.old, "/replace");
-    say(
+    said(
         &args.load.at,
+        client_for(&args.load.at, COMPILES + drains)?,
         "POST",
         &address,
         &json!(request),
@@ -195,10 +239,14 @@ pub fn replace(args: &ReplaceArgs) -> Done {
     )
 }
 
+fn within(at: &AtArgs) -> String {
+    format!("?within={}", at.within.unwrap_or(USUAL))
+}
+
 pub fn unload(args: &UnloadArgs) -> Done {
     let how = match args.now {
-        true => "?now=true".to_string(),
-        false => format!("?within={}", args.within),
+        true => within(&args.at) + "&now=true",
+        false => within(&args.at),
     };
     say(
         &args.at,
@@ -224,7 +272,7 @@ pub fn pause(args: &OneArgs) -> Done {
     say(
         &args.at,
         "POST",
-        &one(&args.name, "/pause"),
+        &one(&args.name, &format!("/pause{}", within(&args.at))),
         &Value::Null,
         words,
     )
@@ -235,7 +283,7 @@ pub fn resume(args: &OneArgs) -> Done {
     say(
         &args.at,
         "POST",
-        &one(&args.name, "/resume"),
+        &one(&args.name, &format!("/resume{}", within(&args.at))),
         &Value::Null,
         words,
     )

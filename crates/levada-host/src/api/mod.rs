@@ -127,6 +127,18 @@ fn query<T>(read: Result<Query<T>, QueryRejection>) -> Result<T, Failed> {
     }
 }
 
+/// So long is waited for what an application does, if a request says nothing else.
+const USUAL: f64 = 30.0;
+
+/// A limit of time as a request gives it, in seconds.
+fn limit(given: Option<f64>, usual: f64) -> Result<Duration, Refusal> {
+    let within = given.unwrap_or(usual);
+    // Longer than anybody waits is not told apart, and can be added to a time.
+    Duration::try_from_secs_f64(within)
+        .map(|within| within.min(Duration::from_secs(1 << 20)))
+        .map_err(|e| Refusal::new(Kind::Wrong, format!("within={within} is no time: {e}")))
+}
+
 // ---- what can be asked for ---------------------------------------------------------------------
 
 fn info(served: &Served) -> HostInfo {
@@ -456,9 +468,7 @@ async fn unload(
     asked: Result<Query<UnloadQuery>, QueryRejection>,
 ) -> Answer<Unloaded> {
     let query = query(asked)?;
-    let within = query.within.unwrap_or(30.0);
-    let within = Duration::try_from_secs_f64(within)
-        .map_err(|e| Refusal::new(Kind::Wrong, format!("within={within} is no time: {e}")))?;
+    let within = limit(query.within, USUAL)?;
     let unload = move |served: &Served| {
         let memory = served.memory.as_ref();
         // Of the host before this one.
@@ -477,27 +487,37 @@ async fn unload(
 async fn changed(
     served: Arc<Served>,
     name: String,
-    change: fn(&Host, &str) -> Result<(), Refusal>,
+    asked: Result<Query<WithinQuery>, QueryRejection>,
+    change: fn(&Host, &str, Duration) -> Result<(), Refusal>,
 ) -> Answer<Application> {
+    let within = limit(query(asked)?.within, USUAL)?;
     let done = move |served: &Served| {
-        change(&served.host, &name)?;
+        change(&served.host, &name, within)?;
         Ok(Application::from(&served.host.find(&name)?))
     };
     Ok(Json(aside(&served, done).await?))
 }
 
 /// Let nothing of an application run
-#[utoipa::path(post, path = "/applications/{name}/pause", params(("name" = String, Path)), responses(
+#[utoipa::path(post, path = "/applications/{name}/pause", params(("name" = String, Path), WithinQuery), responses(
     (status = 200, body = Application), (status = 404, body = Failed), (status = 409, body = Failed)))]
-async fn pause(Of(served): Shared, Path(name): Path<String>) -> Answer<Application> {
-    changed(served, name, Host::pause).await
+async fn pause(
+    Of(served): Shared,
+    Path(name): Path<String>,
+    asked: Result<Query<WithinQuery>, QueryRejection>,
+) -> Answer<Application> {
+    changed(served, name, asked, Host::pause).await
 }
 
 /// Let it go on, from where it was
-#[utoipa::path(post, path = "/applications/{name}/resume", params(("name" = String, Path)), responses(
+#[utoipa::path(post, path = "/applications/{name}/resume", params(("name" = String, Path), WithinQuery), responses(
     (status = 200, body = Application), (status = 404, body = Failed), (status = 409, body = Failed)))]
-async fn resume(Of(served): Shared, Path(name): Path<String>) -> Answer<Application> {
-    changed(served, name, Host::resume).await
+async fn resume(
+    Of(served): Shared,
+    Path(name): Path<String>,
+    asked: Result<Query<WithinQuery>, QueryRejection>,
+) -> Answer<Application> {
+    changed(served, name, asked, Host::resume).await
 }
 
 /// Put an actor on a worker
@@ -544,9 +564,7 @@ fn replace_now(
 ) -> Result<Details, Failed> {
     let host = &served.host;
     let old = host.live(&name)?;
-    let within = request.within.unwrap_or(30.0);
-    let within = Duration::try_from_secs_f64(within)
-        .map_err(|e| Refusal::new(Kind::Wrong, format!("within={within} is no time: {e}")))?;
+    let within = limit(request.within, USUAL)?;
     let mut load = request.load;
     let of = |what| old.option(what).map(str::to_string);
     load.input = load.input.or_else(|| of("in"));

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// So long it may take: large networks take minutes to compile.
-const LONGEST: Duration = Duration::from_secs(1800);
+const LONGEST: f64 = 1800.0;
 
 /// The connection of who has asked for it.
 #[derive(Clone, Debug)]
@@ -112,7 +112,9 @@ fn both(
     while out_open || err_open {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err("has taken too long: does it read from a pipe?".to_string());
+            return Err(
+                "has taken too long: does it read from a pipe? --within allows more".to_string(),
+            );
         }
         // A negative number is passed over.
         let want = |open: bool, fd: RawFd, events| libc::pollfd {
@@ -228,7 +230,7 @@ pub fn prepare(
     }
     command.arg("--").arg(&request.network);
     let output = preparing
-        .run(&mut command, client, LONGEST)
+        .run(&mut command, client, super::limit(request.within, LONGEST)?)
         .map_err(|why| wrong(format!("levada prepare {why}")))?;
     let said = String::from_utf8_lossy(&output.stdout);
     let said = said.lines().last().unwrap_or("");

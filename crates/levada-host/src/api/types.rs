@@ -68,6 +68,9 @@ pub struct LoadRequest {
     pub anyway: bool,
     /// Load it paused: nothing of it runs before it is resumed.
     pub paused: bool,
+    /// So long, in seconds, checking and compiling it may take; 1800 if not said. Nothing is loaded then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub within: Option<f64>,
 }
 
 /// Several applications.
@@ -96,6 +99,15 @@ pub struct UnloadQuery {
     /// At once, and not when what is in flight has come out.
     pub now: bool,
     /// So long, in seconds, an answer may wait for that; 30 if not said. It goes on draining after it.
+    pub within: Option<f64>,
+}
+
+/// How long an answer may wait.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub struct WithinQuery {
+    /// Seconds; 30 if not said. What was asked for is done all the same.
     pub within: Option<f64>,
 }
 

@@ -124,11 +124,11 @@ fn do_it(client: &Client, wish: &Wish) -> Result<String, Failed> {
     };
     Ok(match wish {
         Wish::Turn(name, State::Paused | State::Loaded) => {
-            post(one(name, "/resume"), &Value::Null)?;
+            post(one(name, "/resume?within=1"), &Value::Null)?;
             format!("{name} goes on")
         }
         Wish::Turn(name, _) => {
-            post(one(name, "/pause"), &Value::Null)?;
+            post(one(name, "/pause?within=1"), &Value::Null)?;
             format!("{name} is paused")
         }
         Wish::Move(name, actor, worker) => {
@@ -141,7 +141,11 @@ fn do_it(client: &Client, wish: &Wish) -> Result<String, Failed> {
         }
         Wish::Unload(name, now) => {
             // What takes longer goes on by itself.
-            let how = if *now { "?now=true" } else { "?within=0.2" };
+            let how = if *now {
+                "?now=true&within=1"
+            } else {
+                "?within=0.2"
+            };
             let gone: Unloaded = client.call(
                 "DELETE".parse().unwrap_or_default(),
                 &one(name, how),

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What the host says of an application that is in the middle of a firing which does not end, and that no
+//! command waits for it longer than it was told to.
+
+mod common;
+
+use common::host::{Host, sources};
+use common::network;
+use std::time::{Duration, Instant};
+
+/// `Long`: a source that says that it has begun, and fires until the file `go` is there.
+fn host_with_long() -> Host {
+    let place = sources();
+    place.write(
+        "src/p/Long.cal",
+        "package p;\nactor Long () ==> int Out :\n  @native function until_told(int n) --> int end\n  \
+         int n := 0;\n  action ==> Out:[until_told(7)] guard n < 3 do n := n + 1; end\nend\n",
+    );
+    place.write(
+        "natives/long.c",
+        "#include <stdint.h>\n#include <stdio.h>\n#include <unistd.h>\nint32_t until_told(int32_t n);\n\
+         int32_t until_told(int32_t n) {\n  FILE *begun = fopen(\"begun\", \"w\");\n  \
+         if (begun) fclose(begun);\n  while (access(\"go\", F_OK)) usleep(1000);\n  return n;\n}\n",
+    );
+    let long = network(
+        &[("long", "p.Long", &[]), ("write", "p.Write", &[])],
+        &[("long.Out", "write.In")],
+    );
+    place.write("src/p/LongOne.xdf", &long.replace("\"Top\"", "\"LongOne\""));
+    let host = Host::begin_in(place);
+    host.run(&["load", "src/p/LongOne.xdf", "--name=long", "--out=long.txt"])
+        .succeeds();
+    let start = Instant::now();
+    while !host.place.exists("begun") {
+        assert!(
+            start.elapsed() < Duration::from_secs(60),
+            "it does not fire"
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    host
+}
+
+#[test]
+fn who_waits_for_a_firing_is_told_when_it_lasts_too_long() {
+    let host = host_with_long();
+    let state = || host.seen("long")["state"].as_str().unwrap().to_string();
+    assert_eq!(state(), "running");
+    host.run(&["pause", "long", "--within=0.1"])
+        .refuses(1, &["long is paused", "has not ended within 100ms"]);
+    assert_eq!(state(), "paused");
+    let why = host.run(&["why", "long"]);
+    assert!(why.succeeds().out.contains("long is paused"), "{why:?}");
+    host.run(&["resume", "long"]).succeeds();
+    assert_eq!(state(), "running");
+    host.run(&["unload", "long", "--within=0.1"])
+        .refuses(1, &["long is draining still after 100ms"]);
+    assert_eq!(state(), "draining");
+    // To pause it and let it go on does not make a source of it again.
+    host.run(&["pause", "long", "--within=0.1"])
+        .refuses(1, &["long is paused"]);
+    host.run(&["resume", "long"]).succeeds();
+    assert_eq!(state(), "draining");
+    // The one firing that lasts is the last, and nothing that it gives is lost.
+    host.place.write("go", "");
+    let ended = host.until("long", |a| a["state"] == "ended");
+    assert_eq!(ended["outcome"], "done");
+    let text = std::fs::read_to_string(host.place.path("long.txt")).unwrap();
+    assert_eq!(text, "7\n");
+}
+
+#[test]
+fn who_is_stopped_in_a_firing_ends_and_is_never_said_to_run() {
+    let host = host_with_long();
+    host.run(&["unload", "long", "--now", "--within=0.1"])
+        .refuses(1, &["long is ending still after 100ms", "a firing of it"]);
+    assert_eq!(host.seen("long")["state"], "ending");
+    assert_eq!(host.json(&["show", "long"])["state"], "ending");
+    assert_eq!(host.json(&["stats"])["application"][0]["state"], "ending");
+    host.run(&["pause", "long"])
+        .refuses(1, &["long cannot be paused"]);
+    // Others come and go meanwhile, whatever waits.
+    assert!(host.get("/host").starts_with("HTTP/1.1 200"));
+    host.place.write("go", "");
+    let ended = host.until("long", |a| a["state"] == "ended");
+    assert_eq!(ended["outcome"], "stopped");
+    host.run(&["unload", "long"]).succeeds();
+}
+
+/// A compiler that does not come to an end is ended, and nothing is loaded.
+#[test]
+fn a_load_that_takes_too_long_leaves_nothing() {
+    let host = Host::begin();
+    let made = std::process::Command::new("mkfifo")
+        .arg(host.place.path("pipe.h"))
+        .status();
+    assert!(made.unwrap().success());
+    // The C compiler waits for who writes into the pipe.
+    host.place.write("slow.c", "#include \"pipe.h\"\n");
+    host.run(&["load", common::host::TOP, "--native=slow.c", "--within=1"])
+        .refuses(1, &["has taken too long", "--within"]);
+    assert!(host.json(&["list"]).as_array().unwrap().is_empty());
+    host.run(&["load", common::host::TOP, "--name=a", "--out=a.txt"])
+        .succeeds();
+    host.until("a", |a| a["state"] == "ended");
+}
