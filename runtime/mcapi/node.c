@@ -76,6 +76,12 @@ void mc_call_end(mc_mine *const *n) {
 
 static void leave_here(void *here) { lvd_store_release_u32(&((mc_here *)here)->taken, 0); }
 
+static mc_here *new_here(void) {
+  mc_here *h = aligned_alloc(LVD_LINE, sizeof *h);
+  if (h) memset(h, 0, sizeof *h);
+  return h;
+}
+
 /* Where this thread says in which node's short calls it is; null: there is no memory. */
 static mc_here *find_here(void) {
   if (mc_own.here) return mc_own.here;
@@ -83,7 +89,7 @@ static mc_here *find_here(void) {
   lvd_aptr *at = &heres;
   mc_here *h;
   while ((h = lvd_load_relaxed_ptr(at)) && lvd_load_acquire_u32(&h->taken)) at = &h->next;
-  if (!h && (h = lvd_port_alloc(sizeof *h))) lvd_store_release_ptr(at, h);
+  if (!h && (h = new_here())) lvd_store_release_ptr(at, h);
   if (h) lvd_store_relaxed_u32(&h->taken, 1);
   lvd_port_unlock(&nodes_lock);
   if (h) lvd_port_at_thread_end(LVD_ENDS_CALLS, leave_here, h);

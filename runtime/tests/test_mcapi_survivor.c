@@ -189,6 +189,7 @@ static void nothing_more(mcapi_endpoint_t mine) { (void)mine; }
 
 void test_mcapi_deaths_at_a_place(void) {
   mcapi_endpoint_t its[4] = {0};
+  FORKS_LATE;
   test_domain();
   for (size_t i = 0; i < COUNT(its); i++) {
     pid_t id = begin((life){nothing_more, 3});

@@ -48,6 +48,7 @@ bool lvd_stack_take(lvd_worker *w, lvd_entity *e) {
 void lvd_stack_enter(void *worker) { (void)worker; }
 void lvd_stack_leave(lvd_worker *w, lvd_entity *e, bool whole) { (void)w, (void)e, (void)whole; }
 void lvd_stacks_free(lvd_app *app) { (void)app; }
+void lvd_fiber_pool_init(lvd_runtime *rt) { (void)rt; }
 void lvd_fiber_pool_free(lvd_runtime *rt) { (void)rt; }
 void lvd_port_context_of_thread(lvd_port_context *c) { (void)c; }
 bool lvd_port_thread_urgent(void) { return true; }
