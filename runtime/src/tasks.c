@@ -354,8 +354,9 @@ lvd_status pb_release(TASKID t) {
   lvd_status status = is_started(t) ? pb_wait(t) : LVD_OK;
   lvd_port_lock(&lvd_program.lock);
   bool mine = !t->released, started = mine && (t->fiber || t->call);
-  struct srpc_task was = *t;
+  struct srpc_task was = {0};
   if (mine && !started) {
+    was = *t; /* nobody runs as it, and writes into it */
     if (was.unit) was.unit->held++;
     forget(t);
   }

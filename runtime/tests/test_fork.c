@@ -504,7 +504,8 @@ static int count_made(int n) {
 }
 LVD_FORKABLE(int, count_made, int)
 
-/* Looks for one number in a tree of 2^depth, and cancels when it has it. */
+/* Looks for one number in a tree of 2^depth, and cancels when it has it: the owner comes to it soon, and
+ * nobody to all the others, unless the owner is kept from computing for that long. */
 static void search(lvd_cancel_scope *scope, uint32_t depth, uint32_t at, uint32_t wanted);
 LVD_FORKABLE_VOID(search, lvd_cancel_scope *, uint32_t, uint32_t, uint32_t)
 static void search(lvd_cancel_scope *scope, uint32_t depth, uint32_t at, uint32_t wanted) {
@@ -519,16 +520,22 @@ static void search(lvd_cancel_scope *scope, uint32_t depth, uint32_t at, uint32_
 }
 
 void test_fork_cancel(void) {
+  uint32_t cut_short = 0, rounds = SCALED(200);
   CHECK_EQ(lvd_fork_workers(3), LVD_OK);
   CHECK(!lvd_cancelled());
-  for (uint32_t i = 0; i < SCALED(200); i++) {
+  for (uint32_t i = 0; i < rounds; i++) {
     lvd_cancel_scope scope, inner;
     lvd_cancel_begin(&scope);
     lvd_store_relaxed_u32(&made, 0);
     uint32_t wanted = 32767 - i;
     search(&scope, 15, 0, wanted);
     CHECK(lvd_cancelled());
-    CHECK(lvd_load_relaxed_u32(&made) < 32768);
+    uint32_t leaves = lvd_load_relaxed_u32(&made);
+    CHECK(leaves >= 1 && leaves <= 32768);
+    cut_short += leaves < 32768;
+    LVD_FORK(late, search, &scope, 0, 0, wanted);
+    LVD_JOIN(late, search);
+    CHECK_EQ(lvd_load_relaxed_u32(&made), leaves); /* what had not begun did not */
     lvd_cancel_begin(&inner);
     CHECK(lvd_cancelled()); /* the one around it is */
     lvd_cancel_end(&inner);
@@ -537,6 +544,8 @@ void test_fork_cancel(void) {
     LVD_FORK(f, count_made, 3);
     CHECK_EQ(LVD_JOIN(f, count_made), 3);
   }
+  printf("%u of %u cut short\n", cut_short, rounds);
+  CHECK(cut_short);
   lvd_cancel_scope outer, inner;
   lvd_cancel_begin(&outer);
   lvd_cancel_begin(&inner);
