@@ -232,7 +232,7 @@ static bool await(lvd_forker *f, lvd_deque *d, lvd_fork *slot, uint32_t may_aban
     if (state == DONE || state == FAILED) break;
     lvd_deque *thief = thief_of(state); /* null: he is about to say so */
     bool may = thief && lvd_load_relaxed_ptr(&thief->app) == lvd_load_relaxed_ptr(&d->app) &&
-               lvd_fork_has_room(f);
+               lvd_fork_may_leap(f);
     lvd_fork *leap = may ? lvd_deque_take(thief) : NULL;
     if (leap) {
       looks = 0;

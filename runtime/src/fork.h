@@ -58,6 +58,7 @@ typedef struct lvd_forker {
   bool taken;
   lvd_deque *spare; /* empty ones, for the stacks to come here */
   uint32_t spares;
+  struct lvd_fiber *reserve; /* a worker's, for the next call that it takes; or null */
   lvd_a64 stolen, leapt, asked, shared, full, waits, woken;
 } lvd_forker;
 
@@ -115,10 +116,12 @@ bool lvd_forks_wake(lvd_forker *by);
 /* The owner of `d` waits, in a fiber, an actor or a thread, until he is told. */
 void lvd_fork_wait(lvd_forker *f, lvd_deque *d);
 void lvd_fork_tell(lvd_deque *d);
+/* May this stack make one more call that the thief of its own has forked? If it turns out to be
+ * another's, it is passed. */
+bool lvd_fork_may_leap(lvd_forker *f);
 /* Has the call of `slot` made, which was taken from `from` in error: not on this stack. */
 void lvd_fork_pass(lvd_forker *f, lvd_fork *slot, lvd_deque *from);
-void lvd_forkers_stir(void);                 /* every join is a seldom one, once */
-bool lvd_fork_has_room(const lvd_forker *f); /* on this stack, for one more call */
+void lvd_forkers_stir(void); /* every join is a seldom one, once */
 
 /* Has this thread forks open? */
 bool lvd_forks_open_here(void);

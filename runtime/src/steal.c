@@ -250,6 +250,7 @@ static void free_forker(lvd_forker *f, lvd_aptr *list) {
   }
   f->spares = 0;
   if (f->worker) f->worker->forker = NULL;
+  f->reserve = NULL; /* its runtime is about to free it */
   f->taken = false;
 }
 
@@ -348,13 +349,15 @@ void lvd_forks_free(lvd_runtime *rt) {
 }
 
 /* The application of calls that threads of the program have forked. Not on a worker: its locks may wait for one. */
-static void open_app(lvd_fork_set *forks) {
+static bool open_app(lvd_fork_set *forks) {
   static const lvd_app_options options = {.name = "forks"};
   lvd_app *app;
   lvd_port_lock(&forks->opening);
   if (!lvd_load_relaxed_ptr(&forks->app) && lvd_app_open(forks->rt, &options, &app) == LVD_OK)
     lvd_store_relaxed_ptr(&forks->app, app);
+  bool opened = lvd_load_relaxed_ptr(&forks->app);
   lvd_port_unlock(&forks->opening);
+  return opened;
 }
 
 /* What its thread could have called directly is to have room where it is taken. */
@@ -486,11 +489,12 @@ static LVD_COLD lvd_forker *begin(void) {
   else
     f = begin_unprepared(w);
   if (!f) return NULL;
-  take_up_empty(f);
-  if (!w) {
-    lvd_port_at_thread_end(LVD_ENDS_FORKS, end_forker, f);
-    open_app(f->forks);
+  if (!w && !open_app(f->forks)) { /* nobody could take a call */
+    end_forker(f);
+    return NULL;
   }
+  take_up_empty(f);
+  if (!w) lvd_port_at_thread_end(LVD_ENDS_FORKS, end_forker, f);
   return f;
 }
 
@@ -502,18 +506,6 @@ lvd_forker *lvd_forker_self(void) {
 /* The worker's thread ends. */
 void lvd_forks_worker_ends(void) {
   if (self) end_forker(self);
-}
-
-bool lvd_fork_has_room(const lvd_forker *f) {
-  const unsigned char *here = __builtin_frame_address(0), *low = f->low;
-  size_t least = 256 * 1024;
-  const lvd_entity *e = f->worker ? f->worker->current : NULL;
-  const lvd_fiber *fiber = !e ? NULL : e->is_fiber ? (const lvd_fiber *)e : e->stack;
-  if (fiber) {
-    low = fiber->low + fiber->guard;
-    least = ((size_t)1 << fiber->size_log2) / 2;
-  }
-  return (size_t)(here - low) > least;
 }
 
 /* ---- fibers with open forks --------------------------------------------------------------- */
@@ -598,39 +590,63 @@ static void taken_main(void *argument) {
   lvd_fork_run(fiber->taken, fiber->taken_from, lvd_load_relaxed_ptr(&f->deque));
 }
 
+/* Is a stack ready here, for a call to be taken? Without one it is not: its owner can make it as well. */
+static bool has_stack(lvd_forker *f) {
+  uint32_t size_log2 = lvd_load_relaxed_u32(&f->forks->stack_log2);
+  if (LVD_LIKELY(f->reserve && f->reserve->size_log2 >= size_log2)) return true;
+  if (f->reserve) lvd_fiber_put_back(f->forks->rt, f->reserve);
+  f->reserve = NULL;
+  return lvd_fiber_take(f->forks->rt, size_log2, &f->reserve) == LVD_OK;
+}
+
 /* The call of `slot`, just taken from `d`, is ready here as a fiber. */
-static bool make_fiber(lvd_worker *w, lvd_fork_set *forks, lvd_fork *slot, lvd_deque *d) {
+static void make_fiber(lvd_forker *f, lvd_fork *slot, lvd_deque *d) {
   lvd_app *app = lvd_load_relaxed_ptr(&d->app);
+  lvd_fiber *fiber = f->reserve;
+  f->reserve = NULL;
   bool bare = !app;
-  if (bare) app = lvd_load_relaxed_ptr(&forks->app);
-  lvd_fiber *fiber;
-  uint32_t size_log2 = lvd_load_relaxed_u32(&forks->stack_log2);
-  if (!app || (lvd_fiber_take(w->rt, size_log2, &fiber) != LVD_OK &&
-               lvd_fiber_take(w->rt, LVD_STACK_MOST, &fiber) != LVD_OK))
-    return false;
-  lvd_fiber_ready(w, fiber, app, lvd_load_relaxed_u32(&d->level), taken_main);
+  if (bare) app = lvd_load_relaxed_ptr(&f->forks->app);
+  lvd_fiber_ready(f->worker, fiber, app, lvd_load_relaxed_u32(&d->level), taken_main);
   fiber->bare = bare;
   fiber->taken = slot;
   fiber->taken_from = d;
-  return true;
 }
 
+/* On this stack, for one more call. */
+static bool has_room(const lvd_forker *f) {
+  const unsigned char *here = __builtin_frame_address(0), *low = f->low;
+  size_t least = 256 * 1024;
+  const lvd_entity *e = f->worker ? f->worker->current : NULL;
+  const lvd_fiber *fiber = !e ? NULL : e->is_fiber ? (const lvd_fiber *)e : e->stack;
+  if (fiber) {
+    low = fiber->low + fiber->guard;
+    least = ((size_t)1 << fiber->size_log2) / 2;
+  }
+  return (size_t)(here - low) > least;
+}
+
+static bool makes_fibers(const lvd_forker *f) {
+  return f->worker && f->worker->index < f->worker->rt->workers;
+}
+
+bool lvd_fork_may_leap(lvd_forker *f) { return has_room(f) && (!makes_fibers(f) || has_stack(f)); }
+
 void lvd_fork_pass(lvd_forker *f, lvd_fork *slot, lvd_deque *from) {
-  if (!f->worker || f->worker->rt->workers <= f->worker->index ||
-      !make_fiber(f->worker, f->forks, slot, from))
+  if (makes_fibers(f))
+    make_fiber(f, slot, from);
+  else
     lvd_fork_run(slot, from, lvd_load_relaxed_ptr(&f->deque));
 }
 
 static bool steal(lvd_worker *w, lvd_forker *f, lvd_deque *d) {
-  if (!lvd_deque_has(d)) return false;
+  if (!lvd_deque_has(d) || !has_stack(f)) return false;
   /* Until there is a fiber, nothing else keeps the application from its end: the stack that has
    * forked may have been abandoned. */
   lvd_worker_turns(w, LVD_ANY_APP(w));
   lvd_fork *slot = lvd_deque_take(d);
   if (slot) {
     lvd_count(&f->stolen, 1);
-    /* Without a fiber it cannot wait without holding up the worker; it seldom does. */
-    if (!make_fiber(w, f->forks, slot, d)) lvd_fork_run(slot, d, lvd_load_relaxed_ptr(&f->deque));
+    make_fiber(f, slot, d);
   }
   lvd_worker_turns(w, NULL);
   return slot != NULL;

@@ -233,6 +233,71 @@ void test_fork_stacks(void) {
 #endif
 }
 
+/* While no stack is to be had, nothing is taken: a call that was would hold up what runs below it. */
+static lvd_a32 on_no_stack, elsewhere, parked_all, park;
+
+static long note_stack(lvd_fiber *owner) {
+  lvd_fiber *here = lvd_fiber_self();
+  if (!here) lvd_add_relaxed_u32(&on_no_stack, 1);
+  if (here != owner) lvd_add_relaxed_u32(&elsewhere, 1);
+  return 1;
+}
+LVD_FORKABLE(long, note_stack, lvd_fiber *)
+
+static void parks(void *unused) {
+  (void)unused;
+  while (!lvd_load_acquire_u32(&park)) lvd_fiber_sleep(1000000);
+}
+
+/* Forks for a while, without leaving the worker. */
+static void forks_for_a_while(void *argument) {
+  const uint32_t *until_taken = argument;
+  lvd_fiber *owner = lvd_fiber_self();
+  while (!lvd_load_acquire_u32(&parked_all)) lvd_fiber_sleep(1000000);
+  uint64_t begun = now_ns();
+  uint64_t limit = *until_taken ? 30000000000u : 100000000u;
+  while (now_ns() - begun < limit && !(*until_taken && lvd_load_relaxed_u32(&elsewhere))) {
+    LVD_FORK(f, note_stack, owner);
+    for (int i = 0; i < 100; i++) CHECK_EQ(fib(5), 5);
+    CHECK_EQ(LVD_JOIN(f, note_stack), 1);
+  }
+}
+
+void test_fork_without_stacks(void) {
+  enum { MOST = 64 };
+  if (sysconf(_SC_NPROCESSORS_ONLN) < 2) SKIP("one core");
+  const lvd_runtime_options o = {.workers = 2, .entities = MOST};
+  lvd_runtime *rt;
+  lvd_app *app;
+  lvd_fiber *forker, *parked[MOST];
+  CHECK_EQ(lvd_runtime_create(&o, &rt), LVD_OK);
+  CHECK_EQ(lvd_app_open(rt, NULL, &app), LVD_OK);
+  const lvd_fiber_options as_large = {.stack = (size_t)8 << 20, .place = LVD_ANYWHERE};
+  const lvd_fiber_options first = {.stack = (size_t)8 << 20, .place = LVD_WORKER(0)};
+  static const uint32_t no = 0, yes = 1;
+  CHECK_EQ(lvd_fiber_start(app, forks_for_a_while, (void *)(uintptr_t)&no, &first, &forker),
+           LVD_OK);
+  uint32_t n = 0;
+  while (n < MOST && lvd_fiber_start(app, parks, NULL, &as_large, &parked[n]) == LVD_OK) n++;
+  CHECK(n > 0 && n < MOST);
+  lvd_store_release_u32(&parked_all, 1);
+  CHECK_EQ(lvd_fiber_join(forker, -1), LVD_OK);
+  printf("%u parked, %u calls elsewhere\n", n, lvd_load_relaxed_u32(&elsewhere));
+  CHECK_EQ(lvd_load_relaxed_u32(&on_no_stack), 0);
+  CHECK_EQ(lvd_load_relaxed_u32(&elsewhere), 0);
+
+  lvd_store_release_u32(&park, 1); /* there are again */
+  for (uint32_t i = 0; i < n; i++) CHECK_EQ(lvd_fiber_join(parked[i], -1), LVD_OK);
+  lvd_store_relaxed_u32(&elsewhere, 0);
+  CHECK_EQ(lvd_fiber_start(app, forks_for_a_while, (void *)(uintptr_t)&yes, &first, &forker),
+           LVD_OK);
+  CHECK_EQ(lvd_fiber_join(forker, -1), LVD_OK);
+  CHECK(lvd_load_relaxed_u32(&elsewhere) > 0);
+  CHECK_EQ(lvd_load_relaxed_u32(&on_no_stack), 0);
+  lvd_app_unload(app);
+  lvd_runtime_destroy(rt);
+}
+
 /* A call that overflows where it was taken ends the program, which says what has happened. */
 static long bottomless(int depth) {
   go_down(depth);

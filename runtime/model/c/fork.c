@@ -33,7 +33,7 @@ lvd_forker *lvd_forker_self(void) { return &me()->f; }
 lvd_deque *lvd_forker_deque(lvd_forker *f) { return lvd_load_relaxed_ptr(&f->deque); }
 void lvd_forker_without(lvd_forker *f) { (void)f; }
 bool lvd_forks_wake(lvd_forker *by) { return by == NULL; }
-bool lvd_fork_has_room(const lvd_forker *f) { return f != NULL; }
+bool lvd_fork_may_leap(lvd_forker *f) { return f != NULL; }
 lvd_cancel_scope *lvd_deque_scope(const lvd_deque *d, uint32_t i) {
   (void)d, (void)i;
   return NULL;

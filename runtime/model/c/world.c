@@ -43,8 +43,9 @@ WEAK lvd_status lvd_urgent_worker(lvd_runtime *rt, uint32_t worker, uint32_t *ur
   (void)rt, (void)worker, (void)urgent;
   return LVD_E_SYSTEM;
 }
-lvd_status lvd_app_load(lvd_runtime *rt, const lvd_network *net, const lvd_app_options *options,
-                        lvd_app **out, char *diagnostic, size_t size) {
+WEAK lvd_status lvd_app_load(lvd_runtime *rt, const lvd_network *net,
+                             const lvd_app_options *options, lvd_app **out, char *diagnostic,
+                             size_t size) {
   (void)rt, (void)net, (void)options, (void)out, (void)diagnostic, (void)size;
   return LVD_E_MEMORY;
 }

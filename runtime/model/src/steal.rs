@@ -14,7 +14,6 @@ harness! {
     /// c/steal.c
     Calls {
         fn has_forked(m: *mut c_void, n: u32, worker: u32, at: u32);
-        fn on_fibers(m: *mut c_void);
         fn calls(nest: u32, set: u32, fail: u32);
         fn fork(n: u32);
         fn join_call(n: u32) -> u32;
@@ -150,7 +149,6 @@ fn forking_fiber(library: &Library, barrier: Barrier, role: Role) -> (Calls, Wor
     let world = World::new(library, barrier, 2, 0, NONE, &[(role, 0)]);
     own.has_forked(world.m, 1, 0, 0);
     own.has_forked(world.m, 2, 1, 1);
-    own.on_fibers(world.m);
     (own, world)
 }
 
