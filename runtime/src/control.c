@@ -510,9 +510,7 @@ void lvd_keepers_end(lvd_runtime *rt) {
   }
 }
 
-lvd_status lvd_app_wait(lvd_app *app, int64_t timeout_ms) {
-  LVD_INSIDE;
-  if (!app) return LVD_E_ARGUMENT;
+static bool ends_within(lvd_app *app, int64_t timeout_ms) {
   lvd_stream_thread_flush();
   uint64_t start = lvd_port_ns();
   lvd_waiting self = {.app = NULL};
@@ -521,7 +519,7 @@ lvd_status lvd_app_wait(lvd_app *app, int64_t timeout_ms) {
     int64_t left = -1;
     if (timeout_ms >= 0) {
       left = timeout_ms - (int64_t)((lvd_port_ns() - start) / 1000000);
-      if (left <= 0) return LVD_E_TIME;
+      if (left <= 0) return false;
       left = left < INT32_MAX ? left * 1000000 : -1;
     } else if (!self.app && phase == LVD_PHASE_RUNNING) {
       lvd_waiting_enter_for_end(&self, app);
@@ -530,7 +528,13 @@ lvd_status lvd_app_wait(lvd_app *app, int64_t timeout_ms) {
     lvd_port_wait(&app->phase, phase, left);
   }
   lvd_waiting_leave(&self);
-  return lvd_app_told(app);
+  return true;
+}
+
+lvd_status lvd_app_wait(lvd_app *app, int64_t timeout_ms) {
+  LVD_INSIDE;
+  if (!app) return LVD_E_ARGUMENT;
+  return ends_within(app, timeout_ms) ? lvd_app_told(app) : LVD_E_TIME;
 }
 
 lvd_status lvd_app_stop(lvd_app *app) { return lvd_app_stop_within(app, -1); }
@@ -539,8 +543,7 @@ lvd_status lvd_app_stop_within(lvd_app *app, int64_t timeout_ms) {
   LVD_INSIDE;
   if (!app) return LVD_E_ARGUMENT;
   lvd_app_end(app, LVD_E_STOPPED);
-  lvd_app_wait(app, timeout_ms);
-  return lvd_load_acquire_u32(&app->phase) == LVD_PHASE_ENDED ? LVD_OK : LVD_E_TIME;
+  return ends_within(app, timeout_ms) ? LVD_OK : LVD_E_TIME;
 }
 
 void lvd_app_finish(lvd_app *app) {
