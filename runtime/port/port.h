@@ -116,6 +116,7 @@ uint64_t lvd_port_clock_ns(int clock);
 /* end(argument) is called when the calling thread ends, one for each of these, in this order; a later
  * call replaces it. An argument of null: nothing is called. */
 typedef enum lvd_port_ends {
+  LVD_ENDS_WORKER,
   LVD_ENDS_FORKS,
   LVD_ENDS_NUMBERS,
   LVD_ENDS_STREAMS,

@@ -264,8 +264,7 @@ static void end_forker(void *argument) {
   lvd_deque *d = lvd_load_relaxed_ptr(&f->deque);
   if (!lvd_load_relaxed_u32(&f->gone)) leave_place(f);
   lvd_aptr *list = spare_of(f);
-  /* A thread that ends with forks open leaves them behind. */
-  if (d && !lvd_deque_has(d) && lvd_forks.head == d->slot) give_back(list, d);
+  if (d) give_back(list, d);
   lvd_store_relaxed_ptr(&f->deque, NULL);
   free_forker(f, list);
   self = NULL;
@@ -273,6 +272,17 @@ static void end_forker(void *argument) {
   lvd_store_relaxed_ptr(&lvd_forks.limit, NULL);
   lvd_store_relaxed_ptr(&lvd_forks.floor, NULL);
   lvd_port_unlock(&all.lock);
+}
+
+/* Who has taken one of its forks writes to a stack that is about to go. */
+static void thread_ends(void *argument) {
+  if (is_open(argument)) {
+    lvd_port_last_words(
+        "levada: a thread ended amid its forks (pthread_exit, or pthread_cancel), which "
+        "must be joined first; the process ends\n");
+    abort();
+  }
+  end_forker(argument);
 }
 
 /* ---- the runtime -------------------------------------------------------------------------- */
@@ -432,7 +442,7 @@ static void child_begins(void) {
   all.runtimes = NULL;
   all.forkers = NULL; /* their threads are gone, perhaps with their locks in hand */
   if (self) {
-    lvd_port_at_thread_end(LVD_ENDS_FORKS, end_forker,
+    lvd_port_at_thread_end(LVD_ENDS_FORKS, thread_ends,
                            NULL); /* who told it something is gone, its lock in hand */
     if (!is_open(self)) {
       self = NULL;
@@ -494,7 +504,7 @@ static LVD_COLD lvd_forker *begin(void) {
     return NULL;
   }
   take_up_empty(f);
-  if (!w) lvd_port_at_thread_end(LVD_ENDS_FORKS, end_forker, f);
+  if (!w) lvd_port_at_thread_end(LVD_ENDS_FORKS, thread_ends, f);
   return f;
 }
 

@@ -313,9 +313,19 @@ static void rest(lvd_worker *w) {
   lvd_forks_awake(w);
 }
 
+/* What runs here has ended the thread, and with it all that is on this core. */
+static void ended_from_within(void *worker) {
+  (void)worker;
+  lvd_port_last_words(
+      "levada: a thread of the runtime was ended by what runs on it (pthread_exit, or "
+      "pthread_cancel); the process ends\n");
+  abort();
+}
+
 void lvd_worker_main(void *argument) {
   lvd_worker *w = argument;
   lvd_port_set_self(w);
+  lvd_port_at_thread_end(LVD_ENDS_WORKER, ended_from_within, w);
   w->low = lvd_port_stack_low(NULL);
   lvd_port_context_of_thread(&w->home);
   w->turns = w->until_sample = w->look = 1;
@@ -350,6 +360,7 @@ void lvd_worker_main(void *argument) {
         lvd_settle(w);
     }
   }
+  lvd_port_at_thread_end(LVD_ENDS_WORKER, NULL, NULL);
   lvd_forks_worker_ends();
   lvd_port_traps_end();
   lvd_port_set_self(NULL);

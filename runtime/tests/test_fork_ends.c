@@ -221,6 +221,61 @@ void test_fork_last_thread(void) {
   }
 }
 
+/* ---- threads that end where they must not -------------------------------------------------------- */
+
+static void *ends_in_block(void *unused) {
+  LVD_FORK(f, fib, 20);
+  pthread_exit(NULL);
+  LVD_JOIN(f, fib);
+  return unused;
+}
+static void thread_ends_in_block(void) {
+  pthread_t t;
+  CHECK_EQ(pthread_create(&t, NULL, ends_in_block, NULL), 0);
+  CHECK_EQ(pthread_join(t, NULL), 0);
+}
+static void leave_thread(int unused) {
+  (void)unused;
+  spin_ns(1000);
+  if (gettid() != main_thread) pthread_exit(NULL);
+}
+LVD_FORKABLE_VOID(leave_thread, int)
+static void worker_ends(void) {
+  main_thread = gettid();
+  for (;;) {
+    LVD_FORK(f, leave_thread, 0);
+    spin_ns(100000);
+    LVD_JOIN(f, leave_thread);
+  }
+}
+
+/* It ends as it should, having said why. */
+static void check_last_words(void (*program)(void), const char *words) {
+  FILE *file = tmpfile();
+  CHECK(file);
+  int standard = dup(STDERR_FILENO);
+  CHECK(standard >= 0 && dup2(fileno(file), STDERR_FILENO) >= 0);
+  int status = status_of(program);
+  CHECK(dup2(standard, STDERR_FILENO) >= 0);
+  close(standard);
+  char said[4096] = "";
+  rewind(file);
+  size_t size = fread(said, 1, sizeof said - 1, file);
+  fprintf(stderr, "%.*s", (int)size, said);
+  CHECK_EQ(status, 1000 + SIGABRT);
+  CHECK(strstr(said, words));
+  fclose(file);
+}
+
+void test_fork_thread_ends(void) {
+  SKIP_LEAKS();
+  signal(SIGABRT, SIG_DFL);
+  check_last_words(thread_ends_in_block, "levada: a thread ended amid its forks");
+#if !defined(__SANITIZE_THREAD__) && !defined(LVD_EMULATED)
+  check_last_words(worker_ends, "levada: a thread of the runtime was ended");
+#endif
+}
+
 /* ---- a library that is closed ------------------------------------------------------------------ */
 
 #ifdef LEVADA_PLUGIN

@@ -43,7 +43,7 @@ const unsigned char *lvd_port_stack_low(size_t *size) { return (void)size, NULL;
 int lvd_port_thread_clock(void) { return 1; }
 uint64_t lvd_port_clock_ns(int clock) { return (void)clock, 0; }
 void lvd_port_at_thread_end(lvd_port_ends what, void (*end)(void *), void *argument) {
-  (void)what;
+  if (what != LVD_ENDS_FORKS) return;
   forks->person[number()].end = end;
   forks->person[number()].argument = argument;
 }
