@@ -2,7 +2,7 @@
 //! Writes the C that forks become, as pieces: text of our own, and text of the user's that is copied
 //! as it stands, with the forks in it written in turn.
 
-use crate::parse::{External, Form, Jump, Kept, Parsed, Place, Range, Refusal, STACK};
+use crate::parse::{Access, External, Form, Jump, Kept, Parsed, Place, Range, Refusal, STACK};
 use crate::site::{Site, declared, site};
 use crate::types::{self, Type};
 use std::cell::RefCell;
@@ -638,26 +638,33 @@ impl Writer<'_> {
                 keep(name, "&", left);
                 text(&mut after, format!("*{name}"));
             }
-            Place::Member {
+            Place::Path {
                 base,
-                arrow,
-                member,
+                pointer,
+                steps,
             } => {
-                keep(name, if *arrow { "" } else { "&" }, *base);
-                text(&mut after, format!("{name}->"));
-                self.copy(
-                    Range {
-                        start: *member,
-                        end: member + 1,
-                    },
-                    &mut after,
-                );
-            }
-            Place::Element { base, index } => {
-                let at = format!("{name}_i");
-                keep(name, "&", *base);
-                keep(&at, "", *index);
-                text(&mut after, format!("(*{name})[{at}]"));
+                keep(name, if *pointer { "" } else { "&" }, *base);
+                let mut before_member = "->";
+                if matches!(steps.first(), Some(Access::Index(_))) {
+                    text(&mut after, format!("(*{name})"));
+                } else {
+                    text(&mut after, name);
+                }
+                for (i, step) in steps.iter().enumerate() {
+                    match *step {
+                        Access::Member(member) => {
+                            text(&mut after, before_member);
+                            let (start, end) = (member, member + 1);
+                            self.copy(Range { start, end }, &mut after);
+                        }
+                        Access::Index(index) => {
+                            let at = format!("{name}_i{i}");
+                            keep(&at, "+", index); // of a bit-field, too
+                            text(&mut after, format!("[{at}]"));
+                        }
+                    }
+                    before_member = ".";
+                }
             }
         }
         (before, after)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Expressions: a tree of what a fork may be part of, and the forks themselves.
 
-use super::{Around, Fork, Form, Name, Parser, Place, Range, Result};
+use super::{Access, Around, Fork, Form, Name, Parser, Place, Range, Result};
 use crate::lex::{self, Kind};
 use crate::types::{self, Type};
 
@@ -9,6 +9,14 @@ use crate::types::{self, Type};
 pub(super) struct Expr {
     pub range: Range,
     pub kind: ExprKind,
+}
+
+/// The way to a part of an object: members and elements, the outermost first.
+pub(super) struct Path<'e> {
+    pub base: &'e Expr,
+    /// The base is a pointer to the object.
+    pub pointer: bool,
+    pub parts: Vec<&'e Expr>,
 }
 
 /// Longer chains of operators are not read: who walks them goes as deep.
@@ -175,6 +183,11 @@ impl Parser<'_> {
         self.type_of(e).is_some_and(|ty| types::is_vector(&ty))
     }
 
+    fn is_array(&self, e: &Expr) -> bool {
+        let array = |ty: Type| matches!(&**types::resolve(&ty), types::Kind::Array { .. });
+        self.type_of(e).is_some_and(array)
+    }
+
     /// How to keep the left side of an assignment.
     pub(super) fn place(&self, left: &Expr) -> Place {
         fn plain(e: &Expr) -> bool {
@@ -189,18 +202,50 @@ impl Parser<'_> {
         if plain(left) {
             return Place::Plain;
         }
-        match &left.bare().kind {
-            ExprKind::Member { of, arrow, .. } => Place::Member {
-                base: of.range,
-                arrow: *arrow,
-                member: left.bare().range.end - 1,
-            },
-            ExprKind::Index(of, index) if self.is_vector(of) => Place::Element {
-                base: of.range,
-                index: index.range,
-            },
-            _ => Place::Address,
+        let Some(path) = self.path(left) else {
+            return Place::Address;
+        };
+        let access = |e: &&Expr| match &e.kind {
+            ExprKind::Index(_, index) => Access::Index(index.range),
+            _ => Access::Member(e.range.end - 1),
+        };
+        Place::Path {
+            base: path.base.range,
+            pointer: path.pointer,
+            steps: path.parts.iter().map(access).collect(),
         }
+    }
+
+    /// To a part of a structure or of a vector, from the outermost object that has an address, or from
+    /// what a pointer points to.
+    pub(super) fn path<'e>(&self, left: &'e Expr) -> Option<Path<'e>> {
+        let mut parts = Vec::new();
+        let (mut e, mut pointer, mut part) = (left.bare(), false, false);
+        loop {
+            let of = match &e.kind {
+                ExprKind::Member { of, arrow, .. } => {
+                    (pointer, part) = (*arrow, true);
+                    of
+                }
+                ExprKind::Index(of, _) if self.is_vector(of) => {
+                    part = true;
+                    of
+                }
+                ExprKind::Index(of, _) if self.is_array(of) => of,
+                _ => break,
+            };
+            parts.push(e);
+            e = of.bare();
+            if pointer {
+                break;
+            }
+        }
+        parts.reverse();
+        part.then_some(Path {
+            base: e,
+            pointer,
+            parts,
+        })
     }
 
     pub(super) fn conditional(&mut self) -> Result<Expr> {

@@ -116,16 +116,22 @@ pub enum Place {
     Plain,
     /// Its address is kept.
     Address,
-    /// `base->member` or `base.member`, where the member may be a bit-field: the address of the base is
-    /// kept. The tokens of the base, whether it is a pointer, and the member.
-    Member {
+    /// The way from an object to a part of it that may have no address, or not one that all of its type
+    /// have: a bit-field, an element of a vector or of what is packed. The address of the object is kept
+    /// (the value, if it is a pointer to it), and the indices are.
+    Path {
         base: Range,
-        arrow: bool,
-        member: usize,
+        pointer: bool,
+        steps: Vec<Access>,
     },
-    /// An element of a vector, which has no address for some compilers: that of the vector, and the
-    /// index are kept.
-    Element { base: Range, index: Range },
+}
+
+/// A step from an object to a part of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// The token of its name.
+    Member(usize),
+    Index(Range),
 }
 
 /// An expression whose parts are evaluated one after the other, since a fork is among them: each step

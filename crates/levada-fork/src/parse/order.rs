@@ -7,7 +7,7 @@
 //! of a [`Sequence`].
 
 use super::expr::{Expr, ExprKind};
-use super::{Kept, Name, Parser, Place, Range, Refusal, Sequence, Step};
+use super::{Kept, Name, Parser, Range, Refusal, Sequence, Step};
 use crate::lex::Kind;
 use crate::types;
 use std::collections::HashSet;
@@ -127,13 +127,14 @@ impl Parser<'_> {
 
     /// The left side of an assignment, what of it is evaluated first.
     fn place_in_order(&mut self, left: &Expr) {
-        match &left.bare().kind {
-            ExprKind::Member { of, .. } => self.in_order(of, None),
-            ExprKind::Index(of, index) if matches!(self.place(left), Place::Element { .. }) => {
-                self.in_order(of, None);
+        let Some(path) = self.path(left) else {
+            return self.in_order(left, None);
+        };
+        self.in_order(path.base, None);
+        for part in path.parts {
+            if let ExprKind::Index(_, index) = &part.kind {
                 self.in_order(index, None);
             }
-            _ => self.in_order(left, None),
         }
     }
 
