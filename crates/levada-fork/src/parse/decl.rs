@@ -267,6 +267,7 @@ impl Parser<'_> {
                     && free
                     && ends
                     && !in_for
+                    && !self.declarations_follow()
                 {
                     let end = self.at + usize::from(self.is(";"));
                     self.out.forks[fork].form = super::Form::Declaration {
@@ -284,6 +285,15 @@ impl Parser<'_> {
             }
         }
         self.expect(";")
+    }
+
+    /// Behind the declaration that ends here. What was C in 1990 has no statement before them.
+    fn declarations_follow(&mut self) -> bool {
+        let here = self.at;
+        self.at += usize::from(self.is(";"));
+        let follow = self.begins_declaration();
+        self.at = here;
+        follow
     }
 
     /// GNU C's functions in functions: their forks are refused, since nothing at file scope can call

@@ -51,7 +51,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn begins_declaration(&self) -> bool {
+    pub(super) fn begins_declaration(&self) -> bool {
         if self.one_of(STATIC_ASSERT) {
             return false;
         }
