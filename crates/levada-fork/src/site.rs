@@ -316,7 +316,8 @@ pub fn site(
     let (mut pointer, mut arg_types, mut constant) = (None, Vec::new(), Vec::new());
     let mut typedefs = Vec::new();
     if fork.name.is_none() {
-        let ty = types::pointer(std::rc::Rc::new(types::Kind::Function(function.clone())));
+        let to = std::rc::Rc::new(types::Kind::Function(function.clone()));
+        let ty = types::pointer_called(types::convention(&fork.callee_type), to);
         let declared = types::declare(tags, &ty, "lvd_call");
         members.push(declared.map_err(|why| unnamed(why, "the function", fork.callee))?);
         pointer = Some(ty);

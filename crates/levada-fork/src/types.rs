@@ -35,6 +35,8 @@ pub enum Kind {
     },
     Pointer {
         quals: String,
+        /// Attributes of the function that it points to, which change how that is called.
+        convention: String,
         to: Type,
     },
     /// An array; what stands between its brackets, if that is a constant that file scope knows.
@@ -123,10 +125,24 @@ pub const SIZE: &str = "__typeof__(sizeof 0)";
 pub const DIFFERENCE: &str = "__typeof__((char *)1 - (char *)1)";
 
 pub fn pointer(to: Type) -> Type {
+    pointer_called("", to)
+}
+
+/// To a function that is called in another way than usual.
+pub fn pointer_called(convention: &str, to: Type) -> Type {
     Rc::new(Kind::Pointer {
         quals: String::new(),
+        convention: convention.into(),
         to,
     })
+}
+
+/// How what a pointer points to is called; empty: as usual.
+pub fn convention(ty: &Type) -> &str {
+    match &**resolve(ty) {
+        Kind::Pointer { convention, .. } => convention,
+        _ => "",
+    }
 }
 
 pub fn unknown() -> Type {
@@ -162,7 +178,11 @@ pub fn unqualified(ty: &Type) -> Type {
             quals: none,
             tag: *tag,
         }),
-        Kind::Pointer { quals, to } if !quals.is_empty() => pointer(to.clone()),
+        Kind::Pointer {
+            quals,
+            convention,
+            to,
+        } if !quals.is_empty() => pointer_called(convention, to.clone()),
         _ => ty.clone(),
     }
 }
@@ -370,10 +390,14 @@ pub fn declare(tags: &Tags, ty: &Type, name: &str) -> Result<String, Unnamed> {
                 Some(n) => Ok(join(quals, &format!("{} {n}", tag.word))),
             }
         }
-        Kind::Pointer { quals, to } => {
-            let inner = match quals.as_str() {
+        Kind::Pointer {
+            quals,
+            convention,
+            to,
+        } => {
+            let inner = match [convention.as_str(), quals].concat().as_str() {
                 "" => format!("*{name}"),
-                q => format!("*{q} {name}"),
+                _ => format!("*{convention} {quals} {name}"),
             };
             match &**to {
                 Kind::Array { .. } | Kind::Function(_) => {

@@ -20,13 +20,17 @@ impl Parser<'_> {
     }
 
     fn declarator_here(&mut self, mut base: Type) -> Result<(Option<String>, Type)> {
+        let start = self.at;
         self.attributes()?;
+        let mut convention = self.convention(start..self.at);
         while self.is("*") || self.is("^") {
             self.at += 1;
             let mut quals = Vec::new();
             loop {
                 if self.one_of(ATTRIBUTE) {
+                    let start = self.at;
                     self.attributes()?;
+                    convention += &self.convention(start..self.at);
                 } else if self.one_of(QUALIFIERS) || self.is_word("_Atomic") {
                     let word = self.word_at(self.at).unwrap_or_default();
                     match word.trim_matches('_') {
@@ -42,6 +46,7 @@ impl Parser<'_> {
             }
             base = Rc::new(types::Kind::Pointer {
                 quals: quals.join(" "),
+                convention: std::mem::take(&mut convention),
                 to: base,
             });
         }

@@ -276,6 +276,37 @@ impl Parser<'_> {
         SHAPES.iter().any(|a| text.contains(a)).then_some(text)
     }
 
+    /// Attributes that change how a function is called, as they are written; empty: none do.
+    pub(super) fn convention(&self, attributes: std::ops::Range<usize>) -> String {
+        const CONVENTIONS: [&str; 14] = [
+            "ms_abi",
+            "sysv_abi",
+            "regparm",
+            "stdcall",
+            "cdecl",
+            "fastcall",
+            "thiscall",
+            "vectorcall",
+            "regcall",
+            "pcs",
+            "aarch64_vector_pcs",
+            "riscv_vector_cc",
+            "preserve_most",
+            "preserve_all",
+        ];
+        let changes = |i: usize| {
+            let word = self.word_at(i);
+            word.is_some_and(|w| CONVENTIONS.contains(&w.trim_matches('_')))
+        };
+        match attributes.clone().any(changes) {
+            true => self.words(Range {
+                start: attributes.start,
+                end: attributes.end,
+            }),
+            false => String::new(),
+        }
+    }
+
     /// `__attribute__((transparent_union))`, behind a union or a typedef of it.
     fn mark_transparent(&mut self, ty: &Type, attributes: Range) {
         let found = (attributes.start..attributes.end).any(|i| {
@@ -305,6 +336,16 @@ impl Parser<'_> {
             end: self.at,
         };
         self.mark_transparent(&ty, range);
+        if let types::Kind::Pointer { quals, to, .. } = &*ty
+            && let convention = self.convention(start..self.at)
+            && !convention.is_empty()
+        {
+            return Ok(Rc::new(types::Kind::Pointer {
+                quals: quals.clone(),
+                convention,
+                to: to.clone(),
+            }));
+        }
         Ok(match self.shape(range) {
             Some(shape) if types::called(&ty).is_none() => self.shaped(&ty, &shape),
             _ => ty,
@@ -530,7 +571,12 @@ fn requalified(ty: &Type, more: &str) -> Type {
             quals: both(quals),
             tag: *tag,
         },
-        types::Kind::Pointer { quals, to } => types::Kind::Pointer {
+        types::Kind::Pointer {
+            quals,
+            convention,
+            to,
+        } => types::Kind::Pointer {
+            convention: convention.clone(),
             quals: both(quals),
             to: to.clone(),
         },
