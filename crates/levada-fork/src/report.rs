@@ -38,15 +38,41 @@ pub fn diagnostics(
 /// is what the preprocessor calls the standard input, and its text.
 pub fn of_preprocessed(refused: &Refused, input: Option<(&str, &[u8])>) -> (Sources, Diagnostics) {
     let mut sources = Sources::new();
-    let lines = Lines::new(&refused.text, &refused.lexed.directives);
-    let mut files: HashMap<String, (u32, Option<Lexed>)> = HashMap::new();
-    let mut locate = |sources: &mut Sources, range: Range| -> Span {
-        let token = refused.lexed.tokens.get(range.start);
-        let byte = token.map_or(refused.text.len() as u32, |t| t.start);
-        let marker = lines.at(byte);
+    let mut places = Places::new(&refused.text, &refused.lexed, input);
+    let mut locate = |sources: &mut Sources, range: Range| places.find(sources, range);
+    let found = diagnostics(&refused.refusals, &mut sources, &mut locate);
+    (sources, found)
+}
+
+/// Finds what a preprocessed text was made of in the user's files.
+pub struct Places<'a> {
+    text: &'a [u8],
+    lexed: &'a Lexed,
+    lines: Lines,
+    /// What the preprocessor calls the standard input, and its text.
+    input: Option<(&'a str, &'a [u8])>,
+    /// By name: as a source, and its tokens if it can be read.
+    files: HashMap<String, (u32, Option<Lexed>)>,
+}
+
+impl<'a> Places<'a> {
+    pub fn new(text: &'a [u8], lexed: &'a Lexed, input: Option<(&'a str, &'a [u8])>) -> Self {
+        Places {
+            text,
+            lexed,
+            lines: Lines::new(text, &lexed.directives),
+            input,
+            files: HashMap::new(),
+        }
+    }
+
+    pub fn find(&mut self, sources: &mut Sources, range: Range) -> Span {
+        let token = self.lexed.tokens.get(range.start);
+        let byte = token.map_or(self.text.len() as u32, |t| t.start);
+        let marker = self.lines.at(byte);
         let name = unquoted(&marker.file);
-        let (file, lexed) = files.entry(name.clone()).or_insert_with(|| {
-            let bytes = match input {
+        let (file, lexed) = self.files.entry(name.clone()).or_insert_with(|| {
+            let bytes = match self.input {
                 Some((stands_for, text)) if stands_for == name => Some(text.to_vec()),
                 _ => std::fs::read(&name).ok(),
             };
@@ -67,16 +93,16 @@ pub fn of_preprocessed(refused: &Refused, input: Option<(&str, &[u8])>) -> (Sour
         let (start, end) = line_of(text.as_bytes(), marker.line);
         // The same token on that line of the file: the first of as many as come from it.
         let here = token.and_then(|t| {
-            let spelled = |t: &crate::lex::Token| &refused.text[t.start as usize..t.end as usize];
+            let spelled = |t: &crate::lex::Token| &self.text[t.start as usize..t.end as usize];
             let wanted = spelled(t);
             let same_line = |i: &usize| {
-                let t = &refused.lexed.tokens[*i];
-                let m = lines.at(t.start);
+                let t = &self.lexed.tokens[*i];
+                let m = self.lines.at(t.start);
                 m.line == marker.line && m.file == marker.file
             };
             let before = (0..range.start).rev().take_while(same_line);
             let nth = before
-                .filter(|&i| spelled(&refused.lexed.tokens[i]) == wanted)
+                .filter(|&i| spelled(&self.lexed.tokens[i]) == wanted)
                 .count();
             let on_line = lexed.tokens.iter().enumerate();
             let mut on_line = on_line.filter(|(_, t)| (start..end).contains(&t.start));
@@ -99,12 +125,12 @@ pub fn of_preprocessed(refused: &Refused, input: Option<(&str, &[u8])>) -> (Sour
         let mut last = first;
         for i in 0..(range.end - range.start) {
             let (Some(a), Some(b)) = (
-                refused.lexed.tokens.get(range.start + i),
+                self.lexed.tokens.get(range.start + i),
                 lexed.tokens.get(first + i),
             ) else {
                 break;
             };
-            let a = &refused.text[a.start as usize..a.end as usize];
+            let a = &self.text[a.start as usize..a.end as usize];
             if a != &text.as_bytes()[b.start as usize..b.end as usize] {
                 break;
             }
@@ -115,9 +141,7 @@ pub fn of_preprocessed(refused: &Refused, input: Option<(&str, &[u8])>) -> (Sour
             start: lexed.tokens[first].start,
             end: lexed.tokens[last].end,
         }
-    };
-    let found = diagnostics(&refused.refusals, &mut sources, &mut locate);
-    (sources, found)
+    }
 }
 
 /// Where a line begins and ends.

@@ -11,7 +11,7 @@ use crate::lex::{Directive, Kind, Lexed, Token, lex, spelling};
 use crate::lines::{Lines, unquoted};
 use crate::parse::{Range, Refusal, parse};
 use crate::preprocessed::asks_stolen;
-use crate::report::diagnostics;
+use crate::report::{Places, diagnostics};
 use levada_diag::{Diagnostics, Sources, Span};
 
 /// The name that the spread file gives itself.
@@ -337,24 +337,46 @@ pub fn translate(
         Err(refusals) => {
             let mut sources = Sources::new();
             sources.add(path, String::from_utf8_lossy(text));
-            let mut locate = |_: &mut Sources, range: Range| origin.span(range);
+            let mut elsewhere = Places::new(preprocessed, &origin.lexed, None);
+            let mut locate = |sources: &mut Sources, range: Range| match origin.line(range.start) {
+                Some(_) => origin.span(range),
+                None => elsewhere.find(sources, range), // in a file that this one includes
+            };
             let found = diagnostics(&refusals, &mut sources, &mut locate);
             Translated::Refused(sources, found)
         }
     }
 }
 
-fn from_macro(token: usize) -> Box<Refusal> {
+/// A token of a fork that is not written in the file as the compiler sees it.
+fn from_elsewhere(origin: &Origin, token: usize) -> Box<Refusal> {
+    let included = origin.line(token).is_none();
+    let (message, label, help) = match included {
+        true => (
+            "a file that this one includes has a fork",
+            "what forks begins here",
+            "translate that file, too; levada cc compiles both as they are",
+        ),
+        false => (
+            "a macro makes a part of this fork",
+            "this is not written here as the compiler sees it",
+            "write the macro out here; levada cc compiles it as it is",
+        ),
+    };
     Box::new(Refusal {
-        code: "fork-in-macro",
-        message: "a macro, or another file, makes a part of this fork".into(),
+        code: if included {
+            "fork-in-include"
+        } else {
+            "fork-in-macro"
+        },
+        message: message.into(),
         at: Range {
             start: token,
             end: token + 1,
         },
-        label: "this is not written here as the compiler sees it".into(),
+        label: label.into(),
         also: None,
-        help: Some("write the macro out here; levada cc compiles it as it is".into()),
+        help: Some(help.into()),
     })
 }
 
@@ -371,7 +393,7 @@ fn write(origin: &Origin, made: &[Edit], style: Style) -> Result<Vec<u8>, Box<Re
         let insertion = edit.range.start == edit.range.end;
         let (start, end) = match insertion {
             true if origin.line(edit.range.start).is_none() => {
-                return Err(from_macro(edit.range.start));
+                return Err(from_elsewhere(origin, edit.range.start));
             }
             true => {
                 let at = origin.before(edit.range.start);
@@ -384,7 +406,9 @@ fn write(origin: &Origin, made: &[Edit], style: Style) -> Result<Vec<u8>, Box<Re
                     lead: false,
                     gap: false,
                 };
-                let (mut start, end) = origin.bytes(&whole).map_err(from_macro)?;
+                let (mut start, end) = origin
+                    .bytes(&whole)
+                    .map_err(|t| from_elsewhere(origin, t))?;
                 if closes(edit.pieces.first()) {
                     start -= trailing_blanks(&text[..start]);
                 }
@@ -422,7 +446,10 @@ fn write(origin: &Origin, made: &[Edit], style: Style) -> Result<Vec<u8>, Box<Re
     for (start, end, new) in changes {
         if start < at {
             // Two edits in one place: only a macro that holds both does that.
-            return Err(from_macro(made.first().map_or(0, |e| e.range.start)));
+            return Err(from_elsewhere(
+                origin,
+                made.first().map_or(0, |e| e.range.start),
+            ));
         }
         out.extend_from_slice(&text[at..start]);
         out.extend_from_slice(&new);
@@ -584,7 +611,7 @@ fn pieces(
                 }
             }
             copy => {
-                let (start, end) = origin.bytes(copy).map_err(from_macro)?;
+                let (start, end) = origin.bytes(copy).map_err(|t| from_elsewhere(origin, t))?;
                 let more = origin.step.repeat(levels.iter().map(|l| l.steps).sum());
                 origin.indented(start, end, &more, out);
             }
