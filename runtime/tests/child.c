@@ -44,6 +44,29 @@ static lvd_status child_waits(lvd_frame *f) {
 }
 LVD_PROCEDURE(child_waits)
 
+static uint64_t fib(uint64_t n);
+LVD_FORKABLE(uint64_t, fib, uint64_t)
+static uint64_t fib(uint64_t n) {
+  if (n < 2) return n;
+  LVD_FORK(first, fib, n - 1);
+  uint64_t second = fib(n - 2);
+  return LVD_JOIN(first, fib) + second;
+}
+
+/* Forks until some calls were stolen; their number. */
+static lvd_status child_forks(lvd_frame *f) {
+  uint64_t stolen = 0;
+  while (stolen < 10) {
+    LVD_FORK(first, fib, 12);
+    if (fib(16) != 987 || LVD_JOIN(first, fib) != 144) return LVD_E_FAULT;
+    stolen += lvd_stolen();
+  }
+  memcpy(f->result, &stolen, sizeof stolen);
+  f->result_size = sizeof stolen;
+  return LVD_OK;
+}
+LVD_PROCEDURE(child_forks)
+
 static lvd_status child_crashes(lvd_frame *f) {
   (void)f;
   volatile int *volatile nowhere = (volatile int *)64;

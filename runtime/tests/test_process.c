@@ -180,6 +180,23 @@ void test_process_fibers(void) {
   bench_free(&b);
 }
 
+/* Procedures fork as everything does, on the other process's workers. */
+void test_process_forks(void) {
+  if (sysconf(_SC_NPROCESSORS_ONLN) < 2) SKIP("one core");
+  bench b = bench_of(2);
+  lvd_unit *u = load(&b, "serve");
+  for (int i = 0; i < 3; i++) {
+    uint64_t stolen = 0;
+    size_t size = sizeof stolen;
+    lvd_call *c;
+    CHECK_EQ(lvd_call_start(u, "child_forks", NULL, 0, NULL, &c), LVD_OK);
+    CHECK_EQ(lvd_call_wait(c, &stolen, &size, -1, NULL), LVD_OK);
+    CHECK(size == sizeof stolen && stolen >= 10);
+  }
+  CHECK_EQ(lvd_unit_unload(u), LVD_OK);
+  bench_free(&b);
+}
+
 void test_process_stream_statuses(void) {
   bench b = bench_of(2);
   lvd_unit *u = load(&b, "serve");
