@@ -92,6 +92,7 @@ test-model: ## the lock-free protocols under the model checker
 test-rust: ## the compiler, the mapper, the command
 	@scripts/need cc cmake cargo
 	@scripts/need gdb || echo "without gdb, its tests say that they are skipped"
+	@scripts/need clang || echo "without clang, programs with forks are compiled by gcc alone"
 	cargo test --workspace --no-fail-fast
 
 test-examples: build ## all examples

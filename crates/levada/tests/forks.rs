@@ -2,6 +2,8 @@
 //! `levada cc` and `levada translate`: every form of a fork, every way out of its block, on the
 //! compilers of this machine, with and without optimisation, against the sequential program.
 //! `LEVADA_FUZZ=20` makes twenty times as many random programs; `LEVADA_SEED=s` others.
+//! `LEVADA_SANITIZE=thread` (or `address,undefined`) compiles the parallel ones with these, and
+//! `RUNTIME` is where a liblevada.a lies that was.
 
 mod random_c;
 
@@ -19,6 +21,9 @@ fn compilers() -> Vec<&'static str> {
         .find(there);
     let found: Vec<&str> = gcc.into_iter().chain(clang).collect();
     assert!(!found.is_empty(), "there is a C compiler");
+    if found.len() == 1 {
+        eprintln!("skipped: with clang, which this machine has not, or with gcc");
+    }
     found
 }
 
@@ -70,6 +75,9 @@ fn sources() -> PathBuf {
 /// Compiles a file with and without `!!`, in every way, and compares what the programs print.
 fn agrees(source: &Path, folder: &Path, warnings: &[&str]) {
     let source = source.to_str().expect("a name");
+    if let Ok(kinds) = std::env::var("LEVADA_SANITIZE") {
+        return agrees_sanitized(source, folder, &kinds);
+    }
     for cc in compilers() {
         let mut expected = None;
         for level in ["-O0", "-O3"] {
@@ -87,6 +95,46 @@ fn agrees(source: &Path, folder: &Path, warnings: &[&str]) {
                 assert_eq!(*expected, parallel, "{cc} {level} {source}");
             }
         }
+    }
+}
+
+/// The same of what is written for people, under a sanitizer.
+fn agrees_sanitized(source: &str, folder: &Path, kinds: &str) {
+    let runtime = std::env::var("RUNTIME").expect("RUNTIME is where liblevada.a lies");
+    let headers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../runtime/include");
+    let define = "-DWRITTEN_OUT";
+    works(
+        "cc",
+        &["cc", "--serial", define, source, "-o", "serial"],
+        folder,
+    );
+    let expected = run(&folder.join("serial"), 1);
+    works(
+        "cc",
+        &["translate", source, "-o", "out.c", "--", define],
+        folder,
+    );
+    let mut command = Command::new("cc");
+    command.args([
+        define,
+        "-O1",
+        "-g",
+        "-fno-omit-frame-pointer",
+        "out.c",
+        "-o",
+        "program",
+    ]);
+    command
+        .arg(format!("-fsanitize={kinds}"))
+        .arg("-I")
+        .arg(headers);
+    command
+        .arg(format!("{runtime}/liblevada.a"))
+        .args(["-lpthread", "-lm"]);
+    let out = command.current_dir(folder).output().expect("cc runs");
+    assert!(out.status.success(), "{source}: {}", said(&out));
+    for workers in [1, 2] {
+        assert_eq!(expected, run(&folder.join("program"), workers), "{source}");
     }
 }
 
@@ -145,6 +193,106 @@ fn random_programs_agree_with_the_serial_program() {
         );
         let written = run(&folder.path().join("written"), 2);
         assert_eq!(written, run(&folder.path().join("serial"), 1), "{path}");
+    }
+}
+
+#[test]
+fn parts_of_objects_agree_with_the_serial_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let strict = ["-Wall", "-Wextra", "-Werror"];
+    agrees(&sources().join("places.c"), folder.path(), &strict);
+}
+
+#[test]
+fn what_else_c_has_agrees_with_the_serial_program() {
+    let folder = tempfile::tempdir().unwrap();
+    agrees(&sources().join("beside.c"), folder.path(), &[]);
+}
+
+/// Declarations stay before statements.
+#[test]
+fn c_of_1990() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let text = "\
+extern int printf(const char *, ...);
+static int f(int x) { return x + 1; }
+int main(void) {
+  int c = 0;
+  int a = f(1) !! { c = 3; }
+  int b = f(2) !! { c++; };
+  int d[2], sum = f(c) + f(c) !! { d[0] = 1; } + f(3);
+  for (d[1] = 0; d[1] < 3; d[1]++) {
+    int e = f(b) !! { if (d[1] == 1) break; }
+    c += e;
+  }
+  printf(\"%d %d %d %d\\n\", a, b, c, sum);
+  return f(c) !! { c = 1; };
+}
+";
+    std::fs::write(folder.join("c90.c"), text).unwrap();
+    let strict = [
+        "-Wall",
+        "-pedantic-errors",
+        "-Werror=declaration-after-statement",
+    ];
+    for cc in compilers() {
+        for style in [&[][..], &["--serial"]] {
+            let words = [
+                &["cc", "-std=c90", "c90.c", "-o", "c90"][..],
+                &strict,
+                style,
+            ]
+            .concat();
+            works(cc, &words, folder);
+            let out = Command::new(folder.join("c90")).output().unwrap();
+            assert_eq!(String::from_utf8_lossy(&out.stdout), "2 3 8 14\n");
+            assert_eq!(out.status.code(), Some(9));
+        }
+    }
+}
+
+/// Who asks is told: a call that its fork's block waits for was stolen, and one that nobody could steal
+/// was not.
+#[test]
+fn whether_a_call_was_stolen() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let text = "\
+#include <levada/fork.h>
+#include <stdio.h>
+#include <stdlib.h>
+static volatile int done;
+static int call(int x) { done = 1; return x; }
+static void nothing(void) { done = 1; }
+static int one(void) { return 1; }
+int main(int count, char **words) {
+  int block = 0;
+  (void)words;
+  int r = call(7) !! { while (count > 1 && !done) block += one() !! {}; }
+  int first = lvd_stolen();
+  done = 0;
+  nothing() !! { while (count > 1 && !done) block += one() !! {}; }
+  printf(\"%d %d %d\\n\", r, first, lvd_stolen());
+  return 0;
+}
+";
+    std::fs::write(folder.join("stolen.c"), text).unwrap();
+    for cc in compilers() {
+        works(cc, &["cc", "-O2", "stolen.c", "-o", "stolen"], folder);
+        let told = |workers: &str, words: &[&str]| {
+            let mut command = Command::new("timeout");
+            command
+                .args(["60", "./stolen"])
+                .args(words)
+                .current_dir(folder);
+            let out = command.env("LEVADA_WORKERS", workers).output().unwrap();
+            String::from_utf8_lossy(&out.stdout).into_owned()
+        };
+        assert_eq!(told("1", &[]), "7 0 0\n");
+        assert_eq!(told("2", &["wait"]), "7 1 1\n");
+        works(cc, &["cc", "--serial", "stolen.c", "-o", "stolen"], folder);
+        assert_eq!(told("2", &[]), "7 0 0\n");
     }
 }
 
@@ -222,7 +370,9 @@ fn formats_are_seen() {
 fn translated_sources_agree() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    for name in ["forms", "types", "ways_out", "names", "order"] {
+    for name in [
+        "forms", "types", "ways_out", "names", "order", "places", "beside",
+    ] {
         let source = sources().join(format!("{name}.c"));
         let source = source.to_str().unwrap();
         let options: &[&str] = match name {
@@ -569,6 +719,56 @@ fn errors_and_debug_information_point_at_the_users_lines() {
         }
         assert!(!lines.contains("/tmp/levada-cc"), "{lines}");
     }
+}
+
+/// What cannot be written out for people, where it stands; the compiler takes it as it is.
+#[test]
+fn what_only_the_preprocessor_sees() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
+    let g = "static int g(int x) { return x; }\n";
+    write(
+        "impl.h",
+        &format!("{g}\nint k(int n) {{\n  int b, a = g(n) !! {{ b = 2; }}\n  return a + b;\n}}\n"),
+    );
+    write(
+        "x.c",
+        "#include \"impl.h\"\nint main(void) { return k(2); }\n",
+    );
+    let both = "#define BOTH(a) int a = g(2) !! { b = 2; }\n";
+    write(
+        "y.c",
+        &format!("{both}{g}int main(void) {{\n  int b;\n  BOTH(a)\n  return a + b;\n}}\n"),
+    );
+    for (name, place, code) in [
+        ("x.c", "impl.h:3:1", "fork-in-include"),
+        ("y.c", "y.c:5:3", "fork-in-macro"),
+    ] {
+        let out = levada("cc", &["translate", name], folder);
+        assert_eq!(out.status.code(), Some(1));
+        let said = said(&out);
+        assert!(said.contains(&format!("error[{code}]")), "{said}");
+        assert!(said.contains(place), "{said}");
+        for cc in compilers() {
+            works(cc, &["cc", name, "-o", "both"], folder);
+            let done = Command::new(folder.join("both")).status().unwrap();
+            assert_eq!(done.code(), Some(4));
+        }
+    }
+    // A type that depends on a variable.
+    let text = "static int sum(int n, int rows[][n]) { return rows[0][n - 1]; }\nint main(void) {\n  int n = 3, m[2][n];\n  \
+                int (*f)(int, int (*)[n]) = sum;\n  m[0][2] = 5;\n  return f(n, m) !! { m[1][0] = 1; };\n}\n";
+    write("z.c", text);
+    let out = levada("cc", &["cc", "-c", "z.c"], folder);
+    assert!(!out.status.success());
+    let said = said(&out);
+    assert!(said.contains("error[fork-variable-type]"), "{said}");
+    assert!(said.contains("z.c:6:10"), "{said}");
+    write("z.c", &text.replace("return f(", "return sum("));
+    works("cc", &["cc", "z.c", "-o", "z"], folder);
+    let done = Command::new(folder.join("z")).status().unwrap();
+    assert_eq!(done.code(), Some(5));
 }
 
 #[test]

@@ -351,6 +351,10 @@ fn options_of_all_kinds() {
             "-Wl,--gc-sections",
         ],
         &["-g3", "-Og", "-fPIC", "-pie", "-rdynamic"],
+        &["-save-temps"],
+        &["--coverage", "-pipe"],
+        &["-g", "-gsplit-dwarf"],
+        &["-MMD"],
     ] {
         let all = [words, &["-Iinc", "main.c", "two.c", "-o", "with"]].concat();
         cc(&all, folder);
@@ -362,6 +366,36 @@ fn options_of_all_kinds() {
         ],
         folder,
     );
+}
+
+/// The compiler may be several words, the first of them a program that caches what others compile.
+#[test]
+fn a_compiler_of_several_words() {
+    let folder = place();
+    let folder = folder.path();
+    for before in ["env A=1", "ccache"] {
+        let first = before.split(' ').next().unwrap();
+        if Command::new(first).arg("--version").output().is_err() {
+            eprintln!("skipped: there is no {before} on this machine");
+            continue;
+        }
+        for _ in 0..2 {
+            let mut command = Command::new(LEVADA);
+            command.args(["cc", "-O1", "-Iinc", "main.c", "two.c", "-o", "with"]);
+            command.env("CCACHE_DIR", folder.join("cache"));
+            let out = command
+                .env("CC", format!("{before} cc"))
+                .current_dir(folder)
+                .output();
+            let out = out.unwrap();
+            assert!(
+                out.status.success(),
+                "{}",
+                String::from_utf8_lossy(&out.stderr)
+            );
+            runs("with", folder);
+        }
+    }
 }
 
 /// What only reads the file needs Levada's headers as what compiles it does.
