@@ -10,7 +10,7 @@
 
 use crate::diag::Diagnostic;
 use crate::natives::OptionNames;
-use crate::{cpp, emit, fuse, headers, includes, ir, native_actors};
+use crate::{cpp, emit, fuse, headers, includes, ir, native_actors, seen};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -231,8 +231,7 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
     natives.iter().for_each(|text| names.add(text));
     names.any |= options.natives.iter().any(|p| is_shared_object(p));
     let object = cache.join(format!("{}.so", hex(key)));
-    if is_sound(&object) {
-        touch(&object);
+    if is_kept(&object) {
         return Ok(Compiled {
             object,
             warnings: emitted.warnings,
@@ -428,6 +427,7 @@ impl Compiler {
             flags,
             version: String::new(),
         };
+        cc.words.iter().for_each(|word| seen::program(word));
         let out = cc.output(cc.command(), |c| {
             c.arg("--version");
         })?;
@@ -742,7 +742,7 @@ pub fn for_this_processor() -> Option<&'static str> {
 }
 
 /// What `-march=native` depends on.
-fn processor() -> String {
+pub fn processor() -> String {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let wanted = ["model name", "flags", "Features", "CPU part", "isa"];
     let mut lines: Vec<&str> = text
@@ -764,6 +764,7 @@ fn hex(key: Sha256) -> String {
 
 /// The text of a file; of a shared object what looks like text, to tell one from another.
 pub(crate) fn read(path: &Path) -> Result<String, CompileError> {
+    seen::content(path);
     let text = match is_shared_object(path) {
         true => fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
         false => fs::read_to_string(path),
@@ -796,6 +797,15 @@ fn keep(made: &Path, kept: &Path) -> Result<(), CompileError> {
     })
 }
 
+/// An object that [`compile`] has told of: is it in the cache still, as it was kept?
+pub fn is_kept(object: &Path) -> bool {
+    let is = is_sound(object);
+    if is {
+        touch(object);
+    }
+    is
+}
+
 /// Is it there, and as it was kept?
 fn is_sound(kept: &Path) -> bool {
     let Ok(bytes) = fs::read(kept) else {
@@ -818,7 +828,7 @@ fn touch(path: &Path) {
 fn is_ours(path: &Path) -> bool {
     matches!(
         path.extension().and_then(|e| e.to_str()),
-        Some("so" | "o" | "c" | "measured")
+        Some("so" | "o" | "c" | "measured" | "prepared")
     )
 }
 

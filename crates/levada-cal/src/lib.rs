@@ -24,6 +24,7 @@ pub mod natives;
 pub mod parse;
 pub mod project;
 pub mod ranges;
+pub mod seen;
 pub mod signature;
 pub mod syntax;
 pub mod workspace;

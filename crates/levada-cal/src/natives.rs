@@ -126,6 +126,14 @@ pub struct OptionNames {
 }
 
 impl OptionNames {
+    /// Those that were [`OptionNames::all`] before.
+    pub fn again(names: impl IntoIterator<Item = String>, any: bool) -> OptionNames {
+        OptionNames {
+            names: names.into_iter().collect(),
+            any,
+        }
+    }
+
     /// Those of natives that come with Levada; `used` are the functions that are called.
     pub fn add_built_in(&mut self, built_in: &BuiltIn, used: &[String]) {
         for (name, natives) in built_in.options {

@@ -8,6 +8,7 @@
 //! beside it, or at most two levels away.
 
 use crate::diag::Diagnostic;
+use crate::seen;
 use crate::workspace::read_source;
 use std::path::{Path, PathBuf};
 
@@ -31,7 +32,7 @@ pub struct Project {
 impl Project {
     /// The project whose folder this is.
     pub fn read(folder: &Path) -> Result<Project, String> {
-        let folder = folder.canonicalize().map_err(|e| {
+        let folder = seen::canonicalize(folder).map_err(|e| {
             let shown = folder.display();
             format!("cannot read the project folder {shown}: {e}")
         })?;
@@ -46,7 +47,7 @@ impl Project {
 
     /// The project that a file or folder lies in, if it lies in one.
     pub fn around(path: &Path) -> Result<Option<Project>, String> {
-        let Ok(full) = path.canonicalize() else {
+        let Ok(full) = seen::canonicalize(path) else {
             return Ok(None);
         };
         match full.ancestors().find(|folder| is_project(folder)) {
@@ -91,7 +92,7 @@ impl Project {
 }
 
 pub fn is_project(folder: &Path) -> bool {
-    folder.join(".project").is_file() || folder.join(".classpath").is_file()
+    seen::is_file(&folder.join(".project")) || seen::is_file(&folder.join(".classpath"))
 }
 
 /// The folders of all projects in and below `folder`, by name; a project within another counts, too.
@@ -125,7 +126,7 @@ impl Stated {
             needs: Vec::new(),
         };
         let classpath = folder.join(".classpath");
-        if classpath.is_file() {
+        if seen::is_file(&classpath) {
             with_elements(&classpath, "classpathentry", |entry| {
                 if entry.attribute("kind") != Some("src") {
                     return;
@@ -136,13 +137,13 @@ impl Stated {
                     None => stated.sources.push(folder.join(path)),
                 }
             })?;
-        } else if folder.join("src").is_dir() {
+        } else if seen::is_dir(&folder.join("src")) {
             stated.sources.push(folder.join("src"));
         } else {
             stated.sources.push(folder.to_path_buf());
         }
         let project = folder.join(".project");
-        if project.is_file() {
+        if seen::is_file(&project) {
             // What only .project refers to comes last.
             with_elements(&project, "project", |element| {
                 let name = element.text().unwrap_or_default().trim();
@@ -211,6 +212,7 @@ fn find_near(folder: &Path, name: &str) -> Option<PathBuf> {
 
 /// By name; hidden ones are left out, and so are links, which may lead in circles.
 fn folders_in(folder: &Path) -> Vec<PathBuf> {
+    seen::content(folder);
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut found: Vec<PathBuf> = entries
         .filter(|e| e.file_type().is_ok_and(|t| t.is_dir()))

@@ -5,7 +5,7 @@ use crate::ast;
 use crate::check::{Checker, Library, Params};
 use crate::diag::{Diagnostic, Diagnostics, Sources};
 use crate::index::Index;
-use crate::{ir, library, lower, parse};
+use crate::{ir, library, lower, parse, seen};
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::{self, Read};
@@ -385,6 +385,7 @@ const MAX_FILE: u64 = 64 << 20;
 
 /// The bytes of a source file; one that is too large is not read at all.
 pub(crate) fn read_source(path: &Path) -> io::Result<Vec<u8>> {
+    seen::content(path);
     let file = fs::File::open(path)?;
     let too_large = || {
         io::Error::other(format!(
@@ -416,11 +417,11 @@ fn find_in(roots: &[PathBuf], class: &str) -> Option<ClassFile> {
     let relative: PathBuf = class.split('.').collect();
     for root in roots {
         let cal = root.join(&relative).with_extension("cal");
-        if cal.is_file() {
+        if seen::is_file(&cal) {
             return Some(ClassFile::Cal(cal));
         }
         let xdf = root.join(&relative).with_extension("xdf");
-        if xdf.is_file() {
+        if seen::is_file(&xdf) {
             return Some(ClassFile::Xdf(xdf));
         }
     }
@@ -431,7 +432,7 @@ fn find_in(roots: &[PathBuf], class: &str) -> Option<ClassFile> {
 /// them.
 pub(crate) fn rivals_of(path: &Path) -> Option<Diagnostic> {
     let (cal, xdf) = (path.with_extension("cal"), path.with_extension("xdf"));
-    if !cal.is_file() || !xdf.is_file() {
+    if !seen::is_file(&cal) || !seen::is_file(&xdf) {
         return None;
     }
     let name = path.file_stem()?.to_string_lossy();

@@ -64,7 +64,7 @@ pub fn check(args: &CheckArgs) -> Result<ExitCode, Failure> {
         warnings += w;
         match args.json {
             true => found.extend(output::list(&workspace.sources, &diags)),
-            false => output::diagnostics(&workspace.sources, &diags),
+            false => drop(output::diagnostics(&workspace.sources, &diags)),
         }
     }
     if args.json {

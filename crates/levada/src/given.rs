@@ -3,10 +3,10 @@
 //! other options. What cannot be used is said before anything is compiled.
 
 use crate::cli::GivenArgs;
-use crate::network::Loaded;
 use crate::output::{self, Failure, failure, failure_with};
-use levada_cal::diag::{Diagnostic, Diagnostics};
+use levada_cal::diag::{Diagnostic, Diagnostics, Sources};
 use levada_cal::natives::OptionNames;
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 pub fn check(args: &GivenArgs) -> Result<(), Failure> {
@@ -82,7 +82,7 @@ pub fn writable(option: &str, path: &Path) -> Result<(), Failure> {
 pub fn asked_for(
     args: &GivenArgs,
     names: &OptionNames,
-    loaded: &mut Loaded,
+    diagnostics: &mut Vec<Value>,
 ) -> Result<(), Failure> {
     for (name, value) in &args.option {
         if !names.holds(name) {
@@ -105,9 +105,9 @@ pub fn asked_for(
             unused.push(Diagnostic::warning("unused-option", what));
         }
     }
-    output::diagnostics(&loaded.sources, &unused);
-    let found = output::list(&loaded.sources, &unused);
-    loaded.diagnostics.extend(found);
+    let sources = Sources::new();
+    output::diagnostics(&sources, &unused);
+    diagnostics.extend(output::list(&sources, &unused));
     Ok(())
 }
 

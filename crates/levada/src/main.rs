@@ -24,6 +24,7 @@ mod network;
 mod output;
 mod play;
 mod prepare;
+mod prepared;
 mod progress;
 mod record;
 mod remote;

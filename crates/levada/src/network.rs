@@ -8,7 +8,7 @@ use levada_cal::ir;
 use levada_cal::project::{self, Project};
 use levada_cal::workspace::{ClassFile, Workspace};
 use levada_cal::xdf::{self, NetworkFile};
-use levada_cal::{compile, cpp};
+use levada_cal::{compile, cpp, seen};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -21,12 +21,14 @@ pub struct Loaded {
     pub in_project: bool,
     /// Warnings, as JSON; they have been shown.
     pub diagnostics: Vec<Value>,
+    /// And as they were shown.
+    pub shown: String,
 }
 
 /// Elaborates the network that the arguments name; diagnostics go to the error output.
 pub fn load(args: &NetworkArgs) -> Result<Loaded, Failure> {
     for dir in &args.path {
-        if !dir.is_dir() {
+        if !seen::is_dir(dir) {
             return failure(format!("--path {}: there is no such folder", dir.display()));
         }
     }
@@ -43,7 +45,7 @@ pub fn load(args: &NetworkArgs) -> Result<Loaded, Failure> {
         Some(file) => xdf::load_file(&mut workspace, &class, &file, &args.set, &mut diags),
         None => xdf::load_network(&mut workspace, &class, &args.set, &mut diags),
     };
-    output::diagnostics(&workspace.sources, &diags);
+    let shown = output::diagnostics(&workspace.sources, &diags);
     let diagnostics = output::list(&workspace.sources, &diags);
     match network {
         Some(network) => Ok(Loaded {
@@ -52,6 +54,7 @@ pub fn load(args: &NetworkArgs) -> Result<Loaded, Failure> {
             root,
             in_project,
             diagnostics,
+            shown,
         }),
         None => {
             let what = match output::counts(&diags).0 {
@@ -78,13 +81,13 @@ fn resolve(args: &NetworkArgs) -> Result<Named, Failure> {
     let typed = args.network.as_str();
     let path = Path::new(typed);
     let is_file_name = typed.contains('/') || typed.ends_with(".xdf") || typed.ends_with(".cal");
-    if path.is_dir() {
+    if seen::is_dir(path) {
         return failure_with(
             format!("{typed} is a folder, not a network"),
             "name the .xdf file of the top network",
         );
     }
-    if is_file_name && !path.exists() {
+    if is_file_name && !seen::exists(path) {
         return failure(format!("there is no file {typed}"));
     }
     let project = match &args.project {
@@ -124,7 +127,7 @@ fn resolve(args: &NetworkArgs) -> Result<Named, Failure> {
     }
     let found = Workspace::new(roots.clone()).find(typed);
     // A file of the name, but no class: the file was meant.
-    if path.exists() && found.is_none() {
+    if found.is_none() && seen::exists(path) {
         return failure_with(
             format!("{typed} is neither a network (.xdf) nor an actor (.cal)"),
             "name the .xdf file of the top network",
@@ -159,7 +162,7 @@ fn resolve(args: &NetworkArgs) -> Result<Named, Failure> {
 /// The project that `--project` names: the folder itself, or the one in it that has the class.
 fn project(folder: &Path, class: Option<&str>) -> Result<Project, Failure> {
     let shown = folder.display();
-    if !folder.is_dir() {
+    if !seen::is_dir(folder) {
         return failure(format!("--project {shown}: there is no such folder"));
     }
     if project::is_project(folder) {
@@ -209,6 +212,11 @@ fn project(folder: &Path, class: Option<&str>) -> Result<Project, Failure> {
     }
 }
 
+fn read_folder(folder: &Path) -> std::io::Result<std::fs::ReadDir> {
+    seen::content(folder);
+    std::fs::read_dir(folder)
+}
+
 /// The C and C++ files that go into the network's shared object: those named, and those in a folder
 /// `natives` beside the source root.
 fn natives(loaded: &Loaded, args: &CompileArgs) -> Result<Vec<PathBuf>, Failure> {
@@ -216,9 +224,9 @@ fn natives(loaded: &Loaded, args: &CompileArgs) -> Result<Vec<PathBuf>, Failure>
     if let Some(folder) = loaded
         .root
         .as_ref()
-        .and_then(|r| r.canonicalize().ok())
+        .and_then(|r| seen::canonicalize(r).ok())
         .and_then(|r| Some(r.parent()?.join("natives")))
-        && let Ok(entries) = std::fs::read_dir(&folder)
+        && let Ok(entries) = read_folder(&folder)
     {
         files = entries
             .filter_map(|e| Some(e.ok()?.path()))
@@ -227,8 +235,8 @@ fn natives(loaded: &Loaded, args: &CompileArgs) -> Result<Vec<PathBuf>, Failure>
         files.sort();
     }
     for file in &args.native {
-        match file.canonicalize() {
-            Ok(full) if full.is_file() => files.push(full),
+        match seen::canonicalize(file) {
+            Ok(full) if seen::is_file(&full) => files.push(full),
             _ => {
                 return failure(format!(
                     "--native {}: there is no such file",
@@ -273,7 +281,7 @@ pub fn compile(
         Ok(mut made) => {
             let mut diags = Diagnostics::new();
             diags.extend(std::mem::take(&mut made.warnings));
-            output::diagnostics(&loaded.sources, &diags);
+            loaded.shown += &output::diagnostics(&loaded.sources, &diags);
             let found = output::list(&loaded.sources, &diags);
             loaded.diagnostics.extend(found);
             Ok(made)

@@ -138,10 +138,11 @@ pub fn error(what: &str, help: Option<&str>) {
     }
 }
 
-/// All diagnostics with their lines on the error output.
-pub fn diagnostics(sources: &Sources, diags: &Diagnostics) {
+/// All diagnostics with their lines on the error output; what was written.
+pub fn diagnostics(sources: &Sources, diags: &Diagnostics) -> String {
     let text = render(sources, diags, color());
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
+    text
 }
 
 /// Counts of errors and warnings.

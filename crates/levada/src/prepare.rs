@@ -4,8 +4,10 @@
 
 use crate::cli::{GivenArgs, PrepareArgs};
 use crate::output::{self, Failure, failure_with};
+use crate::prepared::{Answer, Entry};
 use crate::{given, network};
-use levada_cal::compile;
+use levada_cal::natives::OptionNames;
+use levada_cal::{compile, seen};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -23,21 +25,50 @@ pub fn prepare(args: &PrepareArgs) -> Result<ExitCode, Failure> {
         }
     }
     given::check(&args.given)?;
+    let entry = Entry::of(&args.network, &args.compile);
+    let made = match entry.as_ref().and_then(Entry::kept) {
+        Some(made) => {
+            eprint!("{}", made.shown);
+            made
+        }
+        None => whole_way(args, entry.as_ref())?,
+    };
+    let names = OptionNames::again(made.names, made.any_name);
+    let mut diagnostics = made.diagnostics;
+    given::asked_for(&args.given, &names, &mut diagnostics)?;
+    let said = json!({
+        "object": made.object,
+        "network": made.network,
+        "options": given::options(&whole(&args.given)?),
+        "diagnostics": diagnostics,
+    });
+    output::line(&said.to_string())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// From the sources; what comes of them is kept.
+fn whole_way(args: &PrepareArgs, entry: Option<&Entry>) -> Result<Answer, Failure> {
+    seen::begin();
     let mut loaded = network::load(&args.network)?;
     let options = compile::Options {
         before: Some(step_back),
         ..network::compile_options(&loaded, &args.compile)?
     };
     let made = network::compile(&mut loaded, &options)?;
-    given::asked_for(&args.given, &made.options, &mut loaded)?;
-    let said = json!({
-        "object": made.object,
-        "network": loaded.network.name,
-        "options": given::options(&whole(&args.given)?),
-        "diagnostics": loaded.diagnostics,
-    });
-    output::line(&said.to_string())?;
-    Ok(ExitCode::SUCCESS)
+    let mut answer = Answer {
+        object: made.object,
+        network: loaded.network.name,
+        names: made.options.all().map(str::to_string).collect(),
+        any_name: made.options.any,
+        diagnostics: loaded.diagnostics,
+        shown: loaded.shown,
+        seen: Vec::new(),
+    };
+    if let (Some(seen), Some(entry)) = (seen::taken(), entry) {
+        answer.seen = seen;
+        entry.keep(&answer);
+    }
+    Ok(answer)
 }
 
 /// A C compiler takes its time: it must not take it from the workers.

@@ -42,7 +42,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let mut loaded = network::load(&args.network)?;
     let compile = network::compile_options(&loaded, &args.compile)?;
     let made = network::compile(&mut loaded, &compile)?;
-    given::asked_for(&args.given, &made.options, &mut loaded)?;
+    given::asked_for(&args.given, &made.options, &mut loaded.diagnostics)?;
     if args.play && !made.options.holds("out") {
         return failure("--play: nothing in this network writes what could be shown");
     }

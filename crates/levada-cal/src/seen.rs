@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a compilation has seen of the file system: files and folders that were read, names that were
+//! looked for (also in vain), links that were followed. While all of it is as it was, so is what came of
+//! it.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// What was asked of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Asked {
+    /// Whether there is a file or a folder.
+    Kind,
+    /// What is in it.
+    Content,
+    /// Where it is, all links followed.
+    Place,
+    /// Whether it can be started, and which program it is.
+    Program,
+}
+
+const ASKED: [(Asked, &str); 4] = [
+    (Asked::Kind, "kind"),
+    (Asked::Content, "content"),
+    (Asked::Place, "place"),
+    (Asked::Program, "program"),
+];
+
+/// The clock of the file system is this coarse at most: what was written so shortly before it was read
+/// may be written again without another time.
+const COARSE: Duration = Duration::from_millis(50);
+
+#[derive(Debug, Default)]
+struct Notes {
+    seen: BTreeMap<(Asked, PathBuf), String>,
+    unsure: bool,
+}
+
+thread_local! {
+    static NOTES: RefCell<Option<Notes>> = const { RefCell::new(None) };
+}
+
+/// From now on this thread notes what it sees, until [`taken`].
+pub fn begin() {
+    NOTES.set(Some(Notes::default()));
+}
+
+/// What was seen, each as what was asked, the path, and the answer. `None` where it can not be told later
+/// whether that is as it was: something was written while it was read.
+pub fn taken() -> Option<Vec<[String; 3]>> {
+    let notes = NOTES.take()?;
+    if notes.unsure {
+        return None;
+    }
+    let text = |((asked, path), answer): ((Asked, PathBuf), String)| {
+        let name = ASKED.iter().find(|a| a.0 == asked)?.1;
+        Some([name.to_string(), path.to_str()?.to_string(), answer])
+    };
+    notes.seen.into_iter().map(text).collect()
+}
+
+/// Is all of it as it was?
+pub fn holds(seen: &[[String; 3]]) -> bool {
+    seen.iter().all(|[name, path, answer]| {
+        let asked = ASKED.iter().find(|a| a.1 == name);
+        asked.is_some_and(|(asked, _)| look(*asked, Path::new(path)).0 == *answer)
+    })
+}
+
+/// What there is now, and whether it could change and look the same.
+fn look(asked: Asked, path: &Path) -> (String, bool) {
+    let meta = match fs::metadata(path) {
+        Ok(meta) => meta,
+        // Not there, or not for us.
+        Err(e) => return (format!("no {:?}", e.kind()), false),
+    };
+    match asked {
+        Asked::Kind if meta.is_file() => ("file".to_string(), false),
+        Asked::Kind if meta.is_dir() => ("folder".to_string(), false),
+        Asked::Kind => ("other".to_string(), false),
+        Asked::Place => match fs::canonicalize(path) {
+            Ok(full) => {
+                // Not as text: names need not be any.
+                let bytes = full.as_os_str().as_bytes();
+                (bytes.escape_ascii().to_string(), false)
+            }
+            Err(e) => (format!("no {:?}", e.kind()), false),
+        },
+        Asked::Content | Asked::Program => {
+            // The time of the change cannot be set: a file that is as old as it was is not taken for it.
+            let stamp = format!(
+                "{} {} {} {} {}.{:09} {}.{:09}",
+                meta.dev(),
+                meta.ino(),
+                meta.mode(),
+                meta.len(),
+                meta.mtime(),
+                meta.mtime_nsec(),
+                meta.ctime(),
+                meta.ctime_nsec()
+            );
+            let since = Duration::new(meta.ctime().max(0) as u64, meta.ctime_nsec() as u32);
+            let age = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH + since);
+            (stamp, age.map_or(true, |age| age < COARSE))
+        }
+    }
+}
+
+fn note(asked: Asked, path: &Path) -> Option<String> {
+    NOTES.with_borrow_mut(|notes| {
+        let notes = notes.as_mut()?;
+        let (answer, fresh) = look(asked, path);
+        notes.unsure |= fresh;
+        let key = (asked, path.to_path_buf());
+        if let Some(before) = notes.seen.insert(key, answer.clone()) {
+            notes.unsure |= before != answer;
+        }
+        Some(answer)
+    })
+}
+
+/// To be called before a file or folder is read.
+pub fn content(path: &Path) {
+    note(Asked::Content, path);
+}
+
+pub fn is_file(path: &Path) -> bool {
+    note(Asked::Kind, path).map_or_else(|| path.is_file(), |is| is == "file")
+}
+
+pub fn is_dir(path: &Path) -> bool {
+    note(Asked::Kind, path).map_or_else(|| path.is_dir(), |is| is == "folder")
+}
+
+pub fn exists(path: &Path) -> bool {
+    note(Asked::Kind, path).map_or_else(|| path.exists(), |is| !is.starts_with("no "))
+}
+
+pub fn canonicalize(path: &Path) -> io::Result<PathBuf> {
+    note(Asked::Place, path);
+    path.canonicalize()
+}
+
+/// Notes what the word of a command may mean: all programs of that name in `$PATH`, as the first may be
+/// one that calls the next. A script may call anything, so it is not known what comes of it.
+pub fn program(word: &str) {
+    if NOTES.with_borrow(Option::is_none) {
+        return;
+    }
+    let candidates: Vec<PathBuf> = match word.contains('/') {
+        true => vec![PathBuf::from(word)],
+        false => {
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            std::env::split_paths(&path).map(|f| f.join(word)).collect()
+        }
+    };
+    for file in candidates {
+        note(Asked::Program, &file);
+        let is_script = || -> io::Result<bool> {
+            let mut begin = [0; 4];
+            io::Read::read_exact(&mut fs::File::open(&file)?, &mut begin)?;
+            Ok(begin != *b"\x7fELF")
+        };
+        if file.is_file() && is_script().unwrap_or(true) {
+            doubt();
+        }
+    }
+}
+
+/// What comes now depends on more than can be noted.
+fn doubt() {
+    NOTES.with_borrow_mut(|notes| {
+        if let Some(notes) = notes {
+            notes.unsure = true;
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Folder {
+            let path = std::env::temp_dir().join(format!("levada-{name}-{}", std::process::id()));
+            let _ = fs::remove_dir_all(&path);
+            fs::create_dir_all(&path).unwrap();
+            Folder(path.canonicalize().unwrap())
+        }
+
+        fn write(&self, name: &str, text: &str) -> PathBuf {
+            let path = self.0.join(name);
+            fs::write(&path, text).unwrap();
+            path
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn what_changes_is_noticed() {
+        let folder = Folder::new("seen");
+        let (a, b) = (folder.write("a", "one"), folder.0.join("b"));
+        std::os::unix::fs::symlink(&a, folder.0.join("link")).unwrap();
+        std::thread::sleep(2 * COARSE);
+        begin();
+        content(&a);
+        assert!(!is_file(&b) && is_dir(&folder.0) && exists(&a));
+        assert_eq!(canonicalize(&folder.0.join("link")).unwrap(), a);
+        let seen = taken().unwrap();
+        assert!(holds(&seen));
+        // Same text, same size, and as old as before.
+        let modified = fs::metadata(&a).unwrap().modified().unwrap();
+        folder.write("a", "one");
+        let file = fs::File::options().append(true).open(&a).unwrap();
+        file.set_modified(modified).unwrap();
+        assert!(!holds(&seen));
+        let others: Vec<_> = seen.into_iter().filter(|s| s[0] != "content").collect();
+        assert!(holds(&others));
+        folder.write("b", "");
+        assert!(!holds(&others));
+        fs::remove_file(&b).unwrap();
+        assert!(holds(&others));
+        fs::remove_file(folder.0.join("link")).unwrap();
+        assert!(!holds(&others));
+    }
+
+    #[test]
+    fn what_is_written_meanwhile_is_not_relied_on() {
+        let folder = Folder::new("unsure");
+        let a = folder.write("a", "one");
+        begin();
+        content(&a);
+        assert_eq!(taken(), None);
+        begin();
+        assert!(!is_file(&folder.0.join("b")));
+        folder.write("b", "");
+        assert!(is_file(&folder.0.join("b")));
+        assert_eq!(taken(), None);
+        let script = folder.write("cc", "#!/bin/sh\n");
+        std::thread::sleep(2 * COARSE);
+        begin();
+        program(script.to_str().unwrap());
+        assert_eq!(taken(), None);
+        assert_eq!(taken(), None);
+    }
+}
