@@ -52,9 +52,13 @@ impl Look {
         let domains = numbers
             .into_iter()
             .filter(|n| wanted.is_empty() || wanted.contains(n))
-            .map(|number| Seen {
-                number,
-                domain: mcapi::look(number),
+            .map(|number| {
+                let mut domain = mcapi::look(number);
+                if let Ok(domain) = &mut domain {
+                    domain.nodes.sort_by_key(|n| (n.id, n.process));
+                    domain.endpoints.sort_by_key(|e| (e.node, e.port));
+                }
+                Seen { number, domain }
             })
             .filter(|s| !matches!(&s.domain, Err(e) if e.status == Status::UNKNOWN))
             .collect();
@@ -64,6 +68,12 @@ impl Look {
     fn is_busy(&self) -> bool {
         let busy = |s: &Seen| s.domain.as_ref().is_ok_and(|d| !d.endpoints.is_empty());
         self.domains.iter().any(busy)
+    }
+
+    /// Of each domain that can be seen.
+    fn nodes(&self) -> impl Iterator<Item = (u32, &[mcapi::Node])> {
+        let seen = self.domains.iter();
+        seen.filter_map(|s| Some((s.number, s.domain.as_ref().ok()?.nodes.as_slice())))
     }
 
     /// The same endpoint earlier, and how many seconds ago.
@@ -84,6 +94,66 @@ impl Look {
             ),
             None => (0.0, 0.0),
         }
+    }
+}
+
+/// A node that was there at an earlier look. What the dead leave is taken away by those who meet it, often
+/// between two looks.
+struct Left {
+    at: Instant,
+    domain: u32,
+    node: u32,
+    process: u32,
+    /// Its process is there no more.
+    ended: bool,
+}
+
+/// Those who have left within the last ten seconds.
+#[derive(Default)]
+struct Leavers(Vec<Left>);
+
+impl Leavers {
+    const SHOWN: Duration = Duration::from_secs(10);
+
+    fn note(&mut self, before: &Look, now: &Look) {
+        for (number, nodes) in before.nodes() {
+            for n in nodes {
+                let mut still = now.nodes().filter(|(d, _)| *d == number);
+                let same = |m: &mcapi::Node| (m.id, m.process) == (n.id, n.process);
+                if !still.any(|(_, nodes)| nodes.iter().any(same)) {
+                    self.0.push(Left {
+                        at: now.at,
+                        domain: number,
+                        node: n.id,
+                        process: n.process,
+                        // SAFETY: asks whether the process is there.
+                        ended: unsafe { libc::kill(n.process as i32, 0) } != 0,
+                    });
+                }
+            }
+        }
+        self.0.retain(|l| now.at - l.at < Self::SHOWN);
+    }
+
+    fn text(&self) -> String {
+        let line = |l: &Left| {
+            let (domain, node, process) = (l.domain, l.node, l.process);
+            let what = format!("node {node} of domain {domain} has left: process {process}");
+            match l.ended {
+                true => paint(RED, &format!("{what}, which has ended")) + "\n",
+                false => what + "\n",
+            }
+        };
+        let lines: String = self.0.iter().map(line).collect();
+        match lines.is_empty() {
+            true => lines,
+            false => format!("\n{lines}"),
+        }
+    }
+
+    fn json(&self) -> Value {
+        let one = |l: &Left| json!({"domain": l.domain, "node": l.node, "process": l.process, "ended": l.ended});
+        self.0.iter().map(one).collect()
     }
 }
 
@@ -121,16 +191,22 @@ fn watch(args: &WatchArgs) -> Result<ExitCode, Failure> {
     }
     // What is there is shown at once; its rates come with the next look.
     let mut pause = Duration::ZERO;
+    let mut leavers = Leavers::default();
     loop {
         std::thread::sleep(pause);
         pause = Duration::from_secs_f64(args.every);
         let now = Look::now(&args.look.domains)?;
+        leavers.note(&before, &now);
         if args.look.json {
-            output::line(&to_json(&before, &now).to_string())?;
-        } else if terminal {
-            redraw(&to_text(&before, &now))?;
+            let mut said = to_json(&before, &now);
+            said["left"] = leavers.json();
+            output::line(&said.to_string())?;
         } else {
-            output::line(&to_text(&before, &now))?;
+            let text = to_text(&before, &now) + &leavers.text();
+            match terminal {
+                true => redraw(&text)?,
+                false => output::line(&text)?,
+            }
         }
         before = now;
     }

@@ -91,6 +91,7 @@ fn main() -> ExitCode {
             "clean_leaves_those_alone_who_live_beside_a_dead_one",
             clean_leaves_those_alone_who_live_beside_a_dead_one,
         ),
+        trial("watch_tells_who_has_left", watch_tells_who_has_left),
         trial(
             "doctor_says_what_limits_domains_and_queues",
             doctor_says_what_limits_domains_and_queues,
@@ -198,6 +199,39 @@ fn clean_leaves_those_alone_who_live_beside_a_dead_one() {
     // SAFETY: the pointer is valid.
     unsafe { mcapi_finalize(&mut status) };
     assert_eq!(status, SUCCESS);
+}
+
+/// Also of whom others have taken away what he left.
+fn watch_tells_who_has_left() {
+    let number = domain(2);
+    let name = number.to_string();
+    let child = start(number);
+    let process = child.id();
+    let mut watching = Command::new(env!("CARGO_BIN_EXE_levada"))
+        .args(["mcapi", "watch", &name, "--json", "--every", "0.05"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(watching.stdout.take().unwrap()).lines();
+    let mut looks = lines.map(|l| serde_json::from_str::<serde_json::Value>(&l.unwrap()).unwrap());
+    let there = |look: &serde_json::Value| look["domains"][0]["nodes"][0]["process"] == process;
+    assert!(looks.any(|look| there(&look) && look["left"].as_array().unwrap().is_empty()));
+    kill(child);
+    assert!(looks.any(|look| look["domains"][0]["dead"] == 1));
+    let place = Place::new(&[]);
+    place.run(&["mcapi", "clean", &name]).succeeds();
+    let last = looks.find(|look| !look["left"].as_array().unwrap().is_empty());
+    let left = &last.unwrap()["left"][0];
+    assert_eq!(
+        (&left["node"], &left["process"]),
+        (&2.into(), &process.into())
+    );
+    assert_eq!(
+        (&left["domain"], &left["ended"]),
+        (&number.into(), &true.into())
+    );
+    watching.kill().unwrap();
+    watching.wait().unwrap();
 }
 
 fn doctor_says_what_limits_domains_and_queues() {
