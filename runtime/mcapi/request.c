@@ -274,23 +274,36 @@ mc_numbered *mc_request_reserve(void) {
 void mc_request_return(mc_numbered *n) { unpin(n); }
 
 mcapi_status_t mc_request_start(mc_numbered *n, const mc_request *r, mcapi_request_t *out) {
-  mcapi_status_t status = MCAPI_ERR_NODE_NOTINIT; /* it is ending */
-  n->request = *r;
-  n->request.active = lvd_load_acquire_u32(&r->node->active);
-  if (n->request.active % 2) {
-    lvd_port_lock(&table_lock);
+  mc_request *mine = &n->request;
+  *mine = *r;
+  mine->active = lvd_load_acquire_u32(&r->node->active);
+  if (mine->active % 2 == 0) { /* it is ending */
+    unpin(n);
+    return MCAPI_ERR_NODE_NOTINIT;
+  }
+  /* Done already: well, or to be told by the one who asks for it. */
+  bool done = run_at_once(mine);
+  if (done)
+    finish(mine, mine->status);
+  else if (!stand_in_line(mine))
+    finish(mine, MCAPI_ERR_ENDP_INVALID);
+  bool well = (done || mc_request_try(mine)) && mine->status == MCAPI_SUCCESS;
+  /* Nobody knows its number before it is returned. If the node ends, it is forgotten behind this, or
+   * was before, and is seen to have ended. */
+  lvd_port_lock(&table_lock);
+  bool ended = lvd_load_acquire_u32(&r->node->active) != mine->active;
+  if (!ended) {
     n->generation = n->generation % (UINT32_MAX / REQUESTS - 1) + 1;
     n->found = n->number = n->generation * REQUESTS + (uint32_t)(n - table);
     n->waited = n->cancelled = false;
+    n->pins--;
     *out = n->number;
-    lvd_port_unlock(&table_lock);
-    if (!stand_in_line(&n->request)) finish(&n->request, MCAPI_ERR_ENDP_INVALID);
-    /* Done already: well, or to be told by the one who asks for it. */
-    bool done = mc_request_try(&n->request);
-    status = done && n->request.status == MCAPI_SUCCESS ? MCAPI_SUCCESS : MCAPI_PENDING;
   }
+  lvd_port_unlock(&table_lock);
+  if (!ended) return well ? MCAPI_SUCCESS : MCAPI_PENDING;
+  give_up(mine, MCAPI_ERR_NODE_NOTINIT);
   unpin(n);
-  return status;
+  return MCAPI_ERR_NODE_NOTINIT;
 }
 
 mcapi_status_t mc_request_conclude(mc_numbered *n, mc_mine *self, mcapi_status_t status,
@@ -321,20 +334,13 @@ void mc_requests_reset(void) {
   }
 }
 
-/* The request is done: its status and size, and it is used up, unless another tester was faster. */
-static bool conclude(numbered *n, mcapi_request_t request, size_t *size, mcapi_status_t *status) {
-  lvd_port_lock(&table_lock);
-  if (n->number != request) {
-    lvd_port_unlock(&table_lock);
-    mc_say(status, MCAPI_ERR_REQUEST_INVALID);
-    return false;
-  }
-  mcapi_status_t how = n->cancelled ? MCAPI_ERR_REQUEST_CANCELLED : n->request.status;
+/* The request is done: its status and size, and it is used up, unless another tester was faster. With the
+ * lock. */
+static mcapi_status_t conclude(numbered *n, mcapi_request_t request, size_t *size) {
+  if (n->number != request) return MCAPI_ERR_REQUEST_INVALID;
   if (size) *size = n->request.size;
   let_go(n);
-  lvd_port_unlock(&table_lock);
-  mc_say(status, how);
-  return how == MCAPI_SUCCESS;
+  return n->cancelled ? MCAPI_ERR_REQUEST_CANCELLED : n->request.status;
 }
 
 mcapi_boolean_t mcapi_test(const mcapi_request_t *request, size_t *size,
@@ -345,13 +351,13 @@ mcapi_boolean_t mcapi_test(const mcapi_request_t *request, size_t *size,
     mc_say(mcapi_status, self ? MCAPI_ERR_REQUEST_INVALID : MCAPI_ERR_NODE_NOTINIT);
     return MCAPI_FALSE;
   }
-  mcapi_boolean_t well = MCAPI_FALSE;
-  if (mc_request_try(&n->request))
-    well = conclude(n, n->found, size, mcapi_status);
-  else
-    mc_say(mcapi_status, MCAPI_PENDING);
-  unpin(n);
-  return well;
+  bool done = mc_request_try(&n->request);
+  lvd_port_lock(&table_lock);
+  mcapi_status_t status = done ? conclude(n, n->found, size) : MCAPI_PENDING;
+  n->pins--;
+  lvd_port_unlock(&table_lock);
+  mc_say(mcapi_status, status);
+  return status == MCAPI_SUCCESS;
 }
 
 typedef struct several {
@@ -388,15 +394,14 @@ static mcapi_status_t reserve(several *s) {
   return status;
 }
 
-/* Those that have been cancelled meanwhile, and are not what the wait ended with, are nobody's now. */
+/* The wait is over. Those that have been cancelled meanwhile, and are not what it ended with, are nobody's
+ * now. With the lock. */
 static void unreserve(several *s) {
-  lvd_port_lock(&table_lock);
   for (size_t i = 0; i < s->count; i++) {
     if (s->n[i]->number != s->request[i]) continue;
     s->n[i]->waited = false;
     if (s->n[i]->cancelled) let_go(s->n[i]);
   }
-  lvd_port_unlock(&table_lock);
 }
 
 static bool wait_for(mc_mine *self, several *s, size_t *size, mcapi_timeout_t timeout,
@@ -413,10 +418,13 @@ static bool wait_for(mc_mine *self, several *s, size_t *size, mcapi_timeout_t ti
   }
   lvd_status how =
       look_any(s) ? LVD_OK : mc_wait(self, look_any, arm_any, s, spin_us, mc_ns(timeout));
-  bool well = how == LVD_OK && conclude(s->n[s->which], s->request[s->which], size, status);
+  lvd_port_lock(&table_lock);
+  mcapi_status_t ended =
+      how == LVD_OK ? conclude(s->n[s->which], s->request[s->which], size) : unfinished(how);
   unreserve(s);
-  if (how != LVD_OK) mc_say(status, unfinished(how));
-  return well;
+  lvd_port_unlock(&table_lock);
+  mc_say(status, ended);
+  return ended == MCAPI_SUCCESS;
 }
 
 mcapi_boolean_t mcapi_wait(const mcapi_request_t *request, size_t *size, mcapi_timeout_t timeout,
