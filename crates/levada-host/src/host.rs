@@ -786,15 +786,38 @@ impl Host {
 
     /// Ends all applications now; what their natives hold open is finished then.
     pub fn stop(&self) {
+        self.stop_until(|| None);
+    }
+
+    /// The same, but those that have not ended after `within`, as a firing of theirs or on a worker of
+    /// theirs lasts, are not waited for any longer: their names.
+    pub fn stop_within(&self, within: Duration) -> Vec<String> {
+        let until = deadline(within);
+        let lasting = self.stop_until(|| Some(until.saturating_duration_since(Instant::now())));
+        // The files of all others are finished as soon as who watches them has seen that they have ended.
+        let until = deadline(FINISHING);
+        let finishing = |a: &Seen| a.hosted.is_some() && !lasting.contains(&a.name);
+        while !lasting.is_empty() && Instant::now() < until && self.list().iter().any(finishing) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        lasting
+    }
+
+    fn stop_until(&self, left: impl Fn() -> Option<Duration>) -> Vec<String> {
         let all = self.list();
-        let all = || all.iter().filter_map(|a| a.hosted.as_ref());
+        let all = || all.iter().filter_map(|a| Some((a, a.hosted.as_ref()?)));
         // All are told first: none runs on while another is waited for.
-        for hosted in all() {
+        for (_, hosted) in all() {
             let _ = hosted.app.stop_within(Some(Duration::ZERO));
         }
-        for hosted in all() {
-            let _ = hosted.app.stop();
-        }
+        let lasting = |hosted: &Hosted| {
+            let done = hosted.app.stop_within(left());
+            done.is_err_and(|e| e.status == Status::TIME)
+        };
+        all()
+            .filter(|(_, hosted)| lasting(hosted))
+            .map(|(seen, _)| seen.name.clone())
+            .collect()
     }
 
     /// Takes an application away: at once, or when its sources have ended and what is in flight has
@@ -846,6 +869,10 @@ impl Host {
 }
 
 /// A limit that nobody lives to see is one all the same.
+/// So long files may take to be finished once their application has ended, where the host does not wait
+/// for all.
+const FINISHING: Duration = Duration::from_secs(2);
+
 pub(crate) fn deadline(within: Duration) -> Instant {
     Instant::now() + within.min(Duration::from_secs(1 << 20))
 }

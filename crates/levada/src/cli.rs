@@ -304,8 +304,17 @@ pub struct HostArgs {
     /// Load what ran when the last host ended, or was killed
     #[arg(long)]
     pub restore: bool,
+    /// Told to end, wait no longer than this for a firing that does not end
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "20")]
+    pub within: f64,
     #[command(flatten)]
     pub runtime: RuntimeArgs,
+}
+
+impl HostArgs {
+    pub fn within(&self) -> std::time::Duration {
+        std::time::Duration::from_secs_f64(self.within)
+    }
 }
 
 /// Which host, and how it is told what it says.

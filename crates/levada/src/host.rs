@@ -71,7 +71,14 @@ pub fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
         eprintln!("stopping {}", plural(left, "application"));
     }
     // What natives hold open is finished, or removed, when the applications go.
-    served.host.stop();
+    let lasting = served.host.stop_within(args.within());
+    if !lasting.is_empty() {
+        let within = args.within();
+        let names = lasting.join(", ");
+        eprintln!("not ended after {within:?}, as a firing lasts: {names}");
+        // SAFETY: whatever would be run at the end may wait for that firing, too.
+        unsafe { libc::_exit(1) };
+    }
     drop(interrupt);
     match done {
         Ok(()) => Ok(ExitCode::SUCCESS),

@@ -10,6 +10,12 @@ use std::time::{Duration, Instant};
 
 /// `Long`: a source that says that it has begun, and fires until the file `go` is there.
 fn host_with_long() -> Host {
+    let host = host_that_knows_long(&[]);
+    load_long(&host);
+    host
+}
+
+fn host_that_knows_long(more: &[&str]) -> Host {
     let place = sources();
     place.write(
         "src/p/Long.cal",
@@ -27,7 +33,10 @@ fn host_with_long() -> Host {
         &[("long.Out", "write.In")],
     );
     place.write("src/p/LongOne.xdf", &long.replace("\"Top\"", "\"LongOne\""));
-    let host = Host::begin_in(place);
+    Host::begin_with(place, more)
+}
+
+fn load_long(host: &Host) {
     host.run(&["load", "src/p/LongOne.xdf", "--name=long", "--out=long.txt"])
         .succeeds();
     let start = Instant::now();
@@ -38,7 +47,6 @@ fn host_with_long() -> Host {
         );
         std::thread::sleep(Duration::from_millis(5));
     }
-    host
 }
 
 #[test]
@@ -85,6 +93,50 @@ fn who_is_stopped_in_a_firing_ends_and_is_never_said_to_run() {
     let ended = host.until("long", |a| a["state"] == "ended");
     assert_eq!(ended["outcome"], "stopped");
     host.run(&["unload", "long"]).succeeds();
+}
+
+fn signal(host: &Host, number: i32) {
+    // SAFETY: a child of ours that has not been waited for.
+    assert_eq!(unsafe { libc::kill(host.child.id() as i32, number) }, 0);
+}
+
+/// Its exit status; `None` while it runs.
+fn ended(host: &mut Host, within: Duration) -> Option<std::process::ExitStatus> {
+    let start = Instant::now();
+    loop {
+        let status = host.child.try_wait().unwrap();
+        if status.is_some() || start.elapsed() > within {
+            return status;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Nothing tells the firing to end.
+#[test]
+fn a_host_that_is_told_twice_ends_whatever_lasts() {
+    let mut host = host_that_knows_long(&["--within=3600"]);
+    load_long(&host);
+    signal(&host, libc::SIGINT);
+    // The first has been taken, and it waits.
+    let start = Instant::now();
+    while host.place.exists("h.sock") {
+        assert!(start.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(ended(&mut host, Duration::from_millis(200)), None);
+    signal(&host, libc::SIGINT);
+    let status = ended(&mut host, Duration::from_secs(60)).expect("it runs still");
+    assert_eq!(status.code(), Some(130));
+}
+
+#[test]
+fn a_host_does_not_wait_for_ever_for_a_firing() {
+    let mut host = host_that_knows_long(&["--within=0.5"]);
+    load_long(&host);
+    signal(&host, libc::SIGTERM);
+    let status = ended(&mut host, Duration::from_secs(60)).expect("it runs still");
+    assert_eq!(status.code(), Some(1));
 }
 
 /// A compiler that does not come to an end is ended, and nothing is loaded.
