@@ -6,7 +6,7 @@ use levada_cal::diag::{Diagnostics, Severity, Sources, render, to_json};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{IsTerminal, Write};
-use std::os::fd::FromRawFd;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -181,6 +181,17 @@ pub fn line(text: &str) -> Result<(), Failure> {
         Ok(()) => Ok(()),
         Err(e) => failure(format!("cannot write to the output: {e}")),
     }
+}
+
+/// Whether it is a pipe, or the like, whose readers have all gone.
+pub fn has_no_reader(end: BorrowedFd) -> bool {
+    let mut polled = libc::pollfd {
+        fd: end.as_raw_fd(),
+        events: 0,
+        revents: 0,
+    };
+    // SAFETY: one of them, ours.
+    unsafe { libc::poll(&mut polled, 1, 0) > 0 && polled.revents & libc::POLLERR != 0 }
 }
 
 /// Whether a name means the output rather than a file.

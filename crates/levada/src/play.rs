@@ -3,7 +3,7 @@
 
 use crate::output::{Failure, failure, failure_with};
 use std::fs::File;
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
@@ -74,6 +74,11 @@ impl Viewer {
     /// What the network is to write to.
     pub fn file(&self) -> String {
         format!("/dev/fd/{}", self.end.as_raw_fd())
+    }
+
+    /// Where its pictures are written.
+    pub fn end(&self) -> BorrowedFd<'_> {
+        self.end.as_fd()
     }
 
     /// Waits until all is shown, or the window is closed.

@@ -16,6 +16,7 @@ use crate::summary::{Outcome, Summary, Written};
 use levada_host::{Host, Limits, Load};
 use levada_sys::{App, Network, Status};
 use std::io::IsTerminal;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -117,7 +118,14 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     if summary.counters.actors.iter().all(|a| a.firings == 0) {
         summary.idle = Some(app.why());
     }
+    // A native may learn that its reader has gone, and fail, before the signal is seen here.
+    let unread = || {
+        let output = std::io::stdout();
+        let read = viewer.as_ref().map_or(output.as_fd(), Viewer::end);
+        (status == Status::FAULT || status == Status::STOPPED) && output::has_no_reader(read)
+    };
     let signal = interrupt.signal();
+    let signal = signal.or_else(|| unread().then_some(libc::SIGPIPE));
     summary.outcome = match (status, signal) {
         // Who reads what the network prints has gone.
         (_, Some(libc::SIGPIPE)) => Outcome::Interrupted(libc::SIGPIPE),
