@@ -135,3 +135,103 @@ fn a_counter_begins_with_what_it_can_hold() {
         }
     }
 }
+
+#[test]
+fn what_fires_again_at_once_is_what_a_search_would_choose() {
+    // The actions between, and how many of them are fired in a loop.
+    let cases = [
+        // Rows, the first element of each by another action.
+        (
+            "int i := 0; int last := 0;
+             first: action X:[x] ==> Y:[x] guard i = 0 do i := 1; last := x; end
+             rest: action X:[x] ==> Y:[x * 3 + last] guard i != 0
+               do i := i + 1; last := x; if i = 9 then i := 0; end end
+             priority first > rest; end",
+            2,
+        ),
+        // What goes first looks at what comes.
+        (
+            "int kept := 0;
+             odd: action X:[x] ==> Y:[x - 1] guard (x & 5) = 1 do kept := kept + x; end
+             even: action X:[x] ==> Y:[x + kept] do kept := kept + 1; end
+             priority odd > even; end",
+            2,
+        ),
+        // More on one port than on the other; an action without ports goes first.
+        (
+            "int left := 5; int sum := 0;
+             full: action ==> guard left = 0 do left := 7; sum := sum + 1; end
+             take: action X:[a, b] ==> Y:[a + sum, b, left] guard left > 0 do left := left - 1; end
+             priority full > take; end",
+            1,
+        ),
+        // No elements: it goes on until something is due.
+        (
+            "int zeros := 0; int due := 0;
+             fill: action ==> Y:[due] guard zeros > 0 do zeros := zeros - 1; due := due + 1; end
+             read: action X:[x] ==> Y:[x] do zeros := x & 15; end
+             priority fill > read; end",
+            2,
+        ),
+        // In a state of a schedule, and out of it.
+        (
+            "int n := 0;
+             go: action X:[x] ==> Y:[x + n] guard n < 12 do n := n + 1; end
+             stop: action X:[x] ==> Y:[0 - x] do n := x & 7; end
+             schedule fsm a : a (go) --> a; a (stop) --> b; b (go) --> b; b (stop) --> a; end
+             priority go > stop; end",
+            2,
+        ),
+        // What goes first needs more than there is for sure, or may fail.
+        (
+            "int n := 0;
+             both: action X:[x, y] ==> Y:[x + y] guard n = 3 do n := 0; end
+             one: action X:[x] ==> Y:[x] guard n < 3 do n := n + 1; end
+             priority both > one; end",
+            1,
+        ),
+        (
+            "int n := 0; List(type: int, size=4) l := [3, 1, 0, 2];
+             here: action X:[x] ==> Y:[x] guard l[n] = 0 do n := 0; end
+             else_: action X:[x] ==> Y:[n + x] guard l[n] != 0 do n := (n + 1) & 3; end
+             priority here > else_; end",
+            0,
+        ),
+    ];
+    let folder = Folder::new();
+    let runner = runner(&folder.0);
+    for (k, (between, again)) in cases.into_iter().enumerate() {
+        let source = "actor Source () ==> int X : int n := 0;
+             make: action ==> X:[n * 7 ^ (n >> 2)] guard n < 1200 do n := n + 1; end end";
+        let between = format!("actor Between () int X ==> int(size=64) Y : {between} end");
+        let classes = [
+            ("Source", source),
+            ("Between", between.as_str()),
+            ("Sink", SINK),
+        ];
+        let instances = [("s", "Source"), ("m", "Between"), ("t", "Sink")];
+        for capacity in [3, 64] {
+            let mut net = network(&classes, &instances, &["s.0 -> m.0", "m.0 -> t.0"]);
+            for channel in &mut net.channels {
+                channel.capacity = Some(capacity);
+            }
+            let options = Limits {
+                firings: 1_000_000,
+                ..Limits::default()
+            };
+            let run = Machine::new(&net, options).run().expect("no fault");
+            let wanted = run.printed.concat();
+            assert!(wanted.lines().count() > 300, "{between}");
+            let text = emit(&net, &Options::default()).files.remove(0).text;
+            let loops = text.matches("} while (++lvd_k < lvd_n").count();
+            assert_eq!(loops, again, "{between}");
+            let out = compiled(&folder, &runner, &format!("again-{k}-{capacity}"), &text);
+            let printed: Vec<&str> = out.lines().filter(|l| !l.starts_with(['=', '-'])).collect();
+            assert_eq!(
+                printed,
+                wanted.lines().collect::<Vec<_>>(),
+                "{between}: {out}"
+            );
+        }
+    }
+}

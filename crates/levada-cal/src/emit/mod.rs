@@ -9,6 +9,7 @@
 //! except that floating-point operations must not be contracted (`-ffp-contract=off`).
 
 mod actor;
+mod again;
 mod class;
 mod counted;
 mod expr;

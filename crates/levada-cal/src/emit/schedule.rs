@@ -20,6 +20,7 @@
 //! native, which may take its time, asks after each firing whether others want the worker.
 
 use super::actor::{asks_native, calls_native, consumed, produced};
+use super::again::AHEAD;
 use super::class::{Class, Home};
 use super::round::Round;
 use super::value::{c_type, const_type, size_of};
@@ -38,6 +39,14 @@ enum Next {
     /// Back to the top, where the state is looked at.
     Again(Option<usize>),
 }
+
+/// What is known where an action is tried.
+type Known<'k> = (
+    &'k Round,
+    &'k [(usize, u32)],
+    // If it may fire again at once: what is tried before it.
+    Option<&'k [ActionId]>,
+);
 
 impl<'a> Class<'a> {
     pub fn emit_run(&self, w: &mut Writer<'a>) {
@@ -160,7 +169,7 @@ impl<'a> Class<'a> {
             for (k, id) in a.outside.iter().enumerate() {
                 let skip = format!("lvd_outside_{k}");
                 let wait = |w: &mut Writer<'a>| w.put("goto lvd_wait;");
-                self.attempt(w, *id, (&whole, &[]), &skip, &wait, &|w| {
+                self.attempt(w, *id, (&whole, &[], None), &skip, &wait, &|w| {
                     self.fired(w, *id, &Next::Again(None))
                 });
                 w.put(&format!("{skip}: ;"));
@@ -286,11 +295,13 @@ impl<'a> Class<'a> {
             w.put("goto lvd_wait;");
         };
 
+        let mut looped = false;
         if let [(id, Next::State(to)), rest @ ..] = list
             && *to == s
             && (rest.is_empty() || a.actions[*id].schedule_outputs)
             && self.loops(*id)
         {
+            looped = true;
             self.call_loop(w, *id, number);
         }
 
@@ -322,9 +333,12 @@ impl<'a> Class<'a> {
         }
         for (k, (id, next)) in list.iter().enumerate() {
             let skip = format!("lvd_{s}_{k}");
-            self.attempt(w, *id, (round, &common), &skip, &wait, &|w| {
-                self.fired(w, *id, next)
-            });
+            let before: Vec<_> = list[..k].iter().map(|b| b.0).collect();
+            let again = matches!(next, Next::State(to) if *to == s)
+                && !(k == 0 && looped)
+                && self.fires_again(*id, &before);
+            let known = (round, &common[..], again.then_some(&before[..]));
+            self.attempt(w, *id, known, &skip, &wait, &|w| self.fired(w, *id, next));
             w.put(&format!("{skip}: LEVADA_UNUSED;"));
         }
         wait(w);
@@ -392,7 +406,7 @@ impl<'a> Class<'a> {
         for (port, n) in consumed(action) {
             self.look_for_elements(w, &round, port, n, &wait);
         }
-        self.attempt(w, id, (&round, &consumed(action)), skip, &wait, fired);
+        self.attempt(w, id, (&round, &consumed(action), None), skip, &wait, fired);
     }
 
     /// Tries one action: goes to `skip` if it cannot fire, does `wait` if only room is missing.
@@ -401,7 +415,7 @@ impl<'a> Class<'a> {
         w: &mut Writer<'a>,
         id: usize,
         // The search that it is part of, and the elements that are known to be there.
-        (round, known): (&Round, &[(usize, u32)]),
+        (round, known, before): Known,
         skip: &str,
         wait: &dyn Fn(&mut Writer<'a>),
         fired: &dyn Fn(&mut Writer<'a>),
@@ -446,10 +460,19 @@ impl<'a> Class<'a> {
         for (port, n) in produced(action) {
             let name = &self.outputs[port];
             // Fewer are not worth the asking.
-            if n >= 16 {
+            if n >= AHEAD {
                 w.put(&format!("levada_ahead({name}, {n} * sizeof *{name});"));
             }
         }
+        match before {
+            Some(before) => self.fire_again(w, id, before),
+            None => self.fire_once(w, id),
+        }
+        fired(w);
+    }
+
+    fn fire_once(&self, w: &mut Writer<'a>, id: usize) {
+        let action = self.all_actions().nth(id).expect("an action");
         w.put(&format!(
             "{}({});",
             self.actions[id],
@@ -467,7 +490,6 @@ impl<'a> Class<'a> {
                 w.put(&format!("LEVADA_PUT({name}, {port});"));
             }
         }
-        fired(w);
     }
 
     /// After a firing: wishes of this round are void, others may want the worker.
@@ -723,7 +745,7 @@ impl<'a> Class<'a> {
 }
 
 /// May the guard fail, or a native that it asks? Then the report has to name its action.
-fn may_fault(action: &Action) -> bool {
+pub(super) fn may_fault(action: &Action) -> bool {
     let mut found = !action.guard.body.stmts.is_empty();
     for condition in &action.guard.conditions {
         walk(condition, &mut |e| {

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Firing again at once. An action that has fired and left the state as it is often is the next one,
+//! too: the rest of a row, zeros up to the next coefficient. As long as elements and room that were
+//! seen suffice, and the guards choose it again, it fires in a loop that moves one counter, where a
+//! search would move every port's cursor and count, and the firings, in memory each time.
+//!
+//! The choice is the one of a search. Actions that go first are asked in the loop; so they may need
+//! no elements but those that this action needs, which are there. Where one could fire, the loop
+//! ends and the search goes on to it.
+
+use super::actor::{calls_native, consumed, produced};
+use super::class::Class;
+use super::schedule::may_fault;
+use super::writer::Writer;
+use crate::ir::*;
+
+/// A firing that puts more on a port asks for the lines first.
+pub const AHEAD: u32 = 16;
+
+impl<'a> Class<'a> {
+    /// Can the action fire in a loop where these are tried before it?
+    pub fn fires_again(&self, id: ActionId, before: &[ActionId]) -> bool {
+        let a = self.actor;
+        let action = &a.actions[id];
+        let (has, puts) = (consumed(action), produced(action));
+        let there = |h: &Action| {
+            let needs = consumed(h);
+            (needs.iter()).all(|(port, n)| has.iter().any(|(p, m)| p == port && m >= n))
+        };
+        let mut before = before.iter().map(|id| &a.actions[*id]);
+        let some = !has.is_empty() || !puts.is_empty();
+        let waits = self.may_wait() || calls_native(a, action);
+        let simple = self.is_light(action) && some && !waits;
+        simple
+            && puts.iter().all(|(_, n)| *n < AHEAD)
+            && !may_fault(action)
+            && before.all(|h| {
+                // Without a guard it has no elements, and some may come.
+                there(h) && !h.guard.conditions.is_empty() && !may_fault(h) && !calls_native(a, h)
+            })
+    }
+
+    /// Fires the action, which can, as often as it comes next.
+    pub fn fire_again(&self, w: &mut Writer<'a>, id: ActionId, before: &[ActionId]) {
+        let action = &self.actor.actions[id];
+        let rates = consumed(action);
+        let sides = [(&rates, &self.inputs), (&produced(action), &self.outputs)];
+        w.put("{");
+        w.put("uint32_t lvd_n = UINT32_MAX, lvd_k = 0;");
+        for (rates, names) in sides {
+            for (port, n) in rates {
+                let name = &names[*port];
+                let fit = match n {
+                    1 => format!("{name}_n"),
+                    n => format!("{name}_n / {n}"),
+                };
+                w.put(&format!("if ({fit} < lvd_n) lvd_n = {fit};"));
+            }
+        }
+        w.put("do {");
+        w.put(&format!(
+            "{}({});",
+            self.actions[id],
+            self.arguments_at(action, true, &rates)
+        ));
+        let mut chosen = vec!["++lvd_k < lvd_n".to_string()];
+        for h in before {
+            let args = self.arguments_at(&self.actor.actions[*h], false, &rates);
+            chosen.push(format!("!{}_guard({args})", self.actions[*h]));
+        }
+        if !action.guard.conditions.is_empty() {
+            let args = self.arguments_at(action, false, &rates);
+            chosen.push(format!("{}_guard({args})", self.actions[id]));
+        }
+        w.put(&format!("}} while ({});", chosen.join(" && ")));
+        w.put(&format!("self->fired[{id}] += lvd_k;"));
+        for (rates, names) in sides {
+            for (port, n) in rates {
+                let (name, step) = (&names[*port], times(*n));
+                w.put(&format!("{name} += {step}, {name}_n -= {step};"));
+            }
+        }
+        w.put("}");
+    }
+
+    /// What an action is called with in the loop; its inputs move as `rates` say.
+    fn arguments_at(&self, action: &Action, outputs: bool, rates: &[(usize, u32)]) -> String {
+        let mut args = vec!["self".to_string(), "S".to_string()];
+        if self.has_registers() {
+            args.push("R".to_string());
+        }
+        for (port, n) in consumed(action) {
+            let n = rates.iter().find(|r| r.0 == port).map_or(n, |r| r.1);
+            args.push(format!("{} + {}", self.inputs[port], times(n)));
+        }
+        if outputs {
+            for (port, n) in produced(action) {
+                args.push(format!("{} + {}", self.outputs[port], times(n)));
+            }
+        }
+        args.join(", ")
+    }
+}
+
+fn times(n: u32) -> String {
+    match n {
+        1 => "lvd_k".to_string(),
+        n => format!("(size_t)lvd_k * {n}"),
+    }
+}
