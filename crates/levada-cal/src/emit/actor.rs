@@ -233,11 +233,12 @@ impl<'a> Class<'a> {
             let mut names = Names::default();
             p.body.locals.iter().map(|l| names.fresh(&l.name)).collect()
         };
+        let how = |p: usize| match self.inlined[p] {
+            true => "LEVADA_INLINE",
+            false => "static LEVADA_UNUSED",
+        };
         for (i, p) in &bodies {
-            w.put(&format!(
-                "LEVADA_UNUSED static {};",
-                self.prototype(*i, &names(p))
-            ));
+            w.put(&format!("{} {};", how(*i), self.prototype(*i, &names(p))));
         }
         for (i, p) in &bodies {
             let locals = names(p);
@@ -247,7 +248,7 @@ impl<'a> Class<'a> {
                 env
             });
             w.at(p.span);
-            w.put(&format!("static {} {{", self.prototype(*i, &locals)));
+            w.put(&format!("{} {} {{", how(*i), self.prototype(*i, &locals)));
             let mut code = Code {
                 class: self,
                 w,

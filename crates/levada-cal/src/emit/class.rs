@@ -2,6 +2,7 @@
 //! An actor class in C: where its variables live, what its parts are called.
 
 use super::Options;
+use super::inline::inlined;
 use super::value::{c_type, const_type};
 use super::writer::Names;
 use crate::ir::*;
@@ -18,7 +19,7 @@ pub enum Home {
     Table(String),
     /// A member of the instance's state.
     State(String),
-    /// A scalar that only actions use: in a register while the actor runs.
+    /// A scalar that only actions use, and what is written out in them: in a register while the actor runs.
     Register(String),
 }
 
@@ -47,6 +48,8 @@ pub struct Class<'a> {
     pub inputs: Vec<String>,
     pub outputs: Vec<String>,
     pub ranges: Rc<Ranges<'a>>,
+    /// Which procedures are written out in the actions that call them.
+    pub inlined: Vec<bool>,
     /// Which list parameters each procedure writes.
     written: Vec<Vec<bool>>,
     temporaries: Rc<Cell<u32>>,
@@ -74,7 +77,8 @@ impl<'a> Class<'a> {
         ] {
             globals.fresh(own);
         }
-        let used = used_by_procs(actor);
+        let inlined = inlined(actor);
+        let used = used_by_procs(actor, &inlined);
         let mut registers = 0;
         let homes = actor
             .globals
@@ -122,6 +126,7 @@ impl<'a> Class<'a> {
             inputs,
             outputs,
             ranges: Rc::new(Ranges::new(actor, options.checks, options.lenient)),
+            inlined,
             written: written_params(actor),
             temporaries: Rc::default(),
             checked: Rc::default(),
@@ -183,6 +188,11 @@ impl<'a> Class<'a> {
         self.checked.set(self.checked.get() + 1);
     }
 
+    /// Is procedure `p` given the registers?
+    pub fn uses_registers(&self, p: usize) -> bool {
+        self.inlined[p] && self.has_registers()
+    }
+
     /// Index checks that could not be left out, so far.
     pub fn checks_emitted(&self) -> u32 {
         self.checked.get()
@@ -195,6 +205,9 @@ impl<'a> Class<'a> {
         if !proc.native {
             params.push("lvd_actor *self LEVADA_UNUSED".to_string());
             params.push(format!("{}_state *S LEVADA_UNUSED", self.prefix));
+        }
+        if self.uses_registers(p) {
+            params.push(format!("{}_registers *R LEVADA_UNUSED", self.prefix));
         }
         let given = proc.params + usize::from(hidden_param(proc));
         for (i, name) in locals.iter().enumerate().take(given) {
@@ -356,9 +369,10 @@ fn written_params(actor: &Actor) -> Vec<Vec<bool>> {
     }
 }
 
-fn used_by_procs(actor: &Actor) -> Vec<bool> {
+/// The variables that procedures use which stay functions.
+fn used_by_procs(actor: &Actor, inlined: &[bool]) -> Vec<bool> {
     let mut used = vec![false; actor.globals.len()];
-    for p in &actor.procs {
+    for (p, _) in actor.procs.iter().zip(inlined).filter(|(_, i)| !**i) {
         mentions(&p.body.stmts, &|_, _| false, &mut |v, _| {
             if let VarRef::Global(g) = v {
                 used[g] = true;

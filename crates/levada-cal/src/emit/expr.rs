@@ -577,6 +577,9 @@ impl<'a, 'w> Code<'a, 'w> {
             texts.push("self".to_string());
             texts.push("S".to_string());
         }
+        if class.uses_registers(p) {
+            texts.push("R".to_string());
+        }
         for (i, a) in args.iter().enumerate() {
             let want = &proc.body.locals[i].ty;
             texts.push(match a {

@@ -13,6 +13,7 @@ mod again;
 mod class;
 mod counted;
 mod expr;
+mod inline;
 mod native;
 mod round;
 mod schedule;

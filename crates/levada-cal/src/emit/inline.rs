@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Small procedures are part of what calls them. The C compiler would put most of them there by
+//! itself; but what it is told to put there may use the registers of the actor, too, and so variables
+//! that only actions and such procedures use need not live in memory.
+
+use super::class::{any_stmt, exprs_of};
+use crate::ir::*;
+
+/// So many statements and expressions are small.
+const SMALL: usize = 60;
+
+/// For each procedure, whether it is written out in the actions that call it.
+pub fn inlined(actor: &Actor) -> Vec<bool> {
+    let mut inlined: Vec<bool> = actor.procs.iter().map(small).collect();
+    // Where an instance is made there are no registers yet.
+    for g in &actor.globals {
+        if let Init::Code(body) = &g.init {
+            calls(body, &mut |p| inlined[p] = false);
+        }
+    }
+    // What stays a function has no registers for those that it calls, and one with others in it is
+    // not small. So no small one calls itself, either.
+    loop {
+        let before = inlined.clone();
+        for (i, p) in actor.procs.iter().enumerate() {
+            calls(&p.body, &mut |q| {
+                if actor.procs[q].native {
+                } else if before[i] {
+                    inlined[i] = false;
+                } else {
+                    inlined[q] = false;
+                }
+            });
+        }
+        if inlined == before {
+            return inlined;
+        }
+    }
+}
+
+fn small(p: &Proc) -> bool {
+    let mut size = 0;
+    let long = any_stmt(&p.body.stmts, &mut |s| {
+        size += 1;
+        exprs_of(s, &mut |_| size += 1);
+        matches!(
+            s.kind,
+            StmtKind::While(..) | StmtKind::For { .. } | StmtKind::Print { .. }
+        )
+    });
+    !p.native && !long && size <= SMALL
+}
+
+/// Calls `f` for every procedure that the body calls.
+fn calls(body: &Body, f: &mut dyn FnMut(usize)) {
+    any_stmt(&body.stmts, &mut |s| {
+        if let StmtKind::Call(p, _) = s.kind {
+            f(p);
+        }
+        exprs_of(s, &mut |e| {
+            if let ExprKind::Call(p, _) = e.kind {
+                f(p);
+            }
+        });
+        false
+    });
+}
