@@ -5,7 +5,7 @@ mod back_support;
 
 use back_support::{Folder, alone, network, runner, runtime};
 use levada_cal::emit::{Options, emit};
-use levada_cal::interp::{Machine, Options as Limits};
+use levada_cal::interp::{FaultKind, Machine, Options as Limits};
 use std::path::Path;
 use std::process::Command;
 
@@ -281,5 +281,57 @@ fn small_procedures_use_the_registers_of_their_actions() {
             wanted.lines().collect::<Vec<_>>(),
             "{inside}: {out}"
         );
+    }
+}
+
+#[test]
+fn a_loop_that_stays_within_its_lists_is_not_checked_at_each_turn() {
+    // Where the counter, the other index and the end begin; whether a list is left.
+    let cases = [
+        (0, 0, 10, false),
+        (3, 5, 10, false),
+        (9, 19, 10, false),
+        (4, 0, 4, false),
+        (10, 20, 3, false),
+        (-1, 0, -1, false),
+        (8, 16, 10, false),
+        // The last turns leave a list.
+        (7, 18, 10, true),
+        (4, 0, 12, true),
+        (-2, 4, 3, true),
+        (0, -1, 5, true),
+        (0, 2_147_483_646, 10, true),
+    ];
+    let folder = Folder::new();
+    let runner = runner(&folder.0);
+    for (k, (from, at, end, leaves)) in cases.into_iter().enumerate() {
+        let net = alone(&format!(
+            "actor A () ==> : int from := {from}; int at := {at}; int end_ := {end}; bool done := false;
+              List(type: int(size=16), size=10) l; List(type: int, size=20) m;
+              action ==> guard not done var int i := from, int j := at, int e := end_, int s := 0 do
+                foreach int k in 0 .. 19 do m[k] := 100 + k * k; end
+                while i < e do l[i] := m[j]; i := i + 1; j := j + 1; end
+                foreach int k in 0 .. 9 do s := s * 7 + l[k]; end
+                println(i + \" \" + j + \" \" + s);
+                done := true; from := from & {from}; at := at & {at}; end_ := end_ & {end};
+              end end"
+        ));
+        let text = emit(&net, &Options::default()).files.remove(0).text;
+        assert!(text.contains("S->l[i] = S->m[j];"), "{text}");
+        let out = compiled(&folder, &runner, &format!("within-{k}"), &text);
+        let run = Machine::new(&net, Limits::default()).run();
+        if leaves {
+            // A fault of an index, in the fifth line.
+            let fault = run.expect_err("a fault");
+            assert!(matches!(fault.kind, FaultKind::Index), "{fault:?}");
+            let status = out.lines().find(|l| l.starts_with("-- ")).unwrap();
+            assert!(status.ends_with(" 1 5"), "{out}");
+        } else {
+            let wanted = run.expect("no fault").printed.concat();
+            assert!(
+                out.lines().any(|l| l == wanted.trim_end()),
+                "{wanted}: {out}"
+            );
+        }
     }
 }

@@ -18,6 +18,7 @@ mod native;
 mod round;
 mod schedule;
 mod stmt;
+mod unchecked;
 mod value;
 mod writer;
 

@@ -46,11 +46,16 @@ impl<'a, 'w> Code<'a, 'w> {
             StmtKind::While(c, body) => {
                 let env = self.env.clone();
                 self.env = self.class.ranges.loop_head(&env, s, self.proc);
-                let cond = self.condition(c).text;
-                self.w.put(&format!("while ({cond}) {{"));
-                self.env = self.class.ranges.inside(&self.env.clone(), s);
-                self.stmts(body);
-                self.w.put("}");
+                match self.within(c, body) {
+                    Some(within) => {
+                        self.w.put(&format!("if ({}) {{", within.holds));
+                        self.while_loop(s, c, body, &within.limits);
+                        self.w.put("} else {");
+                        self.while_loop(s, c, body, &[]);
+                        self.w.put("}");
+                    }
+                    None => self.while_loop(s, c, body, &[]),
+                }
                 self.env = env;
             }
             StmtKind::For {
@@ -69,6 +74,27 @@ impl<'a, 'w> Code<'a, 'w> {
             StmtKind::Print { parts, newline } => self.print(parts, *newline),
         }
         self.class.ranges.exec_one(&mut self.env, s, self.proc);
+    }
+
+    /// A loop, from what holds at its head; `limits` tells what else is known in it of locals.
+    fn while_loop(
+        &mut self,
+        s: &'a Stmt,
+        c: &'a Expr,
+        body: &'a [Stmt],
+        limits: &[(usize, Range)],
+    ) {
+        let head = self.env.clone();
+        let cond = self.condition(c).text;
+        self.w.put(&format!("while ({cond}) {{"));
+        self.env = self.class.ranges.inside(&head, s);
+        for (local, limit) in limits {
+            let known = self.env.locals[*local];
+            self.env.locals[*local] = known.meet(*limit).unwrap_or(*limit);
+        }
+        self.stmts(body);
+        self.w.put("}");
+        self.env = head;
     }
 
     fn copy(&mut self, to: &'a Place, from: &'a Place) {

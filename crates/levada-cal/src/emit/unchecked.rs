@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Loops whose indices are looked at once, before they begin.
+//!
+//! `while i < end do l[i] := m[k]; i := i + 1; k := k + 1; end` cannot be proven to stay within its
+//! lists: `i`, `k` and `end` come from elsewhere. But how often it turns, and how far each of them
+//! gets, is known when it begins. If all of it is within the lists, a copy of the loop runs that has
+//! no checks, which the C compiler can vectorise; or else the loop as it is, which tells where it
+//! leaves a list.
+
+use super::class::{exprs_of, mentions};
+use super::expr::Code;
+use crate::ir::*;
+use crate::ranges::{Range, dimensions, is_int};
+
+/// What must hold when the loop begins, as C, and which locals are below what all the time.
+pub struct Within {
+    pub holds: String,
+    pub limits: Vec<(usize, Range)>,
+}
+
+impl Code<'_, '_> {
+    /// None if not all of the loop is of such a kind, or if nothing is gained.
+    pub fn within(&self, condition: &Expr, body: &[Stmt]) -> Option<Within> {
+        if !self.class.checks {
+            return None;
+        }
+        let ExprKind::Binary(BinOp::Lt, counter, end) = &condition.kind else {
+            return None;
+        };
+        let counter = local(counter)?;
+        let steps = steps(body)?;
+        let step_of = |l: usize| steps.iter().find(|s| s.0 == l).map(|s| s.1);
+        if step_of(counter) != Some(1) {
+            return None;
+        }
+        // The counter itself gets there, too.
+        let most = Range::of(&self.body.locals[counter].ty).hi;
+        let end = match &end.kind {
+            ExprKind::Const(Value::Int(n)) if i128::from(*n) <= most => n.to_string(),
+            _ => {
+                let end = local(end).filter(|l| !written(body, *l))?;
+                if Range::of(&self.body.locals[end].ty).hi > most {
+                    return None;
+                }
+                self.locals[end].name.clone()
+            }
+        };
+        let mut limits: Vec<(usize, u32, i64)> = Vec::new();
+        for (index, n) in self.indices(body) {
+            // What is computed otherwise is checked as ever.
+            let Some(x) = local(index) else { continue };
+            let Some(step) = step_of(x) else { continue };
+            match limits.iter_mut().find(|l| l.0 == x) {
+                Some(limit) => limit.1 = limit.1.min(n),
+                None => limits.push((x, n, step)),
+            }
+        }
+        let known = |l: &(usize, u32, i64)| {
+            (self.env.locals[l.0]).within(Range::new(0, i128::from(l.1) - 1))
+        };
+        limits.retain(|l| !known(l));
+        let fits = |l: &(usize, u32, i64)| {
+            let ty = &self.body.locals[l.0].ty;
+            l.1 > 0 && Range::of(ty).contains(i128::from(l.1) - 1)
+        };
+        if limits.is_empty() || !limits.iter().all(fits) {
+            return None;
+        }
+        let name = |l: usize| &self.locals[l].name;
+        let turns = format!("((int64_t){end} - {} - 1)", name(counter));
+        let holds = limits.iter().map(|(x, n, step)| {
+            let x = name(*x);
+            let last = match step {
+                1 => turns.clone(),
+                step => format!("{turns} * {step}"),
+            };
+            format!("{x} >= 0 && {x} + {last} < {n}")
+        });
+        Some(Within {
+            holds: holds.collect::<Vec<_>>().join(" && "),
+            limits: (limits.iter())
+                .map(|(x, n, _)| (*x, Range::new(0, i128::from(*n) - 1)))
+                .collect(),
+        })
+    }
+
+    /// Every index of the body's own places, and how many elements there are to choose from.
+    fn indices<'b>(&self, body: &'b [Stmt]) -> Vec<(&'b Expr, u32)> {
+        let mut found = Vec::new();
+        let mut add = |p: &'b Place| {
+            let dims = dimensions(self.var_type(p.var));
+            found.extend(p.indices.iter().zip(dims));
+        };
+        for s in body {
+            if let StmtKind::Assign(to, e) = &s.kind {
+                add(to);
+                // Those within an index are checked as ever.
+                match &e.kind {
+                    ExprKind::Load(from) => add(from),
+                    ExprKind::Binary(_, a, b) => {
+                        for e in [a, b] {
+                            if let ExprKind::Load(from) = &e.kind {
+                                add(from);
+                            }
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        found
+    }
+}
+
+/// The local integer that is all of an expression. Not one of 64 bits: the sums here would wrap.
+fn local(e: &Expr) -> Option<usize> {
+    match &e.kind {
+        ExprKind::Load(Place {
+            var: VarRef::Local(l),
+            indices,
+            ty,
+            ..
+        }) if indices.is_empty() && is_int(ty) => {
+            let i32s = Range::new(i128::from(i32::MIN), i128::from(i32::MAX));
+            Range::of(ty).within(i32s).then_some(*l)
+        }
+        _ => None,
+    }
+}
+
+/// The locals that each turn of a loop moves by a constant, if it does nothing but to assign.
+fn steps(body: &[Stmt]) -> Option<Vec<(usize, i64)>> {
+    let mut steps = Vec::new();
+    for s in body {
+        let StmtKind::Assign(to, e) = &s.kind else {
+            return None;
+        };
+        let mut calls = false;
+        exprs_of(s, &mut |e| calls |= matches!(e.kind, ExprKind::Call(..)));
+        if calls {
+            return None;
+        }
+        if let (VarRef::Local(l), true) = (to.var, to.indices.is_empty())
+            && let ExprKind::Binary(BinOp::Add, a, b) = &e.kind
+            && local(a) == Some(l)
+            && let ExprKind::Const(Value::Int(n @ 1..=64)) = b.kind
+        {
+            steps.push((l, n));
+        }
+    }
+    // One that is assigned once more is no counter.
+    let once = |l: usize| {
+        let to = |s: &&Stmt| matches!(&s.kind, StmtKind::Assign(p, _) if p.var == VarRef::Local(l));
+        body.iter().filter(to).count() == 1
+    };
+    steps.retain(|(l, _)| once(*l));
+    Some(steps)
+}
+
+fn written(body: &[Stmt], l: usize) -> bool {
+    let mut found = false;
+    mentions(body, &|_, _| true, &mut |v, writes| {
+        found |= writes && v == VarRef::Local(l)
+    });
+    found
+}
