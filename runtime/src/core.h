@@ -53,6 +53,7 @@ typedef struct lvd_entity {
   lvd_actor actor;
   /* Counters, written by the owner. */
   lvd_a64 activations, busy_ticks, longest_ticks;
+  lvd_a64 clocked; /* activations << 16 | for how many ticks of the clock the next one has run */
 } lvd_entity;
 
 /* ---- workers ------------------------------------------------------------------------------ */

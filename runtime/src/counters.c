@@ -10,9 +10,15 @@ LVD_READS_LIVE static void read_actor(const lvd_entity *e, lvd_actor_counters *o
   out->name = e->name;
   out->worker = lvd_load_relaxed_u32(&e->worker);
   for (uint32_t i = 0; i < e->actor.cls->actions; i++) out->firings += e->actor.fired[i];
-  out->activations = lvd_load_relaxed_u64(&e->activations);
+  uint64_t clocked = lvd_load_relaxed_u64(&e->clocked), running_ns = 0;
   out->busy_ns = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&e->busy_ticks));
   out->longest_ns = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&e->longest_ticks));
+  out->activations = lvd_load_relaxed_u64(&e->activations);
+  /* One that runs for long counts before it ends. */
+  if (clocked >> 16 == (out->activations & UINT64_MAX >> 16))
+    running_ns = (clocked & UINT16_MAX) * LVD_TICK_MS * 1000000u;
+  out->busy_ns += running_ns;
+  if (out->longest_ns < running_ns) out->longest_ns = running_ns;
 }
 
 static const lvd_producer *producer_of(lvd_app *app, uint32_t channel) {

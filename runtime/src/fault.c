@@ -131,7 +131,7 @@ void lvd_trap(void *self, lvd_port_trap trap, const void *address, const void *a
   switch (trap) {
   case LVD_TRAP_TICK: {
     /* Two ticks in one activation: others should have the worker. Many: it does not end. */
-    const lvd_entity *e = w->current;
+    lvd_entity *e = w->current;
     if (!e) return;
     uint64_t activations = lvd_load_relaxed_u64(&e->activations);
     if (e != w->clock_entity || activations != w->clock_activations) {
@@ -140,6 +140,8 @@ void lvd_trap(void *self, lvd_port_trap trap, const void *address, const void *a
       w->clock_ticks = 0;
     } else {
       w->clock_ticks++;
+      uint64_t ticks = w->clock_ticks < UINT16_MAX ? w->clock_ticks : UINT16_MAX;
+      lvd_store_relaxed_u64(&e->clocked, activations << 16 | ticks);
     }
     lvd_exchange_relaxed_u32(&w->yield, 1);
     const lvd_actor *a = &w->current->actor;

@@ -13,6 +13,9 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+/// For one action, in CPU time. Those of a signal take microseconds, those of a picture some milliseconds.
+const TIME_LIMIT_MS: u32 = 10_000;
+
 pub fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
     let socket = match Socket::inherited()? {
         Some(socket) => socket,
@@ -24,7 +27,10 @@ pub fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
             Socket::bind(&path, args.group.as_deref())?
         }
     };
-    let host = Host::new(&args.runtime.options())?;
+    let mut options = args.runtime.options();
+    // Others are here, too.
+    options.runtime.time_limit_ms = args.runtime.time_limit.unwrap_or(TIME_LIMIT_MS);
+    let host = Host::new(&options)?;
     let folder = args.state.clone().or_else(state::usual_folder);
     let memory = folder.as_deref().map(Memory::open).transpose()?;
     let before = memory.as_ref().map(Memory::left).unwrap_or_default();

@@ -95,6 +95,34 @@ fn who_is_stopped_in_a_firing_ends_and_is_never_said_to_run() {
     host.run(&["unload", "long"]).succeeds();
 }
 
+fn endless() -> common::Place {
+    let place = sources();
+    place.write(
+        "src/p/Endless.cal",
+        "package p;\nactor Endless () ==> :\n  int n := 1;\n  action ==> do while n > 0 do n := if n = 7 then \
+         1 else n + 1 end; end end\nend\n",
+    );
+    place
+}
+
+/// Who computes without end counts as busy before it has ended, and is stopped; others go on then.
+#[test]
+fn an_action_that_does_not_end_is_stopped() {
+    let host = Host::begin_with(endless(), &["--time-limit=2000"]);
+    host.run(&["load", "src/p/Endless.cal", "--name=endless"])
+        .succeeds();
+    host.until("endless", |a| a["busy"].as_f64() > Some(0.1));
+    assert_eq!(host.seen("endless")["firings"], 0);
+    host.run(&["load", common::host::TOP, "--name=one", "--out=one.txt"])
+        .succeeds();
+    let ended = host.until("endless", |a| a["state"] == "failed");
+    let why = ended["outcome"].to_string() + &ended["fault"].to_string();
+    assert!(why.contains("2000 ms"), "{ended}");
+    host.until("one", |a| a["state"] == "ended");
+    let text = std::fs::read_to_string(host.place.path("one.txt")).unwrap();
+    assert_eq!(text, "1\n2\n3\n");
+}
+
 fn signal(host: &Host, number: i32) {
     // SAFETY: a child of ours that has not been waited for.
     assert_eq!(unsafe { libc::kill(host.child.id() as i32, number) }, 0);
