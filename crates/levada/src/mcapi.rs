@@ -108,6 +108,13 @@ struct Left {
     ended: bool,
 }
 
+/// Another user's lives, too.
+fn has_ended(process: u32) -> bool {
+    // SAFETY: only asks whether the process is there.
+    let there = unsafe { libc::kill(process as i32, 0) } == 0;
+    !there && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
+}
+
 /// Those who have left within the last ten seconds.
 #[derive(Default)]
 struct Leavers(Vec<Left>);
@@ -126,8 +133,7 @@ impl Leavers {
                         domain: number,
                         node: n.id,
                         process: n.process,
-                        // SAFETY: asks whether the process is there.
-                        ended: unsafe { libc::kill(n.process as i32, 0) } != 0,
+                        ended: has_ended(n.process),
                     });
                 }
             }

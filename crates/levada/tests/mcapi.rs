@@ -213,7 +213,10 @@ fn watch_tells_who_has_left() {
         .spawn()
         .unwrap();
     let lines = BufReader::new(watching.stdout.take().unwrap()).lines();
-    let mut looks = lines.map(|l| serde_json::from_str::<serde_json::Value>(&l.unwrap()).unwrap());
+    // A minute of them, at most.
+    let mut looks = lines
+        .take(1200)
+        .map(|l| serde_json::from_str::<serde_json::Value>(&l.unwrap()).unwrap());
     let there = |look: &serde_json::Value| look["domains"][0]["nodes"][0]["process"] == process;
     assert!(looks.any(|look| there(&look) && look["left"].as_array().unwrap().is_empty()));
     kill(child);
