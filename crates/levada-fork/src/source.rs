@@ -354,7 +354,7 @@ fn from_elsewhere(origin: &Origin, token: usize) -> Box<Refusal> {
     let (message, label, help) = match included {
         true => (
             "a file that this one includes has a fork",
-            "what forks begins here",
+            "it is here",
             "translate that file, too; levada cc compiles both as they are",
         ),
         false => (
@@ -393,7 +393,11 @@ fn write(origin: &Origin, made: &[Edit], style: Style) -> Result<Vec<u8>, Box<Re
         let insertion = edit.range.start == edit.range.end;
         let (start, end) = match insertion {
             true if origin.line(edit.range.start).is_none() => {
-                return Err(from_elsewhere(origin, edit.range.start));
+                // What stands before a function is for the forks in it.
+                let within = made.iter().map(|e| e.range);
+                let mut within = within.filter(|r| r.end > r.start && r.start >= edit.range.start);
+                let fork = within.next().map_or(edit.range.start, |r| r.start);
+                return Err(from_elsewhere(origin, fork));
             }
             true => {
                 let at = origin.before(edit.range.start);

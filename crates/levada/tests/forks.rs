@@ -742,7 +742,7 @@ fn what_only_the_preprocessor_sees() {
         &format!("{both}{g}int main(void) {{\n  int b;\n  BOTH(a)\n  return a + b;\n}}\n"),
     );
     for (name, place, code) in [
-        ("x.c", "impl.h:3:1", "fork-in-include"),
+        ("x.c", "impl.h:4:12", "fork-in-include"),
         ("y.c", "y.c:5:3", "fork-in-macro"),
     ] {
         let out = levada("cc", &["translate", name], folder);
