@@ -23,6 +23,7 @@
  * before that was forked. */
 #include "fork.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "fiber.h"

@@ -19,6 +19,7 @@
 #include "core.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 enum {
   LOOK_EVERY = 16,      /* activations between two looks at the unsettled */
