@@ -36,7 +36,7 @@ fn wrong_usage_has_status_2() {
             "number from 1 to 1024",
         ),
         (vec!["run", TOP, "--workers", "-1"], "-1"),
-        (vec!["run", TOP, "--time-limit", "0"], "whole number from 1"),
+        (vec!["run", TOP, "--time-limit", "-1"], "-1"),
         (vec!["run", TOP, "--set", "n"], "write NAME=VALUE"),
         (vec!["run", TOP, "--set", "=3"], "write NAME=VALUE"),
         (vec!["run", TOP, "another"], "unexpected argument"),
