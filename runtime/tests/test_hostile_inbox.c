@@ -209,7 +209,7 @@ void test_hostile_inbox_turns(void) {
 /* At the same time as our calls. */
 typedef struct vandal {
   victim *v;
-  lvd_a32 stop;
+  lvd_a32 stop, written;
 } vandal;
 
 static void *vandalise(void *argument) {
@@ -217,6 +217,7 @@ static void *vandalise(void *argument) {
   uint64_t seed = 0x2545f4914f6cdd1du;
   while (!lvd_load_relaxed_u32(&d->stop)) {
     scribble(d->v, &seed);
+    lvd_store_relaxed_u32(&d->written, lvd_load_relaxed_u32(&d->written) + 1);
     for (uint64_t n = next_random(&seed) % 200; n--;) __asm__ volatile("");
   }
   return NULL;
@@ -233,7 +234,9 @@ void test_hostile_inbox_threads(void) {
   vandal d = {.v = &v};
   pthread_t thread;
   CHECK_EQ(pthread_create(&thread, NULL, vandalise, &d), 0);
-  for (uint32_t round = 0; round < SCALED(20000); round++) {
+  /* On a busy machine the other thread may begin late. */
+  for (uint32_t round = 0;
+       round < SCALED(20000) || lvd_load_relaxed_u32(&d.written) < SCALED(20000); round++) {
     lvd_receiver_init(&v.r, v.in, v.slot, SLOTS, v.list); /* the shared part is as it is */
     memset(v.held, 0, sizeof v.held);
     for (int step = 0; step < 60 && !v.r.corrupt; step++) {
