@@ -167,7 +167,7 @@ static void lay_out(lvd_app *app, const lvd_network *net, const lvd_app_options 
 
 static lvd_outside *new_outside(lvd_app *app, uint32_t channel, uint32_t index, bool producer) {
   lvd_outside *o = &app->outside[app->outsides++];
-  lvd_sleeper_init(&o->sleeper, app->rt->options.no_spin ? 0 : app->rt->options.spin_us);
+  lvd_sleeper_init(&o->sleeper, lvd_spin_us(app->rt));
   o->app = app;
   o->channel = channel;
   o->index = index;

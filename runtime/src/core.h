@@ -233,7 +233,9 @@ struct lvd_runtime {
   lvd_slot *slot;      /* a slot for each entity that is loaded, for the inboxes ... */
   lvd_entity **entity; /* ... and whose it is */
   uint32_t slot_hint;  /* where a free one may be, for actors; under `lock` */
+  bool one_core;       /* that this process may use */
   bool fenced;
+  lvd_a32 links;         /* to what may be on another core: processes, second processors */
   lvd_a32 awaited;       /* how many wait for a turn of some worker (lvd_app_still) */
   lvd_command *command;  /* one for each worker: of who takes a core, or ends the runtime */
   lvd_port_mutex taking; /* a core: one at a time; before `lock` */
@@ -265,6 +267,13 @@ struct lvd_runtime {
 
 /* Workers, the urgent ones included. */
 static inline uint32_t lvd_all_workers(const lvd_runtime *rt) { return 2 * rt->workers; }
+
+/* How long somebody looks around before he sleeps. On our only core nothing changes meanwhile, but for
+ * what others than we push. */
+static inline uint32_t lvd_spin_us(const lvd_runtime *rt) {
+  bool still = rt->one_core && !lvd_load_relaxed_u32(&rt->links);
+  return rt->options.no_spin || still ? 0 : rt->options.spin_us;
+}
 
 static inline uint32_t lvd_level_of(int64_t priority) {
   int64_t level = priority + LVD_INBOX_LEVELS / 2;

@@ -466,7 +466,7 @@ static void suspend(lvd_worker *w, lvd_fiber *f, bool timed) {
 static lvd_status look_first(lvd_worker *w, const lvd_fiber *f, const lvd_want *want,
                              uint32_t count, bool timed, uint32_t *which) {
   const lvd_runtime *rt = w->rt;
-  if (w->ready_levels || count == 0 || rt->options.no_spin || w->index >= rt->workers)
+  if (w->ready_levels || count == 0 || !lvd_spin_us(rt) || w->index >= rt->workers)
     return LVD_E_TIME;
   uint64_t start = lvd_port_ticks(), now = start;
   uint64_t until = start + lvd_port_ns_to_ticks((uint64_t)rt->options.spin_us * 500);

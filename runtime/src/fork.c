@@ -249,8 +249,9 @@ static bool await(lvd_forker *f, lvd_deque *d, lvd_fork *slot, uint32_t may_aban
     if (thief) lvd_deque_ask(thief, f);
     for (uint32_t i = 0; i < lvd_pauses(looks); i++) lvd_port_relax();
     if (looks++ == 0) start = lvd_port_ticks();
-    bool other = f->worker && f->worker->index < f->worker->rt->workers &&
-                 (f->worker->ready_levels || lvd_inbox_pending(&f->worker->inbox));
+    bool other = f->forks->rt->one_core ||
+                 (f->worker && f->worker->index < f->worker->rt->workers &&
+                  (f->worker->ready_levels || lvd_inbox_pending(&f->worker->inbox)));
     if (!other && lvd_port_ticks_to_ns(lvd_port_ticks() - start) < SPIN_NS) continue;
     if (!lvd_cas_relaxed_u64(&slot->state, &state, state | WAITS)) continue;
     lvd_count(&f->waits, 1);

@@ -327,14 +327,18 @@ static void bellman(void *argument) {
 }
 
 lvd_status lvd_link_begin(lvd_link *link, const char *name) {
-  return lvd_port_thread_start(&link->bellman, -1, name, bellman, link);
+  lvd_status status = lvd_port_thread_start(&link->bellman, -1, name, bellman, link);
+  if (status == LVD_OK) lvd_add_relaxed_u32(&link->app->rt->links, 1);
+  return status;
 }
 
 void lvd_link_end(lvd_link *link) {
   lvd_store_relaxed_u32(&link->stop, 1);
   lvd_port_own_bell_ring(link->own_bell);
-  if (link->bellman) lvd_port_thread_join(link->bellman);
+  if (!link->bellman) return;
+  lvd_port_thread_join(link->bellman);
   link->bellman = NULL;
+  lvd_add_relaxed_u32(&link->app->rt->links, UINT32_MAX);
 }
 
 void lvd_link_free(lvd_link *link) {

@@ -89,6 +89,7 @@ lvd_status lvd_runtime_create(const lvd_runtime_options *options, lvd_runtime **
   if (!rt->options.entities) rt->options.entities = ENTITIES;
   uint32_t cpus = lvd_port_cpus(cpu, MOST), quota = lvd_port_quota(NULL);
   if (cpus > MOST) cpus = MOST;
+  rt->one_core = cpus == 1;
   rt->workers = cpus;
   if (quota && quota < rt->workers) rt->workers = quota;
   if (options->workers) rt->workers = options->workers;

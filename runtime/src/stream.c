@@ -36,7 +36,7 @@ uint32_t lvd_stream_capacity(const lvd_stream_options *o) {
 static stream *new_stream(lvd_app *app, lvd_channel *ch, const lvd_stream_options *o) {
   stream *s = lvd_port_alloc(sizeof *s);
   if (!s) return NULL;
-  uint32_t spin = app->rt->options.no_spin ? 0 : SPIN_US;
+  uint32_t spin = lvd_spin_us(app->rt) ? SPIN_US : 0;
   s->app = app;
   s->channel = ch;
   copy_name(s->name, o->name ? o->name : "stream");

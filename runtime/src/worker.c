@@ -284,7 +284,7 @@ static bool may_run(lvd_worker *w, lvd_entity *e) {
 
 static void rest(lvd_worker *w) {
   lvd_worker_turns(w, NULL);
-  uint64_t spin = w->rt->options.no_spin ? 0 : (uint64_t)w->rt->options.spin_us * 1000;
+  uint64_t spin = lvd_spin_us(w->rt) * UINT64_C(1000);
   uint64_t start = lvd_port_ticks(), now = start;
   for (uint32_t looks = 0; spin; looks++) {
     for (uint32_t i = 0; i < lvd_pauses(looks); i++) lvd_port_relax();
