@@ -2,7 +2,10 @@
 /* The actors that the tests build networks of. */
 #include "test.h"
 
+#include <sched.h>
+#include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 static const lvd_port_class in_port[] = {{"A", 4}, {"B", 4}};
 static const lvd_port_class out_port[] = {{"X", 4}};
@@ -265,4 +268,15 @@ static uint64_t time_of(clockid_t clock) {
   return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 uint64_t now_ns(void) { return time_of(CLOCK_MONOTONIC); }
+uint32_t usable_cores(void) {
+  cpu_set_t usable;
+  long online = sysconf(_SC_NPROCESSORS_ONLN);
+  if (sched_getaffinity(0, sizeof usable, &usable)) return online > 1 ? (uint32_t)online : 1;
+  return (uint32_t)CPU_COUNT(&usable);
+}
+uint64_t times_preempted(void) {
+  struct rusage r;
+  CHECK_EQ(getrusage(RUSAGE_SELF, &r), 0);
+  return (uint64_t)r.ru_nivcsw;
+}
 uint64_t cpu_ns(void) { return time_of(CLOCK_PROCESS_CPUTIME_ID); }

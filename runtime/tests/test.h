@@ -89,6 +89,8 @@ lvd_app *app_begun(lvd_runtime *rt, const builder *b); /* loaded and started */
 void app_ended(lvd_app *app, lvd_status outcome);      /* waits for it, and unloads it */
 uint64_t firings_of(lvd_app *app, uint32_t actor);
 
+uint32_t usable_cores(void);
+uint64_t times_preempted(void); /* this process's threads: others wanted its cores */
 void sleep_ms(int ms);
 uint64_t now_ns(void);
 uint64_t cpu_ns(void); /* of the process */

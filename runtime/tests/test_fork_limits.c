@@ -219,7 +219,7 @@ void test_fork_stacks(void) {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
   SKIP("frames are larger with a sanitizer");
 #endif
-  if (sysconf(_SC_NPROCESSORS_ONLN) < 2) SKIP("one core");
+  if (usable_cores() < 2) SKIP("one core");
   pthread_t t;
   pthread_attr_t large;
   CHECK_EQ(lvd_fork_workers(3), LVD_OK);
@@ -265,7 +265,7 @@ static void forks_for_a_while(void *argument) {
 
 void test_fork_without_stacks(void) {
   enum { MOST = 64 };
-  if (sysconf(_SC_NPROCESSORS_ONLN) < 2) SKIP("one core");
+  if (usable_cores() < 2) SKIP("one core");
   const lvd_runtime_options o = {.workers = 2, .entities = MOST};
   lvd_runtime *rt;
   lvd_app *app;
@@ -316,7 +316,7 @@ void test_fork_overflow(void) {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(LVD_EMULATED)
   SKIP("the sanitizer has a report of its own");
 #endif
-  if (sysconf(_SC_NPROCESSORS_ONLN) < 2) SKIP("one core");
+  if (usable_cores() < 2) SKIP("one core");
   int ends[2], status;
   char said[512] = "";
   CHECK_EQ(pipe(ends), 0);

@@ -182,7 +182,7 @@ void test_process_fibers(void) {
 
 /* Procedures fork as everything does, on the other process's workers. */
 void test_process_forks(void) {
-  if (sysconf(_SC_NPROCESSORS_ONLN) < 2) SKIP("one core");
+  if (usable_cores() < 2) SKIP("one core");
   bench b = bench_of(2);
   lvd_unit *u = load(&b, "serve");
   for (int i = 0; i < 3; i++) {
@@ -527,6 +527,7 @@ void test_process_kills(void) {
 
 /* A process whose parent is killed ends, even if it computes for ever, or is in a call to it. */
 void test_process_orphans(void) {
+  if (usable_cores() < 2) SKIP("one core: what computes for ever keeps the only worker");
   static const char *const what[] = {"parent", "called"};
   for (int i = 0; i < 2; i++) {
     bench b = bench_of(1);

@@ -70,12 +70,15 @@ void test_threshold_is_chosen(void) {
   job one = {.fast = SCALED(4000) + 2000}, automatic = one;
   uint64_t wakes, fewer;
   int tries = 0;
+  uint64_t others = times_preempted();
   do { /* two hundred times fewer, on a machine that has nothing else to do */
     wakes = run(rt, &one, CAPACITY, 1);
     fewer = run(rt, &automatic, CAPACITY, 0);
     printf("%u elements: %llu wake-ups at a threshold of 1, %llu at one that goes up to %u\n",
            one.fast, (unsigned long long)wakes, (unsigned long long)fewer, automatic.highest);
-  } while (fewer * 3 >= wakes && ++tries < 5);
+  } while (fewer * 3 >= wakes && ++tries < 20);
+  if (fewer * 3 >= wakes && times_preempted() - others > 100)
+    SKIP("others take the cores, so that elements seem to come slowly");
   CHECK(fewer * 3 < wakes);
   CHECK_EQ(one.highest, 1);
   CHECK(automatic.highest > 1 && automatic.highest <= CAPACITY / 2);
