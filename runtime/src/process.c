@@ -551,13 +551,17 @@ static lvd_status await_service(process *p, int64_t limit_ns) {
   uint64_t start = lvd_port_ns();
   for (;;) {
     uint32_t serves = lvd_load_relaxed_u32(&link->segment->serves);
-    if (serves) return serves == 1 + LVD_LAYOUT ? LVD_OK : LVD_E_LAYOUT;
-    if ((link->reaped = lvd_port_process_gone(&link->peer))) return LVD_E_PEER;
+    if (serves == 1 + LVD_LAYOUT) return LVD_OK;
+    if (serves)
+      return lvd_window_refuse(LVD_E_LAYOUT, "the program is of another layout of channels: build "
+                                             "both sides of one version");
+    if ((link->reaped = lvd_port_process_gone(&link->peer)))
+      return lvd_window_refuse(LVD_E_PEER, "the board has ended before its program served");
     char text[200];
     lvd_status far = p->far ? lvd_far_outcome(p->far, text, sizeof text) : LVD_OK;
     if (far != LVD_OK) return lvd_window_refuse(far, "%s before it served", text);
     int64_t left = limit_ns - (int64_t)(lvd_port_ns() - start);
-    if (left <= 0) return LVD_E_TIME;
+    if (left <= 0) return lvd_window_refuse(LVD_E_TIME, "the program does not serve in time");
     lvd_port_bell_wait(link->bell_end, link->own_bell, &link->peer, left);
   }
 }
@@ -596,6 +600,7 @@ static lvd_status start_board(process *p, const lvd_board *board, const char *fi
   lvd_link *link = &p->link;
   lvd_image image = {0};
   int child_bell = -1;
+  lvd_window_refuse(LVD_OK, "%s", ""); /* what was said of another one */
   lvd_status status = lvd_image_read(file, &image);
   if (status == LVD_OK && !(p->far = calloc(1, sizeof *p->far))) status = LVD_E_MEMORY;
   if (status == LVD_OK)

@@ -70,7 +70,9 @@ static lvd_status await(const lvd_far_side *far, lvd_link *link, bool (*done)(co
                         uint64_t deadline) {
   while (!done(far->window)) {
     if ((link->reaped = lvd_port_process_gone(&link->peer)))
-      return lvd_window_refuse(LVD_E_PEER, "the board has ended before it took an image");
+      return done(far->window)
+                 ? LVD_OK /* the last that it did */
+                 : lvd_window_refuse(LVD_E_PEER, "the board has ended before it took an image");
     uint64_t now = lvd_port_ns();
     if (now >= deadline) return lvd_window_refuse(LVD_E_TIME, "the board's loader does not answer");
     lvd_port_bell_wait(link->bell_end, link->own_bell, &link->peer, (int64_t)(deadline - now));
