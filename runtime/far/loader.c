@@ -21,8 +21,9 @@ static lvd_status take_image(lvd_loader *l, uintptr_t *begin) {
   if (address < l->low || address > l->high || length > l->high - address || entry < address ||
       entry >= address + length)
     return LVD_E_ARGUMENT;
-  const unsigned char *from = (const unsigned char *)window + l->shape.image;
+  unsigned char *from = (unsigned char *)l->board->window + l->shape.image;
   unsigned char *to = (unsigned char *)(uintptr_t)address;
+  if (l->arrived) l->arrived(from, length);
   memcpy(to, from, length);
   /* Of the copy, which nobody changes any more. */
   if (lvd_window_sum(to, length) != sum) return LVD_E_CORRUPT;

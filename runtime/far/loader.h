@@ -12,6 +12,8 @@ typedef struct lvd_loader {
   uint64_t low, high; /* where images may lie */
   void (*follow)(
       void); /* makes the instruction cache follow what was copied; null: there is none */
+  /* An image lies in the window, and is about to be copied; null: nothing is to be done. */
+  void (*arrived)(void *image, size_t size);
   lvd_window_shape shape; /* of the window, once it was there */
   volatile bool running;  /* a program */
   uint32_t done;          /* the last command */

@@ -3,15 +3,23 @@
  *
  * qemu: a bare-metal riscv64 machine whose memory is the link's, with a serial port as the doorbell.
  * The machine may have two harts, though one is all that runs: with one for certain, QEMU leaves
- * out the guest's fences, and the wake-ups that they are for would be lost now and then. */
+ * out the guest's fences, and the wake-ups that they are for would be lost now and then.
+ *
+ * native: a process of this system that has the window and nothing else of ours, and whose loader,
+ * programs and protocol are those of the others: for tests where there is no QEMU, and for faults
+ * (far/native/loader.c). */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "window.h"
 
+enum { X86_64 = 62, RISCV = 243 }; /* of ELF */
+
 #ifndef LVD_LOADER
-#define LVD_LOADER       ""
-#define LVD_LOADER_BUILT ""
+#define LVD_LOADER              ""
+#define LVD_LOADER_BUILT        ""
+#define LVD_NATIVE_LOADER       ""
+#define LVD_NATIVE_LOADER_BUILT ""
 #endif
 
 static bool is_there(const char *file) {
@@ -21,14 +29,15 @@ static bool is_there(const char *file) {
 }
 
 /* The one that is named, that is installed, or that was built with this library. */
-static const char *loader_file(void) {
-  const char *loader = getenv("LEVADA_LOADER");
+static const char *loader_file(const char *variable, const char *installed, const char *built) {
+  const char *loader = getenv(variable);
   if (loader && *loader) return loader;
-  return is_there(LVD_LOADER) ? LVD_LOADER : LVD_LOADER_BUILT;
+  return is_there(installed) ? installed : built;
 }
 
 static lvd_status qemu_start(int memory, size_t size, int bell, lvd_port_process *peer) {
-  const char *loader = loader_file(), *qemu = getenv("LEVADA_QEMU");
+  const char *loader = loader_file("LEVADA_LOADER", LVD_LOADER, LVD_LOADER_BUILT),
+             *qemu = getenv("LEVADA_QEMU");
   if (!qemu || !*qemu) qemu = "qemu-system-riscv64";
   if (!is_there(loader))
     return lvd_window_refuse(LVD_E_UNKNOWN,
@@ -73,4 +82,26 @@ static lvd_status qemu_start(int memory, size_t size, int bell, lvd_port_process
   return status;
 }
 
-const lvd_board lvd_board_qemu = {"qemu:", 16 << 20, qemu_start};
+const lvd_board lvd_board_qemu = {"qemu:", RISCV, "64-bit little-endian RISC-V", 16 << 20,
+                                  qemu_start};
+
+static lvd_status native_start(int memory, size_t size, int bell, lvd_port_process *peer) {
+  (void)size;
+  const char *loader =
+      loader_file("LEVADA_NATIVE_LOADER", LVD_NATIVE_LOADER, LVD_NATIVE_LOADER_BUILT);
+  char of_memory[16], of_bell[16];
+  snprintf(of_memory, sizeof of_memory, "%d", memory);
+  snprintf(of_bell, sizeof of_bell, "%d", bell);
+  const char *const argument[] = {of_memory, of_bell, NULL};
+  const int keep[2] = {memory, bell};
+  lvd_status status =
+      lvd_port_process_start(peer, loader, argument, "LEVADA_BOARD", "native", keep, 2);
+  if (status == LVD_E_UNKNOWN)
+    return lvd_window_refuse(status,
+                             "the loader %s is not there: it is built for x86-64; name another in "
+                             "LEVADA_NATIVE_LOADER",
+                             loader);
+  return status;
+}
+
+const lvd_board lvd_board_native = {"native:", X86_64, "64-bit x86", 0, native_start};

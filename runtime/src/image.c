@@ -7,7 +7,7 @@
 
 #include "window.h"
 
-enum { ELF_HEADER = 64, PROGRAM_HEADER = 56, LOADED = 1, RISCV = 243, MOST_PARTS = 64 };
+enum { ELF_HEADER = 64, PROGRAM_HEADER = 56, LOADED = 1, MOST_PARTS = 64 };
 enum { MOST_IMAGE = 64 << 20 };
 
 static uint64_t word(const unsigned char *at, int bytes) {
@@ -29,11 +29,12 @@ static lvd_status part_of(const unsigned char *at, size_t size, part *p) {
   return LVD_OK;
 }
 
-static lvd_status flatten(const unsigned char *file, size_t size, lvd_image *out) {
+static lvd_status flatten(const unsigned char *file, size_t size, const lvd_board *board,
+                          lvd_image *out) {
   if (size < ELF_HEADER) return lvd_window_refuse(LVD_E_ARGUMENT, "the image is cut off");
-  if (file[4] != 2 || file[5] != 1 || word(file + 18, 2) != RISCV)
-    return lvd_window_refuse(LVD_E_LAYOUT, "the image is for another processor: the window's takes "
-                                           "64-bit little-endian RISC-V");
+  if (file[4] != 2 || file[5] != 1 || word(file + 18, 2) != board->machine)
+    return lvd_window_refuse(
+        LVD_E_LAYOUT, "the image is for another processor: the window's takes %s", board->takes);
   uint64_t at = word(file + 32, 8), count = word(file + 56, 2);
   if (word(file + 16, 2) != 2 || word(file + 54, 2) != PROGRAM_HEADER || count == 0 ||
       count > MOST_PARTS || at > size || count * PROGRAM_HEADER > size - at)
@@ -65,12 +66,13 @@ static lvd_status flatten(const unsigned char *file, size_t size, lvd_image *out
   return lvd_window_refuse(LVD_E_ARGUMENT, "the image begins outside of itself");
 }
 
-lvd_status lvd_image_parse(const unsigned char *file, size_t size, lvd_image *out) {
+lvd_status lvd_image_parse(const unsigned char *file, size_t size, const lvd_board *board,
+                           lvd_image *out) {
   *out = (lvd_image){0};
   if (size == 0) return lvd_window_refuse(LVD_E_ARGUMENT, "the image is empty");
   lvd_status status;
   if (size >= 4 && memcmp(file, "\177ELF", 4) == 0) {
-    status = flatten(file, size, out);
+    status = flatten(file, size, board, out);
   } else if ((out->bytes = malloc(size))) {
     memcpy(out->bytes, file, out->size = size);
     return LVD_OK;
@@ -81,7 +83,7 @@ lvd_status lvd_image_parse(const unsigned char *file, size_t size, lvd_image *ou
   return status;
 }
 
-lvd_status lvd_image_read(const char *name, lvd_image *out) {
+lvd_status lvd_image_read(const char *name, const lvd_board *board, lvd_image *out) {
   FILE *f = fopen(name, "rb");
   if (!f) return lvd_window_refuse(LVD_E_UNKNOWN, "the image %s cannot be opened", name);
   unsigned char *bytes = malloc(MOST_IMAGE + 1);
@@ -95,7 +97,7 @@ lvd_status lvd_image_read(const char *name, lvd_image *out) {
     status = lvd_window_refuse(LVD_E_ARGUMENT, "the image %s is larger than %d MiB", name,
                                MOST_IMAGE >> 20);
   else if (bytes)
-    status = lvd_image_parse(bytes, size, out);
+    status = lvd_image_parse(bytes, size, board, out);
   free(bytes);
   return status;
 }

@@ -601,7 +601,7 @@ static lvd_status start_board(process *p, const lvd_board *board, const char *fi
   lvd_image image = {0};
   int child_bell = -1;
   lvd_window_refuse(LVD_OK, "%s", ""); /* what was said of another one */
-  lvd_status status = lvd_image_read(file, &image);
+  lvd_status status = lvd_image_read(file, board, &image);
   if (status == LVD_OK && !(p->far = calloc(1, sizeof *p->far))) status = LVD_E_MEMORY;
   if (status == LVD_OK)
     status = lvd_link_make(link, p->unit.app, lvd_far_base(board, image.size),

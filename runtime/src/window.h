@@ -12,12 +12,14 @@
 /* A back-end. */
 typedef struct lvd_board {
   const char *prefix; /* of a unit's name: "qemu:", and behind it the image's file */
+  uint32_t machine;   /* whose ELF files it takes */
+  const char *takes;  /* the same, in words */
   size_t own;         /* bytes of the memory before the window, which are the board's own */
   /* Starts it with `size` bytes of memory, and one end of a wire. */
   lvd_status (*start)(int memory, size_t size, int bell, lvd_port_process *peer);
 } lvd_board;
 
-extern const lvd_board lvd_board_qemu;
+extern const lvd_board lvd_board_qemu, lvd_board_native;
 
 /* The back-end that a unit's name begins with; *image is the rest. Null: it is a program's. */
 const lvd_board *lvd_board_of(const char *name, const char **image);
@@ -30,8 +32,9 @@ typedef struct lvd_image {
 } lvd_image;
 
 /* LVD_E_UNKNOWN, LVD_E_ARGUMENT, LVD_E_LAYOUT, LVD_E_MEMORY, and why (lvd_window_refuse). */
-lvd_status lvd_image_read(const char *file, lvd_image *out);
-lvd_status lvd_image_parse(const unsigned char *file, size_t size, lvd_image *out);
+lvd_status lvd_image_read(const char *file, const lvd_board *board, lvd_image *out);
+lvd_status lvd_image_parse(const unsigned char *file, size_t size, const lvd_board *board,
+                           lvd_image *out);
 void lvd_image_free(lvd_image *image);
 
 typedef struct lvd_far_side {

@@ -21,6 +21,8 @@ static lvd_status child_illegal(lvd_frame *f) {
   (void)f;
 #ifdef __riscv
   __asm__ volatile(".word 0");
+#else
+  __builtin_trap();
 #endif
   return LVD_OK;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Units behind a window: calls, streams, faults, and bad images; on QEMU where it is there. */
+/* Units behind a window: calls, streams, faults, and bad images; each on QEMU, where it is there, and on
+ * the machine that is a process of this system, which can also be told to go wrong. */
 #include "bench.h"
 
 #include <levada/srpc.h>
@@ -11,27 +12,58 @@
 #ifndef LEVADA_FAR_CHILD
 #define LEVADA_FAR_CHILD "" /* no compiler for it */
 #endif
-#define IMAGE "qemu:" LEVADA_FAR_CHILD
+#ifndef LEVADA_NATIVE_CHILD
+#define LEVADA_NATIVE_CHILD "" /* not for this processor */
+#endif
 
-static void needs_qemu(void) {
+/* The machine that a test is about. */
+typedef struct machine {
+  const char *prefix, *image, *illegal, *returns, *loops; /* the latter: instructions */
+  size_t illegal_size, returns_size, loops_size;
+  unsigned char other; /* of ELF: not its own */
+} machine;
+
+static const machine
+    qemu = {"qemu:", "qemu:" LEVADA_FAR_CHILD, "\0\0\0\0", "\x67\x80\0\0", "\x6f\0\0\0", 4, 4, 4,
+            62},
+    native = {"native:", "native:" LEVADA_NATIVE_CHILD, "\x0f\x0b", "\xc3", "\xeb\xfe", 2, 1, 2,
+              243};
+static const machine *on;
+
+static void on_qemu(void) {
 #ifdef LVD_EMULATED
   SKIP("an emulator within an emulator");
 #endif
   if (!*LEVADA_FAR_CHILD) SKIP("no riscv64-linux-gnu-gcc: there is no program for the other side");
   if (system("command -v qemu-system-riscv64 >/dev/null") != 0)
     SKIP("no qemu-system-riscv64: install qemu-system-misc");
+  on = &qemu;
 }
+
+static void on_native(void) {
+  if (!*LEVADA_NATIVE_CHILD) SKIP("the machine that is a process is there for x86-64");
+  on = &native;
+}
+
+#define ON_BOTH(name)                                                                              \
+  void test_window_##name(void) {                                                                  \
+    on_qemu();                                                                                     \
+    name();                                                                                        \
+  }                                                                                                \
+  void test_native_##name(void) {                                                                  \
+    on_native();                                                                                   \
+    name();                                                                                        \
+  }
 
 static lvd_unit *load_window(bench *b) {
   lvd_unit *u;
-  lvd_status status = lvd_unit_load(b->app, IMAGE, NULL, &u);
+  lvd_status status = lvd_unit_load(b->app, on->image, NULL, &u);
   if (status != LVD_OK) fprintf(stderr, "%s\n", lvd_window_why());
   CHECK_EQ(status, LVD_OK);
   return u;
 }
 
-void test_window_calls(void) {
-  needs_qemu();
+static void calls(void) {
   bench b = bench_of(2);
   lvd_unit *u = load_window(&b);
   CHECK(strstr(lvd_unit_name(u), "window "));
@@ -48,9 +80,9 @@ void test_window_calls(void) {
   CHECK_EQ(lvd_unit_unload(u), LVD_OK);
   bench_free(&b);
 }
+ON_BOTH(calls)
 
-void test_window_streams(void) {
-  needs_qemu();
+static void streams(void) {
   bench b = bench_of(2);
   lvd_unit *u = load_window(&b);
   for (int round = 0; round < 3; round++) {
@@ -81,6 +113,7 @@ void test_window_streams(void) {
   CHECK_EQ(lvd_unit_unload(u), LVD_OK);
   bench_free(&b);
 }
+ON_BOTH(streams)
 
 static void fails(const char *procedure, const char *words) {
   bench b = bench_of(2);
@@ -106,21 +139,18 @@ static void fails(const char *procedure, const char *words) {
   bench_free(&b);
 }
 
-void test_window_faults(void) {
-  needs_qemu();
+static void faults(void) {
   fails("child_illegal", "an illegal instruction");
   fails("child_wild", "a store to where no memory is");
   fails("child_jumps", "a jump to where no memory is");
 }
+ON_BOTH(faults)
 
-void test_window_hangs(void) {
-  needs_qemu();
-  fails("child_hangs", "without waiting");
-}
+static void hangs(void) { fails("child_hangs", "without waiting"); }
+ON_BOTH(hangs)
 
 /* Its process is killed: whoever waits hears of it. */
-void test_window_death(void) {
-  needs_qemu();
+static void death(void) {
   bench b = bench_of(2);
   lvd_unit *u = load_window(&b);
   lvd_stream *from;
@@ -134,11 +164,11 @@ void test_window_death(void) {
   CHECK_EQ(lvd_unit_unload(u), LVD_OK);
   bench_free(&b);
 }
+ON_BOTH(death)
 
 /* By the paper's names: nothing but the unit's differs from a process. */
-void test_window_srpc(void) {
-  needs_qemu();
-  CHECK_EQ(pb_load(IMAGE), LVD_OK);
+static void srpc(void) {
+  CHECK_EQ(pb_load(on->image), LVD_OK);
   CHECK_EQ(pb_boot(), LVD_OK);
   TASKID t = pb_create("far_negate", 0);
   CHECK(t);
@@ -160,6 +190,7 @@ void test_window_srpc(void) {
   CHECK_EQ(pb_release(t), LVD_OK);
   CHECK_EQ(pb_finish(), LVD_OK);
 }
+ON_BOTH(srpc)
 
 /* ---- bad input ----------------------------------------------------------------------------------- */
 
@@ -169,7 +200,7 @@ static void refuses(const char *name, const char *bytes, size_t size, lvd_status
   int fd = mkstemp(path);
   CHECK(fd >= 0 && write(fd, bytes, size) == (ssize_t)size);
   close(fd);
-  snprintf(unit, sizeof unit, "qemu:%s", path);
+  snprintf(unit, sizeof unit, "%s%s", on->prefix, path);
   bench b = bench_of(1);
   lvd_unit *u;
   const lvd_unit_options o = {.time_limit_ns = 2000000000};
@@ -182,32 +213,34 @@ static void refuses(const char *name, const char *bytes, size_t size, lvd_status
   unlink(path);
 }
 
-void test_window_bad_images(void) {
-  needs_qemu();
+static void bad_images(void) {
   static char elf[1 << 20];
-  FILE *f = fopen(LEVADA_FAR_CHILD, "rb");
+  FILE *f = fopen(on->image + strlen(on->prefix), "rb");
   size_t size = f ? fread(elf, 1, sizeof elf, f) : 0;
   CHECK(size > 1000 && size < sizeof elf);
   fclose(f);
   bench b = bench_of(1);
   lvd_unit *u;
-  CHECK_EQ(lvd_unit_load(b.app, "qemu:/nowhere/at.all", NULL, &u), LVD_E_UNKNOWN);
+  char nowhere[64];
+  snprintf(nowhere, sizeof nowhere, "%s/nowhere/at.all", on->prefix);
+  CHECK_EQ(lvd_unit_load(b.app, nowhere, NULL, &u), LVD_E_UNKNOWN);
   CHECK(strstr(lvd_window_why(), "/nowhere/at.all"));
   bench_free(&b);
   refuses("empty", elf, 0, LVD_E_ARGUMENT, "empty");
   refuses("a header's piece", elf, 30, LVD_E_ARGUMENT, "cut off");
   refuses("cut off", elf, size / 3, LVD_E_ARGUMENT, "");
   char was = elf[18];
-  elf[18] = 62; /* x86-64 */
+  elf[18] = (char)on->other;
   refuses("another processor's", elf, size, LVD_E_LAYOUT, "another processor");
   elf[18] = was;
   memset(elf + 24, 0x11, 8);
   refuses("no entry", elf, size, LVD_E_ARGUMENT, "outside of itself");
   /* Raw: an illegal instruction, a return that serves nobody, a loop. */
-  refuses("raw, illegal", "\0\0\0\0", 4, LVD_E_FAULT, "illegal instruction");
-  refuses("raw, returns", "\x67\x80\0\0", 4, LVD_E_PEER, "has ended");
-  refuses("raw, a loop", "\x6f\0\0\0", 4, LVD_E_TIME, "");
+  refuses("raw, illegal", on->illegal, on->illegal_size, LVD_E_FAULT, "illegal instruction");
+  refuses("raw, returns", on->returns, on->returns_size, LVD_E_PEER, "has ended");
+  refuses("raw, a loop", on->loops, on->loops_size, LVD_E_TIME, "");
 }
+ON_BOTH(bad_images)
 
 void test_window_header(void) {
   enum { SIZE = 1 << 20 };
@@ -263,8 +296,7 @@ void test_window_header(void) {
 
 /* A guest that writes anything into the window hands over wrong data, or is given up, or is of no use
  * until it is killed; nothing else happens here, and the next one is as good as ever. */
-void test_window_hostile(void) {
-  needs_qemu();
+static void hostile(void) {
   bench b = bench_of(2);
   uint32_t given_up = 0;
   for (int round = 0; round < 8; round++) {
@@ -294,6 +326,7 @@ void test_window_hostile(void) {
   CHECK(given_up > 0);
   bench_free(&b);
 }
+ON_BOTH(hostile)
 
 /* ---- again and again ----------------------------------------------------------------------------- */
 
@@ -304,8 +337,7 @@ static int descriptors(void) {
 }
 
 /* Booted, loaded, run, and let go, killed or made to fail; LVD_ROUNDS times, and nothing is left. */
-void test_window_rounds(void) {
-  needs_qemu();
+static void rounds(void) {
   const char *rounds = getenv("LVD_ROUNDS");
   int n = rounds ? atoi(rounds) : 12, before = 0;
   uint64_t seed = 7;
@@ -334,4 +366,113 @@ void test_window_rounds(void) {
   CHECK_EQ(waitpid(-1, NULL, WNOHANG), -1); /* no child is left */
   printf("%d rounds\n", n);
   bench_free(&b);
+}
+ON_BOTH(rounds)
+
+/* ---- a machine that goes wrong ------------------------------------------------------------------- */
+
+static void set_faults(const char *words) { CHECK_EQ(setenv("LEVADA_WINDOW_FAULTS", words, 1), 0); }
+
+/* Not loaded, in time, and said why; and as good as ever afterwards. */
+static void does_not_load(const char *faults, lvd_status status, const char *words) {
+  bench b = bench_of(2);
+  lvd_unit *u;
+  lvd_call *c;
+  uint32_t x = 21;
+  const lvd_unit_options o = {.time_limit_ns = 1000000000};
+  set_faults(faults);
+  lvd_status got = lvd_unit_load(b.app, on->image, &o, &u);
+  if (got != status || !strstr(lvd_window_why(), words))
+    fprintf(stderr, "%s: %s: %s\n", faults, lvd_status_name(got), lvd_window_why());
+  CHECK_EQ(got, status);
+  CHECK(strstr(lvd_window_why(), words));
+  CHECK_EQ(waitpid(-1, NULL, WNOHANG), -1); /* it has been ended */
+  set_faults("");
+  u = load_window(&b);
+  CHECK_EQ(lvd_call_start(u, "twice", &x, 4, NULL, &c), LVD_OK);
+  CHECK_EQ(lvd_call_wait(c, NULL, NULL, -1, NULL), LVD_OK);
+  CHECK_EQ(lvd_unit_unload(u), LVD_OK);
+  bench_free(&b);
+}
+
+void test_native_bad_starts(void) {
+  on_native();
+  does_not_load("spoils", LVD_E_CORRUPT, "damaged on its way");
+  does_not_load("dies=1", LVD_E_PEER, "has ended before it took an image");
+  does_not_load("dies=2", LVD_E_PEER, "has ended");
+  does_not_load("silent=1", LVD_E_TIME, "loader does not answer");
+  does_not_load("silent=2", LVD_E_TIME, "does not serve");
+}
+
+/* Everything is late by 20 ms, and right. */
+void test_native_late(void) {
+  on_native();
+  set_faults("late=20");
+  bench b = bench_of(2);
+  lvd_unit *u = load_window(&b);
+  lvd_call *c[8];
+  for (uint32_t i = 0; i < COUNT(c); i++)
+    CHECK_EQ(lvd_call_start(u, "twice", &i, 4, NULL, &c[i]), LVD_OK);
+  for (uint32_t i = 0; i < COUNT(c); i++) {
+    uint32_t x = 0;
+    size_t size = sizeof x;
+    CHECK_EQ(lvd_call_wait(c[i], &x, &size, -1, NULL), LVD_OK);
+    CHECK_EQ(x, 2 * i);
+  }
+  CHECK_EQ(lvd_unit_unload(u), LVD_OK);
+  set_faults("");
+  bench_free(&b);
+}
+
+/* It loads, and at a ring that comes with an answer or with an element it is over: whoever waits for the
+ * call or for the stream hears of it, and what was not said before is not made up. */
+static void goes_wrong(const char *faults, lvd_status status, const char *words) {
+  bench b = bench_of(2);
+  set_faults(faults);
+  lvd_unit *u = load_window(&b);
+  lvd_stream *to, *from;
+  lvd_call *c;
+  lvd_stream_options o = {.name = "in", .elem_size = 4};
+  CHECK_EQ(lvd_stream_open(u, &o, &to), LVD_OK);
+  o.name = "out";
+  CHECK_EQ(lvd_stream_open(u, &o, &from), LVD_OK);
+  CHECK_EQ(lvd_call_start(u, "child_plus_one", NULL, 0, NULL, &c), LVD_OK);
+  lvd_status got = LVD_OK;
+  uint32_t n = 0;
+  for (; got == LVD_OK && n < 1000; n++) {
+    uint32_t x = 0;
+    if ((got = lvd_stream_put(to, &n, 4)) != LVD_OK) break;
+    lvd_stream_flush(to);
+    if ((got = lvd_stream_get(from, &x, 4)) != LVD_OK) break;
+    CHECK_EQ(x, n + 1);
+    lvd_stream_pop(from);
+  }
+  CHECK(n < 1000);
+  CHECK_EQ(lvd_call_wait(c, NULL, NULL, -1, NULL), status);
+  CHECK_EQ(lvd_unit_state(u), status);
+  char text[300] = "";
+  lvd_unit_why(u, text, sizeof text);
+  if (!strstr(text, words)) fprintf(stderr, "%s: %s\n", faults, text);
+  CHECK(strstr(text, words));
+  CHECK_EQ(lvd_stream_destroy(to), LVD_OK);
+  CHECK_EQ(lvd_stream_destroy(from), LVD_OK);
+  CHECK_EQ(lvd_unit_unload(u), LVD_OK);
+  set_faults("");
+  bench_free(&b);
+}
+
+void test_native_dies_half_way(void) {
+  on_native();
+  goes_wrong("dies=12", LVD_E_PEER, "");
+  goes_wrong("dies=40", LVD_E_PEER, "");
+}
+
+void test_native_nonsense(void) {
+  on_native();
+  goes_wrong("nonsense=12", LVD_E_CORRUPT, "none that a loader writes");
+}
+
+void test_native_falls_silent(void) {
+  on_native();
+  goes_wrong("silent=12", LVD_E_PEER, "does not answer");
 }

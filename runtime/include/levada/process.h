@@ -39,9 +39,10 @@ LVD_API lvd_status lvd_unit_load(lvd_app *app, const char *exec_name,
                                  const lvd_unit_options *options, lvd_unit **out);
 
 /* `exec_name` may be "qemu:" and the file of an image, ELF or raw: a processor behind a window
- * (levada/window.h) is started, its loader runs the image, and the unit is that. All here is the same for
- * it. Errors besides: LVD_E_ARGUMENT: it is no image that can be run there; LVD_E_LAYOUT: it is for another
- * processor; LVD_E_CORRUPT: it was damaged on its way. Why, in words, for the calling thread: */
+ * (levada/window.h) is started, its loader runs the image, and the unit is that ("native:": a process of
+ * this system in its place). All here is the same for it. Errors besides: LVD_E_ARGUMENT: it is no image
+ * that can be run there; LVD_E_LAYOUT: it is for another processor; LVD_E_CORRUPT: it was damaged on its
+ * way. Why, in words, for the calling thread: */
 LVD_API const char *lvd_window_why(void);
 
 /* Lets it go: its calls are stopped, the process ends, or is killed after two seconds; what it has

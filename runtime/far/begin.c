@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Where a program for the machine begins: zeros where the image has none, what is to be done before
+/* Where a program behind a window begins: zeros where the image has none, what is to be done before
  * main (procedures that register themselves), then the loop that serves the host. */
 #include <string.h>
 
-#include "../far.h"
+#include "far.h"
 
 extern unsigned char lvd_bss[], lvd_bss_end[];
 extern void (*lvd_init_begin[])(void), (*lvd_init_end[])(void);

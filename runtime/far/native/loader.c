@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* A machine that is a process of this system: the loader, the programs and the protocol are those of a
+ * processor behind a window, and neither an emulator nor a cross compiler is needed. Memory lies where
+ * QEMU's machine has it. Signals are its interrupts: SIGIO the doorbell, SIGALRM the watchdog's timer,
+ * and what a program does wrong is a trap.
+ *
+ *   loader WINDOW BELL   descriptors: the memory, from the window's first byte on; a wire's end
+ *
+ * LEVADA_WINDOW_FAULTS makes it a bad one: words with commas between, where N is a number of rings at
+ * the host (the loader is ready: 1; it has taken an image: 2; the program serves: 3; then pushes):
+ *   late=MS      rings so much later than it would
+ *   silent=N     stands still instead of the Nth ring, for ever
+ *   dies=N       ends instead of it
+ *   nonsense=N   writes before it what no loader writes
+ *   spoils       changes a byte of each image on its way */
+#include "../loader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "../riscv64/machine.h"
+
+/* As RISC-V numbers them, which is what the host knows. */
+enum { NOWHERE = 1, ILLEGAL = 2, BREAKPOINT = 3, LOAD = 5, STORE = 7, UNKNOWN = 15 };
+enum { PAGE_FAULT_WROTE = 2, MS = 1000000 };
+
+static lvd_window *const window = (lvd_window *)(uintptr_t)LVD_VIRT_WINDOW;
+static lvd_loader loader;
+static sigjmp_buf again;
+static int wire;
+static timer_t timer;
+static sigset_t interrupts;
+static volatile sig_atomic_t rung;
+static const char *volatile watched;
+static volatile uint64_t watch_until, timer_at;
+static uint64_t rings;
+static struct {
+  uint64_t late, silent, dies, nonsense;
+  bool spoils;
+} faults;
+
+/* ---- the board ------------------------------------------------------------------------------- */
+
+static uint64_t now_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.tv_sec * 1000 * MS + (uint64_t)t.tv_nsec;
+}
+
+static LVD_NORETURN void stand_still(void) {
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, NULL);
+  /* But it is not left behind: its host's end of the wire is closed when the host is gone. */
+  struct pollfd end = {.fd = wire};
+  for (;;)
+    if (poll(&end, 1, -1) > 0 && end.revents & (POLLHUP | POLLERR)) _exit(0);
+}
+
+static void be_late(uint64_t ms) {
+  struct timespec t = {(time_t)(ms / 1000), (long)(ms % 1000 * MS)};
+  while (nanosleep(&t, &t) != 0 && errno == EINTR) {
+  }
+}
+
+static void ring(void) {
+  rings++;
+  if (faults.late) be_late(faults.late);
+  if (rings == faults.silent) stand_still();
+  if (rings == faults.dies) _exit(1);
+  if (rings == faults.nonsense) lvd_store_release_u32(&window->state, 0xdead);
+  ssize_t n = send(wire, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+  (void)n;
+}
+
+static void set_timer(uint64_t at) {
+  const struct itimerspec t = {.it_value = {(time_t)(at / (1000 * MS)), (long)(at % (1000 * MS))}};
+  timer_at = at;
+  timer_settime(timer, TIMER_ABSTIME, &t, NULL);
+}
+
+/* The timer is set when there is none, and then again when it comes too early: not for each task. */
+static void watch(const char *procedure) {
+  uint64_t limit = loader.shape.watch_ms * (uint64_t)MS;
+  watched = procedure;
+  watch_until = procedure && limit ? now_ns() + limit : 0;
+  if (watch_until && !timer_at) set_timer(watch_until);
+}
+
+static void sleep_until(uint64_t until_ns) {
+  sigset_t before;
+  sigprocmask(SIG_BLOCK, &interrupts, &before);
+  if (!rung) {
+    uint64_t now = until_ns ? now_ns() : 0;
+    uint64_t left = until_ns > now ? until_ns - now : 0;
+    const struct timespec t = {(time_t)(left / (1000 * MS)), (long)(left % (1000 * MS))};
+    ppoll(NULL, 0, until_ns ? &t : NULL, &before);
+  }
+  rung = 0;
+  sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
+static lvd_far_board board = {.version = LVD_FAR_VERSION,
+                              .window = (lvd_window *)(uintptr_t)LVD_VIRT_WINDOW,
+                              .ring = ring,
+                              .sleep = sleep_until,
+                              .now_ns = now_ns,
+                              .watch = watch};
+
+static void spoil(void *image, size_t size) {
+  if (faults.spoils) ((unsigned char *)image)[size / 2] ^= 0x10;
+}
+
+/* ---- interrupts and traps -------------------------------------------------------------------- */
+
+static LVD_NORETURN void give_up(enum lvd_far_state state, uint64_t cause, uint64_t pc,
+                                 uint64_t value) {
+  const char *name = watched;
+  window->cause = cause;
+  window->pc = pc;
+  window->value = value;
+  size_t n = 0;
+  for (; name && name[n] && n < sizeof window->procedure - 1; n++) window->procedure[n] = name[n];
+  window->procedure[n] = 0;
+  loader.running = false;
+  lvd_loader_report(&loader, state, 0);
+  siglongjmp(again, 1);
+}
+
+static uint64_t pc_of(const void *context) {
+  return (uint64_t)((const ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+}
+
+static void on_ring(int signal, siginfo_t *info, void *context) {
+  (void)signal, (void)info;
+  int kept = errno;
+  char bytes[64];
+  ssize_t n;
+  while ((n = recv(wire, bytes, sizeof bytes, MSG_DONTWAIT)) > 0) {
+  }
+  if (n == 0) _exit(0); /* the host is gone */
+  errno = kept;
+  rung = 1;
+  uint32_t asked = lvd_load_relaxed_u32(&window->asked);
+  if (lvd_load_relaxed_u32(&window->alive) != asked) {
+    lvd_store_relaxed_u32(&window->alive, asked);
+    ssize_t sent = send(wire, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    (void)sent;
+  }
+  uint32_t command = lvd_load_acquire_u32(&window->command);
+  if (loader.running && command != loader.done && window->verb == LVD_WINDOW_STOP) {
+    loader.done = command;
+    lvd_store_release_u32(&window->answered, command);
+    give_up(LVD_FAR_STOPPED, 0, pc_of(context), 0);
+  }
+}
+
+static void on_timer(int signal, siginfo_t *info, void *context) {
+  (void)signal, (void)info;
+  uint64_t until = watch_until;
+  timer_at = 0;
+  if (until && now_ns() >= until) give_up(LVD_FAR_HUNG, 0, pc_of(context), 0);
+  if (until) set_timer(until);
+}
+
+static void on_trap(int signal, siginfo_t *info, void *context) {
+  uint64_t pc = pc_of(context), at = (uint64_t)(uintptr_t)info->si_addr, cause = UNKNOWN;
+  if (!loader.running) _exit(2); /* not a program's doing: there is nothing to go on with */
+  if (signal == SIGILL)
+    cause = ILLEGAL;
+  else if (signal == SIGTRAP)
+    cause = BREAKPOINT;
+  else if (signal == SIGSEGV || signal == SIGBUS)
+    cause = at == pc                                                                       ? NOWHERE
+            : ((const ucontext_t *)context)->uc_mcontext.gregs[REG_ERR] & PAGE_FAULT_WROTE ? STORE
+                                                                                           : LOAD;
+  give_up(LVD_FAR_FAILED, cause, pc, cause >= LOAD && cause != UNKNOWN ? at : 0);
+}
+
+/* ---- the beginning --------------------------------------------------------------------------- */
+
+static LVD_NORETURN void fails(const char *what) {
+  perror(what);
+  exit(2);
+}
+
+/* On a stack of their own: a program that has left its stack is to be told, too. */
+static void take(int signal, void (*handler)(int, siginfo_t *, void *)) {
+  struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+  action.sa_mask = interrupts;
+  if (sigaction(signal, &action, NULL) != 0) fails("sigaction");
+}
+
+static void begin_interrupts(void) {
+  static char stack[64 << 10];
+  const stack_t other = {.ss_sp = stack, .ss_size = sizeof stack};
+  if (sigaltstack(&other, NULL) != 0) fails("sigaltstack");
+  sigemptyset(&interrupts);
+  sigaddset(&interrupts, SIGIO);
+  sigaddset(&interrupts, SIGALRM);
+  struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM};
+  if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0) fails("timer_create");
+  static const int traps[] = {SIGILL, SIGTRAP, SIGSEGV, SIGBUS, SIGFPE, SIGSYS};
+  for (size_t i = 0; i < sizeof traps / sizeof *traps; i++) take(traps[i], on_trap);
+  take(SIGALRM, on_timer);
+  take(SIGIO, on_ring);
+  if (fcntl(wire, F_SETOWN, getpid()) != 0 ||
+      fcntl(wire, F_SETFL, fcntl(wire, F_GETFL) | O_ASYNC) != 0)
+    fails("fcntl");
+  raise(SIGIO); /* for what was rung before */
+}
+
+static void map_at(uintptr_t at, size_t size, int protection, int flags, int fd) {
+  void *want = (void *)at;
+  if (mmap(want, size, protection, flags | MAP_FIXED_NOREPLACE, fd, 0) != want) fails("mmap");
+}
+
+static void read_faults(void) {
+  static const struct {
+    const char *name;
+    uint64_t *value;
+  } known[] = {{"late=", &faults.late},
+               {"silent=", &faults.silent},
+               {"dies=", &faults.dies},
+               {"nonsense=", &faults.nonsense}};
+  const char *at = getenv("LEVADA_WINDOW_FAULTS");
+  while (at && *at) {
+    bool found = strncmp(at, "spoils", 6) == 0 && (at[6] == ',' || !at[6]);
+    faults.spoils |= found;
+    for (size_t i = 0; !found && i < sizeof known / sizeof *known; i++) {
+      size_t n = strlen(known[i].name);
+      char *end;
+      if (strncmp(at, known[i].name, n) != 0) continue;
+      *known[i].value = strtoull(at + n, &end, 10);
+      found = end > at + n && (*end == ',' || !*end);
+    }
+    if (!found) {
+      fprintf(stderr, "LEVADA_WINDOW_FAULTS: what is \"%s\"?\n", at);
+      exit(2);
+    }
+    at = strchr(at, ',');
+    if (at) at++;
+  }
+}
+
+int main(int argc, char **argv) {
+  struct stat memory;
+  if (argc != 3) {
+    fprintf(stderr, "usage: %s WINDOW BELL (the library starts it)\n", argv[0]);
+    return 2;
+  }
+  int fd = atoi(argv[1]);
+  wire = atoi(argv[2]);
+  read_faults();
+  if (fstat(fd, &memory) != 0) fails("the window's memory");
+  map_at(LVD_VIRT_MEMORY, LVD_VIRT_OWN_SIZE, PROT_READ | PROT_WRITE | PROT_EXEC,
+         MAP_PRIVATE | MAP_ANONYMOUS, -1);
+  map_at(LVD_VIRT_WINDOW, (size_t)memory.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd);
+  close(fd);
+  board.size = (uint64_t)memory.st_size;
+  begin_interrupts();
+  sigsetjmp(again, 1); /* also after what ran was given up: what was done by then stays done */
+  loader.board = &board;
+  loader.low = LVD_VIRT_PROGRAM;
+  loader.high = LVD_VIRT_WINDOW;
+  loader.arrived = spoil;
+  loader.running = false;
+  watched = NULL;
+  watch_until = 0;
+  lvd_loader_serve(&loader);
+}
