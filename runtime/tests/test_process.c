@@ -349,7 +349,7 @@ void test_process_time_limits(void) {
 }
 
 /* The child has called what does not return before it is told to. */
-static lvd_a32 takes_its_time, may_return;
+static lvd_a32 takes_its_time, may_return, killed;
 
 static lvd_status parent_takes_its_time(lvd_frame *f) {
   (void)f;
@@ -359,11 +359,16 @@ static lvd_status parent_takes_its_time(lvd_frame *f) {
 }
 LVD_PROCEDURE(parent_takes_its_time)
 
-/* Returns in a while, cancelled or not. */
+/* Until the caller is dead, and a while longer. */
+static void outlive(void) {
+  while (!lvd_load_acquire_u32(&killed)) lvd_fiber_yield();
+  for (uint64_t end = now_ns() + 20000000; now_ns() < end;) lvd_fiber_yield();
+}
+
 static lvd_status parent_returns_late(lvd_frame *f) {
   (void)f;
   lvd_add_relaxed_u32(&takes_its_time, 1);
-  for (uint64_t end = now_ns() + 20000000; now_ns() < end;) lvd_fiber_yield();
+  outlive();
   return LVD_OK;
 }
 LVD_PROCEDURE(parent_returns_late)
@@ -371,7 +376,7 @@ LVD_PROCEDURE(parent_returns_late)
 static lvd_status parent_crashes(lvd_frame *f) {
   (void)f;
   lvd_add_relaxed_u32(&takes_its_time, 1);
-  for (uint64_t end = now_ns() + 20000000; now_ns() < end;) lvd_fiber_yield();
+  outlive();
   lvd_actor_fail(NULL, LVD_FAULT_CHECK, 0, "on purpose");
 }
 LVD_PROCEDURE(parent_crashes)
@@ -389,11 +394,13 @@ void test_process_unload_in_time(void) {
     snprintf(o.name, sizeof o.name, "%s", callee[which]);
     lvd_store_release_u32(&takes_its_time, 0);
     lvd_store_release_u32(&may_return, 0);
+    lvd_store_release_u32(&killed, 0);
     lvd_call *c[4];
     for (int i = 0; i < 4; i++) c[i] = call(u, "child_calls_back", &o);
     while (!lvd_load_acquire_u32(&takes_its_time)) lvd_fiber_sleep(100000);
     CHECK_EQ(lvd_unit_unload_for(u, 0), LVD_E_STATE); /* calls */
     CHECK_EQ(kill((pid_t)lvd_unit_process(u), SIGKILL), 0);
+    lvd_store_release_u32(&killed, 1);
     for (int i = 0; i < 4; i++) CHECK_EQ(result(c[i]), LVD_E_PEER);
     if (which == 0) {
       CHECK_EQ(lvd_unit_unload_for(u, 2000000), LVD_E_TIME);
