@@ -4,6 +4,7 @@
 #include "exceptions.h"
 #include "port.h"
 
+#include <errno.h>
 #include <link.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -94,7 +95,9 @@ static int tick_signal(void) { return SIGRTMIN + 3; }
 
 static void on_signal(int number, siginfo_t *info, void *context) {
   if (number == tick_signal()) {
+    int error = errno; /* of what is interrupted */
     if (traps.active) traps.handler(lvd_port_self(), LVD_TRAP_TICK, NULL, NULL);
+    errno = error;
     return;
   }
   if (traps.active) {

@@ -164,6 +164,7 @@ typedef struct lvd_port_mutex {
   lvd_a32 word;
 } lvd_port_mutex;
 void lvd_port_lock(lvd_port_mutex *m);
+bool lvd_port_try_lock(lvd_port_mutex *m);
 void lvd_port_unlock(lvd_port_mutex *m);
 
 /* ---- traps: faults of the code a worker runs, and its time -------------------------------- */

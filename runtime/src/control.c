@@ -108,6 +108,7 @@ static void take_up_held(lvd_app *app) {
     lvd_app_share *s = &app->share[i];
     if (!lvd_load_relaxed_u32(&s->known) || lvd_exchange_acq_rel_u32(&s->taking, 1)) continue;
     s->take_up.run = take_up;
+    s->take_up.soon = true;
     s->take_up.argument = app;
     lvd_worker_post(&app->rt->worker[i], &s->take_up, 0);
     lvd_worker_ask(&app->rt->worker[i]);
@@ -354,6 +355,7 @@ static void forget_everywhere(lvd_app *app) {
     lvd_app_share *s = &app->share[i];
     if (!lvd_load_relaxed_u32(&s->known)) continue;
     s->forget.run = forget;
+    s->forget.soon = true;
     s->forget.argument = app;
     lvd_worker_command(&rt->worker[i], &s->forget);
   }

@@ -67,6 +67,8 @@ typedef struct lvd_command {
   struct lvd_command *next;
   lvd_a32 done;
   bool posted; /* nobody waits for `done` */
+  bool
+      soon; /* a stuck worker obeys it from its clock: no memory, no lock of the C library's (stuck.c) */
   void *argument;
   uint32_t number;
 } lvd_command;
@@ -135,6 +137,7 @@ struct lvd_worker {
   lvd_fiber *stack; /* at hand for the next actor that may wait */
   /* Counters. */
   lvd_a64 busy_ticks, sleep_ticks, activations, sleeps, wakes_sent;
+  lvd_a64 stuck; /* 1 + the number of the activation that does not end (stuck.c) */
 };
 
 /* ---- applications ------------------------------------------------------------------------- */
@@ -260,6 +263,7 @@ struct lvd_runtime {
   lvd_port_poller *poller; /* who waits for descriptors, and the thread that does */
   lvd_port_thread *poller_thread;
   struct lvd_call_out *watched[LVD_WATCHED]; /* by descriptor */
+  lvd_a32 next_refuge;                       /* where what is behind a stuck worker goes */
   lvd_a32 next_place;                        /* where the next fiber that may be anywhere goes */
   lvd_aptr forks;                            /* null until the first fork (steal.c) */
   lvd_runtime *next_runtime;
@@ -316,6 +320,8 @@ void lvd_worker_turns(lvd_worker *w, lvd_app *app);
 /* Has the command been done? Waits for that at most `timeout_ns`; negative: for ever. */
 bool lvd_command_done(lvd_command *c, int64_t timeout_ns);
 void lvd_inbox_drain(lvd_worker *w);
+/* The commands that may be obeyed at any time, if there are no others. */
+void lvd_worker_obey(lvd_worker *w);
 void lvd_actor_publish(lvd_actor *a);
 
 /* How long to wait before the next of `looks`: each takes lines away from the sides that work, so
@@ -438,6 +444,12 @@ void lvd_stack_leave(lvd_worker *w, lvd_entity *e, bool whole); /* run has retur
 void lvd_stack_away(lvd_worker *w, lvd_entity *e); /* returns when it is gone on with */
 void lvd_stacks_forsake(lvd_app *app);             /* none of it is gone on with from now on */
 void lvd_stacks_free(lvd_app *app);                /* of those that are not gone on with */
+
+/* ---- stuck.c ------------------------------------------------------------------------------ */
+
+/* Another tick of the clock in the same activation of an actor: gives away what waits behind it, once
+ * it has gone on for long. In signal context. */
+void lvd_stuck_tick(lvd_worker *w);
 
 /* ---- urgent.c ----------------------------------------------------------------------------- */
 

@@ -9,6 +9,7 @@ LVD_READS_LIVE static void read_actor(const lvd_entity *e, lvd_actor_counters *o
   memset(out, 0, sizeof *out);
   out->name = e->name;
   out->worker = lvd_load_relaxed_u32(&e->worker);
+  out->target = lvd_load_relaxed_u32(&e->target);
   for (uint32_t i = 0; i < e->actor.cls->actions; i++) out->firings += e->actor.fired[i];
   uint64_t clocked = lvd_load_relaxed_u64(&e->clocked), running_ns = 0;
   out->busy_ns = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&e->busy_ticks));

@@ -146,6 +146,7 @@ void lvd_trap(void *self, lvd_port_trap trap, const void *address, const void *a
     lvd_exchange_relaxed_u32(&w->yield, 1);
     const lvd_actor *a = &w->current->actor;
     if (w->current->is_fiber) return; /* it may hold what must not be abandoned */
+    lvd_stuck_tick(w);
     bool ending = lvd_load_relaxed_u32(&w->current->app->phase) != LVD_PHASE_RUNNING;
     uint32_t limit = ending ? STOP_MS : rt->options.time_limit_ms;
     if (!limit || w->clock_ticks * (uint64_t)LVD_TICK_MS < limit || !w->may_abandon ||

@@ -8,6 +8,7 @@
  *
  * Pairs of orders
  *   command: cas_release commands     -> run_commands: exchange_acquire       what it says
+ *                                     -> lvd_worker_obey: load_acquire        whether it may be now
  *   done:    store_release            -> lvd_command_done: load_acquire       what it did
  *   turn:    store_release running, turn -> lvd_app_still: load_acquire       what ran before
  *   turn:    running, [light], load phase, paused, awaited
@@ -68,11 +69,8 @@ void lvd_worker_post(lvd_worker *w, lvd_command *c, uint32_t level) {
   if (running && level >= running) lvd_worker_ask(w);
 }
 
-static void run_commands(lvd_worker *w) {
-  const char *head = lvd_load_relaxed_ptr(&w->commands);
-  if (!head) return;
-  for (int i = 0; i < 3; i++) lvd_port_expect(head + i * 64); /* a call's lines (unit.h) */
-  lvd_command *c = lvd_exchange_acquire_ptr(&w->commands, NULL), *first = NULL, *next;
+static void obey(lvd_worker *w, lvd_command *c) {
+  lvd_command *first = NULL, *next;
   for (; c; c = next) { /* oldest first */
     next = c->next;
     c->next = first;
@@ -88,6 +86,20 @@ static void run_commands(lvd_worker *w) {
     lvd_store_release_u32(&c->done, 1);
     lvd_port_wake(&c->done);
   }
+}
+
+static void run_commands(lvd_worker *w) {
+  const char *head = lvd_load_relaxed_ptr(&w->commands);
+  if (!head) return;
+  for (int i = 0; i < 3; i++) lvd_port_expect(head + i * 64); /* a call's lines (unit.h) */
+  obey(w, lvd_exchange_acquire_ptr(&w->commands, NULL));
+}
+
+void lvd_worker_obey(lvd_worker *w) {
+  void *head = lvd_load_acquire_ptr(&w->commands);
+  for (const lvd_command *c = head; c; c = c->next)
+    if (!c->soon) return; /* all, or none: they keep their order */
+  if (head && lvd_cas_relaxed_ptr(&w->commands, &head, NULL)) obey(w, head);
 }
 
 bool lvd_command_done(lvd_command *c, int64_t timeout_ns) {

@@ -32,7 +32,7 @@ pub fn remap<'a>(
     for (hosted, counters) in all {
         apps.push(mapped(hosted, &shared.machine, counters));
         let new = counters.actors.iter().all(|a| a.firings == 0);
-        let seats = counters.actors.iter().map(|a| a.worker);
+        let seats = counters.actors.iter().map(|a| a.target);
         current.extend(seats.map(|worker| (!new).then_some(worker)));
     }
     let (machine, notes) = (shared.machine.clone(), shared.notes());
@@ -79,7 +79,7 @@ pub fn admit(
     for hosted in &live {
         let counters = hosted.app.counters().unwrap_or_default();
         apps.push(mapped(hosted, &shared.machine, &counters));
-        current.extend(counters.actors.iter().map(|a| Some(a.worker)));
+        current.extend(counters.actors.iter().map(|a| Some(a.target)));
     }
     let app = unmeasured(name, network, known, pins, limits);
     current.extend(app.actors.iter().map(|_| None));

@@ -169,7 +169,7 @@ impl Watch<'_> {
         for hosted in all {
             let before = hosted.app.counters().unwrap_or_default();
             let first = placement.len();
-            placement.extend(before.actors.iter().map(|a| a.worker));
+            placement.extend(before.actors.iter().map(|a| a.target));
             self.all.push(Watched {
                 told: (Instant::now(), done(&hosted)),
                 late: false,
@@ -265,11 +265,41 @@ impl Watch<'_> {
         }
         let fired = graph.busy.iter().any(|b| *b > 0.0);
         self.quiet = if fired { 0 } else { self.quiet + 1 };
+        self.follow();
         let Some(balancer) = &mut self.balancer else {
             return;
         };
         let moves = balancer.sample(&Sample { elapsed, graph });
         self.make(moves);
+    }
+
+    /// What waited behind an action that did not end was given to other workers by the runtime.
+    fn follow(&mut self) {
+        let Some(balancer) = &mut self.balancer else {
+            return;
+        };
+        let actors = |w: &Watched| w.before.actors.iter().map(|a| a.target).collect::<Vec<_>>();
+        let placement: Placement = self.all.iter().flat_map(actors).collect();
+        if placement == balancer.placement() {
+            return;
+        }
+        for watched in &self.all {
+            for (actor, from) in watched
+                .before
+                .actors
+                .iter()
+                .zip(&balancer.placement()[watched.first..])
+            {
+                if actor.target != *from {
+                    watched.hosted.moves.fetch_add(1, Ordering::Relaxed);
+                    let name = &watched.hosted.name;
+                    self.shared
+                        .events
+                        .moved(name, &actor.name, *from, actor.target);
+                }
+            }
+        }
+        balancer.found(placement);
     }
 
     fn make(&mut self, moves: Vec<(usize, u32)>) {

@@ -64,6 +64,14 @@ impl Balancer {
         &self.placement
     }
 
+    /// Where they are, when others than we have moved them: what a move of ours had promised is not judged
+    /// by that.
+    pub fn found(&mut self, placement: Placement) {
+        self.placement = placement;
+        self.promise = None;
+        self.since_move = Duration::ZERO;
+    }
+
     /// Takes a sample; the moves to make (actor, worker), usually none.
     pub fn sample(&mut self, sample: &Sample) -> Vec<(usize, u32)> {
         let seconds = sample.elapsed.as_secs_f64();

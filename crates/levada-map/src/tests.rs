@@ -240,6 +240,21 @@ fn an_imbalance_is_mended_once_it_is_measured_and_then_left_alone() {
 }
 
 #[test]
+fn what_others_have_moved_is_where_it_was_found() {
+    let busy = [1.0, 1.0, 1.0, 5.0];
+    let mut balancer = balancer(vec![0, 0, 0, 1]);
+    let step = Duration::from_millis(20);
+    let mut sample = |balancer: &mut Balancer| {
+        let sample = measured(&busy, &balancer.placement().to_vec(), step);
+        balancer.sample(&sample)
+    };
+    assert!((0..50).all(|_| sample(&mut balancer).is_empty()));
+    balancer.found(vec![1, 1, 0, 1]);
+    let moves: Vec<_> = (0..50).flat_map(|_| sample(&mut balancer)).collect();
+    assert_eq!(moves, [(0, 0), (1, 0)]);
+}
+
+#[test]
 fn a_guess_is_mended_soon_and_what_was_known_later() {
     let busy = [1.0, 1.0, 1.0, 5.0];
     let step = Duration::from_millis(4);

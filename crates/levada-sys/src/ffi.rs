@@ -139,6 +139,7 @@ pub struct lvd_network {
 pub struct lvd_actor_counters {
     pub name: *const c_char,
     pub worker: u32,
+    pub target: u32,
     pub firings: u64,
     pub activations: u64,
     pub busy_ns: u64,

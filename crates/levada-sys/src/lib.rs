@@ -300,7 +300,10 @@ unsafe impl Sync for App {}
 #[derive(Clone, Debug)]
 pub struct ActorCounters {
     pub name: String,
+    /// Where it is.
     pub worker: u32,
+    /// Where it shall be: by the last move, or by the runtime's, from a worker that is stuck.
+    pub target: u32,
     pub firings: u64,
     pub activations: u64,
     pub busy: Duration,
@@ -586,6 +589,7 @@ impl App {
         let actors = actor.iter().map(|a| ActorCounters {
             name: text(a.name),
             worker: a.worker,
+            target: a.target,
             firings: a.firings,
             activations: a.activations,
             busy: Duration::from_nanos(a.busy_ns),

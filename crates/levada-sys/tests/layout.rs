@@ -52,7 +52,7 @@ fn declarations_match_the_headers() {
         lvd_port_ref { actor, port }
         lvd_channel_desc { from, consumers, to, elem_size, capacity, threshold }
         lvd_network { layout, name, actors, channels, actor, channel }
-        lvd_actor_counters { name, worker, firings, activations, busy_ns, longest_ns }
+        lvd_actor_counters { name, worker, target, firings, activations, busy_ns, longest_ns }
         lvd_channel_counters { from, to, capacity, fill, put, got, wakes, full, empty }
         lvd_worker_counters { cpu, given, busy_ns, sleep_ns, activations, sleeps, wakes_sent }
         lvd_fault { kind, actor, action, file, line, message }

@@ -123,6 +123,27 @@ fn an_action_that_does_not_end_is_stopped() {
     assert_eq!(text, "1\n2\n3\n");
 }
 
+/// Whatever is placed beside it ends while it computes.
+#[test]
+fn others_go_on_beside_an_action_that_does_not_end() {
+    let host = Host::begin_with(endless(), &["--time-limit=0"]);
+    host.run(&["load", "src/p/Endless.cal", "--name=endless"])
+        .succeeds();
+    host.until("endless", |a| a["busy"].as_f64() > Some(0.2));
+    for i in 0..6 {
+        let (name, out) = (format!("--name=one{i}"), format!("--out=one{i}.txt"));
+        host.run(&["load", common::host::TOP, &name, &out])
+            .succeeds();
+    }
+    for i in 0..6 {
+        host.until(&format!("one{i}"), |a| a["state"] == "ended");
+        let text = std::fs::read_to_string(host.place.path(&format!("one{i}.txt"))).unwrap();
+        assert_eq!(text, "1\n2\n3\n");
+    }
+    assert_eq!(host.seen("endless")["state"], "running");
+    host.run(&["unload", "endless", "--now"]).succeeds();
+}
+
 fn signal(host: &Host, number: i32) {
     // SAFETY: a child of ours that has not been waited for.
     assert_eq!(unsafe { libc::kill(host.child.id() as i32, number) }, 0);

@@ -32,7 +32,8 @@ typedef struct model_world {
   uint32_t move_to;  /* where the source asks the sink to be moved, after its first element */
   bool sink_stops;   /* the sink, when it has all, ends both workers' loops */
   bool sink_refuses; /* the sink gets nothing, and waits for nothing */
-  bool source_busy;  /* the source runs for as long as it is let */
+  bool source_busy;  /* the source runs for as long as it is let ... */
+  bool source_stuck; /* ... or does not let be told, but for its worker's clock */
   bool sink_says;    /* the sink says that it runs, and then counts that */
   lvd_a32 said;      /* it has, or the source that is busy; orders nothing */
   lvd_command bye[WORKERS];
@@ -52,6 +53,7 @@ static void stop_working(lvd_worker *w, lvd_command *c) {
 static void tell_to_stop(model_world *m, uint32_t worker) {
   lvd_command *c = &m->bye[worker];
   c->run = stop_working;
+  c->soon = m->source_stuck;
   c->argument = m;
   lvd_worker_command(&m->worker[worker], c);
 }
@@ -65,6 +67,8 @@ static lvd_verdict source_run(lvd_actor *self) {
   model_world *m = world_of(self);
   if (m->source_busy) {
     say(m);
+    for (lvd_worker *w = lvd_port_self(); m->source_stuck && !w->ending; lvd_port_relax())
+      lvd_worker_obey(w);
     while (!lvd_should_yield(self)) lvd_port_relax();
     m->put++;
     return LVD_YIELD;
@@ -271,6 +275,10 @@ uint32_t model_stop_late(model_world *m) {
 void model_is_busy(model_world *m) {
   m->source_busy = true;
   m->entity[SOURCE].actor.cls = &bare[SOURCE];
+}
+void model_is_stuck(model_world *m) {
+  model_is_busy(m);
+  m->source_stuck = true;
 }
 /* The sink only says that it has run; something of the application has been on its worker before. */
 void model_says(model_world *m) {

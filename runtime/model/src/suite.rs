@@ -81,6 +81,7 @@ pub const SUITES: &[Suite] = &[
             "src/fault.c",
             "src/runtime.c",
             "src/settle.c",
+            "src/stuck.c",
             "src/wait.c",
             "src/worker.c",
             "src/status.c",
