@@ -244,8 +244,8 @@ fn what_others_have_moved_is_where_it_was_found() {
     let busy = [1.0, 1.0, 1.0, 5.0];
     let mut balancer = balancer(vec![0, 0, 0, 1]);
     let step = Duration::from_millis(20);
-    let mut sample = |balancer: &mut Balancer| {
-        let sample = measured(&busy, &balancer.placement().to_vec(), step);
+    let sample = |balancer: &mut Balancer| {
+        let sample = measured(&busy, balancer.placement(), step);
         balancer.sample(&sample)
     };
     assert!((0..50).all(|_| sample(&mut balancer).is_empty()));
