@@ -384,10 +384,15 @@ pub fn spelling(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Whether the tokens from `at` are `!!` and the block that it runs: no C has them after a `)`.
+/// Whether the tokens from `at` are `!!` and the block that it runs, behind the end of an operand, be it a
+/// call or not: no C has them there.
 pub fn is_fork(tokens: &[Token], at: usize) -> bool {
     let is = |i: usize, p| tokens.get(i).is_some_and(|t| t.kind == Kind::Punct(p));
-    at > 0 && is(at - 1, ")") && is(at, "!") && is(at + 1, "!") && is(at + 2, "{")
+    let ends_operand = |t: &Token| match t.kind {
+        Kind::Punct(p) => matches!(p, ")" | "]" | "++" | "--"),
+        kind => kind != Kind::Other,
+    };
+    is(at, "!") && is(at + 1, "!") && is(at + 2, "{") && at > 0 && ends_operand(&tokens[at - 1])
 }
 
 /// Where in `tokens` forks are: the index of each first `!`.

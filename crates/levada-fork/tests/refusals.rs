@@ -140,6 +140,10 @@ fn places_that_do_not_run() {
 #[test]
 fn what_is_no_call() {
     expect("fork-no-call", 2, "void t(int x) {\n (x) !! { }\n}");
+    for what in ["x", "1", "a[1]", "x++", "f(x) + x", "\"text\"", "'c'"] {
+        let text = format!("int f(int);\nvoid t(int x, int *a) {{\n x = {what} !! {{ }}\n}}");
+        expect("fork-no-call", 3, &text);
+    }
     expect(
         "not-understood",
         2,
