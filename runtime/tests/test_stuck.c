@@ -3,13 +3,13 @@
 #include "test.h"
 
 static lvd_a32 may_end;
-static uint32_t ends; /* actions that have ended */
+static lvd_a32 ends; /* actions that have ended */
 
 /* Computes for as long as it likes; what runs there is asked to give way, and does not. */
 static lvd_verdict endless_run(lvd_actor *self) {
   (void)self;
   while (!lvd_load_acquire_u32(&may_end)) continue;
-  ends++;
+  lvd_add_relaxed_u32(&ends, 1);
   return LVD_DONE;
 }
 static const lvd_actor_class endless_class = {.name = "Endless", .run = endless_run};
@@ -86,14 +86,14 @@ void test_stuck_every_worker(void) {
   sink result = {0};
   builder b;
   lvd_store_release_u32(&may_end, 0);
-  ends = 0;
+  lvd_store_relaxed_u32(&ends, 0);
   lvd_app *endless[2] = {endless_at(rt, 0), endless_at(rt, 1)};
   pipeline(&b, 3, &count, &result, 16);
   lvd_app *app = begun_at(rt, &b, 0);
   CHECK_EQ(lvd_app_wait(app, 300), LVD_E_TIME); /* there is nobody for it */
   lvd_store_release_u32(&may_end, 1);
   for (int i = 0; i < 2; i++) app_ended(endless[i], LVD_OK);
-  CHECK_EQ(ends, 2);
+  CHECK_EQ(lvd_load_relaxed_u32(&ends), 2);
   app_ended(app, LVD_OK);
   check_pipeline(&result, count, 3);
   lvd_runtime_destroy(rt);
