@@ -29,6 +29,7 @@
 /* CONFORM_STRUCT_HANDLES: handles cannot be compared with ==; that is one failure, and the rest is built.
  * CONFORM_NO_RELEASE_TEST: there is no mcapi_pktchan_release_test.
  * CONFORM_RELEASE_TEST_BY_VALUE: its status is no pointer, as the standard's header prints it.
+ * CONFORM_FIBERS: nodes may be fibers; conform_fibers and conform_nap (below) are there.
  * CONFORM_NO_DISPLAY_STATUS, CONFORM_NO_DEBUG_LEVEL: there is no mcapi_display_status,
  * mcapi_set_debug_level; they are not in the standard. */
 
@@ -131,6 +132,13 @@ typedef struct conform_case {
 } conform_case;
 extern const conform_case node_cases[], endpoint_cases[], message_cases[], request_cases[],
     channel_cases[], packet_cases[], scalar_cases[]; /* the last has no name */
+
+#ifdef CONFORM_FIBERS
+/* The porter's: runs both on fibers, the second unless it is null, and comes back when they have ended. The
+ * other fibers of a thread may run while one waits in a call of MCAPI's, and at no other time. */
+void conform_fibers(void (*one)(void), void (*two)(void));
+int conform_nap(int ms); /* 0: the caller is on no fiber */
+#endif
 
 void begin(mcapi_node_t node); /* mcapi_initialize */
 void end(void);                /* mcapi_finalize */

@@ -3,7 +3,8 @@
  * check (TAP), what the implementation has chosen where the standard is silent, and whether every
  * function was called and which statuses were seen.
  *
- *   conformance [threads|processes] [DOMAIN]    what the second node of a case is (else: both, in turn) */
+ *   conformance [threads|processes|fibers] [DOMAIN]    what the second node of a case is (else: threads
+ *                                                      and processes, in turn) */
 #include "conformance.h"
 
 #include <pthread.h>
@@ -231,6 +232,8 @@ void choice_number(const char *question, unsigned long chosen) {
 
 /* ---- the nodes of a case -------------------------------------------------------------------- */
 
+enum way { THREADS, PROCESSES, FIBERS };
+static const char *const ways[] = {"threads", "processes", "fibers"};
 static pid_t other_process;
 static int with_other;
 
@@ -240,6 +243,9 @@ void give_up(void) {
 }
 
 void nap(int ms) {
+#ifdef CONFORM_FIBERS
+  if (conform_nap(ms)) return;
+#endif
   struct timespec t = {ms / 1000, ms % 1000 * 1000000L};
   nanosleep(&t, NULL);
 }
@@ -329,10 +335,16 @@ static void *thread_two(void *what) {
   return NULL;
 }
 
-static void in_process(const conform_case *c, int processes) {
+static void in_process(const conform_case *c, enum way with) {
   pthread_t thread;
   with_other = c->two != NULL;
-  if (c->two && processes) {
+#ifdef CONFORM_FIBERS
+  if (with == FIBERS) {
+    conform_fibers(c->one, c->two);
+    _exit(0);
+  }
+#endif
+  if (c->two && with == PROCESSES) {
     other_process = fork();
     if (other_process < 0) _exit(2);
     if (other_process == 0) {
@@ -345,14 +357,16 @@ static void in_process(const conform_case *c, int processes) {
   }
   c->one();
   int how = 0;
-  if (c->two && !processes) pthread_join(thread, NULL);
+  if (c->two && with == THREADS) pthread_join(thread, NULL);
   if (other_process > 0) waitpid(other_process, &how, 0);
   _exit(how == 0 ? 0 : 1);
 }
 
-static void run_case(const conform_case *c, int processes) {
+static void run_case(const conform_case *c, enum way with) {
+  char text[32] = "";
   case_name = c->name;
-  way = !c->two ? "" : processes ? " (processes)" : " (threads)";
+  if (c->two || with == FIBERS) snprintf(text, sizeof text, " (%s)", ways[with]);
+  way = text;
   atomic_store(&run->come, 0);
   atomic_store(&run->given_up, 0);
   pid_t child = fork();
@@ -363,7 +377,7 @@ static void run_case(const conform_case *c, int processes) {
   if (child == 0) {
     setpgid(0, 0);
     alarm(CONFORM_SECONDS);
-    in_process(c, processes);
+    in_process(c, with);
   }
   setpgid(child, child);
   int how = 0;
@@ -376,6 +390,7 @@ static void run_case(const conform_case *c, int processes) {
   else if (WIFSIGNALED(how))
     snprintf(why, sizeof why, "it was ended by signal %d", WTERMSIG(how));
   check(how == 0, "goes through", why, "", 0);
+  way = "";
 }
 
 static void summary(void) {
@@ -397,16 +412,20 @@ static void summary(void) {
 }
 
 int main(int argc, char **argv) {
-  int threads = 1, processes = 1, at = 1;
+  int only = -1, at = 1;
   domain = CONFORM_DOMAIN;
-  if (argc > at && strcmp(argv[at], "threads") == 0)
-    processes = 0, at++;
-  else if (argc > at && strcmp(argv[at], "processes") == 0)
-    threads = 0, at++;
+  for (int i = THREADS; i <= FIBERS && argc > 1; i++)
+    if (strcmp(argv[1], ways[i]) == 0) only = i, at = 2;
+#ifndef CONFORM_FIBERS
+  if (only == FIBERS) {
+    fputs("this implementation has no fibers, or has not been built with them\n", stderr);
+    return 2;
+  }
+#endif
   char *rest = "";
   if (argc > at) domain = (mcapi_domain_t)strtoul(argv[at++], &rest, 10);
   if (*rest || argc > at) {
-    fprintf(stderr, "usage: %s [threads|processes] [DOMAIN]\n", argv[0]);
+    fprintf(stderr, "usage: %s [threads|processes|fibers] [DOMAIN]\n", argv[0]);
     return 2;
   }
   FILE *file = tmpfile();
@@ -419,9 +438,13 @@ int main(int argc, char **argv) {
   atomic_flag_clear(&run->saying);
   for (size_t i = 0; i < sizeof all_cases / sizeof *all_cases; i++)
     for (const conform_case *c = all_cases[i]; c->name; c++) {
-      if (!c->two) run_case(c, 0);
-      if (c->two && threads && !c->processes) run_case(c, 0);
-      if (c->two && processes) run_case(c, 1);
+      if (only == FIBERS) {
+        if (!c->processes) run_case(c, FIBERS);
+        continue;
+      }
+      if (!c->two) run_case(c, THREADS);
+      if (c->two && only != PROCESSES && !c->processes) run_case(c, THREADS);
+      if (c->two && only != THREADS) run_case(c, PROCESSES);
     }
   summary();
   return run->failed ? 1 : 0;
