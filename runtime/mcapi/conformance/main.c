@@ -117,7 +117,8 @@ static const struct {
                 NAME(MCAPI_ERR_CHAN_DIRECTION),
                 NAME(MCAPI_ERR_CHAN_CONNECTED),
                 NAME(MCAPI_ERR_CHAN_OPENPENDING),
-#ifndef CONFORM_2000
+/* A program for 2.000 may be built by a header of both. */
+#if !defined(CONFORM_2000) || defined(MCAPI_MAX_STATUS_MSG_LEN)
                 NAME(MCAPI_ERR_CHAN_CLOSEPENDING),
 #endif
                 NAME(MCAPI_ERR_CHAN_NOTOPEN),
