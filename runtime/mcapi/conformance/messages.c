@@ -249,9 +249,9 @@ static void between_two(void) {
   end();
 }
 
+#ifndef CONFORM_2000 /* which has no time limits: it may wait for ever */
 /* The other's process is killed. The standard says nothing of it; a program wants to be told. */
 static void killed_one(void) {
-#ifndef CONFORM_2000
   begin(ONE);
   mcapi_endpoint_t mine = created(1), to = got(TWO, 1);
   char b[8];
@@ -266,10 +266,6 @@ static void killed_one(void) {
   choice("a message to a node whose process has been killed", s);
   IS(s != MCAPI_ERR_GENERAL, "it does not hang");
   end();
-#else
-  meet();
-  kill_other();
-#endif
 }
 static void killed_two(void) {
   begin(TWO);
@@ -278,6 +274,7 @@ static void killed_two(void) {
   meet();
   for (;;) nap(1000);
 }
+#endif
 
 const conform_case message_cases[] = {{"messages", alone, NULL, 0},
                                       {"priorities", priorities, NULL, 0},
@@ -285,5 +282,7 @@ const conform_case message_cases[] = {{"messages", alone, NULL, 0},
                                       {"a full queue", full, NULL, 0},
                                       {"a deleted endpoint", gone, NULL, 0},
                                       {"messages between nodes", between_one, between_two, 0},
+#ifndef CONFORM_2000
                                       {"a killed node", killed_one, killed_two, 1},
+#endif
                                       {NULL, NULL, NULL, 0}};
