@@ -4,6 +4,8 @@
  * stay in a call for longer than its time limit. */
 #include "test_mcapi.h"
 
+#include <levada/mcapi_ext.h>
+
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -12,11 +14,12 @@
 
 static mcapi_status_t s;
 
-enum { WORDS_OF_TABLES = 2 * 1024 * 1024 / 4 };
+enum { WORDS_OF_TABLES = 2 * 1024 * 1024 / 4, HEADER = 64 };
 
 /* The domain's file, from its beginning: tables, and behind them the first endpoints' queues and
- * channels, whose layout it has no need to know. */
-static void rage(void) {
+ * channels, whose layout it has no need to know. `header`: the first words alone, which whoever joins
+ * looks at; else those are left in peace, or nobody could join any more, and that would be all. */
+static void rage(bool header) {
   char path[96];
   snprintf(path, sizeof path, "/dev/shm/levada-%u.0/mcapi-%u", (unsigned)geteuid(), test_domain());
   int fd = open(path, O_RDWR);
@@ -25,27 +28,87 @@ static void rage(void) {
   uint32_t *word = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   CHECK(word != MAP_FAILED);
   uint64_t seed = 0x9e3779b97f4a7c15u;
+  uint32_t good[HEADER];
+  memcpy(good, word, sizeof good);
   for (;;) {
     uint64_t r = next_random(&seed);
     /* Where there is something, mostly. */
     size_t at = (r % 4 ? r / 4 % WORDS_OF_TABLES : r / 4 % (size / 4));
-    if (at < 64) continue; /* the header: then nobody could join any more, and that would be all */
-    if (word[at] == 0 && r >> 60) continue;
+    if (header) at %= HEADER;
+    if (!header && at < HEADER) continue;
+    if (!header && word[at] == 0 && r >> 60) continue;
     for (uint64_t n = r >> 32 & 1023; n--;) __asm__ volatile("");
     const uint32_t values[] = {(uint32_t)(r >> 32), 0, 1, UINT32_MAX, word[at] + 1, word[at] - 1,
                                word[at] ^ 64};
     word[at] = values[(r >> 24) % COUNT(values)];
+    if (!header) continue;
+    for (uint64_t n = r >> 40 & 4095; n--;) __asm__ volatile("");
+    word[at] = good[at]; /* so that some join between two */
+    for (uint64_t n = r >> 36 & 65535; n--;) __asm__ volatile("");
   }
+}
+
+/* What the two have between them, in turn: both look at the same clock. */
+typedef enum kind { PACKETS, SCALARS, LOANS, BROADCAST, KINDS } kind;
+static kind kind_now(void) { return (kind)((uint64_t)(seconds() * 8) % KINDS); }
+
+static unsigned char data[MCAPI_MAX_MESSAGE_SIZE];
+
+static uint32_t open_channel(kind k, bool sends, mcapi_endpoint_t mine, mcapi_endpoint_t end) {
+  mcapi_request_t r;
+  size_t size;
+  uint32_t handle = 0;
+  if (sends && k == BROADCAST) {
+    lvd_mcapi_broadcast_connect_i(mine, end, &r, &s);
+    mcapi_wait(&r, &size, 5, &s);
+  }
+  if (sends && k == SCALARS) mcapi_sclchan_connect_i(mine, end, &r, &s);
+  if (sends && (k == PACKETS || k == LOANS)) mcapi_pktchan_connect_i(mine, end, &r, &s);
+  if (k == SCALARS && sends) mcapi_sclchan_send_open_i(&handle, mine, &r, &s);
+  if (k == SCALARS && !sends) mcapi_sclchan_recv_open_i(&handle, mine, &r, &s);
+  if (k != SCALARS && sends) mcapi_pktchan_send_open_i(&handle, mine, &r, &s);
+  if (k != SCALARS && !sends) mcapi_pktchan_recv_open_i(&handle, mine, &r, &s);
+  mcapi_wait(&r, &size, 20, &s);
+  return handle;
+}
+
+static void send_one(kind k, uint32_t handle, size_t n) {
+  if (k == SCALARS) {
+    if (n % 2) mcapi_sclchan_send_uint64(handle, n, &s);
+    if (n % 2 == 0) mcapi_sclchan_send_uint16(handle, (mcapi_uint16_t)n, &s);
+  } else if (k == LOANS) {
+    void *loan = lvd_mcapi_loan(handle, n, &s);
+    if (!loan) return;
+    memset(loan, 1, n);
+    if (n % 3) lvd_mcapi_send_loan(handle, loan, n, &s);
+    if (n % 3 == 0) lvd_mcapi_return_loan(handle, loan, &s);
+  } else {
+    mcapi_pktchan_send(handle, data, n, &s);
+  }
+}
+
+static void receive_one(kind k, uint32_t handle, size_t n) {
+  void *packet;
+  size_t size;
+  if (k == SCALARS) {
+    if (n % 2) mcapi_sclchan_recv_uint64(handle, &s);
+    if (n % 2 == 0) mcapi_sclchan_recv_uint16(handle, &s);
+    return;
+  }
+  mcapi_pktchan_recv(handle, &packet, &size, &s);
+  if (s != MCAPI_SUCCESS) return;
+  CHECK(size <= MCAPI_MAX_PACKET_SIZE);
+  memcpy(data, packet, size);
+  mcapi_pktchan_release(packet, &s);
 }
 
 /* One of the two: sends to the other and receives, all in calls with time limits. */
 static uint64_t go_on(mcapi_node_t me, mcapi_node_t other, double until) {
-  static unsigned char data[MCAPI_MAX_MESSAGE_SIZE];
   uint64_t calls = 0;
   while (seconds() < until) {
     mcapi_info_t info;
-    mcapi_request_t r;
     size_t size = 0;
+    kind k = kind_now();
     mcapi_initialize(test_domain(), me, NULL, NULL, &info, &s);
     if (s != MCAPI_SUCCESS) continue;
     mcapi_endpoint_t mine = mcapi_endpoint_create(1, &s), channel = mcapi_endpoint_create(2, &s);
@@ -56,30 +119,17 @@ static uint64_t go_on(mcapi_node_t me, mcapi_node_t other, double until) {
     limited &= s == MCAPI_SUCCESS;
     mcapi_endpoint_t to = mcapi_endpoint_get(test_domain(), other, 1, 20, &s);
     mcapi_endpoint_t end = mcapi_endpoint_get(test_domain(), other, 2, 20, &s);
-    uint32_t handle = 0;
-    if (me < other) mcapi_pktchan_connect_i(channel, end, &r, &s);
-    if (me < other)
-      mcapi_pktchan_send_open_i(&handle, channel, &r, &s);
-    else
-      mcapi_pktchan_recv_open_i(&handle, channel, &r, &s);
-    mcapi_wait(&r, &size, 20, &s);
-    for (int i = 0; limited && i < 300 && seconds() < until; i++, calls++) {
+    uint32_t handle = open_channel(k, me < other, channel, end);
+    for (int i = 0; limited && kind_now() == k && seconds() < until; i++, calls++) {
       size_t n = (size_t)i * 223 % MCAPI_MAX_MESSAGE_SIZE;
       double start = seconds();
       mcapi_msg_send(mine, to, data, n, (mcapi_priority_t)i % 8, &s);
       mcapi_msg_recv(mine, data, sizeof data, &size, &s);
       if (s == MCAPI_SUCCESS) CHECK(size <= sizeof data);
-      if (me < other) {
-        mcapi_pktchan_send(handle, data, n, &s);
-      } else {
-        void *packet;
-        mcapi_pktchan_recv(handle, &packet, &size, &s);
-        if (s == MCAPI_SUCCESS) {
-          CHECK(size <= MCAPI_MAX_PACKET_SIZE);
-          memcpy(data, packet, size);
-          mcapi_pktchan_release(packet, &s);
-        }
-      }
+      if (me < other)
+        send_one(k, handle, n);
+      else
+        receive_one(k, handle, n);
       mcapi_msg_available(mine, &s);
       CHECK(seconds() - start < 10); /* three time limits of 5 ms, on a busy machine */
     }
@@ -89,13 +139,13 @@ static uint64_t go_on(mcapi_node_t me, mcapi_node_t other, double until) {
   return calls;
 }
 
-void test_mcapi_hostile(void) {
+static void beside_a_vandal(bool header) {
   FORKS_LATE;
   double until = seconds() + 3;
   node_is(9); /* the domain stays while the others come and go */
   pid_t vandal = fork();
   if (vandal == 0) {
-    rage();
+    rage(header);
     _exit(0);
   }
   pid_t one = fork();
@@ -103,7 +153,7 @@ void test_mcapi_hostile(void) {
     uint64_t calls = go_on(1, 2, until);
     printf("%llu rounds\n", (unsigned long long)calls);
     fflush(stdout);
-    _exit(calls == 0);
+    _exit(calls == 0 && !header);
   }
   int how;
   pid_t two = fork();
@@ -119,3 +169,7 @@ void test_mcapi_hostile(void) {
   CHECK_EQ(waitpid(vandal, NULL, 0), vandal);
   mcapi_finalize(&s);
 }
+
+void test_mcapi_hostile(void) { beside_a_vandal(false); }
+/* Whoever joins may be refused, for whatever reason. */
+void test_mcapi_hostile_header(void) { beside_a_vandal(true); }
