@@ -44,6 +44,8 @@ extern far_task *lvd_far_self; /* the task that runs; null: the loop */
 unsigned char *lvd_far_at(uint64_t offset); /* of the segment */
 uint64_t lvd_far_room(uint64_t offset);     /* bytes there are from there on */
 lvd_waiter *lvd_far_bell(void);
+/* The processor is about to sleep: whoever looks for what he waits for arms his mark, to be rung for. */
+extern bool lvd_far_arms;
 /* The task waits until ready(of). LVD_E_TIME, LVD_E_CANCELLED. */
 lvd_status lvd_far_wait(bool (*ready)(void *of), void *of, int64_t timeout_ns);
 lvd_status lvd_far_send(const lvd_record *r);                  /* of a task: waits for room */

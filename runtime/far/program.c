@@ -4,10 +4,11 @@
 
 #include <string.h>
 
-enum { PENDING = 64 };
+enum { PENDING = 64, LOOK_NS = 20000 /* around, before it sleeps: as the host does */ };
 
 const lvd_far_board *lvd_far;
 far_task *lvd_far_self;
+bool lvd_far_arms;
 
 static far_task task[LVD_FAR_TASKS];
 static lvd_port_context loop;
@@ -95,7 +96,7 @@ static size_t aligned(size_t size) { return (size + 15) & ~(size_t)15; }
 static bool has_room(void *of) {
   (void)of;
   if (lvd_room(&out, 1) >= 1) return true;
-  return lvd_producer_arm(&out, 1);
+  return lvd_far_arms && lvd_producer_arm(&out, 1);
 }
 
 /* There is room. */
@@ -236,6 +237,12 @@ static bool may_go_on(const far_task *t, uint64_t now) {
   return (t->cancelled && t->ready != has_room) || (t->until_ns && now >= t->until_ns);
 }
 
+static bool any_may_go_on(void) {
+  bool any = false;
+  for (int i = 0; i < LVD_FAR_TASKS; i++) any |= may_go_on(&task[i], 0);
+  return any;
+}
+
 static bool run_tasks(void) {
   bool any = false;
   for (int i = 0; i < LVD_FAR_TASKS; i++) {
@@ -269,6 +276,7 @@ lvd_status lvd_far_serve(const lvd_far_board *board) {
   lvd_far->ring();
   lvd_a32 *rung = &segment->bell[LVD_CHILD].rung;
   bool asked = false;
+  uint64_t since = 0; /* there is nothing to do */
   for (;;) {
     lvd_store_relaxed_u32(rung, 0);
     lvd_fence_seq_cst();
@@ -286,12 +294,24 @@ lvd_status lvd_far_serve(const lvd_far_board *board) {
       more |= !asked; /* those that have just been told */
       asked = true;
     }
-    if (more) continue;
+    if (more) {
+      since = 0;
+      continue;
+    }
+    /* Who comes soon need not ring. */
+    uint64_t now = lvd_far->now_ns();
+    if (!since) since = now;
+    if (now - since < LOOK_NS) continue;
+    /* All arm; then each looks once more. */
+    lvd_far_arms = true;
+    bool ready = any_may_go_on();
     lvd_consumer_arm(&in, 1);
     lvd_fence_seq_cst();
-    if (lvd_elements_refresh(&in) && pendings < PENDING) continue;
-    bool ready = false; /* whoever waits has armed; and now looks once more */
-    for (int i = 0; i < LVD_FAR_TASKS && !ready; i++) ready = may_go_on(&task[i], 0);
+    ready |= lvd_elements_refresh(&in) && pendings < PENDING;
+    ready |= any_may_go_on();
+    lvd_far_arms = false;
     if (!ready) lvd_far->sleep(first_limit());
+    lvd_consumer_disarm(&in);
+    since = 0;
   }
 }

@@ -137,7 +137,7 @@ static bool has_room(void *of) {
   const wanted *w = of;
   lvd_producer *p = &w->s->face.put;
   if (lvd_room(p, w->n) >= w->n || p->corrupt || lvd_deserted(p)) return true;
-  return lvd_producer_arm(p, w->n);
+  return lvd_far_arms && lvd_producer_arm(p, w->n);
 }
 
 static bool has_elements(void *of) {
@@ -145,7 +145,7 @@ static bool has_elements(void *of) {
   lvd_consumer *c = &w->s->face.get;
   if (lvd_elements(c, w->n) >= w->n || c->corrupt) return true;
   if (lvd_load_relaxed_u32(&c->channel->state) != LVD_OPEN) return true;
-  return lvd_consumer_arm(c, w->n);
+  return lvd_far_arms && lvd_consumer_arm(c, w->n);
 }
 
 lvd_status lvd_stream_wait_room(lvd_stream *face, uint32_t n, int64_t timeout_ns) {
