@@ -421,7 +421,12 @@ impl Writer<'_> {
     fn sequence(&self, number: usize, pieces: &mut Vec<Piece>) {
         let sequence = &self.parsed.sequences[number];
         let statement = sequence.statement.is_some();
-        text(pieces, if statement { "{" } else { "__extension__({" });
+        let open = match (statement, sequence.place) {
+            (true, _) => "{",
+            (false, false) => "__extension__({",
+            (false, true) => "(*__extension__({",
+        };
+        text(pieces, open);
         pieces.push(Piece::Indent(1));
         let mut instead: Vec<Instead> = Vec::new();
         for (i, step) in sequence.steps.iter().enumerate() {
@@ -456,12 +461,13 @@ impl Writer<'_> {
             };
             instead.push((step.range, kept));
         }
-        text(pieces, "\n");
+        text(pieces, if sequence.place { "\n&(" } else { "\n" });
         self.copy_instead(sequence.range, What::Sequence(number), &instead, pieces);
-        text(pieces, ";");
+        text(pieces, if sequence.place { ");" } else { ";" });
         pieces.push(Piece::Indent(-1));
         let close = match statement {
             true => "\n}",
+            false if sequence.place => "\n}))",
             false if self.closing.contains(&number) => "\n});",
             false => "\n})",
         };
@@ -779,6 +785,7 @@ impl Writer<'_> {
                 true => text(pieces, "\n"),
                 false => {
                     text(pieces, format!("\n{declared} = "));
+                    text(pieces, if jump.comma { "(" } else { "" });
                     back = Some("lvd_back");
                 }
             }
@@ -791,7 +798,14 @@ impl Writer<'_> {
                 Some((_, what)) => self.construct(*what, Some(&Form::Operand), pieces),
                 None => self.copy(value, pieces),
             }
-            text(pieces, ";");
+            text(
+                pieces,
+                if jump.comma && back.is_some() {
+                    ");"
+                } else {
+                    ";"
+                },
+            );
         }
         for &fork in &jump.forks {
             let site = &self.sites[fork];

@@ -141,6 +141,8 @@ pub struct Sequence {
     pub range: Range,
     /// It is a statement: with its semicolon, if there is one.
     pub statement: Option<Range>,
+    /// It is an object that is assigned to, or whose part is.
+    pub place: bool,
     pub steps: Vec<Step>,
     pub external: usize,
 }
@@ -174,6 +176,8 @@ pub struct Jump {
     pub range: Range,
     /// What `return` gives.
     pub value: Option<Range>,
+    /// It is `a, b`, which would be two in a declaration.
+    pub comma: bool,
     /// `return` of an expression that has no value.
     pub void: bool,
     /// The forks that are left, the innermost first.

@@ -128,13 +128,37 @@ impl Parser<'_> {
     /// The left side of an assignment, what of it is evaluated first.
     fn place_in_order(&mut self, left: &Expr) {
         let Some(path) = self.path(left) else {
-            return self.in_order(left, None);
+            return match &left.bare().kind {
+                ExprKind::Unary("*", of) => self.in_order(of, None),
+                ExprKind::Index(..) if self.holds(left) => self.element_in_order(left),
+                _ => self.in_order(left, None),
+            };
         };
-        self.in_order(path.base, None);
+        match path.pointer {
+            true => self.in_order(path.base, None),
+            false => self.place_in_order(path.base),
+        }
         for part in path.parts {
             if let ExprKind::Index(_, index) = &part.kind {
                 self.in_order(index, None);
             }
+        }
+    }
+
+    /// `p[i]`, of which the object counts.
+    fn element_in_order(&mut self, e: &Expr) {
+        let touched = self.touched(e.range.start..e.range.end);
+        let mut parts = Vec::new();
+        self.parts(e, &touched, &mut parts);
+        let before = self.out.sequences.len();
+        self.sequence(e.range, parts, None);
+        if let Some(made) = self
+            .out
+            .sequences
+            .get_mut(before..)
+            .and_then(|s| s.last_mut())
+        {
+            made.place = true;
         }
     }
 
@@ -153,6 +177,7 @@ impl Parser<'_> {
         self.out.sequences.push(Sequence {
             range,
             statement,
+            place: false,
             steps,
             external: self.external,
         });

@@ -301,6 +301,7 @@ impl Parser<'_> {
             self.out.jumps.push(Jump {
                 range,
                 value: None,
+                comma: false,
                 void: false,
                 forks,
                 result: None,
@@ -385,12 +386,13 @@ impl Parser<'_> {
 
     fn return_statement(&mut self, start: usize) -> Result<()> {
         self.at += 1;
-        let mut value = None;
+        let (mut value, mut comma) = (None, false);
         let mut end = self.at;
         if !self.eat(";") {
             let from = self.at;
             let e = self.expression()?;
             self.in_order(&e, None);
+            comma = matches!(e.kind, ExprKind::Comma(..));
             value = Some(Range {
                 start: from,
                 end: self.at,
@@ -416,6 +418,7 @@ impl Parser<'_> {
             self.out.jumps.push(Jump {
                 range,
                 value,
+                comma,
                 void: result.as_ref().is_some_and(types::is_void),
                 forks,
                 result,

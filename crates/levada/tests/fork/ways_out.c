@@ -20,6 +20,8 @@ static int by_return(int n) {
   y = count(n) !! {
     if (n == 1) return 10;
     if (n == 2) return count(20) !! { n = 0; };
+    if (n == 4) return tick(), n + 40;
+    if (n == 5) return n = count(50) !! { tick(); }, n + 1;
     if (n == 3) {
       tick() !! {
         if (n) return n + 30;
@@ -154,7 +156,7 @@ static int in_expressions(int n) {
 }
 
 int main(void) {
-  for (int n = 0; n < 5; n++) {
+  for (int n = 0; n < 6; n++) {
     printf("return %d", by_return(n));
     printf(" %d\n", got());
     two t = by_struct(n);
