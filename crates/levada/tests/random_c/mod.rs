@@ -107,7 +107,8 @@ impl Program {
         let c = self.random.next(100);
         self.line(&format!("if (n == 0) return x * 3 + {c};"));
         self.line("word v0 = x, v1 = n, v2 = 7, v3 = x ^ 5, arr[4] = {x, 1, 2, 3};");
-        self.line("struct pair pr = {x, 1}, *pp = &pr;");
+        self.line("struct pair pr = {x, 1}, *pp = &pr, prs[3] = {{x, 2}}, *qp = prs + 1;");
+        self.line("word *pa = arr;");
         self.line("far fr = x & 1 ? FAR : SMALL;");
         self.line("struct wide wd = {{x, n}};");
         for _ in 0..5 {
@@ -225,6 +226,10 @@ impl Program {
                 0 if self.loops > 0 => "continue;".to_string(),
                 1 if self.loops > 0 || self.switches > 0 => "break;".to_string(),
                 2 => "goto end;".to_string(),
+                3 if self.random.one_in(3) => {
+                    let counted = self.variable();
+                    format!("return {counted}++, {};", self.value(2))
+                }
                 _ => format!("return {};", self.value(2)),
             };
             self.line(&format!("if ({value} % 5 == 1) {jump}"));
@@ -320,7 +325,35 @@ impl Program {
         let seen = |name: &str| !self.hides.iter().any(|h| h.contains(name));
         let (twin, put, pair) = (seen("twin"), seen("put"), seen("pair"));
         let (three, step) = (put, seen("step"));
-        match self.random.next(16) {
+        match self.random.next(18) {
+            16 | 17 => {
+                // An element of what a pointer points to, which the block moves: too late.
+                let (op, value) = (
+                    ["=", "+=", "^="][self.random.next(3) as usize],
+                    self.value(1),
+                );
+                let changed = self.variable();
+                let left = match self.random.next(4) {
+                    0 => format!("pa[({call} !! {{ pa = arr + 1; {changed}++; }}) % 3]"),
+                    1 => format!("(*(pa + ({call} !! {{ pa = arr + 1; {changed}++; }}) % 3))"),
+                    2 => format!("qp[({call} !! {{ qp = prs; {changed}++; }}) % 2].a"),
+                    _ => format!("qp[({call} !! {{ qp = prs; {changed}++; }}) % 2].b"),
+                };
+                let way = match self.random.next(4) {
+                    0 => format!("{left}++"),
+                    1 if self.forks > 0 => {
+                        self.forks -= 1;
+                        let second = self.call();
+                        format!("{left} {op} {second} !! {{ v2 ^= 5; }}")
+                    }
+                    2 => format!("{changed} += ({left} {op} {value})"),
+                    _ => format!("{left} {op} {value}"),
+                };
+                self.line(&format!("{way};"));
+                return self.line(
+                    "v3 ^= arr[0] + arr[1] * 3 + prs[1].a + prs[2].b; pa = arr; qp = prs + 1;",
+                );
+            }
             11 | 12 => {
                 // Operands that write to what others read: from left to right.
                 self.forks += 2;
