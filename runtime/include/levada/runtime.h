@@ -141,9 +141,7 @@ LVD_API lvd_consumer *lvd_app_consumer(lvd_app *app, uint32_t channel, uint32_t 
 typedef struct lvd_actor_counters {
   const char *name;
   uint32_t worker; /* where it is */
-  uint32_t
-      target; /* where it shall be: by the last lvd_app_move, or since its worker did not come back
-                      to it for long and it was given to another one */
+  uint32_t target; /* where it shall be: by lvd_app_move, or given away by a stuck worker */
   uint64_t firings;
   uint64_t activations; /* calls of run */
   uint64_t busy_ns;     /* time spent in run */

@@ -23,6 +23,8 @@ typedef struct model_forks {
 } model_forks;
 
 static model_forks *world;
+static lvd_runtime rt;
+static lvd_fork_set set = {.rt = &rt};
 
 static person *me(void) { return lvd_port_self(); }
 lvd_fork_thread *model_fork_thread(void) { return &me()->here; }
@@ -92,6 +94,7 @@ model_forks *model_make(uint32_t people, uint32_t asked, uint32_t deep) {
     p->d.thread.word = &p->f;
     p->f.deque.word = &p->d;
     p->f.thread = &p->here;
+    p->f.forks = &set;
   }
   return world;
 }
