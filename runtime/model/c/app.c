@@ -31,6 +31,12 @@ void model_count(void) {
   on_stage->count++;
   lvd_port_unlock(&on_stage->lock);
 }
+/* The same, unless somebody else does just now. */
+void model_count_if_free(void) {
+  if (!lvd_port_try_lock(&on_stage->lock)) return;
+  on_stage->count++;
+  lvd_port_unlock(&on_stage->lock);
+}
 uint32_t model_counted(void) { return on_stage->count; }
 
 /* ---- actors -------------------------------------------------------------------------------- */

@@ -34,6 +34,7 @@ harness! {
         fn give(m: *mut c_void, worker: u32) -> u32;
         fn destroy(m: *mut c_void);
         fn count();
+        fn count_if_free();
         fn counted() -> u32;
         fn runs(m: *mut c_void, actor: u32) -> u32;
         fn got(m: *mut c_void, actor: u32) -> u32;
@@ -153,6 +154,19 @@ fn lock(library: &Library, barrier: Barrier) {
     c.count();
     other.join().expect("the other thread");
     assert_eq!(c.counted(), 2);
+}
+
+/// One counts only if the lock is free.
+fn lock_tried(library: &Library, barrier: Barrier) {
+    shadow::begin(2, 0, barrier);
+    let c = Calls::of(library);
+    c.make(1, 1, Net::Once as u32);
+    // Safety: it is static.
+    unsafe { shadow::region("memory", c.arena(), c.arena_size()) };
+    let other = spawn(move || c.count());
+    c.count_if_free();
+    other.join().expect("the other thread");
+    assert!((1..=2).contains(&c.counted()));
 }
 
 /// It runs, ends by itself, and is unloaded.
@@ -395,6 +409,7 @@ pub const CHECKS: &[Check] = &[
     check("runs and ends", "end", CORES, Some(0), 240, runs),
     check("is destroyed", "end", FENCES, Some(0), 6, is_destroyed),
     check("lock", "lock", FENCES, None, 34, lock),
+    check("lock, tried", "lock", FENCES, None, 22, lock_tried),
     check("ended, seen by looking", "end", FENCES, Some(0), 256, looks),
     check("fault, seen by looking", "end", FENCES, Some(0), 96, fails),
     check("start meets stop", "end", FENCES, Some(0), 384, start_stop),
