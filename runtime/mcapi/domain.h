@@ -62,13 +62,14 @@ enum {
   MC_STRIDE = MCAPI_MAX_MESSAGE_SIZE + MC_PAGE,
   MC_INDENT = 1024,
   MC_SMALL = LVD_SLOT_STRIDE - 32, /* a message as short as this lies with its head */
-  MC_UNIT = 65536,      /* what is mapped begins at multiples: as large as pages are anywhere */
-  MC_RING = 512 * 1024, /* bytes of a channel's ring */
-  MC_SCALARS = 1024,    /* scalars that a channel can hold */
-  MC_SEATS = 16         /* receivers of one broadcast */
+  MC_UNIT = 65536, /* what is mapped begins at multiples: as large as pages are anywhere */
+  MC_RING_AT_FIRST = 512 * 1024, /* bytes of a channel's ring, as ring.h has it, */
+  MC_RING = 2048 * 1024,         /* and of a large one */
+  MC_SCALARS = 1024,             /* scalars that a channel can hold */
+  MC_SEATS = 16                  /* receivers of one broadcast */
 };
 #define MC_MAGIC  0x4c564d43u /* "LVMC" */
-#define MC_LAYOUT (LVD_LAYOUT << 16 | 10u)
+#define MC_LAYOUT (LVD_LAYOUT << 16 | 11u)
 
 /* ---- shared --------------------------------------------------------------------------------- */
 
@@ -145,9 +146,10 @@ static inline bool mc_died(uint64_t past, uint32_t age) {
  * together on most machines. */
 typedef struct mc_message {
   LVD_ALIGNED(LVD_SLOT_STRIDE) lvd_slot slot;
-  lvd_a64 claim;                  /* the sender's number for this sending */
-  lvd_a32 to, from, size, unused; /* handles of endpoints, bytes */
-  unsigned char small[MC_SMALL];  /* what is no longer than that */
+  lvd_a64 claim;                 /* the sender's number for this sending */
+  lvd_a32 to, from, size;        /* handles of endpoints, bytes */
+  lvd_a32 at;                    /* of a long one: where in its slot it lies, in lines */
+  unsigned char small[MC_SMALL]; /* what is no longer than that */
 } mc_message;
 
 /* The same as `claim` once it is posted. So of a slot that nobody knows of any more can be said whether
@@ -187,8 +189,9 @@ static inline size_t mc_queue_at(uint32_t index) {
 static inline size_t mc_channel_at(uint32_t index) { return mc_queue_at(index) + mc_queue_size(); }
 static inline size_t mc_size(void) { return mc_queue_at(MC_ENDPOINTS); }
 static inline lvd_slot *mc_slots(mc_queue *q) { return &q->message[0].slot; }
-static inline unsigned char *mc_payload(mc_queue *q, uint32_t slot) {
-  return (unsigned char *)q + mc_pages(sizeof(mc_queue)) + (size_t)slot * MC_STRIDE + MC_INDENT;
+static inline unsigned char *mc_payload(mc_queue *q, uint32_t slot, uint32_t at) {
+  return (unsigned char *)q + mc_pages(sizeof(mc_queue)) + (size_t)slot * MC_STRIDE + MC_INDENT +
+         (size_t)at * LVD_LINE;
 }
 
 /* ---- a process's own ------------------------------------------------------------------------ */
@@ -226,6 +229,7 @@ typedef struct mc_mine {
 typedef struct mc_peer {
   mc_queue *queue;
   lvd_a32 rotor;           /* where we look for a free slot */
+  lvd_a32 lap;             /* and how often we have been through all of them */
   lvd_aptr channel;        /* an lvd_channel; null: not mapped yet */
   uint8_t pages[MC_SLOTS]; /* of each slot that the system has given, as far as we have asked */
 } mc_peer;

@@ -76,9 +76,10 @@ typedef struct mc_channel {
   size_t loan_size;
   void *own; /* another transport's than shm, whose is what follows */
   lvd_producer out;
-  uint32_t origin, round, turn; /* sending: as ring.h has it */
-  lvd_consumer in;              /* gets */
-  lvd_consumer back;            /* pops: behind, since packets are released one by one */
+  uint64_t lie; /* sending: as ring.h has it, these three */
+  uint32_t round, turn;
+  lvd_consumer in;   /* gets */
+  lvd_consumer back; /* pops: behind, since packets are released one by one */
   mc_held held[MC_SLOTS];
   uint32_t first, count;   /* of `held`, in a ring */
   bool many;               /* a broadcast's; then also: */

@@ -3,6 +3,7 @@
  * is checked as if nobody had, since anybody of the domain can write there. Cleared is it by joining it,
  * which has all that is needed for that, and leaving it again. */
 #include "pmq.h"
+#include "ring.h"
 
 #include <levada/mcapi_ext.h>
 #include <levada/mcapi_observe.h>
@@ -110,17 +111,20 @@ static uint32_t elements_in(copy *c, uint32_t index, uint32_t seat, bool packets
   uint32_t head = word(&lines->head), count = word(&c->channel.tail) - head;
   if (!packets) return count <= MC_SCALARS ? count : 0;
   if (count > MC_RING / MC_PACKET_LINE || !count) return 0;
-  uint32_t origin;
-  if (!lvd_port_file_read(c->file, at + MC_UNIT - LVD_LINE, &origin, sizeof origin) ||
-      !lvd_port_file_read(c->file, at + MC_UNIT, c->ring, MC_RING))
+  uint64_t lie;
+  if (!lvd_port_file_read(c->file, at + MC_UNIT - LVD_LINE, &lie, sizeof lie)) return 0;
+  size_t size = (size_t)count * MC_PACKET_LINE, from = mc_offset(lie, head, MC_PACKET_LINE);
+  size_t all = mc_ring_size(lie), ahead = size < all - from ? size : all - from;
+  if (size > all || !lvd_port_file_read(c->file, at + MC_UNIT + from, c->ring, ahead) ||
+      !lvd_port_file_read(c->file, at + MC_UNIT, c->ring + ahead, size - ahead))
     return 0;
   /* The receiver goes on meanwhile, so a head may be something else by now. */
   uint32_t found = 0;
   for (uint32_t line = 0; line < count; found++) {
-    uint32_t size;
-    memcpy(&size, c->ring + (size_t)(head - origin + line) * MC_PACKET_LINE % MC_RING, sizeof size);
-    if (size > MCAPI_MAX_PACKET_SIZE) break;
-    line += 1 + (size + MC_PACKET_LINE - 1) / MC_PACKET_LINE;
+    uint32_t length;
+    memcpy(&length, c->ring + (size_t)line * MC_PACKET_LINE, sizeof length);
+    if (length > MCAPI_MAX_PACKET_SIZE) break;
+    line += 1 + (length + MC_PACKET_LINE - 1) / MC_PACKET_LINE;
   }
   return found;
 }

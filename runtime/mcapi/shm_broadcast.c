@@ -30,13 +30,13 @@ static audience *audience_of(lvd_channel *ch) {
 }
 
 lvd_status mc_shm_lay_broadcast(mc_domain *d, uint32_t index) {
-  if (lvd_port_shared_claim(d->file, mc_channel_at(index), MC_UNIT + MC_RING) != LVD_OK)
+  if (lvd_port_shared_claim(d->file, mc_channel_at(index), MC_AT_FIRST) != LVD_OK)
     return LVD_E_MEMORY;
   lvd_channel *ch = mc_shm_channel_at(d, index);
   if (!ch) return LVD_E_MEMORY;
-  lvd_channel_init(ch, (unsigned char *)ch + MC_UNIT, LINE, MC_RING / LINE, MC_RING / LINE,
+  lvd_channel_init(ch, (unsigned char *)ch + MC_UNIT, LINE, MC_RING / LINE, MC_RING_AT_FIRST / LINE,
                    MC_SEATS, LVD_CHANNEL_MIRRORED);
-  lvd_store_relaxed_u32(mc_origin(ch), 0); /* and it stays so */
+  lvd_store_relaxed_u64(mc_lie(ch), 0); /* and it stays so */
   for (uint32_t i = 0; i < MC_SEATS; i++) {
     lvd_store_relaxed_u32(&ch->consumer[i].state, LVD_CLOSED);
     lvd_store_relaxed_u32(&audience_of(ch)->seat[i], 0);

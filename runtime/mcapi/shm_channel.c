@@ -51,13 +51,13 @@ static uint32_t element_size(uint32_t role) { return role & MC_PACKETS ? LINE : 
 
 lvd_status mc_shm_lay(mc_domain *d, uint32_t index, uint32_t kind) {
   size_t at = mc_channel_at(index);
-  if (lvd_port_shared_claim(d->file, at, MC_UNIT + MC_RING) != LVD_OK) return LVD_E_MEMORY;
+  if (lvd_port_shared_claim(d->file, at, MC_AT_FIRST) != LVD_OK) return LVD_E_MEMORY;
   lvd_channel *ch = mc_shm_channel_at(d, index);
   if (!ch) return LVD_E_MEMORY;
   uint32_t element = element_size(kind), slots = MC_RING / element;
   lvd_channel_init(ch, (unsigned char *)ch + MC_UNIT, element, slots,
                    kind & MC_PACKETS ? slots : MC_SCALARS, 1, LVD_CHANNEL_MIRRORED);
-  lvd_store_relaxed_u32(mc_origin(ch), 0);
+  lvd_store_relaxed_u64(mc_lie(ch), 0);
   return LVD_OK;
 }
 
@@ -102,13 +102,15 @@ void mc_shm_detach(mc_domain *d, mc_local *local) {
 /* ---- sending ------------------------------------------------------------------------------------ */
 
 /* Room for `n` elements; null: there is none. */
-static void *room_for(mc_channel *c, uint32_t n) { return mc_has_room(c, n) ? mc_put_at(c) : NULL; }
+MC_INLINE void *room_for(const mc_domain *d, mc_channel *c, uint32_t n) {
+  return mc_has_room(d, c, n) ? mc_put_at(c) : NULL;
+}
 
 MC_INLINE lvd_status put_packet(mc_domain *d, mc_local *local, const void *data, size_t size) {
   mc_channel *c = &local->channel;
   uint32_t n = 1 + (uint32_t)((size + LINE - 1) / LINE);
   if (LVD_UNLIKELY(c->many)) mc_shm_audience(d, local);
-  unsigned char *to = room_for(c, n);
+  unsigned char *to = room_for(d, c, n);
   if (!to) return c->out.corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
   *(packet_head *)(void *)to = (packet_head){(uint32_t)size};
   if (size) mc_copy(to + LINE, data, size);
@@ -122,7 +124,7 @@ lvd_status mc_shm_put_packet(mc_domain *d, mc_local *local, const void *data, si
 
 MC_INLINE lvd_status put_scalar(mc_domain *d, mc_local *local, uint64_t value, uint32_t size) {
   mc_channel *c = &local->channel;
-  scalar *to = room_for(c, 1);
+  scalar *to = room_for(d, c, 1);
   if (!to) return c->out.corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
   *to = (scalar){.value = value, .size = size};
   mc_sent(d, c, 1);
@@ -149,7 +151,7 @@ MC_INLINE bool has_come(const mc_local *local, uint32_t element) {
   lvd_channel *ch = (lvd_channel *)(void *)((char *)tail - offsetof(lvd_channel, tail));
   uint32_t got = lvd_load_relaxed_u32(&local->got);
   bool come = lvd_load_relaxed_u32(tail) != got;
-  uint32_t line = (got - lvd_load_relaxed_u32(mc_origin(ch))) * element % MC_RING;
+  size_t line = mc_offset(lvd_load_relaxed_u64(mc_lie(ch)), got, element);
   __builtin_prefetch((const char *)ch + MC_UNIT + line);
   __builtin_prefetch((const char *)ch + MC_UNIT + line + LINE);
   return come;

@@ -11,7 +11,7 @@ static uint32_t lines(size_t size) {
 MC_INLINE lvd_status loan(mc_domain *d, mc_local *local, size_t size, void **at) {
   mc_channel *c = &local->channel;
   if (LVD_UNLIKELY(c->many)) mc_shm_audience(d, local);
-  if (!mc_has_room(c, lines(size))) return c->out.corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
+  if (!mc_has_room(d, c, lines(size))) return c->out.corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
   *at = mc_put_at(c) + MC_PACKET_LINE;
   return LVD_OK;
 }

@@ -28,7 +28,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { IN_TURN = 16, LINE = 64, AHEAD = 2048, READ_MOST = 1024, NUMBERS = 1024 };
+enum {
+  IN_TURN = 16,
+  LINE = 64,
+  AHEAD = 2048,
+  READ_MOST = 1024,
+  NUMBERS = 1024,
+  /* Long messages, and those that wait, are laid all over so much of each slot: more than the caches next
+     to a core hold, for the reason that ring.h has. */
+  LONG = 2048,
+  SPREAD = 32 * 1024
+};
 
 /* ---- mapping -------------------------------------------------------------------------------- */
 
@@ -52,7 +62,7 @@ mc_peer *mc_peer_at(mc_domain *d, uint32_t index) {
   return p;
 }
 
-/* Asks for the pages that `size` bytes of slot `n` take, once: without them a copy could trap. */
+/* Asks for the pages of slot `n` up to `size` bytes, once: without them a copy could trap. */
 static bool pages_for(mc_domain *d, mc_peer *p, uint32_t index, uint32_t n, size_t size) {
   size_t pages = mc_pages(MC_INDENT + size) / MC_PAGE;
   if (LVD_LIKELY(p->pages[n] >= pages)) return true;
@@ -64,18 +74,30 @@ static bool pages_for(mc_domain *d, mc_peer *p, uint32_t index, uint32_t n, size
 
 /* ---- sending -------------------------------------------------------------------------------- */
 
+/* Where in its slot a message lies, in lines. */
+static uint32_t place(const mc_peer *p, size_t size) {
+  uint32_t lines = (uint32_t)((size + LINE - 1) / LINE), places = SPREAD / LINE / lines;
+  return places > 1 ? lvd_load_relaxed_u32(&p->lap) % places * lines : 0;
+}
+
 /* The slot to look at first next time, with its lines on their way here: the receiver has read them.
  * A few in turn, since what was used of late is the nearest; more where those are not free. */
-static uint32_t expect(mc_queue *q, uint32_t n, uint32_t slots, size_t size) {
+static void expect(mc_peer *p, uint32_t n, uint32_t slots, size_t size) {
+  mc_queue *q = p->queue;
   uint32_t next = n + 1;
-  if (next >= slots || (next >= IN_TURN && !lvd_load_relaxed_u32(&q->message[0].slot.owner)))
+  if (next >= slots) {
     next = 0;
+    lvd_store_relaxed_u32(&p->lap, lvd_load_relaxed_u32(&p->lap) + 1);
+  } else if (next >= IN_TURN && size < LONG && !lvd_load_relaxed_u32(&q->message[0].slot.owner)) {
+    next = 0;
+    lvd_store_relaxed_u32(&p->lap, 0);
+  }
+  lvd_store_relaxed_u32(&p->rotor, next);
   mc_fetch(&q->message[next]);
   mc_fetch((const char *)&q->message[next] + LINE);
   /* And the next one's data, if it is as long, and nobody is reading there. */
   if (size > MC_SMALL && !lvd_load_relaxed_u32(&q->message[next].slot.owner))
-    mc_fetch_all(mc_payload(q, next), size < AHEAD ? size : AHEAD);
-  return next;
+    mc_fetch_all(mc_payload(q, next, place(p, size)), size < AHEAD ? size : AHEAD);
 }
 
 /* A number that this process has never used: they are taken in blocks, since one by one is an
@@ -106,18 +128,23 @@ MC_INLINE lvd_status send(mc_domain *d, mc_local *local, mcapi_endpoint_t to, co
   uint64_t claim = number_of(d, local);
   lvd_store_relaxed_u64(&m->claim, claim);
   bool small = size <= MC_SMALL;
-  if (!small && !pages_for(d, p, index, n, size)) {
-    lvd_slot_free(mc_slots(q), n);
-    return LVD_E_MEMORY;
+  uint32_t at = small ? 0 : place(p, size);
+  if (!small && !pages_for(d, p, index, n, at * LINE + size)) {
+    at = 0; /* there may be pages for this */
+    if (!pages_for(d, p, index, n, size)) {
+      lvd_slot_free(mc_slots(q), n);
+      return LVD_E_MEMORY;
+    }
   }
   lvd_store_relaxed_u32(&m->to, to);
   lvd_store_relaxed_u32(&m->from, lvd_load_relaxed_u32(&local->handle));
   lvd_store_relaxed_u32(&m->size, (uint32_t)size);
-  if (size) mc_copy(small ? m->small : mc_payload(q, n), buffer, size);
+  lvd_store_relaxed_u32(&m->at, at);
+  if (size) mc_copy(small ? m->small : mc_payload(q, n, at), buffer, size);
   uint32_t node = lvd_load_relaxed_u32(&e->node);
   lvd_inbox_link_behind(&q->inbox, mc_slots(q), n, level, 0);
   lvd_store_release_u64(&q->posted[n].claim, claim);
-  lvd_store_relaxed_u32(&p->rotor, expect(q, n, slots, size));
+  expect(p, n, slots, size);
   mc_ring(d, node);
   return LVD_OK;
 }
@@ -222,8 +249,9 @@ MC_INLINE void take_over(mc_local *local) {
   }
 }
 
-/* Of what has been taken over, the next one's lines, if it is as long: they come while this one is copied. */
-MC_INLINE void ask_for_next(const mc_local *local, size_t size) {
+/* Of what has been taken over, the next one's lines, if it is as long and lies at the same place of its slot:
+ * they come while this one is copied. */
+MC_INLINE void ask_for_next(const mc_local *local, size_t size, uint32_t at) {
   const lvd_receiver *r = &local->receiver;
   if (!r->ready) return;
   uint32_t level = LVD_INBOX_LEVELS - 1;
@@ -232,7 +260,7 @@ MC_INLINE void ask_for_next(const mc_local *local, size_t size) {
   __builtin_prefetch(head);
   __builtin_prefetch(head + LINE);
   if (size <= MC_SMALL) return;
-  const unsigned char *data = mc_payload(local->queue, r->oldest[level] - 1);
+  const unsigned char *data = mc_payload(local->queue, r->oldest[level] - 1, at);
   for (size_t i = 0; i < size && i < READ_MOST; i += LINE) __builtin_prefetch(data + i);
 }
 
@@ -259,15 +287,16 @@ MC_INLINE lvd_status receive(mc_domain *d, mc_local *local, void *buffer, size_t
     uint32_t n = lvd_receiver_next(&local->receiver);
     if (n == MC_SLOTS) return local->receiver.corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
     const mc_message *m = &local->queue->message[n];
-    size_t all = lvd_load_relaxed_u32(&m->size); /* once */
+    size_t all = lvd_load_relaxed_u32(&m->size); /* once, and this: */
+    uint32_t at = lvd_load_relaxed_u32(&m->at);
     if (lvd_load_relaxed_u32(&m->to) != lvd_load_relaxed_u32(&local->handle) ||
-        all > MCAPI_MAX_MESSAGE_SIZE) {
+        all > MCAPI_MAX_MESSAGE_SIZE || at > (MCAPI_MAX_MESSAGE_SIZE - all) / LINE) {
       give_back(d, local, n);
       continue;
     }
     *size = all < room ? all : room;
-    ask_for_next(local, *size);
-    if (*size) mc_copy(buffer, all <= MC_SMALL ? m->small : mc_payload(local->queue, n), *size);
+    ask_for_next(local, *size, at);
+    if (*size) mc_copy(buffer, all <= MC_SMALL ? m->small : mc_payload(local->queue, n, at), *size);
     mc_count(d->tables, local->index, *size);
     give_back(d, local, n);
     return all > room ? LVD_E_LIMIT : LVD_OK;

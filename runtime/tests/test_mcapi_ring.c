@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Where packets and messages lie: all lengths, as much waiting as there is room for, and what happens when
+ * the system has no more memory for it. */
+#include "test_mcapi.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+enum { MOST = 65536, KEPT = 60 };
+
+static mcapi_status_t s;
+static mcapi_request_t r;
+static size_t size;
+static uint64_t seed = 20;
+
+static void done(void) {
+  CHECK(mcapi_wait(&r, &size, 20000, &s));
+  SAYS(s, MCAPI_SUCCESS);
+}
+
+static void set(mcapi_endpoint_t e, mcapi_uint_t attribute, mcapi_uint_t value) {
+  mcapi_endpoint_set_attribute(e, attribute, &value, sizeof value, &s);
+  SAYS(s, MCAPI_SUCCESS);
+}
+
+static mcapi_pktchan_send_hndl_t out;
+static mcapi_pktchan_recv_hndl_t in;
+
+/* A channel whose sender does not wait for room. */
+static void open_channel(void) {
+  mcapi_endpoint_t from = endpoint_at(1), to = endpoint_at(2);
+  set(from, MCAPI_ENDP_ATTR_MEMORY_TYPE, MCAPI_ENDP_ATTR_FAIL_ON_MEM_LIMIT);
+  set(to, MCAPI_ENDP_ATTR_MEMORY_TYPE, MCAPI_ENDP_ATTR_FAIL_ON_MEM_LIMIT);
+  mcapi_pktchan_connect_i(from, to, &r, &s);
+  done();
+  mcapi_request_t q;
+  mcapi_pktchan_send_open_i(&out, from, &q, &s);
+  mcapi_pktchan_recv_open_i(&in, to, &r, &s);
+  done();
+  r = q;
+  done();
+}
+
+/* Packet `n`: its length, and words that none other has. */
+static uint32_t length_of(uint32_t n) {
+  uint64_t x = (n + 1) * 0x9e3779b97f4a7c15u;
+  next_random(&x), next_random(&x);
+  static const uint32_t below[] = {1, 9, 64, 65, 200, 4032, 4097, 9000, MOST + 1};
+  uint32_t k = next_random(&x) % (n / 500 % 2 ? COUNT(below) : 5); /* only short ones for a while */
+  return below[k] - (next_random(&x) % 3 ? 1 : (uint32_t)(next_random(&x) % below[k]));
+}
+
+static void fill(unsigned char *data, uint32_t n) {
+  uint32_t length = length_of(n);
+  for (uint32_t i = 0; i < length; i++) data[i] = (unsigned char)(n + i / 64 * 7 + i);
+}
+
+static void is_that(const unsigned char *data, size_t length, uint32_t n) {
+  static unsigned char expected[MOST];
+  CHECK_EQ(length, length_of(n));
+  fill(expected, n);
+  CHECK(length == 0 || memcmp(data, expected, length) == 0);
+}
+
+static unsigned char data[MOST];
+
+static bool send_packet(uint32_t n) {
+  fill(data, n);
+  mcapi_pktchan_send(out, data, length_of(n), &s);
+  if (s == MCAPI_ERR_MEM_LIMIT) return false;
+  SAYS(s, MCAPI_SUCCESS);
+  return true;
+}
+
+static void *receive_packet(uint32_t n) {
+  void *packet;
+  mcapi_pktchan_recv(in, &packet, &size, &s);
+  SAYS(s, MCAPI_SUCCESS);
+  is_that(packet, size, n);
+  return packet;
+}
+
+/* At random: more wait and fewer, until there is no room and until there is none; and they are released in
+ * any order, a while later. All stays as it was sent until it is released. */
+void test_mcapi_packets_of_any_length(void) {
+  node_is(1);
+  open_channel();
+  void *held[KEPT];
+  uint32_t number[KEPT], count = 0, sent = 0, got = 0, full = 0, most = 0;
+  const uint32_t all = over_queues() ? 400 : SCALED(40000), keep = over_queues() ? 2 : KEPT;
+  for (uint32_t round = 0; got < all; round++) {
+    uint32_t bias = round / 300 % 3; /* 0: as much is sent as received, 1: more, 2: less */
+    if (next_random(&seed) % 4 < (bias == 0 ? 2u : bias == 1 ? 3u : 1u)) {
+      uint32_t went = (uint32_t)send_packet(sent);
+      sent += went;
+      full += !went;
+    } else if (got < sent && count < keep) {
+      held[count] = receive_packet(got);
+      number[count++] = got++;
+    }
+    most = sent - got > most ? sent - got : most;
+    for (bool all_of_them = next_random(&seed) % 16 == 0 || count == keep; all_of_them && count;) {
+      uint32_t k = (uint32_t)(next_random(&seed) % count);
+      is_that(held[k], length_of(number[k]), number[k]);
+      mcapi_pktchan_release(held[k], &s);
+      SAYS(s, MCAPI_SUCCESS);
+      held[k] = held[--count];
+      number[k] = number[count];
+    }
+  }
+  CHECK(full > 0);
+  CHECK(most > 2);
+  node_ends();
+}
+
+/* Messages: slots are used in turn, and again and again while some wait in others. */
+void test_mcapi_messages_of_any_length(void) {
+  node_is(1);
+  mcapi_endpoint_t from = endpoint_at(1), to = endpoint_at(2);
+  set(from, MCAPI_ENDP_ATTR_MEMORY_TYPE, MCAPI_ENDP_ATTR_FAIL_ON_MEM_LIMIT);
+  uint32_t sent = 0, got = 0, full = 0;
+  const uint32_t all = over_queues() ? 400 : SCALED(40000);
+  static unsigned char back[MOST];
+  for (uint32_t round = 0; got < all; round++) {
+    uint32_t bias = round / 300 % 3;
+    if (next_random(&seed) % 4 < (bias == 0 ? 2u : bias == 1 ? 3u : 1u)) {
+      fill(data, sent);
+      mcapi_msg_send(from, to, data, length_of(sent), 0, &s);
+      if (s == MCAPI_ERR_MEM_LIMIT) {
+        full++;
+        continue;
+      }
+      SAYS(s, MCAPI_SUCCESS);
+      sent++;
+    } else if (got < sent) {
+      mcapi_msg_recv(to, back, sizeof back, &size, &s);
+      SAYS(s, MCAPI_SUCCESS);
+      is_that(back, size, got++);
+    }
+  }
+  CHECK(full > 0);
+  node_ends();
+}
+
+static void memory_is_small(void) {
+  test_domain();
+  if (over_queues()) SKIP("queues are none of this memory");
+  if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL))
+    SKIP("needs the right to mount");
+  CHECK_EQ(mount("levada-small", "/dev/shm", "tmpfs", 0, "size=6m,mode=1777"), 0);
+}
+
+static void memory_is_gone(void) {
+  int file = open("/dev/shm/filler", O_CREAT | O_WRONLY, 0600);
+  while (write(file, data, 4096) > 0) continue;
+  CHECK_EQ(close(file), 0);
+}
+
+/* Sends as much as there is room for, and receives it, while one packet is always held. Its bytes. */
+static uint64_t fill_and_empty(uint32_t *next) {
+  void *held = NULL;
+  uint32_t got = *next;
+  uint64_t bytes = 0;
+  for (; send_packet(*next); ++*next) bytes += length_of(*next);
+  CHECK(*next > got);
+  for (; got < *next; got++) {
+    void *packet = receive_packet(got);
+    if (held) mcapi_pktchan_release(held, &s);
+    SAYS(s, MCAPI_SUCCESS);
+    held = packet;
+  }
+  mcapi_pktchan_release(held, &s);
+  SAYS(s, MCAPI_SUCCESS);
+  return bytes;
+}
+
+/* A channel has the memory that it must have when it has been connected, and goes on where there is no more; it
+ * gets more when there is some. */
+void test_mcapi_small_memory(void) {
+  memory_is_small();
+  node_is(1);
+  open_channel();
+  mcapi_endpoint_t from = endpoint_at(3), to = endpoint_at(4);
+  memory_is_gone();
+  uint32_t next = 0;
+  uint64_t most = 0;
+  for (int round = 0; round < 40; round++) {
+    uint64_t bytes = fill_and_empty(&next);
+    most = bytes > most ? bytes : most;
+  }
+  CHECK(most > (256 << 10) && most <= (512 << 10));
+  mcapi_pktchan_connect_i(from, to, &r, &s);
+  CHECK(s != MCAPI_SUCCESS || !mcapi_wait(&r, &size, 20000, &s));
+  SAYS(s, MCAPI_ERR_MEM_LIMIT);
+  CHECK_EQ(unlink("/dev/shm/filler"), 0);
+  for (int round = 0; round < 40; round++) {
+    for (int i = 0; i < 300; i++) { /* the receiver keeps up */
+      CHECK(send_packet(next));
+      mcapi_pktchan_release(receive_packet(next++), &s);
+    }
+    uint64_t bytes = fill_and_empty(&next);
+    most = bytes > most ? bytes : most;
+  }
+  CHECK(most > (1 << 20));
+  node_ends();
+}
+
+/* And a queue goes on with the pages that it has; it has those of eight messages before all are gone. */
+void test_mcapi_small_memory_messages(void) {
+  memory_is_small();
+  node_is(1);
+  mcapi_endpoint_t from = endpoint_at(1), to = endpoint_at(2);
+  set(from, MCAPI_ENDP_ATTR_MEMORY_TYPE, MCAPI_ENDP_ATTR_FAIL_ON_MEM_LIMIT);
+  set(to, MCAPI_ENDP_ATTR_NUM_RECV_BUFFERS, 8);
+  for (uint32_t round = 0; round < 100; round++) {
+    for (uint32_t i = 0; i < 8; i++) {
+      memset(data, (int)(round + i), 3000);
+      mcapi_msg_send(from, to, data, 3000, 0, &s);
+      SAYS(s, MCAPI_SUCCESS);
+    }
+    if (round == 0) memory_is_gone();
+    for (uint32_t i = 0; i < 8; i++) {
+      mcapi_msg_recv(to, data, sizeof data, &size, &s);
+      SAYS(s, MCAPI_SUCCESS);
+      CHECK(size == 3000 && data[0] == (unsigned char)(round + i) && data[2999] == data[0]);
+    }
+  }
+  mcapi_msg_send(from, to, data, 60000, 0, &s);
+  SAYS(s, MCAPI_ERR_MEM_LIMIT);
+  node_ends();
+}
