@@ -129,7 +129,7 @@ MC_INLINE lvd_status send(mc_domain *d, mc_local *local, mcapi_endpoint_t to, co
   lvd_store_relaxed_u64(&m->claim, claim);
   bool small = size <= MC_SMALL;
   uint32_t at = small ? 0 : place(p, size);
-  if (!small && !pages_for(d, p, index, n, at * LINE + size)) {
+  if (!small && !pages_for(d, p, index, n, at ? SPREAD : size)) {
     at = 0; /* there may be pages for this */
     if (!pages_for(d, p, index, n, size)) {
       lvd_slot_free(mc_slots(q), n);
