@@ -101,6 +101,9 @@ void lvd_fork_run(lvd_fork *slot, lvd_deque *from, lvd_deque *here) {
     if (!lvd_cancelled()) slot->run(slot);
     lvd_cancel_end(&same);
   }
+  /* He wants the next one, too, before its owner goes on and forks it. */
+  lvd_forker *f = lvd_forker_self();
+  if (f && !lvd_deque_has(from)) lvd_deque_ask(from, f);
   end_taken(slot, from, DONE);
 }
 
@@ -180,13 +183,18 @@ static void serve(lvd_forker *f, lvd_deque *d, const lvd_fork *head) {
   for (;;) {
     set_floor(d);
     lvd_store_relaxed_ptr(&lvd_forks.limit, &d->slot[LVD_DEQUE_SLOTS]);
-    if (!lvd_exchange_release_u32(&d->asked, 0)) return;
+    if (!lvd_exchange_release_u32(&d->asked, 0)) break;
     if (share(f, d, head) && !lvd_forks_wake(f)) continue;
     /* Nothing to give, or more who could be given something: at the next fork. */
     lvd_store_relaxed_u32(&d->asked, 1);
     set_floor(d);
     lvd_store_relaxed_ptr(&lvd_forks.limit, NULL);
     return;
+  }
+  /* Who has been woken asks when he is here, and the owner may be in a long call by then. */
+  if (LVD_UNLIKELY(lvd_forks_coming(f)) && !lvd_deque_has(d)) {
+    lvd_store_relaxed_u32(&d->asked, 1);
+    lvd_store_relaxed_ptr(&lvd_forks.limit, NULL);
   }
 }
 

@@ -70,6 +70,7 @@ typedef struct lvd_fork_set {
   lvd_a32 stack_log2;                     /* of the stacks of calls that are taken */
   lvd_aptr spare;                         /* deques that lie ready; under the lock of steal.c */
   LVD_ALIGNED(LVD_LINE) lvd_a32 sleepers; /* workers that sleep, and would steal */
+  lvd_a32 coming;                         /* those that have been woken, and have not looked yet */
   lvd_a64 stirred;                        /* ticks */
   LVD_ALIGNED(LVD_LINE) lvd_a32 deques;
   lvd_aptr deque[LVD_DEQUES];
@@ -111,6 +112,10 @@ lvd_forker *lvd_forker_self(void);
 lvd_deque *lvd_forker_deque(lvd_forker *f);
 /* It goes on without: what was forked when there was none is about to be joined. */
 void lvd_forker_without(lvd_forker *f);
+/* Is a worker on its way that will look for something public? */
+static inline bool lvd_forks_coming(const lvd_forker *f) {
+  return !lvd_load_relaxed_u32(&f->gone) && lvd_load_relaxed_u32(&f->forks->coming) != 0;
+}
 /* Something has become public: wakes a worker, if one sleeps. True: more sleep. */
 bool lvd_forks_wake(lvd_forker *by);
 /* The owner of `d` waits, in a fiber, an actor or a thread, until he is told. */

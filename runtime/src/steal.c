@@ -32,6 +32,7 @@ enum {
   AWAKE = 0,
   SLEEPS = 1,   /* and would steal */
   ABSTAINS = 2, /* a thread of the program has its place */
+  COMES = 3,    /* woken by a fork, and not there yet */
   CHECK_NS = 1000000,
   RECHECK_NS = 4000000,
   SPARE_MOST = 8
@@ -205,11 +206,15 @@ static void leave_place(lvd_forker *f) {
   stir(w);
 }
 
-/* `w` has lent its place, and need not wake to see it. */
-static void abstain_asleep(lvd_fork_set *forks, lvd_worker *w) {
-  if (lvd_exchange_relaxed_u32(&w->fork_sleeps, ABSTAINS) == SLEEPS)
-    lvd_add_relaxed_u32(&forks->sleepers, UINT32_MAX);
+/* What `w` does is something else now. */
+static void set_sleeps(lvd_fork_set *forks, lvd_worker *w, uint32_t sleeps) {
+  uint32_t was = lvd_exchange_relaxed_u32(&w->fork_sleeps, sleeps);
+  if (was == SLEEPS) lvd_add_relaxed_u32(&forks->sleepers, UINT32_MAX);
+  if (was == COMES) lvd_add_relaxed_u32(&forks->coming, UINT32_MAX);
 }
+
+/* `w` has lent its place, and need not wake to see it. */
+static void abstain_asleep(lvd_fork_set *forks, lvd_worker *w) { set_sleeps(forks, w, ABSTAINS); }
 
 static bool take_place(lvd_forker *f, lvd_worker *w) {
   void *none = NULL;
@@ -710,13 +715,21 @@ static bool look(lvd_worker *w, lvd_forker *f) {
   return false;
 }
 
+/* It has looked, or will not. */
+static void is_there(lvd_worker *w) {
+  if (LVD_UNLIKELY(lvd_load_relaxed_u32(&w->fork_sleeps) == COMES))
+    set_sleeps(lvd_load_relaxed_ptr(&w->rt->forks), w, AWAKE);
+}
+
 bool lvd_forks_look(lvd_worker *w) {
-  if (!forks_to_look_at(w) || abstains(w)) return false;
-  lvd_forker *f = lvd_forker_self();
-  return f && look(w, f);
+  lvd_forker *f = forks_to_look_at(w) && !abstains(w) ? lvd_forker_self() : NULL;
+  bool found = f && look(w, f);
+  is_there(w);
+  return found;
 }
 
 bool lvd_forks_sleep(lvd_worker *w, int64_t *most) {
+  is_there(w);
   lvd_fork_set *forks = forks_to_look_at(w);
   if (!forks) return false;
   lvd_forker *f = lvd_forker_self();
@@ -741,14 +754,14 @@ bool lvd_forks_sleep(lvd_worker *w, int64_t *most) {
 }
 
 bool lvd_forks_may_sleep(const lvd_worker *w) {
-  return !forks_to_look_at(w) || lvd_load_relaxed_u32(&w->fork_sleeps) != AWAKE;
+  uint32_t sleeps = lvd_load_relaxed_u32(&w->fork_sleeps);
+  return !forks_to_look_at(w) || sleeps == SLEEPS || sleeps == ABSTAINS;
 }
 
 void lvd_forks_awake(lvd_worker *w) {
-  if (lvd_load_relaxed_u32(&w->fork_sleeps) == AWAKE) return;
-  lvd_fork_set *forks = lvd_load_relaxed_ptr(&w->rt->forks);
-  if (lvd_exchange_relaxed_u32(&w->fork_sleeps, AWAKE) == SLEEPS)
-    lvd_add_relaxed_u32(&forks->sleepers, UINT32_MAX);
+  uint32_t sleeps = lvd_load_relaxed_u32(&w->fork_sleeps);
+  if (sleeps == AWAKE || sleeps == COMES) return;
+  set_sleeps(lvd_load_relaxed_ptr(&w->rt->forks), w, AWAKE);
 }
 
 /* All that sleep abstain. Now and then one of them has to look whether its thread still computes. */
@@ -764,8 +777,9 @@ static void stir_one(lvd_fork_set *forks) {
 static bool wake(lvd_fork_set *forks, lvd_worker *w, bool *more) {
   uint32_t sleeps = SLEEPS;
   if (lvd_load_relaxed_u32(&w->fork_sleeps) != SLEEPS ||
-      !lvd_cas_relaxed_u32(&w->fork_sleeps, &sleeps, AWAKE))
+      !lvd_cas_relaxed_u32(&w->fork_sleeps, &sleeps, COMES))
     return false;
+  lvd_add_relaxed_u32(&forks->coming, 1);
   *more = lvd_add_relaxed_u32(&forks->sleepers, UINT32_MAX) > 1;
   nudge(w);
   return true;

@@ -216,18 +216,18 @@ const FENCES: Barrier = Barrier::Fences;
 
 #[rustfmt::skip] // a table
 pub const CHECKS: &[Check] = &[
-    check("taken once", "D1 D2", FENCES, None, 13917, taken),
-    check("used again", "D1 D2", FENCES, Some(1), 787, used_again),
+    check("taken once", "D1 D2", FENCES, None, 82681, taken),
+    check("used again", "D1 D2", FENCES, Some(1), 688, used_again),
     check("deep: used again", "D1 D2", FENCES, Some(2), 6660, used_again).soak(),
     check("asked", "D1-D3", FENCES, Some(2), 150, asked),
     check("served", "D3", FENCES, Some(2), 11, served),
     check("two ask", "D1-D3", FENCES, Some(1), 28, two_ask),
-    check("taken back", "D1 D2", FENCES, Some(1), 268, taken_back),
+    check("taken back", "D1 D2", FENCES, Some(1), 1880, taken_back),
     check("deep: taken back", "D1 D2", FENCES, Some(2), 4846, taken_back).soak(),
-    check("three thieves", "D1 D2", FENCES, Some(1), 777, three_thieves),
+    check("three thieves", "D1 D2", FENCES, Some(1), 3027, three_thieves),
     check("deep: three thieves", "D1 D2", FENCES, Some(1), 6978, three_thieves_for_two).soak(),
-    check("leaps", "D1 D2", FENCES, Some(1), 439, leaps),
+    check("leaps", "D1 D2", FENCES, Some(1), 777, leaps),
     check("deep: leaps", "D1 D2", FENCES, Some(2), 3521, leaps).soak(),
-    check("leaps and steals", "D1 D2", FENCES, Some(1), 3595, leaps_and_steals),
-    check("full", "D1 D2", FENCES, Some(1), 29, full),
+    check("leaps and steals", "D1 D2", FENCES, Some(1), 8353, leaps_and_steals),
+    check("full", "D1 D2", FENCES, Some(1), 1223, full),
 ];
