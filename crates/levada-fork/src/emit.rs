@@ -255,7 +255,8 @@ impl Writer<'_> {
                     members.concat()
                 ),
             );
-            let head = format!("static void {run}(lvd_fork *lvd_slot) {{");
+            let target = &external.target;
+            let head = format!("static {target}void {run}(lvd_fork *lvd_slot) {{");
             let call = site.call("lvd_r->");
             let keep = if site.out.is_some() {
                 "lvd_r->lvd_out = "
@@ -408,7 +409,7 @@ impl Writer<'_> {
 
     fn construct(&self, what: What, form: Option<&Form>, pieces: &mut Vec<Piece>) {
         match what {
-            What::Jump(i) => self.jump(&self.parsed.jumps[i], pieces),
+            What::Jump(i) => self.jump(i, pieces),
             What::Sequence(i) => self.sequence(i, pieces),
             What::Fork(i) => {
                 let form = form.unwrap_or(&self.parsed.forks[i].form);
@@ -429,8 +430,23 @@ impl Writer<'_> {
         text(pieces, open);
         pieces.push(Piece::Indent(1));
         let mut instead: Vec<Instead> = Vec::new();
+        // What a fork is joined by are statements, and behind those nothing is declared in the C of 1990.
+        let mut deeper = 0;
         for (i, step) in sequence.steps.iter().enumerate() {
             let name = format!("lvd_o{}_{}", number + 1, i + 1);
+            let before = i.checked_sub(1).map(|i| &sequence.steps[i].what);
+            if matches!(before, Some(Kept::Fork(_))) {
+                text(
+                    pieces,
+                    if statement {
+                        "\n{"
+                    } else {
+                        "\n__extension__({"
+                    },
+                );
+                pieces.push(Piece::Indent(1));
+                deeper += 1;
+            }
             let mut keep = |begin: &str, end: &str| {
                 text(
                     pieces,
@@ -464,6 +480,10 @@ impl Writer<'_> {
         text(pieces, if sequence.place { "\n&(" } else { "\n" });
         self.copy_instead(sequence.range, What::Sequence(number), &instead, pieces);
         text(pieces, if sequence.place { ");" } else { ";" });
+        for _ in 0..deeper {
+            pieces.push(Piece::Indent(-1));
+            text(pieces, if statement { "\n}" } else { "\n});" });
+        }
         pieces.push(Piece::Indent(-1));
         let close = match statement {
             true => "\n}",
@@ -649,12 +669,17 @@ impl Writer<'_> {
                 pointer,
                 steps,
             } => {
-                keep(name, if *pointer { "" } else { "&" }, *base);
                 let mut before_member = "->";
-                if matches!(steps.first(), Some(Access::Index(_))) {
-                    text(&mut after, format!("(*{name})"));
+                if !pointer && base.end == base.start + 1 {
+                    // A variable is the same whenever it is named; and it may be one without address.
+                    self.copy(*base, &mut after);
+                    before_member = ".";
                 } else {
-                    text(&mut after, name);
+                    keep(name, if *pointer { "" } else { "&" }, *base);
+                    match steps.first() {
+                        Some(Access::Index(_)) => text(&mut after, format!("(*{name})")),
+                        _ => text(&mut after, name),
+                    }
                 }
                 for (i, step) in steps.iter().enumerate() {
                     match *step {
@@ -770,7 +795,9 @@ impl Writer<'_> {
     }
 
     /// A jump that leaves forks: they are joined first, and their results dropped.
-    fn jump(&self, jump: &Jump, pieces: &mut Vec<Piece>) {
+    fn jump(&self, number: usize, pieces: &mut Vec<Piece>) {
+        let jump = &self.parsed.jumps[number];
+        let variable = format!("lvd_back{}", number + 1);
         text(pieces, "{");
         pieces.push(Piece::Indent(1));
         let mut back = None;
@@ -780,13 +807,13 @@ impl Writer<'_> {
             let here = here.filter(|e| e.start == jump.external).map(|e| &e.name);
             let type_name = format!("lvd_back_{}", here.cloned().collect::<String>());
             let (external, hidden) = (jump.external, &jump.hidden);
-            let declared = self.variable(external, hidden, ty.as_ref(), type_name, "lvd_back");
+            let declared = self.variable(external, hidden, ty.as_ref(), type_name, &variable);
             match jump.void {
                 true => text(pieces, "\n"),
                 false => {
                     text(pieces, format!("\n{declared} = "));
                     text(pieces, if jump.comma { "(" } else { "" });
-                    back = Some("lvd_back");
+                    back = Some(&variable);
                 }
             }
             // A fork that is all that is returned is a part of this now.
@@ -864,7 +891,12 @@ impl Writer<'_> {
         self.need(self.parsed.forks[fork].external, name.clone(), || {
             let (head, call) = site.elsewhere(self.parsed);
             let mut pieces = Vec::new();
-            text(&mut pieces, format!("{head} {{"));
+            let external = self.parsed.forks[fork].external;
+            let mut externals = self.parsed.externals.iter();
+            let target = externals
+                .find(|e| e.start == external)
+                .map_or("", |e| e.target.as_str());
+            text(&mut pieces, format!("{target}{head} {{"));
             pieces.push(Piece::Indent(1));
             text(&mut pieces, "\n");
             pieces.push(self.called_at(fork));

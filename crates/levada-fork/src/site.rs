@@ -294,7 +294,8 @@ pub fn site(
         let (label, help) = match fork.callee.end - fork.callee.start == 1 {
             true => (
                 "no declaration of this was seen",
-                "declare the function with its prototype before it is forked",
+                "declare the function with its prototype before it is forked; where a macro stands \
+                 for it, put its name in brackets: (f)(x)",
             ),
             false => (
                 "the type of this expression is not known",

@@ -12,7 +12,8 @@ use crate::lines::{Lines, unquoted};
 use crate::parse::{Range, Refusal, parse};
 use crate::preprocessed::asks_stolen;
 use crate::report::{Places, diagnostics};
-use levada_diag::{Diagnostics, Sources, Span};
+use levada_diag::{Diagnostic, Diagnostics, Sources, Span};
+use std::collections::HashSet;
 
 /// The name that the spread file gives itself.
 const NAME: &str = "<levada spread>";
@@ -380,6 +381,83 @@ fn from_elsewhere(origin: &Origin, token: usize) -> Box<Refusal> {
     })
 }
 
+/// The forks of a file that the preprocessor leaves out, as those in the other branch of an `#if`: nobody has
+/// read them, and they stand as they were.
+pub fn left_out(
+    path: &str,
+    text: &[u8],
+    spread: &Spread,
+    preprocessed: &[u8],
+) -> (Sources, Diagnostics) {
+    let origin = Origin::new(text, spread, preprocessed);
+    let read: HashSet<usize> = origin.tokens.iter().copied().flatten().collect();
+    let (mut sources, mut found) = (Sources::new(), Diagnostics::new());
+    sources.add(path, String::from_utf8_lossy(text));
+    for bang in crate::lex::forks(&origin.file.tokens) {
+        if read.contains(&bang) {
+            continue;
+        }
+        let span = Span {
+            file: 0,
+            start: origin.file.tokens[bang].start,
+            end: origin.file.tokens[bang + 1].end,
+        };
+        let warning = Diagnostic::warning(
+            "fork-left-out",
+            "the preprocessor leaves this fork out, so it was not translated",
+        );
+        let help = "define behind `--` what chooses it, or take the `#if` out: one translation is for one choice";
+        found.push(warning.label(span, "this stands as it was").help(help));
+    }
+    (sources, found)
+}
+
+/// Whether a directive stands between what is copied of an edit, or what is copied holds a part of an `#if`.
+fn loses_directive(origin: &Origin, edit: &Edit) -> Result<bool, usize> {
+    let of = |start: usize, end: usize| {
+        let all = &origin.file.directives;
+        let first = all.partition_point(|d| (d.start as usize) < start);
+        all[first..]
+            .iter()
+            .take_while(move |d| (d.start as usize) < end)
+    };
+    let mut copied = 0;
+    for piece in &edit.pieces {
+        let (start, end) = origin.bytes(piece)?;
+        let mut open = 0;
+        for d in of(start, end) {
+            copied += 1;
+            let words = String::from_utf8_lossy(&origin.text[d.start as usize..d.end as usize]);
+            let name = words.trim_start_matches(['#', ' ', '\t']);
+            match name {
+                _ if name.starts_with("if") => open += 1,
+                _ if name.starts_with("endif") => open -= 1,
+                _ if name.starts_with("el") && open == 0 => return Ok(true),
+                _ => {}
+            }
+            if open < 0 {
+                return Ok(true);
+            }
+        }
+        if open != 0 {
+            return Ok(true);
+        }
+    }
+    let whole = Piece::Copy {
+        from: edit.range.start,
+        to: edit.range.end,
+        lead: false,
+        gap: false,
+    };
+    match edit.range.start == edit.range.end {
+        true => Ok(false),
+        false => {
+            let (start, end) = origin.bytes(&whole)?;
+            Ok(copied < of(start, end).count())
+        }
+    }
+}
+
 fn write(origin: &Origin, made: &[Edit], style: Style) -> Result<Vec<u8>, Box<Refusal>> {
     let text = origin.text;
     // Where, until where, what.
@@ -419,6 +497,21 @@ fn write(origin: &Origin, made: &[Edit], style: Style) -> Result<Vec<u8>, Box<Re
                 (start, end)
             }
         };
+        if loses_directive(origin, edit).map_err(|t| from_elsewhere(origin, t))? {
+            return Err(Box::new(Refusal {
+                code: "fork-directive",
+                message:
+                    "the preprocessor is asked inside this fork, where its words would be lost"
+                        .into(),
+                at: edit.range,
+                label: "between what belongs to the fork there is an `#if` or its like".into(),
+                also: None,
+                help: Some(
+                    "choose before it, by a variable or a macro; levada cc compiles it as it is"
+                        .into(),
+                ),
+            }));
+        }
         let mut out = Vec::new();
         if insertion {
             let eol = origin.end_of_line;

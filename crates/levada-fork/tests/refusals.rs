@@ -246,6 +246,20 @@ fn the_rest() {
     expect("not-understood", 2, "void t(void) {\n f(1 2) !! { }\n}");
 }
 
+/// What a compound literal makes ends with the block that an order is written as.
+#[test]
+fn objects_that_would_end_too_early() {
+    for text in [
+        "void t(int x) {\n int *p = (int[]){x, f(1) !! { x = 5; }}; }",
+        "void t(int x) { int *p;\n p = (int[]){x, f(1) !! { x = 5; }}; }",
+        "struct s { int a; }; struct s *id(struct s *, int); void t(int x) {\n struct s *q = id(&(struct s){x}, f(x) !! { x = 9; }); }",
+        "struct s { int a, *p; }; void t(int x) {\n struct s v = (struct s){x, (int[]){f(x) !! { x = 9; }}}; }",
+        "int h(int *, int); void t(int x) { int *p;\n x = h(p = &(int){x}, f(x) !! { x = 9; }); }",
+    ] {
+        expect("fork-literal", 2, text);
+    }
+}
+
 /// A declaration would not help a function that has no name.
 #[test]
 fn help_fits_what_is_called() {
@@ -278,6 +292,9 @@ fn what_is_right_is_not_refused() {
         "typedef int f_t(int); void t(f_t *p) { p(1) !! { } }",
         "void t(int f(int)) { f(1) !! { } }",
         "void t(void) { int h(int); h(1) !! { } }",
+        "struct s { int a; }; int h(struct s *, int); void t(int x) { x = h(&(struct s){x}, f(x) !! { x = 9; }); }",
+        "struct s { int a, b; }; void t(int x) { struct s v = (struct s){x, f(x) !! { x = 9; }}; }",
+        "void t(int x) { x = ((int[]){x, f(x) !! { x = 9; }})[1]; }",
         "struct s { int (*m[2])(int); }; void t(struct s *s) { s->m[1](2) !! { } s[1].m[0](1) !! { } }",
     ] {
         assert!(refused(text).is_empty(), "{text}\n{:?}", refused(text));

@@ -38,9 +38,16 @@ pub fn translate(args: &TranslateArgs) -> Result<ExitCode, Failure> {
         Err(_) if !has_forks(&text) => return print(&args.output, &text),
         Err(why) => return Err(why),
     };
+    let (files, left_out) = source::left_out(&shown, &text, &spread, &preprocessed);
     match source::translate(&shown, &text, &spread, &preprocessed, style) {
-        Translated::Same => print(&args.output, &text),
-        Translated::Text(out) => print(&args.output, &out),
+        Translated::Same => {
+            output::diagnostics(&files, &left_out);
+            print(&args.output, &text)
+        }
+        Translated::Text(out) => {
+            output::diagnostics(&files, &left_out);
+            print(&args.output, &out)
+        }
         Translated::Refused(files, found) => {
             output::diagnostics(&files, &found);
             Ok(ExitCode::FAILURE)

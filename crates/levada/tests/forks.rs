@@ -226,6 +226,8 @@ int main(void) {
     int e = f(b) !! { if (d[1] == 1) break; }
     c += e;
   }
+  b += d[0] + f(1) !! { d[0] = 5; } + d[0] + f(2) !! { d[0] = 6; } + d[0];
+  a = f(b) !! { c++; } + f(c) !! { c--; };
   printf(\"%d %d %d %d\\n\", a, b, c, sum);
   return f(c) !! { c = 1; };
 }
@@ -246,7 +248,7 @@ int main(void) {
             .concat();
             works(cc, &words, folder);
             let out = Command::new(folder.join("c90")).output().unwrap();
-            assert_eq!(String::from_utf8_lossy(&out.stdout), "2 3 8 14\n");
+            assert_eq!(String::from_utf8_lossy(&out.stdout), "31 20 8 14\n");
             assert_eq!(out.status.code(), Some(9));
         }
     }
@@ -294,6 +296,100 @@ int main(int count, char **words) {
         works(cc, &["cc", "--serial", "stolen.c", "-o", "stolen"], folder);
         assert_eq!(told("2", &[]), "7 0 0\n");
     }
+}
+
+/// A function that is compiled for another processor is called by a thief as it is by its owner: so vectors
+/// are handed over in the same registers.
+#[test]
+fn functions_for_other_processors() {
+    if !cfg!(target_arch = "x86_64") || !is_x86_feature_detected("avx2") {
+        eprintln!("skipped: this processor has no AVX2");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let text = "\
+#include <immintrin.h>
+#include <stdio.h>
+#define WIDE __attribute__((target(\"avx2\"), noinline))
+static volatile int began;
+WIDE static __m256 sum(__m256 a, __m256 b) { began = 1; return _mm256_add_ps(a, b); }
+static int one(void) { return 1; }
+static int before(float x);
+WIDE static int before(float x);
+static int before(float x) {
+  __m256 r = sum(_mm256_set1_ps(x), _mm256_set1_ps(2)) !! { while (!began) one() !! {} };
+  float v[8];
+  _mm256_storeu_ps(v, r);
+  int right = 0;
+  for (int i = 0; i < 8; i++) right += v[i] == 3;
+  return right;
+}
+int main(void) { printf(\"%d\\n\", before(1)); return 0; }
+";
+    std::fs::write(folder.join("wide.c"), text).unwrap();
+    for cc in compilers() {
+        works(cc, &["cc", "-O2", "wide.c", "-o", "wide"], folder);
+        assert_eq!(run(&folder.join("wide"), 2), "8\n", "{cc}");
+        works("cc", &["translate", "wide.c", "-o", "out.c"], folder);
+        works(cc, &["cc", "-O2", "out.c", "-o", "wide"], folder);
+        assert_eq!(run(&folder.join("wide"), 2), "8\n", "{cc}, translated");
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn is_x86_feature_detected(_: &str) -> bool {
+    std::arch::is_x86_feature_detected!("avx2")
+}
+#[cfg(not(target_arch = "x86_64"))]
+fn is_x86_feature_detected(_: &str) -> bool {
+    false
+}
+
+/// A large call that is forked right behind a small one, which has woken a worker, is there for it when it
+/// comes; and so is the next one, when it has made the first.
+#[test]
+fn large_forks_behind_small_ones_are_stolen() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    // The block has no fork in it, so nothing is made public while it runs. It goes on until the call has
+    // begun, or for as long as a machine that is not ours may keep the other worker from its core.
+    let text = "\
+#include <levada/fork.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+static volatile int began;
+static int small(int x) { return x; }
+static int large(int x) { began = 1; return x; }
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+int main(void) {
+  int stolen = 0;
+  for (int i = 0; i < 20; i++) {
+    int r = small(1) !! {}
+    began = 0;
+    if (i % 2) usleep(3000);
+    r += small(2) !! {}
+    r += large(i) !! {
+      double end = now() + 5;
+      while (!began && now() < end) usleep(100);
+    }
+    stolen += lvd_stolen();
+    if (r != i + 3) return 1;
+  }
+  printf(\"%d\\n\", stolen);
+  return 0;
+}
+";
+    std::fs::write(folder.join("large.c"), text).unwrap();
+    works("cc", &["cc", "-O2", "large.c", "-o", "large"], folder);
+    // A worker on its way may be kept from it between two looks, and then the large one stays where it is.
+    let stolen: u32 = run(&folder.join("large"), 2).trim().parse().unwrap();
+    assert!(stolen >= 10, "{stolen} of 20");
 }
 
 /// Whatever the system's headers declare, a fork beside it is understood.
@@ -756,6 +852,44 @@ fn what_only_the_preprocessor_sees() {
             assert_eq!(done.code(), Some(4));
         }
     }
+    // What the preprocessor chooses between the parts of a fork, and forks that it does not choose.
+    let chosen = "#ifdef ODD\n      1\n#else\n      2\n#endif\n";
+    let text = format!(
+        "{g}int main(void) {{\n  int b, a = g(\n{chosen}      ) !! {{ b = 2; }}\n  return a + b;\n}}\n"
+    );
+    write("a.c", &text);
+    let tail = "#if 1\n  b = 2; }\n#else\n  b = 3; }\n#endif\n";
+    write(
+        "b.c",
+        &format!(
+            "{g}int main(void) {{\n  int b, a;\n  a = g(2) !! {{\n{tail}  return a + b;\n}}\n"
+        ),
+    );
+    for (name, place) in [("a.c", "a.c:3:12"), ("b.c", "b.c:4:3")] {
+        let out = levada("cc", &["translate", name], folder);
+        let said = said(&out);
+        assert_eq!(out.status.code(), Some(1), "{said}");
+        assert!(said.contains("error[fork-directive]"), "{said}");
+        assert!(said.contains(place), "{said}");
+        for cc in compilers() {
+            works(cc, &["cc", name, "-o", "chosen"], folder);
+            let done = Command::new(folder.join("chosen")).status().unwrap();
+            assert_eq!(done.code(), Some(4));
+        }
+    }
+    let whole = "#if 1\n  a = g(2) !! {\n#if 1\n    b = 2;\n#else\n    b = 3;\n#endif\n  }\n#else\n  a = g(3) !! { b = 2; }\n#endif\n";
+    write(
+        "c.c",
+        &format!("{g}int main(void) {{\n  int b, a;\n{whole}  return a + b;\n}}\n"),
+    );
+    let out = levada("cc", &["translate", "c.c", "-o", "out.c"], folder);
+    assert_eq!(out.status.code(), Some(0));
+    let warned = said(&out);
+    assert!(warned.contains("warning[fork-left-out]"), "{warned}");
+    assert!(warned.contains("c.c:13:12"), "{warned}");
+    works("cc", &["cc", "out.c", "-o", "out"], folder);
+    let done = Command::new(folder.join("out")).status().unwrap();
+    assert_eq!(done.code(), Some(4));
     // A type that depends on a variable.
     let text = "static int sum(int n, int rows[][n]) { return rows[0][n - 1]; }\nint main(void) {\n  int n = 3, m[2][n];\n  \
                 int (*f)(int, int (*)[n]) = sum;\n  m[0][2] = 5;\n  return f(n, m) !! { m[1][0] = 1; };\n}\n";

@@ -116,6 +116,11 @@ impl Parser<'_> {
             let Some(name) = name else {
                 return self.stop("a name");
             };
+            let targets = self.targets_in(start..self.at);
+            if !targets.is_empty() {
+                let known = self.targets.entry(name.clone()).or_default();
+                known.extend(targets);
+            }
             let is_function = matches!(&*ty, types::Kind::Function(_));
             if is_function && !specs.typedef && !(self.is(";") || self.is(",") || self.is("=")) {
                 return self.definition(name, ty, head, params);
@@ -203,6 +208,10 @@ impl Parser<'_> {
         let mut words = head.start..head.end;
         let is_static = words.clone().any(|i| self.is_word_at(i, "static"));
         let declared = types::declare(&self.out.tags, &ty, &name).ok();
+        let target = match self.targets.get(&name) {
+            Some(targets) => format!("__attribute__(({})) ", targets.join(", ")),
+            None => String::new(),
+        };
         let old_style = declared.filter(|_| old_style);
         self.out.externals.push(External {
             start: self.external,
@@ -211,6 +220,7 @@ impl Parser<'_> {
             known,
             old_style: old_style.map(|d| if is_static { format!("static {d}") } else { d }),
             defines: words.any(|i| self.punct_at(i, "{")),
+            target,
         });
         // The outermost block shares the parameters' scope.
         self.at += 1;

@@ -216,6 +216,9 @@ pub struct External {
     pub old_style: Option<String>,
     /// Its head defines a struct, union or enum, so it cannot be repeated.
     pub defines: bool,
+    /// The processor that it is compiled for, which changes how vectors are handed over: the attributes that
+    /// say so, here or at a declaration before; empty: none do.
+    pub target: String,
 }
 
 /// Why parsing cannot go on: what was expected at which token.
@@ -317,6 +320,8 @@ struct Parser<'a> {
     /// Numbers of forks in the order of their beginnings, to those in the order of their ends.
     opened: usize,
     numbers: HashMap<usize, usize>,
+    /// The processors that functions are compiled for, where attributes say so.
+    targets: HashMap<String, Vec<String>>,
     /// The names and types of the parameters of the declarator that was read last.
     params: Vec<(Option<String>, Type)>,
     out: Parsed,
@@ -342,6 +347,7 @@ pub fn parse(text: &[u8], lexed: &Lexed) -> Parsed {
         nesting: 0,
         opened: 0,
         numbers: HashMap::new(),
+        targets: HashMap::new(),
         params: Vec::new(),
         out: Parsed::default(),
     };

@@ -35,7 +35,80 @@ impl Parser<'_> {
         let touched = self.touched(e.range.start..e.range.end);
         let mut parts = Vec::new();
         self.parts(e, &touched, &mut parts);
-        self.sequence(e.range, parts, statement);
+        let made = self.sequence(e.range, parts, statement);
+        if made && statement.is_none() {
+            self.check_literals(e);
+        }
+    }
+
+    /// A sequence is a block, and what a compound literal makes ends with the block that it stands in: its
+    /// address must not be what the sequence gives.
+    fn check_literals(&mut self, e: &Expr) {
+        if let Some(literal) = self.literal_given(e) {
+            self.refuse_literal(literal);
+        }
+    }
+
+    fn refuse_literal(&mut self, literal: Range) {
+        self.out.refusals.push(Refusal {
+            code: "fork-literal",
+            message: "this object would live no longer than the expression, which is put in order"
+                .into(),
+            at: literal,
+            label: "its address is given on from here, beside a fork".into(),
+            also: None,
+            help: Some("declare it as a variable before".into()),
+        });
+    }
+
+    /// The compound literal whose address may be the value of an expression, or in it.
+    fn literal_given(&self, e: &Expr) -> Option<Range> {
+        match &e.kind {
+            ExprKind::Compound(ty, elements) => match &**types::resolve(ty) {
+                types::Kind::Array { .. } => Some(e.range),
+                _ => elements.iter().find_map(|e| self.literal_given(e)),
+            },
+            ExprKind::Unary("&", of) => literal_named(of),
+            ExprKind::Cast(ty, of) if types::is_arithmetic(&self.out.tags, ty) => {
+                self.literal_assigned(of)
+            }
+            ExprKind::Paren(of) | ExprKind::Cast(_, of) => self.literal_given(of),
+            ExprKind::Member {
+                of, arrow: false, ..
+            } => self.literal_given(of),
+            ExprKind::Binary("+" | "-", a, b) => {
+                self.literal_given(a).or_else(|| self.literal_given(b))
+            }
+            ExprKind::Conditional(_, a, b) => {
+                let first = a.as_ref().and_then(|a| self.literal_given(a));
+                first.or_else(|| self.literal_given(b))
+            }
+            ExprKind::Comma(a, b) => self.literal_assigned(a).or_else(|| self.literal_given(b)),
+            ExprKind::Assign { right, .. } => self.literal_given(right),
+            ExprKind::Call(_, args) => {
+                let ty = self.type_of(e);
+                let number = ty.is_some_and(|ty| {
+                    types::is_void(&ty) || types::is_arithmetic(&self.out.tags, &ty)
+                });
+                let given = |arg: &Expr| match number {
+                    true => self.literal_assigned(arg),
+                    false => self.literal_given(arg),
+                };
+                args.iter().find_map(given)
+            }
+            _ => None,
+        }
+    }
+
+    /// One that is given to a variable on the way.
+    fn literal_assigned(&self, e: &Expr) -> Option<Range> {
+        match &e.bare().kind {
+            ExprKind::Assign { right, .. } => self.literal_given(right),
+            ExprKind::Comma(a, b) => self
+                .literal_assigned(a)
+                .or_else(|| self.literal_assigned(b)),
+            _ => None,
+        }
     }
 
     /// Initialisers in braces: their values cannot become steps, so they must not tell the order.
@@ -122,7 +195,11 @@ impl Parser<'_> {
                 forks: false,
             });
         }
-        self.sequence(whole, parts, statement);
+        if self.sequence(whole, parts, statement)
+            && let Some(literal) = self.literal_given(right)
+        {
+            self.refuse_literal(literal);
+        }
     }
 
     /// The left side of an assignment, what of it is evaluated first.
@@ -163,12 +240,12 @@ impl Parser<'_> {
     }
 
     /// Makes a sequence of the parts, if there is an order to keep.
-    fn sequence(&mut self, range: Range, parts: Vec<Part>, statement: Option<Range>) {
+    fn sequence(&mut self, range: Range, parts: Vec<Part>, statement: Option<Range>) -> bool {
         let Some(last) = parts.iter().rposition(|p| p.forks) else {
-            return;
+            return false;
         };
         if parts.len() < 2 {
-            return;
+            return false;
         }
         // What stands right of the last fork is evaluated behind all steps.
         let ends = last + 1 == parts.len() && !matches!(parts[last].step.what, Kept::Fork(_));
@@ -181,6 +258,7 @@ impl Parser<'_> {
             steps,
             external: self.external,
         });
+        true
     }
 
     /// The parts of an expression that holds a fork.
@@ -208,7 +286,7 @@ impl Parser<'_> {
             | ExprKind::Cast(_, of)
             | ExprKind::Member { of, .. } => self.parts(of, touched, parts),
             ExprKind::Binary("&&" | "||", a, b) | ExprKind::Comma(a, b) => {
-                parts.push(unit(Kept::Value));
+                parts.push(unit(self.kept(e)));
                 self.in_order(a, None);
                 self.in_order(b, None);
             }
@@ -244,7 +322,7 @@ impl Parser<'_> {
                 }
             }
             ExprKind::Assign { .. } => {
-                parts.push(unit(Kept::Value));
+                parts.push(unit(self.kept(e)));
                 self.in_order(e, None);
             }
             _ => parts.push(unit(Kept::Value)),
@@ -263,12 +341,7 @@ impl Parser<'_> {
             ExprKind::Member {
                 of, arrow: false, ..
             } if !is_place(of) => return self.part(of, touched, parts),
-            ExprKind::Member { .. } => Kept::Member {
-                arithmetic: self
-                    .type_of(e)
-                    .is_some_and(|ty| types::is_arithmetic(&self.out.tags, &ty)),
-            },
-            _ => Kept::Value,
+            _ => self.kept(e),
         };
         parts.push(Part {
             step: Step {
@@ -277,6 +350,22 @@ impl Parser<'_> {
             },
             forks: false,
         });
+    }
+
+    /// How the value of an expression is kept that may be a bit-field's.
+    fn kept(&self, e: &Expr) -> Kept {
+        match &e.bare().kind {
+            ExprKind::Member { .. }
+            | ExprKind::Assign { .. }
+            | ExprKind::Comma(..)
+            | ExprKind::Postfix(_)
+            | ExprKind::Unary("++" | "--", _) => Kept::Member {
+                arithmetic: self
+                    .type_of(e)
+                    .is_some_and(|ty| types::is_arithmetic(&self.out.tags, &ty)),
+            },
+            _ => Kept::Value,
+        }
     }
 
     /// What stands before `[`: a pointer, or an object of another kind, of which an element may be meant.
@@ -407,6 +496,18 @@ impl Parser<'_> {
             }
         }
         found
+    }
+}
+
+/// The compound literal that names an object, or the object that it names a part of.
+fn literal_named(e: &Expr) -> Option<Range> {
+    match &e.bare().kind {
+        ExprKind::Compound(..) => Some(e.range),
+        ExprKind::Member {
+            of, arrow: false, ..
+        }
+        | ExprKind::Index(of, _) => literal_named(of),
+        _ => None,
     }
 }
 

@@ -2,6 +2,7 @@
 //! What a declaration begins with: its specifiers, and with them structs, unions and enums.
 
 use super::{Name, Parser, Range, Result};
+use crate::lex::Kind;
 use crate::types::{self, Member, Tag, Type};
 use std::rc::Rc;
 
@@ -305,6 +306,24 @@ impl Parser<'_> {
             }),
             false => String::new(),
         }
+    }
+
+    /// `target("...")` among the attributes of a declaration, as they are written.
+    pub(super) fn targets_in(&self, declaration: std::ops::Range<usize>) -> Vec<String> {
+        let begins = |i: &usize| {
+            let named = self.is_word_at(*i, "target") || self.is_word_at(*i, "__target__");
+            named && self.punct_at(i + 1, "(") && self.kind(i + 2) == Some(Kind::String)
+        };
+        let written = |start: usize| {
+            let behind = (start..declaration.end).find(|i| self.punct_at(*i, ")"))?;
+            let end = behind + 1;
+            Some(self.words(Range { start, end }))
+        };
+        declaration
+            .clone()
+            .filter(begins)
+            .filter_map(written)
+            .collect()
     }
 
     /// `__attribute__((transparent_union))`, behind a union or a typedef of it.

@@ -72,8 +72,23 @@ static void by_pointers(void) {
   printf("%d %ld %d\n", x[3], z[1].v[2], i);
 }
 
+/* Values of bit-fields are promoted when they are kept, and what has no address needs none. */
+static void kept_values(void) {
+  struct { unsigned b : 3; } s = {3};
+  register v4 x = {1, 2, 3, 4};
+  int n = 0, i = 1;
+  int set = ((s.b = 1) - same(3) !! { n++; }) < 0;
+  int added = ((s.b += 1) - same(8) !! { n++; }) < 0;
+  int counted = (++s.b - same(8) !! { n++; }) < 0;
+  int last = ((n++, s.b) - same(8) !! { n++; }) < 0;
+  x[i] = next(6) !! { i = 2; };
+  x[i] += next(1) !! { i = 3; };
+  printf("%d %d %d %d %d %d %d %d\n", set, added, counted, last, n, x[1], x[2], x[3]);
+}
+
 int main(void) {
   by_pointers();
+  kept_values();
   struct outer o = {0}, *p = &o;
   struct vectors s = {0};
   struct few few = {2};
