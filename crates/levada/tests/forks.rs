@@ -375,7 +375,7 @@ int main(void) {
     if (i % 2) usleep(3000);
     r += small(2) !! {}
     r += large(i) !! {
-      double end = now() + 5;
+      double end = now() + 1;
       while (!began && now() < end) usleep(100);
     }
     stolen += lvd_stolen();
