@@ -312,8 +312,9 @@ impl Dice {
     }
 }
 
-/// Loads, unloads, pauses, moves, replaces and failures by chance, and a host that is killed: who comes to
-/// its end has written what it writes in a quiet run. LEVADA_LIFE=1000 makes it longer.
+/// Loads, unloads, pauses, moves, replaces and failures by chance, and a host that is killed, and the next
+/// one that restores what ran: who comes to its end has written what it writes in a quiet run, and who is
+/// drained before it, the beginning of that. LEVADA_LIFE=1000 makes it longer.
 #[test]
 fn a_random_life_changes_no_output() {
     let steps = std::env::var("LEVADA_LIFE").ok();
@@ -325,7 +326,7 @@ fn a_random_life_changes_no_output() {
     place.write("numbers.txt", &numbers);
     let mut host = Host::begin_in(place);
     let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-    let (mut last, mut compared) = (0, 0);
+    let (mut last, mut compared, mut drained, mut restored) = (0, 0, 0, 0);
     let mut live: Vec<String> = Vec::new();
     let compare = |host: &Host, name: &str| {
         let text = std::fs::read_to_string(host.place.path(&format!("{name}.txt"))).unwrap();
@@ -335,7 +336,7 @@ fn a_random_life_changes_no_output() {
         std::fs::remove_file(host.place.path(&format!("{name}.txt"))).unwrap();
     };
     for step in 0..steps {
-        let (what, which) = (dice.roll(12), dice.roll(live.len().max(1) as u64) as usize);
+        let (what, which) = (dice.roll(13), dice.roll(live.len().max(1) as u64) as usize);
         let name = live.get(which).cloned();
         match (what, name) {
             (0..4, _) | (_, None) => {
@@ -394,19 +395,36 @@ fn a_random_life_changes_no_output() {
                 compared += 1;
                 live.swap_remove(which);
             }
+            (12, Some(name)) => {
+                let ended = host.json(&["unload", &name, "--within", "60"]);
+                assert_eq!(ended["outcome"], "done", "seed {seed}, step {step}");
+                let file = host.place.path(&format!("{name}.txt"));
+                let text = std::fs::read_to_string(&file).unwrap_or_default();
+                let whole = text.is_empty() || text.ends_with('\n');
+                let good = whole && numbers.starts_with(&text.replace('-', ""));
+                assert!(good, "seed {seed}: {name} was drained of something else");
+                let _ = std::fs::remove_file(file);
+                live.swap_remove(which);
+                drained += 1;
+            }
             _ if dice.roll(4) == 0 => {
-                // Killed: those that had ended have their files, the others none.
                 host.child.kill().unwrap();
                 host.child.wait().unwrap();
                 let place = std::mem::replace(&mut host.place, Place::new(&[]));
-                for name in live.drain(..) {
-                    let _ = std::fs::remove_file(place.path(&format!("{name}.txt")));
-                }
+                // Who is not remembered had ended, and has its file; the others run again.
+                let (again, over): (Vec<_>, Vec<_>) = live
+                    .drain(..)
+                    .partition(|name| place.exists(&format!("state/{name}.json")));
                 host = Host::begin_with(place, &["--restore"]);
-                // What ran runs again; it is not waited for.
-                for seen in host.json(&["list"]).as_array().unwrap() {
-                    host.run(&["unload", seen["name"].as_str().unwrap(), "--now"]);
+                for name in over {
+                    compare(&host, &name);
+                    compared += 1;
                 }
+                for name in &again {
+                    host.until(name, |a| !a.is_null());
+                }
+                restored += again.len();
+                live = again;
             }
             _ => {}
         }
@@ -416,6 +434,9 @@ fn a_random_life_changes_no_output() {
         compare(&host, &name);
         compared += 1;
     }
-    println!("seed {seed}: {steps} steps, {last} loads, {compared} outputs compared");
+    println!(
+        "seed {seed}: {steps} steps, {last} loads, {compared} outputs compared, {drained} drained, \
+         {restored} restored"
+    );
     assert!(compared > 0);
 }
