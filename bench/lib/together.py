@@ -3,7 +3,8 @@
 
     together.py HOW N LEVADA NETWORK INPUT
 
-HOW is processes (each with a worker per core), pinned (each process on cores of its own), host (all in
+HOW is processes (each with a worker per core), spinning (the same, and a worker that has nothing to do looks
+for work for a second before it sleeps), pinned (each process on cores of its own), host (all in
 one host), or first (in a host that has run one: the time from the beginning of one more load, of what is in
 the cache, to its first output)."""
 import http.client
@@ -23,7 +24,9 @@ HOW, N, LEVADA, NETWORK, INPUT = sys.argv[1], int(sys.argv[2]), *sys.argv[3:6]
 def processes(cores):
     def start(i):
         part = cores[i * (len(cores) // N):(i + 1) * (len(cores) // N)] if HOW == "pinned" else cores
-        return subprocess.Popen([LEVADA, "run", NETWORK, "--in", INPUT, "--out", "/dev/null", "--json", "--no-progress"],
+        spin = ["--spin", "1000000"] if HOW == "spinning" else []
+        return subprocess.Popen([LEVADA, "run", NETWORK, "--in", INPUT, "--out", "/dev/null", "--json", "--no-progress",
+                                 *spin],
                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                 preexec_fn=lambda: os.sched_setaffinity(0, part))
     ends = []

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """apps: 1 to 10 instances of the project's JPEG decoder at once, as CalMAR's figure 2 has it: as processes
-with a worker on each core, as processes on cores of their own (where there are enough), and in one host.
+with a worker on each core, as such processes whose idle workers spin, as processes on
+cores of their own (where there are enough), and in one host.
 total is the frames of all instances in a second, mean those of one."""
 import sys
 
@@ -35,6 +36,8 @@ def run(session):
             return Contender(who, [sys.executable, TOGETHER, how, n, peers.levada(), cal.JPEG / "Video.xdf", clip])
         contenders = [together("levada", "host"), together("processes", "processes")]
         if n <= cores:
+            # More of them are so slow that a run of theirs takes minutes.
+            contenders.append(together("spinning processes", "spinning"))
             contenders.append(together("pinned processes", "pinned"))
         session.measure(case(n), METRICS, contenders, runs=5)
     session.measure("load to first output, cached", [Metric("first", "ms", "lower")],
@@ -48,4 +51,5 @@ def plot(session, folder):
     cores = session.machine["cores"]
     graphs.lines(folder / "apps.svg", "Instances of the JPEG decoder at once", "instances", "frames/s of each",
                  [("one host", points("levada", 99)), ("processes", points("processes", 99)),
+                  ("spinning processes", points("spinning processes", cores)),
                   ("pinned processes", points("pinned processes", cores))])

@@ -231,6 +231,10 @@ pub struct RuntimeArgs {
     /// in a host 10000]
     #[arg(long, value_name = "MS")]
     pub time_limit: Option<u32>,
+    /// An idle worker looks for work for so many microseconds before it sleeps; 0: it sleeps at once
+    /// [default: 30]
+    #[arg(long, value_name = "US", value_parser = microseconds)]
+    pub spin: Option<u32>,
     /// Keep actors where they were placed first
     #[arg(long)]
     pub no_balance: bool,
@@ -242,6 +246,9 @@ impl RuntimeArgs {
             runtime: RuntimeOptions {
                 workers: self.workers.unwrap_or(0),
                 time_limit_ms: self.time_limit.unwrap_or(0),
+                // To the runtime, zero microseconds are its own choice.
+                no_spin: self.spin == Some(0),
+                spin_us: self.spin.unwrap_or(0),
                 ..RuntimeOptions::default()
             },
             balance: !self.no_balance,
@@ -756,6 +763,14 @@ fn workers(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(n @ 1..=1024) => Ok(n),
         _ => Err("write a whole number from 1 to 1024".to_string()),
+    }
+}
+
+/// Who looks for work looks at no timer, so that there is a limit.
+fn microseconds(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(n @ 0..=1_000_000) => Ok(n),
+        _ => Err("write a whole number from 0 to 1000000".to_string()),
     }
 }
 

@@ -16,6 +16,16 @@ fn run_runs_a_network_by_path_and_by_class_name() {
         vec!["run", TOP],
         vec!["run", TOP, "--workers", "1"],
         vec!["run", TOP, "--workers", "2", "--no-balance"],
+        vec!["run", TOP, "--workers", "2", "--spin", "0", "--no-fuse"],
+        vec![
+            "run",
+            TOP,
+            "--workers",
+            "2",
+            "--spin",
+            "1000000",
+            "--no-fuse",
+        ],
         vec!["run", "p.Top", "--path", "src", "--unchecked"],
         vec!["run", TOP, "--no-fuse"],
     ] {
