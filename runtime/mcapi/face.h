@@ -59,7 +59,9 @@ typedef struct mc_line {
   mc_request *first, *last;
 } mc_line;
 
-/* A packet that was received and not released. */
+/* A packet that was received, from the oldest that is not released on; or several that lie one behind the other,
+ * and are released. There is one of those, at the most, behind each that is held. */
+enum { MC_HELD = 2 * MC_SLOTS };
 typedef struct mc_held {
   const unsigned char *at;
   uint32_t lines;
@@ -80,8 +82,9 @@ typedef struct mc_channel {
   uint32_t round, turn;
   lvd_consumer in;   /* gets */
   lvd_consumer back; /* pops: behind, since packets are released one by one */
-  mc_held held[MC_SLOTS];
+  mc_held held[MC_HELD];
   uint32_t first, count;   /* of `held`, in a ring */
+  uint32_t out_there;      /* packets that are held: at most MC_SLOTS */
   bool many;               /* a broadcast's; then also: */
   bool seated;             /* receiving: the sender has let us in */
   uint32_t calls;          /* sending: the audience is as it was at this count, */

@@ -67,7 +67,7 @@ bool mc_shm_attach(mc_domain *d, mc_local *local, mcapi_endpoint_t peer) {
   lvd_channel *ch = mc_shm_channel_at(d, sends || c->many ? mc_index(peer) : local->index);
   size_t size = MC_UNIT + 2 * (size_t)MC_RING;
   if (!ch) return false;
-  c->first = c->count = 0;
+  c->first = c->count = c->out_there = 0;
   if (c->many && !sends) { /* attached when it has been let in */
     c->in = (lvd_consumer){0};
     lvd_store_release_ptr(&local->tail, NULL);
@@ -174,15 +174,31 @@ MC_INLINE const unsigned char *packet_at(lvd_consumer *c, uint32_t skip, uint32_
   return NULL;
 }
 
+/* What has been released behind packets that are held longer is made one, as far as it lies together. */
+LVD_APART void merge_released(mc_channel *c) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < c->count; i++) {
+    mc_held *last = n ? &c->held[(c->first + n - 1) % MC_HELD] : NULL;
+    const mc_held h = c->held[(c->first + i) % MC_HELD];
+    if (last && last->released && h.released)
+      last->lines += h.lines;
+    else
+      c->held[(c->first + n++) % MC_HELD] = h;
+  }
+  c->count = n;
+}
+
 MC_INLINE lvd_status take_packet(mc_domain *d, mc_local *local, void **out, size_t *out_size) {
   mc_channel *c = &local->channel;
   uint32_t size, lines;
   if (LVD_UNLIKELY(c->many) && !mc_shm_seated(d, local))
     return c->in.corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
-  if (c->count == MC_SLOTS) return LVD_E_LIMIT;
+  if (c->out_there == MC_SLOTS) return LVD_E_LIMIT;
   const unsigned char *at = packet_at(&c->in, 0, &size, &lines);
   if (!at) return c->in.corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
-  c->held[(c->first + c->count++) % MC_SLOTS] = (mc_held){.at = at, .lines = lines};
+  if (LVD_UNLIKELY(c->count == MC_HELD)) merge_released(c);
+  c->held[(c->first + c->count++) % MC_HELD] = (mc_held){.at = at, .lines = lines};
+  c->out_there++;
   lvd_get_done(&c->in, lines);
   lvd_store_relaxed_u32(&local->got, (uint32_t)c->in.got);
   for (uint32_t i = 1; i < lines - 1 && i < READ_MOST; i++) __builtin_prefetch(at + i * LINE);
@@ -226,7 +242,7 @@ uint32_t mc_shm_available(mc_domain *d, mc_local *local) {
 /* The one that was handed out at `at`; null: it is not held here. */
 static mc_held *held_at(mc_channel *c, const void *at) {
   for (uint32_t i = 0; i < c->count; i++) {
-    mc_held *h = &c->held[(c->first + i) % MC_SLOTS];
+    mc_held *h = &c->held[(c->first + i) % MC_HELD];
     if (h->at == at && !h->released) return h;
   }
   return NULL;
@@ -237,10 +253,11 @@ MC_INLINE bool release(mc_domain *d, mc_local *local, const void *buffer, bool o
   mc_held *h = held_at(c, buffer);
   if (!h || only_test) return h != NULL;
   h->released = true;
+  c->out_there--;
   bool any = false;
   for (; c->count && (h = &c->held[c->first])->released; any = true) {
     lvd_get_done(&c->back, h->lines);
-    c->first = (c->first + 1) % MC_SLOTS;
+    c->first = (c->first + 1) % MC_HELD;
     c->count--;
   }
   if (any) {

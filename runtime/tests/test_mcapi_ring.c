@@ -117,6 +117,63 @@ void test_mcapi_packets_of_any_length(void) {
   node_ends();
 }
 
+/* Some are held for long, and all others pass by, as many as there is room for behind the oldest; 64 may be held. */
+void test_mcapi_packets_held_long(void) {
+  node_is(1);
+  open_channel();
+  mcapi_endpoint_t to = endpoint_of(1, 2);
+  const mcapi_timeout_t soon = 20;
+  mcapi_endpoint_set_attribute(to, MCAPI_ENDP_ATTR_TIMEOUT, &soon, sizeof soon, &s);
+  void *held[64], *more;
+  uint32_t number[64], count = 0;
+  const uint32_t all = over_queues() ? 200 : 2000;
+  uint64_t word;
+  for (uint32_t n = 0; n < all || count < 64; n++) {
+    word = n;
+    mcapi_pktchan_send(out, &word, sizeof word, &s);
+    SAYS(s, MCAPI_SUCCESS);
+    mcapi_pktchan_recv(in, &more, &size, &s);
+    SAYS(s, MCAPI_SUCCESS);
+    CHECK(size == sizeof word && memcmp(more, &word, size) == 0);
+    if (count < 64 && (n == 0 || n % 3 == 1)) {
+      held[count] = more;
+      number[count++] = n;
+    } else {
+      mcapi_pktchan_release(more, &s);
+      SAYS(s, MCAPI_SUCCESS);
+      mcapi_pktchan_release(more, &s);
+      SAYS(s, MCAPI_ERR_BUF_INVALID);
+    }
+    if (count == 64) break;
+  }
+  mcapi_pktchan_send(out, &word, sizeof word, &s);
+  mcapi_pktchan_recv(in, &more, &size, &s);
+  SAYS(s, MCAPI_ERR_MEM_LIMIT);
+  for (uint32_t i = 0; i < 64; i++) { /* the newest first, then the oldest, ... */
+    uint32_t k = i % 2 ? i / 2 : 63 - i / 2;
+    word = number[k];
+    CHECK(memcmp(held[k], &word, sizeof word) == 0);
+    mcapi_pktchan_release(held[k], &s);
+    SAYS(s, MCAPI_SUCCESS);
+  }
+  mcapi_pktchan_recv(in, &more, &size, &s);
+  SAYS(s, MCAPI_SUCCESS);
+  void *oldest = more;
+  for (uint32_t n = 0; n < all; n++) { /* all of them behind one */
+    word = n;
+    mcapi_pktchan_send(out, &word, sizeof word, &s);
+    SAYS(s, MCAPI_SUCCESS);
+    mcapi_pktchan_recv(in, &more, &size, &s);
+    SAYS(s, MCAPI_SUCCESS);
+    CHECK(memcmp(more, &word, sizeof word) == 0);
+    mcapi_pktchan_release(more, &s);
+    SAYS(s, MCAPI_SUCCESS);
+  }
+  mcapi_pktchan_release(oldest, &s);
+  SAYS(s, MCAPI_SUCCESS);
+  node_ends();
+}
+
 /* Messages: slots are used in turn, and again and again while some wait in others. */
 void test_mcapi_messages_of_any_length(void) {
   node_is(1);
