@@ -85,6 +85,26 @@ void lvd_deque_ask(lvd_deque *d, lvd_forker *by) {
   lvd_port_unlock(&f->lock);
 }
 
+/* The clock may abandon an actor whenever it is not in here, where it would leave locks behind.
+ * Returns whether it could. */
+static uint32_t set_abandon(lvd_forker *f, uint32_t may) {
+  if (!f || !f->worker) return 0;
+  lvd_fence_compiler();
+  uint32_t could = f->worker->may_abandon;
+  f->worker->may_abandon = may;
+  lvd_fence_compiler();
+  return could;
+}
+
+/* He wants the next one, too, before its owner goes on and forks it. */
+static void ask_again(lvd_deque *from) {
+  lvd_forker *f = lvd_forker_self();
+  if (!f || lvd_deque_has(from)) return;
+  uint32_t may_abandon = set_abandon(f, 0);
+  lvd_deque_ask(from, f);
+  set_abandon(f, may_abandon);
+}
+
 static void end_taken(lvd_fork *slot, lvd_deque *from, uint64_t how) {
   uint64_t was = lvd_exchange_release_u64(&slot->state, how);
   if (was & WAITS) lvd_fork_tell(from); /* not by the slot: it may be another's by now */
@@ -101,9 +121,7 @@ void lvd_fork_run(lvd_fork *slot, lvd_deque *from, lvd_deque *here) {
     if (!lvd_cancelled()) slot->run(slot);
     lvd_cancel_end(&same);
   }
-  /* He wants the next one, too, before its owner goes on and forks it. */
-  lvd_forker *f = lvd_forker_self();
-  if (f && !lvd_deque_has(from)) lvd_deque_ask(from, f);
+  ask_again(from);
   end_taken(slot, from, DONE);
 }
 
@@ -141,17 +159,6 @@ static void set_split(lvd_deque *d, uint32_t split) {
   while (!lvd_cas_release_u64(&d->ends, &ends, lvd_ends(lvd_tail(ends), split))) {
   }
   d->split = split;
-}
-
-/* The clock may abandon an actor whenever it is not in here, where it would leave locks behind.
- * Returns whether it could. */
-static uint32_t set_abandon(lvd_forker *f, uint32_t may) {
-  if (!f || !f->worker) return 0;
-  lvd_fence_compiler();
-  uint32_t could = f->worker->may_abandon;
-  f->worker->may_abandon = may;
-  lvd_fence_compiler();
-  return could;
 }
 
 /* Makes half of what is private public, and of one that one. False: nothing is private. */
