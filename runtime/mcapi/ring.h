@@ -61,10 +61,10 @@ static inline unsigned char *mc_put_at(const mc_channel *c) {
   return c->out.data + mc_offset(c->lie, (uint32_t)c->out.put, c->out.elem_size);
 }
 
-/* Where the one is that is got next. */
-static inline const unsigned char *mc_get_at(const lvd_consumer *c) {
-  return c->data +
-         mc_offset(lvd_load_relaxed_u64(mc_lie(c->channel)), (uint32_t)c->got, c->elem_size);
+/* Where the one is that is got when `skip` more have been. */
+static inline const unsigned char *mc_get_at(const lvd_consumer *c, uint32_t skip) {
+  uint64_t lie = lvd_load_relaxed_u64(mc_lie(c->channel));
+  return c->data + mc_offset(lie, (uint32_t)c->got + skip, c->elem_size);
 }
 
 static inline void mc_round(mc_channel *c, uint32_t elements) {

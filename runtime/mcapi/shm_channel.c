@@ -165,7 +165,7 @@ MC_INLINE const unsigned char *packet_at(lvd_consumer *c, uint32_t skip, uint32_
                                          uint32_t *lines) {
   uint32_t there = elements(c, skip + 1);
   if (there <= skip) return NULL;
-  const unsigned char *head = mc_get_at(c) + (size_t)skip * LINE;
+  const unsigned char *head = mc_get_at(c, skip);
   __builtin_prefetch(head + LINE); /* and not only when the size is here */
   *size = *(const volatile uint32_t *)(const void *)head;
   *lines = 1 + (*size + LINE - 1) / LINE;
@@ -214,7 +214,7 @@ lvd_status mc_shm_take_packet(mc_domain *d, mc_local *local, void **out, size_t 
 MC_INLINE lvd_status take_scalar(mc_domain *d, mc_local *local, uint32_t size, uint64_t *value) {
   mc_channel *c = &local->channel;
   if (!elements(&c->in, 1)) return c->in.corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
-  scalar s = *(const scalar *)(const void *)mc_get_at(&c->in);
+  scalar s = *(const scalar *)(const void *)mc_get_at(&c->in, 0);
   if (s.size != size) return LVD_E_ARGUMENT; /* it stays */
   *value = s.value;
   lvd_get_done(&c->in, 1);

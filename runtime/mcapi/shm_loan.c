@@ -24,6 +24,7 @@ lvd_status mc_shm_loan(mc_domain *d, mc_local *local, size_t size, void **at) {
 
 MC_INLINE void send_loan(mc_domain *d, mc_local *local, size_t size) {
   mc_channel *c = &local->channel;
+  if (LVD_UNLIKELY(c->many)) mc_shm_audience(d, local); /* some may have come since */
   if (size != c->loan_size) *(uint32_t *)(void *)mc_put_at(c) = (uint32_t)size;
   mc_sent(d, c, lines(size));
 }

@@ -155,6 +155,43 @@ void test_mcapi_broadcast(void) {
 
 /* ---- who comes and goes, in one thread --------------------------------------------------------- */
 
+void test_mcapi_broadcast_of_loans(void) {
+  if (is_refused()) return;
+  node_is(1);
+  mcapi_endpoint_t from = endpoint_at(1), to[3] = {endpoint_at(2), endpoint_at(3), endpoint_at(4)};
+  mcapi_pktchan_recv_hndl_t in[3];
+  mcapi_pktchan_send_hndl_t out;
+  mcapi_request_t r;
+  connect_more(from, to[0]);
+  mcapi_pktchan_send_open_i(&out, from, &r, &s);
+  in[0] = opened(to[0]);
+  done(&r);
+  for (uint32_t i = 1; i < 3; i++) { /* who has come while a loan was out gets it, too */
+    void *lent = lvd_mcapi_loan(out, 512, &s);
+    SAYS(s, MCAPI_SUCCESS);
+    fill(lent, i);
+    connect_more(from, to[i]);
+    in[i] = opened(to[i]);
+    lvd_mcapi_send_loan(out, lent, length_of(i), &s);
+    SAYS(s, MCAPI_SUCCESS);
+    for (uint32_t k = 0; k <= i; k++) CHECK_EQ(receive_number(in[k]), i);
+  }
+  for (uint32_t n = 0; n < 700; n++) {
+    send_number(out, n);
+    SAYS(s, MCAPI_SUCCESS);
+  }
+  for (uint32_t k = 0; k < 3; k++) {
+    CHECK_EQ(mcapi_pktchan_available(in[k], &s), 700);
+    for (uint32_t n = 0; n < 700; n++) {
+      CHECK_EQ(receive_number(in[k]), n);
+      if (n % 100 == 0) CHECK_EQ(mcapi_pktchan_available(in[k], &s), 699 - n);
+    }
+  }
+  for (uint32_t k = 0; k < 3; k++) close_in(in[k]);
+  close_out(out);
+  node_ends();
+}
+
 void test_mcapi_broadcast_comes_and_goes(void) {
   if (is_refused()) return;
   mcapi_request_t r;
