@@ -254,6 +254,9 @@ static void input_open_file(input *in) {
   while (in->fd < 0 && in->error == EINTR);
   if (in->fd < 0) refuse("cannot open %s: %s", name, strerror(in->error));
   in->waits = fstat(in->fd, &st) || !S_ISREG(st.st_mode);
+  /* What has come may be somebody else's when we read: then a read must not wait, which would keep the worker. What
+   * was handed down to us (-) is not only ours to change. */
+  if (in->waits && strcmp(name, "-")) fcntl(in->fd, F_SETFL, fcntl(in->fd, F_GETFL) | O_NONBLOCK);
   in->line = 1;
   in->ended = false;
 }
