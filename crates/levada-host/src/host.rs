@@ -542,10 +542,12 @@ impl Host {
             return Err(Refusal::new(Kind::Conflict, what)
                 .help("give this one another name with --name, or unload that one"));
         }
-        // What is left of an earlier one of this name is forgotten.
+        // What is left of an earlier one of this name is forgotten, but for the one that is replaced: it may
+        // have ended a moment ago.
+        let replaced = old.map(|old| old.number);
         table
             .apps
-            .retain(|_, a| a.name != name || a.ended.is_none());
+            .retain(|n, a| a.name != name || a.ended.is_none() || Some(*n) == replaced);
         let number = table.last + 1;
         table.last = number;
         let notes = shared.notes.clone();

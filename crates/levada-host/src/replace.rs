@@ -47,12 +47,23 @@ impl Host {
                 return given_up(Refusal::new(Kind::Limit, what));
             }
         };
+        let over = |how: &str| {
+            let what = format!("{name} has ended before it was replaced: {how}");
+            Refusal::new(Kind::Conflict, what)
+        };
+        // From here on, whoever ends leaves what it has open. Who has ended by now has left nothing.
+        if old.app.is_ending() {
+            return given_up(over("it was at its end"));
+        }
         let until = deadline(within);
         if let Err(refused) = self.drain(&old, until) {
             return given_up(refused.help("unload it, and load the new version"));
         }
         let ended = self.until_ended(old.number, until);
         let Some(ended) = ended else {
+            if self.shared().state(old.number).is_none() {
+                return given_up(over("somebody else has unloaded it"));
+            }
             let why = old.why();
             let _ = old.app.stop_within(Some(Duration::ZERO));
             let stopped = self.until_ended(old.number, deadline(STOPS));
@@ -67,11 +78,7 @@ impl Host {
             return given_up(Refusal::new(Kind::Conflict, what));
         };
         if ended.outcome != Outcome::Done {
-            let what = format!(
-                "{name} has ended before it was replaced: {}",
-                ended.outcome.text()
-            );
-            return given_up(Refusal::new(Kind::Conflict, what));
+            return given_up(over(&ended.outcome.text()));
         }
         self.shared().table().apps.remove(&old.number);
         *new.handover.lock().unwrap_or_else(PoisonError::into_inner) = Some(asked);
@@ -82,7 +89,7 @@ impl Host {
         Ok(new)
     }
 
-    /// What is left of it when it has ended; none if it has not until then.
+    /// What is left of it when it has ended; none if it has not until then, or is not there any more.
     fn until_ended(&self, number: u64, until: Instant) -> Option<Arc<crate::Ended>> {
         let shared = self.shared();
         let mut table = shared.table();
