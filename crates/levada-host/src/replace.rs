@@ -51,10 +51,8 @@ impl Host {
             let what = format!("{name} has ended before it was replaced: {how}");
             Refusal::new(Kind::Conflict, what)
         };
-        // From here on, whoever ends leaves what it has open. Who has ended by now has left nothing.
-        if old.app.is_ending() {
-            return given_up(over("it was at its end"));
-        }
+        // Who ends from here on leaves what it has open; of who was at its end already, nobody knows.
+        let late = old.app.is_ending();
         let until = deadline(within);
         if let Err(refused) = self.drain(&old, until) {
             return given_up(refused.help("unload it, and load the new version"));
@@ -77,7 +75,8 @@ impl Host {
             );
             return given_up(Refusal::new(Kind::Conflict, what));
         };
-        if ended.outcome != Outcome::Done {
+        if late || ended.outcome != Outcome::Done {
+            asked.end(ended.outcome == Outcome::Done);
             return given_up(over(&ended.outcome.text()));
         }
         self.shared().table().apps.remove(&old.number);

@@ -5,6 +5,7 @@
 //! One thread serves all connections. What may take long runs on a thread beside it, so a client that
 //! waits for an application to end keeps no other one waiting.
 
+mod loading;
 mod memory;
 mod metrics;
 pub mod prepare;
@@ -215,176 +216,6 @@ async fn load_manifest(Of(served): Shared, request: Request) -> Response {
     }
 }
 
-fn gone_at_once() -> Failed {
-    Refusal::new(Kind::Unknown, "it has been unloaded at once").into()
-}
-
-/// An application with all that its load needs.
-struct Ready {
-    request: LoadRequest,
-    prepared: Prepared,
-    load: Load,
-}
-
-/// Loads all of these, or none: the first that is wrong is told, before anything is touched. What is
-/// `restored` is remembered already.
-fn load_all(
-    served: &Served,
-    requests: Vec<LoadRequest>,
-    client: Option<&Client>,
-    restored: bool,
-) -> Result<Vec<Details>, Failed> {
-    let host = &served.host;
-    let mut names = BTreeSet::new();
-    for name in requests.iter().filter_map(|r| r.name.as_ref()) {
-        check_name(name)?;
-        // Before anything is compiled for nothing.
-        if host.live(name).is_ok() || !names.insert(name.clone()) {
-            return Err(taken(name).into());
-        }
-    }
-    let ready = requests
-        .into_iter()
-        .map(|request| make_ready(served, request, client));
-    let ready = ready.collect::<Result<Vec<Ready>, Failed>>()?;
-    fits(host, &ready)?;
-    let mut loaded: Vec<(Arc<Hosted>, Ready)> = Vec::new();
-    let naming = served.naming.lock().unwrap_or_else(PoisonError::into_inner);
-    for mut one in ready {
-        let load = Load {
-            name: match &one.request.name {
-                Some(name) => name.clone(),
-                None => free_name(host, &one.prepared.network, &names),
-            },
-            ..one.load.clone()
-        };
-        let done = host.load(load).and_then(|hosted| {
-            one.request.name = Some(hosted.name.clone());
-            let (name, number) = (&hosted.name, hosted.number);
-            let kept = match &served.memory {
-                Some(memory) if restored => {
-                    memory.take_over(name, number);
-                    Ok(())
-                }
-                Some(memory) => memory.keep(name, number, &one.request),
-                None => Ok(()),
-            };
-            loaded.push((hosted, one));
-            kept.map_err(|e| {
-                let what = format!("what is loaded cannot be remembered: {e}");
-                Refusal::new(Kind::Limit, what)
-                    .help("name another folder with levada host --state DIR")
-            })
-        });
-        if let Err(refused) = done {
-            take_back(served, &loaded, restored);
-            return Err(refused.into());
-        }
-    }
-    drop(naming);
-    for (hosted, one) in &loaded {
-        if !one.request.paused
-            && let Err(refused) = host.start(hosted)
-        {
-            take_back(served, &loaded, restored);
-            return Err(refused.into());
-        }
-    }
-    let seen = host.list();
-    let details = loaded.into_iter().filter_map(|(hosted, one)| {
-        let seen = seen.iter().find(|a| a.number == hosted.number)?;
-        Some(Details {
-            diagnostics: one.prepared.diagnostics,
-            text: one.prepared.text,
-            ..Details::from(seen)
-        })
-    });
-    Ok(details.collect())
-}
-
-fn make_ready(
-    served: &Served,
-    request: LoadRequest,
-    client: Option<&Client>,
-) -> Result<Ready, Failed> {
-    let prepare = || prepare::prepare(&served.command, &request, &served.preparing, client);
-    let mut prepared = prepare()?;
-    // SAFETY: the compiler has just made it, or vouches for it by its content.
-    let mut opened = unsafe { Network::open(&prepared.object) };
-    if opened.is_err() && std::fs::remove_file(&prepared.object).is_ok() {
-        // Something has changed around it, such as a library: it is made anew, once.
-        prepared = prepare()?;
-        // SAFETY: as above.
-        opened = unsafe { Network::open(&prepared.object) };
-    }
-    let network = opened.map_err(|what| Refusal::new(Kind::Wrong, what))?;
-    let load = Load {
-        name: String::new(),
-        class: prepared.network.clone(),
-        network: Arc::new(network),
-        object: Some(prepared.object.clone()),
-        options: prepared.options.clone(),
-        priority: request.priority,
-        pins: Vec::new(),
-        limits: Limits {
-            rate: positive("rate", request.rate)?,
-            share: positive("share", request.share)?,
-        },
-        anyway: request.anyway,
-    };
-    Ok(Ready {
-        request,
-        prepared,
-        load,
-    })
-}
-
-/// A number that a limit can have.
-fn positive(what: &str, given: Option<f64>) -> Result<Option<f64>, Refusal> {
-    match given {
-        Some(n) if !(n.is_finite() && (1e-3..=1e9).contains(&n)) => {
-            let what = format!("{what} is {n}: it is a number from 0.001 to 1000000000");
-            Err(Refusal::new(Kind::Wrong, what))
-        }
-        given => Ok(given),
-    }
-}
-
-fn take_back(served: &Served, loaded: &[(Arc<Hosted>, Ready)], restored: bool) {
-    for (hosted, _) in loaded {
-        let (name, number) = (&hosted.name, hosted.number);
-        match &served.memory {
-            // What the host before this one has kept stays, for the next.
-            Some(memory) if restored => memory.give_back(name, number),
-            Some(memory) => memory.forget(name, number),
-            None => {}
-        }
-        let _ = served
-            .host
-            .unload(&hosted.name, true, Duration::from_secs(10));
-    }
-}
-
-/// Loads what ran when the host before this one ended; what cannot be loaded any more is told.
-fn restore(served: &Served) {
-    let Some(memory) = &served.memory else {
-        return;
-    };
-    for name in memory.left() {
-        let done = memory.read(&name).and_then(|request| {
-            let loaded = load_all(served, vec![request], None, true);
-            loaded.map(drop).map_err(|failed| failed.error)
-        });
-        if let Err(why) = done {
-            let detail = format!("cannot be loaded again: {why}");
-            served
-                .host
-                .events()
-                .tell(crate::What::Failed, &name, detail);
-        }
-    }
-}
-
 /// Forgets what has ended, as long as the host lives: what is stopped since the host ends is kept.
 async fn forget_ended(served: Arc<Served>, mut events: broadcast::Receiver<crate::Event>) {
     let Some(memory) = &served.memory else {
@@ -397,58 +228,6 @@ async fn forget_ended(served: Arc<Served>, mut events: broadcast::Receiver<crate
             Err(RecvError::Closed) => return,
         }
     }
-}
-
-fn taken(name: &str) -> Refusal {
-    let what = format!("an application {name} is loaded already");
-    Refusal::new(Kind::Conflict, what)
-        .help("give this one another name with --name, or unload that one")
-}
-
-/// The last part of the network's name, and a number if that is taken, or `wanted` by another.
-fn free_name(host: &Host, class: &str, wanted: &BTreeSet<String>) -> String {
-    let short = class.rsplit('.').next().unwrap_or(class);
-    let short: String = short
-        .chars()
-        .filter(|c| c.is_alphanumeric() || *c == '_')
-        .collect();
-    let short: String = short.chars().take(48).collect();
-    let short = if short.is_empty() { "app" } else { &short };
-    let taken = host.list();
-    let lives = |name: &str| taken.iter().any(|a| a.name == name && a.hosted.is_some());
-    let is_free = |name: &str| !wanted.contains(name) && !lives(name);
-    let numbered = (2..).map(|n| format!("{short}-{n}"));
-    std::iter::once(short.to_string())
-        .chain(numbered)
-        .find(|name| is_free(name))
-        .unwrap_or_default()
-}
-
-/// Is there memory for them?
-fn fits(host: &Host, ready: &[Ready]) -> Result<(), Refusal> {
-    let left = memory::left();
-    let mut all = 0u64;
-    for one in ready {
-        let needs = host.size(&one.load)?;
-        all = all.saturating_add(needs);
-        let (class, claims) = (&one.load.class, "for its state and its channels");
-        if let Some(limit) = one.request.memory
-            && needs > limit
-        {
-            let what = format!("{class} claims {needs} bytes {claims}, and may have {limit}");
-            return Err(Refusal::new(Kind::Limit, what)
-                .help("smaller channels (bufferSize) take less, or allow it more with --memory"));
-        }
-        if let Some(left) = left
-            && all > left
-        {
-            let what =
-                format!("{class} claims {needs} bytes {claims}, and there are not so many left");
-            return Err(Refusal::new(Kind::Limit, what)
-                .help("smaller channels (bufferSize) take less, or unload what is not needed"));
-        }
-    }
-    Ok(())
 }
 
 /// An application with its actors and channels
@@ -554,45 +333,6 @@ async fn replace(Of(served): Shared, Path(name): Path<String>, request: Request)
         replace_now(served, name, request, client.as_ref())
     });
     replaced.await.map(Json).into_response()
-}
-
-fn replace_now(
-    served: &Served,
-    name: String,
-    request: ReplaceRequest,
-    client: Option<&Client>,
-) -> Result<Details, Failed> {
-    let host = &served.host;
-    let old = host.live(&name)?;
-    let within = limit(request.within, USUAL)?;
-    let mut load = request.load;
-    let of = |what| old.option(what).map(str::to_string);
-    load.input = load.input.or_else(|| of("in"));
-    load.output = load.output.or_else(|| of("out"));
-    load.name = Some(name.clone());
-    drop(old);
-    let mut ready = make_ready(served, load, client)?;
-    ready.load.name = name.clone();
-    // What it breaks the old one has broken.
-    ready.load.anyway = true;
-    fits(host, std::slice::from_ref(&ready))?;
-    let mut kept = Ok(());
-    let new = host.replace(ready.load.clone(), within, |new| {
-        if let Some(memory) = &served.memory {
-            kept = memory.keep(&name, new.number, &ready.request);
-        }
-    })?;
-    kept.map_err(|e| Refusal::new(Kind::Limit, format!("it runs, but is not remembered: {e}")))?;
-    let number = new.number;
-    drop(new);
-    let seen = host.list().into_iter().find(|a| a.number == number);
-    let seen =
-        seen.ok_or_else(|| Refusal::new(Kind::Unknown, format!("{name} has been unloaded")))?;
-    Ok(Details {
-        diagnostics: ready.prepared.diagnostics,
-        text: ready.prepared.text,
-        ..Details::from(&seen)
-    })
 }
 
 /// Who waits for whom, in words
