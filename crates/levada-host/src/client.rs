@@ -2,6 +2,7 @@
 //! A client of a host: a request over its socket, and what it answers.
 
 use crate::api::types::Failed;
+use crate::host::Kind;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::{Method, Request, Response};
@@ -122,12 +123,14 @@ impl Client {
             .await
             .map_err(broken)?
             .to_bytes();
-        Err(serde_json::from_slice(&text).unwrap_or_else(|_| {
+        let mut failed: Failed = serde_json::from_slice(&text).unwrap_or_else(|_| {
             failed(
                 format!("{shown}: the host answers {status}, and nothing more"),
                 None,
             )
-        }))
+        });
+        failed.kind = Kind::of(status);
+        Err(failed)
     }
 
     /// What it answers, as text.

@@ -2,7 +2,7 @@
 //! Events: what happened in a host, in order, numbered. The last ones are kept, so that who comes late
 //! sees how it came to this; who follows and is too slow is told how many he has missed.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -12,7 +12,7 @@ use tokio::sync::broadcast;
 const KEPT: usize = 1024;
 
 /// What can happen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum What {
     Loaded,

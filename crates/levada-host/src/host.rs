@@ -190,11 +190,20 @@ impl Hosted {
 }
 
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, utoipa::ToSchema,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    serde::Deserialize,
+    utoipa::ToSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     /// Not started yet.
+    #[default]
     Loaded,
     Running,
     Paused,
@@ -338,7 +347,7 @@ pub(crate) struct Shared {
     pub runtime: Runtime,
     pub machine: Machine,
     pub balance: bool,
-    pub events: Events,
+    pub events: Arc<Events>,
     table: Mutex<Table>,
     pub changed: Condvar,
     notes: Sender<Note>,
@@ -440,7 +449,7 @@ impl Host {
             runtime,
             balance: options.balance && machine.workers() > 1,
             machine,
-            events: Events::default(),
+            events: Arc::default(),
             table: Mutex::default(),
             changed: Condvar::new(),
             notes,
@@ -465,7 +474,7 @@ impl Host {
         &self.shared.machine
     }
 
-    pub fn events(&self) -> &Events {
+    pub fn events(&self) -> &Arc<Events> {
         &self.shared.events
     }
 
@@ -678,6 +687,17 @@ impl Host {
                 false => format!("there are {}", names.join(", ")),
             })
         })
+    }
+
+    /// A number for an application of this name that somebody else holds; what has ended under it is
+    /// forgotten here.
+    pub fn claim(&self, name: &str) -> u64 {
+        let mut table = self.shared.table();
+        table
+            .apps
+            .retain(|_, a| a.name != name || a.ended.is_none());
+        table.last += 1;
+        table.last
     }
 
     /// Whether the application with this number has not ended.

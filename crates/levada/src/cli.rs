@@ -302,6 +302,9 @@ pub struct HostArgs {
     /// Listen here [default: $XDG_RUNTIME_DIR/levada/host.sock, or /run/levada/host.sock for root]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, env = "LEVADA_HOST")]
     pub socket: Option<PathBuf>,
+    /// Listen on this descriptor, remember nothing: for an application that a host isolates
+    #[arg(long, value_name = "FD", hide = true, value_parser = clap::value_parser!(i32).range(3..))]
+    pub listener: Option<i32>,
     /// Let this group use it, too
     #[arg(long, value_name = "GROUP")]
     pub group: Option<String>,
@@ -320,6 +323,23 @@ pub struct HostArgs {
 }
 
 impl HostArgs {
+    /// As arguments, for a host that is to work as this one does.
+    pub fn for_another(&self) -> Vec<OsString> {
+        let RuntimeArgs {
+            workers,
+            time_limit,
+            spin,
+            no_balance,
+        } = &self.runtime;
+        let number = |name: &str, n: Option<u32>| n.map(|n| format!("--{name}={n}").into());
+        let mut all = vec![OsString::from(format!("--within={}", self.within))];
+        all.extend(number("workers", *workers));
+        all.extend(number("time-limit", *time_limit));
+        all.extend(number("spin", *spin));
+        all.extend(no_balance.then(|| "--no-balance".into()));
+        all
+    }
+
     pub fn within(&self) -> std::time::Duration {
         std::time::Duration::from_secs_f64(self.within)
     }
@@ -369,6 +389,9 @@ pub struct LoadArgs {
     /// Load it even where that breaks a promise
     #[arg(long)]
     pub anyway: bool,
+    /// Give it a process of its own: for code that is not trusted
+    #[arg(long)]
+    pub isolate: bool,
     /// Do not start it yet: resume does
     #[arg(long)]
     pub paused: bool,

@@ -5,10 +5,12 @@ use crate::cli::HostArgs;
 use crate::interrupt::Interrupt;
 use crate::output::{self, Failure, failure, plural};
 use levada_host::Host;
+use levada_host::api::isolated::{AllIsolated, Starts};
 use levada_host::api::prepare::Preparing;
 use levada_host::api::serve::{self, Socket};
-use levada_host::api::{Served, serve::serve};
+use levada_host::api::{self, Served, serve::serve};
 use levada_host::state::{self, Memory};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -16,22 +18,32 @@ use std::time::Instant;
 /// For one action, in CPU time. Those of a signal take microseconds, those of a picture some milliseconds.
 const TIME_LIMIT_MS: u32 = 10_000;
 
-pub fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
-    let socket = match Socket::inherited()? {
-        Some(socket) => socket,
-        None => {
-            let path = match &args.socket {
-                Some(path) => path.clone(),
-                None => serve::usual_path()?,
-            };
-            Socket::bind(&path, args.group.as_deref())?
-        }
+fn socket(args: &HostArgs) -> Result<Socket, Failure> {
+    if let Some(fd) = args.listener {
+        // SAFETY: whoever has started us has left it to us alone.
+        return Ok(unsafe { Socket::given(fd, "--listener") }?);
+    }
+    if let Some(socket) = Socket::inherited()? {
+        return Ok(socket);
+    }
+    let path = match &args.socket {
+        Some(path) => path.clone(),
+        None => serve::usual_path()?,
     };
+    Ok(Socket::bind(&path, args.group.as_deref())?)
+}
+
+pub fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
+    let isolated = args.listener.is_some();
+    let socket = socket(args)?;
     let mut options = args.runtime.options();
     // Others are here, too.
     options.runtime.time_limit_ms = args.runtime.time_limit.unwrap_or(TIME_LIMIT_MS);
     let host = Host::new(&options)?;
-    let folder = args.state.clone().or_else(state::usual_folder);
+    let folder = match isolated {
+        true => None,
+        false => args.state.clone().or_else(state::usual_folder),
+    };
     let memory = folder.as_deref().map(Memory::open).transpose()?;
     let before = memory.as_ref().map(Memory::left).unwrap_or_default();
     if !before.is_empty() && !args.restore {
@@ -40,16 +52,23 @@ pub fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
             before.join(", ")
         );
     }
+    api::isolated::tidy();
     let workers = host.runtime().workers() as usize;
+    // As it is now, also when another version is installed meanwhile.
+    let command = PathBuf::from("/proc/self/exe");
     let served = Arc::new(Served {
         host,
-        // As it is now, also when another version is installed meanwhile.
-        command: "/proc/self/exe".into(),
+        command: command.clone(),
         began: Instant::now(),
         memory,
         restore: args.restore,
         naming: Mutex::default(),
         preparing: Preparing::default(),
+        isolated: AllIsolated::default(),
+        starts: Starts {
+            command,
+            options: args.for_another(),
+        },
     });
     let end = Arc::new(tokio::sync::Notify::new());
     let ended = end.clone();
@@ -63,21 +82,17 @@ pub fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
             plural(workers, "worker"),
             path.display()
         ),
+        None if isolated => {}
         None => eprintln!("{}", plural(workers, "worker")),
     }
     let done = serve(&socket, served.clone(), end);
     drop(socket);
-    let left = served
-        .host
-        .list()
-        .iter()
-        .filter(|a| a.hosted.is_some())
-        .count();
-    if left > 0 {
+    let left = served.live();
+    if left > 0 && !isolated {
         eprintln!("stopping {}", plural(left, "application"));
     }
     // What natives hold open is finished, or removed, when the applications go.
-    let lasting = served.host.stop_within(args.within());
+    let lasting = served.stop_within(args.within());
     if !lasting.is_empty() {
         let within = args.within();
         let names = lasting.join(", ");

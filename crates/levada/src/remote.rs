@@ -102,6 +102,7 @@ fn beside_manifest(args: &LoadArgs) -> Option<&'static str> {
         ("project", network.project.is_some()),
         ("priority", args.priority != 0),
         ("memory", args.memory.is_some()),
+        ("isolate", args.isolate),
         ("paused", args.paused),
         ("native", !compile.native.is_empty()),
         ("unchecked", compile.unchecked),
@@ -157,13 +158,15 @@ fn loaded(made: &Details) -> String {
     // Warnings are shown as `levada check` shows them.
     let _ = std::io::stderr().lock().write_all(made.text.as_bytes());
     let a = &made.application;
+    let isolated = a.isolated.map(|process| format!(", in process {process}"));
     format!(
-        "loaded {} ({}): {}, {}, {}",
+        "loaded {} ({}): {}, {}, {}{}",
         a.name,
         a.network,
         plural(a.actors, "actor"),
         plural(made.channel.len(), "channel"),
-        bytes(a.memory)
+        bytes(a.memory),
+        isolated.unwrap_or_default()
     )
 }
 
@@ -206,6 +209,7 @@ fn request(args: &LoadArgs) -> Result<LoadRequest, Failure> {
         rate: args.rate,
         share: args.share,
         anyway: args.anyway,
+        isolate: args.isolate,
         paused: args.paused,
         within: args.at.within,
     })
@@ -488,7 +492,7 @@ fn applications(all: &[Application]) -> String {
         .map(|a| {
             vec![
                 a.name.clone(),
-                format!("{:?}", a.state).to_lowercase(),
+                state(a),
                 a.network.clone(),
                 format!("{:.1} s", a.seconds),
                 grouped(a.firings),
@@ -509,6 +513,15 @@ fn applications(all: &[Application]) -> String {
         "done",
     ];
     table(&head, &rows)
+}
+
+/// An application that has a process of its own is shown with it.
+fn state(a: &Application) -> String {
+    let state = format!("{:?}", a.state).to_lowercase();
+    match (a.isolated, &a.outcome) {
+        (Some(process), None) => format!("{state} in {process}"),
+        _ => state,
+    }
 }
 
 fn done(p: &Progress) -> String {

@@ -5,7 +5,7 @@
 mod common;
 
 use common::Place;
-use common::host::{Host, sources};
+use common::host::{Host, pipe, sources};
 use serde_json::Value;
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -38,13 +38,6 @@ fn readers() -> Place {
         place.write(&file, &text.replace("\"Top\"", &format!("\"{name}\"")));
     }
     place
-}
-
-fn pipe(place: &Place, name: &str) -> std::path::PathBuf {
-    let path = place.path(name);
-    let made = std::process::Command::new("mkfifo").arg(&path).status();
-    assert!(made.unwrap().success());
-    path
 }
 
 /// Seconds of CPU time that a process took, and its memory in bytes.
@@ -361,6 +354,9 @@ fn a_random_life_changes_no_output() {
                 args.extend(["--name", &name, "--share", &share]);
                 if dice.roll(2) == 0 {
                     args.push("--no-fuse");
+                }
+                if dice.roll(4) == 0 {
+                    args.push("--isolate");
                 }
                 host.run(&args).succeeds();
                 live.push(name);

@@ -5,6 +5,7 @@
 //! One thread serves all connections. What may take long runs on a thread beside it, so a client that
 //! waits for an application to end keeps no other one waiting.
 
+pub mod isolated;
 mod loading;
 mod memory;
 mod metrics;
@@ -12,8 +13,7 @@ pub mod prepare;
 pub mod serve;
 pub mod types;
 
-use crate::host::{Host, Hosted, Kind, Load, Outcome, Refusal, Seen, State, check_name};
-use crate::keep::Limits;
+use crate::host::{Host, Kind, Outcome, Refusal, Seen, State};
 use crate::state::Memory;
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::QueryRejection;
@@ -23,9 +23,9 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use http_body_util::{BodyExt, LengthLimitError, Limited, channel::Channel};
-use levada_sys::Network;
-use prepare::{Client, Prepared, Preparing};
-use std::collections::BTreeSet;
+use isolated::{AllIsolated, Starts};
+use loading::{load_all, replace_now};
+use prepare::{Client, Preparing};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -55,6 +55,44 @@ pub struct Served {
     pub naming: Mutex<()>,
     /// What prepares loads now.
     pub preparing: Preparing,
+    /// Those that have a process of their own, and how such a process is started.
+    pub isolated: AllIsolated,
+    pub starts: Starts,
+}
+
+impl Served {
+    /// All applications, in short.
+    fn applications(&self) -> Vec<Application> {
+        let here = self.host.list();
+        let mut all: Vec<Application> = here.iter().map(Application::from).collect();
+        let isolated = self.isolated.list();
+        all.extend(isolated.iter().map(|i| i.details().application));
+        all.sort_by_key(|a| a.number);
+        all
+    }
+
+    /// Whether the application with this number has not ended.
+    fn lives(&self, number: u64) -> bool {
+        self.host.lives(number) || self.isolated.lives(number)
+    }
+
+    /// How many have not ended.
+    pub fn live(&self) -> usize {
+        let here = self.host.list();
+        let here = here.iter().filter(|a| a.hosted.is_some()).count();
+        let isolated = self.isolated.list();
+        here + isolated.iter().filter(|i| i.lives()).count()
+    }
+
+    /// Stops all; the names of those whose last firing has not ended within that time.
+    pub fn stop_within(&self, within: Duration) -> Vec<String> {
+        std::thread::scope(|scope| {
+            let isolated = scope.spawn(|| self.isolated.stop_within(within));
+            let mut lasting = self.host.stop_within(within);
+            lasting.extend(isolated.join().unwrap_or_default());
+            lasting
+        })
+    }
 }
 
 type Shared = Of<Arc<Served>>;
@@ -62,14 +100,23 @@ type Answer<T> = Result<Json<T>, Failed>;
 
 impl IntoResponse for Failed {
     fn into_response(self) -> Response {
-        let status = match self.kind {
-            Some(Kind::Wrong) => StatusCode::BAD_REQUEST,
-            Some(Kind::Unknown) => StatusCode::NOT_FOUND,
-            Some(Kind::Conflict) => StatusCode::CONFLICT,
-            Some(Kind::Limit) => StatusCode::INSUFFICIENT_STORAGE,
-            None => StatusCode::INTERNAL_SERVER_ERROR,
-        };
+        let told = STATUS.iter().find(|s| Some(s.0) == self.kind);
+        let status = told.map_or(StatusCode::INTERNAL_SERVER_ERROR, |s| s.1);
         (status, Json(self)).into_response()
+    }
+}
+
+/// How each kind of refusal is told.
+const STATUS: [(Kind, StatusCode); 4] = [
+    (Kind::Wrong, StatusCode::BAD_REQUEST),
+    (Kind::Unknown, StatusCode::NOT_FOUND),
+    (Kind::Conflict, StatusCode::CONFLICT),
+    (Kind::Limit, StatusCode::INSUFFICIENT_STORAGE),
+];
+
+impl Kind {
+    pub(crate) fn of(status: StatusCode) -> Option<Kind> {
+        STATUS.iter().find(|s| s.1 == status).map(|s| s.0)
     }
 }
 
@@ -143,18 +190,12 @@ fn limit(given: Option<f64>, usual: f64) -> Result<Duration, Refusal> {
 // ---- what can be asked for ---------------------------------------------------------------------
 
 fn info(served: &Served) -> HostInfo {
-    let live = served
-        .host
-        .list()
-        .iter()
-        .filter(|a| a.hosted.is_some())
-        .count();
     HostInfo {
         version: env!("CARGO_PKG_VERSION").to_string(),
         pid: std::process::id(),
         seconds: served.began.elapsed().as_secs_f64(),
         workers: served.host.runtime().workers(),
-        applications: live,
+        applications: served.live(),
         left: served.memory.as_ref().map(Memory::left).unwrap_or_default(),
     }
 }
@@ -167,8 +208,9 @@ async fn host(Of(served): Shared) -> Json<HostInfo> {
 
 /// All applications
 #[utoipa::path(get, path = "/applications", responses((status = 200, body = Vec<Application>)))]
-async fn list(Of(served): Shared) -> Json<Vec<Application>> {
-    Json(served.host.list().iter().map(Application::from).collect())
+async fn list(Of(served): Shared) -> Answer<Vec<Application>> {
+    let all = aside(&served, |served| Ok(served.applications())).await?;
+    Ok(Json(all))
 }
 
 /// Load an application and start it
@@ -185,7 +227,7 @@ async fn load(Of(served): Shared, request: Request) -> Response {
     };
     match aside(&served, move |served| {
         let loaded = load_all(served, vec![request], client.as_ref(), false)?.pop();
-        loaded.ok_or_else(gone_at_once)
+        loaded.ok_or_else(|| Refusal::new(Kind::Unknown, "it has been unloaded at once").into())
     })
     .await
     {
@@ -224,7 +266,7 @@ async fn forget_ended(served: Arc<Served>, mut events: broadcast::Receiver<crate
     loop {
         match events.recv().await {
             Ok(event) if !matches!(event.event, crate::What::Ended | crate::What::Failed) => {}
-            Ok(_) | Err(RecvError::Lagged(_)) => memory.forget_unless(|n| served.host.lives(n)),
+            Ok(_) | Err(RecvError::Lagged(_)) => memory.forget_unless(|n| served.lives(n)),
             Err(RecvError::Closed) => return,
         }
     }
@@ -234,6 +276,9 @@ async fn forget_ended(served: Arc<Served>, mut events: broadcast::Receiver<crate
 #[utoipa::path(get, path = "/applications/{name}", params(("name" = String, Path)), responses(
     (status = 200, body = Details), (status = 404, body = Failed)))]
 async fn show(Of(served): Shared, Path(name): Path<String>) -> Answer<Details> {
+    if let Some(isolated) = served.isolated.find(&name) {
+        return Ok(Json(aside(&served, move |_| Ok(isolated.details())).await?));
+    }
     Ok(Json(Details::from(&served.host.find(&name)?)))
 }
 
@@ -250,6 +295,15 @@ async fn unload(
     let within = limit(query.within, USUAL)?;
     let unload = move |served: &Served| {
         let memory = served.memory.as_ref();
+        if let Some(isolated) = served.isolated.find(&name) {
+            let events = served.host.events();
+            let (all, number) = (&served.isolated, isolated.number);
+            let unloaded = all.unload(&isolated, query.now, within, events)?;
+            if let Some(memory) = memory {
+                memory.forget(&name, number);
+            }
+            return Ok(unloaded);
+        }
         // Of the host before this one.
         if served.host.find(&name).is_err() && memory.is_some_and(|m| m.forget_left(&name)) {
             return Ok(Unloaded::forgotten(name));
@@ -263,14 +317,20 @@ async fn unload(
     Ok(Json(aside(&served, unload).await?))
 }
 
+/// What is changed by name, and no later than that.
+type Change = fn(&Host, &str, Duration) -> Result<(), Refusal>;
+
 async fn changed(
     served: Arc<Served>,
     name: String,
     asked: Result<Query<WithinQuery>, QueryRejection>,
-    change: fn(&Host, &str, Duration) -> Result<(), Refusal>,
+    (what, change): (&'static str, Change),
 ) -> Answer<Application> {
     let within = limit(query(asked)?.within, USUAL)?;
     let done = move |served: &Served| {
+        if let Some(isolated) = served.isolated.find(&name) {
+            return isolated.change(what, within);
+        }
         change(&served.host, &name, within)?;
         Ok(Application::from(&served.host.find(&name)?))
     };
@@ -285,7 +345,7 @@ async fn pause(
     Path(name): Path<String>,
     asked: Result<Query<WithinQuery>, QueryRejection>,
 ) -> Answer<Application> {
-    changed(served, name, asked, Host::pause).await
+    changed(served, name, asked, ("pause", Host::pause)).await
 }
 
 /// Let it go on, from where it was
@@ -296,7 +356,7 @@ async fn resume(
     Path(name): Path<String>,
     asked: Result<Query<WithinQuery>, QueryRejection>,
 ) -> Answer<Application> {
-    changed(served, name, asked, Host::resume).await
+    changed(served, name, asked, ("resume", Host::resume)).await
 }
 
 /// Put an actor on a worker
@@ -309,6 +369,9 @@ async fn move_actor(Of(served): Shared, Path(name): Path<String>, request: Reque
         Err(refused) => return refused,
     };
     let moved = aside(&served, move |served| {
+        if let Some(isolated) = served.isolated.find(&name) {
+            return isolated.move_actor(&request);
+        }
         let host = &served.host;
         host.move_actor(&name, &request.actor, request.worker)?;
         Ok(Application::from(&host.find(&name)?))
@@ -330,7 +393,7 @@ async fn replace(Of(served): Shared, Path(name): Path<String>, request: Request)
         Err(refused) => return refused,
     };
     let replaced = aside(&served, move |served| {
-        replace_now(served, name, request, client.as_ref())
+        replace_now(served, &name, request, client.as_ref())
     });
     replaced.await.map(Json).into_response()
 }
@@ -339,6 +402,9 @@ async fn replace(Of(served): Shared, Path(name): Path<String>, request: Request)
 #[utoipa::path(get, path = "/applications/{name}/why", params(("name" = String, Path)), responses(
     (status = 200, body = Why), (status = 404, body = Failed)))]
 async fn why(Of(served): Shared, Path(name): Path<String>) -> Answer<Why> {
+    if let Some(isolated) = served.isolated.find(&name) {
+        return Ok(Json(aside(&served, move |_| isolated.why()).await?));
+    }
     let seen = served.host.find(&name)?;
     let text = match (&seen.hosted, &seen.ended) {
         (Some(_), _) if seen.state == State::Paused => format!("{name} is paused\n"),
@@ -394,29 +460,32 @@ async fn map(Of(served): Shared) -> Json<Vec<Worker>> {
     Json(workers(&served, &served.host.list()))
 }
 
-fn all_stats(served: &Served, all: &[Seen]) -> Stats {
+fn all_stats(served: &Served) -> Stats {
     Stats {
         host: info(served),
-        worker: workers(served, all),
-        application: all.iter().map(Application::from).collect(),
+        worker: workers(served, &served.host.list()),
+        application: served.applications(),
     }
 }
 
 /// Totals of workers and applications
 #[utoipa::path(get, path = "/stats", responses((status = 200, body = Stats)))]
-async fn stats(Of(served): Shared) -> Json<Stats> {
-    Json(all_stats(&served, &served.host.list()))
+async fn stats(Of(served): Shared) -> Answer<Stats> {
+    Ok(Json(aside(&served, |served| Ok(all_stats(served))).await?))
 }
 
 /// All counters, as Prometheus reads them
 #[utoipa::path(get, path = "/metrics",
     responses((status = 200, body = String, content_type = "text/plain; version=0.0.4")))]
-async fn metrics(Of(served): Shared) -> Response {
-    let all = served.host.list();
-    let details: Vec<Details> = all.iter().map(Details::from).collect();
-    let text = metrics::text(&all_stats(&served, &all), &details);
+async fn metrics(Of(served): Shared) -> Result<Response, Failed> {
+    let text = aside(&served, |served| {
+        let mut details: Vec<Details> = served.host.list().iter().map(Details::from).collect();
+        details.extend(served.isolated.list().iter().map(|i| i.details()));
+        Ok(metrics::text(&all_stats(served), &details))
+    });
+    let text = text.await?;
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-    ([(header::CONTENT_TYPE, kind)], text).into_response()
+    Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
 }
 
 /// What has happened, and with `follow` what happens: an event a line, as JSON; an empty line now and

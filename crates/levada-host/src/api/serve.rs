@@ -9,6 +9,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use std::ffi::CString;
 use std::io::{ErrorKind, Write};
+use std::os::fd::{FromRawFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -134,7 +135,6 @@ impl Socket {
 
     /// The socket that systemd listens on for us (LISTEN_FDS), if it does.
     pub fn inherited() -> Result<Option<Socket>, Refusal> {
-        use std::os::fd::FromRawFd;
         let number = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok();
         if number("LISTEN_PID") != Some(std::process::id()) {
             return Ok(None);
@@ -148,19 +148,30 @@ impl Socket {
             }
         }
         // SAFETY: whoever set LISTEN_PID to us has given us this descriptor, and it is taken once.
-        let listener = unsafe {
-            libc::fcntl(3, libc::F_SETFD, libc::FD_CLOEXEC);
-            UnixListener::from_raw_fd(3)
-        };
-        if let Err(e) = listener.local_addr() {
-            let what = format!("what is handed over (LISTEN_FDS) is no socket of this kind: {e}");
+        unsafe { Socket::given(3, "LISTEN_FDS") }.map(Some)
+    }
+
+    /// The socket that whoever has started us listens on, as descriptor `fd`; `by` says how it was given.
+    ///
+    /// # Safety
+    /// Nobody else has this descriptor in this process.
+    pub unsafe fn given(fd: RawFd, by: &str) -> Result<Socket, Refusal> {
+        // SAFETY: asks for a property of whatever there is.
+        if unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) } != 0 {
+            let what = format!("no socket is handed over ({by})");
             return Err(Refusal::new(Kind::Wrong, what));
         }
-        Ok(Some(Socket {
+        // SAFETY: it is there, and the caller's.
+        let listener = unsafe { UnixListener::from_raw_fd(fd) };
+        if let Err(e) = listener.local_addr() {
+            let what = format!("what is handed over ({by}) is no socket of this kind: {e}");
+            return Err(Refusal::new(Kind::Wrong, what));
+        }
+        Ok(Socket {
             listener,
             path: None,
             _lock: None,
-        }))
+        })
     }
 
     /// Where it is, if it is ours.
@@ -234,7 +245,7 @@ pub fn serve(socket: &Socket, served: Arc<Served>, end: Arc<Notify>) -> std::io:
         tokio::spawn(super::forget_ended(served.clone(), events));
         if served.restore {
             let served = served.clone();
-            tokio::task::spawn_blocking(move || super::restore(&served));
+            tokio::task::spawn_blocking(move || super::loading::restore(&served));
         }
         let preparing = served.clone();
         tokio::select! {

@@ -55,7 +55,7 @@ pub struct LoadRequest {
     pub any_sizes: Option<u64>,
     /// Do not join actors into one.
     pub no_fuse: bool,
-    /// It is refused if it would claim more, in bytes.
+    /// It is refused if it would claim more, in bytes; isolated, its process may claim no more when it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
     /// It is promised so many units a second, such as frames, and gets no more.
@@ -66,6 +66,8 @@ pub struct LoadRequest {
     pub share: Option<f64>,
     /// Load it even where that breaks a promise.
     pub anyway: bool,
+    /// It has a process of its own: what it does there cannot harm the others.
+    pub isolate: bool,
     /// Load it paused: nothing of it runs before it is resumed.
     pub paused: bool,
     /// So long, in seconds, checking and compiling it may take; 1800 if not said. Nothing is loaded then.
@@ -145,7 +147,7 @@ pub struct HostInfo {
 }
 
 /// An application, in short.
-#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, ToSchema)]
 pub struct Application {
     pub name: String,
     pub number: u64,
@@ -179,6 +181,9 @@ pub struct Application {
     /// How it ended, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
+    /// The process that it has for itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolated: Option<u32>,
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
@@ -188,7 +193,7 @@ pub struct Progress {
 }
 
 /// An application with its actors and channels.
-#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, ToSchema)]
 pub struct Details {
     #[serde(flatten)]
     pub application: Application,
@@ -341,6 +346,7 @@ impl From<&Seen> for Application {
             pace: seen.hosted.as_ref().and_then(|h| h.pace()),
             share: limits.share,
             outcome: seen.ended.as_ref().map(|e| e.outcome.text()),
+            isolated: None,
         }
     }
 }

@@ -5,6 +5,7 @@ use super::{Place, Run, SOURCE, network};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -59,6 +60,13 @@ pub fn sources() -> Place {
     place
 }
 
+pub fn pipe(place: &Place, name: &str) -> PathBuf {
+    let path = place.path(name);
+    let made = Command::new("mkfifo").arg(&path).status();
+    assert!(made.unwrap().success());
+    path
+}
+
 impl Host {
     pub fn begin() -> Host {
         Host::begin_in(sources())
@@ -85,15 +93,23 @@ impl Host {
         ];
         args.extend(more);
         let usual = place.command(&args);
-        let child = Command::new(program)
+        let mut command = Command::new(program);
+        command
             .args(&args)
             .current_dir(place.path(""))
             .envs(usual.get_envs().filter_map(|(k, v)| Some((k, v?))))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+            .stderr(Stdio::null());
+        // A file just written is busy while a child that another test has forked meanwhile has it open.
+        let child = loop {
+            match command.spawn() {
+                Err(e) if e.kind() == std::io::ErrorKind::ExecutableFileBusy => {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                other => break other.unwrap(),
+            }
+        };
         let host = Host { place, child };
         let start = Instant::now();
         while UnixStream::connect(host.place.path("h.sock")).is_err() {

@@ -1,0 +1,672 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Isolated applications: each has a process of its own, for code that is not trusted. That process is
+//! a host with this one application, a child of ours: what is asked of the application is asked there,
+//! in the words of this same interface, and there is no other protocol. What ends that process, in
+//! whatever way, ends the one application; when we end, killed or not, the kernel ends it.
+//!
+//! One thread for each stands by: it starts the process (which the kernel ends with the thread that has
+//! started it), follows its events, and remembers how it went.
+
+use super::prepare::Prepared;
+use super::types::{
+    Application, Details, Failed, LoadRequest, MoveRequest, ReplaceRequest, Unloaded, Why,
+};
+use crate::client::{Client, encoded};
+use crate::events::{Events, What};
+use crate::host::{Kind, Refusal, State};
+use hyper::Method;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::net::UnixListener;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// So long it may take to say how its application is; what it said last is told instead.
+const ANSWERS: Duration = Duration::from_millis(500);
+/// So long it may take to do what takes no time, and to end when its application has.
+const SOON: Duration = Duration::from_secs(2);
+/// So much longer than its application may take it has for an answer.
+const GRACE: Duration = Duration::from_secs(5);
+/// Of those that have ended so many are remembered.
+const REMEMBERED: usize = 256;
+
+/// What starts a host of one application: the command `levada`, and options of `levada host`.
+#[derive(Clone, Debug)]
+pub struct Starts {
+    pub command: PathBuf,
+    pub options: Vec<OsString>,
+}
+
+/// All that there are.
+#[derive(Debug, Default)]
+pub struct AllIsolated(Mutex<BTreeMap<u64, Arc<Isolated>>>);
+
+/// One of them.
+#[derive(Debug)]
+pub struct Isolated {
+    pub name: String,
+    /// As the applications of this host are numbered.
+    pub number: u64,
+    pub process: u32,
+    client: Client,
+    known: Mutex<Known>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct Known {
+    /// None: its process has ended, and somebody has seen how.
+    child: Option<Child>,
+    /// What it said last of its application.
+    last: Details,
+    /// What its natives are given.
+    options: Vec<(String, String)>,
+    /// Others have heard of it.
+    told: bool,
+    /// It is about to begin.
+    begins: bool,
+    /// How that has ended.
+    over: Option<String>,
+}
+
+fn limit(what: impl std::fmt::Display) -> Failed {
+    Refusal::new(Kind::Limit, what.to_string()).into()
+}
+
+// ---- the process -------------------------------------------------------------------------------
+
+/// The socket of a host, in a folder that only its user can enter.
+struct Place {
+    folder: PathBuf,
+}
+
+const FOLDER: &str = "levada-isolated-";
+
+impl Place {
+    fn new() -> io::Result<Place> {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        let number = LAST.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{FOLDER}{}-{number}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
+        Ok(Place { folder })
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.join("sock")
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Takes away what hosts have left that were killed.
+pub fn tidy() {
+    let entries = std::fs::read_dir(std::env::temp_dir())
+        .into_iter()
+        .flatten();
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let of = name.to_str().and_then(|n| n.strip_prefix(FOLDER));
+        let of = of.and_then(|rest| rest.split_once('-')?.0.parse::<i32>().ok());
+        let Some(pid) = of.filter(|pid| *pid > 0) else {
+            continue;
+        };
+        // SAFETY: signal 0 is none: it asks whether there is such a process.
+        let gone = unsafe { libc::kill(pid, 0) } != 0
+            && io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH);
+        if gone {
+            // What is another user's stays.
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// Starts a host that listens on `listener`, and ends with the thread that calls this.
+fn start(starts: &Starts, listener: &UnixListener) -> io::Result<Child> {
+    let socket = listener.as_raw_fd();
+    let ours = std::process::id();
+    let mut command = Command::new(&starts.command);
+    command
+        .arg("host")
+        .args(&starts.options)
+        .arg(format!("--listener={socket}"))
+        .env_remove("LEVADA_HOST")
+        .stdin(Stdio::null())
+        // What is typed at this host's terminal is for this host, which passes it on.
+        .process_group(0);
+    let prepare = move || {
+        // SAFETY: system calls that may be made between fork and exec; none has a precondition.
+        let done = unsafe {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == 0
+                && libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+                && libc::fcntl(socket, libc::F_SETFD, 0) == 0
+        };
+        if !done {
+            return Err(io::Error::last_os_error());
+        }
+        // Whoever has ended before it could be asked for ends nobody.
+        // SAFETY: has no preconditions.
+        match unsafe { libc::getppid() } == ours as i32 {
+            true => Ok(()),
+            false => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    };
+    // SAFETY: what it calls may be called there.
+    unsafe { command.pre_exec(prepare) }.spawn()
+}
+
+/// Waits until it has ended, and leaves it to be waited for.
+fn await_end(process: u32) {
+    loop {
+        // SAFETY: it writes into what is given, which may be all zeros.
+        let done = unsafe {
+            let mut info: libc::siginfo_t = std::mem::zeroed();
+            let how = libc::WEXITED | libc::WNOWAIT;
+            libc::waitid(libc::P_PID, process, &mut info, how)
+        };
+        if done == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::EINTR) {
+            return;
+        }
+    }
+}
+
+/// How a process ended, in words.
+fn in_words(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("its process has exited with status {code}"),
+        (None, Some(signal)) => {
+            // SAFETY: the text is the library's, and this thread's until it asks again.
+            let name = unsafe {
+                let text = libc::strsignal(signal);
+                (!text.is_null()).then(|| std::ffi::CStr::from_ptr(text).to_string_lossy())
+            };
+            let name = name.unwrap_or_default();
+            format!("its process was ended by signal {signal} ({name})")
+        }
+        (None, None) => "its process has ended".to_string(),
+    }
+}
+
+/// Bytes of its own that it has now; none: the system does not say.
+fn data_of(process: u32) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = text.lines().find_map(|l| l.strip_prefix("VmData:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib << 10)
+}
+
+// ---- one ---------------------------------------------------------------------------------------
+
+/// What is understood of an event.
+#[derive(Deserialize)]
+struct Told {
+    number: u64,
+    event: What,
+    #[serde(default)]
+    detail: String,
+    #[serde(default)]
+    actor: Option<String>,
+    #[serde(default)]
+    from: Option<u32>,
+    #[serde(default)]
+    to: Option<u32>,
+}
+
+impl Isolated {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn address(&self, rest: &str) -> String {
+        format!("/applications/{}{rest}", encoded(&self.name))
+    }
+
+    /// Loads the application, paused, and limits what its process may claim.
+    pub fn load(
+        &self,
+        request: &LoadRequest,
+        within: Duration,
+        events: &Events,
+    ) -> Result<(), Failed> {
+        let inner = LoadRequest {
+            name: Some(self.name.clone()),
+            isolate: false,
+            paused: true,
+            ..request.clone()
+        };
+        let client = self.client.clone().within(within + GRACE);
+        let loaded = client.call(Method::POST, "/applications", &json!(inner));
+        let loaded: Details = loaded.map_err(|failed| self.explained(failed))?;
+        let network = self.seen(loaded).application.network;
+        if let Some(more) = request.memory {
+            self.limit_memory(more);
+        }
+        self.known().told = true;
+        let detail = format!("{network} as {} in process {}", self.name, self.process);
+        events.tell(What::Loaded, &self.name, detail);
+        Ok(())
+    }
+
+    /// From now on its process may claim so much more.
+    fn limit_memory(&self, more: u64) {
+        let Some(has) = data_of(self.process) else {
+            return;
+        };
+        let most = has.saturating_add(more);
+        let limit = libc::rlimit {
+            rlim_cur: most,
+            rlim_max: most,
+        };
+        let known = self.known();
+        if known.child.is_some() {
+            let (process, data) = (self.process as i32, libc::RLIMIT_DATA);
+            // SAFETY: the process is ours, and is waited for only under the lock.
+            unsafe { libc::prlimit(process, data, &limit, std::ptr::null_mut()) };
+        }
+    }
+
+    /// It is loaded, and shall run.
+    pub fn start(&self) -> Result<(), Failed> {
+        self.known().begins = true;
+        self.change("resume", SOON).map(drop)
+    }
+
+    pub fn option(&self, name: &str) -> Option<String> {
+        let known = self.known();
+        let found = known.options.iter().find(|o| o.0 == name);
+        found.map(|o| o.1.clone())
+    }
+
+    /// As this host tells it; and it is what was said last.
+    fn seen(&self, mut details: Details) -> Details {
+        details.application.number = self.number;
+        details.application.isolated = Some(self.process);
+        let mut known = self.known();
+        if known.over.is_none() {
+            known.last = details.clone();
+        }
+        details
+    }
+
+    /// Who does not answer since its process has ended is told to have ended.
+    fn explained(&self, failed: Failed) -> Failed {
+        if failed.kind.is_some() {
+            return failed;
+        }
+        match self.until_over(SOON) {
+            Some(how) => {
+                Refusal::new(Kind::Conflict, format!("{} has ended: {how}", self.name)).into()
+            }
+            None => failed,
+        }
+    }
+
+    /// How it has ended, if it does before `within` is over.
+    fn until_over(&self, within: Duration) -> Option<String> {
+        let known = self.known();
+        let waits = |k: &mut Known| k.over.is_none();
+        let (known, _) = self
+            .changed
+            .wait_timeout_while(known, within, waits)
+            .unwrap_or_else(PoisonError::into_inner);
+        known.over.clone()
+    }
+
+    pub fn lives(&self) -> bool {
+        self.known().over.is_none()
+    }
+
+    fn ask<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        rest: &str,
+        body: &Value,
+        within: Duration,
+    ) -> Result<T, Failed> {
+        if !self.lives() {
+            return Err(Refusal::new(Kind::Conflict, format!("{} has ended", self.name)).into());
+        }
+        let client = self.client.clone().within(within + GRACE);
+        let answer = client.call(method, &self.address(rest), body);
+        answer.map_err(|failed| self.explained(failed))
+    }
+
+    /// How it is; if it does not say so soon, how it was.
+    pub fn details(&self) -> Details {
+        if self.lives() {
+            let client = self.client.clone().within(ANSWERS);
+            match client.get::<Details>(&self.address("")) {
+                Ok(details) => return self.seen(details),
+                Err(failed) if failed.kind.is_none() => drop(self.until_over(ANSWERS)),
+                Err(_) => {}
+            }
+        }
+        self.known().last.clone()
+    }
+
+    /// Pauses it, or lets it go on: what stands behind its name in the address.
+    pub fn change(&self, what: &str, within: Duration) -> Result<Application, Failed> {
+        let rest = format!("/{what}?within={}", within.as_secs_f64());
+        let changed: Application = self.ask(Method::POST, &rest, &Value::Null, within)?;
+        let mut details = self.details();
+        details.application.state = changed.state;
+        Ok(details.application)
+    }
+
+    pub fn move_actor(&self, request: &MoveRequest) -> Result<Application, Failed> {
+        let _: Application = self.ask(Method::POST, "/move", &json!(request), SOON)?;
+        Ok(self.details().application)
+    }
+
+    pub fn replace(
+        &self,
+        load: &LoadRequest,
+        prepared: &Prepared,
+        within: Duration,
+    ) -> Result<Details, Failed> {
+        let request = ReplaceRequest {
+            load: LoadRequest {
+                name: None,
+                isolate: false,
+                ..load.clone()
+            },
+            within: Some(within.as_secs_f64()),
+        };
+        let details: Details = self.ask(Method::POST, "/replace", &json!(request), within)?;
+        self.known().options.clone_from(&prepared.options);
+        Ok(self.seen(details))
+    }
+
+    pub fn why(&self) -> Result<Why, Failed> {
+        let how = self.known().over.clone();
+        match how {
+            Some(how) => Ok(Why {
+                application: self.name.clone(),
+                text: format!("{} has ended: {how}\n", self.name),
+            }),
+            None => self.ask(Method::GET, "/why", &Value::Null, SOON),
+        }
+    }
+
+    /// Takes it away. With `now`, whatever it does then, its process ends.
+    fn unload(&self, now: bool, within: Duration) -> Result<Unloaded, Failed> {
+        if self.lives() {
+            let rest = format!("?now={now}&within={}", within.as_secs_f64());
+            let done: Result<Unloaded, Failed> =
+                self.ask(Method::DELETE, &rest, &Value::Null, within);
+            match done {
+                // Its end is told before it is away.
+                Ok(unloaded) => {
+                    self.until_over(SOON);
+                    self.kill();
+                    return Ok(unloaded);
+                }
+                Err(failed) if self.lives() && !now => return Err(failed),
+                Err(_) => {}
+            }
+            self.kill();
+            self.until_over(SOON);
+        }
+        let known = self.known();
+        let last = &known.last.application;
+        Ok(Unloaded {
+            name: self.name.clone(),
+            outcome: known.over.clone().unwrap_or_default(),
+            seconds: last.seconds,
+            firings: last.firings,
+            progress: last.progress.clone(),
+        })
+    }
+
+    fn kill(&self) {
+        if let Some(child) = &mut self.known().child {
+            let _ = child.kill();
+        }
+    }
+
+    /// Tells its host to end, as a terminal does.
+    fn stop(&self) {
+        let known = self.known();
+        if known.child.is_some() {
+            // SAFETY: it is ours, and is waited for only under the lock.
+            unsafe { libc::kill(self.process as i32, libc::SIGTERM) };
+        }
+    }
+
+    /// Something has happened there; an end is given back, to be looked into.
+    fn hear(&self, told: Told, events: &Events) -> Option<(What, String)> {
+        match told.event {
+            What::Ended | What::Failed => return Some((told.event, told.detail)),
+            What::Loaded | What::Unloaded => {}
+            // It was loaded paused.
+            What::Resumed if std::mem::take(&mut self.known().begins) => {}
+            What::Moved => {
+                let (from, to) = (told.from.unwrap_or(0), told.to.unwrap_or(0));
+                events.moved(&self.name, &told.actor.unwrap_or_default(), from, to);
+            }
+            other => events.tell(other, &self.name, told.detail),
+        }
+        None
+    }
+
+    /// Follows what happens there, until it has ended or nothing is heard any more.
+    fn follow(&self, events: &Events) {
+        let mut since = 0;
+        loop {
+            let mut end = None;
+            let address = format!("/events?follow=true&since={since}");
+            let _ = self.client.lines(&address, |line| {
+                // Where some were missed, there is nothing to be told of them.
+                if let Ok(told) = serde_json::from_str::<Told>(line) {
+                    since = told.number;
+                    end = self.hear(told, events);
+                }
+                end.is_none()
+            });
+            let Some((event, how)) = end else {
+                return;
+            };
+            let client = self.client.clone().within(SOON);
+            if let Ok(details) = client.get::<Details>(&self.address("")) {
+                let state = self.seen(details).application.state;
+                if !matches!(state, State::Ended | State::Failed | State::Ending) {
+                    continue; // a new version is in its place
+                }
+            }
+            return self.ended(event, how, events);
+        }
+    }
+
+    /// The first who says how it ended is believed.
+    fn ended(&self, event: What, how: String, events: &Events) {
+        let mut known = self.known();
+        if known.over.is_some() {
+            return;
+        }
+        let application = &mut known.last.application;
+        application.state = match event {
+            What::Failed => State::Failed,
+            _ => State::Ended,
+        };
+        application.outcome = Some(how.clone());
+        known.over = Some(how.clone());
+        let told = known.told;
+        drop(known);
+        if told {
+            events.tell(event, &self.name, how);
+        }
+        self.changed.notify_all();
+    }
+}
+
+/// The life of one, from its start to its end. `known` is what is known before.
+fn stand_by(
+    starts: &Starts,
+    mut known: Known,
+    events: &Events,
+    begun: &Sender<io::Result<Arc<Isolated>>>,
+) {
+    let place = Place::new();
+    let bound = place.and_then(|place| {
+        let listener = UnixListener::bind(place.socket())?;
+        let child = start(starts, &listener)?;
+        Ok((place, child))
+    });
+    let (place, child) = match bound {
+        Ok(bound) => bound,
+        Err(e) => return drop(begun.send(Err(e))),
+    };
+    let process = child.id();
+    known.child = Some(child);
+    let application = &mut known.last.application;
+    application.isolated = Some(process);
+    let isolated = Arc::new(Isolated {
+        name: application.name.clone(),
+        number: application.number,
+        process,
+        client: Client::new(&place.socket()),
+        known: Mutex::new(known),
+        changed: Condvar::new(),
+    });
+    let _ = begun.send(Ok(isolated.clone()));
+    isolated.follow(events);
+    // What has nothing to run, or tells nothing any more, ends.
+    isolated.kill();
+    await_end(process);
+    let mut known = isolated.known();
+    let status = known.child.take().and_then(|mut child| child.wait().ok());
+    drop(known);
+    let how = status.map_or_else(|| "its process has ended".to_string(), in_words);
+    isolated.ended(What::Failed, how, events);
+}
+
+// ---- all ---------------------------------------------------------------------------------------
+
+impl AllIsolated {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Isolated>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn list(&self) -> Vec<Arc<Isolated>> {
+        self.all().values().cloned().collect()
+    }
+
+    /// The newest of that name: those before it have ended.
+    pub fn find(&self, name: &str) -> Option<Arc<Isolated>> {
+        self.all().values().rev().find(|i| i.name == name).cloned()
+    }
+
+    pub fn live(&self, name: &str) -> Option<Arc<Isolated>> {
+        self.find(name).filter(|i| i.lives())
+    }
+
+    /// Whether the one with this number has not ended.
+    pub fn lives(&self, number: u64) -> bool {
+        self.all().get(&number).is_some_and(|i| i.lives())
+    }
+
+    /// What is left of an earlier one of this name is forgotten.
+    pub fn forget(&self, name: &str) {
+        self.all().retain(|_, i| i.name != name || i.lives());
+    }
+
+    /// Starts the process for one; nothing is loaded in it yet.
+    pub fn begin(
+        &self,
+        name: &str,
+        number: u64,
+        prepared: &Prepared,
+        starts: Starts,
+        events: Arc<Events>,
+    ) -> Result<Arc<Isolated>, Failed> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let known = Known {
+            child: None,
+            last: Details {
+                application: Application {
+                    name: name.to_string(),
+                    number,
+                    network: prepared.network.clone(),
+                    loaded: now.map_or(0.0, |d| d.as_secs_f64()),
+                    ..Application::default()
+                },
+                ..Details::default()
+            },
+            options: prepared.options.clone(),
+            told: false,
+            begins: false,
+            over: None,
+        };
+        let (sender, receiver) = mpsc::channel();
+        std::thread::Builder::new()
+            .name("levada/isolated".to_string())
+            .spawn(move || stand_by(&starts, known, &events, &sender))
+            .map_err(|e| limit(format!("a thread cannot be started: {e}")))?;
+        let begun = receiver.recv().unwrap_or_else(|e| Err(io::Error::other(e)));
+        let begun =
+            begun.map_err(|e| limit(format!("{name} cannot have a process of its own: {e}")))?;
+        let mut all = self.all();
+        all.insert(number, begun.clone());
+        let over = all.values().filter(|i| !i.lives()).map(|i| i.number);
+        let over: Vec<u64> = over.collect();
+        for number in over.iter().rev().skip(REMEMBERED) {
+            all.remove(number);
+        }
+        Ok(begun)
+    }
+
+    /// Of one that is not loaded after all nothing is left.
+    pub fn take_back(&self, isolated: &Isolated) {
+        isolated.kill();
+        self.all().remove(&isolated.number);
+    }
+
+    /// Takes one away, at once or when what is in flight has come out.
+    pub fn unload(
+        &self,
+        isolated: &Isolated,
+        now: bool,
+        within: Duration,
+        events: &Events,
+    ) -> Result<Unloaded, Failed> {
+        let unloaded = isolated.unload(now, within)?;
+        match self.all().remove(&isolated.number) {
+            Some(_) => events.tell(What::Unloaded, &isolated.name, ""),
+            None => {
+                let what = format!("{} has been unloaded by somebody else", isolated.name);
+                return Err(Refusal::new(Kind::Unknown, what).into());
+            }
+        }
+        Ok(unloaded)
+    }
+
+    /// Stops all; the names of those that have not ended within that time, which end all the same.
+    pub fn stop_within(&self, within: Duration) -> Vec<String> {
+        let all: Vec<Arc<Isolated>> = self.list();
+        all.iter().for_each(|i| i.stop());
+        // They have the same limit, and say themselves what lasts.
+        let until = Instant::now() + within.min(Duration::from_secs(1 << 20)) + SOON;
+        let lasts = |i: &&Arc<Isolated>| {
+            let left = until.saturating_duration_since(Instant::now());
+            i.until_over(left).is_none()
+        };
+        let lasting: Vec<String> = all.iter().filter(lasts).map(|i| i.name.clone()).collect();
+        all.iter().for_each(|i| i.kill());
+        lasting
+    }
+}

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Loading: from a request to an application that runs. All of a request's applications are loaded, or
+//! none: what is wrong with one is told before any of them runs.
+
+use super::isolated::Isolated;
+use super::prepare::{self, Client, Prepared};
+use super::types::{Details, Failed, LoadRequest, ReplaceRequest};
+use super::{Served, USUAL, limit, memory};
+use crate::host::{Host, Hosted, Kind, Load, Refusal, check_name};
+use crate::keep::Limits;
+use levada_sys::Network;
+use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+/// An application with all that its load needs. One that is isolated is not even opened here.
+struct Ready {
+    request: LoadRequest,
+    prepared: Prepared,
+    load: Option<Load>,
+}
+
+/// Where it has been loaded.
+enum Loaded {
+    Here(Arc<Hosted>),
+    Isolated(Arc<Isolated>),
+}
+
+impl Loaded {
+    fn number(&self) -> u64 {
+        match self {
+            Loaded::Here(hosted) => hosted.number,
+            Loaded::Isolated(isolated) => isolated.number,
+        }
+    }
+}
+
+/// Loads all of these, or none: the first that is wrong is told, before anything is touched. What is
+/// `restored` is remembered already.
+pub fn load_all(
+    served: &Served,
+    requests: Vec<LoadRequest>,
+    client: Option<&Client>,
+    restored: bool,
+) -> Result<Vec<Details>, Failed> {
+    let mut names = BTreeSet::new();
+    for name in requests.iter().filter_map(|r| r.name.as_ref()) {
+        check_name(name)?;
+        // Before anything is compiled for nothing.
+        if is_live(served, name) || !names.insert(name.clone()) {
+            return Err(taken(name).into());
+        }
+    }
+    let ready = requests
+        .into_iter()
+        .map(|request| make_ready(served, request, client));
+    let ready = ready.collect::<Result<Vec<Ready>, Failed>>()?;
+    fits(&served.host, &ready)?;
+    let mut loaded: Vec<(Loaded, Ready)> = Vec::new();
+    let done = place_all(served, ready, &names, &mut loaded, restored);
+    if let Err(refused) = done.and_then(|()| start_all(served, &loaded)) {
+        take_back(served, &loaded, restored);
+        return Err(refused);
+    }
+    let seen = served.host.list();
+    let details = loaded.into_iter().filter_map(|(loaded, one)| {
+        let details = match loaded {
+            Loaded::Here(hosted) => Details::from(seen.iter().find(|a| a.number == hosted.number)?),
+            Loaded::Isolated(isolated) => isolated.details(),
+        };
+        Some(Details {
+            diagnostics: one.prepared.diagnostics,
+            text: one.prepared.text,
+            ..details
+        })
+    });
+    Ok(details.collect())
+}
+
+/// Gives each its name, and its place.
+fn place_all(
+    served: &Served,
+    ready: Vec<Ready>,
+    names: &BTreeSet<String>,
+    loaded: &mut Vec<(Loaded, Ready)>,
+    restored: bool,
+) -> Result<(), Failed> {
+    let _naming = served.naming.lock().unwrap_or_else(PoisonError::into_inner);
+    for mut one in ready {
+        let name = match one.request.name.take() {
+            Some(name) => name,
+            None => free_name(served, &one.prepared.network, names),
+        };
+        let placed = place(served, &name, &one)?;
+        let number = placed.number();
+        one.request.name = Some(name.clone());
+        let kept = match &served.memory {
+            Some(memory) if restored => {
+                memory.take_over(&name, number);
+                Ok(())
+            }
+            Some(memory) => memory.keep(&name, number, &one.request),
+            None => Ok(()),
+        };
+        loaded.push((placed, one));
+        kept.map_err(|e| {
+            let what = format!("what is loaded cannot be remembered: {e}");
+            Refusal::new(Kind::Limit, what).help("name another folder with levada host --state DIR")
+        })?;
+    }
+    Ok(())
+}
+
+fn place(served: &Served, name: &str, one: &Ready) -> Result<Loaded, Failed> {
+    if is_live(served, name) {
+        return Err(taken(name).into());
+    }
+    served.isolated.forget(name);
+    if let Some(load) = &one.load {
+        let load = Load {
+            name: name.to_string(),
+            ..load.clone()
+        };
+        return Ok(Loaded::Here(served.host.load(load)?));
+    }
+    let number = served.host.claim(name);
+    let (starts, events) = (served.starts.clone(), served.host.events().clone());
+    let begun = served
+        .isolated
+        .begin(name, number, &one.prepared, starts, events)?;
+    Ok(Loaded::Isolated(begun))
+}
+
+/// Starts those that shall run, when all are there.
+fn start_all(served: &Served, loaded: &[(Loaded, Ready)]) -> Result<(), Failed> {
+    for (loaded, one) in loaded {
+        if let Loaded::Isolated(isolated) = loaded {
+            isolated.load(&one.request, LOADS, served.host.events())?;
+        }
+    }
+    for (loaded, _) in loaded.iter().filter(|(_, one)| !one.request.paused) {
+        match loaded {
+            Loaded::Here(hosted) => served.host.start(hosted)?,
+            Loaded::Isolated(isolated) => match isolated.start() {
+                Err(failed) if isolated.lives() => return Err(failed),
+                // It has ended meanwhile, as its details say.
+                _ => {}
+            },
+        }
+    }
+    Ok(())
+}
+
+/// So long an isolated application that is compiled already may take to be loaded.
+const LOADS: Duration = Duration::from_secs(30);
+
+fn make_ready(
+    served: &Served,
+    request: LoadRequest,
+    client: Option<&Client>,
+) -> Result<Ready, Failed> {
+    let limits = Limits {
+        rate: positive("rate", request.rate)?,
+        share: positive("share", request.share)?,
+    };
+    let prepare = || prepare::prepare(&served.command, &request, &served.preparing, client);
+    let mut prepared = prepare()?;
+    if request.isolate {
+        return Ok(Ready {
+            request,
+            prepared,
+            load: None,
+        });
+    }
+    // SAFETY: the compiler has just made it, or vouches for it by its content.
+    let mut opened = unsafe { Network::open(&prepared.object) };
+    if opened.is_err() && std::fs::remove_file(&prepared.object).is_ok() {
+        // Something has changed around it, such as a library: it is made anew, once.
+        prepared = prepare()?;
+        // SAFETY: as above.
+        opened = unsafe { Network::open(&prepared.object) };
+    }
+    let network = opened.map_err(|what| Refusal::new(Kind::Wrong, what))?;
+    let load = Load {
+        name: String::new(),
+        class: prepared.network.clone(),
+        network: Arc::new(network),
+        object: Some(prepared.object.clone()),
+        options: prepared.options.clone(),
+        priority: request.priority,
+        pins: Vec::new(),
+        limits,
+        anyway: request.anyway,
+    };
+    Ok(Ready {
+        request,
+        prepared,
+        load: Some(load),
+    })
+}
+
+/// A number that a limit can have.
+fn positive(what: &str, given: Option<f64>) -> Result<Option<f64>, Refusal> {
+    match given {
+        Some(n) if !(n.is_finite() && (1e-3..=1e9).contains(&n)) => {
+            let what = format!("{what} is {n}: it is a number from 0.001 to 1000000000");
+            Err(Refusal::new(Kind::Wrong, what))
+        }
+        given => Ok(given),
+    }
+}
+
+fn take_back(served: &Served, loaded: &[(Loaded, Ready)], restored: bool) {
+    for (loaded, one) in loaded {
+        let name = one.request.name.as_deref().unwrap_or_default();
+        match &served.memory {
+            // What the host before this one has kept stays, for the next.
+            Some(memory) if restored => memory.give_back(name, loaded.number()),
+            Some(memory) => memory.forget(name, loaded.number()),
+            None => {}
+        }
+        match loaded {
+            Loaded::Here(_) => drop(served.host.unload(name, true, Duration::from_secs(10))),
+            Loaded::Isolated(isolated) => served.isolated.take_back(isolated),
+        }
+    }
+}
+
+/// Loads what ran when the host before this one ended; what cannot be loaded any more is told.
+pub fn restore(served: &Served) {
+    let Some(memory) = &served.memory else {
+        return;
+    };
+    for name in memory.left() {
+        let done = memory.read(&name).and_then(|request| {
+            let loaded = load_all(served, vec![request], None, true);
+            loaded.map(drop).map_err(|failed| failed.error)
+        });
+        if let Err(why) = done {
+            let detail = format!("cannot be loaded again: {why}");
+            served
+                .host
+                .events()
+                .tell(crate::What::Failed, &name, detail);
+        }
+    }
+}
+
+fn taken(name: &str) -> Refusal {
+    let what = format!("an application {name} is loaded already");
+    Refusal::new(Kind::Conflict, what)
+        .help("give this one another name with --name, or unload that one")
+}
+
+fn is_live(served: &Served, name: &str) -> bool {
+    served.host.live(name).is_ok() || served.isolated.live(name).is_some()
+}
+
+/// The last part of the network's name, and a number if that is taken, or `wanted` by another.
+fn free_name(served: &Served, class: &str, wanted: &BTreeSet<String>) -> String {
+    let short = class.rsplit('.').next().unwrap_or(class);
+    let short: String = short
+        .chars()
+        .filter(|c| c.is_alphanumeric() || *c == '_')
+        .collect();
+    let short: String = short.chars().take(48).collect();
+    let short = if short.is_empty() { "app" } else { &short };
+    let is_free = |name: &str| !wanted.contains(name) && !is_live(served, name);
+    let numbered = (2..).map(|n| format!("{short}-{n}"));
+    std::iter::once(short.to_string())
+        .chain(numbered)
+        .find(|name| is_free(name))
+        .unwrap_or_default()
+}
+
+/// Is there memory for them?
+fn fits(host: &Host, ready: &[Ready]) -> Result<(), Refusal> {
+    let left = memory::left();
+    let mut all = 0u64;
+    for one in ready {
+        // What is isolated is sized where it is opened.
+        let Some(load) = &one.load else {
+            continue;
+        };
+        let needs = host.size(load)?;
+        all = all.saturating_add(needs);
+        let (class, claims) = (&load.class, "for its state and its channels");
+        if let Some(limit) = one.request.memory
+            && needs > limit
+        {
+            let what = format!("{class} claims {needs} bytes {claims}, and may have {limit}");
+            return Err(Refusal::new(Kind::Limit, what)
+                .help("smaller channels (bufferSize) take less, or allow it more with --memory"));
+        }
+        if let Some(left) = left
+            && all > left
+        {
+            let what =
+                format!("{class} claims {needs} bytes {claims}, and there are not so many left");
+            return Err(Refusal::new(Kind::Limit, what)
+                .help("smaller channels (bufferSize) take less, or unload what is not needed"));
+        }
+    }
+    Ok(())
+}
+
+pub fn replace_now(
+    served: &Served,
+    name: &str,
+    request: ReplaceRequest,
+    client: Option<&Client>,
+) -> Result<Details, Failed> {
+    let within = limit(request.within, USUAL)?;
+    if let Some(isolated) = served.isolated.find(name) {
+        return replace_isolated(served, &isolated, request, within, client);
+    }
+    let host = &served.host;
+    let old = host.live(name)?;
+    let mut load = request.load;
+    if load.isolate {
+        let what = format!("{name} has no process of its own, so its new version can have none");
+        return Err(Refusal::new(Kind::Wrong, what)
+            .help("unload it, and load the new version with --isolate")
+            .into());
+    }
+    goes_on(&mut load, name, |what| old.option(what));
+    drop(old);
+    let ready = make_ready(served, load, client)?;
+    fits(host, std::slice::from_ref(&ready))?;
+    let Some(load) = ready.load else {
+        return Err(Refusal::new(Kind::Wrong, "it cannot be isolated").into());
+    };
+    let load = Load {
+        name: name.to_string(),
+        // What it breaks the old one has broken.
+        anyway: true,
+        ..load
+    };
+    let mut kept = Ok(());
+    let new = host.replace(load, within, |new| {
+        if let Some(memory) = &served.memory {
+            kept = memory.keep(name, new.number, &ready.request);
+        }
+    })?;
+    kept.map_err(not_kept)?;
+    let number = new.number;
+    drop(new);
+    let seen = host.list().into_iter().find(|a| a.number == number);
+    let seen =
+        seen.ok_or_else(|| Refusal::new(Kind::Unknown, format!("{name} has been unloaded")))?;
+    Ok(Details {
+        diagnostics: ready.prepared.diagnostics,
+        text: ready.prepared.text,
+        ..Details::from(&seen)
+    })
+}
+
+/// The new version goes on where the old one is, in the same process.
+fn replace_isolated(
+    served: &Served,
+    isolated: &Isolated,
+    request: ReplaceRequest,
+    within: Duration,
+    client: Option<&Client>,
+) -> Result<Details, Failed> {
+    let mut load = request.load;
+    goes_on(&mut load, &isolated.name, |what| isolated.option(what));
+    load.isolate = true;
+    let ready = make_ready(served, load, client)?;
+    let details = isolated.replace(&ready.request, &ready.prepared, within)?;
+    if let Some(memory) = &served.memory {
+        let kept = memory.keep(&isolated.name, isolated.number, &ready.request);
+        kept.map_err(not_kept)?;
+    }
+    Ok(Details {
+        diagnostics: ready.prepared.diagnostics,
+        text: ready.prepared.text,
+        ..details
+    })
+}
+
+/// A new version has the name of the old one, and its input and output if it names none.
+fn goes_on<S: AsRef<str>>(load: &mut LoadRequest, name: &str, of: impl Fn(&str) -> Option<S>) {
+    let of = |what| of(what).map(|s| s.as_ref().to_string());
+    load.input = load.input.take().or_else(|| of("in"));
+    load.output = load.output.take().or_else(|| of("out"));
+    load.name = Some(name.to_string());
+}
+
+fn not_kept(e: std::io::Error) -> Refusal {
+    Refusal::new(Kind::Limit, format!("it runs, but is not remembered: {e}"))
+}

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Applications that have a process of their own: they are spoken to as all others are, and whatever ends
+//! their process ends them alone.
+
+mod common;
+
+use common::host::{Host, pipe, sources};
+use common::{Place, network};
+use serde_json::Value;
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// `Rogue`: does what its parameter says when it has fired ten times, and writes numbers until then.
+fn rogues() -> Place {
+    let place = sources();
+    place.write(
+        "src/p/Rogue.cal",
+        "package p;\nactor Rogue (int what) int In ==> int Out :\n  @native function harm(int x, int what) --> int \
+         end\n  action In:[x] ==> Out:[if x = 10 then harm(x, what) else x end] end\nend\n",
+    );
+    place.write(
+        "natives/harm.c",
+        "#include <signal.h>\n#include <stdint.h>\n#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\n\
+         int32_t harm(int32_t x, int32_t what);\n\
+         int32_t harm(int32_t x, int32_t what) {\n  switch (what) {\n  case 0: abort();\n  case 1: _exit(3);\n  \
+         case 2: raise(SIGKILL); break;\n  case 3: for (;;) pause();\n  \
+         case 4: for (;;) { void *p = malloc(1 << 20); if (!p) abort(); memset(p, 1, 1 << 20); }\n  \
+         }\n  return x;\n}\n",
+    );
+    for what in 0..5 {
+        let text = network(
+            &[
+                ("source", "p.Source", &[("n", "2000000000")]),
+                ("rogue", "p.Rogue", &[("what", &what.to_string())]),
+                ("write", "p.Write", &[]),
+            ],
+            &[("source.Out", "rogue.In"), ("rogue.Out", "write.In")],
+        );
+        let name = format!("Rogue{what}");
+        let file = format!("src/p/{name}.xdf");
+        place.write(&file, &text.replace("\"Top\"", &format!("\"{name}\"")));
+    }
+    place
+}
+
+fn rogue(host: &Host, what: u32, more: &[&str]) -> String {
+    let (file, name) = (format!("src/p/Rogue{what}.xdf"), format!("rogue{what}"));
+    let mut args = vec!["load", &file, "--name", &name, "--out=/dev/null"];
+    args.extend(["--isolate"]);
+    args.extend(more);
+    host.run(&args).succeeds();
+    name
+}
+
+fn load(host: &Host, file: &str, name: &str, out: &str) -> u32 {
+    let args = ["load", file, "--isolate", "--name", name, "--out", out];
+    host.run(&args).succeeds();
+    process(&host.seen(name))
+}
+
+fn process(seen: &Value) -> u32 {
+    seen["isolated"].as_u64().unwrap_or_default() as u32
+}
+
+fn lives(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit(") ").next().and_then(|s| s.chars().next());
+    state.is_some_and(|s| s != 'Z')
+}
+
+fn until_gone(pid: u32) {
+    let start = Instant::now();
+    while lives(pid) {
+        let long = start.elapsed() > Duration::from_secs(60);
+        assert!(!long, "the process {pid} lives on");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn signal(pid: u32, signal: i32) {
+    assert!(pid > 1);
+    // SAFETY: it is a child of a host of this test, which has not been waited for.
+    assert_eq!(unsafe { libc::kill(pid as i32, signal) }, 0);
+}
+
+fn fires(host: &Host, name: &str) {
+    let firings = |a: &Value| a["firings"].as_u64().unwrap_or(0);
+    let before = firings(&host.seen(name));
+    host.until(name, |a| firings(a) > before);
+}
+
+#[test]
+fn it_is_spoken_to_as_all_others_are() {
+    let host = Host::begin();
+    let pid = load(&host, "src/p/Many.xdf", "apart", "apart.txt");
+    assert!(lives(pid) && pid != host.child.id());
+    fires(&host, "apart");
+    let shown = host.json(&["show", "apart"]);
+    assert_eq!((&shown["name"], process(&shown)), (&"apart".into(), pid));
+    assert_eq!(shown["actor"].as_array().unwrap().len(), 2);
+    assert_eq!(shown["number"], host.seen("apart")["number"]);
+    host.run(&["pause", "apart"]).succeeds();
+    assert_eq!(host.seen("apart")["state"], "paused");
+    let why = host.run(&["why", "apart"]);
+    assert!(why.succeeds().out.contains("apart is paused"), "{why:?}");
+    host.run(&["resume", "apart"]).succeeds();
+    fires(&host, "apart");
+    host.run(&["move", "apart", "source", "1"]).succeeds();
+    host.run(&["move", "apart", "nobody", "1"])
+        .refuses(1, &["nobody"]);
+    let stats = host.json(&["stats"]);
+    assert_eq!(stats["host"]["applications"], 1);
+    assert_eq!(stats["application"][0]["isolated"], pid);
+    assert!(host.get("/metrics").contains("application=\"apart\""));
+    let list = host.run(&["list"]);
+    assert!(list.out.contains(&format!("running in {pid}")), "{list:?}");
+    host.run(&["load", "src/p/Many.xdf", "--name=apart"])
+        .refuses(1, &["an application apart is loaded already"]);
+    let ended = host.json(&["unload", "apart"]);
+    assert_eq!(ended["outcome"], "done");
+    until_gone(pid);
+    let text = std::fs::read_to_string(host.place.path("apart.txt")).unwrap();
+    let good = text
+        .lines()
+        .enumerate()
+        .all(|(i, l)| l == (i + 1).to_string());
+    assert!(text.lines().count() > 1000 && good);
+    host.run(&["show", "apart"]).refuses(1, &["no application"]);
+    let events = host.run(&["events"]).succeeds().out.clone();
+    for word in ["loaded", "paused", "resumed", "ended", "unloaded"] {
+        assert!(events.contains(word), "{events}");
+    }
+}
+
+#[test]
+fn it_ends_by_itself_and_its_name_is_free_then() {
+    let host = Host::begin();
+    for _ in 0..3 {
+        let args = [
+            "load",
+            common::host::TOP,
+            "--isolate",
+            "--name=few",
+            "--out=few.txt",
+        ];
+        host.run(&args).succeeds();
+        let ended = host.until("few", |a| a["state"] == "ended");
+        assert_eq!(ended["outcome"], "done");
+        until_gone(process(&ended));
+        let text = std::fs::read_to_string(host.place.path("few.txt")).unwrap();
+        assert_eq!(text, "1\n2\n3\n");
+    }
+    host.run(&["pause", "few"]).refuses(1, &["few has ended"]);
+    // In the host itself it takes the place of what is left.
+    host.run(&["load", common::host::TOP, "--name=few"])
+        .succeeds();
+    let all = host.json(&["list"]);
+    assert_eq!(all.as_array().unwrap().len(), 1);
+    assert_eq!(all[0]["isolated"], Value::Null);
+}
+
+#[test]
+fn whatever_ends_its_process_ends_it_alone() {
+    let host = Host::begin_in(rogues());
+    host.many("other");
+    let told = [
+        (0, "its process was ended by signal 6 (Aborted)"),
+        (1, "its process has exited with status 3"),
+        (2, "its process was ended by signal 9 (Killed)"),
+    ];
+    for (what, how) in told {
+        let name = rogue(&host, what, &[]);
+        let failed = host.until(&name, |a| a["state"] == "failed");
+        assert_eq!(failed["outcome"], how);
+        let why = host.run(&["why", &name]);
+        assert!(why.succeeds().out.contains(how), "{why:?}");
+        host.run(&["resume", &name]).refuses(1, &["has ended"]);
+        let ended = host.json(&["unload", &name]);
+        assert_eq!(ended["outcome"], how);
+    }
+    let pid = load(&host, "src/p/Many.xdf", "killed", "/dev/null");
+    signal(pid, libc::SIGKILL);
+    let failed = host.until("killed", |a| a["state"] == "failed");
+    assert!(failed["outcome"].as_str().unwrap().contains("signal 9"));
+    fires(&host, "other");
+    let events = host.run(&["events"]).succeeds().out.clone();
+    assert_eq!(events.matches("failed").count(), 4, "{events}");
+}
+
+#[test]
+fn what_its_own_host_contains_is_told_in_the_same_words() {
+    let host = Host::begin();
+    let args = ["load", "src/p/Bad.xdf", "--name=bad", "--out=/dev/null"];
+    host.run(&[&args[..], &["--isolate"]].concat()).succeeds();
+    let apart = host.until("bad", |a| a["state"] == "failed");
+    host.run(&["unload", "bad"]).succeeds();
+    host.run(&args).succeeds();
+    let here = host.until("bad", |a| a["state"] == "failed");
+    assert_eq!(apart["outcome"], here["outcome"]);
+}
+
+#[test]
+fn who_does_not_come_back_is_taken_away_all_the_same() {
+    let host = Host::begin_in(rogues());
+    let name = rogue(&host, 3, &[]);
+    host.until(&name, |a| a["firings"].as_u64() > Some(9));
+    let pid = process(&host.seen(&name));
+    host.run(&["unload", &name, "--within=0.2"])
+        .refuses(1, &["draining still after 200ms"]);
+    host.run(&["unload", &name, "--now", "--within=0.2"])
+        .succeeds();
+    until_gone(pid);
+    // One that says nothing at all keeps nobody waiting for long.
+    let pid = load(&host, "src/p/Many.xdf", "mute", "/dev/null");
+    signal(pid, libc::SIGSTOP);
+    assert_eq!(host.seen("mute")["isolated"], pid);
+    host.run(&["unload", "mute", "--now", "--within=0.2"])
+        .succeeds();
+    until_gone(pid);
+    assert_eq!(host.json(&["list"]), Value::Array(Vec::new()));
+}
+
+#[test]
+fn it_claims_no_more_than_it_may() {
+    let host = Host::begin_in(rogues());
+    host.run(&["load", "src/p/Many.xdf", "--isolate", "--memory=1K"])
+        .refuses(1, &["claims", "and may have 1024"]);
+    assert_eq!(host.json(&["list"]), Value::Array(Vec::new()));
+    let name = rogue(&host, 4, &["--memory=64M"]);
+    let failed = host.until(&name, |a| a["state"] == "failed");
+    assert!(failed["outcome"].as_str().unwrap().contains("signal 6"));
+}
+
+#[test]
+fn a_host_that_is_killed_takes_it_along_and_the_next_one_loads_it_again() {
+    let host = Host::begin();
+    let pid = load(&host, "src/p/Many.xdf", "apart", "/dev/null");
+    let mut host = host;
+    host.child.kill().unwrap();
+    host.child.wait().unwrap();
+    until_gone(pid);
+    let dead = format!("levada-isolated-{}-", host.child.id());
+    let place = std::mem::replace(&mut host.place, Place::new(&[]));
+    let host = Host::begin_with(place, &["--restore"]);
+    let again = host.until("apart", |a| a["state"] == "running");
+    assert!(lives(process(&again)) && process(&again) != pid);
+    let left = std::fs::read_dir(std::env::temp_dir()).unwrap();
+    let mut left = left.flatten().map(|e| e.file_name().into_string().unwrap());
+    assert!(left.all(|name| !name.starts_with(&dead)));
+    // A host that is told to end lets it finish.
+    signal(host.child.id(), libc::SIGTERM);
+    until_gone(process(&again));
+}
+
+#[test]
+fn a_new_version_goes_on_in_the_same_process() {
+    let place = sources();
+    place.write(
+        "src/p/Read.cal",
+        "package p;\nimport levada.io.*;\nactor Read () ==> int Out :\n  action ==> Out:[io_read_number()] guard \
+         io_more() end\nend\n",
+    );
+    let text = network(
+        &[("read", "p.Read", &[]), ("write", "p.Write", &[])],
+        &[("read.Out", "write.In")],
+    );
+    for name in ["Copy", "Again"] {
+        let file = format!("src/p/{name}.xdf");
+        place.write(&file, &text.replace("\"Top\"", &format!("\"{name}\"")));
+    }
+    let path = pipe(&place, "in.fifo");
+    let open = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(path);
+    let mut input = open.unwrap();
+    let host = Host::begin_in(place);
+    let args = ["load", "src/p/Copy.xdf", "--isolate", "--name=copy"];
+    host.run(&[&args[..], &["--in=in.fifo", "--out=out.txt"]].concat())
+        .succeeds();
+    let pid = process(&host.seen("copy"));
+    // Somebody writes on while one version takes over from the other.
+    let over = AtomicBool::new(false);
+    let last = std::thread::scope(|scope| {
+        let writes = scope.spawn(|| {
+            let mut last = 0;
+            while !over.load(Ordering::Relaxed) {
+                last += 1;
+                input.write_all(format!("{last} ").as_bytes()).unwrap();
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            last
+        });
+        host.until("copy", |a| a["firings"].as_u64() > Some(3));
+        host.run(&["replace", "copy", "src/p/Again.xdf"]).succeeds();
+        let seen = host.seen("copy");
+        assert_eq!((process(&seen), &seen["network"]), (pid, &"p.Again".into()));
+        host.until("copy", |a| a["firings"].as_u64() > Some(3));
+        over.store(true, Ordering::Relaxed);
+        writes.join().unwrap()
+    });
+    drop(input);
+    let ended = host.until("copy", |a| a["state"] == "ended");
+    assert_eq!(ended["outcome"], "done");
+    let text = std::fs::read_to_string(host.place.path("out.txt")).unwrap();
+    let all: String = (1..=last).map(|i| format!("{i}\n")).collect();
+    assert_eq!(text, all);
+    host.many("here");
+    host.run(&["replace", "here", "src/p/Again.xdf", "--isolate"])
+        .refuses(1, &["here has no process of its own"]);
+}
+
+#[test]
+fn of_a_manifest_all_are_loaded_or_none() {
+    let host = Host::begin();
+    let one = |name: &str, file: &str, more: &str| {
+        format!(
+            "[[application]]\nname = \"{name}\"\nnetwork = \"{file}\"\nout = \"/dev/null\"\n{more}\n"
+        )
+    };
+    let apart = one("apart", "src/p/Many.xdf", "isolate = true");
+    let here = one("here", "src/p/Many.xdf", "");
+    let much = one("much", "src/p/Many.xdf", "isolate = true\nmemory = 1000");
+    host.place
+        .write("bad.toml", &(apart.clone() + &here + &much));
+    host.run(&["load", "bad.toml"])
+        .refuses(1, &["may have 1000"]);
+    assert_eq!(host.json(&["list"]), Value::Array(Vec::new()));
+    host.place.write("good.toml", &(apart + &here));
+    host.run(&["load", "good.toml"]).succeeds();
+    fires(&host, "apart");
+    fires(&host, "here");
+    assert_eq!(host.seen("here")["isolated"], Value::Null);
+    // The numbers are of one count.
+    let (a, b) = (host.seen("apart"), host.seen("here"));
+    assert!(a["number"].as_u64() < b["number"].as_u64());
+}
+
+#[test]
+fn wrong_ways_to_hand_over_a_socket_are_told() {
+    let place = sources();
+    place
+        .run(&["host", "--listener=3"])
+        .refuses(1, &["no socket is handed over (--listener)"]);
+    place
+        .run(&["host", "--listener=1"])
+        .refuses(2, &["listener"]);
+}
