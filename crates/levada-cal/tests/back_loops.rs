@@ -138,7 +138,8 @@ fn a_counter_begins_with_what_it_can_hold() {
 
 #[test]
 fn what_fires_again_at_once_is_what_a_search_would_choose() {
-    // The actions between, and how many of them are fired in a loop.
+    // The actions between, how many of them are fired in a loop, and after how many firings a state is
+    // gone to past what is outside of the schedule.
     let cases = [
         // Rows, the first element of each by another action.
         (
@@ -147,7 +148,7 @@ fn what_fires_again_at_once_is_what_a_search_would_choose() {
              rest: action X:[x] ==> Y:[x * 3 + last] guard i != 0
                do i := i + 1; last := x; if i = 9 then i := 0; end end
              priority first > rest; end",
-            2,
+            (2, 0),
         ),
         // What goes first looks at what comes.
         (
@@ -155,7 +156,7 @@ fn what_fires_again_at_once_is_what_a_search_would_choose() {
              odd: action X:[x] ==> Y:[x - 1] guard (x & 5) = 1 do kept := kept + x; end
              even: action X:[x] ==> Y:[x + kept] do kept := kept + 1; end
              priority odd > even; end",
-            2,
+            (2, 0),
         ),
         // More on one port than on the other; an action without ports goes first.
         (
@@ -163,7 +164,7 @@ fn what_fires_again_at_once_is_what_a_search_would_choose() {
              full: action ==> guard left = 0 do left := 7; sum := sum + 1; end
              take: action X:[a, b] ==> Y:[a + sum, b, left] guard left > 0 do left := left - 1; end
              priority full > take; end",
-            1,
+            (1, 0),
         ),
         // No elements: it goes on until something is due.
         (
@@ -171,7 +172,7 @@ fn what_fires_again_at_once_is_what_a_search_would_choose() {
              fill: action ==> Y:[due] guard zeros > 0 do zeros := zeros - 1; due := due + 1; end
              read: action X:[x] ==> Y:[x] do zeros := x & 15; end
              priority fill > read; end",
-            2,
+            (2, 0),
         ),
         // In a state of a schedule, and out of it.
         (
@@ -180,7 +181,7 @@ fn what_fires_again_at_once_is_what_a_search_would_choose() {
              stop: action X:[x] ==> Y:[0 - x] do n := x & 7; end
              schedule fsm a : a (go) --> a; a (stop) --> b; b (go) --> b; b (stop) --> a; end
              priority go > stop; end",
-            2,
+            (2, 0),
         ),
         // What goes first needs more than there is for sure, or may fail.
         (
@@ -188,19 +189,49 @@ fn what_fires_again_at_once_is_what_a_search_would_choose() {
              both: action X:[x, y] ==> Y:[x + y] guard n = 3 do n := 0; end
              one: action X:[x] ==> Y:[x] guard n < 3 do n := n + 1; end
              priority both > one; end",
-            1,
+            (1, 0),
         ),
         (
             "int n := 0; List(type: int, size=4) l := [3, 1, 0, 2];
              here: action X:[x] ==> Y:[x] guard l[n] = 0 do n := 0; end
              else_: action X:[x] ==> Y:[n + x] guard l[n] != 0 do n := (n + 1) & 3; end
              priority here > else_; end",
-            0,
+            (0, 0),
+        ),
+        // Bit by bit outside of the schedule, which goes on when they are all there.
+        (
+            "int left := 0; int got := 0;
+             function reading() --> bool : left > 0 end
+             procedure want(int n) begin left := n; got := 0; end
+             action X:[x] ==> guard reading() do got := got * 2 + (x & 1); left := left - 1; end
+             start: action ==> guard not reading() do want(2); end
+             put: action ==> Y:[got * 5] guard not reading() end
+             schedule fsm a : a (start) --> b; b (put) --> a; end",
+            (1, 2),
+        ),
+        // Two of them, one without elements, and states that need elements of their own.
+        (
+            "int due := 3; int n := 0;
+             action ==> Y:[0 - n] guard due > 0 do due := due - 1; n := n + 1; end
+             action X:[x] ==> guard due < 0 do due := due + 1; n := n + x; end
+             up: action X:[x] ==> Y:[x] guard (x & 3) != 0 do due := x & 7; end
+             down: action X:[x] ==> Y:[n] do due := 0 - (x & 3); end
+             schedule fsm a : a (up) --> b; a (down) --> a; b (up) --> a; b (down) --> b; end
+             priority up > down; end",
+            (2, 4),
+        ),
+        // One that may fail is looked at in its turn.
+        (
+            "int n := 0; List(type: int, size=4) l := [3, 1, 0, 2];
+             action X:[x] ==> guard l[n] = 0 do n := (n + x) & 3; end
+             go: action X:[x] ==> Y:[x + n] guard l[n] != 0 do n := (n + 1) & 3; end
+             schedule fsm a : a (go) --> a; end",
+            (0, 0),
         ),
     ];
     let folder = Folder::new();
     let runner = runner(&folder.0);
-    for (k, (between, again)) in cases.into_iter().enumerate() {
+    for (k, (between, (again, past))) in cases.into_iter().enumerate() {
         let source = "actor Source () ==> int X : int n := 0;
              make: action ==> X:[n * 7 ^ (n >> 2)] guard n < 1200 do n := n + 1; end end";
         let between = format!("actor Between () int X ==> int(size=64) Y : {between} end");
@@ -225,6 +256,8 @@ fn what_fires_again_at_once_is_what_a_search_would_choose() {
             let text = emit(&net, &Options::default()).files.remove(0).text;
             let loops = text.matches("} while (++lvd_k < lvd_n").count();
             assert_eq!(loops, again, "{between}");
+            let shortcuts = text.matches("if (in_X_n >= 1 && !").count();
+            assert_eq!(shortcuts, past, "{between}");
             let out = compiled(&folder, &runner, &format!("again-{k}-{capacity}"), &text);
             let printed: Vec<&str> = out.lines().filter(|l| !l.starts_with(['=', '-'])).collect();
             assert_eq!(
@@ -337,4 +370,56 @@ fn a_loop_that_stays_within_its_lists_is_not_checked_at_each_turn() {
             );
         }
     }
+}
+
+#[test]
+fn the_variables_that_are_used_most_are_in_registers() {
+    // More than there are registers for, and the busiest of them last.
+    let many: String = (0..20).map(|i| format!("int once{i} := {i}; ")).collect();
+    let sum: String = (0..20).map(|i| format!(" + once{i}")).collect();
+    let more: String = (0..20)
+        .map(|i| format!("once{i} := once{i} + {i}; "))
+        .collect();
+    let between = format!(
+        "actor Between () int X ==> int(size=64) Y : {many}
+         int left := 0; int got := 0; int all := 0;
+         procedure add(int x) begin all := all + x; got := got + 1; end
+         action X:[x] ==> guard left > 0 do left := left - 1; add(x); end
+         put: action ==> Y:[got * all {sum}] guard left = 0 do left := 3; {more} end
+         schedule fsm a : a (put) --> b; b (put) --> a; end end"
+    );
+    let source = "actor Source () ==> int X : int n := 0;
+         make: action ==> X:[n] guard n < 1200 do n := n + 1; end end";
+    let classes = [
+        ("Source", source),
+        ("Between", between.as_str()),
+        ("Sink", SINK),
+    ];
+    let instances = [("s", "Source"), ("m", "Between"), ("t", "Sink")];
+    let net = network(&classes, &instances, &["s.0 -> m.0", "m.0 -> t.0"]);
+    let run = Machine::new(&net, Limits::default())
+        .run()
+        .expect("no fault");
+    let wanted = run.printed.concat();
+    let text = emit(&net, &Options::default()).files.remove(0).text;
+    let registers = text
+        .split("typedef struct Between_registers {")
+        .nth(1)
+        .unwrap();
+    let registers: Vec<&str> = (registers.lines().skip(1))
+        .take_while(|l| !l.starts_with('}'))
+        .map(|l| {
+            l.trim()
+                .trim_start_matches("int32_t ")
+                .trim_end_matches(';')
+        })
+        .collect();
+    assert_eq!(registers.len(), 16, "{registers:?}");
+    for name in ["left", "got", "all", "once0"] {
+        assert!(registers.contains(&name), "{name}: {registers:?}");
+    }
+    let folder = Folder::new();
+    let out = compiled(&folder, &runner(&folder.0), "registers", &text);
+    let printed: Vec<&str> = out.lines().filter(|l| !l.starts_with(['=', '-'])).collect();
+    assert_eq!(printed, wanted.lines().collect::<Vec<_>>(), "{out}");
 }

@@ -55,6 +55,24 @@ pub fn weight(a: &Action) -> usize {
 }
 
 fn weigh(a: &Action, call: &dyn Fn(usize) -> usize) -> usize {
+    let body = |b: &Body| size(&b.stmts, call);
+    let mut n = body(&a.body) + body(&a.guard.body);
+    let scalars = a
+        .outputs
+        .iter()
+        .flat_map(|o| &o.values)
+        .filter_map(|v| match v {
+            OutputValue::Scalar(e) => Some(e),
+            OutputValue::List(_) => None,
+        });
+    for e in scalars.chain(&a.guard.conditions) {
+        walk(e, &mut |_| n += 1);
+    }
+    n
+}
+
+/// How much statements do.
+fn size(stmts: &[Stmt], call: &dyn Fn(usize) -> usize) -> usize {
     fn turns(from: &Expr, to: &Expr) -> Option<usize> {
         match (&from.kind, &to.kind) {
             (ExprKind::Const(Value::Int(a)), ExprKind::Const(Value::Int(b))) => {
@@ -70,39 +88,19 @@ fn weigh(a: &Action, call: &dyn Fn(usize) -> usize) -> usize {
             plain
         })
     };
-    fn size(
-        stmts: &[Stmt],
-        call: &dyn Fn(usize) -> usize,
-        computes: &dyn Fn(&[Stmt]) -> bool,
-    ) -> usize {
-        let mut n = 0usize;
-        for s in stmts {
-            super::class::exprs_of(s, &mut |_| n += 1);
-            n += match &s.kind {
-                StmtKind::If(_, a, b) => size(a, call, computes) + size(b, call, computes),
-                StmtKind::For { from, to, body, .. } => turns(from, to).map_or(MUCH, |t| {
-                    let lanes = if computes(body) { LANES } else { 1 };
-                    (t * size(body, call, computes)).div_ceil(lanes).min(MUCH)
-                }),
-                StmtKind::Call(p, _) => call(*p),
-                StmtKind::While(..) | StmtKind::Print { .. } => MUCH,
-                _ => 1,
-            };
-        }
-        n
-    }
-    let size = |b: &Body| size(&b.stmts, call, &computes);
-    let mut n = size(&a.body) + size(&a.guard.body);
-    let scalars = a
-        .outputs
-        .iter()
-        .flat_map(|o| &o.values)
-        .filter_map(|v| match v {
-            OutputValue::Scalar(e) => Some(e),
-            OutputValue::List(_) => None,
-        });
-    for e in scalars.chain(&a.guard.conditions) {
-        walk(e, &mut |_| n += 1);
+    let mut n = 0usize;
+    for s in stmts {
+        super::class::exprs_of(s, &mut |_| n += 1);
+        n += match &s.kind {
+            StmtKind::If(_, a, b) => size(a, call) + size(b, call),
+            StmtKind::For { from, to, body, .. } => turns(from, to).map_or(MUCH, |t| {
+                let lanes = if computes(body) { LANES } else { 1 };
+                (t * size(body, call)).div_ceil(lanes).min(MUCH)
+            }),
+            StmtKind::Call(p, _) => call(*p),
+            StmtKind::While(..) | StmtKind::Print { .. } => MUCH,
+            _ => 1,
+        };
     }
     n
 }
@@ -129,7 +127,12 @@ impl<'a> Class<'a> {
 
     /// The same of an action whose natives are called now and then.
     pub fn is_light(&self, a: &Action) -> bool {
-        let call = |p: usize| if self.actor.procs[p].native { 1 } else { MUCH };
+        // What is written out calls no other that is.
+        let inner = |p: usize| if self.actor.procs[p].native { 1 } else { MUCH };
+        let call = |p: usize| match self.inlined[p] {
+            true => size(&self.actor.procs[p].body.stmts, &inner),
+            false => inner(p),
+        };
         light(a, &call)
     }
 

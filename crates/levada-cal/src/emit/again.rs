@@ -10,7 +10,6 @@
 
 use super::actor::{calls_native, consumed, produced};
 use super::class::Class;
-use super::schedule::may_fault;
 use super::writer::Writer;
 use crate::ir::*;
 
@@ -33,10 +32,13 @@ impl<'a> Class<'a> {
         let simple = self.is_light(action) && some && !waits;
         simple
             && puts.iter().all(|(_, n)| *n < AHEAD)
-            && !may_fault(action)
+            && !self.may_fault(action)
             && before.all(|h| {
                 // Without a guard it has no elements, and some may come.
-                there(h) && !h.guard.conditions.is_empty() && !may_fault(h) && !calls_native(a, h)
+                there(h)
+                    && !h.guard.conditions.is_empty()
+                    && !self.may_fault(h)
+                    && !calls_native(a, h)
             })
     }
 

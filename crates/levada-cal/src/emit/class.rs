@@ -3,6 +3,7 @@
 
 use super::Options;
 use super::inline::inlined;
+use super::ranked;
 use super::value::{c_type, const_type};
 use super::writer::Names;
 use crate::ir::*;
@@ -56,9 +57,6 @@ pub struct Class<'a> {
     checked: Rc<Cell<u32>>,
 }
 
-/// More scalars than this gain nothing from being copied in and out.
-const REGISTERS: usize = 16;
-
 impl<'a> Class<'a> {
     pub fn new(actor: &'a Actor, prefix: String, options: &Options) -> Class<'a> {
         let mut members = Names::default();
@@ -79,23 +77,24 @@ impl<'a> Class<'a> {
         }
         let inlined = inlined(actor);
         let used = used_by_procs(actor, &inlined);
-        let mut registers = 0;
+        let list = |g: &Var| matches!(g.ty, Type::List { .. });
+        let may: Vec<bool> = (actor.globals.iter().zip(&used))
+            .map(|(g, used)| !g.constant && !list(g) && !used)
+            .collect();
+        let registers = ranked::registers(actor, &inlined, &may);
         let homes = actor
             .globals
             .iter()
             .enumerate()
             .map(|(i, g)| {
-                let list = matches!(g.ty, Type::List { .. });
+                let list = list(g);
                 match &g.init {
                     Init::Value(v) if g.constant && !list => Home::Literal(v.clone()),
                     Init::Zero if g.constant && !list => Home::Literal(zero(&g.ty)),
                     Init::Value(_) | Init::Zero if g.constant => {
                         Home::Table(format!("{prefix}_{}", globals.fresh(&g.name)))
                     }
-                    _ if !list && !g.constant && !used[i] && registers < REGISTERS => {
-                        registers += 1;
-                        Home::Register(members.fresh(&g.name))
-                    }
+                    _ if registers[i] => Home::Register(members.fresh(&g.name)),
                     _ => Home::State(members.fresh(&g.name)),
                 }
             })

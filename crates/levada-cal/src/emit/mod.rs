@@ -15,6 +15,7 @@ mod counted;
 mod expr;
 mod inline;
 mod native;
+mod ranked;
 mod round;
 mod schedule;
 mod stmt;

@@ -21,7 +21,7 @@
 
 use super::actor::{asks_native, calls_native, consumed, produced};
 use super::again::AHEAD;
-use super::class::{Class, Home};
+use super::class::{Class, Home, any_stmt, exprs_of};
 use super::round::Round;
 use super::value::{c_type, const_type, size_of};
 use super::writer::{Writer, comment};
@@ -31,12 +31,16 @@ use crate::ranges::walk;
 /// So many bytes a loop writes on a port between two times that it asks for lines: four lines.
 const SLICE: u32 = 256;
 
+/// With more actions outside of the schedule it is no shortcut to ask them before going on to a state.
+const PAST: usize = 4;
+
 /// Where control goes after a firing.
 #[derive(Clone)]
 enum Next {
     /// To a state's label; the number is what `lvd_state` is then.
     State(usize),
-    /// Back to the top, where the state is looked at.
+    /// Back to the top, where what is outside of the schedule is tried, and the state looked at, which
+    /// is this one if it is known.
     Again(Option<usize>),
 }
 
@@ -95,12 +99,7 @@ impl<'a> Class<'a> {
         let dispatch = a.fsm.is_some() && !a.outside.is_empty();
         let state_number = |s: usize| starts + s;
         let initial = a.fsm.as_ref().map_or(0, |f| f.initial);
-        // A search goes through the actions outside of the schedule and on through a state's.
-        let transitions = a.fsm.iter().flat_map(|f| f.transitions.iter().flatten());
-        let ids: Vec<_> = (a.outside.iter().copied())
-            .chain(transitions.map(|t| t.action))
-            .collect();
-        let whole = Round::new(a, &ids, &[]);
+        let whole = self.whole_round();
 
         if starts > 0 || states > 1 || dispatch {
             w.put("");
@@ -169,7 +168,10 @@ impl<'a> Class<'a> {
             for (k, id) in a.outside.iter().enumerate() {
                 let skip = format!("lvd_outside_{k}");
                 let wait = |w: &mut Writer<'a>| w.put("goto lvd_wait;");
-                self.attempt(w, *id, (&whole, &[], None), &skip, &wait, &|w| {
+                // What comes after it in a state has no say: the next round begins here, too.
+                let before = &a.outside[..k];
+                let again = self.fires_again(*id, before).then_some(before);
+                self.attempt(w, *id, (&whole, &[], again), &skip, &wait, &|w| {
                     self.fired(w, *id, &Next::Again(None))
                 });
                 w.put(&format!("{skip}: ;"));
@@ -187,7 +189,7 @@ impl<'a> Class<'a> {
             for s in 0..states {
                 let list: Vec<_> = fsm.transitions[s]
                     .iter()
-                    .map(|t| (t.action, Next::Again(Some(state_number(t.to)))))
+                    .map(|t| (t.action, Next::Again(Some(t.to))))
                     .collect();
                 self.emit_state_of(w, s, state_number(s), &list, Some(&whole));
             }
@@ -430,7 +432,7 @@ impl<'a> Class<'a> {
         }
         if !action.guard.conditions.is_empty() {
             let args = self.arguments(action, false, "");
-            if may_fault(action) {
+            if self.may_fault(action) {
                 w.put(&format!("LEVADA_FIRES({id});"));
             }
             w.put(&format!(
@@ -498,7 +500,7 @@ impl<'a> Class<'a> {
         let action = &a.actions[id];
         let (number, to) = match next {
             Next::State(s) => (a.fsm.is_some().then(|| self.number(*s)), self.label(*s)),
-            Next::Again(number) => (*number, "lvd_again".to_string()),
+            Next::Again(s) => (s.map(|s| self.number(s)), "lvd_again".to_string()),
         };
         let several = a.actions.len() > 1;
         if several {
@@ -522,7 +524,53 @@ impl<'a> Class<'a> {
                 _ => w.put("if (lvd_should_yield(self)) goto lvd_yield;"),
             }
         }
+        if let Next::Again(Some(s)) = next {
+            self.go_past(w, *s);
+        }
         w.put(&format!("goto {to};"));
+    }
+
+    /// Goes to a state at once if it can be seen that nothing outside of the schedule will fire.
+    fn go_past(&self, w: &mut Writer<'a>, s: usize) {
+        let a = self.actor;
+        let outside = || a.outside.iter().map(|id| &a.actions[*id]);
+        let seen = |x: &Action| {
+            // Without a guard it fires as soon as its elements are there.
+            !x.guard.conditions.is_empty() && self.is_light(x) && !self.may_fault(x)
+        };
+        if a.outside.len() > PAST || !outside().all(seen) {
+            return;
+        }
+        let mut rates: Vec<(usize, u32)> = Vec::new();
+        for (port, n) in outside().flat_map(consumed) {
+            match rates.iter_mut().find(|r| r.0 == port) {
+                Some(r) => r.1 = r.1.max(n),
+                None => rates.push((port, n)),
+            }
+        }
+        let there = rates
+            .iter()
+            .map(|(p, n)| format!("{}_n >= {n}", self.inputs[*p]));
+        let silent = a.outside.iter().map(|id| {
+            let args = self.arguments(&a.actions[*id], false, "");
+            format!("!{}_guard({args})", self.actions[*id])
+        });
+        let asked: Vec<_> = there.chain(silent).collect();
+        w.put(&format!("if ({}) {{", asked.join(" && ")));
+        // This is a round of its own.
+        self.begin(w, &self.whole_round());
+        w.put(&format!("goto {};", self.label(s)));
+        w.put("}");
+    }
+
+    /// With actions outside of the schedule a search goes through these and on through a state's.
+    fn whole_round(&self) -> Round {
+        let a = self.actor;
+        let transitions = a.fsm.iter().flat_map(|f| f.transitions.iter().flatten());
+        let ids: Vec<_> = (a.outside.iter().copied())
+            .chain(transitions.map(|t| t.action))
+            .collect();
+        Round::new(a, &ids, &[])
     }
 
     fn arguments(&self, action: &Action, outputs: bool, each: &str) -> String {
@@ -744,18 +792,37 @@ impl<'a> Class<'a> {
     }
 }
 
-/// May the guard fail, or a native that it asks? Then the report has to name its action.
-pub(super) fn may_fault(action: &Action) -> bool {
-    let mut found = !action.guard.body.stmts.is_empty();
-    for condition in &action.guard.conditions {
-        walk(condition, &mut |e| {
-            found |= match &e.kind {
-                ExprKind::Load(place) => !place.indices.is_empty(),
-                ExprKind::Binary(op, ..) => matches!(op, BinOp::Div | BinOp::Mod),
-                ExprKind::Call(..) => true,
-                _ => false,
-            }
-        });
+impl Class<'_> {
+    /// May the guard fail, or a native that it asks? Then the report has to name its action.
+    pub(super) fn may_fault(&self, action: &Action) -> bool {
+        let guard = &action.guard;
+        let mut found = !guard.body.stmts.is_empty();
+        for condition in &guard.conditions {
+            walk(condition, &mut |e| {
+                found |= match &e.kind {
+                    // What is written out calls no other that is.
+                    ExprKind::Call(p, _) if self.inlined[*p] => {
+                        any_stmt(&self.actor.procs[*p].body.stmts, &mut |s| {
+                            let mut inner = matches!(s.kind, StmtKind::Call(..));
+                            exprs_of(s, &mut |e| inner |= self.fails(e));
+                            inner
+                        })
+                    }
+                    _ => self.fails(e),
+                }
+            });
+        }
+        found
     }
-    found
+
+    /// May this part of an expression fail, or is it a call?
+    fn fails(&self, e: &Expr) -> bool {
+        match &e.kind {
+            // Else the nearest element is read, which is always there.
+            ExprKind::Load(place) => !place.indices.is_empty() && !self.lenient,
+            ExprKind::Binary(op, ..) => matches!(op, BinOp::Div | BinOp::Mod),
+            ExprKind::Call(..) => true,
+            _ => false,
+        }
+    }
 }

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Which state variables are in registers while an actor runs. There are not enough for all of a
+//! large actor's, so those get them that its actions mention most. An action that comes again and
+//! again (outside of the schedule, or one that leaves the state as it is) counts for several.
+
+use super::class::{any_stmt, expr_mentions, exprs_of, mentions};
+use crate::ir::*;
+use crate::ranges::walk;
+
+/// More scalars than this gain nothing from being copied in and out.
+const REGISTERS: usize = 16;
+
+/// An action that is likely to come again counts as so many.
+const OFTEN: usize = 8;
+
+/// For each variable, whether it gets a register: the most mentioned of those that may.
+pub fn registers(actor: &Actor, inlined: &[bool], may: &[bool]) -> Vec<bool> {
+    let uses = uses(actor, inlined);
+    let mut order: Vec<usize> = (0..may.len()).filter(|g| may[*g]).collect();
+    // The sort keeps the order of declaration among equals.
+    order.sort_by_key(|g| std::cmp::Reverse(uses[*g]));
+    let mut chosen = vec![false; may.len()];
+    for g in order.into_iter().take(REGISTERS) {
+        chosen[g] = true;
+    }
+    chosen
+}
+
+fn uses(actor: &Actor, inlined: &[bool]) -> Vec<usize> {
+    // What a procedure mentions counts for the action that it is written out in.
+    let in_procs: Vec<Vec<usize>> = (actor.procs.iter())
+        .map(|p| {
+            let mut own = vec![0; actor.globals.len()];
+            in_stmts(&p.body.stmts, &mut own, &[]);
+            own
+        })
+        .collect();
+    let calls: Vec<&[usize]> = (in_procs.iter().zip(inlined))
+        .map(|(uses, inlined)| if *inlined { &uses[..] } else { &[] })
+        .collect();
+    let mut all = vec![0; actor.globals.len()];
+    for (id, action) in actor.actions.iter().enumerate() {
+        let mut own = vec![0; actor.globals.len()];
+        in_stmts(&action.guard.body.stmts, &mut own, &calls);
+        in_stmts(&action.body.stmts, &mut own, &calls);
+        let values = action.outputs.iter().flat_map(|o| &o.values);
+        let scalars = values.filter_map(|v| match v {
+            OutputValue::Scalar(e) => Some(e),
+            OutputValue::List(_) => None,
+        });
+        for e in scalars.chain(&action.guard.conditions) {
+            walk(e, &mut |e| in_expr(e, &mut own, &calls));
+        }
+        let times = if comes_again(actor, id) { OFTEN } else { 1 };
+        for (all, own) in all.iter_mut().zip(own) {
+            *all += own * times;
+        }
+    }
+    all
+}
+
+fn comes_again(actor: &Actor, id: ActionId) -> bool {
+    let stays =
+        |(s, list): (usize, &Vec<Transition>)| list.iter().any(|t| t.action == id && t.to == s);
+    actor.outside.contains(&id)
+        || (actor.fsm.iter()).any(|f| f.transitions.iter().enumerate().any(stays))
+}
+
+fn in_stmts(stmts: &[Stmt], uses: &mut [usize], calls: &[&[usize]]) {
+    mentions(stmts, &|_, _| false, &mut |v, _| {
+        if let VarRef::Global(g) = v {
+            uses[g] += 1;
+        }
+    });
+    any_stmt(stmts, &mut |s| {
+        if let StmtKind::Call(p, _) = s.kind {
+            in_proc(p, uses, calls);
+        }
+        exprs_of(s, &mut |e| {
+            if let ExprKind::Call(p, _) = e.kind {
+                in_proc(p, uses, calls);
+            }
+        });
+        false
+    });
+}
+
+fn in_expr(e: &Expr, uses: &mut [usize], calls: &[&[usize]]) {
+    expr_mentions(e, &|_, _| false, &mut |v, _| {
+        if let VarRef::Global(g) = v {
+            uses[g] += 1;
+        }
+    });
+    if let ExprKind::Call(p, _) = e.kind {
+        in_proc(p, uses, calls);
+    }
+}
+
+fn in_proc(p: usize, uses: &mut [usize], calls: &[&[usize]]) {
+    for (uses, more) in uses.iter_mut().zip(calls.get(p).copied().unwrap_or(&[])) {
+        *uses += more;
+    }
+}
