@@ -423,3 +423,70 @@ fn the_variables_that_are_used_most_are_in_registers() {
     let printed: Vec<&str> = out.lines().filter(|l| !l.starts_with(['=', '-'])).collect();
     assert_eq!(printed, wanted.lines().collect::<Vec<_>>(), "{out}");
 }
+
+#[test]
+fn masks_choose_only_where_both_sides_are_harmless() {
+    // What an element is, and how many masks are in it.
+    let cases = [
+        // Choices in one another, and in what is written out.
+        (
+            "if i[k] = 0 then 0 else if i[k] < 0 then limit(0 - i[k] * 3) else limit(i[k] * 5) end end",
+            2,
+        ),
+        // A plain one is left to the C compiler.
+        ("if k > 3 then k else 3 - k end", 0),
+        // Elements that are there in any case.
+        ("if i[k] > 9 then m[k] else i[15 - k] end", 1),
+        // One that is there only in some: not the outer choice, but the inner one.
+        (
+            "if k < 8 then if i[k] > 0 then l[k] else i[k] end else 7 end",
+            1,
+        ),
+        ("if i[k] >= 0 and i[k] < 8 then l[i[k]] else i[k] end", 0),
+        // A division by what may be zero.
+        ("if i[k] = 0 then m[k] else 1000 / i[k] end", 0),
+        // A product that fits into 32 bits only where it is taken.
+        (
+            "if k = 0 then m[k] else if k < 3 then k * 1000000000 else m[k] end end",
+            0,
+        ),
+    ];
+    let folder = Folder::new();
+    let runner = runner(&folder.0);
+    for (k, (element, masks)) in cases.into_iter().enumerate() {
+        let source = "actor Source () ==> int(size=14) X : int n := 0;
+             make: action ==> X:[(n * 7 ^ (n >> 2)) - 3000] guard n < 1200 do n := n + 1; end end";
+        let between = format!(
+            "actor Between () int(size=14) X ==> int(size=64) Y :
+             List(type: int, size=8) l := [3, 1, 4, 1, 5, 9, 2, 6]; int off := 2;
+             List(type: int, size=16) m := [n * n : for int n in 0 .. 15];
+             function limit(int x) --> int : if x > 300 then 300 else x end end
+             action X:[i] repeat 16 ==> Y:[o] repeat 16
+             var List(type: int(size=64), size=16) o = [{element} : for int k in 0 .. 15]
+             do off := off + 1; m[off & 15] := off; l[off & 7] := off; end end"
+        );
+        let classes = [
+            ("Source", source),
+            ("Between", between.as_str()),
+            ("Sink", SINK),
+        ];
+        let instances = [("s", "Source"), ("m", "Between"), ("t", "Sink")];
+        let net = network(&classes, &instances, &["s.0 -> m.0", "m.0 -> t.0"]);
+        let run = (Machine::new(&net, Limits::default()).run()).expect("no fault");
+        let wanted = run.printed.concat();
+        assert!(wanted.lines().count() > 300, "{element}");
+        let text = emit(&net, &Options::default()).files.remove(0).text;
+        assert_eq!(
+            text.matches("levada_choose_int").count(),
+            masks,
+            "{element}"
+        );
+        let out = compiled(&folder, &runner, &format!("masks-{k}"), &text);
+        let printed: Vec<&str> = out.lines().filter(|l| !l.starts_with(['=', '-'])).collect();
+        assert_eq!(
+            printed,
+            wanted.lines().collect::<Vec<_>>(),
+            "{element}: {out}"
+        );
+    }
+}

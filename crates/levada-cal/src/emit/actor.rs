@@ -261,6 +261,7 @@ impl<'a> Class<'a> {
                 proc: Some(*i),
                 file: self.actor.span.file,
                 read_after: Vec::new(),
+                in_map: false,
             };
             for l in 0..p.params {
                 if matches!(p.body.locals[l].ty, Type::List { .. }) && !self.writes(*i, l) {
@@ -392,6 +393,7 @@ impl<'a> Class<'a> {
             proc: None,
             file: self.actor.span.file,
             read_after,
+            in_map: false,
         }
     }
 
@@ -449,6 +451,7 @@ impl<'a> Class<'a> {
                         proc: None,
                         file: self.actor.span.file,
                         read_after: Vec::new(),
+                        in_map: false,
                     };
                     code.declare(0, &[]);
                     code.stmts(&body.stmts);

@@ -42,6 +42,8 @@ pub struct Code<'a, 'w> {
     pub file: u32,
     /// Locals that are read after the statements: an action's outputs.
     pub read_after: Vec<usize>,
+    /// In a loop that only computes elements.
+    pub in_map: bool,
 }
 
 impl<'a, 'w> Code<'a, 'w> {
@@ -73,9 +75,11 @@ impl<'a, 'w> Code<'a, 'w> {
                 let cond = self.condition(c);
                 let env = self.env.clone();
                 self.class.ranges.assume(&mut self.env, c, true);
+                let if_so = self.env.clone();
                 let yes = self.convert(a, &e.ty);
                 self.env = env.clone();
                 self.class.ranges.assume(&mut self.env, c, false);
+                let if_not = self.env.clone();
                 let no = self.convert(b, &e.ty);
                 self.env = env;
                 let ct = if is_int(&e.ty) && yes.ct != no.ct {
@@ -83,7 +87,13 @@ impl<'a, 'w> Code<'a, 'w> {
                 } else {
                     yes.ct
                 };
+                let masked = self.maskable(e, (&self.env, &if_so, &if_not));
                 let (yes, no) = (yes.cast(ct), no.cast(ct));
+                if masked {
+                    let (c, y, n) = (cond.text, yes.text, no.text);
+                    let text = format!("levada_choose_{}({c}, {y}, {n})", ct.name());
+                    return X::primary(text, ct, range);
+                }
                 let (y, n) = (yes.at_least(prec::OR), no.at_least(prec::COND));
                 let text = format!("{} ? {y} : {n}", cond.at_least(prec::OR));
                 X::new(text, prec::COND, ct, range)

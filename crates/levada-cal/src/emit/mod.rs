@@ -14,6 +14,7 @@ mod class;
 mod counted;
 mod expr;
 mod inline;
+mod masked;
 mod native;
 mod ranked;
 mod round;

@@ -182,6 +182,16 @@ LEVADA_INLINE int64_t levada_shr_64(int64_t a, uint64_t n) { return a >> (n & 63
 LEVADA_INLINE uint32_t levada_shr_u32(uint32_t a, uint64_t n) { return a >> (n & 31); }
 LEVADA_INLINE uint64_t levada_shr_u64(uint64_t a, uint64_t n) { return a >> (n & 63); }
 
+/* Both sides are computed, and one is taken, without a branch. */
+#define LEVADA_CHOOSE(T, U)                                                                        \
+  LEVADA_INLINE T levada_choose_##T(bool c, T yes, T no) {                                         \
+    return (T)((U)no ^ (((U)yes ^ (U)no) & (U)-(U)c));                                             \
+  }
+LEVADA_CHOOSE(int32_t, uint32_t)
+LEVADA_CHOOSE(uint32_t, uint32_t)
+LEVADA_CHOOSE(int64_t, uint64_t)
+LEVADA_CHOOSE(uint64_t, uint64_t)
+
 /* Toward zero; what does not fit becomes the nearest that does; not-a-number becomes 0. */
 LEVADA_INLINE int64_t levada_truncate(double x) {
   if (x != x) return 0;

@@ -816,7 +816,7 @@ impl Class<'_> {
     }
 
     /// May this part of an expression fail, or is it a call?
-    fn fails(&self, e: &Expr) -> bool {
+    pub(super) fn fails(&self, e: &Expr) -> bool {
         match &e.kind {
             // Else the nearest element is read, which is always there.
             ExprKind::Load(place) => !place.indices.is_empty() && !self.lenient,

@@ -178,6 +178,8 @@ impl<'a, 'w> Code<'a, 'w> {
             (format!(", {end} = {}", last.text), end)
         };
         self.env = self.class.ranges.inside(&head, s);
+        let around = self.in_map;
+        self.in_map = self.maps(from, to, body);
         if scoped {
             let name = self.locals[var].name.clone();
             self.w.put(&format!(
@@ -203,6 +205,7 @@ impl<'a, 'w> Code<'a, 'w> {
             self.stmts(body);
         }
         self.w.put("}");
+        self.in_map = around;
         self.env = entry;
     }
 

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Choices without branches. In a loop that computes the elements of a list one by one, the C compiler
+//! makes a vector of `if a then b else c` where the choice is plain. Where choices lie in one another,
+//! it has made paths of them before it looks for loops, and the loop stays as it is: a branch or two
+//! for each element, which samples decide by chance. There both sides are computed, and a mask takes
+//! one of them.
+//!
+//! Both must be harmless where they are not taken: no check in them, no division, no call but of what
+//! is written out. And nothing may be known of their variables only where they are taken, since then
+//! the C for them may be of narrower types.
+
+use super::class::{any_stmt, exprs_of};
+use super::expr::Code;
+use crate::ir::*;
+use crate::ranges::{Env, is_int, walk};
+
+/// Fewer turns are not worth a vector.
+const TURNS: i128 = 8;
+
+/// A side that is larger costs more than a branch.
+const LARGE: usize = 40;
+
+impl Code<'_, '_> {
+    /// Is this a loop that does nothing but to compute elements?
+    pub fn maps(&self, from: &Expr, to: &Expr, body: &[Stmt]) -> bool {
+        let constant = |e: &Expr| match e.kind {
+            ExprKind::Const(Value::Int(n)) => Some(i128::from(n)),
+            _ => None,
+        };
+        let turns = match (constant(from), constant(to)) {
+            (Some(from), Some(to)) => to - from + 1,
+            _ => return false,
+        };
+        let element = |s: &Stmt| matches!(&s.kind, StmtKind::Assign(to, _) if !to.indices.is_empty() && is_int(&to.ty));
+        turns >= TURNS && body.iter().all(element)
+    }
+
+    /// May a mask choose between these, in place of a branch on `c`? Here `env` holds, there `yes` and
+    /// `no`.
+    pub fn maskable(&self, e: &Expr, (env, yes, no): (&Env, &Env, &Env)) -> bool {
+        let ExprKind::If(_, a, b) = &e.kind else {
+            return false;
+        };
+        self.in_map && is_int(&e.ty) && (nested(a) || nested(b)) && {
+            let harmless = |side: &Expr, there: &Env| {
+                let mut size = 0;
+                let mut fine = !there.dead;
+                walk(side, &mut |e| {
+                    size += 1;
+                    fine &= self.harmless(e)
+                        && self.class.ranges.eval(env, e) == self.class.ranges.eval(there, e);
+                });
+                fine && size <= LARGE
+            };
+            harmless(a, yes) && harmless(b, no)
+        }
+    }
+
+    fn harmless(&self, e: &Expr) -> bool {
+        let class = self.class;
+        match &e.kind {
+            ExprKind::Binary(op, ..) => !matches!(op, BinOp::Div | BinOp::Mod),
+            ExprKind::Call(p, _) => {
+                let proc = &class.actor.procs[*p];
+                class.inlined[*p]
+                    && !any_stmt(&proc.body.stmts, &mut |s| {
+                        let written = match &s.kind {
+                            StmtKind::Assign(to, _) => {
+                                matches!(to.var, VarRef::Global(_)) || !to.indices.is_empty()
+                            }
+                            StmtKind::If(..) | StmtKind::Return(_) => false,
+                            _ => true,
+                        };
+                        let mut fails = false;
+                        exprs_of(s, &mut |e| fails |= class.fails(e));
+                        written || fails
+                    })
+            }
+            // The index is an expression of its own; the place is proven, or has a check.
+            ExprKind::Load(place) => place.indices.is_empty() || self.is_inside(place),
+            ExprKind::Const(_) | ExprKind::Unary(..) | ExprKind::If(..) | ExprKind::Cast(_) => true,
+        }
+    }
+
+    /// Is every index proven to be within its list?
+    fn is_inside(&self, place: &Place) -> bool {
+        let dims = crate::ranges::dimensions(self.var_type(place.var));
+        dims.len() == place.indices.len()
+            && (place.indices.iter().zip(dims)).all(|(i, n)| {
+                let inside = crate::ranges::Range::new(0, i128::from(n) - 1);
+                self.class.ranges.eval(&self.env, i).within(inside)
+            })
+    }
+}
+
+/// Is there a choice in it, or an element that is loaded only here?
+fn nested(e: &Expr) -> bool {
+    let mut found = false;
+    walk(e, &mut |e| {
+        found |= match &e.kind {
+            ExprKind::If(..) | ExprKind::Call(..) => true,
+            ExprKind::Load(place) => !place.indices.is_empty(),
+            _ => false,
+        }
+    });
+    found
+}
