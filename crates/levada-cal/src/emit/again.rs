@@ -5,13 +5,15 @@
 //! search would move every port's cursor and count, and the firings, in memory each time.
 //!
 //! The choice is the one of a search. Actions that go first are asked in the loop; so they may need
-//! no elements but those that this action needs, which are there. Where one could fire, the loop
-//! ends and the search goes on to it.
+//! no elements but those that this action needs, which are there, unless their guards look at the
+//! state alone: one that says no does so whatever comes. Where one could fire, the loop ends and the
+//! search goes on to it.
 
 use super::actor::{calls_native, consumed, produced};
-use super::class::Class;
+use super::class::{Class, expr_mentions};
 use super::writer::Writer;
 use crate::ir::*;
+use crate::ranges::walk;
 
 /// A firing that puts more on a port asks for the lines first.
 pub const AHEAD: u32 = 16;
@@ -24,7 +26,8 @@ impl<'a> Class<'a> {
         let (has, puts) = (consumed(action), produced(action));
         let there = |h: &Action| {
             let needs = consumed(h);
-            (needs.iter()).all(|(port, n)| has.iter().any(|(p, m)| p == port && m >= n))
+            looks_at_state_only(h)
+                || (needs.iter()).all(|(port, n)| has.iter().any(|(p, m)| p == port && m >= n))
         };
         let mut before = before.iter().map(|id| &a.actions[*id]);
         let some = !has.is_empty() || !puts.is_empty();
@@ -59,12 +62,11 @@ impl<'a> Class<'a> {
                 w.put(&format!("if ({fit} < lvd_n) lvd_n = {fit};"));
             }
         }
-        w.put("do {");
-        w.put(&format!(
+        let fire = format!(
             "{}({});",
             self.actions[id],
             self.arguments_at(action, true, &rates)
-        ));
+        );
         let mut chosen = vec!["++lvd_k < lvd_n".to_string()];
         for h in before {
             let args = self.arguments_at(&self.actor.actions[*h], false, &rates);
@@ -74,6 +76,8 @@ impl<'a> Class<'a> {
             let args = self.arguments_at(action, false, &rates);
             chosen.push(format!("{}_guard({args})", self.actions[id]));
         }
+        w.put("do {");
+        w.put(&fire);
         w.put(&format!("}} while ({});", chosen.join(" && ")));
         w.put(&format!("self->fired[{id}] += lvd_k;"));
         for (rates, names) in sides {
@@ -91,9 +95,13 @@ impl<'a> Class<'a> {
         if self.has_registers() {
             args.push("R".to_string());
         }
-        for (port, n) in consumed(action) {
-            let n = rates.iter().find(|r| r.0 == port).map_or(n, |r| r.1);
-            args.push(format!("{} + {}", self.inputs[port], times(n)));
+        for (port, _) in consumed(action) {
+            let name = &self.inputs[port];
+            args.push(match rates.iter().find(|r| r.0 == port) {
+                Some((_, n)) => format!("{name} + {}", times(*n)),
+                // A guard that does not look at it.
+                None => name.clone(),
+            });
         }
         if outputs {
             for (port, n) in produced(action) {
@@ -102,6 +110,19 @@ impl<'a> Class<'a> {
         }
         args.join(", ")
     }
+}
+
+/// Has it a guard, and does that look at no element?
+pub fn looks_at_state_only(h: &Action) -> bool {
+    let mut only = h.guard.body.stmts.is_empty() && !h.guard.conditions.is_empty();
+    for c in &h.guard.conditions {
+        walk(c, &mut |e| {
+            expr_mentions(e, &|_, _| false, &mut |v, _| {
+                only &= matches!(v, VarRef::Global(_));
+            });
+        });
+    }
+    only
 }
 
 fn times(n: u32) -> String {

@@ -20,7 +20,7 @@
 //! native, which may take its time, asks after each firing whether others want the worker.
 
 use super::actor::{asks_native, calls_native, consumed, produced};
-use super::again::AHEAD;
+use super::again::{AHEAD, looks_at_state_only};
 use super::class::{Class, Home, any_stmt, exprs_of};
 use super::round::Round;
 use super::value::{c_type, const_type, size_of};
@@ -542,7 +542,9 @@ impl<'a> Class<'a> {
             return;
         }
         let mut rates: Vec<(usize, u32)> = Vec::new();
-        for (port, n) in outside().flat_map(consumed) {
+        // Guards that look at no element say the same whatever comes.
+        let looking = outside().filter(|x| !looks_at_state_only(x));
+        for (port, n) in looking.flat_map(consumed) {
             match rates.iter_mut().find(|r| r.0 == port) {
                 Some(r) => r.1 = r.1.max(n),
                 None => rates.push((port, n)),
@@ -556,6 +558,7 @@ impl<'a> Class<'a> {
             format!("!{}_guard({args})", self.actions[*id])
         });
         let asked: Vec<_> = there.chain(silent).collect();
+        w.put("/* Nothing outside of the schedule wants to fire. */");
         w.put(&format!("if ({}) {{", asked.join(" && ")));
         // This is a round of its own.
         self.begin(w, &self.whole_round());
