@@ -22,24 +22,23 @@ enum { X86_64 = 62, RISCV = 243 }; /* of ELF */
 #define LVD_NATIVE_LOADER_BUILT ""
 #endif
 
-static bool is_there(const char *file) {
+bool lvd_board_has(const char *file) {
   FILE *f = *file ? fopen(file, "rb") : NULL;
   if (f) fclose(f);
   return f != NULL;
 }
 
-/* The one that is named, that is installed, or that was built with this library. */
-static const char *loader_file(const char *variable, const char *installed, const char *built) {
+const char *lvd_board_file(const char *variable, const char *installed, const char *built) {
   const char *loader = getenv(variable);
   if (loader && *loader) return loader;
-  return is_there(installed) ? installed : built;
+  return lvd_board_has(installed) ? installed : built;
 }
 
 static lvd_status qemu_start(int memory, size_t size, int bell, lvd_port_process *peer) {
-  const char *loader = loader_file("LEVADA_LOADER", LVD_LOADER, LVD_LOADER_BUILT),
+  const char *loader = lvd_board_file("LEVADA_LOADER", LVD_LOADER, LVD_LOADER_BUILT),
              *qemu = getenv("LEVADA_QEMU");
   if (!qemu || !*qemu) qemu = "qemu-system-riscv64";
-  if (!is_there(loader))
+  if (!lvd_board_has(loader))
     return lvd_window_refuse(LVD_E_UNKNOWN,
                              "the loader %s is not there: build it with riscv64-linux-gnu-gcc, or "
                              "name it in LEVADA_LOADER",
@@ -82,13 +81,13 @@ static lvd_status qemu_start(int memory, size_t size, int bell, lvd_port_process
   return status;
 }
 
-const lvd_board lvd_board_qemu = {"qemu:", RISCV, "64-bit little-endian RISC-V", 16 << 20,
-                                  qemu_start};
+const lvd_board lvd_board_qemu = {"qemu:",  RISCV,      "64-bit little-endian RISC-V",
+                                  16 << 20, qemu_start, NULL};
 
 static lvd_status native_start(int memory, size_t size, int bell, lvd_port_process *peer) {
   (void)size;
   const char *loader =
-      loader_file("LEVADA_NATIVE_LOADER", LVD_NATIVE_LOADER, LVD_NATIVE_LOADER_BUILT);
+      lvd_board_file("LEVADA_NATIVE_LOADER", LVD_NATIVE_LOADER, LVD_NATIVE_LOADER_BUILT);
   char of_memory[16], of_bell[16];
   snprintf(of_memory, sizeof of_memory, "%d", memory);
   snprintf(of_bell, sizeof of_bell, "%d", bell);
@@ -104,4 +103,4 @@ static lvd_status native_start(int memory, size_t size, int bell, lvd_port_proce
   return status;
 }
 
-const lvd_board lvd_board_native = {"native:", X86_64, "64-bit x86", 0, native_start};
+const lvd_board lvd_board_native = {"native:", X86_64, "64-bit x86", 0, native_start, NULL};

@@ -32,7 +32,7 @@ static lvd_status part_of(const unsigned char *at, size_t size, part *p) {
 static lvd_status flatten(const unsigned char *file, size_t size, const lvd_board *board,
                           lvd_image *out) {
   if (size < ELF_HEADER) return lvd_window_refuse(LVD_E_ARGUMENT, "the image is cut off");
-  if (file[4] != 2 || file[5] != 1 || word(file + 18, 2) != board->machine)
+  if (file[4] != 2 || file[5] != 1 || (board->machine && word(file + 18, 2) != board->machine))
     return lvd_window_refuse(
         LVD_E_LAYOUT, "the image is for another processor: the window's takes %s", board->takes);
   uint64_t at = word(file + 32, 8), count = word(file + 56, 2);

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-enum { MOST_UNSENT = 1 << 16 };
+enum { MOST_UNSENT = 1 << 16, LEAST = 256 << 10 };
 
 static lvd_link *link_of(lvd_waiter *bell) { return (lvd_link *)(void *)bell; }
 
@@ -53,6 +53,17 @@ static uint64_t arena_of(const lvd_link *link) {
   return link->unit + 2 * (link->unit + link->records_ring);
 }
 
+void *lvd_link_map(const lvd_link *link, size_t offset, size_t head, size_t ring) {
+  if (link->device) return link->device->map(link->device, link->base + offset, head, ring);
+  return lvd_port_shared_map(link->memory, link->base + offset, head, ring);
+}
+
+/* Word by word: a device's memory may bear no wider or uneven access. */
+void lvd_link_clear(void *at, size_t size) {
+  volatile uint64_t *word = at;
+  for (size_t i = 0; i < size / sizeof *word; i++) word[i] = 0;
+}
+
 uint64_t lvd_link_claim(lvd_link *link, uint64_t size) {
   if (size == 0 || size > link->size) return 0;
   size = whole_units(link, size);
@@ -63,7 +74,9 @@ uint64_t lvd_link_claim(lvd_link *link, uint64_t size) {
   if (!*before && (at > link->size || link->size - at < size)) return 0;
   lvd_range *r = malloc(sizeof *r);
   if (!r) return 0;
-  if (lvd_port_shared_claim(link->memory, link->base + at, size) != LVD_OK) {
+  if (link->device) {
+    lvd_link_clear((unsigned char *)link->segment + at, size);
+  } else if (lvd_port_shared_claim(link->memory, link->base + at, size) != LVD_OK) {
     free(r);
     return 0;
   }
@@ -76,7 +89,7 @@ void lvd_link_release(lvd_link *link, uint64_t offset) {
   for (lvd_range **at = &link->ranges, *r; (r = *at); at = &r->next) {
     if (r->offset != offset) continue;
     *at = r->next;
-    lvd_port_shared_release(link->memory, link->base + r->offset, r->size);
+    if (!link->device) lvd_port_shared_release(link->memory, link->base + r->offset, r->size);
     free(r);
     return;
   }
@@ -93,12 +106,11 @@ static size_t slot_offset(const lvd_link *link, enum lvd_side to) {
 /* Maps all of it. The parent also fills it in. */
 static lvd_status map(lvd_link *link) {
   link->records_ring = (size_t)record_slots() * sizeof(lvd_record);
-  link->segment = lvd_port_shared_map(link->memory, link->base, link->size, 0);
+  link->segment = lvd_link_map(link, 0, link->size, 0);
   if (!link->segment) return LVD_E_MEMORY;
   for (int to = 0; to < 2; to++) {
     link->slot[to] =
-        lvd_port_shared_map(link->memory, link->base + slot_offset(link, (enum lvd_side)to),
-                            link->unit, link->records_ring);
+        lvd_link_map(link, slot_offset(link, (enum lvd_side)to), link->unit, link->records_ring);
     if (!link->slot[to]) return LVD_E_MEMORY;
   }
   return LVD_OK;
@@ -136,14 +148,27 @@ lvd_status lvd_link_make(lvd_link *link, lvd_app *app, size_t base, size_t memor
   link->size = (size_t)(arena_of(link) + whole_units(link, memory));
   /* Boards have memory by the MiB. */
   if (wire) link->size = ((base + link->size + (1 << 20) - 1) & ~(((size_t)1 << 20) - 1)) - base;
-  lvd_status status = lvd_port_shared_make(base + link->size, &link->memory);
-  if (status == LVD_OK) status = lvd_port_own_bell_make(&link->own_bell);
-  if (status == LVD_OK) status = lvd_port_shared_claim(link->memory, base, arena_of(link));
+  lvd_status status = lvd_port_own_bell_make(&link->own_bell);
+  if (link->device)
+    link->size = (link->device->size - base) / link->unit * link->unit;
+  else if (status == LVD_OK)
+    status = lvd_port_shared_make(base + link->size, &link->memory);
+  if (status == LVD_OK && !link->device)
+    status = lvd_port_shared_claim(link->memory, base, arena_of(link));
   if (status == LVD_OK) status = map(link);
   if (status != LVD_OK || (status = lvd_port_bells_make(bell, wire)) != LVD_OK) return status;
   link->bell_end = bell[0];
   *child_bell = bell[1];
+  return link->device ? LVD_OK : lvd_link_fill(link);
+}
+
+size_t lvd_link_least(const lvd_link *link) {
+  return 2 * (link->unit + (size_t)record_slots() * sizeof(lvd_record)) + LEAST;
+}
+
+lvd_status lvd_link_fill(lvd_link *link) {
   lvd_segment *s = link->segment;
+  if (link->device) lvd_link_clear(s, arena_of(link));
   s->magic = LVD_SEGMENT_MAGIC;
   s->layout = LVD_LAYOUT;
   s->line = LVD_LINE;

@@ -25,7 +25,7 @@
 #ifndef LVD_SRC_LINK_H
 #define LVD_SRC_LINK_H
 
-#include "../port/process.h"
+#include "../port/device.h"
 #include "knot.h"
 #include "segment.h"
 #include "stream.h"
@@ -89,7 +89,8 @@ struct lvd_link {
   int64_t look_ns;               /* ... and at least so often; negative: only then */
   /* The memory. */
   int memory;
-  size_t base; /* bytes of it before the segment */
+  const lvd_port_device *device; /* whose memory it is; null: ours */
+  size_t base;                   /* bytes of it before the segment */
   size_t size, unit;
   lvd_segment *segment;   /* all of it, mapped in a row */
   lvd_slot_head *slot[2]; /* the records to and from the child, as rings */
@@ -126,6 +127,14 @@ void lvd_link_prepare(lvd_link *link, lvd_app *app);
  * (port/process.h). */
 lvd_status lvd_link_make(lvd_link *link, lvd_app *app, size_t base, size_t memory, bool wire,
                          int *child_bell);
+/* The same in memory that is there already (`device`): it takes what there is, and leaves it as it is until
+ * lvd_link_fill, since a program of before may still be about it. */
+lvd_status lvd_link_fill(lvd_link *link);
+/* The bytes that a device has to have for a link, behind what is not the link's. */
+size_t lvd_link_least(const lvd_link *link);
+/* A part of the memory, from its offset on; as lvd_port_shared_map. */
+void *lvd_link_map(const lvd_link *link, size_t offset, size_t head, size_t ring);
+void lvd_link_clear(void *at, size_t size);
 /* The child's side. LVD_E_LAYOUT, LVD_E_CORRUPT, LVD_E_PEER. */
 lvd_status lvd_link_join(lvd_link *link, lvd_app *app, int memory, int bell);
 lvd_status lvd_link_begin(lvd_link *link, const char *name); /* starts the bellman */

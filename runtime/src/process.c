@@ -600,15 +600,21 @@ static lvd_status start_board(process *p, const lvd_board *board, const char *fi
   lvd_link *link = &p->link;
   lvd_image image = {0};
   int child_bell = -1;
+  int64_t limit_ns = o->time_limit_ns ? o->time_limit_ns : ATTACH_TIME_NS;
   lvd_window_refuse(LVD_OK, "%s", ""); /* what was said of another one */
-  lvd_status status = lvd_image_read(file, board, &image);
-  if (status == LVD_OK && !(p->far = calloc(1, sizeof *p->far))) status = LVD_E_MEMORY;
-  if (status == LVD_OK)
-    status = lvd_link_make(link, p->unit.app, lvd_far_base(board, image.size),
-                           o->memory ? o->memory : UNITS_MEMORY, true, &child_bell);
-  if (status == LVD_OK)
-    status = lvd_far_start(p->far, link, board, &image, child_bell,
-                           o->time_limit_ns ? o->time_limit_ns : ATTACH_TIME_NS);
+  lvd_status status = (p->far = calloc(1, sizeof *p->far)) ? LVD_OK : LVD_E_MEMORY;
+  if (status == LVD_OK && board->open)
+    status = lvd_board_open(board, &file, limit_ns, &p->far->device);
+  if (status == LVD_OK) status = lvd_image_read(file, board, &image);
+  if (status == LVD_OK) {
+    link->device = p->far->device;
+    size_t base = link->device ? lvd_far_base_of(link->device, link, image.size)
+                               : lvd_far_base(board, image.size);
+    status = base ? lvd_link_make(link, p->unit.app, base, o->memory ? o->memory : UNITS_MEMORY,
+                                  true, &child_bell)
+                  : LVD_E_MEMORY;
+  }
+  if (status == LVD_OK) status = lvd_far_start(p->far, link, board, &image, child_bell, limit_ns);
   lvd_port_close(child_bell);
   lvd_image_free(&image);
   const char *base = strrchr(file, '/');

@@ -348,7 +348,7 @@ static lvd_status mount(lvd_link *link, uint32_t number, uint64_t offset, uint64
   ss->link = link;
   ss->number = number;
   ss->ring = (size_t)ring;
-  ss->slot = lvd_port_shared_map(link->memory, link->base + (size_t)offset, link->unit, ss->ring);
+  ss->slot = lvd_link_map(link, (size_t)offset, link->unit, ss->ring);
   lvd_status status = LVD_E_MEMORY;
   if (ss->slot)
     status = lvd_stream_over(link->app, ss, &ss->slot->channel, link->unit + 2 * ss->ring, o, out);

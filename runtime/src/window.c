@@ -24,7 +24,7 @@ lvd_status lvd_window_refuse(lvd_status status, const char *format, ...) {
 }
 
 const lvd_board *lvd_board_of(const char *name, const char **image) {
-  static const lvd_board *const all[] = {&lvd_board_qemu, &lvd_board_native};
+  static const lvd_board *const all[] = {&lvd_board_qemu, &lvd_board_native, &lvd_board_uio};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     size_t n = strlen(all[i]->prefix);
     if (strncmp(name, all[i]->prefix, n) != 0) continue;
@@ -46,12 +46,35 @@ size_t lvd_far_base(const lvd_board *board, size_t image) {
   return board->own + units(sizeof(lvd_window)) + image_room(image);
 }
 
+size_t lvd_far_base_of(const lvd_port_device *device, const lvd_link *link, size_t image) {
+  size_t room = device->size / 4 / LVD_WINDOW_UNIT * LVD_WINDOW_UNIT;
+  size_t unit = link->unit, base = units(sizeof(lvd_window)) + room;
+  base = (base + unit - 1) / unit * unit; /* as this system maps */
+  if (device->size < base + lvd_link_least(link)) {
+    lvd_window_refuse(
+        LVD_E_MEMORY,
+        "the window is too small: it has %zu KiB, of which a quarter is for images, and "
+        "%zu KiB must be left",
+        device->size >> 10, lvd_link_least(link) >> 10);
+    return 0;
+  }
+  if (image <= room) return base;
+  lvd_window_refuse(LVD_E_MEMORY, "the image has %zu KiB; a window of %zu KiB has room for %zu KiB",
+                    image >> 10, device->size >> 10, room >> 10);
+  return 0;
+}
+
 static lvd_status lay_out(lvd_far_side *far, lvd_link *link, size_t image) {
   size_t header = units(sizeof(lvd_window));
   far->mapped = link->base - far->board->own;
-  far->window = lvd_port_shared_map(link->memory, far->board->own, far->mapped, 0);
+  if (far->device)
+    far->window = far->device->map(far->device, 0, far->mapped, 0);
+  else
+    far->window = lvd_port_shared_map(link->memory, far->board->own, far->mapped, 0);
   if (!far->window) return LVD_E_MEMORY;
-  lvd_status status = lvd_port_shared_claim(link->memory, far->board->own, header + units(image));
+  lvd_status status =
+      far->device ? LVD_OK
+                  : lvd_port_shared_claim(link->memory, far->board->own, header + units(image));
   if (status != LVD_OK) return status;
   far->shape = (lvd_window_shape){.size = far->mapped + link->size,
                                   .image = header,
@@ -59,7 +82,7 @@ static lvd_status lay_out(lvd_far_side *far, lvd_link *link, size_t image) {
                                   .segment = far->mapped,
                                   .segment_size = link->size,
                                   .watch_ms = WATCH_MS};
-  lvd_window_make(far->window, &far->shape);
+  if (!far->device) lvd_window_make(far->window, &far->shape);
   return LVD_OK;
 }
 
@@ -88,6 +111,14 @@ static bool has_answered(const lvd_window *w) {
   return lvd_load_acquire_u32(&w->answered) == lvd_load_relaxed_u32(&w->command);
 }
 
+/* The words of it are there. */
+static lvd_status command(lvd_far_side *far, lvd_link *link, uint64_t deadline) {
+  lvd_window *w = far->window;
+  lvd_store_release_u32(&w->command, lvd_load_relaxed_u32(&w->command) + 1);
+  lvd_port_bell_ring(link->bell_end);
+  return await(far, link, has_answered, deadline);
+}
+
 static lvd_status refused(const lvd_window *w) {
   uint32_t status = w->status;
   if (status == LVD_E_CORRUPT)
@@ -109,11 +140,44 @@ static lvd_status run_image(lvd_far_side *far, lvd_link *link, const lvd_image *
   w->sum = lvd_window_sum(image->bytes, image->size);
   w->address = image->address ? image->address : w->low;
   w->entry = image->address ? image->entry : w->low;
-  lvd_store_release_u32(&w->command, lvd_load_relaxed_u32(&w->command) + 1);
-  lvd_port_bell_ring(link->bell_end);
-  lvd_status status = await(far, link, has_answered, deadline);
+  lvd_status status = command(far, link, deadline);
   if (status != LVD_OK) return status;
   return lvd_load_acquire_u32(&w->state) == LVD_FAR_REFUSED ? refused(w) : LVD_OK;
+}
+
+static bool same_shape(const lvd_window_shape *a, const lvd_window_shape *b) {
+  return a->size == b->size && a->image == b->image && a->image_size == b->image_size &&
+         a->segment == b->segment && a->segment_size == b->segment_size;
+}
+
+/* Memory that was there before us: either a loader is at its other side, whose program of before has to be
+ * stopped, or it is nobody's, and is made a window. */
+static lvd_status settle(lvd_far_side *far, lvd_link *link, int bell, uint64_t deadline) {
+  lvd_window *w = far->window;
+  lvd_window_shape shape;
+  const char *strange = lvd_window_read(w, far->device->size, &shape);
+  bool lies = !strange;
+  if (far->device->fresh || w->magic != LVD_WINDOW_MAGIC)
+    lies = false;
+  else if (strange || !same_shape(&shape, &far->shape))
+    return lvd_window_refuse(LVD_E_LAYOUT,
+                             "another host has made this window (%s): build both sides of one "
+                             "version, or reset the processor and say fresh",
+                             strange ? strange : "its parts lie otherwise");
+  if (!lies) {
+    lvd_link_clear(w, units(sizeof *w));
+    lvd_window_make(w, &far->shape);
+    lvd_status filled = lvd_link_fill(link);
+    if (filled != LVD_OK) return filled;
+  }
+  lvd_status status = lvd_board_keep(far->device, bell, &link->peer);
+  if (status != LVD_OK) return status;
+  lvd_port_bell_ring(link->bell_end);
+  status = await(far, link, is_there, deadline);
+  if (status != LVD_OK || !lies) return status;
+  w->verb = LVD_WINDOW_STOP;
+  status = command(far, link, deadline);
+  return status == LVD_OK ? lvd_link_fill(link) : status;
 }
 
 lvd_status lvd_far_start(lvd_far_side *far, lvd_link *link, const lvd_board *board,
@@ -123,7 +187,9 @@ lvd_status lvd_far_start(lvd_far_side *far, lvd_link *link, const lvd_board *boa
   far->asked_ns = far->heard_ns = start;
   lvd_status status = lay_out(far, link, image->size);
   if (status != LVD_OK) return status;
-  status = board->start(link->memory, link->base + link->size, child_bell, &link->peer);
+  status = far->device
+               ? settle(far, link, child_bell, deadline)
+               : board->start(link->memory, link->base + link->size, child_bell, &link->peer);
   if (status != LVD_OK) return status;
   status = await(far, link, is_there, deadline);
   return status == LVD_OK ? run_image(far, link, image, deadline) : status;
@@ -194,4 +260,6 @@ lvd_status lvd_far_ask(lvd_far_side *far, lvd_link *link, char *text, size_t siz
 void lvd_far_end(lvd_far_side *far) {
   if (far->window) lvd_port_shared_unmap(far->window, far->mapped, 0);
   far->window = NULL;
+  if (far->device) far->device->close(far->device);
+  far->device = NULL;
 }

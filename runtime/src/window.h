@@ -12,14 +12,26 @@
 /* A back-end. */
 typedef struct lvd_board {
   const char *prefix; /* of a unit's name: "qemu:", and behind it the image's file */
-  uint32_t machine;   /* whose ELF files it takes */
+  uint32_t machine;   /* whose ELF files it takes; 0: any's */
   const char *takes;  /* the same, in words */
   size_t own;         /* bytes of the memory before the window, which are the board's own */
   /* Starts it with `size` bytes of memory, and one end of a wire. */
   lvd_status (*start)(int memory, size_t size, int bell, lvd_port_process *peer);
+  /* Instead of it: opens a device that has the memory, and whose name stands before the image's with a
+   * colon between (device_board.c). */
+  lvd_port_device *(*open)(const char *name, char *text, size_t size, int64_t limit_ns,
+                           lvd_status *status);
 } lvd_board;
 
-extern const lvd_board lvd_board_qemu, lvd_board_native;
+extern const lvd_board lvd_board_qemu, lvd_board_native, lvd_board_uio;
+
+/* Opens the device and sets *file to what follows it. */
+lvd_status lvd_board_open(const lvd_board *board, const char **file, int64_t limit_ns,
+                          lvd_port_device **out);
+lvd_status lvd_board_keep(lvd_port_device *device, int bell, lvd_port_process *peer);
+/* The file that the variable names, that is installed, or that was built with this library. */
+const char *lvd_board_file(const char *variable, const char *installed, const char *built);
+bool lvd_board_has(const char *file); /* it is there */
 
 /* The back-end that a unit's name begins with; *image is the rest. Null: it is a program's. */
 const lvd_board *lvd_board_of(const char *name, const char **image);
@@ -41,6 +53,7 @@ typedef struct lvd_far_side {
   lvd_window *window; /* header and image, mapped */
   size_t mapped;
   const lvd_board *board;
+  lvd_port_device *device; /* that has the memory; or null */
   lvd_window_shape shape;
   bool over; /* the loader has said so, and what came before it has been taken */
   uint64_t asked_ns, heard_ns;
@@ -48,6 +61,9 @@ typedef struct lvd_far_side {
 
 /* How many bytes lie before the segment, for an image of that size. */
 size_t lvd_far_base(const lvd_board *board, size_t image);
+/* The same of a device, where it depends on the memory alone: its loader may be there from before. 0: the
+ * memory is too small, and the calling thread's lvd_window_why says so. */
+size_t lvd_far_base_of(const lvd_port_device *device, const lvd_link *link, size_t image);
 /* Makes the window in the link's memory, starts the board, and has its loader run the image. */
 lvd_status lvd_far_start(lvd_far_side *far, lvd_link *link, const lvd_board *board,
                          const lvd_image *image, int child_bell, int64_t limit_ns);

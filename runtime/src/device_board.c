@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Boards whose memory a device of the kernel's gives out: uio:DEVICE:IMAGE. What is behind the window is no
+ * process; the keeper (far/linux) stands for it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "window.h"
+
+#ifndef LVD_KEEPER
+#define LVD_KEEPER       ""
+#define LVD_KEEPER_BUILT ""
+#endif
+
+lvd_status lvd_board_open(const lvd_board *board, const char **file, int64_t limit_ns,
+                          lvd_port_device **out) {
+  const char *colon = strchr(*file, ':');
+  if (!colon || !colon[1])
+    return lvd_window_refuse(LVD_E_ARGUMENT, "write %sDEVICE:IMAGE: an image's file is missing",
+                             board->prefix);
+  char *name = strndup(*file, (size_t)(colon - *file)), text[200] = "";
+  lvd_status status = LVD_E_MEMORY;
+  *out = name ? board->open(name, text, sizeof text, limit_ns, &status) : NULL;
+  free(name);
+  *file = colon + 1;
+  return *out ? LVD_OK : lvd_window_refuse(status, "%s", text);
+}
+
+lvd_status lvd_board_keep(lvd_port_device *device, int bell, lvd_port_process *peer) {
+  const char *keeper = lvd_board_file("LEVADA_KEEPER", LVD_KEEPER, LVD_KEEPER_BUILT);
+  lvd_status status = device->keep(device, keeper, bell, peer);
+  if (status != LVD_E_UNKNOWN) return status;
+  return lvd_window_refuse(status, "the keeper %s is not there: name another in LEVADA_KEEPER",
+                           keeper);
+}
+
+static lvd_port_device *open_uio(const char *name, char *text, size_t size, int64_t limit_ns,
+                                 lvd_status *status) {
+  (void)limit_ns;
+  return lvd_port_uio_open(name, text, size, status);
+}
+
+const lvd_board lvd_board_uio = {"uio:", 0, "64-bit little-endian processors", 0, NULL, open_uio};

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Units behind the kernel's devices, on a board that is not there (board.h). */
+#include "../bench.h"
+#include "board.h"
+
+#include <levada/window.h>
+
+#define IMAGE    LEVADA_NATIVE_CHILD
+#define UIO      "uio:uio0:" IMAGE
+#define UIO_BELL "uio:uio0,bell=1+0x40=5:" IMAGE
+#define MEM      "uio:mem@0+0x800000:" IMAGE
+#define MEM_BELL "uio:mem@0+0x800000,bell=0x800040=5:" IMAGE
+
+static lvd_unit *load_board(bench *b, const char *name) {
+  lvd_unit *u;
+  lvd_status status = lvd_unit_load(b->app, name, NULL, &u);
+  if (status != LVD_OK) fprintf(stderr, "%s\n", lvd_window_why());
+  CHECK_EQ(status, LVD_OK);
+  return u;
+}
+
+static void stream_through(lvd_unit *u, uint32_t n) {
+  lvd_stream *to, *from;
+  lvd_call *c;
+  lvd_stream_options o = {.name = "in", .elem_size = 4, .capacity = 100};
+  CHECK_EQ(lvd_stream_open(u, &o, &to), LVD_OK);
+  o.name = "out";
+  CHECK_EQ(lvd_stream_open(u, &o, &from), LVD_OK);
+  CHECK_EQ(lvd_call_start(u, "child_plus_one", NULL, 0, NULL, &c), LVD_OK);
+  for (uint32_t sent = 0, got = 0, x; got < n; got++) {
+    for (; sent < n && sent - got < 80; sent++) CHECK_EQ(lvd_stream_put(to, &sent, 4), LVD_OK);
+    lvd_stream_flush(to);
+    CHECK_EQ(lvd_stream_get(from, &x, 4), LVD_OK);
+    CHECK_EQ(x, got + 1);
+    lvd_stream_pop(from);
+  }
+  CHECK_EQ(lvd_stream_end(to, LVD_OK), LVD_OK);
+  CHECK_EQ(lvd_call_wait(c, NULL, NULL, -1, NULL), LVD_OK);
+  CHECK_EQ(lvd_stream_destroy(to), LVD_OK);
+  CHECK_EQ(lvd_stream_destroy(from), LVD_OK);
+}
+
+static void fault(lvd_unit *u) {
+  lvd_call *c;
+  char text[300];
+  CHECK_EQ(lvd_call_start(u, "child_illegal", NULL, 0, NULL, &c), LVD_OK);
+  CHECK_EQ(lvd_call_wait(c, NULL, NULL, -1, NULL), LVD_E_FAULT);
+  CHECK(lvd_unit_why(u, text, sizeof text) > 0);
+  CHECK(strstr(text, "an illegal instruction") && strstr(text, "child_illegal"));
+}
+
+/* What a unit does; three hosts after one another, the loader staying, and a fault. */
+static void works(const char *name) {
+  for (int host = 0; host < 3; host++) {
+    bench b = bench_of(2);
+    lvd_unit *u = load_board(&b, name);
+    call_twice_of_many(&u, 1, 2);
+    call_backwards(u, 100000, 100000, 1);
+    stream_through(u, 500);
+    if (host == 1) fault(u);
+    CHECK_EQ(lvd_unit_unload(u), LVD_OK);
+    bench_free(&b);
+  }
+}
+
+static void on_uio(const char *name) {
+  board b;
+  board_make(&b);
+  board_uio(&b, BOARD_WINDOW);
+  board_start(&b, strstr(name, "bell") != NULL);
+  works(name);
+  board_free(&b);
+}
+
+static void uio(void) { on_uio(UIO); }
+static void uio_bell(void) { on_uio(UIO_BELL); }
+
+static void mem(void) {
+  for (int bell = 0; bell < 2; bell++) {
+    board b;
+    board_make(&b);
+    board_mem(&b);
+    board_start(&b, bell);
+    works(bell ? MEM_BELL : MEM);
+    board_free(&b);
+  }
+}
+
+/* A host that was killed leaves a program behind, which the next host stops. */
+static void host_dies(void) {
+  board b;
+  board_make(&b);
+  board_uio(&b, BOARD_WINDOW);
+  board_start(&b, true);
+  for (int i = 0; i < 3; i++) {
+    int how;
+    pid_t host = fork();
+    if (host == 0) {
+      bench t = bench_of(1);
+      lvd_unit *u = load_board(&t, UIO_BELL);
+      call_twice_of_many(&u, 1, 1);
+      unlink(t.path);
+      _exit(7);
+    }
+    CHECK_EQ(waitpid(host, &how, 0), host);
+    CHECK(WIFEXITED(how) && WEXITSTATUS(how) == 7);
+  }
+  works(UIO_BELL);
+  board_free(&b);
+}
+
+static void refuses(const char *name, lvd_status status, const char *words) {
+  bench b = bench_of(1);
+  lvd_unit *u;
+  const lvd_unit_options o = {.time_limit_ns = 300000000};
+  CHECK_EQ(lvd_unit_load(b.app, name, &o, &u), status);
+  if (!strstr(lvd_window_why(), words)) fprintf(stderr, "%s: %s\n", name, lvd_window_why());
+  CHECK(strstr(lvd_window_why(), words));
+  bench_free(&b);
+}
+
+static void errors(void) {
+  board b;
+  board_make(&b);
+  refuses("uio:uio0", LVD_E_ARGUMENT, "an image's file is missing");
+  refuses(UIO, LVD_E_UNKNOWN, "there is no UIO device uio0");
+  refuses("uio:../x:" IMAGE, LVD_E_ARGUMENT, "name a device");
+  refuses("uio:mem@0x123+4096:" IMAGE, LVD_E_ARGUMENT, "write mem@ADDRESS+SIZE");
+  refuses(MEM, LVD_E_UNKNOWN, "dev/mem is not there");
+  board_write(&b, "sys/class/uio/uio0/name", "bridge\n");
+  refuses(UIO, LVD_E_ARGUMENT, "its driver names no map 0");
+  board_uio(&b, BOARD_WINDOW);
+  refuses(UIO, LVD_E_UNKNOWN, "dev/uio0 is not there");
+  refuses("uio:uio0,bell=7:" IMAGE, LVD_E_ARGUMENT, "write bell=MAP+OFFSET=VALUE");
+  refuses("uio:uio0,wings:" IMAGE, LVD_E_ARGUMENT, "what is \"wings\"?");
+  board_write(&b, "sys/class/uio/uio0/maps/map0/addr", "0x40000010\n");
+  refuses(UIO, LVD_E_ARGUMENT, "does not begin at a page");
+  board_free(&b);
+  /* A device, and nobody behind it. */
+  board_make(&b);
+  board_write(&b, "dev/mem", "");
+  char path[100];
+  snprintf(path, sizeof path, "%s/mem", b.dev);
+  CHECK_EQ(truncate(path, BOARD_WINDOW), 0);
+  refuses(MEM, LVD_E_TIME, "the board's loader does not answer");
+  refuses("uio:mem@0+0x20000:" IMAGE, LVD_E_MEMORY, "the window is too small: it has 128 KiB");
+  refuses("uio:mem@0+0x800000:/nowhere", LVD_E_UNKNOWN, "/nowhere cannot be opened");
+  if (geteuid() != 0) {
+    CHECK_EQ(chmod(path, 0), 0);
+    refuses(MEM, LVD_E_SYSTEM, "may not be opened by this user");
+    CHECK_EQ(chmod(path, 0600), 0);
+  }
+  /* What an earlier host has made, with another size, then of another version; and over it. */
+  refuses("uio:mem@0+0x400000:" IMAGE, LVD_E_LAYOUT, "another host has made this window");
+  FILE *f = fopen(path, "r+");
+  const uint32_t header[2] = {LVD_WINDOW_MAGIC, LVD_WINDOW_VERSION + 1};
+  CHECK(f && fwrite(header, sizeof header, 1, f) == 1 && fclose(f) == 0);
+  refuses(MEM, LVD_E_LAYOUT, "of another version");
+  refuses("uio:mem@0+0x800000,fresh:" IMAGE, LVD_E_TIME, "the board's loader does not answer");
+  refuses(MEM, LVD_E_TIME, "the board's loader does not answer");
+  setenv("LEVADA_KEEPER", "/nowhere/keeper", 1);
+  refuses(MEM, LVD_E_UNKNOWN, "the keeper /nowhere/keeper is not there");
+  board_free(&b);
+}
+
+static const struct {
+  const char *name;
+  void (*run)(void);
+} tests[] = {{"uio", uio},
+             {"uio_bell", uio_bell},
+             {"mem", mem},
+             {"host_dies", host_dies},
+             {"errors", errors}};
+
+int main(int argc, char **argv) {
+  for (size_t i = 0; i < COUNT(tests); i++)
+    if (argc == 2 && strcmp(tests[i].name, argv[1]) == 0) {
+      tests[i].run();
+      return 0;
+    }
+  fprintf(stderr, "usage: %s uio|uio_bell|mem|host_dies|errors\n", argv[0]);
+  return 2;
+}
