@@ -23,4 +23,9 @@ struct lvd_port_device {
 /* Null, and why in `text`, and *status. `name`: what stands between "uio:" and the image, `uio0` or
  * `mem@ADDRESS+SIZE`; behind a comma each `bell=MAP+OFFSET=VALUE`, `fresh`. */
 lvd_port_device *lvd_port_uio_open(const char *name, char *text, size_t size, lvd_status *status);
+/* `remoteproc0,memory=...` (as above, with no comma in it); behind commas `firmware=FILE`, `rpmsg=rpmsgN`, `ctrl=N`,
+ * `to=ENDPOINT`, `fresh`. Starts the processor, unless it runs. */
+lvd_port_device *lvd_port_remoteproc_open(const char *name, char *text, size_t size,
+                                          int64_t limit_ns, lvd_status *status);
+
 #endif

@@ -12,7 +12,8 @@ typedef struct lvd_uio {
   int node;
   bool maps_whole; /* UIO's way (linux_uio.c) */
   uint64_t from;
-  bool has_bell; /* a register rings the far side; else it looks by itself */
+  uint64_t address; /* of its beginning, as the kernel says it */
+  bool has_bell;    /* a register rings the far side; else it looks by itself */
   uint64_t bell;
   uint32_t value;
 } lvd_uio;

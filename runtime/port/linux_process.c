@@ -89,7 +89,7 @@ lvd_status lvd_port_process_start(lvd_port_process *p, const char *program,
                : error == ENOENT || error == ENOTDIR ? LVD_E_UNKNOWN
                : error == ENOMEM                     ? LVD_E_MEMORY
                                                      : LVD_E_SYSTEM;
-      if (error == 0) *p = (lvd_port_process){(int32_t)id, handle_of(id), false};
+      if (error == 0) *p = (lvd_port_process){(int32_t)id, handle_of(id), false, false};
       posix_spawnattr_destroy(&attributes);
     }
     posix_spawn_file_actions_destroy(&actions);
@@ -101,7 +101,7 @@ lvd_status lvd_port_process_start(lvd_port_process *p, const char *program,
 }
 
 lvd_status lvd_port_process_parent(lvd_port_process *p, int32_t id) {
-  *p = (lvd_port_process){id, handle_of((pid_t)id), true};
+  *p = (lvd_port_process){id, handle_of((pid_t)id), true, false};
   /* If it was still there after we had the descriptor, then it is the right one's. */
   if (getppid() == (pid_t)id) return LVD_OK;
   lvd_port_process_close(p);
@@ -115,7 +115,9 @@ bool lvd_port_process_gone(const lvd_port_process *p) {
   return id == (pid_t)p->id || (id < 0 && errno == ECHILD);
 }
 
-void lvd_port_process_kill(const lvd_port_process *p) { kill((pid_t)p->id, SIGKILL); }
+void lvd_port_process_kill(const lvd_port_process *p) {
+  kill((pid_t)p->id, p->asked ? SIGTERM : SIGKILL);
+}
 
 void lvd_port_process_exit(void) {
   syscall(SYS_exit_group, 1); /* not _exit, in which a sanitizer would wait for what does not end */

@@ -144,6 +144,7 @@ static bool measure(lvd_uio *u, const char *name, lvd_device_why *why) {
     return lvd_device_say(why, LVD_E_ARGUMENT, "the memory of %s does not begin at a page (0x%llx)",
                           name, (unsigned long long)value[1]);
   u->device.size = (size_t)value[0] / page() * page();
+  u->address = value[1];
   return true;
 }
 
@@ -153,6 +154,7 @@ static bool place(lvd_uio *u, const char *at, lvd_device_why *why) {
   if (lvd_device_number(&at, &u->from) && *at++ == '+' && lvd_device_number(&at, &size) && !*at &&
       u->from % page() == 0 && size <= INT64_MAX / 8 && u->from <= INT64_MAX - size) {
     u->device.size = (size_t)size / page() * page();
+    u->address = u->from;
     return true;
   }
   return lvd_device_say(

@@ -11,6 +11,7 @@ typedef struct lvd_port_process {
   int32_t id;
   int handle; /* negative: the kernel has none, and we look now and then */
   bool parent;
+  bool asked; /* it has something to undo: to kill it is to ask it */
 } lvd_port_process;
 
 /* The caller's own number. */

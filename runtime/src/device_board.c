@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Boards whose memory a device of the kernel's gives out: uio:DEVICE:IMAGE. What is behind the window is no
+/* Boards whose memory a device of the kernel's gives out: uio:DEVICE:IMAGE, and
+ * remoteproc:PROCESSOR:IMAGE. What is behind the window is no
  * process; the keeper (far/linux) stands for it. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,3 +42,6 @@ static lvd_port_device *open_uio(const char *name, char *text, size_t size, int6
 }
 
 const lvd_board lvd_board_uio = {"uio:", 0, "64-bit little-endian processors", 0, NULL, open_uio};
+
+const lvd_board lvd_board_remoteproc = {
+    "remoteproc:", 0, "64-bit little-endian processors", 0, NULL, lvd_port_remoteproc_open};

@@ -23,7 +23,7 @@ typedef struct lvd_board {
                            lvd_status *status);
 } lvd_board;
 
-extern const lvd_board lvd_board_qemu, lvd_board_native, lvd_board_uio;
+extern const lvd_board lvd_board_qemu, lvd_board_native, lvd_board_uio, lvd_board_remoteproc;
 
 /* Opens the device and sets *file to what follows it. */
 lvd_status lvd_board_open(const lvd_board *board, const char **file, int64_t limit_ns,

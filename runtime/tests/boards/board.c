@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include "board.h"
+#include "inside.h"
 
 #include "../test.h"
 
@@ -18,13 +19,13 @@
 
 extern char **environ;
 
-static void path_of(const board *b, const char *file, char path[100]) {
+void board_path(const board *b, const char *file, char path[100]) {
   snprintf(path, 100, "%s/%s", b->folder, file);
 }
 
 void board_write(const board *b, const char *file, const char *text) {
   char path[100];
-  path_of(b, file, path);
+  board_path(b, file, path);
   for (char *at = path + strlen(b->folder) + 1; (at = strchr(at, '/')); at++) {
     *at = 0;
     CHECK(mkdir(path, 0700) == 0 || errno == EEXIST);
@@ -36,7 +37,7 @@ void board_write(const board *b, const char *file, const char *text) {
 
 static void memory(const board *b, const char *file, size_t size) {
   char path[100];
-  path_of(b, file, path);
+  board_path(b, file, path);
   board_write(b, file, "");
   CHECK_EQ(truncate(path, (off_t)size), 0);
 }
@@ -66,23 +67,23 @@ void board_mem(board *b) { memory(b, "dev/mem", BOARD_WINDOW + 4096); }
 
 /* ---- the process --------------------------------------------------------------------------------- */
 
-static int listen_at(const board *b, const char *file) {
+int board_listen(const board *b, const char *file) {
   struct sockaddr_un at = {.sun_family = AF_UNIX};
-  path_of(b, file, at.sun_path);
+  board_path(b, file, at.sun_path);
   int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
   CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof at) == 0 && listen(fd, 4) == 0);
   return fd;
 }
 
-static int open_memory(const board *b, const char *file) {
+int board_memory(const board *b, const char *file) {
   char path[100];
-  path_of(b, file, path);
+  board_path(b, file, path);
   int fd = open(path, O_RDWR);
   CHECK(fd >= 0);
   return fd;
 }
 
-static pid_t start_loader(int memory, int wire) {
+pid_t board_loader(int memory, int wire) {
   char words[2][12];
   snprintf(words[0], sizeof words[0], "%d", memory);
   snprintf(words[1], sizeof words[1], "%d", wire);
@@ -92,14 +93,14 @@ static pid_t start_loader(int memory, int wire) {
   return id;
 }
 
-static bool drain(int fd) {
+bool board_drain(int fd) {
   char bytes[64];
   ssize_t n, all = 0;
   while ((n = recv(fd, bytes, sizeof bytes, MSG_DONTWAIT)) > 0) all += n;
   return all > 0;
 }
 
-static void ring(int wire) {
+void board_ring(int wire) {
   ssize_t n = send(wire, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
   (void)n;
 }
@@ -126,7 +127,7 @@ static void run(int nodes, int wire, volatile uint32_t *reg, bool bell) {
         enabled = word == 1;
       }
     }
-    if (on[2].revents) pending |= drain(wire);
+    if (on[2].revents) pending |= board_drain(wire);
     if (pending && enabled && host >= 0) {
       count++;
       ssize_t n = send(host, &count, sizeof count, MSG_NOSIGNAL);
@@ -134,35 +135,40 @@ static void run(int nodes, int wire, volatile uint32_t *reg, bool bell) {
       pending = enabled = false;
     }
     if (!bell)
-      ring(wire);
+      board_ring(wire);
     else if (*reg == BOARD_VALUE) {
       *reg = 0;
-      ring(wire);
+      board_ring(wire);
     }
   }
 }
 
-void board_start(board *b, bool bell) {
-  char path[100];
-  path_of(b, "dev/mem", path);
-  bool mem = access(path, F_OK) == 0;
-  int nodes = mem ? -1 : listen_at(b, "dev/uio0"), wire[2];
+bool board_fork(board *b) {
   pid_t test = getpid();
   CHECK((b->process = fork()) >= 0);
-  if (b->process) {
+  if (b->process) return false;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != test) _exit(0);
+  return true;
+}
+
+void board_start(board *b, bool bell) {
+  char path[100];
+  board_path(b, "dev/mem", path);
+  bool mem = access(path, F_OK) == 0;
+  int nodes = mem ? -1 : board_listen(b, "dev/uio0"), wire[2];
+  if (!board_fork(b)) {
     if (nodes >= 0) close(nodes);
     return;
   }
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != test) _exit(0);
   CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, wire), 0);
   CHECK(fcntl(wire[0], F_SETFD, FD_CLOEXEC) == 0);
-  int window = open_memory(b, mem ? "dev/mem" : "dev/uio0.map0");
-  int registers = mem ? window : open_memory(b, "dev/uio0.map1");
+  int window = board_memory(b, mem ? "dev/mem" : "dev/uio0.map0");
+  int registers = mem ? window : board_memory(b, "dev/uio0.map1");
   unsigned char *r =
       mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, registers, mem ? BOARD_WINDOW : 0);
   CHECK(r != MAP_FAILED);
-  start_loader(window, wire[1]);
+  board_loader(window, wire[1]);
   close(wire[1]);
   run(nodes, wire[0], (volatile uint32_t *)(void *)(r + BOARD_REGISTER), bell);
 }

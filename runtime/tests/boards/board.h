@@ -21,6 +21,13 @@ void board_make(board *b);
 void board_uio(board *b, size_t window);
 /* /dev/mem with the window at its beginning and the register behind it; nothing rings the host. */
 void board_mem(board *b);
+/* A processor remoteproc0 in `state`, its window in /dev/mem (board_mem). `control`: endpoints are made at
+ * rpmsg_ctrl0, to 0x400; else there is one, rpmsg2. The processor begins when Linux starts it. Firmware
+ * with the name "refuses.elf" refuses each window, and one named "nothing.elf" is not there. */
+void board_remote(board *b, const char *state, bool control);
+void board_remote_start(board *b, bool control);
+/* Reads a file below its folder until it has that text. */
+void board_await(const board *b, const char *file, const char *text);
 /* Its processor begins. `bell`: it sleeps until the register is written; else it looks often. */
 void board_start(board *b, bool bell);
 void board_free(board *b);

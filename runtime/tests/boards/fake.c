@@ -5,6 +5,7 @@
  * of UIO: an offset is a map's number, and a mapping is no longer than the map. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/rpmsg.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -52,4 +53,22 @@ void *mmap(void *at, size_t length, int protection, int flags, int fd, off_t off
   if (memory >= 0) close(memory);
   errno = kept;
   return p;
+}
+
+/* What is asked of a control node goes there as a packet, and a number comes back. */
+int ioctl(int fd, unsigned long request, ...) {
+  va_list more;
+  va_start(more, request);
+  void *argument = va_arg(more, void *);
+  va_end(more);
+  int answer = 0;
+  if (request == RPMSG_CREATE_EPT_IOCTL) {
+    if (send(fd, argument, sizeof(struct rpmsg_endpoint_info), MSG_NOSIGNAL) < 0 ||
+        recv(fd, &answer, sizeof answer, 0) != sizeof answer)
+      answer = ENODEV;
+    errno = answer;
+    return answer ? -1 : 0;
+  }
+  if (request == RPMSG_DESTROY_EPT_IOCTL) return shutdown(fd, SHUT_RDWR);
+  return (int)syscall(SYS_ioctl, fd, request, argument);
 }

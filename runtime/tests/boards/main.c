@@ -5,6 +5,7 @@
 
 #include <levada/window.h>
 
+#define STATE    "sys/class/remoteproc/remoteproc0/state"
 #define IMAGE    LEVADA_NATIVE_CHILD
 #define UIO      "uio:uio0:" IMAGE
 #define UIO_BELL "uio:uio0,bell=1+0x40=5:" IMAGE
@@ -49,8 +50,9 @@ static void fault(lvd_unit *u) {
   CHECK(strstr(text, "an illegal instruction") && strstr(text, "child_illegal"));
 }
 
-/* What a unit does; three hosts after one another, the loader staying, and a fault. */
-static void works(const char *name) {
+/* What a unit does; three hosts after one another, and a fault. `after`: the state that the processor comes
+ * to when a host has gone; null: it has none. */
+static void works(const board *at, const char *name, const char *after) {
   for (int host = 0; host < 3; host++) {
     bench b = bench_of(2);
     lvd_unit *u = load_board(&b, name);
@@ -60,6 +62,7 @@ static void works(const char *name) {
     if (host == 1) fault(u);
     CHECK_EQ(lvd_unit_unload(u), LVD_OK);
     bench_free(&b);
+    if (after) board_await(at, STATE, after);
   }
 }
 
@@ -68,7 +71,7 @@ static void on_uio(const char *name) {
   board_make(&b);
   board_uio(&b, BOARD_WINDOW);
   board_start(&b, strstr(name, "bell") != NULL);
-  works(name);
+  works(&b, name, NULL);
   board_free(&b);
 }
 
@@ -81,7 +84,7 @@ static void mem(void) {
     board_make(&b);
     board_mem(&b);
     board_start(&b, bell);
-    works(bell ? MEM_BELL : MEM);
+    works(&b, bell ? MEM_BELL : MEM, NULL);
     board_free(&b);
   }
 }
@@ -105,18 +108,23 @@ static void host_dies(void) {
     CHECK_EQ(waitpid(host, &how, 0), host);
     CHECK(WIFEXITED(how) && WEXITSTATUS(how) == 7);
   }
-  works(UIO_BELL);
+  works(&b, UIO_BELL, NULL);
   board_free(&b);
 }
 
-static void refuses(const char *name, lvd_status status, const char *words) {
+static void refuses_in(int64_t limit_ns, const char *name, lvd_status status, const char *words) {
   bench b = bench_of(1);
   lvd_unit *u;
-  const lvd_unit_options o = {.time_limit_ns = 300000000};
+  const lvd_unit_options o = {.time_limit_ns = limit_ns};
   CHECK_EQ(lvd_unit_load(b.app, name, &o, &u), status);
   if (!strstr(lvd_window_why(), words)) fprintf(stderr, "%s: %s\n", name, lvd_window_why());
   CHECK(strstr(lvd_window_why(), words));
   bench_free(&b);
+}
+
+/* Also where it has to wait until nobody has come. */
+static void refuses(const char *name, lvd_status status, const char *words) {
+  refuses_in(300000000, name, status, words);
 }
 
 static void errors(void) {
@@ -163,6 +171,101 @@ static void errors(void) {
   board_free(&b);
 }
 
+/* ---- processors that Linux starts ---------------------------------------------------------------- */
+
+#define NAMED   "remoteproc:remoteproc0,memory=mem@0+0x800000"
+#define STARTED NAMED ",firmware=usual.elf:" IMAGE
+#define RUNNING NAMED ",rpmsg=rpmsg2:" IMAGE
+
+/* It is started for each host, and stopped after it. */
+static void remote_starts(void) {
+  board b;
+  board_make(&b);
+  board_remote(&b, "offline\n", true);
+  board_remote_start(&b, true);
+  works(&b, STARTED, "offline");
+  board_free(&b);
+}
+
+/* It runs before, and afterwards. */
+static void remote_runs(void) {
+  board b;
+  board_make(&b);
+  board_remote(&b, "running\n", false);
+  board_remote_start(&b, false);
+  works(&b, RUNNING, "running");
+  board_free(&b);
+}
+
+/* Its host is killed: who started it has it stopped. */
+static void remote_host_dies(void) {
+  board b;
+  int how;
+  board_make(&b);
+  board_remote(&b, "offline\n", true);
+  board_remote_start(&b, true);
+  pid_t host = fork();
+  if (host == 0) {
+    bench t = bench_of(1);
+    lvd_unit *u = load_board(&t, STARTED);
+    call_twice_of_many(&u, 1, 1);
+    unlink(t.path);
+    kill(getpid(), SIGKILL);
+  }
+  CHECK_EQ(waitpid(host, &how, 0), host);
+  CHECK(WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL);
+  board_await(&b, STATE, "offline");
+  works(&b, STARTED, "offline");
+  board_free(&b);
+}
+
+/* The kernel says that it has crashed: whoever waits hears of it. */
+static void remote_crashes(void) {
+  board b;
+  board_make(&b);
+  board_remote(&b, "offline\n", true);
+  board_remote_start(&b, true);
+  bench t = bench_of(2);
+  lvd_unit *u = load_board(&t, STARTED);
+  lvd_stream *from;
+  uint32_t x;
+  const lvd_stream_options o = {.name = "out", .elem_size = 4};
+  CHECK_EQ(lvd_stream_open(u, &o, &from), LVD_OK);
+  board_write(&b, STATE, "crash");
+  CHECK_EQ(lvd_stream_get(from, &x, 4), LVD_E_PEER);
+  CHECK_EQ(lvd_stream_destroy(from), LVD_OK);
+  CHECK_EQ(lvd_unit_unload(u), LVD_OK);
+  bench_free(&t);
+  refuses(STARTED, LVD_E_STATE, "neither running nor offline");
+  board_free(&b);
+}
+
+static void remote_errors(void) {
+  board b;
+  board_make(&b);
+  refuses("remoteproc:remoteproc0:" IMAGE, LVD_E_ARGUMENT, "say where the window is");
+  refuses("remoteproc:usual,memory=uio0:" IMAGE, LVD_E_UNKNOWN, "there is no UIO device uio0");
+  refuses("remoteproc:a/b,memory=uio0:" IMAGE, LVD_E_ARGUMENT, "name a processor");
+  refuses(NAMED ",wings:" IMAGE, LVD_E_ARGUMENT, "what is \"wings\"?");
+  refuses(STARTED, LVD_E_UNKNOWN, "dev/mem is not there");
+  board_mem(&b);
+  refuses(STARTED, LVD_E_UNKNOWN, "there is no processor remoteproc0");
+  board_remote(&b, "offline\n", true);
+  refuses(NAMED ":" IMAGE, LVD_E_STATE, "name its firmware");
+  refuses(STARTED, LVD_E_TIME, "does not start in time");
+  board_write(&b, STATE, "running\n");
+  refuses(NAMED ":" IMAGE, LVD_E_UNKNOWN, "dev/rpmsg_ctrl0 is not there");
+  refuses(RUNNING, LVD_E_UNKNOWN, "dev/rpmsg2 is not there");
+  board_write(&b, STATE, "offline\n");
+  board_remote_start(&b, true);
+  refuses_in(0, NAMED ",to=7,firmware=usual.elf:" IMAGE, LVD_E_SYSTEM, "gives no endpoint to 0x7");
+  board_await(&b, STATE, "offline");
+  refuses_in(0, NAMED ",firmware=refuses.elf:" IMAGE, LVD_E_PEER, "ended before it took an image");
+  board_await(&b, STATE, "offline");
+  refuses_in(0, NAMED ",firmware=nothing.elf:" IMAGE, LVD_E_PEER, "has crashed as it was started");
+  board_free(&b);
+}
+
 static const struct {
   const char *name;
   void (*run)(void);
@@ -170,7 +273,12 @@ static const struct {
              {"uio_bell", uio_bell},
              {"mem", mem},
              {"host_dies", host_dies},
-             {"errors", errors}};
+             {"errors", errors},
+             {"remote_starts", remote_starts},
+             {"remote_runs", remote_runs},
+             {"remote_host_dies", remote_host_dies},
+             {"remote_crashes", remote_crashes},
+             {"remote_errors", remote_errors}};
 
 int main(int argc, char **argv) {
   for (size_t i = 0; i < COUNT(tests); i++)
@@ -178,6 +286,7 @@ int main(int argc, char **argv) {
       tests[i].run();
       return 0;
     }
-  fprintf(stderr, "usage: %s uio|uio_bell|mem|host_dies|errors\n", argv[0]);
+  fprintf(stderr, "usage: %s TEST, where TEST is one of\n", argv[0]);
+  for (size_t i = 0; i < COUNT(tests); i++) fprintf(stderr, "  %s\n", tests[i].name);
   return 2;
 }

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* What the kinds of boards have in common. */
+#ifndef LVD_TEST_BOARD_INSIDE_H
+#define LVD_TEST_BOARD_INSIDE_H
+
+#include "board.h"
+
+void board_path(const board *b, const char *file, char path[100]);
+bool board_fork(board *b); /* true: in the board's process */
+int board_listen(const board *b, const char *file);
+int board_memory(const board *b, const char *file);
+pid_t board_loader(int memory, int wire);
+bool board_drain(int fd); /* was there anything? */
+void board_ring(int wire);
+
+#endif
