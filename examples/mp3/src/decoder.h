@@ -9,6 +9,7 @@
 
 /* How the forms on Levada are to run. */
 typedef struct mp3_tuning {
+  const char *unit;   /* where the rpc form has its inverse MDCT; null: on the cores */
   unsigned workers;   /* 0: as many as there are cores */
   unsigned threshold; /* elements that wake a receiver; 0: the streams choose as it turns out */
   unsigned sink;      /* the unit of the streaming form's sink: 0 is the transmitter's */

@@ -11,6 +11,10 @@
 #include "vector.h"
 #include <math.h>
 
+#ifndef M_PI
+#define M_PI 3.14159265358979323846 /* strict C has none */
+#endif
+
 enum { LONG = 18, SHORT = 6 };
 
 static float long_window[4][2 * LONG]; /* by block type: window, sign and division */

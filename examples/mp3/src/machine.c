@@ -23,6 +23,11 @@ bool mp3_machine_open(mp3_machine *machine, const mp3_tuning *tuning) {
   for (unsigned i = 0; i < machine->units; i++)
     if (!mp3_machine_check(machine, lvd_unit_core(machine->app, i, &machine->unit[i]), "a unit"))
       return false;
+  if (tuning->unit) {
+    lvd_status status = lvd_unit_load(machine->app, tuning->unit, NULL, &machine->far);
+    const char *why = status == LVD_OK ? NULL : lvd_window_why();
+    if (!mp3_machine_check(machine, status, why && *why ? why : tuning->unit)) return false;
+  }
   return true;
 }
 

@@ -6,6 +6,7 @@
 
 #include "decoder.h"
 #include <levada/call.h>
+#include <levada/process.h>
 #include <levada/stream.h>
 
 enum { MP3_MOST_UNITS = 64, MP3_MOST_CALLS = MP3_MOST_UNITS + 8 };
@@ -15,6 +16,7 @@ typedef struct mp3_machine {
   lvd_app *app;
   unsigned units;
   lvd_unit *unit[MP3_MOST_UNITS];
+  lvd_unit *far; /* the one named on the command line, or null */
   unsigned threshold;
   unsigned calls;
   lvd_call *call[MP3_MOST_CALLS];
@@ -25,6 +27,11 @@ bool mp3_machine_open(mp3_machine *machine, const mp3_tuning *tuning);
 
 /* Ends all; false if anything failed. */
 bool mp3_machine_close(mp3_machine *machine);
+
+/* The unit that has the inverse MDCT of a half. */
+static inline lvd_unit *mp3_machine_inverse(const mp3_machine *machine, unsigned half) {
+  return machine->far ? machine->far : machine->unit[half % machine->units];
+}
 
 /* A stream of elements of `size` bytes; null if it cannot be had. */
 lvd_stream *mp3_machine_stream(mp3_machine *machine, const char *name, size_t size,

@@ -16,6 +16,7 @@ static const char usage[] =
     "Decodes MPEG-1, MPEG-2 and MPEG-2.5 Layer III. - is the standard input or output.\n"
     "  --form NAME   in which form; the first of --forms unless told\n"
     "  --forms       list the forms\n"
+    "  --unit NAME   the rpc form has its inverse MDCT on this unit: native:FILE or qemu:FILE\n"
     "  --workers N   of the forms but the first: on so many cores\n"
     "  --threshold N ... a receiver is woken for so many elements; 0 chooses as it turns out\n"
     "  --sleep       ... who has nothing to do sleeps at once\n"
@@ -167,6 +168,8 @@ int main(int count, char **words) {
       return 0;
     } else if (strcmp(word, "--sleep") == 0) {
       decoder.tuning.sleep = true;
+    } else if (strcmp(word, "--unit") == 0 && i + 1 < count) {
+      decoder.tuning.unit = words[++i];
     } else if (strcmp(word, "--workers") == 0 && i + 1 < count) {
       if (!whole_number(word, words[++i], &decoder.tuning.workers)) return 2;
     } else if (strcmp(word, "--threshold") == 0 && i + 1 < count) {
@@ -191,6 +194,10 @@ int main(int count, char **words) {
   }
   if (given < 2) {
     fputs(usage, stderr);
+    return 2;
+  }
+  if (decoder.tuning.unit && form != mp3_form_rpc) {
+    fprintf(stderr, "mp3: --unit is for --form rpc\n");
     return 2;
   }
   mp3_entropy_prepare();

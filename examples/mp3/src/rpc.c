@@ -2,13 +2,13 @@
 /* The second form, plain RPC: the decoder calls a procedure for each half of the subbands, each on a
  * unit of its own, and waits for both, granule by granule. */
 #include "entropy.h"
-#include "halves.h"
+#include "inverse.h"
 #include "machine.h"
 #include "synthesis.h"
 #include <stdlib.h>
 #include <string.h>
 
-enum { UNITS = 2 };
+enum { UNITS = MP3_INVERSES };
 
 typedef struct state {
   mp3_decoder *decoder;
@@ -20,36 +20,18 @@ typedef struct state {
   mp3_subbands subbands[2];
   mp3_synthesis synthesis[2];
   mp3_sound sound[2];
-  mp3_hybrid hybrid[UNITS][2]; /* each the units' own */
 } state;
-
-/* What a call carries: the half, and where its unit keeps what overlaps. */
-typedef struct half_call {
-  mp3_half half;
-  mp3_hybrid *hybrid;
-} half_call;
-
-static lvd_status mp3_rpc_half(lvd_frame *frame) {
-  const half_call *call = (const half_call *)frame->argument;
-  mp3_half_run(call->hybrid, &call->half, (mp3_half_subbands *)frame->result);
-  frame->result_size = sizeof(mp3_half_subbands);
-  return LVD_OK;
-}
-LVD_PROCEDURE(mp3_rpc_half)
 
 static lvd_status granule(state *s, const mp3_spectrum *spectrum) {
   unsigned channels = s->decoder->channels;
   const lvd_call_options options = {.result_room = sizeof(mp3_half_subbands)};
   lvd_call *call[UNITS];
-  half_call argument;
   unsigned begun = 0;
   lvd_status status = LVD_OK;
   for (; begun < UNITS && status == LVD_OK; begun += status == LVD_OK) {
-    mp3_half_cut(spectrum, channels, begun, &argument.half);
-    argument.hybrid = s->hybrid[begun];
-    lvd_unit *unit = s->machine->unit[begun % s->machine->units];
-    status =
-        lvd_call_start(unit, "mp3_rpc_half", &argument, sizeof argument, &options, &call[begun]);
+    mp3_half_cut(spectrum, channels, begun, &s->half);
+    lvd_unit *unit = mp3_machine_inverse(s->machine, begun);
+    status = lvd_call_start(unit, "mp3_inverse", &s->half, sizeof s->half, &options, &call[begun]);
   }
   for (unsigned i = 0; i < begun; i++) {
     size_t size = sizeof s->back;
@@ -78,6 +60,14 @@ static lvd_status mp3_rpc_main(lvd_frame *frame) {
 }
 LVD_PROCEDURE(mp3_rpc_main)
 
+/* The unit of another processor makes its tables. */
+static void begin_far(mp3_machine *machine) {
+  lvd_call *call;
+  lvd_status status = lvd_call_start(machine->far, "mp3_inverse_begin", NULL, 0, NULL, &call);
+  if (status == LVD_OK) status = lvd_call_wait(call, NULL, NULL, -1, NULL);
+  mp3_machine_check(machine, status, "mp3_inverse_begin");
+}
+
 bool mp3_form_rpc(mp3_decoder *decoder) {
   mp3_machine machine;
   state *s = aligned_alloc(_Alignof(state), sizeof *s);
@@ -90,6 +80,7 @@ bool mp3_form_rpc(mp3_decoder *decoder) {
   s->machine = &machine;
   if (mp3_machine_open(&machine, &decoder->tuning)) {
     mp3_decoder_begin(decoder);
+    if (decoder->tuning.unit) begin_far(&machine);
     mp3_machine_call(&machine, 0, "mp3_rpc_main", &s, sizeof s, 0);
     mp3_machine_wait(&machine);
     mp3_decoder_end(decoder);
