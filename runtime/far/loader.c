@@ -62,11 +62,12 @@ void lvd_loader_serve(lvd_loader *l) {
                                           : status != LVD_OK ? LVD_FAR_REFUSED
                                                              : LVD_FAR_RUNS);
     window->status = status;
+    /* Before the answer: a stop may follow that at once, and is taken by an interrupt. */
+    l->running = !stop && status == LVD_OK;
     lvd_store_release_u32(&window->answered, l->done);
     lvd_fence_seq_cst();
     l->board->ring();
-    if (stop || status != LVD_OK) continue;
-    l->running = true;
+    if (!l->running) continue;
     int (*program)(const lvd_far_board *) = (int (*)(const lvd_far_board *))entry;
     int result = program(l->board);
     l->running = false;
