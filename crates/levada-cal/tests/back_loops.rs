@@ -389,6 +389,49 @@ fn a_loop_that_stays_within_its_lists_is_not_checked_at_each_turn() {
 }
 
 #[test]
+fn loops_that_copy_move_any_number_of_elements() {
+    // The types of the lists, and the loop; whether it is one move.
+    let cases = [
+        ("uint(size=8)", "uint(size=8)", "l[i] := m[j];", true),
+        ("int(size=64)", "int(size=64)", "l[i] := m[j];", true),
+        ("bool", "bool", "l[i] := m[j];", true),
+        // Elements of other kinds, of the same list, or more than a copy.
+        ("int(size=16)", "uint(size=8)", "l[i] := m[j];", false),
+        ("uint(size=8)", "uint(size=8)", "m[i] := m[j];", false),
+        ("int", "int", "l[i] := m[j]; sum := sum + i;", false),
+    ];
+    let folder = Folder::new();
+    let runner = runner(&folder.0);
+    for (k, (to, from, copy, moved)) in cases.into_iter().enumerate() {
+        let value = if to == "bool" { "(k & 5) = 1" } else { "k * 3" };
+        let print = |list: &str| match to {
+            "bool" => format!("if {list}[k] then 1 else 0 end"),
+            _ => format!("{list}[k]"),
+        };
+        let net = alone(&format!(
+            "actor A () ==> : int n := 0; int sum := 0;
+              List(type: {to}, size=64) l; List(type: {from}, size=64) m;
+              action ==> guard n < 45 var int i := n & 7, int j := n & 3, int e := i + n do
+                foreach int k in 0 .. 63 do m[k] := {value}; end
+                while i < e do {copy} i := i + 1; j := j + 1; end
+                foreach int k in 0 .. 63 do sum := (sum * 7 + {} + {} * 3) & 0xffffff; end
+                println(i + \" \" + j + \" \" + sum);
+                n := n + 1;
+              end end",
+            print("l"),
+            print("m")
+        ));
+        let text = emit(&net, &Options::default()).files.remove(0).text;
+        assert_eq!(text.contains("levada_copy(S->l + i"), moved, "{to} {copy}");
+        let run = Machine::new(&net, Limits::default()).run();
+        let wanted = run.expect("no fault").printed.concat();
+        let out = compiled(&folder, &runner, &format!("copies-{k}"), &text);
+        let printed: Vec<&str> = out.lines().filter(|l| !l.starts_with(['=', '-'])).collect();
+        assert_eq!(printed, wanted.lines().collect::<Vec<_>>(), "{copy}: {out}");
+    }
+}
+
+#[test]
 fn the_variables_that_are_used_most_are_in_registers() {
     // More than there are registers for, and the busiest of them last.
     let many: String = (0..20).map(|i| format!("int once{i} := {i}; ")).collect();

@@ -149,6 +149,37 @@ static LVD_NORETURN LVD_COLD LEVADA_UNUSED void levada_bad_divisor(lvd_actor *se
   lvd_actor_fail(self, LVD_FAULT_DIVISION, 0, "division by zero, at %s", at);
 }
 
+/* ---- Copying. Few bytes are moved by loads and stores of a fixed size that meet in the middle. */
+
+#define LEVADA_ENDS(T)                                                                             \
+  do {                                                                                             \
+    T first, last;                                                                                 \
+    memcpy(&first, from, sizeof first);                                                            \
+    memcpy(&last, (const char *)from + n - sizeof last, sizeof last);                              \
+    memcpy(to, &first, sizeof first);                                                              \
+    memcpy((char *)to + n - sizeof last, &last, sizeof last);                                      \
+  } while (0)
+
+typedef struct levada_16 {
+  uint64_t half[2];
+} levada_16;
+
+/* Between lists that do not overlap. */
+LEVADA_INLINE void levada_copy(void *to, const void *from, size_t n) {
+  if (n > 32)
+    memcpy(to, from, n);
+  else if (n >= 16)
+    LEVADA_ENDS(levada_16);
+  else if (n >= 8)
+    LEVADA_ENDS(uint64_t);
+  else if (n >= 4)
+    LEVADA_ENDS(uint32_t);
+  else if (n >= 2)
+    LEVADA_ENDS(uint16_t);
+  else if (n == 1)
+    *(char *)to = *(const char *)from;
+}
+
 /* ---- Arithmetic where C leaves something undefined. */
 
 #define LEVADA_DIVISION(name, T, U)                                                                \
@@ -185,7 +216,7 @@ LEVADA_INLINE uint64_t levada_shr_u64(uint64_t a, uint64_t n) { return a >> (n &
 /* Both sides are computed, and one is taken, without a branch. */
 #define LEVADA_CHOOSE(T, U)                                                                        \
   LEVADA_INLINE T levada_choose_##T(bool c, T yes, T no) {                                         \
-    return (T)((U)no ^ (((U)yes ^ (U)no) & (U)-(U)c));                                             \
+    return (T)((U)no ^ (((U)yes ^ (U)no) & (U) - (U)c));                                           \
   }
 LEVADA_CHOOSE(int32_t, uint32_t)
 LEVADA_CHOOSE(uint32_t, uint32_t)

@@ -49,7 +49,10 @@ impl<'a, 'w> Code<'a, 'w> {
                 match self.within(c, body) {
                     Some(within) => {
                         self.w.put(&format!("if ({}) {{", within.holds));
-                        self.while_loop(s, c, body, &within.limits);
+                        match &within.copy {
+                            Some(lines) => lines.iter().for_each(|l| self.w.put(l)),
+                            None => self.while_loop(s, c, body, &within.limits),
+                        }
                         self.w.put("} else {");
                         self.while_loop(s, c, body, &[]);
                         self.w.put("}");

@@ -6,9 +6,13 @@
 //! gets, is known when it begins. If all of it is within the lists, a copy of the loop runs that has
 //! no checks, which the C compiler can vectorise; or else the loop as it is, which tells where it
 //! leaves a list.
+//!
+//! Where such a loop only copies, a move is written: rows of pictures are a few elements long, for
+//! which a call of `memmove`, that the C compiler makes of the loop, takes longer than what it does.
 
 use super::class::{exprs_of, mentions};
 use super::expr::Code;
+use super::value::c_type;
 use crate::ir::*;
 use crate::ranges::{Range, dimensions, is_int};
 
@@ -16,6 +20,8 @@ use crate::ranges::{Range, dimensions, is_int};
 pub struct Within {
     pub holds: String,
     pub limits: Vec<(usize, Range)>,
+    /// What does the same as the loop then, where all that it does is to copy.
+    pub copy: Option<Vec<String>>,
 }
 
 impl Code<'_, '_> {
@@ -67,6 +73,7 @@ impl Code<'_, '_> {
             return None;
         }
         let name = |l: usize| &self.locals[l].name;
+        let copy = self.copies(body, &steps, &format!("(int64_t){end} - {}", name(counter)));
         let turns = format!("((int64_t){end} - {} - 1)", name(counter));
         let holds = limits.iter().map(|(x, n, step)| {
             let x = name(*x);
@@ -81,7 +88,62 @@ impl Code<'_, '_> {
             limits: (limits.iter())
                 .map(|(x, n, _)| (*x, Range::new(0, i128::from(*n) - 1)))
                 .collect(),
+            copy,
         })
+    }
+
+    /// A loop that copies one element each turn from one list to another, as one move.
+    fn copies(&self, body: &[Stmt], steps: &[(usize, i64)], turns: &str) -> Option<Vec<String>> {
+        let [first, rest @ ..] = body else {
+            return None;
+        };
+        let StmtKind::Assign(to, e) = &first.kind else {
+            return None;
+        };
+        let ExprKind::Load(from) = &e.kind else {
+            return None;
+        };
+        let only_steps = steps.len() == rest.len() && steps.iter().all(|s| s.1 == 1);
+        // Two lists given to one call may be the same.
+        let own = |var: VarRef| match (var, self.proc) {
+            (VarRef::Local(l), Some(p)) => l >= self.class.actor.procs[p].params,
+            _ => true,
+        };
+        let apart = to.var != from.var && own(to.var) && own(from.var);
+        let alike = c_type(&to.ty) == c_type(&from.ty);
+        if !only_steps || !apart || !alike || to.ty == Type::String {
+            return None;
+        }
+        let (to_at, from_at) = (
+            self.counted_place(to, steps)?,
+            self.counted_place(from, steps)?,
+        );
+        let (n, c) = (self.class.temporary(), c_type(&to.ty));
+        let mut lines = vec![
+            format!("const int64_t {n} = {turns};"),
+            format!("if ({n} > 0) {{"),
+            format!("levada_copy({to_at}, {from_at}, (size_t){n} * sizeof({c}));"),
+        ];
+        for (l, _) in steps {
+            let (name, c) = (&self.locals[*l].name, c_type(&self.body.locals[*l].ty));
+            lines.push(format!("{name} = ({c})({name} + {n});"));
+        }
+        lines.push("}".to_string());
+        Some(lines)
+    }
+
+    /// Where an element lies whose one index is a counter.
+    fn counted_place(&self, p: &Place, steps: &[(usize, i64)]) -> Option<String> {
+        let [index] = &p.indices[..] else { return None };
+        let x = local(index).filter(|x| steps.iter().any(|s| s.0 == *x))?;
+        if dimensions(self.var_type(p.var)).len() != 1 {
+            return None;
+        }
+        let base = match p.var {
+            VarRef::Global(g) => self.class.homes[g].text(),
+            VarRef::Local(l) => self.locals[l].name.clone(),
+        };
+        Some(format!("{base} + {}", self.locals[x].name))
     }
 
     /// Every index of the body's own places, and how many elements there are to choose from.
