@@ -20,7 +20,9 @@ static lvd_unit *load_board(bench *b, const char *name) {
   return u;
 }
 
-static void stream_through(lvd_unit *u, uint32_t n) {
+/* By spans that lie over the ring's edge at times: it is there twice in a row. */
+static void stream_through(lvd_unit *u, uint32_t rounds) {
+  enum { SPAN = 60 };
   lvd_stream *to, *from;
   lvd_call *c;
   lvd_stream_options o = {.name = "in", .elem_size = 4, .capacity = 100};
@@ -28,11 +30,17 @@ static void stream_through(lvd_unit *u, uint32_t n) {
   o.name = "out";
   CHECK_EQ(lvd_stream_open(u, &o, &from), LVD_OK);
   CHECK_EQ(lvd_call_start(u, "child_plus_one", NULL, 0, NULL, &c), LVD_OK);
-  for (uint32_t sent = 0, got = 0, x; got < n; got++) {
-    for (; sent < n && sent - got < 80; sent++) CHECK_EQ(lvd_stream_put(to, &sent, 4), LVD_OK);
+  for (uint32_t round = 0; round < rounds; round++) {
+    void *room;
+    const void *there;
+    CHECK_EQ(lvd_stream_put_span(to, SPAN, &room), LVD_OK);
+    for (uint32_t i = 0; i < SPAN; i++) ((uint32_t *)room)[i] = round * SPAN + i;
+    lvd_put_done(&to->put, SPAN);
     lvd_stream_flush(to);
-    CHECK_EQ(lvd_stream_get(from, &x, 4), LVD_OK);
-    CHECK_EQ(x, got + 1);
+    CHECK_EQ(lvd_stream_get_span(from, SPAN, &there), LVD_OK);
+    for (uint32_t i = 0; i < SPAN; i++)
+      CHECK_EQ(((const uint32_t *)there)[i], round * SPAN + i + 1);
+    lvd_get_done(&from->get, SPAN);
     lvd_stream_pop(from);
   }
   CHECK_EQ(lvd_stream_end(to, LVD_OK), LVD_OK);
@@ -58,7 +66,7 @@ static void works(const board *at, const char *name, const char *after) {
     lvd_unit *u = load_board(&b, name);
     call_twice_of_many(&u, 1, 2);
     call_backwards(u, 100000, 100000, 1);
-    stream_through(u, 500);
+    stream_through(u, 100);
     if (host == 1) fault(u);
     CHECK_EQ(lvd_unit_unload(u), LVD_OK);
     bench_free(&b);
@@ -89,6 +97,35 @@ static void mem(void) {
   }
 }
 
+static void refuses_in(int64_t limit_ns, const char *name, lvd_status status, const char *words) {
+  bench b = bench_of(1);
+  lvd_unit *u;
+  const lvd_unit_options o = {.time_limit_ns = limit_ns};
+  CHECK_EQ(lvd_unit_load(b.app, name, &o, &u), status);
+  if (!strstr(lvd_window_why(), words)) fprintf(stderr, "%s: %s\n", name, lvd_window_why());
+  CHECK(strstr(lvd_window_why(), words));
+  bench_free(&b);
+}
+
+/* Also where it has to wait until nobody has come. */
+static void refuses(const char *name, lvd_status status, const char *words) {
+  refuses_in(300000000, name, status, words);
+}
+
+/* What a host leaves behind, a program that never waits, the next host stops. */
+static void left_behind(void) {
+  board b;
+  char name[120];
+  board_make(&b);
+  board_uio(&b, BOARD_WINDOW);
+  board_start(&b, true);
+  board_write(&b, "loops", "\xeb\xfe");
+  snprintf(name, sizeof name, "uio:uio0,bell=1+0x40=5:%s/loops", b.folder);
+  for (int i = 0; i < 2; i++) refuses_in(2000000000, name, LVD_E_TIME, "does not serve in time");
+  works(&b, UIO_BELL, NULL);
+  board_free(&b);
+}
+
 /* A host that was killed leaves a program behind, which the next host stops. */
 static void host_dies(void) {
   board b;
@@ -110,21 +147,6 @@ static void host_dies(void) {
   }
   works(&b, UIO_BELL, NULL);
   board_free(&b);
-}
-
-static void refuses_in(int64_t limit_ns, const char *name, lvd_status status, const char *words) {
-  bench b = bench_of(1);
-  lvd_unit *u;
-  const lvd_unit_options o = {.time_limit_ns = limit_ns};
-  CHECK_EQ(lvd_unit_load(b.app, name, &o, &u), status);
-  if (!strstr(lvd_window_why(), words)) fprintf(stderr, "%s: %s\n", name, lvd_window_why());
-  CHECK(strstr(lvd_window_why(), words));
-  bench_free(&b);
-}
-
-/* Also where it has to wait until nobody has come. */
-static void refuses(const char *name, lvd_status status, const char *words) {
-  refuses_in(300000000, name, status, words);
 }
 
 static void errors(void) {
@@ -273,6 +295,7 @@ static const struct {
              {"uio_bell", uio_bell},
              {"mem", mem},
              {"host_dies", host_dies},
+             {"left_behind", left_behind},
              {"errors", errors},
              {"remote_starts", remote_starts},
              {"remote_runs", remote_runs},
