@@ -120,15 +120,17 @@ static lvd_status command(lvd_far_side *far, lvd_link *link, uint64_t deadline) 
   return await(far, link, has_answered, deadline);
 }
 
+static lvd_status nowhere(void) {
+  return lvd_window_refuse(LVD_E_ARGUMENT, "the image does not lie where the board has memory for "
+                                           "programs: link it for that");
+}
+
 static lvd_status refused(const lvd_window *w) {
   uint32_t status = w->status;
   if (status == LVD_E_CORRUPT)
     return lvd_window_refuse(LVD_E_CORRUPT, "the image was damaged on its way: its checksum is "
                                             "not what it was");
-  if (status == LVD_E_ARGUMENT)
-    return lvd_window_refuse(LVD_E_ARGUMENT,
-                             "the image does not lie where the board has memory for "
-                             "programs: link it for that");
+  if (status == LVD_E_ARGUMENT) return nowhere();
   return lvd_window_refuse(LVD_E_CORRUPT, "the board's loader refuses the image and says not why");
 }
 
@@ -181,19 +183,55 @@ static lvd_status settle(lvd_far_side *far, lvd_link *link, int bell, uint64_t d
   return status == LVD_OK ? lvd_link_fill(link) : status;
 }
 
-lvd_status lvd_far_start(lvd_far_side *far, lvd_link *link, const lvd_board *board,
-                         const lvd_image *image, int child_bell, int64_t limit_ns) {
-  uint64_t start = lvd_port_ns(), deadline = start + (uint64_t)limit_ns;
+static lvd_status boot(lvd_far_side *far, lvd_link *link, const lvd_board *board, size_t image,
+                       int child_bell, uint64_t deadline) {
   far->board = board;
-  far->asked_ns = far->heard_ns = start;
-  lvd_status status = lay_out(far, link, image->size);
+  far->asked_ns = far->heard_ns = lvd_port_ns();
+  lvd_status status = lay_out(far, link, image);
   if (status != LVD_OK) return status;
   status = far->device
                ? settle(far, link, child_bell, deadline)
                : board->start(link->memory, link->base + link->size, child_bell, &link->peer);
-  if (status != LVD_OK) return status;
-  status = await(far, link, is_there, deadline);
+  return status == LVD_OK ? await(far, link, is_there, deadline) : status;
+}
+
+lvd_status lvd_far_start(lvd_far_side *far, lvd_link *link, const lvd_board *board,
+                         const lvd_image *image, int child_bell, int64_t limit_ns) {
+  uint64_t deadline = lvd_port_ns() + (uint64_t)limit_ns;
+  lvd_status status = boot(far, link, board, image->size, child_bell, deadline);
   return status == LVD_OK ? run_image(far, link, image, deadline) : status;
+}
+
+lvd_status lvd_far_boot(lvd_far_side *far, lvd_link *link, const lvd_board *board, int child_bell,
+                        int64_t limit_ns) {
+  return boot(far, link, board, 0, child_bell, lvd_port_ns() + (uint64_t)limit_ns);
+}
+
+lvd_status lvd_far_fits(const lvd_far_side *far, const lvd_image *image) {
+  const lvd_window *w = far->window;
+  if (image->size > far->shape.image_size)
+    return lvd_window_refuse(LVD_E_ARGUMENT,
+                             "the image is larger than the window has room for: "
+                             "%zu bytes of %llu",
+                             image->size, (unsigned long long)far->shape.image_size);
+  uint64_t at = image->address ? image->address : w->low;
+  if (at < w->low || at > w->high || image->size > w->high - at) return nowhere();
+  return LVD_OK;
+}
+
+lvd_status lvd_far_run(lvd_far_side *far, lvd_link *link, const lvd_image *image,
+                       int64_t limit_ns) {
+  lvd_status status = lvd_far_fits(far, image);
+  if (status == LVD_OK)
+    status =
+        lvd_port_shared_claim(link->memory, far->board->own + far->shape.image, units(image->size));
+  if (status != LVD_OK) return status;
+  return run_image(far, link, image, lvd_port_ns() + (uint64_t)limit_ns);
+}
+
+lvd_status lvd_far_stop(lvd_far_side *far, lvd_link *link, int64_t limit_ns) {
+  far->window->verb = LVD_WINDOW_STOP;
+  return command(far, link, lvd_port_ns() + (uint64_t)limit_ns);
 }
 
 /* ---- listening ------------------------------------------------------------------------------- */

@@ -67,6 +67,14 @@ size_t lvd_far_base_of(const lvd_port_device *device, const lvd_link *link, size
 /* Makes the window in the link's memory, starts the board, and has its loader run the image. */
 lvd_status lvd_far_start(lvd_far_side *far, lvd_link *link, const lvd_board *board,
                          const lvd_image *image, int child_bell, int64_t limit_ns);
+/* The first half of that, for images that come later ... */
+lvd_status lvd_far_boot(lvd_far_side *far, lvd_link *link, const lvd_board *board, int child_bell,
+                        int64_t limit_ns);
+/* ... each of them: is there room for it where it is to lie? LVD_E_ARGUMENT. ... */
+lvd_status lvd_far_fits(const lvd_far_side *far, const lvd_image *image);
+/* ... has it run, while none does; and ends the one that runs. LVD_E_TIME, LVD_E_PEER. */
+lvd_status lvd_far_run(lvd_far_side *far, lvd_link *link, const lvd_image *image, int64_t limit_ns);
+lvd_status lvd_far_stop(lvd_far_side *far, lvd_link *link, int64_t limit_ns);
 /* What the loader has said: LVD_OK: it runs; LVD_E_FAULT, LVD_E_PEER: and `text` says why. */
 lvd_status lvd_far_outcome(const lvd_far_side *far, char *text, size_t size);
 /* By the bellman: does it answer? LVD_E_PEER: not in time. */

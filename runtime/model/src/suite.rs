@@ -475,6 +475,10 @@ pub const ELSEWHERE: &[(&str, &str)] = &[
         "a command and its answer, a number each, with the checker's one kind of processor at one side only; \
          what is streamed goes through channels and link.c",
     ),
+    (
+        "src/machine.c",
+        "looks at a loader's state, as window.c does, and at whether a program serves",
+    ),
     ("src/native.c", "progress, for whoever looks"),
     ("src/why.c", "reads live counters for a report"),
     (

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* A machine by itself: the window and the wire of a unit, without calls, streams and a bellman. */
+#include <levada/machine.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "window.h"
+
+struct lvd_machine {
+  lvd_link link;
+  lvd_far_side far;
+  lvd_image image;
+  bool dead;
+  char why[200]; /* it is dead */
+};
+
+static lvd_status dies(lvd_machine *m, lvd_status status, const char *why) {
+  if (!m->dead) snprintf(m->why, sizeof m->why, "%s", why);
+  m->dead = true;
+  return lvd_window_refuse(status, "%s", m->why);
+}
+
+static bool is_gone(lvd_machine *m) {
+  if (!m->link.reaped) m->link.reaped = lvd_port_process_gone(&m->link.peer);
+  return m->link.reaped;
+}
+
+lvd_status lvd_machine_boot(const char *kind, int64_t limit_ns, lvd_machine **out) {
+  char prefix[40];
+  const char *rest;
+  lvd_window_refuse(LVD_OK, "%s", "");
+  if (!kind || !out || limit_ns <= 0) return LVD_E_ARGUMENT;
+  snprintf(prefix, sizeof prefix, "%s:", kind);
+  const lvd_board *board = lvd_board_of(prefix, &rest);
+  if (!board || *rest || !board->start)
+    return lvd_window_refuse(LVD_E_UNKNOWN, "there is no kind of machine that is called %.30s",
+                             kind);
+  lvd_machine *m = calloc(1, sizeof *m);
+  if (!m) return LVD_E_MEMORY;
+  lvd_link_prepare(&m->link, NULL);
+  int bell = -1;
+  lvd_status status = lvd_link_make(&m->link, NULL, lvd_far_base(board, 0), 1 << 20, true, &bell);
+  if (status == LVD_OK) status = lvd_far_boot(&m->far, &m->link, board, bell, limit_ns);
+  lvd_port_close(bell);
+  if (status != LVD_OK) {
+    lvd_machine_end(m);
+    return status;
+  }
+  *out = m;
+  return LVD_OK;
+}
+
+lvd_status lvd_machine_load(lvd_machine *m, const char *file) {
+  lvd_image image;
+  lvd_window_refuse(LVD_OK, "%s", "");
+  if (!m || !file) return LVD_E_ARGUMENT;
+  lvd_status status = lvd_image_read(file, m->far.board, &image);
+  if (status != LVD_OK) return status;
+  status = lvd_far_fits(&m->far, &image);
+  if (status != LVD_OK) {
+    lvd_image_free(&image);
+    return status;
+  }
+  lvd_image_free(&m->image);
+  m->image = image;
+  return LVD_OK;
+}
+
+static bool runs(const lvd_machine *m) {
+  return lvd_load_acquire_u32(&m->far.window->state) == LVD_FAR_RUNS;
+}
+
+lvd_status lvd_machine_run(lvd_machine *m, int64_t limit_ns) {
+  lvd_window_refuse(LVD_OK, "%s", "");
+  if (!m || limit_ns <= 0) return LVD_E_ARGUMENT;
+  if (m->dead) return lvd_window_refuse(LVD_E_PEER, "%s", m->why);
+  if (is_gone(m)) return dies(m, LVD_E_PEER, "the machine has ended");
+  if (runs(m)) return lvd_window_refuse(LVD_E_STATE, "a program runs there already");
+  if (!m->image.bytes) return lvd_window_refuse(LVD_E_STATE, "no image has been loaded");
+  lvd_store_relaxed_u32(&m->link.segment->serves, 0); /* what the last one said */
+  lvd_status status = lvd_far_run(&m->far, &m->link, &m->image, limit_ns);
+  if (status == LVD_E_PEER) return dies(m, status, "the machine has ended");
+  if (status == LVD_E_TIME) return dies(m, status, lvd_window_why());
+  return status;
+}
+
+void lvd_machine_look(lvd_machine *m, int64_t timeout_ns, lvd_machine_report *out) {
+  *out = (lvd_machine_report){.state = LVD_MACHINE_DEAD};
+  /* Rings that came with an answer have been taken with it: what they were about is seen first. */
+  bool waits = runs(m) && !lvd_load_relaxed_u32(&m->link.segment->serves);
+  if (!m->dead)
+    lvd_port_bell_wait(m->link.bell_end, m->link.own_bell, &m->link.peer, waits ? timeout_ns : 0);
+  /* First: what it has written before it ended is there then. */
+  bool gone = !m->dead && is_gone(m);
+  uint32_t state = lvd_load_acquire_u32(&m->far.window->state);
+  switch (state) {
+  case LVD_FAR_NONE:
+  case LVD_FAR_READY:
+  case LVD_FAR_REFUSED:
+    out->state = LVD_MACHINE_WAITS;
+    break;
+  case LVD_FAR_RUNS:
+    out->state =
+        lvd_load_relaxed_u32(&m->link.segment->serves) ? LVD_MACHINE_SERVES : LVD_MACHINE_RUNS;
+    if (!gone && !m->dead && lvd_far_ask(&m->far, &m->link, out->text, sizeof out->text) != LVD_OK)
+      dies(m, LVD_E_PEER, out->text);
+    break;
+  case LVD_FAR_ENDED:
+    out->state = LVD_MACHINE_ENDED;
+    out->result = m->far.window->status;
+    break;
+  default:
+    out->state = LVD_MACHINE_FAILED;
+    if (lvd_far_outcome(&m->far, out->text, sizeof out->text) == LVD_E_CORRUPT)
+      dies(m, LVD_E_CORRUPT, out->text);
+  }
+  if (gone) dies(m, LVD_E_PEER, "the machine has ended");
+  if (!m->dead) return;
+  out->state = LVD_MACHINE_DEAD;
+  snprintf(out->text, sizeof out->text, "%s", m->why);
+}
+
+lvd_status lvd_machine_stop(lvd_machine *m, int64_t limit_ns) {
+  lvd_window_refuse(LVD_OK, "%s", "");
+  if (!m || limit_ns <= 0) return LVD_E_ARGUMENT;
+  if (m->dead) return lvd_window_refuse(LVD_E_PEER, "%s", m->why);
+  if (!runs(m)) return lvd_window_refuse(LVD_E_STATE, "no program runs there");
+  lvd_status status = lvd_far_stop(&m->far, &m->link, limit_ns);
+  if (status == LVD_E_PEER) return dies(m, status, "the machine has ended");
+  if (status == LVD_E_TIME) return dies(m, status, lvd_window_why());
+  return status;
+}
+
+int lvd_machine_bell(const lvd_machine *m) { return m->link.bell_end; }
+
+int32_t lvd_machine_process(const lvd_machine *m) { return m->link.peer.id; }
+
+void lvd_machine_end(lvd_machine *m) {
+  if (!m) return;
+  if (m->link.peer.id > 0 && !is_gone(m)) {
+    lvd_port_process_kill(&m->link.peer);
+    while (!is_gone(m)) lvd_port_bell_wait(m->link.bell_end, m->link.own_bell, &m->link.peer, -1);
+  }
+  lvd_far_end(&m->far);
+  lvd_image_free(&m->image);
+  lvd_link_free(&m->link);
+  free(m);
+}
