@@ -86,11 +86,26 @@ static void on_uio(const char *name) {
 static void uio(void) { on_uio(UIO); }
 static void uio_bell(void) { on_uio(UIO_BELL); }
 
+/* Memory is as it comes: anything may lie in it. */
+static void junk(const board *b, const char *file) {
+  char path[100];
+  uint64_t seed = 42;
+  snprintf(path, sizeof path, "%s/%s", b->dev, file);
+  FILE *f = fopen(path, "r+");
+  CHECK(f);
+  for (size_t i = 0; i < BOARD_WINDOW / sizeof seed; i++) {
+    uint64_t word = next_random(&seed);
+    CHECK_EQ(fwrite(&word, sizeof word, 1, f), 1);
+  }
+  CHECK_EQ(fclose(f), 0);
+}
+
 static void mem(void) {
   for (int bell = 0; bell < 2; bell++) {
     board b;
     board_make(&b);
     board_mem(&b);
+    junk(&b, "mem");
     board_start(&b, bell);
     works(&b, bell ? MEM_BELL : MEM, NULL);
     board_free(&b);
