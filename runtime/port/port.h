@@ -133,6 +133,14 @@ uint32_t lvd_port_other_threads(void);
 void lvd_port_sleep(int64_t ns);
 /* Called from a constructor: the library that this is in, if it is one, is not unloaded. */
 void lvd_port_stay_loaded(void);
+/* A copy of a shared object, with variables of its own; its constructors run in the caller.
+ * LVD_E_ARGUMENT: there is no such object, LVD_E_LIMIT: it cannot be copied, LVD_E_MEMORY; `why`
+ * (may be null) then has a sentence. */
+typedef struct lvd_port_object lvd_port_object;
+lvd_status lvd_port_object_open(const char *path, lvd_port_object **out, char *why, size_t size);
+/* Null: it has none of that name. */
+void *lvd_port_object_symbol(lvd_port_object *o, const char *name);
+void lvd_port_object_close(lvd_port_object *o);
 /* When the system makes a second process of this one: `before` is called in the thread that asks for
  * it, then `parent` in it and `child` in the other, which has no other threads. */
 void lvd_port_at_fork(void (*before)(void), void (*parent)(void), void (*child)(void));

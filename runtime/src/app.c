@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Application: one loaded network with its own state. Loading checks the network, lays everything
  * out, and starts nothing. */
+#include "hosted.h"
 #include "inside.h"
 #include "stream.h"
 #include "waiting.h"
@@ -420,6 +421,7 @@ void lvd_app_unload(lvd_app *app) {
   lvd_waiting_let_out(app);
   lvd_streams_free(app);
   lvd_units_free(app); /* which can take a while: without the lock */
+  lvd_program_part(app);
   lvd_port_lock(&rt->lock);
   if (app->previous)
     app->previous->next = app->next;

@@ -12,6 +12,7 @@
  *   cancel: cancelled, [light], load fiber <> begin: fiber, then as any wait: [heavy], load
  *                                             cancelled (fiber.c) */
 #include "fiber.h"
+#include "hosted.h"
 #include "inside.h"
 #include "story.h"
 #include "unit.h"
@@ -25,6 +26,7 @@
 typedef struct entry {
   char name[LVD_PROCEDURE_NAME];
   lvd_procedure *procedure;
+  const struct lvd_program *program; /* that has registered it; null: the process's own */
   struct entry *next;
 } entry;
 
@@ -62,10 +64,12 @@ lvd_status lvd_procedure_register(const char *name, lvd_procedure *procedure) {
     status = LVD_E_STATE;
   } else if (e) {
     e->procedure = procedure;
+    e->program = lvd_program_opening();
   } else if (procedure && (e = calloc(1, sizeof *e))) {
     lvd_aptr *bucket = &registry.bucket[hash(name)];
     memcpy(e->name, name, strlen(name));
     e->procedure = procedure;
+    e->program = lvd_program_opening();
     e->next = lvd_load_relaxed_ptr(bucket);
     lvd_store_release_ptr(bucket, e);
   } else if (procedure) {
@@ -73,6 +77,17 @@ lvd_status lvd_procedure_register(const char *name, lvd_procedure *procedure) {
   }
   lvd_port_unlock(&registry.lock);
   return status;
+}
+
+void lvd_calls_forget(const struct lvd_program *hosted) {
+  lvd_port_lock(&registry.lock);
+  for (uint32_t i = 0; i < BUCKETS; i++)
+    for (entry *e = lvd_load_relaxed_ptr(&registry.bucket[i]); e; e = e->next)
+      if (e->program == hosted) {
+        e->procedure = NULL;
+        e->program = NULL;
+      }
+  lvd_port_unlock(&registry.lock);
 }
 
 /* ---- calls ---------------------------------------------------------------------------------- */

@@ -214,6 +214,7 @@ struct lvd_app {
   lvd_app_block *blocks;
   struct stream *streams;
   struct lvd_unit *units;
+  struct lvd_program_state *program; /* of one by the paper's names that is loaded beside others */
   lvd_aptr story;  /* who waited for whom when fibers were told of a deadlock; ours */
   lvd_a32 faulted; /* 1: somebody fills `fault`; 2: it is there */
   lvd_fault fault;

@@ -8,6 +8,7 @@
  * is opened with that one, where the other side will be; or it comes here later, which works as
  * well. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "inside.h"
 #include "program.h"
@@ -38,18 +39,25 @@ typedef struct entry {
 } entry;
 
 /* With the lock. */
-static entry number[PB_STREAMS];
-static side *sides_of_all[1 << SIDE_LISTS_LOG2]; /* by who they are */
+struct lvd_numbers {
+  entry number[PB_STREAMS];
+  side *sides_of_all[1 << SIDE_LISTS_LOG2]; /* by who they are */
+};
+struct lvd_numbers lvd_numbers_of_process;
+
+static entry *numbers(void) { return lvd_program_here()->numbers->number; }
 
 /* ---- sides ---------------------------------------------------------------------------------- */
 
 /* Null: there is no such number. */
-static entry *entry_of(STREAM_ID sID) { return sID >= 0 && sID < PB_STREAMS ? &number[sID] : NULL; }
+static entry *entry_of(STREAM_ID sID) {
+  return sID >= 0 && sID < PB_STREAMS ? &numbers()[sID] : NULL;
+}
 
 /* The list that has all sides of `who`, and of a few others. */
 static side **sides_of(const void *who) {
   uint64_t spread = (uint64_t)(uintptr_t)who * 0x9e3779b97f4a7c15u;
-  return &sides_of_all[spread >> (64 - SIDE_LISTS_LOG2)];
+  return &lvd_program_here()->numbers->sides_of_all[spread >> (64 - SIDE_LISTS_LOG2)];
 }
 
 static side *side_of(entry *e, const void *who) {
@@ -99,14 +107,14 @@ static bool is_over(const entry *e) {
 
 /* The process that a stream leads to which the caller creates. With the lock. */
 static lvd_unit *leads_to(void *me) {
-  TASKID t = lvd_program.tasks;
+  TASKID t = lvd_program_here()->tasks;
   while (t && t->self != me) t = t->next;
   return t && t->leads ? t->leads : lvd_program_last_unit();
 }
 
 /* What the two processes call it. */
 static void shared_name(const entry *e, char name[32]) {
-  snprintf(name, 32, "number %d", (int)(e - number));
+  snprintf(name, 32, "number %d", (int)(e - numbers()));
 }
 
 /* Who will use the stream: it is they whom others wait for, here or in the other process. With the
@@ -133,7 +141,7 @@ lvd_status stream_create(STREAM_ID sID) {
   lvd_status status = pb_boot();
   if (status != LVD_OK) return status;
   void *me = lvd_stream_caller();
-  lvd_port_lock(&lvd_program.lock);
+  lvd_port_lock(&lvd_program_here()->lock);
   if (is_over(e)) reset(e);
   if (side_of(e, me) || e->sides == 2)
     status = LVD_E_STATE;
@@ -141,7 +149,7 @@ lvd_status stream_create(STREAM_ID sID) {
     enter_side(e, me);
   if (status == LVD_OK && e->sides == 1 && !e->bound) e->unit = leads_to(me);
   if (status == LVD_OK) say_parties(e);
-  lvd_port_unlock(&lvd_program.lock);
+  lvd_port_unlock(&lvd_program_here()->lock);
   return status;
 }
 
@@ -149,7 +157,7 @@ lvd_status stream_with(STREAM_ID sID, TASKID tid) {
   LVD_INSIDE;
   entry *e = entry_of(sID);
   if (!e || !tid) return LVD_E_ARGUMENT;
-  lvd_port_lock(&lvd_program.lock);
+  lvd_port_lock(&lvd_program_here()->lock);
   if (is_over(e)) reset(e);
   bool made = tid->released || e->opening || lvd_load_relaxed_ptr(&e->stream);
   if (!made) {
@@ -160,7 +168,7 @@ lvd_status stream_with(STREAM_ID sID, TASKID tid) {
     e->bound = true;
     say_parties(e);
   }
-  lvd_port_unlock(&lvd_program.lock);
+  lvd_port_unlock(&lvd_program_here()->lock);
   return made ? LVD_E_STATE : LVD_OK;
 }
 
@@ -169,14 +177,14 @@ lvd_status stream_configure(STREAM_ID sID, u32 capacity, u32 threshold) {
   entry *e = entry_of(sID);
   if (!e || capacity > LVD_CHANNEL_CAPACITY || threshold > LVD_CHANNEL_CAPACITY)
     return LVD_E_ARGUMENT;
-  lvd_port_lock(&lvd_program.lock);
+  lvd_port_lock(&lvd_program_here()->lock);
   if (is_over(e)) reset(e);
   lvd_stream *s = lvd_load_relaxed_ptr(&e->stream);
   if (!s) {
     e->capacity = capacity;
     e->threshold = threshold;
   }
-  lvd_port_unlock(&lvd_program.lock);
+  lvd_port_unlock(&lvd_program_here()->lock);
   return s ? LVD_E_STATE : LVD_OK;
 }
 
@@ -184,12 +192,12 @@ lvd_status stream_time_limit(STREAM_ID sID, int64_t timeout_ns) {
   LVD_INSIDE;
   entry *e = entry_of(sID);
   if (!e) return LVD_E_ARGUMENT;
-  lvd_port_lock(&lvd_program.lock);
+  lvd_port_lock(&lvd_program_here()->lock);
   if (is_over(e)) reset(e);
   lvd_stream *s = lvd_load_relaxed_ptr(&e->stream);
   e->time_limit_ns = timeout_ns < 0 ? 0 : timeout_ns ? timeout_ns : 1;
   if (s) s->time_limit_ns = timeout_ns;
-  lvd_port_unlock(&lvd_program.lock);
+  lvd_port_unlock(&lvd_program_here()->lock);
   return LVD_OK;
 }
 
@@ -229,7 +237,7 @@ static void leave_side(side *its) {
 
 void lvd_numbers_leave(void *who) {
   LVD_INSIDE;
-  lvd_port_lock(&lvd_program.lock);
+  lvd_port_lock(&lvd_program_here()->lock);
   for (side *s = *sides_of(who); s;) {
     if (s->who != who) {
       s = s->next;
@@ -239,7 +247,7 @@ void lvd_numbers_leave(void *who) {
     forget_side(s);
     s = *sides_of(who); /* others may have gone with it */
   }
-  lvd_port_unlock(&lvd_program.lock);
+  lvd_port_unlock(&lvd_program_here()->lock);
 }
 
 lvd_status stream_close(STREAM_ID sID) {
@@ -247,10 +255,10 @@ lvd_status stream_close(STREAM_ID sID) {
   entry *e = entry_of(sID);
   if (!e) return LVD_E_ARGUMENT;
   void *me = lvd_stream_caller();
-  lvd_port_lock(&lvd_program.lock);
+  lvd_port_lock(&lvd_program_here()->lock);
   lvd_status status = is_side(e, me) ? LVD_OK : LVD_E_STATE;
   if (status == LVD_OK) leave_side(side_of(e, me));
-  lvd_port_unlock(&lvd_program.lock);
+  lvd_port_unlock(&lvd_program_here()->lock);
   return status;
 }
 
@@ -263,9 +271,9 @@ static lvd_status open_shared(entry *e, lvd_stream_options o, lvd_stream **out) 
   shared_name(e, name);
   o.name = name;
   e->opening = true;
-  lvd_port_unlock(&lvd_program.lock);
+  lvd_port_unlock(&lvd_program_here()->lock);
   lvd_status status = lvd_stream_open(e->unit, &o, out);
-  lvd_port_lock(&lvd_program.lock);
+  lvd_port_lock(&lvd_program_here()->lock);
   e->opening = false;
   if (e->opened) lvd_event_set(e->opened, 1); /* who waits keeps it until he has the lock */
   e->opened = NULL;
@@ -277,9 +285,9 @@ static lvd_status await_opening(entry *e) {
   lvd_event opened;
   lvd_event_init(&opened);
   e->opened = &opened;
-  lvd_port_unlock(&lvd_program.lock);
+  lvd_port_unlock(&lvd_program_here()->lock);
   lvd_status status = lvd_event_wait(&opened, NULL, e->time_limit_ns ? e->time_limit_ns : -1);
-  lvd_port_lock(&lvd_program.lock);
+  lvd_port_lock(&lvd_program_here()->lock);
   if (e->opened == &opened) e->opened = NULL;
   return status;
 }
@@ -297,14 +305,14 @@ static lvd_stream *own(STREAM_ID sID, bool sender) {
 /* With the lock. */
 static lvd_status make_stream(entry *e, size_t size, lvd_stream **out) {
   char name[32];
-  snprintf(name, sizeof name, "%d", (int)(e - number));
+  snprintf(name, sizeof name, "%d", (int)(e - numbers()));
   lvd_stream_options o = {.name = name,
                           .elem_size = (uint32_t)size,
                           .capacity = e->capacity,
                           .threshold = e->threshold,
                           .time_limit_ns = e->time_limit_ns};
   if (e->unit && e->sides == 1) return open_shared(e, o, out);
-  return lvd_stream_create(lvd_program.app, &o, out);
+  return lvd_stream_create(lvd_program_here()->app, &o, out);
 }
 
 /* Gives the caller, who must be a side, that end of the stream, which is made now if there is none:
@@ -314,7 +322,7 @@ static lvd_status take_end(STREAM_ID sID, size_t size, bool sender, lvd_stream *
   entry *e = entry_of(sID);
   if (!e || size > LVD_STREAM_ELEMENT) return LVD_E_ARGUMENT;
   void *me = lvd_stream_caller();
-  lvd_port_lock(&lvd_program.lock);
+  lvd_port_lock(&lvd_program_here()->lock);
   lvd_status status = is_side(e, me) ? LVD_OK : LVD_E_STATE;
   while (e->opening && status == LVD_OK) status = await_opening(e);
   *out = lvd_load_relaxed_ptr(&e->stream);
@@ -328,7 +336,7 @@ static lvd_status take_end(STREAM_ID sID, size_t size, bool sender, lvd_stream *
     say_parties(e);
     if (e->left) leave_unused(*out, !sender); /* the other side has come and gone */
   }
-  lvd_port_unlock(&lvd_program.lock);
+  lvd_port_unlock(&lvd_program_here()->lock);
   return status;
 }
 
@@ -339,11 +347,11 @@ static lvd_stream *own_for_certain(STREAM_ID sID, bool sender) {
   entry *e = entry_of(sID);
   if (LVD_LIKELY(s) || !e) return s;
   void *me = lvd_stream_caller();
-  lvd_port_lock(&lvd_program.lock);
+  lvd_port_lock(&lvd_program_here()->lock);
   s = is_side(e, me) ? lvd_load_relaxed_ptr(&e->stream) : NULL;
   if (s && !lvd_stream_has(s, me, sender)) s = NULL;
   if (s) lvd_store_relaxed_ptr(&e->user[sender], me);
-  lvd_port_unlock(&lvd_program.lock);
+  lvd_port_unlock(&lvd_program_here()->lock);
   return s;
 }
 
@@ -395,13 +403,17 @@ lvd_stream *stream_handle(STREAM_ID sID) {
 
 bool lvd_numbers_are_used(const lvd_unit *unit) {
   bool used = false;
-  for (int i = 0; i < PB_STREAMS; i++) used |= number[i].unit == unit;
+  for (int i = 0; i < PB_STREAMS; i++) used |= numbers()[i].unit == unit;
   return used;
 }
 
 void lvd_numbers_free(void) {
-  lvd_port_lock(&lvd_program.lock);
-  memset(number, 0, sizeof number);
-  memset(sides_of_all, 0, sizeof sides_of_all);
-  lvd_port_unlock(&lvd_program.lock);
+  lvd_port_lock(&lvd_program_here()->lock);
+  memset(lvd_program_here()->numbers, 0, sizeof(struct lvd_numbers));
+  lvd_port_unlock(&lvd_program_here()->lock);
 }
+
+struct lvd_numbers *lvd_numbers_make(void) {
+  return calloc(1, sizeof(struct lvd_numbers));
+}
+void lvd_numbers_drop(struct lvd_numbers *numbers) { free(numbers); }

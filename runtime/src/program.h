@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Program: what the paper's names make of a process, and what the files that do it share: one runtime,
- * one application, and one lock.
+ * one application, and one lock. A program that is loaded into a runtime beside others (hosted.c) has
+ * all of this for itself: its runtime is that one.
  *
  *   srpc.c              start-up and release; the processes that are loaded
  *   tasks.c             procedures by name, and tasks
@@ -41,19 +42,44 @@ struct srpc_task {
   char name[LVD_TASK_NAME];
 };
 
+struct lvd_numbers; /* numbered_streams.c */
+struct lvd_unasked; /* remote_tasks.c */
+
 typedef struct lvd_program_state {
-  lvd_port_mutex lock; /* of all that follows, and of what each file has besides */
+  const struct lvd_program *hosted; /* null: it is the process's own */
+  lvd_a64 time_limit;               /* 1 + ns; 0: none */
+  lvd_port_mutex lock;              /* of all that follows */
   lvd_a32 booted;
   lvd_runtime *rt;
   lvd_app *app;
+  char *why; /* of the last pb_finish */
   TASKID tasks;
+  TASKID released_first, released_last; /* the first first: each stays what it is for a while */
+  uint32_t released_count;
+  uint32_t next_worker;
+  uint32_t next_number;        /* of a task in another process */
+  struct lvd_unasked *unasked; /* questions whose answers nobody waits for */
+  struct lvd_numbers *numbers;
   lvd_unit *unit[PB_PROCESSES]; /* that are loaded, the last one last; they may be gone */
   uint32_t units;
 } lvd_program_state;
-extern lvd_program_state lvd_program;
+
+extern lvd_program_state lvd_program_of_process;
+extern lvd_a32 lvd_programs_hosted; /* how many there are */
+lvd_program_state *lvd_program_of_app(void);
+
+/* The program that the caller is part of. */
+static inline lvd_program_state *lvd_program_here(void) {
+  if (LVD_LIKELY(!lvd_load_relaxed_u32(&lvd_programs_hosted))) return &lvd_program_of_process;
+  return lvd_program_of_app();
+}
 
 /* ---- srpc.c --------------------------------------------------------------------------------- */
 
+/* The paper's names stand for this program in `app`, until it is unloaded. */
+lvd_status lvd_program_adopt(lvd_app *app, const struct lvd_program *hosted);
+/* Waits until all that it has started has returned. */
+lvd_status lvd_program_settle(void);
 /* What is returned in place of a task: null, and pb_status says why. */
 TASKID lvd_no_task(lvd_status why);
 int64_t lvd_program_limit(void); /* of the waits that have none of their own */
@@ -78,7 +104,7 @@ void lvd_task_forget(TASKID *at); /* a place in the list; with the lock */
 /* Calls the function, by the fiber that runs as `t`: until it returns, or pb_return ends it. */
 void lvd_task_call(TASKID t, void (*function)(void *));
 void lvd_task_runs_as(TASKID t, lvd_fiber *self);
-void lvd_tasks_free(void); /* nothing runs */
+void lvd_tasks_free(lvd_program_state *p); /* nothing runs */
 
 /* ---- remote_tasks.c ------------------------------------------------------------------------- */
 
@@ -91,12 +117,15 @@ void lvd_remote_release(TASKID t);
 bool lvd_remote_is_used(const lvd_unit *unit); /* by tasks; with the lock */
 void lvd_remote_forget(const lvd_unit *maker); /* tasks that it made; with the lock */
 void lvd_remote_collect(void);                 /* answers that came too late */
-void lvd_remote_free(void);                    /* all units are gone */
+void lvd_remote_free(lvd_program_state *p);    /* all units are gone */
 
 /* ---- numbered_streams.c --------------------------------------------------------------------- */
 
 void lvd_numbers_leave(void *who);               /* a fiber or thread returns: its sides are over */
 bool lvd_numbers_are_used(const lvd_unit *unit); /* with the lock */
 void lvd_numbers_free(void); /* their streams go with the application: nobody finds them any more */
+struct lvd_numbers *lvd_numbers_make(void); /* null: no memory */
+void lvd_numbers_drop(struct lvd_numbers *numbers);
+extern struct lvd_numbers lvd_numbers_of_process;
 
 #endif

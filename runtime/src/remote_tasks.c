@@ -10,34 +10,30 @@
 
 enum { MOST_FOREIGN = 1 << 16 /* tasks that others made */ };
 
-static uint32_t next_number; /* with the lock */
-
 /* ---- asking --------------------------------------------------------------------------------- */
 
 typedef lvd_task_message message;
 
 /* A question whose answer nobody waits for any more. */
-typedef struct unasked {
+typedef struct lvd_unasked {
   lvd_call *call;
-  struct unasked *next;
+  struct lvd_unasked *next;
 } unasked;
-
-static unasked *unasked_calls; /* with the lock */
 
 static void give_up(lvd_call *c) {
   lvd_call_cancel(c);
   unasked *u = malloc(sizeof *u);
   if (!u) return; /* the unit then goes with the application */
-  lvd_port_lock(&lvd_program.lock);
-  *u = (unasked){c, unasked_calls};
-  unasked_calls = u;
-  lvd_port_unlock(&lvd_program.lock);
+  lvd_port_lock(&lvd_program_here()->lock);
+  *u = (unasked){c, lvd_program_here()->unasked};
+  lvd_program_here()->unasked = u;
+  lvd_port_unlock(&lvd_program_here()->lock);
 }
 
 /* Those that have been answered after all are given back. */
 void lvd_remote_collect(void) {
-  lvd_port_lock(&lvd_program.lock);
-  for (unasked **at = &unasked_calls, *u; (u = *at);) {
+  lvd_port_lock(&lvd_program_here()->lock);
+  for (unasked **at = &lvd_program_here()->unasked, *u; (u = *at);) {
     bool returned;
     lvd_call_wait(u->call, NULL, NULL, 0, &returned);
     if (!returned) {
@@ -47,15 +43,15 @@ void lvd_remote_collect(void) {
     *at = u->next;
     free(u);
   }
-  lvd_port_unlock(&lvd_program.lock);
+  lvd_port_unlock(&lvd_program_here()->lock);
 }
 
-void lvd_remote_free(void) {
-  for (unasked *u = unasked_calls, *next; u; u = next) {
+void lvd_remote_free(lvd_program_state *p) {
+  for (unasked *u = p->unasked, *next; u; u = next) {
     next = u->next;
     free(u);
   }
-  unasked_calls = NULL;
+  p->unasked = NULL;
 }
 
 /* `answered` (may be null): the other process has said so. */
@@ -87,13 +83,13 @@ lvd_status lvd_remote_knows(lvd_unit *unit, const char *name) {
 }
 
 TASKID lvd_remote_create(lvd_unit *unit, const char *name, int prio) {
-  lvd_port_lock(&lvd_program.lock);
+  lvd_port_lock(&lvd_program_here()->lock);
   TASKID t = lvd_task_enter(name, NULL, prio);
   if (t) {
     t->unit = unit;
-    t->number = ++next_number;
+    t->number = ++lvd_program_here()->next_number;
   }
-  lvd_port_unlock(&lvd_program.lock);
+  lvd_port_unlock(&lvd_program_here()->lock);
   return t ? t : lvd_no_task(LVD_E_MEMORY);
 }
 
@@ -115,13 +111,13 @@ void lvd_remote_release(TASKID t) {
 
 bool lvd_remote_is_used(const lvd_unit *unit) {
   bool used = false;
-  for (TASKID t = lvd_program.tasks; t; t = t->next)
+  for (TASKID t = lvd_program_here()->tasks; t; t = t->next)
     used |= t->unit == unit || (t->maker == unit ? t->self != NULL : t->leads == unit);
   return used;
 }
 
 void lvd_remote_forget(const lvd_unit *maker) {
-  for (TASKID *at = &lvd_program.tasks; *at;) {
+  for (TASKID *at = &lvd_program_here()->tasks; *at;) {
     if ((*at)->maker == maker)
       lvd_task_forget(at);
     else
@@ -134,7 +130,7 @@ void lvd_remote_forget(const lvd_unit *maker) {
 /* The task of this number, made by whatever comes first. With the lock. */
 static TASKID task_of(lvd_unit *maker, const message *m) {
   uint32_t foreign = 0;
-  TASKID t = lvd_program.tasks;
+  TASKID t = lvd_program_here()->tasks;
   for (; t && (t->maker != maker || t->number != m->number); t = t->next)
     foreign += t->maker != NULL;
   if (t || foreign >= MOST_FOREIGN) return t;
@@ -157,13 +153,13 @@ static lvd_status take_task(const lvd_frame *f, message *m, TASKID *t) {
   LVD_INSIDE;
   lvd_status status = message_in(f, m);
   if (status != LVD_OK) return status;
-  lvd_port_lock(&lvd_program.lock);
+  lvd_port_lock(&lvd_program_here()->lock);
   lvd_unit *from = lvd_unit_caller();
   if (!lvd_program_has(from))
     status = LVD_E_STATE; /* it has gone meanwhile, and its tasks are forgotten */
   else if (!(*t = task_of(from, m)))
     status = LVD_E_LIMIT;
-  if (status != LVD_OK) lvd_port_unlock(&lvd_program.lock);
+  if (status != LVD_OK) lvd_port_unlock(&lvd_program_here()->lock);
   return status;
 }
 
@@ -186,7 +182,7 @@ static lvd_status run(lvd_frame *f) {
     status = LVD_E_STATE;
   else
     t->self = self;
-  lvd_port_unlock(&lvd_program.lock);
+  lvd_port_unlock(&lvd_program_here()->lock);
   if (status != LVD_OK) return status;
   void (*function)(void *) = lvd_task_procedure(m.name);
   copy_name(self->name, m.name); /* for reports: all of them are srpc.run */
@@ -203,7 +199,7 @@ static lvd_status take_signal(lvd_frame *f) {
   lvd_status status = take_task(f, &m, &t);
   if (status != LVD_OK) return status;
   status = lvd_event_set(&t->signal, m.data);
-  lvd_port_unlock(&lvd_program.lock);
+  lvd_port_unlock(&lvd_program_here()->lock);
   return status;
 }
 
@@ -213,11 +209,11 @@ static lvd_status release(lvd_frame *f) {
   lvd_status status = message_in(f, &m);
   if (status != LVD_OK) return status;
   const lvd_unit *from = lvd_unit_caller();
-  lvd_port_lock(&lvd_program.lock);
-  TASKID *at = &lvd_program.tasks, t;
+  lvd_port_lock(&lvd_program_here()->lock);
+  TASKID *at = &lvd_program_here()->tasks, t;
   while ((t = *at) && (t->maker != from || t->number != m.number)) at = &t->next;
   if (t && !t->self) lvd_task_forget(at);
-  lvd_port_unlock(&lvd_program.lock);
+  lvd_port_unlock(&lvd_program_here()->lock);
   return LVD_OK;
 }
 

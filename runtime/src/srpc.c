@@ -5,13 +5,12 @@
 #include <stdlib.h>
 
 #include "../port/process.h"
+#include "hosted.h"
 #include "inside.h"
 #include "program.h"
 
-lvd_program_state lvd_program;
-
-static char *why;          /* of the last pb_finish */
-static lvd_a64 time_limit; /* 1 + ns; 0: none */
+lvd_program_state lvd_program_of_process = {.numbers = &lvd_numbers_of_process};
+lvd_a32 lvd_programs_hosted;
 static _Thread_local lvd_status last_status;
 
 /* Not inline: the caller may have waited, and gone on on another thread. */
@@ -23,10 +22,13 @@ LVD_COLD TASKID lvd_no_task(lvd_status status) {
 LVD_COLD lvd_status pb_status(void) { return last_status; }
 
 void pb_time_limit(int64_t timeout_ns) {
-  lvd_store_relaxed_u64(&time_limit, timeout_ns < 0 ? 0 : 1 + (uint64_t)timeout_ns);
+  lvd_store_relaxed_u64(&lvd_program_here()->time_limit,
+                        timeout_ns < 0 ? 0 : 1 + (uint64_t)timeout_ns);
 }
 
-int64_t lvd_program_limit(void) { return (int64_t)lvd_load_relaxed_u64(&time_limit) - 1; }
+int64_t lvd_program_limit(void) {
+  return (int64_t)lvd_load_relaxed_u64(&lvd_program_here()->time_limit) - 1;
+}
 
 /* ---- processes ------------------------------------------------------------------------------ */
 
@@ -35,30 +37,31 @@ bool lvd_unit_lives(const lvd_unit *unit) { return unit && lvd_unit_state(unit) 
 uint32_t lvd_program_others(lvd_unit *other[PB_PROCESSES + 1]) {
   uint32_t n = 0;
   lvd_unit *parent = lvd_unit_parent();
-  lvd_port_lock(&lvd_program.lock);
+  lvd_port_lock(&lvd_program_here()->lock);
   if (lvd_unit_lives(parent)) other[n++] = parent;
-  for (uint32_t i = 0; i < lvd_program.units; i++)
-    if (lvd_unit_lives(lvd_program.unit[i])) other[n++] = lvd_program.unit[i];
+  for (uint32_t i = 0; i < lvd_program_here()->units; i++)
+    if (lvd_unit_lives(lvd_program_here()->unit[i])) other[n++] = lvd_program_here()->unit[i];
   for (uint32_t i = 0; i < n; i++) other[i]->held++;
-  lvd_port_unlock(&lvd_program.lock);
+  lvd_port_unlock(&lvd_program_here()->lock);
   return n;
 }
 
 bool lvd_program_has(const lvd_unit *unit) {
   bool has = unit == lvd_unit_parent();
-  for (uint32_t i = 0; i < lvd_program.units; i++) has |= unit == lvd_program.unit[i];
+  for (uint32_t i = 0; i < lvd_program_here()->units; i++)
+    has |= unit == lvd_program_here()->unit[i];
   return has && lvd_unit_lives(unit);
 }
 
 void lvd_program_let_go(lvd_unit *const *other, uint32_t count) {
-  lvd_port_lock(&lvd_program.lock);
+  lvd_port_lock(&lvd_program_here()->lock);
   for (uint32_t i = 0; i < count; i++) other[i]->held--;
-  lvd_port_unlock(&lvd_program.lock);
+  lvd_port_unlock(&lvd_program_here()->lock);
 }
 
 lvd_unit *lvd_program_last_unit(void) {
-  for (uint32_t i = lvd_program.units; i > 0; i--)
-    if (lvd_unit_lives(lvd_program.unit[i - 1])) return lvd_program.unit[i - 1];
+  for (uint32_t i = lvd_program_here()->units; i > 0; i--)
+    if (lvd_unit_lives(lvd_program_here()->unit[i - 1])) return lvd_program_here()->unit[i - 1];
   return lvd_unit_lives(lvd_unit_parent()) ? lvd_unit_parent() : NULL;
 }
 
@@ -80,13 +83,13 @@ static bool is_used(const lvd_unit *unit) {
 
 /* One that is gone, and that nothing speaks of any more; null: none. With the lock. */
 static lvd_unit *take_unused(void) {
-  for (uint32_t i = 0; i < lvd_program.units; i++) {
-    lvd_unit *unit = lvd_program.unit[i];
+  for (uint32_t i = 0; i < lvd_program_here()->units; i++) {
+    lvd_unit *unit = lvd_program_here()->unit[i];
     if (lvd_unit_lives(unit) || is_used(unit)) continue;
     lvd_remote_forget(unit);
-    lvd_program.units--;
-    memmove(&lvd_program.unit[i], &lvd_program.unit[i + 1],
-            (lvd_program.units - i) * sizeof *lvd_program.unit);
+    lvd_program_here()->units--;
+    memmove(&lvd_program_here()->unit[i], &lvd_program_here()->unit[i + 1],
+            (lvd_program_here()->units - i) * sizeof *lvd_program_here()->unit);
     return unit;
   }
   return NULL;
@@ -101,31 +104,32 @@ lvd_status pb_load(const char *exec_name) {
   lvd_unit *unit;
   lvd_remote_collect();
   do {
-    lvd_port_lock(&lvd_program.lock);
+    lvd_port_lock(&lvd_program_here()->lock);
     unit = take_unused();
-    if (lvd_program.units == PB_PROCESSES) status = too_many();
-    lvd_port_unlock(&lvd_program.lock);
+    if (lvd_program_here()->units == PB_PROCESSES) status = too_many();
+    lvd_port_unlock(&lvd_program_here()->lock);
     if (unit) lvd_unit_unload(unit); /* or it goes with the application */
   } while (unit);
   if (status != LVD_OK) return status;
   const lvd_unit_options o = {.may_call = "srpc."}; /* tasks of procedures that are registered */
-  status = lvd_unit_load(lvd_program.app, exec_name, &o, &unit);
+  status = lvd_unit_load(lvd_program_here()->app, exec_name, &o, &unit);
   if (status != LVD_OK) return status;
-  lvd_port_lock(&lvd_program.lock);
-  if (lvd_program.units < PB_PROCESSES)
-    lvd_program.unit[lvd_program.units++] = unit;
+  lvd_port_lock(&lvd_program_here()->lock);
+  if (lvd_program_here()->units < PB_PROCESSES)
+    lvd_program_here()->unit[lvd_program_here()->units++] = unit;
   else
     status = too_many(); /* others were faster; it goes with the application */
-  lvd_port_unlock(&lvd_program.lock);
+  lvd_port_unlock(&lvd_program_here()->lock);
   return status;
 }
 
 int pb_process(void) {
   LVD_INSIDE;
-  lvd_port_lock(&lvd_program.lock);
-  int number =
-      lvd_program.units ? (int)lvd_unit_process(lvd_program.unit[lvd_program.units - 1]) : 0;
-  lvd_port_unlock(&lvd_program.lock);
+  lvd_port_lock(&lvd_program_here()->lock);
+  int number = lvd_program_here()->units
+                   ? (int)lvd_unit_process(lvd_program_here()->unit[lvd_program_here()->units - 1])
+                   : 0;
+  lvd_port_unlock(&lvd_program_here()->lock);
   return number;
 }
 
@@ -134,28 +138,28 @@ int pb_process(void) {
 static lvd_status start_up(void) {
   LVD_INSIDE;
   lvd_status status = LVD_OK;
-  lvd_port_lock(&lvd_program.lock);
-  if (!lvd_load_acquire_u32(&lvd_program.booted)) {
-    free(why);
-    why = NULL;
-    status = lvd_runtime_create(NULL, &lvd_program.rt);
+  lvd_port_lock(&lvd_program_here()->lock);
+  if (!lvd_load_acquire_u32(&lvd_program_here()->booted)) {
+    free(lvd_program_here()->why);
+    lvd_program_here()->why = NULL;
+    status = lvd_runtime_create(NULL, &lvd_program_here()->rt);
     if (status == LVD_OK) {
       lvd_app_options o = {.name = "program"};
-      status = lvd_app_open(lvd_program.rt, &o, &lvd_program.app);
-      if (status != LVD_OK) lvd_runtime_destroy(lvd_program.rt);
+      status = lvd_app_open(lvd_program_here()->rt, &o, &lvd_program_here()->app);
+      if (status != LVD_OK) lvd_runtime_destroy(lvd_program_here()->rt);
     }
-    if (status == LVD_OK) lvd_store_release_u32(&lvd_program.booted, 1);
+    if (status == LVD_OK) lvd_store_release_u32(&lvd_program_here()->booted, 1);
   }
-  lvd_port_unlock(&lvd_program.lock);
+  lvd_port_unlock(&lvd_program_here()->lock);
   return status;
 }
 
 lvd_status pb_boot(void) {
-  if (lvd_load_acquire_u32(&lvd_program.booted)) return LVD_OK;
+  if (lvd_load_acquire_u32(&lvd_program_here()->booted)) return LVD_OK;
   bool loaded = lvd_unit_is_loaded();
   lvd_status status = start_up();
   if (status != LVD_OK || !loaded) return status;
-  status = lvd_unit_serve(lvd_program.app);
+  status = lvd_unit_serve(lvd_program_here()->app);
   pb_finish();
   return status == LVD_OK ? LVD_E_STOPPED : status;
 }
@@ -163,44 +167,104 @@ lvd_status pb_boot(void) {
 /* Why the program has failed, and processes that it has loaded. */
 static char *words_about(lvd_status status) {
   lvd_fault fault;
-  size_t size = lvd_app_why(lvd_program.app, NULL, 0) + sizeof fault + 100, at = 0;
+  size_t size = lvd_app_why(lvd_program_here()->app, NULL, 0) + sizeof fault + 100, at = 0;
   char *text = calloc(1, size);
   if (!text) return NULL;
-  bool faulted = lvd_app_fault(lvd_program.app, &fault);
+  bool faulted = lvd_app_fault(lvd_program_here()->app, &fault);
   if (faulted)
     at = (size_t)snprintf(text, size, "%s: %s\n", fault.actor ? fault.actor : "program",
                           fault.message);
   if (faulted || status == LVD_OK)
-    lvd_units_why(lvd_program.app, text + at, size - at);
+    lvd_units_why(lvd_program_here()->app, text + at, size - at);
   else
-    lvd_app_why(lvd_program.app, text, size);
+    lvd_app_why(lvd_program_here()->app, text, size);
   return text;
 }
 
 lvd_status pb_finish(void) {
   LVD_INSIDE;
-  if (!lvd_load_acquire_u32(&lvd_program.booted)) return LVD_E_STATE;
+  if (!lvd_load_acquire_u32(&lvd_program_here()->booted)) return LVD_E_STATE;
+  if (lvd_program_here()->hosted) return lvd_program_settle();
   if (lvd_fiber_self()) return LVD_E_STATE; /* it would wait for itself */
   int64_t limit = lvd_program_limit(),
           ms = limit < 0 ? -1 : limit / 1000000 + (limit % 1000000 != 0);
   lvd_numbers_leave(lvd_stream_caller());
-  lvd_app_close(lvd_program.app);
-  lvd_status status = lvd_app_wait(lvd_program.app, ms);
+  lvd_app_close(lvd_program_here()->app);
+  lvd_status status = lvd_app_wait(lvd_program_here()->app, ms);
   /* What was started elsewhere and not waited for; if all is well, it returns. */
-  for (TASKID t = lvd_program.tasks; t && status == LVD_OK; t = t->next)
+  for (TASKID t = lvd_program_here()->tasks; t && status == LVD_OK; t = t->next)
     if (t->call) status = pb_wait(t);
   if (status == LVD_E_TIME) return status;
   lvd_remote_collect();
-  why = words_about(status);
-  lvd_numbers_free();              /* a thread may end just now */
-  lvd_app_unload(lvd_program.app); /* and its streams */
-  lvd_runtime_destroy(lvd_program.rt);
-  lvd_tasks_free();
-  lvd_remote_free();
-  lvd_program.units = 0;
+  lvd_program_here()->why = words_about(status);
+  lvd_numbers_free();                      /* a thread may end just now */
+  lvd_app_unload(lvd_program_here()->app); /* and its streams */
+  lvd_runtime_destroy(lvd_program_here()->rt);
+  lvd_tasks_free(lvd_program_here());
+  lvd_remote_free(lvd_program_here());
+  lvd_program_here()->units = 0;
   pb_time_limit(-1);
-  lvd_store_release_u32(&lvd_program.booted, 0);
+  lvd_store_release_u32(&lvd_program_here()->booted, 0);
   return status;
 }
 
-const char *pb_why(void) { return why ? why : ""; }
+const char *pb_why(void) {
+  const char *why = lvd_program_here()->why;
+  return why ? why : "";
+}
+
+/* ---- programs that are loaded beside others --------------------------------------------------- */
+
+/* Of a thread that is no worker it is the process's. */
+lvd_program_state *lvd_program_of_app(void) {
+  const lvd_worker *w = lvd_this_worker();
+  const lvd_app *app = w && w->current ? w->current->app : NULL;
+  return app && app->program ? app->program : &lvd_program_of_process;
+}
+
+lvd_status lvd_program_adopt(lvd_app *app, const struct lvd_program *hosted) {
+  lvd_program_state *p = calloc(1, sizeof *p);
+  struct lvd_numbers *numbers = p ? lvd_numbers_make() : NULL;
+  if (!numbers) {
+    free(p);
+    return LVD_E_MEMORY;
+  }
+  p->hosted = hosted;
+  p->rt = app->rt;
+  p->app = app;
+  p->numbers = numbers;
+  lvd_store_relaxed_u32(&p->booted, 1);
+  app->program = p;
+  lvd_add_relaxed_u32(&lvd_programs_hosted, 1);
+  return LVD_OK;
+}
+
+/* Null: none that has been started and not waited for. */
+static TASKID started(void) {
+  lvd_port_lock(&lvd_program_here()->lock);
+  TASKID t = lvd_program_here()->tasks;
+  const lvd_fiber *self = lvd_fiber_self();
+  while (t && ((!t->fiber && !t->call) || t->awaited || t->self == self)) t = t->next;
+  lvd_port_unlock(&lvd_program_here()->lock);
+  return t;
+}
+
+lvd_status lvd_program_settle(void) {
+  lvd_status status = LVD_OK;
+  lvd_numbers_leave(lvd_stream_caller());
+  for (TASKID t; status == LVD_OK && (t = started());) status = pb_wait(t);
+  lvd_remote_collect();
+  return status;
+}
+
+/* Nothing of it runs any more. */
+void lvd_program_part(lvd_app *app) {
+  lvd_program_state *p = app->program;
+  if (!p) return;
+  app->program = NULL;
+  lvd_tasks_free(p);
+  lvd_remote_free(p);
+  lvd_numbers_drop(p->numbers);
+  lvd_add_relaxed_u32(&lvd_programs_hosted, UINT32_MAX);
+  free(p);
+}

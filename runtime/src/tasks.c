@@ -6,27 +6,29 @@
 #include <stdlib.h>
 
 #include "../port/process.h"
+#include "hosted.h"
 #include "inside.h"
 #include "program.h"
 
 typedef struct registered {
   char name[LVD_TASK_NAME];
+  const struct lvd_program *program; /* null: the process's own */
   void (*function)(void *);
   struct registered *next;
 } registered;
 
 enum { RELEASED_MOST = 256 /* that are kept */ };
 
-/* With the lock. */
-static registered *procedures;
-static uint32_t next_worker;
+/* Of all programs. */
+static lvd_port_mutex procedures_lock;
+static registered *procedures; /* with that lock */
 
 /* ---- procedures ----------------------------------------------------------------------------- */
 
-/* With the lock; what was registered stays. */
-static const registered *find(const char *name) {
+/* With the lock. */
+static const registered *find(const char *name, const struct lvd_program *program) {
   const registered *r = procedures;
-  while (r && strcmp(r->name, name) != 0) r = r->next;
+  while (r && (r->program != program || strcmp(r->name, name) != 0)) r = r->next;
   return r;
 }
 
@@ -37,24 +39,43 @@ lvd_status pb_register(const char *name, void *function) {
   if (!r) return LVD_E_MEMORY;
   memcpy(r->name, name, strlen(name));
   memcpy(&r->function, &function, sizeof function);
-  lvd_port_lock(&lvd_program.lock);
-  const registered *has_it = find(name);
+  const struct lvd_program *opening = lvd_program_opening();
+  r->program = opening ? opening : lvd_program_here()->hosted;
+  lvd_port_lock(&procedures_lock);
+  const registered *has_it = find(name, r->program);
   if (!has_it) {
     r->next = procedures;
     procedures = r;
   }
-  lvd_port_unlock(&lvd_program.lock);
+  lvd_port_unlock(&procedures_lock);
   if (!has_it) return LVD_OK;
   lvd_status status = has_it->function == r->function ? LVD_OK : LVD_E_STATE;
   free(r);
   return status;
 }
 
+/* What a library has registered that several programs have in common is found by all of them. */
 void (*lvd_task_procedure(const char *name))(void *) {
-  lvd_port_lock(&lvd_program.lock);
-  const registered *r = find(name);
-  lvd_port_unlock(&lvd_program.lock);
-  return r ? r->function : NULL;
+  const struct lvd_program *program = lvd_program_here()->hosted;
+  lvd_port_lock(&procedures_lock);
+  const registered *r = find(name, program);
+  if (!r && program) r = find(name, NULL);
+  void (*function)(void *) = r ? r->function : NULL;
+  lvd_port_unlock(&procedures_lock);
+  return function;
+}
+
+void lvd_procedures_forget(const struct lvd_program *hosted) {
+  lvd_port_lock(&procedures_lock);
+  for (registered **at = &procedures, *r; (r = *at);) {
+    if (r->program != hosted) {
+      at = &r->next;
+      continue;
+    }
+    *at = r->next;
+    free(r);
+  }
+  lvd_port_unlock(&procedures_lock);
 }
 
 /* ---- the list of tasks ---------------------------------------------------------------------- */
@@ -63,16 +84,14 @@ void lvd_task_copy_name(char to[LVD_TASK_NAME], const char *from) {
   snprintf(to, LVD_TASK_NAME, "%s", from);
 }
 
-/* Released ones, the first first: each stays what it is for a while, so that who still speaks of it is
- * told, and does not speak of another's. With the lock. */
-static TASKID released_first, released_last;
-static uint32_t released_count;
-
+/* Released ones stay what they are for a while, so that who still speaks of one is told, and does not
+ * speak of another's. With the lock. */
 static TASKID take_memory(void) {
-  if (released_count < RELEASED_MOST) return calloc(1, sizeof(struct srpc_task));
-  TASKID t = released_first;
-  released_first = t->next;
-  released_count--;
+  if (lvd_program_here()->released_count < RELEASED_MOST)
+    return calloc(1, sizeof(struct srpc_task));
+  TASKID t = lvd_program_here()->released_first;
+  lvd_program_here()->released_first = t->next;
+  lvd_program_here()->released_count--;
   memset(t, 0, sizeof *t);
   return t;
 }
@@ -80,11 +99,11 @@ static TASKID take_memory(void) {
 static void put_released(TASKID t) {
   t->released = true;
   t->next = NULL;
-  if (released_count++)
-    released_last->next = t;
+  if (lvd_program_here()->released_count++)
+    lvd_program_here()->released_last->next = t;
   else
-    released_first = t;
-  released_last = t;
+    lvd_program_here()->released_first = t;
+  lvd_program_here()->released_last = t;
 }
 
 TASKID lvd_task_enter(const char *name, void (*function)(void *), int prio) {
@@ -94,16 +113,16 @@ TASKID lvd_task_enter(const char *name, void (*function)(void *), int prio) {
   t->prio = prio;
   lvd_task_copy_name(t->name, name);
   lvd_event_init(&t->signal);
-  t->next = lvd_program.tasks;
-  lvd_program.tasks = t;
+  t->next = lvd_program_here()->tasks;
+  lvd_program_here()->tasks = t;
   return t;
 }
 
 static TASKID new_task(const char *name, void (*function)(void *), int prio, uint32_t worker) {
-  lvd_port_lock(&lvd_program.lock);
+  lvd_port_lock(&lvd_program_here()->lock);
   TASKID t = lvd_task_enter(name, function, prio);
   if (t) t->worker = worker;
-  lvd_port_unlock(&lvd_program.lock);
+  lvd_port_unlock(&lvd_program_here()->lock);
   return t ? t : lvd_no_task(LVD_E_MEMORY);
 }
 
@@ -115,32 +134,32 @@ void lvd_task_forget(TASKID *at) {
 
 /* With the lock. */
 static void forget(TASKID t) {
-  TASKID *at = &lvd_program.tasks;
+  TASKID *at = &lvd_program_here()->tasks;
   while (*at != t) at = &(*at)->next;
   lvd_task_forget(at);
 }
 
 static void drop_task(TASKID t) {
-  lvd_port_lock(&lvd_program.lock);
+  lvd_port_lock(&lvd_program_here()->lock);
   forget(t);
-  lvd_port_unlock(&lvd_program.lock);
+  lvd_port_unlock(&lvd_program_here()->lock);
 }
 
 void lvd_task_runs_as(TASKID t, lvd_fiber *self) {
   LVD_INSIDE;
-  lvd_port_lock(&lvd_program.lock);
+  lvd_port_lock(&lvd_program_here()->lock);
   t->self = self;
-  lvd_port_unlock(&lvd_program.lock);
+  lvd_port_unlock(&lvd_program_here()->lock);
 }
 
 /* The task that the calling fiber runs as; null: none. It stays while it runs. */
 static TASKID task_of_caller(void) {
   const lvd_fiber *f = lvd_fiber_self();
   if (!f) return NULL;
-  lvd_port_lock(&lvd_program.lock);
-  TASKID t = lvd_program.tasks;
+  lvd_port_lock(&lvd_program_here()->lock);
+  TASKID t = lvd_program_here()->tasks;
   while (t && t->self != f) t = t->next;
-  lvd_port_unlock(&lvd_program.lock);
+  lvd_port_unlock(&lvd_program_here()->lock);
   return t;
 }
 
@@ -151,11 +170,11 @@ static void free_all(TASKID first) {
   }
 }
 
-void lvd_tasks_free(void) {
-  free_all(lvd_program.tasks);
-  if (released_count) free_all(released_first);
-  lvd_program.tasks = NULL;
-  released_count = 0;
+void lvd_tasks_free(lvd_program_state *p) {
+  free_all(p->tasks);
+  if (p->released_count) free_all(p->released_first);
+  p->tasks = NULL;
+  p->released_count = 0;
 }
 
 /* ---- making them ---------------------------------------------------------------------------- */
@@ -163,15 +182,15 @@ void lvd_tasks_free(void) {
 /* The caller's core; of a thread that is none's, the first. */
 static uint32_t worker_here(void) {
   const lvd_worker *w = lvd_this_worker();
-  return w ? w->index % lvd_workers(lvd_program.rt) : 0;
+  return w ? w->index % lvd_workers(lvd_program_here()->rt) : 0;
 }
 
 /* The cores in turn. */
 static uint32_t worker_in_turn(void) {
-  lvd_port_lock(&lvd_program.lock);
-  uint32_t next = next_worker++;
-  lvd_port_unlock(&lvd_program.lock);
-  return (1 + next) % lvd_workers(lvd_program.rt);
+  lvd_port_lock(&lvd_program_here()->lock);
+  uint32_t next = lvd_program_here()->next_worker++;
+  lvd_port_unlock(&lvd_program_here()->lock);
+  return (1 + next) % lvd_workers(lvd_program_here()->rt);
 }
 
 /* The same, but for `one`, if there is another. */
@@ -254,10 +273,10 @@ lvd_status pb_return(void) {
 static void run_task(void *argument) {
   TASKID t = argument;
   lvd_fiber *self = lvd_fiber_self();
-  lvd_port_lock(&lvd_program.lock);
+  lvd_port_lock(&lvd_program_here()->lock);
   bool runs = !t->revoked;
   if (runs) t->self = self;
-  lvd_port_unlock(&lvd_program.lock);
+  lvd_port_unlock(&lvd_program_here()->lock);
   if (runs) {
     lvd_task_call(t, t->function);
     lvd_numbers_leave(self);
@@ -271,15 +290,15 @@ static lvd_status start(TASKID t) {
   if (t->released || t->fiber || t->call) return LVD_E_STATE;
   if (t->unit) return lvd_remote_start(t);
   lvd_fiber_options o = {.name = t->name, .priority = t->prio, .place = LVD_WORKER(t->worker)};
-  return lvd_fiber_start(lvd_program.app, run_task, t, &o, t->detached ? NULL : &t->fiber);
+  return lvd_fiber_start(lvd_program_here()->app, run_task, t, &o, t->detached ? NULL : &t->fiber);
 }
 
 lvd_status pb_rpc(TASKID t) {
   LVD_INSIDE;
   if (!t) return LVD_E_ARGUMENT;
-  lvd_port_lock(&lvd_program.lock);
+  lvd_port_lock(&lvd_program_here()->lock);
   lvd_status status = start(t);
-  lvd_port_unlock(&lvd_program.lock);
+  lvd_port_unlock(&lvd_program_here()->lock);
   return status;
 }
 
@@ -288,12 +307,12 @@ lvd_status pb_rpc(TASKID t) {
 lvd_status pb_wait_for(TASKID t, int64_t timeout_ns) {
   LVD_INSIDE;
   if (!t) return LVD_E_ARGUMENT;
-  lvd_port_lock(&lvd_program.lock);
+  lvd_port_lock(&lvd_program_here()->lock);
   lvd_fiber *fiber = t->fiber;
   lvd_call *call = t->call;
   bool waits = !t->released && (call || (fiber && fiber != lvd_fiber_self())) && !t->awaited;
   t->awaited |= waits;
-  lvd_port_unlock(&lvd_program.lock);
+  lvd_port_unlock(&lvd_program_here()->lock);
   if (!waits) return LVD_E_STATE;
   uint32_t which;
   lvd_status status;
@@ -303,14 +322,14 @@ lvd_status pb_wait_for(TASKID t, int64_t timeout_ns) {
     const lvd_want end = {.event = &fiber->done};
     status = lvd_wait_any(&end, 1, timeout_ns, &which);
   }
-  lvd_port_lock(&lvd_program.lock);
+  lvd_port_lock(&lvd_program_here()->lock);
   t->awaited = false;
   if (status == LVD_OK) {
     status = call ? lvd_call_wait(call, NULL, NULL, 0, NULL) : lvd_fiber_join(fiber, 0);
     t->fiber = NULL;
     t->call = NULL;
   }
-  lvd_port_unlock(&lvd_program.lock);
+  lvd_port_unlock(&lvd_program_here()->lock);
   return status;
 }
 
@@ -321,7 +340,7 @@ size_t pb_task_why(TASKID t, char *text, size_t size) {
   if (text && size) text[0] = 0;
   if (!t || t->released) return 0;
   if (t->unit) return lvd_unit_why(t->unit, text, size);
-  if (!lvd_app_fault(lvd_program.app, &fault)) return 0;
+  if (!lvd_app_fault(lvd_program_here()->app, &fault)) return 0;
   return (size_t)snprintf(text, size, "%s: %s", fault.actor ? fault.actor : "program",
                           fault.message);
 }
@@ -329,7 +348,7 @@ size_t pb_task_why(TASKID t, char *text, size_t size) {
 lvd_status pb_cancel(TASKID t) {
   LVD_INSIDE;
   if (!t) return LVD_E_ARGUMENT;
-  lvd_port_lock(&lvd_program.lock);
+  lvd_port_lock(&lvd_program_here()->lock);
   lvd_status status = !t->released && (t->fiber || t->call) ? LVD_OK : LVD_E_STATE;
   if (status != LVD_OK)
     ;
@@ -337,14 +356,14 @@ lvd_status pb_cancel(TASKID t) {
     lvd_call_cancel(t->call);
   else
     lvd_fiber_cancel(t->fiber);
-  lvd_port_unlock(&lvd_program.lock);
+  lvd_port_unlock(&lvd_program_here()->lock);
   return status;
 }
 
 static bool is_started(const TASKID t) {
-  lvd_port_lock(&lvd_program.lock);
+  lvd_port_lock(&lvd_program_here()->lock);
   bool started = !t->released && (t->fiber || t->call);
-  lvd_port_unlock(&lvd_program.lock);
+  lvd_port_unlock(&lvd_program_here()->lock);
   return started;
 }
 
@@ -352,7 +371,7 @@ lvd_status pb_release(TASKID t) {
   LVD_INSIDE;
   if (!t) return LVD_E_ARGUMENT;
   lvd_status status = is_started(t) ? pb_wait(t) : LVD_OK;
-  lvd_port_lock(&lvd_program.lock);
+  lvd_port_lock(&lvd_program_here()->lock);
   bool mine = !t->released, started = mine && (t->fiber || t->call);
   struct srpc_task was = {0};
   if (mine && !started) {
@@ -360,7 +379,7 @@ lvd_status pb_release(TASKID t) {
     if (was.unit) was.unit->held++;
     forget(t);
   }
-  lvd_port_unlock(&lvd_program.lock);
+  lvd_port_unlock(&lvd_program_here()->lock);
   if (!mine) return LVD_E_STATE;
   if (started) return status; /* the caller was cancelled, or another one waits */
   if (was.unit) {
@@ -373,9 +392,9 @@ lvd_status pb_release(TASKID t) {
 lvd_status pb_signal(TASKID t, u32 data) {
   LVD_INSIDE;
   if (!t) return LVD_E_ARGUMENT;
-  lvd_port_lock(&lvd_program.lock);
+  lvd_port_lock(&lvd_program_here()->lock);
   bool released = t->released;
-  lvd_port_unlock(&lvd_program.lock);
+  lvd_port_unlock(&lvd_program_here()->lock);
   if (released) return LVD_E_STATE;
   return t->unit ? lvd_remote_signal(t, data) : lvd_event_set(&t->signal, data);
 }
@@ -391,12 +410,12 @@ lvd_status pb_wait_signal(u32 *data, int64_t timeout_ns) {
 /* Both or neither: before the lock is given back the transmitter does not get beyond its first line,
  * and learns there whether the remote one runs. */
 static lvd_status start_both(TASKID remote, TASKID transmitter) {
-  lvd_port_lock(&lvd_program.lock);
+  lvd_port_lock(&lvd_program_here()->lock);
   lvd_status status = start(transmitter);
   bool begun = status == LVD_OK;
   if (begun) status = start(remote);
   if (begun) transmitter->revoked = status != LVD_OK;
-  lvd_port_unlock(&lvd_program.lock);
+  lvd_port_unlock(&lvd_program_here()->lock);
   if (!begun) drop_task(transmitter);
   return status;
 }

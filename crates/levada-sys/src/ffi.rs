@@ -39,6 +39,11 @@ pub struct lvd_runtime {
 }
 
 #[repr(C)]
+pub struct lvd_program {
+    _private: [u8; 0],
+}
+
+#[repr(C)]
 pub struct lvd_app {
     _private: [u8; 0],
 }
@@ -199,6 +204,17 @@ unsafe extern "C" {
         worker: u32,
         out: *mut lvd_worker_counters,
     ) -> lvd_status;
+
+    pub fn lvd_program_open(
+        path: *const c_char,
+        argc: c_int,
+        argv: *const *const c_char,
+        out: *mut *mut lvd_program,
+        why: *mut c_char,
+        why_size: usize,
+    ) -> lvd_status;
+    pub fn lvd_program_network(program: *const lvd_program) -> *const lvd_network;
+    pub fn lvd_program_close(program: *mut lvd_program);
 
     pub fn lvd_app_load(
         rt: *mut lvd_runtime,

@@ -142,12 +142,30 @@ impl Runtime {
     }
 }
 
-/// A compiled network: constant tables in a shared object, which stays loaded as long as this or any
-/// application of it lives.
+/// A compiled network, or a C program as one: constant tables in a shared object, which stays loaded as
+/// long as this or any application of it lives.
 #[derive(Debug)]
 pub struct Network {
     raw: NonNull<ffi::lvd_network>,
-    _object: libloading::Library,
+    _object: Object,
+}
+
+#[derive(Debug)]
+#[expect(dead_code, reason = "it is kept loaded")]
+enum Object {
+    Network(libloading::Library),
+    Program(Program),
+}
+
+/// A C program that is loaded (`levada/program.h`).
+#[derive(Debug)]
+struct Program(NonNull<ffi::lvd_program>);
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // SAFETY: its network goes with it, and applications of that have gone before.
+        unsafe { ffi::lvd_program_close(self.0.as_ptr()) }
+    }
 }
 
 // SAFETY: the tables are constant.
@@ -194,8 +212,55 @@ impl Network {
         }
         Ok(Network {
             raw,
-            _object: object,
+            _object: Object::Network(object),
         })
+    }
+
+    /// Loads a copy of a C program: a shared object with a `main`, which gets the arguments, the first of
+    /// them its path. Can be loaded as an application once.
+    ///
+    /// # Safety
+    /// The program's code runs in this process: it must be trusted.
+    pub unsafe fn program(path: &Path, arguments: &[String]) -> Result<Network, String> {
+        let wrong = |e: Error| e.why;
+        let file = path.to_string_lossy();
+        let argv = std::iter::once(file.as_ref()).chain(arguments.iter().map(String::as_str));
+        let argv: Result<Vec<CString>, Error> = argv.map(c_string).collect();
+        let argv = argv.map_err(wrong)?;
+        let raw: Vec<*const c_char> = argv.iter().map(|a| a.as_ptr()).collect();
+        let path = CString::new(path.as_os_str().as_encoded_bytes());
+        let path = path.map_err(|_| format!("{file:?} holds a zero byte"))?;
+        let mut out = std::ptr::null_mut();
+        let mut why = [0 as c_char; 512];
+        let argc = std::ffi::c_int::try_from(raw.len()).map_err(|e| e.to_string())?;
+        // SAFETY: everything pointed to outlives the call; the caller vouches for the program.
+        let status = Status(unsafe {
+            ffi::lvd_program_open(
+                path.as_ptr(),
+                argc,
+                raw.as_ptr(),
+                &mut out,
+                why.as_mut_ptr(),
+                why.len(),
+            )
+        });
+        why[why.len() - 1] = 0;
+        let Some(program) = NonNull::new(out).map(Program) else {
+            let why = text(why.as_ptr());
+            return Err(match why.is_empty() {
+                true => format!("{file}: {}", Error { status, why }),
+                false => why,
+            });
+        };
+        // SAFETY: it is open.
+        let network = unsafe { ffi::lvd_program_network(program.0.as_ptr()) };
+        match NonNull::new(network.cast_mut()) {
+            Some(raw) => Ok(Network {
+                raw,
+                _object: Object::Program(program),
+            }),
+            None => Err(format!("{file} is no program")),
+        }
     }
 
     fn table(&self) -> &ffi::lvd_network {

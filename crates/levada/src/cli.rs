@@ -359,7 +359,8 @@ pub struct AtArgs {
     pub within: Option<f64>,
 }
 
-/// NETWORK may also be a manifest (.toml): several applications, all or none.
+/// NETWORK may also be a C program, a shared object (.so) with a main, or a manifest (.toml): several
+/// applications, all or none.
 #[derive(Args, Debug)]
 pub struct LoadArgs {
     #[command(flatten)]
@@ -399,6 +400,9 @@ pub struct LoadArgs {
     pub compile: CompileArgs,
     #[command(flatten)]
     pub at: AtArgs,
+    /// What the main of a C program is given
+    #[arg(last = true, value_name = "ARGUMENT")]
+    pub arguments: Vec<String>,
 }
 
 #[derive(Args, Debug)]
@@ -587,6 +591,9 @@ pub struct CcArgs {
     /// Erase !!: compile the sequential program
     #[arg(long)]
     pub serial: bool,
+    /// Make a shared object for `levada load`: its runtime is the host's (-fPIC -shared)
+    #[arg(long)]
+    pub hosted: bool,
     /// What the C compiler is called with
     #[arg(
         value_name = "ARGUMENT",

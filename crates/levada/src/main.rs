@@ -25,6 +25,7 @@ mod output;
 mod play;
 mod prepare;
 mod prepared;
+mod program;
 mod progress;
 mod record;
 mod remote;

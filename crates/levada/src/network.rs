@@ -3,6 +3,7 @@
 
 use crate::cli::{CompileArgs, NetworkArgs, Outside};
 use crate::output::{self, Failure, failure, failure_with};
+use crate::program;
 use levada_cal::diag::{Diagnostics, Sources};
 use levada_cal::ir;
 use levada_cal::project::{self, Project};
@@ -27,6 +28,12 @@ pub struct Loaded {
 
 /// Elaborates the network that the arguments name; diagnostics go to the error output.
 pub fn load(args: &NetworkArgs) -> Result<Loaded, Failure> {
+    if program::is_one(&args.network) {
+        return failure_with(
+            format!("{} is a shared object, not a network", args.network),
+            "a C program is loaded into a host: levada load",
+        );
+    }
     for dir in &args.path {
         if !seen::is_dir(dir) {
             return failure(format!("--path {}: there is no such folder", dir.display()));

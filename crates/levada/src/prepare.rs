@@ -5,7 +5,7 @@
 use crate::cli::{GivenArgs, PrepareArgs};
 use crate::output::{self, Failure, failure_with};
 use crate::prepared::{Answer, Entry};
-use crate::{given, network};
+use crate::{given, network, program};
 use levada_cal::natives::OptionNames;
 use levada_cal::{compile, seen};
 use serde_json::json;
@@ -23,6 +23,9 @@ pub fn prepare(args: &PrepareArgs) -> Result<ExitCode, Failure> {
                 "name a file, or a pipe made with mkfifo",
             );
         }
+    }
+    if program::is_one(&args.network.network) {
+        return program::prepare(args);
     }
     given::check(&args.given)?;
     let entry = Entry::of(&args.network, &args.compile);

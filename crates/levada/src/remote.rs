@@ -110,6 +110,7 @@ fn beside_manifest(args: &LoadArgs) -> Option<&'static str> {
         ("any-sizes", compile.any_sizes.is_some()),
         ("no-fuse", compile.no_fuse),
         ("fuse", compile.fuse),
+        ("", !args.arguments.is_empty()),
     ];
     all.into_iter().find(|o| o.1).map(|o| o.0)
 }
@@ -191,6 +192,7 @@ fn request(args: &LoadArgs) -> Result<LoadRequest, Failure> {
     let text = |path: &std::path::PathBuf| path.to_string_lossy().into_owned();
     Ok(LoadRequest {
         network: args.network.network.clone(),
+        arguments: args.arguments.clone(),
         directory: std::env::current_dir()?,
         name: args.name.clone(),
         set: args.network.set.iter().cloned().collect(),

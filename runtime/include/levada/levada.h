@@ -11,6 +11,7 @@
 #include <levada/inbox.h>
 #include <levada/native.h>
 #include <levada/process.h>
+#include <levada/program.h>
 #include <levada/runtime.h>
 #include <levada/stream.h>
 #include <levada/wait.h>

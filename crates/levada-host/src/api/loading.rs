@@ -165,6 +165,12 @@ fn make_ready(
     };
     let prepare = || prepare::prepare(&served.command, &request, &served.preparing, client);
     let mut prepared = prepare()?;
+    if !request.arguments.is_empty() && !prepared.program {
+        let what = format!("{} is a network, and takes no arguments", prepared.network);
+        return Err(Refusal::new(Kind::Wrong, what)
+            .help("--set gives its parameters values; arguments are for C programs (.so)")
+            .into());
+    }
     if request.isolate {
         return Ok(Ready {
             request,
@@ -172,20 +178,27 @@ fn make_ready(
             load: None,
         });
     }
-    // SAFETY: the compiler has just made it, or vouches for it by its content.
-    let mut opened = unsafe { Network::open(&prepared.object) };
-    if opened.is_err() && std::fs::remove_file(&prepared.object).is_ok() {
+    // SAFETY: the compiler has just made it, or vouches for it by its content; a program is trusted where
+    // it is not isolated.
+    let open = |prepared: &Prepared| unsafe {
+        match prepared.program {
+            true => Network::program(&prepared.object, &request.arguments),
+            false => Network::open(&prepared.object),
+        }
+    };
+    let mut opened = open(&prepared);
+    if opened.is_err() && !prepared.program && std::fs::remove_file(&prepared.object).is_ok() {
         // Something has changed around it, such as a library: it is made anew, once.
         prepared = prepare()?;
-        // SAFETY: as above.
-        opened = unsafe { Network::open(&prepared.object) };
+        opened = open(&prepared);
     }
     let network = opened.map_err(|what| Refusal::new(Kind::Wrong, what))?;
     let load = Load {
         name: String::new(),
         class: prepared.network.clone(),
         network: Arc::new(network),
-        object: Some(prepared.object.clone()),
+        // What is measured of a program depends on what it is told to do.
+        object: (!prepared.program).then(|| prepared.object.clone()),
         options: prepared.options.clone(),
         priority: request.priority,
         pins: Vec::new(),

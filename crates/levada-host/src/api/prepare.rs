@@ -159,6 +159,9 @@ fn both(
 pub struct Prepared {
     pub object: PathBuf,
     pub network: String,
+    /// The object is a C program.
+    #[serde(default)]
+    pub program: bool,
     /// For natives, with paths that are whole.
     pub options: Vec<(String, String)>,
     #[serde(default)]

@@ -10,12 +10,15 @@ use std::path::PathBuf;
 use std::time::UNIX_EPOCH;
 use utoipa::{IntoParams, ToSchema};
 
-/// An application to be loaded. What is relative is relative to `directory`.
+/// An application to be loaded: a network, or a C program. What is relative is relative to `directory`.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LoadRequest {
-    /// An .xdf file, or a class name such as a.b.Top.
+    /// An .xdf file, or a class name such as a.b.Top; or a shared object (.so) with a main.
     pub network: String,
+    /// What the main of a C program is given.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub arguments: Vec<String>,
     /// Where the paths of this request begin: absolute.
     #[schema(value_type = String)]
     pub directory: PathBuf,

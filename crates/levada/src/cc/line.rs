@@ -47,6 +47,8 @@ pub struct Line {
     pub dependencies: Vec<OsString>,
     /// The file of `-MJ`, which tells how each input is compiled.
     pub database: Option<OsString>,
+    /// What is made is for a host.
+    pub hosted: bool,
     /// What each word is.
     roles: Vec<Role>,
 }
@@ -225,6 +227,7 @@ impl Line {
             output: None,
             dependencies: Vec::new(),
             database: None,
+            hosted: false,
             roles: Vec::new(),
             words,
         };

@@ -65,7 +65,13 @@ pub fn cc(words: &[OsString]) -> Result<ExitCode, Failure> {
         true => Style::Serial,
         false => Style::Parallel,
     };
-    let line = Line::new(&words);
+    let (hosted, words) = line::without(&words, "--hosted");
+    let words = match hosted {
+        true => for_a_host(words),
+        false => words,
+    };
+    let mut line = Line::new(&words);
+    line.hosted = hosted;
     let cc = compiler();
     let sources: Vec<&Input> = line
         .inputs
@@ -105,6 +111,13 @@ pub fn cc(words: &[OsString]) -> Result<ExitCode, Failure> {
     session.translated(&sources, texts, style)
 }
 
+/// What is loaded into a host is a shared object.
+fn for_a_host(words: Vec<OsString>) -> Vec<OsString> {
+    let links = Line::new(&words).goal == Goal::Link;
+    let how = std::iter::once("-fPIC").chain(links.then_some("-shared"));
+    how.map(OsString::from).chain(words).collect()
+}
+
 /// Becomes the compiler, called as this was.
 fn pass_on(
     cc: &[OsString],
@@ -131,8 +144,12 @@ fn pass_on(
     Err(cannot_run(cc, &command.exec()))
 }
 
-/// What is linked so that forks find the runtime; nothing of it comes in where there are none.
+/// What is linked so that forks find the runtime; nothing of it comes in where there are none. A host has
+/// one already.
 fn library(line: &Line) -> Result<Vec<OsString>, Failure> {
+    if line.hosted {
+        return Ok(Vec::new());
+    }
     let library = toolchain::folder()?.join("lib/liblevada.a");
     let mut words: Vec<OsString> = Vec::new();
     if line

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! C programs in a host: forks, remote procedures and streams on the workers of all, beside networks.
+
+mod common;
+
+use common::Place;
+use common::host::{Host, sources};
+use std::time::{Duration, Instant};
+
+/// Writes what it has computed into the file that its first argument names, and returns the third; with
+/// `wait` it goes on until the file `go` is there.
+const PROGRAM: &str = r#"
+#include <levada/fork.h>
+#include <levada/srpc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static int runs;
+int fib(int n) {
+  int a, b;
+  if (n < 2) return n;
+  a = fib(n - 1) !! { b = fib(n - 2); }
+  return a + b;
+}
+static void count(void) {
+  stream_create(1);
+  for (int i = 0; i < 20000; i++) { stream_put(1, i); stream_push(1); }
+}
+PB_PROCEDURE(count)
+int main(int argc, char **argv) {
+  if (argc < 3) return 90;
+  if (runs++) return 91;
+  int n = fib(atoi(argv[2]));
+  TASKID t = pb_create("count", 0);
+  if (stream_create(1) != LVD_OK || pb_rpc(t) != LVD_OK) return 92;
+  long sum = 0;
+  for (int x; stream_get(1, x) == LVD_OK; sum += x) stream_pop(1);
+  if (argc > 3 && strcmp(argv[3], "wait") == 0)
+    while (access("go", F_OK) && lvd_fiber_sleep(1000000) == LVD_OK) {}
+  if (argc > 3 && strcmp(argv[3], "crash") == 0) *(volatile int *)8 = 1;
+  FILE *f = fopen(argv[1], "w");
+  fprintf(f, "%d %ld\n", n, sum);
+  fclose(f);
+  if (pb_finish() != LVD_OK) return 93;
+  return argc > 3 ? atoi(argv[3]) : 0;
+}
+"#;
+
+fn programs() -> Place {
+    let place = sources();
+    place.write("program.c", PROGRAM);
+    place
+        .run(&["cc", "--hosted", "-O1", "program.c", "-o", "libwork.so"])
+        .succeeds();
+    place
+}
+
+fn load(host: &Host, name: &str, more: &[&str], arguments: &[&str]) {
+    let mut args = vec!["load", "libwork.so", "--name", name, "--socket", "h.sock"];
+    args.extend(more);
+    args.push("--");
+    args.extend(arguments);
+    host.place.run(&args).succeeds();
+}
+
+#[test]
+fn they_run_beside_networks_and_each_other() {
+    let host = Host::begin_in(programs());
+    host.many("network");
+    let names: Vec<String> = (0..8).map(|i| format!("p{i}")).collect();
+    for (i, name) in names.iter().enumerate() {
+        let isolated: &[&str] = if i % 4 == 3 { &["--isolate"] } else { &[] };
+        let file = host.place.path(&format!("{name}.txt"));
+        load(&host, name, isolated, &[&file.to_string_lossy(), "15"]);
+    }
+    for name in &names {
+        let ended = host.until(name, |a| a["outcome"].is_string());
+        assert_eq!(ended["outcome"], "done");
+        assert_eq!(ended["network"], "work");
+        let text = std::fs::read_to_string(host.place.path(&format!("{name}.txt"))).unwrap();
+        assert_eq!(text, "610 199990000\n");
+    }
+    let before = host.seen("network")["firings"].as_u64();
+    host.until("network", |a| a["firings"].as_u64() > before);
+}
+
+#[test]
+fn how_main_ends_is_how_the_application_ends() {
+    let host = Host::begin_in(programs());
+    load(&host, "three", &[], &["/dev/null", "5", "3"]);
+    load(&host, "crash", &[], &["/dev/null", "5", "crash"]);
+    load(&host, "few", &[], &[]);
+    let outcome = |name: &str| {
+        let ended = host.until(name, |a| a["state"] == "failed");
+        ended["outcome"].as_str().unwrap().to_string()
+    };
+    assert!(outcome("three").contains("main has returned 3"));
+    assert!(outcome("few").contains("main has returned 90"));
+    let crash = outcome("crash");
+    assert!(crash.contains("memory"), "{crash}");
+}
+
+#[test]
+fn one_that_waits_is_paused_and_stopped() {
+    let host = Host::begin_in(programs());
+    let go = host.place.path("go.txt");
+    load(&host, "waits", &[], &[&go.to_string_lossy(), "5", "wait"]);
+    host.run(&["pause", "waits"]).succeeds();
+    assert_eq!(host.seen("waits")["state"], "paused");
+    host.run(&["resume", "waits"]).succeeds();
+    host.run(&["unload", "waits", "--within=0.2"])
+        .refuses(1, &["draining still"]);
+    let ended = host.json(&["unload", "waits", "--now"]);
+    assert_eq!(ended["outcome"], "stopped");
+    let start = Instant::now();
+    while host.seen("waits").is_object() {
+        assert!(start.elapsed() < Duration::from_secs(60));
+    }
+    // The file may be written over while it runs.
+    load(&host, "again", &[], &[&go.to_string_lossy(), "5", "wait"]);
+    std::fs::write(host.place.path("libwork.so"), "no object").unwrap();
+    host.run(&["unload", "again", "--now"]).succeeds();
+    host.run(&["load", "libwork.so"])
+        .refuses(1, &["libwork.so", "file too short"]);
+}
+
+#[test]
+fn what_is_for_networks_is_refused() {
+    let host = Host::begin_in(programs());
+    host.run(&["load", "libwork.so", "--in=x"])
+        .refuses(1, &["--in is for networks, and libwork.so is a C program"]);
+    host.run(&["load", "lib.so"])
+        .refuses(1, &["there is no file lib.so"]);
+    let place = &host.place;
+    let top = common::host::TOP;
+    place
+        .run(&["load", top, "--socket=h.sock", "--", "x"])
+        .refuses(1, &["takes no arguments", "--set"]);
+    place
+        .run(&["run", "libwork.so"])
+        .refuses(1, &["libwork.so is a shared object", "levada load"]);
+    place.write("none.c", "int other;\n");
+    place
+        .run(&["cc", "--hosted", "none.c", "-o", "none.so"])
+        .succeeds();
+    host.run(&["load", "none.so"])
+        .refuses(1, &["none.so has no main"]);
+    let all = host.json(&["list"]);
+    assert_eq!(all.as_array().unwrap().len(), 0);
+}

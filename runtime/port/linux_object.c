@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* A copy of a shared object on Linux: the loader knows a file by its inode, and would give a second
+ * program the variables of the first. So it gets a file in memory of its own, which also stays as it is
+ * when the one on the disk is written over. The descriptor stays open: its number is in the name by
+ * which the loader would take another for this one.
+ *
+ * By weak references, as in linux_library.c: a static program loads nothing. */
+#include "port.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#pragma weak dlopen
+#pragma weak dlsym
+#pragma weak dlclose
+#pragma weak dlerror
+
+struct lvd_port_object {
+  void *library;
+  int fd;
+  char name[32];
+};
+
+static lvd_status cannot(const char *path, const char *text, lvd_status status, char *why,
+                         size_t size) {
+  if (why) snprintf(why, size, "%s: %s", path, text);
+  return status;
+}
+
+/* The copy; below 0: errno says why. */
+static int copy_of(int file) {
+  struct stat s;
+  if (fstat(file, &s) != 0) return -1;
+  if (!S_ISREG(s.st_mode)) {
+    errno = S_ISDIR(s.st_mode) ? EISDIR : EINVAL;
+    return -1;
+  }
+  int fd = memfd_create("levada-program", MFD_CLOEXEC);
+  for (off_t left = s.st_size; fd >= 0 && left > 0;) {
+    ssize_t n = sendfile(fd, file, NULL, (size_t)left);
+    if (n > 0) {
+      left -= n;
+      continue;
+    }
+    if (n < 0 && errno == EINTR) continue;
+    int error = n < 0 ? errno : EIO; /* it has become shorter */
+    close(fd);
+    errno = error;
+    return -1;
+  }
+  return fd;
+}
+
+lvd_status lvd_port_object_open(const char *path, lvd_port_object **out, char *why, size_t size) {
+  if (!dlopen || !dlsym || !dlclose || !dlerror)
+    return cannot(path, "a static program loads no others", LVD_E_ARGUMENT, why, size);
+  int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return cannot(path, strerror(errno), LVD_E_ARGUMENT, why, size);
+  int fd = copy_of(file), error = errno;
+  close(file);
+  if (fd < 0)
+    return cannot(path, strerror(error),
+                  error == EISDIR || error == EINVAL ? LVD_E_ARGUMENT : LVD_E_LIMIT, why, size);
+  lvd_port_object *o = calloc(1, sizeof *o);
+  if (!o) {
+    close(fd);
+    return cannot(path, "no memory", LVD_E_MEMORY, why, size);
+  }
+  o->fd = fd;
+  snprintf(o->name, sizeof o->name, "/proc/self/fd/%d", fd);
+  if (!(o->library = dlopen(o->name, RTLD_NOW | RTLD_LOCAL))) {
+    const char *text = dlerror(), *rest = text ? strstr(text, o->name) : NULL;
+    if (rest) text = rest + strlen(o->name); /* it names the copy */
+    if (text && strncmp(text, ": ", 2) == 0) text += 2;
+    cannot(path, text ? text : "it cannot be loaded", LVD_E_ARGUMENT, why, size);
+    free(o);
+    close(fd);
+    return LVD_E_ARGUMENT;
+  }
+  *out = o;
+  return LVD_OK;
+}
+
+void *lvd_port_object_symbol(lvd_port_object *o, const char *name) {
+  return dlsym(o->library, name);
+}
+
+/* Some objects stay loaded (C++ with unique symbols, -z nodelete): as long as one does, no other may
+ * have its number, and so its name. */
+void lvd_port_object_close(lvd_port_object *o) {
+  dlclose(o->library);
+  void *stays = dlopen(o->name, RTLD_NOW | RTLD_NOLOAD);
+  if (stays)
+    dlclose(stays);
+  else
+    close(o->fd);
+  free(o);
+}

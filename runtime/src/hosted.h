@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Hosted: what the runtime's registries must know of programs that come and go (levada/program.h). */
+#ifndef LVD_HOSTED_H
+#define LVD_HOSTED_H
+
+#include <levada/program.h>
+
+/* The program that is being opened on this thread, whose constructors register procedures; null: none,
+ * and so they are the process's own. */
+const lvd_program *lvd_program_opening(void);
+
+/* Its procedures are no more. */
+void lvd_calls_forget(const lvd_program *hosted);      /* call.c */
+void lvd_procedures_forget(const lvd_program *hosted); /* tasks.c */
+
+/* What the paper's names have made in an application that is unloaded (srpc.c). */
+void lvd_program_part(lvd_app *app);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* A program that the tests load beside others. What it shall do is its first argument; it returns 0
+ * when that went well. */
+#include <levada/fork.h>
+#include <levada/program.h>
+#include <levada/srpc.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- forks ---------------------------------------------------------------------------------- */
+
+static int fib(int n);
+LVD_FORKABLE(int, fib, int)
+static int fib(int n) {
+  if (n < 2) return n;
+  LVD_FORK(first, fib, n - 1);
+  int second = fib(n - 2);
+  return LVD_JOIN(first, fib) + second;
+}
+
+/* ---- remote procedures and streams: all programs have the same names and numbers --------------- */
+
+enum { NUMBERS = 1, DOUBLED = 2 };
+
+static int most;
+static int constructed; /* of this copy */
+__attribute__((constructor)) static void construct(void) { constructed++; }
+
+static void twice(void) {
+  stream_create(NUMBERS);
+  stream_create(DOUBLED);
+  for (int x; stream_get(NUMBERS, x) == LVD_OK;) {
+    stream_pop(NUMBERS);
+    stream_put(DOUBLED, 2 * x);
+    stream_push(DOUBLED);
+  }
+}
+PB_PROCEDURE(twice)
+
+static void count(void) {
+  stream_create(NUMBERS);
+  for (int i = 1; i <= most; i++) {
+    stream_put(NUMBERS, i);
+    stream_push(NUMBERS);
+  }
+}
+PB_PROCEDURE(count)
+
+static int calls(void) {
+  if (pb_boot() != LVD_OK) return 1;
+  TASKID all[] = {pb_create("twice", 0), pb_create("count", 0)};
+  if (!all[0] || !all[1] || pb_create("nobody", 0)) return 2;
+  if (stream_create(DOUBLED) != LVD_OK) return 3;
+  for (int i = 0; i < 2; i++)
+    if (pb_rpc(all[i]) != LVD_OK) return 4;
+  int sum = 0;
+  for (int x; stream_get(DOUBLED, x) == LVD_OK; sum += x) stream_pop(DOUBLED);
+  for (int i = 0; i < 2; i++)
+    if (pb_wait(all[i]) != LVD_OK || pb_release(all[i]) != LVD_OK) return 5;
+  return sum == most * (most + 1) ? 0 : 6;
+}
+
+static void eat(void) {
+  stream_create(NUMBERS);
+  for (int x; stream_get(NUMBERS, x) == LVD_OK;) stream_pop(NUMBERS);
+}
+PB_PROCEDURE(eat)
+
+static void forever(void) {
+  while (lvd_fiber_sleep(1000000000) == LVD_OK) {
+  }
+}
+PB_PROCEDURE(forever)
+
+int main(int argc, char **argv) {
+  static int runs;
+  const char *what = argc > 1 ? argv[1] : "";
+  most = argc > 2 ? atoi(argv[2]) : 0;
+  if (runs++ || constructed != 1 || argv[argc]) return 100;
+  if (!lvd_app_here() || !lvd_fiber_self()) return 101;
+  if (strcmp(what, "forks") == 0) return fib(18) == 2584 ? 0 : 1;
+  if (strcmp(what, "calls") == 0) {
+    int result = calls();
+    return result ? result : pb_finish() != LVD_OK;
+  }
+  /* What is not waited for is, when main has returned. */
+  if (strcmp(what, "leaves") == 0) {
+    TASKID all[] = {pb_create("eat", 0), pb_create("count", 0)};
+    return pb_rpc(all[1]) != LVD_OK || pb_rpc(all[0]) != LVD_OK;
+  }
+  if (strcmp(what, "fails") == 0) return 3;
+  if (strcmp(what, "faults") == 0) *(volatile int *)(uintptr_t)most = 1;
+  if (strcmp(what, "waits") == 0) {
+    TASKID t = pb_create("forever", 0);
+    return pb_rpc(t) != LVD_OK || pb_wait(t) != LVD_OK;
+  }
+  return 102;
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* C programs as applications beside others (levada/program.h), by a program that is loaded several
+ * times (program.c). */
+#include <levada/levada.h>
+#include <levada/program.h>
+#include <levada/srpc.h>
+
+#include <unistd.h>
+
+#include "test.h"
+
+#ifdef LEVADA_PROGRAM
+
+enum { LIMIT_MS = 60000 };
+
+typedef struct loaded {
+  lvd_program *program;
+  lvd_app *app;
+} loaded;
+
+static lvd_runtime *runtime(uint32_t workers) {
+  lvd_runtime *rt;
+  lvd_runtime_options o = {.workers = workers};
+  CHECK_EQ(lvd_runtime_create(&o, &rt), LVD_OK);
+  return rt;
+}
+
+static loaded load(lvd_runtime *rt, const char *what, const char *most) {
+  const char *argv[] = {"program", what, most};
+  char why[256];
+  loaded l;
+  CHECK_EQ(lvd_program_open(LEVADA_PROGRAM, most ? 3 : 2, argv, &l.program, why, sizeof why),
+           LVD_OK);
+  CHECK_EQ(lvd_app_load(rt, lvd_program_network(l.program), NULL, &l.app, why, sizeof why), LVD_OK);
+  CHECK_EQ(lvd_app_start(l.app), LVD_OK);
+  return l;
+}
+
+static void unload(loaded l) {
+  lvd_app_unload(l.app);
+  lvd_program_close(l.program);
+}
+
+/* ---- what they do ----------------------------------------------------------------------------- */
+
+/* Each has variables, procedures and numbers of its own, also beside the process's program. */
+void test_hosted_side_by_side(void) {
+  enum { PROGRAMS = 12 };
+  static const char *const what[] = {"forks", "calls", "leaves"}, *const most[] = {"0", "1",
+                                                                                   "5000"};
+  for (uint32_t workers = 1; workers <= 2; workers++) {
+    lvd_runtime *rt = runtime(workers);
+    CHECK_EQ(pb_boot(), LVD_OK);
+    CHECK_EQ(stream_create(1), LVD_OK);
+    loaded all[PROGRAMS];
+    for (int i = 0; i < PROGRAMS; i++) all[i] = load(rt, what[i % 3], most[i / 3 % 3]);
+    for (int i = 0; i < PROGRAMS; i++) CHECK_EQ(lvd_app_wait(all[i].app, LIMIT_MS), LVD_OK);
+    CHECK(pb_create("twice", 0) == NULL);
+    CHECK_EQ(stream_create(1), LVD_E_STATE);
+    CHECK_EQ(stream_close(1), LVD_OK);
+    for (int i = 0; i < PROGRAMS; i++) unload(all[i]);
+    CHECK_EQ(pb_finish(), LVD_OK);
+    lvd_runtime_destroy(rt);
+  }
+}
+
+/* Nothing is left of those that were there before, and they are named after their files. */
+void test_hosted_again(void) {
+  lvd_runtime *rt = runtime(2);
+  for (int i = 0; i < 50; i++) {
+    loaded l = load(rt, "calls", "10");
+    CHECK(strcmp(lvd_app_name(l.app), "levada_program") == 0 ||
+          strcmp(lvd_app_name(l.app), "liblevada_program") == 0);
+    CHECK_EQ(lvd_app_wait(l.app, LIMIT_MS), LVD_OK);
+    unload(l);
+  }
+  lvd_runtime_destroy(rt);
+}
+
+/* ---- how they end ------------------------------------------------------------------------------- */
+
+static void fails(lvd_runtime *rt, const char *what, lvd_fault_kind kind, const char *words) {
+  loaded l = load(rt, what, "0");
+  lvd_fault fault;
+  CHECK_EQ(lvd_app_wait(l.app, LIMIT_MS), LVD_E_FAULT);
+  CHECK(lvd_app_fault(l.app, &fault));
+  CHECK_EQ(fault.kind, kind);
+  if (!strstr(fault.message, words)) printf("%s\n", fault.message);
+  CHECK(strstr(fault.message, words) != NULL);
+  unload(l);
+}
+
+void test_hosted_failures(void) {
+  lvd_runtime *rt = runtime(2);
+  loaded other = load(rt, "waits", NULL);
+  fails(rt, "fails", LVD_FAULT_NATIVE, "main has returned 3");
+  fails(rt, "what", LVD_FAULT_NATIVE, "main has returned 102");
+  fails(rt, "faults", LVD_FAULT_MEMORY, "");
+  CHECK_EQ(lvd_app_wait(other.app, 0), LVD_E_TIME);
+  unload(other);
+  lvd_runtime_destroy(rt);
+}
+
+void test_hosted_stop(void) {
+  lvd_runtime *rt = runtime(2);
+  for (int i = 0; i < 20; i++) {
+    loaded l = load(rt, "waits", NULL);
+    if (i % 2) usleep(1000);
+    CHECK_EQ(lvd_app_stop_within(l.app, LIMIT_MS), LVD_OK);
+    CHECK_EQ(lvd_app_wait(l.app, 0), LVD_E_STOPPED);
+    unload(l);
+  }
+  lvd_runtime_destroy(rt);
+}
+
+static void refuses(const char *path, const char *words) {
+  lvd_program *program = (lvd_program *)1;
+  char why[256];
+  CHECK_EQ(lvd_program_open(path, 0, NULL, &program, why, sizeof why), LVD_E_ARGUMENT);
+  CHECK(!program);
+  if (!strstr(why, words) || !strstr(why, path)) printf("%s\n", why);
+  CHECK(strstr(why, words) && strstr(why, path));
+  CHECK_EQ(lvd_program_open(path, 0, NULL, &program, NULL, 0), LVD_E_ARGUMENT);
+}
+
+void test_hosted_wrong_objects(void) {
+  refuses("/nowhere/program.so", "No such file");
+  refuses("/tmp", "Is a directory");
+  refuses("/dev/null", "Invalid argument");
+  refuses(__FILE__, "invalid ELF header");
+  refuses(LEVADA_NO_MAIN, "has no main");
+  lvd_program *program;
+  CHECK_EQ(lvd_program_open(NULL, 0, NULL, &program, NULL, 0), LVD_E_ARGUMENT);
+  CHECK_EQ(lvd_program_open(LEVADA_PROGRAM, 1, NULL, &program, NULL, 0), LVD_E_ARGUMENT);
+  CHECK_EQ(lvd_program_open(LEVADA_PROGRAM, 0, NULL, NULL, NULL, 0), LVD_E_ARGUMENT);
+  CHECK(!lvd_program_network(NULL));
+  lvd_program_close(NULL);
+}
+#else /* nothing is loaded where programs are for another processor */
+void test_hosted_side_by_side(void) {
+  printf("skipped: the tests are built for another processor\n");
+}
+void test_hosted_again(void) { test_hosted_side_by_side(); }
+void test_hosted_failures(void) { test_hosted_side_by_side(); }
+void test_hosted_stop(void) { test_hosted_side_by_side(); }
+void test_hosted_wrong_objects(void) { test_hosted_side_by_side(); }
+#endif
