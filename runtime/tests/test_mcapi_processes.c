@@ -5,6 +5,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <levada/mcapi_observe.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -17,7 +18,12 @@ static mcapi_status_t s;
 
 /* The first who asks is the test's own process. */
 mcapi_domain_t test_domain(void) {
-  if (!number) number = (mcapi_domain_t)getpid();
+  if (!number) {
+    lvd_mcapi_cleared cleared;
+    number = (mcapi_domain_t)getpid();
+    /* A process that was killed may have had this id. */
+    lvd_mcapi_domain_clean(number, &cleared);
+  }
   return number;
 }
 
