@@ -400,8 +400,8 @@ pub struct LoadArgs {
     pub compile: CompileArgs,
     #[command(flatten)]
     pub at: AtArgs,
-    /// What the main of a C program is given
-    #[arg(last = true, value_name = "ARGUMENT")]
+    /// What the main of a C program is given; behind -- also what looks like an option
+    #[arg(value_name = "ARGUMENT")]
     pub arguments: Vec<String>,
 }
 
