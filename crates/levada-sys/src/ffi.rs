@@ -332,3 +332,42 @@ unsafe extern "C" {
     pub fn lvd_mcapi_domain_forget(seen: *mut lvd_mcapi_domain_seen);
     pub fn lvd_mcapi_domain_clean(number: u32, out: *mut lvd_mcapi_cleared) -> lvd_status;
 }
+
+pub const LVD_MACHINE_WAITS: c_int = 0;
+pub const LVD_MACHINE_RUNS: c_int = 1;
+pub const LVD_MACHINE_ENDED: c_int = 2;
+pub const LVD_MACHINE_FAILED: c_int = 3;
+pub const LVD_MACHINE_SERVES: c_int = 4;
+pub const LVD_MACHINE_DEAD: c_int = 5;
+
+#[repr(C)]
+pub struct lvd_machine {
+    _private: [u8; 0],
+}
+
+#[repr(C)]
+pub struct lvd_machine_report {
+    pub state: c_int,
+    pub result: u32,
+    pub text: [c_char; 200],
+}
+
+unsafe extern "C" {
+    pub fn lvd_window_why() -> *const c_char;
+    pub fn lvd_machine_boot(
+        kind: *const c_char,
+        limit_ns: i64,
+        out: *mut *mut lvd_machine,
+    ) -> lvd_status;
+    pub fn lvd_machine_load(machine: *mut lvd_machine, file: *const c_char) -> lvd_status;
+    pub fn lvd_machine_run(machine: *mut lvd_machine, limit_ns: i64) -> lvd_status;
+    pub fn lvd_machine_look(
+        machine: *mut lvd_machine,
+        timeout_ns: i64,
+        out: *mut lvd_machine_report,
+    );
+    pub fn lvd_machine_stop(machine: *mut lvd_machine, limit_ns: i64) -> lvd_status;
+    pub fn lvd_machine_bell(machine: *const lvd_machine) -> c_int;
+    pub fn lvd_machine_process(machine: *const lvd_machine) -> i32;
+    pub fn lvd_machine_end(machine: *mut lvd_machine);
+}

@@ -6,6 +6,7 @@
 //! and names, and no behaviour.
 
 pub mod ffi;
+pub mod machine;
 pub mod mcapi;
 
 use std::ffi::{CStr, CString, c_char, c_void};

@@ -60,6 +60,7 @@ fn declarations_match_the_headers() {
         lvd_mcapi_endpoint_seen { handle, node, port, alive, kind, sends, connected, opened, closed, peer, peer_node, peer_port, receivers, messages, elements, received, received_bytes }
         lvd_mcapi_domain_seen { number, transport, processes, dead, node_count, endpoint_count, node, endpoint }
         lvd_mcapi_cleared { processes, nodes, endpoints, gone }
+        lvd_machine_report { state, result, text }
     );
     all.value("sizeof(lvd_status)", size_of::<ffi::lvd_status>());
     all.value("sizeof(lvd_fault_kind)", size_of::<ffi::lvd_fault_kind>());
@@ -67,7 +68,9 @@ fn declarations_match_the_headers() {
     constants!(all, LVD_LAYOUT LVD_OUTSIDE LVD_OK LVD_E_ARGUMENT LVD_E_MEMORY LVD_E_LIMIT
         LVD_E_SYSTEM LVD_E_LAYOUT LVD_E_STATE LVD_E_TIME LVD_E_ENDED LVD_E_PEER LVD_E_FAULT
         LVD_E_DEADLOCK LVD_E_STOPPED LVD_E_CORRUPT LVD_E_CANCELLED LVD_E_UNKNOWN LVD_E_MAPPINGS
-        LVD_MCAPI_MESSAGES LVD_MCAPI_PACKETS LVD_MCAPI_SCALARS);
+        LVD_MCAPI_MESSAGES LVD_MCAPI_PACKETS LVD_MCAPI_SCALARS
+        LVD_MACHINE_WAITS LVD_MACHINE_RUNS LVD_MACHINE_ENDED LVD_MACHINE_FAILED LVD_MACHINE_SERVES
+        LVD_MACHINE_DEAD);
 
     let dir = std::env::temp_dir().join(format!("levada-layout-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
@@ -76,7 +79,7 @@ fn declarations_match_the_headers() {
     std::fs::write(
         &source,
         format!(
-            "#include <levada/levada.h>\n#include <levada/mcapi_observe.h>\n#include <stdio.h>\nint main(void) {{\n{body}  return 0;\n}}\n"
+            "#include <levada/levada.h>\n#include <levada/machine.h>\n#include <levada/mcapi_observe.h>\n#include <stdio.h>\nint main(void) {{\n{body}  return 0;\n}}\n"
         ),
     )
     .unwrap();

@@ -92,6 +92,11 @@ pub enum Command {
     /// program's; 125 when there is no shield, 126 when the program cannot be started, 127 when it is not
     /// found.
     Shield(ShieldArgs),
+    /// Use a processor behind a window by hand: boot it, load and run images
+    ///
+    /// A unit goes on when the command has ended, until it is stopped: a process of its own keeps it.
+    #[command(subcommand)]
+    Unit(UnitCommand),
     /// Say what this machine offers, what is missing, and what to do
     Doctor(DoctorArgs),
     /// Print the completions of a shell
@@ -135,6 +140,7 @@ impl Command {
             Command::Mcapi(McapiCommand::List(args)) => args.json,
             Command::Mcapi(McapiCommand::Watch(args)) => args.look.json,
             Command::Mcapi(McapiCommand::Clean(args)) => args.json,
+            Command::Unit(command) => command.json(),
             Command::Shield(args) => {
                 matches!(&args.command, Some(ShieldCommand::Status(s)) if s.json)
             }
@@ -656,6 +662,101 @@ pub struct CleanArgs {
     /// Print what was taken away as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum UnitCommand {
+    /// List the units that there are, and what each is about
+    List(UnitsArgs),
+    /// Start a machine, which is then a unit of this name
+    Boot(BootArgs),
+    /// Give it an image, ELF or raw, which stays there for run
+    Load(UnitLoadArgs),
+    /// Run its image to the end; the exit status is the program's
+    Run(UnitRunArgs),
+    /// Print what has happened there; also of a unit that is no more
+    Log(UnitArgs),
+    /// End it, whatever it does
+    Stop(UnitArgs),
+    /// The process that a unit is kept by
+    #[command(hide = true)]
+    Keep(BootArgs),
+}
+
+impl UnitCommand {
+    fn json(&self) -> bool {
+        match self {
+            UnitCommand::List(at) => at.json,
+            UnitCommand::Boot(args) | UnitCommand::Keep(args) => args.unit.at.json,
+            UnitCommand::Load(args) => args.unit.at.json,
+            UnitCommand::Run(args) => args.unit.at.json,
+            UnitCommand::Log(unit) | UnitCommand::Stop(unit) => unit.at.json,
+        }
+    }
+}
+
+#[derive(Args, Debug)]
+pub struct UnitsArgs {
+    /// Where the units' sockets and logs are [default: /run/levada/units, or
+    /// $XDG_RUNTIME_DIR/levada/units]
+    #[arg(long, value_name = "DIR", env = "LEVADA_UNITS", value_hint = ValueHint::DirPath)]
+    pub dir: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct UnitArgs {
+    /// The unit
+    #[arg(value_name = "NAME", value_parser = unit_name)]
+    pub name: String,
+    #[command(flatten)]
+    pub at: UnitsArgs,
+}
+
+#[derive(Args, Debug)]
+#[command(group = clap::ArgGroup::new("kind").required(true))]
+pub struct BootArgs {
+    #[command(flatten)]
+    pub unit: UnitArgs,
+    /// A riscv64 machine in QEMU
+    #[arg(long, group = "kind")]
+    pub qemu: bool,
+    /// A machine that is a process of this system
+    #[arg(long, group = "kind")]
+    pub native: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct UnitLoadArgs {
+    #[command(flatten)]
+    pub unit: UnitArgs,
+    #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath)]
+    pub image: PathBuf,
+}
+
+#[derive(Args, Debug)]
+pub struct UnitRunArgs {
+    #[command(flatten)]
+    pub unit: UnitArgs,
+    /// Stop the program when it has not ended by then [default: wait]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub within: Option<f64>,
+}
+
+/// It is a part of files' names.
+fn unit_name(text: &str) -> Result<String, String> {
+    let known = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    match (1..=40).contains(&text.len())
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.chars().all(known)
+    {
+        true => Ok(text.to_string()),
+        false => {
+            Err("write 1 to 40 letters, digits, '-', '_' or '.', a letter or digit first".into())
+        }
+    }
 }
 
 #[derive(Args, Debug)]

@@ -35,6 +35,7 @@ mod sources;
 mod summary;
 mod top;
 mod translate;
+mod unit;
 
 use clap::Parser;
 use cli::{Cli, Command};
@@ -84,6 +85,7 @@ fn main() -> ExitCode {
         Command::Translate(args) => translate::translate(&args),
         Command::Mcapi(command) => mcapi::mcapi(&command),
         Command::Shield(args) => shield::shield(&args),
+        Command::Unit(command) => unit::unit(&command),
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { command, dir } => manual::man(command.as_deref(), dir.as_deref()),

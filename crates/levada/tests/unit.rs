@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `levada unit`: machines that outlive the command, images to their status, and what goes wrong.
+
+mod common;
+
+use common::{Run, skipped};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// A kind of machine, and raw programs for it.
+struct Kind {
+    option: &'static str,
+    seven: &'static [u8],
+    illegal: &'static [u8],
+    loops: &'static [u8],
+}
+
+const NATIVE: Kind = Kind {
+    option: "--native",
+    seven: b"\xb8\x07\0\0\0\xc3",
+    illegal: b"\x0f\x0b",
+    loops: b"\xeb\xfe",
+};
+const QEMU: Kind = Kind {
+    option: "--qemu",
+    seven: b"\x13\x05\x70\0\x67\x80\0\0",
+    illegal: b"\0\0\0\0",
+    loops: b"\x6f\0\0\0",
+};
+
+/// A folder for units, which are stopped with it.
+struct Units(tempfile::TempDir);
+
+impl Units {
+    fn new() -> Units {
+        Units(tempfile::tempdir().unwrap())
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_levada"));
+        command
+            .arg("unit")
+            .args(words)
+            .env("LEVADA_UNITS", self.0.path().join("units"))
+            .env("NO_COLOR", "1")
+            .current_dir(self.0.path())
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, words: &[&str]) -> Run {
+        Run::new(self.command(words).output().unwrap())
+    }
+
+    fn file(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let path = self.0.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    fn list(&self) -> Vec<Value> {
+        let listed = self.run(&["list", "--json"]);
+        listed.succeeds().json()["units"]
+            .as_array()
+            .unwrap()
+            .clone()
+    }
+
+    /// A unit `u` of that kind, with these programs beside it; false: this system has none.
+    fn boot(&self, kind: &Kind) -> bool {
+        for (name, bytes) in [
+            ("seven", kind.seven),
+            ("illegal", kind.illegal),
+            ("loops", kind.loops),
+        ] {
+            self.file(name, bytes);
+        }
+        let booted = self.run(&["boot", "u", kind.option]);
+        if booted.code == Some(1) && booted.err.contains("is not there") {
+            skipped(kind.option, booted.err.trim());
+            return false;
+        }
+        booted.succeeds();
+        true
+    }
+}
+
+impl Drop for Units {
+    fn drop(&mut self) {
+        let names = Command::new(env!("CARGO_BIN_EXE_levada"))
+            .args(["unit", "list", "--json", "--dir"])
+            .arg(self.0.path().join("units"))
+            .output()
+            .unwrap();
+        let listed: Value = serde_json::from_slice(&names.stdout).unwrap_or_default();
+        for unit in listed["units"].as_array().into_iter().flatten() {
+            self.run(&["stop", unit["name"].as_str().unwrap()]);
+        }
+    }
+}
+
+fn kill(process: &Value) {
+    let process = process.as_i64().unwrap().to_string();
+    let killed = Command::new("kill")
+        .args(["-9", &process])
+        .status()
+        .unwrap();
+    assert!(killed.success());
+}
+
+/// A process that has ended, whoever may still have to collect it.
+fn is_gone(process: &Value) -> bool {
+    match std::fs::read_to_string(format!("/proc/{process}/stat")) {
+        Err(_) => true,
+        Ok(stat) => stat[stat.rfind(')').unwrap()..].starts_with(") Z"),
+    }
+}
+
+fn images_run_to_their_status(kind: &Kind) {
+    let units = Units::new();
+    if !units.boot(kind) {
+        return;
+    }
+    let listed = units.list();
+    assert_eq!(listed.len(), 1, "{listed:?}");
+    assert_eq!(listed[0]["state"], "waits");
+    units
+        .run(&["boot", "u", kind.option])
+        .refuses(1, &["there is a unit u already"]);
+    units
+        .run(&["run", "u"])
+        .refuses(1, &["no image has been loaded", "levada unit load u"]);
+    units.run(&["load", "u", "seven"]).succeeds();
+    for _ in 0..5 {
+        let run = units.run(&["run", "u"]);
+        assert_eq!(
+            (run.code, run.out.as_str()),
+            (Some(7), "returned 7\n"),
+            "{run:?}"
+        );
+    }
+    let run = units.run(&["run", "u", "--json"]);
+    assert_eq!(run.json()["status"], 7);
+    units.run(&["load", "u", "illegal"]).succeeds();
+    units
+        .run(&["run", "u"])
+        .refuses(1, &["unit u: ", "an illegal instruction"]);
+    // A bad image leaves the one before.
+    units.file("empty", b"");
+    units.file("cut", b"\x7fELF\x02\x01");
+    units
+        .run(&["load", "u", "none"])
+        .refuses(1, &["none cannot be opened"]);
+    units
+        .run(&["load", "u", "empty"])
+        .refuses(1, &["the image is empty"]);
+    units
+        .run(&["load", "u", "cut"])
+        .refuses(1, &["the image is cut off"]);
+    units
+        .run(&["run", "u"])
+        .refuses(1, &["an illegal instruction"]);
+    units.run(&["load", "u", "loops"]).succeeds();
+    units
+        .run(&["run", "u", "--within", "0.2"])
+        .refuses(1, &["unit u: its time is over"]);
+    units.run(&["load", "u", "seven"]).succeeds();
+    assert_eq!(units.run(&["run", "u"]).code, Some(7));
+    let log = units.run(&["log", "u"]);
+    for line in [
+        "booted",
+        "loaded",
+        "has returned 7",
+        "an illegal instruction",
+        "not loaded",
+        "is stopped",
+    ] {
+        assert!(log.out.contains(line), "no {line:?} in {log:?}");
+    }
+    units.run(&["stop", "u"]).succeeds();
+    assert!(is_gone(&listed[0]["machine"]) && is_gone(&listed[0]["keeper"]));
+    assert!(units.list().is_empty());
+    units
+        .run(&["stop", "u"])
+        .refuses(1, &["there is no unit u"]);
+    assert!(
+        units
+            .run(&["log", "u"])
+            .succeeds()
+            .out
+            .ends_with("stopped\n")
+    );
+    // The name is free again.
+    assert!(units.boot(kind));
+}
+
+#[test]
+fn images_run_to_their_status_natively() {
+    images_run_to_their_status(&NATIVE);
+}
+
+#[test]
+fn images_run_to_their_status_on_qemu() {
+    images_run_to_their_status(&QEMU);
+}
+
+fn what_is_killed_is_said(kind: &Kind) {
+    let units = Units::new();
+    if !units.boot(kind) {
+        return;
+    }
+    units.run(&["load", "u", "loops"]).succeeds();
+    // The machine, under a program that somebody waits for.
+    let running = units
+        .command(&["run", "u"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while units.list()[0]["state"] != "runs" {}
+    units
+        .run(&["run", "u"])
+        .refuses(1, &["unit u: a program runs there already"]);
+    kill(&units.list()[0]["machine"]);
+    let run = Run::new(running.wait_with_output().unwrap());
+    run.refuses(1, &["unit u: the machine has ended"]);
+    assert_eq!(units.list()[0]["state"], "dead");
+    units
+        .run(&["run", "u"])
+        .refuses(1, &["unit u: the machine has ended", "levada unit stop u"]);
+    units.run(&["stop", "u"]).succeeds();
+
+    // The keeper.
+    assert!(units.boot(kind));
+    let unit = units.list()[0].clone();
+    kill(&unit["keeper"]);
+    while !is_gone(&unit["keeper"]) {}
+    units
+        .run(&["run", "u"])
+        .refuses(1, &["the keeper of unit u was killed", "boot it again"]);
+    while !is_gone(&unit["machine"]) {}
+    units.run(&["run", "u"]).refuses(1, &["there is no unit u"]);
+    assert!(units.boot(kind));
+    assert_eq!(units.list()[0]["state"], "waits");
+}
+
+#[test]
+fn what_is_killed_is_said_natively() {
+    what_is_killed_is_said(&NATIVE);
+}
+
+#[test]
+fn what_is_killed_is_said_on_qemu() {
+    what_is_killed_is_said(&QEMU);
+}
+
+#[test]
+fn who_is_interrupted_leaves_no_program() {
+    let units = Units::new();
+    if !units.boot(&NATIVE) {
+        return;
+    }
+    units.run(&["load", "u", "loops"]).succeeds();
+    let mut running = units.command(&["run", "u"]).spawn().unwrap();
+    while units.list()[0]["state"] != "runs" {}
+    running.kill().unwrap();
+    running.wait().unwrap();
+    while units.list()[0]["state"] != "waits" {}
+    units.run(&["load", "u", "seven"]).succeeds();
+    assert_eq!(units.run(&["run", "u"]).code, Some(7));
+}
+
+#[test]
+fn what_cannot_begin_is_said() {
+    let units = Units::new();
+    assert!(units.list().is_empty());
+    units
+        .run(&["run", "u"])
+        .refuses(1, &["there is no unit u", "levada unit boot"]);
+    units
+        .run(&["log", "u"])
+        .refuses(1, &["there is no unit u, and was none"]);
+    units
+        .run(&["boot", "../u", "--native"])
+        .refuses(2, &["letters, digits"]);
+    units.run(&["boot", "u"]).refuses(2, &["--qemu|--native"]);
+    let mut command = units.command(&["boot", "u", "--native"]);
+    let run = Run::new(
+        command
+            .env("LEVADA_NATIVE_LOADER", "/nowhere")
+            .output()
+            .unwrap(),
+    );
+    run.refuses(1, &["the loader /nowhere is not there"]);
+    let mut command = units.command(&["boot", "u", "--native", "--json"]);
+    let run = Run::new(
+        command
+            .env("LEVADA_NATIVE_LOADER", "/bin/false")
+            .output()
+            .unwrap(),
+    );
+    run.refuses(1, &["the board has ended"]);
+    assert_eq!(run.json()["outcome"], "refused");
+    assert!(units.list().is_empty());
+}
