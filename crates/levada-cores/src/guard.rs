@@ -278,7 +278,7 @@ fn stand(socket: OwnedFd, ledger: &mut Ledger, request: &Request, others: &CoreS
                     let rung = words.next().and_then(Rung::from_name);
                     let is_program = words.next() == Some("true");
                     watch = rung.filter(|r| r.is_watched()).map(|rung| {
-                        let mut broom = shield::broom(&machine, request, others, rung);
+                        let mut broom = shield::broom(&machine, request, others, rung, tool);
                         broom.guard = std::process::id() as i32;
                         if is_program {
                             broom.inside.push(tool);

@@ -99,6 +99,8 @@ pub struct Request {
     pub protect: Vec<String>,
     /// A process that runs already and is to be alone.
     pub pid: Option<i32>,
+    /// Of that process this thread only.
+    pub thread: Option<i32>,
     /// The cores must be apart for the scheduler, too: deadlines need that.
     pub apart: bool,
 }
@@ -179,12 +181,13 @@ pub fn restore_left<K: Kernel>(machine: &Machine<K>) -> io::Result<Option<Restor
     }
 }
 
-/// The broom of a request.
+/// The broom of a request; `holder` is the process that holds the shield.
 pub fn broom<K: Kernel>(
     machine: &Machine<K>,
     request: &Request,
     others: &CoreSet,
     rung: Rung,
+    holder: i32,
 ) -> Broom {
     Broom {
         shield: request.cores.clone(),
@@ -195,7 +198,13 @@ pub fn broom<K: Kernel>(
             Rung::Own => machine.owner(std::process::id() as i32),
             _ => None,
         },
-        inside: request.pid.into_iter().collect(),
+        inside: request
+            .pid
+            .filter(|_| request.thread.is_none())
+            .into_iter()
+            .collect(),
+        threads: request.thread.into_iter().collect(),
+        holder: request.pid.map_or(0, |_| holder),
         ..Broom::default()
     }
 }
@@ -270,7 +279,7 @@ fn climb<K: Kernel>(
     rung: Rung,
     on_them: &[Task],
 ) -> Result<Climbed, String> {
-    let mut broom = broom(machine, request, others, rung);
+    let mut broom = broom(machine, request, others, rung, std::process::id() as i32);
     let own = std::process::id().to_string();
     let pid = request.pid.map_or(own, |p| p.to_string());
     let home = |controller: Option<&str>| -> Option<Entry> {
@@ -283,6 +292,9 @@ fn climb<K: Kernel>(
         ledger.add(&lines).map_err(|e| e.to_string())
     };
     let mut climbed = match rung {
+        Rung::Partition if request.thread.is_some() => {
+            return Err("it takes whole processes, not one thread".into());
+        }
         Rung::Partition => {
             told(ledger, home(None))?;
             (
@@ -317,7 +329,10 @@ fn climb<K: Kernel>(
             ..t.clone()
         });
         let narrowed: Vec<Task> = narrowed
-            .filter(|t| Some(t.pid) != request.pid)
+            .filter(|t| match request.thread {
+                Some(tid) => t.tid != tid,
+                None => Some(t.pid) != request.pid,
+            })
             .filter(|t| machine.process(t.pid).is_some_and(|s| !broom.protects(&s)))
             .collect();
         let lines: Vec<Entry> = narrowed.iter().cloned().map(Entry::Task).collect();
@@ -359,20 +374,24 @@ pub fn take_in<K: Kernel>(
     inside: Option<&PathBuf>,
     shield: &CoreSet,
     pid: i32,
+    thread: Option<i32>,
     plain: Option<&CoreSet>,
 ) -> io::Result<()> {
     let gone = || io::Error::from_raw_os_error(libc::ESRCH);
     let start = machine.process(pid).ok_or_else(gone)?.start;
     ledger.add(&[Entry::Critical(Who { pid, start })])?;
     if let Some(inside) = inside {
-        return machine
-            .kernel
-            .write(&inside.join("cgroup.procs"), &pid.to_string());
+        let (file, id) = match thread {
+            Some(tid) => ("tasks", tid),
+            None => ("cgroup.procs", pid),
+        };
+        return machine.kernel.write(&inside.join(file), &id.to_string());
     }
     // Threads that are born meanwhile have the old mask.
     for _ in 0..50 {
         let mut moved = 0;
-        for tid in machine.threads(pid) {
+        let all = machine.threads(pid).into_iter();
+        for tid in all.filter(|t| thread.is_none_or(|one| one == *t)) {
             let now = machine.kernel.affinity(tid)?;
             let Some(stat) = machine.thread(pid, tid).filter(|_| now != *shield) else {
                 continue;
@@ -417,6 +436,7 @@ impl Shield {
         let others = check(&request.cores, &topology)?;
         if let Some(pid) = request.pid {
             check_process(&machine, pid)?;
+            check_thread(&machine, pid, request.thread)?;
         }
         let unkept = |e: io::Error| {
             let help = "what was before is written there, to be restored after a crash";
@@ -484,6 +504,9 @@ impl Shield {
             inside,
             &self.request.cores,
             pid,
+            self.request
+                .thread
+                .filter(|_| self.request.pid == Some(pid)),
             plain,
         )
     }
@@ -517,6 +540,11 @@ impl Shield {
     /// To wait for news of the guard: readable when there are some.
     pub fn guard_descriptor(&self) -> Option<RawFd> {
         self.guard.as_ref().map(Guard::descriptor)
+    }
+
+    /// How many have come onto the cores and were sent away.
+    pub fn evicted(&self) -> u64 {
+        Record::read(&self.ledger.path).map_or(0, |r| r.evicted)
     }
 
     pub fn guard(&self) -> Option<i32> {
@@ -580,6 +608,19 @@ fn check_process(machine: &Machine, pid: i32) -> Result<(), Error> {
             ))
         }
         Some(_) => Ok(()),
+    }
+}
+
+fn check_thread(machine: &Machine, pid: i32, thread: Option<i32>) -> Result<(), Error> {
+    match thread.filter(|tid| machine.thread(pid, *tid).is_none()) {
+        None => Ok(()),
+        Some(tid) => {
+            let what = format!("process {pid} has no thread {tid}");
+            Err(Error::new(
+                what,
+                "ls /proc/PID/task shows those that it has",
+            ))
+        }
     }
 }
 

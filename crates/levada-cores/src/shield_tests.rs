@@ -47,7 +47,80 @@ fn raise(fake: &Fake, request: &Request) -> Result<Up, Error> {
 fn admit(fake: &Fake, up: &Up, pid: i32) {
     let mut ledger = Ledger::open(&up.ledger.path).unwrap();
     let inside = up.raised.inside.as_ref();
-    take_in(&fake.machine, &mut ledger, inside, &set("3"), pid, None).unwrap();
+    take_in(
+        &fake.machine,
+        &mut ledger,
+        inside,
+        &set("3"),
+        pid,
+        None,
+        None,
+    )
+    .unwrap();
+}
+
+/// One thread of it only.
+fn admit_thread(fake: &Fake, up: &Up, pid: i32, tid: i32) {
+    let mut ledger = Ledger::open(&up.ledger.path).unwrap();
+    let inside = up.raised.inside.as_ref();
+    let one = Some(tid);
+    take_in(
+        &fake.machine,
+        &mut ledger,
+        inside,
+        &set("3"),
+        pid,
+        one,
+        None,
+    )
+    .unwrap();
+}
+
+#[test]
+fn a_thread_is_alone_without_the_rest_of_its_process() {
+    let of_101 = Request {
+        pid: Some(100),
+        thread: Some(101),
+        ..request()
+    };
+    for version_1 in [true, false] {
+        let fake = machine();
+        match version_1 {
+            true => fake.with_cpusets(),
+            false => fake.with_version_2("cpu cpuset memory"),
+        }
+        let up = raise(&fake, &of_101).unwrap();
+        // A partition would take the process: the next way is taken.
+        let rung = match version_1 {
+            true => Rung::Cpusets,
+            false => Rung::Affinity,
+        };
+        assert_eq!(up.raised.rung, rung, "{:?}", up.raised.reasons);
+        admit_thread(&fake, &up, 100, 101);
+        assert_eq!((fake.mask(101), fake.mask(100)), (set("3"), set("0-2")));
+        assert_eq!(fake.mask(200), set("0-2"));
+        lower(&fake, &up);
+        assert_eq!(fake.everything(), up.before);
+    }
+}
+
+#[test]
+fn who_holds_a_shield_for_its_parent_is_not_inside() {
+    let fake = machine();
+    let own = std::process::id() as i32;
+    fake.task(own, own, 100, "levada", "0-3");
+    fake.task(102, 102, 100, "child", "0-3");
+    let wanted = Request {
+        pid: Some(100),
+        by: Some(Rung::Affinity),
+        ..request()
+    };
+    let up = raise(&fake, &wanted).unwrap();
+    admit(&fake, &up, 100);
+    assert_eq!(fake.mask(own), set("0-2"));
+    assert_eq!((fake.mask(100), fake.mask(102)), (set("3"), set("0-3")));
+    lower(&fake, &up);
+    assert_eq!(fake.everything(), up.before);
 }
 
 fn lower(fake: &Fake, up: &Up) -> Restored {

@@ -24,6 +24,10 @@ pub struct Broom {
     /// The program inside: these processes and all below them, but for the guard.
     pub inside: Vec<i32>,
     pub guard: i32,
+    /// Who holds the shield for a process that has started it: a child of the one inside, and not inside.
+    pub holder: i32,
+    /// Threads that are inside without the rest of their processes.
+    pub threads: Vec<i32>,
     /// Those that are known to be inside, also when their parents are gone.
     pub known: HashSet<(i32, u64)>,
     /// What was tried last with each thread that may come: what is in the ledger need not be written
@@ -76,7 +80,7 @@ impl Broom {
         let mut path = Vec::new();
         let mut at = pid;
         let inside = loop {
-            if at <= 1 || at == self.guard || path.len() > 100 {
+            if at <= 1 || at == self.guard || at == self.holder || path.len() > 100 {
                 break false;
             }
             if self.inside.contains(&at) {
@@ -156,7 +160,7 @@ impl Broom {
                     swept.stay(PROTECTED, format!("{} ({pid})", leader.name));
                     continue;
                 }
-                if self.is_inside(machine, pid) {
+                if self.threads.contains(&tid) || self.is_inside(machine, pid) {
                     continue;
                 }
                 let new = self.target(&mask, stat.core);
