@@ -63,8 +63,8 @@ lvd_status lvd_port_process_start(lvd_port_process *p, const char *program,
   size_t arguments = 0;
   while (argument && argument[arguments]) arguments++;
   char **argv = calloc(arguments + 2, sizeof *argv);
-  char *variable = malloc(strlen(name) + strlen(value) + 2);
-  char **environment = NULL;
+  char *variable = name ? malloc(strlen(name) + strlen(value) + 2) : NULL;
+  char **environment = name ? NULL : environ;
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
   lvd_status status = LVD_E_MEMORY;
@@ -72,7 +72,7 @@ lvd_status lvd_port_process_start(lvd_port_process *p, const char *program,
     sprintf(variable, "%s=%s", name, value);
     environment = environment_with(variable, strlen(name));
   }
-  if (environment && posix_spawn_file_actions_init(&actions) == 0) {
+  if (argv && environment && posix_spawn_file_actions_init(&actions) == 0) {
     if (posix_spawnattr_init(&attributes) == 0) {
       sigset_t none;
       sigemptyset(&none);
@@ -96,7 +96,7 @@ lvd_status lvd_port_process_start(lvd_port_process *p, const char *program,
   }
   free(argv);
   free(variable);
-  free(environment);
+  if (name) free(environment);
   return status;
 }
 
@@ -180,6 +180,17 @@ void lvd_port_bell_wait(int bell, int own, const lvd_port_process *p, int64_t ti
   else if (cut)
     poll(fd + 1, 2, LOOK_MS);
 }
+
+long lvd_port_wire_hear(int wire, char *bytes, size_t room, uint64_t timeout_ns) {
+  struct pollfd fd = {.fd = wire, .events = POLLIN};
+  uint64_t ms = timeout_ns / 1000000 + 1;
+  if (poll(&fd, 1, ms > 60000 ? 60000 : (int)ms) <= 0) return -1;
+  ssize_t n = recv(wire, bytes, room, MSG_DONTWAIT);
+  /* Who dies with something unread leaves an error here, and not an end. */
+  return n < 0 && errno != EINTR && errno != EAGAIN ? 0 : (long)n;
+}
+
+void lvd_port_wire_end(int wire) { shutdown(wire, SHUT_WR); }
 
 void lvd_port_close(int descriptor) {
   if (descriptor >= 0) close(descriptor);

@@ -18,7 +18,8 @@ typedef struct lvd_port_process {
 int32_t lvd_port_process_self(void);
 
 /* Starts `program` (looked for in PATH when there is no slash in it) with the arguments `argument`
- * (null-terminated, without the name; may be null), the environment and `name`=`value` in it. Of the
+ * (null-terminated, without the name; may be null), the environment and `name`=`value` in it (unless
+ * `name` is null). Of the
  * descriptors that close on exec it gets the `count` of `keep`, under the same numbers.
  * LVD_E_UNKNOWN: there is no such file; LVD_E_SYSTEM: it cannot be run. */
 lvd_status lvd_port_process_start(lvd_port_process *p, const char *program,
@@ -47,6 +48,11 @@ void lvd_port_own_bell_silence(int bell); /* as if it had not been rung */
 /* Sleeps until one of the two rings, `p` is gone, or the time has passed (negative: none). Returns at
  * times without reason. */
 void lvd_port_bell_wait(int bell, int own, const lvd_port_process *p, int64_t timeout_ns);
+/* What came over a wire, at most `room` bytes, within the time: how many; 0: the other end is closed;
+ * negative: nothing yet. */
+long lvd_port_wire_hear(int wire, char *bytes, size_t room, uint64_t timeout_ns);
+/* The other end hears that nothing more will come; this one still hears. */
+void lvd_port_wire_end(int wire);
 void lvd_port_close(int descriptor);
 /* From now on no program that this process starts gets it. */
 void lvd_port_keep_private(int descriptor);

@@ -780,6 +780,12 @@ pub struct RaiseArgs {
     /// Ctrl-C
     #[arg(long, value_name = "PID", conflicts_with = "program")]
     pub pid: Option<i32>,
+    /// Give them to this thread of the process only, and not in the way `partition`
+    #[arg(long, value_name = "TID", requires = "pid")]
+    pub thread: Option<i32>,
+    /// A descriptor on which the C library asks and is answered; its end ends the shield
+    #[arg(long, value_name = "DESCRIPTOR", requires = "pid", hide = true)]
+    pub wire: Option<i32>,
     /// Move what was on the cores to the single most lightly loaded other one
     #[arg(long)]
     pub pin_lightest: bool,

@@ -13,6 +13,7 @@
 #include <levada/process.h>
 #include <levada/program.h>
 #include <levada/runtime.h>
+#include <levada/shield.h>
 #include <levada/stream.h>
 #include <levada/wait.h>
 

@@ -5,6 +5,7 @@ mod class;
 mod report;
 mod run;
 mod status;
+mod wire;
 
 use crate::cli::{RaiseArgs, ShieldArgs, ShieldCommand};
 use crate::output::{self, Failure, failure_with, plural};
@@ -35,6 +36,9 @@ pub fn shield(args: &ShieldArgs) -> Result<ExitCode, Failure> {
 const NO_SHIELD: u8 = 125;
 
 fn raise(args: &RaiseArgs) -> Result<ExitCode, Failure> {
+    if let Some(descriptor) = args.wire {
+        return wire::serve(args, descriptor);
+    }
     let done = plan(args).and_then(|plan| match args.pid {
         Some(_) => run::attach(&plan),
         None => run::run(&plan),
@@ -107,6 +111,7 @@ fn plan(args: &RaiseArgs) -> Result<Plan<'_>, Failure> {
         by: args.by.as_deref().and_then(Rung::from_name),
         protect: args.protect.clone(),
         pid: args.pid,
+        thread: args.thread,
         apart: args.deadline.is_some(),
     };
     Ok(Plan {

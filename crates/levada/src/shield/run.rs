@@ -38,8 +38,8 @@ static REMEMBER: extern "C" fn() = remember;
 // ---- signals -----------------------------------------------------------------------------------
 
 /// Signals come through a descriptor while this lives; the program gets them as they were.
-struct Signals {
-    descriptor: OwnedFd,
+pub(super) struct Signals {
+    pub descriptor: OwnedFd,
     before: libc::sigset_t,
     /// What was to be done with SIGCHLD: who ignores it cannot wait.
     children: libc::sighandler_t,
@@ -47,7 +47,7 @@ struct Signals {
 
 impl Signals {
     /// Those of a fault are left alone, and with `stops` so are those that stop and continue.
-    fn take(stops: bool) -> io::Result<Signals> {
+    pub fn take(stops: bool) -> io::Result<Signals> {
         // SAFETY: all sets are of this frame.
         unsafe {
             let mut set: libc::sigset_t = zeroed();
@@ -83,7 +83,7 @@ impl Signals {
         }
     }
 
-    fn next(&self) -> Option<libc::signalfd_siginfo> {
+    pub fn next(&self) -> Option<libc::signalfd_siginfo> {
         // SAFETY: no more than the size is written, and only whole ones are read.
         unsafe {
             let mut info: libc::signalfd_siginfo = zeroed();
@@ -440,18 +440,21 @@ fn end_by(signal: i32) -> ! {
     }
 }
 
-/// A process that runs already: until it ends, or somebody ends the shield.
-pub fn attach(plan: &Plan) -> Result<ExitCode, Failure> {
-    let pid = plan.args.pid.unwrap_or(0);
-    let signals = Signals::take(false)?;
+/// A descriptor that becomes readable when the process ends.
+pub fn descriptor_of(pid: i32) -> Result<OwnedFd, Failure> {
     // SAFETY: no memory is passed; the descriptor is nobody else's.
     let process = unsafe {
         let fd = libc::syscall(libc::SYS_pidfd_open, pid, 0);
         (fd >= 0).then(|| OwnedFd::from_raw_fd(fd as RawFd))
     };
-    let Some(process) = process else {
-        return failure(format!("there is no process {pid}"));
-    };
+    process.map_or_else(|| failure(format!("there is no process {pid}")), Ok)
+}
+
+/// A process that runs already: until it ends, or somebody ends the shield.
+pub fn attach(plan: &Plan) -> Result<ExitCode, Failure> {
+    let pid = plan.args.pid.unwrap_or(0);
+    let signals = Signals::take(false)?;
+    let process = descriptor_of(pid)?;
     let mut shield = Shield::raise(plan.request.clone())?;
     announce(plan, &shield);
     if shield.raised.rung.is_watched() {
