@@ -2,8 +2,14 @@
 /* The natives of networks that take and give complex samples, many at a time. */
 #include "numbers.h"
 
+/* Where the numbers end within a block, zeros fill it: those that are there must come out, too. The
+ * actor ends where a block would have none. */
 static void take(int index, float *buffer, int32_t offset, int32_t length) {
-  for (int32_t i = 0; i < length; i++) buffer[offset + i] = (float)number_in(index);
+  for (int32_t i = 0; i < length; i++) {
+    double number = i ? 0 : number_in(index);
+    if (i) next_number(index, &number);
+    buffer[offset + i] = (float)number;
+  }
 }
 
 static void give(int index, const float *buffer, int32_t length) {
