@@ -552,27 +552,28 @@ void lvd_forks_enter(lvd_worker *w, lvd_fiber *fiber) {
   w->fork_base = fiber->taken ? NULL : d->slot;
 }
 
+/* All that ran on this stack, one call on top of the other, was abandoned with it. */
+static void fail_all(const lvd_fork_set *forks, const lvd_deque *here) {
+  uint32_t n = deques_of(forks);
+  for (uint32_t i = 0; i < n; i++) lvd_deque_fail(deque_of(forks, i), here);
+}
+
 /* Nobody knows any more who will come to its stack; nobody steals from it, and who has is told to
  * end, since his application does. */
 void lvd_forks_forsake(lvd_app *app, lvd_fiber *fiber) {
   enum { AGAIN_NS = 1000000 };
   lvd_deque *d = fiber->forks;
+  lvd_fork_set *forks = lvd_load_relaxed_ptr(&app->rt->forks);
+  fail_all(forks, d); /* it may have helped those whom it waits for */
   while (!lvd_deque_abandon(d)) {
     lvd_fibers_wake(app);
     uint32_t fibers = lvd_load_relaxed_u32(&app->fibers);
     lvd_port_wait(&app->fibers, fibers, AGAIN_NS);
   }
   fiber->forks = NULL;
-  lvd_fork_set *forks = lvd_load_relaxed_ptr(&app->rt->forks);
   lvd_port_lock(&all.lock);
   give_back(&forks->spare, d);
   lvd_port_unlock(&all.lock);
-}
-
-/* All that ran on this stack, one call on top of the other, was abandoned with it. */
-static void fail_all(lvd_forker *f, const lvd_deque *here) {
-  uint32_t n = deques_of(f->forks);
-  for (uint32_t i = 0; i < n; i++) lvd_deque_fail(deque_of(f->forks, i), here);
 }
 
 /* What `w` ran was abandoned, a fiber, or an actor on `fiber` (null: on the worker's own stack),
@@ -586,7 +587,7 @@ void lvd_forks_abandon(lvd_worker *w, lvd_fiber *fiber) {
   }
   if (d && lvd_forks.head != w->fork_base) {
     bool idle;
-    fail_all(f, d);
+    fail_all(f->forks, d);
     /* Whoever works for it may still write to its stack, if that is the worker's own. */
     while (!(idle = lvd_deque_abandon(d)) && !fiber) lvd_port_relax();
     if (idle)
