@@ -12,6 +12,8 @@
 /* The user's directory for domains (`group` negative), or the group's, made if there is none.
  * LVD_E_SYSTEM. */
 lvd_status lvd_port_names_open(int64_t group, int *directory);
+/* The same, if it is there. LVD_E_UNKNOWN. */
+lvd_status lvd_port_names_find(int64_t group, int *directory);
 /* Its number, by name or number. LVD_E_UNKNOWN. */
 lvd_status lvd_port_group_find(const char *name, int64_t *group);
 /* Is the directory a group's, and which? */
@@ -27,6 +29,7 @@ bool lvd_port_file_removed(int file);
 lvd_status lvd_port_file_find(int directory, const char *name, int *file);
 /* False: it is shorter. */
 bool lvd_port_file_read(int file, size_t at, void *to, size_t size);
+bool lvd_port_file_write(int file, size_t at, const void *from, size_t size);
 /* Calls `each` for every name in the directory. LVD_E_SYSTEM. */
 lvd_status lvd_port_names_list(int directory, void (*each)(void *what, const char *name),
                                void *what);

@@ -93,25 +93,33 @@ static bool make_shared(const char *path, int64_t group) {
 
 /* /dev/shm is everybody's: somebody else may sit on our name. Then there is a next one, and whatever
  * is ours already comes before what could be made. */
-lvd_status lvd_port_names_open(int64_t group, int *directory) {
+static lvd_status open_names(int64_t group, bool make, int *directory) {
   char path[64];
-  for (int make = 0; make < 2; make++)
-    for (int i = 0; i < PLACES; i++) {
-      if (group < 0)
-        snprintf(path, sizeof path, "/dev/shm/levada-%u.%d", (unsigned)geteuid(), i);
-      else
-        snprintf(path, sizeof path, "/dev/shm/levada-g%u.%d", (unsigned)group, i);
-      bool there = !make || (group < 0 ? mkdir(path, 0700) == 0 || errno == EEXIST
-                                       : make_shared(path, group));
-      if (!there) return LVD_E_SYSTEM;
-      int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-      if (fd >= 0 && is_directory(fd, group)) {
-        *directory = fd;
-        return LVD_OK;
-      }
-      if (fd >= 0) close(fd);
+  for (int i = 0; i < PLACES; i++) {
+    if (group < 0)
+      snprintf(path, sizeof path, "/dev/shm/levada-%u.%d", (unsigned)geteuid(), i);
+    else
+      snprintf(path, sizeof path, "/dev/shm/levada-g%u.%d", (unsigned)group, i);
+    bool there =
+        !make || (group < 0 ? mkdir(path, 0700) == 0 || errno == EEXIST : make_shared(path, group));
+    if (!there) return LVD_E_SYSTEM;
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0 && is_directory(fd, group)) {
+      *directory = fd;
+      return LVD_OK;
     }
+    if (fd >= 0) close(fd);
+  }
   return LVD_E_SYSTEM;
+}
+
+lvd_status lvd_port_names_find(int64_t group, int *directory) {
+  return open_names(group, false, directory) == LVD_OK ? LVD_OK : LVD_E_UNKNOWN;
+}
+
+lvd_status lvd_port_names_open(int64_t group, int *directory) {
+  lvd_status status = open_names(group, false, directory);
+  return status == LVD_OK ? status : open_names(group, true, directory);
 }
 
 /* A directory that is not empty goes out of the way. */

@@ -42,3 +42,13 @@ bool lvd_port_file_read(int file, size_t at, void *to, size_t size) {
   }
   return true;
 }
+
+bool lvd_port_file_write(int file, size_t at, const void *from, size_t size) {
+  for (size_t done = 0; done < size;) {
+    ssize_t n = pwrite(file, (const char *)from + done, size - done, (off_t)(at + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    done += (size_t)n;
+  }
+  return true;
+}

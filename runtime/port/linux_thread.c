@@ -3,6 +3,7 @@
 #include "port.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -45,6 +46,11 @@ uint32_t lvd_port_cpus(int32_t *cpu, uint32_t max) {
   }
   if (max) cpu[0] = -1;
   return 1;
+}
+
+uint32_t lvd_port_cores(void) {
+  long n = sysconf(_SC_NPROCESSORS_CONF);
+  return n > 0 ? (uint32_t)n : 1;
 }
 
 static bool read_line(const char *path, char *line, int size) {
@@ -306,6 +312,18 @@ static bool is_dead(const char *number) {
   if (!read_line(path, line, sizeof line)) return false;
   const char *name_end = strrchr(line, ')');
   return name_end && strncmp(name_end, ") Z", 3) == 0;
+}
+
+/* Without the C library's memory. */
+bool lvd_port_thread_waits(uint32_t number) {
+  char path[32], line[512];
+  snprintf(path, sizeof path, "/proc/%u/stat", number);
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  ssize_t n = fd < 0 ? 0 : read(fd, line, sizeof line - 1);
+  if (fd >= 0) close(fd);
+  line[n > 0 ? n : 0] = 0;
+  const char *name_end = strrchr(line, ')');
+  return !name_end || strchr("SDZX", name_end[2]);
 }
 
 uint32_t lvd_port_other_threads(void) {

@@ -93,10 +93,20 @@ void lvd_port_last_words(const char *text) {
 
 static int tick_signal(void) { return SIGRTMIN + 3; }
 
+/* The other clock; told from the first one by whose timer it is. */
+static _Thread_local struct {
+  void (*tick)(void *);
+  void *argument;
+  timer_t timer;
+} second;
+
 static void on_signal(int number, siginfo_t *info, void *context) {
   if (number == tick_signal()) {
     int error = errno; /* of what is interrupted */
-    if (traps.active) traps.handler(lvd_port_self(), LVD_TRAP_TICK, NULL, NULL);
+    if (info->si_value.sival_ptr == &second) {
+      if (second.tick) second.tick(second.argument);
+    } else if (traps.active)
+      traps.handler(lvd_port_self(), LVD_TRAP_TICK, NULL, NULL);
     errno = error;
     return;
   }
@@ -151,6 +161,35 @@ static void free_stack(size_t guard) {
 
 static size_t page(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 
+/* The calling thread's CPU time; its ticks come with `whose`. */
+static bool start_clock(int64_t every_ns, void *whose, timer_t *timer) {
+  struct sigevent event;
+  memset(&event, 0, sizeof event);
+  event.sigev_notify = SIGEV_THREAD_ID;
+  event.sigev_signo = tick_signal();
+  event.sigev_notify_thread_id = (pid_t)syscall(SYS_gettid);
+  event.sigev_value.sival_ptr = whose;
+  struct itimerspec every = {{0, every_ns}, {0, every_ns}};
+  if (timer_create(CLOCK_THREAD_CPUTIME_ID, &event, timer) != 0) return false;
+  if (timer_settime(*timer, 0, &every, NULL) == 0) return true;
+  timer_delete(*timer);
+  return false;
+}
+
+bool lvd_port_clock_begin(void (*tick)(void *), void *argument, int64_t every_ns) {
+  pthread_once(&installed, install);
+  second.tick = tick;
+  second.argument = argument;
+  bool begun = start_clock(every_ns, &second, &second.timer);
+  if (!begun) second.tick = NULL;
+  return begun;
+}
+
+void lvd_port_clock_end(void) {
+  timer_delete(second.timer);
+  second.tick = NULL;
+}
+
 lvd_status lvd_port_traps_begin(lvd_port_trap_handler *handler, bool ticks) {
   traps.handler = handler;
   pthread_once(&installed, install);
@@ -163,14 +202,8 @@ lvd_status lvd_port_traps_begin(lvd_port_trap_handler *handler, bool ticks) {
   }
   traps.active = true;
   if (ticks) {
-    struct sigevent event;
-    memset(&event, 0, sizeof event);
-    event.sigev_notify = SIGEV_THREAD_ID;
-    event.sigev_signo = tick_signal();
-    event.sigev_notify_thread_id = (pid_t)syscall(SYS_gettid);
-    struct itimerspec every = {{0, LVD_TICK_MS * 1000000}, {0, LVD_TICK_MS * 1000000}};
-    traps.clock = timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &traps.timer) == 0;
-    if (traps.clock && timer_settime(traps.timer, 0, &every, NULL) == 0) return LVD_OK;
+    traps.clock = start_clock(LVD_TICK_MS * 1000000, &traps, &traps.timer);
+    if (traps.clock) return LVD_OK;
     lvd_port_traps_end();
     return LVD_E_SYSTEM;
   }

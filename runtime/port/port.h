@@ -84,6 +84,8 @@ void lvd_port_stack_shrink(void *low, size_t size, size_t keep);
 
 /* The cores this process may use, at most `max`, in order; returns how many there are. */
 uint32_t lvd_port_cpus(int32_t *cpu, uint32_t max);
+/* The cores that the machine may ever have: their numbers are below this. */
+uint32_t lvd_port_cores(void);
 /* Whole cores that the container's CPU quota pays for; 0: no quota. `root` is where the control
  * groups are mounted, null for the usual place. */
 uint32_t lvd_port_quota(const char *root);
@@ -105,6 +107,9 @@ bool lvd_port_thread_urgent(void);
  * name: "main" for the first one, and the number in digits for one without a name of its own. */
 uint32_t lvd_port_thread_number(void);
 void lvd_port_thread_name(uint32_t number, char *name, size_t size);
+/* Does the thread of that number, of any process, sleep, or not exist? One that runs, waits for a core or
+ * was stopped does not. In any context. */
+bool lvd_port_thread_waits(uint32_t number);
 
 /* The core that the caller is on now; negative: it is not known. */
 int32_t lvd_port_cpu(void);
@@ -202,6 +207,12 @@ void lvd_port_last_words(const char *text);
  * them on; `ticks`: start the clock of CPU time. */
 lvd_status lvd_port_traps_begin(lvd_port_trap_handler *handler, bool ticks);
 void lvd_port_traps_end(void);
+
+/* Another clock, of any thread: calls tick(argument) on the calling thread, in signal context, whenever
+ * another `every_ns` of its CPU time have passed, or later. Calls of the system that it interrupts go on, as
+ * far as the system lets them (SA_RESTART). False: there is none to be had. */
+bool lvd_port_clock_begin(void (*tick)(void *argument), void *argument, int64_t every_ns);
+void lvd_port_clock_end(void); /* of the calling thread */
 
 /* Calls body(argument). lvd_port_jump on the same thread abandons it: then false. */
 typedef struct lvd_port_escape lvd_port_escape;

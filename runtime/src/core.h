@@ -18,6 +18,7 @@
 
 #include "../port/context.h"
 #include "../port/port.h"
+#include "leases.h"
 
 enum { LVD_WATCHED = 256 }; /* lists of who waits for descriptors */
 enum { LVD_STACKS = 17 };   /* sizes of stacks: 16 KiB, doubled up to 1 GiB */
@@ -87,6 +88,7 @@ struct lvd_worker {
   LVD_ALIGNED(LVD_LINE) lvd_runtime *rt; /* from here on the worker's own */
   uint32_t index;
   int32_t cpu;
+  lvd_leased leased;
   lvd_port_thread *thread;
   const unsigned char *low; /* of the thread's stack */
   lvd_a32 runs;             /* its thread has been started */

@@ -130,6 +130,7 @@ void lvd_trap(void *self, lvd_port_trap trap, const void *address, const void *a
   bool overflow = false;
   switch (trap) {
   case LVD_TRAP_TICK: {
+    if (!w->leased.clocked) lvd_lease_tick(&w->leased); /* there may be a host since */
     /* Two ticks in one activation: others should have the worker. Many: it does not end. */
     lvd_entity *e = w->current;
     if (!e) return;

@@ -59,6 +59,7 @@ typedef struct lvd_forker {
   lvd_deque *spare; /* empty ones, for the stacks to come here */
   uint32_t spares;
   struct lvd_fiber *reserve; /* a worker's, for the next call that it takes; or null */
+  lvd_leased leased;         /* a thread of the program, in its place */
   lvd_a64 stolen, leapt, asked, shared, full, waits, woken;
 } lvd_forker;
 

@@ -201,6 +201,7 @@ static bool stir(lvd_worker *w) {
 static void leave_place(lvd_forker *f) {
   if (f->place == LVD_NOWHERE) return;
   lvd_worker *w = &f->forks->rt->worker[f->place];
+  lvd_lease_leave(&f->leased);
   lvd_store_relaxed_ptr(&w->lender, NULL);
   f->place = LVD_NOWHERE;
   stir(w);
@@ -222,12 +223,14 @@ static bool take_place(lvd_forker *f, lvd_worker *w) {
   leave_place(f);
   f->place = w->index;
   abstain_asleep(f->forks, w);
+  lvd_lease_enter(&f->leased, w->cpu);
   return true;
 }
 
 /* A thread of the program is somewhere else now, perhaps. */
 static void look_for_place(lvd_forker *f) {
   lvd_runtime *rt = f->forks->rt;
+  if (f->place != LVD_NOWHERE && f->leased.counted) return; /* the lease is that core's */
   int32_t cpu = lvd_port_cpu();
   if (f->place != LVD_NOWHERE && (rt->worker[f->place].cpu < 0 || rt->worker[f->place].cpu == cpu))
     return;
@@ -269,6 +272,7 @@ static void end_forker(void *argument) {
   lvd_port_unlock(&f->lock);
   lvd_deque *d = lvd_load_relaxed_ptr(&f->deque);
   if (!lvd_load_relaxed_u32(&f->gone)) leave_place(f);
+  lvd_lease_end(&f->leased);
   lvd_aptr *list = spare_of(f);
   if (d) give_back(list, d);
   lvd_store_relaxed_ptr(&f->deque, NULL);
@@ -340,6 +344,7 @@ void lvd_forks_runtime_begins(lvd_runtime *rt) {
 
 /* Its workers run still; no thread of the program is in a fork. */
 void lvd_forks_runtime_ends(lvd_runtime *rt) {
+  if (self && self->forks->rt == rt) lvd_lease_end(&self->leased);
   lvd_port_lock(&all.lock);
   delist(rt);
   for (lvd_forker *f = all.forkers; f; f = f->next) {
@@ -445,6 +450,7 @@ static void after_fork(void) {
 /* It has no workers until it forks, and ends without those of the other. What is open here and was
  * taken there has been taken from it for good. */
 static void child_begins(void) {
+  lvd_leases_child_begins();
   all.runtimes = NULL;
   all.forkers = NULL; /* their threads are gone, perhaps with their locks in hand */
   if (self) {
@@ -457,6 +463,7 @@ static void child_begins(void) {
       lvd_store_relaxed_ptr(&lvd_forks.floor, NULL);
     } else {
       self->lock = (lvd_port_mutex){0};
+      self->leased = (lvd_leased){0};
       self->next = NULL;
       all.forkers = self;
     }
@@ -827,7 +834,9 @@ void lvd_fork_wait(lvd_forker *f, lvd_deque *d) {
   if (f->place != LVD_NOWHERE && !lvd_load_relaxed_u32(&f->gone)) {
     stir(&f->forks->rt->worker[f->place]);
   }
+  lvd_lease_leave(&f->leased);
   lvd_event_wait(&d->joined, NULL, -1);
+  if (f->place != LVD_NOWHERE) lvd_lease_enter(&f->leased, f->leased.cpu);
   lvd_store_relaxed_u32(&f->sleeps, 0);
 }
 

@@ -294,9 +294,13 @@ static bool may_run(lvd_worker *w, lvd_entity *e) {
   return true;
 }
 
+/* Who is urgent comes in between, for a short time, whoever has the core. */
+static int32_t leased_core(const lvd_worker *w) { return w->index < w->rt->workers ? w->cpu : -1; }
+
 static void rest(lvd_worker *w) {
   lvd_worker_turns(w, NULL);
-  uint64_t spin = lvd_spin_us(w->rt) * UINT64_C(1000);
+  bool sought = lvd_lease_sought(&w->leased);
+  uint64_t spin = sought ? 0 : lvd_spin_us(w->rt) * UINT64_C(1000);
   uint64_t start = lvd_port_ticks(), now = start;
   for (uint32_t looks = 0; spin; looks++) {
     for (uint32_t i = 0; i < lvd_pauses(looks); i++) lvd_port_relax();
@@ -317,11 +321,13 @@ static void rest(lvd_worker *w) {
       uint64_t timer = lvd_timers_next(w);
       int64_t until = timer ? (int64_t)lvd_port_ticks_to_ns(timer) + 1 : -1;
       if (until < 0 || (most >= 0 && most < until)) until = most;
+      lvd_lease_leave(&w->leased);
       lvd_port_wait(&w->inbox.waiting, sleep, until);
       lvd_count(&w->sleeps, 1);
       lvd_count(&w->sleep_ticks, lvd_port_ticks() - before);
     }
     lvd_inbox_awake(&w->inbox);
+    lvd_lease_enter(&w->leased, leased_core(w));
   }
   lvd_forks_awake(w);
 }
@@ -346,6 +352,7 @@ void lvd_worker_main(void *argument) {
   if (w->index >= w->rt->workers) lvd_port_thread_urgent();
   bool clock = true; /* the clock also makes long activations give way */
   if (lvd_port_traps_begin(lvd_trap, clock) != LVD_OK) lvd_port_traps_begin(lvd_trap, false);
+  lvd_lease_enter(&w->leased, leased_core(w));
   uint64_t now = lvd_port_ticks();
   w->settled_at = now;
   for (;;) {
@@ -373,6 +380,7 @@ void lvd_worker_main(void *argument) {
         lvd_settle(w);
     }
   }
+  lvd_lease_end(&w->leased);
   lvd_port_at_thread_end(LVD_ENDS_WORKER, NULL, NULL);
   lvd_forks_worker_ends();
   lvd_port_traps_end();

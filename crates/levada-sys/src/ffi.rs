@@ -177,6 +177,17 @@ pub struct lvd_worker_counters {
     pub wakes_sent: u64,
 }
 
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct lvd_lease_core {
+    pub cpu: u32,
+    pub waiting: u32,
+    pub thread: u32,
+    pub given: u64,
+    pub seized: u64,
+    pub left: u64,
+}
+
 pub type lvd_fault_kind = c_int;
 
 #[repr(C)]
@@ -204,6 +215,10 @@ unsafe extern "C" {
         worker: u32,
         out: *mut lvd_worker_counters,
     ) -> lvd_status;
+
+    pub fn lvd_leases_begin() -> lvd_status;
+    pub fn lvd_leases_end();
+    pub fn lvd_leases_read(core: *mut lvd_lease_core, count: *mut u32) -> lvd_status;
 
     pub fn lvd_program_open(
         path: *const c_char,

@@ -6,6 +6,7 @@
 //! and names, and no behaviour.
 
 pub mod ffi;
+pub mod leases;
 pub mod machine;
 pub mod mcapi;
 

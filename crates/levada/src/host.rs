@@ -10,6 +10,8 @@ use levada_host::api::prepare::Preparing;
 use levada_host::api::serve::{self, Socket};
 use levada_host::api::{self, Served, serve::serve};
 use levada_host::state::{self, Memory};
+use levada_sys::Status;
+use levada_sys::leases::Leases;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
@@ -33,12 +35,26 @@ fn socket(args: &HostArgs) -> Result<Socket, Failure> {
     Ok(Socket::bind(&path, args.group.as_deref())?)
 }
 
+/// Of two hosts of a user one gives them, and the other takes part.
+fn give_leases() -> Option<Leases> {
+    match Leases::begin() {
+        Ok(leases) => Some(leases),
+        Err(e) if [Status::STATE, Status::UNKNOWN].contains(&e.status) => None,
+        Err(e) => {
+            eprintln!("programs beside this host do not share its cores: no leases: {e}");
+            None
+        }
+    }
+}
+
 pub fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
     let isolated = args.listener.is_some();
     let socket = socket(args)?;
     let mut options = args.runtime.options();
     // Others are here, too.
     options.runtime.time_limit_ms = args.runtime.time_limit.unwrap_or(TIME_LIMIT_MS);
+    // Before there are workers.
+    let _leases = (!isolated).then(give_leases);
     let host = Host::new(&options)?;
     let folder = match isolated {
         true => None,

@@ -428,13 +428,42 @@ pub fn stats(args: &AllArgs) -> Done {
             .collect();
         let head = ["worker", "busy", "share", "activations", "sleeps", "actors"];
         format!(
-            "  up for {:.1} s, {} loaded\n\n{}\n{}",
+            "  up for {:.1} s, {} loaded\n\n{}\n{}{}",
             s.host.seconds,
             plural(s.host.applications, "application"),
             table(&head, &rows),
+            leases(s),
             applications(&s.application)
         )
     })
+}
+
+/// Of the cores that programs beside the host wanted, too.
+fn leases(s: &Stats) -> String {
+    let row = |w: &Worker| {
+        let lease = w.lease.as_ref()?;
+        let whose = match lease.process {
+            None => "nobody".to_string(),
+            Some(process) if process == s.host.pid => "the host".to_string(),
+            Some(process) => format!("process {process}"),
+        };
+        Some(vec![
+            core(w),
+            whose,
+            lease.waiting.to_string(),
+            grouped(lease.given),
+            grouped(lease.seized),
+            grouped(lease.left),
+        ])
+    };
+    let rows: Vec<Vec<String>> = s.worker.iter().filter_map(row).collect();
+    match rows.is_empty() {
+        true => String::new(),
+        false => {
+            let head = ["lease of", "has it", "waiting", "given", "seized", "left"];
+            format!("{}\n", table(&head, &rows))
+        }
+    }
 }
 
 pub fn events(args: &EventsArgs) -> Done {

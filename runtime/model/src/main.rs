@@ -12,6 +12,7 @@ mod docs;
 mod fiber;
 mod fork;
 mod inbox;
+mod lease;
 mod library;
 mod link;
 mod lock;

@@ -4,7 +4,9 @@
 
 use crate::check::Check;
 use crate::mutate::Mutant;
-use crate::{app, call, channel, fiber, fork, inbox, link, lock, mcapi, steal, visit, worker};
+use crate::{
+    app, call, channel, fiber, fork, inbox, lease, link, lock, mcapi, steal, visit, worker,
+};
 
 pub struct Suite {
     pub name: &'static str,
@@ -37,6 +39,12 @@ pub const SUITES: &[Suite] = &[
         checks: lock::CHECKS,
     },
     Suite {
+        name: "lease",
+        compiled: &["model/c/lease.c", "src/lease.c"],
+        sources: &["src/lease.c"],
+        checks: lease::CHECKS,
+    },
+    Suite {
         name: "visit",
         compiled: &["model/c/visit.c"],
         sources: &["mcapi/visit.h"],
@@ -46,6 +54,7 @@ pub const SUITES: &[Suite] = &[
         name: "worker",
         compiled: &[
             "model/c/worker.c",
+            "model/c/noleases.c",
             "model/c/nowaiting.c",
             "model/c/nofibers.c",
             "model/c/noforks.c",
@@ -70,6 +79,7 @@ pub const SUITES: &[Suite] = &[
         name: "app",
         compiled: &[
             "model/c/app.c",
+            "model/c/noleases.c",
             "model/c/nowaiting.c",
             "model/c/arena.c",
             "model/c/noprograms.c",
@@ -103,6 +113,7 @@ pub const SUITES: &[Suite] = &[
         name: "fiber",
         compiled: &[
             "model/c/fiber.c",
+            "model/c/noleases.c",
             "model/c/nowaiting.c",
             "model/c/world.c",
             "model/c/arena.c",
@@ -143,6 +154,7 @@ pub const SUITES: &[Suite] = &[
         name: "call",
         compiled: &[
             "model/c/call.c",
+            "model/c/noleases.c",
             "model/c/nowaiting.c",
             "model/c/world.c",
             "model/c/arena.c",
@@ -183,6 +195,7 @@ pub const SUITES: &[Suite] = &[
         name: "steal",
         compiled: &[
             "model/c/steal.c",
+            "model/c/noleases.c",
             "model/c/nowaiting.c",
             "model/c/world.c",
             "model/c/arena.c",
@@ -461,6 +474,10 @@ pub const ELSEWHERE: &[(&str, &str)] = &[
     (
         "src/numbered_streams.c",
         "a table filled under a lock, that others look into",
+    ),
+    (
+        "src/leases.c",
+        "a table found under a lock; how long is waited for whom, which is a matter of time",
     ),
     ("src/why_fibers.c", "reads live counters for a report"),
     ("src/crowd.c", "reads what fibers at rest wait for"),

@@ -57,12 +57,26 @@ pub fn text(stats: &Stats, applications: &[Details]) -> String {
     let mut busy = counter("levada_worker_busy_seconds_total", "Time running actors");
     let mut asleep = counter("levada_worker_asleep_seconds_total", "Time asleep");
     let mut activations = counter("levada_worker_activations_total", "Activations of actors");
+    let mut leases = counter(
+        "levada_lease_passed_total",
+        "Times the core's lease went on",
+    );
     for w in &stats.worker {
         let (worker, cpu) = (w.worker.to_string(), w.cpu.to_string());
         let labels = [("worker", worker.as_str()), ("cpu", cpu.as_str())];
         busy.add(&labels, w.busy);
         asleep.add(&labels, w.asleep);
         activations.add(&labels, w.activations);
+        if let Some(lease) = &w.lease {
+            let ways = [
+                ("given", lease.given),
+                ("seized", lease.seized),
+                ("left", lease.left),
+            ];
+            for (how, times) in ways {
+                leases.add(&[("cpu", cpu.as_str()), ("how", how)], times);
+            }
+        }
     }
     let mut state = gauge("levada_application_state", "1 for the state that it is in");
     let mut memory = gauge("levada_application_memory_bytes", "State and channels");
@@ -115,6 +129,7 @@ pub fn text(stats: &Stats, applications: &[Details]) -> String {
         busy,
         asleep,
         activations,
+        leases,
         state,
         memory,
         moves,

@@ -6,6 +6,7 @@
 //! waits for an application to end keeps no other one waiting.
 
 pub mod isolated;
+mod leases;
 mod loading;
 mod memory;
 mod metrics;
@@ -423,6 +424,7 @@ async fn why(Of(served): Shared, Path(name): Path<String>) -> Answer<Why> {
 
 fn workers(served: &Served, all: &[Seen]) -> Vec<Worker> {
     let runtime = served.host.runtime();
+    let leases = leases::by_core();
     let mut workers: Vec<Worker> = (0..runtime.workers())
         .map(|worker| {
             let read = runtime.worker_counters(worker).unwrap_or_default();
@@ -433,6 +435,7 @@ fn workers(served: &Served, all: &[Seen]) -> Vec<Worker> {
                 asleep: read.sleep_ns as f64 / 1e9,
                 activations: read.activations,
                 sleeps: read.sleeps,
+                lease: leases.get(&read.cpu).cloned(),
                 actor: Vec::new(),
             }
         })

@@ -261,7 +261,26 @@ pub struct Worker {
     pub asleep: f64,
     pub activations: u64,
     pub sleeps: u64,
+    /// Of its core; none: no program beside the host ever wanted it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<Lease>,
     pub actor: Vec<Placed>,
+}
+
+/// The right to run a worker on a core, which one process at a time has.
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+pub struct Lease {
+    /// The process that has it; none: nobody runs there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub process: Option<u32>,
+    /// Processes that wait for it.
+    pub waiting: u32,
+    /// Times it went from one that had it to one that waited.
+    pub given: u64,
+    /// Times it was taken from one that did not answer.
+    pub seized: u64,
+    /// Times it was taken from one that waited for something else, or had ended.
+    pub left: u64,
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]

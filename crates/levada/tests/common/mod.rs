@@ -57,6 +57,15 @@ impl Run {
     }
 }
 
+/// A host that was killed leaves them.
+impl Drop for Place {
+    fn drop(&mut self) {
+        // SAFETY: no pointers.
+        let user = unsafe { libc::geteuid() };
+        let _ = std::fs::remove_file(format!("/dev/shm/levada-{user}.0/{}", self.leases()));
+    }
+}
+
 impl Place {
     pub fn new(files: &[(&str, &str)]) -> Place {
         let place = Place {
@@ -66,6 +75,12 @@ impl Place {
             place.write(path, text);
         }
         place
+    }
+
+    /// The name of the leases of those who run here, and of nobody else.
+    fn leases(&self) -> String {
+        let name = self.dir.path().file_name().unwrap().to_string_lossy();
+        format!("test-{}", name.trim_start_matches('.'))
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -99,6 +114,7 @@ impl Place {
             .current_dir(self.dir.path())
             .env("XDG_CACHE_HOME", shared_cache())
             .env("NO_COLOR", "1")
+            .env("LEVADA_LEASES", self.leases())
             .stdin(Stdio::null());
         command
     }

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Programs beside a host share the cores with it, by leases.
+
+mod common;
+
+use common::host::{Host, TOP};
+use serde_json::Value;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+/// A network in a process of its own, that computes until it is ended.
+struct Program(Child);
+
+impl Program {
+    fn begin(host: &Host) -> Program {
+        let mut command = host
+            .place
+            .command(&["run", "src/p/Many.xdf", "--out", "/dev/null"]);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        Program(command.spawn().unwrap())
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn leases(host: &Host) -> Vec<Value> {
+    let workers = host.json(&["stats"])["worker"].as_array().unwrap().clone();
+    let known = |w: Value| (!w["lease"].is_null()).then(|| w["lease"].clone());
+    workers.into_iter().filter_map(known).collect()
+}
+
+fn total(host: &Host, how: &str) -> u64 {
+    leases(host).iter().map(|l| l[how].as_u64().unwrap()).sum()
+}
+
+fn until(host: &Host, good: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !good() {
+        assert!(
+            start.elapsed() < Duration::from_secs(60),
+            "{:?}",
+            leases(host)
+        );
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn firings(host: &Host) -> u64 {
+    let shown = host.json(&["show", "busy"]);
+    shown["actor"][0]["firings"].as_u64().unwrap()
+}
+
+/// Its workers have no core of their own where there are fewer of these.
+fn has_cores() -> bool {
+    let enough = std::thread::available_parallelism().is_ok_and(|n| n.get() >= 2);
+    if !enough {
+        eprintln!("skipped: there are no two cores");
+    }
+    enough
+}
+
+#[test]
+fn a_program_beside_the_host_has_its_turns() {
+    if !has_cores() {
+        return;
+    }
+    let host = Host::begin();
+    host.many("busy");
+    assert!(leases(&host).is_empty(), "nobody else wants the cores");
+    let program = Program::begin(&host);
+    let number = program.0.id();
+    until(&host, || total(&host, "given") >= 10);
+    until(&host, || {
+        leases(&host).iter().any(|l| l["process"] == number)
+    });
+    until(&host, || {
+        leases(&host)
+            .iter()
+            .any(|l| l["process"] == host.child.id())
+    });
+    let said = host.run(&["stats"]);
+    assert!(said.out.contains("lease of"), "{said:?}");
+    let metrics = host.get("/metrics");
+    assert!(
+        metrics.contains("levada_lease_passed_total{cpu="),
+        "{metrics}"
+    );
+    drop(program); // killed
+    let before = firings(&host);
+    until(&host, || firings(&host) > before + 100_000);
+    until(&host, || {
+        leases(&host).iter().all(|l| l["process"] != number)
+    });
+    host.run(&["load", TOP, "--out", "/dev/null", "--name", "few"])
+        .succeeds();
+    host.until("few", |a| a["outcome"] == "done");
+}
+
+#[test]
+fn a_host_that_is_killed_leaves_its_programs_running() {
+    if !has_cores() {
+        return;
+    }
+    let mut host = Host::begin();
+    host.many("busy");
+    let mut program = Program::begin(&host);
+    until(&host, || total(&host, "given") >= 2);
+    host.child.kill().unwrap();
+    host.child.wait().unwrap();
+    let ticks = |process: u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+        let fields: Vec<&str> = stat[stat.rfind(')').unwrap()..].split(' ').collect();
+        fields[12].parse::<u64>().unwrap()
+    };
+    let (number, before, start) = (program.0.id(), ticks(program.0.id()), Instant::now());
+    while ticks(number) < before + 20 {
+        assert!(start.elapsed() < Duration::from_secs(60), "it stands still");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(program.0.try_wait().unwrap().is_none());
+}
+
+#[test]
+fn who_is_isolated_shares_the_cores_too() {
+    if !has_cores() {
+        return;
+    }
+    let host = Host::begin();
+    host.many("busy");
+    let args = [
+        "load",
+        "src/p/Many.xdf",
+        "--isolate",
+        "--name",
+        "alone",
+        "--out",
+        "/dev/null",
+    ];
+    host.run(&args).succeeds();
+    until(&host, || total(&host, "given") >= 10);
+    let before = firings(&host);
+    until(&host, || firings(&host) > before + 100_000);
+    host.run(&["unload", "alone", "--now"]).succeeds();
+    host.run(&["unload", "busy", "--now"]).succeeds();
+}
