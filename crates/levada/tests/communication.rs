@@ -61,8 +61,10 @@ fn echo(address: &str, port: u16) -> String {
         "package p;
 import intf.net.Tcp.*;
 actor Echo () ==> :
-  int desc := -1;
-  initialize ==> do desc := open(\"{address}\", \"{port}\"); end
+  int desc := 0;
+  initialize ==> do
+    if not exists(desc) then desc := open(\"{address}\", \"{port}\"); end
+  end
   action ==>
   guard exists(desc), not isInputShutdown(desc)
   var int(size=8) byte

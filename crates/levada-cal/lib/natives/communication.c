@@ -120,7 +120,13 @@ STD int32_t intf_net_Tcp_open(const char *address, const char *port) {
   return connected;
 }
 
-STD bool intf_net_Tcp_exists(int32_t fd) { return fd >= 0; }
+/* Applications begin with 0 where none is open yet, which is no socket of theirs. */
+STD bool intf_net_Tcp_exists(int32_t fd) {
+  descriptors *d = descriptors_of_actor();
+  for (size_t i = 0; i < d->count; i++)
+    if (fd >= 0 && d->fd[i] == fd) return true;
+  return false;
+}
 
 STD void intf_net_Tcp_close(int32_t fd) { give_up(fd); }
 
