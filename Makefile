@@ -6,6 +6,9 @@ PREFIX ?= /usr/local
 IN     ?=
 SUITE  ?=
 MINUTES ?= 10
+CORPUS ?=
+WHAT   ?=
+SEED   ?= 7
 
 CARGO_TARGET_DIR ?= target
 export CARGO_TARGET_DIR
@@ -26,7 +29,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
 .PHONY: help build demo demo-mp3 test test-runtime test-sanitizers test-cross test-install test-model \
-        test-rust test-examples test-docs test-hardware check format bench soak install clean
+        test-rust test-examples test-docs test-hardware check format bench corpus soak install clean
 
 help: ## list the targets
 	@echo "make TARGET, one of:"
@@ -123,6 +126,12 @@ bench: ## measure beside peers; SUITE=channel, pipeline, cal, stream, fork, mcap
 	@echo "Building Levada (a minute or two, the first time)"
 	@cargo build --workspace
 	bench/run $(SUITE)
+
+corpus: ## check, build and run the applications in a checkout: CORPUS=DIR, WHAT="check build run", SEED=7
+	@scripts/need cc cmake cargo ffmpeg python3
+	@test -d "$(CORPUS)" || { echo "name a checkout of Orcc's applications: make corpus CORPUS=DIR" >&2; exit 1; }
+	@cargo build --release -p levada
+	scripts/corpus/run "$(CORPUS)" $(WHAT) --seed $(SEED) --levada "$(CARGO_TARGET_DIR)/release/levada"
 
 soak: build ## run and interrupt networks for MINUTES=10
 	@scripts/need cjpeg ffmpeg

@@ -9,14 +9,18 @@ from typing import Callable
 
 HERE = Path(__file__).resolve().parent
 
-# Each is run in all of these ways, and has to give the same.
-WAYS = [
-    ("1 worker", ["--workers", "1"]),
-    ("2 workers", ["--workers", "2"]),
-    ("not fused", ["--workers", "2", "--no-fuse"]),
-    ("unchecked", ["--workers", "1", "--unchecked"]),
-    ("other channels", ["--workers", "2", "--any-sizes", "7"]),
-]
+
+def ways(seed):
+    """Each is run in all of these ways, and has to give the same."""
+    return [
+        ("1 worker", ["--workers", "1"]),
+        ("2 workers", ["--workers", "2"]),
+        ("not fused", ["--workers", "2", "--no-fuse"]),
+        ("unchecked", ["--workers", "1", "--unchecked"]),
+        ("other channels", ["--workers", "2", "--any-sizes", str(seed)]),
+        ("others, not fused", ["--workers", "1", "--no-fuse", "--any-sizes", str(seed + 1)]),
+    ]
+
 
 NATIVES = [
     (r"^(DigitalFiltering|Filters)/.*_[sh]f\.xdf$", ["filters_float.c"]),
@@ -39,6 +43,16 @@ def natives(top):
 # Faults of the applications themselves, whose results in Orcc's C are not right either: the verdict
 # that each has to get, and why.
 FAULTS = {
+    "CALHStone/src/aes/Codec.xdf": (
+        "prints 'main_result := 16'",
+        "it decodes with the actor that `aes.dec.top_AESdec` has"),
+    "CALHStone/src/aes/dec/top_AESdec.xdf": (
+        "prints 'main_result := 16'",
+        "the shift of rows takes what comes back of a round into an array that it never reads"),
+    "CALHStone/src/dfadd/Float64_Add.xdf": (
+        "prints 'main_result := 8'",
+        "the leading zeros of a difference of 64 bits are counted in a parameter of 32: each "
+        "difference that is not 0 is wrong"),
     "CALHStone/src/dfsin/dfsin.xdf": (
         "prints 'main_result := 35'",
         "the leading zeros of a difference of 64 bits are counted in a parameter of 32, "
@@ -79,14 +93,17 @@ def ended(status, err):
 
 
 def prints(wanted, unwanted=None, endless=False):
-    """It prints what matches `wanted`, and nothing that matches `unwanted`."""
+    """It prints what matches `wanted`, and nothing that matches `unwanted`.
+
+    `endless`: part of it goes on for ever, or until its channels are full.
+    """
     def judge(runner):
         status, out, err = runner(timeout=10) if endless else runner()
         if unwanted and re.search(unwanted, out):
             return f"prints {re.search(unwanted, out).group(0)!r}"
         if not re.search(wanted, out):
             return ended(status, err) or "does not print what it should"
-        if endless and status is None:
+        if endless and (status is None or "nothing can move any more" in err):
             return "passes"
         return ended(status, err) or "passes"
     return judge
@@ -309,9 +326,11 @@ def all_of(folder, work):
                 "adpcm/decoder/TestDecoder", "sha/SHA"]:
         add(f"CALHStone/src/{top}.xdf", "its own count of errors is 0", zero)
     add("CALHStone/src/mips/MIPS.xdf", "its own verdict on each value",
-        prints(r"Value correct", r"Value incorrect"))
+        prints(r"(?s)(Value correct.*){8}", r"Value incorrect", endless=True))
 
     for path in sorted((folder / "Crypto").rglob("*_testbed.xdf")):
+        if path.name in ("AES_Encrypt_testbed.xdf", "Top_testbed.xdf", "test_Top_testbed.xdf"):
+            continue  # these have no validator
         add(str(path.relative_to(folder)), "its own validator",
             prints(r"Congratulations", r"do(es)? not match", endless=True))
 
