@@ -26,13 +26,14 @@ enum { LVD_LEASE_SLOTS = 64 }; /* processes */
 /* Of one core. A holder is 1 + the slot of its process; 0: nobody. */
 typedef struct lvd_lease {
   LVD_ALIGNED(LVD_LINE) lvd_a32 holder;
-  lvd_a32 waiting; /* processes that do: how many of `want` are set */
-  lvd_a32 thread;  /* of the holder, that computes: by the system's number */
-  lvd_a64 since;   /* ns: when it was given to whom, or taken */
-  lvd_a64 given;   /* times, from one that had it to one that waited */
-  lvd_a64 seized;  /* from one that did not answer ... */
-  lvd_a64 left;    /* ... from one that waited for something else, or had ended */
-  uint32_t slots;  /* constant: LVD_LEASE_SLOTS at the most */
+  lvd_a32 waiting;                /* processes that do: how many of `want` are set */
+  lvd_a32 thread;                 /* of the holder, that computes: by the system's number */
+  lvd_a64 since;                  /* ns: when it was given to whom, or taken */
+  lvd_a64 given;                  /* times, from one that had it to one that waited */
+  lvd_a64 seized;                 /* from one that did not answer ... */
+  lvd_a64 left;                   /* ... from one that waited for something else, or had ended */
+  lvd_a64 waits, waited, longest; /* how often somebody waited, and for how many ns */
+  uint32_t slots;                 /* constant: LVD_LEASE_SLOTS at the most */
   LVD_ALIGNED(LVD_LINE) lvd_a32 want[LVD_LEASE_SLOTS]; /* 1: it waits, and sleeps on this */
 } lvd_lease;
 

@@ -176,8 +176,13 @@ static void wait_for(lvd_lease_table *t, lvd_lease *l) {
   uint64_t began = lvd_port_ns();
   while (!lvd_lease_ask(l, all.me, lvd_port_ns())) {
     lvd_port_wait_shared(&l->want[all.me], 1, POLL_NS);
-    if (lvd_lease_is(l, all.me) || !is_hosted(t)) return;
+    if (lvd_lease_is(l, all.me) || !is_hosted(t)) break;
     look_at_holder(l, began);
+  }
+  uint64_t took = lvd_port_ns() - began, longest = lvd_load_relaxed_u64(&l->longest);
+  lvd_add_relaxed_u64(&l->waits, 1);
+  lvd_add_relaxed_u64(&l->waited, took);
+  while (took > longest && !lvd_cas_relaxed_u64(&l->longest, &longest, took)) {
   }
 }
 
@@ -331,7 +336,10 @@ lvd_status lvd_leases_read(lvd_lease_core *core, uint32_t *count) {
           .thread = lvd_load_relaxed_u32(&l->holder) ? lvd_load_relaxed_u32(&l->thread) : 0,
           .given = lvd_load_relaxed_u64(&l->given),
           .seized = lvd_load_relaxed_u64(&l->seized),
-          .left = lvd_load_relaxed_u64(&l->left)};
+          .left = lvd_load_relaxed_u64(&l->left),
+          .waits = lvd_load_relaxed_u64(&l->waits),
+          .waited_ns = lvd_load_relaxed_u64(&l->waited),
+          .longest_ns = lvd_load_relaxed_u64(&l->longest)};
     found++;
   }
   *count = found;

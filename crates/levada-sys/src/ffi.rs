@@ -186,6 +186,9 @@ pub struct lvd_lease_core {
     pub given: u64,
     pub seized: u64,
     pub left: u64,
+    pub waits: u64,
+    pub waited_ns: u64,
+    pub longest_ns: u64,
 }
 
 pub type lvd_fault_kind = c_int;

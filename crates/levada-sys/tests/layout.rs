@@ -55,7 +55,7 @@ fn declarations_match_the_headers() {
         lvd_actor_counters { name, worker, target, firings, activations, busy_ns, longest_ns }
         lvd_channel_counters { from, to, capacity, fill, put, got, wakes, full, empty }
         lvd_worker_counters { cpu, given, busy_ns, sleep_ns, activations, sleeps, wakes_sent }
-        lvd_lease_core { cpu, waiting, thread, given, seized, left }
+        lvd_lease_core { cpu, waiting, thread, given, seized, left, waits, waited_ns, longest_ns }
         lvd_fault { kind, actor, action, file, line, message }
         lvd_mcapi_node_seen { id, process, alive }
         lvd_mcapi_endpoint_seen { handle, node, port, alive, kind, sends, connected, opened, closed, peer, peer_node, peer_port, receivers, messages, elements, received, received_bytes }

@@ -454,13 +454,17 @@ fn leases(s: &Stats) -> String {
             grouped(lease.given),
             grouped(lease.seized),
             grouped(lease.left),
+            format!("{:.1} ms", 1e3 * lease.waited / lease.waits.max(1) as f64),
+            format!("{:.1} ms", 1e3 * lease.longest),
         ])
     };
     let rows: Vec<Vec<String>> = s.worker.iter().filter_map(row).collect();
     match rows.is_empty() {
         true => String::new(),
         false => {
-            let head = ["lease of", "has it", "waiting", "given", "seized", "left"];
+            let head = [
+                "lease of", "has it", "waiting", "given", "seized", "left", "waits", "longest",
+            ];
             format!("{}\n", table(&head, &rows))
         }
     }

@@ -30,6 +30,8 @@ typedef struct lvd_lease_core {
   uint32_t thread;       /* that computes there, by the system's number; 0: the lease is nobody's */
   uint64_t given;        /* times it went from one that had it to one that waited, */
   uint64_t seized, left; /* was taken from one that did not answer, or that did nothing with it */
+  uint64_t waits, waited_ns; /* how often a thread waited for it, and for how long in all */
+  uint64_t longest_ns;       /* the longest wait */
 } lvd_lease_core;
 
 /* Of each core whose lease was ever taken: fills at most *count records, and sets it to how many there

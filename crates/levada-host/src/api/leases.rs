@@ -21,6 +21,9 @@ pub fn by_core() -> HashMap<i32, Lease> {
                 given: l.given,
                 seized: l.seized,
                 left: l.left,
+                waits: l.waits,
+                waited: l.waited_ns as f64 / 1e9,
+                longest: l.longest_ns as f64 / 1e9,
             };
             (l.cpu as i32, lease)
         })

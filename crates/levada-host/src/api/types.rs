@@ -281,6 +281,10 @@ pub struct Lease {
     pub seized: u64,
     /// Times it was taken from one that waited for something else, or had ended.
     pub left: u64,
+    /// Times that a thread waited for it; in seconds, how long in all, and the longest.
+    pub waits: u64,
+    pub waited: f64,
+    pub longest: f64,
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
