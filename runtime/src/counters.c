@@ -22,6 +22,15 @@ LVD_READS_LIVE static void read_actor(const lvd_entity *e, lvd_actor_counters *o
   if (out->longest_ns < running_ns) out->longest_ns = running_ns;
 }
 
+/* Fibers switch to each other in less than it takes to read a clock, so they are not measured: the
+ * worker's clock counts whom it interrupts. */
+uint64_t lvd_app_fibers_busy_ns(lvd_app *app) {
+  uint64_t ticks = 0;
+  for (uint32_t i = 0; app && i < lvd_all_workers(app->rt); i++)
+    ticks += lvd_load_relaxed_u64(&app->share[i].fiber_ticks);
+  return ticks * LVD_TICK_MS * 1000000u;
+}
+
 static const lvd_producer *producer_of(lvd_app *app, uint32_t channel) {
   const lvd_port_ref from = app->net->channel[channel].from;
   if (from.actor != LVD_OUTSIDE) return &app->entity[from.actor].actor.out[from.port];

@@ -146,7 +146,10 @@ void lvd_trap(void *self, lvd_port_trap trap, const void *address, const void *a
     }
     lvd_exchange_relaxed_u32(&w->yield, 1);
     const lvd_actor *a = &w->current->actor;
-    if (w->current->is_fiber) return; /* it may hold what must not be abandoned */
+    if (e->is_fiber) { /* it may hold what must not be abandoned */
+      lvd_count(&e->app->share[w->index].fiber_ticks, 1);
+      return;
+    }
     lvd_stuck_tick(w);
     bool ending = lvd_load_relaxed_u32(&w->current->app->phase) != LVD_PHASE_RUNNING;
     uint32_t limit = ending ? STOP_MS : rt->options.time_limit_ms;

@@ -68,7 +68,7 @@ impl Bucket {
 
 fn busy(hosted: &Hosted) -> f64 {
     let counters = hosted.app.counters().unwrap_or_default();
-    counters.actors.iter().map(|a| a.busy.as_secs_f64()).sum()
+    counters.busy().as_secs_f64()
 }
 
 fn done(hosted: &Hosted) -> f64 {

@@ -219,6 +219,8 @@ unsafe extern "C" {
         out: *mut lvd_worker_counters,
     ) -> lvd_status;
 
+    pub fn lvd_app_fibers_busy_ns(app: *mut lvd_app) -> u64;
+
     pub fn lvd_leases_begin() -> lvd_status;
     pub fn lvd_leases_end();
     pub fn lvd_leases_read(core: *mut lvd_lease_core, count: *mut u32) -> lvd_status;

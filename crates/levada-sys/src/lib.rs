@@ -383,6 +383,15 @@ pub struct Counters {
     pub actors: Vec<ActorCounters>,
     /// One for each consumer of each channel.
     pub channels: Vec<ChannelCounters>,
+    /// CPU time of its fibers: of a C program, all that it computes on workers.
+    pub fibers: Duration,
+}
+
+impl Counters {
+    /// CPU time of all of it.
+    pub fn busy(&self) -> Duration {
+        self.actors.iter().map(|a| a.busy).sum::<Duration>() + self.fibers
+    }
 }
 
 /// What ended an application.
@@ -665,6 +674,8 @@ impl App {
         Ok(Counters {
             actors: actors.collect(),
             channels: channel,
+            // SAFETY: the application is live.
+            fibers: Duration::from_nanos(unsafe { ffi::lvd_app_fibers_busy_ns(self.raw.as_ptr()) }),
         })
     }
 

@@ -102,6 +102,14 @@ fn how_main_ends_is_how_the_application_ends() {
 }
 
 #[test]
+fn what_they_compute_is_counted() {
+    let host = Host::begin_in(programs());
+    load(&host, "busy", &[], &["/dev/null", "41"]);
+    let ended = host.until("busy", |a| a["outcome"].is_string());
+    assert!(ended["busy"].as_f64() >= Some(0.05), "{ended}");
+}
+
+#[test]
 fn one_that_waits_is_paused_and_stopped() {
     let host = Host::begin_in(programs());
     let go = host.place.path("go.txt");

@@ -166,7 +166,7 @@ pub struct Application {
     pub memory: u64,
     pub actors: usize,
     pub firings: u64,
-    /// Seconds that its actors computed.
+    /// Seconds that its actors computed, and its fibers.
     pub busy: f64,
     /// How often the mapper has moved one of its actors.
     pub moves: usize,
@@ -365,7 +365,7 @@ impl From<&Seen> for Application {
             memory: seen.bytes,
             actors: counters.actors.len(),
             firings: counters.actors.iter().map(|a| a.firings).sum(),
-            busy: counters.actors.iter().map(|a| a.busy.as_secs_f64()).sum(),
+            busy: counters.busy().as_secs_f64(),
             moves,
             progress: told.map(progress),
             promised: limits.rate,
