@@ -151,9 +151,9 @@ pub fn move_out<K: Kernel>(
     // Before 6.2 the kernel forgets what mask was asked for.
     let forgets = machine.release() < (6, 2);
     for round in 0..50 {
-        // Whole processes first, with one write each; then threads that are apart from theirs.
-        let file = if round == 0 { "cgroup.procs" } else { "tasks" };
-        let text = machine.read(&base.join(file)).unwrap_or_default();
+        // Whole processes first, with one write each; then also threads that are apart from theirs.
+        let list = if round == 0 { "cgroup.procs" } else { "tasks" };
+        let text = machine.read(&base.join(list)).unwrap_or_default();
         let mut moves = Vec::new();
         let mut lines = Vec::new();
         for id in words(&text).filter_map(|w| w.parse::<i32>().ok()) {
@@ -178,11 +178,10 @@ pub fn move_out<K: Kernel>(
                 swept.stay(PROTECTED, format!("{} ({id})", stat.name));
                 continue;
             }
-            let threads = if round == 0 {
-                machine.threads(id)
-            } else {
-                vec![id]
-            };
+            // Who was born meanwhile is moved as a process, too: then the kernel lets no fork of his be half
+            // done, whose child would come into the base after the last look at it.
+            let whole = round == 0 || machine.process_of(id) == id;
+            let threads = if whole { machine.threads(id) } else { vec![id] };
             for tid in &threads {
                 let mask = machine.kernel.affinity(*tid).unwrap_or_default();
                 let thread = machine.thread(id, *tid).or_else(|| machine.process(*tid));
@@ -199,11 +198,12 @@ pub fn move_out<K: Kernel>(
                     new: all.clone(),
                 }));
             }
-            moves.push((id, threads.len() as u64, stat));
+            moves.push((id, whole, threads.len() as u64, stat));
         }
         ledger.add(&lines).map_err(|e| said("ledger", e))?;
         let mut moved = 0;
-        for (id, threads, stat) in moves {
+        for (id, whole, threads, stat) in moves {
+            let file = if whole { "cgroup.procs" } else { "tasks" };
             match machine.kernel.write(&outside.join(file), &id.to_string()) {
                 Ok(()) if stat.is_kernel() => swept.kernel_threads += 1,
                 Ok(()) => swept.threads += threads,
