@@ -162,9 +162,9 @@ static bool is_hosted(const lvd_lease_table *t) {
  * else, or does not answer. */
 static void look_at_holder(lvd_lease *l, uint64_t began) {
   uint32_t holder = lvd_load_relaxed_u32(&l->holder);
-  if (holder == 0 || holder == all.me + 1 || holder > LVD_LEASE_SLOTS) return;
+  if (holder == 0 || holder == all.me + 1) return;
   uint64_t now = lvd_port_ns(), since = lvd_load_relaxed_u64(&l->since);
-  bool lives = lvd_port_locks_held(all.file, SLOT + holder - 1, 1);
+  bool lives = holder <= LVD_LEASE_SLOTS && lvd_port_locks_held(all.file, SLOT + holder - 1, 1);
   bool late = now > since && now - since >= LATE_NS && now - began >= LATE_NS;
   if (lives && !late) return;
   bool answers = lives && lvd_port_thread_waits(lvd_load_relaxed_u32(&l->thread));
@@ -256,8 +256,8 @@ void lvd_lease_tick(lvd_leased *who) {
 }
 
 void lvd_leases_child_begins(void) {
-  lvd_store_relaxed_ptr(&all.table, NULL);
-  memset(&all, 0, sizeof all); /* the descriptor is closed by whoever closes all, or at exec */
+  if (all.file >= 0) lvd_port_close(all.file); /* the locks are the other's, and stay */
+  memset(&all, 0, sizeof all);
   all.file = -1;
 }
 
