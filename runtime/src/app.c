@@ -428,6 +428,7 @@ void lvd_app_unload(lvd_app *app) {
   else
     rt->apps = app->next;
   if (app->next) app->next->previous = app->previous;
+  lvd_cores_back(app);
   free_app(app);
   lvd_port_unlock(&rt->lock);
 }

@@ -166,7 +166,7 @@ lvd_status lvd_app_move(lvd_app *app, uint32_t actor, uint32_t worker) {
   if (!app || actor >= app->net->actors || worker >= app->rt->workers) return LVD_E_ARGUMENT;
   lvd_status status = LVD_E_STATE;
   lvd_port_lock(&app->rt->lock); /* the running set must not change meanwhile */
-  if (lvd_load_relaxed_u32(&app->rt->worker[worker].given)) {
+  if (lvd_core_is_for(&app->rt->worker[worker], app)) {
     lvd_app_retarget(app, &app->entity[actor], worker);
     status = LVD_OK;
   }

@@ -93,6 +93,7 @@ struct lvd_worker {
   const unsigned char *low; /* of the thread's stack */
   lvd_a32 runs;             /* its thread has been started */
   lvd_a32 given;            /* its core is in the running set */
+  lvd_aptr alone;           /* whose it is, if it is not; null: nobody's */
   lvd_queue ready[LVD_INBOX_LEVELS];
   uint32_t ready_levels; /* a bit for each queue that is not empty */
   lvd_entity *held;
@@ -273,6 +274,11 @@ struct lvd_runtime {
   lvd_runtime *next_runtime;
 };
 
+/* May an actor of `app` be there? Under the runtime's lock. */
+static inline bool lvd_core_is_for(const lvd_worker *w, const lvd_app *app) {
+  return lvd_load_relaxed_u32(&w->given) || lvd_load_relaxed_ptr(&w->alone) == app;
+}
+
 /* Workers, the urgent ones included. */
 static inline uint32_t lvd_all_workers(const lvd_runtime *rt) { return 2 * rt->workers; }
 
@@ -337,6 +343,11 @@ static inline uint32_t lvd_pauses(uint32_t looks) { return looks < 128 ? 1 + loo
 /* LVD_E_LIMIT, which lvd_status_text says as `sentence` (a constant): what is limited, and what raises
  * that. */
 lvd_status lvd_limit(const char *sentence);
+
+/* ---- runtime.c ---------------------------------------------------------------------------- */
+
+/* The cores that were taken for `app` are all's again. Under the runtime's lock. */
+void lvd_cores_back(lvd_app *app);
 
 /* ---- control.c ---------------------------------------------------------------------------- */
 

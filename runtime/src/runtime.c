@@ -175,6 +175,7 @@ static void take_up_held(lvd_worker *w, lvd_command *c) {
 /* The walk over what sits on a core that is taken. */
 typedef struct leaving {
   lvd_runtime *rt;
+  const lvd_app *stays; /* null: nothing does */
   uint32_t worker, to;
   bool any;
 } leaving;
@@ -186,7 +187,7 @@ static bool is_on(const leaving *l, uint32_t index) { return index % l->rt->work
 LVD_READS_LIVE static void send_away(lvd_entity *e, void *argument) {
   leaving *l = argument;
   uint32_t target = lvd_load_relaxed_u32(&e->target);
-  if (!is_on(l, target)) return;
+  if (!is_on(l, target) || e->app == l->stays) return;
   do l->to = (l->to + 1) % l->rt->workers;
   while (!lvd_load_relaxed_u32(&l->rt->worker[l->to].given));
   uint32_t to = l->to;
@@ -200,7 +201,7 @@ LVD_READS_LIVE static void wake_who_stays(lvd_entity *e, void *argument) {
   leaving *l = argument;
   lvd_app *app = e->app;
   uint32_t phase = lvd_load_relaxed_u32(&app->phase);
-  if (!is_on(l, lvd_load_relaxed_u32(&e->worker)) || phase > LVD_PHASE_RUNNING ||
+  if (!is_on(l, lvd_load_relaxed_u32(&e->worker)) || app == l->stays || phase > LVD_PHASE_RUNNING ||
       lvd_load_relaxed_u32(&e->state) == LVD_FINISHED)
     return;
   l->any = true;
@@ -208,8 +209,8 @@ LVD_READS_LIVE static void wake_who_stays(lvd_entity *e, void *argument) {
 }
 
 /* The lock is free while a worker is waited for: others load and unload meanwhile. */
-static void clear_core(lvd_runtime *rt, uint32_t worker) {
-  leaving l = {rt, worker, worker, true};
+static void clear_core(lvd_runtime *rt, uint32_t worker, const lvd_app *stays) {
+  leaving l = {rt, stays, worker, worker, true};
   each_entity(rt, send_away, &l);
   /* A worker in a long firing hands its entity over after it. */
   for (;;) {
@@ -224,9 +225,7 @@ static void clear_core(lvd_runtime *rt, uint32_t worker) {
   }
 }
 
-lvd_status lvd_core_take(lvd_runtime *rt, uint32_t worker) {
-  LVD_INSIDE;
-  if (!rt || worker >= rt->workers) return LVD_E_ARGUMENT;
+static lvd_status take_core(lvd_runtime *rt, uint32_t worker, lvd_app *app) {
   lvd_status status = LVD_OK;
   lvd_port_lock(&rt->taking);
   lvd_port_lock(&rt->lock);
@@ -235,12 +234,35 @@ lvd_status lvd_core_take(lvd_runtime *rt, uint32_t worker) {
     status = LVD_E_STATE;
   } else {
     lvd_store_relaxed_u32(&w->given, 0);
+    lvd_store_relaxed_ptr(&w->alone, app);
     rt->given_count--;
-    clear_core(rt, worker);
+    clear_core(rt, worker, app);
   }
   lvd_port_unlock(&rt->lock);
   lvd_port_unlock(&rt->taking);
   return status;
+}
+
+lvd_status lvd_core_take(lvd_runtime *rt, uint32_t worker) {
+  LVD_INSIDE;
+  return rt && worker < rt->workers ? take_core(rt, worker, NULL) : LVD_E_ARGUMENT;
+}
+
+lvd_status lvd_core_take_for(lvd_app *app, uint32_t worker) {
+  LVD_INSIDE;
+  return app && worker < app->rt->workers ? take_core(app->rt, worker, app) : LVD_E_ARGUMENT;
+}
+
+static void put_back(lvd_worker *w) {
+  lvd_store_relaxed_ptr(&w->alone, NULL);
+  lvd_store_relaxed_u32(&w->given, 1);
+  w->rt->given_count++;
+}
+
+void lvd_cores_back(lvd_app *app) {
+  lvd_runtime *rt = app->rt;
+  for (uint32_t i = 0; i < rt->workers; i++)
+    if (lvd_load_relaxed_ptr(&rt->worker[i].alone) == app) put_back(&rt->worker[i]);
 }
 
 lvd_status lvd_core_give(lvd_runtime *rt, uint32_t worker) {
@@ -253,8 +275,7 @@ lvd_status lvd_core_give(lvd_runtime *rt, uint32_t worker) {
   if (lvd_load_relaxed_u32(&w->given)) {
     status = LVD_E_STATE;
   } else {
-    lvd_store_relaxed_u32(&w->given, 1);
-    rt->given_count++;
+    put_back(w);
   }
   lvd_port_unlock(&rt->lock);
   lvd_port_unlock(&rt->taking);

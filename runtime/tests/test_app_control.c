@@ -255,6 +255,40 @@ void test_app_others_do_not_wait(void) {
   lvd_runtime_destroy(rt);
 }
 
+void test_core_alone(void) {
+  lvd_runtime *rt = runtime_of(3);
+  uint32_t count[2] = {SCALED(4000000), SCALED(4000000)};
+  sink s[2] = {{0}, {0}};
+  builder b[2];
+  lvd_app *app[2];
+  for (int i = 0; i < 2; i++) {
+    pipeline(&b[i], 4, &count[i], &s[i], 70);
+    app[i] = app_loaded(rt, &b[i]);
+  }
+  for (uint32_t k = 0; k < b[0].net.actors; k++) CHECK_EQ(lvd_app_move(app[0], k, 1), LVD_OK);
+  for (int i = 0; i < 2; i++) CHECK_EQ(lvd_app_start(app[i]), LVD_OK);
+  CHECK_EQ(lvd_core_take_for(app[0], 1), LVD_OK);
+  CHECK_EQ(lvd_core_take_for(app[0], 1), LVD_E_STATE);
+  CHECK_EQ(lvd_core_take_for(app[1], 0), LVD_OK);
+  CHECK_EQ(lvd_core_take_for(app[1], 2), LVD_E_STATE); /* the last */
+  CHECK_EQ(lvd_core_give(rt, 0), LVD_OK);
+  for (uint32_t k = 0; k < b[1].net.actors; k++) {
+    lvd_actor_counters a[2][16];
+    CHECK_EQ(lvd_app_move(app[1], k, 1), LVD_E_STATE);
+    CHECK_EQ(lvd_app_move(app[0], k, k % 2), LVD_OK); /* its own may leave, and come back */
+    CHECK_EQ(lvd_app_move(app[0], k, 1), LVD_OK);
+    for (int i = 0; i < 2; i++)
+      CHECK_EQ(lvd_app_counters(app[i], a[i], &(uint32_t){16}, NULL, NULL), LVD_OK);
+    CHECK_EQ(a[0][k].target, 1);
+    CHECK(a[1][k].target != 1 && a[1][k].worker != 1);
+  }
+  app_ended(app[0], LVD_OK);
+  CHECK_EQ(lvd_app_move(app[1], 0, 1), LVD_OK); /* it is all's again */
+  app_ended(app[1], LVD_OK);
+  for (int i = 0; i < 2; i++) check_pipeline(&s[i], count[i], 4);
+  lvd_runtime_destroy(rt);
+}
+
 void test_core_take_give(void) {
   lvd_runtime *rt = runtime_of(3);
   uint32_t count = SCALED(5000000);

@@ -44,6 +44,9 @@ LVD_API uint32_t lvd_workers(const lvd_runtime *rt);
  * one. lvd_core_give puts it back; entities return when they are moved or placed again. */
 LVD_API lvd_status lvd_core_take(lvd_runtime *rt, uint32_t worker);
 LVD_API lvd_status lvd_core_give(lvd_runtime *rt, uint32_t worker);
+/* The same, for the actors of `app`: they stay there, may be moved there (lvd_app_move), and nothing else
+ * is. Until lvd_core_give, or lvd_app_unload. */
+LVD_API lvd_status lvd_core_take_for(lvd_app *app, uint32_t worker);
 
 /* ------------------------------------------------------------------------------------------ */
 /* Applications                                                                               */
