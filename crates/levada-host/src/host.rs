@@ -101,6 +101,8 @@ pub struct Load {
     pub limits: Limits,
     /// Load it even where that breaks a promise.
     pub anyway: bool,
+    /// It has a core that nothing else is on.
+    pub exclusive: bool,
 }
 
 /// An application of the host, as long as anybody has it.
@@ -115,6 +117,8 @@ pub struct Hosted {
     pub loaded: SystemTime,
     pub(crate) object: Option<PathBuf>,
     pub(crate) pins: Vec<Option<u32>>,
+    /// The worker whose core it has to itself.
+    pub exclusive: Option<u32>,
     /// What an earlier run has measured, by which it was placed.
     pub(crate) known: Option<Measured>,
     /// Where it leaves what it has open to a new version, and what is left to it.
@@ -424,11 +428,21 @@ impl Shared {
             What::Failed => State::Failed,
             _ => State::Ended,
         };
+        // Somebody may still have it in hand, and who is told of the end may want the core.
+        if let Some(worker) = hosted.exclusive {
+            let _ = self.runtime.give_core(worker);
+        }
         self.table().end(ended, state);
         self.events.tell(event, &hosted.name, text);
         self.changed.notify_all();
         true
     }
+}
+
+/// Somebody else was faster.
+fn no_core(name: &str) -> Refusal {
+    let what = format!("there is no core for {name} alone any more");
+    Refusal::new(Kind::Conflict, what).help("try again")
 }
 
 /// Applications in one process.
@@ -500,6 +514,7 @@ impl Host {
             pins,
             limits,
             anyway,
+            exclusive,
         } = load;
         let shared = &self.shared;
         let known = object
@@ -510,8 +525,15 @@ impl Host {
             None => first_guess(&network),
         };
         graph.pins = pins.clone();
-        let placement = place_beside(&graph, &shared.machine, &self.loads());
-        if !anyway {
+        let exclusive = match exclusive {
+            true => Some(self.core_for(&name, &pins)?),
+            false => None,
+        };
+        let placement = match exclusive {
+            Some(worker) => vec![worker; network.actors()],
+            None => self.place(graph)?,
+        };
+        if !anyway && exclusive.is_none() {
             mapping::admit(
                 shared,
                 &name,
@@ -542,6 +564,10 @@ impl Host {
         };
         let bytes = App::size(&shared.runtime, &network, &options).map_err(refused)?;
         let app = App::load(&shared.runtime, &network, &options).map_err(refused)?;
+        if let Some(worker) = exclusive {
+            app.take_core(worker).map_err(|_| no_core(&name))?;
+            shared.note(Note::Changed);
+        }
         let mut table = shared.table();
         if let Some(other) = table.find(&name)
             && other.ended.is_none()
@@ -572,6 +598,7 @@ impl Host {
             loaded: SystemTime::now(),
             object,
             pins,
+            exclusive,
             known,
             leaves,
             after: old.map(|old| old.number),
@@ -601,6 +628,48 @@ impl Host {
         let counts = format!("{} as {}", hosted.class, hosted.name);
         shared.events.tell(What::Loaded, &hosted.name, counts);
         Ok(hosted)
+    }
+
+    /// Where the actors of a new one begin: on cores that are for all.
+    fn place(&self, mut graph: Graph) -> Result<Vec<u32>, Refusal> {
+        let (machine, open) = (&self.shared.machine, self.shared.runtime.open());
+        let inside = |core: u32| open.iter().position(|&c| c == core).map(|c| c as u32);
+        for pin in &mut graph.pins {
+            if let Some(core) = pin.filter(|&core| inside(core).is_none()) {
+                let what =
+                    format!("worker {core}, which an actor is pinned to, is not for all now");
+                return Err(Refusal::new(Kind::Conflict, what).help("see levada map"));
+            }
+            *pin = pin.and_then(inside);
+        }
+        let loads = self.loads();
+        let loads: Vec<f64> = open.iter().map(|&c| loads[c as usize]).collect();
+        let found = place_beside(&graph, &machine.part(&open), &loads);
+        Ok(found.into_iter().map(|c| open[c as usize]).collect())
+    }
+
+    /// The core that is cheapest to empty, for one that is to have it alone. One is left to all.
+    fn core_for(&self, name: &str, pins: &[Option<u32>]) -> Result<u32, Refusal> {
+        if pins.iter().any(Option::is_some) {
+            let what =
+                format!("{name} is to have a core to itself, and has actors that are pinned");
+            return Err(Refusal::new(Kind::Wrong, what).help("leave out the pins, or --exclusive"));
+        }
+        let (open, loads) = (self.shared.runtime.open(), self.loads());
+        let cheapest = open
+            .iter()
+            .min_by(|a, b| loads[**a as usize].total_cmp(&loads[**b as usize]));
+        match cheapest {
+            Some(&worker) if open.len() > 1 => Ok(worker),
+            _ => {
+                let all = self.shared.machine.workers();
+                let what = format!(
+                    "there is no core for {name} alone: of {all} workers {} is for all",
+                    open.len()
+                );
+                Err(Refusal::new(Kind::Limit, what).help("unload what has one to itself"))
+            }
+        }
     }
 
     /// The bytes that it would claim: state and channels. The errors of [`Host::load`].

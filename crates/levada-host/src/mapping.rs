@@ -14,10 +14,14 @@ use std::sync::Arc;
 /// Steps that are simulated for an admission.
 const STEPS: usize = 30_000;
 
-fn mix(apps: Vec<App>) -> Mix {
+/// Of what shares the cores that are for all.
+fn mix(shared: &Shared, apps: Vec<App>) -> Mix {
+    let open = shared.runtime.open();
+    let all = 0..shared.machine.workers() as u32;
+    let closed = all.filter(|core| !open.contains(core));
     Mix {
         apps,
-        exclusive: Vec::new(),
+        exclusive: closed.map(|core| (core, None)).collect(),
     }
 }
 
@@ -36,12 +40,13 @@ pub fn remap<'a>(
         current.extend(seats.map(|worker| (!new).then_some(worker)));
     }
     let (machine, notes) = (shared.machine.clone(), shared.notes());
+    let mix = mix(shared, apps);
     let thread = std::thread::Builder::new().name("levada/map".to_string());
     let started = thread.spawn(move || {
         // SAFETY: this thread alone, as Linux has it.
         unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) };
         let stay = || current.iter().map(|c| c.unwrap_or(0)).collect();
-        let placement = levada_map::remap(&mix(apps), &machine, &current);
+        let placement = levada_map::remap(&mix, &machine, &current);
         // What cannot be mapped stays where it is.
         let known = current.iter().all(Option::is_some);
         match placement {
@@ -68,7 +73,8 @@ pub fn admit(
         let table = shared.table();
         let runs = |state| matches!(state, State::Running | State::Draining | State::Loaded);
         let all = table.apps.values().filter(|a| runs(a.state));
-        all.filter_map(|a| a.hosted.clone()).collect()
+        let all = all.filter_map(|a| a.hosted.clone());
+        all.filter(|h| h.exclusive.is_none()).collect()
     };
     let promised = |l: Limits| l.rate.is_some();
     // Without a measurement nobody knows what it would do.
@@ -84,7 +90,7 @@ pub fn admit(
     let app = unmeasured(name, network, known, pins, limits);
     current.extend(app.actors.iter().map(|_| None));
     apps.push(App { priority, ..app });
-    let admission = levada_map::admit(&mix(apps), &shared.machine, &current, STEPS);
+    let admission = levada_map::admit(&mix(shared, apps), &shared.machine, &current, STEPS);
     match admission {
         Ok(admission) if !admission.fits() => {
             let what = format!("a promise would be broken: {admission}");

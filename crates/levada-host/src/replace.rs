@@ -27,6 +27,10 @@ impl Host {
     ) -> Result<Arc<Hosted>, Refusal> {
         let name = load.name.clone();
         let old = self.live(&name)?;
+        if old.exclusive.is_some() || load.exclusive {
+            let what = format!("{name} has a core to itself, or its new version is to have one");
+            return Err(Refusal::new(Kind::Wrong, what).help("unload it, and load the new version"));
+        }
         let same = |what: &str| {
             let of = |all: &[(String, String)]| {
                 let found = all.iter().find(|(name, _)| name == what);

@@ -29,7 +29,7 @@ pub enum Note {
 struct Watched {
     hosted: Arc<Hosted>,
     before: Counters,
-    /// Its first actor in the graph of all.
+    /// Its first actor in the graph of all that share cores; beyond all of it for who has one alone.
     first: usize,
     /// What it had done at some time, by which its promise is judged.
     told: (Instant, f64),
@@ -38,7 +38,10 @@ struct Watched {
 
 struct Watch<'a> {
     shared: &'a Shared,
+    /// Those that share cores come first.
     all: Vec<Watched>,
+    /// The workers whose core is for all.
+    open: Vec<u32>,
     balancer: Option<Balancer>,
     /// When the last sample was taken, and when something last changed.
     at: Instant,
@@ -61,6 +64,7 @@ pub fn watch(shared: &Shared, notes: &Receiver<Note>) {
     let mut watch = Watch {
         shared,
         all: Vec::new(),
+        open: Vec::new(),
         balancer: None,
         at: Instant::now(),
         changed: Instant::now(),
@@ -160,16 +164,27 @@ impl Watch<'_> {
             let all = seen.filter_map(|a| a.hosted.clone());
             all.filter(|h| !h.app.is_ending()).collect()
         };
+        self.open = self.shared.runtime.open();
+        let (alone, mut all): (Vec<_>, Vec<_>) = all
+            .into_iter()
+            .partition(|h: &Arc<Hosted>| h.exclusive.is_some());
+        let sharing = all.len();
+        all.extend(alone);
         // One application alone on one worker has nothing to be measured for.
         let promised = all.iter().any(|h| h.limits.rate.is_some());
         if !self.shared.balance && all.len() < 2 && !promised {
             return;
         }
         let mut placement = Vec::new();
-        for hosted in all {
+        for (i, hosted) in all.into_iter().enumerate() {
             let before = hosted.app.counters().unwrap_or_default();
-            let first = placement.len();
-            placement.extend(before.actors.iter().map(|a| a.target));
+            let first = match i < sharing {
+                true => placement.len(),
+                false => usize::MAX,
+            };
+            if i < sharing {
+                placement.extend(before.actors.iter().map(|a| a.target));
+            }
             self.all.push(Watched {
                 told: (Instant::now(), done(&hosted)),
                 late: false,
@@ -180,8 +195,8 @@ impl Watch<'_> {
         }
         if self.shared.balance {
             // Beside others that have been placed well, one that was placed by a guess can wait.
-            let guessed = matches!(self.all.as_slice(), [one] if one.hosted.known.is_none());
-            let balancer = Balancer::new(self.shared.machine.clone(), placement);
+            let guessed = matches!(self.sharing(), [one] if one.hosted.known.is_none());
+            let balancer = self.balancer_of(placement);
             self.balancer = Some(match guessed {
                 true => balancer,
                 false => balancer.trusting(),
@@ -194,16 +209,25 @@ impl Watch<'_> {
         self.map();
     }
 
+    fn sharing(&self) -> &[Watched] {
+        let sharing = self.all.partition_point(|w| w.first < usize::MAX);
+        &self.all[..sharing]
+    }
+
+    fn balancer_of(&self, placement: Placement) -> Balancer {
+        Balancer::new(self.shared.machine.clone(), placement).among(self.open.clone())
+    }
+
     /// Asks the mapper where all of them should be, now that others run than before.
     fn map(&mut self) {
-        if !self.shared.balance || self.all.len() < 2 {
+        if !self.shared.balance || self.sharing().len() < 2 {
             return;
         }
         if self.maps {
             self.stale = true;
             return;
         }
-        let all = self.all.iter().map(|w| (&*w.hosted, &w.before));
+        let all = self.sharing().iter().map(|w| (&*w.hosted, &w.before));
         self.maps = mapping::remap(self.shared, self.changes, all);
     }
 
@@ -225,8 +249,7 @@ impl Watch<'_> {
             .collect();
         if !moves.is_empty() {
             self.make(moves);
-            let balancer = Balancer::new(self.shared.machine.clone(), placement);
-            self.balancer = Some(balancer.trusting());
+            self.balancer = Some(self.balancer_of(placement).trusting());
         }
     }
 
@@ -258,10 +281,17 @@ impl Watch<'_> {
             did.pins = watched.hosted.pins.clone();
             watched.before = now;
             remember(&watched.hosted, &did, elapsed);
-            append(&mut graph, did);
+            if watched.first < usize::MAX {
+                append(&mut graph, did);
+            }
         }
         for watched in &mut self.all {
             judge(self.shared, watched);
+        }
+        // A core has been taken, or has come back.
+        if self.shared.runtime.open() != self.open {
+            self.begin();
+            return;
         }
         let fired = graph.busy.iter().any(|b| *b > 0.0);
         self.quiet = if fired { 0 } else { self.quiet + 1 };
@@ -275,15 +305,16 @@ impl Watch<'_> {
 
     /// What waited behind an action that did not end was given to other workers by the runtime.
     fn follow(&mut self) {
+        let actors = |w: &Watched| w.before.actors.iter().map(|a| a.target).collect::<Vec<_>>();
+        let placement: Placement = self.sharing().iter().flat_map(actors).collect();
         let Some(balancer) = &mut self.balancer else {
             return;
         };
-        let actors = |w: &Watched| w.before.actors.iter().map(|a| a.target).collect::<Vec<_>>();
-        let placement: Placement = self.all.iter().flat_map(actors).collect();
         if placement == balancer.placement() {
             return;
         }
-        for watched in &self.all {
+        let sharing = self.all.partition_point(|w| w.first < usize::MAX);
+        for watched in &self.all[..sharing] {
             for (actor, from) in watched
                 .before
                 .actors

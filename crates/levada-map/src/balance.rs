@@ -19,7 +19,9 @@ pub struct Sample {
 
 #[derive(Clone, Debug)]
 pub struct Balancer {
+    /// Of these cores, which are all that actors may be on.
     machine: Machine,
+    cores: Vec<u32>,
     placement: Placement,
     /// The mean of the samples, by the second: of all at first, then a decaying one.
     mean: Option<Graph>,
@@ -42,8 +44,10 @@ const LONGEST: Duration = Duration::from_secs(20);
 
 impl Balancer {
     pub fn new(machine: Machine, placement: Placement) -> Balancer {
+        let cores = (0..machine.workers() as u32).collect();
         Balancer {
             machine,
+            cores,
             placement,
             mean: None,
             samples: 0,
@@ -52,6 +56,19 @@ impl Balancer {
             wait: FIRST,
             promise: None,
         }
+    }
+
+    /// Only some cores are for these actors: the others are somebody else's.
+    pub fn among(mut self, cores: Vec<u32>) -> Balancer {
+        self.machine = self.machine.part(&cores);
+        self.cores = cores;
+        self
+    }
+
+    /// The number of a core among those; none: it is not, or not any more.
+    fn inside(&self, core: u32) -> Option<u32> {
+        let found = self.cores.iter().position(|&c| c == core);
+        found.map(|c| c as u32)
     }
 
     /// For a placement that rests on what was measured before: it is no guess to be mended soon.
@@ -81,18 +98,20 @@ impl Balancer {
         self.since_move += sample.elapsed;
         self.age += sample.elapsed;
         self.samples += 1;
-        let graph = sample.graph.clone();
-        self.learn(
-            &graph.without_traffic(&self.machine, &self.placement),
-            seconds,
-        );
+        let mut graph = sample.graph.clone();
+        for pin in &mut graph.pins {
+            *pin = pin.and_then(|core| self.inside(core));
+        }
+        let seats = self.placement.iter().map(|&c| self.inside(c).unwrap_or(0));
+        let seats: Placement = seats.collect();
+        self.learn(&graph.without_traffic(&self.machine, &seats), seconds);
         if self.since_move < self.wait || self.samples < 2 {
             return Vec::new();
         }
         let Some(mean) = &self.mean else {
             return Vec::new();
         };
-        let now = bottleneck(mean, &self.machine, &self.placement);
+        let now = bottleneck(mean, &self.machine, &seats);
         if let Some(promised) = self.promise.take() {
             // A bottleneck that is as tall as before, or taller: the promise was not kept. More
             // work done in the same time looks the same, so the evenness is what counts.
@@ -110,11 +129,12 @@ impl Balancer {
         if now < BUSY * 1e9 {
             return Vec::new();
         }
-        let better = improve(mean, &self.machine, &self.placement);
+        let better = improve(mean, &self.machine, &seats);
         let then = bottleneck(mean, &self.machine, &better);
         if then > now * (1.0 - WORTH) {
             return Vec::new();
         }
+        let better: Placement = better.iter().map(|&c| self.cores[c as usize]).collect();
         let moves: Vec<(usize, u32)> = better
             .iter()
             .zip(&self.placement)

@@ -135,6 +135,24 @@ impl Runtime {
         unsafe { ffi::lvd_workers(self.0.0.as_ptr()) }
     }
 
+    /// Nothing runs on the core of `worker` any more when this returns. `Status::STATE`: it was taken
+    /// already, or is the last one.
+    pub fn take_core(&self, worker: u32) -> Result<(), Error> {
+        // SAFETY: the handle is live.
+        Status(unsafe { ffi::lvd_core_take(self.0.0.as_ptr(), worker) }).check()
+    }
+
+    pub fn give_core(&self, worker: u32) -> Result<(), Error> {
+        // SAFETY: the handle is live.
+        Status(unsafe { ffi::lvd_core_give(self.0.0.as_ptr(), worker) }).check()
+    }
+
+    /// The workers whose core is for all.
+    pub fn open(&self) -> Vec<u32> {
+        let given = |&w: &u32| self.worker_counters(w).is_ok_and(|c| c.given);
+        (0..self.workers()).filter(given).collect()
+    }
+
     pub fn worker_counters(&self, worker: u32) -> Result<WorkerCounters, Error> {
         let mut out = WorkerCounters::default();
         // SAFETY: the handle is live, `out` valid.
@@ -640,6 +658,13 @@ impl App {
     pub fn move_actor(&self, actor: u32, worker: u32) -> Result<(), Error> {
         // SAFETY: the application is live.
         Status(unsafe { ffi::lvd_app_move(self.raw.as_ptr(), actor, worker) }).check()
+    }
+
+    /// Nothing but this has the core of `worker` from now on, until it is unloaded. `Status::STATE`: the
+    /// core is somebody's already, or the last one.
+    pub fn take_core(&self, worker: u32) -> Result<(), Error> {
+        // SAFETY: the application is live.
+        Status(unsafe { ffi::lvd_core_take_for(self.raw.as_ptr(), worker) }).check()
     }
 
     pub fn counters(&self) -> Result<Counters, Error> {

@@ -396,6 +396,9 @@ pub struct LoadArgs {
     /// Load it even where that breaks a promise
     #[arg(long)]
     pub anyway: bool,
+    /// Give it a core that nothing else of the host is on
+    #[arg(long)]
+    pub exclusive: bool,
     /// Give it a process of its own: for code that is not trusted
     #[arg(long)]
     pub isolate: bool,

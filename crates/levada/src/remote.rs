@@ -102,6 +102,7 @@ fn beside_manifest(args: &LoadArgs) -> Option<&'static str> {
         ("project", network.project.is_some()),
         ("priority", args.priority != 0),
         ("memory", args.memory.is_some()),
+        ("exclusive", args.exclusive),
         ("isolate", args.isolate),
         ("paused", args.paused),
         ("native", !compile.native.is_empty()),
@@ -160,14 +161,18 @@ fn loaded(made: &Details) -> String {
     let _ = std::io::stderr().lock().write_all(made.text.as_bytes());
     let a = &made.application;
     let isolated = a.isolated.map(|process| format!(", in process {process}"));
+    let alone = a
+        .exclusive
+        .map(|worker| format!(", alone on worker {worker}"));
     format!(
-        "loaded {} ({}): {}, {}, {}{}",
+        "loaded {} ({}): {}, {}, {}{}{}",
         a.name,
         a.network,
         plural(a.actors, "actor"),
         plural(made.channel.len(), "channel"),
         bytes(a.memory),
-        isolated.unwrap_or_default()
+        isolated.unwrap_or_default(),
+        alone.unwrap_or_default()
     )
 }
 
@@ -211,6 +216,7 @@ fn request(args: &LoadArgs) -> Result<LoadRequest, Failure> {
         rate: args.rate,
         share: args.share,
         anyway: args.anyway,
+        exclusive: args.exclusive,
         isolate: args.isolate,
         paused: args.paused,
         within: args.at.within,
@@ -395,11 +401,11 @@ pub fn map(at: &AtArgs) -> Done {
                 .iter()
                 .filter_map(|a| a.share)
                 .fold(0.0, |all, one| all + one);
-            rows.push(vec![
-                core(w),
-                plural(w.actor.len(), "actor"),
-                share(Some(total)),
-            ]);
+            let whose = match w.open {
+                true => plural(w.actor.len(), "actor"),
+                false => format!("{}, and no others", plural(w.actor.len(), "actor")),
+            };
+            rows.push(vec![core(w), whose, share(Some(total))]);
             for a in &w.actor {
                 let name = format!("  {}.{}", a.application, a.actor);
                 rows.push(vec![name, String::new(), share(a.share)]);

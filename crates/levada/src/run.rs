@@ -89,6 +89,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
             share: None,
         },
         anyway: true,
+        exclusive: false,
     })?;
     let app = &hosted.app;
     let stopped = hosted.clone();

@@ -171,6 +171,20 @@ fn make_ready(
             .help("--set gives its parameters values; arguments are for C programs (.so)")
             .into());
     }
+    let kind = match (prepared.program, request.isolate) {
+        (true, _) => Some("a C program, whose forks and procedures run on all"),
+        (_, true) => Some("isolated: its own process has workers on all"),
+        _ => None,
+    };
+    if let Some(kind) = kind.filter(|_| request.exclusive) {
+        let what = format!(
+            "a core for it alone is for networks, and {} is {kind}",
+            prepared.network
+        );
+        return Err(Refusal::new(Kind::Wrong, what)
+            .help("leave out --exclusive")
+            .into());
+    }
     if request.isolate {
         return Ok(Ready {
             request,
@@ -204,6 +218,7 @@ fn make_ready(
         pins: Vec::new(),
         limits,
         anyway: request.anyway,
+        exclusive: request.exclusive,
     };
     Ok(Ready {
         request,

@@ -431,6 +431,7 @@ fn workers(served: &Served, all: &[Seen]) -> Vec<Worker> {
             Worker {
                 worker,
                 cpu: read.cpu,
+                open: read.given,
                 busy: read.busy_ns as f64 / 1e9,
                 asleep: read.sleep_ns as f64 / 1e9,
                 activations: read.activations,

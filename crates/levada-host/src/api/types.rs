@@ -69,6 +69,8 @@ pub struct LoadRequest {
     pub share: Option<f64>,
     /// Load it even where that breaks a promise.
     pub anyway: bool,
+    /// It has a core that nothing else of the host is on.
+    pub exclusive: bool,
     /// It has a process of its own: what it does there cannot harm the others.
     pub isolate: bool,
     /// Load it paused: nothing of it runs before it is resumed.
@@ -187,6 +189,9 @@ pub struct Application {
     /// The process that it has for itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolated: Option<u32>,
+    /// The worker whose core it has to itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exclusive: Option<u32>,
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
@@ -256,6 +261,8 @@ pub struct Worker {
     pub worker: u32,
     /// The core that it is pinned to; -1: none.
     pub cpu: i32,
+    /// It is for all; else for one application alone, or given away.
+    pub open: bool,
     /// Seconds that it ran actors, and that it slept.
     pub busy: f64,
     pub asleep: f64,
@@ -373,6 +380,7 @@ impl From<&Seen> for Application {
             share: limits.share,
             outcome: seen.ended.as_ref().map(|e| e.outcome.text()),
             isolated: None,
+            exclusive: seen.hosted.as_ref().and_then(|h| h.exclusive),
         }
     }
 }

@@ -333,7 +333,7 @@ mod tests {
         let stats = json!({
             "host": {"version": "0.1.0", "pid": 1, "seconds": 5.0, "workers": 1,
                 "applications": 2},
-            "worker": [{"worker": 0, "cpu": 3, "busy": busy, "asleep": 0.0, "activations": 1,
+            "worker": [{"worker": 0, "cpu": 3, "open": true, "busy": busy, "asleep": 0.0, "activations": 1,
                 "sleeps": 0, "actor": []}],
             "application": [app(1, "radio", "running"), app(2, "clip", "paused")]});
         let mut details = app(1, "radio", "running");
