@@ -4,8 +4,9 @@
 use crate::api::types::Failed;
 use crate::host::Kind;
 use http_body_util::{BodyExt, Full};
+pub use hyper::Method;
 use hyper::body::{Bytes, Incoming};
-use hyper::{Method, Request, Response};
+use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
 use serde_json::Value;

@@ -81,6 +81,7 @@ pub fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
         naming: Mutex::default(),
         preparing: Preparing::default(),
         isolated: AllIsolated::default(),
+        away: Default::default(),
         starts: Starts {
             command,
             options: args.for_another(),

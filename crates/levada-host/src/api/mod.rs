@@ -5,6 +5,7 @@
 //! One thread serves all connections. What may take long runs on a thread beside it, so a client that
 //! waits for an application to end keeps no other one waiting.
 
+pub mod away;
 pub mod isolated;
 mod leases;
 mod loading;
@@ -59,6 +60,8 @@ pub struct Served {
     /// Those that have a process of their own, and how such a process is started.
     pub isolated: AllIsolated,
     pub starts: Starts,
+    /// Cores that are somebody else's for a while.
+    pub away: away::AllAway,
 }
 
 impl Served {
@@ -558,6 +561,8 @@ async fn events(
         move_actor,
         replace,
         why,
+        away::leave,
+        away::come_back,
         map,
         stats,
         metrics,
@@ -601,6 +606,10 @@ pub fn router(served: Arc<Served>) -> Router {
         .route("/applications/{name}/move", post(move_actor))
         .route("/applications/{name}/replace", post(replace))
         .route("/applications/{name}/why", get(why))
+        .route(
+            "/cores/{cpu}/away",
+            post(away::leave).delete(away::come_back),
+        )
         .route("/map", get(map))
         .route("/stats", get(stats))
         .route("/metrics", get(metrics))

@@ -2,6 +2,7 @@
 //! `levada shield`: a program alone on cores of its own.
 
 mod class;
+mod hosts;
 mod report;
 mod run;
 mod status;
@@ -58,6 +59,8 @@ struct Plan<'a> {
     request: Request,
     load: Load,
     topology: Topology,
+    /// Last: they come back when the shield has gone.
+    _left: hosts::Left,
 }
 
 fn plan(args: &RaiseArgs) -> Result<Plan<'_>, Failure> {
@@ -116,6 +119,7 @@ fn plan(args: &RaiseArgs) -> Result<Plan<'_>, Failure> {
     };
     Ok(Plan {
         args,
+        _left: hosts::leave(&request.cores),
         request,
         load,
         topology,

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A shield on a core where a host works: the host leaves it, and comes back.
+
+mod common;
+
+use common::host::Host;
+use common::shield::*;
+use serde_json::{Value, json};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+fn until(what: &str, good: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !good() {
+        assert!(start.elapsed() < Duration::from_secs(60), "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The host's worker on that core.
+fn worker(host: &Host, core: u32) -> Value {
+    let map = host.json(&["map"]);
+    let on = |w: &&Value| w["cpu"] == core;
+    map.as_array()
+        .unwrap()
+        .iter()
+        .find(on)
+        .cloned()
+        .unwrap_or_default()
+}
+
+fn is_open(host: &Host, core: u32) -> bool {
+    worker(host, core)["open"] == true
+}
+
+fn works(host: &Host) {
+    let before = host.seen("busy")["firings"].as_u64();
+    host.until("busy", |a| a["firings"].as_u64() > before);
+}
+
+fn raise(bench: &Bench, host: &Host, way: &str) -> Child {
+    let mut command = bench.shield(&["-q", "--by", way], &["sleep", "60"]);
+    command.env("LEVADA_HOST", host.place.path("h.sock"));
+    command.stdout(Stdio::null()).spawn().unwrap()
+}
+
+#[test]
+fn a_host_leaves_the_core_and_comes_back() {
+    let Some(bench) = Bench::new("a shield beside a host") else {
+        return;
+    };
+    let host = Host::begin();
+    host.many("busy");
+    if worker(&host, bench.core).is_null() {
+        return common::skipped(
+            "a shield beside a host",
+            "its workers have no cores of their own",
+        );
+    }
+    for way in bench.ways() {
+        for signal in [libc::SIGTERM, libc::SIGKILL] {
+            let mut shield = raise(&bench, &host, way);
+            until("it leaves", || !is_open(&host, bench.core));
+            until("its actors move", || {
+                worker(&host, bench.core)["actor"]
+                    .as_array()
+                    .is_some_and(Vec::is_empty)
+            });
+            works(&host);
+            // SAFETY: a child of ours that has not been waited for.
+            unsafe { libc::kill(shield.id() as i32, signal) };
+            shield.wait().unwrap();
+            until("it comes back", || is_open(&host, bench.core));
+            works(&host);
+            until("the guard has restored", || {
+                !std::path::Path::new(LEDGER).exists()
+            });
+        }
+    }
+    drop(host);
+    bench.same();
+}
+
+#[test]
+fn a_core_is_left_to_a_process_as_long_as_it_lives() {
+    let host = Host::begin();
+    host.many("busy");
+    let map = host.json(&["map"]);
+    let cpu = map[1]["cpu"].as_i64().unwrap();
+    if cpu < 0 {
+        return common::skipped("leaving a core", "its workers have no cores of their own");
+    }
+    let away = |process: u32| {
+        let body = json!({ "process": process }).to_string();
+        host.post(&format!("/cores/{cpu}/away"), &body)
+    };
+    let mut lives = Command::new("sleep").arg("60").spawn().unwrap();
+    let said = away(lives.id());
+    assert!(said.contains("\"worker\":1"), "{said}");
+    assert!(away(lives.id()).contains("409"), "it is away already");
+    let other = map[0]["cpu"].as_i64().unwrap();
+    let body = json!({ "process": lives.id() }).to_string();
+    let last = host.post(&format!("/cores/{other}/away"), &body);
+    assert!(
+        last.contains("409") && last.contains("the last one"),
+        "{last}"
+    );
+    works(&host);
+    lives.kill().unwrap();
+    lives.wait().unwrap();
+    until("it comes back", || is_open(&host, cpu as u32));
+    // Who is gone already.
+    assert!(away(lives.id()).contains("400"));
+    assert!(host.post("/cores/99999/away", &body).contains("404"));
+    assert!(host.post("/cores/x/away", &body).contains("400"));
+    assert!(is_open(&host, cpu as u32));
+    // Taken back by its name.
+    let again = away(std::process::id());
+    assert!(again.contains("\"worker\":1"), "{again}");
+    let delete =
+        format!("DELETE /cores/{cpu}/away HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    assert!(host.raw(delete.as_bytes()).contains("200"));
+    assert!(is_open(&host, cpu as u32));
+    assert!(host.raw(delete.as_bytes()).contains("404"));
+    works(&host);
+}
