@@ -154,12 +154,17 @@ pub fn move_out<K: Kernel>(
         // Whole processes first, with one write each; then also threads that are apart from theirs.
         let list = if round == 0 { "cgroup.procs" } else { "tasks" };
         let text = machine.read(&base.join(list)).unwrap_or_default();
-        let mut moves = Vec::new();
+        let (mut moves, mut again) = (Vec::new(), false);
         let mut lines = Vec::new();
         for id in words(&text).filter_map(|w| w.parse::<i32>().ok()) {
             let tries = tried.entry(id).or_default();
             *tries += 1;
-            let Some(stat) = machine.process(id).filter(|s| *tries <= 3 && !s.is_dead()) else {
+            if *tries > 3 {
+                continue;
+            }
+            let Some(stat) = machine.process(id).filter(|s| !s.is_dead()) else {
+                // Since the list was made it may have had a child here, and then it has ended.
+                again = true;
                 continue;
             };
             let mask = machine.kernel.affinity(id).unwrap_or_default();
@@ -201,7 +206,7 @@ pub fn move_out<K: Kernel>(
             moves.push((id, whole, threads.len() as u64, stat));
         }
         ledger.add(&lines).map_err(|e| said("ledger", e))?;
-        let mut moved = 0;
+        again |= !moves.is_empty();
         for (id, whole, threads, stat) in moves {
             let file = if whole { "cgroup.procs" } else { "tasks" };
             match machine.kernel.write(&outside.join(file), &id.to_string()) {
@@ -216,13 +221,12 @@ pub fn move_out<K: Kernel>(
                 }
                 Err(_) => {
                     swept.stay(REFUSED, format!("{} ({id})", stat.name));
-                    continue;
+                    tried.insert(id, u32::MAX / 2);
                 }
             }
-            moved += 1;
         }
         swept.rounds += 1;
-        if moved == 0 && round > 0 {
+        if !again && round > 0 {
             break;
         }
     }
