@@ -24,6 +24,8 @@ pub struct Cli {
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Compile a network to native code and run it
+    ///
+    /// In place of a network it takes a C program, a shared object (.so) with a main.
     Run(RunArgs),
     /// Hold applications: load and unload them while others run
     Host(HostArgs),
@@ -301,6 +303,9 @@ pub struct RunArgs {
     /// prints goes to the error output
     #[arg(long)]
     pub json: bool,
+    /// What the main of a C program is given
+    #[arg(value_name = "ARGUMENT", last = true)]
+    pub arguments: Vec<String>,
 }
 
 #[derive(Args, Debug)]

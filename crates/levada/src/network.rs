@@ -31,7 +31,7 @@ pub fn load(args: &NetworkArgs) -> Result<Loaded, Failure> {
     if program::is_one(&args.network) {
         return failure_with(
             format!("{} is a shared object, not a network", args.network),
-            "a C program is loaded into a host: levada load",
+            "a C program is run as it is, by levada run, or in a host, by levada load",
         );
     }
     for dir in &args.path {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `levada run`: compiles a network, runs it on one worker per core, and says what it did.
+//! `levada run`: compiles a network, or opens a C program, runs it on one worker per core, and says what
+//! it did.
 //!
 //! It is a host with one application (`levada-host`), which ends with it.
 
@@ -10,11 +11,14 @@ use crate::interrupt::Interrupt;
 use crate::network;
 use crate::output::{self, Failure, failure, failure_with};
 use crate::play::{self, Viewer};
+use crate::program;
 use crate::progress::Progress;
 use crate::record;
 use crate::summary::{Outcome, Summary, Written};
+use levada_cal::ir;
 use levada_host::{Host, Limits, Load};
 use levada_sys::{App, Network, Status};
+use serde_json::Value;
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -40,47 +44,33 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
             "name a file",
         );
     }
-    let mut loaded = network::load(&args.network)?;
-    let compile = network::compile_options(&loaded, &args.compile)?;
-    let made = network::compile(&mut loaded, &compile)?;
-    given::asked_for(&args.given, &made.options, &mut loaded.diagnostics)?;
-    if args.play && !made.options.holds("out") {
-        return failure("--play: nothing in this network writes what could be shown");
-    }
+    let made = match program::is_one(&args.network.network) {
+        true => program::open(args)?,
+        false => compiled(args)?,
+    };
     if args.json {
         output::keep_for_results()?;
     }
-    // SAFETY: the compiler has just made it, or vouches for it by its content.
-    let mut opened = unsafe { Network::open(&made.object) };
-    if opened.is_err() && made.cached && std::fs::remove_file(&made.object).is_ok() {
-        // Something has changed around it, such as a library: it is made anew, once.
-        network::compile(&mut loaded, &compile)?;
-        // SAFETY: as above.
-        opened = unsafe { Network::open(&made.object) };
-    }
-    let network = match opened {
-        Ok(network) => Arc::new(network),
-        Err(what) => return failure(what),
-    };
+    let network = &made.network;
     let host = Host::new(&args.runtime.options())?;
     let pins = match &args.placement {
         Some(file) => {
             let workers = host.machine().workers();
-            record::pins(file, &loaded.network.name, &network, workers)?
+            record::pins(file, &made.name, network, workers)?
         }
         None => Vec::new(),
     };
     let viewer = match args.play {
-        true => Some(Viewer::start(&loaded.network.name)?),
+        true => Some(Viewer::start(&made.name)?),
         false => None,
     };
     let mut options = given::options(&args.given);
     options.extend(viewer.iter().map(|v| ("out".to_string(), v.file())));
     let hosted = host.load(Load {
-        name: loaded.network.name.clone(),
-        class: loaded.network.name.clone(),
+        name: made.name.clone(),
+        class: made.name.clone(),
         network: network.clone(),
-        object: Some(made.object),
+        object: made.object.clone(),
         options,
         priority: 0,
         pins,
@@ -114,8 +104,8 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
 
     let printed = all_printed();
     let mut summary = Summary::new(app, host.runtime(), elapsed, hosted.moves());
-    summary.network = loaded.network.name.clone();
-    summary.diagnostics = std::mem::take(&mut loaded.diagnostics);
+    summary.network = made.name.clone();
+    summary.diagnostics = made.diagnostics;
     if summary.counters.actors.iter().all(|a| a.firings == 0) {
         summary.idle = Some(app.why());
     }
@@ -143,7 +133,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     };
     if let Some(file) = &args.graph {
         let counters = &summary.counters;
-        let picture = graph::of_run(&summary.network, &network, counters, elapsed);
+        let picture = graph::of_run(&summary.network, network, counters, elapsed);
         match output::write_file(file, picture.as_bytes()) {
             Err(e) if summary.outcome.is_done() => summary.outcome = Outcome::Failed(e.what),
             Err(e) => output::error(&e.what, None),
@@ -180,9 +170,55 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         output::line(&summary.json(args.stats).to_string())?;
     }
     if !matches!(summary.outcome, Outcome::Interrupted(libc::SIGPIPE)) {
-        summary.say(&loaded.network, args.stats, args.json);
+        summary.say(made.source.as_ref(), args.stats, args.json);
     }
     Ok(summary.exit_code())
+}
+
+/// What is run.
+pub struct Made {
+    pub name: String,
+    pub network: Arc<Network>,
+    /// What it was compiled from.
+    pub source: Option<ir::Network>,
+    /// Where its measured weights are kept.
+    pub object: Option<PathBuf>,
+    /// Of the compiler, as JSON; they have been shown.
+    pub diagnostics: Vec<Value>,
+}
+
+fn compiled(args: &RunArgs) -> Result<Made, Failure> {
+    let mut loaded = network::load(&args.network)?;
+    if !args.arguments.is_empty() {
+        return failure_with(
+            format!(
+                "{} is a network, and takes no arguments",
+                loaded.network.name
+            ),
+            "--set gives its parameters values; arguments are for C programs (.so)",
+        );
+    }
+    let compile = network::compile_options(&loaded, &args.compile)?;
+    let made = network::compile(&mut loaded, &compile)?;
+    given::asked_for(&args.given, &made.options, &mut loaded.diagnostics)?;
+    if args.play && !made.options.holds("out") {
+        return failure("--play: nothing in this network writes what could be shown");
+    }
+    // SAFETY: the compiler has just made it, or vouches for it by its content.
+    let mut opened = unsafe { Network::open(&made.object) };
+    if opened.is_err() && made.cached && std::fs::remove_file(&made.object).is_ok() {
+        // Something has changed around it, such as a library: it is made anew, once.
+        network::compile(&mut loaded, &compile)?;
+        // SAFETY: as above.
+        opened = unsafe { Network::open(&made.object) };
+    }
+    Ok(Made {
+        name: loaded.network.name.clone(),
+        network: Arc::new(opened.map_err(Failure::new)?),
+        source: Some(loaded.network),
+        object: Some(made.object),
+        diagnostics: loaded.diagnostics,
+    })
 }
 
 /// Writes out what natives and `print` left in the C library's buffers; did all of it arrive?

@@ -164,8 +164,9 @@ impl Summary {
         (&actor.name, port)
     }
 
-    /// On the error output; `brief` leaves out what JSON has said.
-    pub fn say(&self, network: &ir::Network, stats: bool, brief: bool) {
+    /// On the error output, with the lines of what it was compiled from; `brief` leaves out what JSON has
+    /// said.
+    pub fn say(&self, network: Option<&ir::Network>, stats: bool, brief: bool) {
         match &self.outcome {
             Outcome::Fault(fault) => eprint!("{}", fault_report(network, fault)),
             Outcome::Deadlock(why) => {
@@ -383,10 +384,10 @@ fn placed(mut fault: Fault) -> Fault {
 }
 
 /// The fault with its source line.
-fn fault_report(network: &ir::Network, fault: &Fault) -> String {
+fn fault_report(network: Option<&ir::Network>, fault: &Fault) -> String {
     let mut sources = Sources::new();
     let mut diags = Diagnostics::new();
-    let known = network.files.iter().find(|f| f.path == fault.file);
+    let known = network.and_then(|n| n.files.iter().find(|f| f.path == fault.file));
     let text: Option<std::sync::Arc<str>> = match known {
         Some(file) => Some(file.text.clone()),
         None => std::fs::read_to_string(&fault.file).ok().map(Into::into),

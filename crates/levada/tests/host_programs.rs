@@ -8,7 +8,7 @@ use common::host::{Host, sources};
 use std::time::{Duration, Instant};
 
 /// Writes what it has computed into the file that its first argument names, and returns the third; with
-/// `wait` it goes on until the file `go` is there.
+/// `wait` it makes the file `begun`, and goes on until the file `go` is there.
 const PROGRAM: &str = r#"
 #include <levada/fork.h>
 #include <levada/srpc.h>
@@ -36,8 +36,10 @@ int main(int argc, char **argv) {
   if (stream_create(1) != LVD_OK || pb_rpc(t) != LVD_OK) return 92;
   long sum = 0;
   for (int x; stream_get(1, x) == LVD_OK; sum += x) stream_pop(1);
-  if (argc > 3 && strcmp(argv[3], "wait") == 0)
+  if (argc > 3 && strcmp(argv[3], "wait") == 0) {
+    fclose(fopen("begun", "w"));
     while (access("go", F_OK) && lvd_fiber_sleep(1000000) == LVD_OK) {}
+  }
   if (argc > 3 && strcmp(argv[3], "crash") == 0) *(volatile int *)8 = 1;
   FILE *f = fopen(argv[1], "w");
   fprintf(f, "%d %ld\n", n, sum);
@@ -146,8 +148,11 @@ fn what_is_for_networks_is_refused() {
         .run(&["load", top, "--socket=h.sock", "--", "x"])
         .refuses(1, &["takes no arguments", "--set"]);
     place
-        .run(&["run", "libwork.so"])
+        .run(&["graph", "libwork.so"])
         .refuses(1, &["libwork.so is a shared object", "levada load"]);
+    place
+        .run(&["run", top, "--", "x"])
+        .refuses(1, &["takes no arguments", "--set"]);
     place.write("none.c", "int other;\n");
     place
         .run(&["cc", "--hosted", "none.c", "-o", "none.so"])
@@ -156,4 +161,40 @@ fn what_is_for_networks_is_refused() {
         .refuses(1, &["none.so has no main"]);
     let all = host.json(&["list"]);
     assert_eq!(all.as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn they_run_without_a_host() {
+    let place = programs();
+    let with = |first: &[&str], rest: &[&str]| {
+        let args = [&["run"], first, &["libwork.so", "--"], rest].concat();
+        place.run(&args)
+    };
+    let said = with(&["--json"], &["out.txt", "15"]).succeeds().json();
+    assert_eq!(said["outcome"], "done");
+    assert_eq!(said["network"], "work");
+    let text = std::fs::read_to_string(place.path("out.txt")).unwrap();
+    assert_eq!(text, "610 199990000\n");
+    with(&[], &["/dev/null", "5", "3"]).refuses(1, &["main has returned 3"]);
+    with(&["--stats"], &["/dev/null", "5", "crash"]).refuses(1, &["memory"]);
+    with(&["--record", "r.toml"], &[]).refuses(1, &["--record is for networks"]);
+    with(&["--set", "a=1"], &[]).refuses(1, &["--set is for networks"]);
+    place
+        .run(&["run", "no.so"])
+        .refuses(1, &["there is no file no.so"]);
+    place
+        .run(&["build", "libwork.so"])
+        .refuses(1, &["not a network", "levada run"]);
+    // Told to stop, it ends as soon as it waits.
+    let mut child = place
+        .command(&["run", "libwork.so", "--", "/dev/null", "5", "wait"])
+        .spawn()
+        .unwrap();
+    while !place.exists("begun") {
+        assert!(child.try_wait().unwrap().is_none());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // SAFETY: a child of ours.
+    unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+    assert_eq!(child.wait().unwrap().code(), Some(128 + libc::SIGTERM));
 }
