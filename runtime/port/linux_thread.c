@@ -242,6 +242,17 @@ void lvd_port_thread_name(uint32_t number, char *name, size_t size) {
 
 int32_t lvd_port_cpu(void) { return sched_getcpu(); }
 
+void lvd_port_thread_come(int32_t cpu) {
+  enum { MOST = 4096 };
+  cpu_set_t may[MOST / CPU_SETSIZE], there[MOST / CPU_SETSIZE];
+  if (cpu < 0 || cpu >= MOST || sched_getcpu() == cpu) return;
+  if (sched_getaffinity(0, sizeof may, may) != 0 || !CPU_ISSET_S((size_t)cpu, sizeof may, may))
+    return;
+  CPU_ZERO_S(sizeof there, there);
+  CPU_SET_S((size_t)cpu, sizeof there, there);
+  if (sched_setaffinity(0, sizeof there, there) == 0) sched_setaffinity(0, sizeof may, may);
+}
+
 const unsigned char *lvd_port_stack_low(size_t *out) {
   pthread_attr_t attr;
   void *low = NULL;

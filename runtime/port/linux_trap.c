@@ -97,7 +97,7 @@ static int tick_signal(void) { return SIGRTMIN + 3; }
 static _Thread_local struct {
   void (*tick)(void *);
   void *argument;
-  timer_t timer;
+  timer_t timer, once;
 } second;
 
 static void on_signal(int number, siginfo_t *info, void *context) {
@@ -161,16 +161,21 @@ static void free_stack(size_t guard) {
 
 static size_t page(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 
-/* The calling thread's CPU time; its ticks come with `whose`. */
-static bool start_clock(int64_t every_ns, void *whose, timer_t *timer) {
+/* Its ticks come with `whose`, to the calling thread. */
+static bool make_timer(clockid_t clock, void *whose, timer_t *timer) {
   struct sigevent event;
   memset(&event, 0, sizeof event);
   event.sigev_notify = SIGEV_THREAD_ID;
   event.sigev_signo = tick_signal();
   event.sigev_notify_thread_id = (pid_t)syscall(SYS_gettid);
   event.sigev_value.sival_ptr = whose;
+  return timer_create(clock, &event, timer) == 0;
+}
+
+/* Of the calling thread's CPU time. */
+static bool start_clock(int64_t every_ns, void *whose, timer_t *timer) {
   struct itimerspec every = {{0, every_ns}, {0, every_ns}};
-  if (timer_create(CLOCK_THREAD_CPUTIME_ID, &event, timer) != 0) return false;
+  if (!make_timer(CLOCK_THREAD_CPUTIME_ID, whose, timer)) return false;
   if (timer_settime(*timer, 0, &every, NULL) == 0) return true;
   timer_delete(*timer);
   return false;
@@ -178,15 +183,23 @@ static bool start_clock(int64_t every_ns, void *whose, timer_t *timer) {
 
 bool lvd_port_clock_begin(void (*tick)(void *), void *argument, int64_t every_ns) {
   pthread_once(&installed, install);
+  if (!make_timer(CLOCK_MONOTONIC, &second, &second.once)) return false;
   second.tick = tick;
   second.argument = argument;
-  bool begun = start_clock(every_ns, &second, &second.timer);
-  if (!begun) second.tick = NULL;
-  return begun;
+  if (start_clock(every_ns, &second, &second.timer)) return true;
+  second.tick = NULL;
+  timer_delete(second.once);
+  return false;
+}
+
+void lvd_port_clock_once(int64_t after_ns) {
+  struct itimerspec once = {{0, 0}, {0, after_ns}};
+  if (second.tick) timer_settime(second.once, 0, &once, NULL);
 }
 
 void lvd_port_clock_end(void) {
   timer_delete(second.timer);
+  timer_delete(second.once);
   second.tick = NULL;
 }
 

@@ -113,6 +113,9 @@ bool lvd_port_thread_waits(uint32_t number);
 
 /* The core that the caller is on now; negative: it is not known. */
 int32_t lvd_port_cpu(void);
+/* Brings the calling thread to a core, if it may be there; where else it may be stays as it is. May be
+ * called in a signal's handler. */
+void lvd_port_thread_come(int32_t cpu);
 /* The lowest address of the calling thread's stack; its size. */
 const unsigned char *lvd_port_stack_low(size_t *size);
 /* The clock of the CPU time of the calling thread, for others to read; 0 once it has ended. */
@@ -212,6 +215,9 @@ void lvd_port_traps_end(void);
  * another `every_ns` of its CPU time have passed, or later. Calls of the system that it interrupts go on, as
  * far as the system lets them (SA_RESTART). False: there is none to be had. */
 bool lvd_port_clock_begin(void (*tick)(void *argument), void *argument, int64_t every_ns);
+/* Of the calling thread, too, less than a second: one tick more when so much time has passed, whether it
+ * computed or not; instead of one that was to come. May be called in signal context. */
+void lvd_port_clock_once(int64_t after_ns);
 void lvd_port_clock_end(void); /* of the calling thread */
 
 /* Calls body(argument). lvd_port_jump on the same thread abandons it: then false. */

@@ -5,10 +5,14 @@
  * that file says that there is a host; one for each process that takes part says that it lives: they end
  * with their process, however that ends.
  *
- * A thread that is awake has a clock of its CPU time. At a tick it hands the lease over, if another
+ * A thread that is awake has a clock of its CPU time, which is as coarse as the system's own, and while
+ * others wait for its lease one that says when its turn ends. At a tick it hands the lease over, if another
  * process waits and it has had its turn, and waits for it again: in the handler of the signal, wherever it
  * just was, as if the system had taken its core away. So it depends on nothing that the thread does. Who
  * waits looks now and then whether the holder is there still.
+ *
+ * A thread of the program is not pinned: the system may have it on another core than the one whose lease it
+ * has, beside that core's holder. Where leases are waited for it comes to its own.
  *
  * Two threads of a process that share a core (a worker, and a thread of the program that has its place)
  * have one lease: it is given back when neither is awake. The threads count themselves, and a wrong count
@@ -31,9 +35,9 @@
 
 enum {
   TICK_NS = 2000000,    /* of CPU time, which the system may round up to its own tick */
-  TURN_NS = 3000000,    /* so long a core is one's own, whoever waits */
+  TURN_NS = 4000000,    /* so long a core is one's own, whoever waits */
   POLL_NS = 2000000,    /* who waits looks at the holder */
-  LATE_NS = 10000000,   /* and takes the core from one that has not given it */
+  LATE_NS = 9500000,    /* and takes the core from one that has not given it, before it is 10 ms */
   LOOK_NS = 1000000000, /* whether there is a host now */
   LAYOUT = 1,
   MOST_CORES = 4096,
@@ -173,9 +177,11 @@ static void look_at_holder(lvd_lease *l, uint64_t began) {
 }
 
 static void wait_for(lvd_lease_table *t, lvd_lease *l) {
-  uint64_t began = lvd_port_ns();
-  while (!lvd_lease_ask(l, all.me, lvd_port_ns())) {
-    lvd_port_wait_shared(&l->want[all.me], 1, POLL_NS);
+  uint64_t began = lvd_port_ns(), now = began;
+  while (!lvd_lease_ask(l, all.me, now)) {
+    uint64_t waited = now - began, left = waited < LATE_NS ? LATE_NS - waited : POLL_NS;
+    lvd_port_wait_shared(&l->want[all.me], 1, left < POLL_NS ? left : POLL_NS);
+    now = lvd_port_ns();
     if (lvd_lease_is(l, all.me) || !is_hosted(t)) break;
     look_at_holder(l, began);
   }
@@ -191,8 +197,12 @@ static lvd_lease *lease_of(lvd_lease_table *t, const lvd_leased *who) {
   return t && who->cpu >= 0 && (uint32_t)who->cpu < all.cores ? &t->lease[who->cpu] : NULL;
 }
 
-static void hold(lvd_lease_table *t, lvd_lease *l) {
-  if (!lvd_lease_take(l, all.me, lvd_port_ns())) wait_for(t, l);
+static void hold(lvd_lease_table *t, lvd_lease *l, int32_t cpu) {
+  if (!lvd_lease_take(l, all.me, lvd_port_ns())) {
+    wait_for(t, l);
+    lvd_port_thread_come(cpu);
+    lvd_port_clock_once(TURN_NS);
+  }
   lvd_store_relaxed_u32(&l->thread, lvd_port_thread_number());
 }
 
@@ -216,7 +226,7 @@ void lvd_lease_enter(lvd_leased *who, int32_t cpu) {
   if (l) begin(who);
   lvd_fence_compiler();
   who->in = true;
-  if (l) hold(t, l);
+  if (l) hold(t, l, cpu);
 }
 
 void lvd_lease_leave(lvd_leased *who) {
@@ -248,11 +258,16 @@ void lvd_lease_tick(lvd_leased *who) {
   begin(who);
   uint64_t now = lvd_port_ns();
   if (lvd_lease_is(l, all.me)) {
-    if (!lvd_lease_wanted(l) || now - lvd_load_relaxed_u64(&l->since) < TURN_NS ||
-        !lvd_lease_hand_over(l, all.me, now))
+    if (!lvd_lease_wanted(l)) return;
+    uint64_t had = now - lvd_load_relaxed_u64(&l->since);
+    if (had < TURN_NS) {
+      lvd_port_thread_come(who->cpu);
+      lvd_port_clock_once((int64_t)(TURN_NS - had));
       return;
+    }
+    if (!lvd_lease_hand_over(l, all.me, now)) return;
   }
-  hold(t, l);
+  hold(t, l, who->cpu);
 }
 
 void lvd_leases_child_begins(void) {
