@@ -50,6 +50,7 @@ impl<'a> Checker<'a> {
             actor.native = Some(self.native(class, ast));
         }
         self.finish(&actor.actions);
+        self.needless_imports(entity);
         self.unused(entity);
         self.note_entity(ast.name.span, entity);
         self.note_order(ast);

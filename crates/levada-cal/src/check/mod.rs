@@ -137,6 +137,7 @@ impl<'a> Checker<'a> {
         if let Some(entity) = self.entity(class) {
             self.members(entity);
             self.finish(&[]);
+            self.needless_imports(entity);
             self.note_entity(self.scopes[entity].ast.name.span, entity);
             self.finish_notes();
         }

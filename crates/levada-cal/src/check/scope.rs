@@ -3,7 +3,7 @@
 
 use super::{Body, Checker, EntityId, hir};
 use crate::ast;
-use crate::diag::Diagnostic;
+use crate::diag::{Diagnostic, Severity};
 use crate::ir::Span;
 use std::collections::HashMap;
 
@@ -29,6 +29,8 @@ pub struct Scope<'a> {
     open: bool,
     /// An import failed: a name that is missing may be one of those.
     incomplete: bool,
+    /// What is wrong with imports: an error as soon as a name is missing.
+    failed: Vec<Diagnostic>,
     pub globals: HashMap<Item, Option<hir::GlobalId>>,
     pub procs: HashMap<Item, hir::ProcId>,
 }
@@ -60,6 +62,7 @@ impl<'a> Checker<'a> {
             units: Vec::new(),
             open: true,
             incomplete: false,
+            failed: Vec::new(),
             globals: HashMap::new(),
             procs: HashMap::new(),
         });
@@ -131,7 +134,7 @@ impl<'a> Checker<'a> {
                     true => format!("write `import {path}.*;`"),
                     false => "a unit a.b.U lives in a/b/U.cal below a source root".into(),
                 });
-                self.diags.push(diag);
+                self.scopes[into].failed.push(diag);
             }
             return;
         };
@@ -140,7 +143,7 @@ impl<'a> Checker<'a> {
             let diag = Diagnostic::error("import", format!("`{class}` is an actor"))
                 .label(import.path.span, "only units can be imported")
                 .help("move what both need into a unit");
-            self.diags.push(diag);
+            self.scopes[into].failed.push(diag);
             return;
         }
         if scope.open {
@@ -165,8 +168,18 @@ impl<'a> Checker<'a> {
                 let diag = Diagnostic::error("import", format!("`{class}` has no `{name}`"))
                     .label(import.path.span, "not declared there")
                     .label(self.scopes[unit].ast.name.span, "in this unit");
-                self.diags.push(diag);
+                self.scopes[into].failed.push(diag);
             }
+        }
+    }
+
+    /// Imports that failed, and of which nothing was used. What has not all been looked at, as units
+    /// that others import, may use it elsewhere.
+    pub(super) fn needless_imports(&mut self, entity: EntityId) {
+        for mut diag in self.scopes[entity].failed.drain(..) {
+            diag.severity = Severity::Warning;
+            diag.help = Some("nothing of it is used: leave this line out".into());
+            self.diags.push(diag);
         }
     }
 
@@ -225,7 +238,15 @@ impl<'a> Checker<'a> {
     }
 
     pub(super) fn unknown_name(&mut self, body: &Body<'a>, path: &ast::Path, what: &str) {
-        if path.text.is_empty() || self.scopes[body.entity].incomplete {
+        if path.text.is_empty() {
+            return;
+        }
+        let scope = &mut self.scopes[body.entity];
+        scope
+            .failed
+            .drain(..)
+            .for_each(|diag| self.diags.push(diag));
+        if scope.incomplete {
             return;
         }
         let mut diag = Diagnostic::error("name", format!("there is no {what} `{}`", path.text))
