@@ -74,6 +74,15 @@ pub const BUILT_IN: &[BuiltIn] = &[
         )],
     },
     BuiltIn {
+        file: "camera.c",
+        text: include_str!("../lib/natives/camera.c"),
+        options: &[
+            ("in", &["readCameraFrame"]),
+            ("out", &["displayGray", "displayRGB"]),
+            ("rate", &["displayGray", "displayRGB"]),
+        ],
+    },
+    BuiltIn {
         file: "communication.c",
         text: include_str!("../lib/natives/communication.c"),
         options: &[],

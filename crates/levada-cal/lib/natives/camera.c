@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* The natives that CAL applications for Orcc know from std.stdio.SourceCamera and from the displays
+ * in std.image. No camera is opened here: the option "in" gives its pictures, the samples of each
+ * pixel (red, green, blue) one behind the other, as every program writes them that reads cameras:
+ *
+ *   ffmpeg -f v4l2 -s 640x480 -i /dev/video0 -f rawvideo -pix_fmt rgb24 - | levada run ... --in -
+ *
+ * What is displayed goes to the option "out" as video (BT.601), and nobody clicks on it.
+ *
+ * All of them are weak: a function of the user's own takes the place of any. */
+#include "video.h"
+
+#define STD __attribute__((weak))
+
+/* ---- The camera -------------------------------------------------------------------------------- */
+
+typedef struct camera {
+  size_t pixels;
+} camera;
+
+static const char camera_key;
+
+STD void source_camera_init(int32_t width, int32_t height) {
+  camera *c = block(&camera_key, sizeof *c, NULL);
+  if (width < 1 || height < 1) lvd_native_fail("a camera has no pictures of %dx%d", width, height);
+  c->pixels = (size_t)width * (size_t)height;
+}
+
+/* False at the end of the last file. */
+static bool more_bytes(input *in) {
+  while (!input_fill(in)) {
+    if (in->at + 1 >= in->count) return false;
+    close(in->fd);
+    in->at++;
+    input_open_file(in);
+  }
+  return true;
+}
+
+/* The next whole picture; with what is left at the end of the input there is none. */
+STD void readCameraFrame(uint8_t *red, uint8_t *green, uint8_t *blue) {
+  const camera *c = block(&camera_key, sizeof *c, NULL);
+  uint8_t *const plane[3] = {red, green, blue};
+  input *in = input_of_app();
+  if (!c->pixels) lvd_native_fail("readCameraFrame comes before source_camera_init");
+  for (size_t i = 0; i < 3 * c->pixels; i++) {
+    if (in->next == in->limit && !more_bytes(in)) {
+      if (i)
+        refuse("the input ends within a picture: each has %zu bytes, and the last %zu",
+               3 * c->pixels, i);
+      lvd_native_end();
+    }
+    plane[i % 3][i / 3] = in->buffer[in->next++];
+  }
+}
+
+/* ---- The displays ------------------------------------------------------------------------------ */
+
+/* A picture whose three planes, or only the first, are of this size begins; null: it goes nowhere. */
+static video *display(uint32_t width, uint32_t height, int planes, int32_t *clicked) {
+  const char *name = option("out");
+  int32_t w[3] = {0}, h[3] = {0};
+  clicked[0] = clicked[1] = -1;
+  if (width - 1 >= INT16_MAX || height - 1 >= INT16_MAX)
+    lvd_native_fail("a picture of %" PRIu32 "x%" PRIu32 " pixels cannot be shown", width, height);
+  if (!name || !*name) return NULL;
+  for (int i = 0; i < planes; i++) {
+    w[i] = (int32_t)width;
+    h[i] = (int32_t)height;
+  }
+  video *v = block(&video_key, sizeof *v, video_end);
+  video_begin(v, w, h, "");
+  return v;
+}
+
+static void displayed(video *v, const uint8_t *const *plane) {
+  video_end_frame(v, plane);
+  lvd_app_progress(lvd_current_app(), "frames", v->complete);
+}
+
+STD void initDisplayGray(uint32_t width, uint32_t height) { (void)width, (void)height; }
+
+STD void displayGray(uint32_t width, uint32_t height, uint8_t *gray, int32_t *clicked) {
+  video *v = display(width, height, 1, clicked);
+  if (v) displayed(v, (const uint8_t *const[]){gray, gray, gray});
+}
+
+STD void initDisplayRGB(uint32_t width, uint32_t height) { (void)width, (void)height; }
+
+STD void displayRGB(uint32_t width, uint32_t height, uint8_t *red, uint8_t *green, uint8_t *blue,
+                    int32_t *clicked) {
+  video *v = display(width, height, 3, clicked);
+  if (!v) return;
+  for (size_t i = 0; i < (size_t)width * height; i++) {
+    const int r = red[i], g = green[i], b = blue[i];
+    v->plane[0][i] = (uint8_t)((66 * r + 129 * g + 25 * b + (16 << 8) + 128) / 256);
+    v->plane[1][i] = (uint8_t)((-38 * r - 74 * g + 112 * b + (128 << 8) + 128) / 256);
+    v->plane[2][i] = (uint8_t)((112 * r - 94 * g - 18 * b + (128 << 8) + 128) / 256);
+  }
+  displayed(v, (const uint8_t *const *)v->plane);
+}
