@@ -5,13 +5,71 @@
 
 void *memcpy(void *restrict to, const void *restrict from, size_t n);
 
-void lvd_loader_report(lvd_loader *l, enum lvd_far_state state, uint32_t status) {
+/* ---- the memory that the host sees, by the rules of caches.h --------------------------------- */
+
+static void drop(const lvd_loader *l, const void *at, size_t size) {
+  if (l->board->caches) l->board->caches->drop(at, size);
+}
+
+/* What the host has written of late. */
+static const lvd_window *look(const lvd_loader *l) {
+  drop(l, &l->board->window->command, LVD_LINE);
+  return l->board->window;
+}
+
+/* The host is to see what was written. */
+static void publish(const lvd_loader *l) {
+  const lvd_window *w = l->board->window;
+  if (l->board->caches)
+    l->board->caches->clean(&w->answered, sizeof *w - offsetof(lvd_window, answered));
+  lvd_fence_seq_cst();
+}
+
+/* Nothing that a program has left in the cache is written over what lies there next. */
+static void forget(const lvd_loader *l) {
+  drop(l, (unsigned char *)l->board->window + l->shape.segment, l->shape.segment_size);
+}
+
+/* ---- reports --------------------------------------------------------------------------------- */
+
+static void report(lvd_loader *l, enum lvd_far_state state, uint32_t status) {
   lvd_window *window = l->board->window;
   window->status = status;
   lvd_store_release_u32(&window->state, state);
-  lvd_fence_seq_cst();
+  publish(l);
   l->board->ring();
 }
+
+bool lvd_loader_rung(lvd_loader *l) {
+  lvd_window *window = l->board->window;
+  uint32_t asked = lvd_load_relaxed_u32(&look(l)->asked);
+  if (lvd_load_relaxed_u32(&window->alive) != asked) {
+    lvd_store_relaxed_u32(&window->alive, asked);
+    publish(l);
+    l->board->ring();
+  }
+  uint32_t command = lvd_load_acquire_u32(&window->command);
+  if (!l->running || command == l->done || window->verb != LVD_WINDOW_STOP) return false;
+  l->done = command;
+  return true;
+}
+
+void lvd_loader_give_up(lvd_loader *l, enum lvd_far_state state, const lvd_far_trap *trap) {
+  lvd_window *window = l->board->window;
+  window->cause = trap->cause;
+  window->pc = trap->pc;
+  window->value = trap->value;
+  size_t n = 0;
+  for (const char *name = trap->procedure; name && name[n] && n < sizeof window->procedure - 1; n++)
+    window->procedure[n] = name[n];
+  window->procedure[n] = 0;
+  l->running = false;
+  forget(l);
+  lvd_store_release_u32(&window->answered, l->done);
+  report(l, state, 0);
+}
+
+/* ---- commands -------------------------------------------------------------------------------- */
 
 static lvd_status take_image(lvd_loader *l, uintptr_t *begin) {
   const lvd_window *window = l->board->window;
@@ -24,6 +82,7 @@ static lvd_status take_image(lvd_loader *l, uintptr_t *begin) {
   unsigned char *from = (unsigned char *)l->board->window + l->shape.image;
   unsigned char *to = (unsigned char *)(uintptr_t)address;
   if (l->arrived) l->arrived(from, length);
+  drop(l, from, length);
   memcpy(to, from, length);
   /* Of the copy, which nobody changes any more. */
   if (lvd_window_sum(to, length) != sum) return LVD_E_CORRUPT;
@@ -34,7 +93,7 @@ static lvd_status take_image(lvd_loader *l, uintptr_t *begin) {
 
 static void await_command(lvd_loader *l) {
   for (;;) {
-    uint32_t command = lvd_load_acquire_u32(&l->board->window->command);
+    uint32_t command = lvd_load_acquire_u32(&look(l)->command);
     if (command != l->done) {
       l->done = command;
       return;
@@ -46,11 +105,15 @@ static void await_command(lvd_loader *l) {
 void lvd_loader_serve(lvd_loader *l) {
   lvd_window *window = l->board->window;
   /* Whoever has made the machine makes the window before, or rings when it has. */
-  while (lvd_window_read(window, l->board->size, &l->shape)) l->board->sleep(0);
+  for (;;) {
+    drop(l, window, sizeof *window);
+    if (!lvd_window_read(window, l->board->size, &l->shape)) break;
+    l->board->sleep(0);
+  }
   if (lvd_load_relaxed_u32(&window->state) == LVD_FAR_NONE) {
     window->low = l->low;
     window->high = l->high;
-    lvd_loader_report(l, LVD_FAR_READY, 0);
+    report(l, LVD_FAR_READY, 0);
   }
   for (;;) {
     await_command(l);
@@ -65,13 +128,14 @@ void lvd_loader_serve(lvd_loader *l) {
     /* Before the answer: a stop may follow that at once, and is taken by an interrupt. */
     l->running = !stop && status == LVD_OK;
     lvd_store_release_u32(&window->answered, l->done);
-    lvd_fence_seq_cst();
+    publish(l);
     l->board->ring();
     if (!l->running) continue;
     int (*program)(const lvd_far_board *) = (int (*)(const lvd_far_board *))entry;
     int result = program(l->board);
     l->running = false;
     l->board->watch((const char *)0);
-    lvd_loader_report(l, LVD_FAR_ENDED, (uint32_t)result);
+    forget(l);
+    report(l, LVD_FAR_ENDED, (uint32_t)result);
   }
 }

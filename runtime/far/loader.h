@@ -19,8 +19,17 @@ typedef struct lvd_loader {
   uint32_t done;          /* the last command */
 } lvd_loader;
 
-/* Says in the window what the processor is about, and rings. */
-void lvd_loader_report(lvd_loader *l, enum lvd_far_state state, uint32_t status);
+/* Why a program was given up. */
+typedef struct lvd_far_trap {
+  uint64_t cause, pc, value;
+  const char *procedure; /* that ran; null: none */
+} lvd_far_trap;
+
+/* The doorbell was rung, which a machine hears in an interrupt: answers whether anybody is there. True:
+ * the program that runs is to be stopped, by lvd_loader_give_up. */
+bool lvd_loader_rung(lvd_loader *l);
+/* What ran is given up: says so in the window, and rings. */
+void lvd_loader_give_up(lvd_loader *l, enum lvd_far_state state, const lvd_far_trap *trap);
 /* Waits for a window, then for images, for ever. May be begun again after a program was given up. */
 LVD_NORETURN void lvd_loader_serve(lvd_loader *l);
 

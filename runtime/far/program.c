@@ -14,6 +14,7 @@ static far_task task[LVD_FAR_TASKS];
 static lvd_port_context loop;
 static lvd_segment *segment;
 static uint64_t segment_size, unit;
+const lvd_caches *lvd_far_caches;
 static lvd_producer out;
 static lvd_consumer in;
 static lvd_record pending[PENDING]; /* calls for which there was no task yet */
@@ -70,6 +71,7 @@ static lvd_status join(void) {
   if (lvd_window_read(lvd_far->window, lvd_far->size, &shape)) return LVD_E_CORRUPT;
   segment = (lvd_segment *)(void *)((unsigned char *)lvd_far->window + shape.segment);
   segment_size = shape.segment_size;
+  lvd_cache_drop(segment, sizeof *segment);
   unit = segment->unit;
   if (segment->magic != LVD_SEGMENT_MAGIC || segment->size > segment_size || unit == 0 ||
       unit % LVD_LINE || unit > segment_size)
@@ -83,6 +85,8 @@ static lvd_status join(void) {
   lvd_channel *to_child = (lvd_channel *)(void *)lvd_far_at(unit),
               *to_parent = (lvd_channel *)(void *)lvd_far_at(unit + each);
   size_t size = (size_t)(unit + 2 * ring_size);
+  lvd_cache_drop(to_child, sizeof *to_child);
+  lvd_cache_drop(to_parent, sizeof *to_parent);
   lvd_status status = lvd_producer_attach_shared(&out, to_parent, size, sizeof(lvd_record), &bells);
   if (status == LVD_OK)
     status = lvd_consumer_attach_shared(&in, to_child, size, sizeof(lvd_record), 0, &bell);
@@ -135,6 +139,8 @@ void lvd_far_end(far_task *t, lvd_status status) {
   r.status = (uint32_t)status;
   r.size = (uint32_t)size;
   if (!t->record.offset && size) memcpy(r.data, t->result, size);
+  /* All of it, also what the host does not look at: nothing is left to be written back later. */
+  if (t->record.offset) lvd_cache_clean(t->frame.result, t->frame.result_room);
   lvd_far_send(&r);
   t->used = false;
   lvd_port_context_switch(&t->context, &loop, true);
@@ -186,6 +192,7 @@ static bool begin(const lvd_record *r) {
                          .result_room = r->room};
   if (r->offset) {
     t->frame.argument = lvd_far_at(r->offset);
+    lvd_cache_drop(t->frame.argument, r->size);
     t->frame.result = lvd_far_at(r->offset + aligned(r->size));
     memset(t->frame.result, 0, r->room);
   }
@@ -269,21 +276,25 @@ static uint64_t first_limit(void) {
 lvd_status lvd_far_serve(const lvd_far_board *board) {
   if (board->version != LVD_FAR_VERSION) return LVD_E_LAYOUT;
   lvd_far = board;
+  lvd_far_caches = board->caches;
   lvd_status status = join();
   if (status != LVD_OK) return status;
   lvd_port_context_of_thread(&loop);
   lvd_store_relaxed_u32(&segment->serves, 1 + LVD_LAYOUT);
+  lvd_cache_clean(&segment->serves, LVD_LINE);
   lvd_far->ring();
   lvd_a32 *rung = &segment->bell[LVD_CHILD].rung;
   bool asked = false;
   uint64_t since = 0; /* there is nothing to do */
   for (;;) {
     lvd_store_relaxed_u32(rung, 0);
+    lvd_cache_clean(rung, LVD_LINE);
     lvd_fence_seq_cst();
     bool more = begin_pending();
     for (uint32_t i = 0; i < LVD_RECORDS && take_record(); i++) more = true;
     more |= run_tasks();
     if (in.corrupt || out.corrupt) return LVD_E_CORRUPT;
+    lvd_cache_drop(&segment->closing, LVD_LINE);
     if (lvd_load_relaxed_u32(&segment->closing)) {
       uint32_t left = pendings;
       for (int i = 0; i < LVD_FAR_TASKS; i++) {

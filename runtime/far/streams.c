@@ -77,6 +77,7 @@ static lvd_status attach(far_stream *s, uint32_t unit) {
   if (!offset || offset % LVD_LINE || room < unit || extent > room - unit) return LVD_E_CORRUPT;
   lvd_channel *ch = (lvd_channel *)(void *)lvd_far_at(offset);
   size_t size = (size_t)(unit + 2 * extent); /* as the host has mapped it */
+  lvd_cache_drop(ch, sizeof *ch);
   uint32_t elem_size = s->face.put.elem_size;
   lvd_status status = lvd_producer_attach_shared(&s->face.put, ch, size, elem_size, &s->bells);
   if (status == LVD_OK)
@@ -202,6 +203,12 @@ lvd_status lvd_stream_leave(lvd_stream *face) {
   return LVD_OK;
 }
 
+/* What was put and never pushed is not to be written over what lies there next. */
+static void give_back(const far_stream *s) {
+  const lvd_producer *p = &s->face.put;
+  if (s->sender) lvd_cache_drop(p->data, (size_t)(p->mask + 1) * p->elem_size);
+}
+
 bool lvd_stream_close(lvd_stream *face) {
   far_stream *s = (far_stream *)face;
   if (!s->opened || s->closed || s->owner != lvd_far_self) return false;
@@ -213,6 +220,7 @@ lvd_status lvd_stream_destroy(lvd_stream *face) {
   if (s->owner && s->owner != lvd_far_self) return LVD_E_STATE;
   lvd_stream_close(face);
   if (s->opened) {
+    give_back(s);
     send_close(s->number);
   } else if (!s->asked) {
     lvd_record r = {.kind = LVD_RECORD_LEAVE};

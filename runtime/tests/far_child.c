@@ -83,7 +83,40 @@ static lvd_status child_plus_one(lvd_frame *f) {
 }
 LVD_PROCEDURE(child_plus_one)
 
-/* The same by the paper's names: from 1 to 2. */
+/* One element is pushed; the rest is written, and nobody ever asks for it. */
+static lvd_status child_leaves_much(lvd_frame *f) {
+  (void)f;
+  lvd_stream *much;
+  const lvd_stream_options o = {.name = "much", .elem_size = 4, .capacity = 1000};
+  uint32_t x = 1;
+  void *at;
+  lvd_status status = lvd_stream_open(lvd_unit_parent(), &o, &much);
+  if (status == LVD_OK) status = lvd_stream_put(much, &x, 4);
+  if (status != LVD_OK) return status;
+  lvd_stream_flush(much);
+  status = lvd_stream_put_span(much, 900, &at);
+  if (status == LVD_OK) memset(at, 0x77, 900 * 4);
+  lvd_stream_destroy(much);
+  return status;
+}
+LVD_PROCEDURE(child_leaves_much)
+
+/* What comes from "sum". */
+static lvd_status child_sums(lvd_frame *f) {
+  lvd_stream *in;
+  const lvd_stream_options o = {.name = "sum", .elem_size = 4, .capacity = 1000};
+  uint32_t sum = 0;
+  lvd_status status = lvd_stream_open(lvd_unit_parent(), &o, &in);
+  if (status != LVD_OK) return status;
+  for (uint32_t x; (status = lvd_stream_get(in, &x, 4)) == LVD_OK; lvd_stream_pop(in)) sum += x;
+  lvd_stream_destroy(in);
+  memcpy(f->result, &sum, sizeof sum);
+  f->result_size = sizeof sum;
+  return status == LVD_E_ENDED ? LVD_OK : status;
+}
+LVD_PROCEDURE(child_sums)
+
+/* Each number with the other sign, by the paper's names: from 1 to 2. */
 static void far_negate(void) {
   stream_create(1);
   stream_create(2);

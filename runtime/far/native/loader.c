@@ -12,7 +12,9 @@
  *   silent=N     stands still instead of the Nth ring, for ever
  *   dies=N       ends instead of it
  *   nonsense=N   writes before it what no loader writes
- *   spoils       changes a byte of each image on its way */
+ *   spoils       changes a byte of each image on its way
+ *   caches       its cache does not follow the memory (caches.h)
+ *   evicts       ... and writes back what it likes, when it likes */
 #include "../loader.h"
 
 #include <errno.h>
@@ -31,12 +33,14 @@
 #include <unistd.h>
 
 #include "../riscv64/machine.h"
+#include "caches.h"
 
 /* As RISC-V numbers them, which is what the host knows. */
 enum { NOWHERE = 1, ILLEGAL = 2, BREAKPOINT = 3, LOAD = 5, STORE = 7, UNKNOWN = 15 };
 enum { PAGE_FAULT_WROTE = 2, MS = 1000000 };
 
-static lvd_window *const window = (lvd_window *)(uintptr_t)LVD_VIRT_WINDOW;
+/* The window, as the host sees it. */
+static unsigned char *window_memory = (unsigned char *)(uintptr_t)LVD_VIRT_WINDOW;
 static lvd_loader loader;
 static sigjmp_buf again;
 static int wire;
@@ -48,7 +52,7 @@ static volatile uint64_t watch_until, timer_at;
 static uint64_t rings;
 static struct {
   uint64_t late, silent, dies, nonsense;
-  bool spoils;
+  bool spoils, caches, evicts;
 } faults;
 
 /* ---- the board ------------------------------------------------------------------------------- */
@@ -80,7 +84,8 @@ static void ring(void) {
   if (faults.late) be_late(faults.late);
   if (rings == faults.silent) stand_still();
   if (rings == faults.dies) _exit(1);
-  if (rings == faults.nonsense) lvd_store_release_u32(&window->state, 0xdead);
+  if (rings == faults.nonsense)
+    lvd_store_release_u32(&((lvd_window *)(void *)window_memory)->state, 0xdead);
   ssize_t n = send(wire, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
   (void)n;
 }
@@ -120,22 +125,16 @@ static lvd_far_board board = {.version = LVD_FAR_VERSION,
                               .watch = watch};
 
 static void spoil(void *image, size_t size) {
-  if (faults.spoils) ((unsigned char *)image)[size / 2] ^= 0x10;
+  unsigned char *at = window_memory + ((uintptr_t)image - LVD_VIRT_WINDOW);
+  if (faults.spoils) at[size / 2] ^= 0x10;
 }
 
 /* ---- interrupts and traps -------------------------------------------------------------------- */
 
 static LVD_NORETURN void give_up(enum lvd_far_state state, uint64_t cause, uint64_t pc,
                                  uint64_t value) {
-  const char *name = watched;
-  window->cause = cause;
-  window->pc = pc;
-  window->value = value;
-  size_t n = 0;
-  for (; name && name[n] && n < sizeof window->procedure - 1; n++) window->procedure[n] = name[n];
-  window->procedure[n] = 0;
-  loader.running = false;
-  lvd_loader_report(&loader, state, 0);
+  const lvd_far_trap trap = {cause, pc, value, watched};
+  lvd_loader_give_up(&loader, state, &trap);
   siglongjmp(again, 1);
 }
 
@@ -153,18 +152,7 @@ static void on_ring(int signal, siginfo_t *info, void *context) {
   if (n == 0) _exit(0); /* the host is gone */
   errno = kept;
   rung = 1;
-  uint32_t asked = lvd_load_relaxed_u32(&window->asked);
-  if (lvd_load_relaxed_u32(&window->alive) != asked) {
-    lvd_store_relaxed_u32(&window->alive, asked);
-    ssize_t sent = send(wire, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-    (void)sent;
-  }
-  uint32_t command = lvd_load_acquire_u32(&window->command);
-  if (loader.running && command != loader.done && window->verb == LVD_WINDOW_STOP) {
-    loader.done = command;
-    lvd_store_release_u32(&window->answered, command);
-    give_up(LVD_FAR_STOPPED, 0, pc_of(context), 0);
-  }
+  if (lvd_loader_rung(&loader)) give_up(LVD_FAR_STOPPED, 0, pc_of(context), 0);
 }
 
 static void on_timer(int signal, siginfo_t *info, void *context) {
@@ -227,6 +215,19 @@ static void map_at(uintptr_t at, size_t size, int protection, int flags, int fd)
   if (mmap(want, size, protection, flags | MAP_FIXED_NOREPLACE, fd, 0) != want) fails("mmap");
 }
 
+static void map_window(int fd, size_t size) {
+  if (!faults.caches) {
+    map_at(LVD_VIRT_WINDOW, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd);
+    return;
+  }
+  map_at(LVD_VIRT_WINDOW, size, PROT_READ | PROT_WRITE,
+         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+  window_memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (window_memory == MAP_FAILED) fails("mmap");
+  lvd_native_caches_begin((void *)(uintptr_t)LVD_VIRT_WINDOW, window_memory, size, faults.evicts);
+  board.caches = &lvd_native_caches;
+}
+
 static void read_faults(void) {
   static const struct {
     const char *name;
@@ -235,10 +236,19 @@ static void read_faults(void) {
                {"silent=", &faults.silent},
                {"dies=", &faults.dies},
                {"nonsense=", &faults.nonsense}};
+  static const struct {
+    const char *name;
+    bool *value;
+  } alone[] = {
+      {"spoils", &faults.spoils}, {"caches", &faults.caches}, {"evicts", &faults.evicts}};
   const char *at = getenv("LEVADA_WINDOW_FAULTS");
   while (at && *at) {
-    bool found = strncmp(at, "spoils", 6) == 0 && (at[6] == ',' || !at[6]);
-    faults.spoils |= found;
+    bool found = false;
+    for (size_t i = 0; !found && i < sizeof alone / sizeof *alone; i++) {
+      size_t n = strlen(alone[i].name);
+      found = strncmp(at, alone[i].name, n) == 0 && (at[n] == ',' || !at[n]);
+      if (found) *alone[i].value = true;
+    }
     for (size_t i = 0; !found && i < sizeof known / sizeof *known; i++) {
       size_t n = strlen(known[i].name);
       char *end;
@@ -253,6 +263,7 @@ static void read_faults(void) {
     at = strchr(at, ',');
     if (at) at++;
   }
+  faults.caches |= faults.evicts;
 }
 
 int main(int argc, char **argv) {
@@ -267,17 +278,18 @@ int main(int argc, char **argv) {
   if (fstat(fd, &memory) != 0) fails("the window's memory");
   map_at(LVD_VIRT_MEMORY, LVD_VIRT_OWN_SIZE, PROT_READ | PROT_WRITE | PROT_EXEC,
          MAP_PRIVATE | MAP_ANONYMOUS, -1);
-  map_at(LVD_VIRT_WINDOW, (size_t)memory.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd);
+  map_window(fd, (size_t)memory.st_size);
   close(fd);
   board.size = (uint64_t)memory.st_size;
+  loader.board = &board;
   begin_interrupts();
   sigsetjmp(again, 1); /* also after what ran was given up: what was done by then stays done */
-  loader.board = &board;
   loader.low = LVD_VIRT_PROGRAM;
   loader.high = LVD_VIRT_WINDOW;
   loader.arrived = spoil;
   loader.running = false;
   watched = NULL;
   watch_until = 0;
+  lvd_native_caches_again();
   lvd_loader_serve(&loader);
 }

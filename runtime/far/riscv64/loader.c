@@ -14,7 +14,6 @@ LVD_NORETURN void lvd_loader_again(void);
 LVD_NORETURN void lvd_loader_begin(void);
 void lvd_trap(uint64_t cause, uint64_t pc, uint64_t value);
 
-static lvd_window *const window = (lvd_window *)(uintptr_t)LVD_VIRT_WINDOW;
 static lvd_loader loader;
 static volatile bool rung;
 static const char *volatile watched;
@@ -58,7 +57,7 @@ static void sleep_until(uint64_t until_ns) {
 }
 
 static const lvd_far_board board = {.version = LVD_FAR_VERSION,
-                                    .window = window,
+                                    .window = (lvd_window *)(uintptr_t)LVD_VIRT_WINDOW,
                                     .size = LVD_WINDOW_MOST, /* its header says; it was checked */
                                     .ring = ring,
                                     .sleep = sleep_until,
@@ -81,15 +80,8 @@ static void begin_interrupts(void) {
 /* What ran is given up. */
 static LVD_NORETURN void give_up(enum lvd_far_state state, uint64_t cause, uint64_t pc,
                                  uint64_t value) {
-  const char *name = watched;
-  window->cause = cause;
-  window->pc = pc;
-  window->value = value;
-  size_t n = 0;
-  for (; name && name[n] && n < sizeof window->procedure - 1; n++) window->procedure[n] = name[n];
-  window->procedure[n] = 0;
-  loader.running = false;
-  lvd_loader_report(&loader, state, 0);
+  const lvd_far_trap trap = {cause, pc, value, watched};
+  lvd_loader_give_up(&loader, state, &trap);
   lvd_loader_again();
 }
 
@@ -100,18 +92,8 @@ void lvd_trap(uint64_t cause, uint64_t pc, uint64_t value) {
     uint32_t irq = *word_at(PLIC + 0x200004);
     while (*byte_at(UART + 5) & 1) (void)*byte_at(UART);
     rung = true;
-    uint32_t asked = lvd_load_relaxed_u32(&window->asked);
-    if (lvd_load_relaxed_u32(&window->alive) != asked) {
-      lvd_store_relaxed_u32(&window->alive, asked);
-      ring();
-    }
     if (irq) *word_at(PLIC + 0x200004) = irq;
-    uint32_t command = lvd_load_acquire_u32(&window->command);
-    if (loader.running && command != loader.done && window->verb == LVD_WINDOW_STOP) {
-      loader.done = command;
-      lvd_store_release_u32(&window->answered, command);
-      give_up(LVD_FAR_STOPPED, 0, pc, 0);
-    }
+    if (lvd_loader_rung(&loader)) give_up(LVD_FAR_STOPPED, 0, pc, 0);
   } else if (cause == CAUSE_TIMER) {
     uint64_t t = now();
     if (watch_until && t >= watch_until) give_up(LVD_FAR_HUNG, 0, pc, 0);

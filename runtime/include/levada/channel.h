@@ -44,6 +44,9 @@
  * The words of a mark need no order among themselves: a waker that sees `armed` and an older `at`
  * came before the barrier, and then the side that settles sees the waker's cursor.
  *
+ * Where a processor's cache does not follow the memory, its side cleans what it has written and drops
+ * what it is to read, by the rules of caches.h; elsewhere these calls are not there.
+ *
  * Who may call what: one thread at a time per handle. The runtime moves a handle between threads
  * only through its inboxes, which order everything before against everything after.
  *
@@ -52,6 +55,7 @@
 #define LVD_CHANNEL_H
 
 #include <levada/atomic.h>
+#include <levada/caches.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -329,6 +333,30 @@ static inline bool lvd_reached(uint32_t cursor, uint32_t mark) {
   return (int32_t)(cursor - mark) >= 0;
 }
 
+/* The lines of `n` elements from cursor `from` on, which may go around the ring's end. */
+static inline void lvd_elements_clean(const lvd_producer *p, uint64_t from, uint64_t n) {
+#if LVD_CACHES
+  uint32_t at = (uint32_t)from & p->mask, slots = p->mask + 1;
+  uint32_t first = n < slots - at ? (uint32_t)n : slots - at;
+  if (!lvd_far_caches) return;
+  lvd_cache_clean(p->data + (size_t)at * p->elem_size, (size_t)first * p->elem_size);
+  if (n > first) lvd_cache_clean(p->data, (size_t)(n - first) * p->elem_size);
+#else
+  (void)p, (void)from, (void)n;
+#endif
+}
+static inline void lvd_elements_drop(const lvd_consumer *c, uint64_t from, uint64_t n) {
+#if LVD_CACHES
+  uint32_t at = (uint32_t)from & c->mask, slots = c->mask + 1;
+  uint32_t first = n < slots - at ? (uint32_t)n : slots - at;
+  if (!lvd_far_caches) return;
+  lvd_cache_drop(c->data + (size_t)at * c->elem_size, (size_t)first * c->elem_size);
+  if (n > first) lvd_cache_drop(c->data, (size_t)(n - first) * c->elem_size);
+#else
+  (void)c, (void)from, (void)n;
+#endif
+}
+
 /* ------------------------------------------------------------------------------------------ */
 /* Producer                                                                                   */
 /* ------------------------------------------------------------------------------------------ */
@@ -346,6 +374,7 @@ LVD_APART uint32_t lvd_room_refresh(lvd_producer *p) {
   uint32_t tail = (uint32_t)p->put, used = 0;
   for (uint32_t i = 0; i < p->consumers; i++) {
     lvd_consumer_lines *c = &ch->consumer[i];
+    lvd_cache_drop(&c->head, LVD_LINE);
     uint32_t u = tail - lvd_load_acquire_u32(&c->head);
     if (u > used && lvd_load_acquire_u32(&c->state) == LVD_OPEN) used = u;
   }
@@ -413,6 +442,7 @@ static inline void lvd_wake_consumers(lvd_producer *p, bool parking) {
   uint32_t tail = (uint32_t)p->pushed;
   for (uint32_t i = 0; i < p->consumers; i++) {
     lvd_mark *m = &p->channel->consumer[i].elements;
+    lvd_cache_drop(m, sizeof *m);
     if (LVD_LIKELY(!lvd_load_relaxed_u32(&m->armed))) continue;
     if (!lvd_reached(tail, lvd_load_relaxed_u32(parking ? &m->need : &m->at))) continue;
     if (p->peers && p->peers[i]) p->wakes += p->peers[i]->wake(p->peers[i]);
@@ -421,10 +451,13 @@ static inline void lvd_wake_consumers(lvd_producer *p, bool parking) {
 
 /* Publishes all that was put: one release store, and a look at whether somebody waits. */
 static inline void lvd_push(lvd_producer *p) {
+  lvd_elements_clean(p, p->pushed, p->put - p->pushed);
   p->pushed = p->put;
   lvd_store_release_u32(p->tail, (uint32_t)p->put);
+  lvd_cache_clean(p->tail, LVD_LINE);
   lvd_barrier_light(p->fenced);
   if (LVD_LIKELY(p->consumers == 1)) {
+    lvd_cache_drop(&p->channel->consumer[0].elements, sizeof(lvd_mark));
     if (LVD_UNLIKELY(lvd_load_relaxed_u32(&p->channel->consumer[0].elements.armed))) {
       lvd_producer apart = *p;
       lvd_wake_consumers(&apart, false);
@@ -439,11 +472,13 @@ static inline void lvd_push(lvd_producer *p) {
  * parks, goes idle, or wants its elements seen now. */
 static inline void lvd_flush(lvd_producer *p) {
   if (p->pushed != p->put) {
+    lvd_elements_clean(p, p->pushed, p->put - p->pushed);
     p->pushed = p->put;
     lvd_store_release_u32(p->tail, (uint32_t)p->put);
   }
   if (lvd_load_relaxed_u32(&p->channel->flushed) != (uint32_t)p->put)
     lvd_store_relaxed_u32(&p->channel->flushed, (uint32_t)p->put);
+  lvd_cache_clean(p->tail, LVD_LINE);
   lvd_barrier_light(p->fenced);
   lvd_wake_consumers(p, true);
 }
@@ -451,10 +486,12 @@ static inline void lvd_flush(lvd_producer *p) {
 /* End of stream, clean (LVD_OK) or with an error (any but LVD_E_TIME). Publishes what was put;
  * wakes everybody, whatever they wait for. */
 static inline void lvd_end(lvd_producer *p, lvd_status why) {
+  lvd_elements_clean(p, p->pushed, p->put - p->pushed);
   p->pushed = p->put;
   lvd_store_release_u32(p->tail, (uint32_t)p->put);
   lvd_store_relaxed_u32(&p->channel->flushed, (uint32_t)p->put);
   lvd_store_release_u32(&p->channel->state, LVD_CLOSED + (uint32_t)why);
+  lvd_cache_clean(p->tail, LVD_LINE);
   lvd_barrier_light(p->fenced);
   for (uint32_t i = 0; i < p->consumers; i++)
     if (p->peers && p->peers[i]) p->peers[i]->wake(p->peers[i]);
@@ -495,6 +532,7 @@ static inline bool lvd_producer_arm(lvd_producer *p, uint32_t want) {
     lvd_store_relaxed_u32(&m->at, empty + mark);
     lvd_store_relaxed_u32(&m->need, empty + want);
     lvd_store_relaxed_u32(&m->armed, 1);
+    lvd_cache_clean(m, sizeof *m);
   }
   return lvd_producer_ready(p, want);
 }
@@ -502,8 +540,11 @@ static inline bool lvd_producer_settled(lvd_producer *p, uint32_t want) {
   return lvd_producer_ready(p, want);
 }
 static inline void lvd_producer_disarm(lvd_producer *p) {
-  for (uint32_t i = 0; i < p->consumers; i++)
-    lvd_store_relaxed_u32(&p->channel->consumer[i].room.armed, 0);
+  for (uint32_t i = 0; i < p->consumers; i++) {
+    lvd_mark *m = &p->channel->consumer[i].room;
+    lvd_store_relaxed_u32(&m->armed, 0);
+    lvd_cache_clean(m, sizeof *m);
+  }
 }
 
 /* ------------------------------------------------------------------------------------------ */
@@ -519,11 +560,13 @@ static inline uint32_t lvd_consumer_refuse(lvd_consumer *c) {
 
 /* Reads the producer's cursor; the elements there are now. */
 LVD_APART uint32_t lvd_elements_refresh(lvd_consumer *c) {
+  lvd_cache_drop(&c->channel->tail, LVD_LINE);
   uint32_t n = lvd_load_acquire_u32(&c->channel->tail) - (uint32_t)c->got;
   uint64_t limit = c->got + n;
   /* There are never more than the capacity, and the cursor does not go back. */
   if (LVD_UNLIKELY(n > c->capacity || (int64_t)(limit - c->limit) < 0 || c->corrupt))
     return lvd_consumer_refuse(c);
+  lvd_elements_drop(c, c->limit, limit - c->limit);
   c->limit = limit;
   return n;
 }
@@ -566,7 +609,9 @@ static inline void lvd_wake_producer(lvd_consumer *c, bool parking) {
 static inline void lvd_pop(lvd_consumer *c) {
   c->popped = c->got;
   lvd_store_release_u32(&c->lines->head, (uint32_t)c->got);
+  lvd_cache_clean(&c->lines->head, LVD_LINE);
   lvd_barrier_light(c->fenced);
+  lvd_cache_drop(&c->lines->room, sizeof(lvd_mark));
   if (LVD_UNLIKELY(lvd_load_relaxed_u32(&c->lines->room.armed))) {
     lvd_consumer apart = *c;
     lvd_wake_producer(&apart, false);
@@ -583,7 +628,9 @@ static inline void lvd_release(lvd_consumer *c) {
   }
   if (lvd_load_relaxed_u32(&c->lines->released) != (uint32_t)c->got)
     lvd_store_relaxed_u32(&c->lines->released, (uint32_t)c->got);
+  lvd_cache_clean(&c->lines->head, LVD_LINE);
   lvd_barrier_light(c->fenced);
+  lvd_cache_drop(&c->lines->room, sizeof(lvd_mark));
   if (LVD_UNLIKELY(lvd_load_relaxed_u32(&c->lines->room.armed))) lvd_wake_producer(c, true);
 }
 
@@ -598,6 +645,7 @@ static inline lvd_status lvd_end_status(lvd_consumer *c, uint32_t state) {
 /* The stream's end: LVD_OK while more may come or is there to get; LVD_E_ENDED after the last
  * element; else the error that the producer ended with, or LVD_E_CORRUPT. */
 static inline lvd_status lvd_ended(lvd_consumer *c) {
+  lvd_cache_drop(&c->channel->tail, LVD_LINE);
   uint32_t state = lvd_load_acquire_u32(&c->channel->state);
   if (LVD_LIKELY(state == LVD_OPEN && !c->corrupt)) return LVD_OK;
   if (lvd_elements_refresh(c) != 0) return LVD_OK;
@@ -608,13 +656,16 @@ static inline lvd_status lvd_ended(lvd_consumer *c) {
  * not got. Nothing else is to be asked of the handle afterwards. */
 static inline void lvd_leave(lvd_consumer *c) {
   lvd_store_release_u32(&c->lines->state, LVD_CLOSED);
+  lvd_cache_clean(&c->lines->head, LVD_LINE);
   lvd_barrier_light(c->fenced);
   if (c->peer) c->peer->wake(c->peer);
 }
 /* Has every consumer left? Then there is room for ever, for what nobody gets. */
 static inline bool lvd_deserted(const lvd_producer *p) {
-  for (uint32_t i = 0; i < p->consumers; i++)
+  for (uint32_t i = 0; i < p->consumers; i++) {
+    lvd_cache_drop(&p->channel->consumer[i].head, LVD_LINE);
     if (lvd_load_relaxed_u32(&p->channel->consumer[i].state) == LVD_OPEN) return false;
+  }
   return true;
 }
 
@@ -645,11 +696,13 @@ static inline bool lvd_consumer_arm(lvd_consumer *c, uint32_t need) {
   lvd_store_relaxed_u32(&m->at, (uint32_t)c->got + mark);
   lvd_store_relaxed_u32(&m->need, (uint32_t)c->got + need);
   lvd_store_relaxed_u32(&m->armed, 1);
+  lvd_cache_clean(m, sizeof *m);
   return lvd_consumer_ready(c, need);
 }
 /* After the barrier: true if there is something to do after all, or the stream has ended, which is
  * news only once. */
 static inline bool lvd_consumer_settled(lvd_consumer *c, uint32_t need) {
+  lvd_cache_drop(&c->channel->tail, LVD_LINE);
   bool ended = lvd_load_relaxed_u32(&c->channel->state) != LVD_OPEN;
   if (lvd_consumer_ready(c, need)) return true;
   if (!ended || c->end_seen) return false;
@@ -658,6 +711,7 @@ static inline bool lvd_consumer_settled(lvd_consumer *c, uint32_t need) {
 }
 static inline void lvd_consumer_disarm(lvd_consumer *c) {
   lvd_store_relaxed_u32(&c->lines->elements.armed, 0);
+  lvd_cache_clean(&c->lines->elements, sizeof(lvd_mark));
 }
 
 #ifdef __cplusplus

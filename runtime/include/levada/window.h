@@ -13,14 +13,15 @@
  * answers with its words, then `answered`, the same number (release), and rings. Whatever the loader
  * reports by itself (a program's end, a fault) it says in the same words, and then in `state`.
  *
- * Both sides' caches must be coherent, or the window be mapped without: nothing here writes them back
- * or drops them yet.
+ * The host maps the window without a cache, or is coherent with it; a far side whose caches are not
+ * has hooks (caches.h), which its loader gives to programs, too.
  *
  * Freestanding. C17 and C++17. */
 #ifndef LVD_WINDOW_H
 #define LVD_WINDOW_H
 
 #include <levada/atomic.h>
+#include <levada/caches.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -133,6 +134,13 @@ static inline const char *lvd_window_read(const lvd_window *w, uint64_t size,
   return (const char *)0;
 }
 
+/* K1: what each side writes begins a line of its own, and nothing of the other's follows in it. */
+#define LVD_WINDOW_LINES(what)                                                                     \
+  typedef char lvd_window_##what##_begins_a_line[offsetof(lvd_window, what) % LVD_LINE == 0 ? 1 : -1]
+LVD_WINDOW_LINES(command);
+LVD_WINDOW_LINES(answered);
+#undef LVD_WINDOW_LINES
+
 /* Lays out a header at `w`, before the far side looks. */
 static inline void lvd_window_make(lvd_window *w, const lvd_window_shape *shape) {
   w->magic = LVD_WINDOW_MAGIC;
@@ -152,7 +160,7 @@ static inline void lvd_window_make(lvd_window *w, const lvd_window_shape *shape)
 
 /* ---- the far side's own seam ---------------------------------------------------------------- */
 
-#define LVD_FAR_VERSION 1u
+#define LVD_FAR_VERSION 2u
 
 /* What a loader gives a program: all that differs from board to board. A program begins at its entry
  * as int entry(const lvd_far_board *), on the loader's stack; what it returns is its status. */
@@ -167,6 +175,7 @@ typedef struct lvd_far_board {
   uint64_t (*now_ns)(void);
   /* `procedure` runs from now on; null: none does. */
   void (*watch)(const char *procedure);
+  const lvd_caches *caches; /* null: they are coherent with the host's memory, or there are none */
 } lvd_far_board;
 
 #ifdef __cplusplus

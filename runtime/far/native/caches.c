@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* A line is surely dirty if it is not as it was when it was last read or written back. (One to which the
+ * same was written is not told from one that was not; so what is cleaned is always written.) A hook of an
+ * interrupt may come amid another one's copying, which is then done anew. */
+#include "caches.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+enum { WORDS = LVD_LINE / 8, RECENT = 32, NEAR = 4 };
+
+typedef struct line {
+  uint64_t word[WORDS];
+} line;
+
+static line *view, *base; /* base: the view, as it was in the memory */
+static volatile line *memory;
+static uint64_t lines, seed = 88172645463325252u;
+static bool evicts;
+static uint64_t recent[RECENT];
+static volatile unsigned hooks, within;
+
+static bool is_dirty(uint64_t at) {
+  for (int i = 0; i < WORDS; i++)
+    if (view[at].word[i] != base[at].word[i]) return true;
+  return false;
+}
+
+/* In the order of addresses, as the words were written. */
+static void write_back(uint64_t at) {
+  unsigned before;
+  do {
+    before = hooks;
+    for (int i = 0; i < WORDS; i++) {
+      uint64_t word = view[at].word[i];
+      __atomic_store_n(&memory[at].word[i], word, __ATOMIC_RELEASE);
+      base[at].word[i] = word;
+    }
+  } while (before != hooks);
+}
+
+/* As a line comes: all words of one moment. */
+static void read_in(uint64_t at) {
+  line now;
+  bool same;
+  unsigned before;
+  do {
+    do {
+      same = true;
+      for (int i = 0; i < WORDS; i++)
+        now.word[i] = __atomic_load_n(&memory[at].word[i], __ATOMIC_ACQUIRE);
+      for (int i = 0; i < WORDS; i++)
+        same &= now.word[i] == __atomic_load_n(&memory[at].word[i], __ATOMIC_ACQUIRE);
+    } while (!same);
+    before = hooks;
+    view[at] = base[at] = now;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  } while (before != hooks);
+}
+
+static uint64_t next_random(void) {
+  seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
+  return seed;
+}
+
+static void evict(void) {
+  for (int n = 0; n < 3; n++) {
+    uint64_t r = next_random(), at = recent[r % RECENT] + (r >> 32) % (2 * NEAR + 1) - NEAR;
+    if (at < lines && is_dirty(at)) write_back(at);
+  }
+}
+
+static void each(const void *from, size_t size, void (*what)(uint64_t at)) {
+  uintptr_t offset = (uintptr_t)from - (uintptr_t)view;
+  if (size == 0) return;
+  if (offset / LVD_LINE >= lines || (offset + size - 1) / LVD_LINE >= lines) abort();
+  unsigned outer = within;
+  within = 1;
+  hooks++;
+  uint64_t first = offset / LVD_LINE, last = (offset + size - 1) / LVD_LINE;
+  for (uint64_t at = first; at <= last; at++) what(at);
+  recent[next_random() % RECENT] = first;
+  recent[next_random() % RECENT] = last;
+  if (evicts && !outer) evict();
+  within = outer;
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+static void clean(const void *from, size_t size) { each(from, size, write_back); }
+static void drop(const void *from, size_t size) { each(from, size, read_in); }
+
+const lvd_caches lvd_native_caches = {clean, drop};
+
+void lvd_native_caches_begin(void *at, void *behind, size_t size, bool may_evict) {
+  view = at;
+  memory = behind;
+  lines = size / LVD_LINE;
+  evicts = may_evict;
+  base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (base == MAP_FAILED) abort();
+}
+
+void lvd_native_caches_again(void) { within = 0; }
