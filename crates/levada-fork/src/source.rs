@@ -40,6 +40,10 @@ pub fn spread(text: &[u8], beside: &dyn Fn(&str) -> Option<String>) -> Spread {
     let mut out = format!("#line 1 \"{NAME}\"\n").into_bytes();
     let mut lines = Vec::new();
     let mut write = |bytes: &[u8], line: Line| {
+        if matches!(line, Line::Token(_)) && (bytes.starts_with(b"#") || bytes.starts_with(b"%:")) {
+            // At the beginning of a line it would make it a directive. No C has it elsewhere.
+            out.push(b'@');
+        }
         out.extend_from_slice(bytes);
         if bytes.ends_with(b"\\") {
             // At the end of a line it would join this line with the next.

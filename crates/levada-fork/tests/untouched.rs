@@ -214,7 +214,14 @@ proptest! {
 /// What the fuzzer has found.
 #[test]
 fn odd_texts() {
-    for text in [")!!\\{", "f() !! \\ {", "\\", "f() !! \"\\"] {
+    for text in [
+        ")!!\\{",
+        "f() !! \\ {",
+        "\\",
+        "f() !! \"\\",
+        "!#!{",
+        "f() !%:! {",
+    ] {
         tokens_cover(text.as_bytes());
         untouched(text.as_bytes());
     }
