@@ -55,10 +55,19 @@ static void on_native(void) {
     name();                                                                                        \
   }
 
-/* And on one whose cache does not follow the memory. */
+/* And on one whose cache does not follow the memory. (LEVADA_TEST_CHILD: another program than the tests'.) */
 static void on_caches(void) {
+  static char image[4096];
+  static machine with;
+  const char *child = getenv("LEVADA_TEST_CHILD");
   on_native();
-  CHECK_EQ(setenv("LEVADA_WINDOW_FAULTS", "caches,evicts", 1), 0);
+  if (child) {
+    snprintf(image, sizeof image, "%s%s", native.prefix, child);
+    with = native;
+    with.image = image;
+    on = &with;
+  }
+  CHECK_EQ(setenv("LEVADA_WINDOW_FAULTS", "caches,evicts", 0), 0);
 }
 
 #define ON_ALL(name)                                                                               \
@@ -131,6 +140,19 @@ static void leftovers(void) {
   bench_free(&b);
 }
 ON_ALL(leftovers)
+
+/* It ends when it is told, and need not be killed. */
+static void unloads(void) {
+  bench b = bench_of(2);
+  lvd_unit *u = load_window(&b);
+  lvd_call *c;
+  uint32_t x = 21;
+  CHECK_EQ(lvd_call_start(u, "twice", &x, 4, NULL, &c), LVD_OK);
+  CHECK_EQ(lvd_call_wait(c, NULL, NULL, -1, NULL), LVD_OK);
+  CHECK_EQ(lvd_unit_unload_for(u, 1900000000), LVD_OK); /* after 2 s it would be killed */
+  bench_free(&b);
+}
+ON_ALL(unloads)
 
 static void streams(void) {
   bench b = bench_of(2);

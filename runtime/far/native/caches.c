@@ -96,7 +96,8 @@ void lvd_native_caches_begin(void *at, void *behind, size_t size, bool may_evict
   memory = behind;
   lines = size / LVD_LINE;
   evicts = may_evict;
-  base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  base =
+      mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (base == MAP_FAILED) abort();
 }
 

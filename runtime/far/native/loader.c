@@ -220,8 +220,8 @@ static void map_window(int fd, size_t size) {
     map_at(LVD_VIRT_WINDOW, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd);
     return;
   }
-  map_at(LVD_VIRT_WINDOW, size, PROT_READ | PROT_WRITE,
-         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+  map_at(LVD_VIRT_WINDOW, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+         -1);
   window_memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (window_memory == MAP_FAILED) fails("mmap");
   lvd_native_caches_begin((void *)(uintptr_t)LVD_VIRT_WINDOW, window_memory, size, faults.evicts);
@@ -239,8 +239,7 @@ static void read_faults(void) {
   static const struct {
     const char *name;
     bool *value;
-  } alone[] = {
-      {"spoils", &faults.spoils}, {"caches", &faults.caches}, {"evicts", &faults.evicts}};
+  } alone[] = {{"spoils", &faults.spoils}, {"caches", &faults.caches}, {"evicts", &faults.evicts}};
   const char *at = getenv("LEVADA_WINDOW_FAULTS");
   while (at && *at) {
     bool found = false;

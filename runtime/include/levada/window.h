@@ -136,7 +136,8 @@ static inline const char *lvd_window_read(const lvd_window *w, uint64_t size,
 
 /* K1: what each side writes begins a line of its own, and nothing of the other's follows in it. */
 #define LVD_WINDOW_LINES(what)                                                                     \
-  typedef char lvd_window_##what##_begins_a_line[offsetof(lvd_window, what) % LVD_LINE == 0 ? 1 : -1]
+  typedef char                                                                                     \
+      lvd_window_##what##_begins_a_line[offsetof(lvd_window, what) % LVD_LINE == 0 ? 1 : -1]
 LVD_WINDOW_LINES(command);
 LVD_WINDOW_LINES(answered);
 #undef LVD_WINDOW_LINES
