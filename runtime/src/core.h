@@ -113,6 +113,7 @@ struct lvd_worker {
   volatile uint32_t may_abandon;  /* a trap may jump to `escape` now */
   const lvd_entity *clock_entity; /* what ran when the clock last looked, ... */
   uint64_t clock_activations;     /* ... since its activation of this number ... */
+  uint64_t clock_turn;            /* ... and the worker's: another one may lie where it lay ... */
   uint32_t clock_ticks;           /* ... for so many ticks */
   volatile bool clock_fired;      /* the clock set yield */
   /* Fibers (fiber.c). */

@@ -135,9 +135,11 @@ void lvd_trap(void *self, lvd_port_trap trap, const void *address, const void *a
     lvd_entity *e = w->current;
     if (!e) return;
     uint64_t activations = lvd_load_relaxed_u64(&e->activations);
-    if (e != w->clock_entity || activations != w->clock_activations) {
+    uint64_t turn = lvd_load_relaxed_u64(&w->activations);
+    if (e != w->clock_entity || activations != w->clock_activations || turn != w->clock_turn) {
       w->clock_entity = e;
       w->clock_activations = activations;
+      w->clock_turn = turn;
       w->clock_ticks = 0;
     } else {
       w->clock_ticks++;

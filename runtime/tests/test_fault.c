@@ -28,6 +28,12 @@ static lvd_verdict bad_run(lvd_actor *self) {
   }
   if (strcmp(what, "endless") == 0)
     for (;;) zero++;
+  if (strcmp(what, "slow") == 0) { /* a quarter of the limit */
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    int64_t end = t.tv_sec * 1000000000LL + t.tv_nsec + 25000000;
+    while (t.tv_sec * 1000000000LL + t.tv_nsec < end) clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  }
   if (strcmp(what, "native") == 0) lvd_native_fail("no such file: %s", "x.jpg");
   return LVD_DONE;
 }
@@ -94,6 +100,24 @@ void test_fault_endless_action(void) {
   lvd_runtime_options options = {.workers = 1, .time_limit_ms = 50};
   CHECK_EQ(lvd_runtime_create(&options, &rt), LVD_OK);
   for (int i = 0; i < 3; i++) fault(rt, "endless", LVD_FAULT_TIME, 20, "has not ended after 50 ms");
+  lvd_runtime_destroy(rt);
+}
+
+/* Who comes where one lay that did not end has all of his time. */
+void test_fault_time_anew(void) {
+  SKIP_SIGNALS();
+  lvd_runtime *rt;
+  lvd_runtime_options options = {.workers = 1, .time_limit_ms = 100};
+  CHECK_EQ(lvd_runtime_create(&options, &rt), LVD_OK);
+  for (int i = 0; i < 12; i++) {
+    if (i % 6 == 0) fault(rt, "endless", LVD_FAULT_TIME, 20, "has not ended after 100 ms");
+    uint32_t count = 1;
+    builder b;
+    builder_init(&b, "slow");
+    uint32_t source = builder_actor(&b, "source", &source_class, &count);
+    builder_connect(&b, source, 0, builder_actor(&b, "culprit", &bad_class, "slow"), 0, 16);
+    app_ended(app_begun(rt, &b), LVD_OK);
+  }
   lvd_runtime_destroy(rt);
 }
 
