@@ -27,9 +27,13 @@ impl Limits {
     }
 }
 
-/// It looks this often at what works, and so often at what does nothing.
-const SHORTEST: Duration = Duration::from_millis(5);
-const LONGEST: Duration = Duration::from_millis(200);
+/// At what works it looks when its bucket may be empty, but never sooner or later than this; and ever more
+/// seldom at what does nothing.
+const SHORTEST: Duration = Duration::from_micros(500);
+const USUAL: Duration = Duration::from_millis(5);
+const LONGEST: Duration = Duration::from_millis(50);
+/// At what is paused, or has to wait for so long.
+const AWAY: Duration = Duration::from_millis(200);
 /// What was not used is kept for so long.
 const KEPT: f64 = 0.05;
 
@@ -39,6 +43,8 @@ struct Bucket {
     most: f64,
     level: f64,
     used: f64,
+    /// What is used a second while nothing holds it.
+    speed: f64,
 }
 
 impl Bucket {
@@ -49,11 +55,17 @@ impl Bucket {
             most,
             level: most,
             used,
+            speed: 0.0,
         }
     }
 
-    /// So much is used in all, after so many seconds more; whether there is something left.
-    fn look(&mut self, seconds: f64, used: f64) -> bool {
+    /// So much is used in all, after so many seconds more, in which it was held or not; whether there is
+    /// something left.
+    fn look(&mut self, seconds: f64, used: f64, held: bool) -> bool {
+        if !held && seconds > 0.0 {
+            // What comes by gulps is as fast as the last few of them.
+            self.speed = ((used - self.used) / seconds).max(self.speed * 0.9);
+        }
         self.level += self.rate * seconds - (used - self.used);
         self.level = self.level.min(self.most);
         self.used = used;
@@ -63,6 +75,14 @@ impl Bucket {
     /// Seconds until there is something again.
     fn wait(&self) -> f64 {
         (-self.level / self.rate).max(0.0)
+    }
+
+    /// Seconds for which it lasts.
+    fn lasts(&self) -> f64 {
+        match self.speed > 0.0 {
+            true => self.level.max(0.0) / self.speed,
+            false => f64::INFINITY,
+        }
     }
 }
 
@@ -83,7 +103,7 @@ pub fn keep(shared: &Weak<Shared>, hosted: &Weak<Hosted>) {
     let mut rate = limits.rate.map(|r| Bucket::new(r, 2.0, 0.0));
     let mut share = limits.share.map(|s| Bucket::new(s, 0.005, 0.0));
     let (mut at, mut before) = (Instant::now(), 0.0);
-    let mut pause = SHORTEST;
+    let mut pause = USUAL;
     loop {
         std::thread::sleep(pause);
         // Nothing is held while it sleeps: who is gone is gone.
@@ -96,25 +116,24 @@ pub fn keep(shared: &Weak<Shared>, hosted: &Weak<Hosted>) {
         match shared.state(hosted.number) {
             None | Some(State::Ended | State::Failed) => return,
             Some(State::Loaded | State::Paused) => {
-                pause = LONGEST;
+                pause = AWAY;
                 continue;
             }
             Some(State::Running | State::Draining | State::Ending) => {}
         }
         let now = busy(hosted);
-        let (mut left, mut wait) = (true, 0.0f64);
-        if let Some(bucket) = &mut rate {
-            left &= bucket.look(elapsed, done(hosted));
+        let held = *hosted.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut left, mut wait, mut lasts) = (true, 0.0f64, f64::INFINITY);
+        for (bucket, used) in [(&mut rate, done(hosted)), (&mut share, now)] {
+            let Some(bucket) = bucket else { continue };
+            left &= bucket.look(elapsed, used, held);
             wait = wait.max(bucket.wait());
-        }
-        if let Some(bucket) = &mut share {
-            left &= bucket.look(elapsed, now);
-            wait = wait.max(bucket.wait());
+            lasts = lasts.min(bucket.lasts());
         }
         hold(shared, hosted, !left);
-        pause = match (left, now > before) {
-            (false, _) => Duration::from_secs_f64(wait.min(1.0)).clamp(SHORTEST, LONGEST),
-            (true, true) => SHORTEST,
+        pause = match (left, held || now > before) {
+            (false, _) => Duration::from_secs_f64(wait.min(1.0)).clamp(SHORTEST, AWAY),
+            (true, true) => Duration::from_secs_f64(lasts.min(1.0)).clamp(SHORTEST, USUAL),
             (true, false) => (pause * 2).min(LONGEST),
         };
         before = now;
@@ -148,12 +167,14 @@ mod tests {
     #[test]
     fn a_bucket_gives_what_it_gets_and_keeps_little() {
         let mut bucket = Bucket::new(100.0, 2.0, 0.0);
-        assert!(bucket.look(0.0, 4.0));
-        assert!(!bucket.look(0.0, 10.0));
-        assert!((bucket.wait() - 0.05).abs() < 1e-9);
-        assert!(bucket.look(0.06, 10.0));
+        assert!(bucket.look(0.01, 4.0, false));
+        // 400 a second: the one that is left is gone in a 400th.
+        assert!((bucket.lasts() - 2.0 / 400.0).abs() < 1e-9);
+        assert!(!bucket.look(0.0, 10.0, false));
+        assert!((bucket.wait() - 0.04).abs() < 1e-9);
+        assert!(bucket.look(0.06, 10.0, true));
         // However long it did nothing, it may not make up for that.
-        assert!(bucket.look(100.0, 10.0));
-        assert!(!bucket.look(0.0, 15.5));
+        assert!(bucket.look(100.0, 10.0, true));
+        assert!(!bucket.look(0.0, 15.5, false));
     }
 }
