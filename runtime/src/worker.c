@@ -294,6 +294,32 @@ static bool may_run(lvd_worker *w, lvd_entity *e) {
   return true;
 }
 
+/* Is there something to be done with it besides running? */
+static bool has_news(const lvd_worker *w, const lvd_entity *e) {
+  if (lvd_load_relaxed_u32(&e->app->phase) != LVD_PHASE_RUNNING) return !e->is_fiber;
+  return lvd_load_relaxed_u32(&e->target) != w->index || lvd_load_relaxed_u32(&e->app->paused);
+}
+
+/* Whoever is ready at less than the highest level may not have his turn for as long as that has work. Who is
+ * to be elsewhere, to end or to stand still does so all the same. */
+static void tidy(lvd_worker *w) {
+  uint32_t highest = 31u - (uint32_t)__builtin_clz(w->ready_levels);
+  for (uint32_t level = 0; level < highest; level++) {
+    if (!(w->ready_levels & (1u << level))) continue;
+    lvd_entity *e = w->ready[level].first, *next;
+    w->ready_levels &= ~(1u << level);
+    for (; e; e = next) {
+      next = e->next;
+      if (has_news(w, e)) {
+        lvd_worker_turns(w, e->app);
+        if (!may_run(w, e)) continue;
+      }
+      lvd_queue_put(w, e);
+    }
+  }
+  lvd_worker_turns(w, NULL);
+}
+
 /* Who is urgent comes in between, for a short time, whoever has the core. */
 static int32_t leased_core(const lvd_worker *w) { return w->index < w->rt->workers ? w->cpu : -1; }
 
@@ -359,6 +385,7 @@ void lvd_worker_main(void *argument) {
     if (lvd_load_relaxed_u32(&w->yield)) {
       lvd_exchange_acquire_u32(&w->yield, 0);
       lvd_worker_turns(w, NULL); /* somebody may wait for that */
+      if (w->ready_levels & (w->ready_levels - 1)) tidy(w);
     }
     run_commands(w);
     if (w->ending) break;

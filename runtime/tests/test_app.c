@@ -240,6 +240,41 @@ void test_app_priorities(void) {
   lvd_runtime_destroy(rt);
 }
 
+static lvd_verdict always_run(lvd_actor *self) {
+  (void)self;
+  return LVD_YIELD;
+}
+
+/* Who never has his turn is moved and stopped all the same. */
+void test_app_behind_a_priority(void) {
+  static const lvd_actor_class note = {.name = "note", .run = note_run};
+  lvd_runtime *rt = runtime_of(2);
+  static const lvd_actor_class always = {.name = "always", .run = always_run};
+  lvd_actor_desc one[] = {{"one", &always, NULL, 0}};
+  lvd_network spins = {LVD_LAYOUT, "busy", 1, 0, one, NULL};
+  lvd_app *busy, *moved, *stopped;
+  CHECK_EQ(lvd_app_load(rt, &spins, &(lvd_app_options){.priority = 3}, &busy, NULL, 0), LVD_OK);
+  CHECK_EQ(lvd_app_move(busy, 0, 0), LVD_OK);
+  lvd_actor_desc actor[] = {{"one", &note, "a", 0}};
+  lvd_network net = {LVD_LAYOUT, "behind", 1, 0, actor, NULL};
+  CHECK_EQ(lvd_app_load(rt, &net, NULL, &moved, NULL, 0), LVD_OK);
+  CHECK_EQ(lvd_app_load(rt, &net, NULL, &stopped, NULL, 0), LVD_OK);
+  CHECK_EQ(lvd_app_move(moved, 0, 0), LVD_OK);
+  CHECK_EQ(lvd_app_move(stopped, 0, 0), LVD_OK);
+  CHECK_EQ(lvd_app_start(busy), LVD_OK);
+  sleep_ms(10);
+  CHECK_EQ(lvd_app_start(moved), LVD_OK);
+  CHECK_EQ(lvd_app_start(stopped), LVD_OK);
+  CHECK_EQ(lvd_app_wait(moved, 100), LVD_E_TIME);
+  CHECK_EQ(lvd_app_move(moved, 0, 1), LVD_OK);
+  app_ended(moved, LVD_OK);
+  CHECK_EQ(lvd_app_wait(stopped, 0), LVD_E_TIME);
+  CHECK_EQ(lvd_app_stop(stopped), LVD_OK);
+  app_ended(stopped, LVD_E_STOPPED);
+  lvd_app_unload(busy);
+  lvd_runtime_destroy(rt);
+}
+
 /* ---- what is refused ------------------------------------------------------------------------ */
 
 static void refuse(lvd_runtime *rt, const builder *b, lvd_status status, const char *words) {
