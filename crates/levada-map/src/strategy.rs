@@ -52,10 +52,13 @@ impl Strategy {
     }
 }
 
-/// Up to so many actors, and steps of the simulator for each placement that is compared.
-const SIMULATED: usize = 512;
+/// Up to so many actors placements are mended by the simulator's word, up to so many they are compared by it,
+/// and with so many of its steps, and more for each actor.
+const MENDED: usize = 512;
+const SIMULATED: usize = 4096;
 const STEPS: usize = 20_000;
 const STEPS_EACH: usize = 500;
+const FEWER_EACH: usize = 100;
 /// A change is worth this much of the rates, and this much for moving all the work.
 const WORTH: f64 = 0.05;
 const MOVING: f64 = 0.20;
@@ -264,7 +267,11 @@ pub const KEPT: f64 = 0.02;
 
 fn score(mix: &Mix, machine: &Machine, placement: &[u32]) -> Score {
     if mix.actors() <= SIMULATED {
-        let steps = STEPS + STEPS_EACH * mix.actors();
+        let each = match mix.actors() <= MENDED {
+            true => STEPS_EACH,
+            false => FEWER_EACH,
+        };
+        let steps = STEPS + each * mix.actors();
         let made = simulate(mix, machine, placement, Scheduling::EventDriven, steps);
         return Score::of(mix, &made.rates);
     }
@@ -323,7 +330,7 @@ fn best(mix: &Mix, machine: &Machine, current: Option<&[Option<u32>]>) -> Placem
 
 /// Mended until mending gains nothing that is worth it: so what is mapped stays where it is.
 fn settled(mix: &Mix, machine: &Machine, graph: &Graph, mut placement: Placement) -> Placement {
-    if mix.actors() > SIMULATED {
+    if mix.actors() > MENDED {
         return placement;
     }
     let mut is = score(mix, machine, &placement);
