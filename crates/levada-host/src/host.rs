@@ -974,11 +974,11 @@ impl Host {
     }
 }
 
-/// A limit that nobody lives to see is one all the same.
 /// So long files may take to be finished once their application has ended, where the host does not wait
 /// for all.
 const FINISHING: Duration = Duration::from_secs(2);
 
+/// A limit that nobody lives to see is one all the same.
 pub(crate) fn deadline(within: Duration) -> Instant {
     Instant::now() + within.min(Duration::from_secs(1 << 20))
 }

@@ -406,6 +406,10 @@ impl Isolated {
     /// Takes it away. With `now`, whatever it does then, its process ends.
     fn unload(&self, now: bool, within: Duration) -> Result<Unloaded, Failed> {
         if self.lives() {
+            let within = match now {
+                true => within.min(SOON),
+                false => within,
+            };
             let rest = format!("?now={now}&within={}", within.as_secs_f64());
             let done: Result<Unloaded, Failed> =
                 self.ask(Method::DELETE, &rest, &Value::Null, within);
