@@ -16,6 +16,7 @@ mod host;
 mod keep;
 mod mapping;
 mod measured;
+pub mod placement;
 mod replace;
 pub mod state;
 mod watch;

@@ -404,6 +404,10 @@ pub struct LoadArgs {
     /// Give it a core that nothing else of the host is on
     #[arg(long)]
     pub exclusive: bool,
+    /// Keep the actors that this file names on the workers it gives them: a placement (TOML), or a
+    /// mapping of Orcc's (XML)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub placement: Option<PathBuf>,
     /// Give it a process of its own: for code that is not trusted
     #[arg(long)]
     pub isolate: bool,
@@ -595,8 +599,9 @@ pub struct SimulateArgs {
     /// mapping of Orcc's (XML)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "simulate")]
     pub placement: Option<PathBuf>,
-    /// Write the placement into this file, of the first strategy where it is all
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::AnyPath, requires = "simulate")]
+    /// Write the placement into this file, of the first strategy where it is all; without --simulate that
+    /// of what runs
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::AnyPath)]
     pub write: Option<PathBuf>,
 }
 

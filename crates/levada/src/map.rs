@@ -33,7 +33,7 @@ struct Mapped {
 pub fn map_of(args: &MapArgs) -> Result<ExitCode, Failure> {
     match &args.simulate {
         Some(file) => simulated(file, &args.how, args.at.json),
-        None => remote::map(&args.at),
+        None => remote::map(&args.at, args.how.write.as_deref()),
     }
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What a run measured, as a description for `levada map --simulate`; and placements given to a run.
 
-use crate::output::{Failure, failure_with};
+use crate::output::Failure;
 use levada_host::{Hosted, weights};
-use levada_map::text::{Described, describe, read_placement};
-use levada_map::{Actor, App, Machine, Mix, Problem};
+use levada_map::text::{Described, describe};
+use levada_map::{Machine, Mix, Problem};
 use levada_sys::{Counters, Network};
 use std::path::Path;
 use std::time::Duration;
@@ -50,27 +50,7 @@ pub fn pins(
     network: &Network,
     workers: usize,
 ) -> Result<Vec<Option<u32>>, Failure> {
-    let named = read_placement(&text_of("--placement", file)?)
-        .map_err(|p| Failure::new(format!("{}: {}", file.display(), p.what)).help(p.help))?;
-    let actor = |name: String| Actor {
-        name,
-        time: 1.0,
-        firings: 1.0,
-        pin: None,
-    };
-    let mut mix = Mix {
-        apps: vec![App {
-            name: name.to_string(),
-            unit: String::new(),
-            priority: 0,
-            promise: None,
-            actors: network.actor_names().into_iter().map(actor).collect(),
-            channels: Vec::new(),
-        }],
-        exclusive: Vec::new(),
-    };
-    match mix.pin(&named, workers) {
-        Ok(()) => Ok(mix.apps[0].actors.iter().map(|a| a.pin).collect()),
-        Err(p) => failure_with(format!("{}: {}", file.display(), p.what), p.help),
-    }
+    let text = text_of("--placement", file)?;
+    levada_host::placement::pins(&text, name, network, workers, false)
+        .map_err(|p| Failure::new(format!("{}: {}", file.display(), p.what)).help(p.help))
 }

@@ -11,11 +11,15 @@ use levada_host::api::types::{
     Application, Details, Failed, LoadRequest, Manifest, MoveRequest, Progress, ReplaceRequest,
     Stats, Unloaded, Why, Worker,
 };
-use levada_host::client::{Client, encoded};
+use levada_host::client::{Client, Method, encoded};
+use levada_map::text::placement_text;
+use levada_map::{Actor, App, Mix};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -217,6 +221,7 @@ fn request(args: &LoadArgs) -> Result<LoadRequest, Failure> {
         share: args.share,
         anyway: args.anyway,
         exclusive: args.exclusive,
+        placement: args.placement.as_ref().map(text),
         isolate: args.isolate,
         paused: args.paused,
         within: args.at.within,
@@ -392,7 +397,47 @@ pub fn show(args: &OneArgs) -> Done {
     )
 }
 
-pub fn map(at: &AtArgs) -> Done {
+/// Who sits where, as `--placement` takes it back.
+fn placement(all: &[Worker]) -> String {
+    let mut mix = Mix::default();
+    let mut seats: BTreeMap<&str, Vec<(&str, u32)>> = BTreeMap::new();
+    for w in all {
+        for a in &w.actor {
+            let of = seats.entry(&a.application).or_default();
+            of.push((&a.actor, w.worker));
+        }
+    }
+    for (app, actors) in &seats {
+        let actor = |(name, _): &(&str, u32)| Actor {
+            name: name.to_string(),
+            time: 0.0,
+            firings: 0.0,
+            pin: None,
+        };
+        mix.apps.push(App {
+            name: app.to_string(),
+            unit: String::new(),
+            priority: 0,
+            promise: None,
+            actors: actors.iter().map(actor).collect(),
+            channels: Vec::new(),
+        });
+    }
+    let workers: Vec<u32> = seats
+        .values()
+        .flatten()
+        .map(|(_, worker)| *worker)
+        .collect();
+    placement_text(&mix, &workers)
+}
+
+pub fn map(at: &AtArgs, write: Option<&Path>) -> Done {
+    if let Some(file) = write {
+        let all = client(at)?.text(Method::GET, "/map", &Value::Null)?;
+        let all: Vec<Worker> = serde_json::from_str(&all)
+            .map_err(|e| Failure::new(format!("the host says what is not understood: {e}")))?;
+        output::write_file(file, placement(&all).as_bytes())?;
+    }
     say(at, "GET", "/map", &Value::Null, |all: &Vec<Worker>| {
         let mut rows = Vec::new();
         for w in all {

@@ -8,6 +8,7 @@ use super::types::{Details, Failed, LoadRequest, ReplaceRequest};
 use super::{Served, USUAL, limit, memory};
 use crate::host::{Host, Hosted, Kind, Load, Refusal, check_name};
 use crate::keep::Limits;
+use crate::placement;
 use levada_sys::Network;
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
@@ -119,6 +120,7 @@ fn place(served: &Served, name: &str, one: &Ready) -> Result<Loaded, Failed> {
     if let Some(load) = &one.load {
         let load = Load {
             name: name.to_string(),
+            pins: pins(served, name, one, &load.network)?,
             ..load.clone()
         };
         return Ok(Loaded::Here(served.host.load(load)?));
@@ -129,6 +131,24 @@ fn place(served: &Served, name: &str, one: &Ready) -> Result<Loaded, Failed> {
         .isolated
         .begin(name, number, &one.prepared, starts, events)?;
     Ok(Loaded::Isolated(begun))
+}
+
+/// Where the file that the request names keeps its actors.
+fn pins(
+    served: &Served,
+    name: &str,
+    one: &Ready,
+    network: &Network,
+) -> Result<Vec<Option<u32>>, Failed> {
+    let Some(file) = &one.request.placement else {
+        return Ok(Vec::new());
+    };
+    let path = one.request.directory.join(file);
+    let wrong = |what: String| Refusal::new(Kind::Wrong, format!("{}: {what}", path.display()));
+    let text = std::fs::read_to_string(&path).map_err(|e| wrong(e.to_string()))?;
+    let workers = served.host.machine().workers();
+    let pins = placement::pins(&text, name, network, workers, true);
+    Ok(pins.map_err(|p| wrong(p.what).help(p.help))?)
 }
 
 /// Starts those that shall run, when all are there.
@@ -176,6 +196,15 @@ fn make_ready(
         (_, true) => Some("isolated: its own process has workers on all"),
         _ => None,
     };
+    if let Some(kind) = kind.filter(|_| request.placement.is_some()) {
+        let what = format!(
+            "a placement is for networks, and {} is {kind}",
+            prepared.network
+        );
+        return Err(Refusal::new(Kind::Wrong, what)
+            .help("leave out --placement")
+            .into());
+    }
     if let Some(kind) = kind.filter(|_| request.exclusive) {
         let what = format!(
             "a core for it alone is for networks, and {} is {kind}",

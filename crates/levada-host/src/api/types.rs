@@ -71,6 +71,9 @@ pub struct LoadRequest {
     pub anyway: bool,
     /// It has a core that nothing else of the host is on.
     pub exclusive: bool,
+    /// A file that keeps actors of it on workers: a placement (TOML) or a mapping of Orcc's (XML).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub placement: Option<String>,
     /// It has a process of its own: what it does there cannot harm the others.
     pub isolate: bool,
     /// Load it paused: nothing of it runs before it is resumed.

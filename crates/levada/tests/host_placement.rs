@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A placement of a live host: written, edited, and given back.
+
+mod common;
+
+use common::host::Host;
+
+const MANY: &str = "src/p/Many.xdf";
+
+fn load(host: &Host, name: &str, more: &[&str]) -> common::Run {
+    let args = ["load", MANY, "--name", name, "--out", "/dev/null"];
+    host.run(&[&args[..], more].concat())
+}
+
+/// Where each actor is that has this name.
+fn workers(host: &Host, name: &str) -> Vec<(String, u64)> {
+    let shown = host.json(&["show", name]);
+    let actors = shown["actor"].as_array().unwrap();
+    let at = |a: &serde_json::Value| {
+        (
+            a["name"].as_str().unwrap().to_string(),
+            a["worker"].as_u64().unwrap(),
+        )
+    };
+    actors.iter().map(at).collect()
+}
+
+#[test]
+fn what_is_written_is_given_back_as_edited() {
+    let host = Host::begin();
+    load(&host, "a", &["--no-fuse"]).succeeds();
+    load(&host, "b", &["--no-fuse"]).succeeds();
+    host.run(&["map", "--write", "all.toml"]).succeeds();
+    let text = std::fs::read_to_string(host.place.path("all.toml")).unwrap();
+    assert!(
+        text.contains("[\"a\"]") && text.contains("[\"b\"]"),
+        "{text}"
+    );
+    host.run(&["unload", "a", "--now"]).succeeds();
+    // One worker is enough for both: what is kept there is not moved however busy it is.
+    let edited = text
+        .lines()
+        .map(|line| match line.split_once(" = ") {
+            Some((actor, _)) => format!("{actor} = 0\n"),
+            None => format!("{line}\n"),
+        })
+        .collect::<String>();
+    host.place.write("all.toml", &edited);
+    load(&host, "a", &["--no-fuse", "--placement", "all.toml"]).succeeds();
+    let moved = host.run(&["move", "b", "source", "0"]);
+    moved.succeeds();
+    load(&host, "c", &["--no-fuse"]).succeeds();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let at = workers(&host, "a");
+    assert_eq!(at.len(), 2, "{at:?}");
+    assert!(at.iter().all(|(_, worker)| *worker == 0), "{at:?}");
+}
+
+#[test]
+fn a_wrong_placement_is_told_and_loads_nothing() {
+    let host = Host::begin();
+    for (text, words) in [
+        ("[a]\nsource = 99\n", "core 99"),
+        ("[a]\nnobody = 0\n", "actor nobody"),
+        ("[other]\nsource = 0\n", "application other"),
+        ("source = 0\n", "a placement holds a table"),
+        ("[a\n", "p.toml"),
+    ] {
+        host.place.write("p.toml", text);
+        let told = load(&host, "a", &["--placement", "p.toml"]);
+        assert!(
+            told.code != Some(0) && told.err.contains(words),
+            "{text}: {told:?}"
+        );
+    }
+    let told = load(&host, "a", &["--placement", "nowhere.toml"]);
+    assert!(told.err.contains("nowhere.toml"), "{told:?}");
+    assert_eq!(host.json(&["list"]).as_array().map(Vec::len), Some(0));
+}
