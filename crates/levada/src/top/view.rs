@@ -3,7 +3,8 @@
 
 use super::{Look, Wish};
 use crate::output::{grouped, plural};
-use levada_host::api::types::{Actor, Application, Channel};
+use levada_host::State;
+use levada_host::api::types::{Actor, Application, Channel, Worker};
 use ratatui::Frame;
 use ratatui::crossterm::event::KeyCode;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -16,30 +17,36 @@ pub struct View {
     before: Option<Look>,
     app: usize,
     actor: usize,
-    /// The next digit is a worker that the actor goes to.
-    moves: bool,
+    /// The worker that the actor goes to is typed, and this is there of it.
+    moves: Option<String>,
     /// What came of the last key.
     pub said: String,
 }
 
 const KEYS: &str =
-    " up/down application   left/right actor   p pause   m 0-9 move   u unload   U now   q quit";
+    " up/down application  left/right actor  p pause  m move  u unload  U now  q quit";
 const BAR: usize = 10;
+/// Cells of a name, at least: before that columns are left out.
+const NAME: u16 = 16;
+/// The cells that a worker takes where there is more than one in a line.
+const WORKER: usize = 28;
 
 impl View {
-    pub fn new(now: Look) -> View {
+    pub fn new(mut now: Look) -> View {
+        living_first(&mut now);
         View {
             now,
             before: None,
             app: 0,
             actor: 0,
-            moves: false,
+            moves: None,
             said: String::new(),
         }
     }
 
     /// A new answer: what is chosen stays chosen where it is there still.
-    pub fn take(&mut self, look: Look) {
+    pub fn take(&mut self, mut look: Look) {
+        living_first(&mut look);
         let name = self.chosen().to_string();
         let all = &look.stats.application;
         self.app = match all.iter().position(|a| a.name == name) {
@@ -64,27 +71,35 @@ impl View {
 
     /// Escape first ends what a key has begun.
     pub fn keys_are_free(&mut self) -> bool {
-        let free = !self.moves;
-        self.moves = false;
-        free
+        self.moves.take().is_none()
     }
 
     pub fn key(&mut self, key: KeyCode) -> Option<Wish> {
         let all = self.now.stats.application.len();
         let name = self.chosen().to_string();
-        if let (true, KeyCode::Char(digit @ '0'..='9')) = (self.moves, key) {
-            self.moves = false;
-            let actor = self.actors().get(self.actor)?.name.clone();
-            return Some(Wish::Move(name, actor, digit as u32 - '0' as u32));
+        if let (Some(mut typed), KeyCode::Char('0'..='9') | KeyCode::Enter) =
+            (self.moves.take(), key)
+        {
+            typed.extend(key.as_char());
+            let worker: u32 = typed.parse().ok()?;
+            // Another digit would make it one that is not there, or it is to be this one.
+            let workers = self.now.stats.worker.len();
+            if key == KeyCode::Enter || worker as usize * 10 >= workers || worker == 0 {
+                let actor = self.actors().get(self.actor)?.name.clone();
+                return Some(Wish::Move(name, actor, worker));
+            }
+            self.moves = Some(typed);
+            return None;
         }
-        self.moves = false;
         self.said.clear();
         match key {
             KeyCode::Up if self.app > 0 => (self.app, self.actor) = (self.app - 1, 0),
             KeyCode::Down if self.app + 1 < all => (self.app, self.actor) = (self.app + 1, 0),
             KeyCode::Left => self.actor = self.actor.saturating_sub(1),
             KeyCode::Right if self.actor + 1 < self.actors().len() => self.actor += 1,
-            KeyCode::Char('m') if !self.actors().is_empty() => self.moves = true,
+            KeyCode::Char('m') if !self.actors().is_empty() => {
+                self.moves = Some(String::new());
+            }
             KeyCode::Char('p') => {
                 return Some(Wish::Turn(name, self.application()?.state));
             }
@@ -105,8 +120,13 @@ impl View {
 
     pub fn draw(&self, frame: &mut Frame) {
         let stats = &self.now.stats;
-        let cores = stats.worker.len().min(16) as u16;
-        let apps = stats.application.len().clamp(1, 12) as u16;
+        let columns = worker_columns(stats.worker.len(), frame.area().width);
+        // At most a quarter of it, and a third: there is to be room for what is chosen.
+        let height = frame.area().height;
+        let cores = stats.worker.len().div_ceil(columns) as u16;
+        let cores = cores.min((height / 4).max(2));
+        let apps = stats.application.len().max(1) as u16;
+        let apps = apps.min((height / 3).max(2)).min(20);
         let [title, workers, applications, details, said, keys] = Layout::vertical([
             Constraint::Length(1),
             Constraint::Length(cores + 1),
@@ -123,38 +143,70 @@ impl View {
             stats.host.seconds
         );
         frame.render_widget(Paragraph::new(up).bold(), title);
-        self.draw_workers(frame, workers);
+        self.draw_workers(frame, workers, columns, usize::from(cores));
         self.draw_applications(frame, applications);
         self.draw_details(frame, details);
-        let text = match (self.moves, self.actors().get(self.actor)) {
-            (true, Some(actor)) => format!(" move {} to worker (0-9)?", actor.name),
+        let text = match (&self.moves, self.actors().get(self.actor)) {
+            (Some(typed), Some(actor)) => {
+                let last = self.now.stats.worker.len().max(1) - 1;
+                format!(" move {} to worker (0-{last}, Enter)? {typed}", actor.name)
+            }
             _ => format!(" {}", self.said),
         };
         frame.render_widget(Paragraph::new(text).yellow(), said);
         frame.render_widget(Paragraph::new(KEYS).dim(), keys);
     }
 
-    fn draw_workers(&self, frame: &mut Frame, area: Rect) {
+    fn draw_workers(&self, frame: &mut Frame, area: Rect, columns: usize, lines: usize) {
         let before = self.before.as_ref().map(|b| &b.stats.worker);
-        let lines = self.now.stats.worker.iter().map(|w| {
+        let all = &self.now.stats.worker;
+        let shown = all.len().min(columns * lines);
+        let one = |w: &Worker| {
             let was = before.and_then(|all| all.iter().find(|b| b.worker == w.worker));
-            let busy = was.zip(self.seconds()).map(|(b, s)| (w.busy - b.busy) / s);
+            let busy = was
+                .zip(self.seconds())
+                .map(|(b, s)| (w.busy - b.busy).max(0.0) / s);
             let core = match w.cpu {
                 0.. => format!(" core {:<3}", w.cpu),
                 _ => format!(" worker {:<3}", w.worker),
             };
-            Line::from(vec![
+            let (cells, rest) = match columns {
+                1 => (30, format!("   {}", plural(w.actor.len(), "actor"))),
+                _ => (10, String::new()),
+            };
+            [
                 Span::raw(core),
-                bar(busy.unwrap_or(0.0), 30).green(),
-                Span::raw(format!(" {:>6}   ", share(busy))),
-                Span::raw(plural(w.actor.len(), "actor")),
-            ])
-        });
-        frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()), area);
+                bar(busy.unwrap_or(0.0), cells).green(),
+                Span::raw(format!(" {:>6}{rest}", share(busy))),
+            ]
+        };
+        let line = |i: usize| {
+            let of = (i..shown).step_by(lines.max(1));
+            let mut spans: Vec<Span> = of.flat_map(|at| one(&all[at])).collect();
+            if i + 1 == lines && shown < all.len() {
+                spans.push(format!("  and {} more", all.len() - shown).into());
+            }
+            Line::from(spans)
+        };
+        let lines: Vec<Line> = (0..lines).map(line).collect();
+        frame.render_widget(Paragraph::new(lines), area);
     }
 
     fn draw_applications(&self, frame: &mut Frame, area: Rect) {
         let all = &self.now.stats.application;
+        let columns = Columns::fitting(
+            area.width,
+            [
+                ("application", 0, 0),
+                ("state", 9, 1),
+                ("rate", 18, 2),
+                ("promised", 13, 4),
+                ("firings/s", 14, 5),
+                ("cores", 8, 3),
+                ("priority", 8, 7),
+                ("memory", 12, 6),
+            ],
+        );
         let room = usize::from(area.height.saturating_sub(2)).max(1);
         let first = (self.app + 1).saturating_sub(room);
         let rows = all.iter().enumerate().skip(first).take(room).map(|(i, a)| {
@@ -176,7 +228,7 @@ impl View {
                 Some(p) => format!("{p:.1}"),
                 None => "-".to_string(),
             };
-            let row = Row::new([
+            let cells = [
                 a.name.clone(),
                 format!("{:?}", a.state).to_lowercase(),
                 done,
@@ -185,35 +237,15 @@ impl View {
                 share(busy),
                 a.priority.to_string(),
                 format!("{} KiB", grouped(a.memory >> 10)),
-            ]);
+            ];
+            let row = Row::new(columns.of(cells));
             match (i == self.app, late) {
                 (true, _) => row.reversed(),
                 (false, true) => row.red(),
                 (false, false) => row,
             }
         });
-        let head = [
-            "application",
-            "state",
-            "rate",
-            "promised",
-            "firings/s",
-            "cores",
-            "priority",
-            "memory",
-        ];
-        let widths = [
-            Constraint::Fill(2),
-            Constraint::Length(9),
-            Constraint::Length(18),
-            Constraint::Length(13),
-            Constraint::Length(14),
-            Constraint::Length(8),
-            Constraint::Length(8),
-            Constraint::Length(12),
-        ];
-        let table = Table::new(rows, widths).header(Row::new(head).style(Style::new().bold()));
-        frame.render_widget(table, area);
+        frame.render_widget(columns.table(rows.collect()), area);
     }
 
     fn draw_details(&self, frame: &mut Frame, area: Rect) {
@@ -232,44 +264,53 @@ impl View {
         let seconds = self.seconds();
         let room = usize::from(left.height.saturating_sub(1)).max(1);
         let first = (self.actor + 1).saturating_sub(room);
+        let columns = Columns::fitting(
+            left.width,
+            [
+                ("actor", 0, 0),
+                ("worker", 6, 2),
+                ("of core", 8, 1),
+                ("longest", 11, 3),
+            ],
+        );
         let actors = details.actor.iter().enumerate().skip(first).take(room);
         let rows = actors.map(|(i, a)| {
             let was = before.and_then(|b| b.actor.get(i));
-            let busy = was.zip(seconds).map(|(b, s)| (a.busy - b.busy) / s);
-            let row = Row::new([
+            let busy = was
+                .zip(seconds)
+                .map(|(b, s)| (a.busy - b.busy).max(0.0) / s);
+            let row = Row::new(columns.of([
                 a.name.clone(),
                 a.worker.to_string(),
                 share(busy),
                 format!("{:.2} ms", a.longest * 1e3),
-            ]);
+            ]));
             if i == self.actor { row.reversed() } else { row }
         });
-        let widths = [
-            Constraint::Fill(1),
-            Constraint::Length(6),
-            Constraint::Length(8),
-            Constraint::Length(11),
-        ];
-        let head = Row::new(["actor", "worker", "of core", "longest"]).bold();
-        frame.render_widget(Table::new(rows, widths).header(head), left);
+        frame.render_widget(columns.table(rows.collect()), left);
+        let columns = Columns::fitting(
+            right.width,
+            [
+                ("channel", 0, 0),
+                ("fill", BAR as u16, 1),
+                ("elements/s", 13, 3),
+                ("who waits", 12, 2),
+            ],
+        );
         let rows = details.channel.iter().enumerate().map(|(i, c)| {
             let was = before.and_then(|b| b.channel.get(i));
-            let rate = was.zip(seconds).map(|(b, s)| (c.got - b.got) as f64 / s);
-            Row::new([
+            // A new process counts anew.
+            let rate = was
+                .zip(seconds)
+                .map(|(b, s)| c.got.saturating_sub(b.got) as f64 / s);
+            Row::new(columns.of([
                 Cell::from(format!("{} -> {}", c.from, c.to)),
                 Cell::from(bar(f64::from(c.fill) / f64::from(c.capacity.max(1)), BAR)),
                 Cell::from(rate.map_or("-".to_string(), |r| grouped(r as u64))),
                 Cell::from(blocks(c, was)),
-            ])
+            ]))
         });
-        let widths = [
-            Constraint::Fill(1),
-            Constraint::Length(BAR as u16),
-            Constraint::Length(13),
-            Constraint::Length(16),
-        ];
-        let head = Row::new(["channel", "fill", "elements/s", "who waits"]).bold();
-        frame.render_widget(Table::new(rows, widths).header(head), right);
+        frame.render_widget(columns.table(rows.collect()), right);
         let text: Vec<Line> = self
             .now
             .why
@@ -278,6 +319,62 @@ impl View {
             .map(|l| format!(" {l}").into())
             .collect();
         frame.render_widget(Paragraph::new(text).dim(), lower);
+    }
+}
+
+/// Who has ended is not what one looks for.
+fn living_first(look: &mut Look) {
+    let ended = |a: &Application| matches!(a.state, State::Ended | State::Failed);
+    look.stats.application.sort_by_key(ended);
+}
+
+/// One in a line where that is little, else as many as there is room for.
+fn worker_columns(workers: usize, width: u16) -> usize {
+    match workers <= 8 {
+        true => 1,
+        false => (usize::from(width) / WORKER).max(1),
+    }
+}
+
+/// The columns of a table for which there is room, the first of which takes what the others leave.
+struct Columns<const N: usize> {
+    kept: [bool; N],
+    all: [(&'static str, u16, u8); N],
+}
+
+impl<const N: usize> Columns<N> {
+    /// Each with its head, its cells, and its rank: the lowest is left out last.
+    fn fitting(width: u16, all: [(&'static str, u16, u8); N]) -> Columns<N> {
+        let mut order: Vec<usize> = (1..N).collect();
+        order.sort_by_key(|&i| all[i].2);
+        let mut kept = [false; N];
+        kept[0] = true;
+        let mut taken = NAME;
+        for i in order {
+            let with = taken + all[i].1 + 1;
+            if with > width {
+                break;
+            }
+            (kept[i], taken) = (true, with);
+        }
+        Columns { kept, all }
+    }
+
+    fn of<T>(&self, cells: [T; N]) -> Vec<T> {
+        let cells = cells.into_iter().zip(self.kept);
+        cells
+            .filter_map(|(cell, kept)| kept.then_some(cell))
+            .collect()
+    }
+
+    fn table<'a>(&self, rows: Vec<Row<'a>>) -> Table<'a> {
+        let widths = self.of(self.all).into_iter().enumerate();
+        let widths = widths.map(|(i, (_, cells, _))| match i {
+            0 => Constraint::Fill(1),
+            _ => Constraint::Length(cells),
+        });
+        let head = self.of(self.all).into_iter().map(|(head, _, _)| head);
+        Table::new(rows, widths).header(Row::new(head).style(Style::new().bold()))
     }
 }
 
@@ -349,11 +446,15 @@ mod tests {
     }
 
     fn drawn(view: &View) -> String {
-        let mut terminal = Terminal::new(TestBackend::new(110, 24)).unwrap();
+        drawn_on(view, 110)
+    }
+
+    fn drawn_on(view: &View, width: u16) -> String {
+        let mut terminal = Terminal::new(TestBackend::new(width, 24)).unwrap();
         terminal.draw(|frame| view.draw(frame)).unwrap();
         let buffer = terminal.backend().buffer().clone();
         let lines = (0..24).map(|y| {
-            let cells = (0..110).map(|x| buffer[(x, y)].symbol());
+            let cells = (0..width).map(|x| buffer[(x, y)].symbol());
             cells.collect::<String>().trim_end().to_string()
         });
         lines.collect::<Vec<_>>().join("\n")
@@ -387,6 +488,43 @@ mod tests {
     }
 
     #[test]
+    fn names_are_shown_on_a_narrow_terminal_and_who_runs_before_who_has_ended() {
+        let start = Instant::now();
+        let many = |at, got| {
+            let mut look = answer(at, 0.0, got);
+            let ended = look.stats.application[1].clone();
+            let ended = (10..30).map(|number| Application {
+                number,
+                name: format!("over-{number}"),
+                state: State::Ended,
+                ..ended.clone()
+            });
+            look.stats.application.splice(0..0, ended);
+            look
+        };
+        let mut view = View::new(many(start, 500));
+        // What has been replaced counts anew.
+        view.take(many(start + Duration::from_secs(1), 20));
+        let text = drawn_on(&view, 80);
+        for part in ["radio ", "clip ", "over-10", "tuner.Out -> f", "filter "] {
+            assert!(text.contains(part), "no {part} in\n{text}");
+        }
+        assert!(!drawn_on(&view, 20).is_empty());
+        let one = view.now.stats.worker[0].clone();
+        view.now.stats.worker = (0..64)
+            .map(|worker| Worker {
+                worker,
+                ..one.clone()
+            })
+            .collect();
+        let text = drawn_on(&view, 80);
+        assert!(
+            text.contains("and 52 more") && text.contains("tuner.Out"),
+            "{text}"
+        );
+    }
+
+    #[test]
     fn keys_choose_pause_move_and_unload() {
         let mut view = view();
         let turn = |name: &str, state| Some(Wish::Turn(name.to_string(), state));
@@ -394,8 +532,8 @@ mod tests {
         assert_eq!(view.key(KeyCode::Right), None);
         assert_eq!(view.key(KeyCode::Char('m')), None);
         assert!(drawn(&view).contains("move filter to worker"));
-        let to = Wish::Move("radio".into(), "filter".into(), 1);
-        assert_eq!(view.key(KeyCode::Char('1')), Some(to));
+        let to = |worker| Some(Wish::Move("radio".into(), "filter".into(), worker));
+        assert_eq!(view.key(KeyCode::Char('1')), to(1));
         assert_eq!(view.key(KeyCode::Char('1')), None);
         view.key(KeyCode::Char('m'));
         assert!(!view.keys_are_free() && view.keys_are_free());
@@ -404,6 +542,29 @@ mod tests {
         assert_eq!(view.key(KeyCode::Char('p')), turn("clip", State::Paused));
         let gone = Wish::Unload("clip".into(), true);
         assert_eq!(view.key(KeyCode::Char('U')), Some(gone));
+        // Of many workers some have two digits.
+        view.key(KeyCode::Up);
+        view.key(KeyCode::Right);
+        let one = view.now.stats.worker[0].clone();
+        view.now.stats.worker = (0..64)
+            .map(|worker| Worker {
+                worker,
+                ..one.clone()
+            })
+            .collect();
+        for (keys, worker) in [("12", 12), ("7", 7), ("0", 0), ("1\n", 1), ("63", 63)] {
+            view.key(KeyCode::Char('m'));
+            let mut said = None;
+            for key in keys.chars() {
+                assert_eq!(said, None);
+                said = view.key(match key {
+                    '\n' => KeyCode::Enter,
+                    digit => KeyCode::Char(digit),
+                });
+            }
+            assert_eq!(said, to(worker), "{keys}");
+        }
+        view.key(KeyCode::Down);
         // Where nothing is loaded no key asks for anything.
         let mut empty = answer(Instant::now(), 0.0, 0);
         (empty.details, empty.stats.application) = (None, Vec::new());
