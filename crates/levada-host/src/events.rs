@@ -28,6 +28,8 @@ pub enum What {
     Replaced,
     /// It does less than it was promised.
     Late,
+    /// It is promised a rate, and counts nothing that it could be of.
+    Uncounted,
     /// An actor, to another worker.
     Moved,
 }

@@ -34,6 +34,8 @@ struct Watched {
     /// What it had done at some time, by which its promise is judged.
     told: (Instant, f64),
     late: bool,
+    /// It has been told that it counts nothing.
+    uncounted: bool,
 }
 
 struct Watch<'a> {
@@ -188,6 +190,7 @@ impl Watch<'_> {
             self.all.push(Watched {
                 told: (Instant::now(), done(&hosted)),
                 late: false,
+                uncounted: false,
                 hosted,
                 before,
                 first,
@@ -360,6 +363,14 @@ fn done(hosted: &Hosted) -> f64 {
 /// A promise is judged by what was done in so long a time.
 const JUDGED: Duration = Duration::from_secs(1);
 
+/// It works, and has counted nothing yet, nor in an earlier run.
+fn counts_nothing(watched: &Watched) -> bool {
+    let hosted = &watched.hosted;
+    let counted = hosted.known.as_ref().is_some_and(|k| k.done.is_some());
+    let fires = watched.before.actors.iter().any(|a| a.firings > 0);
+    hosted.app.progress().is_none() && !counted && fires
+}
+
 /// Does it what it was promised?
 fn judge(shared: &Shared, watched: &mut Watched) {
     let hosted = &watched.hosted;
@@ -369,6 +380,15 @@ fn judge(shared: &Shared, watched: &mut Watched) {
     let elapsed = at.elapsed();
     // What happens seldom is looked at for longer.
     if elapsed < JUDGED || elapsed.as_secs_f64() * promised < 4.0 {
+        return;
+    }
+    if counts_nothing(watched) {
+        watched.told.0 = Instant::now();
+        if !watched.uncounted {
+            let text = format!("has no units of which {promised:.1} a second could be promised");
+            shared.events.tell(What::Uncounted, &hosted.name, text);
+        }
+        watched.uncounted = true;
         return;
     }
     let now = done(hosted);

@@ -327,7 +327,7 @@ fn a_manifest_is_loaded_whole_or_not_at_all() {
         ),
         (
             "[[application]]\nnetwork = \"p/Top.xdf\"\nname = \"one\"\n",
-            &["one is loaded already"],
+            &["two of these applications are named one"],
         ),
         (
             "[[application]]\nnetwork = \"p/Top.xdf\"\nmemory = 10\n",

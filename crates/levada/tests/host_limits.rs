@@ -205,3 +205,27 @@ fn a_load_that_takes_too_long_leaves_nothing() {
         .succeeds();
     host.until("a", |a| a["state"] == "ended");
 }
+
+/// What counts nothing is not late for ever, and is told so once.
+#[test]
+fn a_rate_of_what_counts_nothing_is_told_to_mean_nothing() {
+    let host = Host::begin();
+    let many = [
+        "load",
+        "src/p/Many.xdf",
+        "--name=many",
+        "--out=/dev/null",
+        "--rate=25",
+    ];
+    host.run(&many).succeeds();
+    let start = Instant::now();
+    loop {
+        let told = host.run(&["events"]);
+        assert!(!told.out.contains("late"), "{told:?}");
+        if told.out.contains("uncounted") {
+            break;
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "{told:?}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}

@@ -48,8 +48,14 @@ pub fn load_all(
     for name in requests.iter().filter_map(|r| r.name.as_ref()) {
         check_name(name)?;
         // Before anything is compiled for nothing.
-        if is_live(served, name) || !names.insert(name.clone()) {
+        if is_live(served, name) {
             return Err(taken(name).into());
+        }
+        if !names.insert(name.clone()) {
+            let what = format!("two of these applications are named {name}");
+            return Err(Refusal::new(Kind::Wrong, what)
+                .help("give one of them another name")
+                .into());
         }
     }
     let ready = requests
