@@ -9,6 +9,11 @@
  * wake-up does, through the inbox of its worker. If the application has ended meanwhile, the actor is
  * never gone on with: it is left where it waits.
  *
+ * A QUESTION is a descriptor that an actor has found without data, and waits for while it waits for
+ * other things too: the poller wakes it as somebody who pushes does, and it looks again. It is
+ * withdrawn when the actor runs again, or has fired since it asked. Until then it keeps the
+ * application alive, like a call.
+ *
  * Pairs of orders
  *   begin: store_release work       -> helper: load_acquire work        the call
  *   follow: store_release worker    -> back, follow: load_acquire worker  all the old owner did
@@ -26,8 +31,11 @@ typedef struct lvd_call_out {
   lvd_entity *who;
   int fd;
   bool to_write;
-  bool listed;               /* among those that wait for a helper or for the poller: ... */
-  struct lvd_call_out *next; /* ... under pool_lock */
+  bool listed;                /* among those that wait for a helper or for the poller: ... */
+  struct lvd_call_out *next;  /* ... under pool_lock */
+  bool question;              /* of a memory of its own, which whoever unlists it frees: ... */
+  uint64_t fired;             /* ... asked when its actor had fired so often */
+  struct lvd_call_out *other; /* ... among those of its actor; under pool_lock */
 } lvd_call_out;
 
 typedef struct lvd_helper {
@@ -49,6 +57,10 @@ void lvd_call_give_back(lvd_entity *e) {
     lvd_port_wake(&owner->inbox.waiting);
     lvd_inbox_woken(&owner->inbox, sleep);
   }
+}
+
+static void call_is_over(lvd_app *app) {
+  if (lvd_add_release_u32(&app->calls_out, UINT32_MAX) == 1) lvd_port_wake(&app->calls_out);
 }
 
 static void give_back(lvd_entity *e) {
@@ -124,19 +136,47 @@ static bool watch_again(lvd_runtime *rt, int fd) {
   return (!read && !write) || lvd_port_poller_watch(rt->poller, fd, read, write);
 }
 
+static void leave_actor(const lvd_call_out *question) {
+  lvd_aptr *first = &question->who->questions;
+  lvd_call_out *o = lvd_load_relaxed_ptr(first);
+  if (o == question) {
+    lvd_store_relaxed_ptr(first, question->other);
+    return;
+  }
+  while (o->other != question) o = o->other;
+  o->other = question->other;
+}
+
 /* Takes `*at` from its list, and puts it before `list`. */
 static lvd_call_out *unlist(lvd_call_out **at, lvd_call_out *list) {
   lvd_call_out *o = *at;
+  if (o->question) leave_actor(o);
   *at = o->next;
   o->next = list;
   o->listed = false;
   return o;
 }
 
+/* There may be something for its actor, or its application ends. */
+static void answer(lvd_call_out *question) {
+  lvd_entity *e = question->who;
+  lvd_app *app = e->app;
+  free(question);
+  lvd_port_lock(&app->gate);
+  if (lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING) lvd_entity_rouse(e);
+  bool last = lvd_add_relaxed_u32(&app->live, UINT32_MAX) == 1;
+  lvd_port_unlock(&app->gate);
+  if (last) lvd_app_quiet(app);
+  call_is_over(app);
+}
+
 static void give_all_back(lvd_call_out *list) {
   for (lvd_call_out *next; list; list = next) {
     next = list->next; /* it lies on the stack that goes on */
-    give_back(list->who);
+    if (list->question)
+      answer(list);
+    else
+      give_back(list->who);
   }
 }
 
@@ -175,6 +215,10 @@ static lvd_status watch(lvd_runtime *rt, lvd_call_out *out) {
     out->next = *first;
     out->listed = true;
     *first = out;
+    if (out->question) {
+      out->other = lvd_load_relaxed_ptr(&out->who->questions);
+      lvd_store_relaxed_ptr(&out->who->questions, out);
+    }
     is_at(out, LVD_BLOCKED_AT_DESCRIPTOR);
     if (!watch_again(rt, out->fd)) {
       (void)unlist(first, NULL);
@@ -340,6 +384,70 @@ static lvd_status wait_fd(int fd, bool to_write) {
 lvd_status lvd_wait_readable(int fd) { return wait_fd(fd, false); }
 lvd_status lvd_wait_writable(int fd) { return wait_fd(fd, true); }
 
+/* ---- questions ---------------------------------------------------------------------------- */
+
+static uint64_t firings(const lvd_actor *a) {
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < a->cls->actions; i++) sum += a->fired[i];
+  return sum;
+}
+
+/* True: it has been asked already. The descriptor may be another of the same number by now. */
+static bool asks_already(lvd_runtime *rt, const lvd_entity *e, int fd) {
+  if (!lvd_asks(e)) return false;
+  lvd_port_lock(&rt->pool_lock);
+  lvd_call_out *o = lvd_load_relaxed_ptr(&e->questions);
+  while (o && o->fd != fd) o = o->other;
+  if (o) o->fired = firings(&e->actor);
+  if (o) watch_again(rt, fd);
+  lvd_port_unlock(&rt->pool_lock);
+  return o;
+}
+
+bool lvd_ask_readable(int fd) {
+  LVD_INSIDE;
+  if (lvd_port_poll(fd, false, 0)) return true;
+  const lvd_worker *w = lvd_this_worker();
+  lvd_entity *e = w ? w->current : NULL;
+  if (!e || e->is_fiber || asks_already(e->app->rt, e, fd)) return false;
+  lvd_app *app = e->app;
+  lvd_call_out *question = calloc(1, sizeof *question);
+  if (!question) return true; /* what it does then waits by itself */
+  *question = (lvd_call_out){.who = e, .fd = fd, .question = true, .fired = firings(&e->actor)};
+  lvd_add_relaxed_u32(&app->calls_out, 1);
+  lvd_add_relaxed_u32(&app->live, 1);
+  if (watch(app->rt, question) == LVD_OK) return false;
+  lvd_add_relaxed_u32(&app->live, UINT32_MAX); /* its worker keeps it alive */
+  call_is_over(app);
+  free(question);
+  return true;
+}
+
+/* Takes back those that were asked when it had not fired so often. */
+static void withdraw_before(lvd_entity *e, uint64_t fired) {
+  lvd_app *app = e->app;
+  lvd_runtime *rt = app->rt;
+  lvd_call_out *list = NULL, *next;
+  lvd_port_lock(&rt->pool_lock);
+  for (lvd_call_out *o = lvd_load_relaxed_ptr(&e->questions); o; o = next) {
+    next = o->other;
+    if (o->fired >= fired) continue;
+    lvd_call_out **at = watches_of(rt, o->fd);
+    while (*at != o) at = &(*at)->next;
+    list = unlist(at, list);
+  }
+  lvd_port_unlock(&rt->pool_lock);
+  for (; list; list = next) {
+    next = list->next;
+    free(list);
+    lvd_add_relaxed_u32(&app->live, UINT32_MAX); /* its worker keeps it alive */
+    call_is_over(app);
+  }
+}
+
+void lvd_questions_withdraw(lvd_entity *e) { withdraw_before(e, UINT64_MAX); }
+void lvd_questions_keep_last(lvd_entity *e) { withdraw_before(e, firings(&e->actor)); }
+
 void lvd_call_follows(lvd_worker *w, lvd_entity *e) {
   uint32_t target = lvd_load_relaxed_u32(&e->target);
   if (lvd_load_acquire_u32(&e->worker) != w->index || !lvd_load_relaxed_u32(&e->away) ||
@@ -353,9 +461,8 @@ void lvd_call_follows(lvd_worker *w, lvd_entity *e) {
 /* ---- the end ------------------------------------------------------------------------------ */
 
 void lvd_call_is_back(lvd_entity *e) {
-  lvd_app *app = e->app;
   lvd_store_relaxed_u32(&e->away, 0);
-  if (lvd_add_release_u32(&app->calls_out, UINT32_MAX) == 1) lvd_port_wake(&app->calls_out);
+  call_is_over(e->app);
 }
 
 static void interrupt_calls(lvd_app *app) {

@@ -47,6 +47,7 @@ typedef struct lvd_entity {
   bool unsettled;          /* on its worker's list */
   bool knotted;            /* control.c, once all is at rest */
   bool forks;              /* an actor that has forked: from now on it may wait, for its forks */
+  lvd_aptr questions;      /* an actor's: descriptors that it has asked about (blocking.c) */
   lvd_fiber *stack;        /* the one an actor that may wait runs on (actor_stack.c) */
   struct lvd_entity *next; /* in a ready queue or the held list */
   lvd_app *app;
@@ -451,6 +452,10 @@ void lvd_call_give_back(lvd_entity *e);
 void lvd_call_follows(lvd_worker *w, lvd_entity *e);
 /* Interrupts the calls of an application that ends, and waits until those of its actors are back. */
 void lvd_calls_recall(lvd_app *app);
+/* What `e`, which its worker has in hand, has asked: all of it, or what it asked before it last fired. */
+void lvd_questions_withdraw(lvd_entity *e);
+void lvd_questions_keep_last(lvd_entity *e);
+static inline bool lvd_asks(const lvd_entity *e) { return lvd_load_relaxed_ptr(&e->questions); }
 
 /* ---- actor_stack.c ------------------------------------------------------------------------ */
 

@@ -120,6 +120,10 @@ LVD_READS_LIVE static bool tell_of_call(story *s, const lvd_entity *e) {
   return true;
 }
 
+static void tell_of_questions(story *s, const lvd_entity *e) {
+  if (lvd_asks(e)) say(s, "  %s has asked for what may come from outside\n", e->name);
+}
+
 /* Marks: 0 not seen, else the number of the walk. Returns an actor on a cycle, or LVD_OUTSIDE. */
 static uint32_t find_cycle(const lvd_app *app, uint32_t *mark) {
   for (uint32_t start = 0; start < app->net->actors; start++) {
@@ -169,6 +173,7 @@ size_t lvd_app_why(lvd_app *app, char *text, size_t size) {
       tell(&s, app, a, &h);
     }
     if (tell_of_call(&s, &app->entity[a])) continue;
+    tell_of_questions(&s, &app->entity[a]);
     uint32_t state = lvd_load_relaxed_u32(&app->entity[a].state);
     ready += state == LVD_READY || state == LVD_RUNNING || state == LVD_NOTIFIED;
   }

@@ -192,6 +192,7 @@ static void disarm(lvd_actor *a) {
 static void finish(lvd_worker *w, lvd_entity *e) {
   lvd_store_relaxed_u32(&e->state, LVD_FINISHED);
   disarm(&e->actor); /* it may have said what it awaits, and then that it is done */
+  if (LVD_UNLIKELY(lvd_asks(e))) lvd_questions_withdraw(e);
   for (uint32_t i = 0; i < e->actor.cls->outputs; i++) lvd_end(&e->actor.out[i], LVD_OK);
   for (uint32_t i = 0; i < e->actor.cls->inputs; i++) lvd_leave(&e->actor.in[i]);
   lvd_share_leave(w, e->app);
@@ -206,6 +207,7 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
     call = lvd_stack_enter; /* it goes on where it waited; its marks are as it left them */
   } else {
     disarm(a);
+    if (LVD_UNLIKELY(lvd_asks(e))) lvd_questions_withdraw(e);
     bool may_wait = a->cls->flags & LVD_CLASS_MAY_WAIT || e->forks;
     if (LVD_UNLIKELY(may_wait) && lvd_stack_take(w, e)) call = lvd_stack_enter;
   }
@@ -247,6 +249,7 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
     lvd_stack_leave(w, e, true);
   }
   lvd_actor_publish(a);
+  if (LVD_UNLIKELY(lvd_asks(e))) lvd_questions_keep_last(e);
   uint32_t target = lvd_load_relaxed_u32(&e->target);
   if (w->verdict == LVD_DONE) {
     finish(w, e);

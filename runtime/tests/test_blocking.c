@@ -350,3 +350,167 @@ void test_blocking_queue(void) {
   lvd_runtime_destroy(rt);
 #endif
 }
+
+/* ---- questions ---------------------------------------------------------------------------- */
+
+/* Takes what comes from a pipe, until that ends, or on its input, whichever comes first. A 0 on the
+ * input makes it look at the other pipe from then on. */
+typedef struct asking {
+  int fd[2];
+} asking;
+typedef struct asker {
+  uint32_t which;
+  bool ended;
+} asker;
+static const lvd_port_class asker_in[] = {{"A", 4}};
+static const lvd_action_class asker_action[] = {{"take", NULL, 1}, {"read", NULL, 2}};
+
+static lvd_verdict asker_run(lvd_actor *self) {
+  const asking *params = self->params;
+  asker *s = self->state;
+  for (;;) {
+    int fd = params->fd[s->which];
+    unsigned char byte;
+    if (!lvd_room(&self->out[0], 1)) {
+      lvd_await_room(self, 0, 1);
+      return LVD_WAIT;
+    }
+    if (!s->ended && lvd_ask_readable(fd)) {
+      s->ended = read(fd, &byte, 1) != 1;
+      if (!s->ended) LVD_PUT(&self->out[0], uint32_t, byte);
+      self->fired[1]++;
+    } else if (lvd_elements(&self->in[0], 1)) {
+      uint32_t element = LVD_GET(&self->in[0], uint32_t);
+      if (!element) s->which = 1;
+      LVD_PUT(&self->out[0], uint32_t, element);
+      self->fired[0]++;
+    } else {
+      lvd_await_elements(self, 0, 1);
+      return LVD_WAIT;
+    }
+  }
+}
+static const lvd_actor_class asker_class = {.name = "Asker",
+                                            .file = "asker.cal",
+                                            .state_size = sizeof(asker),
+                                            .inputs = 1,
+                                            .outputs = 1,
+                                            .actions = 2,
+                                            .input = asker_in,
+                                            .output = out_port,
+                                            .action = asker_action,
+                                            .run = asker_run};
+
+/* source -> asker -> sink; the source is the program's if `count` is null. */
+static void asked(builder *b, const asking *a, uint32_t *count, sink *s) {
+  builder_init(b, "asking");
+  uint32_t asks = builder_actor(b, "asker", &asker_class, a);
+  builder_connect(b, asks, 0, builder_actor(b, "sink", &sink_class, s), 0, 64);
+  uint32_t source = count ? builder_actor(b, "source", &source_class, count) : LVD_OUTSIDE;
+  builder_connect(b, source, 0, asks, 0, 64);
+}
+
+static void until_asked(lvd_app *app) {
+  char text[1000];
+  for (int i = 0; i < 20000; i++) {
+    lvd_app_why(app, text, sizeof text);
+    if (strstr(text, "asker has asked for what may come from outside\n") &&
+        !strstr(text, "can fire"))
+      return;
+    sleep_ms(1);
+  }
+  fprintf(stderr, "%s", text);
+  CHECK(!"it has asked");
+}
+
+void test_blocking_questions(void) {
+  lvd_runtime *rt = runtime_of(2);
+  asking a;
+  CHECK_EQ(pipe(a.fd), 0);
+  int to = a.fd[1];
+  uint32_t count = 5;
+  sink s = {0};
+  builder b;
+  asked(&b, &a, &count, &s);
+  a.fd[1] = a.fd[0];
+  lvd_app *app = app_begun(rt, &b);
+  until_fired(app, 1, 5);
+  for (uint64_t i = 0; i < 100; i++) {
+    if (i % 10 == 0) until_asked(app);
+    CHECK_EQ(lvd_app_move(app, 0, i % 2), LVD_OK);
+    CHECK_EQ(write(to, "x", 1), 1);
+    until_fired(app, 1, 6 + i);
+  }
+  until_asked(app);
+  CHECK_EQ(lvd_app_wait(app, 50), LVD_E_TIME); /* it is at rest, but more may come */
+  uint64_t before = cpu_ns();
+  sleep_ms(100);
+  CHECK(cpu_ns() - before < 50000000); /* nobody asks meanwhile */
+  close(to);
+  app_ended(app, LVD_OK);
+  CHECK_EQ(s.count, 105);
+  close(a.fd[0]);
+  lvd_runtime_destroy(rt);
+}
+
+/* What it has asked, and then fired, does not keep it alive. */
+void test_blocking_questions_of_before(void) {
+  lvd_runtime *rt = runtime_of(1);
+  asking a;
+  int silent[2], other[2];
+  CHECK_EQ(pipe(silent), 0);
+  CHECK_EQ(pipe(other), 0);
+  a = (asking){{silent[0], other[0]}};
+  sink s = {0};
+  builder b;
+  asked(&b, &a, NULL, &s);
+  lvd_app *app = app_begun(rt, &b);
+  until_asked(app);
+  close(other[1]);
+  lvd_producer *p = lvd_app_producer(app, 1);
+  CHECK(p);
+  LVD_PUT(p, uint32_t, 0);
+  lvd_flush(p);
+  until_fired(app, 0, 2); /* it has asked the silent one again, and then come to the other's end */
+  char text[1000] = "asked";
+  for (int i = 0; i < 20000 && strstr(text, "asked"); i++) {
+    lvd_app_why(app, text, sizeof text);
+    sleep_ms(1);
+  }
+  CHECK(!strstr(text, "asked"));
+  lvd_end(p, LVD_OK);
+  app_ended(app, LVD_OK);
+  close(silent[0]);
+  close(silent[1]);
+  close(other[0]);
+  lvd_runtime_destroy(rt);
+}
+
+/* Stopped, ended by a fault elsewhere, or unloaded while it asks, from several pipes at once. */
+void test_blocking_questions_stop(void) {
+  enum { MANY = 40 };
+  lvd_runtime *rt = runtime_of(2);
+  static builder b[MANY];
+  static asking a[MANY];
+  lvd_app *app[MANY];
+  uint32_t count = 3;
+  int fd[2];
+  CHECK_EQ(pipe(fd), 0);
+  for (int round = 0; round < 20; round++) {
+    for (int i = 0; i < MANY; i++) {
+      a[i] = (asking){{fd[0], fd[0]}};
+      asked(&b[i], &a[i], &count, NULL);
+      app[i] = app_begun(rt, &b[i]);
+    }
+    for (int i = 0; round % 2 && i < MANY; i++) until_asked(app[i]);
+    for (int i = 0; round % 3 == 1 && i < MANY; i++) CHECK_EQ(write(fd[1], "x", 1), 1);
+    for (int i = 0; i < MANY; i++) {
+      if (round % 4) CHECK_EQ(lvd_app_stop(app[i]), LVD_OK);
+      lvd_app_unload(app[i]);
+    }
+    for (char byte[MANY]; lvd_ask_readable(fd[0]);) CHECK(read(fd[0], byte, MANY) > 0);
+  }
+  close(fd[0]);
+  close(fd[1]);
+  lvd_runtime_destroy(rt);
+}

@@ -111,6 +111,128 @@ fn tcp_connects_and_is_connected_to() {
     assert!(server.wait().unwrap().success());
 }
 
+/// Sends what comes on its input, and gives out what comes from the other side, whichever is first.
+fn line(name: &str, address: &str, port: u16) -> (String, String) {
+    let text = format!(
+        "package p;
+import intf.net.Tcp.*;
+actor {name} () int(size=8) In ==> int(size=8) Out :
+  int desc := -1;
+  bool closed := false;
+  make: action ==>
+  guard not closed, not exists(desc)
+  do
+    desc := open(\"{address}\", \"{port}\");
+  end
+  receive: action ==> Out:[readByte(desc)]
+  guard not isInputShutdown(desc)
+  end
+  send: action In:[byte] ==>
+  do
+    closed := byte = 0;
+    if closed then close(desc); else writeByte(desc, byte); end
+  end
+  priority make > receive > send; end
+end
+"
+    );
+    (format!("src/p/{name}.cal"), text)
+}
+
+/// Says `first` numbers, then one more than each that comes; at the `last` it closes.
+const TALKER: (&str, &str) = (
+    "src/p/Talker.cal",
+    "package p;
+actor Talker (int first, int last) int(size=8) In ==> int(size=8) Out :
+  int said := 0;
+  say: action ==> Out:[said] guard said < first do said := said + 1; end
+  answer: action In:[x] ==> Out:[if x < last then x + 1 else 0 end] do
+    println(\"heard \" + x);
+  end
+end
+",
+);
+
+fn talks(lines: &[(&str, i32)]) -> String {
+    let mut xdf = "<XDF name=\"Top\">\n".to_string();
+    for (line, first) in lines {
+        let parameter = |name: &str, value: i32| {
+            format!(
+                "<Parameter name=\"{name}\"><Expr kind=\"Literal\" literal-kind=\"Integer\" \
+                 value=\"{value}\"/></Parameter>"
+            )
+        };
+        xdf += &format!(
+            "<Instance id=\"t{line}\"><Class name=\"p.Talker\"/>{}{}</Instance>
+<Instance id=\"{line}\"><Class name=\"p.{line}\"/></Instance>
+<Connection src=\"t{line}\" src-port=\"Out\" dst=\"{line}\" dst-port=\"In\"/>
+<Connection src=\"{line}\" src-port=\"Out\" dst=\"t{line}\" dst-port=\"In\"/>\n",
+            parameter("first", *first),
+            parameter("last", 20)
+        );
+    }
+    xdf + "</XDF>\n"
+}
+
+/// Whose guard looks at a socket goes on by an element before anything comes there, and by what comes
+/// there when no element does.
+#[test]
+fn a_guard_may_ask_a_socket() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let client = line("Client", "127.0.0.1", port);
+    let place = Place::new(&[
+        TCP,
+        TALKER,
+        (&client.0, &client.1),
+        ("src/p/Top.xdf", &talks(&[("Client", 2)])),
+    ]);
+    let mut command = place.command(&["run", "src/p/Top.xdf", "--no-progress"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = child.spawn().unwrap();
+    let mut stream = listener.accept().unwrap().0;
+    stream
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .unwrap();
+    let mut got = [0; 2];
+    stream.read_exact(&mut got).unwrap();
+    assert_eq!(got, [1, 2]);
+    for (sent, expected) in [(7, 8), (12, 13)] {
+        // It is at rest by now, and has to be woken.
+        std::thread::sleep(Duration::from_millis(100));
+        stream.write_all(&[sent]).unwrap();
+        stream.read_exact(&mut got[..1]).unwrap();
+        assert_eq!(got[0], expected);
+    }
+    // The other side ends it.
+    drop(stream);
+    let run = Run::new(child.wait_with_output().unwrap());
+    assert_eq!(run.succeeds().out, "heard 7\nheard 12\n");
+}
+
+/// Both sides in one application, on one worker and on two.
+#[test]
+fn two_sockets_of_one_application_talk() {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port();
+    drop(free);
+    let (client, server) = (line("Client", "localhost", port), line("Server", "", port));
+    let place = Place::new(&[
+        TCP,
+        TALKER,
+        (&client.0, &client.1),
+        (&server.0, &server.1),
+        ("src/p/Top.xdf", &talks(&[("Client", 1), ("Server", 0)])),
+    ]);
+    for workers in ["1", "2"] {
+        let run = place.run(&["run", "src/p/Top.xdf", "--workers", workers]);
+        let mut heard: Vec<_> = run.succeeds().out.lines().map(str::to_string).collect();
+        heard.sort_by_key(|row| row["heard ".len()..].parse::<i32>().unwrap());
+        let expected: Vec<_> = (1..=20).map(|i| format!("heard {i}")).collect();
+        assert_eq!(heard, expected);
+    }
+}
+
 fn one_shot(imports: &str, vars: &str, body: &str) -> String {
     format!(
         "package p;

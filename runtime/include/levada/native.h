@@ -76,6 +76,13 @@ LVD_API lvd_status lvd_blocking(void (*call)(void *argument), void *argument);
 LVD_API lvd_status lvd_wait_readable(int fd);
 LVD_API lvd_status lvd_wait_writable(int fd);
 
+/* Can the descriptor be read without blocking, or has it an end or an error to tell? Where it has not,
+ * the actor that asks is asked to run again as soon as it has: so this is what a guard asks, whose
+ * actor waits for elements meanwhile, too. The application goes on until then. Only what was asked
+ * since the actor last fired counts, and only while it is open. On any other thread, and in fibers,
+ * this asks and no more. */
+LVD_API bool lvd_ask_readable(int fd);
+
 #ifdef __cplusplus
 }
 #endif

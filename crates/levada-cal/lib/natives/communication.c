@@ -2,9 +2,7 @@
 /* The natives that CAL applications for Orcc know from the units intf.net.Tcp, system.io.AccessFile
  * and system.io.Console. Their functions have names such as `open`, so each begins with its unit's.
  *
- * A descriptor is the system's; those that are open when the application ends are closed. Guards ask
- * whether there is something to read, and nothing wakes an actor whose guard was false: so the answer
- * waits until it is certain. */
+ * A descriptor is the system's; those that are open when the application ends are closed. */
 #include "files.h"
 
 #include <netdb.h>
@@ -96,12 +94,18 @@ static void call_port(void *argument) {
     if (fd < 0) continue;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (serves ? bind(fd, a->ai_addr, a->ai_addrlen) || listen(fd, 1)
-               : connect(fd, a->ai_addr, a->ai_addrlen))
+               : connect(fd, a->ai_addr, a->ai_addrlen)) {
+      if (serves) d->error = strerror(errno);
       close(fd);
-    else
+    } else {
       d->called = fd + 1;
+    }
   }
   if (found) freeaddrinfo(found);
+  if (d->called) d->error = NULL;
+  /* Nobody listens yet. It is tried again and again, as by applications that are one another's. */
+  const struct timespec rest = {.tv_nsec = 10000000};
+  if (!d->called && !d->error) nanosleep(&rest, NULL);
 }
 
 /* Connects to the port, or, without an address, waits for somebody to connect to it. */
@@ -110,7 +114,7 @@ STD int32_t intf_net_Tcp_open(const char *address, const char *port) {
   d->address = address;
   d->port = port;
   lvd_blocking(call_port, d);
-  if (d->error) refuse("%s port %s: %s", address, port, d->error);
+  if (d->error) refuse("%s port %s: %s", *address ? address : "to listen at", port, d->error);
   int32_t fd = d->called - 1;
   d->called = 0;
   if (keep(fd) < 0 || *address) return fd;
@@ -130,11 +134,10 @@ STD bool intf_net_Tcp_exists(int32_t fd) {
 
 STD void intf_net_Tcp_close(int32_t fd) { give_up(fd); }
 
+/* Also true as long as nothing has come. */
 STD bool intf_net_Tcp_isInputShutdown(int32_t fd) {
   char byte;
-  if (fd < 0) return true;
-  lvd_wait_readable(fd);
-  return recv(fd, &byte, 1, MSG_PEEK) <= 0;
+  return fd < 0 || !lvd_ask_readable(fd) || recv(fd, &byte, 1, MSG_PEEK) <= 0;
 }
 
 STD int8_t intf_net_Tcp_readByte(int32_t fd) {
