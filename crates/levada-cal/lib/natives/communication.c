@@ -13,7 +13,8 @@
 typedef struct descriptors {
   int *fd;
   size_t count;
-  char *text; /* the last string that was read */
+  char **line; /* those that were read: strings go through channels, and nobody says how long */
+  size_t lines;
   /* Of a call that waits, and may never come back: */
   const char *address, *port;
   int called; /* 1 + the descriptor that it has made */
@@ -27,7 +28,8 @@ static void descriptors_end(void *data, lvd_status outcome) {
     if (d->fd[i] >= 0) close(d->fd[i]);
   if (d->called) close(d->called - 1);
   free(d->fd);
-  free(d->text);
+  for (size_t i = 0; i < d->lines; i++) free(d->line[i]);
+  free(d->line);
 }
 
 /* Each actor has its own, since several may be at it. */
@@ -216,20 +218,22 @@ STD int32_t system_io_Console_closeConsole(int32_t fd) {
 /* A line, without its end; the actor ends where there is none. */
 STD const char *system_io_Console_read(int32_t fd) {
   descriptors *d = descriptors_of_actor();
-  size_t length = 0, room = 0;
+  char **list = realloc(d->line, (d->lines + 1) * sizeof *list);
+  if (list) d->line = list;
+  char *text = list ? list[d->lines++] = calloc(1, 64) : NULL;
+  size_t length = 0, room = 64;
   uint8_t byte = 0;
-  while (read_byte(fd, &byte) && byte != '\n') {
-    if (length + 1 >= room) {
-      char *grown = realloc(d->text, room = 2 * room + 64);
-      if (!grown) refuse("out of memory");
-      d->text = grown;
+  while (text && read_byte(fd, &byte) && byte != '\n') {
+    text[length++] = (char)byte;
+    if (length == room) {
+      text = realloc(text, room *= 2);
+      if (text) d->line[d->lines - 1] = text;
     }
-    d->text[length++] = (char)byte;
   }
+  if (!text) refuse("out of memory");
   if (!length && byte != '\n') lvd_native_end();
-  if (!d->text && !(d->text = calloc(1, 1))) refuse("out of memory");
-  d->text[length] = 0;
-  return d->text;
+  text[length] = 0;
+  return text;
 }
 
 STD int32_t system_io_Console_readInteger(int32_t fd) {

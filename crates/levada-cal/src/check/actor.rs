@@ -142,7 +142,6 @@ impl<'a> Checker<'a> {
         let mut guards = Vec::with_capacity(action.guards.len());
         for guard in &action.guards {
             let cond = self.condition(&mut body, guard);
-            self.no_string_sum(&cond);
             guards.push(cond);
         }
         let guard_locals = body.locals.clone();

@@ -148,7 +148,6 @@ impl<'a> Checker<'a> {
         body.mentioned.written.insert(place.var);
         let what = format!("`{}`", target.text);
         self.wants(&value, &place.ty, &what);
-        self.no_string_sum(&value);
         Some(StmtKind::Assign(place, value))
     }
 
@@ -205,7 +204,6 @@ impl<'a> Checker<'a> {
         if !self.arguments(id, &args, name.span) {
             return None;
         }
-        args.iter().for_each(|arg| self.no_string_sum(arg));
         Some(StmtKind::Call(id, args))
     }
 
@@ -221,30 +219,8 @@ impl<'a> Checker<'a> {
                 self.error("type", part.span, message, format!("this is {}", part.ty));
                 return None;
             }
-            self.no_string_sum(part);
         }
         Some(StmtKind::Print { parts, newline })
-    }
-
-    /// Strings are only put together where they are printed at once.
-    pub(super) fn no_string_sum(&mut self, expr: &Expr) {
-        if expr.ty != Ty::String {
-            return;
-        }
-        match &expr.kind {
-            ExprKind::Binary(BinOp::Add, ..) => {
-                let diag =
-                    Diagnostic::error("unsupported", "strings are put together only to be printed")
-                        .label(expr.span, "this would have to be kept")
-                        .help("print the parts one after the other");
-                self.diags.push(diag);
-            }
-            ExprKind::If { arms, otherwise } => {
-                arms.iter().for_each(|(_, value)| self.no_string_sum(value));
-                self.no_string_sum(otherwise);
-            }
-            _ => {}
-        }
     }
 }
 

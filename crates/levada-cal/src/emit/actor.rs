@@ -172,6 +172,9 @@ impl<'a> Class<'a> {
         let mut items = Vec::new();
         match &g.init {
             Init::Value(v) => flatten(v, &dims, innermost(&g.ty), &mut items),
+            _ if *innermost(&g.ty) == Type::String => {
+                items.resize(n as usize, zero_of(innermost(&g.ty)).to_string())
+            }
             _ => items.push("0".to_string()),
         }
         w.put(&format!(
@@ -196,6 +199,12 @@ impl<'a> Class<'a> {
         w.put("uint32_t lvd_state; /* of the schedule; before it, the initializers' */");
         if self.prints() {
             w.put("levada_line lvd_line;");
+        }
+        if self.texts() > 0 {
+            w.put(&format!("levada_text lvd_text[{}];", self.texts()));
+        }
+        if self.sums() {
+            w.put("levada_kept lvd_kept;");
         }
         for (h, g) in self.homes.iter().zip(&self.actor.globals) {
             if let Home::State(name) | Home::Register(name) = h {
@@ -424,6 +433,12 @@ impl<'a> Class<'a> {
             };
             match &g.init {
                 Init::Zero if g.ty == Type::String => w.put(&format!("S->{name} = \"\";")),
+                Init::Zero if *innermost(&g.ty) == Type::String => {
+                    let n: u64 = dimensions(&g.ty).iter().map(|n| u64::from(*n)).product();
+                    w.put(&format!(
+                        "for (uint32_t i = 0; i < {n}; i++) S->{name}[i] = \"\";"
+                    ));
+                }
                 Init::Zero => {}
                 Init::Value(Value::List(_)) => {
                     let n: u64 = dimensions(&g.ty).iter().map(|n| u64::from(*n)).product();
@@ -461,13 +476,21 @@ impl<'a> Class<'a> {
         }
         w.own();
         w.put("}");
-        if self.prints() {
+        if self.ends() {
             w.put(&format!(
                 "static void {}_end(lvd_actor *self) {{",
                 self.prefix
             ));
             w.put(&format!("{}_state *const S = self->state;", self.prefix));
-            w.put("levada_print_last(&S->lvd_line);");
+            if self.prints() {
+                w.put("levada_print_last(&S->lvd_line);");
+            }
+            for i in 0..self.texts() {
+                w.put(&format!("free(S->lvd_text[{i}].text);"));
+            }
+            if self.sums() {
+                w.put("levada_keep_end(&S->lvd_kept);");
+            }
             w.put("}");
         }
     }
@@ -529,7 +552,7 @@ impl<'a> Class<'a> {
         w.put(&format!(".input = {},", table(a.inputs.len(), "inputs")));
         w.put(&format!(".output = {},", table(a.outputs.len(), "outputs")));
         w.put(&format!(".action = {},", table(count, "actions")));
-        let end = if self.prints() {
+        let end = if self.ends() {
             format!("{p}_end")
         } else {
             "NULL".to_string()
@@ -655,7 +678,12 @@ impl<'a, 'w> Code<'a, 'w> {
                 "{c} *const {name} = {} + {at};",
                 self.class.outputs[o.port]
             ));
-            if self.needs_zero(*l) {
+            if self.needs_zero(*l) && *innermost(ty) == Type::String {
+                let n = o.repeat;
+                self.w.put(&format!(
+                    "for (uint32_t i = 0; i < {n}; i++) {name}[i] = \"\";"
+                ));
+            } else if self.needs_zero(*l) {
                 self.w
                     .put(&format!("memset({name}, 0, {});", o.repeat * size_of(ty)));
             }
@@ -713,10 +741,18 @@ pub fn flatten(v: &Value, dims: &[u32], ty: &Type, out: &mut Vec<String>) {
             }
             let each: u32 = rest.iter().product();
             for _ in 0..(*n as usize).saturating_sub(vs.len()) * each as usize {
-                out.push("0".to_string());
+                out.push(zero_of(ty).to_string());
             }
         }
         _ => out.push(scalar(v, ty)),
+    }
+}
+
+/// What nobody has set.
+fn zero_of(ty: &Type) -> &'static str {
+    match ty {
+        Type::String => "\"\"",
+        _ => "0",
     }
 }
 

@@ -173,6 +173,29 @@ impl<'a> Class<'a> {
         prints(self.actor)
     }
 
+    /// At so many places among their parameters natives may be given strings that are put together.
+    pub fn texts(&self) -> usize {
+        if !self.sums() {
+            return 0;
+        }
+        let natives = self.actor.procs.iter().filter(|p| p.native);
+        let last = |p: &Proc| {
+            let params = &p.body.locals[..p.params];
+            params.iter().rposition(|l| l.ty == Type::String)
+        };
+        natives.filter_map(last).max().map_or(0, |i| i + 1)
+    }
+
+    /// Does it put strings together, other than to print them?
+    pub fn sums(&self) -> bool {
+        sums(self.actor)
+    }
+
+    /// Has it something to do at the end?
+    pub fn ends(&self) -> bool {
+        self.prints() || self.sums()
+    }
+
     /// Does procedure `p` write the list it is given as parameter `i`?
     pub fn writes(&self, p: usize, i: usize) -> bool {
         self.written[p][i]
@@ -239,6 +262,39 @@ pub fn prints(a: &Actor) -> bool {
             .iter()
             .chain(&a.initializers)
             .any(|x| in_body(&x.body) || in_body(&x.guard.body))
+        || a.globals
+            .iter()
+            .any(|g| matches!(&g.init, Init::Code(b) if in_body(b)))
+}
+
+/// Strings put together?
+pub fn is_sum(e: &Expr) -> bool {
+    e.ty == Type::String && matches!(e.kind, ExprKind::Binary(BinOp::Add, ..))
+}
+
+/// Does any part of an actor put strings together?
+fn sums(a: &Actor) -> bool {
+    let sum = |e: &Expr| {
+        let mut found = false;
+        walk(e, &mut |e| found |= is_sum(e));
+        found
+    };
+    let in_body = |b: &Body| {
+        any_stmt(&b.stmts, &mut |s| {
+            let mut found = false;
+            exprs_of(s, &mut |e| found |= is_sum(e));
+            found
+        })
+    };
+    let in_action = |x: &Action| {
+        let values = || x.outputs.iter().flat_map(|o| &o.values);
+        in_body(&x.body)
+            || in_body(&x.guard.body)
+            || x.guard.conditions.iter().any(sum)
+            || values().any(|v| matches!(v, OutputValue::Scalar(e) if sum(e)))
+    };
+    a.procs.iter().any(|p| in_body(&p.body))
+        || (a.actions.iter().chain(&a.initializers)).any(in_action)
         || a.globals
             .iter()
             .any(|g| matches!(&g.init, Init::Code(b) if in_body(b)))

@@ -9,7 +9,7 @@
 //! they do not. Where a result may wrap it is done in unsigned, so that nothing relies on what C
 //! leaves undefined and no flag of the C compiler is needed.
 
-use super::class::{Class, Home};
+use super::class::{Class, Home, is_sum};
 use super::value::{
     Ct, X, c_type, cut, float_literal, infix, narrow, negated, operator, pick, prec, shift, wide,
 };
@@ -48,6 +48,10 @@ pub struct Code<'a, 'w> {
 
 impl<'a, 'w> Code<'a, 'w> {
     pub fn full(&mut self, e: &Expr) -> X {
+        if is_sum(e) {
+            let text = format!("levada_keep(&S->lvd_kept, {})", self.addends(e));
+            return X::primary(text, Ct::Str, Range::exactly(0));
+        }
         let range = self.class.ranges.eval(&self.env, e);
         let ct = Ct::of(&e.ty);
         match &e.kind {
@@ -578,6 +582,27 @@ impl<'a, 'w> Code<'a, 'w> {
         X::primary(text, z.ct, z.range)
     }
 
+    /// What strings are put together of, for C: a format, and its values.
+    fn addends(&mut self, e: &Expr) -> String {
+        let mut parts = Vec::new();
+        addends(e, &mut parts);
+        let mut format = String::new();
+        let mut values = String::new();
+        for part in parts {
+            let x = self.full(part);
+            let (letters, value) = match &part.ty {
+                Type::String => ("%s", x.text),
+                Type::Bool => ("%s", format!("({}) ? \"true\" : \"false\"", x.text)),
+                Type::Float { .. } => ("%f", x.text),
+                _ if x.ct == Ct::U64 => ("%llu", format!("(unsigned long long)({})", x.text)),
+                _ => ("%lld", format!("(long long)({})", x.text)),
+            };
+            format += letters;
+            values += &format!(", {value}");
+        }
+        format!("\"{format}\"{values}")
+    }
+
     /// A call's text; lists go by reference.
     pub fn call(&mut self, p: usize, args: &[Arg]) -> String {
         let class = self.class;
@@ -593,6 +618,11 @@ impl<'a, 'w> Code<'a, 'w> {
         for (i, a) in args.iter().enumerate() {
             let want = &proc.body.locals[i].ty;
             texts.push(match a {
+                // Nobody needs it after the call.
+                Arg::Value(e) if proc.native && is_sum(e) => {
+                    let parts = self.addends(e);
+                    format!("levada_put_together(&S->lvd_text[{i}], {parts})")
+                }
                 Arg::Value(e) => self.convert(e, want).text,
                 Arg::List(place) => {
                     let text = self.place(place);
@@ -694,5 +724,16 @@ impl<'a, 'w> Code<'a, 'w> {
         let ty = self.var_type(p.var);
         let n = dimensions(&p.ty).iter().map(|n| u64::from(*n)).product();
         (innermost(ty), n)
+    }
+}
+
+/// What a string is put together of.
+fn addends<'e>(e: &'e Expr, out: &mut Vec<&'e Expr>) {
+    match &e.kind {
+        ExprKind::Binary(BinOp::Add, a, b) if is_sum(e) => {
+            addends(a, out);
+            addends(b, out);
+        }
+        _ => out.push(e),
     }
 }

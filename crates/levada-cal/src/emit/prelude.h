@@ -3,8 +3,10 @@
  * text is pasted into the C of each network, which therefore needs no header but the runtime's. */
 #include <levada/actor.h>
 #include <levada/native.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdio_ext.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -280,4 +282,83 @@ static LEVADA_UNUSED void levada_print_real(levada_line *line, double v) {
 static LEVADA_UNUSED void levada_print_end(levada_line *line) {
   levada_print_text(line, "\n");
   levada_print_flush(line);
+}
+
+/* ---- Strings that are put together. */
+
+typedef struct levada_text {
+  char *text;
+  size_t size;
+} levada_text;
+
+static LEVADA_UNUSED size_t levada_compose(levada_text *to, const char *format, va_list parts) {
+  for (;;) {
+    va_list again;
+    va_copy(again, parts);
+    int length = vsnprintf(to->text, to->size, format, again);
+    va_end(again);
+    if (length < 0) lvd_native_fail("a string is too long");
+    if ((size_t)length < to->size) return (size_t)length;
+    size_t size = 2 * (size_t)length + 64;
+    char *grown = realloc(to->text, size);
+    if (!grown) lvd_native_fail("no memory for a string of %d bytes", length);
+    to->text = grown;
+    to->size = size;
+  }
+}
+
+/* For a native: the memory is used again for the next one. */
+static LEVADA_UNUSED __attribute__((format(printf, 2, 3))) const char *
+levada_put_together(levada_text *to, const char *format, ...) {
+  va_list parts;
+  va_start(parts, format);
+  levada_compose(to, format, parts);
+  va_end(parts);
+  return to->text;
+}
+
+/* Others go into variables and through channels, and nobody says how long they are needed: so each is
+ * kept until the application is unloaded, once, however often it is put together. */
+typedef struct levada_kept {
+  levada_text next;
+  char **at; /* a hash table, at most half full */
+  size_t size, count;
+} levada_kept;
+
+static LEVADA_UNUSED char **levada_kept_at(char **table, size_t size, const char *text) {
+  uint64_t hash = UINT64_C(14695981039346656037);
+  for (const char *s = text; *s; s++) hash = (hash ^ (unsigned char)*s) * UINT64_C(1099511628211);
+  size_t i = hash & (size - 1);
+  while (table[i] && strcmp(table[i], text) != 0) i = (i + 1) & (size - 1);
+  return &table[i];
+}
+
+static LEVADA_UNUSED __attribute__((format(printf, 2, 3))) const char *
+levada_keep(levada_kept *kept, const char *format, ...) {
+  va_list parts;
+  va_start(parts, format);
+  size_t length = levada_compose(&kept->next, format, parts);
+  va_end(parts);
+  if (2 * kept->count >= kept->size) {
+    size_t size = kept->size ? 2 * kept->size : 16;
+    char **table = calloc(size, sizeof *table);
+    if (!table) lvd_native_fail("no memory for strings");
+    for (size_t i = 0; i < kept->size; i++)
+      if (kept->at[i]) *levada_kept_at(table, size, kept->at[i]) = kept->at[i];
+    free(kept->at);
+    kept->at = table;
+    kept->size = size;
+  }
+  char **found = levada_kept_at(kept->at, kept->size, kept->next.text);
+  if (*found) return *found;
+  char *text = malloc(length + 1);
+  if (!text) lvd_native_fail("no memory for strings");
+  kept->count++;
+  return *found = memcpy(text, kept->next.text, length + 1);
+}
+
+static LEVADA_UNUSED void levada_keep_end(levada_kept *kept) {
+  for (size_t i = 0; i < kept->size; i++) free(kept->at[i]);
+  free(kept->at);
+  free(kept->next.text);
 }

@@ -279,7 +279,13 @@ impl<'a, 'w> Code<'a, 'w> {
                         .iter()
                         .map(|n| u64::from(*n))
                         .product();
-                    let zero = if self.needs_zero(l) { " = {0}" } else { "" };
+                    let zero = match self.needs_zero(l) {
+                        false => String::new(),
+                        true if *innermost(&local.ty) == Type::String => {
+                            format!(" = {{[0 ... {}] = \"\"}}", n.max(1) - 1)
+                        }
+                        true => " = {0}".to_string(),
+                    };
                     format!("{c} {name}[{}]{zero};", n.max(1))
                 }
                 Type::String => format!("{c}{name} = \"\";"),

@@ -5,7 +5,6 @@ use super::{Fault, FaultKind, Instance, Native, NativeArg, Scalar, Slot, fresh};
 use crate::ir::*;
 use crate::ranges::{dimensions, hidden_param, innermost, join_type};
 use std::collections::HashMap;
-use std::fmt::Write;
 
 /// The lowest `bits` of `v`, read as signed or not.
 fn wrap(v: i128, bits: u8, signed: bool) -> i128 {
@@ -53,6 +52,16 @@ pub fn constant(v: &Value, ty: &Type) -> Scalar {
         Value::Float(f) => convert(Scalar::Float(*f), ty, ty),
         Value::String(s) => Scalar::Text(s.as_str().into()),
         Value::List(_) => unreachable!("lists are filled"),
+    }
+}
+
+/// As it is printed.
+fn written(v: Scalar, ty: &Type) -> String {
+    match (v, ty) {
+        (Scalar::Int(i), Type::Bool) => ["false", "true"][i as usize].to_string(),
+        (Scalar::Int(i), _) => i.to_string(),
+        (Scalar::Float(f), _) => format!("{f:.6}"),
+        (Scalar::Text(t), _) => t.to_string(),
     }
 }
 
@@ -193,6 +202,11 @@ impl<'a> Frame<'_, 'a> {
                     _ => v >> n,
                 };
                 Ok(Scalar::Int(v))
+            }
+            _ if e.ty == Type::String => {
+                let left = written(self.eval(a)?, &a.ty);
+                let right = written(self.eval(b)?, &b.ty);
+                Ok(Scalar::Text((left + &right).as_str().into()))
             }
             _ => {
                 let (x, y) = (self.eval_as(a, &e.ty)?, self.eval_as(b, &e.ty)?);
@@ -353,13 +367,7 @@ impl<'a> Frame<'_, 'a> {
             StmtKind::Print { parts, newline } => {
                 for e in parts {
                     let v = self.eval(e)?;
-                    let out = &mut self.instance.printed;
-                    match (v, &e.ty) {
-                        (Scalar::Int(i), Type::Bool) => out.push_str(["false", "true"][i as usize]),
-                        (Scalar::Int(i), _) => write!(out, "{i}").expect("a string grows"),
-                        (Scalar::Float(f), _) => write!(out, "{f:.6}").expect("a string grows"),
-                        (Scalar::Text(t), _) => out.push_str(&t),
-                    }
+                    self.instance.printed.push_str(&written(v, &e.ty));
                 }
                 if *newline {
                     self.instance.printed.push('\n');
