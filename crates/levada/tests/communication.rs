@@ -319,6 +319,25 @@ end
     with_input(&place, "three\n").refuses(1, &["\"three\" is not a whole number"]);
 }
 
+/// What an actor prints and what it writes comes in its order.
+#[test]
+fn the_console_and_lines_keep_their_order() {
+    let body = "    foreach int i in 1 .. 300 do
+      println(\"line \" + i);
+      write(c, \"written \" + i + \"\\n\");
+    end";
+    let text = one_shot(
+        "import system.io.Console.*;",
+        "  int c := openConsole(\"x\");",
+        body,
+    );
+    let expected: String = (1..=300)
+        .map(|i| format!("line {i}\nwritten {i}\n"))
+        .collect();
+    let run = top(CONSOLE, &text).run(&["run", "src/p/Top.cal"]);
+    assert_eq!(run.succeeds().out, expected);
+}
+
 #[test]
 fn a_writer_writes_bytes() {
     let natives = "  @native procedure Writer_init() end

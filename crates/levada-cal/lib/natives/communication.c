@@ -244,7 +244,13 @@ STD int32_t system_io_Console_readInteger(int32_t fd) {
   return (int32_t)number;
 }
 
+/* Behind what has been printed, and seen at once. */
 STD void system_io_Console_write(int32_t fd, const char *text) {
   (void)fd;
-  write_bytes(STDOUT_FILENO, text, strlen(text));
+  for (size_t left = strlen(text), n; left; text += n, left -= n) {
+    n = left < AT_ONCE ? left : AT_ONCE;
+    lvd_wait_writable(STDOUT_FILENO);
+    if (fwrite(text, 1, n, stdout) != n || fflush(stdout))
+      refuse("cannot write: %s", strerror(errno));
+  }
 }
