@@ -180,6 +180,7 @@ fn talks(lines: &[(&str, i32)]) -> String {
 fn a_guard_may_ask_a_socket() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
+    drop(listener);
     let client = line("Client", "127.0.0.1", port);
     let place = Place::new(&[
         TCP,
@@ -190,6 +191,9 @@ fn a_guard_may_ask_a_socket() {
     let mut command = place.command(&["run", "src/p/Top.xdf", "--no-progress"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = child.spawn().unwrap();
+    // It waits for somebody who listens.
+    std::thread::sleep(Duration::from_millis(300));
+    let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
     let mut stream = listener.accept().unwrap().0;
     stream
         .set_read_timeout(Some(Duration::from_secs(60)))
@@ -231,6 +235,17 @@ fn two_sockets_of_one_application_talk() {
         let expected: Vec<_> = (1..=20).map(|i| format!("heard {i}")).collect();
         assert_eq!(heard, expected);
     }
+}
+
+#[test]
+fn a_port_that_is_taken_is_refused() {
+    let taken = TcpListener::bind("0.0.0.0:0").unwrap();
+    let server = line("Server", "", taken.local_addr().unwrap().port());
+    let top = talks(&[("Server", 0)]);
+    let place = Place::new(&[TCP, TALKER, (&server.0, &server.1), ("src/p/Top.xdf", &top)]);
+    place
+        .run(&["run", "src/p/Top.xdf"])
+        .refuses(1, &["to listen at port", "in use"]);
 }
 
 fn one_shot(imports: &str, vars: &str, body: &str) -> String {

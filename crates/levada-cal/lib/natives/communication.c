@@ -83,34 +83,40 @@ static void write_bytes(int32_t fd, const void *bytes, size_t count) {
 
 /* ---- intf.net.Tcp ------------------------------------------------------------------------------ */
 
-static void call_port(void *argument) {
-  descriptors *d = argument;
+/* True: there is nobody there yet. */
+static bool try_port(descriptors *d, const struct addrinfo *found) {
   const bool serves = !*d->address;
-  const struct addrinfo hints = {
-      .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = serves ? AI_PASSIVE : 0};
-  struct addrinfo *found = NULL;
-  int error = getaddrinfo(serves ? NULL : d->address, d->port, &hints, &found);
-  d->error = error ? gai_strerror(error) : NULL;
+  bool refused = false;
   for (const struct addrinfo *a = found; a && !d->called; a = a->ai_next) {
     int on = 1, fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
-    if (fd < 0) continue;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (serves ? bind(fd, a->ai_addr, a->ai_addrlen) || listen(fd, 1)
-               : connect(fd, a->ai_addr, a->ai_addrlen)) {
-      if (serves) d->error = strerror(errno);
-      close(fd);
-    } else {
+    if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (fd >= 0 && (serves ? !bind(fd, a->ai_addr, a->ai_addrlen) && !listen(fd, 1)
+                           : !connect(fd, a->ai_addr, a->ai_addrlen))) {
       d->called = fd + 1;
+    } else {
+      d->error = strerror(errno);
+      refused |= !serves && errno == ECONNREFUSED;
+      if (fd >= 0) close(fd);
     }
   }
-  if (found) freeaddrinfo(found);
   if (d->called) d->error = NULL;
-  /* Nobody listens yet. It is tried again and again, as by applications that are one another's. */
-  const struct timespec rest = {.tv_nsec = 10000000};
-  if (!d->called && !d->error) nanosleep(&rest, NULL);
+  return refused && !d->called;
 }
 
-/* Connects to the port, or, without an address, waits for somebody to connect to it. */
+static void call_port(void *argument) {
+  descriptors *d = argument;
+  const struct addrinfo hints = {
+      .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = *d->address ? 0 : AI_PASSIVE};
+  const struct timespec rest = {.tv_nsec = 10000000};
+  struct addrinfo *found = NULL;
+  int error = getaddrinfo(*d->address ? d->address : NULL, d->port, &hints, &found);
+  d->error = error ? gai_strerror(error) : NULL;
+  while (try_port(d, found) && nanosleep(&rest, NULL) == 0) continue;
+  if (found) freeaddrinfo(found);
+}
+
+/* Connects to the port as soon as somebody listens there, or, without an address, listens until
+ * somebody connects. */
 STD int32_t intf_net_Tcp_open(const char *address, const char *port) {
   descriptors *d = descriptors_of_actor();
   d->address = address;
