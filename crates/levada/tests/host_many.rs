@@ -352,6 +352,8 @@ fn a_random_life_changes_no_output() {
                     &out,
                 ];
                 args.extend(["--name", &name, "--share", &share]);
+                let priority = format!("--priority={}", dice.roll(4) as i32 - 1);
+                args.push(&priority);
                 if dice.roll(2) == 0 {
                     args.push("--no-fuse");
                 }
