@@ -205,6 +205,9 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
   void (*call)(void *) = call_run;
   if (LVD_UNLIKELY(e->stack != NULL)) {
     call = lvd_stack_enter; /* it goes on where it waited; its marks are as it left them */
+    /* A source that is to end does so after the firing that it is in: it may wait anew before the next. */
+    bool ends = lvd_load_relaxed_u32(&e->app->paused) & LVD_HOLD_SOURCES && a->cls->inputs == 0;
+    if (LVD_UNLIKELY(ends)) lvd_exchange_relaxed_u32(&w->yield, 1);
   } else {
     disarm(a);
     if (LVD_UNLIKELY(lvd_asks(e))) lvd_questions_withdraw(e);

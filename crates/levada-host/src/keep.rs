@@ -143,10 +143,10 @@ pub fn keep(shared: &Weak<Shared>, hosted: &Weak<Hosted>) {
 /// Lets nothing of it run, or lets it go on; what a user has paused stays so.
 fn hold(shared: &Shared, hosted: &Hosted, wanted: bool) {
     let mut held = hosted.held.lock().unwrap_or_else(PoisonError::into_inner);
-    let runs = matches!(
-        shared.state(hosted.number),
-        Some(State::Running | State::Draining)
-    );
+    let state = shared.state(hosted.number);
+    let runs = matches!(state, Some(State::Running | State::Draining));
+    // What drains takes nothing new: the sooner it has done, the better for all.
+    let wanted = wanted && state != Some(State::Draining);
     if *held == wanted || !runs {
         return;
     }

@@ -190,6 +190,51 @@ fn a_new_version_takes_over_between_two_elements() {
     assert_eq!(host.place.list("."), host.place.list("."));
 }
 
+/// A source that waits for each element in its guard ends with the next one, and not when the pipe does.
+#[test]
+fn who_reads_a_slow_pipe_drains() {
+    let place = readers();
+    let path = pipe(&place, "in.fifo");
+    let host = Host::begin_in(place);
+    let load = ["load", "src/p/Copy.xdf", "--name", "a", "--in", "in.fifo"];
+    host.run(&[&load[..], &["--out", "out.txt"]].concat())
+        .succeeds();
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let mut given = 0;
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let mut file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+            let mut next = 0;
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                next += 1;
+                // Once it is unloaded nobody reads any more.
+                if writeln!(file, "{next}").is_err() {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            next
+        });
+        for version in ["Minus", "Copy"] {
+            host.until("a", |a| a["firings"].as_u64() > Some(100));
+            let network = format!("src/p/{version}.xdf");
+            host.run(&["replace", "a", &network]).succeeds();
+        }
+        host.until("a", |a| a["firings"].as_u64() > Some(100));
+        let ended = host.json(&["unload", "a", "--within", "60"]);
+        assert_eq!(ended["outcome"], "done");
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        given = writer.join().unwrap();
+    });
+    let text = std::fs::read_to_string(host.place.path("out.txt")).unwrap();
+    let numbers: Vec<i64> = text.lines().map(|l| l.parse().unwrap()).collect();
+    assert!(numbers.len() > 60 && numbers.len() <= given);
+    for (i, number) in numbers.iter().enumerate() {
+        assert_eq!(number.unsigned_abs(), i as u64 + 1);
+    }
+    assert!(numbers.iter().any(|n| *n < 0) && *numbers.last().unwrap() > 0);
+}
+
 /// Counts what it does, as decoders count frames.
 fn counting() -> Place {
     let place = sources();
@@ -266,6 +311,10 @@ fn rates_and_shares_are_kept_and_who_is_late_is_told() {
     let before = host.seen("little")["firings"].clone();
     std::thread::sleep(Duration::from_millis(400));
     assert_eq!(host.seen("little")["firings"], before);
+    // A new version is held to the same, and what holds the old one does not keep it from draining.
+    host.run(&["replace", "even", "src/p/Frames.xdf"])
+        .succeeds();
+    assert_eq!(host.seen("even")["promised"], 50.0);
     host.run(&["resume", "little"]).succeeds();
     host.until("little", |a| number(&a["firings"]) > number(&before));
     host.run(&["unload", "little", "--within", "60"]).succeeds();

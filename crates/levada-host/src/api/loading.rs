@@ -387,14 +387,21 @@ pub fn replace_now(
             .into());
     }
     goes_on(&mut load, name, |what| old.option(what));
+    // What it was promised and allowed stays so, unless something else is said.
+    load.rate = load.rate.or(old.limits.rate);
+    load.share = load.share.or(old.limits.share);
+    if load.priority == 0 {
+        load.priority = old.priority;
+    }
     drop(old);
     let ready = make_ready(served, load, client)?;
     fits(host, std::slice::from_ref(&ready))?;
-    let Some(load) = ready.load else {
+    let Some(load) = ready.load.clone() else {
         return Err(Refusal::new(Kind::Wrong, "it cannot be isolated").into());
     };
     let load = Load {
         name: name.to_string(),
+        pins: pins(served, name, &ready, &load.network)?,
         // What it breaks the old one has broken.
         anyway: true,
         ..load
