@@ -100,8 +100,8 @@ void test_mcapi_signals(void) {
   node_is(1);
   CHECK_EQ(sigaction(SIGALRM, &action, NULL), 0);
   CHECK_EQ(setitimer(ITIMER_REAL, &often, NULL), 0);
+  static char data[40000], back[40000];
   for (mcapi_port_t i = 0; i < (over_queues() ? 3 : 60); i++) {
-    static char data[40000], back[40000];
     mcapi_endpoint_t from = endpoint_at(2 * i), to = endpoint_at(2 * i + 1);
     mcapi_msg_send(from, to, data, over_queues() ? 1000 : sizeof data, 0, &s);
     SAYS(s, MCAPI_SUCCESS);
@@ -118,8 +118,14 @@ void test_mcapi_signals(void) {
     mcapi_pktchan_send(out, "x", 1, &s);
     SAYS(s, MCAPI_SUCCESS);
   }
+  /* A clock that ticks seldom may not have ticked yet. */
+  for (mcapi_endpoint_t one = endpoint_at(1000); !signals;) {
+    mcapi_msg_send(one, one, data, 1000, 0, &s);
+    SAYS(s, MCAPI_SUCCESS);
+    mcapi_msg_recv(one, back, sizeof back, &size, &s);
+    SAYS(s, MCAPI_SUCCESS);
+  }
   CHECK_EQ(setitimer(ITIMER_REAL, &never, NULL), 0);
-  CHECK(signals > 0);
   node_ends();
 }
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-enum { WORDS = LVD_LINE / 8, RECENT = 32, NEAR = 4 };
+enum { WORDS = LVD_LINE / 8, RECENT = 32, NEAR = 32 /* lines */, TRIES = 8 };
 
 typedef struct line {
   uint64_t word[WORDS];
@@ -64,7 +64,7 @@ static uint64_t next_random(void) {
 }
 
 static void evict(void) {
-  for (int n = 0; n < 3; n++) {
+  for (int n = 0; n < TRIES; n++) {
     uint64_t r = next_random(), at = recent[r % RECENT] + (r >> 32) % (2 * NEAR + 1) - NEAR;
     if (at < lines && is_dirty(at)) write_back(at);
   }
@@ -79,8 +79,8 @@ static void each(const void *from, size_t size, void (*what)(uint64_t at)) {
   hooks++;
   uint64_t first = offset / LVD_LINE, last = (offset + size - 1) / LVD_LINE;
   for (uint64_t at = first; at <= last; at++) what(at);
-  recent[next_random() % RECENT] = first;
-  recent[next_random() % RECENT] = last;
+  uint64_t r = next_random(); /* what was touched is long remembered */
+  if (r % 8 == 0) recent[(r >> 8) % RECENT] = r >> 63 ? first : last;
   if (evicts && !outer) evict();
   within = outer;
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
