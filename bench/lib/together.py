@@ -1,32 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Runs N instances of a network at once, and prints what they made:
 
-    together.py HOW N LEVADA NETWORK INPUT
+    together.py HOW N LEVADA NETWORK INPUT [PROJECT]
 
 HOW is processes (each with a worker per core), spinning (the same, and a worker that has nothing to do looks
 for work for a second before it sleeps), pinned (each process on cores of its own), host (all in
 one host), or first (in a host that has run one: the time from the beginning of one more load, of what is in
 the cache, to its first output)."""
-import http.client
 import json
 import os
 import resource
-import socket
 import subprocess
 import sys
-import tempfile
 import time
-from contextlib import contextmanager
+
+from serving import Asked, entry, serving
 
 HOW, N, LEVADA, NETWORK, INPUT = sys.argv[1], int(sys.argv[2]), *sys.argv[3:6]
+PROJECT = sys.argv[6] if len(sys.argv) > 6 else ""
+WHERE = ["--project", PROJECT] if PROJECT else []
 
 
 def processes(cores):
     def start(i):
         part = cores[i * (len(cores) // N):(i + 1) * (len(cores) // N)] if HOW == "pinned" else cores
         spin = ["--spin", "1000000"] if HOW == "spinning" else []
-        return subprocess.Popen([LEVADA, "run", NETWORK, "--in", INPUT, "--out", "/dev/null", "--json", "--no-progress",
-                                 *spin],
+        return subprocess.Popen([LEVADA, "run", NETWORK, *WHERE, "--in", INPUT, "--out", "/dev/null", "--json",
+                                 "--no-progress", *spin],
                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                 preexec_fn=lambda: os.sched_setaffinity(0, part))
     ends = []
@@ -39,44 +39,12 @@ def processes(cores):
     return ends
 
 
-class Asked(http.client.HTTPConnection):
-    """Questions to a host, which cost next to nothing beside what is measured."""
-
-    def __init__(self, path):
-        super().__init__("levada")
-        self.path = path
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.connect(self.path)
-
-    def get(self, what):
-        self.request("GET", what)
-        return json.loads(self.getresponse().read())
-
-
-@contextmanager
-def serving():
-    with tempfile.TemporaryDirectory() as folder:
-        path = f"{folder}/host.sock"
-        served = subprocess.Popen([LEVADA, "host", "--socket", path, "--state", f"{folder}/state"],
-                                  stderr=subprocess.DEVNULL)
-        try:
-            while not os.path.exists(path):
-                time.sleep(0.002)
-            yield folder, path
-        finally:
-            served.terminate()
-            served.wait()
-
-
 def host():
-    with serving() as (folder, path):
+    with serving(LEVADA) as (folder, path):
         manifest = f"{folder}/all.toml"
         with open(manifest, "w") as file:
             for i in range(N):
-                file.write(f'[[application]]\nnetwork = "{NETWORK}"\nname = "a{i}"\nin = "{INPUT}"\n'
-                           'out = "/dev/null"\n')
+                file.write(entry(f"a{i}", NETWORK, PROJECT, INPUT))
         subprocess.run([LEVADA, "load", manifest, "--socket", path], stdout=subprocess.DEVNULL, check=True)
         asked = Asked(path)
         while any(a["state"] not in ("ended", "failed") for a in asked.get("/applications")):
@@ -88,8 +56,8 @@ def host():
 
 
 def first():
-    with serving() as (folder, path):
-        load = [LEVADA, "load", NETWORK, "--socket", path, "--in", INPUT]
+    with serving(LEVADA) as (folder, path):
+        load = [LEVADA, "load", NETWORK, *WHERE, "--socket", path, "--in", INPUT]
         subprocess.run([*load, "--name", "before", "--out", "/dev/null"], stdout=subprocess.DEVNULL, check=True)
         asked = Asked(path)
         while asked.get("/applications")[0]["state"] != "ended":

@@ -1,51 +1,119 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""apps: 1 to 10 instances of the project's JPEG decoder at once, as CalMAR's figure 2 has it: as processes
+"""apps: 1 to 10 instances of an application at once, as CalMAR's figure 2 has it: as processes
 with a worker on each core, as such processes whose idle workers spin, as processes on
-cores of their own (where there are enough), and in one host.
-total is the frames of all instances in a second, mean those of one."""
+cores of their own (where there are enough), and in one host. total is the frames of all instances in a second,
+mean those of one. Then mixes of two unequal applications in one host, as its table 1 has them, with each strategy.
+
+The application is the project's JPEG decoder, or each of those that APPS= names, with spaces between:
+NETWORK,in=FILE[,project=DIR]; the mixes are then of the first two."""
+import math
+import os
 import sys
+from typing import NamedTuple
 
 from lib import graphs, peers
 from lib.measure import Contender, Metric, Problem
 from suites import cal
 
 TOGETHER = peers.ROOT / "bench/lib/together.py"
+MIXED = peers.ROOT / "bench/lib/mixed.py"
 METRICS = [Metric("total", "frames/s", "higher"), Metric("mean", "frames/s", "higher"),
            Metric("slowest_to_mean", "", "higher"), Metric("cpu_ms_per_frame", "ms", "lower")]
+MIX = [Metric("a_each", "frames/s", "higher"), Metric("b_each", "frames/s", "higher"),
+       Metric("a_slowest", "frames/s", "higher"), Metric("b_slowest", "frames/s", "higher"),
+       Metric("times_lb", "", "higher")]
+
+
+class Application(NamedTuple):
+    name: str
+    network: str
+    project: str
+    files: str
+
+
+def named(text):
+    """Those of APPS."""
+    for one in text.split():
+        network, *more = one.split(",")
+        said = dict(word.partition("=")[::2] for word in more)
+        if not said.get("in") or set(said) - {"in", "project"}:
+            raise Problem(f"APPS has {one}: it is to be NETWORK,in=FILE[,project=DIR]")
+        project = said.get("project", "")
+        yield Application(network.rpartition("/")[2].removesuffix(".xdf"), network,
+                          project and os.path.abspath(project), os.path.abspath(said["in"]))
+
+
+def own(session):
+    """The JPEG decoder, with frames and with pictures of other colours."""
+    if "libjpeg-turbo" in session.missing:
+        raise Problem("the pictures to decode are encoded with libjpeg-turbo, which is missing: "
+                      + session.missing["libjpeg-turbo"])
+    def decoder(network, *media):
+        return Application("the JPEG decoder", str(cal.JPEG / f"{network}.xdf"), "", str(cal.media(*media)))
+    return [decoder("Video", 640, 360, 240, 85), decoder("Pictures", 1280, 720, 60, 90)]
 
 
 def counts(session):
     return [1, 2, 4] if session.quick else list(range(1, 11))
 
 
-def case(n):
-    return f"{n} instance{'s'[:n - 1]}"
+def case(n, app=None):
+    return f"{n} instance{'s'[:n - 1]}" + (f" of {app.name}" if app else "")
+
+
+def instances(session, app, label):
+    cores = session.machine["cores"]
+    files = app.files if label else ",".join([app.files] * 4)
+    where = ["--project", app.project] if app.project else []
+    # What has been measured once is placed by that, in all of them.
+    session.call([peers.levada(), "run", app.network, *where, "--in", files, "--out", "/dev/null",
+                  "--no-progress"], {})
+
+    def together(who, how, n):
+        return Contender(who, [sys.executable, "-B", TOGETHER, how, n, peers.levada(), app.network, files, app.project])
+    for n in counts(session):
+        contenders = [together("levada", "host", n), together("processes", "processes", n)]
+        if n <= cores:
+            # More of them are so slow that a run of theirs takes minutes.
+            contenders.append(together("spinning processes", "spinning", n))
+            contenders.append(together("pinned processes", "pinned", n))
+        session.measure(case(n, app if label else None), METRICS, contenders, runs=5)
+    if not label:
+        session.measure("load to first output, cached", [Metric("first", "ms", "lower")],
+                        [together("levada", "first", 1)], runs=9)
+
+
+def mixes(session, a, b):
+    for counts_of in ([3, 5],) if session.quick else ([3, 5], [5, 3]):
+        lb = {}
+
+        def mixed(who, strategy):
+            def adjust(figures, _):
+                if strategy == "lb":
+                    lb.update(figures)
+                gains = [math.log(max(figures[k], 1e-9) / max(lb[k], 1e-9)) * n
+                         for k, n in zip(("a_each", "b_each"), counts_of)]
+                return figures | {"times_lb": math.exp(sum(gains) / sum(counts_of))}
+            kinds = [w for n, app in zip(counts_of, (a, b)) for w in (n, app.network, app.project, app.files)]
+            return Contender(who, [sys.executable, "-B", MIXED, peers.levada(), strategy, *kinds], adjust=adjust)
+        contenders = [mixed("lb", "lb"), mixed("glb", "glb"), mixed("partition", "partition"),
+                      mixed("levada's map", "levada"), mixed("levada, live", "live")]
+        session.measure(f"{counts_of[0]} a and {counts_of[1]} b", MIX, contenders, runs=5)
 
 
 def run(session):
-    if "libjpeg-turbo" in session.missing:
-        raise Problem("the pictures to decode are encoded with libjpeg-turbo, which is missing: "
-                      + session.missing["libjpeg-turbo"])
-    clip = ",".join([str(cal.media(640, 360, 240, 85))] * 4)
-    cores = session.machine["cores"]
-    # What has been measured once is placed by that, in all of them.
-    session.call([peers.levada(), "run", cal.JPEG / "Video.xdf", "--in", clip, "--out", "/dev/null",
-                  "--no-progress"], {})
-    for n in counts(session):
-        def together(who, how):
-            return Contender(who, [sys.executable, TOGETHER, how, n, peers.levada(), cal.JPEG / "Video.xdf", clip])
-        contenders = [together("levada", "host"), together("processes", "processes")]
-        if n <= cores:
-            # More of them are so slow that a run of theirs takes minutes.
-            contenders.append(together("spinning processes", "spinning"))
-            contenders.append(together("pinned processes", "pinned"))
-        session.measure(case(n), METRICS, contenders, runs=5)
-    session.measure("load to first output, cached", [Metric("first", "ms", "lower")],
-                    [Contender("levada", [sys.executable, TOGETHER, "first", 1, peers.levada(),
-                                          cal.JPEG / "Video.xdf", clip])], runs=9)
+    asked = os.environ.get("APPS", "")
+    apps = list(named(asked)) if asked else own(session)
+    for app in apps if asked else apps[:1]:
+        instances(session, app, bool(asked))
+    if len(apps) > 1:
+        mixes(session, *apps[:2])
 
 
 def plot(session, folder):
+    if os.environ.get("APPS"):
+        return
+
     def points(who, most):
         return [(n, session.find(case(n), who, "mean").median()) for n in counts(session) if n <= most]
     cores = session.machine["cores"]

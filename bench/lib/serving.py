@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""A host of its own for a measurement, and questions to it."""
+import http.client
+import json
+import os
+import socket
+import subprocess
+import tempfile
+import time
+from contextlib import contextmanager
+
+
+class Asked(http.client.HTTPConnection):
+    """Questions to a host, which cost next to nothing beside what is measured."""
+
+    def __init__(self, path):
+        super().__init__("levada")
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(self.path)
+
+    def get(self, what):
+        self.request("GET", what)
+        return json.loads(self.getresponse().read())
+
+
+@contextmanager
+def serving(levada):
+    """A folder that goes with it, and its socket."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/host.sock"
+        served = subprocess.Popen([levada, "host", "--socket", path, "--state", f"{folder}/state"],
+                                  stderr=subprocess.DEVNULL)
+        try:
+            while not os.path.exists(path):
+                time.sleep(0.002)
+            yield folder, path
+        finally:
+            served.terminate()
+            served.wait()
+
+
+def entry(name, network, project, files, more=""):
+    """An application of a manifest that drops what it makes."""
+    said = f'project = "{project}"\n' if project else ""
+    return f'[[application]]\nnetwork = "{network}"\n{said}name = "{name}"\nin = "{files}"\nout = "/dev/null"\n{more}'
