@@ -59,8 +59,11 @@ static int names(void) {
   snprintf(prefix, sizeof prefix, "mcapi-%u", (unsigned)test_domain());
   DIR *dir = opendir(path);
   int count = 0;
-  for (struct dirent *e; dir && (e = readdir(dir));)
-    count += strncmp(e->d_name, prefix, strlen(prefix)) == 0;
+  for (struct dirent *e; dir && (e = readdir(dir));) {
+    size_t n = strlen(prefix);
+    if (strncmp(e->d_name, prefix, n) != 0) continue;
+    count += e->d_name[n] == 0 || e->d_name[n] == '.'; /* no longer number */
+  }
   if (dir) closedir(dir);
   return count;
 }

@@ -312,7 +312,8 @@ fn rates_and_shares_are_kept_and_who_is_late_is_told() {
     std::thread::sleep(Duration::from_millis(400));
     assert_eq!(host.seen("little")["firings"], before);
     // A new version is held to the same, and what holds the old one does not keep it from draining.
-    host.run(&["replace", "even", "src/p/Frames.xdf"])
+    // What is in flight takes some milliseconds each.
+    host.run(&["replace", "even", "src/p/Frames.xdf", "--within", "300"])
         .succeeds();
     assert_eq!(host.seen("even")["promised"], 50.0);
     host.run(&["resume", "little"]).succeeds();
