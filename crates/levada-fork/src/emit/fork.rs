@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A fork where it stands: arguments, fork, block, join.
+
+use super::{Piece, Style, Writer, text};
+use crate::parse::Form;
+
+impl Writer<'_> {
+    pub(super) fn fork(&self, fork: usize, form: &Form, pieces: &mut Vec<Piece>) {
+        let site = &self.sites[fork];
+        let n = site.number;
+        let closing = self.closing(fork);
+        let begin = |pieces: &mut Vec<Piece>, open: &str| {
+            text(pieces, open);
+            pieces.push(Piece::Indent(1));
+        };
+        let end = |pieces: &mut Vec<Piece>, close: &str| {
+            pieces.push(Piece::Indent(-1));
+            text(pieces, close);
+        };
+        match form {
+            Form::Statement(_) => {
+                begin(pieces, "{");
+                self.open(fork, &[], pieces);
+                self.join(fork, None, pieces);
+                // The result of a stolen call is left where it is.
+                end(pieces, "\n}");
+            }
+            Form::Assignment {
+                left,
+                place,
+                op,
+                statement: Some(_),
+                ..
+            } => {
+                let (before, mut after) = self.keep(*left, place, &format!("lvd_p{n}"));
+                self.assign(*op, &mut after);
+                begin(pieces, "{");
+                self.open(fork, &before, pieces);
+                self.join(fork, Some(&after), pieces);
+                end(pieces, "\n}");
+            }
+            Form::Assignment {
+                left, place, op, ..
+            } => {
+                let (before, mut after) = self.keep(*left, place, &format!("lvd_p{n}"));
+                self.assign(*op, &mut after);
+                begin(pieces, "__extension__({");
+                self.value(fork, &before, pieces);
+                text(pieces, "\n");
+                pieces.extend(after);
+                text(pieces, format!("lvd_v{n};"));
+                end(pieces, &format!("\n}}){closing}"));
+            }
+            Form::Declaration { name, .. } => {
+                begin(pieces, ";\n{");
+                self.open(fork, &[], pieces);
+                let keep = [Piece::Text(format!("{name} = "))];
+                self.join(fork, Some(&keep), pieces);
+                end(pieces, "\n}");
+            }
+            Form::Return(_) => {
+                begin(pieces, "{");
+                let value = self.value(fork, &[], pieces);
+                let value = value.map_or(String::new(), |v| format!(" {v}"));
+                text(pieces, format!("\nreturn{value};"));
+                end(pieces, "\n}");
+            }
+            Form::Operand => {
+                begin(pieces, "__extension__({");
+                let value = self.value(fork, &[], pieces);
+                // No compiler says of an assignment that nobody uses its value.
+                let value = value.map(|v| match self.parsed.forks[fork].unused {
+                    true => format!("{v} = *&{v}"),
+                    false => v,
+                });
+                text(pieces, format!("\n{};", value.unwrap_or("(void)0".into())));
+                end(pieces, &format!("\n}}){closing}"));
+            }
+        }
+    }
+
+    /// The arguments, the fork, and the block. `before` goes between the variables and the arguments.
+    fn open(&self, fork: usize, before: &[Piece], pieces: &mut Vec<Piece>) {
+        self.open_with(fork, None, before, pieces);
+    }
+
+    /// The same with a variable for the result, and its join; none where there is no result.
+    pub(super) fn value(
+        &self,
+        fork: usize,
+        before: &[Piece],
+        pieces: &mut Vec<Piece>,
+    ) -> Option<String> {
+        let site = &self.sites[fork];
+        if site.out.is_none() {
+            self.open(fork, before, pieces);
+            self.join(fork, None, pieces);
+            return None;
+        }
+        let name = format!("lvd_v{}", site.number);
+        let declared = self.own(fork, site.type_of_result(), "result", &name);
+        self.open_with(fork, Some(declared), before, pieces);
+        self.join(fork, Some(&[Piece::Text(format!("{name} = "))]), pieces);
+        Some(name)
+    }
+
+    fn open_with(
+        &self,
+        fork: usize,
+        result: Option<String>,
+        before: &[Piece],
+        pieces: &mut Vec<Piece>,
+    ) {
+        let site = &self.sites[fork];
+        let n = site.number;
+        let of = &self.parsed.forks[fork];
+        let serial = self.style == Style::Serial;
+        text(pieces, "\n");
+        if !serial {
+            let record = site.record();
+            text(pieces, format!("{record} lvd_r{n};\nlvd_fork *lvd_h{n};\n"));
+        }
+        if let Some(result) = result {
+            text(pieces, format!("{result};\n"));
+        }
+        pieces.extend_from_slice(before);
+        if !before.is_empty() {
+            text(pieces, "\n");
+        }
+        if site.callee.is_none() {
+            match serial {
+                true => {
+                    let name = format!("lvd_f{n}");
+                    let declared = self.own(fork, site.type_of_callee(), "callee", &name);
+                    text(pieces, format!("{declared} = "));
+                }
+                false => text(pieces, format!("lvd_r{n}.lvd_in.lvd_call = ")),
+            }
+            self.copy(of.callee, pieces);
+            text(pieces, ";\n");
+        }
+        for (i, &arg) in of.args.iter().enumerate().filter(|(i, _)| site.is_kept(*i)) {
+            let (begin, end) = match serial {
+                true => {
+                    let (ty, kind) = (site.type_of_argument(i), format!("argument{i}"));
+                    let declared = self.own(fork, ty, &kind, &site.argument(i));
+                    (format!("{declared} = "), ";".into())
+                }
+                false => site.keep_argument(i),
+            };
+            text(pieces, begin);
+            self.copy(arg, pieces);
+            text(pieces, end + "\n");
+        }
+        if !serial {
+            if site.keeps_nothing() {
+                text(pieces, format!("lvd_r{n}.lvd_in.lvd_none = 0;\n"));
+            }
+            let (handle, variable) = (format!("lvd_h{n}"), format!("lvd_r{n}"));
+            let push = self
+                .words
+                .push(&handle, &site.record(), &variable, &site.run());
+            text(pieces, push + "\n");
+        }
+        self.copy(of.block, pieces);
+    }
+
+    /// Joins a fork: `keep` begins the statement that takes the result.
+    fn join(&self, fork: usize, keep: Option<&[Piece]>, pieces: &mut Vec<Piece>) {
+        let site = &self.sites[fork];
+        let n = site.number;
+        let keep = keep.filter(|_| site.out.is_some());
+        if self.style == Style::Serial {
+            text(pieces, "\n");
+            pieces.extend_from_slice(keep.unwrap_or_default());
+            pieces.push(self.called_at(fork));
+            return text(pieces, format!("{};", self.call(fork)));
+        }
+        let (handle, variable) = (format!("lvd_h{n}"), format!("lvd_r{n}"));
+        let asks = self.asks(fork);
+        let taking = |value: &str, stolen: u32| {
+            let mut body = keep.unwrap_or_default().to_vec();
+            body.push(self.called_at(fork));
+            text(&mut body, format!("{value};"));
+            if asks {
+                text(&mut body, format!("\nlvd_stolen_set({stolen});"));
+            }
+            body
+        };
+        let call = taking(&self.call(fork), 0);
+        let pop = self.words.likely(&format!("lvd_fork_pop({handle})"));
+        // The call stands there twice, since compilers then make the common way much better.
+        let mut branches = vec![
+            (format!("if ({pop})"), call.clone()),
+            (format!("else if (lvd_fork_join_seldom({handle}))"), call),
+        ];
+        if keep.is_some() {
+            let out = self.words.out(&handle, &site.record(), &variable);
+            branches.push(("else".into(), taking(&format!("{out}->lvd_out"), 1)));
+        } else if asks {
+            let told = Piece::Text("lvd_stolen_set(1);".into());
+            branches.push(("else".into(), vec![told]));
+        }
+        for (i, (head, body)) in branches.into_iter().enumerate() {
+            let before = if asks && i > 0 { "\n} " } else { "\n" };
+            text(
+                pieces,
+                format!("{before}{head}{}", if asks { " {" } else { "" }),
+            );
+            pieces.push(Piece::Indent(1));
+            text(pieces, "\n");
+            pieces.extend(body);
+            pieces.push(Piece::Indent(-1));
+        }
+        if asks {
+            text(pieces, "\n}");
+        }
+    }
+
+    fn asks(&self, fork: usize) -> bool {
+        let external = self.parsed.forks[fork].external;
+        self.asks.get(&external).copied().unwrap_or(false)
+    }
+
+    /// The place of the call that was written.
+    pub(super) fn called_at(&self, fork: usize) -> Piece {
+        Piece::At(self.parsed.forks[fork].callee.start)
+    }
+
+    /// The call, in the function that forks.
+    pub(super) fn call(&self, fork: usize) -> String {
+        let site = &self.sites[fork];
+        match self.style {
+            Style::Parallel => site.call(&format!("lvd_r{}.", site.number)),
+            Style::Serial => site.serial_call(),
+        }
+    }
+
+    /// What ends the statement, where a fork that is only a part of it does.
+    fn closing(&self, fork: usize) -> &'static str {
+        match self.parsed.forks[fork].closes && !self.closed.contains(&fork) {
+            true => ";",
+            false => "",
+        }
+    }
+}

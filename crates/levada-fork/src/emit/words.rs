@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! How the words of `<levada/fork.h>` are written.
+
+/// How the words of `<levada/fork.h>` are written: as its macros, or as what they stand for.
+pub trait Words {
+    fn push(&self, handle: &str, record: &str, variable: &str, run: &str) -> String;
+    fn record(&self, slot: &str, record: &str) -> String;
+    fn out(&self, handle: &str, record: &str, variable: &str) -> String;
+    fn likely(&self, condition: &str) -> String;
+}
+
+/// The macros themselves.
+#[derive(Debug)]
+pub struct Macros;
+
+impl Words for Macros {
+    fn push(&self, handle: &str, record: &str, variable: &str, run: &str) -> String {
+        format!("LVD_FORK_PUSH({handle}, {record}, {variable}, {run});")
+    }
+
+    fn record(&self, slot: &str, record: &str) -> String {
+        format!("LVD_FORK_RECORD({slot}, {record})")
+    }
+
+    fn out(&self, handle: &str, record: &str, variable: &str) -> String {
+        format!("LVD_FORK_OUT({handle}, {record}, {variable})")
+    }
+
+    fn likely(&self, condition: &str) -> String {
+        format!("LVD_LIKELY({condition})")
+    }
+}
