@@ -16,6 +16,7 @@ import shutil
 import statistics
 import subprocess
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 LEVADA = "levada"
@@ -78,6 +79,15 @@ class Session:
             if subprocess.run(prefix + ["true"], stderr=subprocess.DEVNULL).returncode == 0:
                 return prefix
         return []
+
+    @contextmanager
+    def normal_priority(self):
+        """For several programs on the same cores: in a real-time class threads of one priority take no
+        turns, so one that computes, or spins, keeps the core from the others for as long as it likes."""
+        prefix, self.prefix = self.prefix, []
+        self.say(f"\n{self.suite}: at normal priority, what shares the cores takes turns")
+        yield
+        self.prefix = prefix
 
     def round_trip(self):
         figures, _ = self.call([self.build / "native" / "line"], {})

@@ -47,8 +47,6 @@ def together(command):
 
 
 def main():
-    # Who is in a real-time class takes no turns with others of his priority.
-    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     words, host, place = sys.argv[1:], None, None
     if words[0] == "--host":
         place = tempfile.TemporaryDirectory(prefix="side-")

@@ -52,7 +52,8 @@ def run(session):
         Contender(LEVADA, [compiled[LEVADA], "help", "levada", 30, 2]),
         Contender(WOKEN, [peers.NATIVE / "fork_bound", "help", 30])] + others("help", 30, 2),
         runs=5, quick_runs=2)
-    side_by_side(session, compiled[LEVADA])
+    with session.normal_priority():
+        side_by_side(session, compiled[LEVADA])
     beside_the_paper(session)
 
 
