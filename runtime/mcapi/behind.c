@@ -11,6 +11,17 @@
 
 #define AGENT_STACK (128u << 10)
 
+enum { BEGUN = 64 };
+
+/* A request of the node's that has something on this side until the node has asked for it. */
+typedef struct begun {
+  mcapi_request_t request; /* 0: none */
+  uint32_t room;           /* that it receives into */
+  void *bytes;             /* that are sent, or are received; or null */
+  void *packet;
+  mcapi_endpoint_t endpoint;
+} begun;
+
 struct lvd_mcapi_far {
   lvd_stream *calls, *answers;
   lvd_call *call;
@@ -19,6 +30,9 @@ struct lvd_mcapi_far {
   lvd_status status; /* what the procedure returned */
   mb_head in, out;
   const void *data; /* that go with the answer */
+  void *packet;     /* lies where it lies until it has been sent on */
+  void *spent;      /* memory that is given back then */
+  begun begun[BEGUN];
   unsigned char buffer[MCAPI_MAX_MESSAGE_SIZE + MB_LINE];
 };
 
@@ -36,36 +50,183 @@ static void carries(lvd_mcapi_far *f, const void *data, size_t size) {
   f->out.size = whole((uint32_t)size);
 }
 
+/* Null, where the caller's pointer is. */
+static void *given(const lvd_mcapi_far *f, void *pointer, uint32_t which) {
+  return f->in.absent & which ? NULL : pointer;
+}
+
+/* How much the caller sends: as many bytes as have come along, unless it is from nowhere, or too much. */
+static size_t sent(const lvd_mcapi_far *f) {
+  bool none = f->in.absent & MB_NO_BUFFER || f->in.full > MCAPI_MAX_MESSAGE_SIZE;
+  return none ? f->in.full : f->in.size;
+}
+
 static void initialize(lvd_mcapi_far *f) {
+  const uint32_t *w = f->in.word;
   mcapi_info_t info = {0};
+  mcapi_node_attributes_t attributes = {w[2], w[3], w[4]};
   if (f->is_node) {
     f->out.status = MCAPI_ERR_NODE_INITIALIZED;
     return;
   }
-  mcapi_initialize(f->in.word[0], f->in.word[1], NULL, NULL, &info, &f->out.status);
+  mcapi_initialize(w[0], w[1], given(f, &attributes, MB_NO_ATTRIBUTES), NULL,
+                   given(f, &info, MB_NO_BUFFER), &f->out.status);
   f->is_node = f->out.status == MCAPI_SUCCESS;
   memcpy(f->buffer, &info, sizeof info);
   if (f->is_node) carries(f, f->buffer, sizeof info);
 }
 
+static void forget(begun *b) {
+  free(b->bytes);
+  *b = (begun){0};
+}
+
 static void finalize(lvd_mcapi_far *f) {
   mcapi_finalize(&f->out.status);
-  if (f->out.status == MCAPI_SUCCESS) f->is_node = false;
+  if (f->out.status != MCAPI_SUCCESS) return;
+  f->is_node = false;
+  for (int i = 0; i < BEGUN; i++) forget(&f->begun[i]); /* nobody writes there any more */
+}
+
+static void node_attribute(lvd_mcapi_far *f) {
+  const uint32_t *w = f->in.word;
+  uint32_t size = whole(w[3]);
+  mcapi_node_get_attribute(w[0], w[1], w[2], given(f, f->buffer, MB_NO_BUFFER), size,
+                           &f->out.status);
+  if (f->out.status == MCAPI_SUCCESS) carries(f, f->buffer, size);
 }
 
 static void get_attribute(lvd_mcapi_far *f) {
   uint32_t size = whole(f->in.word[2]);
-  mcapi_endpoint_get_attribute(f->in.word[0], f->in.word[1], f->buffer, size, &f->out.status);
+  mcapi_endpoint_get_attribute(f->in.word[0], f->in.word[1], given(f, f->buffer, MB_NO_BUFFER),
+                               size, &f->out.status);
   if (f->out.status == MCAPI_SUCCESS) carries(f, f->buffer, size);
 }
 
 static void message_in(lvd_mcapi_far *f) {
   uint32_t room = whole(f->in.word[1]);
   size_t size = 0;
-  mcapi_msg_recv(f->in.word[0], f->buffer, room, &size, &f->out.status);
+  mcapi_msg_recv(f->in.word[0], given(f, f->buffer, MB_NO_BUFFER), room,
+                 given(f, &size, MB_NO_SIZE), &f->out.status);
   if (f->out.status != MCAPI_SUCCESS && f->out.status != MCAPI_ERR_MSG_TRUNCATED) return;
   f->out.full = (uint32_t)size;
   carries(f, f->buffer, size < room ? size : room);
+}
+
+static void packet_in(lvd_mcapi_far *f) {
+  size_t size = 0;
+  mcapi_pktchan_recv(f->in.word[0], given(f, &f->packet, MB_NO_BUFFER), given(f, &size, MB_NO_SIZE),
+                     &f->out.status);
+  if (f->out.status == MCAPI_SUCCESS)
+    carries(f, f->packet, size);
+  else
+    f->packet = NULL;
+}
+
+/* ---- requests ------------------------------------------------------------------------------- */
+
+static begun *begun_of(lvd_mcapi_far *f, mcapi_request_t request) {
+  for (int i = 0; i < BEGUN; i++)
+    if (f->begun[i].request == request) return &f->begun[i];
+  return NULL;
+}
+
+/* With memory of its own for as long as the request goes on. */
+static void begin(lvd_mcapi_far *f) {
+  const uint32_t *w = f->in.word;
+  mcapi_request_t request = 0, *r = given(f, &request, MB_NO_REQUEST);
+  mcapi_status_t *s = &f->out.status;
+  bool sends = f->in.what == MB_MESSAGE_OUT_BEGIN || f->in.what == MB_PACKET_OUT_BEGIN;
+  bool receives = f->in.what == MB_MESSAGE_IN_BEGIN;
+  size_t room = sends ? f->in.size : receives ? whole(w[1]) : 0;
+  begun *b = begun_of(f, 0);
+  if (!b) {
+    *s = MCAPI_ERR_REQUEST_LIMIT;
+    return;
+  }
+  if (room && !(b->bytes = malloc(room))) {
+    *s = MCAPI_ERR_MEM_LIMIT;
+    return;
+  }
+  if (sends && room) memcpy(b->bytes, f->buffer, room);
+  b->room = receives ? (uint32_t)room : 0;
+  void *bytes = given(f, b->bytes ? b->bytes : f->buffer, MB_NO_BUFFER);
+  switch (f->in.what) {
+  case MB_GET_BEGIN:
+    mcapi_endpoint_get_i(w[0], w[1], w[2], given(f, &b->endpoint, MB_NO_BUFFER), r, s);
+    break;
+  case MB_MESSAGE_OUT_BEGIN:
+    mcapi_msg_send_i(w[0], w[1], bytes, sent(f), w[2], r, s);
+    break;
+  case MB_MESSAGE_IN_BEGIN:
+    mcapi_msg_recv_i(w[0], bytes, room, r, s);
+    break;
+  case MB_PACKET_OUT_BEGIN:
+    mcapi_pktchan_send_i(w[0], bytes, sent(f), r, s);
+    break;
+  default:
+    mcapi_pktchan_recv_i(w[0], given(f, &b->packet, MB_NO_BUFFER), r, s);
+  }
+  b->request = f->out.word[0] = request;
+  if ((*s != MCAPI_SUCCESS && *s != MCAPI_PENDING) || (sends && *s == MCAPI_SUCCESS)) forget(b);
+}
+
+/* `request` is used up: what it has on this side goes with the answer. */
+static void conclude(lvd_mcapi_far *f, mcapi_request_t request, size_t size) {
+  f->out.word[0] = MB_OVER;
+  f->out.full = (uint32_t)size;
+  begun *b = request ? begun_of(f, request) : NULL;
+  if (!b) return;
+  bool well = f->out.status == MCAPI_SUCCESS || f->out.status == MCAPI_ERR_MSG_TRUNCATED;
+  f->out.word[1] = b->endpoint;
+  if (well && b->packet) {
+    f->packet = b->packet;
+    carries(f, b->packet, size);
+  } else if (well && b->room) {
+    carries(f, b->bytes, size < b->room ? size : b->room);
+  }
+  f->spent = b->bytes;
+  b->bytes = NULL;
+  forget(b);
+}
+
+/* (A wait that is cancelled is the agent's own, which ends: the request still stands in its line.) */
+static bool is_over(mcapi_status_t status) {
+  switch (status) {
+  case MCAPI_PENDING:
+  case MCAPI_TIMEOUT:
+  case MCAPI_ERR_WAIT_PENDING:
+  case MCAPI_ERR_REQUEST_INVALID:
+  case MCAPI_ERR_REQUEST_CANCELLED:
+  case MCAPI_ERR_PARAMETER:
+    return false;
+  default:
+    return true;
+  }
+}
+
+static void await_request(lvd_mcapi_far *f) {
+  mcapi_request_t request = f->in.word[0], *r = given(f, &request, MB_NO_REQUEST);
+  size_t size = 0;
+  if (f->in.what == MB_WAIT)
+    f->out.value = mcapi_wait(r, &size, f->in.word[1], &f->out.status);
+  else if (f->in.what == MB_TEST)
+    f->out.value = mcapi_test(r, &size, &f->out.status);
+  else
+    mcapi_cancel(r, &f->out.status);
+  if (is_over(f->out.status)) conclude(f, request, size);
+}
+
+static void await_any(lvd_mcapi_far *f) {
+  mcapi_request_t request[MB_REQUESTS], *all[MB_REQUESTS];
+  size_t count = f->in.size / sizeof *request, size = 0;
+  if (count > f->in.word[0]) count = f->in.word[0];
+  if (count > MB_REQUESTS) count = MB_REQUESTS;
+  memcpy(request, f->buffer, count * sizeof *request);
+  for (size_t i = 0; i < count; i++) all[i] = &request[i];
+  mcapi_uint_t which = mcapi_wait_any(count, all, &size, f->in.word[1], &f->out.status);
+  f->out.value = which;
+  if (which < count && is_over(f->out.status)) conclude(f, request[which], size);
 }
 
 static void scalar_out(lvd_mcapi_far *f) {
@@ -105,23 +266,26 @@ static void scalar_in(lvd_mcapi_far *f) {
   }
 }
 
-static void await_request(lvd_mcapi_far *f, bool waits) {
-  mcapi_request_t request = f->in.word[0];
-  size_t size = 0;
-  f->out.value = waits ? mcapi_wait(&request, &size, f->in.word[1], &f->out.status)
-                       : mcapi_test(&request, &size, &f->out.status);
-  f->out.full = (uint32_t)size;
-}
+/* ---- all of them ---------------------------------------------------------------------------- */
 
-/* All but packets that are received, which lie where they lie until they have been sent on. */
 static void do_call(lvd_mcapi_far *f) {
   const uint32_t *w = f->in.word;
-  uint32_t *handle = &f->out.word[1];
-  mcapi_request_t *request = &f->out.word[0];
+  uint32_t *handle = given(f, &f->out.word[1], MB_NO_BUFFER);
+  mcapi_request_t *request = given(f, &f->out.word[0], MB_NO_REQUEST);
+  void *bytes = given(f, f->buffer, MB_NO_BUFFER);
   mcapi_status_t *s = &f->out.status;
   switch (f->in.what) {
   case MB_FINALIZE:
     finalize(f);
+    break;
+  case MB_DOMAIN_ID:
+    f->out.value = mcapi_domain_id_get(s);
+    break;
+  case MB_NODE_ID:
+    f->out.value = mcapi_node_id_get(s);
+    break;
+  case MB_NODE_ATTRIBUTE:
+    node_attribute(f);
     break;
   case MB_CREATE:
     f->out.value = mcapi_endpoint_create(w[0], s);
@@ -139,10 +303,10 @@ static void do_call(lvd_mcapi_far *f) {
     get_attribute(f);
     break;
   case MB_SET_ATTRIBUTE:
-    mcapi_endpoint_set_attribute(w[0], w[1], f->buffer, f->in.size, s);
+    mcapi_endpoint_set_attribute(w[0], w[1], bytes, sent(f), s);
     break;
   case MB_MESSAGE_OUT:
-    mcapi_msg_send(w[0], w[1], f->buffer, f->in.size, w[2], s);
+    mcapi_msg_send(w[0], w[1], bytes, sent(f), w[2], s);
     break;
   case MB_MESSAGE_IN:
     message_in(f);
@@ -166,7 +330,10 @@ static void do_call(lvd_mcapi_far *f) {
     mcapi_pktchan_send_close_i(w[0], request, s);
     break;
   case MB_PACKET_OUT:
-    mcapi_pktchan_send(w[0], f->buffer, f->in.size, s);
+    mcapi_pktchan_send(w[0], bytes, sent(f), s);
+    break;
+  case MB_PACKET_IN:
+    packet_in(f);
     break;
   case MB_PACKETS:
     f->out.value = mcapi_pktchan_available(w[0], s);
@@ -195,15 +362,20 @@ static void do_call(lvd_mcapi_far *f) {
   case MB_SCALARS:
     f->out.value = mcapi_sclchan_available(w[0], s);
     break;
+  case MB_GET_BEGIN:
+  case MB_MESSAGE_OUT_BEGIN:
+  case MB_MESSAGE_IN_BEGIN:
+  case MB_PACKET_OUT_BEGIN:
+  case MB_PACKET_IN_BEGIN:
+    begin(f);
+    break;
   case MB_WAIT:
-    await_request(f, true);
-    break;
   case MB_TEST:
-    await_request(f, false);
-    break;
   case MB_CANCEL:
-    *request = w[0];
-    mcapi_cancel(request, s);
+    await_request(f);
+    break;
+  case MB_WAIT_ANY:
+    await_any(f);
     break;
   default:
     *s = MCAPI_ERR_GENERAL;
@@ -243,33 +415,25 @@ static bool answer(lvd_mcapi_far *f) {
 static bool serve(lvd_mcapi_far *f) {
   if (!take(f)) return false;
   f->out = (mb_head){.what = f->in.what};
-  void *packet = NULL;
-  if (f->in.what == MB_INITIALIZE) {
+  f->packet = f->spent = NULL;
+  if (f->in.what == MB_INITIALIZE)
     initialize(f);
-  } else if (!f->is_node) { /* a fiber that is none belongs to the process's first */
-    f->out.status = MCAPI_ERR_NODE_NOTINIT;
-  } else if (f->in.what == MB_PACKET_IN) {
-    size_t size = 0;
-    mcapi_pktchan_recv(f->in.word[0], &packet, &size, &f->out.status);
-    if (f->out.status != MCAPI_SUCCESS)
-      packet = NULL;
-    else
-      carries(f, packet, size);
-  } else {
+  else if (f->is_node)
     do_call(f);
-  }
+  else /* a fiber that is none belongs to the process's first */
+    f->out.status = MCAPI_ERR_NODE_NOTINIT;
   bool more = answer(f);
   mcapi_status_t ignored;
-  if (packet) mcapi_pktchan_release(packet, &ignored);
+  if (f->packet) mcapi_pktchan_release(f->packet, &ignored);
+  free(f->spent);
   return more;
 }
 
 static void act(void *argument) {
   lvd_mcapi_far *f = argument;
-  mcapi_status_t ignored;
   while (serve(f)) {
   }
-  if (f->is_node) mcapi_finalize(&ignored);
+  if (f->is_node) finalize(f);
   f->is_node = false;
   lvd_stream_close(f->calls);
   lvd_stream_close(f->answers);
@@ -296,6 +460,7 @@ static lvd_status open_stream(lvd_unit *unit, const char *name, uint32_t number,
 static void free_far(lvd_mcapi_far *f) {
   if (f->calls) lvd_stream_destroy(f->calls);
   if (f->answers) lvd_stream_destroy(f->answers);
+  for (int i = 0; i < BEGUN; i++) forget(&f->begun[i]);
   free(f);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Nodes: a process, a thread or a fiber, whoever calls mcapi_initialize. A thread or a fiber that has
  * not called it belongs to the first node that its process has. */
+#include "attributes.h"
 #include "face.h"
 
 #include <levada/fiber.h>
@@ -285,28 +286,11 @@ mcapi_node_t mcapi_node_id_get(mcapi_status_t *mcapi_status) {
 
 /* ---- attributes ----------------------------------------------------------------------------- */
 
-void mcapi_node_init_attributes(mcapi_node_attributes_t *mcapi_node_attributes,
-                                mcapi_status_t *mcapi_status) {
-  if (mcapi_node_attributes)
-    *mcapi_node_attributes = (mcapi_node_attributes_t){.type = MCAPI_NODE_ATTR_TYPE_REGULAR,
-                                                       .transport = LVD_MCAPI_NODE_ATTR_TRANSPORT,
-                                                       .group = LVD_MCAPI_NO_GROUP};
-  mc_say(mcapi_status, mcapi_node_attributes ? MCAPI_SUCCESS : MCAPI_ERR_PARAMETER);
-}
-
-static mcapi_status_t check_attribute(mcapi_uint_t number, const void *attribute, size_t size) {
-  if (!attribute) return MCAPI_ERR_PARAMETER;
-  if (number >= MCAPI_NODE_ATTR_END && number != LVD_MCAPI_NODE_ATTR_TRANSPORT &&
-      number != LVD_MCAPI_NODE_ATTR_GROUP)
-    return MCAPI_ERR_ATTR_NUM;
-  return size == sizeof(mcapi_node_attr_type_t) ? MCAPI_SUCCESS : MCAPI_ERR_ATTR_SIZE;
-}
-
 void mcapi_node_get_attribute(mcapi_domain_t domain_id, mcapi_node_t node_id,
                               mcapi_uint_t attribute_num, void *attribute, size_t attribute_size,
                               mcapi_status_t *mcapi_status) {
   MC_CALL(n);
-  mcapi_status_t status = check_attribute(attribute_num, attribute, attribute_size);
+  mcapi_status_t status = mc_node_attribute_misfit(attribute_num, attribute, attribute_size);
   if (!n) status = MCAPI_ERR_NODE_NOTINIT;
   if (status == MCAPI_SUCCESS && domain_id != n->domain->number) status = MCAPI_ERR_DOMAIN_INVALID;
   if (status == MCAPI_SUCCESS) {
@@ -321,30 +305,6 @@ void mcapi_node_get_attribute(mcapi_domain_t domain_id, mcapi_node_t node_id,
     if (attribute_num == LVD_MCAPI_NODE_ATTR_GROUP)
       value = d->group < 0 ? LVD_MCAPI_NO_GROUP : (mcapi_uint_t)d->group;
     memcpy(attribute, &value, sizeof value);
-  }
-  mc_say(mcapi_status, status);
-}
-
-void mcapi_node_set_attribute(mcapi_node_attributes_t *mcapi_node_attributes,
-                              mcapi_uint_t attribute_num, const void *attribute,
-                              size_t attribute_size, mcapi_status_t *mcapi_status) {
-  mcapi_status_t status = check_attribute(attribute_num, attribute, attribute_size);
-  if (!mcapi_node_attributes) status = MCAPI_ERR_PARAMETER;
-  if (status == MCAPI_SUCCESS) {
-    mcapi_uint_t value;
-    memcpy(&value, attribute, sizeof value);
-    bool transport = attribute_num == LVD_MCAPI_NODE_ATTR_TRANSPORT;
-    bool group = attribute_num == LVD_MCAPI_NODE_ATTR_GROUP;
-    bool good = transport ? value == LVD_MCAPI_TRANSPORT_SHM || value == LVD_MCAPI_TRANSPORT_PMQ
-                          : group || value < MCAPI_NODE_ATTR_TYPE_END;
-    if (!good)
-      status = MCAPI_ERR_ATTR_VALUE;
-    else if (transport)
-      mcapi_node_attributes->transport = LVD_MCAPI_NODE_ATTR_TRANSPORT + value;
-    else if (group)
-      mcapi_node_attributes->group = value;
-    else
-      mcapi_node_attributes->type = value;
   }
   mc_say(mcapi_status, status);
 }

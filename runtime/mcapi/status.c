@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The names of statuses. */
+/* The names of statuses: also for nodes where there is no operating system. */
 #include <mcapi.h>
 
 #include <string.h>
@@ -55,8 +55,9 @@ static const char *const names[] = {NAME(MCAPI_SUCCESS),
 char *mcapi_display_status(mcapi_status_t status, char *status_message, size_t size) {
   if (!status_message || size == 0) return NULL;
   if (status == 0 || status >= MCAPI_STATUSCODE_END || !names[status]) return NULL;
-  strncpy(status_message, names[status], size - 1);
-  status_message[size - 1] = 0;
+  size_t length = strlen(names[status]), n = length < size ? length : size - 1;
+  memcpy(status_message, names[status], n);
+  status_message[n] = 0;
   return status_message;
 }
 

@@ -7,6 +7,8 @@
 #include <levada/mcapi_window.h>
 #include <levada/window.h>
 
+#include "far_hostile.h"
+
 #ifndef LEVADA_FAR_NODE
 #define LEVADA_FAR_NODE "" /* no compiler for it */
 #endif
@@ -14,7 +16,14 @@
 #define LEVADA_NATIVE_NODE "" /* not for this processor */
 #endif
 
-static const char *image;
+#ifndef LEVADA_FAR_HOSTILE
+#define LEVADA_FAR_HOSTILE ""
+#endif
+#ifndef LEVADA_NATIVE_HOSTILE
+#define LEVADA_NATIVE_HOSTILE ""
+#endif
+
+static const char *image, *hostile_image;
 
 static void on_qemu(void) {
 #ifdef LVD_EMULATED
@@ -24,11 +33,13 @@ static void on_qemu(void) {
   if (system("command -v qemu-system-riscv64 >/dev/null") != 0)
     SKIP("no qemu-system-riscv64: install qemu-system-misc");
   image = "qemu:" LEVADA_FAR_NODE;
+  hostile_image = "qemu:" LEVADA_FAR_HOSTILE;
 }
 
 static void on_native(void) {
   if (!*LEVADA_NATIVE_NODE) SKIP("the machine that is a process is there for x86-64");
   image = "native:" LEVADA_NATIVE_NODE;
+  hostile_image = "native:" LEVADA_NATIVE_HOSTILE;
 }
 
 #define ON_BOTH(name)                                                                              \
@@ -41,13 +52,15 @@ static void on_native(void) {
     name();                                                                                        \
   }
 
-static lvd_unit *load_node(bench *b) {
+static lvd_unit *load_image(bench *b, const char *name) {
   lvd_unit *u;
-  lvd_status status = lvd_unit_load(b->app, image, NULL, &u);
+  lvd_status status = lvd_unit_load(b->app, name, NULL, &u);
   if (status != LVD_OK) fprintf(stderr, "%s\n", lvd_window_why());
   CHECK_EQ(status, LVD_OK);
   return u;
 }
+
+static lvd_unit *load_node(bench *b) { return load_image(b, image); }
 
 static lvd_mcapi_far *far_node(bench *b, lvd_unit *u, const char *procedure) {
   lvd_mcapi_far *f;
@@ -268,3 +281,51 @@ static void ends(void) {
   bench_free(&b);
 }
 ON_BOTH(ends)
+
+/* Random bytes for calls, calls about anything, more data than there may be, answers that nobody takes: the
+ * node is no more afterwards, and the domain and the agent's process are as good as ever. */
+static void hostile(void) {
+  static const enum hostile_how once[] = {HOSTILE_NOISE, HOSTILE_LARGE, HOSTILE_CUT, HOSTILE_DEAF,
+                                          HOSTILE_SILENT};
+  const char *rounds = getenv("LVD_ROUNDS");
+  uint32_t many = rounds ? (uint32_t)atoi(rounds) : 20;
+  bench b = bench_of(2);
+  lvd_unit *u = load_image(&b, hostile_image);
+  node_is(1);
+  mcapi_endpoint_t mine = endpoint_at(1);
+  for (uint32_t i = 0; i < COUNT(once) + many; i++) {
+    hostile_way way = {.how = i < COUNT(once) ? once[i] : HOSTILE_CALLS,
+                       .domain = test_domain(),
+                       .seed = 0x9e3779b97f4a7c15u * (i + 1)};
+    lvd_mcapi_far *f;
+    CHECK_EQ(lvd_mcapi_far_start(b.app, u, "any", &way, sizeof way, &f), LVD_OK);
+    lvd_status status = end_of(f);
+    if (status != LVD_OK && status != LVD_E_PEER)
+      fprintf(stderr, "way %u, round %u: %s\n", way.how, i, lvd_status_name(status));
+    CHECK(status == LVD_OK || status == LVD_E_PEER);
+    CHECK_EQ(lvd_unit_state(u), LVD_OK);
+    is_gone();
+  }
+  /* One that writes anything into the window is given up, or of no use until it is killed. */
+  hostile_way way = {.how = HOSTILE_SCRIBBLES, .domain = test_domain(), .seed = 4711};
+  lvd_mcapi_far *f;
+  bool returned;
+  CHECK_EQ(lvd_mcapi_far_start(b.app, u, "any", &way, sizeof way, &f), LVD_OK);
+  lvd_status status = lvd_mcapi_far_wait(f, 300000000, &returned);
+  kill(lvd_unit_process(u), SIGKILL);
+  if (!returned) status = lvd_mcapi_far_wait(f, -1, &returned);
+  CHECK(returned);
+  CHECK(status != LVD_E_STOPPED);
+  is_gone();
+  CHECK_EQ(lvd_unit_unload(u), LVD_OK);
+  /* And a good one is as good as before. */
+  u = load_node(&b);
+  f = far_node(&b, u, "node_waits");
+  hears(mine, "waits");
+  lvd_mcapi_far_cancel(f);
+  CHECK_EQ(end_of(f), LVD_E_CANCELLED);
+  CHECK_EQ(lvd_unit_unload(u), LVD_OK);
+  node_ends();
+  bench_free(&b);
+}
+ON_BOTH(hostile)

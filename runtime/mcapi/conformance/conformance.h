@@ -30,6 +30,8 @@
  * CONFORM_NO_RELEASE_TEST: there is no mcapi_pktchan_release_test.
  * CONFORM_RELEASE_TEST_BY_VALUE: its status is no pointer, as the standard's header prints it.
  * CONFORM_FIBERS: nodes may be fibers; conform_fibers and conform_nap (below) are there.
+ * CONFORM_NO_THREADS: there is no <pthread.h>; the cases that are about threads are left out.
+ * CONFORM_ELSEWHERE: one node may be where this program is not; conform_elsewhere (below) is there.
  * CONFORM_NO_DISPLAY_STATUS, CONFORM_NO_DEBUG_LEVEL: there is no mcapi_display_status,
  * mcapi_set_debug_level; they are not in the standard. */
 
@@ -68,6 +70,10 @@
 #ifndef CONFORM_NO_PORT
 #define CONFORM_NO_PORT (MCAPI_PORT_ANY - 1)
 #endif
+/* Variables that each node of a process has to itself; empty, where there are no threads. */
+#ifndef CONFORM_OWN
+#define CONFORM_OWN _Thread_local
+#endif
 /* How many of something are tried before it counts as without a limit; seconds that a case may take. */
 #ifndef CONFORM_MANY
 #define CONFORM_MANY 5000
@@ -94,7 +100,7 @@
 
 /* ---- checks --------------------------------------------------------------------------------- */
 
-extern _Thread_local mcapi_status_t s; /* what the last call has left */
+extern CONFORM_OWN mcapi_status_t s; /* what the last call has left */
 extern mcapi_domain_t domain;
 
 /* Counts that `name` was called: every function of the standard must have been. */
@@ -132,6 +138,7 @@ typedef struct conform_case {
 } conform_case;
 extern const conform_case node_cases[], endpoint_cases[], message_cases[], request_cases[],
     channel_cases[], packet_cases[], scalar_cases[]; /* the last has no name */
+extern const conform_case *const conform_cases[];    /* all of these; the last is null */
 
 #ifdef CONFORM_FIBERS
 /* The porter's: runs both on fibers, the second unless it is null, and comes back when they have ended. The
@@ -140,11 +147,17 @@ void conform_fibers(void (*one)(void), void (*two)(void));
 int conform_nap(int ms); /* 0: the caller is on no fiber */
 #endif
 
+#ifdef CONFORM_ELSEWHERE
+/* The porter's: runs `one` of the case (else `two`) where this program is not, and does here what is said there:
+ * is_so, says, meet and the others. Comes back when it has ended; 0: there is no such place. */
+int conform_elsewhere(const char *name, int one);
+void conform_kill_elsewhere(void); /* it is no more; from any thread */
+#endif
+
 void begin(mcapi_node_t node); /* mcapi_initialize */
 void end(void);                /* mcapi_finalize */
 /* Both have come so far. */
 void meet(void);
-int other_is_process(void);
 void kill_other(void); /* the process of the other node, and waits for its end */
 void nap(int ms);
 mcapi_endpoint_t created(int port); /* CONFORM_PORT + port */

@@ -3,8 +3,9 @@
  * check (TAP), what the implementation has chosen where the standard is silent, and whether every
  * function was called and which statuses were seen.
  *
- *   conformance [threads|processes|fibers] [DOMAIN]    what the second node of a case is (else: threads
- *                                                      and processes, in turn) */
+ *   conformance [threads|processes|fibers|elsewhere] [DOMAIN]
+ *       what the second node of a case is (else: threads and processes, in turn); elsewhere: each node of a
+ *       case is once where this program is not */
 #include "conformance.h"
 
 #include <pthread.h>
@@ -136,10 +137,6 @@ static const struct {
                 NAME(MCAPI_ERR_GENERAL)};
 enum { STATUSES = sizeof statuses / sizeof *statuses };
 
-static const conform_case *const all_cases[] = {node_cases,    endpoint_cases, message_cases,
-                                                request_cases, channel_cases,  packet_cases,
-                                                scalar_cases};
-
 static int number_of(mcapi_status_t status) {
   for (int i = 0; i < STATUSES; i++)
     if (statuses[i].status == status) return i;
@@ -161,8 +158,6 @@ static struct {
   atomic_int given_up;
 } * run;
 
-_Thread_local mcapi_status_t s;
-mcapi_domain_t domain;
 static const char *case_name = "all", *way = "";
 
 static void say(const char *format, ...) {
@@ -233,8 +228,9 @@ void choice_number(const char *question, unsigned long chosen) {
 
 /* ---- the nodes of a case -------------------------------------------------------------------- */
 
-enum way { THREADS, PROCESSES, FIBERS };
-static const char *const ways[] = {"threads", "processes", "fibers"};
+enum way { THREADS, PROCESSES, FIBERS, ELSEWHERE_ONE, ELSEWHERE };
+static const char *const ways[] = {"threads", "processes", "fibers", "the first is elsewhere",
+                                   "elsewhere"};
 static pid_t other_process;
 static int with_other;
 
@@ -260,73 +256,18 @@ void meet(void) {
   }
 }
 
-int other_is_process(void) { return other_process > 0; }
+static enum way with;
+
 void kill_other(void) {
+#ifdef CONFORM_ELSEWHERE
+  if (with == ELSEWHERE) {
+    conform_kill_elsewhere();
+    return;
+  }
+#endif
   kill(other_process, SIGKILL);
   waitpid(other_process, NULL, 0);
   other_process = 0;
-}
-
-void begin(mcapi_node_t node) {
-  mcapi_info_t info;
-  C(initialize)(domain, node, NULL, NULL, &info, &s);
-  MUST("mcapi_initialize", MCAPI_SUCCESS);
-}
-void end(void) {
-  C(finalize)(&s);
-  SAYS("mcapi_finalize", MCAPI_SUCCESS);
-}
-
-mcapi_endpoint_t created(int port) {
-  mcapi_endpoint_t e = C(endpoint_create)(CONFORM_PORT + (unsigned)port, &s);
-  MUST("mcapi_endpoint_create", MCAPI_SUCCESS);
-  return e;
-}
-mcapi_endpoint_t got(mcapi_node_t node, int port) {
-  mcapi_endpoint_t e = C(endpoint_get)(domain, node, CONFORM_PORT + (unsigned)port,
-                                       (mcapi_timeout_t)CONFORM_SECONDS * 1000 * CONFORM_MS, &s);
-  MUST("mcapi_endpoint_get", MCAPI_SUCCESS);
-  return e;
-}
-void deleted(mcapi_endpoint_t endpoint) {
-  C(endpoint_delete)(endpoint, &s);
-  SAYS("mcapi_endpoint_delete", MCAPI_SUCCESS);
-}
-
-void limited(mcapi_endpoint_t endpoint, int ms) {
-#ifdef CONFORM_2000
-  (void)endpoint, (void)ms;
-#else
-  const mcapi_endp_attr_timeout_t t = (mcapi_endp_attr_timeout_t)ms * CONFORM_MS;
-  C(endpoint_set_attribute)(endpoint, MCAPI_ENDP_ATTR_TIMEOUT, &t, sizeof t, &s);
-  MUST("a time limit is set", MCAPI_SUCCESS);
-#endif
-}
-void begin_pair(mcapi_endpoint_t *from, mcapi_endpoint_t *to, int ms) {
-  begin(ONE);
-  *from = created(1);
-  *to = created(2);
-  if (ms) {
-    limited(*from, ms);
-    limited(*to, ms);
-  }
-}
-
-void done(const char *what, mcapi_request_t *request) {
-  size_t size = 0;
-  C(wait)(request, &size, (mcapi_timeout_t)CONFORM_SECONDS * 1000 * CONFORM_MS, &s);
-  MUST(what, MCAPI_SUCCESS);
-}
-
-void fill(void *data, size_t size, unsigned seed) {
-  unsigned char *to = data;
-  for (size_t i = 0; i < size; i++) to[i] = (unsigned char)(seed * 31 + i * 7 + i / 251);
-}
-int is_filled(const void *data, size_t size, unsigned seed) {
-  const unsigned char *from = data;
-  for (size_t i = 0; i < size; i++)
-    if (from[i] != (unsigned char)(seed * 31 + i * 7 + i / 251)) return 0;
-  return 1;
 }
 
 /* ---- running -------------------------------------------------------------------------------- */
@@ -336,7 +277,26 @@ static void *thread_two(void *what) {
   return NULL;
 }
 
-static void in_process(const conform_case *c, enum way with) {
+#ifdef CONFORM_ELSEWHERE
+static void *thread_elsewhere(void *what) {
+  if (!conform_elsewhere(((const conform_case *)what)->name, 0)) give_up();
+  return NULL;
+}
+
+static void elsewhere(const conform_case *c) {
+  pthread_t thread;
+  void *(*beside)(void *) = with == ELSEWHERE ? thread_elsewhere : thread_two;
+  if (c->two && pthread_create(&thread, NULL, beside, (void *)(uintptr_t)c)) _exit(2);
+  if (with == ELSEWHERE)
+    c->one();
+  else if (!conform_elsewhere(c->name, 1))
+    give_up();
+  if (c->two) pthread_join(thread, NULL);
+  _exit(0);
+}
+#endif
+
+static void in_process(const conform_case *c) {
   pthread_t thread;
   with_other = c->two != NULL;
 #ifdef CONFORM_FIBERS
@@ -344,6 +304,9 @@ static void in_process(const conform_case *c, enum way with) {
     conform_fibers(c->one, c->two);
     _exit(0);
   }
+#endif
+#ifdef CONFORM_ELSEWHERE
+  if (with == ELSEWHERE || with == ELSEWHERE_ONE) elsewhere(c);
 #endif
   if (c->two && with == PROCESSES) {
     other_process = fork();
@@ -363,10 +326,11 @@ static void in_process(const conform_case *c, enum way with) {
   _exit(how == 0 ? 0 : 1);
 }
 
-static void run_case(const conform_case *c, enum way with) {
-  char text[32] = "";
+static void run_case(const conform_case *c, enum way how_with) {
+  char text[40] = "";
   case_name = c->name;
-  if (c->two || with == FIBERS) snprintf(text, sizeof text, " (%s)", ways[with]);
+  with = how_with;
+  if (c->two || with >= FIBERS) snprintf(text, sizeof text, " (%s)", ways[with]);
   way = text;
   atomic_store(&run->come, 0);
   atomic_store(&run->given_up, 0);
@@ -378,7 +342,7 @@ static void run_case(const conform_case *c, enum way with) {
   if (child == 0) {
     setpgid(0, 0);
     alarm(CONFORM_SECONDS);
-    in_process(c, with);
+    in_process(c);
   }
   setpgid(child, child);
   int how = 0;
@@ -415,18 +379,25 @@ static void summary(void) {
 int main(int argc, char **argv) {
   int only = -1, at = 1;
   domain = CONFORM_DOMAIN;
-  for (int i = THREADS; i <= FIBERS && argc > 1; i++)
-    if (strcmp(argv[1], ways[i]) == 0) only = i, at = 2;
+  for (int i = THREADS; i <= ELSEWHERE && argc > 1; i++)
+    if (i != ELSEWHERE_ONE && strcmp(argv[1], ways[i]) == 0) only = i, at = 2;
 #ifndef CONFORM_FIBERS
   if (only == FIBERS) {
     fputs("this implementation has no fibers, or has not been built with them\n", stderr);
     return 2;
   }
 #endif
+#ifndef CONFORM_ELSEWHERE
+  if (only == ELSEWHERE) {
+    fputs("nodes of this implementation are nowhere else, or it has not been built for that\n",
+          stderr);
+    return 2;
+  }
+#endif
   char *rest = "";
   if (argc > at) domain = (mcapi_domain_t)strtoul(argv[at++], &rest, 10);
   if (*rest || argc > at) {
-    fprintf(stderr, "usage: %s [threads|processes|fibers] [DOMAIN]\n", argv[0]);
+    fprintf(stderr, "usage: %s [threads|processes|fibers|elsewhere] [DOMAIN]\n", argv[0]);
     return 2;
   }
   FILE *file = tmpfile();
@@ -437,8 +408,13 @@ int main(int argc, char **argv) {
     return 2;
   }
   atomic_flag_clear(&run->saying);
-  for (size_t i = 0; i < sizeof all_cases / sizeof *all_cases; i++)
-    for (const conform_case *c = all_cases[i]; c->name; c++) {
+  for (size_t i = 0; conform_cases[i]; i++)
+    for (const conform_case *c = conform_cases[i]; c->name; c++) {
+      if (only == ELSEWHERE) {
+        if (!c->processes) run_case(c, ELSEWHERE_ONE);
+        if (c->two) run_case(c, ELSEWHERE);
+        continue;
+      }
       if (only == FIBERS) {
         if (!c->processes) run_case(c, FIBERS);
         continue;

@@ -2,7 +2,9 @@
 /* Nodes: constants, before and after, initialize and finalize, attributes. */
 #include "conformance.h"
 
+#ifndef CONFORM_NO_THREADS
 #include <pthread.h>
+#endif
 #include <string.h>
 
 static void constants(void) {
@@ -208,6 +210,7 @@ static void taken_two(void) {
   meet();
 }
 
+#ifndef CONFORM_NO_THREADS
 /* As many nodes as there can be, a thread each, until one fails. */
 enum { MOST_NODES = 400 };
 static pthread_barrier_t all_tried;
@@ -251,10 +254,14 @@ static void many(void) {
   end();
 }
 
+#endif
+
 const conform_case node_cases[] = {{"constants", constants, NULL, 0},
                                    {"before and after", before_and_after, NULL, 0},
                                    {"initialize", initialize, NULL, 0},
                                    {"node attributes", attributes, NULL, 0},
                                    {"a node's number", taken_one, taken_two, 0},
+#ifndef CONFORM_NO_THREADS
                                    {"many nodes", many, NULL, 0},
+#endif
                                    {NULL, NULL, NULL, 0}};

@@ -2,7 +2,9 @@
 /* Requests: tested, waited for, cancelled, used up. */
 #include "conformance.h"
 
+#ifndef CONFORM_NO_THREADS
 #include <pthread.h>
+#endif
 #include <stdlib.h>
 #include <string.h>
 
@@ -163,6 +165,7 @@ static void limit(void) {
   free(all);
 }
 
+#ifndef CONFORM_NO_THREADS
 /* ---- a second thread ------------------------------------------------------------------------ */
 
 static mcapi_request_t shared;
@@ -211,10 +214,14 @@ static void second_thread(void) {
   end();
 }
 
+#endif
+
 const conform_case request_cases[] = {{"test and wait", test_and_wait, NULL, 0},
                                       {"wait for any", several, NULL, 0},
                                       {"cancel", cancelled, NULL, 0},
                                       {"a deleted endpoint's request", deleted_under, NULL, 0},
                                       {"many requests", limit, NULL, 0},
+#ifndef CONFORM_NO_THREADS
                                       {"another thread's request", second_thread, NULL, 0},
+#endif
                                       {NULL, NULL, NULL, 0}};
