@@ -100,6 +100,19 @@ lvd_status lvd_port_process_start(lvd_port_process *p, const char *program,
   return status;
 }
 
+bool lvd_port_program_is_there(const char *program) {
+  if (strchr(program, '/')) return access(program, X_OK) == 0;
+  const char *path = getenv("PATH");
+  if (!path) path = "/bin:/usr/bin";
+  for (size_t n; *path; path += n + (path[n] == ':')) {
+    char file[4096];
+    n = strcspn(path, ":");
+    int size = snprintf(file, sizeof file, "%.*s/%s", (int)n, path, program);
+    if (size > 0 && (size_t)size < sizeof file && access(file, X_OK) == 0) return true;
+  }
+  return false;
+}
+
 lvd_status lvd_port_process_parent(lvd_port_process *p, int32_t id) {
   *p = (lvd_port_process){id, handle_of((pid_t)id), true, false};
   /* If it was still there after we had the descriptor, then it is the right one's. */

@@ -2,6 +2,7 @@
 /* Boards that are a program of this system.
  *
  * qemu: a bare-metal riscv64 machine whose memory is the link's, with a serial port as the doorbell.
+ * QEMU does not notice that nobody holds the other end of its wire: the keeper (far/linux) does.
  * The machine may have two harts, though one is all that runs: with one for certain, QEMU leaves
  * out the guest's fences, and the wake-ups that they are for would be lost now and then.
  *
@@ -36,49 +37,35 @@ const char *lvd_board_file(const char *variable, const char *installed, const ch
 
 static lvd_status qemu_start(int memory, size_t size, int bell, lvd_port_process *peer) {
   const char *loader = lvd_board_file("LEVADA_LOADER", LVD_LOADER, LVD_LOADER_BUILT),
-             *qemu = getenv("LEVADA_QEMU");
+             *qemu = getenv("LEVADA_QEMU"), *keeper = lvd_board_keeper();
   if (!qemu || !*qemu) qemu = "qemu-system-riscv64";
   if (!lvd_board_has(loader))
     return lvd_window_refuse(LVD_E_UNKNOWN,
                              "the loader %s is not there: build it with riscv64-linux-gnu-gcc, or "
                              "name it in LEVADA_LOADER",
                              loader);
-  char object[120], socket[40], megabytes[24];
+  if (!lvd_port_program_is_there(qemu))
+    return lvd_window_refuse(LVD_E_UNKNOWN,
+                             "%s is not there: install qemu-system-misc (Debian) or "
+                             "qemu-system-riscv",
+                             qemu);
+  char object[120], socket[40], megabytes[24], wire[16];
+  snprintf(wire, sizeof wire, "%d", bell);
   snprintf(object, sizeof object,
            "memory-backend-file,id=memory,size=%zu,share=on,mem-path=/proc/self/fd/%d", size,
            memory);
   snprintf(socket, sizeof socket, "socket,id=bell,fd=%d", bell);
   snprintf(megabytes, sizeof megabytes, "%zuM", size >> 20);
-  const char *const argument[] = {"-nodefaults",
-                                  "-no-user-config",
-                                  "-nographic",
-                                  "-monitor",
-                                  "none",
-                                  "-machine",
-                                  "virt,memory-backend=memory",
-                                  "-smp",
-                                  "1,maxcpus=2",
-                                  "-m",
-                                  megabytes,
-                                  "-object",
-                                  object,
-                                  "-chardev",
-                                  socket,
-                                  "-serial",
-                                  "chardev:bell",
-                                  "-bios",
-                                  "none",
-                                  "-kernel",
-                                  loader,
-                                  NULL};
+  const char *const argument[] = {
+      "mind",       wire,          qemu,      "-nodefaults", "-no-user-config",
+      "-nographic", "-monitor",    "none",    "-machine",    "virt,memory-backend=memory",
+      "-smp",       "1,maxcpus=2", "-m",      megabytes,     "-object",
+      object,       "-chardev",    socket,    "-serial",     "chardev:bell",
+      "-bios",      "none",        "-kernel", loader,        NULL};
   const int keep[2] = {memory, bell};
-  lvd_status status = lvd_port_process_start(peer, qemu, argument, "LEVADA_BOARD", "qemu", keep, 2);
-  if (status == LVD_E_UNKNOWN)
-    return lvd_window_refuse(status,
-                             "%s is not there: install qemu-system-misc (Debian) or "
-                             "qemu-system-riscv",
-                             qemu);
-  return status;
+  lvd_status status =
+      lvd_port_process_start(peer, keeper, argument, "LEVADA_BOARD", "qemu", keep, 2);
+  return status == LVD_E_UNKNOWN ? lvd_board_no_keeper(keeper) : status;
 }
 
 const lvd_board lvd_board_qemu = {"qemu:",  RISCV,      "64-bit little-endian RISC-V",

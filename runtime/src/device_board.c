@@ -27,12 +27,19 @@ lvd_status lvd_board_open(const lvd_board *board, const char **file, int64_t lim
   return *out ? LVD_OK : lvd_window_refuse(status, "%s", text);
 }
 
+const char *lvd_board_keeper(void) {
+  return lvd_board_file("LEVADA_KEEPER", LVD_KEEPER, LVD_KEEPER_BUILT);
+}
+
+lvd_status lvd_board_no_keeper(const char *keeper) {
+  return lvd_window_refuse(LVD_E_UNKNOWN,
+                           "the keeper %s is not there: name another in LEVADA_KEEPER", keeper);
+}
+
 lvd_status lvd_board_keep(lvd_port_device *device, int bell, lvd_port_process *peer) {
-  const char *keeper = lvd_board_file("LEVADA_KEEPER", LVD_KEEPER, LVD_KEEPER_BUILT);
+  const char *keeper = lvd_board_keeper();
   lvd_status status = device->keep(device, keeper, bell, peer);
-  if (status != LVD_E_UNKNOWN) return status;
-  return lvd_window_refuse(status, "the keeper %s is not there: name another in LEVADA_KEEPER",
-                           keeper);
+  return status == LVD_E_UNKNOWN ? lvd_board_no_keeper(keeper) : status;
 }
 
 static lvd_port_device *open_uio(const char *name, char *text, size_t size, int64_t limit_ns,

@@ -29,6 +29,8 @@ extern const lvd_board lvd_board_qemu, lvd_board_native, lvd_board_uio, lvd_boar
 lvd_status lvd_board_open(const lvd_board *board, const char **file, int64_t limit_ns,
                           lvd_port_device **out);
 lvd_status lvd_board_keep(lvd_port_device *device, int bell, lvd_port_process *peer);
+const char *lvd_board_keeper(void);
+lvd_status lvd_board_no_keeper(const char *keeper); /* says so */
 /* The file that the variable names, that is installed, or that was built with this library. */
 const char *lvd_board_file(const char *variable, const char *installed, const char *built);
 bool lvd_board_has(const char *file); /* it is there */

@@ -6,6 +6,8 @@
 #include <levada/machine.h>
 
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #ifndef LEVADA_FAR_CHILD
@@ -143,12 +145,39 @@ static void dies(const kind *k) {
   lvd_machine_end(m);
 }
 
+/* Whoever has booted it is killed, while its program waits, with rings that nobody has heard, or while it
+ * computes: the machine goes with him. (All that is left behind comes to this process.) */
+static void host_dies(const kind *k) {
+  CHECK_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
+  for (int round = 0; round < 4; round++) {
+    pid_t host = fork();
+    CHECK(host >= 0);
+    if (host == 0) {
+      lvd_machine *m = boot(k);
+      CHECK_EQ(round % 2 ? load_bytes(m, k->loops, k->loops_size) : lvd_machine_load(m, k->serves),
+               LVD_OK);
+      runs(m);
+      sleep_ms(100); /* it has rung by then, or soon */
+      raise(SIGKILL);
+    }
+    int how = 0;
+    CHECK_EQ(waitpid(host, &how, 0), host);
+    CHECK(WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL);
+    pid_t left = 0;
+    for (int i = 0; i < 20000 && (left = waitpid(-1, NULL, WNOHANG)) >= 0; i++)
+      if (left == 0) sleep_ms(1);
+    CHECK_EQ(left, -1);
+  }
+}
+
 void test_machine_images_qemu(void) { images(on_qemu()); }
 void test_machine_images_native(void) { images(on_native()); }
 void test_machine_faults_qemu(void) { faults(on_qemu()); }
 void test_machine_faults_native(void) { faults(on_native()); }
 void test_machine_dies_qemu(void) { dies(on_qemu()); }
 void test_machine_dies_native(void) { dies(on_native()); }
+void test_machine_host_dies_qemu(void) { host_dies(on_qemu()); }
+void test_machine_host_dies_native(void) { host_dies(on_native()); }
 
 void test_machine_bad_starts(void) {
   lvd_machine *m;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The keeper: what the host has for a process of a processor that is no process. It hands on rings between
- * the host's wire and the kernel's device, and its end is the far side's to the host.
+/* The keeper: what the host has for a process of a processor that is no process, or is one that would not
+ * notice its host's end. It hands on rings between the host's wire and the kernel's device, and its end is the
+ * far side's to the host.
  *
  *   keeper uio WIRE NODE [OFFSET VALUE]   NODE: of UIO; the register that rings the far side
  *   keeper mem WIRE NODE [OFFSET VALUE]   NODE: of /dev/mem; nothing rings here, so it is looked often
  *   keeper rpmsg WIRE NODE STATE stop|leave destroy|leave
  *                                         NODE: an endpoint; STATE: the processor's file, which says
  *                                         whether it is there; and what to do with both at the end
+ *   keeper mind WIRE COMMAND ...          starts an emulator, which has the wire itself, and ends with it
  *
  * It ends when the host's end of the wire is closed, or by SIGTERM. */
 #include <errno.h>
@@ -22,7 +24,10 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { TICK_MS = 1, LOOK_MS = 200 };
@@ -88,6 +93,33 @@ static int keep_device(bool interrupts) {
     }
     if (!interrupts) ring_host();
   }
+}
+
+/* ---- an emulator --------------------------------------------------------------------------------- */
+
+/* The kernel ends it should the keeper be killed. */
+static int mind(char **command) {
+  pid_t self = getpid(), machine = fork();
+  if (machine < 0) fails("fork");
+  if (machine == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != self) _exit(1);
+    execvp(command[0], command);
+    perror(command[0]);
+    _exit(127);
+  }
+  int how = 0, handle = -1;
+#ifdef SYS_pidfd_open
+  handle = (int)syscall(SYS_pidfd_open, machine, 0);
+#endif
+  /* Of the wire nothing but its end: what comes is the emulator's. */
+  struct pollfd on[2] = {{.fd = wire}, {.fd = handle, .events = POLLIN}};
+  while (waitpid(machine, &how, WNOHANG) == 0) {
+    int n = poll(on, 2, handle < 0 ? LOOK_MS : -1);
+    if (n > 0 && on[0].revents) kill(machine, SIGKILL);
+    if (n > 0 && on[0].revents) on[0].fd = -1;
+  }
+  return WIFEXITED(how) ? WEXITSTATUS(how) : 1;
 }
 
 /* ---- messages ------------------------------------------------------------------------------------ */
@@ -161,10 +193,14 @@ static void stop(const char *state) {
 
 int main(int argc, char **argv) {
   const char *kind = argc > 1 ? argv[1] : "";
+  if (argc > 3 && strcmp(kind, "mind") == 0) {
+    wire = atoi(argv[2]);
+    return mind(argv + 3);
+  }
   bool messages = strcmp(kind, "rpmsg") == 0, interrupts = strcmp(kind, "uio") == 0;
   if (messages ? argc != 7
                : (argc != 4 && argc != 6) || (!interrupts && strcmp(kind, "mem") != 0)) {
-    fprintf(stderr, "usage: %s uio|mem|rpmsg WIRE NODE ... (the library starts it)\n", argv[0]);
+    fprintf(stderr, "usage: %s uio|mem|rpmsg|mind WIRE ... (the library starts it)\n", argv[0]);
     return 2;
   }
   wire = atoi(argv[2]);

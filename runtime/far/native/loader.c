@@ -149,7 +149,8 @@ static void on_ring(int signal, siginfo_t *info, void *context) {
   ssize_t n;
   while ((n = recv(wire, bytes, sizeof bytes, MSG_DONTWAIT)) > 0) {
   }
-  if (n == 0) _exit(0); /* the host is gone */
+  /* The host is gone. (One that dies with rings unread leaves an error here, and not an end.) */
+  if (n == 0 || errno != EAGAIN) _exit(0);
   errno = kept;
   rung = 1;
   if (lvd_loader_rung(&loader)) give_up(LVD_FAR_STOPPED, 0, pc_of(context), 0);
