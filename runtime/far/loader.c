@@ -92,12 +92,15 @@ static lvd_status take_image(lvd_loader *l, uintptr_t *begin) {
 }
 
 static void await_command(lvd_loader *l) {
+  uint64_t until = l->look_ns ? l->board->now_ns() + l->look_ns : 0;
   for (;;) {
     uint32_t command = lvd_load_acquire_u32(&look(l)->command);
     if (command != l->done) {
       l->done = command;
       return;
     }
+    if (until && l->board->now_ns() < until) continue;
+    until = 0;
     l->board->sleep(0);
   }
 }

@@ -14,6 +14,7 @@ typedef struct lvd_loader {
       void); /* makes the instruction cache follow what was copied; null: there is none */
   /* An image lies in the window, and is about to be copied; null: nothing is to be done. */
   void (*arrived)(void *image, size_t size);
+  uint32_t look_ns;       /* for so long it looks for the next command before it sleeps */
   lvd_window_shape shape; /* of the window, once it was there */
   volatile bool running;  /* a program */
   uint32_t done;          /* the last command */

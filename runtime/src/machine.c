@@ -68,9 +68,11 @@ lvd_status lvd_machine_load(lvd_machine *m, const char *file) {
   return LVD_OK;
 }
 
-static bool runs(const lvd_machine *m) {
-  return lvd_load_acquire_u32(&m->far.window->state) == LVD_FAR_RUNS;
+static bool has_ended(const lvd_window *w) {
+  return lvd_load_acquire_u32(&w->state) != LVD_FAR_RUNS;
 }
+
+static bool runs(const lvd_machine *m) { return !has_ended(m->far.window); }
 
 lvd_status lvd_machine_run(lvd_machine *m, int64_t limit_ns) {
   lvd_window_refuse(LVD_OK, "%s", "");
@@ -90,6 +92,7 @@ void lvd_machine_look(lvd_machine *m, int64_t timeout_ns, lvd_machine_report *ou
   *out = (lvd_machine_report){.state = LVD_MACHINE_DEAD};
   /* Rings that came with an answer have been taken with it: what they were about is seen first. */
   bool waits = runs(m) && !lvd_load_relaxed_u32(&m->link.segment->serves);
+  if (waits && !m->dead && timeout_ns) waits = !lvd_far_look_around(m->far.window, has_ended);
   if (!m->dead)
     lvd_port_bell_wait(m->link.bell_end, m->link.own_bell, &m->link.peer, waits ? timeout_ns : 0);
   /* First: what it has written before it ended is there then. */

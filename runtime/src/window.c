@@ -10,6 +10,7 @@ enum { IMAGE_ROOM = 1 << 20 };
 #define WATCH_MS  5000
 #define ASK_NS    1000000000  /* between two questions whether it is there */
 #define SILENT_NS 10000000000 /* it is not */
+enum { LOOK_NS = 30000, RELAX = 20 };
 
 static _Thread_local char why[200];
 
@@ -89,9 +90,21 @@ static lvd_status lay_out(lvd_far_side *far, lvd_link *link, size_t image) {
 
 /* ---- commands -------------------------------------------------------------------------------- */
 
+bool lvd_far_look_around(const lvd_window *w, bool (*done)(const lvd_window *)) {
+  uint64_t from = lvd_port_ns();
+  do {
+    for (int i = 0; i < RELAX; i++) {
+      if (done(w)) return true;
+      lvd_port_relax();
+    }
+  } while (lvd_port_ns() - from < LOOK_NS);
+  return false;
+}
+
 /* Waits until `done`, or the other side is gone, or the time is over. */
 static lvd_status await(const lvd_far_side *far, lvd_link *link, bool (*done)(const lvd_window *),
                         uint64_t deadline) {
+  if (lvd_far_look_around(far->window, done)) return LVD_OK;
   while (!done(far->window)) {
     if ((link->reaped = lvd_port_process_gone(&link->peer)))
       return done(far->window)

@@ -77,6 +77,8 @@ lvd_status lvd_far_fits(const lvd_far_side *far, const lvd_image *image);
 /* ... has it run, while none does; and ends the one that runs. LVD_E_TIME, LVD_E_PEER. */
 lvd_status lvd_far_run(lvd_far_side *far, lvd_link *link, const lvd_image *image, int64_t limit_ns);
 lvd_status lvd_far_stop(lvd_far_side *far, lvd_link *link, int64_t limit_ns);
+/* Looks for a short while, as who waits for what comes soon. */
+bool lvd_far_look_around(const lvd_window *w, bool (*done)(const lvd_window *));
 /* What the loader has said: LVD_OK: it runs; LVD_E_FAULT, LVD_E_PEER: and `text` says why. */
 lvd_status lvd_far_outcome(const lvd_far_side *far, char *text, size_t size);
 /* By the bellman: does it answer? LVD_E_PEER: not in time. */

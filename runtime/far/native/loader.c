@@ -37,7 +37,7 @@
 
 /* As RISC-V numbers them, which is what the host knows. */
 enum { NOWHERE = 1, ILLEGAL = 2, BREAKPOINT = 3, LOAD = 5, STORE = 7, UNKNOWN = 15 };
-enum { PAGE_FAULT_WROTE = 2, MS = 1000000 };
+enum { PAGE_FAULT_WROTE = 2, MS = 1000000, LOOK_NS = 20000 };
 
 /* The window, as the host sees it. */
 static unsigned char *window_memory = (unsigned char *)(uintptr_t)LVD_VIRT_WINDOW;
@@ -286,6 +286,7 @@ int main(int argc, char **argv) {
   sigsetjmp(again, 1); /* also after what ran was given up: what was done by then stays done */
   loader.low = LVD_VIRT_PROGRAM;
   loader.high = LVD_VIRT_WINDOW;
+  loader.look_ns = LOOK_NS;
   loader.arrived = spoil;
   loader.running = false;
   watched = NULL;

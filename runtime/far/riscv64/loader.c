@@ -8,6 +8,7 @@
 
 enum { UART = 0x10000000, PLIC = 0x0c000000, CLINT = 0x02000000, UART_IRQ = 10 };
 enum { MIE_TIMER = 1 << 7, MIE_EXTERNAL = 1 << 11, MSTATUS_MIE = 1 << 3, TICK_NS = 100 };
+enum { LOOK_NS = 20000 };
 enum { CAUSE_TIMER = 7, CAUSE_EXTERNAL = 11 };
 
 LVD_NORETURN void lvd_loader_again(void);
@@ -17,7 +18,7 @@ void lvd_trap(uint64_t cause, uint64_t pc, uint64_t value);
 static lvd_loader loader;
 static volatile bool rung;
 static const char *volatile watched;
-static volatile uint64_t watch_until, wake_at;
+static volatile uint64_t watch_until, wake_at, timer_at;
 
 static inline volatile uint8_t *byte_at(uintptr_t a) { return (volatile uint8_t *)a; }
 static inline volatile uint32_t *word_at(uintptr_t a) { return (volatile uint32_t *)a; }
@@ -25,14 +26,22 @@ static inline volatile uint64_t *long_at(uintptr_t a) { return (volatile uint64_
 
 /* ---- the board ------------------------------------------------------------------------------- */
 
-static uint64_t now(void) { return *long_at(CLINT + 0xbff8); }
+/* By the instruction: the timer's own register is behind a bus, and under an emulator a call of its. */
+static uint64_t now(void) {
+  uint64_t ticks;
+  __asm__ volatile("rdtime %0" : "=r"(ticks));
+  return ticks;
+}
 static uint64_t now_ns(void) { return now() * TICK_NS; }
 
-/* The earlier of the two that the timer is for. */
-static void set_timer(void) {
-  uint64_t at = watch_until;
-  if (wake_at && (!at || wake_at < at)) at = wake_at;
-  *long_at(CLINT + 0x4000) = at ? at : UINT64_MAX;
+static void set_timer(uint64_t at) {
+  timer_at = at;
+  *long_at(CLINT + 0x4000) = at;
+}
+
+/* It comes at `at`, or too early, and is then set anew: not for each task. */
+static void wants_timer(uint64_t at) {
+  if (at < timer_at) set_timer(at);
 }
 
 static void ring(void) { *byte_at(UART) = '!'; }
@@ -41,19 +50,18 @@ static void watch(const char *procedure) {
   watched = procedure;
   watch_until =
       procedure && loader.shape.watch_ms ? now() + loader.shape.watch_ms * UINT64_C(10000) : 0;
-  set_timer();
+  if (watch_until) wants_timer(watch_until);
 }
 
 /* An interrupt that is pending ends wfi even while none is taken: so none comes in between. */
 static void sleep_until(uint64_t until_ns) {
   __asm__ volatile("csrc mstatus, %0" : : "r"(MSTATUS_MIE) : "memory");
   wake_at = until_ns / TICK_NS;
-  set_timer();
+  if (wake_at) wants_timer(wake_at);
   if (!rung && !(wake_at && now() >= wake_at)) __asm__ volatile("wfi" : : : "memory");
   __asm__ volatile("csrs mstatus, %0" : : "r"(MSTATUS_MIE) : "memory");
   rung = false;
   wake_at = 0;
-  set_timer();
 }
 
 static const lvd_far_board board = {.version = LVD_FAR_VERSION,
@@ -70,7 +78,7 @@ static void begin_interrupts(void) {
   *word_at(PLIC + 4 * UART_IRQ) = 1;        /* a priority above the threshold */
   *word_at(PLIC + 0x2000) = 1u << UART_IRQ; /* for hart 0 in machine mode */
   *word_at(PLIC + 0x200000) = 0;            /* which is the threshold */
-  set_timer();
+  set_timer(UINT64_MAX);
   __asm__ volatile("csrw mie, %0" : : "r"(MIE_TIMER | MIE_EXTERNAL) : "memory");
   __asm__ volatile("csrs mstatus, %0" : : "r"(MSTATUS_MIE) : "memory");
 }
@@ -98,7 +106,8 @@ void lvd_trap(uint64_t cause, uint64_t pc, uint64_t value) {
     uint64_t t = now();
     if (watch_until && t >= watch_until) give_up(LVD_FAR_HUNG, 0, pc, 0);
     if (wake_at && t >= wake_at) wake_at = 0;
-    set_timer();
+    uint64_t at = watch_until ? watch_until : UINT64_MAX;
+    set_timer(wake_at && wake_at < at ? wake_at : at);
   }
 }
 
@@ -111,6 +120,7 @@ void lvd_loader_begin(void) {
   loader.board = &board;
   loader.low = LVD_VIRT_PROGRAM;
   loader.high = LVD_VIRT_WINDOW;
+  loader.look_ns = LOOK_NS;
   loader.follow = follow;
   loader.running = false;
   watched = (const char *)0;
