@@ -2,8 +2,9 @@
 //! A machine for tests: /proc and /sys in a folder of their own, tasks with masks, and cgroups that do
 //! what the kernel's do, as far as a shield needs it.
 
-use crate::ledger::{Ledger, Record};
+use crate::ledger::{Ledger, Locked};
 use crate::machine::{Kernel, Machine};
+use crate::record::{Entry, Record};
 use crate::set::CoreSet;
 use crate::sweep::Broom;
 use std::cell::{Cell, RefCell};
@@ -54,6 +55,8 @@ pub struct FakeKernel {
     refuses: RefCell<BTreeMap<PathBuf, i32>>,
     /// Threads that nobody may move.
     frozen: RefCell<BTreeSet<i32>>,
+    /// Threads that can be moved by their mask only.
+    settled: RefCell<BTreeSet<i32>>,
     /// What a partition says of itself instead of what it is asked to be.
     pub partition_says: RefCell<Option<String>>,
     clock: Cell<u64>,
@@ -85,7 +88,20 @@ impl FakeKernel {
         let file = task.group.join("cpuset.cpus");
         let text = fs::read_to_string(file).unwrap_or_default();
         let own = Some(set(text.trim())).filter(|s| !s.is_empty());
-        own.unwrap_or_else(|| self.cores.clone())
+        own.unwrap_or_else(|| self.cores.without(&self.partitions(&task.group)))
+    }
+
+    /// What the partitions below a group have.
+    fn partitions(&self, group: &Path) -> CoreSet {
+        let text = |path: PathBuf| fs::read_to_string(path).unwrap_or_default();
+        let below = fs::read_dir(group).into_iter().flatten().flatten();
+        let valid = below.map(|e| e.path()).filter(|folder| {
+            let kind = text(folder.join("cpuset.cpus.partition"));
+            ["isolated", "root"].contains(&kind.trim())
+        });
+        valid.fold(CoreSet::default(), |all, folder| {
+            all.or(&set(text(folder.join("cpuset.cpus")).trim()))
+        })
     }
 
     fn mask(&self, task: &FakeTask) -> CoreSet {
@@ -95,9 +111,11 @@ impl FakeKernel {
     }
 
     fn list_groups(&self) {
-        let mut groups: BTreeMap<PathBuf, Vec<i32>> = BTreeMap::new();
+        let mut groups: BTreeMap<PathBuf, [BTreeSet<i32>; 2]> = BTreeMap::new();
         for (tid, task) in self.tasks.borrow().iter() {
-            groups.entry(task.group.clone()).or_default().push(*tid);
+            let [threads, processes] = groups.entry(task.group.clone()).or_default();
+            threads.insert(*tid);
+            processes.insert(task.pid);
         }
         let Ok(text) = fs::read_to_string(self.root.join("proc/self/mounts")) else {
             return;
@@ -109,8 +127,8 @@ impl FakeKernel {
             folders.extend(below.map(|e| e.path()).filter(|p| p.is_dir()));
             for folder in folders {
                 let inside = groups.get(&folder).cloned().unwrap_or_default();
-                let text: String = inside.iter().map(|t| format!("{t}\n")).collect();
-                for name in ["tasks", "cgroup.procs"] {
+                for (name, ids) in ["tasks", "cgroup.procs"].iter().zip(inside) {
+                    let text: String = ids.iter().map(|id| format!("{id}\n")).collect();
                     fs::write(folder.join(name), &text).unwrap();
                 }
             }
@@ -167,7 +185,7 @@ impl Kernel for FakeKernel {
                 {
                     let mut tasks = self.tasks.borrow_mut();
                     let task = tasks.get_mut(&id).ok_or_else(|| refused(libc::ESRCH))?;
-                    if task.flags & 0x0400_0000 != 0 {
+                    if task.flags & 0x0400_0000 != 0 || self.settled.borrow().contains(&id) {
                         return Err(refused(libc::EINVAL));
                     }
                     let pid = task.pid;
@@ -232,6 +250,7 @@ impl Fake {
                     forks: RefCell::default(),
                     refuses: RefCell::default(),
                     frozen: RefCell::default(),
+                    settled: RefCell::default(),
                     partition_says: RefCell::default(),
                     clock: Cell::new(1000),
                 },
@@ -380,6 +399,10 @@ impl Fake {
         self.machine.kernel.forks.borrow_mut().insert(parent, child);
     }
 
+    pub fn stays_in_its_group(&self, tid: i32) {
+        self.machine.kernel.settled.borrow_mut().insert(tid);
+    }
+
     pub fn refuses_moves(&self, tid: i32) {
         self.machine.kernel.frozen.borrow_mut().insert(tid);
     }
@@ -397,9 +420,20 @@ impl Fake {
         self.folder.path().join("run/shield")
     }
 
+    /// A new one, with a shield on core 3.
     pub fn ledger(&self) -> Ledger {
         let _ = fs::remove_file(self.ledger_path());
-        Ledger::create(&self.ledger_path(), &[]).unwrap()
+        self.ledger_of("3")
+    }
+
+    /// Of a shield on these cores, beside those that there are.
+    pub fn ledger_of(&self, cores: &str) -> Ledger {
+        let number = set(cores).first().unwrap();
+        let locked = Locked::open(&self.ledger_path()).unwrap();
+        locked
+            .begin(&Entry::Shield(set(cores), 0).line(number))
+            .unwrap();
+        Ledger::of(&self.ledger_path(), number, None)
     }
 
     pub fn record(&self, ledger: &Ledger) -> Record {

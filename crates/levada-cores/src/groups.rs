@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Shields by cgroups, which hold without watching: a partition of version 2, where the kernel takes the
-//! cores away from everybody at once, and a pair of cpusets of version 1, one for the program and one
-//! that everybody else is moved into.
+//! cores away from everybody at once, and cpusets of version 1, one for each program and one that everybody
+//! else is moved into.
 
+use crate::given::Given;
 use crate::knobs::is_the_kernel_s;
-use crate::ledger::{Entry, Knob, Ledger, Record, Task};
+use crate::ledger::Ledger;
 use crate::machine::{Kernel, Machine, Stat};
+use crate::record::{Entry, Held, Knob, Record, Task};
 use crate::set::CoreSet;
 use crate::sweep::{BOUND, Broom, PROTECTED, REFUSED, Swept};
 use std::collections::HashMap;
@@ -16,8 +18,19 @@ use std::time::Duration;
 /// Why a way does not work here.
 pub type Reason = String;
 
-const INSIDE: &str = "levada-shield";
+const INSIDE: &str = "levada-shield-";
 const OUTSIDE: &str = "levada-others";
+
+/// The group of the program on these cores.
+fn inside_of(base: &Path, cores: &CoreSet) -> PathBuf {
+    base.join(format!("{INSIDE}{cores}"))
+}
+
+/// Whether a folder has a name that only groups of shields have.
+fn is_one_of_ours(folder: &Path) -> bool {
+    let name = folder.file_name().and_then(|n| n.to_str()).unwrap_or("");
+    name == OUTSIDE || name.starts_with(INSIDE)
+}
 
 fn said(what: &str, e: io::Error) -> Reason {
     format!("{what}: {e}")
@@ -59,7 +72,9 @@ pub fn partition<K: Kernel>(
         let written = machine.kernel.write(&control, "+cpuset");
         written.map_err(|e| said("cpusets of version 2 cannot be used", e))?;
     }
-    let inside = base.join(INSIDE);
+    let lost = forgotten(machine, broom, ledger).map_err(|e| said("ledger", e))?;
+    ledger.add(&lost).map_err(|e| said("ledger", e))?;
+    let inside = inside_of(&base, &broom.shield);
     record(ledger, Entry::Inside(inside.clone()))?;
     let made = machine.kernel.make_dir(&inside);
     made.map_err(|e| said("no cgroup can be made", e))?;
@@ -81,7 +96,43 @@ pub fn partition<K: Kernel>(
     }
 }
 
-/// A pair of cpusets of version 1.
+/// The masks that the kernel forgets when it takes cores away from everybody: before 6.2 each that was asked
+/// for, and always what it gave its own threads.
+fn forgotten<K: Kernel>(
+    machine: &Machine<K>,
+    broom: &Broom,
+    ledger: &Ledger,
+) -> io::Result<Vec<Entry>> {
+    let forgets = machine.release() < (6, 2);
+    let shielded = Record::read(&ledger.path)?.cores_but(ledger.number);
+    let usual = broom.shield.or(&broom.others);
+    let all = usual.or(&shielded);
+    let mut lost = Vec::new();
+    for pid in machine.processes() {
+        let Some(process) = machine.process(pid).filter(|p| forgets || p.is_kernel()) else {
+            continue;
+        };
+        for tid in machine.threads(pid) {
+            let mask = machine.kernel.affinity(tid).unwrap_or_default();
+            let own = mask != usual && !mask.meets(&shielded) && !mask.is_empty();
+            let thread = machine
+                .thread(pid, tid)
+                .filter(|_| own && !process.is_bound());
+            lost.extend(thread.map(|thread| {
+                Entry::Task(Task {
+                    pid,
+                    tid,
+                    start: thread.start,
+                    old: mask,
+                    new: all.clone(),
+                })
+            }));
+        }
+    }
+    Ok(lost)
+}
+
+/// Cpusets of version 1.
 pub fn cpusets<K: Kernel>(
     machine: &Machine<K>,
     broom: &Broom,
@@ -98,24 +149,33 @@ pub fn cpusets<K: Kernel>(
         return Err(format!("the cpuset of this container has only cores {all}"));
     }
     for entry in std::fs::read_dir(&base).into_iter().flatten().flatten() {
-        if list(&entry.path(), "cpuset.cpus").is_some_and(|c| c.meets(&broom.shield)) {
+        if !is_one_of_ours(&entry.path())
+            && list(&entry.path(), "cpuset.cpus").is_some_and(|c| c.meets(&broom.shield))
+        {
             let name = entry.file_name().display().to_string();
             return Err(format!("the cpuset {name} has a share in the core"));
         }
     }
     let memory = machine.read(&base.join("cpuset.mems")).unwrap_or_default();
-    let (inside, outside) = (base.join(INSIDE), base.join(OUTSIDE));
+    let (inside, outside) = (inside_of(&base, &broom.shield), base.join(OUTSIDE));
+    let record = Record::read(&ledger.path).map_err(|e| said("ledger", e))?;
+    let shielded = broom.shield.or(&record.cores_but(ledger.number));
     let marks = [
         Entry::Inside(inside.clone()),
         Entry::Outside(outside.clone()),
     ];
     ledger.add(&marks).map_err(|e| said("ledger", e))?;
     for (folder, cores) in [
-        (&outside, all.without(&broom.shield)),
+        // What another shield has left to all others must be without these cores before anybody has them.
+        (&outside, all.without(&shielded)),
         (&inside, broom.shield.clone()),
     ] {
-        let made = machine.kernel.make_dir(folder);
-        made.map_err(|e| said("no cpuset can be made", e))?;
+        match machine.kernel.make_dir(folder) {
+            Err(e) if e.kind() != io::ErrorKind::AlreadyExists || folder == &inside => {
+                return Err(said("no cpuset can be made", e));
+            }
+            _ => {}
+        }
         // The memory first: without it nothing can be moved there.
         let files = [
             ("cpuset.mems", memory.trim().to_string()),
@@ -146,6 +206,8 @@ pub fn move_out<K: Kernel>(
     all: &CoreSet,
 ) -> Result<Swept, Reason> {
     let mut swept = Swept::default();
+    let record = Record::read(&ledger.path).map_err(|e| said("ledger", e))?;
+    let given = Given::all(&record);
     // Who ends meanwhile is moved without an error, and is still there.
     let mut tried: HashMap<i32, u32> = HashMap::new();
     // Before 6.2 the kernel forgets what mask was asked for.
@@ -190,11 +252,12 @@ pub fn move_out<K: Kernel>(
             for tid in &threads {
                 let mask = machine.kernel.affinity(*tid).unwrap_or_default();
                 let thread = machine.thread(id, *tid).or_else(|| machine.process(*tid));
+                let Some(thread) = thread else { continue };
                 // Nor does any remember a mask that the kernel itself has given.
-                let is_lost = |_: &Stat| (forgets || stat.is_kernel()) && mask != *all;
-                let Some(thread) = thread.filter(is_lost) else {
+                let mask = given.wish(machine, id, (*tid, thread.start), &mask);
+                if !(forgets || stat.is_kernel()) || mask == *all {
                     continue;
-                };
+                }
                 lines.push(Entry::Task(Task {
                     pid: id,
                     tid: *tid,
@@ -214,7 +277,7 @@ pub fn move_out<K: Kernel>(
                 Ok(()) => swept.threads += threads,
                 Err(e) if e.raw_os_error() == Some(libc::ESRCH) => continue,
                 // Some threads of the kernel stay in their group, and can be moved by their mask.
-                Err(_) if stat.is_kernel() && by_mask(machine, broom, ledger, &stat) => {
+                Err(_) if stat.is_kernel() && by_mask(machine, broom, &given, ledger, &stat) => {
                     swept.kernel_threads += 1;
                     tried.insert(id, u32::MAX / 2);
                     continue;
@@ -236,13 +299,14 @@ pub fn move_out<K: Kernel>(
 fn by_mask<K: Kernel>(
     machine: &Machine<K>,
     broom: &Broom,
+    given: &Given,
     ledger: &mut Ledger,
     stat: &Stat,
 ) -> bool {
-    let Ok(old) = machine.kernel.affinity(stat.id) else {
+    let Ok(now) = machine.kernel.affinity(stat.id) else {
         return false;
     };
-    let rest = old.without(&broom.shield);
+    let rest = now.without(&broom.shield);
     let new = if rest.is_empty() {
         broom.others.clone()
     } else {
@@ -252,7 +316,7 @@ fn by_mask<K: Kernel>(
         pid: stat.id,
         tid: stat.id,
         start: stat.start,
-        old,
+        old: given.wish(machine, stat.id, (stat.id, stat.start), &now),
         new: new.clone(),
     };
     ledger.add(&[Entry::Task(task)]).is_ok() && machine.kernel.set_affinity(stat.id, &new).is_ok()
@@ -275,51 +339,88 @@ pub fn split<K: Kernel>(machine: &Machine<K>, ledger: &mut Ledger) -> Result<(),
     Ok(())
 }
 
-/// Everybody back to where he was, and the groups away. Says what could not be done.
-pub fn dissolve<K: Kernel>(machine: &Machine<K>, record: &Record) -> Vec<String> {
-    let mut failed = Vec::new();
-    let base_of = |folder: &Path| folder.parent().map(Path::to_path_buf).unwrap_or_default();
-    for (folder, home) in [(&record.inside, &record.home), (&record.outside, &None)] {
-        let Some(folder) = folder.as_ref().filter(|f| f.exists()) else {
-            continue;
-        };
-        let is_one_of_ours = folder.ends_with(INSIDE) || folder.ends_with(OUTSIDE);
-        if !is_one_of_ours || !is_the_kernel_s(machine, folder) {
-            failed.push(format!("{}: it is no group of a shield", folder.display()));
-            continue;
-        }
-        let base = base_of(folder);
-        let home = home
-            .clone()
-            .filter(|h| h.exists() && is_the_kernel_s(machine, h))
-            .unwrap_or_else(|| base.clone());
+/// The groups of a shield away, and who is in them back to where he was: while other shields hold, to where
+/// all others are, and those get the cores. Says what could not be done, and who came home from it.
+pub fn dissolve<K: Kernel>(
+    machine: &Machine<K>,
+    record: &Record,
+    held: &Held,
+) -> (Vec<String>, Vec<i32>) {
+    let (mut failed, mut came) = (Vec::new(), Vec::new());
+    let outside = record.outside.as_ref().filter(|f| f.exists());
+    let is_last = record.but(held.number).next().is_none();
+    let home = match outside.filter(|_| !is_last) {
+        Some(outside) => Some(outside.clone()),
+        None => held.home.clone(),
+    };
+    if let Some(inside) = held.inside.as_ref().filter(|f| f.exists()) {
         // A partition gives its cores back first, so that who comes home may run there.
-        let kind = folder.join("cpuset.cpus.partition");
-        if kind.exists() {
+        let kind = inside.join("cpuset.cpus.partition");
+        if kind.exists() && is_one_of_ours(inside) && is_the_kernel_s(machine, inside) {
             let _ = machine.kernel.write(&kind, "member");
         }
-        let mut last = Ok(());
-        for round in 0..100 {
-            for (file, to) in [("cgroup.procs", &home), ("tasks", &home)] {
-                let text = machine.read(&folder.join(file)).unwrap_or_default();
-                for id in words(&text) {
-                    let moved = machine.kernel.write(&to.join(file), id);
-                    if moved.is_err() && *to != base {
-                        let _ = machine.kernel.write(&base.join(file), id);
-                    }
+        failed.extend(empty(machine, inside, home, &mut came));
+    }
+    let Some(outside) = outside else {
+        return (failed, came);
+    };
+    if is_last {
+        failed.extend(empty(machine, outside, None, &mut Vec::new()));
+    } else if is_one_of_ours(outside) && is_the_kernel_s(machine, outside) {
+        let base = outside.parent().unwrap_or(outside);
+        let all = machine.read(&base.join("cpuset.cpus"));
+        let all: CoreSet = all.and_then(|t| t.parse().ok()).unwrap_or_default();
+        let cores = all.without(&record.cores_but(held.number));
+        let file = outside.join("cpuset.cpus");
+        let written = machine.kernel.write(&file, &cores.to_string());
+        failed.extend(written.err().map(|e| format!("{}: {e}", file.display())));
+    }
+    (failed, came)
+}
+
+/// One group, and who is in it to another, or else to the one above.
+fn empty<K: Kernel>(
+    machine: &Machine<K>,
+    folder: &Path,
+    home: Option<PathBuf>,
+    came: &mut Vec<i32>,
+) -> Option<String> {
+    if !is_one_of_ours(folder) || !is_the_kernel_s(machine, folder) {
+        return Some(format!("{}: it is no group of a shield", folder.display()));
+    }
+    let base = folder.parent().map(Path::to_path_buf).unwrap_or_default();
+    let home = home
+        .filter(|h| h.exists() && is_the_kernel_s(machine, h))
+        .unwrap_or_else(|| base.clone());
+    let mut last = Ok(());
+    for round in 0..100 {
+        let listed = |file: &str| -> Vec<i32> {
+            let text = machine.read(&folder.join(file)).unwrap_or_default();
+            words(&text).filter_map(|w| w.parse().ok()).collect()
+        };
+        let threads = listed("tasks");
+        // A process of which other threads are elsewhere stays there with them; version 2 has whole ones only.
+        let is_whole = |pid: &i32| {
+            threads.is_empty() || machine.threads(*pid).iter().all(|t| threads.contains(t))
+        };
+        let processes = listed("cgroup.procs").into_iter().filter(is_whole);
+        let processes: Vec<i32> = processes.collect();
+        came.extend(&processes);
+        for (file, ids) in [("cgroup.procs", processes), ("tasks", threads)] {
+            for id in ids {
+                let moved = machine.kernel.write(&home.join(file), &id.to_string());
+                if moved.is_err() && home != base {
+                    let _ = machine.kernel.write(&base.join(file), &id.to_string());
                 }
             }
-            last = machine.kernel.remove_dir(folder);
-            if last.is_ok() {
-                break;
-            }
-            if round > 2 {
-                std::thread::sleep(Duration::from_millis(1));
-            }
         }
-        if let Err(e) = last {
-            failed.push(format!("{}: {e}", folder.display()));
+        last = machine.kernel.remove_dir(folder);
+        if last.is_ok() {
+            break;
+        }
+        if round > 2 {
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
-    failed
+    last.err().map(|e| format!("{}: {e}", folder.display()))
 }

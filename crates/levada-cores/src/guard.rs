@@ -6,8 +6,9 @@
 //! What is said: "watch RUNG PROGRAM" begins the looking; "stop" ends it, and is answered. The guard says
 //! "released" when it was asked by a signal to end the shield, and "full" when no more can be recorded.
 
-use crate::ledger::{Entry, Ledger, Record, Who};
+use crate::ledger::Ledger;
 use crate::machine::Machine;
+use crate::record::{Entry, Record, Who};
 use crate::restore;
 use crate::set::CoreSet;
 use crate::shield::{self, Request, Rung};
@@ -116,8 +117,7 @@ impl Guard {
             -1 => Err(io::Error::last_os_error()),
             0 => {
                 drop(own);
-                let keep = [theirs.as_raw_fd(), ledger.descriptor()];
-                apart(&keep);
+                apart(theirs.as_raw_fd());
                 stand(theirs, ledger, request, others, tool);
                 // SAFETY: ends the process without what its parent would do at its end.
                 unsafe { libc::_exit(0) }
@@ -202,7 +202,7 @@ impl Drop for Urgent {
 }
 
 /// Nothing of the tool's stays with it: no terminal, no group, no signal, no open file.
-fn apart(keep: &[RawFd]) {
+fn apart(keep: RawFd) {
     // SAFETY: calls without memory, or with memory of this frame.
     unsafe {
         libc::setsid();
@@ -221,7 +221,7 @@ fn apart(keep: &[RawFd]) {
         .filter_map(|e| e.file_name().to_str()?.parse().ok())
         .collect();
     for fd in open {
-        if fd > 2 && !keep.contains(&fd) {
+        if fd > 2 && fd != keep {
             // SAFETY: whoever owns it in this process never runs again.
             unsafe { libc::close(fd) };
         }
@@ -252,7 +252,7 @@ fn stand(socket: OwnedFd, ledger: &mut Ledger, request: &Request, others: &CoreS
         let ready = wait(&[socket.as_raw_fd(), asked], time);
         if ready[1] {
             let record = Record::read(&ledger.path).ok();
-            let _ = restore::settle(&machine, &ledger.path);
+            let _ = restore::settle(&machine, ledger);
             say(&socket, "released");
             linger(&machine, &ledger.path, record);
             return;
@@ -262,7 +262,7 @@ fn stand(socket: OwnedFd, ledger: &mut Ledger, request: &Request, others: &CoreS
                 Ok(Some(text)) => text,
                 _ => {
                     let record = stopped.or_else(|| Record::read(&ledger.path).ok());
-                    let _ = restore::settle(&machine, &ledger.path);
+                    let _ = restore::settle(&machine, ledger);
                     linger(&machine, &ledger.path, record);
                     return;
                 }
@@ -283,7 +283,7 @@ fn stand(socket: OwnedFd, ledger: &mut Ledger, request: &Request, others: &CoreS
                         if is_program {
                             broom.inside.push(tool);
                         }
-                        Watch::new(broom, &ledger.path)
+                        Watch::new(broom, ledger)
                     });
                 }
                 _ => {}
@@ -296,12 +296,12 @@ fn stand(socket: OwnedFd, ledger: &mut Ledger, request: &Request, others: &CoreS
     }
 }
 
-/// A fork copies the mask long before its child can be seen, if it is interrupted between: a last look,
-/// unless there is another shield by then.
+/// A fork copies the mask long before its child can be seen, if it is interrupted between: a last look.
 fn linger(machine: &Machine, ledger: &Path, record: Option<Record>) {
     std::thread::sleep(2 * PERIOD);
-    if let Some(record) = record.filter(|_| !ledger.exists()) {
-        restore::widen(machine, &record);
+    if let Some(record) = record {
+        let now = Record::read(ledger).unwrap_or_default();
+        restore::widen(machine, &record, &restore::Remain::of(&now));
     }
 }
 
@@ -314,13 +314,13 @@ struct Watch {
 }
 
 impl Watch {
-    fn new(broom: Broom, ledger: &Path) -> Watch {
+    fn new(broom: Broom, ledger: &Ledger) -> Watch {
         Watch {
             broom,
             swept: Swept::default(),
             is_full: false,
             // A guard that was killed had counted, too.
-            evicted: Record::read(ledger).map_or(0, |r| r.evicted),
+            evicted: ledger.own().map_or(0, |own| own.evicted),
         }
     }
 

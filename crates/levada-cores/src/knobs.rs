@@ -2,8 +2,9 @@
 //! What comes onto a core beside threads: interrupts, and work that the kernel queues for no particular
 //! core. Each is a file with a set of cores in it.
 
-use crate::ledger::{Entry, Knob, Ledger};
+use crate::ledger::Ledger;
 use crate::machine::{Kernel, Machine};
+use crate::record::{Entry, Knob, Record};
 use crate::set::CoreSet;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -23,12 +24,15 @@ fn is_mask(path: &Path) -> bool {
     name == "default_smp_affinity" || path.ends_with("workqueue/cpumask")
 }
 
-fn read_set<K: Kernel>(machine: &Machine<K>, path: &Path) -> Option<CoreSet> {
-    let text = machine.read(path)?;
+fn parse(path: &Path, text: &str) -> Option<CoreSet> {
     match is_mask(path) {
-        true => CoreSet::from_mask(&text),
+        true => CoreSet::from_mask(text),
         false => text.parse().ok(),
     }
+}
+
+fn read_set<K: Kernel>(machine: &Machine<K>, path: &Path) -> Option<CoreSet> {
+    parse(path, &machine.read(path)?)
 }
 
 fn show(path: &Path, set: &CoreSet) -> String {
@@ -38,13 +42,30 @@ fn show(path: &Path, set: &CoreSet) -> String {
     }
 }
 
+/// Files without a set in them, which are switched for all shields and back after the last.
+fn is_switch(path: &Path) -> bool {
+    path.ends_with("cgroup.subtree_control") || path.ends_with("cpuset.sched_load_balance")
+}
+
+/// What this file held before all shields that hold.
+fn wish(record: &Record, path: &Path, now: &CoreSet) -> String {
+    let of = record.knobs.iter().filter(|(_, k)| k.path == path);
+    let of: Vec<&Knob> = of.map(|(_, k)| k).collect();
+    match of.last() {
+        Some(last) if of.iter().any(|k| parse(path, &k.new).as_ref() == Some(now)) => {
+            last.old.clone()
+        }
+        _ => show(path, now),
+    }
+}
+
 /// Takes the shield's cores out of one file's set.
 fn narrow<K: Kernel>(
     machine: &Machine<K>,
     path: PathBuf,
     shield: &CoreSet,
     others: &CoreSet,
-    ledger: &mut Ledger,
+    (record, ledger): (&Record, &mut Ledger),
 ) -> io::Result<bool> {
     let Some(old) = read_set(machine, &path).filter(|s| s.meets(shield)) else {
         return Ok(false);
@@ -56,7 +77,7 @@ fn narrow<K: Kernel>(
         rest
     };
     let knob = Knob {
-        old: show(&path, &old),
+        old: wish(record, &path, &old),
         new: show(&path, &new),
         path,
     };
@@ -72,6 +93,7 @@ pub fn steer<K: Kernel>(
     ledger: &mut Ledger,
 ) -> Steered {
     let mut steered = Steered::default();
+    let record = Record::read(&ledger.path).unwrap_or_default();
     let folder = machine.proc.join("irq");
     let names = names(machine);
     let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
@@ -82,7 +104,7 @@ pub fn steer<K: Kernel>(
     for number in numbers {
         let path = folder.join(format!("{number}/smp_affinity_list"));
         let effective = folder.join(format!("{number}/effective_affinity_list"));
-        match narrow(machine, path, shield, others, ledger) {
+        match narrow(machine, path, shield, others, (&record, ledger)) {
             Ok(true) => steered.interrupts += 1,
             Ok(false) => {}
             // Refused, but it does not come there either.
@@ -104,12 +126,13 @@ pub fn steer<K: Kernel>(
         folder.join("default_smp_affinity"),
         shield,
         others,
-        ledger,
+        (&record, ledger),
     );
     let queues = machine.sys.join("devices/virtual/workqueue/cpumask");
-    steered.work_queues = narrow(machine, queues, shield, others, ledger).unwrap_or(false);
+    steered.work_queues =
+        narrow(machine, queues, shield, others, (&record, ledger)).unwrap_or(false);
     let watchdog = machine.proc.join("sys/kernel/watchdog_cpumask");
-    let _ = narrow(machine, watchdog, shield, others, ledger);
+    let _ = narrow(machine, watchdog, shield, others, (&record, ledger));
     steered
 }
 
@@ -139,25 +162,56 @@ pub fn is_the_kernel_s<K: Kernel>(machine: &Machine<K>, path: &Path) -> bool {
     plain && below.iter().any(|folder| path.starts_with(folder))
 }
 
-/// Puts back what was, unless somebody has changed it since; says whether it did, and what failed.
-pub fn put_back<K: Kernel>(machine: &Machine<K>, knob: &Knob) -> io::Result<bool> {
-    if !is_the_kernel_s(machine, &knob.path) {
+/// What a set that was once so is while these cores are shields': without them, or, if nothing remains, all
+/// others.
+pub fn without(wish: &CoreSet, shields: &CoreSet, online: &CoreSet) -> CoreSet {
+    let rest = wish.without(shields);
+    match rest.is_empty() && !shields.is_empty() {
+        true => online.without(shields),
+        false => rest,
+    }
+}
+
+/// A file of which this is the history gets what it held before, but for the cores of the shields that still
+/// hold; not if somebody has changed it since. Hands over what is to be known of it for those, before that is
+/// done.
+pub fn put_back<K: Kernel>(
+    machine: &Machine<K>,
+    history: &[&Knob],
+    shields: &CoreSet,
+    online: &CoreSet,
+    note: &mut dyn FnMut(Knob) -> io::Result<()>,
+) -> io::Result<()> {
+    let Some(last) = history.last() else {
+        return Ok(());
+    };
+    let path = &last.path;
+    if !is_the_kernel_s(machine, path) {
         let what = "it is no file that a shield changes, and was left alone";
         return Err(io::Error::new(io::ErrorKind::InvalidData, what));
     }
-    // What was written there is no set, and is read as another text.
-    let is_control = knob.path.ends_with("cgroup.subtree_control") && knob.old == "-cpuset";
-    if !is_control {
-        let parse = |text: &str| match is_mask(&knob.path) {
-            true => CoreSet::from_mask(text),
-            false => text.parse().ok(),
+    if is_switch(path) {
+        return match shields.is_empty() {
+            true => machine.kernel.write(path, &last.old),
+            false => note(Knob::clone(last)),
         };
-        let now = read_set(machine, &knob.path).filter(|now| !now.is_empty());
-        if now == parse(&knob.old) || now != parse(&knob.new) {
-            return Ok(false);
-        }
     }
-    machine.kernel.write(&knob.path, &knob.old).map(|()| true)
+    let now = read_set(machine, path).filter(|now| !now.is_empty());
+    let is_given = history.iter().any(|k| parse(path, &k.new) == now);
+    let (Some(now), Some(old), true) = (now, parse(path, &last.old), is_given) else {
+        return Ok(());
+    };
+    let back = without(&old, shields, online);
+    if back != old {
+        note(Knob {
+            new: show(path, &back),
+            ..Knob::clone(last)
+        })?;
+    }
+    match now == back {
+        true => Ok(()),
+        false => machine.kernel.write(path, &show(path, &back)),
+    }
 }
 
 #[cfg(test)]
@@ -190,8 +244,9 @@ mod tests {
         assert_eq!(fake.text("proc/irq/default_smp_affinity"), "7");
         assert_eq!(fake.text("proc/sys/kernel/watchdog_cpumask"), "0-2");
         assert_eq!(fake.text("sys/devices/virtual/workqueue/cpumask"), "7");
-        for knob in &fake.record(&ledger).knobs {
-            put_back(&fake.machine, knob).unwrap();
+        for (_, knob) in &fake.record(&ledger).knobs {
+            let (none, all) = (CoreSet::default(), set("0-3"));
+            put_back(&fake.machine, &[knob], &none, &all, &mut |_| Ok(())).unwrap();
         }
         assert_eq!(fake.everything(), before);
     }
@@ -203,8 +258,9 @@ mod tests {
         let mut ledger = fake.ledger();
         steer(&fake.machine, &set("3"), &set("0-2"), &mut ledger);
         fake.proc("irq/7/smp_affinity_list", "1");
-        let knob = &fake.record(&ledger).knobs[0];
-        assert!(!put_back(&fake.machine, knob).unwrap());
+        let knob = &fake.record(&ledger).knobs[0].1;
+        let (none, all) = (CoreSet::default(), set("0-3"));
+        put_back(&fake.machine, &[knob], &none, &all, &mut |_| Ok(())).unwrap();
         assert_eq!(fake.text("proc/irq/7/smp_affinity_list"), "1");
     }
 }

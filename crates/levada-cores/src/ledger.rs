@@ -1,193 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The ledger of a shield: a file that says what was before, written line by line *before* anything is
-//! changed, so that whoever finds it can make everything as it was. It lies where a boot clears it.
-//!
-//! A line is a word and its values, separated by tabs; a line without an end was never finished, and
-//! what it would have recorded was not done.
+//! The ledger of a user's shields: a file that says what was before, written line by line *before* anything
+//! is changed, so that whoever finds it can make everything as it was. It lies where a boot clears it. All
+//! shields of a user have one, since what one of them found was given by another; see [`crate::record`].
 
-use crate::machine::{Kernel, Machine};
-use crate::set::CoreSet;
+use crate::record::{Entry, Held, Record, Who};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// A process, for all time: its id, and when it was started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Who {
-    pub pid: i32,
-    pub start: u64,
-}
-
-/// A thread that was given other cores.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Task {
-    pub pid: i32,
-    pub tid: i32,
-    pub start: u64,
-    pub old: CoreSet,
-    pub new: CoreSet,
-}
-
-/// A file of the kernel that was written to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Knob {
-    pub path: PathBuf,
-    pub old: String,
-    pub new: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Entry {
-    /// The cores of the shield, and ticks since boot when it began.
-    Shield(CoreSet, u64),
-    Tool(Who),
-    Guard(Who),
-    /// How the shield holds; see [`crate::shield::Rung`].
-    Rung(String),
-    /// The program alone on its cores.
-    Critical(Who),
-    /// The group that it belongs to otherwise.
-    Home(PathBuf),
-    /// Groups that were made: of the program, of all others.
-    Inside(PathBuf),
-    Outside(PathBuf),
-    Task(Task),
-    Knob(Knob),
-    /// The weight of a session: its id, its old nice value, its new one.
-    Session(i32, i32, i32),
-    /// How many came onto the cores and were moved away again.
-    Evicted(u64),
-}
-
-impl Entry {
-    fn line(&self) -> String {
-        let path = |p: &Path| p.display().to_string();
-        match self {
-            Entry::Shield(cores, since) => format!("shield\t{cores}\t{since}\n"),
-            Entry::Tool(w) => format!("tool\t{}\t{}\n", w.pid, w.start),
-            Entry::Guard(w) => format!("guard\t{}\t{}\n", w.pid, w.start),
-            Entry::Rung(name) => format!("rung\t{name}\n"),
-            Entry::Critical(w) => format!("critical\t{}\t{}\n", w.pid, w.start),
-            Entry::Home(p) => format!("home\t{}\n", path(p)),
-            Entry::Inside(p) => format!("inside\t{}\n", path(p)),
-            Entry::Outside(p) => format!("outside\t{}\n", path(p)),
-            Entry::Task(t) => format!(
-                "task\t{}\t{}\t{}\t{}\t{}\n",
-                t.pid, t.tid, t.start, t.old, t.new
-            ),
-            Entry::Knob(k) => format!("knob\t{}\t{}\t{}\n", path(&k.path), k.old, k.new),
-            Entry::Session(id, old, new) => format!("session\t{id}\t{old}\t{new}\n"),
-            Entry::Evicted(n) => format!("evicted\t{n}\n"),
-        }
-    }
-
-    fn parse(line: &str) -> Option<Entry> {
-        let mut parts = line.split('\t');
-        let mut next = || parts.next();
-        let who = |pid: &str, start: &str| {
-            Some(Who {
-                pid: pid.parse().ok()?,
-                start: start.parse().ok()?,
-            })
-        };
-        Some(match next()? {
-            "shield" => Entry::Shield(next()?.parse().ok()?, next()?.parse().ok()?),
-            "tool" => Entry::Tool(who(next()?, next()?)?),
-            "guard" => Entry::Guard(who(next()?, next()?)?),
-            "rung" => Entry::Rung(next()?.to_string()),
-            "critical" => Entry::Critical(who(next()?, next()?)?),
-            "home" => Entry::Home(next()?.into()),
-            "inside" => Entry::Inside(next()?.into()),
-            "outside" => Entry::Outside(next()?.into()),
-            "task" => Entry::Task(Task {
-                pid: next()?.parse().ok()?,
-                tid: next()?.parse().ok()?,
-                start: next()?.parse().ok()?,
-                old: next()?.parse().ok()?,
-                new: next()?.parse().ok()?,
-            }),
-            "knob" => Entry::Knob(Knob {
-                path: next()?.into(),
-                old: next()?.to_string(),
-                new: next()?.to_string(),
-            }),
-            "session" => Entry::Session(
-                next()?.parse().ok()?,
-                next()?.parse().ok()?,
-                next()?.parse().ok()?,
-            ),
-            "evicted" => Entry::Evicted(next()?.parse().ok()?),
-            _ => return None,
-        })
-    }
-}
-
-/// What a ledger says.
-#[derive(Clone, Debug, Default)]
-pub struct Record {
-    pub cores: CoreSet,
-    pub since: u64,
-    pub tool: Option<Who>,
-    pub guard: Option<Who>,
-    pub rung: String,
-    pub critical: Vec<Who>,
-    pub home: Option<PathBuf>,
-    pub inside: Option<PathBuf>,
-    pub outside: Option<PathBuf>,
-    pub tasks: Vec<Task>,
-    pub knobs: Vec<Knob>,
-    pub session: Option<(i32, i32, i32)>,
-    pub evicted: u64,
-}
-
-impl Record {
-    pub fn parse(text: &str) -> Record {
-        let mut record = Record::default();
-        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-        for entry in whole.lines().filter_map(Entry::parse) {
-            match entry {
-                Entry::Shield(cores, since) => (record.cores, record.since) = (cores, since),
-                Entry::Tool(who) => record.tool = Some(who),
-                Entry::Guard(who) => record.guard = Some(who),
-                Entry::Rung(name) => record.rung = name,
-                Entry::Critical(who) => record.critical.push(who),
-                Entry::Home(path) => record.home = Some(path),
-                Entry::Inside(path) => record.inside = Some(path),
-                Entry::Outside(path) => record.outside = Some(path),
-                Entry::Task(task) => record.tasks.push(task),
-                Entry::Knob(knob) => record.knobs.push(knob),
-                Entry::Session(id, old, new) => record.session = Some((id, old, new)),
-                Entry::Evicted(n) => record.evicted = n,
-            }
-        }
-        record
-    }
-
-    pub fn read(path: &Path) -> io::Result<Record> {
-        Record::of(&mut open_trusted(path)?)
-    }
-
-    /// What a file says that [`open_trusted`] has opened.
-    pub fn of(file: &mut File) -> io::Result<Record> {
-        let mut text = String::new();
-        file.read_to_string(&mut text)?;
-        Ok(Record::parse(&text))
-    }
-
-    /// Whether somebody still sees to this shield.
-    pub fn is_held<K: Kernel>(&self, machine: &Machine<K>) -> bool {
-        let lives = |w: &Option<Who>| w.is_some_and(|w| machine.lives(w.pid, w.start));
-        lives(&self.tool) || lives(&self.guard)
-    }
-}
-
-/// The ledger while it is written.
+/// The ledger as one shield writes it.
 #[derive(Debug)]
 pub struct Ledger {
     pub path: PathBuf,
-    file: File,
+    /// Of the shield. Another one may have it later, with another tool.
+    pub number: u32,
+    pub tool: Option<Who>,
     limit: u64,
 }
 
@@ -195,48 +24,36 @@ pub struct Ledger {
 const LIMIT: u64 = 32 << 20;
 
 impl Ledger {
-    /// A new one that begins so; there must be none. It has its name only when the beginning is in it, so
-    /// nobody takes it for one that is left over.
-    pub fn create(path: &Path, begin: &[Entry]) -> io::Result<Ledger> {
-        if let Some(folder) = path.parent() {
-            private_folder(folder)?;
-        }
-        let new = path.with_extension(format!("new-{}", std::process::id()));
-        let _ = fs::remove_file(&new);
-        let file = OpenOptions::new()
-            .append(true)
-            .create_new(true)
-            .mode(0o644)
-            .open(&new)?;
-        let mut ledger = Ledger {
+    pub fn of(path: &Path, number: u32, tool: Option<Who>) -> Ledger {
+        Ledger {
             path: path.to_path_buf(),
-            file,
+            number,
+            tool,
             limit: LIMIT,
-        };
-        // Unlike a new name by rename, this one replaces nothing.
-        let made = ledger.add(begin).and_then(|()| fs::hard_link(&new, path));
-        fs::remove_file(&new)?;
-        made.map(|()| ledger)
+        }
     }
 
-    /// One that is there already, to go on with.
-    #[cfg(test)]
-    pub fn open(path: &Path) -> io::Result<Ledger> {
-        Ok(Ledger {
-            path: path.to_path_buf(),
-            file: OpenOptions::new().append(true).open(path)?,
-            limit: LIMIT,
-        })
+    /// What it says of the shield; none when that has ended, whoever ended it.
+    pub fn own(&self) -> Option<Held> {
+        let record = Record::read(&self.path).ok()?;
+        record
+            .shield(self.number)
+            .filter(|s| s.tool == self.tool)
+            .cloned()
     }
 
     pub fn add(&mut self, entries: &[Entry]) -> io::Result<()> {
-        let text: String = entries.iter().map(Entry::line).collect();
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let locked = Locked::open(&self.path)?;
+        let text: String = entries.iter().map(|e| e.line(self.number)).collect();
         let tasks = entries.iter().any(|e| matches!(e, Entry::Task(_)));
-        if tasks && self.file.metadata()?.len() + text.len() as u64 > self.limit {
+        if tasks && fs::metadata(&self.path)?.len() + text.len() as u64 > self.limit {
             let what = format!("the record is full: {} MiB", self.limit >> 20);
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, what));
         }
-        self.file.write_all(text.as_bytes())
+        locked.append(&text)
     }
 
     #[cfg(test)]
@@ -244,9 +61,99 @@ impl Ledger {
         self.limit = limit;
         self
     }
+}
 
-    pub fn descriptor(&self) -> i32 {
-        self.file.as_raw_fd()
+/// The ledger while nobody else reads it to change it, or writes it. Each opens the lock for himself: a
+/// fork would hold that of its parent otherwise. It is a file beside the ledger, which others may read and
+/// could lock for ever.
+#[derive(Debug)]
+pub struct Locked {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl Locked {
+    /// Waits for it.
+    pub fn open(path: &Path) -> io::Result<Locked> {
+        if let Some(folder) = path.parent() {
+            private_folder(folder)?;
+        }
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).mode(0o600);
+        options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+        let lock = options.open(path.with_extension("lock"))?;
+        // SAFETY: the descriptor is open.
+        while unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX) } != 0 {
+            let e = io::Error::last_os_error();
+            if e.kind() != io::ErrorKind::Interrupted {
+                return Err(e);
+            }
+        }
+        Ok(Locked {
+            path: path.to_path_buf(),
+            _lock: lock,
+        })
+    }
+
+    /// What the ledger says; none if there is no ledger.
+    pub fn read(&self) -> io::Result<Option<Record>> {
+        match Record::read(&self.path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            read => read.map(Some),
+        }
+    }
+
+    /// The first line of a shield; it makes the ledger if there is none.
+    pub fn begin(&self, text: &str) -> io::Result<()> {
+        let mut options = OpenOptions::new();
+        match options
+            .write(true)
+            .create_new(true)
+            .mode(0o644)
+            .open(&self.path)
+        {
+            Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
+            _ => {}
+        }
+        self.append(text)
+    }
+
+    /// More, in one write.
+    pub fn append(&self, text: &str) -> io::Result<()> {
+        let mut file = open_trusted(&self.path, true)?;
+        // What was never finished must not become the beginning of this.
+        let end = file.metadata()?.len();
+        let mut last = [b'\n'];
+        if end > 0 {
+            file.read_exact_at(&mut last, end - 1)?;
+        }
+        let begin = if last == [b'\n'] { "" } else { "\n" };
+        file.write_all(format!("{begin}{text}").as_bytes())
+    }
+
+    /// Instead of all that it says, this. Without a shield it goes away.
+    pub fn replace(&self, record: &Record) -> io::Result<()> {
+        if record.shields.is_empty() {
+            return fs::remove_file(&self.path);
+        }
+        let new = self.path.with_extension("new");
+        let _ = fs::remove_file(&new);
+        let mut options = OpenOptions::new();
+        let mut file = options
+            .write(true)
+            .create_new(true)
+            .mode(0o644)
+            .open(&new)?;
+        file.write_all(record.text().as_bytes())?;
+        fs::rename(&new, &self.path)
+    }
+}
+
+impl Record {
+    pub fn read(path: &Path) -> io::Result<Record> {
+        let mut text = String::new();
+        open_trusted(path, false)?.read_to_string(&mut text)?;
+        Ok(Record::parse(&text))
     }
 }
 
@@ -277,19 +184,20 @@ fn trust(path: &Path, found: &fs::Metadata, is_right: bool) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::PermissionDenied, what))
 }
 
-/// A ledger, to be read: of this user or root, in a folder of this user or root.
-pub fn open_trusted(path: &Path) -> io::Result<File> {
+/// A ledger: of this user or root, in a folder of this user or root.
+fn open_trusted(path: &Path, write: bool) -> io::Result<File> {
     let ours = |found: &fs::Metadata| [0, me()].contains(&found.uid());
     let folder = path.parent().unwrap_or(Path::new("/"));
     let found = fs::symlink_metadata(folder)?;
     trust(folder, &found, found.is_dir() && ours(&found))?;
     let opened = OpenOptions::new()
         .read(true)
+        .append(write)
         // A pipe that lies there must not hold us up.
         .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
         .open(path);
     let file = match opened {
-        Err(e) if e.raw_os_error() == Some(libc::ELOOP) => {
+        Err(e) if matches!(e.raw_os_error(), Some(libc::ELOOP | libc::EISDIR)) => {
             trust(path, &fs::symlink_metadata(path)?, false)?;
             return Err(e);
         }
@@ -332,80 +240,66 @@ pub fn places() -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::tests::{some, task};
 
-    fn set(text: &str) -> CoreSet {
-        text.parse().unwrap()
-    }
-
-    fn some() -> Vec<Entry> {
-        let who = |pid, start| Who { pid, start };
-        vec![
-            Entry::Shield(set("2-3"), 4711),
-            Entry::Tool(who(10, 100)),
-            Entry::Guard(who(11, 101)),
-            Entry::Rung("affinity".into()),
-            Entry::Critical(who(12, 102)),
-            Entry::Home("/user".into()),
-            Entry::Inside("/in".into()),
-            Entry::Outside("/out".into()),
-            Entry::Task(Task {
-                pid: 20,
-                tid: 21,
-                start: 5,
-                old: set("0-3"),
-                new: set("0-1"),
-            }),
-            Entry::Knob(Knob {
-                path: "/proc/irq/3/smp_affinity_list".into(),
-                old: "0-3".into(),
-                new: "0-1".into(),
-            }),
-            Entry::Session(9, 0, -20),
-            Entry::Evicted(7),
-        ]
+    fn begin(path: &Path, entries: &[Entry]) {
+        let locked = Locked::open(path).unwrap();
+        let text: String = entries.iter().map(|e| e.line(2)).collect();
+        locked.begin(&text).unwrap();
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn what_is_added_is_read_and_the_last_shield_takes_the_ledger_away() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("deep/shield");
-        let (first, second) = (&some()[..6], &some()[6..]);
-        Ledger::create(&path, first).unwrap();
-        Ledger::open(&path).unwrap().add(second).unwrap();
-        let again = Ledger::create(&path, first).unwrap_err();
-        assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
-        let record = Record::read(&path).unwrap();
-        assert_eq!((record.cores, record.since), (set("2-3"), 4711));
-        assert_eq!(
-            record.tool,
-            Some(Who {
-                pid: 10,
-                start: 100
-            })
-        );
-        assert_eq!(record.guard.map(|g| g.pid), Some(11));
-        assert_eq!(record.critical.len(), 1);
-        assert_eq!(record.tasks[0].new, set("0-1"));
-        assert_eq!(record.knobs[0].old, "0-3");
-        assert_eq!(record.session, Some((9, 0, -20)));
-        assert_eq!((record.rung.as_str(), record.evicted), ("affinity", 7));
-        assert_eq!(record.home, Some("/user".into()));
+        assert!(Locked::open(&path).unwrap().read().unwrap().is_none());
+        begin(&path, &some()[..6]);
+        Ledger::of(&path, 2, None).add(&some()[6..]).unwrap();
+        let mut record = Record::read(&path).unwrap();
+        assert_eq!((record.tasks.len(), record.shields[0].evicted), (1, 7));
+        record.tasks.clear();
+        Locked::open(&path).unwrap().replace(&record).unwrap();
+        let less = Record::read(&path).unwrap();
+        assert_eq!((less.tasks.len(), less.shields.len()), (0, 1));
+        record.shields.clear();
+        Locked::open(&path).unwrap().replace(&record).unwrap();
+        let gone = Ledger::of(&path, 2, None).add(&some()).unwrap_err();
+        assert_eq!(gone.kind(), io::ErrorKind::NotFound);
     }
 
     #[test]
-    fn a_line_that_was_cut_was_never_written() {
-        let text: String = some().iter().map(Entry::line).collect();
-        for length in 0..text.len() {
-            let record = Record::parse(&text[..length]);
-            let lines = text[..length].matches('\n').count();
-            assert_eq!(record.tasks.len(), usize::from(lines > 8), "{length}");
-            assert_eq!(record.knobs.len(), usize::from(lines > 9), "{length}");
-        }
-        assert!(
-            Record::parse("task\t1\t2\nrubbish\n\t\t\n")
-                .tasks
-                .is_empty()
-        );
+    fn what_was_never_finished_spoils_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("shield");
+        begin(&path, &some()[..6]);
+        let mut cut = fs::read_to_string(&path).unwrap();
+        cut += "2\ttask\t20\t2";
+        fs::write(&path, cut).unwrap();
+        Ledger::of(&path, 2, None).add(&[task()]).unwrap();
+        assert_eq!(Record::read(&path).unwrap().tasks.len(), 1);
+    }
+
+    #[test]
+    fn one_at_a_time_has_it_also_when_it_is_replaced_meanwhile() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("shield");
+        begin(&path, &some());
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..100 {
+                        let locked = Locked::open(&path).unwrap();
+                        let mut record = locked.read().unwrap().unwrap();
+                        record.shields[0].evicted += 1;
+                        locked.replace(&record).unwrap();
+                        drop(locked);
+                        Ledger::of(&path, 2, None).add(&[task()]).unwrap();
+                    }
+                });
+            }
+        });
+        let record = Record::read(&path).unwrap();
+        assert_eq!((record.shields[0].evicted, record.tasks.len()), (407, 401));
     }
 
     #[test]
@@ -413,13 +307,13 @@ mod tests {
         use std::os::unix::fs::{PermissionsExt, symlink};
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("shield");
-        fs::write(&path, "shield\t3\t5\n").unwrap();
+        fs::write(&path, "3\tshield\t3\t5\n").unwrap();
         let allow = |path: &Path, mode| {
             fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
         };
         let refused = |path: &Path| Record::read(path).unwrap_err().kind();
         allow(&path, 0o644);
-        assert_eq!(Record::read(&path).unwrap().since, 5);
+        assert_eq!(Record::read(&path).unwrap().shields[0].since, 5);
         allow(&path, 0o666);
         assert_eq!(refused(&path), io::ErrorKind::PermissionDenied);
         allow(&path, 0o644);
@@ -438,13 +332,14 @@ mod tests {
     #[test]
     fn a_record_that_is_full_says_so_and_takes_what_is_no_thread() {
         let folder = tempfile::tempdir().unwrap();
-        let made = Ledger::create(&folder.path().join("shield"), &some()[..2]).unwrap();
-        let mut ledger = made.with_limit(64);
-        let full = ledger.add(&[some()[8].clone(), some()[8].clone()]);
+        let path = folder.path().join("shield");
+        begin(&path, &some()[..2]);
+        let mut ledger = Ledger::of(&path, 2, None).with_limit(64);
+        let full = ledger.add(&[task(), task()]);
         assert_eq!(full.unwrap_err().kind(), io::ErrorKind::FileTooLarge);
-        ledger.add(&some()[11..]).unwrap();
+        ledger.add(&some()[12..]).unwrap();
         let record = Record::read(&ledger.path).unwrap();
-        assert_eq!((record.tasks.len(), record.evicted), (0, 7));
+        assert_eq!((record.tasks.len(), record.shields[0].evicted), (0, 7));
     }
 
     #[test]
@@ -454,7 +349,7 @@ mod tests {
         fs::create_dir(&open).unwrap();
         use std::os::unix::fs::PermissionsExt;
         fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
-        let refused = Ledger::create(&open.join("shield"), &[]).unwrap_err();
+        let refused = Locked::open(&open.join("shield")).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
     }
 }

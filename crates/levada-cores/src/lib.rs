@@ -10,12 +10,14 @@
 
 #[cfg(test)]
 mod fake;
+pub mod given;
 pub mod groups;
 pub mod guard;
 pub mod knobs;
 pub mod ledger;
 pub mod load;
 pub mod machine;
+pub mod record;
 pub mod restore;
 pub mod set;
 pub mod shield;

@@ -138,9 +138,9 @@ impl Load {
 
     /// The cores that are cheapest to empty. Hardware threads of one core are taken together where
     /// enough are wanted: a neighbour in the same core slows who is meant to be alone. Of equals the
-    /// last, since the first core has the most duties.
-    pub fn cheapest(&self, count: usize, topology: &Topology) -> CoreSet {
-        let usable = topology.online.and(&topology.allowed);
+    /// last, since the first core has the most duties. Not those that are shielded.
+    pub fn cheapest(&self, count: usize, topology: &Topology, shielded: &CoreSet) -> CoreSet {
+        let usable = topology.online.and(&topology.allowed).without(shielded);
         let mut chosen = CoreSet::default();
         while chosen.len() < count {
             let left = count - chosen.len();
@@ -229,11 +229,18 @@ mod tests {
         let fake = Fake::new("0-3");
         let topology = Topology::of(&fake.machine);
         let load = load_of(&[0.0, 0.9, 0.3, 0.01]);
-        assert_eq!(load.cheapest(1, &topology), set("3"));
-        assert_eq!(load.cheapest(2, &topology), set("0,3"));
-        assert_eq!(load.cheapest(3, &topology), set("0,2-3"));
-        assert_eq!(load_of(&[0.0; 4]).cheapest(1, &topology), set("3"));
-        assert_eq!(load.cheapest(9, &topology), set("0-3"));
+        assert_eq!(load.cheapest(1, &topology, &CoreSet::default()), set("3"));
+        assert_eq!(load.cheapest(2, &topology, &CoreSet::default()), set("0,3"));
+        assert_eq!(
+            load.cheapest(3, &topology, &CoreSet::default()),
+            set("0,2-3")
+        );
+        assert_eq!(
+            load_of(&[0.0; 4]).cheapest(1, &topology, &CoreSet::default()),
+            set("3")
+        );
+        assert_eq!(load.cheapest(9, &topology, &CoreSet::default()), set("0-3"));
+        assert_eq!(load.cheapest(1, &topology, &set("3")), set("0"));
     }
 
     #[test]
@@ -245,9 +252,12 @@ mod tests {
         }
         let topology = Topology::of(&fake.machine);
         let load = load_of(&[0.1, 0.5, 0.1, 0.0]);
-        assert_eq!(load.cheapest(2, &topology), set("0,2"));
-        assert_eq!(load.cheapest(1, &topology), set("3"));
+        assert_eq!(load.cheapest(2, &topology, &CoreSet::default()), set("0,2"));
+        assert_eq!(load.cheapest(1, &topology, &CoreSet::default()), set("3"));
         // A whole one, and half of the other.
-        assert_eq!(load.cheapest(3, &topology), set("0,2-3"));
+        assert_eq!(
+            load.cheapest(3, &topology, &CoreSet::default()),
+            set("0,2-3")
+        );
     }
 }

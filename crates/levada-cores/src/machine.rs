@@ -168,6 +168,15 @@ impl<K: Kernel> Machine<K> {
         found
     }
 
+    /// The cores that are there.
+    pub fn online(&self) -> CoreSet {
+        let text = self.read(&self.sys.join("devices/system/cpu/online"));
+        let listed = text.and_then(|t| t.parse().ok());
+        listed
+            .filter(|set: &CoreSet| !set.is_empty())
+            .unwrap_or_else(|| self.kernel.affinity(0).unwrap_or_default())
+    }
+
     pub fn processes(&self) -> Vec<i32> {
         self.numbers_in(&self.proc)
     }

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! All as it was before, by what the ledger says. Whoever finds a ledger can do it, any number of times:
-//! the tool at its end, the guard when the tool has died, somebody later when both have.
+//! All as it was before one shield, by what the ledger says. Whoever finds a ledger can do it, any number of
+//! times: the tool at its end, the guard when the tool has died, somebody later when both have. While other
+//! shields hold, what was narrowed for all of them gets back the cores of this one only.
 
+use crate::given::Given;
 use crate::groups;
-use crate::knobs;
-use crate::ledger::{Record, Task, open_trusted};
+use crate::knobs::{self, without};
+use crate::ledger::{Ledger, Locked};
 use crate::machine::{Kernel, Machine};
+use crate::record::{Entry, Held, Knob, Record, Task};
 use crate::set::CoreSet;
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fs;
+use crate::shield::Rung;
+use std::collections::{BTreeMap, HashSet};
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::PathBuf;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Restored {
@@ -29,196 +30,275 @@ pub struct Restored {
     pub failed: Vec<String>,
 }
 
-/// Restores by the ledger at this place and removes it; nothing if there is none. Two who come at once
-/// do it one after the other, and the second finds nothing to do.
-pub fn settle<K: Kernel>(machine: &Machine<K>, path: &Path) -> io::Result<Option<Restored>> {
-    let mut file = match open_trusted(path) {
-        Ok(file) => file,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(e),
-    };
-    // SAFETY: the descriptor is open.
-    while unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) } != 0 {
-        let e = io::Error::last_os_error();
-        if e.kind() != io::ErrorKind::Interrupted {
-            return Err(e);
-        }
-    }
-    let is_still_there = fs::metadata(path).is_ok_and(|m| {
-        let own = file.metadata();
-        own.is_ok_and(|o| (o.ino(), o.dev()) == (m.ino(), m.dev()))
-    });
-    if !is_still_there {
+/// Ends a shield; nothing if it has ended. Two who come at once do it one after the other, and the second finds
+/// nothing to do.
+pub fn settle<K: Kernel>(machine: &Machine<K>, ledger: &Ledger) -> io::Result<Option<Restored>> {
+    let Some((locked, restored, left)) = take_back(machine, ledger)? else {
         return Ok(None);
-    }
-    let restored = restore(machine, &Record::of(&mut file)?);
-    fs::remove_file(path)?;
+    };
+    locked.replace(&left)?;
     Ok(Some(restored))
 }
 
-pub fn restore<K: Kernel>(machine: &Machine<K>, record: &Record) -> Restored {
-    let mut done = Restored {
-        cores: record.cores.clone(),
-        evicted: record.evicted,
-        failed: groups::dissolve(machine, record),
-        ..Restored::default()
+/// The same before the ledger says that it is done. Whoever is killed here has it done again.
+pub(crate) fn take_back<K: Kernel>(
+    machine: &Machine<K>,
+    ledger: &Ledger,
+) -> io::Result<Option<(Locked, Restored, Record)>> {
+    // Without a ledger there is nothing to be locked.
+    if ledger.path.symlink_metadata().is_err() {
+        return Ok(None);
+    }
+    let locked = Locked::open(&ledger.path)?;
+    let record = locked.read()?.unwrap_or_default();
+    let held = record.shield(ledger.number);
+    let Some(held) = held.filter(|held| held.tool == ledger.tool) else {
+        return Ok(None);
     };
-    // The last line of a thread counts: what it asked for before it was moved away again.
-    let mut tasks: HashMap<(i32, u64), &Task> = HashMap::new();
-    for task in &record.tasks {
-        tasks.insert((task.tid, task.start), task);
-    }
-    for task in tasks.values() {
-        match machine.thread(task.pid, task.tid) {
-            None => continue,
-            Some(stat) if stat.start != task.start => {
-                done.reused += 1;
-                continue;
-            }
-            Some(_) => {}
-        }
-        match machine.kernel.affinity(task.tid) {
-            Ok(now) if now == task.old => {}
-            Ok(now) if now != task.new => done.changed += 1,
-            Ok(_) => match machine.kernel.set_affinity(task.tid, &task.old) {
-                Ok(()) => done.threads += 1,
-                Err(e) if e.raw_os_error() == Some(libc::ESRCH) => {}
-                Err(e) => done.failed.push(format!("thread {}: {e}", task.tid)),
-            },
-            Err(_) => {}
-        }
-    }
-    // Who is born while we look is found by the next look.
-    for _ in 0..20 {
-        let widened = widen(machine, record);
-        done.widened += widened;
-        if widened == 0 {
-            break;
-        }
-    }
-    for knob in record.knobs.iter().rev() {
-        match knobs::put_back(machine, knob) {
-            Ok(_) => {}
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            // It was refused when it was to be steered away, too.
-            Err(_) if !knob.path.exists() => {}
-            Err(e) => done.failed.push(format!("{}: {e}", knob.path.display())),
-        }
-    }
-    if let Some((session, old, new)) = record.session {
-        restore_session(machine, session, old, new);
-    }
-    done
+    let mut back = Back::new(machine, &record, held);
+    back.restore(&locked)?;
+    Ok(Some((locked, back.done, back.left)))
 }
 
-/// The masks that a shield gave, and whom: for those who were born since and carry one of them.
-struct Given<'a> {
-    by_process: HashMap<i32, Vec<&'a Task>>,
-    /// How many had which mask before they were given this one.
-    olds: BTreeMap<&'a CoreSet, BTreeMap<&'a CoreSet, u64>>,
-    /// The mask that most were given, and that of the program inside: who carries one of these and has no
-    /// ancestors any more is given what most had. With other masks that would be a guess.
-    common: [Option<&'a CoreSet>; 2],
+/// One shield while it is taken back.
+struct Back<'a, K: Kernel> {
+    machine: &'a Machine<K>,
+    record: &'a Record,
+    held: &'a Held,
+    given: Given<'a>,
+    online: CoreSet,
+    remain: Remain,
+    is_last: bool,
+    /// What the ledger says then, in the name of one of those.
+    left: Record,
+    number: u32,
+    done: Restored,
 }
 
-impl<'a> Given<'a> {
-    fn new(record: &'a Record) -> Given<'a> {
-        let mut by_process: HashMap<i32, Vec<&Task>> = HashMap::new();
-        let mut olds: BTreeMap<&CoreSet, BTreeMap<&CoreSet, u64>> = BTreeMap::new();
-        for task in &record.tasks {
-            by_process.entry(task.pid).or_default().push(task);
-            *olds
-                .entry(&task.new)
-                .or_default()
-                .entry(&task.old)
-                .or_default() += 1;
-        }
-        let most = olds
-            .iter()
-            .max_by_key(|(_, olds)| olds.values().sum::<u64>());
-        let common = [most.map(|(new, _)| *new), Some(&record.cores)];
-        Given {
-            by_process,
-            olds,
-            common,
-        }
-    }
-
-    /// What those had from whom a thread of this process has its mask.
-    fn before<K: Kernel>(
-        &self,
-        machine: &Machine<K>,
-        pid: i32,
-        mask: &CoreSet,
-    ) -> Option<&'a CoreSet> {
-        let from_ancestor = self.before_ancestor(machine, pid, mask);
-        let from_most = || {
-            let olds = self
-                .olds
-                .get(mask)
-                .filter(|_| self.common.contains(&Some(mask)))?;
-            olds.iter().max_by_key(|(_, n)| **n).map(|(old, _)| *old)
+impl<'a, K: Kernel> Back<'a, K> {
+    fn new(machine: &'a Machine<K>, record: &'a Record, held: &'a Held) -> Back<'a, K> {
+        let mut left = Record {
+            shields: record.but(held.number).cloned().collect(),
+            outside: record.outside.clone(),
+            ..Record::default()
         };
-        let old = from_ancestor.or_else(from_most);
-        old.filter(|old| mask.is_within(old) && *old != mask)
+        // A session that another shield has given a weight, too, had this one before.
+        for other in &mut left.shields {
+            if let (Some(theirs), Some(own)) = (&mut other.session, held.session)
+                && theirs.0 == own.0
+                && theirs.1 == own.2
+            {
+                theirs.1 = own.1;
+            }
+        }
+        Back {
+            machine,
+            record,
+            held,
+            given: Given::all(record),
+            online: machine.online(),
+            remain: Remain::of(&left),
+            is_last: left.shields.is_empty(),
+            number: left.shields.first().map_or(held.number, |s| s.number),
+            left,
+            done: Restored {
+                cores: held.cores.clone(),
+                evicted: held.evicted,
+                ..Restored::default()
+            },
+        }
     }
 
-    /// The next of its process's threads, its parent's, and so on that was given this mask.
-    fn before_ancestor<K: Kernel>(
-        &self,
-        machine: &Machine<K>,
-        pid: i32,
-        mask: &CoreSet,
-    ) -> Option<&'a CoreSet> {
-        let mut at = pid;
-        for _ in 0..100 {
-            let process = machine.process(at)?;
-            // One that is younger than its threads has the id of another.
-            let of = self
-                .by_process
-                .get(&at)
-                .map(Vec::as_slice)
-                .unwrap_or_default();
-            let mut of = of.iter().rev().filter(|t| t.start >= process.start);
-            if let Some(task) = of.find(|t| t.new == *mask) {
-                return Some(&task.old);
+    fn restore(&mut self, locked: &Locked) -> io::Result<()> {
+        let (failed, came) = groups::dissolve(self.machine, self.record, self.held);
+        self.done.failed = failed;
+        let mut moves = self.moves();
+        moves.extend(self.strays(&came));
+        // Before it is done, as always: whoever comes after us must know these masks as given.
+        if !self.is_last {
+            let lines = moves
+                .iter()
+                .map(|t| Entry::Task(t.clone()).line(self.number));
+            locked.append(&lines.collect::<String>())?;
+        }
+        for task in moves {
+            match self.machine.kernel.set_affinity(task.tid, &task.new) {
+                Ok(()) => self.done.threads += 1,
+                Err(e) if e.raw_os_error() == Some(libc::ESRCH) => {}
+                Err(e) => {
+                    let what = format!("thread {}: {e}", task.tid);
+                    self.done.failed.push(what);
+                }
             }
-            if at <= 1 {
+        }
+        // Who is born while we look is found by the next look.
+        for _ in 0..20 {
+            let widened = widen(self.machine, self.record, &self.remain);
+            self.done.widened += widened;
+            if widened == 0 {
                 break;
             }
-            at = process.parent;
         }
-        None
+        self.files(locked);
+        let others = self.left.shields.iter().filter_map(|s| s.session);
+        if let Some((session, old, new)) = self.held.session
+            && !others.into_iter().any(|(id, ..)| id == session)
+        {
+            restore_session(self.machine, session, old, new);
+        }
+        Ok(())
+    }
+
+    /// Which thread gets what; what is to be kept of those that stay narrowed is kept.
+    fn moves(&mut self) -> Vec<Task> {
+        let mut moves = Vec::new();
+        let number = self.number;
+        // Where groups hold the shields, the kernel sees to the masks of most; those that it forgets come back
+        // with the last.
+        let groups = !self.is_last && self.remain.cores.is_empty();
+        let shields = self.record.cores_but(self.held.number);
+        for history in self.given.threads() {
+            let Some(last) = history.last() else { continue };
+            match self.machine.thread(last.pid, last.tid) {
+                None => continue,
+                Some(stat) if stat.start != last.start => {
+                    self.done.reused += 1;
+                    continue;
+                }
+                Some(_) => {}
+            }
+            let Ok(now) = self.machine.kernel.affinity(last.tid) else {
+                continue;
+            };
+            let is_forgotten = groups && last.new == self.online;
+            let is_others = self.remain.have(&last.new) || self.remain.have(&now) || is_forgotten;
+            if is_others {
+                self.left.tasks.push((number, Task::clone(last)));
+                continue;
+            }
+            let task = Task {
+                new: without(&last.old, &shields, &self.online),
+                ..Task::clone(last)
+            };
+            // Its wish it has if another guard has written it down, and is about to move it.
+            let is_given = now == last.old || history.iter().any(|t| t.new == now);
+            if now != task.new && !is_given {
+                self.done.changed += 1;
+                continue;
+            }
+            if task.new != task.old {
+                self.left.tasks.push((number, task.clone()));
+            }
+            if now != task.new {
+                moves.push(task);
+            }
+        }
+        moves
+    }
+
+    /// Older kernels let who comes home to the root of all groups onto the cores of other partitions.
+    fn strays(&mut self, came: &[i32]) -> Vec<Task> {
+        let shielded = self.record.cores_but(self.held.number);
+        let mut strays = Vec::new();
+        for (pid, tid) in came
+            .iter()
+            .flat_map(|p| self.machine.threads(*p).into_iter().map(|t| (*p, t)))
+        {
+            let mask = self.machine.kernel.affinity(tid).unwrap_or_default();
+            let stat = self.machine.thread(pid, tid);
+            strays.extend(stat.filter(|_| mask.meets(&shielded)).map(|stat| Task {
+                pid,
+                tid,
+                start: stat.start,
+                new: without(&mask, &shielded, &self.online),
+                old: mask,
+            }));
+        }
+        let kept = strays.iter().map(|t| (self.number, t.clone()));
+        self.left.tasks.extend(kept);
+        strays
+    }
+
+    fn files(&mut self, locked: &Locked) {
+        let mut histories: BTreeMap<&PathBuf, Vec<&Knob>> = BTreeMap::new();
+        for (_, knob) in &self.record.knobs {
+            histories.entry(&knob.path).or_default().push(knob);
+        }
+        let shields = self.record.cores_but(self.held.number);
+        for (path, history) in histories {
+            let (number, left) = (self.number, &mut self.left.knobs);
+            let mut note = |knob: Knob| {
+                left.push((number, knob.clone()));
+                locked.append(&Entry::Knob(knob).line(number))
+            };
+            match knobs::put_back(self.machine, &history, &shields, &self.online, &mut note) {
+                Ok(()) => {}
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                // It was refused when it was to be steered away, too.
+                Err(_) if !path.exists() => {}
+                Err(e) => self.done.failed.push(format!("{}: {e}", path.display())),
+            }
+        }
     }
 }
 
-/// Threads that were born since, carry a mask that the shield gave, and whose ancestors it moved.
-pub fn widen<K: Kernel>(machine: &Machine<K>, record: &Record) -> u64 {
+/// The shields that go on.
+#[derive(Default)]
+pub struct Remain {
+    /// Of which the masks of all others must be free; where groups hold shields, the kernel sees to that.
+    pub cores: CoreSet,
+    /// Where some of them have put what was on their cores.
+    pins: Vec<CoreSet>,
+}
+
+impl Remain {
+    pub fn of(record: &Record) -> Remain {
+        let is_watched = |held: &&Held| Rung::from_name(&held.rung).is_none_or(Rung::is_watched);
+        let watched = record.shields.iter().filter(is_watched);
+        Remain {
+            cores: watched.fold(CoreSet::default(), |all, held| all.or(&held.cores)),
+            pins: record
+                .shields
+                .iter()
+                .filter_map(|s| s.lightest.map(CoreSet::one))
+                .collect(),
+        }
+    }
+
+    /// Whether who has this mask is theirs, or was put there by them.
+    fn have(&self, mask: &CoreSet) -> bool {
+        mask.meets(&self.cores) && mask.is_within(&self.cores) || self.pins.contains(mask)
+    }
+}
+
+/// Threads that were born since, carry a mask that a shield gave, and whose ancestors it moved, get what
+/// those asked for, but for the cores of the shields that go on.
+pub fn widen<K: Kernel>(machine: &Machine<K>, record: &Record, remain: &Remain) -> u64 {
     if record.tasks.is_empty() {
         return 0;
     }
-    let tasks: HashSet<(i32, u64)> = record.tasks.iter().map(|t| (t.tid, t.start)).collect();
-    let given = Given::new(record);
+    let given = Given::all(record);
+    let masks: HashSet<&CoreSet> = record.tasks.iter().map(|(_, t)| &t.new).collect();
+    let online = machine.online();
     let mut widened = 0;
     for pid in machine.processes() {
         for tid in machine.threads(pid) {
             let Ok(mask) = machine.kernel.affinity(tid) else {
                 continue;
             };
-            if !given.olds.contains_key(&mask) {
+            if !masks.contains(&mask) || remain.have(&mask) {
                 continue;
             }
-            let Some(stat) = machine.thread(pid, tid) else {
+            let stat = machine.thread(pid, tid);
+            let stat = stat.filter(|s| !s.is_bound() && !s.is_dead());
+            let Some(stat) = stat.filter(|s| given.to(tid, s.start).is_empty()) else {
                 continue;
             };
-            let known = tasks.contains(&(tid, stat.start));
-            if known || stat.start < record.since || stat.is_bound() || stat.is_dead() {
-                continue;
-            }
-            let Some(old) = given.before(machine, pid, &mask) else {
-                continue;
-            };
-            if machine.kernel.set_affinity(tid, old).is_ok() {
+            let wish = given.inherited(machine, pid, stat.start, &mask);
+            let back = wish.map(|wish| without(wish, &remain.cores, &online));
+            if let Some(back) = back.filter(|back| *back != mask)
+                && machine.kernel.set_affinity(tid, &back).is_ok()
+            {
                 widened += 1;
             }
         }
@@ -245,7 +325,8 @@ fn restore_session<K: Kernel>(machine: &Machine<K>, session: i32, old: i32, new:
 mod tests {
     use super::*;
     use crate::fake::{Fake, broom, set};
-    use crate::ledger::{Entry, Ledger};
+    use std::fs;
+    use std::path::Path;
 
     /// A core swept by affinities, with its ledger.
     fn swept(fake: &Fake) -> Ledger {
@@ -257,8 +338,8 @@ mod tests {
     }
 
     fn settled(fake: &Fake) -> Restored {
-        let path = fake.ledger_path();
-        settle(&fake.machine, &path).unwrap().unwrap()
+        let ledger = Ledger::of(&fake.ledger_path(), 3, None);
+        settle(&fake.machine, &ledger).unwrap().unwrap()
     }
 
     #[test]
@@ -274,8 +355,8 @@ mod tests {
         let done = settled(&fake);
         assert_eq!((done.threads, done.widened, done.changed), (4, 0, 0));
         assert_eq!(fake.everything(), before);
-        let path = fake.ledger_path();
-        assert!(settle(&fake.machine, &path).unwrap().is_none());
+        let again = Ledger::of(&fake.ledger_path(), 3, None);
+        assert!(settle(&fake.machine, &again).unwrap().is_none());
     }
 
     #[test]
@@ -344,12 +425,12 @@ mod tests {
         let victim = fake.ledger_path().with_file_name("victim");
         fs::create_dir_all(victim.parent().unwrap()).unwrap();
         fs::write(&victim, "").unwrap();
-        let groups = fake.ledger_path().with_file_name("levada-shield");
+        let groups = fake.ledger_path().with_file_name("levada-shield-3");
         fs::create_dir_all(&groups).unwrap();
         let around = fake.machine.sys.join("../run/victim");
         let mut ledger = fake.ledger();
         let knob = |path: &Path, new: &str| {
-            Entry::Knob(crate::ledger::Knob {
+            Entry::Knob(Knob {
                 path: path.to_path_buf(),
                 old: "0-3".into(),
                 new: new.into(),

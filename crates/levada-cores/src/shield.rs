@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A shield: cores that one program has to itself. It is raised in the first way that works, held while
-//! the program runs, and lowered: then all is as before.
+//! the program runs, and lowered: then all is as before. There can be several at a time, of which each has
+//! cores of its own; they hold in one way, since each way undoes what another has moved.
 
+use crate::given::Given;
 use crate::groups;
 use crate::guard::{Guard, News, Urgent};
 use crate::knobs::{self, Steered};
-use crate::ledger::{Entry, Ledger, Record, Task, Who, own_place, places};
+use crate::ledger::{Ledger, Locked, own_place, places};
 use crate::load::Load;
 use crate::machine::{Kernel, Machine};
+use crate::record::{Entry, Held, Record, Task, Who};
 use crate::restore::{self, Restored};
 use crate::set::CoreSet;
 use crate::sweep::{Broom, Swept};
@@ -124,10 +127,15 @@ pub fn cores(set: &CoreSet) -> String {
     format!("core{s} {set}")
 }
 
-/// Whether these cores can be shielded at all; the cores that remain.
-pub fn check(wanted: &CoreSet, topology: &Topology) -> Result<CoreSet, Error> {
+fn are(set: &CoreSet) -> String {
+    let verb = if set.len() == 1 { "is" } else { "are" };
+    format!("{} {verb}", cores(set))
+}
+
+/// Whether these cores can be shielded at all, beside those that are shielded already; the cores that remain.
+pub fn check(wanted: &CoreSet, topology: &Topology, shielded: &CoreSet) -> Result<CoreSet, Error> {
     let unknown = wanted.without(&topology.online);
-    let others = topology.online.without(wanted);
+    let others = topology.online.without(wanted).without(shielded);
     let forbidden = wanted.without(&topology.allowed);
     if wanted.is_empty() {
         return Err(Error::new(
@@ -158,27 +166,55 @@ pub fn check(wanted: &CoreSet, topology: &Topology) -> Result<CoreSet, Error> {
             1 => format!("{} is the only one", cores(wanted)),
             _ => format!("{} would leave no core for everything else", cores(wanted)),
         };
+        let what = match shielded.is_empty() {
+            true => what,
+            false => format!("{what}: {} shielded already", are(shielded)),
+        };
         return Err(Error::new(what, "one core must remain"));
     }
     Ok(others)
 }
 
-/// The shields that there are, as far as this user may see them, with where each ledger lies.
-pub fn there_are() -> Vec<(PathBuf, Record)> {
-    let read = |path: PathBuf| Record::read(&path).ok().map(|record| (path, record));
-    places().into_iter().filter_map(read).collect()
+/// The shields that there are, as far as this user may see them, with where each one's ledger lies.
+pub fn there_are() -> Vec<(PathBuf, Held)> {
+    let read = |path: PathBuf| {
+        let record = Record::read(&path).unwrap_or_default();
+        let shields = record.shields.into_iter();
+        shields.map(|held| (path.clone(), held)).collect::<Vec<_>>()
+    };
+    places().into_iter().flat_map(read).collect()
 }
 
-/// This user's shield is lowered if nobody holds it any more.
-pub fn restore_left<K: Kernel>(machine: &Machine<K>) -> io::Result<Option<Restored>> {
+/// The cores that are shielded.
+pub fn shielded(there: &[(PathBuf, Held)]) -> CoreSet {
+    let cores = there.iter().map(|(_, held)| &held.cores);
+    cores.fold(CoreSet::default(), |all, cores| all.or(cores))
+}
+
+/// Each of this user's shields is lowered that nobody holds any more.
+pub fn restore_left<K: Kernel>(machine: &Machine<K>) -> io::Result<Vec<Restored>> {
+    let mut restored = Vec::new();
     let Ok(own) = own_place() else {
-        return Ok(None);
+        return Ok(restored);
     };
-    match Record::read(&own) {
-        Ok(record) if !record.is_held(machine) => restore::settle(machine, &own),
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
-        _ => Ok(None),
+    let record = match Record::read(&own) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(restored),
+        read => read?,
+    };
+    if record.shields.is_empty() {
+        // Whoever was to write the first line was killed before.
+        let locked = Locked::open(&own)?;
+        if let Some(record) = locked.read()? {
+            locked.replace(&record)?;
+        }
     }
+    for held in &record.shields {
+        if held.holder(machine).is_none() {
+            let ledger = Ledger::of(&own, held.number, held.tool);
+            restored.extend(restore::settle(machine, &ledger)?);
+        }
+    }
+    Ok(restored)
 }
 
 /// The broom of a request; `holder` is the process that holds the shield.
@@ -218,12 +254,17 @@ pub fn raise_with<K: Kernel>(
 ) -> Result<Raised, Error> {
     let began = Instant::now();
     let mut reasons = Vec::new();
+    let there = Record::read(&ledger.path).unwrap_or_default();
     let on_them = match request.lightest {
-        Some(_) => threads_on(machine, &request.cores),
+        Some(_) => threads_on(machine, &request.cores, &there.cores_but(ledger.number)),
         None => Vec::new(),
     };
+    let other = there.but(ledger.number).next();
     for rung in Rung::ALL {
         if request.by.is_some_and(|by| by != rung) {
+            continue;
+        }
+        if other.is_some_and(|other| other.rung != rung.name()) {
             continue;
         }
         match climb(machine, request, others, ledger, rung, &on_them) {
@@ -248,24 +289,32 @@ pub fn raise_with<K: Kernel>(
             }
             Err(why) => {
                 // Nothing of it stays for the next one.
-                if let Ok(record) = Record::read(&ledger.path) {
-                    groups::dissolve(machine, &record);
+                if let Ok(record) = Record::read(&ledger.path)
+                    && let Some(held) = record.shield(ledger.number)
+                {
+                    let _ = groups::dissolve(machine, &record, held);
                 }
                 reasons.push((rung, why));
             }
         }
     }
-    let why: Vec<String> = reasons
+    let mut why: Vec<String> = reasons
         .iter()
         .map(|(r, why)| format!("{}: {why}", r.name()))
         .collect();
+    let one_way = other.map(|o| format!("that on {} holds by {}", cores(&o.cores), o.rung));
+    if why.is_empty() {
+        why.extend(one_way.clone());
+    }
     Err(Error::new(
         format!(
             "{} cannot be shielded: {}",
             cores(&request.cores),
             why.join("; ")
         ),
-        "",
+        &one_way.map_or(String::new(), |way| {
+            format!("all shields hold in one way, and {way}")
+        }),
     ))
 }
 
@@ -318,12 +367,14 @@ fn climb<K: Kernel>(
             return Err("other users' processes need CAP_SYS_NICE".into());
         }
         Rung::Affinity | Rung::Own => {
+            told(ledger, request.lightest.map(Entry::Lightest))?;
             let swept = broom.clean(machine, ledger);
             (None, swept.map_err(|e| e.to_string())?)
         }
     };
     // With groups the mask that is asked for narrows further.
     if let (Some(lightest), Some(_)) = (request.lightest, &climbed.0) {
+        told(ledger, Some(Entry::Lightest(lightest)))?;
         let narrowed = on_them.iter().map(|t| Task {
             new: CoreSet::one(lightest),
             ..t.clone()
@@ -346,9 +397,12 @@ fn climb<K: Kernel>(
     Ok(climbed)
 }
 
-/// The threads that ran last on these cores and may be moved.
-fn threads_on<K: Kernel>(machine: &Machine<K>, on: &CoreSet) -> Vec<Task> {
+/// The threads that ran last on these cores and may be moved. What the kernel has taken from all by now is
+/// no wish of theirs.
+fn threads_on<K: Kernel>(machine: &Machine<K>, on: &CoreSet, shielded: &CoreSet) -> Vec<Task> {
     let mut found = Vec::new();
+    let online = machine.online();
+    let usual = online.without(shielded);
     for pid in machine.processes() {
         for tid in machine.threads(pid) {
             let stat = machine.thread(pid, tid);
@@ -359,7 +413,7 @@ fn threads_on<K: Kernel>(machine: &Machine<K>, on: &CoreSet) -> Vec<Task> {
                     tid,
                     start: stat.start,
                     new: old.clone(),
-                    old,
+                    old: if old == usual { online.clone() } else { old },
                 });
             }
         }
@@ -391,6 +445,8 @@ pub fn take_in<K: Kernel>(
     for _ in 0..50 {
         let mut moved = 0;
         let all = machine.threads(pid).into_iter();
+        let record = Record::read(&ledger.path)?;
+        let given = Given::all(&record);
         for tid in all.filter(|t| thread.is_none_or(|one| one == *t)) {
             let now = machine.kernel.affinity(tid)?;
             let Some(stat) = machine.thread(pid, tid).filter(|_| now != *shield) else {
@@ -400,7 +456,10 @@ pub fn take_in<K: Kernel>(
                 pid,
                 tid,
                 start: stat.start,
-                old: plain.unwrap_or(&now).clone(),
+                old: match plain {
+                    Some(plain) => plain.clone(),
+                    None => given.wish(machine, pid, (tid, stat.start), &now),
+                },
                 new: shield.clone(),
             })])?;
             machine.kernel.set_affinity(tid, shield)?;
@@ -432,41 +491,17 @@ impl Shield {
         let machine = Machine::this();
         let _urgent = Urgent::now();
         free(&machine, &request.cores)?;
-        let topology = Topology::of(&machine);
-        let others = check(&request.cores, &topology)?;
         if let Some(pid) = request.pid {
             check_process(&machine, pid)?;
             check_thread(&machine, pid, request.thread)?;
         }
-        let unkept = |e: io::Error| {
-            let help = "what was before is written there, to be restored after a crash";
-            Error::new(format!("cannot keep a record: {e}"), help)
-        };
-        let path = own_place().map_err(unkept)?;
-        let me = std::process::id() as i32;
-        let start = machine.process(me).map_or(0, |s| s.start);
-        let begin = [
-            Entry::Shield(request.cores.clone(), machine.ticks_now()),
-            Entry::Tool(Who { pid: me, start }),
-        ];
-        let mut ledger = match Ledger::create(&path, &begin) {
-            Ok(ledger) => ledger,
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
-                return Err(Error::new(
-                    "another shield is being raised",
-                    "wait for it, or see: levada shield status",
-                ));
-            }
-            Err(e) => return Err(unkept(e)),
-        };
-        let undone = |what: &str, e: io::Error| {
-            let _ = restore::settle(&Machine::this(), &path);
-            Error::new(format!("{what}: {e}"), "")
-        };
-        let guard = Guard::start(&mut ledger, &request, &others);
-        let guard = guard.map_err(|e| undone("cannot start the guard", e))?;
+        let (mut ledger, others) = begin(&machine, &request)?;
+        let guard = Guard::start(&mut ledger, &request, &others).map_err(|e| {
+            let _ = restore::settle(&machine, &ledger);
+            Error::new(format!("cannot start the guard: {e}"), "")
+        })?;
         // From here on, whatever happens to this process, the guard restores.
-        let plain = topology.allowed.clone();
+        let plain = own_wish(&machine, &ledger);
         let raised = raise_with(&machine, &request, &others, &mut ledger);
         let mut shield = match raised {
             Ok(raised) => Shield {
@@ -480,7 +515,7 @@ impl Shield {
             },
             Err(e) => {
                 guard.stop();
-                let _ = restore::settle(&machine, &path);
+                let _ = restore::settle(&machine, &ledger);
                 guard.end();
                 return Err(e);
             }
@@ -544,7 +579,7 @@ impl Shield {
 
     /// How many have come onto the cores and were sent away.
     pub fn evicted(&self) -> u64 {
-        Record::read(&self.ledger.path).map_or(0, |r| r.evicted)
+        self.ledger.own().map_or(0, |own| own.evicted)
     }
 
     pub fn guard(&self) -> Option<i32> {
@@ -564,7 +599,7 @@ impl Shield {
             News::Dead => {
                 let others = self.raised.others.clone();
                 self.guard = None;
-                if !self.ledger.path.exists() {
+                if self.ledger.own().is_none() {
                     return News::Released;
                 }
                 self.guard = Guard::start(&mut self.ledger, &self.request, &others).ok();
@@ -582,11 +617,69 @@ impl Shield {
         if let Some(guard) = &guard {
             guard.stop();
         }
-        let restored = restore::settle(&self.machine, &self.ledger.path);
+        let restored = restore::settle(&self.machine, &self.ledger);
         if let Some(guard) = guard {
             guard.end();
         }
         Ok(restored?.unwrap_or_default())
+    }
+}
+
+/// The shield's place in the ledger, and the cores that remain. One is raised at a time: what each finds is
+/// what the one before has left.
+fn begin(machine: &Machine, request: &Request) -> Result<(Ledger, CoreSet), Error> {
+    /// So long another one may take to be raised.
+    const PATIENCE: Duration = Duration::from_secs(5);
+    let unkept = |e: io::Error| {
+        let help = "what was before is written there, to be restored after a crash";
+        Error::new(format!("cannot keep a record: {e}"), help)
+    };
+    let path = own_place().map_err(unkept)?;
+    let pid = std::process::id() as i32;
+    let start = machine.process(pid).map_or(0, |s| s.start);
+    let me = Who { pid, start };
+    let number = request.cores.first().unwrap_or(0);
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let locked = Locked::open(&path).map_err(unkept)?;
+        let record = locked.read().map_err(unkept)?.unwrap_or_default();
+        let rising = |held: &Held| held.rung.is_empty() && held.holder(machine).is_some();
+        let Some(other) = record.shields.iter().find(|held| rising(held)) else {
+            for held in &record.shields {
+                taken(machine, held, &request.cores)?;
+            }
+            let topology = Topology::of(machine);
+            let others = check(&request.cores, &topology, &shielded(&there_are()))?;
+            let begin = [
+                Entry::Shield(request.cores.clone(), machine.ticks_now()),
+                Entry::Tool(me),
+            ];
+            let text: String = begin.iter().map(|e| e.line(number)).collect();
+            locked.begin(&text).map_err(unkept)?;
+            return Ok((Ledger::of(&path, number, Some(me)), others));
+        };
+        if Instant::now() > until {
+            return Err(Error::new(
+                format!(
+                    "the shield on {} is still being raised",
+                    cores(&other.cores)
+                ),
+                "wait for it, or see: levada shield status",
+            ));
+        }
+        drop(locked);
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// The mask that this process would have if there were no shields.
+fn own_wish(machine: &Machine, ledger: &Ledger) -> CoreSet {
+    let mask = machine.kernel.affinity(0).unwrap_or_default();
+    let me = std::process::id() as i32;
+    let record = Record::read(&ledger.path).unwrap_or_default();
+    match machine.process(me) {
+        Some(own) => Given::all(&record).wish(machine, me, (me, own.start), &mask),
+        None => mask,
     }
 }
 
@@ -628,52 +721,43 @@ fn check_thread(machine: &Machine, pid: i32, thread: Option<i32>) -> Result<(), 
 pub fn free<K: Kernel>(machine: &Machine<K>, wanted: &CoreSet) -> Result<(), Error> {
     restore_left(machine)
         .map_err(|e| Error::new(format!("cannot clean up after an earlier shield: {e}"), ""))?;
-    there_are()
-        .iter()
-        .try_for_each(|(_, record)| taken(machine, record, wanted))
+    let own = own_place().ok();
+    for (path, held) in there_are() {
+        taken(machine, &held, wanted)?;
+        // What this one moved, ours would take for a wish, and leave it so.
+        if Some(path) != own && held.holder(machine).is_some() {
+            let what = format!("there is a shield of root's, on {}", cores(&held.cores));
+            return Err(Error::new(what, "beside it only root can have another"));
+        }
+    }
+    Ok(())
 }
 
-fn taken<K: Kernel>(machine: &Machine<K>, record: &Record, wanted: &CoreSet) -> Result<(), Error> {
-    if !record.is_held(machine) && !record.cores.meets(wanted) {
+fn taken<K: Kernel>(machine: &Machine<K>, held: &Held, wanted: &CoreSet) -> Result<(), Error> {
+    let both = held.cores.and(wanted);
+    if both.is_empty() {
         return Ok(());
     }
-    let both = record.cores.and(wanted);
-    let holder = record.tool.or(record.guard).map_or(0, |w| w.pid);
-    let (what, help) = match both.is_empty() {
-        false => (
-            format!("{} is shielded already, by process {holder}", cores(&both)),
-            format!("levada shield release {} ends that", record.cores),
-        ),
-        true => (
-            format!(
-                "there is a shield on {} already, by process {holder}, and there can be one at a time",
-                cores(&record.cores)
-            ),
-            format!(
-                "levada shield release {} ends that; one shield can have several cores",
-                record.cores
-            ),
-        ),
-    };
-    Err(Error::new(what, &help))
+    let holder = held.holder(machine).or(held.tool).map_or(0, |w| w.pid);
+    Err(Error::new(
+        format!("{} shielded already, by process {holder}", are(&both)),
+        &format!("levada shield release {} ends that", held.cores),
+    ))
 }
 
-/// Ends the shield on these cores, or every one; the program goes on without. Says which it ended.
+/// Ends the shields on these cores, or every one; the programs go on without. Says which it ended.
 pub fn release(wanted: Option<&CoreSet>) -> Result<Vec<CoreSet>, Error> {
     let machine = Machine::this();
     let mut released = Vec::new();
-    for (path, record) in there_are() {
-        if wanted.is_some_and(|w| !w.meets(&record.cores)) {
+    for (path, held) in there_are() {
+        if wanted.is_some_and(|w| !w.meets(&held.cores)) {
             continue;
         }
+        let ledger = Ledger::of(&path, held.number, held.tool);
         let deadline = Instant::now() + Duration::from_secs(3);
         let mut told = None;
         // Its guard may have been replaced a moment ago.
-        while path.exists() && Instant::now() < deadline {
-            let Ok(now) = Record::read(&path) else { break };
-            if now.since != record.since {
-                break;
-            }
+        while let Some(now) = ledger.own().filter(|_| Instant::now() < deadline) {
             let guard = now.guard.filter(|g| machine.lives(g.pid, g.start));
             match guard {
                 Some(guard) if told != Some(guard) => {
@@ -681,14 +765,14 @@ pub fn release(wanted: Option<&CoreSet>) -> Result<Vec<CoreSet>, Error> {
                     if unsafe { libc::kill(guard.pid, libc::SIGTERM) } != 0 {
                         let e = io::Error::last_os_error();
                         return Err(Error::new(
-                            format!("cannot end the shield on {}: {e}", cores(&record.cores)),
+                            format!("cannot end the shield on {}: {e}", cores(&held.cores)),
                             "it is another user's",
                         ));
                     }
                     told = Some(guard);
                 }
-                None if !now.is_held(&machine) => {
-                    let settled = restore::settle(&machine, &path);
+                None if now.holder(&machine).is_none() => {
+                    let settled = restore::settle(&machine, &ledger);
                     settled.map_err(|e| {
                         Error::new(format!("cannot restore by {}: {e}", path.display()), "")
                     })?;
@@ -697,13 +781,13 @@ pub fn release(wanted: Option<&CoreSet>) -> Result<Vec<CoreSet>, Error> {
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        if Record::read(&path).is_ok_and(|now| now.since == record.since) {
+        if ledger.own().is_some() {
             return Err(Error::new(
-                format!("the shield on {} does not end", cores(&record.cores)),
+                format!("the shield on {} does not end", cores(&held.cores)),
                 "",
             ));
         }
-        released.push(record.cores);
+        released.push(held.cores);
     }
     if let (Some(wanted), true) = (wanted, released.is_empty()) {
         return Err(Error::new(

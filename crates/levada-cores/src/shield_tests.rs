@@ -29,12 +29,20 @@ struct Up {
     before: String,
 }
 
+impl Up {
+    fn cores(&self, fake: &Fake) -> CoreSet {
+        let record = fake.record(&self.ledger);
+        record.shield(self.ledger.number).unwrap().cores.clone()
+    }
+}
+
 fn raise(fake: &Fake, request: &Request) -> Result<Up, Error> {
     let before = fake.everything();
-    let mut ledger = fake.ledger();
-    let begin = Entry::Shield(request.cores.clone(), 0);
-    ledger.add(&[begin]).unwrap();
-    let others = set("0-3").without(&request.cores);
+    let mut ledger = fake.ledger_of(&request.cores.to_string());
+    let record = fake.record(&ledger);
+    let others = set("0-3")
+        .without(&request.cores)
+        .without(&record.cores_but(ledger.number));
     let raised = raise_with(&fake.machine, request, &others, &mut ledger)?;
     Ok(Up {
         raised,
@@ -45,13 +53,13 @@ fn raise(fake: &Fake, request: &Request) -> Result<Up, Error> {
 
 /// The program, which runs already, onto its core.
 fn admit(fake: &Fake, up: &Up, pid: i32) {
-    let mut ledger = Ledger::open(&up.ledger.path).unwrap();
+    let mut ledger = Ledger::of(&up.ledger.path, up.ledger.number, None);
     let inside = up.raised.inside.as_ref();
     take_in(
         &fake.machine,
         &mut ledger,
         inside,
-        &set("3"),
+        &up.cores(fake),
         pid,
         None,
         None,
@@ -61,14 +69,14 @@ fn admit(fake: &Fake, up: &Up, pid: i32) {
 
 /// One thread of it only.
 fn admit_thread(fake: &Fake, up: &Up, pid: i32, tid: i32) {
-    let mut ledger = Ledger::open(&up.ledger.path).unwrap();
+    let mut ledger = Ledger::of(&up.ledger.path, up.ledger.number, None);
     let inside = up.raised.inside.as_ref();
     let one = Some(tid);
     take_in(
         &fake.machine,
         &mut ledger,
         inside,
-        &set("3"),
+        &up.cores(fake),
         pid,
         one,
         None,
@@ -124,9 +132,7 @@ fn who_holds_a_shield_for_its_parent_is_not_inside() {
 }
 
 fn lower(fake: &Fake, up: &Up) -> Restored {
-    let restored = restore::settle(&fake.machine, &up.ledger.path)
-        .unwrap()
-        .unwrap();
+    let restored = restore::settle(&fake.machine, &up.ledger).unwrap().unwrap();
     assert_eq!(restored.failed, Vec::<String>::new());
     restored
 }
@@ -137,16 +143,16 @@ fn a_partition_is_the_first_choice() {
     fake.with_version_2("cpu cpuset memory");
     let up = raise(&fake, &request()).unwrap();
     assert_eq!(up.raised.rung, Rung::Partition);
-    assert_eq!(fake.text("sys/fs/cgroup/levada-shield/cpuset.cpus"), "3");
+    assert_eq!(fake.text("sys/fs/cgroup/levada-shield-3/cpuset.cpus"), "3");
     assert_eq!(
-        fake.text("sys/fs/cgroup/levada-shield/cpuset.cpus.partition"),
+        fake.text("sys/fs/cgroup/levada-shield-3/cpuset.cpus.partition"),
         "isolated"
     );
     assert_eq!(fake.text("proc/irq/7/smp_affinity_list"), "0-2");
     admit(&fake, &up, 100);
     assert_eq!(fake.mask(101), set("3"));
     lower(&fake, &up);
-    assert!(!fake.exists("sys/fs/cgroup/levada-shield"));
+    assert!(!fake.exists("sys/fs/cgroup/levada-shield-3"));
     assert_eq!(fake.mask(101), set("0-3"));
     assert_eq!(fake.text("proc/irq/7/smp_affinity_list"), "0-3");
     assert_eq!(
@@ -166,7 +172,7 @@ fn several_cores_are_a_partition_that_balances() {
     };
     raise(&fake, &wanted).unwrap();
     assert_eq!(
-        fake.text("sys/fs/cgroup/levada-shield/cpuset.cpus.partition"),
+        fake.text("sys/fs/cgroup/levada-shield-2-3/cpuset.cpus.partition"),
         "root"
     );
 }
@@ -184,7 +190,7 @@ fn an_invalid_partition_is_given_up_for_affinities() {
         (Rung::Partition, format!("the partition is {says}"))
     );
     assert!(
-        !fake.exists("sys/fs/cgroup/levada-shield"),
+        !fake.exists("sys/fs/cgroup/levada-shield-3"),
         "nothing of it stays"
     );
     assert_eq!(fake.mask(100), set("0-2"));
@@ -240,7 +246,7 @@ fn where_cpusets_cannot_be_had_nothing_of_them_stays() {
         fake.machine.kernel.make_dir(&docker).unwrap();
         fake.sys("fs/cgroup/cpuset/docker/cpuset.cpus", "0-3");
     };
-    let refused = |fake: &Fake| fake.refuses("sys/fs/cgroup/cpuset/levada-shield", libc::EACCES);
+    let refused = |fake: &Fake| fake.refuses("sys/fs/cgroup/cpuset/levada-shield-3", libc::EACCES);
     for (spoil, said) in [
         (&shared as &dyn Fn(&Fake), "docker"),
         (&refused, "no cpuset can be made"),
@@ -268,8 +274,7 @@ fn without_cgroups_affinities_are_swept_and_come_back() {
     admit(&fake, &up, 100);
     assert_eq!((fake.mask(100), fake.mask(101)), (set("3"), set("3")));
     lower(&fake, &up);
-    // Its own last wish was 0-2 when it was taken in: that is what it had from the sweep.
-    assert_eq!(fake.mask(200), set("3"));
+    assert_eq!(fake.everything(), up.before);
 }
 
 #[test]
@@ -351,6 +356,7 @@ fn what_cannot_be_shielded_is_refused() {
         allowed: set(allowed),
         cores: Vec::new(),
     };
+    let none = CoreSet::default();
     for (cores, online, allowed, said) in [
         ("", "0-3", "0-3", "no core is named"),
         (
@@ -370,31 +376,273 @@ fn what_cannot_be_shielded_is_refused() {
         ),
         ("0-1", "0-3", "0-1", "would leave no core"),
     ] {
-        let refused = check(&set(cores), &topology(online, allowed)).unwrap_err();
+        let refused = check(&set(cores), &topology(online, allowed), &none).unwrap_err();
         assert!(refused.what.contains(said), "{cores}: {refused}");
     }
     assert_eq!(
-        check(&set("1,3"), &topology("0-3", "0-3")).unwrap(),
+        check(&set("1,3"), &topology("0-3", "0-3"), &none).unwrap(),
         set("0,2")
     );
+    // Beside shields on others.
+    let beside =
+        |cores: &str, shielded: &str| check(&set(cores), &topology("0-3", "0-1"), &set(shielded));
+    assert_eq!(beside("1", "2-3").unwrap(), set("0"));
+    let refused = beside("0-1", "2-3").unwrap_err();
+    let said = "cores 0-1 would leave no core for everything else: cores 2-3 are shielded already";
+    assert_eq!(refused.what, said);
 }
 
 #[test]
 fn a_core_that_is_shielded_already_is_named_with_its_holder() {
     let fake = Fake::new("0-3");
     fake.task(50, 50, 1, "levada", "0-3");
-    let record = Record {
+    let held = Held {
         cores: set("3"),
         tool: Some(Who {
             pid: 50,
             start: fake.start(50),
         }),
-        ..Record::default()
+        ..Held::default()
     };
-    let same = taken(&fake.machine, &record, &set("2-3")).unwrap_err();
+    let same = taken(&fake.machine, &held, &set("2-3")).unwrap_err();
     assert_eq!(same.what, "core 3 is shielded already, by process 50");
-    let other = taken(&fake.machine, &record, &set("1")).unwrap_err();
-    assert!(other.what.contains("one at a time"), "{other}");
-    fake.end(50);
-    assert!(taken(&fake.machine, &record, &set("1")).is_ok());
+    assert!(taken(&fake.machine, &held, &set("1")).is_ok());
+}
+
+// ---- several at a time -------------------------------------------------------------------------
+
+/// A machine that holds shields in each way.
+fn machines() -> [(Rung, Fake); 3] {
+    let made = |rung| {
+        let fake = machine();
+        match rung {
+            Rung::Partition => fake.with_version_2("cpu cpuset memory"),
+            Rung::Cpusets => fake.with_cpusets(),
+            Rung::Affinity | Rung::Own => {}
+        }
+        fake.proc("irq/8/smp_affinity_list", "2");
+        (rung, fake)
+    };
+    [Rung::Partition, Rung::Cpusets, Rung::Affinity].map(made)
+}
+
+fn on(cores: &str) -> Request {
+    Request {
+        cores: set(cores),
+        ..Request::default()
+    }
+}
+
+#[test]
+fn two_shields_end_in_either_order_and_all_is_as_before() {
+    for last_first in [true, false] {
+        for (rung, fake) in machines() {
+            let at = format!("{rung:?}, the last one first: {last_first}");
+            fake.task(300, 300, 1, "critical", "0-3");
+            fake.task(301, 301, 1, "critical, too", "0-3");
+            let first = raise(&fake, &on("3")).unwrap();
+            admit(&fake, &first, 300);
+            assert_eq!(fake.mask(100), set("0-2"), "{at}");
+            let second = raise(&fake, &on("2")).unwrap();
+            assert_eq!(
+                (second.raised.rung, first.raised.rung),
+                (rung, rung),
+                "{at}"
+            );
+            admit(&fake, &second, 301);
+            let masks = || [300, 301, 100, 101, 200].map(|id| fake.mask(id).to_string());
+            assert_eq!(masks(), ["3", "2", "0-1", "0-1", "0-1"], "{at}");
+            assert_eq!(fake.text("proc/irq/7/smp_affinity_list"), "0-1", "{at}");
+            // It had core 2 only.
+            assert_eq!(fake.text("proc/irq/8/smp_affinity_list"), "0-1", "{at}");
+            if last_first {
+                lower(&fake, &second);
+                assert_eq!(masks(), ["3", "0-2", "0-2", "0-2", "0-2"], "{at}");
+                assert_eq!(fake.text("proc/irq/8/smp_affinity_list"), "2", "{at}");
+                lower(&fake, &first);
+            } else {
+                lower(&fake, &first);
+                assert_eq!(masks(), ["0-1,3", "2", "0-1,3", "0-1,3", "3"], "{at}");
+                assert_eq!(fake.text("proc/irq/7/smp_affinity_list"), "0-1,3", "{at}");
+                lower(&fake, &second);
+            }
+            assert!(!fake.ledger_path().exists(), "{at}");
+            let before = first
+                .before
+                .replace("subtree_control cpu\n", "subtree_control -cpuset\n");
+            assert_eq!(fake.everything(), before, "{at}");
+        }
+    }
+}
+
+#[test]
+fn three_shields_leave_one_core_and_come_back_one_by_one() {
+    for order in [[3, 2, 1], [1, 2, 3], [2, 3, 1], [2, 1, 3]] {
+        for (rung, fake) in machines() {
+            let ups: Vec<Up> = ["3", "2", "1"]
+                .map(|core| raise(&fake, &on(core)).unwrap())
+                .into();
+            assert_eq!(fake.mask(101), set("0"), "{rung:?}");
+            let mut back = set("0");
+            for core in order {
+                let up = ups.iter().find(|u| u.ledger.number == core).unwrap();
+                lower(&fake, up);
+                back = back.or(&CoreSet::one(core));
+                assert_eq!(fake.mask(101), back, "{rung:?} {order:?} {core}");
+            }
+            assert_eq!(fake.mask(200), set("3"));
+            assert!(!fake.ledger_path().exists());
+        }
+    }
+}
+
+#[test]
+fn who_is_born_under_two_shields_gets_back_what_his_parents_had() {
+    let fake = machine();
+    let first = raise(&fake, &on("3")).unwrap();
+    fake.task(400, 400, 100, "born under one", "0-2");
+    let second = raise(&fake, &on("2")).unwrap();
+    fake.task(401, 401, 100, "born under two", "0-1");
+    assert_eq!(fake.mask(400), set("0-1"));
+    lower(&fake, &first);
+    assert_eq!(
+        (fake.mask(400), fake.mask(401)),
+        (set("0-1,3"), set("0-1,3"))
+    );
+    // Another one takes what the first had: nobody's wish is lost by it.
+    let third = raise(&fake, &on("3")).unwrap();
+    assert_eq!((fake.mask(400), fake.mask(401)), (set("0-1"), set("0-1")));
+    lower(&fake, &second);
+    assert_eq!((fake.mask(400), fake.mask(401)), (set("0-2"), set("0-2")));
+    lower(&fake, &third);
+    assert_eq!((fake.mask(400), fake.mask(401)), (set("0-3"), set("0-3")));
+}
+
+#[test]
+fn two_threads_of_one_process_have_a_core_each() {
+    for version_1 in [true, false] {
+        let fake = machine();
+        fake.task(100, 102, 1, "lame", "0-3");
+        if version_1 {
+            fake.with_cpusets();
+        }
+        let of = |cores: &str, tid: i32| Request {
+            pid: Some(100),
+            thread: Some(tid),
+            ..on(cores)
+        };
+        let first = raise(&fake, &of("3", 101)).unwrap();
+        admit_thread(&fake, &first, 100, 101);
+        let second = raise(&fake, &of("2", 102)).unwrap();
+        admit_thread(&fake, &second, 100, 102);
+        let masks = || [100, 101, 102].map(|id| fake.mask(id).to_string());
+        assert_eq!(masks(), ["0-1", "3", "2"], "{version_1}");
+        lower(&fake, &first);
+        assert_eq!(masks(), ["0-1,3", "0-1,3", "2"], "{version_1}");
+        lower(&fake, &second);
+        assert_eq!(fake.everything(), first.before);
+    }
+}
+
+#[test]
+fn a_kernel_thread_that_stays_in_its_group_gets_its_mask_back() {
+    let fake = machine();
+    fake.with_cpusets();
+    fake.stays_in_its_group(2);
+    let first = raise(&fake, &on("3")).unwrap();
+    assert_eq!(fake.mask(2), set("0-2"));
+    let second = raise(&fake, &on("2")).unwrap();
+    assert_eq!(fake.mask(2), set("0-1"));
+    lower(&fake, &first);
+    assert_eq!(fake.mask(2), set("0-1,3"));
+    lower(&fake, &second);
+    assert_eq!(fake.everything(), first.before);
+}
+
+#[test]
+fn who_chose_for_himself_under_two_shields_is_left_alone() {
+    let fake = machine();
+    let first = raise(&fake, &on("3")).unwrap();
+    let second = raise(&fake, &on("2")).unwrap();
+    fake.set_mask(100, "1");
+    lower(&fake, &first);
+    assert_eq!(fake.mask(100), set("1"));
+    lower(&fake, &second);
+    assert_eq!(fake.mask(100), set("1"));
+    assert_eq!(fake.mask(101), set("0-3"));
+}
+
+#[test]
+fn what_one_shield_has_pinned_stays_so_when_another_ends() {
+    for (rung, fake) in machines() {
+        fake.last_core(100, 3);
+        let pinning = Request {
+            lightest: Some(1),
+            ..on("3")
+        };
+        let first = raise(&fake, &pinning).unwrap();
+        let second = raise(&fake, &on("2")).unwrap();
+        assert_eq!(fake.mask(100), set("1"), "{rung:?}");
+        lower(&fake, &second);
+        assert_eq!(fake.mask(100), set("1"), "{rung:?}");
+        lower(&fake, &first);
+        assert_eq!(fake.mask(100), set("0-3"), "{rung:?}");
+        // And the other way round.
+        let first = raise(&fake, &pinning).unwrap();
+        let second = raise(&fake, &on("2")).unwrap();
+        lower(&fake, &first);
+        assert_eq!(fake.mask(100), set("0-1,3"), "{rung:?}");
+        lower(&fake, &second);
+        assert_eq!(fake.mask(100), set("0-3"), "{rung:?}");
+    }
+}
+
+#[test]
+fn all_shields_hold_in_one_way() {
+    let fake = machine();
+    fake.with_cpusets();
+    let by_masks = Request {
+        by: Some(Rung::Affinity),
+        ..on("3")
+    };
+    let first = raise(&fake, &by_masks).unwrap();
+    let second = raise(&fake, &on("2")).unwrap();
+    assert_eq!(second.raised.rung, Rung::Affinity);
+    lower(&fake, &second);
+    let before = fake.everything();
+    let by_groups = Request {
+        by: Some(Rung::Cpusets),
+        ..on("2")
+    };
+    let refused = raise(&fake, &by_groups).err().unwrap();
+    let said = "core 2 cannot be shielded: that on core 3 holds by affinity";
+    assert_eq!(refused.what, said);
+    let deadline = Request {
+        apart: true,
+        ..on("2")
+    };
+    let refused = raise(&fake, &deadline).err().unwrap();
+    assert!(refused.what.contains("deadlines need"), "{refused}");
+    assert!(refused.help.unwrap().contains("hold in one way"));
+    restore::settle(&fake.machine, &Ledger::of(&fake.ledger_path(), 2, None)).unwrap();
+    assert_eq!(fake.everything(), before);
+    lower(&fake, &first);
+}
+
+#[test]
+fn what_is_left_of_two_is_restored_each_by_itself() {
+    for (rung, fake) in machines() {
+        let before = fake.everything();
+        raise(&fake, &on("3")).unwrap();
+        raise(&fake, &on("2")).unwrap();
+        for number in [3, 2] {
+            // Killed in the middle of it, and begun anew: what was done is found done.
+            let ledger = Ledger::of(&fake.ledger_path(), number, None);
+            drop(restore::take_back(&fake.machine, &ledger).unwrap());
+            let again = restore::settle(&fake.machine, &ledger).unwrap();
+            assert_eq!(again.unwrap().changed, 0, "{rung:?}");
+        }
+        let before = before.replace("subtree_control cpu\n", "subtree_control -cpuset\n");
+        assert_eq!(fake.everything(), before, "{rung:?}");
+    }
 }

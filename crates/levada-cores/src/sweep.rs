@@ -3,8 +3,10 @@
 //! listing and the moving carries the old mask, so one sweep is never enough: sweeps are repeated until
 //! one finds nothing, and then from time to time, since a program may set its own mask at any moment.
 
-use crate::ledger::{Entry, Ledger, Task};
+use crate::given::Given;
+use crate::ledger::Ledger;
 use crate::machine::{Kernel, Machine, Stat};
+use crate::record::{Entry, Record, Task};
 use crate::set::CoreSet;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
@@ -13,7 +15,7 @@ use std::io;
 #[derive(Clone, Debug, Default)]
 pub struct Broom {
     pub shield: CoreSet,
-    /// Where who has no other core goes to.
+    /// Where who has no other core goes to, but for cores of shields that were raised since.
     pub others: CoreSet,
     /// The one core that everything on the shield's cores goes to, as the paper did.
     pub lightest: Option<u32>,
@@ -102,11 +104,11 @@ impl Broom {
     }
 
     /// Where a thread goes that may run on the shield's cores.
-    fn target(&self, mask: &CoreSet, core: u32) -> CoreSet {
+    fn target(&self, mask: &CoreSet, core: u32, others: &CoreSet) -> CoreSet {
         let rest = mask.without(&self.shield);
         match self.lightest {
             Some(lightest) if self.shield.has(core) => CoreSet::one(lightest),
-            _ if rest.is_empty() => self.others.clone(),
+            _ if rest.is_empty() => others.clone(),
             _ => rest,
         }
     }
@@ -163,18 +165,29 @@ impl Broom {
                 if self.threads.contains(&tid) || self.is_inside(machine, pid) {
                     continue;
                 }
-                let new = self.target(&mask, stat.core);
                 let task = Task {
                     pid,
                     tid,
                     start: stat.start,
                     old: mask,
-                    new,
+                    new: CoreSet::default(),
                 };
                 moves.push((task, stat));
             }
         }
         self.forget(machine, &there);
+        if moves.is_empty() {
+            swept.rounds += 1;
+            return Ok(0);
+        }
+        // Read after the masks: who gave one of them had written it down before.
+        let record = Record::read(&ledger.path)?;
+        let given = Given::by_others(&record, ledger.number);
+        let others = self.others.without(&record.cores_but(ledger.number));
+        for (task, stat) in &mut moves {
+            task.new = self.target(&task.old, stat.core, &others);
+            task.old = given.wish(machine, task.pid, (task.tid, task.start), &task.old);
+        }
         let before = |task: &Task| self.tried.get(&task.tid).filter(|t| t.task == *task);
         moves.retain(|(task, stat)| {
             let refused = before(task).is_some_and(|t| t.refused);

@@ -29,7 +29,7 @@ impl Topology {
     pub fn of<K: Kernel>(machine: &Machine<K>) -> Topology {
         let root = machine.sys.join("devices/system/cpu");
         let allowed = machine.kernel.affinity(0).unwrap_or_default();
-        let online = list(machine, &root.join("online")).unwrap_or_else(|| allowed.clone());
+        let online = machine.online();
         let cores = online.iter().map(|id| {
             let folder = root.join(format!("cpu{id}"));
             let (cache, cache_kib) = last_cache(machine, &folder, id);

@@ -128,6 +128,25 @@ fn a_shield_can_be_released_and_its_program_goes_on() {
 }
 
 #[test]
+fn the_end_of_a_released_program_leaves_the_next_shield_alone() {
+    let Some(bench) = Bench::new("a shield after a release") else {
+        return;
+    };
+    for way in bench.ways() {
+        let (first, first_pid) = bench.start(&["--by", way], "exec sleep 20");
+        levada_shield(&["release"]);
+        let (second, pid) = bench.start(&["--by", way], "exec sleep 20");
+        kill(first_pid, libc::SIGTERM);
+        first.wait_with_output().unwrap();
+        assert_eq!(mask(pid), bench.core.to_string(), "{way}");
+        assert_eq!(status()["shields"][0]["program"][0], pid, "{way}");
+        kill(pid, libc::SIGTERM);
+        second.wait_with_output().unwrap();
+        bench.same();
+    }
+}
+
+#[test]
 fn children_born_meanwhile_get_all_cores_and_a_wish_of_one_s_own_is_left() {
     let Some(bench) = Bench::new("children") else {
         return;

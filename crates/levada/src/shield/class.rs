@@ -4,7 +4,7 @@
 
 use crate::cli::RaiseArgs;
 use crate::output::{DIM, Failure, failure_with, paint};
-use levada_cores::ledger::Entry;
+use levada_cores::record::Entry;
 use levada_cores::{Machine, Shield};
 use std::io;
 use std::path::PathBuf;

@@ -77,21 +77,23 @@ fn plan(args: &RaiseArgs) -> Result<Plan<'_>, Failure> {
     // First of all: a shield that holds narrows what this process may use.
     shields::free(&machine, &args.cores.clone().unwrap_or_default())?;
     let topology = Topology::of(&machine);
+    let shielded = shields::shielded(&shields::there_are());
     let wanted = match (&args.cores, args.count) {
         (Some(named), _) => {
-            shields::check(named, &topology)?;
+            shields::check(named, &topology, &shielded)?;
             Some(named.clone())
         }
         (None, Some(n)) => {
-            let most = topology
-                .online
-                .and(&topology.allowed)
-                .len()
-                .saturating_sub(1);
-            if n as usize > most {
+            let usable = topology.online.and(&topology.allowed);
+            let free = usable.without(&shielded).len();
+            if n as usize >= free {
                 let all = plural(n as usize, "core");
+                let but = match shielded.is_empty() {
+                    true => String::new(),
+                    false => format!(" but {}, which shields have", cores(&shielded)),
+                };
                 return failure_with(
-                    format!("{all} cannot be shielded: there are {}", most + 1),
+                    format!("{all} cannot be shielded: there are {free}{but}"),
                     "one must remain",
                 );
             }
@@ -105,9 +107,9 @@ fn plan(args: &RaiseArgs) -> Result<Plan<'_>, Failure> {
         }
     };
     let load = shields::look(if wanted.is_some() { SHORT } else { LONG });
-    let wanted =
-        wanted.unwrap_or_else(|| load.cheapest(args.count.unwrap_or(1) as usize, &topology));
-    let others = shields::check(&wanted, &topology)?;
+    let wanted = wanted
+        .unwrap_or_else(|| load.cheapest(args.count.unwrap_or(1) as usize, &topology, &shielded));
+    let others = shields::check(&wanted, &topology, &shielded)?;
     let request = Request {
         lightest: args.pin_lightest.then(|| load.lightest(&others)).flatten(),
         cores: wanted,
@@ -141,17 +143,24 @@ fn release(wanted: Option<&CoreSet>) -> Result<ExitCode, Failure> {
 
 fn restore() -> Result<ExitCode, Failure> {
     let machine = Machine::this();
-    let held = shields::there_are()
-        .into_iter()
-        .find(|(_, r)| r.is_held(&machine));
-    let restored: Vec<_> = shields::restore_left(&machine)?.into_iter().collect();
+    let restored = shields::restore_left(&machine)?;
     for one in &restored {
         output::line(&report::restored(one))?;
     }
-    if let (true, Some((_, record))) = (restored.is_empty(), held) {
+    let there = shields::there_are().into_iter();
+    let held: Vec<_> = there
+        .filter(|(_, held)| held.holder(&machine).is_some())
+        .collect();
+    if restored.is_empty() && !held.is_empty() {
+        let all = shields::shielded(&held);
+        let verb = if held.len() == 1 { "holds" } else { "hold" };
         return failure_with(
-            format!("the shield on {} still holds", cores(&record.cores)),
-            format!("levada shield release {} ends it", record.cores),
+            format!(
+                "the shield{} on {} still {verb}",
+                if held.len() == 1 { "" } else { "s" },
+                cores(&all)
+            ),
+            format!("levada shield release {all} ends that"),
         );
     }
     if restored.is_empty() {

@@ -4,7 +4,7 @@
 use super::report;
 use crate::cli::ShieldStatusArgs;
 use crate::output::{self, Failure, plural, table};
-use levada_cores::ledger::Record;
+use levada_cores::record::Held;
 use levada_cores::shield::{self as shields, cores};
 use levada_cores::{CoreSet, Load, Machine, Rung, Topology};
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ pub fn status(args: &ShieldStatusArgs) -> Result<ExitCode, Failure> {
         }
     }
     let load = shields::look(MOMENT);
-    let there: Vec<Record> = shields::there_are().into_iter().map(|(_, r)| r).collect();
+    let there: Vec<Held> = shields::there_are().into_iter().map(|(_, r)| r).collect();
     match args.json {
         true => output::line(&to_json(args, &machine, &topology, &load, &there).to_string())?,
         false => print(args, &machine, &topology, &load, &there)?,
@@ -35,14 +35,9 @@ pub fn status(args: &ShieldStatusArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a shield is at: who holds it, or that nobody does.
-fn holder(machine: &Machine, record: &Record) -> Option<i32> {
-    let lives = |w: &levada_cores::ledger::Who| machine.lives(w.pid, w.start);
-    record
-        .tool
-        .filter(lives)
-        .or(record.guard.filter(lives))
-        .map(|w| w.pid)
+fn cores_of(there: &[Held]) -> CoreSet {
+    let cores = there.iter().map(|held| &held.cores);
+    cores.fold(CoreSet::default(), |all, cores| all.or(cores))
 }
 
 fn print(
@@ -50,17 +45,17 @@ fn print(
     machine: &Machine,
     topology: &Topology,
     load: &Load,
-    there: &[Record],
+    there: &[Held],
 ) -> Result<(), Failure> {
-    let shielded = |core: u32| there.iter().any(|r| r.cores.has(core));
-    let cheapest = load.cheapest(1, topology);
+    let shielded = cores_of(there);
+    let cheapest = load.cheapest(1, topology, &shielded);
     let rows: Vec<Vec<String>> = topology
         .cores
         .iter()
         .map(|core| {
             let on = CoreSet::one(core.id);
             let mut notes = Vec::new();
-            if shielded(core.id) {
+            if shielded.has(core.id) {
                 notes.push("shielded");
             } else if cheapest.has(core.id) && topology.online.len() > 1 {
                 notes.push("cheapest to empty");
@@ -81,7 +76,7 @@ fn print(
     let head = ["", "busy", "threads", "same core", "same cache", ""];
     output::line(table(&head, &rows).trim_end())?;
     if let Some(wanted) = &args.cores {
-        let others = topology.online.without(wanted);
+        let others = topology.online.without(wanted).without(&shielded);
         output::line(&format!(
             "\non {}: {}, {:.2} of a core busy",
             cores(wanted),
@@ -111,8 +106,8 @@ fn print(
     }
     for record in there {
         let sentence = Rung::from_name(&record.rung).map_or("being raised", Rung::sentence);
-        let held = match holder(machine, record) {
-            Some(pid) => format!("held by process {pid}"),
+        let held = match record.holder(machine) {
+            Some(who) => format!("held by process {}", who.pid),
             None => "held by nobody: levada shield restore".into(),
         };
         let program: Vec<String> = record.critical.iter().map(|w| w.pid.to_string()).collect();
@@ -131,7 +126,7 @@ fn to_json(
     machine: &Machine,
     topology: &Topology,
     load: &Load,
-    there: &[Record],
+    there: &[Held],
 ) -> Value {
     let list: Vec<Value> = topology
         .cores
@@ -149,7 +144,7 @@ fn to_json(
         .iter()
         .map(|r| {
             json!({
-                "cores": r.cores.to_string(), "by": r.rung, "holder": holder(machine, r),
+                "cores": r.cores.to_string(), "by": r.rung, "holder": r.holder(machine).map(|w| w.pid),
                 "guard": r.guard.map(|g| g.pid),
                 "program": r.critical.iter().map(|w| w.pid).collect::<Vec<_>>(),
                 "evicted": r.evicted,
@@ -161,7 +156,7 @@ fn to_json(
             .on(wanted)
             .map(|w| json!({"name": w.name, "pid": w.pid, "tid": w.tid, "share": w.share, "kernel": w.kernel}))
             .collect();
-        let others = topology.online.without(wanted);
+        let others = topology.online.without(wanted).without(&cores_of(there));
         json!({
             "cores": wanted.to_string(), "busy": report::work(load, wanted), "threads": threads,
             "others": others.to_string(), "lightest": load.lightest(&others),
@@ -169,6 +164,6 @@ fn to_json(
     });
     json!({
         "cores": list, "shields": shields, "on": on,
-        "cheapest": load.cheapest(1, topology).to_string(),
+        "cheapest": load.cheapest(1, topology, &cores_of(there)).to_string(),
     })
 }

@@ -69,6 +69,11 @@ pub fn everything() -> BTreeMap<String, String> {
                 .filter(|l| l.contains("cpuset") || l.starts_with("0::"))
                 .collect();
             let start = stat(&format!("{at}/stat"), 22);
+            // Those that nobody may move the kernel moves itself.
+            let flags: u64 = stat(&format!("{at}/stat"), 9).parse().unwrap_or(0);
+            if flags & 0x0400_0000 != 0 {
+                continue;
+            }
             all.insert(
                 format!("{tid} of {start}"),
                 format!("{} {}", mask(tid), sets.join(" ")),
@@ -124,12 +129,14 @@ impl Bench {
         }
     }
 
-    /// The ways that work here, of those that hold against everybody.
+    /// The ways that work here, of those that hold against everybody; those of LEVADA_WAYS must.
     pub fn ways(&self) -> Vec<&'static str> {
+        let must = std::env::var("LEVADA_WAYS").unwrap_or_default();
         let works = |way: &&str| {
             let done = self.run(&["--by", way], &["true"]);
             if !done.status.success() {
                 let why = String::from_utf8_lossy(&done.stderr).into_owned();
+                assert!(!must.split(',').any(|m| m == *way), "{way}: {why}");
                 skipped(&format!("a shield by {way}"), why.trim());
             }
             done.status.success()
@@ -141,10 +148,12 @@ impl Bench {
     }
 
     pub fn shield(&self, options: &[&str], program: &[&str]) -> Command {
+        self.shield_on(self.core, options, program)
+    }
+
+    pub fn shield_on(&self, core: u32, options: &[&str], program: &[&str]) -> Command {
         let mut command = Command::new(LEVADA);
-        command
-            .args(["shield", &self.core.to_string()])
-            .args(options);
+        command.args(["shield", &core.to_string()]).args(options);
         if !program.is_empty() {
             command.arg("--").args(program);
         }
@@ -158,8 +167,12 @@ impl Bench {
 
     /// Starts a shell in a shield and waits until it says that it runs; its id.
     pub fn start(&self, options: &[&str], script: &str) -> (Child, i32) {
+        self.start_on(self.core, options, script)
+    }
+
+    pub fn start_on(&self, core: u32, options: &[&str], script: &str) -> (Child, i32) {
         let script = format!("echo $$; {script}");
-        let mut command = self.shield(options, &["sh", "-c", &script]);
+        let mut command = self.shield_on(core, options, &["sh", "-c", &script]);
         let mut child = command
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -177,7 +190,7 @@ impl Bench {
 
     /// All is as it was: of what was there before, and is still.
     pub fn same(&self) {
-        let end = Instant::now() + Duration::from_secs(2);
+        let end = Instant::now() + Duration::from_secs(2 * patience());
         loop {
             let now = everything();
             let differs = |(k, v): &(&String, &String)| now.get(*k).is_some_and(|n| n != *v);
@@ -207,8 +220,15 @@ impl Drop for Bench {
     }
 }
 
+/// How much longer everything may take than on a machine of these days: where it is emulated.
+fn patience() -> u64 {
+    let text = std::env::var("LEVADA_PATIENCE").unwrap_or_default();
+    text.parse().unwrap_or(1)
+}
+
 pub fn until(what: &str, seconds: u64, mut holds: impl FnMut() -> bool) -> Duration {
     let began = Instant::now();
+    let seconds = seconds * patience();
     while !holds() {
         assert!(
             began.elapsed() < Duration::from_secs(seconds),

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The masks that shields gave, and whom: from them is told what a thread asked for that has one of them.
+//! One that was given it itself has its wish in the ledger; who was born since carries the mask of his
+//! parent, and has what that one asked for.
+
+use crate::machine::{Kernel, Machine};
+use crate::record::{Held, Record, Task};
+use crate::set::CoreSet;
+use crate::shield::Rung;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+pub struct Given<'a> {
+    since: u64,
+    by_thread: HashMap<(i32, u64), Vec<&'a Task>>,
+    by_process: HashMap<i32, Vec<&'a Task>>,
+    /// How many had which wish of those that were given this mask.
+    wishes: BTreeMap<&'a CoreSet, BTreeMap<&'a CoreSet, u64>>,
+    /// The mask that each shield gave to most, and that of its program: who carries one of these and has no
+    /// ancestors any more has the wish of most. With other masks that would be a guess.
+    common: HashSet<&'a CoreSet>,
+}
+
+impl<'a> Given<'a> {
+    /// By all shields of the record.
+    pub fn all(record: &'a Record) -> Given<'a> {
+        Given::by(record, |_| true)
+    }
+
+    /// By all but one, to those who were born; what a thread was given itself counts whoever gave it.
+    pub fn by_others(record: &'a Record, number: u32) -> Given<'a> {
+        Given::by(record, |by| by != number)
+    }
+
+    fn by(record: &'a Record, counts: impl Fn(u32) -> bool) -> Given<'a> {
+        // In groups nearly everybody has the mask of all, and nobody was given it.
+        let by_masks = |held: &Held| Rung::from_name(&held.rung).is_none_or(Rung::is_watched);
+        let watched = record.shields.iter().filter(|held| by_masks(held));
+        let mut given = Given {
+            since: record.shields.iter().map(|s| s.since).min().unwrap_or(0),
+            by_thread: HashMap::new(),
+            by_process: HashMap::new(),
+            wishes: BTreeMap::new(),
+            common: watched.map(|s| &s.cores).collect(),
+        };
+        let mut of_shield: BTreeMap<u32, BTreeMap<&CoreSet, u64>> = BTreeMap::new();
+        for (by, task) in &record.tasks {
+            let thread = given.by_thread.entry((task.tid, task.start));
+            thread.or_default().push(task);
+            if !counts(*by) {
+                continue;
+            }
+            given.by_process.entry(task.pid).or_default().push(task);
+            let wishes = given.wishes.entry(&task.new).or_default();
+            *wishes.entry(&task.old).or_default() += 1;
+            *of_shield
+                .entry(*by)
+                .or_default()
+                .entry(&task.new)
+                .or_default() += 1;
+        }
+        for (by, masks) in of_shield {
+            if !record.shield(by).is_none_or(by_masks) {
+                continue;
+            }
+            let most = masks.iter().max_by_key(|(_, n)| **n);
+            given.common.extend(most.map(|(mask, _)| *mask));
+        }
+        given
+    }
+
+    /// All that a thread was given itself, in order.
+    pub fn to(&self, tid: i32, start: u64) -> &[&'a Task] {
+        let of = self.by_thread.get(&(tid, start));
+        of.map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// The threads that were given something.
+    pub fn threads(&self) -> impl Iterator<Item = &[&'a Task]> {
+        self.by_thread.values().map(Vec::as_slice)
+    }
+
+    /// What a thread asked for that has this mask: what it had before it, or its parents, was given that; or
+    /// that, if nobody gave it.
+    pub fn wish<K: Kernel>(
+        &self,
+        machine: &Machine<K>,
+        pid: i32,
+        (tid, start): (i32, u64),
+        mask: &CoreSet,
+    ) -> CoreSet {
+        let own = self.to(tid, start);
+        let inherited = || self.inherited(machine, pid, start, mask).cloned();
+        let wish = match own.last() {
+            Some(last) if own.iter().any(|t| t.new == *mask) => Some(last.old.clone()),
+            Some(_) => None,
+            None => inherited(),
+        };
+        wish.unwrap_or_else(|| mask.clone())
+    }
+
+    /// What those asked for from whom a thread of this process, which was given nothing itself, has its mask;
+    /// none if it has it from nobody.
+    pub fn inherited<K: Kernel>(
+        &self,
+        machine: &Machine<K>,
+        pid: i32,
+        start: u64,
+        mask: &CoreSet,
+    ) -> Option<&'a CoreSet> {
+        let wishes = self.wishes.get(mask).filter(|_| start >= self.since)?;
+        let of_most = || {
+            let all = Some(wishes).filter(|_| self.common.contains(mask))?;
+            let most = all.iter().max_by_key(|(_, n)| **n).map(|(wish, _)| *wish);
+            most.filter(|wish| mask.is_within(wish))
+        };
+        let wish = self.of_ancestor(machine, pid, mask).or_else(of_most);
+        wish.filter(|wish| *wish != mask)
+    }
+
+    /// The next of its process's threads, its parent's, and so on that was given this mask.
+    fn of_ancestor<K: Kernel>(
+        &self,
+        machine: &Machine<K>,
+        pid: i32,
+        mask: &CoreSet,
+    ) -> Option<&'a CoreSet> {
+        let mut at = pid;
+        for _ in 0..100 {
+            let process = machine.process(at)?;
+            // One that is younger than its threads has the id of another.
+            let of = self.by_process.get(&at).map(Vec::as_slice);
+            let mut of = of.unwrap_or_default().iter().rev();
+            if let Some(task) = of.find(|t| t.start >= process.start && t.new == *mask) {
+                return Some(&task.old);
+            }
+            if at <= 1 {
+                break;
+            }
+            at = process.parent;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::{Fake, set};
+
+    #[test]
+    fn a_wish_is_what_was_before_all_shields() {
+        let fake = Fake::new("0-3");
+        let given = |by: u32, old: &str, new: &str| {
+            let (old, new) = (set(old), set(new));
+            let (pid, tid, start) = (20, 21, 5);
+            (
+                by,
+                Task {
+                    pid,
+                    tid,
+                    start,
+                    old,
+                    new,
+                },
+            )
+        };
+        let mut record = Record {
+            tasks: vec![given(3, "0-3", "0-2"), given(2, "0-3", "0-1")],
+            ..Record::default()
+        };
+        let wish = |record: &Record, start: u64, now: &str| {
+            Given::all(record).wish(&fake.machine, 20, (21, start), &set(now))
+        };
+        for (now, asked) in [("0-1", "0-3"), ("0-2", "0-3"), ("1", "1")] {
+            assert_eq!(wish(&record, 5, now), set(asked), "{now}");
+        }
+        // Another wish of its own.
+        record.tasks.push(given(3, "1,3", "1"));
+        assert_eq!(wish(&record, 5, "1"), set("1,3"));
+        assert_eq!(wish(&record, 5, "0-2"), set("1,3"));
+    }
+
+    #[test]
+    fn who_is_born_has_the_wish_of_his_parents() {
+        let fake = Fake::new("0-3");
+        fake.task(100, 100, 1, "parent", "0-2");
+        fake.task(101, 101, 100, "child", "0-2");
+        let task = Task {
+            pid: 100,
+            tid: 100,
+            start: fake.start(100),
+            old: set("3"),
+            new: set("0-2"),
+        };
+        let record = Record {
+            tasks: vec![(3, task)],
+            ..Record::default()
+        };
+        let wish = |given: &Given, mask: &str| {
+            given.wish(&fake.machine, 101, (101, fake.start(101)), &set(mask))
+        };
+        assert_eq!(wish(&Given::all(&record), "0-2"), set("3"));
+        let mut record = record;
+        record.tasks[0].1.old = set("0-3");
+        assert_eq!(wish(&Given::all(&record), "0-2"), set("0-3"));
+        assert_eq!(wish(&Given::all(&record), "0-1"), set("0-1"));
+        assert_eq!(wish(&Given::by_others(&record, 3), "0-2"), set("0-2"));
+        assert_eq!(wish(&Given::by_others(&record, 2), "0-2"), set("0-3"));
+    }
+}
