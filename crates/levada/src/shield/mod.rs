@@ -10,6 +10,7 @@ mod wire;
 
 use crate::cli::{RaiseArgs, ShieldArgs, ShieldCommand};
 use crate::output::{self, Failure, failure_with, plural};
+use levada_cores::guard::Urgent;
 use levada_cores::shield::{self as shields, cores};
 use levada_cores::{CoreSet, Load, Machine, Request, Rung, Topology};
 use std::process::ExitCode;
@@ -64,8 +65,9 @@ struct Plan<'a> {
 }
 
 fn plan(args: &RaiseArgs) -> Result<Plan<'_>, Failure> {
+    let _urgent = Urgent::now();
     /// A core that is named is emptied whatever is on it; to choose one, look longer.
-    const SHORT: Duration = Duration::from_millis(50);
+    const SHORT: Duration = Duration::from_millis(20);
     const LONG: Duration = Duration::from_millis(200);
     if args.program.is_empty() && args.pid.is_none() {
         return failure_with(
@@ -106,7 +108,13 @@ fn plan(args: &RaiseArgs) -> Result<Plan<'_>, Failure> {
             );
         }
     };
-    let load = shields::look(if wanted.is_some() { SHORT } else { LONG });
+    // Who says nothing of what was there need not know it.
+    let is_silent = args.quiet || args.wire.is_some();
+    let load = match &wanted {
+        Some(_) if is_silent && !args.pin_lightest => Load::default(),
+        Some(_) => shields::look(SHORT),
+        None => shields::look(LONG),
+    };
     let wanted = wanted
         .unwrap_or_else(|| load.cheapest(args.count.unwrap_or(1) as usize, &topology, &shielded));
     let others = shields::check(&wanted, &topology, &shielded)?;
