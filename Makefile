@@ -29,7 +29,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
 .PHONY: help build demo demo-mp3 test test-runtime test-sanitizers test-cross test-install test-model \
-        test-rust test-examples test-docs test-hardware check format bench corpus soak install clean
+        test-rust test-guest test-examples test-docs test-hardware check format bench corpus soak install clean
 
 help: ## list the targets
 	@echo "make TARGET, one of:"
@@ -63,7 +63,7 @@ demo-mp3: ## decode a short piece of music, in each form; IN=song.mp3 takes your
 	@echo "Building the decoder"
 	@examples/mp3/demo $(BUILD)/mp3 "$(IN)"
 
-test: test-runtime test-rust test-examples test-docs test-install test-model test-sanitizers test-cross test-hardware ## run all the tests
+test: test-runtime test-rust test-guest test-examples test-docs test-install test-model test-sanitizers test-cross test-hardware ## run all the tests
 
 test-runtime: ## the C runtime's own tests
 	@scripts/need cc cmake
@@ -97,6 +97,11 @@ test-rust: ## the compiler, the mapper, the command
 	@scripts/need gdb || echo "without gdb, its tests say that they are skipped"
 	@scripts/need clang || echo "without clang, programs with forks are compiled by gcc alone"
 	cargo test --workspace --no-fail-fast
+
+test-guest: ## shields on four cores and other kernels, in an emulated machine
+	@scripts/need cc cmake cargo
+	@scripts/need qemu-system-x86_64 busybox || echo "without them, this says that it is skipped"
+	scripts/test-guest $(BUILD)/guest
 
 test-examples: build ## all examples
 	@scripts/need cjpeg djpeg python3 pip
