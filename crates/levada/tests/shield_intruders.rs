@@ -50,6 +50,12 @@ fn who_comes_onto_the_core_is_kept_off() {
     }
 }
 
+/// How many fork storms; LEVADA_STORMS asks for more.
+fn storms() -> u32 {
+    let more = std::env::var("LEVADA_STORMS").ok();
+    more.and_then(|n| n.parse().ok()).unwrap_or(4)
+}
+
 /// Shells that fork as fast as they can.
 fn storm() -> Vec<Sleeper> {
     let script = "while :; do (:) & (exec true) & wait; done";
@@ -64,7 +70,8 @@ fn nothing_of_a_fork_storm_stays_on_the_core() {
         return;
     };
     for way in bench.ways() {
-        for _ in 0..4 {
+        let (mut seen_in_all, mut longest_of_all) = (0, Duration::ZERO);
+        for _ in 0..storms() {
             let storm = storm();
             let (child, pid) = bench.start(&["-q", "--by", way], "exec sleep 20");
             let mut seen: HashMap<(i32, String), Instant> = HashMap::new();
@@ -108,9 +115,15 @@ fn nothing_of_a_fork_storm_stays_on_the_core() {
                 longest < Duration::from_millis(100),
                 "{way}: on the core for {longest:?}"
             );
+            seen_in_all += looked_at.len();
+            longest_of_all = longest_of_all.max(longest);
             kill(pid, libc::SIGTERM);
             child.wait_with_output().unwrap();
         }
+        let all = storms();
+        println!(
+            "{way}: {all} storms, {seen_in_all} processes, at most {longest_of_all:?} on the core"
+        );
         bench.same();
     }
 }
