@@ -107,6 +107,66 @@ fn status_signals_and_surroundings_are_as_if_started_plainly() {
 }
 
 #[test]
+fn a_terminal_that_goes_away_is_heard_by_the_program() {
+    let Some(bench) = Bench::new("a hang-up") else {
+        return;
+    };
+    use std::io::Read;
+    use std::os::fd::{FromRawFd, OwnedFd};
+    use std::os::unix::process::CommandExt;
+    let (mut own, mut theirs) = (0, 0);
+    let null = std::ptr::null_mut();
+    // SAFETY: two descriptors are written, nothing else is asked for or given.
+    let (own, theirs) = unsafe {
+        assert_eq!(
+            libc::openpty(&mut own, &mut theirs, null, null.cast(), null.cast()),
+            0
+        );
+        // Who has this end, too, keeps the terminal.
+        libc::fcntl(own, libc::F_SETFD, libc::FD_CLOEXEC);
+        (OwnedFd::from_raw_fd(own), OwnedFd::from_raw_fd(theirs))
+    };
+    let end = |fd: &OwnedFd| Stdio::from(fd.try_clone().unwrap());
+    let script = "trap 'exit 3' HUP; echo up; while :; do sleep 0.02; done";
+    let mut command = bench.shield(&["-q"], &["sh", "-c", script]);
+    command
+        .stdin(end(&theirs))
+        .stdout(end(&theirs))
+        .stderr(end(&theirs));
+    // SAFETY: calls without memory, between fork and exec.
+    unsafe {
+        command.pre_exec(|| {
+            libc::setsid();
+            match libc::ioctl(0, libc::TIOCSCTTY, 0) {
+                0 => Ok(()),
+                _ => Err(std::io::Error::last_os_error()),
+            }
+        });
+    }
+    let mut child = command.spawn().unwrap();
+    // It has the other end, too.
+    drop((command, theirs));
+    let mut terminal = fs::File::from(own);
+    let mut said = [0; 2];
+    terminal.read_exact(&mut said).unwrap();
+    assert_eq!(&said, b"up");
+    drop(terminal);
+    let mut status = None;
+    let id = child.id() as i32;
+    let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        until("the program has heard it", 5, || {
+            status = child.try_wait().unwrap();
+            status.is_some()
+        })
+    }));
+    if ended.is_err() {
+        kill(id, libc::SIGTERM);
+    }
+    assert_eq!(status.and_then(|s| s.code()), Some(3));
+    bench.same();
+}
+
+#[test]
 fn a_process_that_runs_gets_the_core_with_all_its_threads() {
     let Some(bench) = Bench::new("--pid") else {
         return;
@@ -145,8 +205,13 @@ fn a_user_without_rights_moves_his_own() {
     let Some(bench) = Bench::new("a user without rights") else {
         return;
     };
-    if Command::new("setpriv").arg("--version").output().is_err() {
-        return skipped("a user without rights", "there is no setpriv");
+    let probe = ["--reuid=65534", "--regid=65534", "--clear-groups", "true"];
+    let probed = Command::new("setpriv").args(probe).output();
+    if !probed.is_ok_and(|done| done.status.success()) {
+        return skipped(
+            "a user without rights",
+            "there is no setpriv that changes users",
+        );
     }
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();

@@ -377,6 +377,8 @@ fn follow(
     shield: &mut Shield,
     released: &mut bool,
 ) -> i32 {
+    // SAFETY: no memory is passed.
+    let is_first = unsafe { libc::getsid(0) == libc::getpid() };
     loop {
         let mut ready = vec![signals.descriptor.as_raw_fd()];
         ready.extend(shield.guard_descriptor().filter(|_| !*released));
@@ -396,9 +398,10 @@ fn follow(
                 continue;
             }
             // What the terminal sends, the program has got, too; what somebody sent to this process only,
-            // it has not.
+            // it has not. Of a terminal that goes away its first process alone hears.
             let sent = info.ssi_code <= 0 && info.ssi_pid != program as u32;
-            if sent {
+            let hung_up = is_first && matches!(signal, libc::SIGHUP | libc::SIGCONT);
+            if sent || hung_up && info.ssi_code > 0 {
                 // SAFETY: the program is not waited for yet, so its id is its own.
                 unsafe { libc::kill(program, signal) };
             }
