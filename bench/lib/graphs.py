@@ -91,6 +91,40 @@ def dots(path, title, unit, groups):
     save(path, width, height, parts)
 
 
+def abreast(path, title, unit, groups):
+    """One line for each heading, on which each name has a dot of its own colour at its median, and a line from
+    its least to its most: for ratios of the same few, from 0 on; `groups` as for dots."""
+    line, left, right, top, bottom, width = 34, 300, 40, 84, 56, 960
+    names = list(dict.fromkeys(name for _, rows in groups for name, *_ in rows))
+    colours = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(names)}
+    high = ceil(max(most for _, rows in groups for *_, most in rows) + 0.1)
+    height = top + line * len(groups) + bottom
+
+    def at(v):
+        return left + v / high * (width - left - right)
+    parts = [text(20, 28, title, 16)]
+    x = 20
+    for name in names:
+        parts.append(f"<circle cx='{x + 5}' cy='52' r='5' fill='{colours[name]}'/>")
+        parts.append(text(x + 16, 56, name))
+        x += 40 + 7 * len(name)
+    for step in range(high + 1):
+        strong = "#999" if step == 1 else "#ddd"
+        parts.append(f"<line x1='{at(step):.1f}' x2='{at(step):.1f}' y1='{top - 8}' y2='{height - bottom + 6}' stroke='{strong}'/>")
+        parts.append(text(at(step), height - bottom + 22, str(step), anchor="middle"))
+    parts.append(text(width - right, height - 10, f"{unit}: median, least, most", anchor="end"))
+    for i, (heading, rows) in enumerate(groups):
+        y = top + line * i + line / 2
+        parts.append(text(left - 12, y + 4, heading, anchor="end"))
+        for j, (name, least, median, most) in enumerate(rows):
+            # A little apart, so that equals do not hide each other.
+            at_y = y + (j - (len(rows) - 1) / 2) * 4.5
+            colour = colours[name]
+            parts.append(f"<line x1='{at(least):.1f}' x2='{at(most):.1f}' y1='{at_y:.1f}' y2='{at_y:.1f}' stroke='{colour}'/>")
+            parts.append(f"<circle cx='{at(median):.1f}' cy='{at_y:.1f}' r='4' fill='{colour}'/>")
+    save(path, width, height, parts)
+
+
 def columns(path, title, groups):
     """Horizontal bars from 0 on; `groups`: (heading, [(name, low, median, high)])."""
     bar, head, left, right, top, width = 26, 34, 230, 70, 44, 860
