@@ -127,13 +127,21 @@ impl<'a> Class<'a> {
 
     /// The same of an action whose natives are called now and then.
     pub fn is_light(&self, a: &Action) -> bool {
+        light(a, &|p| self.cost(p))
+    }
+
+    /// How much an action does with what is written out in it.
+    pub fn weight(&self, a: &Action) -> usize {
+        weigh(a, &|p| self.cost(p))
+    }
+
+    fn cost(&self, p: usize) -> usize {
         // What is written out calls no other that is.
         let inner = |p: usize| if self.actor.procs[p].native { 1 } else { MUCH };
-        let call = |p: usize| match self.inlined[p] {
+        match self.inlined[p] {
             true => size(&self.actor.procs[p].body.stmts, &inner),
             false => inner(p),
-        };
-        light(a, &call)
+        }
     }
 
     pub fn all_actions(&self) -> impl Iterator<Item = &'a Action> {

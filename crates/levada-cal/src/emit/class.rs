@@ -2,6 +2,7 @@
 //! An actor class in C: where its variables live, what its parts are called.
 
 use super::Options;
+use super::course::Course;
 use super::inline::inlined;
 use super::ranked;
 use super::value::{c_type, const_type};
@@ -51,6 +52,8 @@ pub struct Class<'a> {
     pub ranges: Rc<Ranges<'a>>,
     /// Which procedures are written out in the actions that call them.
     pub inlined: Vec<bool>,
+    /// Firings that are done as one.
+    pub courses: Rc<Vec<Course>>,
     /// Which list parameters each procedure writes.
     written: Vec<Vec<bool>>,
     temporaries: Rc<Cell<u32>>,
@@ -115,7 +118,7 @@ impl<'a> Class<'a> {
             .iter()
             .map(|p| format!("out_{}", ports.fresh(&p.name)))
             .collect();
-        Class {
+        let mut class = Class {
             actor,
             checks: options.checks,
             lenient: options.lenient,
@@ -126,11 +129,14 @@ impl<'a> Class<'a> {
             outputs,
             ranges: Rc::new(Ranges::new(actor, options.checks, options.lenient)),
             inlined,
+            courses: Rc::default(),
             written: written_params(actor),
             temporaries: Rc::default(),
             checked: Rc::default(),
             prefix,
-        }
+        };
+        class.courses = Rc::new(class.plan());
+        class
     }
 
     /// The same class where there are no registers: its `init`.

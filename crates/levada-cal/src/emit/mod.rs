@@ -12,6 +12,7 @@ mod actor;
 mod again;
 mod class;
 mod counted;
+mod course;
 mod expr;
 mod inline;
 mod masked;

@@ -50,6 +50,8 @@ type Known<'k> = (
     &'k [(usize, u32)],
     // If it may fire again at once: what is tried before it.
     Option<&'k [ActionId]>,
+    // The course that begins with it, and where that ends.
+    Option<(usize, Next)>,
 );
 
 impl<'a> Class<'a> {
@@ -57,6 +59,7 @@ impl<'a> Class<'a> {
         let a = self.actor;
         let starts = a.initializers.len();
         self.emit_loops(w);
+        self.emit_courses(w);
         w.own();
         w.put(&format!(
             "\nstatic lvd_verdict {}_run(lvd_actor *self) {{",
@@ -171,7 +174,7 @@ impl<'a> Class<'a> {
                 // What comes after it in a state has no say: the next round begins here, too.
                 let before = &a.outside[..k];
                 let again = self.fires_again(*id, before).then_some(before);
-                self.attempt(w, *id, (&whole, &[], again), &skip, &wait, &|w| {
+                self.attempt(w, *id, (&whole, &[], again, None), &skip, &wait, &|w| {
                     self.fired(w, *id, &Next::Again(None))
                 });
                 w.put(&format!("{skip}: ;"));
@@ -339,7 +342,15 @@ impl<'a> Class<'a> {
             let again = matches!(next, Next::State(to) if *to == s)
                 && !(k == 0 && looped)
                 && self.fires_again(*id, &before);
-            let known = (round, &common[..], again.then_some(&before[..]));
+            let course = self.course_of(s, *id).map(|k| {
+                let to = self.courses[k].to;
+                let end = match next {
+                    Next::State(_) => Next::State(to),
+                    Next::Again(_) => Next::Again(Some(to)),
+                };
+                (k, end)
+            });
+            let known = (round, &common[..], again.then_some(&before[..]), course);
             self.attempt(w, *id, known, &skip, &wait, &|w| self.fired(w, *id, next));
             w.put(&format!("{skip}: LEVADA_UNUSED;"));
         }
@@ -408,7 +419,8 @@ impl<'a> Class<'a> {
         for (port, n) in consumed(action) {
             self.look_for_elements(w, &round, port, n, &wait);
         }
-        self.attempt(w, id, (&round, &consumed(action), None), skip, &wait, fired);
+        let known = (&round, &consumed(action)[..], None, None);
+        self.attempt(w, id, known, skip, &wait, fired);
     }
 
     /// Tries one action: goes to `skip` if it cannot fire, does `wait` if only room is missing.
@@ -417,7 +429,7 @@ impl<'a> Class<'a> {
         w: &mut Writer<'a>,
         id: usize,
         // The search that it is part of, and the elements that are known to be there.
-        (round, known, before): Known,
+        (round, known, before, course): Known,
         skip: &str,
         wait: &dyn Fn(&mut Writer<'a>),
         fired: &dyn Fn(&mut Writer<'a>),
@@ -457,6 +469,9 @@ impl<'a> Class<'a> {
             }
             w.put("}");
             w.put("}");
+        }
+        if let Some((k, end)) = course {
+            self.call_course(w, k, &|w| self.fired(w, id, &end));
         }
         w.put(&format!("LEVADA_FIRES({id});"));
         for (port, n) in produced(action) {

@@ -12,8 +12,10 @@
 //! Lists have one range for all their elements. Floats and strings have none that matters.
 
 mod interval;
+mod known;
 
 pub use interval::{I32, I64, Range, U32, U64, constant, exact, is_int, join_type};
+pub use known::{Globals, ways};
 
 use crate::ir::*;
 use interval::widen_untyped;

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Courses: firings whose order is known beforehand, done as one.
+//!
+//! Many actors count: nine rows of nine samples, 63 coefficients, the bits of a byte. Their guards
+//! look at the counters alone, and the action that begins sets these to constants. So when it fires
+//! it is known who fires next, and who after that, until a guard asks for an element or the first
+//! action's turn comes again. If the elements and the room are there for all of it, all of it is one
+//! function: no guard is asked, no cursor moved between. The C compiler then knows the counters at
+//! each firing, and what a firing leaves to the next ones stays where it is instead of being moved
+//! on from variable to variable.
+//!
+//! It does what the search would do: in each state the actions are gone through in their order, and
+//! one fires if its guard says yes whatever comes, those before it no whatever comes. Where elements
+//! or room are missing the firings are done one by one, as ever.
+
+use super::actor::{consumed, produced, scalar};
+use super::again::AHEAD;
+use super::class::{Class, Home};
+use super::value::{c_type, const_type};
+use super::writer::{Writer, comment};
+use crate::ir::*;
+use crate::ranges::{Globals, ways};
+
+/// No course is longer than this.
+const LONGEST: usize = 256;
+
+/// So much is written out firing by firing; of more, runs of the same action are loops.
+const STRAIGHT: usize = 12_000;
+
+/// What an actor does at most in courses, so that its C does not become too long.
+const MUCH: usize = 40_000;
+
+/// A course that comes again at once does so at most so many times before others are asked.
+const TURNS: u32 = 64;
+
+/// Shorter runs are written out.
+const RUN: usize = 4;
+
+/// One that does not come again has to save something.
+const SHORT: usize = 4;
+
+#[derive(Clone, Debug)]
+pub struct Course {
+    /// Where it begins: the state, and the first of these actions has been found to fire.
+    pub state: usize,
+    pub steps: Vec<ActionId>,
+    /// The state where it ends.
+    pub to: usize,
+    /// Is it the first action's turn again then?
+    again: bool,
+    /// What state variables hold where it begins.
+    known: Vec<(usize, i128)>,
+    weight: usize,
+}
+
+impl<'a> Class<'a> {
+    /// The courses of this actor, the longest first. None begins with a firing that is part of another.
+    pub fn plan(&self) -> Vec<Course> {
+        let a = self.actor;
+        if self.may_wait() || a.native.is_some() {
+            return Vec::new();
+        }
+        let mut found = Vec::new();
+        for (s, globals) in self.ranges.at_states().iter().enumerate() {
+            let Some(globals) = globals else { continue };
+            for (id, to) in ways(a, s) {
+                // With a schedule, what is outside of it fires whatever the state is.
+                if a.fsm.is_none() || !a.outside.contains(&id) {
+                    found.extend(self.course(globals, (s, id), to));
+                }
+            }
+        }
+        let takes = |c: &Course| !a.actions[c.steps[0]].inputs.is_empty();
+        found.sort_by_key(|(c, _)| std::cmp::Reverse((c.steps.len(), takes(c))));
+        let (mut chosen, mut parts, mut weight) = (Vec::new(), Vec::new(), 0);
+        for (course, firings) in found {
+            if weight + course.weight <= MUCH && !parts.contains(&firings[0]) {
+                weight += course.weight;
+                parts.extend(firings);
+                chosen.push(course);
+            }
+        }
+        chosen
+    }
+
+    /// What follows where this action fires in this state; with each firing, in which state it is.
+    fn course(
+        &self,
+        globals: &Globals,
+        head: (usize, ActionId),
+        to: usize,
+    ) -> Option<(Course, Vec<(usize, ActionId)>)> {
+        let a = self.actor;
+        let (first, mut state) = (&a.actions[head.1], to);
+        let held = self.ranges.holding(globals, first)?;
+        let mut now = self.ranges.after(globals, first)?;
+        let (mut firings, mut again) = (vec![head], false);
+        if !self.is_light(first) {
+            return None;
+        }
+        while firings.len() < LONGEST {
+            let Some((id, next)) = self.next(&now, state) else {
+                break;
+            };
+            if (state, id) == head {
+                again = true;
+                break;
+            }
+            let Some(after) = self.ranges.after(&now, &a.actions[id]) else {
+                break;
+            };
+            firings.push((state, id));
+            (now, state) = (after, next);
+        }
+        let least = if again { 2 } else { SHORT };
+        if firings.len() < least {
+            return None;
+        }
+        let known = (0..a.globals.len())
+            .filter(|g| matches!(self.homes[*g], Home::Register(_)))
+            .filter_map(|g| Some((g, self.ranges.value(&held, g)?)));
+        let steps: Vec<ActionId> = firings.iter().map(|f| f.1).collect();
+        let course = Course {
+            state: head.0,
+            to: state,
+            again,
+            known: known.collect(),
+            weight: steps.iter().map(|id| self.weight(&a.actions[*id])).sum(),
+            steps,
+        };
+        Some((course, firings))
+    }
+
+    /// Who fires next whatever elements there are, and the state that follows; `None`: it depends.
+    fn next(&self, now: &Globals, state: usize) -> Option<(ActionId, usize)> {
+        for (id, to) in ways(self.actor, state) {
+            let action = &self.actor.actions[id];
+            if !self.is_light(action) || self.may_fault(action) {
+                return None;
+            }
+            match self.ranges.says(now, action) {
+                Some(true) => return Some((id, to)),
+                Some(false) => {}
+                None => return None,
+            }
+        }
+        None
+    }
+
+    /// The course that begins with this action in this state.
+    pub fn course_of(&self, state: usize, id: ActionId) -> Option<usize> {
+        let begins = |c: &Course| c.state == state && c.steps[0] == id;
+        self.courses.iter().position(begins)
+    }
+
+    /// The elements that all of a course takes from each input, or gives to each output.
+    fn total(
+        &self,
+        course: &Course,
+        of: fn(&Action) -> Vec<(usize, u32)>,
+        ports: usize,
+    ) -> Vec<(usize, u32)> {
+        let mut sums = vec![0; ports];
+        for id in &course.steps {
+            for (port, n) in of(&self.actor.actions[*id]) {
+                sums[port] += n;
+            }
+        }
+        let used = sums.into_iter().enumerate().filter(|(_, n)| *n > 0);
+        used.collect()
+    }
+
+    /// `P_course_K`: does all of it `n` times.
+    pub fn emit_courses(&self, w: &mut Writer<'a>) {
+        for (k, course) in self.courses.iter().enumerate() {
+            self.emit_course(w, k, course);
+        }
+    }
+
+    fn emit_course(&self, w: &mut Writer<'a>, k: usize, course: &Course) {
+        let a = self.actor;
+        let takes = self.total(course, consumed, a.inputs.len());
+        let gives = self.total(course, produced, a.outputs.len());
+        let mut params = vec![
+            "lvd_actor *self LEVADA_UNUSED".into(),
+            format!("{}_state *S LEVADA_UNUSED", self.prefix),
+        ];
+        if self.has_registers() {
+            params.push(format!("{}_registers *R", self.prefix));
+        }
+        params.push("uint32_t n".to_string());
+        for (port, _) in &takes {
+            let c = const_type(&a.inputs[*port].ty);
+            params.push(format!("{c} *restrict {}", self.inputs[*port]));
+        }
+        for (port, _) in &gives {
+            let c = c_type(&a.outputs[*port].ty);
+            params.push(format!("{c} *restrict {}", self.outputs[*port]));
+        }
+        w.own();
+        w.put(&format!("\n/* Fires {}. */", self.told(course)));
+        w.put("static __attribute__((noinline))");
+        let name = format!("{}_course_{k}", self.prefix);
+        w.put(&format!("void {name}({}) {{", params.join(", ")));
+        if self.has_registers() {
+            w.put(&format!("{}_registers r = *R;", self.prefix));
+        }
+        w.put("for (; n > 0; n--) {");
+        for (g, value) in &course.known {
+            if let Home::Register(name) = &self.homes[*g] {
+                let ty = &a.globals[*g].ty;
+                let value = match ty {
+                    Type::Bool => Value::Bool(*value != 0),
+                    _ => Value::Int(*value as i64),
+                };
+                w.put(&format!("r.{name} = {};", scalar(&value, ty)));
+            }
+        }
+        let mut at = (vec![0u32; a.inputs.len()], vec![0u32; a.outputs.len()]);
+        let mut rest = &course.steps[..];
+        let mut last = None;
+        while let Some(id) = rest.first() {
+            let run = rest.iter().take_while(|x| *x == id).count();
+            let (action, name) = (&a.actions[*id], &self.actions[*id]);
+            if last.is_some_and(|last| last != *id) || course.again {
+                w.put(&format!("LEVADA_FIRES({id});"));
+            }
+            last = Some(*id);
+            let turn = if course.weight > STRAIGHT && run >= RUN {
+                w.put(&format!("for (uint32_t k = 0; k < {run}; k++)"));
+                run
+            } else {
+                1
+            };
+            let args = self.arguments_in(action, &at, turn > 1);
+            w.put(&format!("{name}({args});"));
+            for (port, n) in consumed(action) {
+                at.0[port] += n * turn as u32;
+            }
+            for (port, n) in produced(action) {
+                at.1[port] += n * turn as u32;
+            }
+            rest = &rest[turn..];
+        }
+        for (port, n) in &takes {
+            w.put(&format!("{} += {n};", self.inputs[*port]));
+        }
+        for (port, n) in &gives {
+            w.put(&format!("{} += {n};", self.outputs[*port]));
+        }
+        w.put("}");
+        if self.has_registers() {
+            w.put("*R = r;");
+        }
+        w.put("}");
+    }
+
+    /// What an action is called with whose elements begin `at` so many; in a loop, `k` came before.
+    fn arguments_in(&self, action: &Action, at: &(Vec<u32>, Vec<u32>), in_loop: bool) -> String {
+        let mut args = vec!["self".to_string(), "S".to_string()];
+        if self.has_registers() {
+            args.push("&r".to_string());
+        }
+        let place = |name: &str, from: u32, n: u32| match (in_loop, n) {
+            (false, _) => format!("{name} + {from}"),
+            (true, 1) => format!("{name} + {from} + k"),
+            (true, n) => format!("{name} + {from} + (size_t)k * {n}"),
+        };
+        for (port, n) in consumed(action) {
+            args.push(place(&self.inputs[port], at.0[port], n));
+        }
+        for (port, n) in produced(action) {
+            args.push(place(&self.outputs[port], at.1[port], n));
+        }
+        args.join(", ")
+    }
+
+    /// The actions of a course, for readers of the C.
+    fn told(&self, course: &Course) -> String {
+        let mut parts = Vec::new();
+        let mut rest = &course.steps[..];
+        while let Some(id) = rest.first() {
+            let run = rest.iter().take_while(|x| *x == id).count();
+            let name = comment(&self.actor.actions[*id].name);
+            parts.push(match run {
+                1 => name,
+                n => format!("{name} {n} times"),
+            });
+            rest = &rest[run..];
+        }
+        const SOME: usize = 6;
+        if parts.len() > SOME {
+            parts.truncate(SOME);
+            parts.push(format!("and so on, {} in all", course.steps.len()));
+        }
+        parts.join(", ")
+    }
+
+    /// Does all of a course at once if there is enough for it, where its first action can fire.
+    pub fn call_course(&self, w: &mut Writer<'a>, k: usize, fired: &dyn Fn(&mut Writer<'a>)) {
+        let (a, course) = (self.actor, &self.courses[k]);
+        let takes = self.total(course, consumed, a.inputs.len());
+        let gives = self.total(course, produced, a.outputs.len());
+        let sides = [
+            (&takes, &self.inputs, "LEVADA_ELEMENTS"),
+            (&gives, &self.outputs, "LEVADA_ROOM"),
+        ];
+        w.put(&format!("{{ /* {}, as one */", self.told(course)));
+        let most = if course.again { TURNS } else { 1 };
+        w.put(&format!("uint32_t lvd_n = {most};"));
+        for (rates, names, look) in sides {
+            for (port, n) in rates {
+                let name = &names[*port];
+                w.put(&format!(
+                    "if (lvd_n > 0 && {name}_n < {n}) {look}({name}, {port}, {n});"
+                ));
+                match course.again {
+                    true => w.put(&format!(
+                        "if ({name}_n / {n} < lvd_n) lvd_n = {name}_n / {n};"
+                    )),
+                    false => w.put(&format!("if ({name}_n < {n}) lvd_n = 0;")),
+                }
+            }
+        }
+        w.put("if (lvd_n > 0) {");
+        w.put(&format!("LEVADA_FIRES({});", course.steps[0]));
+        for (port, n) in gives.iter().filter(|g| g.1 >= AHEAD) {
+            let name = &self.outputs[*port];
+            w.put(&format!("levada_ahead({name}, {n} * sizeof *{name});"));
+        }
+        let mut args = vec!["self".to_string(), "S".to_string()];
+        if self.has_registers() {
+            // Only a copy is where the C compiler has to keep it in memory.
+            w.put(&format!("{}_registers lvd_held = *R;", self.prefix));
+            args.push("&lvd_held".to_string());
+        }
+        args.push("lvd_n".to_string());
+        for (rates, names, _) in sides {
+            args.extend(rates.iter().map(|(port, _)| names[*port].clone()));
+        }
+        w.put(&format!("{}_course_{k}({});", self.prefix, args.join(", ")));
+        if self.has_registers() {
+            w.put("*R = lvd_held;");
+        }
+        for (rates, names, _) in sides {
+            for (port, n) in rates {
+                let name = &names[*port];
+                w.put(&format!("{name} += lvd_n * {n}, {name}_n -= lvd_n * {n};"));
+            }
+        }
+        let mut counts: Vec<(ActionId, usize)> = Vec::new();
+        for id in &course.steps {
+            match counts.iter_mut().find(|c| c.0 == *id) {
+                Some(c) => c.1 += 1,
+                None => counts.push((*id, 1)),
+            }
+        }
+        for (id, n) in counts {
+            w.put(&format!("self->fired[{id}] += lvd_n * UINT64_C({n});"));
+        }
+        fired(w);
+        w.put("}");
+        w.put("}");
+    }
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What is known of an actor at each state of its schedule, and which guards that decides.
+//!
+//! [`Facts`](super::Ranges) hold whatever fires when. What has fired before a state is reached says
+//! more: an action that ends a loop has set its counter back, and the next one begins there.
+
+use super::{Env, Range, Ranges, is_int, join_type};
+use crate::ir::*;
+
+/// The state variables at one point between two firings.
+pub type Globals = Vec<Range>;
+
+/// Rounds over all states before what grows is widened, and the bound on all.
+const PATIENCE: usize = 3;
+const ROUNDS: usize = 16;
+
+impl Ranges<'_> {
+    /// What holds at each state whenever it is reached; `None`: it never is.
+    pub fn at_states(&self) -> Vec<Option<Globals>> {
+        let a = self.actor;
+        let (states, first) = a
+            .fsm
+            .as_ref()
+            .map_or((1, 0), |f| (f.states.len(), f.initial));
+        let mut at: Vec<Option<Globals>> = vec![None; states];
+        at[first] = Some(self.first());
+        for round in 0.. {
+            let mut next = at.clone();
+            for (s, globals) in at.iter().enumerate() {
+                let Some(globals) = globals else { continue };
+                for (id, to) in ways(a, s) {
+                    let Some(after) = self.after(globals, &a.actions[id]) else {
+                        continue;
+                    };
+                    next[to] = Some(match &next[to] {
+                        Some(known) => self.grown(known, &after, round >= PATIENCE),
+                        None => after,
+                    });
+                }
+            }
+            if next == at {
+                return at;
+            }
+            at = next;
+            if round == ROUNDS {
+                let always = |g: Option<Globals>| g.map(|_| self.facts.globals.clone());
+                return at.into_iter().map(always).collect();
+            }
+        }
+        unreachable!("the rounds end")
+    }
+
+    /// Before the first firing, all initializers done.
+    fn first(&self) -> Globals {
+        let a = self.actor;
+        let mut globals: Globals = super::start(a).globals;
+        for (i, g) in a.globals.iter().enumerate() {
+            if matches!(g.init, Init::Code(_)) || !a.initializers.is_empty() {
+                globals[i] = self.facts.globals[i];
+            }
+        }
+        globals
+    }
+
+    fn grown(&self, known: &Globals, after: &Globals, widen: bool) -> Globals {
+        let vars = self.actor.globals.iter().zip(&self.facts.globals);
+        (known.iter().zip(after).zip(vars))
+            .map(|((k, a), (g, fact))| {
+                let r = if widen {
+                    k.widen(k.join(*a), &g.ty)
+                } else {
+                    k.join(*a)
+                };
+                r.meet(*fact).unwrap_or(r)
+            })
+            .collect()
+    }
+
+    /// What holds after a firing of this action; `None`: its guard says no.
+    pub fn after(&self, globals: &Globals, action: &Action) -> Option<Globals> {
+        let holds = self.holding(globals, action)?;
+        let mut env = self.enter(&action.body);
+        env.globals = holds;
+        self.open_inputs(action, &mut env, &action.body);
+        self.exec(&mut env, &action.body.stmts, None);
+        Some(env.globals)
+    }
+
+    /// What holds where the action's guard does; `None`: it never does.
+    pub fn holding(&self, globals: &Globals, action: &Action) -> Option<Globals> {
+        let mut env = self.asked(globals, action);
+        for c in &action.guard.conditions {
+            self.assume(&mut env, c, true);
+            if env.dead || self.truth(&env, c) == Some(false) {
+                return None;
+            }
+        }
+        Some(env.globals)
+    }
+
+    /// What the action's guard says whatever elements there are, if that is known.
+    pub fn says(&self, globals: &Globals, action: &Action) -> Option<bool> {
+        let env = self.asked(globals, action);
+        let mut all = Some(true);
+        for c in &action.guard.conditions {
+            match self.truth(&env, c) {
+                Some(false) => return Some(false),
+                Some(true) => {}
+                None => all = None,
+            }
+        }
+        all
+    }
+
+    fn asked(&self, globals: &Globals, action: &Action) -> Env {
+        let mut env = self.enter(&action.guard.body);
+        env.globals = globals.clone();
+        self.open_inputs(action, &mut env, &action.guard.body);
+        self.exec(&mut env, &action.guard.body.stmts, None);
+        env
+    }
+
+    /// Is the condition true or false whatever the variables in `env` hold?
+    pub fn truth(&self, env: &Env, e: &Expr) -> Option<bool> {
+        match &e.kind {
+            ExprKind::Const(Value::Bool(b)) => Some(*b),
+            ExprKind::Unary(UnOp::Not, x) => self.truth(env, x).map(|b| !b),
+            ExprKind::Binary(op @ (BinOp::And | BinOp::Or), a, b) => {
+                let decides = *op == BinOp::Or;
+                match (self.truth(env, a), self.truth(env, b)) {
+                    (Some(x), _) | (_, Some(x)) if x == decides => Some(decides),
+                    (Some(_), Some(_)) => Some(!decides),
+                    _ => None,
+                }
+            }
+            ExprKind::Binary(op, a, b) if is_int(&a.ty) && is_int(&b.ty) => {
+                let ty = join_type(&a.ty, &b.ty);
+                let (a, b) = (self.eval_as(env, a, &ty), self.eval_as(env, b, &ty));
+                compare(*op, a, b)
+            }
+            ExprKind::Call(p, args) => {
+                let proc = &self.actor.procs[*p];
+                let [
+                    Stmt {
+                        kind: StmtKind::Return(result),
+                        ..
+                    },
+                ] = &proc.body.stmts[..]
+                else {
+                    return None;
+                };
+                if proc.native || proc.effects {
+                    return None;
+                }
+                let mut inner = self.enter(&proc.body);
+                inner.globals = env.globals.clone();
+                for (i, arg) in args.iter().enumerate() {
+                    let ty = &proc.body.locals[i].ty;
+                    inner.locals[i] = match arg {
+                        Arg::Value(e) => self.eval_as(env, e, ty),
+                        Arg::List(_) => Range::of(ty),
+                    };
+                }
+                self.truth(&inner, result)
+            }
+            ExprKind::Load(place) if place.indices.is_empty() && e.ty == Type::Bool => {
+                let r = env.get(place.var);
+                (r.lo == r.hi).then_some(r.lo != 0)
+            }
+            _ => None,
+        }
+    }
+
+    /// The one value that a scalar variable can have here.
+    pub fn value(&self, globals: &Globals, var: usize) -> Option<i128> {
+        let (g, r) = (&self.actor.globals[var], globals[var]);
+        (is_int(&g.ty) && r.lo == r.hi).then_some(r.lo)
+    }
+}
+
+/// The actions that may fire in a state, in the order they are tried, and where each leads.
+pub fn ways(a: &Actor, s: usize) -> Vec<(ActionId, usize)> {
+    let outside = a.outside.iter().map(|id| (*id, s));
+    let own = a.fsm.iter().flat_map(|f| f.transitions[s].iter());
+    outside.chain(own.map(|t| (t.action, t.to))).collect()
+}
+
+fn compare(op: BinOp, a: Range, b: Range) -> Option<bool> {
+    let less = |a: Range, b: Range| match () {
+        () if a.hi < b.lo => Some(true),
+        () if a.lo >= b.hi => Some(false),
+        () => None,
+    };
+    let same = match () {
+        () if a.meet(b).is_none() => Some(false),
+        () if a.lo == a.hi && a == b => Some(true),
+        () => None,
+    };
+    let not = |b: Option<bool>| b.map(|b| !b);
+    match op {
+        BinOp::Eq => same,
+        BinOp::Ne => not(same),
+        BinOp::Lt => less(a, b),
+        BinOp::Ge => not(less(a, b)),
+        BinOp::Gt => less(b, a),
+        BinOp::Le => not(less(b, a)),
+        _ => None,
+    }
+}
