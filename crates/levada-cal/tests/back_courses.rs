@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Many firings as one: courses, whose order is known beforehand. Whatever the channels hold, what comes out is what the interpreter gives.
+//! Many firings as one: courses, whose order is known beforehand, and walks through tables of codes.
+//! Whatever the channels hold, what comes out is what the interpreter gives.
 //!
 //! Tried on wrong code: a course that goes on where an element decides, one that forgets what goes
-//! first.
+//! first, a walk that fires once more, one that does not count.
 
 mod back_support;
 
@@ -212,6 +213,65 @@ fn a_course_is_what_a_search_would_choose() {
                 .filter(|l| !l.contains("up to n times"))
                 .collect();
             assert_eq!(told, courses, "{between}");
+        });
+    }
+}
+
+#[test]
+fn a_walk_takes_as_many_bits_as_there_are_of_the_code() {
+    // What is between; whether it is a walk.
+    let table = "List(type: int(size=12), size=14) codes =
+        [10, 18, 4, 26, 8, 34, 42, 12, 50, 1, 16, 20, 24, 28];";
+    let cases = [
+        // A code table, outside of the schedule, that counts the bits.
+        (
+            "int(size=8) at := 0; int(size=12) code := 2; int(size=4) bits := 0;
+             action X:[b] ==> guard (code & 3) = 2
+               do code := codes[at + if b then 1 else 0 end]; at := code >> 2; bits := bits + 1; end
+             give: action ==> Y:[code * 100 + bits] guard (code & 3) = 0 do at := 0; code := 2; end
+             lost: action ==> Y:[0 - bits] guard (code & 1) = 1 do at := 0; code := 2; end
+             schedule fsm s : s (give) --> s; s (lost) --> s; end",
+            true,
+        ),
+        // In a state, with an action before it that looks elsewhere.
+        (
+            "int at := 0; int code := 2; int n := 0;
+             full: action ==> Y:[1000 + n] guard n = 77 do n := 0; end
+             next: action X:[b] ==> guard (code & 3) = 2
+               do code := codes[at + if b then 1 else 0 end]; at := code >> 2; end
+             give: action ==> Y:[code] guard (code & 3) != 2 do at := 0; code := 2; n := n + 7; end
+             schedule fsm s : s (full) --> s; s (next) --> s; s (give) --> s; end
+             priority full > next > give; end",
+            true,
+        ),
+        // What goes before looks at what is counted.
+        (
+            "int at := 0; int code := 2; int n := 0;
+             full: action ==> Y:[1000 + n] guard n > 9 do n := 0; end
+             next: action X:[b] ==> guard (code & 3) = 2
+               do code := codes[at + if b then 1 else 0 end]; at := code >> 2; n := n + 1; end
+             give: action ==> Y:[code] guard (code & 3) != 2 do at := 0; code := 2; end
+             schedule fsm s : s (full) --> s; s (next) --> s; s (give) --> s; end
+             priority full > next > give; end",
+            false,
+        ),
+        // Its value depends on more than the key.
+        (
+            "int at := 0; int code := 2; int more := 0;
+             next: action X:[b] ==> guard (code & 3) = 2
+               do code := codes[at + if b then 1 else 0 end]; at := (code >> 2) | (more & 0); end
+             give: action ==> Y:[code] guard (code & 3) != 2 do at := 0; code := 2; more := more + 1; end
+             schedule fsm s : s (next) --> s; s (give) --> s; end",
+            false,
+        ),
+    ];
+    let folder = Folder::new();
+    let runner = runner(&folder.0);
+    for (k, (between, walks)) in cases.into_iter().enumerate() {
+        let between = format!("{table} {between}");
+        let name = format!("walk-{k}");
+        same_as_interpreted((&folder, &runner, &name), "bool", &between, &|text| {
+            assert_eq!(text.contains("_walk[lvd_i].more"), walks, "{between}");
         });
     }
 }

@@ -67,7 +67,7 @@ impl<'a> Class<'a> {
             self.actions[id],
             self.arguments_at(action, true, &rates)
         );
-        let mut chosen = vec!["++lvd_k < lvd_n".to_string()];
+        let mut chosen = Vec::new();
         for h in before {
             let args = self.arguments_at(&self.actor.actions[*h], false, &rates);
             chosen.push(format!("!{}_guard({args})", self.actions[*h]));
@@ -76,9 +76,15 @@ impl<'a> Class<'a> {
             let args = self.arguments_at(action, false, &rates);
             chosen.push(format!("{}_guard({args})", self.actions[id]));
         }
-        w.put("do {");
-        w.put(&fire);
-        w.put(&format!("}} while ({});", chosen.join(" && ")));
+        match self.walk_of(id, before) {
+            Some(walk) => self.fire_walk(w, walk, &fire, &chosen.join(" && ")),
+            None => {
+                chosen.insert(0, "++lvd_k < lvd_n".to_string());
+                w.put("do {");
+                w.put(&fire);
+                w.put(&format!("}} while ({});", chosen.join(" && ")));
+            }
+        }
         w.put(&format!("self->fired[{id}] += lvd_k;"));
         for (rates, names) in sides {
             for (port, n) in rates {

@@ -6,6 +6,7 @@ use super::course::Course;
 use super::inline::inlined;
 use super::ranked;
 use super::value::{c_type, const_type};
+use super::walk::Walk;
 use super::writer::Names;
 use crate::ir::*;
 use crate::ranges::{Ranges, hidden_param, walk};
@@ -54,6 +55,8 @@ pub struct Class<'a> {
     pub inlined: Vec<bool>,
     /// Firings that are done as one.
     pub courses: Rc<Vec<Course>>,
+    /// Actions that go through a table of codes.
+    pub walks: Rc<Vec<Walk>>,
     /// Which list parameters each procedure writes.
     written: Vec<Vec<bool>>,
     temporaries: Rc<Cell<u32>>,
@@ -130,12 +133,14 @@ impl<'a> Class<'a> {
             ranges: Rc::new(Ranges::new(actor, options.checks, options.lenient)),
             inlined,
             courses: Rc::default(),
+            walks: Rc::default(),
             written: written_params(actor),
             temporaries: Rc::default(),
             checked: Rc::default(),
             prefix,
         };
         class.courses = Rc::new(class.plan());
+        class.walks = Rc::new(class.plan_walks());
         class
     }
 

@@ -82,7 +82,7 @@ impl Class<'_> {
 }
 
 /// The scalar state variable that is all of an expression.
-fn state_variable(e: &Expr) -> Option<usize> {
+pub fn state_variable(e: &Expr) -> Option<usize> {
     match &e.kind {
         ExprKind::Load(Place {
             var: VarRef::Global(g),

@@ -23,6 +23,7 @@ mod schedule;
 mod stmt;
 mod unchecked;
 mod value;
+mod walk;
 mod writer;
 
 pub use actor::{asks_native, consumed, is_light, produced, weight};

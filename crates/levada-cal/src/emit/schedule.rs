@@ -60,6 +60,7 @@ impl<'a> Class<'a> {
         let starts = a.initializers.len();
         self.emit_loops(w);
         self.emit_courses(w);
+        self.emit_walks(w);
         w.own();
         w.put(&format!(
             "\nstatic lvd_verdict {}_run(lvd_actor *self) {{",

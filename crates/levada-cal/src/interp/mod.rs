@@ -6,6 +6,9 @@
 //! checked, actors fire one after the other in turn, channels are queues with or without a bound.
 
 mod eval;
+mod trial;
+
+pub use trial::Trial;
 
 use crate::ir::*;
 use std::cell::RefCell;
