@@ -20,9 +20,11 @@
 static __attribute__((noinline, unused)) uint32_t levada_elements(lvd_consumer *c, uint32_t used,
                                                                   uint32_t need) {
   uint32_t half = c->capacity / 2, n;
+  int64_t there;
   lvd_get_done(c, used);
   if (c->got != c->popped && c->got - c->popped >= half) lvd_pop(c);
-  n = lvd_elements(c, need);
+  there = (int64_t)(c->limit - c->got);
+  n = there >= (int64_t)need ? (uint32_t)there : lvd_elements_refresh(c);
   if (half < need) half = need;
   return n < half ? n : half;
 }
@@ -30,9 +32,11 @@ static __attribute__((noinline, unused)) uint32_t levada_elements(lvd_consumer *
 static __attribute__((noinline, unused)) uint32_t levada_room(lvd_producer *p, uint32_t used,
                                                               uint32_t need) {
   uint32_t half = p->capacity / 2, n;
+  int64_t there;
   lvd_put_done(p, used);
   if (p->put != p->pushed && p->put - p->pushed >= half) lvd_push(p);
-  n = lvd_room(p, need);
+  there = (int64_t)(p->limit - p->put);
+  n = there >= (int64_t)need ? (uint32_t)there : lvd_room_refresh(p);
   if (half < need) half = need;
   return n < half ? n : half;
 }
