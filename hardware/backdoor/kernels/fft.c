@@ -26,7 +26,7 @@ static inline void butterfly(uint32_t *sum, uint32_t *difference, uint32_t a, ui
 
 void fft_gather(uint32_t *to, const uint32_t *from, uint32_t step) {
   uint32_t reversed = 0;
-  for (uint32_t i = 0; i < FFT_HALF; i++, from += step) {
+  for (uint32_t i = 0; i < FFT_PART; i++, from += step) {
     to[reversed] = *from;
     uint32_t bit = FFT_HALF / 2; /* adds one from the other end */
     while (reversed & bit) reversed ^= bit, bit >>= 1;
@@ -46,7 +46,7 @@ void fft_half(uint32_t *samples) {
 }
 
 void fft_last(uint32_t *sums, uint32_t *differences, const uint32_t *even, const uint32_t *odd,
-              uint32_t first) {
-  for (uint32_t j = 0; j < FFT_PART; j++)
+              uint32_t first, uint32_t n) {
+  for (uint32_t j = 0; j < n; j++)
     butterfly(&sums[j], &differences[j], even[j], odd[j], cosine_of(first + j), sine_of(first + j));
 }
