@@ -23,10 +23,14 @@ fn main() {
     println!("cargo:include={}", runtime.join("include").display());
     cc::Build::new()
         .file("src/outside.c")
+        .file("src/served.c")
         .include(runtime.join("include"))
+        .include(runtime.join("src")) // what is said of the paper's tasks: message.h
+        .define("_GNU_SOURCE", None)
         .std("c17")
         .warnings(true)
         .extra_warnings(true)
         .compile("levada_sys_outside");
     println!("cargo:rerun-if-changed=src/outside.c");
+    println!("cargo:rerun-if-changed=src/served.c");
 }

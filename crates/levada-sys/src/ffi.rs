@@ -394,3 +394,39 @@ unsafe extern "C" {
     pub fn lvd_machine_process(machine: *const lvd_machine) -> i32;
     pub fn lvd_machine_end(machine: *mut lvd_machine);
 }
+
+/// served.c's.
+#[repr(C)]
+pub struct lvd_sys_served {
+    _private: [u8; 0],
+}
+
+#[repr(C)]
+pub struct lvd_sys_flow {
+    pub name: *const c_char,
+    pub file: c_int,
+    pub size: u32,
+    pub r#in: bool,
+    pub status: lvd_status,
+    pub error: c_int,
+    pub count: u64,
+}
+
+unsafe extern "C" {
+    pub fn lvd_sys_served_load(unit: *const c_char, out: *mut *mut lvd_sys_served) -> lvd_status;
+    pub fn lvd_sys_served_state(served: *const lvd_sys_served) -> lvd_status;
+    pub fn lvd_sys_served_process(served: *const lvd_sys_served) -> i32;
+    pub fn lvd_sys_served_call(
+        served: *mut lvd_sys_served,
+        procedure: *const c_char,
+        argument: *const c_void,
+        size: usize,
+        flow: *mut lvd_sys_flow,
+        flows: u32,
+        result: *mut c_void,
+        result_size: *mut usize,
+        why: *mut c_char,
+        room: usize,
+    ) -> lvd_status;
+    pub fn lvd_sys_served_end(served: *mut lvd_sys_served);
+}

@@ -9,6 +9,7 @@ pub mod ffi;
 pub mod leases;
 pub mod machine;
 pub mod mcapi;
+pub mod served;
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::path::Path;
@@ -29,6 +30,7 @@ impl Status {
     pub const STOPPED: Status = Status(ffi::LVD_E_STOPPED);
     pub const LAYOUT: Status = Status(ffi::LVD_E_LAYOUT);
     pub const UNKNOWN: Status = Status(ffi::LVD_E_UNKNOWN);
+    pub const ARGUMENT: Status = Status(ffi::LVD_E_ARGUMENT);
 
     pub fn name(self) -> &'static str {
         // SAFETY: never null, constant text.

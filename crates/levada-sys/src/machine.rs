@@ -29,7 +29,7 @@ pub struct Machine(NonNull<ffi::lvd_machine>);
 unsafe impl Send for Machine {}
 
 /// With the sentence that came with the status, if any.
-fn check(status: ffi::lvd_status) -> Result<(), Error> {
+pub(crate) fn check(status: ffi::lvd_status) -> Result<(), Error> {
     Status(status).check().map_err(|e| Error {
         // SAFETY: it is this thread's text, and stays until its next call.
         why: unsafe { CStr::from_ptr(ffi::lvd_window_why()) }

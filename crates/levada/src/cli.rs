@@ -753,6 +753,26 @@ pub struct UnitLoadArgs {
 pub struct UnitRunArgs {
     #[command(flatten)]
     pub unit: UnitArgs,
+    /// Call this procedure of a program that serves; else the program is run to its end
+    pub procedure: Option<String>,
+    /// Its argument, one part behind the other: u32:7, i64:-3, f64:2.5 (8, 16, 32, 64 bits), text:words,
+    /// hex:0a0b, file:PATH
+    #[arg(value_name = "TYPE:VALUE", requires = "procedure")]
+    pub arguments: Vec<String>,
+    /// Feed a stream of the procedure's from a file, in elements of so many bytes; "-": the input
+    #[arg(long = "in", value_name = "STREAM:BYTES=FILE", requires = "procedure")]
+    pub inputs: Vec<String>,
+    /// Write what comes on a stream into a file; "-": the output
+    #[arg(long = "out", value_name = "STREAM:BYTES=FILE", requires = "procedure")]
+    pub outputs: Vec<String>,
+    /// What the result is: u8 to u64, i8 to i64, f32, f64, text
+    #[arg(
+        long,
+        value_name = "TYPE",
+        default_value = "hex",
+        requires = "procedure"
+    )]
+    pub result: String,
     /// Stop the program when it has not ended by then [default: wait]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub within: Option<f64>,

@@ -5,7 +5,7 @@ mod common;
 
 use common::{Run, skipped};
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// A kind of machine, and raw programs for it.
@@ -304,4 +304,181 @@ fn what_cannot_begin_is_said() {
     run.refuses(1, &["the board has ended"]);
     assert_eq!(run.json()["outcome"], "refused");
     assert!(units.list().is_empty());
+}
+
+/// A program that serves, as the guide says that one is linked; none, where it cannot be.
+fn serving_image(units: &Units) -> Option<PathBuf> {
+    let lib = Path::new(env!("LEVADA_STATIC_LIBRARY")).parent().unwrap();
+    let (far, include) = (lib.join("levada/native"), lib.join("../include"));
+    if !far.join("liblevada-far.a").exists() {
+        skipped(
+            "native",
+            "the machine that is a process is not there for this processor",
+        );
+        return None;
+    }
+    let source = units.file(
+        "serves.c",
+        br#"#include <levada/srpc.h>
+#include <levada/process.h>
+#include <string.h>
+static uint32_t calls;
+static lvd_status twice(lvd_frame *f) {
+  uint32_t x;
+  if (f->argument_size != 4) return LVD_E_ARGUMENT;
+  memcpy(&x, f->argument, 4);
+  x *= 2;
+  memcpy(f->result, &x, 4);
+  f->result_size = 4;
+  calls++;
+  return LVD_OK;
+}
+LVD_PROCEDURE(twice)
+static lvd_status counted(lvd_frame *f) {
+  memcpy(f->result, &calls, 4);
+  f->result_size = 4;
+  return LVD_OK;
+}
+LVD_PROCEDURE(counted)
+static void negate(void) {
+  stream_create(1);
+  stream_create(2);
+  for (int x; stream_get(1, x) == LVD_OK;) {
+    stream_pop(1);
+    stream_put(2, -x);
+    stream_push(2);
+  }
+}
+PB_PROCEDURE(negate)
+static lvd_status wild(lvd_frame *f) {
+  (void)f;
+  *(volatile uint32_t *)(uintptr_t)0x40000000000 = 1;
+  return LVD_OK;
+}
+LVD_PROCEDURE(wild)
+static lvd_status hangs(lvd_frame *f) {
+  for (;;) __asm__ volatile("" : : "r"(f) : "memory");
+}
+LVD_PROCEDURE(hangs)
+"#,
+    );
+    let image = units.0.path().join("serves.elf");
+    let made = Command::new("cc")
+        .args([
+            "-std=c17",
+            "-O2",
+            "-ffreestanding",
+            "-fPIE",
+            "-fcf-protection=none",
+        ])
+        .args([
+            "-fno-stack-protector",
+            "-fno-asynchronous-unwind-tables",
+            "-nostdlib",
+            "-static",
+        ])
+        .args([
+            "-no-pie",
+            "-Wl,--build-id=none",
+            "-Wl,-n",
+            "-Wl,-z,noexecstack",
+            "-Wl,-z,norelro",
+        ])
+        .args(["-Wl,--no-relax", "-I"])
+        .arg(include)
+        .arg("-T")
+        .arg(far.join("program.ld"))
+        .arg(source)
+        .arg("-Wl,--whole-archive")
+        .arg(far.join("liblevada-far.a"))
+        .args(["-Wl,--no-whole-archive", "-lgcc", "-o"])
+        .arg(&image)
+        .status()
+        .unwrap();
+    assert!(made.success());
+    Some(image)
+}
+
+#[test]
+fn procedures_are_called() {
+    let units = Units::new();
+    let Some(image) = serving_image(&units) else {
+        return;
+    };
+    if !units.boot(&NATIVE) {
+        return;
+    }
+    let run = |words: &[&str]| units.run(&[&["run", "u"], words].concat());
+    units
+        .run(&["load", "u", image.to_str().unwrap()])
+        .succeeds();
+    run(&[]).refuses(1, &["ends not by itself", "levada unit run u PROCEDURE"]);
+    // It stays there from call to call.
+    for x in [21, 4] {
+        let twice = run(&["twice", &format!("u32:{x}"), "--result", "u32"]);
+        assert_eq!(twice.succeeds().out.trim(), (2 * x).to_string());
+    }
+    assert_eq!(
+        run(&["twice", "hex:01000000"]).succeeds().out.trim(),
+        "02000000"
+    );
+    let counted = run(&["counted", "--result", "u32", "--json"]);
+    assert_eq!(counted.succeeds().json()["result"][0], 3);
+    assert_eq!(units.list()[0]["state"], "serves");
+
+    // Streams from and to files, and what the command itself is given.
+    let numbers: Vec<u8> = (1..=1000i32).flat_map(i32::to_le_bytes).collect();
+    let negated: Vec<u8> = (1..=1000i32).flat_map(|x| (-x).to_le_bytes()).collect();
+    units.file("in.raw", &numbers);
+    let told = run(&[
+        "negate",
+        "--in",
+        "1:4=in.raw",
+        "--out",
+        "2:4=out.raw",
+        "--json",
+    ]);
+    assert_eq!(
+        told.succeeds().json()["elements"],
+        serde_json::json!([1000, 1000])
+    );
+    assert_eq!(
+        std::fs::read(units.0.path().join("out.raw")).unwrap(),
+        negated
+    );
+    let mut piped = units
+        .command(&["run", "u", "negate", "--in", "1:4=-", "--out", "2:4=-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::io::Write::write_all(&mut piped.stdin.take().unwrap(), &numbers).unwrap();
+    let piped = piped.wait_with_output().unwrap();
+    assert!(piped.status.success() && piped.stdout == negated);
+
+    // What is wrong is said, and the unit goes on.
+    run(&["nobody_knows_it"]).refuses(1, &["nobody_knows_it"]);
+    run(&["twice"]).refuses(1, &["twice"]);
+    run(&["twice", "7"]).refuses(1, &["what is the argument 7"]);
+    run(&["twice", "u32:1", "--result", "u64"]).refuses(1, &["4 bytes"]);
+    run(&["negate", "--in", "1:4=/nowhere/at/all"]).refuses(1, &["/nowhere/at/all"]);
+    units.file("part.raw", &numbers[..6]);
+    run(&["negate", "--in", "1:4=part.raw", "--out", "2:4=out.raw"])
+        .refuses(1, &["amid an element"]);
+    run(&["negate", "--in", "1:4"]).refuses(1, &["what is the stream"]);
+    run(&["wild"]).refuses(1, &["a store to where no memory is"]);
+    run(&["hangs", "--within", "0.2"]).refuses(1, &["its time is over"]);
+    assert_eq!(
+        run(&["twice", "u32:3", "--result", "u32"])
+            .succeeds()
+            .out
+            .trim(),
+        "6"
+    );
+
+    // And back to programs that are run to their end.
+    units.run(&["load", "u", "seven"]).succeeds();
+    assert_eq!(run(&[]).code, Some(7));
+    run(&["twice", "u32:3"]).refuses(1, &["levada unit run u"]);
+    assert_eq!(run(&[]).code, Some(7));
 }

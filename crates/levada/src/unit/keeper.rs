@@ -4,16 +4,22 @@
 //! machine rings.
 
 use super::place::Place;
+use super::values;
 use crate::cli::BootArgs;
 use crate::output::{self, Failure, failure, failure_with};
+use levada_sys::Status;
 use levada_sys::machine::{Machine, State};
+use levada_sys::served::{Flow, Served};
 use serde_json::{Value, json};
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// For what the loader does by itself: to begin, to take an image, to heed a stop.
@@ -29,10 +35,28 @@ struct Waiting {
     until: Option<Instant>,
 }
 
+/// What the unit is now.
+enum Kept {
+    /// A machine that runs programs to their end.
+    Machine(Machine),
+    /// One whose program serves procedures; it stays until another is loaded.
+    Served(Arc<Served>),
+    None,
+}
+
+/// A procedure that runs, and is waited for by a thread of its own.
+struct Calling {
+    thread: JoinHandle<Value>,
+    /// Its other end is closed with the thread.
+    over: UnixStream,
+}
+
 struct Keeper<'a> {
     name: &'a str,
     board: &'static str,
-    machine: Machine,
+    place: &'a Place,
+    kept: Kept,
+    calling: Option<Calling>,
     began: Instant,
     image: Option<PathBuf>,
     waiting: Option<Waiting>,
@@ -66,7 +90,7 @@ pub fn keep(args: &BootArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn begin<'a>(args: &'a BootArgs, place: &Place) -> Result<(UnixListener, Keeper<'a>), Failure> {
+fn begin<'a>(args: &'a BootArgs, place: &'a Place) -> Result<(UnixListener, Keeper<'a>), Failure> {
     let name = &args.unit.name;
     let board = if args.qemu { "qemu" } else { "native" };
     place.end_machine(name);
@@ -81,7 +105,9 @@ fn begin<'a>(args: &'a BootArgs, place: &Place) -> Result<(UnixListener, Keeper<
     let keeper = Keeper {
         name,
         board,
-        machine,
+        place,
+        kept: Kept::Machine(machine),
+        calling: None,
         began,
         image: None,
         waiting: None,
@@ -90,7 +116,7 @@ fn begin<'a>(args: &'a BootArgs, place: &Place) -> Result<(UnixListener, Keeper<
     };
     keeper.log(&format!(
         "booted {board}: process {}, its loader is ready",
-        keeper.machine.process()
+        keeper.process()
     ));
     Ok((listener, keeper))
 }
@@ -131,13 +157,56 @@ impl Keeper<'_> {
         eprintln!("{:10.3}  {what}", self.began.elapsed().as_secs_f64());
     }
 
+    fn process(&self) -> i32 {
+        match &self.kept {
+            Kept::Machine(machine) => machine.process(),
+            Kept::Served(served) => served.process(),
+            Kept::None => 0,
+        }
+    }
+
+    /// What it is now is what whoever finds the keeper killed has to end.
+    fn keep(&mut self, kept: Kept) {
+        self.kept = kept;
+        if let Err(e) = self.place.note_machine(self.name, self.process()) {
+            self.log(&e.to_string());
+        }
+    }
+
+    /// A machine that waits for images, whatever the unit was before.
+    fn boot_anew(&mut self) -> Result<(), String> {
+        self.kept = Kept::None; // first: a board may bear one alone
+        match Machine::boot(self.board, LOADER) {
+            Ok(mut machine) => {
+                // It is still the unit's, for run.
+                if let Some(image) = &self.image
+                    && let Err(e) = machine.load(image)
+                {
+                    self.log(&e.to_string());
+                }
+                self.keep(Kept::Machine(machine));
+                self.log(&format!("booted anew: process {}", self.process()));
+                Ok(())
+            }
+            Err(e) => {
+                self.dead = Some(format!("it cannot be booted anew: {e}"));
+                self.log(&e.to_string());
+                Err(e.to_string())
+            }
+        }
+    }
+
     /// Until somebody stops the unit: who that is.
     fn serve(&mut self, listener: &UnixListener) -> Result<UnixStream, Failure> {
         loop {
             let mut fds = [
                 readable(Some(listener.as_raw_fd())),
-                readable(self.dead.is_none().then(|| self.machine.bell())),
+                readable(match &self.kept {
+                    Kept::Machine(machine) if self.dead.is_none() => Some(machine.bell()),
+                    _ => None,
+                }),
                 readable(self.waiting.as_ref().map(|w| w.stream.as_raw_fd())),
+                readable(self.calling.as_ref().map(|c| c.over.as_raw_fd())),
             ];
             let left = self.waiting.as_ref().and_then(|w| w.until);
             let left = left.map(|t| t.saturating_duration_since(Instant::now()));
@@ -149,6 +218,9 @@ impl Keeper<'_> {
                 return failure(format!("cannot wait: {e}"));
             }
             self.look();
+            if fds[3].revents != 0 {
+                self.returned();
+            }
             if let Some(waiting) = &self.waiting {
                 // It says nothing more: it has ended, or was interrupted.
                 if fds[2].revents != 0 {
@@ -171,7 +243,10 @@ impl Keeper<'_> {
         if self.dead.is_some() {
             return;
         }
-        let state = self.machine.look(Duration::ZERO);
+        let Kept::Machine(machine) = &mut self.kept else {
+            return;
+        };
+        let state = machine.look(Duration::ZERO);
         let told = match state {
             State::Dead(why) => {
                 self.log(&why);
@@ -184,13 +259,9 @@ impl Keeper<'_> {
             _ if !self.open => return,
             State::Runs | State::Waits => return,
             State::Serves => {
-                let _ = self.machine.stop(LOADER);
-                let what = "the program serves procedures, and ends not by itself";
-                self.log(&format!("{what}: stopped"));
-                refusal(
-                    what,
-                    Some("call them from a program: lvd_unit_load, pb_load"),
-                )
+                let _ = machine.stop(LOADER);
+                self.log(&format!("{SERVES}: stopped"));
+                refusal(SERVES, Some(&call_help(self.name)))
             }
             State::Ended(status) => {
                 self.log(&format!("the program has returned {status}"));
@@ -209,10 +280,14 @@ impl Keeper<'_> {
 
     /// Ends the program that runs.
     fn cut(&mut self, why: &str) {
-        let stopped = self.machine.stop(LOADER);
         self.log(&format!("{why}: the program is stopped"));
-        if let Err(e) = stopped {
-            self.log(&e.to_string());
+        if let Kept::Machine(machine) = &mut self.kept {
+            if let Err(e) = machine.stop(LOADER) {
+                self.log(&e.to_string());
+            }
+        } else {
+            self.end_call();
+            let _ = self.boot_anew();
         }
         self.open = false;
         if let Some(waiting) = self.waiting.take() {
@@ -224,14 +299,20 @@ impl Keeper<'_> {
     }
 
     fn about(&self) -> Value {
-        let state = match &self.dead {
-            Some(_) => "dead",
-            None if self.open => "runs",
-            None => "waits",
+        let gone = match &self.kept {
+            Kept::Served(served) if served.state() != Status::OK => Some("the machine has ended"),
+            _ => None,
+        };
+        let why = self.dead.as_deref().or(gone);
+        let state = match (why, &self.kept) {
+            (Some(_), _) => "dead",
+            (None, _) if self.open => "runs",
+            (None, Kept::Served(_)) => "serves",
+            (None, _) => "waits",
         };
         json!({
-            "name": self.name, "board": self.board, "state": state, "why": self.dead,
-            "image": self.image, "keeper": std::process::id(), "machine": self.machine.process(),
+            "name": self.name, "board": self.board, "state": state, "why": why,
+            "image": self.image, "keeper": std::process::id(), "machine": self.process(),
         })
     }
 
@@ -252,18 +333,25 @@ impl Keeper<'_> {
                 let file = PathBuf::from(asked["image"].as_str().unwrap_or_default());
                 answer(&stream, &self.load(&file));
             }
-            Some("run") => match self.run() {
-                Ok(()) => {
-                    let within = asked["within"].as_f64().map(Duration::from_secs_f64);
-                    let until = within.map(|t| Instant::now() + t);
-                    self.waiting = Some(Waiting { stream, until });
-                    self.open = true;
-                    self.look(); // it may be over: no other ring comes
+            Some(verb @ ("run" | "call")) => {
+                let begun = match verb {
+                    "run" => self.run(),
+                    _ => self.call(&asked),
+                };
+                match begun {
+                    Ok(()) => {
+                        let within = asked["within"].as_f64().map(Duration::from_secs_f64);
+                        let until = within.map(|t| Instant::now() + t);
+                        self.waiting = Some(Waiting { stream, until });
+                        self.open = true;
+                        self.look(); // it may be over: no other ring comes
+                    }
+                    Err(told) => answer(&stream, &told),
                 }
-                Err(told) => answer(&stream, &told),
-            },
+            }
             Some("stop") => {
                 self.log("stopped");
+                self.end_call();
                 if let Some(waiting) = self.waiting.take() {
                     answer(
                         &waiting.stream,
@@ -281,7 +369,18 @@ impl Keeper<'_> {
     }
 
     fn load(&mut self, file: &Path) -> Value {
-        match self.machine.load(file) {
+        if self.calling.is_some() {
+            return refusal("a procedure runs there", None);
+        }
+        if !matches!(self.kept, Kept::Machine(_))
+            && let Err(why) = self.boot_anew()
+        {
+            return refusal(&why, None);
+        }
+        let Kept::Machine(machine) = &mut self.kept else {
+            return refusal("there is no machine", None);
+        };
+        match machine.load(file) {
             Ok(()) => {
                 self.log(&format!("loaded {}", file.display()));
                 self.image = Some(file.to_path_buf());
@@ -294,20 +393,136 @@ impl Keeper<'_> {
         }
     }
 
-    fn run(&mut self) -> Result<(), Value> {
+    /// What can be run, or called.
+    fn ready(&self) -> Result<PathBuf, Value> {
         if let Some(why) = &self.dead {
             let help = format!("levada unit stop {}, and boot it again", self.name);
             return Err(refusal(&format!("unit {}: {why}", self.name), Some(&help)));
         }
-        let Some(image) = &self.image else {
+        self.image.clone().ok_or_else(|| {
             let help = format!("levada unit load {} IMAGE", self.name);
-            return Err(refusal("no image has been loaded", Some(&help)));
+            refusal("no image has been loaded", Some(&help))
+        })
+    }
+
+    fn run(&mut self) -> Result<(), Value> {
+        let image = self.ready()?;
+        let Kept::Machine(machine) = &mut self.kept else {
+            return Err(refusal(SERVES, Some(&call_help(self.name))));
         };
-        let begun = self.machine.run(LOADER);
+        let begun = machine.run(LOADER);
         self.log(&match &begun {
             Ok(()) => format!("runs {}", image.display()),
             Err(e) => format!("does not run {}: {e}", image.display()),
         });
         begun.map_err(|e| refusal(&format!("unit {}: {e}", self.name), None))
     }
+
+    /// The machine that serves, with the image in it.
+    fn serving(&mut self, image: &Path) -> Result<Arc<Served>, Value> {
+        match &self.kept {
+            Kept::Served(served) if served.state() == Status::OK => return Ok(served.clone()),
+            _ => self.kept = Kept::None,
+        }
+        match Served::load(&format!("{}:{}", self.board, image.display())) {
+            Ok(served) => {
+                let served = Arc::new(served);
+                self.keep(Kept::Served(served.clone()));
+                self.log(&format!(
+                    "serves {}: process {}",
+                    image.display(),
+                    self.process()
+                ));
+                Ok(served)
+            }
+            Err(e) => {
+                self.log(&format!("does not serve {}: {e}", image.display()));
+                let _ = self.boot_anew();
+                let help = format!(
+                    "a program that is run to its end: levada unit run {}",
+                    self.name
+                );
+                Err(refusal(&format!("unit {}: {e}", self.name), Some(&help)))
+            }
+        }
+    }
+
+    fn call(&mut self, asked: &Value) -> Result<(), Value> {
+        let image = self.ready()?;
+        if self.open {
+            return Err(refusal("a program runs there already", None));
+        }
+        let flows = asked["flows"].as_array().into_iter().flatten();
+        let flows = flows.map(open_flow).collect::<Result<Vec<_>, _>>()?;
+        let argument = asked["argument"].as_str().and_then(values::unhex);
+        let argument = argument.unwrap_or_default();
+        let procedure = asked["procedure"].as_str().unwrap_or_default().to_string();
+        let served = self.serving(&image)?;
+        self.log(&format!("calls {procedure}"));
+        let pair = UnixStream::pair().map_err(|e| refusal(&e.to_string(), None))?;
+        let (over, ends) = pair;
+        let thread = std::thread::spawn(move || {
+            let _ends = ends;
+            match served.call(&procedure, &argument, &flows) {
+                Ok((result, elements)) => json!({
+                    "outcome": "returned", "result": values::hex(&result), "elements": elements,
+                }),
+                Err(e) => json!({ "outcome": "failed", "why": e.to_string() }),
+            }
+        });
+        self.calling = Some(Calling { thread, over });
+        Ok(())
+    }
+
+    /// The procedure has returned, or never will.
+    fn returned(&mut self) {
+        let Some(calling) = self.calling.take() else {
+            return;
+        };
+        let told = calling.thread.join();
+        let told =
+            told.unwrap_or_else(|_| json!({ "outcome": "failed", "why": "its thread is gone" }));
+        match told["why"].as_str() {
+            Some(why) => self.log(why),
+            None => self.log("the procedure has returned"),
+        }
+        if matches!(&self.kept, Kept::Served(served) if served.state() != Status::OK) {
+            let _ = self.boot_anew();
+        }
+        self.open = false;
+        if let Some(waiting) = self.waiting.take() {
+            answer(&waiting.stream, &told);
+        }
+    }
+
+    /// By its machine's end: a procedure need not heed anything else.
+    fn end_call(&mut self) {
+        if let Some(calling) = self.calling.take() {
+            // SAFETY: no pointers; it is a child that has not been waited for while the unit is there.
+            unsafe { libc::kill(self.process(), libc::SIGKILL) };
+            let _ = calling.thread.join();
+        }
+    }
+}
+
+const SERVES: &str = "the program serves procedures, and ends not by itself";
+
+fn call_help(name: &str) -> String {
+    format!("call one: levada unit run {name} PROCEDURE")
+}
+
+fn open_flow(flow: &Value) -> Result<Flow, Value> {
+    let text = |of: &str| flow[of].as_str().unwrap_or_default().to_string();
+    let input = flow["input"] == true;
+    let path = text("file");
+    let file = match input {
+        true => File::open(&path),
+        false => File::create(&path),
+    };
+    Ok(Flow {
+        name: text("stream"),
+        file: file.map_err(|e| refusal(&format!("{path}: {e}"), None))?,
+        size: flow["size"].as_u64().unwrap_or(0) as u32,
+        input,
+    })
 }

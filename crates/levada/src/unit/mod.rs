@@ -3,6 +3,7 @@
 
 mod keeper;
 mod place;
+mod values;
 
 use crate::cli::{BootArgs, UnitArgs, UnitCommand, UnitLoadArgs, UnitRunArgs, UnitsArgs};
 use crate::output::{self, Failure, failure, failure_with};
@@ -13,6 +14,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 
 impl From<levada_sys::Error> for Failure {
@@ -222,7 +224,66 @@ fn load(args: &UnitLoadArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Where the keeper, another process of this user, finds it.
+fn path_of(file: &str, input: bool) -> Result<PathBuf, Failure> {
+    match file {
+        "-" => Ok(format!("/proc/{}/fd/{}", std::process::id(), u8::from(!input)).into()),
+        _ => Ok(std::path::absolute(file)?),
+    }
+}
+
+fn flows(specs: &[String], input: bool) -> Result<Vec<Value>, Failure> {
+    let flow = |spec: &String| {
+        let (name, size, file) = values::flow(spec)?;
+        let file = path_of(&file, input)?;
+        Ok(json!({ "stream": name, "size": size, "file": file, "input": input }))
+    };
+    specs.iter().map(flow).collect()
+}
+
+/// One procedure of a program that serves.
+fn call(args: &UnitRunArgs, procedure: &str) -> Result<ExitCode, Failure> {
+    values::result(&args.result, &[])?;
+    let mut flows_of_it = flows(&args.inputs, true)?;
+    flows_of_it.extend(flows(&args.outputs, false)?);
+    let to_output = args.outputs.iter().any(|o| o.ends_with("=-"));
+    let what = json!({
+        "verb": "call", "procedure": procedure, "within": args.within, "flows": flows_of_it,
+        "argument": values::hex(&values::argument(&args.arguments)?),
+    });
+    let told = ask_unit(&args.unit, &what)?;
+    if told["outcome"] != "returned" {
+        let why = text(&told["why"]);
+        return failure(format!("unit {}: {procedure}: {why}", args.unit.name));
+    }
+    let bytes = values::unhex(told["result"].as_str().unwrap_or_default()).unwrap_or_default();
+    let result = values::result(&args.result, &bytes)?;
+    let line = match &result {
+        _ if args.unit.at.json => {
+            json!({ "outcome": "returned", "result": result, "elements": told["elements"] })
+                .to_string()
+        }
+        Value::Array(all) => all
+            .iter()
+            .map(Value::to_string)
+            .collect::<Vec<_>>()
+            .join(" "),
+        other => text(other),
+    };
+    // The output may be a stream's.
+    match to_output {
+        true if line.is_empty() => {}
+        true => eprintln!("{line}"),
+        false if line.is_empty() => output::line("returned")?,
+        false => output::line(&line)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 fn run(args: &UnitRunArgs) -> Result<ExitCode, Failure> {
+    if let Some(procedure) = &args.procedure {
+        return call(args, procedure);
+    }
     let name = &args.unit.name;
     let told = ask_unit(&args.unit, &json!({ "verb": "run", "within": args.within }))?;
     if told["outcome"] != "ended" {
