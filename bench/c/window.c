@@ -6,13 +6,20 @@
  *   trip UNIT N PAUSE_US   N elements there and back, each after a pause; without one both sides look
  *                          around for the next, after a long one both sleep and are rung for
  *   stream UNIT N SIZE     N elements of SIZE bytes to the other side, in groups
+ *   fill UNIT N SIZE       the host's half of it: the other side gives the memory back unread
+ *   run KIND N             N times a program of 150 bytes that returns at once, on a machine that is booted
+ *   node UNIT N SIZE       N messages of SIZE bytes to an MCAPI node there, and back
+ *   packets UNIT N SIZE    N packets to one
  *   memory SIZE            what bounds that: copies of SIZE bytes into memory of this process
  *   polled N               what bounds a trip: two processes that look at one word each */
 #include "bench.h"
 
+#include <levada/machine.h>
+#include <levada/mcapi_window.h>
 #include <levada/process.h>
 #include <levada/stream.h>
 #include <levada/window.h>
+#include <mcapi.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -116,6 +123,149 @@ static void measure_stream(const char *name, uint64_t n, uint32_t size) {
   must(lvd_unit_unload(u), "lvd_unit_unload");
 }
 
+/* In groups as large as memcpy likes them. */
+static void measure_fill(const char *name, uint64_t n, uint32_t size) {
+  enum { RING = 262144, GROUP = 65536 };
+  static unsigned char group[GROUP];
+  lvd_unit *u = load(name);
+  lvd_stream *to;
+  lvd_call *c;
+  uint32_t each = GROUP / size;
+  lvd_stream_options o = {.name = "to", .elem_size = size, .capacity = RING / size};
+  must(lvd_stream_open(u, &o, &to), "lvd_stream_open");
+  must(lvd_call_start(u, "far_gives_back", &size, sizeof size, NULL, &c), "lvd_call_start");
+  double from = 0;
+  for (uint64_t i = 0; i < n / each + 8; i++) {
+    void *span;
+    if (i == 8) from = bench_now(); /* all of it has been touched */
+    group[0] = (unsigned char)i;
+    must(lvd_stream_put_span(to, each, &span), "lvd_stream_put_span");
+    memcpy(span, group, (size_t)each * size);
+    lvd_put_done(&to->put, each);
+    lvd_stream_push(to);
+  }
+  bench_say("mb_per_s", (double)(n / each) * each * size / (bench_now() - from) * 1e-6);
+  lvd_stream_end(to, LVD_OK);
+  uint64_t count = 0;
+  size_t result = sizeof count;
+  must(lvd_call_wait(c, &count, &result, -1, NULL), "lvd_call_wait");
+  bench_expect("the elements that came", count, (n / each + 8) * each);
+  lvd_stream_destroy(to);
+  must(lvd_unit_unload(u), "lvd_unit_unload");
+}
+
+static void measure_run(const char *kind, uint64_t n) {
+  static const unsigned char riscv[150] = {0x13, 0x05, 0x70, 0, 0x67, 0x80, 0, 0},
+                             x86[150] = {0xb8, 7, 0, 0, 0, 0xc3};
+  char file[] = "/tmp/levada-bench-XXXXXX";
+  lvd_machine *m;
+  lvd_machine_report r;
+  int fd = mkstemp(file);
+  if (fd < 0 || write(fd, strcmp(kind, "qemu") == 0 ? riscv : x86, sizeof riscv) < 0) exit(1);
+  close(fd);
+  must(lvd_machine_boot(kind, INT64_C(10000000000), &m), "lvd_machine_boot");
+  must(lvd_machine_load(m, file), "lvd_machine_load");
+  unlink(file);
+  double sum = 0;
+  for (uint64_t i = 0; i < n + 10; i++) {
+    double from = bench_now();
+    must(lvd_machine_run(m, INT64_C(10000000000)), "lvd_machine_run");
+    do lvd_machine_look(m, 1000000000, &r);
+    while (r.state == LVD_MACHINE_RUNS);
+    if (i >= 10) sum += bench_now() - from;
+    bench_expect("what the program has returned", r.result, 7);
+  }
+  bench_say("us", sum / (double)n * 1e6);
+  lvd_machine_end(m);
+}
+
+/* ---- an MCAPI node there -------------------------------------------------------------------- */
+
+static mcapi_status_t says;
+
+static void good(const char *what) {
+  char text[64] = "";
+  if (says == MCAPI_SUCCESS || says == MCAPI_PENDING) return;
+  mcapi_display_status(says, text, sizeof text);
+  fprintf(stderr, "%s: %s\n", what, text);
+  exit(1);
+}
+
+static lvd_mcapi_far *node(lvd_unit *u, const char *procedure, mcapi_endpoint_t *mine,
+                           mcapi_endpoint_t *to) {
+  lvd_mcapi_far *f;
+  mcapi_info_t info;
+  mcapi_domain_t domain = (mcapi_domain_t)getpid();
+  mcapi_initialize(domain, 1, NULL, NULL, &info, &says);
+  good("mcapi_initialize");
+  *mine = mcapi_endpoint_create(1, &says);
+  good("mcapi_endpoint_create");
+  must(lvd_mcapi_far_start(app, u, procedure, &domain, sizeof domain, &f), "lvd_mcapi_far_start");
+  *to = mcapi_endpoint_get(domain, 2, 1, MCAPI_TIMEOUT_INFINITE, &says);
+  good("mcapi_endpoint_get");
+  return f;
+}
+
+static void node_ends(lvd_mcapi_far *f, lvd_unit *u) {
+  bool returned;
+  must(lvd_mcapi_far_wait(f, -1, &returned), "lvd_mcapi_far_wait");
+  mcapi_finalize(&says);
+  must(lvd_unit_unload(u), "lvd_unit_unload");
+}
+
+static void measure_node(const char *name, uint64_t n, size_t size) {
+  static unsigned char out[MCAPI_MAX_MESSAGE_SIZE], in[MCAPI_MAX_MESSAGE_SIZE];
+  mcapi_endpoint_t mine, to;
+  size_t got;
+  lvd_unit *u = load(name);
+  lvd_mcapi_far *f = node(u, "far_messages", &mine, &to);
+  double from = 0;
+  for (uint64_t i = 0; i < n + 10; i++) {
+    if (i == 10) from = bench_now();
+    out[0] = (unsigned char)i;
+    mcapi_msg_send(mine, to, out, size, 0, &says);
+    good("mcapi_msg_send");
+    mcapi_msg_recv(mine, in, sizeof in, &got, &says);
+    good("mcapi_msg_recv");
+    bench_expect("what came back", in[0] + got, out[0] + size);
+  }
+  bench_say("us", (bench_now() - from) / (double)n * 1e6);
+  mcapi_msg_send(mine, to, out, 0, 0, &says);
+  node_ends(f, u);
+}
+
+static void await(mcapi_request_t *r) {
+  size_t size;
+  good("a request");
+  mcapi_wait(r, &size, MCAPI_TIMEOUT_INFINITE, &says);
+  good("mcapi_wait");
+}
+
+static void measure_packets(const char *name, uint64_t n, size_t size) {
+  static unsigned char out[MCAPI_MAX_PACKET_SIZE];
+  mcapi_endpoint_t mine, to;
+  mcapi_request_t r;
+  mcapi_pktchan_send_hndl_t h;
+  lvd_unit *u = load(name);
+  lvd_mcapi_far *f = node(u, "far_packets", &mine, &to);
+  mcapi_pktchan_connect_i(mine, to, &r, &says);
+  await(&r);
+  mcapi_pktchan_send_open_i(&h, mine, &r, &says);
+  await(&r);
+  double from = bench_now();
+  for (uint64_t i = 0; i < n; i++) {
+    out[0] = (unsigned char)i;
+    mcapi_pktchan_send(h, out, size, &says);
+    good("mcapi_pktchan_send");
+  }
+  mcapi_pktchan_send(h, out, 0, &says);
+  bool returned;
+  must(lvd_mcapi_far_wait(f, -1, &returned), "lvd_mcapi_far_wait");
+  bench_say("mb_per_s", (double)n * (double)size / (bench_now() - from) * 1e-6);
+  mcapi_finalize(&says);
+  must(lvd_unit_unload(u), "lvd_unit_unload");
+}
+
 /* In a ring as large as the stream's; both written and read before. */
 static void measure_memory(uint32_t size) {
   enum { RING = 65536, COPIES = 200000 };
@@ -158,8 +308,8 @@ static void measure_polled(uint64_t n) {
 }
 
 int main(int argc, char **argv) {
-  static const char usage[] =
-      "load|call|trip|stream UNIT N [PAUSE_US|SIZE] | memory SIZE | polled N";
+  static const char usage[] = "load|call|trip|stream|fill|node|packets UNIT N [PAUSE_US|SIZE] | "
+                              "run KIND N | memory SIZE | polled N";
   if (argc == 3 && strcmp(argv[1], "memory") == 0) {
     measure_memory((uint32_t)bench_number(argc, argv, 2, usage));
     return 0;
@@ -169,6 +319,10 @@ int main(int argc, char **argv) {
     return 0;
   }
   uint64_t n = bench_number(argc, argv, 3, usage);
+  if (strcmp(argv[1], "run") == 0) {
+    measure_run(argv[2], n);
+    return 0;
+  }
   must(lvd_runtime_create(NULL, &rt), "lvd_runtime_create");
   must(lvd_app_open(rt, NULL, &app), "lvd_app_open");
   if (strcmp(argv[1], "load") == 0)
@@ -179,6 +333,12 @@ int main(int argc, char **argv) {
     measure_trip(argv[2], n, bench_number(argc, argv, 4, usage));
   else if (strcmp(argv[1], "stream") == 0)
     measure_stream(argv[2], n, (uint32_t)bench_number(argc, argv, 4, usage));
+  else if (strcmp(argv[1], "fill") == 0)
+    measure_fill(argv[2], n, (uint32_t)bench_number(argc, argv, 4, usage));
+  else if (strcmp(argv[1], "node") == 0)
+    measure_node(argv[2], n, bench_number(argc, argv, 4, usage));
+  else if (strcmp(argv[1], "packets") == 0)
+    measure_packets(argv[2], n, bench_number(argc, argv, 4, usage));
   else
     bench_number(0, argv, 1, usage);
   lvd_app_close(app);

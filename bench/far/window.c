@@ -2,6 +2,7 @@
 /* What runs behind the window while it is measured (c/window.c). */
 #include <levada/process.h>
 #include <levada/stream.h>
+#include <mcapi.h>
 #include <string.h>
 
 static lvd_status far_nothing(lvd_frame *f) {
@@ -50,3 +51,73 @@ static lvd_status far_sink(lvd_frame *f) {
   return status == LVD_E_ENDED ? LVD_OK : status;
 }
 LVD_PROCEDURE(far_sink)
+
+/* Gives back all of "to" as it comes, and says how many that were. */
+static lvd_status far_gives_back(lvd_frame *f) {
+  uint32_t size;
+  uint64_t count = 0;
+  memcpy(&size, f->argument, sizeof size);
+  lvd_stream *to;
+  lvd_stream_options o = {.name = "to", .elem_size = size};
+  lvd_status status = lvd_stream_open(lvd_unit_parent(), &o, &to);
+  while (status == LVD_OK && (status = lvd_stream_wait_elements(to, 1, -1)) == LVD_OK) {
+    uint32_t n = lvd_elements(&to->get, 1);
+    lvd_get_done(&to->get, n);
+    lvd_stream_pop(to);
+    count += n;
+  }
+  lvd_stream_destroy(to);
+  memcpy(f->result, &count, sizeof count);
+  f->result_size = sizeof count;
+  return status == LVD_E_ENDED ? LVD_OK : status;
+}
+LVD_PROCEDURE(far_gives_back)
+
+/* ---- an MCAPI node: 2 of the domain that the argument says ------------------------------------ */
+
+static unsigned char buffer[MCAPI_MAX_MESSAGE_SIZE];
+
+static mcapi_endpoint_t begins(const lvd_frame *f, mcapi_domain_t *domain) {
+  mcapi_info_t info;
+  mcapi_status_t s;
+  memcpy(domain, f->argument, sizeof *domain);
+  mcapi_initialize(*domain, 2, NULL, NULL, &info, &s);
+  return mcapi_endpoint_create(1, &s);
+}
+
+/* Each goes back, until one without bytes comes. */
+static lvd_status far_messages(lvd_frame *f) {
+  mcapi_domain_t domain;
+  mcapi_status_t s;
+  size_t size;
+  mcapi_endpoint_t mine = begins(f, &domain);
+  mcapi_endpoint_t to = mcapi_endpoint_get(domain, 1, 1, MCAPI_TIMEOUT_INFINITE, &s);
+  for (;;) {
+    mcapi_msg_recv(mine, buffer, sizeof buffer, &size, &s);
+    if (s != MCAPI_SUCCESS || !size) break;
+    mcapi_msg_send(mine, to, buffer, size, 0, &s);
+  }
+  mcapi_finalize(&s);
+  return s == MCAPI_SUCCESS ? LVD_OK : LVD_E_STATE;
+}
+LVD_PROCEDURE(far_messages)
+
+static lvd_status far_packets(lvd_frame *f) {
+  mcapi_domain_t domain;
+  mcapi_status_t s;
+  mcapi_request_t r;
+  mcapi_pktchan_recv_hndl_t in;
+  void *packet;
+  size_t size;
+  mcapi_pktchan_recv_open_i(&in, begins(f, &domain), &r, &s);
+  mcapi_wait(&r, &size, MCAPI_TIMEOUT_INFINITE, &s);
+  for (;;) {
+    mcapi_pktchan_recv(in, &packet, &size, &s);
+    if (s != MCAPI_SUCCESS) break;
+    mcapi_pktchan_release(packet, &s);
+    if (!size) break;
+  }
+  mcapi_finalize(&s);
+  return s == MCAPI_SUCCESS ? LVD_OK : LVD_E_STATE;
+}
+LVD_PROCEDURE(far_packets)

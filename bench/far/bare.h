@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* What c/bare.c and far/bare.c share: the least with which a host and a machine of QEMU's can be measured, and
+ * nothing of Levada's. */
+#ifndef BENCH_BARE_H
+#define BENCH_BARE_H
+
+#include <stdint.h>
+
+enum { BARE_LOOKS = 1, BARE_SLEEPS, BARE_LOADS };
+#define BARE_READY 0xffffffffu /* said before the first number */
+enum {
+  BARE_WORDS = 1 << 20,
+  BARE_IMAGE = 2 << 20,
+  BARE_MEMORY = 16 << 20
+}; /* in the machine's memory */
+
+typedef struct bare {
+  _Alignas(64) volatile uint32_t there; /* the host's */
+  uint32_t mode, length, sum;
+  _Alignas(64) volatile uint32_t back; /* the machine's: the same number */
+  uint32_t result;
+} bare;
+
+static inline uint32_t bare_sum(const unsigned char *at, uint32_t length) {
+  uint32_t sum = 0;
+  for (uint32_t i = 0; i < length; i++) sum = sum * 31 + at[i];
+  return sum;
+}
+
+#endif
