@@ -36,6 +36,9 @@ const TURNS: u32 = 64;
 /// Shorter runs are written out.
 const RUN: usize = 4;
 
+/// Parsers with more actions go by what they read: to look for courses there takes long.
+const LARGE: usize = 64;
+
 /// One that does not come again has to save something.
 const SHORT: usize = 4;
 
@@ -57,7 +60,7 @@ impl<'a> Class<'a> {
     /// The courses of this actor, the longest first. None begins with a firing that is part of another.
     pub fn plan(&self) -> Vec<Course> {
         let a = self.actor;
-        if self.may_wait() || a.native.is_some() {
+        if self.may_wait() || a.native.is_some() || a.actions.len() > LARGE {
             return Vec::new();
         }
         let mut found = Vec::new();
