@@ -1,76 +1,148 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""The MPEG-4 SP decoder of a checkout of Orcc's applications (CORPUS=DIR) beside ffmpeg on one thread,
-with and without its SIMD. The clips are made by ffmpeg; all drop what they have decoded. A CPU second is
-one of the whole process, its start included."""
+"""Decoders of a checkout of Orcc's applications (CORPUS=DIR) beside ffmpeg on one thread, with and
+without its SIMD: MPEG-4 SP, AVC and HEVC. The clips are made by ffmpeg; all drop what they have decoded.
+A CPU second is one of the whole process, its start included. How long it takes to compile each is said,
+too: from nothing to the first picture, and the same once more."""
 import json
 import os
 import shutil
 import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from . import peers
 from .measure import Contender, Metric, Problem
 
-TOP = "org.sc29.wg11.mpeg4.part2.sp.Top_mpeg4_part2_SP_decoder"
+sys.path.append(str(peers.ROOT / "scripts/corpus"))
+from checks import plain_avc  # noqa: E402
+
 RATES = [Metric("frames_per_cpu_s", "1/s", "higher"), Metric("frames_per_s", "1/s", "higher"),
-         Metric("times_ffmpeg", "", "higher")]
+         Metric("times_ffmpeg", "", "higher"), Metric("times_one_worker", "", "higher")]
+COMPILING = [Metric("from_nothing", "s", "lower"), Metric("again", "s", "lower")]
 NO_SIMD = "ffmpeg without SIMD"
-CASES = [("MPEG-4 SP, QCIF", "176x144", 3000), ("MPEG-4 SP, CIF", "352x288", 1000)]
 
 
-def clip(size, frames):
-    """A video elementary stream of a moving pattern with some noise; made once."""
-    path = peers.BUILD / f"corpus-{size}-{frames}.m4v"
+@dataclass
+class Decoder:
+    name: str
+    top: str
+    format: str
+    coder: list
+
+
+RVC = "org.sc29.wg11"
+MPEG4 = Decoder("MPEG-4 SP", f"{RVC}.mpeg4.part2.sp.Top_mpeg4_part2_SP_decoder", "m4v",
+                ["-c:v", "mpeg4", "-strict", "2", "-qscale:v", "6", "-g", "30"])
+AVC = Decoder("AVC, baseline", f"{RVC}.mpeg4.part10.cbp.Top_mpeg4_part10_CBP_decoder", "h264",
+              ["-c:v", "libx264", "-profile:v", "baseline", "-g", "30", "-crf", "26"])
+# Within what the decoder can do (docs/corpus.md).
+HEVC = Decoder("HEVC", f"{RVC}.mpegh.part2.Top_mpegh_part2_main_no_md5", "hevc",
+               ["-c:v", "libx265", "-x265-params", "log-level=none:keyint=30:weightb=1"])
+
+NOISE = ",noise=alls=8:allf=t"
+# case, decoder, what is seen, size, frames
+CASES = [
+    ("QCIF, a pattern", MPEG4, "testsrc2", "176x144", 3000),
+    ("QCIF, a pattern with noise", MPEG4, "testsrc2" + NOISE, "176x144", 2000),
+    ("QCIF, all of it moves", MPEG4, "mandelbrot", "176x144", 2000),
+    ("CIF, a pattern with noise", MPEG4, "testsrc2" + NOISE, "352x288", 800),
+    ("CIF, all of it moves", MPEG4, "mandelbrot", "352x288", 600),
+    ("CIF, all of it moves", AVC, "mandelbrot", "352x288", 200),
+    ("384x256, all of it moves", HEVC, "mandelbrot", "384x256", 150),
+]
+
+
+def clip(decoder, seen, size, frames):
+    """An elementary stream; made once."""
+    kind = "".join(c for c in seen if c.isalnum())
+    path = peers.BUILD / f"corpus-{kind}-{size}-{frames}.{decoder.format}"
     if not path.exists():
         new = path.with_suffix(".new")
-        pattern = f"testsrc2=size={size}:rate=25,noise=alls=8:allf=t"
+        source, *filters = seen.split(",")
+        pattern = ",".join([f"{source}=size={size}:rate=25", *filters])
         made = subprocess.run(["ffmpeg", "-v", "error", "-y", "-f", "lavfi", "-i", pattern, "-frames:v",
-                               str(frames), "-pix_fmt", "yuv420p", "-c:v", "mpeg4", "-threads", "1", "-strict", "2", "-qscale:v",
-                               "6", "-g", "30", "-f", "m4v", str(new)], stdin=subprocess.DEVNULL)
+                               str(frames), "-pix_fmt", "yuv420p", "-threads", "1", *decoder.coder, "-f",
+                               decoder.format, str(new)], stdin=subprocess.DEVNULL)
         if made.returncode != 0:
             raise Problem("ffmpeg cannot make the clips")
+        if decoder is AVC:
+            plain_avc(new)
         new.rename(path)
     return path
 
 
 def measure(session, corpus):
     if not shutil.which("ffmpeg"):
-        raise Problem("ffmpeg, which makes the clips and is what the decoder is compared with, is missing")
+        raise Problem("ffmpeg, which makes the clips and is what the decoders are compared with, is missing")
     project = Path(corpus).expanduser() / "RVC"
     if not (project / ".project").is_file():
         raise Problem(f"CORPUS={corpus}: there is no project {project}")
-    for case, size, frames in CASES:
-        frames = max(50, frames // 10) if session.quick else frames
-        path = clip(size, frames)
-        last = {}
 
-        def compared(who, row):
-            last[who] = row["frames_per_cpu_s"]
-            if who != NO_SIMD and NO_SIMD in last:
-                row["times_ffmpeg"] = last[who] / last[NO_SIMD]
-            return row
+    def command(decoder, path, workers, *options):
+        return [peers.levada(), "run", decoder.top, "--project", project, "--in", path, "--out", "/dev/null",
+                "--workers", workers, "--json", "--no-progress", *options]
 
-        def levada(who, workers, *options):
-            def adjust(figures, cpu):
-                summary = json.loads(figures["json"])
-                done = summary["progress"]["done"]
-                if done != frames:
-                    raise Problem(f"{done} frames were decoded, not {frames}")
-                return compared(who, {"frames_per_s": frames / summary["seconds"],
-                                      "frames_per_cpu_s": frames / cpu})
-            command = [peers.levada(), "run", TOP, "--project", project, "--in", path, "--out", "/dev/null",
-                       "--workers", workers, "--json", "--no-progress", *options]
-            return Contender(who, command, adjust=adjust)
+    for case, decoder, seen, size, frames in CASES:
+        frames = max(25, frames // 10) if session.quick else frames
+        measure_one(session, f"{decoder.name}, {case}", decoder, clip(decoder, seen, size, frames), frames,
+                    command)
+    measure_compiling(session, command)
 
-        def ffmpeg(who, *options):
-            command = ["ffmpeg", "-v", "error", "-nostdin", "-threads", "1", *options, "-f", "m4v", "-i", path,
-                       "-f", "rawvideo", "-y", "/dev/null"]
-            return Contender(who, command, adjust=lambda _, cpu: compared(who, {"frames_per_cpu_s": frames / cpu}))
-        contenders = [ffmpeg(NO_SIMD, "-cpuflags", "0"), ffmpeg("ffmpeg"), levada("levada", 1),
-                      levada("levada, 2 workers", 2), levada("levada, unchecked", 1, "--unchecked")]
-        for contender in contenders[2:]:  # compiles what is not cached yet
-            session.call(contender.command, {})
-        session.measure(case, RATES, contenders, runs=3 if session.quick else 9)
+
+def measure_one(session, case, decoder, path, frames, command):
+    """One clip, by all."""
+    last = {}  # of each, in its last run
+
+    def compared(who, row):
+        last[who] = row
+        if who != NO_SIMD and NO_SIMD in last:
+            row["times_ffmpeg"] = row["frames_per_cpu_s"] / last[NO_SIMD]["frames_per_cpu_s"]
+        one = last.get(who.removesuffix(", 2 workers"))
+        if one is not row and one:
+            row["times_one_worker"] = row["frames_per_s"] / one["frames_per_s"]
+        return row
+
+    def levada(who, workers, *options):
+        def adjust(figures, cpu):
+            summary = json.loads(figures["json"])
+            done = summary["progress"]["done"]
+            if done != frames:
+                raise Problem(f"{done} frames were decoded, not {frames}")
+            return compared(who, {"frames_per_s": frames / summary["seconds"], "frames_per_cpu_s": frames / cpu})
+        return Contender(who, command(decoder, path, workers, *options), adjust=adjust)
+
+    def ffmpeg(who, *options):
+        words = ["ffmpeg", "-v", "error", "-nostdin", "-threads", "1", *options, "-f", decoder.format, "-i", path,
+                 "-f", "rawvideo", "-y", "/dev/null"]
+        return Contender(who, words, adjust=lambda _, cpu: compared(who, {"frames_per_cpu_s": frames / cpu}))
+
+    contenders = [ffmpeg(NO_SIMD, "-cpuflags", "0"), ffmpeg("ffmpeg"), levada("levada", 1),
+                  levada("levada, 2 workers", 2), levada("levada, unchecked", 1, "--unchecked"),
+                  levada("levada, unchecked, 2 workers", 2, "--unchecked")]
+    for contender in contenders[2::2]:  # compiles what is not cached yet
+        session.call(contender.command, {}, timeout=600)
+    session.measure(case, RATES, contenders, runs=3)
+
+
+def measure_compiling(session, command):
+    """From nothing to the first picture, with an empty cache and then with what it holds."""
+    for decoder in (MPEG4,) if session.quick else (MPEG4, AVC, HEVC):
+        _, _, seen, size, frames = next(c for c in CASES if c[1] is decoder)
+        frames = max(25, frames // 10) if session.quick else frames
+        words = command(decoder, clip(decoder, seen, size, frames), 1, "--option", "frames=1")
+        rows = session.new_rows(f"compiling {decoder.name}", Contender("levada", words), COMPILING)
+
+        def seconds(cache):
+            begin = time.monotonic()
+            session.call(words, {"LEVADA_CACHE": cache}, timeout=600)
+            return time.monotonic() - begin
+        with tempfile.TemporaryDirectory() as cache:
+            rows[0].runs.append(seconds(cache))
+            rows[1].runs += [seconds(cache) for _ in range(3)]
+        session.keep(f"compiling {decoder.name}", COMPILING, [rows], [])
 
 
 def corpus():
