@@ -31,6 +31,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 /* Stops the application because of what it was given to read or write: no fault of the actor's. */
@@ -291,6 +292,7 @@ static bool input_fill(input *in) {
 
 typedef struct output {
   bool open;
+  bool told, waits; /* is it known whether a write may wait; may it? */
   int fd, error;
   char *name; /* its final one; null: there is nothing to rename (standard output, a device) */
   char *temporary;
@@ -393,11 +395,24 @@ static void output_open(output *out, const char *name) {
 
 static const char *output_name(const output *out) { return out->name ? out->name : "the output"; }
 
+/* May a write wait for somebody who reads? Into a file it does not, nor where all is dropped. */
+static bool output_waits(output *out) {
+  struct stat st;
+  if (!out->told) {
+    bool known = !fstat(out->fd, &st);
+    bool memory = known && S_ISCHR(st.st_mode) && major(st.st_rdev) == 1; /* /dev/null, /dev/full */
+    out->waits = !known || !(S_ISREG(st.st_mode) || memory);
+    out->told = true;
+  }
+  return out->waits;
+}
+
 /* False, with errno, if that fails. */
 static bool output_write(output *out, const uint8_t *bytes, size_t count) {
+  bool waits = output_waits(out);
   while (count) {
-    if (!out->name) lvd_wait_writable(out->fd);
-    size_t part = out->name || count < AT_ONCE ? count : AT_ONCE;
+    if (waits) lvd_wait_writable(out->fd);
+    size_t part = !waits || count < AT_ONCE ? count : AT_ONCE;
     ssize_t put = write(out->fd, bytes, part);
     if (put < 0 && errno != EINTR && errno != EAGAIN) return false;
     if (put <= 0) continue;
