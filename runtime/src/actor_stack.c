@@ -7,6 +7,7 @@
  * fiber's, from the same pool, and nothing else of that fiber is used. */
 #include "../port/exceptions.h"
 #include "fiber.h"
+#include "heritage.h"
 
 /* What a thread usually has, since native code is anybody's; what is not touched is no memory. */
 enum { STACK = LVD_STACK_MOST };
@@ -17,11 +18,8 @@ static void call_run(lvd_worker *w) {
   lvd_actor *a = &e->actor;
   w->may_abandon = 1;
   lvd_fence_compiler();
-  if (LVD_UNLIKELY(!e->begun)) {
-    e->begun = true;
-    if (a->cls->init) a->cls->init(a);
-  }
-  lvd_verdict verdict = a->cls->run(a);
+  bool runs = LVD_LIKELY(e->begun) || lvd_actor_begins(e);
+  lvd_verdict verdict = runs ? a->cls->run(a) : LVD_DONE;
   lvd_fence_compiler();
   w = lvd_this_worker();
   w->may_abandon = 0;

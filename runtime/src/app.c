@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Application: one loaded network with its own state. Loading checks the network, lays everything
  * out, and starts nothing. */
+#include "heritage.h"
 #include "hosted.h"
 #include "inside.h"
 #include "stream.h"
@@ -311,8 +312,11 @@ static lvd_app *new_app(lvd_runtime *rt) {
 static void free_app(lvd_app *app) {
   lvd_runtime *rt = app->rt;
   if (app->memory) {
-    for (uint32_t i = 0; i < app->net->actors; i++)
+    for (uint32_t i = 0; i < app->net->actors; i++) {
       if (app->entity[i].app) lvd_slot_free(app->rt->slot, app->entity[i].slot);
+      free(app->entity[i].heritage);
+    }
+    lvd_texts_free(app->texts);
     lvd_streams_free(app);
     lvd_units_free(app);
     free(lvd_load_relaxed_ptr(&app->story));

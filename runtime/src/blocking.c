@@ -382,6 +382,17 @@ static lvd_status wait_fd(int fd, bool to_write) {
 }
 
 lvd_status lvd_wait_readable(int fd) { return wait_fd(fd, false); }
+
+lvd_status lvd_wait_input(int fd) {
+  const lvd_worker *w = lvd_this_worker();
+  lvd_entity *e = w ? w->current : NULL;
+  if (!e || e->is_fiber) return wait_fd(fd, false);
+  e->at_input = true;
+  lvd_status status = wait_fd(fd, false);
+  e->at_input = false;
+  return status;
+}
+
 lvd_status lvd_wait_writable(int fd) { return wait_fd(fd, true); }
 
 /* ---- questions ---------------------------------------------------------------------------- */

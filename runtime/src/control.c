@@ -115,17 +115,47 @@ static void take_up_held(lvd_app *app) {
   }
 }
 
-lvd_status lvd_app_resume(lvd_app *app) {
-  LVD_INSIDE;
-  if (!app) return LVD_E_ARGUMENT;
+/* Takes these of its holds back. */
+static lvd_status let_go(lvd_app *app, uint32_t holds) {
   if (lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING) return LVD_E_STATE;
   lvd_port_lock(&app->control);
-  app->holds &= ~(uint32_t)LVD_HOLD_ALL;
+  app->holds &= ~holds;
   lvd_store_relaxed_u32(&app->paused, app->holds);
   lvd_port_barrier(); /* who has held something, and looked before, is known */
   take_up_held(app);
   lvd_port_unlock(&app->control);
   return LVD_OK;
+}
+
+lvd_status lvd_app_resume(lvd_app *app) {
+  LVD_INSIDE;
+  return app ? let_go(app, LVD_HOLD_ALL) : LVD_E_ARGUMENT;
+}
+
+/* Their workers see what holds them when they next have them in hand, as with a new target. */
+static void rouse_sources(lvd_app *app) {
+  for (uint32_t i = 0; i < app->net->actors; i++) {
+    lvd_entity *e = &app->entity[i];
+    if (e->actor.cls->inputs) continue;
+    lvd_entity_wake(&e->waiter);
+    lvd_worker_ring(&app->rt->worker[lvd_load_relaxed_u32(&e->worker)]);
+  }
+}
+
+static lvd_status hold_sources(lvd_app *app, uint32_t how) {
+  if (lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING) return LVD_E_STATE;
+  lvd_port_lock(&app->control);
+  app->holds |= how;
+  lvd_store_relaxed_u32(&app->paused, app->holds);
+  lvd_port_unlock(&app->control);
+  rouse_sources(app);
+  return LVD_OK;
+}
+
+lvd_status lvd_app_rest(lvd_app *app, bool rests) {
+  LVD_INSIDE;
+  if (!app) return LVD_E_ARGUMENT;
+  return rests ? hold_sources(app, LVD_HOLD_REST) : let_go(app, LVD_HOLD_REST);
 }
 
 lvd_status lvd_app_drain(lvd_app *app) {
@@ -134,19 +164,7 @@ lvd_status lvd_app_drain(lvd_app *app) {
   if (lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING) return LVD_E_STATE;
   bool any = false;
   for (uint32_t i = 0; i < app->net->actors; i++) any |= app->net->actor[i].cls->inputs == 0;
-  if (!any) return LVD_E_UNKNOWN;
-  lvd_port_lock(&app->control);
-  app->holds |= LVD_HOLD_SOURCES;
-  lvd_store_relaxed_u32(&app->paused, app->holds);
-  lvd_port_unlock(&app->control);
-  /* Their workers see it when they next have them in hand, as with a new target. */
-  for (uint32_t i = 0; i < app->net->actors; i++) {
-    lvd_entity *e = &app->entity[i];
-    if (e->actor.cls->inputs) continue;
-    lvd_entity_wake(&e->waiter);
-    lvd_worker_ring(&app->rt->worker[lvd_load_relaxed_u32(&e->worker)]);
-  }
-  return LVD_OK;
+  return any ? hold_sources(app, LVD_HOLD_SOURCES) : LVD_E_UNKNOWN;
 }
 
 /* Its worker sees the target when it next has it in hand; waking puts it there, and if it runs, it
@@ -366,6 +384,28 @@ static void forget_everywhere(lvd_app *app) {
   }
 }
 
+/* What its natives keep is finished, or its heir's. */
+static void end_blocks(lvd_app *app, lvd_status outcome) {
+  lvd_app *heir = outcome == LVD_OK ? app->heir : NULL;
+  lvd_port_lock(&app->blocks_lock);
+  while (app->blocks) {
+    lvd_app_block *b = app->blocks;
+    app->blocks = b->next;
+    if (heir && b->name) {
+      b->key = NULL;
+      lvd_port_lock(&heir->blocks_lock);
+      b->next = heir->blocks;
+      heir->blocks = b;
+      lvd_port_unlock(&heir->blocks_lock);
+      continue;
+    }
+    if (b->end) b->end(b->data, outcome);
+    free(b->data);
+    free(b);
+  }
+  lvd_port_unlock(&app->blocks_lock);
+}
+
 static void finish(lvd_app *app) {
   /* Whatever of it runs comes to the end of its activation; from then on nothing of it begins, and
    * so nothing of it wakes anything. But for fibers: these return. */
@@ -395,15 +435,7 @@ static void finish(lvd_app *app) {
         lvd_leave(&app->entity[d->to[k].actor].actor.in[d->to[k].port]);
   }
   bool faulted = lvd_app_faulted(app);
-  lvd_port_lock(&app->blocks_lock);
-  while (app->blocks) {
-    lvd_app_block *b = app->blocks;
-    app->blocks = b->next;
-    if (b->end) b->end(b->data, outcome);
-    free(b->data);
-    free(b);
-  }
-  lvd_port_unlock(&app->blocks_lock);
+  end_blocks(app, outcome);
   /* What its natives could not finish (lvd_app_fail) has made a failure of a good end. */
   if (outcome == LVD_OK && !faulted && lvd_app_faulted(app))
     lvd_store_relaxed_u32(&app->outcome, 1 + (uint32_t)LVD_E_FAULT);

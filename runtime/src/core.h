@@ -37,19 +37,21 @@ enum lvd_entity_state {
 typedef struct lvd_entity {
   lvd_waiter waiter; /* first: a waiter of a channel is an entity, or a sleeper */
   lvd_a32 state;
-  lvd_a32 worker;          /* its owner; changed by the owner only */
-  lvd_a32 target;          /* the worker it should be moved to */
-  lvd_a32 away;            /* an actor whose call is out (blocking.c): RUNNING, and on no worker */
-  uint32_t slot;           /* its slot of the runtime's table, for inboxes */
-  uint32_t level;          /* of priority: LVD_INBOX_LEVELS - 1 goes first */
-  bool is_fiber;           /* it is the head of an lvd_fiber, and has no actor */
-  bool begun;              /* init has run */
-  bool unsettled;          /* on its worker's list */
-  bool knotted;            /* control.c, once all is at rest */
-  bool forks;              /* an actor that has forked: from now on it may wait, for its forks */
-  lvd_aptr questions;      /* an actor's: descriptors that it has asked about (blocking.c) */
-  lvd_fiber *stack;        /* the one an actor that may wait runs on (actor_stack.c) */
-  struct lvd_entity *next; /* in a ready queue or the held list */
+  lvd_a32 worker;     /* its owner; changed by the owner only */
+  lvd_a32 target;     /* the worker it should be moved to */
+  lvd_a32 away;       /* an actor whose call is out (blocking.c): RUNNING, and on no worker */
+  uint32_t slot;      /* its slot of the runtime's table, for inboxes */
+  uint32_t level;     /* of priority: LVD_INBOX_LEVELS - 1 goes first */
+  bool is_fiber;      /* it is the head of an lvd_fiber, and has no actor */
+  bool begun;         /* init has run */
+  bool unsettled;     /* on its worker's list */
+  bool knotted;       /* control.c, once all is at rest */
+  bool forks;         /* an actor that has forked: from now on it may wait, for its forks */
+  lvd_aptr questions; /* an actor's: descriptors that it has asked about (blocking.c) */
+  lvd_fiber *stack;   /* the one an actor that may wait runs on (actor_stack.c) */
+  bool at_input;      /* it waits there in lvd_wait_input */
+  struct lvd_heritage *heritage; /* of the version before it (takeover.c) */
+  struct lvd_entity *next;       /* in a ready queue or the held list */
   lvd_app *app;
   const char *name;
   lvd_actor actor;
@@ -164,7 +166,8 @@ typedef struct lvd_app_share {
 } lvd_app_share;
 
 typedef struct lvd_app_block {
-  const void *key;
+  const void *key;  /* null: the version before this one has left it, and nobody has asked for it */
+  const char *name; /* null: it is no heirloom */
   void *data;
   size_t size;
   void (*end)(void *, lvd_status);
@@ -184,8 +187,9 @@ typedef struct lvd_outside {
   } end;
 } lvd_outside;
 
-/* What holds entities up: all of them, or those without inputs, which have come to their end. */
-enum lvd_hold { LVD_HOLD_ALL = 1, LVD_HOLD_SOURCES = 2 };
+/* What holds entities up: all of them; those without inputs, which have come to their end; or these, which
+ * go on later. */
+enum lvd_hold { LVD_HOLD_ALL = 1, LVD_HOLD_SOURCES = 2, LVD_HOLD_REST = 4 };
 
 enum lvd_app_phase { LVD_PHASE_LOADED, LVD_PHASE_RUNNING, LVD_PHASE_ENDING, LVD_PHASE_ENDED };
 
@@ -218,6 +222,7 @@ struct lvd_app {
   uint32_t holds;         /* of lvd_hold; under control */
   lvd_port_mutex blocks_lock;
   lvd_app_block *blocks;
+  lvd_app *heir; /* has its heirlooms when it ends well */
   struct stream *streams;
   struct lvd_unit *units;
   struct lvd_program_state *program; /* of one by the paper's names that is loaded beside others */
@@ -230,6 +235,7 @@ struct lvd_app {
   lvd_port_rings rings;
   void *memory;
   size_t memory_size;
+  struct lvd_texts *texts; /* strings that came from the version before it (takeover.c) */
   /* Who wakes an entity from outside, who judges whether all is at rest, and who starts and ends
    * it: one at a time. Last, since it lives on when the rest is another application's: a late waker
    * may still hold it (app.c). */

@@ -22,27 +22,55 @@ const char *lvd_app_option(lvd_app *app, const char *name) {
   return NULL;
 }
 
-void *lvd_app_data(lvd_app *app, const void *key, size_t size, void (*end)(void *, lvd_status)) {
+/* Under the lock. Null: there is none. */
+static lvd_app_block *find(lvd_app *app, const char *name, const void *key, size_t size) {
+  for (lvd_app_block *b = app->blocks; b; b = b->next)
+    if (b->key == key) return b;
+  for (lvd_app_block *b = app->blocks; name && b; b = b->next)
+    if (!b->key && strcmp(b->name, name) == 0 && b->size == size) return b;
+  return NULL;
+}
+
+static lvd_app_block *make(size_t size) {
+  lvd_app_block *b = calloc(1, sizeof *b);
+  if (b && !(b->data = calloc(1, size ? size : 1))) {
+    free(b);
+    return NULL;
+  }
+  return b;
+}
+
+void *lvd_app_heirloom(lvd_app *app, const char *name, const void *key, size_t size,
+                       void (*end)(void *, lvd_status)) {
   LVD_INSIDE;
   if (!app) return NULL;
   lvd_port_lock(&app->blocks_lock);
-  lvd_app_block *b = app->blocks;
-  while (b && b->key != key) b = b->next;
-  if (!b && (b = calloc(1, sizeof *b))) {
-    b->data = calloc(1, size ? size : 1);
-    if (b->data) {
-      b->key = key;
-      b->size = size;
-      b->end = end;
-      b->next = app->blocks;
-      app->blocks = b;
-    } else {
-      free(b);
-      b = NULL;
-    }
+  lvd_app_block *b = find(app, name, key, size);
+  if (!b && (b = make(size))) {
+    b->next = app->blocks;
+    app->blocks = b;
+  }
+  if (b && b->key != key) {
+    b->key = key;
+    b->name = name;
+    b->size = size;
+    b->end = end;
   }
   lvd_port_unlock(&app->blocks_lock);
   return b ? b->data : NULL;
+}
+
+void *lvd_app_data(lvd_app *app, const void *key, size_t size, void (*end)(void *, lvd_status)) {
+  return lvd_app_heirloom(app, NULL, key, size, end);
+}
+
+bool lvd_app_heirlooms_left(lvd_app *app) {
+  LVD_INSIDE;
+  bool left = false;
+  lvd_port_lock(&app->blocks_lock);
+  for (const lvd_app_block *b = app->blocks; b; b = b->next) left |= !b->key;
+  lvd_port_unlock(&app->blocks_lock);
+  return left;
 }
 
 void lvd_app_progress(lvd_app *app, const char *unit, uint64_t done) {

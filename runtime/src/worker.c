@@ -18,6 +18,7 @@
  * all who asked had left, also those whose 1 was written over. It is taken back before the worker
  * looks around, never between that and an activation: a late one asks what runs next. */
 #include "core.h"
+#include "heritage.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -159,11 +160,8 @@ static void call_run(void *argument) {
   lvd_actor *a = &w->current->actor;
   w->may_abandon = 1;
   lvd_fence_compiler();
-  if (LVD_UNLIKELY(!w->current->begun)) {
-    w->current->begun = true;
-    if (a->cls->init) a->cls->init(a);
-  }
-  w->verdict = a->cls->run(a);
+  bool runs = LVD_LIKELY(w->current->begun) || lvd_actor_begins(w->current);
+  w->verdict = runs ? a->cls->run(a) : LVD_DONE;
   lvd_fence_compiler();
   w->may_abandon = 0;
 }
@@ -206,7 +204,7 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
   if (LVD_UNLIKELY(e->stack != NULL)) {
     call = lvd_stack_enter; /* it goes on where it waited; its marks are as it left them */
     /* A source that is to end does so after the firing that it is in: it may wait anew before the next. */
-    bool ends = lvd_load_relaxed_u32(&e->app->paused) & LVD_HOLD_SOURCES && a->cls->inputs == 0;
+    bool ends = lvd_load_relaxed_u32(&e->app->paused) && a->cls->inputs == 0;
     if (LVD_UNLIKELY(ends)) lvd_exchange_relaxed_u32(&w->yield, 1);
   } else {
     disarm(a);
@@ -291,9 +289,14 @@ static bool may_run(lvd_worker *w, lvd_entity *e) {
       w->held = e;
       return false;
     }
-    /* A source that waits in the middle of a firing ends after that. */
+    /* A source that waits in the middle of a firing ends, or rests, after that. */
     if (!e->is_fiber && !e->stack && e->actor.cls->inputs == 0) {
-      finish(w, e);
+      if (holds & LVD_HOLD_SOURCES) {
+        finish(w, e);
+      } else {
+        e->next = w->held;
+        w->held = e;
+      }
       return false;
     }
   }

@@ -7,7 +7,6 @@
 
 use crate::events::{Events, What};
 use crate::graph::{first_guess, links, place_beside};
-use crate::handover;
 use crate::keep::{self, Limits};
 use crate::mapping;
 use crate::measured::{self, Measured};
@@ -15,7 +14,7 @@ use crate::watch::{self, Note};
 use levada_map::{Graph, Machine};
 use levada_sys::{App, AppOptions, Counters, Fault, Network, Runtime, RuntimeOptions, Status};
 use std::collections::{BTreeMap, VecDeque};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
@@ -121,11 +120,10 @@ pub struct Hosted {
     pub exclusive: Option<u32>,
     /// What an earlier run has measured, by which it was placed.
     pub(crate) known: Option<Measured>,
-    /// Where it leaves what it has open to a new version, and what is left to it.
-    pub(crate) leaves: PathBuf,
     /// Whose end it waits for, to go on from there.
     pub(crate) after: Option<u64>,
-    pub(crate) handover: Mutex<Option<handover::Handover>>,
+    /// The code of those before it, which knows how to end what they have left and nobody wants.
+    pub(crate) before: Mutex<Vec<Arc<Network>>>,
     /// What its natives were given.
     pub(crate) options: Vec<(String, String)>,
     pub limits: Limits,
@@ -391,13 +389,6 @@ impl Shared {
             return false;
         }
         let outcome = Outcome::of(app, app.wait(None));
-        if let Some(left) = &*hosted
-            .handover
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-        {
-            left.end(outcome == Outcome::Done);
-        }
         let counters = app.counters().unwrap_or_default();
         if outcome == Outcome::Done
             && let Some(object) = &hosted.object
@@ -557,20 +548,14 @@ impl Host {
                 &pins,
                 priority,
                 limits,
+                old,
             )?;
-        }
-        let leaves = handover::place();
-        let mut all = options.clone();
-        let path = |p: &Path| p.to_string_lossy().into_owned();
-        all.push((handover::LEAVES.to_string(), path(&leaves)));
-        if let Some(old) = old {
-            all.push((handover::TAKES.to_string(), path(&old.leaves)));
         }
         let given = options;
         let options = AppOptions {
             name: Some(name.clone()),
             placement: Some(placement),
-            options: all,
+            options: given.clone(),
             priority,
             ..AppOptions::default()
         };
@@ -615,10 +600,9 @@ impl Host {
             pins,
             exclusive,
             known,
-            leaves,
             after: old.map(|old| old.number),
             options: given,
-            handover: Mutex::new(None),
+            before: Mutex::default(),
             limits,
             held: Mutex::new(false),
             drains: AtomicBool::new(false),
@@ -833,7 +817,7 @@ impl Host {
         // It may have been loaded paused.
         if self.shared.state(hosted.number) == Some(State::Loaded) {
             if hosted.after.is_some_and(|old| self.lives(old)) {
-                let what = format!("{name} begins when the one before it has drained");
+                let what = format!("{name} begins when the one before it has ended");
                 return Err(Refusal::new(Kind::Conflict, what));
             }
             self.start(&hosted)?;

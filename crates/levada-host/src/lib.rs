@@ -11,7 +11,6 @@ pub mod client;
 mod cores;
 pub mod events;
 mod graph;
-mod handover;
 mod host;
 mod keep;
 mod mapping;

@@ -59,7 +59,11 @@ pub fn remap<'a>(
 }
 
 /// Refuses what would break a promise, with the numbers; what is promised nothing, beside others that are
-/// promised nothing, costs no time here.
+/// promised nothing, costs no time here. It comes in the place of `old`.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "it is all that is known of one that is not there yet"
+)]
 pub fn admit(
     shared: &Shared,
     name: &str,
@@ -68,13 +72,15 @@ pub fn admit(
     pins: &[Option<u32>],
     priority: i32,
     limits: Limits,
+    old: Option<&Hosted>,
 ) -> Result<(), Refusal> {
     let live: Vec<Arc<Hosted>> = {
         let table = shared.table();
         let runs = |state| matches!(state, State::Running | State::Draining | State::Loaded);
         let all = table.apps.values().filter(|a| runs(a.state));
         let all = all.filter_map(|a| a.hosted.clone());
-        all.filter(|h| h.exclusive.is_none()).collect()
+        let stays = |h: &Arc<Hosted>| old.is_none_or(|old| old.number != h.number);
+        all.filter(|h| h.exclusive.is_none() && stays(h)).collect()
     };
     let promised = |l: Limits| l.rate.is_some();
     // Without a measurement nobody knows what it would do.

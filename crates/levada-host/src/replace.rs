@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Replacing: a new version of an application takes over between two elements.
 //!
-//! The new one is loaded while the old one runs. Then the old one is drained: what it has read comes out.
-//! What it has not used of its input, and its output, it leaves to the new one, which starts when the old
-//! one has ended.
+//! The new one is loaded while the old one runs. Then the old one is paused, what both have in common goes
+//! along (what actors remember, what is in channels, what natives hold open), and the new one goes on from
+//! there. A moment at which that is not possible is not the right one: the old one goes on, and it is tried
+//! again.
 
 use crate::events::What;
-use crate::handover::Handover;
 use crate::host::{Host, Hosted, Kind, Load, Outcome, Refusal, Seen, State, deadline};
 use levada_sys::Status;
 use std::sync::{Arc, PoisonError, atomic::Ordering};
@@ -14,82 +14,128 @@ use std::time::{Duration, Instant};
 
 /// So long one that is stopped may take until it has ended.
 const STOPS: Duration = Duration::from_secs(10);
+/// For so many tries in a row sources go on or rest, so that all that is on its way comes out.
+const TRIES: u32 = 16;
+/// From one try to the next.
+const SOONEST: Duration = Duration::from_micros(200);
+const LATEST: Duration = Duration::from_millis(5);
 
 impl Host {
-    /// Puts a new version in the place of the application of its name; it is as it was if this fails before
-    /// the old one drains. After `within` the old one is stopped, which is told as an error. `kept` is
-    /// called when the old one has ended, before the new one begins.
+    /// Puts a new version in the place of the application of its name, which goes on as it was if this fails.
+    /// It does not begin if that one is paused, or it is to be `paused`. `kept` is called when the old one has ended, before the new one begins.
     pub fn replace(
         &self,
         load: Load,
+        paused: bool,
         within: Duration,
         kept: impl FnOnce(&Hosted),
     ) -> Result<Arc<Hosted>, Refusal> {
         let name = load.name.clone();
         let old = self.live(&name)?;
-        if old.exclusive.is_some() || load.exclusive {
-            let what = format!("{name} has a core to itself, or its new version is to have one");
-            return Err(Refusal::new(Kind::Wrong, what).help("unload it, and load the new version"));
-        }
-        let same = |what: &str| {
-            let of = |all: &[(String, String)]| {
-                let found = all.iter().find(|(name, _)| name == what);
-                found.map(|(_, value)| value.clone())
-            };
-            of(&load.options) == of(&old.options)
-        };
-        let (input, output) = (same("in"), same("out"));
+        can_be_replaced(&old, &load)?;
         let new = self.load_in_place_of(load, Some(&old))?;
         let given_up = |why: Refusal| {
             self.drop_number(new.number);
             Err(why)
         };
-        let asked = match Handover::ask(&old.leaves, input, output) {
-            Ok(asked) => asked,
-            Err(e) => {
-                let what = format!("{}: {e}", old.leaves.display());
-                return given_up(Refusal::new(Kind::Limit, what));
-            }
-        };
-        let over = |how: &str| {
-            let what = format!("{name} has ended before it was replaced: {how}");
-            Refusal::new(Kind::Conflict, what)
-        };
-        // Who ends from here on leaves what it has open; of who was at its end already, nobody knows.
-        let late = old.app.is_ending();
         let until = deadline(within);
-        if let Err(refused) = self.drain(&old, until) {
-            return given_up(refused.help("unload it, and load the new version"));
-        }
-        let ended = self.until_ended(old.number, until);
-        let Some(ended) = ended else {
-            if self.shared().state(old.number).is_none() {
-                return given_up(over("somebody else has unloaded it"));
-            }
-            let why = old.why();
-            let _ = old.app.stop_within(Some(Duration::ZERO));
-            let stopped = self.until_ended(old.number, deadline(STOPS));
-            let then = match stopped {
-                Some(_) => "it was stopped",
-                None => "it is stopped when a firing of it ends, which lasts",
-            };
-            let what = format!(
-                "{name} does not drain within {within:?}: {}; {then}",
-                why.trim_end()
-            );
-            return given_up(Refusal::new(Kind::Conflict, what));
+        let mut held = match old.in_hand(until) {
+            Ok(held) => held,
+            Err(why) => return given_up(why),
         };
-        if late || ended.outcome != Outcome::Done {
-            asked.end(ended.outcome == Outcome::Done);
-            return given_up(over(&ended.outcome.text()));
+        let state = self.shared().state(old.number);
+        match state {
+            Some(State::Loaded | State::Running | State::Paused) => {
+                if let Err(why) = self.hand_over(&old, &new, until, within) {
+                    if state == Some(State::Paused) || *held {
+                        drop(old.app.pause(Duration::ZERO));
+                    }
+                    drop(held);
+                    return given_up(why);
+                }
+            }
+            _ => {
+                drop(held);
+                return given_up(Refusal::new(Kind::Conflict, format!("{name} is ending")));
+            }
+        }
+        *held = false;
+        drop(held);
+        let Some(ended) = self.until_ended(old.number, deadline(STOPS)) else {
+            let what = format!("what {name} holds open takes long to be finished");
+            return Err(Refusal::new(Kind::Conflict, what)
+                .help("its new version is loaded: resume it when the old one has ended"));
+        };
+        if ended.outcome != Outcome::Done {
+            let what = format!("{name} has failed as it ended: {}", ended.outcome.text());
+            return given_up(Refusal::new(Kind::Conflict, what));
         }
         self.shared().table().apps.remove(&old.number);
-        *new.handover.lock().unwrap_or_else(PoisonError::into_inner) = Some(asked);
         kept(&new);
-        self.start(&new)?;
+        if state == Some(State::Running) && !paused {
+            self.start(&new)?;
+        }
         self.events()
             .tell(What::Replaced, &name, format!("by {}", new.class));
         Ok(new)
+    }
+
+    /// The old one has left all to the new one, and ends. On an error it runs.
+    fn hand_over(
+        &self,
+        old: &Hosted,
+        new: &Hosted,
+        until: Instant,
+        within: Duration,
+    ) -> Result<(), Refusal> {
+        let name = &old.name;
+        let begun = self.shared().state(old.number) != Some(State::Loaded);
+        for tries in 0.. {
+            let left = until.saturating_duration_since(Instant::now());
+            let paused = match begun {
+                true => old.app.pause(left),
+                false => Ok(()),
+            };
+            let done = match paused {
+                Ok(()) => new.app.take_over(&old.app).map_err(|e| (e.status, e.why)),
+                Err(e) if e.status == Status::TIME => {
+                    Err((Status::STATE, "a firing lasts".to_string()))
+                }
+                Err(_) => {
+                    let what = format!("{name} has ended before it was replaced");
+                    return Err(Refusal::new(Kind::Conflict, what));
+                }
+            };
+            let (status, why) = match done {
+                Ok(()) => break,
+                Err(done) => done,
+            };
+            let last = status != Status::STATE || Instant::now() >= until;
+            drop(old.app.rest(!last && tries / TRIES % 2 == 1));
+            drop(old.app.resume());
+            if last {
+                let what = format!(
+                    "{name} goes on as it was, and was not replaced within {within:?}: {why}"
+                );
+                return Err(Refusal::new(Kind::Conflict, what).help(
+                    "try again, wait longer (--within), or unload it and load the new version",
+                ));
+            }
+            let pause = SOONEST * (tries % TRIES + 1);
+            std::thread::sleep(pause.min(LATEST));
+        }
+        let of = |hosted: &Hosted| {
+            let before = hosted.before.lock();
+            before.unwrap_or_else(PoisonError::into_inner).clone()
+        };
+        let mut before = match old.app.heirlooms_left() {
+            true => of(old),
+            false => Vec::new(),
+        };
+        before.push(old.app.network_arc());
+        *new.before.lock().unwrap_or_else(PoisonError::into_inner) = before;
+        old.app.finish();
+        Ok(())
     }
 
     /// What is left of it when it has ended; none if it has not until then, or is not there any more.
@@ -146,4 +192,25 @@ impl Host {
         }
         Ok(())
     }
+}
+
+fn can_be_replaced(old: &Hosted, load: &Load) -> Result<(), Refusal> {
+    let name = &old.name;
+    let refuse = |kind, what: String| {
+        Err(Refusal::new(kind, what).help("unload it, and load the new version"))
+    };
+    if old.exclusive.is_some() || load.exclusive {
+        let what = format!("{name} has a core to itself, or its new version is to have one");
+        return refuse(Kind::Wrong, what);
+    }
+    if old.app.network().is_program() || load.network.is_program() {
+        let what = format!(
+            "{name} or its new version is a C program, which has no elements to take over between"
+        );
+        return refuse(Kind::Wrong, what);
+    }
+    if old.drains.load(Ordering::Relaxed) {
+        return refuse(Kind::Conflict, format!("{name} is draining"));
+    }
+    Ok(())
 }

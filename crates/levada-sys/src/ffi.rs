@@ -8,7 +8,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-pub const LVD_LAYOUT: u32 = 3;
+pub const LVD_LAYOUT: u32 = 4;
 pub const LVD_OUTSIDE: u32 = u32::MAX;
 
 pub type lvd_status = c_int;
@@ -102,6 +102,7 @@ pub struct lvd_actor_class {
     pub init: Option<unsafe extern "C" fn(*mut c_void)>,
     pub run: Option<unsafe extern "C" fn(*mut c_void) -> c_int>,
     pub end: Option<unsafe extern "C" fn(*mut c_void)>,
+    pub memory: *const c_void,
 }
 
 #[repr(C)]
@@ -256,6 +257,14 @@ unsafe extern "C" {
         why_size: usize,
     ) -> lvd_status;
     pub fn lvd_app_drain(app: *mut lvd_app) -> lvd_status;
+    pub fn lvd_app_heirlooms_left(app: *mut lvd_app) -> bool;
+    pub fn lvd_app_rest(app: *mut lvd_app, rests: bool) -> lvd_status;
+    pub fn lvd_app_take_over(
+        app: *mut lvd_app,
+        old: *mut lvd_app,
+        why: *mut c_char,
+        why_size: usize,
+    ) -> lvd_status;
     pub fn lvd_app_data(
         app: *mut lvd_app,
         key: *const c_void,

@@ -169,7 +169,7 @@ impl Runtime {
 #[derive(Debug)]
 pub struct Network {
     raw: NonNull<ffi::lvd_network>,
-    _object: Object,
+    object: Object,
 }
 
 #[derive(Debug)]
@@ -187,6 +187,13 @@ impl Drop for Program {
     fn drop(&mut self) {
         // SAFETY: its network goes with it, and applications of that have gone before.
         unsafe { ffi::lvd_program_close(self.0.as_ptr()) }
+    }
+}
+
+impl Network {
+    /// A C program, and no network of actors.
+    pub fn is_program(&self) -> bool {
+        matches!(self.object, Object::Program(_))
     }
 }
 
@@ -234,7 +241,7 @@ impl Network {
         }
         Ok(Network {
             raw,
-            _object: Object::Network(object),
+            object: Object::Network(object),
         })
     }
 
@@ -279,7 +286,7 @@ impl Network {
         match NonNull::new(network.cast_mut()) {
             Some(raw) => Ok(Network {
                 raw,
-                _object: Object::Program(program),
+                object: Object::Program(program),
             }),
             None => Err(format!("{file} is no program")),
         }
@@ -567,6 +574,11 @@ impl App {
         &self.network
     }
 
+    /// The same, for who needs its code for longer than the application lives.
+    pub fn network_arc(&self) -> Arc<Network> {
+        self.network.clone()
+    }
+
     pub fn start(&self) -> Result<(), Error> {
         self.call(ffi::lvd_app_start)
     }
@@ -602,6 +614,47 @@ impl App {
     /// [`Status::UNKNOWN`] if no actor is without inputs.
     pub fn drain(&self) -> Result<(), Error> {
         self.call(ffi::lvd_app_drain)
+    }
+
+    /// It goes on where `old` is, which is paused: what both have in common goes along. The old one is as it
+    /// was, and is to be [finished](App::finish) before this one is started. Fails with [`Status::STATE`] where
+    /// that is not possible at this moment.
+    pub fn take_over(&self, old: &App) -> Result<(), Error> {
+        let mut why = [0 as c_char; 512];
+        // SAFETY: both applications are live, the buffer as large as is said.
+        let status = Status(unsafe {
+            ffi::lvd_app_take_over(
+                self.raw.as_ptr(),
+                old.raw.as_ptr(),
+                why.as_mut_ptr(),
+                why.len(),
+            )
+        });
+        match status {
+            Status::OK => Ok(()),
+            status => Err(Error {
+                status,
+                why: text(why.as_ptr()),
+            }),
+        }
+    }
+
+    /// Whether natives of versions before it have left something that nobody has asked for: their code ends it.
+    pub fn heirlooms_left(&self) -> bool {
+        // SAFETY: the application is live.
+        unsafe { ffi::lvd_app_heirlooms_left(self.raw.as_ptr()) }
+    }
+
+    /// No source of it begins another firing for as long as it rests.
+    pub fn rest(&self, rests: bool) -> Result<(), Error> {
+        // SAFETY: the application is live.
+        Status(unsafe { ffi::lvd_app_rest(self.raw.as_ptr(), rests) }).check()
+    }
+
+    /// Ends it as if nothing more could fire; what is in flight is dropped.
+    pub fn finish(&self) {
+        // SAFETY: the application is live.
+        unsafe { ffi::lvd_app_finish(self.raw.as_ptr()) }
     }
 
     /// Calls `then` once, from a thread of the runtime, when it has ended and nothing of it runs any

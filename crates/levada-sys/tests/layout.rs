@@ -47,7 +47,7 @@ fn declarations_match_the_headers() {
         lvd_app_options { name, placement, option, option_count, priority, capacity }
         lvd_port_class { name, elem_size }
         lvd_action_class { name, file, line }
-        lvd_actor_class { name, file, state_size, flags, inputs, outputs, actions, input, output, action, init, run, end }
+        lvd_actor_class { name, file, state_size, flags, inputs, outputs, actions, input, output, action, init, run, end, memory }
         lvd_actor_desc { name, cls, params, priority }
         lvd_port_ref { actor, port }
         lvd_channel_desc { from, consumers, to, elem_size, capacity, threshold }

@@ -46,6 +46,28 @@ typedef struct lvd_action_class {
  * Compiled CAL is so where it calls native functions or prints. */
 #define LVD_CLASS_MAY_WAIT 2u
 
+/* A firing of it that waits in lvd_wait_input (native.h) has changed nothing yet: it may be left there
+ * for good, and begun anew by a new version. For actors without inputs. */
+#define LVD_CLASS_RESTARTS 4u
+
+/* A part of an actor's state. Two versions of a class have it in common if name and type are equal. */
+typedef struct lvd_variable {
+  const char *name, *type;
+  uint32_t offset, size; /* bytes */
+  bool text;             /* it consists of pointers to strings */
+} lvd_variable;
+
+/* What of its state an actor takes along into a new version (lvd_app_take_over). */
+typedef struct lvd_memory {
+  uint32_t variables;
+  const lvd_variable *variable;
+  /* The state of its schedule, if it has one: a uint32_t at the state's beginning, which is `first` for
+   * state[0]. Below that it is not in any yet. */
+  uint32_t states, first, initial; /* initial: an index of state */
+  const char *const *state;
+  const bool *texts; /* for each output: its elements are pointers to strings; null: none are */
+} lvd_memory;
+
 /* What all instances of an actor have in common. Constant; lives as long as any of them. */
 typedef struct lvd_actor_class {
   const char *name;
@@ -59,6 +81,7 @@ typedef struct lvd_actor_class {
   void (*init)(lvd_actor *self); /* once, on a worker, before the first run; may be null */
   lvd_verdict (*run)(lvd_actor *self);
   void (*end)(lvd_actor *self); /* once, when the application is unloaded; may be null */
+  const lvd_memory *memory;     /* null: a new version of it begins anew */
 } lvd_actor_class;
 
 /* One instance, as `run` sees it. */

@@ -32,6 +32,12 @@ LVD_API const char *lvd_app_option(lvd_app *app, const char *name);
 LVD_API void *lvd_app_data(lvd_app *app, const void *key, size_t size,
                            void (*end)(void *data, lvd_status outcome));
 
+/* The same for what a new version of the application is to have as it is (lvd_app_take_over): when it asks
+ * for a block of this name and size it gets the old one's, and `end` is its own. So what lies there must
+ * not lead into code, nor to an application or actor. `name` lives as long as the application. */
+LVD_API void *lvd_app_heirloom(lvd_app *app, const char *name, const void *key, size_t size,
+                               void (*end)(void *data, lvd_status outcome));
+
 /* Stops the application with this message, as a fault of the action that called. */
 LVD_API LVD_NORETURN void lvd_native_fail(const char *format, ...) LVD_PRINTF(1, 2);
 
@@ -75,6 +81,11 @@ LVD_API lvd_status lvd_blocking(void (*call)(void *argument), void *argument);
  * LVD_E_STOPPED as from any wait. LVD_E_LIMIT: the system watches no more. */
 LVD_API lvd_status lvd_wait_readable(int fd);
 LVD_API lvd_status lvd_wait_writable(int fd);
+
+/* lvd_wait_readable, for a native that has taken nothing of its input yet: what it is called for can be
+ * done anew. So a new version of the application need not wait until something comes: this firing is
+ * left here for good, and the new version begins it anew (LVD_CLASS_RESTARTS). */
+LVD_API lvd_status lvd_wait_input(int fd);
 
 /* Can the descriptor be read without blocking, or has it an end or an error to tell? Where it has not,
  * the actor that asks is asked to run again as soon as it has: so this is what a guard asks, whose

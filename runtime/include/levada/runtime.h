@@ -100,6 +100,21 @@ LVD_API lvd_status lvd_app_resume(lvd_app *app);
  * still. LVD_E_UNKNOWN: no actor of it is without inputs. */
 LVD_API lvd_status lvd_app_drain(lvd_app *app);
 
+/* `app`, which is loaded and not started, goes on where `old`, which is paused or not started either, is: actors of the same
+ * name and class have what they remember (lvd_memory), channels between the same ports what is in them;
+ * natives will have what they keep as heirlooms (native.h). Then `old` is to be ended by lvd_app_finish,
+ * and `app` to be started when it has ended, and not unloaded before; and the code of `old` lives on as
+ * long as `app` is loaded, with that of those before it, if heirlooms of theirs are left. If this fails `old` may be resumed, as it was, and `app` is good for nothing.
+ * LVD_E_STATE: not at this moment, as `why` says: an actor is in the middle of a firing, or has more to
+ * leave than its new version can take. LVD_E_MEMORY. */
+LVD_API lvd_status lvd_app_take_over(lvd_app *app, lvd_app *old, char *why, size_t why_size);
+
+/* Has it heirlooms that nobody has asked for? They are ended by the code that made them. */
+LVD_API bool lvd_app_heirlooms_left(lvd_app *app);
+
+/* While it rests no actor without inputs begins another firing; all others go on. Returns at once. */
+LVD_API lvd_status lvd_app_rest(lvd_app *app, bool rests);
+
 /* Ends it now, between two firings; lvd_app_wait then says LVD_E_STOPPED. */
 LVD_API lvd_status lvd_app_stop(lvd_app *app);
 /* The same, waiting no longer than this. LVD_E_TIME: it ends later, when a firing of it has. */

@@ -21,7 +21,7 @@ typedef struct camera {
 static const char camera_key;
 
 STD void source_camera_init(int32_t width, int32_t height) {
-  camera *c = block(&camera_key, sizeof *c, NULL);
+  camera *c = heirloom("levada.camera", &camera_key, sizeof *c, NULL);
   if (width < 1 || height < 1) lvd_native_fail("a camera has no pictures of %dx%d", width, height);
   c->pixels = (size_t)width * (size_t)height;
 }
@@ -39,7 +39,7 @@ static bool more_bytes(input *in) {
 
 /* The next whole picture; with what is left at the end of the input there is none. */
 STD void readCameraFrame(uint8_t *red, uint8_t *green, uint8_t *blue) {
-  const camera *c = block(&camera_key, sizeof *c, NULL);
+  const camera *c = heirloom("levada.camera", &camera_key, sizeof *c, NULL);
   uint8_t *const plane[3] = {red, green, blue};
   input *in = input_of_app();
   if (!c->pixels) lvd_native_fail("readCameraFrame comes before source_camera_init");
@@ -68,7 +68,7 @@ static video *display(uint32_t width, uint32_t height, int planes, int32_t *clic
     w[i] = (int32_t)width;
     h[i] = (int32_t)height;
   }
-  video *v = block(&video_key, sizeof *v, video_end);
+  video *v = video_of_app();
   video_begin(v, w, h, "");
   return v;
 }

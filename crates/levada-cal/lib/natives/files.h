@@ -58,6 +58,14 @@ static void *block(const void *key, size_t size, void (*end)(void *, lvd_status)
   return data;
 }
 
+/* The same; the version before this one may have begun it. */
+static void *heirloom(const char *name, const void *key, size_t size,
+                      void (*end)(void *, lvd_status)) {
+  void *data = lvd_app_heirloom(lvd_current_app(), name, key, size, end);
+  if (!data) refuse("out of memory");
+  return data;
+}
+
 static char *copy_text(const char *text, size_t length) {
   char *copy = malloc(length + 1);
   if (!copy) refuse("out of memory");
@@ -66,46 +74,20 @@ static char *copy_text(const char *text, size_t length) {
   return copy;
 }
 
+/* What an option was is kept, since a new version may be told something else. */
+static char *copy_option(const char *name) {
+  const char *given = option(name);
+  return copy_text(given ? given : "", given ? strlen(given) : 0);
+}
+
+static bool is_another(const char *was, const char *name) {
+  const char *given = option(name);
+  return strcmp(was ? was : "", given ? given : "") != 0;
+}
+
 static bool ends_with(const char *text, const char *end) {
   size_t a = strlen(text), b = strlen(end);
   return a >= b && !strcmp(text + a - b, end);
-}
-
-/* ---- Handing over to a new version -------------------------------------------------------------- */
-
-/* A host that replaces an application gives both versions the same folder: the old one as the option
- * "levada.handover", the new one as "levada.takeover". An empty file there, "in" or "out", asks the old one
- * to leave what it has open: both are in one process, so a descriptor is a number. */
-
-enum { HANDOVER = 1 }; /* what is left has this form */
-
-/* The file of that name to write to, if it was asked for; or else -1. */
-static int handover_asked(const char *folder, const char *what) {
-  char path[PATH_MAX];
-  if (!folder || snprintf(path, sizeof path, "%s/%s", folder, what) >= (int)sizeof path) return -1;
-  return open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
-}
-
-static bool handover_put(int file, const void *bytes, size_t count) {
-  for (const char *from = bytes; count;) {
-    ssize_t put = write(file, from, count);
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) return false;
-    from += put;
-    count -= (size_t)put;
-  }
-  return true;
-}
-
-/* The file that the version before has left, if it has; it is there once. */
-static FILE *handover_left(const char *what) {
-  const char *folder = option("levada.takeover");
-  char path[PATH_MAX];
-  if (!folder || snprintf(path, sizeof path, "%s/%s", folder, what) >= (int)sizeof path)
-    return NULL;
-  FILE *left = fopen(path, "rbe");
-  if (left) unlink(path);
-  return left;
 }
 
 /* ---- Input: the files that --in names ---------------------------------------------------------- */
@@ -117,65 +99,25 @@ typedef struct input {
   char **name;
   int count;
   int at; /* the file being read */
-  int fd, error;
+  int fd;
   bool waits; /* for what it reads: it is no file */
   int line;   /* of text, from 1 */
   bool ended;
-  const char *handover;
+  bool comment; /* it is amid one, of text */
+  char *given;  /* what --in was */
   size_t next, limit;
   uint8_t buffer[INPUT_BUFFER];
 } input;
 
 SHARED const char input_key = 0;
 
-typedef struct input_left {
-  int32_t form, fd, at, line, waits, ended;
-  uint64_t bytes; /* that were read and not used: they follow */
-} input_left;
-
-/* Leaves the input to a new version, if that wants it. */
-static bool input_leave(input *in) {
-  int file = handover_asked(in->handover, "in");
-  if (file < 0) return false;
-  input_left left = {.form = HANDOVER,
-                     .fd = in->fd,
-                     .at = in->at,
-                     .line = in->line,
-                     .waits = in->waits,
-                     .ended = in->ended,
-                     .bytes = in->limit - in->next};
-  bool good = handover_put(file, &left, sizeof left) &&
-              handover_put(file, in->buffer + in->next, in->limit - in->next);
-  if (!good && ftruncate(file, 0)) good = false;
-  close(file);
-  return good;
-}
-
-static bool input_take(input *in) {
-  input_left left;
-  FILE *file = handover_left("in");
-  if (!file) return false;
-  bool good = fread(&left, sizeof left, 1, file) == 1 && left.form == HANDOVER &&
-              left.bytes <= INPUT_BUFFER && left.at >= 0 && left.at <= in->count &&
-              fread(in->buffer, 1, (size_t)left.bytes, file) == left.bytes;
-  fclose(file);
-  if (!good) return false;
-  in->fd = left.fd;
-  in->at = left.at;
-  in->line = left.line;
-  in->waits = left.waits;
-  in->ended = left.ended;
-  in->next = 0;
-  in->limit = (size_t)left.bytes;
-  return true;
-}
-
 static void input_end(void *data, lvd_status outcome) {
+  (void)outcome;
   input *in = data;
-  bool left = outcome == LVD_OK && in->open && input_leave(in);
-  if (in->fd > 0 && !left) close(in->fd);
+  if (in->fd > 0) close(in->fd);
   for (int i = 0; i < in->count; i++) free(in->name[i]);
   free(in->name);
+  free(in->given);
 }
 
 static void input_add(input *in, char *name) {
@@ -241,52 +183,55 @@ static void open_file(const char *name, void (*open_now)(void *), void *file) {
     open_now(file);
 }
 
-static void input_open_now(void *argument) {
-  input *in = argument;
-  const char *name = in->name[in->at];
-  in->fd = strcmp(name, "-") ? open(name, O_RDONLY | O_CLOEXEC) : dup(STDIN_FILENO);
-  in->error = errno;
-}
-
 static void input_open_file(input *in) {
   const char *name = in->name[in->at];
   struct stat st;
-  do open_file(name, input_open_now, in);
-  while (in->fd < 0 && in->error == EINTR);
-  if (in->fd < 0) refuse("cannot open %s: %s", name, strerror(in->error));
+  /* Not blocking: a named pipe that nobody writes to yet is waited for when it is read; and what has come may be
+   * somebody else's when we read, which must not keep the worker. What was handed down to us (-) is not only
+   * ours to change. */
+  do in->fd = strcmp(name, "-") ? open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : dup(STDIN_FILENO);
+  while (in->fd < 0 && errno == EINTR);
+  if (in->fd < 0) refuse("cannot open %s: %s", name, strerror(errno));
   in->waits = fstat(in->fd, &st) || !S_ISREG(st.st_mode);
-  /* What has come may be somebody else's when we read: then a read must not wait, which would keep the worker. What
-   * was handed down to us (-) is not only ours to change. */
-  if (in->waits && strcmp(name, "-")) fcntl(in->fd, F_SETFL, fcntl(in->fd, F_GETFL) | O_NONBLOCK);
   in->line = 1;
-  in->ended = false;
+  in->ended = in->comment = false;
 }
 
 static input *input_of_app(void) {
-  input *in = block(&input_key, sizeof *in, input_end);
+  input *in = heirloom("levada.in", &input_key, sizeof *in, input_end);
+  if (in->open && is_another(in->given, "in")) {
+    input_end(in, LVD_OK);
+    *in = (input){0};
+  }
   if (!in->open) {
     in->fd = -1;
     input_name_files(in);
-    in->handover = option("levada.handover");
-    if (!input_take(in)) input_open_file(in);
+    in->given = copy_option("in");
+    input_open_file(in);
     in->open = true;
   }
   return in;
 }
 
-/* More bytes of the present file in the buffer; false at its end. */
-static bool input_fill(input *in) {
-  while (!in->ended && in->next == in->limit) {
-    if (in->waits) lvd_wait_readable(in->fd);
-    ssize_t got = read(in->fd, in->buffer, sizeof in->buffer);
+/* Reads until there are more than `ahead` bytes in the buffer that are not used; false: the file ends
+ * before. `wait` waits for some of them. */
+static bool input_ahead(input *in, size_t ahead, lvd_status (*wait)(int)) {
+  while (!in->ended && in->limit - in->next <= ahead) {
+    if (in->waits) wait(in->fd);
+    if (in->next) memmove(in->buffer, in->buffer + in->next, in->limit - in->next);
+    in->limit -= in->next;
+    in->next = 0;
+    ssize_t got = read(in->fd, in->buffer + in->limit, sizeof in->buffer - in->limit);
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (got < 0) refuse("cannot read %s: %s", in->name[in->at], strerror(errno));
     in->ended = got == 0;
-    in->next = 0;
-    in->limit = (size_t)got;
+    in->limit += (size_t)got;
   }
-  return in->next < in->limit;
+  return in->limit - in->next > ahead;
 }
+
+/* More bytes of the present file in the buffer; false at its end. */
+static bool input_fill(input *in) { return input_ahead(in, 0, lvd_wait_readable); }
 
 /* ---- A file that is being written -------------------------------------------------------------- */
 
@@ -493,78 +438,31 @@ static void output_complete(output *out) {
 
 typedef struct app_output {
   lvd_app *app;
-  const char *handover;
+  char *given; /* what --out was */
   output out;
 } app_output;
 
 SHARED const char app_output_key = 0;
 
-typedef struct output_left {
-  int32_t form, fd;
-  uint64_t length, name, temporary; /* bytes of both names: they follow */
-} output_left;
-
-/* Leaves the output to a new version, if that wants it. */
-static bool output_leave(output *out, const char *handover) {
-  int file = out->open ? handover_asked(handover, "out") : -1;
-  if (file < 0) return false;
-  output_left left = {.form = HANDOVER,
-                      .fd = out->fd,
-                      .length = out->length,
-                      .name = out->name ? strlen(out->name) : 0,
-                      .temporary = out->temporary ? strlen(out->temporary) : 0};
-  bool good = output_flush(out) && handover_put(file, &left, sizeof left) &&
-              handover_put(file, out->name ? out->name : "", (size_t)left.name) &&
-              handover_put(file, out->temporary ? out->temporary : "", (size_t)left.temporary);
-  if (!good && ftruncate(file, 0)) good = false;
-  close(file);
-  return good;
-}
-
-static char *output_left_name(FILE *file, uint64_t length, bool *good) {
-  char name[PATH_MAX];
-  if (!*good || !length) return NULL;
-  *good = length < sizeof name && fread(name, 1, (size_t)length, file) == length;
-  return *good ? copy_text(name, (size_t)length) : NULL;
-}
-
-static bool output_take(output *out) {
-  output_left left;
-  FILE *file = handover_left("out");
-  if (!file) return false;
-  bool good = fread(&left, sizeof left, 1, file) == 1 && left.form == HANDOVER;
-  if (good) {
-    out->name = output_left_name(file, left.name, &good);
-    out->temporary = output_left_name(file, left.temporary, &good);
-    out->buffer = good ? malloc(OUTPUT_BUFFER) : NULL;
-  }
-  fclose(file);
-  if (!good || !out->buffer) {
-    output_free(out);
-    return false;
-  }
-  out->fd = left.fd;
-  out->length = left.length;
-  out->open = true;
-  return true;
-}
-
 static void app_output_end(void *data, lvd_status outcome) {
   app_output *o = data;
-  if (outcome == LVD_OK && output_leave(&o->out, o->handover)) {
-    output_free(&o->out);
-    return;
-  }
   output_end(&o->out, outcome == LVD_OK, o->app);
+  free(o->given);
 }
 
 static output *output_of_app(void) {
-  app_output *o = block(&app_output_key, sizeof *o, app_output_end);
+  app_output *o = heirloom("levada.out", &app_output_key, sizeof *o, app_output_end);
+  o->app = lvd_current_app();
+  if (o->out.open && is_another(o->given, "out")) {
+    output_complete(&o->out);
+    free(o->given);
+    o->given = NULL;
+  }
   if (!o->out.open) {
     const char *name = option("out");
-    o->app = lvd_current_app();
-    o->handover = option("levada.handover");
-    if (!output_take(&o->out)) output_open(&o->out, name ? name : "-");
+    output_open(&o->out, name ? name : "-");
+    free(o->given);
+    o->given = copy_option("out");
   }
   return &o->out;
 }

@@ -12,7 +12,7 @@ void io_read(uint8_t *bytes, int32_t *got) {
   input *in = input_of_app();
   if (in->fd < 0 && in->at == in->count) {
     *got = -2;
-  } else if (input_fill(in)) {
+  } else if (input_ahead(in, 0, lvd_wait_input)) {
     size_t count = in->limit - in->next;
     if (count > BURST) count = BURST;
     memcpy(bytes, in->buffer + in->next, count);
@@ -32,18 +32,17 @@ void io_read(uint8_t *bytes, int32_t *got) {
 static bool input_ends_number(uint8_t c) { return c && strchr(" \t\r\n,#", c); }
 
 static bool input_seek_number(input *in) {
-  for (bool comment = false; in->at < in->count;) {
-    if (!input_fill(in)) {
+  while (in->at < in->count) {
+    if (!input_ahead(in, 0, lvd_wait_input)) {
       if (in->fd >= 0) close(in->fd);
       in->fd = -1;
-      comment = false;
       if (++in->at < in->count) input_open_file(in);
       continue;
     }
     uint8_t c = in->buffer[in->next];
-    if (c == '#') comment = true;
-    if (c == '\n') comment = false;
-    if (!comment && c != '#' && !input_ends_number(c)) return true;
+    if (c == '#') in->comment = true;
+    if (c == '\n') in->comment = false;
+    if (!in->comment && c != '#' && !input_ends_number(c)) return true;
     if (c == '\n') in->line++;
     in->next++;
   }
@@ -57,8 +56,13 @@ int64_t io_read_number(void) {
   char word[32], *end;
   size_t length = 0;
   if (!input_seek_number(in)) lvd_native_fail("io_read_number: there are no more numbers");
-  while (length < sizeof word - 1 && input_fill(in) && !input_ends_number(in->buffer[in->next]))
-    word[length++] = (char)in->buffer[in->next++];
+  /* Nothing is taken before all of it is there. */
+  while (length < sizeof word - 1 && input_ahead(in, length, lvd_wait_input) &&
+         !input_ends_number(in->buffer[in->next + length])) {
+    word[length] = (char)in->buffer[in->next + length];
+    length++;
+  }
+  in->next += length;
   word[length] = 0;
   errno = 0;
   long long number = strtoll(word, &end, 10);
@@ -101,6 +105,7 @@ void io_write_line(const char *line) {
 /* ---- Pictures ---------------------------------------------------------------------------------- */
 
 typedef struct pictures {
+  char *given; /* what --out was */
   output out;
   uint64_t complete;
   size_t left; /* samples of the present picture */
@@ -113,6 +118,17 @@ static void pictures_end(void *data, lvd_status outcome) {
   (void)outcome;
   pictures *p = data;
   output_close(&p->out, false);
+  free(p->given);
+}
+
+static pictures *pictures_of_app(void) {
+  pictures *p = heirloom("levada.pictures", &pictures_key, sizeof *p, pictures_end);
+  if (p->given && is_another(p->given, "out")) {
+    pictures_end(p, LVD_OK);
+    *p = (pictures){0};
+  }
+  if (!p->given) p->given = copy_option("out");
+  return p;
 }
 
 /* The number's place in a name, %d or %0Nd: its length and N; 0 if there is none. */
@@ -155,7 +171,7 @@ static void picture_name(char *name, size_t room, const char *given, uint64_t nu
 }
 
 void io_picture_begin(int32_t width, int32_t height, int32_t channels) {
-  pictures *p = block(&pictures_key, sizeof *p, pictures_end);
+  pictures *p = pictures_of_app();
   const char *given = option("out");
   char name[PATH_MAX - 64], header[64];
   if (width < 1 || height < 1 || (channels != 1 && channels != 3))
@@ -183,7 +199,7 @@ void io_picture_begin(int32_t width, int32_t height, int32_t channels) {
 }
 
 void io_picture_put(uint8_t *samples, int32_t count) {
-  pictures *p = block(&pictures_key, sizeof *p, pictures_end);
+  pictures *p = pictures_of_app();
   if (!p->out.open || count < 0 || count > 384 || (size_t)count > p->left)
     lvd_native_fail("io_picture_put: more samples than the picture has");
   p->left -= (size_t)count;
@@ -196,7 +212,7 @@ void io_picture_put(uint8_t *samples, int32_t count) {
 }
 
 void io_picture_end(void) {
-  pictures *p = block(&pictures_key, sizeof *p, pictures_end);
+  pictures *p = pictures_of_app();
   if (!p->out.open || p->left) lvd_native_fail("io_picture_end: the picture is not complete");
   output_show(&p->out);
   output_complete(&p->out);
@@ -205,7 +221,7 @@ void io_picture_end(void) {
 
 void io_video_begin(int32_t width, int32_t height, int32_t width1, int32_t height1, int32_t width2,
                     int32_t height2) {
-  video *v = block(&video_key, sizeof *v, video_end);
+  video *v = video_of_app();
   int32_t w[3] = {width, width1, width2}, h[3] = {height, height1, height2};
   for (int i = 0; i < 3; i++)
     if (w[i] < !i || h[i] < !i) lvd_native_fail("io_video_begin: an impossible size");
@@ -213,7 +229,7 @@ void io_video_begin(int32_t width, int32_t height, int32_t width1, int32_t heigh
 }
 
 void io_video_put(int32_t plane, int32_t line, int32_t x, uint8_t *samples, int32_t count) {
-  video *v = block(&video_key, sizeof *v, video_end);
+  video *v = video_of_app();
   if (!v->out.open || plane < 0 || plane > 2 || line < 0 || line >= v->height[plane] || x < 0 ||
       count < 0 || count > 64 || x > v->width[plane] - count)
     lvd_native_fail("io_video_put: samples that the frame does not have");
@@ -222,7 +238,7 @@ void io_video_put(int32_t plane, int32_t line, int32_t x, uint8_t *samples, int3
 }
 
 void io_video_end(void) {
-  video *v = block(&video_key, sizeof *v, video_end);
+  video *v = video_of_app();
   if (!v->out.open) lvd_native_fail("io_video_end: no frame has begun");
   video_end_frame(v, (const uint8_t *const *)v->plane);
   lvd_app_progress(lvd_current_app(), "frames", v->complete);
@@ -231,12 +247,12 @@ void io_video_end(void) {
 /* ---- The end ----------------------------------------------------------------------------------- */
 
 void io_finish(void) {
-  video *v = block(&video_key, sizeof *v, video_end);
+  video *v = video_of_app();
   if (v->out.open) output_complete(&v->out);
 }
 
 void io_fail(const char *reason, int32_t file, int32_t picture, int64_t where, int32_t mcu) {
-  const input *in = block(&input_key, sizeof *in, input_end);
+  const input *in = heirloom("levada.in", &input_key, sizeof *in, input_end);
   const char *name = file >= 0 && file < in->count ? in->name[file] : "the input";
   char place[96] = "";
   size_t length = 0;

@@ -34,6 +34,7 @@ static int32_t number_option(const char *name, int32_t least, int32_t usual) {
 /* ---- The source -------------------------------------------------------------------------------- */
 
 typedef struct source {
+  lvd_app *app;                 /* whose it is: a new version has a reader of its own */
   _Atomic(const void *) reader; /* the actor; all that follows is its own */
   input in;
   uint8_t *bytes; /* of all files, one behind the other */
@@ -53,7 +54,9 @@ static void source_end(void *data, lvd_status outcome) {
   input_end(&s->in, outcome);
 }
 
-static source *source_of_app(void) { return block(&source_key, sizeof(source), source_end); }
+static source *source_of_app(void) {
+  return heirloom("levada.source", &source_key, sizeof(source), source_end);
+}
 
 /* How much there will be has to be known first, so all of it is read. */
 static void source_load(source *s) {
@@ -61,6 +64,7 @@ static void source_load(source *s) {
   size_t room = 0;
   in->fd = -1;
   input_name_files(in);
+  in->given = copy_option("in");
   for (; in->at < in->count; in->at++) {
     input_open_file(in);
     while (input_fill(in)) {
@@ -91,10 +95,15 @@ static void source_load(source *s) {
 
 static source *source_to_read(void) {
   source *s = source_of_app();
-  if (!s->loaded) {
-    s->reader = lvd_current_actor();
-    source_load(s);
+  if (s->loaded && is_another(s->in.given, "in")) {
+    source_end(s, LVD_OK);
+    *s = (source){.in.fd = -1};
   }
+  if (s->app != lvd_current_app()) {
+    s->app = lvd_current_app();
+    s->reader = lvd_current_actor();
+  }
+  if (!s->loaded) source_load(s);
   return s;
 }
 
@@ -168,7 +177,7 @@ static void show(const uint8_t *y, const uint8_t *u, const uint8_t *v, int32_t w
   if (width < part || height < part)
     lvd_native_fail("a picture of %dx%d pixels cannot be shown", width, height);
   if (!is_shown()) return;
-  video *video_out = block(&video_key, sizeof *video_out, video_end);
+  video *video_out = video_of_app();
   if (!is_of_input(video_out->complete)) return;
   video_begin(video_out, w, h, "");
   video_end_frame(video_out, (const uint8_t *const[]){y, u, v});
@@ -209,7 +218,7 @@ static const char pictures_decoded_key;
 STD void fpsPrintInit(void) {}
 
 STD void fpsPrintNewPicDecoded(void) {
-  pictures_decoded *p = block(&pictures_decoded_key, sizeof *p, NULL);
+  pictures_decoded *p = heirloom("levada.decoded", &pictures_decoded_key, sizeof *p, NULL);
   if (is_of_input(p->count)) lvd_app_progress(lvd_current_app(), "frames", ++p->count);
 }
 
@@ -220,7 +229,7 @@ STD void fpsPrintNewPicDecoded(void) {
 typedef struct known {
   bool open, none;
   int fd;
-  const char *name;
+  char *name; /* what the option was */
   uint64_t pictures;
   size_t next, limit;
   uint64_t at;
@@ -233,13 +242,18 @@ static void known_end(void *data, lvd_status outcome) {
   (void)outcome;
   known *k = data;
   if (k->open && !k->none) close(k->fd);
+  free(k->name);
 }
 
 static known *known_of_app(void) {
-  known *k = block(&known_key, sizeof *k, known_end);
+  known *k = heirloom("levada.known", &known_key, sizeof *k, known_end);
+  if (k->open && is_another(k->name, "compare")) {
+    known_end(k, LVD_OK);
+    *k = (known){0};
+  }
   if (!k->open) {
-    k->name = option("compare");
-    k->none = !k->name || !*k->name;
+    if (!k->name) k->name = copy_option("compare");
+    k->none = !*k->name;
     if (!k->none && (k->fd = open(k->name, O_RDONLY | O_CLOEXEC)) < 0)
       refuse("cannot open %s: %s", k->name, strerror(errno));
     k->open = true;

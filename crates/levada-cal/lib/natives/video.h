@@ -8,6 +8,7 @@
 
 typedef struct video {
   lvd_app *app;
+  char *given; /* what --out was */
   output out;
   uint64_t complete;
   uint64_t good; /* length of the file with all complete frames */
@@ -29,6 +30,17 @@ static void video_end(void *data, lvd_status outcome) {
   }
   output_end(&v->out, keep, v->app);
   free(v->plane[0]);
+  free(v->given);
+}
+
+static video *video_of_app(void) {
+  video *v = heirloom("levada.video", &video_key, sizeof *v, video_end);
+  v->app = lvd_current_app();
+  if (v->out.open && is_another(v->given, "out")) {
+    video_end(v, LVD_OK);
+    *v = (video){.app = v->app};
+  }
+  return v;
 }
 
 /* What .y4m calls a picture with planes of these sizes. */
@@ -87,8 +99,8 @@ static void video_open(video *v, const int32_t *w, const int32_t *h, const char 
   if (!v->plane[0]) refuse("out of memory for a frame of %dx%d", w[0], h[0]);
   v->plane[1] = v->plane[0] + sizes[0];
   v->plane[2] = v->plane[1] + sizes[1];
-  v->app = lvd_current_app();
   output_open(&v->out, name);
+  v->given = copy_option("out");
   if (v->raw) return;
   int length = snprintf(header, sizeof header, "YUV4MPEG2 W%d H%d F%lu:%lu Ip A1:1 C%s%s\n", w[0],
                         h[0], frames, seconds, format, marks);

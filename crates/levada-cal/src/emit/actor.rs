@@ -542,6 +542,7 @@ impl<'a> Class<'a> {
                 format!("{p}_{name}")
             }
         };
+        self.emit_memory(w);
         w.put(&format!("const lvd_actor_class {p}_class = {{"));
         w.put(&format!(".name = {},", string_literal(&a.name)));
         w.put(&format!(".file = {file},"));
@@ -551,7 +552,12 @@ impl<'a> Class<'a> {
         } else {
             ""
         };
-        w.put(&format!(".flags = LVD_CLASS_ABANDONABLE{waits},"));
+        let restarts = if self.restarts() {
+            " | LVD_CLASS_RESTARTS"
+        } else {
+            ""
+        };
+        w.put(&format!(".flags = LVD_CLASS_ABANDONABLE{waits}{restarts},"));
         w.put(&format!(
             ".inputs = {}, .outputs = {}, .actions = {count},",
             a.inputs.len(),
@@ -566,6 +572,7 @@ impl<'a> Class<'a> {
             "NULL".to_string()
         };
         w.put(&format!(".init = {p}_init, .run = {p}_run, .end = {end},"));
+        w.put(&format!(".memory = &{p}_memory,"));
         w.put("};");
     }
 }

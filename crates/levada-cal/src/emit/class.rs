@@ -78,6 +78,10 @@ impl<'a> Class<'a> {
             "inputs",
             "outputs",
             "actions",
+            "variables",
+            "states",
+            "memory",
+            "texts",
         ] {
             globals.fresh(own);
         }
@@ -87,7 +91,11 @@ impl<'a> Class<'a> {
         let may: Vec<bool> = (actor.globals.iter().zip(&used))
             .map(|(g, used)| !g.constant && !list(g) && !used)
             .collect();
-        let registers = ranked::registers(actor, &inlined, &may);
+        let mut registers = ranked::registers(actor, &inlined, &may);
+        // What it has done is in the state while it waits for input: a new version may take over there.
+        if actor.inputs.is_empty() && actor.procs.iter().any(|p| p.native) {
+            registers.fill(false);
+        }
         let homes = actor
             .globals
             .iter()

@@ -16,6 +16,7 @@ mod course;
 mod expr;
 mod inline;
 mod masked;
+mod memory;
 mod native;
 mod ranked;
 mod round;

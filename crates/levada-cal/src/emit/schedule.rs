@@ -294,6 +294,10 @@ impl<'a> Class<'a> {
         } else {
             String::new()
         };
+        // Where it waits for input a new version may take over.
+        if !stay.is_empty() && self.restarts() {
+            w.put(&stay);
+        }
         let wait = |w: &mut Writer<'a>| {
             if !stay.is_empty() {
                 w.put(&stay);

@@ -11,7 +11,7 @@ mod locate;
 mod note;
 pub mod read;
 mod structure;
-mod types;
+pub(crate) mod types;
 
 pub use locate::{NetworkFile, locate, locate_in};
 pub use types::type_name;

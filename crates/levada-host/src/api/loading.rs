@@ -6,7 +6,7 @@ use super::isolated::Isolated;
 use super::prepare::{self, Client, Prepared};
 use super::types::{Details, Failed, LoadRequest, ReplaceRequest};
 use super::{Served, USUAL, limit, memory};
-use crate::host::{Host, Hosted, Kind, Load, Refusal, check_name};
+use crate::host::{Host, Hosted, Kind, Load, Refusal, State, check_name};
 use crate::keep::Limits;
 use crate::placement;
 use levada_sys::Network;
@@ -380,6 +380,7 @@ pub fn replace_now(
     let host = &served.host;
     let old = host.live(name)?;
     let mut load = request.load;
+    load.paused |= is_held(host.find(name)?.state);
     if load.isolate {
         let what = format!("{name} has no process of its own, so its new version can have none");
         return Err(Refusal::new(Kind::Wrong, what)
@@ -402,12 +403,11 @@ pub fn replace_now(
     let load = Load {
         name: name.to_string(),
         pins: pins(served, name, &ready, &load.network)?,
-        // What it breaks the old one has broken.
-        anyway: true,
         ..load
     };
     let mut kept = Ok(());
-    let new = host.replace(load, within, |new| {
+    let paused = ready.request.paused;
+    let new = host.replace(load, paused, within, |new| {
         if let Some(memory) = &served.memory {
             kept = memory.keep(name, new.number, &ready.request);
         }
@@ -425,6 +425,11 @@ pub fn replace_now(
     })
 }
 
+/// Does nothing of it run? Then nothing of its new version does.
+fn is_held(state: State) -> bool {
+    matches!(state, State::Paused | State::Loaded)
+}
+
 /// The new version goes on where the old one is, in the same process.
 fn replace_isolated(
     served: &Served,
@@ -436,6 +441,7 @@ fn replace_isolated(
     let mut load = request.load;
     goes_on(&mut load, &isolated.name, |what| isolated.option(what));
     load.isolate = true;
+    load.paused |= is_held(isolated.details().application.state);
     let ready = make_ready(served, load, client)?;
     let details = isolated.replace(&ready.request, &ready.prepared, within)?;
     if let Some(memory) = &served.memory {

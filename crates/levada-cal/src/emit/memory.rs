@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a new version of an actor takes over of the old one: the table of its variables and of its
+//! schedule's states, and whether a firing that waits for input may be begun anew.
+
+use super::class::{Class, Home, any_stmt, exprs_of, mentions};
+use super::writer::{Writer, string_literal};
+use crate::ir::*;
+use crate::ranges::{innermost, walk};
+use crate::xdf::types::type_name;
+
+impl<'a> Class<'a> {
+    /// A static table, named for its class.
+    pub fn emit_memory(&self, w: &mut Writer<'a>) {
+        let p = &self.prefix;
+        let mut count = 0;
+        let mut row = |w: &mut Writer<'a>, member: &str, ty: &str, text: bool| {
+            if count == 0 {
+                w.put(&format!("static const lvd_variable {p}_variables[] = {{"));
+            }
+            count += 1;
+            w.put(&format!(
+                "{{{}, {}, offsetof({p}_state, {member}), sizeof(((const {p}_state *)0)->{member}), {text}}},",
+                string_literal(member),
+                string_literal(ty)
+            ));
+        };
+        if self.prints() {
+            row(w, "lvd_line", "line", false);
+        }
+        for (home, g) in self.homes.iter().zip(&self.actor.globals) {
+            if let Home::State(member) | Home::Register(member) = home {
+                let text = *innermost(&g.ty) == Type::String;
+                row(w, member, &type_name(&g.ty), text);
+            }
+        }
+        let variables = match count {
+            0 => "NULL".to_string(),
+            _ => {
+                w.put("};");
+                format!("{p}_variables")
+            }
+        };
+        let one = [String::new()];
+        let (states, initial) = match &self.actor.fsm {
+            Some(fsm) => (&fsm.states[..], fsm.initial),
+            None => (&one[..], 0),
+        };
+        let names: Vec<String> = states.iter().map(|s| string_literal(s)).collect();
+        w.put(&format!(
+            "static const char *const {p}_states[] = {{{}}};",
+            names.join(", ")
+        ));
+        let text = |port: &Port| port.ty == Type::String;
+        let texts = match self.actor.outputs.iter().any(text) {
+            true => {
+                let each: Vec<String> = self
+                    .actor
+                    .outputs
+                    .iter()
+                    .map(|o| text(o).to_string())
+                    .collect();
+                w.put(&format!(
+                    "static const bool {p}_texts[] = {{{}}};",
+                    each.join(", ")
+                ));
+                format!("{p}_texts")
+            }
+            false => "NULL".to_string(),
+        };
+        w.put(&format!("static const lvd_memory {p}_memory = {{"));
+        w.put(&format!(
+            ".variables = {count}, .variable = {variables}, .states = {}, .first = {}, .initial = {initial},",
+            states.len(),
+            self.actor.initializers.len()
+        ));
+        w.put(&format!(".state = {p}_states, .texts = {texts},"));
+        w.put("};");
+    }
+
+    /// Has a firing of it that waits in a native changed nothing yet, whichever it is?
+    pub fn restarts(&self) -> bool {
+        let a = self.actor;
+        a.inputs.is_empty()
+            && !self.has_registers()
+            && a.procs.iter().any(|p| p.native)
+            && a.globals.iter().all(|g| match &g.init {
+                Init::Code(body) => self.calls(&body.stmts).is_empty(),
+                _ => true,
+            })
+            && a.actions
+                .iter()
+                .chain(&a.initializers)
+                .all(|x| self.begins_anew(x))
+    }
+
+    /// Each firing calls one native at the most, once, before it changes anything.
+    fn begins_anew(&self, action: &Action) -> bool {
+        let a = self.actor;
+        let mut changed = false;
+        for s in &action.body.stmts {
+            match self.calls(std::slice::from_ref(s))[..] {
+                [] => {
+                    mentions(
+                        std::slice::from_ref(s),
+                        &|p, i| self.writes(p, i),
+                        &mut |v, written| {
+                            changed |= written && matches!(v, VarRef::Global(_));
+                        },
+                    );
+                    changed |= any_stmt(std::slice::from_ref(s), &mut |s| {
+                        matches!(s.kind, StmtKind::Print { .. })
+                    });
+                }
+                [p] if !changed && a.procs[p].native => {
+                    changed = true;
+                    if !matches!(s.kind, StmtKind::Assign(..) | StmtKind::Call(..)) {
+                        return false;
+                    }
+                }
+                _ => return false,
+            }
+        }
+        let mut late = Vec::new();
+        for value in action.outputs.iter().flat_map(|o| &o.values) {
+            if let OutputValue::Scalar(e) = value {
+                self.effects(e, &mut late);
+            }
+        }
+        match late[..] {
+            [] => true,
+            [p] => !changed && a.procs[p].native,
+            _ => false,
+        }
+    }
+
+    /// The procedures and natives with effects that these statements call.
+    fn calls(&self, stmts: &[Stmt]) -> Vec<usize> {
+        let mut found = Vec::new();
+        any_stmt(stmts, &mut |s| {
+            if let StmtKind::Call(p, _) = s.kind
+                && self.actor.procs[p].effects
+            {
+                found.push(p);
+            }
+            exprs_of(s, &mut |e| self.effects_here(e, &mut found));
+            false
+        });
+        found
+    }
+
+    fn effects(&self, e: &Expr, found: &mut Vec<usize>) {
+        walk(e, &mut |e| self.effects_here(e, found));
+    }
+
+    fn effects_here(&self, e: &Expr, found: &mut Vec<usize>) {
+        if let ExprKind::Call(p, _) = e.kind
+            && self.actor.procs[p].effects
+        {
+            found.push(p);
+        }
+    }
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! New versions that take over from running ones: what actors know, what is in channels and what natives
+//! hold open goes along; what cannot go along at this moment leaves the old version as it is. Tried: actors
+//! in the middle of what they do, changed classes, other actors and channels, a pipe in which nothing comes,
+//! one that nobody reads, versions that replace one another before they have begun, and paused ones.
+
+mod common;
+
+use common::Place;
+use common::host::{Host, pipe, sources};
+use std::io::{Read, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Each group is a number, and as many numbers behind it, of which `Sums` writes the sum. Versions: `More`
+/// has a variable more in the actor that sums up, `Other` another class of it, whose groups are as well
+/// seen from their beginning alone, `Longer` one actor more behind it.
+fn sums() -> Place {
+    let place = sources();
+    place.write(
+        "src/p/Read.cal",
+        "package p;\nimport levada.io.*;\nactor Read () ==> int Out :\n  action ==> \
+         Out:[io_read_number()] guard io_more() end\nend\n",
+    );
+    place.write(
+        "src/p/Pass.cal",
+        "package p;\nactor Pass () int In ==> int Out :\n  action In:[x] ==> Out:[x] end\nend\n",
+    );
+    for (class, more, count) in [
+        ("Sum", "", ""),
+        ("SumMore", "  int groups := 5;\n", "groups := groups + 1;"),
+        ("Total", "", ""),
+    ] {
+        let text = format!(
+            "package p;\nactor {} () int In ==> int Out :\n  int left := 0;\n  int sum := 0;\n{more}\
+             \n  open: action In:[n] ==> do left := n; sum := 0; {count} end\n  add: action In:[x] ==> \
+             guard left > 0 do sum := sum + x; left := left - 1; end\n  close: action ==> Out:[sum] \
+             guard left = 0 end\n  schedule fsm idle:\n    idle (open) --> inside;\n    inside (add) --> \
+             inside;\n    inside (close) --> idle;\n  end\nend\n",
+            class.trim_end_matches("More"),
+        );
+        // A new version of a class has its name, in another folder.
+        let folder = if class == "SumMore" { "more" } else { "src" };
+        let name = class.trim_end_matches("More");
+        place.write(&format!("{folder}/p/{name}.cal"), &text);
+    }
+    for file in ["Read", "Write", "Pass"] {
+        let text = std::fs::read_to_string(place.path(&format!("src/p/{file}.cal"))).unwrap();
+        place.write(&format!("more/p/{file}.cal"), &text);
+    }
+    let network = |class: &str, longer: bool| {
+        let (read, write) = (("read", "p.Read", &[][..]), ("write", "p.Write", &[][..]));
+        let sum = ("sum", class, &[][..]);
+        let text = match longer {
+            false => common::network(
+                &[read, sum, write],
+                &[("read.Out", "sum.In"), ("sum.Out", "write.In")],
+            ),
+            true => common::network(
+                &[read, sum, ("pass", "p.Pass", &[]), write],
+                &[
+                    ("read.Out", "sum.In"),
+                    ("sum.Out", "pass.In"),
+                    ("pass.Out", "write.In"),
+                ],
+            ),
+        };
+        text.replace("\"Top\"", "\"Sums\"")
+    };
+    place.write("src/p/Sums.xdf", &network("p.Sum", false));
+    place.write("more/p/Sums.xdf", &network("p.Sum", false));
+    place.write("src/p/Other.xdf", &network("p.Total", false));
+    place.write("src/p/Longer.xdf", &network("p.Sum", true));
+    place
+}
+
+const LOAD: [&str; 6] = ["load", "src/p/Sums.xdf", "--name", "a", "--in", "in.fifo"];
+
+/// The numbers of a group, and their sum.
+fn group(g: i64) -> (String, i64) {
+    let n = g * 7 % 50;
+    let numbers: Vec<i64> = (0..n).map(|i| g + i).collect();
+    let text: String = numbers.iter().map(|x| format!("{x}\n")).collect();
+    (format!("{n}\n{text}"), numbers.iter().sum())
+}
+
+fn written(place: &Place) -> Vec<i64> {
+    let text = std::fs::read_to_string(place.path("out.txt")).unwrap();
+    text.lines().map(|l| l.parse().unwrap()).collect()
+}
+
+/// Versions of each kind take over in the middle of groups, while numbers come.
+#[test]
+fn what_actors_know_goes_along() {
+    let place = sums();
+    let path = pipe(&place, "in.fifo");
+    let host = Host::begin_in(place);
+    host.run(&[&LOAD[..], &["--out", "out.txt"]].concat())
+        .succeeds();
+    let stop = AtomicBool::new(false);
+    let given = std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let mut file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+            let mut g = 0;
+            while !stop.load(Ordering::Relaxed) {
+                file.write_all(group(g).0.as_bytes()).unwrap();
+                std::thread::sleep(Duration::from_micros(300));
+                g += 1;
+            }
+            g
+        });
+        for version in [
+            "more/p/Sums",
+            "src/p/Other",
+            "src/p/Longer",
+            "more/p/Sums",
+            "src/p/Sums",
+        ] {
+            host.until("a", |a| a["firings"].as_u64() > Some(300));
+            let network = format!("{version}.xdf");
+            host.run(&["replace", "a", &network]).succeeds();
+            // And the next before this one has done anything.
+            host.run(&["replace", "a", &network]).succeeds();
+        }
+        stop.store(true, Ordering::Relaxed);
+        writer.join().unwrap()
+    });
+    let seen = host.until("a", |a| a["state"] == "ended" || a["state"] == "failed");
+    assert_eq!(seen["outcome"], "done", "{seen}");
+    let sums: Vec<i64> = (0..given).map(|g| group(g).1).collect();
+    assert!(written(&host.place) == sums, "of {given} groups");
+}
+
+/// In the middle of a number and of a group, and nothing comes: it takes over all the same.
+#[test]
+fn a_quiet_pipe_holds_nothing_up() {
+    let place = sums();
+    let path = pipe(&place, "in.fifo");
+    let host = Host::begin_in(place);
+    host.run(&[&LOAD[..], &["--out", "out.txt"]].concat())
+        .succeeds();
+    // Nobody has opened its other end yet.
+    host.run(&["replace", "a", "src/p/Sums.xdf", "--within", "20"])
+        .succeeds();
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    let give = |text: &str, firings: u64| {
+        (&file).write_all(text.as_bytes()).unwrap();
+        if firings > 0 {
+            host.until("a", |a| a["firings"].as_u64() >= Some(firings));
+        }
+    };
+    // Three of four, and the beginning of the last; then all of a comment but its end.
+    give("4\n1 2 3 1", 8);
+    host.run(&["replace", "a", "more/p/Sums.xdf", "--within", "20"])
+        .succeeds();
+    give("00\n2\n5 6 # 1 2", 7);
+    host.run(&["replace", "a", "src/p/Sums.xdf", "--within", "20"])
+        .succeeds();
+    give("34 5\n1\n9\n", 0);
+    // Paused, it stays so; and nothing of it is lost.
+    host.run(&["pause", "a"]).succeeds();
+    host.run(&["replace", "a", "more/p/Sums.xdf", "--within", "20"])
+        .succeeds();
+    assert_eq!(host.seen("a")["state"], "loaded");
+    host.run(&["replace", "a", "src/p/Sums.xdf", "--within", "20"])
+        .succeeds();
+    assert_eq!(host.seen("a")["firings"], 0);
+    host.run(&["resume", "a"]).succeeds();
+    drop(file);
+    host.until("a", |a| a["state"] == "ended");
+    assert_eq!(written(&host.place), [106, 11, 9]);
+}
+
+/// Who writes to a pipe that nobody reads is in the middle of a firing: it goes on as it was.
+#[test]
+fn where_it_cannot_take_over_the_old_version_goes_on() {
+    let place = sums();
+    place.write("numbers.txt", &"1\n7\n".repeat(40_000));
+    let path = pipe(&place, "out.fifo");
+    let open = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(path);
+    let mut output = open.unwrap();
+    let host = Host::begin_in(place);
+    let args = [
+        "load",
+        "src/p/Sums.xdf",
+        "--name",
+        "a",
+        "--in",
+        "numbers.txt",
+    ];
+    host.run(&[&args[..], &["--out", "out.fifo"]].concat())
+        .succeeds();
+    let last = std::cell::Cell::new(0);
+    host.until("a", |a| {
+        let now = a["firings"].as_u64().unwrap_or_default();
+        std::thread::sleep(Duration::from_millis(200));
+        now == last.replace(now) && now > 1000
+    });
+    let number = host.seen("a")["number"].clone();
+    let start = Instant::now();
+    host.run(&["replace", "a", "more/p/Sums.xdf", "--within", "0.5"])
+        .refuses(
+            1,
+            &["a goes on as it was", "write is in the middle of a firing"],
+        );
+    assert!(start.elapsed() < Duration::from_secs(30));
+    assert_eq!(host.seen("a")["number"], number);
+    assert_eq!(host.seen("a")["state"], "running");
+    let (mut all, mut part) = (0, [0; 1 << 16]);
+    while all < 40_000 * 2 {
+        let n = output.read(&mut part).unwrap();
+        assert!(part[..n].iter().all(|b| b"7\n".contains(b)));
+        all += n;
+    }
+    assert_eq!(
+        host.until("a", |a| a["state"] == "ended")["outcome"],
+        "done"
+    );
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Taking over: a new version of an application goes on where the old one is, which stands still.
+ *
+ * What both have goes along: actors of the same name and class with the variables that they have in
+ * common, and the elements in channels between the same ports. What only one has begins anew, or must
+ * have nothing to leave: no elements, and a schedule that is at its beginning. First all of it is looked
+ * at, and the old one is changed by none of it, so that it may go on as well.
+ *
+ * No orders of its own: nobody runs either of them, and who has paused the old one has seen all that it
+ * did (lvd_app_still). */
+#include "heritage.h"
+#include "inside.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+typedef struct takeover {
+  lvd_app *app, *old;
+  char *why;
+  size_t why_size;
+} takeover;
+
+LVD_PRINTF(2, 3) static lvd_status not_now(const takeover *t, const char *format, ...) {
+  if (t->why && t->why_size) {
+    va_list list;
+    va_start(list, format);
+    vsnprintf(t->why, t->why_size, format, list);
+    va_end(list);
+  }
+  return LVD_E_STATE;
+}
+
+/* ---- who is who --------------------------------------------------------------------------- */
+
+/* Null: there is none of that name. */
+static lvd_entity *named(const lvd_app *app, const char *name) {
+  for (uint32_t i = 0; i < app->net->actors; i++)
+    if (strcmp(app->entity[i].name, name) == 0) return &app->entity[i];
+  return NULL;
+}
+
+/* A class is named with a number where it was compiled for several values of its parameters. */
+static size_t length_of(const char *class_name) {
+  size_t n = strlen(class_name), digits = n;
+  while (digits > 0 && class_name[digits - 1] >= '0' && class_name[digits - 1] <= '9') digits--;
+  bool numbered = digits < n && digits > 2 && strncmp(class_name + digits - 2, "__", 2) == 0;
+  return numbered ? digits - 2 : n;
+}
+
+static bool same_class(const lvd_actor_class *a, const lvd_actor_class *b) {
+  size_t n = length_of(a->name);
+  return n == length_of(b->name) && strncmp(a->name, b->name, n) == 0;
+}
+
+static bool remembers(const lvd_entity *e, const lvd_entity *of) {
+  return e && e->actor.cls->memory && of->actor.cls->memory &&
+         same_class(e->actor.cls, of->actor.cls);
+}
+
+static const lvd_variable *variable(const lvd_memory *m, const lvd_variable *like) {
+  for (uint32_t i = 0; i < m->variables; i++) {
+    const lvd_variable *v = &m->variable[i];
+    if (strcmp(v->name, like->name) == 0 && strcmp(v->type, like->type) == 0) return v;
+  }
+  return NULL;
+}
+
+static const char *port_name(const lvd_port_class *port, uint32_t i) { return port[i].name; }
+
+static bool same_end(const lvd_network *a, lvd_port_ref x, const lvd_network *b, lvd_port_ref y,
+                     bool input) {
+  if (x.actor == LVD_OUTSIDE || y.actor == LVD_OUTSIDE) return false;
+  const lvd_actor_desc *p = &a->actor[x.actor], *q = &b->actor[y.actor];
+  const char *s = port_name(input ? p->cls->input : p->cls->output, x.port),
+             *t = port_name(input ? q->cls->input : q->cls->output, y.port);
+  return strcmp(p->name, q->name) == 0 && s && t && strcmp(s, t) == 0;
+}
+
+/* The channel of the new version from the same port; LVD_NOWHERE: there is none. */
+static uint32_t channel_like(const takeover *t, uint32_t i) {
+  const lvd_network *net = t->app->net, *old = t->old->net;
+  for (uint32_t k = 0; k < net->channels; k++)
+    if (same_end(net, net->channel[k].from, old, old->channel[i].from, false)) return k;
+  return LVD_NOWHERE;
+}
+
+static uint32_t consumer_like(const takeover *t, uint32_t channel, lvd_port_ref to) {
+  const lvd_channel_desc *d = &t->app->net->channel[channel];
+  for (uint32_t k = 0; k < d->consumers; k++)
+    if (same_end(t->app->net, d->to[k], t->old->net, to, true)) return k;
+  return LVD_NOWHERE;
+}
+
+/* ---- looking ------------------------------------------------------------------------------ */
+
+/* What lies at `offset` of its state, or will lie there when it begins; null: what `init` makes of it. */
+static const unsigned char *state_at(const lvd_entity *e, uint32_t offset) {
+  const lvd_heritage *h = e->heritage;
+  if (e->begun) return (const unsigned char *)e->actor.state + offset;
+  if (!h) return NULL;
+  const unsigned char *at = h->bytes;
+  for (uint32_t i = 0; i < h->parts; at += h->part[i++].count)
+    if (h->part[i].offset == offset) return at;
+  return NULL;
+}
+
+/* Its schedule's state; null: it is in none, or at its beginning. */
+static const char *schedule_of(const lvd_entity *e) {
+  const lvd_memory *m = e->actor.cls->memory;
+  const unsigned char *at = m && m->states ? state_at(e, 0) : NULL;
+  uint32_t state;
+  if (!at) return NULL;
+  memcpy(&state, at, sizeof state);
+  bool inside = state >= m->first && state - m->first < m->states;
+  return inside ? m->state[state - m->first] : NULL;
+}
+
+static bool is_over(const lvd_entity *e) {
+  return lvd_load_relaxed_u32(&e->state) == LVD_FINISHED || (e->heritage && e->heritage->over);
+}
+
+static bool is_restartable(const lvd_entity *e) {
+  return e->at_input && e->actor.cls->flags & LVD_CLASS_RESTARTS && e->actor.cls->inputs == 0;
+}
+
+static lvd_status look_at_actor(const takeover *t, const lvd_entity *o) {
+  const lvd_entity *e = named(t->app, o->name);
+  if (is_over(o)) return LVD_OK;
+  if (o->stack && !is_restartable(o))
+    return not_now(t, "%s is in the middle of a firing, and waits there", o->name);
+  const char *name = schedule_of(o);
+  const lvd_memory *m = o->actor.cls->memory;
+  if (!name || strcmp(name, m->state[m->initial]) == 0) return LVD_OK;
+  if (!remembers(e, o))
+    return not_now(t, "the schedule of %s is at %s, and its new version begins anew", o->name,
+                   name);
+  const lvd_memory *n = e->actor.cls->memory;
+  for (uint32_t i = 0; i < n->states; i++)
+    if (strcmp(n->state[i], name) == 0) return LVD_OK;
+  return not_now(t, "the schedule of %s is at %s, which its new version has not", o->name, name);
+}
+
+/* So many elements lie before this consumer. */
+static uint32_t elements(const lvd_channel *ch, uint32_t k) {
+  if (lvd_load_relaxed_u32(&ch->consumer[k].state) != LVD_OPEN) return 0;
+  return lvd_load_relaxed_u32(&ch->tail) - lvd_load_relaxed_u32(&ch->consumer[k].head);
+}
+
+static lvd_status look_at_channel(const takeover *t, uint32_t i) {
+  const lvd_channel_desc *d = &t->old->net->channel[i];
+  const lvd_channel *ch = t->old->channel[i];
+  uint32_t like = channel_like(t, i);
+  for (uint32_t k = 0; k < d->consumers; k++) {
+    uint32_t n = elements(ch, k);
+    if (n == 0) continue;
+    if (d->from.actor == LVD_OUTSIDE || d->to[k].actor == LVD_OUTSIDE)
+      return not_now(t, "%u elements are in channel %u, of which the program has an end", n, i);
+    const char *from = t->old->entity[d->from.actor].name,
+               *to = t->old->entity[d->to[k].actor].name;
+    if (like == LVD_NOWHERE || consumer_like(t, like, d->to[k]) == LVD_NOWHERE)
+      return not_now(t,
+                     "%u elements are on their way from %s to %s, a channel that its new version "
+                     "has not",
+                     n, from, to);
+    const lvd_channel *now = t->app->channel[like];
+    if (now->elem_size != ch->elem_size)
+      return not_now(t,
+                     "%u elements of %u bytes are on their way from %s to %s, and its new version "
+                     "has elements of %u bytes there",
+                     n, ch->elem_size, from, to, now->elem_size);
+    if (n > now->capacity)
+      return not_now(t,
+                     "%u elements are on their way from %s to %s, and its new version has room "
+                     "for %u",
+                     n, from, to, now->capacity);
+  }
+  return LVD_OK;
+}
+
+static lvd_status look(const takeover *t) {
+  lvd_status status = LVD_OK;
+  for (uint32_t i = 0; status == LVD_OK && i < t->old->net->actors; i++)
+    status = look_at_actor(t, &t->old->entity[i]);
+  for (uint32_t i = 0; status == LVD_OK && i < t->old->net->channels; i++)
+    status = look_at_channel(t, i);
+  return status;
+}
+
+/* ---- taking ------------------------------------------------------------------------------- */
+
+/* Makes the strings that `count` bytes of pointers lead to the new version's own. */
+static bool copy_texts(lvd_app *app, unsigned char *at, size_t count) {
+  for (size_t i = 0; i + sizeof(char *) <= count; i += sizeof(char *)) {
+    const char *text;
+    memcpy(&text, at + i, sizeof text);
+    if (!text) continue;
+    size_t n = strlen(text) + 1;
+    lvd_texts *copy = malloc(sizeof *copy + n);
+    if (!copy) return false;
+    memcpy(copy->text, text, n);
+    copy->next = app->texts;
+    app->texts = copy;
+    text = copy->text;
+    memcpy(at + i, &text, sizeof text);
+  }
+  return true;
+}
+
+static void put_part(lvd_heritage *h, size_t *used, uint32_t offset, const void *from, uint32_t n) {
+  h->part[h->parts].offset = offset;
+  h->part[h->parts++].count = n;
+  memcpy(h->bytes + *used, from, n);
+  *used += n;
+}
+
+static lvd_status take_actor(const takeover *t, const lvd_entity *o) {
+  lvd_entity *e = named(t->app, o->name);
+  bool over = is_over(o) && e && same_class(e->actor.cls, o->actor.cls);
+  if (!over && (is_over(o) || !(o->begun || o->heritage) || !remembers(e, o))) return LVD_OK;
+  const lvd_memory *m = o->actor.cls->memory, *n = e->actor.cls->memory;
+  uint32_t parts = over ? 0 : n->variables + 1;
+  size_t part_bytes = parts * sizeof(struct lvd_heritage_part);
+  lvd_heritage *h =
+      calloc(1, sizeof *h + part_bytes + (over ? 0 : e->actor.cls->state_size + sizeof(uint32_t)));
+  if (!h) return LVD_E_MEMORY;
+  h->over = over;
+  h->part = (struct lvd_heritage_part *)(h + 1);
+  h->bytes = (unsigned char *)(h + 1) + part_bytes;
+  free(e->heritage);
+  e->heritage = h;
+  if (over) return LVD_OK;
+  size_t used = 0;
+  const char *schedule = schedule_of(o);
+  for (uint32_t i = 0; schedule && i < n->states; i++) {
+    uint32_t to = n->first + i;
+    if (strcmp(n->state[i], schedule) == 0) put_part(h, &used, 0, &to, sizeof to);
+  }
+  for (uint32_t i = 0; i < n->variables; i++) {
+    const lvd_variable *v = &n->variable[i], *from = variable(m, v);
+    const unsigned char *is = from && from->size == v->size ? state_at(o, from->offset) : NULL;
+    if (!is) continue;
+    unsigned char *bytes = h->bytes + used;
+    put_part(h, &used, v->offset, is, v->size);
+    if (v->text && !copy_texts(t->app, bytes, v->size)) return LVD_E_MEMORY;
+  }
+  return LVD_OK;
+}
+
+static lvd_status take_channel(const takeover *t, uint32_t i) {
+  const lvd_channel_desc *d = &t->old->net->channel[i];
+  const lvd_channel *ch = t->old->channel[i];
+  uint32_t most = 0, like = channel_like(t, i);
+  for (uint32_t k = 0; k < d->consumers; k++) {
+    uint32_t n = elements(ch, k);
+    if (n > most) most = n;
+  }
+  if (most == 0) return LVD_OK;
+  const lvd_channel_desc *to = &t->app->net->channel[like];
+  lvd_producer *p = &t->app->entity[to->from.actor].actor.out[to->from.port];
+  uint32_t first = lvd_load_relaxed_u32(&ch->tail) - most;
+  const unsigned char *ring = (const unsigned char *)ch + ch->data;
+  void *span = lvd_put_span(p); /* both rings are mapped twice in a row */
+  memcpy(span, ring + (size_t)(first & (ch->slots - 1)) * ch->elem_size,
+         (size_t)most * ch->elem_size);
+  const lvd_memory *from = t->old->entity[d->from.actor].actor.cls->memory;
+  if (from && from->texts && from->texts[d->from.port] &&
+      !copy_texts(t->app, span, (size_t)most * ch->elem_size))
+    return LVD_E_MEMORY;
+  lvd_put_done(p, most);
+  lvd_flush(p);
+  for (uint32_t k = 0; k < to->consumers; k++) {
+    lvd_consumer *c = &t->app->entity[to->to[k].actor].actor.in[to->to[k].port];
+    uint32_t has = 0; /* who was not there before sees what is put from now on */
+    for (uint32_t j = 0; j < d->consumers; j++)
+      if (consumer_like(t, like, d->to[j]) == k) has = elements(ch, j);
+    lvd_elements_refresh(c);
+    lvd_get_done(c, most - has);
+    lvd_release(c);
+  }
+  return LVD_OK;
+}
+
+lvd_status lvd_app_take_over(lvd_app *app, lvd_app *old, char *why, size_t why_size) {
+  LVD_INSIDE;
+  takeover t = {app, old, why, why_size};
+  if (why && why_size) why[0] = 0;
+  if (!app || !old || app == old) return LVD_E_ARGUMENT;
+  if (lvd_app_get_state(app) != LVD_APP_LOADED)
+    return not_now(&t, "the new version has begun already");
+  lvd_app_state state = lvd_app_get_state(old);
+  if (state != LVD_APP_PAUSED && state != LVD_APP_LOADED) return not_now(&t, "it is not paused");
+  lvd_app_still(old);
+  if (lvd_load_relaxed_u32(&old->fibers))
+    return not_now(&t, "%s has fibers, which run on where they are", old->name);
+  lvd_status status = look(&t);
+  for (uint32_t i = 0; status == LVD_OK && i < old->net->actors; i++)
+    status = take_actor(&t, &old->entity[i]);
+  for (uint32_t i = 0; status == LVD_OK && i < old->net->channels; i++)
+    status = take_channel(&t, i);
+  if (status == LVD_OK) old->heir = app;
+  return status;
+}
