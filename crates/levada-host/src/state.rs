@@ -106,12 +106,20 @@ impl Memory {
 
     /// Keeps how an application of this name was loaded, which has this number now.
     pub fn keep(&self, name: &str, number: u64, request: &LoadRequest) -> std::io::Result<()> {
+        let mut whose = self.whose();
+        self.write(name, request)?;
+        whose.ours.insert(name.to_string(), number);
+        whose.left.remove(name);
+        Ok(())
+    }
+
+    /// The caller has `whose` in hand.
+    fn write(&self, name: &str, request: &LoadRequest) -> std::io::Result<()> {
         let named = LoadRequest {
             name: Some(name.to_string()),
             ..request.clone()
         };
         let text = serde_json::to_vec_pretty(&named)?;
-        let mut whose = self.whose();
         // A name does not begin with a dot, so this is nobody's.
         let new = self.folder.join(format!(".{name}.new"));
         let written = File::create(&new).and_then(|mut file| {
@@ -121,14 +129,22 @@ impl Memory {
         let done = written
             .and_then(|()| std::fs::rename(&new, self.file(name)))
             .and_then(|()| File::open(&self.folder)?.sync_all());
-        match &done {
-            Ok(()) => {
-                whose.ours.insert(name.to_string(), number);
-                whose.left.remove(name);
-            }
-            Err(_) => drop(std::fs::remove_file(&new)),
+        if done.is_err() {
+            drop(std::fs::remove_file(&new));
         }
         done
+    }
+
+    /// Whether the application of this name is paused, for the host that loads it again.
+    pub fn set_paused(&self, name: &str, paused: bool) -> std::io::Result<()> {
+        let whose = self.whose();
+        // One that has just ended is not kept any more.
+        match self.read(name) {
+            Ok(request) if whose.ours.contains_key(name) && request.paused != paused => {
+                self.write(name, &LoadRequest { paused, ..request })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// What the host before this one has kept is this application's now.
@@ -241,6 +257,20 @@ mod tests {
         assert!(memory.read("a").is_ok());
         memory.forget_unless(|number| number == 1);
         assert!(memory.read("a").is_err());
+    }
+
+    #[test]
+    fn a_pause_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let memory = Memory::open(folder.path()).unwrap();
+        memory.keep("a", 1, &request()).unwrap();
+        memory.set_paused("a", true).unwrap();
+        memory.set_paused("nobody", true).unwrap();
+        let kept = memory.read("a").unwrap();
+        assert_eq!((kept.paused, kept.priority), (true, -3));
+        memory.set_paused("a", false).unwrap();
+        assert!(!memory.read("a").unwrap().paused);
+        assert!(memory.read("nobody").is_err());
     }
 
     /// While some ask what is kept, others keep: nothing half written is taken for what a dead host left.

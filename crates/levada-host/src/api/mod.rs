@@ -332,11 +332,27 @@ async fn changed(
 ) -> Answer<Application> {
     let within = limit(query(asked)?.within, USUAL)?;
     let done = move |served: &Served| {
-        if let Some(isolated) = served.isolated.find(&name) {
-            return isolated.change(what, within);
+        let done = match served.isolated.find(&name) {
+            Some(isolated) => isolated.change(what, within),
+            None => change(&served.host, &name, within)
+                .and_then(|()| served.host.find(&name))
+                .map(|seen| Application::from(&seen))
+                .map_err(Failed::from),
+        };
+        // What a firing keeps from being paused at once is paused all the same.
+        let state = match &done {
+            Ok(application) => Some(application.state),
+            Err(_) => served.host.find(&name).ok().map(|seen| seen.state),
+        };
+        let paused = state == Some(State::Paused);
+        if let Some(memory) = &served.memory
+            && (paused || state == Some(State::Running))
+            && let Err(e) = memory.set_paused(&name, paused)
+        {
+            let what = format!("it is {what}d, but that is not remembered: {e}");
+            return Err(Refusal::new(Kind::Limit, what).into());
         }
-        change(&served.host, &name, within)?;
-        Ok(Application::from(&served.host.find(&name)?))
+        done
     };
     Ok(Json(aside(&served, done).await?))
 }
