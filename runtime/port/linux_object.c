@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,6 +92,31 @@ lvd_status lvd_port_object_open(const char *path, lvd_port_object **out, char *w
 
 void *lvd_port_object_symbol(lvd_port_object *o, const char *name) {
   return dlsym(o->library, name);
+}
+
+typedef struct code_of {
+  const char *name;
+  uintptr_t from, to;
+} code_of;
+
+static int note_code(struct dl_phdr_info *info, size_t size, void *argument) {
+  code_of *c = argument;
+  (void)size;
+  if (!info->dlpi_name || strcmp(info->dlpi_name, c->name) != 0) return 0;
+  for (int i = 0; i < info->dlpi_phnum; i++) {
+    const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+    if (part->p_type != PT_LOAD || !(part->p_flags & PF_X)) continue;
+    c->from = info->dlpi_addr + part->p_vaddr;
+    c->to = c->from + part->p_memsz;
+  }
+  return 1;
+}
+
+void lvd_port_object_code(const lvd_port_object *o, uintptr_t *from, uintptr_t *to) {
+  code_of c = {.name = o->name};
+  dl_iterate_phdr(note_code, &c);
+  *from = c.from;
+  *to = c.to;
 }
 
 /* Some objects stay loaded (C++ with unique symbols, -z nodelete): as long as one does, no other may

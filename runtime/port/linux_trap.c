@@ -36,6 +36,7 @@ static _Thread_local struct {
   lvd_port_trap_handler *handler;
   bool active, clock;
   timer_t timer;
+  void (*interjected)(void);
   stack_t stack;
 } traps;
 
@@ -84,6 +85,18 @@ static const void *instruction_of(const ucontext_t *context) {
 #endif
 }
 
+static const void *stack_of(const ucontext_t *context) {
+#if defined __x86_64__
+  return (const void *)context->uc_mcontext.gregs[REG_RSP];
+#elif defined __aarch64__
+  return (const void *)context->uc_mcontext.sp;
+#elif defined __riscv
+  return (const void *)context->uc_mcontext.__gregs[REG_SP];
+#else
+  return (void)context, NULL;
+#endif
+}
+
 void lvd_port_last_words(const char *text) {
   ssize_t written = write(STDERR_FILENO, text, strlen(text));
   (void)written; /* there is nobody else to tell */
@@ -92,6 +105,7 @@ void lvd_port_last_words(const char *text) {
 /* ---- signals ------------------------------------------------------------------------------ */
 
 static int tick_signal(void) { return SIGRTMIN + 3; }
+static int interjection(void) { return SIGRTMIN + 5; }
 
 /* The other clock; told from the first one by whose timer it is. */
 static _Thread_local struct {
@@ -100,13 +114,33 @@ static _Thread_local struct {
   timer_t timer, once;
 } second;
 
+/* On the stack that is interrupted: all that it had in registers lies there meanwhile. */
+static void on_interjection(int number) {
+  (void)number;
+  int error = errno;
+  void (*call)(void) = traps.interjected;
+  traps.interjected = NULL;
+  if (call) call();
+  errno = error;
+}
+
+void lvd_port_interject(void (*call)(void)) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, interjection());
+  traps.interjected = call;
+  /* It comes when the handler returns, with the mask that was before. */
+  pthread_sigmask(SIG_BLOCK, &set, NULL);
+  syscall(SYS_tgkill, getpid(), (pid_t)syscall(SYS_gettid), interjection());
+}
+
 static void on_signal(int number, siginfo_t *info, void *context) {
   if (number == tick_signal()) {
     int error = errno; /* of what is interrupted */
     if (info->si_value.sival_ptr == &second) {
       if (second.tick) second.tick(second.argument);
     } else if (traps.active)
-      traps.handler(lvd_port_self(), LVD_TRAP_TICK, NULL, NULL);
+      traps.handler(lvd_port_self(), LVD_TRAP_TICK, stack_of(context), instruction_of(context));
     errno = error;
     return;
   }
@@ -143,6 +177,9 @@ static void install(void) {
   for (int i = 0; i < FAULTS; i++) sigaction(faults[i], &action, &before[i]);
   action.sa_flags |= SA_RESTART;
   sigaction(tick_signal(), &action, NULL);
+  action.sa_flags = SA_RESTART | SA_NODEFER;
+  action.sa_handler = on_interjection;
+  sigaction(interjection(), &action, NULL);
 }
 
 /* A stack of its own for the handler, with a guard below. */

@@ -149,6 +149,8 @@ lvd_status lvd_port_object_open(const char *path, lvd_port_object **out, char *w
 /* Null: it has none of that name. */
 void *lvd_port_object_symbol(lvd_port_object *o, const char *name);
 void lvd_port_object_close(lvd_port_object *o);
+/* Where its instructions lie; from = to: nobody knows. */
+void lvd_port_object_code(const lvd_port_object *o, uintptr_t *from, uintptr_t *to);
 /* When the system makes a second process of this one: `before` is called in the thread that asks for
  * it, then `parent` in it and `child` in the other, which has no other threads. */
 void lvd_port_at_fork(void (*before)(void), void (*parent)(void), void (*child)(void));
@@ -195,7 +197,8 @@ typedef enum lvd_port_trap {
 
 /* Called on the thread that trapped, with its `self`, in signal context. It may lvd_port_jump. When
  * it returns, a tick goes on and a fault takes the way it would have taken without us. `address` is
- * what could not be touched, `at` the instruction that did. */
+ * what could not be touched, `at` the instruction that did; for a tick the stack pointer, and the
+ * instruction that is next. */
 typedef void lvd_port_trap_handler(void *self, lvd_port_trap trap, const void *address,
                                    const void *at);
 
@@ -203,6 +206,9 @@ typedef void lvd_port_trap_handler(void *self, lvd_port_trap trap, const void *a
  * who have locks of the whole process? In a program that is linked statically as a whole that is not
  * known: no. */
 bool lvd_port_in_system_library(const void *at);
+/* In signal context: when the handler has returned, `call` is called on the stack that it has interrupted,
+ * as if what ran there had called it; it may switch to another stack, and come back much later. */
+void lvd_port_interject(void (*call)(void));
 /* In signal context: writes to the standard error. */
 void lvd_port_last_words(const char *text);
 

@@ -462,7 +462,7 @@ void lvd_questions_keep_last(lvd_entity *e) { withdraw_before(e, firings(&e->act
 void lvd_call_follows(lvd_worker *w, lvd_entity *e) {
   uint32_t target = lvd_load_relaxed_u32(&e->target);
   if (lvd_load_acquire_u32(&e->worker) != w->index || !lvd_load_relaxed_u32(&e->away) ||
-      target == w->index || lvd_forks_open(e))
+      target == w->index || lvd_entity_stays(e))
     return;
   lvd_unsettled_remove(w, e);
   e->actor.yield = &w->rt->worker[target].yield;

@@ -226,6 +226,7 @@ struct lvd_app {
   struct stream *streams;
   struct lvd_unit *units;
   struct lvd_program_state *program; /* of one by the paper's names that is loaded beside others */
+  uintptr_t code_from, code_to;      /* the program's own instructions */
   lvd_aptr story;  /* who waited for whom when fibers were told of a deadlock; ours */
   lvd_a32 faulted; /* 1: somebody fills `fault`; 2: it is there */
   lvd_fault fault;
@@ -399,7 +400,10 @@ bool lvd_fiber_can_go_on(lvd_entity *e);
 lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_want *want, uint32_t count, int64_t timeout_ns,
                           uint32_t *which);
 bool lvd_fiber_is_bare(const lvd_entity *e);
-bool lvd_forks_open(const lvd_entity *e);           /* while it is suspended: so it does not move */
+bool lvd_entity_stays(
+    const lvd_entity *e); /* suspended with forks open, or by force: it does not move */
+/* In a signal's handler, on the stack of the fiber that runs: it stands behind all that is ready. */
+void lvd_fiber_interrupted(void);
 void lvd_fiber_moves(lvd_worker *w, lvd_entity *e); /* away from `w` */
 /* Ticks until the first of `w` whose time limit passes; 0: none waits with one. */
 uint64_t lvd_timers_next(const lvd_worker *w);
@@ -428,6 +432,8 @@ bool lvd_forks_sleep(lvd_worker *w, int64_t *most);
 bool lvd_forks_may_sleep(const lvd_worker *w); /* false: a fork has woken it already */
 void lvd_forks_awake(lvd_worker *w);
 void lvd_forks_leave(lvd_worker *w, lvd_fiber *f); /* a fiber with open forks is suspended */
+/* A fiber without open forks, which is perhaps about to make one, keeps its deque while it is suspended. */
+void lvd_forks_set_aside(lvd_worker *w, lvd_fiber *f);
 void lvd_forks_enter(lvd_worker *w, lvd_fiber *f); /* ... and goes on */
 void lvd_forks_abandon(lvd_worker *w, lvd_fiber *f);
 void lvd_forks_forsake(lvd_app *app, lvd_fiber *f); /* ... and never does, since `app` ends */
@@ -474,9 +480,11 @@ void lvd_stacks_free(lvd_app *app);                /* of those that are not gone
 
 /* ---- stuck.c ------------------------------------------------------------------------------ */
 
-/* Another tick of the clock in the same activation of an actor: gives away what waits behind it, once
- * it has gone on for long. In signal context. */
+/* Another tick of the clock in the same activation: gives away what waits behind it, once it has gone on
+ * for long. In signal context. */
 void lvd_stuck_tick(lvd_worker *w);
+/* The same for a fiber, which goes on at `at` with its stack at `sp`. */
+void lvd_stuck_fiber(lvd_worker *w, const void *sp, const void *at);
 
 /* ---- urgent.c ----------------------------------------------------------------------------- */
 

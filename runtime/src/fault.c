@@ -148,8 +148,9 @@ void lvd_trap(void *self, lvd_port_trap trap, const void *address, const void *a
     }
     lvd_exchange_relaxed_u32(&w->yield, 1);
     const lvd_actor *a = &w->current->actor;
-    if (e->is_fiber) { /* it may hold what must not be abandoned */
+    if (e->is_fiber) {
       lvd_count(&e->app->share[w->index].fiber_ticks, 1);
+      lvd_stuck_fiber(w, address, at);
       return;
     }
     lvd_stuck_tick(w);

@@ -290,7 +290,7 @@ void lvd_fiber_fill(lvd_fiber *f, lvd_app *app, uint32_t worker, uint32_t level,
   f->end = NULL;
   f->forks = NULL;
   f->taken = NULL;
-  f->bare = false;
+  f->bare = f->interrupted = false;
   f->cancelled = &f->cancel;
   lvd_store_relaxed_u32(&f->cancel, 0);
   lvd_port_context_make(&f->context, f->low + f->guard,
@@ -407,9 +407,9 @@ void lvd_stack_text(const lvd_entity *e, char *text, size_t size) {
 
 bool lvd_fiber_is_bare(const lvd_entity *e) { return ((const lvd_fiber *)e)->bare; }
 
-bool lvd_forks_open(const lvd_entity *e) {
+bool lvd_entity_stays(const lvd_entity *e) {
   const lvd_fiber *f = e->is_fiber ? (const lvd_fiber *)e : e->stack;
-  return f && f->forks;
+  return f && (f->forks || f->interrupted);
 }
 
 void lvd_fiber_moves(lvd_worker *w, lvd_entity *e) { lvd_timer_remove(w, fiber_of(e)); }
@@ -582,6 +582,23 @@ LVD_BARE_STACK void lvd_fiber_yield(void) {
     yield_with_exceptions(w, e);
   else if (!switch_to_next(w, e))
     give_way(w, e);
+}
+
+void lvd_fiber_interrupted(void) {
+  lvd_worker *w = lvd_this_worker();
+  lvd_fiber *f = fiber_of(w->current);
+  w->may_abandon = 0;
+  lvd_fence_compiler();
+  lvd_forks_set_aside(w, f);
+  f->interrupted = true;
+  lvd_store_relaxed_u32(&f->entity.state, LVD_READY);
+  lvd_queue_put(w, &f->entity);
+  bool any = lvd_port_has_exceptions();
+  lvd_port_exceptions kept = {NULL, 0};
+  if (any) kept = lvd_port_exceptions_take();
+  go_home(w, f);
+  if (any) lvd_port_exceptions_put(&kept);
+  f->interrupted = false;
 }
 
 lvd_status lvd_fiber_sleep(int64_t ns) {

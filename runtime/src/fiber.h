@@ -47,10 +47,11 @@ struct lvd_fiber {
   struct lvd_deque *forks; /* its deque, while it is suspended with forks open */
   lvd_fork *taken;         /* it makes the call of this fork (steal.c) ... */
   struct lvd_deque *taken_from;
-  bool bare;       /* ... of a thread of the program: its faults are the program's */
-  bool kept;       /* abandoned, and others may still write to its stack: not used again */
-  lvd_a32 blocked; /* which of these, while it waits for `unblocked` */
-  void *word;      /* lvd_fiber_word */
+  bool bare;        /* ... of a thread of the program: its faults are the program's */
+  bool interrupted; /* it was suspended by force: its thread's variables may be at hand */
+  bool kept;        /* abandoned, and others may still write to its stack: not used again */
+  lvd_a32 blocked;  /* which of these, while it waits for `unblocked` */
+  void *word;       /* lvd_fiber_word */
   struct lvd_stream_end *ends; /* the ends of streams that it uses: flushed when it waits */
   struct lvd_fiber *next_spare;
   unsigned char *low; /* of the stack, the guard included */

@@ -53,6 +53,7 @@ static lvd_verdict run(lvd_actor *self) {
   if (status == LVD_OK) {
     void *program;
     memcpy(&program, &self->params, sizeof program);
+    lvd_port_object_code(((const lvd_program *)program)->object, &app->code_from, &app->code_to);
     status = lvd_fiber_start(app, main_body, program, &o, NULL);
   }
   if (status != LVD_OK)

@@ -550,6 +550,17 @@ void lvd_forks_leave(lvd_worker *w, lvd_fiber *fiber) {
   lvd_forks_wake(f);
 }
 
+void lvd_forks_set_aside(lvd_worker *w, lvd_fiber *fiber) {
+  lvd_forker *f = self;
+  lvd_deque *d = f ? lvd_load_relaxed_ptr(&f->deque) : NULL;
+  (void)w;
+  if (!d) return;
+  d->head = lvd_forks.head;
+  lvd_store_relaxed_ptr(&d->thread, NULL);
+  fiber->forks = d;
+  take_up_empty(f);
+}
+
 void lvd_forks_enter(lvd_worker *w, lvd_fiber *fiber) {
   lvd_forker *f = self;
   lvd_deque *d = fiber->forks, *old = lvd_load_relaxed_ptr(&f->deque);

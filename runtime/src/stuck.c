@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* A worker is stuck when what it runs goes on for long and does not come back: an actor whose action
- * does not end, or takes its time. What waits behind it is not held up for longer than that: the
+ * does not end, or takes its time, or a fiber that does not wait. What waits behind it is not held up for longer than that: the
  * worker's clock interrupts the action, gives all that is ready there to other workers, and lets the
  * action go on; so at each tick of the clock from then on, since more may have become ready.
  *
@@ -10,10 +10,22 @@
  * of the library's. The lock of the runtime is tried, not waited for: there is another tick. While it is
  * ours no core is taken, and no keeper begins with an application that ends.
  *
+ * A fiber of a C program that was loaded beside others takes turns with what is ready: it is suspended by
+ * force, as if it had given way. It has to be in code of its own then, and so in no library's, where it might
+ * have locks that others need; it must have no forks open, whose fast halves are its own code; and from then
+ * on until it waits it stays on its thread, whose variables it may have at hand. One that has forks open
+ * holds what is behind it up no longer than an actor does. Of an application that ends it is left where it
+ * is, as after a fault.
+ *
  * No orders of its own: what is handed over is handed over as always (entity.c). `stuck` is advice. */
-#include "core.h"
+#include "fork.h"
+#include "inside.h"
 
-enum { STUCK_TICKS = 10 }; /* of LVD_TICK_MS */
+/* Ticks, of LVD_TICK_MS. */
+enum { TURN_TICKS = 1, STUCK_TICKS = 10, STOP_TICKS = 20 };
+
+/* A signal's frame and what switches away: what a processor has in registers can be many kilobytes. */
+enum { FRAME = 16384 };
 
 /* Still in the activation in which its clock said so? */
 static bool is_stuck(const lvd_worker *w) {
@@ -34,7 +46,7 @@ static lvd_worker *another(const lvd_worker *w) {
 /* What has open forks stays; what ends is not given to somebody of whom the keeper does not know. */
 static bool must_stay(const lvd_entity *e) {
   bool ends = lvd_load_relaxed_u32(&e->app->phase) != LVD_PHASE_RUNNING;
-  return lvd_forks_open(e) || (ends && !e->is_fiber);
+  return lvd_entity_stays(e) || (ends && !e->is_fiber);
 }
 
 /* What stays is ready here still. */
@@ -70,4 +82,35 @@ void lvd_stuck_tick(lvd_worker *w) {
     lvd_port_unlock(&rt->lock);
   }
   w->may_abandon = 1;
+}
+
+/* Is it the program's own code that goes on, on the fiber's own stack? */
+static bool is_in_its_own(const lvd_worker *w, const void *sp, const void *at) {
+  const lvd_entity *e = w->current;
+  const lvd_fiber *f = (const lvd_fiber *)e;
+  const unsigned char *low = lvd_stack_low(w), *top = sp;
+  return w->may_abandon && !f->bare && (uintptr_t)at >= e->app->code_from &&
+         (uintptr_t)at < e->app->code_to && top >= low && top < (const unsigned char *)f;
+}
+
+/* Waits somebody, or something is to be done with it? */
+static bool is_wanted(const lvd_worker *w) {
+  return w->ready_levels || lvd_load_relaxed_ptr(&w->commands) || lvd_inbox_pending(&w->inbox) ||
+         lvd_load_relaxed_u32(&w->current->app->paused);
+}
+
+void lvd_stuck_fiber(lvd_worker *w, const void *sp, const void *at) {
+  const lvd_fiber *f = (const lvd_fiber *)w->current;
+  if (w->clock_ticks < TURN_TICKS || !is_in_its_own(w, sp, at)) return;
+  if (lvd_load_relaxed_u32(&w->current->app->phase) != LVD_PHASE_RUNNING) {
+    if (w->clock_ticks < STOP_TICKS) return;
+    w->may_abandon = 0;
+    lvd_port_jump(w->escape);
+  }
+  bool room = (const unsigned char *)sp >= lvd_stack_low(w) + FRAME;
+  bool forks = f->taken || (lvd_forks.head != LVD_NO_SLOT && lvd_forks.head != w->fork_base);
+  if (!room || forks || w->index >= w->rt->workers)
+    lvd_stuck_tick(w);
+  else if (is_wanted(w))
+    lvd_port_interject(lvd_fiber_interrupted);
 }

@@ -278,7 +278,7 @@ static bool may_run(lvd_worker *w, lvd_entity *e) {
     return false;
   }
   uint32_t target = lvd_load_relaxed_u32(&e->target);
-  if (LVD_UNLIKELY(target != w->index) && !lvd_forks_open(e)) {
+  if (LVD_UNLIKELY(target != w->index) && !lvd_entity_stays(e)) {
     lvd_entity_hand_over(w, e, target);
     return false;
   }

@@ -198,3 +198,87 @@ fn they_run_without_a_host() {
     unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
     assert_eq!(child.wait().unwrap().code(), Some(128 + libc::SIGTERM));
 }
+
+/// Computes until it is ended, or as long as its first argument says, and writes what came out into the file
+/// that the second one names.
+const COMPUTES: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+static double step(double x, unsigned *random) {
+  *random = *random * 1664525u + 1013904223u;
+  return x * 0.9375 + (double)(*random >> 8) / 3.0;
+}
+int main(int argc, char **argv) {
+  unsigned random = 1;
+  double sum[8] = {0};
+  if (argc < 2)
+    for (volatile double endless = 0;; endless = step(endless, &random)) {}
+  for (long i = 0, n = atol(argv[1]); i < n; i++)
+    for (int k = 0; k < 8; k++) sum[k] = step(sum[k] + k, &random);
+  FILE *f = fopen(argv[2], "w");
+  for (int k = 0; k < 8; k++) fprintf(f, "%a\n", sum[k]);
+  return fclose(f);
+}
+"#;
+
+fn computing() -> Host {
+    let place = sources();
+    place.write("computes.c", COMPUTES);
+    place
+        .run(&["cc", "--hosted", "-O2", "computes.c", "-o", "computes.so"])
+        .succeeds();
+    Host::begin_in(place)
+}
+
+/// As many as there are workers: what else there is goes on all the same, and all commands work on them.
+#[test]
+fn who_computes_without_end_takes_turns_and_can_be_ended() {
+    let host = computing();
+    for name in ["one", "two", "three"] {
+        host.run(&["load", "computes.so", "--name", name])
+            .succeeds();
+    }
+    host.until("three", |a| a["busy"].as_f64() > Some(0.1));
+    host.many("net");
+    let before = host.until("net", |a| a["firings"].as_u64() > Some(1000));
+    host.until("net", |a| {
+        a["firings"].as_u64() > before["firings"].as_u64()
+    });
+    // Who is paused does nothing, and goes on.
+    host.run(&["pause", "one"]).succeeds();
+    let busy = host.seen("one")["busy"].as_f64();
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(host.seen("one")["busy"].as_f64(), busy);
+    host.run(&["resume", "one"]).succeeds();
+    host.until("one", |a| a["busy"].as_f64() > busy);
+    for name in ["one", "three", "two"] {
+        let ended = host.json(&["unload", name, "--now"]);
+        assert_eq!(ended["outcome"], "stopped");
+    }
+    host.run(&["unload", "net", "--now"]).succeeds();
+}
+
+/// All that it has in registers, and on its stack, is as it was when it goes on.
+#[test]
+fn who_takes_turns_computes_the_same() {
+    let host = computing();
+    let load = |name: &str, out: &str| {
+        let args = ["load", "computes.so", "--name", name, "--", "20000000", out];
+        host.place
+            .run(&[&args[..4], &["--socket", "h.sock"], &args[4..]].concat())
+            .succeeds();
+    };
+    load("alone", "alone.txt");
+    host.until("alone", |a| a["state"] == "ended");
+    let names: Vec<String> = (0..6).map(|i| format!("c{i}")).collect();
+    host.many("net");
+    for name in &names {
+        load(name, &format!("{name}.txt"));
+    }
+    let text = |file: &str| std::fs::read_to_string(host.place.path(file)).unwrap();
+    for name in &names {
+        let seen = host.until(name, |a| a["state"] == "ended" || a["state"] == "failed");
+        assert_eq!(seen["outcome"], "done");
+        assert_eq!(text(&format!("{name}.txt")), text("alone.txt"), "{name}");
+    }
+}

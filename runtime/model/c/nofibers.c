@@ -16,6 +16,7 @@ lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_want *want, uint32_t count, in
   (void)f, (void)want, (void)count, (void)timeout_ns, (void)which;
   abort();
 }
+void lvd_fiber_interrupted(void) {}
 void lvd_fiber_moves(lvd_worker *w, lvd_entity *e) { (void)w, (void)e; }
 uint64_t lvd_timers_next(const lvd_worker *w) {
   (void)w;

@@ -17,9 +17,10 @@ bool lvd_forks_sleep(lvd_worker *w, int64_t *most) {
 bool lvd_forks_may_sleep(const lvd_worker *w) { return w != NULL; }
 void lvd_forks_awake(lvd_worker *w) { (void)w; }
 void lvd_forks_leave(lvd_worker *w, lvd_fiber *f) { (void)w, (void)f; }
+void lvd_forks_set_aside(lvd_worker *w, lvd_fiber *f) { (void)w, (void)f; }
 void lvd_forks_enter(lvd_worker *w, lvd_fiber *f) { (void)w, (void)f; }
 void lvd_forks_abandon(lvd_worker *w, lvd_fiber *f) { (void)w, (void)f; }
 void lvd_forks_forsake(lvd_app *app, lvd_fiber *f) { (void)app, (void)f; }
-__attribute__((weak)) bool lvd_forks_open(const lvd_entity *e) { return e == NULL; }
+__attribute__((weak)) bool lvd_entity_stays(const lvd_entity *e) { return e == NULL; }
 __attribute__((weak)) bool lvd_fiber_is_bare(const lvd_entity *e) { return e == NULL; }
 __attribute__((weak)) void lvd_stacks_forsake(lvd_app *app) { (void)app; }
