@@ -2,7 +2,7 @@
 //! A client of a host: a request over its socket, and what it answers.
 
 use crate::api::types::Failed;
-use crate::host::Kind;
+use crate::refusal::Kind;
 use http_body_util::{BodyExt, Full};
 pub use hyper::Method;
 use hyper::body::{Bytes, Incoming};

@@ -7,7 +7,8 @@
 //! application with a limit has a thread that looks after it, which sleeps as long as nothing could be
 //! wrong.
 
-use crate::host::{Hosted, Shared, State};
+use crate::hosted::{Hosted, State};
+use crate::table::Shared;
 use levada_sys::Status;
 use std::sync::{PoisonError, Weak};
 use std::time::{Duration, Instant};

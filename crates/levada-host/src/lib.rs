@@ -8,22 +8,29 @@
 
 pub mod api;
 pub mod client;
+mod control;
 mod cores;
 pub mod events;
 mod graph;
 mod host;
+mod hosted;
 mod keep;
+mod load;
 mod mapping;
 mod measured;
 pub mod placement;
+mod refusal;
 mod replace;
 pub mod state;
+mod stop;
+mod table;
 mod watch;
 pub mod weights;
 
 pub use events::{Event, Events, What};
 pub use graph::{first_guess, graph_between, links};
-pub use host::{
-    Ended, Host, HostOptions, Hosted, Kind, Load, Outcome, Refusal, Seen, State, check_name,
-};
+pub use host::{Host, HostOptions};
+pub use hosted::{Ended, Hosted, Outcome, Seen, State};
 pub use keep::Limits;
+pub use load::{Load, check_name};
+pub use refusal::{Kind, Refusal};

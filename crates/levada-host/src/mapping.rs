@@ -2,9 +2,11 @@
 //! One map of all applications when they come and go: the mapper's `remap` for what runs, and its `admit`
 //! for what is to be loaded, by the weights that were measured.
 
-use crate::host::{Hosted, Kind, Refusal, Shared, State};
+use crate::hosted::{Hosted, State};
 use crate::keep::Limits;
 use crate::measured::Measured;
+use crate::refusal::{Kind, Refusal};
+use crate::table::Shared;
 use crate::watch::Note;
 use crate::weights::{mapped, unmeasured};
 use levada_map::{App, Mix};

@@ -7,7 +7,11 @@
 //! again.
 
 use crate::events::What;
-use crate::host::{Host, Hosted, Kind, Load, Outcome, Refusal, Seen, State, deadline};
+use crate::host::Host;
+use crate::hosted::{Hosted, Outcome, Seen, State};
+use crate::load::Load;
+use crate::refusal::{Kind, Refusal};
+use crate::stop::deadline;
 use levada_sys::Status;
 use std::sync::{Arc, PoisonError, atomic::Ordering};
 use std::time::{Duration, Instant};
@@ -43,7 +47,7 @@ impl Host {
             Ok(held) => held,
             Err(why) => return given_up(why),
         };
-        let state = self.shared().state(old.number);
+        let state = self.shared.state(old.number);
         match state {
             Some(State::Loaded | State::Running | State::Paused) => {
                 if let Err(why) = self.hand_over(&old, &new, until, within) {
@@ -56,7 +60,10 @@ impl Host {
             }
             _ => {
                 drop(held);
-                return given_up(Refusal::new(Kind::Conflict, format!("{name} is ending")));
+                return given_up(Refusal::new(
+                    Kind::Conflict,
+                    format!("{name} has ended before it was replaced"),
+                ));
             }
         }
         *held = false;
@@ -70,7 +77,7 @@ impl Host {
             let what = format!("{name} has failed as it ended: {}", ended.outcome.text());
             return given_up(Refusal::new(Kind::Conflict, what));
         }
-        self.shared().table().apps.remove(&old.number);
+        self.shared.table().apps.remove(&old.number);
         kept(&new);
         if state == Some(State::Running) && !paused {
             self.start(&new)?;
@@ -89,7 +96,7 @@ impl Host {
         within: Duration,
     ) -> Result<(), Refusal> {
         let name = &old.name;
-        let begun = self.shared().state(old.number) != Some(State::Loaded);
+        let begun = self.shared.state(old.number) != Some(State::Loaded);
         for tries in 0.. {
             let left = until.saturating_duration_since(Instant::now());
             let paused = match begun {
@@ -140,7 +147,7 @@ impl Host {
 
     /// What is left of it when it has ended; none if it has not until then, or is not there any more.
     fn until_ended(&self, number: u64, until: Instant) -> Option<Arc<crate::Ended>> {
-        let shared = self.shared();
+        let shared = &*self.shared;
         let mut table = shared.table();
         loop {
             match table.apps.get(&number) {
@@ -161,36 +168,12 @@ impl Host {
 
     /// Takes one away that has not been started.
     fn drop_number(&self, number: u64) {
-        let seen = self.shared().table().apps.get(&number).cloned();
+        let seen = self.shared.table().apps.get(&number).cloned();
         if let Some(hosted) = seen.and_then(|s| s.hosted) {
             let _ = hosted.app.stop_within(Some(Duration::ZERO));
         }
         self.until_ended(number, deadline(STOPS));
-        self.shared().table().apps.remove(&number);
-    }
-
-    /// Ends its sources; what was paused goes on for that.
-    pub(crate) fn drain(&self, hosted: &Hosted, until: Instant) -> Result<(), Refusal> {
-        let mut held = hosted.in_hand(until)?;
-        match hosted.app.drain().map_err(|e| e.status) {
-            Err(Status::UNKNOWN) => {
-                let what = format!("{} has no source that could be ended", hosted.name);
-                return Err(Refusal::new(Kind::Conflict, what).help("stop it at once with --now"));
-            }
-            // It has ended meanwhile: all the better.
-            Err(_) => return Ok(()),
-            Ok(()) => {}
-        }
-        hosted.drains.store(true, Ordering::Relaxed);
-        let state = self.shared().state(hosted.number);
-        if self.set_state(hosted.number, State::Draining) {
-            self.events().tell(What::Draining, &hosted.name, "");
-        }
-        if state == Some(State::Paused) || *held {
-            let _ = hosted.app.resume();
-            *held = false;
-        }
-        Ok(())
+        self.shared.table().apps.remove(&number);
     }
 }
 

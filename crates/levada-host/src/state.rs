@@ -5,7 +5,7 @@
 //! application starts. One folder is one host's.
 
 use crate::api::types::LoadRequest;
-use crate::host::{Kind, Refusal};
+use crate::refusal::{Kind, Refusal};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Write;

@@ -7,8 +7,9 @@
 
 use crate::events::What;
 use crate::graph::{append, graph_between};
-use crate::host::{Hosted, Shared, State};
+use crate::hosted::{Hosted, State};
 use crate::mapping;
+use crate::table::Shared;
 use levada_map::{Balancer, Graph, KEPT, Placement, Sample};
 use levada_sys::Counters;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};

@@ -2,7 +2,7 @@
 //! What an application weighs: its counters as the mapper's description of it, by a unit of its own.
 
 use crate::graph::{first_guess, graph_between};
-use crate::host::Hosted;
+use crate::hosted::Hosted;
 use crate::keep::Limits;
 use crate::measured::Measured;
 use levada_map::{Actor, App, Channel, Machine};

@@ -13,7 +13,8 @@ use super::types::{
 };
 use crate::client::{Client, encoded};
 use crate::events::{Events, What};
-use crate::host::{Kind, Refusal, State};
+use crate::hosted::State;
+use crate::refusal::{Kind, Refusal};
 use hyper::Method;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;

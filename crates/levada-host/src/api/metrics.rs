@@ -2,7 +2,7 @@
 //! `/metrics`: all counters as Prometheus reads them.
 
 use super::types::{Details, Stats};
-use crate::host::State;
+use crate::hosted::State;
 use std::fmt::Write;
 
 /// One metric: its name, what it is, and its samples.
@@ -156,7 +156,7 @@ pub fn text(stats: &Stats, applications: &[Details]) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::types::{Channel, Details, HostInfo, Stats};
-    use crate::host::State;
+    use crate::hosted::State;
 
     #[test]
     fn labels_are_escaped() {

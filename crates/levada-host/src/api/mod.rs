@@ -15,7 +15,9 @@ pub mod prepare;
 pub mod serve;
 pub mod types;
 
-use crate::host::{Host, Kind, Outcome, Refusal, Seen, State};
+use crate::host::Host;
+use crate::hosted::{Outcome, Seen, State};
+use crate::refusal::{Kind, Refusal};
 use crate::state::Memory;
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::QueryRejection;

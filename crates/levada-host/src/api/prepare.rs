@@ -6,7 +6,7 @@
 //! it any more: its client goes, the host ends, or it takes too long.
 
 use super::types::{Failed, LoadRequest};
-use crate::host::Kind;
+use crate::refusal::Kind;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeSet;

@@ -3,7 +3,7 @@
 
 use super::prepare::Client;
 use super::{Served, router};
-use crate::host::{Kind, Refusal};
+use crate::refusal::{Kind, Refusal};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What goes over the socket, as JSON. The OpenAPI document is made of these types.
 
-use crate::host::{Ended, Hosted, Kind, Refusal, Seen, State};
+use crate::hosted::{Ended, Hosted, Seen, State};
+use crate::refusal::{Kind, Refusal};
 use levada_sys::{ActorCounters, ChannelCounters, Counters};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What is done to an application that runs: it is paused, goes on, and its actors are moved.
+
+use crate::events::What;
+use crate::host::Host;
+use crate::hosted::State;
+use crate::refusal::{Kind, Refusal};
+use crate::stop::deadline;
+use crate::watch::Note;
+use levada_sys::Status;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+impl Host {
+    /// No actor of it runs when this returns; nothing in its channels is lost. A firing that lasts
+    /// longer than `within` is told as an error, and is the last: it is paused all the same.
+    pub fn pause(&self, name: &str, within: Duration) -> Result<(), Refusal> {
+        let until = deadline(within);
+        let hosted = self.live(name)?;
+        let mut held = hosted.in_hand(until)?;
+        // What is loaded and does not run yet has nothing to pause; the runtime says so.
+        let begun = hosted.app.pause(Duration::ZERO);
+        if !matches!(&begun, Err(e) if e.status == Status::TIME) {
+            self.say(begun, name, "paused")?;
+        }
+        // Before it is waited for: who asks meanwhile is told what is so.
+        if self.set_state(hosted.number, State::Paused) {
+            self.shared.events.tell(What::Paused, name, "");
+        }
+        *held = false;
+        let left = until.saturating_duration_since(Instant::now());
+        match hosted.app.pause(left) {
+            Err(e) if e.status == Status::TIME => {
+                let what =
+                    format!("{name} is paused, but a firing of it has not ended within {within:?}");
+                Err(Refusal::new(Kind::Conflict, what).help(
+                    "nothing more of it begins; end what does not end with unload, or with levada host --time-limit",
+                ))
+            }
+            // It has ended meanwhile.
+            Err(e) if e.status == Status::STATE => Ok(()),
+            done => self.say(done, name, "paused"),
+        }
+    }
+
+    pub fn resume(&self, name: &str, within: Duration) -> Result<(), Refusal> {
+        let hosted = self.live(name)?;
+        // It may have been loaded paused.
+        if self.shared.state(hosted.number) == Some(State::Loaded) {
+            if hosted.after.is_some_and(|old| self.lives(old)) {
+                let what = format!("{name} begins when the one before it has ended");
+                return Err(Refusal::new(Kind::Conflict, what));
+            }
+            self.start(&hosted)?;
+            self.shared.events.tell(What::Resumed, name, "");
+            return Ok(());
+        }
+        let mut held = hosted.in_hand(deadline(within))?;
+        self.say(hosted.app.resume(), name, "resumed")?;
+        *held = false;
+        // What drains goes on to drain.
+        self.set_state(
+            hosted.number,
+            match hosted.drains.load(Ordering::Relaxed) {
+                true => State::Draining,
+                false => State::Running,
+            },
+        );
+        drop(held);
+        self.shared.events.tell(What::Resumed, name, "");
+        self.shared.note(Note::Changed);
+        Ok(())
+    }
+
+    fn say(
+        &self,
+        done: Result<(), levada_sys::Error>,
+        name: &str,
+        what: &str,
+    ) -> Result<(), Refusal> {
+        done.map_err(|e| Refusal::new(Kind::Conflict, format!("{name} cannot be {what}: {e}")))
+    }
+
+    /// Puts an actor on a worker. The mapper may move it again when that is worth it.
+    pub fn move_actor(&self, name: &str, actor: &str, worker: u32) -> Result<(), Refusal> {
+        let hosted = self.live(name)?;
+        let workers = self.shared.machine.workers();
+        if worker as usize >= workers {
+            let what = format!("there is no worker {worker}");
+            let help = format!("workers are numbered from 0 to {}", workers - 1);
+            return Err(Refusal::new(Kind::Unknown, what).help(help));
+        }
+        let names = hosted.app.network().actor_names();
+        let Some(index) = names.iter().position(|n| n == actor) else {
+            let what = format!("{name} has no actor {actor}");
+            let help = format!("see levada show {name}");
+            return Err(Refusal::new(Kind::Unknown, what).help(help));
+        };
+        let from = hosted.app.counters().map_or(0, |c| c.actors[index].worker);
+        self.say(hosted.app.move_actor(index as u32, worker), actor, "moved")?;
+        if from != worker {
+            self.shared.events.moved(name, actor, from, worker);
+        }
+        self.shared.note(Note::Changed);
+        Ok(())
+    }
+}

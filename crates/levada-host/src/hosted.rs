@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! An application of the host: what is known of it as long as it lives, and what is left of it then.
+
+use crate::keep::Limits;
+use crate::measured::Measured;
+use crate::refusal::{Kind, Refusal};
+use levada_map::Graph;
+use levada_sys::{App, Counters, Fault, Network, Status};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::time::{Duration, Instant, SystemTime};
+
+/// An application of the host, as long as anybody has it.
+pub struct Hosted {
+    pub number: u64,
+    pub name: String,
+    pub class: String,
+    pub priority: i32,
+    pub app: App,
+    /// What it claims: state and channels.
+    pub bytes: u64,
+    pub loaded: SystemTime,
+    pub(crate) object: Option<PathBuf>,
+    pub(crate) pins: Vec<Option<u32>>,
+    /// The worker whose core it has to itself.
+    pub exclusive: Option<u32>,
+    /// What an earlier run has measured, by which it was placed.
+    pub(crate) known: Option<Measured>,
+    /// Whose end it waits for, to go on from there.
+    pub(crate) after: Option<u64>,
+    /// The code of those before it, which knows how to end what they have left and nobody wants.
+    pub(crate) before: Mutex<Vec<Arc<Network>>>,
+    /// What its natives were given.
+    pub(crate) options: Vec<(String, String)>,
+    pub limits: Limits,
+    /// Its limits hold it, as if it were paused.
+    pub(crate) held: Mutex<bool>,
+    /// Its sources have been ended, whatever else is done to it.
+    pub(crate) drains: AtomicBool,
+    /// Units a second lately, where it is promised some.
+    pub(crate) pace: Mutex<Option<f64>>,
+    pub(crate) moves: AtomicUsize,
+    /// What it does in a second, as measured last.
+    pub(crate) rate: Mutex<Option<Graph>>,
+    pub(crate) started: OnceLock<Instant>,
+}
+
+impl Hosted {
+    /// How often one of its actors was moved by the mapper.
+    pub fn moves(&self) -> usize {
+        self.moves.load(Ordering::Relaxed)
+    }
+
+    /// What its natives were told.
+    pub fn option(&self, name: &str) -> Option<&str> {
+        let found = self.options.iter().find(|(n, _)| n == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// Units a second lately, of what is promised a rate.
+    pub fn pace(&self) -> Option<f64> {
+        *self.pace.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Who waits for whom, in words.
+    pub fn why(&self) -> String {
+        // Who pauses it has that in hand as long as a firing lasts: nobody who only asks waits for it.
+        match self.held.try_lock() {
+            Ok(held) if *held => format!("{} waits until its limits let it go on\n", self.name),
+            _ => self.app.why(),
+        }
+    }
+
+    /// Takes what pausing and resuming it need in hand.
+    pub(crate) fn in_hand(&self, until: Instant) -> Result<MutexGuard<'_, bool>, Refusal> {
+        loop {
+            match self.held.try_lock() {
+                Ok(held) => return Ok(held),
+                Err(TryLockError::Poisoned(held)) => return Ok(held.into_inner()),
+                Err(TryLockError::WouldBlock) if Instant::now() < until => {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                Err(TryLockError::WouldBlock) => {
+                    let what =
+                        format!("somebody else pauses {}, and waits for a firing", self.name);
+                    return Err(
+                        Refusal::new(Kind::Conflict, what).help("try again, or wait longer")
+                    );
+                }
+            }
+        }
+    }
+
+    pub(crate) fn seconds(&self) -> f64 {
+        let started = self.started.get();
+        started.map_or(0.0, |at| at.elapsed().as_secs_f64())
+    }
+}
+
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    serde::Deserialize,
+    utoipa::ToSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// Not started yet.
+    #[default]
+    Loaded,
+    Running,
+    Paused,
+    /// Its sources have ended; what is in flight comes out.
+    Draining,
+    /// Nothing of it begins any more; a last firing lasts, or its natives finish their files.
+    Ending,
+    Ended,
+    Failed,
+}
+
+/// How an application ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Done,
+    Stopped,
+    Deadlock(String),
+    Fault(Fault),
+    Failed(String),
+}
+
+impl Outcome {
+    pub(crate) fn of(app: &App, status: Status) -> Outcome {
+        match status {
+            Status::OK => Outcome::Done,
+            Status::STOPPED => Outcome::Stopped,
+            Status::DEADLOCK => Outcome::Deadlock(app.why()),
+            status => match app.fault() {
+                Some(fault) => Outcome::Fault(fault),
+                None => Outcome::Failed(format!("{} ({})", status.text(), status.name())),
+            },
+        }
+    }
+
+    /// In one sentence.
+    pub fn text(&self) -> String {
+        match self {
+            Outcome::Done => "done".to_string(),
+            Outcome::Stopped => "stopped".to_string(),
+            Outcome::Deadlock(why) => format!("deadlock: {}", why.trim_end()),
+            Outcome::Fault(f) => {
+                let action = match f.action.as_str() {
+                    "" => String::new(),
+                    action if action.starts_with("the ") => format!("{action} of "),
+                    action => format!("action {action} of "),
+                };
+                let place = match f.file.as_str() {
+                    "" => String::new(),
+                    file => format!(" ({file}:{})", f.line),
+                };
+                match f.actor.as_str() {
+                    "" => f.message.clone(),
+                    actor => format!("{}, in {action}actor {actor}{place}", f.message),
+                }
+            }
+            Outcome::Failed(why) => why.clone(),
+        }
+    }
+
+    pub fn is_good(&self) -> bool {
+        matches!(self, Outcome::Done | Outcome::Stopped)
+    }
+}
+
+/// What is left of an application that has ended.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    pub number: u64,
+    pub outcome: Outcome,
+    pub seconds: f64,
+    pub counters: Counters,
+    pub progress: Option<(String, u64)>,
+    pub moves: usize,
+}
+
+/// An application as the host's table has it.
+#[derive(Clone)]
+pub struct Seen {
+    pub number: u64,
+    pub name: String,
+    pub class: String,
+    pub priority: i32,
+    pub bytes: u64,
+    pub loaded: SystemTime,
+    pub state: State,
+    /// Until it has ended.
+    pub hosted: Option<Arc<Hosted>>,
+    /// From then on.
+    pub ended: Option<Arc<Ended>>,
+}
+
+impl Seen {
+    /// As it is told: what the runtime knows already counts, whether or not the table has heard of it.
+    pub(crate) fn told(&self) -> Seen {
+        let ending = self.hosted.as_ref().is_some_and(|h| h.app.is_ending());
+        Seen {
+            state: if ending { State::Ending } else { self.state },
+            ..self.clone()
+        }
+    }
+}

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Loading: from a network to an application that runs, beside the others and without touching them.
+
+use crate::events::What;
+use crate::graph::{first_guess, links, place_beside};
+use crate::host::Host;
+use crate::hosted::{Hosted, Seen, State};
+use crate::keep::{self, Limits};
+use crate::mapping;
+use crate::measured;
+use crate::refusal::{Kind, Refusal};
+use crate::watch::Note;
+use levada_map::Graph;
+use levada_sys::{App, AppOptions, Network};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Instant, SystemTime};
+
+/// An application to be loaded.
+#[derive(Clone, Debug)]
+pub struct Load {
+    /// By which the host knows it.
+    pub name: String,
+    /// The name of its network.
+    pub class: String,
+    pub network: Arc<Network>,
+    /// The compiled network's file: what is measured is kept beside it.
+    pub object: Option<PathBuf>,
+    /// What natives can ask for.
+    pub options: Vec<(String, String)>,
+    pub priority: i32,
+    /// Workers that actors must stay on; empty where none must.
+    pub pins: Vec<Option<u32>>,
+    pub limits: Limits,
+    /// Load it even where that breaks a promise.
+    pub anyway: bool,
+    /// It has a core that nothing else is on.
+    pub exclusive: bool,
+}
+
+/// Longer names would fit nowhere.
+const LONGEST_NAME: usize = 64;
+
+/// Somebody else was faster.
+fn no_core(name: &str) -> Refusal {
+    let what = format!("there is no core for {name} alone any more");
+    Refusal::new(Kind::Conflict, what).help("try again")
+}
+
+impl Host {
+    /// Loads an application, beside the others and without touching them. Nothing of it runs before
+    /// [`Host::start`].
+    pub fn load(&self, load: Load) -> Result<Arc<Hosted>, Refusal> {
+        self.load_in_place_of(load, None)
+    }
+
+    /// The same; of its name there may be one, which it is to replace.
+    pub(crate) fn load_in_place_of(
+        &self,
+        load: Load,
+        old: Option<&Hosted>,
+    ) -> Result<Arc<Hosted>, Refusal> {
+        let Load {
+            name,
+            class,
+            network,
+            object,
+            options,
+            priority,
+            pins,
+            limits,
+            anyway,
+            exclusive,
+        } = load;
+        let shared = &self.shared;
+        let known = object
+            .as_deref()
+            .and_then(|object| measured::load(object, network.actors(), links(&network, |_| 0.0)));
+        let mut graph = match &known {
+            Some(known) => known.graph.clone(),
+            None => first_guess(&network),
+        };
+        graph.pins = pins.clone();
+        let exclusive = match exclusive {
+            true => Some(self.core_for(&name, &pins)?),
+            false => None,
+        };
+        let placement = match exclusive {
+            Some(worker) => vec![worker; network.actors()],
+            None => self.place(graph)?,
+        };
+        if !anyway && exclusive.is_none() {
+            mapping::admit(
+                shared,
+                &name,
+                &network,
+                known.as_ref(),
+                &pins,
+                priority,
+                limits,
+                old,
+            )?;
+        }
+        let given = options;
+        let options = AppOptions {
+            name: Some(name.clone()),
+            placement: Some(placement),
+            options: given.clone(),
+            priority,
+            ..AppOptions::default()
+        };
+        let refused = |e: levada_sys::Error| {
+            Refusal::new(Kind::Limit, format!("{class} cannot be loaded: {e}"))
+        };
+        let bytes = App::size(&shared.runtime, &network, &options).map_err(refused)?;
+        let app = App::load(&shared.runtime, &network, &options).map_err(refused)?;
+        if let Some(worker) = exclusive {
+            app.take_core(worker).map_err(|_| no_core(&name))?;
+            shared.note(Note::Changed);
+        }
+        let mut table = shared.table();
+        if let Some(other) = table.find(&name)
+            && other.ended.is_none()
+            && old.is_none_or(|old| old.number != other.number)
+        {
+            let what = format!("an application {name} is loaded already");
+            return Err(Refusal::new(Kind::Conflict, what)
+                .help("give this one another name with --name, or unload that one"));
+        }
+        // What is left of an earlier one of this name is forgotten, but for the one that is replaced: it may
+        // have ended a moment ago.
+        let replaced = old.map(|old| old.number);
+        table
+            .apps
+            .retain(|n, a| a.name != name || a.ended.is_none() || Some(*n) == replaced);
+        let number = table.last + 1;
+        table.last = number;
+        let notes = shared.notes.clone();
+        let ends = app.on_end(move || drop(notes.send(Note::Ended(number))));
+        ends.map_err(|e| Refusal::new(Kind::Limit, format!("{class} cannot be loaded: {e}")))?;
+        let hosted = Arc::new(Hosted {
+            number,
+            name,
+            class,
+            priority,
+            app,
+            bytes,
+            loaded: SystemTime::now(),
+            object,
+            pins,
+            exclusive,
+            known,
+            after: old.map(|old| old.number),
+            options: given,
+            before: Mutex::default(),
+            limits,
+            held: Mutex::new(false),
+            drains: AtomicBool::new(false),
+            pace: Mutex::new(None),
+            moves: AtomicUsize::new(0),
+            rate: Mutex::new(None),
+            started: OnceLock::new(),
+        });
+        let seen = Seen {
+            number,
+            name: hosted.name.clone(),
+            class: hosted.class.clone(),
+            priority,
+            bytes,
+            loaded: hosted.loaded,
+            state: State::Loaded,
+            hosted: Some(hosted.clone()),
+            ended: None,
+        };
+        table.apps.insert(number, seen);
+        drop(table);
+        let counts = format!("{} as {}", hosted.class, hosted.name);
+        shared.events.tell(What::Loaded, &hosted.name, counts);
+        Ok(hosted)
+    }
+
+    /// Where the actors of a new one begin: on cores that are for all.
+    fn place(&self, mut graph: Graph) -> Result<Vec<u32>, Refusal> {
+        let (machine, open) = (&self.shared.machine, self.shared.runtime.open());
+        let inside = |core: u32| open.iter().position(|&c| c == core).map(|c| c as u32);
+        for pin in &mut graph.pins {
+            if let Some(core) = pin.filter(|&core| inside(core).is_none()) {
+                let what =
+                    format!("worker {core}, which an actor is pinned to, is not for all now");
+                return Err(Refusal::new(Kind::Conflict, what).help("see levada map"));
+            }
+            *pin = pin.and_then(inside);
+        }
+        let loads = self.loads();
+        let loads: Vec<f64> = open.iter().map(|&c| loads[c as usize]).collect();
+        let found = place_beside(&graph, &machine.part(&open), &loads);
+        Ok(found.into_iter().map(|c| open[c as usize]).collect())
+    }
+
+    /// The core that is cheapest to empty, for one that is to have it alone. One is left to all.
+    fn core_for(&self, name: &str, pins: &[Option<u32>]) -> Result<u32, Refusal> {
+        if pins.iter().any(Option::is_some) {
+            let what =
+                format!("{name} is to have a core to itself, and has actors that are pinned");
+            return Err(Refusal::new(Kind::Wrong, what).help("leave out the pins, or --exclusive"));
+        }
+        let (open, loads) = (self.shared.runtime.open(), self.loads());
+        let cheapest = open
+            .iter()
+            .min_by(|a, b| loads[**a as usize].total_cmp(&loads[**b as usize]));
+        match cheapest {
+            Some(&worker) if open.len() > 1 => Ok(worker),
+            _ => {
+                let all = self.shared.machine.workers();
+                let what = format!(
+                    "there is no core for {name} alone: of {all} workers {} is for all",
+                    open.len()
+                );
+                Err(Refusal::new(Kind::Limit, what).help("unload what has one to itself"))
+            }
+        }
+    }
+
+    /// The bytes that it would claim: state and channels. The errors of [`Host::load`].
+    pub fn size(&self, load: &Load) -> Result<u64, Refusal> {
+        let size = App::size(&self.shared.runtime, &load.network, &AppOptions::default());
+        size.map_err(|e| Refusal::new(Kind::Limit, format!("{} cannot be loaded: {e}", load.class)))
+    }
+
+    /// How busy each worker is with what is loaded.
+    fn loads(&self) -> Vec<f64> {
+        let mut loads = vec![0.0; self.shared.machine.workers()];
+        let all: Vec<Arc<Hosted>> = {
+            let table = self.shared.table();
+            table
+                .apps
+                .values()
+                .filter_map(|a| a.hosted.clone())
+                .collect()
+        };
+        for hosted in all {
+            let rate = hosted.rate.lock().unwrap_or_else(PoisonError::into_inner);
+            let Ok(counters) = hosted.app.counters() else {
+                continue;
+            };
+            for (i, actor) in counters.actors.iter().enumerate() {
+                // What was loaded a moment ago has not been measured: it will want something.
+                let busy = rate.as_ref().and_then(|r| r.busy.get(i).copied());
+                if let Some(load) = loads.get_mut(actor.worker as usize) {
+                    *load += busy.unwrap_or(1e6);
+                }
+            }
+        }
+        loads
+    }
+
+    pub fn start(&self, hosted: &Arc<Hosted>) -> Result<(), Refusal> {
+        let _ = hosted.started.set(Instant::now());
+        // In this order: it may have ended before we are back.
+        self.set_state(hosted.number, State::Running);
+        if let Err(e) = hosted.app.start() {
+            self.set_state(hosted.number, State::Loaded);
+            let what = format!("{} cannot be started: {e}", hosted.class);
+            return Err(Refusal::new(Kind::Conflict, what));
+        }
+        self.shared.note(Note::Changed);
+        if hosted.limits.any() {
+            let (shared, hosted) = (Arc::downgrade(&self.shared), Arc::downgrade(hosted));
+            let keeper = std::thread::Builder::new().name("levada/keep".to_string());
+            let kept = keeper.spawn(move || keep::keep(&shared, &hosted));
+            kept.map_err(|e| {
+                Refusal::new(Kind::Limit, format!("a thread cannot be started: {e}"))
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// The names that users give stand in paths, in commands and in tables.
+pub fn check_name(name: &str) -> Result<(), Refusal> {
+    let good = |c: char| c.is_alphanumeric() || "._-".contains(c);
+    let starts = name
+        .chars()
+        .next()
+        .is_some_and(|c| c.is_alphanumeric() || c == '_');
+    match starts && name.chars().all(good) && name.len() <= LONGEST_NAME {
+        true => Ok(()),
+        false => Err(Refusal::new(
+            Kind::Wrong,
+            format!("{name:?} is no name for an application"),
+        )
+        .help(format!(
+            "use at most {LONGEST_NAME} letters, digits, dots, dashes and underscores"
+        ))),
+    }
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Ending applications: at once, or when what is in flight has come out.
+
+use crate::events::What;
+use crate::host::Host;
+use crate::hosted::{Ended, Hosted, Seen, State};
+use crate::refusal::{Kind, Refusal};
+use levada_sys::Status;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+impl Host {
+    /// Ends all applications now; what their natives hold open is finished then.
+    pub fn stop(&self) {
+        self.stop_until(|| None);
+    }
+
+    /// The same, but those that have not ended after `within`, as a firing of theirs or on a worker of
+    /// theirs lasts, are not waited for any longer: their names.
+    pub fn stop_within(&self, within: Duration) -> Vec<String> {
+        let until = deadline(within);
+        let lasting = self.stop_until(|| Some(until.saturating_duration_since(Instant::now())));
+        // The files of all others are finished as soon as who watches them has seen that they have ended.
+        let until = deadline(FINISHING);
+        let finishing = |a: &Seen| a.hosted.is_some() && !lasting.contains(&a.name);
+        while !lasting.is_empty() && Instant::now() < until && self.list().iter().any(finishing) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        lasting
+    }
+
+    fn stop_until(&self, left: impl Fn() -> Option<Duration>) -> Vec<String> {
+        let all = self.list();
+        let all = || all.iter().filter_map(|a| Some((a, a.hosted.as_ref()?)));
+        // All are told first: none runs on while another is waited for.
+        for (_, hosted) in all() {
+            let _ = hosted.app.stop_within(Some(Duration::ZERO));
+        }
+        let lasting = |hosted: &Hosted| {
+            let done = hosted.app.stop_within(left());
+            done.is_err_and(|e| e.status == Status::TIME)
+        };
+        all()
+            .filter(|(_, hosted)| lasting(hosted))
+            .map(|(seen, _)| seen.name.clone())
+            .collect()
+    }
+
+    /// Takes an application away: at once, or when its sources have ended and what is in flight has
+    /// come out. If that lasts longer than `within`, it goes on, and this says so.
+    pub fn unload(&self, name: &str, now: bool, within: Duration) -> Result<Ended, Refusal> {
+        let until = deadline(within);
+        let seen = self.find(name)?;
+        if let Some(hosted) = &seen.hosted {
+            match (now, seen.state) {
+                (true, _) | (false, State::Loaded) => {
+                    drop(hosted.app.stop_within(Some(Duration::ZERO)));
+                }
+                (false, _) => self.drain(hosted, until)?,
+            }
+        }
+        drop(seen.hosted);
+        let mut table = self.shared.table();
+        loop {
+            match table.apps.get(&seen.number) {
+                None => {
+                    let what = format!("{name} has been unloaded by somebody else");
+                    return Err(Refusal::new(Kind::Unknown, what));
+                }
+                Some(Seen {
+                    ended: Some(ended), ..
+                }) => {
+                    let ended = ended.as_ref().clone();
+                    table.apps.remove(&seen.number);
+                    drop(table);
+                    self.shared.events.tell(What::Unloaded, name, "");
+                    return Ok(ended);
+                }
+                Some(running) => {
+                    let left = until.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        let hosted = running.hosted.clone();
+                        // What is asked of the application is asked without the table in hand.
+                        drop(table);
+                        return Err(unfinished(name, hosted.as_deref(), within));
+                    }
+                    table = match self.shared.changed.wait_timeout(table, left) {
+                        Ok((table, _)) => table,
+                        Err(poisoned) => poisoned.into_inner().0,
+                    };
+                }
+            }
+        }
+    }
+
+    /// Ends its sources; what was paused goes on for that.
+    pub(crate) fn drain(&self, hosted: &Hosted, until: Instant) -> Result<(), Refusal> {
+        let mut held = hosted.in_hand(until)?;
+        match hosted.app.drain().map_err(|e| e.status) {
+            Err(Status::UNKNOWN) => {
+                let what = format!("{} has no source that could be ended", hosted.name);
+                return Err(Refusal::new(Kind::Conflict, what).help("stop it at once with --now"));
+            }
+            // It has ended meanwhile: all the better.
+            Err(_) => return Ok(()),
+            Ok(()) => {}
+        }
+        hosted.drains.store(true, Ordering::Relaxed);
+        let state = self.shared.state(hosted.number);
+        if self.set_state(hosted.number, State::Draining) {
+            self.events().tell(What::Draining, &hosted.name, "");
+        }
+        if state == Some(State::Paused) || *held {
+            let _ = hosted.app.resume();
+            *held = false;
+        }
+        Ok(())
+    }
+}
+
+/// So long files may take to be finished once their application has ended, where the host does not wait
+/// for all.
+const FINISHING: Duration = Duration::from_secs(2);
+
+/// A limit that nobody lives to see is one all the same.
+pub(crate) fn deadline(within: Duration) -> Instant {
+    Instant::now() + within.min(Duration::from_secs(1 << 20))
+}
+
+/// What an unload has waited for in vain.
+fn unfinished(name: &str, hosted: Option<&Hosted>, within: Duration) -> Refusal {
+    let ending = hosted.is_some_and(|h| h.app.is_ending());
+    let (what, help) = match ending {
+        true => (
+            format!(
+                "{name} is ending still after {within:?}: a firing of it, or a file that it writes, takes so long"
+            ),
+            "nothing more of it begins; unload it again when it has ended",
+        ),
+        false => {
+            let why = hosted.map(Hosted::why).unwrap_or_default();
+            (
+                format!(
+                    "{name} is draining still after {within:?}: {}",
+                    why.trim_end()
+                ),
+                "wait for it to end, or stop it at once with --now",
+            )
+        }
+    };
+    Refusal::new(Kind::Conflict, what).help(help)
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The table of the applications, and all that the threads of a host share.
+
+use crate::events::{Events, What};
+use crate::hosted::{Ended, Outcome, Seen, State};
+use crate::measured::{self, Measured};
+use crate::watch::Note;
+use levada_map::Machine;
+use levada_sys::{Counters, Runtime};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// So many that have ended are remembered.
+const REMEMBERED: usize = 256;
+
+#[derive(Default)]
+pub(crate) struct Table {
+    pub apps: BTreeMap<u64, Seen>,
+    /// Who has ended, in that order.
+    over: VecDeque<u64>,
+    pub last: u64,
+}
+
+impl Table {
+    pub fn find(&self, name: &str) -> Option<&Seen> {
+        // The newest of that name: those before it have ended.
+        self.apps.values().rev().find(|a| a.name == name)
+    }
+
+    /// Of too many that have ended those are forgotten that ended first.
+    fn end(&mut self, ended: Ended, state: State) {
+        let number = ended.number;
+        let Some(seen) = self.apps.get_mut(&number) else {
+            return;
+        };
+        seen.state = state;
+        seen.hosted = None;
+        seen.ended = Some(Arc::new(ended));
+        self.over.push_back(number);
+        let apps = &mut self.apps;
+        self.over.retain(|n| apps.contains_key(n));
+        while self.over.len() > REMEMBERED {
+            self.over.pop_front().and_then(|n| apps.remove(&n));
+        }
+    }
+}
+
+pub(crate) struct Shared {
+    pub runtime: Runtime,
+    pub machine: Machine,
+    pub balance: bool,
+    pub events: Arc<Events>,
+    pub table: Mutex<Table>,
+    pub changed: Condvar,
+    pub notes: Sender<Note>,
+}
+
+impl Shared {
+    pub fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn state(&self, number: u64) -> Option<State> {
+        self.table().apps.get(&number).map(|a| a.state)
+    }
+
+    pub fn notes(&self) -> Sender<Note> {
+        self.notes.clone()
+    }
+
+    pub fn note(&self, note: Note) {
+        // Nobody listens any more: the host is going.
+        let _ = self.notes.send(note);
+    }
+
+    /// The application with this number is about to have ended; false: it has not yet.
+    pub fn ended(&self, number: u64) -> bool {
+        let hosted = self
+            .table()
+            .apps
+            .get(&number)
+            .and_then(|a| a.hosted.clone());
+        let Some(hosted) = hosted else {
+            return true;
+        };
+        let app = &hosted.app;
+        app.wait(Some(Duration::from_millis(1)));
+        if !app.has_ended() {
+            return false;
+        }
+        let outcome = Outcome::of(app, app.wait(None));
+        let counters = app.counters().unwrap_or_default();
+        if outcome == Outcome::Done
+            && let Some(object) = &hosted.object
+        {
+            let ended: Vec<u32> = counters.actors.iter().map(|a| a.worker).collect();
+            let all = crate::graph_between(app.network(), &Counters::default(), &counters);
+            measured::save(
+                object,
+                &Measured {
+                    graph: all.without_traffic(&self.machine, &ended),
+                    done: crate::weights::counted(&hosted),
+                },
+            );
+        }
+        let ended = Ended {
+            number,
+            seconds: hosted.seconds(),
+            counters,
+            progress: app.progress(),
+            moves: hosted.moves(),
+            outcome,
+        };
+        let (event, text) = match ended.outcome.is_good() {
+            true => (What::Ended, ended.outcome.text()),
+            false => (What::Failed, ended.outcome.text()),
+        };
+        let state = match event {
+            What::Failed => State::Failed,
+            _ => State::Ended,
+        };
+        // Somebody may still have it in hand, and who is told of the end may want the core.
+        if let Some(worker) = hosted.exclusive {
+            let _ = self.runtime.give_core(worker);
+        }
+        self.table().end(ended, state);
+        self.events.tell(event, &hosted.name, text);
+        self.changed.notify_all();
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::SystemTime;
+
+    /// Who runs for long and ends last is not the one that is forgotten.
+    #[test]
+    fn who_ended_first_is_forgotten_first() {
+        let mut table = Table::default();
+        let many = REMEMBERED as u64 + 3;
+        for number in 1..=many {
+            let seen = Seen {
+                number,
+                name: number.to_string(),
+                class: String::new(),
+                priority: 0,
+                bytes: 0,
+                loaded: SystemTime::now(),
+                state: State::Running,
+                hosted: None,
+                ended: None,
+            };
+            table.apps.insert(number, seen);
+        }
+        for number in (2..=many).chain([1]) {
+            let ended = Ended {
+                number,
+                outcome: Outcome::Done,
+                seconds: 0.0,
+                counters: Counters::default(),
+                progress: None,
+                moves: 0,
+            };
+            table.end(ended, State::Ended);
+        }
+        assert_eq!(table.apps.len(), REMEMBERED);
+        assert!(table.apps.contains_key(&1) && !table.apps.contains_key(&2));
+    }
+}
