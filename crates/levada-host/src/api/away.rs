@@ -134,7 +134,7 @@ pub async fn leave(Of(served): Shared, Path(cpu): Path<i32>, request: Request) -
 
 /// Take a core back that was left
 #[utoipa::path(delete, path = "/cores/{cpu}/away", params(("cpu" = i32, Path)), responses(
-    (status = 200, body = Away),
+    (status = 200, body = Away), (status = 400, body = Failed),
     (status = 404, body = Failed, description = "No worker is on that core, or it is not away")))]
 pub async fn come_back(Of(served): Shared, Path(cpu): Path<i32>) -> Answer<Away> {
     let back = move |served: &Served| {

@@ -280,7 +280,7 @@ async fn forget_ended(served: Arc<Served>, mut events: broadcast::Receiver<crate
 
 /// An application with its actors and channels
 #[utoipa::path(get, path = "/applications/{name}", params(("name" = String, Path)), responses(
-    (status = 200, body = Details), (status = 404, body = Failed)))]
+    (status = 200, body = Details), (status = 400, body = Failed), (status = 404, body = Failed)))]
 async fn show(Of(served): Shared, Path(name): Path<String>) -> Answer<Details> {
     if let Some(isolated) = served.isolated.find(&name) {
         return Ok(Json(aside(&served, move |_| Ok(isolated.details())).await?));
@@ -290,7 +290,7 @@ async fn show(Of(served): Shared, Path(name): Path<String>) -> Answer<Details> {
 
 /// Take an application away: when what is in flight has come out, or at once
 #[utoipa::path(delete, path = "/applications/{name}", params(("name" = String, Path), UnloadQuery),
-    responses((status = 200, body = Unloaded), (status = 404, body = Failed),
+    responses((status = 200, body = Unloaded), (status = 400, body = Failed), (status = 404, body = Failed),
     (status = 409, body = Failed, description = "It is draining still, or cannot be drained")))]
 async fn unload(
     Of(served): Shared,
@@ -361,7 +361,8 @@ async fn changed(
 
 /// Let nothing of an application run
 #[utoipa::path(post, path = "/applications/{name}/pause", params(("name" = String, Path), WithinQuery), responses(
-    (status = 200, body = Application), (status = 404, body = Failed), (status = 409, body = Failed)))]
+    (status = 200, body = Application), (status = 400, body = Failed),
+    (status = 404, body = Failed), (status = 409, body = Failed)))]
 async fn pause(
     Of(served): Shared,
     Path(name): Path<String>,
@@ -372,7 +373,8 @@ async fn pause(
 
 /// Let it go on, from where it was
 #[utoipa::path(post, path = "/applications/{name}/resume", params(("name" = String, Path), WithinQuery), responses(
-    (status = 200, body = Application), (status = 404, body = Failed), (status = 409, body = Failed)))]
+    (status = 200, body = Application), (status = 400, body = Failed),
+    (status = 404, body = Failed), (status = 409, body = Failed)))]
 async fn resume(
     Of(served): Shared,
     Path(name): Path<String>,
@@ -383,7 +385,7 @@ async fn resume(
 
 /// Put an actor on a worker
 #[utoipa::path(post, path = "/applications/{name}/move", params(("name" = String, Path)),
-    request_body = MoveRequest, responses((status = 200, body = Application),
+    request_body = MoveRequest, responses((status = 200, body = Application), (status = 400, body = Failed),
     (status = 404, body = Failed), (status = 409, body = Failed)))]
 async fn move_actor(Of(served): Shared, Path(name): Path<String>, request: Request) -> Response {
     let request: MoveRequest = match read(request).await {
@@ -406,7 +408,7 @@ async fn move_actor(Of(served): Shared, Path(name): Path<String>, request: Reque
     request_body = ReplaceRequest, responses((status = 200, body = Details),
     (status = 400, body = Failed, description = "The new version is wrong: the old one goes on"),
     (status = 404, body = Failed),
-    (status = 409, body = Failed, description = "It cannot be drained"),
+    (status = 409, body = Failed, description = "It cannot be replaced now: the old one goes on"),
     (status = 507, body = Failed, description = "It claims more than there is")))]
 async fn replace(Of(served): Shared, Path(name): Path<String>, request: Request) -> Response {
     let client = request.extensions().get::<Client>().cloned();
@@ -422,7 +424,7 @@ async fn replace(Of(served): Shared, Path(name): Path<String>, request: Request)
 
 /// Who waits for whom, in words
 #[utoipa::path(get, path = "/applications/{name}/why", params(("name" = String, Path)), responses(
-    (status = 200, body = Why), (status = 404, body = Failed)))]
+    (status = 200, body = Why), (status = 400, body = Failed), (status = 404, body = Failed)))]
 async fn why(Of(served): Shared, Path(name): Path<String>) -> Answer<Why> {
     if let Some(isolated) = served.isolated.find(&name) {
         return Ok(Json(aside(&served, move |_| isolated.why()).await?));
@@ -516,7 +518,8 @@ async fn metrics(Of(served): Shared) -> Result<Response, Failed> {
 /// What has happened, and with `follow` what happens: an event a line, as JSON; an empty line now and
 /// then says that the host lives
 #[utoipa::path(get, path = "/events", params(EventsQuery),
-    responses((status = 200, body = crate::events::Event, content_type = "application/x-ndjson")))]
+    responses((status = 200, body = crate::events::Event, content_type = "application/x-ndjson"),
+    (status = 400, body = Failed)))]
 async fn events(
     Of(served): Shared,
     asked: Result<Query<EventsQuery>, QueryRejection>,
