@@ -266,6 +266,16 @@ pub fn move_out<K: Kernel>(
                     new: all.clone(),
                 }));
             }
+            // Who is on his way out of life is moved without an error, stays, and would end on the core.
+            if *tries > 1 && !stat.is_kernel() {
+                let mut last = Vec::new();
+                for tid in &threads {
+                    last.extend(machine.thread(id, *tid).or_else(|| machine.process(*tid)));
+                }
+                for thread in last {
+                    by_mask(machine, broom, &given, ledger, &thread);
+                }
+            }
             moves.push((id, whole, threads.len() as u64, stat));
         }
         ledger.add(&lines).map_err(|e| said("ledger", e))?;

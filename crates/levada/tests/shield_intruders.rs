@@ -101,7 +101,9 @@ fn nothing_of_a_fork_storm_stays_on_the_core() {
                             continue;
                         }
                         if way != "affinity" {
-                            assert!(!has_run, "{way}: {id} may run on the core");
+                            let stat = text(format!("/proc/{id}/stat"));
+                            let groups = text(format!("/proc/{id}/cgroup"));
+                            assert!(!has_run, "{way}: {id} may run on the core: {stat} {groups}");
                             continue;
                         }
                         let first = seen.entry(key).or_insert_with(Instant::now);
