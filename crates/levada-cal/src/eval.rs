@@ -5,6 +5,7 @@
 
 use crate::check::hir::{Expr, ExprKind, Generator, Global, Place, Proc, ProcBody, Var};
 use crate::check::types::{self, Ty};
+use crate::half;
 use crate::ir::{BinOp, Span, UnOp, Value};
 
 /// How much work one evaluation may be.
@@ -275,6 +276,7 @@ fn wrap(value: i128, ty: &Ty) -> i64 {
 fn round(value: f64, ty: &Ty) -> f64 {
     match ty {
         Ty::Float { bits: 64 } => value,
+        Ty::Float { bits: 16 } => f64::from(half::nearest(value as f32)),
         _ => f64::from(value as f32),
     }
 }

@@ -61,7 +61,7 @@ pub enum Type {
         bits: u8,
         signed: bool,
     },
-    /// 16 (`half`, computed as 32), 32 or 64.
+    /// 16 (`half`, held and computed as 32 and rounded when it is stored), 32 or 64.
     Float {
         bits: u8,
     },

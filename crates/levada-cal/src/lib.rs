@@ -11,6 +11,7 @@ pub mod eval;
 pub mod format;
 pub mod fuse;
 pub mod graph;
+mod half;
 pub mod headers;
 mod includes;
 pub mod index;

@@ -5,7 +5,7 @@
 use super::class::{Class, Home, any_stmt};
 use super::expr::Code;
 use super::stmt::{convert_text, locals_of, used_locals};
-use super::value::{Ct, X, c_type, const_type, float_literal, size_of};
+use super::value::{Ct, X, c_type, const_type, float_literal, lie_alike, size_of};
 use super::writer::{Names, Writer, comment, string_literal};
 use crate::ir::*;
 use crate::ranges::{Range, constant, dimensions, hidden_param, innermost, is_int, walk};
@@ -631,7 +631,7 @@ impl<'a, 'w> Code<'a, 'w> {
                     continue;
                 }
                 let (ty, name) = (&self.body.locals[*l].ty, self.locals[*l].name.clone());
-                let (c, same) = (c_type(ty), c_type(ty) == c_type(&port.ty));
+                let (c, same) = (c_type(ty), lie_alike(&port.ty, ty));
                 let text = if !input.is_list {
                     let value = convert_text(&format!("{span}[{at}]"), &port.ty, ty);
                     if written[*l] || c.ends_with('*') {
@@ -684,7 +684,7 @@ impl<'a, 'w> Code<'a, 'w> {
             let ty = &self.body.locals[*l].ty;
             let port = &self.class.actor.outputs[o.port];
             let once = leaving.iter().filter(|x| *x == l).count() == 1;
-            let fits = dimensions(ty) == [o.repeat] && c_type(ty) == c_type(&port.ty);
+            let fits = dimensions(ty) == [o.repeat] && lie_alike(ty, &port.ty);
             if *l < inputs || !once || !fits {
                 continue;
             }
@@ -728,7 +728,7 @@ impl<'a, 'w> Code<'a, 'w> {
                             VarRef::Global(g) => self.class.homes[*g].text(),
                         };
                         let n = o.repeat;
-                        if stride == 1 && c_type(ty) == c_type(&port.ty) {
+                        if stride == 1 && lie_alike(ty, &port.ty) {
                             let bytes = n * size_of(ty);
                             self.w
                                 .put(&format!("memcpy({span} + {at}, {name}, {bytes});"));

@@ -11,7 +11,8 @@
 
 use super::class::{Class, Home, is_sum};
 use super::value::{
-    Ct, X, c_type, cut, float_literal, infix, narrow, negated, operator, pick, prec, shift, wide,
+    Ct, X, c_type, cut, float_literal, infix, narrow, negated, operator, pick, prec, rounds, shift,
+    wide,
 };
 use super::writer::{Writer, string_literal};
 use crate::ir::*;
@@ -146,6 +147,14 @@ impl<'a, 'w> Code<'a, 'w> {
     pub fn convert(&mut self, e: &Expr, ty: &Type) -> X {
         let ct = Ct::of(ty);
         match (is_int(&e.ty), ty) {
+            (_, Type::Float { .. }) if rounds(&e.ty, ty) => {
+                let x = self.full(e);
+                X::primary(
+                    format!("levada_half((float){})", x.at_least(prec::UNARY)),
+                    ct,
+                    Range::exactly(0),
+                )
+            }
             (true, Type::Float { .. }) => {
                 let x = self.full(e);
                 X::new(
@@ -639,6 +648,9 @@ impl<'a, 'w> Code<'a, 'w> {
         match &proc.result {
             _ if !proc.native => call,
             None | Some(Type::List { .. }) => format!("LEVADA_NATIVE({name}, {call})"),
+            Some(Type::Float { bits: 16 }) => {
+                format!("levada_half(LEVADA_NATIVE_VALUE({name}, {call}))")
+            }
             Some(_) => format!("LEVADA_NATIVE_VALUE({name}, {call})"),
         }
     }

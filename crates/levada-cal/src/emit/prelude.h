@@ -251,6 +251,27 @@ static LEVADA_UNUSED void levada_print_flush(levada_line *line) {
   fwrite(line->text, 1, line->length, stdout);
   line->length = 0;
 }
+/* A half is a float that is the nearest of IEEE's numbers of 16 bits: see half.rs. */
+LEVADA_INLINE float levada_half(float x) {
+  uint32_t bits, sign;
+  memcpy(&bits, &x, sizeof bits);
+  sign = bits & 0x80000000u;
+  bits ^= sign;
+  if (bits > 0x7f800000u) return x; /* not a number */
+  if (bits >= 0x477ff000u) {        /* 65520 */
+    bits = 0x7f800000u;
+  } else if (bits < 0x38800000u) { /* 2^-14 */
+    memcpy(&x, &bits, sizeof x);
+    x = (x + 0.5f) - 0.5f;
+    memcpy(&bits, &x, sizeof bits);
+  } else {
+    bits = (bits + 0xfffu + (bits >> 13 & 1)) & ~0x1fffu;
+  }
+  bits |= sign;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
 /* Whoever reads along sees what there is before a pause. */
 static LEVADA_UNUSED void levada_print_show(void) {
   if (__fpending(stdout)) lvd_wait_writable(STDOUT_FILENO);

@@ -3,7 +3,7 @@
 
 use super::class::{any_stmt, expr_mentions, exprs_of, mentions};
 use super::expr::{Code, LocalHome};
-use super::value::{Ct, c_type, size_of};
+use super::value::{Ct, c_type, lie_alike, rounds, size_of};
 use crate::ir::*;
 use crate::ranges::{I32, I64, Range, dimensions, innermost, is_int};
 
@@ -105,7 +105,7 @@ impl<'a, 'w> Code<'a, 'w> {
         let (src_ty, _) = self.extent(from);
         let (dst, src) = (self.place(to), self.place(from));
         let (dt, st) = (dimensions(&to.ty), dimensions(&from.ty));
-        let same = c_type(dst_ty) == c_type(src_ty);
+        let same = lie_alike(src_ty, dst_ty);
         // Rows of equal length lie one after the other.
         if same && dt[1..] == st[1..] {
             let n: u64 = st.iter().map(|n| u64::from(*n)).product();
@@ -320,6 +320,8 @@ pub fn convert_text(value: &str, from: &Type, to: &Type) -> String {
         value.to_string()
     } else {
         format!("({}){value}", c_type(to))
+    } else if rounds(innermost(from), innermost(to)) {
+        format!("levada_half((float){value})")
     }
 }
 

@@ -12,7 +12,7 @@
 
 use super::class::{exprs_of, mentions};
 use super::expr::Code;
-use super::value::c_type;
+use super::value::{c_type, lie_alike};
 use crate::ir::*;
 use crate::ranges::{Range, dimensions, is_int};
 
@@ -110,7 +110,7 @@ impl Code<'_, '_> {
             _ => true,
         };
         let apart = to.var != from.var && own(to.var) && own(from.var);
-        let alike = c_type(&to.ty) == c_type(&from.ty);
+        let alike = lie_alike(&from.ty, &to.ty);
         if !only_steps || !apart || !alike || to.ty == Type::String {
             return None;
         }

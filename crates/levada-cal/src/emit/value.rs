@@ -3,7 +3,7 @@
 //! the few ways to combine them without relying on what C leaves undefined.
 
 use crate::ir::*;
-use crate::ranges::{I32, I64, Range, U32, U64};
+use crate::ranges::{I32, I64, Range, U32, U64, innermost};
 
 /// The C type of an expression, after promotion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +86,17 @@ pub fn c_type(ty: &Type) -> &'static str {
         Type::String => "const char *",
         Type::List { elem, .. } => c_type(elem),
     }
+}
+
+/// Are elements of one type those of the other as they lie there?
+pub fn lie_alike(from: &Type, to: &Type) -> bool {
+    c_type(from) == c_type(to) && !rounds(innermost(from), innermost(to))
+}
+
+/// Is a number of type `from` rounded when it is stored as one of type `to`, which C does not know?
+pub fn rounds(from: &Type, to: &Type) -> bool {
+    const HALF: Type = Type::Float { bits: 16 };
+    *to == HALF && *from != HALF
 }
 
 /// The same where it must not be written.

@@ -2,6 +2,7 @@
 //! Statements and expressions, one after the other as they are written.
 
 use super::{Fault, FaultKind, Instance, Native, NativeArg, Scalar, Slot, fresh};
+use crate::half;
 use crate::ir::*;
 use crate::ranges::{dimensions, hidden_param, innermost, join_type};
 use std::collections::HashMap;
@@ -27,6 +28,7 @@ fn fit(v: i128, ty: &Type) -> i128 {
 fn round(v: f64, ty: &Type) -> f64 {
     match ty {
         Type::Float { bits: 64 } => v,
+        Type::Float { bits: 16 } => f64::from(half::nearest(v as f32)),
         _ => f64::from(v as f32),
     }
 }
@@ -36,7 +38,7 @@ pub fn convert(v: Scalar, from: &Type, to: &Type) -> Scalar {
     let _ = from;
     match (v, to) {
         (Scalar::Int(i), Type::Float { bits: 64 }) => Scalar::Float(i as f64),
-        (Scalar::Int(i), Type::Float { .. }) => Scalar::Float(f64::from(i as f32)),
+        (Scalar::Int(i), Type::Float { .. }) => Scalar::Float(round(f64::from(i as f32), to)),
         (Scalar::Int(i), ty) => Scalar::Int(fit(i, ty)),
         (Scalar::Float(f), Type::Float { .. }) => Scalar::Float(round(f, to)),
         // Toward zero, and to the nearest that 64 bits hold.

@@ -3,6 +3,7 @@
 
 use super::expr::{Env, EvalError, kind_of};
 use super::read::{Type, TypeKind};
+use crate::half;
 use crate::ir::{self, Span, Value};
 
 pub fn fits(value: i64, ty: &ir::Type) -> bool {
@@ -95,8 +96,11 @@ pub fn convert(value: Value, ty: &ir::Type) -> Result<Value, String> {
                 false => ((i << free) as u64 >> free) as i64,
             }))
         }
+        (ir::Type::Float { .. }, Value::Int(i)) => convert(Value::Float(i as f64), ty),
+        (ir::Type::Float { bits: 16 }, Value::Float(f)) => {
+            Ok(Value::Float(f64::from(half::nearest(f as f32))))
+        }
         (ir::Type::Float { .. }, v @ Value::Float(_)) => Ok(v),
-        (ir::Type::Float { .. }, Value::Int(i)) => Ok(Value::Float(i as f64)),
         (ir::Type::List { elem, .. }, Value::List(list)) => Ok(Value::List(
             list.into_iter()
                 .map(|v| convert(v, elem))
