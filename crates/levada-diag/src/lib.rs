@@ -80,6 +80,14 @@ impl Diagnostic {
         }
     }
 
+    /// What is only told to whoever asks for it.
+    pub fn note(code: &'static str, message: impl Into<String>) -> Diagnostic {
+        Diagnostic {
+            severity: Severity::Note,
+            ..Diagnostic::error(code, message)
+        }
+    }
+
     pub fn label(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
         self.labels.push(Label {
             span,
@@ -108,6 +116,7 @@ pub struct Diagnostics {
     found: Vec<Diagnostic>,
     seen: HashSet<(Severity, &'static str, String, Option<Span>)>,
     errors: usize,
+    notes: bool,
 }
 
 impl Diagnostics {
@@ -115,7 +124,15 @@ impl Diagnostics {
         Diagnostics::default()
     }
 
+    /// From now on notes are kept, too.
+    pub fn keep_notes(&mut self) {
+        self.notes = true;
+    }
+
     pub fn push(&mut self, diag: Diagnostic) {
+        if diag.severity == Severity::Note && !self.notes {
+            return;
+        }
         let place = diag.labels.first().map(|l| l.span);
         if self
             .seen

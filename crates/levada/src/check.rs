@@ -53,6 +53,9 @@ pub fn check(args: &CheckArgs) -> Result<ExitCode, Failure> {
         roots.extend(args.path.iter().cloned());
         let mut workspace = Workspace::new(roots);
         let mut diags = std::mem::take(&mut of_projects);
+        if args.notes {
+            diags.keep_notes();
+        }
         for file in files {
             match file.extension().is_some_and(|e| e == "xdf") {
                 true => xdf::check_xdf(&mut workspace, file, &mut diags),

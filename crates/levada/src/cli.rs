@@ -538,6 +538,10 @@ pub struct CheckArgs {
     /// which rule, or what a name is
     #[arg(long, value_name = "FILE:LINE:COLUMN", conflicts_with = "paths", value_parser = place)]
     pub explain: Option<Place>,
+    /// Also note where the language leaves something open, and what Levada does there: which of two
+    /// actions goes first, and values that may not fit an odd width
+    #[arg(long, conflicts_with = "explain")]
+    pub notes: bool,
     /// Print what was found as JSON
     #[arg(long)]
     pub json: bool,

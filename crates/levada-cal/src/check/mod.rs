@@ -10,6 +10,7 @@ pub mod effects;
 mod expr;
 pub mod hir;
 pub mod note;
+mod open;
 mod order;
 mod scope;
 mod stmt;

@@ -15,7 +15,7 @@ pub(super) fn matches(tag: &str, full: &str) -> bool {
 
 impl<'a> Checker<'a> {
     pub(super) fn order(&mut self, ast: &'a ast::Entity, actor: &mut hir::Actor) {
-        let sorted = self.by_priority(ast, actor);
+        let (sorted, below) = self.by_priority(ast, actor);
         let mut rank = vec![0; actor.actions.len()];
         for (i, &action) in sorted.iter().enumerate() {
             rank[action] = i;
@@ -35,6 +35,7 @@ impl<'a> Checker<'a> {
             Some(ast::Schedule::Fsm(fsm)) => Some(self.fsm(fsm, actor, &rank)),
             Some(ast::Schedule::RegExp { exp, .. }) => Some(self.regexp(exp, actor, &rank)),
         };
+        self.unordered(actor, &below);
         actor.outside = match actor.fsm {
             None => sorted,
             Some(_) => sorted
@@ -66,8 +67,13 @@ impl<'a> Checker<'a> {
         found
     }
 
-    /// Actions without a tag first, then by priorities; else as they stand in the file.
-    fn by_priority(&mut self, ast: &'a ast::Entity, actor: &hir::Actor) -> Vec<usize> {
+    /// Actions without a tag first, then by priorities; else as they stand in the file. And the
+    /// actions that each one goes before by a row of priorities.
+    fn by_priority(
+        &mut self,
+        ast: &'a ast::Entity,
+        actor: &hir::Actor,
+    ) -> (Vec<usize>, Vec<BTreeSet<usize>>) {
         let count = actor.actions.len();
         let mut below: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); count];
         for row in &ast.priorities {
@@ -100,7 +106,7 @@ impl<'a> Checker<'a> {
             self.priority_circle(actor, &below, &above);
             out.extend((0..count).filter(|&a| above[a] > 0));
         }
-        out
+        (out, below)
     }
 
     fn priority_circle(&mut self, actor: &hir::Actor, below: &[BTreeSet<usize>], above: &[usize]) {

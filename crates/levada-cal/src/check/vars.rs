@@ -481,6 +481,7 @@ impl<'a> Checker<'a> {
     pub(super) fn wants(&mut self, value: &hir::Expr, ty: &Ty, what: &str) {
         if types::converts(&value.ty, ty) {
             self.note_given(value, ty, what);
+            self.odd_width(value, ty);
             return;
         }
         let message = format!("{what} is {ty}, and {} does not convert to it", value.ty);

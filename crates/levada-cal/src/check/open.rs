@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What the language leaves open, and Levada has chosen: notes for whoever asks. Programs that were
+//! tested elsewhere may rely on another choice.
+
+use super::Checker;
+use super::hir::{Action, Actor, Expr, ExprKind, LocalId, Place, Var};
+use super::types::{self, Ty};
+use crate::diag::Diagnostic;
+use crate::ir::{BinOp, UnOp, Value};
+use std::collections::BTreeSet;
+
+impl Checker<'_> {
+    /// Two tagged actions that may both fire, of which no priority says which goes first. `below` are
+    /// those that each one goes before by a row of priorities.
+    pub(super) fn unordered(&mut self, actor: &Actor, below: &[BTreeSet<usize>]) {
+        let all: Vec<usize> = (0..actor.actions.len()).collect();
+        let groups: Vec<Vec<usize>> = match &actor.fsm {
+            None => vec![all],
+            Some(fsm) => {
+                let rows = fsm.transitions.iter();
+                rows.map(|row| row.iter().map(|t| t.action).collect())
+                    .collect()
+            }
+        };
+        let mut told = BTreeSet::new();
+        let before: Vec<BTreeSet<usize>> = (0..below.len()).map(|a| reached(a, below)).collect();
+        for group in &groups {
+            let mut tagged: Vec<usize> = group.clone();
+            tagged.retain(|&a| actor.actions[a].tag.is_some());
+            tagged.sort_unstable();
+            for (i, &a) in tagged.iter().enumerate() {
+                for &b in &tagged[i + 1..] {
+                    let ordered = before[a].contains(&b) || before[b].contains(&a);
+                    let (first, second) = (&actor.actions[a], &actor.actions[b]);
+                    if ordered || exclude(first, second) || !told.insert((a, b)) {
+                        continue;
+                    }
+                    let name = |x: &Action| x.tag.clone().unwrap_or_default();
+                    let (x, y) = (name(first), name(second));
+                    let diag = Diagnostic::note("order", format!("nothing orders `{x}` and `{y}`"))
+                        .label(
+                            second.span,
+                            "where both may fire, the one that is written first does",
+                        )
+                        .label(first.span, "this one")
+                        .help(format!("say so: `priority {x} > {y}; end`"));
+                    self.diags.push(diag);
+                }
+            }
+        }
+    }
+
+    /// A value that may not fit a type whose width is none of C's: it is held in more bits, and not cut.
+    pub(super) fn odd_width(&mut self, value: &Expr, ty: &Ty) {
+        let least = match value.kind {
+            ExprKind::Const(Value::Int(v)) => types::constant(v, &value.ty),
+            _ => value.ty.clone(),
+        };
+        let (
+            Ty::Int { bits, signed },
+            Ty::Int {
+                bits: has,
+                signed: negative,
+            },
+        ) = (ty, &least)
+        else {
+            return;
+        };
+        let held = match bits {
+            8 | 16 | 32 | 64 => return,
+            0..=7 => 8,
+            9..=15 => 16,
+            17..=31 => 32,
+            _ => 64,
+        };
+        // What is unsigned needs a bit more among signed ones, and what is negative never fits.
+        let needs = has + u8::from(*signed && !negative);
+        if needs <= *bits && (*signed || !negative) {
+            return;
+        }
+        let diag = Diagnostic::note("width", format!("this is {least}, and may not fit {ty}"))
+            .label(
+                value.span,
+                format!("it is held in {held} bits, and not cut to {bits}"),
+            )
+            .help("if more can come, say what is to become of it, as in `x & 7`");
+        self.diags.push(diag);
+    }
+}
+
+/// All that `from` goes before.
+fn reached(from: usize, below: &[BTreeSet<usize>]) -> BTreeSet<usize> {
+    let (mut out, mut next) = (BTreeSet::new(), vec![from]);
+    while let Some(a) = next.pop() {
+        next.extend(below[a].iter().filter(|&&b| out.insert(b)));
+    }
+    out
+}
+
+/// Can the guards of both never hold at once, for a reason that is plain to see?
+fn exclude(a: &Action, b: &Action) -> bool {
+    let (mut left, mut right) = (Vec::new(), Vec::new());
+    a.guards.iter().for_each(|g| conjuncts(g, &mut left));
+    b.guards.iter().for_each(|g| conjuncts(g, &mut right));
+    let pair = Pair { a, b };
+    let any = |x: &&Expr| right.iter().any(|y| pair.contradict(x, y));
+    left.iter().any(any) || left.iter().chain(&right).any(|g| is_false(g))
+}
+
+fn conjuncts<'e>(guard: &'e Expr, out: &mut Vec<&'e Expr>) {
+    match &guard.kind {
+        ExprKind::Binary(BinOp::And, x, y) => {
+            conjuncts(x, out);
+            conjuncts(y, out);
+        }
+        _ => out.push(guard),
+    }
+}
+
+fn is_false(e: &Expr) -> bool {
+    matches!(e.kind, ExprKind::Const(Value::Bool(false)))
+}
+
+/// Expressions of two actions, the first of the one and the second of the other.
+struct Pair<'a> {
+    a: &'a Action,
+    b: &'a Action,
+}
+
+impl Pair<'_> {
+    fn contradict(&self, x: &Expr, y: &Expr) -> bool {
+        use ExprKind::{Binary, Unary};
+        match (&x.kind, &y.kind) {
+            (Unary(UnOp::Not, inner), _) if self.same(inner, y) => true,
+            (_, Unary(UnOp::Not, inner)) if self.same(x, inner) => true,
+            (Binary(f, p, q), Binary(g, r, s)) if self.same(p, r) => match (known(q), known(s)) {
+                (Some(m), Some(n)) => apart((*f, m), (*g, n)),
+                _ => self.same(q, s) && opposite(*f) == Some(*g),
+            },
+            _ => false,
+        }
+    }
+
+    /// Do both have the same value while nothing fires?
+    fn same(&self, x: &Expr, y: &Expr) -> bool {
+        use ExprKind::{Binary, Const, Load, Unary};
+        match (&x.kind, &y.kind) {
+            (Const(m), Const(n)) => format!("{m:?}") == format!("{n:?}"),
+            (Load(p), Load(q)) => self.same_place(p, q),
+            (Unary(f, p), Unary(g, q)) => f == g && self.same(p, q),
+            (Binary(f, p, q), Binary(g, r, s)) => f == g && self.same(p, r) && self.same(q, s),
+            _ => false,
+        }
+    }
+
+    fn same_place(&self, p: &Place, q: &Place) -> bool {
+        let var = match (p.var, q.var) {
+            (Var::Global(m), Var::Global(n)) => m == n,
+            (Var::Local(m), Var::Local(n)) => {
+                let taken = element(self.a, m);
+                taken.is_some() && taken == element(self.b, n)
+            }
+            _ => false,
+        };
+        let mut indices = p.indices.iter().zip(&q.indices);
+        var && p.indices.len() == q.indices.len() && indices.all(|(x, y)| self.same(x, y))
+    }
+}
+
+/// The element that an input variable stands for: its port, which of the variables, and of how many.
+fn element(action: &Action, local: LocalId) -> Option<(usize, usize, usize, bool)> {
+    action.inputs.iter().find_map(|input| {
+        let at = input.vars.iter().position(|&v| v == local)?;
+        let stride = if input.is_list { input.vars.len() } else { 0 };
+        Some((input.port, at, stride, input.is_list))
+    })
+}
+
+fn known(e: &Expr) -> Option<i64> {
+    match e.kind {
+        ExprKind::Const(Value::Int(v)) => Some(v),
+        ExprKind::Const(Value::Bool(v)) => Some(i64::from(v)),
+        _ => None,
+    }
+}
+
+/// Can no number be related to both numbers so?
+fn apart((f, m): (BinOp, i64), (g, n): (BinOp, i64)) -> bool {
+    let range = |op, v: i64| match op {
+        BinOp::Eq => Some((v, v)),
+        BinOp::Lt => Some((i64::MIN, v.saturating_sub(1))),
+        BinOp::Le => Some((i64::MIN, v)),
+        BinOp::Gt => Some((v.saturating_add(1), i64::MAX)),
+        BinOp::Ge => Some((v, i64::MAX)),
+        _ => None,
+    };
+    match (range(f, m), range(g, n)) {
+        (Some((a, b)), Some((c, d))) => b < c || d < a,
+        _ => m == n && opposite(f) == Some(g),
+    }
+}
+
+fn opposite(op: BinOp) -> Option<BinOp> {
+    Some(match op {
+        BinOp::Eq => BinOp::Ne,
+        BinOp::Ne => BinOp::Eq,
+        BinOp::Lt => BinOp::Ge,
+        BinOp::Ge => BinOp::Lt,
+        BinOp::Gt => BinOp::Le,
+        BinOp::Le => BinOp::Gt,
+        _ => return None,
+    })
+}
