@@ -166,6 +166,10 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         .output
         .as_deref()
         .and_then(|o| Written::since(began, o));
+    summary.unwritten = args.given.output.clone().filter(|o| {
+        let other = || std::fs::metadata(o).is_ok_and(|m| !m.is_file() && !m.is_dir());
+        summary.output.is_none() && !output::is_standard(o) && !other()
+    });
     if args.json {
         output::line(&summary.json(args.stats).to_string())?;
     }

@@ -45,6 +45,8 @@ pub struct Summary {
     pub actors: Vec<ActorShape>,
     pub moves: usize,
     pub output: Option<Written>,
+    /// The file that --out names, where nothing came.
+    pub unwritten: Option<PathBuf>,
     /// Of the compiler, as JSON.
     pub diagnostics: Vec<Value>,
     /// Nothing ever fired: what everybody waits for.
@@ -124,6 +126,7 @@ impl Summary {
             counters,
             moves,
             output: None,
+            unwritten: None,
             diagnostics: Vec::new(),
             idle: None,
         }
@@ -188,6 +191,12 @@ impl Summary {
             for line in why.lines() {
                 eprintln!("  {line}");
             }
+        }
+        if let (Outcome::Done, Some(file)) = (&self.outcome, &self.unwritten) {
+            let (mark, file) = (paint(YELLOW, "warning"), file.display());
+            eprintln!(
+                "{mark}: nothing was written to {file}: is the input what the network reads?"
+            );
         }
         if brief {
             return;

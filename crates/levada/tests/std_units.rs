@@ -122,6 +122,21 @@ fn the_end_of_the_input_lets_out_what_is_in_flight() {
     }
 }
 
+/// Of an input without a single picture there is no output, and somebody waits for it.
+#[test]
+fn an_output_to_which_nothing_came_is_told() {
+    let place = place("p.Endless");
+    place.write("empty", "");
+    let run = place.run(&["run", "src/p/Top.xdf", "--in", "empty", "--out", "none.y4m"]);
+    assert!(
+        run.succeeds()
+            .err
+            .contains("warning: nothing was written to none.y4m"),
+        "{run:?}"
+    );
+    assert!(!place.exists("none.y4m"));
+}
+
 #[test]
 fn the_input_is_given_as_often_as_it_is_asked_for() {
     let place = place("p.Reader");
