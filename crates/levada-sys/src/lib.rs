@@ -219,11 +219,20 @@ impl Network {
     /// # Safety
     /// The object's code runs in this process: it must come from the compiler (or be trusted as if).
     pub unsafe fn open(path: &Path) -> Result<Network, String> {
+        use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+        // What it lacks is found now, not when an actor calls it: that would end the process.
         // SAFETY: the caller vouches for the object.
-        let object = unsafe { libloading::Library::new(path) }.map_err(|e| {
+        let object = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) };
+        let object = object.map(libloading::Library::from).map_err(|e| {
             // What the loader says is the cause of what the crate says.
             let why = std::error::Error::source(&e).map_or(e.to_string(), |s| s.to_string());
-            format!("cannot load {}: {why}", path.display())
+            let path = path.display();
+            match why.rsplit_once("undefined symbol: ") {
+                Some((_, name)) => format!(
+                    "cannot load {path}: nothing defines {name} (what is native in C++ is extern \"C\")"
+                ),
+                None => format!("cannot load {path}: {why}"),
+            }
         })?;
         // SAFETY: the symbol is data of this type in every object that the compiler makes.
         let raw = unsafe { object.get::<*mut ffi::lvd_network>(NETWORK_SYMBOL) }

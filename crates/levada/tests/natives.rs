@@ -47,6 +47,32 @@ fn natives_may_be_a_shared_object() {
 }
 
 /// A folder's name tells nothing of the files in it, and may have a comma.
+/// A C++ file may define a function of the name, and yet not what CAL calls.
+#[test]
+fn what_the_natives_lack_is_told_before_anything_runs() {
+    let place = Place::new(&[(
+        "src/p/Top.cal",
+        "package p;\nactor Top () ==> :\n  @native function twice(int x) --> int end\n  action ==> do \
+         println(\"begun\"); println(twice(4)); end\nend\n",
+    )]);
+    place.write(
+        "twice.cpp",
+        "#include <cstdint>\nint32_t twice(int32_t x) { return 2 * x; }\n",
+    );
+    let run = place.run(&["run", "src/p/Top.cal", "--native", "twice.cpp"]);
+    run.refuses(1, &["nothing defines twice", "extern \"C\""]);
+    assert_eq!(run.out, "");
+    // The same of one that a function in C calls.
+    place.write(
+        "twice.c",
+        "#include <stdint.h>\nint32_t once(int32_t x);\nint32_t twice(int32_t x) { return once(x) + \
+         once(x); }\n",
+    );
+    let run = place.run(&["run", "src/p/Top.cal", "--native", "twice.c"]);
+    run.refuses(1, &["nothing defines once"]);
+    assert_eq!(run.out, "");
+}
+
 #[test]
 fn natives_may_lie_in_any_folder() {
     let place = Place::new(&[
