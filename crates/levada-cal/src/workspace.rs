@@ -383,23 +383,28 @@ impl Workspace {
 /// A source file has at most this many bytes. Real ones have a thousandth of that.
 const MAX_FILE: u64 = 64 << 20;
 
+fn too_large() -> io::Error {
+    io::Error::other(format!(
+        "it is too large: a source file has at most {} MiB",
+        MAX_FILE >> 20
+    ))
+}
+
 /// The bytes of a source file; one that is too large is not read at all.
-pub(crate) fn read_source(path: &Path) -> io::Result<Vec<u8>> {
+pub fn read_source(path: &Path) -> io::Result<Vec<u8>> {
     seen::content(path);
     let file = fs::File::open(path)?;
-    let too_large = || {
-        io::Error::other(format!(
-            "it is too large: a source file has at most {} MiB",
-            MAX_FILE >> 20
-        ))
-    };
-    let size = file.metadata()?.len();
-    if size > MAX_FILE {
-        return Err(too_large());
+    match file.metadata()?.len() > MAX_FILE {
+        true => Err(too_large()),
+        // It may grow meanwhile.
+        false => read_all(file),
     }
-    let mut bytes = Vec::with_capacity(size as usize);
-    // It may grow meanwhile.
-    file.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
+}
+
+/// The bytes of a source that comes from anywhere.
+pub fn read_all(from: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
     match bytes.len() as u64 > MAX_FILE {
         true => Err(too_large()),
         false => Ok(bytes),

@@ -5,9 +5,9 @@ use crate::cli::FmtArgs;
 use crate::output::{self, Failure, failure_with, plural};
 use crate::sources;
 use levada_cal::diag::{Diagnostics, Sources};
-use levada_cal::format;
+use levada_cal::{format, workspace};
 use std::collections::BTreeSet;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -56,8 +56,8 @@ pub fn fmt(args: &FmtArgs) -> Result<ExitCode, Failure> {
 
 /// The input, formatted, to the output; nothing of it where it has errors.
 fn standard(check: bool) -> Result<ExitCode, Failure> {
-    let mut bytes = Vec::new();
-    std::io::stdin().lock().read_to_end(&mut bytes)?;
+    let bytes = workspace::read_all(std::io::stdin().lock())
+        .map_err(|e| Failure::new(format!("cannot read the input: {e}")))?;
     let Ok(formatted) = formatted("<stdin>", &bytes) else {
         return Ok(ExitCode::FAILURE);
     };
@@ -80,7 +80,7 @@ fn one(file: &Path, check: bool) -> Result<bool, Option<Failure>> {
             file.display()
         )))
     };
-    let bytes = std::fs::read(file).map_err(|e| cannot("read", e))?;
+    let bytes = workspace::read_source(file).map_err(|e| cannot("read", e))?;
     let formatted = formatted(&Sources::display_path(file), &bytes).map_err(|()| None)?;
     if formatted == bytes {
         return Ok(false);

@@ -115,6 +115,19 @@ fn files_that_cannot_be_are_left_alone() {
 }
 
 #[test]
+fn what_is_too_large_is_not_read() {
+    let place = Place::new(&[("A.cal", "")]);
+    let huge = std::fs::File::create(place.path("A.cal")).unwrap();
+    huge.set_len((64 << 20) + 1).unwrap();
+    let said = "too large: a source file has at most 64 MiB";
+    place.run(&["fmt", "--check", "A.cal"]).refuses(1, &[said]);
+    let mut command = place.command(&["fmt", "-"]);
+    let input = std::fs::File::open(place.path("A.cal")).unwrap();
+    let done = command.stdin(input).output().unwrap();
+    common::Run::new(done).refuses(1, &["cannot read the input", said]);
+}
+
+#[test]
 fn latin_1_stays_latin_1() {
     let place = Place::new(&[]);
     let text = b"// K\xf6ln\nunit  U :  end\n";
