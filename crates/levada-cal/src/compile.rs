@@ -28,7 +28,7 @@ use std::time::{Duration, SystemTime};
 pub struct Options {
     /// Check list indices and divisors (`--unchecked` leaves the checks out).
     pub checks: bool,
-    /// What is read outside of a list is its nearest element, and no fault.
+    /// What is read outside of a list is its nearest element, and what is written there is lost: no fault.
     pub lenient: bool,
     /// Give channels sizes by chance, from this seed.
     pub any_sizes: Option<u64>,

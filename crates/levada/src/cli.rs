@@ -176,8 +176,8 @@ pub struct NetworkArgs {
 pub enum Outside {
     /// The network stops
     Fault,
-    /// Its nearest element is read, with a warning: applications made for Orcc rely on it that
-    /// nothing happens
+    /// Its nearest element is read, and what is written is lost, with a warning: applications made
+    /// for Orcc rely on it that nothing happens
     Nearest,
 }
 
@@ -196,7 +196,7 @@ pub struct CompileArgs {
     /// Leave out the checks of array indices (a wrong index then spoils memory)
     #[arg(long)]
     pub unchecked: bool,
-    /// What happens where a list is read that has no such element (writing there is a fault)
+    /// What happens where a list is read or written that has no such element
     /// [default: nearest in a project, which has a .project file, or else fault]
     #[arg(long, value_name = "WHAT", value_enum, conflicts_with = "unchecked")]
     pub outside: Option<Outside>,

@@ -142,7 +142,15 @@ fn in_a_project_the_nearest_element_is_read_outside_of_a_list() {
     }
     let strict = ["run", "src/p/Top.xdf", "--outside", "fault"];
     place.run(&strict).refuses(1, &fault);
-    // What is written is written nowhere else.
-    place.write("src/p/Careless.cal", &actor("l[1][i] := 0;"));
-    place.run(&["run", "src/p/Top.xdf"]).refuses(1, &fault);
+    // What is written there is lost, and written nowhere else.
+    place.write(
+        "src/p/Careless.cal",
+        &actor("l[1][i] := 7 + i; l[i][0] := 3; l[2][i] := 5;"),
+    );
+    place.run(&strict).refuses(1, &fault);
+    for more in ["--fuse", "--no-fuse"] {
+        let run = place.run(&["run", "src/p/Top.xdf", more]);
+        assert_eq!(run.succeeds().out, "478999\n");
+        assert_eq!(run.err.matches("is lost").count(), 1, "{run:?}");
+    }
 }

@@ -671,15 +671,49 @@ impl<'a, 'w> Code<'a, 'w> {
 
     /// A variable, an element, or a pointer to the first element of a list.
     pub fn place(&mut self, p: &Place) -> String {
-        self.place_where(p, false)
+        self.place_where(p, Outside::Fails)
     }
 
     /// The same where an element is only read.
     fn read_place(&mut self, p: &Place) -> String {
-        self.place_where(p, self.class.lenient)
+        self.place_where(p, self.outside(Outside::IsNearest))
     }
 
-    fn place_where(&mut self, p: &Place, lenient: bool) -> String {
+    /// The same where an element is written, and the condition, if there is one, that it is there.
+    pub fn written_place(&mut self, p: &Place) -> (Option<String>, String) {
+        let lost = self.outside(Outside::IsAskedFor);
+        let mut holds = Vec::new();
+        if lost == Outside::IsAskedFor && self.class.checks {
+            let dims = dimensions(self.var_type(p.var));
+            for (i, n) in p.indices.iter().zip(dims) {
+                let x = self.full(i);
+                if !x.range.within(Range::new(0, i128::from(n) - 1)) {
+                    self.class.count_check();
+                    let at = self.place_of(i);
+                    holds.push(format!("levada_holds({}, {n}u, {at})", wide(&x)));
+                }
+            }
+        }
+        let condition = (!holds.is_empty()).then(|| holds.join(" && "));
+        (condition, self.place_where(p, lost))
+    }
+
+    /// What becomes of an index outside of its list where that is no fault.
+    fn outside(&self, lenient: Outside) -> Outside {
+        if self.class.lenient {
+            lenient
+        } else {
+            Outside::Fails
+        }
+    }
+
+    /// Where an expression is written, as a text in C.
+    fn place_of(&self, e: &Expr) -> String {
+        let (lines, span) = (&self.w.lines, e.span);
+        string_literal(&format!("{}:{}", lines.path(span), lines.line(span)))
+    }
+
+    fn place_where(&mut self, p: &Place, outside: Outside) -> String {
         let base = match p.var {
             VarRef::Global(g) => self.class.homes[g].text(),
             VarRef::Local(l) => self.locals[l].name.clone(),
@@ -692,7 +726,7 @@ impl<'a, 'w> Code<'a, 'w> {
         let mut terms = Vec::new();
         for (d, i) in p.indices.iter().enumerate() {
             let stride: u64 = dims[d + 1..].iter().map(|n| u64::from(*n)).product();
-            let x = self.index(i, dims[d], lenient);
+            let x = self.index(i, dims[d], outside);
             if stride == 1 {
                 terms.push(x.at_least(prec::ADD));
             } else if x.literal == Some(0) {
@@ -712,21 +746,28 @@ impl<'a, 'w> Code<'a, 'w> {
         }
     }
 
-    fn index(&mut self, i: &Expr, n: u32, lenient: bool) -> X {
+    fn index(&mut self, i: &Expr, n: u32, outside: Outside) -> X {
         let x = self.full(i);
         let inside = Range::new(0, i128::from(n) - 1);
-        if x.range.within(inside) || !self.class.checks {
+        if x.range.within(inside) || !self.class.checks || outside == Outside::IsAskedFor {
             return x;
         }
         self.class.count_check();
         let line = self.w.lines.line(i.span);
-        let at = || string_literal(&format!("{}:{line}", self.w.lines.path(i.span)));
-        let text = if lenient {
-            format!("levada_near(self, {}, {n}u, {})", wide(&x), at())
+        let text = if outside == Outside::IsNearest {
+            format!(
+                "levada_near(self, {}, {n}u, {})",
+                wide(&x),
+                self.place_of(i)
+            )
         } else if i.span.file == self.file {
             format!("levada_index(self, {}, {n}u, {line}u)", wide(&x))
         } else {
-            format!("levada_index_at(self, {}, {n}u, {})", wide(&x), at())
+            format!(
+                "levada_index_at(self, {}, {n}u, {})",
+                wide(&x),
+                self.place_of(i)
+            )
         };
         X::primary(text, Ct::U64, inside)
     }
@@ -737,6 +778,15 @@ impl<'a, 'w> Code<'a, 'w> {
         let n = dimensions(&p.ty).iter().map(|n| u64::from(*n)).product();
         (innermost(ty), n)
     }
+}
+
+/// What becomes of an index outside of its list.
+#[derive(Clone, Copy, PartialEq)]
+enum Outside {
+    Fails,
+    IsNearest,
+    /// It has been asked for before.
+    IsAskedFor,
 }
 
 /// What a string is put together of.

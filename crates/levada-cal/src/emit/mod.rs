@@ -44,7 +44,7 @@ use writer::{Lines, Names, Writer, comment, string_literal};
 pub struct Options {
     /// Check list indices and divisors where they are not proven.
     pub checks: bool,
-    /// An index that reads outside of a list leads to its nearest element.
+    /// An index that reads outside of a list leads to its nearest element; what is written there is lost.
     pub lenient: bool,
     /// Channels get sizes by chance, from this seed: what comes out must be the same.
     pub any_sizes: Option<u64>,

@@ -150,6 +150,20 @@ LEVADA_INLINE size_t levada_near(lvd_actor *self, int64_t i, uint32_t n, const c
   return LVD_UNLIKELY((uint64_t)i >= n) ? levada_far(self, i, n, at) : (size_t)i;
 }
 
+/* The same where one is written: what is written to no element is lost. */
+static LVD_COLD LEVADA_UNUSED bool levada_lost(int64_t i, uint32_t n, const char *at) {
+  static char told;
+  if (!__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
+    fprintf(stderr,
+            "warning: index %lld of a list of %lu, at %s: what is written there is lost, here and "
+            "wherever there is no such element\n",
+            (long long)i, (unsigned long)n, at);
+  return false;
+}
+LEVADA_INLINE bool levada_holds(int64_t i, uint32_t n, const char *at) {
+  return LVD_LIKELY((uint64_t)i < n) || levada_lost(i, n, at);
+}
+
 static LVD_NORETURN LVD_COLD LEVADA_UNUSED void levada_bad_divisor(lvd_actor *self,
                                                                    const char *at) {
   lvd_actor_fail(self, LVD_FAULT_DIVISION, 0, "division by zero, at %s", at);
@@ -237,20 +251,6 @@ LEVADA_INLINE int64_t levada_truncate(double x) {
   return (int64_t)x;
 }
 
-/* ---- Printing. A line is written whole, so that the lines of several actors do not mix. */
-
-typedef struct levada_line {
-  uint32_t length;
-  char text[1020];
-} levada_line;
-
-static LEVADA_UNUSED void levada_print_flush(levada_line *line) {
-  /* Where it goes through to a slow pipe or a terminal the worker goes on meanwhile. */
-  if (__flbf(stdout) || __fpending(stdout) + line->length >= __fbufsize(stdout))
-    lvd_wait_writable(STDOUT_FILENO);
-  fwrite(line->text, 1, line->length, stdout);
-  line->length = 0;
-}
 /* A half is a float that is the nearest of IEEE's numbers of 16 bits: see half.rs. */
 LEVADA_INLINE float levada_half(float x) {
   uint32_t bits, sign;
@@ -272,6 +272,20 @@ LEVADA_INLINE float levada_half(float x) {
   return x;
 }
 
+/* ---- Printing. A line is written whole, so that the lines of several actors do not mix. */
+
+typedef struct levada_line {
+  uint32_t length;
+  char text[1020];
+} levada_line;
+
+static LEVADA_UNUSED void levada_print_flush(levada_line *line) {
+  /* Where it goes through to a slow pipe or a terminal the worker goes on meanwhile. */
+  if (__flbf(stdout) || __fpending(stdout) + line->length >= __fbufsize(stdout))
+    lvd_wait_writable(STDOUT_FILENO);
+  fwrite(line->text, 1, line->length, stdout);
+  line->length = 0;
+}
 /* Whoever reads along sees what there is before a pause. */
 static LEVADA_UNUSED void levada_print_show(void) {
   if (__fpending(stdout)) lvd_wait_writable(STDOUT_FILENO);

@@ -19,8 +19,12 @@ impl<'a, 'w> Code<'a, 'w> {
         match &s.kind {
             StmtKind::Assign(p, e) => {
                 let value = self.stored(e, &p.ty);
-                let place = self.place(p);
-                self.w.put(&format!("{place} = {};", value.text));
+                let (holds, place) = self.written_place(p);
+                let text = format!("{place} = {};", value.text);
+                match holds {
+                    Some(holds) => self.w.put(&format!("if ({holds}) {text}")),
+                    None => self.w.put(&text),
+                }
             }
             StmtKind::Copy { to, from } => self.copy(to, from),
             StmtKind::Call(p, args) => {
@@ -316,12 +320,12 @@ pub fn needs_zero(body: &Body, l: usize, read_after: bool) -> bool {
 pub fn convert_text(value: &str, from: &Type, to: &Type) -> String {
     if is_int(innermost(to)) && matches!(innermost(from), Type::Float { .. }) {
         format!("({})levada_truncate({value})", c_type(to))
+    } else if rounds(innermost(from), innermost(to)) {
+        format!("levada_half((float){value})")
     } else if c_type(from) == c_type(to) {
         value.to_string()
     } else {
         format!("({}){value}", c_type(to))
-    } else if rounds(innermost(from), innermost(to)) {
-        format!("levada_half((float){value})")
     }
 }
 
