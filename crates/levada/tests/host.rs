@@ -161,6 +161,41 @@ fn who_fails_fails_alone() {
     host.until("good", |a| a["firings"].as_u64() > before);
 }
 
+/// Where Orcc's applications end their process, here only they end: well or not.
+#[test]
+fn who_calls_source_exit_ends_alone() {
+    let place = sources();
+    for (name, code) in [("Leave", 0), ("Quit", 3)] {
+        let text = format!(
+            "package p;\nimport std.stdio.Source.*;\nactor {name} () int In ==> :\n  action In:[x] ==> \
+             guard x < 1000 end\n  action In:[x] ==> guard x = 1000 do source_exit({code}); end\n  \
+             action In:[x] ==> guard x > 1000 end\nend\n"
+        );
+        place.write(&format!("src/p/{name}.cal"), &text);
+        let top = network(
+            &[
+                ("source", "p.Source", &[("n", "2000000000")]),
+                ("end", &format!("p.{name}"), &[]),
+            ],
+            &[("source.Out", "end.In")],
+        );
+        place.write(&format!("src/p/{name}s.xdf"), &top);
+    }
+    let host = Host::begin_in(place);
+    host.many("good");
+    for (network, state, said) in [
+        ("Leaves", "ended", ""),
+        ("Quits", "failed", "source_exit(3)"),
+    ] {
+        let file = format!("src/p/{network}.xdf");
+        host.run(&["load", &file, "--name", network]).succeeds();
+        let seen = host.until(network, |a| a["state"] == state);
+        assert!(seen["outcome"].to_string().contains(said), "{seen}");
+    }
+    let before = host.seen("good")["firings"].as_u64();
+    host.until("good", |a| a["firings"].as_u64() > before);
+}
+
 #[test]
 fn what_cannot_be_loaded_is_said_before_anything_is_touched() {
     let host = Host::begin();

@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What the language says happens, in what small programs print: first values, widths and their
+//! overflow, the order of actions, patterns, guards, room for outputs, numbers of 16 bits. Each runs
+//! with checks and without, networks also unfused on two workers and with channels of random sizes.
+
+mod common;
+
+use common::{Instance, Place, network};
+
+const TOP: &str = "src/p/Top.cal";
+
+/// What an actor without ports prints, whose name is Top.
+fn prints(text: &str, expected: &str) {
+    let place = Place::new(&[(TOP, text)]);
+    for more in [&[][..], &["--unchecked"]] {
+        let run = place.run(&[&["run", TOP], more].concat());
+        assert_eq!(run.succeeds().out, expected, "{more:?}");
+    }
+}
+
+/// A network of these classes, in which each output of one goes to the input of that name.
+fn place(classes: &[(&str, &str)], instances: &[Instance], wires: &[(&str, &str)]) -> Place {
+    let place = Place::new(&[("src/p/Top.xdf", &network(instances, wires))]);
+    for (name, text) in classes {
+        place.write(&format!("src/p/{name}.cal"), text);
+    }
+    place
+}
+
+const WAYS: [&[&str]; 4] = [
+    &["--workers", "1"],
+    &["--workers", "2", "--no-fuse"],
+    &["--unchecked"],
+    &["--no-fuse", "--any-sizes", "3"],
+];
+
+/// What such a network prints, in whatever order.
+fn network_prints(place: &Place, expected: &[&str]) {
+    for more in WAYS {
+        let run = place.run(&[&["run", "src/p/Top.xdf"], more].concat());
+        let mut lines: Vec<&str> = run.succeeds().out.lines().collect();
+        lines.sort_unstable();
+        assert_eq!(lines, expected, "{more:?}");
+    }
+}
+
+const COUNT: (&str, &str) = (
+    "Count",
+    "package p;\nactor Count (int last) ==> int Out :\n  int n := 0;\n  action ==> Out:[n] guard n < last \
+     do n := n + 1; end\nend\n",
+);
+
+#[test]
+fn variables_begin_with_zero_and_lists_are_values() {
+    prints(
+        "package p;
+actor Top () ==> :
+  int a;
+  uint(size=64) b;
+  bool c;
+  float d;
+  String e;
+  int f[2][2];
+  int v[4] := [1, 2, 3, 4];
+  int(size=16) short[2] = [-5, 70000];
+  bool done := false;
+  action ==> guard not done do
+    done := true;
+    println(a + \" \" + b + \" \" + c + \" \" + d + \" [\" + e + \"] \" + f[1][1]);
+    // A list may be given a shorter one, and keeps the rest.
+    v := [8, 9];
+    println(v[0] + \" \" + v[1] + \" \" + v[2] + \" \" + v[3]);
+    v := short;
+    println(v[0] + \" \" + v[1] + \" \" + v[2]);
+    short2 := v;
+    short2[0] := 7;
+    println(v[0] + \" \" + short2[0]);
+  end
+  int short2[4];
+end
+",
+        "0 0 false 0.000000 [] 0\n8 9 3 4\n-5 4464 3\n-5 7\n",
+    );
+}
+
+#[test]
+fn variables_wrap_in_the_bits_of_c_that_hold_them() {
+    prints(
+        "package p;
+actor Top () ==> :
+  uint(size=13) odd := 8191;
+  uint(size=3) small := 255;
+  int(size=9) signed := 255;
+  int big := 2147483647;
+  uint ubig := 4294967295;
+  uint(size=64) most := 0xFFFFFFFFFFFFFFFF;
+  int(size=8) byte := -128;
+  uint(size=8) ubyte := 255;
+  bool done := false;
+  action ==> guard not done do
+    done := true;
+    // 13 bits are held in 16, 3 in 8, 9 in 16; nothing is cut to what is declared.
+    odd := odd + 1;
+    print(odd + \" \");
+    odd := odd * 8;
+    print(odd + \" \");
+    small := small + 2;
+    signed := signed * 129;
+    println(small + \" \" + signed);
+    // An expression has the bits that it needs, up to 64.
+    println((big + 1) + \" \" + (ubig + 1) + \" \" + (most + 1) + \" \" + (big * big));
+    big := big + 1;
+    ubig := ubig + 1;
+    byte := byte - 1;
+    ubyte := ubyte + 1;
+    println(big + \" \" + ubig + \" \" + byte + \" \" + ubyte);
+  end
+end
+",
+        "8192 0 1 -32641\n2147483648 4294967296 0 4611686014132420609\n-2147483648 0 127 0\n",
+    );
+}
+
+#[test]
+fn operators_give_what_their_widths_hold() {
+    prints(
+        "package p;
+actor Top () ==> :
+  uint ubig := 0;
+  int(size=8) byte := 127;
+  uint(size=8) ubyte := 0;
+  bool done := false;
+  action ==> guard not done do
+    done := true;
+    println((300 mod 7) + \" \" + (-7 mod 3) + \" \" + (7 mod -3) + \" \" + (-7 / 2) + \" \"
+      + (-7 div 2) + \" \" + (-7 >> 1));
+    println((0x12345678 & ~7) + \" \" + (ubyte - 1) + \" \" + (1 << 31) + \" \" + (ubig & -1));
+    println((byte | 0x100) + \" \" + (byte ^ -1) + \" \" + ~0 + \" \" + 017 + \" \" + 0x1f);
+    println((7 / 2.0) + \" \" + (1 = 1.0) + \" \" + (2 > 1.5 and not (3 < 3)));
+  end
+end
+",
+        "6 -1 1 -3 -3 -4\n305419896 -1 2147483648 0\n383 -128 -1 15 31\n3.500000 true true\n",
+    );
+}
+
+#[test]
+fn untagged_actions_are_tried_to_exhaustion_before_a_state_s_own() {
+    prints(
+        "package p;
+actor Top () ==> :
+  int left := 2;
+  int n := 0;
+  one: action ==> guard n < 6 do print(\" one\"); n := n + 1; left := 1; end
+  two.a: action ==> guard n < 6 do print(\" a\"); n := n + 1; end
+  two.b: action ==> guard n mod 4 = 1 do print(\" b\"); n := n + 1; left := 2; end
+  stop: action ==> guard n >= 6 do println(\" stop\"); end
+  never: action ==> guard false end
+  action ==> guard left > 1 do print(\" first\"); left := left - 1; end
+  action ==> guard left > 0 do print(\" second\"); left := left - 1; end
+  schedule fsm s :
+    s (one) --> t;
+    t (two) --> s;
+    s (stop) --> over;
+    t (stop) --> over;
+    over (never) --> over;
+  end
+  priority two.b > two.a; end
+end
+",
+        " first second one second b first second one second a one second b first second stop\n",
+    );
+}
+
+#[test]
+fn without_a_schedule_the_untagged_go_first_and_the_rest_as_written() {
+    prints(
+        "package p;
+actor Top () ==> :
+  int n := 0;
+  zeta: action ==> guard n < 3 do print(\"zeta \"); n := n + 1; end
+  alpha: action ==> guard n < 5 do print(\"alpha \"); n := n + 1; end
+  beta: action ==> guard n < 6 do print(\"beta \"); n := n + 1; end
+  action ==> guard n = 1 do print(\"plain \"); n := n + 1; end
+  action ==> guard n = 6 do println(\"end\"); n := n + 1; end
+  priority beta > alpha; end
+end
+",
+        "zeta plain zeta beta beta beta end\n",
+    );
+}
+
+/// `repeat` deals the elements out by turns; a guard looks at them, a body may change what it has
+/// taken, and outputs are computed behind it.
+#[test]
+fn patterns_deal_out_and_guards_only_look() {
+    let pair = "package p;
+actor Pair () int In ==> int A, int B, float F :
+  same: action In:[x, y] repeat 2 ==> A:[y[0], x[1]], B:[x, y] repeat 2
+  guard x[0] + 3 = y[1], x[0] < 5 do
+    x[0] := -x[0];
+  end
+  rest: action In:[x] ==> F:[x / 2, x] end
+  priority same > rest; end
+end
+";
+    let show = "package p;
+actor Show () int A, int B, float F ==> :
+  action A:[a] ==> do println(\"A \" + a); end
+  action B:[b] repeat 4 ==> do println(\"B \" + b[0] + \" \" + b[1] + \" \" + b[2] + \" \" + b[3]); end
+  action F:[f] ==> do println(\"F \" + f); end
+end
+";
+    let place = place(
+        &[COUNT, ("Pair", pair), ("Show", show)],
+        &[
+            ("count", "p.Count", &[("last", "6")]),
+            ("pair", "p.Pair", &[]),
+            ("show", "p.Show", &[]),
+        ],
+        &[
+            ("count.Out", "pair.In"),
+            ("pair.A", "show.A"),
+            ("pair.B", "show.B"),
+            ("pair.F", "show.F"),
+        ],
+    );
+    // Four elements may not all be there at once: then what is first of them goes alone.
+    let run = place.run(&["run", "src/p/Top.xdf", "--workers", "1", "--no-fuse"]);
+    let mut lines: Vec<&str> = run.succeeds().out.lines().collect();
+    lines.sort_unstable();
+    let expected = [
+        "A 2",
+        "A 3",
+        "B -1 2 3 4",
+        "F 2.000000",
+        "F 3.000000",
+        "F 5.000000",
+        "F 6.000000",
+    ];
+    assert_eq!(lines, expected);
+}
+
+/// An action whose turn it is waits for room; only `@schedule_outputs` lets another one pass.
+#[test]
+fn who_lacks_room_waits_or_is_passed_over() {
+    let choose = "package p;
+actor Choose () int In ==> int Full, int Free :
+  @schedule_outputs full: action In:[x] ==> Full:[x] end
+  free: action In:[x] ==> Free:[x] end
+  priority full > free; end
+end
+";
+    let sink = "package p;
+actor Sink () int Full, int Free ==> :
+  int never := 0;
+  action Full:[x] ==> guard never = 1 end
+  action Free:[x] ==> do println(\"free\"); end
+end
+";
+    let of = |text: &str| {
+        let top = network(
+            &[
+                ("count", "p.Count", &[("last", "60")]),
+                ("choose", "p.Choose", &[]),
+                ("sink", "p.Sink", &[]),
+            ],
+            &[("count.Out", "choose.In"), ("choose.Free", "sink.Free")],
+        );
+        let narrow = "<Connection src=\"choose\" src-port=\"Full\" dst=\"sink\" dst-port=\"Full\">\
+                      <Attribute kind=\"Value\" name=\"bufferSize\"><Expr kind=\"Literal\" \
+                      literal-kind=\"Integer\" value=\"16\"/></Attribute></Connection></XDF>";
+        let place = place(&[COUNT, ("Choose", text), ("Sink", sink)], &[], &[]);
+        place.write("src/p/Top.xdf", &top.replace("</XDF>", narrow));
+        place
+    };
+    let passes = of(choose);
+    let waits = of(&choose.replace("@schedule_outputs ", ""));
+    for workers in ["1", "2"] {
+        let args = ["run", "src/p/Top.xdf", "--workers", workers];
+        assert_eq!(passes.run(&args).succeeds().out, "free\n".repeat(44));
+        let run = waits.run(&args);
+        run.refuses(1, &["choose waits for room for 1 on its output Full"]);
+        assert_eq!(run.out, "");
+    }
+}
+
+#[test]
+fn each_reader_of_an_output_gets_each_element() {
+    let show = "package p;
+actor Show (int k) int In ==> :
+  action In:[x] ==> do println(k + \" \" + x); end
+end
+";
+    let place = place(
+        &[COUNT, ("Show", show)],
+        &[
+            ("count", "p.Count", &[("last", "2")]),
+            ("a", "p.Show", &[("k", "1")]),
+            ("b", "p.Show", &[("k", "2")]),
+            ("c", "p.Show", &[("k", "3")]),
+        ],
+        &[
+            ("count.Out", "a.In"),
+            ("count.Out", "b.In"),
+            ("count.Out", "c.In"),
+        ],
+    );
+    network_prints(&place, &["1 1", "1 2", "2 1", "2 2", "3 1", "3 2"]);
+}
+
+/// A `half` is rounded to IEEE's 16 bits where it is stored, and computed in more.
+#[test]
+fn halves_are_rounded_where_they_are_stored() {
+    prints(
+        "package p;
+actor Top () ==> :
+  half h;
+  half many[3] := [1, 2049, 100000];
+  int list[2] := [2051, 70000];
+  bool done := false;
+  function twice(half x) --> half : x + x end
+  action ==> guard not done
+  var
+    half sum := many[1] + many[0]
+  do
+    done := true;
+    h := 1;
+    h := h / 3;
+    println(h + \" \" + many[1] + \" \" + many[2] + \" \" + sum + \" \" + (h = 0.333251953125));
+    println((h + h + h) + \" \" + twice(2047 + 2));
+    // Halfway between two, the even one.
+    many := [h + h + h, 4097, -65520];
+    println(many[0] + \" \" + many[1] + \" \" + many[2]);
+    many := list;
+    println(many[0] + \" \" + many[1]);
+    many := if done then [h + h + h, h] else many end;
+    println(many[0]);
+  end
+end
+",
+        "0.333252 2048.000000 inf 2048.000000 true\n0.999756 4096.000000\n1.000000 4096.000000 -inf\n\
+         2052.000000 inf\n1.000000\n",
+    );
+}
+
+#[test]
+fn halves_travel_and_come_out_of_natives_rounded() {
+    let source = "package p;
+actor Source () ==> half Out :
+  @native function tenth(int k) --> half end
+  int k := 0;
+  action ==> Out:[tenth(k)] guard k < 3 do k := k + 1; end
+end
+";
+    let twice = "package p;
+actor Twice (half add) half In ==> half Out :
+  action In:[x] ==> Out:[x + add] end
+end
+";
+    let show = "package p;
+actor Show () half In ==> :
+  action In:[x] ==> do println(x * 100000); end
+end
+";
+    let place = place(
+        &[("Source", source), ("Twice", twice), ("Show", show)],
+        &[
+            ("source", "p.Source", &[]),
+            ("twice", "p.Twice", &[("add", "2049")]),
+            ("show", "p.Show", &[]),
+        ],
+        &[("source.Out", "twice.In"), ("twice.Out", "show.In")],
+    );
+    place.write(
+        "natives/tenth.c",
+        "#include <stdint.h>\nfloat tenth(int32_t k) { return (float)k / 10 + 0.33f; }\n",
+    );
+    // 2049 is 2048 in 16 bits, as is the sum with less than half of the distance to 2050.
+    network_prints(&place, &["204800000.000000"; 3]);
+}
+
+#[test]
+fn what_is_left_open_is_noted_for_who_asks() {
+    let place = Place::new(&[(
+        TOP,
+        "package p;
+actor Top () int In, int B ==> uint(size=5) Out :
+  uint(size=13) odd := 8191;
+  uint(size=13) fine := 8191;
+  int(size=16) whole := 0;
+  a: action In:[x] ==> guard x > 3 end
+  b: action In:[y] ==> guard y <= 3, odd = 2 end
+  c: action In:[x] ==> Out:[x] guard x < 3, odd != 2, fine > whole do
+    odd := odd + 1;
+    fine := odd & 0xff;
+    whole := odd + fine;
+  end
+  d: action B:[x] ==> guard x = 1 end
+  e: action B:[x] ==> guard x = 2 end
+  action B:[x] ==> end
+  priority a > c; end
+end
+",
+    )]);
+    let run = place.run(&["check", "src"]);
+    assert_eq!(run.succeeds().err, "");
+    let run = place.run(&["check", "src", "--notes"]);
+    let notes: Vec<&str> = run
+        .succeeds()
+        .err
+        .lines()
+        .filter(|l| l.starts_with("note"))
+        .collect();
+    // a and b, b and c, d and e cannot both hold; d and e read another input than the others.
+    let expected = [
+        "note[order]: nothing orders `a` and `d`",
+        "note[order]: nothing orders `a` and `e`",
+        "note[order]: nothing orders `b` and `d`",
+        "note[order]: nothing orders `b` and `e`",
+        "note[order]: nothing orders `c` and `d`",
+        "note[order]: nothing orders `c` and `e`",
+        "note[width]: this is int, and may not fit uint(size=5)",
+        "note[width]: this is uint(size=14), and may not fit uint(size=13)",
+    ];
+    let mut sorted = notes.clone();
+    sorted.sort_unstable();
+    assert_eq!(sorted, expected, "{run:#?}");
+    let run = place.run(&["check", "src", "--notes", "--json"]);
+    assert_eq!(
+        run.succeeds().json()["diagnostics"]
+            .as_array()
+            .unwrap()
+            .len(),
+        8
+    );
+    assert_eq!(run.json()["warnings"], 0);
+}
