@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable
 
+import halves
+
 HERE = Path(__file__).resolve().parent
 
 
@@ -29,6 +31,8 @@ NATIVES = [
     (r"^Predistortion/", ["samples.c"]),
     (r"^ZigBee/", ["packets.c"]),
     (r"^Research/.*/(gecos/|sp/Top_simulation)", ["simulation.c"]),
+    (r"^Research/.*/trackImg/", ["tracking.c"]),
+    (r"^StreamBlocks/", ["art.c"]),
 ]
 
 
@@ -38,6 +42,14 @@ def natives(top):
         if re.search(pattern, top):
             return [HERE / "natives" / file for file in files]
     return []
+
+
+# Folders that are no projects, and whose sources they need.
+PATHS = {"StreamBlocks": ["RVC/src", "System/src"]}
+
+
+def paths(folder, project):
+    return [w for path in PATHS.get(project, []) for w in ("--path", folder / path)]
 
 
 # Faults of the applications themselves, whose results in Orcc's C are not right either: the verdict
@@ -65,7 +77,8 @@ FAULTS = {
 
 # What `check` finds right in a whole checkout of orcc/orc-apps: fewer are a failure.
 KNOWN = {
-    "files": {"cal": (1136, 1147), "xdf": (496, 573)},
+    "files": {"cal": (1137, 1148), "xdf": (498, 575)},
+    "top networks": {"all": (185, 245)},
 }
 
 
@@ -74,10 +87,13 @@ class Test:
     top: str
     what: str
     judge: Callable
+    # In one way only: it takes long.
+    once: bool = False
 
-    def verdict(self, runner):
+    def verdict(self, runner, folder):
         """What came of it, in words, and whether that is as it should be."""
         words = [w for n in natives(self.top) for w in ("--native", n)]
+        words += paths(folder, self.top.split("/")[0])
         verdict = self.judge(lambda *more, **how: runner(*words, *more, **how))
         fault, why = FAULTS.get(self.top, (None, None))
         if verdict == fault:
@@ -98,7 +114,8 @@ def prints(wanted, unwanted=None, endless=False):
     `endless`: part of it goes on for ever, or until its channels are full.
     """
     def judge(runner):
-        status, out, err = runner(timeout=10) if endless else runner()
+        # What has no end has printed all of it soon, once it is compiled.
+        status, out, err = runner(timeout=3, compiled=True) if endless else runner()
         if unwanted and re.search(unwanted, out):
             return f"prints {re.search(unwanted, out).group(0)!r}"
         if not re.search(wanted, out):
@@ -133,6 +150,30 @@ def gives(inputs, references, work, tolerance=0.0):
             if wrong:
                 return f"{len(wrong)} of {len(known)} numbers differ, the first is number {wrong[0]}"
         return "passes"
+    return judge
+
+
+def filters_halves(kind, form, source, work):
+    """Its output is what Python computes of the same numbers."""
+    def judge(runner):
+        known = work / f"{kind}_{form}.txt"
+        made = halves.filtered(kind, form, numbers(source.read_text()))
+        known.write_text("\n".join(f"{y:.0f}" for y in made))
+        return gives([source], [known], work)(runner)
+    return judge
+
+
+def follows(work):
+    """An object that goes 3 to the right and 2 down with each picture is where it should be."""
+    def judge(runner):
+        out = work / "where.txt"
+        out.unlink(missing_ok=True)
+        status, _, err = runner("--in", made_input("moving.rgb", work), "--out", out)
+        # What is shown with a picture is where the object was in the one before it.
+        known = [(153 + 3 * n, 4 + 2 * n, 193 + 3 * n, 33 + 2 * n) for n in [0, *range(9)]]
+        got = out.read_text().split("\n")[:-1] if out.exists() else []
+        right = got == [" ".join(map(str, row)) for row in known]
+        return ended(status, err) or ("passes" if right else "is led astray")
     return judge
 
 
@@ -264,6 +305,8 @@ MPEG4 = [
     ("coarse.m4v", "life=size=320x240:mold=10:ratio=0.1:death_color=#C83232:seed=9,trim=duration=3",
      ["-f", "m4v", "-c:v", "mpeg4", "-threads", "1", "-strict", "2", "-b:v", "200k", "-g", "12"]),
 ]
+
+
 def x264(profile, *more):
     return ["-c:v", "libx264", "-profile:v", profile, *more]
 
@@ -312,13 +355,119 @@ HEVC = [
 ]
 
 
+def scenes(size):
+    """900 pictures, with four contents one after the other."""
+    parts = [f"testsrc2=size={size}:duration=10", f"mandelbrot=size={size}:rate=25,trim=duration=10",
+             f"smptebars=size={size}:duration=8,rotate=t/3",
+             f"life=size={size}:rate=25:mold=10:ratio=0.1:seed=3,trim=duration=8,boxblur=3"]
+    each = ";".join(f"{part},format=yuv420p,setsar=1[{i}]" for i, part in enumerate(parts))
+    return f"{each};[0][1][2][3]concat=n=4"
+
+
+LONG_MPEG4 = [("long.m4v", scenes("352x288"),
+               ["-f", "m4v", "-c:v", "mpeg4", "-threads", "1", "-strict", "2", "-q:v", "5", "-g", "48"])]
+LONG_AVC = [("long.264", scenes("352x288"), x264("baseline", "-x264-params", "slices=2:ref=3"))]
+LONG_HIGH = [("long-high.264", scenes("352x288"),
+              x264("high", "-x264-params", "weightp=0:weightb=0:bframes=2:slices=2"))]
+LONG_HEVC = [("long.265", scenes("384x256"), x265("no-weightp=1", "slices=2", "keyint=100"))]
+
+# What the converters of Crypto's testbeds make of the numbers that they are given.
+HEX = [f"0x{n:02x}," for n in range(16)]
+CONVERTED = {
+    "Any2Bits": r"\s+".join(f"{1 << n:08b}" for n in range(8)),
+    "Bigger2Smaller": r"\s+".join(HEX[4 * (n // 4) + 3 - n % 4] for n in range(16)),
+    "Bits2Any": r"\s+".join(f"0x{n:02x}," for n in [*(1 << n for n in range(8)), 0x81]),
+    "Concator": r"\s+".join(HEX),
+    "Smaller2Bigger": r"\s+".join(f"0x{n:08x}" for n in range(0x03020100, 1 << 28, 0x04040404)),
+}
+
+# What the networks without ports want to read, by their path: files of the checkout, or made ones; and
+# how many files they write.
+SIGNALS = "DigitalFiltering/lib/input_signals"
+INPUTS = [
+    (r"^StreamBlocks/", ["tiny.m4v"], 1),
+    (r"/mpeg4/part2/|/mpeg4/DUT_Decoder|_mpeg4_part2_", ["tiny.m4v"], 0),
+    (r"_mpeg4_part10_", ["tiny.264"], 0),
+    (r"_still_picture", ["still.265"], 0),
+    (r"_mpegh_", ["tiny.265"], 0),
+    (r"_mpeg2_|_MPEG2_", ["tiny.m2v"], 0),
+    (r"^JPEG/.*ecoder|^StreamBench/src/jpeg/dec", ["tiny.jpg"], 0),
+    (r"^JPEG/src/jpeg/codec/", ["tiny.yuv"], 0),
+    (r"/motionEstimation/", ["short.yuv"], 0),
+    (r"^JPEG/.*/encoder/|^ImageProcessing/.*(hog|/io/)|^HEVC/src/inputOutput/", ["tiny.yuv"], 1),
+    (r"^CameraStreaming/.*ToFile", ["tiny.rgb"], 1),
+    (r"^CameraStreaming/", ["tiny.rgb"], 0),
+    (r"^Audio/", ["tiny.wav"], 0),
+    (r"^Stereo/", ["stereo.ppm"], 0),
+    (r"^Genetic/", ["letters.txt"], 0),
+    (r"^Compression/", ["tiny.gz"], 0),
+    (r"/trackImg/", ["moving.rgb"], 1),
+    (r"^DigitalFiltering/.*/(FIR_|.*_[sh]f)", [f"{SIGNALS}/fir/input_0.in"], 1),
+    (r"^DigitalFiltering/.*/IIR_", [f"{SIGNALS}/fir/input_0.in", f"{SIGNALS}/iir/input_1.in"], 1),
+    (r"^DigitalFiltering/.*/LMS_", [f"{SIGNALS}/lms/input_{i}.in" for i in (0, 1)], 1),
+    (r"^Predistortion/", [f"Predistortion/lib/input_signals/in_{c}.txt" for c in "iq"], 2),
+    (r"^ZigBee/", ["ZigBee/lib/input_signals/tx_stream.in"], 1),
+    (r"/LBP81.*_Top", ["ImageProcessing/lib/input_signals/LBP81/input_0.in"], 1),
+]
+CLIPS = {name: (source, coder) for name, source, coder in [
+    *MPEG4, *AVC, *HEVC,
+    ("still.265", "testsrc2=size=384x256:duration=0.2", x265("keyint=1")),
+    ("tiny.m2v", "testsrc2=size=176x144:duration=1", ["-c:v", "mpeg2video", "-q:v", "4"]),
+    ("tiny.yuv", "testsrc2=size=176x144:duration=1", ["-f", "rawvideo", "-pix_fmt", "yuv420p"]),
+    ("short.yuv", "testsrc2=size=176x144:duration=0.12", ["-f", "rawvideo", "-pix_fmt", "yuv420p"]),
+    ("tiny.jpg", "testsrc2=size=176x144", ["-frames:v", "1", "-f", "image2pipe", "-c:v", "ppm"]),
+    ("tiny.rgb", "testsrc2=size=640x480:duration=0.2", ["-f", "rawvideo", "-pix_fmt", "rgb24"]),
+    ("tiny.wav", "sine=duration=1", ["-ac", "2", "-ar", "44100"]),
+    # A patch at 153,4 of 41x30 goes 3 to the right and 2 down with each picture.
+    ("moving.rgb", "color=gray:size=352x200:rate=25:duration=0.4[a];"
+     "testsrc2=size=41x30:rate=25:duration=0.4,trim=end_frame=1,loop=-1:1,setpts=N/25/TB[b];"
+     "[a][b]overlay=x='153+3*n':y='4+2*n':format=rgb:shortest=1",
+     ["-frames:v", "10", "-f", "rawvideo", "-pix_fmt", "rgb24"]),
+]}
+
+
+def made_input(name, work):
+    """An input that no checkout has."""
+    made = work / name
+    if made.exists():
+        return made
+    if name == "stereo.ppm":
+        made.write_bytes(b"P6\n450 375\n255\n" + bytes((7 * x + 13 * y + 50 * c) % 256 for y in range(375)
+                                                       for x in range(450) for c in range(3)))
+    elif name == "letters.txt":
+        made.write_text("\n".join("".join("ACGT"[(7 * i * i + j * j * j) % 4] for j in range(60))
+                                  for i in range(50)))
+    elif name == "tiny.gz":
+        made.write_bytes(gzip.compress(b"water\n", compresslevel=0))
+    else:
+        source, coder = CLIPS[name]
+        ffmpeg("-f", "lavfi", "-i", source, *coder, made)
+        if made.suffix == ".264":
+            plain_avc(made)
+        if made.suffix == ".jpg":  # with a table for luma and one for chroma
+            jpeg = subprocess.run(["cjpeg", made], check=True, stdout=subprocess.PIPE)
+            made.write_bytes(jpeg.stdout)
+    return made
+
+
+def inputs(top, folder, work):
+    """The words that give a network what it wants to read, where that is known."""
+    for pattern, names, outputs in INPUTS:
+        if re.search(pattern, top):
+            files = [folder / n if "/" in n else made_input(n, work) for n in names]
+            words = ["--in", ",".join(map(str, files))]
+            words += ["--out", work / "out.bin"] if outputs > 0 else []
+            return words + (["--option", f"out2={work / 'out2.bin'}"] if outputs > 1 else [])
+    return []
+
+
 def all_of(folder, work):
     """The tests that the checkout in `folder` has; `work` is a folder for what they write."""
     tests = []
 
-    def add(top, what, judge):
+    def add(top, what, judge, once=False):
         if (folder / top).is_file():
-            tests.append(Test(top, what, judge))
+            tests.append(Test(top, what, judge, once))
 
     zero = prints(r"(?i)main.result ?:=? ?0\b", r"(?i)main.result ?:=? ?[1-9]\d*")
     for top in ["aes/Codec", "aes/dec/top_AESdec", "aes/enc/top_AESenc", "blowfish/BlowFish",
@@ -333,7 +482,11 @@ def all_of(folder, work):
         if path.name in ("AES_Encrypt_testbed.xdf", "Top_testbed.xdf", "test_Top_testbed.xdf"):
             continue  # these have no validator
         add(str(path.relative_to(folder)), "its own validator",
-            prints(r"Congratulations", r"do(es)? not match", endless=True))
+            prints(r"Congratulations|Golden Response = (0x\w+) \.vs \1",
+                   r"do(es)? not match|Golden Response = (0x\w+) \.vs (?!\2)", endless=True))
+    for name, text in CONVERTED.items():
+        add(f"Crypto/Testbeds/Utilities/Other/test_{name}.xdf", "what it has to print",
+            prints(rf"^\s*{text}\s*$"))
 
     filters = folder / "DigitalFiltering/lib"
     ins, refs = filters / "input_signals", filters / "reference_output"
@@ -347,6 +500,8 @@ def all_of(folder, work):
             if (refs / f"{kind}_sf").is_dir():
                 add(f"{name}_sf.xdf", "the reference output",
                     gives(float_in, [refs / f"{kind}_sf" / "sink.out"], work, 1.0))
+                add(f"{name}_hf.xdf", "what Python computes in 16 bits",
+                    filters_halves(kind, form, ins / "fir/input_0.in", work))
 
     signals = folder / "Predistortion/lib"
     for form in ["filter_dpd", "filter_dpd_multi", "lowlevel_dpd"]:
@@ -369,13 +524,25 @@ def all_of(folder, work):
     add("Compression/src/Gunzip_top.xdf", "what was zipped, stored",
         unzips(b"All the water of the north runs to the fields of the south.\n", work))
 
+    add("Research/src/org/ietr/trackImg/TopTrackImg.xdf", "where the object is", follows(work))
+
     video = "ffmpeg's pictures"
     rvc = "RVC/src/org/sc29/wg11"
     add(f"{rvc}/mpeg4/part2/sp/Top_mpeg4_part2_SP_decoder.xdf", f"{video}, to 2 levels",
         decodes(MPEG4, work, 2))
+    add("StreamBlocks/src/rvc/org/sc29/wg11/mpeg4/part2/sp/Top_mpeg4_part2_SP_decoder.xdf",
+        f"{video}, to 2 levels", decodes(MPEG4[:1], work, 2))
     for profile in ["CBP", "PHP"]:
         add(f"{rvc}/mpeg4/part10/{profile.lower()}/Top_mpeg4_part10_{profile}_decoder.xdf", video,
             decodes(AVC + (HIGH if profile == "PHP" else []), work, 0))
     for form in ["main", "main_no_md5"]:
-        add(f"{rvc}/mpegh/part2/Top_mpegh_part2_{form}.xdf", video, decodes(HEVC, work, 0))
+        # Without the comparison of sums it is the same decoder.
+        add(f"{rvc}/mpegh/part2/Top_mpegh_part2_{form}.xdf", video, decodes(HEVC, work, 0),
+            once=form != "main")
+    for top, clips, tolerance in [("mpeg4/part2/sp/Top_mpeg4_part2_SP_decoder", LONG_MPEG4, 2),
+                                  ("mpeg4/part10/cbp/Top_mpeg4_part10_CBP_decoder", LONG_AVC, 0),
+                                  ("mpeg4/part10/php/Top_mpeg4_part10_PHP_decoder", LONG_HIGH, 0),
+                                  ("mpegh/part2/Top_mpegh_part2_main", LONG_HEVC, 0)]:
+        add(f"{rvc}/{top}.xdf", "the same, of 900 pictures",
+            decodes(clips, work, tolerance), once=True)
     return tests
