@@ -122,6 +122,30 @@ fn the_end_of_the_input_lets_out_what_is_in_flight() {
     }
 }
 
+/// The input is read in once, by whichever of its readers comes first; the others wait for that.
+#[test]
+fn two_actors_may_read_one_input() {
+    let place = Place::new(&[ENDLESS]);
+    place.write(
+        "src/p/Take.cal",
+        "package p;\nactor Take () uint(size=8) In ==> :\n  action In:[x] ==> end\nend\n",
+    );
+    place.write("in.bin", &PICTURES.repeat(100_000));
+    let top = network(
+        &[
+            ("a", "p.Endless", &[]),
+            ("b", "p.Endless", &[]),
+            ("c", "p.Take", &[]),
+            ("d", "p.Take", &[]),
+        ],
+        &[("a.Out", "c.In"), ("b.Out", "d.In")],
+    );
+    place.write("src/p/Top.xdf", &top);
+    for _ in 0..10 {
+        run(&place, &["--workers", "2", "--no-fuse", "--no-balance"]).succeeds();
+    }
+}
+
 /// Of an input without a single picture there is no output, and somebody waits for it.
 #[test]
 fn an_output_to_which_nothing_came_is_told() {

@@ -16,6 +16,8 @@
 #include "files.h"
 #include "tail.h"
 #include "video.h"
+#include <stdatomic.h>
+#include <time.h>
 
 #define STD __attribute__((weak))
 
@@ -35,7 +37,7 @@ static int32_t number_option(const char *name, int32_t least, int32_t usual) {
 
 typedef struct source {
   lvd_app *app;                 /* whose it is: a new version has a reader of its own */
-  _Atomic(const void *) reader; /* the actor; all that follows is its own */
+  _Atomic(const void *) reader; /* the actor that came first */
   input in;
   uint8_t *bytes; /* of all files, one behind the other */
   size_t size;
@@ -43,7 +45,7 @@ typedef struct source {
   tail tail;
   size_t pictures; /* no more are shown; 0: all are */
   bool done;
-  bool loaded;
+  _Atomic bool begun, loaded; /* several actors may read from it, and only one reads it in */
 } source;
 
 static const char source_key;
@@ -90,7 +92,12 @@ static void source_load(source *s) {
   s->pictures = s->tail.pictures * loops;
   if (s->given + s->tail.bytes > INT32_MAX)
     refuse("the input has more bytes than an int can count");
-  s->loaded = true;
+  atomic_store_explicit(&s->loaded, true, memory_order_release);
+}
+
+static void source_pause(void *argument) {
+  (void)argument;
+  nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
 static source *source_to_read(void) {
@@ -103,7 +110,11 @@ static source *source_to_read(void) {
     s->app = lvd_current_app();
     s->reader = lvd_current_actor();
   }
-  if (!s->loaded) source_load(s);
+  if (!atomic_load_explicit(&s->loaded, memory_order_acquire)) {
+    if (!atomic_exchange(&s->begun, true)) source_load(s);
+    while (!atomic_load_explicit(&s->loaded, memory_order_acquire))
+      lvd_blocking(source_pause, NULL);
+  }
   return s;
 }
 
@@ -124,7 +135,8 @@ STD void source_rewind(void) {
 
 STD void source_readNBytes(uint8_t *bytes, uint32_t count) {
   source *s = source_to_read();
-  if (s->done || count > s->given + s->tail.bytes - s->next) lvd_native_end();
+  const size_t all = s->given + s->tail.bytes;
+  if (s->done || s->next > all || count > all - s->next) lvd_native_end();
   while (count) {
     size_t from = s->next % s->size, part = s->size - from < count ? s->size - from : count;
     memcpy(bytes, s->bytes + from, part);
