@@ -69,13 +69,14 @@ static lvd_verdict sum_run(lvd_actor *self) {
 }
 
 static const lvd_actor_class numbers = {
-    "Numbers", "pipeline.c", sizeof(uint64_t), 0,    0,           1,   1,
-    NULL,      out_port,     numbers_actions,  NULL, numbers_run, NULL};
+    "Numbers", "pipeline.c", sizeof(uint64_t), 0,    0,           1,    1,
+    NULL,      out_port,     numbers_actions,  NULL, numbers_run, NULL, NULL};
 static const lvd_actor_class square = {
-    "Square", "pipeline.c",   0,    0,          1,   1, 1, in_port,
-    out_port, square_actions, NULL, square_run, NULL};
-static const lvd_actor_class sum = {"Sum",   "pipeline.c", sizeof(uint64_t), 0,    1,       0,   1,
-                                    in_port, NULL,         sum_actions,      NULL, sum_run, NULL};
+    "Square", "pipeline.c",   0,    0,          1,    1,   1, in_port,
+    out_port, square_actions, NULL, square_run, NULL, NULL};
+static const lvd_actor_class sum = {
+    "Sum",   "pipeline.c", sizeof(uint64_t), 0,    1,       0,    1,
+    in_port, NULL,         sum_actions,      NULL, sum_run, NULL, NULL};
 
 /* The network is a table: actors, and channels from an output to inputs. */
 static const lvd_actor_desc actors[] = {

@@ -5,6 +5,7 @@
 #define LVD_SRC_HERITAGE_H
 
 #include "core.h"
+#include "inside.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,7 @@ typedef struct lvd_heritage {
   uint32_t parts; /* of its state: `count` bytes for `offset`, one after the other in `bytes` */
   struct lvd_heritage_part {
     uint32_t offset, count;
-  } *part;
+  } * part;
   unsigned char *bytes;
 } lvd_heritage;
 
@@ -31,6 +32,13 @@ static inline void lvd_texts_free(lvd_texts *t) {
   }
 }
 
+static inline void lvd_heritage_leave(lvd_entity *e) {
+  LVD_INSIDE; /* the C library's locks */
+  lvd_heritage *h = e->heritage;
+  e->heritage = NULL;
+  free(h);
+}
+
 /* Before an actor first runs, where it may be abandoned. False: it has no more to do. */
 static inline bool lvd_actor_begins(lvd_entity *e) {
   lvd_heritage *h = e->heritage;
@@ -43,13 +51,7 @@ static inline bool lvd_actor_begins(lvd_entity *e) {
     memcpy((unsigned char *)e->actor.state + h->part[i].offset, from, h->part[i].count);
     from += h->part[i].count;
   }
-  lvd_worker *w = lvd_this_worker(); /* the C library's locks */
-  w->may_abandon = 0;
-  lvd_fence_compiler();
-  e->heritage = NULL;
-  free(h);
-  lvd_fence_compiler();
-  w->may_abandon = 1;
+  lvd_heritage_leave(e);
   return true;
 }
 

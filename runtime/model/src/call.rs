@@ -175,13 +175,13 @@ fn registered(library: &Library, barrier: Barrier) {
 
 #[rustfmt::skip] // a table
 pub const CHECKS: &[Check] = &[
-    check("returns", "F2", FENCES, Some(1), 258, returns),
-    check("returns", "F2", CORES, Some(1), 258, returns),
+    check("returns", "F2", FENCES, Some(1), 262, returns),
+    check("returns", "F2", CORES, Some(1), 262, returns),
     check("fiber to fiber", "F2", FENCES, Some(0), 16, from_fiber),
-    check("cancel meets start", "F1", FENCES, Some(1), 284, cancel_start),
-    check("cancel meets start", "F1", CORES, Some(1), 724, cancel_start),
+    check("cancel meets start", "F1", FENCES, Some(1), 288, cancel_start),
+    check("cancel meets start", "F1", CORES, Some(1), 732, cancel_start),
     check("cancel meets return", "F1", FENCES, Some(0), 24, cancel_return),
-    check("time limit meets return", "F1", FENCES, Some(1), 248, in_time),
+    check("time limit meets return", "F1", FENCES, Some(1), 252, in_time),
     check("fiber's time limit, cancel", "F1", FENCES, Some(0), 16, in_time_by_fiber),
     check("urgent", "F1", FENCES, Some(0), 12, urgent),
     check("two urgent", "F1", FENCES, Some(0), 48, two_urgent),

@@ -364,6 +364,7 @@ pub const KEPT: &[Kept] = &[
         "no check closes an application: who sees it closed must see the fibers started before"),
     kept("src/fiber.c", "switch_to_next", "lvd_fence_compiler", "weak_fence_compiler",
         "makes the switch faster, and orders nothing that others see"),
+    kept("src/fiber.c", "lvd_fiber_interrupted", "lvd_fence_compiler", "weak_fence_compiler", SIGNAL),
     kept("mcapi/visit.h", "mc_nobody_in", "lvd_load_acquire_ptr", "lvd_load_relaxed_ptr", MADE)
         .places(2),
     kept("src/fiber_pool.c", "make_chunk", "lvd_store_release_ptr", "lvd_store_relaxed_ptr", MADE),
