@@ -10,12 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of its state: `count` bytes for `offset`. */
+struct lvd_heritage_part {
+  uint32_t offset, count;
+};
+
 typedef struct lvd_heritage {
   bool over;      /* the one before it had come to its own end */
-  uint32_t parts; /* of its state: `count` bytes for `offset`, one after the other in `bytes` */
-  struct lvd_heritage_part {
-    uint32_t offset, count;
-  } * part;
+  uint32_t parts; /* one after the other in `bytes` */
+  struct lvd_heritage_part *part;
   unsigned char *bytes;
 } lvd_heritage;
 
