@@ -6,14 +6,16 @@
 #include <levada/levada.h>
 #include <levada/mcapi_window.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "conform_said.h"
 
-static lvd_unit *volatile unit;
-static volatile int killed;
+/* Of the thread that waits for the unit, and of the one that kills it. */
+static atomic_int process;
+static atomic_bool killed;
 
 static int fails_at(const char *what, lvd_status status) {
   fprintf(stderr, "# %s: %s (%s)\n", what, lvd_status_name(status), lvd_window_why());
@@ -21,8 +23,8 @@ static int fails_at(const char *what, lvd_status status) {
 }
 
 void conform_kill_elsewhere(void) {
-  killed = 1;
-  kill(lvd_unit_process(unit), SIGKILL);
+  killed = true;
+  kill(process, SIGKILL);
 }
 
 /* True: it is waited for. */
@@ -83,7 +85,7 @@ int conform_elsewhere(const char *name, int one) {
   if (status == LVD_OK) status = lvd_app_open(rt, NULL, &app);
   if (status == LVD_OK) status = lvd_unit_load(app, where, NULL, &u);
   if (status != LVD_OK) return fails_at(where, status);
-  unit = u;
+  process = lvd_unit_process(u);
   lvd_stream_options o = {.name = "said", .elem_size = sizeof(said), .threshold = 1};
   status = lvd_stream_open(u, &o, &in);
   o = (lvd_stream_options){.name = "go", .elem_size = sizeof(uint32_t), .threshold = 1};

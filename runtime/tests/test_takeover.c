@@ -21,9 +21,8 @@ typedef struct sum_state {
 } sum_state;
 
 /* Of all tests here: the sums, and until when they take nothing. */
-static lvd_a32 open_at;
+static lvd_a32 open_at, counts[2];
 static uint64_t sums[2];
-static uint32_t counts[2];
 static char texts[2][32];
 static uint32_t heirlooms_made, heirlooms_ended;
 static const char key;
@@ -68,8 +67,8 @@ static lvd_verdict take(lvd_actor *self) {
     s->schedule = 1 + s->count % 2;
     self->fired[0]++;
     sums[*which] = s->sum;
-    counts[*which] = s->count;
     snprintf(texts[*which], sizeof texts[0], "%s", s->text);
+    lvd_store_release_u32(&counts[*which], s->count);
     if (lvd_should_yield(self)) return LVD_YIELD;
   }
   if (lvd_ended(c) != LVD_OK) return LVD_DONE;
@@ -177,12 +176,12 @@ static lvd_app *over(lvd_app *old, lvd_app *app) {
 }
 
 static void until_counted(uint32_t which, uint32_t count) {
-  while (*(volatile uint32_t *)&counts[which] < count) sleep_ms(1);
+  while (lvd_load_acquire_u32(&counts[which]) < count) sleep_ms(1);
 }
 
 static void check_sums(void) {
   for (int i = 0; i < 2; i++) {
-    CHECK_EQ(counts[i], COUNT_OF_ALL);
+    CHECK_EQ(lvd_load_acquire_u32(&counts[i]), COUNT_OF_ALL);
     CHECK_EQ(sums[i], (uint64_t)COUNT_OF_ALL * (COUNT_OF_ALL - 1) / 2);
     CHECK(strcmp(texts[i], "even") == 0);
   }
@@ -262,7 +261,7 @@ void test_takeover_is_refused(void) {
   CHECK_EQ(lvd_app_stop(other), LVD_OK);
   lvd_app_unload(other);
   /* As if nothing had been. */
-  counts[0] = counts[1] = 0;
+  for (int i = 0; i < 2; i++) lvd_store_relaxed_u32(&counts[i], 0);
   lvd_store_relaxed_u32(&open_at, COUNT_OF_ALL + 1);
   CHECK_EQ(lvd_app_rest(app, false), LVD_OK);
   CHECK_EQ(lvd_app_resume(app), LVD_OK);
