@@ -2,6 +2,7 @@
 /* A window, by its host: laid out, given to a board, told to run an image, and listened to. */
 #include "window.h"
 
+#include <levada/process.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
