@@ -67,7 +67,7 @@ test: test-runtime test-rust test-guest test-examples test-docs test-install tes
 
 test-runtime: ## the C runtime's own tests
 	@scripts/need cc cmake
-	@scripts/need riscv64-linux-gnu-gcc qemu-system-riscv64 || echo "without them, the tests of windows say that they are skipped"
+	@scripts/need riscv64-linux-gnu-gcc qemu-system-riscv64 qemu-system-riscv32 || echo "without them, the tests of windows say that they are skipped"
 	@echo "Building the runtime and its tests"
 	@cmake -S runtime -B $(BUILD)/runtime -DLVD_DEBUG=ON >/dev/null
 	@cmake --build $(BUILD)/runtime -j2 >/dev/null

@@ -10,15 +10,18 @@ int memcmp(const void *a, const void *b, size_t n);
 size_t strlen(const char *s);
 int strcmp(const char *a, const char *b);
 
+typedef uintptr_t word;
+enum { WORD = sizeof(word) };
+
 /* By words where both are aligned alike: a guest's loads and stores cost the same whatever their
  * width. */
 void *memcpy(void *restrict to, const void *restrict from, size_t n) {
   unsigned char *t = to;
   const unsigned char *f = from;
-  if ((((uintptr_t)t ^ (uintptr_t)f) & 7) == 0) {
-    for (; n && (uintptr_t)t & 7; n--) *t++ = *f++;
-    for (; n >= 8; n -= 8, t += 8, f += 8)
-      *(uint64_t *)(void *)t = *(const uint64_t *)(const void *)f;
+  if ((((uintptr_t)t ^ (uintptr_t)f) & (WORD - 1)) == 0) {
+    for (; n && (uintptr_t)t & (WORD - 1); n--) *t++ = *f++;
+    for (; n >= WORD; n -= WORD, t += WORD, f += WORD)
+      *(word *)(void *)t = *(const word *)(const void *)f;
   }
   while (n--) *t++ = *f++;
   return to;
@@ -36,9 +39,9 @@ void *memmove(void *to, const void *from, size_t n) {
 
 void *memset(void *to, int c, size_t n) {
   unsigned char *t = to;
-  for (; n && (uintptr_t)t & 7; n--) *t++ = (unsigned char)c;
-  uint64_t word = (unsigned char)c * UINT64_C(0x0101010101010101);
-  for (; n >= 8; n -= 8, t += 8) *(uint64_t *)(void *)t = word;
+  for (; n && (uintptr_t)t & (WORD - 1); n--) *t++ = (unsigned char)c;
+  word all = (unsigned char)c * ((word)-1 / 255);
+  for (; n >= WORD; n -= WORD, t += WORD) *(word *)(void *)t = all;
   while (n--) *t++ = (unsigned char)c;
   return to;
 }

@@ -67,19 +67,19 @@ static void swap(lvd_port_context *from, lvd_port_context *to) {
 /* The words that lvd_context_swap pops, lowest first. */
 static void prepare(lvd_port_context *c, void *low, size_t size, void (*entry)(void *),
                     void *argument) {
-  uint64_t *top = (uint64_t *)(((uintptr_t)low + size) & ~(uintptr_t)15);
+  uintptr_t *top = (uintptr_t *)(((uintptr_t)low + size) & ~(uintptr_t)15);
 #if defined(__x86_64__)
   enum { FRAME = 9, ENTRY = 3, ARGUMENT = 2, RETURN = 6 }; /* r12, r13 */
 #elif defined(__aarch64__)
   enum { FRAME = 20, ENTRY = 0, ARGUMENT = 1, RETURN = 11 }; /* x19, x20, x30 */
 #else
-  enum { FRAME = 26, ENTRY = 1, ARGUMENT = 2, RETURN = 0 }; /* s0, s1, ra */
+  enum { FRAME = 208 / sizeof(uintptr_t), ENTRY = 1, ARGUMENT = 2, RETURN = 0 }; /* s0, s1, ra */
 #endif
-  uint64_t *sp = top - FRAME;
+  uintptr_t *sp = top - FRAME;
   memset(sp, 0, FRAME * sizeof *sp);
-  sp[ENTRY] = (uint64_t)(uintptr_t)entry;
-  sp[ARGUMENT] = (uint64_t)(uintptr_t)argument;
-  sp[RETURN] = (uint64_t)(uintptr_t)lvd_context_begin;
+  sp[ENTRY] = (uintptr_t)entry;
+  sp[ARGUMENT] = (uintptr_t)argument;
+  sp[RETURN] = (uintptr_t)lvd_context_begin;
   c->sp = sp;
 }
 

@@ -3,8 +3,8 @@
  *
  * The registers that a C compiler expects a call to keep are kept, and nothing else. The rounding mode
  * and its like are the thread's (to save them would double the cost): who changes them puts them back
- * before it waits. x86-64, aarch64 and riscv64 have a file each; everything else,
- * and -DLVD_PORTABLE_CONTEXT, goes through ucontext, which makes two system calls a switch.
+ * before it waits. x86-64, aarch64 and RISC-V (of 64 and 32 bits) have a file each; everything
+ * else, and -DLVD_PORTABLE_CONTEXT, goes through ucontext, which makes two system calls a switch.
  *
  * The address and thread sanitizers are told of every switch. */
 #ifndef LVD_CONTEXT_H
@@ -25,7 +25,7 @@
 #endif
 
 #if !defined(LVD_PORTABLE_CONTEXT) && !defined(__x86_64__) && !defined(__aarch64__) &&             \
-    !(defined(__riscv) && __riscv_xlen == 64)
+    !defined(__riscv)
 #define LVD_PORTABLE_CONTEXT 1
 #endif
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Boards that are a program of this system.
  *
- * qemu: a bare-metal riscv64 machine whose memory is the link's, with a serial port as the doorbell.
+ * qemu, qemu32: a bare-metal machine, riscv64 or riscv32, whose memory is the link's, with a serial port as the
+ * doorbell.
  * QEMU does not notice that nobody holds the other end of its wire: the keeper (far/linux) does.
  * The machine may have two harts, though one is all that runs: with one for certain, QEMU leaves
  * out the guest's fences, and the wake-ups that they are for would be lost now and then.
@@ -19,6 +20,8 @@ enum { X86_64 = 62, RISCV = 243 }; /* of ELF */
 #ifndef LVD_LOADER
 #define LVD_LOADER              ""
 #define LVD_LOADER_BUILT        ""
+#define LVD_LOADER32            ""
+#define LVD_LOADER32_BUILT      ""
 #define LVD_NATIVE_LOADER       ""
 #define LVD_NATIVE_LOADER_BUILT ""
 #endif
@@ -35,15 +38,15 @@ const char *lvd_board_file(const char *variable, const char *installed, const ch
   return lvd_board_has(installed) ? installed : built;
 }
 
-static lvd_status qemu_start(int memory, size_t size, int bell, lvd_port_process *peer) {
-  const char *loader = lvd_board_file("LEVADA_LOADER", LVD_LOADER, LVD_LOADER_BUILT),
-             *qemu = getenv("LEVADA_QEMU"), *keeper = lvd_board_keeper();
-  if (!qemu || !*qemu) qemu = "qemu-system-riscv64";
+/* `variable` names the loader. */
+static lvd_status boot(const char *qemu, const char *loader, const char *variable, int memory,
+                       size_t size, int bell, lvd_port_process *peer) {
+  const char *keeper = lvd_board_keeper();
   if (!lvd_board_has(loader))
     return lvd_window_refuse(LVD_E_UNKNOWN,
                              "the loader %s is not there: build it with riscv64-linux-gnu-gcc, or "
-                             "name it in LEVADA_LOADER",
-                             loader);
+                             "name it in %s",
+                             loader, variable);
   if (!lvd_port_program_is_there(qemu))
     return lvd_window_refuse(LVD_E_UNKNOWN,
                              "%s is not there: install qemu-system-misc (Debian) or "
@@ -68,8 +71,27 @@ static lvd_status qemu_start(int memory, size_t size, int bell, lvd_port_process
   return status == LVD_E_UNKNOWN ? lvd_board_no_keeper(keeper) : status;
 }
 
-const lvd_board lvd_board_qemu = {"qemu:",  RISCV,      "64-bit little-endian RISC-V",
+static const char *qemu_of(const char *variable, const char *usual) {
+  const char *qemu = getenv(variable);
+  return qemu && *qemu ? qemu : usual;
+}
+
+static lvd_status qemu_start(int memory, size_t size, int bell, lvd_port_process *peer) {
+  return boot(qemu_of("LEVADA_QEMU", "qemu-system-riscv64"),
+              lvd_board_file("LEVADA_LOADER", LVD_LOADER, LVD_LOADER_BUILT), "LEVADA_LOADER",
+              memory, size, bell, peer);
+}
+
+static lvd_status qemu32_start(int memory, size_t size, int bell, lvd_port_process *peer) {
+  return boot(qemu_of("LEVADA_QEMU32", "qemu-system-riscv32"),
+              lvd_board_file("LEVADA_LOADER32", LVD_LOADER32, LVD_LOADER32_BUILT),
+              "LEVADA_LOADER32", memory, size, bell, peer);
+}
+
+const lvd_board lvd_board_qemu = {"qemu:",  RISCV,      64,  "64-bit little-endian RISC-V",
                                   16 << 20, qemu_start, NULL};
+const lvd_board lvd_board_qemu32 = {"qemu32:", RISCV,        32,  "32-bit little-endian RISC-V",
+                                    16 << 20,  qemu32_start, NULL};
 
 static lvd_status native_start(int memory, size_t size, int bell, lvd_port_process *peer) {
   (void)size;
@@ -90,4 +112,4 @@ static lvd_status native_start(int memory, size_t size, int bell, lvd_port_proce
   return status;
 }
 
-const lvd_board lvd_board_native = {"native:", X86_64, "64-bit x86", 0, native_start, NULL};
+const lvd_board lvd_board_native = {"native:", X86_64, 64, "64-bit x86", 0, native_start, NULL};

@@ -48,7 +48,7 @@ static lvd_port_device *open_uio(const char *name, char *text, size_t size, int6
   return lvd_port_uio_open(name, text, size, status);
 }
 
-const lvd_board lvd_board_uio = {"uio:", 0, "64-bit little-endian processors", 0, NULL, open_uio};
+const lvd_board lvd_board_uio = {"uio:", 0, 0, "little-endian processors", 0, NULL, open_uio};
 
 const lvd_board lvd_board_remoteproc = {
-    "remoteproc:", 0, "64-bit little-endian processors", 0, NULL, lvd_port_remoteproc_open};
+    "remoteproc:", 0, 0, "little-endian processors", 0, NULL, lvd_port_remoteproc_open};

@@ -7,7 +7,7 @@
 
 #include "window.h"
 
-enum { ELF_HEADER = 64, PROGRAM_HEADER = 56, LOADED = 1, MOST_PARTS = 64 };
+enum { ELF_HEADER = 64, LOADED = 1, MOST_PARTS = 64 };
 enum { MOST_IMAGE = 64 << 20 };
 
 static uint64_t word(const unsigned char *at, int bytes) {
@@ -16,12 +16,25 @@ static uint64_t word(const unsigned char *at, int bytes) {
   return value;
 }
 
+/* Where things are in files for processors of 64 bits, and of 32: in the file's header, in a part's. */
+typedef struct format {
+  uint32_t bits;
+  int word; /* bytes of an address */
+  int entry, parts, part_size, count;
+  uint64_t part; /* bytes of a part's header */
+  int offset, address, size, memory;
+} format;
+
+static const format formats[2] = {{32, 4, 24, 28, 42, 44, 32, 4, 12, 16, 20},
+                                  {64, 8, 24, 32, 54, 56, 56, 8, 24, 32, 40}};
+
 typedef struct part {
   uint64_t offset, address, size, memory;
 } part;
 
-static lvd_status part_of(const unsigned char *at, size_t size, part *p) {
-  *p = (part){word(at + 8, 8), word(at + 24, 8), word(at + 32, 8), word(at + 40, 8)};
+static lvd_status part_of(const format *f, const unsigned char *at, size_t size, part *p) {
+  *p = (part){word(at + f->offset, f->word), word(at + f->address, f->word),
+              word(at + f->size, f->word), word(at + f->memory, f->word)};
   if (p->offset > size || p->size > size - p->offset)
     return lvd_window_refuse(LVD_E_ARGUMENT, "the image is cut off: a part of it is not there");
   if (p->memory < p->size || p->address > UINT64_MAX - p->memory)
@@ -32,21 +45,23 @@ static lvd_status part_of(const unsigned char *at, size_t size, part *p) {
 static lvd_status flatten(const unsigned char *file, size_t size, const lvd_board *board,
                           lvd_image *out) {
   if (size < ELF_HEADER) return lvd_window_refuse(LVD_E_ARGUMENT, "the image is cut off");
-  if (file[4] != 2 || file[5] != 1 || (board->machine && word(file + 18, 2) != board->machine))
+  const format *f = file[4] == 1 || file[4] == 2 ? &formats[file[4] - 1] : NULL;
+  if (!f || file[5] != 1 || (board->machine && word(file + 18, 2) != board->machine) ||
+      (board->bits && f->bits != board->bits))
     return lvd_window_refuse(
         LVD_E_LAYOUT, "the image is for another processor: the window's takes %s", board->takes);
-  uint64_t at = word(file + 32, 8), count = word(file + 56, 2);
-  if (word(file + 16, 2) != 2 || word(file + 54, 2) != PROGRAM_HEADER || count == 0 ||
-      count > MOST_PARTS || at > size || count * PROGRAM_HEADER > size - at)
+  uint64_t at = word(file + f->parts, f->word), count = word(file + f->count, 2);
+  if (word(file + 16, 2) != 2 || word(file + f->part_size, 2) != f->part || count == 0 ||
+      count > MOST_PARTS || at > size || count * f->part > size - at)
     return lvd_window_refuse(LVD_E_ARGUMENT,
                              "the image is no program: link it without a dynamic loader, -static");
   uint64_t low = UINT64_MAX, high = 0;
   part p;
   for (int fill = 0; fill < 2; fill++) {
     for (uint64_t i = 0; i < count; i++) {
-      const unsigned char *header = file + at + i * PROGRAM_HEADER;
+      const unsigned char *header = file + at + i * f->part;
       if (word(header, 4) != LOADED) continue;
-      lvd_status status = part_of(header, size, &p);
+      lvd_status status = part_of(f, header, size, &p);
       if (status != LVD_OK) return status;
       if (p.size == 0) continue;
       if (fill) memcpy(out->bytes + (p.address - low), file + p.offset, p.size);
@@ -61,7 +76,7 @@ static lvd_status flatten(const unsigned char *file, size_t size, const lvd_boar
     if (!(out->bytes = calloc(1, out->size))) return LVD_E_MEMORY;
   }
   out->address = low;
-  out->entry = word(file + 24, 8);
+  out->entry = word(file + f->entry, f->word);
   if (out->entry >= low && out->entry < high) return LVD_OK;
   return lvd_window_refuse(LVD_E_ARGUMENT, "the image begins outside of itself");
 }

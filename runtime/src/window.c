@@ -26,8 +26,8 @@ lvd_status lvd_window_refuse(lvd_status status, const char *format, ...) {
 }
 
 const lvd_board *lvd_board_of(const char *name, const char **image) {
-  static const lvd_board *const all[] = {&lvd_board_qemu, &lvd_board_native, &lvd_board_uio,
-                                         &lvd_board_remoteproc};
+  static const lvd_board *const all[] = {&lvd_board_qemu, &lvd_board_qemu32, &lvd_board_native,
+                                         &lvd_board_uio, &lvd_board_remoteproc};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     size_t n = strlen(all[i]->prefix);
     if (strncmp(name, all[i]->prefix, n) != 0) continue;

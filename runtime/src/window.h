@@ -13,6 +13,7 @@
 typedef struct lvd_board {
   const char *prefix; /* of a unit's name: "qemu:", and behind it the image's file */
   uint32_t machine;   /* whose ELF files it takes; 0: any's */
+  uint32_t bits;      /* of these, 64 or 32; 0: both */
   const char *takes;  /* the same, in words */
   size_t own;         /* bytes of the memory before the window, which are the board's own */
   /* Starts it with `size` bytes of memory, and one end of a wire. */
@@ -23,7 +24,8 @@ typedef struct lvd_board {
                            lvd_status *status);
 } lvd_board;
 
-extern const lvd_board lvd_board_qemu, lvd_board_native, lvd_board_uio, lvd_board_remoteproc;
+extern const lvd_board lvd_board_qemu, lvd_board_qemu32, lvd_board_native, lvd_board_uio,
+    lvd_board_remoteproc;
 
 /* Opens the device and sets *file to what follows it. */
 lvd_status lvd_board_open(const lvd_board *board, const char **file, int64_t limit_ns,

@@ -6,7 +6,8 @@
 
 #include "procedures.h"
 
-/* Floating point, on a stack that is switched. */
+/* Floating point, on a stack that is switched; where the processor has it. */
+#if !defined(__riscv) || defined(__riscv_flen)
 static lvd_status child_root(lvd_frame *f) {
   double x, r = 1;
   memcpy(&x, f->argument, 8);
@@ -16,6 +17,28 @@ static lvd_status child_root(lvd_frame *f) {
   return LVD_OK;
 }
 LVD_PROCEDURE(child_root)
+#endif
+
+/* Numbers that are wider than a small processor's registers: divided, multiplied, shifted, each signed or not. */
+static lvd_status child_wide(lvd_frame *f) {
+  uint64_t x[2], y[8];
+  if (f->argument_size != sizeof x || f->result_room < sizeof y) return LVD_E_ARGUMENT;
+  memcpy(x, f->argument, sizeof x);
+  int by = (int)(x[1] & 63);
+  int64_t a = (int64_t)x[0], b = (int64_t)x[1];
+  y[0] = x[0] / x[1];
+  y[1] = x[0] % x[1];
+  y[2] = (uint64_t)(a / b);
+  y[3] = (uint64_t)(a % b);
+  y[4] = x[0] << by;
+  y[5] = x[0] >> by;
+  y[6] = (uint64_t)(a >> by);
+  y[7] = (uint64_t)(__builtin_clzll(x[0] | 1) + __builtin_ctzll(x[0] | UINT64_C(1) << 63));
+  memcpy(f->result, y, sizeof y);
+  f->result_size = sizeof y;
+  return LVD_OK;
+}
+LVD_PROCEDURE(child_wide)
 
 static lvd_status child_illegal(lvd_frame *f) {
   (void)f;
@@ -29,16 +52,21 @@ static lvd_status child_illegal(lvd_frame *f) {
 LVD_PROCEDURE(child_illegal)
 
 /* Where the machine has no memory. */
+#if UINTPTR_MAX == UINT32_MAX
+#define NOWHERE 0x01800000
+#else
+#define NOWHERE 0x40000000000
+#endif
 static lvd_status child_wild(lvd_frame *f) {
   (void)f;
-  *(volatile uint32_t *)(uintptr_t)0x40000000000 = 1;
+  *(volatile uint32_t *)(uintptr_t)NOWHERE = 1;
   return LVD_OK;
 }
 LVD_PROCEDURE(child_wild)
 
 static lvd_status child_jumps(lvd_frame *f) {
   (void)f;
-  ((void (*)(void))(uintptr_t)0x40000000000)();
+  ((void (*)(void))(uintptr_t)NOWHERE)();
   return LVD_OK;
 }
 LVD_PROCEDURE(child_jumps)

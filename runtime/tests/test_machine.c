@@ -11,7 +11,8 @@
 #include <unistd.h>
 
 #ifndef LEVADA_FAR_CHILD
-#define LEVADA_FAR_CHILD ""
+#define LEVADA_FAR_CHILD   ""
+#define LEVADA_FAR32_CHILD ""
 #endif
 #ifndef LEVADA_NATIVE_CHILD
 #define LEVADA_NATIVE_CHILD ""
@@ -28,17 +29,24 @@ typedef struct kind {
 static const kind
     qemu = {"qemu", LEVADA_FAR_CHILD, "\x13\x05\x70\0\x67\x80\0\0", "\0\0\0\0", "\x6f\0\0\0", 8, 4,
             4},
+    qemu32 =
+        {"qemu32", LEVADA_FAR32_CHILD, "\x13\x05\x70\0\x67\x80\0\0", "\0\0\0\0", "\x6f\0\0\0", 8, 4,
+         4},
     native = {"native", LEVADA_NATIVE_CHILD, "\xb8\x07\0\0\0\xc3", "\x0f\x0b", "\xeb\xfe", 6, 2, 2};
 
-static const kind *on_qemu(void) {
+static const kind *on_machine(const kind *k, const char *emulator) {
+  char command[80];
 #ifdef LVD_EMULATED
   SKIP("an emulator within an emulator");
 #endif
   if (!*LEVADA_FAR_CHILD) SKIP("no riscv64-linux-gnu-gcc: there is no loader");
-  if (system("command -v qemu-system-riscv64 >/dev/null") != 0)
-    SKIP("no qemu-system-riscv64: install qemu-system-misc");
-  return &qemu;
+  snprintf(command, sizeof command, "command -v %s >/dev/null", emulator);
+  if (system(command) != 0) SKIP("no QEMU for it: install qemu-system-misc");
+  return k;
 }
+
+static const kind *on_qemu(void) { return on_machine(&qemu, "qemu-system-riscv64"); }
+static const kind *on_qemu32(void) { return on_machine(&qemu32, "qemu-system-riscv32"); }
 
 static const kind *on_native(void) {
   if (!*LEVADA_NATIVE_CHILD) SKIP("the machine that is a process is there for x86-64");
@@ -171,12 +179,16 @@ static void host_dies(const kind *k) {
 }
 
 void test_machine_images_qemu(void) { images(on_qemu()); }
+void test_machine_images_qemu32(void) { images(on_qemu32()); }
 void test_machine_images_native(void) { images(on_native()); }
 void test_machine_faults_qemu(void) { faults(on_qemu()); }
+void test_machine_faults_qemu32(void) { faults(on_qemu32()); }
 void test_machine_faults_native(void) { faults(on_native()); }
 void test_machine_dies_qemu(void) { dies(on_qemu()); }
+void test_machine_dies_qemu32(void) { dies(on_qemu32()); }
 void test_machine_dies_native(void) { dies(on_native()); }
 void test_machine_host_dies_qemu(void) { host_dies(on_qemu()); }
+void test_machine_host_dies_qemu32(void) { host_dies(on_qemu32()); }
 void test_machine_host_dies_native(void) { host_dies(on_native()); }
 
 void test_machine_bad_starts(void) {

@@ -10,30 +10,41 @@
 #include "far_hostile.h"
 
 #ifndef LEVADA_FAR_NODE
-#define LEVADA_FAR_NODE "" /* no compiler for it */
+#define LEVADA_FAR_NODE      "" /* no compiler for it */
+#define LEVADA_FAR_HOSTILE   ""
+#define LEVADA_FAR32_NODE    ""
+#define LEVADA_FAR32_HOSTILE ""
 #endif
 #ifndef LEVADA_NATIVE_NODE
 #define LEVADA_NATIVE_NODE "" /* not for this processor */
 #endif
 
-#ifndef LEVADA_FAR_HOSTILE
-#define LEVADA_FAR_HOSTILE ""
-#endif
 #ifndef LEVADA_NATIVE_HOSTILE
 #define LEVADA_NATIVE_HOSTILE ""
 #endif
 
 static const char *image, *hostile_image;
 
-static void on_qemu(void) {
+static void on_machine(const char *emulator) {
+  char command[80];
 #ifdef LVD_EMULATED
   SKIP("an emulator within an emulator");
 #endif
   if (!*LEVADA_FAR_NODE) SKIP("no riscv64-linux-gnu-gcc: there is no program for the other side");
-  if (system("command -v qemu-system-riscv64 >/dev/null") != 0)
-    SKIP("no qemu-system-riscv64: install qemu-system-misc");
+  snprintf(command, sizeof command, "command -v %s >/dev/null", emulator);
+  if (system(command) != 0) SKIP("no QEMU for it: install qemu-system-misc");
+}
+
+static void on_qemu(void) {
+  on_machine("qemu-system-riscv64");
   image = "qemu:" LEVADA_FAR_NODE;
   hostile_image = "qemu:" LEVADA_FAR_HOSTILE;
+}
+
+static void on_qemu32(void) {
+  on_machine("qemu-system-riscv32");
+  image = "qemu32:" LEVADA_FAR32_NODE;
+  hostile_image = "qemu32:" LEVADA_FAR32_HOSTILE;
 }
 
 static void on_native(void) {
@@ -45,6 +56,10 @@ static void on_native(void) {
 #define ON_BOTH(name)                                                                              \
   void test_mcapi_window_##name(void) {                                                            \
     on_qemu();                                                                                     \
+    name();                                                                                        \
+  }                                                                                                \
+  void test_mcapi_window32_##name(void) {                                                          \
+    on_qemu32();                                                                                   \
     name();                                                                                        \
   }                                                                                                \
   void test_mcapi_native_##name(void) {                                                            \

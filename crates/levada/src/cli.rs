@@ -740,9 +740,23 @@ pub struct BootArgs {
     /// A riscv64 machine in QEMU
     #[arg(long, group = "kind")]
     pub qemu: bool,
+    /// A riscv32 machine in QEMU
+    #[arg(long, group = "kind")]
+    pub qemu32: bool,
     /// A machine that is a process of this system
     #[arg(long, group = "kind")]
     pub native: bool,
+}
+
+impl BootArgs {
+    /// What a unit's name begins with.
+    pub fn board(&self) -> &'static str {
+        match (self.qemu, self.qemu32) {
+            (true, _) => "qemu",
+            (_, true) => "qemu32",
+            _ => "native",
+        }
+    }
 }
 
 #[derive(Args, Debug)]

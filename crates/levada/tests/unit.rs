@@ -29,6 +29,11 @@ const QEMU: Kind = Kind {
     loops: b"\x6f\0\0\0",
 };
 
+const QEMU32: Kind = Kind {
+    option: "--qemu32",
+    ..QEMU
+};
+
 /// A folder for units, which are stopped with it.
 struct Units(tempfile::TempDir);
 
@@ -207,6 +212,11 @@ fn images_run_to_their_status_on_qemu() {
     images_run_to_their_status(&QEMU);
 }
 
+#[test]
+fn images_run_to_their_status_on_qemu_of_32_bits() {
+    images_run_to_their_status(&QEMU32);
+}
+
 fn what_is_killed_is_said(kind: &Kind) {
     let units = Units::new();
     if !units.boot(kind) {
@@ -285,7 +295,9 @@ fn what_cannot_begin_is_said() {
     units
         .run(&["boot", "../u", "--native"])
         .refuses(2, &["letters, digits"]);
-    units.run(&["boot", "u"]).refuses(2, &["--qemu|--native"]);
+    units
+        .run(&["boot", "u"])
+        .refuses(2, &["--qemu|--qemu32|--native"]);
     let mut command = units.command(&["boot", "u", "--native"]);
     let run = Run::new(
         command

@@ -32,7 +32,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "../riscv64/machine.h"
+#include "../riscv/machine.h"
 #include "caches.h"
 
 /* As RISC-V numbers them, which is what the host knows. */

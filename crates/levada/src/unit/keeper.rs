@@ -92,7 +92,7 @@ pub fn keep(args: &BootArgs) -> Result<ExitCode, Failure> {
 
 fn begin<'a>(args: &'a BootArgs, place: &'a Place) -> Result<(UnixListener, Keeper<'a>), Failure> {
     let name = &args.unit.name;
-    let board = if args.qemu { "qemu" } else { "native" };
+    let board = args.board();
     place.end_machine(name);
     let socket = place.socket(name);
     let _ = std::fs::remove_file(&socket);

@@ -71,12 +71,7 @@ fn boot(args: &BootArgs) -> Result<ExitCode, Failure> {
     let dir = std::path::absolute(place.dir())?;
     let mut keeper = Command::new("/proc/self/exe");
     keeper
-        .args([
-            "unit",
-            "keep",
-            name,
-            if args.qemu { "--qemu" } else { "--native" },
-        ])
+        .args(["unit", "keep", name, &format!("--{}", args.board())])
         .arg("--dir")
         .arg(dir)
         .current_dir("/")

@@ -1,5 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Where the loader begins, and where traps arrive. Machine mode; hart 0 only. */
+/* Where the loader begins, and where traps arrive. Machine mode; hart 0 only. For riscv64 and riscv32. */
+#if __riscv_xlen == 64
+#define WORD  8
+#define STORE sd
+#define LOAD  ld
+#else
+#define WORD  4
+#define STORE sw
+#define LOAD  lw
+#endif
+#define AT(n) (n * WORD)(sp)
+#define FRAME (16 * WORD)
         .section .text.start, "ax", @progbits
         .globl  _start
 _start:
@@ -15,8 +26,8 @@ _start:
         la      t0, lvd_bss
         la      t1, lvd_bss_end
 1:      bgeu    t0, t1, 2f
-        sd      zero, 0(t0)
-        addi    t0, t0, 8
+        STORE   zero, 0(t0)
+        addi    t0, t0, WORD
         j       1b
 2:      la      sp, lvd_stack_top
         call    lvd_loader_begin
@@ -39,44 +50,44 @@ lvd_loader_again:
         .p2align 2
 lvd_trap_entry:
         csrrw   sp, mscratch, sp
-        addi    sp, sp, -144
-        sd      ra, 0(sp)
-        sd      t0, 8(sp)
-        sd      t1, 16(sp)
-        sd      t2, 24(sp)
-        sd      t3, 32(sp)
-        sd      t4, 40(sp)
-        sd      t5, 48(sp)
-        sd      t6, 56(sp)
-        sd      a0, 64(sp)
-        sd      a1, 72(sp)
-        sd      a2, 80(sp)
-        sd      a3, 88(sp)
-        sd      a4, 96(sp)
-        sd      a5, 104(sp)
-        sd      a6, 112(sp)
-        sd      a7, 120(sp)
+        addi    sp, sp, -FRAME
+        STORE   ra, AT(0)
+        STORE   t0, AT(1)
+        STORE   t1, AT(2)
+        STORE   t2, AT(3)
+        STORE   t3, AT(4)
+        STORE   t4, AT(5)
+        STORE   t5, AT(6)
+        STORE   t6, AT(7)
+        STORE   a0, AT(8)
+        STORE   a1, AT(9)
+        STORE   a2, AT(10)
+        STORE   a3, AT(11)
+        STORE   a4, AT(12)
+        STORE   a5, AT(13)
+        STORE   a6, AT(14)
+        STORE   a7, AT(15)
         csrr    a0, mcause
         csrr    a1, mepc
         csrr    a2, mtval
         call    lvd_trap
-        ld      ra, 0(sp)
-        ld      t0, 8(sp)
-        ld      t1, 16(sp)
-        ld      t2, 24(sp)
-        ld      t3, 32(sp)
-        ld      t4, 40(sp)
-        ld      t5, 48(sp)
-        ld      t6, 56(sp)
-        ld      a0, 64(sp)
-        ld      a1, 72(sp)
-        ld      a2, 80(sp)
-        ld      a3, 88(sp)
-        ld      a4, 96(sp)
-        ld      a5, 104(sp)
-        ld      a6, 112(sp)
-        ld      a7, 120(sp)
-        addi    sp, sp, 144
+        LOAD    ra, AT(0)
+        LOAD    t0, AT(1)
+        LOAD    t1, AT(2)
+        LOAD    t2, AT(3)
+        LOAD    t3, AT(4)
+        LOAD    t4, AT(5)
+        LOAD    t5, AT(6)
+        LOAD    t6, AT(7)
+        LOAD    a0, AT(8)
+        LOAD    a1, AT(9)
+        LOAD    a2, AT(10)
+        LOAD    a3, AT(11)
+        LOAD    a4, AT(12)
+        LOAD    a5, AT(13)
+        LOAD    a6, AT(14)
+        LOAD    a7, AT(15)
+        addi    sp, sp, FRAME
         csrrw   sp, mscratch, sp
         mret
         .section .note.GNU-stack, "", @progbits

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The resident loader's machine: what a program does wrong ends here as a trap, is reported, and the
- * next image may come.
+/* The resident loader's machine, of 64 bits or 32: what a program does wrong ends here as a trap, is
+ * reported, and the next image may come.
  *
  * The doorbell is the serial port: a byte each way is a ring. The timer is the watchdog. */
 #include "../loader.h"
@@ -13,7 +13,7 @@ enum { CAUSE_TIMER = 7, CAUSE_EXTERNAL = 11 };
 
 LVD_NORETURN void lvd_loader_again(void);
 LVD_NORETURN void lvd_loader_begin(void);
-void lvd_trap(uint64_t cause, uint64_t pc, uint64_t value);
+void lvd_trap(uintptr_t cause, uintptr_t pc, uintptr_t value);
 
 static lvd_loader loader;
 static volatile bool rung;
@@ -22,21 +22,33 @@ static volatile uint64_t watch_until, wake_at, timer_at;
 
 static inline volatile uint8_t *byte_at(uintptr_t a) { return (volatile uint8_t *)a; }
 static inline volatile uint32_t *word_at(uintptr_t a) { return (volatile uint32_t *)a; }
-static inline volatile uint64_t *long_at(uintptr_t a) { return (volatile uint64_t *)a; }
 
 /* ---- the board ------------------------------------------------------------------------------- */
 
 /* By the instruction: the timer's own register is behind a bus, and under an emulator a call of its. */
 static uint64_t now(void) {
+#if __riscv_xlen == 64
   uint64_t ticks;
   __asm__ volatile("rdtime %0" : "=r"(ticks));
   return ticks;
+#else
+  uint32_t low, high, again;
+  do __asm__ volatile("rdtimeh %0\n rdtime %1\n rdtimeh %2" : "=r"(high), "=r"(low), "=r"(again));
+  while (high != again);
+  return (uint64_t)high << 32 | low;
+#endif
 }
 static uint64_t now_ns(void) { return now() * TICK_NS; }
 
 static void set_timer(uint64_t at) {
   timer_at = at;
-  *long_at(CLINT + 0x4000) = at;
+#if __riscv_xlen == 64
+  *(volatile uint64_t *)(uintptr_t)(CLINT + 0x4000) = at;
+#else
+  *word_at(CLINT + 0x4004) = UINT32_MAX; /* it never comes for half of a time */
+  *word_at(CLINT + 0x4000) = (uint32_t)at;
+  *word_at(CLINT + 0x4004) = (uint32_t)(at >> 32);
+#endif
 }
 
 /* It comes at `at`, or too early, and is then set anew: not for each task. */
@@ -93,8 +105,8 @@ static LVD_NORETURN void give_up(enum lvd_far_state state, uint64_t cause, uint6
   lvd_loader_again();
 }
 
-void lvd_trap(uint64_t cause, uint64_t pc, uint64_t value) {
-  if (!(cause >> 63)) give_up(LVD_FAR_FAILED, cause, pc, value);
+void lvd_trap(uintptr_t cause, uintptr_t pc, uintptr_t value) {
+  if (!(cause >> (__riscv_xlen - 1))) give_up(LVD_FAR_FAILED, cause, pc, value);
   cause &= 0xff;
   if (cause == CAUSE_EXTERNAL) {
     uint32_t irq = *word_at(PLIC + 0x200004);
