@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """map: the mapper. How long it takes as machines and mixes grow; how far the simulator is from live
-runs; and what each strategy makes of the mixes of the paper's table 1, on 8 cores, with the weights of
+runs, of several networks on 1, 2, 4 ... workers, each kept where a strategy places it; and what each strategy makes of the mixes of the paper's table 1, on 8 cores, with the weights of
 the project's JPEG decoder as recorded here (the clip's network stands for the decoder with many
 actors)."""
 import json
@@ -13,6 +13,7 @@ SIZES = [(10, 100, 10), (32, 320, 20), (100, 1000, 40), (320, 3200, 100), (1000,
 STRATEGIES = ["levada", "partition", "glb", "lb", "round-robin"]
 CLIP = ("clip", 640, 360, 240, 85, "Video")
 PICTURE = ("picture", 4000, 3000, 4, 90, "Pictures")
+COUNT = 240_000_000  # elements that the trivial actors pass on
 PAPER = [(3, 5), (5, 3)]
 
 
@@ -40,34 +41,58 @@ def growth(session):
                         [Contender("levada", simulate(path), adjust=lambda f, _: mapped(f))], runs=5)
 
 
-def record(session, kind, workers):
-    """The description of one run of the JPEG decoder."""
+def decoder(kind):
+    """The JPEG decoder, with pictures of its own."""
     _, width, height, frames, quality, network = kind
-    path = folder() / f"{network}-{workers}.toml"
     media = cal.media(width, height, frames, quality)
-    session.call([peers.levada(), "run", cal.JPEG / f"{network}.xdf", "--in", ",".join([str(media)] * 4),
-                  "--out", "/dev/null", "--workers", workers, "--no-progress", "--record", path], {})
+    return [cal.JPEG / f"{network}.xdf", "--in", ",".join([str(media)] * 4), "--out", "/dev/null"]
+
+
+def rates():
+    """Trivial actors of unequal rates, each for itself: channels are most of what they do."""
+    bench = peers.ROOT / "bench/cal"
+    # Those of 2 to COUNT + 1 with the bits of 85 turned, and 3 added to each; COUNT is a multiple of 128.
+    total = COUNT * (COUNT - 1) // 2 - (0 ^ 85) - (1 ^ 85) + (COUNT ^ 85) + (COUNT + 1 ^ 85) + 3 * COUNT
+    return [bench / "pipeline/Rates.xdf", "-I", bench, "--native", bench / "natives.c", "--no-fuse", "--set",
+            f"count={COUNT}", "--option", f"expected={total % 2**32}"]
+
+
+def record(session, name, what, workers, *options):
+    """The description of one run."""
+    path = folder() / f"{name}-{workers}.toml"
+    session.call([peers.levada(), "run", *what, "--workers", workers, "--no-progress", "--record", path, *options], {})
     return path
 
 
+def kept(session, name, what, workers, strategy):
+    """A run under the placement of that strategy: the rate that the simulator gives it, in shares of what it had."""
+    place = folder() / f"{name}-{workers}-{strategy}.toml"
+    session.call(simulate(record(session, name, what, workers), "--strategy", strategy, "--write", place), {})
+
+    def adjust(_, __):
+        path = record(session, f"{name}-{strategy}", what, workers, "--placement", place)
+        figures, _ = session.call(simulate(path, "--strategy", "recorded"), {})
+        app = mapped(figures)["applications"][0]
+        return {"simulated_to_live": app["rate"] / app["recorded"]}
+    return Contender(f"levada{'' if strategy == 'levada' else ', ' + strategy}", ["true"], adjust=adjust)
+
+
 def live(session):
-    """The rate that the simulator gives the recorded placement, in shares of the recorded rate."""
-    for kind in [CLIP, PICTURE]:
-        for workers in [1, 2]:
-            def adjust(_, __):
-                path = record(session, kind, workers)
-                figures, _ = session.call(simulate(path, "--strategy", "recorded"), {})
-                app = mapped(figures)["applications"][0]
-                return {"simulated_to_live": app["rate"] / app["recorded"]}
-            session.measure(f"{kind[0]}, simulated and live, {workers} worker{'s'[:workers - 1]}",
+    networks = [(kind[0], decoder(kind)) for kind in [CLIP, PICTURE]] + [("rates", rates())]
+    for name, what in networks:
+        workers = 1
+        while workers <= session.machine["cores"]:
+            strategies = ["levada", "lb", "round-robin"] if workers > 1 else ["levada"]
+            session.measure(f"{name}, simulated and live, {workers} worker{'s'[:workers - 1]}",
                             [Metric("simulated_to_live", "", "higher")],
-                            [Contender("levada", ["true"], adjust=adjust)], runs=5)
+                            [kept(session, name, what, workers, s) for s in strategies], runs=5)
+            workers *= 2
 
 
 def mixes(session):
     apps = []
     for kind in [CLIP, PICTURE]:
-        text = record(session, kind, 1).read_text()
+        text = record(session, kind[0], decoder(kind), 1).read_text()
         apps.append("\n".join(line for line in text[text.index("[[app]]"):].splitlines()
                               if not line.startswith(("name = ", "rate = "))))
     for counts in PAPER:

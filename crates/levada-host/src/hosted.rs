@@ -41,6 +41,8 @@ pub struct Hosted {
     /// Units a second lately, where it is promised some.
     pub(crate) pace: Mutex<Option<f64>>,
     pub(crate) moves: AtomicUsize,
+    /// When one of its actors was moved last, and what it had done until then.
+    pub(crate) moved: Mutex<Option<(Instant, f64)>>,
     /// What it does in a second, as measured last.
     pub(crate) rate: Mutex<Option<Graph>>,
     pub(crate) started: OnceLock<Instant>,
@@ -50,6 +52,18 @@ impl Hosted {
     /// How often one of its actors was moved by the mapper.
     pub fn moves(&self) -> usize {
         self.moves.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn count_move(&self) {
+        self.moves.fetch_add(1, Ordering::Relaxed);
+        let done = self.app.progress().map_or(0.0, |(_, done)| done as f64);
+        let mut moved = self.moved.lock().unwrap_or_else(PoisonError::into_inner);
+        *moved = Some((Instant::now(), done));
+    }
+
+    /// When its actors came to where they are, if any was moved, and what it had done until then.
+    pub fn moved(&self) -> Option<(Instant, f64)> {
+        *self.moved.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What its natives were told.

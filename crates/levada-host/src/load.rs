@@ -159,6 +159,7 @@ impl Host {
             drains: AtomicBool::new(false),
             pace: Mutex::new(None),
             moves: AtomicUsize::new(0),
+            moved: Mutex::new(None),
             rate: Mutex::new(None),
             started: OnceLock::new(),
         });

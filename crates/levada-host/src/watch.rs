@@ -13,7 +13,7 @@ use crate::table::Shared;
 use levada_map::{Balancer, Graph, KEPT, Placement, Sample};
 use levada_sys::Counters;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::sync::{Arc, PoisonError, atomic::Ordering};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What the thread is told.
@@ -326,7 +326,7 @@ impl Watch<'_> {
                 .zip(&balancer.placement()[watched.first..])
             {
                 if actor.target != *from {
-                    watched.hosted.moves.fetch_add(1, Ordering::Relaxed);
+                    watched.hosted.count_move();
                     let name = &watched.hosted.name;
                     self.shared
                         .events
@@ -346,7 +346,7 @@ impl Watch<'_> {
             let index = actor - watched.first;
             let hosted = &watched.hosted;
             if hosted.app.move_actor(index as u32, worker).is_ok() {
-                hosted.moves.fetch_add(1, Ordering::Relaxed);
+                hosted.count_move();
                 let (name, from) = match watched.before.actors.get(index) {
                     Some(a) => (a.name.as_str(), a.worker),
                     None => ("", 0),

@@ -2,7 +2,7 @@
 //! The applications that share a machine, each with its measured graph, and what is wished for them.
 
 use crate::graph::{Graph, Link};
-use crate::machine::Machine;
+use crate::machine::{Costs, Machine};
 use std::fmt;
 use std::ops::Range;
 
@@ -187,8 +187,14 @@ impl Mix {
                 ));
             }
         }
-        let costs = machine.costs.byte.iter();
-        for cost in costs.chain([&machine.costs.turn, &machine.costs.wake]) {
+        let Costs {
+            byte,
+            turn,
+            wake,
+            spin,
+            asleep,
+        } = &machine.costs;
+        for cost in byte.iter().chain([turn, wake, spin, asleep]) {
             if !(cost.is_finite() && (0.0..=SECOND).contains(cost)) {
                 return Err(Problem::new(
                     format!("a cost of the machine is {cost}"),

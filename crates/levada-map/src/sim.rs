@@ -74,6 +74,8 @@ struct Worker {
     /// Firings left in a turn of round robin.
     quota: u64,
     awake: bool,
+    /// Since when it has had nothing to do, where it is not awake.
+    idle: f64,
     busy: f64,
 }
 
@@ -300,7 +302,10 @@ impl<'a> Machinery<'a> {
                 let end = (self.now + time).to_bits();
                 self.ends.push(Reverse((end, worker)));
             }
-            None => self.workers[worker].awake = false,
+            None => {
+                self.workers[worker].awake = false;
+                self.workers[worker].idle = self.now;
+            }
         }
     }
 
@@ -317,7 +322,10 @@ impl<'a> Machinery<'a> {
         }
         if !worker.awake && core != by {
             worker.awake = true;
-            let at = (self.now + self.machine.costs.wake).to_bits();
+            let costs = &self.machine.costs;
+            let asleep = self.now - worker.idle > costs.spin;
+            let at = self.now + if asleep { costs.asleep } else { costs.wake };
+            let at = at.to_bits();
             self.ends.push(Reverse((at, core)));
         }
     }

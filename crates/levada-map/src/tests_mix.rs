@@ -221,6 +221,30 @@ fn the_simulator_gives_the_rates_that_can_be_computed_by_hand() {
 }
 
 #[test]
+fn who_waits_for_long_sleeps_and_must_be_woken() {
+    // One element goes around between two cores: each sleeps while the other computes.
+    let mut one = app("a", &[2.0, 2.0]);
+    for actor in &mut one.actors {
+        actor.firings = 20.0;
+    }
+    let around = |from, to| Channel {
+        from,
+        to,
+        elements: 20.0,
+        size: 1.0,
+        capacity: 2.0,
+    };
+    one.channels = vec![around(0, 1), around(1, 0)];
+    let (mix, mut machine) = (of(vec![one]), Machine::new(2));
+    machine.costs.asleep = 20e3;
+    let rate = |machine: &Machine| rates(&mix, machine, &[0, 1], 20_000)[0];
+    let near = |got: f64, wanted: f64| assert!((got / wanted - 1.0).abs() < 0.01, "{got} {wanted}");
+    near(rate(&machine), 1e3 / (4.0 + 40.0 * 0.02));
+    machine.costs.spin = 1e6;
+    near(rate(&machine), 1e3 / (4.0 + 40.0 * 0.0003));
+}
+
+#[test]
 fn promises_are_kept_while_the_machine_can_and_then_the_lower_priority_yields() {
     let machine = Machine::new(2);
     // One core makes 100 a second of each.

@@ -7,7 +7,10 @@ use levada_map::text::{Described, describe};
 use levada_map::{Machine, Mix, Problem};
 use levada_sys::{Counters, Network};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// The share of what it has done that a rate must be measured by.
+const MOST: f64 = 0.5;
 
 impl From<Problem> for Failure {
     fn from(problem: Problem) -> Failure {
@@ -26,7 +29,7 @@ pub fn described(
     hosted: &Hosted,
     machine: &Machine,
     counters: &Counters,
-    elapsed: Duration,
+    (start, elapsed): (Instant, Duration),
 ) -> String {
     // What counts nothing has done one thing: run.
     let (unit, done) = weights::counted(hosted).unwrap_or(("runs".to_string(), 1.0));
@@ -38,9 +41,22 @@ pub fn described(
             exclusive: Vec::new(),
         },
         placement: Some(counters.actors.iter().map(|a| a.worker).collect()),
-        rates: vec![Some(done / elapsed.as_secs_f64().max(1e-9))],
+        rates: vec![steady((start, elapsed), hosted.moved(), done)],
     });
     format!("# Recorded by levada run --record; for levada map --simulate.\n\n{text}")
+}
+
+/// The rate under the last placement: that of the time since an actor was moved, and none where most was
+/// done under others.
+fn steady(
+    (start, elapsed): (Instant, Duration),
+    moved: Option<(Instant, f64)>,
+    done: f64,
+) -> Option<f64> {
+    let (since, before) = moved.unwrap_or((start, 0.0));
+    let time = (start + elapsed).saturating_duration_since(since);
+    let rest = done - before;
+    (rest >= MOST * done).then(|| rest / time.as_secs_f64().max(1e-9))
 }
 
 /// The cores that a placement file gives to the actors of a network.
@@ -53,4 +69,20 @@ pub fn pins(
     let text = text_of("--placement", file)?;
     levada_host::placement::pins(&text, name, network, workers, false)
         .map_err(|p| Failure::new(format!("{}: {}", file.display(), p.what)).help(p.help))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recorded_rate_is_that_of_the_recorded_placement() {
+        let start = Instant::now();
+        let ran = (start, Duration::from_secs(10));
+        let at = |seconds, before| Some((start + Duration::from_secs(seconds), before));
+        assert_eq!(steady(ran, None, 100.0), Some(10.0));
+        // Twice as fast since it was moved.
+        assert_eq!(steady(ran, at(4, 25.0), 100.0), Some(12.5));
+        assert_eq!(steady(ran, at(9, 80.0), 100.0), None);
+    }
 }

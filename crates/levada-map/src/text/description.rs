@@ -44,6 +44,8 @@ struct Cores {
     byte_ns: Option<[f64; 4]>,
     turn_ns: Option<f64>,
     wake_ns: Option<f64>,
+    spin_ns: Option<f64>,
+    asleep_ns: Option<f64>,
 }
 
 #[derive(Deserialize)]
@@ -226,6 +228,8 @@ impl Cores {
         costs.byte = self.byte_ns.unwrap_or(costs.byte);
         costs.turn = self.turn_ns.unwrap_or(costs.turn);
         costs.wake = self.wake_ns.unwrap_or(costs.wake);
+        costs.spin = self.spin_ns.unwrap_or(costs.spin);
+        costs.asleep = self.asleep_ns.unwrap_or(costs.asleep);
         Ok(machine)
     }
 }
@@ -301,8 +305,12 @@ pub fn describe(described: &Described) -> String {
     }
     let _ = writeln!(
         out,
-        "byte_ns = {:?}\nturn_ns = {:?}\nwake_ns = {:?}",
-        machine.costs.byte, machine.costs.turn, machine.costs.wake
+        "byte_ns = {:?}\nturn_ns = {:?}\nwake_ns = {:?}\nspin_ns = {:?}\nasleep_ns = {:?}",
+        machine.costs.byte,
+        machine.costs.turn,
+        machine.costs.wake,
+        machine.costs.spin,
+        machine.costs.asleep
     );
     for (i, (app, range)) in mix.apps.iter().zip(mix.ranges()).enumerate() {
         let _ = writeln!(out, "\n[[app]]\nname = {}", quoted(&app.name));
