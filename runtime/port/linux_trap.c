@@ -114,13 +114,15 @@ static _Thread_local struct {
   timer_t timer, once;
 } second;
 
-/* On the stack that is interrupted: all that it had in registers lies there meanwhile. */
+/* On the stack that is interrupted: all that it had in registers lies there meanwhile. Where another signal
+ * came at that very moment, that is the handlers' own, on which the next one begins: then not now. */
 static void on_interjection(int number) {
   (void)number;
   int error = errno;
+  uintptr_t here = (uintptr_t)__builtin_frame_address(0), handlers = (uintptr_t)traps.stack.ss_sp;
   void (*call)(void) = traps.interjected;
   traps.interjected = NULL;
-  if (call) call();
+  if (call && here - handlers >= HANDLER_STACK) call();
   errno = error;
 }
 

@@ -13,9 +13,9 @@
  * A fiber of a C program that was loaded beside others takes turns with what is ready: it is suspended by
  * force, as if it had given way. It has to be in code of its own then, and so in no library's, where it might
  * have locks that others need; it must have no forks open, whose fast halves are its own code; and from then
- * on until it waits it stays on its thread, whose variables it may have at hand. One that has forks open
- * holds what is behind it up no longer than an actor does. Of an application that ends it is left where it
- * is, as after a fault.
+ * on until it waits it stays on its thread, whose variables it may have at hand. One that is in a library, or
+ * has forks open, holds what is behind it up no longer than an actor does. Of an application that ends it is
+ * left where it is, as after a fault.
  *
  * No orders of its own: what is handed over is handed over as always (entity.c). `stuck` is advice. */
 #include "fork.h"
@@ -89,8 +89,8 @@ static bool is_in_its_own(const lvd_worker *w, const void *sp, const void *at) {
   const lvd_entity *e = w->current;
   const lvd_fiber *f = (const lvd_fiber *)e;
   const unsigned char *low = lvd_stack_low(w), *top = sp;
-  return w->may_abandon && !f->bare && (uintptr_t)at >= e->app->code_from &&
-         (uintptr_t)at < e->app->code_to && top >= low && top < (const unsigned char *)f;
+  return w->may_abandon && (uintptr_t)at >= e->app->code_from && (uintptr_t)at < e->app->code_to &&
+         top >= low && top < (const unsigned char *)f;
 }
 
 /* Waits somebody, or something is to be done with it? */
@@ -101,7 +101,11 @@ static bool is_wanted(const lvd_worker *w) {
 
 void lvd_stuck_fiber(lvd_worker *w, const void *sp, const void *at) {
   const lvd_fiber *f = (const lvd_fiber *)w->current;
-  if (w->clock_ticks < TURN_TICKS || !is_in_its_own(w, sp, at)) return;
+  if (w->clock_ticks < TURN_TICKS || f->bare || !w->current->app->code_to) return;
+  if (!is_in_its_own(w, sp, at)) {
+    lvd_stuck_tick(w);
+    return;
+  }
   if (lvd_load_relaxed_u32(&w->current->app->phase) != LVD_PHASE_RUNNING) {
     if (w->clock_ticks < STOP_TICKS) return;
     w->may_abandon = 0;

@@ -258,6 +258,57 @@ fn who_computes_without_end_takes_turns_and_can_be_ended() {
     host.run(&["unload", "net", "--now"]).succeeds();
 }
 
+/// In its own code it is suspended; in another library, where it might have locks, it is not.
+const STAYS: &str = r#"
+#include <unistd.h>
+void stay(void);
+void stay(void) {
+  while (access("go", F_OK)) {}
+}
+"#;
+const CALLS: &str = r#"
+#include <dlfcn.h>
+int main(int argc, char **argv) {
+  void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW) : 0;
+  void (*stay)(void) = library ? (void (*)(void))dlsym(library, "stay") : 0;
+  if (!stay) return 1;
+  stay();
+  return 0;
+}
+"#;
+
+#[test]
+fn what_waits_behind_a_library_goes_on_elsewhere() {
+    let place = sources();
+    place.write("stays.c", STAYS);
+    place.write("calls.c", CALLS);
+    for name in ["stays", "calls"] {
+        let (from, to) = (format!("{name}.c"), format!("{name}.so"));
+        place
+            .run(&["cc", "--hosted", "-O1", &from, "-o", &to])
+            .succeeds();
+    }
+    let library = place.path("stays.so");
+    let host = Host::begin_in(place);
+    let args = [
+        "load", "calls.so", "--name", "calls", "--socket", "h.sock", "--",
+    ];
+    host.place
+        .run(&[&args[..], &[library.to_str().unwrap()]].concat())
+        .succeeds();
+    host.until("calls", |a| a["busy"].as_f64() > Some(0.05));
+    host.many("net");
+    let before = host.until("net", |a| a["firings"].as_u64() > Some(1000));
+    host.until("net", |a| {
+        a["firings"].as_u64() > before["firings"].as_u64()
+    });
+    assert_eq!(host.seen("calls")["state"], "running");
+    host.place.write("go", "");
+    let ended = host.until("calls", |a| a["state"] != "running");
+    assert_eq!(ended["outcome"], "done");
+    host.run(&["unload", "net", "--now"]).succeeds();
+}
+
 /// All that it has in registers, and on its stack, is as it was when it goes on.
 #[test]
 fn who_takes_turns_computes_the_same() {
