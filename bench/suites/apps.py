@@ -105,7 +105,7 @@ def mixes(session, a, b):
             return Contender(who, [sys.executable, "-B", MIXED, peers.levada(), strategy, *kinds], adjust=adjust)
         contenders = [mixed("lb", "lb"), mixed("glb", "glb"), mixed("partition", "partition"),
                       mixed("levada's map", "levada"), mixed("levada, live", "live")]
-        session.measure(f"{counts_of[0]} a and {counts_of[1]} b", MIX, contenders, runs=5)
+        session.measure(f"{counts_of[0]} a and {counts_of[1]} b", MIX, contenders, runs=3, quick_runs=2)
 
 
 def standing(session):
