@@ -218,14 +218,15 @@ static lvd_status thread_wait(const lvd_want *want, uint32_t count, int64_t time
   uint64_t start = lvd_port_ns();
   uint32_t spin_us = lvd_want_sleeper(want)->spin_us;
   if (spin_us && timeout_ns != 0) {
-    /* Each look takes a cache line away from the side that works: look less and less often. What is
-     * watched comes seldom, and whole. */
-    int pauses = 16, most = 64;
+    /* Each look takes a cache line away from the side that works: look less and less often. The first is soon,
+     * since an answer may be there by then; but room that is found soon is little. What is watched comes
+     * seldom, and whole. */
+    int pauses = want->room ? 16 : 4, most = 64;
     if (want->watch) pauses = most = 2;
     uint64_t until = start + (uint64_t)spin_us * 1000;
     do {
       for (int i = 0; i < pauses; i++) lvd_port_relax();
-      if (pauses < most) pauses *= 2;
+      if (pauses < most) pauses += (pauses + 1) / 2;
       lvd_status status = look_all(want, count, true, which);
       if (status != LVD_E_TIME) return status;
     } while (lvd_port_ns() < until);
