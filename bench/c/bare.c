@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static unsigned char *memory;
@@ -46,7 +47,13 @@ static void boot(const char *image) {
     _exit(127);
   }
   close(pair[1]);
-  while (__atomic_load_n(&words->back, __ATOMIC_ACQUIRE) != BARE_READY) usleep(100);
+  while (__atomic_load_n(&words->back, __ATOMIC_ACQUIRE) != BARE_READY) {
+    if (waitpid(-1, NULL, WNOHANG) != 0) {
+      fprintf(stderr, "the machine has not begun\n");
+      exit(1);
+    }
+    usleep(100);
+  }
 }
 
 static void go(uint32_t number) { __atomic_store_n(&words->there, number, __ATOMIC_RELEASE); }
