@@ -20,6 +20,12 @@ void *memcpy(void *restrict to, const void *restrict from, size_t n) {
   const unsigned char *f = from;
   if ((((uintptr_t)t ^ (uintptr_t)f) & (WORD - 1)) == 0) {
     for (; n && (uintptr_t)t & (WORD - 1); n--) *t++ = *f++;
+    for (; n >= 2 * WORD; n -= 2 * WORD, t += 2 * WORD, f += 2 * WORD) {
+      const word *two = (const void *)f;
+      word a = two[0], b = two[1];
+      ((word *)(void *)t)[0] = a;
+      ((word *)(void *)t)[1] = b;
+    }
     for (; n >= WORD; n -= WORD, t += WORD, f += WORD)
       *(word *)(void *)t = *(const word *)(const void *)f;
   }
