@@ -5,7 +5,7 @@ bandwidth, loading, and an MCAPI node there; beside what bounds them here, and b
 a machine: QEMU, two words and a serial line, with no library (far/bare.c)."""
 import shutil
 
-from lib import peers
+from lib import graphs, peers
 from lib.measure import Contender, Metric
 
 US = Metric("us", "µs", "lower")
@@ -57,3 +57,11 @@ def run(session):
         session.measure(f"an MCAPI message of {size} bytes to a node there, and back", [US],
                         each("node", 5_000, size, slower=5))
     session.measure("MCAPI packets of 4096 bytes to a node there", [MB], each("packets", 10_000, 4096, slower=5))
+
+
+def plot(session, folder):
+    for metric, name, title in [(US, "us", "Behind a window: times"), (MB, "mb", "Behind a window: bandwidth")]:
+        own = [r for r in session.rows if r.suite == "window" and r.metric is metric]
+        groups = [(case, [(r.who, min(r.runs), r.median(), max(r.runs)) for r in own if r.case == case])
+                  for case in dict.fromkeys(r.case for r in own)]
+        graphs.dots(folder / f"window-{name}.svg", title, f"{metric.unit} (QEMU models function, not speed)", groups)
