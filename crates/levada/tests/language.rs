@@ -121,6 +121,66 @@ end
     );
 }
 
+/// 40 MB among the variables of an action, of a procedure and of a guard, which no stack has; each
+/// begins with zero each time. A function that calls itself has a list for each call.
+#[test]
+fn lists_of_any_size_stand_among_the_variables() {
+    let big = (
+        "Big",
+        "package p;
+actor Big () int In ==> int Out :
+  function deep(int n) --> int
+  var int own[20000] := [ n : for int i in 0 .. 19999 ], int below := 0 :
+    if n > 0 then deep(n - 1) + own[n] else own[0] end
+  end
+
+  procedure fill(int x)
+  var
+    int many[10000000]
+  begin
+    println(\"was \" + many[x] + many[9999999 - x]);
+    many[x] := x;
+    many[9999999 - x] := x + 1;
+    println(\"is \" + many[x] + many[9999999 - x]);
+  end
+
+  function sum(int x) --> int
+  var int all[10000000] :
+    all[x] + x
+  end
+
+  large: action In:[x] ==> Out:[list[9999998] + list[x] + deep(3)]
+  guard
+    sum(x) = x
+  var
+    int list[10000000], String texts[100000]
+  do
+    println(\"began \" + list[9999998] + texts[x]);
+    list[9999998] := x;
+    list[x] := 10;
+    texts[x] := \"written\";
+    fill(x);
+  end
+end
+",
+    );
+    let print = (
+        "Print",
+        "package p;\nactor Print () int In ==> :\n  action In:[x] ==> do println(\"gave \" + x); end\nend\n",
+    );
+    let instances = [
+        ("count", "p.Count", &[("last", "2")][..]),
+        ("big", "p.Big", &[]),
+        ("print", "p.Print", &[]),
+    ];
+    let wires = [("count.Out", "big.In"), ("big.Out", "print.In")];
+    let place = place(&[COUNT, big, print], &instances, &wires);
+    let expected = [
+        "began 0", "began 0", "gave 17", "gave 18", "is 12", "is 23", "was 00", "was 00",
+    ];
+    network_prints(&place, &expected);
+}
+
 #[test]
 fn operators_give_what_their_widths_hold() {
     prints(

@@ -229,6 +229,7 @@ impl<'a> Class<'a> {
                 w.put(&format!("{} {name}{size};", c_type(&g.ty)));
             }
         }
+        self.emit_large(w);
         w.put(&format!("}} {}_state;", self.prefix));
         if self.has_registers() {
             w.put("/* The part of the state that is kept in registers while the actor runs. */");
@@ -601,7 +602,14 @@ impl<'a, 'w> Code<'a, 'w> {
                 let name = self.locals[l].name.clone();
                 let n: u64 = dimensions(ty).iter().map(|n| u64::from(*n)).product();
                 let text = match ty {
-                    Type::List { .. } => format!("{} {name}[{}] = {{0}};", c_type(ty), n.max(1)),
+                    Type::List { .. } => match self.class.member_of(self.body, l) {
+                        Some(member) => {
+                            let text = *innermost(ty) == Type::String;
+                            self.in_state(c_type(ty), &name, member, n, true, text);
+                            continue;
+                        }
+                        None => format!("{} {name}[{}] = {{0}};", c_type(ty), n.max(1)),
+                    },
                     _ => format!("{} {name} = 0;", c_type(ty)),
                 };
                 self.w.put(&text);
@@ -644,9 +652,12 @@ impl<'a, 'w> Code<'a, 'w> {
                     format!("{} *const {name} = {span} + {at};", const_type(ty))
                 } else {
                     let n = input.repeat;
-                    self.w.put(&format!("{c} {name}[{n}];"));
+                    match class.member_of(self.body, *l) {
+                        Some(member) => self.in_state(c, &name, member, n.into(), false, false),
+                        None => self.w.put(&format!("{c} {name}[{n}];")),
+                    }
                     if same && stride == 1 {
-                        format!("memcpy({name}, {span} + {at}, sizeof {name});")
+                        format!("memcpy({name}, {span} + {at}, {n} * sizeof *{name});")
                     } else {
                         let k = class.temporary();
                         let from = format!("{span}[{at} + {k} * {stride}]");

@@ -4,6 +4,7 @@
 use super::Options;
 use super::course::Course;
 use super::inline::inlined;
+use super::large::{Large, large};
 use super::ranked;
 use super::value::{c_type, const_type};
 use super::walk::Walk;
@@ -59,6 +60,8 @@ pub struct Class<'a> {
     pub walks: Rc<Vec<Walk>>,
     /// Which list parameters each procedure writes.
     written: Vec<Vec<bool>>,
+    /// Lists among the variables of bodies that are too large for a stack.
+    pub large: Rc<Vec<Large<'a>>>,
     temporaries: Rc<Cell<u32>>,
     checked: Rc<Cell<u32>>,
 }
@@ -143,6 +146,7 @@ impl<'a> Class<'a> {
             courses: Rc::default(),
             walks: Rc::default(),
             written: written_params(actor),
+            large: Rc::new(large(actor, &mut members)),
             temporaries: Rc::default(),
             checked: Rc::default(),
             prefix,

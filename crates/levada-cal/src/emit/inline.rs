@@ -52,7 +52,7 @@ fn small(p: &Proc) -> bool {
 }
 
 /// Calls `f` for every procedure that the body calls.
-fn calls(body: &Body, f: &mut dyn FnMut(usize)) {
+pub fn calls(body: &Body, f: &mut dyn FnMut(usize)) {
     any_stmt(&body.stmts, &mut |s| {
         if let StmtKind::Call(p, _) = s.kind {
             f(p);

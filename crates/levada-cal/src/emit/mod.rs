@@ -15,6 +15,7 @@ mod counted;
 mod course;
 mod expr;
 mod inline;
+mod large;
 mod masked;
 mod memory;
 mod native;

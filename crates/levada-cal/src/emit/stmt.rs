@@ -268,6 +268,20 @@ impl<'a, 'w> Code<'a, 'w> {
         needs_zero(self.body, l, self.read_after.contains(&l))
     }
 
+    /// Declares a list that lies in the state.
+    pub fn in_state(&mut self, c: &str, name: &str, member: &str, n: u64, zero: bool, text: bool) {
+        self.w.put(&format!("{c} *const {name} = S->{member};"));
+        if zero && text {
+            let k = self.class.temporary();
+            self.w.put(&format!(
+                "for (size_t {k} = 0; {k} < {n}; {k}++) {name}[{k}] = \"\";"
+            ));
+        } else if zero {
+            self.w
+                .put(&format!("memset({name}, 0, {n} * sizeof *{name});"));
+        }
+    }
+
     /// Declares the locals from `first` on, but for those in `placed`, which are there already.
     pub fn declare(&mut self, first: usize, placed: &[usize]) {
         let used = used_locals(self.body);
@@ -283,7 +297,13 @@ impl<'a, 'w> Code<'a, 'w> {
                         .iter()
                         .map(|n| u64::from(*n))
                         .product();
-                    let zero = match self.needs_zero(l) {
+                    let zero = self.needs_zero(l);
+                    if let Some(member) = self.class.member_of(self.body, l) {
+                        let text = *innermost(&local.ty) == Type::String;
+                        self.in_state(c, &name, member, n, zero, text);
+                        continue;
+                    }
+                    let zero = match zero {
                         false => String::new(),
                         true if *innermost(&local.ty) == Type::String => {
                             format!(" = {{[0 ... {}] = \"\"}}", n.max(1) - 1)

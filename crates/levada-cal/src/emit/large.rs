@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Large lists among the variables of a body: they lie in the instance's state, for no stack has room
+//! for them. What is not touched there is no memory, and an action begins only when the one before it
+//! is over, so each has its list for itself. In a procedure that calls itself they stay on the stack,
+//! since each of its calls has its own.
+
+use super::class::Class;
+use super::inline::calls;
+use super::value::{c_type, size_of};
+use super::writer::{Names, Writer};
+use crate::ir::*;
+use crate::ranges::{dimensions, hidden_param};
+
+/// Lists of more bytes than this leave the stack;
+const LARGE: u64 = 64 << 10;
+/// and where a body has more bytes of lists in all, these.
+const ALL: u64 = 256 << 10;
+const SMALL: u64 = 4 << 10;
+
+#[derive(Clone)]
+pub struct Large<'a> {
+    body: *const Body,
+    local: usize,
+    member: String,
+    ty: &'a Type,
+}
+
+fn elements(ty: &Type) -> u64 {
+    dimensions(ty).iter().map(|n| u64::from(*n)).product()
+}
+
+/// Those of an actor. `members` gives each a name in its state.
+pub fn large<'a>(actor: &'a Actor, members: &mut Names) -> Vec<Large<'a>> {
+    let mut found = Vec::new();
+    let mut look = |body: &'a Body, first: usize| {
+        let lists = || {
+            let all = body.locals.iter().enumerate().skip(first);
+            all.filter(|(_, l)| matches!(l.ty, Type::List { .. }))
+                .map(|(i, l)| (i, l, elements(&l.ty) * u64::from(size_of(&l.ty))))
+        };
+        let most = match lists().map(|(_, _, bytes)| bytes).sum::<u64>() > ALL {
+            true => SMALL,
+            false => LARGE,
+        };
+        for (local, l, _) in lists().filter(|(_, _, bytes)| *bytes > most) {
+            let member = members.fresh(&format!("lvd_local_{}", l.name));
+            let ty = &l.ty;
+            found.push(Large {
+                body,
+                local,
+                member,
+                ty,
+            });
+        }
+    };
+    for a in actor.actions.iter().chain(&actor.initializers) {
+        look(&a.guard.body, 0);
+        look(&a.body, 0);
+    }
+    for g in &actor.globals {
+        if let Init::Code(body) = &g.init {
+            look(body, 0);
+        }
+    }
+    for (i, p) in actor.procs.iter().enumerate() {
+        if !p.native && !reaches(actor, i) {
+            // The parameters belong to who calls, and what comes back in a list, too.
+            look(&p.body, p.params + usize::from(hidden_param(p)));
+        }
+    }
+    found
+}
+
+/// Does it call itself, directly or not?
+fn reaches(actor: &Actor, from: usize) -> bool {
+    let mut seen = vec![false; actor.procs.len()];
+    let mut open = vec![from];
+    while let Some(p) = open.pop() {
+        calls(&actor.procs[p].body, &mut |q| {
+            if !std::mem::replace(&mut seen[q], true) {
+                open.push(q);
+            }
+        });
+    }
+    seen[from]
+}
+
+impl<'a> Class<'a> {
+    /// The member of the state that a local list has for its place, if it is large.
+    pub fn member_of(&self, body: &Body, local: usize) -> Option<&str> {
+        let mine = |l: &&Large| std::ptr::eq(l.body, body) && l.local == local;
+        self.large.iter().find(mine).map(|l| l.member.as_str())
+    }
+
+    pub fn emit_large(&self, w: &mut Writer<'a>) {
+        for l in self.large.iter() {
+            let n = elements(l.ty).max(1);
+            w.put(&format!("{} {}[{n}];", c_type(l.ty), l.member));
+        }
+    }
+}
