@@ -2,8 +2,9 @@
 //! Many firings as one: courses, whose order is known beforehand, and walks through tables of codes.
 //! Whatever the channels hold, what comes out is what the interpreter gives.
 //!
-//! Tried on wrong code: a course that goes on where an element decides, one that forgets what goes
-//! first, a walk that fires once more, one that does not count.
+//! Tried on wrong code: a course that goes on where an element decides, one that passes over an action
+//! because an element decides about it, one that forgets what goes first, a walk that fires once more,
+//! one that does not count.
 
 mod back_support;
 
@@ -93,7 +94,7 @@ fn same_as_interpreted(
 #[test]
 fn a_course_is_what_a_search_would_choose() {
     // What is between, and the lengths of its courses, as the C tells them.
-    let cases: [(&str, &[&str]); 12] = [
+    let cases: [(&str, &[&str]); 13] = [
         // The bits of a byte: it comes again at once.
         (
             "int count := 0; int buf := 0;
@@ -135,6 +136,15 @@ fn a_course_is_what_a_search_would_choose() {
              schedule fsm a : a (head) --> b; b (tail) --> b; b (yes) --> a; b (no) --> a; end
              priority tail > yes; tail > no; end",
             &["yes, head, tail 3 times", "no, head, tail 3 times"],
+        ),
+        // An element decides about who goes before the one that could fire whatever comes.
+        (
+            "int n := 0;
+             head: action X:[x] ==> Y:[x] guard n = 0 do n := 6; end
+             odd: action X:[x] ==> Y:[0 - x] guard n > 0, (x & 1) = 1 do n := n - 1; end
+             step: action X:[x] ==> Y:[x + n] guard n > 0 do n := n - 1; end
+             priority odd > step; end",
+            &[],
         ),
         // What goes first could fire: then it does.
         (
