@@ -496,3 +496,35 @@ end
     );
     assert_eq!(run.json()["warnings"], 0);
 }
+
+/// Which of two actions fires must not depend on what has come in time: where it does, it is told. Tried
+/// on a check that forgets guards that exclude one another, and on one that forgets how many are taken.
+#[test]
+fn what_depends_on_time_is_noted_for_who_asks() {
+    let place = Place::new(&[(
+        TOP,
+        "package p;
+actor Top () int Kind, int Data ==> :
+  begin_: action Kind:[k], Data:[d] repeat 4 ==> guard k > 9 end
+  other: action Kind:[k] ==> end
+  fine: action Kind:[k] ==> guard k <= 9 end
+  data: action Data:[d] ==> end
+  both: action Kind:[k], Data:[d] repeat 4 ==> end
+  any: action Kind:[k], Data:[d] ==> end
+  priority begin_ > other; begin_ > fine; begin_ > data; begin_ > both > any; end
+end
+",
+    )]);
+    let run = place.run(&["check", "src", "--notes"]);
+    let err = &run.succeeds().err;
+    let notes: Vec<&str> = err
+        .lines()
+        .filter(|l| l.starts_with("note[time]"))
+        .collect();
+    let expected = [
+        "note[time]: whether `begin_` or `other` fires depends on when `Data` comes",
+        "note[time]: whether `begin_` or `any` fires depends on when `Data` comes",
+    ];
+    assert_eq!(notes, expected, "{run:#?}");
+    assert_eq!(place.run(&["check", "src"]).succeeds().err, "");
+}

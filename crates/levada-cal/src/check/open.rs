@@ -3,6 +3,7 @@
 //! tested elsewhere may rely on another choice.
 
 use super::Checker;
+use super::effects::{Event, walk_expr};
 use super::hir::{Action, Actor, Expr, ExprKind, LocalId, Place, Var};
 use super::types::{self, Ty};
 use crate::diag::Diagnostic;
@@ -13,18 +14,9 @@ impl Checker<'_> {
     /// Two tagged actions that may both fire, of which no priority says which goes first. `below` are
     /// those that each one goes before by a row of priorities.
     pub(super) fn unordered(&mut self, actor: &Actor, below: &[BTreeSet<usize>]) {
-        let all: Vec<usize> = (0..actor.actions.len()).collect();
-        let groups: Vec<Vec<usize>> = match &actor.fsm {
-            None => vec![all],
-            Some(fsm) => {
-                let rows = fsm.transitions.iter();
-                rows.map(|row| row.iter().map(|t| t.action).collect())
-                    .collect()
-            }
-        };
         let mut told = BTreeSet::new();
         let before: Vec<BTreeSet<usize>> = (0..below.len()).map(|a| reached(a, below)).collect();
-        for group in &groups {
+        for group in &groups(actor) {
             let mut tagged: Vec<usize> = group.clone();
             tagged.retain(|&a| actor.actions[a].tag.is_some());
             tagged.sort_unstable();
@@ -46,6 +38,37 @@ impl Checker<'_> {
                         .help(format!("say so: `priority {x} > {y}; end`"));
                     self.diags.push(diag);
                 }
+            }
+        }
+    }
+
+    /// An action that waits for more than what its guard looks at, while one behind it takes just that:
+    /// which of the two fires depends on what has come in time.
+    pub(super) fn hasty(&mut self, actor: &Actor, below: &[BTreeSet<usize>]) {
+        let mut told = BTreeSet::new();
+        let before: Vec<BTreeSet<usize>> = (0..below.len()).map(|a| reached(a, below)).collect();
+        for group in &groups(actor) {
+            for (&a, &b) in group.iter().flat_map(|a| group.iter().map(move |b| (a, b))) {
+                let (first, second) = (&actor.actions[a], &actor.actions[b]);
+                if !before[a].contains(&b) || exclude(first, second) || !told.insert((a, b)) {
+                    continue;
+                }
+                let Some(late) = waits_where(first, second) else {
+                    continue;
+                };
+                let name = |x: &Action| x.tag.clone().unwrap_or_default();
+                let (x, y, port) = (name(first), name(second), &actor.inputs[late].name);
+                let diag = Diagnostic::note(
+                    "time",
+                    format!("whether `{x}` or `{y}` fires depends on when `{port}` comes"),
+                )
+                .label(
+                    second.span,
+                    format!("this one fires while `{x}` lacks elements of `{port}`"),
+                )
+                .label(first.span, "though the guard of this one holds")
+                .help(format!("give `{y}` a guard that excludes that of `{x}`"));
+                self.diags.push(diag);
             }
         }
     }
@@ -86,6 +109,37 @@ impl Checker<'_> {
             .help("if more can come, say what is to become of it, as in `x & 7`");
         self.diags.push(diag);
     }
+}
+
+/// The actions that are chosen among, of each state.
+fn groups(actor: &Actor) -> Vec<Vec<usize>> {
+    let Some(fsm) = &actor.fsm else {
+        return vec![(0..actor.actions.len()).collect()];
+    };
+    let rows = fsm.transitions.iter();
+    rows.map(|row| row.iter().map(|t| t.action).collect())
+        .collect()
+}
+
+/// The input that `a` lacks where `b` fires, which takes all that the guard of `a` looks at.
+fn waits_where(a: &Action, b: &Action) -> Option<usize> {
+    let takes = |x: &Action, port: usize| {
+        let of = x.inputs.iter().filter(|i| i.port == port);
+        of.map(|i| i.vars.len() * i.repeat as usize).sum::<usize>()
+    };
+    let mut looks = BTreeSet::new();
+    for guard in &a.guards {
+        walk_expr(guard, &mut |event| {
+            if let Event::Read(Var::Local(l)) = event
+                && let Some((port, ..)) = element(a, l)
+            {
+                looks.insert(port);
+            }
+        });
+    }
+    let decided = !looks.is_empty() && looks.iter().all(|&p| takes(b, p) >= takes(a, p));
+    let mut ports = a.inputs.iter().map(|i| i.port);
+    decided.then(|| ports.find(|&p| takes(b, p) < takes(a, p)))?
 }
 
 /// All that `from` goes before.

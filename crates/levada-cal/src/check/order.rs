@@ -36,6 +36,7 @@ impl<'a> Checker<'a> {
             Some(ast::Schedule::RegExp { exp, .. }) => Some(self.regexp(exp, actor, &rank)),
         };
         self.unordered(actor, &below);
+        self.hasty(actor, &below);
         actor.outside = match actor.fsm {
             None => sorted,
             Some(_) => sorted
