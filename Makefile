@@ -7,6 +7,7 @@ IN     ?=
 SUITE  ?=
 MINUTES ?= 10
 CORPUS ?=
+KEEP   ?=
 WHAT   ?=
 SEED   ?= 7
 
@@ -132,12 +133,12 @@ bench: ## measure beside peers; SUITE=channel, pipeline, cal, stream, fork, mcap
 	@cargo build --workspace
 	bench/run $(SUITE)
 
-corpus: ## check, build and run the applications in a checkout: CORPUS=DIR, WHAT="check build run", SEED=7, DOCS=1
+corpus: ## check, build and run the applications in a checkout: CORPUS=DIR, WHAT="check build run", SEED=7, DOCS=1, KEEP=FILE to go on later
 	@scripts/need cc cmake cargo ffmpeg cjpeg python3
 	@test -d "$(CORPUS)" || { echo "name a checkout of Orcc's applications: make corpus CORPUS=DIR" >&2; exit 1; }
 	@cargo build --release -p levada
 	scripts/corpus/run "$(CORPUS)" $(WHAT) --seed $(SEED) --levada "$(CARGO_TARGET_DIR)/release/levada" \
-	  $(if $(DOCS),--docs docs/corpus.md)
+	  $(if $(DOCS),--docs docs/corpus.md) $(if $(KEEP),--keep "$(KEEP)")
 
 soak: build ## run and interrupt networks for MINUTES=10
 	@scripts/need cjpeg ffmpeg
