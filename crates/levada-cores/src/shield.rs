@@ -270,13 +270,14 @@ pub fn raise_with<K: Kernel>(
         match climb(machine, request, others, ledger, rung, &on_them) {
             Ok((inside, swept)) => {
                 let failed = |e: io::Error| Error::new(format!("cannot write the ledger: {e}"), "");
-                ledger
-                    .add(&[Entry::Rung(rung.name().into())])
-                    .map_err(failed)?;
                 let steered = match rung {
                     Rung::Own => Steered::default(),
                     _ => knobs::steer(machine, &request.cores, others, ledger),
                 };
+                // Last: the next one is raised when this stands, and must find all that we narrowed.
+                ledger
+                    .add(&[Entry::Rung(rung.name().into())])
+                    .map_err(failed)?;
                 return Ok(Raised {
                     rung,
                     reasons,

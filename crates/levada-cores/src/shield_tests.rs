@@ -475,6 +475,19 @@ fn two_shields_end_in_either_order_and_all_is_as_before() {
     }
 }
 
+/// Until its way stands in the ledger, a shield is being raised, and no other one begins.
+#[test]
+fn a_shield_is_raised_when_nothing_of_it_is_to_come() {
+    for (rung, fake) in machines() {
+        let up = raise(&fake, &on("3")).unwrap();
+        let text = std::fs::read_to_string(&up.ledger.path).unwrap();
+        let last = text.lines().last().unwrap_or("");
+        assert_eq!(last, Entry::Rung(rung.name().into()).line(3).trim_end());
+        assert!(text.contains("smp_affinity_list"), "{text}");
+        lower(&fake, &up);
+    }
+}
+
 #[test]
 fn three_shields_leave_one_core_and_come_back_one_by_one() {
     for order in [[3, 2, 1], [1, 2, 3], [2, 3, 1], [2, 1, 3]] {
