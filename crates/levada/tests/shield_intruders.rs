@@ -87,7 +87,13 @@ fn nothing_of_a_fork_storm_stays_on_the_core() {
                         // Who is being forked is seen before it has its cpuset, and before it runs.
                         let ran = text(format!("/proc/{id}/schedstat"));
                         let has_run = !ran.starts_with("0 ");
-                        let may = mask(id);
+                        // At one moment: who has ended is collected soon, and would not be known later.
+                        let status = text(format!("/proc/{id}/status"));
+                        let word = |name| {
+                            let line = status.lines().find_map(|l| l.strip_prefix(name));
+                            line.unwrap_or_default().trim().to_string()
+                        };
+                        let may = word("Cpus_allowed_list:");
                         if key.1.is_empty() || may.is_empty() {
                             continue;
                         }
@@ -97,7 +103,7 @@ fn nothing_of_a_fork_storm_stays_on_the_core() {
                             continue;
                         }
                         // Who has ended amid the sweep, and was not collected yet, runs nowhere.
-                        if stat(&format!("/proc/{id}/stat"), 3) == "Z" {
+                        if word("State:").starts_with(['Z', 'X']) {
                             continue;
                         }
                         if way != "affinity" {
