@@ -469,7 +469,7 @@ pub const CHECKS: &[Check] = &[
     check("from fiber to fiber", "F1", CORES, Some(2), 251, direct),
     check("time limit meets push", "F1", FENCES, Some(1), 10, in_time),
     check("waits through", "F1", FENCES, Some(3), 311, through),
-    check("late knock", "F1", FENCES, Some(1), 7404, late_knock),
+    check("late knock", "F1", FENCES, Some(1), 7340, late_knock),
     check("end meets wait", "F1", FENCES, Some(1), 35, ends),
     check("end meets wait", "F1", CORES, Some(1), 157, ends),
     check("end meets start", "F1", FENCES, Some(1), 902, ends_at_start),
