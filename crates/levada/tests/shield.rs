@@ -136,6 +136,8 @@ fn a_terminal_that_goes_away_is_heard_by_the_program() {
     // SAFETY: calls without memory, between fork and exec.
     unsafe {
         command.pre_exec(|| {
+            // What is ignored at its start a shell cannot trap: these tests may run under nohup.
+            libc::signal(libc::SIGHUP, libc::SIG_DFL);
             libc::setsid();
             match libc::ioctl(0, libc::TIOCSCTTY, 0) {
                 0 => Ok(()),
