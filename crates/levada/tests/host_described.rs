@@ -7,23 +7,9 @@
 
 mod common;
 
+use common::chance::Chance;
 use common::host::Host;
 use serde_json::{Value, json};
-
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % n
-    }
-
-    fn of<T: Clone>(&mut self, all: &[T]) -> T {
-        all[self.below(all.len())].clone()
-    }
-}
 
 /// Anything, and what numbers and names have at their ends.
 fn anything(chance: &mut Chance) -> Value {

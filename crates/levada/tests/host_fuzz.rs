@@ -6,24 +6,10 @@
 
 mod common;
 
+use common::chance::Chance;
 use common::host::Host;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
-
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % n
-    }
-
-    fn of<T: Copy>(&mut self, all: &[T]) -> T {
-        all[self.below(all.len())]
-    }
-}
 
 const METHODS: [&str; 7] = [
     "GET", "POST", "DELETE", "PUT", "HEAD", "OPTIONS", "G\u{e9}T",

@@ -2,6 +2,7 @@
 //! A folder of sources and a cache of its own for each test, and ways to run the command in it.
 #![allow(dead_code)]
 
+pub mod chance;
 pub mod host;
 pub mod shield;
 
