@@ -6,7 +6,7 @@
 //! every error. [`Sources`] holds the text of all files read; a [`Span`] points into it.
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -274,6 +274,39 @@ fn clamp(text: &str, span: Span) -> std::ops::Range<usize> {
 /// Nobody reads more than this at once.
 const MAX_SHOWN: usize = 200;
 
+/// Those of `diags` to show, by file and position, and for the others, what and how many they are. Where there
+/// are too many, errors come before warnings and notes, and what is rare before what is said everywhere: the
+/// few that matter would drown else.
+fn shown(diags: &Diagnostics) -> (Vec<&Diagnostic>, String) {
+    let all: Vec<&Diagnostic> = diags.iter().collect();
+    if all.len() <= MAX_SHOWN {
+        return (all, String::new());
+    }
+    let kind = |d: &Diagnostic| (d.severity, d.code);
+    let mut left: BTreeMap<(Severity, &str), usize> = BTreeMap::new();
+    for diag in &all {
+        *left.entry(kind(diag)).or_default() += 1;
+    }
+    let mut chosen: Vec<usize> = (0..all.len()).collect();
+    chosen.sort_by_key(|&i| (all[i].severity, left[&kind(all[i])], all[i].code, i));
+    chosen.truncate(MAX_SHOWN);
+    chosen.sort_unstable();
+    for &i in &chosen {
+        *left.get_mut(&kind(all[i])).expect("it was counted") -= 1;
+    }
+    let of: Vec<String> = left
+        .iter()
+        .filter(|(_, n)| **n > 0)
+        .map(|((severity, code), n)| format!("{n} {}[{code}]", severity.name()))
+        .collect();
+    let more = format!(
+        "... and {} more: {}\n\n",
+        all.len() - MAX_SHOWN,
+        of.join(", ")
+    );
+    (chosen.iter().map(|&i| all[i]).collect(), more)
+}
+
 /// `diags` as text, each with its line shown.
 pub fn render(sources: &Sources, diags: &Diagnostics, color: bool) -> String {
     let renderer = if color {
@@ -282,7 +315,8 @@ pub fn render(sources: &Sources, diags: &Diagnostics, color: bool) -> String {
         Renderer::plain()
     };
     let mut out = String::new();
-    for diag in diags.iter().take(MAX_SHOWN) {
+    let (shown, more) = shown(diags);
+    for diag in shown {
         let level = match diag.severity {
             Severity::Error => Level::ERROR,
             Severity::Warning => Level::WARNING,
@@ -335,10 +369,7 @@ pub fn render(sources: &Sources, diags: &Diagnostics, color: bool) -> String {
         out.push_str(&renderer.render(&[group]));
         out.push_str("\n\n");
     }
-    if diags.len() > MAX_SHOWN {
-        out.push_str(&format!("... and {} more\n\n", diags.len() - MAX_SHOWN));
-    }
-    out
+    out + &more
 }
 
 /// All of `diags` as an array of objects.
@@ -360,4 +391,36 @@ pub fn to_json(sources: &Sources, diags: &Diagnostics) -> serde_json::Value {
         object
     };
     diags.iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_rare_is_shown_where_all_is_too_much() {
+        let mut diags = Diagnostics::new();
+        diags.keep_notes();
+        let note = |code, i: usize| Diagnostic {
+            severity: Severity::Note,
+            ..Diagnostic::error(code, format!("{code} {i}"))
+        };
+        diags.extend((0..MAX_SHOWN + 20).map(|i| note("often", i)));
+        diags.extend((0..2).map(|i| note("seldom", i)));
+        diags.push(Diagnostic::error("wrong", "an error"));
+        let text = render(&Sources::new(), &diags, false);
+        assert!(
+            text.contains("error[wrong]") && text.contains("note[seldom]: seldom 1"),
+            "{text}"
+        );
+        assert!(
+            text.contains("note[often]: often 196\n") && !text.contains("often 197"),
+            "{text}"
+        );
+        assert!(
+            text.ends_with("... and 23 more: 23 note[often]\n\n"),
+            "{text}"
+        );
+        assert_eq!(diags.len(), MAX_SHOWN + 23);
+    }
 }
