@@ -129,8 +129,8 @@ format: ## format everything
 
 bench: ## measure beside peers; SUITE=channel, pipeline, cal, stream, fork, mcapi, window, shield, map or apps, JSON=file, PLOT=folder, QUICK=1, DOCS=1, CORPUS=DIR, APPS="NETWORK,in=FILE ..."
 	@scripts/need cc g++ cmake cargo python3
-	@echo "Building Levada (a minute or two, the first time)"
-	@cargo build --workspace
+	@echo "Building Levada as it is installed (some minutes, the first time)"
+	@cargo build --release -p levada
 	bench/run $(SUITE)
 
 corpus: ## check, build and run the applications in a checkout: CORPUS=DIR, WHAT="check build run", SEED=7, DOCS=1, KEEP=FILE to go on later

@@ -23,12 +23,12 @@ def install():
 
 
 def levada():
-    """The command, built before by `make bench`."""
+    """The command as it is installed, built before by `make bench`."""
     target = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
-    for where in [os.environ.get("LEVADA"), target / "debug/levada"]:
+    for where in [os.environ.get("LEVADA"), target / "release/levada"]:
         if where and (ROOT / where).exists():
             return ROOT / where
-    raise measure.Problem("the command is not built; run: make build")
+    raise measure.Problem("the command is not built; run: make bench")
 
 
 def network(name, xdf, path, *options):
