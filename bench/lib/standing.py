@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """What a host costs that has nothing to do, and how late elements come while others are loaded:
 
-    standing.py HOW LEVADA NETWORK N
+    standing.py HOW LEVADA NETWORK N [BARE]
 
 HOW is idle (N small applications that wait for input: CPU time in ms for each second, memory of each beyond
 what its channels and its state claim), or loads (four applications with an element each millisecond, while N others are loaded
 and unloaded beside them: how late elements come, as themselves say, without these loads and with them, and the
-longest firing)."""
+longest firing; with BARE, that program of four threads of the system's in their place)."""
 import os
 import socket
 import struct
@@ -17,6 +17,7 @@ import time
 from serving import Asked, entry, serving
 
 HOW, LEVADA, NETWORK, N = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
+BARE = sys.argv[5] if len(sys.argv) > 5 else None
 
 
 def taken(pid):
@@ -61,18 +62,68 @@ def share(values, part):
     return sorted(values)[min(len(values) - 1, int(len(values) * part))]
 
 
+class Applications:
+    """Four, with an element each millisecond."""
+
+    def __init__(self, folder, path, asked):
+        self.folder, self.path, self.asked, self.names = folder, path, asked, []
+
+    def start(self, part):
+        self.names = [f"{part}{i}" for i in range(4)]
+        for name in self.names:
+            subprocess.run([LEVADA, "load", NETWORK, "--socket", self.path, "--name", name,
+                            "--out", f"{self.folder}/{name}"], stdout=subprocess.DEVNULL, check=True)
+
+    def run(self):
+        return any(a["state"] not in ("ended", "failed")
+                   for a in self.asked.get("/applications") if a["name"] in self.names)
+
+    def late(self):
+        late = []
+        for name in self.names:
+            with open(f"{self.folder}/{name}") as file:
+                of = [int(line) / 1e6 for line in file]
+            if len(of) != 5000:
+                sys.exit(f"{name} has lost elements: {len(of)} of 5000 came")
+            late += of
+        return late
+
+    def longest_firing(self):
+        return 1e3 * max(actor["longest"] for name in self.names
+                         for actor in self.asked.get(f"/applications/{name}")["actor"])
+
+
+class Threads:
+    """Four, which do the same each on its own, beside a host that has nothing else."""
+
+    def __init__(self, folder):
+        self.file = f"{folder}/late"
+
+    def start(self, _):
+        with open(self.file, "w") as file:
+            self.program = subprocess.Popen([BARE], stdout=file)
+
+    def run(self):
+        return self.program.poll() is None
+
+    def late(self):
+        with open(self.file) as file:
+            return [int(line) / 1e6 for line in file]
+
+    def longest_firing(self):
+        return float("nan")
+
+
 def loads():
     with serving(LEVADA) as (folder, path):
         asked = Asked(path)
+        these = Threads(folder) if BARE else Applications(folder, path, asked)
 
         def once(beside):
-            names = [f"{beside}{i}" for i in range(4)]
-            for name in names:
-                subprocess.run([LEVADA, "load", NETWORK, "--socket", path, "--name", name,
-                                "--out", f"{folder}/{name}"], stdout=subprocess.DEVNULL, check=True)
             copy = os.path.join(os.path.dirname(NETWORK), "Copy.xdf")
+            these.start(beside)
             done = 0
-            while any(a["state"] not in ("ended", "failed") for a in asked.get("/applications") if a["name"] in names):
+            while these.run():
                 if not beside or done == N:
                     time.sleep(0.02)
                     continue
@@ -80,27 +131,21 @@ def loads():
                                 f"{folder}/numbers", "--out", "/dev/null"], stdout=subprocess.DEVNULL, check=True)
                 subprocess.run([LEVADA, "unload", "other", "--now", "--socket", path], stdout=subprocess.DEVNULL, check=True)
                 done += 1
-            late = []
-            for name in names:
-                with open(f"{folder}/{name}") as file:
-                    of = [int(line) / 1e6 for line in file]
-                if len(of) != 5000:
-                    sys.exit(f"{name} has lost elements: {len(of)} of 5000 came")
-                late += of
-            longest = max(actor["longest"] for name in names
-                          for actor in asked.get(f"/applications/{name}")["actor"])
-            return late, longest * 1e3, done
+            return these.late(), these.longest_firing(), done
         with open(f"{folder}/numbers", "w") as file:
             file.write("1\n" * 10)  # it is about loads, not about who computes beside
         once("q")  # compiles
         quiet, _, _ = once("")
         late, longest, done = once("l")
         print("median", share(late, 0.5))
+        print("p99", share(late, 0.99))
         print("p999", share(late, 0.999))
         print("most", max(late))
+        print("quiet_p99", share(quiet, 0.99))
         print("quiet_p999", share(quiet, 0.999))
         print("quiet_most", max(quiet))
-        print("longest_firing", longest)
+        if longest == longest:
+            print("longest_firing", longest)
         print("loads", done)
 
 

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* How late work comes that threads of the system do, each on its own: four threads, each with something due
+ * every millisecond, which is as much work as the network `late.Late` has for an element. Writes how many
+ * nanoseconds after it was due each was done. */
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <time.h>
+
+enum { THREADS = 4, COUNT = 5000, EVERY_NS = 1000000, TURNS = 100000 };
+
+struct one {
+  pthread_t thread;
+  uint32_t kept;
+  int64_t late[COUNT];
+};
+
+static int64_t now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static void *run(void *argument) {
+  struct one *one = argument;
+  int64_t due = now();
+  for (int i = 0; i < COUNT; i++) {
+    due += EVERY_NS;
+    struct timespec t = {due / 1000000000, due % 1000000000};
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR) {
+    }
+    for (int turn = 0; turn < TURNS; turn++) one->kept = one->kept * 1664525 + 1013904223;
+    *(volatile uint32_t *)&one->kept = one->kept;
+    one->late[i] = now() - due;
+  }
+  return NULL;
+}
+
+int main(void) {
+  static struct one all[THREADS];
+  for (int i = 0; i < THREADS; i++)
+    if (pthread_create(&all[i].thread, NULL, run, &all[i]) != 0) return 1;
+  for (int i = 0; i < THREADS; i++) pthread_join(all[i].thread, NULL);
+  for (int i = 0; i < THREADS; i++)
+    for (int k = 0; k < COUNT; k++) printf("%" PRId64 "\n", all[i].late[k]);
+  return 0;
+}
