@@ -193,7 +193,7 @@ typedef enum lvd_port_trap {
   LVD_TRAP_ILLEGAL,
   LVD_TRAP_TICK /* another LVD_TICK_MS of CPU time of this thread have passed */
 } lvd_port_trap;
-#define LVD_TICK_MS 10
+#define LVD_TICK_MS 4 /* many systems' clocks of CPU time tick no sooner */
 
 /* Called on the thread that trapped, with its `self`, in signal context. It may lvd_port_jump. When
  * it returns, a tick goes on and a fault takes the way it would have taken without us. `address` is

@@ -21,8 +21,11 @@
 #include "fork.h"
 #include "inside.h"
 
-/* Ticks, of LVD_TICK_MS. */
-enum { TURN_TICKS = 1, STUCK_TICKS = 10, STOP_TICKS = 20 };
+/* How long an action may hold up what is behind it, and a program that ends its own code. */
+enum { STUCK_MS = 100, STOP_MS = 200 };
+
+/* The ticks of one activation that have gone by, in ms. */
+static uint64_t clocked_ms(const lvd_worker *w) { return (uint64_t)w->clock_ticks * LVD_TICK_MS; }
 
 /* A signal's frame and what switches away: what a processor has in registers can be many kilobytes. */
 enum { FRAME = 16384 };
@@ -70,7 +73,7 @@ static void give_away(lvd_worker *w) {
 
 void lvd_stuck_tick(lvd_worker *w) {
   lvd_runtime *rt = w->rt;
-  if (w->clock_ticks < STUCK_TICKS || !w->may_abandon || w->index >= rt->workers) return;
+  if (clocked_ms(w) < STUCK_MS || !w->may_abandon || w->index >= rt->workers) return;
   w->may_abandon = 0;
   lvd_store_relaxed_u64(&w->stuck, lvd_load_relaxed_u64(&w->activations) + 1);
   lvd_worker_obey(w); /* others wait for an application to end */
@@ -101,13 +104,13 @@ static bool is_wanted(const lvd_worker *w) {
 
 void lvd_stuck_fiber(lvd_worker *w, const void *sp, const void *at) {
   const lvd_fiber *f = (const lvd_fiber *)w->current;
-  if (w->clock_ticks < TURN_TICKS || f->bare || !w->current->app->code_to) return;
+  if (!w->clock_ticks || f->bare || !w->current->app->code_to) return;
   if (!is_in_its_own(w, sp, at)) {
     lvd_stuck_tick(w);
     return;
   }
   if (lvd_load_relaxed_u32(&w->current->app->phase) != LVD_PHASE_RUNNING) {
-    if (w->clock_ticks < STOP_TICKS) return;
+    if (clocked_ms(w) < STOP_MS) return;
     w->may_abandon = 0;
     lvd_port_jump(w->escape);
   }

@@ -129,7 +129,7 @@ void test_app_move_under_load(void) {
 }
 
 /* An actor that could go on for ever gives way to a move, a pause and a stop at once: not only when
- * the clock next looks at it, after 10 ms of CPU time. */
+ * the clock next looks at it, after 4 ms of CPU time. */
 static lvd_a32 asked, late;
 static uint64_t thread_ns(void) {
   struct timespec t;

@@ -33,7 +33,7 @@ pub struct Simulated {
 }
 
 /// The runtime's clock for fairness.
-const TURN: f64 = 10e6;
+const TURN: f64 = 4e6;
 /// Firings in one step, at the most.
 const MOST: u64 = 1 << 30;
 /// To look at an actor that cannot fire.

@@ -185,7 +185,7 @@ typedef struct lvd_worker_counters {
  * records and sets both to how many there are. */
 LVD_API lvd_status lvd_app_counters(lvd_app *app, lvd_actor_counters *actor, uint32_t *actors,
                                     lvd_channel_counters *channel, uint32_t *channels);
-/* CPU time of its fibers, calls of forks and procedures included; in steps of 10 ms, and right on the
+/* CPU time of its fibers, calls of forks and procedures included; in steps of 4 ms, and right on the
  * average. */
 LVD_API uint64_t lvd_app_fibers_busy_ns(lvd_app *app);
 LVD_API lvd_status lvd_worker_counters_read(lvd_runtime *rt, uint32_t worker,
