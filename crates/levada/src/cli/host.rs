@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `levada host`, its applications, and who asks it.
+
+use super::network::{CompileArgs, GivenArgs, NetworkArgs, RuntimeArgs};
+use super::values::{amount, seconds, size};
+use clap::{Args, ValueHint};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+#[derive(Args, Debug)]
+pub struct HostArgs {
+    /// Listen here [default: $XDG_RUNTIME_DIR/levada/host.sock, or /run/levada/host.sock for root]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, env = "LEVADA_HOST")]
+    pub socket: Option<PathBuf>,
+    /// Listen on this descriptor, remember nothing: for an application that a host isolates
+    #[arg(long, value_name = "FD", hide = true, value_parser = clap::value_parser!(i32).range(3..))]
+    pub listener: Option<i32>,
+    /// Let this group use it, too
+    #[arg(long, value_name = "GROUP")]
+    pub group: Option<String>,
+    /// Remember here what is loaded [default: $XDG_STATE_HOME/levada/host, or /var/lib/levada/host for
+    /// root]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub state: Option<PathBuf>,
+    /// Load what ran when the last host ended, or was killed
+    #[arg(long)]
+    pub restore: bool,
+    /// Told to end, wait no longer than this for a firing that does not end
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "20")]
+    pub within: f64,
+    #[command(flatten)]
+    pub runtime: RuntimeArgs,
+}
+
+impl HostArgs {
+    /// As arguments, for a host that is to work as this one does.
+    pub fn for_another(&self) -> Vec<OsString> {
+        let RuntimeArgs {
+            workers,
+            time_limit,
+            spin,
+            no_balance,
+        } = &self.runtime;
+        let number = |name: &str, n: Option<u32>| n.map(|n| format!("--{name}={n}").into());
+        let mut all = vec![OsString::from(format!("--within={}", self.within))];
+        all.extend(number("workers", *workers));
+        all.extend(number("time-limit", *time_limit));
+        all.extend(number("spin", *spin));
+        all.extend(no_balance.then(|| "--no-balance".into()));
+        all
+    }
+
+    pub fn within(&self) -> std::time::Duration {
+        std::time::Duration::from_secs_f64(self.within)
+    }
+}
+
+/// Which host, and how it is told what it says.
+#[derive(Args, Debug)]
+pub struct AtArgs {
+    /// The host's socket [default: as for levada host]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, env = "LEVADA_HOST")]
+    pub socket: Option<PathBuf>,
+    /// Print what the host says as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Wait no longer than this for what is asked for [default: 30; 1800 for load, which may compile]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub within: Option<f64>,
+}
+
+/// NETWORK may also be a C program, a shared object (.so) with a main, or a manifest (.toml): several
+/// applications, all or none.
+#[derive(Args, Debug)]
+pub struct LoadArgs {
+    #[command(flatten)]
+    pub network: NetworkArgs,
+    #[command(flatten)]
+    pub given: GivenArgs,
+    /// Know it by this name [default: the last part of the network's]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Add this to the priority of its actors
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "0",
+        allow_negative_numbers = true
+    )]
+    pub priority: i32,
+    /// Refuse it if its state and channels take more than so many bytes (K, M, G)
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub memory: Option<u64>,
+    /// Promise it so many units a second (what it counts, such as frames); it gets no more
+    #[arg(long, value_name = "FPS", value_parser = amount)]
+    pub rate: Option<f64>,
+    /// Let it take no more than so many cores, such as 0.5
+    #[arg(long, value_name = "CORES", value_parser = amount)]
+    pub share: Option<f64>,
+    /// Load it even where that breaks a promise
+    #[arg(long)]
+    pub anyway: bool,
+    /// Give it a core that nothing else of the host is on
+    #[arg(long)]
+    pub exclusive: bool,
+    /// Keep the actors that this file names on the workers it gives them: a placement (TOML), or a
+    /// mapping of Orcc's (XML)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub placement: Option<PathBuf>,
+    /// Give it a process of its own: for code that is not trusted
+    #[arg(long)]
+    pub isolate: bool,
+    /// Do not start it yet: resume does
+    #[arg(long)]
+    pub paused: bool,
+    #[command(flatten)]
+    pub compile: CompileArgs,
+    #[command(flatten)]
+    pub at: AtArgs,
+    /// What the main of a C program is given; behind -- also what looks like an option
+    #[arg(value_name = "ARGUMENT")]
+    pub arguments: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub struct ReplaceArgs {
+    /// The application that is replaced
+    #[arg(value_name = "APPLICATION")]
+    pub old: String,
+    #[command(flatten)]
+    pub load: LoadArgs,
+}
+
+#[derive(Args, Debug)]
+pub struct UnloadArgs {
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// At once: what is in flight is dropped
+    #[arg(long)]
+    pub now: bool,
+    #[command(flatten)]
+    pub at: AtArgs,
+}
+
+#[derive(Args, Debug)]
+pub struct OneArgs {
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    #[command(flatten)]
+    pub at: AtArgs,
+}
+
+#[derive(Args, Debug)]
+pub struct AllArgs {
+    #[command(flatten)]
+    pub at: AtArgs,
+}
+
+#[derive(Args, Debug)]
+pub struct MoveArgs {
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    #[arg(value_name = "ACTOR")]
+    pub actor: String,
+    #[arg(value_name = "WORKER")]
+    pub worker: u32,
+    #[command(flatten)]
+    pub at: AtArgs,
+}
+
+#[derive(Args, Debug)]
+pub struct EventsArgs {
+    /// Go on with what happens, until Ctrl-C
+    #[arg(long, short)]
+    pub follow: bool,
+    /// Leave out events up to this number
+    #[arg(long, value_name = "N", default_value = "0")]
+    pub since: u64,
+    #[command(flatten)]
+    pub at: AtArgs,
+}
+
+#[derive(Args, Debug)]
+pub struct TopArgs {
+    /// Ask the host so often
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    pub every: f64,
+    #[command(flatten)]
+    pub at: AtArgs,
+}
+
+/// Without --simulate: of the host's applications.
+#[derive(Args, Debug)]
+pub struct MapArgs {
+    /// Map what this file describes instead: machine and applications as TOML, written by hand or by
+    /// `levada run --record`
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub simulate: Option<PathBuf>,
+    #[command(flatten)]
+    pub how: SimulateArgs,
+    #[command(flatten)]
+    pub at: AtArgs,
+}
+
+/// How a description is mapped.
+#[derive(Args, Debug)]
+pub struct SimulateArgs {
+    /// levada, partition, glb, lb, round-robin; all of them; or what was recorded
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "levada",
+        requires = "simulate"
+    )]
+    pub strategy: String,
+    /// Workers take their actors in turn, ready or not, instead of those that can fire
+    #[arg(long, requires = "simulate")]
+    pub round_robin: bool,
+    /// Keep the actors that this file names on the cores it gives them: a placement (TOML), or a
+    /// mapping of Orcc's (XML)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "simulate")]
+    pub placement: Option<PathBuf>,
+    /// Write the placement into this file, of the first strategy where it is all; without --simulate that
+    /// of what runs
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::AnyPath)]
+    pub write: Option<PathBuf>,
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Which network a command is about, and how it is compiled and run.
+
+use super::values::{amount, microseconds, setting, workers};
+use clap::{Args, ValueEnum, ValueHint};
+use levada_host::HostOptions;
+use levada_sys::RuntimeOptions;
+use std::path::PathBuf;
+
+/// Which network, and with what values.
+#[derive(Args, Debug)]
+pub struct NetworkArgs {
+    /// An .xdf file (or the .cal file of an actor without ports), or a class name such as a.b.Top
+    #[arg(value_name = "NETWORK", value_hint = ValueHint::FilePath)]
+    pub network: String,
+    /// Give a parameter or variable of the network a value
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = setting)]
+    pub set: Vec<(String, String)>,
+    /// Use the sources of this project, and of those that it needs (.project, .classpath), or of the
+    /// project in this folder that has the network [default: the one that the network lies in]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub project: Option<PathBuf>,
+    /// Look for classes in this folder, too
+    #[arg(long = "path", short = 'I', value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub path: Vec<PathBuf>,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outside {
+    /// The network stops
+    Fault,
+    /// Its nearest element is read, and what is written is lost, with a warning: applications made
+    /// for Orcc rely on it that nothing happens
+    Nearest,
+}
+
+impl Outside {
+    pub fn name(self) -> &'static str {
+        match self {
+            Outside::Fault => "fault",
+            Outside::Nearest => "nearest",
+        }
+    }
+}
+
+/// How it is compiled.
+#[derive(Args, Debug)]
+pub struct CompileArgs {
+    /// Leave out the checks of array indices (a wrong index then spoils memory)
+    #[arg(long)]
+    pub unchecked: bool,
+    /// What happens where a list is read or written that has no such element
+    /// [default: nearest in a project, which has a .project file, or else fault]
+    #[arg(long, value_name = "WHAT", value_enum, conflicts_with = "unchecked")]
+    pub outside: Option<Outside>,
+    /// Give channels sizes by chance, from this seed: what comes out must be the same
+    #[arg(long, value_name = "SEED")]
+    pub any_sizes: Option<u64>,
+    /// Do not join actors into one, even where that is faster
+    #[arg(long, overrides_with = "fuse")]
+    pub no_fuse: bool,
+    /// Join actors where that is faster (the default)
+    #[arg(long)]
+    pub fuse: bool,
+    /// Compile this C or C++ file of native functions and actors into the network, or link this shared
+    /// object with it
+    #[arg(long = "native", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub native: Vec<PathBuf>,
+}
+
+/// What its natives are given.
+#[derive(Args, Debug)]
+pub struct GivenArgs {
+    /// What the network reads
+    #[arg(long = "in", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub input: Option<PathBuf>,
+    /// Where the network writes
+    #[arg(long = "out", value_name = "FILE", value_hint = ValueHint::AnyPath)]
+    pub output: Option<PathBuf>,
+    /// Tell the network's natives another option
+    #[arg(long = "option", value_name = "NAME=VALUE", value_parser = setting)]
+    pub option: Vec<(String, String)>,
+}
+
+/// What runs it.
+#[derive(Args, Debug)]
+pub struct RuntimeArgs {
+    /// Workers [default: as many as affinity and the CPU quota leave]
+    #[arg(long, value_name = "N", value_parser = workers)]
+    pub workers: Option<u32>,
+    /// Stop an application when one action of it computes for longer than this; 0: never [default: 0;
+    /// in a host 10000]
+    #[arg(long, value_name = "MS")]
+    pub time_limit: Option<u32>,
+    /// An idle worker looks for work for so many microseconds before it sleeps; 0: it sleeps at once
+    /// [default: 30]
+    #[arg(long, value_name = "US", value_parser = microseconds)]
+    pub spin: Option<u32>,
+    /// Keep actors where they were placed first
+    #[arg(long)]
+    pub no_balance: bool,
+}
+
+impl RuntimeArgs {
+    pub fn options(&self) -> HostOptions {
+        HostOptions {
+            runtime: RuntimeOptions {
+                workers: self.workers.unwrap_or(0),
+                time_limit_ms: self.time_limit.unwrap_or(0),
+                // To the runtime, zero microseconds are its own choice.
+                no_spin: self.spin == Some(0),
+                spin_us: self.spin.unwrap_or(0),
+                ..RuntimeOptions::default()
+            },
+            balance: !self.no_balance,
+        }
+    }
+}
+
+#[derive(Args, Debug)]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub network: NetworkArgs,
+    #[command(flatten)]
+    pub given: GivenArgs,
+    /// Show in a window what the network writes (by ffplay or mpv)
+    #[arg(long, conflicts_with = "output")]
+    pub play: bool,
+    #[command(flatten)]
+    pub runtime: RuntimeArgs,
+    #[command(flatten)]
+    pub compile: CompileArgs,
+    /// Keep the actors that this file names on the cores it gives them: a placement (TOML), or a
+    /// mapping of Orcc's (XML)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub placement: Option<PathBuf>,
+    /// Write the network with what was measured into this file, for `levada map --simulate`
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub record: Option<PathBuf>,
+    /// Run at so many units a second (what it counts, such as frames) and no more
+    #[arg(long, value_name = "FPS", value_parser = amount)]
+    pub rate: Option<f64>,
+    /// Draw the network with what was measured into this SVG file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub graph: Option<PathBuf>,
+    /// At the end, a table of all actors and channels
+    #[arg(long)]
+    pub stats: bool,
+    /// Show progress even where the output is no terminal
+    #[arg(long, overrides_with = "no_progress")]
+    pub progress: bool,
+    /// Show no progress
+    #[arg(long)]
+    pub no_progress: bool,
+    /// Print the summary as one line of JSON, which is then all of the output: what the network
+    /// prints goes to the error output
+    #[arg(long)]
+    pub json: bool,
+    /// What the main of a C program is given
+    #[arg(value_name = "ARGUMENT", last = true)]
+    pub arguments: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub struct PrepareArgs {
+    #[command(flatten)]
+    pub network: NetworkArgs,
+    #[command(flatten)]
+    pub given: GivenArgs,
+    #[command(flatten)]
+    pub compile: CompileArgs,
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `levada unit`: processors behind a window.
+
+use super::values::seconds;
+use clap::{Args, Subcommand, ValueHint};
+use std::path::PathBuf;
+
+#[derive(Subcommand, Debug)]
+pub enum UnitCommand {
+    /// List the units that there are, and what each is about
+    List(UnitsArgs),
+    /// Start a machine, which is then a unit of this name
+    Boot(BootArgs),
+    /// Give it an image, ELF or raw, which stays there for run
+    Load(UnitLoadArgs),
+    /// Run its image to the end; the exit status is the program's
+    Run(UnitRunArgs),
+    /// Print what has happened there; also of a unit that is no more
+    Log(UnitArgs),
+    /// End it, whatever it does
+    Stop(UnitArgs),
+    /// The process that a unit is kept by
+    #[command(hide = true)]
+    Keep(BootArgs),
+}
+
+impl UnitCommand {
+    pub fn json(&self) -> bool {
+        match self {
+            UnitCommand::List(at) => at.json,
+            UnitCommand::Boot(args) | UnitCommand::Keep(args) => args.unit.at.json,
+            UnitCommand::Load(args) => args.unit.at.json,
+            UnitCommand::Run(args) => args.unit.at.json,
+            UnitCommand::Log(unit) | UnitCommand::Stop(unit) => unit.at.json,
+        }
+    }
+}
+
+#[derive(Args, Debug)]
+pub struct UnitsArgs {
+    /// Where the units' sockets and logs are [default: /run/levada/units, or
+    /// $XDG_RUNTIME_DIR/levada/units]
+    #[arg(long, value_name = "DIR", env = "LEVADA_UNITS", value_hint = ValueHint::DirPath)]
+    pub dir: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct UnitArgs {
+    /// The unit
+    #[arg(value_name = "NAME", value_parser = unit_name)]
+    pub name: String,
+    #[command(flatten)]
+    pub at: UnitsArgs,
+}
+
+#[derive(Args, Debug)]
+#[command(group = clap::ArgGroup::new("kind").required(true))]
+pub struct BootArgs {
+    #[command(flatten)]
+    pub unit: UnitArgs,
+    /// A riscv64 machine in QEMU
+    #[arg(long, group = "kind")]
+    pub qemu: bool,
+    /// A riscv32 machine in QEMU
+    #[arg(long, group = "kind")]
+    pub qemu32: bool,
+    /// A machine that is a process of this system
+    #[arg(long, group = "kind")]
+    pub native: bool,
+}
+
+impl BootArgs {
+    /// What a unit's name begins with.
+    pub fn board(&self) -> &'static str {
+        match (self.qemu, self.qemu32) {
+            (true, _) => "qemu",
+            (_, true) => "qemu32",
+            _ => "native",
+        }
+    }
+}
+
+#[derive(Args, Debug)]
+pub struct UnitLoadArgs {
+    #[command(flatten)]
+    pub unit: UnitArgs,
+    #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath)]
+    pub image: PathBuf,
+}
+
+#[derive(Args, Debug)]
+pub struct UnitRunArgs {
+    #[command(flatten)]
+    pub unit: UnitArgs,
+    /// Call this procedure of a program that serves; else the program is run to its end
+    pub procedure: Option<String>,
+    /// Its argument, one part behind the other: u32:7, i64:-3, f64:2.5 (8, 16, 32, 64 bits), text:words,
+    /// hex:0a0b, file:PATH
+    #[arg(value_name = "TYPE:VALUE", requires = "procedure")]
+    pub arguments: Vec<String>,
+    /// Feed a stream of the procedure's from a file, in elements of so many bytes; "-": the input
+    #[arg(long = "in", value_name = "STREAM:BYTES=FILE", requires = "procedure")]
+    pub inputs: Vec<String>,
+    /// Write what comes on a stream into a file; "-": the output
+    #[arg(long = "out", value_name = "STREAM:BYTES=FILE", requires = "procedure")]
+    pub outputs: Vec<String>,
+    /// What the result is: u8 to u64, i8 to i64, f32, f64, text
+    #[arg(
+        long,
+        value_name = "TYPE",
+        default_value = "hex",
+        requires = "procedure"
+    )]
+    pub result: String,
+    /// Stop the program when it has not ended by then [default: wait]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub within: Option<f64>,
+}
+
+/// It is a part of files' names.
+fn unit_name(text: &str) -> Result<String, String> {
+    let known = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    match (1..=40).contains(&text.len())
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.chars().all(known)
+    {
+        true => Ok(text.to_string()),
+        false => {
+            Err("write 1 to 40 letters, digits, '-', '_' or '.', a letter or digit first".into())
+        }
+    }
+}

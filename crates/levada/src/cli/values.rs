@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Values that several commands take, and what is said of those that are none.
+
+pub fn setting(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_string(), value.to_string())),
+        _ => Err("write NAME=VALUE".to_string()),
+    }
+}
+
+pub fn workers(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(n @ 1..=1024) => Ok(n),
+        _ => Err("write a whole number from 1 to 1024".to_string()),
+    }
+}
+
+/// Who looks for work looks at no timer, so that there is a limit.
+pub fn microseconds(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(n @ 0..=1_000_000) => Ok(n),
+        _ => Err("write a whole number from 0 to 1000000".to_string()),
+    }
+}
+
+/// Of something that there is a limit of.
+pub fn amount(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(n) if (1e-3..=1e9).contains(&n) => Ok(n),
+        _ => Err("write a number from 0.001 to 1000000000".to_string()),
+    }
+}
+
+pub fn size(text: &str) -> Result<u64, String> {
+    let (digits, shift) = match text.chars().last() {
+        Some('K' | 'k') => (&text[..text.len() - 1], 10),
+        Some('M' | 'm') => (&text[..text.len() - 1], 20),
+        Some('G' | 'g') => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    let bytes = digits.parse::<u64>().ok().filter(|n| *n > 0);
+    bytes
+        .and_then(|n| n.checked_mul(1 << shift))
+        .ok_or_else(|| "write a number of bytes, such as 500000, 64K, 10M or 1G".to_string())
+}
+
+pub fn domain(text: &str) -> Result<u32, String> {
+    const LAST: u32 = 0x7fff_ffff;
+    match text.parse() {
+        Ok(n @ 0..=LAST) => Ok(n),
+        _ => Err(format!("write a whole number from 0 to {LAST}")),
+    }
+}
+
+pub fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(s) if (0.05..=3600.0).contains(&s) => Ok(s),
+        _ => Err("write a number from 0.05 to 3600".to_string()),
+    }
+}
