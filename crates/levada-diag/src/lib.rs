@@ -274,11 +274,10 @@ fn clamp(text: &str, span: Span) -> std::ops::Range<usize> {
 /// Nobody reads more than this at once.
 const MAX_SHOWN: usize = 200;
 
-/// Those of `diags` to show, by file and position, and for the others, what and how many they are. Where there
-/// are too many, errors come before warnings and notes, and what is rare before what is said everywhere: the
-/// few that matter would drown else.
-fn shown(diags: &Diagnostics) -> (Vec<&Diagnostic>, String) {
-    let all: Vec<&Diagnostic> = diags.iter().collect();
+/// Those of `all` to show, in the same order, and for the others, what and how many they are. Where there are
+/// too many, errors come before warnings and notes, and what is rare before what is said everywhere: the few
+/// that matter would drown else.
+pub fn to_show(all: Vec<&Diagnostic>) -> (Vec<&Diagnostic>, String) {
     if all.len() <= MAX_SHOWN {
         return (all, String::new());
     }
@@ -315,7 +314,7 @@ pub fn render(sources: &Sources, diags: &Diagnostics, color: bool) -> String {
         Renderer::plain()
     };
     let mut out = String::new();
-    let (shown, more) = shown(diags);
+    let (shown, more) = to_show(diags.iter().collect());
     for diag in shown {
         let level = match diag.severity {
             Severity::Error => Level::ERROR,

@@ -356,6 +356,22 @@ fn what_is_wrong_appears_and_vanishes() {
     assert_eq!(editor.wrong("src/p/Top.xdf"), Vec::<Value>::new());
 }
 
+/// A file of two megabytes in one line, with two hundred thousand mistakes, and one of another kind at its end.
+#[test]
+fn a_file_of_nothing_but_mistakes_does_not_occupy_the_editor() {
+    let mut editor = Editor::new();
+    let text = format!(
+        "package p;\nactor A () ==> : {}int y := q; end\n",
+        "int x := 1; ".repeat(200_000)
+    );
+    editor.open("src/p/A.cal", &text);
+    let wrong = editor.wrong("src/p/A.cal");
+    assert!((2..1000).contains(&wrong.len()), "{}", wrong.len());
+    let about = |text| move |w: &&Value| w["message"].as_str().unwrap().contains(text);
+    assert!(wrong.iter().filter(about("`x`")).count() > 1);
+    assert_eq!(wrong.iter().filter(about("`q`")).count(), 1);
+}
+
 #[test]
 fn names_lead_to_where_they_are_declared() {
     let mut editor = Editor::new();

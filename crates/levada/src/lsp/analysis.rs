@@ -225,7 +225,8 @@ impl Analysis {
         Some((span, parts.join("\n\n---\n\n")))
     }
 
-    /// What is wrong, each with the file that it is in; what is in none is in `checked`.
+    /// What is wrong, each with the file that it is in; what is in none is in `checked`. No more than anybody
+    /// reads, of `checked` and of what it uses each: a file of a megabyte of mistakes would occupy the editor.
     pub fn diagnostics(&self, checked: &Path, world: &World) -> Vec<(PathBuf, Diagnostic)> {
         let one = |diag: &diag::Diagnostic| {
             let first = diag.labels.first();
@@ -264,7 +265,13 @@ impl Analysis {
             };
             (path, diagnostic)
         };
-        self.diags.iter().map(one).collect()
+        let elsewhere = |diag: &&diag::Diagnostic| {
+            let file = diag.labels.first().and_then(|l| self.path(l.span.file));
+            file.is_some_and(|path| path != checked)
+        };
+        let (theirs, own): (Vec<_>, Vec<_>) = self.diags.iter().partition(elsewhere);
+        let shown = [own, theirs].map(|some| diag::to_show(some).0);
+        shown.into_iter().flatten().map(one).collect()
     }
 }
 
