@@ -687,9 +687,17 @@ impl SharedObjects {
     fn open(natives: &[PathBuf]) -> Result<SharedObjects, CompileError> {
         let open = |path: &PathBuf| {
             // SAFETY: it is loaded with the network anyway; what runs when it is, is the user's.
-            unsafe { libloading::Library::new(path) }.map_err(|e| CompileError::File {
-                path: path.clone(),
-                why: io::Error::other(format!("this is no shared object that can be loaded: {e}")),
+            unsafe { libloading::Library::new(path) }.map_err(|e| {
+                // What the loader says is the cause of what the crate says, and names the file first.
+                let said = std::error::Error::source(&e).map_or(e.to_string(), |s| s.to_string());
+                let named = format!("{}: ", path.display());
+                let why = said.strip_prefix(&named).unwrap_or(&said);
+                CompileError::File {
+                    path: path.clone(),
+                    why: io::Error::other(format!(
+                        "this is no shared object that can be loaded: {why}"
+                    )),
+                }
             })
         };
         let files = natives.iter().filter(|p| is_shared_object(p));

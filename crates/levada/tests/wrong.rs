@@ -312,9 +312,14 @@ fn natives_that_are_missing_or_wrong() {
         }
     }
     place.write("other.so", "no shared object\n");
-    place
-        .run(&["run", top, "--native", "other.so"])
-        .refuses(1, &["other.so", "no shared object that can be loaded"]);
+    place.run(&["run", top, "--native", "other.so"]).refuses(
+        1,
+        &[
+            "other.so",
+            "no shared object that can be loaded",
+            "too short",
+        ],
+    );
     place.write(
         "natives/shout.c",
         "#include <levada/native.h>\n#include <stdint.h>\nvoid shout(int32_t x);\n\
