@@ -6,11 +6,12 @@
 mod common;
 
 use common::host::{Host, TOP, sources};
-use common::{Place, network};
+use common::{Place, Run, network};
 use serde_json::Value;
 use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
 /// The numbers from 1 on, in order, none missing; how many.
@@ -278,6 +279,39 @@ fn a_socket_has_one_host_and_a_dead_one_is_followed() {
         .place
         .run(&["host", "--socket", "g.sock", "--group", "no such group"]);
     group.refuses(1, &["there is no such group"]);
+}
+
+/// As a descriptor, in the way that systemd has: the socket is not the host's, and stays when it ends.
+#[test]
+fn a_socket_that_somebody_else_listens_on_is_taken_over() {
+    let place = sources();
+    let host = |given: &str| {
+        let listener = UnixListener::bind(place.path("s.sock")).unwrap();
+        let script =
+            format!("exec 3<&0; export LISTEN_PID=$$ {given}; exec \"$0\" host --state state");
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", &script, env!("CARGO_BIN_EXE_levada")]);
+        command
+            .current_dir(place.path(""))
+            .stdin(OwnedFd::from(listener));
+        command
+    };
+    let mut child = host("LISTEN_FDS=1")
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let list = place.run(&["list", "--json", "--socket", "s.sock"]); // it waits until the host is there
+    assert_eq!(list.succeeds().json(), serde_json::json!([]));
+    // SAFETY: the child has not been waited for.
+    unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+    assert!(child.wait().unwrap().success());
+    assert!(place.exists("s.sock"));
+    std::fs::remove_file(place.path("s.sock")).unwrap();
+    let two = Run::new(host("LISTEN_FDS=2").output().unwrap());
+    two.refuses(
+        1,
+        &["2 sockets are handed over (LISTEN_FDS), and one is wanted"],
+    );
 }
 
 /// Killed while three applications run, a fourth has ended and a fifth is unloaded: the three are known
