@@ -222,7 +222,8 @@ lvd_status lvd_stream_destroy(lvd_stream *face) {
   if (s->opened) {
     give_back(s);
     send_close(s->number);
-  } else if (!s->asked) {
+  } else if (!s->asked || s->refused == LVD_E_ARGUMENT) {
+    /* What the host has by that name, with elements of another size, is not to wait for somebody else. */
     lvd_record r = {.kind = LVD_RECORD_LEAVE};
     memcpy(r.name, s->name, sizeof s->name);
     lvd_far_send(&r);

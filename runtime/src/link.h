@@ -193,6 +193,9 @@ void lvd_shared_wake(lvd_link *link);                /* whoever can go on; the l
 void lvd_shared_end(lvd_link *link, lvd_status why); /* the other side is gone; the lock in hand */
 void lvd_shared_forget(lvd_link *link);              /* the parent's names */
 lvd_status lvd_shared_leave(lvd_link *link, const char *name);
+/* The parent's: the child will not come for the stream of that name that is open here, since whoever
+ * was to has ended. So the next one of that name finds no old one. */
+void lvd_shared_give_up(lvd_link *link, const char *name);
 lvd_status lvd_shared_open(lvd_link *link, const lvd_stream_options *options, lvd_stream **out);
 
 #endif

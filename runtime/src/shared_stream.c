@@ -408,6 +408,18 @@ lvd_status lvd_shared_open(lvd_link *link, const lvd_stream_options *o, lvd_stre
   return status;
 }
 
+void lvd_shared_give_up(lvd_link *link, const char *name) {
+  lvd_port_lock(&link->lock);
+  lvd_name *n = link->names;
+  while (n && (!n->opened[LVD_PARENT] || n->opened[LVD_CHILD] || strcmp(n->name, name) != 0))
+    n = n->next;
+  if (n) {
+    n->opened[LVD_CHILD] = n->closed[LVD_CHILD] = true;
+    if (n->offset) conclude_free(head_of(link, n));
+  }
+  lvd_port_unlock(&link->lock);
+}
+
 lvd_status lvd_shared_leave(lvd_link *link, const char *name) {
   lvd_status status = lvd_link_state(link);
   if (status != LVD_OK) return status;

@@ -13,7 +13,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "link.h"
 #include "message.h"
+#include "stream.h"
 
 enum { LOOK_NS = 100000000, ROOM = 65536 };
 
@@ -164,6 +166,16 @@ static void *run_pump(void *argument) {
   return NULL;
 }
 
+/* The call is over: what it has not opened nobody will. */
+static void let_go(pump *p, bool returned) {
+  lvd_shared_stream *shared = ((const stream *)p->stream)->shared;
+  lvd_sys_flow *f = p->flow;
+  lvd_shared_give_up(shared->link, f->name);
+  if (returned && f->status == LVD_OK && !lvd_shared_is_theirs(shared, !f->in))
+    f->status = LVD_E_STATE;
+  lvd_stream_destroy(p->stream);
+}
+
 static lvd_status begin_pumps(lvd_sys_served *s, pump *p, uint32_t count, int over) {
   for (uint32_t i = 0; i < count; i++) {
     lvd_sys_flow *f = p[i].flow;
@@ -218,7 +230,7 @@ lvd_status lvd_sys_served_call(lvd_sys_served *s, const char *procedure, const v
   (void)n;
   for (uint32_t i = 0; i < flows && p; i++) {
     if (p[i].started) pthread_join(p[i].thread, NULL);
-    if (p[i].stream) lvd_stream_destroy(p[i].stream);
+    if (p[i].stream) let_go(&p[i], status == LVD_OK);
   }
   free(p);
   if (over >= 0) close(over);

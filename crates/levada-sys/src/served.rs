@@ -107,6 +107,10 @@ impl Served {
                 (Status(ffi::LVD_E_ENDED), _) => {
                     format!("the file ends amid an element of {} bytes", raw.size)
                 }
+                (Status(ffi::LVD_E_STATE), _) => format!(
+                    "the procedure has returned and not used it, or with elements of another size than {} bytes",
+                    raw.size
+                ),
                 (Status::ARGUMENT, _) => format!("elements there do not have {} bytes", raw.size),
                 (status, _) => status.text().to_string(),
             };

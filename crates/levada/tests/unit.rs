@@ -424,7 +424,10 @@ fn procedures_are_called() {
     units
         .run(&["load", "u", image.to_str().unwrap()])
         .succeeds();
-    run(&[]).refuses(1, &["ends not by itself", "levada unit run u PROCEDURE"]);
+    run(&[]).refuses(
+        1,
+        &["does not end by itself", "levada unit run u PROCEDURE"],
+    );
     // It stays there from call to call.
     for x in [21, 4] {
         let twice = run(&["twice", &format!("u32:{x}"), "--result", "u32"]);
@@ -478,6 +481,20 @@ fn procedures_are_called() {
     run(&["negate", "--in", "1:4=part.raw", "--out", "2:4=out.raw"])
         .refuses(1, &["amid an element"]);
     run(&["negate", "--in", "1:4"]).refuses(1, &["what is the stream"]);
+    // A stream that the procedure has with elements of another size, or not at all, is no other call's.
+    let right = ["negate", "--in", "1:4=in.raw", "--out", "2:4=out.raw"];
+    for (what, streams) in [
+        (1, ["--in", "1:3=in.raw", "--out", "2:4=out.raw"]),
+        (2, ["--in", "1:4=in.raw", "--out", "2:2=out.raw"]),
+        (9, ["--in", "1:4=in.raw", "--out", "9:4=out.raw"]),
+    ] {
+        let wrong = [&["negate"], &streams[..], &["--within", "20"]].concat();
+        let said = format!("stream {what}: the procedure has returned and not used it");
+        run(&wrong).refuses(1, &[&said]);
+        run(&right).succeeds();
+        let out = std::fs::read(units.0.path().join("out.raw")).unwrap();
+        assert_eq!(out, negated, "{what}");
+    }
     run(&["wild"]).refuses(1, &["a store to where no memory is"]);
     run(&["hangs", "--within", "0.2"]).refuses(1, &["its time is over"]);
     assert_eq!(

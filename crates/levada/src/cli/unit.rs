@@ -115,7 +115,7 @@ pub struct UnitRunArgs {
         requires = "procedure"
     )]
     pub result: String,
-    /// Stop the program when it has not ended by then [default: wait]
+    /// Stop the program when it has not ended by then [default: wait, whatever it does]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub within: Option<f64>,
 }

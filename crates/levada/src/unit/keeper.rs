@@ -369,8 +369,16 @@ impl Keeper<'_> {
     }
 
     fn load(&mut self, file: &Path) -> Value {
-        if self.calling.is_some() {
-            return refusal("a procedure runs there", None);
+        if let Some(told) = self.is_dead() {
+            return told;
+        }
+        if self.calling.is_some() || self.open {
+            let what = match self.calling {
+                Some(_) => "a procedure runs there",
+                None => "a program runs there",
+            };
+            let help = format!("it ends by itself, or by: levada unit stop {}", self.name);
+            return refusal(what, Some(&help));
         }
         if !matches!(self.kept, Kept::Machine(_))
             && let Err(why) = self.boot_anew()
@@ -393,11 +401,16 @@ impl Keeper<'_> {
         }
     }
 
+    fn is_dead(&self) -> Option<Value> {
+        let why = self.dead.as_ref()?;
+        let help = format!("levada unit stop {}, and boot it again", self.name);
+        Some(refusal(&format!("unit {}: {why}", self.name), Some(&help)))
+    }
+
     /// What can be run, or called.
     fn ready(&self) -> Result<PathBuf, Value> {
-        if let Some(why) = &self.dead {
-            let help = format!("levada unit stop {}, and boot it again", self.name);
-            return Err(refusal(&format!("unit {}: {why}", self.name), Some(&help)));
+        if let Some(told) = self.is_dead() {
+            return Err(told);
         }
         self.image.clone().ok_or_else(|| {
             let help = format!("levada unit load {} IMAGE", self.name);
@@ -505,7 +518,7 @@ impl Keeper<'_> {
     }
 }
 
-const SERVES: &str = "the program serves procedures, and ends not by itself";
+const SERVES: &str = "the program serves procedures, and does not end by itself";
 
 fn call_help(name: &str) -> String {
     format!("call one: levada unit run {name} PROCEDURE")
