@@ -54,6 +54,7 @@ typedef struct lvd_name {
   uint32_t number, elem_size;
   uint64_t offset, ring; /* 0: one side has left before the other came */
   bool opened[2], closed[2];
+  bool refused; /* to the side that came second, for elements of another size */
   struct lvd_name *next;
 } lvd_name;
 
@@ -194,8 +195,9 @@ void lvd_shared_end(lvd_link *link, lvd_status why); /* the other side is gone; 
 void lvd_shared_forget(lvd_link *link);              /* the parent's names */
 lvd_status lvd_shared_leave(lvd_link *link, const char *name);
 /* The parent's: the child will not come for the stream of that name that is open here, since whoever
- * was to has ended. So the next one of that name finds no old one. */
-void lvd_shared_give_up(lvd_link *link, const char *name);
+ * was to has ended. So the next one of that name finds no old one. True: it has not come, neither to
+ * use the stream nor to leave it, or it was refused for elements of another size. */
+bool lvd_shared_give_up(lvd_link *link, const char *name);
 lvd_status lvd_shared_open(lvd_link *link, const lvd_stream_options *options, lvd_stream **out);
 
 #endif

@@ -208,6 +208,7 @@ static lvd_name *open_name(lvd_link *link, enum lvd_side side, const char *name,
     if (*status == LVD_OK && !fresh) conclude_free(head_of(link, n));
   } else if (n->elem_size != elem_size) {
     *status = LVD_E_ARGUMENT;
+    n->refused = true;
   }
   if (*status == LVD_OK) {
     n->opened[side] = true;
@@ -408,16 +409,18 @@ lvd_status lvd_shared_open(lvd_link *link, const lvd_stream_options *o, lvd_stre
   return status;
 }
 
-void lvd_shared_give_up(lvd_link *link, const char *name) {
+bool lvd_shared_give_up(lvd_link *link, const char *name) {
   lvd_port_lock(&link->lock);
   lvd_name *n = link->names;
-  while (n && (!n->opened[LVD_PARENT] || n->opened[LVD_CHILD] || strcmp(n->name, name) != 0))
+  while (n && (!n->opened[LVD_PARENT] || n->closed[LVD_PARENT] || strcmp(n->name, name) != 0))
     n = n->next;
-  if (n) {
+  bool alone = n && !n->opened[LVD_CHILD], refused = n && n->refused;
+  if (alone) {
     n->opened[LVD_CHILD] = n->closed[LVD_CHILD] = true;
     if (n->offset) conclude_free(head_of(link, n));
   }
   lvd_port_unlock(&link->lock);
+  return alone || refused;
 }
 
 lvd_status lvd_shared_leave(lvd_link *link, const char *name) {

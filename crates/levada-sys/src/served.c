@@ -168,11 +168,10 @@ static void *run_pump(void *argument) {
 
 /* The call is over: what it has not opened nobody will. */
 static void let_go(pump *p, bool returned) {
-  lvd_shared_stream *shared = ((const stream *)p->stream)->shared;
+  const lvd_shared_stream *shared = ((const stream *)p->stream)->shared;
   lvd_sys_flow *f = p->flow;
-  lvd_shared_give_up(shared->link, f->name);
-  if (returned && f->status == LVD_OK && !lvd_shared_is_theirs(shared, !f->in))
-    f->status = LVD_E_STATE;
+  bool unused = lvd_shared_give_up(shared->link, f->name);
+  if (returned && f->status == LVD_OK && unused) f->status = LVD_E_STATE;
   lvd_stream_destroy(p->stream);
 }
 

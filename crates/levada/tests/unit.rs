@@ -481,10 +481,23 @@ fn procedures_are_called() {
     run(&["negate", "--in", "1:4=part.raw", "--out", "2:4=out.raw"])
         .refuses(1, &["amid an element"]);
     run(&["negate", "--in", "1:4"]).refuses(1, &["what is the stream"]);
+    units.file("empty.raw", &[]);
+    let empty = run(&[
+        "negate",
+        "--in",
+        "1:4=empty.raw",
+        "--out",
+        "2:4=out.raw",
+        "--json",
+    ]);
+    assert_eq!(
+        empty.succeeds().json()["elements"],
+        serde_json::json!([0, 0])
+    );
     // A stream that the procedure has with elements of another size, or not at all, is no other call's.
     let right = ["negate", "--in", "1:4=in.raw", "--out", "2:4=out.raw"];
     for (what, streams) in [
-        (1, ["--in", "1:3=in.raw", "--out", "2:4=out.raw"]),
+        (1, ["--in", "1:8=in.raw", "--out", "2:4=out.raw"]),
         (2, ["--in", "1:4=in.raw", "--out", "2:2=out.raw"]),
         (9, ["--in", "1:4=in.raw", "--out", "9:4=out.raw"]),
     ] {
