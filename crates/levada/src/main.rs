@@ -98,7 +98,7 @@ fn main() -> ExitCode {
                 // Where not even that can be written, the status has to do.
                 let _ = output::line(&failure.json().to_string());
             }
-            ExitCode::FAILURE
+            ExitCode::from(failure.status)
         }
     }
 }

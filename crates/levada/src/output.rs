@@ -10,6 +10,10 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+/// The usual status of a command that failed, and that of one whose status is otherwise a program's.
+const FAILED: u8 = 1;
+pub const OURS: u8 = 125;
+
 /// Why a command failed, and what to do about it.
 #[derive(Debug)]
 pub struct Failure {
@@ -17,6 +21,8 @@ pub struct Failure {
     pub help: Option<String>,
     /// What was found in the sources, as JSON; it has been shown already.
     pub diagnostics: Vec<Value>,
+    /// The command's exit status.
+    pub status: u8,
 }
 
 impl Failure {
@@ -25,6 +31,21 @@ impl Failure {
             what: what.into(),
             help: None,
             diagnostics: Vec::new(),
+            status: FAILED,
+        }
+    }
+
+    pub fn status(mut self, status: u8) -> Failure {
+        self.status = status;
+        self
+    }
+
+    /// Of a command whose status is otherwise a program's: as `env` and its kin have it for what is
+    /// their own fault.
+    pub fn of_ours(self) -> Failure {
+        match self.status {
+            FAILED => self.status(OURS),
+            _ => self,
         }
     }
 
@@ -65,9 +86,8 @@ impl From<std::io::Error> for Failure {
 impl From<levada_host::Refusal> for Failure {
     fn from(why: levada_host::Refusal) -> Failure {
         Failure {
-            what: why.what,
             help: why.help,
-            diagnostics: Vec::new(),
+            ..Failure::new(why.what)
         }
     }
 }

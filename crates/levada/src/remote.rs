@@ -30,9 +30,8 @@ impl From<Failed> for Failure {
     fn from(failed: Failed) -> Failure {
         let _ = std::io::stderr().lock().write_all(failed.text.as_bytes());
         Failure {
-            what: failed.error,
             help: failed.help,
-            diagnostics: failed.diagnostics,
+            ..Failure::new(failed.error).found(failed.diagnostics)
         }
     }
 }

@@ -34,9 +34,6 @@ pub fn shield(args: &ShieldArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-/// What cannot be shielded has the status that `env` and its kin have for what is their own fault.
-const NO_SHIELD: u8 = 125;
-
 fn raise(args: &RaiseArgs) -> Result<ExitCode, Failure> {
     if let Some(descriptor) = args.wire {
         return wire::serve(args, descriptor);
@@ -45,12 +42,9 @@ fn raise(args: &RaiseArgs) -> Result<ExitCode, Failure> {
         Some(_) => run::attach(&plan),
         None => run::run(&plan),
     });
-    match done {
-        Err(e) if args.pid.is_none() && !args.program.is_empty() => {
-            output::error(&e.what, e.help.as_deref());
-            Ok(ExitCode::from(NO_SHIELD))
-        }
-        done => done,
+    match args.pid {
+        None if !args.program.is_empty() => done.map_err(Failure::of_ours),
+        _ => done,
     }
 }
 

@@ -133,7 +133,7 @@ fn stop_as(signal: i32) {
 // ---- the program -------------------------------------------------------------------------------
 
 /// Where the program is, as a shell would find it.
-fn find(program: &OsStr) -> Result<PathBuf, (u8, String)> {
+fn find(program: &OsStr) -> Result<PathBuf, Failure> {
     let shown = program.display();
     let usable = |path: &Path| {
         let name = CString::new(path.as_os_str().as_bytes()).ok()?;
@@ -145,12 +145,16 @@ fn find(program: &OsStr) -> Result<PathBuf, (u8, String)> {
         let path = PathBuf::from(program);
         return match path.metadata() {
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                Err((NOT_FOUND, format!("there is no program {shown}")))
+                Err(Failure::new(format!("there is no program {shown}")).status(NOT_FOUND))
             }
-            Err(e) => Err((CANNOT_START, format!("{shown} cannot be started: {e}"))),
-            Ok(m) if m.is_dir() => Err((CANNOT_START, format!("{shown} is a folder"))),
+            Err(e) => {
+                Err(Failure::new(format!("{shown} cannot be started: {e}")).status(CANNOT_START))
+            }
+            Ok(m) if m.is_dir() => {
+                Err(Failure::new(format!("{shown} is a folder")).status(CANNOT_START))
+            }
             Ok(_) if usable(&path) != Some(true) => {
-                Err((CANNOT_START, format!("{shown} may not be executed")))
+                Err(Failure::new(format!("{shown} may not be executed")).status(CANNOT_START))
             }
             Ok(_) => Ok(path),
         };
@@ -159,7 +163,7 @@ fn find(program: &OsStr) -> Result<PathBuf, (u8, String)> {
     let mut found = std::env::split_paths(&list).map(|dir| dir.join(program));
     match found.find(|p| usable(p) == Some(true)) {
         Some(path) if !program.is_empty() => Ok(path),
-        _ => Err((NOT_FOUND, format!("there is no program {shown} (in PATH)"))),
+        _ => Err(Failure::new(format!("there is no program {shown} (in PATH)")).status(NOT_FOUND)),
     }
 }
 
@@ -297,13 +301,7 @@ fn lower(plan: &Plan, shield: Shield, released: bool) -> Result<(), Failure> {
 
 pub fn run(plan: &Plan) -> Result<ExitCode, Failure> {
     let words = &plan.args.program;
-    let path = match find(&words[0]) {
-        Ok(path) => path,
-        Err((code, why)) => {
-            output::error(&why, None);
-            return Ok(ExitCode::from(code));
-        }
-    };
+    let path = find(&words[0])?;
     let signals = Signals::take(true)?;
     let mut shield = Shield::raise(plan.request.clone())?;
     if shield.raised.rung.is_watched() {
@@ -314,13 +312,12 @@ pub fn run(plan: &Plan) -> Result<ExitCode, Failure> {
     let started = start(plan, &path, &signals, &mut shield);
     let program = match started {
         Ok(program) => program,
-        Err((code, e)) => {
+        Err(e) => {
             let lowered = shield.lower().map_err(Failure::from);
             if let Err(e) = lowered {
                 output::error(&e.what, None);
             }
-            output::error(&e.what, e.help.as_deref().filter(|h| !h.is_empty()));
-            return Ok(ExitCode::from(code));
+            return Err(e);
         }
     };
     let mut released = false;
@@ -342,17 +339,16 @@ fn start(
     path: &Path,
     signals: &Signals,
     shield: &mut Shield,
-) -> Result<Program, (u8, Failure)> {
-    let own = |f: Failure| (super::NO_SHIELD, f);
+) -> Result<Program, Failure> {
     let mut program = Program::fork(path, &plan.args.program, signals)
-        .map_err(|e| own(Failure::new(format!("no process can be started: {e}"))))?;
+        .map_err(|e| Failure::new(format!("no process can be started: {e}")))?;
     let ready = shield
         .take_in(program.pid)
         .map_err(|e| Failure::new(format!("the program cannot be put onto its cores: {e}")))
         .and_then(|()| class::give(plan.args, shield, program.pid));
     if let Err(e) = ready {
         program.give_up();
-        return Err(own(e));
+        return Err(e);
     }
     announce(plan, shield);
     if let Err(e) = program.go() {
@@ -361,10 +357,8 @@ fn start(
             _ => CANNOT_START,
         };
         program.give_up();
-        return Err((
-            code,
-            Failure::new(format!("{} cannot be started: {e}", path.display())),
-        ));
+        let what = format!("{} cannot be started: {e}", path.display());
+        return Err(Failure::new(what).status(code));
     }
     Ok(program)
 }

@@ -7,7 +7,7 @@
 use super::run::{Signals, descriptor_of};
 use super::{Plan, plan};
 use crate::cli::RaiseArgs;
-use crate::output::{Failure, failure};
+use crate::output::{self, Failure, failure};
 use levada_cores::guard::{News, wait};
 use levada_cores::{Restored, Shield};
 use serde_json::{Value, json};
@@ -51,7 +51,7 @@ pub fn serve(args: &RaiseArgs, descriptor: i32) -> Result<ExitCode, Failure> {
                 &mut wire,
                 &json!({"is": "refused", "why": e.what, "help": help}),
             );
-            return Ok(ExitCode::from(super::NO_SHIELD));
+            return Ok(ExitCode::from(output::OURS));
         }
     };
     let (restored, released) = hold(&plan, &mut wire, &process, &signals, shield)?;
