@@ -24,7 +24,9 @@ from lib.measure import Contender, Metric, Problem
 
 SECONDS = Metric("s", "s", "lower")
 RATIO = Metric("times_idle", "", "lower")
+PROMISED = [Metric("ms", "ms", "lower")]
 SETUP = [Metric("raise_ms", "ms", "lower"), Metric("whole_ms", "ms", "lower")]
+PROMISED_BY = peers.ROOT / "bench/lib/promised.py"
 BESIDE = peers.ROOT / "bench/lib/beside.py"
 FOLDER = peers.BUILD / "shield"
 IDLE = "idle machine"
@@ -33,6 +35,7 @@ IDLE = "idle machine"
 WAVES = {"40 MB": 40, "100 MB": 100}
 VIDEOS = {"50 MB": 50, "100 MB": 100}
 QUICK_WAVES, QUICK_VIDEOS = {"20 MB": 20}, {"20 MB": 20}
+WAYS = ["partition", "cpusets", "affinity"]
 # Without it, LAME takes twice as long for the same.
 LAME = ["lame", "--quiet", "-f"]
 PLAY = ["ffmpeg", "-nostdin", "-v", "error"]
@@ -120,6 +123,7 @@ def run(session):
     prefix, session.prefix = session.prefix, []  # the ways are what is compared
     try:
         setup(session, core)
+        promises(session, core)
         for program, command, is_large in programs(session.quick):
             for load, copies, background in loads(session.quick):
                 if not is_large or copies > 1:
@@ -183,15 +187,29 @@ def setup(session, core):
     try:
         time.sleep(0.2)
         ways = [way("levada")]
-        for by in ["partition", "cpusets", "affinity"]:
-            command = [str(peers.levada()), "shield", str(core), "-q", "--by", by, "--", "true"]
-            if subprocess.run(command, stderr=subprocess.DEVNULL).returncode == 0:
-                ways.append(way(f"levada, by {by}", "--by", by))
+        ways += [way(f"levada, by {by}", "--by", by) for by in WAYS if works(core, by)]
         session.measure("a hundred processes more, set up; all of it around `true`", SETUP, ways, runs=15)
     finally:
         for sleeper in sleepers:
             sleeper.kill()
             sleeper.wait()
+
+
+def works(core, by):
+    command = [str(peers.levada()), "shield", str(core), "-q", "--by", by, "--", "true"]
+    return subprocess.run(command, stderr=subprocess.DEVNULL).returncode == 0
+
+
+def promises(session, core):
+    """Each is held when it is under 100 ms."""
+    def way(what, by):
+        return Contender(f"levada, by {by}", [sys.executable, "-S", PROMISED_BY, what, peers.levada(), core, by])
+    ways = [by for by in WAYS if works(core, by)]
+    session.measure("the tool is killed: until all is as before", PROMISED, [way("restored", by) for by in ways],
+                    runs=15)
+    if "affinity" in ways:
+        session.measure("a program comes onto the core: until it is sent away", PROMISED,
+                        [way("evicted", "affinity")], runs=15)
 
 
 def plot(session, folder):

@@ -477,10 +477,23 @@ static int descriptors(void) {
   return n;
 }
 
+/* Of this process, in KiB. */
+static long resident(void) {
+  long pages = 0, all;
+  FILE *f = fopen("/proc/self/statm", "re");
+  CHECK(f && fscanf(f, "%ld %ld", &all, &pages) == 2);
+  fclose(f);
+  return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+/* A round that left a page more would take a MiB in 256 of them. */
+enum { SETTLED = 10, MORE_KIB = 1024 };
+
 /* Booted, loaded, run, and let go, killed or made to fail; LVD_ROUNDS times, and nothing is left. */
 static void rounds(void) {
   const char *rounds = getenv("LVD_ROUNDS");
   int n = rounds ? atoi(rounds) : 12, before = 0;
+  long memory = 0;
   uint64_t seed = 7;
   bench b = bench_of(2);
   for (int round = 0; round < n; round++) {
@@ -503,9 +516,15 @@ static void rounds(void) {
     CHECK_EQ(lvd_unit_unload(u), LVD_OK);
     if (round == 2) before = descriptors();
     if (round > 2) CHECK_EQ(descriptors(), before);
+    if (round == SETTLED) memory = resident();
   }
   CHECK_EQ(waitpid(-1, NULL, WNOHANG), -1); /* no child is left */
-  printf("%d rounds\n", n);
+  if (n > SETTLED) {
+    printf("%d rounds, %ld KiB more than after the first %d\n", n, resident() - memory, SETTLED);
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__) /* which keep what is freed */
+    CHECK(resident() - memory < MORE_KIB);
+#endif
+  }
   bench_free(&b);
 }
 ON_ALL(rounds)

@@ -27,6 +27,30 @@ fn who_comes_onto_the_core_is_kept_off() {
             });
             let took = until("evicted", 2, || mask(intruder.id()) == bench.others());
             println!("evicted within {took:?}");
+            // A new login: a session of its own, with all cores whatever its parent had, and children.
+            let script = "sleep 20 & sleep 20 & wait";
+            let login = Sleeper::new(&["taskset", "-c", &bench.all, "setsid", "sh", "-c", script]);
+            let session = || {
+                let (mut all, mut at) = (vec![login.id()], 0);
+                while let Some(id) = all.get(at) {
+                    let children = text(format!("/proc/{id}/task/{id}/children"));
+                    all.extend(
+                        children
+                            .split_whitespace()
+                            .filter_map(|w| w.parse::<i32>().ok()),
+                    );
+                    at += 1;
+                }
+                all
+            };
+            let took = until("a login's evicted", 2, || {
+                let all = session();
+                all.len() == 3 && all.iter().all(|id| mask(*id) == bench.others())
+            });
+            println!("a login of three processes evicted within {took:?}");
+            for id in session() {
+                kill(id, libc::SIGKILL);
+            }
         } else {
             let done = Command::new("taskset")
                 .args(["-c", &core, "true"])

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""How long a shield's two promises take: `restored`, from a SIGKILL of the tool until what it had moved has its
+mask again; `evicted`, from where a program may run on the shielded core (which it asked for itself) until it may
+not. Prints `ms`.
+
+    promised.py restored|evicted LEVADA CORE [WAY]
+"""
+import os
+import signal
+import subprocess
+import sys
+import time
+
+what, levada, core, *way = sys.argv[1:]
+core = int(core)
+STEP = 0.0002  # between two looks
+before = os.sched_getaffinity(0)
+
+
+def until(holds):
+    end = time.monotonic() + 5
+    while not holds():
+        if time.monotonic() > end:
+            sys.exit(f"{what}: not within 5 s")
+        time.sleep(STEP)
+
+
+def may(process):
+    return os.sched_getaffinity(process)
+
+
+sleeper = subprocess.Popen(["sleep", "60"])
+tool = subprocess.Popen([levada, "shield", str(core), "-q", *(["--by", way[0]] if way else []), "--",
+                         "sh", "-c", "echo; exec sleep 60"], stdout=subprocess.PIPE)
+tool.stdout.read(1)  # the program runs
+try:
+    until(lambda: core not in may(sleeper.pid))
+    if what == "restored":
+        began = time.monotonic()  # who restores may be faster than the next line
+        tool.kill()
+        until(lambda: may(sleeper.pid) == before)
+    else:
+        began = time.monotonic()
+        os.sched_setaffinity(sleeper.pid, {core})
+        until(lambda: core not in may(sleeper.pid))
+    print("ms", (time.monotonic() - began) * 1e3)
+finally:
+    if tool.poll() is None:
+        tool.send_signal(signal.SIGTERM)
+    tool.wait()
+    sleeper.kill()
+    sleeper.wait()
