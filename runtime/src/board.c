@@ -76,27 +76,37 @@ static const char *qemu_of(const char *variable, const char *usual) {
   return qemu && *qemu ? qemu : usual;
 }
 
+static const char *qemu_loader(void) {
+  return lvd_board_file("LEVADA_LOADER", LVD_LOADER, LVD_LOADER_BUILT);
+}
+
 static lvd_status qemu_start(int memory, size_t size, int bell, lvd_port_process *peer) {
-  return boot(qemu_of("LEVADA_QEMU", "qemu-system-riscv64"),
-              lvd_board_file("LEVADA_LOADER", LVD_LOADER, LVD_LOADER_BUILT), "LEVADA_LOADER",
-              memory, size, bell, peer);
+  return boot(qemu_of("LEVADA_QEMU", "qemu-system-riscv64"), qemu_loader(), "LEVADA_LOADER", memory,
+              size, bell, peer);
+}
+
+static const char *qemu32_loader(void) {
+  return lvd_board_file("LEVADA_LOADER32", LVD_LOADER32, LVD_LOADER32_BUILT);
 }
 
 static lvd_status qemu32_start(int memory, size_t size, int bell, lvd_port_process *peer) {
-  return boot(qemu_of("LEVADA_QEMU32", "qemu-system-riscv32"),
-              lvd_board_file("LEVADA_LOADER32", LVD_LOADER32, LVD_LOADER32_BUILT),
-              "LEVADA_LOADER32", memory, size, bell, peer);
+  return boot(qemu_of("LEVADA_QEMU32", "qemu-system-riscv32"), qemu32_loader(), "LEVADA_LOADER32",
+              memory, size, bell, peer);
 }
 
-const lvd_board lvd_board_qemu = {"qemu:",  RISCV,      64,  "64-bit little-endian RISC-V",
-                                  16 << 20, qemu_start, NULL};
-const lvd_board lvd_board_qemu32 = {"qemu32:", RISCV,        32,  "32-bit little-endian RISC-V",
-                                    16 << 20,  qemu32_start, NULL};
+const lvd_board lvd_board_qemu = {"qemu:",  RISCV,       64,         "64-bit little-endian RISC-V",
+                                  16 << 20, qemu_loader, qemu_start, NULL};
+const lvd_board lvd_board_qemu32 = {
+    "qemu32:", RISCV,         32,           "32-bit little-endian RISC-V",
+    16 << 20,  qemu32_loader, qemu32_start, NULL};
+
+static const char *native_loader(void) {
+  return lvd_board_file("LEVADA_NATIVE_LOADER", LVD_NATIVE_LOADER, LVD_NATIVE_LOADER_BUILT);
+}
 
 static lvd_status native_start(int memory, size_t size, int bell, lvd_port_process *peer) {
   (void)size;
-  const char *loader =
-      lvd_board_file("LEVADA_NATIVE_LOADER", LVD_NATIVE_LOADER, LVD_NATIVE_LOADER_BUILT);
+  const char *loader = native_loader();
   char of_memory[16], of_bell[16];
   snprintf(of_memory, sizeof of_memory, "%d", memory);
   snprintf(of_bell, sizeof of_bell, "%d", bell);
@@ -112,4 +122,5 @@ static lvd_status native_start(int memory, size_t size, int bell, lvd_port_proce
   return status;
 }
 
-const lvd_board lvd_board_native = {"native:", X86_64, 64, "64-bit x86", 0, native_start, NULL};
+const lvd_board lvd_board_native = {"native:", X86_64,        64,           "64-bit x86",
+                                    0,         native_loader, native_start, NULL};

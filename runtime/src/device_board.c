@@ -13,18 +13,25 @@
 #define LVD_KEEPER_BUILT ""
 #endif
 
-lvd_status lvd_board_open(const lvd_board *board, const char **file, int64_t limit_ns,
+lvd_status lvd_board_open(const lvd_board *board, const char *device, int64_t limit_ns,
                           lvd_port_device **out) {
+  char text[200] = "";
+  lvd_status status = LVD_E_MEMORY;
+  *out = board->open(device, text, sizeof text, limit_ns, &status);
+  return *out ? LVD_OK : lvd_window_refuse(status, "%s", text);
+}
+
+lvd_status lvd_board_open_before(const lvd_board *board, const char **file, int64_t limit_ns,
+                                 lvd_port_device **out) {
   const char *colon = strchr(*file, ':');
   if (!colon || !colon[1])
     return lvd_window_refuse(LVD_E_ARGUMENT, "write %sDEVICE:IMAGE: an image's file is missing",
                              board->prefix);
-  char *name = strndup(*file, (size_t)(colon - *file)), text[200] = "";
-  lvd_status status = LVD_E_MEMORY;
-  *out = name ? board->open(name, text, sizeof text, limit_ns, &status) : NULL;
+  char *name = strndup(*file, (size_t)(colon - *file));
+  lvd_status status = name ? lvd_board_open(board, name, limit_ns, out) : LVD_E_MEMORY;
   free(name);
   *file = colon + 1;
-  return *out ? LVD_OK : lvd_window_refuse(status, "%s", text);
+  return status;
 }
 
 const char *lvd_board_keeper(void) {
@@ -48,7 +55,7 @@ static lvd_port_device *open_uio(const char *name, char *text, size_t size, int6
   return lvd_port_uio_open(name, text, size, status);
 }
 
-const lvd_board lvd_board_uio = {"uio:", 0, 0, "little-endian processors", 0, NULL, open_uio};
+const lvd_board lvd_board_uio = {"uio:", 0, 0, "little-endian processors", 0, NULL, NULL, open_uio};
 
 const lvd_board lvd_board_remoteproc = {
-    "remoteproc:", 0, 0, "little-endian processors", 0, NULL, lvd_port_remoteproc_open};
+    "remoteproc:", 0, 0, "little-endian processors", 0, NULL, NULL, lvd_port_remoteproc_open};

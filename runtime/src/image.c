@@ -52,9 +52,12 @@ static lvd_status flatten(const unsigned char *file, size_t size, const lvd_boar
         LVD_E_LAYOUT, "the image is for another processor: the window's takes %s", board->takes);
   uint64_t at = word(file + f->parts, f->word), count = word(file + f->count, 2);
   if (word(file + 16, 2) != 2 || word(file + f->part_size, 2) != f->part || count == 0 ||
-      count > MOST_PARTS || at > size || count * f->part > size - at)
+      count > MOST_PARTS)
     return lvd_window_refuse(LVD_E_ARGUMENT,
                              "the image is no program: link it without a dynamic loader, -static");
+  if (at > size || count * f->part > size - at)
+    return lvd_window_refuse(LVD_E_ARGUMENT,
+                             "the image is cut off: its table of parts is not there");
   uint64_t low = UINT64_MAX, high = 0;
   part p;
   for (int fill = 0; fill < 2; fill++) {

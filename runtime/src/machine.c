@@ -8,6 +8,8 @@
 
 #include "window.h"
 
+#define LAST_NS 1000000000 /* for a stop that nobody waits for */
+
 struct lvd_machine {
   lvd_link link;
   lvd_far_side far;
@@ -28,20 +30,29 @@ static bool is_gone(lvd_machine *m) {
 }
 
 lvd_status lvd_machine_boot(const char *kind, int64_t limit_ns, lvd_machine **out) {
-  char prefix[40];
-  const char *rest;
+  char name[200];
+  const char *device;
   lvd_window_refuse(LVD_OK, "%s", "");
   if (!kind || !out || limit_ns <= 0) return LVD_E_ARGUMENT;
-  snprintf(prefix, sizeof prefix, "%s:", kind);
-  const lvd_board *board = lvd_board_of(prefix, &rest);
-  if (!board || *rest || !board->start)
-    return lvd_window_refuse(LVD_E_UNKNOWN, "there is no kind of machine that is called %.30s",
+  snprintf(name, sizeof name, "%s:", kind);
+  const lvd_board *board = lvd_board_of(name, &device);
+  if (!board || (*device && !board->open) || strlen(kind) >= sizeof name - 1)
+    return lvd_window_refuse(LVD_E_UNKNOWN, "there is no kind of machine that is called %.60s",
                              kind);
   lvd_machine *m = calloc(1, sizeof *m);
   if (!m) return LVD_E_MEMORY;
   lvd_link_prepare(&m->link, NULL);
   int bell = -1;
-  lvd_status status = lvd_link_make(&m->link, NULL, lvd_far_base(board, 0), 1 << 20, true, &bell);
+  size_t base = lvd_far_base(board, 0);
+  lvd_status status = LVD_OK;
+  name[strlen(kind)] = 0; /* the device's alone */
+  if (board->open) status = lvd_board_open(board, device, limit_ns, &m->far.device);
+  if (m->far.device) {
+    m->link.device = m->far.device;
+    base = lvd_far_base_of(m->far.device, &m->link, 0);
+    if (!base) status = LVD_E_MEMORY;
+  }
+  if (status == LVD_OK) status = lvd_link_make(&m->link, NULL, base, 1 << 20, true, &bell);
   if (status == LVD_OK) status = lvd_far_boot(&m->far, &m->link, board, bell, limit_ns);
   lvd_port_close(bell);
   if (status != LVD_OK) {
@@ -142,6 +153,9 @@ int32_t lvd_machine_process(const lvd_machine *m) { return m->link.peer.id; }
 
 void lvd_machine_end(lvd_machine *m) {
   if (!m) return;
+  /* A board of its own goes on when whoever rings it is gone. */
+  if (m->far.device && m->far.window && !m->dead && runs(m))
+    lvd_far_stop(&m->far, &m->link, LAST_NS);
   if (m->link.peer.id > 0 && !is_gone(m)) {
     lvd_port_process_kill(&m->link.peer);
     while (!is_gone(m)) lvd_port_bell_wait(m->link.bell_end, m->link.own_bell, &m->link.peer, -1);

@@ -604,7 +604,7 @@ static lvd_status start_board(process *p, const lvd_board *board, const char *fi
   lvd_window_refuse(LVD_OK, "%s", ""); /* what was said of another one */
   lvd_status status = (p->far = calloc(1, sizeof *p->far)) ? LVD_OK : LVD_E_MEMORY;
   if (status == LVD_OK && board->open)
-    status = lvd_board_open(board, &file, limit_ns, &p->far->device);
+    status = lvd_board_open_before(board, &file, limit_ns, &p->far->device);
   if (status == LVD_OK) status = lvd_image_read(file, board, &image);
   if (status == LVD_OK) {
     link->device = p->far->device;

@@ -21,7 +21,7 @@ static const struct {
     [LVD_E_CORRUPT] = {"LVD_E_CORRUPT",
                        "shared memory holds what the protocol cannot have written"},
     [LVD_E_CANCELLED] = {"LVD_E_CANCELLED", "cancelled"},
-    [LVD_E_UNKNOWN] = {"LVD_E_UNKNOWN", "nobody has registered that name"},
+    [LVD_E_UNKNOWN] = {"LVD_E_UNKNOWN", "there is nothing of that name"},
     [LVD_E_MAPPINGS] = {"LVD_E_MAPPINGS",
                         "the system's number of memory mappings for a process is reached: raise it "
                         "with `sysctl vm.max_map_count=262144`"},

@@ -13,7 +13,7 @@ enum { IMAGE_ROOM = 1 << 20 };
 #define SILENT_NS 10000000000 /* it is not */
 enum { LOOK_NS = 30000, RELAX = 20 };
 
-static _Thread_local char why[200];
+static _Thread_local char why[400];
 
 const char *lvd_window_why(void) { return why; }
 
@@ -206,7 +206,12 @@ static lvd_status boot(lvd_far_side *far, lvd_link *link, const lvd_board *board
   status = far->device
                ? settle(far, link, child_bell, deadline)
                : board->start(link->memory, link->base + link->size, child_bell, &link->peer);
-  return status == LVD_OK ? await(far, link, is_there, deadline) : status;
+  if (status != LVD_OK) return status;
+  status = await(far, link, is_there, deadline);
+  if (status == LVD_OK || !board->loader) return status;
+  char said[sizeof why];
+  snprintf(said, sizeof said, "%s", why);
+  return lvd_window_refuse(status, "%.150s: is %.200s a loader for it?", said, board->loader());
 }
 
 lvd_status lvd_far_start(lvd_far_side *far, lvd_link *link, const lvd_board *board,
@@ -236,7 +241,7 @@ lvd_status lvd_far_fits(const lvd_far_side *far, const lvd_image *image) {
 lvd_status lvd_far_run(lvd_far_side *far, lvd_link *link, const lvd_image *image,
                        int64_t limit_ns) {
   lvd_status status = lvd_far_fits(far, image);
-  if (status == LVD_OK)
+  if (status == LVD_OK && !far->device)
     status =
         lvd_port_shared_claim(link->memory, far->board->own + far->shape.image, units(image->size));
   if (status != LVD_OK) return status;

@@ -16,6 +16,7 @@ typedef struct lvd_board {
   uint32_t bits;      /* of these, 64 or 32; 0: both */
   const char *takes;  /* the same, in words */
   size_t own;         /* bytes of the memory before the window, which are the board's own */
+  const char *(*loader)(void); /* the program that waits there for images; null: the board's own */
   /* Starts it with `size` bytes of memory, and one end of a wire. */
   lvd_status (*start)(int memory, size_t size, int bell, lvd_port_process *peer);
   /* Instead of it: opens a device that has the memory, and whose name stands before the image's with a
@@ -27,9 +28,11 @@ typedef struct lvd_board {
 extern const lvd_board lvd_board_qemu, lvd_board_qemu32, lvd_board_native, lvd_board_uio,
     lvd_board_remoteproc;
 
-/* Opens the device and sets *file to what follows it. */
-lvd_status lvd_board_open(const lvd_board *board, const char **file, int64_t limit_ns,
+/* Opens the device; or the one that stands before a file, and sets *file to what follows it. */
+lvd_status lvd_board_open(const lvd_board *board, const char *device, int64_t limit_ns,
                           lvd_port_device **out);
+lvd_status lvd_board_open_before(const lvd_board *board, const char **file, int64_t limit_ns,
+                                 lvd_port_device **out);
 lvd_status lvd_board_keep(lvd_port_device *device, int bell, lvd_port_process *peer);
 const char *lvd_board_keeper(void);
 lvd_status lvd_board_no_keeper(const char *keeper); /* says so */

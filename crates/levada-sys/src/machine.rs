@@ -44,7 +44,7 @@ fn ns(time: Duration) -> i64 {
 }
 
 impl Machine {
-    /// Starts one of a kind (`qemu`, `native`), and waits for its loader.
+    /// Starts one of a kind (`qemu`, `qemu32`, `native`, `uio:DEVICE`, `remoteproc:PROCESSOR,...`), and waits for its loader.
     pub fn boot(kind: &str, limit: Duration) -> Result<Machine, Error> {
         let kind = CString::new(kind).map_err(|_| Error {
             status: Status(ffi::LVD_E_ARGUMENT),

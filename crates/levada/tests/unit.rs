@@ -5,12 +5,21 @@ mod common;
 
 use common::{Run, skipped};
 use serde_json::Value;
+use std::cell::OnceCell;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 /// A kind of machine, and raw programs for it.
 struct Kind {
     option: &'static str,
+    /// ELF's number for its processor.
+    machine: u8,
     seven: &'static [u8],
     illegal: &'static [u8],
     loops: &'static [u8],
@@ -18,12 +27,14 @@ struct Kind {
 
 const NATIVE: Kind = Kind {
     option: "--native",
+    machine: 62,
     seven: b"\xb8\x07\0\0\0\xc3",
     illegal: b"\x0f\x0b",
     loops: b"\xeb\xfe",
 };
 const QEMU: Kind = Kind {
     option: "--qemu",
+    machine: 243,
     seven: b"\x13\x05\x70\0\x67\x80\0\0",
     illegal: b"\0\0\0\0",
     loops: b"\x6f\0\0\0",
@@ -34,12 +45,69 @@ const QEMU32: Kind = Kind {
     ..QEMU
 };
 
-/// A folder for units, which are stopped with it.
-struct Units(tempfile::TempDir);
+/// Behind a window in /dev/mem, or what is taken for it; the processor is the native machine's.
+const BOARD: Kind = Kind {
+    option: "--uio=mem@0+0x800000",
+    ..NATIVE
+};
+
+/// A loader that has the file `mem` for its window, and stays when hosts come and go. Nobody rings it but
+/// its board, each millisecond.
+struct Board {
+    loader: Child,
+    wire: UnixStream,
+}
+
+impl Board {
+    fn start(dev: &Path) -> Option<Board> {
+        let lib = Path::new(env!("LEVADA_STATIC_LIBRARY")).parent().unwrap();
+        let loader = lib.join("levada/native/levada-native-loader");
+        if !loader.exists() {
+            return None;
+        }
+        std::fs::create_dir_all(dev).unwrap();
+        let path = dev.join("mem");
+        let memory = File::options()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(path)
+            .unwrap();
+        memory.set_len(8 << 20).unwrap();
+        let (wire, far) = UnixStream::pair().unwrap();
+        // The loader has these two; whoever else is started now would have them, too, and is none the worse.
+        for fd in [memory.as_raw_fd(), far.as_raw_fd()] {
+            // SAFETY: both are open.
+            unsafe { libc::fcntl(fd, libc::F_SETFD, 0) };
+        }
+        let words = [memory.as_raw_fd(), far.as_raw_fd()].map(|fd| fd.to_string());
+        let loader = Command::new(loader).args(words).spawn().unwrap();
+        let mut rings = wire.try_clone().unwrap();
+        std::thread::spawn(move || {
+            while rings.write_all(b"!").is_ok() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let mut rung = wire.try_clone().unwrap();
+        std::thread::spawn(move || while rung.read(&mut [0; 64]).is_ok_and(|n| n > 0) {});
+        Some(Board { loader, wire })
+    }
+}
+
+impl Drop for Board {
+    fn drop(&mut self) {
+        let _ = self.loader.kill();
+        let _ = self.loader.wait();
+        let _ = self.wire.shutdown(Shutdown::Both);
+    }
+}
+
+/// A folder for units, which are stopped with it, and before the board that they may have.
+struct Units(tempfile::TempDir, OnceCell<Option<Board>>);
 
 impl Units {
     fn new() -> Units {
-        Units(tempfile::tempdir().unwrap())
+        Units(tempfile::tempdir().unwrap(), OnceCell::new())
     }
 
     fn command(&self, words: &[&str]) -> Command {
@@ -48,6 +116,7 @@ impl Units {
             .arg("unit")
             .args(words)
             .env("LEVADA_UNITS", self.0.path().join("units"))
+            .env("LEVADA_DEV", self.0.path().join("dev"))
             .env("NO_COLOR", "1")
             .current_dir(self.0.path())
             .stdin(Stdio::null());
@@ -80,6 +149,18 @@ impl Units {
             ("loops", kind.loops),
         ] {
             self.file(name, bytes);
+        }
+        if kind.option == BOARD.option {
+            let board = self
+                .1
+                .get_or_init(|| Board::start(&self.0.path().join("dev")));
+            if board.is_none() {
+                skipped(
+                    kind.option,
+                    "the machine that is a process is not there for this processor",
+                );
+                return false;
+            }
         }
         let booted = self.run(&["boot", "u", kind.option]);
         if booted.code == Some(1) && booted.err.contains("is not there") {
@@ -135,7 +216,7 @@ fn images_run_to_their_status(kind: &Kind) {
         .refuses(1, &["there is a unit u already"]);
     units
         .run(&["run", "u"])
-        .refuses(1, &["no image has been loaded", "levada unit load u"]);
+        .refuses(125, &["no image has been loaded", "levada unit load u"]);
     units.run(&["load", "u", "seven"]).succeeds();
     for _ in 0..5 {
         let run = units.run(&["run", "u"]);
@@ -150,10 +231,22 @@ fn images_run_to_their_status(kind: &Kind) {
     units.run(&["load", "u", "illegal"]).succeeds();
     units
         .run(&["run", "u"])
-        .refuses(1, &["unit u: ", "an illegal instruction"]);
+        .refuses(125, &["unit u: ", "an illegal instruction"]);
     // A bad image leaves the one before.
     units.file("empty", b"");
     units.file("cut", b"\x7fELF\x02\x01");
+    let mut amid = b"\x7fELF\x02\x01\x01".to_vec();
+    amid.resize(100, 0);
+    for (at, byte) in [(16, 2), (18, kind.machine), (32, 64), (54, 56), (56, 2)] {
+        amid[at] = byte;
+    }
+    if !kind.option.contains("32") {
+        units.file("amid", &amid);
+        units.run(&["load", "u", "amid"]).refuses(
+            1,
+            &["the image is cut off: its table of parts is not there"],
+        );
+    }
     units
         .run(&["load", "u", "none"])
         .refuses(1, &["none cannot be opened"]);
@@ -165,11 +258,11 @@ fn images_run_to_their_status(kind: &Kind) {
         .refuses(1, &["the image is cut off"]);
     units
         .run(&["run", "u"])
-        .refuses(1, &["an illegal instruction"]);
+        .refuses(125, &["an illegal instruction"]);
     units.run(&["load", "u", "loops"]).succeeds();
     units
         .run(&["run", "u", "--within", "0.2"])
-        .refuses(1, &["unit u: its time is over"]);
+        .refuses(125, &["unit u: its time is over"]);
     units.run(&["load", "u", "seven"]).succeeds();
     assert_eq!(units.run(&["run", "u"]).code, Some(7));
     let log = units.run(&["log", "u"]);
@@ -208,6 +301,11 @@ fn images_run_to_their_status_natively() {
 }
 
 #[test]
+fn images_run_to_their_status_on_a_board() {
+    images_run_to_their_status(&BOARD);
+}
+
+#[test]
 fn images_run_to_their_status_on_qemu() {
     images_run_to_their_status(&QEMU);
 }
@@ -232,14 +330,15 @@ fn what_is_killed_is_said(kind: &Kind) {
     while units.list()[0]["state"] != "runs" {}
     units
         .run(&["run", "u"])
-        .refuses(1, &["unit u: a program runs there already"]);
+        .refuses(125, &["unit u: a program runs there already"]);
     kill(&units.list()[0]["machine"]);
     let run = Run::new(running.wait_with_output().unwrap());
-    run.refuses(1, &["unit u: the machine has ended"]);
+    run.refuses(125, &["unit u: the machine has ended"]);
     assert_eq!(units.list()[0]["state"], "dead");
-    units
-        .run(&["run", "u"])
-        .refuses(1, &["unit u: the machine has ended", "levada unit stop u"]);
+    units.run(&["run", "u"]).refuses(
+        125,
+        &["unit u: the machine has ended", "levada unit stop u"],
+    );
     units.run(&["stop", "u"]).succeeds();
 
     // The keeper.
@@ -249,9 +348,11 @@ fn what_is_killed_is_said(kind: &Kind) {
     while !is_gone(&unit["keeper"]) {}
     units
         .run(&["run", "u"])
-        .refuses(1, &["the keeper of unit u was killed", "boot it again"]);
+        .refuses(125, &["the keeper of unit u was killed", "boot it again"]);
     while !is_gone(&unit["machine"]) {}
-    units.run(&["run", "u"]).refuses(1, &["there is no unit u"]);
+    units
+        .run(&["run", "u"])
+        .refuses(125, &["there is no unit u"]);
     assert!(units.boot(kind));
     assert_eq!(units.list()[0]["state"], "waits");
 }
@@ -259,6 +360,11 @@ fn what_is_killed_is_said(kind: &Kind) {
 #[test]
 fn what_is_killed_is_said_natively() {
     what_is_killed_is_said(&NATIVE);
+}
+
+#[test]
+fn what_is_killed_is_said_on_a_board() {
+    what_is_killed_is_said(&BOARD);
 }
 
 #[test]
@@ -288,7 +394,7 @@ fn what_cannot_begin_is_said() {
     assert!(units.list().is_empty());
     units
         .run(&["run", "u"])
-        .refuses(1, &["there is no unit u", "levada unit boot"]);
+        .refuses(125, &["there is no unit u", "levada unit boot"]);
     units
         .run(&["log", "u"])
         .refuses(1, &["there is no unit u, and was none"]);
@@ -297,7 +403,18 @@ fn what_cannot_begin_is_said() {
         .refuses(2, &["letters, digits"]);
     units
         .run(&["boot", "u"])
-        .refuses(2, &["--qemu|--qemu32|--native"]);
+        .refuses(2, &["--qemu|--qemu32|--native|--uio <DEVICE>"]);
+    for (option, said) in [
+        ("--uio=nothing", "there is no UIO device nothing"),
+        ("--uio=mem@7+1", "write mem@ADDRESS+SIZE"),
+        ("--uio=mem@0+0x800000", "dev/mem is not there"),
+        ("--remoteproc=remoteproc0", "say where the window is"),
+    ] {
+        units.run(&["boot", "u", option]).refuses(1, &[said]);
+    }
+    units
+        .run(&["boot", "u", "--uio", "uio0:image.elf"])
+        .refuses(2, &["a device has no colon in it"]);
     let mut command = units.command(&["boot", "u", "--native"]);
     let run = Run::new(
         command
@@ -313,7 +430,10 @@ fn what_cannot_begin_is_said() {
             .output()
             .unwrap(),
     );
-    run.refuses(1, &["the board has ended"]);
+    run.refuses(
+        1,
+        &["the board has ended", "is /bin/false a loader for it?"],
+    );
     assert_eq!(run.json()["outcome"], "refused");
     assert!(units.list().is_empty());
 }
@@ -412,12 +532,21 @@ LVD_PROCEDURE(hangs)
 }
 
 #[test]
-fn procedures_are_called() {
+fn procedures_are_called_natively() {
+    procedures_are_called(&NATIVE);
+}
+
+#[test]
+fn procedures_are_called_on_a_board() {
+    procedures_are_called(&BOARD);
+}
+
+fn procedures_are_called(kind: &Kind) {
     let units = Units::new();
     let Some(image) = serving_image(&units) else {
         return;
     };
-    if !units.boot(&NATIVE) {
+    if !units.boot(kind) {
         return;
     }
     let run = |words: &[&str]| units.run(&[&["run", "u"], words].concat());
@@ -425,7 +554,7 @@ fn procedures_are_called() {
         .run(&["load", "u", image.to_str().unwrap()])
         .succeeds();
     run(&[]).refuses(
-        1,
+        125,
         &["does not end by itself", "levada unit run u PROCEDURE"],
     );
     // It stays there from call to call.

@@ -50,7 +50,7 @@ typedef enum lvd_status {
   LVD_E_STOPPED,   /* stopped from outside before its end */
   LVD_E_CORRUPT,   /* shared memory holds what the protocol cannot have written */
   LVD_E_CANCELLED, /* the fiber that waits was cancelled */
-  LVD_E_UNKNOWN,   /* nobody has registered that name */
+  LVD_E_UNKNOWN,   /* there is nothing of that name: a procedure, a file, a device */
   LVD_E_MAPPINGS,  /* the system's number of memory mappings for a process (vm.max_map_count) */
   LVD_STATUS_COUNT
 } lvd_status;

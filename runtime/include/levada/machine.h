@@ -30,8 +30,9 @@ typedef struct lvd_machine_report {
   char text[200];
 } lvd_machine_report;
 
-/* Starts one and waits for its loader. `kind`: "qemu", "native". LVD_E_UNKNOWN: there is no such
- * kind, no loader, no emulator; LVD_E_TIME, LVD_E_PEER: it does not begin. */
+/* Starts one and waits for its loader. `kind`: "qemu", "qemu32", "native", or a board's, "uio:DEVICE" or
+ * "remoteproc:PROCESSOR,..." as in a unit's name. LVD_E_UNKNOWN: there is no such
+ * kind, no loader, no emulator, no device; LVD_E_TIME, LVD_E_PEER: it does not begin. */
 LVD_API lvd_status lvd_machine_boot(const char *kind, int64_t limit_ns, lvd_machine **out);
 /* Reads an image and keeps it for lvd_machine_run. When it fails, the one before is still there. */
 LVD_API lvd_status lvd_machine_load(lvd_machine *m, const char *file);

@@ -3,12 +3,14 @@
 #include "../bench.h"
 #include "board.h"
 
+#include <levada/machine.h>
 #include <levada/window.h>
 
 #define STATE    "sys/class/remoteproc/remoteproc0/state"
 #define IMAGE    LEVADA_NATIVE_CHILD
 #define UIO      "uio:uio0:" IMAGE
 #define UIO_BELL "uio:uio0,bell=1+0x40=5:" IMAGE
+#define NAMED    "remoteproc:remoteproc0,memory=mem@0+0x800000"
 #define MEM      "uio:mem@0+0x800000:" IMAGE
 #define MEM_BELL "uio:mem@0+0x800000,bell=0x800040=5:" IMAGE
 
@@ -164,6 +166,57 @@ static void host_dies(void) {
   board_free(&b);
 }
 
+/* Two hosts after one another have it run programs to their end; the second one's ends with the host. */
+static void machine(const board *at, const char *kind, const char *after) {
+  char seven[80], loops[80];
+  board_write(at, "seven", "\xb8\x07\x01\x01\x01\xc3");
+  board_write(at, "loops", "\xeb\xfe");
+  snprintf(seven, sizeof seven, "%s/seven", at->folder);
+  snprintf(loops, sizeof loops, "%s/loops", at->folder);
+  for (int host = 0; host < 2; host++) {
+    lvd_machine *m;
+    lvd_machine_report report;
+    lvd_status status = lvd_machine_boot(kind, 10000000000, &m);
+    if (status != LVD_OK) fprintf(stderr, "%s\n", lvd_window_why());
+    CHECK_EQ(status, LVD_OK);
+    for (int round = 0; round < 3; round++) {
+      CHECK_EQ(lvd_machine_load(m, seven), LVD_OK);
+      CHECK_EQ(lvd_machine_run(m, 10000000000), LVD_OK);
+      do lvd_machine_look(m, 1000000000, &report);
+      while (report.state == LVD_MACHINE_RUNS);
+      CHECK_EQ(report.state, LVD_MACHINE_ENDED);
+      CHECK_EQ(report.result, 0x1010107);
+    }
+    CHECK_EQ(lvd_machine_load(m, loops), LVD_OK);
+    CHECK_EQ(lvd_machine_run(m, 10000000000), LVD_OK);
+    lvd_machine_end(m);
+    if (after) board_await(at, STATE, after);
+  }
+}
+
+static void machines(void) {
+  board b;
+  for (int bell = 0; bell < 2; bell++) {
+    board_make(&b);
+    board_uio(&b, BOARD_WINDOW);
+    board_start(&b, bell);
+    machine(&b, bell ? "uio:uio0,bell=1+0x40=5" : "uio:uio0", NULL);
+    works(&b, bell ? UIO_BELL : UIO, NULL);
+    board_free(&b);
+  }
+  board_make(&b);
+  board_remote(&b, "offline\n", true);
+  board_remote_start(&b, true);
+  machine(&b, NAMED ",firmware=usual.elf", "offline");
+  board_free(&b);
+  lvd_machine *m;
+  board_make(&b);
+  CHECK_EQ(lvd_machine_boot("uio", 1000000000, &m), LVD_E_ARGUMENT);
+  CHECK_EQ(lvd_machine_boot("uio:uio0", 1000000000, &m), LVD_E_UNKNOWN);
+  CHECK(strstr(lvd_window_why(), "there is no UIO device uio0"));
+  board_free(&b);
+}
+
 static void errors(void) {
   board b;
   board_make(&b);
@@ -210,7 +263,6 @@ static void errors(void) {
 
 /* ---- processors that Linux starts ---------------------------------------------------------------- */
 
-#define NAMED   "remoteproc:remoteproc0,memory=mem@0+0x800000"
 #define STARTED NAMED ",firmware=usual.elf:" IMAGE
 #define RUNNING NAMED ",rpmsg=rpmsg2:" IMAGE
 
@@ -311,6 +363,7 @@ static const struct {
              {"mem", mem},
              {"host_dies", host_dies},
              {"left_behind", left_behind},
+             {"machines", machines},
              {"errors", errors},
              {"remote_starts", remote_starts},
              {"remote_runs", remote_runs},

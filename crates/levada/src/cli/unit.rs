@@ -70,16 +70,48 @@ pub struct BootArgs {
     /// A machine that is a process of this system
     #[arg(long, group = "kind")]
     pub native: bool,
+    /// A processor behind a device of UIO's, or behind /dev/mem: uio0, mem@ADDRESS+SIZE (see the guide)
+    #[arg(long, group = "kind", value_name = "DEVICE", value_parser = device)]
+    pub uio: Option<String>,
+    /// A processor that Linux starts: remoteproc0,memory=... (see the guide)
+    #[arg(long, group = "kind", value_name = "PROCESSOR", value_parser = device)]
+    pub remoteproc: Option<String>,
 }
 
 impl BootArgs {
     /// What a unit's name begins with.
-    pub fn board(&self) -> &'static str {
-        match (self.qemu, self.qemu32) {
-            (true, _) => "qemu",
-            (_, true) => "qemu32",
-            _ => "native",
+    pub fn board(&self) -> String {
+        match self {
+            BootArgs {
+                uio: Some(device), ..
+            } => format!("uio:{device}"),
+            BootArgs {
+                remoteproc: Some(processor),
+                ..
+            } => format!("remoteproc:{processor}"),
+            BootArgs { qemu: true, .. } => "qemu".into(),
+            BootArgs { qemu32: true, .. } => "qemu32".into(),
+            _ => "native".into(),
         }
+    }
+
+    /// The option that says so.
+    pub fn option(&self) -> String {
+        match self.board().split_once(':') {
+            Some((kind, device)) => format!("--{kind}={device}"),
+            None => format!("--{}", self.board()),
+        }
+    }
+}
+
+/// What stands before an image's file, with a colon between: it has none.
+fn device(text: &str) -> Result<String, String> {
+    match text {
+        "" => Err("name a device".into()),
+        _ if text.contains(':') => {
+            Err("a device has no colon in it, and no image behind it".into())
+        }
+        _ => Ok(text.into()),
     }
 }
 

@@ -53,7 +53,7 @@ struct Calling {
 
 struct Keeper<'a> {
     name: &'a str,
-    board: &'static str,
+    board: String,
     place: &'a Place,
     kept: Kept,
     calling: Option<Calling>,
@@ -97,14 +97,14 @@ fn begin<'a>(args: &'a BootArgs, place: &'a Place) -> Result<(UnixListener, Keep
     let socket = place.socket(name);
     let _ = std::fs::remove_file(&socket);
     let began = Instant::now();
-    let machine = Machine::boot(board, LOADER)?;
+    let machine = Machine::boot(&board, LOADER)?;
     place.note_machine(name, machine.process())?;
     let listener = UnixListener::bind(&socket)
         .map_err(|e| Failure::new(format!("cannot listen on {}: {e}", socket.display())))?;
     std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o600))?;
     let keeper = Keeper {
         name,
-        board,
+        board: board.clone(),
         place,
         kept: Kept::Machine(machine),
         calling: None,
@@ -176,7 +176,7 @@ impl Keeper<'_> {
     /// A machine that waits for images, whatever the unit was before.
     fn boot_anew(&mut self) -> Result<(), String> {
         self.kept = Kept::None; // first: a board may bear one alone
-        match Machine::boot(self.board, LOADER) {
+        match Machine::boot(&self.board, LOADER) {
             Ok(mut machine) => {
                 // It is still the unit's, for run.
                 if let Some(image) = &self.image

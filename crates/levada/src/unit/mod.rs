@@ -71,7 +71,7 @@ fn boot(args: &BootArgs) -> Result<ExitCode, Failure> {
     let dir = std::path::absolute(place.dir())?;
     let mut keeper = Command::new("/proc/self/exe");
     keeper
-        .args(["unit", "keep", name, &format!("--{}", args.board())])
+        .args(["unit", "keep", name, &args.option()])
         .arg("--dir")
         .arg(dir)
         .current_dir("/")
@@ -249,6 +249,8 @@ fn call(args: &UnitRunArgs, procedure: &str) -> Result<ExitCode, Failure> {
     let told = ask_unit(&args.unit, &what)?;
     if told["outcome"] != "returned" {
         let why = text(&told["why"]);
+        // A fault is told with the procedure that it happened in.
+        let why = why.strip_prefix(&format!("{procedure}: ")).unwrap_or(&why);
         return failure(format!("unit {}: {procedure}: {why}", args.unit.name));
     }
     let bytes = values::unhex(told["result"].as_str().unwrap_or_default()).unwrap_or_default();
@@ -280,10 +282,11 @@ fn run(args: &UnitRunArgs) -> Result<ExitCode, Failure> {
         return call(args, procedure);
     }
     let name = &args.unit.name;
-    let told = ask_unit(&args.unit, &json!({ "verb": "run", "within": args.within }))?;
+    let told = ask_unit(&args.unit, &json!({ "verb": "run", "within": args.within }));
+    let told = told.map_err(Failure::of_ours)?;
     if told["outcome"] != "ended" {
         let why = text(&told["why"]);
-        return failure(format!("unit {name}: {why}"));
+        return Err(Failure::new(format!("unit {name}: {why}")).of_ours());
     }
     let status = told["status"].as_u64().unwrap_or(0);
     match args.unit.at.json {
