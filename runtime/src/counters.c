@@ -11,6 +11,8 @@ LVD_READS_LIVE static void read_actor(const lvd_entity *e, lvd_actor_counters *o
   out->worker = lvd_load_relaxed_u32(&e->worker);
   out->target = lvd_load_relaxed_u32(&e->target);
   for (uint32_t i = 0; i < e->actor.cls->actions; i++) out->firings += e->actor.fired[i];
+  uint32_t state = lvd_load_relaxed_u32(&e->state);
+  out->waits = state == LVD_IDLE || state == LVD_FINISHED || lvd_load_relaxed_u32(&e->away);
   uint64_t clocked = lvd_load_relaxed_u64(&e->clocked), running_ns = 0;
   out->busy_ns = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&e->busy_ticks));
   out->longest_ns = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&e->longest_ticks));

@@ -34,9 +34,18 @@ struct Watched {
     first: usize,
     /// What it had done at some time, by which its promise is judged.
     told: (Instant, f64),
+    looks: Looks,
     late: bool,
     /// It has been told that it counts nothing.
     uncounted: bool,
+}
+
+/// Since the last judgement: how often it was looked at, and all of it waited then. Who cannot keep up has
+/// always something to do; who has nothing to do at times keeps up with its input, or with who takes its output.
+#[derive(Default)]
+struct Looks {
+    all: u32,
+    waits: u32,
 }
 
 struct Watch<'a> {
@@ -190,6 +199,7 @@ impl Watch<'_> {
             }
             self.all.push(Watched {
                 told: (Instant::now(), done(&hosted)),
+                looks: Looks::default(),
                 late: false,
                 uncounted: false,
                 hosted,
@@ -283,6 +293,8 @@ impl Watch<'_> {
             let network = watched.hosted.app.network();
             let mut did = graph_between(network, &watched.before, &now);
             did.pins = watched.hosted.pins.clone();
+            watched.looks.all += 1;
+            watched.looks.waits += u32::from(now.actors.iter().all(|a| a.waits));
             watched.before = now;
             remember(&watched.hosted, &did, elapsed);
             if watched.first < usize::MAX {
@@ -396,9 +408,10 @@ fn judge(shared: &Shared, watched: &mut Watched) {
     let pace = (now - before) / elapsed.as_secs_f64();
     watched.told = (Instant::now(), now);
     *hosted.pace.lock().unwrap_or_else(PoisonError::into_inner) = Some(pace);
+    let looks = std::mem::take(&mut watched.looks);
     // Between two looks one unit more or less is none.
     let missing = promised * (1.0 - KEPT) - pace;
-    let late = missing * elapsed.as_secs_f64() > 1.0;
+    let late = missing * elapsed.as_secs_f64() > 1.0 && looks.waits * 10 < looks.all;
     if late && !watched.late {
         let (unit, _) = hosted.app.progress().unwrap_or_default();
         let text = format!("{pace:.1} of {promised:.1} {unit} a second");

@@ -150,6 +150,7 @@ pub struct lvd_actor_counters {
     pub activations: u64,
     pub busy_ns: u64,
     pub longest_ns: u64,
+    pub waits: bool,
 }
 
 #[repr(C)]

@@ -411,6 +411,8 @@ pub struct ActorCounters {
     pub activations: u64,
     pub busy: Duration,
     pub longest: Duration,
+    /// At the moment: for a channel, or for what is outside; or it has ended.
+    pub waits: bool,
 }
 
 /// All counters of an application at one moment.
@@ -759,6 +761,7 @@ impl App {
             activations: a.activations,
             busy: Duration::from_nanos(a.busy_ns),
             longest: Duration::from_nanos(a.longest_ns),
+            waits: a.waits,
         });
         Ok(Counters {
             actors: actors.collect(),

@@ -10,14 +10,13 @@ use serde_json::Value;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
+const READ: &str = "package p;\nimport levada.io.*;\nactor Read () ==> int Out :\n  action ==> \
+                    Out:[io_read_number()] guard io_more() end\nend\n";
+
 /// Numbers that are read, and written: as they are (`Copy`), or below zero (`Minus`).
 fn readers() -> Place {
     let place = sources();
-    place.write(
-        "src/p/Read.cal",
-        "package p;\nimport levada.io.*;\nactor Read () ==> int Out :\n  action ==> \
-         Out:[io_read_number()] guard io_more() end\nend\n",
-    );
+    place.write("src/p/Read.cal", READ);
     for (name, sign) in [("Copy", "x"), ("Minus", "-x")] {
         place.write(
             &format!("src/p/{name}Sign.cal"),
@@ -266,6 +265,15 @@ fn counting() -> Place {
         let file = format!("src/p/{name}.xdf");
         place.write(&file, &text.replace("\"Top\"", &format!("\"{name}\"")));
     }
+    let waits = common::network(
+        &[
+            ("read", "p.Read", &[]),
+            ("tick", "p.Tick", &[("work", "20000")]),
+        ],
+        &[("read.Out", "tick.In")],
+    );
+    place.write("src/p/Waits.xdf", &waits.replace("\"Top\"", "\"Waits\""));
+    place.write("src/p/Read.cal", READ);
     place
 }
 
@@ -290,7 +298,23 @@ fn rates_and_shares_are_kept_and_who_is_late_is_told() {
     let args = ["--name", "hasty", "--rate", "1000000", "--share", "0.1"];
     host.run(&[&["load", "src/p/Ticks.xdf"][..], &args].concat())
         .succeeds();
-    std::thread::sleep(Duration::from_secs(4));
+    // It does ten a second, because no more come: that is not late.
+    let input = pipe(&host.place, "numbers");
+    let input_of_it = format!("--in={}", input.display());
+    let load = [
+        "load",
+        "src/p/Waits.xdf",
+        "--name=waits",
+        "--rate=200",
+        &input_of_it,
+    ];
+    host.run(&load).succeeds();
+    let mut numbers = std::fs::File::create(&input).unwrap();
+    for i in 0..40 {
+        writeln!(numbers, "{}", i + 1).unwrap();
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert!(number(&host.seen("waits")["progress"]["done"]) > 30.0);
     let even = host.seen("even");
     let (done, for_) = (number(&even["progress"]["done"]), number(&even["seconds"]));
     assert!(done <= 50.0 * for_ + 20.0 && done > 5.0, "{even}");
@@ -305,6 +329,10 @@ fn rates_and_shares_are_kept_and_who_is_late_is_told() {
         e["event"] == "late" && e["application"] == "hasty" && text.contains("of 1000000.0 tick")
     });
     assert!(late, "{events:?}");
+    let of_it = |l: &&str| l.contains("\"waits\"") && l.contains("\"late\"");
+    assert_eq!(events.out.lines().find(of_it), None);
+    drop(numbers);
+    host.until("waits", |a| a["state"] == "ended");
     // Who is held can be paused, and goes on; and drains.
     let paused = host.json(&["pause", "little"]);
     assert_eq!(paused["state"], "paused");
