@@ -467,6 +467,7 @@ void lvd_call_follows(lvd_worker *w, lvd_entity *e) {
   lvd_unsettled_remove(w, e);
   e->actor.yield = &w->rt->worker[target].yield;
   lvd_store_release_u32(&e->worker, target);
+  lvd_alarm_follows(w, e);
 }
 
 /* ---- the end ------------------------------------------------------------------------------ */
@@ -498,6 +499,7 @@ static void interrupt_calls(lvd_app *app) {
     }
   lvd_port_unlock(&rt->pool_lock);
   give_all_back(list);
+  lvd_alarms_recall(app);
 }
 
 void lvd_calls_recall(lvd_app *app) {

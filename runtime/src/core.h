@@ -19,6 +19,7 @@
 #include "../port/context.h"
 #include "../port/port.h"
 #include "leases.h"
+#include "timer.h"
 
 enum { LVD_WATCHED = 256 }; /* lists of who waits for descriptors */
 enum { LVD_STACKS = 17 };   /* sizes of stacks: 16 KiB, doubled up to 1 GiB */
@@ -33,6 +34,8 @@ enum lvd_entity_state {
   LVD_NOTIFIED, /* RUNNING, and something came meanwhile: it will run once more */
   LVD_FINISHED  /* will never run again */
 };
+
+typedef struct lvd_alarm lvd_alarm;
 
 typedef struct lvd_entity {
   lvd_waiter waiter; /* first: a waiter of a channel is an entity, or a sleeper */
@@ -50,6 +53,7 @@ typedef struct lvd_entity {
   lvd_aptr questions; /* an actor's: descriptors that it has asked about (blocking.c) */
   lvd_fiber *stack;   /* the one an actor that may wait runs on (actor_stack.c) */
   bool at_input;      /* it waits there in lvd_wait_input */
+  lvd_alarm *alarm;   /* it waits there for this (alarm.c) */
   struct lvd_heritage *heritage; /* of the version before it (takeover.c) */
   struct lvd_entity *next;       /* in a ready queue or the held list */
   lvd_app *app;
@@ -128,7 +132,7 @@ struct lvd_worker {
   uint32_t random;
   uint64_t looked_ticks;        /* of what runs, in which fibers only looked around */
   uint64_t sampled_at;          /* ticks; 0: what runs is not measured; else `turns` is 1 */
-  lvd_fiber *timers;            /* the heap of those that wait with a time limit */
+  lvd_timer *timers;            /* of those that wait with a time limit: its own alone */
   lvd_fiber *spare[LVD_STACKS]; /* by size of stack */
   uint32_t spares[LVD_STACKS];
   /* Forks (steal.c). */
@@ -141,7 +145,11 @@ struct lvd_worker {
   bool lender_computes;
   struct lvd_call *spare_calls;
   uint32_t spare_call_count;
-  lvd_fiber *stack; /* at hand for the next actor that may wait */
+  /* Actors that wait for a time (alarm.c). */
+  lvd_port_mutex alarms_lock;
+  lvd_timer *alarms;
+  lvd_a64 next_alarm; /* ticks: none is due before that */
+  lvd_fiber *stack;   /* at hand for the next actor that may wait */
   /* Counters. */
   lvd_a64 busy_ticks, sleep_ticks, activations, sleeps, wakes_sent;
   lvd_a64 stuck; /* 1 + the number of the activation that does not end (stuck.c) */
@@ -405,9 +413,6 @@ bool lvd_entity_stays(
 /* In a signal's handler, on the stack of the fiber that runs: it stands behind all that is ready. */
 void lvd_fiber_interrupted(void);
 void lvd_fiber_moves(lvd_worker *w, lvd_entity *e); /* away from `w` */
-/* Ticks until the first of `w` whose time limit passes; 0: none waits with one. */
-uint64_t lvd_timers_next(const lvd_worker *w);
-void lvd_timers_expire(lvd_worker *w, uint64_t now);
 void lvd_fibers_end(lvd_app *app);  /* tells all of it, and waits until they have returned */
 void lvd_fibers_wake(lvd_app *app); /* that something has changed for all of it: they look */
 void lvd_fibers_each(lvd_app *app, void (*visit)(lvd_entity *, void *), void *argument);
@@ -462,6 +467,15 @@ void lvd_actor_leaves(lvd_worker *w, lvd_entity *e);
 void lvd_call_give_back(lvd_entity *e);
 /* `w` runs: if `e` is its own and its call is out, the call comes back where `e` should be. */
 void lvd_call_follows(lvd_worker *w, lvd_entity *e);
+/* ---- alarm.c: who waits for a time -------------------------------------------------------- */
+
+/* Ticks until the first of `w` is due; 0: none waits for a time. */
+uint64_t lvd_alarms_next(const lvd_worker *w);
+void lvd_alarms_expire(lvd_worker *w, uint64_t now);
+/* `w` runs: `e`, whose call has just followed it to another worker, waits there. */
+void lvd_alarm_follows(lvd_worker *w, lvd_entity *e);
+void lvd_alarms_recall(lvd_app *app); /* of its actors */
+
 /* Interrupts the calls of an application that ends, and waits until those of its actors are back. */
 void lvd_calls_recall(lvd_app *app);
 /* What `e`, which its worker has in hand, has asked: all of it, or what it asked before it last fired. */

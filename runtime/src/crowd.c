@@ -13,7 +13,7 @@ LVD_READS_LIVE static void gather(lvd_entity *e, void *argument) {
   c->member[c->count++] = (lvd_member){.fiber = f,
                                        .want = f->want,
                                        .wants = rests ? f->wants : 0,
-                                       .timed = f->timed,
+                                       .timed = f->timer.set,
                                        .rests = rests};
 }
 

@@ -95,7 +95,7 @@ static void look_up(lvd_worker *w) {
 
 /* Has the loop something to do? Commands and the clock set `yield`. */
 static bool loop_wanted(const lvd_worker *w) {
-  return lvd_worker_wanted(w) || (w->timers && lvd_timers_next(w) == 1);
+  return lvd_worker_wanted(w) || lvd_alarms_next(w) == 1;
 }
 
 /* May `e`, which is ready, be gone on with from a fiber's stack? The loop sees to all else. */
@@ -145,7 +145,7 @@ static void put_away(lvd_worker *w, lvd_fiber *f) {
   lvd_app *app = f->entity.app;
   lvd_store_relaxed_u32(&f->entity.state, LVD_FINISHED);
   lvd_unsettled_remove(w, &f->entity);
-  lvd_timer_remove(w, f);
+  lvd_timer_remove(&w->timers, &f->timer);
   lvd_stream_ends_close(f, f->outcome);
   lvd_event *end = f->end;
   if (end) lvd_event_tell(end, (uint32_t)f->outcome);
@@ -412,7 +412,9 @@ bool lvd_entity_stays(const lvd_entity *e) {
   return f && (f->forks || f->interrupted);
 }
 
-void lvd_fiber_moves(lvd_worker *w, lvd_entity *e) { lvd_timer_remove(w, fiber_of(e)); }
+void lvd_fiber_moves(lvd_worker *w, lvd_entity *e) {
+  lvd_timer_remove(&w->timers, &fiber_of(e)->timer);
+}
 
 bool lvd_fiber_overflows(const lvd_worker *w, const void *address) {
   const lvd_entity *e = w->current;
@@ -445,7 +447,7 @@ static void suspend(lvd_worker *w, lvd_fiber *f, bool timed) {
   if (alive) lvd_add_relaxed_u32(&e->app->live, 1);
   if (lvd_cas_release_u32(&e->state, &running, LVD_IDLE)) {
     for (uint32_t i = 0; i < f->wants; i++) lvd_want_sleeper(&f->want[i])->sleeps++;
-    if (timed) lvd_timer_add(w, f);
+    if (timed) lvd_timer_add(&w->timers, &f->timer);
     lvd_share_leave(w, e->app);
     lvd_unsettled_add(w, e);
     if (LVD_UNLIKELY(lvd_port_has_exceptions()))
@@ -454,7 +456,7 @@ static void suspend(lvd_worker *w, lvd_fiber *f, bool timed) {
       leave(w, f);
     w = lvd_this_worker(); /* it may be another one now */
     w->may_abandon = 0;
-    lvd_timer_remove(w, f);
+    lvd_timer_remove(&w->timers, &f->timer);
   } else { /* NOTIFIED: something came */
     lvd_store_relaxed_u32(&e->state, LVD_RUNNING);
   }
@@ -470,7 +472,7 @@ static lvd_status look_first(lvd_worker *w, const lvd_fiber *f, const lvd_want *
     return LVD_E_TIME;
   uint64_t start = lvd_port_ticks(), now = start;
   uint64_t until = start + lvd_port_ns_to_ticks((uint64_t)rt->options.spin_us * 500);
-  if (timed && f->deadline < until) until = f->deadline;
+  if (timed && f->timer.deadline < until) until = f->timer.deadline;
   lvd_status status = LVD_E_TIME;
   for (uint32_t looks = 0; now < until; looks++, now = lvd_port_ticks()) {
     for (uint32_t i = 0; i < lvd_pauses(looks); i++) lvd_port_relax();
@@ -487,7 +489,7 @@ lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_want *want, uint32_t count, in
   LVD_INSIDE;
   lvd_worker *w = lvd_this_worker();
   bool timed = timeout_ns >= 0;
-  if (timed) f->deadline = lvd_port_ticks() + lvd_port_ns_to_ticks((uint64_t)timeout_ns);
+  if (timed) f->timer.deadline = lvd_port_ticks() + lvd_port_ns_to_ticks((uint64_t)timeout_ns);
   lvd_stream_ends_flush(f);
   lvd_status status = LVD_E_TIME;
   if (timeout_ns != 0) status = look_first(w, f, want, count, timed, which);
@@ -506,7 +508,7 @@ lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_want *want, uint32_t count, in
     if (status == LVD_E_TIME && interrupted(f) == LVD_OK)
       status = lvd_wants_look(want, count, which);
     if (status != LVD_E_TIME) break;
-    if (timed && interrupted(f) == LVD_OK && lvd_port_ticks() >= f->deadline) break;
+    if (timed && interrupted(f) == LVD_OK && lvd_port_ticks() >= f->timer.deadline) break;
     w = lvd_this_worker();
   }
   return status;

@@ -32,10 +32,7 @@ struct lvd_fiber {
   /* What it waits for, on its own stack; null while it runs. Its worker looks at it. */
   const lvd_want *want;
   uint32_t wants;
-  /* Its place among those of its worker that wait with a time limit (timer.c). */
-  uint64_t deadline; /* ticks */
-  struct lvd_fiber *timer_child, *timer_next, *timer_previous;
-  bool timed;
+  lvd_timer timer;    /* among those of its worker, while it waits with a time limit */
   bool ended;         /* body has returned; its worker puts it away */
   bool deaf;          /* waits through cancelling and the application's end */
   lvd_a32 *cancelled; /* not 0: its waits end with this status; `cancel`, or a call's */
@@ -93,10 +90,9 @@ void lvd_fiber_tell(const lvd_fiber *f, lvd_status status);
 /* Waits for the event and takes it, whatever else happens meanwhile. */
 void lvd_fiber_wait_through(lvd_fiber *f, lvd_event *e);
 
-/* ---- timer.c: who waits with a time limit on a worker; the worker's own --------------------- */
-
-void lvd_timer_add(lvd_worker *w, lvd_fiber *f); /* f->deadline is set */
-void lvd_timer_remove(lvd_worker *w, lvd_fiber *f);
+static inline lvd_fiber *lvd_fiber_of_timer(lvd_timer *t) {
+  return (lvd_fiber *)(void *)((char *)t - offsetof(lvd_fiber, timer));
+}
 
 /* ---- stream.c: the ends of streams that a fiber uses ---------------------------------------- */
 

@@ -77,7 +77,7 @@ void lvd_stuck_tick(lvd_worker *w) {
   w->may_abandon = 0;
   lvd_store_relaxed_u64(&w->stuck, lvd_load_relaxed_u64(&w->activations) + 1);
   lvd_worker_obey(w); /* others wait for an application to end */
-  if (w->timers) lvd_timers_expire(w, lvd_port_ticks());
+  lvd_alarms_expire(w, lvd_port_ticks());
   lvd_inbox_drain(w);
   lvd_settle(w);
   if (w->ready_levels && lvd_port_try_lock(&rt->lock)) {

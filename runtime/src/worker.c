@@ -353,7 +353,7 @@ static void rest(lvd_worker *w) {
   if (sleep) {
     if (!lvd_load_relaxed_ptr(&w->commands) && lvd_forks_may_sleep(w)) {
       uint64_t before = lvd_port_ticks();
-      uint64_t timer = lvd_timers_next(w);
+      uint64_t timer = lvd_alarms_next(w);
       int64_t until = timer ? (int64_t)lvd_port_ticks_to_ns(timer) + 1 : -1;
       if (until < 0 || (most >= 0 && most < until)) until = most;
       lvd_lease_leave(&w->leased);
@@ -398,7 +398,7 @@ void lvd_worker_main(void *argument) {
     }
     run_commands(w);
     if (w->ending) break;
-    if (LVD_UNLIKELY(w->timers != NULL)) lvd_timers_expire(w, now);
+    lvd_alarms_expire(w, now);
     lvd_inbox_drain(w);
     lvd_entity *e = lvd_queue_take(w);
     if (!e) {

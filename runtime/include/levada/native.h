@@ -75,6 +75,11 @@ LVD_API void lvd_app_progress(lvd_app *app, const char *unit, uint64_t done);
  * lvd_native_fail does not. So hold no lock here, and own nothing but what lvd_app_data keeps. */
 LVD_API lvd_status lvd_blocking(void (*call)(void *argument), void *argument);
 
+/* Waits, in the same way, until CLOCK_MONOTONIC has come to `ns`; at once if it has. No thread waits for
+ * it: the worker has an alarm, and is free until then. In a fiber LVD_E_CANCELLED, LVD_E_STOPPED as from any
+ * wait. Any other thread just sleeps. */
+LVD_API lvd_status lvd_wait_until(int64_t ns);
+
 /* Waits, in the same way, until the descriptor can be read or written without blocking, or has an
  * end or an error to tell; at once if it can already. Of a pipe or a terminal that can be written,
  * 4096 bytes at a time do not block. All who wait so share one thread. In a fiber LVD_E_CANCELLED,

@@ -18,11 +18,11 @@ lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_want *want, uint32_t count, in
 }
 void lvd_fiber_interrupted(void) {}
 void lvd_fiber_moves(lvd_worker *w, lvd_entity *e) { (void)w, (void)e; }
-uint64_t lvd_timers_next(const lvd_worker *w) {
+uint64_t lvd_alarms_next(const lvd_worker *w) {
   (void)w;
   return 0;
 }
-void lvd_timers_expire(lvd_worker *w, uint64_t now) { (void)w, (void)now; }
+void lvd_alarms_expire(lvd_worker *w, uint64_t now) { (void)w, (void)now; }
 void lvd_fibers_end(lvd_app *app) { (void)app; }
 bool lvd_fibers_in_vain(lvd_app *app) {
   (void)app;

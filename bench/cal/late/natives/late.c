@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* When elements are due, and how late they come. */
-#include <errno.h>
 #include <levada/native.h>
 #include <time.h>
 
@@ -12,19 +11,12 @@ static int64_t now(void) {
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static void sleep_until(void *due) {
-  int64_t at = *(int64_t *)due;
-  struct timespec t = {at / 1000000000, at % 1000000000};
-  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR) {
-  }
-}
-
 int64_t late_due(int32_t given) {
   static const char key;
   int64_t *first = lvd_app_data(lvd_current_app(), &key, sizeof *first, NULL);
   if (!*first) *first = now() + EVERY_NS;
   int64_t due = *first + (int64_t)given * EVERY_NS;
-  lvd_blocking(sleep_until, &due);
+  lvd_wait_until(due);
   return due;
 }
 

@@ -95,9 +95,11 @@ static void source_load(source *s) {
   atomic_store_explicit(&s->loaded, true, memory_order_release);
 }
 
-static void source_pause(void *argument) {
-  (void)argument;
-  nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+/* Another actor of the application loads it. */
+static void source_pause(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  lvd_wait_until((int64_t)now.tv_sec * 1000000000 + now.tv_nsec + 1000000);
 }
 
 static source *source_to_read(void) {
@@ -113,7 +115,7 @@ static source *source_to_read(void) {
   if (!atomic_load_explicit(&s->loaded, memory_order_acquire)) {
     if (!atomic_exchange(&s->begun, true)) source_load(s);
     while (!atomic_load_explicit(&s->loaded, memory_order_acquire))
-      lvd_blocking(source_pause, NULL);
+      source_pause();
   }
   return s;
 }
