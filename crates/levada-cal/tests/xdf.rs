@@ -523,6 +523,18 @@ fn networks_end() {
         &[],
         &["more than 65536 instances"],
     );
+    // Two to the 40th networks, and not one actor.
+    let twice = |class: &str| instance("a", class, &[]) + &instance("b", class, &[]);
+    let mut files: Vec<(String, String)> = (0..40)
+        .map(|i| (format!("p/E{i}.xdf"), xdf(&twice(&format!("p.E{}", i + 1)))))
+        .collect();
+    files[0].0 = "p/Top.xdf".to_string();
+    files.push(("p/E40.xdf".to_string(), xdf("")));
+    let files: Vec<(&str, &str)> = files
+        .iter()
+        .map(|(p, t)| (p.as_str(), t.as_str()))
+        .collect();
+    refused_files("double", &files, &[], &["more than 65536 instances"]);
     refused("empty", "", &[], &["has no instances"]);
     refused(
         "open",

@@ -52,6 +52,8 @@ struct Flattener<'l, 'a> {
     nodes: Vec<Node>,
     /// The networks being expanded, outermost first.
     within: Vec<PathBuf>,
+    /// Networks that were expanded.
+    networks: usize,
     full: bool,
     /// Parameters of networks that have no value: an error only where one is read.
     valueless: Vec<String>,
@@ -248,6 +250,7 @@ impl<'l, 'a> Flattener<'l, 'a> {
             instances: Vec::new(),
             nodes: Vec::new(),
             within: Vec::new(),
+            networks: 0,
             full: false,
             valueless: Vec::new(),
         }
@@ -538,7 +541,21 @@ impl<'l, 'a> Flattener<'l, 'a> {
             });
             return false;
         }
-        !self.full
+        self.networks += 1;
+        !self.is_full(self.networks, class.span)
+    }
+
+    /// Are there more than may be of either? It is told once.
+    fn is_full(&mut self, count: usize, span: Span) -> bool {
+        if count > MAX_INSTANCES && !self.full {
+            self.full = true;
+            self.error(EvalError {
+                span,
+                code: "limit",
+                message: format!("the network has more than {MAX_INSTANCES} instances"),
+            });
+        }
+        self.full
     }
 
     fn actor(
@@ -548,15 +565,7 @@ impl<'l, 'a> Flattener<'l, 'a> {
         name: String,
         values: &[(String, Value)],
     ) -> Option<Ports> {
-        if self.instances.len() >= MAX_INSTANCES {
-            if !self.full {
-                self.full = true;
-                self.error(EvalError {
-                    span: instance.id.span,
-                    code: "limit",
-                    message: format!("the network has more than {MAX_INSTANCES} instances"),
-                });
-            }
+        if self.is_full(self.instances.len() + 1, instance.id.span) {
             return None;
         }
         let actor = self.loader.ws.instantiate(
