@@ -10,6 +10,7 @@ mod cc;
 mod check;
 mod cli;
 mod doctor;
+mod endless;
 mod fmt;
 mod given;
 mod graph;

@@ -5,6 +5,7 @@
 //! It is a host with one application (`levada-host`), which ends with it.
 
 use crate::cli::RunArgs;
+use crate::endless::Endless;
 use crate::given;
 use crate::graph;
 use crate::interrupt::Interrupt;
@@ -98,9 +99,22 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     {
         return Err(e.into());
     }
-    let status = until_end(app, progress.as_mut());
+    let limit = args.runtime.time_limit.filter(|ms| *ms > 0);
+    let endless = Endless::new(limit.map(|ms| Duration::from_millis(ms.into())));
+    let ended = until_end(app, progress.as_mut(), endless, &interrupt);
     let elapsed = start.elapsed();
     drop(progress);
+    let status = match ended {
+        Ok(status) => status,
+        Err(why) => {
+            let failure = Failure::new(why).help("the process ends with it");
+            output::error(&failure.what, failure.help.as_deref());
+            if args.json {
+                output::line(&failure.json().to_string())?;
+            }
+            std::process::exit(interrupt.signal().map_or(1, |signal| 128 + signal));
+        }
+    };
 
     let printed = all_printed();
     let mut summary = Summary::new(app, host.runtime(), elapsed, hosted.moves());
@@ -234,16 +248,24 @@ fn all_printed() -> bool {
     unsafe { libc::fflush(std::ptr::null_mut()) == 0 && libc::ferror(stdout) == 0 }
 }
 
-/// Waits until it has ended, and shows how far it is meanwhile.
-fn until_end(app: &App, progress: Option<&mut Progress>) -> Status {
-    let Some(progress) = progress else {
-        return app.wait(None);
-    };
+/// Waits until it has ended, and shows how far it is meanwhile; or says what does not end.
+fn until_end(
+    app: &App,
+    mut progress: Option<&mut Progress>,
+    mut endless: Endless,
+    interrupt: &Interrupt,
+) -> Result<Status, String> {
+    let step = Duration::from_millis(if progress.is_some() { 50 } else { 250 });
     loop {
-        let status = app.wait(Some(Duration::from_millis(50)));
+        let status = app.wait(Some(step));
         if status != Status::TIME {
-            return status;
+            return Ok(status);
         }
-        progress.tick(app);
+        if let Some(progress) = &mut progress {
+            progress.tick(app);
+        }
+        if let Some(why) = endless.look(app, interrupt.signal().is_some()) {
+            return Err(why);
+        }
     }
 }

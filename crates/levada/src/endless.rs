@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What cannot be ended. Code that comes from CAL is left in the middle, when its time is over or its
+//! application ends. Native code is not, since it may hold a lock of the system's: who does not come
+//! back from there ends with the process alone.
+
+use levada_sys::App;
+use std::time::{Duration, Instant};
+
+/// So much longer it may take than was asked for.
+const GRACE: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+pub struct Endless {
+    limit: Option<Duration>,
+    asked: Option<Instant>,
+    /// For each actor its activations, and how long the longest of them was when it was last looked at.
+    seen: Vec<(u64, Duration)>,
+}
+
+impl Endless {
+    /// `limit` is that of one action.
+    pub fn new(limit: Option<Duration>) -> Endless {
+        Endless {
+            limit,
+            asked: None,
+            seen: Vec::new(),
+        }
+    }
+
+    /// The actor that does not end although it should; `stopped`: all of them should.
+    pub fn look(&mut self, app: &App, stopped: bool) -> Option<String> {
+        if stopped && self.asked.is_none() {
+            self.asked = Some(Instant::now());
+        }
+        let over = self.asked.is_some_and(|at| at.elapsed() > GRACE);
+        if self.limit.is_none() && !over {
+            return None;
+        }
+        let now = app.counters().ok()?.actors;
+        let before = std::mem::take(&mut self.seen);
+        let found = now.iter().zip(&before).find(|(a, (activations, longest))| {
+            // It is in the same activation as it was then, and the longest of all by now.
+            let goes_on = !a.waits && a.activations == *activations && a.longest > *longest;
+            goes_on && (over || self.limit.is_some_and(|l| a.longest > l + GRACE))
+        });
+        let found = found.map(|(a, _)| {
+            let ms = a.longest.as_millis();
+            format!(
+                "{} has been in native code for {ms} ms, and does not come back",
+                a.name
+            )
+        });
+        self.seen = now.iter().map(|a| (a.activations, a.longest)).collect();
+        found
+    }
+}
