@@ -199,9 +199,11 @@ fn argument_after_comma(text: &str) -> Option<&str> {
     None
 }
 
-/// Does this C text define a function of that name?
+/// Does this C text define a function of that name, for more than its file?
 pub fn defines(text: &str, name: &str) -> bool {
-    text.lines().any(|row| defined_at(row, name).is_some())
+    let is_static = |row: &str| row.split_whitespace().next() == Some("static");
+    let mut rows = text.lines();
+    rows.any(|row| defined_at(row, name).is_some() && !is_static(row))
 }
 
 /// Where on a row the name stands, if a definition of it begins there: the name, an open
@@ -272,6 +274,7 @@ mod tests {
         assert!(defines("float f(void) {", "f"));
         assert_eq!(defined_at("if_t f(int f) {", "f"), Some(5));
         assert!(!defines("float g(float f) {", "f"));
+        assert!(!defines("static float f(float g) {", "f"));
     }
 
     #[test]

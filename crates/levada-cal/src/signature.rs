@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What CAL takes a native function for, held against its definition in C: a list in the place of a
-//! number, or a parameter too few, would spoil memory. Integers of up to 32 bits stand for one
-//! another, signed or not, as C converts them; a type that the file names itself may be any.
+//! number, or a parameter too few, would spoil memory, and an integer that is narrower in C loses a part
+//! of each value. One of up to 32 bits may be wider there, and signed or not, as C converts them; a type that
+//! the file names itself may be any.
 //!
 //! The text is read, not compiled: what the preprocessor decides is not known here. So where there are
 //! several definitions, or one in an `#if`, nothing is said of any.
@@ -135,7 +136,9 @@ fn fits(ty: &Type, c: C) -> bool {
         (Type::List { .. }, C::Pointer(n)) => n.is_none_or(|n| n == bits(innermost(ty))),
         (Type::String, C::Pointer(n)) => n.is_none_or(|n| n == 8),
         (Type::Float { .. }, C::Float(n)) => n == bits(ty),
-        (Type::Int { .. } | Type::Bool, C::Int(n)) => (n == 64) == (bits(ty) == 64),
+        (Type::Int { .. } | Type::Bool, C::Int(n)) => {
+            n >= bits(ty) && (n == 64) == (bits(ty) == 64)
+        }
         _ => false,
     }
 }
@@ -312,7 +315,7 @@ mod tests {
     fn what_c_converts_is_right() {
         for text in [
             "int f(int a, unsigned char b) {",
-            "int32_t f(const uint8_t a,\n          short /* any */ b)\n{",
+            "int32_t f(const uint32_t a,\n          short /* any */ b)\n{",
             "static inline u32 f(bool a, my_type b) {",
             "int f(int a, ...) {",
             "other f(unsigned a, char b) {",
@@ -391,6 +394,20 @@ mod tests {
                 "an integer of 64 bits",
             ),
             (vec![int(32)], None, "void f(long a) {", "`long a`"),
+            (
+                vec![int(32)],
+                None,
+                "void f(int8_t a) {",
+                "`int8_t a`, and an integer of 32 bits",
+            ),
+            (
+                vec![int(9)],
+                None,
+                "void f(unsigned char a) {",
+                "an integer of 16 bits",
+            ),
+            (vec![int(32)], None, "void f(bool a) {", "`bool a`"),
+            (vec![], Some(int(32)), "short f(void) {", "returns `short`"),
             (
                 vec![Type::Float { bits: 32 }],
                 None,

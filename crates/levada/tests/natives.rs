@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Natives of the user's own that are no C file but a shared object.
+//! Natives of the user's own: C files, however they define what is called; shared objects; actors in C and C++;
+//! and those that do not come back.
 
 mod common;
 
@@ -44,6 +45,87 @@ fn natives_may_be_a_shared_object() {
         .succeeds();
     let out = Command::new(place.path("program")).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&out.stdout), "2\n4\n6\n");
+}
+
+/// The compiler knows what a row of the text does not tell.
+#[test]
+fn natives_are_found_however_they_are_defined() {
+    let place = Place::new(&[(TOP, DOUBLES)]);
+    place.write("twice.h", "int twice(int x) { return 2 * x; }\n");
+    for text in [
+        "int (twice)(int x) { return 2 * x; }\n",
+        "long q; int /* doubled */ twice(int x) { return 2 * x; }\n",
+        "#define FN(type, name) type name\nFN(int, twice)(int x) { return 2 * x; }\n",
+        "#include \"twice.h\"\n",
+        "static int once(int x) { return x; }\nint twice(int x) { return once(x) + once(x); }\n",
+    ] {
+        place.write("twice.c", text);
+        let run = place.run(&["run", TOP, "--native", "twice.c"]);
+        assert_eq!(run.succeeds().out, "2\n4\n6\n", "{text}");
+    }
+    for (text, said) in [
+        (
+            "static int twice(int x) { return 2 * x; }\n",
+            "no C file defines",
+        ),
+        ("int thrice(int x) { return 3 * x; }\n", "no C file defines"),
+        (
+            "int thrice(int x) { return 3 * }\n",
+            "the C compiler refuses this file",
+        ),
+        (
+            "short twice(int x) { return 2 * x; }\n",
+            "returns `short`, and an integer of 32 bits in CAL",
+        ),
+        (
+            "int twice(unsigned char x) { return 2 * x; }\n",
+            "parameter 1 of `twice` is `unsigned char x`",
+        ),
+    ] {
+        place.write("twice.c", text);
+        let run = place.run(&["run", TOP, "--native", "twice.c"]);
+        run.refuses(1, &[said]);
+    }
+}
+
+/// The process can be ended, and nothing less.
+#[test]
+fn a_native_that_does_not_come_back_is_told() {
+    let place = Place::new(&[(TOP, DOUBLES)]);
+    place.write(
+        "twice.c",
+        "int twice(int x) { for (volatile int i = 0;; i = 0) x += i; }\n",
+    );
+    let args = ["run", TOP, "--native", "twice.c", "--no-progress"];
+    let run = place.run(&[&args[..], &["--time-limit", "100"]].concat());
+    run.refuses(
+        1,
+        &["Top has been in native code for", "does not come back"],
+    );
+    // One signal is enough.
+    let running = place
+        .command(&args)
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let began = format!("/proc/{}/task", running.id());
+    let busy = |task: std::fs::DirEntry| {
+        let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+        let fields = stat
+            .rsplit(')')
+            .next()
+            .unwrap_or_default()
+            .split_whitespace();
+        let ticks = fields.skip(11).next().and_then(|t| t.parse::<u64>().ok());
+        stat.contains("(levada/0") && ticks > Some(20)
+    };
+    while !std::fs::read_dir(&began).unwrap().flatten().any(busy) {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    // SAFETY: a child of ours that has not been waited for.
+    assert_eq!(unsafe { libc::kill(running.id() as i32, libc::SIGTERM) }, 0);
+    let run = common::Run::new(running.wait_with_output().unwrap());
+    run.refuses(128 + libc::SIGTERM, &["does not come back"]);
 }
 
 /// A folder's name tells nothing of the files in it, and may have a comma.

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Where what was compiled is kept: files that are named for all that they were made from, and end with the
+//! hash of their content.
+
+use super::CompileError;
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+/// Where compiled networks are kept: `$LEVADA_CACHE`, else `$XDG_CACHE_HOME/levada`, else
+/// `~/.cache/levada`, else a folder of this user's among the temporary files.
+pub fn cache_dir() -> PathBuf {
+    let folder = |name: &str| {
+        let path = std::env::var_os(name).map(PathBuf::from);
+        path.filter(|p| p.is_absolute())
+    };
+    folder("LEVADA_CACHE")
+        .or_else(|| folder("XDG_CACHE_HOME").map(|p| p.join("levada")))
+        .or_else(|| folder("HOME").map(|p| p.join(".cache/levada")))
+        .unwrap_or_else(|| std::env::temp_dir().join(format!("levada-{}", user())))
+}
+
+fn user() -> u32 {
+    fs::metadata("/proc/self").map_or(0, |m| m.uid())
+}
+
+/// What is in the cache is loaded into this process: nobody else may be able to put it there.
+pub fn make_private(cache: &Path) -> Result<(), CompileError> {
+    let refuse = |why: io::Error| CompileError::Cache {
+        path: cache.to_path_buf(),
+        why,
+    };
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700);
+    builder.create(cache).map_err(refuse)?;
+    let meta = fs::metadata(cache).map_err(refuse)?;
+    if meta.uid() != user() || meta.mode() & 0o022 != 0 {
+        return Err(refuse(io::Error::other(
+            "others can write there, too; make it yours alone (chmod go-w)",
+        )));
+    }
+    Ok(())
+}
+
+/// Removes everything from the cache; how many bytes that were.
+pub fn clean_cache(dir: &Path) -> io::Result<u64> {
+    let mut freed = 0;
+    let entries = match fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(0),
+        Err(e) => return Err(e),
+    };
+    for e in entries {
+        let e = e?;
+        let meta = e.metadata()?;
+        if meta.is_dir() {
+            if e.file_name().to_string_lossy().starts_with("tmp-") {
+                fs::remove_dir_all(e.path())?;
+            }
+        } else if is_ours(&e.path()) {
+            freed += meta.len();
+            fs::remove_file(e.path())?;
+        }
+    }
+    Ok(freed)
+}
+
+/// Puts what was made into the cache, with the hash of its content behind it: one that a crash of the
+/// machine has torn is made anew, so nobody need wait for the disk.
+pub fn keep(made: &Path, kept: &Path) -> Result<(), CompileError> {
+    let seal = || -> io::Result<()> {
+        let hash = Sha256::digest(fs::read(made)?);
+        let mut file = fs::File::options().append(true).open(made)?;
+        file.write_all(&hash)?;
+        fs::rename(made, kept)
+    };
+    seal().map_err(|why| CompileError::File {
+        path: kept.to_path_buf(),
+        why,
+    })
+}
+
+/// An object that [`compile`] has told of: is it in the cache still, as it was kept?
+pub fn is_kept(object: &Path) -> bool {
+    let is = is_sound(object);
+    if is {
+        touch(object);
+    }
+    is
+}
+
+/// Is it there, and as it was kept?
+pub fn is_sound(kept: &Path) -> bool {
+    let Ok(bytes) = fs::read(kept) else {
+        return false;
+    };
+    let size = <Sha256 as Digest>::output_size();
+    bytes.len() > size && {
+        let (content, hash) = bytes.split_at(bytes.len() - size);
+        Sha256::digest(content)[..] == *hash
+    }
+}
+
+pub fn touch(path: &Path) {
+    // The time of the last use orders the cache; if it cannot be set, it stays as it was.
+    if let Ok(f) = fs::File::options().append(true).open(path) {
+        let _ = f.set_modified(SystemTime::now());
+    }
+}
+
+fn is_ours(path: &Path) -> bool {
+    matches!(
+        path.extension().and_then(|e| e.to_str()),
+        Some("so" | "o" | "c" | "measured" | "prepared")
+    )
+}
+
+/// The cache may grow to this, and nothing that was used a short while ago goes.
+const CACHE_BYTES: u64 = 512 << 20;
+const RECENT: Duration = Duration::from_secs(600);
+
+pub fn prune(cache: &Path) {
+    remove_abandoned(cache);
+    let Ok(entries) = fs::read_dir(cache) else {
+        return;
+    };
+    let mut files: Vec<(SystemTime, u64, PathBuf)> = entries
+        .flatten()
+        .filter(|e| is_ours(&e.path()))
+        .filter_map(|e| {
+            let meta = e.metadata().ok()?;
+            Some((meta.modified().ok()?, meta.len(), e.path()))
+        })
+        .collect();
+    let mut total: u64 = files.iter().map(|f| f.1).sum();
+    files.sort();
+    for (used, size, path) in files {
+        let recent = used.elapsed().map_or(true, |age| age < RECENT);
+        if total <= CACHE_BYTES || recent {
+            return;
+        }
+        if fs::remove_file(&path).is_ok() {
+            total -= size;
+        }
+    }
+}
+
+/// Removes the scratch folders of processes that were killed.
+fn remove_abandoned(cache: &Path) {
+    for entry in fs::read_dir(cache).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let of = name.to_str().and_then(|n| n.strip_prefix("tmp-"));
+        let process = of.and_then(|n| n.split('-').next()?.parse::<u32>().ok());
+        if process.is_some_and(|p| !Path::new(&format!("/proc/{p}")).exists()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// A folder for one compilation, in the cache so that renames stay on one file system.
+pub struct Scratch(pub PathBuf);
+
+impl Scratch {
+    pub fn new(cache: &Path) -> Result<Scratch, CompileError> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let n = COUNT.fetch_add(1, Ordering::Relaxed);
+        let dir = cache.join(format!("tmp-{}-{n}", std::process::id()));
+        // Left by a process of the same number that was killed.
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir_all(&dir).map_err(|why| CompileError::Cache {
+            path: cache.to_path_buf(),
+            why,
+        })?;
+        Ok(Scratch(dir))
+    }
+
+    pub fn keep(&self) -> PathBuf {
+        let kept = self.0.with_file_name("refused");
+        let _ = fs::remove_dir_all(&kept);
+        match fs::rename(&self.0, &kept) {
+            Ok(()) => kept,
+            Err(_) => self.0.clone(),
+        }
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The C compiler: which one, with which flags, and what it has against a file.
+
+use super::cache::{Scratch, is_sound, keep, touch};
+use super::{CompileError, Options, jobs_of, read, run_paths};
+use crate::{cpp, headers, seen};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+pub struct Compiler {
+    pub name: String,
+    words: Vec<String>,
+    forking: Option<PathBuf>,
+    flags: Vec<String>,
+    pub version: String,
+}
+
+impl Compiler {
+    pub fn new(options: &Options) -> Result<Compiler, CompileError> {
+        let name = options
+            .cc
+            .clone()
+            .or_else(|| std::env::var("CC").ok().filter(|c| !c.trim().is_empty()))
+            .unwrap_or_else(|| "cc".to_string());
+        // CC may have arguments, as in "ccache gcc".
+        let words: Vec<String> = name.split_whitespace().map(str::to_string).collect();
+        let mut flags: Vec<String> = [
+            "-std=c17",
+            "-O3",
+            "-g1",
+            "-fPIC",
+            "-fvisibility=hidden",
+            "-ffp-contract=off",
+            "-fno-math-errno",
+            "-Wall",
+            "-Wno-unused",
+            "-D_GNU_SOURCE",
+        ]
+        .map(str::to_string)
+        .to_vec();
+        flags.extend(for_this_processor().map(str::to_string));
+        flags.extend(options.flags.iter().cloned());
+        let mut cc = Compiler {
+            name,
+            words,
+            forking: options.forking.clone(),
+            flags,
+            version: String::new(),
+        };
+        cc.words.iter().for_each(|word| seen::program(word));
+        let out = cc.output(cc.command(), |c| {
+            c.arg("--version");
+        })?;
+        if !out.status.success() {
+            return Err(cc.failing(&out));
+        }
+        cc.version = String::from_utf8_lossy(&out.stdout).into_owned();
+        Ok(cc)
+    }
+
+    fn command(&self) -> Command {
+        let mut c = Command::new(self.words.first().map_or("cc", String::as_str));
+        c.args(self.words.iter().skip(1));
+        c
+    }
+
+    /// What compiles a file: natives may fork.
+    fn command_for(&self, path: &Path, is_native: bool) -> Result<Command, CompileError> {
+        match &self.forking {
+            _ if is_native && cpp::is_cpp(path) => Ok(cpp::compiler()),
+            Some(forking) if is_native && may_fork(&read(path)?) => {
+                Ok(wrapped(forking, &self.words.join(" ")))
+            }
+            _ => Ok(self.command()),
+        }
+    }
+
+    /// Everything that decides what the compiler makes of a text.
+    pub fn key(&self) -> Sha256 {
+        let mut key = Sha256::new();
+        for part in [self.name.as_str(), &self.version, &processor()] {
+            key.update(part);
+            key.update([0]);
+        }
+        for f in &self.flags {
+            key.update(f);
+            key.update([0]);
+        }
+        for (name, text) in headers::FILES.iter().chain(crate::natives::HEADERS) {
+            key.update(name);
+            key.update(text);
+        }
+        key
+    }
+
+    fn output(
+        &self,
+        mut c: Command,
+        set: impl FnOnce(&mut Command),
+    ) -> Result<Output, CompileError> {
+        set(&mut c);
+        c.stdin(Stdio::null());
+        c.output().map_err(|why| CompileError::NoCompiler {
+            cc: self.name.clone(),
+            why,
+        })
+    }
+
+    /// Runs the compiler, which is to make `out`; the inner error is what it has against its input.
+    fn run(
+        &self,
+        command: Command,
+        out: &Path,
+        set: impl FnOnce(&mut Command),
+    ) -> Result<Result<(), String>, CompileError> {
+        let done = self.output(command, |c| {
+            set(c);
+            c.arg("-o").arg(out);
+        })?;
+        if done.status.success() && out.is_file() {
+            return Ok(Ok(()));
+        }
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        // It has something against the input when it names a place there, or a symbol.
+        let at_place = |line: &str, error: &str| {
+            line.split_once(error).is_some_and(|(place, _)| {
+                place.ends_with(|c: char| c.is_ascii_digit()) && place.contains(':')
+            })
+        };
+        // A place is also named when the disk is full; and that a part of the compiler itself is not
+        // there is said without one.
+        let missing = |line: &str| {
+            line.ends_with(": No such file or directory") || line.ends_with(" file not found")
+        };
+        let placed = |line: &str| {
+            at_place(line, ": error: ")
+                || line.contains("undefined reference")
+                || line.starts_with("error[")
+                || at_place(line, ": fatal error: ") && missing(line)
+        };
+        match said.lines().any(placed) {
+            true => Ok(Err(said)),
+            false => Err(self.failing(&done)),
+        }
+    }
+
+    pub fn link(
+        &self,
+        objects: &[PathBuf],
+        out: &Path,
+        cpp: bool,
+    ) -> Result<Result<(), String>, CompileError> {
+        self.run(self.command(), out, |c| {
+            c.arg("-shared").args(objects).arg("-lm");
+            c.args(cpp.then_some(cpp::LIBRARY));
+            c.args(run_paths(objects));
+        })
+    }
+
+    fn failing(&self, done: &Output) -> CompileError {
+        let mut output = String::from_utf8_lossy(&done.stderr).into_owned();
+        if output.trim().is_empty() {
+            output = String::from_utf8_lossy(&done.stdout).into_owned();
+        }
+        CompileError::Failing {
+            cc: self.name.clone(),
+            how: match (done.status.code(), done.status.signal()) {
+                (Some(0), _) => "ends well, and makes nothing".to_string(),
+                (Some(code), _) => format!("fails with status {code}"),
+                (None, signal) => format!("was killed by signal {}", signal.unwrap_or(0)),
+            },
+            output,
+        }
+    }
+
+    /// What the C files among these natives define for others.
+    pub fn defined(
+        &self,
+        natives: &[PathBuf],
+        cache: &Path,
+    ) -> Result<BTreeSet<String>, CompileError> {
+        use object::{Object, ObjectSymbol};
+        let jobs: Vec<_> = jobs_of(natives).collect();
+        let work = Scratch::new(cache)?;
+        let mut names = BTreeSet::new();
+        for path in self.objects(&jobs, &work.0, cache)? {
+            let bytes = std::fs::read(&path).map_err(|why| CompileError::File {
+                path: path.clone(),
+                why,
+            })?;
+            // Of a form that is not known, nothing is said.
+            if let Ok(file) = object::File::parse(&*bytes) {
+                let given = file
+                    .symbols()
+                    .filter(|s| s.is_global() && s.is_definition());
+                names.extend(given.filter_map(|s| Some(s.name().ok()?.to_string())));
+            }
+        }
+        Ok(names)
+    }
+
+    /// Compiles the files, each one once for ever, as many at a time as there are processors.
+    pub fn objects(
+        &self,
+        jobs: &[(PathBuf, Option<PathBuf>)],
+        work: &Path,
+        cache: &Path,
+    ) -> Result<Vec<PathBuf>, CompileError> {
+        headers::write(&work.join("include")).map_err(|why| CompileError::Cache {
+            path: cache.to_path_buf(),
+            why,
+        })?;
+        let several = jobs.len() > 1;
+        let next = AtomicU64::new(0);
+        let threads = std::thread::available_parallelism()
+            .map_or(1, |n| n.get())
+            .min(jobs.len());
+        let one = |i: usize| -> Result<PathBuf, CompileError> {
+            let (path, folder) = &jobs[i];
+            let mut key = self.key();
+            key.update(read(path)?);
+            if let Some(dir) = folder {
+                // It may include files of its folder.
+                key.update(path.as_os_str().as_encoded_bytes());
+                key.update(dir.as_os_str().as_encoded_bytes());
+            }
+            let kept = cache.join(format!("{}.o", hex(key)));
+            if several && folder.is_none() && is_sound(&kept) {
+                touch(&kept);
+                return Ok(kept);
+            }
+            let out = work.join(format!("{i}.o"));
+            let command = self.command_for(path, folder.is_some())?;
+            let result =
+                self.run(command, &out, |c| {
+                    c.args(self.flags.iter().map(|f| {
+                        match folder.is_some() && cpp::is_cpp(path) {
+                            true if f.starts_with("-std=") => cpp::STANDARD,
+                            _ => f.as_str(),
+                        }
+                    }));
+                    c.arg("-I").arg(work.join("include"));
+                    c.arg("-c").arg(path);
+                })?;
+            if let Err(output) = result {
+                return Err(match folder {
+                    Some(_) => CompileError::Native {
+                        path: path.clone(),
+                        output,
+                    },
+                    None => CompileError::Internal {
+                        file: keep_c(path, cache),
+                        output,
+                    },
+                });
+            }
+            if several && folder.is_none() {
+                keep(&out, &kept)?;
+                return Ok(kept);
+            }
+            Ok(out)
+        };
+        let mut results: Vec<(usize, Result<PathBuf, CompileError>)> = Vec::new();
+        std::thread::scope(|s| {
+            let worker = || {
+                let mut mine = Vec::new();
+                loop {
+                    let i = next.fetch_add(1, Ordering::Relaxed) as usize;
+                    if i >= jobs.len() {
+                        return mine;
+                    }
+                    mine.push((i, one(i)));
+                }
+            };
+            let handles: Vec<_> = (0..threads).map(|_| s.spawn(worker)).collect();
+            for h in handles {
+                results.extend(h.join().expect("compiling does not panic"));
+            }
+        });
+        results.sort_by_key(|r| r.0);
+        results.into_iter().map(|r| r.1).collect()
+    }
+}
+
+/// Whether there may be forks in a C file.
+pub fn may_fork(text: &str) -> bool {
+    text.contains("!!")
+}
+
+/// The compiler that knows `!!`, around another.
+pub fn wrapped(forking: &Path, cc: &str) -> Command {
+    let mut c = Command::new(forking);
+    c.arg("cc").env("LEVADA_CC", cc);
+    c
+}
+
+/// The C file that was refused outlives the scratch folder.
+fn keep_c(path: &Path, cache: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let kept = cache.join(format!("refused-{name}"));
+    match fs::copy(path, &kept) {
+        Ok(_) => kept,
+        Err(_) => path.to_path_buf(),
+    }
+}
+
+/// The flag that makes code for the processor of this machine; GCC has none for riscv64.
+pub fn for_this_processor() -> Option<&'static str> {
+    cfg!(any(target_arch = "x86_64", target_arch = "aarch64")).then_some("-march=native")
+}
+
+/// What `-march=native` depends on.
+pub fn processor() -> String {
+    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let wanted = ["model name", "flags", "Features", "CPU part", "isa"];
+    let mut lines: Vec<&str> = text
+        .lines()
+        .filter(|l| wanted.iter().any(|w| l.starts_with(w)))
+        .collect();
+    lines.sort();
+    lines.dedup();
+    format!("{} {}", std::env::consts::ARCH, lines.join("\n"))
+}
+
+pub fn hex(key: Sha256) -> String {
+    key.finalize()
+        .iter()
+        .take(20)
+        .map(|b| format!("{b:02x}"))
+        .collect()
+}
