@@ -409,3 +409,26 @@ end
     write_bytes(&place, b"\0\0\x01\xb0b\0\0\x01\xb6abcdefghijkl");
     run(&place, &[]).succeeds();
 }
+
+/// A decoder that is given a film in a container finds no picture in it.
+#[test]
+fn a_container_in_the_place_of_a_stream_is_told() {
+    let place = Place::new(&[(
+        "src/p/Top.cal",
+        "package p;\nimport std.stdio.Source.*;\nimport std.video.Display.*;\nactor Top () ==> :\n  uint(size=8) \
+         y[MAX_WIDTH * MAX_HEIGHT];\n  uint(size=8) c[MAX_WIDTH * MAX_HEIGHT / 4];\n  initialize ==> do \
+         source_init(); displayYUV_init(); end\n  action ==> do displayYUV_displayPicture(y, c, c, 0, 0); \
+         end\nend\n",
+    )]);
+    for (bytes, said) in [
+        (&b"\0\0\0\x1cftypM4V "[..], "a file of MP4"),
+        (b"\x1a\x45\xdf\xa3 12345678", "a file of Matroska"),
+        (b"RIFF1234AVI LIST", "a file of AVI"),
+        (b"\0\0\x01\xb0\x01\0\0\x01\xb5\x89\x13 ", "cannot be shown"),
+    ] {
+        std::fs::write(place.path("clip"), bytes).unwrap();
+        let run = place.run(&["run", "src/p/Top.cal", "--in", "clip", "--out", "x.y4m"]);
+        run.refuses(1, &["a picture of 0x0 pixels", said]);
+        assert_eq!(run.err.contains("a file of"), said.starts_with("a file"));
+    }
+}

@@ -114,8 +114,7 @@ static source *source_to_read(void) {
   }
   if (!atomic_load_explicit(&s->loaded, memory_order_acquire)) {
     if (!atomic_exchange(&s->begun, true)) source_load(s);
-    while (!atomic_load_explicit(&s->loaded, memory_order_acquire))
-      source_pause();
+    while (!atomic_load_explicit(&s->loaded, memory_order_acquire)) source_pause();
   }
   return s;
 }
@@ -180,6 +179,17 @@ static bool is_of_input(uint64_t count) {
 }
 
 /* Without an output pictures are counted, and not kept. */
+/* What the input seems to be in, if that is no bare stream, which is what decoders read. */
+static const char *container(void) {
+  const source *s = source_of_app();
+  bool loaded = atomic_load_explicit(&s->loaded, memory_order_acquire);
+  if (!loaded || s->size < 12) return NULL;
+  if (!memcmp(s->bytes + 4, "ftyp", 4)) return "MP4";
+  if (!memcmp(s->bytes, "\x1a\x45\xdf\xa3", 4)) return "Matroska";
+  if (!memcmp(s->bytes, "RIFF", 4) && !memcmp(s->bytes + 8, "AVI ", 4)) return "AVI";
+  return NULL;
+}
+
 static bool is_shown(void) {
   const char *name = option("out");
   return name && *name;
@@ -188,8 +198,15 @@ static bool is_shown(void) {
 static void show(const uint8_t *y, const uint8_t *u, const uint8_t *v, int32_t width,
                  int32_t height, int32_t part) {
   int32_t w[3] = {width, width / part, width / part}, h[3] = {height, height / part, height / part};
-  if (width < part || height < part)
+  if (width < part || height < part) {
+    const char *in = container();
+    if (in)
+      lvd_native_fail(
+          "a picture of %dx%d pixels cannot be shown: the input is a file of %s, and decoders "
+          "read the bare stream (ffmpeg -i FILE -c copy -f m4v STREAM, or -f h264, -f hevc)",
+          width, height, in);
     lvd_native_fail("a picture of %dx%d pixels cannot be shown", width, height);
+  }
   if (!is_shown()) return;
   video *video_out = video_of_app();
   if (!is_of_input(video_out->complete)) return;

@@ -13,6 +13,18 @@ pub(super) fn matches(tag: &str, full: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
+/// The states that there is a way to.
+fn reached(transitions: &[Vec<ir::Transition>], initial: usize) -> BTreeSet<usize> {
+    let mut reached = BTreeSet::new();
+    let mut left = vec![initial];
+    while let Some(state) = left.pop() {
+        if state < transitions.len() && reached.insert(state) {
+            left.extend(transitions[state].iter().map(|t| t.to));
+        }
+    }
+    reached
+}
+
 impl<'a> Checker<'a> {
     pub(super) fn order(&mut self, ast: &'a ast::Entity, actor: &mut hir::Actor) {
         let (sorted, below) = self.by_priority(ast, actor);
@@ -79,6 +91,12 @@ impl<'a> Checker<'a> {
         let mut below: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); count];
         for row in &ast.priorities {
             let groups: Vec<Vec<usize>> = row.iter().map(|tag| self.tagged(actor, tag)).collect();
+            for tags in row.windows(2).filter(|t| t[0].text == t[1].text) {
+                let diag = Diagnostic::error("priority", "the priorities go in a circle")
+                    .label(tags[1].span, "this tag would come before itself")
+                    .help(format!("{0} > {0}: take it out", tags[0].text));
+                self.diags.push(diag);
+            }
             for pair in groups.windows(2) {
                 for &high in &pair[0] {
                     // `a.b > a` orders `a.b` before the others of `a`, not before itself.
@@ -212,12 +230,22 @@ impl<'a> Checker<'a> {
                 }
                 0
             });
+        let reached = reached(&transitions, initial);
+        let mut fires = vec![false; actor.actions.len()];
+        for transition in reached.iter().flat_map(|&state| &transitions[state]) {
+            fires[transition.action] = true;
+        }
         for (action, checked) in actor.actions.iter().enumerate() {
-            if let Some(tag) = checked.tag.as_ref().filter(|_| !in_use[action]) {
-                let diag = Diagnostic::warning("unused", format!("action `{tag}` never fires"))
-                    .label(checked.span, "no transition of the schedule names it");
-                self.diags.push(diag);
-            }
+            let Some(tag) = checked.tag.as_ref().filter(|_| !fires[action]) else {
+                continue;
+            };
+            let why = match in_use[action] {
+                true => "the schedule never comes to a state with a transition of it",
+                false => "no transition of the schedule names it",
+            };
+            let diag = Diagnostic::warning("unused", format!("action `{tag}` never fires"))
+                .label(checked.span, why);
+            self.diags.push(diag);
         }
         for row in &mut transitions {
             row.sort_by_key(|t| rank[t.action]);
