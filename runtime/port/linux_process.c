@@ -100,6 +100,11 @@ lvd_status lvd_port_process_start(lvd_port_process *p, const char *program,
   return status;
 }
 
+bool lvd_port_file_is_special(const char *name) {
+  struct stat s;
+  return stat(name, &s) == 0 && !S_ISREG(s.st_mode);
+}
+
 bool lvd_port_program_is_there(const char *program) {
   if (strchr(program, '/')) return access(program, X_OK) == 0;
   const char *path = getenv("PATH");

@@ -27,6 +27,8 @@ lvd_status lvd_port_process_start(lvd_port_process *p, const char *program,
                                   const int *keep, uint32_t count);
 /* Is there a program of that name (in PATH when there is no slash in it)? */
 bool lvd_port_program_is_there(const char *program);
+/* It is there, and no regular file: to read it may last for ever. */
+bool lvd_port_file_is_special(const char *name);
 /* The process that has started this one, which was number `id`. LVD_E_PEER: it is gone. */
 lvd_status lvd_port_process_parent(lvd_port_process *p, int32_t id);
 /* Is the caller's own program the one that `program` names? */

@@ -76,32 +76,46 @@ static const char *qemu_of(const char *variable, const char *usual) {
   return qemu && *qemu ? qemu : usual;
 }
 
+static const char *qemu(void) { return qemu_of("LEVADA_QEMU", "qemu-system-riscv64"); }
+
 static const char *qemu_loader(void) {
   return lvd_board_file("LEVADA_LOADER", LVD_LOADER, LVD_LOADER_BUILT);
 }
 
-static lvd_status qemu_start(int memory, size_t size, int bell, lvd_port_process *peer) {
-  return boot(qemu_of("LEVADA_QEMU", "qemu-system-riscv64"), qemu_loader(), "LEVADA_LOADER", memory,
-              size, bell, peer);
+static void qemu_describe(char *text, size_t size) {
+  snprintf(text, size, "%s, and in it the loader %s", qemu(), qemu_loader());
 }
+
+static lvd_status qemu_start(int memory, size_t size, int bell, lvd_port_process *peer) {
+  return boot(qemu(), qemu_loader(), "LEVADA_LOADER", memory, size, bell, peer);
+}
+
+static const char *qemu32(void) { return qemu_of("LEVADA_QEMU32", "qemu-system-riscv32"); }
 
 static const char *qemu32_loader(void) {
   return lvd_board_file("LEVADA_LOADER32", LVD_LOADER32, LVD_LOADER32_BUILT);
 }
 
-static lvd_status qemu32_start(int memory, size_t size, int bell, lvd_port_process *peer) {
-  return boot(qemu_of("LEVADA_QEMU32", "qemu-system-riscv32"), qemu32_loader(), "LEVADA_LOADER32",
-              memory, size, bell, peer);
+static void qemu32_describe(char *text, size_t size) {
+  snprintf(text, size, "%s, and in it the loader %s", qemu32(), qemu32_loader());
 }
 
-const lvd_board lvd_board_qemu = {"qemu:",  RISCV,       64,         "64-bit little-endian RISC-V",
-                                  16 << 20, qemu_loader, qemu_start, NULL};
+static lvd_status qemu32_start(int memory, size_t size, int bell, lvd_port_process *peer) {
+  return boot(qemu32(), qemu32_loader(), "LEVADA_LOADER32", memory, size, bell, peer);
+}
+
+const lvd_board lvd_board_qemu = {
+    "qemu:", RISCV, 64, "64-bit little-endian RISC-V", 16 << 20, qemu_describe, qemu_start, NULL};
 const lvd_board lvd_board_qemu32 = {
-    "qemu32:", RISCV,         32,           "32-bit little-endian RISC-V",
-    16 << 20,  qemu32_loader, qemu32_start, NULL};
+    "qemu32:", RISCV,           32,           "32-bit little-endian RISC-V",
+    16 << 20,  qemu32_describe, qemu32_start, NULL};
 
 static const char *native_loader(void) {
   return lvd_board_file("LEVADA_NATIVE_LOADER", LVD_NATIVE_LOADER, LVD_NATIVE_LOADER_BUILT);
+}
+
+static void native_describe(char *text, size_t size) {
+  snprintf(text, size, "the loader %s", native_loader());
 }
 
 static lvd_status native_start(int memory, size_t size, int bell, lvd_port_process *peer) {
@@ -122,5 +136,5 @@ static lvd_status native_start(int memory, size_t size, int bell, lvd_port_proce
   return status;
 }
 
-const lvd_board lvd_board_native = {"native:", X86_64,        64,           "64-bit x86",
-                                    0,         native_loader, native_start, NULL};
+const lvd_board lvd_board_native = {"native:", X86_64,          64,           "64-bit x86",
+                                    0,         native_describe, native_start, NULL};

@@ -102,6 +102,8 @@ lvd_status lvd_image_parse(const unsigned char *file, size_t size, const lvd_boa
 }
 
 lvd_status lvd_image_read(const char *name, const lvd_board *board, lvd_image *out) {
+  if (lvd_port_file_is_special(name)) /* a pipe, say, at which one could wait for ever */
+    return lvd_window_refuse(LVD_E_ARGUMENT, "the image %s is no file", name);
   FILE *f = fopen(name, "rb");
   if (!f) return lvd_window_refuse(LVD_E_UNKNOWN, "the image %s cannot be opened", name);
   unsigned char *bytes = malloc(MOST_IMAGE + 1);

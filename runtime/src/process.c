@@ -579,12 +579,16 @@ static lvd_status start_program(process *p, const char *exec_name, const lvd_uni
   lvd_link *link = &p->link;
   int child_bell = -1;
   char value[64];
+  lvd_window_refuse(LVD_OK, "%s", ""); /* what was said of another one */
   lvd_status status =
       lvd_link_make(link, p->unit.app, 0, o->memory ? o->memory : UNITS_MEMORY, false, &child_bell);
   if (status == LVD_OK) {
     const int keep[2] = {link->memory, child_bell};
     snprintf(value, sizeof value, "%d,%d", keep[0], keep[1]);
     status = lvd_port_process_start(&link->peer, exec_name, o->argument, VARIABLE, value, keep, 2);
+    if (status == LVD_E_UNKNOWN)
+      lvd_window_refuse(
+          status, "there is no program, and no kind of machine, that is called %.200s", exec_name);
   }
   lvd_port_close(child_bell);
   const char *base = strrchr(exec_name, '/');

@@ -184,8 +184,9 @@ lvd_status lvd_shield_begin(const lvd_shield_options *options, lvd_shield **out)
   if (status != LVD_OK) {
     lvd_port_close(s->wire);
     free(s);
-    return refuse(status, status == LVD_E_UNKNOWN ? "the command levada is not there"
-                                                  : "the command levada cannot be started");
+    snprintf(why, sizeof why, "the command %.200s %s", o->command ? o->command : "levada",
+             status == LVD_E_UNKNOWN ? "is not there" : "cannot be started");
+    return status;
   }
   char line[LINE];
   status = hear(s, line);

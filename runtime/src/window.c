@@ -208,10 +208,11 @@ static lvd_status boot(lvd_far_side *far, lvd_link *link, const lvd_board *board
                : board->start(link->memory, link->base + link->size, child_bell, &link->peer);
   if (status != LVD_OK) return status;
   status = await(far, link, is_there, deadline);
-  if (status == LVD_OK || !board->loader) return status;
-  char said[sizeof why];
+  if (status == LVD_OK || !board->describe) return status;
+  char said[sizeof why], programs[sizeof why];
   snprintf(said, sizeof said, "%s", why);
-  return lvd_window_refuse(status, "%.150s: is %.200s a loader for it?", said, board->loader());
+  board->describe(programs, sizeof programs);
+  return lvd_window_refuse(status, "%.150s (%.240s)", said, programs);
 }
 
 lvd_status lvd_far_start(lvd_far_side *far, lvd_link *link, const lvd_board *board,

@@ -16,7 +16,8 @@ typedef struct lvd_board {
   uint32_t bits;      /* of these, 64 or 32; 0: both */
   const char *takes;  /* the same, in words */
   size_t own;         /* bytes of the memory before the window, which are the board's own */
-  const char *(*loader)(void); /* the program that waits there for images; null: the board's own */
+  /* Which programs it is made of, in words; null: it is the user's own. */
+  void (*describe)(char *text, size_t size);
   /* Starts it with `size` bytes of memory, and one end of a wire. */
   lvd_status (*start)(int memory, size_t size, int bell, lvd_port_process *peer);
   /* Instead of it: opens a device that has the memory, and whose name stands before the image's with a

@@ -145,7 +145,8 @@ pub fn check(wanted: &CoreSet, topology: &Topology, shielded: &CoreSet) -> Resul
     }
     if !unknown.is_empty() {
         let what = format!(
-            "there is no {}: this machine has {}",
+            "there {} no {}: this machine has {}",
+            if unknown.len() == 1 { "is" } else { "are" },
             cores(&unknown),
             cores(&topology.online)
         );

@@ -365,7 +365,7 @@ fn what_cannot_be_shielded_is_refused() {
             "0-3",
             "there is no core 7: this machine has cores 0-3",
         ),
-        ("3-5", "0-3", "0-3", "there is no cores 4-5"),
+        ("3-5", "0-3", "0-3", "there are no cores 4-5"),
         ("0", "0", "0", "core 0 is the only one"),
         ("0-3", "0-3", "0-3", "cores 0-3 would leave no core"),
         (
