@@ -224,6 +224,8 @@ lvd_status lvd_sys_served_call(lvd_sys_served *s, const char *procedure, const v
     status = call(s, procedure, argument, size, result, result_size);
   }
   *why = 0;
+  if (status == LVD_E_ARGUMENT && size)
+    snprintf(why, room, "it does not take this argument of %zu bytes", size);
   if (status == LVD_E_FAULT) lvd_unit_why(s->unit, why, room);
   ssize_t n = write(over, &(uint64_t){1}, sizeof(uint64_t));
   (void)n;

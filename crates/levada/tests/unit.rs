@@ -388,6 +388,22 @@ fn who_is_interrupted_leaves_no_program() {
     assert_eq!(units.run(&["run", "u"]).code, Some(7));
 }
 
+/// A keeper that stands still keeps nobody waiting for ever.
+#[test]
+fn a_keeper_that_does_not_answer_is_said() {
+    let units = Units::new();
+    if !units.boot(&NATIVE) {
+        return;
+    }
+    let keeper = units.list()[0]["keeper"].as_i64().unwrap() as i32;
+    // SAFETY: a process of ours.
+    assert_eq!(unsafe { libc::kill(keeper, libc::SIGSTOP) }, 0);
+    assert_eq!(units.list()[0]["state"], "does not answer");
+    units.run(&["stop", "u"]).succeeds();
+    assert!(units.list().is_empty());
+    assert!(units.boot(&NATIVE));
+}
+
 #[test]
 fn what_cannot_begin_is_said() {
     let units = Units::new();
@@ -430,10 +446,7 @@ fn what_cannot_begin_is_said() {
             .output()
             .unwrap(),
     );
-    run.refuses(
-        1,
-        &["the board has ended", "is /bin/false a loader for it?"],
-    );
+    run.refuses(1, &["the board has ended", "the loader /bin/false"]);
     assert_eq!(run.json()["outcome"], "refused");
     assert!(units.list().is_empty());
 }
@@ -646,6 +659,44 @@ fn procedures_are_called(kind: &Kind) {
             .trim(),
         "6"
     );
+
+    // What the output is stays what it was: nothing of it is lost, and who goes ends his call alone.
+    let negate = ["run", "u", "negate", "--in", "1:4=in.raw", "--out", "2:4=-"];
+    units.file("in.raw", &[1, 0, 0, 0]);
+    let kept = units.file("kept", b"kept ");
+    let file = File::options().append(true).open(&kept).unwrap();
+    let done = units.command(&negate).stdout(file).status().unwrap();
+    assert!(done.success());
+    assert_eq!(std::fs::read(&kept).unwrap(), b"kept \xff\xff\xff\xff");
+    let (one, mut other) = UnixStream::pair().unwrap();
+    let done = units
+        .command(&negate)
+        .stdout(std::os::fd::OwnedFd::from(one))
+        .status()
+        .unwrap();
+    assert!(done.success());
+    let mut bytes = Vec::new();
+    other.read_to_end(&mut bytes).unwrap();
+    assert_eq!(bytes, [0xff; 4]);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let done = units.command(&negate).stdout(writer).output().unwrap();
+    Run::new(done).refuses(1, &["negate: stream 2: Broken pipe"]);
+    assert!(units.command(&negate).status().unwrap().success());
+    // Nobody writes into it: whoever opens it waits, and the keeper does not.
+    let fifo = units.0.path().join("fifo");
+    let made = Command::new("mkfifo").arg(&fifo).status().unwrap();
+    assert!(made.success());
+    units
+        .run(&["load", "u", "fifo"])
+        .refuses(1, &["fifo is no file"]);
+    let mut waits = units
+        .command(&["run", "u", "negate", "--in", "1:4=fifo"])
+        .spawn()
+        .unwrap();
+    assert_ne!(units.list()[0]["state"], "does not answer");
+    waits.kill().unwrap();
+    waits.wait().unwrap();
 
     // And back to programs that are run to their end.
     units.run(&["load", "u", "seven"]).succeeds();

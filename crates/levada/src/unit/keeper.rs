@@ -4,7 +4,7 @@
 //! machine rings.
 
 use super::place::Place;
-use super::values;
+use super::{values, wire};
 use crate::cli::BootArgs;
 use crate::output::{self, Failure, failure, failure_with};
 use levada_sys::Status;
@@ -12,7 +12,7 @@ use levada_sys::machine::{Machine, State};
 use levada_sys::served::{Flow, Served};
 use serde_json::{Value, json};
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -68,6 +68,9 @@ struct Keeper<'a> {
 /// Begins as the other process of `boot`: says on its output how that went, in one line.
 pub fn keep(args: &BootArgs) -> Result<ExitCode, Failure> {
     output::keep_for_results()?;
+    // Who reads an output may go: that ends its call, and nothing else.
+    // SAFETY: no handler runs.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
     let name = &args.unit.name;
     let place = Place::new(args.unit.at.dir.as_deref())?;
     let Some(held) = place.hold(name)? else {
@@ -154,7 +157,7 @@ fn answer(mut stream: &UnixStream, value: &Value) {
 impl Keeper<'_> {
     /// Into the log: the error output is that.
     fn log(&self, what: &str) {
-        eprintln!("{:10.3}  {what}", self.began.elapsed().as_secs_f64());
+        say!("{:10.3}  {what}", self.began.elapsed().as_secs_f64());
     }
 
     fn process(&self) -> i32 {
@@ -320,10 +323,9 @@ impl Keeper<'_> {
     fn heed(&mut self, stream: UnixStream) -> Option<UnixStream> {
         let _ = stream.set_read_timeout(Some(ASK));
         let _ = stream.set_write_timeout(Some(ASK));
-        let mut line = String::new();
-        if BufReader::new(&stream).read_line(&mut line).is_err() {
+        let Ok((line, files)) = wire::receive(&stream) else {
             return None;
-        }
+        };
         let Ok(asked) = serde_json::from_str::<Value>(&line) else {
             return None;
         };
@@ -336,7 +338,7 @@ impl Keeper<'_> {
             Some(verb @ ("run" | "call")) => {
                 let begun = match verb {
                     "run" => self.run(),
-                    _ => self.call(&asked),
+                    _ => self.call(&asked, files),
                 };
                 match begun {
                     Ok(()) => {
@@ -460,13 +462,13 @@ impl Keeper<'_> {
         }
     }
 
-    fn call(&mut self, asked: &Value) -> Result<(), Value> {
+    fn call(&mut self, asked: &Value, files: Vec<File>) -> Result<(), Value> {
         let image = self.ready()?;
         if self.open {
             return Err(refusal("a program runs there already", None));
         }
         let flows = asked["flows"].as_array().into_iter().flatten();
-        let flows = flows.map(open_flow).collect::<Result<Vec<_>, _>>()?;
+        let flows: Vec<Flow> = flows.zip(files).map(flow_of).collect();
         let argument = asked["argument"].as_str().and_then(values::unhex);
         let argument = argument.unwrap_or_default();
         let procedure = asked["procedure"].as_str().unwrap_or_default().to_string();
@@ -524,18 +526,11 @@ fn call_help(name: &str) -> String {
     format!("call one: levada unit run {name} PROCEDURE")
 }
 
-fn open_flow(flow: &Value) -> Result<Flow, Value> {
-    let text = |of: &str| flow[of].as_str().unwrap_or_default().to_string();
-    let input = flow["input"] == true;
-    let path = text("file");
-    let file = match input {
-        true => File::open(&path),
-        false => File::create(&path),
-    };
-    Ok(Flow {
-        name: text("stream"),
-        file: file.map_err(|e| refusal(&format!("{path}: {e}"), None))?,
+fn flow_of((flow, file): (&Value, File)) -> Flow {
+    Flow {
+        name: flow["stream"].as_str().unwrap_or_default().to_string(),
+        file,
         size: flow["size"].as_u64().unwrap_or(0) as u32,
-        input,
-    })
+        input: flow["input"] == true,
+    }
 }

@@ -4,18 +4,20 @@
 mod keeper;
 mod place;
 mod values;
+mod wire;
 
 use crate::cli::{BootArgs, UnitArgs, UnitCommand, UnitLoadArgs, UnitRunArgs, UnitsArgs};
 use crate::output::{self, Failure, failure, failure_with};
 use place::Place;
 use serde_json::{Value, json};
-use std::fs::OpenOptions;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Read};
+use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
 
 impl From<levada_sys::Error> for Failure {
     fn from(e: levada_sys::Error) -> Failure {
@@ -91,7 +93,7 @@ fn boot(args: &BootArgs) -> Result<ExitCode, Failure> {
     let told = judge(name, &line)?;
     match at.json {
         true => output::line(&told.to_string())?,
-        false => eprintln!("{name} is booted ({})", text(&told["board"])),
+        false => say!("{name} is booted ({})", text(&told["board"])),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -150,6 +152,27 @@ fn find(place: &Place, name: &str) -> Result<Found, Failure> {
     }
 }
 
+/// A keeper answers within this: who only looks, who ends it, who loads, for which it may have to boot.
+const LOOKS: Duration = Duration::from_secs(5);
+const ENDS: Duration = Duration::from_secs(15);
+const LOADS: Duration = Duration::from_secs(30);
+
+/// It does not do as it is told: by force, and its machine with it.
+fn end_keeper(place: &Place, name: &str, stream: &UnixStream) -> Result<(), Failure> {
+    let keeper = rustix::net::sockopt::socket_peercred(stream).map_err(io::Error::from)?;
+    let _ = rustix::process::kill_process(keeper.pid, rustix::process::Signal::KILL);
+    // The lock is free when it is gone.
+    for _ in 0..500 {
+        if let Some(held) = place.hold(name)? {
+            place.end_machine(name);
+            place.give_back(name, held);
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    failure(format!("the keeper of unit {name} cannot be ended"))
+}
+
 fn killed(name: &str) -> Failure {
     Failure::new(format!(
         "the keeper of unit {name} was killed, and its machine with it"
@@ -157,18 +180,40 @@ fn killed(name: &str) -> Failure {
     .help("boot it again")
 }
 
-fn ask(name: &str, mut stream: UnixStream, what: &Value) -> Result<Value, Failure> {
+/// What it answers, within that time; none: however long it takes.
+fn ask(
+    name: &str,
+    stream: &UnixStream,
+    what: &Value,
+    files: &[File],
+    within: Option<Duration>,
+) -> Result<Value, Failure> {
+    let timed = stream
+        .set_read_timeout(within)
+        .and(stream.set_write_timeout(within));
+    timed.map_err(|e| Failure::new(e.to_string()))?;
     // Where it has ended meanwhile, there is no answer.
-    let _ = writeln!(stream, "{what}");
-    let mut line = String::new();
-    let _ = BufReader::new(stream).read_line(&mut line);
-    judge(name, &line)
+    let asked = wire::send(stream, what, files);
+    let answer = asked.and_then(|()| wire::receive(stream));
+    match answer {
+        Err(e) if e.kind() == io::ErrorKind::WouldBlock => failure_with(
+            format!("the keeper of unit {name} does not answer"),
+            format!("levada unit stop {name} ends it all the same"),
+        ),
+        Err(e) if e.kind() == io::ErrorKind::Other => failure(e.to_string()),
+        answer => judge(name, &answer.unwrap_or_default().0),
+    }
 }
 
-fn ask_unit(unit: &UnitArgs, what: &Value) -> Result<Value, Failure> {
+fn ask_unit(
+    unit: &UnitArgs,
+    what: &Value,
+    files: &[File],
+    within: Option<Duration>,
+) -> Result<Value, Failure> {
     let place = Place::new(unit.at.dir.as_deref())?;
     match find(&place, &unit.name)? {
-        Found::Answers(stream) => ask(&unit.name, stream, what),
+        Found::Answers(stream) => ask(&unit.name, &stream, what, files, within),
         Found::Left => Err(killed(&unit.name)),
     }
 }
@@ -180,9 +225,16 @@ fn list(args: &UnitsArgs) -> Result<ExitCode, Failure> {
         match find(&place, &name) {
             Ok(Found::Answers(stream)) => {
                 // One that ends meanwhile is none.
-                units.extend(ask(&name, stream, &json!({ "verb": "about" })));
+                let about = json!({ "verb": "about" });
+                match ask(&name, &stream, &about, &[], Some(LOOKS)) {
+                    Ok(told) => units.push(told),
+                    Err(e) if e.help.is_some() => {
+                        units.push(json!({ "name": name, "state": "does not answer" }));
+                    }
+                    Err(_) => {}
+                }
             }
-            Ok(Found::Left) => eprintln!("{}", killed(&name).what),
+            Ok(Found::Left) => say!("{}", killed(&name).what),
             Err(_) => units.push(json!({ "name": name, "state": "begins or ends" })),
         }
     }
@@ -191,7 +243,7 @@ fn list(args: &UnitsArgs) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     if units.is_empty() {
-        eprintln!("no units");
+        say!("no units");
     }
     for u in units {
         let image = u["image"].as_str().unwrap_or("no image");
@@ -211,27 +263,41 @@ fn list(args: &UnitsArgs) -> Result<ExitCode, Failure> {
 
 fn load(args: &UnitLoadArgs) -> Result<ExitCode, Failure> {
     let image = std::path::absolute(&args.image)?;
-    let told = ask_unit(&args.unit, &json!({ "verb": "load", "image": image }))?;
+    let told = ask_unit(
+        &args.unit,
+        &json!({ "verb": "load", "image": image }),
+        &[],
+        Some(LOADS),
+    )?;
     match args.unit.at.json {
         true => output::line(&told.to_string())?,
-        false => eprintln!("{} has {}", args.unit.name, text(&told["loaded"])),
+        false => say!("{} has {}", args.unit.name, text(&told["loaded"])),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Where the keeper, another process of this user, finds it.
-fn path_of(file: &str, input: bool) -> Result<PathBuf, Failure> {
-    match file {
-        "-" => Ok(format!("/proc/{}/fd/{}", std::process::id(), u8::from(!input)).into()),
-        _ => Ok(std::path::absolute(file)?),
-    }
+fn opened(file: &str, input: bool) -> Result<File, Failure> {
+    let done = match (file, input) {
+        ("-", true) => std::io::stdin()
+            .as_fd()
+            .try_clone_to_owned()
+            .map(File::from),
+        ("-", false) => std::io::stdout()
+            .as_fd()
+            .try_clone_to_owned()
+            .map(File::from),
+        (_, true) => File::open(file),
+        (_, false) => File::create(file),
+    };
+    done.map_err(|e| Failure::new(format!("{file}: {e}")))
 }
 
-fn flows(specs: &[String], input: bool) -> Result<Vec<Value>, Failure> {
+/// What is told of the streams, and their files.
+fn flows(specs: &[String], input: bool) -> Result<Vec<(Value, File)>, Failure> {
     let flow = |spec: &String| {
         let (name, size, file) = values::flow(spec)?;
-        let file = path_of(&file, input)?;
-        Ok(json!({ "stream": name, "size": size, "file": file, "input": input }))
+        let flow = json!({ "stream": name, "size": size, "input": input });
+        Ok((flow, opened(&file, input)?))
     };
     specs.iter().map(flow).collect()
 }
@@ -239,14 +305,16 @@ fn flows(specs: &[String], input: bool) -> Result<Vec<Value>, Failure> {
 /// One procedure of a program that serves.
 fn call(args: &UnitRunArgs, procedure: &str) -> Result<ExitCode, Failure> {
     values::result(&args.result, &[])?;
-    let mut flows_of_it = flows(&args.inputs, true)?;
-    flows_of_it.extend(flows(&args.outputs, false)?);
+    let argument = values::hex(&values::argument(&args.arguments)?);
+    let mut all = flows(&args.inputs, true)?;
+    all.extend(flows(&args.outputs, false)?);
+    let (flows, files): (Vec<Value>, Vec<File>) = all.into_iter().unzip();
     let to_output = args.outputs.iter().any(|o| o.ends_with("=-"));
     let what = json!({
-        "verb": "call", "procedure": procedure, "within": args.within, "flows": flows_of_it,
-        "argument": values::hex(&values::argument(&args.arguments)?),
+        "verb": "call", "procedure": procedure, "within": args.within, "flows": flows,
+        "argument": argument,
     });
-    let told = ask_unit(&args.unit, &what)?;
+    let told = ask_unit(&args.unit, &what, &files, None)?;
     if told["outcome"] != "returned" {
         let why = text(&told["why"]);
         // A fault is told with the procedure that it happened in.
@@ -270,7 +338,7 @@ fn call(args: &UnitRunArgs, procedure: &str) -> Result<ExitCode, Failure> {
     // The output may be a stream's.
     match to_output {
         true if line.is_empty() => {}
-        true => eprintln!("{line}"),
+        true => say!("{line}"),
         false if line.is_empty() => output::line("returned")?,
         false => output::line(&line)?,
     }
@@ -282,7 +350,12 @@ fn run(args: &UnitRunArgs) -> Result<ExitCode, Failure> {
         return call(args, procedure);
     }
     let name = &args.unit.name;
-    let told = ask_unit(&args.unit, &json!({ "verb": "run", "within": args.within }));
+    let told = ask_unit(
+        &args.unit,
+        &json!({ "verb": "run", "within": args.within }),
+        &[],
+        None,
+    );
     let told = told.map_err(Failure::of_ours)?;
     if told["outcome"] != "ended" {
         let why = text(&told["why"]);
@@ -316,9 +389,13 @@ fn stop(unit: &UnitArgs) -> Result<ExitCode, Failure> {
     let name = &unit.name;
     match find(&place, name)? {
         Found::Answers(stream) => {
-            ask(name, stream, &json!({ "verb": "stop" }))?;
+            let told = ask(name, &stream, &json!({ "verb": "stop" }), &[], Some(ENDS));
+            match told {
+                Err(e) if e.help.is_some() => end_keeper(&place, name, &stream)?,
+                told => drop(told?),
+            }
         }
-        Found::Left => eprintln!("{}", killed(name).what),
+        Found::Left => say!("{}", killed(name).what),
     }
     if unit.at.json {
         output::line(&json!({ "stopped": name }).to_string())?;
