@@ -73,7 +73,7 @@ pub fn build(args: &BuildArgs) -> Result<ExitCode, Failure> {
         output::line(&files.to_string())?;
     } else {
         for file in made.iter().filter(|f| !output::is_standard(f)) {
-            eprintln!("made {}", file.display());
+            say!("made {}", file.display());
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -41,7 +41,7 @@ fn give_leases() -> Option<Leases> {
         Ok(leases) => Some(leases),
         Err(e) if [Status::STATE, Status::UNKNOWN].contains(&e.status) => None,
         Err(e) => {
-            eprintln!("programs beside this host do not share its cores: no leases: {e}");
+            say!("programs beside this host do not share its cores: no leases: {e}");
             None
         }
     }
@@ -63,7 +63,7 @@ pub fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
     let memory = folder.as_deref().map(Memory::open).transpose()?;
     let before = memory.as_ref().map(Memory::left).unwrap_or_default();
     if !before.is_empty() && !args.restore {
-        eprintln!(
+        say!(
             "the last host had loaded {}: --restore loads that again, levada unload forgets it",
             before.join(", ")
         );
@@ -94,26 +94,26 @@ pub fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
         Err(e) => return failure(format!("cannot watch for signals: {e}")),
     };
     match socket.path() {
-        Some(path) => eprintln!(
+        Some(path) => say!(
             "{} on {}; Ctrl-C ends it",
             plural(workers, "worker"),
             path.display()
         ),
         None if isolated => {}
-        None => eprintln!("{}", plural(workers, "worker")),
+        None => say!("{}", plural(workers, "worker")),
     }
     let done = serve(&socket, served.clone(), end);
     drop(socket);
     let left = served.live();
     if left > 0 && !isolated {
-        eprintln!("stopping {}", plural(left, "application"));
+        say!("stopping {}", plural(left, "application"));
     }
     // What natives hold open is finished, or removed, when the applications go.
     let lasting = served.stop_within(args.within());
     if !lasting.is_empty() {
         let within = args.within();
         let names = lasting.join(", ");
-        eprintln!("not ended after {within:?}, as a firing lasts: {names}");
+        say!("not ended after {within:?}, as a firing lasts: {names}");
         // SAFETY: whatever would be run at the end may wait for that firing, too.
         unsafe { libc::_exit(1) };
     }

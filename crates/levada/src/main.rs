@@ -5,6 +5,9 @@
 //! output); 2 when the command line is wrong; 130 when it was interrupted. A program that runs in a shield
 //! has its own.
 
+#[macro_use]
+mod output;
+
 mod build;
 mod cc;
 mod check;
@@ -22,7 +25,6 @@ mod map;
 mod mcapi;
 mod mcapi_limits;
 mod network;
-mod output;
 mod play;
 mod prepare;
 mod prepared;

@@ -10,6 +10,23 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+/// A line on the error output. Where nobody reads that, or there is no room, all goes on without.
+macro_rules! say {
+    ($($text:tt)*) => {{
+        let _ = std::io::Write::write_fmt(
+            &mut std::io::stderr().lock(),
+            format_args!("{}\n", format_args!($($text)*)),
+        );
+    }};
+}
+
+/// The same without the line's end.
+macro_rules! say_on {
+    ($($text:tt)*) => {{
+        let _ = std::io::Write::write_fmt(&mut std::io::stderr().lock(), format_args!($($text)*));
+    }};
+}
+
 /// The usual status of a command that failed, and that of one whose status is otherwise a program's.
 const FAILED: u8 = 1;
 pub const OURS: u8 = 125;
@@ -152,9 +169,9 @@ pub const BOLD: &str = "1";
 pub const DIM: &str = "2";
 
 pub fn error(what: &str, help: Option<&str>) {
-    eprintln!("{}: {what}", paint(RED, "error"));
+    say!("{}: {what}", paint(RED, "error"));
     if let Some(help) = help {
-        eprintln!("  {}: {help}", paint(BLUE, "help"));
+        say!("  {}: {help}", paint(BLUE, "help"));
     }
 }
 

@@ -31,7 +31,7 @@ pub fn prepare(args: &PrepareArgs) -> Result<ExitCode, Failure> {
     let entry = Entry::of(&args.network, &args.compile);
     let made = match entry.as_ref().and_then(Entry::kept) {
         Some(made) => {
-            eprint!("{}", made.shown);
+            say_on!("{}", made.shown);
             made
         }
         None => whole_way(args, entry.as_ref())?,

@@ -171,32 +171,30 @@ impl Summary {
     /// said.
     pub fn say(&self, network: Option<&ir::Network>, stats: bool, brief: bool) {
         match &self.outcome {
-            Outcome::Fault(fault) => eprint!("{}", fault_report(network, fault)),
+            Outcome::Fault(fault) => say_on!("{}", fault_report(network, fault)),
             Outcome::Deadlock(why) => {
                 let what = match self.idle {
                     Some(_) => "nothing ever fired, and nothing can",
                     None => "nothing can move any more",
                 };
-                eprintln!("{}: {what}", paint(RED, "error"));
+                say!("{}: {what}", paint(RED, "error"));
                 for line in why.lines() {
-                    eprintln!("  {line}");
+                    say!("  {line}");
                 }
-                eprintln!("  {}: {}", paint(BLUE, "help"), deadlock_help(why));
+                say!("  {}: {}", paint(BLUE, "help"), deadlock_help(why));
             }
-            Outcome::Failed(what) => eprintln!("{}: {what}", paint(RED, "error")),
+            Outcome::Failed(what) => say!("{}: {what}", paint(RED, "error")),
             Outcome::Interrupted(_) | Outcome::Done => {}
         }
         if let (Outcome::Done, Some(why)) = (&self.outcome, &self.idle) {
-            eprintln!("{}: nothing ever fired", paint(YELLOW, "warning"));
+            say!("{}: nothing ever fired", paint(YELLOW, "warning"));
             for line in why.lines() {
-                eprintln!("  {line}");
+                say!("  {line}");
             }
         }
         if let (Outcome::Done, Some(file)) = (&self.outcome, &self.unwritten) {
             let (mark, file) = (paint(YELLOW, "warning"), file.display());
-            eprintln!(
-                "{mark}: nothing was written to {file}: is the input what the network reads?"
-            );
+            say!("{mark}: nothing was written to {file}: is the input what the network reads?");
         }
         if brief {
             return;
@@ -211,12 +209,12 @@ impl Summary {
         let seconds = self.elapsed.as_secs_f64();
         let network = paint(BOLD, &self.network);
         match how {
-            "" => eprintln!("{mark}: {network} in {seconds:.2} s"),
-            how => eprintln!("{mark}: {network}{how} after {seconds:.2} s"),
+            "" => say!("{mark}: {network} in {seconds:.2} s"),
+            how => say!("{mark}: {network}{how} after {seconds:.2} s"),
         }
         if let Some((unit, done)) = &self.done {
             let (rate, count) = (self.rate(*done), unit_of(*done, unit));
-            eprintln!("  {} {count}, {rate:.1} {unit}/s", grouped(*done));
+            say!("  {} {count}, {rate:.1} {unit}/s", grouped(*done));
         }
         for (worker, core) in self.cores.iter().enumerate() {
             let share = self.share(core.busy);
@@ -226,7 +224,7 @@ impl Summary {
                 cpu if cpu >= 0 => format!("core {cpu}"),
                 _ => format!("worker {worker}"),
             };
-            eprintln!(
+            say!(
                 "  {name:<9} {} {:3.0} % busy, {}",
                 paint(DIM, &bar),
                 share * 100.0,
@@ -237,8 +235,8 @@ impl Summary {
             self.tables();
         }
         match (&self.output, &self.outcome) {
-            (Some(output), Outcome::Done) => eprintln!("  output    {output}"),
-            (Some(output), _) => eprintln!("  kept      {output}, complete before that"),
+            (Some(output), Outcome::Done) => say!("  output    {output}"),
+            (Some(output), _) => say!("  kept      {output}, complete before that"),
             (None, _) => {}
         }
     }
@@ -270,7 +268,7 @@ impl Summary {
         let head = [
             "actor", "worker", "firings", "calls", "time", "share", "longest",
         ];
-        eprint!("\n{}", table(&head, &rows));
+        say_on!("\n{}", table(&head, &rows));
         let rows: Vec<Vec<String>> = self
             .counters
             .channels
@@ -298,8 +296,8 @@ impl Summary {
         let head = [
             "channel", "capacity", "elements", "left", "full", "empty", "wakes",
         ];
-        eprint!("\n{}", table(&head, &rows));
-        eprintln!("\n  {} moved between cores", plural(self.moves, "actor"));
+        say_on!("\n{}", table(&head, &rows));
+        say!("\n  {} moved between cores", plural(self.moves, "actor"));
     }
 
     pub fn json(&self, stats: bool) -> Value {

@@ -106,6 +106,30 @@ fn status_signals_and_surroundings_are_as_if_started_plainly() {
     bench.same();
 }
 
+/// Where nobody hears what the tool has to say, the shield holds all the same.
+#[test]
+fn a_tool_that_cannot_say_anything_goes_on() {
+    let Some(bench) = Bench::new("unheard tools") else {
+        return;
+    };
+    let script = "sleep 0.3; grep Cpus_allowed_list /proc/self/status; exit 3";
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    let deaf = [Stdio::from(writer), Stdio::from(full.unwrap())];
+    for error in deaf {
+        let mut command = bench.shield(&[], &["sh", "-c", script]);
+        let done = command.stderr(error).output().unwrap();
+        assert_eq!(done.status.code(), Some(3), "{done:?}");
+        assert_eq!(masks(&done), [bench.core.to_string()]);
+        bench.same();
+    }
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    let mut command = bench.shield_on(99, &[], &["true"]);
+    let done = command.stderr(full.unwrap()).status().unwrap();
+    assert_eq!(done.code(), Some(125));
+}
+
 #[test]
 fn a_terminal_that_goes_away_is_heard_by_the_program() {
     let Some(bench) = Bench::new("a hang-up") else {

@@ -28,7 +28,7 @@ pub fn give(args: &RaiseArgs, shield: &mut Shield, pid: i32) -> Result<(), Failu
     }
     if !args.quiet {
         for note in notes {
-            eprintln!("{} {note}", paint(DIM, "shield:"));
+            say!("{} {note}", paint(DIM, "shield:"));
         }
     }
     Ok(())

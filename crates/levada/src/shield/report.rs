@@ -45,7 +45,7 @@ pub fn raised(
     topology: &Topology,
     lightest: Option<u32>,
 ) {
-    let say = |text: String| eprintln!("{} {text}", paint(DIM, "shield:"));
+    let say = |text: String| say!("{} {text}", paint(DIM, "shield:"));
     let mut by = format!("{} by {}", cores(shield), raised.rung.sentence());
     if let Some((rung, why)) = raised.reasons.last() {
         by += &format!("; no {}: {why}", rung.name());

@@ -59,6 +59,8 @@ impl Signals {
                 libc::SIGILL,
                 libc::SIGTRAP,
                 libc::SIGABRT,
+                // Of what we say ourselves, and no matter of the program's.
+                libc::SIGPIPE,
             ] {
                 libc::sigdelset(&mut set, fault);
             }
@@ -263,7 +265,7 @@ impl Program {
 
 fn say(plan: &Plan, text: &str) {
     if !plan.args.quiet {
-        eprintln!("{} {text}", paint(DIM, "shield:"));
+        say!("{} {text}", paint(DIM, "shield:"));
     }
 }
 
@@ -294,7 +296,7 @@ fn lower(plan: &Plan, shield: Shield, released: bool) -> Result<(), Failure> {
     match (released, restored.failed.is_empty()) {
         (true, _) => {}
         (false, true) => say(plan, &report::restored(&restored)),
-        (false, false) => eprintln!("{}", report::restored(&restored)),
+        (false, false) => say!("{}", report::restored(&restored)),
     }
     Ok(())
 }
