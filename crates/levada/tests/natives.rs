@@ -111,12 +111,12 @@ fn a_native_that_does_not_come_back_is_told() {
     let began = format!("/proc/{}/task", running.id());
     let busy = |task: std::fs::DirEntry| {
         let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
-        let fields = stat
+        let mut fields = stat
             .rsplit(')')
             .next()
             .unwrap_or_default()
             .split_whitespace();
-        let ticks = fields.skip(11).next().and_then(|t| t.parse::<u64>().ok());
+        let ticks = fields.nth(11).and_then(|t| t.parse::<u64>().ok());
         stat.contains("(levada/0") && ticks > Some(20)
     };
     while !std::fs::read_dir(&began).unwrap().flatten().any(busy) {
