@@ -31,8 +31,8 @@ def may(process):
 
 sleeper = subprocess.Popen(["sleep", "60"])
 tool = subprocess.Popen([levada, "shield", str(core), "-q", *(["--by", way[0]] if way else []), "--",
-                         "sh", "-c", "echo; exec sleep 60"], stdout=subprocess.PIPE)
-tool.stdout.read(1)  # the program runs
+                         "sh", "-c", "echo $$; exec sleep 60"], stdout=subprocess.PIPE)
+program = int(tool.stdout.readline())  # it runs
 try:
     until(lambda: core not in may(sleeper.pid))
     if what == "restored":
@@ -45,8 +45,7 @@ try:
         until(lambda: core not in may(sleeper.pid))
     print("ms", (time.monotonic() - began) * 1e3)
 finally:
-    if tool.poll() is None:
-        tool.send_signal(signal.SIGTERM)
+    os.kill(program, signal.SIGTERM)  # also where the tool has gone before it
     tool.wait()
     sleeper.kill()
     sleeper.wait()

@@ -2,8 +2,7 @@
 """apps: 1 to 10 instances of an application at once, as CalMAR's figure 2 has it: as processes
 with a worker on each core, as such processes whose idle workers spin, as processes on
 cores of their own (where there are enough), and in one host. total is the frames of all instances in a second,
-mean those of one. Then mixes of two unequal applications in one host, as its table 1 has them, with each strategy;
-what 500 applications cost that wait; and how late elements come while others are loaded.
+mean those of one. Then mixes of two unequal applications in one host, as its table 1 has them, with each strategy.
 
 The application is the project's JPEG decoder, or each of those that APPS= names, with spaces between:
 NETWORK,in=FILE[,project=DIR]; the mixes are then of the first two."""
@@ -17,19 +16,12 @@ from lib.measure import Contender, Metric, Problem
 from suites import cal
 
 TOGETHER = peers.ROOT / "bench/lib/together.py"
-STANDING = peers.ROOT / "bench/lib/standing.py"
-LATE = peers.ROOT / "bench/cal/late/src/late"
 MIXED = peers.ROOT / "bench/lib/mixed.py"
 METRICS = [Metric("total", "frames/s", "higher"), Metric("mean", "frames/s", "higher"),
            Metric("slowest_to_mean", "", "higher"), Metric("cpu_ms_per_frame", "ms", "lower")]
 MIX = [Metric("a_each", "frames/s", "higher"), Metric("b_each", "frames/s", "higher"),
        Metric("a_slowest", "frames/s", "higher"), Metric("b_slowest", "frames/s", "higher"),
        Metric("times_lb", "", "higher")]
-IDLE = [Metric("cpu_ms_per_s", "ms", "lower"), Metric("kib_each", "KiB", "lower")]
-LATENESS = [Metric("median", "ms", "lower"), Metric("p99", "ms", "lower"), Metric("p999", "ms", "lower"),
-            Metric("most", "ms", "lower"), Metric("quiet_p99", "ms", "lower"),
-            Metric("quiet_p999", "ms", "lower"), Metric("quiet_most", "ms", "lower"),
-            Metric("longest_firing", "ms", "lower"), Metric("loads", "", "higher")]
 
 
 class Application(NamedTuple):
@@ -109,15 +101,6 @@ def mixes(session, a, b):
         session.measure(f"{counts_of[0]} a and {counts_of[1]} b", MIX, contenders, runs=3, quick_runs=2)
 
 
-def standing(session):
-    def contender(who, how, network, n, *more):
-        return Contender(who, [sys.executable, "-B", STANDING, how, peers.levada(), LATE / network, n, *more])
-    session.measure("500 applications that wait", IDLE, [contender("levada", "idle", "Copy.xdf", 500)], runs=3)
-    session.measure("lateness of elements at loads", LATENESS,
-                    [contender("levada", "loads", "Late.xdf", 100),
-                     contender("bound: threads, each on its own", "loads", "Late.xdf", 100, peers.NATIVE / "late")], runs=5)
-
-
 def run(session):
     with session.normal_priority():
         measured(session)
@@ -130,8 +113,6 @@ def measured(session):
         instances(session, app, bool(asked))
     if len(apps) > 1:
         mixes(session, *apps[:2])
-    if not asked:
-        standing(session)
 
 
 def plot(session, folder):
