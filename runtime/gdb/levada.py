@@ -74,7 +74,7 @@ def waiting(fiber, names):
     if int(fiber["entity"]["state"]["word"]) != 0:
         return ""
     all_of_it = [waits_for(fiber, fiber["want"][i], names) for i in range(int(fiber["wants"]))]
-    if fiber["timed"]:
+    if fiber["timer"]["set"]:
         all_of_it.append("its time limit" if all_of_it else "a time")
     return " or ".join(all_of_it)
 
