@@ -683,6 +683,17 @@ fn procedures_are_called(kind: &Kind) {
     let done = units.command(&negate).stdout(writer).output().unwrap();
     Run::new(done).refuses(1, &["negate: stream 2: Broken pipe"]);
     assert!(units.command(&negate).status().unwrap().success());
+    let wrong = [
+        "run",
+        "v",
+        "negate",
+        "--in",
+        "1:4=in.raw",
+        "--out",
+        "2:4=kept",
+    ];
+    units.run(&wrong).refuses(1, &["there is no unit v"]);
+    assert!(std::fs::read(&kept).unwrap().starts_with(b"kept "));
     // Nobody writes into it: whoever opens it waits, and the keeper does not.
     let fifo = units.0.path().join("fifo");
     let made = Command::new("mkfifo").arg(&fifo).status().unwrap();

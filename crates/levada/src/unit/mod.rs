@@ -306,6 +306,11 @@ fn flows(specs: &[String], input: bool) -> Result<Vec<(Value, File)>, Failure> {
 fn call(args: &UnitRunArgs, procedure: &str) -> Result<ExitCode, Failure> {
     values::result(&args.result, &[])?;
     let argument = values::hex(&values::argument(&args.arguments)?);
+    // First of all: an output is emptied when it is opened.
+    let place = Place::new(args.unit.at.dir.as_deref())?;
+    if let Found::Left = find(&place, &args.unit.name)? {
+        return Err(killed(&args.unit.name));
+    }
     let mut all = flows(&args.inputs, true)?;
     all.extend(flows(&args.outputs, false)?);
     let (flows, files): (Vec<Value>, Vec<File>) = all.into_iter().unzip();
