@@ -294,7 +294,9 @@ impl Watch<'_> {
             let mut did = graph_between(network, &watched.before, &now);
             did.pins = watched.hosted.pins.clone();
             watched.looks.all += 1;
-            watched.looks.waits += u32::from(now.actors.iter().all(|a| a.waits));
+            // Of a C program's fibers that is not known.
+            let waits = !now.actors.is_empty() && now.actors.iter().all(|a| a.waits);
+            watched.looks.waits += u32::from(waits);
             watched.before = now;
             remember(&watched.hosted, &did, elapsed);
             if watched.first < usize::MAX {
