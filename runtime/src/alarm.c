@@ -8,13 +8,10 @@
  * core. So its alarm is under a lock of the worker's, and whoever takes it off gives the actor back, once.
  * What a worker keeps beside, when the next one is due, may be sooner than that, never later: only itself adds
  * one. */
-#include <errno.h>
 #include <stddef.h>
-#include <time.h>
 
 #include "fiber.h"
 #include "inside.h"
-#include "stream.h"
 
 struct lvd_alarm {
   lvd_timer timer; /* first: a timer is an alarm */
@@ -110,22 +107,13 @@ void lvd_alarms_expire(lvd_worker *w, uint64_t now) {
 
 /* ---- who waits -------------------------------------------------------------------------------- */
 
-static lvd_status sleep_until(int64_t ns) {
-  lvd_stream_thread_flush();
-  struct timespec t = {ns / 1000000000, ns % 1000000000};
-  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR) {
-  }
-  return LVD_OK;
-}
-
 lvd_status lvd_wait_until(int64_t ns) {
   LVD_INSIDE;
   lvd_worker *w = lvd_this_worker();
   lvd_entity *e = w ? w->current : NULL;
-  if (!e || (!e->is_fiber && !e->stack)) return sleep_until(ns);
   lvd_alarm alarm = {.who = e};
   for (int64_t left; (left = ns - (int64_t)lvd_port_ns()) > 0;) {
-    if (e->is_fiber) {
+    if (!e || e->is_fiber || !e->stack) { /* a thread sleeps */
       lvd_status status = lvd_fiber_sleep(left);
       if (status != LVD_OK) return status;
       continue;
