@@ -178,7 +178,6 @@ static bool is_of_input(uint64_t count) {
   return !most || count < most;
 }
 
-/* Without an output pictures are counted, and not kept. */
 /* What the input seems to be in, if that is no bare stream, which is what decoders read. */
 static const char *container(void) {
   const source *s = source_of_app();
@@ -190,6 +189,7 @@ static const char *container(void) {
   return NULL;
 }
 
+/* Without an output pictures are counted, and not kept. */
 static bool is_shown(void) {
   const char *name = option("out");
   return name && *name;
