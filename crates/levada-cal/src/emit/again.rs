@@ -17,6 +17,8 @@ use crate::ranges::walk;
 
 /// A firing that puts more on a port asks for the lines first.
 pub const AHEAD: u32 = 16;
+/// Behind more than so many the way from the top is no longer than theirs, and code would grow with the square.
+const BEFORE: usize = 16;
 
 impl<'a> Class<'a> {
     /// Can the action fire in a loop where these are tried before it?
@@ -34,6 +36,7 @@ impl<'a> Class<'a> {
         let waits = self.may_wait() || calls_native(a, action);
         let simple = self.is_light(action) && some && !waits;
         simple
+            && before.len() <= BEFORE
             && puts.iter().all(|(_, n)| *n < AHEAD)
             && !self.may_fault(action)
             && before.all(|h| {
