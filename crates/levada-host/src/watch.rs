@@ -3,7 +3,7 @@
 //! which the mapper places.
 //!
 //! Often at first, when a placement is a guess; seldom when nothing happens; never when nothing could
-//! be moved. What the mapper computes holds up nobody: the table is in hand only to be read.
+//! be moved. What the mapper computes holds up no application: the table is in hand only to be read.
 
 use crate::events::What;
 use crate::graph::{append, graph_between};

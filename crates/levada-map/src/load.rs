@@ -26,6 +26,8 @@ impl Cost {
 
 /// Where every move of every actor can be tried: actors times the square of workers.
 const SMALL: usize = 1 << 17;
+/// So many are tried, counted in workers whose load each changes: some tenths of a second.
+const TRIED: usize = 1 << 22;
 /// Where not, a busiest worker this close to the bound is even enough; and so many of the least busy workers are tried, beside those of the neighbours.
 const LEAST: usize = 4;
 const EVEN: f64 = 1.03;
@@ -110,9 +112,17 @@ impl<'g> Loads<'g> {
     }
 
     /// Moves, then swaps, always the best one there is, as long as one helps. Where there are too
-    /// many to try, only those that relieve the busiest worker.
+    /// many to try, or so many have been tried, only those that relieve the busiest worker.
     pub fn refine(&mut self) {
         let (actors, workers) = (self.placement.len(), self.machine.workers());
+        let round = (actors * workers + actors * actors / 4).saturating_mul(workers);
+        let mut left = if self.few() { TRIED } else { 0 };
+        while left >= round {
+            if !(self.best_move() || self.best_swap()) {
+                return;
+            }
+            left -= round;
+        }
         let mut members: Vec<Vec<usize>> = vec![Vec::new(); workers];
         for actor in (0..actors).filter(|&a| self.graph.pin(a).is_none()) {
             members[self.placement[actor] as usize].push(actor);
@@ -120,11 +130,7 @@ impl<'g> Loads<'g> {
         let goal = lower_bound(self.graph, self.machine) * EVEN;
         // Every round makes the cost smaller, so this ends; the bound is for huge graphs.
         for _ in 0..4 * actors + 16 {
-            let helped = match self.few() {
-                true => self.best_move() || self.best_swap(),
-                false => self.relieve(&mut members, goal),
-            };
-            if !helped {
+            if !self.relieve(&mut members, goal) {
                 break;
             }
         }

@@ -192,6 +192,36 @@ fn of(apps: Vec<App>) -> Mix {
     }
 }
 
+/// Nobody is placed where he holds the others up so that time passes for him.
+#[test]
+fn a_long_firing_beside_short_ones_has_a_core_to_itself() {
+    let machine = Machine::described(2, 1, 2, 2);
+    let mut audio = app("audio", &[200e-6, 200e-6]);
+    for actor in &mut audio.actors {
+        actor.firings = 1.0;
+    }
+    audio.channels[0].elements = 1.0;
+    audio.channels[0].capacity = 64.0;
+    let mut report = app("report", &[300.0]);
+    report.actors[0].firings = 1.0;
+    let mix = of(vec![audio, report]);
+    let placement = map(&mix, &machine, Strategy::Levada).unwrap();
+    assert_eq!(placement[0], placement[1]);
+    assert_ne!(placement[0], placement[2]);
+}
+
+/// A search that tries all swaps as long as one helps would take minutes here.
+#[test]
+fn thousands_of_actors_on_two_cores_are_mapped_evenly() {
+    let machine = Machine::described(2, 1, 2, 2);
+    let apps = (0..250).map(|i| app("a", &[1.0, 2.0, 0.5 + f64::from(i) / 100.0, 3.0]));
+    let mix = of(apps.collect());
+    let graph = mix.graph(&mix.targets(&machine));
+    let placed = place(&graph, &machine);
+    let even = lower_bound(&graph, &machine) * 1.03;
+    assert!(bottleneck(&graph, &machine, &placed) < even);
+}
+
 #[test]
 fn the_simulator_gives_the_rates_that_can_be_computed_by_hand() {
     let machine = Machine::new(2);
