@@ -31,6 +31,7 @@ typedef struct lvd_call_out {
   lvd_entity *who;
   int fd;
   bool to_write;
+  bool input;                 /* it ends when the application drains */
   bool listed;                /* among those that wait for a helper or for the poller: ... */
   struct lvd_call_out *next;  /* ... under pool_lock */
   bool question;              /* of a memory of its own, which whoever unlists it frees: ... */
@@ -210,6 +211,8 @@ static lvd_status watch(lvd_runtime *rt, lvd_call_out *out) {
   if (!rt->poller) status = lvd_port_poller_open(&rt->poller);
   if (status == LVD_OK && !rt->poller_thread)
     status = lvd_port_thread_start(&rt->poller_thread, -1, "levada/poll", poller_main, rt);
+  /* Under the lock: whoever asks it to drain finds it in the list, or is found here. */
+  if (status == LVD_OK && out->input && lvd_app_drains(out->who->app)) status = LVD_E_ENDED;
   if (status == LVD_OK) {
     lvd_call_out **first = watches_of(rt, out->fd);
     out->next = *first;
@@ -370,10 +373,10 @@ lvd_status lvd_blocking(void (*call)(void *), void *argument) {
 
 /* ---- descriptors -------------------------------------------------------------------------- */
 
-static lvd_status wait_fd(int fd, bool to_write) {
+static lvd_status wait_fd(int fd, bool to_write, bool input) {
   lvd_status status = LVD_OK;
   while (status == LVD_OK && !lvd_port_poll(fd, to_write, 0)) {
-    lvd_call_out out = {.fd = fd, .to_write = to_write};
+    lvd_call_out out = {.fd = fd, .to_write = to_write, .input = input};
     if ((status = call_out(&out)) != LVD_E_STATE) continue;
     status = LVD_OK;
     lvd_port_poll(fd, to_write, -1);
@@ -381,19 +384,20 @@ static lvd_status wait_fd(int fd, bool to_write) {
   return status;
 }
 
-lvd_status lvd_wait_readable(int fd) { return wait_fd(fd, false); }
+lvd_status lvd_wait_readable(int fd) { return wait_fd(fd, false, false); }
 
 lvd_status lvd_wait_input(int fd) {
   const lvd_worker *w = lvd_this_worker();
   lvd_entity *e = w ? w->current : NULL;
-  if (!e || e->is_fiber) return wait_fd(fd, false);
+  if (!e) return wait_fd(fd, false, false);
+  if (e->is_fiber) return lvd_app_drains(e->app) ? LVD_E_ENDED : wait_fd(fd, false, true);
   e->at_input = true;
-  lvd_status status = wait_fd(fd, false);
+  lvd_status status = wait_fd(fd, false, false);
   e->at_input = false;
   return status;
 }
 
-lvd_status lvd_wait_writable(int fd) { return wait_fd(fd, true); }
+lvd_status lvd_wait_writable(int fd) { return wait_fd(fd, true, false); }
 
 /* ---- questions ---------------------------------------------------------------------------- */
 
@@ -500,6 +504,21 @@ static void interrupt_calls(lvd_app *app) {
   lvd_port_unlock(&rt->pool_lock);
   give_all_back(list);
   lvd_alarms_recall(app);
+}
+
+void lvd_inputs_end(lvd_app *app) {
+  lvd_runtime *rt = app->rt;
+  lvd_call_out *list = NULL;
+  lvd_port_lock(&rt->pool_lock);
+  for (uint32_t i = 0; i < LVD_WATCHED; i++)
+    for (lvd_call_out **at = &rt->watched[i]; *at;) {
+      if ((*at)->input && (*at)->who->app == app)
+        list = unlist(at, list);
+      else
+        at = &(*at)->next;
+    }
+  lvd_port_unlock(&rt->pool_lock);
+  give_all_back(list);
 }
 
 void lvd_calls_recall(lvd_app *app) {

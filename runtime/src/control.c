@@ -18,6 +18,7 @@
  *   still:  worker.c */
 #include <stdlib.h>
 
+#include "hosted.h"
 #include "inside.h"
 #include "stream.h"
 #include "waiting.h"
@@ -162,6 +163,7 @@ lvd_status lvd_app_drain(lvd_app *app) {
   LVD_INSIDE;
   if (!app) return LVD_E_ARGUMENT;
   if (lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING) return LVD_E_STATE;
+  if (lvd_app_is_program(app)) return lvd_program_drain(app);
   bool any = false;
   for (uint32_t i = 0; i < app->net->actors; i++) any |= app->net->actor[i].cls->inputs == 0;
   return any ? hold_sources(app, LVD_HOLD_SOURCES) : LVD_E_UNKNOWN;
@@ -386,7 +388,7 @@ static void forget_everywhere(lvd_app *app) {
 
 /* What its natives keep is finished, or its heir's. */
 static void end_blocks(lvd_app *app, lvd_status outcome) {
-  lvd_app *heir = outcome == LVD_OK ? app->heir : NULL;
+  lvd_app *heir = outcome == LVD_OK ? lvd_load_acquire_ptr(&app->heir) : NULL;
   lvd_port_lock(&app->blocks_lock);
   while (app->blocks) {
     lvd_app_block *b = app->blocks;

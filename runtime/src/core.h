@@ -230,7 +230,8 @@ struct lvd_app {
   uint32_t holds;         /* of lvd_hold; under control */
   lvd_port_mutex blocks_lock;
   lvd_app_block *blocks;
-  lvd_app *heir; /* has its heirlooms when it ends well */
+  lvd_aptr heir;   /* has its heirlooms when it ends well */
+  lvd_a32 leaving; /* of lvd_leaving, where it is a C program */
   struct stream *streams;
   struct lvd_unit *units;
   struct lvd_program_state *program; /* of one by the paper's names that is loaded beside others */
@@ -478,6 +479,8 @@ void lvd_alarms_recall(lvd_app *app); /* of its actors */
 
 /* Interrupts the calls of an application that ends, and waits until those of its actors are back. */
 void lvd_calls_recall(lvd_app *app);
+/* Who waits in lvd_wait_input looks again whether it drains. */
+void lvd_inputs_end(lvd_app *app);
 /* What `e`, which its worker has in hand, has asked: all of it, or what it asked before it last fired. */
 void lvd_questions_withdraw(lvd_entity *e);
 void lvd_questions_keep_last(lvd_entity *e);

@@ -13,6 +13,11 @@ const lvd_program *lvd_program_opening(void);
 void lvd_calls_forget(const lvd_program *hosted);      /* call.c */
 void lvd_procedures_forget(const lvd_program *hosted); /* tasks.c */
 
+/* Is it a C program? */
+bool lvd_app_is_program(const lvd_app *app);
+/* Asks it to come to its end. */
+lvd_status lvd_program_drain(lvd_app *app);
+
 /* What the paper's names have made in an application that is unloaded (srpc.c). */
 void lvd_program_part(lvd_app *app);
 

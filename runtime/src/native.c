@@ -64,6 +64,13 @@ void *lvd_app_data(lvd_app *app, const void *key, size_t size, void (*end)(void 
   return lvd_app_heirloom(app, NULL, key, size, end);
 }
 
+lvd_status lvd_app_inherit(lvd_app *app, lvd_app *old) {
+  LVD_INSIDE;
+  if (!old || app == old) return LVD_E_ARGUMENT;
+  lvd_store_release_ptr(&old->heir, app); /* pairs with its end (control.c) */
+  return LVD_OK;
+}
+
 bool lvd_app_heirlooms_left(lvd_app *app) {
   LVD_INSIDE;
   bool left = false;

@@ -231,7 +231,10 @@ static lvd_status take_core(lvd_runtime *rt, uint32_t worker, lvd_app *app) {
   lvd_port_lock(&rt->taking);
   lvd_port_lock(&rt->lock);
   lvd_worker *w = &rt->worker[worker];
-  if (!lvd_load_relaxed_u32(&w->given) || rt->given_count == 1) {
+  const lvd_app *alone = lvd_load_relaxed_ptr(&w->alone);
+  if (app && alone && lvd_load_relaxed_ptr(&alone->heir) == app) {
+    lvd_store_relaxed_ptr(&w->alone, app); /* nothing else is there, and the other stands still */
+  } else if (!lvd_load_relaxed_u32(&w->given) || rt->given_count == 1) {
     status = LVD_E_STATE;
   } else {
     lvd_store_relaxed_u32(&w->given, 0);

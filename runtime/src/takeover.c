@@ -297,6 +297,5 @@ lvd_status lvd_app_take_over(lvd_app *app, lvd_app *old, char *why, size_t why_s
     status = take_actor(&t, &old->entity[i]);
   for (uint32_t i = 0; status == LVD_OK && i < old->net->channels; i++)
     status = take_channel(&t, i);
-  if (status == LVD_OK) old->heir = app;
-  return status;
+  return status == LVD_OK ? lvd_app_inherit(app, old) : status;
 }

@@ -2,6 +2,7 @@
 /* A program that the tests load beside others. What it shall do is its first argument; it returns 0
  * when that went well. */
 #include <levada/fork.h>
+#include <levada/native.h>
 #include <levada/program.h>
 #include <levada/srpc.h>
 
@@ -78,6 +79,26 @@ __attribute__((no_sanitize("undefined"))) static void fault(void) {
   *(volatile int *)(uintptr_t)most = 1;
 }
 
+/* ---- versions that follow one another ---------------------------------------------------------- */
+
+/* Counts what its versions have done, until it is to end; returns how many came before it, plus one. */
+static int follows(void) {
+  static const char KEY;
+  int *came = lvd_app_heirloom(lvd_app_here(), "came", &KEY, sizeof *came, NULL);
+  if (!came) return 1;
+  ++*came;
+  lvd_app_progress(lvd_app_here(), "versions", (uint64_t)*came);
+  while (!lvd_app_drains(lvd_app_here()))
+    if (lvd_fiber_sleep(100000) != LVD_OK) return 2;
+  return lvd_app_drains(lvd_app_here()) ? 0 : 3;
+}
+
+/* Waits for input that never comes. */
+static int listens(int fd) {
+  lvd_app_progress(lvd_app_here(), "versions", 1);
+  return lvd_wait_input(fd) == LVD_E_ENDED && lvd_wait_input(fd) == LVD_E_ENDED ? 0 : 1;
+}
+
 int main(int argc, char **argv) {
   static int runs;
   const char *what = argc > 1 ? argv[1] : "";
@@ -94,6 +115,8 @@ int main(int argc, char **argv) {
     TASKID all[] = {pb_create("eat", 0), pb_create("count", 0)};
     return pb_rpc(all[1]) != LVD_OK || pb_rpc(all[0]) != LVD_OK;
   }
+  if (strcmp(what, "follows") == 0) return follows();
+  if (strcmp(what, "listens") == 0) return listens(most);
   if (strcmp(what, "fails") == 0) return 3;
   if (strcmp(what, "faults") == 0) fault();
   if (strcmp(what, "waits") == 0) {

@@ -2,6 +2,7 @@
 /* C programs as applications beside others (levada/program.h), by a program that is loaded several
  * times (program.c). */
 #include <levada/levada.h>
+#include <levada/native.h>
 #include <levada/program.h>
 #include <levada/srpc.h>
 
@@ -110,6 +111,76 @@ void test_hosted_stop(void) {
     CHECK_EQ(lvd_app_wait(l.app, 0), LVD_E_STOPPED);
     unload(l);
   }
+  lvd_runtime_destroy(rt);
+}
+
+static void until_it_runs(loaded l, uint64_t versions) {
+  while (lvd_app_get_progress(l.app, NULL) != versions) {
+    CHECK_EQ(lvd_app_wait(l.app, 0), LVD_E_TIME);
+    usleep(100);
+  }
+}
+
+/* Each has what the one before it leaves, and it begins when that has ended. */
+void test_hosted_versions(void) {
+  enum { VERSIONS = 30 };
+  lvd_runtime *rt = runtime(2);
+  loaded all[VERSIONS];
+  for (int i = 0; i < VERSIONS; i++) {
+    const char *argv[] = {"program", "follows"};
+    char why[256];
+    CHECK_EQ(lvd_program_open(LEVADA_PROGRAM, 2, argv, &all[i].program, why, sizeof why), LVD_OK);
+    CHECK_EQ(
+        lvd_app_load(rt, lvd_program_network(all[i].program), NULL, &all[i].app, why, sizeof why),
+        LVD_OK);
+    if (i > 0) {
+      CHECK_EQ(lvd_app_inherit(all[i].app, all[i - 1].app), LVD_OK);
+      CHECK_EQ(lvd_app_drain(all[i - 1].app), LVD_OK);
+      CHECK_EQ(lvd_app_wait(all[i - 1].app, LIMIT_MS), LVD_OK);
+    }
+    CHECK_EQ(lvd_app_start(all[i].app), LVD_OK);
+    until_it_runs(all[i], (uint64_t)i + 1);
+  }
+  CHECK_EQ(lvd_app_stop_within(all[VERSIONS - 1].app, LIMIT_MS), LVD_OK);
+  for (int i = VERSIONS; i-- > 0;) unload(all[i]);
+  lvd_runtime_destroy(rt);
+}
+
+/* Who listens hears of it, whether he waits already or not; who does not goes on, and it is taken back. */
+void test_hosted_drains(void) {
+  int ends[2];
+  char fd[12];
+  lvd_runtime *rt = runtime(2);
+  CHECK_EQ(pipe(ends), 0);
+  snprintf(fd, sizeof fd, "%d", ends[0]);
+  for (int i = 0; i < 100; i++) {
+    loaded l = load(rt, "listens", fd);
+    until_it_runs(l, 1);
+    if (i % 2) usleep((useconds_t)i * 10);
+    CHECK_EQ(lvd_app_drain(l.app), LVD_OK);
+    CHECK_EQ(lvd_app_wait(l.app, LIMIT_MS), LVD_OK);
+    CHECK_EQ(lvd_app_drain(l.app), LVD_E_STATE);
+    unload(l);
+  }
+  /* There is something, which is not for it. */
+  CHECK_EQ(write(ends[1], "x", 1), 1);
+  loaded reads = load(rt, "listens", fd);
+  lvd_app_drain(reads.app);
+  lvd_status status = lvd_app_wait(reads.app, LIMIT_MS);
+  CHECK(status == LVD_OK || status == LVD_E_FAULT); /* it was asked before it waited, or after */
+  unload(reads);
+  loaded deaf = load(rt, "waits", NULL);
+  CHECK_EQ(lvd_app_drain_no_more(deaf.app), LVD_E_STATE);
+  CHECK_EQ(lvd_app_drain(deaf.app), LVD_OK);
+  CHECK_EQ(lvd_app_wait(deaf.app, 20), LVD_E_TIME);
+  CHECK_EQ(lvd_app_drain_no_more(deaf.app), LVD_OK);
+  CHECK(!lvd_app_drains(deaf.app));
+  CHECK_EQ(lvd_app_drain(deaf.app), LVD_OK);
+  CHECK(lvd_app_drains(deaf.app));
+  CHECK_EQ(lvd_app_drain_no_more(deaf.app), LVD_E_STATE);
+  unload(deaf);
+  close(ends[0]);
+  close(ends[1]);
   lvd_runtime_destroy(rt);
 }
 

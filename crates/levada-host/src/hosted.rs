@@ -25,6 +25,8 @@ pub struct Hosted {
     pub(crate) pins: Vec<Option<u32>>,
     /// The worker whose core it has to itself.
     pub exclusive: Option<u32>,
+    /// Which its next version has now.
+    pub(crate) core_passed: AtomicBool,
     /// What an earlier run has measured, by which it was placed.
     pub(crate) known: Option<Measured>,
     /// Whose end it waits for, to go on from there.

@@ -82,13 +82,14 @@ impl Host {
             None => first_guess(&network),
         };
         graph.pins = pins.clone();
+        let own = old.and_then(|old| old.exclusive).filter(|_| exclusive);
         let exclusive = match exclusive {
-            true => Some(self.core_for(&name, &pins)?),
+            true => Some(self.core_for(&name, &pins, own)?),
             false => None,
         };
         let placement = match exclusive {
-            Some(worker) => vec![worker; network.actors()],
-            None => self.place(graph)?,
+            Some(worker) if own.is_none() => vec![worker; network.actors()],
+            _ => self.place(graph)?,
         };
         if !anyway && exclusive.is_none() {
             mapping::admit(
@@ -115,7 +116,8 @@ impl Host {
         };
         let bytes = App::size(&shared.runtime, &network, &options).map_err(refused)?;
         let app = App::load(&shared.runtime, &network, &options).map_err(refused)?;
-        if let Some(worker) = exclusive {
+        // That of the old one is handed on when it stands still.
+        if let Some(worker) = exclusive.filter(|_| own.is_none()) {
             app.take_core(worker).map_err(|_| no_core(&name))?;
             shared.note(Note::Changed);
         }
@@ -150,6 +152,7 @@ impl Host {
             object,
             pins,
             exclusive,
+            core_passed: AtomicBool::new(false),
             known,
             after: old.map(|old| old.number),
             options: given,
@@ -199,12 +202,16 @@ impl Host {
         Ok(found.into_iter().map(|c| open[c as usize]).collect())
     }
 
-    /// The core that is cheapest to empty, for one that is to have it alone. One is left to all.
-    fn core_for(&self, name: &str, pins: &[Option<u32>]) -> Result<u32, Refusal> {
+    /// The core that is cheapest to empty, for one that is to have it alone, if there is none of its `own`
+    /// already. One is left to all.
+    fn core_for(&self, name: &str, pins: &[Option<u32>], own: Option<u32>) -> Result<u32, Refusal> {
         if pins.iter().any(Option::is_some) {
             let what =
                 format!("{name} is to have a core to itself, and has actors that are pinned");
             return Err(Refusal::new(Kind::Wrong, what).help("leave out the pins, or --exclusive"));
+        }
+        if let Some(own) = own {
+            return Ok(own);
         }
         let (open, loads) = (self.shared.runtime.open(), self.loads());
         let cheapest = open

@@ -4,7 +4,7 @@
 //! The new one is loaded while the old one runs. Then the old one is paused, what both have in common goes
 //! along (what actors remember, what is in channels, what natives hold open), and the new one goes on from
 //! there. A moment at which that is not possible is not the right one: the old one goes on, and it is tried
-//! again.
+//! again. A C program chooses the moment itself: it is asked to come to its end, and leaves heirlooms.
 
 use crate::events::What;
 use crate::host::Host;
@@ -13,7 +13,7 @@ use crate::load::Load;
 use crate::refusal::{Kind, Refusal};
 use crate::stop::deadline;
 use levada_sys::Status;
-use std::sync::{Arc, PoisonError, atomic::Ordering};
+use std::sync::{Arc, MutexGuard, PoisonError, atomic::Ordering};
 use std::time::{Duration, Instant};
 
 /// So long one that is stopped may take until it has ended.
@@ -39,6 +39,7 @@ impl Host {
         can_be_replaced(&old, &load)?;
         let new = self.load_in_place_of(load, Some(&old))?;
         let given_up = |why: Refusal| {
+            old.app.leaves_nothing();
             self.drop_number(new.number);
             Err(why)
         };
@@ -48,7 +49,13 @@ impl Host {
             Err(why) => return given_up(why),
         };
         let state = self.shared.state(old.number);
+        let program = old.app.network().is_program();
         match state {
+            Some(State::Loaded | State::Running | State::Paused) if program => {
+                if let Err(why) = self.see_off(&old, &new, held, until, within) {
+                    return given_up(why);
+                }
+            }
             Some(State::Loaded | State::Running | State::Paused) => {
                 if let Err(why) = self.hand_over(&old, &new, until, within) {
                     if state == Some(State::Paused) || *held {
@@ -57,19 +64,19 @@ impl Host {
                     drop(held);
                     return given_up(why);
                 }
+                *held = false;
+                drop(held);
             }
             _ => {
                 drop(held);
-                return given_up(Refusal::new(
-                    Kind::Conflict,
-                    format!("{name} has ended before it was replaced"),
-                ));
+                return given_up(has_ended(&name));
             }
         }
-        *held = false;
-        drop(held);
         let Some(ended) = self.until_ended(old.number, deadline(STOPS)) else {
-            let what = format!("what {name} holds open takes long to be finished");
+            let what = match program {
+                true => format!("{name} has heard that it is to leave, and takes long"),
+                false => format!("what {name} holds open takes long to be finished"),
+            };
             return Err(Refusal::new(Kind::Conflict, what)
                 .help("its new version is loaded: resume it when the old one has ended"));
         };
@@ -108,11 +115,9 @@ impl Host {
                 Err(e) if e.status == Status::TIME => {
                     Err((Status::STATE, "a firing lasts".to_string()))
                 }
-                Err(_) => {
-                    let what = format!("{name} has ended before it was replaced");
-                    return Err(Refusal::new(Kind::Conflict, what));
-                }
+                Err(_) => return Err(has_ended(name)),
             };
+            let done = done.and_then(|()| pass_core(old, new).map_err(|e| (e.status, e.why)));
             let (status, why) = match done {
                 Ok(()) => break,
                 Err(done) => done,
@@ -131,18 +136,63 @@ impl Host {
             let pause = SOONEST * (tries % TRIES + 1);
             std::thread::sleep(pause.min(LATEST));
         }
-        let of = |hosted: &Hosted| {
-            let before = hosted.before.lock();
-            before.unwrap_or_else(PoisonError::into_inner).clone()
-        };
-        let mut before = match old.app.heirlooms_left() {
-            true => of(old),
-            false => Vec::new(),
-        };
-        before.push(old.app.network_arc());
-        *new.before.lock().unwrap_or_else(PoisonError::into_inner) = before;
+        keep_code(old, new);
         old.app.finish();
         Ok(())
+    }
+
+    /// A C program has been asked to leave all to the new one, and has ended, or has heard of it. On an
+    /// error it runs.
+    fn see_off(
+        &self,
+        old: &Hosted,
+        new: &Hosted,
+        mut held: MutexGuard<'_, bool>,
+        until: Instant,
+        within: Duration,
+    ) -> Result<(), Refusal> {
+        let name = &old.name;
+        let state = self.shared.state(old.number);
+        if state == Some(State::Paused) {
+            let what = format!("{name} is paused, and a C program has to run to come to its end");
+            return Err(Refusal::new(Kind::Conflict, what).help("resume it first"));
+        }
+        keep_code(old, new);
+        let asked = new.app.inherit(&old.app).and_then(|()| match state {
+            Some(State::Loaded) => {
+                old.app.finish();
+                Ok(())
+            }
+            _ => old.app.drain(),
+        });
+        if asked.is_err() {
+            return Err(has_ended(name));
+        }
+        if state == Some(State::Loaded) {
+            return Ok(());
+        }
+        old.drains.store(true, Ordering::Relaxed);
+        self.set_state(old.number, State::Draining);
+        if *held {
+            let _ = old.app.resume();
+            *held = false;
+        }
+        drop(held);
+        let ended = self.until_ended(old.number, until).is_some() || !self.lives(old.number);
+        if ended || old.app.drain_no_more().is_err() {
+            return Ok(());
+        }
+        old.drains.store(false, Ordering::Relaxed);
+        if self.shared.state(old.number) == Some(State::Draining) {
+            self.set_state(old.number, State::Running);
+        }
+        let what = format!(
+            "{name} goes on as it was, and was not replaced within {within:?}: it has not asked whether it is to end"
+        );
+        Err(Refusal::new(Kind::Conflict, what).help(
+            "a C program that can be replaced asks lvd_app_drains, or waits in lvd_wait_input \
+             (<levada/native.h>)",
+        ))
     }
 
     /// What is left of it when it has ended; none if it has not until then, or is not there any more.
@@ -182,18 +232,52 @@ fn can_be_replaced(old: &Hosted, load: &Load) -> Result<(), Refusal> {
     let refuse = |kind, what: String| {
         Err(Refusal::new(kind, what).help("unload it, and load the new version"))
     };
-    if old.exclusive.is_some() || load.exclusive {
-        let what = format!("{name} has a core to itself, or its new version is to have one");
-        return refuse(Kind::Wrong, what);
-    }
-    if old.app.network().is_program() || load.network.is_program() {
-        let what = format!(
-            "{name} or its new version is a C program, which has no elements to take over between"
-        );
-        return refuse(Kind::Wrong, what);
+    match (old.app.network().is_program(), load.network.is_program()) {
+        (true, false) => {
+            let what = format!("{name} is a C program, and its new version would be a network");
+            return refuse(Kind::Wrong, what);
+        }
+        (false, true) => {
+            let what = format!("{name} is a network, and its new version would be a C program");
+            return refuse(Kind::Wrong, what);
+        }
+        _ => {}
     }
     if old.drains.load(Ordering::Relaxed) {
         return refuse(Kind::Conflict, format!("{name} is draining"));
     }
     Ok(())
+}
+
+/// The core that the old one has to itself, if the new one is to have it.
+fn pass_core(old: &Hosted, new: &Hosted) -> Result<(), levada_sys::Error> {
+    if let Some(worker) = new.exclusive.filter(|_| new.exclusive == old.exclusive) {
+        new.app.take_core(worker)?;
+        old.core_passed.store(true, Ordering::Relaxed);
+        for actor in 0..new.app.network().actors() {
+            new.app.move_actor(actor as u32, worker)?;
+        }
+    }
+    Ok(())
+}
+
+/// What the old one leaves may be ended by its own code, and that of those before it.
+fn keep_code(old: &Hosted, new: &Hosted) {
+    let of = |hosted: &Hosted| {
+        let before = hosted.before.lock();
+        before.unwrap_or_else(PoisonError::into_inner).clone()
+    };
+    let mut before = match old.app.heirlooms_left() {
+        true => of(old),
+        false => Vec::new(),
+    };
+    before.push(old.app.network_arc());
+    *new.before.lock().unwrap_or_else(PoisonError::into_inner) = before;
+}
+
+fn has_ended(name: &str) -> Refusal {
+    Refusal::new(
+        Kind::Conflict,
+        format!("{name} has ended before it was replaced"),
+    )
 }

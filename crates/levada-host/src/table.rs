@@ -8,6 +8,7 @@ use crate::watch::Note;
 use levada_map::Machine;
 use levada_sys::{Counters, Runtime};
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -122,7 +123,8 @@ impl Shared {
             _ => State::Ended,
         };
         // Somebody may still have it in hand, and who is told of the end may want the core.
-        if let Some(worker) = hosted.exclusive {
+        let own = |_: &u32| !hosted.core_passed.load(Ordering::Relaxed);
+        if let Some(worker) = hosted.exclusive.filter(own) {
             let _ = self.runtime.give_core(worker);
         }
         self.table().end(ended, state);

@@ -258,6 +258,8 @@ unsafe extern "C" {
         why_size: usize,
     ) -> lvd_status;
     pub fn lvd_app_drain(app: *mut lvd_app) -> lvd_status;
+    pub fn lvd_app_drain_no_more(app: *mut lvd_app) -> lvd_status;
+    pub fn lvd_app_inherit(app: *mut lvd_app, old: *mut lvd_app) -> lvd_status;
     pub fn lvd_app_heirlooms_left(app: *mut lvd_app) -> bool;
     pub fn lvd_app_rest(app: *mut lvd_app, rests: bool) -> lvd_status;
     pub fn lvd_app_take_over(

@@ -622,9 +622,27 @@ impl App {
     }
 
     /// Ends its sources; what is in flight comes out, and then it ends by itself. Fails with
-    /// [`Status::UNKNOWN`] if no actor is without inputs.
+    /// [`Status::UNKNOWN`] if no actor is without inputs. A C program is asked to return.
     pub fn drain(&self) -> Result<(), Error> {
         self.call(ffi::lvd_app_drain)
+    }
+
+    /// Takes that back, of a C program that has not heard of it; fails with [`Status::STATE`] if it has.
+    pub fn drain_no_more(&self) -> Result<(), Error> {
+        self.call(ffi::lvd_app_drain_no_more)
+    }
+
+    /// What `old` leaves when it comes to a good end is for this one, which is not started yet. Both are
+    /// kept until then, or until [`App::leaves_nothing`].
+    pub fn inherit(&self, old: &App) -> Result<(), Error> {
+        // SAFETY: both applications are live.
+        Status(unsafe { ffi::lvd_app_inherit(self.raw.as_ptr(), old.raw.as_ptr()) }).check()
+    }
+
+    /// What it leaves ends with it, whoever was to have it.
+    pub fn leaves_nothing(&self) {
+        // SAFETY: the application is live; null is nobody.
+        unsafe { ffi::lvd_app_inherit(std::ptr::null_mut(), self.raw.as_ptr()) };
     }
 
     /// It goes on where `old` is, which is paused: what both have in common goes along. The old one is as it

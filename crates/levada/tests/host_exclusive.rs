@@ -77,8 +77,16 @@ fn nothing_else_is_on_its_core() {
     // Of two workers one is for all.
     load(&host, "more", &["--exclusive"])
         .refuses(1, &["no core for more alone: of 2 workers 1 is for all"]);
-    host.run(&["replace", "alone", MANY])
-        .refuses(1, &["has a core to itself"]);
+    // A new version has the same core, and nothing comes between.
+    for _ in 0..3 {
+        host.run(&["replace", "alone", MANY]).succeeds();
+        assert_eq!(host.seen("alone")["exclusive"].to_string(), own);
+        works(&host, "alone");
+        host.run(&["move", "a", "source", &own])
+            .refuses(1, &["move"]);
+    }
+    host.run(&["replace", "a", MANY, "--exclusive"])
+        .refuses(1, &["no core for a alone: of 2 workers 1 is for all"]);
     host.run(&["unload", "alone", "--now"]).succeeds();
     // The core is for all again, and the others come to it.
     host.run(&["move", "a", "source", &own]).succeeds();

@@ -333,3 +333,95 @@ fn who_takes_turns_computes_the_same() {
         assert_eq!(text(&format!("{name}.txt")), text("alone.txt"), "{name}");
     }
 }
+
+/// Copies lines from the pipe of its first argument to the file of its second, each with its version before
+/// it; what is read and not written is its heirloom, as are the files. With a third it does not listen.
+const COPIES: &str = r#"
+#include <fcntl.h>
+#include <levada/fiber.h>
+#include <levada/native.h>
+#include <levada/program.h>
+#include <string.h>
+#include <unistd.h>
+struct kept { int in, out, versions; size_t has; char line[64]; };
+static const char key;
+int main(int argc, char **argv) {
+  struct kept *k = lvd_app_heirloom(lvd_app_here(), "kept", &key, sizeof *k, NULL);
+  if (argc > 3) while (lvd_fiber_sleep(1000000) == LVD_OK) {}
+  if (!k->versions++) {
+    k->in = open(argv[1], O_RDWR | O_NONBLOCK);
+    k->out = open(argv[2], O_WRONLY | O_CREAT | O_APPEND, 0600);
+  }
+  while (lvd_wait_input(k->in) == LVD_OK) {
+    char c;
+    if (read(k->in, &c, 1) != 1) continue;
+    k->line[k->has++] = c;
+    if (c != '\n') continue;
+    if (write(k->out, k->line, k->has) != (ssize_t)k->has) return 1;
+    k->has = 0;
+  }
+  return 0;
+}
+"#;
+
+#[test]
+fn a_new_version_takes_over_between_two_elements() {
+    let place = sources();
+    place.write("copies.c", COPIES);
+    place
+        .run(&["cc", "--hosted", "-O1", "copies.c", "-o", "copies.so"])
+        .succeeds();
+    let host = Host::begin_in(place);
+    let (from, to) = (
+        common::host::pipe(&host.place, "in"),
+        host.place.path("out"),
+    );
+    let mut input = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(&from)
+        .unwrap();
+    let files = [from.to_str().unwrap(), to.to_str().unwrap()];
+    let with = |args: &[&str], more: &[&str]| {
+        let at = ["--socket", "h.sock", "--"];
+        host.place.run(&[args, &at, &files, more].concat())
+    };
+    with(&["load", "copies.so", "--name", "c"], &[]).succeeds();
+    let mut all = String::new();
+    for version in 0..10 {
+        // In the middle of a line, too.
+        for part in 0..50 {
+            let text = format!("{version} {part}{}", if part % 3 == 0 { "\n" } else { " " });
+            std::io::Write::write_all(&mut input, text.as_bytes()).unwrap();
+            all += &text;
+        }
+        with(&["replace", "c", "copies.so"], &[]).succeeds();
+        assert_eq!(host.seen("c")["state"], "running");
+    }
+    let whole = &all[..=all.rfind('\n').unwrap()];
+    let start = Instant::now();
+    while std::fs::read_to_string(&to).unwrap_or_default() != whole {
+        assert!(
+            start.elapsed() < Duration::from_secs(60),
+            "lines are missing"
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // Paused it cannot leave; a network is none; who ends when he is asked is unloaded so.
+    host.run(&["pause", "c"]).succeeds();
+    with(&["replace", "c", "copies.so"], &[]).refuses(1, &["is paused", "resume it first"]);
+    host.run(&["resume", "c"]).succeeds();
+    host.run(&["replace", "c", common::host::TOP]).refuses(
+        1,
+        &["c is a C program, and its new version would be a network"],
+    );
+    assert_eq!(host.json(&["unload", "c"])["outcome"], "done");
+    // Who does not ask goes on as he was, and can be replaced by none.
+    with(&["load", "copies.so", "--name", "deaf"], &["deaf"]).succeeds();
+    with(&["replace", "deaf", "copies.so", "--within", "0.2"], &[]).refuses(
+        1,
+        &["deaf goes on as it was", "has not asked", "lvd_app_drains"],
+    );
+    assert_eq!(host.seen("deaf")["state"], "running");
+    assert_eq!(host.json(&["list"]).as_array().map(Vec::len), Some(1));
+}

@@ -38,6 +38,12 @@ LVD_API void *lvd_app_data(lvd_app *app, const void *key, size_t size,
 LVD_API void *lvd_app_heirloom(lvd_app *app, const char *name, const void *key, size_t size,
                                void (*end)(void *data, lvd_status outcome));
 
+/* Is the application to come to its end by itself: is it unloaded, or does a new version wait to take its
+ * place (lvd_app_drain)? A network's sources are ended without being asked. A C program asks where it takes its
+ * next element: it takes no more then, gives what it has, and returns from main; what its new version needs
+ * to go on from there it leaves in heirlooms. What was told true once stays true. From any thread. */
+LVD_API bool lvd_app_drains(lvd_app *app);
+
 /* Stops the application with this message, as a fault of the action that called. */
 LVD_API LVD_NORETURN void lvd_native_fail(const char *format, ...) LVD_PRINTF(1, 2);
 
@@ -89,7 +95,8 @@ LVD_API lvd_status lvd_wait_writable(int fd);
 
 /* lvd_wait_readable, for a native that has taken nothing of its input yet: what it is called for can be
  * done anew. So a new version of the application need not wait until something comes: this firing is
- * left here for good, and the new version begins it anew (LVD_CLASS_RESTARTS). */
+ * left here for good, and the new version begins it anew (LVD_CLASS_RESTARTS). In a fiber, LVD_E_ENDED as soon
+ * as its application drains (lvd_app_drains), whether or not there is something: that is the next version's. */
 LVD_API lvd_status lvd_wait_input(int fd);
 
 /* Can the descriptor be read without blocking, or has it an end or an error to tell? Where it has not,

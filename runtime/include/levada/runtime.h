@@ -45,7 +45,8 @@ LVD_API uint32_t lvd_workers(const lvd_runtime *rt);
 LVD_API lvd_status lvd_core_take(lvd_runtime *rt, uint32_t worker);
 LVD_API lvd_status lvd_core_give(lvd_runtime *rt, uint32_t worker);
 /* The same, for the actors of `app`: they stay there, may be moved there (lvd_app_move), and nothing else
- * is. Until lvd_core_give, or lvd_app_unload. */
+ * is. Until lvd_core_give, or lvd_app_unload. The core of one that it has taken over from (lvd_app_take_over) is
+ * handed on. */
 LVD_API lvd_status lvd_core_take_for(lvd_app *app, uint32_t worker);
 
 /* ------------------------------------------------------------------------------------------ */
@@ -97,8 +98,11 @@ LVD_API lvd_status lvd_app_resume(lvd_app *app);
 
 /* Ends its sources: no actor without inputs fires again, what is in flight comes out, and then it
  * ends by itself. Returns at once. What a source waits for in the middle of a firing is waited for
- * still. LVD_E_UNKNOWN: no actor of it is without inputs. */
+ * still. LVD_E_UNKNOWN: no actor of it is without inputs. A C program (program.h) is asked to return
+ * (lvd_app_drains, lvd_wait_input in native.h), and never ends if it does not listen. */
 LVD_API lvd_status lvd_app_drain(lvd_app *app);
+/* The same taken back, of a C program that has not been told so: LVD_E_STATE if it has, or does not drain. */
+LVD_API lvd_status lvd_app_drain_no_more(lvd_app *app);
 
 /* `app`, which is loaded and not started, goes on where `old`, which is paused or not started either, is: actors of the same
  * name and class have what they remember (lvd_memory), channels between the same ports what is in them;
@@ -108,6 +112,11 @@ LVD_API lvd_status lvd_app_drain(lvd_app *app);
  * LVD_E_STATE: not at this moment, as `why` says: an actor is in the middle of a firing, or has more to
  * leave than its new version can take. LVD_E_MEMORY. */
 LVD_API lvd_status lvd_app_take_over(lvd_app *app, lvd_app *old, char *why, size_t why_size);
+
+/* When `old` comes to a good end of its own, its heirlooms are for `app`, which is loaded and not started; null:
+ * they end with it. So a C program takes over from another, which drains; what is said above of the code
+ * of `old` holds. */
+LVD_API lvd_status lvd_app_inherit(lvd_app *app, lvd_app *old);
 
 /* Has it heirlooms that nobody has asked for? They are ended by the code that made them. */
 LVD_API bool lvd_app_heirlooms_left(lvd_app *app);

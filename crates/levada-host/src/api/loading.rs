@@ -394,6 +394,7 @@ pub fn replace_now(
     // What it was promised and allowed stays so, unless something else is said.
     load.rate = load.rate.or(old.limits.rate);
     load.share = load.share.or(old.limits.share);
+    load.exclusive |= old.exclusive.is_some();
     if load.priority == 0 {
         load.priority = old.priority;
     }
