@@ -5,7 +5,9 @@
 //! Time is discrete: what happens next is the end of some worker's *step*, a few firings of one actor
 //! (a quarter of its smallest channel at the most), which is when others see what it has put and
 //! popped. An actor's turn lasts until it can fire no more, or until others have waited for the length
-//! of a turn; with round robin, for as many firings as it could make when it began, as Orcc's do. The same input gives the same rates to the last bit.
+//! of a turn; with round robin, for as many firings as it could make when it began, as Orcc's do. What is promised
+//! a rate gets no more than that: its sources rest when they are ahead, until a time that is among the ends of steps.
+//! The same input gives the same rates to the last bit.
 
 use crate::graph::pipeline_order;
 use crate::machine::Machine;
@@ -61,6 +63,11 @@ struct Entity {
     step: u64,
     ready: bool,
     rings: Vec<(usize, bool)>,
+    /// Firings a nanosecond at the most: it is a source of what is promised a rate.
+    cap: Option<f64>,
+    /// It rests until a time that is to come, and has since it was counted from.
+    rests: bool,
+    rested: bool,
 }
 
 #[derive(Default)]
@@ -86,7 +93,8 @@ struct Machinery<'a> {
     entities: Vec<Entity>,
     rings: Vec<Ring>,
     workers: Vec<Worker>,
-    /// Ends of steps; times are positive, so their bits order as they do.
+    /// Ends of steps, and behind all workers, of the rests of actors; times are positive, so their bits order
+    /// as they do.
     ends: BinaryHeap<Reverse<(u64, usize)>>,
     now: f64,
     ranked: bool,
@@ -105,6 +113,7 @@ pub fn simulate(
     sim.run(steps / 3);
     let begin = sim.now;
     sim.entities.iter_mut().for_each(|e| e.before = e.done);
+    sim.entities.iter_mut().for_each(|e| e.rested = e.rests);
     sim.workers.iter_mut().for_each(|w| w.busy = 0.0);
     sim.run(steps - steps / 3);
     let time = (sim.now - begin).max(1.0);
@@ -114,6 +123,11 @@ pub fn simulate(
         rates[entity.app] += units / mix.apps[entity.app].actors.len() as f64;
     }
     rates.iter_mut().for_each(|r| *r *= 1e9 / time);
+    for entity in sim.entities.iter().filter(|e| e.rested) {
+        // Who was ahead of what he is promised has it, however few units that was in this time.
+        let promise = mix.apps[entity.app].promise;
+        rates[entity.app] = promise.unwrap_or(rates[entity.app]);
+    }
     Simulated {
         rates,
         busy: sim
@@ -162,6 +176,9 @@ impl<'a> Machinery<'a> {
                     step: u64::MAX,
                     ready: false,
                     rings: Vec::new(),
+                    cap: app.promise.map(|rate| rate * firings / 1e9),
+                    rests: false,
+                    rested: false,
                 });
             }
             let order = pipeline_order(
@@ -203,6 +220,9 @@ impl<'a> Machinery<'a> {
             }
         }
         for entity in &mut sim.entities {
+            if entity.rings.iter().any(|&(_, output)| !output) {
+                entity.cap = None;
+            }
             // A step takes a nanosecond at the least: what takes no time must not run for ever at one
             // moment, nor make more firings than can be counted.
             entity.step = entity.step.min(MOST);
@@ -219,7 +239,7 @@ impl<'a> Machinery<'a> {
 
     fn could(&self, actor: usize, most: u64) -> u64 {
         let entity = &self.entities[actor];
-        let mut least = most;
+        let mut least = most.min(self.allowed(entity));
         for &(ring, output) in &entity.rings {
             let ring = &self.rings[ring];
             let there = ring.initial + self.entities[ring.from].done as f64 * ring.put
@@ -232,6 +252,36 @@ impl<'a> Machinery<'a> {
             least = least.min((firings + 1e-6).max(0.0) as u64);
         }
         least
+    }
+
+    /// How many firings it may make by what its application is promised: a unit more than were due.
+    fn allowed(&self, entity: &Entity) -> u64 {
+        match entity.cap {
+            Some(cap) => {
+                let due = (cap * self.now + entity.firings + 1e-6) as u64;
+                due.saturating_sub(entity.done)
+            }
+            None => u64::MAX,
+        }
+    }
+
+    /// It can do nothing for now; if that is by what it may, it goes on when it may again.
+    fn let_rest(&mut self, actor: usize) {
+        let entity = &self.entities[actor];
+        let due = entity
+            .cap
+            .filter(|_| !entity.rests && self.allowed(entity) == 0);
+        // For some of a unit at once: each firing by itself would be a step.
+        let some = (entity.firings / 8.0).min(entity.step as f64).max(1.0);
+        let at = due.map(|cap| (entity.done as f64 + some - entity.firings) / cap);
+        let entity = &mut self.entities[actor];
+        entity.ready = false;
+        if let Some(at) = at {
+            entity.rests = true;
+            entity.rested = true;
+            let at = at.max(self.now + 1.0).to_bits();
+            self.ends.push(Reverse((at, self.workers.len() + actor)));
+        }
     }
 
     fn start(&mut self) {
@@ -258,7 +308,13 @@ impl<'a> Machinery<'a> {
                 continue;
             };
             self.now = f64::from_bits(at);
-            self.end(worker);
+            match worker.checked_sub(self.workers.len()) {
+                None => self.end(worker),
+                Some(actor) => {
+                    self.entities[actor].rests = false;
+                    self.wake(actor, usize::MAX);
+                }
+            }
         }
     }
 
@@ -282,7 +338,7 @@ impl<'a> Machinery<'a> {
             } else if can > 0 {
                 of.queue.push_back(actor);
             } else {
-                self.entities[actor].ready = false;
+                self.let_rest(actor);
             }
         }
         if go_on.is_none() {
@@ -311,8 +367,11 @@ impl<'a> Machinery<'a> {
 
     /// Makes an actor ready that can fire, and wakes its worker.
     fn wake(&mut self, actor: usize, by: usize) {
-        if self.entities[actor].ready || self.can(actor) == 0 {
+        if self.entities[actor].ready {
             return;
+        }
+        if self.can(actor) == 0 {
+            return self.let_rest(actor);
         }
         self.entities[actor].ready = true;
         let core = self.entities[actor].core;
@@ -340,7 +399,7 @@ impl<'a> Machinery<'a> {
             };
             let actor = self.workers[worker].queue.remove(best)?;
             match self.can(actor) {
-                0 => self.entities[actor].ready = false,
+                0 => self.let_rest(actor),
                 can => return Some((actor, can, self.machine.costs.turn)),
             }
         }
@@ -370,7 +429,7 @@ impl<'a> Machinery<'a> {
                 self.workers[worker].next = (at + 1) % count;
                 return Some((actor, can, self.machine.costs.turn + LOOK * looked as f64));
             }
-            self.entities[actor].ready = false;
+            self.let_rest(actor);
         }
         None
     }

@@ -274,6 +274,43 @@ fn who_waits_for_long_sleeps_and_must_be_woken() {
     near(rate(&machine), 1e3 / (4.0 + 40.0 * 0.0003));
 }
 
+/// As in the host: what it could do beyond that is for the others.
+#[test]
+fn who_is_promised_a_rate_gets_no_more() {
+    let machine = Machine::described(1, 1, 2, 2);
+    for scheduling in [Scheduling::EventDriven, Scheduling::RoundRobin] {
+        let mut held = app("held", &[0.5, 0.5]);
+        (held.promise, held.priority) = (Some(10.0), 5);
+        let mix = of(vec![held, app("free", &[5.0])]);
+        let made = simulate(&mix, &machine, &[0, 0, 0], scheduling, 100_000);
+        assert!(
+            (made.rates[0] / 10.0 - 1.0).abs() < 0.01,
+            "{:?}",
+            made.rates
+        );
+        let rest = (1.0 - 10.0 * 0.001) / 0.005;
+        assert!(
+            (made.rates[1] / rest - 1.0).abs() < 0.01,
+            "{:?}",
+            made.rates
+        );
+    }
+    // Alone, too; and what is promised more than there is gets what there is.
+    let mut held = app("held", &[0.5, 0.5]);
+    held.promise = Some(10.0);
+    let mix = of(vec![held.clone()]);
+    let made = simulate(&mix, &machine, &[0, 0], Scheduling::EventDriven, 100_000);
+    assert_eq!(made.rates, [10.0]);
+    held.promise = Some(5000.0);
+    let mix = of(vec![held]);
+    let made = simulate(&mix, &machine, &[0, 0], Scheduling::EventDriven, 100_000);
+    assert!(
+        (made.rates[0] / 1000.0 - 1.0).abs() < 0.02,
+        "{:?}",
+        made.rates
+    );
+}
+
 #[test]
 fn promises_are_kept_while_the_machine_can_and_then_the_lower_priority_yields() {
     let machine = Machine::new(2);

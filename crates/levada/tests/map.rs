@@ -56,8 +56,8 @@ fn a_mix_is_mapped_by_every_strategy() {
         let mapped = &json["mapped"][0];
         assert_eq!(mapped["strategy"], strategy);
         let rate = mapped["applications"][0]["rate"].as_f64().unwrap();
-        // One core makes 250 in a second, and the heavier actor alone 333.
-        assert!(rate > 50.0 && rate < 340.0, "{strategy}: {rate}");
+        // One core would make 250 in a second, and they get what is promised.
+        assert!((rate / 20.0 - 1.0).abs() < 0.02, "{strategy}: {rate}");
         assert!(mapped["busiest_to_bound"].as_f64().unwrap() >= 0.999);
     }
     let polling = place.run(&["map", "--simulate", "mix.toml", "--round-robin"]);
