@@ -37,6 +37,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const ANSWERS: Duration = Duration::from_millis(500);
 /// So long it may take to do what takes no time, and to end when its application has.
 const SOON: Duration = Duration::from_secs(2);
+/// So many are asked at a time how they are.
+const AT_A_TIME: usize = 64;
 /// So much longer than its application may take it has for an answer.
 const GRACE: Duration = Duration::from_secs(5);
 /// Of those that have ended so many are remembered.
@@ -572,6 +574,21 @@ impl AllIsolated {
     }
 
     /// The newest of that name: those before it have ended.
+    /// How all are. Many are asked at a time: those that do not answer hold up the answer once, not each.
+    pub fn details(&self) -> Vec<Details> {
+        let all = self.list();
+        let ask = |some: &[Arc<Isolated>]| -> Vec<Details> {
+            std::thread::scope(|scope| {
+                let asked: Vec<_> = some.iter().map(|i| scope.spawn(|| i.details())).collect();
+                asked.into_iter().filter_map(|a| a.join().ok()).collect()
+            })
+        };
+        match all.len() {
+            1 => vec![all[0].details()],
+            _ => all.chunks(AT_A_TIME).flat_map(ask).collect(),
+        }
+    }
+
     pub fn find(&self, name: &str) -> Option<Arc<Isolated>> {
         self.all().values().rev().find(|i| i.name == name).cloned()
     }

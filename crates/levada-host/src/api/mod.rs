@@ -71,8 +71,8 @@ impl Served {
     fn applications(&self) -> Vec<Application> {
         let here = self.host.list();
         let mut all: Vec<Application> = here.iter().map(Application::from).collect();
-        let isolated = self.isolated.list();
-        all.extend(isolated.iter().map(|i| i.details().application));
+        let isolated = self.isolated.details();
+        all.extend(isolated.into_iter().map(|details| details.application));
         all.sort_by_key(|a| a.number);
         all
     }
@@ -487,18 +487,21 @@ async fn map(Of(served): Shared) -> Json<Vec<Worker>> {
     Json(workers(&served, &served.host.list()))
 }
 
-fn all_stats(served: &Served) -> Stats {
+fn stats_with(served: &Served, application: Vec<Application>) -> Stats {
     Stats {
         host: info(served),
         worker: workers(served, &served.host.list()),
-        application: served.applications(),
+        application,
     }
 }
 
 /// Totals of workers and applications
 #[utoipa::path(get, path = "/stats", responses((status = 200, body = Stats)))]
 async fn stats(Of(served): Shared) -> Answer<Stats> {
-    Ok(Json(aside(&served, |served| Ok(all_stats(served))).await?))
+    let stats = aside(&served, |served| {
+        Ok(stats_with(served, served.applications()))
+    });
+    Ok(Json(stats.await?))
 }
 
 /// All counters, as Prometheus reads them
@@ -507,8 +510,10 @@ async fn stats(Of(served): Shared) -> Answer<Stats> {
 async fn metrics(Of(served): Shared) -> Result<Response, Failed> {
     let text = aside(&served, |served| {
         let mut details: Vec<Details> = served.host.list().iter().map(Details::from).collect();
-        details.extend(served.isolated.list().iter().map(|i| i.details()));
-        Ok(metrics::text(&all_stats(served), &details))
+        details.extend(served.isolated.details());
+        details.sort_by_key(|d| d.application.number);
+        let applications = details.iter().map(|d| d.application.clone()).collect();
+        Ok(metrics::text(&stats_with(served, applications), &details))
     });
     let text = text.await?;
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
