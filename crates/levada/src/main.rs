@@ -74,7 +74,7 @@ fn main() -> ExitCode {
         Command::Show(args) => remote::show(&args),
         Command::Map(args) => map::map_of(&args),
         Command::Move(args) => remote::move_actor(&args),
-        Command::Stats(args) => remote::stats(&args),
+        Command::Stats(args) => remote::stats(&args.at),
         Command::Top(args) => top::top(&args),
         Command::Why(args) => remote::why(&args),
         Command::Events(args) => remote::events(&args),

@@ -459,8 +459,8 @@ pub fn map(at: &AtArgs, write: Option<&Path>) -> Done {
     })
 }
 
-pub fn stats(args: &AllArgs) -> Done {
-    say(&args.at, "GET", "/stats", &Value::Null, |s: &Stats| {
+pub fn stats(at: &AtArgs) -> Done {
+    say(at, "GET", "/stats", &Value::Null, |s: &Stats| {
         let of = s.host.seconds.max(1e-9);
         let rows: Vec<Vec<String>> = s
             .worker

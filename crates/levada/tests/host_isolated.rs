@@ -110,6 +110,11 @@ fn it_is_spoken_to_as_all_others_are() {
     host.run(&["move", "apart", "nobody", "1"])
         .refuses(1, &["nobody"]);
     let stats = host.json(&["stats"]);
+    // The whole screen as JSON is the same, once.
+    assert_eq!(
+        host.json(&["top"])["application"].as_array().map(Vec::len),
+        stats["application"].as_array().map(Vec::len)
+    );
     assert_eq!(stats["host"]["applications"], 1);
     assert_eq!(stats["application"][0]["isolated"], pid);
     assert!(host.get("/metrics").contains("application=\"apart\""));

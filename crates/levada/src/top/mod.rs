@@ -51,6 +51,9 @@ fn look(client: &Client, chosen: &str) -> Result<Look, Failed> {
 }
 
 pub fn top(args: &TopArgs) -> Result<ExitCode, Failure> {
+    if args.at.json {
+        return crate::remote::stats(&args.at);
+    }
     if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
         return failure_with(
             "levada top needs a terminal",
