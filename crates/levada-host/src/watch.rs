@@ -362,7 +362,8 @@ impl Watch<'_> {
             if hosted.app.move_actor(index as u32, worker).is_ok() {
                 hosted.count_move();
                 let (name, from) = match watched.before.actors.get(index) {
-                    Some(a) => (a.name.as_str(), a.worker),
+                    // It may not have come there yet.
+                    Some(a) => (a.name.as_str(), a.target),
                     None => ("", 0),
                 };
                 self.shared.events.moved(&hosted.name, name, from, worker);

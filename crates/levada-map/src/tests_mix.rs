@@ -138,6 +138,30 @@ fn loads_and_unloads_move_few_actors_and_what_settled_stays() {
     assert!(moved * 3 <= could, "{moved} of {could} were moved");
 }
 
+/// Neither a gain of little, nor one for which most of the work would have to move.
+#[test]
+fn what_gains_less_than_it_costs_is_left_where_it_is() {
+    let machine = Machine::described(2, 1, 2, 2);
+    for (times, current, better, gain) in [
+        // Moving the small one would make the busiest core 4 % less busy.
+        ([10.0, 9.4, 0.4, 0.2], [0, 1, 0, 1], [0, 1, 1, 1], 1.04),
+        // Swapping two would make it 9 % less busy, and would move half of the work.
+        ([5.0, 6.0, 5.0, 4.0], [0, 0, 1, 1], [0, 1, 0, 1], 1.10),
+    ] {
+        let mut mix = of(vec![app("a", &times)]);
+        mix.apps[0].channels.iter_mut().for_each(|c| c.capacity = 1e5);
+        let is = rates(&mix, &machine, &current, 200_000)[0];
+        let would = rates(&mix, &machine, &better, 200_000)[0];
+        assert!((would / is / gain - 1.0).abs() < 0.01, "{is} {would}");
+        let now = current.map(Some);
+        assert_eq!(remap(&mix, &machine, &now).unwrap(), current);
+    }
+    // And what gains more is moved.
+    let mix = of(vec![app("a", &[10.0, 9.0, 1.0, 1.0])]);
+    let now = [0, 1, 0, 0].map(Some);
+    assert_ne!(remap(&mix, &machine, &now).unwrap(), [0, 1, 0, 0]);
+}
+
 #[test]
 fn measurements_that_wobble_move_nothing() {
     for seed in 0..6 {
