@@ -38,6 +38,8 @@ pub struct Simulated {
 const TURN: f64 = 4e6;
 /// Firings in one step, at the most.
 const MOST: u64 = 1 << 30;
+/// After so many steps it is looked for applications that are stuck.
+const LOOKS: usize = 1024;
 /// To look at an actor that cannot fire.
 const LOOK: f64 = 20.0;
 
@@ -291,20 +293,15 @@ impl<'a> Machinery<'a> {
     }
 
     fn run(&mut self, steps: usize) {
-        let mut stuck = 0;
-        for _ in 0..steps {
+        let every = LOOKS.max(4 * self.entities.len());
+        for step in 1..=steps {
+            if step % every == 0 {
+                self.free_the_stuck();
+            }
             let Some(Reverse((at, worker))) = self.ends.pop() else {
-                // A real network has room enough, or it would not have been measured: here some
-                // actor's bursts were averaged away.
-                stuck += 1;
-                if stuck > 40 {
+                if !self.free_the_stuck() {
                     return;
                 }
-                self.rings.iter_mut().for_each(|r| {
-                    r.room *= 2.0;
-                    r.initial *= 2.0;
-                });
-                self.start();
                 continue;
             };
             self.now = f64::from_bits(at);
@@ -316,6 +313,30 @@ impl<'a> Machinery<'a> {
                 }
             }
         }
+    }
+
+    /// Makes room in applications of which nothing can fire: a real network has enough, or it would not
+    /// have been measured, and here some actor's bursts were averaged away. Whether there were such.
+    fn free_the_stuck(&mut self) -> bool {
+        let mut any = false;
+        for actors in self.mix.ranges() {
+            let waits = |i: usize| {
+                let entity = &self.entities[i];
+                !entity.ready && !entity.rests && self.could(i, 1) == 0
+            };
+            if !actors.clone().all(waits) {
+                continue;
+            }
+            for ring in &mut self.rings {
+                if actors.contains(&ring.from) && ring.room < 1e15 {
+                    ring.room *= 2.0;
+                    ring.initial *= 2.0;
+                    any = true;
+                }
+            }
+            actors.for_each(|actor| self.wake(actor, usize::MAX));
+        }
+        any
     }
 
     /// A worker's step has ended.

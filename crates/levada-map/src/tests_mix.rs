@@ -149,7 +149,10 @@ fn what_gains_less_than_it_costs_is_left_where_it_is() {
         ([5.0, 6.0, 5.0, 4.0], [0, 0, 1, 1], [0, 1, 0, 1], 1.10),
     ] {
         let mut mix = of(vec![app("a", &times)]);
-        mix.apps[0].channels.iter_mut().for_each(|c| c.capacity = 1e5);
+        mix.apps[0]
+            .channels
+            .iter_mut()
+            .for_each(|c| c.capacity = 1e5);
         let is = rates(&mix, &machine, &current, 200_000)[0];
         let would = rates(&mix, &machine, &better, 200_000)[0];
         assert!((would / is / gain - 1.0).abs() < 0.01, "{is} {would}");
@@ -296,6 +299,34 @@ fn who_waits_for_long_sleeps_and_must_be_woken() {
     near(rate(&machine), 1e3 / (4.0 + 40.0 * 0.02));
     machine.costs.spin = 1e6;
     near(rate(&machine), 1e3 / (4.0 + 40.0 * 0.0003));
+}
+
+/// A network whose channels hold less than its bursts is given room, whatever else runs meanwhile.
+#[test]
+fn who_is_stuck_is_given_room_beside_one_that_runs() {
+    let machine = Machine::described(2, 1, 2, 2);
+    let mut tight = app("tight", &[1.0, 1.0, 1.0, 1.0]);
+    let channel = |from, to, elements: f64| Channel {
+        from,
+        to,
+        elements,
+        size: 4.0,
+        capacity: 1.0,
+    };
+    // Both ways to the last, of which one needs all of a unit before it gives anything.
+    tight.actors[1].firings = 1.0;
+    tight.channels = vec![
+        channel(0, 1, 6400.0),
+        channel(1, 3, 6400.0),
+        channel(0, 2, 6400.0),
+        channel(2, 3, 6400.0),
+    ];
+    let alone = of(vec![tight.clone()]);
+    let alone = rates(&alone, &machine, &[0; 4], 100_000)[0];
+    assert!(alone > 200.0, "{alone}");
+    let both = of(vec![tight, app("other", &[1.0])]);
+    let beside = rates(&both, &machine, &[0, 0, 0, 0, 1], 100_000)[0];
+    assert!((beside / alone - 1.0).abs() < 0.05, "{beside} {alone}");
 }
 
 /// As in the host: what it could do beyond that is for the others.
