@@ -59,6 +59,8 @@ const SIMULATED: usize = 4096;
 const STEPS: usize = 20_000;
 const STEPS_EACH: usize = 500;
 const FEWER_EACH: usize = 100;
+/// So many times as many where an application has not come to one unit in these.
+const LONGER: [usize; 2] = [4, 16];
 /// A change is worth this much of the rates, and this much for moving all the work.
 const WORTH: f64 = 0.05;
 const MOVING: f64 = 0.20;
@@ -265,7 +267,12 @@ impl Score {
 /// A rate within this share of what was promised keeps the promise.
 pub const KEPT: f64 = 0.02;
 
-/// Beside short firings a long one may not have come to its end in the steps that there were: of that
+/// Has each application come to a unit in the time that was simulated?
+fn seen(made: &Simulated) -> bool {
+    made.rates.iter().all(|rate| rate * made.seconds >= 1.0)
+}
+
+/// Beside short firings a long one may not have come to its end even in so many steps: of that
 /// nothing is known but that it has no higher rate, and that is no reason against the placement.
 fn seen_or_expected(mix: &Mix, machine: &Machine, made: &Simulated) -> Vec<f64> {
     let targets = mix.targets(machine);
@@ -285,7 +292,14 @@ fn score(mix: &Mix, machine: &Machine, placement: &[u32]) -> Score {
             false => FEWER_EACH,
         };
         let steps = STEPS + each * mix.actors();
-        let made = simulate(mix, machine, placement, Scheduling::EventDriven, steps);
+        let simulated = |steps| simulate(mix, machine, placement, Scheduling::EventDriven, steps);
+        let mut made = simulated(steps);
+        for longer in LONGER {
+            if seen(&made) {
+                break;
+            }
+            made = simulated(longer * steps);
+        }
         return Score::of(mix, &seen_or_expected(mix, machine, &made));
     }
     // Too many to simulate: the busiest core slows down all.
