@@ -214,5 +214,7 @@ void test_hosted_side_by_side(void) {
 void test_hosted_again(void) { test_hosted_side_by_side(); }
 void test_hosted_failures(void) { test_hosted_side_by_side(); }
 void test_hosted_stop(void) { test_hosted_side_by_side(); }
+void test_hosted_versions(void) { test_hosted_side_by_side(); }
+void test_hosted_drains(void) { test_hosted_side_by_side(); }
 void test_hosted_wrong_objects(void) { test_hosted_side_by_side(); }
 #endif
