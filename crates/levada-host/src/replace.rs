@@ -117,7 +117,6 @@ impl Host {
                 }
                 Err(_) => return Err(has_ended(name)),
             };
-            let done = done.and_then(|()| pass_core(old, new).map_err(|e| (e.status, e.why)));
             let (status, why) = match done {
                 Ok(()) => break,
                 Err(done) => done,
@@ -136,6 +135,12 @@ impl Host {
             let pause = SOONEST * (tries % TRIES + 1);
             std::thread::sleep(pause.min(LATEST));
         }
+        // It has all that was there, and cannot be tried with it again.
+        pass_core(old, new).map_err(|e| {
+            drop(old.app.resume());
+            let what = format!("{name} goes on as it was: its core cannot be handed on: {e}");
+            Refusal::new(Kind::Conflict, what)
+        })?;
         keep_code(old, new);
         old.app.finish();
         Ok(())

@@ -26,11 +26,11 @@ impl Cost {
 
 /// Where every move of every actor can be tried: actors times the square of workers.
 const SMALL: usize = 1 << 17;
-/// So many are tried, counted in workers whose load each changes: some tenths of a second.
-const TRIED: usize = 1 << 22;
 /// Where not, a busiest worker this close to the bound is even enough; and so many of the least busy workers are tried, beside those of the neighbours.
 const LEAST: usize = 4;
 const EVEN: f64 = 1.03;
+/// Then, and after so many moves and swaps that were tried, times the workers, only the busiest is relieved.
+const TRIED: usize = 1 << 22;
 
 pub struct Loads<'g> {
     graph: &'g Graph,

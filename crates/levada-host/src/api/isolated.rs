@@ -573,7 +573,6 @@ impl AllIsolated {
         self.all().values().cloned().collect()
     }
 
-    /// The newest of that name: those before it have ended.
     /// How all are. Many are asked at a time: those that do not answer hold up the answer once, not each.
     pub fn details(&self) -> Vec<Details> {
         let all = self.list();
@@ -589,6 +588,7 @@ impl AllIsolated {
         }
     }
 
+    /// The newest of that name: those before it have ended.
     pub fn find(&self, name: &str) -> Option<Arc<Isolated>> {
         self.all().values().rev().find(|i| i.name == name).cloned()
     }
