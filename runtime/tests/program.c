@@ -81,7 +81,7 @@ __attribute__((no_sanitize("undefined"))) static void fault(void) {
 
 /* ---- versions that follow one another ---------------------------------------------------------- */
 
-/* Counts what its versions have done, until it is to end; returns how many came before it, plus one. */
+/* Counts its versions, and goes on until it is to end. */
 static int follows(void) {
   static const char KEY;
   int *came = lvd_app_heirloom(lvd_app_here(), "came", &KEY, sizeof *came, NULL);
@@ -91,6 +91,13 @@ static int follows(void) {
   while (!lvd_app_drains(lvd_app_here()))
     if (lvd_fiber_sleep(100000) != LVD_OK) return 2;
   return lvd_app_drains(lvd_app_here()) ? 0 : 3;
+}
+
+/* Waits for input that is there when it is to end already, and so is the next one's. */
+static int leaves_input(int fd) {
+  while (!lvd_app_drains(lvd_app_here()))
+    if (lvd_fiber_sleep(100000) != LVD_OK) return 2;
+  return lvd_wait_input(fd) == LVD_E_ENDED ? 0 : 1;
 }
 
 /* Waits for input that never comes. */
@@ -116,6 +123,7 @@ int main(int argc, char **argv) {
     return pb_rpc(all[1]) != LVD_OK || pb_rpc(all[0]) != LVD_OK;
   }
   if (strcmp(what, "follows") == 0) return follows();
+  if (strcmp(what, "leaves input") == 0) return leaves_input(most);
   if (strcmp(what, "listens") == 0) return listens(most);
   if (strcmp(what, "fails") == 0) return 3;
   if (strcmp(what, "faults") == 0) fault();

@@ -51,11 +51,17 @@ int main(int argc, char **argv) {
 
 fn programs() -> Place {
     let place = sources();
-    place.write("program.c", PROGRAM);
+    make(&place, "libwork", PROGRAM);
     place
-        .run(&["cc", "--hosted", "-O1", "program.c", "-o", "libwork.so"])
+}
+
+/// Compiles `text` to `name`.so.
+fn make(place: &Place, name: &str, text: &str) {
+    let (from, to) = (format!("{name}.c"), format!("{name}.so"));
+    place.write(&from, text);
+    place
+        .run(&["cc", "--hosted", "-O2", &from, "-o", &to])
         .succeeds();
-    place
 }
 
 fn load(host: &Host, name: &str, more: &[&str], arguments: &[&str]) {
@@ -153,10 +159,7 @@ fn what_is_for_networks_is_refused() {
     place
         .run(&["run", top, "--", "x"])
         .refuses(1, &["takes no arguments", "--set"]);
-    place.write("none.c", "int other;\n");
-    place
-        .run(&["cc", "--hosted", "none.c", "-o", "none.so"])
-        .succeeds();
+    make(place, "none", "int other;\n");
     host.run(&["load", "none.so"])
         .refuses(1, &["none.so has no main"]);
     let all = host.json(&["list"]);
@@ -223,10 +226,7 @@ int main(int argc, char **argv) {
 
 fn computing() -> Host {
     let place = sources();
-    place.write("computes.c", COMPUTES);
-    place
-        .run(&["cc", "--hosted", "-O2", "computes.c", "-o", "computes.so"])
-        .succeeds();
+    make(&place, "computes", COMPUTES);
     Host::begin_in(place)
 }
 
@@ -280,14 +280,8 @@ int main(int argc, char **argv) {
 #[test]
 fn what_waits_behind_a_library_goes_on_elsewhere() {
     let place = sources();
-    place.write("stays.c", STAYS);
-    place.write("calls.c", CALLS);
-    for name in ["stays", "calls"] {
-        let (from, to) = (format!("{name}.c"), format!("{name}.so"));
-        place
-            .run(&["cc", "--hosted", "-O1", &from, "-o", &to])
-            .succeeds();
-    }
+    make(&place, "stays", STAYS);
+    make(&place, "calls", CALLS);
     let library = place.path("stays.so");
     let host = Host::begin_in(place);
     let args = [
@@ -367,10 +361,7 @@ int main(int argc, char **argv) {
 #[test]
 fn a_new_version_takes_over_between_two_elements() {
     let place = sources();
-    place.write("copies.c", COPIES);
-    place
-        .run(&["cc", "--hosted", "-O1", "copies.c", "-o", "copies.so"])
-        .succeeds();
+    make(&place, "copies", COPIES);
     let host = Host::begin_in(place);
     let (from, to) = (
         common::host::pipe(&host.place, "in"),
