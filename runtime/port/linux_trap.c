@@ -139,7 +139,9 @@ void lvd_port_interject(void (*call)(void)) {
 static void on_signal(int number, siginfo_t *info, void *context) {
   if (number == tick_signal()) {
     int error = errno; /* of what is interrupted */
-    if (info->si_value.sival_ptr == &second) {
+    if (info->si_code == SI_TKILL) {
+      if (traps.active) traps.handler(lvd_port_self(), LVD_TRAP_ASLEEP, NULL, NULL);
+    } else if (info->si_value.sival_ptr == &second) {
       if (second.tick) second.tick(second.argument);
     } else if (traps.active)
       traps.handler(lvd_port_self(), LVD_TRAP_TICK, stack_of(context), instruction_of(context));
@@ -270,6 +272,10 @@ void lvd_port_traps_end(void) {
   stack_t off = {.ss_flags = SS_DISABLE};
   sigaltstack(&off, NULL);
   free_stack(page());
+}
+
+void lvd_port_thread_tick(uint32_t number) {
+  syscall(SYS_tgkill, getpid(), (pid_t)number, tick_signal());
 }
 
 struct lvd_port_escape {

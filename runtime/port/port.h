@@ -191,12 +191,13 @@ typedef enum lvd_port_trap {
   LVD_TRAP_MEMORY,
   LVD_TRAP_ARITHMETIC,
   LVD_TRAP_ILLEGAL,
-  LVD_TRAP_TICK /* another LVD_TICK_MS of CPU time of this thread have passed */
+  LVD_TRAP_TICK,  /* another LVD_TICK_MS of CPU time of this thread have passed */
+  LVD_TRAP_ASLEEP /* lvd_port_thread_tick */
 } lvd_port_trap;
 #define LVD_TICK_MS 4 /* many systems' clocks of CPU time tick no sooner */
 
 /* Called on the thread that trapped, with its `self`, in signal context. It may lvd_port_jump. When
- * it returns, a tick goes on and a fault takes the way it would have taken without us. `address` is
+ * it returns, a tick, of either kind, goes on and a fault takes the way it would have taken without us. `address` is
  * what could not be touched, `at` the instruction that did; for a tick the stack pointer, and the
  * instruction that is next. */
 typedef void lvd_port_trap_handler(void *self, lvd_port_trap trap, const void *address,
@@ -216,6 +217,10 @@ void lvd_port_last_words(const char *text);
  * them on; `ticks`: start the clock of CPU time. */
 lvd_status lvd_port_traps_begin(lvd_port_trap_handler *handler, bool ticks);
 void lvd_port_traps_end(void);
+
+/* Makes a trap LVD_TRAP_ASLEEP in the thread of that number, which lives and catches its traps, wherever it
+ * is. Calls of the system that it interrupts go on as far as the system lets them (SA_RESTART). */
+void lvd_port_thread_tick(uint32_t number);
 
 /* Another clock, of any thread: calls tick(argument) on the calling thread, in signal context, whenever
  * another `every_ns` of its CPU time have passed, or later. Calls of the system that it interrupts go on, as

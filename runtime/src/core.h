@@ -62,6 +62,8 @@ typedef struct lvd_entity {
   /* Counters, written by the owner. */
   lvd_a64 activations, busy_ticks, longest_ticks;
   lvd_a64 clocked; /* activations << 16 | for how many ticks of the clock the next one has run */
+  lvd_a64
+      asleep_at; /* ticks: when it was seen to sleep in the system, where `clocked` is of this one; 0 */
 } lvd_entity;
 
 /* ---- workers ------------------------------------------------------------------------------ */
@@ -153,6 +155,9 @@ struct lvd_worker {
   /* Counters. */
   lvd_a64 busy_ticks, sleep_ticks, activations, sleeps, wakes_sent;
   lvd_a64 stuck; /* 1 + the number of the activation that does not end (stuck.c) */
+  lvd_a64
+      sleeper; /* 1 + that of the one that sleeps in the system, as the watchdog saw it; 0: has been done */
+  lvd_a32 number; /* its thread's; 0: it has not begun */
 };
 
 /* ---- applications ------------------------------------------------------------------------- */
@@ -272,6 +277,8 @@ struct lvd_runtime {
   lvd_a32 keepers_idle;
   lvd_a32 keeper_work; /* bumped when an application begins to end; the keeper sleeps on it */
   lvd_a32 keeper_ending;
+  struct lvd_watchdog *watchdog; /* null where there is one worker */
+  lvd_a32 awake;                 /* workers, by twos (watchdog.c) */
   /* What lies ready to be used again (app.c, fiber_pool.c). */
   lvd_port_mutex pool_lock; /* what is kept to be used again */
   lvd_app *spare_apps;
@@ -502,6 +509,17 @@ void lvd_stacks_free(lvd_app *app);                /* of those that are not gone
 void lvd_stuck_tick(lvd_worker *w);
 /* The same for a fiber, which goes on at `at` with its stack at `sp`. */
 void lvd_stuck_fiber(lvd_worker *w, const void *sp, const void *at);
+/* The watchdog has seen that the activation sleeps in the system. In signal context. */
+void lvd_stuck_asleep(lvd_worker *w);
+
+/* ---- watchdog.c --------------------------------------------------------------------------- */
+
+lvd_status lvd_watchdog_start(lvd_runtime *rt);
+void lvd_watchdog_end(lvd_runtime *rt);
+/* The worker's thread, which calls, has begun; is awake again; is about to sleep with nothing to do, or to end. */
+void lvd_watchdog_begin(lvd_worker *w);
+void lvd_watchdog_awake(lvd_worker *w);
+void lvd_watchdog_asleep(lvd_worker *w);
 
 /* ---- urgent.c ----------------------------------------------------------------------------- */
 

@@ -5,6 +5,12 @@
 
 #include <string.h>
 
+/* How long it has held its worker up asleep: its clock of CPU time stood still meanwhile. */
+static uint64_t slept_ns(const lvd_entity *e) {
+  uint64_t since = lvd_load_relaxed_u64(&e->asleep_at), now = lvd_port_ticks();
+  return since && now > since ? lvd_port_ticks_to_ns(now - since) : 0;
+}
+
 LVD_READS_LIVE static void read_actor(const lvd_entity *e, lvd_actor_counters *out) {
   memset(out, 0, sizeof *out);
   out->name = e->name;
@@ -19,7 +25,7 @@ LVD_READS_LIVE static void read_actor(const lvd_entity *e, lvd_actor_counters *o
   out->activations = lvd_load_relaxed_u64(&e->activations);
   /* One that runs for long counts before it ends. */
   if (clocked >> 16 == (out->activations & UINT64_MAX >> 16))
-    running_ns = (clocked & UINT16_MAX) * LVD_TICK_MS * 1000000u;
+    running_ns = (clocked & UINT16_MAX) * LVD_TICK_MS * 1000000u + slept_ns(e);
   out->busy_ns += running_ns;
   if (out->longest_ns < running_ns) out->longest_ns = running_ns;
 }

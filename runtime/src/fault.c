@@ -141,6 +141,7 @@ void lvd_trap(void *self, lvd_port_trap trap, const void *address, const void *a
       w->clock_activations = activations;
       w->clock_turn = turn;
       w->clock_ticks = 0;
+      lvd_store_relaxed_u64(&e->asleep_at, 0); /* what slept was another activation */
     } else {
       w->clock_ticks++;
       uint64_t ticks = w->clock_ticks < UINT16_MAX ? w->clock_ticks : UINT16_MAX;
@@ -166,6 +167,9 @@ void lvd_trap(void *self, lvd_port_trap trap, const void *address, const void *a
     }
     lvd_port_jump(w->escape);
   }
+  case LVD_TRAP_ASLEEP:
+    lvd_stuck_asleep(w);
+    return;
   case LVD_TRAP_MEMORY:
     overflow = lvd_fiber_overflows(w, address);
     bool in_library = overflow && lvd_port_in_system_library(at);

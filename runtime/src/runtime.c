@@ -118,7 +118,10 @@ lvd_status lvd_runtime_create(const lvd_runtime_options *options, lvd_runtime **
   }
   free(cpu);
   if (status == LVD_OK) status = lvd_keeper_start(rt);
+  if (status == LVD_OK) status = lvd_watchdog_start(rt);
   if (status != LVD_OK) {
+    lvd_keepers_end(rt);
+    lvd_watchdog_end(rt);
     for (uint32_t i = 0; i < started; i++) {
       lvd_command c = {.run = end_worker};
       lvd_worker_command(&rt->worker[i], &c);
@@ -138,6 +141,7 @@ void lvd_runtime_destroy(lvd_runtime *rt) {
   lvd_forks_runtime_ends(rt);
   while (rt->apps) lvd_app_unload(rt->apps);
   lvd_keepers_end(rt);
+  lvd_watchdog_end(rt);
   for (uint32_t i = 0; i < lvd_all_workers(rt); i++)
     if (rt->worker[i].thread) command(rt, i, end_worker);
   for (uint32_t i = 0; i < lvd_all_workers(rt); i++)

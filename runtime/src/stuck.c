@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* A worker is stuck when what it runs goes on for long and does not come back: an actor whose action
- * does not end, or takes its time, or a fiber that does not wait. What waits behind it is not held up for longer than that: the
- * worker's clock interrupts the action, gives all that is ready there to other workers, and lets the
- * action go on; so at each tick of the clock from then on, since more may have become ready.
+ * does not end, or takes its time, or a fiber that does not wait. What waits behind it is not held up for
+ * longer than that: the worker's clock interrupts the action, gives all that is ready there to other workers,
+ * and lets the action go on; so at each tick of the clock from then on, since more may have become ready. For
+ * one that sleeps in the system, whose clock stands still, the watchdog makes a tick (watchdog.c).
  *
  * This is the worker itself, in a signal's handler. It is done only where what runs may be abandoned,
  * hence is not inside of the runtime (inside.h): then queues are whole, and none of the runtime's locks
@@ -71,20 +72,42 @@ static void give_away(lvd_worker *w) {
   }
 }
 
-void lvd_stuck_tick(lvd_worker *w) {
+/* Gives away what is behind the activation that runs. False: that cannot be now. */
+static bool relieve(lvd_worker *w) {
   lvd_runtime *rt = w->rt;
-  if (clocked_ms(w) < STUCK_MS || !w->may_abandon || w->index >= rt->workers) return;
+  if (!w->may_abandon || w->index >= rt->workers) return false;
   w->may_abandon = 0;
   lvd_store_relaxed_u64(&w->stuck, lvd_load_relaxed_u64(&w->activations) + 1);
   lvd_worker_obey(w); /* others wait for an application to end */
   lvd_alarms_expire(w, lvd_port_ticks());
   lvd_inbox_drain(w);
   lvd_settle(w);
-  if (w->ready_levels && lvd_port_try_lock(&rt->lock)) {
+  bool done = !w->ready_levels;
+  if (!done && lvd_port_try_lock(&rt->lock)) {
     give_away(w);
     lvd_port_unlock(&rt->lock);
+    lvd_settle(w); /* nothing of them is here any more */
+    done = true;
   }
   w->may_abandon = 1;
+  return done;
+}
+
+void lvd_stuck_tick(lvd_worker *w) {
+  if (clocked_ms(w) >= STUCK_MS) relieve(w);
+}
+
+void lvd_stuck_asleep(lvd_worker *w) {
+  lvd_entity *e = w->current;
+  if (lvd_load_relaxed_u64(&w->sleeper) != lvd_load_relaxed_u64(&w->activations) + 1 || !e) return;
+  /* From now on its sleep counts as time that it takes. */
+  uint64_t mark = lvd_load_relaxed_u64(&e->activations) << 16;
+  if (!lvd_load_relaxed_u64(&e->asleep_at) ||
+      lvd_load_relaxed_u64(&e->clocked) >> 16 != mark >> 16) {
+    lvd_store_relaxed_u64(&e->asleep_at, lvd_port_ticks());
+    lvd_store_relaxed_u64(&e->clocked, mark | STUCK_MS / LVD_TICK_MS);
+  }
+  if (relieve(w)) lvd_store_relaxed_u64(&w->sleeper, 0);
 }
 
 /* Is it the program's own code that goes on, on the fiber's own stack? */

@@ -357,8 +357,10 @@ static void rest(lvd_worker *w) {
       int64_t until = timer ? (int64_t)lvd_port_ticks_to_ns(timer) + 1 : -1;
       if (until < 0 || (most >= 0 && most < until)) until = most;
       lvd_lease_leave(&w->leased);
+      lvd_watchdog_asleep(w);
       lvd_port_wait(&w->inbox.waiting, sleep, until);
       lvd_count(&w->sleeps, 1);
+      lvd_watchdog_awake(w);
       lvd_count(&w->sleep_ticks, lvd_port_ticks() - before);
     }
     lvd_inbox_awake(&w->inbox);
@@ -388,6 +390,7 @@ void lvd_worker_main(void *argument) {
   bool clock = true; /* the clock also makes long activations give way */
   if (lvd_port_traps_begin(lvd_trap, clock) != LVD_OK) lvd_port_traps_begin(lvd_trap, false);
   lvd_lease_enter(&w->leased, leased_core(w));
+  lvd_watchdog_begin(w);
   uint64_t now = lvd_port_ticks();
   w->settled_at = now;
   for (;;) {
@@ -416,6 +419,7 @@ void lvd_worker_main(void *argument) {
         lvd_settle(w);
     }
   }
+  lvd_watchdog_asleep(w);
   lvd_lease_end(&w->leased);
   lvd_port_at_thread_end(LVD_ENDS_WORKER, NULL, NULL);
   lvd_forks_worker_ends();

@@ -2,6 +2,8 @@
 /* What waits behind an action that does not end is run by other workers meanwhile. */
 #include "test.h"
 
+#include <unistd.h>
+
 static lvd_a32 may_end;
 static lvd_a32 ends; /* actions that have ended */
 
@@ -14,6 +16,17 @@ static lvd_verdict endless_run(lvd_actor *self) {
 }
 static const lvd_actor_class endless_class = {.name = "Endless", .run = endless_run};
 
+/* Waits in the system for as long: a pipe of which the program has the other end. */
+static int pipe_end[2];
+static lvd_verdict reader_run(lvd_actor *self) {
+  char c;
+  (void)self;
+  CHECK_EQ(read(pipe_end[0], &c, 1), 1);
+  lvd_add_relaxed_u32(&ends, 1);
+  return LVD_DONE;
+}
+static const lvd_actor_class reader_class = {.name = "Reader", .run = reader_run};
+
 static lvd_app *begun_at(lvd_runtime *rt, const builder *b, uint32_t worker) {
   uint32_t placement[64];
   for (uint32_t i = 0; i < b->net.actors; i++) placement[i] = worker;
@@ -24,11 +37,28 @@ static lvd_app *begun_at(lvd_runtime *rt, const builder *b, uint32_t worker) {
   return app;
 }
 
-static lvd_app *endless_at(lvd_runtime *rt, uint32_t worker) {
+static lvd_app *alone_at(lvd_runtime *rt, const lvd_actor_class *cls, uint32_t worker) {
   static builder b;
-  builder_init(&b, "endless");
-  builder_actor(&b, "endless", &endless_class, NULL);
+  builder_init(&b, "alone");
+  builder_actor(&b, "alone", cls, NULL);
   return begun_at(rt, &b, worker);
+}
+static lvd_app *endless_at(lvd_runtime *rt, uint32_t worker) {
+  return alone_at(rt, &endless_class, worker);
+}
+
+/* What holds a worker up, and goes on until it is let go. */
+static void hold_up(void) {
+  lvd_store_release_u32(&may_end, 0);
+  CHECK_EQ(pipe(pipe_end), 0);
+}
+static void let_go(void) {
+  lvd_store_release_u32(&may_end, 1);
+  CHECK_EQ(write(pipe_end[1], "", 1), 1);
+}
+static void forget(void) {
+  close(pipe_end[0]);
+  close(pipe_end[1]);
 }
 
 static void sleeps(void *argument) {
@@ -37,7 +67,7 @@ static void sleeps(void *argument) {
 }
 
 /* Loaded before and after it is stuck: to the same worker. They end, and are unloaded. */
-static void others_end(uint32_t workers) {
+static void others_end(uint32_t workers, const lvd_actor_class *cls) {
   enum { COUNT = SCALED(100000), FIBERS = 4 };
   lvd_runtime *rt = runtime_of(workers);
   uint32_t count = COUNT, none = 0;
@@ -45,7 +75,7 @@ static void others_end(uint32_t workers) {
   builder early, late, idle;
   pipeline(&idle, 2, &none, &nothing, 16);
   app_ended(begun_at(rt, &idle, 0), LVD_OK); /* the worker knows one that has gone */
-  lvd_store_release_u32(&may_end, 0);
+  hold_up();
   lvd_app *open;
   CHECK_EQ(lvd_app_open(rt, NULL, &open), LVD_OK);
   lvd_fiber *f[FIBERS];
@@ -55,7 +85,7 @@ static void others_end(uint32_t workers) {
     CHECK_EQ(lvd_fiber_start(open, sleeps, &slept[i], &o, &f[i]), LVD_OK);
   }
   pipeline(&early, 3, &count, &early_result, 16);
-  lvd_app *first = begun_at(rt, &early, 0), *endless = endless_at(rt, 0);
+  lvd_app *first = begun_at(rt, &early, 0), *endless = alone_at(rt, cls, 0);
   pipeline(&late, 3, &count, &late_result, 16);
   lvd_app *second = begun_at(rt, &late, 0);
   app_ended(first, LVD_OK);
@@ -66,17 +96,83 @@ static void others_end(uint32_t workers) {
     CHECK_EQ(lvd_fiber_join(f[i], -1), LVD_OK);
     CHECK(slept[i]);
   }
-  CHECK_EQ(lvd_app_wait(endless, 0), LVD_E_TIME); /* all of that while it computes */
-  lvd_store_release_u32(&may_end, 1);
+  CHECK_EQ(lvd_app_wait(endless, 0), LVD_E_TIME); /* all of that while it goes on */
+  let_go();
   app_ended(endless, LVD_OK);
   lvd_app_close(open);
   CHECK_EQ(lvd_app_wait(open, -1), LVD_OK);
   lvd_app_unload(open);
   lvd_runtime_destroy(rt);
+  forget();
 }
 
 void test_stuck_others_end(void) {
-  for (uint32_t workers = 2; workers <= 4; workers++) others_end(workers);
+  for (uint32_t workers = 2; workers <= 4; workers++) others_end(workers, &endless_class);
+}
+
+/* Its clock stands still; the watchdog sees to it. */
+void test_stuck_asleep(void) {
+  for (uint32_t workers = 2; workers <= 4; workers++) others_end(workers, &reader_class);
+}
+
+static void reads(void *unused) {
+  char c;
+  (void)unused;
+  CHECK_EQ(read(pipe_end[0], &c, 1), 1);
+}
+
+/* So may a fiber, with another one behind it that is to give way to it. */
+void test_stuck_fiber_asleep(void) {
+  enum { FIBERS = 4 };
+  lvd_runtime *rt = runtime_of(2);
+  uint32_t count = 1000;
+  sink result = {0};
+  builder b;
+  hold_up();
+  lvd_app *open;
+  CHECK_EQ(lvd_app_open(rt, NULL, &open), LVD_OK);
+  lvd_fiber_options o = {.place = LVD_WORKER(0)};
+  lvd_fiber *reader, *f[FIBERS];
+  bool slept[FIBERS] = {0};
+  CHECK_EQ(lvd_fiber_start(open, reads, NULL, &o, &reader), LVD_OK);
+  for (int i = 0; i < FIBERS; i++)
+    CHECK_EQ(lvd_fiber_start(open, sleeps, &slept[i], &o, &f[i]), LVD_OK);
+  pipeline(&b, 3, &count, &result, 16);
+  app_ended(begun_at(rt, &b, 0), LVD_OK);
+  check_pipeline(&result, count, 3);
+  for (int i = 0; i < FIBERS; i++) {
+    CHECK_EQ(lvd_fiber_join(f[i], -1), LVD_OK);
+    CHECK(slept[i]);
+  }
+  CHECK_EQ(lvd_fiber_join(reader, 0), LVD_E_TIME);
+  let_go();
+  CHECK_EQ(lvd_fiber_join(reader, -1), LVD_OK);
+  lvd_app_close(open);
+  CHECK_EQ(lvd_app_wait(open, -1), LVD_OK);
+  lvd_app_unload(open);
+  lvd_runtime_destroy(rt);
+  forget();
+}
+
+/* When all have been at rest for a while the watchdog sleeps; what comes then is seen to all the same. */
+void test_stuck_after_rest(void) {
+  uint32_t count = 1000;
+  lvd_runtime *rt = runtime_of(2);
+  hold_up();
+  for (int i = 0; i < 2; i++) {
+    usleep(1000000);
+    sink result = {0};
+    builder b;
+    lvd_app *reader = alone_at(rt, &reader_class, 0);
+    pipeline(&b, 3, &count, &result, 16);
+    app_ended(begun_at(rt, &b, 0), LVD_OK);
+    check_pipeline(&result, count, 3);
+    CHECK_EQ(lvd_app_wait(reader, 0), LVD_E_TIME);
+    let_go();
+    app_ended(reader, LVD_OK);
+  }
+  lvd_runtime_destroy(rt);
+  forget();
 }
 
 /* There is nobody whom it could be given to: it waits, and is lost to nobody. */

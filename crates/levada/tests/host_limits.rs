@@ -144,6 +144,70 @@ fn others_go_on_beside_an_action_that_does_not_end() {
     host.run(&["unload", "endless", "--now"]).succeeds();
 }
 
+/// A source whose native waits in the system, for what is written to a pipe.
+fn sleepers() -> common::Place {
+    let place = sources();
+    place.write(
+        "src/p/Sleeper.cal",
+        "package p;\nactor Sleeper () ==> int Out :\n  @native function next_byte() --> int end\n  \
+         action ==> Out:[next_byte()] end\nend\n",
+    );
+    let byte = "#include <fcntl.h>\n#include <stdint.h>\n#include <unistd.h>\nint32_t next_byte(void);\n\
+        int32_t next_byte(void) {\n  static int fd = -1;\n  if (fd < 0) fd = open(\"bytes\", O_RDWR);\n  \
+        unsigned char c = 0;\n  return read(fd, &c, 1) == 1 ? c : -1;\n}\n";
+    place.write("natives/next_byte.c", byte);
+    let top = network(
+        &[("sleeper", "p.Sleeper", &[]), ("write", "p.Write", &[])],
+        &[("sleeper.Out", "write.In")],
+    );
+    place.write(
+        "src/p/SleeperOne.xdf",
+        &top.replace("\"Top\"", "\"SleeperOne\""),
+    );
+    let pipe = std::ffi::CString::new(place.path("bytes").to_str().unwrap()).unwrap();
+    // SAFETY: a path.
+    assert_eq!(unsafe { libc::mkfifo(pipe.as_ptr(), 0o600) }, 0);
+    place
+}
+
+/// What was there before it, and what comes after, goes on while it waits for its pipe, wherever it is put;
+/// it counts as busy; and it goes on itself when its byte comes.
+#[test]
+fn others_go_on_beside_one_that_sleeps_in_the_system() {
+    let host = Host::begin_with(sleepers(), &[]);
+    let sleeper = [
+        "load",
+        "src/p/SleeperOne.xdf",
+        "--name=sleeper",
+        "--out=s.txt",
+    ];
+    for round in 0..3 {
+        let before = format!("before{round}");
+        host.many(&before);
+        host.run(&sleeper).succeeds();
+        host.until("sleeper", |a| a["busy"].as_f64() > Some(0.2));
+        for worker in ["0", "1"] {
+            for actor in ["source", "write"] {
+                host.run(&["move", &before, actor, worker]).succeeds();
+            }
+            let firings = |a: &serde_json::Value| a["firings"].as_u64().unwrap();
+            let now = firings(&host.seen(&before));
+            host.until(&before, |a| firings(a) > now + 1000);
+        }
+        host.run(&["load", common::host::TOP, "--name=after", "--out=after.txt"])
+            .succeeds();
+        host.until("after", |a| a["state"] == "ended");
+        host.run(&["unload", "after"]).succeeds();
+        host.run(&["unload", &before, "--now", "--within=10"])
+            .succeeds();
+        host.run(&["unload", "sleeper", "--now", "--within=0.1"])
+            .refuses(1, &["sleeper is ending still"]);
+        std::fs::write(host.place.path("bytes"), "x").unwrap();
+        host.until("sleeper", |a| a["state"] == "ended");
+        host.run(&["unload", "sleeper"]).succeeds();
+    }
+}
+
 fn signal(host: &Host, number: i32) {
     // SAFETY: a child of ours that has not been waited for.
     assert_eq!(unsafe { libc::kill(host.child.id() as i32, number) }, 0);

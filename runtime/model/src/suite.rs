@@ -55,6 +55,7 @@ pub const SUITES: &[Suite] = &[
         compiled: &[
             "model/c/worker.c",
             "model/c/noleases.c",
+            "model/c/nowatchdog.c",
             "model/c/nowaiting.c",
             "model/c/nofibers.c",
             "model/c/noforks.c",
@@ -80,6 +81,7 @@ pub const SUITES: &[Suite] = &[
         compiled: &[
             "model/c/app.c",
             "model/c/noleases.c",
+            "model/c/nowatchdog.c",
             "model/c/nowaiting.c",
             "model/c/arena.c",
             "model/c/noprograms.c",
@@ -114,6 +116,7 @@ pub const SUITES: &[Suite] = &[
         compiled: &[
             "model/c/fiber.c",
             "model/c/noleases.c",
+            "model/c/nowatchdog.c",
             "model/c/nowaiting.c",
             "model/c/world.c",
             "model/c/arena.c",
@@ -156,6 +159,7 @@ pub const SUITES: &[Suite] = &[
         compiled: &[
             "model/c/call.c",
             "model/c/noleases.c",
+            "model/c/nowatchdog.c",
             "model/c/nowaiting.c",
             "model/c/world.c",
             "model/c/arena.c",
@@ -198,6 +202,7 @@ pub const SUITES: &[Suite] = &[
         compiled: &[
             "model/c/steal.c",
             "model/c/noleases.c",
+            "model/c/nowatchdog.c",
             "model/c/nowaiting.c",
             "model/c/world.c",
             "model/c/arena.c",

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Watchdog: a worker whose activation sleeps in the system, in a native that waits for a pipe or for a time,
+ * holds up what is behind it as one does that computes without end. But its clock counts CPU time, of which
+ * it has none. So a thread looks at the workers that are awake: where one has been in the same activation for
+ * long, and its thread sleeps, it sends it the signal of the clock, and the worker gives away what it has, in
+ * the signal's handler (stuck.c). Once for each activation, and again only when something more has come to
+ * it, since calls of the system that a signal interrupts may return early (those that SA_RESTART does not
+ * apply to: a sleep).
+ *
+ * While every worker sleeps, so does the watchdog: an idle runtime costs nothing. A worker that wakes up when
+ * none was awake wakes it, and it goes on looking for a while longer than anybody is awake.
+ *
+ * No orders of its own. `rt->awake` counts the workers that are awake, by twos; 1: the watchdog sleeps on it.
+ * It is changed by read-modify-write alone, so who makes 3 of 1 is seen by the wait that expects 1, or wakes
+ * it. What it sees of a worker is advice: the worker itself compares the number of the activation. */
+#include "core.h"
+
+#include <stdlib.h>
+
+enum {
+  LOOK_NS = 20000000,
+  LASTS_NS =
+      80000000,   /* with the looks before and after: some 100 ms, as for what computes (stuck.c) */
+  LOOKS_IDLE = 25 /* until it sleeps: who wakes up ten times a second need not wake it each time */
+};
+
+/* What the last look has seen of a worker. */
+typedef struct seen {
+  uint64_t activation; /* 1 + its number; 0: it was between two */
+  uint64_t since_ns;
+  bool asked;
+} seen;
+
+struct lvd_watchdog {
+  lvd_port_thread *thread;
+  lvd_a32 ends;
+  seen worker[];
+};
+
+/* ---- workers -------------------------------------------------------------------------------- */
+
+/* The urgent one of a core sleeps most of the time and gives nothing away. */
+static bool is_watched(const lvd_worker *w) { return w->index < w->rt->workers; }
+
+void lvd_watchdog_begin(lvd_worker *w) {
+  lvd_store_relaxed_u32(&w->number, lvd_port_thread_number());
+  lvd_watchdog_awake(w);
+}
+
+void lvd_watchdog_awake(lvd_worker *w) {
+  if (!is_watched(w)) return;
+  if (lvd_add_relaxed_u32(&w->rt->awake, 2) == 1) lvd_port_wake(&w->rt->awake);
+}
+
+void lvd_watchdog_asleep(lvd_worker *w) {
+  if (is_watched(w)) lvd_add_relaxed_u32(&w->rt->awake, UINT32_MAX - 1);
+}
+
+/* ---- looking -------------------------------------------------------------------------------- */
+
+/* Has something come to it that it would give away? Of what lies in its own queues it has given away all
+ * that may be. */
+static bool has_more(lvd_worker *w) {
+  return lvd_inbox_pending(&w->inbox) || lvd_load_relaxed_ptr(&w->commands);
+}
+
+static void look(lvd_worker *w, seen *s, uint64_t now) {
+  bool runs = lvd_load_relaxed_u32(&w->running_level) != 0;
+  uint64_t activation = runs ? lvd_load_relaxed_u64(&w->activations) + 1 : 0;
+  if (activation != s->activation) *s = (seen){.activation = activation, .since_ns = now};
+  if (!activation || now - s->since_ns < LASTS_NS) return;
+  bool relieved = s->asked && lvd_load_relaxed_u64(&w->sleeper) == 0;
+  if (relieved && !has_more(w)) return;
+  uint32_t number = lvd_load_relaxed_u32(&w->number);
+  if (!number || !lvd_port_thread_waits(number)) return; /* its own clock goes */
+  s->asked = true;
+  lvd_store_relaxed_u64(&w->sleeper, activation);
+  lvd_port_thread_tick(number);
+}
+
+static void watch(void *runtime) {
+  lvd_runtime *rt = runtime;
+  struct lvd_watchdog *dog = rt->watchdog;
+  uint32_t idle = 0;
+  while (!lvd_load_relaxed_u32(&dog->ends)) {
+    idle = lvd_load_relaxed_u32(&rt->awake) ? 0 : idle + 1;
+    uint32_t none = 0;
+    if (idle > LOOKS_IDLE && lvd_cas_relaxed_u32(&rt->awake, &none, 1)) {
+      while (lvd_load_relaxed_u32(&rt->awake) == 1) lvd_port_wait(&rt->awake, 1, -1);
+      lvd_add_relaxed_u32(&rt->awake, UINT32_MAX);
+      idle = 0;
+    }
+    uint64_t now = lvd_port_ns();
+    for (uint32_t i = 0; i < rt->workers; i++) look(&rt->worker[i], &dog->worker[i], now);
+    lvd_port_wait(&dog->ends, 0, LOOK_NS);
+  }
+}
+
+/* ---- the thread ----------------------------------------------------------------------------- */
+
+/* With one worker there is nobody to give anything to. */
+lvd_status lvd_watchdog_start(lvd_runtime *rt) {
+  if (rt->workers == 1) return LVD_OK;
+  rt->watchdog = calloc(1, sizeof *rt->watchdog + rt->workers * sizeof(seen));
+  if (!rt->watchdog) return LVD_E_MEMORY;
+  return lvd_port_thread_start(&rt->watchdog->thread, -1, "levada/watchdog", watch, rt);
+}
+
+void lvd_watchdog_end(lvd_runtime *rt) {
+  struct lvd_watchdog *dog = rt->watchdog;
+  if (!dog) return;
+  if (dog->thread) {
+    lvd_store_relaxed_u32(&dog->ends, 1);
+    lvd_port_wake(&dog->ends);
+    lvd_add_relaxed_u32(&rt->awake, 2); /* as a worker that wakes up */
+    lvd_port_wake(&rt->awake);
+    lvd_port_thread_join(dog->thread);
+  }
+  free(dog);
+  rt->watchdog = NULL;
+}
