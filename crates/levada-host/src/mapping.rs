@@ -9,9 +9,10 @@ use crate::refusal::{Kind, Refusal};
 use crate::table::Shared;
 use crate::watch::Note;
 use crate::weights::{mapped, unmeasured};
-use levada_map::{App, Mix};
+use levada_map::{App, Mix, Search};
 use levada_sys::{Counters, Network};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Steps that are simulated for an admission.
 const STEPS: usize = 30_000;
@@ -43,10 +44,7 @@ pub fn remap<'a>(
     }
     let (machine, notes) = (shared.machine.clone(), shared.notes());
     let mix = mix(shared, apps);
-    let thread = std::thread::Builder::new().name("levada/map".to_string());
-    let started = thread.spawn(move || {
-        // SAFETY: this thread alone, as Linux has it.
-        unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) };
+    aside(move || {
         let stay = || current.iter().map(|c| c.unwrap_or(0)).collect();
         let placement = levada_map::remap(&mix, &machine, &current);
         // What cannot be mapped stays where it is.
@@ -56,6 +54,26 @@ pub fn remap<'a>(
             Err(_) if known => drop(notes.send(Note::Mapped(changes, stay()))),
             Err(_) => drop(notes.send(Note::Mapped(changes, Vec::new()))),
         }
+    })
+}
+
+/// Looks for a better placement on such a thread, too; the answer is a note.
+pub fn search(shared: &Shared, changes: u64, search: Search) -> bool {
+    let notes = shared.notes();
+    aside(move || {
+        let began = Instant::now();
+        let found = search.run();
+        drop(notes.send(Note::Found(changes, found, began.elapsed())));
+    })
+}
+
+/// Computes on a thread of its own that lets all others go first. False: there is none to be had.
+fn aside(compute: impl FnOnce() + Send + 'static) -> bool {
+    let thread = std::thread::Builder::new().name("levada/map".to_string());
+    let started = thread.spawn(move || {
+        // SAFETY: this thread alone, as Linux has it.
+        unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) };
+        compute();
     });
     started.is_ok()
 }

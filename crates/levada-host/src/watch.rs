@@ -10,7 +10,7 @@ use crate::graph::{append, graph_between};
 use crate::hosted::{Hosted, State};
 use crate::mapping;
 use crate::table::Shared;
-use levada_map::{Balancer, Graph, KEPT, Placement, Sample};
+use levada_map::{Balancer, Found, Graph, KEPT, Placement, Sample, Search};
 use levada_sys::Counters;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, PoisonError};
@@ -24,6 +24,8 @@ pub enum Note {
     Changed,
     /// Where the mapper puts all that ran at this count of changes.
     Mapped(u64, Placement),
+    /// What a search for a better placement has found, for what was so then, and how long it took.
+    Found(u64, Found, Duration),
     Quit,
 }
 
@@ -65,12 +67,20 @@ struct Watch<'a> {
     changes: u64,
     maps: bool,
     stale: bool,
+    /// Whether a search for something better is at work; when the next one may begin.
+    searches: bool,
+    search_from: Instant,
     /// Those that are about to have ended: their natives finish files still, which may take long.
     ending: Vec<u64>,
 }
 
 /// They are looked at so often.
 const SOON: Duration = Duration::from_millis(2);
+
+/// With no more actors than that a search takes no longer than a look.
+const FEW: usize = 64;
+/// Of the time of a core, searches take no more than this part.
+const SEARCHES: u32 = 20;
 
 pub fn watch(shared: &Shared, notes: &Receiver<Note>) {
     let mut watch = Watch {
@@ -85,6 +95,8 @@ pub fn watch(shared: &Shared, notes: &Receiver<Note>) {
         changes: 0,
         maps: false,
         stale: false,
+        searches: false,
+        search_from: Instant::now(),
         ending: Vec::new(),
     };
     loop {
@@ -119,6 +131,12 @@ pub fn watch(shared: &Shared, notes: &Receiver<Note>) {
                         Note::Changed => {}
                         Note::Mapped(changes, placement) => {
                             watch.mapped(changes, placement);
+                            continue;
+                        }
+                        Note::Found(changes, found, took) => {
+                            watch.searches = false;
+                            watch.search_from = Instant::now() + took * SEARCHES;
+                            watch.found(changes, found);
                             continue;
                         }
                         Note::Quit => return,
@@ -317,7 +335,24 @@ impl Watch<'_> {
         let Some(balancer) = &mut self.balancer else {
             return;
         };
-        let moves = balancer.sample(&Sample { elapsed, graph });
+        if let Some(search) = balancer.sample(&Sample { elapsed, graph }) {
+            self.search(search);
+        }
+    }
+
+    /// Looks for a better placement: here, or aside where that may take long, while the next samples are taken.
+    fn search(&mut self, search: Search) {
+        if search.actors() <= FEW {
+            let found = search.run();
+            self.found(self.changes, found);
+        } else if !self.searches && self.search_from <= Instant::now() {
+            self.searches = mapping::search(self.shared, self.changes, search);
+        }
+    }
+
+    fn found(&mut self, changes: u64, found: Found) {
+        let balancer = self.balancer.as_mut().filter(|_| changes == self.changes);
+        let moves = balancer.map_or_else(Vec::new, |balancer| balancer.moves(found));
         self.make(moves);
     }
 
@@ -349,6 +384,8 @@ impl Watch<'_> {
             }
         }
         balancer.found(placement);
+        // What a mapper is at work on is where they were.
+        self.changes += 1;
     }
 
     fn make(&mut self, moves: Vec<(usize, u32)>) {

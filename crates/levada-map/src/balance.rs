@@ -33,6 +33,37 @@ pub struct Balancer {
     promise: Option<f64>,
 }
 
+/// A better placement that is to be looked for, which may take long where there are many actors.
+#[derive(Clone, Debug)]
+pub struct Search {
+    mean: Graph,
+    machine: Machine,
+    seats: Placement,
+}
+
+/// What a search has found: the placement that it began with, the better one, and its bottleneck.
+#[derive(Clone, Debug)]
+pub struct Found {
+    before: Placement,
+    better: Placement,
+    then: f64,
+}
+
+impl Search {
+    pub fn actors(&self) -> usize {
+        self.seats.len()
+    }
+
+    pub fn run(self) -> Found {
+        let better = improve(&self.mean, &self.machine, &self.seats);
+        Found {
+            then: bottleneck(&self.mean, &self.machine, &better),
+            before: self.seats,
+            better,
+        }
+    }
+}
+
 /// A move is made for no less than this share of the bottleneck.
 const WORTH: f64 = 0.10;
 /// Below this share of a core the busiest worker is no bottleneck.
@@ -89,11 +120,11 @@ impl Balancer {
         self.since_move = Duration::ZERO;
     }
 
-    /// Takes a sample; the moves to make (actor, worker), usually none.
-    pub fn sample(&mut self, sample: &Sample) -> Vec<(usize, u32)> {
+    /// Takes a sample; what is to be searched, usually nothing.
+    pub fn sample(&mut self, sample: &Sample) -> Option<Search> {
         let seconds = sample.elapsed.as_secs_f64();
         if seconds <= 0.0 || self.machine.workers() <= 1 {
-            return Vec::new();
+            return None;
         }
         self.since_move += sample.elapsed;
         self.age += sample.elapsed;
@@ -102,15 +133,12 @@ impl Balancer {
         for pin in &mut graph.pins {
             *pin = pin.and_then(|core| self.inside(core));
         }
-        let seats = self.placement.iter().map(|&c| self.inside(c).unwrap_or(0));
-        let seats: Placement = seats.collect();
+        let seats = self.seats();
         self.learn(&graph.without_traffic(&self.machine, &seats), seconds);
         if self.since_move < self.wait || self.samples < 2 {
-            return Vec::new();
+            return None;
         }
-        let Some(mean) = &self.mean else {
-            return Vec::new();
-        };
+        let mean = self.mean.as_ref()?;
         let now = bottleneck(mean, &self.machine, &seats);
         if let Some(promised) = self.promise.take() {
             // A bottleneck that is as tall as before, or taller: the promise was not kept. More
@@ -123,18 +151,32 @@ impl Balancer {
             };
             if !kept {
                 self.since_move = Duration::ZERO;
-                return Vec::new();
+                return None;
             }
         }
-        if now < BUSY * 1e9 {
+        (now >= BUSY * 1e9).then(|| Search {
+            mean: mean.clone(),
+            machine: self.machine.clone(),
+            seats,
+        })
+    }
+
+    fn seats(&self) -> Placement {
+        let seats = self.placement.iter().map(|&c| self.inside(c).unwrap_or(0));
+        seats.collect()
+    }
+
+    /// The moves to make (actor, worker) by what a search has found, if that is worth it by what is known now.
+    pub fn moves(&mut self, found: Found) -> Vec<(usize, u32)> {
+        let (seats, Some(mean)) = (self.seats(), &self.mean) else {
+            return Vec::new();
+        };
+        let now = bottleneck(mean, &self.machine, &seats);
+        if seats != found.before || found.then > now * (1.0 - WORTH) {
             return Vec::new();
         }
-        let better = improve(mean, &self.machine, &seats);
-        let then = bottleneck(mean, &self.machine, &better);
-        if then > now * (1.0 - WORTH) {
-            return Vec::new();
-        }
-        let better: Placement = better.iter().map(|&c| self.cores[c as usize]).collect();
+        let better = found.better.iter().map(|&c| self.cores[c as usize]);
+        let better: Placement = better.collect();
         let moves: Vec<(usize, u32)> = better
             .iter()
             .zip(&self.placement)
@@ -142,7 +184,7 @@ impl Balancer {
             .filter(|(_, (new, old))| new != old)
             .map(|(actor, (new, _))| (actor, *new))
             .collect();
-        self.promise = Some(then);
+        self.promise = Some(found.then);
         self.placement = better;
         self.since_move = Duration::ZERO;
         self.wait = self.wait.max(self.usual());

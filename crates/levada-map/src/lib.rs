@@ -25,7 +25,7 @@ mod strategy;
 pub mod text;
 
 pub use admit::{Admission, Promise, admit};
-pub use balance::{Balancer, Sample};
+pub use balance::{Balancer, Found, Sample, Search};
 pub use graph::{Graph, Link};
 pub use machine::{Core, Costs, Machine};
 pub use mix::{Actor, App, Channel, Mix, Problem};

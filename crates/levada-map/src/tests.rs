@@ -219,6 +219,12 @@ fn measured(busy: &[f64], placement: &[u32], elapsed: Duration) -> Sample {
     Sample { elapsed, graph }
 }
 
+/// The moves that come of a sample.
+fn sampled(balancer: &mut Balancer, sample: &Sample) -> Vec<(usize, u32)> {
+    let search = balancer.sample(sample);
+    search.map_or_else(Vec::new, |search| balancer.moves(search.run()))
+}
+
 fn balancer(placement: Vec<u32>) -> Balancer {
     Balancer::new(Machine::new(2), placement)
 }
@@ -231,7 +237,7 @@ fn an_imbalance_is_mended_once_it_is_measured_and_then_left_alone() {
     let step = Duration::from_millis(20);
     for round in 0..250 {
         let sample = measured(&busy, balancer.placement(), step);
-        let made = balancer.sample(&sample);
+        let made = sampled(&mut balancer, &sample);
         assert!(round > 0 || made.is_empty(), "moved before measuring");
         moves += usize::from(!made.is_empty());
     }
@@ -246,12 +252,32 @@ fn what_others_have_moved_is_where_it_was_found() {
     let step = Duration::from_millis(20);
     let sample = |balancer: &mut Balancer| {
         let sample = measured(&busy, balancer.placement(), step);
-        balancer.sample(&sample)
+        sampled(balancer, &sample)
     };
     assert!((0..50).all(|_| sample(&mut balancer).is_empty()));
     balancer.found(vec![1, 1, 0, 1]);
     let moves: Vec<_> = (0..50).flat_map(|_| sample(&mut balancer)).collect();
     assert_eq!(moves, [(0, 0), (1, 0)]);
+}
+
+/// What is found by a search that took its time is about where they were then.
+#[test]
+fn what_was_found_for_where_they_are_no_more_is_dropped() {
+    let busy = [1.0, 1.0, 1.0, 5.0];
+    let mut balancer = balancer(vec![0, 0, 1, 1]);
+    let step = Duration::from_millis(20);
+    let search = |balancer: &mut Balancer| {
+        let sample = |balancer: &mut Balancer| {
+            let sample = measured(&busy, balancer.placement(), step);
+            balancer.sample(&sample)
+        };
+        (0..50).find_map(|_| sample(balancer)).expect("a search")
+    };
+    let found = search(&mut balancer).run();
+    balancer.found(vec![0, 1, 1, 1]);
+    assert_eq!(balancer.moves(found), []);
+    let found = search(&mut balancer).run();
+    assert_eq!(balancer.moves(found), [(1, 0), (2, 0)]);
 }
 
 #[test]
@@ -261,7 +287,7 @@ fn a_guess_is_mended_soon_and_what_was_known_later() {
     let first_move = |mut balancer: Balancer| {
         (1..200).find(|_| {
             let sample = measured(&busy, balancer.placement(), step);
-            !balancer.sample(&sample).is_empty()
+            !sampled(&mut balancer, &sample).is_empty()
         })
     };
     assert_eq!(first_move(balancer(vec![0, 0, 1, 1])), Some(2));
@@ -278,7 +304,7 @@ fn noise_makes_nothing_swing() {
         let wobble = (seed >> 40) as f64 / (1u64 << 24) as f64;
         let busy = [1.0 + wobble * 0.3, 1.0, 1.3 - wobble * 0.3, 1.0];
         let sample = measured(&busy, balancer.placement(), Duration::from_millis(50));
-        moves += usize::from(!balancer.sample(&sample).is_empty());
+        moves += usize::from(!sampled(&mut balancer, &sample).is_empty());
     }
     assert!(moves <= 1, "{moves}");
 }
@@ -295,7 +321,7 @@ fn measurements_that_follow_the_move_are_not_chased() {
             .map(|w| if *w == 0 { 4.0 } else { 1.0 })
             .collect();
         let sample = measured(&busy, &placement, Duration::from_millis(50));
-        moves += usize::from(!balancer.sample(&sample).is_empty());
+        moves += usize::from(!sampled(&mut balancer, &sample).is_empty());
     }
     // Ten seconds; without holding back there would be thirty.
     assert!(moves <= 8, "{moves}");
@@ -307,6 +333,6 @@ fn an_idle_application_is_left_alone() {
     for _ in 0..100 {
         let elapsed = Duration::from_millis(50);
         let graph = chain(&[1e6, 1e6, 1e6, 1e6], 0.0);
-        assert!(balancer.sample(&Sample { elapsed, graph }).is_empty());
+        assert!(sampled(&mut balancer, &Sample { elapsed, graph }).is_empty());
     }
 }
