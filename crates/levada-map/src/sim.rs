@@ -28,6 +28,9 @@ pub enum Scheduling {
 pub struct Simulated {
     /// Units a second of each application.
     pub rates: Vec<f64>,
+    /// The same of its actor that came to the fewest, which is no less where the rates have settled: while
+    /// channels fill, those before them do more than those behind.
+    pub slowest: Vec<f64>,
     /// The share of the time that each core computed.
     pub busy: Vec<f64>,
     /// How many seconds were simulated.
@@ -38,6 +41,10 @@ pub struct Simulated {
 const TURN: f64 = 4e6;
 /// Firings in one step, at the most.
 const MOST: u64 = 1 << 30;
+/// Rates have settled where the slowest actor is behind the mean by no more than this.
+const UNSETTLED: f64 = 0.05;
+/// Simulations go on for so many times their steps until then.
+const LONGER: usize = 32;
 /// After so many steps it is looked for applications that are stuck.
 const LOOKS: usize = 1024;
 /// To look at an actor that cannot fire.
@@ -102,6 +109,13 @@ struct Machinery<'a> {
     ranked: bool,
 }
 
+impl Simulated {
+    /// Do all actors of this application come to as many units as the others?
+    pub fn settled(&self, app: usize) -> bool {
+        self.slowest[app] >= (1.0 - UNSETTLED) * self.rates[app]
+    }
+}
+
 /// Runs so many steps, a third of them to warm up.
 pub fn simulate(
     mix: &Mix,
@@ -113,35 +127,64 @@ pub fn simulate(
     let mut sim = Machinery::new(mix, machine, placement, scheduling);
     sim.start();
     sim.run(steps / 3);
-    let begin = sim.now;
-    sim.entities.iter_mut().for_each(|e| e.before = e.done);
-    sim.entities.iter_mut().for_each(|e| e.rested = e.rests);
-    sim.workers.iter_mut().for_each(|w| w.busy = 0.0);
-    sim.run(steps - steps / 3);
-    let time = (sim.now - begin).max(1.0);
-    let mut rates = vec![0.0; mix.apps.len()];
-    for entity in &sim.entities {
-        let units = (entity.done - entity.before) as f64 / entity.firings;
-        rates[entity.app] += units / mix.apps[entity.app].actors.len() as f64;
-    }
-    rates.iter_mut().for_each(|r| *r *= 1e9 / time);
-    for entity in sim.entities.iter().filter(|e| e.rested) {
-        // Who was ahead of what he is promised has it, however few units that was in this time.
-        let promise = mix.apps[entity.app].promise;
-        rates[entity.app] = promise.unwrap_or(rates[entity.app]);
-    }
-    Simulated {
-        rates,
-        busy: sim
-            .workers
-            .iter()
-            .map(|w| (w.busy / time).min(1.0))
-            .collect(),
-        seconds: time / 1e9,
+    sim.counted(steps - steps / 3)
+}
+
+/// The same, for up to `LONGER` times as many steps, until the rates have settled: where there are many actors,
+/// channels take long to fill.
+pub fn simulate_until_settled(
+    mix: &Mix,
+    machine: &Machine,
+    placement: &[u32],
+    scheduling: Scheduling,
+    steps: usize,
+) -> Simulated {
+    let mut sim = Machinery::new(mix, machine, placement, scheduling);
+    sim.start();
+    sim.run(steps / 3);
+    let mut window = steps - steps / 3;
+    loop {
+        let made = sim.counted(window);
+        if window >= LONGER / 2 * steps || (0..mix.apps.len()).all(|app| made.settled(app)) {
+            return made;
+        }
+        window *= 2;
     }
 }
 
 impl<'a> Machinery<'a> {
+    /// Runs so many steps, and counts what was done in them.
+    fn counted(&mut self, steps: usize) -> Simulated {
+        let (mix, begin) = (self.mix, self.now);
+        self.entities.iter_mut().for_each(|e| e.before = e.done);
+        self.entities.iter_mut().for_each(|e| e.rested = e.rests);
+        self.workers.iter_mut().for_each(|w| w.busy = 0.0);
+        self.run(steps);
+        let time = (self.now - begin).max(1.0);
+        let mut rates = vec![0.0; mix.apps.len()];
+        let mut slowest = vec![f64::INFINITY; mix.apps.len()];
+        for entity in &self.entities {
+            let units = (entity.done - entity.before) as f64 / entity.firings;
+            rates[entity.app] += units / mix.apps[entity.app].actors.len() as f64;
+            slowest[entity.app] = slowest[entity.app].min(units);
+        }
+        let all = rates.iter_mut().chain(&mut slowest);
+        all.for_each(|r| *r *= 1e9 / time);
+        for entity in self.entities.iter().filter(|e| e.rested) {
+            // Who was ahead of what he is promised has it, however few units that was in this time.
+            let promise = mix.apps[entity.app].promise;
+            rates[entity.app] = promise.unwrap_or(rates[entity.app]);
+            slowest[entity.app] = rates[entity.app];
+        }
+        let busy = self.workers.iter().map(|w| (w.busy / time).min(1.0));
+        Simulated {
+            rates,
+            slowest,
+            busy: busy.collect(),
+            seconds: time / 1e9,
+        }
+    }
+
     fn new(
         mix: &'a Mix,
         machine: &'a Machine,

@@ -268,6 +268,17 @@ fn the_simulator_gives_the_rates_that_can_be_computed_by_hand() {
         near(made.busy[0], 1.0);
         assert_eq!(made.busy[1], 0.0);
     }
+    // While channels fill, those before the slowest do more than it can.
+    let mut works = vec![1.0; 300];
+    works[299] = 20.0;
+    let (long, many) = (of(vec![app("a", &works)]), Machine::new(300));
+    let places: Vec<u32> = (0..300).collect();
+    let how = Scheduling::EventDriven;
+    let made = simulate(&long, &many, &places, how, 20_000);
+    assert!(made.rates[0] > 100.0 && !made.settled(0), "{made:?}");
+    let made = simulate_until_settled(&long, &many, &places, how, 20_000);
+    near(made.rates[0], 50.0);
+    assert!(made.settled(0));
     // Traffic: 25600 bytes a unit at 0.1 ns to each side are 2.56 us of 4 ms.
     let mut dear = machine.clone();
     dear.costs.byte = [40.0; 4];

@@ -8,7 +8,8 @@ use crate::record::text_of;
 use crate::remote;
 use levada_map::text::{Described, placement_text, read_description, read_placement};
 use levada_map::{
-    Placement, Scheduling, Simulated, Strategy, bottleneck, lower_bound, map, simulate,
+    Placement, Scheduling, Simulated, Strategy, bottleneck, lower_bound, map,
+    simulate_until_settled,
 };
 use serde_json::{Value, json};
 use std::path::Path;
@@ -17,7 +18,7 @@ use std::time::{Duration, Instant};
 
 /// So many applications are listed one by one.
 const LISTED: usize = 24;
-/// Steps that are simulated: at least, and for each actor.
+/// Steps that are simulated: at least, and for each actor; more where the rates have not settled by then.
 const STEPS: usize = 300_000;
 const STEPS_EACH: usize = 60;
 
@@ -112,7 +113,7 @@ fn judged(
         name,
         took,
         busiest: bottleneck(&graph, machine, &placement) / lower_bound(&graph, machine),
-        simulated: simulate(mix, machine, &placement, how, steps),
+        simulated: simulate_until_settled(mix, machine, &placement, how, steps),
         placement,
     }
 }
@@ -162,7 +163,11 @@ fn as_text(read: &Described, mapped: &[Mapped]) -> String {
             let short = app
                 .promise
                 .is_some_and(|p| rate < p * (1.0 - levada_map::KEPT));
-            format!("{rate:.2}{}", if short { " (broken)" } else { "" })
+            let from = match m.simulated.settled(i) {
+                true => String::new(),
+                false => format!("{:.2} to ", m.simulated.slowest[i]),
+            };
+            format!("{from}{rate:.2}{}", if short { " (broken)" } else { "" })
         }));
         rows.push(row);
     }
@@ -194,7 +199,7 @@ fn as_json(read: &Described, mapped: &[Mapped]) -> Value {
             json!({
                 "name": app.name, "unit": app.unit, "priority": app.priority,
                 "promised": app.promise, "recorded": read.rates[i],
-                "rate": m.simulated.rates[i], "cores": cores,
+                "rate": m.simulated.rates[i], "rate_of_slowest_actor": m.simulated.slowest[i], "cores": cores,
             })
         });
         json!({
