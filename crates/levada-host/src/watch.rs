@@ -11,7 +11,7 @@ use crate::hosted::{Hosted, State};
 use crate::mapping;
 use crate::table::Shared;
 use levada_map::{Balancer, Found, Graph, KEPT, Placement, Sample, Search};
-use levada_sys::Counters;
+use levada_sys::{ActorCounters, Counters};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
@@ -303,7 +303,7 @@ impl Watch<'_> {
         }
         let elapsed = self.at.elapsed();
         self.at += elapsed;
-        let mut graph = Graph::default();
+        let (mut graph, mut long) = (Graph::default(), Vec::new());
         for watched in &mut self.all {
             let Ok(now) = watched.hosted.app.counters() else {
                 return;
@@ -315,6 +315,9 @@ impl Watch<'_> {
             // Of a C program's fibers that is not known.
             let waits = !now.actors.is_empty() && now.actors.iter().all(|a| a.waits);
             watched.looks.waits += u32::from(waits);
+            if watched.first < usize::MAX {
+                long.extend(now.actors.iter().map(fires_for_long));
+            }
             watched.before = now;
             remember(&watched.hosted, &did, elapsed);
             if watched.first < usize::MAX {
@@ -335,7 +338,11 @@ impl Watch<'_> {
         let Some(balancer) = &mut self.balancer else {
             return;
         };
-        if let Some(search) = balancer.sample(&Sample { elapsed, graph }) {
+        if let Some(search) = balancer.sample(&Sample {
+            elapsed,
+            graph,
+            long,
+        }) {
             self.search(search);
         }
     }
@@ -407,6 +414,13 @@ impl Watch<'_> {
             }
         }
     }
+}
+
+/// Do its activations last about as long as others are kept waiting (`STUCK_MS`), as a rule?
+fn fires_for_long(actor: &ActorCounters) -> bool {
+    const LONG: Duration = Duration::from_millis(50);
+    let times = actor.activations as f64 + 1.0;
+    actor.longest >= 2 * LONG && actor.busy.as_secs_f64() >= times * LONG.as_secs_f64()
 }
 
 fn done(hosted: &Hosted) -> f64 {

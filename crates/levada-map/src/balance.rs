@@ -15,6 +15,8 @@ use std::time::Duration;
 pub struct Sample {
     pub elapsed: Duration,
     pub graph: Graph,
+    /// Which actors' firings last so long that what waits behind them is moved away meanwhile; empty: none's.
+    pub long: Vec<bool>,
 }
 
 #[derive(Clone, Debug)]
@@ -25,6 +27,7 @@ pub struct Balancer {
     placement: Placement,
     /// The mean of the samples, by the second: of all at first, then a decaying one.
     mean: Option<Graph>,
+    long: Vec<bool>,
     samples: usize,
     age: Duration,
     since_move: Duration,
@@ -68,6 +71,9 @@ impl Search {
 const WORTH: f64 = 0.10;
 /// Below this share of a core the busiest worker is no bottleneck.
 const BUSY: f64 = 0.25;
+/// Who fires for long, and computes for this share of the time or more, needs a core: what is put beside him
+/// would be moved away again.
+const OFTEN: f64 = 0.5;
 /// A first placement is a guess: it is looked at early, and again and again soon.
 const FIRST: Duration = Duration::from_millis(8);
 const USUAL: Duration = Duration::from_millis(300);
@@ -81,6 +87,7 @@ impl Balancer {
             cores,
             placement,
             mean: None,
+            long: Vec::new(),
             samples: 0,
             age: Duration::ZERO,
             since_move: Duration::ZERO,
@@ -112,11 +119,14 @@ impl Balancer {
         &self.placement
     }
 
-    /// Where they are, when others than we have moved them: what a move of ours had promised is not judged
-    /// by that.
+    /// Where they are, when others than we have moved them. Who takes a move of ours back before it was judged
+    /// has a reason for it (what waits behind a long firing is moved away), and would do so again: a promise
+    /// that was not kept.
     pub fn found(&mut self, placement: Placement) {
         self.placement = placement;
-        self.promise = None;
+        if self.promise.take().is_some() {
+            self.wait = self.longer();
+        }
         self.since_move = Duration::ZERO;
     }
 
@@ -135,11 +145,12 @@ impl Balancer {
         }
         let seats = self.seats();
         self.learn(&graph.without_traffic(&self.machine, &seats), seconds);
+        self.long.clone_from(&sample.long);
         if self.since_move < self.wait || self.samples < 2 {
             return None;
         }
-        let mean = self.mean.as_ref()?;
-        let now = bottleneck(mean, &self.machine, &seats);
+        let mean = self.loads()?;
+        let now = bottleneck(&mean, &self.machine, &seats);
         if let Some(promised) = self.promise.take() {
             // A bottleneck that is as tall as before, or taller: the promise was not kept. More
             // work done in the same time looks the same, so the evenness is what counts.
@@ -147,7 +158,7 @@ impl Balancer {
             let kept = now <= even.max(f64::MIN_POSITIVE) * (1.0 + WORTH) || now < promised * 1.2;
             self.wait = match kept {
                 true => self.usual(),
-                false => (self.wait * 2).clamp(self.usual(), LONGEST),
+                false => self.longer(),
             };
             if !kept {
                 self.since_move = Duration::ZERO;
@@ -155,10 +166,26 @@ impl Balancer {
             }
         }
         (now >= BUSY * 1e9).then(|| Search {
-            mean: mean.clone(),
+            mean,
             machine: self.machine.clone(),
             seats,
         })
+    }
+
+    /// What each takes of a core, by the second.
+    fn loads(&self) -> Option<Graph> {
+        let mut mean = self.mean.clone()?;
+        for (busy, _) in mean
+            .busy
+            .iter_mut()
+            .zip(&self.long)
+            .filter(|(_, long)| **long)
+        {
+            if *busy >= OFTEN * 1e9 {
+                *busy = busy.max(1e9);
+            }
+        }
+        Some(mean)
     }
 
     fn seats(&self) -> Placement {
@@ -168,10 +195,10 @@ impl Balancer {
 
     /// The moves to make (actor, worker) by what a search has found, if that is worth it by what is known now.
     pub fn moves(&mut self, found: Found) -> Vec<(usize, u32)> {
-        let (seats, Some(mean)) = (self.seats(), &self.mean) else {
+        let (seats, Some(mean)) = (self.seats(), self.loads()) else {
             return Vec::new();
         };
-        let now = bottleneck(mean, &self.machine, &seats);
+        let now = bottleneck(&mean, &self.machine, &seats);
         if seats != found.before || found.then > now * (1.0 - WORTH) {
             return Vec::new();
         }
@@ -190,6 +217,11 @@ impl Balancer {
         self.wait = self.wait.max(self.usual());
         // What was measured before counts for the actors' work still, so the mean is kept.
         moves
+    }
+
+    /// How long to wait after a promise that was not kept.
+    fn longer(&self) -> Duration {
+        (self.wait * 2).clamp(self.usual(), LONGEST)
     }
 
     /// How long it takes to know better: as long as what is known took, but not above USUAL.

@@ -216,7 +216,11 @@ fn measured(busy: &[f64], placement: &[u32], elapsed: Duration) -> Sample {
     let mut graph = chain(busy, 0.0);
     let scale = elapsed.as_nanos() as f64 / bottleneck(&graph, &machine, placement);
     graph.busy.iter_mut().for_each(|b| *b *= scale);
-    Sample { elapsed, graph }
+    Sample {
+        elapsed,
+        graph,
+        long: Vec::new(),
+    }
 }
 
 /// The moves that come of a sample.
@@ -258,6 +262,44 @@ fn what_others_have_moved_is_where_it_was_found() {
     balancer.found(vec![1, 1, 0, 1]);
     let moves: Vec<_> = (0..50).flat_map(|_| sample(&mut balancer)).collect();
     assert_eq!(moves, [(0, 0), (1, 0)]);
+}
+
+/// Beside who fires for long nobody stays: he is moved away. To put him back again and again gains nothing.
+#[test]
+fn who_is_moved_away_from_a_long_firing_is_put_back_ever_more_seldom() {
+    let busy = [0.25, 0.25, 0.25, 0.2];
+    let mut balancer = balancer(vec![0, 0, 0, 1]);
+    let step = Duration::from_millis(200);
+    let mut moves = 0;
+    for _ in 0..600 {
+        let sample = measured(&busy, balancer.placement(), step);
+        moves += sampled(&mut balancer, &sample).len();
+        balancer.found(vec![0, 0, 0, 1]);
+    }
+    assert!((1..12).contains(&moves), "{moves}"); // in two minutes
+}
+
+/// Who computes for most of the time in long firings has his core alone, though it is not all of it.
+#[test]
+fn who_fires_for_long_is_left_alone() {
+    let mut busy = vec![0.1; 12];
+    busy.push(0.8);
+    let moves = |long: bool| {
+        let mut places = vec![0; 12];
+        places.push(1);
+        let mut balancer = balancer(places);
+        let mut moves = 0;
+        for _ in 0..50 {
+            let elapsed = Duration::from_millis(200);
+            let mut sample = measured(&busy, balancer.placement(), elapsed);
+            sample.long = vec![false; 12];
+            sample.long.push(long);
+            moves += sampled(&mut balancer, &sample).len();
+        }
+        moves
+    };
+    assert_eq!(moves(true), 0);
+    assert_eq!(moves(false), 2);
 }
 
 /// What is found by a search that took its time is about where they were then.
@@ -333,6 +375,16 @@ fn an_idle_application_is_left_alone() {
     for _ in 0..100 {
         let elapsed = Duration::from_millis(50);
         let graph = chain(&[1e6, 1e6, 1e6, 1e6], 0.0);
-        assert!(sampled(&mut balancer, &Sample { elapsed, graph }).is_empty());
+        assert!(
+            sampled(
+                &mut balancer,
+                &Sample {
+                    elapsed,
+                    graph,
+                    long: Vec::new()
+                }
+            )
+            .is_empty()
+        );
     }
 }
