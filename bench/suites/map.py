@@ -9,12 +9,21 @@ from lib import graphs, peers
 from lib.measure import Contender, Metric, Problem
 from suites import cal
 
-SIZES = [(10, 100, 10), (32, 320, 20), (100, 1000, 40), (320, 3200, 100), (1000, 10000, 300)]
+# cores, actors, applications
+SIZES = [(10, 100, 10), (18, 180, 14), (32, 320, 20), (56, 560, 28), (100, 1000, 40), (180, 1800, 60), (320, 3200, 100),
+         (560, 5600, 170), (1000, 10000, 300), (2000, 20000, 600)]
 STRATEGIES = ["levada", "partition", "glb", "lb", "round-robin"]
 CLIP = ("clip", 640, 360, 240, 85, "Video")
 PICTURE = ("picture", 4000, 3000, 4, 90, "Pictures")
 COUNT = 240_000_000  # elements that the trivial actors pass on
 PAPER = [(3, 5), (5, 3)]
+
+
+GROWING = ["levada", "partition", "glb"]
+
+
+def size(cores, actors, apps):
+    return f"{cores} cores, {apps} applications, {actors} actors"
 
 
 def folder():
@@ -37,8 +46,8 @@ def growth(session):
         path = folder() / f"random-{cores}.toml"
         path.write_text(f"[machine]\ncores = {cores}\ncache = 8\nsocket = 64\n\n"
                         f"[random]\nseed = 1\napps = {apps}\nactors = {actors}\n")
-        session.measure(f"{cores} cores, {apps} applications, {actors} actors", metrics,
-                        [Contender("levada", simulate(path), adjust=lambda f, _: mapped(f))], runs=5)
+        contenders = [Contender(s, simulate(path, "--strategy", s), adjust=lambda f, _: mapped(f)) for s in GROWING]
+        session.measure(size(cores, actors, apps), metrics, contenders, runs=3)
 
 
 def decoder(kind):
@@ -123,7 +132,10 @@ def run(session):
 
 
 def plot(session, folder):
-    points = [(actors, session.find(f"{cores} cores, {apps} applications, {actors} actors", "levada",
-                                    "seconds").median() * 1000) for cores, actors, apps in SIZES]
+    def points(who, metric, of):
+        return [(actors, of(session.find(size(cores, actors, apps), who, metric).median()))
+                for cores, actors, apps in SIZES]
     graphs.lines(folder / "map.svg", "Mapping random mixes, ten actors a core", "actors", "ms",
-                 [("levada", points)])
+                 [(who, points(who, "seconds", lambda s: s * 1000)) for who in GROWING])
+    graphs.lines(folder / "map-busiest.svg", "The busiest core above the lower bound", "actors", "%",
+                 [(who, points(who, "busiest_to_bound", lambda b: (b - 1) * 100)) for who in GROWING])

@@ -123,11 +123,17 @@ impl<'g> Loads<'g> {
             }
             left -= round;
         }
+        self.relieve_to(EVEN);
+    }
+
+    /// Relieves the busiest worker until it is this close to the bound, and touches nothing else.
+    pub fn relieve_to(&mut self, even: f64) {
+        let (actors, workers) = (self.placement.len(), self.machine.workers());
         let mut members: Vec<Vec<usize>> = vec![Vec::new(); workers];
         for actor in (0..actors).filter(|&a| self.graph.pin(a).is_none()) {
             members[self.placement[actor] as usize].push(actor);
         }
-        let goal = lower_bound(self.graph, self.machine) * EVEN;
+        let goal = lower_bound(self.graph, self.machine) * even;
         // Every round makes the cost smaller, so this ends; the bound is for huge graphs.
         for _ in 0..4 * actors + 16 {
             if !self.relieve(&mut members, goal) {

@@ -8,7 +8,7 @@ use crate::graph::Graph;
 use crate::load::Loads;
 use crate::machine::Machine;
 use crate::mix::{Mix, Problem};
-use crate::place::{Placement, bottleneck, heaviest_first, place, renamed};
+use crate::place::{Placement, bottleneck, heaviest_first, lower_bound, place, renamed};
 use crate::sim::{Scheduling, Simulated, simulate};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +56,8 @@ impl Strategy {
 /// and with so many of its steps, and more for each actor.
 const MENDED: usize = 512;
 const SIMULATED: usize = 4096;
+/// With more, all placements whose busiest core is this close to the bound are as good.
+const EVEN_ENOUGH: f64 = 1.09;
 const STEPS: usize = 20_000;
 const STEPS_EACH: usize = 500;
 const FEWER_EACH: usize = 100;
@@ -302,9 +304,11 @@ fn score(mix: &Mix, machine: &Machine, placement: &[u32]) -> Score {
         }
         return Score::of(mix, &seen_or_expected(mix, machine, &made));
     }
-    // Too many to simulate: the busiest core slows down all.
+    // Too many to simulate: the busiest core slows down all, unless all are about even.
     let rates = mix.targets(machine);
-    let busiest = bottleneck(&mix.graph(&rates), machine, placement).max(1e-9);
+    let graph = mix.graph(&rates);
+    let even = EVEN_ENOUGH * lower_bound(&graph, machine);
+    let busiest = bottleneck(&graph, machine, placement).max(even).max(1e-9);
     let slowed: Vec<f64> = rates.iter().map(|rate| rate / busiest).collect();
     Score::of(mix, &slowed)
 }
@@ -318,7 +322,16 @@ fn best(mix: &Mix, machine: &Machine, current: Option<&[Option<u32>]>) -> Placem
     let small = mix.actors() <= SIMULATED;
     let mut found = vec![place(&graph, machine)];
     if mix.apps.len() <= machine.workers() {
-        found.push(parted(mix, machine, &shares(mix, machine, &rates), place));
+        let parts = parted(mix, machine, &shares(mix, machine, &rates), place);
+        match small {
+            true => found.push(parts),
+            // An application whose cores are its own hands over less. Among equals the first is taken.
+            false => {
+                let mut parts = Loads::new(&graph, machine, parts);
+                parts.relieve_to(EVEN_ENOUGH);
+                found.insert(0, parts.into_placement());
+            }
+        }
     }
     if small {
         found.push(place(&measured(mix), machine));
