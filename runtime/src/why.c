@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Why nothing moves, in words: who waits for whom, and the channel that is full or empty.
+/* Why nothing moves, in words: who waits for whom, and the channel that is full or empty; or for whose
+ * worker others have.
  *
  * Every actor at rest awaits something on one or more channels. Following from each the first
  * channel that holds it up leads either to somebody who could go on, or round in a cycle; a cycle
@@ -31,9 +32,60 @@ static bool find_channel(const lvd_app *app, uint32_t actor, uint32_t port, bool
   return false;
 }
 
-/* The nth thing that actor `a` waits for; false: there are not so many. */
+/* How many elements are in the channel of `h`, as its slowest consumer that is there sees it; which is
+ * the one that matters to the producer. */
+static uint32_t slowest_fill(const lvd_app *app, hold_up *h) {
+  const lvd_channel *ch = app->channel[h->channel];
+  uint32_t tail = lvd_load_relaxed_u32(&ch->tail), most = 0;
+  for (uint32_t k = 0; k < app->net->channel[h->channel].consumers; k++) {
+    if (lvd_load_relaxed_u32(&ch->consumer[k].state) != LVD_OPEN) continue; /* it has left */
+    uint32_t fill = tail - lvd_load_relaxed_u32(&ch->consumer[k].head);
+    if (fill >= most) {
+      most = fill;
+      h->consumer = k;
+    }
+  }
+  return most;
+}
+
+/* Is something of what actor `a` awaits there? */
+LVD_READS_LIVE static bool has_one(const lvd_app *app, uint32_t a) {
+  const lvd_actor *actor = &app->entity[a].actor;
+  hold_up h;
+  for (uint32_t i = 0; i < actor->cls->inputs; i++) {
+    uint32_t n = actor->in[i].await;
+    if (!n || !find_channel(app, a, i, true, &h)) continue;
+    const lvd_channel *ch = app->channel[h.channel];
+    uint32_t fill =
+        lvd_load_relaxed_u32(&ch->tail) - lvd_load_relaxed_u32(&ch->consumer[h.consumer].head);
+    if (fill >= n) return true;
+  }
+  for (uint32_t i = 0; i < actor->cls->outputs; i++) {
+    uint32_t n = actor->out[i].await, capacity = actor->out[i].capacity;
+    if (!n || n > capacity || !find_channel(app, a, i, false, &h)) continue;
+    if (slowest_fill(app, &h) <= capacity - n) return true;
+  }
+  return false;
+}
+
+/* What an actor does, for who tells of it. What it awaited when it last rested stays written in it
+ * until it runs again, and is the reason for nothing once its worker has been told. One whose application
+ * has ended rests still, if what it awaited has not come. */
+typedef enum doing { RESTS, WAITS_FOR_TURN, RUNS, IS_AWAY, IS_DONE } doing;
+
+static doing what_does(const lvd_app *app, uint32_t a) {
+  const lvd_entity *e = &app->entity[a];
+  uint32_t state = lvd_load_relaxed_u32(&e->state);
+  if (lvd_load_relaxed_u32(&e->away)) return IS_AWAY;
+  if (state == LVD_RUNNING || state == LVD_NOTIFIED) return RUNS;
+  if (state == LVD_FINISHED) return has_one(app, a) ? IS_DONE : RESTS;
+  return state == LVD_READY || has_one(app, a) ? WAITS_FOR_TURN : RESTS;
+}
+
+/* The nth thing that actor `a` waits for; false: there are not so many, or it only waits for its turn. */
 LVD_READS_LIVE static bool held_up(const lvd_app *app, uint32_t a, uint32_t nth, hold_up *h) {
   const lvd_actor *actor = &app->entity[a].actor;
+  if (what_does(app, a) != RESTS) return false;
   for (uint32_t i = 0; i < actor->cls->inputs; i++) {
     uint32_t n = actor->in[i].await;
     if (!n || nth--) continue;
@@ -51,17 +103,7 @@ LVD_READS_LIVE static bool held_up(const lvd_app *app, uint32_t a, uint32_t nth,
     h->port = i;
     h->count = n;
     if (!find_channel(app, a, i, false, h)) return false;
-    /* The slowest consumer is the one that matters. */
-    const lvd_channel *ch = app->channel[h->channel];
-    uint32_t tail = lvd_load_relaxed_u32(&ch->tail), most = 0;
-    for (uint32_t k = 0; k < app->net->channel[h->channel].consumers; k++) {
-      if (lvd_load_relaxed_u32(&ch->consumer[k].state) != LVD_OPEN) continue; /* it has left */
-      uint32_t fill = tail - lvd_load_relaxed_u32(&ch->consumer[k].head);
-      if (fill >= most) {
-        most = fill;
-        h->consumer = k;
-      }
-    }
+    slowest_fill(app, h);
     h->other = app->net->channel[h->channel].to[h->consumer];
     return true;
   }
@@ -120,6 +162,44 @@ LVD_READS_LIVE static bool tell_of_call(story *s, const lvd_entity *e) {
   return true;
 }
 
+/* Who has a worker: an actor of this application, or another application. Its name is read under the
+ * runtime's lock, since it may be unloaded at any time. */
+static void tell_who_has(story *s, lvd_app *app, uint32_t worker) {
+  lvd_runtime *rt = app->rt;
+  for (uint32_t a = 0; a < app->net->actors; a++)
+    if (what_does(app, a) == RUNS && lvd_load_relaxed_u32(&app->entity[a].worker) == worker) {
+      say(s, ", where %s runs", app->entity[a].name);
+      return;
+    }
+  const void *running = lvd_load_relaxed_ptr(&rt->worker[worker].running);
+  lvd_port_lock(&rt->lock);
+  const lvd_app *other = rt->apps;
+  while (other && other != running) other = other->next;
+  if (other && other != app) say(s, ", where the application %s runs", other->name);
+  lvd_port_unlock(&rt->lock);
+}
+
+/* Those that could go on, and whose worker has not come to them; together, for each worker. */
+static void tell_of_turns(story *s, lvd_app *app) {
+  for (uint32_t w = 0; w < app->rt->workers; w++) {
+    uint32_t last = LVD_OUTSIDE, count = 0;
+    for (uint32_t a = 0; a <= app->net->actors; a++) {
+      bool is = a < app->net->actors && lvd_load_relaxed_u32(&app->entity[a].worker) == w &&
+                what_does(app, a) == WAITS_FOR_TURN;
+      if (last != LVD_OUTSIDE && (is || a == app->net->actors))
+        say(s, "%s%s", count == 1 ? "  " : is ? ", " : " and ", app->entity[last].name);
+      if (!is) continue;
+      last = a;
+      count++;
+    }
+    if (!count) continue;
+    say(s, " wait%s for %s turn on worker %u", count == 1 ? "s" : "", count == 1 ? "its" : "their",
+        w);
+    tell_who_has(s, app, w);
+    say(s, "\n");
+  }
+}
+
 static void tell_of_questions(story *s, const lvd_entity *e) {
   if (lvd_asks(e)) say(s, "  %s has asked for what may come from outside\n", e->name);
 }
@@ -174,9 +254,11 @@ size_t lvd_app_why(lvd_app *app, char *text, size_t size) {
     }
     if (tell_of_call(&s, &app->entity[a])) continue;
     tell_of_questions(&s, &app->entity[a]);
-    uint32_t state = lvd_load_relaxed_u32(&app->entity[a].state);
-    ready += state == LVD_READY || state == LVD_RUNNING || state == LVD_NOTIFIED;
+    doing what = what_does(app, a);
+    ready += what == WAITS_FOR_TURN || what == RUNS;
   }
+  uint32_t holds = lvd_load_relaxed_u32(&app->paused) & (LVD_HOLD_ALL | LVD_HOLD_REST);
+  if (phase == LVD_PHASE_RUNNING && !holds) tell_of_turns(&s, app);
   if (ready) say(&s, "%u of %u actors can fire\n", ready, app->net->actors);
   free(mark);
   bool room = text && s.length < size;

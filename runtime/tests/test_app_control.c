@@ -255,6 +255,50 @@ void test_app_others_do_not_wait(void) {
   lvd_runtime_destroy(rt);
 }
 
+/* Who could go on, and whose worker another application has, waits for no channel: not even where those
+ * on both sides of one last rested for it, which looks like a circle. */
+void test_app_why_waits_for_its_turn(void) {
+  static const uint32_t here[] = {0, 0};
+  lvd_runtime *rt = runtime_of(1); /* or it would be given to another one in the end */
+  builder hog, b;
+  char why[2000] = "";
+  sink s = {0};
+  builder_init(&b, "behind");
+  uint32_t add = builder_actor(&b, "add", &add_class, NULL);
+  uint32_t end = builder_actor(&b, "end", &sink_class, &s);
+  builder_connect(&b, LVD_OUTSIDE, 0, add, 0, 10);
+  builder_connect(&b, add, 0, end, 0, 10);
+  lvd_app *app = placed(rt, &b, here);
+  while (!strstr(why, "add waits for 1 element")) {
+    sleep_ms(1);
+    lvd_app_why(app, why, sizeof why);
+  }
+  CHECK(strstr(why, "is empty (0 of "));
+
+  lvd_store_relaxed_u32(&hogs, 1);
+  lvd_store_relaxed_u32(&hogging, 0);
+  builder_init(&hog, "hog");
+  builder_actor(&hog, "hog", &hog_class, NULL);
+  lvd_app *busy = placed(rt, &hog, here);
+  while (!lvd_load_relaxed_u32(&hogging)) sleep_ms(1);
+  lvd_producer *p = lvd_app_producer(app, 0);
+  while (lvd_room(p, 1)) LVD_PUT(p, uint32_t, 7);
+  lvd_push(p);
+  sleep_ms(1);
+  lvd_app_why(app, why, sizeof why);
+  CHECK(strstr(why, "add waits for its turn on worker 0, where the application hog runs"));
+  CHECK(strstr(why, "end waits for 1 element on its input"));
+  CHECK(!strstr(why, "circle") && !strstr(why, "too few") && !strstr(why, "add waits for 1"));
+  CHECK(strstr(why, "1 of 2 actors can fire"));
+
+  lvd_store_relaxed_u32(&hogs, 0);
+  app_ended(busy, LVD_OK);
+  lvd_end(p, LVD_OK);
+  CHECK_EQ(lvd_app_wait(app, 20000), LVD_OK);
+  lvd_app_unload(app);
+  lvd_runtime_destroy(rt);
+}
+
 void test_core_alone(void) {
   lvd_runtime *rt = runtime_of(3);
   uint32_t count[2] = {SCALED(4000000), SCALED(4000000)};

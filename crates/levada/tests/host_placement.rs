@@ -74,3 +74,28 @@ fn a_wrong_placement_is_told_and_loads_nothing() {
     assert!(told.err.contains("nowhere.toml"), "{told:?}");
     assert_eq!(host.json(&["list"]).as_array().map(Vec::len), Some(0));
 }
+
+/// Who could go on and has no worker for that is told so, and who has it; not that it waits for a channel
+/// in which all is that it asks for.
+#[test]
+fn who_is_behind_on_its_core_is_told_whose_that_is() {
+    let host = Host::begin();
+    for (name, priority) in [("behind", "0"), ("hog", "3")] {
+        let file = format!("{name}.toml");
+        let text = format!("[{name}]\nsource = 0\nwrite = 0\n");
+        host.place.write(&file, &text);
+        let more = ["--no-fuse", "--placement", &file, "--priority", priority];
+        load(&host, name, &more).succeeds();
+    }
+    let start = std::time::Instant::now();
+    loop {
+        let why = host.run(&["why", "behind"]).succeeds().out.clone();
+        assert!(!why.contains("circle"), "{why}");
+        let used = "worker 0 has been used lately for ";
+        if why.contains("turn on worker 0") && why.contains(used) && why.contains("% by hog") {
+            return;
+        }
+        assert!(start.elapsed().as_secs() < 60, "{why}");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+}

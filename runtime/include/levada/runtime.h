@@ -212,7 +212,8 @@ typedef struct lvd_fault {
 LVD_API bool lvd_app_fault(lvd_app *app, lvd_fault *out);
 
 /* Says in words why nothing moves (or what waits for what, if something does): who waits for whom,
- * the full or empty channel named, a cycle of waits first. Writes at most `size` bytes with the
+ * the full or empty channel named, a cycle of waits first; and who could go on, and waits for its turn on
+ * a worker. Writes at most `size` bytes with the
  * terminating null; returns the length it would have. */
 LVD_API size_t lvd_app_why(lvd_app *app, char *text, size_t size);
 

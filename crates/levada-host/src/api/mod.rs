@@ -13,6 +13,7 @@ mod memory;
 mod metrics;
 pub mod prepare;
 pub mod serve;
+mod turns;
 pub mod types;
 
 use crate::host::Host;
@@ -432,7 +433,7 @@ async fn why(Of(served): Shared, Path(name): Path<String>) -> Answer<Why> {
     let seen = served.host.find(&name)?;
     let text = match (&seen.hosted, &seen.ended) {
         (Some(_), _) if seen.state == State::Paused => format!("{name} is paused\n"),
-        (Some(hosted), _) => hosted.why(),
+        (Some(hosted), _) => hosted.why() + &turns::text(&served, hosted),
         (None, Some(ended)) => match &ended.outcome {
             Outcome::Deadlock(why) => why.clone(),
             other => format!("{name} has ended: {}\n", other.text()),
