@@ -3,6 +3,7 @@
 //! between two answers; keys pause, move and unload.
 
 mod view;
+mod words;
 
 use crate::cli::TopArgs;
 use crate::output::{Failure, failure_with};
@@ -162,6 +163,9 @@ fn do_it(client: &Client, wish: &Wish) -> Result<String, Failed> {
 fn told(done: Result<String, Failed>) -> String {
     match done {
         Ok(said) => said,
-        Err(failed) => failed.error.lines().next().unwrap_or_default().to_string(),
+        Err(failed) => match failed.help {
+            Some(help) => format!("{}\nhelp: {help}", failed.error),
+            None => failed.error,
+        },
     }
 }

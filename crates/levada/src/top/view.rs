@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What `levada top` shows, from two answers of the host, and what its keys mean.
 
+use super::words::{shortened, wrapped};
 use super::{Look, Wish};
 use crate::output::{grouped, plural};
 use levada_host::State;
@@ -19,12 +20,22 @@ pub struct View {
     actor: usize,
     /// The worker that the actor goes to is typed, and this is there of it.
     moves: Option<String>,
+    /// All that is said is shown, from this line on, in the place of actors and channels.
+    whole: Option<usize>,
+    /// The last line of it that may be the first, as it was drawn.
+    last: std::cell::Cell<usize>,
     /// What came of the last key.
     pub said: String,
 }
 
 const KEYS: &str =
-    " up/down application  left/right actor  p pause  m move  u unload  U now  q quit";
+    " q quit  up/down application  left/right actor  w words  p pause  m move  u unload  U now";
+/// While all that is said is shown.
+const KEYS_WHOLE: &str = " q quit  w, Escape back  PageUp/PageDown  up/down application";
+/// Lines of the words below the channels.
+const WORDS: usize = 4;
+/// Lines that a key goes on in all of them.
+const PAGE: usize = 10;
 const BAR: usize = 10;
 /// Cells of a name, at least: before that columns are left out.
 const NAME: u16 = 16;
@@ -40,6 +51,8 @@ impl View {
             app: 0,
             actor: 0,
             moves: None,
+            whole: None,
+            last: std::cell::Cell::new(0),
             said: String::new(),
         }
     }
@@ -71,7 +84,7 @@ impl View {
 
     /// Escape first ends what a key has begun.
     pub fn keys_are_free(&mut self) -> bool {
-        self.moves.take().is_none()
+        self.moves.take().is_none() && self.whole.take().is_none()
     }
 
     pub fn key(&mut self, key: KeyCode) -> Option<Wish> {
@@ -89,6 +102,19 @@ impl View {
                 return Some(Wish::Move(name, actor, worker));
             }
             self.moves = Some(typed);
+            return None;
+        }
+        match (key, self.whole) {
+            (KeyCode::Char('w'), None) => self.whole = Some(0),
+            (KeyCode::Char('w'), Some(_)) => self.whole = None,
+            (KeyCode::PageUp, Some(at)) => self.whole = Some(at.saturating_sub(PAGE)),
+            (KeyCode::PageDown, Some(at)) => self.whole = Some((at + PAGE).min(self.last.get())),
+            (KeyCode::Up | KeyCode::Down, Some(_)) => self.whole = Some(0),
+            _ => {}
+        }
+        // What came of a key can be read whole, and who reads presses no key by chance.
+        let reads = matches!(key, KeyCode::Char('w')) || self.whole.is_some();
+        if reads && !matches!(key, KeyCode::Up | KeyCode::Down) {
             return None;
         }
         self.said.clear();
@@ -145,16 +171,40 @@ impl View {
         frame.render_widget(Paragraph::new(up).bold(), title);
         self.draw_workers(frame, workers, columns, usize::from(cores));
         self.draw_applications(frame, applications);
-        self.draw_details(frame, details);
+        match self.whole {
+            Some(first) => self.draw_words(frame, details, first),
+            None => self.draw_details(frame, details),
+        }
         let text = match (&self.moves, self.actors().get(self.actor)) {
             (Some(typed), Some(actor)) => {
                 let last = self.now.stats.worker.len().max(1) - 1;
                 format!(" move {} to worker (0-{last}, Enter)? {typed}", actor.name)
             }
-            _ => format!(" {}", self.said),
+            _ => format!(" {}", self.said.lines().next().unwrap_or_default()),
         };
+        let text = lines(shortened(&text, usize::from(said.width), 1));
         frame.render_widget(Paragraph::new(text).yellow(), said);
-        frame.render_widget(Paragraph::new(KEYS).dim(), keys);
+        let text = match self.whole {
+            Some(_) => KEYS_WHOLE,
+            None => KEYS,
+        };
+        frame.render_widget(Paragraph::new(keys_in(text, keys.width)).dim(), keys);
+    }
+
+    /// Of what is chosen, and of the last key, all that is said.
+    fn draw_words(&self, frame: &mut Frame, area: Rect, first: usize) {
+        let outcome = self.application().and_then(|a| a.outcome.clone());
+        let said = [
+            self.said.clone(),
+            outcome.unwrap_or_default(),
+            self.now.why.clone(),
+        ];
+        let said = said.iter().map(|s| s.trim_end()).filter(|s| !s.is_empty());
+        let all = wrapped(&said.collect::<Vec<_>>().join("\n"), cells_of(area));
+        let last = all.len().saturating_sub(usize::from(area.height));
+        self.last.set(last);
+        let text = lines(all.into_iter().skip(first.min(last)).map(indented));
+        frame.render_widget(Paragraph::new(text), area);
     }
 
     fn draw_workers(&self, frame: &mut Frame, area: Rect, columns: usize, lines: usize) {
@@ -255,9 +305,11 @@ impl View {
         };
         let before = self.before.as_ref().and_then(|b| b.details.as_ref());
         let before = before.filter(|b| b.application.number == details.application.number);
-        let why = self.now.why.lines().count().min(4) as u16 + 1;
+        let why = shortened(&self.now.why, cells_of(area), WORDS);
+        let why: Vec<String> = why.into_iter().map(indented).collect();
+        let height = why.len() as u16 + 1;
         let [upper, lower] =
-            Layout::vertical([Constraint::Fill(1), Constraint::Length(why)]).areas(area);
+            Layout::vertical([Constraint::Fill(1), Constraint::Length(height)]).areas(area);
         let [left, right] =
             Layout::horizontal([Constraint::Percentage(42), Constraint::Percentage(58)])
                 .areas(upper);
@@ -311,15 +363,36 @@ impl View {
             ]))
         });
         frame.render_widget(columns.table(rows.collect()), right);
-        let text: Vec<Line> = self
-            .now
-            .why
-            .lines()
-            .take(4)
-            .map(|l| format!(" {l}").into())
-            .collect();
-        frame.render_widget(Paragraph::new(text).dim(), lower);
+        frame.render_widget(Paragraph::new(lines(why)).dim(), lower);
     }
+}
+
+/// The cells of a line of words, which begins one cell in.
+fn cells_of(area: Rect) -> usize {
+    usize::from(area.width).saturating_sub(1)
+}
+
+/// The keys for which there is room, each whole.
+fn keys_in(all: &str, width: u16) -> String {
+    let mut out = String::new();
+    for key in all.split("  ") {
+        if out.len() + key.len() + 2 > usize::from(width) {
+            break;
+        }
+        if !out.is_empty() {
+            out += "  ";
+        }
+        out += key;
+    }
+    out
+}
+
+fn indented(line: String) -> String {
+    format!(" {line}")
+}
+
+fn lines(all: impl IntoIterator<Item = String>) -> Vec<Line<'static>> {
+    all.into_iter().map(Line::from).collect()
 }
 
 /// Who has ended is not what one looks for.
@@ -522,6 +595,39 @@ mod tests {
             text.contains("and 52 more") && text.contains("tuner.Out"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn sentences_end_at_a_word_and_can_be_read_whole() {
+        let mut view = view();
+        let sentence = "filter waits for 1 element on its input In: the channel tuner.Out -> \
+                        filter.In is empty (0 of 100); tuner has to fill it\n";
+        view.now.why = sentence.repeat(12) + "the end\n";
+        let text = drawn_on(&view, 60);
+        assert!(
+            text.contains("the channel\n") && text.contains("channel …\n"),
+            "{text}"
+        );
+        assert!(!text.contains("the end"), "{text}");
+        view.said = "radio cannot be unloaded, for a reason that has no room in a line of a \
+                     terminal; and so on\nwait"
+            .to_string();
+        assert!(drawn_on(&view, 60).contains(" …\n"));
+        assert_eq!(view.key(KeyCode::Char('w')), None);
+        let text = drawn_on(&view, 60);
+        assert!(
+            text.contains("so on\n") && text.contains("Escape back"),
+            "{text}"
+        );
+        for _ in 0..9 {
+            assert_eq!(view.key(KeyCode::PageDown), None);
+            drawn_on(&view, 60);
+        }
+        assert!(drawn_on(&view, 60).contains("the end"));
+        // Who reads unloads nothing; Escape first goes back.
+        assert_eq!(view.key(KeyCode::Char('U')), None);
+        assert!(!view.keys_are_free() && view.keys_are_free());
+        assert!(drawn_on(&view, 60).contains("tuner.Out"));
     }
 
     #[test]

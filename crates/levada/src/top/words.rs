@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Sentences on a screen that may be narrower than they are: wrapped at words, and shortened at a word.
+
+use ratatui::text::Line;
+
+const MORE: &str = " …";
+
+fn width(text: &str) -> usize {
+    Line::from(text).width()
+}
+
+/// The longest beginning of `text` that has room in so many cells, and the rest.
+fn split(text: &str, cells: usize) -> (&str, &str) {
+    let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
+    let fits = ends.take_while(|&end| width(&text[..end]) <= cells).last();
+    // A cell at least, or it would never come to an end.
+    let one = text.chars().next().map_or(0, char::len_utf8);
+    text.split_at(fits.unwrap_or(one))
+}
+
+/// Lines of so many cells at the most. What goes on is as far in as its sentence began, and a little more.
+pub fn wrapped(text: &str, cells: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    for sentence in text.lines() {
+        let words = sentence.trim_start();
+        let begins = sentence.len() - words.len();
+        let (first, then) = (" ".repeat(begins), " ".repeat(begins + 2));
+        let mut line = first;
+        let mut empty = true;
+        for mut word in words.split_whitespace() {
+            let needs = width(&line) + usize::from(!empty) + width(word);
+            if needs > cells && !empty {
+                lines.push(std::mem::replace(&mut line, then.clone()));
+                empty = true;
+            }
+            // A word that has no room in any line is broken.
+            while empty && width(&line) + width(word) > cells && !word.is_empty() {
+                let (part, rest) = split(word, cells.saturating_sub(width(&line)));
+                if rest.is_empty() {
+                    break;
+                }
+                lines.push(std::mem::replace(&mut line, then.clone()) + part);
+                word = rest;
+            }
+            if !empty {
+                line.push(' ');
+            }
+            line.push_str(word);
+            empty = false;
+        }
+        lines.push(line);
+    }
+    lines
+}
+
+/// The same in no more than so many lines; where that is not all of it, the last one says so.
+pub fn shortened(text: &str, cells: usize, most: usize) -> Vec<String> {
+    let mut lines = wrapped(text, cells);
+    if lines.len() <= most {
+        return lines;
+    }
+    lines.truncate(most);
+    if let Some(last) = lines.last_mut() {
+        while width(last) + width(MORE) > cells && last.trim_end().contains(' ') {
+            let word = last.trim_end().rfind(' ').unwrap_or(0);
+            last.truncate(word);
+        }
+        let (kept, _) = split(last, cells.saturating_sub(width(MORE)));
+        *last = kept.trim_end().to_string() + MORE;
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_are_wrapped_at_words_and_shortened_at_one() {
+        let text = "in a circle:\n  one waits for two\n";
+        assert_eq!(wrapped(text, 40), ["in a circle:", "  one waits for two"]);
+        assert_eq!(
+            wrapped(text, 11),
+            ["in a", "  circle:", "  one waits", "    for two"]
+        );
+        assert_eq!(shortened(text, 40, 2).len(), 2);
+        assert_eq!(shortened(text, 40, 1), ["in a circle: …"]);
+        assert_eq!(shortened(text, 13, 1), ["in a …"]);
+        assert_eq!(shortened("one two three", 9, 1), ["one two …"]);
+    }
+
+    #[test]
+    fn what_has_no_room_is_broken_and_comes_to_an_end() {
+        assert_eq!(wrapped("abcdefgh", 4), ["abcd", "  ef", "  gh"]);
+        for cells in 0..6 {
+            let lines = shortened("  a bücher 漢字漢字 of_many_letters", cells, 3);
+            assert!(!lines.is_empty() && lines.len() <= 3);
+        }
+        assert!(wrapped("", 10).is_empty());
+    }
+}
