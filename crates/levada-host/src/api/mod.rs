@@ -6,6 +6,7 @@
 //! waits for an application to end keeps no other one waiting.
 
 pub mod away;
+pub mod given;
 pub mod isolated;
 mod leases;
 mod loading;

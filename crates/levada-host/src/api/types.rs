@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What goes over the socket, as JSON. The OpenAPI document is made of these types.
 
+use super::given;
 use crate::hosted::{Ended, Hosted, Seen, State};
 use crate::refusal::{Kind, Refusal};
 use levada_sys::{ActorCounters, ChannelCounters, Counters};
@@ -18,7 +19,11 @@ pub struct LoadRequest {
     /// An .xdf file, or a class name such as a.b.Top; or a shared object (.so) with a main.
     pub network: String,
     /// What the main of a C program is given.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "given::texts"
+    )]
+    #[schema(value_type = Vec<given::Given>)]
     pub arguments: Vec<String>,
     /// Where the paths of this request begin: absolute.
     #[schema(value_type = String)]
@@ -27,7 +32,11 @@ pub struct LoadRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Values of the network's parameters and variables.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "given::settings"
+    )]
+    #[schema(value_type = BTreeMap<String, given::Given>)]
     pub set: BTreeMap<String, String>,
     /// What it reads.
     #[serde(rename = "in", skip_serializing_if = "Option::is_none")]
@@ -36,7 +45,11 @@ pub struct LoadRequest {
     #[serde(rename = "out", skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
     /// Further options for its natives.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "given::settings"
+    )]
+    #[schema(value_type = BTreeMap<String, given::Given>)]
     pub option: BTreeMap<String, String>,
     /// Added to the priority of each of its actors.
     pub priority: i32,
@@ -55,18 +68,34 @@ pub struct LoadRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outside: Option<String>,
     /// Give channels sizes by chance, from this seed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "given::number"
+    )]
+    #[schema(value_type = Option<given::Amount>)]
     pub any_sizes: Option<u64>,
     /// Do not join actors into one.
     pub no_fuse: bool,
     /// It is refused if it would claim more, in bytes; isolated, its process may claim no more when it runs.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "given::bytes"
+    )]
+    #[schema(value_type = Option<given::Bytes>)]
     pub memory: Option<u64>,
     /// It is promised so many units a second, such as frames, and gets no more.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "given::number"
+    )]
+    #[schema(value_type = Option<given::Amount>)]
     pub rate: Option<f64>,
     /// It may take so many cores: 0.5 is half of one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "given::number"
+    )]
+    #[schema(value_type = Option<given::Amount>)]
     pub share: Option<f64>,
     /// Load it even where that breaks a promise.
     pub anyway: bool,
@@ -80,7 +109,11 @@ pub struct LoadRequest {
     /// Load it paused: nothing of it runs before it is resumed.
     pub paused: bool,
     /// So long, in seconds, checking and compiling it may take; 1800 if not said. Nothing is loaded then.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "given::number"
+    )]
+    #[schema(value_type = Option<given::Amount>)]
     pub within: Option<f64>,
 }
 
