@@ -19,6 +19,8 @@ use std::time::Duration;
 pub struct Client {
     socket: PathBuf,
     within: Duration,
+    /// Whose process it is, of a host that nobody knows by its socket.
+    application: Option<String>,
 }
 
 /// So long a host may take to answer, if its client says nothing else.
@@ -30,10 +32,6 @@ fn failed(error: String, help: Option<&str>) -> Failed {
         help: help.map(str::to_string),
         ..Failed::default()
     }
-}
-
-fn went(e: hyper::Error) -> Failed {
-    failed(format!("the host went in the middle: {e}"), None)
 }
 
 /// `text` as a part of an address.
@@ -52,6 +50,41 @@ impl Client {
         Client {
             socket: socket.to_path_buf(),
             within: USUAL,
+            application: None,
+        }
+    }
+
+    /// It is the process of an isolated application: errors say that, and not its socket.
+    pub fn of_application(self, name: &str) -> Client {
+        Client {
+            application: Some(name.to_string()),
+            ..self
+        }
+    }
+
+    fn host(&self) -> String {
+        match &self.application {
+            Some(name) => format!("the process of {name}"),
+            None => format!("the host at {}", self.socket.display()),
+        }
+    }
+
+    fn went(&self, e: hyper::Error) -> Failed {
+        failed(format!("{} went in the middle: {e}", self.host()), None)
+    }
+
+    fn unreachable(&self, e: std::io::Error) -> Failed {
+        let (host, shown) = (self.host(), self.socket.display());
+        match (e.kind(), &self.application) {
+            (ErrorKind::NotFound | ErrorKind::ConnectionRefused, None) => failed(
+                format!("no host lives at {shown}"),
+                Some("start one with levada host, or name its socket with --socket PATH"),
+            ),
+            (ErrorKind::PermissionDenied, None) => failed(
+                format!("you may not speak to {host}"),
+                Some("only its user may, or the group that it was given with --group"),
+            ),
+            _ => failed(format!("{host} cannot be spoken to: {e}"), None),
         }
     }
 
@@ -64,8 +97,7 @@ impl Client {
     async fn timely<T>(&self, work: impl Future<Output = Result<T, Failed>>) -> Result<T, Failed> {
         let done = tokio::time::timeout(self.within, work).await;
         done.unwrap_or_else(|_| {
-            let (shown, within) = (self.socket.display(), self.within);
-            let what = format!("the host at {shown} has not answered within {within:?}");
+            let what = format!("{} has not answered within {:?}", self.host(), self.within);
             Err(failed(
                 what,
                 Some("whether it has done what was asked is not known; see levada list"),
@@ -88,21 +120,10 @@ impl Client {
         address: &str,
         body: Vec<u8>,
     ) -> Result<Response<Incoming>, Failed> {
-        let shown = self.socket.display();
         let stream = tokio::net::UnixStream::connect(&self.socket).await;
-        let stream = stream.map_err(|e| match e.kind() {
-            ErrorKind::NotFound | ErrorKind::ConnectionRefused => failed(
-                format!("no host lives at {shown}"),
-                Some("start one with levada host, or name its socket with --socket PATH"),
-            ),
-            ErrorKind::PermissionDenied => failed(
-                format!("you may not speak to the host at {shown}"),
-                Some("only its user may, or the group that it was given with --group"),
-            ),
-            _ => failed(format!("{shown}: {e}"), None),
-        })?;
+        let stream = stream.map_err(|e| self.unreachable(e))?;
         let broken =
-            |e: hyper::Error| failed(format!("{shown}: the host does not answer: {e}"), None);
+            |e: hyper::Error| failed(format!("{} does not answer: {e}", self.host()), None);
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
             .await
             .map_err(broken)?;
@@ -126,7 +147,7 @@ impl Client {
             .to_bytes();
         let mut failed: Failed = serde_json::from_slice(&text).unwrap_or_else(|_| {
             failed(
-                format!("{shown}: the host answers {status}, and nothing more"),
+                format!("{} answers {status}, and nothing more", self.host()),
                 None,
             )
         });
@@ -143,7 +164,7 @@ impl Client {
             };
             let response = self.send(method, address, body).await?;
             let all = response.into_body().collect().await;
-            let all = all.map_err(went)?;
+            let all = all.map_err(|e| self.went(e))?;
             Ok(String::from_utf8_lossy(&all.to_bytes()).into_owned())
         }))
     }
@@ -158,7 +179,7 @@ impl Client {
         let text = self.text(method, address, body)?;
         serde_json::from_str(&text).map_err(|e| {
             failed(
-                format!("the host says what is not understood: {e}"),
+                format!("{} says what is not understood: {e}", self.host()),
                 Some("is it of another version? levada list --json shows what it says"),
             )
         })
@@ -177,7 +198,7 @@ impl Client {
             let mut body = response.into_body();
             let mut rest = Vec::new();
             while let Some(frame) = body.frame().await {
-                let frame = frame.map_err(went)?;
+                let frame = frame.map_err(|e| self.went(e))?;
                 rest.extend_from_slice(frame.data_ref().map_or(&[], |d| d.as_ref()));
                 while let Some(at) = rest.iter().position(|b| *b == b'\n') {
                     let line: Vec<u8> = rest.drain(..=at).collect();
@@ -235,6 +256,32 @@ mod tests {
         assert!(why.contains("has not answered within 50ms"), "{why}");
         let why = client.lines("/events", |_| true).unwrap_err().error;
         assert!(why.contains("has not answered"), "{why}");
+    }
+
+    /// What nobody has named is of no use in an error.
+    #[test]
+    fn an_isolated_application_is_told_by_its_name() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("s");
+        let within = std::time::Duration::from_millis(50);
+        let client = super::Client::new(&path)
+            .of_application("radio")
+            .within(within);
+        let absent = client.get::<Vec<String>>("/host").unwrap_err();
+        let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let silent = client.get::<Vec<String>>("/host").unwrap_err();
+        for (failed, words) in [
+            (absent, "cannot be spoken to"),
+            (silent, "has not answered"),
+        ] {
+            let said = format!("{failed:?}");
+            assert!(failed.error.starts_with("the process of radio "), "{said}");
+            assert!(failed.error.contains(words), "{said}");
+            assert!(
+                !said.contains(path.to_str().unwrap()) && !said.contains("--socket"),
+                "{said}"
+            );
+        }
     }
 
     #[test]

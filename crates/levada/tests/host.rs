@@ -402,6 +402,10 @@ fn a_manifest_is_loaded_whole_or_not_at_all() {
             "[[application]]\nnetwork = \"p/Top.xdf\"\nmemory = 10\n",
             &["may have 10"],
         ),
+        (
+            "[[application]]\nnetwork = \"p/Top.xdf\"\nmemory = \"1K\"\n",
+            &["may have 1024"],
+        ),
         ("oops = 1\n", &["apps.toml", "unknown field", "oops"]),
         ("[[application]\n", &["apps.toml", "[[application]]"]),
     ] {

@@ -541,12 +541,13 @@ fn stand_by(
     let process = child.id();
     known.child = Some(child);
     let application = &mut known.last.application;
+    let client = Client::new(&place.socket()).of_application(&application.name);
     application.isolated = Some(process);
     let isolated = Arc::new(Isolated {
         name: application.name.clone(),
         number: application.number,
         process,
-        client: Client::new(&place.socket()),
+        client,
         known: Mutex::new(known),
         changed: Condvar::new(),
     });
