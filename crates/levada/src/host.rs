@@ -82,6 +82,7 @@ pub fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
         preparing: Preparing::default(),
         isolated: AllIsolated::default(),
         away: Default::default(),
+        followers: Default::default(),
         starts: Starts {
             command,
             options: args.for_another(),

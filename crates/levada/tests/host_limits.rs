@@ -293,3 +293,62 @@ fn a_rate_of_what_counts_nothing_is_told_to_mean_nothing() {
         std::thread::sleep(Duration::from_millis(50));
     }
 }
+
+/// Who follows events takes no place of a command, however many they are; and who is one too many is told
+/// so.
+#[test]
+fn followers_leave_the_places_of_commands() {
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+    let host = Host::begin();
+    let mut all = Vec::new();
+    for _ in 0..130 {
+        let mut stream = UnixStream::connect(host.place.path("h.sock")).unwrap();
+        let request = b"GET /events?follow=true HTTP/1.1\r\nhost: x\r\n\r\n";
+        stream.write_all(request).unwrap();
+        let limit = Some(std::time::Duration::from_secs(30));
+        stream.set_read_timeout(limit).unwrap();
+        let mut text = [0; 1024];
+        let n = stream.read(&mut text).unwrap();
+        all.push((stream, String::from_utf8_lossy(&text[..n]).to_lowercase()));
+    }
+    let refused: Vec<&String> = all
+        .iter()
+        .map(|f| &f.1)
+        .filter(|t| !t.contains(" 200 ok"))
+        .collect();
+    assert_eq!(refused.len(), 2, "{refused:?}");
+    for text in refused {
+        for part in [
+            "http/1.1 503",
+            "retry-after: ",
+            "content-type: application/json",
+            "follow",
+        ] {
+            assert!(text.contains(part), "{text}");
+        }
+    }
+    for _ in 0..3 {
+        assert!(host.get("/host").starts_with("HTTP/1.1 200"));
+    }
+    // They hear what happens, and their places are free when they have gone.
+    host.many("one");
+    let mut text = [0; 1024];
+    let n = all[0].0.read(&mut text).unwrap();
+    let heard = String::from_utf8_lossy(&text[..n]).into_owned();
+    assert!(heard.contains("\"loaded\""), "{heard}");
+    drop(all);
+    let start = std::time::Instant::now();
+    loop {
+        host.run(&["pause", "one"]).succeeds(); // Something is written to them.
+        host.run(&["resume", "one"]).succeeds();
+        let mut stream = UnixStream::connect(host.place.path("h.sock")).unwrap();
+        let request = b"GET /events?follow=true HTTP/1.1\r\nhost: x\r\n\r\n";
+        stream.write_all(request).unwrap();
+        let n = stream.read(&mut text).unwrap();
+        if String::from_utf8_lossy(&text[..n]).starts_with("HTTP/1.1 200") {
+            return;
+        }
+        assert!(start.elapsed().as_secs() < 30);
+    }
+}

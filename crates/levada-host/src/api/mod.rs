@@ -6,6 +6,7 @@
 //! waits for an application to end keeps no other one waiting.
 
 pub mod away;
+pub mod follow;
 pub mod given;
 pub mod isolated;
 mod leases;
@@ -21,9 +22,9 @@ use crate::host::Host;
 use crate::hosted::{Outcome, Seen, State};
 use crate::refusal::{Kind, Refusal};
 use crate::state::Memory;
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, Request, State as Of};
+use axum::extract::{Extension, Path, Query, Request, State as Of};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -66,6 +67,7 @@ pub struct Served {
     pub starts: Starts,
     /// Cores that are somebody else's for a while.
     pub away: away::AllAway,
+    pub followers: follow::Followers,
 }
 
 impl Served {
@@ -134,6 +136,20 @@ fn refuse(status: StatusCode, what: impl Into<String>) -> Response {
         ..Failed::default()
     };
     (status, Json(failed)).into_response()
+}
+
+/// So long, in seconds, who is turned away should wait.
+const AGAIN: &str = "2";
+
+/// There is no place for one more.
+fn full(what: String, help: &str) -> Response {
+    let failed = Failed {
+        error: what,
+        help: Some(help.to_string()),
+        ..Failed::default()
+    };
+    let again = [(header::RETRY_AFTER, HeaderValue::from_static(AGAIN))];
+    (StatusCode::SERVICE_UNAVAILABLE, again, Json(failed)).into_response()
 }
 
 /// Does what may take long on a thread of its own.
@@ -529,6 +545,7 @@ async fn metrics(Of(served): Shared) -> Result<Response, Failed> {
     (status = 400, body = Failed)))]
 async fn events(
     Of(served): Shared,
+    place: Option<Extension<follow::Place>>,
     asked: Result<Query<EventsQuery>, QueryRejection>,
 ) -> Result<Response, Failed> {
     let query = query(asked)?;
@@ -544,7 +561,19 @@ async fn events(
         let all: Vec<u8> = kept.iter().flat_map(|e| line(e).to_vec()).collect();
         return Ok((head, all).into_response());
     }
-    let (mut sender, body) = Channel::<Bytes>::new(16);
+    let Some(follows) = served.followers.enter() else {
+        let what = format!(
+            "{} follow the events already, and no more may",
+            follow::FOLLOWERS
+        );
+        let help = "ask without follow now and then, with since; or try again later";
+        return Ok(full(what, help));
+    };
+    // It is among the followers now; the connection ends with that, since it has no other place any more.
+    if let Some(Extension(place)) = place {
+        place.give_back();
+    }
+    let (mut sender, channel) = Channel::<Bytes>::new(16);
     tokio::spawn(async move {
         // Whoever has gone is not written to any more.
         for event in &kept {
@@ -566,7 +595,8 @@ async fn events(
             }
         }
     });
-    Ok((head, Body::new(body)).into_response())
+    let close = [(header::CONNECTION, HeaderValue::from_static("close"))];
+    Ok((head, close, follow::body(channel, follows)).into_response())
 }
 
 // ---- the whole ---------------------------------------------------------------------------------

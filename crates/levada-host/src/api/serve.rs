@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The socket: who may use it, one host a socket, and what a client cannot do to the others.
 
+use super::follow::Place;
 use super::prepare::Client;
-use super::{Served, router};
+use super::{AGAIN, Served, router};
 use crate::refusal::{Kind, Refusal};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -18,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
 
-/// More connections at a time are turned away.
+/// More connections at a time are turned away; those that follow events are not among them.
 const CONNECTIONS: usize = 128;
 /// So long a client may take for the head of a request, or be silent between two.
 const SLOWEST_HEAD: Duration = Duration::from_secs(10);
@@ -276,6 +277,8 @@ async fn accept(listener: tokio::net::UnixListener, served: Arc<Served>) {
             turn_away(&stream);
             continue;
         };
+        let place = Place::new(place);
+        let left = place.clone();
         // What is long is not done for a client that has gone.
         let client = Client::new(&stream).ok();
         let inner = TowerToHyperService::new(router.clone());
@@ -284,6 +287,7 @@ async fn accept(listener: tokio::net::UnixListener, served: Arc<Served>) {
                 if let Some(client) = &client {
                     request.extensions_mut().insert(client.clone());
                 }
+                request.extensions_mut().insert(left.clone());
                 hyper::service::Service::call(&inner, request)
             },
         );
@@ -295,7 +299,7 @@ async fn accept(listener: tokio::net::UnixListener, served: Arc<Served>) {
                 .half_close(true);
             // What is wrong with a connection is between it and its client.
             let _ = http.serve_connection(TokioIo::new(stream), service).await;
-            drop(place);
+            place.give_back();
         });
     }
 }
@@ -306,7 +310,7 @@ fn turn_away(stream: &tokio::net::UnixStream) {
                 \"help\":\"close some, or try again later\"}";
     let text = format!(
         "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncontent-length: \
-         {}\r\nconnection: close\r\n\r\n{body}",
+         {}\r\nretry-after: {AGAIN}\r\nconnection: close\r\n\r\n{body}",
         body.len()
     );
     let _ = stream.try_write(text.as_bytes());
