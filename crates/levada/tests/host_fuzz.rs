@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Requests by chance: right ones that were spoilt, and wrong ones. Whatever comes over its socket, the
-//! host answers the next one, and its applications go on.
+//! host answers the next one, and its applications go on; and what it answers is as its document says.
 //!
 //! `LEVADA_FUZZ=N` sends so many, `LEVADA_SEED` begins elsewhere.
 
@@ -8,13 +8,14 @@ mod common;
 
 use common::chance::Chance;
 use common::host::Host;
+use serde_json::Value;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 
 const METHODS: [&str; 7] = [
     "GET", "POST", "DELETE", "PUT", "HEAD", "OPTIONS", "G\u{e9}T",
 ];
-const PATHS: [&str; 20] = [
+const PATHS: [&str; 24] = [
     "/host",
     "/applications",
     "/manifest",
@@ -35,6 +36,10 @@ const PATHS: [&str; 20] = [
     "*",
     "//",
     "/applications//",
+    "/nothing",
+    "/cores/x/away",
+    "/cores/9999/away",
+    "/cores/-1/away",
 ];
 const QUERIES: [&str; 9] = [
     "",
@@ -62,8 +67,8 @@ const BODIES: [&str; 12] = [
     "{\"load\":{\"network\":\"x\",\"directory\":\"/\"},\"within\":1e19}",
 ];
 
-/// A request as it could be meant.
-fn meant(chance: &mut Chance) -> Vec<u8> {
+/// A request as it could be meant, and its method and path.
+fn meant(chance: &mut Chance) -> (Vec<u8>, &'static str, &'static str) {
     let (method, path) = (chance.of(&METHODS), chance.of(&PATHS));
     let query = chance.of(&QUERIES);
     let body = match chance.below(20) {
@@ -86,8 +91,73 @@ fn meant(chance: &mut Chance) -> Vec<u8> {
         ),
         _ => format!("content-length: {length}\r\n"),
     };
-    format!("{method} {path}{query} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{how}\r\n{body}")
-        .into_bytes()
+    let request = format!(
+        "{method} {path}{query} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{how}\r\n{body}"
+    );
+    (request.into_bytes(), method, path)
+}
+
+/// An error is an object that says what is wrong, in JSON; but what is no HTTP, or has too large a head, has no
+/// answer but its status.
+fn check_error(method: &str, answer: &str) -> bool {
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let head = head.to_lowercase();
+    if !head.contains("content-type") && body.is_empty() {
+        assert!(
+            ["400", "414", "431"]
+                .iter()
+                .any(|s| head.starts_with(&format!("http/1.1 {s}"))),
+            "{answer}"
+        );
+        return false;
+    }
+    assert!(head.contains("content-type: application/json"), "{answer}");
+    if method == "HEAD" {
+        return true;
+    }
+    let body: Value = serde_json::from_str(body).unwrap_or_else(|e| panic!("{e}: {answer}"));
+    assert!(
+        body["error"].as_str().is_some_and(|e| !e.is_empty()),
+        "{answer}"
+    );
+    true
+}
+
+/// What is said of a path in the document.
+fn documented<'a>(document: &'a Value, path: &str) -> Option<&'a Value> {
+    let all = document["paths"].as_object().unwrap();
+    let found = all.iter().find(|(template, _)| {
+        let (a, b) = (template.split('/'), path.split('/'));
+        a.clone().count() == b.clone().count()
+            && a.zip(b)
+                .all(|(a, b)| a == b || (a.starts_with('{') && !b.is_empty()))
+    });
+    found.map(|(_, item)| item)
+}
+
+/// Whether an answer is one that the document tells of.
+fn check_documented(document: &Value, method: &str, path: &str, answer: &str) {
+    let status = answer.split(' ').nth(1).unwrap_or_default();
+    if !status.starts_with('2') && !check_error(method, answer) {
+        return;
+    }
+    let Some(item) = documented(document, path) else {
+        return assert_eq!(status, "404", "{method} {path}: {answer}");
+    };
+    let all = item.as_object().unwrap();
+    let method = if method == "HEAD" { "get" } else { method };
+    let operation = match all.get(&method.to_lowercase()) {
+        Some(operation) => operation,
+        None => {
+            assert_eq!(status, "405", "{method} {path}: {answer}");
+            all.values().find(|o| o.get("responses").is_some()).unwrap()
+        }
+    };
+    let said = operation["responses"].get(status);
+    assert!(
+        said.is_some(),
+        "{status} is not documented: {method} {path}: {answer}"
+    );
 }
 
 /// Some bytes are others, gone, or there twice.
@@ -116,9 +186,16 @@ fn whatever_is_asked_the_host_lives_and_the_others_go_on() {
     for name in ["good", "other"] {
         host.many(name);
     }
+    let answer = host.get("/openapi.json");
+    let document: Value = serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap();
     let mut held = std::collections::VecDeque::new();
     for i in 0..many {
-        let mut request = meant(&mut chance);
+        let (mut request, method, path) = meant(&mut chance);
+        if i % 3 == 0 {
+            let answer = host.raw(&request);
+            check_documented(&document, method, path, &answer);
+            continue;
+        }
         spoil(&mut chance, &mut request);
         if chance.below(8) == 0 {
             // Half of it, and then nothing for some time.
@@ -130,7 +207,12 @@ fn whatever_is_asked_the_host_lives_and_the_others_go_on() {
             held.push_back(stream);
             held.truncate(20);
         } else if !request.windows(6).any(|w| w == b"follow") {
-            host.raw(&request);
+            let answer = host.raw(&request);
+            let error = answer.starts_with("HTTP/1.1 4") || answer.starts_with("HTTP/1.1 5");
+            // Of what was spoilt there may be several answers, or none to see.
+            if error && !request.starts_with(b"HEAD") && answer.matches("HTTP/1.1 ").count() == 1 {
+                check_error("", &answer);
+            }
         }
         if i % 20 == 0 {
             assert!(
@@ -144,6 +226,21 @@ fn whatever_is_asked_the_host_lives_and_the_others_go_on() {
             );
         }
     }
+    // Each path with each method, also those that chance has not met.
+    for path in PATHS.iter().filter(|p| p.starts_with('/')) {
+        for method in ["GET", "POST", "DELETE", "PUT", "HEAD", "OPTIONS"] {
+            let head = format!("{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n");
+            let request = head + "content-length: 0\r\n\r\n";
+            if method != "DELETE" || !path.ends_with("/other") {
+                check_documented(&document, method, path, &host.raw(request.as_bytes()));
+            }
+        }
+    }
+    let slow = &document["paths"]["/applications"]["post"]["responses"];
+    assert!(
+        ["408", "413", "503"].iter().all(|s| slow.get(s).is_some()),
+        "{slow}"
+    );
     drop(held);
     let before = host.seen("good")["firings"].as_u64();
     assert!(before.is_some());

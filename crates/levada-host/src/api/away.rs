@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Cores that the host leaves to somebody else, such as a shield, for as long as that process lives.
 
+use super::address::At;
 use super::{Answer, Failed, Kind, Of, Refusal, Served, Shared, aside, read};
 use axum::Json;
-use axum::extract::{Path, Request};
+use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
@@ -119,8 +120,9 @@ fn leave_core(served: &Arc<Served>, cpu: i32, process: i32) -> Result<Away, Fail
     responses((status = 200, body = Away),
     (status = 400, body = Failed, description = "There is no such process"),
     (status = 404, body = Failed, description = "No worker is on that core"),
-    (status = 409, body = Failed, description = "It is somebody's already, or the last one")))]
-pub async fn leave(Of(served): Shared, Path(cpu): Path<i32>, request: Request) -> Response {
+    (status = 409, body = Failed, description = "It is somebody's already, or the last one"),
+    (status = 507, body = Failed, description = "There are no more threads")))]
+pub async fn leave(Of(served): Shared, At(cpu): At<i32>, request: Request) -> Response {
     let asked: AwayRequest = match read(request).await {
         Ok(asked) => asked,
         Err(refused) => return refused,
@@ -136,7 +138,7 @@ pub async fn leave(Of(served): Shared, Path(cpu): Path<i32>, request: Request) -
 #[utoipa::path(delete, path = "/cores/{cpu}/away", params(("cpu" = i32, Path)), responses(
     (status = 200, body = Away), (status = 400, body = Failed),
     (status = 404, body = Failed, description = "No worker is on that core, or it is not away")))]
-pub async fn come_back(Of(served): Shared, Path(cpu): Path<i32>) -> Answer<Away> {
+pub async fn come_back(Of(served): Shared, At(cpu): At<i32>) -> Answer<Away> {
     let back = move |served: &Served| {
         let worker = worker_on(served, cpu)?;
         if !served.away.remove(worker, None) {

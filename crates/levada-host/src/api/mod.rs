@@ -5,7 +5,9 @@
 //! One thread serves all connections. What may take long runs on a thread beside it, so a client that
 //! waits for an application to end keeps no other one waiting.
 
+mod address;
 pub mod away;
+mod document;
 pub mod follow;
 pub mod given;
 pub mod isolated;
@@ -22,9 +24,10 @@ use crate::host::Host;
 use crate::hosted::{Outcome, Seen, State};
 use crate::refusal::{Kind, Refusal};
 use crate::state::Memory;
+use address::At;
 use axum::body::Bytes;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Extension, Path, Query, Request, State as Of};
+use axum::extract::{Extension, Query, Request, State as Of};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -241,6 +244,7 @@ async fn list(Of(served): Shared) -> Answer<Vec<Application>> {
 #[utoipa::path(post, path = "/applications", request_body = LoadRequest, responses(
     (status = 201, body = Details, description = "It runs"),
     (status = 400, body = Failed, description = "The request, or the application, is wrong"),
+    (status = 404, body = Failed, description = "It has been unloaded at once"),
     (status = 409, body = Failed, description = "There is one of this name"),
     (status = 507, body = Failed, description = "It claims more than there is")))]
 async fn load(Of(served): Shared, request: Request) -> Response {
@@ -299,7 +303,7 @@ async fn forget_ended(served: Arc<Served>, mut events: broadcast::Receiver<crate
 /// An application with its actors and channels
 #[utoipa::path(get, path = "/applications/{name}", params(("name" = String, Path)), responses(
     (status = 200, body = Details), (status = 400, body = Failed), (status = 404, body = Failed)))]
-async fn show(Of(served): Shared, Path(name): Path<String>) -> Answer<Details> {
+async fn show(Of(served): Shared, At(name): At<String>) -> Answer<Details> {
     if let Some(isolated) = served.isolated.find(&name) {
         return Ok(Json(aside(&served, move |_| Ok(isolated.details())).await?));
     }
@@ -312,7 +316,7 @@ async fn show(Of(served): Shared, Path(name): Path<String>) -> Answer<Details> {
     (status = 409, body = Failed, description = "It is draining still, or cannot be drained")))]
 async fn unload(
     Of(served): Shared,
-    Path(name): Path<String>,
+    At(name): At<String>,
     asked: Result<Query<UnloadQuery>, QueryRejection>,
 ) -> Answer<Unloaded> {
     let query = query(asked)?;
@@ -380,10 +384,11 @@ async fn changed(
 /// Let nothing of an application run
 #[utoipa::path(post, path = "/applications/{name}/pause", params(("name" = String, Path), WithinQuery), responses(
     (status = 200, body = Application), (status = 400, body = Failed),
-    (status = 404, body = Failed), (status = 409, body = Failed)))]
+    (status = 404, body = Failed), (status = 409, body = Failed),
+    (status = 507, body = Failed, description = "It is paused, and that cannot be remembered")))]
 async fn pause(
     Of(served): Shared,
-    Path(name): Path<String>,
+    At(name): At<String>,
     asked: Result<Query<WithinQuery>, QueryRejection>,
 ) -> Answer<Application> {
     changed(served, name, asked, ("pause", Host::pause)).await
@@ -392,10 +397,11 @@ async fn pause(
 /// Let it go on, from where it was
 #[utoipa::path(post, path = "/applications/{name}/resume", params(("name" = String, Path), WithinQuery), responses(
     (status = 200, body = Application), (status = 400, body = Failed),
-    (status = 404, body = Failed), (status = 409, body = Failed)))]
+    (status = 404, body = Failed), (status = 409, body = Failed),
+    (status = 507, body = Failed, description = "It goes on, and that cannot be remembered")))]
 async fn resume(
     Of(served): Shared,
-    Path(name): Path<String>,
+    At(name): At<String>,
     asked: Result<Query<WithinQuery>, QueryRejection>,
 ) -> Answer<Application> {
     changed(served, name, asked, ("resume", Host::resume)).await
@@ -405,7 +411,7 @@ async fn resume(
 #[utoipa::path(post, path = "/applications/{name}/move", params(("name" = String, Path)),
     request_body = MoveRequest, responses((status = 200, body = Application), (status = 400, body = Failed),
     (status = 404, body = Failed), (status = 409, body = Failed)))]
-async fn move_actor(Of(served): Shared, Path(name): Path<String>, request: Request) -> Response {
+async fn move_actor(Of(served): Shared, At(name): At<String>, request: Request) -> Response {
     let request: MoveRequest = match read(request).await {
         Ok(request) => request,
         Err(refused) => return refused,
@@ -428,7 +434,7 @@ async fn move_actor(Of(served): Shared, Path(name): Path<String>, request: Reque
     (status = 404, body = Failed),
     (status = 409, body = Failed, description = "It cannot be replaced now: the old one goes on"),
     (status = 507, body = Failed, description = "It claims more than there is")))]
-async fn replace(Of(served): Shared, Path(name): Path<String>, request: Request) -> Response {
+async fn replace(Of(served): Shared, At(name): At<String>, request: Request) -> Response {
     let client = request.extensions().get::<Client>().cloned();
     let request: ReplaceRequest = match read(request).await {
         Ok(request) => request,
@@ -442,8 +448,9 @@ async fn replace(Of(served): Shared, Path(name): Path<String>, request: Request)
 
 /// Who waits for whom, in words
 #[utoipa::path(get, path = "/applications/{name}/why", params(("name" = String, Path)), responses(
-    (status = 200, body = Why), (status = 400, body = Failed), (status = 404, body = Failed)))]
-async fn why(Of(served): Shared, Path(name): Path<String>) -> Answer<Why> {
+    (status = 200, body = Why), (status = 400, body = Failed), (status = 404, body = Failed),
+    (status = 409, body = Failed, description = "Its process has just ended")))]
+async fn why(Of(served): Shared, At(name): At<String>) -> Answer<Why> {
     if let Some(isolated) = served.isolated.find(&name) {
         return Ok(Json(aside(&served, move |_| isolated.why()).await?));
     }
@@ -605,7 +612,9 @@ async fn events(
 #[openapi(
     info(
         title = "Levada host",
-        description = "Applications on the cores of one machine"
+        description = "Applications on the cores of one machine. Every error is an object with `error`, as \
+                       Failed says, also those of paths that are not here (404); only what is no HTTP, or has \
+                       too large a head, is answered without a body (400, 414, 431)."
     ),
     paths(
         host,
@@ -624,7 +633,8 @@ async fn events(
         map,
         stats,
         metrics,
-        events
+        events,
+        openapi
     ),
     components(schemas(Failed))
 )]
@@ -632,9 +642,12 @@ struct Document;
 
 /// The document that describes all this.
 pub fn document() -> utoipa::openapi::OpenApi {
-    Document::openapi()
+    document::complete(Document::openapi())
 }
 
+/// This document
+#[utoipa::path(get, path = "/openapi.json",
+    responses((status = 200, body = Object, description = "In the form that is called OpenAPI")))]
 async fn openapi() -> Json<utoipa::openapi::OpenApi> {
     Json(document())
 }

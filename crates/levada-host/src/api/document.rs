@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What the OpenAPI document says of every request, and the handlers need not say each.
+
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::{ContentBuilder, OpenApi, PathItem, Ref, ResponseBuilder};
+
+/// Of all.
+const ANY: [(&str, &str); 3] = [
+    (
+        "405",
+        "Another method than those that are told of this path",
+    ),
+    (
+        "500",
+        "An error in the host, or an isolated application's process does not answer",
+    ),
+    (
+        "503",
+        "There are too many connections; Retry-After says when to try again",
+    ),
+];
+/// Of those that something is in the address of, or the body.
+const SAYS: (&str, &str) = ("400", "The address, or the request, is wrong");
+/// Of those with a body.
+const BODY: [(&str, &str); 2] = [
+    ("408", "The request did not come in time"),
+    ("413", "The request is too large"),
+];
+
+fn add(operation: &mut Operation, (status, what): (&str, &str)) {
+    let failed = Ref::from_schema_name("Failed");
+    let content = ContentBuilder::new().schema(Some(failed)).build();
+    let response = ResponseBuilder::new()
+        .description(what)
+        .content("application/json", content);
+    let all = &mut operation.responses.responses;
+    all.entry(status.to_string())
+        .or_insert_with(|| response.build().into());
+}
+
+fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
+    let all = [&mut item.get, &mut item.post, &mut item.delete];
+    all.into_iter().filter_map(Option::as_mut)
+}
+
+pub fn complete(mut document: OpenApi) -> OpenApi {
+    for operation in document.paths.paths.values_mut().flat_map(operations) {
+        ANY.into_iter().for_each(|one| add(operation, one));
+        if operation.parameters.is_some() || operation.request_body.is_some() {
+            add(operation, SAYS);
+        }
+        if operation.request_body.is_some() {
+            BODY.into_iter().for_each(|one| add(operation, one));
+        }
+    }
+    document
+}
