@@ -153,7 +153,7 @@ struct lvd_worker {
   lvd_a64 next_alarm; /* ticks: none is due before that */
   lvd_fiber *stack;   /* at hand for the next actor that may wait */
   /* Counters. */
-  lvd_a64 busy_ticks, sleep_ticks, activations, sleeps, wakes_sent;
+  lvd_a64 busy_ticks, slept, activations, sleeps, wakes_sent;
   lvd_a64 stuck; /* 1 + the number of the activation that does not end (stuck.c) */
   lvd_a64
       sleeper; /* 1 + that of the one that sleeps in the system, as the watchdog saw it; 0: has been done */
@@ -306,6 +306,23 @@ static inline bool lvd_core_is_for(const lvd_worker *w, const lvd_app *app) {
 
 /* Workers, the urgent ones included. */
 static inline uint32_t lvd_all_workers(const lvd_runtime *rt) { return 2 * rt->workers; }
+
+/* What a worker has slept, in one word, so that who reads it sees the sleep that goes on, too, and never
+ * less than before: twice the ticks; while it sleeps, 1 and twice what they were, less the time when it
+ * fell asleep. */
+static inline uint64_t lvd_slept(const lvd_worker *w) {
+  uint64_t word = lvd_load_relaxed_u64(&w->slept);
+  uint64_t half = word >> 1 | (word & UINT64_C(1) << 63); /* with its sign */
+  uint64_t ticks = word & 1 ? half + lvd_port_ticks() : half;
+  return ticks >> 63 ? 0 : ticks; /* on another core it is a little earlier */
+}
+static inline void lvd_falls_asleep(lvd_worker *w) {
+  uint64_t from = (lvd_load_relaxed_u64(&w->slept) >> 1) - lvd_port_ticks();
+  lvd_store_relaxed_u64(&w->slept, from << 1 | 1);
+}
+static inline void lvd_wakes_up(lvd_worker *w) {
+  lvd_store_relaxed_u64(&w->slept, lvd_slept(w) << 1);
+}
 
 /* How long somebody looks around before he sleeps. On our only core nothing changes meanwhile, but for
  * what others than we push. */

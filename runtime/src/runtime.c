@@ -297,7 +297,7 @@ lvd_status lvd_worker_counters_read(lvd_runtime *rt, uint32_t worker, lvd_worker
   out->cpu = w->cpu;
   out->given = lvd_load_relaxed_u32(&w->given) != 0;
   out->busy_ns = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&w->busy_ticks));
-  out->sleep_ns = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&w->sleep_ticks));
+  out->sleep_ns = lvd_port_ticks_to_ns(lvd_slept(w));
   out->activations = lvd_load_relaxed_u64(&w->activations);
   out->sleeps = lvd_load_relaxed_u64(&w->sleeps);
   out->wakes_sent = lvd_load_relaxed_u64(&w->wakes_sent);

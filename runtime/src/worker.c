@@ -352,16 +352,16 @@ static void rest(lvd_worker *w) {
   uint32_t sleep = lvd_inbox_announce(&w->inbox);
   if (sleep) {
     if (!lvd_load_relaxed_ptr(&w->commands) && lvd_forks_may_sleep(w)) {
-      uint64_t before = lvd_port_ticks();
       uint64_t timer = lvd_alarms_next(w);
       int64_t until = timer ? (int64_t)lvd_port_ticks_to_ns(timer) + 1 : -1;
       if (until < 0 || (most >= 0 && most < until)) until = most;
       lvd_lease_leave(&w->leased);
       lvd_watchdog_asleep(w);
-      lvd_port_wait(&w->inbox.waiting, sleep, until);
       lvd_count(&w->sleeps, 1);
+      lvd_falls_asleep(w);
+      lvd_port_wait(&w->inbox.waiting, sleep, until);
+      lvd_wakes_up(w);
       lvd_watchdog_awake(w);
-      lvd_count(&w->sleep_ticks, lvd_port_ticks() - before);
     }
     lvd_inbox_awake(&w->inbox);
     lvd_lease_enter(&w->leased, leased_core(w));

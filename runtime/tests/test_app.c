@@ -343,6 +343,33 @@ void test_app_load_refuses(void) {
 
 /* ---- idle, counters ----------------------------------------------------------------------------- */
 
+/* The sleep that goes on counts, and what is said of it never grows less. */
+void test_idle_sleep_is_counted(void) {
+  lvd_runtime *rt = runtime_of(2);
+  lvd_worker_counters before[2], now;
+  sleep_ms(50);
+  for (uint32_t w = 0; w < 2; w++) CHECK_EQ(lvd_worker_counters_read(rt, w, &before[w]), LVD_OK);
+  sleep_ms(100);
+  for (uint32_t w = 0; w < 2; w++) {
+    CHECK_EQ(lvd_worker_counters_read(rt, w, &now), LVD_OK);
+    CHECK(now.sleep_ns - before[w].sleep_ns > 50000000);
+    CHECK(now.sleep_ns < 10000000000);
+  }
+  uint32_t count = SCALED(200000);
+  sink s = {0};
+  builder b;
+  pipeline(&b, 3, &count, &s, 64);
+  lvd_app *app = app_begun(rt, &b);
+  while (lvd_app_wait(app, 0) == LVD_E_TIME)
+    for (uint32_t w = 0; w < 2; w++) {
+      CHECK_EQ(lvd_worker_counters_read(rt, w, &now), LVD_OK);
+      CHECK(now.sleep_ns >= before[w].sleep_ns);
+      before[w] = now;
+    }
+  app_ended(app, LVD_OK);
+  lvd_runtime_destroy(rt);
+}
+
 void test_idle_uses_no_cpu(void) {
   enum { APPS = 100 };
   lvd_runtime *rt = runtime_of(2);
