@@ -155,3 +155,21 @@ fn a_link_stays_and_what_it_leads_to_is_written() {
         ["graph.svg", "link.y4m", "real.y4m", "src"]
     );
 }
+
+/// A negative number is a wrong value of the option that it follows, and no option of its own.
+#[test]
+fn a_negative_number_is_told_to_be_no_value() {
+    let place = Place::new(&[]);
+    for (command, option, part) in [
+        ("load", "--rate", "write a number from 0.001"),
+        ("load", "--share", "write a number from 0.001"),
+        ("load", "--memory", "such as 500000"),
+        ("load", "--within", "write a number from 0.05"),
+        ("run", "--workers", "write a whole number from 1"),
+        ("run", "--spin", "write a whole number from 0"),
+    ] {
+        let told = place.run(&[command, "x.xdf", option, "-1"]);
+        told.refuses(2, &[option, "'-1'", part]);
+        assert!(!told.err.contains("tip"), "{told:?}");
+    }
+}

@@ -13,7 +13,7 @@ pub struct HostArgs {
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, env = "LEVADA_HOST")]
     pub socket: Option<PathBuf>,
     /// Listen on this descriptor, remember nothing: for an application that a host isolates
-    #[arg(long, value_name = "FD", hide = true, value_parser = clap::value_parser!(i32).range(3..))]
+    #[arg(long, value_name = "FD", hide = true, allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(3..))]
     pub listener: Option<i32>,
     /// Let this group use it, too
     #[arg(long, value_name = "GROUP")]
@@ -26,7 +26,7 @@ pub struct HostArgs {
     #[arg(long)]
     pub restore: bool,
     /// Told to end, wait no longer than this for a firing that does not end
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "20")]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds, default_value = "20")]
     pub within: f64,
     #[command(flatten)]
     pub runtime: RuntimeArgs,
@@ -65,7 +65,7 @@ pub struct AtArgs {
     #[arg(long)]
     pub json: bool,
     /// Wait no longer than this for what is asked for [default: 30; 1800 for load, which may compile]
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds)]
     pub within: Option<f64>,
 }
 
@@ -89,13 +89,13 @@ pub struct LoadArgs {
     )]
     pub priority: i32,
     /// Refuse it if its state and channels take more than so many bytes (K, M, G)
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true, value_parser = size)]
     pub memory: Option<u64>,
     /// Promise it so many units a second (what it counts, such as frames); it gets no more
-    #[arg(long, value_name = "FPS", value_parser = amount)]
+    #[arg(long, value_name = "FPS", allow_negative_numbers = true, value_parser = amount)]
     pub rate: Option<f64>,
     /// Let it take no more than so many cores, such as 0.5
-    #[arg(long, value_name = "CORES", value_parser = amount)]
+    #[arg(long, value_name = "CORES", allow_negative_numbers = true, value_parser = amount)]
     pub share: Option<f64>,
     /// Load it even where that breaks a promise
     #[arg(long)]
@@ -162,7 +162,7 @@ pub struct MoveArgs {
     pub name: String,
     #[arg(value_name = "ACTOR")]
     pub actor: String,
-    #[arg(value_name = "WORKER")]
+    #[arg(value_name = "WORKER", allow_negative_numbers = true)]
     pub worker: u32,
     #[command(flatten)]
     pub at: AtArgs,
@@ -174,7 +174,12 @@ pub struct EventsArgs {
     #[arg(long, short)]
     pub follow: bool,
     /// Leave out events up to this number
-    #[arg(long, value_name = "N", default_value = "0")]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "0",
+        allow_negative_numbers = true
+    )]
     pub since: u64,
     #[command(flatten)]
     pub at: AtArgs,
@@ -183,7 +188,7 @@ pub struct EventsArgs {
 #[derive(Args, Debug)]
 pub struct TopArgs {
     /// Ask the host so often
-    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "1", allow_negative_numbers = true, value_parser = seconds)]
     pub every: f64,
     #[command(flatten)]
     pub at: AtArgs,

@@ -17,7 +17,7 @@ pub enum McapiCommand {
 #[derive(Args, Debug)]
 pub struct LookArgs {
     /// Only these domains [default: all of yours]
-    #[arg(value_name = "DOMAIN", value_parser = domain)]
+    #[arg(value_name = "DOMAIN", allow_negative_numbers = true, value_parser = domain)]
     pub domains: Vec<u32>,
     /// Print JSON, a line for each look
     #[arg(long)]
@@ -29,14 +29,14 @@ pub struct WatchArgs {
     #[command(flatten)]
     pub look: LookArgs,
     /// Look so often
-    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "1", allow_negative_numbers = true, value_parser = seconds)]
     pub every: f64,
 }
 
 #[derive(Args, Debug)]
 pub struct CleanArgs {
     /// Only these domains [default: all of yours]
-    #[arg(value_name = "DOMAIN", value_parser = domain)]
+    #[arg(value_name = "DOMAIN", allow_negative_numbers = true, value_parser = domain)]
     pub domains: Vec<u32>,
     /// Print what was taken away as JSON
     #[arg(long)]

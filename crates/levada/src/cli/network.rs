@@ -54,7 +54,7 @@ pub struct CompileArgs {
     #[arg(long, value_name = "WHAT", value_enum, conflicts_with = "unchecked")]
     pub outside: Option<Outside>,
     /// Give channels sizes by chance, from this seed: what comes out must be the same
-    #[arg(long, value_name = "SEED")]
+    #[arg(long, value_name = "SEED", allow_negative_numbers = true)]
     pub any_sizes: Option<u64>,
     /// Do not join actors into one, even where that is faster
     #[arg(long, overrides_with = "fuse")]
@@ -86,15 +86,15 @@ pub struct GivenArgs {
 #[derive(Args, Debug)]
 pub struct RuntimeArgs {
     /// Workers [default: as many as affinity and the CPU quota leave]
-    #[arg(long, value_name = "N", value_parser = workers)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = workers)]
     pub workers: Option<u32>,
     /// Stop an application when one action of it computes for longer than this; 0: never [default: 0;
     /// in a host 10000]
-    #[arg(long, value_name = "MS")]
+    #[arg(long, value_name = "MS", allow_negative_numbers = true)]
     pub time_limit: Option<u32>,
     /// An idle worker looks for work for so many microseconds before it sleeps; 0: it sleeps at once
     /// [default: 30]
-    #[arg(long, value_name = "US", value_parser = microseconds)]
+    #[arg(long, value_name = "US", allow_negative_numbers = true, value_parser = microseconds)]
     pub spin: Option<u32>,
     /// Keep actors where they were placed first
     #[arg(long)]
@@ -138,7 +138,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub record: Option<PathBuf>,
     /// Run at so many units a second (what it counts, such as frames) and no more
-    #[arg(long, value_name = "FPS", value_parser = amount)]
+    #[arg(long, value_name = "FPS", allow_negative_numbers = true, value_parser = amount)]
     pub rate: Option<f64>,
     /// Draw the network with what was measured into this SVG file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -21,7 +21,7 @@ pub struct RaiseArgs {
     #[arg(value_name = "CORES")]
     pub cores: Option<CoreSet>,
     /// Choose so many that are the cheapest to empty
-    #[arg(long = "cores", value_name = "N", value_parser = workers, conflicts_with = "cores")]
+    #[arg(long = "cores", value_name = "N", allow_negative_numbers = true, value_parser = workers, conflicts_with = "cores")]
     pub count: Option<u32>,
     /// Give the cores to this process, which runs already, with all its threads; until it ends, or
     /// Ctrl-C
@@ -43,10 +43,10 @@ pub struct RaiseArgs {
     #[arg(long, value_name = "WAY", value_parser = ["partition", "cpusets", "affinity", "own"])]
     pub by: Option<String>,
     /// Run the program at this real-time priority, 1 to 99
-    #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u32).range(1..=99), conflicts_with = "pid")]
+    #[arg(long, value_name = "PRIORITY", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=99), conflicts_with = "pid")]
     pub fifo: Option<u32>,
     /// Run the program with this weight against others, 1 to 10000; the normal one is 100
-    #[arg(long, value_name = "WEIGHT", value_parser = clap::value_parser!(u32).range(1..=10000), conflicts_with_all = ["fifo", "pid"])]
+    #[arg(long, value_name = "WEIGHT", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=10000), conflicts_with_all = ["fifo", "pid"])]
     pub weight: Option<u32>,
     /// Let the program have so much time in each period, such as 2ms/10ms
     #[arg(long, value_name = "TIME/PERIOD", value_parser = deadline, conflicts_with_all = ["fifo", "weight", "pid"])]

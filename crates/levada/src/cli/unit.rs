@@ -148,7 +148,7 @@ pub struct UnitRunArgs {
     )]
     pub result: String,
     /// Stop the program when it has not ended by then [default: wait, whatever it does]
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds)]
     pub within: Option<f64>,
 }
 
