@@ -24,6 +24,7 @@ mod replace;
 pub mod state;
 mod stop;
 mod table;
+pub mod text_file;
 mod watch;
 pub mod weights;
 

@@ -8,7 +8,7 @@ use crate::record::text_of;
 use crate::remote;
 use levada_map::text::{Described, placement_text, read_description, read_placement};
 use levada_map::{
-    Placement, Scheduling, Simulated, Strategy, bottleneck, lower_bound, map,
+    Placement, Problem, Scheduling, Simulated, Strategy, bottleneck, lower_bound, map,
     simulate_until_settled,
 };
 use serde_json::{Value, json};
@@ -43,8 +43,11 @@ fn simulated(file: &Path, args: &SimulateArgs, json: bool) -> Result<ExitCode, F
     let mut read = read_description(&text)
         .map_err(|p| Failure::new(format!("{}: {}", file.display(), p.what)).help(p.help))?;
     if let Some(file) = &args.placement {
-        let named = read_placement(&text_of("--placement", file)?)?;
-        read.mix.pin(&named, read.machine.workers())?;
+        let wrong =
+            |p: Problem| Failure::new(format!("{}: {}", file.display(), p.what)).help(p.help);
+        let named = read_placement(&text_of("--placement", file)?).map_err(wrong)?;
+        let pinned = read.mix.pin(&named, read.machine.workers());
+        pinned.map_err(wrong)?;
     }
     let scheduling = match args.round_robin {
         true => Scheduling::RoundRobin,

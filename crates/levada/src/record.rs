@@ -20,8 +20,8 @@ impl From<Problem> for Failure {
 
 /// What a file holds, or why it cannot be read.
 pub fn text_of(option: &str, file: &Path) -> Result<String, Failure> {
-    let read = std::fs::read_to_string(file);
-    read.map_err(|e| Failure::new(format!("{option} {}: {e}", file.display())))
+    levada_host::text_file::read(file)
+        .map_err(|e| Failure::new(format!("{option} {}: {e}", file.display())))
 }
 
 /// A description of what ran, as these counters have it.

@@ -129,7 +129,7 @@ fn load_manifest(args: &LoadArgs) -> Done {
     }
     let path = std::path::absolute(&args.network.network)?;
     let shown = path.display();
-    let text = std::fs::read_to_string(&path);
+    let text = levada_host::text_file::read(&path);
     let text = text.map_err(|e| Failure::new(format!("{shown}: {e}")))?;
     let read: Result<Manifest, _> = toml::from_str(&text);
     let mut manifest = read.map_err(|e| {

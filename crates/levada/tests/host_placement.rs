@@ -70,6 +70,9 @@ fn a_wrong_placement_is_told_and_loads_nothing() {
             "{text}: {told:?}"
         );
     }
+    let told = load(&host, "a", &["--placement", "/dev/zero"]);
+    let refused = told.code == Some(1) && told.err.contains("/dev/zero: it is no file");
+    assert!(refused, "{told:?}");
     let told = load(&host, "a", &["--placement", "nowhere.toml"]);
     assert!(told.err.contains("nowhere.toml"), "{told:?}");
     assert_eq!(host.json(&["list"]).as_array().map(Vec::len), Some(0));

@@ -156,7 +156,27 @@ fn what_is_wrong_is_said() {
     map(&["--strategy", "recorded"]).refuses(1, &["no placement", "--record"]);
     map(&["--placement", "none.toml"]).refuses(1, &["--placement none.toml"]);
     place.write("p.toml", "[radio-1]\nin = 4\n");
-    map(&["--placement", "p.toml"]).refuses(1, &["core 4, and the cores are 0 to 3"]);
+    map(&["--placement", "p.toml"]).refuses(1, &["p.toml: ", "core 4, and the cores are 0 to 3"]);
+    place.write("p.toml", "[radio-1\n");
+    map(&["--placement", "p.toml"]).refuses(1, &["p.toml: "]);
+    // What has no end is not read for ever; what an editor marks as UTF-8 is read.
+    map(&["--placement", "/dev/zero"]).refuses(1, &["--placement /dev/zero", "16 MiB"]);
+    place
+        .run(&["map", "--simulate", "/dev/zero"])
+        .refuses(1, &["--simulate /dev/zero", "16 MiB"]);
+    place.write("p.toml", "\u{feff}[radio-1]\nin = 3\n");
+    map(&["--placement", "p.toml"]).succeeds();
+    let orcc = "<Configuration><Partitioning><Partition id=\"proc_3\"><Instance id=\"in\"/></Partition>\
+                </Partitioning></Configuration>";
+    for mark in ["", "\u{feff}"] {
+        place.write("p.xcf", &format!("{mark}{orcc}"));
+        let told = map(&["--placement", "p.xcf"]);
+        assert!(
+            told.code == Some(0) || told.err.contains("p.xcf: "),
+            "{told:?}"
+        );
+        assert!(!told.err.contains("a placement holds a table"), "{told:?}");
+    }
     place
         .run(&["map", "--simulate", "none.toml"])
         .refuses(1, &["--simulate none.toml"]);

@@ -154,7 +154,7 @@ fn pins(
     };
     let path = one.request.directory.join(file);
     let wrong = |what: String| Refusal::new(Kind::Wrong, format!("{}: {what}", path.display()));
-    let text = std::fs::read_to_string(&path).map_err(|e| wrong(e.to_string()))?;
+    let text = crate::text_file::read_regular(&path).map_err(|e| wrong(e.to_string()))?;
     let workers = served.host.machine().workers();
     let pins = placement::pins(&text, name, network, workers, true);
     Ok(pins.map_err(|p| wrong(p.what).help(p.help))?)

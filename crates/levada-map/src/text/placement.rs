@@ -22,6 +22,7 @@ pub fn placement_text(mix: &Mix, placement: &[u32]) -> String {
 
 /// Reads a placement, or a mapping of Orcc's (XML).
 pub fn read_placement(text: &str) -> Result<Named, Problem> {
+    let text = text.trim_start_matches('\u{feff}');
     if text.trim_start().starts_with('<') {
         return orcc::read(text);
     }
