@@ -27,7 +27,7 @@ enum { HANDLER_STACK = 64 * 1024 };
 
 /* What a compiler makes of __builtin_trap is an illegal instruction on x86-64, and a breakpoint on
  * aarch64 and riscv64. A debugger sees its own breakpoints before us. */
-static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
+static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT};
 enum { FAULTS = sizeof faults / sizeof *faults };
 static struct sigaction before[FAULTS];
 static pthread_once_t installed = PTHREAD_ONCE_INIT;
@@ -148,11 +148,13 @@ static void on_signal(int number, siginfo_t *info, void *context) {
     errno = error;
     return;
   }
-  if (traps.active) {
+  bool sent = number == SIGABRT && (info->si_code != SI_TKILL || info->si_pid != getpid());
+  if (traps.active && !sent) { /* by another process: what runs here has nothing to do with it */
     bool illegal = number == SIGILL || number == SIGTRAP;
-    lvd_port_trap trap = number == SIGFPE ? LVD_TRAP_ARITHMETIC
-                         : illegal        ? LVD_TRAP_ILLEGAL
-                                          : LVD_TRAP_MEMORY;
+    lvd_port_trap trap = number == SIGFPE    ? LVD_TRAP_ARITHMETIC
+                         : number == SIGABRT ? LVD_TRAP_ABORT
+                         : illegal           ? LVD_TRAP_ILLEGAL
+                                             : LVD_TRAP_MEMORY;
     traps.handler(lvd_port_self(), trap, info->si_addr, instruction_of(context));
   }
   /* Not ours: as if we had never been here. */
@@ -163,8 +165,9 @@ static void on_signal(int number, siginfo_t *info, void *context) {
       else if (before[i].sa_handler != SIG_DFL && before[i].sa_handler != SIG_IGN)
         before[i].sa_handler(number);
       else {
-        sigaction(number, &before[i], NULL);  /* the instruction traps again, for good */
-        if (number == SIGTRAP) raise(number); /* but some processors are past a breakpoint */
+        sigaction(number, &before[i], NULL); /* the instruction traps again, for good */
+        /* But some processors are past a breakpoint, and an abort is no instruction. */
+        if (number == SIGTRAP || number == SIGABRT) raise(number);
       }
     }
 }

@@ -191,6 +191,7 @@ typedef enum lvd_port_trap {
   LVD_TRAP_MEMORY,
   LVD_TRAP_ARITHMETIC,
   LVD_TRAP_ILLEGAL,
+  LVD_TRAP_ABORT, /* the thread itself called abort; it may be in anything, and the process ends */
   LVD_TRAP_TICK,  /* another LVD_TICK_MS of CPU time of this thread have passed */
   LVD_TRAP_ASLEEP /* lvd_port_thread_tick */
 } lvd_port_trap;

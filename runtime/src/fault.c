@@ -121,6 +121,28 @@ static void say_overflow(const lvd_worker *w, bool in_library) {
   lvd_port_last_words(text);
 }
 
+/* Whoever calls abort, or an assert that fails, may have any lock: nothing can be stopped alone. The
+ * process ends, and it is said whose code did that. */
+static void say_abort(const lvd_worker *w) {
+  const lvd_entity *e = w->current;
+  if (!e) return;
+  const lvd_actor *a = &e->actor;
+  bool fiber = e->is_fiber;
+  const char *native = fiber ? NULL : a->native;
+  const char *action = !fiber && a->cls->action && a->action < a->cls->actions
+                           ? a->cls->action[a->action].name
+                           : NULL;
+  char text[448];
+  snprintf(text, sizeof text,
+           "levada: abort was called in %s '%.63s' of '%.63s'%s%.63s%s%.63s; the process ends\n",
+           is_bare(w) ? "a call that a thread has forked in"
+           : fiber    ? "fiber"
+                      : "actor",
+           e->name, e->app->name, action ? ", action " : "", action ? action : "",
+           native ? ", native " : "", native ? native : "");
+  lvd_port_last_words(text);
+}
+
 /* In signal context, on the worker's thread. */
 void lvd_trap(void *self, lvd_port_trap trap, const void *address, const void *at) {
   lvd_worker *w = self;
@@ -169,6 +191,9 @@ void lvd_trap(void *self, lvd_port_trap trap, const void *address, const void *a
   }
   case LVD_TRAP_ASLEEP:
     lvd_stuck_asleep(w);
+    return;
+  case LVD_TRAP_ABORT:
+    say_abort(w);
     return;
   case LVD_TRAP_MEMORY:
     overflow = lvd_fiber_overflows(w, address);

@@ -2,7 +2,10 @@
 /* Faults stop the application they happen in, say where, and leave the others alone. */
 #include "test.h"
 
+#include <signal.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 static const lvd_action_class actions[] = {{"begin", NULL, 10}, {"index.bad", "other.cal", 20}};
 
@@ -282,4 +285,62 @@ void test_native_ends_its_actor(void) {
     CHECK(s.in_order);
   }
   lvd_runtime_destroy(rt);
+}
+
+/* ---- abort ------------------------------------------------------------------------------------------ */
+
+static lvd_verdict asserts_run(lvd_actor *self) {
+  self->action = 0;
+  self->native = "check_it";
+  abort();
+}
+
+static void on_abort(int number) {
+  (void)number;
+  _exit(7);
+}
+
+/* A process of its own, whose words come back. */
+static int aborts(bool handled, char *text, size_t size) {
+  static const lvd_action_class action = {"tests", NULL, 1};
+  static const lvd_actor_class asserts = {
+      .name = "asserts", .actions = 1, .action = &action, .run = asserts_run};
+  int ends[2];
+  CHECK_EQ(pipe(ends), 0);
+  fflush(NULL);
+  pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    dup2(ends[1], 2);
+    if (handled) signal(SIGABRT, on_abort);
+    builder b;
+    builder_init(&b, "breaks");
+    builder_actor(&b, "tester", &asserts, NULL);
+    lvd_app_wait(app_begun(runtime_of(2), &b), 20000);
+    _exit(0);
+  }
+  close(ends[1]);
+  size_t n = 0;
+  for (ssize_t got; (got = read(ends[0], text + n, size - 1 - n)) > 0;) n += (size_t)got;
+  text[n] = 0;
+  close(ends[0]);
+  int status = 0;
+  CHECK_EQ(waitpid(child, &status, 0), child);
+  return status;
+}
+
+/* It ends the process, and it is known whose code that was; who handles the signal has it as before. */
+void test_fault_abort_is_told(void) {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  SKIP("the sanitizers have something to say of their own when a process ends by a signal");
+#endif
+  char text[4096];
+  const char *said =
+      "levada: abort was called in actor 'tester' of 'breaks', action tests, native check_it";
+  int status = aborts(false, text, sizeof text);
+  CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+  CHECK(strstr(text, said));
+  status = aborts(true, text, sizeof text);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+  CHECK(strstr(text, said));
 }
