@@ -487,6 +487,42 @@ fn a_line_of_which_a_part_fails_is_not_begun() {
     }
 }
 
+/// Also where it has been joined with others, whose actions end.
+#[test]
+fn of_joined_actors_the_one_without_end_is_named() {
+    let place = Place::new(&[SOURCE]);
+    place.write(
+        "src/p/Hang.cal",
+        "package p;\nactor Hang () int In ==> int Out :\n  function hang(int x, int y) --> int :\n    \
+         if y = 0 then x else hang(x * 7 + 1, if y = 3 then 5 else y + 2 end) end\n  end\n  \
+         stay: action In:[x] ==> Out:[hang(x, 1)] end\nend\n",
+    );
+    place.write(
+        "src/p/Add.cal",
+        "package p;\nactor Add () int In ==> int Out :\n  action In:[x] ==> Out:[x + 1] end\nend\n",
+    );
+    place.write(
+        "src/p/Eat.cal",
+        "package p;\nactor Eat () int In ==> :\n  int s := 0;\n  action In:[x] ==> do s := s + x; end\nend\n",
+    );
+    let net = network(
+        &[
+            ("source", "p.Source", &[("n", "2000000")]),
+            ("add", "p.Add", &[]),
+            ("hang", "p.Hang", &[]),
+            ("eat", "p.Eat", &[]),
+        ],
+        &[
+            ("source.Out", "add.In"),
+            ("add.Out", "hang.In"),
+            ("hang.Out", "eat.In"),
+        ],
+    );
+    place.write(TOP, &net);
+    let run = place.run(&["run", TOP, "--time-limit", "100"]);
+    run.refuses(1, &["after 100 ms", "Hang.cal:6:", "hang.stay", "add+hang"]);
+}
+
 #[test]
 fn an_action_without_end_runs_into_its_time_limit() {
     let place = with_body("while x >= 0 do a[x mod 8] := a[0] + 1; end");

@@ -29,7 +29,7 @@ mod walk;
 mod writer;
 
 pub use actor::{asks_native, consumed, is_light, produced, weight};
-pub use class::prints;
+pub use class::{any_stmt, exprs_of, prints};
 pub use stmt::needs_zero;
 pub use value::{c_type, size_of};
 

@@ -6,6 +6,7 @@
 //! after the other in a loop, with local buffers between them. It fires only if all its elements and
 //! all its room are there; if not, the phases go on one by one.
 
+use super::lasting::lasts;
 use super::moves::Moves;
 use super::schedule::{Firing, Schedule};
 use super::{ELEMENTS, Member, ONCE, ROUND, WEIGHT};
@@ -400,7 +401,8 @@ impl<'a> Merger<'a> {
         let mut span = Span::default();
         for f in firings {
             let (m, id) = (&self.members[f.member], self.step(f).candidates[0]);
-            if names.is_empty() {
+            // The one that may last is where it is when its time is over.
+            if names.is_empty() || lasts(m.actor, &m.actor.actions[id]) {
                 span = m.actor.actions[id].span;
             }
             let name = qualified(m.name, &m.actor.actions[id]);

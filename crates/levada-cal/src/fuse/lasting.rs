@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Which actions call what may compute for long, or without an end. What is merged is small, and such a
+//! function is not seen in what calls it: if it does not end, it is one action that is to be named.
+
+use crate::emit::{any_stmt, exprs_of};
+use crate::ir::*;
+use crate::ranges::walk;
+
+/// A loop with more turns lasts.
+const TURNS: i128 = 1 << 16;
+
+/// Does a firing of this action perhaps last?
+pub fn lasts(actor: &Actor, action: &Action) -> bool {
+    let mut called = Vec::new();
+    for body in [&action.body, &action.guard.body] {
+        calls(&body.stmts, &mut called);
+    }
+    let values = action.outputs.iter().flat_map(|o| &o.values);
+    let scalars = values.filter_map(|v| match v {
+        OutputValue::Scalar(e) => Some(e),
+        OutputValue::List(_) => None,
+    });
+    for e in scalars.chain(&action.guard.conditions) {
+        calls_in(e, &mut called);
+    }
+    let mut known = vec![None; actor.procs.len()];
+    called.into_iter().any(|p| proc_lasts(actor, p, &mut known))
+}
+
+fn calls_in(e: &Expr, called: &mut Vec<usize>) {
+    walk(e, &mut |e| {
+        if let ExprKind::Call(p, _) = &e.kind {
+            called.push(*p);
+        }
+    });
+}
+
+fn calls(stmts: &[Stmt], called: &mut Vec<usize>) {
+    any_stmt(stmts, &mut |s| {
+        exprs_of(s, &mut |e| {
+            if let ExprKind::Call(p, _) = &e.kind {
+                called.push(*p);
+            }
+        });
+        if let StmtKind::Call(p, _) = &s.kind {
+            called.push(*p);
+        }
+        false
+    });
+}
+
+/// What is `known` of each: one that is being looked at lasts, since it calls itself.
+fn proc_lasts(actor: &Actor, p: usize, known: &mut [Option<bool>]) -> bool {
+    if let Some(lasts) = known[p] {
+        return lasts;
+    }
+    known[p] = Some(true);
+    let body = &actor.procs[p].body.stmts;
+    let mut called = Vec::new();
+    calls(body, &mut called);
+    let lasts = any_stmt(body, &mut |s| loops(s))
+        || called.into_iter().any(|p| proc_lasts(actor, p, known));
+    known[p] = Some(lasts);
+    lasts
+}
+
+fn loops(s: &Stmt) -> bool {
+    match &s.kind {
+        StmtKind::While(..) => true,
+        StmtKind::For { from, to, .. } => match (&from.kind, &to.kind) {
+            (ExprKind::Const(Value::Int(a)), ExprKind::Const(Value::Int(b))) => {
+                i128::from(*b) - i128::from(*a) >= TURNS
+            }
+            _ => true,
+        },
+        _ => false,
+    }
+}
