@@ -154,9 +154,12 @@ impl Command {
             Command::Mcapi(McapiCommand::Watch(args)) => args.look.json,
             Command::Mcapi(McapiCommand::Clean(args)) => args.json,
             Command::Unit(command) => command.json(),
-            Command::Shield(args) => {
-                matches!(&args.command, Some(ShieldCommand::Status(s)) if s.json)
-            }
+            Command::Shield(args) => match &args.command {
+                Some(ShieldCommand::Status(args)) => args.json,
+                Some(ShieldCommand::Release(args)) => args.json,
+                Some(ShieldCommand::Restore(args)) => args.json,
+                None => false,
+            },
             Command::Cc(_) | Command::Translate(_) => false,
             Command::Fmt(_) | Command::Lsp | Command::Completions { .. } | Command::Man { .. } => {
                 false

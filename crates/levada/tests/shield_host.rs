@@ -29,6 +29,16 @@ fn worker(host: &Host, core: u32) -> Value {
         .unwrap_or_default()
 }
 
+fn worker_cores(host: &Host) -> Vec<i64> {
+    let map = host.json(&["map"]);
+    let all = map
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|w| w["cpu"].as_i64().unwrap());
+    all.filter(|cpu| *cpu >= 0).collect()
+}
+
 fn is_open(host: &Host, core: u32) -> bool {
     worker(host, core)["open"] == true
 }
@@ -39,8 +49,10 @@ fn works(host: &Host) {
 }
 
 fn raise(bench: &Bench, host: &Host, way: &str) -> Child {
-    let mut command = bench.shield(&["-q", "--by", way], &["sleep", "60"]);
+    let mut command = bench.shield(&["--by", way], &["sleep", "60"]);
     command.env("LEVADA_HOST", host.place.path("h.sock"));
+    let said = std::fs::File::create(host.place.path("said")).unwrap();
+    command.stderr(said);
     command.stdout(Stdio::null()).spawn().unwrap()
 }
 
@@ -67,6 +79,11 @@ fn a_host_leaves_the_core_and_comes_back() {
                     .is_some_and(Vec::is_empty)
             });
             works(&host);
+            let left = format!("(process {}) has left core {}", host.child.id(), bench.core);
+            until("it is told", || {
+                let said = std::fs::read_to_string(host.place.path("said"));
+                said.is_ok_and(|said| said.contains(&left))
+            });
             // SAFETY: a child of ours that has not been waited for.
             unsafe { libc::kill(shield.id() as i32, signal) };
             shield.wait().unwrap();
@@ -79,6 +96,36 @@ fn a_host_leaves_the_core_and_comes_back() {
     }
     drop(host);
     bench.same();
+}
+
+#[test]
+fn the_cores_where_a_host_works_are_told() {
+    let host = Host::begin();
+    host.many("busy");
+    let cpu = worker_cores(&host);
+    if cpu.is_empty() {
+        return common::skipped("a host's cores", "its workers have no cores of their own");
+    }
+    let status = |more: &[&str]| {
+        let mut command = Command::new(LEVADA);
+        command.args(["shield", "status"]).args(more);
+        command.env("LEVADA_HOST", host.place.path("h.sock"));
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    };
+    let told: Value = serde_json::from_str(&status(&["--json"])).unwrap();
+    for core in told["cores"].as_array().unwrap() {
+        let process = cpu
+            .contains(&core["core"].as_i64().unwrap())
+            .then(|| host.child.id());
+        assert_eq!(
+            core["host"]["process"].as_u64(),
+            process.map(u64::from),
+            "{told}"
+        );
+    }
+    let told = status(&[]);
+    let works = format!("a host works there (process {}): ", host.child.id());
+    assert_eq!(told.matches(&works).count(), cpu.len(), "{told}");
 }
 
 #[test]

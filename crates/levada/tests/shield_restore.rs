@@ -120,6 +120,23 @@ fn a_shield_can_be_released_and_its_program_goes_on() {
         assert_eq!(done.status.signal(), Some(libc::SIGTERM));
         assert!(err(&done).contains("released"), "{done:?}");
     }
+    let (child, pid) = bench.start(&[], "exec sleep 20");
+    let json = |words: &[&str]| -> serde_json::Value {
+        serde_json::from_slice(&levada_shield(words).stdout).unwrap()
+    };
+    let done = json(&["release", "--json"]);
+    assert_eq!(
+        done["released"],
+        serde_json::json!([bench.core.to_string()])
+    );
+    kill(pid, libc::SIGTERM);
+    child.wait_with_output().unwrap();
+    assert_eq!(
+        json(&["restore", "--json"])["restored"],
+        serde_json::json!([])
+    );
+    let refused = json(&["release", "0", "--json"]);
+    assert_eq!(refused["outcome"], "refused");
     let none = levada_shield(&["release", "0"]);
     assert!(
         err(&none).contains("there is no shield on core 0"),

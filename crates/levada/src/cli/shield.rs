@@ -64,13 +64,26 @@ pub enum ShieldCommand {
     /// Show the cores, what is on them, and the shields that there are
     Status(ShieldStatusArgs),
     /// End a shield; its program goes on
-    Release {
-        /// The shield on these cores [default: every one]
-        #[arg(value_name = "CORES")]
-        cores: Option<CoreSet>,
-    },
+    Release(ShieldReleaseArgs),
     /// Make as it was what a shield changed whose processes were all killed
-    Restore,
+    Restore(ShieldRestoreArgs),
+}
+
+#[derive(Args, Debug)]
+pub struct ShieldReleaseArgs {
+    /// The shield on these cores [default: every one]
+    #[arg(value_name = "CORES")]
+    pub cores: Option<CoreSet>,
+    /// Print which were released as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct ShieldRestoreArgs {
+    /// Print what was restored as JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Args, Debug)]

@@ -7,16 +7,62 @@ use levada_cores::CoreSet;
 use levada_host::Kind;
 use levada_host::api::away::Away;
 use levada_host::api::serve::usual_path;
+use levada_host::api::types::{HostInfo, Worker};
 use levada_host::client::{Client, Method};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// So long a host may take: what it has there may be in a firing.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// And to say who works where.
+const SOON: Duration = Duration::from_millis(500);
 
 /// Until this goes, or the process ends.
-pub struct Left(Vec<(Client, u32)>);
+pub struct Left {
+    cores: Vec<(Client, u32)>,
+    said: Vec<String>,
+}
+
+impl Left {
+    /// Which hosts have left which cores, a sentence for each.
+    pub fn said(&self) -> &[String] {
+        &self.said
+    }
+}
+
+/// A host with a worker on a core.
+#[derive(Clone, Debug)]
+pub struct Works {
+    pub process: u32,
+    /// Actors that it has there.
+    pub actors: usize,
+}
+
+/// By core: the hosts that have a worker there, and have not left it.
+pub fn at_work() -> BTreeMap<u32, Works> {
+    let mut all = BTreeMap::new();
+    for socket in sockets() {
+        let client = Client::new(&socket).within(SOON);
+        let (Ok(host), Ok(workers)) = (
+            client.get::<HostInfo>("/host"),
+            client.get::<Vec<Worker>>("/map"),
+        ) else {
+            continue;
+        };
+        for worker in workers.iter().filter(|w| w.open || !w.actor.is_empty()) {
+            let works = Works {
+                process: host.pid,
+                actors: worker.actor.len(),
+            };
+            if let Ok(core) = u32::try_from(worker.cpu) {
+                all.insert(core, works);
+            }
+        }
+    }
+    all
+}
 
 fn at(core: u32) -> String {
     format!("/cores/{core}/away")
@@ -40,12 +86,24 @@ fn sockets() -> Vec<PathBuf> {
 
 pub fn leave(cores: &CoreSet) -> Left {
     let mut left = Vec::new();
+    let mut said = Vec::new();
     for socket in sockets() {
         let client = Client::new(&socket).within(PATIENCE);
         for core in cores.iter() {
             let asked = json!({ "process": std::process::id() });
             match client.call::<Away>(Method::POST, &at(core), &asked) {
-                Ok(_) => left.push((client.clone(), core)),
+                Ok(away) => {
+                    left.push((client.clone(), core));
+                    // Who says nothing of itself has left all the same.
+                    let host: Option<HostInfo> = client.get("/host").ok();
+                    let process = host.map(|h| format!(" (process {})", h.pid));
+                    let (process, worker) = (process.unwrap_or_default(), away.worker);
+                    said.push(format!(
+                        "the host at {}{process} has left core {core}: what was on its worker {worker} is on \
+                         its others, until the shield ends",
+                        socket.display()
+                    ));
+                }
                 // It is not there.
                 Err(e) if e.kind == Some(Kind::Unknown) => {}
                 Err(e) => {
@@ -55,12 +113,12 @@ pub fn leave(cores: &CoreSet) -> Left {
             }
         }
     }
-    Left(left)
+    Left { cores: left, said }
 }
 
 impl Drop for Left {
     fn drop(&mut self) {
-        for (client, core) in &self.0 {
+        for (client, core) in &self.cores {
             // Gone, or somebody else has asked for it: then there is nothing to be taken back.
             let _ = client.call::<Away>(Method::DELETE, &at(*core), &Value::Null);
         }

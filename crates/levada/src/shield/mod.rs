@@ -13,6 +13,7 @@ use crate::output::{self, Failure, failure_with, plural};
 use levada_cores::guard::Urgent;
 use levada_cores::shield::{self as shields, cores};
 use levada_cores::{CoreSet, Load, Machine, Request, Rung, Topology};
+use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -29,8 +30,8 @@ pub fn shield(args: &ShieldArgs) -> Result<ExitCode, Failure> {
     match &args.command {
         None => raise(&args.raise),
         Some(ShieldCommand::Status(args)) => status::status(args),
-        Some(ShieldCommand::Release { cores }) => release(cores.as_ref()),
-        Some(ShieldCommand::Restore) => restore(),
+        Some(ShieldCommand::Release(args)) => release(args.cores.as_ref(), args.json),
+        Some(ShieldCommand::Restore(args)) => restore(args.json),
     }
 }
 
@@ -58,7 +59,7 @@ struct Plan<'a> {
     load: Load,
     topology: Topology,
     /// Last: they come back when the shield has gone.
-    _left: hosts::Left,
+    left: hosts::Left,
 }
 
 fn plan(args: &RaiseArgs) -> Result<Plan<'_>, Failure> {
@@ -126,15 +127,20 @@ fn plan(args: &RaiseArgs) -> Result<Plan<'_>, Failure> {
     };
     Ok(Plan {
         args,
-        _left: hosts::leave(&request.cores),
+        left: hosts::leave(&request.cores),
         request,
         load,
         topology,
     })
 }
 
-fn release(wanted: Option<&CoreSet>) -> Result<ExitCode, Failure> {
+fn release(wanted: Option<&CoreSet>, json: bool) -> Result<ExitCode, Failure> {
     let released = shields::release(wanted)?;
+    if json {
+        let all: Vec<String> = released.iter().map(CoreSet::to_string).collect();
+        output::line(&json!({ "released": all }).to_string())?;
+        return Ok(ExitCode::SUCCESS);
+    }
     match released.is_empty() {
         true => output::line("there is no shield")?,
         false => {
@@ -146,10 +152,10 @@ fn release(wanted: Option<&CoreSet>) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn restore() -> Result<ExitCode, Failure> {
+fn restore(json: bool) -> Result<ExitCode, Failure> {
     let machine = Machine::this();
     let restored = shields::restore_left(&machine)?;
-    for one in &restored {
+    for one in restored.iter().filter(|_| !json) {
         output::line(&report::restored(one))?;
     }
     let there = shields::there_are().into_iter();
@@ -168,7 +174,10 @@ fn restore() -> Result<ExitCode, Failure> {
             format!("levada shield release {all} ends that"),
         );
     }
-    if restored.is_empty() {
+    if json {
+        let all: Vec<Value> = restored.iter().map(report::restored_json).collect();
+        output::line(&json!({ "restored": all }).to_string())?;
+    } else if restored.is_empty() {
         output::line("nothing to restore")?;
     }
     Ok(match restored.iter().all(|r| r.failed.is_empty()) {

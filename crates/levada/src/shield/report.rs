@@ -5,6 +5,7 @@
 use crate::output::{DIM, paint, plural};
 use levada_cores::shield::cores;
 use levada_cores::{CoreSet, Load, Raised, Restored, Topology};
+use serde_json::{Value, json};
 
 /// The threads with the most work on these cores, as a phrase.
 pub fn heaviest(load: &Load, on: &CoreSet) -> String {
@@ -111,6 +112,21 @@ pub fn raised(
             shield.or(&threads)
         ));
     }
+}
+
+/// Before that: a host's threads are not all that it has on a core.
+pub fn left(said: &[String]) {
+    for one in said {
+        say!("{} {one}", paint(DIM, "shield:"));
+    }
+}
+
+/// As `restored`.
+pub fn restored_json(done: &Restored) -> Value {
+    json!({
+        "cores": done.cores.to_string(), "threads": done.threads, "widened": done.widened,
+        "changed": done.changed, "reused": done.reused, "evicted": done.evicted, "failed": done.failed,
+    })
 }
 
 /// At the end.

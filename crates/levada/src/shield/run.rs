@@ -272,6 +272,7 @@ fn say(plan: &Plan, text: &str) {
 fn announce(plan: &Plan, shield: &Shield) {
     if !plan.args.quiet {
         let request = &plan.request;
+        report::left(plan.left.said());
         report::raised(
             &shield.raised,
             &plan.load,

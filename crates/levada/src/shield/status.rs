@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `levada shield status`: the cores, what is on them, what it would cost to empty them; and the shields.
 
+use super::hosts::{self, Works};
 use super::report;
 use crate::cli::ShieldStatusArgs;
 use crate::output::{self, Failure, plural, table};
@@ -8,6 +9,7 @@ use levada_cores::record::Held;
 use levada_cores::shield::{self as shields, cores};
 use levada_cores::{CoreSet, Load, Machine, Rung, Topology};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -28,11 +30,25 @@ pub fn status(args: &ShieldStatusArgs) -> Result<ExitCode, Failure> {
     }
     let load = shields::look(MOMENT);
     let there: Vec<Held> = shields::there_are().into_iter().map(|(_, r)| r).collect();
+    let hosts = hosts::at_work();
     match args.json {
-        true => output::line(&to_json(args, &machine, &topology, &load, &there).to_string())?,
-        false => print(args, &machine, &topology, &load, &there)?,
+        true => {
+            let mut all = to_json(args, &machine, &topology, &load, &there);
+            let list = all["cores"].as_array_mut().into_iter().flatten();
+            for core in list {
+                if let Some(host) = core_of(core).and_then(|c| hosts.get(&c)) {
+                    core["host"] = json!({"process": host.process, "actors": host.actors});
+                }
+            }
+            output::line(&all.to_string())?;
+        }
+        false => print(args, &machine, &topology, &load, &there, &hosts)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn core_of(told: &Value) -> Option<u32> {
+    u32::try_from(told["core"].as_u64()?).ok()
 }
 
 fn cores_of(there: &[Held]) -> CoreSet {
@@ -46,6 +62,7 @@ fn print(
     topology: &Topology,
     load: &Load,
     there: &[Held],
+    hosts: &BTreeMap<u32, Works>,
 ) -> Result<(), Failure> {
     let shielded = cores_of(there);
     let cheapest = load.cheapest(1, topology, &shielded);
@@ -56,12 +73,19 @@ fn print(
             let on = CoreSet::one(core.id);
             let mut notes = Vec::new();
             if shielded.has(core.id) {
-                notes.push("shielded");
+                notes.push("shielded".to_string());
             } else if cheapest.has(core.id) && topology.online.len() > 1 {
-                notes.push("cheapest to empty");
+                notes.push("cheapest to empty".to_string());
             }
             if !topology.allowed.has(core.id) {
-                notes.push("not allowed here");
+                notes.push("not allowed here".to_string());
+            }
+            if let Some(host) = hosts.get(&core.id) {
+                let actors = plural(host.actors, "actor");
+                notes.push(format!(
+                    "a host works there (process {}): {actors}",
+                    host.process
+                ));
             }
             vec![
                 format!("core {}", core.id),
