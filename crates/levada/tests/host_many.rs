@@ -387,19 +387,59 @@ impl Dice {
     }
 }
 
-/// Loads, unloads, pauses, moves, replaces and failures by chance, and a host that is killed, and the next
+/// Copies the lines of the file of its first argument to that of its second, with forks; how far it has come is its
+/// heirloom.
+const COPIES: &str = r#"
+#include <levada/fork.h>
+#include <levada/native.h>
+#include <levada/program.h>
+#include <stdio.h>
+#include <stdlib.h>
+struct kept { long at, versions; };
+static const char key;
+static int same(int x) { return x; }
+int main(int argc, char **argv) {
+  struct kept *k = lvd_app_heirloom(lvd_app_here(), "kept", &key, sizeof *k, NULL);
+  FILE *in = argc > 2 ? fopen(argv[1], "r") : NULL, *out = in ? fopen(argv[2], k->versions++ ? "a" : "w") : NULL;
+  if (!out || fseek(in, k->at, SEEK_SET) != 0) return 1;
+  char line[32];
+  while (!lvd_app_drains(lvd_app_here()) && fgets(line, sizeof line, in)) {
+    int a, b, x = atoi(line);
+    a = same(x) !! { b = same(-x); }
+    if (a + b != 0) return 2;
+    fprintf(out, "%d\n", a);
+  }
+  k->at = ftell(in);
+  fclose(in);
+  return fclose(out) != 0;
+}
+"#;
+
+/// Loads, unloads, pauses, moves, replaces and failures of networks and C programs by chance, and a host that is killed, and the next
 /// one that restores what ran: who comes to its end has written what it writes in a quiet run, and who is
 /// drained before it, the beginning of that. LEVADA_LIFE=1000 makes it longer.
 #[test]
 fn a_random_life_changes_no_output() {
     let steps = std::env::var("LEVADA_LIFE").ok();
-    let steps: u64 = steps.and_then(|s| s.parse().ok()).unwrap_or(60);
+    let steps: u64 = steps.and_then(|s| s.parse().ok()).unwrap_or(150);
     let seed = std::env::var("LEVADA_SEED").ok();
     let seed: u64 = seed.and_then(|s| s.parse().ok()).unwrap_or(7);
     let place = readers();
     let numbers: String = (1..=60_000).map(|i| format!("{i}\n")).collect();
     place.write("numbers.txt", &numbers);
+    place.write("copies.c", COPIES);
+    place
+        .run(&["cc", "--hosted", "-O2", "copies.c", "-o", "copies.so"])
+        .succeeds();
     let mut host = Host::begin_in(place);
+    let is_program = |name: &str| name.starts_with('c');
+    let mut paused: Vec<String> = Vec::new();
+    let go_on = |host: &Host, paused: &mut Vec<String>, name: &str| {
+        if let Some(at) = paused.iter().position(|p| p == name) {
+            host.run(&["resume", name]).succeeds();
+            paused.swap_remove(at);
+        }
+    };
     let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let (mut last, mut compared, mut drained, mut restored) = (0, 0, 0, 0);
     let mut live: Vec<String> = Vec::new();
@@ -414,6 +454,15 @@ fn a_random_life_changes_no_output() {
         let (what, which) = (dice.roll(13), dice.roll(live.len().max(1) as u64) as usize);
         let name = live.get(which).cloned();
         match (what, name) {
+            (3, _) => {
+                last += 1;
+                let (name, out) = (format!("c{last}"), format!("c{last}.txt"));
+                let load = ["load", "copies.so", "--name", &name, "--socket", "h.sock"];
+                host.place
+                    .run(&[&load[..], &["--", "numbers.txt", &out]].concat())
+                    .succeeds();
+                live.push(name);
+            }
             (0..4, _) | (_, None) => {
                 last += 1;
                 let (name, share) = (
@@ -443,16 +492,32 @@ fn a_random_life_changes_no_output() {
             }
             // They may have ended meanwhile: what is refused then is no error.
             (4, Some(name)) => {
-                host.run(&["pause", &name]);
-                host.run(&["list"]).succeeds();
-                host.run(&["resume", &name]);
+                if paused.contains(&name) {
+                    go_on(&host, &mut paused, &name);
+                } else if host.run(&["pause", &name]).code == Some(0) {
+                    paused.push(name.clone());
+                    host.run(&["list"]).succeeds();
+                    if dice.roll(2) == 0 {
+                        go_on(&host, &mut paused, &name);
+                    }
+                }
             }
-            (5, Some(name)) => {
+            (5, Some(name)) if !is_program(&name) => {
                 let worker = dice.roll(2).to_string();
                 let actor = host.run(&["show", &name, "--json"]).json()["actor"][0]["name"].clone();
                 host.run(&["move", &name, actor.as_str().unwrap_or("x"), &worker]);
             }
+            (6..8, Some(name)) if is_program(&name) => {
+                go_on(&host, &mut paused, &name);
+                let out = format!("{name}.txt");
+                let replace = ["replace", &name, "copies.so", "--socket", "h.sock"];
+                let new = [&replace[..], &["--", "numbers.txt", &out]].concat();
+                let done = host.place.run(&new);
+                let fine = done.code == Some(0) || done.err.contains("has ended");
+                assert!(fine, "seed {seed}, step {step}: {done:#?}");
+            }
             (6..8, Some(name)) => {
+                go_on(&host, &mut paused, &name);
                 let version = ["src/p/Copy.xdf", "src/p/Minus.xdf"][dice.roll(2) as usize];
                 let done = host.run(&["replace", &name, version]);
                 let fine = done.code == Some(0) || done.err.contains("has ended");
@@ -467,15 +532,18 @@ fn a_random_life_changes_no_output() {
             (9, Some(name)) => {
                 host.run(&["unload", &name, "--now"]);
                 live.swap_remove(which);
+                paused.retain(|p| p != &name);
                 let _ = std::fs::remove_file(host.place.path(&format!("{name}.txt")));
             }
             (10, Some(name)) => {
+                go_on(&host, &mut paused, &name);
                 host.until(&name, |a| a["state"] == "ended");
                 compare(&host, &name);
                 compared += 1;
                 live.swap_remove(which);
             }
             (12, Some(name)) => {
+                go_on(&host, &mut paused, &name);
                 let ended = host.json(&["unload", &name, "--within", "60"]);
                 assert_eq!(ended["outcome"], "done", "seed {seed}, step {step}");
                 let file = host.place.path(&format!("{name}.txt"));
@@ -510,6 +578,7 @@ fn a_random_life_changes_no_output() {
         }
     }
     for name in live {
+        go_on(&host, &mut paused, &name);
         host.until(&name, |a| a["state"] == "ended");
         compare(&host, &name);
         compared += 1;
