@@ -154,7 +154,8 @@ struct lvd_worker {
   lvd_fiber *stack;   /* at hand for the next actor that may wait */
   /* Counters. */
   lvd_a64 busy_ticks, slept, activations, sleeps, wakes_sent;
-  lvd_a64 stuck; /* 1 + the number of the activation that does not end (stuck.c) */
+  lvd_a64 slept_told; /* the most that was said of `slept` */
+  lvd_a64 stuck;      /* 1 + the number of the activation that does not end (stuck.c) */
   lvd_a64
       sleeper; /* 1 + that of the one that sleeps in the system, as the watchdog saw it; 0: has been done */
   lvd_a32 number; /* its thread's; 0: it has not begun */
@@ -307,9 +308,9 @@ static inline bool lvd_core_is_for(const lvd_worker *w, const lvd_app *app) {
 /* Workers, the urgent ones included. */
 static inline uint32_t lvd_all_workers(const lvd_runtime *rt) { return 2 * rt->workers; }
 
-/* What a worker has slept, in one word, so that who reads it sees the sleep that goes on, too, and never
- * less than before: twice the ticks; while it sleeps, 1 and twice what they were, less the time when it
- * fell asleep. */
+/* What a worker has slept, in one word, so that who reads it sees the sleep that goes on, too: twice the
+ * ticks; while it sleeps, 1 and twice what they were, less the time when it fell asleep. Clocks of two
+ * cores differ a little, and so may what one reads from what another has read before. */
 static inline uint64_t lvd_slept(const lvd_worker *w) {
   uint64_t word = lvd_load_relaxed_u64(&w->slept);
   uint64_t half = word >> 1 | (word & UINT64_C(1) << 63); /* with its sign */

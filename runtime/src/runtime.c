@@ -290,6 +290,14 @@ lvd_status lvd_core_give(lvd_runtime *rt, uint32_t worker) {
   return status;
 }
 
+/* Never less than before: it is a counter. */
+static uint64_t sleep_told(lvd_worker *w) {
+  uint64_t is = lvd_slept(w), told = lvd_load_relaxed_u64(&w->slept_told);
+  while (told < is && !lvd_cas_relaxed_u64(&w->slept_told, &told, is)) {
+  }
+  return told < is ? is : told;
+}
+
 lvd_status lvd_worker_counters_read(lvd_runtime *rt, uint32_t worker, lvd_worker_counters *out) {
   if (!rt || !out || worker >= rt->workers) return LVD_E_ARGUMENT;
   lvd_worker *w = &rt->worker[worker];
@@ -297,7 +305,7 @@ lvd_status lvd_worker_counters_read(lvd_runtime *rt, uint32_t worker, lvd_worker
   out->cpu = w->cpu;
   out->given = lvd_load_relaxed_u32(&w->given) != 0;
   out->busy_ns = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&w->busy_ticks));
-  out->sleep_ns = lvd_port_ticks_to_ns(lvd_slept(w));
+  out->sleep_ns = lvd_port_ticks_to_ns(sleep_told(w));
   out->activations = lvd_load_relaxed_u64(&w->activations);
   out->sleeps = lvd_load_relaxed_u64(&w->sleeps);
   out->wakes_sent = lvd_load_relaxed_u64(&w->wakes_sent);
