@@ -52,6 +52,11 @@ bool lvd_app_fault(lvd_app *app, lvd_fault *out) {
   return true;
 }
 
+const char *lvd_app_name_here(void) {
+  const lvd_worker *w = lvd_this_worker();
+  return w && w->current && w->current->app ? w->current->app->name : NULL;
+}
+
 /* Does a call run that a thread of the program has forked? Then its faults are the program's. */
 static bool is_bare(const lvd_worker *w) {
   return w->current && w->current->is_fiber && lvd_fiber_is_bare(w->current);

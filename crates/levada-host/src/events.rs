@@ -23,6 +23,8 @@ pub enum What {
     /// By itself, or since it was told to.
     Ended,
     Failed,
+    /// It has ended the host before this one, and is not loaded again.
+    Held,
     Unloaded,
     /// By a new version, which goes on where the old one has ended.
     Replaced,

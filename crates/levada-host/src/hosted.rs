@@ -138,6 +138,8 @@ pub enum State {
     Ending,
     Ended,
     Failed,
+    /// Remembered, and not loaded: it has ended the last host, or cannot be loaded any more.
+    Held,
 }
 
 /// How an application ended.

@@ -115,7 +115,7 @@ pub fn keep(shared: &Weak<Shared>, hosted: &Weak<Hosted>) {
         let elapsed = at.elapsed().as_secs_f64();
         at = Instant::now();
         match shared.state(hosted.number) {
-            None | Some(State::Ended | State::Failed) => return,
+            None | Some(State::Ended | State::Failed | State::Held) => return,
             Some(State::Loaded | State::Paused) => {
                 pause = AWAY;
                 continue;

@@ -2,11 +2,16 @@
 //! What a host remembers of what was loaded, for the one that comes after it: a file for each
 //! application, written before it starts and taken away when it has ended. A host that is killed at any
 //! moment leaves what ran then; a file appears and goes as a whole, and is on the disk before its
-//! application starts. One folder is one host's.
+//! application starts. Several that are loaded together are remembered together or not at all. One folder is
+//! one host's.
+//!
+//! An application that has ended its host is *held back*: a second file says why, and as long as that is there
+//! it is not loaded again unless somebody asks for it. Who that is, `journal.rs` finds out.
 
 use crate::api::types::LoadRequest;
+use crate::journal::Journal;
 use crate::refusal::{Kind, Refusal};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -18,6 +23,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub struct Memory {
     folder: PathBuf,
     whose: Mutex<Whose>,
+    journal: Journal,
+    /// Who may have ended the host before this one: few of them are begun together.
+    suspects: Vec<String>,
     /// Held as long as this host lives, whatever ends it.
     _lock: File,
 }
@@ -27,8 +35,17 @@ pub struct Memory {
 struct Whose {
     /// Of this host: the number of the application that has each. Names come again, numbers do not.
     ours: BTreeMap<String, u64>,
-    /// Of the host before it.
-    left: BTreeSet<String>,
+    /// Of the host before it: and why it is not loaded, where that has been found.
+    left: BTreeMap<String, Option<String>>,
+}
+
+/// What a host loads of what the one before it had loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Restore {
+    Nothing,
+    /// All but what is held back.
+    Good,
+    All,
 }
 
 /// `$XDG_STATE_HOME/levada/host`, `~/.local/state/levada/host`, or `/var/lib/levada/host` for root; none
@@ -72,28 +89,36 @@ impl Memory {
             }
             std::fs::TryLockError::Error(e) => cannot(&e),
         })?;
+        let kept = tidy(folder);
+        let (journal, found) = Journal::open(folder, &kept).map_err(|e| cannot(&e))?;
         let memory = Memory {
             folder: folder.to_path_buf(),
             whose: Mutex::default(),
+            journal,
+            suspects: found.suspects,
             _lock: lock,
         };
-        memory.whose().left = memory.tidy();
+        if let Some((name, why)) = found.guilty {
+            let held = memory.write_whole(&memory.held_file(&name), why.as_bytes());
+            held.map_err(|e| cannot(&e))?;
+        }
+        memory.journal.start().map_err(|e| cannot(&e))?;
+        let left = kept.into_iter().map(|name| {
+            let why = memory.held(&name);
+            (name, why)
+        });
+        memory.whose().left = left.collect();
         Ok(memory)
     }
 
-    /// The names of all that are kept; halves that a killed host had begun to keep are removed.
-    fn tidy(&self) -> BTreeSet<String> {
-        let entries = std::fs::read_dir(&self.folder).into_iter().flatten();
-        let mut names = BTreeSet::new();
-        for entry in entries.flatten() {
-            let file = entry.file_name().to_string_lossy().into_owned();
-            if file.starts_with('.') && file.ends_with(".new") {
-                let _ = std::fs::remove_file(entry.path());
-            } else if let Some(name) = file.strip_suffix(".json").filter(|n| !n.starts_with('.')) {
-                names.insert(name.to_string());
-            }
-        }
-        names
+    /// What begins and what has settled.
+    pub fn journal(&self) -> &Journal {
+        &self.journal
+    }
+
+    /// Who may have ended the host before this one, if that is not known better.
+    pub fn suspects(&self) -> &[String] {
+        &self.suspects
     }
 
     fn whose(&self) -> MutexGuard<'_, Whose> {
@@ -104,10 +129,31 @@ impl Memory {
         self.folder.join(format!("{name}.json"))
     }
 
+    fn held_file(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{name}.held"))
+    }
+
+    /// Why it is held back, if it is.
+    pub fn held(&self, name: &str) -> Option<String> {
+        let why = std::fs::read(self.held_file(name)).ok()?;
+        Some(String::from_utf8_lossy(&why).into_owned())
+    }
+
+    /// It has come to run: it is not held back any more.
+    pub fn release(&self, name: &str) {
+        let _ = std::fs::remove_file(self.held_file(name));
+    }
+
+    fn remove(&self, name: &str) {
+        let _ = std::fs::remove_file(self.file(name));
+        self.release(name);
+    }
+
     /// Keeps how an application of this name was loaded, which has this number now.
     pub fn keep(&self, name: &str, number: u64, request: &LoadRequest) -> std::io::Result<()> {
         let mut whose = self.whose();
         self.write(name, request)?;
+        self.release(name);
         whose.ours.insert(name.to_string(), number);
         whose.left.remove(name);
         Ok(())
@@ -119,15 +165,20 @@ impl Memory {
             name: Some(name.to_string()),
             ..request.clone()
         };
-        let text = serde_json::to_vec_pretty(&named)?;
+        self.write_whole(&self.file(name), &serde_json::to_vec_pretty(&named)?)
+    }
+
+    /// The file is there with all of the text, or as it was.
+    fn write_whole(&self, file: &Path, text: &[u8]) -> std::io::Result<()> {
         // A name does not begin with a dot, so this is nobody's.
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
         let new = self.folder.join(format!(".{name}.new"));
         let written = File::create(&new).and_then(|mut file| {
-            file.write_all(&text)?;
+            file.write_all(text)?;
             file.sync_all()
         });
         let done = written
-            .and_then(|()| std::fs::rename(&new, self.file(name)))
+            .and_then(|()| std::fs::rename(&new, file))
             .and_then(|()| File::open(&self.folder)?.sync_all());
         if done.is_err() {
             drop(std::fs::remove_file(&new));
@@ -159,7 +210,14 @@ impl Memory {
         let mut whose = self.whose();
         if whose.ours.get(name) == Some(&number) {
             whose.ours.remove(name);
-            whose.left.insert(name.to_string());
+            whose.left.insert(name.to_string(), self.held(name));
+        }
+    }
+
+    /// Why one that is left could not be loaded again.
+    pub fn not_loaded(&self, name: &str, why: &str) {
+        if let Some(known) = self.whose().left.get_mut(name) {
+            *known = Some(why.to_string());
         }
     }
 
@@ -168,7 +226,7 @@ impl Memory {
         let mut whose = self.whose();
         if whose.ours.get(name) == Some(&number) {
             whose.ours.remove(name);
-            let _ = std::fs::remove_file(self.file(name));
+            self.remove(name);
         }
     }
 
@@ -177,7 +235,7 @@ impl Memory {
         self.whose().ours.retain(|name, number| {
             let stays = lives(*number);
             if !stays {
-                let _ = std::fs::remove_file(self.file(name));
+                self.remove(name);
             }
             stays
         });
@@ -185,15 +243,27 @@ impl Memory {
 
     /// What is kept of the host before this one, and was not loaded since.
     pub fn left(&self) -> Vec<String> {
-        self.whose().left.iter().cloned().collect()
+        self.whose().left.keys().cloned().collect()
+    }
+
+    /// Those of them that cannot be loaded again or are held back, and why.
+    pub fn left_out(&self) -> Vec<(String, String)> {
+        let whose = self.whose();
+        let out = whose.left.iter();
+        out.filter_map(|(name, why)| Some((name.clone(), why.clone()?)))
+            .collect()
+    }
+
+    pub fn is_left(&self, name: &str) -> bool {
+        self.whose().left.contains_key(name)
     }
 
     /// Forgets one of these; false if there is none of this name.
     pub fn forget_left(&self, name: &str) -> bool {
         let mut whose = self.whose();
-        let was = whose.left.remove(name);
+        let was = whose.left.remove(name).is_some();
         if was {
-            let _ = std::fs::remove_file(self.file(name));
+            self.remove(name);
         }
         was
     }
@@ -205,6 +275,22 @@ impl Memory {
         request.name = Some(name.to_string());
         Ok(request)
     }
+}
+
+/// The names of all that are kept; halves that a killed host had begun to keep are removed.
+fn tidy(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten();
+    let mut names = Vec::new();
+    for entry in entries.flatten() {
+        let file = entry.file_name().to_string_lossy().into_owned();
+        if file.starts_with('.') && file.ends_with(".new") {
+            let _ = std::fs::remove_file(entry.path());
+        } else if let Some(name) = file.strip_suffix(".json").filter(|n| !n.starts_with('.')) {
+            names.push(name.to_string());
+        }
+    }
+    names.sort();
+    names
 }
 
 #[cfg(test)]
@@ -242,6 +328,39 @@ mod tests {
         assert!(!path.join(".half.new").exists());
         assert!(Memory::open(&memory.file("bad")).is_err());
         assert!(memory.forget_left("bad") && !memory.forget_left("bad"));
+    }
+
+    #[test]
+    fn who_has_ended_its_host_is_held_back_until_it_is_loaded() {
+        let folder = tempfile::tempdir().unwrap();
+        let again = || Memory::open(folder.path()).unwrap();
+        let memory = again();
+        memory.keep("a", 1, &request()).unwrap();
+        memory.keep("b", 2, &request()).unwrap();
+        memory.journal().begins("b");
+        drop(memory);
+        let is_held = |memory: &Memory| {
+            let out = memory.left_out();
+            assert!(out.len() == 1 && out[0].0 == "b", "{out:?}");
+            assert!(out[0].1.contains("just begun"), "{out:?}");
+        };
+        is_held(&again());
+        // As long as nobody loads it.
+        let memory = again();
+        is_held(&memory);
+        memory.take_over("b", 3);
+        memory.give_back("b", 3);
+        is_held(&memory);
+        memory.take_over("b", 4);
+        memory.release("b");
+        drop(memory);
+        let memory = again();
+        assert!(memory.left_out().is_empty() && memory.left() == ["a", "b"]);
+        memory.not_loaded("a", "no file");
+        assert_eq!(
+            memory.left_out(),
+            [("a".to_string(), "no file".to_string())]
+        );
     }
 
     /// Who has ended may be forgotten late: not the one that has its name since.

@@ -279,6 +279,7 @@ unsafe extern "C" {
     pub fn lvd_app_wait(app: *mut lvd_app, timeout_ms: i64) -> lvd_status;
     pub fn lvd_app_unload(app: *mut lvd_app);
     pub fn lvd_app_get_progress(app: *mut lvd_app, unit: *mut *const c_char) -> u64;
+    pub fn lvd_app_name_here() -> *const c_char;
     pub fn lvd_app_move(app: *mut lvd_app, actor: u32, worker: u32) -> lvd_status;
     pub fn lvd_core_take_for(app: *mut lvd_app, worker: u32) -> lvd_status;
     pub fn lvd_core_take(rt: *mut lvd_runtime, worker: u32) -> lvd_status;

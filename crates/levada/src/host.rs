@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `levada host`: holds applications until it is told to end, and listens to what they should do.
 
-use crate::cli::HostArgs;
+use crate::cli::{HostArgs, RestoreWhat};
 use crate::interrupt::Interrupt;
 use crate::output::{self, Failure, failure, plural};
 use levada_host::Host;
@@ -9,7 +9,8 @@ use levada_host::api::isolated::{AllIsolated, Starts};
 use levada_host::api::prepare::Preparing;
 use levada_host::api::serve::{self, Socket};
 use levada_host::api::{self, Served, serve::serve};
-use levada_host::state::{self, Memory};
+use levada_host::last_words;
+use levada_host::state::{self, Memory, Restore};
 use levada_sys::Status;
 use levada_sys::leases::Leases;
 use std::path::PathBuf;
@@ -35,6 +36,15 @@ fn socket(args: &HostArgs) -> Result<Socket, Failure> {
     Ok(Socket::bind(&path, args.group.as_deref())?)
 }
 
+impl From<RestoreWhat> for Restore {
+    fn from(what: RestoreWhat) -> Restore {
+        match what {
+            RestoreWhat::Good => Restore::Good,
+            RestoreWhat::All => Restore::All,
+        }
+    }
+}
+
 /// Of two hosts of a user one gives them, and the other takes part.
 fn give_leases() -> Option<Leases> {
     match Leases::begin() {
@@ -55,14 +65,22 @@ pub fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
     options.runtime.time_limit_ms = args.runtime.time_limit.unwrap_or(TIME_LIMIT_MS);
     // Before there are workers.
     let _leases = (!isolated).then(give_leases);
-    let host = Host::new(&options)?;
     let folder = match isolated {
         true => None,
         false => args.state.clone().or_else(state::usual_folder),
     };
     let memory = folder.as_deref().map(Memory::open).transpose()?;
+    // Before there is a runtime, whose handlers of faults come first.
+    if let Some(memory) = &memory {
+        match memory.journal().file() {
+            Ok(file) => last_words::leave_to(file),
+            Err(e) => return failure(format!("cannot keep a file for last words: {e}")),
+        }
+    }
+    let host = Host::new(&options)?;
     let before = memory.as_ref().map(Memory::left).unwrap_or_default();
-    if !before.is_empty() && !args.restore {
+    let restore = args.restore.map_or(Restore::Nothing, Restore::from);
+    if !before.is_empty() && restore == Restore::Nothing {
         say!(
             "the last host had loaded {}: --restore loads that again, levada unload forgets it",
             before.join(", ")
@@ -77,7 +95,7 @@ pub fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
         command: command.clone(),
         began: Instant::now(),
         memory,
-        restore: args.restore,
+        restore,
         naming: Mutex::default(),
         preparing: Preparing::default(),
         isolated: AllIsolated::default(),
@@ -104,6 +122,10 @@ pub fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
         None => say!("{}", plural(workers, "worker")),
     }
     let done = serve(&socket, served.clone(), end);
+    // Whatever happens from now on, the next host may load all again.
+    if let Some(memory) = &served.memory {
+        memory.journal().close();
+    }
     drop(socket);
     let left = served.live();
     if left > 0 && !isolated {

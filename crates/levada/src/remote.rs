@@ -6,6 +6,7 @@ use crate::cli::{
     AllArgs, AtArgs, EventsArgs, LoadArgs, MoveArgs, OneArgs, ReplaceArgs, UnloadArgs,
 };
 use crate::output::{self, Failure, grouped, plural, table, unit_of};
+use levada_host::State;
 use levada_host::api::serve;
 use levada_host::api::types::{
     Application, Details, Failed, LoadRequest, Manifest, MoveRequest, Progress, ReplaceRequest,
@@ -332,7 +333,7 @@ pub fn list(args: &AllArgs) -> Done {
         &Value::Null,
         |all: &Vec<Application>| match all.is_empty() {
             true => "no application is loaded".to_string(),
-            false => applications(all),
+            false => applications(all) + &left_out(all),
         },
     )
 }
@@ -355,6 +356,9 @@ pub fn show(args: &OneArgs) -> Done {
         &Value::Null,
         |d: &Details| {
             let mut out = applications(std::slice::from_ref(&d.application));
+            if d.application.state == State::Held {
+                return out + &left_out(std::slice::from_ref(&d.application));
+            }
             if let Some(outcome) = &d.application.outcome {
                 out += &format!("\n  {outcome}\n");
             }
@@ -598,6 +602,22 @@ fn applications(all: &[Application]) -> String {
         "done",
     ];
     table(&head, &rows)
+}
+
+/// What the host has not loaded again: why, and what to do.
+fn left_out(all: &[Application]) -> String {
+    let held = all.iter().filter(|a| a.state == State::Held);
+    let lines: String = held
+        .map(|a| {
+            format!(
+                "\n  {name}: {}\n  levada resume {name} loads it again, levada unload {name} forgets \
+                 it\n",
+                a.outcome.as_deref().unwrap_or_default(),
+                name = a.name
+            )
+        })
+        .collect();
+    lines
 }
 
 /// An application that has a process of its own is shown with it.

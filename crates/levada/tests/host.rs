@@ -332,7 +332,7 @@ fn a_killed_host_is_followed_by_one_that_knows_what_ran() {
         assert!(start.elapsed() < Duration::from_secs(10));
         std::thread::sleep(Duration::from_millis(5));
     }
-    let kept = [".lock", "a.json", "b.json", "c.json"];
+    let kept = [".journal", ".lock", "a.json", "b.json", "c.json"];
     assert_eq!(host.place.list("state"), kept);
     // A folder is one host's, whatever its socket.
     host.place
@@ -370,7 +370,9 @@ fn a_killed_host_is_followed_by_one_that_knows_what_ran() {
             .contains("bad: cannot be loaded again"),
         "{events:?}"
     );
-    assert_eq!(host.json(&["list"]).as_array().map(Vec::len), Some(2));
+    let states = host.json(&["list"]);
+    let states = states.as_array().unwrap().iter().map(|a| &a["state"]);
+    assert_eq!(states.collect::<Vec<_>>(), ["running", "running", "held"]);
     // Told to end, it remembers, too.
     // SAFETY: the child has not been waited for.
     unsafe { libc::kill(host.child.id() as i32, libc::SIGTERM) };

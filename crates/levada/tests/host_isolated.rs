@@ -4,45 +4,12 @@
 
 mod common;
 
-use common::host::{Host, pipe, sources};
+use common::host::{Host, pipe, rogues, sources};
 use common::{Place, network};
 use serde_json::Value;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-
-/// `Rogue`: does what its parameter says when it has fired ten times, and writes numbers until then.
-fn rogues() -> Place {
-    let place = sources();
-    place.write(
-        "src/p/Rogue.cal",
-        "package p;\nactor Rogue (int what) int In ==> int Out :\n  @native function harm(int x, int what) --> int \
-         end\n  action In:[x] ==> Out:[if x = 10 then harm(x, what) else x end] end\nend\n",
-    );
-    place.write(
-        "natives/harm.c",
-        "#include <signal.h>\n#include <stdint.h>\n#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\n\
-         int32_t harm(int32_t x, int32_t what);\n\
-         int32_t harm(int32_t x, int32_t what) {\n  switch (what) {\n  case 0: abort();\n  case 1: _exit(3);\n  \
-         case 2: raise(SIGKILL); break;\n  case 3: for (;;) pause();\n  \
-         case 4: for (;;) { void *p = malloc(1 << 20); if (!p) abort(); memset(p, 1, 1 << 20); }\n  \
-         }\n  return x;\n}\n",
-    );
-    for what in 0..5 {
-        let text = network(
-            &[
-                ("source", "p.Source", &[("n", "2000000000")]),
-                ("rogue", "p.Rogue", &[("what", &what.to_string())]),
-                ("write", "p.Write", &[]),
-            ],
-            &[("source.Out", "rogue.In"), ("rogue.Out", "write.In")],
-        );
-        let name = format!("Rogue{what}");
-        let file = format!("src/p/{name}.xdf");
-        place.write(&file, &text.replace("\"Top\"", &format!("\"{name}\"")));
-    }
-    place
-}
 
 fn rogue(host: &Host, what: u32, more: &[&str]) -> String {
     let (file, name) = (format!("src/p/Rogue{what}.xdf"), format!("rogue{what}"));

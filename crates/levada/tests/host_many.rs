@@ -563,7 +563,8 @@ fn a_random_life_changes_no_output() {
                 let (again, over): (Vec<_>, Vec<_>) = live
                     .drain(..)
                     .partition(|name| place.exists(&format!("state/{name}.json")));
-                host = Host::begin_with(place, &["--restore"]);
+                // Those that had just begun have not ended it.
+                host = Host::begin_with(place, &["--restore=all"]);
                 for name in over {
                     compare(&host, &name);
                     compared += 1;

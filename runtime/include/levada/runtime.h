@@ -144,6 +144,9 @@ LVD_API void lvd_app_unload(lvd_app *app);
 
 LVD_API lvd_app_state lvd_app_get_state(lvd_app *app);
 LVD_API const char *lvd_app_name(const lvd_app *app);
+/* The name of the application whose code runs on the calling thread; null: none's. May be called in
+ * signal context, by who leaves word of why the process ends. */
+LVD_API const char *lvd_app_name_here(void);
 
 /* What lvd_app_progress was last told; *unit is null if it never was. */
 LVD_API uint64_t lvd_app_get_progress(lvd_app *app, const char **unit);

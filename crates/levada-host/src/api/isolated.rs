@@ -193,12 +193,7 @@ fn in_words(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("its process has exited with status {code}"),
         (None, Some(signal)) => {
-            // SAFETY: the text is the library's, and this thread's until it asks again.
-            let name = unsafe {
-                let text = libc::strsignal(signal);
-                (!text.is_null()).then(|| std::ffi::CStr::from_ptr(text).to_string_lossy())
-            };
-            let name = name.unwrap_or_default();
+            let name = crate::journal::signal_name(signal);
             format!("its process was ended by signal {signal} ({name})")
         }
         (None, None) => "its process has ended".to_string(),

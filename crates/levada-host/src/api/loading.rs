@@ -6,14 +6,18 @@ use super::isolated::Isolated;
 use super::prepare::{self, Client, Prepared};
 use super::types::{Details, Failed, LoadRequest, ReplaceRequest};
 use super::{Served, USUAL, limit, memory};
+use crate::events::What;
 use crate::host::Host;
 use crate::hosted::{Hosted, State};
+use crate::journal::Journal;
 use crate::keep::Limits;
 use crate::load::{Load, check_name};
 use crate::placement;
 use crate::refusal::{Kind, Refusal};
+use crate::state::{Memory, Restore};
 use levada_sys::Network;
 use std::collections::BTreeSet;
+use std::io::Write;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -39,9 +43,17 @@ impl Loaded {
     }
 }
 
-/// Loads all of these, or none: the first that is wrong is told, before anything is touched. What is
-/// `restored` is remembered already.
+/// Loads all of these, or none: the first that is wrong is told, before anything is touched.
 pub fn load_all(
+    served: &Served,
+    requests: Vec<LoadRequest>,
+    client: Option<&Client>,
+) -> Result<Vec<Details>, Failed> {
+    load_them(served, requests, client, false)
+}
+
+/// What is `restored` is remembered already.
+fn load_them(
     served: &Served,
     requests: Vec<LoadRequest>,
     client: Option<&Client>,
@@ -72,6 +84,7 @@ pub fn load_all(
         take_back(served, &loaded, restored);
         return Err(refused);
     }
+    each_begun(served, &loaded, Journal::runs);
     let seen = served.host.list();
     let details = loaded.into_iter().filter_map(|(loaded, one)| {
         let details = match loaded {
@@ -85,6 +98,19 @@ pub fn load_all(
         })
     });
     Ok(details.collect())
+}
+
+/// Says so of each whose code runs in this process.
+fn each_begun(served: &Served, loaded: &[(Loaded, Ready)], say: impl Fn(&Journal, &str)) {
+    let Some(memory) = &served.memory else {
+        return;
+    };
+    for (loaded, one) in loaded {
+        if let Loaded::Here(_) = loaded {
+            let name = one.request.name.as_deref().unwrap_or_default();
+            say(memory.journal(), name);
+        }
+    }
 }
 
 /// Gives each its name, and its place.
@@ -167,6 +193,7 @@ fn start_all(served: &Served, loaded: &[(Loaded, Ready)]) -> Result<(), Failed> 
             isolated.load(&one.request, LOADS, served.host.events())?;
         }
     }
+    each_begun(served, loaded, Journal::begins);
     for (loaded, _) in loaded.iter().filter(|(_, one)| !one.request.paused) {
         match loaded {
             Loaded::Here(hosted) => served.host.start(hosted)?,
@@ -277,6 +304,7 @@ fn positive(what: &str, given: Option<f64>) -> Result<Option<f64>, Refusal> {
 }
 
 fn take_back(served: &Served, loaded: &[(Loaded, Ready)], restored: bool) {
+    each_begun(served, loaded, Journal::does_not_run);
     for (loaded, one) in loaded {
         let name = one.request.name.as_deref().unwrap_or_default();
         match &served.memory {
@@ -292,24 +320,82 @@ fn take_back(served: &Served, loaded: &[(Loaded, Ready)], restored: bool) {
     }
 }
 
-/// Loads what ran when the host before this one ended; what cannot be loaded any more is told.
+/// Loads what ran when the host before this one ended. What cannot be loaded any more is told, and what has
+/// ended that host is left out. Those that may have are begun last, few at a time.
 pub fn restore(served: &Served) {
     let Some(memory) = &served.memory else {
         return;
     };
-    for name in memory.left() {
-        let done = memory.read(&name).and_then(|request| {
-            let loaded = load_all(served, vec![request], None, true);
-            loaded.map(drop).map_err(|failed| failed.error)
-        });
-        if let Err(why) = done {
-            let detail = format!("cannot be loaded again: {why}");
-            served
-                .host
-                .events()
-                .tell(crate::What::Failed, &name, detail);
+    if served.restore == Restore::Nothing {
+        return;
+    }
+    let all = served.restore == Restore::All;
+    let suspects: &[String] = if all { &[] } else { memory.suspects() };
+    let wanted = memory.left().into_iter().filter(|name| {
+        let held = memory.held(name).filter(|_| !all);
+        if let Some(why) = &held {
+            tell_left_out(served, What::Held, name, &format!("held back: {why}"));
+        }
+        held.is_none()
+    });
+    let (last, first): (Vec<_>, Vec<_>) = wanted.partition(|name| suspects.contains(name));
+    for name in first {
+        drop(load_left(served, memory, &name, false));
+    }
+    for some in last.chunks(Journal::together(last.len())) {
+        // Who ends the host now is one of these.
+        memory.journal().await_settled();
+        for name in some {
+            drop(load_left(served, memory, name, false));
         }
     }
+}
+
+/// Loads again what the host before this one had loaded.
+fn load_left(served: &Served, memory: &Memory, name: &str, resumed: bool) -> Result<(), Failed> {
+    let journal = memory.journal();
+    let load = |mut request: LoadRequest| {
+        request.paused &= !resumed;
+        // What it is compiled to is opened in this process, and may run code at once.
+        if !request.isolate {
+            journal.begins(name);
+        }
+        load_them(served, vec![request], None, true)
+    };
+    let read = memory.read(name).map_err(|e| Refusal::new(Kind::Wrong, e));
+    let done = read.map_err(Failed::from).and_then(load);
+    match done {
+        Ok(_) => {
+            memory.release(name);
+            Ok(())
+        }
+        Err(failed) => {
+            journal.does_not_run(name);
+            let why = format!("cannot be loaded again: {}", failed.error);
+            memory.not_loaded(name, &why);
+            tell_left_out(served, What::Failed, name, &why);
+            Err(failed)
+        }
+    }
+}
+
+/// Loads what is kept of the host before this one, since somebody asks for it; false: there is none.
+pub fn resume_left(served: &Served, name: &str) -> Result<bool, Failed> {
+    let Some(memory) = served.memory.as_ref().filter(|m| m.is_left(name)) else {
+        return Ok(false);
+    };
+    if is_live(served, name) {
+        return Ok(false);
+    }
+    load_left(served, memory, name, true)?;
+    Ok(true)
+}
+
+/// Says so where whoever looks after the host looks first.
+fn tell_left_out(served: &Served, event: What, name: &str, why: &str) {
+    served.host.events().tell(event, name, why);
+    let help = format!("levada resume {name} loads it, levada unload {name} forgets it");
+    let _ = writeln!(std::io::stderr().lock(), "{name}: {why} ({help})");
 }
 
 fn taken(name: &str) -> Refusal {
@@ -411,11 +497,22 @@ pub fn replace_now(
     };
     let mut kept = Ok(());
     let paused = ready.request.paused;
+    let journal = served.memory.as_ref().map(Memory::journal);
+    if let Some(journal) = journal {
+        journal.begins(name);
+    }
     let new = host.replace(load, paused, within, |new| {
         if let Some(memory) = &served.memory {
             kept = memory.keep(name, new.number, &ready.request);
         }
-    })?;
+    });
+    if let Some(journal) = journal {
+        match &new {
+            Ok(_) => journal.runs(name),
+            Err(_) => journal.does_not_run(name),
+        }
+    }
+    let new = new?;
     kept.map_err(not_kept)?;
     let number = new.number;
     drop(new);

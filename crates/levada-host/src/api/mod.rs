@@ -23,7 +23,7 @@ pub mod types;
 use crate::host::Host;
 use crate::hosted::{Outcome, Seen, State};
 use crate::refusal::{Kind, Refusal};
-use crate::state::Memory;
+use crate::state::{Memory, Restore};
 use address::At;
 use axum::body::Bytes;
 use axum::extract::rejection::QueryRejection;
@@ -34,7 +34,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use http_body_util::{BodyExt, LengthLimitError, Limited, channel::Channel};
 use isolated::{AllIsolated, Starts};
-use loading::{load_all, replace_now};
+use loading::{load_all, replace_now, resume_left};
 use prepare::{Client, Preparing};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -60,7 +60,7 @@ pub struct Served {
     /// Where it remembers what is loaded, if it does.
     pub memory: Option<Memory>,
     /// Load what ran when the host before this one ended.
-    pub restore: bool,
+    pub restore: Restore,
     /// Held from the choice of a name until the host knows it.
     pub naming: Mutex<()>,
     /// What prepares loads now.
@@ -81,7 +81,23 @@ impl Served {
         let isolated = self.isolated.details();
         all.extend(isolated.into_iter().map(|details| details.application));
         all.sort_by_key(|a| a.number);
+        all.extend(self.left_out());
         all
+    }
+
+    /// What the host before this one had loaded, and this one does not load again.
+    fn left_out(&self) -> Vec<Application> {
+        let Some(memory) = &self.memory else {
+            return Vec::new();
+        };
+        let told = |(name, why): (String, String)| Application {
+            network: memory.read(&name).map_or(String::new(), |r| r.network),
+            name,
+            state: State::Held,
+            outcome: Some(why),
+            ..Application::default()
+        };
+        memory.left_out().into_iter().map(told).collect()
     }
 
     /// Whether the application with this number has not ended.
@@ -254,7 +270,7 @@ async fn load(Of(served): Shared, request: Request) -> Response {
         Err(refused) => return refused,
     };
     match aside(&served, move |served| {
-        let loaded = load_all(served, vec![request], client.as_ref(), false)?.pop();
+        let loaded = load_all(served, vec![request], client.as_ref())?.pop();
         loaded.ok_or_else(|| Refusal::new(Kind::Unknown, "it has been unloaded at once").into())
     })
     .await
@@ -277,7 +293,7 @@ async fn load_manifest(Of(served): Shared, request: Request) -> Response {
         Err(refused) => return refused,
     };
     match aside(&served, move |served| {
-        load_all(served, manifest.application, client.as_ref(), false)
+        load_all(served, manifest.application, client.as_ref())
     })
     .await
     {
@@ -307,7 +323,18 @@ async fn show(Of(served): Shared, At(name): At<String>) -> Answer<Details> {
     if let Some(isolated) = served.isolated.find(&name) {
         return Ok(Json(aside(&served, move |_| Ok(isolated.details())).await?));
     }
-    Ok(Json(Details::from(&served.host.find(&name)?)))
+    let seen = match served.host.find(&name) {
+        Ok(seen) => seen,
+        Err(unknown) => {
+            let out = served.left_out().into_iter().find(|a| a.name == name);
+            let application = out.ok_or(unknown)?;
+            return Ok(Json(Details {
+                application,
+                ..Details::default()
+            }));
+        }
+    };
+    Ok(Json(Details::from(&seen)))
 }
 
 /// Take an application away: when what is in flight has come out, or at once
@@ -356,6 +383,24 @@ async fn changed(
 ) -> Answer<Application> {
     let within = limit(query(asked)?.within, USUAL)?;
     let done = move |served: &Served| {
+        let resumes = what == "resume";
+        if resumes && resume_left(served, &name)? {
+            if let Some(memory) = &served.memory {
+                memory
+                    .set_paused(&name, false)
+                    .map_err(|e| not_remembered(what, &e))?;
+            }
+            let mut all = served.applications().into_iter();
+            let found = all.find(|a| a.name == name);
+            return found
+                .ok_or_else(|| Refusal::new(Kind::Unknown, "it has been unloaded at once").into());
+        }
+        let journal = served.memory.as_ref().map(Memory::journal);
+        // What was loaded paused may begin now.
+        let begins = journal.filter(|_| resumes && served.host.live(&name).is_ok());
+        if let Some(journal) = begins {
+            journal.begins(&name);
+        }
         let done = match served.isolated.find(&name) {
             Some(isolated) => isolated.change(what, within),
             None => change(&served.host, &name, within)
@@ -363,6 +408,9 @@ async fn changed(
                 .map(|seen| Application::from(&seen))
                 .map_err(Failed::from),
         };
+        if let Some(journal) = begins {
+            journal.runs(&name);
+        }
         // What a firing keeps from being paused at once is paused all the same.
         let state = match &done {
             Ok(application) => Some(application.state),
@@ -373,12 +421,16 @@ async fn changed(
             && (paused || state == Some(State::Running))
             && let Err(e) = memory.set_paused(&name, paused)
         {
-            let what = format!("it is {what}d, but that is not remembered: {e}");
-            return Err(Refusal::new(Kind::Limit, what).into());
+            return Err(not_remembered(what, &e).into());
         }
         done
     };
     Ok(Json(aside(&served, done).await?))
+}
+
+fn not_remembered(what: &str, why: &std::io::Error) -> Refusal {
+    let what = format!("it is {what}d, but that is not remembered: {why}");
+    Refusal::new(Kind::Limit, what)
 }
 
 /// Let nothing of an application run
@@ -394,7 +446,7 @@ async fn pause(
     changed(served, name, asked, ("pause", Host::pause)).await
 }
 
-/// Let it go on, from where it was
+/// Let it go on, from where it was; or load again what was left out when the host began
 #[utoipa::path(post, path = "/applications/{name}/resume", params(("name" = String, Path), WithinQuery), responses(
     (status = 200, body = Application), (status = 400, body = Failed),
     (status = 404, body = Failed), (status = 409, body = Failed),

@@ -5,6 +5,7 @@ use super::follow::Place;
 use super::prepare::Client;
 use super::{AGAIN, Served, router};
 use crate::refusal::{Kind, Refusal};
+use crate::state::Restore;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -244,7 +245,7 @@ pub fn serve(socket: &Socket, served: Arc<Served>, end: Arc<Notify>) -> std::io:
         let listener = tokio::net::UnixListener::from_std(listener)?;
         let events = served.host.events().follow(u64::MAX).1;
         tokio::spawn(super::forget_ended(served.clone(), events));
-        if served.restore {
+        if served.restore != Restore::Nothing {
             let served = served.clone();
             tokio::task::spawn_blocking(move || super::loading::restore(&served));
         }

@@ -22,14 +22,28 @@ pub struct HostArgs {
     /// root]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub state: Option<PathBuf>,
-    /// Load what ran when the last host ended, or was killed
-    #[arg(long)]
-    pub restore: bool,
+    /// Load what ran when the last host ended, or was killed; but not what has ended it, unless `all`
+    #[arg(
+        long,
+        value_name = "WHAT",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "good"
+    )]
+    pub restore: Option<RestoreWhat>,
     /// Told to end, wait no longer than this for a firing that does not end
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds, default_value = "20")]
     pub within: f64,
     #[command(flatten)]
     pub runtime: RuntimeArgs,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+pub enum RestoreWhat {
+    /// All but what has ended a host
+    Good,
+    /// That, too
+    All,
 }
 
 impl HostArgs {

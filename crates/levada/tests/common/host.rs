@@ -10,6 +10,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 pub const TOP: &str = "src/p/Top.xdf";
+/// What hosts of a place have written to their error output.
+const SAID: &str = "host.err";
 
 /// A host with a socket in a place of its own.
 pub struct Host {
@@ -60,6 +62,40 @@ pub fn sources() -> Place {
     place
 }
 
+/// `Rogue`: does what its parameter says when it has fired ten times, and writes numbers until then.
+pub fn rogues() -> Place {
+    let place = sources();
+    place.write(
+        "src/p/Rogue.cal",
+        "package p;\nactor Rogue (int what) int In ==> int Out :\n  @native function harm(int x, int what) --> int \
+         end\n  action In:[x] ==> Out:[if x = 10 then harm(x, what) else x end] end\nend\n",
+    );
+    place.write(
+        "natives/harm.c",
+        "#include <signal.h>\n#include <stdint.h>\n#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\n\
+         int32_t harm(int32_t x, int32_t what);\n\
+         int32_t harm(int32_t x, int32_t what) {\n  switch (what) {\n  case 0: abort();\n  case 1: _exit(3);\n  \
+         case 2: raise(SIGKILL); break;\n  case 3: for (;;) pause();\n  \
+         case 4: for (;;) { void *p = malloc(1 << 20); if (!p) abort(); memset(p, 1, 1 << 20); }\n  \
+         case 5: exit(3);\n   case 6: sleep(4); abort();\n  \
+         }\n  return x;\n}\n",
+    );
+    for what in 0..7 {
+        let text = network(
+            &[
+                ("source", "p.Source", &[("n", "2000000000")]),
+                ("rogue", "p.Rogue", &[("what", &what.to_string())]),
+                ("write", "p.Write", &[]),
+            ],
+            &[("source.Out", "rogue.In"), ("rogue.Out", "write.In")],
+        );
+        let name = format!("Rogue{what}");
+        let file = format!("src/p/{name}.xdf");
+        place.write(&file, &text.replace("\"Top\"", &format!("\"{name}\"")));
+    }
+    place
+}
+
 pub fn pipe(place: &Place, name: &str) -> PathBuf {
     let path = place.path(name);
     let made = Command::new("mkfifo").arg(&path).status();
@@ -94,13 +130,15 @@ impl Host {
         args.extend(more);
         let usual = place.command(&args);
         let mut command = Command::new(program);
+        let mut host = std::fs::File::options();
+        host.create(true);
         command
             .args(&args)
             .current_dir(place.path(""))
             .envs(usual.get_envs().filter_map(|(k, v)| Some((k, v?))))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::null());
+            .stderr(host.append(true).open(place.path(SAID)).unwrap());
         // A file just written is busy while a child that another test has forked meanwhile has it open.
         let child = loop {
             match command.spawn() {
@@ -117,6 +155,31 @@ impl Host {
             std::thread::sleep(Duration::from_millis(5));
         }
         host
+    }
+
+    /// What all hosts of this place have written to their error output.
+    pub fn said(&self) -> String {
+        std::fs::read_to_string(self.place.path(SAID)).unwrap()
+    }
+
+    /// Waits until it has ended by itself.
+    pub fn until_dead(&mut self) {
+        let start = Instant::now();
+        while self.child.try_wait().unwrap().is_none() {
+            assert!(start.elapsed() < Duration::from_secs(60), "the host lives");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// The next host in its place, which is told to end if it lives.
+    pub fn again(mut self, more: &[&str]) -> Host {
+        if self.child.try_wait().unwrap().is_none() {
+            // SAFETY: the child has not been waited for.
+            unsafe { libc::kill(self.child.id() as i32, libc::SIGTERM) };
+        }
+        self.child.wait().unwrap();
+        let place = std::mem::replace(&mut self.place, Place::new(&[]));
+        Host::begin_with(place, more)
     }
 
     pub fn run(&self, args: &[&str]) -> Run {

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Applications that end their host: the next host does not load them again, loads all others, and says so.
+
+mod common;
+
+use common::host::{Host, rogues};
+use serde_json::Value;
+use std::time::{Duration, Instant};
+
+/// Loads a rogue into the host itself, and waits until it has ended that.
+fn ends(host: &mut Host, what: u32) -> String {
+    let (file, name) = (format!("src/p/Rogue{what}.xdf"), format!("rogue{what}"));
+    host.run(&["load", &file, "--name", &name, "--out=/dev/null"]);
+    host.until_dead();
+    name
+}
+
+fn outcome(seen: &Value) -> String {
+    seen["outcome"].as_str().unwrap_or_default().to_string()
+}
+
+#[test]
+fn who_ends_its_host_is_not_loaded_again_and_all_others_are() {
+    let mut host = Host::begin_in(rogues());
+    host.many("good");
+    let told = [
+        (0, "signal 6 (Aborted) in its code"),
+        (5, "exit() in its code"),
+        // It has run well for longer than it takes to settle.
+        (6, "signal 6 (Aborted) in its code"),
+    ];
+    for (what, how) in told {
+        let name = ends(&mut host, what);
+        host = host.again(&["--restore"]);
+        host.until("good", |a| a["firings"].as_u64() > Some(1000));
+        let held = host.seen(&name);
+        assert_eq!(held["state"], "held", "{held}");
+        assert!(outcome(&held).contains(how), "{held}");
+        for words in [
+            host.run(&["list"]).succeeds().out.clone(),
+            host.run(&["show", &name]).succeeds().out.clone(),
+            host.said(),
+        ] {
+            let help = format!("levada resume {name} loads it");
+            assert!(words.contains(how) && words.contains(&help), "{words}");
+        }
+        let events = host.run(&["events"]).succeeds().out.clone();
+        assert!(
+            events.contains(&format!("held      {name}: held back")),
+            "{events}"
+        );
+        assert!(host.place.exists(&format!("state/{name}.json")));
+    }
+    // Nobody is loaded twice, whatever comes between.
+    host = host.again(&[]);
+    assert!(outcome(&host.seen("rogue0")).contains("signal 6"));
+    // Who asks for it gets it; and it is held back again.
+    host.run(&["unload", "rogue0"]).succeeds();
+    assert!(host.seen("rogue0").is_null() && !host.place.exists("state/rogue0.held"));
+    for ask in ["resume", "--restore=all"] {
+        match ask {
+            "resume" => drop(host.run(&["resume", "rogue5"])),
+            all => host = host.again(&[all]),
+        }
+        host.until_dead();
+        host = host.again(&["--restore"]);
+        let all = host.json(&["list"]);
+        let held = all
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|a| a["state"] == "held");
+        assert_eq!(held.count(), 2, "{all}");
+        host.until("good", |a| a["state"] == "running");
+    }
+    // Loaded anew, in a process of its own, it is like all others.
+    host.run(&[
+        "load",
+        "src/p/Rogue5.xdf",
+        "--name=rogue5",
+        "--isolate",
+        "--out=/dev/null",
+    ])
+    .succeeds();
+    let failed = host.until("rogue5", |a| a["state"] == "failed");
+    assert!(outcome(&failed).contains("status 3"), "{failed}");
+    assert!(!host.place.exists("state/rogue5.held"));
+}
+
+/// Of `kill -9` and `_exit` nothing is left but what had begun: those are tried one by one.
+#[test]
+fn who_leaves_no_word_is_found_among_those_that_had_begun() {
+    for what in [1, 2] {
+        let mut host = Host::begin_in(rogues());
+        for name in ["a", "b", "c"] {
+            host.many(name);
+        }
+        let name = ends(&mut host, what);
+        // It is begun once more, and alone, if others had just begun, too.
+        let mut ends = 0;
+        host = host.again(&["--restore"]);
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_secs(30) {
+            if host.child.try_wait().unwrap().is_some() {
+                host = host.again(&["--restore"]);
+                ends += 1;
+            } else if host.run(&["list"]).out.contains("had just begun") {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        assert!(ends <= 1, "{ends} ends more");
+        let held = host.seen(&name);
+        assert!(outcome(&held).contains("had just begun"), "{held}");
+        for name in ["a", "b", "c"] {
+            host.until(name, |a| a["firings"].as_u64() > Some(1000));
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_loaded_any_more_is_told_wherever_one_looks() {
+    let host = Host::begin_in(rogues());
+    for name in ["good", "gone"] {
+        host.many(name);
+    }
+    let host = host.again(&[]);
+    let of_one = std::fs::read_to_string(host.place.path("state/gone.json")).unwrap();
+    host.place
+        .write("state/gone.json", &of_one.replace("Many", "None"));
+    let host = host.again(&["--restore=all"]);
+    host.until("good", |a| a["state"] == "running");
+    let held = host.until("gone", |a| a["state"] == "held");
+    let why = "cannot be loaded again: there is no file src/p/None.xdf";
+    assert!(outcome(&held).contains(why), "{held}");
+    assert!(
+        host.said().contains(&format!("gone: {why}")),
+        "{}",
+        host.said()
+    );
+    let list = host.run(&["list"]).succeeds().out.clone();
+    assert!(
+        list.contains(why) && list.contains("levada unload gone"),
+        "{list}"
+    );
+    host.run(&["resume", "gone"])
+        .refuses(1, &["no file src/p/None.xdf"]);
+    host.place.write("state/gone.json", &of_one);
+    host.run(&["resume", "gone"]).succeeds();
+    host.until("gone", |a| a["firings"].as_u64() > Some(1000));
+}
