@@ -11,6 +11,7 @@
 use crate::api::types::LoadRequest;
 use crate::journal::Journal;
 use crate::refusal::{Kind, Refusal};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
@@ -89,6 +90,7 @@ impl Memory {
             }
             std::fs::TryLockError::Error(e) => cannot(&e),
         })?;
+        finish(folder).map_err(|e| cannot(&e))?;
         let kept = tidy(folder);
         let (journal, found) = Journal::open(folder, &kept).map_err(|e| cannot(&e))?;
         let memory = Memory {
@@ -99,7 +101,7 @@ impl Memory {
             _lock: lock,
         };
         if let Some((name, why)) = found.guilty {
-            let held = memory.write_whole(&memory.held_file(&name), why.as_bytes());
+            let held = write_whole(folder, &format!("{name}.held"), why.as_bytes());
             held.map_err(|e| cannot(&e))?;
         }
         memory.journal.start().map_err(|e| cannot(&e))?;
@@ -151,39 +153,49 @@ impl Memory {
 
     /// Keeps how an application of this name was loaded, which has this number now.
     pub fn keep(&self, name: &str, number: u64, request: &LoadRequest) -> std::io::Result<()> {
+        self.keep_all(&[(name, number, request)])
+    }
+
+    /// Keeps how several were loaded: of all of them that is known to the next host, or of none.
+    pub fn keep_all(&self, all: &[(&str, u64, &LoadRequest)]) -> std::io::Result<()> {
         let mut whose = self.whose();
-        self.write(name, request)?;
-        self.release(name);
-        whose.ours.insert(name.to_string(), number);
-        whose.left.remove(name);
+        let named = all.iter().map(|(name, _, request)| named(name, request));
+        let change = Change {
+            keep: named.collect(),
+            forget: Vec::new(),
+        };
+        if let Err(e) = change.make(&self.folder) {
+            for (name, ..) in all {
+                let _ = std::fs::remove_file(self.file(name));
+            }
+            let _ = std::fs::remove_file(self.folder.join(CHANGE));
+            return Err(e);
+        }
+        for (name, number, _) in all {
+            self.release(name);
+            whose.ours.insert(name.to_string(), *number);
+            whose.left.remove(*name);
+        }
         Ok(())
     }
 
-    /// The caller has `whose` in hand.
-    fn write(&self, name: &str, request: &LoadRequest) -> std::io::Result<()> {
-        let named = LoadRequest {
-            name: Some(name.to_string()),
-            ..request.clone()
+    /// Forgets these applications together.
+    pub fn forget_all(&self, all: &[(&str, u64)]) {
+        let mut whose = self.whose();
+        let ours = all
+            .iter()
+            .filter(|(name, number)| whose.ours.get(*name) == Some(number));
+        let names: Vec<String> = ours.map(|(name, _)| name.to_string()).collect();
+        let change = Change {
+            keep: Vec::new(),
+            forget: names.clone(),
         };
-        self.write_whole(&self.file(name), &serde_json::to_vec_pretty(&named)?)
-    }
-
-    /// The file is there with all of the text, or as it was.
-    fn write_whole(&self, file: &Path, text: &[u8]) -> std::io::Result<()> {
-        // A name does not begin with a dot, so this is nobody's.
-        let name = file.file_name().unwrap_or_default().to_string_lossy();
-        let new = self.folder.join(format!(".{name}.new"));
-        let written = File::create(&new).and_then(|mut file| {
-            file.write_all(text)?;
-            file.sync_all()
-        });
-        let done = written
-            .and_then(|()| std::fs::rename(&new, file))
-            .and_then(|()| File::open(&self.folder)?.sync_all());
-        if done.is_err() {
-            drop(std::fs::remove_file(&new));
+        // Where that cannot be written they are forgotten one by one.
+        let _ = change.make(&self.folder);
+        for name in names {
+            whose.ours.remove(&name);
+            self.remove(&name);
         }
-        done
     }
 
     /// Whether the application of this name is paused, for the host that loads it again.
@@ -192,7 +204,7 @@ impl Memory {
         // One that has just ended is not kept any more.
         match self.read(name) {
             Ok(request) if whose.ours.contains_key(name) && request.paused != paused => {
-                self.write(name, &LoadRequest { paused, ..request })
+                write_request(&self.folder, &LoadRequest { paused, ..request })
             }
             _ => Ok(()),
         }
@@ -223,11 +235,7 @@ impl Memory {
 
     /// Forgets this application, and no later one of its name.
     pub fn forget(&self, name: &str, number: u64) {
-        let mut whose = self.whose();
-        if whose.ours.get(name) == Some(&number) {
-            whose.ours.remove(name);
-            self.remove(name);
-        }
+        self.forget_all(&[(name, number)]);
     }
 
     /// Forgets all that do not live.
@@ -275,6 +283,83 @@ impl Memory {
         request.name = Some(name.to_string());
         Ok(request)
     }
+}
+
+/// What is changed of several files, which a next host finishes if it finds it.
+#[derive(Debug, Default, Deserialize, Serialize)]
+struct Change {
+    keep: Vec<LoadRequest>,
+    forget: Vec<String>,
+}
+
+const CHANGE: &str = ".change";
+
+impl Change {
+    /// From the moment that its file is there it will be made, whatever happens.
+    fn make(&self, folder: &Path) -> std::io::Result<()> {
+        // One file appears or goes as a whole anyway.
+        let several = self.keep.len() + self.forget.len() > 1;
+        if several {
+            write_whole(folder, CHANGE, &serde_json::to_vec(self)?)?;
+        }
+        for request in &self.keep {
+            write_request(folder, request)?;
+        }
+        for name in &self.forget {
+            match std::fs::remove_file(folder.join(format!("{name}.json"))) {
+                Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
+                _ => {}
+            }
+        }
+        match several {
+            true => std::fs::remove_file(folder.join(CHANGE)),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Makes the change in whose midst the host before was ended.
+fn finish(folder: &Path) -> std::io::Result<()> {
+    let text = match std::fs::read(folder.join(CHANGE)) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        text => text?,
+    };
+    let named = |e: std::io::Error| std::io::Error::new(e.kind(), format!("{CHANGE}: {e}"));
+    let change: Change = serde_json::from_slice(&text).map_err(|e| named(e.into()))?;
+    change.make(folder).map_err(named)?;
+    // One alone needs no such file, and has left it.
+    let _ = std::fs::remove_file(folder.join(CHANGE));
+    Ok(())
+}
+
+fn named(name: &str, request: &LoadRequest) -> LoadRequest {
+    LoadRequest {
+        name: Some(name.to_string()),
+        ..request.clone()
+    }
+}
+
+fn write_request(folder: &Path, request: &LoadRequest) -> std::io::Result<()> {
+    let name = request.name.as_deref().unwrap_or_default();
+    let text = serde_json::to_vec_pretty(request)?;
+    write_whole(folder, &format!("{name}.json"), &text)
+}
+
+/// The file is there with all of the text, or as it was.
+fn write_whole(folder: &Path, name: &str, text: &[u8]) -> std::io::Result<()> {
+    // A name does not begin with a dot, so this is nobody's.
+    let new = folder.join(format!(".{name}.new"));
+    let written = File::create(&new).and_then(|mut file| {
+        file.write_all(text)?;
+        file.sync_all()
+    });
+    let done = written
+        .and_then(|()| std::fs::rename(&new, folder.join(name)))
+        .and_then(|()| File::open(folder)?.sync_all());
+    if done.is_err() {
+        drop(std::fs::remove_file(&new));
+    }
+    done
 }
 
 /// The names of all that are kept; halves that a killed host had begun to keep are removed.
@@ -361,6 +446,45 @@ mod tests {
             memory.left_out(),
             [("a".to_string(), "no file".to_string())]
         );
+    }
+
+    /// A host may be killed between any two of its calls: what was loaded together is there then, or nothing
+    /// of it.
+    #[test]
+    fn several_are_kept_and_forgotten_together() {
+        let folder = tempfile::tempdir().unwrap();
+        let names: Vec<String> = (0..20).map(|n| format!("a{n:02}")).collect();
+        let memory = Memory::open(folder.path()).unwrap();
+        let request = request();
+        let all: Vec<_> = names.iter().map(|n| (n.as_str(), 1, &request)).collect();
+        memory.keep_all(&all).unwrap();
+        let numbered: Vec<_> = names.iter().map(|n| (n.as_str(), 1)).collect();
+        memory.forget_all(&numbered[..19]);
+        drop(memory);
+        assert_eq!(Memory::open(folder.path()).unwrap().left(), ["a19"]);
+        // In the midst of either.
+        for (kept, then) in [(true, &names[..]), (false, &names[..10])] {
+            let others: Vec<String> = names[10..].to_vec();
+            let change = Change {
+                keep: all[10..]
+                    .iter()
+                    .filter(|_| kept)
+                    .map(|a| named(a.0, a.2))
+                    .collect(),
+                forget: others.into_iter().filter(|_| !kept).collect(),
+            };
+            for name in &names[..10] {
+                write_request(folder.path(), &named(name, &request)).unwrap();
+            }
+            let text = serde_json::to_vec(&change).unwrap();
+            write_whole(folder.path(), CHANGE, &text).unwrap();
+            assert_eq!(Memory::open(folder.path()).unwrap().left(), then);
+            assert!(!folder.path().join(CHANGE).exists());
+        }
+        // What is damaged is told, and stays.
+        std::fs::write(folder.path().join(CHANGE), "{").unwrap();
+        let damaged = Memory::open(folder.path()).unwrap_err();
+        assert!(damaged.what.contains(CHANGE), "{damaged}");
     }
 
     /// Who has ended may be forgotten late: not the one that has its name since.

@@ -149,3 +149,62 @@ fn what_cannot_be_loaded_any_more_is_told_wherever_one_looks() {
     host.run(&["resume", "gone"]).succeeds();
     host.until("gone", |a| a["firings"].as_u64() > Some(1000));
 }
+
+/// Killed at any moment of a manifest's load, a host leaves all of its applications, or none.
+#[test]
+fn a_manifest_is_left_whole_or_not_at_all() {
+    const MANY: usize = 40;
+    let mut host = Host::begin_in(rogues());
+    let one = |i| {
+        format!(
+            "[[application]]\nnetwork = \"src/p/Many.xdf\"\nname = \"a{i}\"\nout = \"/dev/null\"\n"
+        )
+    };
+    let text: String = (0..MANY).map(one).collect();
+    host.place.write("many.toml", &text);
+    // Compiled already, it is soon there.
+    host.run(&["load", "many.toml"]).succeeds();
+    let states = |host: &Host| {
+        let all = host.place.list("state").into_iter();
+        all.filter(|f| f.ends_with(".json")).count()
+    };
+    let mut halves = 0;
+    for _ in 0..5 {
+        host.json(&["list"])
+            .as_array()
+            .unwrap()
+            .iter()
+            .for_each(|a| {
+                let name = a["name"].as_str().unwrap();
+                host.run(&["unload", name, "--now"]).succeeds();
+            });
+        assert_eq!(states(&host), 0);
+        let loads = host
+            .place
+            .command(&["load", "many.toml", "--socket", "h.sock"]);
+        let mut loads = { loads }
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let start = Instant::now();
+        while states(&host) == 0 {
+            assert!(
+                start.elapsed() < Duration::from_secs(60),
+                "nothing is loaded"
+            );
+        }
+        host.child.kill().unwrap();
+        loads.wait().unwrap();
+        halves += usize::from(states(&host) < MANY);
+        host = host.again(&[]);
+        let left = host.json(&["stats"])["host"]["left"]
+            .as_array()
+            .map_or(0, Vec::len);
+        assert!(left == 0 || left == MANY, "{left} of {MANY}");
+        host = host.again(&["--restore=all"]);
+        for i in 0..left {
+            host.until(&format!("a{i}"), |a| a["state"] == "running");
+        }
+    }
+    println!("{halves} hosts were killed with half of them written");
+}

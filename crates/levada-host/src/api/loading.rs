@@ -128,23 +128,32 @@ fn place_all(
             None => free_name(served, &one.prepared.network, names),
         };
         let placed = place(served, &name, &one)?;
-        let number = placed.number();
-        one.request.name = Some(name.clone());
-        let kept = match &served.memory {
-            Some(memory) if restored => {
-                memory.take_over(&name, number);
-                Ok(())
-            }
-            Some(memory) => memory.keep(&name, number, &one.request),
-            None => Ok(()),
-        };
+        one.request.name = Some(name);
         loaded.push((placed, one));
-        kept.map_err(|e| {
-            let what = format!("what is loaded cannot be remembered: {e}");
-            Refusal::new(Kind::Limit, what).help("name another folder with levada host --state DIR")
-        })?;
     }
-    Ok(())
+    let Some(memory) = &served.memory else {
+        return Ok(());
+    };
+    if restored {
+        numbered(loaded).for_each(|(name, number)| memory.take_over(name, number));
+        return Ok(());
+    }
+    let all = numbered(loaded).zip(loaded.iter());
+    let all: Vec<_> = all
+        .map(|((name, n), (_, one))| (name, n, &one.request))
+        .collect();
+    Ok(memory.keep_all(&all).map_err(|e| {
+        let what = format!("what is loaded cannot be remembered: {e}");
+        Refusal::new(Kind::Limit, what).help("name another folder with levada host --state DIR")
+    })?)
+}
+
+/// The name and the number of each.
+fn numbered(loaded: &[(Loaded, Ready)]) -> impl Iterator<Item = (&str, u64)> {
+    loaded.iter().map(|(loaded, one)| {
+        let name = one.request.name.as_deref().unwrap_or_default();
+        (name, loaded.number())
+    })
 }
 
 fn place(served: &Served, name: &str, one: &Ready) -> Result<Loaded, Failed> {
@@ -305,14 +314,16 @@ fn positive(what: &str, given: Option<f64>) -> Result<Option<f64>, Refusal> {
 
 fn take_back(served: &Served, loaded: &[(Loaded, Ready)], restored: bool) {
     each_begun(served, loaded, Journal::does_not_run);
+    match &served.memory {
+        // What the host before this one has kept stays, for the next.
+        Some(memory) if restored => {
+            numbered(loaded).for_each(|(name, number)| memory.give_back(name, number));
+        }
+        Some(memory) => memory.forget_all(&numbered(loaded).collect::<Vec<_>>()),
+        None => {}
+    }
     for (loaded, one) in loaded {
         let name = one.request.name.as_deref().unwrap_or_default();
-        match &served.memory {
-            // What the host before this one has kept stays, for the next.
-            Some(memory) if restored => memory.give_back(name, loaded.number()),
-            Some(memory) => memory.forget(name, loaded.number()),
-            None => {}
-        }
         match loaded {
             Loaded::Here(_) => drop(served.host.unload(name, true, Duration::from_secs(10))),
             Loaded::Isolated(isolated) => served.isolated.take_back(isolated),
