@@ -126,29 +126,49 @@ pub fn write(built_in: &BuiltIn, folder: &Path) -> io::Result<()> {
     std::fs::write(folder.join(built_in.file), built_in.text)
 }
 
+/// Of those that ask for `out`, which write into a folder, too.
+const PICTURES: &[&str] = &["io_picture_begin", "displayGray", "displayRGB"];
+
 /// The options that the natives of a network ask for (`lvd_app_option`), as far as their text tells.
 #[derive(Clone, Debug, Default)]
 pub struct OptionNames {
     names: BTreeSet<String>,
     /// A native makes up names, or takes them from elsewhere: they may be any.
     pub any: bool,
+    pub files: Files,
+}
+
+/// What the natives that come with Levada want of the network's input and output.
+#[derive(Clone, Copy, Debug, Default, serde::Deserialize, serde::Serialize)]
+pub struct Files {
+    /// They read `in`, and do not go on without.
+    pub reads: bool,
+    /// What they write to `out` is one file.
+    pub writes_one: bool,
 }
 
 impl OptionNames {
     /// Those that were [`OptionNames::all`] before.
-    pub fn again(names: impl IntoIterator<Item = String>, any: bool) -> OptionNames {
+    pub fn again(names: impl IntoIterator<Item = String>, any: bool, files: Files) -> OptionNames {
         OptionNames {
             names: names.into_iter().collect(),
             any,
+            files,
         }
     }
 
     /// Those of natives that come with Levada; `used` are the functions that are called.
     pub fn add_built_in(&mut self, built_in: &BuiltIn, used: &[String]) {
         for (name, natives) in built_in.options {
-            if natives.iter().any(|n| used.iter().any(|u| u == n)) {
+            let mut asks = natives
+                .iter()
+                .filter(|n| used.iter().any(|u| u == *n))
+                .peekable();
+            if asks.peek().is_some() {
                 self.names.insert(name.to_string());
+                self.files.reads |= *name == "in";
             }
+            self.files.writes_one |= *name == "out" && asks.any(|n| !PICTURES.contains(n));
         }
     }
 

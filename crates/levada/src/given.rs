@@ -5,11 +5,18 @@
 use crate::cli::GivenArgs;
 use crate::output::{self, Failure, failure, failure_with};
 use levada_cal::diag::{Diagnostic, Diagnostics, Sources};
-use levada_cal::natives::OptionNames;
+use levada_cal::natives::{Files, OptionNames};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-pub fn check(args: &GivenArgs) -> Result<(), Failure> {
+/// Where an application runs: a host has no input or output of its user's (`-`).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Where {
+    Here,
+    Host,
+}
+
+pub fn check(args: &GivenArgs, place: Where) -> Result<(), Failure> {
     // What is checked of --in and --out would be gone round.
     if let Some((name, value)) = args.option.iter().find(|o| o.0 == "in" || o.0 == "out") {
         return failure_with(
@@ -18,17 +25,17 @@ pub fn check(args: &GivenArgs) -> Result<(), Failure> {
         );
     }
     if let Some(input) = &args.input {
-        readable(input)?;
+        readable(input, place)?;
     }
     if let Some(output) = &args.output {
-        writable("--out", output)?;
+        writable("--out", output, place)?;
     }
     Ok(())
 }
 
 /// `--in` names a file, a folder, several files with commas between them, or `-`; what cannot be read
 /// is said before anything is compiled.
-fn readable(input: &Path) -> Result<(), Failure> {
+fn readable(input: &Path, place: Where) -> Result<(), Failure> {
     let typed = input.to_string_lossy();
     let parts: Vec<&str> = match input.exists() || typed.is_empty() {
         true => vec![&typed],
@@ -37,7 +44,10 @@ fn readable(input: &Path) -> Result<(), Failure> {
     if parts.iter().all(|p| p.is_empty()) {
         return failure_with(
             format!("--in {typed:?} names no file"),
-            "- is standard input",
+            match place {
+                Where::Here => "- is standard input",
+                Where::Host => A_FILE,
+            },
         );
     }
     for part in parts.into_iter().filter(|p| !matches!(*p, "" | "-")) {
@@ -53,7 +63,10 @@ fn readable(input: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-pub fn writable(option: &str, path: &Path) -> Result<(), Failure> {
+/// What somebody names who has no input or output there.
+const A_FILE: &str = "name a file, or a pipe made with mkfifo";
+
+pub fn writable(option: &str, path: &Path, place: Where) -> Result<(), Failure> {
     let folder = match path.parent() {
         Some(p) if !p.as_os_str().is_empty() => p,
         _ => Path::new("."),
@@ -61,7 +74,10 @@ pub fn writable(option: &str, path: &Path) -> Result<(), Failure> {
     if path.as_os_str().is_empty() {
         return failure_with(
             format!("{option} names no file"),
-            "name one, or - for the output",
+            match place {
+                Where::Here => "name one, or - for the output",
+                Where::Host => A_FILE,
+            },
         );
     }
     match folder.is_dir() {
@@ -74,6 +90,24 @@ pub fn writable(option: &str, path: &Path) -> Result<(), Failure> {
             ),
             format!("make it: mkdir -p {}", folder.display()),
         ),
+    }
+}
+
+/// What an application in a host would find out only when it runs.
+pub fn needed(args: &GivenArgs, files: Files) -> Result<(), Failure> {
+    if files.reads && args.input.is_none() {
+        return failure_with(
+            "this network reads what --in names, and that is not given",
+            format!("{A_FILE}, with --in"),
+        );
+    }
+    let folder = args.output.as_ref().filter(|p| p.is_dir());
+    match folder.filter(|_| files.writes_one) {
+        Some(folder) => failure_with(
+            format!("--out {}: is a folder", folder.display()),
+            "this network writes one file: name that",
+        ),
+        None => Ok(()),
     }
 }
 

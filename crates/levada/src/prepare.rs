@@ -3,6 +3,7 @@
 //! own (`levada-host`'s `prepare.rs` calls it). Prints one line of JSON.
 
 use crate::cli::{GivenArgs, PrepareArgs};
+use crate::given::Where;
 use crate::output::{self, Failure, failure_with};
 use crate::prepared::{Answer, Entry};
 use crate::{given, network, program};
@@ -27,7 +28,7 @@ pub fn prepare(args: &PrepareArgs) -> Result<ExitCode, Failure> {
     if program::is_one(&args.network.network) {
         return program::prepare(args);
     }
-    given::check(&args.given)?;
+    given::check(&args.given, Where::Host)?;
     let entry = Entry::of(&args.network, &args.compile);
     let made = match entry.as_ref().and_then(Entry::kept) {
         Some(made) => {
@@ -36,9 +37,10 @@ pub fn prepare(args: &PrepareArgs) -> Result<ExitCode, Failure> {
         }
         None => whole_way(args, entry.as_ref())?,
     };
-    let names = OptionNames::again(made.names, made.any_name);
+    let names = OptionNames::again(made.names, made.any_name, made.files);
     let mut diagnostics = made.diagnostics;
     given::asked_for(&args.given, &names, &mut diagnostics)?;
+    given::needed(&args.given, names.files)?;
     let said = json!({
         "object": made.object,
         "network": made.network,
@@ -63,6 +65,7 @@ fn whole_way(args: &PrepareArgs, entry: Option<&Entry>) -> Result<Answer, Failur
         network: loaded.network.name,
         names: made.options.all().map(str::to_string).collect(),
         any_name: made.options.any,
+        files: made.options.files,
         diagnostics: loaded.diagnostics,
         shown: loaded.shown,
         seen: Vec::new(),

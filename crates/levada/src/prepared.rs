@@ -5,6 +5,7 @@
 
 use crate::cli::{CompileArgs, NetworkArgs};
 use crate::output;
+use levada_cal::natives::Files;
 use levada_cal::{compile, seen};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -20,6 +21,7 @@ pub struct Answer {
     /// The options that its natives ask for, or any.
     pub names: Vec<String>,
     pub any_name: bool,
+    pub files: Files,
     /// Warnings, as JSON and as they are shown.
     pub diagnostics: Vec<Value>,
     pub shown: String,

@@ -7,6 +7,7 @@
 use crate::cli::RunArgs;
 use crate::endless::Endless;
 use crate::given;
+use crate::given::Where;
 use crate::graph;
 use crate::interrupt::Interrupt;
 use crate::network;
@@ -28,13 +29,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
-    given::check(&args.given)?;
+    given::check(&args.given, Where::Here)?;
     if args.play {
         play::viewer()?;
     }
     for (option, file) in [("--graph", &args.graph), ("--record", &args.record)] {
         if let Some(file) = file {
-            given::writable(option, file)?;
+            given::writable(option, file, Where::Here)?;
         }
     }
     let to_output = |file: &Option<PathBuf>| file.as_deref().is_some_and(output::is_standard);

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::host::{Host, sources};
+use common::host::{Host, pipe, sources};
 use common::network;
 use std::time::{Duration, Instant};
 
@@ -350,5 +350,80 @@ fn followers_leave_the_places_of_commands() {
             return;
         }
         assert!(start.elapsed().as_secs() < 30);
+    }
+}
+
+/// What an application would find out only when it runs is said before it is loaded.
+#[test]
+fn files_that_cannot_be_used_are_refused_before() {
+    let place = sources();
+    place.write(
+        "src/p/Read.cal",
+        "package p;\nimport levada.io.*;\nactor Read () ==> int Out :\n  action ==> \
+         Out:[io_read_number()] guard io_more() end\nend\n",
+    );
+    let text = network(
+        &[("read", "p.Read", &[]), ("write", "p.Write", &[])],
+        &[("read.Out", "write.In")],
+    );
+    place.write("src/p/Copy.xdf", &text.replace("\"Top\"", "\"Copy\""));
+    place.write("folder/x", "");
+    pipe(&place, "shared.fifo");
+    let host = Host::begin_in(place);
+    let many = "src/p/Many.xdf";
+    // Once as it is compiled, and once as it is known already.
+    for isolate in [&["--paused"][..], &["--isolate"]] {
+        let refused = |args: &[&str], parts: &[&str]| {
+            let run = host.run(&[&["load"], args, isolate].concat());
+            run.refuses(1, parts);
+            assert!(!run.err.contains("standard"), "{run:?}");
+        };
+        let copy = "src/p/Copy.xdf";
+        refused(
+            &[copy],
+            &[
+                "reads what --in names",
+                "a pipe made with mkfifo, with --in",
+            ],
+        );
+        refused(&[copy, "--in=,"], &["--in \",\" names no file", "mkfifo"]);
+        refused(&[copy, "--in=none"], &["--in none: No such file"]);
+        refused(
+            &[many, "--out=folder"],
+            &["--out folder: is a folder", "one file"],
+        );
+        assert_eq!(host.json(&["list"]).as_array().map(Vec::len), Some(0));
+    }
+    host.run(&["load", many, "--name=a", "--out=a.txt"])
+        .succeeds();
+    std::os::unix::fs::symlink("folder", host.place.path("link")).unwrap();
+    let other = ["load", many, "--name=b", "--out=folder/b.txt", "--isolate"];
+    host.run(&other).succeeds();
+    for (out, whose) in [("./a.txt", "a"), ("link/b.txt", "b")] {
+        for isolate in [&[][..], &["--isolate"]] {
+            let out = format!("--out={out}");
+            let writes = format!("the application {whose} writes that file");
+            host.run(&[&["load", many, &out], isolate].concat())
+                .refuses(1, &[&writes, "unload"]);
+        }
+    }
+    let twice: String = ["c", "d"]
+        .map(|n| {
+            format!("[[application]]\nnetwork = \"{many}\"\nname = \"{n}\"\nout = \"c.txt\"\n")
+        })
+        .concat();
+    host.place.write("twice.toml", &twice);
+    host.run(&["load", "twice.toml"])
+        .refuses(1, &["c.txt: the application c writes that file"]);
+    assert_eq!(host.json(&["list"]).as_array().map(Vec::len), Some(2));
+    // A new version writes on; others may when it has gone; and what is no file has many writers.
+    host.run(&["replace", "a", many]).succeeds();
+    host.run(&["unload", "a", "--now"]).succeeds();
+    host.run(&["load", many, "--name=e", "--out=a.txt"])
+        .succeeds();
+    for out in ["--out=/dev/null", "--out=shared.fifo"] {
+        for _ in 0..2 {
+            host.run(&["load", many, out, "--paused"]).succeeds();
+        }
     }
 }

@@ -5,7 +5,7 @@
 use super::isolated::Isolated;
 use super::prepare::{self, Client, Prepared};
 use super::types::{Details, Failed, LoadRequest, ReplaceRequest};
-use super::{Served, USUAL, limit, memory};
+use super::{Served, USUAL, limit, memory, output};
 use crate::events::What;
 use crate::host::Host;
 use crate::hosted::{Hosted, State};
@@ -22,9 +22,9 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 /// An application with all that its load needs. One that is isolated is not even opened here.
-struct Ready {
-    request: LoadRequest,
-    prepared: Prepared,
+pub(super) struct Ready {
+    pub request: LoadRequest,
+    pub prepared: Prepared,
     load: Option<Load>,
 }
 
@@ -122,6 +122,7 @@ fn place_all(
     restored: bool,
 ) -> Result<(), Failed> {
     let _naming = served.naming.lock().unwrap_or_else(PoisonError::into_inner);
+    output::differs(served, &ready, None)?;
     for mut one in ready {
         let name = match one.request.name.take() {
             Some(name) => name,
@@ -498,6 +499,7 @@ pub fn replace_now(
     drop(old);
     let ready = make_ready(served, load, client)?;
     fits(host, std::slice::from_ref(&ready))?;
+    output::differs(served, std::slice::from_ref(&ready), Some(name))?;
     let Some(load) = ready.load.clone() else {
         return Err(Refusal::new(Kind::Wrong, "it cannot be isolated").into());
     };
@@ -555,6 +557,8 @@ fn replace_isolated(
     load.isolate = true;
     load.paused |= is_held(isolated.details().application.state);
     let ready = make_ready(served, load, client)?;
+    let name = isolated.name.as_str();
+    output::differs(served, std::slice::from_ref(&ready), Some(name))?;
     let details = isolated.replace(&ready.request, &ready.prepared, within)?;
     if let Some(memory) = &served.memory {
         let kept = memory.keep(&isolated.name, isolated.number, &ready.request);

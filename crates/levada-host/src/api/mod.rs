@@ -15,6 +15,7 @@ mod leases;
 mod loading;
 mod memory;
 mod metrics;
+mod output;
 pub mod prepare;
 pub mod serve;
 mod turns;
