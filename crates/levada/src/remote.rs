@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -141,6 +141,7 @@ fn load_manifest(args: &LoadArgs) -> Done {
         .parent()
         .map(std::path::Path::to_path_buf)
         .unwrap_or_default();
+    as_text(&folder)?;
     for one in &mut manifest.application {
         one.directory = folder.join(&one.directory);
         one.within = one.within.or(args.at.within);
@@ -196,22 +197,34 @@ pub fn load(args: &LoadArgs) -> Done {
     )
 }
 
+/// A path as a host is told it.
+fn as_text(path: &Path) -> Result<&str, Failure> {
+    path.to_str().ok_or_else(|| {
+        let what = format!("{path:?} is no text in UTF-8, and a host is told paths as text");
+        Failure::new(what)
+            .help("give it another name, or a link that has one; levada run takes any")
+    })
+}
+
 /// What the host is asked to load.
 fn request(args: &LoadArgs) -> Result<LoadRequest, Failure> {
-    let text = |path: &std::path::PathBuf| path.to_string_lossy().into_owned();
+    let text = |path: &PathBuf| as_text(path).map(str::to_string);
+    let all = |paths: &[PathBuf]| paths.iter().map(text).collect::<Result<Vec<_>, _>>();
+    let directory = std::env::current_dir()?;
+    as_text(&directory)?;
     Ok(LoadRequest {
         network: args.network.network.clone(),
         arguments: args.arguments.clone(),
-        directory: std::env::current_dir()?,
+        directory,
         name: args.name.clone(),
         set: args.network.set.iter().cloned().collect(),
-        input: args.given.input.as_ref().map(text),
-        output: args.given.output.as_ref().map(text),
+        input: args.given.input.as_ref().map(text).transpose()?,
+        output: args.given.output.as_ref().map(text).transpose()?,
         option: args.given.option.iter().cloned().collect(),
         priority: args.priority,
-        path: args.network.path.iter().map(text).collect(),
-        project: args.network.project.as_ref().map(text),
-        native: args.compile.native.iter().map(text).collect(),
+        path: all(&args.network.path)?,
+        project: args.network.project.as_ref().map(text).transpose()?,
+        native: all(&args.compile.native)?,
         unchecked: args.compile.unchecked,
         outside: args.compile.outside.map(|o| o.name().to_string()),
         any_sizes: args.compile.any_sizes,
@@ -221,7 +234,7 @@ fn request(args: &LoadArgs) -> Result<LoadRequest, Failure> {
         share: args.share,
         anyway: args.anyway,
         exclusive: args.exclusive,
-        placement: args.placement.as_ref().map(text),
+        placement: args.placement.as_ref().map(text).transpose()?,
         isolate: args.isolate,
         paused: args.paused,
         within: args.at.within,

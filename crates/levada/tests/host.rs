@@ -10,6 +10,7 @@ use common::{Place, Run, network};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
@@ -704,4 +705,33 @@ fn a_host_whose_file_is_gone_compiles_all() {
     host.until("a", |a| a["state"] == "ended");
     let text = std::fs::read_to_string(host.place.path("a.txt")).unwrap();
     assert_eq!(text, "6765\n");
+}
+
+/// JSON has no such text: that is told, from wherever it comes.
+#[test]
+fn a_folder_that_is_no_text_is_told() {
+    let host = Host::begin();
+    let folder = host
+        .place
+        .path("")
+        .join(std::ffi::OsStr::from_bytes(b"f\xff"));
+    std::fs::create_dir(&folder).unwrap();
+    let socket = host.place.path("h.sock");
+    let manifest = "[[application]]\nnetwork = \"x.xdf\"\n";
+    std::fs::write(folder.join("x.toml"), manifest).unwrap();
+    let top = host.place.path(TOP);
+    for (args, inside) in [
+        (&["x.xdf"][..], true),
+        (&["x.toml"], true),
+        (&["--out"], false),
+    ] {
+        let mut command = host.place.command(&["load", "--socket"]);
+        command.arg(&socket).args(args);
+        match inside {
+            true => drop(command.current_dir(&folder)),
+            false => drop(command.arg(folder.join("x")).arg(&top)),
+        }
+        let run = Run::new(command.output().unwrap());
+        run.refuses(1, &["is no text in UTF-8", "a link"]);
+    }
 }
