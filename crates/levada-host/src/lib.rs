@@ -11,6 +11,7 @@ pub mod client;
 mod control;
 mod cores;
 pub mod events;
+pub mod files;
 mod graph;
 mod host;
 mod hosted;

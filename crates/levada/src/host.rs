@@ -9,8 +9,8 @@ use levada_host::api::isolated::{AllIsolated, Starts};
 use levada_host::api::prepare::Preparing;
 use levada_host::api::serve::{self, Socket};
 use levada_host::api::{self, Served, serve::serve};
-use levada_host::last_words;
 use levada_host::state::{self, Memory, Restore};
+use levada_host::{files, last_words};
 use levada_sys::Status;
 use levada_sys::leases::Leases;
 use std::path::PathBuf;
@@ -59,6 +59,7 @@ fn give_leases() -> Option<Leases> {
 
 pub fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
     let isolated = args.listener.is_some();
+    files::allow_all();
     let socket = socket(args)?;
     let mut options = args.runtime.options();
     // Others are here, too.

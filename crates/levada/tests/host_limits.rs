@@ -6,6 +6,7 @@ mod common;
 
 use common::host::{Host, pipe, sources};
 use common::network;
+use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 /// `Long`: a source that says that it has begun, and fires until the file `go` is there.
@@ -426,4 +427,48 @@ fn files_that_cannot_be_used_are_refused_before() {
             host.run(&["load", many, out, "--paused"]).succeeds();
         }
     }
+}
+
+/// How many files a process may open: the soft limit, and the hard one.
+fn files_of(pid: u32) -> (String, String) {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
+    let line = text.lines().find(|l| l.starts_with("Max open files"));
+    let words: Vec<&str> = line.unwrap().split_whitespace().collect();
+    (words[3].to_string(), words[4].to_string())
+}
+
+#[test]
+fn a_host_opens_as_many_files_as_it_may_and_its_children_as_before() {
+    let place = sources();
+    let script = |name: &str, text: &str| {
+        let path = place.path(name);
+        place.write(name, &format!("#!/bin/sh\n{text}\n"));
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        path.to_str().unwrap().to_string()
+    };
+    let said = place.path("limit.txt");
+    let cc = script(
+        "cc",
+        &format!("ulimit -Sn > {}; exec cc \"$@\"", said.display()),
+    );
+    let levada = env!("CARGO_BIN_EXE_levada");
+    let limited = format!("ulimit -Sn 200; CC={cc}; export CC; exec {levada} \"$@\"");
+    let limited = script("limited", &limited);
+    let host = Host::begin_as(place, &limited, &[]);
+    host.run(&[
+        "load",
+        "src/p/Many.xdf",
+        "--name=a",
+        "--out=/dev/null",
+        "--isolate",
+    ])
+    .succeeds();
+    assert_eq!(std::fs::read_to_string(said).unwrap(), "200\n");
+    let apart = host.seen("a")["isolated"].as_u64().unwrap() as u32;
+    for pid in [host.child.id(), apart] {
+        let (soft, hard) = files_of(pid);
+        assert_eq!(soft, hard);
+    }
+    let unit = include_str!("../../levada-host/systemd/levada-host.service");
+    assert!(unit.contains("\nLimitNOFILE=1024:"));
 }

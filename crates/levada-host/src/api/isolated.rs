@@ -153,6 +153,8 @@ fn start(starts: &Starts, listener: &UnixListener) -> io::Result<Child> {
         // What is typed at this host's terminal is for this host, which passes it on.
         .process_group(0);
     let prepare = move || {
+        // It takes as many files as it may for itself; what it starts has these.
+        crate::files::have_as_before();
         // SAFETY: system calls that may be made between fork and exec; none has a precondition.
         let done = unsafe {
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == 0

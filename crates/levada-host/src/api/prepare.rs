@@ -70,6 +70,7 @@ impl Preparing {
             let child = command
                 .spawn()
                 .map_err(|e| format!("cannot be started: {e}"))?;
+            crate::files::as_before(child.id());
             groups.all.insert(child.id() as i32);
             child
         };
