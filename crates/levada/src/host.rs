@@ -5,6 +5,7 @@ use crate::cli::{HostArgs, RestoreWhat};
 use crate::interrupt::Interrupt;
 use crate::output::{self, Failure, failure, plural};
 use levada_host::Host;
+use levada_host::api::guard;
 use levada_host::api::isolated::{AllIsolated, Starts};
 use levada_host::api::prepare::Preparing;
 use levada_host::api::serve::{self, Socket};
@@ -61,6 +62,9 @@ pub fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
     let isolated = args.listener.is_some();
     files::allow_all();
     let socket = socket(args)?;
+    if let Some(socket) = args.listener {
+        guard::part(socket).map_err(|e| Failure::new(format!("there can be no guard: {e}")))?;
+    }
     let mut options = args.runtime.options();
     // Others are here, too.
     options.runtime.time_limit_ms = args.runtime.time_limit.unwrap_or(TIME_LIMIT_MS);

@@ -319,3 +319,42 @@ fn wrong_ways_to_hand_over_a_socket_are_told() {
         .run(&["host", "--listener=1"])
         .refuses(2, &["listener"]);
 }
+
+/// What its process has forked, in a session of its own and with no parent any more, ends with it.
+#[test]
+fn what_it_has_forked_ends_with_it() {
+    let mut host = Host::begin_in(rogues());
+    let left = |host: &Host, before: usize| -> u32 {
+        let start = Instant::now();
+        loop {
+            let all = std::fs::read(host.place.path("left")).unwrap_or_default();
+            if let Some(last) = all[before * 4..].first_chunk::<4>() {
+                return u32::from_ne_bytes(*last);
+            }
+            assert!(
+                start.elapsed() < Duration::from_secs(60),
+                "nothing is forked"
+            );
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    let ways = ["--now", "drained", "killed", "told to end", "host killed"];
+    for (n, way) in ways.into_iter().enumerate() {
+        let name = rogue(&host, 7, &[]);
+        let (forked, process) = (left(&host, n), process(&host.seen(&name)));
+        assert!(lives(forked) && forked != process);
+        match way {
+            "--now" => drop(host.run(&["unload", &name, "--now"]).succeeds()),
+            "drained" => drop(host.run(&["unload", &name]).succeeds()),
+            "killed" => {
+                signal(process, libc::SIGKILL);
+                let failed = host.until(&name, |a| a["state"] == "failed");
+                assert!(failed["outcome"].as_str().unwrap().contains("signal 9"));
+            }
+            "told to end" => host = host.again(&[]),
+            _ => host.child.kill().unwrap(),
+        }
+        until_gone(forked);
+        until_gone(process);
+    }
+}

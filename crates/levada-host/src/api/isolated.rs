@@ -2,11 +2,13 @@
 //! Isolated applications: each has a process of its own, for code that is not trusted. That process is
 //! a host with this one application, a child of ours: what is asked of the application is asked there,
 //! in the words of this same interface, and there is no other protocol. What ends that process, in
-//! whatever way, ends the one application; when we end, killed or not, the kernel ends it.
+//! whatever way, ends the one application; when we end, killed or not, the kernel ends it. Between that
+//! process and us is its guard (`guard.rs`), which ends what it has forked.
 //!
 //! One thread for each stands by: it starts the process (which the kernel ends with the thread that has
 //! started it), follows its events, and remembers how it went.
 
+use super::guard;
 use super::prepare::Prepared;
 use super::types::{
     Application, Details, Failed, LoadRequest, MoveRequest, ReplaceRequest, Unloaded, Why,
@@ -21,13 +23,13 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -37,6 +39,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const ANSWERS: Duration = Duration::from_millis(500);
 /// So long it may take to do what takes no time, and to end when its application has.
 const SOON: Duration = Duration::from_secs(2);
+/// So long a guard may take to end all that there is to be ended.
+const GUARDED: Duration = Duration::from_secs(3);
 /// So many are asked at a time how they are.
 const AT_A_TIME: usize = 64;
 /// So much longer than its application may take it has for an answer.
@@ -69,7 +73,7 @@ pub struct Isolated {
 
 #[derive(Debug)]
 struct Known {
-    /// None: its process has ended, and somebody has seen how.
+    /// The guard of its process. None: it has ended, and somebody has seen how.
     child: Option<Child>,
     /// What it said last of its application.
     last: Details,
@@ -139,8 +143,10 @@ pub fn tidy() {
     }
 }
 
-/// Starts a host that listens on `listener`, and ends with the thread that calls this.
-fn start(starts: &Starts, listener: &UnixListener) -> io::Result<Child> {
+/// Starts a host that listens on `listener`, and ends with the thread that calls this: its guard, and the
+/// process that the guard guards.
+fn start(starts: &Starts, listener: &UnixListener) -> io::Result<(Child, u32)> {
+    let (mut number, says) = io::pipe()?;
     let socket = listener.as_raw_fd();
     let ours = std::process::id();
     let mut command = Command::new(&starts.command);
@@ -149,7 +155,8 @@ fn start(starts: &Starts, listener: &UnixListener) -> io::Result<Child> {
         .args(&starts.options)
         .arg(format!("--listener={socket}"))
         .env_remove("LEVADA_HOST")
-        .stdin(Stdio::null())
+        // Where it says which process is the application's.
+        .stdin(says)
         // What is typed at this host's terminal is for this host, which passes it on.
         .process_group(0);
     let prepare = move || {
@@ -157,7 +164,8 @@ fn start(starts: &Starts, listener: &UnixListener) -> io::Result<Child> {
         crate::files::have_as_before();
         // SAFETY: system calls that may be made between fork and exec; none has a precondition.
         let done = unsafe {
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == 0
+            libc::signal(guard::END, libc::SIG_DFL);
+            libc::prctl(libc::PR_SET_PDEATHSIG, guard::END) == 0
                 && libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
                 && libc::fcntl(socket, libc::F_SETFD, 0) == 0
         };
@@ -172,18 +180,32 @@ fn start(starts: &Starts, listener: &UnixListener) -> io::Result<Child> {
         }
     };
     // SAFETY: what it calls may be called there.
-    unsafe { command.pre_exec(prepare) }.spawn()
+    let child = unsafe { command.pre_exec(prepare) }.spawn()?;
+    // Ours is closed: if it ends without a word, so is theirs.
+    drop(command);
+    let mut process = [0; 4];
+    let process = match number.read_exact(&mut process) {
+        Ok(()) => u32::from_ne_bytes(process),
+        Err(_) => child.id(),
+    };
+    Ok((child, process))
 }
 
-/// Waits until it has ended, and leaves it to be waited for.
-fn await_end(process: u32) {
+/// Waits until it has ended, and leaves it to be waited for; with `within` no longer than that.
+fn await_end(process: u32, within: Option<Duration>) {
+    let until = within.map(|within| Instant::now() + within);
     loop {
+        let how = if until.is_some() { libc::WNOHANG } else { 0 } | libc::WEXITED | libc::WNOWAIT;
         // SAFETY: it writes into what is given, which may be all zeros.
-        let done = unsafe {
+        let (done, ended) = unsafe {
             let mut info: libc::siginfo_t = std::mem::zeroed();
-            let how = libc::WEXITED | libc::WNOWAIT;
-            libc::waitid(libc::P_PID, process, &mut info, how)
+            let done = libc::waitid(libc::P_PID, process, &mut info, how);
+            (done, info.si_pid() != 0)
         };
+        if done == 0 && !ended && until.is_some_and(|until| Instant::now() < until) {
+            std::thread::sleep(Duration::from_millis(2));
+            continue;
+        }
         if done == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::EINTR) {
             return;
         }
@@ -275,7 +297,7 @@ impl Isolated {
         let known = self.known();
         if known.child.is_some() {
             let (process, data) = (self.process as i32, libc::RLIMIT_DATA);
-            // SAFETY: the process is ours, and is waited for only under the lock.
+            // SAFETY: it is waited for by its guard, which ends then.
             unsafe { libc::prlimit(process, data, &limit, std::ptr::null_mut()) };
         }
     }
@@ -424,7 +446,10 @@ impl Isolated {
                 Err(_) => {}
             }
             self.kill();
-            self.until_over(SOON);
+            if self.until_over(GUARDED).is_none() {
+                self.kill_guard();
+                self.until_over(SOON);
+            }
         }
         let known = self.known();
         let last = &known.last.application;
@@ -437,19 +462,26 @@ impl Isolated {
         })
     }
 
+    /// Ends its process, and what that has forked.
     fn kill(&self) {
-        if let Some(child) = &mut self.known().child {
-            let _ = child.kill();
+        self.tell_guard(guard::END);
+    }
+
+    /// Where the guard does not do that: its process ends with it.
+    fn kill_guard(&self) {
+        self.tell_guard(libc::SIGKILL);
+    }
+
+    fn tell_guard(&self, signal: i32) {
+        if let Some(child) = &self.known().child {
+            // SAFETY: it is ours, and is waited for only under the lock.
+            unsafe { libc::kill(child.id() as i32, signal) };
         }
     }
 
     /// Tells its host to end, as a terminal does.
     fn stop(&self) {
-        let known = self.known();
-        if known.child.is_some() {
-            // SAFETY: it is ours, and is waited for only under the lock.
-            unsafe { libc::kill(self.process as i32, libc::SIGTERM) };
-        }
+        self.tell_guard(libc::SIGTERM);
     }
 
     /// Something has happened there; an end is given back, to be looked into.
@@ -531,11 +563,11 @@ fn stand_by(
         let child = start(starts, &listener)?;
         Ok((place, child))
     });
-    let (place, child) = match bound {
+    let (place, (child, process)) = match bound {
         Ok(bound) => bound,
         Err(e) => return drop(begun.send(Err(e))),
     };
-    let process = child.id();
+    let guard = child.id();
     known.child = Some(child);
     let application = &mut known.last.application;
     let client = Client::new(&place.socket()).of_application(&application.name);
@@ -552,7 +584,9 @@ fn stand_by(
     isolated.follow(events);
     // What has nothing to run, or tells nothing any more, ends.
     isolated.kill();
-    await_end(process);
+    await_end(guard, Some(GUARDED));
+    isolated.kill_guard();
+    await_end(guard, None);
     let mut known = isolated.known();
     let status = known.child.take().and_then(|mut child| child.wait().ok());
     drop(known);

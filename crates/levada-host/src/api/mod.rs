@@ -10,6 +10,7 @@ pub mod away;
 mod document;
 pub mod follow;
 pub mod given;
+pub mod guard;
 pub mod isolated;
 mod leases;
 mod loading;

@@ -72,15 +72,19 @@ pub fn rogues() -> Place {
     );
     place.write(
         "natives/harm.c",
-        "#include <signal.h>\n#include <stdint.h>\n#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\n\
+        "#include <fcntl.h>\n#include <signal.h>\n#include <sys/wait.h>\n#include <stdint.h>\n#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\n\
          int32_t harm(int32_t x, int32_t what);\n\
+         static void leaves(void) {\n  pid_t child = fork();\n  if (child) { waitpid(child, 0, 0); return; }\n  \
+         setsid();\n  child = fork();\n  if (child) _exit(0);\n  child = getpid();\n  \
+         int file = open(\"left\", O_WRONLY | O_CREAT | O_APPEND, 0600);\n  \
+         if (write(file, &child, sizeof child) < 0) _exit(1);\n  for (;;) pause();\n}\n\
          int32_t harm(int32_t x, int32_t what) {\n  switch (what) {\n  case 0: abort();\n  case 1: _exit(3);\n  \
          case 2: raise(SIGKILL); break;\n  case 3: for (;;) pause();\n  \
          case 4: for (;;) { void *p = malloc(1 << 20); if (!p) abort(); memset(p, 1, 1 << 20); }\n  \
-         case 5: exit(3);\n   case 6: sleep(4); abort();\n  \
+         case 5: exit(3);\n   case 6: sleep(4); abort();\n  case 7: leaves(); break;\n  \
          }\n  return x;\n}\n",
     );
-    for what in 0..7 {
+    for what in 0..8 {
         let text = network(
             &[
                 ("source", "p.Source", &[("n", "2000000000")]),
