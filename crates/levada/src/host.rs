@@ -91,6 +91,12 @@ pub fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
             before.join(", ")
         );
     }
+    // A host that restores says what it leaves out.
+    for (name, why) in memory.iter().flat_map(Memory::left_out) {
+        if restore == Restore::Nothing {
+            say!("{name}: held back: {why}");
+        }
+    }
     api::isolated::tidy();
     let workers = host.runtime().workers() as usize;
     // As it is now, also when another version is installed meanwhile.

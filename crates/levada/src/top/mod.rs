@@ -127,7 +127,7 @@ fn do_it(client: &Client, wish: &Wish) -> Result<String, Failed> {
         client.call("POST".parse().unwrap_or_default(), &address, body)
     };
     Ok(match wish {
-        Wish::Turn(name, State::Paused | State::Loaded) => {
+        Wish::Turn(name, State::Paused | State::Loaded | State::Held) => {
             post(one(name, "/resume?within=1"), &Value::Null)?;
             format!("{name} goes on")
         }
