@@ -34,6 +34,11 @@ const FEW: usize = 8;
 
 const FILE: &str = ".journal";
 
+/// The file that says why an application is held back.
+pub(crate) fn held(name: &str) -> String {
+    format!("{name}.held")
+}
+
 #[derive(Clone, Debug)]
 pub struct Journal(Arc<Inner>);
 
@@ -347,6 +352,8 @@ impl Inner {
             if left.is_zero() {
                 let name = name.clone();
                 state.begin.remove(&name);
+                // It was loaded though it was held back, and has not ended the host again.
+                let _ = std::fs::remove_file(self.path.with_file_name(held(&name)));
                 self.settled(&state, &name);
                 continue;
             }
@@ -428,7 +435,9 @@ mod tests {
         assert!(text().ends_with("begins a\nbegins b\nsettled b\n"));
         let (_, said) = Journal::open(folder.path(), &kept).unwrap();
         assert_eq!(said.guilty.unwrap().0, "a");
+        std::fs::write(folder.path().join("a.held"), "why").unwrap();
         journal.await_settled();
+        assert!(!folder.path().join("a.held").exists());
         assert_eq!(text().lines().count(), 1);
         journal.close();
         journal.begins("a");

@@ -71,7 +71,10 @@ pub fn keep_silent() {
 }
 
 extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
-    say(signal);
+    // What another process has sent has nothing to do with what runs here.
+    // SAFETY: it is the system's, and there as long as the handler runs.
+    let own = unsafe { (*info).si_code > 0 || (*info).si_pid() == libc::getpid() };
+    say(signal, own);
     // As if we had never been here: what comes of an instruction comes again.
     // SAFETY: what is called may be called in a signal's handler.
     unsafe {
@@ -92,11 +95,11 @@ extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
 }
 
 extern "C" fn on_exit() {
-    say(0);
+    say(0, true);
 }
 
 /// In signal context.
-fn say(signal: c_int) {
+fn say(signal: c_int, own: bool) {
     let Some(will) = WILL.get() else { return };
     // SAFETY: calls that may be made in a signal's handler; the name lives as long as its application, which
     // runs here.
@@ -106,7 +109,7 @@ fn say(signal: c_int) {
             return;
         }
         let name: *const c_char = levada_sys::ffi::lvd_app_name_here();
-        let name = match name.is_null() {
+        let name = match name.is_null() || !own {
             true => c"?",
             false => CStr::from_ptr(name),
         };

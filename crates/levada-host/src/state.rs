@@ -9,7 +9,7 @@
 //! it is not loaded again unless somebody asks for it. Who that is, `journal.rs` finds out.
 
 use crate::api::types::LoadRequest;
-use crate::journal::Journal;
+use crate::journal::{Journal, held};
 use crate::refusal::{Kind, Refusal};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -101,7 +101,7 @@ impl Memory {
             _lock: lock,
         };
         if let Some((name, why)) = found.guilty {
-            let held = write_whole(folder, &format!("{name}.held"), why.as_bytes());
+            let held = write_whole(folder, &held(&name), why.as_bytes());
             held.map_err(|e| cannot(&e))?;
         }
         memory.journal.start().map_err(|e| cannot(&e))?;
@@ -132,7 +132,7 @@ impl Memory {
     }
 
     fn held_file(&self, name: &str) -> PathBuf {
-        self.folder.join(format!("{name}.held"))
+        self.folder.join(held(name))
     }
 
     /// Why it is held back, if it is.
@@ -141,7 +141,7 @@ impl Memory {
         Some(String::from_utf8_lossy(&why).into_owned())
     }
 
-    /// It has come to run: it is not held back any more.
+    /// It is not held back any more. One whose code runs in the host is when it has settled.
     pub fn release(&self, name: &str) {
         let _ = std::fs::remove_file(self.held_file(name));
     }

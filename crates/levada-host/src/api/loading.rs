@@ -368,19 +368,21 @@ fn load_left(served: &Served, memory: &Memory, name: &str, resumed: bool) -> Res
     let journal = memory.journal();
     let load = |mut request: LoadRequest| {
         request.paused &= !resumed;
+        let apart = request.isolate;
         // What it is compiled to is opened in this process, and may run code at once.
         if !request.isolate {
             journal.begins(name);
         }
-        load_them(served, vec![request], None, true)
+        load_them(served, vec![request], None, true)?;
+        if apart {
+            memory.release(name);
+        }
+        Ok(())
     };
     let read = memory.read(name).map_err(|e| Refusal::new(Kind::Wrong, e));
-    let done = read.map_err(Failed::from).and_then(load);
+    let done: Result<(), Failed> = read.map_err(Failed::from).and_then(load);
     match done {
-        Ok(_) => {
-            memory.release(name);
-            Ok(())
-        }
+        Ok(()) => Ok(()),
         Err(failed) => {
             journal.does_not_run(name);
             let why = format!("cannot be loaded again: {}", failed.error);
