@@ -401,7 +401,7 @@ impl<'a> Merger<'a> {
         let mut span = Span::default();
         for f in firings {
             let (m, id) = (&self.members[f.member], self.step(f).candidates[0]);
-            // The one that may last is where it is when its time is over.
+            // The last of those that may last, usually the only one, is where it is when its time is over.
             if names.is_empty() || lasts(m.actor, &m.actor.actions[id]) {
                 span = m.actor.actions[id].span;
             }

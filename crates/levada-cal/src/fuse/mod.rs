@@ -16,8 +16,7 @@
 //! * it is on no loop;
 //! * none prints or calls native functions;
 //! * the result is still small: a large one gains nothing, and two large actors are better off on
-//!   two workers; so are two that call functions that may last, and of one of these it is known where it
-//!   is when its time is over.
+//!   two workers.
 //!
 //! So a network prints the same, and ends or comes to a standstill the same, merged or not. An
 //! actor that takes part only in some other way (it has a second consumer, or a second input that
@@ -33,7 +32,6 @@ mod schedule;
 use crate::classify::{Step, Steps, rates, steps};
 use crate::emit::{burst, default_capacity, is_light, size_of, weight};
 use crate::ir::*;
-use lasting::lasts;
 use merge::merge;
 use std::sync::Arc;
 
@@ -109,13 +107,6 @@ struct Member<'a> {
     guarded: bool,
     /// The links to the next member.
     links: Vec<Link>,
-}
-
-impl Member<'_> {
-    fn lasts(&self) -> bool {
-        let actions = &self.actor.actions;
-        actions.iter().any(|a| lasts(self.actor, a))
-    }
 }
 
 /// A chain and what it becomes.
@@ -216,9 +207,6 @@ fn capacity(net: &Network, c: &Channel) -> u32 {
 fn plan(net: &Network, chain: &[usize]) -> Option<Plan> {
     let members: Option<Vec<Member>> = (0..chain.len()).map(|k| member(net, chain, k)).collect();
     let members = members?;
-    if members.iter().filter(|m| m.lasts()).count() > 1 {
-        return None;
-    }
     let (first, last) = (&members[0], members.last()?);
     // One that waits for its first elements must not keep another from giving its own.
     let waits = first
