@@ -21,6 +21,7 @@ pub mod last_words;
 mod load;
 mod mapping;
 mod measured;
+mod pace;
 pub mod placement;
 mod refusal;
 mod replace;

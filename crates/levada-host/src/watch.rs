@@ -5,15 +5,15 @@
 //! Often at first, when a placement is a guess; seldom when nothing happens; never when nothing could
 //! be moved. What the mapper computes holds up no application: the table is in hand only to be read.
 
-use crate::events::What;
 use crate::graph::{append, graph_between};
 use crate::hosted::{Hosted, State};
 use crate::mapping;
+use crate::pace::{self, Pace};
 use crate::table::Shared;
-use levada_map::{Balancer, Found, Graph, KEPT, Placement, Sample, Search};
+use levada_map::{Balancer, Found, Graph, Placement, Sample, Search};
 use levada_sys::{ActorCounters, Counters};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What the thread is told.
@@ -34,20 +34,7 @@ struct Watched {
     before: Counters,
     /// Its first actor in the graph of all that share cores; beyond all of it for who has one alone.
     first: usize,
-    /// What it had done at some time, by which its promise is judged.
-    told: (Instant, f64),
-    looks: Looks,
-    late: bool,
-    /// It has been told that it counts nothing.
-    uncounted: bool,
-}
-
-/// Since the last judgement: how often it was looked at, and all of it waited then. Who cannot keep up has
-/// always something to do; who has nothing to do at times keeps up with its input, or with who takes its output.
-#[derive(Default)]
-struct Looks {
-    all: u32,
-    waits: u32,
+    pace: Pace,
 }
 
 struct Watch<'a> {
@@ -220,10 +207,7 @@ impl Watch<'_> {
                 placement.extend(before.actors.iter().map(|a| a.target));
             }
             self.all.push(Watched {
-                told: (Instant::now(), done(&hosted)),
-                looks: Looks::default(),
-                late: false,
-                uncounted: false,
+                pace: Pace::of(&hosted),
                 hosted,
                 before,
                 first,
@@ -316,21 +300,19 @@ impl Watch<'_> {
             let network = watched.hosted.app.network();
             let mut did = graph_between(network, &watched.before, &now);
             did.pins = watched.hosted.pins.clone();
-            watched.looks.all += 1;
-            // Of a C program's fibers that is not known.
-            let waits = !now.actors.is_empty() && now.actors.iter().all(|a| a.waits);
-            watched.looks.waits += u32::from(waits);
+            watched.pace.seen(&now);
             if watched.first < usize::MAX {
                 long.extend(now.actors.iter().map(fires_for_long));
             }
             watched.before = now;
-            remember(&watched.hosted, &did, elapsed);
+            pace::remember(&watched.hosted, &did, elapsed);
             if watched.first < usize::MAX {
                 append(&mut graph, did);
             }
         }
         for watched in &mut self.all {
-            judge(self.shared, watched);
+            let fires = watched.before.actors.iter().any(|a| a.firings > 0);
+            watched.pace.judge(self.shared, &watched.hosted, fires);
         }
         // A core has been taken, or has come back.
         if self.shared.runtime.open() != self.open {
@@ -426,77 +408,4 @@ fn fires_for_long(actor: &ActorCounters) -> bool {
     const LONG: Duration = Duration::from_millis(50);
     let times = actor.activations as f64 + 1.0;
     actor.longest >= 2 * LONG && actor.busy.as_secs_f64() >= times * LONG.as_secs_f64()
-}
-
-fn done(hosted: &Hosted) -> f64 {
-    hosted.app.progress().map_or(0.0, |(_, done)| done as f64)
-}
-
-/// A promise is judged by what was done in so long a time.
-const JUDGED: Duration = Duration::from_secs(1);
-
-/// It works, and has counted nothing yet, nor in an earlier run.
-fn counts_nothing(watched: &Watched) -> bool {
-    let hosted = &watched.hosted;
-    let counted = hosted.known.as_ref().is_some_and(|k| k.done.is_some());
-    let fires = watched.before.actors.iter().any(|a| a.firings > 0);
-    hosted.app.progress().is_none() && !counted && fires
-}
-
-/// Does it what it was promised?
-fn judge(shared: &Shared, watched: &mut Watched) {
-    let hosted = &watched.hosted;
-    let (Some(promised), (at, before)) = (hosted.limits.rate, watched.told) else {
-        return;
-    };
-    let elapsed = at.elapsed();
-    // What happens seldom is looked at for longer.
-    if elapsed < JUDGED || elapsed.as_secs_f64() * promised < 4.0 {
-        return;
-    }
-    if counts_nothing(watched) {
-        watched.told.0 = Instant::now();
-        if !watched.uncounted {
-            let text = format!("has no units of which {promised:.1} a second could be promised");
-            shared.events.tell(What::Uncounted, &hosted.name, text);
-        }
-        watched.uncounted = true;
-        return;
-    }
-    let now = done(hosted);
-    let pace = (now - before) / elapsed.as_secs_f64();
-    watched.told = (Instant::now(), now);
-    *hosted.pace.lock().unwrap_or_else(PoisonError::into_inner) = Some(pace);
-    let looks = std::mem::take(&mut watched.looks);
-    // Between two looks one unit more or less is none.
-    let missing = promised * (1.0 - KEPT) - pace;
-    let late = missing * elapsed.as_secs_f64() > 1.0 && looks.waits * 10 < looks.all;
-    if late && !watched.late {
-        let (unit, _) = hosted.app.progress().unwrap_or_default();
-        let text = format!("{pace:.1} of {promised:.1} {unit} a second");
-        shared.events.tell(What::Late, &hosted.name, text);
-    }
-    watched.late = late;
-}
-
-/// What it does in a second, newer samples counting more.
-fn remember(hosted: &Hosted, did: &Graph, elapsed: Duration) {
-    let seconds = elapsed.as_secs_f64();
-    if seconds <= 0.0 {
-        return;
-    }
-    let weight = 1.0 - (-seconds / 0.3).exp();
-    let mut rate = hosted.rate.lock().unwrap_or_else(PoisonError::into_inner);
-    match rate.as_mut().filter(|r| r.busy.len() == did.busy.len()) {
-        Some(rate) => {
-            for (mean, new) in rate.busy.iter_mut().zip(&did.busy) {
-                *mean += weight * (new / seconds - *mean);
-            }
-        }
-        None => {
-            let mut first = did.clone();
-            first.busy.iter_mut().for_each(|b| *b /= seconds);
-            *rate = Some(first);
-        }
-    }
 }

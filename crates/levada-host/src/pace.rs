@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What an application does in a second, as it was measured, and whether that is what it was promised.
+
+use crate::events::What;
+use crate::hosted::Hosted;
+use crate::table::Shared;
+use levada_map::{Graph, KEPT};
+use levada_sys::Counters;
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
+
+/// A promise is judged by what was done in so long a time.
+const JUDGED: Duration = Duration::from_secs(1);
+
+pub struct Pace {
+    /// What it had done at some time, by which its promise is judged.
+    told: (Instant, f64),
+    looks: Looks,
+    late: bool,
+    /// It has been told that it counts nothing.
+    uncounted: bool,
+}
+
+/// Since the last judgement: how often it was looked at, and all of it waited then. Who cannot keep up has
+/// always something to do; who has nothing to do at times keeps up with its input, or with who takes its output.
+#[derive(Default)]
+struct Looks {
+    all: u32,
+    waits: u32,
+}
+
+impl Pace {
+    pub fn of(hosted: &Hosted) -> Pace {
+        Pace {
+            told: (Instant::now(), done(hosted)),
+            looks: Looks::default(),
+            late: false,
+            uncounted: false,
+        }
+    }
+
+    /// It has been looked at.
+    pub fn seen(&mut self, now: &Counters) {
+        self.looks.all += 1;
+        // Of a C program's fibers that is not known.
+        let waits = !now.actors.is_empty() && now.actors.iter().all(|a| a.waits);
+        self.looks.waits += u32::from(waits);
+    }
+
+    /// Does it what it was promised? `fires`: some actor of it has fired.
+    pub fn judge(&mut self, shared: &Shared, hosted: &Hosted, fires: bool) {
+        let (Some(promised), (at, before)) = (hosted.limits.rate, self.told) else {
+            return;
+        };
+        let elapsed = at.elapsed();
+        // What happens seldom is looked at for longer.
+        if elapsed < JUDGED || elapsed.as_secs_f64() * promised < 4.0 {
+            return;
+        }
+        if fires && counts_nothing(hosted) {
+            self.told.0 = Instant::now();
+            if !self.uncounted {
+                let text =
+                    format!("has no units of which {promised:.1} a second could be promised");
+                shared.events.tell(What::Uncounted, &hosted.name, text);
+            }
+            self.uncounted = true;
+            return;
+        }
+        let now = done(hosted);
+        let pace = (now - before) / elapsed.as_secs_f64();
+        self.told = (Instant::now(), now);
+        *hosted.pace.lock().unwrap_or_else(PoisonError::into_inner) = Some(pace);
+        let looks = std::mem::take(&mut self.looks);
+        // Between two looks one unit more or less is none.
+        let missing = promised * (1.0 - KEPT) - pace;
+        let late = missing * elapsed.as_secs_f64() > 1.0 && looks.waits * 10 < looks.all;
+        if late && !self.late {
+            let (unit, _) = hosted.app.progress().unwrap_or_default();
+            let text = format!("{pace:.1} of {promised:.1} {unit} a second");
+            shared.events.tell(What::Late, &hosted.name, text);
+        }
+        self.late = late;
+    }
+}
+
+fn done(hosted: &Hosted) -> f64 {
+    hosted.app.progress().map_or(0.0, |(_, done)| done as f64)
+}
+
+/// It has counted nothing yet, nor in an earlier run.
+fn counts_nothing(hosted: &Hosted) -> bool {
+    let counted = hosted.known.as_ref().is_some_and(|k| k.done.is_some());
+    hosted.app.progress().is_none() && !counted
+}
+
+/// What it does in a second, newer samples counting more.
+pub fn remember(hosted: &Hosted, did: &Graph, elapsed: Duration) {
+    let seconds = elapsed.as_secs_f64();
+    if seconds <= 0.0 {
+        return;
+    }
+    let weight = 1.0 - (-seconds / 0.3).exp();
+    let mut rate = hosted.rate.lock().unwrap_or_else(PoisonError::into_inner);
+    match rate.as_mut().filter(|r| r.busy.len() == did.busy.len()) {
+        Some(rate) => {
+            for (mean, new) in rate.busy.iter_mut().zip(&did.busy) {
+                *mean += weight * (new / seconds - *mean);
+            }
+        }
+        None => {
+            let mut first = did.clone();
+            first.busy.iter_mut().for_each(|b| *b /= seconds);
+            *rate = Some(first);
+        }
+    }
+}
