@@ -5,6 +5,8 @@
 
 STRATEGY is one that `levada map` knows, by which they are placed and kept there, by weights measured before;
 or live: the host places and moves them as it does."""
+import json
+import math
 import re
 import subprocess
 import sys
@@ -31,19 +33,21 @@ def described(folder, name, count, network, project, files):
 
 
 def placement(folder):
+    """What a manifest says of where they sit; and which rates the simulator expects there, by their names."""
     if STRATEGY == "live":
-        return ""
+        return "", {}
     both = [described(folder, *kind) for kind in KINDS]
     with open(f"{folder}/mix.toml", "w") as file:
         file.write(both[0][0] + "\n".join(app for _, app in both))
-    subprocess.run([LEVADA, "map", "--simulate", f"{folder}/mix.toml", "--strategy", STRATEGY, "--write",
-                    f"{folder}/placement.toml"], stdout=subprocess.DEVNULL, check=True)
-    return f'placement = "{folder}/placement.toml"\n'
+    said = subprocess.run([LEVADA, "map", "--simulate", f"{folder}/mix.toml", "--strategy", STRATEGY, "--write",
+                           f"{folder}/placement.toml", "--json"], stdout=subprocess.PIPE, check=True)
+    apps = json.loads(said.stdout)["mapped"][0]["applications"]
+    return f'placement = "{folder}/placement.toml"\n', {app["name"]: app["rate"] for app in apps}
 
 
 def main():
     with serving(LEVADA) as (folder, path):
-        kept = placement(folder)
+        kept, expected = placement(folder)
         with open(f"{folder}/all.toml", "w") as file:
             for name, count, network, project, files in KINDS:
                 many = ",".join([files] * TIMES)
@@ -61,6 +65,9 @@ def main():
         begun, before = done()
         time.sleep(MEASURED)
         ended, after = done()
+        logs = [math.log(rate * (ended - begun) / max(after[name] - before[name], 1)) for name, rate in expected.items()]
+        if logs:
+            print("simulated_to_live", math.exp(sum(logs) / len(logs)))
         for name, count, *_ in KINDS:
             rates = [(after[f"{name}-{i + 1}"] - before[f"{name}-{i + 1}"]) / (ended - begun) for i in range(count)]
             print(f"{name}_each", sum(rates) / count)
