@@ -182,7 +182,11 @@ impl Bench {
     }
 
     pub fn start_on(&self, core: u32, options: &[&str], script: &str) -> (Child, i32) {
-        let script = format!("echo $$; {script}");
+        // One that begins with a trap says so when it has set it: a signal may follow at once.
+        let script = match script.split_once("; ") {
+            Some((trap, rest)) if trap.starts_with("trap ") => format!("{trap}; echo $$; {rest}"),
+            _ => format!("echo $$; {script}"),
+        };
         let mut command = self.shield_on(core, options, &["sh", "-c", &script]);
         let mut child = command
             .stdout(Stdio::piped())
