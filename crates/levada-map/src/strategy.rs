@@ -61,8 +61,8 @@ const EVEN_ENOUGH: f64 = 1.09;
 const STEPS: usize = 20_000;
 const STEPS_EACH: usize = 500;
 const FEWER_EACH: usize = 100;
-/// So many times as many where an application has not come to one unit in these.
-const LONGER: [usize; 2] = [4, 16];
+/// Where an application has not come to one unit in these, more of them, up to so many.
+const LONGEST: usize = 400_000;
 /// A change is worth this much of the rates, and this much for moving all the work.
 const WORTH: f64 = 0.05;
 const MOVING: f64 = 0.20;
@@ -293,14 +293,12 @@ fn score(mix: &Mix, machine: &Machine, placement: &[u32]) -> Score {
             true => STEPS_EACH,
             false => FEWER_EACH,
         };
-        let steps = STEPS + each * mix.actors();
+        let mut steps = STEPS + each * mix.actors();
         let simulated = |steps| simulate(mix, machine, placement, Scheduling::EventDriven, steps);
         let mut made = simulated(steps);
-        for longer in LONGER {
-            if seen(&made) {
-                break;
-            }
-            made = simulated(longer * steps);
+        while !seen(&made) && steps < LONGEST {
+            steps = (4 * steps).min(LONGEST);
+            made = simulated(steps);
         }
         return Score::of(mix, &seen_or_expected(mix, machine, &made));
     }
