@@ -170,7 +170,8 @@ typedef struct lvd_app_share {
   uint32_t ready;              /* its entities here that are READY or RUNNING */
   uint32_t arrived;            /* what was on its way here, and is counted in app->live still */
   uint32_t ended;              /* fibers that are counted in app->fibers still */
-  lvd_a64 fiber_ticks;         /* of the worker's clock, amid fibers of it */
+  lvd_a64 fiber_ticks;         /* of the worker's clock, amid fibers of it ... */
+  lvd_a64 end_ticks;           /* ... since it ends */
   lvd_a32 known;               /* something of the application has been here */
   lvd_a32 taking;              /* `take_up` has been left, and has not run */
   lvd_command take_up, forget; /* control.c */
@@ -527,6 +528,8 @@ void lvd_stacks_free(lvd_app *app);                /* of those that are not gone
 void lvd_stuck_tick(lvd_worker *w);
 /* The same for a fiber, which goes on at `at` with its stack at `sp`. */
 void lvd_stuck_fiber(lvd_worker *w, const void *sp, const void *at);
+/* Ticks after which who computes on while his application ends is left where he is. */
+enum { LVD_END_TICKS = 200 / LVD_TICK_MS };
 /* The watchdog has seen that the activation sleeps in the system. In signal context. */
 void lvd_stuck_asleep(lvd_worker *w);
 

@@ -127,6 +127,14 @@ static bool is_wanted(const lvd_worker *w) {
 
 void lvd_stuck_fiber(lvd_worker *w, const void *sp, const void *at) {
   const lvd_fiber *f = (const lvd_fiber *)w->current;
+  lvd_app *app = w->current->app;
+  /* Amid forks no fiber computes for long by itself: the next fork of each ends it (fork.c). */
+  if (lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING && app->code_to) {
+    lvd_app_share *share = &app->share[w->index];
+    lvd_count(&share->end_ticks, 1);
+    if (lvd_load_relaxed_u64(&share->end_ticks) >= LVD_END_TICKS)
+      lvd_store_relaxed_ptr(&lvd_forks.limit, NULL);
+  }
   if (!w->clock_ticks || f->bare || !w->current->app->code_to) return;
   if (!is_in_its_own(w, sp, at)) {
     lvd_stuck_tick(w);

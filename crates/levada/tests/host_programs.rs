@@ -328,6 +328,48 @@ fn who_takes_turns_computes_the_same() {
     }
 }
 
+/// Each of its activations is short, and it has always forks open: it ends at one of them.
+#[test]
+fn who_forks_without_end_can_be_ended() {
+    let place = sources();
+    make(
+        &place,
+        "forks",
+        "#include <stdlib.h>\nint fib(int n) {\n  int a, b;\n  if (n < 2) return n;\n  \
+         a = fib(n - 1) !! { b = fib(n - 2); }\n  return a + b;\n}\nint main(int argc, char **argv) {\n  \
+         for (;;) if (fib(argc > 1 ? atoi(argv[1]) : 20) < 0) return 1;\n}\n",
+    );
+    let host = Host::begin_in(place);
+    host.many("net");
+    for round in 0..8 {
+        let name = format!("f{round}");
+        let load = [
+            "load", "forks.so", "--name", &name, "--socket", "h.sock", "--",
+        ];
+        let size = if round % 2 == 0 { "20" } else { "34" };
+        host.place.run(&[&load[..], &[size]].concat()).succeeds();
+        std::thread::sleep(Duration::from_millis(50));
+        if round % 3 == 0 {
+            host.run(&["pause", &name, "--within", "0.2"]);
+            host.run(&["resume", &name]).succeeds();
+        }
+        let ended = host.json(&["unload", &name, "--now"]);
+        assert_eq!(ended["outcome"], "stopped");
+    }
+    // Whatever was stolen from them: others fork as before.
+    let program = host.place.path("forks.c");
+    let text = std::fs::read_to_string(&program).unwrap();
+    let ends = text.replace(
+        "for (;;) if (fib(argc > 1 ? atoi(argv[1]) : 20) < 0) return 1;",
+        "return fib(25) != 75025;",
+    );
+    make(&host.place, "ends", &ends);
+    host.run(&["load", "ends.so", "--name", "ends"]).succeeds();
+    let ended = host.until("ends", |a| a["state"] == "ended" || a["state"] == "failed");
+    assert_eq!(ended["outcome"], "done");
+    assert_eq!(host.seen("net")["state"], "running");
+}
+
 /// Copies lines from the pipe of its first argument to the file of its second, each with its version before
 /// it; what is read and not written is its heirloom, as are the files. With a third it does not listen.
 const COPIES: &str = r#"
