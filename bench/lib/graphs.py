@@ -24,17 +24,21 @@ def power_of_ten(power):
     return f"{10 ** power:.{max(0, -power)}f}"
 
 
+# Less is shown as this: the axis is logarithmic.
+LEAST = 0.1
+
+
 def lines(path, title, x_name, y_name, series):
     """Both axes logarithmic; `series`: (name, [(x, y)]). Dashes tell every second line."""
     width, height, left, right, top, bottom = 860, 460, 70, 290, 50, 55
     xs = [x for _, points in series for x, _ in points]
-    ys = [max(y, 0.5) for _, points in series for _, y in points]
+    ys = [max(y, LEAST) for _, points in series for _, y in points]
     low, high = floor(log10(min(ys))), max(ceil(log10(max(ys))), floor(log10(min(ys))) + 1)
     x0, x1 = log10(min(xs)), log10(max(xs))
 
     def at(x, y):
         return (left + (log10(x) - x0) / (x1 - x0) * (width - left - right),
-                height - bottom - (log10(max(y, 0.5)) - low) / (high - low) * (height - top - bottom))
+                height - bottom - (log10(max(y, LEAST)) - low) / (high - low) * (height - top - bottom))
     parts = [text(left, 28, title, 16)]
     for power in range(low, high + 1):
         _, y = at(xs[0], 10 ** power)
