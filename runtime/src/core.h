@@ -528,8 +528,8 @@ void lvd_stacks_free(lvd_app *app);                /* of those that are not gone
 void lvd_stuck_tick(lvd_worker *w);
 /* The same for a fiber, which goes on at `at` with its stack at `sp`. */
 void lvd_stuck_fiber(lvd_worker *w, const void *sp, const void *at);
-/* Ticks after which who computes on while his application ends is left where he is. */
-enum { LVD_END_TICKS = 200 / LVD_TICK_MS };
+/* Who computes for longer than this while his application ends is left where he is. */
+enum { LVD_STOP_MS = 200, LVD_END_TICKS = LVD_STOP_MS / LVD_TICK_MS };
 /* The watchdog has seen that the activation sleeps in the system. In signal context. */
 void lvd_stuck_asleep(lvd_worker *w);
 

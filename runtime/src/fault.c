@@ -14,9 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An application that is told to stop does not wait longer than this for an action to end. */
-enum { STOP_MS = 200 };
-
 /* The first fault of an application is the one reported. `e` is null if it is no actor's. */
 static void record(lvd_app *app, const lvd_entity *e, lvd_fault_kind kind, uint32_t line,
                    const char *message) {
@@ -183,7 +180,7 @@ void lvd_trap(void *self, lvd_port_trap trap, const void *address, const void *a
     }
     lvd_stuck_tick(w);
     bool ending = lvd_load_relaxed_u32(&w->current->app->phase) != LVD_PHASE_RUNNING;
-    uint32_t limit = ending ? STOP_MS : rt->options.time_limit_ms;
+    uint32_t limit = ending ? LVD_STOP_MS : rt->options.time_limit_ms;
     if (!limit || w->clock_ticks * (uint64_t)LVD_TICK_MS < limit || !w->may_abandon ||
         !(a->cls->flags & LVD_CLASS_ABANDONABLE) || a->native)
       return;

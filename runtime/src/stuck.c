@@ -22,8 +22,8 @@
 #include "fork.h"
 #include "inside.h"
 
-/* How long an action may hold up what is behind it, and a program that ends its own code. */
-enum { STUCK_MS = 100, STOP_MS = 200 };
+/* How long an action may hold up what is behind it. */
+enum { STUCK_MS = 100 };
 
 /* The ticks of one activation that have gone by, in ms. */
 static uint64_t clocked_ms(const lvd_worker *w) { return (uint64_t)w->clock_ticks * LVD_TICK_MS; }
@@ -141,7 +141,7 @@ void lvd_stuck_fiber(lvd_worker *w, const void *sp, const void *at) {
     return;
   }
   if (lvd_load_relaxed_u32(&w->current->app->phase) != LVD_PHASE_RUNNING) {
-    if (clocked_ms(w) < STOP_MS) return;
+    if (clocked_ms(w) < LVD_STOP_MS) return;
     w->may_abandon = 0;
     lvd_port_jump(w->escape);
   }

@@ -125,8 +125,7 @@ pub fn simulate(
     steps: usize,
 ) -> Simulated {
     let mut sim = Machinery::new(mix, machine, placement, scheduling);
-    sim.start();
-    sim.run(steps / 3);
+    sim.warm(steps);
     sim.counted(steps - steps / 3)
 }
 
@@ -140,8 +139,7 @@ pub fn simulate_until_settled(
     steps: usize,
 ) -> Simulated {
     let mut sim = Machinery::new(mix, machine, placement, scheduling);
-    sim.start();
-    sim.run(steps / 3);
+    sim.warm(steps);
     let mut window = steps - steps / 3;
     loop {
         let made = sim.counted(window);
@@ -153,6 +151,12 @@ pub fn simulate_until_settled(
 }
 
 impl<'a> Machinery<'a> {
+    /// Begins; of so many steps a third is to warm up.
+    fn warm(&mut self, steps: usize) {
+        self.start();
+        self.run(steps / 3);
+    }
+
     /// Runs so many steps, and counts what was done in them.
     fn counted(&mut self, steps: usize) -> Simulated {
         let (mix, begin) = (self.mix, self.now);
