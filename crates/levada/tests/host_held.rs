@@ -64,6 +64,7 @@ fn who_ends_its_host_is_not_loaded_again_and_all_others_are() {
         }
         host.until_dead();
         host = host.again(&["--restore"]);
+        host.until("good", |a| a["state"] == "running");
         let all = host.json(&["list"]);
         let held = all
             .as_array()
@@ -71,7 +72,6 @@ fn who_ends_its_host_is_not_loaded_again_and_all_others_are() {
             .iter()
             .filter(|a| a["state"] == "held");
         assert_eq!(held.count(), 2, "{all}");
-        host.until("good", |a| a["state"] == "running");
     }
     // Loaded anew, in a process of its own, it is like all others.
     host.run(&[
@@ -116,6 +116,37 @@ fn who_leaves_no_word_is_found_among_those_that_had_begun() {
             host.until(name, |a| a["firings"].as_u64() > Some(1000));
         }
     }
+}
+
+/// Those that are tried one by one are named before they are, and can be resumed or forgotten at once.
+#[test]
+fn what_is_still_to_come_is_listed() {
+    let mut host = Host::begin_in(rogues());
+    let names = ["a", "b", "c", "d", "e"];
+    for name in names {
+        host.many(name);
+    }
+    host.child.kill().unwrap();
+    let host = host.again(&["--restore"]);
+    let named = |why: &str| -> Vec<String> {
+        let all = host.json(&["list"]);
+        let all = all.as_array().unwrap().iter();
+        let held = all.filter(|a| outcome(a).contains(why));
+        held.map(|a| a["name"].as_str().unwrap().to_string())
+            .collect()
+    };
+    let to_come = named("to be loaded again");
+    assert!(to_come.len() >= 3, "{to_come:?}");
+    let (resumed, forgotten) = (&to_come[1], &to_come[2]);
+    host.run(&["resume", resumed]).succeeds();
+    host.run(&["unload", forgotten]).succeeds();
+    for name in names.iter().filter(|name| **name != forgotten) {
+        host.until(name, |a| a["state"] == "running");
+    }
+    assert!(host.seen(forgotten).is_null());
+    // Nobody is said to have failed who was only not waited for.
+    let events = host.run(&["events"]).succeeds().out.clone();
+    assert!(!events.contains("cannot be loaded"), "{events}");
 }
 
 #[test]

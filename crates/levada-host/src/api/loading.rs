@@ -351,15 +351,20 @@ pub fn restore(served: &Served) {
         held.is_none()
     });
     let (last, first): (Vec<_>, Vec<_>) = wanted.partition(|name| suspects.contains(name));
-    for name in first {
-        drop(load_left(served, memory, &name, false));
+    for name in first.iter().chain(&last) {
+        memory.not_loaded(name, "is to be loaded again");
     }
+    // Meanwhile somebody may have resumed it, forgotten it, or given its name to another.
+    let load = |name: &String| {
+        if memory.is_left(name) && !is_live(served, name) {
+            drop(load_left(served, memory, name, false));
+        }
+    };
+    first.iter().for_each(load);
     for some in last.chunks(Journal::together(last.len())) {
         // Who ends the host now is one of these.
         memory.journal().await_settled();
-        for name in some {
-            drop(load_left(served, memory, name, false));
-        }
+        some.iter().for_each(load);
     }
 }
 
@@ -383,6 +388,8 @@ fn load_left(served: &Served, memory: &Memory, name: &str, resumed: bool) -> Res
     let done: Result<(), Failed> = read.map_err(Failed::from).and_then(load);
     match done {
         Ok(()) => Ok(()),
+        // Somebody else has loaded it meanwhile.
+        Err(failed) if is_live(served, name) => Err(failed),
         Err(failed) => {
             journal.does_not_run(name);
             let why = format!("cannot be loaded again: {}", failed.error);
