@@ -63,14 +63,17 @@ def case(n, app=None):
 
 def instances(session, app, label):
     cores = session.machine["cores"]
-    files = app.files if label else ",".join([app.files] * 4)
+    def files(n):
+        """Several times, that it lasts for seconds however few they are: a second is what placing them may take."""
+        return ",".join([app.files] * (1 if label else max(4, -(-24 // n))))
     where = ["--project", app.project] if app.project else []
     # What has been measured once is placed by that, in all of them.
-    session.call([peers.levada(), "run", app.network, *where, "--in", files, "--out", "/dev/null",
+    session.call([peers.levada(), "run", app.network, *where, "--in", files(8), "--out", "/dev/null",
                   "--no-progress"], {})
 
     def together(who, how, n):
-        return Contender(who, [sys.executable, "-B", TOGETHER, how, n, peers.levada(), app.network, files, app.project])
+        return Contender(who, [sys.executable, "-B", TOGETHER, how, n, peers.levada(), app.network, files(n),
+                                app.project])
     for n in counts(session):
         contenders = [together("levada", "host", n), together("processes", "processes", n)]
         if n <= cores:
