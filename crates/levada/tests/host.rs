@@ -395,11 +395,15 @@ fn a_manifest_is_loaded_whole_or_not_at_all() {
     for (last, parts) in [
         (
             "[[application]]\nnetwork = \"p/None.xdf\"\n",
-            &["no file p/None.xdf"][..],
+            &["p/None.xdf: there is no file p/None.xdf"][..],
         ),
         (
             "[[application]]\nnetwork = \"p/Top.xdf\"\nname = \"one\"\n",
             &["two of these applications are named one"],
+        ),
+        (
+            "[[application]]\nnetwork = \"p/Top.xdf\"\nname = \"three\"\nin = \"none\"\n",
+            &["three: --in none: No such file"],
         ),
         (
             "[[application]]\nnetwork = \"p/Top.xdf\"\nmemory = 10\n",

@@ -73,9 +73,11 @@ fn load_them(
                 .into());
         }
     }
-    let ready = requests
-        .into_iter()
-        .map(|request| make_ready(served, request, client));
+    let several = requests.len() > 1;
+    let ready = requests.into_iter().map(|request| {
+        let whose = several.then(|| whose(&request));
+        make_ready(served, request, client).map_err(|failed| failed.of(whose))
+    });
     let ready = ready.collect::<Result<Vec<Ready>, Failed>>()?;
     fits(&served.host, &ready)?;
     let mut loaded: Vec<(Loaded, Ready)> = Vec::new();
@@ -98,6 +100,12 @@ fn load_them(
         })
     });
     Ok(details.collect())
+}
+
+/// What one of several is called when something is wrong with it.
+fn whose(request: &LoadRequest) -> String {
+    let name = request.name.as_ref();
+    name.unwrap_or(&request.network).clone()
 }
 
 /// Says so of each whose code runs in this process.
@@ -123,12 +131,14 @@ fn place_all(
 ) -> Result<(), Failed> {
     let _naming = served.naming.lock().unwrap_or_else(PoisonError::into_inner);
     output::differs(served, &ready, None)?;
+    let several = ready.len() > 1;
     for mut one in ready {
         let name = match one.request.name.take() {
             Some(name) => name,
             None => free_name(served, &one.prepared.network, names),
         };
-        let placed = place(served, &name, &one)?;
+        let whose = several.then(|| name.clone());
+        let placed = place(served, &name, &one).map_err(|failed| failed.of(whose))?;
         one.request.name = Some(name);
         loaded.push((placed, one));
     }

@@ -373,6 +373,17 @@ pub struct Failed {
     pub kind: Option<Kind>,
 }
 
+impl Failed {
+    /// Says of whom, where there are several.
+    pub(super) fn of(self, whose: Option<String>) -> Failed {
+        let error = match whose {
+            Some(whose) => format!("{whose}: {}", self.error),
+            None => self.error,
+        };
+        Failed { error, ..self }
+    }
+}
+
 impl From<Refusal> for Failed {
     fn from(r: Refusal) -> Failed {
         Failed {
