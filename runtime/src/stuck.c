@@ -146,8 +146,7 @@ void lvd_stuck_fiber(lvd_worker *w, const void *sp, const void *at) {
     lvd_port_jump(w->escape);
   }
   bool room = (const unsigned char *)sp >= lvd_stack_low(w) + FRAME;
-  bool forks = f->taken || (lvd_forks.head != LVD_NO_SLOT && lvd_forks.head != w->fork_base);
-  if (!room || forks || w->index >= w->rt->workers)
+  if (!room || w->index >= w->rt->workers)
     lvd_stuck_tick(w);
   else if (is_wanted(w))
     lvd_port_interject(lvd_fiber_interrupted);

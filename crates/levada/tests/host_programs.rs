@@ -370,6 +370,53 @@ fn who_forks_without_end_can_be_ended() {
     assert_eq!(host.seen("net")["state"], "running");
 }
 
+/// However long it has forks open, on all workers: what else there is has its turns, and a pause begins at once.
+#[test]
+fn who_has_forks_open_takes_turns() {
+    let place = sources();
+    make(
+        &place,
+        "forks",
+        "#include <stdio.h>\n#include <stdlib.h>\nint fib(int n) {\n  int a, b;\n  if (n < 2) return n;\n  \
+         a = fib(n - 1) !! { b = fib(n - 2); }\n  return a + b;\n}\nint main(int argc, char **argv) {\n  \
+         if (argc < 3) return fib(60) < 0;\n  FILE *out = fopen(argv[2], \"w\");\n  \
+         for (int i = 0; i < 5; i++) fprintf(out, \"%d\\n\", fib(atoi(argv[1])));\n  return fclose(out);\n}\n",
+    );
+    let host = Host::begin_in(place);
+    host.run(&["load", "forks.so", "--name", "long"]).succeeds();
+    host.until("long", |a| a["busy"].as_f64() > Some(0.3));
+    host.many("net");
+    let before = host.until("net", |a| a["firings"].as_u64() > Some(1000));
+    host.until("net", |a| {
+        a["firings"].as_u64() > Some(10_000 + before["firings"].as_u64().unwrap())
+    });
+    host.run(&["pause", "long"]).succeeds();
+    let busy = host.seen("long")["busy"].as_f64();
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(host.seen("long")["busy"].as_f64(), busy);
+    host.run(&["resume", "long"]).succeeds();
+    host.until("long", |a| a["busy"].as_f64() > busy);
+    // What is suspended amid its forks, and goes on, is as it was.
+    let names: Vec<String> = (0..4).map(|i| format!("f{i}")).collect();
+    for name in &names {
+        let out = format!("{name}.txt");
+        let load = [
+            "load", "forks.so", "--name", name, "--socket", "h.sock", "--", "31", &out,
+        ];
+        host.place.run(&load).succeeds();
+    }
+    host.run(&["pause", "f2"]).succeeds();
+    host.run(&["resume", "f2"]).succeeds();
+    for name in &names {
+        let seen = host.until(name, |a| a["state"] == "ended" || a["state"] == "failed");
+        assert_eq!(seen["outcome"], "done");
+        let text = std::fs::read_to_string(host.place.path(&format!("{name}.txt"))).unwrap();
+        assert_eq!(text, "1346269\n".repeat(5), "{name}");
+    }
+    host.run(&["unload", "long", "--now"]).succeeds();
+    host.run(&["unload", "net", "--now"]).succeeds();
+}
+
 /// Copies lines from the pipe of its first argument to the file of its second, each with its version before
 /// it; what is read and not written is its heirloom, as are the files. With a third it does not listen.
 const COPIES: &str = r#"
