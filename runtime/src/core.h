@@ -87,6 +87,10 @@ typedef struct lvd_queue {
   lvd_entity *first, *last;
 } lvd_queue;
 
+/* Two for each level. Behind an odd number waits who has become ready; behind the even one below it who has
+ * had a turn and could go on. */
+enum { LVD_PLACES = 2 * LVD_INBOX_LEVELS };
+
 struct lvd_worker {
   lvd_inbox inbox;
   LVD_ALIGNED(LVD_LINE) lvd_a32 yield; /* read by what runs; whoever wants its place asks for it */
@@ -103,8 +107,10 @@ struct lvd_worker {
   lvd_a32 runs;             /* its thread has been started */
   lvd_a32 given;            /* its core is in the running set */
   lvd_aptr alone;           /* whose it is, if it is not; null: nobody's */
-  lvd_queue ready[LVD_INBOX_LEVELS];
-  uint32_t ready_levels; /* a bit for each queue that is not empty */
+  lvd_queue ready[LVD_PLACES];
+  uint32_t ready_places; /* a bit for each queue that is not empty */
+  bool gave_way;         /* the activation that ends, after a turn */
+  uint64_t others_until; /* ticks: until then others have had as long as who gave way last */
   lvd_entity *held;
   bool ending;
   /* Entities that are IDLE and armed towards another worker since the last barrier. */
@@ -603,28 +609,48 @@ static inline void lvd_count(lvd_a64 *c, uint64_t n) {
 
 /* ---- ready queues: the owner's ------------------------------------------------------------ */
 
-static inline void lvd_queue_put(lvd_worker *w, lvd_entity *e) {
-  lvd_queue *q = &w->ready[e->level];
+static inline void lvd_queue_put_at(lvd_worker *w, lvd_entity *e, uint32_t place) {
+  lvd_queue *q = &w->ready[place];
   lvd_assert(e->level < LVD_INBOX_LEVELS && lvd_load_relaxed_u32(&e->worker) == w->index);
   e->next = NULL;
-  if (w->ready_levels & (1u << e->level))
+  if (w->ready_places & (1u << place))
     q->last->next = e;
   else
     q->first = e;
   q->last = e;
-  w->ready_levels |= 1u << e->level;
+  w->ready_places |= 1u << place;
   /* Something more urgent than what runs: that should give way soon. */
   if (w->current && e->level > w->current->level) lvd_exchange_relaxed_u32(&w->yield, 1);
 }
 
-static inline lvd_entity *lvd_queue_take(lvd_worker *w) {
-  if (w->ready_levels == 0) return NULL;
-  uint32_t level = 31u - (uint32_t)__builtin_clz(w->ready_levels);
-  lvd_queue *q = &w->ready[level];
+/* Where it waits for its turn; and after one. */
+static inline uint32_t lvd_place(const lvd_entity *e) { return 2 * e->level + 1; }
+static inline uint32_t lvd_place_after(const lvd_entity *e) { return 2 * e->level; }
+
+static inline void lvd_queue_put(lvd_worker *w, lvd_entity *e) {
+  lvd_queue_put_at(w, e, lvd_place(e));
+}
+
+/* It has had a turn, and could go on. */
+static inline void lvd_queue_put_after(lvd_worker *w, lvd_entity *e) {
+  w->gave_way = true;
+  lvd_queue_put_at(w, e, lvd_place_after(e));
+}
+
+static inline lvd_entity *lvd_queue_take_at(lvd_worker *w, uint32_t place) {
+  lvd_queue *q = &w->ready[place];
   lvd_entity *e = q->first;
   q->first = e->next;
-  if (!q->first) w->ready_levels &= ~(1u << level);
+  if (!q->first) w->ready_places &= ~(1u << place);
   return e;
+}
+
+static inline uint32_t lvd_queue_top(const lvd_worker *w) {
+  return 31u - (uint32_t)__builtin_clz(w->ready_places);
+}
+
+static inline lvd_entity *lvd_queue_take(lvd_worker *w) {
+  return w->ready_places ? lvd_queue_take_at(w, lvd_queue_top(w)) : NULL;
 }
 
 #endif

@@ -27,15 +27,15 @@
 /* ---- ready queues: the owner's ------------------------------------------------------------ */
 
 void lvd_queue_remove_app(lvd_worker *w, lvd_app *app) {
-  for (uint32_t level = 0; level < LVD_INBOX_LEVELS; level++) {
-    if (!(w->ready_levels & (1u << level))) continue;
-    lvd_queue *q = &w->ready[level];
+  for (uint32_t place = 0; place < LVD_PLACES; place++) {
+    if (!(w->ready_places & (1u << place))) continue;
+    lvd_queue *q = &w->ready[place];
     lvd_entity *e = q->first, *next;
     q->first = q->last = NULL;
-    w->ready_levels &= ~(1u << level);
+    w->ready_places &= ~(1u << place);
     for (; e; e = next) {
       next = e->next;
-      if (e->app != app) lvd_queue_put(w, e);
+      if (e->app != app) lvd_queue_put_at(w, e, place);
     }
   }
   for (lvd_entity **at = &w->held; *at;) {

@@ -109,9 +109,9 @@ static inline bool may_follow(const lvd_worker *w, const lvd_entity *e) {
 static lvd_fiber *begin_next(lvd_worker *w) {
   bool looks = --w->turns == 0;
   if (looks) look_up(w);
-  if (w->ready_levels == 0 || lvd_load_relaxed_u32(&w->yield)) return NULL;
+  if (w->ready_places == 0 || lvd_load_relaxed_u32(&w->yield)) return NULL;
   if (looks && (w->away == 0 || loop_wanted(w))) return NULL;
-  lvd_entity *e = w->ready[31u - (uint32_t)__builtin_clz(w->ready_levels)].first;
+  lvd_entity *e = w->ready[lvd_queue_top(w)].first;
   lvd_worker_turns(w, e->app);
   if (!may_follow(w, e)) return NULL;
   lvd_queue_take(w);
@@ -468,7 +468,7 @@ static void suspend(lvd_worker *w, lvd_fiber *f, bool timed) {
 static lvd_status look_first(lvd_worker *w, const lvd_fiber *f, const lvd_want *want,
                              uint32_t count, bool timed, uint32_t *which) {
   const lvd_runtime *rt = w->rt;
-  if (w->ready_levels || count == 0 || !lvd_spin_us(rt) || w->index >= rt->workers)
+  if (w->ready_places || count == 0 || !lvd_spin_us(rt) || w->index >= rt->workers)
     return LVD_E_TIME;
   uint64_t start = lvd_port_ticks(), now = start;
   uint64_t until = start + lvd_port_ns_to_ticks((uint64_t)rt->options.spin_us * 500);
@@ -525,7 +525,7 @@ void lvd_fiber_wait_through(lvd_fiber *f, lvd_event *e) {
 /* All but the switch to somebody who is as urgent. */
 __attribute__((noinline)) static void give_way(lvd_worker *w, lvd_entity *e) {
   if (!w->turns) w->turns = 1; /* switch_to_next has counted */
-  bool alone = w->ready_levels >> e->level == 0;
+  bool alone = w->ready_places >> lvd_place_after(e) == 0;
   if (alone && !loop_wanted(w)) return;
   lvd_store_relaxed_u32(&e->state, LVD_READY);
   lvd_queue_put(w, e);
@@ -543,10 +543,10 @@ __attribute__((noinline)) static void give_way(lvd_worker *w, lvd_entity *e) {
  * the turn is counted first), and it calls nothing but the switch itself, so that no register is saved
  * for it. */
 static inline bool switch_to_next(lvd_worker *w, lvd_entity *e) {
-  uint32_t level = lvd_load_relaxed_u32(&w->running_level) - 1;
-  lvd_queue *q = &w->ready[level];
+  uint32_t place = 2 * lvd_load_relaxed_u32(&w->running_level) - 1; /* as lvd_place(e) */
+  lvd_queue *q = &w->ready[place];
   lvd_entity *next = q->first;
-  if (LVD_UNLIKELY(--w->turns == 0 || w->ready_levels >> level != 1 ||
+  if (LVD_UNLIKELY(--w->turns == 0 || w->ready_places >> place != 1 ||
                    lvd_load_relaxed_u32(&w->yield) || next->app != e->app || !next->is_fiber ||
                    lvd_load_relaxed_u32(&next->target) != w->index || fiber_of(next)->forks ||
                    lvd_forks.head != w->fork_base))
@@ -594,7 +594,7 @@ void lvd_fiber_interrupted(void) {
   lvd_forks_set_aside(w, f);
   f->interrupted = true;
   lvd_store_relaxed_u32(&f->entity.state, LVD_READY);
-  lvd_queue_put(w, &f->entity);
+  lvd_queue_put_after(w, &f->entity);
   bool any = lvd_port_has_exceptions();
   lvd_port_exceptions kept = {NULL, 0};
   if (any) kept = lvd_port_exceptions_take();

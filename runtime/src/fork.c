@@ -280,7 +280,7 @@ static bool await(lvd_forker *f, lvd_deque *d, lvd_fork *slot, uint32_t may_aban
     if (looks++ == 0) start = lvd_port_ticks();
     bool other = f->forks->rt->one_core ||
                  (f->worker && f->worker->index < f->worker->rt->workers &&
-                  (f->worker->ready_levels || lvd_inbox_pending(&f->worker->inbox)));
+                  (f->worker->ready_places || lvd_inbox_pending(&f->worker->inbox)));
     if (!other && lvd_port_ticks_to_ns(lvd_port_ticks() - start) < SPIN_NS) continue;
     if (!lvd_cas_relaxed_u64(&slot->state, &state, state | WAITS)) continue;
     lvd_count(&f->waits, 1);

@@ -54,7 +54,7 @@ bool lvd_look_around(lvd_worker *w) {
   w->since_look = 0;
   if (w->look_from >= w->unsettled_count) w->look_from = 0;
   w->look_from = look_at(w, w->look_from, LOOK_AT);
-  return w->ready_levels != 0;
+  return w->ready_places != 0;
 }
 
 static void uncount_fibers(lvd_app_share *s) {

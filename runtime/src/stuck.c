@@ -13,10 +13,11 @@
  *
  * A fiber of a C program that was loaded beside others takes turns with what is ready: it is suspended by
  * force, as if it had given way. It has to be in code of its own then, and so in no library's, where it might
- * have locks that others need; it must have no forks open, whose fast halves are its own code; and from then
- * on until it waits it stays on its thread, whose variables it may have at hand. One that is in a library, or
- * has forks open, holds what is behind it up no longer than an actor does. Of an application that ends it is
- * left where it is, as after a fault.
+ * have locks that others need; one that is in a library holds what is behind it up no longer than an actor
+ * does. From then on until it waits it stays on its thread, whose variables it may have at hand. In the fast
+ * half of a fork or a join that is good, too: its deque stays as it is, what is private there nobody else
+ * touches, and no more is made public meanwhile (lvd_forks_set_aside). Of an application that ends it is left
+ * where it is, as after a fault.
  *
  * No orders of its own: what is handed over is handed over as always (entity.c). `stuck` is advice. */
 #include "fork.h"
@@ -82,7 +83,7 @@ static bool relieve(lvd_worker *w) {
   lvd_alarms_expire(w, lvd_port_ticks());
   lvd_inbox_drain(w);
   lvd_settle(w);
-  bool done = !w->ready_levels;
+  bool done = !w->ready_places;
   if (!done && lvd_port_try_lock(&rt->lock)) {
     give_away(w);
     lvd_port_unlock(&rt->lock);
@@ -121,8 +122,13 @@ static bool is_in_its_own(const lvd_worker *w, const void *sp, const void *at) {
 
 /* Waits somebody, or something is to be done with it? */
 static bool is_wanted(const lvd_worker *w) {
-  return w->ready_levels || lvd_load_relaxed_ptr(&w->commands) || lvd_inbox_pending(&w->inbox) ||
+  return w->ready_places || lvd_load_relaxed_ptr(&w->commands) || lvd_inbox_pending(&w->inbox) ||
          lvd_load_relaxed_u32(&w->current->app->paused);
+}
+
+/* Does somebody wait who has not just had a turn, or may do? */
+static bool is_behind(const lvd_worker *w) {
+  return w->ready_places >> lvd_place(w->current) || lvd_inbox_pending(&w->inbox);
 }
 
 void lvd_stuck_fiber(lvd_worker *w, const void *sp, const void *at) {
@@ -135,7 +141,7 @@ void lvd_stuck_fiber(lvd_worker *w, const void *sp, const void *at) {
     if (lvd_load_relaxed_u64(&share->end_ticks) >= LVD_END_TICKS)
       lvd_store_relaxed_ptr(&lvd_forks.limit, NULL);
   }
-  if (!w->clock_ticks || f->bare || !w->current->app->code_to) return;
+  if (f->bare || !w->current->app->code_to || (!w->clock_ticks && !is_behind(w))) return;
   if (!is_in_its_own(w, sp, at)) {
     lvd_stuck_tick(w);
     return;

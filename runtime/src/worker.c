@@ -258,6 +258,8 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
     lvd_store_relaxed_u32(&e->state, LVD_READY);
     if (target != w->index)
       lvd_entity_hand_over(w, e, target);
+    else if (w->verdict == LVD_YIELD)
+      lvd_queue_put_after(w, e);
     else
       lvd_queue_put(w, e);
   } else {
@@ -309,24 +311,34 @@ static bool has_news(const lvd_worker *w, const lvd_entity *e) {
   return lvd_load_relaxed_u32(&e->target) != w->index || lvd_load_relaxed_u32(&e->app->paused);
 }
 
-/* Whoever is ready at less than the highest level may not have his turn for as long as that has work. Who is
+/* Whoever is ready at less than the highest place may not have his turn for as long as that has work. Who is
  * to be elsewhere, to end or to stand still does so all the same. */
 static void tidy(lvd_worker *w) {
-  uint32_t highest = 31u - (uint32_t)__builtin_clz(w->ready_levels);
-  for (uint32_t level = 0; level < highest; level++) {
-    if (!(w->ready_levels & (1u << level))) continue;
-    lvd_entity *e = w->ready[level].first, *next;
-    w->ready_levels &= ~(1u << level);
+  uint32_t highest = lvd_queue_top(w);
+  for (uint32_t place = 0; place < highest; place++) {
+    if (!(w->ready_places & (1u << place))) continue;
+    lvd_entity *e = w->ready[place].first, *next;
+    w->ready_places &= ~(1u << place);
     for (; e; e = next) {
       next = e->next;
       if (has_news(w, e)) {
         lvd_worker_turns(w, e->app);
         if (!may_run(w, e)) continue;
       }
-      lvd_queue_put(w, e);
+      lvd_queue_put_at(w, e, place);
     }
   }
   lvd_worker_turns(w, NULL);
+}
+
+/* The most urgent; of those, who has had a turn and could go on lets all others go first, but not for longer than it
+ * had itself. Else what hands little on from actor to actor would wait at each of them for a whole turn of
+ * somebody who always has something to do. */
+static lvd_entity *next_of(lvd_worker *w, uint64_t now) {
+  if (!w->ready_places) return NULL;
+  uint32_t top = lvd_queue_top(w);
+  bool after = (top & 1) && w->ready_places & (1u << (top - 1)) && now >= w->others_until;
+  return lvd_queue_take_at(w, top - after);
 }
 
 /* Who is urgent comes in between, for a short time, whoever has the core. */
@@ -348,7 +360,7 @@ static void rest(lvd_worker *w) {
   lvd_settle(w);
   w->retired = w->settled_at - now;
   int64_t most = -1;
-  if (w->ready_levels || lvd_forks_sleep(w, &most)) return;
+  if (w->ready_places || lvd_forks_sleep(w, &most)) return;
   uint32_t sleep = lvd_inbox_announce(&w->inbox);
   if (sleep) {
     if (!lvd_load_relaxed_ptr(&w->commands) && lvd_forks_may_sleep(w)) {
@@ -397,13 +409,13 @@ void lvd_worker_main(void *argument) {
     if (lvd_load_relaxed_u32(&w->yield)) {
       lvd_exchange_acquire_u32(&w->yield, 0);
       lvd_worker_turns(w, NULL); /* somebody may wait for that */
-      if (w->ready_levels & (w->ready_levels - 1)) tidy(w);
+      if (w->ready_places & (w->ready_places - 1)) tidy(w);
     }
     run_commands(w);
     if (w->ending) break;
     lvd_alarms_expire(w, now);
     lvd_inbox_drain(w);
-    lvd_entity *e = lvd_queue_take(w);
+    lvd_entity *e = next_of(w, now);
     if (!e) {
       rest(w);
       now = lvd_port_ticks();
@@ -411,7 +423,12 @@ void lvd_worker_main(void *argument) {
     }
     lvd_worker_turns(w, e->app);
     if (!may_run(w, e)) continue;
-    now = e->is_fiber ? lvd_fibers_run(w, e, now) : activate(w, e, now);
+    uint64_t end = e->is_fiber ? lvd_fibers_run(w, e, now) : activate(w, e, now);
+    if (LVD_UNLIKELY(w->gave_way)) {
+      w->gave_way = false;
+      w->others_until = end + (end - now);
+    }
+    now = end;
     if (w->unsettled_count >= UNSETTLED_MOST) lvd_settle(w);
     if (++w->since_look >= LOOK_EVERY) {
       lvd_look_around(w);

@@ -5,7 +5,7 @@
 //! Time is discrete: what happens next is the end of some worker's *step*, a few firings of one actor
 //! (a quarter of its smallest channel at the most), which is when others see what it has put and
 //! popped. An actor's turn lasts until it can fire no more, or until others have waited for the length
-//! of a turn; with round robin, for as many firings as it could make when it began, as Orcc's do. What is promised
+//! of a turn, and then others go first for as long as it had; with round robin, for as many firings as it could make when it began, as Orcc's do. What is promised
 //! a rate gets no more than that: its sources rest when they are ahead, until a time that is among the ends of steps.
 //! The same input gives the same rates to the last bit.
 
@@ -82,6 +82,9 @@ struct Entity {
 #[derive(Default)]
 struct Worker {
     queue: VecDeque<usize>,
+    /// Those that could go on after a turn; until then others go first.
+    after: VecDeque<usize>,
+    others_until: f64,
     own: Vec<usize>,
     next: usize,
     /// The actor whose step ends next, and how many firings that is; none: about to choose.
@@ -401,10 +404,11 @@ impl<'a> Machinery<'a> {
             of.quota = of.quota.saturating_sub(firings);
             if self.scheduling == Scheduling::RoundRobin {
                 go_on = (can.min(of.quota) > 0).then(|| (actor, can.min(of.quota), 0.0));
-            } else if can > 0 && (of.turn < TURN || of.queue.is_empty()) {
+            } else if can > 0 && (of.turn < TURN || of.queue.is_empty() && of.after.is_empty()) {
                 go_on = Some((actor, can, 0.0));
             } else if can > 0 {
-                of.queue.push_back(actor);
+                of.after.push_back(actor);
+                of.others_until = self.now + of.turn;
             } else {
                 self.let_rest(actor);
             }
@@ -460,12 +464,25 @@ impl<'a> Machinery<'a> {
     /// Event-driven: the first that is ready, by rank where applications differ.
     fn first(&mut self, worker: usize) -> Option<(usize, u64, f64)> {
         loop {
-            let queue = &self.workers[worker].queue;
-            let best = match self.ranked {
-                true => (0..queue.len()).min_by_key(|&i| self.rank(queue[i]))?,
-                false => 0,
+            let of = &self.workers[worker];
+            let best = |queue: &VecDeque<usize>| match self.ranked {
+                true => (0..queue.len()).min_by_key(|&i| self.rank(queue[i])),
+                false => (!queue.is_empty()).then_some(0),
             };
-            let actor = self.workers[worker].queue.remove(best)?;
+            let (first, after) = (best(&of.queue), best(&of.after));
+            let after = match (first, after) {
+                (Some(i), Some(j)) => {
+                    let (first, after) = (self.rank(of.queue[i]), self.rank(of.after[j]));
+                    let either = first == after && self.now >= of.others_until;
+                    (after < first || either).then_some(j)
+                }
+                (_, after) => after,
+            };
+            let of = &mut self.workers[worker];
+            let actor = match (first, after) {
+                (_, Some(j)) => of.after.remove(j)?,
+                (first, None) => of.queue.remove(first?)?,
+            };
             match self.can(actor) {
                 0 => self.let_rest(actor),
                 can => return Some((actor, can, self.machine.costs.turn)),

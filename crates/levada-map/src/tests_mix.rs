@@ -268,6 +268,17 @@ fn the_simulator_gives_the_rates_that_can_be_computed_by_hand() {
         near(made.busy[0], 1.0);
         assert_eq!(made.busy[1], 0.0);
     }
+    // What hands little on, actor by actor, does not wait for a whole turn of the other at each of them.
+    let mut pipeline = app("p", &[0.1; 10]);
+    let little = |c: &mut Channel| c.capacity = c.elements / 8.0;
+    pipeline.channels.iter_mut().for_each(little);
+    let made = rates(
+        &of(vec![app("a", &[5.0]), pipeline]),
+        &machine,
+        &[0; 11],
+        40_000,
+    );
+    assert!(made[1] > 400.0 && made[0] > 80.0, "{made:?}");
     // While channels fill, those before the slowest do more than it can.
     let mut works = vec![1.0; 300];
     works[299] = 20.0;

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Which of those that are ready on a worker goes first, where their priority is the same. */
+#include <time.h>
+
+#include "test.h"
+
+static lvd_a32 turns;
+
+static lvd_verdict hog_run(lvd_actor *self) {
+  struct timespec t0, t;
+  lvd_add_relaxed_u32(&turns, 1);
+  clock_gettime(CLOCK_MONOTONIC, &t0);
+  do clock_gettime(CLOCK_MONOTONIC, &t);
+  while ((t.tv_sec - t0.tv_sec) * 1000000000 + t.tv_nsec - t0.tv_nsec < 1000000);
+  (void)self;
+  return LVD_YIELD;
+}
+
+/* A pipeline does not wait at each of its actors for a turn of who always has something to do. */
+void test_fair_beside_a_hog(void) {
+  static const lvd_actor_class hog = {.name = "hog", .run = hog_run};
+  lvd_actor_desc one[] = {{"one", &hog, NULL, 0}};
+  lvd_network net = {LVD_LAYOUT, "busy", 1, 0, one, NULL};
+  lvd_runtime *rt = runtime_of(1);
+  lvd_app *busy;
+  CHECK_EQ(lvd_app_load(rt, &net, NULL, &busy, NULL, 0), LVD_OK);
+  CHECK_EQ(lvd_app_start(busy), LVD_OK);
+  uint32_t count = 3000;
+  sink s = {0};
+  builder b;
+  pipeline(&b, 12, &count, &s, 1);
+  lvd_app *app = app_begun(rt, &b);
+  uint32_t before = lvd_load_relaxed_u32(&turns);
+  CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
+  /* An element at a time, each hop after a turn of the other, would be 3000 turns at the least. */
+  CHECK(lvd_load_relaxed_u32(&turns) - before < count / 3);
+  app_ended(app, LVD_OK);
+  CHECK_EQ(s.count, count);
+  lvd_app_unload(busy);
+  lvd_runtime_destroy(rt);
+}
+
+static lvd_a32 always;
+
+static lvd_verdict always_run(lvd_actor *self) {
+  lvd_add_relaxed_u32(&always, 1);
+  (void)self;
+  return LVD_YIELD;
+}
+
+/* Nor does that wait for ever, whoever else always has something to do, however short. */
+void test_fair_everybody_has_turns(void) {
+  static const lvd_actor_class hog = {.name = "hog", .run = hog_run},
+                               busy = {.name = "busy", .run = always_run};
+  lvd_actor_desc actor[] = {{"one", &hog, NULL, 0}, {"two", &busy, NULL, 0}};
+  lvd_network net = {LVD_LAYOUT, "busy", 2, 0, actor, NULL};
+  lvd_runtime *rt = runtime_of(1);
+  lvd_app *app;
+  uint32_t count = UINT32_MAX;
+  sink s = {0};
+  builder b;
+  pipeline(&b, 3, &count, &s, 64);
+  lvd_app *passes = app_begun(rt, &b);
+  CHECK_EQ(lvd_app_load(rt, &net, NULL, &app, NULL, 0), LVD_OK);
+  CHECK_EQ(lvd_app_start(app), LVD_OK);
+  for (int round = 0; round < 5; round++) {
+    uint32_t hogs = lvd_load_relaxed_u32(&turns), others = lvd_load_relaxed_u32(&always);
+    while (lvd_load_relaxed_u32(&turns) < hogs + 5 || lvd_load_relaxed_u32(&always) < others + 5)
+      sleep_ms(1);
+  }
+  lvd_app_unload(passes);
+  CHECK(s.count > 1000);
+  lvd_app_unload(app);
+  lvd_runtime_destroy(rt);
+}
