@@ -305,19 +305,22 @@ pub fn grouped(n: u64) -> String {
 
 /// A table: the first column to the left, the others to the right.
 pub fn table(head: &[&str], rows: &[Vec<String>]) -> String {
-    let mut width: Vec<usize> = head.iter().map(|h| h.chars().count()).collect();
+    // In columns of a terminal, of which some characters take two.
+    let columns = |cell: &str| ratatui::text::Line::from(cell).width();
+    let mut width: Vec<usize> = head.iter().map(|h| columns(h)).collect();
     for row in rows {
         for (w, cell) in width.iter_mut().zip(row) {
-            *w = (*w).max(cell.chars().count());
+            *w = (*w).max(columns(cell));
         }
     }
     let mut out = String::new();
     let mut put = |cells: &mut dyn Iterator<Item = &str>| {
         let mut text = String::from(" ");
         for (i, (cell, w)) in cells.zip(&width).enumerate() {
+            let space = " ".repeat(w.saturating_sub(columns(cell)));
             text += &match i {
-                0 => format!(" {cell:<w$}"),
-                _ => format!("  {cell:>w$}"),
+                0 => format!(" {cell}{space}"),
+                _ => format!("  {space}{cell}"),
             };
         }
         out.push_str(text.trim_end());

@@ -12,7 +12,7 @@ use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
 /// The numbers from 1 on, in order, none missing; how many.
@@ -286,18 +286,16 @@ fn a_socket_has_one_host_and_a_dead_one_is_followed() {
 #[test]
 fn a_socket_that_somebody_else_listens_on_is_taken_over() {
     let place = sources();
-    let host = |given: &str| {
-        let listener = UnixListener::bind(place.path("s.sock")).unwrap();
+    let listens = || OwnedFd::from(UnixListener::bind(place.path("s.sock")).unwrap());
+    let host = |given: &str, socket: OwnedFd| {
         let script =
             format!("exec 3<&0; export LISTEN_PID=$$ {given}; exec \"$0\" host --state state");
         let mut command = std::process::Command::new("sh");
         command.args(["-c", &script, env!("CARGO_BIN_EXE_levada")]);
-        command
-            .current_dir(place.path(""))
-            .stdin(OwnedFd::from(listener));
+        command.current_dir(place.path("")).stdin(socket);
         command
     };
-    let mut child = host("LISTEN_FDS=1")
+    let mut child = host("LISTEN_FDS=1", listens())
         .stderr(std::process::Stdio::null())
         .spawn()
         .unwrap();
@@ -308,11 +306,19 @@ fn a_socket_that_somebody_else_listens_on_is_taken_over() {
     assert!(child.wait().unwrap().success());
     assert!(place.exists("s.sock"));
     std::fs::remove_file(place.path("s.sock")).unwrap();
-    let two = Run::new(host("LISTEN_FDS=2").output().unwrap());
+    let two = Run::new(host("LISTEN_FDS=2", listens()).output().unwrap());
     two.refuses(
         1,
         &["2 sockets are handed over (LISTEN_FDS), and one is wanted"],
     );
+    let deaf = [
+        UnixDatagram::bind(place.path("d.sock")).unwrap().into(),
+        UnixStream::pair().unwrap().0.into(),
+    ];
+    for socket in deaf {
+        let deaf = Run::new(host("LISTEN_FDS=1", socket).output().unwrap());
+        deaf.refuses(1, &["no stream socket that listens", "ListenStream"]);
+    }
 }
 
 /// Killed while three applications run, a fourth has ended and a fifth is unloaded: the three are known

@@ -169,6 +169,18 @@ impl Socket {
             let what = format!("what is handed over ({by}) is no socket of this kind: {e}");
             return Err(Refusal::new(Kind::Wrong, what));
         }
+        let has = |property| {
+            let (mut value, mut size) = (0, size_of::<libc::c_int>() as libc::socklen_t);
+            let (at, level) = (&raw mut value, libc::SOL_SOCKET);
+            // SAFETY: `value` and `size` are there, and the one is as large as the other says.
+            let done = unsafe { libc::getsockopt(fd, level, property, at.cast(), &raw mut size) };
+            (done == 0).then_some(value)
+        };
+        if has(libc::SO_TYPE) != Some(libc::SOCK_STREAM) || has(libc::SO_ACCEPTCONN) != Some(1) {
+            let what = format!("what is handed over ({by}) is no stream socket that listens");
+            return Err(Refusal::new(Kind::Wrong, what)
+                .help("in a systemd unit: ListenStream, and Accept=no"));
+        }
         Ok(Socket {
             listener,
             path: None,
