@@ -76,6 +76,12 @@ lvd_status lvd_app_start(lvd_app *app) {
   return LVD_OK;
 }
 
+lvd_status lvd_app_promise(lvd_app *app, bool promised) {
+  if (!app) return LVD_E_ARGUMENT;
+  lvd_store_relaxed_u32(&app->promised, promised);
+  return LVD_OK;
+}
+
 lvd_status lvd_app_pause(lvd_app *app) { return lvd_app_pause_within(app, -1); }
 
 lvd_status lvd_app_pause_within(lvd_app *app, int64_t timeout_ms) {

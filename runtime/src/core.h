@@ -87,14 +87,14 @@ typedef struct lvd_queue {
   lvd_entity *first, *last;
 } lvd_queue;
 
-/* Two for each level. Behind an odd number waits who has become ready; behind the even one below it who has
- * had a turn and could go on. */
-enum { LVD_PLACES = 2 * LVD_INBOX_LEVELS };
+/* Three for each level, the last one first: of who is promised a rate; of all others; of who has had a turn and
+ * could go on. */
+enum { LVD_OF_LEVEL = 3, LVD_PLACES = LVD_OF_LEVEL * LVD_INBOX_LEVELS };
 
 struct lvd_worker {
   lvd_inbox inbox;
   LVD_ALIGNED(LVD_LINE) lvd_a32 yield; /* read by what runs; whoever wants its place asks for it */
-  lvd_a32 running_level;               /* 1 + that of the entity that runs; 0: none */
+  lvd_a32 running_place;               /* 1 + that of the entity that runs; 0: none */
   lvd_a32 turn;     /* counts the changes of `running`; who awaits one sleeps on it */
   lvd_aptr running; /* the application of what runs, or is about to; null: none; LVD_ANY_APP */
   lvd_aptr commands;
@@ -111,6 +111,7 @@ struct lvd_worker {
   uint32_t ready_places; /* a bit for each queue that is not empty */
   bool gave_way;         /* the activation that ends, after a turn */
   uint64_t others_until; /* ticks: until then others have had as long as who gave way last */
+  uint64_t promised_had; /* ticks, before others */
   lvd_entity *held;
   bool ending;
   /* Entities that are IDLE and armed towards another worker since the last barrier. */
@@ -224,6 +225,7 @@ struct lvd_app {
   lvd_outside *outside;
   uint32_t outsides;
   lvd_app_share *share; /* one for each worker */
+  lvd_a32 promised;     /* a rate: it goes before others of its level */
   lvd_option *option;
   uint32_t options;
   /* How alive it is: workers that count it, and wake-ups on their way. 0: nothing can fire. As with
@@ -620,12 +622,15 @@ static inline void lvd_queue_put_at(lvd_worker *w, lvd_entity *e, uint32_t place
   q->last = e;
   w->ready_places |= 1u << place;
   /* Something more urgent than what runs: that should give way soon. */
-  if (w->current && e->level > w->current->level) lvd_exchange_relaxed_u32(&w->yield, 1);
+  if (w->current && place >= lvd_load_relaxed_u32(&w->running_place))
+    lvd_exchange_relaxed_u32(&w->yield, 1);
 }
 
 /* Where it waits for its turn; and after one. */
-static inline uint32_t lvd_place(const lvd_entity *e) { return 2 * e->level + 1; }
-static inline uint32_t lvd_place_after(const lvd_entity *e) { return 2 * e->level; }
+static inline uint32_t lvd_place(const lvd_entity *e) {
+  return LVD_OF_LEVEL * e->level + 1 + lvd_load_relaxed_u32(&e->app->promised);
+}
+static inline uint32_t lvd_place_after(const lvd_entity *e) { return LVD_OF_LEVEL * e->level; }
 
 static inline void lvd_queue_put(lvd_worker *w, lvd_entity *e) {
   lvd_queue_put_at(w, e, lvd_place(e));

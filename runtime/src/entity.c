@@ -65,8 +65,8 @@ static void hand_to_worker(lvd_entity *e) {
     lvd_inbox_woken(&owner->inbox, sleep);
     if (self) lvd_count(&self->wakes_sent, 1);
   }
-  uint32_t running = lvd_load_relaxed_u32(&owner->running_level);
-  if (running && level >= running) lvd_worker_ask(owner);
+  uint32_t running = lvd_load_relaxed_u32(&owner->running_place);
+  if (running && lvd_place(e) >= running) lvd_worker_ask(owner);
 }
 
 /* Makes it READY or NOTIFIED, unless it is. True: READY, and the caller has to hand it over. */

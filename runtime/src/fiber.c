@@ -116,7 +116,7 @@ static lvd_fiber *begin_next(lvd_worker *w) {
   if (!may_follow(w, e)) return NULL;
   lvd_queue_take(w);
   begin(w, e);
-  lvd_store_relaxed_u32(&w->running_level, e->level + 1);
+  lvd_store_relaxed_u32(&w->running_place, lvd_place(e) + 1);
   w->may_abandon = 1;
   return fiber_of(e);
 }
@@ -175,7 +175,7 @@ uint64_t lvd_fibers_run(lvd_worker *w, lvd_entity *e, uint64_t now) {
     look_up(w);
   w->away = AWAY_MOST;
   begin(w, e);
-  lvd_store_relaxed_u32(&w->running_level, e->level + 1);
+  lvd_store_relaxed_u32(&w->running_place, lvd_place(e) + 1);
   w->may_abandon = 1;
   bool whole = lvd_port_try(w->escape, run, w);
   if (LVD_UNLIKELY(!whole)) { /* fault.c has the report, and the application ends */
@@ -190,7 +190,7 @@ uint64_t lvd_fibers_run(lvd_worker *w, lvd_entity *e, uint64_t now) {
     put_away(w, f);
   }
   w->may_abandon = 0;
-  lvd_store_relaxed_u32(&w->running_level, 0);
+  lvd_store_relaxed_u32(&w->running_place, 0);
   uint64_t end = lvd_port_ticks();
   lvd_count(&w->busy_ticks, end - now - w->looked_ticks);
   w->looked_ticks = 0;
@@ -543,7 +543,7 @@ __attribute__((noinline)) static void give_way(lvd_worker *w, lvd_entity *e) {
  * the turn is counted first), and it calls nothing but the switch itself, so that no register is saved
  * for it. */
 static inline bool switch_to_next(lvd_worker *w, lvd_entity *e) {
-  uint32_t place = 2 * lvd_load_relaxed_u32(&w->running_level) - 1; /* as lvd_place(e) */
+  uint32_t place = lvd_load_relaxed_u32(&w->running_place) - 1;
   lvd_queue *q = &w->ready[place];
   lvd_entity *next = q->first;
   if (LVD_UNLIKELY(--w->turns == 0 || w->ready_places >> place != 1 ||

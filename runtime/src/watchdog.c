@@ -65,7 +65,7 @@ static bool has_more(lvd_worker *w) {
 }
 
 static void look(lvd_worker *w, seen *s, uint64_t now) {
-  bool runs = lvd_load_relaxed_u32(&w->running_level) != 0;
+  bool runs = lvd_load_relaxed_u32(&w->running_place) != 0;
   uint64_t activation = runs ? lvd_load_relaxed_u64(&w->activations) + 1 : 0;
   if (activation != s->activation) *s = (seen){.activation = activation, .since_ns = now};
   if (!activation || now - s->since_ns < LASTS_NS) return;

@@ -24,9 +24,10 @@
 #include <stdlib.h>
 
 enum {
-  LOOK_EVERY = 16,      /* activations between two looks at the unsettled */
-  SETTLE_NS = 2000000,  /* a busy worker settles at least so often ... */
-  UNSETTLED_MOST = 1024 /* ... and whenever so many have gathered */
+  PROMISED_NS = 100000000, /* so long a promise may go before others at one time */
+  LOOK_EVERY = 16,         /* activations between two looks at the unsettled */
+  SETTLE_NS = 2000000,     /* a busy worker settles at least so often ... */
+  UNSETTLED_MOST = 1024    /* ... and whenever so many have gathered */
 };
 
 /* ---- being reached ------------------------------------------------------------------------ */
@@ -66,8 +67,8 @@ void lvd_worker_post(lvd_worker *w, lvd_command *c, uint32_t level) {
   leave_command(w, c);
   lvd_worker *self = lvd_this_worker();
   if (wake(w) && self) lvd_count(&self->wakes_sent, 1);
-  uint32_t running = lvd_load_relaxed_u32(&w->running_level);
-  if (running && level >= running) lvd_worker_ask(w);
+  uint32_t running = lvd_load_relaxed_u32(&w->running_place);
+  if (running && LVD_OF_LEVEL * level + 1 >= running) lvd_worker_ask(w);
 }
 
 static void obey(lvd_worker *w, lvd_command *c) {
@@ -214,11 +215,11 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
   }
   w->current = e;
   w->verdict = LVD_WAIT;
-  lvd_store_relaxed_u32(&w->running_level, e->level + 1);
+  lvd_store_relaxed_u32(&w->running_place, lvd_place(e) + 1);
   bool whole = lvd_port_try(w->escape, call, w);
   w->may_abandon = 0;
   w->current = NULL;
-  lvd_store_relaxed_u32(&w->running_level, 0);
+  lvd_store_relaxed_u32(&w->running_place, 0);
 
   uint64_t end = lvd_port_ticks(), took = end - now;
   lvd_count(&e->activations, 1);
@@ -331,14 +332,28 @@ static void tidy(lvd_worker *w) {
   lvd_worker_turns(w, NULL);
 }
 
-/* The most urgent; of those, who has had a turn and could go on lets all others go first, but not for longer than it
+/* Where the next one is: of the highest level, who is promised a rate; but a promise that cannot be kept leaves
+ * others something. Of those, who has had a turn and could go on lets all others go first, but not for longer than it
  * had itself. Else what hands little on from actor to actor would wait at each of them for a whole turn of
  * somebody who always has something to do. */
-static lvd_entity *next_of(lvd_worker *w, uint64_t now) {
-  if (!w->ready_places) return NULL;
-  uint32_t top = lvd_queue_top(w);
-  bool after = (top & 1) && w->ready_places & (1u << (top - 1)) && now >= w->others_until;
-  return lvd_queue_take_at(w, top - after);
+static uint32_t place_of_next(const lvd_worker *w, uint64_t now) {
+  enum { AFTER = 1, USUAL = 2, PROMISED = 4, ALL = 7 };
+  uint32_t first = lvd_queue_top(w) / LVD_OF_LEVEL * LVD_OF_LEVEL;
+  uint32_t those = w->ready_places >> first & ALL;
+  bool much = lvd_port_ticks_to_ns(w->promised_had) > PROMISED_NS;
+  if (those & PROMISED && (those == PROMISED || !much)) return first + 2;
+  return first + ((those & USUAL) && (!(those & AFTER) || now < w->others_until));
+}
+
+/* An activation from a place has ended. */
+static void count_turn(lvd_worker *w, uint32_t place, uint64_t end, uint64_t took) {
+  enum { OTHERS = 16 }; /* a part for them, where a promise takes all */
+  if (place % LVD_OF_LEVEL == 2)
+    w->promised_had += took;
+  else if (w->promised_had)
+    w->promised_had -= w->promised_had < took * OTHERS ? w->promised_had : took * OTHERS;
+  if (w->gave_way) w->others_until = end + took;
+  w->gave_way = false;
 }
 
 /* Who is urgent comes in between, for a short time, whoever has the core. */
@@ -415,8 +430,10 @@ void lvd_worker_main(void *argument) {
     if (w->ending) break;
     lvd_alarms_expire(w, now);
     lvd_inbox_drain(w);
-    lvd_entity *e = next_of(w, now);
+    uint32_t place = w->ready_places ? place_of_next(w, now) : 0;
+    lvd_entity *e = w->ready_places ? lvd_queue_take_at(w, place) : NULL;
     if (!e) {
+      w->promised_had = 0;
       rest(w);
       now = lvd_port_ticks();
       continue;
@@ -424,10 +441,7 @@ void lvd_worker_main(void *argument) {
     lvd_worker_turns(w, e->app);
     if (!may_run(w, e)) continue;
     uint64_t end = e->is_fiber ? lvd_fibers_run(w, e, now) : activate(w, e, now);
-    if (LVD_UNLIKELY(w->gave_way)) {
-      w->gave_way = false;
-      w->others_until = end + (end - now);
-    }
+    count_turn(w, place, end, end - now);
     now = end;
     if (w->unsettled_count >= UNSETTLED_MOST) lvd_settle(w);
     if (++w->since_look >= LOOK_EVERY) {

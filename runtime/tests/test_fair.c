@@ -73,3 +73,34 @@ void test_fair_everybody_has_turns(void) {
   lvd_app_unload(app);
   lvd_runtime_destroy(rt);
 }
+
+/* How much its last actor has had. */
+static uint64_t sunk(lvd_app *app) {
+  lvd_actor_counters actor[5];
+  uint32_t actors = 5;
+  CHECK_EQ(lvd_app_counters(app, actor, &actors, NULL, NULL), LVD_OK);
+  return actor[4].firings;
+}
+
+/* What is promised goes first, though all are ready always; and leaves others something. */
+void test_fair_promise(void) {
+  enum { PASSED = SCALED(2000000) + 100000 };
+  lvd_runtime *rt = runtime_of(1);
+  uint32_t count = UINT32_MAX;
+  sink s[3];
+  static builder b[3];
+  lvd_app *app[3];
+  for (int i = 0; i < 3; i++) {
+    pipeline(&b[i], 3, &count, &s[i], 64);
+    app[i] = app_begun(rt, &b[i]);
+  }
+  CHECK_EQ(lvd_app_promise(NULL, true), LVD_E_ARGUMENT);
+  CHECK_EQ(lvd_app_promise(app[1], true), LVD_OK);
+  while (sunk(app[1]) < PASSED) sleep_ms(1);
+  uint64_t one = sunk(app[0]), promised = sunk(app[1]);
+  while (sunk(app[0]) < one + PASSED / 50) sleep_ms(1);
+  CHECK(sunk(app[1]) - promised > 4 * (sunk(app[0]) - one));
+  CHECK_EQ(lvd_app_promise(app[1], false), LVD_OK);
+  for (int i = 0; i < 3; i++) lvd_app_unload(app[i]);
+  lvd_runtime_destroy(rt);
+}

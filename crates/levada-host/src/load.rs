@@ -116,6 +116,7 @@ impl Host {
         };
         let bytes = App::size(&shared.runtime, &network, &options).map_err(refused)?;
         let app = App::load(&shared.runtime, &network, &options).map_err(refused)?;
+        app.promise(limits.rate.is_some());
         // That of the old one is handed on when it stands still.
         if let Some(worker) = exclusive.filter(|_| own.is_none()) {
             app.take_core(worker).map_err(|_| no_core(&name))?;

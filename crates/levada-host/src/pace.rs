@@ -65,7 +65,11 @@ impl Pace {
                 shared.events.tell(What::Uncounted, &hosted.name, text);
             }
             self.uncounted = true;
+            hosted.app.promise(false);
             return;
+        }
+        if std::mem::take(&mut self.uncounted) {
+            hosted.app.promise(true);
         }
         let now = done(hosted);
         let pace = (now - before) / elapsed.as_secs_f64();

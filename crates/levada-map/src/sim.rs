@@ -490,14 +490,14 @@ impl<'a> Machinery<'a> {
         }
     }
 
-    /// Who is behind its promise comes first, then priority decides.
-    fn rank(&self, actor: usize) -> (bool, i64) {
+    /// Priority decides, then who is behind its promise comes first.
+    fn rank(&self, actor: usize) -> (i64, bool) {
         let entity = &self.entities[actor];
         let app = &self.mix.apps[entity.app];
         let behind = app.promise.is_some_and(|promise| {
             (entity.done as f64 / entity.firings) < promise * (self.now * 1e-9) * 1.01 + 1.0
         });
-        (!behind, -i64::from(app.priority))
+        (-i64::from(app.priority), !behind)
     }
 
     /// Round robin: the next that can fire; each that is looked at costs.

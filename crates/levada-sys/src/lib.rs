@@ -594,6 +594,12 @@ impl App {
         self.call(ffi::lvd_app_start)
     }
 
+    /// It goes before others of its priority, or does not any more.
+    pub fn promise(&self, promised: bool) {
+        // SAFETY: the application is live.
+        unsafe { ffi::lvd_app_promise(self.raw.as_ptr(), promised) };
+    }
+
     /// Nothing more of it begins. Fails with [`Status::TIME`] if a firing lasts longer than `timeout`;
     /// it is paused all the same.
     pub fn pause(&self, timeout: Duration) -> Result<(), Error> {

@@ -89,6 +89,10 @@ LVD_API lvd_status lvd_app_size(lvd_runtime *rt, const lvd_network *net,
 
 LVD_API lvd_status lvd_app_start(lvd_app *app);
 
+/* It is promised a rate, or is not any more: it goes before others of its priority, so far as that leaves them a
+ * sixteenth. Who promises it keeps it from more than that, with lvd_app_pause. From any thread. */
+LVD_API lvd_status lvd_app_promise(lvd_app *app, bool promised);
+
 /* No actor of it runs when lvd_app_pause returns; nothing in its channels is lost. */
 LVD_API lvd_status lvd_app_pause(lvd_app *app);
 /* The same, waiting for a firing that lasts no longer than this. LVD_E_TIME: it lasts still, and is
