@@ -472,8 +472,10 @@ bool lvd_forks_sleep(lvd_worker *w, int64_t *most);
 bool lvd_forks_may_sleep(const lvd_worker *w); /* false: a fork has woken it already */
 void lvd_forks_awake(lvd_worker *w);
 void lvd_forks_leave(lvd_worker *w, lvd_fiber *f); /* a fiber with open forks is suspended */
-/* A fiber without open forks, which is perhaps about to make one, keeps its deque while it is suspended. */
-void lvd_forks_set_aside(lvd_worker *w, lvd_fiber *f);
+/* A fiber, which is perhaps about to fork or to join, keeps its deque as it is while it is suspended. False: it had none,
+ * and is to have none when it goes on. */
+bool lvd_forks_set_aside(lvd_worker *w, lvd_fiber *f);
+void lvd_forks_set_back_without(void);
 void lvd_forks_enter(lvd_worker *w, lvd_fiber *f); /* ... and goes on */
 void lvd_forks_abandon(lvd_worker *w, lvd_fiber *f);
 void lvd_forks_forsake(lvd_app *app, lvd_fiber *f); /* ... and never does, since `app` ends */

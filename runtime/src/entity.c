@@ -59,14 +59,15 @@ static void hand_to_worker(lvd_entity *e) {
     return;
   }
   lvd_add_relaxed_u32(&app->live, 1); /* on its way, until it is drained */
-  uint32_t sleep, level = e->level;
+  /* From the post on it may run, and end. */
+  uint32_t sleep, level = e->level, place = lvd_place(e);
   if (lvd_inbox_post(&owner->inbox, app->rt->slot, e->slot, level, &sleep)) {
     lvd_port_wake(&owner->inbox.waiting);
     lvd_inbox_woken(&owner->inbox, sleep);
     if (self) lvd_count(&self->wakes_sent, 1);
   }
   uint32_t running = lvd_load_relaxed_u32(&owner->running_place);
-  if (running && lvd_place(e) >= running) lvd_worker_ask(owner);
+  if (running && place >= running) lvd_worker_ask(owner);
 }
 
 /* Makes it READY or NOTIFIED, unless it is. True: READY, and the caller has to hand it over. */

@@ -591,7 +591,7 @@ void lvd_fiber_interrupted(void) {
   lvd_fiber *f = fiber_of(w->current);
   w->may_abandon = 0;
   lvd_fence_compiler();
-  lvd_forks_set_aside(w, f);
+  bool forks = lvd_forks_set_aside(w, f);
   f->interrupted = true;
   lvd_store_relaxed_u32(&f->entity.state, LVD_READY);
   lvd_queue_put_after(w, &f->entity);
@@ -600,6 +600,7 @@ void lvd_fiber_interrupted(void) {
   if (any) kept = lvd_port_exceptions_take();
   go_home(w, f);
   if (any) lvd_port_exceptions_put(&kept);
+  if (!forks) lvd_forks_set_back_without();
   f->interrupted = false;
 }
 

@@ -550,15 +550,21 @@ void lvd_forks_leave(lvd_worker *w, lvd_fiber *fiber) {
   lvd_forks_wake(f);
 }
 
-void lvd_forks_set_aside(lvd_worker *w, lvd_fiber *fiber) {
+bool lvd_forks_set_aside(lvd_worker *w, lvd_fiber *fiber) {
   lvd_forker *f = self;
   lvd_deque *d = f ? lvd_load_relaxed_ptr(&f->deque) : NULL;
   (void)w;
-  if (!d) return;
+  if (!d) return false;
   d->head = lvd_forks.head;
   lvd_store_relaxed_ptr(&d->thread, NULL);
   fiber->forks = d;
   take_up_empty(f);
+  return true;
+}
+
+/* It may have looked where its next fork goes, and found nowhere. */
+void lvd_forks_set_back_without(void) {
+  if (self) lvd_forker_without(self);
 }
 
 void lvd_forks_enter(lvd_worker *w, lvd_fiber *fiber) {

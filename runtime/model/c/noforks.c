@@ -17,7 +17,8 @@ bool lvd_forks_sleep(lvd_worker *w, int64_t *most) {
 bool lvd_forks_may_sleep(const lvd_worker *w) { return w != NULL; }
 void lvd_forks_awake(lvd_worker *w) { (void)w; }
 void lvd_forks_leave(lvd_worker *w, lvd_fiber *f) { (void)w, (void)f; }
-void lvd_forks_set_aside(lvd_worker *w, lvd_fiber *f) { (void)w, (void)f; }
+bool lvd_forks_set_aside(lvd_worker *w, lvd_fiber *f) { return w != NULL && f != NULL; }
+void lvd_forks_set_back_without(void) {}
 void lvd_forks_enter(lvd_worker *w, lvd_fiber *f) { (void)w, (void)f; }
 void lvd_forks_abandon(lvd_worker *w, lvd_fiber *f) { (void)w, (void)f; }
 void lvd_forks_forsake(lvd_app *app, lvd_fiber *f) { (void)app, (void)f; }
