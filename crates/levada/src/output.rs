@@ -45,7 +45,7 @@ pub struct Failure {
 impl Failure {
     pub fn new(what: impl Into<String>) -> Failure {
         Failure {
-            what: what.into(),
+            what: shortened(what.into()),
             help: None,
             diagnostics: Vec::new(),
             status: FAILED,
@@ -92,6 +92,19 @@ impl Failure {
             "diagnostics": diagnostics,
         })
     }
+}
+
+/// No line is longer than a screen: what is quoted may be a file of one line.
+fn shortened(text: String) -> String {
+    const LONGEST: usize = 1000;
+    if text.lines().all(|line| line.len() <= LONGEST) {
+        return text;
+    }
+    let line = |line: &str| match line.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{} ...", &line[..end]),
+        None => line.to_string(),
+    };
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
 impl From<std::io::Error> for Failure {

@@ -143,6 +143,17 @@ fn load_manifest(args: &LoadArgs) -> Done {
         .unwrap_or_default();
     as_text(&folder)?;
     for one in &mut manifest.application {
+        let numbers = [
+            ("rate", one.rate),
+            ("share", one.share),
+            ("within", one.within),
+        ];
+        for (what, number) in numbers {
+            // JSON has no such numbers, and would say nothing.
+            if let Some(number) = number.filter(|n| !n.is_finite()) {
+                return output::failure(format!("{shown}: {what} is {number}, which is no number"));
+            }
+        }
         one.directory = folder.join(&one.directory);
         one.within = one.within.or(args.at.within);
     }

@@ -419,6 +419,10 @@ fn a_manifest_is_loaded_whole_or_not_at_all() {
             "[[application]]\nnetwork = \"p/Top.xdf\"\nmemory = \"1K\"\n",
             &["may have 1024"],
         ),
+        (
+            "[[application]]\nnetwork = \"p/Top.xdf\"\nrate = nan\n",
+            &["apps.toml: rate is NaN"],
+        ),
         ("oops = 1\n", &["apps.toml", "unknown field", "oops"]),
         ("[[application]\n", &["apps.toml", "[[application]]"]),
     ] {
@@ -426,6 +430,11 @@ fn a_manifest_is_loaded_whole_or_not_at_all() {
         host.run(&["load", "src/apps.toml"]).refuses(1, parts);
         assert!(host.json(&["list"]).as_array().unwrap().is_empty());
     }
+    host.place
+        .write("src/apps.toml", &format!("x = {}", "[".repeat(2_000_000)));
+    let long = host.run(&["load", "src/apps.toml"]);
+    long.refuses(1, &["apps.toml", "..."]);
+    assert!(long.err.len() < 10_000, "{}", long.err.len());
     host.place.write("src/apps.toml", &manifest(""));
     for option in [
         "--name=x",
