@@ -3,7 +3,6 @@
 with `!!` on one worker and on two, beside tasks of OpenMP, oneTBB and rayon."""
 import os
 import subprocess
-import sys
 
 from lib import graphs, peers
 from lib.measure import DISTANCES, LEVADA, Contender, Metric, Problem
@@ -17,16 +16,12 @@ FORK = Metric("ns_per_fork", "ns", "lower")
 OF_SEQUENTIAL = Metric("of_sequential", "", "lower")
 TIMES_SEQUENTIAL = Metric("times_sequential", "", "higher")
 OF_PLAIN = Metric("of_plain_calls", "", "lower")
-# Two programs side by side, in times of one after the other.
-BESIDE = [Metric("of_both", "", "lower"), Metric("share", "", "lower"), Metric("wait_ms", "ms", "lower"),
-          Metric("longest_ms", "ms", "lower"), Metric("seized", "", "lower")]
 HELP = [Metric("help_us", "us", "lower"), Metric("idle_us", "us", "lower")]
 # The paper's sizes, and today's.
 PAPER = {"sum": 1_000_000, "mm": 150, "scan": 1_000_000, "poly": 2000, "fib": 30}
 TODAY = {"sum": 100_000_000, "mm": 1024, "scan": 100_000_000, "poly": 20_000, "fib": 37}
 # A fork costs so different times that who is slow gets a smaller fib.
 LARGEST = 42
-BESIDE_SIZES = {"OpenMP tasks, gcc": 35, "OpenMP tasks, clang": 35, "oneTBB": 35, "rayon": 40}
 SMALLER = {"OpenMP tasks, gcc": 30, "OpenMP tasks, clang": 30, "oneTBB": 30, "rayon": 37}
 # Programs that take long are run less often.
 RUNS = {("sum", TODAY["sum"]): 5, ("scan", TODAY["scan"]): 5, ("fib", LARGEST): 3}
@@ -52,32 +47,7 @@ def run(session):
         Contender(LEVADA, [compiled[LEVADA], "help", "levada", 30, 2]),
         Contender(WOKEN, [peers.NATIVE / "fork_bound", "help", 30])] + others("help", 30, 2),
         runs=5, quick_runs=2)
-    with session.normal_priority():
-        side_by_side(session, compiled[LEVADA])
     beside_the_paper(session)
-
-
-# ---- two programs on the same cores ---------------------------------------------------------
-
-
-def side_by_side(session, compiled):
-    """Each would use all cores; with a host they have leases of these. fib, each of a size that takes about
-    as long."""
-    pair = [sys.executable, peers.BENCH / "lib/side_by_side.py"]
-    workers = len(os.sched_getaffinity(0))
-
-    def contender(who, command, needs="", words=()):
-        return Contender(who, [*pair, *words, *command], {"LEVADA_WORKERS": str(workers)}, needs)
-    ours = [compiled, "fib", "levada", LARGEST, workers]
-    contenders = [contender(LEVADA, ours, words=["--host", peers.levada()]),
-                  contender("levada, without a host", ours)]
-    for peer in others("fib", LARGEST, workers):
-        command = [*peer.command[:2], BESIDE_SIZES[peer.who], workers]
-        for bound in (False, True) if peer.environment else (False,):
-            who = f"{peer.who}, bound" if bound else peer.who
-            contenders.append(Contender(who, [*pair, *command], peer.environment if bound else {}, peer.needs))
-    session.measure(f"two programs side by side, {workers} workers each: time of one after the other", BESIDE,
-                    contenders, runs=5, quick_runs=2)
 
 
 # ---- the programs ---------------------------------------------------------------------------
