@@ -131,8 +131,8 @@ impl Mix {
         graph
     }
 
-    /// The rates to place for: what was promised, the higher priority first; what is left goes to the
-    /// others in equal shares of the cores, as far as each can use them.
+    /// The rates to place for: by priority, the highest first, what was promised, and of what is left equal shares of
+    /// the cores for the others, as far as each can use them.
     pub fn targets(&self, machine: &Machine) -> Vec<f64> {
         let fastest = machine.cores.iter().map(|c| c.speed).fold(0.0, f64::max);
         let mut left = machine.capacity();
@@ -146,26 +146,26 @@ impl Mix {
             .iter()
             .map(|app| SECOND / app.slowest(fastest, far))
             .collect();
-        for &i in &order {
-            if let Some(promise) = self.apps[i].promise {
+        let most = |i: usize| alone[i] * self.apps[i].work() / SECOND;
+        for level in order.chunk_by(|&a, &b| self.apps[a].priority == self.apps[b].priority) {
+            let is_promised = |&i: &usize| self.apps[i].promise.is_some();
+            let (promised, mut rest): (Vec<usize>, Vec<usize>) =
+                level.iter().partition(|i| is_promised(i));
+            for i in promised {
                 let work = self.apps[i].work() / SECOND;
+                let promise = self.apps[i].promise.unwrap_or_default();
                 rates[i] = promise.min(alone[i]).min(left / work);
                 left = (left - rates[i] * work).max(0.0);
             }
-        }
-        // Who can use least is served first, so that what it leaves is shared by the others.
-        let mut rest: Vec<usize> = order
-            .into_iter()
-            .filter(|&i| self.apps[i].promise.is_none())
-            .collect();
-        let most = |i: usize| alone[i] * self.apps[i].work() / SECOND;
-        rest.sort_by(|&a, &b| most(a).total_cmp(&most(b)));
-        let mut waiting = rest.len();
-        for i in rest {
-            let share = (left / waiting as f64).min(most(i)).max(1e-9);
-            rates[i] = share * SECOND / self.apps[i].work();
-            left = (left - share).max(0.0);
-            waiting -= 1;
+            // Who can use least is served first, so that what it leaves is shared by the others.
+            rest.sort_by(|&a, &b| most(a).total_cmp(&most(b)));
+            let mut waiting = rest.len();
+            for i in rest {
+                let share = (left / waiting as f64).min(most(i)).max(1e-9);
+                rates[i] = share * SECOND / self.apps[i].work();
+                left = (left - share).max(0.0);
+                waiting -= 1;
+            }
         }
         rates
     }

@@ -249,6 +249,35 @@ fn thousands_of_actors_on_two_cores_are_mapped_evenly() {
     assert!(bottleneck(&graph, &machine, &placed) < even);
 }
 
+/// A core that the higher priority takes as a whole is none for the others, promised or not.
+#[test]
+fn nobody_is_put_where_a_higher_priority_leaves_nothing() {
+    let machine = Machine::new(2);
+    let mut apps: Vec<App> = ["a", "b", "c", "d"]
+        .map(|name| app(name, &[1e-5, 1.5, 1e-4]))
+        .into();
+    apps[3].priority = 5;
+    for promise in [None, Some(50.0)] {
+        apps[1].promise = promise;
+        apps[2].promise = promise;
+        let mix = of(apps.clone());
+        // As mapped anew, and as it is when the fourth comes.
+        let anew = map(&mix, &machine, Strategy::Levada).unwrap();
+        let three = map(&of(apps[..3].to_vec()), &machine, Strategy::Levada).unwrap();
+        let current: Vec<Option<u32>> = three.into_iter().map(Some).chain([None; 3]).collect();
+        let then = remap(&mix, &machine, &current).unwrap();
+        for (placement, fourth) in [(anew, 600.0), (then, 300.0)] {
+            let made = rates(&mix, &machine, &placement, 100_000);
+            let least = promise.map_or(200.0, |p| p * 0.98);
+            assert!(made[1].min(made[2]) >= least, "{placement:?} {made:?}");
+            assert!(
+                made[0] > 200.0 && made[3] > fourth,
+                "{placement:?} {made:?}"
+            );
+        }
+    }
+}
+
 #[test]
 fn the_simulator_gives_the_rates_that_can_be_computed_by_hand() {
     let machine = Machine::new(2);
