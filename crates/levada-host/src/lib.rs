@@ -25,6 +25,7 @@ mod pace;
 pub mod placement;
 mod refusal;
 mod replace;
+mod starved;
 pub mod state;
 mod stop;
 mod table;

@@ -9,6 +9,7 @@ use crate::graph::{append, graph_between};
 use crate::hosted::{Hosted, State};
 use crate::mapping;
 use crate::pace::{self, Pace};
+use crate::starved::{Again, Turns};
 use crate::table::Shared;
 use levada_map::{Balancer, Found, Graph, Placement, Sample, Search};
 use levada_sys::{ActorCounters, Counters};
@@ -35,6 +36,7 @@ struct Watched {
     /// Its first actor in the graph of all that share cores; beyond all of it for who has one alone.
     first: usize,
     pace: Pace,
+    turns: Turns,
 }
 
 struct Watch<'a> {
@@ -59,6 +61,7 @@ struct Watch<'a> {
     /// Whether a search for something better is at work; when the next one may begin.
     searches: bool,
     search_from: Instant,
+    again: Again,
     /// Those that are about to have ended: their natives finish files still, which may take long.
     ending: Vec<u64>,
 }
@@ -87,6 +90,7 @@ pub fn watch(shared: &Shared, notes: &Receiver<Note>) {
         stale: false,
         searches: false,
         search_from: Instant::now(),
+        again: Again::new(),
         ending: Vec::new(),
     };
     loop {
@@ -208,6 +212,7 @@ impl Watch<'_> {
             }
             self.all.push(Watched {
                 pace: Pace::of(&hosted),
+                turns: Turns::new(before.actors.len()),
                 hosted,
                 before,
                 first,
@@ -226,6 +231,7 @@ impl Watch<'_> {
         self.changed = self.at;
         self.quiet = 0;
         self.changes += 1;
+        self.again = Again::new();
         self.map();
     }
 
@@ -292,7 +298,7 @@ impl Watch<'_> {
         let elapsed = self.at.elapsed();
         self.at += elapsed;
         self.count += 1;
-        let (mut graph, mut long) = (Graph::default(), Vec::new());
+        let (mut graph, mut long, mut starved) = (Graph::default(), Vec::new(), false);
         for watched in &mut self.all {
             let Ok(now) = watched.hosted.app.counters() else {
                 return;
@@ -303,6 +309,9 @@ impl Watch<'_> {
             watched.pace.seen(&now);
             if watched.first < usize::MAX {
                 long.extend(now.actors.iter().map(fires_for_long));
+                // Who pauses it has that in hand.
+                let held = watched.hosted.held.try_lock().map_or(true, |held| *held);
+                starved |= watched.turns.look(&watched.before, &now, held);
             }
             watched.before = now;
             pace::remember(&watched.hosted, &did, elapsed);
@@ -318,6 +327,9 @@ impl Watch<'_> {
         if self.shared.runtime.open() != self.open {
             self.begin();
             return;
+        }
+        if starved && self.again.may() {
+            self.map();
         }
         let fired = graph.busy.iter().any(|b| *b > 0.0);
         self.quiet = if fired { 0 } else { self.quiet + 1 };

@@ -400,7 +400,7 @@ pub struct App {
 unsafe impl Send for App {}
 unsafe impl Sync for App {}
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ActorCounters {
     pub name: String,
     /// Where it is.
