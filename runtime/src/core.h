@@ -628,11 +628,13 @@ static inline void lvd_queue_put_at(lvd_worker *w, lvd_entity *e, uint32_t place
     lvd_exchange_relaxed_u32(&w->yield, 1);
 }
 
-/* Where it waits for its turn; and after one. */
-static inline uint32_t lvd_place(const lvd_entity *e) {
-  return LVD_OF_LEVEL * e->level + 1 + lvd_load_relaxed_u32(&e->app->promised);
+/* Where it waits for its turn; and after one. (That levels are below eight a compiler does not know.) */
+static inline uint32_t lvd_place_after(const lvd_entity *e) {
+  return LVD_OF_LEVEL * (e->level % LVD_INBOX_LEVELS);
 }
-static inline uint32_t lvd_place_after(const lvd_entity *e) { return LVD_OF_LEVEL * e->level; }
+static inline uint32_t lvd_place(const lvd_entity *e) {
+  return lvd_place_after(e) + 1 + (lvd_load_relaxed_u32(&e->app->promised) != 0);
+}
 
 static inline void lvd_queue_put(lvd_worker *w, lvd_entity *e) {
   lvd_queue_put_at(w, e, lvd_place(e));
