@@ -84,7 +84,8 @@ static uint64_t sunk(lvd_app *app) {
 
 /* What is promised goes first, though all are ready always; and leaves others something. */
 void test_fair_promise(void) {
-  enum { PASSED = SCALED(2000000) + 100000 };
+  enum { PASSED = 2000000 };
+  if (!SCALED(19)) SKIP("a sanitizer or an emulator slows some of it down more than the rest");
   lvd_runtime *rt = runtime_of(1);
   uint32_t count = UINT32_MAX;
   sink s[3];
