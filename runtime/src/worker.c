@@ -332,6 +332,10 @@ static void tidy(lvd_worker *w) {
   lvd_worker_turns(w, NULL);
 }
 
+static bool had_much(const lvd_worker *w) {
+  return lvd_port_ticks_to_ns(w->promised_had) > PROMISED_NS;
+}
+
 /* Where the next one is: of the highest level, who is promised a rate; but a promise that cannot be kept leaves
  * others something. Of those, who has had a turn and could go on lets all others go first, but not for longer than it
  * had itself. Else what hands little on from actor to actor would wait at each of them for a whole turn of
@@ -340,8 +344,7 @@ static uint32_t place_of_next(const lvd_worker *w, uint64_t now) {
   enum { AFTER = 1, USUAL = 2, PROMISED = 4, ALL = 7 };
   uint32_t first = lvd_queue_top(w) / LVD_OF_LEVEL * LVD_OF_LEVEL;
   uint32_t those = w->ready_places >> first & ALL;
-  bool much = lvd_port_ticks_to_ns(w->promised_had) > PROMISED_NS;
-  if (those & PROMISED && (those == PROMISED || !much)) return first + 2;
+  if (those & PROMISED && (those == PROMISED || !had_much(w))) return first + 2;
   return first + ((those & USUAL) && (!(those & AFTER) || now < w->others_until));
 }
 
@@ -349,7 +352,7 @@ static uint32_t place_of_next(const lvd_worker *w, uint64_t now) {
 static void count_turn(lvd_worker *w, uint32_t place, uint64_t end, uint64_t took) {
   enum { OTHERS = 16 }; /* a part for them, where a promise takes all */
   if (place % LVD_OF_LEVEL == 2)
-    w->promised_had += took;
+    w->promised_had += had_much(w) ? 0 : took; /* what it has had while nobody waited is no debt */
   else if (w->promised_had)
     w->promised_had -= w->promised_had < took * OTHERS ? w->promised_had : took * OTHERS;
   if (w->gave_way) w->others_until = end + took;
