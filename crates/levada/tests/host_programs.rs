@@ -230,6 +230,14 @@ fn computing() -> Host {
     Host::begin_in(place)
 }
 
+/// Beside what there is.
+fn a_network_goes_on(host: &Host) {
+    host.many("net");
+    let firings = |a: &serde_json::Value| a["firings"].as_u64().unwrap_or_default();
+    let before = firings(&host.until("net", |a| firings(a) > 1000));
+    host.until("net", |a| firings(a) > before + 10_000);
+}
+
 /// As many as there are workers: what else there is goes on all the same, and all commands work on them.
 #[test]
 fn who_computes_without_end_takes_turns_and_can_be_ended() {
@@ -239,11 +247,7 @@ fn who_computes_without_end_takes_turns_and_can_be_ended() {
             .succeeds();
     }
     host.until("three", |a| a["busy"].as_f64() > Some(0.1));
-    host.many("net");
-    let before = host.until("net", |a| a["firings"].as_u64() > Some(1000));
-    host.until("net", |a| {
-        a["firings"].as_u64() > before["firings"].as_u64()
-    });
+    a_network_goes_on(&host);
     // Who is paused does nothing, and goes on.
     host.run(&["pause", "one"]).succeeds();
     let busy = host.seen("one")["busy"].as_f64();
@@ -291,11 +295,7 @@ fn what_waits_behind_a_library_goes_on_elsewhere() {
         .run(&[&args[..], &[library.to_str().unwrap()]].concat())
         .succeeds();
     host.until("calls", |a| a["busy"].as_f64() > Some(0.05));
-    host.many("net");
-    let before = host.until("net", |a| a["firings"].as_u64() > Some(1000));
-    host.until("net", |a| {
-        a["firings"].as_u64() > before["firings"].as_u64()
-    });
+    a_network_goes_on(&host);
     assert_eq!(host.seen("calls")["state"], "running");
     host.place.write("go", "");
     let ended = host.until("calls", |a| !a["outcome"].is_null());
@@ -385,11 +385,7 @@ fn who_has_forks_open_takes_turns() {
     let host = Host::begin_in(place);
     host.run(&["load", "forks.so", "--name", "long"]).succeeds();
     host.until("long", |a| a["busy"].as_f64() > Some(0.3));
-    host.many("net");
-    let before = host.until("net", |a| a["firings"].as_u64() > Some(1000));
-    host.until("net", |a| {
-        a["firings"].as_u64() > Some(10_000 + before["firings"].as_u64().unwrap())
-    });
+    a_network_goes_on(&host);
     host.run(&["pause", "long"]).succeeds();
     let busy = host.seen("long")["busy"].as_f64();
     std::thread::sleep(Duration::from_millis(300));
