@@ -30,6 +30,7 @@ pub mod state;
 mod stop;
 mod table;
 pub mod text_file;
+mod units;
 mod watch;
 pub mod weights;
 

@@ -28,7 +28,7 @@ fn mix(shared: &Shared, apps: Vec<App>) -> Mix {
     }
 }
 
-/// Maps these anew, on a thread of its own that lets all others go first; the answer is a note. Whether
+/// Maps these anew, on a thread of its own that lets others go first; the answer is a note. Whether
 /// there will be one.
 pub fn remap<'a>(
     shared: &Shared,
@@ -44,7 +44,7 @@ pub fn remap<'a>(
     }
     let (machine, notes) = (shared.machine.clone(), shared.notes());
     let mix = mix(shared, apps);
-    aside(move || {
+    aside(CHANGED, move || {
         let stay = || current.iter().map(|c| c.unwrap_or(0)).collect();
         let placement = levada_map::remap(&mix, &machine, &current);
         // What cannot be mapped stays where it is.
@@ -60,19 +60,25 @@ pub fn remap<'a>(
 /// Looks for a better placement on such a thread, too; the answer is a note.
 pub fn search(shared: &Shared, changes: u64, search: Search) -> bool {
     let notes = shared.notes();
-    aside(move || {
+    aside(BETTER, move || {
         let began = Instant::now();
         let found = search.run();
         drop(notes.send(Note::Found(changes, found, began.elapsed())));
     })
 }
 
-/// Computes on a thread of its own that lets all others go first. False: there is none to be had.
-fn aside(compute: impl FnOnce() + Send + 'static) -> bool {
+/// With this a thread has a quarter of a core on which a worker computes, too: what has changed may leave somebody
+/// without any turn until it is mapped.
+const CHANGED: i32 = 5;
+/// And with this next to nothing: it goes on with what is mapped well already.
+const BETTER: i32 = 19;
+
+/// Computes on a thread of its own that lets others go first. False: there is none to be had.
+fn aside(nice: i32, compute: impl FnOnce() + Send + 'static) -> bool {
     let thread = std::thread::Builder::new().name("levada/map".to_string());
     let started = thread.spawn(move || {
         // SAFETY: this thread alone, as Linux has it.
-        unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) };
+        unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
         compute();
     });
     started.is_ok()

@@ -390,8 +390,6 @@ impl Watch<'_> {
             }
         }
         balancer.found(placement);
-        // What a mapper is at work on is where they were.
-        self.changes += 1;
     }
 
     fn make(&mut self, moves: Vec<(usize, u32)>) {

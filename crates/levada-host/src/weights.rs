@@ -5,6 +5,7 @@ use crate::graph::{first_guess, graph_between};
 use crate::hosted::Hosted;
 use crate::keep::Limits;
 use crate::measured::Measured;
+use crate::units::{Flow, units};
 use levada_map::{Actor, App, Channel, Machine};
 use levada_sys::{Counters, Network};
 
@@ -19,7 +20,8 @@ pub fn counted(hosted: &Hosted) -> Option<(String, f64)> {
     told.map(|(unit, done)| (unit, done as f64))
 }
 
-/// The application that has these counters, and has done so many of these units.
+/// The application that has these counters, and has done so many of these units. Who has not had anything to do
+/// yet is taken for one like the others.
 pub fn weighed(
     hosted: &Hosted,
     machine: &Machine,
@@ -29,24 +31,36 @@ pub fn weighed(
     let network = hosted.app.network();
     let seats: Vec<u32> = counters.actors.iter().map(|a| a.worker).collect();
     let all = graph_between(network, &Counters::default(), counters);
-    let all = all.without_traffic(machine, &seats);
-    let links = network.links();
-    let actors = counters.actors.iter().zip(&all.busy).enumerate();
-    let actors = actors.map(|(i, (a, busy))| Actor {
+    let busy = all.without_traffic(machine, &seats).busy;
+    let (there, links) = (counters.actors.len(), network.links());
+    let flows = links.iter().zip(&counters.channels);
+    let flows = flows.map(|((from, to, _), c)| Flow {
+        from: *from as usize,
+        to: *to as usize,
+        put: c.put,
+        got: c.got,
+    });
+    let flows: Vec<Flow> = flows.collect();
+    let units = units(there, &flows, done);
+    let known = units.iter().zip(&busy);
+    let known: Vec<f64> = known.filter_map(|(u, busy)| Some(busy / (*u)?)).collect();
+    let usual = known.iter().sum::<f64>() / known.len().max(1) as f64;
+    let actors = counters.actors.iter().zip(&busy).zip(&units).enumerate();
+    let actors = actors.map(|(i, ((a, busy), units))| Actor {
         name: a.name.clone(),
-        time: busy / done,
-        firings: a.firings as f64 / done,
+        time: units.map_or(usual, |units| busy / units),
+        firings: units.map_or(1.0, |units| a.firings as f64 / units),
         pin: hosted.pins.get(i).copied().flatten(),
     });
-    let there = counters.actors.len();
-    let channels = links.into_iter().zip(&counters.channels);
+    let of = |actor: usize| units[actor].unwrap_or(done);
+    let channels = flows.iter().zip(&links).zip(&counters.channels);
     let channels = channels
-        .filter(|((from, to, _), _)| (*from as usize) < there && (*to as usize) < there)
-        .map(|((from, to, size), c)| Channel {
-            from: from as usize,
-            to: to as usize,
-            elements: c.got as f64 / done,
-            size: f64::from(size),
+        .filter(|((flow, _), _)| flow.from < there && flow.to < there)
+        .map(|((flow, (_, _, size)), c)| Channel {
+            from: flow.from,
+            to: flow.to,
+            elements: flow.put as f64 / of(flow.from),
+            size: f64::from(*size),
             capacity: f64::from(c.capacity),
         });
     App {
@@ -68,7 +82,7 @@ pub fn mapped(hosted: &Hosted, machine: &Machine, counters: &Counters) -> App {
         .map(|a| a.busy.as_nanos() as f64)
         .sum();
     if busy >= ENOUGH {
-        // A millisecond of work is as good a unit as any, where it counts nothing.
+        // A millisecond of work, or about that, is as good a unit as any, where it counts nothing.
         let told = counted(hosted);
         let promise = hosted.limits.rate.filter(|_| told.is_some());
         let unit = told.unwrap_or_else(|| ("ms of work".to_string(), busy / 1e6));

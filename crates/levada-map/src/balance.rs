@@ -119,14 +119,13 @@ impl Balancer {
         &self.placement
     }
 
-    /// Where they are, when others than we have moved them. Who takes a move of ours back before it was judged
-    /// has a reason for it (what waits behind a long firing is moved away), and would do so again: a promise
-    /// that was not kept.
+    /// Where they are, when others than we have moved them. They have seen what no mean shows (what waits behind a
+    /// long firing is moved away), and would do so again: each time we wait longer before we know better. A move of
+    /// ours that is taken back before it was judged is a promise that was not kept.
     pub fn found(&mut self, placement: Placement) {
         self.placement = placement;
-        if self.promise.take().is_some() {
-            self.wait = self.longer();
-        }
+        self.promise = None;
+        self.wait = self.longer();
         self.since_move = Duration::ZERO;
     }
 

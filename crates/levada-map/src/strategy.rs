@@ -269,15 +269,18 @@ impl Score {
 /// A rate within this share of what was promised keeps the promise.
 pub const KEPT: f64 = 0.02;
 
-/// Has each application come to a unit in the time that was simulated?
-fn seen(made: &Simulated) -> bool {
-    made.rates.iter().all(|rate| rate * made.seconds >= 1.0)
+/// Who could have come to so many units, and has come to none, is kept from it.
+const ENOUGH: f64 = 20.0;
+
+/// Has each application come to a unit in the time that was simulated, or had time enough for it?
+fn seen(made: &Simulated, targets: &[f64]) -> bool {
+    let mut rates = made.rates.iter().zip(targets);
+    rates.all(|(rate, target)| rate * made.seconds >= 1.0 || target * made.seconds >= ENOUGH)
 }
 
 /// Beside short firings a long one may not have come to its end even in so many steps: of that
 /// nothing is known but that it has no higher rate, and that is no reason against the placement.
-fn seen_or_expected(mix: &Mix, machine: &Machine, made: &Simulated) -> Vec<f64> {
-    let targets = mix.targets(machine);
+fn seen_or_expected(made: &Simulated, targets: &[f64]) -> Vec<f64> {
     let rates = made.rates.iter().zip(targets);
     rates
         .map(|(&rate, target)| match rate * made.seconds < 1.0 {
@@ -295,12 +298,13 @@ fn score(mix: &Mix, machine: &Machine, placement: &[u32]) -> Score {
         };
         let mut steps = STEPS + each * mix.actors();
         let simulated = |steps| simulate(mix, machine, placement, Scheduling::EventDriven, steps);
+        let targets = mix.targets(machine);
         let mut made = simulated(steps);
-        while !seen(&made) && steps < LONGEST {
+        while !seen(&made, &targets) && steps < LONGEST {
             steps = (4 * steps).min(LONGEST);
             made = simulated(steps);
         }
-        return Score::of(mix, &seen_or_expected(mix, machine, &made));
+        return Score::of(mix, &seen_or_expected(&made, &targets));
     }
     // Too many to simulate: the busiest core slows down all, unless all are about even.
     let rates = mix.targets(machine);

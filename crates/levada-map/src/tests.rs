@@ -279,6 +279,25 @@ fn who_is_moved_away_from_a_long_firing_is_put_back_ever_more_seldom() {
     assert!((1..12).contains(&moves), "{moves}"); // in two minutes
 }
 
+/// Where every core has who fires for long, what waits is moved to and fro. Nothing is added to that.
+#[test]
+fn what_is_moved_again_and_again_is_left_alone() {
+    let busy = [0.3, 0.3, 0.9, 0.9];
+    let mut balancer = balancer(vec![0, 0, 0, 1]);
+    let step = Duration::from_millis(100);
+    let mut moves = 0;
+    for round in 0..1200 {
+        let sample = measured(&busy, balancer.placement(), step);
+        moves += sampled(&mut balancer, &sample).len();
+        if round % 10 == 9 {
+            let mut other = balancer.placement().to_vec();
+            (other[0], other[1]) = (1 - other[0], 1 - other[0]);
+            balancer.found(other);
+        }
+    }
+    assert!(moves < 8, "{moves}"); // in two minutes
+}
+
 /// Who computes for most of the time in long firings has his core alone, though it is not all of it.
 #[test]
 fn who_fires_for_long_is_left_alone() {
