@@ -640,8 +640,13 @@ static inline void lvd_queue_put(lvd_worker *w, lvd_entity *e) {
   lvd_queue_put_at(w, e, lvd_place(e));
 }
 
-/* It has had a turn, and could go on. */
+/* It has had a turn, and could go on. Who is promised a rate goes before others then, too: it is held as soon as it is
+ * ahead, and else would wait for the firings of others after each turn, however long they last. */
 static inline void lvd_queue_put_after(lvd_worker *w, lvd_entity *e) {
+  if (lvd_load_relaxed_u32(&e->app->promised)) {
+    lvd_queue_put(w, e);
+    return;
+  }
   w->gave_way = true;
   lvd_queue_put_at(w, e, lvd_place_after(e));
 }

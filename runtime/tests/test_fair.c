@@ -104,3 +104,36 @@ void test_fair_promise(void) {
   for (int i = 0; i < 3; i++) lvd_app_unload(app[i]);
   lvd_runtime_destroy(rt);
 }
+
+static lvd_a32 in_a_row;
+
+/* Sees how many turns the hog has had since its own last one. */
+static lvd_verdict sees_run(lvd_actor *self) {
+  static uint32_t seen;
+  uint32_t now = lvd_load_relaxed_u32(&turns), more = now - seen;
+  if (seen && more > lvd_load_relaxed_u32(&in_a_row)) lvd_store_relaxed_u32(&in_a_row, more);
+  seen = now;
+  (void)self;
+  return LVD_YIELD;
+}
+
+/* What is promised does not wait after each of its turns for who has something to do always, whose firing may last
+ * for long; and leaves it something. */
+void test_fair_promise_goes_on(void) {
+  static const lvd_actor_class hog = {.name = "hog", .run = hog_run},
+                               sees = {.name = "sees", .run = sees_run};
+  lvd_actor_desc actor[] = {{"one", &hog, NULL, 0}, {"two", &sees, NULL, 0}};
+  lvd_network net[] = {{LVD_LAYOUT, "hog", 1, 0, &actor[0], NULL},
+                       {LVD_LAYOUT, "sees", 1, 0, &actor[1], NULL}};
+  lvd_runtime *rt = runtime_of(1);
+  lvd_app *app[2];
+  for (int i = 0; i < 2; i++) CHECK_EQ(lvd_app_load(rt, &net[i], NULL, &app[i], NULL, 0), LVD_OK);
+  CHECK_EQ(lvd_app_promise(app[0], true), LVD_OK);
+  for (int i = 0; i < 2; i++) CHECK_EQ(lvd_app_start(app[i]), LVD_OK);
+  for (int round = 0; round < 3; round++) {
+    lvd_store_relaxed_u32(&in_a_row, 0);
+    while (lvd_load_relaxed_u32(&in_a_row) < 4) sleep_ms(1);
+  }
+  for (int i = 0; i < 2; i++) lvd_app_unload(app[i]);
+  lvd_runtime_destroy(rt);
+}
