@@ -9,6 +9,7 @@
 
 use crate::hosted::{Hosted, State};
 use crate::table::Shared;
+use levada_map::{SAVED, SAVED_UNITS};
 use levada_sys::Status;
 use std::sync::{PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -35,7 +36,8 @@ const USUAL: Duration = Duration::from_millis(5);
 const LONGEST: Duration = Duration::from_millis(50);
 /// At what is paused, or has to wait for so long.
 const AWAY: Duration = Duration::from_millis(200);
-/// What was not used is kept for so long.
+/// What was not used of a share is kept for so long; of a rate for longer, so that who had to wait for a long
+/// firing of another makes up for it.
 const KEPT: f64 = 0.05;
 
 /// Fills at `rate` a second, up to `most`.
@@ -49,13 +51,13 @@ struct Bucket {
 }
 
 impl Bucket {
-    fn new(rate: f64, least: f64, used: f64) -> Bucket {
-        let most = (rate * KEPT).max(least);
+    /// It begins with no more than is kept of anything.
+    fn new(rate: f64, kept: f64, least: f64) -> Bucket {
         Bucket {
             rate,
-            most,
-            level: most,
-            used,
+            most: (rate * kept).max(least),
+            level: (rate * KEPT).max(least),
+            used: 0.0,
             speed: 0.0,
         }
     }
@@ -101,8 +103,8 @@ pub fn keep(shared: &Weak<Shared>, hosted: &Weak<Hosted>) {
     let Some(limits) = hosted.upgrade().map(|h| h.limits) else {
         return;
     };
-    let mut rate = limits.rate.map(|r| Bucket::new(r, 2.0, 0.0));
-    let mut share = limits.share.map(|s| Bucket::new(s, 0.005, 0.0));
+    let mut rate = limits.rate.map(|r| Bucket::new(r, SAVED, SAVED_UNITS));
+    let mut share = limits.share.map(|s| Bucket::new(s, KEPT, 0.005));
     let (mut at, mut before) = (Instant::now(), 0.0);
     let mut pause = USUAL;
     loop {
@@ -167,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_bucket_gives_what_it_gets_and_keeps_little() {
-        let mut bucket = Bucket::new(100.0, 2.0, 0.0);
+        let mut bucket = Bucket::new(100.0, KEPT, 2.0);
         assert!(bucket.look(0.01, 4.0, false));
         // 400 a second: the one that is left is gone in a 400th.
         assert!((bucket.lasts() - 2.0 / 400.0).abs() < 1e-9);

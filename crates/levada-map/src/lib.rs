@@ -30,7 +30,7 @@ pub use graph::{Graph, Link};
 pub use machine::{Core, Costs, Machine};
 pub use mix::{Actor, App, Channel, Mix, Problem};
 pub use place::{Placement, bottleneck, improve, lower_bound, place};
-pub use sim::{Scheduling, Simulated, simulate, simulate_until_settled};
+pub use sim::{SAVED, SAVED_UNITS, Scheduling, Simulated, simulate, simulate_until_settled};
 pub use strategy::{KEPT, Score, Strategy, map, remap};
 
 #[cfg(test)]

@@ -41,6 +41,23 @@ pub struct Actor {
     pub pin: Option<u32>,
 }
 
+/// Nanoseconds: a firing that lasts as long is one, also where it is for many units; a shorter one is counted once for
+/// each of them at the least, so that what hardly ever fires says nothing wrong about its application's rate.
+const LONG: f64 = 1e6;
+/// A firing that lasts for longer is a mistake.
+const LONGEST: f64 = 1e12;
+
+impl Actor {
+    /// Firings a unit, as they are simulated.
+    pub(crate) fn steps(&self) -> f64 {
+        let each = self.time / self.firings;
+        match (LONG..LONGEST).contains(&each) {
+            true => self.firings,
+            false => self.firings.max(1.0),
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Channel {
     pub from: usize,

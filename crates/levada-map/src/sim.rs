@@ -6,7 +6,8 @@
 //! (a quarter of its smallest channel at the most), which is when others see what it has put and
 //! popped. An actor's turn lasts until it can fire no more, or until others have waited for the length
 //! of a turn, and then others go first for as long as it had; with round robin, for as many firings as it could make when it began, as Orcc's do. What is promised
-//! a rate gets no more than that: its sources rest when they are ahead, until a time that is among the ends of steps.
+//! a rate gets no more than that: its sources rest when they are ahead, until a time that is among the ends of steps,
+//! and what they did not take in time is lost to them, as it is in the host.
 //! The same input gives the same rates to the last bit.
 
 use crate::graph::pipeline_order;
@@ -49,6 +50,10 @@ const LONGER: usize = 32;
 const LOOKS: usize = 1024;
 /// To look at an actor that cannot fire.
 const LOOK: f64 = 20.0;
+/// So many seconds what was promised and not taken is kept, and so many units at the least: the host's rule for
+/// what it promises, too.
+pub const SAVED: f64 = 0.5;
+pub const SAVED_UNITS: f64 = 2.0;
 
 struct Ring {
     from: usize,
@@ -72,11 +77,22 @@ struct Entity {
     step: u64,
     ready: bool,
     rings: Vec<(usize, bool)>,
-    /// Firings a nanosecond at the most: it is a source of what is promised a rate.
-    cap: Option<f64>,
+    /// It is a source of what is promised a rate.
+    cap: Option<Cap>,
     /// It rests until a time that is to come, and has since it was counted from.
     rests: bool,
     rested: bool,
+}
+
+/// What a source may do by the promise.
+struct Cap {
+    /// Firings a nanosecond.
+    rate: f64,
+    /// Firings that it may have at once: of what was due and not made, more than that is lost.
+    saved: f64,
+    lost: f64,
+    /// Lost already when it was counted from.
+    before: f64,
 }
 
 #[derive(Default)]
@@ -110,6 +126,18 @@ struct Machinery<'a> {
     ends: BinaryHeap<Reverse<(u64, usize)>>,
     now: f64,
     ranked: bool,
+}
+
+impl Entity {
+    /// What it has done since it was counted from.
+    fn units(&self) -> f64 {
+        (self.done - self.before) as f64 / self.firings
+    }
+}
+
+/// So many firings a source may be ahead of what is due: a unit, and one at the least.
+fn ahead(entity: &Entity) -> f64 {
+    entity.firings.max(1.0)
 }
 
 impl Simulated {
@@ -165,23 +193,27 @@ impl<'a> Machinery<'a> {
         let (mix, begin) = (self.mix, self.now);
         self.entities.iter_mut().for_each(|e| e.before = e.done);
         self.entities.iter_mut().for_each(|e| e.rested = e.rests);
+        self.lose_all();
+        let caps = self.entities.iter_mut().filter_map(|e| e.cap.as_mut());
+        caps.for_each(|cap| cap.before = cap.lost);
         self.workers.iter_mut().for_each(|w| w.busy = 0.0);
         self.run(steps);
         let time = (self.now - begin).max(1.0);
         let mut rates = vec![0.0; mix.apps.len()];
         let mut slowest = vec![f64::INFINITY; mix.apps.len()];
+        let kept = self.kept(time);
         for entity in &self.entities {
-            let units = (entity.done - entity.before) as f64 / entity.firings;
+            let units = entity.units();
             rates[entity.app] += units / mix.apps[entity.app].actors.len() as f64;
             slowest[entity.app] = slowest[entity.app].min(units);
         }
         let all = rates.iter_mut().chain(&mut slowest);
         all.for_each(|r| *r *= 1e9 / time);
-        for entity in self.entities.iter().filter(|e| e.rested) {
-            // Who was ahead of what he is promised has it, however few units that was in this time.
-            let promise = mix.apps[entity.app].promise;
-            rates[entity.app] = promise.unwrap_or(rates[entity.app]);
-            slowest[entity.app] = rates[entity.app];
+        for (i, app) in mix.apps.iter().enumerate() {
+            if let Some(rate) = app.promise.and_then(|p| kept[i].map(|kept| p * kept)) {
+                rates[i] = rate;
+                slowest[i] = rate;
+            }
         }
         let busy = self.workers.iter().map(|w| (w.busy / time).min(1.0));
         Simulated {
@@ -190,6 +222,35 @@ impl<'a> Machinery<'a> {
             busy: busy.collect(),
             seconds: time / 1e9,
         }
+    }
+
+    /// Of each application that was ahead of what it is promised, the share of that which it had in so much time.
+    fn kept(&mut self, time: f64) -> Vec<Option<f64>> {
+        self.lose_all();
+        let mut kept: Vec<Option<f64>> = vec![None; self.mix.apps.len()];
+        for entity in self.entities.iter().filter(|e| e.rested) {
+            if let Some(cap) = &entity.cap {
+                // However few units that was in this time, it has had all but what was lost.
+                let share = 1.0 - (cap.lost - cap.before) / (cap.rate * time);
+                let least = kept[entity.app].unwrap_or(1.0).min(share);
+                kept[entity.app] = Some(least.max(0.0));
+            }
+        }
+        let mut longest = vec![0.0f64; self.workers.len()];
+        for entity in &self.entities {
+            longest[entity.core] = longest[entity.core].max(entity.firing);
+        }
+        for entity in &self.entities {
+            let promise = self.mix.apps[entity.app].promise;
+            if let (Some(kept), Some(promise)) = (&mut kept[entity.app], promise) {
+                // Channels take what the source gives for long; who is behind it by more than what came since it may
+                // have had its last turn does not keep up.
+                let due = promise * time * 1e-9;
+                let behind = 1.0 + promise * longest[entity.core] * 1e-9;
+                *kept = kept.min((entity.units() + behind) / due);
+            }
+        }
+        kept
     }
 
     fn new(
@@ -216,7 +277,7 @@ impl<'a> Machinery<'a> {
             let first = sim.entities.len();
             for actor in &app.actors {
                 let core = placement[sim.entities.len()] as usize;
-                let firings = actor.firings.max(1.0);
+                let firings = actor.steps();
                 sim.workers[core].own.push(sim.entities.len());
                 sim.entities.push(Entity {
                     core,
@@ -228,7 +289,12 @@ impl<'a> Machinery<'a> {
                     step: u64::MAX,
                     ready: false,
                     rings: Vec::new(),
-                    cap: app.promise.map(|rate| rate * firings / 1e9),
+                    cap: app.promise.map(|rate| Cap {
+                        rate: rate * firings / 1e9,
+                        saved: ((rate * SAVED).max(SAVED_UNITS) * firings).max(1.0),
+                        lost: 0.0,
+                        before: 0.0,
+                    }),
                     rests: false,
                     rested: false,
                 });
@@ -308,24 +374,38 @@ impl<'a> Machinery<'a> {
 
     /// How many firings it may make by what its application is promised: a unit more than were due.
     fn allowed(&self, entity: &Entity) -> u64 {
-        match entity.cap {
-            Some(cap) => {
-                let due = (cap * self.now + entity.firings + 1e-6) as u64;
-                due.saturating_sub(entity.done)
-            }
+        match &entity.cap {
+            Some(cap) => self.due(entity, cap).min(cap.saved) as u64,
             None => u64::MAX,
         }
+    }
+
+    fn due(&self, entity: &Entity, cap: &Cap) -> f64 {
+        cap.rate * self.now + ahead(entity) + 1e-6 - cap.lost - entity.done as f64
+    }
+
+    /// Of what it was to do until now, more than it may make up for is lost.
+    fn lose(&mut self, actor: usize) {
+        let entity = &self.entities[actor];
+        let Some(cap) = &entity.cap else { return };
+        let more = self.due(entity, cap) - cap.saved;
+        if let Some(cap) = self.entities[actor].cap.as_mut().filter(|_| more > 0.0) {
+            cap.lost += more;
+        }
+    }
+
+    fn lose_all(&mut self) {
+        (0..self.entities.len()).for_each(|actor| self.lose(actor));
     }
 
     /// It can do nothing for now; if that is by what it may, it goes on when it may again.
     fn let_rest(&mut self, actor: usize) {
         let entity = &self.entities[actor];
-        let due = entity
-            .cap
-            .filter(|_| !entity.rests && self.allowed(entity) == 0);
+        let cap = entity.cap.as_ref();
+        let due = cap.filter(|_| !entity.rests && self.allowed(entity) == 0);
         // For some of a unit at once: each firing by itself would be a step.
         let some = (entity.firings / 8.0).min(entity.step as f64).max(1.0);
-        let at = due.map(|cap| (entity.done as f64 + some - entity.firings) / cap);
+        let at = due.map(|cap| (entity.done as f64 + some + cap.lost - ahead(entity)) / cap.rate);
         let entity = &mut self.entities[actor];
         entity.ready = false;
         if let Some(at) = at {
@@ -422,6 +502,7 @@ impl<'a> Machinery<'a> {
         }
         match go_on {
             Some((actor, firings, before)) => {
+                self.lose(actor);
                 let time = firings as f64 * self.entities[actor].firing + before;
                 let worker_of = &mut self.workers[worker];
                 worker_of.step = Some((actor, firings));
