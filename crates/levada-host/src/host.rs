@@ -7,7 +7,7 @@
 //! can be asked for is in the files `load`, `control`, `replace` and `stop`.
 
 use crate::events::Events;
-use crate::hosted::{Hosted, Seen, State};
+use crate::hosted::{Hosted, Outcome, Seen, State};
 use crate::refusal::{Kind, Refusal};
 use crate::table::Shared;
 use crate::watch::{self, Note};
@@ -155,6 +155,13 @@ impl Drop for Host {
         self.shared.note(Note::Quit);
         if let Some(watch) = self.watch.take() {
             let _ = watch.join();
+        }
+        // Of whose end nobody has heard any more.
+        let all = self.list().into_iter().filter_map(|a| a.hosted);
+        for hosted in all.filter(|h| h.app.has_ended()) {
+            let outcome = Outcome::of(&hosted.app, hosted.app.wait(None));
+            let counters = hosted.app.counters().unwrap_or_default();
+            self.shared.keep_measured(&hosted, &outcome, &counters);
         }
     }
 }

@@ -2,12 +2,11 @@
 //! Loading: from a network to an application that runs, beside the others and without touching them.
 
 use crate::events::What;
-use crate::graph::{first_guess, links, place_beside};
+use crate::graph::{first_guess, place_beside};
 use crate::host::Host;
 use crate::hosted::{Hosted, Seen, State};
 use crate::keep::{self, Limits};
 use crate::mapping;
-use crate::measured;
 use crate::refusal::{Kind, Refusal};
 use crate::watch::Note;
 use levada_map::Graph;
@@ -74,9 +73,8 @@ impl Host {
             exclusive,
         } = load;
         let shared = &self.shared;
-        let known = object
-            .as_deref()
-            .and_then(|object| measured::load(object, network.actors(), links(&network, |_| 0.0)));
+        let known = object.as_deref();
+        let known = known.and_then(|object| shared.known(object, &network));
         let mut graph = match &known {
             Some(known) => known.graph.clone(),
             None => first_guess(&network),

@@ -1,22 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What a run measured, kept beside the compiled network: where the next run of the same network
-//! puts its actors at first.
+//! puts its actors at first, and what is expected of it beside others.
 //!
-//! Only a first guess is at stake, so whatever is wrong with such a file is as if there were none.
+//! Whatever is wrong with such a file is as if there were none.
 
-use levada_map::{Graph, Link};
+use crate::graph::links;
+use crate::hosted::Hosted;
+use crate::weights::{counted, weighed};
+use levada_map::{Graph, Link, Machine};
+use levada_sys::Counters;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 /// A shorter run says too little.
 const ENOUGH_NS: f64 = 20e6;
 
-/// What a whole run did.
+/// What a run did, as a whole or until it was stopped.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
     pub graph: Graph,
+    /// Of each actor.
+    pub firings: Vec<f64>,
+    /// Of each link, in elements.
+    pub capacity: Vec<f64>,
     /// What it counted, such as frames.
     pub done: Option<(String, f64)>,
+}
+
+impl Measured {
+    /// What an application has done until now, for what has come out at its end: what is on its way in it is left
+    /// out, so that it makes no difference when it is stopped.
+    pub fn of(hosted: &Hosted, machine: &Machine, counters: &Counters) -> Measured {
+        let told = counted(hosted);
+        let (unit, done) = told.clone().unwrap_or(("runs".to_string(), 1.0));
+        let app = weighed(hosted, machine, counters, (unit, done));
+        let there = app.actors.len();
+        let mut channels = app.channels.iter();
+        let mut capacity = Vec::new();
+        let mut all = links(hosted.app.network(), |_| 0.0);
+        for link in &mut all {
+            let inside = link.from < there && link.to < there;
+            let channel = inside.then(|| channels.next()).flatten();
+            link.bytes = channel.map_or(0.0, |c| c.elements * c.size * done);
+            capacity.push(channel.map_or(0.0, |c| c.capacity));
+        }
+        Measured {
+            graph: Graph {
+                busy: app.actors.iter().map(|a| a.time * done).collect(),
+                links: all,
+                ..Graph::default()
+            },
+            firings: app.actors.iter().map(|a| a.firings * done).collect(),
+            capacity,
+            done: told,
+        }
+    }
+
+    /// Whether that says anything.
+    pub fn is_enough(&self) -> bool {
+        self.graph.busy.iter().sum::<f64>() >= ENOUGH_NS
+    }
 }
 
 fn file(object: &Path) -> PathBuf {
@@ -32,8 +75,11 @@ pub fn load(object: &Path, actors: usize, mut links: Vec<Link>) -> Option<Measur
         all.map(|x| x.as_f64().filter(|x| x.is_finite() && *x >= 0.0))
             .collect()
     };
-    let (busy, bytes) = (numbers("busy")?, numbers("bytes")?);
-    if busy.len() != actors || bytes.len() != links.len() || busy.iter().sum::<f64>() < ENOUGH_NS {
+    let (busy, firings) = (numbers("busy")?, numbers("firings")?);
+    let (bytes, capacity) = (numbers("bytes")?, numbers("capacity")?);
+    if [busy.len(), firings.len()] != [actors; 2]
+        || [bytes.len(), capacity.len()] != [links.len(); 2]
+    {
         return None;
     }
     for (link, bytes) in links.iter_mut().zip(bytes) {
@@ -42,25 +88,41 @@ pub fn load(object: &Path, actors: usize, mut links: Vec<Link>) -> Option<Measur
     let unit = value.get("unit").and_then(Value::as_str);
     let done = value.get("done").and_then(Value::as_f64);
     let done = done.filter(|d| d.is_finite() && *d > 0.0);
-    Some(Measured {
+    let measured = Measured {
         graph: Graph {
             busy,
             links,
             ..Graph::default()
         },
+        firings,
+        capacity,
         done: unit.map(str::to_string).zip(done),
-    })
+    };
+    Some(measured).filter(Measured::is_enough)
 }
 
-/// Keeps what was measured, if it was long enough. A cache that cannot be written is no failure.
+/// Keeps what was measured, if it was long enough. One that has counted something knows more than one that was
+/// stopped before it had. A cache that cannot be written is no failure.
 pub fn save(object: &Path, all: &Measured) {
     let graph = &all.graph;
-    if graph.busy.iter().sum::<f64>() < ENOUGH_NS {
+    if !all.is_enough() {
+        return;
+    }
+    let there = || load(object, graph.busy.len(), graph.links.clone());
+    if all.done.is_none() && there().is_some_and(|there| there.done.is_some()) {
         return;
     }
     let bytes: Vec<f64> = graph.links.iter().map(|l| l.bytes).collect();
     let (unit, done) = all.done.clone().unzip();
-    let text = json!({"busy": graph.busy, "bytes": bytes, "unit": unit, "done": done}).to_string();
+    let text = json!({
+        "busy": graph.busy,
+        "firings": all.firings,
+        "bytes": bytes,
+        "capacity": all.capacity,
+        "unit": unit,
+        "done": done,
+    });
+    let text = text.to_string();
     let path = file(object);
     let new = path.with_extension(format!("measured-{}", std::process::id()));
     if std::fs::write(&new, text).is_err() || std::fs::rename(&new, &path).is_err() {
@@ -72,7 +134,7 @@ pub fn save(object: &Path, all: &Measured) {
 mod tests {
     use super::*;
 
-    fn links(bytes: f64) -> Vec<Link> {
+    fn link(bytes: f64) -> Vec<Link> {
         vec![Link {
             from: 0,
             to: 1,
@@ -88,36 +150,49 @@ mod tests {
         let graph = Measured {
             graph: Graph {
                 busy: vec![3e7, 1e7],
-                links: links(64.0),
+                links: link(64.0),
                 ..Graph::default()
             },
+            firings: vec![9.0, 3.0],
+            capacity: vec![16.0],
             done: Some(("frames".to_string(), 3.0)),
         };
-        assert_eq!(load(&object, 2, links(0.0)), None);
+        assert_eq!(load(&object, 2, link(0.0)), None);
         save(&object, &graph);
-        assert_eq!(load(&object, 2, links(0.0)), Some(graph.clone()));
-        assert_eq!(load(&object, 3, links(0.0)), None);
+        assert_eq!(load(&object, 2, link(0.0)), Some(graph.clone()));
+        assert_eq!(load(&object, 3, link(0.0)), None);
         assert_eq!(load(&object, 2, Vec::new()), None);
         // Too short a run leaves what there is.
         let short = Measured {
             graph: Graph {
                 busy: vec![1.0, 2.0],
-                links: links(1.0),
+                links: link(1.0),
                 ..Graph::default()
             },
             done: None,
+            ..graph.clone()
         };
         save(&object, &short);
-        assert_eq!(load(&object, 2, links(0.0)), Some(graph));
+        assert_eq!(load(&object, 2, link(0.0)), Some(graph.clone()));
+        // So does one that was stopped before it had counted anything.
+        let mut uncounted = graph.clone();
+        uncounted.done = None;
+        save(&object, &uncounted);
+        assert_eq!(load(&object, 2, link(0.0)), Some(graph.clone()));
+        uncounted.done = Some(("frames".to_string(), 1.0));
+        save(&object, &uncounted);
+        assert_eq!(load(&object, 2, link(0.0)), Some(uncounted));
         for bad in [
             "",
             "{",
             "[]",
-            r#"{"busy":[3e7,-1],"bytes":[1]}"#,
-            r#"{"busy":[3e7,"x"],"bytes":[1]}"#,
+            r#"{"busy":[3e7,-1],"bytes":[1],"firings":[1,1],"capacity":[1]}"#,
+            r#"{"busy":[3e7,"x"],"bytes":[1],"firings":[1,1],"capacity":[1]}"#,
+            r#"{"busy":[3e7,1],"bytes":[1],"firings":[1],"capacity":[1]}"#,
+            r#"{"busy":[3e7,1],"bytes":[1]}"#,
         ] {
             std::fs::write(file(&object), bad).unwrap();
-            assert_eq!(load(&object, 2, links(0.0)), None, "{bad}");
+            assert_eq!(load(&object, 2, link(0.0)), None, "{bad}");
         }
         std::fs::remove_dir_all(&folder).unwrap();
     }

@@ -2,12 +2,14 @@
 //! The table of the applications, and all that the threads of a host share.
 
 use crate::events::{Events, What};
-use crate::hosted::{Ended, Outcome, Seen, State};
+use crate::graph::links;
+use crate::hosted::{Ended, Hosted, Outcome, Seen, State};
 use crate::measured::{self, Measured};
 use crate::watch::Note;
 use levada_map::Machine;
-use levada_sys::{Counters, Runtime};
+use levada_sys::{Counters, Network, Runtime};
 use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -76,6 +78,47 @@ impl Shared {
         let _ = self.notes.send(note);
     }
 
+    /// Keeps what was measured of an application that has ended, for later ones of its network. Who failed may have
+    /// computed for seconds in the action that was stopped.
+    pub fn keep_measured(&self, hosted: &Hosted, outcome: &Outcome, counters: &Counters) {
+        let failed = matches!(outcome, Outcome::Fault(_) | Outcome::Failed(_));
+        if let Some(object) = hosted.object.as_ref().filter(|_| !failed) {
+            measured::save(object, &Measured::of(hosted, &self.machine, counters));
+        }
+    }
+
+    /// What is known of the compiled network in this file: by an earlier run, or else by one that runs now. Who has
+    /// counted something says more.
+    pub fn known(&self, object: &Path, network: &Network) -> Option<Measured> {
+        let links = links(network, |_| 0.0);
+        let kept = measured::load(object, network.actors(), links);
+        let counted = |m: &Measured| m.done.is_some();
+        kept.clone()
+            .filter(counted)
+            .or_else(|| self.running(object).filter(counted))
+            .or(kept)
+            .or_else(|| self.running(object))
+    }
+
+    /// What was measured until now of an application of this compiled network that runs.
+    fn running(&self, object: &Path) -> Option<Measured> {
+        let all: Vec<Arc<Hosted>> = {
+            let table = self.table();
+            let hosted = table.apps.values().filter_map(|a| a.hosted.clone());
+            hosted
+                .filter(|h| h.object.as_deref() == Some(object))
+                .collect()
+        };
+        let measured = all.iter().filter_map(|hosted| {
+            let counters = hosted.app.counters().ok()?;
+            let measured = Measured::of(hosted, &self.machine, &counters);
+            Some(measured).filter(Measured::is_enough)
+        });
+        // The one that has run for longest is known best.
+        let work = |m: &Measured| m.graph.busy.iter().sum::<f64>();
+        measured.max_by(|a, b| work(a).total_cmp(&work(b)))
+    }
+
     /// The application with this number is about to have ended; false: it has not yet.
     pub fn ended(&self, number: u64) -> bool {
         let hosted = self
@@ -93,19 +136,7 @@ impl Shared {
         }
         let outcome = Outcome::of(app, app.wait(None));
         let counters = app.counters().unwrap_or_default();
-        if outcome == Outcome::Done
-            && let Some(object) = &hosted.object
-        {
-            let ended: Vec<u32> = counters.actors.iter().map(|a| a.worker).collect();
-            let all = crate::graph_between(app.network(), &Counters::default(), &counters);
-            measured::save(
-                object,
-                &Measured {
-                    graph: all.without_traffic(&self.machine, &ended),
-                    done: crate::weights::counted(&hosted),
-                },
-            );
-        }
+        self.keep_measured(&hosted, &outcome, &counters);
         let ended = Ended {
             number,
             seconds: hosted.seconds(),

@@ -124,19 +124,28 @@ pub(crate) fn unmeasured(
         .map(|(i, (busy, name))| Actor {
             name,
             time: busy * scale,
-            firings: 1.0,
+            firings: known.map_or(1.0, |k| k.firings.get(i).copied().unwrap_or(0.0) * scale),
             pin: pins.get(i).copied().flatten(),
         })
         .collect();
     let there = actors.len();
-    let links = graph.links.iter();
-    let channels = links.filter(|l| l.from < there && l.to < there);
-    let channels = channels.map(|link| Channel {
-        from: link.from,
-        to: link.to,
-        elements: 1.0,
-        size: link.bytes * scale,
-        capacity: 2.0,
+    let links = graph.links.iter().zip(network.links()).enumerate();
+    let channels = links.filter(|(_, (l, _))| l.from < there && l.to < there);
+    let channels = channels.map(|(i, (link, (.., size)))| match known {
+        Some(known) => Channel {
+            from: link.from,
+            to: link.to,
+            elements: link.bytes * scale / f64::from(size.max(1)),
+            size: f64::from(size.max(1)),
+            capacity: known.capacity.get(i).copied().unwrap_or(2.0),
+        },
+        None => Channel {
+            from: link.from,
+            to: link.to,
+            elements: 1.0,
+            size: link.bytes * scale,
+            capacity: 2.0,
+        },
     });
     App {
         name: name.to_string(),
