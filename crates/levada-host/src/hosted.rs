@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! An application of the host: what is known of it as long as it lives, and what is left of it then.
 
+use crate::admission::Admission;
 use crate::keep::Limits;
 use crate::measured::Measured;
 use crate::refusal::{Kind, Refusal};
@@ -29,6 +30,8 @@ pub struct Hosted {
     pub(crate) core_passed: AtomicBool,
     /// What an earlier run has measured, by which it was placed.
     pub(crate) known: Option<Measured>,
+    /// What its load does to promises, where there were any.
+    pub admission: Option<Admission>,
     /// Whose end it waits for, to go on from there.
     pub(crate) after: Option<u64>,
     /// The code of those before it, which knows how to end what they have left and nobody wants.

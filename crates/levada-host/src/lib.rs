@@ -6,6 +6,7 @@
 //! one application. [`events`] tells what happens in it; [`api`] speaks of it over a socket, and [`client`]
 //! to it.
 
+mod admission;
 pub mod api;
 pub mod client;
 mod control;
@@ -34,6 +35,7 @@ mod units;
 mod watch;
 pub mod weights;
 
+pub use admission::{Admission, Promise, Verdict};
 pub use events::{Event, Events, What};
 pub use graph::{first_guess, graph_between, links};
 pub use host::{Host, HostOptions};

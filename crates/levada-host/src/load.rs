@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Loading: from a network to an application that runs, beside the others and without touching them.
 
+use crate::admission::{self, New};
 use crate::events::What;
 use crate::graph::{first_guess, place_beside};
 use crate::host::Host;
 use crate::hosted::{Hosted, Seen, State};
 use crate::keep::{self, Limits};
-use crate::mapping;
 use crate::refusal::{Kind, Refusal};
 use crate::watch::Note;
 use levada_map::Graph;
@@ -89,18 +89,17 @@ impl Host {
             Some(worker) if own.is_none() => vec![worker; network.actors()],
             _ => self.place(graph)?,
         };
-        if !anyway && exclusive.is_none() {
-            mapping::admit(
-                shared,
-                &name,
-                &network,
-                known.as_ref(),
-                &pins,
-                priority,
-                limits,
-                old,
-            )?;
-        }
+        let new = New {
+            name: &name,
+            network: &network,
+            known: known.as_ref(),
+            pins: &pins,
+            priority,
+            limits,
+            exclusive,
+            old,
+        };
+        let admission = admission::admit(shared, &new, anyway)?;
         let given = options;
         let options = AppOptions {
             name: Some(name.clone()),
@@ -153,6 +152,7 @@ impl Host {
             exclusive,
             core_passed: AtomicBool::new(false),
             known,
+            admission,
             after: old.map(|old| old.number),
             options: given,
             before: Mutex::default(),

@@ -1,24 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! One map of all applications when they come and go: the mapper's `remap` for what runs, and its `admit`
-//! for what is to be loaded, by the weights that were measured.
+//! One map of all applications when they come and go: the mapper's `remap` for what runs, by the weights that
+//! were measured.
 
-use crate::hosted::{Hosted, State};
-use crate::keep::Limits;
-use crate::measured::Measured;
-use crate::refusal::{Kind, Refusal};
+use crate::hosted::Hosted;
 use crate::table::Shared;
 use crate::watch::Note;
-use crate::weights::{mapped, unmeasured};
+use crate::weights::mapped;
 use levada_map::{App, Mix, Search};
-use levada_sys::{Counters, Network};
-use std::sync::Arc;
+use levada_sys::Counters;
 use std::time::Instant;
 
-/// Steps that are simulated for an admission.
-const STEPS: usize = 30_000;
-
 /// Of what shares the cores that are for all.
-fn mix(shared: &Shared, apps: Vec<App>) -> Mix {
+pub fn mix(shared: &Shared, apps: Vec<App>) -> Mix {
     let open = shared.runtime.open();
     let all = 0..shared.machine.workers() as u32;
     let closed = all.filter(|core| !open.contains(core));
@@ -82,55 +75,4 @@ fn aside(nice: i32, compute: impl FnOnce() + Send + 'static) -> bool {
         compute();
     });
     started.is_ok()
-}
-
-/// Refuses what would break a promise, with the numbers; what is promised nothing, beside others that are
-/// promised nothing, costs no time here. It comes in the place of `old`.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "it is all that is known of one that is not there yet"
-)]
-pub fn admit(
-    shared: &Shared,
-    name: &str,
-    network: &Network,
-    known: Option<&Measured>,
-    pins: &[Option<u32>],
-    priority: i32,
-    limits: Limits,
-    old: Option<&Hosted>,
-) -> Result<(), Refusal> {
-    let live: Vec<Arc<Hosted>> = {
-        let table = shared.table();
-        let runs = |state| matches!(state, State::Running | State::Draining | State::Loaded);
-        let all = table.apps.values().filter(|a| runs(a.state));
-        let all = all.filter_map(|a| a.hosted.clone());
-        let stays = |h: &Arc<Hosted>| old.is_none_or(|old| old.number != h.number);
-        all.filter(|h| h.exclusive.is_none() && stays(h)).collect()
-    };
-    let promised = |l: Limits| l.rate.is_some();
-    // Without a measurement nobody knows what it would do.
-    if known.is_none() || !(promised(limits) || live.iter().any(|h| promised(h.limits))) {
-        return Ok(());
-    }
-    let (mut apps, mut current) = (Vec::new(), Vec::new());
-    for hosted in &live {
-        let counters = hosted.app.counters().unwrap_or_default();
-        apps.push(mapped(hosted, &shared.machine, &counters));
-        current.extend(counters.actors.iter().map(|a| Some(a.target)));
-    }
-    let app = unmeasured(name, network, known, pins, limits);
-    current.extend(app.actors.iter().map(|_| None));
-    apps.push(App { priority, ..app });
-    let admission = levada_map::admit(&mix(shared, apps), &shared.machine, &current, STEPS);
-    match admission {
-        Ok(admission) if !admission.fits() => {
-            let what = format!("a promise would be broken: {admission}");
-            Err(Refusal::new(Kind::Limit, what).help(
-                "promise less with --rate, unload what is not needed, or load it with --anyway",
-            ))
-        }
-        // What cannot be described cannot be judged.
-        _ => Ok(()),
-    }
 }

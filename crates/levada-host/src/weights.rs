@@ -13,6 +13,8 @@ use levada_sys::{Counters, Network};
 const GUESS: f64 = 1e5;
 /// Below this its counters say less than a guess.
 const ENOUGH: f64 = 2e6;
+/// For so many seconds after its start.
+const BEGINS: f64 = 1.0;
 
 /// What it counts itself, such as frames, if it counts anything.
 pub fn counted(hosted: &Hosted) -> Option<(String, f64)> {
@@ -102,6 +104,14 @@ pub fn mapped(hosted: &Hosted, machine: &Machine, counters: &Counters) -> App {
         priority: hosted.priority,
         ..app
     }
+}
+
+/// Whether nobody knows what it will do: it has just begun, and no earlier run of it was measured.
+pub(crate) fn is_guessed(hosted: &Hosted, counters: &Counters) -> bool {
+    let busy = counters.actors.iter().map(|a| a.busy.as_nanos() as f64);
+    // What does next to nothing for long goes on so.
+    let begun = hosted.seconds() < BEGINS;
+    hosted.known.is_none() && begun && busy.sum::<f64>() < ENOUGH
 }
 
 /// An application that has done nothing yet.

@@ -1,24 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Admission: what would become of the promises if this were loaded, too.
+//! Admission: what would become of the promises if this were loaded, too. What is held against a load is what it
+//! changes: a promise that cannot be kept anyway is no reason against one that takes nothing from it.
 
 use crate::machine::Machine;
-use crate::mix::{Mix, Problem};
+use crate::mix::{Actor, App, Mix, Problem};
 use crate::place::Placement;
-use crate::sim::{Scheduling, simulate};
+use crate::sim::{Scheduling, Simulated, simulate};
 use crate::strategy::{KEPT, remap};
 use std::fmt;
+
+/// Applications, and where each actor is, if it is anywhere yet.
+#[derive(Clone, Copy, Debug)]
+pub struct Scene<'a> {
+    pub mix: &'a Mix,
+    pub current: &'a [Option<u32>],
+}
 
 /// A promise, and what the application would get.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Promise {
+    /// In the mix with what is to be loaded.
     pub app: usize,
     pub promised: f64,
+    /// What it would get without the load; none: it is promised with it.
+    pub before: Option<f64>,
     pub expected: f64,
 }
 
+/// A promise that is broken anyway is made clearly worse by so much.
+const WORSE: f64 = 0.05;
+
 impl Promise {
     pub fn kept(&self) -> bool {
-        self.expected >= self.promised * (1.0 - KEPT)
+        self.keeps(self.expected)
+    }
+
+    fn keeps(&self, rate: f64) -> bool {
+        rate >= self.promised * (1.0 - KEPT)
+    }
+
+    /// Whether the load breaks it: it would be kept without, or come clearly closer, or comes with the load.
+    pub fn broken(&self) -> bool {
+        !self.kept()
+            && match self.before {
+                Some(before) if !self.keeps(before) => self.expected < before * (1.0 - WORSE),
+                _ => true,
+            }
     }
 }
 
@@ -28,7 +55,7 @@ pub struct Admission {
     /// Units a second of each application.
     pub rates: Vec<f64>,
     pub promises: Vec<Promise>,
-    /// In words, one for each promise that would be broken.
+    /// In words, one for each promise that would be broken by the load.
     pub broken: Vec<String>,
 }
 
@@ -41,59 +68,151 @@ impl Admission {
 impl fmt::Display for Admission {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.fits() {
-            true => write!(f, "all promises can be kept"),
+            true => write!(f, "nothing that is promised is broken"),
             false => write!(f, "{}", self.broken.join("; ")),
         }
     }
 }
 
-/// Maps the mix, in which what is to be loaded has no cores yet, and says what that does to each
-/// promise.
+/// Maps what is there, and what would be there `after` the load, and says what that does to each promise.
+/// Applications of one name are the same one. Each is simulated for so many steps at the least.
 pub fn admit(
-    mix: &Mix,
+    before: Scene,
+    after: Scene,
     machine: &Machine,
-    current: &[Option<u32>],
     steps: usize,
 ) -> Result<Admission, Problem> {
-    let placement = remap(mix, machine, current)?;
-    let rates = simulate(mix, machine, &placement, Scheduling::EventDriven, steps).rates;
-    let fastest = machine.cores.iter().map(|c| c.speed).fold(0.0, f64::max);
-    let mut promises = Vec::new();
-    let mut broken = Vec::new();
-    for (i, app) in mix.apps.iter().enumerate() {
-        let Some(promised) = app.promise else {
-            continue;
-        };
-        let promise = Promise {
-            app: i,
-            promised,
-            expected: rates[i],
-        };
-        if !promise.kept() {
-            let mut said = format!(
-                "{} was promised {promised:.1} {unit}/s and would get {:.1} {unit}/s",
-                app.name,
-                rates[i],
-                unit = app.unit
-            );
-            let heavy = app.actors.iter().find(|a| a.time == app.heaviest());
-            if let Some(heavy) = heavy
-                && 1e9 * fastest / heavy.time < promised
-            {
-                said += &format!(
-                    ": {} alone takes a core {:.2} ms for each",
-                    heavy.name,
-                    heavy.time / fastest / 1e6
-                );
-            }
-            broken.push(said);
+    let had = match before.mix.apps.iter().any(|a| a.promise.is_some()) {
+        true => {
+            let placement = remap(before.mix, machine, before.current)?;
+            expected(before.mix, machine, &placement, steps).rates
         }
-        promises.push(promise);
-    }
+        false => Vec::new(),
+    };
+    // A new version that is promised more than the old one is promised something new.
+    let has = |name: &str, promised: f64| {
+        let before = before.mix.apps.iter().zip(&had);
+        let same = |a: &App| a.name == name && a.promise.is_some_and(|p| p >= promised);
+        let mut of_it = before.filter(|(a, _)| same(a));
+        of_it.next().map(|(_, rate)| *rate)
+    };
+    let mix = after.mix;
+    let placement = remap(mix, machine, after.current)?;
+    let rates = expected(mix, machine, &placement, steps).rates;
+    let promises = mix.apps.iter().enumerate().filter_map(|(app, of)| {
+        let promised = of.promise?;
+        Some(Promise {
+            app,
+            promised,
+            before: has(&of.name, promised),
+            expected: rates[app],
+        })
+    });
+    let promises: Vec<Promise> = promises.collect();
+    let broken = promises.iter().filter(|p| p.broken());
+    let broken = broken.map(|promise| {
+        let why = too_heavy(mix, machine, promise)
+            .or_else(|| held_up(mix, machine, &placement, promise, steps));
+        let why = why.map(|why| format!(": {why}"));
+        told(mix, promise) + &why.unwrap_or_default()
+    });
+    let broken = broken.collect();
     Ok(Admission {
         placement,
         rates,
         promises,
         broken,
+    })
+}
+
+/// The most steps that are simulated for that.
+const MOST: usize = 1 << 20;
+/// Units of what is promised, and firings, that are to be seen, and seconds: until channels are full, who fills them
+/// gets what he is promised, whoever takes it.
+const SEEN: f64 = 32.0;
+const SECONDS: f64 = 0.25;
+
+/// Simulated until each promise, and the longest firing, can be seen.
+fn expected(mix: &Mix, machine: &Machine, placement: &[u32], steps: usize) -> Simulated {
+    let slowest = machine
+        .cores
+        .iter()
+        .map(|c| c.speed)
+        .fold(f64::INFINITY, f64::min);
+    let firing = mix.apps.iter().flat_map(|a| &a.actors).map(Actor::firing);
+    let firing = firing.fold(0.0, f64::max) / slowest / 1e9;
+    let unit = mix.apps.iter().filter_map(|a| a.promise).map(|p| 1.0 / p);
+    let wanted = (SEEN * unit.fold(firing, f64::max)).max(SECONDS);
+    let mut steps = steps;
+    loop {
+        let made = simulate(mix, machine, placement, Scheduling::EventDriven, steps);
+        if made.seconds >= wanted || steps >= MOST {
+            return made;
+        }
+        steps = (4 * steps).min(MOST);
+    }
+}
+
+fn told(mix: &Mix, promise: &Promise) -> String {
+    let of = &mix.apps[promise.app];
+    let rate = |rate: f64| match rate < 1.0 {
+        true => format!("{rate:.3} {}/s", of.unit),
+        false => format!("{rate:.1} {}/s", of.unit),
+    };
+    let (name, promised, then) = (&of.name, rate(promise.promised), rate(promise.expected));
+    match promise.before {
+        Some(now) => {
+            let now = rate(now);
+            format!("{name} was promised {promised}, can have {now} now, and would get {then}")
+        }
+        None => format!("{name} is to be promised {promised} and would get {then}"),
+    }
+}
+
+/// One of its actors takes longer for a unit than there is.
+fn too_heavy(mix: &Mix, machine: &Machine, promise: &Promise) -> Option<String> {
+    let of = &mix.apps[promise.app];
+    let fastest = machine.cores.iter().map(|c| c.speed).fold(0.0, f64::max);
+    let heavy = of.actors.iter().find(|a| a.time == of.heaviest())?;
+    let each = heavy.time / fastest;
+    (1e9 / each < promise.promised).then(|| {
+        let (name, ms) = (&heavy.name, each / 1e6);
+        format!("{name} alone takes a core {ms:.2} ms for each")
+    })
+}
+
+/// Firings that last for longer than this can hold up others.
+const SHORT: f64 = 1e6;
+
+/// Who fires for so long on its cores that it would be kept if those firings were shorter.
+fn held_up(
+    mix: &Mix,
+    machine: &Machine,
+    placement: &[u32],
+    promise: &Promise,
+    steps: usize,
+) -> Option<String> {
+    let ranges = mix.ranges();
+    let cores = &placement[ranges[promise.app].clone()];
+    let others = mix.apps.iter().zip(&ranges).enumerate();
+    let others = others.filter(|(app, _)| *app != promise.app);
+    let beside = others.flat_map(|(_, (app, range))| {
+        let actors = app.actors.iter().zip(&placement[range.clone()]);
+        actors.filter_map(move |(actor, core)| {
+            let long = actor.firing() / machine.cores[*core as usize].speed;
+            (cores.contains(core) && long > SHORT).then_some((app, long))
+        })
+    });
+    let (who, long) = beside.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let mut shorter = mix.clone();
+    for (app, of) in shorter.apps.iter_mut().enumerate() {
+        for actor in of.actors.iter_mut().filter(|_| app != promise.app) {
+            actor.firings = actor.firings.max(actor.time / SHORT);
+        }
+    }
+    let then = expected(&shorter, machine, placement, steps).rates[promise.app];
+    promise.keeps(then).then(|| {
+        let (who, ms) = (&who.name, long / 1e6);
+        format!("the firings of {who} last {ms:.0} ms, and no firing is interrupted")
     })
 }

@@ -24,7 +24,7 @@ mod sim;
 mod strategy;
 pub mod text;
 
-pub use admit::{Admission, Promise, admit};
+pub use admit::{Admission, Promise, Scene, admit};
 pub use balance::{Balancer, Found, Sample, Search};
 pub use graph::{Graph, Link};
 pub use machine::{Core, Costs, Machine};

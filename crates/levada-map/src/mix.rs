@@ -56,6 +56,11 @@ impl Actor {
             false => self.firings.max(1.0),
         }
     }
+
+    /// Nanoseconds of one firing, which nothing interrupts.
+    pub(crate) fn firing(&self) -> f64 {
+        self.time / self.steps()
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]

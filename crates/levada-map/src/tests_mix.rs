@@ -442,32 +442,169 @@ fn promises_are_kept_while_the_machine_can_and_then_the_lower_priority_yields() 
     assert!(got[2] < 98.0, "{got:?}");
 }
 
+/// What the last application of the mix does to the promises of the others, which are where they are.
+fn admitted(mix: &Mix, machine: &Machine) -> Admission {
+    let mut before = mix.clone();
+    before.apps.pop();
+    let settled = match before.apps.is_empty() {
+        true => Vec::new(),
+        false => map(&before, machine, Strategy::Levada).unwrap(),
+    };
+    let settled: Vec<Option<u32>> = settled.into_iter().map(Some).collect();
+    let mut current = settled.clone();
+    current.resize(mix.actors(), None);
+    let before = Scene {
+        mix: &before,
+        current: &settled,
+    };
+    let after = Scene {
+        mix,
+        current: &current,
+    };
+    admit(before, after, machine, 60_000).unwrap()
+}
+
 #[test]
 fn a_load_that_would_break_a_promise_is_told_with_its_numbers() {
     let machine = Machine::new(2);
     let mut mix = of(vec![app("a", &[5.0, 5.0]), app("b", &[5.0, 5.0])]);
     mix.apps[0].promise = Some(120.0);
     mix.apps[1].promise = Some(60.0);
-    let current = [Some(0), Some(1), None, None];
-    let fits = admit(&mix, &machine, &current, 60_000).unwrap();
+    let fits = admitted(&mix, &machine);
     assert!(fits.fits(), "{fits}");
     assert_eq!(fits.promises.len(), 2);
-    mix.apps[1].promise = Some(90.0);
-    let broken = admit(&mix, &machine, &current, 60_000).unwrap();
-    assert!(!broken.fits());
+    // Nobody has what another is to have: the higher priority makes the first one yield.
+    mix.apps[1].promise = Some(120.0);
+    mix.apps[1].priority = 1;
+    let broken = admitted(&mix, &machine);
     let said = broken.to_string();
+    let now = "a was promised 120.0 frames/s, can have 120.0 frames/s now, and would get ";
+    assert!(said.starts_with(now), "{said}");
+    assert_eq!(broken.broken.len(), 1, "{said}");
+    // And without it, the one that comes.
+    mix.apps[1].priority = 0;
+    let said = admitted(&mix, &machine).to_string();
     assert!(
-        said.contains("was promised") && said.contains("frames/s"),
+        said.contains("b is to be promised 120.0 frames/s and would get "),
         "{said}"
     );
     // An actor that is heavier than a core: no placement helps.
     mix.apps[1] = app("h", &[1.0, 50.0]);
     mix.apps[1].promise = Some(25.0);
-    let heavy = admit(&mix, &machine, &current, 60_000).unwrap().to_string();
+    let heavy = admitted(&mix, &machine).to_string();
     assert!(
         heavy.contains("h1 alone takes a core 50.00 ms for each"),
         "{heavy}"
     );
+}
+
+/// A promise that nobody can keep is no reason against who takes nothing from it.
+#[test]
+fn a_load_is_held_to_what_it_changes() {
+    let machine = Machine::new(2);
+    let mut hopeless = app("hopeless", &[1.0, 50.0]);
+    hopeless.promise = Some(500.0);
+    let alone = admitted(&of(vec![hopeless.clone()]), &machine);
+    assert!(!alone.fits(), "{alone}");
+    let free = app("free", &[2.0]);
+    let beside = admitted(&of(vec![hopeless.clone(), free.clone()]), &machine);
+    assert!(beside.fits(), "{beside}");
+    assert!(!beside.promises[0].kept());
+    // What takes from it is refused all the same, with what it had.
+    let mut first = app("first", &[15.0, 15.0]);
+    first.priority = 1;
+    first.actors[0].pin = Some(0);
+    first.actors[1].pin = Some(1);
+    let beside = admitted(&of(vec![hopeless.clone(), first]), &machine);
+    let said = beside.to_string();
+    assert!(
+        said.starts_with("hopeless was promised 500.0 frames/s, can have "),
+        "{said}"
+    );
+    // Another promise that can be kept beside it, and one that cannot.
+    let mut other = free;
+    other.promise = Some(20.0);
+    let beside = admitted(&of(vec![hopeless.clone(), other.clone()]), &machine);
+    assert!(beside.fits(), "{beside}");
+    other.promise = Some(2000.0);
+    let beside = admitted(&of(vec![hopeless, other]), &machine);
+    assert_eq!(beside.broken.len(), 1, "{beside}");
+    assert!(beside.broken[0].starts_with("free is to be"), "{beside}");
+}
+
+/// A new version is the same application: it is promised no more than the old one was.
+#[test]
+fn a_new_version_is_held_to_what_the_old_one_had() {
+    let machine = Machine::new(1);
+    let admitted = |old: f64, new: f64| {
+        let of_it = |promise| {
+            let mut one = app("a", &[10.0]);
+            one.promise = Some(promise);
+            of(vec![one])
+        };
+        let (old, new) = (of_it(old), of_it(new));
+        let before = Scene {
+            mix: &old,
+            current: &[Some(0)],
+        };
+        let after = Scene {
+            mix: &new,
+            current: &[None],
+        };
+        admit(before, after, &machine, 60_000).unwrap()
+    };
+    assert!(admitted(500.0, 500.0).fits());
+    assert!(!admitted(50.0, 500.0).fits());
+    assert!(admitted(500.0, 50.0).fits());
+}
+
+/// One actor, of which each firing lasts so many milliseconds, and so many of them are a unit.
+fn fires(name: &str, ms: f64, firings: f64) -> App {
+    let mut one = app(name, &[ms * firings]);
+    one.actors[0].firings = firings;
+    one
+}
+
+/// No firing is interrupted: who is promised a rate waits for those of others, and what it could not do meanwhile
+/// is lost but for a little.
+#[test]
+fn a_promise_beside_long_firings_is_seen_to_be_broken() {
+    let machine = Machine::new(2);
+    let mut short = fires("short", 1.0, 1.0);
+    short.promise = Some(60.0);
+    for (ms, fits) in [(5.0, true), (50.0, true), (280.0, true), (700.0, false)] {
+        let long = |name| fires(name, ms, 1.0);
+        let mix = of(vec![long("long"), long("longer"), short.clone()]);
+        let found = admitted(&mix, &machine);
+        assert_eq!(found.fits(), fits, "{ms} ms: {found}");
+        let why = format!("last {ms:.0} ms, and no firing is interrupted");
+        assert_eq!(found.to_string().contains(&why), !fits, "{found}");
+    }
+    // However they are counted: in milliseconds of work, or ten by a firing.
+    for firings in [0.00125, 0.1] {
+        let long = |name| fires(name, 800.0, firings);
+        let mix = of(vec![long("long"), long("longer"), short.clone()]);
+        let found = admitted(&mix, &machine);
+        let why = found.to_string().contains("last 800 ms");
+        assert!(!found.fits() && why, "{found}");
+        let shares = found.rates[..2].iter().map(|r| r * 0.8 * firings);
+        assert!(shares.into_iter().all(|s| s > 0.8), "{found:?}");
+    }
+    // A channel that takes for a minute what its source gives hides nobody who does not keep up.
+    let mut pipeline = app("short", &[0.001, 1.0]);
+    pipeline.promise = Some(60.0);
+    pipeline.actors.iter_mut().for_each(|a| a.firings = 1.0);
+    (pipeline.channels[0].elements, pipeline.channels[0].capacity) = (1.0, 4096.0);
+    pipeline.actors[0].pin = Some(0);
+    pipeline.actors[1].pin = Some(1);
+    let mut first = fires("first", 100.0, 1.0);
+    (first.actors[0].pin, first.priority) = (Some(1), 1);
+    assert!(!admitted(&of(vec![first, pipeline]), &machine).fits());
+    // Where one core is left by them it is kept there; and one that runs is not to be held up by who comes.
+    let mix = of(vec![fires("long", 800.0, 1.0), short.clone()]);
+    assert!(admitted(&mix, &machine).fits());
+    let mix = of(vec![short, fires("long", 800.0, 1.0)]);
+    assert!(admitted(&mix, &machine).fits());
 }
 
 /// What table 1 of the paper mixes: a decoder of many unequal actors, and a smaller one. The weights are

@@ -6,13 +6,13 @@ use crate::cli::{
     AllArgs, AtArgs, EventsArgs, LoadArgs, MoveArgs, OneArgs, ReplaceArgs, UnloadArgs,
 };
 use crate::output::{self, Failure, grouped, plural, table, unit_of};
-use levada_host::State;
 use levada_host::api::serve;
 use levada_host::api::types::{
     Application, Details, Failed, LoadRequest, Manifest, MoveRequest, Progress, ReplaceRequest,
     Stats, Unloaded, Why, Worker,
 };
 use levada_host::client::{Client, Method, encoded};
+use levada_host::{State, Verdict};
 use levada_map::text::placement_text;
 use levada_map::{Actor, App, Mix};
 use serde::Serialize;
@@ -175,6 +175,13 @@ fn load_manifest(args: &LoadArgs) -> Done {
 fn loaded(made: &Details) -> String {
     // Warnings are shown as `levada check` shows them.
     let _ = std::io::stderr().lock().write_all(made.text.as_bytes());
+    let unkept = made
+        .admission
+        .as_ref()
+        .filter(|a| a.verdict != Verdict::Kept);
+    if let Some(admission) = unkept {
+        let _ = writeln!(std::io::stderr().lock(), "note: {}", admission.text);
+    }
     let a = &made.application;
     let isolated = a.isolated.map(|process| format!(", in process {process}"));
     let alone = a

@@ -6,6 +6,7 @@ use super::isolated::Isolated;
 use super::prepare::{self, Client, Prepared};
 use super::types::{Details, Failed, LoadRequest, ReplaceRequest};
 use super::{Served, USUAL, limit, memory, output};
+use crate::admission::{Admission, any_promised};
 use crate::events::What;
 use crate::host::Host;
 use crate::hosted::{Hosted, State};
@@ -90,8 +91,14 @@ fn load_them(
     let seen = served.host.list();
     let details = loaded.into_iter().filter_map(|(loaded, one)| {
         let details = match loaded {
-            Loaded::Here(hosted) => Details::from(seen.iter().find(|a| a.number == hosted.number)?),
-            Loaded::Isolated(isolated) => isolated.details(),
+            Loaded::Here(hosted) => Details {
+                admission: hosted.admission.clone(),
+                ..Details::from(seen.iter().find(|a| a.number == hosted.number)?)
+            },
+            Loaded::Isolated(isolated) => Details {
+                admission: beside(served, &isolated.name, &one.request),
+                ..isolated.details()
+            },
         };
         Some(Details {
             diagnostics: one.prepared.diagnostics,
@@ -100,6 +107,17 @@ fn load_them(
         })
     });
     Ok(details.collect())
+}
+
+/// What is known of promises where this one, which has a process of its own, is loaded beside them, or is promised
+/// something itself.
+fn beside(served: &Served, name: &str, request: &LoadRequest) -> Option<Admission> {
+    let any = request.rate.is_some() || any_promised(&served.host.shared);
+    any.then(|| {
+        Admission::unknown(&format!(
+            "{name} is isolated, and is not mapped with others"
+        ))
+    })
 }
 
 /// What one of several is called when something is wrong with it.
@@ -138,7 +156,7 @@ fn place_all(
             None => free_name(served, &one.prepared.network, names),
         };
         let whose = several.then(|| name.clone());
-        let placed = place(served, &name, &one).map_err(|failed| failed.of(whose))?;
+        let placed = place(served, &name, &one, restored).map_err(|failed| failed.of(whose))?;
         one.request.name = Some(name);
         loaded.push((placed, one));
     }
@@ -167,7 +185,7 @@ fn numbered(loaded: &[(Loaded, Ready)]) -> impl Iterator<Item = (&str, u64)> {
     })
 }
 
-fn place(served: &Served, name: &str, one: &Ready) -> Result<Loaded, Failed> {
+fn place(served: &Served, name: &str, one: &Ready, restored: bool) -> Result<Loaded, Failed> {
     if is_live(served, name) {
         return Err(taken(name).into());
     }
@@ -176,6 +194,8 @@ fn place(served: &Served, name: &str, one: &Ready) -> Result<Loaded, Failed> {
         let load = Load {
             name: name.to_string(),
             pins: pins(served, name, one, &load.network)?,
+            // It has been admitted by the host before this one.
+            anyway: load.anyway || restored,
             ..load.clone()
         };
         return Ok(Loaded::Here(served.host.load(load)?));
@@ -546,7 +566,7 @@ pub fn replace_now(
     }
     let new = new?;
     kept.map_err(not_kept)?;
-    let number = new.number;
+    let (number, admission) = (new.number, new.admission.clone());
     drop(new);
     let seen = host.list().into_iter().find(|a| a.number == number);
     let seen =
@@ -554,6 +574,7 @@ pub fn replace_now(
     Ok(Details {
         diagnostics: ready.prepared.diagnostics,
         text: ready.prepared.text,
+        admission,
         ..Details::from(&seen)
     })
 }

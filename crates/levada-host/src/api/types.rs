@@ -2,6 +2,7 @@
 //! What goes over the socket, as JSON. The OpenAPI document is made of these types.
 
 use super::given;
+use crate::admission::Admission;
 use crate::hosted::{Ended, Hosted, Seen, State};
 use crate::refusal::{Kind, Refusal};
 use levada_sys::{ActorCounters, ChannelCounters, Counters};
@@ -244,6 +245,9 @@ pub struct Details {
     pub application: Application,
     pub actor: Vec<Actor>,
     pub channel: Vec<Channel>,
+    /// What it does to the promises, where anything is promised a rate: of a load only.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub admission: Option<Admission>,
     /// Warnings of the compiler: of a load only.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     #[schema(value_type = Vec<Object>)]
@@ -504,6 +508,7 @@ impl From<&Seen> for Details {
             application: seen.into(),
             actor: counters.actors.iter().enumerate().map(actor).collect(),
             channel: counters.channels.iter().map(channel).collect(),
+            admission: None,
             diagnostics: Vec::new(),
             text: String::new(),
         }

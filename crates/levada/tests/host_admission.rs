@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What is said before an application is loaded beside promises, by all that is known: tried are networks that
+//! were measured to their end, until they were stopped, until their host ended, or run now under another name;
+//! networks that were never measured; a promise that nobody can keep, and who comes beside it; firings that hold up
+//! who is promised a rate; what is isolated, and C programs; and a restored host.
+
+mod common;
+
+use common::host::{Host, sources};
+use common::{Place, Run};
+use serde_json::Value;
+use std::time::{Duration, Instant};
+
+/// Networks that count ticks, for ever: `Short` in some microseconds of work for each, `Long` in most of a second.
+fn counting() -> Place {
+    let place = sources();
+    place.write(
+        "src/p/Tick.cal",
+        "package p;\nactor Tick (int work) int In ==> :\n  @native procedure tick(int x, int work) end\n  \
+         action In:[x] ==> do tick(x, work); end\nend\n",
+    );
+    place.write(
+        "natives/tick.c",
+        "#include <levada/native.h>\n#include <time.h>\nstatic double now(void) {\n  struct timespec t;\n  \
+         clock_gettime(CLOCK_MONOTONIC, &t);\n  return t.tv_sec * 1e6 + t.tv_nsec / 1e3;\n}\n\
+         void tick(int32_t x, int32_t work) {\n  for (double end = now() + work; now() < end;) {}\n  \
+         lvd_app_progress(lvd_current_app(), \"tick\", (uint64_t)x);\n}\n",
+    );
+    for (name, us) in [("Short", "20"), ("Other", "30"), ("Long", "800000")] {
+        let text = common::network(
+            &[
+                ("source", "p.Source", &[("n", "2000000000")]),
+                ("tick", "p.Tick", &[("work", us)]),
+            ],
+            &[("source.Out", "tick.In")],
+        );
+        let file = format!("src/p/{name}.xdf");
+        place.write(&file, &text.replace("\"Top\"", &format!("\"{name}\"")));
+    }
+    place
+}
+
+fn load(host: &Host, network: &str, name: &str, more: &[&str]) -> Run {
+    let network = format!("src/p/{network}.xdf");
+    let args = ["load", &network, "--name", name];
+    host.run(&[&args[..], more].concat())
+}
+
+/// Until it has done so much, of which enough was measured.
+fn until_measured(host: &Host, name: &str, ticks: f64) {
+    host.until(name, |a| {
+        let done = a["progress"]["done"].as_f64().unwrap_or_default();
+        done >= ticks && a["busy"].as_f64().unwrap_or_default() > 0.1
+    });
+}
+
+/// Each on a worker of its own.
+const PLACES: &str = "[one]\nsource = 0\ntick = 0\n[two]\nsource = 1\ntick = 1\n";
+
+/// More than one core can do of `Short`.
+const HOPELESS: [&str; 2] = ["--rate", "1000000"];
+
+fn is_refused(run: &Run) {
+    let numbers = "is to be promised 1000000.0 tick/s and would get ";
+    run.refuses(1, &["a promise would be broken", numbers, "--anyway"]);
+}
+
+#[test]
+fn what_was_measured_is_known_however_that_ended() {
+    let host = Host::begin_in(counting());
+    load(&host, "Short", "first", &[]).succeeds();
+    until_measured(&host, "first", 100.0);
+    // It runs under another name.
+    is_refused(&load(&host, "Short", "second", &HOPELESS));
+    // It was stopped.
+    host.run(&["unload", "first", "--now"]).succeeds();
+    is_refused(&load(&host, "Short", "second", &HOPELESS));
+    // Its host has ended, as it ran.
+    load(&host, "Other", "other", &[]).succeeds();
+    until_measured(&host, "other", 100.0);
+    let host = host.again(&[]);
+    is_refused(&load(&host, "Other", "second", &HOPELESS));
+    let fine = load(&host, "Other", "second", &["--rate", "50", "--json"]);
+    let admission = &fine.succeeds().json()["admission"];
+    assert_eq!(admission["verdict"], "kept", "{fine:?}");
+    assert_eq!(admission["promise"][0]["promised"], 50.0, "{fine:?}");
+    assert_eq!(admission["promise"][0]["after"], 50.0, "{fine:?}");
+    assert_eq!(admission["promise"][0]["before"], Value::Null, "{fine:?}");
+}
+
+/// What is not known is said, and found out when it runs.
+#[test]
+fn what_was_never_measured_is_loaded_and_that_is_said() {
+    let host = Host::begin_in(counting());
+    let plain = load(&host, "Other", "plain", &["--json"]);
+    assert_eq!(plain.succeeds().json()["admission"], Value::Null);
+    until_measured(&host, "plain", 100.0);
+    let hasty = load(&host, "Short", "hasty", &HOPELESS);
+    let unknown = "note: whether promises can be kept is not known: ";
+    hasty.succeeds();
+    assert!(hasty.err.contains(unknown), "{hasty:?}");
+    assert!(hasty.err.contains("hasty is not measured yet"), "{hasty:?}");
+    let isolated = load(&host, "Other", "apart", &["--isolate", "--json"]);
+    let admission = &isolated.succeeds().json()["admission"];
+    assert_eq!(admission["verdict"], "unknown", "{isolated:?}");
+    let text = admission["text"].as_str().unwrap();
+    assert!(text.contains("apart is isolated"), "{isolated:?}");
+    host.run(&["unload", "apart", "--now"]).succeeds();
+    // A program beside a promise.
+    host.place.write("p.c", "int main(void) { return 0; }\n");
+    host.place
+        .run(&["cc", "--hosted", "p.c", "-o", "p.so"])
+        .succeeds();
+    let program = host.run(&["load", "p.so", "--name", "program"]);
+    program.succeeds();
+    assert!(
+        program.err.contains("program is a C program"),
+        "{program:?}"
+    );
+    // And it is late.
+    host.until("hasty", |a| {
+        a["pace"].as_f64().is_some_and(|p| p < 900_000.0)
+    });
+    let late = || {
+        let events = host.run(&["events", "--json"]);
+        let mut lines = events.out.lines();
+        lines.any(|l| l.contains("\"late\"") && l.contains("\"hasty\""))
+    };
+    let start = Instant::now();
+    while !late() {
+        assert!(start.elapsed() < Duration::from_secs(60), "not late");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_promise_that_nobody_can_keep_keeps_nobody_out() {
+    let host = Host::begin_in(counting());
+    for (network, name) in [("Short", "first"), ("Other", "other")] {
+        load(&host, network, name, &[]).succeeds();
+        until_measured(&host, name, 100.0);
+        host.run(&["unload", name, "--now"]).succeeds();
+    }
+    let hasty = load(
+        &host,
+        "Short",
+        "hasty",
+        &[&HOPELESS[..], &["--anyway"]].concat(),
+    );
+    hasty.succeeds();
+    let numbers =
+        "note: a promise is broken: hasty is to be promised 1000000.0 tick/s and would get ";
+    assert!(hasty.err.contains(numbers), "{hasty:?}");
+    let low = load(&host, "Other", "low", &["--priority=-1", "--json"]);
+    let admission = &low.succeeds().json()["admission"];
+    assert_eq!(admission["verdict"], "kept", "{low:?}");
+    let promise = &admission["promise"][0];
+    let number = |what: &str| promise[what].as_f64().unwrap();
+    assert!(
+        number("before") < 900_000.0 && number("after") < 900_000.0,
+        "{low:?}"
+    );
+    load(&host, "Other", "even", &["--rate", "20"]).succeeds();
+    // Who cannot have what it asks for is refused all the same, and who takes what another has.
+    is_refused(&load(&host, "Other", "hasty-too", &HOPELESS));
+    host.place.write("places.toml", PLACES);
+    let both = ["--priority", "1", "--placement", "places.toml"];
+    let firsts = [
+        load(&host, "Other", "one", &both),
+        load(&host, "Other", "two", &both),
+    ];
+    let refused = firsts.iter().find(|run| run.code == Some(1));
+    let refused = refused.unwrap_or_else(|| panic!("{firsts:?}"));
+    refused.refuses(1, &["a promise would be broken: ", " now, and would get "]);
+    // The next host loads again what this one had accepted.
+    let host = host.again(&["--restore"]);
+    host.until("hasty", |a| a["state"] == "running");
+    host.until("even", |a| a["state"] == "running");
+}
+
+#[test]
+fn firings_that_hold_up_a_promise_are_named() {
+    let host = Host::begin_in(counting());
+    load(&host, "Short", "first", &[]).succeeds();
+    until_measured(&host, "first", 100.0);
+    host.run(&["unload", "first", "--now"]).succeeds();
+    // One on each of two workers.
+    host.place.write("places.toml", PLACES);
+    for name in ["one", "two"] {
+        load(&host, "Long", name, &["--placement", "places.toml"]).succeeds();
+    }
+    for name in ["one", "two"] {
+        until_measured(&host, name, 3.0);
+    }
+    let short = load(&host, "Short", "short", &["--rate", "60"]);
+    short.refuses(
+        1,
+        &[
+            "short is to be promised 60.0 tick/s",
+            "the firings of ",
+            "no firing is interrupted",
+        ],
+    );
+    let short = load(&host, "Short", "short", &["--rate", "60", "--anyway"]);
+    assert!(
+        short.succeeds().err.contains("no firing is interrupted"),
+        "{short:?}"
+    );
+}
