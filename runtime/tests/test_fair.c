@@ -40,6 +40,41 @@ void test_fair_beside_a_hog(void) {
   lvd_runtime_destroy(rt);
 }
 
+/* Computes until another is to have the worker. */
+static lvd_verdict greedy_run(lvd_actor *self) {
+  while (!lvd_should_yield(self)) lvd_add_relaxed_u32(&turns, 1);
+  return LVD_YIELD;
+}
+
+/* What is handed on from worker to worker, on each of which somebody always computes, goes on. How soon is a time,
+ * which is printed: without their giving way each hand-over would wait for a tick of the clock. */
+void test_fair_hand_over(void) {
+  enum { PASSED = 50, ACTORS = 10 };
+  static const lvd_actor_class greedy = {.name = "greedy", .run = greedy_run};
+  lvd_actor_desc two[] = {{"one", &greedy, NULL, 0}, {"two", &greedy, NULL, 0}};
+  lvd_network net = {LVD_LAYOUT, "greedy", 2, 0, two, NULL};
+  lvd_runtime *rt = runtime_of(2);
+  lvd_app *busy;
+  CHECK_EQ(lvd_app_load(rt, &net, NULL, &busy, NULL, 0), LVD_OK);
+  CHECK_EQ(lvd_app_move(busy, 1, 1), LVD_OK);
+  CHECK_EQ(lvd_app_start(busy), LVD_OK);
+  uint32_t count = PASSED;
+  sink s = {0};
+  builder b;
+  pipeline(&b, ACTORS - 2, &count, &s, 1);
+  lvd_app *app = app_loaded(rt, &b);
+  for (uint32_t i = 0; i < ACTORS; i++) CHECK_EQ(lvd_app_move(app, i, i % 2), LVD_OK);
+  uint64_t start = now_ns();
+  CHECK_EQ(lvd_app_start(app), LVD_OK);
+  CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
+  uint64_t hops = (uint64_t)PASSED * ACTORS;
+  printf("%.0f us for a hand-over\n", (double)(now_ns() - start) / 1000 / (double)hops);
+  app_ended(app, LVD_OK);
+  check_pipeline(&s, count, ACTORS - 2);
+  lvd_app_unload(busy);
+  lvd_runtime_destroy(rt);
+}
+
 static lvd_a32 always;
 
 static lvd_verdict always_run(lvd_actor *self) {
