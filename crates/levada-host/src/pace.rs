@@ -39,6 +39,11 @@ impl Pace {
         }
     }
 
+    /// Had it less than it was promised, when it was last judged?
+    pub fn is_late(&self) -> bool {
+        self.late
+    }
+
     /// It has been looked at.
     pub fn seen(&mut self, now: &Counters) {
         self.looks.all += 1;

@@ -48,12 +48,16 @@ impl Again {
         }
     }
 
-    /// Is it time? Then the next time is later.
+    /// Is it time? Then the next time is later, unless nobody has asked for as long again.
     pub fn may(&mut self) -> bool {
-        if Instant::now() < self.from {
+        let now = Instant::now();
+        if now < self.from {
             return false;
         }
-        self.from = Instant::now() + self.pause;
+        if now - self.from > self.pause {
+            self.pause = FIRST;
+        }
+        self.from = now + self.pause;
         self.pause = (self.pause * 2).min(LAST);
         true
     }

@@ -328,7 +328,8 @@ impl Watch<'_> {
             self.begin();
             return;
         }
-        if starved && self.again.may() {
+        let late = self.sharing().iter().any(|w| w.pace.is_late());
+        if (starved || late) && self.again.may() {
             self.map();
         }
         let fired = graph.busy.iter().any(|b| *b > 0.0);
@@ -356,10 +357,19 @@ impl Watch<'_> {
         }
     }
 
+    /// Where something is promised the mapper has the last word, which knows promises: even loads may break one.
     fn found(&mut self, changes: u64, found: Found) {
-        let balancer = self.balancer.as_mut().filter(|_| changes == self.changes);
-        let moves = balancer.map_or_else(Vec::new, |balancer| balancer.moves(found));
-        self.make(moves);
+        let promised = |w: &Watched| w.hosted.limits.rate.is_some();
+        let ask = self.sharing().len() > 1 && self.sharing().iter().any(promised);
+        let Some(balancer) = self.balancer.as_mut().filter(|_| changes == self.changes) else {
+            return;
+        };
+        if !ask {
+            let moves = balancer.moves(found);
+            self.make(moves);
+        } else if balancer.gains(&found) && self.again.may() {
+            self.map();
+        }
     }
 
     /// What waited behind an action that did not end was given to other workers by the runtime.

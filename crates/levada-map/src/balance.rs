@@ -192,13 +192,18 @@ impl Balancer {
         seats.collect()
     }
 
-    /// The moves to make (actor, worker) by what a search has found, if that is worth it by what is known now.
-    pub fn moves(&mut self, found: Found) -> Vec<(usize, u32)> {
+    /// Is what a search has found worth its moves, by what is known now?
+    pub fn gains(&self, found: &Found) -> bool {
         let (seats, Some(mean)) = (self.seats(), self.loads()) else {
-            return Vec::new();
+            return false;
         };
         let now = bottleneck(&mean, &self.machine, &seats);
-        if seats != found.before || found.then > now * (1.0 - WORTH) {
+        seats == found.before && found.then <= now * (1.0 - WORTH)
+    }
+
+    /// The moves to make (actor, worker) by what a search has found, if it gains something.
+    pub fn moves(&mut self, found: Found) -> Vec<(usize, u32)> {
+        if !self.gains(&found) {
             return Vec::new();
         }
         let better = found.better.iter().map(|&c| self.cores[c as usize]);
