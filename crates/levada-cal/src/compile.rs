@@ -13,6 +13,7 @@ mod compiler;
 
 use crate::diag::Diagnostic;
 use crate::natives::OptionNames;
+use crate::workspace::read_source;
 use crate::{cpp, emit, fuse, includes, ir, native_actors, seen};
 use cache::{Scratch, keep, prune};
 pub use cache::{cache_dir, clean_cache, is_kept, make_private};
@@ -431,7 +432,10 @@ pub(crate) fn read(path: &Path) -> Result<String, CompileError> {
     seen::content(path);
     let text = match is_shared_object(path) {
         true => fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
-        false => fs::read_to_string(path),
+        false => read_source(path).and_then(|bytes| {
+            let text = String::from_utf8(bytes);
+            text.map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e.utf8_error()))
+        }),
     };
     text.map_err(|why| CompileError::File {
         path: path.to_path_buf(),

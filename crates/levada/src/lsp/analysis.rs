@@ -8,7 +8,7 @@ use levada_cal::check::types::Ty;
 use levada_cal::diag::{self, Diagnostics, Severity, Sources};
 use levada_cal::index::Index;
 use levada_cal::ir::Span;
-use levada_cal::workspace::Workspace;
+use levada_cal::workspace::{Workspace, read_source};
 use levada_cal::xdf;
 use lsp_types::{
     Diagnostic, DiagnosticRelatedInformation, DiagnosticSeverity, Location, NumberOrString, Range,
@@ -63,7 +63,7 @@ impl World {
     pub fn text(&self, path: &Path) -> Option<Arc<str>> {
         match self.open.get(path) {
             Some((_, text)) => Some(text.clone()),
-            None => std::fs::read(path)
+            None => read_source(path)
                 .ok()
                 .map(|bytes| String::from_utf8_lossy(&bytes).into()),
         }
