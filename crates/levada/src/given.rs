@@ -98,7 +98,7 @@ pub fn needed(args: &GivenArgs, files: Files) -> Result<(), Failure> {
     if files.reads && args.input.is_none() {
         return failure_with(
             "this network reads what --in names, and that is not given",
-            format!("{A_FILE}, with --in"),
+            format!("{A_FILE}, with --in; /dev/null, if what would read is never called"),
         );
     }
     let folder = args.output.as_ref().filter(|p| p.is_dir());
