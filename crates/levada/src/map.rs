@@ -8,7 +8,7 @@ use crate::record::text_of;
 use crate::remote;
 use levada_map::text::{Described, placement_text, read_description, read_placement};
 use levada_map::{
-    Placement, Problem, Scheduling, Simulated, Strategy, bottleneck, lower_bound, map,
+    App, Placement, Problem, Scheduling, Simulated, Strategy, bottleneck, lower_bound, map,
     simulate_until_settled,
 };
 use serde_json::{Value, json};
@@ -163,9 +163,7 @@ fn as_text(read: &Described, mapped: &[Mapped]) -> String {
         ];
         row.extend(mapped.iter().map(|m| {
             let rate = m.simulated.rates[i];
-            let short = app
-                .promise
-                .is_some_and(|p| rate < p * (1.0 - levada_map::KEPT));
+            let short = is_broken(app, rate);
             let from = match m.simulated.settled(i) {
                 true => String::new(),
                 false => format!("{:.2} to ", m.simulated.slowest[i]),
@@ -182,6 +180,12 @@ fn as_text(read: &Described, mapped: &[Mapped]) -> String {
         );
     }
     out
+}
+
+/// Whether an application with this rate has less than it is promised.
+fn is_broken(app: &App, rate: f64) -> bool {
+    let least = |promised: f64| promised * (1.0 - levada_map::KEPT);
+    app.promise.is_some_and(|promised| rate < least(promised))
 }
 
 /// The mean gain of one over the other, over all applications.
@@ -201,7 +205,7 @@ fn as_json(read: &Described, mapped: &[Mapped]) -> Value {
                 .collect();
             json!({
                 "name": app.name, "unit": app.unit, "priority": app.priority,
-                "promised": app.promise, "recorded": read.rates[i],
+                "promised": app.promise, "broken": is_broken(app, m.simulated.rates[i]), "recorded": read.rates[i],
                 "rate": m.simulated.rates[i], "rate_of_slowest_actor": m.simulated.slowest[i], "cores": cores,
             })
         });

@@ -42,6 +42,18 @@ fn a_mix_is_mapped_by_every_strategy() {
     ] {
         assert!(run.out.contains(part), "no {part} in {run:#?}");
     }
+    // A promise that the machine cannot keep is marked in the same way.
+    let much = MIX.replace("promise = 20", "promise = 2000");
+    place.write("much.toml", &much);
+    let text = place.run(&["map", "--simulate", "much.toml"]);
+    let json = place
+        .run(&["map", "--simulate", "much.toml", "--json"])
+        .succeeds()
+        .json();
+    let all = json["mapped"][0]["applications"].as_array().unwrap();
+    assert!(all.iter().any(|a| a["broken"] == true), "{json}");
+    let marked = text.succeeds().out.matches("(broken)").count();
+    assert_eq!(all.iter().filter(|a| a["broken"] == true).count(), marked);
     for strategy in ["levada", "partition", "glb", "lb", "round-robin"] {
         let args = [
             "map",
@@ -55,6 +67,7 @@ fn a_mix_is_mapped_by_every_strategy() {
         let json = run.succeeds().json();
         let mapped = &json["mapped"][0];
         assert_eq!(mapped["strategy"], strategy);
+        assert_eq!(mapped["applications"][0]["broken"], false);
         let rate = mapped["applications"][0]["rate"].as_f64().unwrap();
         // One core would make 250 in a second, and they get what is promised.
         assert!((rate / 20.0 - 1.0).abs() < 0.02, "{strategy}: {rate}");
