@@ -39,6 +39,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const ANSWERS: Duration = Duration::from_millis(500);
 /// So long it may take to do what takes no time, and to end when its application has.
 const SOON: Duration = Duration::from_secs(2);
+/// Of what is to end at once, so long the last firing may take, and so long its process may take to answer.
+const AT_ONCE: Duration = Duration::from_millis(500);
+const AT_ONCE_ANSWERS: Duration = Duration::from_millis(800);
 /// So long a guard may take to end all that there is to be ended.
 const GUARDED: Duration = Duration::from_secs(3);
 /// So many are asked at a time how they are.
@@ -428,13 +431,18 @@ impl Isolated {
     /// Takes it away. With `now`, whatever it does then, its process ends.
     fn unload(&self, now: bool, within: Duration) -> Result<Unloaded, Failed> {
         if self.lives() {
-            let within = match now {
-                true => within.min(SOON),
-                false => within,
+            let (within, answers) = match now {
+                true => (within.min(AT_ONCE), AT_ONCE_ANSWERS),
+                false => (within, within + GRACE),
             };
             let rest = format!("?now={now}&within={}", within.as_secs_f64());
-            let done: Result<Unloaded, Failed> =
-                self.ask(Method::DELETE, &rest, &Value::Null, within);
+            let client = self.client.clone().within(answers);
+            let done = client.call(Method::DELETE, &self.address(&rest), &Value::Null);
+            // A process that does not answer has no right to be waited for where it is to end at once.
+            let done: Result<Unloaded, Failed> = match now {
+                true => done,
+                false => done.map_err(|failed| self.explained(failed)),
+            };
             match done {
                 // Its end is told before it is away.
                 Ok(unloaded) => {
@@ -474,8 +482,11 @@ impl Isolated {
 
     fn tell_guard(&self, signal: i32) {
         if let Some(child) = &self.known().child {
-            // SAFETY: it is ours, and is waited for only under the lock.
-            unsafe { libc::kill(child.id() as i32, signal) };
+            // It may have been stopped with its process.
+            for signal in [libc::SIGCONT, signal] {
+                // SAFETY: it is ours, and is waited for only under the lock.
+                unsafe { libc::kill(child.id() as i32, signal) };
+            }
         }
     }
 
