@@ -175,18 +175,13 @@ impl Outcome {
             Outcome::Stopped => "stopped".to_string(),
             Outcome::Deadlock(why) => format!("deadlock: {}", why.trim_end()),
             Outcome::Fault(f) => {
-                let action = match f.action.as_str() {
-                    "" => String::new(),
-                    action if action.starts_with("the ") => format!("{action} of "),
-                    action => format!("action {action} of "),
-                };
                 let place = match f.file.as_str() {
                     "" => String::new(),
                     file => format!(" ({file}:{})", f.line),
                 };
-                match f.actor.as_str() {
-                    "" => f.message.clone(),
-                    actor => format!("{}, in {action}actor {actor}{place}", f.message),
+                match f.actor.is_empty() {
+                    true => f.message.clone(),
+                    false => format!("{}, in {}{place}", f.message, action_of(f)),
                 }
             }
             Outcome::Failed(why) => why.clone(),
@@ -195,6 +190,22 @@ impl Outcome {
 
     pub fn is_good(&self) -> bool {
         matches!(self, Outcome::Done | Outcome::Stopped)
+    }
+}
+
+/// The action that a fault was in, and its actor. Of actors that were joined into one, a firing is one of
+/// several actions in turn, each named with its actor: one of them it was.
+pub fn action_of(fault: &Fault) -> String {
+    let action = fault.action.as_str();
+    match action.rsplit_once('+') {
+        _ if action.is_empty() => format!("actor {}", fault.actor),
+        Some((others, last)) => {
+            let others = others.replace('+', ", ");
+            format!("a firing of {others} and {last}, whose actors are joined into one")
+        }
+        // One without a tag is called by its line.
+        None if action.starts_with("the ") => format!("{action} of actor {}", fault.actor),
+        None => format!("action {action} of actor {}", fault.actor),
     }
 }
 
@@ -232,6 +243,44 @@ impl Seen {
         Seen {
             state: if ending { State::Ending } else { self.state },
             ..self.clone()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_says_where_it_was() {
+        let at = |actor: &str, action: &str| {
+            let fault = Fault {
+                kind: "time",
+                actor: actor.to_string(),
+                action: action.to_string(),
+                file: "A.cal".to_string(),
+                line: 7,
+                message: "it does not end".to_string(),
+            };
+            Outcome::Fault(fault).text()
+        };
+        assert_eq!(at("", ""), "it does not end");
+        for (actor, action, says) in [
+            ("a", "", "actor a"),
+            ("a", "go", "action go of actor a"),
+            (
+                "a",
+                "the action in line 7",
+                "the action in line 7 of actor a",
+            ),
+            (
+                "a+b+c",
+                "a.go+b.on+c.out",
+                "a firing of a.go, b.on and c.out, whose actors are joined into one",
+            ),
+        ] {
+            let whole = format!("it does not end, in {says} (A.cal:7)");
+            assert_eq!(at(actor, action), whole);
         }
     }
 }

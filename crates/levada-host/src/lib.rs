@@ -39,7 +39,7 @@ pub use admission::{Admission, Promise, Verdict};
 pub use events::{Event, Events, What};
 pub use graph::{first_guess, graph_between, links};
 pub use host::{Host, HostOptions};
-pub use hosted::{Ended, Hosted, Outcome, Seen, State};
+pub use hosted::{Ended, Hosted, Outcome, Seen, State, action_of};
 pub use keep::Limits;
 pub use load::{Load, check_name};
 pub use refusal::{Kind, Refusal};

@@ -399,12 +399,7 @@ fn fault_report(network: Option<&ir::Network>, fault: &Fault) -> String {
         Some(file) => Some(file.text.clone()),
         None => std::fs::read_to_string(&fault.file).ok().map(Into::into),
     };
-    let where_ = match fault.action.as_str() {
-        "" => format!("in actor {}", fault.actor),
-        // An action without a tag is called by its line.
-        action if action.starts_with("the ") => format!("in {action} of actor {}", fault.actor),
-        action => format!("in action {action} of actor {}", fault.actor),
-    };
+    let where_ = format!("in {}", levada_host::action_of(fault));
     let mut diag = Diagnostic::error("fault", fault.message.clone());
     if let Some(text) = text {
         let file = sources.add(fault.file.as_str(), text.clone());
