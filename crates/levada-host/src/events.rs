@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Events: what happened in a host, in order, numbered. The last ones are kept, so that who comes late
-//! sees how it came to this; who follows and is too slow is told how many he has missed.
+//! sees how it came to this; who follows and is too slow, or asks for what is not kept any more, is told how
+//! many he has missed.
 
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -55,6 +56,38 @@ pub struct Event {
     pub from: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<u32>,
+}
+
+/// Some that happened and are not kept any more, or have come faster than they were read: in the place of
+/// these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+pub struct Missed {
+    pub event: MissedWord,
+    /// So many.
+    pub count: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum MissedWord {
+    Missed,
+}
+
+impl Missed {
+    pub fn of(count: u64) -> Missed {
+        Missed {
+            event: MissedWord::Missed,
+            count,
+        }
+    }
+}
+
+/// What is told of events, in a line.
+#[derive(Clone, Debug, Serialize, utoipa::ToSchema)]
+#[serde(untagged)]
+pub enum Line {
+    Event(Event),
+    Missed(Missed),
 }
 
 #[derive(Debug)]
@@ -120,11 +153,19 @@ impl Events {
         let _ = self.sender.send(event);
     }
 
-    /// All that are kept with a number above `since`, and what comes from now on.
-    pub fn follow(&self, since: u64) -> (Vec<Event>, broadcast::Receiver<Event>) {
+    /// All that are kept with a number above `since`, and what comes from now on. Who knows that number is told
+    /// first how many he has missed.
+    pub fn follow(&self, since: Option<u64>) -> (Vec<Line>, broadcast::Receiver<Event>) {
         let past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = past.kept.iter().filter(|e| e.number > since).cloned();
-        (kept.collect(), self.sender.subscribe())
+        let first = past.kept.front().map_or(past.next, |e| e.number);
+        let gone = since.map_or(0, |since| (first - 1).saturating_sub(since));
+        let missed = (gone > 0).then(|| Line::Missed(Missed::of(gone)));
+        let above = |e: &&Event| e.number > since.unwrap_or(0);
+        let kept = past.kept.iter().filter(above).cloned().map(Line::Event);
+        (
+            missed.into_iter().chain(kept).collect(),
+            self.sender.subscribe(),
+        )
     }
 }
 
@@ -136,20 +177,38 @@ mod tests {
     fn events_are_numbered_kept_and_sent_in_order() {
         let events = Events::default();
         events.tell(What::Loaded, "a", "");
-        let (before, mut then) = events.follow(0);
+        let event = |line: &Line| match line {
+            Line::Event(event) => (event.number, event.event),
+            Line::Missed(missed) => panic!("{missed:?}"),
+        };
+        let (before, mut then) = events.follow(None);
         events.moved("a", "x", 0, 1);
         assert_eq!(before.len(), 1);
-        assert_eq!((before[0].number, before[0].event), (1, What::Loaded));
+        assert_eq!(event(&before[0]), (1, What::Loaded));
         let moved = then.try_recv().unwrap();
         assert_eq!((moved.number, moved.from, moved.to), (2, Some(0), Some(1)));
         assert!(then.try_recv().is_err());
-        let late = events.follow(1).0;
+        let late = events.follow(Some(1)).0;
         assert_eq!(late.len(), 1);
         for _ in 0..2 * KEPT {
             events.tell(What::Paused, "a", "");
         }
-        let kept = events.follow(0).0;
+        let kept = events.follow(None).0;
+        let last = 2 * KEPT as u64 + 2;
         assert_eq!(kept.len(), KEPT);
-        assert_eq!(kept[KEPT - 1].number, 2 * KEPT as u64 + 2);
+        assert_eq!(event(&kept[KEPT - 1]).0, last);
+        // Who knows some is told how many of the others are gone.
+        let first = last - KEPT as u64 + 1;
+        for (since, gone) in [(0, first - 1), (1, first - 2), (first - 2, 1)] {
+            let lines = events.follow(Some(since)).0;
+            let Line::Missed(missed) = lines[0] else {
+                panic!("{:?}", lines[0]);
+            };
+            assert_eq!((missed.count, lines.len()), (gone, KEPT + 1));
+            assert_eq!(event(&lines[1]).0, first);
+        }
+        for (since, left) in [(first - 1, KEPT), (last, 0), (last + 5, 0)] {
+            assert_eq!(events.follow(Some(since)).0.len(), left);
+        }
     }
 }

@@ -556,7 +556,12 @@ fn leases(s: &Stats) -> String {
 }
 
 pub fn events(args: &EventsArgs) -> Done {
-    let address = format!("/events?since={}&follow={}", args.since, args.follow);
+    let since = args.since.map(|n| format!("&since={n}"));
+    let address = format!(
+        "/events?follow={}{}",
+        args.follow,
+        since.unwrap_or_default()
+    );
     let mut written = Ok(());
     client(&args.at)?.lines(&address, |line| {
         written = match args.at.json {
@@ -579,7 +584,9 @@ fn event(line: &str) -> String {
     };
     let text = |name: &str| event[name].as_str().unwrap_or_default().to_string();
     if event["event"] == "missed" {
-        return format!("  ({} events were missed)", event["count"]);
+        let count = event["count"].as_u64().unwrap_or_default();
+        let were = if count == 1 { "was" } else { "were" };
+        return format!("  ({} {were} missed)", plural(count as usize, "event"));
     }
     let at = event["at"].as_f64().unwrap_or_default();
     let day = at.rem_euclid(86400.0);

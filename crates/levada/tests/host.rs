@@ -592,6 +592,13 @@ fn what_is_documented_is_there() {
     for field in all[0].as_object().unwrap().keys() {
         assert!(documented.contains_key(field), "{field}");
     }
+    // A line of events is one, or says how many were missed.
+    let line = schemas["Line"].to_string();
+    assert!(
+        line.contains("/Event\"") && line.contains("/Missed\""),
+        "{line}"
+    );
+    assert_eq!(schemas["MissedWord"]["enum"][0], "missed");
     let metrics = host.get("/metrics");
     assert!(
         metrics.contains("levada_actor_firings_total{application=\"one\",actor="),

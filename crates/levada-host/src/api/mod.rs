@@ -22,6 +22,7 @@ pub mod serve;
 mod turns;
 pub mod types;
 
+use crate::events::{Line, Missed};
 use crate::host::Host;
 use crate::hosted::{Outcome, Seen, State};
 use crate::refusal::{Kind, Refusal};
@@ -599,10 +600,10 @@ async fn metrics(Of(served): Shared) -> Result<Response, Failed> {
     Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
 }
 
-/// What has happened, and with `follow` what happens: an event a line, as JSON; an empty line now and
-/// then says that the host lives
+/// What has happened, and with `follow` what happens: an event a line, as JSON, or how many were missed; an
+/// empty line now and then says that the host lives
 #[utoipa::path(get, path = "/events", params(EventsQuery),
-    responses((status = 200, body = crate::events::Event, content_type = "application/x-ndjson"),
+    responses((status = 200, body = Line, content_type = "application/x-ndjson"),
     (status = 400, body = Failed)))]
 async fn events(
     Of(served): Shared,
@@ -611,8 +612,8 @@ async fn events(
 ) -> Result<Response, Failed> {
     let query = query(asked)?;
     let (kept, mut then) = served.host.events().follow(query.since);
-    let line = |event: &crate::Event| {
-        let mut line = serde_json::to_vec(event).unwrap_or_default();
+    let line = |told: &Line| {
+        let mut line = serde_json::to_vec(told).unwrap_or_default();
         line.push(b'\n');
         Bytes::from(line)
     };
@@ -644,10 +645,8 @@ async fn events(
         }
         loop {
             let next = match tokio::time::timeout(HEARTBEAT, then.recv()).await {
-                Ok(Ok(event)) => line(&event),
-                Ok(Err(RecvError::Lagged(missed))) => {
-                    Bytes::from(format!("{{\"event\":\"missed\",\"count\":{missed}}}\n"))
-                }
+                Ok(Ok(event)) => line(&Line::Event(event)),
+                Ok(Err(RecvError::Lagged(missed))) => line(&Line::Missed(Missed::of(missed))),
                 Ok(Err(RecvError::Closed)) => return,
                 Err(_) => Bytes::from_static(b"\n"),
             };

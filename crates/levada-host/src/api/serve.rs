@@ -255,7 +255,7 @@ pub fn serve(socket: &Socket, served: Arc<Served>, end: Arc<Notify>) -> std::io:
     listener.set_nonblocking(true)?;
     runtime.block_on(async move {
         let listener = tokio::net::UnixListener::from_std(listener)?;
-        let events = served.host.events().follow(u64::MAX).1;
+        let events = served.host.events().follow(Some(u64::MAX)).1;
         tokio::spawn(super::forget_ended(served.clone(), events));
         if served.restore != Restore::Nothing {
             let served = served.clone();

@@ -160,8 +160,9 @@ pub struct WithinQuery {
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 pub struct EventsQuery {
-    /// The number of the last event that is known already.
-    pub since: u64,
+    /// The number of the last event that is known already. Where some after that are not kept any more, the
+    /// first line says how many.
+    pub since: Option<u64>,
     /// Go on with what happens from now on.
     pub follow: bool,
 }
@@ -262,6 +263,10 @@ pub struct Actor {
     pub name: String,
     pub class: String,
     pub worker: u32,
+    /// The worker that it must stay on, since it was moved there by hand or by a placement; it is elsewhere
+    /// only while that one is away, or held up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pin: Option<u32>,
     pub firings: u64,
     pub activations: u64,
     /// Seconds that it computed, and the longest without a break.

@@ -187,14 +187,9 @@ pub struct EventsArgs {
     /// Go on with what happens, until Ctrl-C
     #[arg(long, short)]
     pub follow: bool,
-    /// Leave out events up to this number
-    #[arg(
-        long,
-        value_name = "N",
-        default_value = "0",
-        allow_negative_numbers = true
-    )]
-    pub since: u64,
+    /// Leave out events up to this number, and say how many after it are not kept any more
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub since: Option<u64>,
     #[command(flatten)]
     pub at: AtArgs,
 }
