@@ -8,7 +8,7 @@ use crate::refusal::{Kind, Refusal};
 use levada_map::Graph;
 use levada_sys::{App, Counters, Fault, Network, Status};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -45,11 +45,15 @@ pub struct Hosted {
     pub(crate) drains: AtomicBool,
     /// Units a second lately, where it is promised some.
     pub(crate) pace: Mutex<Option<f64>>,
+    /// How often it began to have less than it is promised.
+    pub(crate) late: AtomicU64,
     pub(crate) moves: AtomicUsize,
     /// When one of its actors was moved last, and what it had done until then.
     pub(crate) moved: Mutex<Option<(Instant, f64)>>,
     /// What it does in a second, as measured last.
     pub(crate) rate: Mutex<Option<Graph>>,
+    /// The part of each core that its fibers take lately: of a C program, all that it computes there.
+    pub(crate) fibers: Mutex<Vec<f64>>,
     pub(crate) started: OnceLock<Instant>,
 }
 

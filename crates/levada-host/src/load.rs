@@ -12,7 +12,7 @@ use crate::watch::Note;
 use levada_map::Graph;
 use levada_sys::{App, AppOptions, Network};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Instant, SystemTime};
 
@@ -160,6 +160,7 @@ impl Host {
             held: Mutex::new(false),
             drains: AtomicBool::new(false),
             pace: Mutex::new(None),
+            late: AtomicU64::new(0),
             moves: AtomicUsize::new(0),
             moved: Mutex::new(None),
             rate: Mutex::new(None),

@@ -7,6 +7,7 @@ use crate::table::Shared;
 use levada_map::{Graph, KEPT};
 use levada_sys::Counters;
 use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// A promise is judged by what was done in so long a time.
@@ -85,8 +86,8 @@ impl Pace {
         let missing = promised * (1.0 - KEPT) - pace;
         let late = missing * elapsed.as_secs_f64() > 1.0 && looks.waits * 10 < looks.all;
         if late && !self.late {
-            let (unit, _) = hosted.app.progress().unwrap_or_default();
-            let text = format!("{pace:.1} of {promised:.1} {unit} a second");
+            hosted.late.fetch_add(1, Ordering::Relaxed);
+            let text = format!("{pace:.1} of {promised:.1} {} a second", unit_of(hosted));
             shared.events.tell(What::Late, &hosted.name, text);
         }
         self.late = late;
@@ -95,6 +96,14 @@ impl Pace {
 
 fn done(hosted: &Hosted) -> f64 {
     hosted.app.progress().map_or(0.0, |(_, done)| done as f64)
+}
+
+/// What it counts, as it says itself, or has said in an earlier run.
+fn unit_of(hosted: &Hosted) -> String {
+    let told = hosted.app.progress().map(|(unit, _)| unit);
+    let before = || hosted.known.as_ref()?.done.clone().map(|(unit, _)| unit);
+    let unit = told.or_else(before).filter(|unit| !unit.is_empty());
+    unit.unwrap_or_else(|| "units".to_string())
 }
 
 /// It has counted nothing yet, nor in an earlier run.

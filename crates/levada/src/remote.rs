@@ -393,6 +393,7 @@ pub fn show(args: &OneArgs) -> Done {
             if let Some(outcome) = &d.application.outcome {
                 out += &format!("\n  {outcome}\n");
             }
+            out += &promise(&d.application);
             let rows: Vec<Vec<String>> = d
                 .actor
                 .iter()
@@ -429,6 +430,32 @@ pub fn show(args: &OneArgs) -> Done {
             out
         },
     )
+}
+
+/// What it is promised, and what it has had of that.
+fn promise(a: &Application) -> String {
+    let Some(promised) = a.promised else {
+        return String::new();
+    };
+    let unit = a.progress.as_ref().map(|p| p.unit.as_str());
+    let unit = unit.filter(|unit| !unit.is_empty()).unwrap_or("units");
+    let pace = a.pace.map(|pace| format!(", has had {pace:.1} lately"));
+    let late = match a.late.unwrap_or(0) {
+        0 => String::new(),
+        1 => ", was late once".to_string(),
+        times => format!(", was late {times} times"),
+    };
+    let pace = pace.unwrap_or_default();
+    format!("\n  is promised {promised:.1} {unit} a second{pace}{late}\n")
+}
+
+/// The worker of an actor, and whether it must stay there, or on which.
+fn pinned(worker: u32, pin: Option<u32>) -> String {
+    match pin {
+        None => worker.to_string(),
+        Some(pin) if pin == worker => format!("{worker}, pinned"),
+        Some(pin) => format!("{worker}, pinned to {pin}"),
+    }
 }
 
 /// Who sits where, as `--placement` takes it back.

@@ -600,6 +600,14 @@ fn what_is_documented_is_there() {
     );
     assert_eq!(schemas["MissedWord"]["enum"][0], "missed");
     let metrics = host.get("/metrics");
+    let answers = &document["paths"]["/metrics"]["get"]["responses"]["200"];
+    for kind in answers["content"].as_object().unwrap().keys() {
+        let (head, _) = metrics.split_once("\r\n\r\n").unwrap();
+        assert!(
+            head.contains(&format!("content-type: {kind}\r\n")),
+            "{head}"
+        );
+    }
     assert!(
         metrics.contains("levada_actor_firings_total{application=\"one\",actor="),
         "{metrics}"

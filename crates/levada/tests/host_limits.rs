@@ -283,6 +283,16 @@ fn a_rate_of_what_counts_nothing_is_told_to_mean_nothing() {
         "--rate=25",
     ];
     host.run(&many).succeeds();
+    let metrics = host.get("/metrics");
+    for line in [
+        "levada_application_promised_units_per_second{application=\"many\"} 25",
+        "levada_application_late_total{application=\"many\"} 0",
+    ] {
+        assert!(metrics.contains(line), "{metrics}");
+    }
+    let shown = host.run(&["show", "many"]);
+    let promise = "is promised 25.0 units a second";
+    assert!(shown.succeeds().out.contains(promise), "{shown:?}");
     let start = Instant::now();
     loop {
         let told = host.run(&["events"]);

@@ -85,6 +85,18 @@ pub fn text(stats: &Stats, applications: &[Details]) -> String {
         "Actors moved by the mapper",
     );
     let mut done = counter("levada_application_progress_total", "Done, in its own unit");
+    let mut promised = gauge(
+        "levada_application_promised_units_per_second",
+        "Rate that it is promised, in its own unit",
+    );
+    let mut pace = gauge(
+        "levada_application_pace_units_per_second",
+        "Rate that it had in the last second or longer, where it is promised one",
+    );
+    let mut late = counter(
+        "levada_application_late_total",
+        "Times it began to have less than it is promised",
+    );
     let mut firings = counter("levada_actor_firings_total", "Firings");
     let mut actor = counter("levada_actor_busy_seconds_total", "Time computing");
     let mut longest = gauge("levada_actor_longest_seconds", "The longest activation");
@@ -101,6 +113,14 @@ pub fn text(stats: &Stats, applications: &[Details]) -> String {
         moves.add(&[("application", name)], a.moves);
         if let Some(p) = &a.progress {
             done.add(&[("application", name), ("unit", &p.unit)], p.done);
+        }
+        for (metric, value) in [(&mut promised, a.promised), (&mut pace, a.pace)] {
+            if let Some(value) = value {
+                metric.add(&[("application", name)], value);
+            }
+        }
+        if let Some(times) = a.late {
+            late.add(&[("application", name)], times);
         }
         // What has ended has no ports any more that would tell its channels apart.
         if matches!(a.state, State::Ended | State::Failed) {
@@ -134,6 +154,9 @@ pub fn text(stats: &Stats, applications: &[Details]) -> String {
         memory,
         moves,
         done,
+        promised,
+        pace,
+        late,
         firings,
         actor,
         longest,

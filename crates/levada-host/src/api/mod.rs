@@ -586,7 +586,7 @@ async fn stats(Of(served): Shared) -> Answer<Stats> {
 
 /// All counters, as Prometheus reads them
 #[utoipa::path(get, path = "/metrics",
-    responses((status = 200, body = String, content_type = "text/plain; version=0.0.4")))]
+    responses((status = 200, body = String, content_type = "text/plain; version=0.0.4; charset=utf-8")))]
 async fn metrics(Of(served): Shared) -> Result<Response, Failed> {
     let text = aside(&served, |served| {
         let mut details: Vec<Details> = served.host.list().iter().map(Details::from).collect();

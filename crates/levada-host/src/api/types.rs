@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::time::UNIX_EPOCH;
 use utoipa::{IntoParams, ToSchema};
 
@@ -219,6 +220,9 @@ pub struct Application {
     pub promised: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pace: Option<f64>,
+    /// How often it began to have less than that: the event `late`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late: Option<u64>,
     /// Cores that it may take.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
@@ -318,6 +322,9 @@ pub struct Worker {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Lease>,
     pub actor: Vec<Placed>,
+    /// Applications whose fibers computed there lately: C programs, with their forks and procedures.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub program: Vec<Computes>,
 }
 
 /// The right to run a worker on a core, which one process at a time has.
@@ -347,6 +354,17 @@ pub struct Placed {
     /// The share of a core that it took lately; none: it has not been measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
+    /// The worker that it must stay on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pin: Option<u32>,
+}
+
+/// An application whose fibers compute on a core.
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+pub struct Computes {
+    pub application: String,
+    /// The share of the core that they took lately.
+    pub share: f64,
 }
 
 /// Totals of everything.
@@ -417,6 +435,7 @@ impl From<&Seen> for Application {
             (None, None) => (0.0, 0, None),
         };
         let limits = seen.hosted.as_ref().map(|h| h.limits).unwrap_or_default();
+        let promised = seen.hosted.as_ref().filter(|h| h.limits.rate.is_some());
         let loaded = seen.loaded.duration_since(UNIX_EPOCH);
         Application {
             name: seen.name.clone(),
@@ -434,6 +453,7 @@ impl From<&Seen> for Application {
             progress: told.map(progress),
             promised: limits.rate,
             pace: seen.hosted.as_ref().and_then(|h| h.pace()),
+            late: promised.map(|h| h.late.load(Ordering::Relaxed)),
             share: limits.share,
             outcome: seen.ended.as_ref().map(|e| e.outcome.text()),
             isolated: None,
