@@ -3,7 +3,7 @@
 
 use crate::events::What;
 use crate::host::Host;
-use crate::hosted::State;
+use crate::hosted::{Hosted, State};
 use crate::refusal::{Kind, Refusal};
 use crate::stop::deadline;
 use crate::watch::Note;
@@ -81,27 +81,36 @@ impl Host {
         done.map_err(|e| Refusal::new(Kind::Conflict, format!("{name} cannot be {what}: {e}")))
     }
 
-    /// Puts an actor on a worker. The mapper may move it again when that is worth it.
-    pub fn move_actor(&self, name: &str, actor: &str, worker: u32) -> Result<(), Refusal> {
+    /// Puts an actor on a worker, where it stays; with none, the mapper may move it again.
+    pub fn move_actor(&self, name: &str, actor: &str, worker: Option<u32>) -> Result<(), Refusal> {
         let hosted = self.live(name)?;
-        let workers = self.shared.machine.workers();
-        if worker as usize >= workers {
-            let what = format!("there is no worker {worker}");
-            let help = format!("workers are numbered from 0 to {}", workers - 1);
-            return Err(Refusal::new(Kind::Unknown, what).help(help));
-        }
         let names = hosted.app.network().actor_names();
         let Some(index) = names.iter().position(|n| n == actor) else {
             let what = format!("{name} has no actor {actor}");
             let help = format!("see levada show {name}");
             return Err(Refusal::new(Kind::Unknown, what).help(help));
         };
-        let from = hosted.app.counters().map_or(0, |c| c.actors[index].worker);
-        self.say(hosted.app.move_actor(index as u32, worker), actor, "moved")?;
-        if from != worker {
-            self.shared.events.moved(name, actor, from, worker);
+        // Before it is there: who looks meanwhile lets it stay.
+        let before = hosted.seats.pin(index, worker);
+        if let Some(worker) = worker {
+            let seated = self.seat(&hosted, actor, index, worker);
+            if seated.is_err() {
+                hosted.seats.pin(index, before);
+            }
+            seated?;
         }
         self.shared.note(Note::Changed);
         Ok(())
+    }
+
+    fn seat(&self, hosted: &Hosted, actor: &str, index: usize, worker: u32) -> Result<(), Refusal> {
+        let workers = self.shared.machine.workers();
+        if worker as usize >= workers {
+            let what = format!("there is no worker {worker}");
+            let help = format!("workers are numbered from 0 to {}", workers - 1);
+            return Err(Refusal::new(Kind::Unknown, what).help(help));
+        }
+        let seated = hosted.seat(&self.shared.events, index, worker);
+        self.say(seated.map(drop), actor, "moved")
     }
 }

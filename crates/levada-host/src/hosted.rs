@@ -5,6 +5,7 @@ use crate::admission::Admission;
 use crate::keep::Limits;
 use crate::measured::Measured;
 use crate::refusal::{Kind, Refusal};
+use crate::seats::Seats;
 use levada_map::Graph;
 use levada_sys::{App, Counters, Fault, Network, Status};
 use std::path::PathBuf;
@@ -23,7 +24,7 @@ pub struct Hosted {
     pub bytes: u64,
     pub loaded: SystemTime,
     pub(crate) object: Option<PathBuf>,
-    pub(crate) pins: Vec<Option<u32>>,
+    pub seats: Seats,
     /// The worker whose core it has to itself.
     pub exclusive: Option<u32>,
     /// Which its next version has now.

@@ -26,6 +26,7 @@ mod pace;
 pub mod placement;
 mod refusal;
 mod replace;
+mod seats;
 mod starved;
 pub mod state;
 mod stop;

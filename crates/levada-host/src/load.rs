@@ -8,6 +8,7 @@ use crate::host::Host;
 use crate::hosted::{Hosted, Seen, State};
 use crate::keep::{self, Limits};
 use crate::refusal::{Kind, Refusal};
+use crate::seats::Seats;
 use crate::watch::Note;
 use levada_map::Graph;
 use levada_sys::{App, AppOptions, Network};
@@ -101,6 +102,7 @@ impl Host {
         };
         let admission = admission::admit(shared, &new, anyway)?;
         let given = options;
+        let seats = Seats::new(placement.clone(), pins);
         let options = AppOptions {
             name: Some(name.clone()),
             placement: Some(placement),
@@ -148,7 +150,7 @@ impl Host {
             bytes,
             loaded: SystemTime::now(),
             object,
-            pins,
+            seats,
             exclusive,
             core_passed: AtomicBool::new(false),
             known,

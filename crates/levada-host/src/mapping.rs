@@ -11,8 +11,12 @@ use levada_sys::Counters;
 use std::time::Instant;
 
 /// Of what shares the cores that are for all.
-pub fn mix(shared: &Shared, apps: Vec<App>) -> Mix {
+pub fn mix(shared: &Shared, mut apps: Vec<App>) -> Mix {
     let open = shared.runtime.open();
+    // Who must stay on a core that is away is elsewhere until that comes back.
+    for actor in apps.iter_mut().flat_map(|app| &mut app.actors) {
+        actor.pin = actor.pin.filter(|core| open.contains(core));
+    }
     let all = 0..shared.machine.workers() as u32;
     let closed = all.filter(|core| !open.contains(core));
     Mix {

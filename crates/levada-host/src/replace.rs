@@ -12,7 +12,7 @@ use crate::hosted::{Hosted, Outcome, Seen, State};
 use crate::load::Load;
 use crate::refusal::{Kind, Refusal};
 use crate::stop::deadline;
-use levada_sys::Status;
+use levada_sys::{Network, Status};
 use std::sync::{Arc, MutexGuard, PoisonError, atomic::Ordering};
 use std::time::{Duration, Instant};
 
@@ -37,7 +37,18 @@ impl Host {
         let name = load.name.clone();
         let old = self.live(&name)?;
         can_be_replaced(&old, &load)?;
+        let (mut load, mut pins) = (load, Vec::new());
+        // Who must stay where he is stays, unless a placement says anew who must.
+        if load.pins.is_empty() && !load.exclusive {
+            pins = pins_for(&load.network, &old);
+            let open = self.shared.runtime.open();
+            let there = |pin: &Option<u32>| pin.filter(|core| open.contains(core));
+            load.pins = pins.iter().map(there).collect();
+        }
         let new = self.load_in_place_of(load, Some(&old))?;
+        for (actor, pin) in pins.into_iter().enumerate().filter(|p| p.1.is_some()) {
+            new.seats.pin(actor, pin);
+        }
         let given_up = |why: Refusal| {
             old.app.leaves_nothing();
             self.drop_number(new.number);
@@ -232,6 +243,19 @@ impl Host {
     }
 }
 
+/// Where actors of a new version must stay, since those of the same name must.
+fn pins_for(network: &Network, old: &Hosted) -> Vec<Option<u32>> {
+    let (pins, names) = (old.seats.pins(), old.app.network().actor_names());
+    let pin = |name: String| {
+        let actor = names.iter().position(|n| *n == name)?;
+        pins.get(actor).copied().flatten()
+    };
+    match pins.iter().any(Option::is_some) {
+        true => network.actor_names().into_iter().map(pin).collect(),
+        false => Vec::new(),
+    }
+}
+
 fn can_be_replaced(old: &Hosted, load: &Load) -> Result<(), Refusal> {
     let name = &old.name;
     let refuse = |kind, what: String| {
@@ -260,7 +284,7 @@ fn pass_core(old: &Hosted, new: &Hosted) -> Result<(), levada_sys::Error> {
         new.app.take_core(worker)?;
         old.core_passed.store(true, Ordering::Relaxed);
         for actor in 0..new.app.network().actors() {
-            new.app.move_actor(actor as u32, worker)?;
+            new.seat_unseen(actor, worker)?;
         }
     }
     Ok(())

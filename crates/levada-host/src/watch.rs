@@ -62,6 +62,8 @@ struct Watch<'a> {
     searches: bool,
     search_from: Instant,
     again: Again,
+    /// When actors that must stay where they are not may be sent there the next time.
+    pins_from: Instant,
     /// Those that are about to have ended: their natives finish files still, which may take long.
     ending: Vec<u64>,
 }
@@ -73,6 +75,9 @@ const SOON: Duration = Duration::from_millis(2);
 const FEW: usize = 64;
 /// Of the time of a core, searches take no more than this part.
 const SEARCHES: u32 = 20;
+
+/// Actors are sent where they must stay no more often: an action there that lasts sends them away again.
+const HOME_AGAIN: Duration = Duration::from_secs(1);
 
 pub fn watch(shared: &Shared, notes: &Receiver<Note>) {
     let mut watch = Watch {
@@ -91,6 +96,7 @@ pub fn watch(shared: &Shared, notes: &Receiver<Note>) {
         searches: false,
         search_from: Instant::now(),
         again: Again::new(),
+        pins_from: Instant::now(),
         ending: Vec::new(),
     };
     loop {
@@ -178,17 +184,28 @@ impl Watch<'_> {
         })
     }
 
-    /// What runs has changed: all are looked at anew, from where they are now.
+    /// Those in one of these states that are not about to have ended.
+    fn living(&self, wanted: impl Fn(State) -> bool) -> Vec<Arc<Hosted>> {
+        let table = self.shared.table();
+        let all = table.apps.values().filter(|a| wanted(a.state));
+        let all = all.filter_map(|a| a.hosted.clone());
+        all.filter(|h| !h.app.is_ending()).collect()
+    }
+
+    /// What runs has changed, or where it may: all are looked at anew, from where they are now.
     fn begin(&mut self) {
+        self.begin_from_here();
+        // A core may have been taken away, also from who is paused.
+        for hosted in self.living(|_| true) {
+            hosted.tell_moves(&self.shared.events);
+        }
+    }
+
+    fn begin_from_here(&mut self) {
         self.all.clear();
         self.balancer = None;
         let running = |state| matches!(state, State::Running | State::Draining);
-        let all: Vec<Arc<Hosted>> = {
-            let table = self.shared.table();
-            let seen = table.apps.values().filter(|a| running(a.state));
-            let all = seen.filter_map(|a| a.hosted.clone());
-            all.filter(|h| !h.app.is_ending()).collect()
-        };
+        let all = self.living(running);
         self.open = self.shared.runtime.open();
         let (alone, mut all): (Vec<_>, Vec<_>) = all
             .into_iter()
@@ -232,6 +249,7 @@ impl Watch<'_> {
         self.quiet = 0;
         self.changes += 1;
         self.again = Again::new();
+        self.keep_pins();
         self.map();
     }
 
@@ -305,7 +323,7 @@ impl Watch<'_> {
             };
             let network = watched.hosted.app.network();
             let mut did = graph_between(network, &watched.before, &now);
-            did.pins = watched.hosted.pins.clone();
+            did.pins = watched.hosted.seats.pins();
             watched.pace.seen(&now);
             if watched.first < usize::MAX {
                 long.extend(now.actors.iter().map(fires_for_long));
@@ -335,6 +353,9 @@ impl Watch<'_> {
         let fired = graph.busy.iter().any(|b| *b > 0.0);
         self.quiet = if fired { 0 } else { self.quiet + 1 };
         self.follow();
+        if self.pins_from <= Instant::now() {
+            self.keep_pins();
+        }
         let Some(balancer) = &mut self.balancer else {
             return;
         };
@@ -384,22 +405,30 @@ impl Watch<'_> {
         }
         let sharing = self.all.partition_point(|w| w.first < usize::MAX);
         for watched in &self.all[..sharing] {
-            for (actor, from) in watched
+            watched.hosted.tell_moves(&self.shared.events);
+        }
+        balancer.found(placement);
+    }
+
+    /// Who must stay on a worker and is elsewhere, since that was away or an action there did not end, goes back.
+    fn keep_pins(&mut self) {
+        let mut moves = Vec::new();
+        for watched in self.sharing() {
+            let actors = watched
                 .before
                 .actors
                 .iter()
-                .zip(&balancer.placement()[watched.first..])
-            {
-                if actor.target != *from {
-                    watched.hosted.count_move();
-                    let name = &watched.hosted.name;
-                    self.shared
-                        .events
-                        .moved(name, &actor.name, *from, actor.target);
-                }
-            }
+                .zip(watched.hosted.seats.pins());
+            let away = actors.enumerate().filter_map(|(i, (actor, pin))| {
+                let home = pin.filter(|pin| *pin != actor.target && self.open.contains(pin))?;
+                Some((watched.first + i, home))
+            });
+            moves.extend(away);
         }
-        balancer.found(placement);
+        if !moves.is_empty() {
+            self.pins_from = Instant::now() + HOME_AGAIN;
+            self.make(moves);
+        }
     }
 
     fn make(&mut self, moves: Vec<(usize, u32)>) {
@@ -410,14 +439,8 @@ impl Watch<'_> {
             };
             let index = actor - watched.first;
             let hosted = &watched.hosted;
-            if hosted.app.move_actor(index as u32, worker).is_ok() {
+            if hosted.seat(&self.shared.events, index, worker) == Ok(true) {
                 hosted.count_move();
-                let (name, from) = match watched.before.actors.get(index) {
-                    // It may not have come there yet.
-                    Some(a) => (a.name.as_str(), a.target),
-                    None => ("", 0),
-                };
-                self.shared.events.moved(&hosted.name, name, from, worker);
             }
         }
     }

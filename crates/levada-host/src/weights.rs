@@ -43,6 +43,7 @@ pub fn weighed(
         got: c.got,
     });
     let flows: Vec<Flow> = flows.collect();
+    let pins = hosted.seats.pins();
     let units = units(there, &flows, done);
     let known = units.iter().zip(&busy);
     let known: Vec<f64> = known.filter_map(|(u, busy)| Some(busy / (*u)?)).collect();
@@ -52,7 +53,7 @@ pub fn weighed(
         name: a.name.clone(),
         time: units.map_or(usual, |units| busy / units),
         firings: units.map_or(1.0, |units| a.firings as f64 / units),
-        pin: hosted.pins.get(i).copied().flatten(),
+        pin: pins.get(i).copied().flatten(),
     });
     let of = |actor: usize| units[actor].unwrap_or(done);
     let channels = flows.iter().zip(&links).zip(&counters.channels);
@@ -97,7 +98,7 @@ pub fn mapped(hosted: &Hosted, machine: &Machine, counters: &Counters) -> App {
         &hosted.name,
         hosted.app.network(),
         hosted.known.as_ref(),
-        &hosted.pins,
+        &hosted.seats.pins(),
         hosted.limits,
     );
     App {

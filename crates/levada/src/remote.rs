@@ -341,6 +341,7 @@ pub fn move_actor(args: &MoveArgs) -> Done {
     let request = MoveRequest {
         actor: args.actor.clone(),
         worker: args.worker,
+        free: args.free,
     };
     say(
         &args.at,
@@ -348,10 +349,11 @@ pub fn move_actor(args: &MoveArgs) -> Done {
         &one(&args.name, "/move"),
         &json!(request),
         |a: &Application| {
-            format!(
-                "{} of {} goes to worker {}",
-                args.actor, a.name, args.worker
-            )
+            let of = format!("{} of {}", args.actor, a.name);
+            match args.worker {
+                Some(worker) => format!("{of} goes to worker {worker}, and stays there"),
+                None => format!("{of} goes where the mapper puts it"),
+            }
         },
     )
 }
@@ -400,7 +402,7 @@ pub fn show(args: &OneArgs) -> Done {
                 .map(|a| {
                     vec![
                         a.name.clone(),
-                        a.worker.to_string(),
+                        pinned(a.worker, a.pin),
                         grouped(a.firings),
                         format!("{:.3} s", a.busy),
                         format!("{:.3} ms", a.longest * 1e3),

@@ -141,3 +141,66 @@ fn what_cannot_be_alone_is_refused() {
     host.run(&["load", "both.toml"]).succeeds();
     assert!(host.seen("m")["exclusive"].is_u64());
 }
+
+/// The moves of an actor that were told, in their order.
+fn moves(host: &Host, name: &str, actor: &str) -> Vec<(u64, u64)> {
+    let told = host.run(&["events", "--json"]);
+    let told = told.succeeds();
+    let all = told
+        .out
+        .lines()
+        .map(|l| serde_json::from_str::<Value>(l).unwrap());
+    let own = all.filter(|e| e["event"] == "moved" && e["application"] == name);
+    let own = own.filter(|e| e["actor"] == actor);
+    own.map(|e| (e["from"].as_u64().unwrap(), e["to"].as_u64().unwrap()))
+        .collect()
+}
+
+/// Every move is told, once and in order, to where the actor is: also those of the runtime, from a core that is
+/// taken away, and back to where one must stay.
+#[test]
+fn moves_from_a_core_that_is_taken_are_told() {
+    let host = Host::begin();
+    load(&host, "a", &["--no-fuse"]).succeeds();
+    load(&host, "b", &["--no-fuse", "--paused"]).succeeds();
+    let at = |name, actor: &str| {
+        let shown = host.json(&["show", name]);
+        let actors = shown["actor"].as_array().unwrap();
+        let found = actors.iter().find(|a| a["name"] == actor).unwrap();
+        found["worker"].as_u64().unwrap()
+    };
+    for (name, actor) in [("a", "source"), ("b", "source")] {
+        host.run(&["move", name, actor, "1"]).succeeds();
+        until("it comes to it", || at(name, actor) == 1);
+    }
+    let told_of = |name, actor: &'static str| {
+        let all = moves(&host, name, actor);
+        assert!(all.iter().all(|(from, to)| from != to), "{all:?}");
+        assert!(all.windows(2).all(|w| w[0].1 == w[1].0), "{all:?}");
+        all.last().map(|last| last.1)
+    };
+    let cpu = host.json(&["map"])[1]["cpu"].as_i64().unwrap();
+    let path = format!("/cores/{cpu}/away");
+    let body = format!("{{\"process\": {}}}", std::process::id());
+    for _ in 0..3 {
+        assert!(host.post(&path, &body).starts_with("HTTP/1.1 200"));
+        for name in ["a", "b"] {
+            assert_eq!(at(name, "source"), 0);
+            until("it is told", || told_of(name, "source") == Some(0));
+        }
+        let back = format!("DELETE {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        assert!(host.raw(back.as_bytes()).starts_with("HTTP/1.1 200"));
+        // It must stay there, and goes back.
+        until("it goes back", || at("a", "source") == 1);
+        until("it is told", || told_of("a", "source") == Some(1));
+        host.run(&["move", "b", "source", "1"]).succeeds();
+    }
+    load(&host, "alone", &["--exclusive"]).succeeds();
+    let own = host.seen("alone")["exclusive"].as_u64().unwrap();
+    for actor in ["source", "write"] {
+        assert_ne!(at("a", actor), own);
+        until("it is told", || {
+            told_of("a", actor).is_none_or(|at| at != own)
+        });
+    }
+}

@@ -102,3 +102,66 @@ fn who_is_behind_on_its_core_is_told_whose_that_is() {
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
 }
+
+/// The workers of two actors, and where each must stay.
+fn seats(host: &Host, name: &str) -> Vec<(u64, Option<u64>)> {
+    let shown = host.json(&["show", name]);
+    let actors = shown["actor"].as_array().unwrap();
+    let at = |a: &serde_json::Value| (a["worker"].as_u64().unwrap(), a["pin"].as_u64());
+    actors.iter().map(at).collect()
+}
+
+fn until(what: &str, good: impl Fn() -> bool) {
+    let start = std::time::Instant::now();
+    while !good() {
+        assert!(start.elapsed().as_secs() < 60, "{what}");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
+/// All on one worker is what no mapper would do, and so stays only since it is wanted.
+#[test]
+fn who_is_moved_by_hand_stays_until_it_is_freed() {
+    let host = Host::begin();
+    for name in ["a", "b"] {
+        load(&host, name, &["--no-fuse"]).succeeds();
+        for actor in ["source", "write"] {
+            let told = host.run(&["move", name, actor, "0"]);
+            assert!(told.succeeds().out.contains("stays there"), "{told:?}");
+        }
+    }
+    let all_there = |name| seats(&host, name) == [(0, Some(0)), (0, Some(0))];
+    until("they come to it", || all_there("a") && all_there("b"));
+    // The mapper looks often meanwhile.
+    let start = std::time::Instant::now();
+    while start.elapsed().as_secs() < 2 {
+        assert!(all_there("a") && all_there("b"));
+    }
+    for told in [host.run(&["show", "a"]), host.run(&["map"])] {
+        assert!(told.succeeds().out.contains("pinned"), "{told:?}");
+    }
+    // A new version has them where they were, and a wrong request changes nothing.
+    host.run(&["replace", "a", MANY, "--no-fuse"]).succeeds();
+    assert!(all_there("a"), "{:?}", seats(&host, "a"));
+    host.run(&["move", "a", "source", "99"])
+        .refuses(1, &["there is no worker 99"]);
+    host.run(&["move", "a", "nobody", "--free"])
+        .refuses(1, &["no actor nobody"]);
+    host.run(&["move", "a", "source"]).refuses(2, &["WORKER"]);
+    host.run(&["move", "a", "source", "1", "--free"])
+        .refuses(2, &["--free"]);
+    for body in [
+        r#"{"actor": "source"}"#,
+        r#"{"actor": "source", "worker": 1, "free": true}"#,
+    ] {
+        let told = host.post("/applications/a/move", body);
+        assert!(told.starts_with("HTTP/1.1 400"), "{told}");
+    }
+    assert!(all_there("a"));
+    for actor in ["source", "write"] {
+        let told = host.run(&["move", "b", actor, "--free"]);
+        assert!(told.succeeds().out.contains("the mapper"), "{told:?}");
+    }
+    until("somebody leaves", || seats(&host, "b").contains(&(1, None)));
+    assert!(all_there("a"));
+}

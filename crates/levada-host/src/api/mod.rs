@@ -462,7 +462,7 @@ async fn resume(
     changed(served, name, asked, ("resume", Host::resume)).await
 }
 
-/// Put an actor on a worker
+/// Put an actor on a worker, where it stays; or let the mapper move it again
 #[utoipa::path(post, path = "/applications/{name}/move", params(("name" = String, Path)),
     request_body = MoveRequest, responses((status = 200, body = Application), (status = 400, body = Failed),
     (status = 404, body = Failed), (status = 409, body = Failed)))]
@@ -472,6 +472,10 @@ async fn move_actor(Of(served): Shared, At(name): At<String>, request: Request) 
         Err(refused) => return refused,
     };
     let moved = aside(&served, move |served| {
+        if request.worker.is_some() == request.free {
+            let what = "a move says either to which worker, or that the actor is free";
+            return Err(Refusal::new(Kind::Wrong, what).into());
+        }
         if let Some(isolated) = served.isolated.find(&name) {
             return isolated.move_actor(&request);
         }
@@ -547,6 +551,7 @@ fn workers(served: &Served, all: &[Seen]) -> Vec<Worker> {
     for hosted in all.iter().filter_map(|a| a.hosted.as_ref()) {
         let rate = hosted.rate.lock().unwrap_or_else(PoisonError::into_inner);
         let counters = hosted.app.counters().unwrap_or_default();
+        let pins = hosted.seats.pins();
         for (i, actor) in counters.actors.into_iter().enumerate() {
             let share = rate.as_ref().and_then(|r| r.busy.get(i)).map(|ns| ns / 1e9);
             if let Some(worker) = workers.get_mut(actor.worker as usize) {
@@ -554,6 +559,7 @@ fn workers(served: &Served, all: &[Seen]) -> Vec<Worker> {
                     application: hosted.name.clone(),
                     actor: actor.name,
                     share,
+                    pin: pins.get(i).copied().flatten(),
                 });
             }
         }

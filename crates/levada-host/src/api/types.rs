@@ -168,12 +168,17 @@ pub struct EventsQuery {
     pub follow: bool,
 }
 
-/// An actor, and where it is to go.
+/// An actor, and where it is to go, or that it may go anywhere.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MoveRequest {
     pub actor: String,
-    pub worker: u32,
+    /// It goes there, and stays: the mapper moves it no more. Either this is said, or `free`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<u32>,
+    /// It stays nowhere: the mapper may move it again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub free: bool,
 }
 
 /// The host itself.
@@ -497,10 +502,12 @@ impl From<&Seen> for Details {
             let shape = classes.as_ref().and_then(|c| c.get(i));
             shape.map_or(String::new(), |s| s.class.clone())
         };
+        let pins = hosted.map_or_else(Vec::new, |h| h.seats.pins());
         let actor = |(i, a): (usize, &ActorCounters)| Actor {
             name: a.name.clone(),
             class: class(i),
             worker: a.worker,
+            pin: pins.get(i).copied().flatten(),
             firings: a.firings,
             activations: a.activations,
             busy: a.busy.as_secs_f64(),

@@ -176,8 +176,16 @@ pub struct MoveArgs {
     pub name: String,
     #[arg(value_name = "ACTOR")]
     pub actor: String,
-    #[arg(value_name = "WORKER", allow_negative_numbers = true)]
-    pub worker: u32,
+    /// It goes there, and stays
+    #[arg(
+        value_name = "WORKER",
+        allow_negative_numbers = true,
+        required_unless_present = "free"
+    )]
+    pub worker: Option<u32>,
+    /// Let the mapper move it again
+    #[arg(long, conflicts_with = "worker")]
+    pub free: bool,
     #[command(flatten)]
     pub at: AtArgs,
 }

@@ -138,7 +138,8 @@ fn do_it(client: &Client, wish: &Wish) -> Result<String, Failed> {
         Wish::Move(name, actor, worker) => {
             let to = MoveRequest {
                 actor: actor.clone(),
-                worker: *worker,
+                worker: Some(*worker),
+                free: false,
             };
             post(one(name, "/move"), &json!(to))?;
             format!("{name}.{actor} is on worker {worker} now")
