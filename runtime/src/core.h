@@ -61,9 +61,7 @@ typedef struct lvd_entity {
   lvd_actor actor;
   /* Counters, written by the owner. */
   lvd_a64 activations, busy_ticks, longest_ticks;
-  lvd_a64 clocked; /* activations << 16 | for how many ticks of the clock the next one has run */
-  lvd_a64
-      asleep_at; /* ticks: when it was seen to sleep in the system, where `clocked` is of this one; 0 */
+  lvd_a64 clocked; /* 1 + the number of an activation that the clock, or the watchdog, has met */
 } lvd_entity;
 
 /* ---- workers ------------------------------------------------------------------------------ */
@@ -162,8 +160,9 @@ struct lvd_worker {
   lvd_fiber *stack;   /* at hand for the next actor that may wait */
   /* Counters. */
   lvd_a64 busy_ticks, slept, activations, sleeps, wakes_sent;
-  lvd_a64 slept_told; /* the most that was said of `slept` */
-  lvd_a64 stuck;      /* 1 + the number of the activation that does not end (stuck.c) */
+  lvd_a64 since; /* ticks: when the activation that runs began, less what fibers looked around */
+  lvd_a64 busy_told, slept_told; /* the most that was said of both */
+  lvd_a64 stuck;                 /* 1 + the number of the activation that does not end (stuck.c) */
   lvd_a64
       sleeper; /* 1 + that of the one that sleeps in the system, as the watchdog saw it; 0: has been done */
   lvd_a32 number; /* its thread's; 0: it has not begun */
@@ -334,6 +333,9 @@ static inline void lvd_falls_asleep(lvd_worker *w) {
 static inline void lvd_wakes_up(lvd_worker *w) {
   lvd_store_relaxed_u64(&w->slept, lvd_slept(w) << 1);
 }
+
+/* How long the activation of `e` that runs has taken; 0: none does, or it began a moment ago (counters.c). */
+uint64_t lvd_runs_ns(const lvd_entity *e);
 
 /* How long somebody looks around before he sleeps. On our only core nothing changes meanwhile, but for
  * what others than we push. */
@@ -521,6 +523,7 @@ void lvd_inputs_end(lvd_app *app);
 /* What `e`, which its worker has in hand, has asked: all of it, or what it asked before it last fired. */
 void lvd_questions_withdraw(lvd_entity *e);
 void lvd_questions_keep_last(lvd_entity *e);
+
 static inline bool lvd_asks(const lvd_entity *e) { return lvd_load_relaxed_ptr(&e->questions); }
 
 /* ---- actor_stack.c ------------------------------------------------------------------------ */

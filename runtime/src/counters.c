@@ -5,10 +5,15 @@
 
 #include <string.h>
 
-/* How long it has held its worker up asleep: its clock of CPU time stood still meanwhile. */
-static uint64_t slept_ns(const lvd_entity *e) {
-  uint64_t since = lvd_load_relaxed_u64(&e->asleep_at), now = lvd_port_ticks();
-  return since && now > since ? lvd_port_ticks_to_ns(now - since) : 0;
+/* The clock has met it, or the watchdog. One that has ended meanwhile, and may run elsewhere, has another
+ * number. */
+uint64_t lvd_runs_ns(const lvd_entity *e) {
+  uint64_t number = lvd_load_relaxed_u64(&e->activations) + 1;
+  if (lvd_load_relaxed_u64(&e->clocked) != number) return 0;
+  const lvd_worker *w = &e->app->rt->worker[lvd_load_relaxed_u32(&e->worker)];
+  uint64_t since = lvd_load_relaxed_u64(&w->since), now = lvd_port_ticks();
+  bool runs = lvd_load_relaxed_u64(&e->activations) + 1 == number;
+  return runs && now > since ? lvd_port_ticks_to_ns(now - since) : 0;
 }
 
 LVD_READS_LIVE static void read_actor(const lvd_entity *e, lvd_actor_counters *out) {
@@ -19,24 +24,29 @@ LVD_READS_LIVE static void read_actor(const lvd_entity *e, lvd_actor_counters *o
   for (uint32_t i = 0; i < e->actor.cls->actions; i++) out->firings += e->actor.fired[i];
   uint32_t state = lvd_load_relaxed_u32(&e->state);
   out->waits = state == LVD_IDLE || state == LVD_FINISHED || lvd_load_relaxed_u32(&e->away);
-  uint64_t clocked = lvd_load_relaxed_u64(&e->clocked), running_ns = 0;
   out->busy_ns = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&e->busy_ticks));
   out->longest_ns = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&e->longest_ticks));
   out->activations = lvd_load_relaxed_u64(&e->activations);
-  /* One that runs for long counts before it ends. */
-  if (clocked >> 16 == (out->activations & UINT64_MAX >> 16))
-    running_ns = (clocked & UINT16_MAX) * LVD_TICK_MS * 1000000u + slept_ns(e);
+  uint64_t running_ns = lvd_runs_ns(e); /* it counts before it ends */
   out->busy_ns += running_ns;
   if (out->longest_ns < running_ns) out->longest_ns = running_ns;
 }
 
 /* Fibers switch to each other in less than it takes to read a clock, so they are not measured: the
  * worker's clock counts whom it interrupts. */
-uint64_t lvd_app_fibers_busy_ns(lvd_app *app) {
-  uint64_t ticks = 0;
-  for (uint32_t i = 0; app && i < lvd_all_workers(app->rt); i++)
-    ticks += lvd_load_relaxed_u64(&app->share[i].fiber_ticks);
+uint64_t lvd_app_fibers_busy_on(lvd_app *app, uint32_t worker) {
+  if (!app || worker >= app->rt->workers) return 0;
+  const lvd_app_share *usual = &app->share[worker];
+  const lvd_app_share *urgent = &app->share[app->rt->workers + worker];
+  uint64_t ticks =
+      lvd_load_relaxed_u64(&usual->fiber_ticks) + lvd_load_relaxed_u64(&urgent->fiber_ticks);
   return ticks * LVD_TICK_MS * 1000000u;
+}
+
+uint64_t lvd_app_fibers_busy_ns(lvd_app *app) {
+  uint64_t ns = 0;
+  for (uint32_t i = 0; app && i < app->rt->workers; i++) ns += lvd_app_fibers_busy_on(app, i);
+  return ns;
 }
 
 static const lvd_producer *producer_of(lvd_app *app, uint32_t channel) {

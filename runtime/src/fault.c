@@ -165,12 +165,10 @@ void lvd_trap(void *self, lvd_port_trap trap, const void *address, const void *a
       w->clock_activations = activations;
       w->clock_turn = turn;
       w->clock_ticks = 0;
-      lvd_store_relaxed_u64(&e->asleep_at, 0); /* what slept was another activation */
     } else {
       w->clock_ticks++;
-      uint64_t ticks = w->clock_ticks < UINT16_MAX ? w->clock_ticks : UINT16_MAX;
-      lvd_store_relaxed_u64(&e->clocked, activations << 16 | ticks);
     }
+    lvd_store_relaxed_u64(&e->clocked, activations + 1);
     lvd_exchange_relaxed_u32(&w->yield, 1);
     const lvd_actor *a = &w->current->actor;
     if (e->is_fiber) {
@@ -186,7 +184,7 @@ void lvd_trap(void *self, lvd_port_trap trap, const void *address, const void *a
       return;
     w->may_abandon = 0;
     if (!ending) {
-      snprintf(text, sizeof text, "an action that has not ended after %u ms", limit);
+      snprintf(text, sizeof text, "an action that has not ended after %u ms of CPU time", limit);
       lvd_fault_record(w->current, LVD_FAULT_TIME, 0, text);
     }
     lvd_port_jump(w->escape);

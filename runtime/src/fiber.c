@@ -175,6 +175,7 @@ uint64_t lvd_fibers_run(lvd_worker *w, lvd_entity *e, uint64_t now) {
     look_up(w);
   w->away = AWAY_MOST;
   begin(w, e);
+  lvd_store_relaxed_u64(&w->since, now);
   lvd_store_relaxed_u32(&w->running_place, lvd_place(e) + 1);
   w->may_abandon = 1;
   bool whole = lvd_port_try(w->escape, run, w);
@@ -480,7 +481,9 @@ static lvd_status look_first(lvd_worker *w, const lvd_fiber *f, const lvd_want *
       if ((status = lvd_want_look(&want[i])) != LVD_E_TIME) *which = i;
     if (status != LVD_E_TIME || lvd_worker_wanted(w) || interrupted(f) != LVD_OK) break;
   }
-  w->looked_ticks += lvd_port_ticks() - start;
+  uint64_t looked = lvd_port_ticks() - start;
+  w->looked_ticks += looked;
+  lvd_count(&w->since, looked);
   return status;
 }
 

@@ -291,11 +291,22 @@ lvd_status lvd_core_give(lvd_runtime *rt, uint32_t worker) {
 }
 
 /* Never less than before: it is a counter. */
-static uint64_t sleep_told(lvd_worker *w) {
-  uint64_t is = lvd_slept(w), told = lvd_load_relaxed_u64(&w->slept_told);
-  while (told < is && !lvd_cas_relaxed_u64(&w->slept_told, &told, is)) {
+static uint64_t tell_most(lvd_a64 *most, uint64_t is) {
+  uint64_t told = lvd_load_relaxed_u64(most);
+  while (told < is && !lvd_cas_relaxed_u64(most, &told, is)) {
   }
   return told < is ? is : told;
+}
+
+/* With what the activation that runs has taken so far; unless it ends meanwhile, or another begins. */
+static uint64_t busy(const lvd_worker *w) {
+  uint64_t before = lvd_load_relaxed_u64(&w->activations);
+  bool ran = lvd_load_relaxed_u32(&w->running_place) != 0;
+  uint64_t since = lvd_load_relaxed_u64(&w->since), ticks = lvd_load_relaxed_u64(&w->busy_ticks);
+  bool runs = ran && lvd_load_relaxed_u32(&w->running_place) &&
+              lvd_load_relaxed_u64(&w->activations) == before;
+  uint64_t now = lvd_port_ticks();
+  return runs && now > since ? ticks + now - since : ticks;
 }
 
 lvd_status lvd_worker_counters_read(lvd_runtime *rt, uint32_t worker, lvd_worker_counters *out) {
@@ -304,8 +315,8 @@ lvd_status lvd_worker_counters_read(lvd_runtime *rt, uint32_t worker, lvd_worker
   memset(out, 0, sizeof *out);
   out->cpu = w->cpu;
   out->given = lvd_load_relaxed_u32(&w->given) != 0;
-  out->busy_ns = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&w->busy_ticks));
-  out->sleep_ns = lvd_port_ticks_to_ns(sleep_told(w));
+  out->busy_ns = lvd_port_ticks_to_ns(tell_most(&w->busy_told, busy(w)));
+  out->sleep_ns = lvd_port_ticks_to_ns(tell_most(&w->slept_told, lvd_slept(w)));
   out->activations = lvd_load_relaxed_u64(&w->activations);
   out->sleeps = lvd_load_relaxed_u64(&w->sleeps);
   out->wakes_sent = lvd_load_relaxed_u64(&w->wakes_sent);

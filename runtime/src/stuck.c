@@ -101,13 +101,8 @@ void lvd_stuck_tick(lvd_worker *w) {
 void lvd_stuck_asleep(lvd_worker *w) {
   lvd_entity *e = w->current;
   if (lvd_load_relaxed_u64(&w->sleeper) != lvd_load_relaxed_u64(&w->activations) + 1 || !e) return;
-  /* From now on its sleep counts as time that it takes. */
-  uint64_t mark = lvd_load_relaxed_u64(&e->activations) << 16;
-  if (!lvd_load_relaxed_u64(&e->asleep_at) ||
-      lvd_load_relaxed_u64(&e->clocked) >> 16 != mark >> 16) {
-    lvd_store_relaxed_u64(&e->asleep_at, lvd_port_ticks());
-    lvd_store_relaxed_u64(&e->clocked, mark | STUCK_MS / LVD_TICK_MS);
-  }
+  /* From now on its sleep is told as time that it takes. */
+  lvd_store_relaxed_u64(&e->clocked, lvd_load_relaxed_u64(&e->activations) + 1);
   if (relieve(w)) lvd_store_relaxed_u64(&w->sleeper, 0);
 }
 

@@ -162,6 +162,23 @@ LVD_READS_LIVE static bool tell_of_call(story *s, const lvd_entity *e) {
   return true;
 }
 
+/* It runs, and has for so long that others may wonder: that is one action. */
+LVD_READS_LIVE static void tell_of_long_run(story *s, const lvd_entity *e) {
+  enum { LONG_MS = 100 };
+  uint64_t ms = lvd_runs_ns(e) / 1000000;
+  if (ms < LONG_MS) return;
+  const lvd_actor_class *cls = e->actor.cls;
+  const char *native = e->actor.native, *action = NULL;
+  if (cls->action && e->actor.action < cls->actions) action = cls->action[e->actor.action].name;
+  uint32_t seconds = (uint32_t)(ms / 1000), tenths = (uint32_t)(ms / 100 % 10);
+  if (native)
+    say(s, "  %s has been in the native %s for %u.%u s", e->name, native, seconds, tenths);
+  else
+    say(s, "  %s has computed for %u.%u s", e->name, seconds, tenths);
+  if (action) say(s, native ? ", called by action %s" : " in action %s", action);
+  say(s, "\n");
+}
+
 /* Who has a worker: an actor of this application, or another application. Its name is read under the
  * runtime's lock, since it may be unloaded at any time. */
 static void tell_who_has(story *s, lvd_app *app, uint32_t worker) {
@@ -255,6 +272,7 @@ size_t lvd_app_why(lvd_app *app, char *text, size_t size) {
     if (tell_of_call(&s, &app->entity[a])) continue;
     tell_of_questions(&s, &app->entity[a]);
     doing what = what_does(app, a);
+    if (what == RUNS) tell_of_long_run(&s, &app->entity[a]);
     ready += what == WAITS_FOR_TURN || what == RUNS;
   }
   uint32_t holds = lvd_load_relaxed_u32(&app->paused) & (LVD_HOLD_ALL | LVD_HOLD_REST);

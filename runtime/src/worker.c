@@ -215,6 +215,7 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
   }
   w->current = e;
   w->verdict = LVD_WAIT;
+  lvd_store_relaxed_u64(&w->since, now);
   lvd_store_relaxed_u32(&w->running_place, lvd_place(e) + 1);
   lvd_store_relaxed_u64(&w->began, now);
   bool whole = lvd_port_try(w->escape, call, w);

@@ -291,6 +291,25 @@ void test_app_why_waits_for_its_turn(void) {
   CHECK(!strstr(why, "circle") && !strstr(why, "too few") && !strstr(why, "add waits for 1"));
   CHECK(strstr(why, "1 of 2 actors can fire"));
 
+  /* Who has it is told to compute, and counts as busy before it has come back, but not for longer than it has. */
+  uint64_t before = now_ns();
+  while (!strstr(why, "hog has computed for ")) {
+    sleep_ms(1);
+    lvd_app_why(busy, why, sizeof why);
+  }
+  lvd_actor_counters first, then;
+  lvd_worker_counters w1, w2;
+  uint32_t one = 1;
+  CHECK_EQ(lvd_app_counters(busy, &first, &one, NULL, NULL), LVD_OK);
+  CHECK_EQ(lvd_worker_counters_read(rt, 0, &w1), LVD_OK);
+  sleep_ms(50);
+  CHECK_EQ(lvd_worker_counters_read(rt, 0, &w2), LVD_OK);
+  CHECK_EQ(lvd_app_counters(busy, &then, &one, NULL, NULL), LVD_OK);
+  uint64_t most = now_ns() - before, least = 40000000;
+  CHECK(then.activations == 0 && first.busy_ns >= 100000000);
+  CHECK(then.busy_ns >= first.busy_ns + least && w2.busy_ns >= w1.busy_ns + least);
+  CHECK(then.busy_ns - first.busy_ns <= most && w2.busy_ns - w1.busy_ns <= most);
+
   lvd_store_relaxed_u32(&hogs, 0);
   app_ended(busy, LVD_OK);
   lvd_end(p, LVD_OK);

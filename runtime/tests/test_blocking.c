@@ -175,7 +175,7 @@ void test_blocking_faults(void) {
     lvd_fault_kind kind;
   } cases[] = {
       {"a!", "a bad byte", LVD_FAULT_NATIVE},
-      {"a@", "an action that has not ended after 100 ms", LVD_FAULT_TIME},
+      {"a@", "an action that has not ended after 100 ms of CPU time", LVD_FAULT_TIME},
       {"a#", "stack overflow", LVD_FAULT_STACK},
   };
   lvd_runtime *rt;

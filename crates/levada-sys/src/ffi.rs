@@ -221,7 +221,7 @@ unsafe extern "C" {
         out: *mut lvd_worker_counters,
     ) -> lvd_status;
 
-    pub fn lvd_app_fibers_busy_ns(app: *mut lvd_app) -> u64;
+    pub fn lvd_app_fibers_busy_on(app: *mut lvd_app, worker: u32) -> u64;
 
     pub fn lvd_leases_begin() -> lvd_status;
     pub fn lvd_leases_end();

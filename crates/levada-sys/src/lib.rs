@@ -393,7 +393,7 @@ pub struct App {
     raw: NonNull<ffi::lvd_app>,
     // In this order: the application goes first, then what it stands on.
     network: Arc<Network>,
-    _runtime: Runtime,
+    runtime: Runtime,
 }
 
 // SAFETY: all calls on an application that are used here are thread-safe.
@@ -421,14 +421,15 @@ pub struct Counters {
     pub actors: Vec<ActorCounters>,
     /// One for each consumer of each channel.
     pub channels: Vec<ChannelCounters>,
-    /// CPU time of its fibers: of a C program, all that it computes on workers.
-    pub fibers: Duration,
+    /// CPU time of its fibers on each worker: of a C program, all that it computes there.
+    pub fibers: Vec<Duration>,
 }
 
 impl Counters {
     /// CPU time of all of it.
     pub fn busy(&self) -> Duration {
-        self.actors.iter().map(|a| a.busy).sum::<Duration>() + self.fibers
+        let actors = self.actors.iter().map(|a| a.busy);
+        actors.chain(self.fibers.iter().copied()).sum()
     }
 }
 
@@ -560,7 +561,7 @@ impl App {
                 Ok(App {
                     raw: app,
                     network: network.clone(),
-                    _runtime: runtime.clone(),
+                    runtime: runtime.clone(),
                 })
             }
             (status, _) => {
@@ -790,9 +791,17 @@ impl App {
         Ok(Counters {
             actors: actors.collect(),
             channels: channel,
-            // SAFETY: the application is live.
-            fibers: Duration::from_nanos(unsafe { ffi::lvd_app_fibers_busy_ns(self.raw.as_ptr()) }),
+            fibers: (0..self.runtime.workers())
+                .map(|w| self.fibers_on(w))
+                .collect(),
         })
+    }
+
+    /// CPU time of its fibers on a worker.
+    fn fibers_on(&self, worker: u32) -> Duration {
+        // SAFETY: the application is live.
+        let ns = unsafe { ffi::lvd_app_fibers_busy_on(self.raw.as_ptr(), worker) };
+        Duration::from_nanos(ns)
     }
 
     /// The fault that ended it.

@@ -55,6 +55,15 @@ fn who_waits_for_a_firing_is_told_when_it_lasts_too_long() {
     let host = host_with_long();
     let state = || host.seen("long")["state"].as_str().unwrap().to_string();
     assert_eq!(state(), "running");
+    // What it is in is told once others may wonder.
+    let start = Instant::now();
+    while !host
+        .run(&["why", "long"])
+        .out
+        .contains("long has been in the native until_told for ")
+    {
+        assert!(start.elapsed() < Duration::from_secs(60), "nobody says");
+    }
     host.run(&["pause", "long", "--within=0.1"])
         .refuses(1, &["long is paused", "has not ended within 100ms"]);
     assert_eq!(state(), "paused");
@@ -131,6 +140,21 @@ fn others_go_on_beside_an_action_that_does_not_end() {
     host.run(&["load", "src/p/Endless.cal", "--name=endless"])
         .succeeds();
     host.until("endless", |a| a["busy"].as_f64() > Some(0.2));
+    let why = host.run(&["why", "endless"]);
+    let (_, told) = why.succeeds().out.split_once(" has computed for ").unwrap();
+    assert!(told.contains(" s in action "), "{why:?}");
+    // Its worker is busy before the action has ended, and no more than it can be.
+    let stats = host.json(&["stats"]);
+    let (workers, up) = (&stats["worker"], stats["host"]["seconds"].as_f64().unwrap());
+    let busy = |w: &serde_json::Value| w["busy"].as_f64().unwrap();
+    assert!(workers.as_array().unwrap().iter().any(|w| busy(w) > 0.2));
+    assert!(
+        workers
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|w| busy(w) < up + 1.0)
+    );
     for i in 0..6 {
         let (name, out) = (format!("--name=one{i}"), format!("--out=one{i}.txt"));
         host.run(&["load", common::host::TOP, &name, &out])

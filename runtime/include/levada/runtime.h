@@ -205,6 +205,8 @@ LVD_API lvd_status lvd_app_counters(lvd_app *app, lvd_actor_counters *actor, uin
 /* CPU time of its fibers, calls of forks and procedures included; in steps of 4 ms, and right on the
  * average. */
 LVD_API uint64_t lvd_app_fibers_busy_ns(lvd_app *app);
+/* That of those on one worker's core. */
+LVD_API uint64_t lvd_app_fibers_busy_on(lvd_app *app, uint32_t worker);
 LVD_API lvd_status lvd_worker_counters_read(lvd_runtime *rt, uint32_t worker,
                                             lvd_worker_counters *out);
 

@@ -88,7 +88,7 @@ pub struct RuntimeArgs {
     /// Workers [default: as many as affinity and the CPU quota leave]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = workers)]
     pub workers: Option<u32>,
-    /// Stop an application when one action of it computes for longer than this; 0: never [default: 0;
+    /// Stop an application when one action of it takes more CPU time than this; 0: never [default: 0;
     /// in a host 10000]
     #[arg(long, value_name = "MS", allow_negative_numbers = true)]
     pub time_limit: Option<u32>,
