@@ -166,6 +166,7 @@ impl Host {
             moves: AtomicUsize::new(0),
             moved: Mutex::new(None),
             rate: Mutex::new(None),
+            fibers: Mutex::default(),
             started: OnceLock::new(),
         });
         let seen = Seen {

@@ -112,23 +112,51 @@ fn counts_nothing(hosted: &Hosted) -> bool {
     hosted.app.progress().is_none() && !counted
 }
 
+/// So much newer samples count.
+fn weight(seconds: f64) -> f64 {
+    1.0 - (-seconds / 0.3).exp()
+}
+
+/// The part of a core that its fibers took on each since `before`, in the same way; whether they took any.
+pub fn remember_fibers(
+    hosted: &Hosted,
+    before: &Counters,
+    now: &Counters,
+    elapsed: Duration,
+) -> bool {
+    let seconds = elapsed.as_secs_f64();
+    if seconds <= 0.0 {
+        return false;
+    }
+    let mut mean = hosted.fibers.lock().unwrap_or_else(PoisonError::into_inner);
+    mean.resize(now.fibers.len(), 0.0);
+    let both = before.fibers.iter().zip(&now.fibers);
+    for (mean, (before, now)) in mean.iter_mut().zip(both) {
+        let part = now.saturating_sub(*before).as_secs_f64() / seconds;
+        *mean += weight(seconds) * (part.min(1.0) - *mean);
+    }
+    before.fibers != now.fibers
+}
+
 /// What it does in a second, newer samples counting more.
 pub fn remember(hosted: &Hosted, did: &Graph, elapsed: Duration) {
     let seconds = elapsed.as_secs_f64();
     if seconds <= 0.0 {
         return;
     }
-    let weight = 1.0 - (-seconds / 0.3).exp();
+    let weight = weight(seconds);
+    // An activation that ends is counted whole, but nobody takes more than a core.
+    let of_second = |busy: f64| (busy / seconds).min(1e9);
     let mut rate = hosted.rate.lock().unwrap_or_else(PoisonError::into_inner);
     match rate.as_mut().filter(|r| r.busy.len() == did.busy.len()) {
         Some(rate) => {
             for (mean, new) in rate.busy.iter_mut().zip(&did.busy) {
-                *mean += weight * (new / seconds - *mean);
+                *mean += weight * (of_second(*new) - *mean);
             }
         }
         None => {
             let mut first = did.clone();
-            first.busy.iter_mut().for_each(|b| *b /= seconds);
+            first.busy.iter_mut().for_each(|b| *b = of_second(*b));
             *rate = Some(first);
         }
     }

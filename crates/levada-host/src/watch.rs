@@ -53,7 +53,8 @@ struct Watch<'a> {
     count: u64,
     /// How often in a row nothing had fired.
     quiet: u32,
-    activations: u64,
+    /// What workers had done when that was last asked.
+    done: u64,
     /// How often what runs has changed; whether a mapper is at work; whether it works on what is past.
     changes: u64,
     maps: bool,
@@ -89,7 +90,7 @@ pub fn watch(shared: &Shared, notes: &Receiver<Note>) {
         changed: Instant::now(),
         count: 0,
         quiet: 0,
-        activations: 0,
+        done: 0,
         changes: 0,
         maps: false,
         stale: false,
@@ -300,11 +301,12 @@ impl Watch<'_> {
     /// Whether any worker has done anything since the last time that this was asked.
     fn anything(&mut self) -> bool {
         let runtime = &self.shared.runtime;
-        let activations = (0..runtime.workers())
+        // One that goes on is something, too.
+        let done = (0..runtime.workers())
             .filter_map(|w| runtime.worker_counters(w).ok())
-            .map(|c| c.activations)
+            .map(|c| c.activations.wrapping_add(c.busy_ns))
             .fold(0u64, u64::wrapping_add);
-        std::mem::replace(&mut self.activations, activations) != activations
+        std::mem::replace(&mut self.done, done) != done
     }
 
     /// Takes a sample and makes the moves that the mapper asks for.
@@ -317,6 +319,7 @@ impl Watch<'_> {
         self.at += elapsed;
         self.count += 1;
         let (mut graph, mut long, mut starved) = (Graph::default(), Vec::new(), false);
+        let mut fibers = false;
         for watched in &mut self.all {
             let Ok(now) = watched.hosted.app.counters() else {
                 return;
@@ -331,6 +334,7 @@ impl Watch<'_> {
                 let held = watched.hosted.held.try_lock().map_or(true, |held| *held);
                 starved |= watched.turns.look(&watched.before, &now, held);
             }
+            fibers |= pace::remember_fibers(&watched.hosted, &watched.before, &now, elapsed);
             watched.before = now;
             pace::remember(&watched.hosted, &did, elapsed);
             if watched.first < usize::MAX {
@@ -350,7 +354,7 @@ impl Watch<'_> {
         if (starved || late) && self.again.may() {
             self.map();
         }
-        let fired = graph.busy.iter().any(|b| *b > 0.0);
+        let fired = fibers || graph.busy.iter().any(|b| *b > 0.0);
         self.quiet = if fired { 0 } else { self.quiet + 1 };
         self.follow();
         if self.pins_from <= Instant::now() {

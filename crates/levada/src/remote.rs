@@ -504,19 +504,26 @@ pub fn map(at: &AtArgs, write: Option<&Path>) -> Done {
     say(at, "GET", "/map", &Value::Null, |all: &Vec<Worker>| {
         let mut rows = Vec::new();
         for w in all {
-            let total: f64 = w
-                .actor
-                .iter()
-                .filter_map(|a| a.share)
-                .fold(0.0, |all, one| all + one);
+            let actors = w.actor.iter().filter_map(|a| a.share);
+            let programs = w.program.iter().map(|p| p.share);
+            let total = actors.chain(programs).fold(0.0, |all, one| all + one);
             let whose = match w.open {
                 true => plural(w.actor.len(), "actor"),
                 false => format!("{}, and no others", plural(w.actor.len(), "actor")),
             };
-            rows.push(vec![core(w), whose, share(Some(total))]);
+            rows.push(vec![core(w), whose, share(Some(total.min(1.0)))]);
             for a in &w.actor {
                 let name = format!("  {}.{}", a.application, a.actor);
-                rows.push(vec![name, String::new(), share(a.share)]);
+                let stays = match a.pin {
+                    None => String::new(),
+                    Some(pin) if pin == w.worker => "pinned".to_string(),
+                    Some(pin) => format!("pinned to {pin}"),
+                };
+                rows.push(vec![name, stays, share(a.share)]);
+            }
+            for p in &w.program {
+                let name = format!("  {}", p.application);
+                rows.push(vec![name, "its fibers".to_string(), share(Some(p.share))]);
             }
         }
         table(&["worker", "", "of a core"], &rows)
@@ -533,7 +540,7 @@ pub fn stats(at: &AtArgs) -> Done {
                 vec![
                     core(w),
                     format!("{:.1} s", w.busy),
-                    share(Some(w.busy / of)),
+                    share(Some((w.busy / of).min(1.0))),
                     grouped(w.activations),
                     grouped(w.sleeps),
                     w.actor.len().to_string(),

@@ -328,6 +328,27 @@ fn who_takes_turns_computes_the_same() {
     }
 }
 
+/// A program that forks and does nothing else is seen on the workers that it takes.
+fn forks_are_seen(host: &Host, name: &str) {
+    let takes = |w: &serde_json::Value| {
+        let all = w["program"].as_array().into_iter().flatten();
+        let own = all.filter(|p| p["application"] == name);
+        own.filter_map(|p| p["share"].as_f64()).sum::<f64>()
+    };
+    let start = Instant::now();
+    loop {
+        let map = host.json(&["map"]);
+        let all: Vec<f64> = map.as_array().unwrap().iter().map(takes).collect();
+        assert!(all.iter().all(|share| *share <= 1.0), "{map}");
+        if all.iter().sum::<f64>() > 0.01 {
+            break;
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "{map}");
+    }
+    let map = host.run(&["map"]);
+    assert!(map.succeeds().out.contains("its fibers"), "{map:?}");
+}
+
 /// Each of its activations is short, and it has always forks open: it ends at one of them.
 #[test]
 fn who_forks_without_end_can_be_ended() {
@@ -349,6 +370,9 @@ fn who_forks_without_end_can_be_ended() {
         let size = if round % 2 == 0 { "20" } else { "34" };
         host.place.run(&[&load[..], &[size]].concat()).succeeds();
         std::thread::sleep(Duration::from_millis(50));
+        if round == 1 {
+            forks_are_seen(&host, &name);
+        }
         if round % 3 == 0 {
             host.run(&["pause", &name, "--within", "0.2"]);
             host.run(&["resume", &name]).succeeds();

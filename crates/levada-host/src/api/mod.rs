@@ -529,6 +529,9 @@ async fn why(Of(served): Shared, At(name): At<String>) -> Answer<Why> {
     }))
 }
 
+/// A smaller part of a core is none: a mean of what was never comes to 0.
+const WORTH_TELLING: f64 = 0.0005;
+
 fn workers(served: &Served, all: &[Seen]) -> Vec<Worker> {
     let runtime = served.host.runtime();
     let leases = leases::by_core();
@@ -545,10 +548,21 @@ fn workers(served: &Served, all: &[Seen]) -> Vec<Worker> {
                 sleeps: read.sleeps,
                 lease: leases.get(&read.cpu).cloned(),
                 actor: Vec::new(),
+                program: Vec::new(),
             }
         })
         .collect();
     for hosted in all.iter().filter_map(|a| a.hosted.as_ref()) {
+        let fibers = hosted.fibers.lock();
+        let fibers = fibers.unwrap_or_else(PoisonError::into_inner).clone();
+        for (worker, share) in workers.iter_mut().zip(fibers) {
+            if share >= WORTH_TELLING {
+                worker.program.push(Computes {
+                    application: hosted.name.clone(),
+                    share,
+                });
+            }
+        }
         let rate = hosted.rate.lock().unwrap_or_else(PoisonError::into_inner);
         let counters = hosted.app.counters().unwrap_or_default();
         let pins = hosted.seats.pins();

@@ -22,6 +22,9 @@ pub fn text(served: &Served, hosted: &Hosted) -> String {
         for placed in &worker.actor {
             *took.entry(&placed.application).or_default() += placed.share.unwrap_or(0.0);
         }
+        for program in &worker.program {
+            *took.entry(&program.application).or_default() += program.share;
+        }
         let own = took.remove(hosted.name.as_str()).unwrap_or(0.0);
         out += &shared(worker.worker, took, own);
         let lease = leases.get(&worker.cpu).and_then(|l| l.process);
