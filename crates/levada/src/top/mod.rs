@@ -18,9 +18,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use view::View;
 
-/// One answer of the host, and when.
+/// One answer of the host.
 pub struct Look {
-    at: Instant,
     stats: Stats,
     /// Of the application that is chosen.
     details: Option<Details>,
@@ -44,7 +43,6 @@ fn look(client: &Client, chosen: &str) -> Result<Look, Failed> {
         false => (None, None),
     };
     Ok(Look {
-        at: Instant::now(),
         stats,
         details,
         why: why.map_or(String::new(), |w| w.text),
@@ -117,7 +115,8 @@ fn is_end(key: &KeyEvent) -> bool {
 pub enum Wish {
     /// Pause it, or let it go on.
     Turn(String, State),
-    Move(String, String, u32),
+    /// To a worker, where it stays; or to none: the mapper may move it again.
+    Move(String, String, Option<u32>),
     /// At once?
     Unload(String, bool),
 }
@@ -138,11 +137,14 @@ fn do_it(client: &Client, wish: &Wish) -> Result<String, Failed> {
         Wish::Move(name, actor, worker) => {
             let to = MoveRequest {
                 actor: actor.clone(),
-                worker: Some(*worker),
-                free: false,
+                worker: *worker,
+                free: worker.is_none(),
             };
             post(one(name, "/move"), &json!(to))?;
-            format!("{name}.{actor} is on worker {worker} now")
+            match worker {
+                Some(worker) => format!("{name}.{actor} is on worker {worker}, and stays there"),
+                None => format!("{name}.{actor} is where the mapper puts it"),
+            }
         }
         Wish::Unload(name, now) => {
             // What takes longer goes on by itself.

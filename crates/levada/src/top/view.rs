@@ -11,7 +11,8 @@ use ratatui::crossterm::event::KeyCode;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Style, Stylize};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Cell, Paragraph, Row, Table};
+use ratatui::widgets::{Cell as Field, Paragraph, Row, Table};
+use std::cell::Cell;
 
 pub struct View {
     now: Look,
@@ -20,22 +21,45 @@ pub struct View {
     actor: usize,
     /// The worker that the actor goes to is typed, and this is there of it.
     moves: Option<String>,
-    /// All that is said is shown, from this line on, in the place of actors and channels.
-    whole: Option<usize>,
-    /// The last line of it that may be the first, as it was drawn.
-    last: std::cell::Cell<usize>,
+    /// What is read, from this line on, in the place of actors and channels.
+    reads: Option<(Page, usize)>,
+    /// The last line of it that may be the first, and the lines that a key goes on, as it was drawn.
+    last: Cell<usize>,
+    page: Cell<usize>,
     /// What came of the last key.
     pub said: String,
 }
 
-const KEYS: &str =
-    " q quit  up/down application  left/right actor  w words  p pause  m move  u unload  U now";
-/// While all that is said is shown.
-const KEYS_WHOLE: &str = " q quit  w, Escape back  PageUp/PageDown  up/down application";
+/// What can be read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Page {
+    /// All that is said of an application, and of the last key.
+    Words,
+    /// What keys do.
+    Keys,
+}
+
+/// Each key with a word for the line at the bottom, and what it does.
+const KEYS: [(&str, &str, &str); 10] = [
+    ("q", "quit", "end this; so does Ctrl-C"),
+    ("up/down", "application", "choose an application"),
+    ("left/right", "actor", "choose an actor of it"),
+    ("w", "words", "all that is said of it"),
+    ("p", "pause", "pause it, or let it go on"),
+    ("m", "move", "move the actor to stay"),
+    ("u", "unload", "let it drain, unload it"),
+    ("U", "now", "unload it at once"),
+    ("?", "keys", "what keys do"),
+    ("PageUp/Down", "", "read on"),
+];
+/// While something is read.
+const KEYS_READING: [(&str, &str, &str); 3] = [
+    ("Escape", "back", ""),
+    ("PageUp/Down", "more", ""),
+    ("up/down", "application", ""),
+];
 /// Lines of the words below the channels.
 const WORDS: usize = 4;
-/// Lines that a key goes on in all of them.
-const PAGE: usize = 10;
 const BAR: usize = 10;
 /// Cells of a name, at least: before that columns are left out.
 const NAME: u16 = 16;
@@ -51,8 +75,9 @@ impl View {
             app: 0,
             actor: 0,
             moves: None,
-            whole: None,
-            last: std::cell::Cell::new(0),
+            reads: None,
+            last: Cell::new(0),
+            page: Cell::new(1),
             said: String::new(),
         }
     }
@@ -84,36 +109,33 @@ impl View {
 
     /// Escape first ends what a key has begun.
     pub fn keys_are_free(&mut self) -> bool {
-        self.moves.take().is_none() && self.whole.take().is_none()
+        self.moves.take().is_none() && self.reads.take().is_none()
     }
 
     pub fn key(&mut self, key: KeyCode) -> Option<Wish> {
         let all = self.now.stats.application.len();
         let name = self.chosen().to_string();
-        if let (Some(mut typed), KeyCode::Char('0'..='9') | KeyCode::Enter) =
-            (self.moves.take(), key)
-        {
-            typed.extend(key.as_char());
-            let worker: u32 = typed.parse().ok()?;
-            // Another digit would make it one that is not there, or it is to be this one.
-            let workers = self.now.stats.worker.len();
-            if key == KeyCode::Enter || worker as usize * 10 >= workers || worker == 0 {
-                let actor = self.actors().get(self.actor)?.name.clone();
-                return Some(Wish::Move(name, actor, worker));
+        if let Some(typed) = self.moves.take() {
+            match key {
+                KeyCode::Char('f') => return self.wish_to_move(None),
+                KeyCode::Char('0'..='9') | KeyCode::Enter => return self.type_worker(typed, key),
+                _ => {}
             }
-            self.moves = Some(typed);
-            return None;
         }
-        match (key, self.whole) {
-            (KeyCode::Char('w'), None) => self.whole = Some(0),
-            (KeyCode::Char('w'), Some(_)) => self.whole = None,
-            (KeyCode::PageUp, Some(at)) => self.whole = Some(at.saturating_sub(PAGE)),
-            (KeyCode::PageDown, Some(at)) => self.whole = Some((at + PAGE).min(self.last.get())),
-            (KeyCode::Up | KeyCode::Down, Some(_)) => self.whole = Some(0),
-            _ => {}
-        }
+        let reads = |page| self.reads.is_some_and(|(read, _)| read == page);
+        self.reads = match (key, self.reads) {
+            (KeyCode::Char('w'), _) if !reads(Page::Words) => Some((Page::Words, 0)),
+            (KeyCode::Char('?'), _) if !reads(Page::Keys) => Some((Page::Keys, 0)),
+            (KeyCode::Char('w' | '?'), _) => None,
+            (KeyCode::PageUp, Some((page, at))) => Some((page, at.saturating_sub(self.page.get()))),
+            (KeyCode::PageDown, Some((page, at))) => {
+                Some((page, (at + self.page.get()).min(self.last.get())))
+            }
+            (KeyCode::Up | KeyCode::Down, Some((page, _))) => Some((page, 0)),
+            (_, reads) => reads,
+        };
         // What came of a key can be read whole, and who reads presses no key by chance.
-        let reads = matches!(key, KeyCode::Char('w')) || self.whole.is_some();
+        let reads = matches!(key, KeyCode::Char('w' | '?')) || self.reads.is_some();
         if reads && !matches!(key, KeyCode::Up | KeyCode::Down) {
             return None;
         }
@@ -137,11 +159,36 @@ impl View {
         None
     }
 
-    /// Seconds between the two answers.
+    fn wish_to_move(&self, worker: Option<u32>) -> Option<Wish> {
+        let actor = self.actors().get(self.actor)?.name.clone();
+        Some(Wish::Move(self.chosen().to_string(), actor, worker))
+    }
+
+    /// Another digit of the worker that the actor is to go to, or the end of it.
+    fn type_worker(&mut self, mut typed: String, key: KeyCode) -> Option<Wish> {
+        typed.extend(key.as_char());
+        let worker: u32 = typed.parse().ok()?;
+        // Another digit would make it one that is not there, or it is to be this one.
+        let workers = self.now.stats.worker.len();
+        if key == KeyCode::Enter || worker as usize * 10 >= workers || worker == 0 {
+            return self.wish_to_move(Some(worker));
+        }
+        self.moves = Some(typed);
+        None
+    }
+
+    /// Seconds between the two answers, as the host says.
     fn seconds(&self) -> Option<f64> {
         let before = self.before.as_ref()?;
-        let seconds = (self.now.at - before.at).as_secs_f64();
+        let seconds = self.now.stats.host.seconds - before.stats.host.seconds;
         (seconds > 0.0).then_some(seconds)
+    }
+
+    /// Of so many cores the part that was busy meanwhile. What is read at two moments may be a little more than
+    /// there is.
+    fn busy(&self, now: f64, was: f64, cores: usize) -> Option<f64> {
+        let seconds = self.seconds()?;
+        Some(((now - was) / seconds).clamp(0.0, cores as f64))
     }
 
     pub fn draw(&self, frame: &mut Frame) {
@@ -169,30 +216,44 @@ impl View {
             stats.host.seconds
         );
         frame.render_widget(Paragraph::new(up).bold(), title);
-        self.draw_workers(frame, workers, columns, usize::from(cores));
-        self.draw_applications(frame, applications);
-        match self.whole {
-            Some(first) => self.draw_words(frame, details, first),
-            None => self.draw_details(frame, details),
+        if let Some((Page::Keys, first)) = self.reads {
+            let all = workers.union(applications).union(details).union(said);
+            self.draw_page(frame, all, what_keys_do(), first);
+        } else {
+            self.draw_workers(frame, workers, columns, usize::from(cores));
+            self.draw_applications(frame, applications);
+            match self.reads {
+                Some((_, first)) => self.draw_page(frame, details, self.words(details), first),
+                None => self.draw_details(frame, details),
+            }
+            self.draw_said(frame, said);
         }
+        let all = match self.reads {
+            Some(_) => &KEYS_READING[..],
+            None => &KEYS[..],
+        };
+        frame.render_widget(Paragraph::new(keys_in(all, keys.width)).dim(), keys);
+    }
+
+    /// What came of the last key, or what it asks for.
+    fn draw_said(&self, frame: &mut Frame, area: Rect) {
+        let width = usize::from(area.width);
         let text = match (&self.moves, self.actors().get(self.actor)) {
             (Some(typed), Some(actor)) => {
                 let last = self.now.stats.worker.len().max(1) - 1;
-                format!(" move {} to worker (0-{last}, Enter)? {typed}", actor.name)
+                let asks = format!(": to worker 0-{last}, or f for free? {typed}");
+                let room = width.saturating_sub(asks.len() + 1);
+                let name = shortened(&actor.name, room, 1).pop().unwrap_or_default();
+                format!(" {name}{asks}")
             }
             _ => format!(" {}", self.said.lines().next().unwrap_or_default()),
         };
-        let text = lines(shortened(&text, usize::from(said.width), 1));
-        frame.render_widget(Paragraph::new(text).yellow(), said);
-        let text = match self.whole {
-            Some(_) => KEYS_WHOLE,
-            None => KEYS,
-        };
-        frame.render_widget(Paragraph::new(keys_in(text, keys.width)).dim(), keys);
+        let text = lines(shortened(&text, width, 1));
+        frame.render_widget(Paragraph::new(text).yellow(), area);
     }
 
     /// Of what is chosen, and of the last key, all that is said.
-    fn draw_words(&self, frame: &mut Frame, area: Rect, first: usize) {
+    fn words(&self, area: Rect) -> Vec<String> {
         let outcome = self.application().and_then(|a| a.outcome.clone());
         let said = [
             self.said.clone(),
@@ -200,9 +261,15 @@ impl View {
             self.now.why.clone(),
         ];
         let said = said.iter().map(|s| s.trim_end()).filter(|s| !s.is_empty());
-        let all = wrapped(&said.collect::<Vec<_>>().join("\n"), cells_of(area));
-        let last = all.len().saturating_sub(usize::from(area.height));
+        wrapped(&said.collect::<Vec<_>>().join("\n"), cells_of(area))
+    }
+
+    /// As many of these lines as there is room for, from one on.
+    fn draw_page(&self, frame: &mut Frame, area: Rect, all: Vec<String>, first: usize) {
+        let height = usize::from(area.height);
+        let last = all.len().saturating_sub(height);
         self.last.set(last);
+        self.page.set(height.saturating_sub(1).max(1));
         let text = lines(all.into_iter().skip(first.min(last)).map(indented));
         frame.render_widget(Paragraph::new(text), area);
     }
@@ -211,17 +278,17 @@ impl View {
         let before = self.before.as_ref().map(|b| &b.stats.worker);
         let all = &self.now.stats.worker;
         let shown = all.len().min(columns * lines);
+        // With its name, its share and its actors beside it.
+        let wide = usize::from(area.width).saturating_sub(30).clamp(8, 30);
         let one = |w: &Worker| {
             let was = before.and_then(|all| all.iter().find(|b| b.worker == w.worker));
-            let busy = was
-                .zip(self.seconds())
-                .map(|(b, s)| (w.busy - b.busy).max(0.0) / s);
+            let busy = was.and_then(|b| self.busy(w.busy, b.busy, 1));
             let core = match w.cpu {
                 0.. => format!(" core {:<3}", w.cpu),
                 _ => format!(" worker {:<3}", w.worker),
             };
             let (cells, rest) = match columns {
-                1 => (30, format!("   {}", plural(w.actor.len(), "actor"))),
+                1 => (wide, format!("   {}", plural(w.actor.len(), "actor"))),
                 _ => (10, String::new()),
             };
             [
@@ -266,7 +333,8 @@ impl View {
             });
             let per = |now: f64, was: f64| self.seconds().map(|s| (now - was).max(0.0) / s);
             let firings = was.and_then(|b| per(a.firings as f64, b.firings as f64));
-            let busy = was.and_then(|b| per(a.busy, b.busy));
+            let cores = self.now.stats.worker.len();
+            let busy = was.and_then(|b| self.busy(a.busy, b.busy, cores));
             let done = a.progress.as_ref().and_then(|p| {
                 let was = was?.progress.as_ref().map_or(0, |b| b.done);
                 Some((per(p.done as f64, was as f64)?, &p.unit))
@@ -328,12 +396,11 @@ impl View {
         let actors = details.actor.iter().enumerate().skip(first).take(room);
         let rows = actors.map(|(i, a)| {
             let was = before.and_then(|b| b.actor.get(i));
-            let busy = was
-                .zip(seconds)
-                .map(|(b, s)| (a.busy - b.busy).max(0.0) / s);
+            let busy = was.and_then(|b| self.busy(a.busy, b.busy, 1));
+            let pin = if a.pin.is_some() { " pin" } else { "" };
             let row = Row::new(columns.of([
                 a.name.clone(),
-                a.worker.to_string(),
+                format!("{}{pin}", a.worker),
                 share(busy),
                 format!("{:.2} ms", a.longest * 1e3),
             ]));
@@ -356,10 +423,10 @@ impl View {
                 .zip(seconds)
                 .map(|(b, s)| c.got.saturating_sub(b.got) as f64 / s);
             Row::new(columns.of([
-                Cell::from(format!("{} -> {}", c.from, c.to)),
-                Cell::from(bar(f64::from(c.fill) / f64::from(c.capacity.max(1)), BAR)),
-                Cell::from(rate.map_or("-".to_string(), |r| grouped(r as u64))),
-                Cell::from(blocks(c, was)),
+                Field::from(format!("{} -> {}", c.from, c.to)),
+                Field::from(bar(f64::from(c.fill) / f64::from(c.capacity.max(1)), BAR)),
+                Field::from(rate.map_or("-".to_string(), |r| grouped(r as u64))),
+                Field::from(blocks(c, was)),
             ]))
         });
         frame.render_widget(columns.table(rows.collect()), right);
@@ -372,19 +439,26 @@ fn cells_of(area: Rect) -> usize {
     usize::from(area.width).saturating_sub(1)
 }
 
-/// The keys for which there is room, each whole.
-fn keys_in(all: &str, width: u16) -> String {
-    let mut out = String::new();
-    for key in all.split("  ") {
-        if out.len() + key.len() + 2 > usize::from(width) {
-            break;
-        }
-        if !out.is_empty() {
-            out += "  ";
-        }
-        out += key;
+/// The keys for which there is room, each whole; where that is not all, the last one tells of the others.
+fn keys_in(all: &[(&str, &str, &str)], width: u16) -> String {
+    let named = all.iter().filter(|(_, word, _)| !word.is_empty());
+    let mut keys: Vec<String> = named
+        .map(|(key, word, _)| format!("{key} {word}"))
+        .collect();
+    let line = |keys: &[String]| format!(" {}", keys.join("  "));
+    let rest = keys.iter().position(|key| key.starts_with('?'));
+    while line(&keys).len() > usize::from(width) && keys.len() > 1 {
+        // The one before it goes, or else the last.
+        keys.remove(keys.len() - if rest.is_some() { 2 } else { 1 });
     }
-    out
+    line(&keys)
+}
+
+/// A line a key.
+fn what_keys_do() -> Vec<String> {
+    let wide = KEYS.iter().map(|(key, _, _)| key.len()).max().unwrap_or(0);
+    let one = |(key, _, does): &(&str, &str, &str)| format!("{key:<wide$}  {does}");
+    KEYS.iter().map(one).collect()
 }
 
 fn indented(line: String) -> String {
@@ -487,9 +561,9 @@ mod tests {
     use levada_host::api::types::{Details, Stats};
     use ratatui::{Terminal, backend::TestBackend};
     use serde_json::json;
-    use std::time::{Duration, Instant};
 
-    fn answer(at: Instant, busy: f64, got: u64) -> Look {
+    /// What a host says that is up for so many seconds.
+    fn answer(seconds: f64, busy: f64, got: u64) -> Look {
         let app = |number: u64, name: &str, state: &str| {
             json!({"name": name, "number": number, "network": "p.Top", "state": state,
                 "priority": 0, "loaded": 0.0, "seconds": 1.0, "memory": 65536, "actors": 2,
@@ -501,7 +575,7 @@ mod tests {
                 "busy": busy, "longest": 0.0025})
         };
         let stats = json!({
-            "host": {"version": "0.1.0", "pid": 1, "seconds": 5.0, "workers": 1,
+            "host": {"version": "0.1.0", "pid": 1, "seconds": seconds, "workers": 1,
                 "applications": 2},
             "worker": [{"worker": 0, "cpu": 3, "open": true, "busy": busy, "asleep": 0.0, "activations": 1,
                 "sleeps": 0, "actor": []}],
@@ -511,7 +585,6 @@ mod tests {
         details["channel"] = json!([{"from": "tuner.Out", "to": "filter.In", "capacity": 100,
             "fill": 50, "put": got, "got": got, "full": got, "empty": 0, "wakes": 0}]);
         Look {
-            at,
             stats: serde_json::from_value::<Stats>(stats).unwrap(),
             details: Some(serde_json::from_value::<Details>(details).unwrap()),
             why: "filter waits for tuner\n".to_string(),
@@ -523,10 +596,14 @@ mod tests {
     }
 
     fn drawn_on(view: &View, width: u16) -> String {
-        let mut terminal = Terminal::new(TestBackend::new(width, 24)).unwrap();
+        drawn_in(view, width, 24)
+    }
+
+    fn drawn_in(view: &View, width: u16, height: u16) -> String {
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         terminal.draw(|frame| view.draw(frame)).unwrap();
         let buffer = terminal.backend().buffer().clone();
-        let lines = (0..24).map(|y| {
+        let lines = (0..height).map(|y| {
             let cells = (0..width).map(|x| buffer[(x, y)].symbol());
             cells.collect::<String>().trim_end().to_string()
         });
@@ -534,9 +611,8 @@ mod tests {
     }
 
     fn view() -> View {
-        let start = Instant::now();
-        let mut view = View::new(answer(start, 0.0, 0));
-        view.take(answer(start + Duration::from_secs(2), 1.0, 2400));
+        let mut view = View::new(answer(5.0, 0.0, 0));
+        view.take(answer(7.0, 1.0, 2400));
         view
     }
 
@@ -562,7 +638,6 @@ mod tests {
 
     #[test]
     fn names_are_shown_on_a_narrow_terminal_and_who_runs_before_who_has_ended() {
-        let start = Instant::now();
         let many = |at, got| {
             let mut look = answer(at, 0.0, got);
             let ended = look.stats.application[1].clone();
@@ -575,9 +650,9 @@ mod tests {
             look.stats.application.splice(0..0, ended);
             look
         };
-        let mut view = View::new(many(start, 500));
+        let mut view = View::new(many(5.0, 500));
         // What has been replaced counts anew.
-        view.take(many(start + Duration::from_secs(1), 20));
+        view.take(many(6.0, 20));
         let text = drawn_on(&view, 80);
         for part in ["radio ", "clip ", "over-10", "tuner.Out -> f", "filter "] {
             assert!(text.contains(part), "no {part} in\n{text}");
@@ -630,6 +705,62 @@ mod tests {
         assert!(drawn_on(&view, 60).contains("tuner.Out"));
     }
 
+    /// Each key is there, or where one finds it.
+    #[test]
+    fn no_key_is_lost_on_a_narrow_terminal() {
+        let mut view = view();
+        let bottom = |view: &View, width, height| {
+            let text = drawn_in(view, width, height);
+            text.lines().last().unwrap().to_string()
+        };
+        for (width, whole) in [(40, false), (60, false), (100, true)] {
+            let line = bottom(&view, width, 12);
+            assert!(
+                line.starts_with(" q quit  up/down") && line.ends_with("? keys"),
+                "{line}"
+            );
+            assert_eq!(line.contains("U now"), whole, "{line}");
+            assert!(drawn_in(&view, width, 12).contains("50.0%   0 actors"));
+        }
+        assert_eq!(view.key(KeyCode::Char('?')), None);
+        let text = drawn_in(&view, 40, 12);
+        for (key, _, does) in KEYS {
+            assert!(
+                text.contains(key) && text.contains(does),
+                "no {key}:\n{text}"
+            );
+        }
+        assert!(bottom(&view, 40, 12).contains("Escape back"));
+        // Also where only a few have room at a time.
+        let mut seen = String::new();
+        for _ in 0..6 {
+            seen += &drawn_in(&view, 60, 8);
+            assert_eq!(view.key(KeyCode::PageDown), None);
+        }
+        for (key, _, does) in KEYS {
+            assert!(seen.contains(does), "no {key}:\n{seen}");
+        }
+        // Who reads of keys unloads nothing.
+        assert_eq!(view.key(KeyCode::Char('U')), None);
+        assert!(!view.keys_are_free() && view.keys_are_free());
+        assert!(drawn(&view).contains("tuner.Out"));
+    }
+
+    /// What is read at two moments is no more than there is, and a pin is seen.
+    #[test]
+    fn shares_are_of_what_there_is() {
+        let mut view = View::new(answer(5.0, 0.0, 0));
+        let mut look = answer(6.0, 1.2, 100);
+        look.details.as_mut().unwrap().actor[1].pin = Some(1);
+        view.take(look);
+        let text = drawn(&view);
+        assert!(
+            text.contains("100.0%") && !text.contains("120.0%"),
+            "{text}"
+        );
+        assert!(text.contains("1 pin"), "{text}");
+    }
+
     #[test]
     fn keys_choose_pause_move_and_unload() {
         let mut view = view();
@@ -637,9 +768,10 @@ mod tests {
         assert_eq!(view.key(KeyCode::Char('p')), turn("radio", State::Running));
         assert_eq!(view.key(KeyCode::Right), None);
         assert_eq!(view.key(KeyCode::Char('m')), None);
-        assert!(drawn(&view).contains("move filter to worker"));
+        assert!(drawn(&view).contains("filter: to worker 0-0, or f for free?"));
+        assert!(drawn_in(&view, 40, 12).contains(": to worker 0-0, or f for free?"));
         let to = |worker| Some(Wish::Move("radio".into(), "filter".into(), worker));
-        assert_eq!(view.key(KeyCode::Char('1')), to(1));
+        assert_eq!(view.key(KeyCode::Char('1')), to(Some(1)));
         assert_eq!(view.key(KeyCode::Char('1')), None);
         view.key(KeyCode::Char('m'));
         assert!(!view.keys_are_free() && view.keys_are_free());
@@ -668,11 +800,14 @@ mod tests {
                     digit => KeyCode::Char(digit),
                 });
             }
-            assert_eq!(said, to(worker), "{keys}");
+            assert_eq!(said, to(Some(worker)), "{keys}");
         }
+        view.key(KeyCode::Char('m'));
+        assert_eq!(view.key(KeyCode::Char('f')), to(None));
+        assert_eq!(view.key(KeyCode::Char('f')), None);
         view.key(KeyCode::Down);
         // Where nothing is loaded no key asks for anything.
-        let mut empty = answer(Instant::now(), 0.0, 0);
+        let mut empty = answer(8.0, 0.0, 0);
         (empty.details, empty.stats.application) = (None, Vec::new());
         view.take(empty);
         for key in ['p', 'm', 'u', 'U', '1'] {
