@@ -39,6 +39,32 @@ pub struct Loads<'g> {
     loads: Vec<f64>,
     /// For each actor, the others it exchanges with, and how many bytes.
     near: Vec<Vec<(usize, f64)>>,
+    /// For each actor, the most that any worker can be spared of traffic when it moves.
+    spared: Vec<f64>,
+}
+
+/// Whether every move of every actor can be tried.
+pub fn few(graph: &Graph, machine: &Machine) -> bool {
+    graph.busy.len() * machine.workers().pow(2) <= SMALL
+}
+
+/// What is found out while moves are tried: nothing is moved for it, and of most it is seen at once that they gain
+/// nothing.
+struct Trial {
+    is: Cost,
+    /// Of what was tried, and of what is.
+    best: Cost,
+    /// Workers, the busiest first.
+    ranked: Vec<u32>,
+    /// Workers that what is tried has to do with, and what their loads would be.
+    touched: Vec<(u32, f64)>,
+}
+
+impl Trial {
+    /// Nothing is better than the best so far in which a worker has so much to do, however that was rounded.
+    fn hopeless(&self, load: f64) -> bool {
+        load > self.best.max * (1.0 + 1e-6)
+    }
 }
 
 impl<'g> Loads<'g> {
@@ -56,6 +82,9 @@ impl<'g> Loads<'g> {
                 near[link.to].push((link.from, link.bytes));
             }
         }
+        let farthest = machine.farthest_byte();
+        let bytes = |near: &Vec<(usize, f64)>| near.iter().map(|n| n.1).sum::<f64>();
+        let spared = near.iter().map(|n| bytes(n) * farthest).collect();
         let mut loads = vec![0.0; machine.workers()];
         for actor in 0..actors {
             let worker = placement[actor];
@@ -70,6 +99,7 @@ impl<'g> Loads<'g> {
             placement,
             loads,
             near,
+            spared,
         }
     }
 
@@ -116,7 +146,10 @@ impl<'g> Loads<'g> {
     pub fn refine(&mut self) {
         let (actors, workers) = (self.placement.len(), self.machine.workers());
         let round = (actors * workers + actors * actors / 4).saturating_mul(workers);
-        let mut left = if self.few() { TRIED } else { 0 };
+        let mut left = match few(self.graph, self.machine) {
+            true => TRIED,
+            false => 0,
+        };
         while left >= round {
             if !(self.best_move() || self.best_swap()) {
                 return;
@@ -142,12 +175,6 @@ impl<'g> Loads<'g> {
         }
     }
 
-    /// Whether every move of every actor can be tried.
-    pub fn few(&self) -> bool {
-        let workers = self.machine.workers();
-        self.placement.len() * workers * workers <= SMALL
-    }
-
     fn free(&self, actor: usize) -> bool {
         self.graph.pin(actor).is_none()
     }
@@ -158,26 +185,90 @@ impl<'g> Loads<'g> {
             .unwrap_or(0) as u32
     }
 
-    fn best_move(&mut self) -> bool {
-        let mut best = self.cost();
-        let mut found = None;
-        for actor in (0..self.placement.len()).filter(|&a| self.graph.pin(a).is_none()) {
-            let home = self.placement[actor];
-            for worker in 0..self.machine.workers() as u32 {
-                if worker == home {
-                    continue;
+    /// What this actor computes, where it would be.
+    fn time(&self, actor: usize, worker: u32) -> f64 {
+        self.graph.busy[actor] / self.machine.cores[worker as usize].speed
+    }
+
+    fn trial(&self) -> Trial {
+        let mut ranked: Vec<u32> = (0..self.loads.len() as u32).collect();
+        ranked.sort_by(|&a, &b| self.loads[b as usize].total_cmp(&self.loads[a as usize]));
+        let is = self.cost();
+        Trial {
+            is,
+            best: is,
+            ranked,
+            touched: Vec::new(),
+        }
+    }
+
+    /// Is this better than the best so far? Then it is that.
+    fn gains(&self, trial: &mut Trial, moves: &[(usize, u32)]) -> bool {
+        let cost = self.cost_after(trial, moves);
+        let better = cost.better(&trial.best);
+        if better {
+            trial.best = cost;
+        }
+        better
+    }
+
+    /// What it would cost, were these moved one after the other.
+    fn cost_after(&self, trial: &mut Trial, moves: &[(usize, u32)]) -> Cost {
+        let Trial {
+            is,
+            ranked,
+            touched,
+            ..
+        } = trial;
+        touched.clear();
+        let mut add = |worker: u32, load: f64| match touched.iter_mut().find(|t| t.0 == worker) {
+            Some(one) => one.1 += load,
+            None => touched.push((worker, self.loads[worker as usize] + load)),
+        };
+        for (i, &(actor, to)) in moves.iter().enumerate() {
+            let from = self.placement[actor];
+            add(from, -self.time(actor, from));
+            add(to, self.time(actor, to));
+            for &(other, bytes) in &self.near[actor] {
+                let moved = moves[..i].iter().find(|m| m.0 == other);
+                let there = moved.map_or(self.placement[other], |m| m.1);
+                let (was, is) = (self.machine.byte(from, there), self.machine.byte(to, there));
+                add(from, -bytes * was);
+                add(to, bytes * is);
+                if was != is {
+                    add(there, bytes * (is - was));
                 }
-                self.shift(actor, worker);
-                let cost = self.cost();
-                if cost.better(&best) {
-                    best = cost;
-                    found = Some((actor, worker));
-                }
-                self.shift(actor, home);
             }
         }
-        if let Some((actor, worker)) = found {
-            self.shift(actor, worker);
+        let rest = ranked.iter().find(|&&w| touched.iter().all(|t| t.0 != w));
+        let rest = rest.map_or(0.0, |&w| self.loads[w as usize]);
+        let squares = |sum: f64, &(worker, load): &(u32, f64)| {
+            let was = self.loads[worker as usize];
+            sum + (load - was) * (load + was)
+        };
+        Cost {
+            max: touched.iter().map(|t| t.1).fold(rest, f64::max),
+            squares: touched.iter().fold(is.squares, squares),
+        }
+    }
+
+    fn best_move(&mut self) -> bool {
+        let mut trial = self.trial();
+        let mut found = None;
+        for actor in (0..self.placement.len()).filter(|&a| self.free(a)) {
+            for worker in 0..self.machine.workers() as u32 {
+                let least = self.loads[worker as usize] + self.time(actor, worker);
+                let hopeless = trial.hopeless(least - self.spared[actor]);
+                if worker == self.placement[actor] || hopeless {
+                    continue;
+                }
+                if self.gains(&mut trial, &[(actor, worker)]) {
+                    found = Some((actor, worker));
+                }
+            }
+        }
+        if let Some(one) = found {
+            self.make(&trial, &[one]);
         }
         found.is_some()
     }
@@ -188,28 +279,36 @@ impl<'g> Loads<'g> {
         let (inside, outside): (Vec<usize>, Vec<usize>) = (0..self.placement.len())
             .filter(|&a| self.free(a))
             .partition(|&a| self.placement[a] == busiest);
-        let mut best = self.cost();
+        let mut trial = self.trial();
         let mut found = None;
         for &a in &inside {
             for &b in &outside {
                 let other = self.placement[b];
-                self.shift(a, other);
-                self.shift(b, busiest);
-                let cost = self.cost();
-                if cost.better(&best) {
-                    best = cost;
+                let spared = self.spared[a] + self.spared[b];
+                let least = |w: u32, comes: usize, goes: usize| {
+                    self.loads[w as usize] + self.time(comes, w) - self.time(goes, w) - spared
+                };
+                if trial.hopeless(least(busiest, b, a)) || trial.hopeless(least(other, a, b)) {
+                    continue;
+                }
+                if self.gains(&mut trial, &[(a, other), (b, busiest)]) {
                     found = Some((a, b));
                 }
-                self.shift(b, other);
-                self.shift(a, busiest);
             }
         }
         if let Some((a, b)) = found {
-            let other = self.placement[b];
-            self.shift(a, other);
-            self.shift(b, busiest);
+            self.make(&trial, &[(a, self.placement[b]), (b, busiest)]);
         }
         found.is_some()
+    }
+
+    /// Makes what was found best.
+    fn make(&mut self, trial: &Trial, moves: &[(usize, u32)]) {
+        moves.iter().for_each(|&(actor, to)| self.shift(actor, to));
+        let (before, said, is) = (trial.is, trial.best, self.cost());
+        let close = |a: f64, b: f64, of: f64| (a - b).abs() <= 1e-6 * of.max(b);
+        debug_assert!(close(said.max, is.max, before.max));
+        debug_assert!(close(said.squares, is.squares, before.squares));
     }
 
     /// Moves an actor of the busiest worker away, or swaps it for a lighter one, so that none of the

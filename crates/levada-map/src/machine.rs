@@ -94,6 +94,18 @@ impl Machine {
         self.costs.byte[1]
     }
 
+    /// What a byte between two cores may cost each of them at the most.
+    pub fn farthest_byte(&self) -> f64 {
+        let differ = |of: fn(&Core) -> u32| self.cores.iter().any(|c| of(c) != of(&self.cores[0]));
+        let far = match () {
+            () if differ(|c| c.socket) => 3,
+            () if differ(|c| c.cache) => 2,
+            () if differ(|c| c.body) => 1,
+            () => 0,
+        };
+        self.costs.byte[..=far].iter().copied().fold(0.0, f64::max)
+    }
+
     /// All cores together, in cores of speed 1.
     pub fn capacity(&self) -> f64 {
         self.cores.iter().map(|c| c.speed).sum()

@@ -4,7 +4,7 @@
 
 use crate::exact;
 use crate::graph::{Graph, Link, pipeline_order};
-use crate::load::Loads;
+use crate::load::{Loads, few};
 use crate::machine::Machine;
 
 /// A worker for each actor.
@@ -44,7 +44,7 @@ pub fn place(graph: &Graph, machine: &Machine) -> Placement {
         .into_iter()
         .map(|start| Loads::new(graph, machine, start))
         .collect();
-    if !found[0].few() {
+    if !few(graph, machine) {
         // Actor by actor nothing stays together, and all traffic goes far.
         found.remove(1);
     }
