@@ -25,7 +25,8 @@ pub fn lower_bound(graph: &Graph, machine: &Machine) -> f64 {
 /// The best placement where there are few enough to try them all. Else a good one: the best of three
 /// starts (contiguous along the pipeline; heaviest first to the least loaded, actor by actor or by
 /// clusters of those that exchange much), each refined by moving and swapping actors as long as that
-/// helps. Where actors are many, those that exchange much stay together at first.
+/// helps. Where actors are many, those that exchange much stay together at first: instead of actor by actor
+/// the pipeline is cut a second time, where traffic counts.
 pub fn place(graph: &Graph, machine: &Machine) -> Placement {
     let actors = graph.busy.len();
     if machine.workers() <= 1 || actors == 0 {
@@ -34,20 +35,16 @@ pub fn place(graph: &Graph, machine: &Machine) -> Placement {
     if let Some(best) = exact::place(graph, machine) {
         return best;
     }
-    let alone: Vec<usize> = (0..actors).collect();
     let starts = [
-        contiguous(graph, machine),
-        heaviest_first(graph, machine, &alone),
+        contiguous(graph, machine, false),
+        match few(graph, machine) {
+            true => heaviest_first(graph, machine, &(0..actors).collect::<Vec<_>>()),
+            // Actor by actor nothing would stay together, and all traffic would go far.
+            false => contiguous(graph, machine, true),
+        },
         heaviest_first(graph, machine, &clusters(graph, machine)),
     ];
-    let mut found: Vec<Loads> = starts
-        .into_iter()
-        .map(|start| Loads::new(graph, machine, start))
-        .collect();
-    if !few(graph, machine) {
-        // Actor by actor nothing stays together, and all traffic goes far.
-        found.remove(1);
-    }
+    let mut found = starts.map(|start| Loads::new(graph, machine, start));
     found.iter_mut().for_each(Loads::refine);
     let better = found
         .into_iter()
@@ -97,26 +94,62 @@ pub fn renamed(graph: &Graph, machine: &Machine, fresh: Placement, current: &[u3
     fresh.into_iter().map(name).collect()
 }
 
-/// Cuts the pipeline into as many pieces as there are workers so that the largest is smallest.
-fn contiguous(graph: &Graph, machine: &Machine) -> Placement {
-    let order = pipeline_order(graph.busy.len(), graph.links.iter().map(|l| (l.from, l.to)));
-    let total: f64 = graph.busy.iter().sum();
+/// Cuts the pipeline into as many pieces as there are workers so that the largest, by its work or also by what it
+/// exchanges with others, is smallest.
+fn contiguous(graph: &Graph, machine: &Machine, traffic_counts: bool) -> Placement {
+    let actors = graph.busy.len();
+    let order = pipeline_order(actors, graph.links.iter().map(|l| (l.from, l.to)));
+    let mut turn = vec![0; actors];
+    order.iter().enumerate().for_each(|(i, &a)| turn[a] = i);
+    // By turn: the others' turns, and how many bytes.
+    let mut near: Vec<Vec<(usize, f64)>> = vec![Vec::new(); actors];
+    for l in &graph.links {
+        if traffic_counts && l.from < actors && l.to < actors && l.from != l.to {
+            let (from, to) = (turn[l.from], turn[l.to]);
+            near[from].push((to, l.bytes));
+            near[to].push((from, l.bytes));
+        }
+    }
     let cut = |limit: f64| -> Option<Placement> {
-        let mut placement = vec![0; graph.busy.len()];
-        let (mut worker, mut load) = (0, 0.0);
-        for &actor in &order {
-            while load > 0.0 && load + graph.busy[actor] > limit * machine.cores[worker].speed {
-                worker += 1;
-                load = 0.0;
-                if worker >= machine.workers() {
-                    return None;
+        let mut placement = vec![0; actors];
+        let (mut begin, mut worker) = (0, 0);
+        while begin < actors {
+            let speed = machine.cores.get(worker)?.speed;
+            // What is cut goes to the workers next to it, or it is taken so.
+            let byte = |a: usize, b: usize| match b < machine.workers() {
+                true => machine.byte(a as u32, b as u32),
+                false => 0.0,
+            };
+            let back = worker
+                .checked_sub(1)
+                .map_or(0.0, |before| byte(before, worker));
+            let on = byte(worker, worker + 1);
+            // The longest piece that fits: a longer one may cut less than a shorter one.
+            let (mut end, mut work, mut traffic) = (begin, 0.0, 0.0);
+            for at in begin..actors {
+                work += graph.busy[order[at]] / speed;
+                if work > limit {
+                    break;
+                }
+                for &(other, bytes) in &near[at] {
+                    traffic += match () {
+                        () if other < begin => bytes * back,
+                        () if other < at => -bytes * on,
+                        () => bytes * on,
+                    };
+                }
+                if work + traffic <= limit {
+                    end = at + 1;
                 }
             }
-            load += graph.busy[actor];
-            placement[actor] = worker as u32;
+            order[begin..end]
+                .iter()
+                .for_each(|&a| placement[a] = worker as u32);
+            (begin, worker) = (end, worker + 1);
         }
         Some(placement)
     };
+    let total: f64 = graph.busy.iter().sum();
     let slowest = machine.cores.iter().map(|c| c.speed).fold(1.0, f64::min);
     let (mut low, mut high) = (lower_bound(graph, machine), total / slowest);
     for _ in 0..40 {
@@ -126,7 +159,7 @@ fn contiguous(graph: &Graph, machine: &Machine) -> Placement {
             None => low = middle,
         }
     }
-    cut(high).unwrap_or_else(|| vec![0; graph.busy.len()])
+    cut(high).unwrap_or_else(|| vec![0; actors])
 }
 
 /// The heaviest group left goes to the worker that is done with it first; `group` names one for each
