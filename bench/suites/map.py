@@ -12,6 +12,8 @@ from suites import cal
 # cores, actors, applications
 SIZES = [(10, 100, 10), (18, 180, 14), (32, 320, 20), (56, 560, 28), (100, 1000, 40), (180, 1800, 60), (320, 3200, 100),
          (560, 5600, 170), (1000, 10000, 300), (2000, 20000, 600)]
+# The same machine with fewer and with more applications.
+APPLICATIONS = [(1000, 10000, apps) for apps in (1, 10, 50, 100, 1000)]
 STRATEGIES = ["levada", "partition", "glb", "lb", "round-robin"]
 CLIP = ("clip", 640, 360, 240, 85, "Video")
 PICTURE = ("picture", 4000, 3000, 4, 90, "Pictures")
@@ -42,8 +44,8 @@ def mapped(figures):
 
 def growth(session):
     metrics = [Metric("seconds", "s", "lower"), Metric("busiest_to_bound", "", "lower")]
-    for cores, actors, apps in SIZES:
-        path = folder() / f"random-{cores}.toml"
+    for cores, actors, apps in SIZES + APPLICATIONS:
+        path = folder() / f"random-{cores}-{apps}.toml"
         path.write_text(f"[machine]\ncores = {cores}\ncache = 8\nsocket = 64\n\n"
                         f"[random]\nseed = 1\napps = {apps}\nactors = {actors}\n")
         contenders = [Contender(s, simulate(path, "--strategy", s), adjust=lambda f, _: mapped(f)) for s in GROWING]
