@@ -83,6 +83,8 @@ typedef struct lvd_command {
 
 typedef struct lvd_queue {
   lvd_entity *first, *last;
+  uint32_t
+      turn; /* the slot of the actor that has run last from here: round robin goes on behind it */
 } lvd_queue;
 
 /* Three for each level, the last one first: of who is promised a rate; of all others; of who has had a turn and
@@ -109,6 +111,7 @@ struct lvd_worker {
   lvd_queue ready[LVD_PLACES];
   uint32_t ready_places; /* a bit for each queue that is not empty */
   bool gave_way;         /* the activation that ends, after a turn */
+  bool round_robin;      /* actors are queued in the order of their slots */
   uint64_t others_until; /* ticks: until then others have had as long as who gave way last */
   uint64_t promised_had; /* ticks, before others */
   lvd_entity *held;
@@ -356,6 +359,7 @@ bool lvd_entity_rouse(lvd_entity *e); /* the same, with the application's gate i
 /* The worker that runs this thread, or null. */
 static inline lvd_worker *lvd_this_worker(void) { return lvd_port_self(); }
 void lvd_queue_remove_app(lvd_worker *w, lvd_app *app); /* owner only */
+void lvd_queue_insert(lvd_queue *q, lvd_entity *e);     /* in its turn; there is somebody in it */
 bool lvd_entity_park(lvd_worker *w, lvd_entity *e);     /* after LVD_WAIT */
 bool lvd_entity_can_go_on(lvd_entity *e);
 void lvd_entity_hand_over(lvd_worker *w, lvd_entity *e, uint32_t target);
@@ -621,11 +625,15 @@ static inline void lvd_queue_put_at(lvd_worker *w, lvd_entity *e, uint32_t place
   lvd_queue *q = &w->ready[place];
   lvd_assert(e->level < LVD_INBOX_LEVELS && lvd_load_relaxed_u32(&e->worker) == w->index);
   e->next = NULL;
-  if (w->ready_places & (1u << place))
-    q->last->next = e;
-  else
-    q->first = e;
-  q->last = e;
+  if (LVD_UNLIKELY(w->round_robin) && w->ready_places & (1u << place)) {
+    lvd_queue_insert(q, e);
+  } else {
+    if (w->ready_places & (1u << place))
+      q->last->next = e;
+    else
+      q->first = e;
+    q->last = e;
+  }
   w->ready_places |= 1u << place;
   /* Something more urgent than what runs: that should give way soon. */
   if (w->current && place >= lvd_load_relaxed_u32(&w->running_place))
@@ -645,9 +653,10 @@ static inline void lvd_queue_put(lvd_worker *w, lvd_entity *e) {
 }
 
 /* It has had a turn, and could go on. Who is promised a rate goes before others then, too: it is held as soon as it is
- * ahead, and else would wait for the firings of others after each turn, however long they last. */
+ * ahead, and else would wait for the firings of others after each turn, however long they last. In round robin its round
+ * has ended. */
 static inline void lvd_queue_put_after(lvd_worker *w, lvd_entity *e) {
-  if (lvd_load_relaxed_u32(&e->app->promised)) {
+  if (LVD_UNLIKELY(w->round_robin) || lvd_load_relaxed_u32(&e->app->promised)) {
     lvd_queue_put(w, e);
     return;
   }

@@ -26,6 +26,20 @@
 
 /* ---- ready queues: the owner's ------------------------------------------------------------ */
 
+/* Round robin: a queue is kept in the order in which its actors have their turns, that of their slots, hence of
+ * loading, from behind the one that has run last, round to that one itself. As that goes on, what is queued stays
+ * in order. Fibers, which come and go, have no place in it: they stand behind all who are there, and as an actor
+ * runs once a round, they wait for no more than a round. */
+void lvd_queue_insert(lvd_queue *q, lvd_entity *e) {
+  uint32_t next = q->turn + 1, turns = e->slot - next; /* until its own */
+  lvd_entity *last = q->last, **at = &q->first;
+  if (e->is_fiber || (!last->is_fiber && last->slot - next < turns)) at = &last->next;
+  while (*at && ((*at)->is_fiber || (*at)->slot - next < turns)) at = &(*at)->next;
+  e->next = *at;
+  *at = e;
+  if (!e->next) q->last = e;
+}
+
 void lvd_queue_remove_app(lvd_worker *w, lvd_app *app) {
   for (uint32_t place = 0; place < LVD_PLACES; place++) {
     if (!(w->ready_places & (1u << place))) continue;

@@ -23,6 +23,7 @@ lvd_status lvd_worker_prepare(lvd_runtime *rt, uint32_t i, int32_t cpu) {
   w->rt = rt;
   w->index = i;
   w->cpu = cpu;
+  w->round_robin = rt->options.round_robin;
   lvd_store_relaxed_u64(&w->next_alarm, UINT64_MAX);
   lvd_store_relaxed_u32(&w->given, 1);
   w->unsettled = lvd_port_alloc(entities_size(rt));

@@ -215,8 +215,10 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
   }
   w->current = e;
   w->verdict = LVD_WAIT;
+  uint32_t place = lvd_place(e);
+  w->ready[place].turn = e->slot;
   lvd_store_relaxed_u64(&w->since, now);
-  lvd_store_relaxed_u32(&w->running_place, lvd_place(e) + 1);
+  lvd_store_relaxed_u32(&w->running_place, place + 1);
   lvd_store_relaxed_u64(&w->began, now);
   bool whole = lvd_port_try(w->escape, call, w);
   w->may_abandon = 0;

@@ -48,9 +48,9 @@ void test_app_many_instances(void) {
 }
 
 /* Chains with random splits and joins, sizes, placements, thresholds; the sum tells. */
-void test_app_random_networks(void) {
-  uint64_t seed = 88172645463325252u;
-  lvd_runtime *rt = runtime_of(3);
+static void random_networks(const lvd_runtime_options *how, uint64_t seed) {
+  lvd_runtime *rt;
+  CHECK_EQ(lvd_runtime_create(how, &rt), LVD_OK);
   for (int round = 0; round < 60; round++) {
     builder b;
     sink s = {0};
@@ -92,6 +92,11 @@ void test_app_random_networks(void) {
     CHECK_EQ(s.sum, want);
   }
   lvd_runtime_destroy(rt);
+}
+
+void test_app_random_networks(void) {
+  random_networks(&(lvd_runtime_options){.workers = 3}, 88172645463325252u);
+  random_networks(&(lvd_runtime_options){.workers = 3, .round_robin = true}, 2463534242u);
 }
 
 void test_app_broadcast(void) {

@@ -20,11 +20,15 @@ extern "C" {
 
 typedef struct lvd_runtime lvd_runtime;
 
+/* Which of the actors that can fire on a worker goes next is a matter of priority and of promised rates; where
+ * these leave a choice, it is the one that could fire first. With `round_robin` it is the next one in the order of
+ * loading, behind the one that ran last and round: each has one turn a round. Fibers do as ever. */
 typedef struct lvd_runtime_options {
   uint32_t workers;       /* 0: as many as affinity and the container's CPU quota leave */
   uint32_t spin_us;       /* an idle worker looks around for so long before it sleeps; 0: 30 */
   bool no_spin;           /* sleep at once */
   bool no_pin;            /* do not pin workers to cores */
+  bool round_robin;       /* actors have their turns in the order of loading */
   uint32_t time_limit_ms; /* CPU time one action may take before its application is stopped;
                              0: no limit */
   uint32_t entities;      /* at most so many actors and fibers at a time; 0: 262144 */
