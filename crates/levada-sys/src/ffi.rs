@@ -54,6 +54,7 @@ pub struct lvd_runtime_options {
     pub spin_us: u32,
     pub no_spin: bool,
     pub no_pin: bool,
+    pub round_robin: bool,
     pub time_limit_ms: u32,
     pub entities: u32,
 }

@@ -87,6 +87,17 @@ pub struct RuntimeOptions {
     pub no_spin: bool,
     pub spin_us: u32,
     pub time_limit_ms: u32,
+    pub schedule: Schedule,
+}
+
+/// Which of the actors that can fire on a worker goes next, where priorities and promises leave a choice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Schedule {
+    /// The one that could fire first.
+    #[default]
+    EventDriven,
+    /// The next one in the order of loading, behind the one that ran last, and round.
+    RoundRobin,
 }
 
 #[derive(Debug)]
@@ -119,6 +130,7 @@ impl Runtime {
             spin_us: options.spin_us,
             no_spin: options.no_spin,
             no_pin: options.no_pin,
+            round_robin: options.schedule == Schedule::RoundRobin,
             time_limit_ms: options.time_limit_ms,
             entities: 0,
         };

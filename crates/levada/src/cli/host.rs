@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `levada host`, its applications, and who asks it.
 
-use super::network::{CompileArgs, GivenArgs, NetworkArgs, RuntimeArgs};
+use super::network::{CompileArgs, GivenArgs, NetworkArgs, RuntimeArgs, ScheduleHow};
 use super::values::{amount, seconds, size};
 use clap::{Args, ValueHint};
 use std::ffi::OsString;
@@ -54,6 +54,7 @@ impl HostArgs {
             time_limit,
             spin,
             no_balance,
+            schedule,
         } = &self.runtime;
         let number = |name: &str, n: Option<u32>| n.map(|n| format!("--{name}={n}").into());
         let mut all = vec![OsString::from(format!("--within={}", self.within))];
@@ -61,6 +62,8 @@ impl HostArgs {
         all.extend(number("time-limit", *time_limit));
         all.extend(number("spin", *spin));
         all.extend(no_balance.then(|| "--no-balance".into()));
+        let around = *schedule == ScheduleHow::RoundRobin;
+        all.extend(around.then(|| "--schedule=round-robin".into()));
         all
     }
 

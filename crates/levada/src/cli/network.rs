@@ -4,7 +4,7 @@
 use super::values::{amount, microseconds, setting, workers};
 use clap::{Args, ValueEnum, ValueHint};
 use levada_host::HostOptions;
-use levada_sys::RuntimeOptions;
+use levada_sys::{RuntimeOptions, Schedule};
 use std::path::PathBuf;
 
 /// Which network, and with what values.
@@ -99,6 +99,17 @@ pub struct RuntimeArgs {
     /// Keep actors where they were placed first
     #[arg(long)]
     pub no_balance: bool,
+    /// Which of the actors that can fire on a worker goes next, where priorities and rates leave a choice
+    #[arg(long, value_name = "HOW", value_enum, default_value = "event-driven")]
+    pub schedule: ScheduleHow,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScheduleHow {
+    /// The one that could fire first
+    EventDriven,
+    /// The next one in the order of loading, behind the one that ran last, and round: each has one turn a round
+    RoundRobin,
 }
 
 impl RuntimeArgs {
@@ -110,6 +121,10 @@ impl RuntimeArgs {
                 // To the runtime, zero microseconds are its own choice.
                 no_spin: self.spin == Some(0),
                 spin_us: self.spin.unwrap_or(0),
+                schedule: match self.schedule {
+                    ScheduleHow::EventDriven => Schedule::EventDriven,
+                    ScheduleHow::RoundRobin => Schedule::RoundRobin,
+                },
                 ..RuntimeOptions::default()
             },
             balance: !self.no_balance,
