@@ -95,7 +95,7 @@ struct lvd_worker {
   lvd_inbox inbox;
   LVD_ALIGNED(LVD_LINE) lvd_a32 yield; /* read by what runs; whoever wants its place asks for it */
   lvd_a32 running_place;               /* 1 + that of the entity that runs; 0: none */
-  lvd_a64 began;                       /* ticks: the turn of the actor that runs; 0: none does */
+  lvd_a64 since;    /* ticks: when the activation that runs began, less what fibers looked around */
   lvd_a32 turn;     /* counts the changes of `running`; who awaits one sleeps on it */
   lvd_aptr running; /* the application of what runs, or is about to; null: none; LVD_ANY_APP */
   lvd_aptr commands;
@@ -163,7 +163,6 @@ struct lvd_worker {
   lvd_fiber *stack;   /* at hand for the next actor that may wait */
   /* Counters. */
   lvd_a64 busy_ticks, slept, activations, sleeps, wakes_sent;
-  lvd_a64 since; /* ticks: when the activation that runs began, less what fibers looked around */
   lvd_a64 busy_told, slept_told; /* the most that was said of both */
   lvd_a64 stuck;                 /* 1 + the number of the activation that does not end (stuck.c) */
   lvd_a64

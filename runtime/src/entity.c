@@ -69,8 +69,8 @@ enum { TURN_NS = 500000 };
 /* Has what runs at this place on `w` had a turn that is long enough for another of that place? */
 static bool has_had_its_turn(lvd_worker *w, uint32_t place, uint32_t running) {
   if (place + 1 != running || lvd_load_relaxed_u32(&w->yield)) return false;
-  uint64_t began = lvd_load_relaxed_u64(&w->began), now = lvd_port_ticks();
-  return began && now > began && lvd_port_ticks_to_ns(now - began) > TURN_NS;
+  uint64_t since = lvd_load_relaxed_u64(&w->since), now = lvd_port_ticks();
+  return now > since && lvd_port_ticks_to_ns(now - since) > TURN_NS;
 }
 
 /* `e` is READY by our doing: its worker must learn it. */

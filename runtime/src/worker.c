@@ -219,12 +219,10 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
   w->ready[place].turn = e->slot;
   lvd_store_relaxed_u64(&w->since, now);
   lvd_store_relaxed_u32(&w->running_place, place + 1);
-  lvd_store_relaxed_u64(&w->began, now);
   bool whole = lvd_port_try(w->escape, call, w);
   w->may_abandon = 0;
   w->current = NULL;
   lvd_store_relaxed_u32(&w->running_place, 0);
-  lvd_store_relaxed_u64(&w->began, 0);
 
   uint64_t end = lvd_port_ticks(), took = end - now;
   lvd_count(&e->activations, 1);
