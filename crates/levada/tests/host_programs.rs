@@ -329,10 +329,21 @@ fn who_takes_turns_computes_the_same() {
 }
 
 /// A program that forks and does nothing else is seen on the workers that it takes.
-fn forks_are_seen(host: &Host, name: &str) {
+#[test]
+fn what_forks_take_is_seen_in_the_map() {
+    let place = sources();
+    make(
+        &place,
+        "forks",
+        "int fib(int n) {\n  int a, b;\n  if (n < 2) return n;\n  a = fib(n - 1) !! { b = fib(n - 2); }\n  \
+         return a + b;\n}\nint main(void) {\n  for (;;) if (fib(30) < 0) return 1;\n}\n",
+    );
+    let host = Host::begin_in(place);
+    host.run(&["load", "forks.so", "--name", "forks"])
+        .succeeds();
     let takes = |w: &serde_json::Value| {
         let all = w["program"].as_array().into_iter().flatten();
-        let own = all.filter(|p| p["application"] == name);
+        let own = all.filter(|p| p["application"] == "forks");
         own.filter_map(|p| p["share"].as_f64()).sum::<f64>()
     };
     let start = Instant::now();
@@ -370,9 +381,6 @@ fn who_forks_without_end_can_be_ended() {
         let size = if round % 2 == 0 { "20" } else { "34" };
         host.place.run(&[&load[..], &[size]].concat()).succeeds();
         std::thread::sleep(Duration::from_millis(50));
-        if round == 1 {
-            forks_are_seen(&host, &name);
-        }
         if round % 3 == 0 {
             host.run(&["pause", &name, "--within", "0.2"]);
             host.run(&["resume", &name]).succeeds();
