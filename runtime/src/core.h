@@ -180,7 +180,8 @@ typedef struct lvd_app_share {
   uint32_t arrived;            /* what was on its way here, and is counted in app->live still */
   uint32_t ended;              /* fibers that are counted in app->fibers still */
   lvd_a64 fiber_ticks;         /* of the worker's clock, amid fibers of it ... */
-  lvd_a64 end_ticks;           /* ... since it ends */
+  lvd_a64 end_ticks;           /* ... since it ends, ... */
+  uint64_t ends_since;         /* ... which they first saw then; 0: not yet */
   lvd_a32 known;               /* something of the application has been here */
   lvd_a32 taking;              /* `take_up` has been left, and has not run */
   lvd_command take_up, forget; /* control.c */

@@ -23,8 +23,8 @@
 #include "fork.h"
 #include "inside.h"
 
-/* How long an action may hold up what is behind it. */
-enum { STUCK_MS = 100 };
+/* How long an action may hold up what is behind it; how long an application that is to end may have forks open. */
+enum { STUCK_MS = 100, ENDS_NS = 1000000000 };
 
 /* The ticks of one activation that have gone by, in ms. */
 static uint64_t clocked_ms(const lvd_worker *w) { return (uint64_t)w->clock_ticks * LVD_TICK_MS; }
@@ -126,16 +126,24 @@ static bool is_behind(const lvd_worker *w) {
   return w->ready_places >> lvd_place(w->current) || lvd_inbox_pending(&w->inbox);
 }
 
+/* Amid forks no fiber computes for long by itself: when the application has had its time to end here, the next fork
+ * of each ends it (fork.c). Beside others it may have little of the core, so that it is not waited for by its
+ * own time alone. */
+static void tell_end(const lvd_worker *w, lvd_app *app) {
+  lvd_app_share *share = &app->share[w->index];
+  uint64_t now = lvd_port_ticks();
+  if (!share->ends_since) share->ends_since = now;
+  bool late = now - share->ends_since > lvd_port_ns_to_ticks(ENDS_NS);
+  lvd_store_relaxed_u64(&share->end_ticks,
+                        late ? LVD_END_TICKS : lvd_load_relaxed_u64(&share->end_ticks) + 1);
+  if (lvd_load_relaxed_u64(&share->end_ticks) >= LVD_END_TICKS)
+    lvd_store_relaxed_ptr(&lvd_forks.limit, NULL);
+}
+
 void lvd_stuck_fiber(lvd_worker *w, const void *sp, const void *at) {
   const lvd_fiber *f = (const lvd_fiber *)w->current;
   lvd_app *app = w->current->app;
-  /* Amid forks no fiber computes for long by itself: the next fork of each ends it (fork.c). */
-  if (lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING && app->code_to) {
-    lvd_app_share *share = &app->share[w->index];
-    lvd_count(&share->end_ticks, 1);
-    if (lvd_load_relaxed_u64(&share->end_ticks) >= LVD_END_TICKS)
-      lvd_store_relaxed_ptr(&lvd_forks.limit, NULL);
-  }
+  if (lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING && app->code_to) tell_end(w, app);
   if (f->bare || !w->current->app->code_to || (!w->clock_ticks && !is_behind(w))) return;
   if (!is_in_its_own(w, sp, at)) {
     lvd_stuck_tick(w);
