@@ -521,7 +521,15 @@ fn of_joined_actors_the_one_without_end_is_named() {
     );
     place.write(TOP, &net);
     let run = place.run(&["run", TOP, "--time-limit", "100"]);
-    run.refuses(1, &["after 100 ms", "Hang.cal:6:", "hang.stay", "whose actors are joined into one"]);
+    run.refuses(
+        1,
+        &[
+            "after 100 ms",
+            "Hang.cal:6:",
+            "hang.stay",
+            "whose actors are joined into one",
+        ],
+    );
 }
 
 #[test]
