@@ -112,7 +112,8 @@ struct lvd_worker {
   uint32_t ready_places; /* a bit for each queue that is not empty */
   bool gave_way;         /* the activation that ends, after a turn */
   bool round_robin;      /* actors are queued in the order of their slots */
-  uint64_t others_until; /* ticks: until then others have had as long as who gave way last */
+  /* Ticks, of each level: until others have had as long as who gave way last. */
+  uint64_t others_left[LVD_INBOX_LEVELS];
   uint64_t promised_had; /* ticks, before others */
   lvd_entity *held;
   bool ending;

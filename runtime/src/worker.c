@@ -343,22 +343,27 @@ static bool had_much(const lvd_worker *w) {
  * others something. Of those, who has had a turn and could go on lets all others go first, but not for longer than it
  * had itself. Else what hands little on from actor to actor would wait at each of them for a whole turn of
  * somebody who always has something to do. */
-static uint32_t place_of_next(const lvd_worker *w, uint64_t now) {
+static uint32_t place_of_next(const lvd_worker *w) {
   enum { AFTER = 1, USUAL = 2, PROMISED = 4, ALL = 7 };
-  uint32_t first = lvd_queue_top(w) / LVD_OF_LEVEL * LVD_OF_LEVEL;
+  uint32_t level = lvd_queue_top(w) / LVD_OF_LEVEL, first = level * LVD_OF_LEVEL;
   uint32_t those = w->ready_places >> first & ALL;
   if (those & PROMISED && (those == PROMISED || !had_much(w))) return first + 2;
-  return first + ((those & USUAL) && (!(those & AFTER) || now < w->others_until));
+  return first + ((those & USUAL) && (!(those & AFTER) || w->others_left[level]));
 }
 
-/* An activation from a place has ended. */
-static void count_turn(lvd_worker *w, uint32_t place, uint64_t end, uint64_t took) {
+/* An activation from a place has ended. What goes before others takes nothing of what these let each other have: a
+ * promise may have been there for longer than that between any two of them. */
+static void count_turn(lvd_worker *w, uint32_t place, uint64_t took) {
   enum { OTHERS = 16 }; /* a part for them, where a promise takes all */
   if (place % LVD_OF_LEVEL == 2)
     w->promised_had += had_much(w) ? 0 : took; /* what it has had while nobody waited is no debt */
   else if (w->promised_had)
     w->promised_had -= w->promised_had < took * OTHERS ? w->promised_had : took * OTHERS;
-  if (w->gave_way) w->others_until = end + took;
+  uint64_t *left = &w->others_left[place / LVD_OF_LEVEL];
+  if (w->gave_way)
+    *left = took;
+  else if (place % LVD_OF_LEVEL == 1)
+    *left -= *left < took ? *left : took;
   w->gave_way = false;
 }
 
@@ -436,7 +441,7 @@ void lvd_worker_main(void *argument) {
     if (w->ending) break;
     lvd_alarms_expire(w, now);
     lvd_inbox_drain(w);
-    uint32_t place = w->ready_places ? place_of_next(w, now) : 0;
+    uint32_t place = w->ready_places ? place_of_next(w) : 0;
     lvd_entity *e = w->ready_places ? lvd_queue_take_at(w, place) : NULL;
     if (!e) {
       w->promised_had = 0;
@@ -447,7 +452,7 @@ void lvd_worker_main(void *argument) {
     lvd_worker_turns(w, e->app);
     if (!may_run(w, e)) continue;
     uint64_t end = e->is_fiber ? lvd_fibers_run(w, e, now) : activate(w, e, now);
-    count_turn(w, place, end, end - now);
+    count_turn(w, place, end - now);
     now = end;
     if (w->unsettled_count >= UNSETTLED_MOST) lvd_settle(w);
     if (++w->since_look >= LOOK_EVERY) {

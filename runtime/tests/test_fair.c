@@ -172,3 +172,25 @@ void test_fair_promise_goes_on(void) {
   for (int i = 0; i < 2; i++) lvd_app_unload(app[i]);
   lvd_runtime_destroy(rt);
 }
+
+/* Where a promise takes all but a part, those to whom this is left share it: who hands on little, too. */
+void test_fair_behind_a_promise(void) {
+  static const lvd_actor_class hog = {.name = "hog", .run = hog_run};
+  lvd_actor_desc actor[] = {{"one", &hog, NULL, 0}, {"two", &hog, NULL, 0}};
+  lvd_network net[] = {{LVD_LAYOUT, "promised", 1, 0, &actor[0], NULL},
+                       {LVD_LAYOUT, "plain", 1, 0, &actor[1], NULL}};
+  lvd_runtime *rt = runtime_of(1);
+  lvd_app *app[2];
+  for (int i = 0; i < 2; i++) CHECK_EQ(lvd_app_load(rt, &net[i], NULL, &app[i], NULL, 0), LVD_OK);
+  CHECK_EQ(lvd_app_promise(app[0], true), LVD_OK);
+  for (int i = 0; i < 2; i++) CHECK_EQ(lvd_app_start(app[i]), LVD_OK);
+  uint32_t count = 100;
+  sink s = {0};
+  builder b;
+  pipeline(&b, 3, &count, &s, 4);
+  lvd_app *passes = app_begun(rt, &b);
+  app_ended(passes, LVD_OK);
+  check_pipeline(&s, count, 3);
+  for (int i = 0; i < 2; i++) lvd_app_unload(app[i]);
+  lvd_runtime_destroy(rt);
+}

@@ -98,9 +98,9 @@ struct Cap {
 #[derive(Default)]
 struct Worker {
     queue: VecDeque<usize>,
-    /// Those that could go on after a turn; until then others go first.
+    /// Those that could go on after a turn; others of their rank go first for as long.
     after: VecDeque<usize>,
-    others_until: f64,
+    others_left: f64,
     own: Vec<usize>,
     next: usize,
     /// The actor whose step ends next, and how many firings that is; none: about to choose.
@@ -488,8 +488,13 @@ impl<'a> Machinery<'a> {
                 go_on = Some((actor, can, 0.0));
             } else if can > 0 {
                 of.after.push_back(actor);
-                of.others_until = self.now + of.turn;
+                of.others_left = of.turn;
             } else {
+                let turn = of.turn;
+                let one = self.workers[worker].after.front();
+                if one.is_some_and(|&after| self.rank(after) == self.rank(actor)) {
+                    self.workers[worker].others_left -= turn;
+                }
                 self.let_rest(actor);
             }
         }
@@ -554,7 +559,7 @@ impl<'a> Machinery<'a> {
             let after = match (first, after) {
                 (Some(i), Some(j)) => {
                     let (first, after) = (self.rank(of.queue[i]), self.rank(of.after[j]));
-                    let either = first == after && self.now >= of.others_until;
+                    let either = first == after && of.others_left <= 0.0;
                     (after < first || either).then_some(j)
                 }
                 (_, after) => after,
