@@ -23,8 +23,9 @@
 #include "fork.h"
 #include "inside.h"
 
-/* How long an action may hold up what is behind it; how long an application that is to end may have forks open. */
-enum { STUCK_MS = 100, ENDS_NS = 1000000000 };
+/* How long an action may hold up what is behind it, and who would do the same; how long an application that is to end
+ * may have forks open. */
+enum { STUCK_MS = 100, LASTS_MS = 1000, ENDS_NS = 1000000000 };
 
 /* The ticks of one activation that have gone by, in ms. */
 static uint64_t clocked_ms(const lvd_worker *w) { return (uint64_t)w->clock_ticks * LVD_TICK_MS; }
@@ -54,11 +55,19 @@ static bool must_stay(const lvd_entity *e) {
   return lvd_entity_stays(e) || (ends && !e->is_fiber);
 }
 
+/* Who fires for as long itself would only hold up others elsewhere, and be moved to and fro: it waits, unless what
+ * it waits for seems not to end. */
+static bool can_wait(const lvd_entity *e, uint64_t waited_ms) {
+  uint64_t longest_ms = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&e->longest_ticks)) / 1000000;
+  return longest_ms >= STUCK_MS && waited_ms < LASTS_MS;
+}
+
 /* What stays is ready here still. */
-static void give_away(lvd_worker *w) {
+static void give_away(lvd_worker *w, uint64_t waited_ms) {
   lvd_entity *stays = NULL, *e;
   while ((e = lvd_queue_take(w))) {
-    lvd_worker *to = must_stay(e) ? NULL : another(w);
+    bool here = must_stay(e) || can_wait(e, waited_ms);
+    lvd_worker *to = here ? NULL : another(w);
     if (to) {
       lvd_store_relaxed_u32(&e->target, to->index);
       lvd_entity_hand_over(w, e, to->index);
@@ -74,7 +83,7 @@ static void give_away(lvd_worker *w) {
 }
 
 /* Gives away what is behind the activation that runs. False: that cannot be now. */
-static bool relieve(lvd_worker *w) {
+static bool relieve(lvd_worker *w, uint64_t waited_ms) {
   lvd_runtime *rt = w->rt;
   if (!w->may_abandon || w->index >= rt->workers) return false;
   w->may_abandon = 0;
@@ -85,7 +94,7 @@ static bool relieve(lvd_worker *w) {
   lvd_settle(w);
   bool done = !w->ready_places;
   if (!done && lvd_port_try_lock(&rt->lock)) {
-    give_away(w);
+    give_away(w, waited_ms);
     lvd_port_unlock(&rt->lock);
     lvd_settle(w); /* nothing of them is here any more */
     done = true;
@@ -95,7 +104,8 @@ static bool relieve(lvd_worker *w) {
 }
 
 void lvd_stuck_tick(lvd_worker *w) {
-  if (clocked_ms(w) >= STUCK_MS) relieve(w);
+  uint64_t waited_ms = clocked_ms(w);
+  if (waited_ms >= STUCK_MS) relieve(w, waited_ms);
 }
 
 void lvd_stuck_asleep(lvd_worker *w) {
@@ -103,7 +113,7 @@ void lvd_stuck_asleep(lvd_worker *w) {
   if (lvd_load_relaxed_u64(&w->sleeper) != lvd_load_relaxed_u64(&w->activations) + 1 || !e) return;
   /* From now on its sleep is told as time that it takes. */
   lvd_store_relaxed_u64(&e->clocked, lvd_load_relaxed_u64(&e->activations) + 1);
-  if (relieve(w)) lvd_store_relaxed_u64(&w->sleeper, 0);
+  if (relieve(w, LASTS_MS)) lvd_store_relaxed_u64(&w->sleeper, 0);
 }
 
 /* Is it the program's own code that goes on, on the fiber's own stack? */
