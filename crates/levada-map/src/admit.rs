@@ -57,6 +57,8 @@ pub struct Admission {
     pub promises: Vec<Promise>,
     /// In words, one for each promise that would be broken by the load.
     pub broken: Vec<String>,
+    /// And one for each that is not kept, with it or without.
+    pub missed: Vec<String>,
 }
 
 impl Admission {
@@ -67,9 +69,14 @@ impl Admission {
 
 impl fmt::Display for Admission {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.fits() {
-            true => write!(f, "nothing that is promised is broken"),
-            false => write!(f, "{}", self.broken.join("; ")),
+        match (self.fits(), self.missed.is_empty()) {
+            (false, _) => write!(f, "{}", self.broken.join("; ")),
+            (true, true) => write!(f, "nothing that is promised is broken"),
+            (true, false) => write!(
+                f,
+                "no promise is broken by this; {}",
+                self.missed.join("; ")
+            ),
         }
     }
 }
@@ -117,11 +124,14 @@ pub fn admit(
         told(mix, promise) + &why.unwrap_or_default()
     });
     let broken = broken.collect();
+    let missed = promises.iter().filter(|p| !p.kept() && !p.broken());
+    let missed = missed.map(|promise| told(mix, promise)).collect();
     Ok(Admission {
         placement,
         rates,
         promises,
         broken,
+        missed,
     })
 }
 

@@ -509,6 +509,11 @@ fn a_load_is_held_to_what_it_changes() {
     let free = app("free", &[2.0]);
     let beside = admitted(&of(vec![hopeless.clone(), free.clone()]), &machine);
     assert!(beside.fits(), "{beside}");
+    let said = beside.to_string();
+    assert!(
+        said.starts_with("no promise is broken by this; hopeless was promised"),
+        "{said}"
+    );
     assert!(!beside.promises[0].kept());
     // What takes from it is refused all the same, with what it had.
     let mut first = app("first", &[15.0, 15.0]);
