@@ -247,8 +247,10 @@ impl Score {
             if let (Some(promise), Some(level)) =
                 (app.promise, levels.iter().position(|&l| l == app.priority))
             {
+                // Of what it can have at all: far out of reach, nothing would make a difference.
+                let most = promise.min(1e9 / app.heaviest().max(1e-9));
                 // The simulator is no more exact than this.
-                missing[level] += (1.0 - KEPT - (rate / promise).min(1.0)).max(0.0);
+                missing[level] += (1.0 - KEPT - (rate / most).min(1.0)).max(0.0);
             }
             mean += rate.max(1e-12).ln() / mix.apps.len() as f64;
         }

@@ -499,6 +499,21 @@ fn a_load_that_would_break_a_promise_is_told_with_its_numbers() {
 }
 
 /// A promise that nobody can keep is no reason against who takes nothing from it.
+/// However far out of reach a promise is, who has it goes before who has none.
+#[test]
+fn what_is_promised_out_of_reach_has_what_can_be_had() {
+    let machine = Machine::new(2);
+    let promised = |name| App {
+        promise: Some(1e5),
+        ..app(name, &[1.2])
+    };
+    let plain = |name| app(name, &[1.2]);
+    let apps = vec![promised("a"), promised("b"), plain("c"), plain("d")];
+    let current = [0, 0, 1, 1].map(Some);
+    let seats = remap(&of(apps), &machine, &current).unwrap();
+    assert_ne!(seats[0], seats[1], "{seats:?}");
+}
+
 #[test]
 fn a_load_is_held_to_what_it_changes() {
     let machine = Machine::new(2);
