@@ -6,6 +6,9 @@
 //! empty the application is held, as if it were paused; its elements wait where they are. Only an
 //! application with a limit has a thread that looks after it, which sleeps as long as nothing could be
 //! wrong.
+//!
+//! What it has had too much of it pays for, and not more than a second's worth: nobody stands still for long for
+//! what lies behind. Only what firings take that had begun when it was told to stop is paid for in whole.
 
 use crate::hosted::{Hosted, State};
 use crate::table::Shared;
@@ -39,24 +42,49 @@ const AWAY: Duration = Duration::from_millis(200);
 /// What was not used of a share is kept for so long; of a rate for longer, so that who had to wait for a long
 /// firing of another makes up for it.
 const KEPT: f64 = 0.05;
+/// Of what was used too much so many seconds' worth is paid for.
+const OWED: f64 = 1.0;
 
 /// Fills at `rate` a second, up to `most`.
 struct Bucket {
     rate: f64,
     most: f64,
     level: f64,
+    /// It never owes more than this.
+    owes: f64,
+    /// But for what is used while it is held: that is what firings take that had begun.
+    firings: bool,
     used: f64,
     /// What is used a second while nothing holds it.
     speed: f64,
 }
 
 impl Bucket {
+    /// Of units.
+    fn of_rate(rate: f64) -> Bucket {
+        Bucket {
+            owes: (rate * OWED).max(SAVED_UNITS),
+            ..Bucket::new(rate, SAVED, SAVED_UNITS)
+        }
+    }
+
+    /// Of seconds on cores.
+    fn of_share(share: f64) -> Bucket {
+        Bucket {
+            owes: share * OWED,
+            firings: true,
+            ..Bucket::new(share, KEPT, 0.005)
+        }
+    }
+
     /// It begins with no more than is kept of anything.
     fn new(rate: f64, kept: f64, least: f64) -> Bucket {
         Bucket {
             rate,
             most: (rate * kept).max(least),
             level: (rate * KEPT).max(least),
+            owes: 0.0,
+            firings: false,
             used: 0.0,
             speed: 0.0,
         }
@@ -69,8 +97,14 @@ impl Bucket {
             // What comes by gulps is as fast as the last few of them.
             self.speed = ((used - self.used) / seconds).max(self.speed * 0.9);
         }
-        self.level += self.rate * seconds - (used - self.used);
+        let owed = self.level;
+        // What counts anew has not given anything back.
+        self.level += self.rate * seconds - (used - self.used).max(0.0);
         self.level = self.level.min(self.most);
+        if !(held && self.firings) {
+            // What is owed already is not forgotten.
+            self.level = self.level.max(owed.min(-self.owes));
+        }
         self.used = used;
         self.level > 0.0
     }
@@ -103,8 +137,8 @@ pub fn keep(shared: &Weak<Shared>, hosted: &Weak<Hosted>) {
     let Some(limits) = hosted.upgrade().map(|h| h.limits) else {
         return;
     };
-    let mut rate = limits.rate.map(|r| Bucket::new(r, SAVED, SAVED_UNITS));
-    let mut share = limits.share.map(|s| Bucket::new(s, KEPT, 0.005));
+    let mut rate = limits.rate.map(Bucket::of_rate);
+    let mut share = limits.share.map(Bucket::of_share);
     let (mut at, mut before) = (Instant::now(), 0.0);
     let mut pause = USUAL;
     loop {
@@ -172,6 +206,7 @@ mod tests {
         let mut bucket = Bucket::new(100.0, KEPT, 2.0);
         assert!(bucket.look(0.01, 4.0, false));
         // 400 a second: the one that is left is gone in a 400th.
+        bucket.owes = 100.0;
         assert!((bucket.lasts() - 2.0 / 400.0).abs() < 1e-9);
         assert!(!bucket.look(0.0, 10.0, false));
         assert!((bucket.wait() - 0.04).abs() < 1e-9);
@@ -179,5 +214,49 @@ mod tests {
         // However long it did nothing, it may not make up for that.
         assert!(bucket.look(100.0, 10.0, true));
         assert!(!bucket.look(0.0, 15.5, false));
+    }
+
+    /// It began to be looked after late, was not held for a minute, or counts by thousands: a second later it goes on.
+    #[test]
+    fn nobody_waits_for_long_for_what_lies_behind() {
+        for mut bucket in [Bucket::of_rate(100.0), Bucket::of_share(0.3)] {
+            let mut used = 6000.0;
+            assert!(!bucket.look(0.01, used, false));
+            assert!((bucket.wait() - OWED).abs() < 1e-9);
+            for _ in 0..60 {
+                used += 990.0;
+                assert!(!bucket.look(1.0, used, false));
+                assert!(bucket.wait() <= OWED + 1e-9);
+            }
+            assert!(bucket.look(OWED + 0.01, used, true));
+            // Once is once: it has no more than it is allowed after that.
+            assert!(!bucket.look(0.0, used + bucket.rate, true));
+        }
+        // What was counted while it was held makes no difference for a rate, and what counts anew gives nothing.
+        let mut bucket = Bucket::of_rate(100.0);
+        assert!(!bucket.look(0.01, 1e6, true));
+        assert!((bucket.wait() - OWED).abs() < 1e-9);
+        assert!(!bucket.look(0.5, 0.0, true));
+        assert!((bucket.wait() - OWED + 0.5).abs() < 1e-9);
+        // One unit in ten seconds is waited for, though that is more than a second.
+        let mut seldom = Bucket::of_rate(0.1);
+        assert!(!seldom.look(0.0, 3.0, false));
+        assert!((seldom.wait() - 10.0).abs() < 1e-9);
+    }
+
+    /// A firing that had begun when its application was told to stop is paid for in whole, and once.
+    #[test]
+    fn a_long_firing_takes_more_than_a_share_and_is_paid_for() {
+        let mut bucket = Bucket::of_share(0.5);
+        assert!(!bucket.look(0.1, 0.1, false));
+        for tenths in 2..=50 {
+            assert!(!bucket.look(0.1, f64::from(tenths) * 0.1, true));
+        }
+        // Five seconds of one core, of which it had half.
+        assert!((bucket.wait() - 5.0).abs() < 0.1);
+        // Paused and resumed, it owes what it owed.
+        assert!(!bucket.look(0.1, 5.0, false));
+        assert!((bucket.wait() - 4.9).abs() < 0.1);
+        assert!(bucket.look(5.0, 5.0, true));
     }
 }
