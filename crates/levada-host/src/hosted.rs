@@ -40,6 +40,8 @@ pub struct Hosted {
     /// What its natives were given.
     pub(crate) options: Vec<(String, String)>,
     pub limits: Limits,
+    /// What the one before it had counted when it took over: it counts on from there.
+    pub(crate) inherited: AtomicU64,
     /// Its limits hold it, as if it were paused.
     pub(crate) held: Mutex<bool>,
     /// Its sources have been ended, whatever else is done to it.
@@ -66,9 +68,22 @@ impl Hosted {
 
     pub(crate) fn count_move(&self) {
         self.moves.fetch_add(1, Ordering::Relaxed);
-        let done = self.app.progress().map_or(0.0, |(_, done)| done as f64);
+        let done = self.done();
         let mut moved = self.moved.lock().unwrap_or_else(PoisonError::into_inner);
         *moved = Some((Instant::now(), done));
+    }
+
+    /// Units that it has done itself, so without those of the versions before it.
+    pub(crate) fn done(&self) -> f64 {
+        let counted = self.app.progress();
+        counted.map_or(0.0, |(_, counted)| beyond(&self.inherited, counted) as f64)
+    }
+
+    /// It goes on from where `old` has counted to.
+    pub(crate) fn counts_on(&self, old: &Hosted) {
+        let before = || old.inherited.load(Ordering::Relaxed);
+        let counted = old.app.progress().map_or_else(before, |(_, done)| done);
+        self.inherited.store(counted, Ordering::Relaxed);
     }
 
     /// When its actors came to where they are, if any was moved, and what it had done until then.
@@ -120,6 +135,14 @@ impl Hosted {
         let started = self.started.get();
         started.map_or(0.0, |at| at.elapsed().as_secs_f64())
     }
+}
+
+/// What is counted beyond what was inherited. If that is less, what counts has not come along, and began anew.
+fn beyond(inherited: &AtomicU64, counted: u64) -> u64 {
+    if counted < inherited.load(Ordering::Relaxed) {
+        inherited.store(0, Ordering::Relaxed);
+    }
+    counted.saturating_sub(inherited.load(Ordering::Relaxed))
 }
 
 #[derive(
@@ -255,6 +278,17 @@ impl Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_version_has_done_what_it_counts_beyond_what_it_has_inherited() {
+        let inherited = AtomicU64::new(6000);
+        assert_eq!(beyond(&inherited, 6000), 0);
+        assert_eq!(beyond(&inherited, 6010), 10);
+        // It counts from its own beginning: so it does later on.
+        let inherited = AtomicU64::new(6000);
+        assert_eq!(beyond(&inherited, 3), 3);
+        assert_eq!(beyond(&inherited, 7000), 7000);
+    }
 
     #[test]
     fn a_fault_says_where_it_was() {

@@ -128,10 +128,6 @@ fn busy(hosted: &Hosted) -> f64 {
     counters.busy().as_secs_f64()
 }
 
-fn done(hosted: &Hosted) -> f64 {
-    hosted.app.progress().map_or(0.0, |(_, done)| done as f64)
-}
-
 /// Looks after an application until it has ended.
 pub fn keep(shared: &Weak<Shared>, hosted: &Weak<Hosted>) {
     let Some(limits) = hosted.upgrade().map(|h| h.limits) else {
@@ -161,7 +157,7 @@ pub fn keep(shared: &Weak<Shared>, hosted: &Weak<Hosted>) {
         let now = busy(hosted);
         let held = *hosted.held.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut left, mut wait, mut lasts) = (true, 0.0f64, f64::INFINITY);
-        for (bucket, used) in [(&mut rate, done(hosted)), (&mut share, now)] {
+        for (bucket, used) in [(&mut rate, hosted.done()), (&mut share, now)] {
             let Some(bucket) = bucket else { continue };
             left &= bucket.look(elapsed, used, held);
             wait = wait.max(bucket.wait());

@@ -159,6 +159,7 @@ impl Host {
             options: given,
             before: Mutex::default(),
             limits,
+            inherited: AtomicU64::new(0),
             held: Mutex::new(false),
             drains: AtomicBool::new(false),
             pace: Mutex::new(None),

@@ -33,7 +33,7 @@ struct Looks {
 impl Pace {
     pub fn of(hosted: &Hosted) -> Pace {
         Pace {
-            told: (Instant::now(), done(hosted)),
+            told: (Instant::now(), hosted.done()),
             looks: Looks::default(),
             late: false,
             uncounted: false,
@@ -77,7 +77,7 @@ impl Pace {
         if std::mem::take(&mut self.uncounted) {
             hosted.app.promise(true);
         }
-        let now = done(hosted);
+        let now = hosted.done();
         let pace = (now - before) / elapsed.as_secs_f64();
         self.told = (Instant::now(), now);
         *hosted.pace.lock().unwrap_or_else(PoisonError::into_inner) = Some(pace);
@@ -92,10 +92,6 @@ impl Pace {
         }
         self.late = late;
     }
-}
-
-fn done(hosted: &Hosted) -> f64 {
-    hosted.app.progress().map_or(0.0, |(_, done)| done as f64)
 }
 
 /// What it counts, as it says itself, or has said in an earlier run.

@@ -83,7 +83,9 @@ impl Host {
                 return given_up(has_ended(&name));
             }
         }
-        let Some(ended) = self.until_ended(old.number, deadline(STOPS)) else {
+        let ended = self.until_ended(old.number, deadline(STOPS));
+        new.counts_on(&old);
+        let Some(ended) = ended else {
             let what = match program {
                 true => format!("{name} has heard that it is to leave, and takes long"),
                 false => format!("what {name} holds open takes long to be finished"),

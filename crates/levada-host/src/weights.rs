@@ -16,10 +16,11 @@ const ENOUGH: f64 = 2e6;
 /// For so many seconds after its start.
 const BEGINS: f64 = 1.0;
 
-/// What it counts itself, such as frames, if it counts anything.
+/// What it counts itself, such as frames, if it counts anything; as its counters, without what versions before it
+/// have done.
 pub fn counted(hosted: &Hosted) -> Option<(String, f64)> {
-    let told = hosted.app.progress().filter(|(_, done)| *done > 0);
-    told.map(|(unit, done)| (unit, done as f64))
+    let (unit, done) = (hosted.app.progress()?.0, hosted.done());
+    (done > 0.0).then_some((unit, done))
 }
 
 /// The application that has these counters, and has done so many of these units. Who has not had anything to do
