@@ -17,7 +17,8 @@ impl Host {
     pub fn pause(&self, name: &str, within: Duration) -> Result<(), Refusal> {
         let until = deadline(within);
         let hosted = self.live(name)?;
-        let mut held = hosted.in_hand(until)?;
+        let _hand = hosted.in_hand(until)?;
+        let mut held = hosted.held();
         // What is loaded and does not run yet has nothing to pause; the runtime says so.
         let begun = hosted.app.pause(Duration::ZERO);
         if !matches!(&begun, Err(e) if e.status == Status::TIME) {
@@ -55,7 +56,8 @@ impl Host {
             self.shared.events.tell(What::Resumed, name, "");
             return Ok(());
         }
-        let mut held = hosted.in_hand(deadline(within))?;
+        let hand = hosted.in_hand(deadline(within))?;
+        let mut held = hosted.held();
         self.say(hosted.app.resume(), name, "resumed")?;
         *held = false;
         // What drains goes on to drain.
@@ -67,6 +69,7 @@ impl Host {
             },
         );
         drop(held);
+        drop(hand);
         self.shared.events.tell(What::Resumed, name, "");
         self.shared.note(Note::Changed);
         Ok(())

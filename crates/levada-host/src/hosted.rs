@@ -42,8 +42,13 @@ pub struct Hosted {
     pub limits: Limits,
     /// What the one before it had counted when it took over: it counts on from there.
     pub(crate) inherited: AtomicU64,
-    /// Its limits hold it, as if it were paused.
+    /// Who has it in hand may pause it, resume it, end its sources or replace it.
+    pub(crate) hand: Mutex<()>,
+    /// Its limits hold it, as if it were paused. In hand or not, that is locked for a moment only, or for a
+    /// firing that is waited for: so the limits are kept whatever else is done to it.
     pub(crate) held: Mutex<bool>,
+    /// A new version waits for its moment: it runs now and then, even if it is paused.
+    pub(crate) sought: AtomicBool,
     /// Its sources have been ended, whatever else is done to it.
     pub(crate) drains: AtomicBool,
     /// Units a second lately, where it is promised some.
@@ -111,12 +116,12 @@ impl Hosted {
         }
     }
 
-    /// Takes what pausing and resuming it need in hand.
-    pub(crate) fn in_hand(&self, until: Instant) -> Result<MutexGuard<'_, bool>, Refusal> {
+    /// Takes it in hand.
+    pub(crate) fn in_hand(&self, until: Instant) -> Result<MutexGuard<'_, ()>, Refusal> {
         loop {
-            match self.held.try_lock() {
-                Ok(held) => return Ok(held),
-                Err(TryLockError::Poisoned(held)) => return Ok(held.into_inner()),
+            match self.hand.try_lock() {
+                Ok(hand) => return Ok(hand),
+                Err(TryLockError::Poisoned(hand)) => return Ok(hand.into_inner()),
                 Err(TryLockError::WouldBlock) if Instant::now() < until => {
                     std::thread::sleep(Duration::from_millis(1));
                 }
@@ -129,6 +134,11 @@ impl Hosted {
                 }
             }
         }
+    }
+
+    /// Whether its limits hold it, which nobody changes meanwhile.
+    pub(crate) fn held(&self) -> MutexGuard<'_, bool> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn seconds(&self) -> f64 {

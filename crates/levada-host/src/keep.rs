@@ -14,7 +14,7 @@ use crate::hosted::{Hosted, State};
 use crate::table::Shared;
 use levada_map::{SAVED, SAVED_UNITS};
 use levada_sys::Status;
-use std::sync::{PoisonError, Weak};
+use std::sync::{Weak, atomic::Ordering};
 use std::time::{Duration, Instant};
 
 /// What an application is promised and allowed.
@@ -148,14 +148,14 @@ pub fn keep(shared: &Weak<Shared>, hosted: &Weak<Hosted>) {
         at = Instant::now();
         match shared.state(hosted.number) {
             None | Some(State::Ended | State::Failed | State::Held) => return,
-            Some(State::Loaded | State::Paused) => {
+            Some(State::Loaded | State::Paused) if !hosted.sought.load(Ordering::Relaxed) => {
                 pause = AWAY;
                 continue;
             }
-            Some(State::Running | State::Draining | State::Ending) => {}
+            Some(_) => {}
         }
         let now = busy(hosted);
-        let held = *hosted.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = *hosted.held();
         let (mut left, mut wait, mut lasts) = (true, 0.0f64, f64::INFINITY);
         for (bucket, used) in [(&mut rate, hosted.done()), (&mut share, now)] {
             let Some(bucket) = bucket else { continue };
@@ -175,11 +175,17 @@ pub fn keep(shared: &Weak<Shared>, hosted: &Weak<Hosted>) {
 
 /// Lets nothing of it run, or lets it go on; what a user has paused stays so.
 fn hold(shared: &Shared, hosted: &Hosted, wanted: bool) {
-    let mut held = hosted.held.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut held = hosted.held();
     let state = shared.state(hosted.number);
-    let runs = matches!(state, Some(State::Running | State::Draining));
-    // What drains takes nothing new: the sooner it has done, the better for all.
-    let wanted = wanted && state != Some(State::Draining);
+    let runs = match state {
+        Some(State::Running | State::Draining) => true,
+        Some(State::Paused) => hosted.sought.load(Ordering::Relaxed),
+        _ => false,
+    };
+    // A network that drains takes nothing new: the sooner it has done, the better for all. A C program that is
+    // asked to end may go on for as long as it likes.
+    let ends = state == Some(State::Draining) && !hosted.app.network().is_program();
+    let wanted = wanted && !ends;
     if *held == wanted || !runs {
         return;
     }
@@ -200,9 +206,9 @@ mod tests {
     #[test]
     fn a_bucket_gives_what_it_gets_and_keeps_little() {
         let mut bucket = Bucket::new(100.0, KEPT, 2.0);
+        bucket.owes = 100.0;
         assert!(bucket.look(0.01, 4.0, false));
         // 400 a second: the one that is left is gone in a 400th.
-        bucket.owes = 100.0;
         assert!((bucket.lasts() - 2.0 / 400.0).abs() < 1e-9);
         assert!(!bucket.look(0.0, 10.0, false));
         assert!((bucket.wait() - 0.04).abs() < 1e-9);

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 /// So long one that is stopped may take until it has ended.
 const STOPS: Duration = Duration::from_secs(10);
-/// For so many tries in a row sources go on or rest, so that all that is on its way comes out.
+/// For so many tries in a row sources go on or rest at first, so that all that is on its way comes out.
 const TRIES: u32 = 16;
 /// From one try to the next.
 const SOONEST: Duration = Duration::from_micros(200);
@@ -55,33 +55,28 @@ impl Host {
             Err(why)
         };
         let until = deadline(within);
-        let mut held = match old.in_hand(until) {
-            Ok(held) => held,
+        let hand = match old.in_hand(until) {
+            Ok(hand) => hand,
             Err(why) => return given_up(why),
         };
         let state = self.shared.state(old.number);
         let program = old.app.network().is_program();
-        match state {
+        let done = match state {
             Some(State::Loaded | State::Running | State::Paused) if program => {
-                if let Err(why) = self.see_off(&old, &new, held, until, within) {
-                    return given_up(why);
-                }
+                self.see_off(&old, &new, hand, until, within)
             }
             Some(State::Loaded | State::Running | State::Paused) => {
-                if let Err(why) = self.hand_over(&old, &new, until, within) {
-                    if state == Some(State::Paused) || *held {
-                        drop(old.app.pause(Duration::ZERO));
-                    }
-                    drop(held);
-                    return given_up(why);
-                }
-                *held = false;
-                drop(held);
+                let done = self.hand_over(&old, &new, until, within);
+                drop(hand);
+                done
             }
             _ => {
-                drop(held);
-                return given_up(has_ended(&name));
+                drop(hand);
+                Err(has_ended(&name))
             }
+        };
+        if let Err(why) = done {
+            return given_up(why);
         }
         let ended = self.until_ended(old.number, deadline(STOPS));
         new.counts_on(&old);
@@ -107,7 +102,7 @@ impl Host {
         Ok(new)
     }
 
-    /// The old one has left all to the new one, and ends. On an error it runs.
+    /// The old one has left all to the new one, and ends. On an error it goes on as it was.
     fn hand_over(
         &self,
         old: &Hosted,
@@ -115,57 +110,46 @@ impl Host {
         until: Instant,
         within: Duration,
     ) -> Result<(), Refusal> {
-        let name = &old.name;
-        let begun = self.shared.state(old.number) != Some(State::Loaded);
+        let state = self.shared.state(old.number);
+        let mut rests = Rests::default();
+        old.sought.store(true, Ordering::Relaxed);
         for tries in 0.. {
-            let left = until.saturating_duration_since(Instant::now());
-            let paused = match begun {
-                true => old.app.pause(left),
-                false => Ok(()),
+            // From one try to the next its limits are kept as ever.
+            let mut held = old.held();
+            let done = try_once(old, new, state, until);
+            let last = match &done {
+                Ok(()) => true,
+                Err(not) => !matches!(not, Not::Now(_)) || Instant::now() >= until,
             };
-            let done = match paused {
-                Ok(()) => new.app.take_over(&old.app).map_err(|e| (e.status, e.why)),
-                Err(e) if e.status == Status::TIME => {
-                    Err((Status::STATE, "a firing lasts".to_string()))
-                }
-                Err(_) => return Err(has_ended(name)),
-            };
-            let (status, why) = match done {
-                Ok(()) => break,
-                Err(done) => done,
-            };
-            let last = status != Status::STATE || Instant::now() >= until;
-            drop(old.app.rest(!last && tries / TRIES % 2 == 1));
-            drop(old.app.resume());
             if last {
-                let what = format!(
-                    "{name} goes on as it was, and was not replaced within {within:?}: {why}"
-                );
-                return Err(Refusal::new(Kind::Conflict, what).help(
-                    "try again, wait longer (--within), or unload it and load the new version",
-                ));
+                old.sought.store(false, Ordering::Relaxed);
             }
+            if done.is_err() {
+                drop(old.app.rest(!last && rests.look(old, *held)));
+                let stays = *held || last && state == Some(State::Paused);
+                if !stays {
+                    drop(old.app.resume());
+                }
+            }
+            if last {
+                // What a user has paused its limits do not let go, nor what has left all.
+                *held &= done.is_err() && state != Some(State::Paused);
+                return done.map_err(|not| not.refusal(&old.name, within));
+            }
+            drop(held);
             let pause = SOONEST * (tries % TRIES + 1);
             std::thread::sleep(pause.min(LATEST));
         }
-        // It has all that was there, and cannot be tried with it again.
-        pass_core(old, new).map_err(|e| {
-            drop(old.app.resume());
-            let what = format!("{name} goes on as it was: its core cannot be handed on: {e}");
-            Refusal::new(Kind::Conflict, what)
-        })?;
-        keep_code(old, new);
-        old.app.finish();
         Ok(())
     }
 
     /// A C program has been asked to leave all to the new one, and has ended, or has heard of it. On an
-    /// error it runs.
+    /// error it runs. Until it has ended its limits are kept.
     fn see_off(
         &self,
         old: &Hosted,
         new: &Hosted,
-        mut held: MutexGuard<'_, bool>,
+        hand: MutexGuard<'_, ()>,
         until: Instant,
         within: Duration,
     ) -> Result<(), Refusal> {
@@ -191,11 +175,7 @@ impl Host {
         }
         old.drains.store(true, Ordering::Relaxed);
         self.set_state(old.number, State::Draining);
-        if *held {
-            let _ = old.app.resume();
-            *held = false;
-        }
-        drop(held);
+        drop(hand);
         let ended = self.until_ended(old.number, until).is_some() || !self.lives(old.number);
         if ended || old.app.drain_no_more().is_err() {
             return Ok(());
@@ -242,6 +222,101 @@ impl Host {
         }
         self.until_ended(number, deadline(STOPS));
         self.shared.table().apps.remove(&number);
+    }
+}
+
+/// Why one could not take over.
+enum Not {
+    /// It is to be tried again.
+    Now(String),
+    /// It has ended.
+    Ended,
+    Ever(String),
+}
+
+impl Not {
+    fn refusal(self, name: &str, within: Duration) -> Refusal {
+        let what = match self {
+            Not::Ended => return has_ended(name),
+            Not::Ever(why) => format!("{name} goes on as it was: {why}"),
+            Not::Now(why) => {
+                format!("{name} goes on as it was, and was not replaced within {within:?}: {why}")
+            }
+        };
+        Refusal::new(Kind::Conflict, what)
+            .help("try again, wait longer (--within), or unload it and load the new version")
+    }
+}
+
+/// The old one stands still, and has left all to the new one if it can; then it ends.
+fn try_once(old: &Hosted, new: &Hosted, state: Option<State>, until: Instant) -> Result<(), Not> {
+    if state != Some(State::Loaded) {
+        let left = until.saturating_duration_since(Instant::now());
+        old.app.pause(left).map_err(|e| match e.status {
+            Status::TIME => Not::Now("a firing lasts".to_string()),
+            _ => Not::Ended,
+        })?;
+    }
+    new.app.take_over(&old.app).map_err(|e| match e.status {
+        Status::STATE => Not::Now(e.why),
+        _ => Not::Ever(e.why),
+    })?;
+    // It has all that was there, and cannot be tried with it again.
+    pass_core(old, new).map_err(|e| Not::Ever(format!("its core cannot be handed on: {e}")))?;
+    keep_code(old, new);
+    old.app.finish();
+    Ok(())
+}
+
+/// When sources rest, so that all that is on its way comes out: by turns, each time twice as long, since what is
+/// held to a rate may take long for it; and no longer than something comes out.
+struct Rests {
+    rests: bool,
+    tries: u32,
+    most: u32,
+    firings: u64,
+    /// For so many tries nothing has fired, though it could.
+    still: u32,
+}
+
+impl Default for Rests {
+    fn default() -> Rests {
+        Rests {
+            rests: false,
+            tries: 0,
+            most: TRIES,
+            firings: 0,
+            still: 0,
+        }
+    }
+}
+
+impl Rests {
+    /// It has been tried once more, while its limits held it or not. Whether sources rest until the next try.
+    fn look(&mut self, old: &Hosted, held: bool) -> bool {
+        let counters = old.app.counters().unwrap_or_default();
+        self.next(counters.actors.iter().map(|a| a.firings).sum(), held)
+    }
+
+    fn next(&mut self, firings: u64, held: bool) -> bool {
+        self.tries += 1;
+        self.still = match firings == self.firings {
+            false => 0,
+            true if held => self.still,
+            true => self.still + 1,
+        };
+        self.firings = firings;
+        let out = self.rests && self.still >= TRIES;
+        if self.tries >= self.most || out {
+            self.most = match self.rests {
+                true if out => TRIES,
+                true => self.most.saturating_mul(2),
+                false => self.most,
+            };
+            self.rests = !self.rests;
+            (self.tries, self.still) = (0, 0);
+        }
+        self.rests
     }
 }
 
@@ -311,4 +386,38 @@ fn has_ended(name: &str) -> Refusal {
         Kind::Conflict,
         format!("{name} has ended before it was replaced"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// For how many tries sources go on and rest by turns, as `firings` and `held` say for each try.
+    fn turns(most: u32, look: impl Fn(u32) -> (u64, bool)) -> Vec<u32> {
+        let (mut rests, mut turns, mut before) = (Rests::default(), vec![0], false);
+        for tries in 0..most {
+            let (firings, held) = look(tries);
+            let now = rests.next(firings, held);
+            *turns.last_mut().unwrap() += 1;
+            if now != before {
+                turns.push(0);
+            }
+            before = now;
+        }
+        turns.pop();
+        turns
+    }
+
+    #[test]
+    fn sources_rest_for_as_long_as_something_comes_out() {
+        let t = TRIES;
+        let always = turns(1000, |tries| (u64::from(tries), false));
+        assert_eq!(always[..6], [t, t, 2 * t, 2 * t, 4 * t, 4 * t]);
+        // It does nothing, for its limits hold it.
+        let held = turns(1000, |_| (0, true));
+        assert_eq!(held[..6], always[..6]);
+        // It does nothing though it could: it is not kept from what its sources would give.
+        let quiet = turns(1000, |_| (0, false));
+        assert!(quiet.iter().all(|turn| *turn == t));
+    }
 }

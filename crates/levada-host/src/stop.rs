@@ -95,7 +95,8 @@ impl Host {
 
     /// Ends its sources; what was paused goes on for that.
     pub(crate) fn drain(&self, hosted: &Hosted, until: Instant) -> Result<(), Refusal> {
-        let mut held = hosted.in_hand(until)?;
+        let _hand = hosted.in_hand(until)?;
+        let mut held = hosted.held();
         match hosted.app.drain().map_err(|e| e.status) {
             Err(Status::UNKNOWN) => {
                 let what = format!("{} has no source that could be ended", hosted.name);

@@ -2,7 +2,8 @@
 //! New versions that take over from running ones: what actors know, what is in channels and what natives
 //! hold open goes along; what cannot go along at this moment leaves the old version as it is. Tried: actors
 //! in the middle of what they do, changed classes, other actors and channels, a pipe in which nothing comes,
-//! one that nobody reads, versions that replace one another before they have begun, and paused ones.
+//! one that nobody reads, versions that replace one another before they have begun, paused ones, and those
+//! that are held to a rate or a share.
 
 mod common;
 
@@ -219,4 +220,119 @@ fn where_it_cannot_take_over_the_old_version_goes_on() {
         host.until("a", |a| a["state"] == "ended")["outcome"],
         "done"
     );
+}
+
+/// Networks that count ticks: `Quick` ones, and `Slow` ones of some milliseconds each, whose class has left its
+/// first state for good, so that none of another class (`Other`) ever takes over. `Longer` is `Quick` with
+/// another channel.
+fn ticking() -> Place {
+    let place = sources();
+    place.write(
+        "src/p/Pass.cal",
+        "package p;\nactor Pass () int In ==> int Out :\n  action In:[x] ==> Out:[x] end\nend\n",
+    );
+    place.write(
+        "natives/tick.c",
+        "#include <levada/native.h>\nvoid tick(int32_t x, int32_t work) {\n  volatile double sum = 0;\n  for \
+         (int i = 0; i < work; i++) sum += i;\n  lvd_app_progress(lvd_current_app(), \"tick\", \
+         (uint64_t)x);\n}\n",
+    );
+    for (class, work) in [("Tick", 100), ("Never", 2_000_000), ("Else", 100)] {
+        let schedule = match class {
+            "Never" => {
+                "  schedule fsm first:\n    first (go) --> on;\n    on (go) --> on;\n  end\n"
+            }
+            _ => "",
+        };
+        let text = format!(
+            "package p;\nactor {class} () int In ==> :\n  @native procedure tick(int x, int work) end\n  \
+             go: action In:[x] ==> do tick(x, {work}); end\n{schedule}end\n"
+        );
+        place.write(&format!("src/p/{class}.cal"), &text);
+    }
+    let source = ("source", "p.Source", &[("n", "2000000000")][..]);
+    for (name, class) in [
+        ("Quick", "p.Tick"),
+        ("Slow", "p.Never"),
+        ("Other", "p.Else"),
+    ] {
+        let text = common::network(
+            &[source, ("tick", class, &[])],
+            &[("source.Out", "tick.In")],
+        );
+        let text = text.replace("\"Top\"", &format!("\"{name}\""));
+        place.write(&format!("src/p/{name}.xdf"), &text);
+    }
+    let longer = common::network(
+        &[source, ("pass", "p.Pass", &[]), ("tick", "p.Tick", &[])],
+        &[("source.Out", "pass.In"), ("pass.Out", "tick.In")],
+    );
+    let longer = longer.replace("\"Top\"", "\"Longer\"");
+    place.write("src/p/Longer.xdf", &longer);
+    place
+}
+
+fn done(of: &serde_json::Value) -> u64 {
+    of["progress"]["done"].as_u64().unwrap_or_default()
+}
+
+/// What an earlier version has counted, and quickly, is none of a new one's, which has a rate of its own.
+#[test]
+fn a_new_version_has_its_rate_from_its_beginning() {
+    let host = Host::begin_in(ticking());
+    host.run(&["load", "src/p/Quick.xdf", "--name", "a"])
+        .succeeds();
+    let before = done(&host.until("a", |a| done(a) > 200_000));
+    host.run(&["replace", "a", "src/p/Quick.xdf", "--rate", "500"])
+        .succeeds();
+    let now = done(&host.until("a", |a| done(a) > before));
+    host.until("a", |a| done(a) > now + 1000);
+    host.run(&["replace", "a", "src/p/Quick.xdf"]).succeeds();
+    assert_eq!(host.seen("a")["promised"], 500.0);
+    host.until("a", |a| done(a) > now + 1500);
+    // What is on its way comes out first, at its rate.
+    host.run(&["replace", "a", "src/p/Longer.xdf", "--rate", "2000"])
+        .succeeds();
+    host.run(&["replace", "a", "src/p/Quick.xdf", "--within", "60"])
+        .succeeds();
+}
+
+/// Nor does it do more while a new version waits for its moment, or stand still for it.
+#[test]
+fn limits_are_kept_while_a_new_version_waits_for_its_moment() {
+    let host = Host::begin_in(ticking());
+    let other = ["replace", "a", "src/p/Other.xdf", "--within"];
+    let refused = |within| {
+        let start = Instant::now();
+        host.run(&[&other[..], &[within]].concat())
+            .refuses(1, &["a goes on as it was"]);
+        start.elapsed().as_secs_f64()
+    };
+    host.run(&["load", "src/p/Slow.xdf", "--name", "a", "--rate", "5"])
+        .succeeds();
+    let before = done(&host.until("a", |a| done(a) > 3));
+    let seconds = refused("4");
+    let after = done(&host.seen("a"));
+    // Ten times what it may: a busy machine looks seldom. Without a limit it does hundreds a second.
+    assert!(((after - before) as f64) < 50.0 * seconds + 20.0);
+    host.until("a", |a| done(a) > after + 20);
+    // What is paused is so again.
+    host.run(&["pause", "a"]).succeeds();
+    refused("0.5");
+    let paused = host.seen("a");
+    assert_eq!(paused["state"], "paused");
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(host.seen("a")["firings"], paused["firings"]);
+    host.run(&["resume", "a"]).succeeds();
+    host.until("a", |a| a["firings"].as_u64() > paused["firings"].as_u64());
+    host.run(&["unload", "a", "--now"]).succeeds();
+
+    host.run(&["load", "src/p/Slow.xdf", "--name", "a", "--share", "0.05"])
+        .succeeds();
+    let busy = |a: &serde_json::Value| a["busy"].as_f64().unwrap_or_default();
+    let before = busy(&host.until("a", |a| busy(a) > 0.1));
+    let seconds = refused("4");
+    let after = busy(&host.seen("a"));
+    assert!(after - before < 0.3 * seconds + 0.2);
+    host.until("a", |a| busy(a) > after + 0.1);
 }
