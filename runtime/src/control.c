@@ -194,6 +194,7 @@ lvd_status lvd_app_move(lvd_app *app, uint32_t actor, uint32_t worker) {
   lvd_port_lock(&app->rt->lock); /* the running set must not change meanwhile */
   if (lvd_core_is_for(&app->rt->worker[worker], app)) {
     lvd_app_retarget(app, &app->entity[actor], worker);
+    app->entity[actor].sent_from = 0;
     status = LVD_OK;
   }
   lvd_port_unlock(&app->rt->lock);

@@ -53,6 +53,7 @@ typedef struct lvd_entity {
   lvd_aptr questions; /* an actor's: descriptors that it has asked about (blocking.c) */
   lvd_fiber *stack;   /* the one an actor that may wait runs on (actor_stack.c) */
   bool at_input;      /* it waits there in lvd_wait_input */
+  uint32_t sent_from; /* 1 + where it was to be before its core was emptied (runtime.c) */
   lvd_alarm *alarm;   /* it waits there for this (alarm.c) */
   struct lvd_heritage *heritage; /* of the version before it (takeover.c) */
   struct lvd_entity *next;       /* in a ready queue or the held list */
@@ -108,6 +109,7 @@ struct lvd_worker {
   lvd_a32 runs;             /* its thread has been started */
   lvd_a32 given;            /* its core is in the running set */
   lvd_aptr alone;           /* whose it is, if it is not; null: nobody's */
+  bool clearing;            /* somebody empties it; under the runtime's lock */
   lvd_queue ready[LVD_PLACES];
   uint32_t ready_places; /* a bit for each queue that is not empty */
   bool gave_way;         /* the activation that ends, after a turn */
@@ -280,11 +282,10 @@ struct lvd_runtime {
   uint32_t slot_hint;  /* where a free one may be, for actors; under `lock` */
   bool one_core;       /* that this process may use */
   bool fenced;
-  lvd_a32 links;         /* to what may be on another core: processes, second processors */
-  lvd_a32 awaited;       /* how many wait for a turn of some worker (lvd_app_still) */
-  lvd_command *command;  /* one for each worker: of who takes a core, or ends the runtime */
-  lvd_port_mutex taking; /* a core: one at a time; before `lock` */
-  lvd_port_mutex lock;   /* the list of applications, the running set */
+  lvd_a32 links;        /* to what may be on another core: processes, second processors */
+  lvd_a32 awaited;      /* how many wait for a turn of some worker (lvd_app_still) */
+  lvd_command *command; /* one for each worker: of who takes a core, or ends the runtime */
+  lvd_port_mutex lock;  /* the list of applications, the running set */
   lvd_app *apps;
   uint32_t given_count;       /* workers in the running set */
   struct lvd_keeper *keepers; /* under pool_lock: usually one (control.c) */
@@ -316,6 +317,11 @@ struct lvd_runtime {
 /* May an actor of `app` be there? Under the runtime's lock. */
 static inline bool lvd_core_is_for(const lvd_worker *w, const lvd_app *app) {
   return lvd_load_relaxed_u32(&w->given) || lvd_load_relaxed_ptr(&w->alone) == app;
+}
+
+/* Still in the activation in which its clock said that it is (stuck.c)? */
+static inline bool lvd_worker_is_stuck(const lvd_worker *w) {
+  return lvd_load_relaxed_u64(&w->stuck) == lvd_load_relaxed_u64(&w->activations) + 1;
 }
 
 /* Workers, the urgent ones included. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 enum { SPIN_US = 30, ENTITIES = 1 << 18 };
+#define FOR_EVER UINT64_MAX /* ns */
 
 static size_t slots_size(const lvd_runtime *rt) {
   return (size_t)rt->options.entities * sizeof(lvd_slot);
@@ -43,17 +44,30 @@ void lvd_worker_free(lvd_worker *w) {
   free(w->escape);
 }
 
+static void take_up_held(lvd_worker *w, lvd_command *c);
+
 static void end_worker(lvd_worker *w, lvd_command *c) {
   (void)c;
   w->ending = true;
 }
 
-static void command(lvd_runtime *rt, uint32_t worker, void (*run)(lvd_worker *, lvd_command *)) {
-  if (!lvd_load_acquire_u32(&rt->worker[worker].runs)) return;
+static bool done_until(lvd_command *c, uint64_t until) {
+  if (until == FOR_EVER) return lvd_command_done(c, -1);
+  for (uint64_t now; (now = lvd_port_ns()) < until;)
+    if (lvd_command_done(c, (int64_t)(until - now))) return true;
+  return lvd_command_done(c, 0);
+}
+
+/* False: the worker has not come to it by then. It is left there, and the next one waits for it first. */
+static bool command(lvd_runtime *rt, uint32_t worker, void (*run)(lvd_worker *, lvd_command *),
+                    uint64_t until) {
+  if (!lvd_load_acquire_u32(&rt->worker[worker].runs)) return true;
   lvd_command *c = &rt->command[worker];
+  if (c->run && !done_until(c, until)) return false;
   c->run = run;
+  c->soon = run == take_up_held;
   lvd_worker_command(&rt->worker[worker], c);
-  lvd_command_done(c, -1);
+  return done_until(c, until);
 }
 
 static void free_runtime(lvd_runtime *rt) {
@@ -144,7 +158,7 @@ void lvd_runtime_destroy(lvd_runtime *rt) {
   lvd_keepers_end(rt);
   lvd_watchdog_end(rt);
   for (uint32_t i = 0; i < lvd_all_workers(rt); i++)
-    if (rt->worker[i].thread) command(rt, i, end_worker);
+    if (rt->worker[i].thread) command(rt, i, end_worker, FOR_EVER);
   for (uint32_t i = 0; i < lvd_all_workers(rt); i++)
     if (rt->worker[i].thread) lvd_port_thread_join(rt->worker[i].thread);
   free_runtime(rt);
@@ -165,9 +179,11 @@ static void each_entity(lvd_runtime *rt, void (*visit)(lvd_entity *, void *), vo
 static void send_after(lvd_entity *e, void *worker) { lvd_call_follows(worker, e); }
 
 /* Entities that are put aside must move too: back into the queue with them, where they are handed
- * over. */
+ * over. Nothing of that can be done by a worker that is stuck: but it obeys, and so what others tell it meanwhile,
+ * and is told again. */
 static void take_up_held(lvd_worker *w, lvd_command *c) {
   (void)c;
+  if (lvd_worker_is_stuck(w)) return;
   lvd_port_lock(&w->rt->lock);
   each_entity(w->rt, send_after, w);
   lvd_port_unlock(&w->rt->lock);
@@ -183,7 +199,7 @@ typedef struct leaving {
   lvd_runtime *rt;
   const lvd_app *stays; /* null: nothing does */
   uint32_t worker, to;
-  bool any;
+  const lvd_entity *last; /* who is there still, rather one that runs; null: nobody */
 } leaving;
 
 /* Is `index` the worker, or the urgent one of its core? */
@@ -198,7 +214,20 @@ LVD_READS_LIVE static void send_away(lvd_entity *e, void *argument) {
   while (!lvd_load_relaxed_u32(&l->rt->worker[l->to].given));
   uint32_t to = l->to;
   if (target >= l->rt->workers && lvd_urgent_worker(l->rt, to, &to) != LVD_OK) to = l->to;
+  e->sent_from = 1 + target;
   lvd_app_retarget(e->app, e, to);
+}
+
+LVD_READS_LIVE static void send_back(lvd_entity *e, void *argument) {
+  const leaving *l = argument;
+  if (!e->sent_from || !is_on(l, e->sent_from - 1)) return;
+  lvd_app_retarget(e->app, e, e->sent_from - 1);
+  e->sent_from = 0;
+}
+
+LVD_READS_LIVE static void has_left(lvd_entity *e, void *argument) {
+  const leaving *l = argument;
+  if (e->sent_from && is_on(l, e->sent_from - 1)) e->sent_from = 0;
 }
 
 /* Who is there still is woken once more: one that came to rest there just as its target changed has
@@ -206,60 +235,109 @@ LVD_READS_LIVE static void send_away(lvd_entity *e, void *argument) {
 LVD_READS_LIVE static void wake_who_stays(lvd_entity *e, void *argument) {
   leaving *l = argument;
   lvd_app *app = e->app;
-  uint32_t phase = lvd_load_relaxed_u32(&app->phase);
+  uint32_t phase = lvd_load_relaxed_u32(&app->phase), state = lvd_load_relaxed_u32(&e->state);
   if (!is_on(l, lvd_load_relaxed_u32(&e->worker)) || app == l->stays || phase > LVD_PHASE_RUNNING ||
-      lvd_load_relaxed_u32(&e->state) == LVD_FINISHED)
+      state == LVD_FINISHED)
     return;
-  l->any = true;
+  bool runs = state == LVD_RUNNING || state == LVD_NOTIFIED;
+  const lvd_worker *w = &l->rt->worker[lvd_load_relaxed_u32(&e->worker)];
+  if (!l->last || (runs && lvd_load_relaxed_ptr(&w->running) == app)) l->last = e;
   if (phase == LVD_PHASE_RUNNING) lvd_entity_wake(&e->waiter);
 }
 
-/* The lock is free while a worker is waited for: others load and unload meanwhile. */
-static void clear_core(lvd_runtime *rt, uint32_t worker, const lvd_app *stays) {
-  leaving l = {rt, stays, worker, worker, true};
-  each_entity(rt, send_away, &l);
+/* Under the runtime's lock. */
+LVD_READS_LIVE static void say_who(const lvd_entity *e, char *why, size_t size) {
+  if (!why || !size) return;
+  if (e->is_fiber)
+    snprintf(why, size, "%s computes there, or sleeps in the system", e->app->name);
+  else
+    snprintf(why, size, "a firing of %s of %s lasts there", e->name, e->app->name);
+}
+
+/* The lock is free while a worker is waited for: others load and unload meanwhile. LVD_E_TIME: somebody is there
+ * still; LVD_E_STATE: it has been given back. */
+static lvd_status clear_core(leaving *l, uint64_t until, char *why, size_t why_size) {
+  lvd_runtime *rt = l->rt;
+  const lvd_worker *w = &rt->worker[l->worker];
   /* A worker in a long firing hands its entity over after it. */
   for (;;) {
-    l.any = false;
-    each_entity(rt, send_away, &l); /* who was just stolen to there, too */
-    each_entity(rt, wake_who_stays, &l);
-    if (!l.any) return;
+    l->last = NULL;
+    each_entity(rt, send_away, l); /* who was just stolen to there, too */
+    each_entity(rt, wake_who_stays, l);
+    if (!l->last) return LVD_OK;
+    if (until != FOR_EVER && lvd_port_ns() >= until) {
+      say_who(l->last, why, why_size);
+      return LVD_E_TIME;
+    }
     lvd_port_unlock(&rt->lock);
-    command(rt, worker, take_up_held);
-    command(rt, rt->workers + worker, take_up_held);
+    if (command(rt, l->worker, take_up_held, until))
+      command(rt, rt->workers + l->worker, take_up_held, until);
     lvd_port_lock(&rt->lock);
+    if (lvd_load_relaxed_u32(&w->given)) return LVD_E_STATE;
   }
 }
 
-static lvd_status take_core(lvd_runtime *rt, uint32_t worker, lvd_app *app) {
+static void put_back(lvd_worker *w);
+
+/* Under the runtime's lock. Nothing is changed on an error. */
+static lvd_status empty_core(lvd_worker *w, lvd_app *app, uint64_t until, char *why, size_t size) {
+  lvd_runtime *rt = w->rt;
+  leaving l = {rt, app, w->index, w->index, NULL};
+  lvd_store_relaxed_u32(&w->given, 0);
+  lvd_store_relaxed_ptr(&w->alone, app);
+  rt->given_count--;
+  w->clearing = true;
+  lvd_status status = clear_core(&l, until, why, size);
+  w->clearing = false;
+  if (status == LVD_E_TIME) put_back(w);
+  each_entity(rt, status == LVD_E_TIME ? send_back : has_left, &l);
+  return status;
+}
+
+static lvd_status take_core(lvd_runtime *rt, uint32_t worker, lvd_app *app, uint64_t until,
+                            char *why, size_t size) {
   lvd_status status = LVD_OK;
-  lvd_port_lock(&rt->taking);
   lvd_port_lock(&rt->lock);
   lvd_worker *w = &rt->worker[worker];
   const lvd_app *alone = lvd_load_relaxed_ptr(&w->alone);
-  if (app && alone && lvd_load_relaxed_ptr(&alone->heir) == app) {
+  if (app && alone && lvd_load_relaxed_ptr(&alone->heir) == app)
     lvd_store_relaxed_ptr(&w->alone, app); /* nothing else is there, and the other stands still */
-  } else if (!lvd_load_relaxed_u32(&w->given) || rt->given_count == 1) {
+  else if (!lvd_load_relaxed_u32(&w->given) || w->clearing || rt->given_count == 1)
     status = LVD_E_STATE;
-  } else {
-    lvd_store_relaxed_u32(&w->given, 0);
-    lvd_store_relaxed_ptr(&w->alone, app);
-    rt->given_count--;
-    clear_core(rt, worker, app);
-  }
+  else
+    status = empty_core(w, app, until, why, size);
   lvd_port_unlock(&rt->lock);
-  lvd_port_unlock(&rt->taking);
   return status;
 }
 
 lvd_status lvd_core_take(lvd_runtime *rt, uint32_t worker) {
+  return lvd_core_take_within(rt, worker, -1, NULL, 0);
+}
+
+lvd_status lvd_core_take_within(lvd_runtime *rt, uint32_t worker, int64_t timeout_ms, char *why,
+                                size_t why_size) {
   LVD_INSIDE;
-  return rt && worker < rt->workers ? take_core(rt, worker, NULL) : LVD_E_ARGUMENT;
+  if (why && why_size) why[0] = 0;
+  if (!rt || worker >= rt->workers) return LVD_E_ARGUMENT;
+  uint64_t until = timeout_ms < 0 ? FOR_EVER : lvd_port_ns() + (uint64_t)timeout_ms * 1000000;
+  return take_core(rt, worker, NULL, until, why, why_size);
 }
 
 lvd_status lvd_core_take_for(lvd_app *app, uint32_t worker) {
   LVD_INSIDE;
-  return app && worker < app->rt->workers ? take_core(app->rt, worker, app) : LVD_E_ARGUMENT;
+  if (!app || worker >= app->rt->workers) return LVD_E_ARGUMENT;
+  return take_core(app->rt, worker, app, FOR_EVER, NULL, 0);
+}
+
+lvd_status lvd_core_pass(lvd_app *app, uint32_t worker) {
+  LVD_INSIDE;
+  if (!app || worker >= app->rt->workers) return LVD_E_ARGUMENT;
+  lvd_worker *w = &app->rt->worker[worker];
+  lvd_port_lock(&app->rt->lock);
+  bool free = !lvd_load_relaxed_u32(&w->given) && !lvd_load_relaxed_ptr(&w->alone) && !w->clearing;
+  if (free) lvd_store_relaxed_ptr(&w->alone, app);
+  lvd_port_unlock(&app->rt->lock);
+  return free ? LVD_OK : LVD_E_STATE;
 }
 
 static void put_back(lvd_worker *w) {
@@ -278,7 +356,6 @@ lvd_status lvd_core_give(lvd_runtime *rt, uint32_t worker) {
   LVD_INSIDE;
   if (!rt || worker >= rt->workers) return LVD_E_ARGUMENT;
   lvd_status status = LVD_OK;
-  lvd_port_lock(&rt->taking);
   lvd_port_lock(&rt->lock);
   lvd_worker *w = &rt->worker[worker];
   if (lvd_load_relaxed_u32(&w->given)) {
@@ -287,7 +364,6 @@ lvd_status lvd_core_give(lvd_runtime *rt, uint32_t worker) {
     put_back(w);
   }
   lvd_port_unlock(&rt->lock);
-  lvd_port_unlock(&rt->taking);
   return status;
 }
 
@@ -299,15 +375,20 @@ static uint64_t tell_most(lvd_a64 *most, uint64_t is) {
   return told < is ? is : told;
 }
 
-/* With what the activation that runs has taken so far; unless it ends meanwhile, or another begins. */
-static uint64_t busy(const lvd_worker *w) {
+/* Ticks since the activation that runs began; 0 if it ends meanwhile, or another begins. */
+static uint64_t runs(const lvd_worker *w) {
   uint64_t before = lvd_load_relaxed_u64(&w->activations);
   bool ran = lvd_load_relaxed_u32(&w->running_place) != 0;
-  uint64_t since = lvd_load_relaxed_u64(&w->since), ticks = lvd_load_relaxed_u64(&w->busy_ticks);
+  uint64_t since = lvd_load_relaxed_u64(&w->since);
   bool runs = ran && lvd_load_relaxed_u32(&w->running_place) &&
               lvd_load_relaxed_u64(&w->activations) == before;
   uint64_t now = lvd_port_ticks();
-  return runs && now > since ? ticks + now - since : ticks;
+  return runs && now > since ? now - since : 0;
+}
+
+/* With what the activation that runs has taken so far. */
+static uint64_t busy(const lvd_worker *w, uint64_t runs) {
+  return lvd_load_relaxed_u64(&w->busy_ticks) + runs;
 }
 
 lvd_status lvd_worker_counters_read(lvd_runtime *rt, uint32_t worker, lvd_worker_counters *out) {
@@ -316,7 +397,9 @@ lvd_status lvd_worker_counters_read(lvd_runtime *rt, uint32_t worker, lvd_worker
   memset(out, 0, sizeof *out);
   out->cpu = w->cpu;
   out->given = lvd_load_relaxed_u32(&w->given) != 0;
-  out->busy_ns = lvd_port_ticks_to_ns(tell_most(&w->busy_told, busy(w)));
+  uint64_t ticks = runs(w);
+  out->runs_ns = lvd_port_ticks_to_ns(ticks);
+  out->busy_ns = lvd_port_ticks_to_ns(tell_most(&w->busy_told, busy(w, ticks)));
   out->sleep_ns = lvd_port_ticks_to_ns(tell_most(&w->slept_told, lvd_slept(w)));
   out->activations = lvd_load_relaxed_u64(&w->activations);
   out->sleeps = lvd_load_relaxed_u64(&w->sleeps);

@@ -33,26 +33,23 @@ static uint64_t clocked_ms(const lvd_worker *w) { return (uint64_t)w->clock_tick
 /* A signal's frame and what switches away: what a processor has in registers can be many kilobytes. */
 enum { FRAME = 16384 };
 
-/* Still in the activation in which its clock said so? */
-static bool is_stuck(const lvd_worker *w) {
-  return lvd_load_relaxed_u64(&w->stuck) == lvd_load_relaxed_u64(&w->activations) + 1;
-}
-
 /* The next one that may have something and is not stuck; null: none. */
 static lvd_worker *another(const lvd_worker *w) {
   lvd_runtime *rt = w->rt;
   for (uint32_t i = 0; i < rt->workers; i++) {
     uint32_t next = lvd_add_relaxed_u32(&rt->next_refuge, 1) % rt->workers;
     lvd_worker *to = &rt->worker[next];
-    if (to != w && lvd_load_relaxed_u32(&to->given) && !is_stuck(to)) return to;
+    if (to != w && lvd_load_relaxed_u32(&to->given) && !lvd_worker_is_stuck(to)) return to;
   }
   return NULL;
 }
 
-/* What has open forks stays; what ends is not given to somebody of whom the keeper does not know. */
-static bool must_stay(const lvd_entity *e) {
+/* What has open forks stays, and who has the core for itself, which keeps to it; what ends is not given to
+ * somebody of whom the keeper does not know. */
+static bool must_stay(const lvd_worker *w, const lvd_entity *e) {
   bool ends = lvd_load_relaxed_u32(&e->app->phase) != LVD_PHASE_RUNNING;
-  return lvd_entity_stays(e) || (ends && !e->is_fiber);
+  bool alone = lvd_load_relaxed_ptr(&w->alone) == e->app;
+  return lvd_entity_stays(e) || alone || (ends && !e->is_fiber);
 }
 
 /* Who fires for as long itself would only hold up others elsewhere, and be moved to and fro: it waits, unless what
@@ -66,7 +63,7 @@ static bool can_wait(const lvd_entity *e, uint64_t waited_ms) {
 static void give_away(lvd_worker *w, uint64_t waited_ms) {
   lvd_entity *stays = NULL, *e;
   while ((e = lvd_queue_take(w))) {
-    bool here = must_stay(e) || can_wait(e, waited_ms);
+    bool here = must_stay(w, e) || can_wait(e, waited_ms);
     lvd_worker *to = here ? NULL : another(w);
     if (to) {
       lvd_store_relaxed_u32(&e->target, to->index);

@@ -239,6 +239,26 @@ void test_app_others_do_not_wait(void) {
   CHECK_EQ(lvd_core_give(rt, 1), LVD_OK);
   CHECK_EQ(lvd_app_get_state(busy), LVD_APP_RUNNING);
 
+  /* Nor does who would have the core that is kept: all is as it was, and he knows who keeps it. */
+  char why[128];
+  lvd_worker_counters counters;
+  CHECK_EQ(lvd_core_take_within(rt, 0, 20, why, sizeof why), LVD_E_TIME);
+  CHECK(strcmp(why, "a firing of hog of hog lasts there") == 0);
+  CHECK_EQ(lvd_worker_counters_read(rt, 0, &counters), LVD_OK);
+  CHECK(counters.given && counters.runs_ns > 0);
+  for (uint32_t k = 0; k < 2; k++) {
+    lvd_actor_counters a[2];
+    CHECK_EQ(lvd_app_counters(k ? shares : busy, a, &(uint32_t){2}, NULL, NULL), LVD_OK);
+    CHECK_EQ(a[0].target, 0);
+  }
+  CHECK_EQ(lvd_core_take_within(rt, 0, 20, NULL, 0),
+           LVD_E_TIME); /* the worker has not obeyed the last one */
+  CHECK_EQ(lvd_core_take_within(rt, 1, -1, why, sizeof why), LVD_OK);
+  CHECK_EQ(lvd_core_pass(busy, 0), LVD_E_STATE);
+  CHECK_EQ(lvd_core_pass(busy, 1), LVD_OK);
+  CHECK_EQ(lvd_core_pass(shares, 1), LVD_E_STATE);
+  CHECK_EQ(lvd_core_give(rt, 1), LVD_OK);
+
   /* Who does not want to wait for the activation does not, and what he wanted happens. */
   CHECK_EQ(lvd_app_pause_within(busy, 20), LVD_E_TIME);
   CHECK_EQ(lvd_app_get_state(busy), LVD_APP_PAUSED);

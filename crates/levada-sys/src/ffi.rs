@@ -178,6 +178,7 @@ pub struct lvd_worker_counters {
     pub activations: u64,
     pub sleeps: u64,
     pub wakes_sent: u64,
+    pub runs_ns: u64,
 }
 
 #[repr(C)]
@@ -284,6 +285,14 @@ unsafe extern "C" {
     pub fn lvd_app_name_here() -> *const c_char;
     pub fn lvd_app_move(app: *mut lvd_app, actor: u32, worker: u32) -> lvd_status;
     pub fn lvd_core_take_for(app: *mut lvd_app, worker: u32) -> lvd_status;
+    pub fn lvd_core_pass(app: *mut lvd_app, worker: u32) -> lvd_status;
+    pub fn lvd_core_take_within(
+        rt: *mut lvd_runtime,
+        worker: u32,
+        timeout_ms: i64,
+        why: *mut c_char,
+        why_size: usize,
+    ) -> lvd_status;
     pub fn lvd_core_take(rt: *mut lvd_runtime, worker: u32) -> lvd_status;
     pub fn lvd_core_give(rt: *mut lvd_runtime, worker: u32) -> lvd_status;
     pub fn lvd_app_counters(

@@ -156,6 +156,29 @@ impl Runtime {
         Status(unsafe { ffi::lvd_core_take(self.0.0.as_ptr(), worker) }).check()
     }
 
+    /// The same, waiting no longer than that. `Status::TIME`: somebody is there still, as the error says, and all
+    /// is as it was.
+    pub fn take_core_within(&self, worker: u32, timeout: Duration) -> Result<(), Error> {
+        let mut why = [0 as c_char; 256];
+        // SAFETY: the handle is live, the buffer as large as is said.
+        let status = Status(unsafe {
+            ffi::lvd_core_take_within(
+                self.0.0.as_ptr(),
+                worker,
+                milliseconds(Some(timeout)),
+                why.as_mut_ptr(),
+                why.len(),
+            )
+        });
+        status.check().map_err(|e| match status {
+            Status::TIME => Error {
+                status,
+                why: text(why.as_ptr()),
+            },
+            _ => e,
+        })
+    }
+
     pub fn give_core(&self, worker: u32) -> Result<(), Error> {
         // SAFETY: the handle is live.
         Status(unsafe { ffi::lvd_core_give(self.0.0.as_ptr(), worker) }).check()
@@ -768,6 +791,12 @@ impl App {
     pub fn take_core(&self, worker: u32) -> Result<(), Error> {
         // SAFETY: the application is live.
         Status(unsafe { ffi::lvd_core_take_for(self.raw.as_ptr(), worker) }).check()
+    }
+
+    /// The core of `worker`, which was taken for nobody, is its own in the same way.
+    pub fn pass_core(&self, worker: u32) -> Result<(), Error> {
+        // SAFETY: the application is live.
+        Status(unsafe { ffi::lvd_core_pass(self.raw.as_ptr(), worker) }).check()
     }
 
     pub fn counters(&self) -> Result<Counters, Error> {

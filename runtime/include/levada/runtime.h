@@ -48,10 +48,16 @@ LVD_API uint32_t lvd_workers(const lvd_runtime *rt);
  * one. lvd_core_give puts it back; entities return when they are moved or placed again. */
 LVD_API lvd_status lvd_core_take(lvd_runtime *rt, uint32_t worker);
 LVD_API lvd_status lvd_core_give(lvd_runtime *rt, uint32_t worker);
+/* Takes it, waiting no longer than this (negative: for ever). LVD_E_TIME: somebody is there still; `why`, which may
+ * be null, says who, and all is as it was. */
+LVD_API lvd_status lvd_core_take_within(lvd_runtime *rt, uint32_t worker, int64_t timeout_ms,
+                                        char *why, size_t why_size);
 /* The same, for the actors of `app`: they stay there, may be moved there (lvd_app_move), and nothing else
  * is. Until lvd_core_give, or lvd_app_unload. The core of one that it has taken over from (lvd_app_take_over) is
  * handed on. */
 LVD_API lvd_status lvd_core_take_for(lvd_app *app, uint32_t worker);
+/* The core, which has been taken, and for nobody, is now that of `app` in the same way. */
+LVD_API lvd_status lvd_core_pass(lvd_app *app, uint32_t worker);
 
 /* ------------------------------------------------------------------------------------------ */
 /* Applications                                                                               */
@@ -200,6 +206,7 @@ typedef struct lvd_worker_counters {
   bool given;                 /* its core is in the running set */
   uint64_t busy_ns, sleep_ns; /* running actors; asleep; the rest is looking around */
   uint64_t activations, sleeps, wakes_sent;
+  uint64_t runs_ns; /* how long what runs there has had no pause; 0: nothing does */
 } lvd_worker_counters;
 
 /* Reads all counters of an application, while it runs or after: fills at most *actors and *channels
