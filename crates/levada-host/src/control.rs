@@ -106,6 +106,16 @@ impl Host {
         Ok(())
     }
 
+    /// Why a worker is not for all.
+    fn whose(&self, worker: u32) -> String {
+        let table = self.shared.table();
+        let mut all = table.apps.values().filter_map(|a| a.hosted.as_ref());
+        match all.find(|h| h.exclusive == Some(worker)) {
+            Some(has) => format!("worker {worker} is for {} alone", has.name),
+            None => format!("worker {worker} has left its core to another program"),
+        }
+    }
+
     fn seat(&self, hosted: &Hosted, actor: &str, index: usize, worker: u32) -> Result<(), Refusal> {
         let workers = self.shared.machine.workers();
         if worker as usize >= workers {
@@ -114,6 +124,10 @@ impl Host {
             return Err(Refusal::new(Kind::Unknown, what).help(help));
         }
         let seated = hosted.seat(&self.shared.events, index, worker);
+        if seated.is_err() && !self.shared.runtime.open().contains(&worker) {
+            let what = format!("{actor} cannot be moved: {}", self.whose(worker));
+            return Err(Refusal::new(Kind::Conflict, what).help("see levada map"));
+        }
         self.say(seated.map(drop), actor, "moved")
     }
 }

@@ -7,6 +7,7 @@
 //! to it.
 
 mod admission;
+mod alone;
 pub mod api;
 pub mod client;
 mod control;

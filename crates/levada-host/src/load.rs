@@ -2,6 +2,7 @@
 //! Loading: from a network to an application that runs, beside the others and without touching them.
 
 use crate::admission::{self, New};
+use crate::alone::Emptied;
 use crate::events::What;
 use crate::graph::{first_guess, place_beside};
 use crate::host::Host;
@@ -37,16 +38,12 @@ pub struct Load {
     pub anyway: bool,
     /// It has a core that nothing else is on.
     pub exclusive: bool,
+    /// That core, where it has been emptied before.
+    pub core: Option<Arc<Emptied>>,
 }
 
 /// Longer names would fit nowhere.
 const LONGEST_NAME: usize = 64;
-
-/// Somebody else was faster.
-fn no_core(name: &str) -> Refusal {
-    let what = format!("there is no core for {name} alone any more");
-    Refusal::new(Kind::Conflict, what).help("try again")
-}
 
 impl Host {
     /// Loads an application, beside the others and without touching them. Nothing of it runs before
@@ -61,6 +58,13 @@ impl Host {
         load: Load,
         old: Option<&Hosted>,
     ) -> Result<Arc<Hosted>, Refusal> {
+        let own = old.and_then(|old| old.exclusive);
+        let own = own.filter(|_| load.exclusive);
+        let core = match (&load.core, own) {
+            (Some(core), _) => Some(core.clone()),
+            (None, None) if load.exclusive => Some(self.empty_for(&load, old)?),
+            _ => None,
+        };
         let Load {
             name,
             class,
@@ -71,7 +75,7 @@ impl Host {
             pins,
             limits,
             anyway,
-            exclusive,
+            ..
         } = load;
         let shared = &self.shared;
         let known = object.as_deref();
@@ -81,15 +85,8 @@ impl Host {
             None => first_guess(&network),
         };
         graph.pins = pins.clone();
-        let own = old.and_then(|old| old.exclusive).filter(|_| exclusive);
-        let exclusive = match exclusive {
-            true => Some(self.core_for(&name, &pins, own)?),
-            false => None,
-        };
-        let placement = match exclusive {
-            Some(worker) if own.is_none() => vec![worker; network.actors()],
-            _ => self.place(graph)?,
-        };
+        let exclusive = own.or(core.as_ref().map(|core| core.worker));
+        let mut placement = self.place(graph)?;
         let new = New {
             name: &name,
             network: &network,
@@ -102,10 +99,9 @@ impl Host {
         };
         let admission = admission::admit(shared, &new, anyway)?;
         let given = options;
-        let seats = Seats::new(placement.clone(), pins);
         let options = AppOptions {
             name: Some(name.clone()),
-            placement: Some(placement),
+            placement: Some(placement.clone()),
             options: given.clone(),
             priority,
             ..AppOptions::default()
@@ -117,10 +113,14 @@ impl Host {
         let app = App::load(&shared.runtime, &network, &options).map_err(refused)?;
         app.promise(limits.rate.is_some());
         // That of the old one is handed on when it stands still.
-        if let Some(worker) = exclusive.filter(|_| own.is_none()) {
-            app.take_core(worker).map_err(|_| no_core(&name))?;
-            shared.note(Note::Changed);
+        if let Some(core) = &core {
+            let there = core.pass(&app).and_then(|()| {
+                (0..network.actors() as u32).try_for_each(|a| app.move_actor(a, core.worker))
+            });
+            there.map_err(refused)?;
+            placement.fill(core.worker);
         }
+        let seats = Seats::new(placement, pins);
         let mut table = shared.table();
         if let Some(other) = table.find(&name)
             && other.ended.is_none()
@@ -208,32 +208,38 @@ impl Host {
         Ok(found.into_iter().map(|c| open[c as usize]).collect())
     }
 
-    /// The core that is cheapest to empty, for one that is to have it alone, if there is none of its `own`
-    /// already. One is left to all.
-    fn core_for(&self, name: &str, pins: &[Option<u32>], own: Option<u32>) -> Result<u32, Refusal> {
-        if pins.iter().any(Option::is_some) {
+    /// Empties a core for one that is to have it to itself, which may take a while: who holds locks that others need
+    /// has it done before. Refuses what cannot be admitted first.
+    pub(crate) fn empty_for(
+        &self,
+        load: &Load,
+        old: Option<&Hosted>,
+    ) -> Result<Arc<Emptied>, Refusal> {
+        let name = match load.name.as_str() {
+            "" => &load.class,
+            name => name,
+        };
+        if load.pins.iter().any(Option::is_some) {
             let what =
                 format!("{name} is to have a core to itself, and has actors that are pinned");
             return Err(Refusal::new(Kind::Wrong, what).help("leave out the pins, or --exclusive"));
         }
-        if let Some(own) = own {
-            return Ok(own);
-        }
-        let (open, loads) = (self.shared.runtime.open(), self.loads());
-        let cheapest = open
-            .iter()
-            .min_by(|a, b| loads[**a as usize].total_cmp(&loads[**b as usize]));
-        match cheapest {
-            Some(&worker) if open.len() > 1 => Ok(worker),
-            _ => {
-                let all = self.shared.machine.workers();
-                let what = format!(
-                    "there is no core for {name} alone: of {all} workers {} is for all",
-                    open.len()
-                );
-                Err(Refusal::new(Kind::Limit, what).help("unload what has one to itself"))
-            }
-        }
+        let shared = &self.shared;
+        let cores = self.to_empty(name)?;
+        let known = load.object.as_deref();
+        let known = known.and_then(|object| shared.known(object, &load.network));
+        let new = New {
+            name,
+            network: &load.network,
+            known: known.as_ref(),
+            pins: &load.pins,
+            priority: load.priority,
+            limits: load.limits,
+            exclusive: cores.first().copied(),
+            old,
+        };
+        admission::admit(shared, &new, load.anyway)?;
+        Ok(Arc::new(self.empty_one(name, &cores)?))
     }
 
     /// The bytes that it would claim: state and channels. The errors of [`Host::load`].
@@ -243,7 +249,7 @@ impl Host {
     }
 
     /// How busy each worker is with what is loaded.
-    fn loads(&self) -> Vec<f64> {
+    pub(crate) fn loads(&self) -> Vec<f64> {
         let mut loads = vec![0.0; self.shared.machine.workers()];
         let all: Vec<Arc<Hosted>> = {
             let table = self.shared.table();

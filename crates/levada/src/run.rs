@@ -82,6 +82,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         },
         anyway: true,
         exclusive: false,
+        core: None,
     })?;
     let app = &hosted.app;
     let stopped = hosted.clone();

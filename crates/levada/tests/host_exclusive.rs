@@ -72,8 +72,9 @@ fn nothing_else_is_on_its_core() {
         works(&host, name);
     }
     let own = own.to_string();
+    let why = format!("worker {own} is for alone alone");
     host.run(&["move", "a", "source", &own])
-        .refuses(1, &["move"]);
+        .refuses(1, &["source cannot be moved", &why]);
     // Of two workers one is for all.
     load(&host, "more", &["--exclusive"])
         .refuses(1, &["no core for more alone: of 2 workers 1 is for all"]);
@@ -203,4 +204,94 @@ fn moves_from_a_core_that_is_taken_are_told() {
             told_of("a", actor).is_none_or(|at| at != own)
         });
     }
+}
+
+/// A C program that keeps the core that it is on.
+fn load_sleeper(host: &Host, name: &str) {
+    let place = &host.place;
+    place.write(
+        "sleeps.c",
+        "#include <stdio.h>\n#include <unistd.h>\nint main(int argc, char **argv) {\n  \
+         FILE *f = fopen(argv[1], \"w\");\n  fclose(f);\n  int p[2];\n  char c;\n  return pipe(p) || read(p[0], &c, 1) < 0;\n}\n",
+    );
+    let compile = ["cc", "--hosted", "sleeps.c", "-o", "sleeps.so"];
+    place.run(&compile).succeeds();
+    let there = place.path(name);
+    let argument = there.to_str().unwrap();
+    let args = [
+        "load",
+        "sleeps.so",
+        "--name",
+        name,
+        "--socket=h.sock",
+        "--",
+        argument,
+    ];
+    place.run(&args).succeeds();
+    until("it begins", || there.exists());
+}
+
+/// It is not waited for: another core is emptied, and the answer is true when it comes.
+#[test]
+fn a_core_that_is_kept_is_not_waited_for() {
+    let host = Host::begin();
+    load_sleeper(&host, "sleeper");
+    let said = load(&host, "alone", &["--exclusive"]);
+    let own = host.seen("alone")["exclusive"].as_u64().unwrap();
+    assert!(
+        said.succeeds()
+            .out
+            .contains(&format!("alone on worker {own}"))
+    );
+    for _ in 0..100 {
+        assert_eq!(workers(&host, "alone"), BTreeSet::from([own]));
+    }
+    works(&host, "alone");
+}
+
+/// Where each core is kept by somebody it is said by whom, and nothing has changed: nor where only the core would be
+/// left to others that is kept.
+#[test]
+fn where_all_cores_are_kept_it_is_refused() {
+    let host = Host::begin();
+    load_sleeper(&host, "one");
+    load(&host, "a", &[]).succeeds();
+    works(&host, "a");
+    // When it has slept for a second it is seen to stay.
+    let stays = || std::thread::sleep(Duration::from_millis(1500));
+    stays();
+    load(&host, "alone", &["--exclusive"]).refuses(
+        1,
+        &[
+            "no core could be emptied for alone",
+            "one computes there, or sleeps",
+            "others would wait",
+        ],
+    );
+    works(&host, "a");
+    host.run(&["unload", "a", "--now"]).succeeds();
+    load_sleeper(&host, "two");
+    stays();
+    let refused = std::thread::scope(|scope| {
+        let alone = scope.spawn(|| load(&host, "alone", &["--exclusive"]));
+        // Others load meanwhile.
+        load(&host, "b", &[]).succeeds();
+        alone.join().unwrap()
+    });
+    refused.refuses(
+        1,
+        &[
+            "no core could be emptied for alone",
+            "one computes",
+            "two computes",
+        ],
+    );
+    let all = host.json(&["list"]);
+    let names: BTreeSet<_> = all
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|a| a["name"].as_str())
+        .collect();
+    assert_eq!(names, BTreeSet::from([Some("one"), Some("two"), Some("b")]));
 }

@@ -79,8 +79,9 @@ fn load_them(
         let whose = several.then(|| whose(&request));
         make_ready(served, request, client).map_err(|failed| failed.of(whose))
     });
-    let ready = ready.collect::<Result<Vec<Ready>, Failed>>()?;
+    let mut ready = ready.collect::<Result<Vec<Ready>, Failed>>()?;
     fits(&served.host, &ready)?;
+    empty_cores(served, &mut ready, restored)?;
     let mut loaded: Vec<(Loaded, Ready)> = Vec::new();
     let done = place_all(served, ready, &names, &mut loaded, restored);
     if let Err(refused) = done.and_then(|()| start_all(served, &loaded)) {
@@ -124,6 +125,27 @@ fn beside(served: &Served, name: &str, request: &LoadRequest) -> Option<Admissio
 fn whose(request: &LoadRequest) -> String {
     let name = request.name.as_ref();
     name.unwrap_or(&request.network).clone()
+}
+
+/// For those that are to have one to themselves: before anybody waits for the name of one of them.
+fn empty_cores(served: &Served, ready: &mut [Ready], restored: bool) -> Result<(), Failed> {
+    let several = ready.len() > 1;
+    for one in ready {
+        let Some(load) = one.load.as_mut().filter(|load| load.exclusive) else {
+            continue;
+        };
+        let name = one.request.name.clone().unwrap_or_default();
+        let asked = Load {
+            pins: pins(served, &name, &one.request, &load.network)?,
+            name,
+            anyway: load.anyway || restored,
+            ..load.clone()
+        };
+        let emptied = served.host.empty_for(&asked, None).map_err(Failed::from);
+        let whose = several.then(|| whose(&one.request));
+        load.core = Some(emptied.map_err(|failed| failed.of(whose))?);
+    }
+    Ok(())
 }
 
 /// Says so of each whose code runs in this process.
@@ -193,7 +215,7 @@ fn place(served: &Served, name: &str, one: &Ready, restored: bool) -> Result<Loa
     if let Some(load) = &one.load {
         let load = Load {
             name: name.to_string(),
-            pins: pins(served, name, one, &load.network)?,
+            pins: pins(served, name, &one.request, &load.network)?,
             // It has been admitted by the host before this one.
             anyway: load.anyway || restored,
             ..load.clone()
@@ -212,13 +234,13 @@ fn place(served: &Served, name: &str, one: &Ready, restored: bool) -> Result<Loa
 fn pins(
     served: &Served,
     name: &str,
-    one: &Ready,
+    request: &LoadRequest,
     network: &Network,
 ) -> Result<Vec<Option<u32>>, Failed> {
-    let Some(file) = &one.request.placement else {
+    let Some(file) = &request.placement else {
         return Ok(Vec::new());
     };
-    let path = one.request.directory.join(file);
+    let path = request.directory.join(file);
     let wrong = |what: String| Refusal::new(Kind::Wrong, format!("{}: {what}", path.display()));
     let text = crate::text_file::read_regular(&path).map_err(|e| wrong(e.to_string()))?;
     let workers = served.host.machine().workers();
@@ -324,6 +346,7 @@ fn make_ready(
         limits,
         anyway: request.anyway,
         exclusive: request.exclusive,
+        core: None,
     };
     Ok(Ready {
         request,
@@ -544,7 +567,7 @@ pub fn replace_now(
     };
     let load = Load {
         name: name.to_string(),
-        pins: pins(served, name, &ready, &load.network)?,
+        pins: pins(served, name, &ready.request, &load.network)?,
         ..load
     };
     let mut kept = Ok(());
