@@ -111,12 +111,20 @@ impl Host {
         within: Duration,
     ) -> Result<(), Refusal> {
         let state = self.shared.state(old.number);
-        let mut rests = Rests::default();
+        let (mut rests, mut reason) = (Rests::default(), None);
         old.sought.store(true, Ordering::Relaxed);
         for tries in 0.. {
             // From one try to the next its limits are kept as ever.
             let mut held = old.held();
-            let done = try_once(old, new, state, until);
+            let mut done = try_once(old, new, state, until);
+            // A last pause that had no time left says nothing of what was in the way before.
+            match (&mut done, &reason) {
+                (Err(Not::Now(why)), Some(reason)) if Instant::now() >= until => {
+                    why.clone_from(reason)
+                }
+                (Err(Not::Now(why)), _) => reason = Some(why.clone()),
+                _ => {}
+            }
             let last = match &done {
                 Ok(()) => true,
                 Err(not) => !matches!(not, Not::Now(_)) || Instant::now() >= until,
