@@ -125,6 +125,10 @@ impl Balancer {
     pub fn found(&mut self, placement: Placement) {
         self.placement = placement;
         self.promise = None;
+        // After a long calm it has nothing to do with what was before.
+        if self.since_move > LONGEST {
+            self.wait = self.usual();
+        }
         self.wait = self.longer();
         self.since_move = Duration::ZERO;
     }

@@ -298,6 +298,29 @@ fn what_is_moved_again_and_again_is_left_alone() {
     assert!(moves < 8, "{moves}"); // in two minutes
 }
 
+/// Once in a while is not again and again: what is moved then is put back as soon as the first time.
+#[test]
+fn what_is_moved_seldom_is_put_back_soon() {
+    let busy = [0.3, 0.3, 0.6];
+    let mut balancer = balancer(vec![0, 0, 1]);
+    let step = Duration::from_millis(200);
+    let moved = |balancer: &mut Balancer, samples: usize| {
+        let all = (0..samples).flat_map(|_| {
+            let sample = measured(&busy, balancer.placement(), step);
+            sampled(balancer, &sample)
+        });
+        all.collect::<Vec<_>>()
+    };
+    // As good as before each time, so that no move of ours is judged in between.
+    for round in 0..12 {
+        let other = round % 2;
+        balancer.found(vec![1 - other, 1 - other, other]);
+        assert_eq!(moved(&mut balancer, 150), []);
+    }
+    balancer.found(vec![0, 1, 1]);
+    assert_eq!(moved(&mut balancer, 6), [(1, 0)]);
+}
+
 /// Who computes for most of the time in long firings has his core alone, though it is not all of it.
 #[test]
 fn who_fires_for_long_is_left_alone() {
