@@ -534,7 +534,6 @@ void lvd_inputs_end(lvd_app *app);
 /* What `e`, which its worker has in hand, has asked: all of it, or what it asked before it last fired. */
 void lvd_questions_withdraw(lvd_entity *e);
 void lvd_questions_keep_last(lvd_entity *e);
-
 static inline bool lvd_asks(const lvd_entity *e) { return lvd_load_relaxed_ptr(&e->questions); }
 
 /* ---- actor_stack.c ------------------------------------------------------------------------ */
