@@ -3,7 +3,7 @@
 //! loaded. A load that breaks one is refused, with the numbers, or accepted by a flag; where that cannot be known,
 //! since something was not measured, it is accepted, and that is said.
 
-use crate::hosted::{Hosted, State};
+use crate::hosted::Hosted;
 use crate::keep::Limits;
 use crate::mapping::mix;
 use crate::measured::Measured;
@@ -13,7 +13,6 @@ use crate::weights::{is_guessed, mapped, unmeasured};
 use levada_map::{App, Mix, Scene};
 use levada_sys::Network;
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use utoipa::ToSchema;
 
 /// Steps that are simulated at the least.
@@ -88,7 +87,7 @@ impl Admission {
 /// Refuses what would break a promise, with the numbers, unless it is to be loaded `anyway`; none: nothing is
 /// promised to anybody, and that has cost no time.
 pub fn admit(shared: &Shared, new: &New, anyway: bool) -> Result<Option<Admission>, Refusal> {
-    let live = live(shared);
+    let live = shared.sharing();
     let goes = |h: &Hosted| new.old.is_some_and(|old| old.number == h.number);
     let promised = |l: Limits| l.rate.is_some();
     let mut stays = live.iter().filter(|h| !goes(h));
@@ -179,16 +178,7 @@ pub fn admit(shared: &Shared, new: &New, anyway: bool) -> Result<Option<Admissio
 
 /// Whether anything that shares the cores is promised a rate.
 pub fn any_promised(shared: &Shared) -> bool {
-    live(shared).iter().any(|h| h.limits.rate.is_some())
-}
-
-/// All that share the cores that are for all.
-fn live(shared: &Shared) -> Vec<Arc<Hosted>> {
-    let table = shared.table();
-    let runs = |state| matches!(state, State::Running | State::Draining | State::Loaded);
-    let all = table.apps.values().filter(|a| runs(a.state));
-    let all = all.filter_map(|a| a.hosted.clone());
-    all.filter(|h| h.exclusive.is_none()).collect()
+    shared.sharing().iter().any(|h| h.limits.rate.is_some())
 }
 
 #[derive(Default)]

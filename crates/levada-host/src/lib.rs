@@ -33,6 +33,7 @@ pub mod state;
 mod stop;
 mod table;
 pub mod text_file;
+mod together;
 mod units;
 mod watch;
 pub mod weights;

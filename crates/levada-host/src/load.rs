@@ -33,6 +33,8 @@ pub struct Load {
     pub priority: i32,
     /// Workers that actors must stay on; empty where none must.
     pub pins: Vec<Option<u32>>,
+    /// Workers where they begin, if that is known: they may be moved then.
+    pub seats: Option<Vec<u32>>,
     pub limits: Limits,
     /// Load it even where that breaks a promise.
     pub anyway: bool,
@@ -73,6 +75,7 @@ impl Host {
             options,
             priority,
             pins,
+            seats,
             limits,
             anyway,
             ..
@@ -86,7 +89,12 @@ impl Host {
         };
         graph.pins = pins.clone();
         let exclusive = own.or(core.as_ref().map(|core| core.worker));
-        let mut placement = self.place(graph)?;
+        let placed = self.place(graph)?;
+        // A core may have been taken away since.
+        let open = shared.runtime.open();
+        let mut placement = seats
+            .filter(|seats| seats.iter().all(|seat| open.contains(seat)))
+            .unwrap_or(placed);
         let new = New {
             name: &name,
             network: &network,

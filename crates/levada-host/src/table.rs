@@ -69,6 +69,15 @@ impl Shared {
         self.table().apps.get(&number).map(|a| a.state)
     }
 
+    /// All that share the cores that are for all, or are about to.
+    pub fn sharing(&self) -> Vec<Arc<Hosted>> {
+        let table = self.table();
+        let runs = |state| matches!(state, State::Running | State::Draining | State::Loaded);
+        let all = table.apps.values().filter(|a| runs(a.state));
+        let all = all.filter_map(|a| a.hosted.clone());
+        all.filter(|h| h.exclusive.is_none()).collect()
+    }
+
     pub fn notes(&self) -> Sender<Note> {
         self.notes.clone()
     }

@@ -53,6 +53,22 @@ fn what_is_written_is_given_back_as_edited() {
     assert!(at.iter().all(|(_, worker)| *worker == 0), "{at:?}");
 }
 
+/// Each alone would begin on both workers.
+#[test]
+fn who_are_loaded_together_begin_where_they_stay() {
+    let host = Host::begin();
+    let one = |name: &str| {
+        format!(
+            "[[application]]\nnetwork = \"{MANY}\"\nname = \"{name}\"\nout = \"/dev/null\"\nno_fuse = true\npaused = true\n"
+        )
+    };
+    host.place.write("two.toml", &(one("a") + &one("b")));
+    host.run(&["load", "two.toml"]).succeeds();
+    let seats = |name: &str| workers(&host, name).into_iter().map(|(_, worker)| worker);
+    let (a, b): (Vec<u64>, Vec<u64>) = (seats("a").collect(), seats("b").collect());
+    assert!(a == [a[0]; 2] && b == [1 - a[0]; 2], "{a:?} {b:?}");
+}
+
 #[test]
 fn a_wrong_placement_is_told_and_loads_nothing() {
     let host = Host::begin();

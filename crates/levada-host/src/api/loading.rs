@@ -82,6 +82,7 @@ fn load_them(
     let mut ready = ready.collect::<Result<Vec<Ready>, Failed>>()?;
     fits(&served.host, &ready)?;
     empty_cores(served, &mut ready, restored)?;
+    seat_together(served, &mut ready)?;
     let mut loaded: Vec<(Loaded, Ready)> = Vec::new();
     let done = place_all(served, ready, &names, &mut loaded, restored);
     if let Err(refused) = done.and_then(|()| start_all(served, &loaded)) {
@@ -144,6 +145,29 @@ fn empty_cores(served: &Served, ready: &mut [Ready], restored: bool) -> Result<(
         let emptied = served.host.empty_for(&asked, None).map_err(Failed::from);
         let whose = several.then(|| whose(&one.request));
         load.core = Some(emptied.map_err(|failed| failed.of(whose))?);
+    }
+    Ok(())
+}
+
+/// Where those that share the cores begin, if they are several.
+fn seat_together(served: &Served, ready: &mut [Ready]) -> Result<(), Failed> {
+    let several = ready.len() > 1;
+    let mut loads = Vec::new();
+    for one in ready {
+        let shares = |load: &&mut Load| !load.exclusive && !load.network.is_program();
+        let Some(load) = one.load.as_mut().filter(shares) else {
+            continue;
+        };
+        let name = one.request.name.clone().unwrap_or_default();
+        let whose = several.then(|| whose(&one.request));
+        let pins = pins(served, &name, &one.request, &load.network);
+        load.pins = pins.map_err(|failed| failed.of(whose))?;
+        loads.push(load);
+    }
+    let asked: Vec<&Load> = loads.iter().map(|load| &**load).collect();
+    let seats = served.host.seats_together(&asked);
+    for (load, seats) in loads.into_iter().zip(seats.into_iter().flatten()) {
+        load.seats = Some(seats);
     }
     Ok(())
 }
@@ -343,6 +367,7 @@ fn make_ready(
         options: prepared.options.clone(),
         priority: request.priority,
         pins: Vec::new(),
+        seats: None,
         limits,
         anyway: request.anyway,
         exclusive: request.exclusive,
