@@ -4,8 +4,9 @@ with a worker on each core, as such processes whose idle workers spin, as proces
 cores of their own (where there are enough), and in one host. total is the frames of all instances in a second,
 mean those of one. Then mixes of two unequal applications in one host, as its table 1 has them, with each strategy.
 
-The application is the project's JPEG decoder, or each of those that APPS= names, with spaces between:
-NETWORK,in=FILE[,project=DIR]; the mixes are then of the first two."""
+The application is the project's JPEG decoder; the mixes are of it and of its like for pictures, whose actors are all much
+alike, and of it and of a filter, one of whose actors does next to all of its work. Or they are those that APPS= names,
+with spaces between: NETWORK,in=FILE[,project=DIR]; the mixes are then of the first two."""
 import math
 import os
 import sys
@@ -16,6 +17,7 @@ from lib.measure import Contender, Metric, Problem
 from suites import cal
 
 TOGETHER = peers.ROOT / "bench/lib/together.py"
+TONES = peers.ROOT / "bench/cal/tones"
 MIXED = peers.ROOT / "bench/lib/mixed.py"
 METRICS = [Metric("total", "frames/s", "higher"), Metric("mean", "frames/s", "higher"),
            Metric("slowest_to_mean", "", "higher"), Metric("cpu_ms_per_frame", "ms", "lower")]
@@ -44,13 +46,14 @@ def named(text):
 
 
 def own(session):
-    """The JPEG decoder, with frames and with pictures of other colours."""
+    """The JPEG decoder, with frames and with pictures of other colours; and a filter, with any bytes."""
     if "libjpeg-turbo" in session.missing:
         raise Problem("the pictures to decode are encoded with libjpeg-turbo, which is missing: "
                       + session.missing["libjpeg-turbo"])
-    def decoder(network, *media):
-        return Application("the JPEG decoder", str(cal.JPEG / f"{network}.xdf"), "", str(cal.media(*media)))
-    return [decoder("Video", 640, 360, 240, 85), decoder("Pictures", 1280, 720, 60, 90)]
+    clip, pictures = (str(cal.media(*media)) for media in [(640, 360, 240, 85), (1280, 720, 60, 90)])
+    return [Application("clip", str(cal.JPEG / "Video.xdf"), "", clip),
+            Application("picture", str(cal.JPEG / "Pictures.xdf"), "", pictures),
+            Application("filter", str(TONES / "src/tones/Tones.xdf"), str(TONES), pictures)]
 
 
 def counts(session):
@@ -101,7 +104,7 @@ def mixes(session, a, b):
             return Contender(who, [sys.executable, "-B", MIXED, peers.levada(), strategy, *kinds], adjust=adjust)
         contenders = [mixed("lb", "lb"), mixed("glb", "glb"), mixed("partition", "partition"),
                       mixed("levada's map", "levada"), mixed("levada, live", "live")]
-        session.measure(f"{counts_of[0]} a and {counts_of[1]} b", MIX, contenders, runs=3, quick_runs=2)
+        session.measure(f"{counts_of[0]} {a.name}s (a) and {counts_of[1]} {b.name}s (b)", MIX, contenders, runs=3, quick_runs=2)
 
 
 def run(session):
@@ -114,8 +117,8 @@ def measured(session):
     apps = list(named(asked)) if asked else own(session)
     for app in apps if asked else apps[:1]:
         instances(session, app, bool(asked))
-    if len(apps) > 1:
-        mixes(session, *apps[:2])
+    for other in apps[1:2] if asked else apps[1:]:
+        mixes(session, apps[0], other)
 
 
 def plot(session, folder):

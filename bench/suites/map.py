@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """map: the mapper. How long it takes as machines and mixes grow; how far the simulator is from live
-runs, of several networks on 1, 2, 4 ... workers, each kept where a strategy places it; and what each strategy makes of the mixes of the paper's table 1, on 8 cores, with the weights of
-the project's JPEG decoder as recorded here (the clip's network stands for the decoder with many
-actors)."""
+runs, of several networks on 1, 2, 4 ... workers, each kept where a strategy places it; and what each strategy makes of
+mixes like those of the paper's table 1, on 8 cores, with the weights of the project's JPEG decoder and of a filter
+as recorded here."""
 import json
 
 from lib import graphs, peers
 from lib.measure import Contender, Metric, Problem
-from suites import cal
+from suites import apps, cal
 
 # cores, actors, applications
 SIZES = [(10, 100, 10), (18, 180, 14), (32, 320, 20), (56, 560, 28), (100, 1000, 40), (180, 1800, 60), (320, 3200, 100),
@@ -100,26 +100,36 @@ def live(session):
             workers *= 2
 
 
-def mixes(session):
-    apps = []
-    for kind in [CLIP, PICTURE]:
-        text = record(session, kind[0], decoder(kind), 1).read_text()
-        apps.append("\n".join(line for line in text[text.index("[[app]]"):].splitlines()
-                              if not line.startswith(("name = ", "rate = "))))
+def tones():
+    """The filter, whose weights are as unequal as can be."""
+    return [apps.TONES / "src/tones/Tones.xdf", "--project", apps.TONES, "--in", cal.media(*CLIP[1:5])]
+
+
+def weights(session, name, what):
+    """What an application weighs on one worker, as one of a description, without its name."""
+    text = record(session, name, what, 1).read_text()
+    return "\n".join(line for line in text[text.index("[[app]]") + len("[[app]]"):].splitlines()
+                     if not line.startswith(("name = ", "rate = ")))
+
+
+def mixes(session, *kinds):
+    """Of two applications, each a name and what levada run is told."""
+    names = [name for name, _ in kinds]
+    both = [weights(session, *kind) for kind in kinds]
     for counts in PAPER:
-        path = folder() / f"mix-{counts[0]}-{counts[1]}.toml"
+        path = folder() / f"mix-{counts[0]}-{counts[1]}-{names[1]}.toml"
         path.write_text("[machine]\ncores = 8\n" + "".join(
-            app.replace("[[app]]", f'\n[[app]]\nname = "{kind[0]}"\ninstances = {count}') + "\n"
-            for app, kind, count in zip(apps, [CLIP, PICTURE], counts)))
+            f'\n[[app]]\nname = "{name}"\ninstances = {count}\n{app}\n'
+            for app, name, count in zip(both, names, counts)))
 
         def means(figures, _):
             found = mapped(figures)["applications"]
-            return {kind[0]: sum(a["rate"] for a in found if a["name"].startswith(kind[0])) / count
-                    for kind, count in zip([CLIP, PICTURE], counts)}
+            return {name: sum(a["rate"] for a in found if a["name"].startswith(name)) / count
+                    for name, count in zip(names, counts)}
         for how in [], ["--round-robin"]:
-            session.measure(f"{counts[0]} clips and {counts[1]} pictures on 8 simulated cores"
+            session.measure(f"{counts[0]} {names[0]}s and {counts[1]} {names[1]}s on 8 simulated cores"
                             + (", round robin" if how else ""),
-                            [Metric("clip", "frames/s", "higher"), Metric("picture", "frames/s", "higher")],
+                            [Metric(name, "/s", "higher") for name in names],
                             [Contender(s, simulate(path, "--strategy", s, *how), adjust=means)
                              for s in STRATEGIES], runs=1, quick_runs=1)
 
@@ -130,7 +140,8 @@ def run(session):
         raise Problem("the pictures to decode are encoded with libjpeg-turbo, which is missing: "
                       + session.missing["libjpeg-turbo"])
     live(session)
-    mixes(session)
+    for other in ("picture", decoder(PICTURE)), ("filter", tones()):
+        mixes(session, ("clip", decoder(CLIP)), other)
 
 
 def plot(session, folder):
