@@ -66,22 +66,25 @@ def case(n, app=None):
 
 def instances(session, app, label):
     cores = session.machine["cores"]
-    def files(n):
-        """Several times, that it lasts for seconds however few they are: a second is what placing them may take."""
-        return ",".join([app.files] * (1 if label else max(4, -(-24 // n))))
+    def files(n, how):
+        """Several times, that it lasts for seconds however few they are: a second is what placing them may take. Not so
+        often where they spin and are more than there are cores: that lasts anyway."""
+        many = max(4, -(-24 // n)) if how != "spinning" or n <= cores else 1
+        return ",".join([app.files] * (1 if label else many))
     where = ["--project", app.project] if app.project else []
     # What has been measured once is placed by that, in all of them.
-    session.call([peers.levada(), "run", app.network, *where, "--in", files(8), "--out", "/dev/null",
+    session.call([peers.levada(), "run", app.network, *where, "--in", files(8, "processes"), "--out", "/dev/null",
                   "--no-progress"], {})
 
     def together(who, how, n):
-        return Contender(who, [sys.executable, "-B", TOGETHER, how, n, peers.levada(), app.network, files(n),
+        return Contender(who, [sys.executable, "-B", TOGETHER, how, n, peers.levada(), app.network, files(n, how),
                                 app.project])
     for n in counts(session):
         contenders = [together("levada", "host", n), together("processes", "processes", n)]
-        if n <= cores:
+        if n <= 2 * cores:
             # More of them are so slow that a run of theirs takes minutes.
             contenders.append(together("spinning processes", "spinning", n))
+        if n <= cores:
             contenders.append(together("pinned processes", "pinned", n))
         session.measure(case(n, app if label else None), METRICS, contenders, runs=5)
     if not label:
@@ -130,5 +133,5 @@ def plot(session, folder):
     cores = session.machine["cores"]
     graphs.lines(folder / "apps.svg", "Instances of the JPEG decoder at once", "instances", "frames/s of each",
                  [("one host", points("levada", 99)), ("processes", points("processes", 99)),
-                  ("spinning processes", points("spinning processes", cores)),
+                  ("spinning processes", points("spinning processes", 2 * cores)),
                   ("pinned processes", points("pinned processes", cores))])
