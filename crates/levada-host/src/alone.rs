@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A core that is emptied for an application that is to have it to itself: the cheapest one that can be.
+//! A core that is emptied: for an application that is to have it to itself, the cheapest one that can be; or for
+//! somebody else, the one that he names.
 //!
 //! Nobody is made to leave in the middle of a firing, and a C program in the system, or in a library, can be there
-//! for as long as it likes. So a core is waited for for a moment only, then another one is tried, and where all are
-//! kept it is said who does. Whoever was asked to leave in vain is where he was.
+//! for as long as it likes. So a core is waited for for a moment only, or as long as was asked for; an application is
+//! given another one then, and where all are kept, or there is no choice, it is said who does. Whoever was asked to
+//! leave in vain is where he was.
 
 use crate::host::Host;
 use crate::refusal::{Kind, Refusal};
@@ -51,7 +53,37 @@ impl std::fmt::Debug for Emptied {
     }
 }
 
+/// Why a core is not empty.
+enum Kept {
+    /// Somebody keeps it, or others need it; in words.
+    By(String),
+    /// It is not for all, or nothing else is.
+    Taken,
+}
+
 impl Host {
+    /// Nothing runs on the core of `worker` any more when this returns, until [`Host::come_back`]. Where somebody
+    /// keeps it for longer than `within`, all is as it was.
+    pub fn leave_core(&self, worker: u32, within: Duration) -> Result<(), Refusal> {
+        let left = self.empty(worker, within);
+        self.shared.note(Note::Changed);
+        left.map_err(|kept| match kept {
+            Kept::By(who) => {
+                let what = format!("this core is kept: {who}; all is as it was");
+                Refusal::new(Kind::Conflict, what).help("try again when that is over, or unload it")
+            }
+            Kept::Taken => {
+                let what = "it is an application's already, or somebody's, or the last one";
+                Refusal::new(Kind::Conflict, what).help("see levada map")
+            }
+        })
+    }
+
+    pub fn come_back(&self, worker: u32) {
+        let _ = self.shared.runtime.give_core(worker);
+        self.shared.note(Note::Changed);
+    }
+
     /// The cores that are for all, the one that is cheapest to empty first.
     pub(crate) fn to_empty(&self, name: &str) -> Result<Vec<u32>, Refusal> {
         let (mut open, loads) = (self.shared.runtime.open(), self.loads());
@@ -69,18 +101,12 @@ impl Host {
 
     /// Empties one of them; nothing is there when this returns.
     pub(crate) fn empty_one(&self, name: &str, cores: &[u32]) -> Result<Emptied, Refusal> {
-        let runtime = &self.shared.runtime;
         let until = Instant::now() + WITHIN;
         let mut kept = vec![None; cores.len()];
         for patience in PATIENCE {
             for (&worker, kept) in cores.iter().zip(&mut kept) {
                 let left = until.saturating_duration_since(Instant::now());
-                let stranded = (!is_kept(runtime, worker)).then(|| self.would_strand(worker));
-                if let Some(why) = stranded.flatten() {
-                    *kept = Some(why);
-                    continue;
-                }
-                match runtime.take_core_within(worker, patience.min(left)) {
+                match self.empty(worker, patience.min(left)) {
                     Ok(()) => {
                         self.shared.note(Note::Changed);
                         return Ok(Emptied {
@@ -89,10 +115,10 @@ impl Host {
                             passed: AtomicBool::new(false),
                         });
                     }
-                    Err(e) if e.status == Status::TIME => {
-                        *kept = Some(format!("worker {worker}: {}", e.why));
+                    Err(Kept::By(who)) => *kept = Some(who),
+                    Err(Kept::Taken) => {
+                        *kept = Some(format!("worker {worker} is not for all any more"));
                     }
-                    Err(_) => *kept = Some(format!("worker {worker} is not for all any more")),
                 }
             }
         }
@@ -105,6 +131,20 @@ impl Host {
         );
         Err(Refusal::new(Kind::Conflict, what)
             .help("try again when that is over, unload it, or leave out --exclusive"))
+    }
+
+    /// Nothing is there when this returns; on an error all is as it was.
+    fn empty(&self, worker: u32, within: Duration) -> Result<(), Kept> {
+        let runtime = &self.shared.runtime;
+        let stranded = (!is_kept(runtime, worker)).then(|| self.would_strand(worker));
+        if let Some(why) = stranded.flatten() {
+            return Err(Kept::By(why));
+        }
+        let taken = runtime.take_core_within(worker, within);
+        taken.map_err(|e| match e.status {
+            Status::TIME => Kept::By(format!("worker {worker}: {}", e.why)),
+            _ => Kept::Taken,
+        })
     }
 
     /// Others would have none but cores that somebody keeps, and stand still.

@@ -77,21 +77,6 @@ impl Host {
         &self.shared.machine
     }
 
-    /// Nothing runs on the core of `worker` any more when this returns, until [`Host::come_back`].
-    pub fn leave_core(&self, worker: u32) -> Result<(), Refusal> {
-        self.shared.runtime.take_core(worker).map_err(|_| {
-            let what = "it is an application's already, or somebody's, or the last one";
-            Refusal::new(Kind::Conflict, what).help("see levada map")
-        })?;
-        self.shared.note(Note::Changed);
-        Ok(())
-    }
-
-    pub fn come_back(&self, worker: u32) {
-        let _ = self.shared.runtime.give_core(worker);
-        self.shared.note(Note::Changed);
-    }
-
     pub fn events(&self) -> &Arc<Events> {
         &self.shared.events
     }

@@ -295,3 +295,44 @@ fn where_all_cores_are_kept_it_is_refused() {
         .collect();
     assert_eq!(names, BTreeSet::from([Some("one"), Some("two"), Some("b")]));
 }
+
+/// A core that is to be left is named, so there is no other: within its time it is said who keeps it, and then
+/// all is as it was.
+#[test]
+fn a_core_that_is_kept_is_not_left() {
+    let host = Host::begin();
+    load_sleeper(&host, "sleeper");
+    load(&host, "a", &[]).succeeds();
+    let map = host.json(&["map"]);
+    let cpus = map.as_array().unwrap().iter().map(|w| w["cpu"].as_i64());
+    let cpus: Vec<i64> = cpus.map(Option::unwrap).collect();
+    if cpus.contains(&-1) {
+        return common::skipped("leaving a core", "its workers have no cores of their own");
+    }
+    // When it has slept for a second it is seen to stay, and the other core is needed.
+    std::thread::sleep(Duration::from_millis(1500));
+    let body = |within: &str| {
+        let process = std::process::id();
+        format!("{{\"process\": {process}, \"within\": {within}}}")
+    };
+    let away = |cpu: &i64| host.post(&format!("/cores/{cpu}/away"), &body("0.2"));
+    let said: Vec<String> = cpus.iter().map(away).collect();
+    for why in [
+        "sleeper computes there, or sleeps in the system",
+        "others would wait",
+    ] {
+        let of_it = |s: &&String| s.starts_with("HTTP/1.1 409") && s.contains(why);
+        assert_eq!(said.iter().filter(of_it).count(), 1, "{said:?}");
+    }
+    let wrong = host.post(&format!("/cores/{}/away", cpus[0]), &body("-1"));
+    assert!(wrong.starts_with("HTTP/1.1 400"), "{wrong}");
+    for worker in host.json(&["map"]).as_array().unwrap() {
+        assert_eq!(worker["open"], true);
+    }
+    works(&host, "a");
+    // Alone, the sleeper needs but its own.
+    host.run(&["unload", "a", "--now"]).succeeds();
+    let said: Vec<String> = cpus.iter().map(away).collect();
+    let left = |s: &&String| s.starts_with("HTTP/1.1 200");
+    assert_eq!(said.iter().filter(left).count(), 1, "{said:?}");
+}

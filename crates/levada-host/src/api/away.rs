@@ -2,7 +2,7 @@
 //! Cores that the host leaves to somebody else, such as a shield, for as long as that process lives.
 
 use super::address::At;
-use super::{Answer, Failed, Kind, Of, Refusal, Served, Shared, aside, read};
+use super::{Answer, Failed, Kind, Of, Refusal, Served, Shared, USUAL, aside, limit, read};
 use axum::Json;
 use axum::extract::Request;
 use axum::http::StatusCode;
@@ -19,6 +19,9 @@ use utoipa::ToSchema;
 pub struct AwayRequest {
     /// When this process ends, the core comes back.
     pub process: i32,
+    /// So long, in seconds, what runs there may take to leave; 30 if not said. All is as it was then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<f64>,
 }
 
 /// A core that is left.
@@ -95,10 +98,11 @@ fn wait_for(process: &OwnedFd) {
     while unsafe { libc::poll(&mut fd, 1, -1) } < 1 {}
 }
 
-fn leave_core(served: &Arc<Served>, cpu: i32, process: i32) -> Result<Away, Failed> {
+fn leave_core(served: &Arc<Served>, cpu: i32, asked: &AwayRequest) -> Result<Away, Failed> {
+    let within = limit(asked.within, USUAL)?;
     let worker = worker_on(served, cpu)?;
-    let process = watch(process)?;
-    served.host.leave_core(worker)?;
+    let process = watch(asked.process)?;
+    served.host.leave_core(worker, within)?;
     let number = served.away.add(worker);
     let watched = served.clone();
     let watcher = std::thread::Builder::new().name("levada/away".to_string());
@@ -118,9 +122,10 @@ fn leave_core(served: &Arc<Served>, cpu: i32, process: i32) -> Result<Away, Fail
 /// Leave a core to somebody else: nothing of the host runs there when the answer comes
 #[utoipa::path(post, path = "/cores/{cpu}/away", params(("cpu" = i32, Path)), request_body = AwayRequest,
     responses((status = 200, body = Away),
-    (status = 400, body = Failed, description = "There is no such process"),
+    (status = 400, body = Failed, description = "There is no such process, or `within` is no time"),
     (status = 404, body = Failed, description = "No worker is on that core"),
-    (status = 409, body = Failed, description = "It is somebody's already, or the last one"),
+    (status = 409, body = Failed, description = "It is somebody's already, or the last one; or somebody keeps it, \
+        as `error` says, and all is as it was"),
     (status = 507, body = Failed, description = "There are no more threads")))]
 pub async fn leave(Of(served): Shared, At(cpu): At<i32>, request: Request) -> Response {
     let asked: AwayRequest = match read(request).await {
@@ -128,7 +133,7 @@ pub async fn leave(Of(served): Shared, At(cpu): At<i32>, request: Request) -> Re
         Err(refused) => return refused,
     };
     let own = served.clone();
-    match aside(&served, move |_| leave_core(&own, cpu, asked.process)).await {
+    match aside(&served, move |_| leave_core(&own, cpu, &asked)).await {
         Ok(away) => (StatusCode::OK, Json(away)).into_response(),
         Err(failed) => failed.into_response(),
     }

@@ -14,9 +14,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// So long a host may take: what it has there may be in a firing.
+/// So long a host may take to leave: what it has there may be in a firing.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// And to say who works where.
+/// And to say who keeps the core then, or who works where.
 const SOON: Duration = Duration::from_millis(500);
 
 /// Until this goes, or the process ends.
@@ -88,9 +88,9 @@ pub fn leave(cores: &CoreSet) -> Left {
     let mut left = Vec::new();
     let mut said = Vec::new();
     for socket in sockets() {
-        let client = Client::new(&socket).within(PATIENCE);
+        let client = Client::new(&socket).within(PATIENCE + SOON);
         for core in cores.iter() {
-            let asked = json!({ "process": std::process::id() });
+            let asked = json!({ "process": std::process::id(), "within": PATIENCE.as_secs_f64() });
             match client.call::<Away>(Method::POST, &at(core), &asked) {
                 Ok(away) => {
                     left.push((client.clone(), core));
