@@ -19,7 +19,7 @@ use std::collections::{BinaryHeap, VecDeque};
 /// How a worker chooses what runs next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheduling {
-    /// Who became ready first, and who is behind its promise before that.
+    /// Who became ready first, and who is behind its promise before that, which leaves the others a part.
     EventDriven,
     /// All in turn, whether they can fire or not, each until it can no more: section 3 of the paper.
     RoundRobin,
@@ -40,6 +40,10 @@ pub struct Simulated {
 
 /// The runtime's clock for fairness.
 const TURN: f64 = 4e6;
+/// And what it leaves those of the same priority that promises go before: these may do so for so long at one time,
+/// and others have one part of so many then.
+const PROMISED: f64 = 1e8;
+const OTHERS: f64 = 16.0;
 /// Firings in one step, at the most.
 const MOST: u64 = 1 << 30;
 /// Rates have settled where the slowest actor is behind the mean by no more than this.
@@ -101,6 +105,8 @@ struct Worker {
     /// Those that could go on after a turn; others of their rank go first for as long.
     after: VecDeque<usize>,
     others_left: f64,
+    /// How long promises have gone before others.
+    promised_had: f64,
     own: Vec<usize>,
     next: usize,
     /// The actor whose step ends next, and how many firings that is; none: about to choose.
@@ -479,13 +485,15 @@ impl<'a> Machinery<'a> {
                 let ring = &self.rings[ring];
                 self.wake(if output { ring.to } else { ring.from }, worker);
             }
-            let can = self.can(actor);
+            let (can, behind) = (self.can(actor), self.is_behind(actor));
             let of = &mut self.workers[worker];
             of.quota = of.quota.saturating_sub(firings);
             if self.scheduling == Scheduling::RoundRobin {
                 go_on = (can.min(of.quota) > 0).then(|| (actor, can.min(of.quota), 0.0));
             } else if can > 0 && (of.turn < TURN || of.queue.is_empty() && of.after.is_empty()) {
                 go_on = Some((actor, can, 0.0));
+            } else if can > 0 && behind {
+                of.queue.push_back(actor);
             } else if can > 0 {
                 of.after.push_back(actor);
                 of.others_left = of.turn;
@@ -509,6 +517,7 @@ impl<'a> Machinery<'a> {
             Some((actor, firings, before)) => {
                 self.lose(actor);
                 let time = firings as f64 * self.entities[actor].firing + before;
+                self.count_promised(worker, actor, time);
                 let worker_of = &mut self.workers[worker];
                 worker_of.step = Some((actor, firings));
                 worker_of.turn += time;
@@ -519,6 +528,7 @@ impl<'a> Machinery<'a> {
             None => {
                 self.workers[worker].awake = false;
                 self.workers[worker].idle = self.now;
+                self.workers[worker].promised_had = 0.0;
             }
         }
     }
@@ -576,14 +586,35 @@ impl<'a> Machinery<'a> {
         }
     }
 
-    /// Priority decides, then who is behind its promise comes first.
-    fn rank(&self, actor: usize) -> (i64, bool) {
+    /// Priority decides, then who is behind its promise comes first; or last, where promises have gone before for long.
+    fn rank(&self, actor: usize) -> (i64, u8) {
         let entity = &self.entities[actor];
-        let app = &self.mix.apps[entity.app];
-        let behind = app.promise.is_some_and(|promise| {
+        let had_much = self.workers[entity.core].promised_had > PROMISED;
+        let place = match (self.is_behind(actor), had_much) {
+            (true, false) => 0,
+            (false, _) => 1,
+            (true, true) => 2,
+        };
+        (-i64::from(self.mix.apps[entity.app].priority), place)
+    }
+
+    fn is_behind(&self, actor: usize) -> bool {
+        let entity = &self.entities[actor];
+        let promise = self.mix.apps[entity.app].promise;
+        promise.is_some_and(|promise| {
             (entity.done as f64 / entity.firings) < promise * (self.now * 1e-9) * 1.01 + 1.0
-        });
-        (-i64::from(app.priority), !behind)
+        })
+    }
+
+    /// A step of an actor begins. What promises have while nobody waits is no debt.
+    fn count_promised(&mut self, worker: usize, actor: usize, time: f64) {
+        let behind = self.ranked && self.is_behind(actor);
+        let had = &mut self.workers[worker].promised_had;
+        match behind {
+            true if *had > PROMISED => {}
+            true => *had += time,
+            false => *had = (*had - time * OTHERS).max(0.0),
+        }
     }
 
     /// Round robin: the next that can fire; each that is looked at costs.

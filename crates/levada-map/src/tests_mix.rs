@@ -249,6 +249,38 @@ fn thousands_of_actors_on_two_cores_are_mapped_evenly() {
     assert!(bottleneck(&graph, &machine, &placed) < even);
 }
 
+/// As in the runtime: who is promised more than it can have leaves others of its priority a sixteenth of the core, which
+/// they share; and nobody of a lower one anything.
+#[test]
+fn a_promise_out_of_reach_leaves_others_a_part() {
+    let near = |got: f64, wanted: f64| assert!((got / wanted - 1.0).abs() < 0.05, "{got} {wanted}");
+    let machine = Machine::new(1);
+    let mut apps = vec![app("a", &[5.0]), app("b", &[5.0])];
+    apps[0].promise = Some(1000.0);
+    let made = rates(&of(apps.clone()), &machine, &[0; 2], 100_000);
+    near(made[0], 200.0 * 16.0 / 17.0);
+    near(made[1], 200.0 / 17.0);
+    // Also who hands on little, beside who always has something to do.
+    let mut little = app("c", &[0.1; 4]);
+    for c in &mut little.channels {
+        c.capacity = c.elements / 8.0;
+    }
+    apps.push(little);
+    let made = rates(&of(apps.clone()), &machine, &[0; 6], 200_000);
+    near(made[0], 200.0 * 16.0 / 17.0);
+    near(made[1] / 200.0 + made[2] * 0.4e-3, 1.0 / 17.0);
+    assert!(made[1] > 3.0 && made[2] > 40.0, "{made:?}");
+    // Two such promises share the rest.
+    apps[2] = app("d", &[5.0]);
+    apps[2].promise = Some(1000.0);
+    let made = rates(&of(apps.clone()), &machine, &[0; 3], 100_000);
+    near(made[0] + made[2], 200.0 * 16.0 / 17.0);
+    near(made[0], made[2]);
+    apps[1].priority = -1;
+    let made = rates(&of(apps), &machine, &[0; 3], 100_000);
+    assert!(made[1] < 1.0, "{made:?}");
+}
+
 /// A core that the higher priority takes as a whole is none for the others, promised or not.
 #[test]
 fn nobody_is_put_where_a_higher_priority_leaves_nothing() {
