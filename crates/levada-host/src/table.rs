@@ -69,11 +69,17 @@ impl Shared {
         self.table().apps.get(&number).map(|a| a.state)
     }
 
-    /// All that share the cores that are for all, or are about to.
+    /// All that share the cores that are for all, or are about to. What is paused may go on at any time, and finds then
+    /// what it was promised.
     pub fn sharing(&self) -> Vec<Arc<Hosted>> {
         let table = self.table();
-        let runs = |state| matches!(state, State::Running | State::Draining | State::Loaded);
-        let all = table.apps.values().filter(|a| runs(a.state));
+        let may_run = |state| {
+            matches!(
+                state,
+                State::Running | State::Draining | State::Loaded | State::Paused
+            )
+        };
+        let all = table.apps.values().filter(|a| may_run(a.state));
         let all = all.filter_map(|a| a.hosted.clone());
         all.filter(|h| h.exclusive.is_none()).collect()
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What is said before an application is loaded beside promises, by all that is known: tried are networks that
 //! were measured to their end, until they were stopped, until their host ended, or run now under another name;
-//! networks that were never measured; a promise that nobody can keep, and who comes beside it; firings that hold up
+//! networks that were never measured; what is paused; a promise that nobody can keep, and who comes beside it; firings that hold up
 //! who is promised a rate; what is isolated, and C programs; and a restored host.
 
 mod common;
@@ -206,4 +206,29 @@ fn firings_that_hold_up_a_promise_are_named() {
         short.succeeds().err.contains("no firing is interrupted"),
         "{short:?}"
     );
+}
+
+/// What is paused has its promise still, and would not find it kept if it went on.
+#[test]
+fn what_is_paused_keeps_its_promise() {
+    let host = Host::begin_in(counting());
+    let place = |name: &str| format!("[{name}]\nsource = 0\ntick = 0\n");
+    let places = ["measured", "one", "two"].map(place).concat();
+    host.place.write("places.toml", &places);
+    let alone = ["--placement", "places.toml"];
+    load(&host, "Long", "measured", &alone).succeeds();
+    until_measured(&host, "measured", 3.0);
+    host.run(&["unload", "measured", "--now"]).succeeds();
+    // Of the core that both must be on each takes more than half, also where others have their part of it.
+    let promised = [&alone[..], &["--rate", "0.7", "--json"]].concat();
+    let kept = |run: &Run| {
+        let admission = &run.succeeds().json()["admission"];
+        assert_eq!(admission["verdict"], "kept", "{run:?}");
+    };
+    kept(&load(&host, "Long", "one", &promised));
+    host.run(&["pause", "one"]).succeeds();
+    load(&host, "Long", "two", &promised[..4])
+        .refuses(1, &["a promise would be broken", "0.700 tick/s"]);
+    host.run(&["unload", "one", "--now"]).succeeds();
+    kept(&load(&host, "Long", "two", &promised));
 }
