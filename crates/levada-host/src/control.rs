@@ -29,6 +29,7 @@ impl Host {
             self.shared.events.tell(What::Paused, name, "");
         }
         *held = false;
+        hosted.is_late.store(false, Ordering::Relaxed);
         let left = until.saturating_duration_since(Instant::now());
         match hosted.app.pause(left) {
             Err(e) if e.status == Status::TIME => {

@@ -53,7 +53,10 @@ pub struct Hosted {
     pub(crate) drains: AtomicBool,
     /// Units a second lately, where it is promised some.
     pub(crate) pace: Mutex<Option<f64>>,
-    /// How often it began to have less than it is promised.
+    /// It had less than it is promised when that was last judged, and did not wait for its input or for who takes its
+    /// output.
+    pub(crate) is_late: AtomicBool,
+    /// How often that began.
     pub(crate) late: AtomicU64,
     pub(crate) moves: AtomicUsize,
     /// When one of its actors was moved last, and what it had done until then.
@@ -105,6 +108,10 @@ impl Hosted {
     /// Units a second lately, of what is promised a rate.
     pub fn pace(&self) -> Option<f64> {
         *self.pace.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn is_late(&self) -> bool {
+        self.is_late.load(Ordering::Relaxed)
     }
 
     /// Who waits for whom, in words.

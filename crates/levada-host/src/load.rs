@@ -173,6 +173,7 @@ impl Host {
             sought: AtomicBool::new(false),
             drains: AtomicBool::new(false),
             pace: Mutex::new(None),
+            is_late: AtomicBool::new(false),
             late: AtomicU64::new(0),
             moves: AtomicUsize::new(0),
             moved: Mutex::new(None),

@@ -2,7 +2,7 @@
 //! What an application does in a second, as it was measured, and whether that is what it was promised.
 
 use crate::events::What;
-use crate::hosted::Hosted;
+use crate::hosted::{Hosted, State};
 use crate::table::Shared;
 use levada_map::{Graph, KEPT};
 use levada_sys::Counters;
@@ -17,7 +17,6 @@ pub struct Pace {
     /// What it had done at some time, by which its promise is judged.
     told: (Instant, f64),
     looks: Looks,
-    late: bool,
     /// It has been told that it counts nothing.
     uncounted: bool,
 }
@@ -35,14 +34,8 @@ impl Pace {
         Pace {
             told: (Instant::now(), hosted.done()),
             looks: Looks::default(),
-            late: false,
             uncounted: false,
         }
-    }
-
-    /// Had it less than it was promised, when it was last judged?
-    pub fn is_late(&self) -> bool {
-        self.late
     }
 
     /// It has been looked at.
@@ -61,6 +54,15 @@ impl Pace {
         let elapsed = at.elapsed();
         // What happens seldom is looked at for longer.
         if elapsed < JUDGED || elapsed.as_secs_f64() * promised < 4.0 {
+            return;
+        }
+        // What stands still because it was told to has all that it is to have.
+        if shared.state(hosted.number) == Some(State::Paused) {
+            *self = Pace {
+                uncounted: self.uncounted,
+                ..Pace::of(hosted)
+            };
+            hosted.is_late.store(false, Ordering::Relaxed);
             return;
         }
         if fires && counts_nothing(hosted) {
@@ -85,12 +87,12 @@ impl Pace {
         // Between two looks one unit more or less is none.
         let missing = promised * (1.0 - KEPT) - pace;
         let late = missing * elapsed.as_secs_f64() > 1.0 && looks.waits * 10 < looks.all;
-        if late && !self.late {
+        let was = hosted.is_late.swap(late, Ordering::Relaxed);
+        if late && !was {
             hosted.late.fetch_add(1, Ordering::Relaxed);
             let text = format!("{pace:.1} of {promised:.1} {} a second", unit_of(hosted));
             shared.events.tell(What::Late, &hosted.name, text);
         }
-        self.late = late;
     }
 }
 

@@ -14,6 +14,7 @@ use crate::table::Shared;
 use levada_map::{Balancer, Found, Graph, Placement, Sample, Search};
 use levada_sys::{ActorCounters, Counters};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -313,6 +314,9 @@ impl Watch<'_> {
     fn look(&mut self) {
         if !self.anything() && self.quiet > 4 {
             self.at = Instant::now();
+            // Whoever is to have more waits for its input, or for who takes its output.
+            let all = self.all.iter();
+            all.for_each(|w| w.hosted.is_late.store(false, Ordering::Relaxed));
             return;
         }
         let elapsed = self.at.elapsed();
@@ -350,7 +354,7 @@ impl Watch<'_> {
             self.begin();
             return;
         }
-        let late = self.sharing().iter().any(|w| w.pace.is_late());
+        let late = self.sharing().iter().any(|w| w.hosted.is_late());
         if (starved || late) && self.again.may() {
             self.map();
         }

@@ -448,7 +448,11 @@ fn promise(a: &Application) -> String {
         times => format!(", was late {times} times"),
     };
     let pace = pace.unwrap_or_default();
-    format!("\n  is promised {promised:.1} {unit} a second{pace}{late}\n")
+    let is = match a.is_late {
+        Some(true) => ", is late",
+        _ => "",
+    };
+    format!("\n  is promised {promised:.1} {unit} a second{pace}{late}{is}\n")
 }
 
 /// The worker of an actor, and whether it must stay there, or on which.

@@ -131,6 +131,17 @@ fn what_was_never_measured_is_loaded_and_that_is_said() {
         assert!(start.elapsed() < Duration::from_secs(60), "not late");
         std::thread::sleep(Duration::from_millis(20));
     }
+    host.until("hasty", |a| a["is_late"] == true);
+    // What is paused is not; nor does it begin to be.
+    let paused = host.json(&["pause", "hasty"]);
+    assert_eq!(paused["is_late"], false);
+    let late = host.seen("hasty")["late"].clone();
+    std::thread::sleep(Duration::from_millis(2500));
+    let hasty = host.seen("hasty");
+    assert_eq!(
+        (&hasty["is_late"], &hasty["late"]),
+        (&Value::Bool(false), &late)
+    );
 }
 
 #[test]

@@ -225,7 +225,10 @@ pub struct Application {
     pub promised: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pace: Option<f64>,
-    /// How often it began to have less than that: the event `late`.
+    /// Whether it has less than that, and does not wait for its own input, or for who takes its output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is_late: Option<bool>,
+    /// How often that began: the event `late`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late: Option<u64>,
     /// Cores that it may take.
@@ -458,6 +461,7 @@ impl From<&Seen> for Application {
             progress: told.map(progress),
             promised: limits.rate,
             pace: seen.hosted.as_ref().and_then(|h| h.pace()),
+            is_late: promised.map(|h| h.is_late()),
             late: promised.map(|h| h.late.load(Ordering::Relaxed)),
             share: limits.share,
             outcome: seen.ended.as_ref().map(|e| e.outcome.text()),
