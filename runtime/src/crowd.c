@@ -9,12 +9,14 @@ LVD_READS_LIVE static void gather(lvd_entity *e, void *argument) {
   lvd_fiber *f = (lvd_fiber *)e;
   if (c->count >= c->most) return;
   if (c->still) f->number = c->count;
-  bool rests = lvd_load_relaxed_u32(&e->state) == LVD_IDLE;
+  uint32_t state = lvd_load_relaxed_u32(&e->state);
+  bool rests = state == LVD_IDLE;
   c->member[c->count++] = (lvd_member){.fiber = f,
                                        .want = f->want,
                                        .wants = rests ? f->wants : 0,
                                        .timed = f->timer.set,
-                                       .rests = rests};
+                                       .rests = rests,
+                                       .runs = state == LVD_RUNNING || state == LVD_NOTIFIED};
 }
 
 static void gather_threads(lvd_crowd *c) {

@@ -43,6 +43,7 @@ typedef struct lvd_member {
   uint32_t wants; /* none: it does not wait, or for time, or a thread for the application's end */
   bool timed;     /* it goes on by itself after a while */
   bool rests;     /* it waits */
+  bool runs;      /* it has its worker; with neither it waits for its turn there */
 } lvd_member;
 
 typedef struct lvd_crowd {

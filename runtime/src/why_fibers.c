@@ -212,6 +212,33 @@ static void tell_of_end(story *s, const lvd_crowd *c, uint32_t i) {
   say(s, " waits for the end of %s\n", c->app->name);
 }
 
+/* It has its worker, and waits for nothing that we would know of. For how long is told when others may wonder. */
+LVD_READS_LIVE static void tell_of_run(story *s, const lvd_entity *e) {
+  enum { LONG_MS = 100 };
+  const lvd_worker *w = &e->app->rt->worker[lvd_load_relaxed_u32(&e->worker)];
+  uint32_t number = lvd_load_relaxed_u32(&w->number);
+  uint64_t ms = lvd_runs_ns(e) / 1000000;
+  bool sleeps = number && lvd_port_thread_waits(number);
+  say(s, "  %s %s", e->name, sleeps ? "sleeps in the system" : "computes");
+  if (ms >= LONG_MS)
+    say(s, ", and has had worker %u for %u.%u s", w->index % w->rt->workers, (uint32_t)(ms / 1000),
+        (uint32_t)(ms / 100 % 10));
+  say(s, "\n");
+}
+
+/* Those that wait for nobody. */
+static void tell_of_awake(story *s, const lvd_crowd *c) {
+  uint32_t ready = 0;
+  for (uint32_t i = 0; i < c->fibers; i++) {
+    const lvd_member *m = &c->member[i];
+    if (m->runs) tell_of_run(s, &m->fiber->entity);
+    ready += !m->runs && !m->rests;
+  }
+  if (ready)
+    say(s, "%u of %u fibers wait%s turn on a worker\n", ready, c->fibers,
+        ready == 1 ? "s for its" : " for their");
+}
+
 /* What processes have said of themselves when they were asked, but for the circle. */
 static void tell_others(story *s, const lvd_crowd *c) {
   for (const lvd_unit *u = c->app->units; u; u = u->next) {
@@ -236,7 +263,6 @@ static size_t write_story(lvd_app *app, char *text, size_t size, bool still) {
   if (lvd_crowd_of(app, &c, still)) {
     node first = find_circle(&c), at = first;
     bool circle = is_somebody(&c, first), heading = false;
-    uint32_t running = 0;
     lvd_hold_up h;
     unmark(&c);
     if (circle) say(&s, "in a circle, each waits for the next:\n");
@@ -250,13 +276,12 @@ static size_t write_story(lvd_app *app, char *text, size_t size, bool still) {
         heading = true;
         tell(&s, &c, (node){NULL, i}, n, NULL);
       }
-      running += !c.member[i].rests;
     }
     for (uint32_t i = c.fibers; c.fibers && i < c.count; i++) tell_of_end(&s, &c, i);
     uint32_t all = lvd_load_relaxed_u32(&app->fibers);
     if (c.count == c.most && all > c.fibers) say(&s, "and %u more fibers\n", all - c.fibers);
     if (still) tell_others(&s, &c);
-    if (running) say(&s, "%u of %u fibers can go on\n", running, c.fibers);
+    tell_of_awake(&s, &c);
   }
   lvd_crowd_free(&c);
   lvd_port_unlock(&app->blocks_lock);

@@ -533,3 +533,45 @@ fn a_new_version_takes_over_between_two_elements() {
     assert_eq!(host.seen("deaf")["state"], "running");
     assert_eq!(host.json(&["list"]).as_array().map(Vec::len), Some(1));
 }
+
+/// Computes until the file that its argument names is there, and then sleeps in the system.
+const KEEPS: &str = r#"
+#include <unistd.h>
+int main(int argc, char **argv) {
+  if (argc < 2) return 1;
+  for (volatile int i = 0; i % 100000 || access(argv[1], F_OK); i = i % 100000 + 1) {}
+  int p[2];
+  char c;
+  return pipe(p) || read(p[0], &c, 1) < 0;
+}
+"#;
+
+/// What has its worker waits for nothing that is known: it computes, or is in the system.
+#[test]
+fn who_computes_or_sleeps_is_told() {
+    let place = sources();
+    make(&place, "keeps", KEEPS);
+    let host = Host::begin_in(place);
+    let file = host.place.path("sleep");
+    let argument = file.to_string_lossy();
+    let args = ["load", "keeps.so", "--name=keeps", "--socket=h.sock", "--"];
+    host.place
+        .run(&[&args[..], &[&argument]].concat())
+        .succeeds();
+    let until = |what: &str| {
+        let start = Instant::now();
+        loop {
+            let why = host.run(&["why", "keeps"]);
+            let told = &why.succeeds().out;
+            if told.contains(&format!("main {what}, and has had worker ")) && told.contains(" s\n")
+            {
+                return;
+            }
+            assert!(start.elapsed() < Duration::from_secs(60), "{why:?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    until("computes");
+    host.place.write("sleep", "");
+    until("sleeps in the system");
+}
