@@ -68,6 +68,16 @@ impl Default for Options {
     }
 }
 
+/// A native function that no file defines.
+#[derive(Debug)]
+pub struct Undefined {
+    pub name: String,
+    /// Where it is declared in CAL: file and line.
+    pub place: String,
+    /// As a declaration in C.
+    pub declaration: String,
+}
+
 #[derive(Debug)]
 pub enum CompileError {
     /// The C compiler cannot be started.
@@ -92,7 +102,7 @@ pub enum CompileError {
         declaration: String,
     },
     /// Native functions that no file defines.
-    Missing { names: Vec<String> },
+    Missing { natives: Vec<Undefined> },
     /// Native actors that no file defines.
     MissingActors { names: Vec<String> },
     /// The C compiler refuses what we wrote.
@@ -143,13 +153,18 @@ impl fmt::Display for CompileError {
                 "{}:{line}: {why}\n  let it be as its declaration in CAL says:\n    {declaration};",
                 path.display()
             ),
-            CompileError::Missing { names } => write!(
-                f,
-                "no C file defines the native function{} {}\n  give the file with --native FILE, \
-                 or put it into a folder `natives` beside the sources",
-                if names.len() > 1 { "s" } else { "" },
-                names.join(", ")
-            ),
+            CompileError::Missing { natives } => {
+                let s = if natives.len() > 1 { "s" } else { "" };
+                let places = natives.iter().map(|n| format!("{} ({})", n.name, n.place));
+                let places = places.collect::<Vec<_>>().join(", ");
+                writeln!(
+                    f,
+                    "no C file defines the native function{s} {places}\n  give the file with --native FILE, or \
+                     put it into a folder `natives` beside the sources; it has to have (in C++: extern \"C\")"
+                )?;
+                let rows = natives.iter().map(|n| format!("    {};", n.declaration));
+                f.write_str(&rows.collect::<Vec<_>>().join("\n"))
+            }
             CompileError::MissingActors { names } => write!(
                 f,
                 "no C file defines the native actor{} {}\n  a file has to have `const \
@@ -194,11 +209,12 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
     let of_users = natives.iter().map(String::as_str);
     let all: Vec<&str> = of_users.chain(builtin.iter().map(|b| b.text)).collect();
     let objects = SharedObjects::open(&options.natives)?;
+    let there = |n: &String| objects.define(n) || in_process(n);
     let mut missing: Vec<String> = emitted
         .natives
         .iter()
         .filter(|n| !all.iter().any(|t| crate::natives::defines(t, n)))
-        .filter(|n| !objects.define(n) && !in_process(n))
+        .filter(|n| !there(n))
         .cloned()
         .collect();
     let cc = Compiler::new(options)?;
@@ -210,7 +226,7 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
         missing.retain(|n| !defined.contains(n));
     }
     if !missing.is_empty() {
-        return Err(CompileError::Missing { names: missing });
+        return Err(undefined(&emitted, &missing));
     }
     let missing = native_actors::missing(&emitted.native_actors, &natives, |n| objects.define(n));
     if !missing.is_empty() {
@@ -268,8 +284,8 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
         jobs.push((path, None));
     }
     jobs.extend(jobs_of(&options.natives));
-    let mut objects = cc.objects(&jobs, &work.0, &cache)?;
-    objects.extend(
+    let mut linked = cc.objects(&jobs, &work.0, &cache)?;
+    linked.extend(
         options
             .natives
             .iter()
@@ -278,11 +294,18 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
     );
     let out = work.0.join("network.so");
     let cpp = options.natives.iter().any(|p| cpp::is_cpp(p));
-    if let Err(output) = cc.link(&objects, &out, cpp)? {
+    if let Err(output) = cc.link(&linked, &out, cpp)? {
         return Err(CompileError::Internal {
             file: work.keep(),
             output,
         });
+    }
+    // What the text of a file seems to define it may not: in a comment, left out, or by another name in C++.
+    let lacks = compiler::undefined(&out);
+    let missing = emitted.natives.iter().filter(|n| lacks.contains(*n));
+    let missing: Vec<String> = missing.filter(|n| !there(n)).cloned().collect();
+    if !missing.is_empty() {
+        return Err(undefined(&emitted, &missing));
     }
     keep(&out, &object)?;
     prune(&cache);
@@ -292,6 +315,21 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
         cached: false,
         options: names,
     })
+}
+
+fn undefined(emitted: &emit::Emitted, names: &[String]) -> CompileError {
+    let native = |name: &String| {
+        let mut known = emitted.signatures.iter();
+        let signature = known.find(|s| s.name == *name);
+        Undefined {
+            name: name.clone(),
+            place: emitted.declared.get(name).cloned().unwrap_or_default(),
+            declaration: signature.map_or(name.clone(), |s| s.declaration()),
+        }
+    };
+    CompileError::Missing {
+        natives: names.iter().map(native).collect(),
+    }
 }
 
 /// The C files among them, each with its folder.

@@ -142,7 +142,20 @@ fn what_the_natives_lack_is_told_before_anything_runs() {
         "#include <cstdint>\nint32_t twice(int32_t x) { return 2 * x; }\n",
     );
     let run = place.run(&["run", "src/p/Top.cal", "--native", "twice.cpp"]);
-    run.refuses(1, &["nothing defines twice", "extern \"C\""]);
+    let missing = [
+        "native function twice (src/p/Top.cal:3)",
+        "extern \"C\"",
+        "int32_t twice(int32_t);",
+    ];
+    run.refuses(1, &missing);
+    assert_eq!(run.out, "");
+    // Nor what is left out of the text.
+    place.write(
+        "twice.c",
+        "#if 0\nint twice(int x) { return 2 * x; }\n#endif\n",
+    );
+    let run = place.run(&["run", "src/p/Top.cal", "--native", "twice.c"]);
+    run.refuses(1, &missing);
     assert_eq!(run.out, "");
     // The same of one that a function in C calls.
     place.write(

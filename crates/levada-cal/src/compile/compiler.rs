@@ -20,6 +20,18 @@ pub struct Compiler {
     pub version: String,
 }
 
+/// What this shared object wants to find elsewhere; of a form that is not known, nothing is said.
+pub fn undefined(path: &Path) -> BTreeSet<String> {
+    use object::{Object, ObjectSymbol};
+    let bytes = std::fs::read(path).unwrap_or_default();
+    let Ok(file) = object::File::parse(&*bytes) else {
+        return BTreeSet::new();
+    };
+    let wanted = file.dynamic_symbols().filter(|s| s.is_undefined());
+    let names = wanted.filter_map(|s| Some(s.name().ok()?.to_string()));
+    names.collect()
+}
+
 impl Compiler {
     pub fn new(options: &Options) -> Result<Compiler, CompileError> {
         let name = options

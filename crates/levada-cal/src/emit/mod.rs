@@ -37,7 +37,7 @@ use crate::diag::Diagnostic;
 use crate::ir::*;
 use crate::signature::Signature;
 use class::Class;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use writer::{Lines, Names, Writer, comment, string_literal};
 
@@ -78,6 +78,8 @@ pub struct Emitted {
     pub files: Vec<File>,
     /// Native functions that must be found when it is linked.
     pub natives: Vec<String>,
+    /// Where each of them is declared: file and line.
+    pub declared: BTreeMap<String, String>,
     /// Actor classes (`lvd_actor_class`) of the same kind.
     pub native_actors: Vec<String>,
     /// What the actors take them for; two may see one in two ways.
@@ -108,12 +110,13 @@ pub fn emit(net: &Network, options: &Options) -> Emitted {
             });
         class_of.push(at);
     }
-    let mut natives: Vec<String> = classes
-        .iter()
-        .flat_map(|(a, _)| a.procs.iter().filter(|p| p.native).map(|p| p.name.clone()))
-        .collect();
-    natives.sort();
-    natives.dedup();
+    let mut declared = BTreeMap::new();
+    let procs = || classes.iter().flat_map(|(a, _)| &a.procs);
+    for proc in procs().filter(|p| p.native) {
+        let place = || format!("{}:{}", lines.path(proc.span), lines.line(proc.span));
+        declared.entry(proc.name.clone()).or_insert_with(place);
+    }
+    let natives = declared.keys().cloned().collect();
     let mut native_actors: Vec<String> = classes
         .iter()
         .filter_map(|(a, _)| Some(a.native.as_ref()?.class.clone()))
@@ -121,7 +124,7 @@ pub fn emit(net: &Network, options: &Options) -> Emitted {
     native_actors.sort();
     native_actors.dedup();
     let mut signatures: Vec<Signature> = Vec::new();
-    for proc in classes.iter().flat_map(|(a, _)| &a.procs) {
+    for proc in procs() {
         let is = Signature::of(proc);
         if proc.native && !signatures.contains(&is) {
             signatures.push(is);
@@ -149,6 +152,7 @@ pub fn emit(net: &Network, options: &Options) -> Emitted {
     Emitted {
         files,
         natives,
+        declared,
         native_actors,
         signatures,
         warnings,
