@@ -29,7 +29,7 @@ pub enum Scheduling {
 pub struct Simulated {
     /// Units a second of each application.
     pub rates: Vec<f64>,
-    /// The same of its actor that came to the fewest, which is no less where the rates have settled: while
+    /// The same of its actor that came to the fewest, which is hardly less where the rates have settled: while
     /// channels fill, those before them do more than those behind.
     pub slowest: Vec<f64>,
     /// The share of the time that each core computed.
@@ -147,6 +147,16 @@ fn ahead(entity: &Entity) -> f64 {
 }
 
 impl Simulated {
+    fn all_settled(&self) -> bool {
+        (0..self.rates.len()).all(|app| self.settled(app))
+    }
+
+    /// But for who gets nothing at all.
+    fn all_fire(&self) -> bool {
+        let mut rates = self.rates.iter().zip(&self.slowest);
+        rates.all(|(&rate, &slowest)| slowest > 0.0 || rate == 0.0)
+    }
+
     /// Do all actors of this application come to as many units as the others?
     pub fn settled(&self, app: usize) -> bool {
         self.slowest[app] >= (1.0 - UNSETTLED) * self.rates[app]
@@ -167,7 +177,8 @@ pub fn simulate(
 }
 
 /// The same, for up to `LONGER` times as many steps, until the rates have settled: where there are many actors,
-/// channels take long to fill.
+/// channels take long to fill. Where that is not long enough, or somebody has not fired at all, as the last of
+/// thousands in a row, it begins anew with channels that are half full, as in the midst of a run.
 pub fn simulate_until_settled(
     mix: &Mix,
     machine: &Machine,
@@ -175,15 +186,11 @@ pub fn simulate_until_settled(
     scheduling: Scheduling,
     steps: usize,
 ) -> Simulated {
-    let mut sim = Machinery::new(mix, machine, placement, scheduling);
-    sim.warm(steps);
-    let mut window = steps - steps / 3;
-    loop {
-        let made = sim.counted(window);
-        if window >= LONGER / 2 * steps || (0..mix.apps.len()).all(|app| made.settled(app)) {
-            return made;
-        }
-        window *= 2;
+    let begun = || Machinery::new(mix, machine, placement, scheduling);
+    let made = begun().until_settled(steps, |made| made.all_fire());
+    match made.all_settled() {
+        true => made,
+        false => begun().half_full().until_settled(steps, |_| true),
     }
 }
 
@@ -192,6 +199,37 @@ impl<'a> Machinery<'a> {
     fn warm(&mut self, steps: usize) {
         self.start();
         self.run(steps / 3);
+    }
+
+    /// Or as long as that has a prospect.
+    fn until_settled(mut self, steps: usize, goes_on: impl Fn(&Simulated) -> bool) -> Simulated {
+        self.warm(steps);
+        let mut window = steps - steps / 3;
+        loop {
+            let made = self.counted(window);
+            let enough = window >= LONGER / 2 * steps || made.all_settled();
+            if enough || !goes_on(&made) {
+                return made;
+            }
+            window *= 2;
+        }
+    }
+
+    fn half_full(mut self) -> Self {
+        for ring in &mut self.rings {
+            ring.initial = ring.room / 2.0;
+        }
+        self
+    }
+
+    /// Units a second that each application can have at the most: what it has to do on its busiest core.
+    fn most(&self) -> Vec<f64> {
+        let mut work = vec![vec![0.0; self.workers.len()]; self.mix.apps.len()];
+        for entity in &self.entities {
+            work[entity.app][entity.core] += entity.firing * entity.firings;
+        }
+        let busiest = |cores: &Vec<f64>| cores.iter().copied().fold(0.0, f64::max);
+        work.iter().map(|cores| 1e9 / busiest(cores)).collect()
     }
 
     /// Runs so many steps, and counts what was done in them.
@@ -215,6 +253,11 @@ impl<'a> Machinery<'a> {
         }
         let all = rates.iter_mut().chain(&mut slowest);
         all.for_each(|r| *r *= 1e9 / time);
+        // While channels fill, those before them do more than that.
+        rates
+            .iter_mut()
+            .zip(self.most())
+            .for_each(|(rate, most)| *rate = rate.min(most));
         for (i, app) in mix.apps.iter().enumerate() {
             if let Some(rate) = app.promise.and_then(|p| kept[i].map(|kept| p * kept)) {
                 rates[i] = rate;
