@@ -277,7 +277,8 @@ impl Host {
                 // What was loaded a moment ago has not been measured: it will want something.
                 let busy = rate.as_ref().and_then(|r| r.busy.get(i).copied());
                 if let Some(load) = loads.get_mut(actor.worker as usize) {
-                    *load += busy.unwrap_or(1e6);
+                    // And who does nothing may want something later.
+                    *load += busy.unwrap_or(1e6).max(1e3);
                 }
             }
         }

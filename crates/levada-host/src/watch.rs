@@ -60,6 +60,8 @@ struct Watch<'a> {
     changes: u64,
     maps: bool,
     stale: bool,
+    /// The looks that were taken since then; none: what runs has been given to the mapper.
+    unmapped: Option<u32>,
     /// Whether a search for something better is at work; when the next one may begin.
     searches: bool,
     search_from: Instant,
@@ -72,6 +74,11 @@ struct Watch<'a> {
 
 /// They are looked at so often.
 const SOON: Duration = Duration::from_millis(2);
+
+/// With less than this part of a core, all of them do next to nothing; and in the first look after a change that they
+/// begin is seen, which is no more.
+const SOMETHING: f64 = 0.02;
+const BEGUN: u32 = 1;
 
 /// With no more actors than that a search takes no longer than a look.
 const FEW: usize = 64;
@@ -95,6 +102,7 @@ pub fn watch(shared: &Shared, notes: &Receiver<Note>) {
         changes: 0,
         maps: false,
         stale: false,
+        unmapped: None,
         searches: false,
         search_from: Instant::now(),
         again: Again::new(),
@@ -252,7 +260,8 @@ impl Watch<'_> {
         self.changes += 1;
         self.again = Again::new();
         self.keep_pins();
-        self.map();
+        // Where nothing is done a placement is as good as any: many that wait are loaded at no more cost than few.
+        self.unmapped = Some(0);
     }
 
     fn sharing(&self) -> &[Watched] {
@@ -269,6 +278,7 @@ impl Watch<'_> {
         if !self.shared.balance || self.sharing().len() < 2 {
             return;
         }
+        self.unmapped = None;
         if self.maps {
             self.stale = true;
             return;
@@ -281,7 +291,9 @@ impl Watch<'_> {
     fn mapped(&mut self, changes: u64, placement: Placement) {
         self.maps = false;
         if std::mem::take(&mut self.stale) || changes != self.changes {
-            self.map();
+            if self.unmapped.is_none() {
+                self.map();
+            }
             return;
         }
         let there = self.balancer.as_ref().map(|b| b.placement().to_vec());
@@ -357,6 +369,12 @@ impl Watch<'_> {
         let late = self.sharing().iter().any(|w| w.hosted.is_late());
         if (starved || late) && self.again.may() {
             self.map();
+        }
+        let took = graph.busy.iter().sum::<f64>() / elapsed.as_nanos().max(1) as f64;
+        match &mut self.unmapped {
+            Some(looks) if *looks < BEGUN => *looks += 1,
+            Some(_) if fibers || took >= SOMETHING => self.map(),
+            _ => {}
         }
         let fired = fibers || graph.busy.iter().any(|b| *b > 0.0);
         self.quiet = if fired { 0 } else { self.quiet + 1 };
