@@ -217,6 +217,30 @@ fn a_network_in_which_nothing_has_to_be_done_says_so() {
     assert!(json["never_fired"].as_str().unwrap().contains("print"));
 }
 
+/// Who will never take what is given to it has come to its own end, and who gives to nobody else ends with it:
+/// however much of that there would be, and whether or not something was left in the channel.
+#[test]
+fn who_floods_one_that_never_takes_ends_with_it() {
+    for never in ["k > 0", "x < 0"] {
+        let actor = format!(
+            "package p;\nactor Never () int In ==> :\n  int k := 0;\n  action In:[x] ==> guard {never} do k := k + x; \
+             end\nend\n"
+        );
+        let place = Place::new(&[SOURCE, ("src/p/Never.cal", &actor)]);
+        for n in ["3", "2000000000"] {
+            let instances: &[Instance] = &[
+                ("source", "p.Source", &[("n", n)]),
+                ("never", "p.Never", &[]),
+            ];
+            place.write(TOP, &network(instances, &[("source.Out", "never.In")]));
+            for fuse in ["--fuse", "--no-fuse"] {
+                let json = place.run(&["run", TOP, fuse, "--json"]);
+                assert_eq!(json.succeeds().json()["outcome"], "done", "{never} {n}");
+            }
+        }
+    }
+}
+
 #[test]
 fn build_makes_c_objects_and_programs() {
     let place = numbers();
