@@ -23,7 +23,8 @@ LVD_READS_LIVE static void read_actor(const lvd_entity *e, lvd_actor_counters *o
   out->target = lvd_load_relaxed_u32(&e->target);
   for (uint32_t i = 0; i < e->actor.cls->actions; i++) out->firings += e->actor.fired[i];
   uint32_t state = lvd_load_relaxed_u32(&e->state);
-  out->waits = state == LVD_IDLE || state == LVD_FINISHED || lvd_load_relaxed_u32(&e->away);
+  out->outside = lvd_load_relaxed_u32(&e->away);
+  out->waits = state == LVD_IDLE || state == LVD_FINISHED || out->outside;
   out->busy_ns = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&e->busy_ticks));
   out->longest_ns = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&e->longest_ticks));
   out->activations = lvd_load_relaxed_u64(&e->activations);

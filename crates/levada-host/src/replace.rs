@@ -12,7 +12,7 @@ use crate::hosted::{Hosted, Outcome, Seen, State};
 use crate::load::Load;
 use crate::refusal::{Kind, Refusal};
 use crate::stop::deadline;
-use levada_sys::{Network, Status};
+use levada_sys::{Counters, Network, Status};
 use std::sync::{Arc, MutexGuard, PoisonError, atomic::Ordering};
 use std::time::{Duration, Instant};
 
@@ -277,7 +277,8 @@ fn try_once(old: &Hosted, new: &Hosted, state: Option<State>, until: Instant) ->
 }
 
 /// When sources rest, so that all that is on its way comes out: by turns, each time twice as long, since what is
-/// held to a rate may take long for it; and no longer than something comes out.
+/// held to a rate may take long for it; and no longer than something comes out. Who takes what comes out may do so
+/// seldom.
 struct Rests {
     rests: bool,
     tries: u32,
@@ -303,9 +304,11 @@ impl Rests {
     /// It has been tried once more, while its limits held it or not. Whether sources rest until the next try.
     fn look(&mut self, old: &Hosted, held: bool) -> bool {
         let counters = old.app.counters().unwrap_or_default();
-        self.next(counters.actors.iter().map(|a| a.firings).sum(), held)
+        let firings = counters.actors.iter().map(|a| a.firings).sum();
+        self.next(firings, held || gives_out(old.app.network(), &counters))
     }
 
+    /// `held`: it fires no more than others let it, its limits or who takes what it gives out.
     fn next(&mut self, firings: u64, held: bool) -> bool {
         self.tries += 1;
         self.still = match firings == self.firings {
@@ -326,6 +329,14 @@ impl Rests {
         }
         self.rests
     }
+}
+
+/// Is somebody in the middle of a firing for which something has come to him? He waits for what is outside, and not
+/// for what sources would give.
+fn gives_out(network: &Network, counters: &Counters) -> bool {
+    let links = network.links();
+    let mut all = counters.actors.iter().enumerate();
+    all.any(|(i, actor)| actor.outside && links.iter().any(|(_, to, _)| *to as usize == i))
 }
 
 /// Where actors of a new version must stay, since those of the same name must.

@@ -152,6 +152,7 @@ pub struct lvd_actor_counters {
     pub busy_ns: u64,
     pub longest_ns: u64,
     pub waits: bool,
+    pub outside: bool,
 }
 
 #[repr(C)]

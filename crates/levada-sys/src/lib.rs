@@ -448,6 +448,8 @@ pub struct ActorCounters {
     pub longest: Duration,
     /// At the moment: for a channel, or for what is outside; or it has ended.
     pub waits: bool,
+    /// For what is outside, in the middle of a firing.
+    pub outside: bool,
 }
 
 /// All counters of an application at one moment.
@@ -828,6 +830,7 @@ impl App {
             busy: Duration::from_nanos(a.busy_ns),
             longest: Duration::from_nanos(a.longest_ns),
             waits: a.waits,
+            outside: a.outside,
         });
         Ok(Counters {
             actors: actors.collect(),

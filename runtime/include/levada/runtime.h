@@ -191,6 +191,7 @@ typedef struct lvd_actor_counters {
   uint64_t busy_ns;     /* time spent in run */
   uint64_t longest_ns;  /* the longest run */
   bool waits;           /* at the moment: for a channel, or for what is outside; or it has ended */
+  bool outside;         /* for what is outside, in the middle of a firing */
 } lvd_actor_counters;
 
 typedef struct lvd_channel_counters {
