@@ -305,10 +305,11 @@ impl Isolated {
         }
     }
 
-    /// It is loaded, and shall run.
-    pub fn start(&self) -> Result<(), Failed> {
+    /// It is loaded, and shall run. On a busy machine that takes no time of its own, but waits for its turn as the load
+    /// did: a process that has not ended is not given up sooner than that.
+    pub fn start(&self, within: Duration) -> Result<(), Failed> {
         self.known().begins = true;
-        self.change("resume", SOON).map(drop)
+        self.change("resume", within).map(drop)
     }
 
     pub fn option(&self, name: &str) -> Option<String> {
@@ -333,7 +334,7 @@ impl Isolated {
         if failed.kind.is_some() {
             return failed;
         }
-        match self.until_over(SOON) {
+        match self.until_over(GUARDED + SOON) {
             Some(how) => {
                 Refusal::new(Kind::Conflict, format!("{} has ended: {how}", self.name)).into()
             }

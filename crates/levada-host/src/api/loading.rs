@@ -283,7 +283,7 @@ fn start_all(served: &Served, loaded: &[(Loaded, Ready)]) -> Result<(), Failed> 
     for (loaded, _) in loaded.iter().filter(|(_, one)| !one.request.paused) {
         match loaded {
             Loaded::Here(hosted) => served.host.start(hosted)?,
-            Loaded::Isolated(isolated) => match isolated.start() {
+            Loaded::Isolated(isolated) => match isolated.start(LOADS) {
                 Err(failed) if isolated.lives() => return Err(failed),
                 // It has ended meanwhile, as its details say.
                 _ => {}
@@ -293,7 +293,7 @@ fn start_all(served: &Served, loaded: &[(Loaded, Ready)]) -> Result<(), Failed> 
     Ok(())
 }
 
-/// So long an isolated application that is compiled already may take to be loaded.
+/// So long an isolated application that is compiled already may take to be loaded, and to begin.
 const LOADS: Duration = Duration::from_secs(30);
 
 fn make_ready(
