@@ -6,11 +6,17 @@ use levada_map::{Core, Costs, Machine};
 use levada_sys::Runtime;
 use std::path::{Path, PathBuf};
 
+/// The core of each worker; -1: it is pinned to none.
+pub fn cpus(runtime: &Runtime) -> Vec<i32> {
+    let workers = 0..runtime.workers();
+    workers
+        .map(|w| runtime.worker_counters(w).map_or(-1, |c| c.cpu))
+        .collect()
+}
+
 /// The machine under a runtime: worker by worker, from what the kernel says of its core.
 pub fn machine(runtime: &Runtime) -> Machine {
-    let workers = 0..runtime.workers();
-    let cpus = workers.map(|w| runtime.worker_counters(w).map_or(-1, |c| c.cpu));
-    let cpus: Vec<i32> = cpus.collect();
+    let cpus = cpus(runtime);
     let known: Option<Vec<Core>> = cpus.iter().map(|&cpu| core(cpu)).collect();
     match known {
         Some(cores) => Machine {

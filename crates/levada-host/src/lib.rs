@@ -34,6 +34,7 @@ mod stop;
 mod table;
 pub mod text_file;
 mod together;
+mod traffic;
 mod units;
 mod watch;
 pub mod weights;

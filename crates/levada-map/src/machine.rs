@@ -74,19 +74,23 @@ impl Machine {
         self.cores.len()
     }
 
-    /// What a byte between two cores costs each of them.
-    pub fn byte(&self, a: u32, b: u32) -> f64 {
-        if a == b {
-            return 0.0;
-        }
+    /// How far two cores are from each other: an index of [`Costs::byte`].
+    pub fn distance(&self, a: u32, b: u32) -> usize {
         let (a, b) = (&self.cores[a as usize], &self.cores[b as usize]);
-        let far = match () {
+        match () {
             () if a.body == b.body => 0,
             () if a.cache == b.cache => 1,
             () if a.socket == b.socket => 2,
             () => 3,
-        };
-        self.costs.byte[far]
+        }
+    }
+
+    /// What a byte between two cores costs each of them.
+    pub fn byte(&self, a: u32, b: u32) -> f64 {
+        match a == b {
+            true => 0.0,
+            false => self.costs.byte[self.distance(a, b)],
+        }
     }
 
     /// What a byte costs between two cores that share a cache, as most do.

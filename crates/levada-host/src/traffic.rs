@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a byte costs that goes from core to core, on the machine that we are on: what it takes two threads to hand
+//! blocks over in a ring, beyond what it takes one thread alone. Both compute for a nanosecond or so with each word, as actors
+//! do: processors fetch the next lines meanwhile, and what is handed over costs a small part of the way that it goes.
+//!
+//! Orders: `written` and `read` are stored with release and loaded with acquire; the words lie between them.
+
+use levada_map::Machine;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// As large as a channel that asks for nothing, and a quarter of it, at which the other side is woken.
+const WORDS: usize = 4096;
+const BLOCK: usize = WORDS / 4;
+/// The median of so many counts: who was interrupted meanwhile is none of them.
+const BLOCKS: usize = 64;
+/// Whoever has not got on by then has no core of its own: nothing is known.
+const LONGEST: Duration = Duration::from_millis(20);
+/// Less than that is not told from nothing.
+const LEAST: f64 = 0.001;
+
+struct Ring {
+    words: Vec<AtomicU32>,
+    written: AtomicUsize,
+    read: AtomicUsize,
+}
+
+impl Ring {
+    fn new() -> Ring {
+        Ring {
+            words: (0..WORDS).map(|_| AtomicU32::new(0)).collect(),
+            written: AtomicUsize::new(0),
+            read: AtomicUsize::new(0),
+        }
+    }
+
+    fn block(&self, n: usize) -> &[AtomicU32] {
+        let first = n * BLOCK % WORDS;
+        &self.words[first..first + BLOCK]
+    }
+
+    /// The nanoseconds that it took.
+    fn write(&self, n: usize, x: &mut u32) -> f64 {
+        let start = Instant::now();
+        for word in self.block(n) {
+            *x = x.wrapping_mul(5).rotate_left(1).wrapping_add(1);
+            word.store(*x, Ordering::Relaxed);
+        }
+        let took = start.elapsed();
+        self.written.store(n + 1, Ordering::Release);
+        took.as_nanos() as f64
+    }
+
+    fn read(&self, n: usize, x: &mut u32) -> f64 {
+        let start = Instant::now();
+        for word in self.block(n) {
+            *x = x.wrapping_mul(5).rotate_left(1) ^ word.load(Ordering::Relaxed);
+        }
+        std::hint::black_box(*x);
+        let took = start.elapsed();
+        self.read.store(n + 1, Ordering::Release);
+        took.as_nanos() as f64
+    }
+}
+
+/// The machine, with what a byte costs between two of its cores, which are `cpus`; nothing else may run there now. What
+/// there is no pair of, as far from each other, costs in proportion to what there is.
+pub fn measured(machine: &Machine, cpus: &[i32]) -> Machine {
+    let usual = machine.costs.byte;
+    let mut found = [None; 4];
+    for (distance, found) in found.iter_mut().enumerate() {
+        let all = 0..cpus.len() as u32;
+        let mut pairs = all.clone().flat_map(|a| (0..a).map(move |b| (a, b)));
+        let pair = pairs.find(|(a, b)| machine.distance(*a, *b) == distance);
+        *found = pair.and_then(|(a, b)| between(cpus[a as usize], cpus[b as usize]));
+    }
+    let mut machine = machine.clone();
+    machine.costs.byte = in_proportion(usual, found);
+    machine
+}
+
+fn in_proportion(usual: [f64; 4], found: [Option<f64>; 4]) -> [f64; 4] {
+    let known = |i: usize| Some((i, found[i]?));
+    std::array::from_fn(|i| {
+        let nearest = (0..usual.len()).filter_map(known);
+        let nearest = nearest.min_by_key(|(k, _)| k.abs_diff(i));
+        nearest.map_or(usual[i], |(k, cost)| usual[i] * cost / usual[k])
+    })
+}
+
+/// Between these two, to each of them; none: one of them was not to be had.
+fn between(a: i32, b: i32) -> Option<f64> {
+    let alone = std::thread::scope(|scope| scope.spawn(|| alone(a)).join().ok()?)?;
+    let ring = Ring::new();
+    let start = Instant::now();
+    let room = |n: usize| n < ring.read.load(Ordering::Acquire) + WORDS / BLOCK;
+    let there = |n: usize| n < ring.written.load(Ordering::Acquire);
+    let (wrote, read) = std::thread::scope(|scope| {
+        let writes = scope.spawn(|| side(a, start, &room, |n, x| ring.write(n, x)));
+        let reads = scope.spawn(|| side(b, start, &there, |n, x| ring.read(n, x)));
+        (writes.join().ok(), reads.join().ok())
+    });
+    let bytes = (BLOCK * size_of::<u32>()) as f64;
+    let more = wrote?? + read?? - alone;
+    Some((more / (2.0 * bytes)).max(LEAST))
+}
+
+/// Writing and reading a block on one core.
+fn alone(cpu: i32) -> Option<f64> {
+    pin(cpu)?;
+    let (ring, mut x) = (Ring::new(), 0);
+    let both = (0..BLOCKS).map(|n| (ring.write(n, &mut x), ring.read(n, &mut x)));
+    let (wrote, read): (Vec<f64>, Vec<f64>) = both.unzip();
+    Some(median(wrote) + median(read))
+}
+
+fn side(
+    cpu: i32,
+    start: Instant,
+    may: &impl Fn(usize) -> bool,
+    does: impl Fn(usize, &mut u32) -> f64,
+) -> Option<f64> {
+    pin(cpu)?;
+    let (mut times, mut x) = (Vec::with_capacity(BLOCKS), 0);
+    for n in 0..BLOCKS {
+        while !may(n) {
+            if start.elapsed() > LONGEST {
+                return None;
+            }
+            std::hint::spin_loop();
+        }
+        times.push(does(n, &mut x));
+    }
+    Some(median(times))
+}
+
+fn median(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+/// This thread is on that core from now on.
+fn pin(cpu: i32) -> Option<()> {
+    let cpu = usize::try_from(cpu).ok()?;
+    // SAFETY: all zeros is a set; it is this thread's own.
+    let done = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        if cpu >= 8 * size_of_val(&set) {
+            return None;
+        }
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(0, size_of_val(&set), &set)
+    };
+    (done == 0).then_some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_measured_costs_in_proportion() {
+        let usual = [1.0, 2.0, 6.0, 12.0];
+        assert_eq!(in_proportion(usual, [None; 4]), usual);
+        let near = [None, Some(1.0), None, None];
+        assert_eq!(in_proportion(usual, near), [0.5, 1.0, 3.0, 6.0]);
+        let both = [None, Some(1.0), None, Some(12.0)];
+        assert_eq!(in_proportion(usual, both), [0.5, 1.0, 3.0, 12.0]);
+    }
+
+    /// Whatever it is on a busy machine, it is a cost; and a core that there is not has none.
+    #[test]
+    fn a_byte_between_cores_costs_something() {
+        // SAFETY: has no preconditions.
+        let here = unsafe { libc::sched_getcpu() };
+        let machine = Machine::new(2);
+        let costs = measured(&machine, &[here, here]).costs.byte;
+        assert!(costs.iter().all(|c| c.is_finite() && *c > 0.0), "{costs:?}");
+        assert_eq!(measured(&machine, &[0, i32::MAX]), machine);
+        assert_eq!(measured(&machine, &[0, -1]), machine);
+        assert_eq!(
+            measured(&Machine::new(1), &[0]).costs,
+            Machine::new(1).costs
+        );
+    }
+}
