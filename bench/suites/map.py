@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """map: the mapper. How long it takes as machines and mixes grow; how far the simulator is from live
-runs, of several networks on 1, 2, 4 ... workers, each kept where a strategy places it; and what each strategy makes of
-mixes like those of the paper's table 1, on 8 cores, with the weights of the project's JPEG decoder and of a filter
-as recorded here."""
+runs, of several networks on 1, 2, 4 ... workers, each kept where a strategy places it, and how far where pictures are
+the same everywhere; and what each strategy makes of mixes like those of the paper's table 1, on 8 cores, with the
+weights of the project's JPEG decoder and of a filter as recorded here."""
 import json
+import random
+import subprocess
 
 from lib import graphs, peers
 from lib.measure import Contender, Metric, Problem
@@ -17,6 +19,8 @@ APPLICATIONS = [(1000, 10000, apps) for apps in (1, 10, 50, 100, 1000)]
 STRATEGIES = ["levada", "partition", "glb", "lb", "round-robin"]
 CLIP = ("clip", 640, 360, 240, 85, "Video")
 PICTURE = ("picture", 4000, 3000, 4, 90, "Pictures")
+EVEN = ("even picture", 4000, 3008, 4, 90, "Pictures")  # of whole blocks
+BLOCK, NOISE = 16, 3
 COUNT = 240_000_000  # elements that the trivial actors pass on
 PAPER = [(3, 5), (5, 3)]
 
@@ -52,10 +56,27 @@ def growth(session):
         session.measure(size(cores, actors, apps), metrics, contenders, runs=3)
 
 
+def even(width, height, frames, quality):
+    """Pictures of one block again and again: none of it takes longer than the rest, as where there is more to see. The
+    simulator has means of it all."""
+    path = folder() / f"even-{width}x{height}-{frames}.mjpeg"
+    if not path.exists():
+        any_grey = random.Random(1)
+        greys = [[128 + any_grey.randint(-NOISE, NOISE) for _ in range(BLOCK)] for _ in range(BLOCK)]
+        lines = [b"".join(bytes([grey] * 3) for grey in line) for line in greys]
+        picture = b"".join(lines[y % BLOCK] * (width // BLOCK) for y in range(height))
+        done = subprocess.run([peers.NATIVE / "jpeg_turbo", "encode", str(quality)], stdout=subprocess.PIPE,
+                              input=(b"P6 %d %d 255\n" % (width, height) + picture) * frames)
+        if done.returncode != 0:
+            raise Problem("the pictures to decode cannot be made")
+        path.write_bytes(done.stdout)
+    return path
+
+
 def decoder(kind):
     """The JPEG decoder, with pictures of its own."""
     _, width, height, frames, quality, network = kind
-    media = cal.media(width, height, frames, quality)
+    media = (even if kind is EVEN else cal.media)(width, height, frames, quality)
     return [cal.JPEG / f"{network}.xdf", "--in", ",".join([str(media)] * 4), "--out", "/dev/null"]
 
 
@@ -89,7 +110,7 @@ def kept(session, name, what, workers, strategy):
 
 
 def live(session):
-    networks = [(kind[0], decoder(kind)) for kind in [CLIP, PICTURE]] + [("rates", rates())]
+    networks = [(kind[0], decoder(kind)) for kind in [CLIP, PICTURE, EVEN]] + [("rates", rates())]
     for name, what in networks:
         workers = 1
         while workers <= session.machine["cores"]:
