@@ -357,6 +357,22 @@ bool lvd_port_thread_waits(uint32_t number) {
   return !name_end || strchr("SDZX", name_end[2]);
 }
 
+uint64_t lvd_port_thread_cpu_ns(void) { return lvd_port_clock_ns(CLOCK_THREAD_CPUTIME_ID); }
+
+/* The second number: nanoseconds on the queue of its core. */
+uint64_t lvd_port_thread_delay_ns(uint32_t number) {
+  char path[48], line[80];
+  snprintf(path, sizeof path, "/proc/self/task/%u/schedstat", number);
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  ssize_t n = fd < 0 ? 0 : read(fd, line, sizeof line - 1);
+  if (fd >= 0) close(fd);
+  line[n > 0 ? n : 0] = 0;
+  uint64_t delay = 0;
+  for (const char *at = strchr(line, ' '); at && at[1] >= '0' && at[1] <= '9'; at++)
+    delay = delay * 10 + (uint64_t)(at[1] - '0');
+  return delay;
+}
+
 uint32_t lvd_port_other_threads(void) {
   DIR *folder = opendir("/proc/self/task");
   if (!folder) return UINT32_MAX;

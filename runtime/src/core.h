@@ -96,7 +96,8 @@ struct lvd_worker {
   lvd_inbox inbox;
   LVD_ALIGNED(LVD_LINE) lvd_a32 yield; /* read by what runs; whoever wants its place asks for it */
   lvd_a32 running_place;               /* 1 + that of the entity that runs; 0: none */
-  lvd_a64 since;    /* ticks: when the activation that runs began, less what fibers looked around */
+  lvd_a64
+      since; /* ticks: when what runs began, later by what fibers looked around and by what it lost */
   lvd_a32 turn;     /* counts the changes of `running`; who awaits one sleeps on it */
   lvd_aptr running; /* the application of what runs, or is about to; null: none; LVD_ANY_APP */
   lvd_aptr commands;
@@ -144,7 +145,6 @@ struct lvd_worker {
   uint32_t until_sample; /* looks */
   uint32_t look;         /* switches from one look to the next */
   uint32_t random;
-  uint64_t looked_ticks;        /* of what runs, in which fibers only looked around */
   uint64_t sampled_at;          /* ticks; 0: what runs is not measured; else `turns` is 1 */
   lvd_timer *timers;            /* of those that wait with a time limit: its own alone */
   lvd_fiber *spare[LVD_STACKS]; /* by size of stack */
@@ -164,8 +164,15 @@ struct lvd_worker {
   lvd_timer *alarms;
   lvd_a64 next_alarm; /* ticks: none is due before that */
   lvd_fiber *stack;   /* at hand for the next actor that may wait */
+  /* What was seen when it was last looked whether something was lost (lost.c). */
+  struct {
+    uint64_t least; /* ticks: a shorter activation has lost nothing */
+    lvd_a64 awake;  /* ticks */
+    lvd_a64 cpu_ns, waited_ns;
+    lvd_a32 clock; /* of its thread's CPU time, for others */
+  } lost;
   /* Counters. */
-  lvd_a64 busy_ticks, slept, activations, sleeps, wakes_sent;
+  lvd_a64 busy_ticks, lost_ticks, slept, activations, sleeps, wakes_sent;
   lvd_a64 busy_told, slept_told; /* the most that was said of both */
   lvd_a64 stuck;                 /* 1 + the number of the activation that does not end (stuck.c) */
   lvd_a64
@@ -570,6 +577,24 @@ void lvd_watchdog_asleep(lvd_worker *w);
 
 /* The worker for what is urgent on the core of `worker`; starts it when it is first asked for. */
 lvd_status lvd_urgent_worker(lvd_runtime *rt, uint32_t worker, uint32_t *urgent);
+
+/* ---- lost.c ------------------------------------------------------------------------------- */
+
+void lvd_lost_begin(lvd_worker *w);
+/* Moves `since` on by what has been lost until `now`. Of the worker itself while nothing runs, of its clock while
+ * something does. */
+void lvd_lost_look(lvd_worker *w, uint64_t now);
+/* What the activation that runs has lost since the last look, as others can see it; in ticks. */
+uint64_t lvd_lost_meanwhile(const lvd_worker *w, uint64_t now);
+/* What was lost until `now` is no activation's. */
+LVD_COLD void lvd_lost_forget(lvd_worker *w, uint64_t now);
+/* What the activation that ends at `end` took. */
+static inline uint64_t lvd_took(lvd_worker *w, uint64_t end) {
+  uint64_t took = end - lvd_load_relaxed_u64(&w->since);
+  if (LVD_LIKELY(took <= w->lost.least)) return took;
+  lvd_lost_look(w, end);
+  return end - lvd_load_relaxed_u64(&w->since);
+}
 
 /* ---- channel.c ---------------------------------------------------------------------------- */
 

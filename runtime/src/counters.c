@@ -12,6 +12,7 @@ uint64_t lvd_runs_ns(const lvd_entity *e) {
   if (lvd_load_relaxed_u64(&e->clocked) != number) return 0;
   const lvd_worker *w = &e->app->rt->worker[lvd_load_relaxed_u32(&e->worker)];
   uint64_t since = lvd_load_relaxed_u64(&w->since), now = lvd_port_ticks();
+  since += lvd_lost_meanwhile(w, now);
   bool runs = lvd_load_relaxed_u64(&e->activations) + 1 == number;
   return runs && now > since ? lvd_port_ticks_to_ns(now - since) : 0;
 }

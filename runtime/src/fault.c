@@ -158,6 +158,7 @@ void lvd_trap(void *self, lvd_port_trap trap, const void *address, const void *a
     /* Two ticks in one activation: others should have the worker. Many: it does not end. */
     lvd_entity *e = w->current;
     if (!e) return;
+    lvd_lost_look(w, lvd_port_ticks());
     uint64_t activations = lvd_load_relaxed_u64(&e->activations);
     uint64_t turn = lvd_load_relaxed_u64(&w->activations);
     if (e != w->clock_entity || activations != w->clock_activations || turn != w->clock_turn) {

@@ -193,8 +193,7 @@ uint64_t lvd_fibers_run(lvd_worker *w, lvd_entity *e, uint64_t now) {
   w->may_abandon = 0;
   lvd_store_relaxed_u32(&w->running_place, 0);
   uint64_t end = lvd_port_ticks();
-  lvd_count(&w->busy_ticks, end - now - w->looked_ticks);
-  w->looked_ticks = 0;
+  lvd_count(&w->busy_ticks, lvd_took(w, end));
   lvd_count(&w->activations, 1);
   return end;
 }
@@ -481,9 +480,7 @@ static lvd_status look_first(lvd_worker *w, const lvd_fiber *f, const lvd_want *
       if ((status = lvd_want_look(&want[i])) != LVD_E_TIME) *which = i;
     if (status != LVD_E_TIME || lvd_worker_wanted(w) || interrupted(f) != LVD_OK) break;
   }
-  uint64_t looked = lvd_port_ticks() - start;
-  w->looked_ticks += looked;
-  lvd_count(&w->since, looked);
+  lvd_count(&w->since, lvd_port_ticks() - start);
   return status;
 }
 

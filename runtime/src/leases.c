@@ -176,7 +176,8 @@ static void look_at_holder(lvd_lease *l, uint64_t began) {
     lvd_add_relaxed_u64(lives && !answers ? &l->seized : &l->left, 1);
 }
 
-static void wait_for(lvd_lease_table *t, lvd_lease *l) {
+/* How long it took. */
+static uint64_t wait_for(lvd_lease_table *t, lvd_lease *l) {
   uint64_t began = lvd_port_ns(), now = began;
   while (!lvd_lease_ask(l, all.me, now)) {
     uint64_t waited = now - began, left = waited < LATE_NS ? LATE_NS - waited : POLL_NS;
@@ -190,6 +191,7 @@ static void wait_for(lvd_lease_table *t, lvd_lease *l) {
   lvd_add_relaxed_u64(&l->waited, took);
   while (took > longest && !lvd_cas_relaxed_u64(&l->longest, &longest, took)) {
   }
+  return took;
 }
 
 /* The core's, as the shared file has it; null: it has none. */
@@ -197,10 +199,11 @@ static lvd_lease *lease_of(lvd_lease_table *t, const lvd_leased *who) {
   return t && who->cpu >= 0 && (uint32_t)who->cpu < all.cores ? &t->lease[who->cpu] : NULL;
 }
 
-static void hold(lvd_lease_table *t, lvd_lease *l, int32_t cpu) {
+static void hold(lvd_lease_table *t, lvd_lease *l, lvd_leased *who) {
   if (!lvd_lease_take(l, all.me, lvd_port_ns())) {
-    wait_for(t, l);
-    lvd_port_thread_come(cpu);
+    uint64_t waited = wait_for(t, l);
+    lvd_store_relaxed_u64(&who->waited_ns, lvd_load_relaxed_u64(&who->waited_ns) + waited);
+    lvd_port_thread_come(who->cpu);
     lvd_port_clock_once(TURN_NS);
   }
   lvd_store_relaxed_u32(&l->thread, lvd_port_thread_number());
@@ -226,7 +229,7 @@ void lvd_lease_enter(lvd_leased *who, int32_t cpu) {
   if (l) begin(who);
   lvd_fence_compiler();
   who->in = true;
-  if (l) hold(t, l, cpu);
+  if (l) hold(t, l, who);
 }
 
 void lvd_lease_leave(lvd_leased *who) {
@@ -267,7 +270,7 @@ void lvd_lease_tick(lvd_leased *who) {
     }
     if (!lvd_lease_hand_over(l, all.me, now)) return;
   }
-  hold(t, l, who->cpu);
+  hold(t, l, who);
 }
 
 void lvd_leases_child_begins(void) {

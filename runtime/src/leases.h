@@ -4,6 +4,7 @@
 #ifndef LVD_LEASES_H
 #define LVD_LEASES_H
 
+#include <levada/atomic.h>
 #include <levada/base.h>
 
 /* Of a thread; its own. */
@@ -11,6 +12,7 @@ typedef struct lvd_leased {
   int32_t cpu;      /* of the core ... */
   volatile bool in; /* ... that it is awake on; looked at by its clock, in a signal's handler */
   bool counted, clocked;
+  lvd_a64 waited_ns; /* for leases, in all */
 } lvd_leased;
 
 /* The calling thread, `who`, is awake on a core from now on (cpu negative: on none): waits until the

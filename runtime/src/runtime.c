@@ -379,10 +379,10 @@ static uint64_t tell_most(lvd_a64 *most, uint64_t is) {
 static uint64_t runs(const lvd_worker *w) {
   uint64_t before = lvd_load_relaxed_u64(&w->activations);
   bool ran = lvd_load_relaxed_u32(&w->running_place) != 0;
-  uint64_t since = lvd_load_relaxed_u64(&w->since);
+  uint64_t since = lvd_load_relaxed_u64(&w->since), now = lvd_port_ticks();
+  if (ran) since += lvd_lost_meanwhile(w, now);
   bool runs = ran && lvd_load_relaxed_u32(&w->running_place) &&
               lvd_load_relaxed_u64(&w->activations) == before;
-  uint64_t now = lvd_port_ticks();
   return runs && now > since ? now - since : 0;
 }
 
@@ -400,6 +400,7 @@ lvd_status lvd_worker_counters_read(lvd_runtime *rt, uint32_t worker, lvd_worker
   uint64_t ticks = runs(w);
   out->runs_ns = lvd_port_ticks_to_ns(ticks);
   out->busy_ns = lvd_port_ticks_to_ns(tell_most(&w->busy_told, busy(w, ticks)));
+  out->lost_ns = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&w->lost_ticks));
   out->sleep_ns = lvd_port_ticks_to_ns(tell_most(&w->slept_told, lvd_slept(w)));
   out->activations = lvd_load_relaxed_u64(&w->activations);
   out->sleeps = lvd_load_relaxed_u64(&w->sleeps);

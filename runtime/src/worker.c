@@ -224,7 +224,7 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
   w->current = NULL;
   lvd_store_relaxed_u32(&w->running_place, 0);
 
-  uint64_t end = lvd_port_ticks(), took = end - now;
+  uint64_t end = lvd_port_ticks(), took = lvd_took(w, end);
   lvd_count(&e->activations, 1);
   lvd_count(&e->busy_ticks, took);
   lvd_count(&w->busy_ticks, took);
@@ -429,6 +429,7 @@ void lvd_worker_main(void *argument) {
   if (lvd_port_traps_begin(lvd_trap, clock) != LVD_OK) lvd_port_traps_begin(lvd_trap, false);
   lvd_lease_enter(&w->leased, leased_core(w));
   lvd_watchdog_begin(w);
+  lvd_lost_begin(w);
   uint64_t now = lvd_port_ticks();
   w->settled_at = now;
   for (;;) {
@@ -445,14 +446,16 @@ void lvd_worker_main(void *argument) {
     lvd_entity *e = w->ready_places ? lvd_queue_take_at(w, place) : NULL;
     if (!e) {
       w->promised_had = 0;
+      uint64_t awake = now - lvd_slept(w);
       rest(w);
       now = lvd_port_ticks();
+      if (LVD_UNLIKELY(now - lvd_slept(w) - awake > w->lost.least)) lvd_lost_forget(w, now);
       continue;
     }
     lvd_worker_turns(w, e->app);
     if (!may_run(w, e)) continue;
     uint64_t end = e->is_fiber ? lvd_fibers_run(w, e, now) : activate(w, e, now);
-    count_turn(w, place, end - now);
+    count_turn(w, place, end - lvd_load_relaxed_u64(&w->since));
     now = end;
     if (w->unsettled_count >= UNSETTLED_MOST) lvd_settle(w);
     if (++w->since_look >= LOOK_EVERY) {

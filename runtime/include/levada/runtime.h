@@ -188,10 +188,10 @@ typedef struct lvd_actor_counters {
   uint32_t target; /* where it shall be: by lvd_app_move, or given away by a stuck worker */
   uint64_t firings;
   uint64_t activations; /* calls of run */
-  uint64_t busy_ns;     /* time spent in run */
-  uint64_t longest_ns;  /* the longest run */
-  bool waits;           /* at the moment: for a channel, or for what is outside; or it has ended */
-  bool outside;         /* for what is outside, in the middle of a firing */
+  uint64_t busy_ns; /* time spent in run, but not what its worker waited for its core meanwhile */
+  uint64_t longest_ns; /* the longest run, in the same way */
+  bool waits;          /* at the moment: for a channel, or for what is outside; or it has ended */
+  bool outside;        /* for what is outside, in the middle of a firing */
 } lvd_actor_counters;
 
 typedef struct lvd_channel_counters {
@@ -208,6 +208,8 @@ typedef struct lvd_worker_counters {
   uint64_t busy_ns, sleep_ns; /* running actors; asleep; the rest is looking around */
   uint64_t activations, sleeps, wakes_sent;
   uint64_t runs_ns; /* how long what runs there has had no pause; 0: nothing does */
+  uint64_t
+      lost_ns; /* for which what ran had no core, which other programs had: in no other of these times */
 } lvd_worker_counters;
 
 /* Reads all counters of an application, while it runs or after: fills at most *actors and *channels

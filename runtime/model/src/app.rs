@@ -426,5 +426,5 @@ pub const CHECKS: &[Check] = &[
     check("gives way", "way", FENCES, Some(0), 2016, gives_way),
     check("moves, busy", "way", FENCES, Some(0), 6, busy_moves),
     check("moves, busy, and stops", "way", FENCES, Some(0), 23040, busy_moves_and_stops).soak(),
-    check("core taken meets wake", "E1 E2", FENCES, Some(0), 37, core_taken),
+    check("core taken meets wake", "E1 E2", FENCES, Some(0), 69, core_taken),
 ];

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* What an actor is said to take, while others have its core: threads of this process that compute on the same one,
+ * or a program beside it that has the core's lease. What it really takes its own clock of CPU time says. Tried are
+ * firings much shorter and much longer than a turn that others have, and sleeps. How much is lost in what time is
+ * the machine's: each test goes on until it is enough. */
+#include "test.h"
+
+#include <levada/lease.h>
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PATIENCE_MS = 60000 };
+static const uint64_t enough_ns = SCALED(400000000);
+
+static uint64_t time_of(clockid_t clock) {
+  struct timespec t;
+  CHECK_EQ(clock_gettime(clock, &t), 0);
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static lvd_a32 stop;
+static lvd_a64 used_ns; /* by all firings */
+
+/* Computes for so many microseconds of CPU time. */
+static lvd_verdict computes_run(lvd_actor *self) {
+  uint64_t work = *(const uint32_t *)self->params * UINT64_C(1000);
+  uint64_t from = time_of(CLOCK_THREAD_CPUTIME_ID), is = from;
+  while (is - from < work) is = time_of(CLOCK_THREAD_CPUTIME_ID);
+  lvd_add_relaxed_u64(&used_ns, is - from);
+  return lvd_load_relaxed_u32(&stop) ? LVD_DONE : LVD_YIELD;
+}
+static const lvd_actor_class computes_class = {.name = "computes", .run = computes_run};
+
+/* Sleeps in the system, as a native may. */
+static lvd_verdict sleeps_run(lvd_actor *self) {
+  uint64_t ns = *(const uint32_t *)self->params * UINT64_C(1000), from = time_of(CLOCK_MONOTONIC);
+  struct timespec t = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+  nanosleep(&t, NULL);
+  lvd_add_relaxed_u64(&used_ns, time_of(CLOCK_MONOTONIC) - from);
+  return lvd_load_relaxed_u32(&stop) ? LVD_DONE : LVD_YIELD;
+}
+static const lvd_actor_class sleeps_class = {.name = "sleeps", .run = sleeps_run};
+
+static lvd_app *begun(lvd_runtime *rt, const lvd_actor_class *cls, const uint32_t *us) {
+  static builder b;
+  lvd_store_relaxed_u32(&stop, 0);
+  lvd_store_relaxed_u64(&used_ns, 0);
+  builder_init(&b, "alone");
+  builder_actor(&b, "alone", cls, us);
+  return app_begun(rt, &b);
+}
+
+static lvd_worker_counters worker(lvd_runtime *rt) {
+  lvd_worker_counters w;
+  CHECK_EQ(lvd_worker_counters_read(rt, 0, &w), LVD_OK);
+  return w;
+}
+
+/* What it is said to have taken when it has stopped. */
+static lvd_actor_counters stopped(lvd_app *app) {
+  lvd_actor_counters actor;
+  uint32_t one = 1;
+  lvd_store_relaxed_u32(&stop, 1);
+  CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
+  CHECK_EQ(lvd_app_counters(app, &actor, &one, NULL, NULL), LVD_OK);
+  lvd_app_unload(app);
+  return actor;
+}
+
+/* Until enough is lost; then it must not be in what the actor takes. */
+static void costs_what_it_uses(lvd_runtime *rt, uint32_t us) {
+  lvd_worker_counters before = worker(rt);
+  lvd_app *app = begun(rt, &computes_class, &us);
+  for (int i = 0; worker(rt).lost_ns - before.lost_ns < enough_ns && i < PATIENCE_MS; i++)
+    sleep_ms(1);
+  lvd_actor_counters actor = stopped(app);
+  uint64_t used = lvd_load_relaxed_u64(&used_ns), busy = actor.busy_ns;
+  uint64_t lost = worker(rt).lost_ns - before.lost_ns;
+  printf("%u us: %.0f ms used, %.0f said, %.0f lost\n", us, (double)used / 1e6, (double)busy / 1e6,
+         (double)lost / 1e6);
+  CHECK(lost >= enough_ns);
+  CHECK(busy >= used - used / 10);
+  CHECK(busy <= used + used / 4 + lost / 8);
+}
+
+static const uint32_t lengths_us[] = {30, 1100, 25000};
+
+/* ---- beside threads on its core -------------------------------------------------------------- */
+
+static lvd_a32 others_end;
+
+static void *computes_on(void *core) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET((size_t) * (const int32_t *)core, &set);
+  CHECK_EQ(sched_setaffinity(0, sizeof set, &set), 0);
+  while (!lvd_load_relaxed_u32(&others_end)) continue;
+  return NULL;
+}
+
+static lvd_runtime *beside(pthread_t *other, int32_t *core) {
+  if (access("/proc/thread-self/schedstat", R_OK) != 0) SKIP("the system does not tell delays");
+  lvd_runtime *rt = runtime_of(1);
+  *core = worker(rt).cpu;
+  if (*core < 0 || *core >= CPU_SETSIZE) SKIP("workers are not pinned");
+  CHECK_EQ(pthread_create(other, NULL, computes_on, core), 0);
+  return rt;
+}
+
+static void ends(lvd_runtime *rt, pthread_t other) {
+  lvd_store_relaxed_u32(&others_end, 1);
+  pthread_join(other, NULL);
+  lvd_runtime_destroy(rt);
+}
+
+void test_lost_to_threads(void) {
+  pthread_t other;
+  int32_t core;
+  lvd_runtime *rt = beside(&other, &core);
+  for (size_t i = 0; i < COUNT(lengths_us); i++) costs_what_it_uses(rt, lengths_us[i]);
+  ends(rt, other);
+}
+
+/* What it sleeps holds up whoever else is on its worker: that is what it takes. */
+void test_lost_and_slept(void) {
+  enum { TIMES = 20 };
+  pthread_t other;
+  int32_t core;
+  lvd_runtime *rt = beside(&other, &core);
+  uint32_t us = 20000;
+  lvd_app *app = begun(rt, &sleeps_class, &us);
+  while (lvd_load_relaxed_u64(&used_ns) < TIMES * UINT64_C(20000000)) sleep_ms(1);
+  lvd_actor_counters actor = stopped(app);
+  CHECK(actor.busy_ns >= actor.activations * UINT64_C(20000000) * 8 / 10);
+  CHECK(actor.busy_ns <= lvd_load_relaxed_u64(&used_ns) + actor.activations * UINT64_C(1000000));
+  ends(rt, other);
+}
+
+/* ---- beside a program that takes its turns ---------------------------------------------------- */
+
+static void always(void *unused) {
+  (void)unused;
+  for (volatile bool on = true; on;) continue;
+}
+
+static pid_t program(void) {
+  fflush(NULL);
+  pid_t child = fork();
+  CHECK(child >= 0);
+  if (child) return child;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  lvd_runtime *rt = runtime_of(0);
+  lvd_app *app;
+  CHECK_EQ(lvd_app_open(rt, NULL, &app), LVD_OK);
+  for (uint32_t i = 0; i < lvd_workers(rt); i++) {
+    lvd_fiber *f;
+    lvd_fiber_options o = {.place = LVD_WORKER(i)};
+    CHECK_EQ(lvd_fiber_start(app, always, NULL, &o, &f), LVD_OK);
+  }
+  for (;;) pause();
+}
+
+void test_lost_to_a_lease(void) {
+  char name[64];
+  snprintf(name, sizeof name, "test-lost-%d", (int)getpid());
+  setenv("LEVADA_LEASES", name, 1);
+  pid_t child = program(); /* before there are threads */
+  CHECK_EQ(lvd_leases_begin(), LVD_OK);
+  lvd_runtime *rt = runtime_of(1);
+  for (size_t i = 0; i < COUNT(lengths_us); i++) costs_what_it_uses(rt, lengths_us[i]);
+  lvd_runtime_destroy(rt);
+  CHECK_EQ(kill(child, SIGKILL), 0);
+  CHECK_EQ(waitpid(child, NULL, 0), child);
+  lvd_leases_end();
+}
