@@ -52,6 +52,8 @@ struct Watch<'a> {
     changed: Instant,
     /// Looks so far.
     count: u64,
+    /// For how long something had run on each worker, and what of that was lost to other programs.
+    ran: Vec<[u64; 2]>,
     /// How often in a row nothing had fired.
     quiet: u32,
     /// What workers had done when that was last asked.
@@ -85,6 +87,9 @@ const FEW: usize = 64;
 /// Of the time of a core, searches take no more than this part.
 const SEARCHES: u32 = 20;
 
+/// Who wants less of a core than this does not show what others leave of it.
+const TELLS: f64 = 0.05;
+
 /// Actors are sent where they must stay no more often: an action there that lasts sends them away again.
 const HOME_AGAIN: Duration = Duration::from_secs(1);
 
@@ -97,6 +102,7 @@ pub fn watch(shared: &Shared, notes: &Receiver<Note>) {
         at: Instant::now(),
         changed: Instant::now(),
         count: 0,
+        ran: Vec::new(),
         quiet: 0,
         done: 0,
         changes: 0,
@@ -322,6 +328,22 @@ impl Watch<'_> {
         std::mem::replace(&mut self.done, done) != done
     }
 
+    /// What part of its core each worker has had since that was last asked, where it wanted enough of it to tell.
+    fn had(&mut self, elapsed: Duration) -> Vec<Option<f64>> {
+        let runtime = &self.shared.runtime;
+        let ran = (0..runtime.workers()).map(|worker| {
+            let read = runtime.worker_counters(worker).unwrap_or_default();
+            [read.busy_ns, read.lost_ns]
+        });
+        let before = std::mem::replace(&mut self.ran, ran.collect());
+        let both = self.ran.iter().zip(&before);
+        let had = both.map(|(now, before)| {
+            let [busy, lost] = [0, 1].map(|i| now[i].saturating_sub(before[i]) as f64 / 1e9);
+            (busy + lost > elapsed.as_secs_f64() * TELLS).then(|| busy / (busy + lost))
+        });
+        had.collect()
+    }
+
     /// Takes a sample and makes the moves that the mapper asks for.
     fn look(&mut self) {
         if !self.anything() && self.quiet > 4 {
@@ -378,6 +400,7 @@ impl Watch<'_> {
         }
         let fired = fibers || graph.busy.iter().any(|b| *b > 0.0);
         self.quiet = if fired { 0 } else { self.quiet + 1 };
+        let had = self.had(elapsed);
         self.follow();
         if self.pins_from <= Instant::now() {
             self.keep_pins();
@@ -389,6 +412,7 @@ impl Watch<'_> {
             elapsed,
             graph,
             long,
+            had,
         }) {
             self.search(search);
         }

@@ -17,6 +17,9 @@ pub struct Sample {
     pub graph: Graph,
     /// Which actors' firings last so long that what waits behind them is moved away meanwhile; empty: none's.
     pub long: Vec<bool>,
+    /// What part of its core each worker has had of the time in which something ran there; none: nothing did. The rest
+    /// other programs had. Empty: they have had all.
+    pub had: Vec<Option<f64>>,
 }
 
 #[derive(Clone, Debug)]
@@ -28,6 +31,8 @@ pub struct Balancer {
     /// The mean of the samples, by the second: of all at first, then a decaying one.
     mean: Option<Graph>,
     long: Vec<bool>,
+    /// What others leave of each of these cores.
+    had: Vec<f64>,
     samples: usize,
     age: Duration,
     since_move: Duration,
@@ -74,6 +79,12 @@ const BUSY: f64 = 0.25;
 /// Who fires for long, and computes for this share of the time or more, needs a core: what is put beside him
 /// would be moved away again.
 const OFTEN: f64 = 0.5;
+/// What others leave of a core is a mean of so many seconds, and forgotten in so many; it makes a difference when it is
+/// less than this part of what they leave of another; and nobody has less than that.
+const LEFT: f64 = 1.0;
+const FORGOTTEN: f64 = 30.0;
+const MUCH: f64 = 0.8;
+const LEAST: f64 = 0.05;
 /// A first placement is a guess: it is looked at early, and again and again soon.
 const FIRST: Duration = Duration::from_millis(8);
 const USUAL: Duration = Duration::from_millis(300);
@@ -88,6 +99,7 @@ impl Balancer {
             placement,
             mean: None,
             long: Vec::new(),
+            had: Vec::new(),
             samples: 0,
             age: Duration::ZERO,
             since_move: Duration::ZERO,
@@ -149,15 +161,17 @@ impl Balancer {
         let seats = self.seats();
         self.learn(&graph.without_traffic(&self.machine, &seats), seconds);
         self.long.clone_from(&sample.long);
+        self.leave(&sample.had, seconds);
         if self.since_move < self.wait || self.samples < 2 {
             return None;
         }
         let mean = self.loads()?;
-        let now = bottleneck(&mean, &self.machine, &seats);
+        let machine = self.left();
+        let now = bottleneck(&mean, &machine, &seats);
         if let Some(promised) = self.promise.take() {
             // A bottleneck that is as tall as before, or taller: the promise was not kept. More
             // work done in the same time looks the same, so the evenness is what counts.
-            let even = mean.busy.iter().sum::<f64>() / self.machine.workers() as f64;
+            let even = mean.busy.iter().sum::<f64>() / machine.capacity();
             let kept = now <= even.max(f64::MIN_POSITIVE) * (1.0 + WORTH) || now < promised * 1.2;
             self.wait = match kept {
                 true => self.usual(),
@@ -168,9 +182,9 @@ impl Balancer {
                 return None;
             }
         }
-        (now >= BUSY * 1e9).then(|| Search {
+        (now >= BUSY * 1e9).then_some(Search {
             mean,
-            machine: self.machine.clone(),
+            machine,
             seats,
         })
     }
@@ -201,7 +215,7 @@ impl Balancer {
         let (seats, Some(mean)) = (self.seats(), self.loads()) else {
             return false;
         };
-        let now = bottleneck(&mean, &self.machine, &seats);
+        let now = bottleneck(&mean, &self.left(), &seats);
         seats == found.before && found.then <= now * (1.0 - WORTH)
     }
 
@@ -235,6 +249,29 @@ impl Balancer {
     /// How long it takes to know better: as long as what is known took, but not above USUAL.
     fn usual(&self) -> Duration {
         self.age.clamp(FIRST, USUAL)
+    }
+
+    /// Remembers what others leave of the cores; where nothing runs it is forgotten, and found out anew.
+    fn leave(&mut self, had: &[Option<f64>], seconds: f64) {
+        self.had.resize(self.cores.len(), 1.0);
+        for (mean, core) in self.had.iter_mut().zip(&self.cores) {
+            let (new, over) = match had.get(*core as usize).copied().flatten() {
+                Some(had) => (had.clamp(LEAST, 1.0), LEFT),
+                None => (1.0, FORGOTTEN),
+            };
+            *mean += (1.0 - (-seconds / over).exp()) * (new - *mean);
+        }
+    }
+
+    /// The machine, each core as fast as what others leave of it. Where they leave about as much of each, or have
+    /// nothing, one is as good as another.
+    fn left(&self) -> Machine {
+        let mut machine = self.machine.clone();
+        let most = self.had.iter().copied().fold(0.0, f64::max);
+        for (core, had) in machine.cores.iter_mut().zip(&self.had) {
+            core.speed *= if *had < most * MUCH { *had } else { most };
+        }
+        machine
     }
 
     /// Newer samples count more; a sample of half a second replaces most of what was known.

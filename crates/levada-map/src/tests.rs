@@ -220,6 +220,7 @@ fn measured(busy: &[f64], placement: &[u32], elapsed: Duration) -> Sample {
         elapsed,
         graph,
         long: Vec::new(),
+        had: Vec::new(),
     }
 }
 
@@ -277,6 +278,37 @@ fn who_is_moved_away_from_a_long_firing_is_put_back_ever_more_seldom() {
         balancer.found(vec![0, 0, 0, 1]);
     }
     assert!((1..12).contains(&moves), "{moves}"); // in two minutes
+}
+
+/// What others take of a core is not there for ours: where they have half of one, less is put there. Where they have
+/// as much of each, or nobody knows, it makes no difference.
+#[test]
+fn of_a_core_that_others_use_there_is_less() {
+    let moved = |had: fn(usize) -> [Option<f64>; 2]| {
+        let mut balancer = balancer(vec![0, 0, 0, 1, 1, 1]);
+        let mut moves = 0;
+        for round in 0..200 {
+            let graph = chain(&[3e7; 6], 0.0);
+            let sample = Sample {
+                elapsed: Duration::from_millis(200),
+                graph,
+                long: Vec::new(),
+                had: had(round).to_vec(),
+            };
+            moves += sampled(&mut balancer, &sample).len();
+        }
+        let there = balancer.placement().iter().filter(|core| **core == 1);
+        (there.count(), moves)
+    };
+    assert_eq!(moved(|_| [Some(1.0), Some(0.5)]), (2, 1));
+    assert_eq!(moved(|_| [Some(0.5), Some(0.5)]), (3, 0));
+    assert_eq!(moved(|_| [None, None]), (3, 0));
+    // Nearly as much, and now more of the one, now of the other.
+    let swings = |round: usize| match round % 2 {
+        0 => [Some(0.45), Some(0.55)],
+        _ => [Some(0.55), Some(0.45)],
+    };
+    assert_eq!(moved(swings), (3, 0));
 }
 
 /// Where every core has who fires for long, what waits is moved to and fro. Nothing is added to that.
@@ -423,7 +455,8 @@ fn an_idle_application_is_left_alone() {
                 &Sample {
                     elapsed,
                     graph,
-                    long: Vec::new()
+                    long: Vec::new(),
+                    had: Vec::new(),
                 }
             )
             .is_empty()

@@ -180,6 +180,7 @@ pub struct lvd_worker_counters {
     pub sleeps: u64,
     pub wakes_sent: u64,
     pub runs_ns: u64,
+    pub lost_ns: u64,
 }
 
 #[repr(C)]

@@ -54,7 +54,7 @@ fn declarations_match_the_headers() {
         lvd_network { layout, name, actors, channels, actor, channel }
         lvd_actor_counters { name, worker, target, firings, activations, busy_ns, longest_ns }
         lvd_channel_counters { from, to, capacity, fill, put, got, wakes, full, empty }
-        lvd_worker_counters { cpu, given, busy_ns, sleep_ns, activations, sleeps, wakes_sent }
+        lvd_worker_counters { cpu, given, busy_ns, sleep_ns, activations, sleeps, wakes_sent, runs_ns, lost_ns }
         lvd_lease_core { cpu, waiting, thread, given, seized, left, waits, waited_ns, longest_ns }
         lvd_fault { kind, actor, action, file, line, message }
         lvd_mcapi_node_seen { id, process, alive }
