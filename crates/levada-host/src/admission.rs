@@ -2,6 +2,10 @@
 //! Admission: what a load does to the promises, by what was measured of all that runs and of what is to be
 //! loaded. A load that breaks one is refused, with the numbers, or accepted by a flag; where that cannot be known,
 //! since something was not measured, it is accepted, and that is said.
+//!
+//! What was measured is what actors took of a core, whoever else had it meanwhile; so it is the same beside other
+//! programs. What those will take of the cores nobody knows: a promise is judged by cores that are all there, and who
+//! has less than that then is late.
 
 use crate::hosted::Hosted;
 use crate::keep::Limits;

@@ -7,6 +7,9 @@
 //! application with a limit has a thread that looks after it, which sleeps as long as nothing could be
 //! wrong.
 //!
+//! A rate is of time as it goes by outside. A share is of the time that its actors had of cores, or slept in natives on
+//! them; what a worker waits for its core, since other programs have it, nobody has had.
+//!
 //! What it has had too much of it pays for, and not more than a second's worth: nobody stands still for long for
 //! what lies behind. Only what firings take that had begun when it was told to stop is paid for in whole.
 
@@ -154,7 +157,8 @@ pub fn keep(shared: &Weak<Shared>, hosted: &Weak<Hosted>) {
             }
             Some(_) => {}
         }
-        let now = busy(hosted);
+        // Of what runs it is found out only afterwards what of it was lost to others.
+        let now = busy(hosted).max(before);
         let held = *hosted.held();
         let (mut left, mut wait, mut lasts) = (true, 0.0f64, f64::INFINITY);
         for (bucket, used) in [(&mut rate, hosted.done()), (&mut share, now)] {

@@ -545,13 +545,22 @@ pub fn stats(at: &AtArgs) -> Done {
                     core(w),
                     format!("{:.1} s", w.busy),
                     share(Some((w.busy / of).min(1.0))),
+                    format!("{:.1} s", w.lost),
                     grouped(w.activations),
                     grouped(w.sleeps),
                     w.actor.len().to_string(),
                 ]
             })
             .collect();
-        let head = ["worker", "busy", "share", "activations", "sleeps", "actors"];
+        let head = [
+            "worker",
+            "busy",
+            "share",
+            "lost",
+            "activations",
+            "sleeps",
+            "actors",
+        ];
         format!(
             "  up for {:.1} s, {} loaded\n\n{}\n{}{}",
             s.host.seconds,

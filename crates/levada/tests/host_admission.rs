@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What is said before an application is loaded beside promises, by all that is known: tried are networks that
 //! were measured to their end, until they were stopped, until their host ended, or run now under another name;
-//! networks that were never measured; what is paused; a promise that nobody can keep, and who comes beside it; firings that hold up
-//! who is promised a rate; what is isolated, and C programs; and a restored host.
+//! networks that were never measured; what is paused; a promise that nobody can keep, and who comes beside it; firings
+//! that hold up who is promised a rate; what is isolated, and C programs; a second host on the same cores; and a
+//! restored host.
 
 mod common;
 
 use common::host::{Host, sources};
 use common::{Place, Run};
 use serde_json::Value;
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// Networks that count ticks, for ever: `Short` in some microseconds of work for each, `Long` in most of a second.
+/// Networks that count ticks, for ever: `Short` in some microseconds of CPU time for each, `Middle` in a millisecond,
+/// `Long` in more than half a second.
 fn counting() -> Place {
     let place = sources();
     place.write(
@@ -22,11 +26,16 @@ fn counting() -> Place {
     place.write(
         "natives/tick.c",
         "#include <levada/native.h>\n#include <time.h>\nstatic double now(void) {\n  struct timespec t;\n  \
-         clock_gettime(CLOCK_MONOTONIC, &t);\n  return t.tv_sec * 1e6 + t.tv_nsec / 1e3;\n}\n\
+         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);\n  return t.tv_sec * 1e6 + t.tv_nsec / 1e3;\n}\n\
          void tick(int32_t x, int32_t work) {\n  for (double end = now() + work; now() < end;) {}\n  \
          lvd_app_progress(lvd_current_app(), \"tick\", (uint64_t)x);\n}\n",
     );
-    for (name, us) in [("Short", "20"), ("Other", "30"), ("Long", "800000")] {
+    for (name, us) in [
+        ("Short", "20"),
+        ("Other", "30"),
+        ("Middle", "1100"),
+        ("Long", "600000"),
+    ] {
         let text = common::network(
             &[
                 ("source", "p.Source", &[("n", "2000000000")]),
@@ -86,6 +95,60 @@ fn what_was_measured_is_known_however_that_ended() {
     assert_eq!(admission["promise"][0]["promised"], 50.0, "{fine:?}");
     assert_eq!(admission["promise"][0]["after"], 50.0, "{fine:?}");
     assert_eq!(admission["promise"][0]["before"], Value::Null, "{fine:?}");
+}
+
+/// A host beside another, in the same place.
+struct Second(Child);
+
+impl Second {
+    fn begin(host: &Host) -> Second {
+        let args = ["host", "--workers", "2", "--socket", "second.sock"];
+        let mut command = host
+            .place
+            .command(&[&args[..], &["--state", "second"]].concat());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let second = Second(command.spawn().unwrap());
+        let start = Instant::now();
+        while UnixStream::connect(host.place.path("second.sock")).is_err() {
+            assert!(start.elapsed() < Duration::from_secs(60), "no second host");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        second
+    }
+}
+
+impl Drop for Second {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What an actor takes is what it computes, not what it waits for its core in the middle of that: a load that fits is
+/// taken by what was measured beside who has the core for as long again.
+#[test]
+fn a_load_is_judged_by_what_it_takes_and_not_by_who_is_beside_it() {
+    let host = Host::begin_in(counting());
+    let _second = Second::begin(&host);
+    for (name, network) in [("a", "Short"), ("b", "Short")] {
+        let network = format!("src/p/{network}.xdf");
+        let args = ["load", &network, "--name", name, "--socket", "second.sock"];
+        host.place.run(&args).succeeds();
+    }
+    let waits = || {
+        let workers = host.json(&["stats"])["worker"].as_array().unwrap().clone();
+        let waits = workers.iter().filter_map(|w| w["lease"]["waits"].as_u64());
+        waits.sum::<u64>()
+    };
+    let before = waits();
+    load(&host, "Middle", "first", &[]).succeeds();
+    until_measured(&host, "first", 300.0);
+    assert!(waits() > before + 10, "nobody else wants the cores");
+    host.run(&["unload", "first", "--now"]).succeeds();
+    // 0.6 of what a core can do.
+    let fits = load(&host, "Middle", "second", &["--rate", "545", "--json"]);
+    let admission = &fits.succeeds().json()["admission"];
+    assert_eq!(admission["verdict"], "kept", "{fits:?}");
 }
 
 /// What is not known is said, and found out when it runs.
@@ -201,7 +264,7 @@ fn firings_that_hold_up_a_promise_are_named() {
         load(&host, "Long", name, &["--placement", "places.toml"]).succeeds();
     }
     for name in ["one", "two"] {
-        until_measured(&host, name, 3.0);
+        until_measured(&host, name, 2.0);
     }
     let short = load(&host, "Short", "short", &["--rate", "60"]);
     short.refuses(

@@ -56,6 +56,10 @@ pub fn text(stats: &Stats, applications: &[Details]) -> String {
     up.add(&[], stats.host.seconds);
     let mut busy = counter("levada_worker_busy_seconds_total", "Time running actors");
     let mut asleep = counter("levada_worker_asleep_seconds_total", "Time asleep");
+    let mut lost = counter(
+        "levada_worker_lost_seconds_total",
+        "Time for which an actor ran and other programs had the core",
+    );
     let mut activations = counter("levada_worker_activations_total", "Activations of actors");
     let mut leases = counter(
         "levada_lease_passed_total",
@@ -66,6 +70,7 @@ pub fn text(stats: &Stats, applications: &[Details]) -> String {
         let labels = [("worker", worker.as_str()), ("cpu", cpu.as_str())];
         busy.add(&labels, w.busy);
         asleep.add(&labels, w.asleep);
+        lost.add(&labels, w.lost);
         activations.add(&labels, w.activations);
         if let Some(lease) = &w.lease {
             let ways = [
@@ -148,6 +153,7 @@ pub fn text(stats: &Stats, applications: &[Details]) -> String {
         up,
         busy,
         asleep,
+        lost,
         activations,
         leases,
         state,

@@ -544,6 +544,7 @@ fn workers(served: &Served, all: &[Seen]) -> Vec<Worker> {
                 open: read.given,
                 busy: read.busy_ns as f64 / 1e9,
                 asleep: read.sleep_ns as f64 / 1e9,
+                lost: read.lost_ns as f64 / 1e9,
                 activations: read.activations,
                 sleeps: read.sleeps,
                 lease: leases.get(&read.cpu).cloned(),

@@ -324,6 +324,9 @@ pub struct Worker {
     /// Seconds that it ran actors, and that it slept.
     pub busy: f64,
     pub asleep: f64,
+    /// For which an actor ran there and other programs had the core: in neither of these.
+    #[serde(default)]
+    pub lost: f64,
     pub activations: u64,
     pub sleeps: u64,
     /// Of its core; none: no program beside the host ever wanted it.
