@@ -1,30 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The cores that workers run on, as the mapper sees them: which share a physical core, a cache, a
-//! socket.
+//! socket; and what it costs to hand something from one to another.
 
+use crate::traffic;
 use levada_map::{Core, Costs, Machine};
 use levada_sys::Runtime;
 use std::path::{Path, PathBuf};
 
 /// The core of each worker; -1: it is pinned to none.
-pub fn cpus(runtime: &Runtime) -> Vec<i32> {
+fn cpus(runtime: &Runtime) -> Vec<i32> {
     let workers = 0..runtime.workers();
     workers
         .map(|w| runtime.worker_counters(w).map_or(-1, |c| c.cpu))
         .collect()
 }
 
-/// The machine under a runtime: worker by worker, from what the kernel says of its core.
+/// The machine under a runtime: worker by worker, from what the kernel says of its core, and what is measured now, before
+/// anything runs there.
 pub fn machine(runtime: &Runtime) -> Machine {
     let cpus = cpus(runtime);
     let known: Option<Vec<Core>> = cpus.iter().map(|&cpu| core(cpu)).collect();
-    match known {
+    let machine = match known {
         Some(cores) => Machine {
             cores,
             costs: Costs::default(),
         },
         None => Machine::new(cpus.len()),
-    }
+    };
+    traffic::measured(&machine, &cpus)
 }
 
 fn core(cpu: i32) -> Option<Core> {

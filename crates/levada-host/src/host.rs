@@ -77,12 +77,6 @@ impl Host {
         &self.shared.machine
     }
 
-    /// The same, with what a byte between two of them costs, as it is measured now; nothing else may run meanwhile.
-    pub fn measured_machine(&self) -> Machine {
-        let cpus = crate::cores::cpus(&self.shared.runtime);
-        crate::traffic::measured(&self.shared.machine, &cpus)
-    }
-
     pub fn events(&self) -> &Arc<Events> {
         &self.shared.events
     }

@@ -158,8 +158,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         }
     }
     if let (Some(file), Outcome::Done) = (&args.record, &summary.outcome) {
-        let machine = host.measured_machine();
-        let text = record::described(&hosted, &machine, &summary.counters, (start, elapsed));
+        let text = record::described(&hosted, host.machine(), &summary.counters, (start, elapsed));
         if let Err(e) = output::write_file(file, text.as_bytes()) {
             summary.outcome = Outcome::Failed(e.what);
         }
