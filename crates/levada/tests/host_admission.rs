@@ -293,8 +293,8 @@ fn what_is_paused_keeps_its_promise() {
     load(&host, "Long", "measured", &alone).succeeds();
     until_measured(&host, "measured", 3.0);
     host.run(&["unload", "measured", "--now"]).succeeds();
-    // Of the core that both must be on each takes more than half, also where others have their part of it.
-    let promised = [&alone[..], &["--rate", "0.7", "--json"]].concat();
+    // Of the core that both must be on each takes more than half.
+    let promised = [&alone[..], &["--rate", "0.95", "--json"]].concat();
     let kept = |run: &Run| {
         let admission = &run.succeeds().json()["admission"];
         assert_eq!(admission["verdict"], "kept", "{run:?}");
@@ -302,7 +302,7 @@ fn what_is_paused_keeps_its_promise() {
     kept(&load(&host, "Long", "one", &promised));
     host.run(&["pause", "one"]).succeeds();
     load(&host, "Long", "two", &promised[..4])
-        .refuses(1, &["a promise would be broken", "0.700 tick/s"]);
+        .refuses(1, &["a promise would be broken", "0.950 tick/s"]);
     host.run(&["unload", "one", "--now"]).succeeds();
     kept(&load(&host, "Long", "two", &promised));
 }
