@@ -17,7 +17,7 @@ from lib.measure import Contender, Metric, Problem
 from suites import cal
 
 TOGETHER = peers.ROOT / "bench/lib/together.py"
-TONES = peers.ROOT / "bench/cal/tones"
+TONES = peers.ROOT / "bench/cal/tones/src/tones/Tones.xdf"
 MIXED = peers.ROOT / "bench/lib/mixed.py"
 METRICS = [Metric("total", "frames/s", "higher"), Metric("mean", "frames/s", "higher"),
            Metric("slowest_to_mean", "", "higher"), Metric("cpu_ms_per_frame", "ms", "lower")]
@@ -53,7 +53,7 @@ def own(session):
     clip, pictures = (str(cal.media(*media)) for media in [(640, 360, 240, 85), (1280, 720, 60, 90)])
     return [Application("clip", str(cal.JPEG / "Video.xdf"), "", clip),
             Application("picture", str(cal.JPEG / "Pictures.xdf"), "", pictures),
-            Application("filter", str(TONES / "src/tones/Tones.xdf"), str(TONES), pictures)]
+            Application("filter", str(TONES), "", pictures)]
 
 
 def counts(session):

@@ -123,7 +123,7 @@ def live(session):
 
 def tones():
     """The filter, whose weights are as unequal as can be."""
-    return [apps.TONES / "src/tones/Tones.xdf", "--project", apps.TONES, "--in", cal.media(*CLIP[1:5])]
+    return [apps.TONES, "--in", cal.media(*CLIP[1:5])]
 
 
 def weights(session, name, what):
