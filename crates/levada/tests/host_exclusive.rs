@@ -95,6 +95,34 @@ fn nothing_else_is_on_its_core() {
     works(&host, "more");
 }
 
+/// A thread waits for the end of the process that a core is left to, until the core comes back.
+#[test]
+fn nobody_watches_for_a_core_that_is_back() {
+    let host = Host::begin();
+    let cpu = &host.json(&["map"])[0]["cpu"];
+    if *cpu == -1 {
+        return common::skipped("leaving a core", "its workers have no cores of their own");
+    }
+    let tasks = format!("/proc/{}/task", host.child.id());
+    let watch = || {
+        let all = std::fs::read_dir(&tasks).unwrap().flatten();
+        let names = all.map(|t| std::fs::read_to_string(t.path().join("comm")));
+        names
+            .flatten()
+            .filter(|n| n.trim() == "levada/away")
+            .count()
+    };
+    let path = format!("/cores/{cpu}/away");
+    let body = format!("{{\"process\": {}}}", std::process::id());
+    for _ in 0..3 {
+        assert!(host.post(&path, &body).starts_with("HTTP/1.1 200"));
+        until("somebody watches", || watch() == 1);
+        let back = format!("DELETE {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        assert!(host.raw(back.as_bytes()).starts_with("HTTP/1.1 200"));
+        until("nobody watches", || watch() == 0);
+    }
+}
+
 #[test]
 fn who_fails_or_ends_gives_its_core_back() {
     let host = Host::begin();

@@ -9,6 +9,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+use std::io::{PipeReader, PipeWriter};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use utoipa::ToSchema;
@@ -38,7 +39,13 @@ pub struct AllAway(Mutex<Numbered>);
 #[derive(Default)]
 struct Numbered {
     last: u64,
-    by_worker: HashMap<u32, u64>,
+    by_worker: HashMap<u32, One>,
+}
+
+struct One {
+    number: u64,
+    /// Closed when the core has come back: nobody need watch that process any more.
+    _lasts: PipeWriter,
 }
 
 impl AllAway {
@@ -46,18 +53,22 @@ impl AllAway {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, worker: u32) -> u64 {
+    fn add(&self, worker: u32, lasts: PipeWriter) -> u64 {
         let mut all = self.all();
         all.last += 1;
         let number = all.last;
-        all.by_worker.insert(worker, number);
+        let one = One {
+            number,
+            _lasts: lasts,
+        };
+        all.by_worker.insert(worker, one);
         number
     }
 
     /// Whether it was away; of one number alone, if that is said.
     fn remove(&self, worker: u32, number: Option<u64>) -> bool {
         let mut all = self.all();
-        let there = all.by_worker.get(&worker).copied();
+        let there = all.by_worker.get(&worker).map(|one| one.number);
         let meant = there.is_some_and(|n| number.is_none_or(|number| number == n));
         if meant {
             all.by_worker.remove(&worker);
@@ -88,26 +99,29 @@ fn watch(process: i32) -> Result<OwnedFd, Refusal> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
-fn wait_for(process: &OwnedFd) {
-    let mut fd = libc::pollfd {
-        fd: process.as_raw_fd(),
+/// Until the process has ended, or the core has come back.
+fn wait_for(process: &OwnedFd, over: &PipeReader) {
+    let mut fds = [process.as_raw_fd(), over.as_raw_fd()].map(|fd| libc::pollfd {
+        fd,
         events: libc::POLLIN,
         revents: 0,
-    };
-    // SAFETY: one descriptor; it is interrupted and begins again.
-    while unsafe { libc::poll(&mut fd, 1, -1) } < 1 {}
+    });
+    // SAFETY: these two descriptors; it is interrupted and begins again.
+    while unsafe { libc::poll(fds.as_mut_ptr(), 2, -1) } < 1 {}
 }
 
 fn leave_core(served: &Arc<Served>, cpu: i32, asked: &AwayRequest) -> Result<Away, Failed> {
     let within = limit(asked.within, USUAL)?;
     let worker = worker_on(served, cpu)?;
     let process = watch(asked.process)?;
+    let (over, lasts) = std::io::pipe()
+        .map_err(|e| Refusal::new(Kind::Limit, format!("there can be no pipe: {e}")))?;
     served.host.leave_core(worker, within)?;
-    let number = served.away.add(worker);
+    let number = served.away.add(worker, lasts);
     let watched = served.clone();
     let watcher = std::thread::Builder::new().name("levada/away".to_string());
     let started = watcher.spawn(move || {
-        wait_for(&process);
+        wait_for(&process, &over);
         if watched.away.remove(worker, Some(number)) {
             watched.host.come_back(worker);
         }
