@@ -42,8 +42,9 @@ impl Drop for Emptied {
     fn drop(&mut self) {
         if !*self.passed.get_mut() {
             let _ = self.shared.runtime.give_core(self.worker);
-            self.shared.note(Note::Changed);
         }
+        // It may have been passed in vain.
+        self.shared.note(Note::Changed);
     }
 }
 
@@ -86,7 +87,11 @@ impl Host {
 
     /// The cores that are for all, the one that is cheapest to empty first.
     pub(crate) fn to_empty(&self, name: &str) -> Result<Vec<u32>, Refusal> {
-        let (mut open, loads) = (self.shared.runtime.open(), self.loads());
+        let (mut open, mut loads) = (self.shared.runtime.open(), self.loads());
+        let beside = self.shared.beside().map(|beside| beside.loads());
+        for (load, more) in loads.iter_mut().zip(beside.into_iter().flatten()) {
+            *load += more * 1e9;
+        }
         if open.len() < 2 {
             let all = self.shared.machine.workers();
             let what = format!(
@@ -144,6 +149,14 @@ impl Host {
         taken.map_err(|e| match e.status {
             Status::TIME => Kept::By(format!("worker {worker}: {}", e.why)),
             _ => Kept::Taken,
+        })?;
+        // Who begins from now on does not begin there.
+        let left = self.shared.beside().map_or(Ok(()), |b| b.leave(within));
+        left.map_err(|who| {
+            let _ = runtime.give_core(worker);
+            // Others may have left it.
+            self.shared.note(Note::Changed);
+            Kept::By(format!("worker {worker}: {who}"))
         })
     }
 

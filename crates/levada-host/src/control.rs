@@ -117,6 +117,16 @@ impl Host {
         }
     }
 
+    /// Refuses to move that actor to a worker whose core is not for all.
+    pub(crate) fn is_for_all(&self, worker: u32, actor: &str) -> Result<(), Refusal> {
+        let workers = self.shared.machine.workers();
+        if worker as usize >= workers || self.shared.runtime.open().contains(&worker) {
+            return Ok(());
+        }
+        let what = format!("{actor} cannot be moved: {}", self.whose(worker));
+        Err(Refusal::new(Kind::Conflict, what).help("see levada map"))
+    }
+
     fn seat(&self, hosted: &Hosted, actor: &str, index: usize, worker: u32) -> Result<(), Refusal> {
         let workers = self.shared.machine.workers();
         if worker as usize >= workers {
@@ -125,9 +135,8 @@ impl Host {
             return Err(Refusal::new(Kind::Unknown, what).help(help));
         }
         let seated = hosted.seat(&self.shared.events, index, worker);
-        if seated.is_err() && !self.shared.runtime.open().contains(&worker) {
-            let what = format!("{actor} cannot be moved: {}", self.whose(worker));
-            return Err(Refusal::new(Kind::Conflict, what).help("see levada map"));
+        if seated.is_err() {
+            self.is_for_all(worker, actor)?;
         }
         self.say(seated.map(drop), actor, "moved")
     }

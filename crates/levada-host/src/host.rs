@@ -14,7 +14,7 @@ use crate::watch::{self, Note};
 use levada_map::Machine;
 use levada_sys::{Runtime, RuntimeOptions};
 use std::sync::mpsc;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::thread::JoinHandle;
 
 /// How a host is set up.
@@ -56,6 +56,7 @@ impl Host {
             table: Mutex::default(),
             changed: Condvar::new(),
             notes,
+            beside: OnceLock::new(),
         });
         let watched = shared.clone();
         let watch = std::thread::Builder::new()

@@ -9,6 +9,7 @@
 mod admission;
 mod alone;
 pub mod api;
+mod beside;
 pub mod client;
 mod control;
 mod cores;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The table of the applications, and all that the threads of a host share.
 
+use crate::beside::Beside;
 use crate::events::{Events, What};
 use crate::graph::links;
 use crate::hosted::{Ended, Hosted, Outcome, Seen, State};
@@ -12,7 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// So many that have ended are remembered.
@@ -58,6 +59,8 @@ pub(crate) struct Shared {
     pub table: Mutex<Table>,
     pub changed: Condvar,
     pub notes: Sender<Note>,
+    /// Who computes for this host elsewhere; none: nobody does.
+    pub beside: OnceLock<Arc<dyn Beside>>,
 }
 
 impl Shared {

@@ -211,6 +211,9 @@ impl Watch<'_> {
     /// What runs has changed, or where it may: all are looked at anew, from where they are now.
     fn begin(&mut self) {
         self.begin_from_here();
+        if let Some(beside) = self.shared.beside() {
+            beside.tell();
+        }
         // A core may have been taken away, also from who is paused.
         for hosted in self.living(|_| true) {
             hosted.tell_moves(&self.shared.events);

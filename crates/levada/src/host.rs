@@ -101,6 +101,7 @@ pub fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
     let workers = host.runtime().workers() as usize;
     // As it is now, also when another version is installed meanwhile.
     let command = PathBuf::from("/proc/self/exe");
+    let apart = AllIsolated::of(&host);
     let served = Arc::new(Served {
         host,
         command: command.clone(),
@@ -109,7 +110,7 @@ pub fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
         restore,
         naming: Mutex::default(),
         preparing: Preparing::default(),
-        isolated: AllIsolated::default(),
+        isolated: apart,
         away: Default::default(),
         followers: Default::default(),
         starts: Starts {

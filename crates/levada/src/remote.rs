@@ -508,12 +508,14 @@ pub fn map(at: &AtArgs, write: Option<&Path>) -> Done {
     say(at, "GET", "/map", &Value::Null, |all: &Vec<Worker>| {
         let mut rows = Vec::new();
         for w in all {
-            let actors = w.actor.iter().filter_map(|a| a.share);
+            let actors = || w.actor.iter().chain(&w.isolated);
+            let shares = actors().filter_map(|a| a.share);
             let programs = w.program.iter().map(|p| p.share);
-            let total = actors.chain(programs).fold(0.0, |all, one| all + one);
+            let total = shares.chain(programs).fold(0.0, |all, one| all + one);
+            let many = plural(actors().count(), "actor");
             let whose = match w.open {
-                true => plural(w.actor.len(), "actor"),
-                false => format!("{}, and no others", plural(w.actor.len(), "actor")),
+                true => many,
+                false => format!("{many}, and no others"),
             };
             rows.push(vec![core(w), whose, share(Some(total.min(1.0)))]);
             for a in &w.actor {
@@ -524,6 +526,10 @@ pub fn map(at: &AtArgs, write: Option<&Path>) -> Done {
                     Some(pin) => format!("pinned to {pin}"),
                 };
                 rows.push(vec![name, stays, share(a.share)]);
+            }
+            for a in &w.isolated {
+                let name = format!("  {}.{}", a.application, a.actor);
+                rows.push(vec![name, "isolated".to_string(), share(a.share)]);
             }
             for p in &w.program {
                 let name = format!("  {}", p.application);

@@ -95,6 +95,53 @@ fn nothing_else_is_on_its_core() {
     works(&host, "more");
 }
 
+/// Whether an isolated application can have an actor there: its process has been told that it may.
+fn may_be_on(host: &Host, name: &str, worker: &str) -> bool {
+    let moved = host.run(&["move", name, "source", worker]);
+    host.run(&["move", name, "source", "--free"]);
+    moved.code == Some(0)
+}
+
+/// Nor is what has a process of its own, whichever is there first; when the core comes back, it comes to it.
+#[test]
+fn nothing_isolated_is_on_its_core() {
+    for order in [["alone", "apart"], ["apart", "alone"]] {
+        let host = Host::begin();
+        for name in order {
+            let how = ["--exclusive", "--isolate"][usize::from(name == "apart")];
+            load(&host, name, &["--no-fuse", how]).succeeds();
+        }
+        let own = host.seen("alone")["exclusive"].as_u64().unwrap();
+        let other = BTreeSet::from([1 - own]);
+        // At once, and for good.
+        for _ in 0..50 {
+            assert_eq!(workers(&host, "apart"), other, "{order:?}");
+        }
+        works(&host, "alone");
+        works(&host, "apart");
+        let map = host.json(&["map"]);
+        let isolated = |worker: u64| {
+            let there = &map[worker as usize]["isolated"];
+            there.as_array().map_or(0, Vec::len)
+        };
+        assert_eq!((isolated(own), isolated(1 - own)), (0, 2), "{map}");
+        let text = host.run(&["map"]);
+        let rows = text.succeeds().out.lines();
+        let apart: Vec<&str> = rows.filter(|row| row.contains("apart.")).collect();
+        assert!(apart.len() == 2 && apart.iter().all(|row| row.contains("isolated")));
+        let worker = own.to_string();
+        let why = format!("worker {worker} is for alone alone");
+        host.run(&["move", "apart", "source", &worker])
+            .refuses(1, &["source cannot be moved", &why]);
+        // A new version has the same core, and nothing comes between.
+        host.run(&["replace", "alone", MANY]).succeeds();
+        assert_eq!(host.seen("alone")["exclusive"], own);
+        assert_eq!(workers(&host, "apart"), other);
+        host.run(&["unload", "alone", "--now"]).succeeds();
+        until("the core comes back", || may_be_on(&host, "apart", &worker));
+    }
+}
+
 /// A thread waits for the end of the process that a core is left to, until the core comes back.
 #[test]
 fn nobody_watches_for_a_core_that_is_back() {
@@ -120,6 +167,35 @@ fn nobody_watches_for_a_core_that_is_back() {
         let back = format!("DELETE {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
         assert!(host.raw(back.as_bytes()).starts_with("HTTP/1.1 200"));
         until("nobody watches", || watch() == 0);
+    }
+}
+
+/// A core that is left to somebody else is left by all.
+#[test]
+fn nothing_isolated_is_on_a_core_that_is_away() {
+    let host = Host::begin();
+    load(&host, "apart", &["--isolate", "--no-fuse"]).succeeds();
+    let map = host.json(&["map"]);
+    if map[0]["cpu"] == -1 {
+        return common::skipped("leaving a core", "its workers have no cores of their own");
+    }
+    for worker in [0, 1, 0] {
+        let path = format!("/cores/{}/away", map[worker]["cpu"]);
+        let body = format!("{{\"process\": {}}}", std::process::id());
+        assert!(host.post(&path, &body).starts_with("HTTP/1.1 200"));
+        let other = BTreeSet::from([1 - worker as u64]);
+        assert_eq!(workers(&host, "apart"), other);
+        // Who comes later keeps off it, too.
+        load(&host, "later", &["--isolate", "--no-fuse"]).succeeds();
+        assert_eq!(workers(&host, "later"), other);
+        works(&host, "apart");
+        let back = format!("DELETE {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        assert!(host.raw(back.as_bytes()).starts_with("HTTP/1.1 200"));
+        for name in ["apart", "later"] {
+            let worker = worker.to_string();
+            until("the core comes back", || may_be_on(&host, name, &worker));
+        }
+        host.run(&["unload", "later", "--now"]).succeeds();
     }
 }
 

@@ -367,3 +367,56 @@ fn what_it_has_forked_ends_with_it() {
         until_gone(process);
     }
 }
+
+/// Where an actor of an application is.
+fn worker_of(host: &Host, name: &str, actor: &str) -> u64 {
+    let shown = host.json(&["show", name]);
+    let actors = shown["actor"].as_array().unwrap();
+    let found = actors.iter().find(|a| a["name"] == actor).unwrap();
+    found["worker"].as_u64().unwrap()
+}
+
+fn load_alone(host: &Host) -> common::Run {
+    let args = ["load", "src/p/Many.xdf", "--name=alone", "--out=/dev/null"];
+    host.run(&[&args[..], &["--exclusive"]].concat())
+}
+
+/// Who keeps a core is not waited for: an action of it that does not end, on one; on all, a process that answers
+/// nothing. What it was asked is over when it answers again.
+#[test]
+fn a_core_that_one_keeps_is_not_given_away() {
+    let host = Host::begin_in(rogues());
+    let name = rogue(&host, 3, &["--no-fuse"]);
+    host.until(&name, |a| a["firings"].as_u64() > Some(9));
+    let kept = worker_of(&host, &name, "rogue");
+    load_alone(&host).succeeds();
+    assert_eq!(host.seen("alone")["exclusive"], 1 - kept);
+    for actor in ["source", "write"] {
+        assert_eq!(worker_of(&host, &name, actor), kept);
+    }
+    host.run(&["unload", "alone", "--now"]).succeeds();
+    host.run(&["unload", &name, "--now"]).succeeds();
+    let pid = load(&host, "src/p/Many.xdf", "mute", "/dev/null");
+    fires(&host, "mute");
+    signal(pid, libc::SIGSTOP);
+    let silent = format!("mute, in process {pid}, does not answer");
+    load_alone(&host).refuses(1, &["no core could be emptied for alone", &silent]);
+    signal(pid, libc::SIGCONT);
+    fires(&host, "mute");
+    for worker in ["0", "1"] {
+        let start = Instant::now();
+        while host.run(&["move", "mute", "source", worker]).code != Some(0) {
+            let long = start.elapsed() > Duration::from_secs(60);
+            assert!(!long, "worker {worker} does not come back");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+    let start = Instant::now();
+    while load_alone(&host).code != Some(0) {
+        let long = start.elapsed() > Duration::from_secs(60);
+        assert!(!long, "it keeps its cores");
+    }
+    let own = host.seen("alone")["exclusive"].as_u64().unwrap();
+    assert_ne!(worker_of(&host, "mute", "source"), own);
+    fires(&host, "mute");
+}

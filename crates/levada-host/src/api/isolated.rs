@@ -9,14 +9,17 @@
 //! started it), follows its events, and remembers how it went.
 
 use super::guard;
+use super::leaving::Leaving;
 use super::prepare::Prepared;
 use super::types::{
-    Application, Details, Failed, LoadRequest, MoveRequest, ReplaceRequest, Unloaded, Why,
+    Application, Details, Failed, LoadRequest, MoveRequest, ReplaceRequest, Unloaded, Why, Worker,
 };
 use crate::client::{Client, encoded};
 use crate::events::{Events, What};
+use crate::host::Host;
 use crate::hosted::State;
 use crate::refusal::{Kind, Refusal};
+use crate::table::Shared;
 use hyper::Method;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -32,7 +35,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Sender};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// So long it may take to say how its application is; what it said last is told instead.
@@ -59,8 +62,11 @@ pub struct Starts {
 }
 
 /// All that there are.
-#[derive(Debug, Default)]
-pub struct AllIsolated(Mutex<BTreeMap<u64, Arc<Isolated>>>);
+pub struct AllIsolated {
+    all: Mutex<BTreeMap<u64, Arc<Isolated>>>,
+    /// Of this host.
+    of: Weak<Shared>,
+}
 
 /// One of them.
 #[derive(Debug)]
@@ -69,17 +75,21 @@ pub struct Isolated {
     /// As the applications of this host are numbered.
     pub number: u64,
     pub process: u32,
-    client: Client,
+    pub(super) client: Client,
+    /// Which cores it has been told to leave.
+    pub(super) leaving: Leaving,
     known: Mutex<Known>,
     changed: Condvar,
 }
 
 #[derive(Debug)]
-struct Known {
+pub(super) struct Known {
     /// The guard of its process. None: it has ended, and somebody has seen how.
     child: Option<Child>,
     /// What it said last of its application.
     last: Details,
+    /// And of its workers.
+    pub(super) workers: Vec<Worker>,
     /// What its natives are given.
     options: Vec<(String, String)>,
     /// Others have heard of it.
@@ -253,7 +263,7 @@ struct Told {
 }
 
 impl Isolated {
-    fn known(&self) -> MutexGuard<'_, Known> {
+    pub(super) fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -263,11 +273,15 @@ impl Isolated {
 
     /// Loads the application, paused, and limits what its process may claim.
     pub fn load(
-        &self,
+        self: &Arc<Self>,
         request: &LoadRequest,
         within: Duration,
         events: &Events,
     ) -> Result<(), Failed> {
+        // It begins on cores that are for all.
+        let left = self.leave(SOON).recv_timeout(within);
+        let left = left.unwrap_or_else(|_| Err(format!("{} does not answer", self.name)));
+        left.map_err(|who| Refusal::new(Kind::Conflict, who))?;
         let inner = LoadRequest {
             name: Some(self.name.clone()),
             isolate: false,
@@ -330,7 +344,7 @@ impl Isolated {
     }
 
     /// Who does not answer since its process has ended is told to have ended.
-    fn explained(&self, failed: Failed) -> Failed {
+    pub(super) fn explained(&self, failed: Failed) -> Failed {
         if failed.kind.is_some() {
             return failed;
         }
@@ -565,6 +579,7 @@ impl Isolated {
 /// The life of one, from its start to its end. `known` is what is known before.
 fn stand_by(
     starts: &Starts,
+    of: Weak<Shared>,
     mut known: Known,
     events: &Events,
     begun: &Sender<io::Result<Arc<Isolated>>>,
@@ -589,6 +604,7 @@ fn stand_by(
         number: application.number,
         process,
         client,
+        leaving: Leaving::new(of),
         known: Mutex::new(known),
         changed: Condvar::new(),
     });
@@ -609,8 +625,18 @@ fn stand_by(
 // ---- all ---------------------------------------------------------------------------------------
 
 impl AllIsolated {
+    /// Those of a host, which they keep off the cores that are not for all there.
+    pub fn of(host: &Host) -> Arc<AllIsolated> {
+        let all = Arc::new(AllIsolated {
+            all: Mutex::default(),
+            of: Arc::downgrade(&host.shared),
+        });
+        let _ = host.shared.beside.set(all.clone());
+        all
+    }
+
     fn all(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Isolated>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn list(&self) -> Vec<Arc<Isolated>> {
@@ -619,16 +645,24 @@ impl AllIsolated {
 
     /// How all are. Many are asked at a time: those that do not answer hold up the answer once, not each.
     pub fn details(&self) -> Vec<Details> {
+        let all = self.of_each(Isolated::details).into_iter();
+        all.map(|(_, details)| details).collect()
+    }
+
+    pub(super) fn of_each<T: Send>(&self, ask: fn(&Isolated) -> T) -> Vec<(Arc<Isolated>, T)> {
         let all = self.list();
-        let ask = |some: &[Arc<Isolated>]| -> Vec<Details> {
+        let some = |some: &[Arc<Isolated>]| -> Vec<(Arc<Isolated>, T)> {
             std::thread::scope(|scope| {
-                let asked: Vec<_> = some.iter().map(|i| scope.spawn(|| i.details())).collect();
-                asked.into_iter().filter_map(|a| a.join().ok()).collect()
+                let asked = some.iter().map(|i| (i, scope.spawn(move || ask(i))));
+                let asked: Vec<_> = asked.collect();
+                let said = asked.into_iter();
+                said.filter_map(|(i, a)| Some((i.clone(), a.join().ok()?)))
+                    .collect()
             })
         };
-        match all.len() {
-            1 => vec![all[0].details()],
-            _ => all.chunks(AT_A_TIME).flat_map(ask).collect(),
+        match all.as_slice() {
+            [one] => vec![(one.clone(), ask(one))],
+            all => all.chunks(AT_A_TIME).flat_map(some).collect(),
         }
     }
 
@@ -673,15 +707,17 @@ impl AllIsolated {
                 },
                 ..Details::default()
             },
+            workers: Vec::new(),
             options: prepared.options.clone(),
             told: false,
             begins: false,
             over: None,
         };
         let (sender, receiver) = mpsc::channel();
+        let of = self.of.clone();
         std::thread::Builder::new()
             .name("levada/isolated".to_string())
-            .spawn(move || stand_by(&starts, known, &events, &sender))
+            .spawn(move || stand_by(&starts, of, known, &events, &sender))
             .map_err(|e| limit(format!("a thread cannot be started: {e}")))?;
         let begun = receiver.recv().unwrap_or_else(|e| Err(io::Error::other(e)));
         let begun =

@@ -13,6 +13,7 @@ pub mod given;
 pub mod guard;
 pub mod isolated;
 mod leases;
+mod leaving;
 mod loading;
 mod memory;
 mod metrics;
@@ -69,7 +70,7 @@ pub struct Served {
     /// What prepares loads now.
     pub preparing: Preparing,
     /// Those that have a process of their own, and how such a process is started.
-    pub isolated: AllIsolated,
+    pub isolated: Arc<AllIsolated>,
     pub starts: Starts,
     /// Cores that are somebody else's for a while.
     pub away: away::AllAway,
@@ -477,6 +478,9 @@ async fn move_actor(Of(served): Shared, At(name): At<String>, request: Request) 
             return Err(Refusal::new(Kind::Wrong, what).into());
         }
         if let Some(isolated) = served.isolated.find(&name) {
+            // Its process knows only that it is to keep off that core.
+            let closed = |worker| served.host.is_for_all(worker, &request.actor);
+            request.worker.map_or(Ok(()), closed)?;
             return isolated.move_actor(&request);
         }
         let host = &served.host;
@@ -549,6 +553,7 @@ fn workers(served: &Served, all: &[Seen]) -> Vec<Worker> {
                 sleeps: read.sleeps,
                 lease: leases.get(&read.cpu).cloned(),
                 actor: Vec::new(),
+                isolated: Vec::new(),
                 program: Vec::new(),
             }
         })
@@ -584,8 +589,15 @@ fn workers(served: &Served, all: &[Seen]) -> Vec<Worker> {
 
 /// Which actor sits on which worker
 #[utoipa::path(get, path = "/map", responses((status = 200, body = Vec<Worker>)))]
-async fn map(Of(served): Shared) -> Json<Vec<Worker>> {
-    Json(workers(&served, &served.host.list()))
+async fn map(Of(served): Shared) -> Answer<Vec<Worker>> {
+    let map = |served: &Served| {
+        let mut all = workers(served, &served.host.list());
+        for (isolated, theirs) in served.isolated.workers() {
+            isolated.add_to(&mut all, theirs);
+        }
+        Ok(all)
+    };
+    Ok(Json(aside(&served, map).await?))
 }
 
 fn stats_with(served: &Served, application: Vec<Application>) -> Stats {

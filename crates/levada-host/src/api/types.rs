@@ -333,6 +333,9 @@ pub struct Worker {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Lease>,
     pub actor: Vec<Placed>,
+    /// Actors of applications that have a process of their own; in `/map` alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub isolated: Vec<Placed>,
     /// Applications whose fibers computed there lately: C programs, with their forks and procedures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub program: Vec<Computes>,
