@@ -80,6 +80,25 @@ pub fn place_beside(graph: &Graph, machine: &Machine, loads: &[f64]) -> Placemen
     alone.into_iter().enumerate().map(seat).collect()
 }
 
+/// What one takes who has a core for itself, in nanoseconds of a second.
+pub const A_CORE: f64 = 1e9;
+
+/// Places a new application of which nothing is known beside others, as one that takes a core, each actor as much of
+/// it as any other.
+pub fn place_among(graph: &Graph, machine: &Machine, loads: &[f64]) -> Placement {
+    let actors = graph.busy.len();
+    let whole: f64 = graph.busy.iter().sum();
+    let mut all = graph.clone();
+    all.pins.resize(actors, None);
+    for (worker, load) in loads.iter().enumerate() {
+        all.busy.push(load / A_CORE * whole);
+        all.pins.push(Some(worker as u32));
+    }
+    let mut placement = place(&all, machine);
+    placement.truncate(actors);
+    placement
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,6 +125,23 @@ mod tests {
         let graph = alone(&[1.0, 3.0]);
         let placed = place_beside(&graph, &machine, &[]);
         assert_ne!(placed[0], placed[1]);
+    }
+
+    #[test]
+    fn who_is_not_known_begins_where_others_leave_most() {
+        let machine = Machine::new(2);
+        let three = alone(&[1.0; 3]);
+        assert_eq!(place_among(&three, &machine, &[A_CORE, 0.0]), [1; 3]);
+        assert_eq!(place_among(&three, &machine, &[0.0, A_CORE]), [0; 3]);
+        let one = alone(&[1.0]);
+        assert_eq!(place_among(&one, &machine, &[1e6, 0.0]), [1]);
+        assert_eq!(place_among(&one, &machine, &[0.0, 1e6]), [0]);
+        let even = place_among(&alone(&[1.0; 4]), &machine, &[A_CORE / 2.0; 2]);
+        assert_eq!(even.iter().sum::<u32>(), 2);
+        // What is pinned stays.
+        let mut pinned = alone(&[1.0]);
+        pinned.pins = vec![Some(0)];
+        assert_eq!(place_among(&pinned, &machine, &[A_CORE, 0.0]), [0]);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use crate::admission::{self, New};
 use crate::alone::Emptied;
 use crate::events::What;
-use crate::graph::{first_guess, place_beside};
+use crate::graph::{A_CORE, first_guess, place_among, place_beside};
 use crate::host::Host;
 use crate::hosted::{Hosted, Seen, State};
 use crate::keep::{self, Limits};
@@ -35,6 +35,8 @@ pub struct Load {
     pub pins: Vec<Option<u32>>,
     /// Workers where they begin, if that is known: they may be moved then.
     pub seats: Option<Vec<u32>>,
+    /// The part of each worker's core that programs beside this host take; empty: nobody knows.
+    pub beside: Vec<f64>,
     pub limits: Limits,
     /// Load it even where that breaks a promise.
     pub anyway: bool,
@@ -76,6 +78,7 @@ impl Host {
             priority,
             pins,
             seats,
+            beside,
             limits,
             anyway,
             ..
@@ -89,7 +92,7 @@ impl Host {
         };
         graph.pins = pins.clone();
         let exclusive = own.or(core.as_ref().map(|core| core.worker));
-        let placed = self.place(graph)?;
+        let placed = self.place(graph, known.is_some(), &beside)?;
         // A core may have been taken away since.
         let open = shared.runtime.open();
         let mut placement = seats
@@ -199,8 +202,9 @@ impl Host {
         Ok(hosted)
     }
 
-    /// Where the actors of a new one begin: on cores that are for all.
-    fn place(&self, mut graph: Graph) -> Result<Vec<u32>, Refusal> {
+    /// Where the actors of a new one begin: on cores that are for all. `beside` is what programs beside this host take
+    /// of each.
+    fn place(&self, mut graph: Graph, known: bool, beside: &[f64]) -> Result<Vec<u32>, Refusal> {
         let (machine, open) = (&self.shared.machine, self.shared.runtime.open());
         let inside = |core: u32| open.iter().position(|&c| c == core).map(|c| c as u32);
         for pin in &mut graph.pins {
@@ -212,8 +216,19 @@ impl Host {
             *pin = pin.and_then(inside);
         }
         let loads = self.loads();
-        let loads: Vec<f64> = open.iter().map(|&c| loads[c as usize]).collect();
-        let found = place_beside(&graph, &machine.part(&open), &loads);
+        let more = |core: u32| {
+            let share = beside.get(core as usize).filter(|s| s.is_finite());
+            share.map_or(0.0, |s| s.clamp(0.0, 1e3) * A_CORE)
+        };
+        let loads = open.iter().map(|&c| loads[c as usize] + more(c));
+        let loads: Vec<f64> = loads.collect();
+        let machine = machine.part(&open);
+        // Which part of it is heavy is not known. In the host itself all are mapped when that has been measured; of
+        // what others do nobody knows more later.
+        let found = match known || beside.is_empty() {
+            true => place_beside(&graph, &machine, &loads),
+            false => place_among(&graph, &machine, &loads),
+        };
         Ok(found.into_iter().map(|c| open[c as usize]).collect())
     }
 

@@ -253,6 +253,7 @@ fn request(args: &LoadArgs) -> Result<LoadRequest, Failure> {
         anyway: args.anyway,
         exclusive: args.exclusive,
         placement: args.placement.as_ref().map(text).transpose()?,
+        beside: Vec::new(),
         isolate: args.isolate,
         paused: args.paused,
         within: args.at.within,

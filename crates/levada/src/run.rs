@@ -76,6 +76,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         options,
         priority: 0,
         pins,
+        beside: Vec::new(),
         seats: None,
         limits: Limits {
             rate: args.rate,

@@ -381,6 +381,40 @@ fn load_alone(host: &Host) -> common::Run {
     host.run(&[&args[..], &["--exclusive"]].concat())
 }
 
+/// Two begin on two cores, whether or not anything has been measured of the first; and so does one beside another
+/// that is not isolated.
+#[test]
+fn they_begin_where_others_leave_most() {
+    let place = sources();
+    place.write(
+        "src/p/Spin.cal",
+        "package p;\nactor Spin () ==> :\n  int n := 0;\n  action ==> do n := n + 1; end\nend\n",
+    );
+    let spin = network(&[("spin", "p.Spin", &[])], &[]);
+    place.write("src/p/Spins.xdf", &spin.replace("\"Top\"", "\"Spins\""));
+    let host = Host::begin_in(place);
+    let load = |name: &str, more: &[&str]| {
+        let args = ["load", "src/p/Spins.xdf", "--name", name];
+        host.run(&[&args[..], more].concat()).succeeds();
+        worker_of(&host, name, "spin")
+    };
+    for first in [
+        &["--isolate", "--paused"][..],
+        &["--isolate"],
+        &["--paused"],
+    ] {
+        let one = load("one", first);
+        if !first.contains(&"--paused") {
+            fires(&host, "one");
+        }
+        let two = load("two", &["--isolate", "--paused"]);
+        assert_ne!(one, two, "{first:?}");
+        for name in ["one", "two"] {
+            host.run(&["unload", name, "--now"]).succeeds();
+        }
+    }
+}
+
 /// Who keeps a core is not waited for: an action of it that does not end, on one; on all, a process that answers
 /// nothing. What it was asked is over when it answers again.
 #[test]

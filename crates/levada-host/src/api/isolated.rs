@@ -271,10 +271,12 @@ impl Isolated {
         format!("/applications/{}{rest}", encoded(&self.name))
     }
 
-    /// Loads the application, paused, and limits what its process may claim.
+    /// Loads the application, paused, and limits what its process may claim. `beside` is what others take of each
+    /// worker's core.
     pub fn load(
         self: &Arc<Self>,
         request: &LoadRequest,
+        beside: Vec<f64>,
         within: Duration,
         events: &Events,
     ) -> Result<(), Failed> {
@@ -286,6 +288,7 @@ impl Isolated {
             name: Some(self.name.clone()),
             isolate: false,
             paused: true,
+            beside,
             ..request.clone()
         };
         let client = self.client.clone().within(within + GRACE);

@@ -194,13 +194,16 @@ impl AllIsolated {
         self.of_each(Isolated::workers)
     }
 
-    /// The part of each worker's core that they take.
-    fn parts(&self) -> Vec<f64> {
+    /// The part of each worker's core that they take, but for one of them.
+    pub(super) fn loads_but(&self, number: Option<u64>) -> Vec<f64> {
         /// Who has not been measured will want something, and who does nothing may want something later.
         const SOMETHING: f64 = 1e-3;
         const LITTLE: f64 = 1e-6;
         let mut loads = Vec::new();
-        for (_, workers) in self.workers() {
+        for (isolated, workers) in self.workers() {
+            if Some(isolated.number) == number {
+                continue;
+            }
             for w in workers {
                 let actors = w.actor.iter().map(|a| a.share.unwrap_or(SOMETHING));
                 let all = actors.chain(w.program.iter().map(|p| p.share));
@@ -239,6 +242,6 @@ impl Beside for AllIsolated {
     }
 
     fn loads(&self) -> Vec<f64> {
-        self.parts()
+        self.loads_but(None)
     }
 }

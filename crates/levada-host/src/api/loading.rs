@@ -276,7 +276,8 @@ fn pins(
 fn start_all(served: &Served, loaded: &[(Loaded, Ready)]) -> Result<(), Failed> {
     for (loaded, one) in loaded {
         if let Loaded::Isolated(isolated) = loaded {
-            isolated.load(&one.request, LOADS, served.host.events())?;
+            let beside = beside_of(served, isolated.number);
+            isolated.load(&one.request, beside, LOADS, served.host.events())?;
         }
     }
     each_begun(served, loaded, Journal::begins);
@@ -291,6 +292,14 @@ fn start_all(served: &Served, loaded: &[(Loaded, Ready)]) -> Result<(), Failed> 
         }
     }
     Ok(())
+}
+
+/// What all others take of each worker's core.
+fn beside_of(served: &Served, number: u64) -> Vec<f64> {
+    let here = served.host.loads().into_iter().map(|ns| ns / 1e9);
+    let elsewhere = served.isolated.loads_but(Some(number));
+    let elsewhere = elsewhere.into_iter().chain(std::iter::repeat(0.0));
+    here.zip(elsewhere).map(|(a, b)| a + b).collect()
 }
 
 /// So long an isolated application that is compiled already may take to be loaded, and to begin.
@@ -368,6 +377,7 @@ fn make_ready(
         priority: request.priority,
         pins: Vec::new(),
         seats: None,
+        beside: request.beside.clone(),
         limits,
         anyway: request.anyway,
         exclusive: request.exclusive,

@@ -106,6 +106,10 @@ pub struct LoadRequest {
     /// A file that keeps actors of it on workers: a placement (TOML) or a mapping of Orcc's (XML).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placement: Option<String>,
+    /// What programs beside this host take of the core of each worker, as far as that is known: 0.5 is half of it. Its
+    /// actors begin where most is left.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<f64>,
     /// It has a process of its own: what it does there cannot harm the others.
     pub isolate: bool,
     /// Load it paused: nothing of it runs before it is resumed.
