@@ -170,6 +170,8 @@ struct lvd_worker {
     lvd_a64 awake;  /* ticks */
     lvd_a64 cpu_ns, waited_ns;
     lvd_a32 clock; /* of its thread's CPU time, for others */
+    lvd_a64 turn,
+        of_it; /* by how many ticks `since` was moved on in the activation of this number */
   } lost;
   /* Counters. */
   lvd_a64 busy_ticks, lost_ticks, slept, activations, sleeps, wakes_sent;
@@ -586,6 +588,8 @@ void lvd_lost_begin(lvd_worker *w);
 void lvd_lost_look(lvd_worker *w, uint64_t now);
 /* What the activation that runs has lost since the last look, as others can see it; in ticks. */
 uint64_t lvd_lost_meanwhile(const lvd_worker *w, uint64_t now);
+/* What the one of this number has lost before; in ticks. */
+uint64_t lvd_lost_before(const lvd_worker *w, uint64_t activation);
 /* What was lost until `now` is no activation's. */
 LVD_COLD void lvd_lost_forget(lvd_worker *w, uint64_t now);
 /* What the activation that ends at `end` took. */

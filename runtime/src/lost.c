@@ -76,6 +76,14 @@ void lvd_lost_look(lvd_worker *w, uint64_t now) {
   if (lost > took) lost = took;
   lvd_store_relaxed_u64(&w->since, since + lost);
   lvd_count(&w->lost_ticks, lost);
+  uint64_t turn = lvd_load_relaxed_u64(&w->activations);
+  lvd_store_relaxed_u64(&w->lost.of_it, lvd_lost_before(w, turn) + lost);
+  lvd_store_relaxed_u64(&w->lost.turn, turn);
+}
+
+uint64_t lvd_lost_before(const lvd_worker *w, uint64_t activation) {
+  bool is_it = lvd_load_relaxed_u64(&w->lost.turn) == activation;
+  return is_it ? lvd_load_relaxed_u64(&w->lost.of_it) : 0;
 }
 
 uint64_t lvd_lost_meanwhile(const lvd_worker *w, uint64_t now) {

@@ -375,14 +375,17 @@ static uint64_t tell_most(lvd_a64 *most, uint64_t is) {
   return told < is ? is : told;
 }
 
-/* Ticks since the activation that runs began; 0 if it ends meanwhile, or another begins. */
-static uint64_t runs(const lvd_worker *w) {
+/* Ticks since the activation that runs began, without what it has lost, and in `*gone_by` with that; 0 if it ends
+ * meanwhile, or another begins. */
+static uint64_t runs(const lvd_worker *w, uint64_t *gone_by) {
   uint64_t before = lvd_load_relaxed_u64(&w->activations);
   bool ran = lvd_load_relaxed_u32(&w->running_place) != 0;
   uint64_t since = lvd_load_relaxed_u64(&w->since), now = lvd_port_ticks();
+  uint64_t began = since - lvd_lost_before(w, before);
   if (ran) since += lvd_lost_meanwhile(w, now);
   bool runs = ran && lvd_load_relaxed_u32(&w->running_place) &&
               lvd_load_relaxed_u64(&w->activations) == before;
+  *gone_by = runs && now > began ? now - began : 0;
   return runs && now > since ? now - since : 0;
 }
 
@@ -397,8 +400,8 @@ lvd_status lvd_worker_counters_read(lvd_runtime *rt, uint32_t worker, lvd_worker
   memset(out, 0, sizeof *out);
   out->cpu = w->cpu;
   out->given = lvd_load_relaxed_u32(&w->given) != 0;
-  uint64_t ticks = runs(w);
-  out->runs_ns = lvd_port_ticks_to_ns(ticks);
+  uint64_t gone_by, ticks = runs(w, &gone_by);
+  out->runs_ns = lvd_port_ticks_to_ns(gone_by);
   out->busy_ns = lvd_port_ticks_to_ns(tell_most(&w->busy_told, busy(w, ticks)));
   out->lost_ns = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&w->lost_ticks));
   out->sleep_ns = lvd_port_ticks_to_ns(tell_most(&w->slept_told, lvd_slept(w)));

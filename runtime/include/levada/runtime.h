@@ -207,7 +207,7 @@ typedef struct lvd_worker_counters {
   bool given;                 /* its core is in the running set */
   uint64_t busy_ns, sleep_ns; /* running actors; asleep; the rest is looking around */
   uint64_t activations, sleeps, wakes_sent;
-  uint64_t runs_ns; /* how long what runs there has had no pause; 0: nothing does */
+  uint64_t runs_ns; /* for how long what runs there has kept it, by the clock; 0: nothing does */
   uint64_t
       lost_ns; /* for which what ran had no core, which other programs had: in no other of these times */
 } lvd_worker_counters;
