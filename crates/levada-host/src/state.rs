@@ -7,6 +7,9 @@
 //!
 //! An application that has ended its host is *held back*: a second file says why, and as long as that is there
 //! it is not loaded again unless somebody asks for it. Who that is, `journal.rs` finds out.
+//!
+//! One that has been told to go may take long for it, or never end. A second file of another kind says so, and
+//! the next host forgets it instead of loading it again.
 
 use crate::api::types::LoadRequest;
 use crate::journal::{Journal, held};
@@ -27,6 +30,8 @@ pub struct Memory {
     journal: Journal,
     /// Who may have ended the host before this one: few of them are begun together.
     suspects: Vec<String>,
+    /// Who had been told to go when that ended.
+    gone: Vec<String>,
     /// Held as long as this host lives, whatever ends it.
     _lock: File,
 }
@@ -91,13 +96,19 @@ impl Memory {
             std::fs::TryLockError::Error(e) => cannot(&e),
         })?;
         finish(folder).map_err(|e| cannot(&e))?;
+        let gone = forget_gone(folder);
         let kept = tidy(folder);
-        let (journal, found) = Journal::open(folder, &kept).map_err(|e| cannot(&e))?;
+        // Those that have gone may have ended that host as well as any.
+        let all = [&kept[..], &gone].concat();
+        let (journal, mut found) = Journal::open(folder, &all).map_err(|e| cannot(&e))?;
+        found.suspects.retain(|name| !gone.contains(name));
+        found.guilty = found.guilty.filter(|(name, _)| !gone.contains(name));
         let memory = Memory {
             folder: folder.to_path_buf(),
             whose: Mutex::default(),
             journal,
             suspects: found.suspects,
+            gone,
             _lock: lock,
         };
         if let Some((name, why)) = found.guilty {
@@ -121,6 +132,11 @@ impl Memory {
     /// Who may have ended the host before this one, if that is not known better.
     pub fn suspects(&self) -> &[String] {
         &self.suspects
+    }
+
+    /// Who was on its way out when the host before this one ended: forgotten, and not loaded again.
+    pub fn gone(&self) -> &[String] {
+        &self.gone
     }
 
     fn whose(&self) -> MutexGuard<'_, Whose> {
@@ -147,8 +163,25 @@ impl Memory {
     }
 
     fn remove(&self, name: &str) {
-        let _ = std::fs::remove_file(self.file(name));
+        forget_file(&self.folder, name);
         self.release(name);
+    }
+
+    /// It has been told to go, so no host loads it again, whatever ends this one.
+    pub fn goes(&self, name: &str, number: u64) {
+        let whose = self.whose();
+        if whose.ours.get(name) == Some(&number) {
+            // A folder that cannot be written keeps nobody from going.
+            let _ = write_whole(&self.folder, &going(name), b"");
+        }
+    }
+
+    /// And does not, after all.
+    pub fn stays(&self, name: &str, number: u64) {
+        let whose = self.whose();
+        if whose.ours.get(name) == Some(&number) {
+            let _ = std::fs::remove_file(self.folder.join(going(name)));
+        }
     }
 
     /// Keeps how an application of this name was loaded, which has this number now.
@@ -159,6 +192,10 @@ impl Memory {
     /// Keeps how several were loaded: of all of them that is known to the next host, or of none.
     pub fn keep_all(&self, all: &[(&str, u64, &LoadRequest)]) -> std::io::Result<()> {
         let mut whose = self.whose();
+        // What was said of an earlier one of the name is not said of this one.
+        for (name, ..) in all {
+            let _ = std::fs::remove_file(self.folder.join(going(name)));
+        }
         let named = all.iter().map(|(name, _, request)| named(name, request));
         let change = Change {
             keep: named.collect(),
@@ -362,6 +399,33 @@ fn write_whole(folder: &Path, name: &str, text: &[u8]) -> std::io::Result<()> {
     done
 }
 
+/// The file that says that an application has been told to go.
+fn going(name: &str) -> String {
+    format!("{name}.going")
+}
+
+/// Takes away what is kept of one; that it was to go last, so that it is known as long as it matters.
+fn forget_file(folder: &Path, name: &str) {
+    let _ = std::fs::remove_file(folder.join(format!("{name}.json")));
+    let _ = std::fs::remove_file(folder.join(going(name)));
+}
+
+/// Forgets all that had been told to go: their names.
+fn forget_gone(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let files = entries.map(|e| e.file_name().to_string_lossy().into_owned());
+    let names = files.filter_map(|f| f.strip_suffix(".going").map(str::to_string));
+    let mut gone = Vec::new();
+    for name in names.collect::<Vec<_>>() {
+        let kept = folder.join(format!("{name}.json")).exists();
+        forget_file(folder, &name);
+        let _ = std::fs::remove_file(folder.join(held(&name)));
+        gone.extend(kept.then_some(name));
+    }
+    gone.sort();
+    gone
+}
+
 /// The names of all that are kept; halves that a killed host had begun to keep are removed.
 fn tidy(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten();
@@ -514,6 +578,36 @@ mod tests {
         memory.set_paused("a", false).unwrap();
         assert!(!memory.read("a").unwrap().paused);
         assert!(memory.read("nobody").is_err());
+    }
+
+    #[test]
+    fn who_was_told_to_go_is_forgotten_by_the_next_host() {
+        let folder = tempfile::tempdir().unwrap();
+        let again = || Memory::open(folder.path()).unwrap();
+        let memory = again();
+        for (number, name) in ["goes", "stays", "other", "anew", "went"]
+            .iter()
+            .enumerate()
+        {
+            memory.keep(name, number as u64, &request()).unwrap();
+            memory.goes(name, number as u64);
+        }
+        memory.stays("stays", 1);
+        // Nobody is mistaken for an earlier one of his name.
+        memory.stays("other", 9);
+        memory.keep("anew", 10, &request()).unwrap();
+        memory.goes("anew", 3);
+        memory.forget("went", 4);
+        // It may be one that goes who has ended the host.
+        memory.journal().begins("goes");
+        memory.journal().begins("stays");
+        drop(memory);
+        let memory = again();
+        assert_eq!(memory.gone(), ["goes", "other"]);
+        assert!(memory.suspects() == ["stays"] && memory.left_out().is_empty());
+        assert_eq!(memory.left(), ["anew", "stays"]);
+        drop(memory);
+        assert!(again().gone().is_empty());
     }
 
     /// While some ask what is kept, others keep: nothing half written is taken for what a dead host left.

@@ -49,6 +49,17 @@ impl Host {
     /// Takes an application away: at once, or when its sources have ended and what is in flight has
     /// come out. If that lasts longer than `within`, it goes on, and this says so.
     pub fn unload(&self, name: &str, now: bool, within: Duration) -> Result<Ended, Refusal> {
+        self.unload_telling(name, now, within, |_| ())
+    }
+
+    /// The same; `goes` is called with its number as soon as it is sure to go, before that is waited for.
+    pub fn unload_telling(
+        &self,
+        name: &str,
+        now: bool,
+        within: Duration,
+        goes: impl FnOnce(u64),
+    ) -> Result<Ended, Refusal> {
         let until = deadline(within);
         let seen = self.find(name)?;
         if let Some(hosted) = &seen.hosted {
@@ -58,6 +69,7 @@ impl Host {
                 }
                 (false, _) => self.drain(hosted, until)?,
             }
+            goes(seen.number);
         }
         drop(seen.hosted);
         let mut table = self.shared.table();

@@ -4,13 +4,13 @@
 use crate::cli::{HostArgs, RestoreWhat};
 use crate::interrupt::Interrupt;
 use crate::output::{self, Failure, failure, plural};
-use levada_host::Host;
 use levada_host::api::guard;
 use levada_host::api::isolated::{AllIsolated, Starts};
 use levada_host::api::prepare::Preparing;
 use levada_host::api::serve::{self, Socket};
 use levada_host::api::{self, Served, serve::serve};
 use levada_host::state::{self, Memory, Restore};
+use levada_host::{Host, What};
 use levada_host::{files, last_words};
 use levada_sys::Status;
 use levada_sys::leases::Leases;
@@ -90,6 +90,11 @@ pub fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
             "the last host had loaded {}: --restore loads that again, levada unload forgets it",
             before.join(", ")
         );
+    }
+    for name in memory.iter().flat_map(Memory::gone) {
+        let why = "it had been told to go when the last host ended, and is not loaded again";
+        host.events().tell(What::Unloaded, name, why);
+        say!("{name}: {why}");
     }
     // A host that restores says what it leaves out.
     for (name, why) in memory.iter().flat_map(Memory::left_out) {

@@ -239,3 +239,63 @@ fn a_manifest_is_left_whole_or_not_at_all() {
     }
     println!("{halves} hosts were killed with half of them written");
 }
+
+/// Who had been told to go and was still there when the host was killed, or ended, does not come back.
+#[test]
+fn who_was_told_to_go_is_not_loaded_again() {
+    let mut host = Host::begin_with(rogues(), &["--time-limit=0"]);
+    for signal in [libc::SIGKILL, libc::SIGTERM] {
+        let ways = [("at-once", "--now"), ("drains", ""), ("apart", "--isolate")];
+        for (name, how) in ways {
+            let out = format!("--out={name}.txt");
+            let mut load = vec!["load", "src/p/Rogue3.xdf", "--name", name, &out];
+            load.extend((how == "--isolate").then_some(how));
+            host.run(&load).succeeds();
+            // Its last firing never ends.
+            host.until(name, |a| a["firings"].as_u64() > Some(9));
+            let mut unload = vec!["unload", name, "--within=0.1"];
+            unload.extend((how == "--now").then_some(how));
+            host.run(&unload).refuses(1, &["still after 100ms"]);
+        }
+        host.many("stays");
+        // SAFETY: the child has not been waited for.
+        unsafe { libc::kill(host.child.id() as i32, signal) };
+        host.until_dead();
+        host = host.again(&["--restore=all", "--within=0.5"]);
+        host.until("stays", |a| a["state"] == "running");
+        let events = host.run(&["events"]).succeeds().out.clone();
+        for (name, _) in ways {
+            assert!(host.seen(name).is_null());
+            assert!(!host.place.exists(&format!("state/{name}.json")));
+            let told = format!("{name}: it had been told to go when the last host ended");
+            assert!(host.said().contains(&told), "{}", host.said());
+            assert!(events.contains(&told), "{events}");
+        }
+        host.run(&["unload", "stays", "--now"]).succeeds();
+    }
+    // Who cannot be drained stays, and comes back.
+    for (name, isolate) in [("ring", false), ("ring-apart", true)] {
+        host.place.write(
+            "src/p/Ring.xdf",
+            &common::network(
+                &[("around", "p.Around", &[])],
+                &[("around.Out", "around.In")],
+            )
+            .replace("\"Top\"", "\"Ring\""),
+        );
+        host.place.write(
+            "src/p/Around.cal",
+            "package p;\nactor Around () int In ==> int Out :\n  bool first := true;\n  go: action ==> Out:[1] \
+             guard first do first := false; end\n  on: action In:[x] ==> Out:[x] end\nend\n",
+        );
+        let mut load = vec!["load", "src/p/Ring.xdf", "--name", name];
+        load.extend(isolate.then_some("--isolate"));
+        host.run(&load).succeeds();
+        host.run(&["unload", name]).refuses(1, &["no source"]);
+    }
+    host.child.kill().unwrap();
+    host = host.again(&["--restore=all"]);
+    for name in ["ring", "ring-apart"] {
+        host.until(name, |a| a["state"] == "running");
+    }
+}

@@ -357,7 +357,18 @@ async fn unload(
         if let Some(isolated) = served.isolated.find(&name) {
             let events = served.host.events();
             let (all, number) = (&served.isolated, isolated.number);
-            let unloaded = all.unload(&isolated, query.now, within, events)?;
+            if let Some(memory) = memory {
+                memory.goes(&name, number);
+            }
+            let unloaded = all.unload(&isolated, query.now, within, events);
+            let unloaded = unloaded.inspect_err(|_| {
+                let state = isolated.details().application.state;
+                if let Some(memory) = memory
+                    && !matches!(state, State::Draining | State::Ending)
+                {
+                    memory.stays(&name, number);
+                }
+            })?;
             if let Some(memory) = memory {
                 memory.forget(&name, number);
             }
@@ -367,7 +378,13 @@ async fn unload(
         if served.host.find(&name).is_err() && memory.is_some_and(|m| m.forget_left(&name)) {
             return Ok(Unloaded::forgotten(name));
         }
-        let ended = served.host.unload(&name, query.now, within)?;
+        let goes = |number| {
+            if let Some(memory) = memory {
+                memory.goes(&name, number);
+            }
+        };
+        let host = &served.host;
+        let ended = host.unload_telling(&name, query.now, within, goes)?;
         if let Some(memory) = memory {
             memory.forget(&name, ended.number);
         }
