@@ -11,6 +11,7 @@
 //! One that has been told to go may take long for it, or never end. A second file of another kind says so, and
 //! the next host forgets it instead of loading it again.
 
+use crate::api::serve::lock_of_another;
 use crate::api::types::LoadRequest;
 use crate::journal::{Journal, held};
 use crate::refusal::{Kind, Refusal};
@@ -89,7 +90,7 @@ impl Memory {
             .custom_flags(libc::O_NOFOLLOW)
             .open(folder.join(".lock"));
         let lock = lock.map_err(|e| cannot(&e))?;
-        lock.try_lock().map_err(|e| match e {
+        lock_of_another(&lock, || false).map_err(|e| match e {
             std::fs::TryLockError::WouldBlock => {
                 cannot(&"another host remembers there what it has loaded")
             }

@@ -10,14 +10,14 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use std::ffi::CString;
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{FromRawFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{Notify, Semaphore};
 
 /// More connections at a time are turned away; those that follow events are not among them.
@@ -40,6 +40,38 @@ pub fn usual_path() -> Result<PathBuf, Refusal> {
         )
         .help("name one with --socket PATH")),
     }
+}
+
+/// A host that has been killed has its locks as long as the system takes its memory away.
+const DYING: Duration = Duration::from_secs(3);
+
+/// Takes this lock. Another host may have it that dies: as long as it does not answer that is waited for.
+pub(crate) fn lock_of_another(
+    lock: &std::fs::File,
+    mut answers: impl FnMut() -> bool,
+) -> Result<(), std::fs::TryLockError> {
+    let until = Instant::now() + DYING;
+    loop {
+        match lock.try_lock() {
+            Err(std::fs::TryLockError::WouldBlock) if Instant::now() < until && !answers() => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            done => return done,
+        }
+    }
+}
+
+/// Asks once whether a host lives at this socket, and looks for the answer each time: one that dies may still take
+/// connections, and nobody reads from these.
+fn answers(path: &Path) -> impl FnMut() -> bool {
+    let ask = || -> std::io::Result<UnixStream> {
+        let mut stream = UnixStream::connect(path)?;
+        stream.set_read_timeout(Some(Duration::from_millis(100)))?;
+        stream.write_all(b"GET /host HTTP/1.1\r\nhost: levada\r\n\r\n")?;
+        Ok(stream)
+    };
+    let asked = ask();
+    move || (asked.as_ref()).is_ok_and(|mut s| s.read(&mut [0]).is_ok_and(|bytes| bytes > 0))
 }
 
 /// A socket that is listened on, and taken away in the end.
@@ -87,7 +119,7 @@ impl Socket {
             return Err(cannot(&lock_path, "somebody else has put something there")
                 .help("name a socket in another folder with --socket PATH"));
         }
-        if let Err(e) = lock.try_lock() {
+        if let Err(e) = lock_of_another(&lock, answers(path)) {
             return Err(match e {
                 std::fs::TryLockError::WouldBlock => cannot(path, "another host lives there")
                     .help("use that one, end it, or name another socket with --socket PATH"),
@@ -332,6 +364,31 @@ fn turn_away(stream: &tokio::net::UnixStream) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Killed a moment ago, a host has its lock for a while, and its socket does not answer.
+    #[test]
+    fn who_dies_is_waited_for_and_who_answers_is_not() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("host.sock");
+        let first = Socket::bind(&path, None).unwrap();
+        let dies = std::thread::spawn(move || {
+            // The next one asks, and is not answered.
+            let asks = first.listener.accept();
+            drop(first);
+            asks
+        });
+        let second = Socket::bind(&path, None).unwrap();
+        dies.join().unwrap().unwrap();
+        let lives = std::thread::spawn(move || {
+            let (mut asks, _) = second.listener.accept().unwrap();
+            asks.write_all(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
+            second
+        });
+        let start = Instant::now();
+        assert!(Socket::bind(&path, None).is_err());
+        assert!(start.elapsed() < DYING);
+        drop(lives.join());
+    }
 
     #[test]
     fn the_lock_is_the_sockets_own_and_no_link_is_followed() {
