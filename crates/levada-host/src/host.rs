@@ -9,6 +9,7 @@
 use crate::events::Events;
 use crate::hosted::{Hosted, Outcome, Seen, State};
 use crate::refusal::{Kind, Refusal};
+use crate::stdio::Stdio;
 use crate::table::Shared;
 use crate::watch::{self, Note};
 use levada_map::Machine;
@@ -23,6 +24,8 @@ pub struct HostOptions {
     pub runtime: RuntimeOptions,
     /// Move actors when what was measured asks for it.
     pub balance: bool,
+    /// The process is one application's.
+    pub alone: bool,
 }
 
 impl Default for HostOptions {
@@ -30,6 +33,7 @@ impl Default for HostOptions {
         HostOptions {
             runtime: RuntimeOptions::default(),
             balance: true,
+            alone: false,
         }
     }
 }
@@ -55,6 +59,7 @@ impl Host {
             events: Arc::default(),
             table: Mutex::default(),
             changed: Condvar::new(),
+            stdio: Stdio::new(options.alone),
             notes,
             beside: OnceLock::new(),
         });
@@ -90,6 +95,11 @@ impl Host {
             }
             _ => false,
         }
+    }
+
+    /// Has written what C code has printed, if that does not last.
+    pub fn flush(&self) {
+        self.shared.stdio.flush();
     }
 
     /// All that are loaded, and those that have ended and have not been unloaded.

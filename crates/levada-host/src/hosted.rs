@@ -6,6 +6,7 @@ use crate::keep::Limits;
 use crate::measured::Measured;
 use crate::refusal::{Kind, Refusal};
 use crate::seats::Seats;
+use crate::stdio::Asked;
 use levada_map::Graph;
 use levada_sys::{App, Counters, Fault, Network, Status};
 use std::path::PathBuf;
@@ -66,6 +67,8 @@ pub struct Hosted {
     /// The part of each core that its fibers take lately: of a C program, all that it computes there.
     pub(crate) fibers: Mutex<Vec<f64>>,
     pub(crate) started: OnceLock<Instant>,
+    /// Since when what it has printed is written, as it has ended.
+    pub(crate) printed: OnceLock<Asked>,
 }
 
 impl Hosted {

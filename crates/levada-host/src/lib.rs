@@ -31,6 +31,7 @@ mod replace;
 mod seats;
 mod starved;
 pub mod state;
+mod stdio;
 mod stop;
 mod table;
 pub mod text_file;

@@ -6,6 +6,7 @@ use crate::events::{Events, What};
 use crate::graph::links;
 use crate::hosted::{Ended, Hosted, Outcome, Seen, State};
 use crate::measured::{self, Measured};
+use crate::stdio::Stdio;
 use crate::watch::Note;
 use levada_map::Machine;
 use levada_sys::{Counters, Network, Runtime};
@@ -58,6 +59,7 @@ pub(crate) struct Shared {
     pub events: Arc<Events>,
     pub table: Mutex<Table>,
     pub changed: Condvar,
+    pub stdio: Stdio,
     pub notes: Sender<Note>,
     /// Who computes for this host elsewhere; none: nobody does.
     pub beside: OnceLock<Arc<dyn Beside>>,
@@ -150,6 +152,11 @@ impl Shared {
         let app = &hosted.app;
         app.wait(Some(Duration::from_millis(1)));
         if !app.has_ended() {
+            return false;
+        }
+        // Who hears of the end may look for what it has printed.
+        let printed = *hosted.printed.get_or_init(|| self.stdio.ask());
+        if app.network().is_program() && !self.stdio.is_done(printed) {
             return false;
         }
         let outcome = Outcome::of(app, app.wait(None));

@@ -66,6 +66,7 @@ pub fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
         guard::part(socket).map_err(|e| Failure::new(format!("there can be no guard: {e}")))?;
     }
     let mut options = args.runtime.options();
+    options.alone = isolated;
     // Others are here, too.
     options.runtime.time_limit_ms = args.runtime.time_limit.unwrap_or(TIME_LIMIT_MS);
     // Before there are workers.
@@ -154,6 +155,7 @@ pub fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
         let within = args.within();
         let names = lasting.join(", ");
         say!("not ended after {within:?}, as a firing lasts: {names}");
+        served.host.flush();
         // SAFETY: whatever would be run at the end may wait for that firing, too.
         unsafe { libc::_exit(1) };
     }

@@ -575,3 +575,64 @@ fn who_computes_or_sleeps_is_told() {
     host.place.write("sleep", "");
     until("sleeps in the system");
 }
+
+/// Prints what its first argument says, without a new line, and then does what the second one does.
+const PRINTS: &str = r#"
+#include <levada/srpc.h>
+#include <stdio.h>
+#include <string.h>
+int main(int argc, char **argv) {
+  printf("<%s>", argv[1]);
+  FILE *f = fopen(argv[3], "w");
+  fprintf(f, "%s", argv[1]);
+  if (strcmp(argv[2], "crash") == 0) *(volatile int *)8 = 1;
+  while (strcmp(argv[2], "wait") == 0 && lvd_fiber_sleep(1000000) == LVD_OK) {}
+  return 0;
+}
+"#;
+
+/// What programs print is there when they have ended, while the host lives; also of those in a process of their own,
+/// which leave nothing open either.
+#[test]
+fn what_they_print_is_written_when_they_end() {
+    let place = sources();
+    make(&place, "libprints", PRINTS);
+    let mut host = Host::begin_printing(place);
+    for (name, how, more) in [
+        ("returns", "", &[][..]),
+        ("crashes", "crash", &[]),
+        ("stopped", "wait", &[]),
+        ("apart", "", &["--isolate"]),
+        ("apart-crashes", "crash", &["--isolate"]),
+        ("apart-stopped", "wait", &["--isolate"]),
+    ] {
+        let file = host.place.path(&format!("{name}.txt"));
+        let mut args = vec!["load", "libprints.so", "--name", name, "--socket", "h.sock"];
+        args.extend(more);
+        let file = file.to_string_lossy().into_owned();
+        args.extend(["--", name, how, &file]);
+        host.place.run(&args).succeeds();
+        match how {
+            "wait" => {
+                // It has printed when its file is there.
+                let start = Instant::now();
+                while !std::path::Path::new(&file).exists() {
+                    assert!(start.elapsed() < Duration::from_secs(60), "no file");
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                host.run(&["unload", name, "--now"]).succeeds();
+            }
+            _ => drop(host.until(name, |a| a["outcome"].is_string())),
+        }
+        let start = Instant::now();
+        while !host.printed().contains(&format!("<{name}>")) {
+            assert!(start.elapsed() < Duration::from_secs(60), "{name}: nothing");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        if name == "apart" {
+            assert_eq!(std::fs::read_to_string(&file).unwrap(), name);
+        }
+    }
+    host.child.kill().unwrap();
+    host.until_dead();
+}

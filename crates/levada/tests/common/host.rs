@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 pub const TOP: &str = "src/p/Top.xdf";
 /// What hosts of a place have written to their error output.
 const SAID: &str = "host.err";
+/// And what one has written to its output.
+const PRINTED: &str = "host.out";
 
 /// A host with a socket in a place of its own.
 pub struct Host {
@@ -116,12 +118,26 @@ impl Host {
         Host::begin_with(place, &[])
     }
 
+    /// What it and its applications print is kept.
+    pub fn begin_printing(place: Place) -> Host {
+        let out = std::fs::File::create(place.path(PRINTED)).unwrap();
+        Host::begin_to(place, env!("CARGO_BIN_EXE_levada"), &[], out.into())
+    }
+
+    pub fn printed(&self) -> String {
+        std::fs::read_to_string(self.place.path(PRINTED)).unwrap()
+    }
+
     pub fn begin_with(place: Place, more: &[&str]) -> Host {
         Host::begin_as(place, env!("CARGO_BIN_EXE_levada"), more)
     }
 
     /// By another file of the command.
     pub fn begin_as(place: Place, program: &str, more: &[&str]) -> Host {
+        Host::begin_to(place, program, more, Stdio::null())
+    }
+
+    fn begin_to(place: Place, program: &str, more: &[&str], out: Stdio) -> Host {
         let mut args = vec![
             "host",
             "--socket",
@@ -141,7 +157,7 @@ impl Host {
             .current_dir(place.path(""))
             .envs(usual.get_envs().filter_map(|(k, v)| Some((k, v?))))
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
+            .stdout(out)
             .stderr(host.append(true).open(place.path(SAID)).unwrap());
         // A file just written is busy while a child that another test has forked meanwhile has it open.
         let child = loop {
