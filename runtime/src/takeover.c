@@ -39,12 +39,34 @@ static lvd_entity *named(const lvd_app *app, const char *name) {
   return NULL;
 }
 
-/* A class is named with a number where it was compiled for several values of its parameters. */
+static const char *past_digits(const char *s) {
+  while (*s >= '0' && *s <= '9') s++;
+  return s;
+}
+
+/* Behind a value as the compiler writes it into a name: 7, m7 (-7), true, false, or x for any other; null: there is none. */
+static const char *past_value(const char *s) {
+  static const char *const words[] = {"true", "false", "x"};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (strncmp(s, words[i], strlen(words[i])) == 0) return s + strlen(words[i]);
+  if (*s == 'm') s++;
+  const char *end = past_digits(s);
+  return end > s ? end : NULL;
+}
+
+/* Values, and perhaps a number that tells apart who has the same ones. */
+static bool are_values(const char *s) {
+  while ((s = past_value(s)) && s[0] == '_' && s[1] != '_') s++;
+  if (!s || *s == 0) return s != NULL;
+  const char *number = strncmp(s, "__", 2) == 0 ? s + 2 : s, *end = past_digits(number);
+  return number > s && end > number && *end == 0;
+}
+
+/* A class is named with the values of its parameters, where it has some: of these it makes no difference. */
 static size_t length_of(const char *class_name) {
-  size_t n = strlen(class_name), digits = n;
-  while (digits > 0 && class_name[digits - 1] >= '0' && class_name[digits - 1] <= '9') digits--;
-  bool numbered = digits < n && digits > 2 && strncmp(class_name + digits - 2, "__", 2) == 0;
-  return numbered ? digits - 2 : n;
+  for (const char *s = class_name; (s = strstr(s, "__")); s++)
+    if (are_values(s + 2)) return (size_t)(s - class_name);
+  return strlen(class_name);
 }
 
 static bool same_class(const lvd_actor_class *a, const lvd_actor_class *b) {
@@ -278,6 +300,59 @@ static lvd_status take_channel(const takeover *t, uint32_t i) {
     lvd_release(c);
   }
   return LVD_OK;
+}
+
+/* ---- what does not go along ----------------------------------------------------------------- */
+
+typedef struct story {
+  char *text;
+  size_t size, used;
+} story;
+
+LVD_PRINTF(2, 3) static void tell(story *s, const char *format, ...) {
+  va_list list;
+  va_start(list, format);
+  bool room = s->used < s->size;
+  int n = vsnprintf(room ? s->text + s->used : NULL, room ? s->size - s->used : 0, format, list);
+  va_end(list);
+  if (n > 0) s->used += (size_t)n;
+}
+
+static bool knows(const lvd_actor_class *c) {
+  return c->memory ? c->memory->variables || c->memory->states > 1 : c->state_size > 0;
+}
+
+static void tell_of_actor(story *s, const lvd_entity *e, const lvd_entity *o) {
+  const lvd_actor_class *is = e->actor.cls, *was = o->actor.cls;
+  if (!knows(was)) return;
+  if (!same_class(is, was)) {
+    tell(s, "%s begins anew: it is a %.*s now, and was a %.*s\n", e->name, (int)length_of(is->name),
+         is->name, (int)length_of(was->name), was->name);
+    return;
+  }
+  if (!is->memory || !was->memory) {
+    tell(s, "%s begins anew: its class does not say what it remembers (lvd_memory)\n", e->name);
+    return;
+  }
+  for (uint32_t i = 0; i < is->memory->variables; i++) {
+    const lvd_variable *v = &is->memory->variable[i];
+    for (uint32_t k = 0; k < was->memory->variables; k++) {
+      const lvd_variable *w = &was->memory->variable[k];
+      if (strcmp(v->name, w->name) == 0 && (strcmp(v->type, w->type) || v->size != w->size))
+        tell(s, "%s of %s begins anew: its type is %s now, and was %s\n", v->name, e->name, v->type,
+             w->type);
+    }
+  }
+}
+
+size_t lvd_app_anew(const lvd_app *app, const lvd_app *old, char *text, size_t size) {
+  story s = {text, text ? size : 0, 0};
+  if (s.size) text[0] = 0;
+  for (uint32_t i = 0; app && old && i < old->net->actors; i++) {
+    const lvd_entity *e = named(app, old->entity[i].name);
+    if (e) tell_of_actor(&s, e, &old->entity[i]);
+  }
+  return s.used;
 }
 
 lvd_status lvd_app_take_over(lvd_app *app, lvd_app *old, char *why, size_t why_size) {

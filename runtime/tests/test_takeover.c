@@ -215,6 +215,54 @@ void test_takeover_goes_on(void) {
   lvd_runtime_destroy(rt);
 }
 
+static void says(lvd_runtime *rt, version *is, version *was, const char *words) {
+  char text[300];
+  lvd_app *new = loaded(rt, is), *old = loaded(rt, was);
+  CHECK_EQ(lvd_app_anew(new, old, text, sizeof text), strlen(words));
+  if (strcmp(text, words)) fprintf(stderr, "%s", text);
+  CHECK(strcmp(text, words) == 0);
+  CHECK_EQ(lvd_app_anew(new, old, NULL, 0), strlen(words));
+  lvd_app_unload(new);
+  lvd_app_unload(old);
+}
+
+/* Of a class it makes no difference which values its parameters have; what begins anew is told. */
+void test_takeover_says_what_begins_anew(void) {
+  static const char *const same[] = {"sum",          "sum__12", "sum__10_0",     "sum__m3_true_x",
+                                     "sum__10_0__2", "sum__x",  "sum__false__17"};
+  static const char *const others[] = {"sum__",    "sum__12_", "sum__y", "sum_12",
+                                       "sum__1__", "sum__tru", "sums__1"};
+  static const lvd_variable wide_sum = {"sum", "uint 32", 0, sizeof(uint32_t), false};
+  static const lvd_memory wide_memory = {1, &wide_sum, 2, 1, 0, states, NULL};
+  lvd_runtime *rt = runtime_of(1);
+  lvd_actor_class class = summing_class;
+  version plain, now;
+  make(&plain, &giving_class, &summing_class, 256);
+  make(&now, &giving_class, &class, 256);
+  for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+    class.name = same[i];
+    says(rt, &now, &plain, "");
+  }
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+    char words[300];
+    class.name = others[i];
+    const char *base = strcmp(others[i], "sums__1") ? others[i] : "sums";
+    snprintf(words, sizeof words,
+             "first begins anew: it is a %s now, and was a sum\n"
+             "second begins anew: it is a %s now, and was a sum\n",
+             base, base);
+    says(rt, &now, &plain, words);
+  }
+  class.name = "sum__1";
+  class.memory = &wide_memory;
+  now.actor[2].name = "third";
+  says(rt, &now, &plain, "sum of first begins anew: its type is uint 32 now, and was uint 64\n");
+  class.memory = NULL;
+  says(rt, &now, &plain,
+       "first begins anew: its class does not say what it remembers (lvd_memory)\n");
+  lvd_runtime_destroy(rt);
+}
+
 static void refused(lvd_runtime *rt, lvd_app *old, version *v, const char *part) {
   char why[300] = "";
   lvd_app *app = loaded(rt, v);

@@ -67,6 +67,8 @@ pub struct Hosted {
     /// The part of each core that its fibers take lately: of a C program, all that it computes there.
     pub(crate) fibers: Mutex<Vec<f64>>,
     pub(crate) started: OnceLock<Instant>,
+    /// What actors of it do not have of the version before it, in words.
+    pub(crate) anew: OnceLock<Vec<String>>,
     /// Since when what it has printed is written, as it has ended.
     pub(crate) printed: OnceLock<Asked>,
 }

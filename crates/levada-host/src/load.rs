@@ -183,6 +183,7 @@ impl Host {
             rate: Mutex::new(None),
             fibers: Mutex::default(),
             started: OnceLock::new(),
+            anew: OnceLock::new(),
             printed: OnceLock::new(),
         });
         let seen = Seen {

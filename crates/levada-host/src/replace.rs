@@ -46,6 +46,8 @@ impl Host {
             load.pins = pins.iter().map(there).collect();
         }
         let new = self.load_in_place_of(load, Some(&old))?;
+        let anew = new.app.anew(&old.app);
+        let _ = new.anew.set(anew.lines().map(str::to_string).collect());
         for (actor, pin) in pins.into_iter().enumerate().filter(|p| p.1.is_some()) {
             new.seats.pin(actor, pin);
         }

@@ -267,6 +267,12 @@ unsafe extern "C" {
     pub fn lvd_app_inherit(app: *mut lvd_app, old: *mut lvd_app) -> lvd_status;
     pub fn lvd_app_heirlooms_left(app: *mut lvd_app) -> bool;
     pub fn lvd_app_rest(app: *mut lvd_app, rests: bool) -> lvd_status;
+    pub fn lvd_app_anew(
+        app: *const lvd_app,
+        old: *const lvd_app,
+        text: *mut c_char,
+        size: usize,
+    ) -> usize;
     pub fn lvd_app_take_over(
         app: *mut lvd_app,
         old: *mut lvd_app,

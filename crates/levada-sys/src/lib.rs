@@ -689,6 +689,21 @@ impl App {
         unsafe { ffi::lvd_app_inherit(std::ptr::null_mut(), self.raw.as_ptr()) };
     }
 
+    /// What actors that both have do not take along from `old`, in words: one thing a line.
+    pub fn anew(&self, old: &App) -> String {
+        let ask = |text: &mut [u8]| {
+            // SAFETY: both applications are live, the buffer as large as is said.
+            unsafe {
+                let (app, old) = (self.raw.as_ptr(), old.raw.as_ptr());
+                ffi::lvd_app_anew(app, old, text.as_mut_ptr().cast(), text.len())
+            }
+        };
+        let mut text = vec![0u8; ask(&mut []) + 1];
+        ask(&mut text);
+        text.pop();
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
     /// It goes on where `old` is, which is paused: what both have in common goes along. The old one is as it
     /// was, and is to be [finished](App::finish) before this one is started. Fails with [`Status::STATE`] where
     /// that is not possible at this moment.

@@ -284,7 +284,12 @@ pub fn replace(args: &ReplaceArgs) -> Done {
         "POST",
         &address,
         &json!(request),
-        |made: &Details| loaded(made).replacen("loaded", "replaced", 1),
+        |made: &Details| {
+            for what in &made.anew {
+                let _ = writeln!(std::io::stderr().lock(), "note: {what}");
+            }
+            loaded(made).replacen("loaded", "replaced", 1)
+        },
     )
 }
 

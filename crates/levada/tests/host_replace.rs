@@ -336,3 +336,86 @@ fn limits_are_kept_while_a_new_version_waits_for_its_moment() {
     assert!(after - before < 0.3 * seconds + 0.2);
     host.until("a", |a| busy(a) > after + 0.1);
 }
+
+/// With other values of its parameters an actor knows what it has known, but for what has another type now.
+#[test]
+fn a_parameter_may_change() {
+    let place = sources();
+    place.write(
+        "src/p/Adds.cal",
+        "package p;\nactor Adds (int scale, int size) int In ==> int Out :\n  int sum := 0;\n  \
+         List(type:int, size=4) table = [ i * scale : for int i in 0 .. 3 ];\n  \
+         List(type:int, size=size) last;\n  action In:[x] ==> Out:[sum + table[1] + last[1]] do sum := sum + x; last[1] := last[0]; \
+         last[0] := 1000; end\nend\n",
+    );
+    let version = |name: &str, scale: &str, size: &str| {
+        let text = common::network(
+            &[
+                ("read", "p.Read", &[]),
+                ("adds", "p.Adds", &[("scale", scale), ("size", size)]),
+                ("write", "p.Write", &[]),
+            ],
+            &[("read.Out", "adds.In"), ("adds.Out", "write.In")],
+        );
+        let file = format!("src/p/{name}.xdf");
+        place.write(&file, &text.replace("\"Top\"", &format!("\"{name}\"")));
+    };
+    place.write(
+        "src/p/Read.cal",
+        "package p;\nimport levada.io.*;\nactor Read () ==> int Out :\n  action ==> \
+         Out:[io_read_number()] guard io_more() end\nend\n",
+    );
+    version("Tens", "10", "2");
+    version("Negative", "-7", "2");
+    version("Longer", "10", "3");
+    let mut all = Vec::new();
+    for isolate in [false, true] {
+        all.push((isolate, pipe(&place, &format!("in-{isolate}.fifo"))));
+    }
+    let host = Host::begin_in(place);
+    for (isolate, path) in all {
+        let (name, out) = (format!("a-{isolate}"), format!("out-{isolate}.txt"));
+        let input = format!("--in={}", path.display());
+        let output = format!("--out={out}");
+        let mut load = vec!["load", "src/p/Tens.xdf", "--name", &name, &input, &output];
+        load.extend(isolate.then_some("--isolate"));
+        host.run(&load).succeeds();
+        let mut file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+        let mut expect = Vec::new();
+        let mut sum = 0;
+        for (network, scale, last) in [
+            ("", 10, 0),
+            ("src/p/Negative.xdf", -7, 1000),
+            ("src/p/Tens.xdf", 10, 1000),
+            ("src/p/Longer.xdf", 10, 0),
+        ] {
+            if !network.is_empty() {
+                let run = host.run(&["replace", &name, network]);
+                let told = run.succeeds().err.clone();
+                let anew = "note: last of adds begins anew: its type is ";
+                assert_eq!(told.contains(anew), last == 0, "{told}");
+            }
+            // Each is given its own, and has fired before the next one comes.
+            file.write_all(b"1\n").unwrap();
+            sum += 1;
+            expect.push(sum + scale + last);
+            let start = Instant::now();
+            let fired = || {
+                let seen = host.json(&["show", &name]);
+                let all = seen["actor"].as_array().unwrap().clone();
+                let adds = all.iter().find(|a| a["name"] == "adds").unwrap();
+                adds["firings"].as_u64() >= Some(1)
+            };
+            while !fired() {
+                assert!(start.elapsed() < Duration::from_secs(60), "{name}: {sum}");
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+        drop(file);
+        let seen = host.until(&name, |a| a["outcome"].is_string());
+        assert_eq!(seen["outcome"], "done", "{seen}");
+        let text = std::fs::read_to_string(host.place.path(&out)).unwrap();
+        let written: Vec<i64> = text.lines().map(|l| l.parse().unwrap()).collect();
+        assert_eq!(written, expect);
+    }
+}

@@ -119,13 +119,16 @@ LVD_API lvd_status lvd_app_drain(lvd_app *app);
 LVD_API lvd_status lvd_app_drain_no_more(lvd_app *app);
 
 /* `app`, which is loaded and not started, goes on where `old`, which is paused or not started either, is: actors of the same
- * name and class have what they remember (lvd_memory), channels between the same ports what is in them;
+ * name and class, whatever the values of its parameters, have what they remember (lvd_memory), channels between the same ports what is in them;
  * natives will have what they keep as heirlooms (native.h). Then `old` is to be ended by lvd_app_finish,
  * and `app` to be started when it has ended, and not unloaded before; and the code of `old` lives on as
  * long as `app` is loaded, with that of those before it, if heirlooms of theirs are left. If this fails `old` may be resumed, as it was, and `app` is good for nothing.
  * LVD_E_STATE: not at this moment, as `why` says: an actor is in the middle of a firing, or has more to
  * leave than its new version can take. LVD_E_MEMORY. */
 LVD_API lvd_status lvd_app_take_over(lvd_app *app, lvd_app *old, char *why, size_t why_size);
+/* What actors that both have do not take along, since their class or the type of a variable is another one: a line for
+ * each, as far as it fits; its length in all. */
+LVD_API size_t lvd_app_anew(const lvd_app *app, const lvd_app *old, char *text, size_t size);
 
 /* When `old` comes to a good end of its own, its heirlooms are for `app`, which is loaded and not started; null:
  * they end with it. So a C program takes over from another, which drains; what is said above of the code

@@ -27,7 +27,9 @@ impl<'a> Class<'a> {
         if self.prints() {
             row(w, "lvd_line", "line", false);
         }
-        for (home, g) in self.homes.iter().zip(&self.actor.globals) {
+        // What is computed once, perhaps of parameters, is computed anew.
+        let all = self.homes.iter().zip(&self.actor.globals);
+        for (home, g) in all.filter(|(_, g)| !g.constant) {
             if let Home::State(member) | Home::Register(member) = home {
                 let text = *innermost(&g.ty) == Type::String;
                 row(w, member, &type_name(&g.ty), text);

@@ -147,12 +147,19 @@ impl Graph {
     }
 }
 
-/// The class as the user wrote it: `fir.Mac__3` is a specialised `fir.Mac`.
+/// The class as the user wrote it: `fir.Mac__3_m1` is a specialised `fir.Mac`, and `fir.Mac__3_m1__2` another one.
 pub fn unspecialised(class: &str) -> &str {
-    match class.rsplit_once("__") {
-        Some((name, n)) if !n.is_empty() && n.chars().all(|c| c.is_ascii_digit()) => name,
-        _ => class,
-    }
+    let digits = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
+    let value =
+        |s: &str| matches!(s, "true" | "false" | "x") || digits(s.strip_prefix('m').unwrap_or(s));
+    let values = |s: &str| {
+        let (all, number) = s.split_once("__").unwrap_or((s, "2"));
+        all.split('_').all(value) && digits(number)
+    };
+    let places = class.bytes().zip(class.bytes().skip(1)).enumerate();
+    let mut ends = places.filter(|(_, two)| *two == (b'_', b'_'));
+    let end = ends.find(|(i, _)| values(&class[i + 2..]));
+    end.map_or(class, |(i, _)| &class[..i])
 }
 
 fn quoted(text: &str) -> String {

@@ -224,3 +224,21 @@ fn wires_leave_an_actor_level_until_they_are_past_all_of_its_labels() {
     }
     assert!(seen > 0, "{picture}");
 }
+
+#[test]
+fn a_class_is_named_without_the_values_of_its_parameters() {
+    let same = [
+        "",
+        "__3",
+        "__10_0",
+        "__m3_true_x",
+        "__10_0__2",
+        "__false__17",
+    ];
+    for values in same {
+        assert_eq!(unspecialised(&format!("fir.My_Mac{values}")), "fir.My_Mac");
+    }
+    for other in ["Mac__", "Mac__12_", "Mac__y", "Mac_12", "Mac__é"] {
+        assert_eq!(unspecialised(other), other);
+    }
+}

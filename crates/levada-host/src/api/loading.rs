@@ -625,6 +625,7 @@ pub fn replace_now(
     let new = new?;
     kept.map_err(not_kept)?;
     let (number, admission) = (new.number, new.admission.clone());
+    let anew = new.anew.get().cloned().unwrap_or_default();
     drop(new);
     let seen = host.list().into_iter().find(|a| a.number == number);
     let seen =
@@ -633,6 +634,7 @@ pub fn replace_now(
         diagnostics: ready.prepared.diagnostics,
         text: ready.prepared.text,
         admission,
+        anew,
         ..Details::from(&seen)
     })
 }

@@ -265,6 +265,9 @@ pub struct Details {
     /// What it does to the promises, where anything is promised a rate: of a load only.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub admission: Option<Admission>,
+    /// What actors begin anew that the version before it has had, too, and why: of a replacement only.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub anew: Vec<String>,
     /// Warnings of the compiler: of a load only.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     #[schema(value_type = Vec<Object>)]
@@ -551,6 +554,7 @@ impl From<&Seen> for Details {
             }
         };
         Details {
+            anew: Vec::new(),
             application: seen.into(),
             actor: counters.actors.iter().enumerate().map(actor).collect(),
             channel: counters.channels.iter().map(channel).collect(),
