@@ -22,7 +22,7 @@ impl Host {
         // What is loaded and does not run yet has nothing to pause; the runtime says so.
         let begun = hosted.app.pause(Duration::ZERO);
         if !matches!(&begun, Err(e) if e.status == Status::TIME) {
-            self.say(begun, name, "paused")?;
+            self.say(begun, &hosted, name, "paused")?;
         }
         // Before it is waited for: who asks meanwhile is told what is so.
         if self.set_state(hosted.number, State::Paused) {
@@ -41,7 +41,7 @@ impl Host {
             }
             // It has ended meanwhile.
             Err(e) if e.status == Status::STATE => Ok(()),
-            done => self.say(done, name, "paused"),
+            done => self.say(done, &hosted, name, "paused"),
         }
     }
 
@@ -59,7 +59,7 @@ impl Host {
         }
         let hand = hosted.in_hand(deadline(within))?;
         let mut held = hosted.held();
-        self.say(hosted.app.resume(), name, "resumed")?;
+        self.say(hosted.app.resume(), &hosted, name, "resumed")?;
         *held = false;
         // What drains goes on to drain.
         self.set_state(
@@ -79,10 +79,27 @@ impl Host {
     fn say(
         &self,
         done: Result<(), levada_sys::Error>,
-        name: &str,
+        hosted: &Hosted,
+        who: &str,
         what: &str,
     ) -> Result<(), Refusal> {
-        done.map_err(|e| Refusal::new(Kind::Conflict, format!("{name} cannot be {what}: {e}")))
+        done.map_err(|e| {
+            let name = &hosted.name;
+            let begun = self.shared.state(hosted.number) != Some(State::Loaded);
+            let (why, help) = match (e.status, hosted.app.is_ending(), begun) {
+                (Status::STATE, true, _) => (format!("{name} has ended, or is about to"), None),
+                (Status::STATE, _, false) => {
+                    let help = format!("levada resume {name} lets it begin");
+                    (format!("{name} has not begun yet"), Some(help))
+                }
+                _ => (e.to_string(), None),
+            };
+            let refusal = Refusal::new(Kind::Conflict, format!("{who} cannot be {what}: {why}"));
+            match help {
+                Some(help) => refusal.help(help),
+                None => refusal,
+            }
+        })
     }
 
     /// Puts an actor on a worker, where it stays; with none, the mapper may move it again.
@@ -138,6 +155,6 @@ impl Host {
         if seated.is_err() {
             self.is_for_all(worker, actor)?;
         }
-        self.say(seated.map(drop), actor, "moved")
+        self.say(seated.map(drop), hosted, actor, "moved")
     }
 }

@@ -12,7 +12,7 @@ use crate::refusal::{Kind, Refusal};
 use crate::seats::Seats;
 use crate::watch::Note;
 use levada_map::Graph;
-use levada_sys::{App, AppOptions, Network};
+use levada_sys::{App, AppOptions, Network, Status};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -307,8 +307,17 @@ impl Host {
         // In this order: it may have ended before we are back.
         self.set_state(hosted.number, State::Running);
         if let Err(e) = hosted.app.start() {
-            self.set_state(hosted.number, State::Loaded);
-            let what = format!("{} cannot be started: {e}", hosted.class);
+            let what = match (e.status, hosted.app.is_ending()) {
+                (Status::STATE, true) => {
+                    format!("{} has been unloaded before it began", hosted.name)
+                }
+                // Somebody else has let it begin.
+                (Status::STATE, false) => return Ok(()),
+                _ => {
+                    self.set_state(hosted.number, State::Loaded);
+                    format!("{} cannot be started: {e}", hosted.class)
+                }
+            };
             return Err(Refusal::new(Kind::Conflict, what));
         }
         self.shared.note(Note::Changed);

@@ -599,3 +599,37 @@ fn a_random_life_changes_no_output() {
     );
     assert!(compared > 0);
 }
+
+/// Clients that load, pause, resume and unload the same application at once are told in words what has come between.
+#[test]
+fn who_comes_between_is_told_in_words() {
+    let host = Host::begin();
+    let load = |more: &[&str]| {
+        let args = ["load", "src/p/Many.xdf", "--name=x", "--out=/dev/null"];
+        host.run(&[&args[..], more].concat())
+    };
+    load(&["--paused"]).succeeds();
+    host.run(&["pause", "x"]).refuses(
+        1,
+        &["x cannot be paused: x has not begun yet", "levada resume x"],
+    );
+    host.run(&["unload", "x", "--now"]).succeeds();
+    std::thread::scope(|scope| {
+        for what in ["load", "pause", "resume", "unload", "drain"] {
+            let (host, load) = (&host, &load);
+            scope.spawn(move || {
+                for i in 0..20 {
+                    let run = match what {
+                        "load" if i % 2 == 0 => load(&["--paused"]),
+                        "load" => load(&[]),
+                        "unload" => host.run(&["unload", "x", "--now"]),
+                        "drain" => host.run(&["unload", "x"]),
+                        what => host.run(&[what, "x"]),
+                    };
+                    assert!(!run.err.contains("LVD_E_"), "{what}: {}", run.err);
+                }
+            });
+        }
+    });
+    assert!(!host.said().contains("LVD_E_"), "{}", host.said());
+}

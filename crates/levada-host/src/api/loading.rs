@@ -406,7 +406,13 @@ fn take_back(served: &Served, loaded: &[(Loaded, Ready)], restored: bool) {
     match &served.memory {
         // What the host before this one has kept stays, for the next.
         Some(memory) if restored => {
-            numbered(loaded).for_each(|(name, number)| memory.give_back(name, number));
+            for ((name, number), (loaded, _)) in numbered(loaded).zip(loaded) {
+                match loaded {
+                    // But for what somebody has unloaded meanwhile.
+                    Loaded::Here(hosted) if hosted.app.is_ending() => memory.forget(name, number),
+                    _ => memory.give_back(name, number),
+                }
+            }
         }
         Some(memory) => memory.forget_all(&numbered(loaded).collect::<Vec<_>>()),
         None => {}
@@ -480,6 +486,10 @@ fn load_left(served: &Served, memory: &Memory, name: &str, resumed: bool) -> Res
         Err(failed) if is_live(served, name) => Err(failed),
         Err(failed) => {
             journal.does_not_run(name);
+            // Somebody has unloaded it meanwhile: there is nothing to be told.
+            if !memory.is_left(name) {
+                return Err(failed);
+            }
             let why = format!("cannot be loaded again: {}", failed.error);
             memory.not_loaded(name, &why);
             tell_left_out(served, What::Failed, name, &why);
