@@ -582,6 +582,12 @@ pub fn replace_now(
     client: Option<&Client>,
 ) -> Result<Details, Failed> {
     let within = limit(request.within, USUAL)?;
+    if let Some(other) = request.load.name.as_ref().filter(|other| *other != name) {
+        let what = format!("a new version has the name of the old one: {name}, and not {other}");
+        return Err(Refusal::new(Kind::Wrong, what)
+            .help("leave out the name")
+            .into());
+    }
     if let Some(isolated) = served.isolated.find(name) {
         return replace_isolated(served, &isolated, request, within, client);
     }

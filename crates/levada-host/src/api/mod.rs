@@ -29,7 +29,7 @@ use crate::hosted::{Outcome, Seen, State};
 use crate::refusal::{Kind, Refusal};
 use crate::state::{Memory, Restore};
 use address::At;
-use axum::body::Bytes;
+use axum::body::{Bytes, HttpBody};
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Extension, Query, Request, State as Of};
 use axum::http::{HeaderValue, StatusCode, header};
@@ -192,12 +192,20 @@ async fn aside<T: Send + 'static>(
 
 /// The body of a request as JSON, whatever the client calls its type.
 async fn read<T: serde::de::DeserializeOwned>(request: Request) -> Result<T, Response> {
+    let too_large = || {
+        let what = format!("the request has more than {LARGEST_REQUEST} bytes");
+        refuse(StatusCode::PAYLOAD_TOO_LARGE, what)
+    };
+    // What says so itself is not waited for.
+    let says = request.body().size_hint().lower();
+    if says > LARGEST_REQUEST as u64 {
+        return Err(too_large());
+    }
     let body = Limited::new(request.into_body(), LARGEST_REQUEST).collect();
     let bytes = match tokio::time::timeout(SLOWEST_REQUEST, body).await {
         Ok(Ok(all)) => all.to_bytes(),
         Ok(Err(e)) if e.is::<LengthLimitError>() => {
-            let what = format!("the request has more than {LARGEST_REQUEST} bytes");
-            return Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, what));
+            return Err(too_large());
         }
         Ok(Err(e)) => {
             let what = format!("the request did not come whole: {e}");
@@ -297,6 +305,12 @@ async fn load_manifest(Of(served): Shared, request: Request) -> Response {
         Err(refused) => return refused,
     };
     match aside(&served, move |served| {
+        if manifest.application.is_empty() {
+            let what = "there is no application in the manifest";
+            return Err(Refusal::new(Kind::Wrong, what)
+                .help("each is a table [[application]], with the network that it is")
+                .into());
+        }
         load_all(served, manifest.application, client.as_ref())
     })
     .await
