@@ -63,7 +63,7 @@ void test_app_why_leaves_out_who_has_left(void) {
   do {
     sleep_ms(1);
     lvd_app_why(app, why, sizeof why);
-  } while (!strstr(why, full) || strstr(why, "for its turn"));
+  } while (!strstr(why, full) || strstr(why, " turn on worker"));
   printf("%s", why);
   CHECK(!strstr(why, "gone"));
   lvd_app_unload(app);
