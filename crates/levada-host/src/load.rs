@@ -92,12 +92,6 @@ impl Host {
         };
         graph.pins = pins.clone();
         let exclusive = own.or(core.as_ref().map(|core| core.worker));
-        let placed = self.place(graph, known.is_some(), &beside)?;
-        // A core may have been taken away since.
-        let open = shared.runtime.open();
-        let mut placement = seats
-            .filter(|seats| seats.iter().all(|seat| open.contains(seat)))
-            .unwrap_or(placed);
         let new = New {
             name: &name,
             network: &network,
@@ -110,18 +104,30 @@ impl Host {
         };
         let admission = admission::admit(shared, &new, anyway)?;
         let given = options;
-        let options = AppOptions {
-            name: Some(name.clone()),
-            placement: Some(placement.clone()),
-            options: given.clone(),
-            priority,
-            ..AppOptions::default()
-        };
         let refused = |e: levada_sys::Error| {
             Refusal::new(Kind::Limit, format!("{class} cannot be loaded: {e}"))
         };
-        let bytes = App::size(&shared.runtime, &network, &options).map_err(refused)?;
-        let app = App::load(&shared.runtime, &network, &options).map_err(refused)?;
+        let mut seats = seats;
+        let (app, bytes, mut placement) = loop {
+            let placed = self.place(graph.clone(), known.is_some(), &beside)?;
+            let seats = seats.take().filter(|seats| self.are_open(seats));
+            let placement = seats.unwrap_or(placed);
+            let options = AppOptions {
+                name: Some(name.clone()),
+                placement: Some(placement.clone()),
+                options: given.clone(),
+                priority,
+                ..AppOptions::default()
+            };
+            let bytes = App::size(&shared.runtime, &network, &options);
+            let app = bytes.and_then(|b| Ok((App::load(&shared.runtime, &network, &options)?, b)));
+            match app {
+                Ok((app, bytes)) => break (app, bytes, placement),
+                // Somebody has asked for a core since it was placed there.
+                Err(_) if !self.are_open(&placement) => {}
+                Err(e) => return Err(refused(e)),
+            }
+        };
         app.promise(limits.rate.is_some());
         // That of the old one is handed on when it stands still.
         if let Some(core) = &core {
@@ -202,6 +208,11 @@ impl Host {
         let counts = format!("{} as {}", hosted.class, hosted.name);
         shared.events.tell(What::Loaded, &hosted.name, counts);
         Ok(hosted)
+    }
+
+    fn are_open(&self, workers: &[u32]) -> bool {
+        let open = self.shared.runtime.open();
+        workers.iter().all(|worker| open.contains(worker))
     }
 
     /// Where the actors of a new one begin: on cores that are for all. `beside` is what programs beside this host take
