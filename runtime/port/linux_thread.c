@@ -345,14 +345,18 @@ static bool is_dead(const char *number) {
   return name_end && strncmp(name_end, ") Z", 3) == 0;
 }
 
-/* Without the C library's memory. */
+/* What a file begins with, or nothing; without the C library's memory, since signals' handlers ask. */
+static void read_start(const char *path, char *text, size_t size) {
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  ssize_t n = fd < 0 ? 0 : read(fd, text, size - 1);
+  if (fd >= 0) close(fd);
+  text[n > 0 ? n : 0] = 0;
+}
+
 bool lvd_port_thread_waits(uint32_t number) {
   char path[32], line[512];
   snprintf(path, sizeof path, "/proc/%u/stat", number);
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  ssize_t n = fd < 0 ? 0 : read(fd, line, sizeof line - 1);
-  if (fd >= 0) close(fd);
-  line[n > 0 ? n : 0] = 0;
+  read_start(path, line, sizeof line);
   const char *name_end = strrchr(line, ')');
   return !name_end || strchr("SDZX", name_end[2]);
 }
@@ -363,10 +367,7 @@ uint64_t lvd_port_thread_cpu_ns(void) { return lvd_port_clock_ns(CLOCK_THREAD_CP
 uint64_t lvd_port_thread_delay_ns(uint32_t number) {
   char path[48], line[80];
   snprintf(path, sizeof path, "/proc/self/task/%u/schedstat", number);
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  ssize_t n = fd < 0 ? 0 : read(fd, line, sizeof line - 1);
-  if (fd >= 0) close(fd);
-  line[n > 0 ? n : 0] = 0;
+  read_start(path, line, sizeof line);
   uint64_t delay = 0;
   for (const char *at = strchr(line, ' '); at && at[1] >= '0' && at[1] <= '9'; at++)
     delay = delay * 10 + (uint64_t)(at[1] - '0');
