@@ -4,16 +4,18 @@
 //!
 //! Time is discrete: what happens next is the end of some worker's *step*, a few firings of one actor
 //! (a quarter of its smallest channel at the most), which is when others see what it has put and
-//! popped. An actor's turn lasts until it can fire no more, or until others have waited for the length
-//! of a turn, and then others go first for as long as it had; with round robin, for as many firings as it could make when it began, as Orcc's do. What is promised
-//! a rate gets no more than that: its sources rest when they are ahead, until a time that is among the ends of steps,
-//! and what they did not take in time is lost to them, as it is in the host.
+//! popped. Who waits for that is woken when a quarter of a channel is there, or the turn is over. An actor's turn
+//! lasts until it can fire no more, or until others have waited for the length of a turn, or for less where another
+//! worker woke them, and then others go first for as long as it had; with round robin, for as many firings as it could
+//! make when it began, as Orcc's do. What is promised a rate gets no more than that: its sources rest when they are
+//! ahead, until a time that is among the ends of steps, and what they did not take in time is lost to them, as it is in
+//! the host.
 //! The same input gives the same rates to the last bit.
 
 use crate::graph::pipeline_order;
 use crate::machine::Machine;
 use crate::mix::Mix;
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
 
 /// How a worker chooses what runs next.
@@ -40,10 +42,15 @@ pub struct Simulated {
 
 /// The runtime's clock for fairness.
 const TURN: f64 = 4e6;
+/// So long a turn has to be for somebody of the same rank whom another worker wakes.
+const HANDED: f64 = 5e5;
 /// And what it leaves those of the same priority that promises go before: these may do so for so long at one time,
 /// and others have one part of so many then.
 const PROMISED: f64 = 1e8;
 const OTHERS: f64 = 16.0;
+/// What a step fills of a channel at the most, and what who waits at one is woken by before the other's turn is over:
+/// one part of so many.
+const PARTS: f64 = 4.0;
 /// Firings in one step, at the most.
 const MOST: u64 = 1 << 30;
 /// Rates have settled where the slowest actor is behind the mean by no more than this.
@@ -111,7 +118,10 @@ struct Worker {
     next: usize,
     /// The actor whose step ends next, and how many firings that is; none: about to choose.
     step: Option<(usize, u64)>,
+    until: f64,
     turn: f64,
+    /// Somebody whom another worker has woken is to go before who runs.
+    asked: bool,
     /// Firings left in a turn of round robin.
     quota: u64,
     awake: bool,
@@ -368,7 +378,7 @@ impl<'a> Machinery<'a> {
                 for (end, each, output) in [(from, put, true), (to, pop, false)] {
                     let entity = &mut sim.entities[end];
                     entity.firing += cost / entity.firings;
-                    entity.step = entity.step.min((room / each / 4.0) as u64).max(1);
+                    entity.step = entity.step.min((room / each / PARTS) as u64).max(1);
                     entity.rings.push((sim.rings.len(), output));
                 }
                 sim.rings.push(Ring {
@@ -409,8 +419,7 @@ impl<'a> Machinery<'a> {
         let mut least = most.min(self.allowed(entity));
         for &(ring, output) in &entity.rings {
             let ring = &self.rings[ring];
-            let there = ring.initial + self.entities[ring.from].done as f64 * ring.put
-                - self.entities[ring.to].done as f64 * ring.pop;
+            let there = self.there(ring);
             let firings = match output {
                 true => (ring.room - there) / ring.put,
                 false => there / ring.pop,
@@ -419,6 +428,12 @@ impl<'a> Machinery<'a> {
             least = least.min((firings + 1e-6).max(0.0) as u64);
         }
         least
+    }
+
+    /// The elements of a channel now.
+    fn there(&self, ring: &Ring) -> f64 {
+        ring.initial + self.entities[ring.from].done as f64 * ring.put
+            - self.entities[ring.to].done as f64 * ring.pop
     }
 
     /// How many firings it may make by what its application is promised: a unit more than were due.
@@ -521,19 +536,19 @@ impl<'a> Machinery<'a> {
     /// A worker's step has ended.
     fn end(&mut self, worker: usize) {
         let mut go_on = None;
-        if let Some((actor, firings)) = self.workers[worker].step.take() {
+        let ran = self.workers[worker].step.take();
+        if let Some((actor, firings)) = ran {
             self.entities[actor].done += firings;
-            for i in 0..self.entities[actor].rings.len() {
-                let (ring, output) = self.entities[actor].rings[i];
-                let ring = &self.rings[ring];
-                self.wake(if output { ring.to } else { ring.from }, worker);
-            }
+            self.wake_peers(actor, worker, false);
             let (can, behind) = (self.can(actor), self.is_behind(actor));
             let of = &mut self.workers[worker];
             of.quota = of.quota.saturating_sub(firings);
             if self.scheduling == Scheduling::RoundRobin {
                 go_on = (can.min(of.quota) > 0).then(|| (actor, can.min(of.quota), 0.0));
-            } else if can > 0 && (of.turn < TURN || of.queue.is_empty() && of.after.is_empty()) {
+            } else if can > 0
+                && !of.asked
+                && (of.turn < TURN || of.queue.is_empty() && of.after.is_empty())
+            {
                 go_on = Some((actor, can, 0.0));
             } else if can > 0 && behind {
                 of.queue.push_back(actor);
@@ -550,7 +565,11 @@ impl<'a> Machinery<'a> {
             }
         }
         if go_on.is_none() {
+            if let Some((actor, _)) = ran {
+                self.wake_peers(actor, worker, true);
+            }
             self.workers[worker].turn = 0.0;
+            self.workers[worker].asked = false;
             go_on = match self.scheduling {
                 Scheduling::EventDriven => self.first(worker),
                 Scheduling::RoundRobin => self.around(worker),
@@ -565,13 +584,26 @@ impl<'a> Machinery<'a> {
                 worker_of.step = Some((actor, firings));
                 worker_of.turn += time;
                 worker_of.busy += time;
-                let end = (self.now + time).to_bits();
-                self.ends.push(Reverse((end, worker)));
+                worker_of.until = self.now + time;
+                self.ends.push(Reverse((worker_of.until.to_bits(), worker)));
             }
             None => {
                 self.workers[worker].awake = false;
                 self.workers[worker].idle = self.now;
                 self.workers[worker].promised_had = 0.0;
+            }
+        }
+    }
+
+    /// Those who wait for what this one has put and popped: where a quarter is there, or its turn is over.
+    fn wake_peers(&mut self, actor: usize, worker: usize, over: bool) {
+        for i in 0..self.entities[actor].rings.len() {
+            let (ring, output) = self.entities[actor].rings[i];
+            let ring = &self.rings[ring];
+            let there = self.there(ring);
+            let enough = if output { there } else { ring.room - there };
+            if over || enough >= ring.room / PARTS {
+                self.wake(if output { ring.to } else { ring.from }, worker);
             }
         }
     }
@@ -586,10 +618,11 @@ impl<'a> Machinery<'a> {
         }
         self.entities[actor].ready = true;
         let core = self.entities[actor].core;
-        let worker = &mut self.workers[core];
         if self.scheduling == Scheduling::EventDriven {
-            worker.queue.push_back(actor);
+            self.workers[core].queue.push_back(actor);
+            self.workers[core].asked |= core != by && self.goes_before(actor, core);
         }
+        let worker = &mut self.workers[core];
         if !worker.awake && core != by {
             worker.awake = true;
             let costs = &self.machine.costs;
@@ -597,6 +630,21 @@ impl<'a> Machinery<'a> {
             let at = self.now + if asleep { costs.asleep } else { costs.wake };
             let at = at.to_bits();
             self.ends.push(Reverse((at, core)));
+        }
+    }
+
+    /// Whether one that another worker has woken is let in before the turn of who runs is over: of a higher rank it
+    /// is, and of the same if that turn is long enough.
+    fn goes_before(&self, actor: usize, core: usize) -> bool {
+        let worker = &self.workers[core];
+        let Some((running, _)) = worker.step else {
+            return false;
+        };
+        let had = worker.turn - (worker.until - self.now);
+        match self.rank(actor).cmp(&self.rank(running)) {
+            Ordering::Less => true,
+            Ordering::Equal => had > HANDED,
+            Ordering::Greater => false,
         }
     }
 
