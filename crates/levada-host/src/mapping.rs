@@ -8,7 +8,10 @@ use crate::watch::Note;
 use crate::weights::mapped;
 use levada_map::{App, Mix, Search};
 use levada_sys::Counters;
-use std::time::Instant;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::thread::Builder;
+use std::time::{Duration, Instant};
 
 /// Of what shares the cores that are for all.
 pub fn mix(shared: &Shared, mut apps: Vec<App>) -> Mix {
@@ -42,15 +45,12 @@ pub fn remap<'a>(
     let (machine, notes) = (shared.machine.clone(), shared.notes());
     let mix = mix(shared, apps);
     aside(CHANGED, move || {
-        let stay = || current.iter().map(|c| c.unwrap_or(0)).collect();
-        let placement = levada_map::remap(&mix, &machine, &current);
-        // What cannot be mapped stays where it is.
         let known = current.iter().all(Option::is_some);
-        match placement {
-            Ok(placement) => drop(notes.send(Note::Mapped(changes, placement))),
-            Err(_) if known => drop(notes.send(Note::Mapped(changes, stay()))),
-            Err(_) => drop(notes.send(Note::Mapped(changes, Vec::new()))),
-        }
+        let stay: Vec<u32> = current.iter().map(|c| c.unwrap_or(0)).collect();
+        let mapped = patiently(move || levada_map::remap(&mix, &machine, &current));
+        // What cannot be mapped stays where it is.
+        let placement = mapped.unwrap_or(if known { stay } else { Vec::new() });
+        drop(notes.send(Note::Mapped(changes, placement)));
     })
 }
 
@@ -59,7 +59,7 @@ pub fn search(shared: &Shared, changes: u64, search: Search) -> bool {
     let notes = shared.notes();
     aside(BETTER, move || {
         let began = Instant::now();
-        let found = search.run();
+        let found = patiently(move || search.run());
         drop(notes.send(Note::Found(changes, found, began.elapsed())));
     })
 }
@@ -69,14 +69,37 @@ pub fn search(shared: &Shared, changes: u64, search: Search) -> bool {
 const CHANGED: i32 = 5;
 /// And with this next to nothing: it goes on with what is mapped well already.
 const BETTER: i32 = 19;
+/// So long it is tried with what is idle.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// Computes in the idle time of the cores; where that is not enough, on the calling thread. A thread of the usual kind
+/// that is let in once goes on until a tick of the system's clock, whatever its nice value: for 4 ms no
+/// worker has the core then. One for idle time leaves it as soon as a worker wakes.
+pub fn patiently<T: Send + 'static>(compute: impl Fn() -> T + Send + Sync + 'static) -> T {
+    let compute = Arc::new(compute);
+    let there = Arc::clone(&compute);
+    let (done, answer) = channel();
+    let idly = move || {
+        let none = libc::sched_param { sched_priority: 0 };
+        // SAFETY: this thread alone. Refused, it is one of the usual kind.
+        unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &none) };
+        drop(done.send(there()));
+    };
+    let started = thread().spawn(idly).is_ok();
+    let answer = started.then(|| answer.recv_timeout(PATIENCE).ok());
+    answer.flatten().unwrap_or_else(|| compute())
+}
 
 /// Computes on a thread of its own that lets others go first. False: there is none to be had.
 fn aside(nice: i32, compute: impl FnOnce() + Send + 'static) -> bool {
-    let thread = std::thread::Builder::new().name("levada/map".to_string());
-    let started = thread.spawn(move || {
+    let started = thread().spawn(move || {
         // SAFETY: this thread alone, as Linux has it.
         unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
         compute();
     });
     started.is_ok()
+}
+
+fn thread() -> Builder {
+    Builder::new().name("levada/map".to_string())
 }

@@ -4,7 +4,7 @@
 
 use crate::host::Host;
 use crate::load::Load;
-use crate::mapping;
+use crate::mapping::{self, patiently};
 use crate::weights::{mapped, unmeasured};
 use levada_map::App;
 
@@ -33,7 +33,9 @@ impl Host {
             apps.push(App { priority, ..app });
         }
         let mix = mapping::mix(shared, apps);
-        let placement = levada_map::remap(&mix, &shared.machine, &current).ok()?;
+        let machine = shared.machine.clone();
+        let mapped = patiently(move || levada_map::remap(&mix, &machine, &current));
+        let placement = mapped.ok()?;
         let mut rest = &placement[before..];
         let mut seats = Vec::new();
         for load in loads {

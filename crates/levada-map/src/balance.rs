@@ -62,11 +62,11 @@ impl Search {
         self.seats.len()
     }
 
-    pub fn run(self) -> Found {
+    pub fn run(&self) -> Found {
         let better = improve(&self.mean, &self.machine, &self.seats);
         Found {
             then: bottleneck(&self.mean, &self.machine, &better),
-            before: self.seats,
+            before: self.seats.clone(),
             better,
         }
     }
