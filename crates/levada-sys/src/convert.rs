@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What C has in another way than Rust: texts, arrays, limits of time.
+
+use crate::{Error, Status, ffi};
+use std::ffi::{CStr, CString, c_char};
+use std::time::Duration;
+
+/// # Safety
+/// `data` points to `len` values that live as long as the result, or `len` is 0.
+pub(crate) unsafe fn slice<'a, T>(data: *const T, len: u32) -> &'a [T] {
+    match data.is_null() || len == 0 {
+        true => &[],
+        // SAFETY: the caller's promise.
+        false => unsafe { std::slice::from_raw_parts(data, len as usize) },
+    }
+}
+
+/// A C string of the runtime's; empty for null.
+pub(crate) fn text(s: *const c_char) -> String {
+    match s.is_null() {
+        true => String::new(),
+        // SAFETY: the runtime's strings are terminated and live.
+        false => unsafe { CStr::from_ptr(s) }.to_string_lossy().into_owned(),
+    }
+}
+
+pub(crate) fn c_string(s: &str) -> Result<CString, Error> {
+    CString::new(s).map_err(|_| Error {
+        status: Status(ffi::LVD_E_ARGUMENT),
+        why: format!("{s:?} holds a zero byte"),
+    })
+}
+
+/// As the runtime takes a limit: negative is none.
+pub(crate) fn milliseconds(timeout: Option<Duration>) -> i64 {
+    timeout.map_or(-1, |t| {
+        i64::try_from(t.as_millis()).map_or(i64::from(i32::MAX), |ms| ms.min(i64::from(i32::MAX)))
+    })
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What workers, actors, channels and fibers have done so far.
+
+use crate::convert::text;
+use crate::{App, Error, Status, ffi};
+use std::time::Duration;
+
+/// What a worker did so far.
+pub type WorkerCounters = ffi::lvd_worker_counters;
+/// What a channel carried so far, for one of its consumers.
+pub type ChannelCounters = ffi::lvd_channel_counters;
+
+#[derive(Clone, Debug, Default)]
+pub struct ActorCounters {
+    pub name: String,
+    /// Where it is.
+    pub worker: u32,
+    /// Where it shall be: by the last move, or by the runtime's, from a worker that is stuck.
+    pub target: u32,
+    pub firings: u64,
+    pub activations: u64,
+    pub busy: Duration,
+    pub longest: Duration,
+    /// At the moment: for a channel, or for what is outside; or it has ended.
+    pub waits: bool,
+    /// For what is outside, in the middle of a firing.
+    pub outside: bool,
+}
+
+/// All counters of an application at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Counters {
+    pub actors: Vec<ActorCounters>,
+    /// One for each consumer of each channel.
+    pub channels: Vec<ChannelCounters>,
+    /// CPU time of its fibers on each worker: of a C program, all that it computes there.
+    pub fibers: Vec<Duration>,
+}
+
+impl Counters {
+    /// CPU time of all of it.
+    pub fn busy(&self) -> Duration {
+        let actors = self.actors.iter().map(|a| a.busy);
+        actors.chain(self.fibers.iter().copied()).sum()
+    }
+}
+
+impl App {
+    pub fn counters(&self) -> Result<Counters, Error> {
+        let mut actors = self.network.actors() as u32;
+        let mut channels = self.network.links().len() as u32;
+        // SAFETY: zero is a value of every field.
+        let zero: ffi::lvd_actor_counters = unsafe { std::mem::zeroed() };
+        let mut actor = vec![zero; actors as usize];
+        let mut channel = vec![ChannelCounters::default(); channels as usize];
+        // SAFETY: both arrays hold as many as is said.
+        Status(unsafe {
+            ffi::lvd_app_counters(
+                self.raw.as_ptr(),
+                actor.as_mut_ptr(),
+                &mut actors,
+                channel.as_mut_ptr(),
+                &mut channels,
+            )
+        })
+        .check()?;
+        actor.truncate(actors as usize);
+        channel.truncate(channels as usize);
+        let actors = actor.iter().map(|a| ActorCounters {
+            name: text(a.name),
+            worker: a.worker,
+            target: a.target,
+            firings: a.firings,
+            activations: a.activations,
+            busy: Duration::from_nanos(a.busy_ns),
+            longest: Duration::from_nanos(a.longest_ns),
+            waits: a.waits,
+            outside: a.outside,
+        });
+        Ok(Counters {
+            actors: actors.collect(),
+            channels: channel,
+            fibers: (0..self.runtime.workers())
+                .map(|w| self.fibers_on(w))
+                .collect(),
+        })
+    }
+
+    /// CPU time of its fibers on a worker.
+    fn fibers_on(&self, worker: u32) -> Duration {
+        // SAFETY: the application is live.
+        let ns = unsafe { ffi::lvd_app_fibers_busy_on(self.raw.as_ptr(), worker) };
+        Duration::from_nanos(ns)
+    }
+}

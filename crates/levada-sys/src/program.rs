@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A C program that is loaded (`levada/program.h`).
+
+use crate::convert::{c_string, text};
+use crate::{Error, Status, ffi};
+use std::ffi::{CString, c_char};
+use std::path::Path;
+use std::ptr::NonNull;
+
+#[derive(Debug)]
+pub(crate) struct Program(NonNull<ffi::lvd_program>);
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // SAFETY: its network goes with it, and applications of that have gone before.
+        unsafe { ffi::lvd_program_close(self.0.as_ptr()) }
+    }
+}
+
+impl Program {
+    /// See [`crate::Network::program`].
+    ///
+    /// # Safety
+    /// The program's code runs in this process: it must be trusted.
+    pub(crate) unsafe fn open(path: &Path, arguments: &[String]) -> Result<Program, String> {
+        let wrong = |e: Error| e.why;
+        let file = path.to_string_lossy();
+        let argv = std::iter::once(file.as_ref()).chain(arguments.iter().map(String::as_str));
+        let argv: Result<Vec<CString>, Error> = argv.map(c_string).collect();
+        let argv = argv.map_err(wrong)?;
+        let raw: Vec<*const c_char> = argv.iter().map(|a| a.as_ptr()).collect();
+        let path = CString::new(path.as_os_str().as_encoded_bytes());
+        let path = path.map_err(|_| format!("{file:?} holds a zero byte"))?;
+        let mut out = std::ptr::null_mut();
+        let mut why = [0 as c_char; 512];
+        let argc = std::ffi::c_int::try_from(raw.len()).map_err(|e| e.to_string())?;
+        // SAFETY: everything pointed to outlives the call; the caller vouches for the program.
+        let status = Status(unsafe {
+            ffi::lvd_program_open(
+                path.as_ptr(),
+                argc,
+                raw.as_ptr(),
+                &mut out,
+                why.as_mut_ptr(),
+                why.len(),
+            )
+        });
+        why[why.len() - 1] = 0;
+        NonNull::new(out).map(Program).ok_or_else(|| {
+            let why = text(why.as_ptr());
+            match why.is_empty() {
+                true => format!("{file}: {}", Error { status, why }),
+                false => why,
+            }
+        })
+    }
+
+    /// What it is loaded as.
+    pub(crate) fn network(&self) -> Option<NonNull<ffi::lvd_network>> {
+        // SAFETY: it is open.
+        let network = unsafe { ffi::lvd_program_network(self.0.as_ptr()) };
+        NonNull::new(network.cast_mut())
+    }
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The runtime: one worker per core, which all applications share.
+
+use crate::convert::{milliseconds, text};
+use crate::{Error, Status, WorkerCounters, ffi};
+use std::ffi::c_char;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How a runtime is set up; zeros are the runtime's own choice.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RuntimeOptions {
+    pub workers: u32,
+    pub no_pin: bool,
+    pub no_spin: bool,
+    pub spin_us: u32,
+    pub time_limit_ms: u32,
+    pub schedule: Schedule,
+}
+
+/// Which of the actors that can fire on a worker goes next, where priorities and promises leave a choice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Schedule {
+    /// The one that could fire first.
+    #[default]
+    EventDriven,
+    /// The next one in the order of loading, behind the one that ran last, and round.
+    RoundRobin,
+}
+
+#[derive(Debug)]
+struct RuntimeHandle(NonNull<ffi::lvd_runtime>);
+
+// SAFETY: all calls on a runtime are thread-safe.
+unsafe impl Send for RuntimeHandle {}
+unsafe impl Sync for RuntimeHandle {}
+
+impl Drop for RuntimeHandle {
+    fn drop(&mut self) {
+        // SAFETY: made by lvd_runtime_create; applications hold an Arc of this, so none is left.
+        unsafe { ffi::lvd_runtime_destroy(self.0.as_ptr()) }
+    }
+}
+
+/// One worker per core. Cheap to clone; ends with the last clone and the last application.
+#[derive(Clone, Debug)]
+pub struct Runtime(Arc<RuntimeHandle>);
+
+impl Runtime {
+    pub fn new(options: &RuntimeOptions) -> Result<Runtime, Error> {
+        let raw = ffi::lvd_runtime_options {
+            workers: options.workers,
+            spin_us: options.spin_us,
+            no_spin: options.no_spin,
+            no_pin: options.no_pin,
+            round_robin: options.schedule == Schedule::RoundRobin,
+            time_limit_ms: options.time_limit_ms,
+            entities: 0,
+        };
+        let mut out = std::ptr::null_mut();
+        // SAFETY: both pointers are valid for the call.
+        Status(unsafe { ffi::lvd_runtime_create(&raw, &mut out) }).check()?;
+        let handle = NonNull::new(out).ok_or(Error {
+            status: Status::OK,
+            why: "the runtime gave nothing".to_string(),
+        })?;
+        Ok(Runtime(Arc::new(RuntimeHandle(handle))))
+    }
+
+    pub(crate) fn raw(&self) -> *mut ffi::lvd_runtime {
+        self.0.0.as_ptr()
+    }
+
+    pub fn workers(&self) -> u32 {
+        // SAFETY: the handle is live.
+        unsafe { ffi::lvd_workers(self.raw()) }
+    }
+
+    /// Nothing runs on the core of `worker` any more when this returns. `Status::STATE`: it was taken
+    /// already, or is the last one.
+    pub fn take_core(&self, worker: u32) -> Result<(), Error> {
+        // SAFETY: the handle is live.
+        Status(unsafe { ffi::lvd_core_take(self.raw(), worker) }).check()
+    }
+
+    /// The same, waiting no longer than that. `Status::TIME`: somebody is there still, as the error says, and all
+    /// is as it was.
+    pub fn take_core_within(&self, worker: u32, timeout: Duration) -> Result<(), Error> {
+        let mut why = [0 as c_char; 256];
+        // SAFETY: the handle is live, the buffer as large as is said.
+        let status = Status(unsafe {
+            ffi::lvd_core_take_within(
+                self.raw(),
+                worker,
+                milliseconds(Some(timeout)),
+                why.as_mut_ptr(),
+                why.len(),
+            )
+        });
+        status.check().map_err(|e| match status {
+            Status::TIME => Error {
+                status,
+                why: text(why.as_ptr()),
+            },
+            _ => e,
+        })
+    }
+
+    pub fn give_core(&self, worker: u32) -> Result<(), Error> {
+        // SAFETY: the handle is live.
+        Status(unsafe { ffi::lvd_core_give(self.raw(), worker) }).check()
+    }
+
+    /// The workers whose core is for all.
+    pub fn open(&self) -> Vec<u32> {
+        let given = |&w: &u32| self.worker_counters(w).is_ok_and(|c| c.given);
+        (0..self.workers()).filter(given).collect()
+    }
+
+    pub fn worker_counters(&self, worker: u32) -> Result<WorkerCounters, Error> {
+        let mut out = WorkerCounters::default();
+        // SAFETY: the handle is live, `out` valid.
+        Status(unsafe { ffi::lvd_worker_counters_read(self.raw(), worker, &mut out) }).check()?;
+        Ok(out)
+    }
+}

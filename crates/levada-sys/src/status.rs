@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! How a call ended: its status, and the error that comes of one that is not good.
+
+use crate::ffi;
+use std::ffi::CStr;
+
+/// Why a call failed, or how an application ended.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Status(pub ffi::lvd_status);
+
+impl Status {
+    pub const OK: Status = Status(ffi::LVD_OK);
+    pub const STATE: Status = Status(ffi::LVD_E_STATE);
+    pub const TIME: Status = Status(ffi::LVD_E_TIME);
+    pub const FAULT: Status = Status(ffi::LVD_E_FAULT);
+    pub const DEADLOCK: Status = Status(ffi::LVD_E_DEADLOCK);
+    pub const STOPPED: Status = Status(ffi::LVD_E_STOPPED);
+    pub const LAYOUT: Status = Status(ffi::LVD_E_LAYOUT);
+    pub const UNKNOWN: Status = Status(ffi::LVD_E_UNKNOWN);
+    pub const ARGUMENT: Status = Status(ffi::LVD_E_ARGUMENT);
+
+    pub fn name(self) -> &'static str {
+        // SAFETY: never null, constant text.
+        let text = unsafe { CStr::from_ptr(ffi::lvd_status_name(self.0)) };
+        text.to_str().unwrap_or("?")
+    }
+
+    pub fn text(self) -> &'static str {
+        // SAFETY: never null, constant text.
+        let text = unsafe { CStr::from_ptr(ffi::lvd_status_text(self.0)) };
+        text.to_str().unwrap_or("?")
+    }
+
+    pub(crate) fn check(self) -> Result<(), Error> {
+        match self {
+            Status::OK => Ok(()),
+            status => Err(Error {
+                status,
+                why: String::new(),
+            }),
+        }
+    }
+}
+
+impl std::fmt::Debug for Status {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A call that failed: its status, and the sentence that came with it, if any.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    pub status: Status,
+    pub why: String,
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.why.is_empty() {
+            true => write!(f, "{} ({})", self.status.text(), self.status.name()),
+            false => write!(f, "{}", self.why),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
