@@ -59,6 +59,19 @@ fn give_leases() -> Option<Leases> {
 }
 
 pub fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
+    match hold(args)? {
+        Some(signal) => {
+            // SAFETY: all streams; what has printed has ended.
+            unsafe { libc::fflush(std::ptr::null_mut()) };
+            guard::end_by(signal)
+        }
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Until it is told to end. The signal that it is to end by then, if it is the process of an isolated application:
+/// the host that has started it sees, and says, what has ended it.
+fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
     let isolated = args.listener.is_some();
     files::allow_all();
     let socket = socket(args)?;
@@ -122,6 +135,7 @@ pub fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
         starts: Starts {
             command,
             options: args.for_another(),
+            within: args.within(),
         },
     });
     let end = Arc::new(tokio::sync::Notify::new());
@@ -149,6 +163,7 @@ pub fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
     if left > 0 && !isolated {
         say!("stopping {}", plural(left, "application"));
     }
+    let signal = interrupt.signal().filter(|_| isolated);
     // What natives hold open is finished, or removed, when the applications go.
     let lasting = served.stop_within(args.within());
     if !lasting.is_empty() {
@@ -156,12 +171,15 @@ pub fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
         let names = lasting.join(", ");
         say!("not ended after {within:?}, as a firing lasts: {names}");
         served.host.flush();
+        if let Some(signal) = signal {
+            guard::end_by(signal);
+        }
         // SAFETY: whatever would be run at the end may wait for that firing, too.
         unsafe { libc::_exit(1) };
     }
     drop(interrupt);
     match done {
-        Ok(()) => Ok(ExitCode::SUCCESS),
+        Ok(()) => Ok(signal),
         Err(e) => output::failure(format!("cannot serve: {e}")),
     }
 }

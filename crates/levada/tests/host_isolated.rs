@@ -160,6 +160,37 @@ fn whatever_ends_its_process_ends_it_alone() {
     assert_eq!(events.matches("failed").count(), 4, "{events}");
 }
 
+/// Who is told to end by somebody else is told to have ended by that, and leaves nothing half written.
+#[test]
+fn who_is_told_to_end_from_outside_is_told_to_have_ended_by_that() {
+    let host = Host::begin();
+    let told = [
+        (libc::SIGTERM, "signal 15 (Terminated)"),
+        (libc::SIGINT, "signal 2 (Interrupt)"),
+        (libc::SIGHUP, "signal 1 (Hangup)"),
+    ];
+    for (number, how) in told {
+        let pid = load(&host, "src/p/Many.xdf", "apart", "apart.txt");
+        fires(&host, "apart");
+        signal(pid, number);
+        let failed = host.until("apart", |a| a["state"] == "failed");
+        assert_eq!(failed["outcome"], format!("its process was ended by {how}"));
+        until_gone(pid);
+        let left = host.place.list("");
+        assert!(
+            left.iter().all(|name| !name.starts_with("apart.txt")),
+            "{left:?}"
+        );
+        host.run(&["unload", "apart"]).succeeds();
+    }
+    // Who does not end then is ended all the same, at once.
+    let pid = load(&host, "src/p/Many.xdf", "apart", "/dev/null");
+    signal(pid, libc::SIGSTOP);
+    signal(pid, libc::SIGTERM);
+    host.run(&["unload", "apart", "--now"]).succeeds();
+    until_gone(pid);
+}
+
 #[test]
 fn what_its_own_host_contains_is_told_in_the_same_words() {
     let host = Host::begin();

@@ -154,22 +154,27 @@ fn children() -> Vec<pid_t> {
 
 /// Whoever waits for this process sees what it would have seen of the child.
 fn end_as(status: c_int) -> ! {
+    match libc::WIFSIGNALED(status) {
+        true => end_by(libc::WTERMSIG(status)),
+        // SAFETY: this process has nothing more to do.
+        false => unsafe { libc::_exit(libc::WEXITSTATUS(status)) },
+    }
+}
+
+/// Ends this process as this signal does where nobody has another use for it, and leaves no core file.
+pub fn end_by(signal: c_int) -> ! {
     // SAFETY: this process has nothing more to do.
     unsafe {
-        if libc::WIFSIGNALED(status) {
-            let signal = libc::WTERMSIG(status);
-            let none = libc::rlimit {
-                rlim_cur: 0,
-                rlim_max: 0,
-            };
-            libc::setrlimit(libc::RLIMIT_CORE, &none);
-            libc::signal(signal, libc::SIG_DFL);
-            let mut nothing: libc::sigset_t = std::mem::zeroed();
-            libc::sigemptyset(&mut nothing);
-            libc::raise(signal);
-            libc::sigprocmask(libc::SIG_SETMASK, &nothing, std::ptr::null_mut());
-            libc::_exit(128 + signal);
-        }
-        libc::_exit(libc::WEXITSTATUS(status))
+        let none = libc::rlimit {
+            rlim_cur: 0,
+            rlim_max: 0,
+        };
+        libc::setrlimit(libc::RLIMIT_CORE, &none);
+        libc::signal(signal, libc::SIG_DFL);
+        let mut nothing: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut nothing);
+        libc::raise(signal);
+        libc::sigprocmask(libc::SIG_SETMASK, &nothing, std::ptr::null_mut());
+        libc::_exit(128 + signal);
     }
 }

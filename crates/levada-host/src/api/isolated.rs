@@ -59,6 +59,8 @@ const REMEMBERED: usize = 256;
 pub struct Starts {
     pub command: PathBuf,
     pub options: Vec<OsString>,
+    /// Told to end, it waits so long for a firing that does not end, as its options say.
+    pub within: Duration,
 }
 
 /// All that there are.
@@ -529,8 +531,8 @@ impl Isolated {
         None
     }
 
-    /// Follows what happens there, until it has ended or nothing is heard any more.
-    fn follow(&self, events: &Events) {
+    /// Follows what happens there, until it has ended or nothing is heard any more; whether it has said how it ended.
+    fn follow(&self, events: &Events) -> bool {
         let mut since = 0;
         loop {
             let mut end = None;
@@ -544,7 +546,7 @@ impl Isolated {
                 end.is_none()
             });
             let Some((event, how)) = end else {
-                return;
+                return false;
             };
             let client = self.client.clone().within(SOON);
             if let Ok(details) = client.get::<Details>(&self.address("")) {
@@ -553,7 +555,8 @@ impl Isolated {
                     continue; // a new version is in its place
                 }
             }
-            return self.ended(event, how, events);
+            self.ended(event, how, events);
+            return true;
         }
     }
 
@@ -612,8 +615,11 @@ fn stand_by(
         changed: Condvar::new(),
     });
     let _ = begun.send(Ok(isolated.clone()));
-    isolated.follow(events);
-    // What has nothing to run, or tells nothing any more, ends.
+    if !isolated.follow(events) {
+        // Somebody may have told it to end: it stops then, and is seen to have ended by that.
+        await_end(guard, Some(starts.within + SOON));
+    }
+    // What has nothing to run, or tells nothing any more and stays, ends.
     isolated.kill();
     await_end(guard, Some(GUARDED));
     isolated.kill_guard();
