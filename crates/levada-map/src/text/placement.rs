@@ -2,7 +2,7 @@
 //! Placements as files: a table for each application, a core for each actor's name.
 
 use super::{orcc, quoted};
-use crate::mix::{Mix, Problem};
+use crate::mix::{App, Mix, Problem};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -54,6 +54,19 @@ fn names(actor: &str, name: &str) -> bool {
     actor == name || alike(actor, name) || actor.split('+').any(|part| alike(part, name))
 }
 
+/// So many names are told of what there is.
+const TOLD: usize = 20;
+
+/// These names, or the first of them and how many more there are.
+fn listed(names: &[impl AsRef<str>], between: &str) -> String {
+    let told = names.iter().take(TOLD).map(AsRef::as_ref);
+    let told = told.collect::<Vec<&str>>().join(between);
+    match names.len().saturating_sub(TOLD) {
+        0 => told,
+        more => format!("{told} and {more} more"),
+    }
+}
+
 impl Mix {
     /// Pins the actors that a placement names.
     pub fn pin(&mut self, named: &Named, cores: usize) -> Result<(), Problem> {
@@ -67,7 +80,6 @@ impl Mix {
                     "place it on one of these, or ask for more workers",
                 ));
             }
-            let apps: Vec<String> = self.apps.iter().map(|a| a.name.clone()).collect();
             let mut found = false;
             for one in &mut self.apps {
                 if app.as_ref().is_some_and(|app| *app != one.name) {
@@ -89,22 +101,43 @@ impl Mix {
                 }
             }
             if !found {
-                let there = match app {
-                    Some(app) if !apps.contains(app) => {
-                        (format!("application {app}"), apps.join(", "))
+                let apps: Vec<&str> = self.apps.iter().map(|one| one.name.as_str()).collect();
+                let (what, there) = match app.as_deref() {
+                    Some(app) if !apps.contains(&app) => {
+                        (format!("application {app}"), listed(&apps, ", "))
                     }
-                    _ => {
-                        let all = self.apps.iter().flat_map(|a| &a.actors);
-                        let all: Vec<&str> = all.map(|a| a.name.as_str()).take(20).collect();
-                        (format!("actor {actor}"), all.join(", "))
+                    Some(app) if apps.len() > 1 => {
+                        (format!("actor {actor} of {app}"), self.actors_of(Some(app)))
                     }
+                    app => (format!("actor {actor}"), self.actors_of(app)),
                 };
                 return Err(Problem::new(
-                    format!("the placement names {}, which is not there", there.0),
-                    format!("there is {}", there.1),
+                    format!("the placement names {what}, which is not there"),
+                    format!("there is {there}"),
                 ));
             }
         }
         Ok(())
+    }
+
+    /// The actors of this application, or of all: where there are several, by application. Those of one network, which
+    /// have the same, are told together.
+    fn actors_of(&self, app: Option<&str>) -> String {
+        // Applications, and what all of them have.
+        let mut groups: Vec<(Vec<&str>, Vec<&str>)> = Vec::new();
+        let of = |one: &&App| app.is_none_or(|app| app == one.name);
+        for one in self.apps.iter().filter(of) {
+            let actors: Vec<&str> = one.actors.iter().map(|a| a.name.as_str()).collect();
+            match groups.iter_mut().find(|(_, all)| *all == actors) {
+                Some((apps, _)) => apps.push(&one.name),
+                None => groups.push((vec![&one.name], actors)),
+            }
+        }
+        let alone = self.apps.len() == 1;
+        let groups = groups.iter().map(|(apps, actors)| match alone {
+            true => listed(actors, ", "),
+            false => format!("{}: {}", listed(apps, ", "), listed(actors, ", ")),
+        });
+        listed(&groups.collect::<Vec<_>>(), "; ")
     }
 }

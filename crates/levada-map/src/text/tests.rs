@@ -169,3 +169,43 @@ fn what_is_wrong_is_said() {
         assert!(problem.what.contains(said), "{problem} has no {said}");
     }
 }
+
+#[test]
+fn who_names_what_is_not_there_is_told_what_is() {
+    let actors = r#"actor = [{ name = "in", time_ns = 1 }, { name = "out", time_ns = 1 }]"#;
+    let other =
+        format!("{TWO}\n[[app]]\nname = \"tv\"\nactor = [{{ name = \"in\", time_ns = 1 }}]");
+    let alone = format!("[machine]\ncores = 4\n[[app]]\nname = \"a\"\n{actors}");
+    let many = format!("{alone}\n[random]\napps = 30\nactors = 60");
+    let orcc = "<C><Partition id='1'><Instance id='x'/></Partition></C>";
+    for (there, text, what, help) in [
+        (
+            TWO,
+            "[radio-2]\nx = 0",
+            "actor x of radio-2",
+            "there is radio-2: in, out",
+        ),
+        (TWO, orcc, "actor x", "there is radio-1, radio-2: in, out"),
+        (
+            &other,
+            orcc,
+            "actor x",
+            "there is radio-1, radio-2: in, out; tv: in",
+        ),
+        (
+            &other,
+            "[b]\nx = 0",
+            "application b",
+            "there is radio-1, radio-2, tv",
+        ),
+        (&alone, "[a]\nx = 0", "actor x", "there is in, out"),
+        (&many, "[b]\nx = 0", "application b", " and 11 more"),
+    ] {
+        let mut mix = read_description(there).unwrap().mix;
+        let named = read_placement(text).unwrap();
+        let problem = mix.pin(&named, 4).unwrap_err();
+        let said = format!("the placement names {what}, which is not there");
+        assert_eq!(problem.what, said);
+        assert!(problem.help.ends_with(help), "{problem}");
+    }
+}
