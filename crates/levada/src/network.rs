@@ -97,6 +97,15 @@ fn resolve(args: &NetworkArgs) -> Result<Named, Failure> {
     if is_file_name && !seen::exists(path) {
         return failure(format!("there is no file {typed}"));
     }
+    if path.extension().is_some_and(|e| e == "c") && seen::is_file(path) {
+        return failure_with(
+            format!("{typed} is a C source, not a network (.xdf)"),
+            format!(
+                "a C program is loaded, or run, as a shared object: levada cc --hosted -O2 {typed} -o {}",
+                path.with_extension("so").display()
+            ),
+        );
+    }
     let project = match &args.project {
         Some(folder) => Some(project(folder, (!is_file_name).then_some(typed))?),
         None if is_file_name => Project::around(path).map_err(Failure::new)?,

@@ -207,6 +207,7 @@ fn what_cannot_be_loaded_is_said_before_anything_is_touched() {
         "src/p/Odd.cal",
         "package p;\nactor Odd () ==> :\n  action ==> do y := 1; end\nend\n",
     );
+    host.place.write("prog.c", "int main(void) { return 0; }\n");
     let odd = host.run(&["load", "src/p/Odd.cal"]);
     odd.refuses(1, &["Odd.cal:3", "y := 1", "1 error"]);
     let json = host.run(&["load", "src/p/Odd.cal", "--json"]);
@@ -236,6 +237,13 @@ fn what_cannot_be_loaded_is_said_before_anything_is_touched() {
         ),
         (vec![TOP, "--memory", "4K"], &["claims", "may have 4096"]),
         (vec!["--", "--help"], &["names no network"]),
+        (
+            vec!["prog.c"],
+            &[
+                "prog.c is a C source",
+                "levada cc --hosted -O2 prog.c -o prog.so",
+            ],
+        ),
     ] {
         let mut all = vec!["load", "--socket", "h.sock"];
         all.extend(args);

@@ -57,6 +57,7 @@ fn wrong_usage_has_status_2() {
 fn networks_that_are_none() {
     let place = numbers();
     place.write("notes.txt", "hello");
+    place.write("src/prog.c", "int main(void) { return 0; }\n");
     for command in ["run", "build", "graph"] {
         for (typed, said) in [
             ("src/p/None.xdf", "there is no file src/p/None.xdf"),
@@ -71,6 +72,11 @@ fn networks_that_are_none() {
             ("p..Top", "names no network"),
             ("", "names no network"),
             ("src/p/Print.cal", "has the port In"),
+            ("src/prog.c", "is a C source, not a network (.xdf)"),
+            (
+                "src/prog.c",
+                "levada cc --hosted -O2 src/prog.c -o src/prog.so",
+            ),
         ] {
             let run = place.run(&[command, typed]);
             run.refuses(1, &[said]);
