@@ -421,11 +421,11 @@ fn a_manifest_is_loaded_whole_or_not_at_all() {
         ),
         (
             "[[application]]\nnetwork = \"p/Top.xdf\"\nmemory = 10\n",
-            &["may have 10"],
+            &["p.Top claims ", "may have 10"],
         ),
         (
-            "[[application]]\nnetwork = \"p/Top.xdf\"\nmemory = \"1K\"\n",
-            &["may have 1024"],
+            "[[application]]\nnetwork = \"p/Top.xdf\"\nname = \"three\"\nmemory = \"1K\"\n",
+            &["three claims ", "may have 1024"],
         ),
         (
             "[[application]]\nnetwork = \"p/Top.xdf\"\nrate = nan\n",

@@ -545,31 +545,37 @@ fn free_name(served: &Served, class: &str, wanted: &BTreeSet<String>) -> String 
 }
 
 /// Is there memory for them?
-fn fits(host: &Host, ready: &[Ready]) -> Result<(), Refusal> {
+fn fits(host: &Host, ready: &[Ready]) -> Result<(), Failed> {
     let left = memory::left();
+    let several = ready.len() > 1;
     let mut all = 0u64;
     for one in ready {
         // What is isolated is sized where it is opened.
         let Some(load) = &one.load else {
             continue;
         };
-        let needs = host.size(load)?;
+        let needs = host.size(load).map_err(|refusal| {
+            let whose = several.then(|| whose(&one.request));
+            Failed::from(refusal).of(whose)
+        })?;
         all = all.saturating_add(needs);
-        let (class, claims) = (&load.class, "for its state and its channels");
+        let name = one.request.name.as_ref().unwrap_or(&load.class);
+        let claims = format!("{name} claims {needs} bytes for its state and its channels");
         if let Some(limit) = one.request.memory
             && needs > limit
         {
-            let what = format!("{class} claims {needs} bytes {claims}, and may have {limit}");
+            let what = format!("{claims}, and may have {limit}");
             return Err(Refusal::new(Kind::Limit, what)
-                .help("smaller channels (bufferSize) take less, or allow it more with --memory"));
+                .help("smaller channels (bufferSize) take less, or allow it more with --memory")
+                .into());
         }
         if let Some(left) = left
             && all > left
         {
-            let what =
-                format!("{class} claims {needs} bytes {claims}, and there are not so many left");
+            let what = format!("{claims}, and there are not so many left");
             return Err(Refusal::new(Kind::Limit, what)
-                .help("smaller channels (bufferSize) take less, or unload what is not needed"));
+                .help("smaller channels (bufferSize) take less, or unload what is not needed")
+                .into());
         }
     }
     Ok(())
