@@ -194,7 +194,7 @@ pub struct Compiled {
     pub warnings: Vec<Diagnostic>,
     /// It was there already.
     pub cached: bool,
-    /// The options that its natives ask for.
+    /// The options that its natives ask for, and whether they count.
     pub options: OptionNames,
 }
 
@@ -253,7 +253,11 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
         names.add_built_in(b, &emitted.natives);
     }
     natives.iter().for_each(|text| names.add(text));
-    names.any |= options.natives.iter().any(|p| is_shared_object(p));
+    // What is compiled already says nothing of it.
+    if options.natives.iter().any(|p| is_shared_object(p)) {
+        names.any = true;
+        names.counts = true;
+    }
     let object = cache.join(format!("{}.so", hex(key)));
     if is_kept(&object) {
         return Ok(Compiled {

@@ -13,6 +13,8 @@ pub struct BuiltIn {
     pub text: &'static str,
     /// The options that it asks for, and the functions that do.
     options: &'static [(&'static str, &'static [&'static str])],
+    /// The functions that tell how far the application is (`lvd_app_progress`).
+    counts: &'static [&'static str],
 }
 
 pub const BUILT_IN: &[BuiltIn] = &[
@@ -34,6 +36,7 @@ pub const BUILT_IN: &[BuiltIn] = &[
             ),
             ("rate", &["io_video_begin"]),
         ],
+        counts: &["io_picture_end", "io_video_end"],
     },
     BuiltIn {
         file: "std.c",
@@ -64,6 +67,7 @@ pub const BUILT_IN: &[BuiltIn] = &[
                 ],
             ),
         ],
+        counts: &["fpsPrintNewPicDecoded"],
     },
     BuiltIn {
         file: "audio.c",
@@ -72,6 +76,7 @@ pub const BUILT_IN: &[BuiltIn] = &[
             "out",
             &["audio_initAudioFormat", "audio_receive", "audio_play"],
         )],
+        counts: &[],
     },
     BuiltIn {
         file: "camera.c",
@@ -81,11 +86,13 @@ pub const BUILT_IN: &[BuiltIn] = &[
             ("out", &["displayGray", "displayRGB"]),
             ("rate", &["displayGray", "displayRGB"]),
         ],
+        counts: &["displayGray", "displayRGB"],
     },
     BuiltIn {
         file: "communication.c",
         text: include_str!("../lib/natives/communication.c"),
         options: &[],
+        counts: &[],
     },
 ];
 
@@ -129,13 +136,16 @@ pub fn write(built_in: &BuiltIn, folder: &Path) -> io::Result<()> {
 /// Of those that ask for `out`, which write into a folder, too.
 const PICTURES: &[&str] = &["io_picture_begin", "displayGray", "displayRGB"];
 
-/// The options that the natives of a network ask for (`lvd_app_option`), as far as their text tells.
+/// The options that the natives of a network ask for (`lvd_app_option`), and whether they count what it does, as far as
+/// their text tells.
 #[derive(Clone, Debug, Default)]
 pub struct OptionNames {
     names: BTreeSet<String>,
     /// A native makes up names, or takes them from elsewhere: they may be any.
     pub any: bool,
     pub files: Files,
+    /// One of them tells how far the application is (`lvd_app_progress`), or may; else nobody counts what it does.
+    pub counts: bool,
 }
 
 /// What the natives that come with Levada want of the network's input and output.
@@ -154,11 +164,13 @@ impl OptionNames {
             names: names.into_iter().collect(),
             any,
             files,
+            ..OptionNames::default()
         }
     }
 
     /// Those of natives that come with Levada; `used` are the functions that are called.
     pub fn add_built_in(&mut self, built_in: &BuiltIn, used: &[String]) {
+        self.counts |= used.iter().any(|u| built_in.counts.contains(&u.as_str()));
         for (name, natives) in built_in.options {
             let mut asks = natives
                 .iter()
@@ -175,9 +187,11 @@ impl OptionNames {
     /// Those of a C file.
     pub fn add(&mut self, text: &str) {
         // A file of its folder may ask, too.
-        self.any |= text
+        let includes = text
             .lines()
             .any(|row| row.trim_start().starts_with("#include \""));
+        self.any |= includes;
+        self.counts |= includes || text.contains("lvd_app_progress");
         for call in text.split("lvd_app_option").skip(1) {
             let literal = argument_after_comma(call)
                 .and_then(|a| a.strip_prefix('"')?.strip_suffix('"'))
@@ -268,6 +282,29 @@ mod tests {
             assert!(of(text).holds("any"), "{text}");
         }
         assert!(!of("#include <stdio.h>\nint x;").holds("any"));
+    }
+
+    #[test]
+    fn who_counts_is_known() {
+        assert!(of("void f(void) { lvd_app_progress(a, \"frames\", 1); }").counts);
+        // Whoever is included may.
+        assert!(of("#include \"frames.h\"\n").counts);
+        assert!(!of("#include <stdio.h>\nint x;").counts);
+        for built_in in BUILT_IN {
+            let counts = built_in.text.contains("lvd_app_progress");
+            assert_eq!(counts, !built_in.counts.is_empty(), "{}", built_in.file);
+            for native in built_in.counts {
+                assert!(defines(built_in.text, native), "{native}");
+                let mut names = OptionNames::default();
+                names.add_built_in(built_in, &[native.to_string()]);
+                assert!(names.counts);
+            }
+            let mut names = OptionNames::default();
+            names.add_built_in(built_in, &["io_write_number".to_string()]);
+            assert!(!names.counts);
+        }
+        let mut headers = HEADERS.iter();
+        assert!(headers.all(|h| !h.1.contains("lvd_app_progress")));
     }
 
     /// But those that a host gives by itself, which begin with `levada.`.

@@ -11,6 +11,7 @@ use crate::hosted::Hosted;
 use crate::keep::Limits;
 use crate::mapping::mix;
 use crate::measured::Measured;
+use crate::pace::no_units;
 use crate::refusal::{Kind, Refusal};
 use crate::table::Shared;
 use crate::weights::{is_guessed, mapped, unmeasured};
@@ -32,6 +33,8 @@ pub struct New<'a> {
     pub pins: &'a [Option<u32>],
     pub priority: i32,
     pub limits: Limits,
+    /// Something in it may count what it does.
+    pub counts: bool,
     /// The worker whose core it is to have to itself.
     pub exclusive: Option<u32>,
     /// In whose place it comes.
@@ -56,7 +59,8 @@ pub enum Verdict {
     Kept,
     /// It breaks one, and was loaded anyway.
     Broken,
-    /// Something has not been measured yet: who has less than it was promised then is late.
+    /// Something has not been measured yet: who has less than it was promised then is late. Or it counts nothing that
+    /// could be promised.
     #[default]
     Unknown,
 }
@@ -86,11 +90,41 @@ impl Admission {
             promise: Vec::new(),
         }
     }
+
+    /// Of one that was promised something and counts nothing: it runs as if without, whatever else there is to be said.
+    pub fn uncounted(name: &str, promised: f64, rest: Option<Admission>) -> Admission {
+        let own = format!("{name} {}, and runs as if without", no_units(promised));
+        let rest = rest.unwrap_or_default();
+        Admission {
+            text: match rest.text.as_str() {
+                "" => own,
+                text => format!("{own}; {text}"),
+            },
+            verdict: match rest.verdict {
+                Verdict::Kept => Verdict::Unknown,
+                other => other,
+            },
+            promise: rest.promise,
+        }
+    }
 }
 
 /// Refuses what would break a promise, with the numbers, unless it is to be loaded `anyway`; none: nothing is
 /// promised to anybody, and that has cost no time.
 pub fn admit(shared: &Shared, new: &New, anyway: bool) -> Result<Option<Admission>, Refusal> {
+    let Some(promised) = new.limits.rate.filter(|_| !new.counts) else {
+        return judge(shared, new, anyway);
+    };
+    let limits = Limits {
+        rate: None,
+        ..new.limits
+    };
+    let rest = judge(shared, &New { limits, ..*new }, anyway)?;
+    Ok(Some(Admission::uncounted(new.name, promised, rest)))
+}
+
+/// The same, of one whose promise can be judged.
+fn judge(shared: &Shared, new: &New, anyway: bool) -> Result<Option<Admission>, Refusal> {
     let live = shared.sharing();
     let goes = |h: &Hosted| new.old.is_some_and(|old| old.number == h.number);
     let promised = |l: Limits| l.rate.is_some();
@@ -255,6 +289,31 @@ fn named(who: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_counts_nothing_is_said_before_all_else() {
+        let alone = Admission::uncounted("a", 25.0, None);
+        let own = "a has no units of which 25.0 a second could be promised, and runs as if without";
+        assert_eq!(
+            (alone.verdict, alone.text.as_str()),
+            (Verdict::Unknown, own)
+        );
+        for (verdict, told) in [
+            (Verdict::Kept, Verdict::Unknown),
+            (Verdict::Broken, Verdict::Broken),
+        ] {
+            let rest = Admission {
+                verdict,
+                text: "b is kept".to_string(),
+                promise: Vec::new(),
+            };
+            let both = Admission::uncounted("a", 25.0, Some(rest));
+            assert_eq!(
+                (both.verdict, both.text),
+                (told, format!("{own}; b is kept"))
+            );
+        }
+    }
 
     #[test]
     fn of_whom_nothing_is_known_is_said_in_one_sentence() {

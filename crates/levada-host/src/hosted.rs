@@ -41,6 +41,8 @@ pub struct Hosted {
     /// What its natives were given.
     pub(crate) options: Vec<(String, String)>,
     pub limits: Limits,
+    /// Something in it may count what it does.
+    pub(crate) counts: bool,
     /// What the one before it had counted when it took over: it counts on from there.
     pub(crate) inherited: AtomicU64,
     /// Who has it in hand may pause it, resume it, end its sources or replace it.

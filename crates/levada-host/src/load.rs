@@ -8,6 +8,7 @@ use crate::graph::{A_CORE, first_guess, place_among, place_beside};
 use crate::host::Host;
 use crate::hosted::{Hosted, Seen, State};
 use crate::keep::{self, Limits};
+use crate::pace;
 use crate::refusal::{Kind, Refusal};
 use crate::seats::Seats;
 use crate::watch::Note;
@@ -38,6 +39,8 @@ pub struct Load {
     /// The part of each worker's core that programs beside this host take; empty: nobody knows.
     pub beside: Vec<f64>,
     pub limits: Limits,
+    /// Something in it may count what it does; else nothing can be promised to it.
+    pub counts: bool,
     /// Load it even where that breaks a promise.
     pub anyway: bool,
     /// It has a core that nothing else is on.
@@ -80,6 +83,7 @@ impl Host {
             seats,
             beside,
             limits,
+            counts,
             anyway,
             ..
         } = load;
@@ -99,6 +103,7 @@ impl Host {
             pins: &pins,
             priority,
             limits,
+            counts,
             exclusive,
             old,
         };
@@ -128,7 +133,7 @@ impl Host {
                 Err(e) => return Err(refused(e)),
             }
         };
-        app.promise(limits.rate.is_some());
+        app.promise(limits.rate.is_some() && counts);
         // That of the old one is handed on when it stands still.
         if let Some(core) = &core {
             let there = core.pass(&app).and_then(|()| {
@@ -176,6 +181,7 @@ impl Host {
             options: given,
             before: Mutex::default(),
             limits,
+            counts,
             inherited: AtomicU64::new(0),
             hand: Mutex::new(()),
             held: Mutex::new(false),
@@ -205,8 +211,12 @@ impl Host {
         };
         table.apps.insert(number, seen);
         drop(table);
-        let counts = format!("{} as {}", hosted.class, hosted.name);
-        shared.events.tell(What::Loaded, &hosted.name, counts);
+        let what = format!("{} as {}", hosted.class, hosted.name);
+        shared.events.tell(What::Loaded, &hosted.name, what);
+        if let Some(promised) = limits.rate.filter(|_| !counts) {
+            let text = pace::no_units(promised);
+            shared.events.tell(What::Uncounted, &hosted.name, text);
+        }
         Ok(hosted)
     }
 
@@ -272,6 +282,7 @@ impl Host {
             pins: &load.pins,
             priority: load.priority,
             limits: load.limits,
+            counts: load.counts,
             exclusive: cores.first().copied(),
             old,
         };

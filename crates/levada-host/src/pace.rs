@@ -17,7 +17,7 @@ pub struct Pace {
     /// What it had done at some time, by which its promise is judged.
     told: (Instant, f64),
     looks: Looks,
-    /// It has been told that it counts nothing.
+    /// It has been told that it counts nothing, at the latest when it was loaded where that is known then.
     uncounted: bool,
 }
 
@@ -34,7 +34,7 @@ impl Pace {
         Pace {
             told: (Instant::now(), hosted.done()),
             looks: Looks::default(),
-            uncounted: false,
+            uncounted: !hosted.counts,
         }
     }
 
@@ -65,11 +65,10 @@ impl Pace {
             hosted.is_late.store(false, Ordering::Relaxed);
             return;
         }
-        if fires && counts_nothing(hosted) {
+        if (fires || !hosted.counts) && counts_nothing(hosted) {
             self.told.0 = Instant::now();
             if !self.uncounted {
-                let text =
-                    format!("has no units of which {promised:.1} a second could be promised");
+                let text = no_units(promised);
                 shared.events.tell(What::Uncounted, &hosted.name, text);
             }
             self.uncounted = true;
@@ -94,6 +93,11 @@ impl Pace {
             shared.events.tell(What::Late, &hosted.name, text);
         }
     }
+}
+
+/// What is told of a promise to what counts nothing.
+pub fn no_units(promised: f64) -> String {
+    format!("has no units of which {promised:.1} a second could be promised")
 }
 
 /// What it counts, as it says itself, or has said in an earlier run.

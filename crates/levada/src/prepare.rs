@@ -45,6 +45,7 @@ pub fn prepare(args: &PrepareArgs) -> Result<ExitCode, Failure> {
         "object": made.object,
         "network": made.network,
         "options": given::options(&whole(&args.given)?),
+        "counts": made.counts,
         "diagnostics": diagnostics,
     });
     output::line(&said.to_string())?;
@@ -66,6 +67,7 @@ fn whole_way(args: &PrepareArgs, entry: Option<&Entry>) -> Result<Answer, Failur
         names: made.options.all().map(str::to_string).collect(),
         any_name: made.options.any,
         files: made.options.files,
+        counts: made.options.counts,
         diagnostics: loaded.diagnostics,
         shown: loaded.shown,
         seen: Vec::new(),

@@ -22,6 +22,8 @@ pub struct Answer {
     pub names: Vec<String>,
     pub any_name: bool,
     pub files: Files,
+    /// Its natives may count what it does.
+    pub counts: bool,
     /// Warnings, as JSON and as they are shown.
     pub diagnostics: Vec<Value>,
     pub shown: String,

@@ -82,6 +82,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
             rate: args.rate,
             share: None,
         },
+        counts: true,
         anyway: true,
         exclusive: false,
         core: None,

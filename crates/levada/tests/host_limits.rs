@@ -295,18 +295,21 @@ fn a_load_that_takes_too_long_leaves_nothing() {
     host.until("a", |a| a["state"] == "ended");
 }
 
-/// What counts nothing is not late for ever, and is told so once.
+/// What counts nothing is not late for ever, and is told so once: at once where none of its natives ever counts.
 #[test]
 fn a_rate_of_what_counts_nothing_is_told_to_mean_nothing() {
     let host = Host::begin();
-    let many = [
-        "load",
-        "src/p/Many.xdf",
-        "--name=many",
-        "--out=/dev/null",
-        "--rate=25",
-    ];
-    host.run(&many).succeeds();
+    let load = |name: &str, more: &str| {
+        let many = ["load", "src/p/Many.xdf", "--out=/dev/null", "--rate=25"];
+        let loaded = host.run(&[&many[..], &["--name", name, more]].concat());
+        loaded.succeeds().err.clone()
+    };
+    let events = || host.run(&["events"]).succeeds().out.clone();
+    let told = |name: &str| events().matches(&format!("uncounted {name}: ")).count();
+    let note = "has no units of which 25.0 a second could be promised, and runs as if without";
+    let said = load("many", "--no-fuse");
+    assert!(said.contains(&format!("note: many {note}")), "{said}");
+    assert_eq!(told("many"), 1);
     let metrics = host.get("/metrics");
     for line in [
         "levada_application_promised_units_per_second{application=\"many\"} 25",
@@ -317,16 +320,30 @@ fn a_rate_of_what_counts_nothing_is_told_to_mean_nothing() {
     let shown = host.run(&["show", "many"]);
     let promise = "is promised 25.0 units a second";
     assert!(shown.succeeds().out.contains(promise), "{shown:?}");
+    let said = load("apart", "--isolate");
+    assert!(said.contains(&format!("note: apart {note}")), "{said}");
+    // Who could count is given time.
+    host.place.write(
+        "never.c",
+        "#include <levada/native.h>\nvoid never(void);\n\
+         void never(void) { lvd_app_progress(lvd_current_app(), \"ticks\", 1); }\n",
+    );
+    let said = load("may", "--native=never.c");
+    assert!(
+        said.contains("may is not measured yet") && !said.contains(note),
+        "{said}"
+    );
     let start = Instant::now();
-    loop {
-        let told = host.run(&["events"]);
-        assert!(!told.out.contains("late"), "{told:?}");
-        if told.out.contains("uncounted") {
-            break;
-        }
-        assert!(start.elapsed() < Duration::from_secs(60), "{told:?}");
+    let all = ["many", "apart", "may"];
+    while all.iter().any(|name| told(name) == 0) {
+        assert!(start.elapsed() < Duration::from_secs(60), "{}", events());
         std::thread::sleep(Duration::from_millis(50));
     }
+    // By now the others have been judged, too.
+    for name in all {
+        assert_eq!(told(name), 1, "{name}: {}", events());
+    }
+    assert!(!events().contains("late"), "{}", events());
 }
 
 /// Who follows events takes no place of a command, however many they are; and who is one too many is told

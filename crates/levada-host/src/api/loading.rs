@@ -98,7 +98,7 @@ fn load_them(
                 ..Details::from(seen.iter().find(|a| a.number == hosted.number)?)
             },
             Loaded::Isolated(isolated) => Details {
-                admission: beside(served, &isolated.name, &one.request),
+                admission: beside(served, &isolated.name, &one),
                 ..isolated.details()
             },
         };
@@ -113,13 +113,19 @@ fn load_them(
 
 /// What is known of promises where this one, which has a process of its own, is loaded beside them, or is promised
 /// something itself.
-fn beside(served: &Served, name: &str, request: &LoadRequest) -> Option<Admission> {
-    let any = request.rate.is_some() || any_promised(&served.host.shared);
-    any.then(|| {
+fn beside(served: &Served, name: &str, one: &Ready) -> Option<Admission> {
+    let uncounted = one.request.rate.filter(|_| !one.prepared.counts);
+    let rate = one.request.rate.filter(|_| one.prepared.counts);
+    let any = rate.is_some() || any_promised(&served.host.shared);
+    let unknown = any.then(|| {
         Admission::unknown(&format!(
             "{name} is isolated, and is not mapped with others"
         ))
-    })
+    });
+    match uncounted {
+        Some(promised) => Some(Admission::uncounted(name, promised, unknown)),
+        None => unknown,
+    }
 }
 
 /// What one of several is called when something is wrong with it.
@@ -379,6 +385,7 @@ fn make_ready(
         seats: None,
         beside: request.beside.clone(),
         limits,
+        counts: prepared.counts,
         anyway: request.anyway,
         exclusive: request.exclusive,
         core: None,

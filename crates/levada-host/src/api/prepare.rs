@@ -165,11 +165,19 @@ pub struct Prepared {
     pub program: bool,
     /// For natives, with paths that are whole.
     pub options: Vec<(String, String)>,
+    /// Something in it may count what it does.
+    #[serde(default = "may_count")]
+    pub counts: bool,
     #[serde(default)]
     pub diagnostics: Vec<Value>,
     /// Warnings, as text.
     #[serde(default)]
     pub text: String,
+}
+
+/// Of a program nobody knows.
+fn may_count() -> bool {
+    true
 }
 
 /// And when it is not.
