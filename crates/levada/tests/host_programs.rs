@@ -360,7 +360,8 @@ fn what_forks_take_is_seen_in_the_map() {
     assert!(map.succeeds().out.contains("its fibers"), "{map:?}");
 }
 
-/// Each of its activations is short, and it has always forks open: it ends at one of them.
+/// Each of its activations is short, and it has always forks open: it ends at one of them, when it has computed for a
+/// while. That is time of its own: on a busy machine it takes many times as long, and is tried less often.
 #[test]
 fn who_forks_without_end_can_be_ended() {
     let place = sources();
@@ -369,11 +370,16 @@ fn who_forks_without_end_can_be_ended() {
         "forks",
         "#include <stdlib.h>\nint fib(int n) {\n  int a, b;\n  if (n < 2) return n;\n  \
          a = fib(n - 1) !! { b = fib(n - 2); }\n  return a + b;\n}\nint main(int argc, char **argv) {\n  \
-         for (;;) if (fib(argc > 1 ? atoi(argv[1]) : 20) < 0) return 1;\n}\n",
+         if (argc < 2) return fib(25) != 75025;\n  for (;;) if (fib(atoi(argv[1])) < 0) return 1;\n}\n",
     );
     let host = Host::begin_in(place);
     host.many("net");
+    let start = Instant::now();
     for round in 0..8 {
+        // By now each size was ended paused before, and not.
+        if round >= 4 && start.elapsed() > Duration::from_secs(15) {
+            break;
+        }
         let name = format!("f{round}");
         let load = [
             "load", "forks.so", "--name", &name, "--socket", "h.sock", "--",
@@ -389,14 +395,7 @@ fn who_forks_without_end_can_be_ended() {
         assert_eq!(ended["outcome"], "stopped");
     }
     // Whatever was stolen from them: others fork as before.
-    let program = host.place.path("forks.c");
-    let text = std::fs::read_to_string(&program).unwrap();
-    let ends = text.replace(
-        "for (;;) if (fib(argc > 1 ? atoi(argv[1]) : 20) < 0) return 1;",
-        "return fib(25) != 75025;",
-    );
-    make(&host.place, "ends", &ends);
-    host.run(&["load", "ends.so", "--name", "ends"]).succeeds();
+    host.run(&["load", "forks.so", "--name", "ends"]).succeeds();
     let ended = host.until("ends", |a| a["state"] == "ended" || a["state"] == "failed");
     assert_eq!(ended["outcome"], "done");
     assert_eq!(host.seen("net")["state"], "running");
