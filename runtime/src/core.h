@@ -166,8 +166,9 @@ struct lvd_worker {
   lvd_fiber *stack;   /* at hand for the next actor that may wait */
   /* What was seen when it was last looked whether something was lost (lost.c). */
   struct {
-    uint64_t least; /* ticks: a shorter activation has lost nothing */
-    lvd_a64 awake;  /* ticks */
+    uint64_t least;        /* ticks: a shorter activation has lost nothing */
+    uint64_t lasts, known; /* ticks: for how long it is known what was waited, and since when */
+    lvd_a64 awake;         /* ticks */
     lvd_a64 cpu_ns, waited_ns;
     lvd_a32 clock; /* of its thread's CPU time, for others */
     lvd_a64 turn,
@@ -592,6 +593,12 @@ uint64_t lvd_lost_meanwhile(const lvd_worker *w, uint64_t now);
 uint64_t lvd_lost_before(const lvd_worker *w, uint64_t activation);
 /* What was lost until `now` is no activation's. */
 LVD_COLD void lvd_lost_forget(lvd_worker *w, uint64_t now);
+/* The worker has rested, and had been awake for so long in its life: what it has waited meanwhile, in which it was
+ * woken, too, is nobody's. */
+static inline void lvd_lost_rested(lvd_worker *w, uint64_t awake, uint64_t now) {
+  bool long_awake = now - lvd_slept(w) - awake > w->lost.least;
+  if (LVD_UNLIKELY(long_awake || now - w->lost.known > w->lost.lasts)) lvd_lost_forget(w, now);
+}
 /* What the activation that ends at `end` took. */
 static inline uint64_t lvd_took(lvd_worker *w, uint64_t end) {
   uint64_t took = end - lvd_load_relaxed_u64(&w->since);

@@ -10,7 +10,10 @@
  * slept by what ran, and no more of it is lost than what the system says that the thread was kept waiting for a core,
  * and we that it waited for its lease. A system that does not say it leaves the leases.
  *
- * What is lost between two activations, and when a worker is woken, is no activation's. What is left out: a loss
+ * What is lost between two activations, and when a worker is woken, is no activation's. But the system counts that as
+ * waiting, too, in one number; so it is asked again when a worker has rested, unless it has said so less than LASTS_NS
+ * ago. In that time nobody can wait for longer than it lasts: by no more than that a sleep, which is all missing, can be
+ * told too short for what was waited before it. What is left out: a loss
  * shorter than LONG_NS in an activation that is. Who reads the counters of one that runs looks, too, since ticks of the clock
  * are rare where others have most of the core; what is being lost at that moment he sees as time that it takes.
  *
@@ -24,6 +27,7 @@
 
 enum {
   LONG_NS = 100000,
+  LASTS_NS = 5000000, /* to ask takes some microseconds */
   LEAST_NS = 20000 /* less than that is no loss, but what lies between the readings of two clocks */
 };
 
@@ -58,20 +62,26 @@ static uint64_t missing_until(lvd_worker *w, uint64_t now) {
 
 void lvd_lost_begin(lvd_worker *w) {
   w->lost.least = lvd_port_ns_to_ticks(LONG_NS);
+  w->lost.lasts = lvd_port_ns_to_ticks(LASTS_NS);
   lvd_store_relaxed_u32(&w->lost.clock, (uint32_t)lvd_port_thread_clock());
   lvd_lost_forget(w, lvd_port_ticks());
 }
 
+static void remember(lvd_worker *w, uint64_t now, uint64_t waited) {
+  lvd_store_relaxed_u64(&w->lost.waited_ns, waited);
+  w->lost.known = now;
+}
+
 void lvd_lost_forget(lvd_worker *w, uint64_t now) {
   missing_until(w, now);
-  lvd_store_relaxed_u64(&w->lost.waited_ns, waited_ns(w));
+  remember(w, now, waited_ns(w));
 }
 
 void lvd_lost_look(lvd_worker *w, uint64_t now) {
   uint64_t missing = missing_until(w, now);
   if (missing < LEAST_NS) return;
   uint64_t waited = waited_ns(w), lost = lost_of(w, missing, waited);
-  lvd_store_relaxed_u64(&w->lost.waited_ns, waited);
+  remember(w, now, waited);
   uint64_t since = lvd_load_relaxed_u64(&w->since), took = now > since ? now - since : 0;
   if (lost > took) lost = took;
   lvd_store_relaxed_u64(&w->since, since + lost);

@@ -449,7 +449,7 @@ void lvd_worker_main(void *argument) {
       uint64_t awake = now - lvd_slept(w);
       rest(w);
       now = lvd_port_ticks();
-      if (LVD_UNLIKELY(now - lvd_slept(w) - awake > w->lost.least)) lvd_lost_forget(w, now);
+      lvd_lost_rested(w, awake, now);
       continue;
     }
     lvd_worker_turns(w, e->app);

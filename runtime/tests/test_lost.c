@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* What an actor is said to take, while others have its core: threads of this process that compute on the same one,
  * or a program beside it that has the core's lease. What it really takes its own clock of CPU time says. Tried are
- * firings much shorter and much longer than a turn that others have, and sleeps. How much is lost in what time is
+ * firings much shorter and much longer than a turn that others have, and sleeps: many, and a first one after wake-ups that
+ * took long. How much is lost in what time is
  * the machine's: each test goes on until it is enough. */
 #include "test.h"
 
@@ -104,6 +105,29 @@ static void *computes_on(void *core) {
   return NULL;
 }
 
+/* Sleeps for so many microseconds as it is told, each time. */
+static lvd_verdict obeys_run(lvd_actor *self) {
+  lvd_consumer *in = &self->in[0];
+  while (lvd_elements(in, 1)) {
+    uint32_t us = LVD_GET(in, uint32_t);
+    struct timespec t = {0, (long)us * 1000};
+    if (us) nanosleep(&t, NULL);
+    self->fired[0]++;
+  }
+  if (lvd_ended(in) != LVD_OK) return LVD_DONE;
+  lvd_await_elements(self, 0, 1);
+  return LVD_WAIT;
+}
+static const lvd_port_class told[] = {{"told", sizeof(uint32_t)}};
+static const lvd_action_class obey[] = {{"obey", NULL, 1}};
+static const lvd_actor_class obeys_class = {.name = "obeys",
+                                            .file = "test_lost.c",
+                                            .inputs = 1,
+                                            .actions = 1,
+                                            .input = told,
+                                            .action = obey,
+                                            .run = obeys_run};
+
 static lvd_runtime *beside(pthread_t *other, int32_t *core) {
   if (access("/proc/thread-self/schedstat", R_OK) != 0) SKIP("the system does not tell delays");
   lvd_runtime *rt = runtime_of(1);
@@ -140,6 +164,39 @@ void test_lost_and_slept(void) {
   CHECK(actor.busy_ns >= actor.activations * UINT64_C(20000000) * 8 / 10);
   CHECK(actor.busy_ns <= lvd_load_relaxed_u64(&used_ns) + actor.activations * UINT64_C(1000000));
   ends(rt, other);
+}
+
+/* Its worker is woken again and again, and each time the others have the core: of that nothing is in what it does, nor
+ * is its sleep told to be shorter for that, but by what is said in lost.c. */
+void test_lost_before_a_sleep(void) {
+  enum { OTHERS = 3, WAKES = 400, SLEEP_MS = 50, LASTS_MS = 5 };
+  pthread_t other[OTHERS];
+  int32_t core;
+  lvd_runtime *rt = beside(&other[0], &core);
+  for (int i = 1; i < OTHERS; i++) CHECK_EQ(pthread_create(&other[i], NULL, computes_on, &core), 0);
+  builder b;
+  builder_init(&b, "alone");
+  builder_connect(&b, LVD_OUTSIDE, 0, builder_actor(&b, "obeys", &obeys_class, NULL), 0, 10);
+  lvd_app *app = app_begun(rt, &b);
+  lvd_producer *p = lvd_app_producer(app, 0);
+  for (uint64_t i = 1; i <= WAKES + 1; i++) {
+    while (!lvd_room(p, 1)) sleep_ms(1);
+    LVD_PUT(p, uint32_t, i <= WAKES ? 0 : SLEEP_MS * 1000);
+    lvd_flush(p);
+    do sleep_ms(1);
+    while (firings_of(app, 0) < i);
+  }
+  lvd_end(p, LVD_OK);
+  CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
+  lvd_actor_counters actor;
+  uint32_t one = 1;
+  CHECK_EQ(lvd_app_counters(app, &actor, &one, NULL, NULL), LVD_OK);
+  printf("%.1f ms told\n", (double)actor.longest_ns / 1e6);
+  CHECK(actor.longest_ns >= (SLEEP_MS - LASTS_MS - 2) * UINT64_C(1000000));
+  lvd_app_unload(app);
+  lvd_store_relaxed_u32(&others_end, 1);
+  for (int i = 1; i < OTHERS; i++) pthread_join(other[i], NULL);
+  ends(rt, other[0]);
 }
 
 /* ---- beside a program that takes its turns ---------------------------------------------------- */
