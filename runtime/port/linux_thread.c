@@ -363,14 +363,19 @@ bool lvd_port_thread_waits(uint32_t number) {
 
 uint64_t lvd_port_thread_cpu_ns(void) { return lvd_port_clock_ns(CLOCK_THREAD_CPUTIME_ID); }
 
+uint64_t lvd_port_thread_sleeps(void) {
+  struct rusage r;
+  return getrusage(RUSAGE_THREAD, &r) == 0 ? (uint64_t)r.ru_nvcsw : 0;
+}
+
 /* The second number: nanoseconds on the queue of its core. */
 uint64_t lvd_port_thread_delay_ns(uint32_t number) {
   char path[48], line[80];
   snprintf(path, sizeof path, "/proc/self/task/%u/schedstat", number);
   read_start(path, line, sizeof line);
-  uint64_t delay = 0;
-  for (const char *at = strchr(line, ' '); at && at[1] >= '0' && at[1] <= '9'; at++)
-    delay = delay * 10 + (uint64_t)(at[1] - '0');
+  const char *at = strchr(line, ' ');
+  uint64_t delay = at ? 0 : UINT64_MAX;
+  for (; at && at[1] >= '0' && at[1] <= '9'; at++) delay = delay * 10 + (uint64_t)(at[1] - '0');
   return delay;
 }
 

@@ -111,9 +111,10 @@ void lvd_port_thread_name(uint32_t number, char *name, size_t size);
  * was stopped does not. In any context. */
 bool lvd_port_thread_waits(uint32_t number);
 
-/* The CPU time of the calling thread; how long one of the process was ready and other threads had its core, as far as the
- * system says it, else 0. In any context. */
+/* The CPU time of the calling thread; how often it has slept in the system; how long one of the process was ready and
+ * other threads had its core, or UINT64_MAX if the system does not say that. In any context. */
 uint64_t lvd_port_thread_cpu_ns(void);
+uint64_t lvd_port_thread_sleeps(void);
 uint64_t lvd_port_thread_delay_ns(uint32_t number);
 
 /* The core that the caller is on now; negative: it is not known. */

@@ -168,7 +168,9 @@ struct lvd_worker {
   struct {
     uint64_t least;        /* ticks: a shorter activation has lost nothing */
     uint64_t lasts, known; /* ticks: for how long it is known what was waited, and since when */
-    lvd_a64 awake;         /* ticks */
+    bool by_sleeps;        /* the system does not say that, but counts these */
+    uint64_t sleeps;
+    lvd_a64 awake; /* ticks */
     lvd_a64 cpu_ns, waited_ns;
     lvd_a32 clock; /* of its thread's CPU time, for others */
     lvd_a64 turn,

@@ -8,7 +8,11 @@
  * something has taken long by it; so the system is asked only after an activation that was long, and at each tick of
  * the clock of CPU time, where one lasts. What is neither CPU time nor a sleep of the worker itself is either lost or
  * slept by what ran, and no more of it is lost than what the system says that the thread was kept waiting for a core,
- * and we that it waited for its lease. A system that does not say it leaves the leases.
+ * and we that it waited for its lease.
+ *
+ * A system that does not say it may count at least how often the thread has slept, which is asked after each rest: who
+ * has not slept since has lost all that is missing. Who has, for a lease or for anything else, has lost what he waited for
+ * leases, as far as is known, and that is all that is known on a system that does not even count.
  *
  * What is lost between two activations, and when a worker is woken, is no activation's. But the system counts that as
  * waiting, too, in one number; so it is asked again when a worker has rested, unless it has said so less than LASTS_NS
@@ -47,8 +51,13 @@ static uint64_t lost_of(const lvd_worker *w, uint64_t missing, uint64_t waited_n
 }
 
 static uint64_t waited_ns(const lvd_worker *w) {
-  return lvd_port_thread_delay_ns(lvd_load_relaxed_u32(&w->number)) +
-         lvd_load_relaxed_u64(&w->leased.waited_ns);
+  uint64_t delay = lvd_port_thread_delay_ns(lvd_load_relaxed_u32(&w->number));
+  return (delay == UINT64_MAX ? 0 : delay) + lvd_load_relaxed_u64(&w->leased.waited_ns);
+}
+
+/* Of the worker itself. */
+static bool is_awake_since(const lvd_worker *w) {
+  return w->lost.by_sleeps && lvd_port_thread_sleeps() == w->lost.sleeps;
 }
 
 /* The worker itself looks. */
@@ -60,9 +69,18 @@ static uint64_t missing_until(lvd_worker *w, uint64_t now) {
   return missing;
 }
 
+/* There are systems that always say 0. */
+static bool counts_sleeps(void) {
+  uint64_t before = lvd_port_thread_sleeps();
+  lvd_port_sleep(LONG_NS);
+  return lvd_port_thread_sleeps() > before;
+}
+
 void lvd_lost_begin(lvd_worker *w) {
   w->lost.least = lvd_port_ns_to_ticks(LONG_NS);
-  w->lost.lasts = lvd_port_ns_to_ticks(LASTS_NS);
+  bool tells = lvd_port_thread_delay_ns(lvd_load_relaxed_u32(&w->number)) != UINT64_MAX;
+  w->lost.by_sleeps = !tells && counts_sleeps();
+  w->lost.lasts = w->lost.by_sleeps ? 0 : lvd_port_ns_to_ticks(LASTS_NS);
   lvd_store_relaxed_u32(&w->lost.clock, (uint32_t)lvd_port_thread_clock());
   lvd_lost_forget(w, lvd_port_ticks());
 }
@@ -70,6 +88,7 @@ void lvd_lost_begin(lvd_worker *w) {
 static void remember(lvd_worker *w, uint64_t now, uint64_t waited) {
   lvd_store_relaxed_u64(&w->lost.waited_ns, waited);
   w->lost.known = now;
+  if (w->lost.by_sleeps) w->lost.sleeps = lvd_port_thread_sleeps();
 }
 
 void lvd_lost_forget(lvd_worker *w, uint64_t now) {
@@ -81,6 +100,7 @@ void lvd_lost_look(lvd_worker *w, uint64_t now) {
   uint64_t missing = missing_until(w, now);
   if (missing < LEAST_NS) return;
   uint64_t waited = waited_ns(w), lost = lost_of(w, missing, waited);
+  if (is_awake_since(w)) lost = lvd_port_ns_to_ticks(missing);
   remember(w, now, waited);
   uint64_t since = lvd_load_relaxed_u64(&w->since), took = now > since ? now - since : 0;
   if (lost > took) lost = took;

@@ -2,7 +2,7 @@
 /* What an actor is said to take, while others have its core: threads of this process that compute on the same one,
  * or a program beside it that has the core's lease. What it really takes its own clock of CPU time says. Tried are
  * firings much shorter and much longer than a turn that others have, and sleeps: many, and a first one after wake-ups that
- * took long. How much is lost in what time is
+ * took long; and a system that does not tell how long a thread waits. How much is lost in what time is
  * the machine's: each test goes on until it is enough. */
 #include "test.h"
 
@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -128,8 +129,9 @@ static const lvd_actor_class obeys_class = {.name = "obeys",
                                             .action = obey,
                                             .run = obeys_run};
 
+static bool tells_delays(void) { return access("/proc/thread-self/schedstat", R_OK) == 0; }
+
 static lvd_runtime *beside(pthread_t *other, int32_t *core) {
-  if (access("/proc/thread-self/schedstat", R_OK) != 0) SKIP("the system does not tell delays");
   lvd_runtime *rt = runtime_of(1);
   *core = worker(rt).cpu;
   if (*core < 0 || *core >= CPU_SETSIZE) SKIP("workers are not pinned");
@@ -143,7 +145,7 @@ static void ends(lvd_runtime *rt, pthread_t other) {
   lvd_runtime_destroy(rt);
 }
 
-void test_lost_to_threads(void) {
+static void costs_what_it_uses_beside(void) {
   pthread_t other;
   int32_t core;
   lvd_runtime *rt = beside(&other, &core);
@@ -152,7 +154,7 @@ void test_lost_to_threads(void) {
 }
 
 /* What it sleeps holds up whoever else is on its worker: that is what it takes. */
-void test_lost_and_slept(void) {
+static void takes_what_it_sleeps_beside(void) {
   enum { TIMES = 20 };
   pthread_t other;
   int32_t core;
@@ -166,12 +168,45 @@ void test_lost_and_slept(void) {
   ends(rt, other);
 }
 
+void test_lost_to_threads(void) {
+  if (!tells_delays()) SKIP("the system does not tell delays");
+  costs_what_it_uses_beside();
+}
+
+void test_lost_and_slept(void) {
+  if (!tells_delays()) SKIP("the system does not tell delays");
+  takes_what_it_sleeps_beside();
+}
+
+/* From here on the system does not tell this process of its threads' delays. */
+static void hide_delays(void) {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  SKIP("the sanitizer reads what would be hidden");
+#endif
+  bool apart = unshare(CLONE_NEWNS) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0;
+  apart = apart && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
+  if (!apart || mount("none", "/proc/self/task", "tmpfs", 0, NULL) != 0)
+    SKIP("what the system tells cannot be hidden");
+  CHECK(!tells_delays());
+}
+
+void test_lost_untold(void) {
+  hide_delays();
+  costs_what_it_uses_beside();
+}
+
+void test_lost_untold_and_slept(void) {
+  hide_delays();
+  takes_what_it_sleeps_beside();
+}
+
 /* Its worker is woken again and again, and each time the others have the core: of that nothing is in what it does, nor
  * is its sleep told to be shorter for that, but by what is said in lost.c. */
 void test_lost_before_a_sleep(void) {
   enum { OTHERS = 3, WAKES = 400, SLEEP_MS = 50, LASTS_MS = 5 };
   pthread_t other[OTHERS];
   int32_t core;
+  if (!tells_delays()) SKIP("the system does not tell delays");
   lvd_runtime *rt = beside(&other[0], &core);
   for (int i = 1; i < OTHERS; i++) CHECK_EQ(pthread_create(&other[i], NULL, computes_on, &core), 0);
   builder b;
