@@ -4,8 +4,9 @@
 //! since something was not measured, it is accepted, and that is said.
 //!
 //! What was measured is what actors took of a core, whoever else had it meanwhile; so it is the same beside other
-//! programs. What those will take of the cores nobody knows: a promise is judged by cores that are all there, and who
-//! has less than that then is late.
+//! programs. What those will take of the cores nobody knows, and they come and go: a promise is judged by cores of which
+//! they take nothing, and who has less than that then is late. It is otherwise with isolated applications, which this
+//! host has loaded, too: what they take now is not there.
 
 use crate::hosted::Hosted;
 use crate::keep::Limits;
@@ -15,7 +16,7 @@ use crate::pace::no_units;
 use crate::refusal::{Kind, Refusal};
 use crate::table::Shared;
 use crate::weights::{is_guessed, mapped, unmeasured};
-use levada_map::{App, Mix, Scene};
+use levada_map::{App, Machine, Mix, Scene};
 use levada_sys::Network;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -178,13 +179,14 @@ fn judge(shared: &Shared, new: &New, anyway: bool) -> Result<Option<Admission>, 
             after_mix.exclusive.retain(|(c, _)| *c != core);
             after_mix.exclusive.push((core, Some(own)));
         }
+        let left = left_of(shared, new.exclusive);
         let (before, after) = (
             scene(&before_mix, &before.current),
             scene(&after_mix, &after.current),
         );
-        match levada_map::admit(before, after, &shared.machine, STEPS) {
+        match levada_map::admit(before, after, &what_is_left(shared, &left), STEPS) {
             Ok(found) if !found.fits() && !anyway => {
-                let what = format!("a promise would be broken: {found}");
+                let what = format!("a promise would be broken: {found}{}", told_left(&left));
                 return Err(Refusal::new(Kind::Limit, what).help(
                     "promise less with --rate, unload what is not needed, or load it with --anyway",
                 ));
@@ -193,7 +195,7 @@ fn judge(shared: &Shared, new: &New, anyway: bool) -> Result<Option<Admission>, 
                 admission.promise = found.promises.iter().map(|p| told(&after_mix, p)).collect();
                 if !found.fits() {
                     admission.verdict = Verdict::Broken;
-                    admission.text = format!("a promise is broken: {found}");
+                    admission.text = format!("a promise is broken: {found}{}", told_left(&left));
                     return Ok(Some(admission));
                 }
                 admission.verdict = Verdict::Kept;
@@ -211,6 +213,31 @@ fn judge(shared: &Shared, new: &New, anyway: bool) -> Result<Option<Admission>, 
             }))
         }
         None => Ok(Some(admission)),
+    }
+}
+
+/// What isolated applications leave of each core; of one that is emptied for somebody, all.
+fn left_of(shared: &Shared, emptied: Option<u32>) -> Vec<f64> {
+    let mut left = shared.left_beside(true);
+    if let Some(core) = emptied.and_then(|core| left.get_mut(core as usize)) {
+        *core = 1.0;
+    }
+    left
+}
+
+/// The cores by that. No part of that is rounded away here: by it numbers are told.
+fn what_is_left(shared: &Shared, left: &[f64]) -> Machine {
+    let mut machine = shared.machine.clone();
+    let cores = machine.cores.iter_mut().zip(left);
+    cores.for_each(|(core, left)| core.speed *= left);
+    machine
+}
+
+fn told_left(left: &[f64]) -> String {
+    let (all, left) = (left.len() as f64, left.iter().sum::<f64>());
+    match left < all {
+        true => format!(" (isolated applications leave {left:.1} of {all:.0} cores)"),
+        false => String::new(),
     }
 }
 

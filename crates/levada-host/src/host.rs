@@ -62,6 +62,7 @@ impl Host {
             stdio: Stdio::new(options.alone),
             notes,
             beside: OnceLock::new(),
+            left_lately: Mutex::default(),
         });
         let watched = shared.clone();
         let watch = std::thread::Builder::new()

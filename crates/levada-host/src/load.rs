@@ -225,8 +225,8 @@ impl Host {
         workers.iter().all(|worker| open.contains(worker))
     }
 
-    /// Where the actors of a new one begin: on cores that are for all. `beside` is what programs beside this host take
-    /// of each.
+    /// Where the actors of a new one begin: on cores that are for all, by what is left of them. `beside` is what programs
+    /// beside this host are said to take of each.
     fn place(&self, mut graph: Graph, known: bool, beside: &[f64]) -> Result<Vec<u32>, Refusal> {
         let (machine, open) = (&self.shared.machine, self.shared.runtime.open());
         let inside = |core: u32| open.iter().position(|&c| c == core).map(|c| c as u32);
@@ -238,14 +238,16 @@ impl Host {
             }
             *pin = pin.and_then(inside);
         }
-        let loads = self.loads();
+        let (loads, left) = (self.loads(), self.shared.left());
         let more = |core: u32| {
             let share = beside.get(core as usize).filter(|s| s.is_finite());
-            share.map_or(0.0, |s| s.clamp(0.0, 1e3) * A_CORE)
+            let taken = 1.0 - left[core as usize];
+            (share.map_or(0.0, |s| s.clamp(0.0, 1e3)) + taken) * A_CORE
         };
         let loads = open.iter().map(|&c| loads[c as usize] + more(c));
         let loads: Vec<f64> = loads.collect();
-        let machine = machine.part(&open);
+        let left: Vec<f64> = open.iter().map(|&c| left[c as usize]).collect();
+        let machine = machine.part(&open).left(&left);
         // Which part of it is heavy is not known. In the host itself all are mapped when that has been measured; of
         // what others do nobody knows more later.
         let found = match known || beside.is_empty() {

@@ -6,7 +6,7 @@ use crate::hosted::Hosted;
 use crate::table::Shared;
 use crate::watch::Note;
 use crate::weights::mapped;
-use levada_map::{App, Mix, Search};
+use levada_map::{App, Machine, Mix, Search};
 use levada_sys::Counters;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -28,10 +28,11 @@ pub fn mix(shared: &Shared, mut apps: Vec<App>) -> Mix {
     }
 }
 
-/// Maps these anew, on a thread of its own that lets others go first; the answer is a note. Whether
-/// there will be one.
+/// Maps these anew onto what others leave of the machine, on a thread of its own that lets others go first; the answer
+/// is a note. Whether there will be one.
 pub fn remap<'a>(
     shared: &Shared,
+    machine: Machine,
     changes: u64,
     all: impl Iterator<Item = (&'a Hosted, &'a Counters)>,
 ) -> bool {
@@ -42,7 +43,7 @@ pub fn remap<'a>(
         let seats = counters.actors.iter().map(|a| a.target);
         current.extend(seats.map(|worker| (!new).then_some(worker)));
     }
-    let (machine, notes) = (shared.machine.clone(), shared.notes());
+    let notes = shared.notes();
     let mix = mix(shared, apps);
     aside(CHANGED, move || {
         let known = current.iter().all(Option::is_some);

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// So many that have ended are remembered.
 const REMEMBERED: usize = 256;
@@ -63,6 +63,8 @@ pub(crate) struct Shared {
     pub notes: Sender<Note>,
     /// Who computes for this host elsewhere; none: nobody does.
     pub beside: OnceLock<Arc<dyn Beside>>,
+    /// What others leave of each worker's core, as it was when it was seen last.
+    pub left_lately: Mutex<Option<(Instant, Vec<f64>)>>,
 }
 
 impl Shared {

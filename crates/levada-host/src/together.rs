@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Several that are loaded at once are mapped before they begin, with what runs: each for itself would begin where it
+//! Several that are loaded at once are mapped before they begin, with what runs, onto what others leave of the cores: each for itself would begin where it
 //! were best alone, and be moved a moment later.
 
 use crate::host::Host;
@@ -33,7 +33,7 @@ impl Host {
             apps.push(App { priority, ..app });
         }
         let mix = mapping::mix(shared, apps);
-        let machine = shared.machine.clone();
+        let machine = shared.machine.left(&shared.left());
         let mapped = patiently(move || levada_map::remap(&mix, &machine, &current));
         let placement = mapped.ok()?;
         let mut rest = &placement[before..];

@@ -87,6 +87,9 @@ const FEW: usize = 64;
 /// Of the time of a core, searches take no more than this part.
 const SEARCHES: u32 = 20;
 
+/// What others left of the cores for longer than this ago says nothing of now.
+const LATELY: Duration = Duration::from_secs(2);
+
 /// Who wants less of a core than this does not show what others leave of it.
 const TELLS: f64 = 0.05;
 
@@ -222,7 +225,9 @@ impl Watch<'_> {
 
     fn begin_from_here(&mut self) {
         self.all.clear();
-        self.balancer = None;
+        // What was seen of others is so still, unless that was long ago.
+        let lately = self.quiet <= 4 && self.at.elapsed() < LATELY;
+        let before = self.balancer.take().filter(|_| lately);
         let running = |state| matches!(state, State::Running | State::Draining);
         let all = self.living(running);
         self.open = self.shared.runtime.open();
@@ -257,7 +262,7 @@ impl Watch<'_> {
         if self.shared.balance {
             // Beside others that have been placed well, one that was placed by a guess can wait.
             let guessed = matches!(self.sharing(), [one] if one.hosted.known.is_none());
-            let balancer = self.balancer_of(placement);
+            let balancer = self.balancer_of(placement, before.as_ref());
             self.balancer = Some(match guessed {
                 true => balancer,
                 false => balancer.trusting(),
@@ -278,8 +283,14 @@ impl Watch<'_> {
         &self.all[..sharing]
     }
 
-    fn balancer_of(&self, placement: Placement) -> Balancer {
-        Balancer::new(self.shared.machine.clone(), placement).among(self.open.clone())
+    fn balancer_of(&self, placement: Placement, before: Option<&Balancer>) -> Balancer {
+        let balancer = Balancer::new(self.shared.machine.clone(), placement);
+        let balancer = balancer.among(self.open.clone());
+        let balancer = balancer.beside(&self.shared.left_beside(false));
+        match before {
+            Some(before) => balancer.after(before),
+            None => balancer,
+        }
     }
 
     /// Asks the mapper where all of them should be, now that others run than before.
@@ -292,8 +303,11 @@ impl Watch<'_> {
             self.stale = true;
             return;
         }
+        let machine = &self.shared.machine;
+        let left = self.balancer.as_ref().map(|b| b.left(machine.workers()));
+        let machine = machine.left(&left.unwrap_or_default());
         let all = self.sharing().iter().map(|w| (&*w.hosted, &w.before));
-        self.maps = mapping::remap(self.shared, self.changes, all);
+        self.maps = mapping::remap(self.shared, machine, self.changes, all);
     }
 
     /// The mapper has answered.
@@ -316,7 +330,8 @@ impl Watch<'_> {
             .collect();
         if !moves.is_empty() {
             self.make(moves);
-            self.balancer = Some(self.balancer_of(placement).trusting());
+            let balancer = self.balancer_of(placement, self.balancer.as_ref());
+            self.balancer = Some(balancer.trusting());
         }
     }
 
@@ -411,12 +426,16 @@ impl Watch<'_> {
         let Some(balancer) = &mut self.balancer else {
             return;
         };
-        if let Some(search) = balancer.sample(&Sample {
+        let search = balancer.sample(&Sample {
             elapsed,
             graph,
             long,
             had,
-        }) {
+            left: self.shared.left_beside(false),
+        });
+        self.shared
+            .see_left(balancer.left(self.shared.machine.workers()));
+        if let Some(search) = search {
             self.search(search);
         }
     }

@@ -20,6 +20,8 @@ pub struct Sample {
     /// What part of its core each worker has had of the time in which something ran there; none: nothing did. The rest
     /// other programs had. Empty: they have had all.
     pub had: Vec<Option<f64>>,
+    /// What those leave of each core of whom that is known, whether or not anything of ours runs there; empty: all.
+    pub left: Vec<f64>,
 }
 
 #[derive(Clone, Debug)]
@@ -31,8 +33,9 @@ pub struct Balancer {
     /// The mean of the samples, by the second: of all at first, then a decaying one.
     mean: Option<Graph>,
     long: Vec<bool>,
-    /// What others leave of each of these cores.
+    /// What others leave of each of these cores: as was measured there; by what is known of some.
     had: Vec<f64>,
+    left: Vec<f64>,
     samples: usize,
     age: Duration,
     since_move: Duration,
@@ -79,11 +82,9 @@ const BUSY: f64 = 0.25;
 /// Who fires for long, and computes for this share of the time or more, needs a core: what is put beside him
 /// would be moved away again.
 const OFTEN: f64 = 0.5;
-/// What others leave of a core is a mean of so many seconds, and forgotten in so many; it makes a difference when it is
-/// less than this part of what they leave of another; and nobody has less than that.
+/// What others leave of a core is a mean of so many seconds, and forgotten in so many; and nobody has less than that.
 const LEFT: f64 = 1.0;
 const FORGOTTEN: f64 = 30.0;
-const MUCH: f64 = 0.8;
 const LEAST: f64 = 0.05;
 /// A first placement is a guess: it is looked at early, and again and again soon.
 const FIRST: Duration = Duration::from_millis(8);
@@ -100,6 +101,7 @@ impl Balancer {
             mean: None,
             long: Vec::new(),
             had: Vec::new(),
+            left: Vec::new(),
             samples: 0,
             age: Duration::ZERO,
             since_move: Duration::ZERO,
@@ -119,6 +121,28 @@ impl Balancer {
     fn inside(&self, core: u32) -> Option<u32> {
         let found = self.cores.iter().position(|&c| c == core);
         found.map(|c| c as u32)
+    }
+
+    /// What is known of others when it begins, core by core of the whole machine.
+    pub fn beside(mut self, left: &[f64]) -> Balancer {
+        self.had = vec![1.0; self.cores.len()];
+        self.left = self.of_cores(left);
+        self
+    }
+
+    /// What another one has seen of others until now.
+    pub fn after(mut self, before: &Balancer) -> Balancer {
+        let had = |core: &u32| {
+            before
+                .inside(*core)
+                .and_then(|c| before.had.get(c as usize))
+        };
+        let had = self
+            .cores
+            .iter()
+            .map(|core| had(core).copied().unwrap_or(1.0));
+        self.had = had.collect();
+        self
     }
 
     /// For a placement that rests on what was measured before: it is no guess to be mended soon.
@@ -162,11 +186,12 @@ impl Balancer {
         self.learn(&graph.without_traffic(&self.machine, &seats), seconds);
         self.long.clone_from(&sample.long);
         self.leave(&sample.had, seconds);
+        self.left = self.of_cores(&sample.left);
         if self.since_move < self.wait || self.samples < 2 {
             return None;
         }
         let mean = self.loads()?;
-        let machine = self.left();
+        let machine = self.machine_left();
         let now = bottleneck(&mean, &machine, &seats);
         if let Some(promised) = self.promise.take() {
             // A bottleneck that is as tall as before, or taller: the promise was not kept. More
@@ -215,7 +240,7 @@ impl Balancer {
         let (seats, Some(mean)) = (self.seats(), self.loads()) else {
             return false;
         };
-        let now = bottleneck(&mean, &self.left(), &seats);
+        let now = bottleneck(&mean, &self.machine_left(), &seats);
         seats == found.before && found.then <= now * (1.0 - WORTH)
     }
 
@@ -263,15 +288,34 @@ impl Balancer {
         }
     }
 
-    /// The machine, each core as fast as what others leave of it. Where they leave about as much of each, or have
-    /// nothing, one is as good as another.
-    fn left(&self) -> Machine {
-        let mut machine = self.machine.clone();
-        let most = self.had.iter().copied().fold(0.0, f64::max);
-        for (core, had) in machine.cores.iter_mut().zip(&self.had) {
-            core.speed *= if *had < most * MUCH { *had } else { most };
+    /// Of these cores, what is said of all.
+    fn of_cores(&self, all: &[f64]) -> Vec<f64> {
+        let of = |core: &u32| all.get(*core as usize).copied().unwrap_or(1.0);
+        self.cores
+            .iter()
+            .map(|core| of(core).clamp(LEAST, 1.0))
+            .collect()
+    }
+
+    /// What others leave of each of these cores. Who has little to do there himself does not see all that they take.
+    fn leave_now(&self) -> impl Iterator<Item = f64> {
+        let left = self.left.iter().copied().chain(std::iter::repeat(1.0));
+        self.had.iter().zip(left).map(|(had, left)| had.min(left))
+    }
+
+    fn machine_left(&self) -> Machine {
+        self.machine.left(&self.leave_now().collect::<Vec<_>>())
+    }
+
+    /// What others leave of each core of the whole machine, which has so many; those that are not for these actors are
+    /// as good as the best.
+    pub fn left(&self, cores: usize) -> Vec<f64> {
+        let most = self.leave_now().reduce(f64::max).unwrap_or(1.0);
+        let mut all = vec![most; cores];
+        for (core, left) in self.cores.iter().zip(self.leave_now()) {
+            all[*core as usize] = left;
         }
-        machine
+        all
     }
 
     /// Newer samples count more; a sample of half a second replaces most of what was known.

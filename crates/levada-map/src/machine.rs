@@ -44,6 +44,9 @@ impl Default for Costs {
     }
 }
 
+/// What others leave of a core makes a difference when it is less than this part of what they leave of another.
+const MUCH: f64 = 0.8;
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
     pub cores: Vec<Core>,
@@ -127,6 +130,17 @@ impl Machine {
                 near.map(|b| self.byte(a, b))
                     .all(|cost| cost == self.byte(0, 1))
             })
+    }
+
+    /// Each core as fast as what others leave of it, core by core. Where they leave about as much of each, or have
+    /// nothing, one is as good as another.
+    pub fn left(&self, left: &[f64]) -> Machine {
+        let mut machine = self.clone();
+        let most = left.iter().copied().fold(0.0, f64::max);
+        for (core, left) in machine.cores.iter_mut().zip(left) {
+            core.speed *= if *left < most * MUCH { *left } else { most };
+        }
+        machine
     }
 
     /// Only these cores, in this order.

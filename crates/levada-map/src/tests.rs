@@ -221,6 +221,7 @@ fn measured(busy: &[f64], placement: &[u32], elapsed: Duration) -> Sample {
         graph,
         long: Vec::new(),
         had: Vec::new(),
+        left: Vec::new(),
     }
 }
 
@@ -294,6 +295,7 @@ fn of_a_core_that_others_use_there_is_less() {
                 graph,
                 long: Vec::new(),
                 had: had(round).to_vec(),
+                left: Vec::new(),
             };
             moves += sampled(&mut balancer, &sample).len();
         }
@@ -309,6 +311,49 @@ fn of_a_core_that_others_use_there_is_less() {
         _ => [Some(0.55), Some(0.45)],
     };
     assert_eq!(moved(swings), (3, 0));
+}
+
+/// Of whom that is known what he takes, he is not found out first: who runs nowhere near him stays away, and what is
+/// seen there by one who does little there is not all. When he goes, all of the core is there at once.
+#[test]
+fn what_is_known_of_others_counts_before_it_is_felt() {
+    let busy = [3e7; 6];
+    let step = |balancer: &mut Balancer, had: [Option<f64>; 2], left: [f64; 2]| {
+        let sample = Sample {
+            elapsed: Duration::from_millis(200),
+            graph: chain(&busy, 0.0),
+            long: Vec::new(),
+            had: had.to_vec(),
+            left: left.to_vec(),
+        };
+        let moves = sampled(balancer, &sample).len();
+        let there = balancer.placement().iter().filter(|core| **core == 1);
+        (there.count(), moves)
+    };
+    // As the mapper has put them, by the same.
+    let mut balancer = Balancer::new(Machine::new(2), vec![0, 0, 0, 0, 1, 1]).beside(&[1.0, 0.5]);
+    for _ in 0..100 {
+        assert_eq!(step(&mut balancer, [Some(1.0); 2], [1.0, 0.5]), (2, 0));
+    }
+    assert_eq!(balancer.left(3), [1.0, 0.5, 1.0]);
+    let moved: usize = (0..100)
+        .map(|_| step(&mut balancer, [None; 2], [1.0; 2]).1)
+        .sum();
+    assert_eq!(
+        (moved, step(&mut balancer, [None; 2], [1.0; 2])),
+        (1, (3, 0))
+    );
+    // What was felt is remembered by the next one, too, for the cores that both have.
+    for _ in 0..20 {
+        step(&mut balancer, [Some(0.3), Some(1.0)], [1.0; 2]);
+    }
+    let next = Balancer::new(Machine::new(3), Vec::new()).among(vec![2, 0]);
+    let next = next.beside(&[1.0, 1.0, 0.7]).after(&balancer);
+    let left = next.left(3);
+    assert!(
+        left[0] < 0.4 && left[1] == 0.7 && left[2] == 0.7,
+        "{left:?}"
+    );
 }
 
 /// Where every core has who fires for long, what waits is moved to and fro. Nothing is added to that.
@@ -457,6 +502,7 @@ fn an_idle_application_is_left_alone() {
                     graph,
                     long: Vec::new(),
                     had: Vec::new(),
+                    left: Vec::new(),
                 }
             )
             .is_empty()

@@ -2,8 +2,8 @@
 //! What is said before an application is loaded beside promises, by all that is known: tried are networks that
 //! were measured to their end, until they were stopped, until their host ended, or run now under another name;
 //! networks that were never measured; what is paused; a promise that nobody can keep, and who comes beside it; firings
-//! that hold up who is promised a rate; what is isolated, and C programs; a second host on the same cores; and a
-//! restored host.
+//! that hold up who is promised a rate; what is isolated, and who comes beside that; C programs; a second host on the
+//! same cores; and a restored host.
 
 mod common;
 
@@ -147,6 +147,42 @@ fn a_load_is_judged_by_what_it_takes_and_not_by_who_is_beside_it() {
     host.run(&["unload", "first", "--now"]).succeeds();
     // 0.6 of what a core can do.
     let fits = load(&host, "Middle", "second", &["--rate", "545", "--json"]);
+    let admission = &fits.succeeds().json()["admission"];
+    assert_eq!(admission["verdict"], "kept", "{fits:?}");
+}
+
+/// Of cores on which isolated applications compute all the time, those of the host have half: what needs more is refused,
+/// as long as they are there.
+#[test]
+fn what_isolated_applications_take_is_not_promised_to_others() {
+    let host = Host::begin_in(counting());
+    load(&host, "Middle", "first", &[]).succeeds();
+    until_measured(&host, "first", 300.0);
+    host.run(&["unload", "first", "--now"]).succeeds();
+    for (name, worker) in [("a", "0"), ("b", "1")] {
+        load(&host, "Short", name, &["--isolate"]).succeeds();
+        for actor in ["source", "tick"] {
+            host.run(&["move", name, actor, worker]).succeeds();
+        }
+    }
+    // 0.8 of what a core can do; they have to be seen at work before.
+    let most = ["--rate", "730"];
+    let start = Instant::now();
+    let refused = loop {
+        let told = load(&host, "Middle", "second", &most);
+        if told.code != Some(0) {
+            break told;
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "{told:?}");
+        host.run(&["unload", "second", "--now"]).succeeds();
+        std::thread::sleep(Duration::from_millis(600));
+    };
+    let numbers = "is to be promised 730.0 tick/s and would get ";
+    refused.refuses(1, &[numbers, "(isolated applications leave", "of 2 cores)"]);
+    for name in ["a", "b"] {
+        host.run(&["unload", name, "--now"]).succeeds();
+    }
+    let fits = load(&host, "Middle", "second", &["--rate", "730", "--json"]);
     let admission = &fits.succeeds().json()["admission"];
     assert_eq!(admission["verdict"], "kept", "{fits:?}");
 }

@@ -11,6 +11,7 @@
 use super::guard;
 use super::leaving::Leaving;
 use super::prepare::Prepared;
+use super::taken::Taken;
 use super::types::{
     Application, Details, Failed, LoadRequest, MoveRequest, ReplaceRequest, Unloaded, Why, Worker,
 };
@@ -66,6 +67,7 @@ pub struct Starts {
 /// All that there are.
 pub struct AllIsolated {
     all: Mutex<BTreeMap<u64, Arc<Isolated>>>,
+    pub(super) taken: Taken,
     /// Of this host.
     of: Weak<Shared>,
 }
@@ -638,6 +640,7 @@ impl AllIsolated {
     pub fn of(host: &Host) -> Arc<AllIsolated> {
         let all = Arc::new(AllIsolated {
             all: Mutex::default(),
+            taken: Taken::default(),
             of: Arc::downgrade(&host.shared),
         });
         let _ = host.shared.beside.set(all.clone());

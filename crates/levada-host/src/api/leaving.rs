@@ -15,7 +15,7 @@ use crate::refusal::Kind;
 use crate::table::Shared;
 use hyper::Method;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -243,5 +243,10 @@ impl Beside for AllIsolated {
 
     fn loads(&self) -> Vec<f64> {
         self.loads_but(None)
+    }
+
+    fn taken(&self, now: bool) -> BTreeMap<i32, Vec<f64>> {
+        let living: Vec<(u64, u32)> = self.living().map(|i| (i.number, i.process)).collect();
+        self.taken.by(&living, now)
     }
 }

@@ -20,6 +20,7 @@ mod metrics;
 mod output;
 pub mod prepare;
 pub mod serve;
+mod taken;
 mod turns;
 pub mod types;
 
