@@ -1,30 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where applications of a host are put beside isolated ones that have part of its cores: what these take is known before
-//! anybody is placed. Tried are one that is loaded, and two of a manifest.
+//! Where applications of a host are put beside others that have part of its cores: isolated ones, of which it is known
+//! before anybody is placed, and programs that know nothing of leases, which are found out. Tried are one that is
+//! loaded, two of a manifest, and one that runs already.
 
 mod common;
 
 use common::host::{Host, sources};
 use common::{network, skipped};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// `Three`: numbers, each after some work.
-fn three() -> Host {
+/// Of what takes most of the time in `Steps`, so many are equal.
+const STEPS: usize = 6;
+
+/// `Steps`: numbers, each after some work in each of these. `Three`: the same with one.
+fn steps() -> Host {
     let place = sources();
     place.write(
         "src/p/Step.cal",
         "package p;\nactor Step () int In ==> int Out :\n  action In:[y] ==> Out:[x] var int x := y do\n    \
          foreach int i in 1 .. 4000 do x := (x * 75 + 74) mod 65537; end\n  end\nend\n",
     );
-    let text = network(
-        &[
-            ("source", "p.Source", &[("n", "2000000000")]),
-            ("step0", "p.Step", &[]),
-            ("write", "p.Write", &[]),
-        ],
-        &[("source.Out", "step0.In"), ("step0.Out", "write.In")],
-    );
-    place.write("src/p/Three.xdf", &text.replace("\"Top\"", "\"Three\""));
+    for (name, steps) in [("Steps", STEPS), ("Three", 1)] {
+        let names: Vec<String> = (0..steps).map(|i| format!("step{i}")).collect();
+        let mut instances = vec![("source", "p.Source", &[("n", "2000000000")][..])];
+        instances.extend(names.iter().map(|name| (&**name, "p.Step", &[][..])));
+        instances.push(("write", "p.Write", &[]));
+        let ends = instances.windows(2).map(|two| {
+            let [(from, ..), (to, ..)] = two else {
+                unreachable!()
+            };
+            (format!("{from}.Out"), format!("{to}.In"))
+        });
+        let ends: Vec<(String, String)> = ends.collect();
+        let wires: Vec<(&str, &str)> = ends.iter().map(|(a, b)| (&**a, &**b)).collect();
+        let text = network(&instances, &wires);
+        let text = text.replace("\"Top\"", &format!("\"{name}\""));
+        place.write(&format!("src/p/{name}.xdf"), &text);
+    }
     Host::begin_in(place)
 }
 
@@ -67,7 +81,7 @@ fn until(what: &str, tried: impl Fn() -> bool) {
 
 #[test]
 fn whoever_is_loaded_begins_where_isolated_ones_leave_more() {
-    let host = three();
+    let host = steps();
     if first_core("who begins beside isolated ones", &host).is_none() {
         return;
     }
@@ -98,4 +112,72 @@ fn whoever_is_loaded_begins_where_isolated_ones_leave_more() {
         }
         a[1] + b[1] > a[0] + b[0]
     });
+}
+
+/// A program that computes on one core for ever.
+struct Busy(Child);
+
+impl Busy {
+    fn on(cpu: i64) -> Busy {
+        let mut command = Command::new("sh");
+        command.args(["-c", "while :; do :; done"]);
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        let alone = move || {
+            // SAFETY: system calls that may be made between fork and exec, on memory of this function; a set of cores
+            // may be all zeros.
+            let done = unsafe {
+                let mut set: libc::cpu_set_t = std::mem::zeroed();
+                libc::CPU_SET(cpu as usize, &mut set);
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == 0
+                    && libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) == 0
+            };
+            match done {
+                true => Ok(()),
+                false => Err(std::io::Error::last_os_error()),
+            }
+        };
+        // SAFETY: what it calls may be called there.
+        Busy(unsafe { command.pre_exec(alone) }.spawn().unwrap())
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Equal actors that all begin on one core: of what they have there others take most then, and it is not half of them that
+/// leave it, but more. How soon is the machine's, on which others may compute, too.
+#[test]
+fn of_a_core_that_programs_use_an_application_has_less() {
+    let host = steps();
+    let Some(cpu) = first_core("an application beside programs", &host) else {
+        return;
+    };
+    load(&host, "src/p/Steps.xdf", "steps", &[]);
+    for i in 0..STEPS {
+        let step = format!("step{i}");
+        host.run(&["move", "steps", &step, "0"]).succeeds();
+    }
+    let _busy = [cpu; 3].map(Busy::on);
+    for i in 0..STEPS {
+        let step = format!("step{i}");
+        host.run(&["move", "steps", &step, "--free"]).succeeds();
+    }
+    let start = Instant::now();
+    let mut so = 0;
+    // For a while, and not only on the way somewhere else.
+    while so < 5 {
+        let [busy, free] = on_each(&host, "steps", "step");
+        so = if free > busy { so + 1 } else { 0 };
+        assert_eq!(busy + free, STEPS);
+        assert!(
+            start.elapsed() < Duration::from_secs(300),
+            "{busy} on the core that is used, {free} on the other"
+        );
+        std::thread::sleep(Duration::from_millis(300));
+    }
+    println!("after {:.1} s", start.elapsed().as_secs_f64());
 }
