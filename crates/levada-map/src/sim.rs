@@ -12,10 +12,12 @@
 //! the host.
 //! The same input gives the same rates to the last bit.
 
+mod turns;
+
 use crate::graph::pipeline_order;
 use crate::machine::Machine;
 use crate::mix::Mix;
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 /// How a worker chooses what runs next.
@@ -631,99 +633,5 @@ impl<'a> Machinery<'a> {
             let at = at.to_bits();
             self.ends.push(Reverse((at, core)));
         }
-    }
-
-    /// Whether one that another worker has woken is let in before the turn of who runs is over: of a higher rank it
-    /// is, and of the same if that turn is long enough.
-    fn goes_before(&self, actor: usize, core: usize) -> bool {
-        let worker = &self.workers[core];
-        let Some((running, _)) = worker.step else {
-            return false;
-        };
-        let had = worker.turn - (worker.until - self.now);
-        match self.rank(actor).cmp(&self.rank(running)) {
-            Ordering::Less => true,
-            Ordering::Equal => had > HANDED,
-            Ordering::Greater => false,
-        }
-    }
-
-    /// Event-driven: the first that is ready, by rank where applications differ.
-    fn first(&mut self, worker: usize) -> Option<(usize, u64, f64)> {
-        loop {
-            let of = &self.workers[worker];
-            let best = |queue: &VecDeque<usize>| match self.ranked {
-                true => (0..queue.len()).min_by_key(|&i| self.rank(queue[i])),
-                false => (!queue.is_empty()).then_some(0),
-            };
-            let (first, after) = (best(&of.queue), best(&of.after));
-            let after = match (first, after) {
-                (Some(i), Some(j)) => {
-                    let (first, after) = (self.rank(of.queue[i]), self.rank(of.after[j]));
-                    let either = first == after && of.others_left <= 0.0;
-                    (after < first || either).then_some(j)
-                }
-                (_, after) => after,
-            };
-            let of = &mut self.workers[worker];
-            let actor = match (first, after) {
-                (_, Some(j)) => of.after.remove(j)?,
-                (first, None) => of.queue.remove(first?)?,
-            };
-            match self.can(actor) {
-                0 => self.let_rest(actor),
-                can => return Some((actor, can, self.machine.costs.turn)),
-            }
-        }
-    }
-
-    /// Priority decides, then who is behind its promise comes first; or last, where promises have gone before for long.
-    fn rank(&self, actor: usize) -> (i64, u8) {
-        let entity = &self.entities[actor];
-        let had_much = self.workers[entity.core].promised_had > PROMISED;
-        let place = match (self.is_behind(actor), had_much) {
-            (true, false) => 0,
-            (false, _) => 1,
-            (true, true) => 2,
-        };
-        (-i64::from(self.mix.apps[entity.app].priority), place)
-    }
-
-    fn is_behind(&self, actor: usize) -> bool {
-        let entity = &self.entities[actor];
-        let promise = self.mix.apps[entity.app].promise;
-        promise.is_some_and(|promise| {
-            (entity.done as f64 / entity.firings) < promise * (self.now * 1e-9) * 1.01 + 1.0
-        })
-    }
-
-    /// A step of an actor begins. What promises have while nobody waits is no debt.
-    fn count_promised(&mut self, worker: usize, actor: usize, time: f64) {
-        let behind = self.ranked && self.is_behind(actor);
-        let had = &mut self.workers[worker].promised_had;
-        match behind {
-            true if *had > PROMISED => {}
-            true => *had += time,
-            false => *had = (*had - time * OTHERS).max(0.0),
-        }
-    }
-
-    /// Round robin: the next that can fire; each that is looked at costs.
-    fn around(&mut self, worker: usize) -> Option<(usize, u64, f64)> {
-        let count = self.workers[worker].own.len();
-        for looked in 0..count {
-            let at = (self.workers[worker].next + looked) % count;
-            let actor = self.workers[worker].own[at];
-            let can = self.can(actor);
-            if can > 0 {
-                self.entities[actor].ready = true;
-                let turn = (TURN / self.entities[actor].firing) as u64;
-                self.workers[worker].quota = self.could(actor, turn.max(1));
-                self.workers[worker].next = (at + 1) % count;
-                return Some((actor, can, self.machine.costs.turn + LOOK * looked as f64));
-            }
-            self.let_rest(actor);
-        }
-        None
     }
 }
