@@ -32,6 +32,7 @@ pub fn pins(
             promise: None,
             actors: network.actor_names().into_iter().map(actor).collect(),
             channels: Vec::new(),
+            course: None,
         }],
         exclusive: Vec::new(),
     };

@@ -74,6 +74,7 @@ pub fn weighed(
         promise: None,
         actors: actors.collect(),
         channels: channels.collect(),
+        course: None,
     }
 }
 
@@ -167,5 +168,6 @@ pub(crate) fn unmeasured(
         priority: 0,
         actors,
         channels: channels.collect(),
+        course: None,
     }
 }

@@ -13,6 +13,7 @@
 
 mod admit;
 mod balance;
+mod course;
 mod exact;
 mod graph;
 mod load;
@@ -26,6 +27,7 @@ pub mod text;
 
 pub use admit::{Admission, Promise, Scene, admit};
 pub use balance::{Balancer, Found, Sample, Search};
+pub use course::Course;
 pub use graph::{Graph, Link};
 pub use machine::{Core, Costs, Machine};
 pub use mix::{Actor, App, Channel, Mix, Problem};
@@ -35,5 +37,7 @@ pub use strategy::{KEPT, Score, Strategy, map, remap};
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_course;
 #[cfg(test)]
 mod tests_mix;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The applications that share a machine, each with its measured graph, and what is wished for them.
 
+use crate::course::Course;
 use crate::graph::{Graph, Link};
 use crate::machine::{Costs, Machine};
 use std::fmt;
@@ -85,6 +86,8 @@ pub struct App {
     pub promise: Option<f64>,
     pub actors: Vec<Actor>,
     pub channels: Vec<Channel>,
+    /// How what its actors cost varies along the stream, where that is known.
+    pub course: Option<Course>,
 }
 
 impl App {

@@ -96,5 +96,6 @@ fn app(random: &mut Random, number: usize, actors: usize) -> App {
         promise: None,
         actors: times.into_iter().enumerate().map(actor).collect(),
         channels,
+        course: None,
     }
 }

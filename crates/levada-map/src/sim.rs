@@ -12,11 +12,13 @@
 //! the host.
 //! The same input gives the same rates to the last bit.
 
+mod along;
 mod turns;
 
 use crate::graph::pipeline_order;
 use crate::machine::Machine;
 use crate::mix::Mix;
+use along::Along;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -40,6 +42,9 @@ pub struct Simulated {
     pub busy: Vec<f64>,
     /// How many seconds were simulated.
     pub seconds: f64,
+    /// Whether each application has gone through its course at least once, where it has one: its rates are those of
+    /// whole courses then.
+    pub whole: bool,
 }
 
 /// The runtime's clock for fairness.
@@ -78,7 +83,7 @@ struct Ring {
     initial: f64,
 }
 
-struct Entity {
+struct Entity<'a> {
     core: usize,
     app: usize,
     /// Nanoseconds a firing where it sits.
@@ -95,6 +100,8 @@ struct Entity {
     /// It rests until a time that is to come, and has since it was counted from.
     rests: bool,
     rested: bool,
+    /// Where it is in its application's course.
+    along: Option<Along<'a>>,
 }
 
 /// What a source may do by the promise.
@@ -136,7 +143,7 @@ struct Machinery<'a> {
     mix: &'a Mix,
     machine: &'a Machine,
     scheduling: Scheduling,
-    entities: Vec<Entity>,
+    entities: Vec<Entity<'a>>,
     rings: Vec<Ring>,
     workers: Vec<Worker>,
     /// Ends of steps, and behind all workers, of the rests of actors; times are positive, so their bits order
@@ -146,15 +153,36 @@ struct Machinery<'a> {
     ranked: bool,
 }
 
-impl Entity {
+impl Entity<'_> {
     /// What it has done since it was counted from.
     fn units(&self) -> f64 {
         (self.done - self.before) as f64 / self.firings
     }
+
+    /// Nanoseconds of its next firings.
+    fn takes(&self, firings: u64) -> f64 {
+        let mean = firings as f64 * self.firing;
+        match &self.along {
+            // Where they cost nothing, time passes all the same.
+            Some(along) => (mean + along.beyond(self.done, firings)).max(1.0),
+            None => mean,
+        }
+    }
+
+    /// Has it gone through its course since it was counted from, where it has one?
+    fn is_through(&self) -> bool {
+        self.along.as_ref().is_none_or(|a| a.whole().is_some())
+    }
+
+    /// Units a nanosecond since it was counted from, which is so long ago: in whole courses, where there were any.
+    fn rate(&self, time: f64) -> f64 {
+        let whole = self.along.as_ref().and_then(Along::whole);
+        whole.unwrap_or(self.units() / time)
+    }
 }
 
 /// So many firings a source may be ahead of what is due: a unit, and one at the least.
-fn ahead(entity: &Entity) -> f64 {
+fn ahead(entity: &Entity<'_>) -> f64 {
     entity.firings.max(1.0)
 }
 
@@ -219,7 +247,8 @@ impl<'a> Machinery<'a> {
         let mut window = steps - steps / 3;
         loop {
             let made = self.counted(window);
-            let enough = window >= LONGER / 2 * steps || made.all_settled();
+            let settled = made.all_settled() && made.whole;
+            let enough = window >= LONGER / 2 * steps || settled;
             if enough || !goes_on(&made) {
                 return made;
             }
@@ -247,7 +276,12 @@ impl<'a> Machinery<'a> {
     /// Runs so many steps, and counts what was done in them.
     fn counted(&mut self, steps: usize) -> Simulated {
         let (mix, begin) = (self.mix, self.now);
-        self.entities.iter_mut().for_each(|e| e.before = e.done);
+        for entity in &mut self.entities {
+            entity.before = entity.done;
+            if let Some(along) = &mut entity.along {
+                along.count_from(entity.done, begin);
+            }
+        }
         self.entities.iter_mut().for_each(|e| e.rested = e.rests);
         self.lose_all();
         let caps = self.entities.iter_mut().filter_map(|e| e.cap.as_mut());
@@ -259,12 +293,10 @@ impl<'a> Machinery<'a> {
         let mut slowest = vec![f64::INFINITY; mix.apps.len()];
         let kept = self.kept(time);
         for entity in &self.entities {
-            let units = entity.units();
-            rates[entity.app] += units / mix.apps[entity.app].actors.len() as f64;
-            slowest[entity.app] = slowest[entity.app].min(units);
+            let rate = 1e9 * entity.rate(time);
+            rates[entity.app] += rate / mix.apps[entity.app].actors.len() as f64;
+            slowest[entity.app] = slowest[entity.app].min(rate);
         }
-        let all = rates.iter_mut().chain(&mut slowest);
-        all.for_each(|r| *r *= 1e9 / time);
         // While channels fill, those before them do more than that.
         rates
             .iter_mut()
@@ -277,11 +309,14 @@ impl<'a> Machinery<'a> {
             }
         }
         let busy = self.workers.iter().map(|w| (w.busy / time).min(1.0));
+        let mut all = self.entities.iter();
+        let whole = all.all(|e| e.is_through() || rates[e.app] == 0.0);
         Simulated {
             rates,
             slowest,
             busy: busy.collect(),
             seconds: time / 1e9,
+            whole,
         }
     }
 
@@ -336,7 +371,7 @@ impl<'a> Machinery<'a> {
         };
         for (number, app) in mix.apps.iter().enumerate() {
             let first = sim.entities.len();
-            for actor in &app.actors {
+            for (n, actor) in app.actors.iter().enumerate() {
                 let core = placement[sim.entities.len()] as usize;
                 let firings = actor.steps();
                 sim.workers[core].own.push(sim.entities.len());
@@ -358,6 +393,10 @@ impl<'a> Machinery<'a> {
                     }),
                     rests: false,
                     rested: false,
+                    along: app.course.as_ref().map(|course| {
+                        let unit = actor.time / machine.cores[core].speed;
+                        Along::new(course, n, unit, firings)
+                    }),
                 });
             }
             let order = pipeline_order(
@@ -439,14 +478,14 @@ impl<'a> Machinery<'a> {
     }
 
     /// How many firings it may make by what its application is promised: a unit more than were due.
-    fn allowed(&self, entity: &Entity) -> u64 {
+    fn allowed(&self, entity: &Entity<'_>) -> u64 {
         match &entity.cap {
             Some(cap) => self.due(entity, cap).min(cap.saved) as u64,
             None => u64::MAX,
         }
     }
 
-    fn due(&self, entity: &Entity, cap: &Cap) -> f64 {
+    fn due(&self, entity: &Entity<'_>, cap: &Cap) -> f64 {
         cap.rate * self.now + ahead(entity) + 1e-6 - cap.lost - entity.done as f64
     }
 
@@ -540,7 +579,11 @@ impl<'a> Machinery<'a> {
         let mut go_on = None;
         let ran = self.workers[worker].step.take();
         if let Some((actor, firings)) = ran {
-            self.entities[actor].done += firings;
+            let entity = &mut self.entities[actor];
+            entity.done += firings;
+            if let Some(along) = &mut entity.along {
+                along.came_to(entity.done, self.now);
+            }
             self.wake_peers(actor, worker, false);
             let (can, behind) = (self.can(actor), self.is_behind(actor));
             let of = &mut self.workers[worker];
@@ -580,7 +623,7 @@ impl<'a> Machinery<'a> {
         match go_on {
             Some((actor, firings, before)) => {
                 self.lose(actor);
-                let time = firings as f64 * self.entities[actor].firing + before;
+                let time = self.entities[actor].takes(firings) + before;
                 self.count_promised(worker, actor, time);
                 let worker_of = &mut self.workers[worker];
                 worker_of.step = Some((actor, firings));

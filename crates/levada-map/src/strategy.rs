@@ -61,7 +61,7 @@ const EVEN_ENOUGH: f64 = 1.09;
 const STEPS: usize = 20_000;
 const STEPS_EACH: usize = 500;
 const FEWER_EACH: usize = 100;
-/// Where an application has not come to one unit in these, more of them, up to so many.
+/// Where an application has not come to one unit in these, or not through its course, more of them, up to so many.
 const LONGEST: usize = 400_000;
 /// A change is worth this much of the rates, and this much for moving all the work.
 const WORTH: f64 = 0.05;
@@ -274,10 +274,12 @@ pub const KEPT: f64 = 0.02;
 /// Who could have come to so many units, and has come to none, is kept from it.
 const ENOUGH: f64 = 20.0;
 
-/// Has each application come to a unit in the time that was simulated, or had time enough for it?
+/// Has each application come to a unit in the time that was simulated, or had time enough for it, and to the end of its
+/// course?
 fn seen(made: &Simulated, targets: &[f64]) -> bool {
     let mut rates = made.rates.iter().zip(targets);
-    rates.all(|(rate, target)| rate * made.seconds >= 1.0 || target * made.seconds >= ENOUGH)
+    made.whole
+        && rates.all(|(rate, target)| rate * made.seconds >= 1.0 || target * made.seconds >= ENOUGH)
 }
 
 /// Beside short firings a long one may not have come to its end even in so many steps: of that

@@ -209,6 +209,7 @@ fn app(name: &str, times: &[f64]) -> App {
         promise: None,
         actors: times.iter().enumerate().map(actor).collect(),
         channels: (1..times.len()).map(channel).collect(),
+        course: None,
     }
 }
 

@@ -494,6 +494,7 @@ fn placement(all: &[Worker]) -> String {
             promise: None,
             actors: actors.iter().map(actor).collect(),
             channels: Vec::new(),
+            course: None,
         });
     }
     let workers: Vec<u32> = seats

@@ -2,6 +2,7 @@
 //! Descriptions: a machine and a mix as TOML, written by hand or recorded from a run.
 
 use super::quoted;
+use crate::course::Course;
 use crate::machine::Machine;
 use crate::mix::{Actor, App, Channel, Mix, Problem};
 use crate::place::Placement;
@@ -62,6 +63,8 @@ struct Application {
     rate: Option<f64>,
     #[serde(default)]
     exclusive: Vec<u32>,
+    course_units: Option<f64>,
+    course_begin: Option<f64>,
     #[serde(default)]
     actor: Vec<Act>,
     #[serde(default)]
@@ -77,6 +80,8 @@ struct Act {
     firings: f64,
     pin: Option<u32>,
     core: Option<u32>,
+    #[serde(default)]
+    course: Vec<f64>,
 }
 
 #[derive(Deserialize)]
@@ -156,6 +161,11 @@ pub fn read_description(text: &str) -> Result<Described, Problem> {
             let mut one = placed.clone();
             if app.instances > 1 {
                 one.name = format!("{}-{}", app.name, instance + 1);
+                // Those that run are not in step.
+                let share = instance as f64 / app.instances as f64;
+                one.course = one
+                    .course
+                    .map(|c| c.begun_at(c.begin() + share * c.units()));
             }
             named_apart(&one.name)?;
             let number = read.mix.apps.len();
@@ -276,7 +286,34 @@ impl Application {
             promise: self.promise,
             actors: self.actor.iter().map(actor).collect(),
             channels,
+            course: self.course()?,
         })
+    }
+
+    fn course(&self) -> Result<Option<Course>, Problem> {
+        let wrong = |what: String, help: &str| Err(Problem::new(what, help));
+        let Some(units) = self.course_units else {
+            let varies = self.actor.iter().any(|a| !a.course.is_empty());
+            return match varies || self.course_begin.is_some() {
+                true => wrong(
+                    format!("{} has a course of nobody knows how many units", self.name),
+                    "write course_units",
+                ),
+                false => Ok(None),
+            };
+        };
+        let begin = self.course_begin.unwrap_or(0.0);
+        if !(begin.is_finite() && begin >= 0.0) {
+            return wrong(
+                format!("{}: course_begin is {begin}", self.name),
+                "write the unit of the course at which it begins",
+            );
+        }
+        let costs = self.actor.iter();
+        let costs = costs.map(|a| (a.name.as_str(), a.course.clone()));
+        let course = Course::new(units, costs.collect());
+        let course = course.map_err(|p| Problem::new(format!("{}: {}", self.name, p.what), p.help));
+        Ok(Some(course?.begun_at(begin)))
     }
 }
 
@@ -316,9 +353,12 @@ pub fn describe(described: &Described) -> String {
         let _ = writeln!(out, "\n[[app]]\nname = {}", quoted(&app.name));
         let _ = writeln!(out, "unit = {}", quoted(&app.unit));
         let _ = writeln!(out, "priority = {}", app.priority);
+        let begin = app.course.as_ref().map(Course::begin);
         for (name, value) in [
             ("promise", app.promise),
             ("rate", described.rates.get(i).copied().flatten()),
+            ("course_units", app.course.as_ref().map(Course::units)),
+            ("course_begin", begin.filter(|&b| b > 0.0)),
         ] {
             if let Some(value) = value {
                 let _ = writeln!(out, "{name} = {value:?}");
@@ -330,7 +370,7 @@ pub fn describe(described: &Described) -> String {
             let _ = writeln!(out, "exclusive = {own:?}");
         }
         let _ = writeln!(out, "actor = [");
-        for (actor, number) in app.actors.iter().zip(range) {
+        for (n, (actor, number)) in app.actors.iter().zip(range).enumerate() {
             let _ = write!(
                 out,
                 "  {{ name = {}, time_ns = {:?}, firings = {:?}",
@@ -343,6 +383,12 @@ pub fn describe(described: &Described) -> String {
             }
             if let Some(placement) = &described.placement {
                 let _ = write!(out, ", core = {}", placement[number]);
+            }
+            let costs = app.course.as_ref().map_or(&[][..], |c| c.costs(n));
+            if !costs.is_empty() {
+                // Whole numbers without a point: there are many.
+                let costs: Vec<String> = costs.iter().map(f64::to_string).collect();
+                let _ = write!(out, ", course = [{}]", costs.join(", "));
             }
             let _ = writeln!(out, " }},");
         }

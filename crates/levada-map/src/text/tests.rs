@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::random::{self, Random};
-use crate::{Machine, Strategy, map};
+use crate::{Course, Machine, Strategy, map};
 
 const TWO: &str = r#"
 [machine]
@@ -59,6 +59,95 @@ fn what_is_described_is_read_back_the_same() {
         sorted.mix.exclusive.sort();
         assert_eq!(sorted, described);
     }
+}
+
+/// Instances begin at different places of it.
+#[test]
+fn a_course_is_read_and_read_back_the_same() {
+    let text = with_course("course_units = 6", "[100, 0.5, 250]");
+    let read = read_description(&text).unwrap();
+    let courses: Vec<&Course> = read.mix.apps.iter().flat_map(|a| &a.course).collect();
+    assert_eq!(courses.len(), 2);
+    for (course, begin) in courses.iter().zip([0.0, 3.0]) {
+        assert_eq!((course.units(), course.begin()), (6.0, begin));
+        assert_eq!(course.costs(0), [100.0, 0.5, 250.0]);
+        assert!(course.costs(1).is_empty());
+    }
+    let written = describe(&read);
+    assert!(written.contains("course = [100, 0.5, 250] }"), "{written}");
+    assert_eq!(read_description(&written).unwrap(), read);
+    // From the middle, and around the end.
+    let text = with_course("course_units = 6\ncourse_begin = 4", "[1, 2]");
+    let read = read_description(&text).unwrap();
+    let begins = read.mix.apps.iter().flat_map(|a| &a.course);
+    let begins: Vec<f64> = begins.map(Course::begin).collect();
+    assert_eq!(begins, [4.0, 1.0]);
+    assert_eq!(read_description(&describe(&read)).unwrap(), read);
+}
+
+#[test]
+fn a_course_that_makes_no_sense_is_refused() {
+    let units = "course_units = 6";
+    for (keys, costs, said) in [
+        (
+            "",
+            "[1]",
+            "radio has a course of nobody knows how many units",
+        ),
+        ("course_begin = 1", "[]", "nobody knows how many units"),
+        (
+            units,
+            "[]",
+            "radio: a course of 6 units, and no actor has one",
+        ),
+        ("course_units = 0", "[1]", "a course of 0 units"),
+        ("course_units = inf", "[1]", "a course of inf units"),
+        (
+            "course_units = 6\ncourse_begin = nan",
+            "[1]",
+            "course_begin is NaN",
+        ),
+        (
+            "course_units = 6\ncourse_begin = -1",
+            "[1]",
+            "course_begin is -1",
+        ),
+        (
+            units,
+            "[1, -1]",
+            "radio: in the course of in a part costs -1",
+        ),
+        (units, "[nan]", "a part costs NaN"),
+        (units, "[1, inf]", "a part costs inf"),
+        (units, "[0, 0]", "the course of in costs nothing"),
+        (units, "[1], pin = 0, cuorse = 1", "unknown field"),
+        (units, "[1], course = [1]", "duplicate key"),
+        (units, "\"even\"", "invalid type"),
+    ] {
+        let said_is = read_description(&with_course(keys, costs)).unwrap_err();
+        assert!(
+            said_is.what.contains(said),
+            "{keys} {costs}: {}",
+            said_is.what
+        );
+        assert!(!said_is.help.is_empty());
+    }
+    let other = with_course(units, "[1, 2]").replace("pin = 1", "course = [1, 2, 3]");
+    let said_is = read_description(&other).unwrap_err();
+    assert!(
+        said_is.what.contains("out has 3 parts, another 2"),
+        "{}",
+        said_is.what
+    );
+}
+
+/// The first actor's.
+fn with_course(keys: &str, costs: &str) -> String {
+    let text = TWO.replace("promise = 10", keys);
+    text.replace(
+        "1e6, firings = 10 }",
+        &format!("1e6, firings = 10, course = {costs} }}"),
+    )
 }
 
 #[test]
