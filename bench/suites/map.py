@@ -57,8 +57,8 @@ def growth(session):
 
 
 def even(width, height, frames, quality):
-    """Pictures of one block again and again: none of it takes longer than the rest, as where there is more to see. The
-    simulator has means of it all."""
+    """Pictures of one block again and again: none of it takes longer than the rest, as where there is more to see, and a
+    course says no more than a mean."""
     path = folder() / f"even-{width}x{height}-{frames}.mjpeg"
     if not path.exists():
         any_grey = random.Random(1)

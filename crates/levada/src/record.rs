@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What a run measured, as a description for `levada map --simulate`; and placements given to a run.
 
+use crate::course;
+use crate::looks::Look;
 use crate::output::Failure;
 use levada_host::{Hosted, weights};
 use levada_map::text::{Described, describe};
-use levada_map::{Machine, Mix, Problem};
+use levada_map::{Course, Machine, Mix, Problem};
 use levada_sys::{Counters, Network};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -24,16 +26,28 @@ pub fn text_of(option: &str, file: &Path) -> Result<String, Failure> {
         .map_err(|e| Failure::new(format!("{option} {}: {e}", file.display())))
 }
 
+/// How what each actor cost varied along the way, in per cent of its mean; none if that cannot be told.
+pub fn course(network: &Network, counters: &Counters, looks: &[Look]) -> Option<Vec<Vec<f64>>> {
+    let links = network.links().into_iter();
+    let links: Vec<(usize, usize)> = links.map(|l| (l.0 as usize, l.1 as usize)).collect();
+    course::costs(counters.actors.len(), &links, looks)
+}
+
 /// A description of what ran, as these counters have it.
 pub fn described(
     hosted: &Hosted,
     machine: &Machine,
     counters: &Counters,
+    course: Option<Vec<Vec<f64>>>,
     (start, elapsed): (Instant, Duration),
 ) -> String {
     // What counts nothing has done one thing: run.
     let (unit, done) = weights::counted(hosted).unwrap_or(("runs".to_string(), 1.0));
-    let app = weights::weighed(hosted, machine, counters, (unit, done));
+    let mut app = weights::weighed(hosted, machine, counters, (unit, done));
+    app.course = course.and_then(|costs| {
+        let names = app.actors.iter().map(|a| a.name.as_str());
+        Course::new(done, names.zip(costs).collect()).ok()
+    });
     let text = describe(&Described {
         machine: machine.clone(),
         mix: Mix {

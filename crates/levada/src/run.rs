@@ -10,6 +10,7 @@ use crate::given;
 use crate::given::Where;
 use crate::graph;
 use crate::interrupt::Interrupt;
+use crate::looks::Looks;
 use crate::network;
 use crate::output::{self, Failure, failure, failure_with};
 use crate::play::{self, Viewer};
@@ -104,6 +105,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     {
         return Err(e.into());
     }
+    let looks = args.record.as_ref().and_then(|_| Looks::begin(&hosted));
     let limit = args.runtime.time_limit.filter(|ms| *ms > 0);
     let endless = Endless::new(limit.map(|ms| Duration::from_millis(ms.into())));
     let ended = until_end(app, progress.as_mut(), endless, &interrupt);
@@ -160,7 +162,10 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         }
     }
     if let (Some(file), Outcome::Done) = (&args.record, &summary.outcome) {
-        let text = record::described(&hosted, host.machine(), &summary.counters, (start, elapsed));
+        let seen = looks.map(|looks| looks.end(&summary.counters));
+        let course = record::course(network, &summary.counters, &seen.unwrap_or_default());
+        let times = (start, elapsed);
+        let text = record::described(&hosted, host.machine(), &summary.counters, course, times);
         if let Err(e) = output::write_file(file, text.as_bytes()) {
             summary.outcome = Outcome::Failed(e.what);
         }

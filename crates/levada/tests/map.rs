@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Place, numbers};
+use common::{Place, network, numbers};
 
 const TOP: &str = "src/p/Top.xdf";
 
@@ -144,6 +144,76 @@ fn a_run_is_told_where_actors_sit_and_is_recorded() {
             (&"p.Top".into(), &1.into())
         );
         assert!(app["recorded"].as_f64().unwrap() > 0.0);
+    }
+}
+
+/// The first half of the numbers costs the first actor more, the second half the other one.
+#[test]
+fn a_recorded_run_says_how_costs_vary_along_the_way() {
+    let work = |name: &str, first: u32, then: u32| {
+        format!(
+            "package p;\n\nactor {name} () uint(size=32) In ==> uint(size=32) Out :\n  int n := 0;\n  \
+             action In:[x] ==> Out:[y]\n  var uint(size=32) y := x, int i := 0\n  do\n    \
+             while i < (if n < 100000 then {first} else {then} end) do\n      \
+             y := y * 1664525 + 1013904223;\n      i := i + 1;\n    end\n    n := n + 1;\n  end\nend\n"
+        )
+    };
+    let source = "package p;\n\nactor Source (int n) ==> uint(size=32) Out :\n  int i := 0;\n  \
+                  action ==> Out:[i]\n  guard i < n\n  do\n    i := i + 1;\n  end\nend\n";
+    let sink = "package p;\n\nactor Sink () uint(size=32) In ==> :\n  uint(size=32) sum := 0;\n  \
+                action In:[x] ==>\n  do\n    sum := sum + x;\n  end\nend\n";
+    let top = network(
+        &[
+            ("source", "p.Source", &[("n", "200000")]),
+            ("one", "p.One", &[]),
+            ("other", "p.Other", &[]),
+            ("sink", "p.Sink", &[]),
+        ],
+        &[
+            ("source.Out", "one.In"),
+            ("one.Out", "other.In"),
+            ("other.Out", "sink.In"),
+        ],
+    );
+    let place = Place::new(&[
+        ("src/p/Source.cal", source),
+        ("src/p/One.cal", &work("One", 600, 200)),
+        ("src/p/Other.cal", &work("Other", 200, 600)),
+        ("src/p/Sink.cal", sink),
+        (TOP, &top),
+    ]);
+    let args = [
+        "run",
+        TOP,
+        "--no-fuse",
+        "--workers",
+        "2",
+        "--record",
+        "run.toml",
+    ];
+    place.run(&args).succeeds();
+    let text = std::fs::read_to_string(place.path("run.toml")).unwrap();
+    let read: toml::Table = text.parse().unwrap();
+    let app = &read["app"][0];
+    assert_eq!(app["course_units"].as_float(), Some(1.0), "{text}");
+    let parts = |actor: &toml::Value| actor.get("course").map(|c| c.as_array().unwrap().len());
+    let parts: Vec<Option<usize>> = app["actor"].as_array().unwrap().iter().map(parts).collect();
+    assert_eq!(parts.len(), 4);
+    assert!(
+        parts[1].is_some_and(|p| p >= 8) && parts[1] == parts[2],
+        "{parts:?}"
+    );
+    let args = [
+        "map",
+        "--simulate",
+        "run.toml",
+        "--strategy",
+        "all",
+        "--json",
+    ];
+    let json = place.run(&args).succeeds().json();
+    for mapped in json["mapped"].as_array().unwrap() {
+        assert!(mapped["applications"][0]["rate"].as_f64().unwrap() > 0.0);
     }
 }
 

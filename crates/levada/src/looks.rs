@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Looks at the counters of an application while it runs, so many at the most: when there are too many, every other is
+//! left out, and the time from one to the next doubles.
+
+use levada_host::Hosted;
+use levada_sys::Counters;
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// What the counters said at one moment; of each actor and channel in their order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Look {
+    /// Nanoseconds; of the activations that have ended, and maybe some of one that has not.
+    pub busy: Vec<u64>,
+    pub activations: Vec<u64>,
+    /// Nothing of it runs.
+    pub waits: Vec<bool>,
+    pub put: Vec<u64>,
+    pub got: Vec<u64>,
+}
+
+impl Look {
+    fn of(counters: &Counters) -> Look {
+        let busy = |a: &levada_sys::ActorCounters| a.busy.as_nanos() as u64;
+        Look {
+            busy: counters.actors.iter().map(busy).collect(),
+            activations: counters.actors.iter().map(|a| a.activations).collect(),
+            waits: counters.actors.iter().map(|a| a.waits).collect(),
+            put: counters.channels.iter().map(|c| c.put).collect(),
+            got: counters.channels.iter().map(|c| c.got).collect(),
+        }
+    }
+
+    fn numbers(&self) -> usize {
+        2 * self.busy.len() + self.put.len() + self.got.len()
+    }
+}
+
+/// To look takes lines from the workers' caches, for each number a part of one: a hundredth of a core or so. A picture of
+/// twenty milliseconds is seen well enough with one in each.
+const EVERY: Duration = Duration::from_millis(1);
+const EACH: Duration = Duration::from_micros(8);
+/// Looks at the most, and numbers in all of them.
+const MOST: usize = 1 << 14;
+const NUMBERS: usize = 1 << 22;
+
+/// Who looks, until it is asked what was seen.
+pub struct Looks {
+    looking: JoinHandle<Series>,
+    ends: Sender<()>,
+}
+
+impl Looks {
+    /// None where there is no thread for it.
+    pub fn begin(hosted: &Arc<Hosted>) -> Option<Looks> {
+        let (ends, ended) = mpsc::channel::<()>();
+        let hosted = hosted.clone();
+        let look = move || hosted.app.counters().map(|c| Look::of(&c));
+        let watch = move || {
+            go_before_workers();
+            let mut seen = Series::default();
+            while let (Ok(look), Err(RecvTimeoutError::Timeout)) =
+                (look(), ended.recv_timeout(seen.every()))
+            {
+                seen.add(look);
+            }
+            seen
+        };
+        let thread = std::thread::Builder::new().name("looks".to_string());
+        let looking = thread.spawn(watch).ok()?;
+        Some(Looks { looking, ends })
+    }
+
+    /// What was seen from the beginning, when there was nothing, to the end, when the counters are these.
+    pub fn end(self, counters: &Counters) -> Vec<Look> {
+        drop(self.ends);
+        let mut seen = self.looking.join().unwrap_or_default().looks;
+        seen.push(Look::of(counters));
+        seen
+    }
+}
+
+/// Workers have all cores, maybe in a real-time class, in which nobody else would have a turn to look. Where that may not
+/// be, there are fewer looks.
+fn go_before_workers() {
+    // SAFETY: all of it is about the calling thread, and `param` is valid.
+    unsafe {
+        let mut param: libc::sched_param = std::mem::zeroed();
+        libc::sched_getparam(0, &mut param);
+        param.sched_priority += 1;
+        libc::sched_setscheduler(0, libc::SCHED_FIFO, &param);
+    }
+}
+
+/// As many looks as there may be, at even intervals.
+struct Series {
+    looks: Vec<Look>,
+    /// How many intervals of the first kind are one now.
+    wide: u32,
+}
+
+impl Default for Series {
+    fn default() -> Series {
+        Series {
+            looks: Vec::new(),
+            wide: 1,
+        }
+    }
+}
+
+impl Series {
+    fn numbers(&self) -> usize {
+        self.looks.first().map_or(1, Look::numbers).max(1)
+    }
+
+    fn every(&self) -> Duration {
+        EVERY.max(EACH * self.numbers() as u32) * self.wide
+    }
+
+    fn add(&mut self, look: Look) {
+        self.looks.push(look);
+        // An even number: of one more the last is kept.
+        let most = (MOST.min(NUMBERS / self.numbers()) & !1).max(2);
+        if self.looks.len() > most {
+            let mut at = 0;
+            self.looks.retain(|_| {
+                at += 1;
+                at % 2 == 1
+            });
+            self.wide = self.wide.saturating_mul(2);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_looks_every_other_is_kept() {
+        let look = |n: u64, numbers: usize| Look {
+            busy: vec![n; numbers],
+            ..Look::default()
+        };
+        let mut few = Series::default();
+        (0..100).for_each(|n| few.add(look(n, 3)));
+        assert_eq!((few.looks.len(), few.every()), (100, EVERY));
+        // Of large applications fewer, and less often.
+        for numbers in [1, 1000] {
+            let mut seen = Series::default();
+            let most = (MOST.min(NUMBERS / (2 * numbers)) & !1) as u64;
+            let mut at = 0;
+            while seen.wide < 8 {
+                seen.add(look(at, numbers));
+                at += u64::from(seen.wide);
+                assert!(seen.looks.len() as u64 <= most);
+            }
+            assert!(seen.looks.len() as u64 >= most / 2);
+            for (i, look) in seen.looks.iter().enumerate() {
+                assert_eq!(look.busy[0], 8 * i as u64, "look {i}");
+            }
+            assert_eq!(seen.every(), EVERY.max(EACH * 2 * numbers as u32) * 8);
+        }
+    }
+}
