@@ -63,6 +63,9 @@ const STEPS_EACH: usize = 500;
 const FEWER_EACH: usize = 100;
 /// Where an application has not come to one unit in these, or not through its course, more of them, up to so many.
 const LONGEST: usize = 400_000;
+/// What is taken is looked at for so many times as long, and has to have as much but for this share of the rates.
+const LASTING: usize = 4;
+const FADES: f64 = 0.01;
 /// A change is worth this much of the rates, and this much for moving all the work.
 const WORTH: f64 = 0.05;
 const MOVING: f64 = 0.20;
@@ -295,12 +298,18 @@ fn seen_or_expected(made: &Simulated, targets: &[f64]) -> Vec<f64> {
 }
 
 fn score(mix: &Mix, machine: &Machine, placement: &[u32]) -> Score {
+    score_in(1, mix, machine, placement)
+}
+
+/// By a simulation that is so many times as long, as far as that goes.
+fn score_in(times: usize, mix: &Mix, machine: &Machine, placement: &[u32]) -> Score {
     if mix.actors() <= SIMULATED {
         let each = match mix.actors() <= MENDED {
             true => STEPS_EACH,
             false => FEWER_EACH,
         };
-        let mut steps = STEPS + each * mix.actors();
+        let usual = STEPS + each * mix.actors();
+        let mut steps = usual.max((times * usual).min(LONGEST));
         let simulated = |steps| simulate(mix, machine, placement, Scheduling::EventDriven, steps);
         let targets = mix.targets(machine);
         let mut made = simulated(steps);
@@ -344,7 +353,7 @@ fn best(mix: &Mix, machine: &Machine, current: Option<&[Option<u32>]>) -> Placem
         found.extend(Strategy::ALL[..4].iter().map(|&s| simple(mix, machine, s)));
     }
     let Some(current) = current else {
-        return settled(mix, machine, &graph, choose(mix, machine, found));
+        return lasting(mix, machine, &graph, found);
     };
     // What is there stays; what is new goes where least is to do.
     let mut kept = graph.clone();
@@ -371,7 +380,31 @@ fn best(mix: &Mix, machine: &Machine, current: Option<&[Option<u32>]>) -> Placem
             best = (score, placement, moved);
         }
     }
-    best.1
+    let (_, found, moved) = best;
+    if found == kept {
+        return kept;
+    }
+    // Nobody is moved for what does not last.
+    let lasts = |placement: &[u32]| score_in(LASTING, mix, machine, placement);
+    match lasts(&found).beats(&lasts(&kept), WORTH + MOVING * moved) {
+        true => found,
+        false => kept,
+    }
+}
+
+/// The best of these, mended. Where that goes well at first only, as channels fill and the turns of many come to fit
+/// ill, all are compared by what lasts.
+fn lasting(mix: &Mix, machine: &Machine, graph: &Graph, mut found: Vec<Placement>) -> Placement {
+    let best = settled(mix, machine, graph, choose(1, mix, machine, &found));
+    if mix.actors() > SIMULATED {
+        return best;
+    }
+    let lasts = score_in(LASTING, mix, machine, &best);
+    if !score(mix, machine, &best).beats(&lasts, FADES) {
+        return best;
+    }
+    found.push(best);
+    choose(LASTING, mix, machine, &found)
 }
 
 /// Mended until mending gains nothing that is worth it: so what is mapped stays where it is.
@@ -391,13 +424,13 @@ fn settled(mix: &Mix, machine: &Machine, graph: &Graph, mut placement: Placement
     }
 }
 
-fn choose(mix: &Mix, machine: &Machine, found: Vec<Placement>) -> Placement {
-    let mut best: Option<(Score, Placement)> = None;
+fn choose(times: usize, mix: &Mix, machine: &Machine, found: &[Placement]) -> Placement {
+    let mut best: Option<(Score, &Placement)> = None;
     for placement in found {
-        let score = score(mix, machine, &placement);
+        let score = score_in(times, mix, machine, placement);
         if best.as_ref().is_none_or(|(b, _)| score.beats(b, 0.0)) {
             best = Some((score, placement));
         }
     }
-    best.map_or_else(Vec::new, |(_, placement)| placement)
+    best.map_or_else(Vec::new, |(_, placement)| placement.clone())
 }
