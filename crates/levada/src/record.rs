@@ -81,7 +81,7 @@ pub fn pins(
     workers: usize,
 ) -> Result<Vec<Option<u32>>, Failure> {
     let text = text_of("--placement", file)?;
-    levada_host::placement::pins(&text, name, network, workers, false)
+    levada_host::placement::pins(&text, name, name, network, workers, false)
         .map_err(|p| Failure::new(format!("{}: {}", file.display(), p.what)).help(p.help))
 }
 

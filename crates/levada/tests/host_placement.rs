@@ -51,6 +51,13 @@ fn what_is_written_is_given_back_as_edited() {
     let at = workers(&host, "a");
     assert_eq!(at.len(), 2, "{at:?}");
     assert!(at.iter().all(|(_, worker)| *worker == 0), "{at:?}");
+    // One that a run has recorded knows only the network's name.
+    host.run(&["unload", "a", "--now"]).succeeds();
+    host.place
+        .write("run.toml", &edited.replace("[\"a\"]", "[\"p.Many\"]"));
+    load(&host, "a", &["--no-fuse", "--placement", "run.toml"]).succeeds();
+    let at = workers(&host, "a");
+    assert!(at.iter().all(|(_, worker)| *worker == 0), "{at:?}");
 }
 
 /// Each alone would begin on both workers.

@@ -143,7 +143,7 @@ fn empty_cores(served: &Served, ready: &mut [Ready], restored: bool) -> Result<(
         };
         let name = one.request.name.clone().unwrap_or_default();
         let asked = Load {
-            pins: pins(served, &name, &one.request, &load.network)?,
+            pins: pins(served, &name, &one.request, load)?,
             name,
             anyway: load.anyway || restored,
             ..load.clone()
@@ -166,7 +166,7 @@ fn seat_together(served: &Served, ready: &mut [Ready]) -> Result<(), Failed> {
         };
         let name = one.request.name.clone().unwrap_or_default();
         let whose = several.then(|| whose(&one.request));
-        let pins = pins(served, &name, &one.request, &load.network);
+        let pins = pins(served, &name, &one.request, load);
         load.pins = pins.map_err(|failed| failed.of(whose))?;
         loads.push(load);
     }
@@ -245,7 +245,7 @@ fn place(served: &Served, name: &str, one: &Ready, restored: bool) -> Result<Loa
     if let Some(load) = &one.load {
         let load = Load {
             name: name.to_string(),
-            pins: pins(served, name, &one.request, &load.network)?,
+            pins: pins(served, name, &one.request, load)?,
             // It has been admitted by the host before this one.
             anyway: load.anyway || restored,
             ..load.clone()
@@ -265,7 +265,7 @@ fn pins(
     served: &Served,
     name: &str,
     request: &LoadRequest,
-    network: &Network,
+    load: &Load,
 ) -> Result<Vec<Option<u32>>, Failed> {
     let Some(file) = &request.placement else {
         return Ok(Vec::new());
@@ -274,7 +274,7 @@ fn pins(
     let wrong = |what: String| Refusal::new(Kind::Wrong, format!("{}: {what}", path.display()));
     let text = crate::text_file::read_regular(&path).map_err(|e| wrong(e.to_string()))?;
     let workers = served.host.machine().workers();
-    let pins = placement::pins(&text, name, network, workers, true);
+    let pins = placement::pins(&text, name, &load.class, &load.network, workers, true);
     Ok(pins.map_err(|p| wrong(p.what).help(p.help))?)
 }
 
@@ -631,7 +631,7 @@ pub fn replace_now(
     };
     let load = Load {
         name: name.to_string(),
-        pins: pins(served, name, &ready.request, &load.network)?,
+        pins: pins(served, name, &ready.request, &load)?,
         ..load
     };
     let mut kept = Ok(());

@@ -8,9 +8,17 @@ mod placement;
 pub use description::{Described, describe, read_description};
 pub use placement::{Named, placement_text, read_placement};
 
-/// A string as TOML writes it.
+/// A string as TOML writes it, on one line: a key has to be.
 fn quoted(text: &str) -> String {
-    toml::Value::String(text.to_string()).to_string()
+    let mut out = "\"".to_string();
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if c.is_control() => out += &format!("\\u{:04X}", c as u32),
+            c => out.push(c),
+        }
+    }
+    out + "\""
 }
 
 #[cfg(test)]

@@ -40,11 +40,13 @@ fn what_is_described_is_read_back_the_same() {
         let mut random = Random::new(seed);
         let (apps, actors) = (1 + random.below(5), 5 + random.below(30));
         let mut mix = random::mix(&mut random, apps, actors);
-        mix.apps[0].name = "a \"name\" with = signs".to_string();
+        mix.apps[0].name = "a \"name\" with = 's and\n\\ \u{7f}".to_string();
         mix.apps[0].promise = Some(2.5);
         mix.exclusive = vec![(7, None), (6, Some(0))];
         let machine = Machine::described(8, 2, 4, 8);
         let placement = map(&mix, &machine, Strategy::Glb).unwrap();
+        let named = read_placement(&placement_text(&mix, &placement)).unwrap();
+        assert_eq!(named.len(), placement.len());
         let rates = (0..mix.apps.len()).map(|i| Some(i as f64)).collect();
         let mut described = Described {
             machine,
