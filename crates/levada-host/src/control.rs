@@ -47,6 +47,7 @@ impl Host {
 
     pub fn resume(&self, name: &str, within: Duration) -> Result<(), Refusal> {
         let hosted = self.live(name)?;
+        let hand = hosted.in_hand(deadline(within))?;
         // It may have been loaded paused.
         if self.shared.state(hosted.number) == Some(State::Loaded) {
             if hosted.after.is_some_and(|old| self.lives(old)) {
@@ -57,7 +58,6 @@ impl Host {
             self.shared.events.tell(What::Resumed, name, "");
             return Ok(());
         }
-        let hand = hosted.in_hand(deadline(within))?;
         let mut held = hosted.held();
         self.say(hosted.app.resume(), &hosted, name, "resumed")?;
         *held = false;

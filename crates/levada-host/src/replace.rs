@@ -26,13 +26,14 @@ const LATEST: Duration = Duration::from_millis(5);
 
 impl Host {
     /// Puts a new version in the place of the application of its name, which goes on as it was if this fails.
-    /// It does not begin if that one is paused, or it is to be `paused`. `kept` is called when the old one has ended, before the new one begins.
+    /// It does not begin if that one is paused, or it is to be `paused`. `kept` is called when the old one has ended,
+    /// before the new one begins, and is told whether it does not.
     pub fn replace(
         &self,
         load: Load,
         paused: bool,
         within: Duration,
-        kept: impl FnOnce(&Hosted),
+        kept: impl FnOnce(&Hosted, bool),
     ) -> Result<Arc<Hosted>, Refusal> {
         let name = load.name.clone();
         let old = self.live(&name)?;
@@ -83,6 +84,10 @@ impl Host {
         let ended = self.until_ended(old.number, deadline(STOPS));
         new.counts_on(&old);
         let Some(ended) = ended else {
+            // Somebody has unloaded it.
+            if !self.lives(old.number) {
+                return given_up(has_ended(&name));
+            }
             let what = match program {
                 true => format!("{name} has heard that it is to leave, and takes long"),
                 false => format!("what {name} holds open takes long to be finished"),
@@ -90,13 +95,17 @@ impl Host {
             return Err(Refusal::new(Kind::Conflict, what)
                 .help("its new version is loaded: resume it when the old one has ended"));
         };
+        if ended.outcome == Outcome::Stopped {
+            return given_up(has_ended(&name));
+        }
         if ended.outcome != Outcome::Done {
             let what = format!("{name} has failed as it ended: {}", ended.outcome.text());
             return given_up(Refusal::new(Kind::Conflict, what));
         }
         self.shared.table().apps.remove(&old.number);
-        kept(&new);
-        if state == Some(State::Running) && !paused {
+        let held = paused || state != Some(State::Running);
+        kept(&new, held);
+        if !held {
             self.start(&new)?;
         }
         self.events()
@@ -204,7 +213,7 @@ impl Host {
     }
 
     /// What is left of it when it has ended; none if it has not until then, or is not there any more.
-    fn until_ended(&self, number: u64, until: Instant) -> Option<Arc<crate::Ended>> {
+    pub(crate) fn until_ended(&self, number: u64, until: Instant) -> Option<Arc<crate::Ended>> {
         let shared = &*self.shared;
         let mut table = shared.table();
         loop {
@@ -224,14 +233,21 @@ impl Host {
         }
     }
 
-    /// Takes one away that has not been started.
-    fn drop_number(&self, number: u64) {
+    /// Takes one away that is not loaded after all.
+    pub(crate) fn take_back(&self, hosted: &Hosted) {
+        if self.drop_number(hosted.number) {
+            self.events().tell(What::Unloaded, &hosted.name, "");
+        }
+    }
+
+    /// Takes one away, and no other of its name; false: somebody else has.
+    fn drop_number(&self, number: u64) -> bool {
         let seen = self.shared.table().apps.get(&number).cloned();
         if let Some(hosted) = seen.and_then(|s| s.hosted) {
             let _ = hosted.app.stop_within(Some(Duration::ZERO));
         }
         self.until_ended(number, deadline(STOPS));
-        self.shared.table().apps.remove(&number);
+        self.shared.table().apps.remove(&number).is_some()
     }
 }
 

@@ -248,11 +248,14 @@ impl Memory {
         }
     }
 
-    /// What the host before this one has kept is this application's now.
-    pub fn take_over(&self, name: &str, number: u64) {
+    /// What the host before this one has kept is this application's now; false: somebody has had it forgotten.
+    pub fn take_over(&self, name: &str, number: u64) -> bool {
         let mut whose = self.whose();
-        whose.ours.insert(name.to_string(), number);
-        whose.left.remove(name);
+        let was = whose.left.remove(name).is_some();
+        if was {
+            whose.ours.insert(name.to_string(), number);
+        }
+        was
     }
 
     /// And is not, after all.
@@ -302,6 +305,11 @@ impl Memory {
 
     pub fn is_left(&self, name: &str) -> bool {
         self.whose().left.contains_key(name)
+    }
+
+    /// Why it is not loaded, if that is known; none: it is none of these.
+    pub fn why_left(&self, name: &str) -> Option<Option<String>> {
+        self.whose().left.get(name).cloned()
     }
 
     /// Forgets one of these; false if there is none of this name.
@@ -498,10 +506,10 @@ mod tests {
         // As long as nobody loads it.
         let memory = again();
         is_held(&memory);
-        memory.take_over("b", 3);
+        assert!(memory.take_over("b", 3));
         memory.give_back("b", 3);
         is_held(&memory);
-        memory.take_over("b", 4);
+        assert!(memory.take_over("b", 4));
         memory.release("b");
         drop(memory);
         let memory = again();
@@ -625,7 +633,7 @@ mod tests {
         // A restored one that did not start is left as it was.
         drop(memory);
         let memory = Memory::open(folder.path()).unwrap();
-        memory.take_over("a", 7);
+        assert!(memory.take_over("a", 7) && !memory.take_over("b", 8));
         assert!(memory.left().is_empty());
         memory.give_back("a", 7);
         memory.forget("a", 7);

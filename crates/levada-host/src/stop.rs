@@ -62,6 +62,37 @@ impl Host {
     ) -> Result<Ended, Refusal> {
         let until = deadline(within);
         let seen = self.find(name)?;
+        let Some(old) = self.to_be_replaced_by(&seen).filter(|_| now) else {
+            return self.unload_seen(seen, now, until, within, goes);
+        };
+        // A new version waits for its moment: it is this one that runs. Neither stays.
+        if let Some(new) = &seen.hosted {
+            drop(new.app.stop_within(Some(Duration::ZERO)));
+        }
+        let number = seen.number;
+        drop(seen);
+        let ended = self.unload_seen(old, now, until, within, goes)?;
+        self.until_ended(number, until);
+        self.shared.table().apps.remove(&number);
+        Ok(ended)
+    }
+
+    /// The one before it, if that has not ended yet.
+    fn to_be_replaced_by(&self, new: &Seen) -> Option<Seen> {
+        let old = new.hosted.as_ref()?.after?;
+        let seen = self.shared.table().apps.get(&old).map(Seen::told);
+        seen.filter(|old| old.ended.is_none())
+    }
+
+    fn unload_seen(
+        &self,
+        seen: Seen,
+        now: bool,
+        until: Instant,
+        within: Duration,
+        goes: impl FnOnce(u64),
+    ) -> Result<Ended, Refusal> {
+        let name = &seen.name;
         if let Some(hosted) = &seen.hosted {
             match (now, seen.state) {
                 (true, _) | (false, State::Loaded) => {

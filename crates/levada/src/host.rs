@@ -128,6 +128,7 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
         memory,
         restore,
         naming: Mutex::default(),
+        coming: Default::default(),
         preparing: Preparing::default(),
         isolated: apart,
         away: Default::default(),

@@ -445,7 +445,10 @@ fn a_random_life_changes_no_output() {
     let mut paused: Vec<String> = Vec::new();
     let go_on = |host: &Host, paused: &mut Vec<String>, name: &str| {
         if let Some(at) = paused.iter().position(|p| p == name) {
-            host.run(&["resume", name]).succeeds();
+            // What ran when it was paused has come to its end, and may have been the last of it.
+            let done = host.run(&["resume", name]);
+            let fine = done.code == Some(0) || done.err.contains("has ended");
+            assert!(fine, "seed {seed}: {done:#?}");
             paused.swap_remove(at);
         }
     };
@@ -453,7 +456,8 @@ fn a_random_life_changes_no_output() {
     let (mut last, mut compared, mut drained, mut restored) = (0, 0, 0, 0);
     let mut live: Vec<String> = Vec::new();
     let compare = |host: &Host, name: &str| {
-        let text = std::fs::read_to_string(host.place.path(&format!("{name}.txt"))).unwrap();
+        let text = std::fs::read_to_string(host.place.path(&format!("{name}.txt")));
+        let text = text.unwrap_or_else(|e| panic!("seed {seed}: {name}: {e}: {}", host.said()));
         // A new version may have taken over anywhere: without their signs the numbers are as they were.
         let good = text.replace('-', "") == numbers;
         assert!(good, "seed {seed}: {name} has written something else");
@@ -554,10 +558,13 @@ fn a_random_life_changes_no_output() {
             (12, Some(name)) => {
                 go_on(&host, &mut paused, &name);
                 let ended = host.json(&["unload", &name, "--within", "60"]);
-                assert_eq!(ended["outcome"], "done", "seed {seed}, step {step}");
+                // What was still to be restored is not loaded for that: its file is as the killed host left it.
+                let loaded = ended["outcome"] != "forgotten";
+                let done = !loaded || ended["outcome"] == "done";
+                assert!(done, "seed {seed}, step {step}: {ended}");
                 let file = host.place.path(&format!("{name}.txt"));
                 let text = std::fs::read_to_string(&file).unwrap_or_default();
-                let whole = text.is_empty() || text.ends_with('\n');
+                let whole = !loaded || text.is_empty() || text.ends_with('\n');
                 let good = whole && numbers.starts_with(&text.replace('-', ""));
                 assert!(good, "seed {seed}: {name} was drained of something else");
                 let _ = std::fs::remove_file(file);

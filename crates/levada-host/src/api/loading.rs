@@ -2,6 +2,7 @@
 //! Loading: from a request to an application that runs. All of a request's applications are loaded, or
 //! none: what is wrong with one is told before any of them runs.
 
+use super::coming::Coming;
 use super::isolated::Isolated;
 use super::prepare::{self, Client, Prepared};
 use super::types::{Details, Failed, LoadRequest, ReplaceRequest};
@@ -84,11 +85,14 @@ fn load_them(
     empty_cores(served, &mut ready, restored)?;
     seat_together(served, &mut ready)?;
     let mut loaded: Vec<(Loaded, Ready)> = Vec::new();
-    let done = place_all(served, ready, &names, &mut loaded, restored);
+    // Until they have begun, or have been taken back.
+    let mut coming = served.coming.nobody();
+    let done = place_all(served, ready, &names, &mut loaded, restored, &mut coming);
     if let Err(refused) = done.and_then(|()| start_all(served, &loaded)) {
         take_back(served, &loaded, restored);
         return Err(refused);
     }
+    drop(coming);
     each_begun(served, &loaded, Journal::runs);
     let seen = served.host.list();
     let details = loaded.into_iter().filter_map(|(loaded, one)| {
@@ -198,6 +202,7 @@ fn place_all(
     names: &BTreeSet<String>,
     loaded: &mut Vec<(Loaded, Ready)>,
     restored: bool,
+    coming: &mut Coming,
 ) -> Result<(), Failed> {
     let _naming = served.naming.lock().unwrap_or_else(PoisonError::into_inner);
     output::differs(served, &ready, None)?;
@@ -208,7 +213,8 @@ fn place_all(
             None => free_name(served, &one.prepared.network, names),
         };
         let whose = several.then(|| name.clone());
-        let placed = place(served, &name, &one, restored).map_err(|failed| failed.of(whose))?;
+        let placed = place(served, &name, &one, restored, coming);
+        let placed = placed.map_err(|failed| failed.of(whose))?;
         one.request.name = Some(name);
         loaded.push((placed, one));
     }
@@ -216,7 +222,13 @@ fn place_all(
         return Ok(());
     };
     if restored {
-        numbered(loaded).for_each(|(name, number)| memory.take_over(name, number));
+        for (name, number) in numbered(loaded) {
+            // While it was compiled.
+            if !memory.take_over(name, number) {
+                let what = format!("{name} has been unloaded before it began");
+                return Err(Refusal::new(Kind::Conflict, what).into());
+            }
+        }
         return Ok(());
     }
     let all = numbered(loaded).zip(loaded.iter());
@@ -237,10 +249,18 @@ fn numbered(loaded: &[(Loaded, Ready)]) -> impl Iterator<Item = (&str, u64)> {
     })
 }
 
-fn place(served: &Served, name: &str, one: &Ready, restored: bool) -> Result<Loaded, Failed> {
+fn place(
+    served: &Served,
+    name: &str,
+    one: &Ready,
+    restored: bool,
+    coming: &mut Coming,
+) -> Result<Loaded, Failed> {
     if is_live(served, name) {
         return Err(taken(name).into());
     }
+    // Before anybody finds it.
+    coming.add(name);
     served.isolated.forget(name);
     if let Some(load) = &one.load {
         let load = Load {
@@ -424,23 +444,27 @@ fn take_back(served: &Served, loaded: &[(Loaded, Ready)], restored: bool) {
         Some(memory) => memory.forget_all(&numbered(loaded).collect::<Vec<_>>()),
         None => {}
     }
-    for (loaded, one) in loaded {
-        let name = one.request.name.as_deref().unwrap_or_default();
+    for (loaded, _) in loaded {
         match loaded {
-            Loaded::Here(_) => drop(served.host.unload(name, true, Duration::from_secs(10))),
+            Loaded::Here(hosted) => served.host.take_back(hosted),
             Loaded::Isolated(isolated) => served.isolated.take_back(isolated),
         }
     }
 }
 
-/// Loads what ran when the host before this one ended. What cannot be loaded any more is told, and what has
-/// ended that host is left out. Those that may have are begun last, few at a time.
-pub fn restore(served: &Served) {
-    let Some(memory) = &served.memory else {
-        return;
-    };
+/// Whom a restore is to load, in this order.
+pub struct ToRestore {
+    first: Vec<String>,
+    /// Those that may have ended the host before this one.
+    last: Vec<String>,
+}
+
+/// What ran when the host before this one ended, but for what has ended it. Who asks for one of these from now on
+/// waits for it.
+pub fn to_restore(served: &Served) -> Option<ToRestore> {
+    let memory = served.memory.as_ref()?;
     if served.restore == Restore::Nothing {
-        return;
+        return None;
     }
     let all = served.restore == Restore::All;
     let suspects: &[String] = if all { &[] } else { memory.suspects() };
@@ -455,8 +479,19 @@ pub fn restore(served: &Served) {
     for name in first.iter().chain(&last) {
         memory.not_loaded(name, "is to be loaded again");
     }
+    served.coming.are_due(first.iter().chain(&last).cloned());
+    Some(ToRestore { first, last })
+}
+
+/// Loads these. What cannot be loaded any more is told. Those that may have ended the host before this one are begun
+/// last, few at a time.
+pub fn restore(served: &Served, ToRestore { first, last }: ToRestore) {
+    let Some(memory) = &served.memory else {
+        return;
+    };
     // Meanwhile somebody may have resumed it, forgotten it, or given its name to another.
     let load = |name: &String| {
+        let _coming = served.coming.loads_then(name);
         if memory.is_left(name) && !is_live(served, name) {
             drop(load_left(served, memory, name, false));
         }
@@ -510,17 +545,45 @@ pub fn resume_left(served: &Served, name: &str) -> Result<bool, Failed> {
     let Some(memory) = served.memory.as_ref().filter(|m| m.is_left(name)) else {
         return Ok(false);
     };
-    if is_live(served, name) {
+    // Who loads it at this moment is waited for, as for any other.
+    let Some(_coming) = served.coming.loads(name) else {
+        return Ok(false);
+    };
+    if !memory.is_left(name) || is_live(served, name) {
         return Ok(false);
     }
     load_left(served, memory, name, true)?;
     Ok(true)
 }
 
+/// For who does something to one by its name: waits until that has begun, or its next version has; what is left of
+/// that time then. One that is left of the host before this one is told as such.
+pub fn until_there(served: &Served, name: &str, within: Duration) -> Result<Duration, Refusal> {
+    let lives = || is_live(served, name);
+    let left = served.coming.wait(name, within, lives)?;
+    not_loaded(served, name).map_or(Ok(left), Err)
+}
+
+/// What is said of one that is left of the host before this one, where there is no other of its name.
+pub fn not_loaded(served: &Served, name: &str) -> Option<Refusal> {
+    let memory = served.memory.as_ref()?;
+    if served.isolated.find(name).is_some() || served.host.find(name).is_ok() {
+        return None;
+    }
+    let why = memory.why_left(name)?;
+    let why = why.unwrap_or_else(|| "the last host had loaded it".to_string());
+    let what = format!("{name} is not loaded: {why}");
+    Some(Refusal::new(Kind::Conflict, what).help(left_help(name)))
+}
+
+fn left_help(name: &str) -> String {
+    format!("levada resume {name} loads it, levada unload {name} forgets it")
+}
+
 /// Says so where whoever looks after the host looks first.
 fn tell_left_out(served: &Served, event: What, name: &str, why: &str) {
     served.host.events().tell(event, name, why);
-    let help = format!("levada resume {name} loads it, levada unload {name} forgets it");
+    let help = left_help(name);
     let _ = writeln!(std::io::stderr().lock(), "{name}: {why} ({help})");
 }
 
@@ -530,7 +593,7 @@ fn taken(name: &str) -> Refusal {
         .help("give this one another name with --name, or unload that one")
 }
 
-fn is_live(served: &Served, name: &str) -> bool {
+pub(super) fn is_live(served: &Served, name: &str) -> bool {
     served.host.live(name).is_ok() || served.isolated.live(name).is_some()
 }
 
@@ -601,13 +664,13 @@ pub fn replace_now(
             .help("leave out the name")
             .into());
     }
+    let within = until_there(served, name, within)?;
     if let Some(isolated) = served.isolated.find(name) {
         return replace_isolated(served, &isolated, request, within, client);
     }
     let host = &served.host;
     let old = host.live(name)?;
     let mut load = request.load;
-    load.paused |= is_held(host.find(name)?.state);
     if load.isolate {
         let what = format!("{name} has no process of its own, so its new version can have none");
         return Err(Refusal::new(Kind::Wrong, what)
@@ -623,7 +686,7 @@ pub fn replace_now(
         load.priority = old.priority;
     }
     drop(old);
-    let ready = make_ready(served, load, client)?;
+    let mut ready = make_ready(served, load, client)?;
     fits(host, std::slice::from_ref(&ready))?;
     output::differs(served, std::slice::from_ref(&ready), Some(name))?;
     let Some(load) = ready.load.clone() else {
@@ -634,13 +697,17 @@ pub fn replace_now(
         pins: pins(served, name, &ready.request, &load)?,
         ..load
     };
+    let (_coming, within) = served
+        .coming
+        .replaces(name, within, || is_live(served, name))?;
     let mut kept = Ok(());
     let paused = ready.request.paused;
     let journal = served.memory.as_ref().map(Memory::journal);
     if let Some(journal) = journal {
         journal.begins(name);
     }
-    let new = host.replace(load, paused, within, |new| {
+    let new = host.replace(load, paused, within, |new, held| {
+        ready.request.paused = held;
         if let Some(memory) = &served.memory {
             kept = memory.keep(name, new.number, &ready.request);
         }
@@ -668,7 +735,7 @@ pub fn replace_now(
     })
 }
 
-/// Does nothing of it run? Then nothing of its new version does.
+/// Does nothing of it run, as the next host is to know?
 fn is_held(state: State) -> bool {
     matches!(state, State::Paused | State::Loaded)
 }
@@ -684,11 +751,14 @@ fn replace_isolated(
     let mut load = request.load;
     goes_on(&mut load, &isolated.name, |what| isolated.option(what));
     load.isolate = true;
-    load.paused |= is_held(isolated.details().application.state);
-    let ready = make_ready(served, load, client)?;
+    let mut ready = make_ready(served, load, client)?;
     let name = isolated.name.as_str();
     output::differs(served, std::slice::from_ref(&ready), Some(name))?;
+    let (_coming, within) = served
+        .coming
+        .replaces(name, within, || is_live(served, name))?;
     let details = isolated.replace(&ready.request, &ready.prepared, within)?;
+    ready.request.paused = is_held(details.application.state);
     if let Some(memory) = &served.memory {
         let kept = memory.keep(&isolated.name, isolated.number, &ready.request);
         kept.map_err(not_kept)?;

@@ -7,6 +7,7 @@
 
 mod address;
 pub mod away;
+pub mod coming;
 mod document;
 pub mod follow;
 pub mod given;
@@ -39,7 +40,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use http_body_util::{BodyExt, LengthLimitError, Limited, channel::Channel};
 use isolated::{AllIsolated, Starts};
-use loading::{load_all, replace_now, resume_left};
+use loading::{is_live, load_all, not_loaded, replace_now, resume_left, until_there};
 use prepare::{Client, Preparing};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -68,6 +69,8 @@ pub struct Served {
     pub restore: Restore,
     /// Held from the choice of a name until the host knows it.
     pub naming: Mutex<()>,
+    /// Who is loaded or replaced now, or is to be loaded again.
+    pub coming: coming::AllComing,
     /// What prepares loads now.
     pub preparing: Preparing,
     /// Those that have a process of their own, and how such a process is started.
@@ -346,7 +349,8 @@ async fn show(Of(served): Shared, At(name): At<String>) -> Answer<Details> {
         Ok(seen) => seen,
         Err(unknown) => {
             let out = served.left_out().into_iter().find(|a| a.name == name);
-            let application = out.ok_or(unknown)?;
+            let unknown = || not_loaded(&served, &name).unwrap_or(unknown);
+            let application = out.ok_or_else(unknown)?;
             return Ok(Json(Details {
                 application,
                 ..Details::default()
@@ -369,6 +373,20 @@ async fn unload(
     let within = limit(query.within, USUAL)?;
     let unload = move |served: &Served| {
         let memory = served.memory.as_ref();
+        // Of the host before this one.
+        let is_here = || served.isolated.find(&name).is_some() || served.host.find(&name).is_ok();
+        if !is_here() && memory.is_some_and(|m| m.forget_left(&name)) {
+            served.coming.is_not_due(&name);
+            return Ok(Unloaded::forgotten(name));
+        }
+        // What is to end at once need not begin.
+        let within = match query.now {
+            true => within,
+            false => {
+                let lives = || is_live(served, &name);
+                served.coming.wait(&name, within, lives)?
+            }
+        };
         if let Some(isolated) = served.isolated.find(&name) {
             let events = served.host.events();
             let (all, number) = (&served.isolated, isolated.number);
@@ -388,10 +406,6 @@ async fn unload(
                 memory.forget(&name, number);
             }
             return Ok(unloaded);
-        }
-        // Of the host before this one.
-        if served.host.find(&name).is_err() && memory.is_some_and(|m| m.forget_left(&name)) {
-            return Ok(Unloaded::forgotten(name));
         }
         let goes = |number| {
             if let Some(memory) = memory {
@@ -431,6 +445,7 @@ async fn changed(
             return found
                 .ok_or_else(|| Refusal::new(Kind::Unknown, "it has been unloaded at once").into());
         }
+        let within = until_there(served, &name, within)?;
         let journal = served.memory.as_ref().map(Memory::journal);
         // What was loaded paused may begin now.
         let begins = journal.filter(|_| resumes && served.host.live(&name).is_ok());
@@ -509,6 +524,7 @@ async fn move_actor(Of(served): Shared, At(name): At<String>, request: Request) 
             let what = "a move says either to which worker, or that the actor is free";
             return Err(Refusal::new(Kind::Wrong, what).into());
         }
+        until_there(served, &name, Duration::from_secs_f64(USUAL))?;
         if let Some(isolated) = served.isolated.find(&name) {
             // Its process knows only that it is to keep off that core.
             let closed = |worker| served.host.is_for_all(worker, &request.actor);
@@ -548,6 +564,12 @@ async fn replace(Of(served): Shared, At(name): At<String>, request: Request) -> 
 async fn why(Of(served): Shared, At(name): At<String>) -> Answer<Why> {
     if let Some(isolated) = served.isolated.find(&name) {
         return Ok(Json(aside(&served, move |_| isolated.why()).await?));
+    }
+    if let Some(why) = not_loaded(&served, &name) {
+        return Ok(Json(Why {
+            application: name,
+            text: why.what + "\n",
+        }));
     }
     let seen = served.host.find(&name)?;
     let text = match (&seen.hosted, &seen.ended) {

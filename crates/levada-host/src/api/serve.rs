@@ -5,7 +5,6 @@ use super::follow::Place;
 use super::prepare::Client;
 use super::{AGAIN, Served, router};
 use crate::refusal::{Kind, Refusal};
-use crate::state::Restore;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -289,9 +288,10 @@ pub fn serve(socket: &Socket, served: Arc<Served>, end: Arc<Notify>) -> std::io:
         let listener = tokio::net::UnixListener::from_std(listener)?;
         let events = served.host.events().follow(Some(u64::MAX)).1;
         tokio::spawn(super::forget_ended(served.clone(), events));
-        if served.restore != Restore::Nothing {
+        // Before anybody is served, who then waits for what is to come.
+        if let Some(all) = super::loading::to_restore(&served) {
             let served = served.clone();
-            tokio::task::spawn_blocking(move || super::loading::restore(&served));
+            tokio::task::spawn_blocking(move || super::loading::restore(&served, all));
         }
         let preparing = served.clone();
         tokio::select! {

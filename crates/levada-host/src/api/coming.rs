@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Who is on the way: from the moment that the host knows an application's name until it has begun, or a new version
+//! has taken its place. What is done to it by name meanwhile would meet something that has not begun, and take it for
+//! one that is paused; so it waits. What a restore is still to load is known here as well, and waited for.
+
+use crate::refusal::{Kind, Refusal};
+use std::collections::BTreeSet;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+#[derive(Debug, Default)]
+pub struct AllComing {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Who is loaded or replaced now, and which of these. A name may be there twice: a restore loads it as any load does,
+    /// and before the first has begun somebody may have unloaded it, and loads another.
+    now: Vec<(String, What)>,
+    /// Whom a restore is to load.
+    due: BTreeSet<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    Loaded,
+    Replaced,
+}
+
+impl State {
+    /// What keeps others from this one, in words; `lives`: there is one of its name.
+    fn keeps(&self, name: &str, lives: impl Fn() -> bool) -> Option<Refusal> {
+        let refusal = |why: &str, help: String| {
+            let what = format!("{name} {why}");
+            Some(Refusal::new(Kind::Conflict, what).help(help))
+        };
+        let again = "try again, or wait longer".to_string();
+        match self.now.iter().find(|n| n.0 == name) {
+            Some((_, What::Loaded)) => refusal("is being loaded", again),
+            Some((_, What::Replaced)) => refusal("is being replaced", again),
+            // Somebody else has that name meanwhile.
+            None if !self.due.contains(name) || lives() => None,
+            None => refusal(
+                "is not loaded yet: it is to be loaded again, as the last host had loaded it",
+                format!("try again, or wait longer; levada resume {name} loads it at once"),
+            ),
+        }
+    }
+}
+
+impl AllComing {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A restore is to load these.
+    pub fn are_due(&self, names: impl Iterator<Item = String>) {
+        self.state().due.extend(names);
+    }
+
+    /// A restore does not load it any more.
+    pub fn is_not_due(&self, name: &str) {
+        self.state().due.remove(name);
+        self.changed.notify_all();
+    }
+
+    /// Nobody comes yet; who is [added](Coming::add) does until this is dropped.
+    pub fn nobody(&self) -> Coming<'_> {
+        Coming {
+            all: self,
+            names: Vec::new(),
+        }
+    }
+
+    /// Loads one that nobody else does anything to now.
+    pub fn loads(&self, name: &str) -> Option<Coming<'_>> {
+        let mut state = self.state();
+        let taken = state.now.iter().any(|n| n.0 == name);
+        (!taken).then(|| self.enter(&mut state, name, What::Loaded))
+    }
+
+    /// The same, as soon as nobody does.
+    pub fn loads_then(&self, name: &str) -> Coming<'_> {
+        let taken = |state: &mut State| state.now.iter().any(|n| n.0 == name);
+        let state = self.changed.wait_while(self.state(), taken);
+        let mut state = state.unwrap_or_else(PoisonError::into_inner);
+        self.enter(&mut state, name, What::Loaded)
+    }
+
+    fn enter(&self, state: &mut State, name: &str, what: What) -> Coming<'_> {
+        state.due.remove(name);
+        state.now.push((name.to_string(), what));
+        Coming {
+            all: self,
+            names: vec![(name.to_string(), what)],
+        }
+    }
+
+    /// Waits until it is not on the way; what is left of that time then.
+    pub fn wait(
+        &self,
+        name: &str,
+        within: Duration,
+        lives: impl Fn() -> bool,
+    ) -> Result<Duration, Refusal> {
+        self.free(name, within, lives).map(|(_, left)| left)
+    }
+
+    /// The same; and then it is replaced, for as long as this is there.
+    pub fn replaces(
+        &self,
+        name: &str,
+        within: Duration,
+        lives: impl Fn() -> bool,
+    ) -> Result<(Coming<'_>, Duration), Refusal> {
+        let (mut state, left) = self.free(name, within, lives)?;
+        Ok((self.enter(&mut state, name, What::Replaced), left))
+    }
+
+    fn free(
+        &self,
+        name: &str,
+        within: Duration,
+        lives: impl Fn() -> bool,
+    ) -> Result<(MutexGuard<'_, State>, Duration), Refusal> {
+        let begun = Instant::now();
+        let (mut state, mut left) = (self.state(), within);
+        while let Some(why) = state.keeps(name, &lives) {
+            left = within.saturating_sub(begun.elapsed());
+            if left.is_zero() {
+                return Err(why);
+            }
+            let waited = self.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        Ok((state, left))
+    }
+}
+
+/// Those that one request loads or replaces, which are not on the way any more when this is dropped.
+#[derive(Debug)]
+pub struct Coming<'a> {
+    all: &'a AllComing,
+    names: Vec<(String, What)>,
+}
+
+impl Coming<'_> {
+    /// This one is loaded, too.
+    pub fn add(&mut self, name: &str) {
+        let one = (name.to_string(), What::Loaded);
+        self.all.state().now.push(one.clone());
+        self.names.push(one);
+    }
+}
+
+impl Drop for Coming<'_> {
+    fn drop(&mut self) {
+        let mut state = self.all.state();
+        for one in &self.names {
+            if let Some(at) = state.now.iter().position(|n| n == one) {
+                state.now.swap_remove(at);
+            }
+        }
+        self.all.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOON: Duration = Duration::from_millis(1);
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn says(all: &AllComing, name: &str, lives: bool) -> String {
+        let waited = all.wait(name, SOON, || lives);
+        waited.map_or_else(|why| why.what, |_| "nothing".to_string())
+    }
+
+    #[test]
+    fn who_is_on_the_way_is_waited_for() {
+        let all = AllComing::default();
+        assert_eq!(all.wait("a", LONG, || false).unwrap(), LONG);
+        let mut coming = all.nobody();
+        coming.add("a");
+        coming.add("b");
+        assert!(all.loads("b").is_none());
+        assert_eq!(says(&all, "a", true), "a is being loaded");
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| all.replaces("b", LONG, || true).map(drop));
+            drop(coming);
+            waits.join().unwrap().unwrap();
+        });
+        let (replaced, _) = all.replaces("a", SOON, || true).unwrap();
+        assert_eq!(says(&all, "a", true), "a is being replaced");
+        drop(replaced);
+        assert_eq!(says(&all, "a", true), "nothing");
+    }
+
+    #[test]
+    fn who_is_due_is_waited_for_until_it_is_there_or_forgotten() {
+        let all = AllComing::default();
+        all.are_due(["a", "b", "c"].map(str::to_string).into_iter());
+        assert!(says(&all, "a", false).contains("a is not loaded yet: it is to be loaded again"));
+        // Another one has its name.
+        assert_eq!(says(&all, "a", true), "nothing");
+        let loads = all.loads("a").unwrap();
+        assert_eq!(says(&all, "a", true), "a is being loaded");
+        drop(loads);
+        all.is_not_due("b");
+        drop(all.loads_then("c"));
+        for name in ["a", "b", "c"] {
+            assert_eq!(says(&all, name, false), "nothing");
+        }
+    }
+
+    /// Two load one of the same name: as long as one of them does, it is on the way.
+    #[test]
+    fn who_leaves_is_not_taken_for_another() {
+        let all = AllComing::default();
+        let (mut first, mut second) = (all.nobody(), all.nobody());
+        first.add("a");
+        second.add("a");
+        drop(first);
+        assert_eq!(says(&all, "a", true), "a is being loaded");
+        drop(second);
+        assert_eq!(says(&all, "a", true), "nothing");
+    }
+}
