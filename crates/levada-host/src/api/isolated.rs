@@ -100,6 +100,8 @@ pub(super) struct Known {
     told: bool,
     /// It is about to begin.
     begins: bool,
+    /// A new version is to take its place: its end may not be the end of it.
+    replaced: bool,
     /// How that has ended.
     over: Option<String>,
 }
@@ -434,9 +436,15 @@ impl Isolated {
             },
             within: Some(within.as_secs_f64()),
         };
-        let details: Details = self.ask(Method::POST, "/replace", &json!(request), within)?;
-        self.known().options.clone_from(&prepared.options);
-        Ok(self.seen(details))
+        self.known().replaced = true;
+        let asked = self.ask(Method::POST, "/replace", &json!(request), within);
+        let done = asked.map(|details: Details| {
+            self.known().options.clone_from(&prepared.options);
+            self.seen(details)
+        });
+        self.known().replaced = false;
+        self.changed.notify_all();
+        done
     }
 
     pub fn why(&self) -> Result<Why, Failed> {
@@ -533,6 +541,12 @@ impl Isolated {
         None
     }
 
+    /// Waits for a new version to be in its place, where one is to be.
+    fn until_replaced(&self) {
+        let replaced = self.changed.wait_while(self.known(), |k| k.replaced);
+        drop(replaced);
+    }
+
     /// Follows what happens there, until it has ended or nothing is heard any more; whether it has said how it ended.
     fn follow(&self, events: &Events) -> bool {
         let mut since = 0;
@@ -550,6 +564,8 @@ impl Isolated {
             let Some((event, how)) = end else {
                 return false;
             };
+            // Between the old one's end and the new one's beginning there is a moment.
+            self.until_replaced();
             let client = self.client.clone().within(SOON);
             if let Ok(details) = client.get::<Details>(&self.address("")) {
                 let state = self.seen(details).application.state;
@@ -723,6 +739,7 @@ impl AllIsolated {
             options: prepared.options.clone(),
             told: false,
             begins: false,
+            replaced: false,
             over: None,
         };
         let (sender, receiver) = mpsc::channel();
