@@ -114,8 +114,8 @@ static _Thread_local struct {
   timer_t timer, once;
 } second;
 
-/* On the stack that is interrupted: all that it had in registers lies there meanwhile. Where another signal
- * came at that very moment, that is the handlers' own, on which the next one begins: then not now. */
+/* On the stack that is interrupted: all that it had in registers lies there meanwhile. Where a signal of
+ * somebody else came at that very moment, that is the handlers' own, on which the next one begins: then not now. */
 static void on_interjection(int number) {
   (void)number;
   int error = errno;
@@ -127,12 +127,8 @@ static void on_interjection(int number) {
 }
 
 void lvd_port_interject(void (*call)(void)) {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, interjection());
   traps.interjected = call;
-  /* It comes when the handler returns, with the mask that was before. */
-  pthread_sigmask(SIG_BLOCK, &set, NULL);
+  /* It comes when the handler of the tick returns, with the mask that was before. */
   syscall(SYS_tgkill, getpid(), (pid_t)syscall(SYS_gettid), interjection());
 }
 
@@ -172,6 +168,14 @@ static void on_signal(int number, siginfo_t *info, void *context) {
     }
 }
 
+/* What a tick's handler keeps back. Clocks of one thread are due together, since the system looks at them when it
+ * ticks itself: the second of two handlers at once would have interrupted the first one, and not what runs here. */
+static void put_ticks(sigset_t *set) {
+  sigemptyset(set);
+  sigaddset(set, tick_signal());
+  sigaddset(set, interjection());
+}
+
 static void install(void) {
   struct sigaction action;
   uint32_t count = 0;
@@ -182,8 +186,10 @@ static void install(void) {
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
   sigemptyset(&action.sa_mask);
   for (int i = 0; i < FAULTS; i++) sigaction(faults[i], &action, &before[i]);
-  action.sa_flags |= SA_RESTART;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+  put_ticks(&action.sa_mask);
   sigaction(tick_signal(), &action, NULL);
+  sigemptyset(&action.sa_mask);
   action.sa_flags = SA_RESTART | SA_NODEFER;
   action.sa_handler = on_interjection;
   sigaction(interjection(), &action, NULL);
@@ -289,6 +295,9 @@ size_t lvd_port_escape_size(void) { return sizeof(lvd_port_escape); }
 
 bool lvd_port_try(lvd_port_escape *escape, void (*body)(void *), void *argument) {
   if (_setjmp(escape->to) != 0) {
+    sigset_t kept_back; /* out of a tick's handler, perhaps */
+    put_ticks(&kept_back);
+    pthread_sigmask(SIG_UNBLOCK, &kept_back, NULL);
     if (lvd_port_has_exceptions()) (void)lvd_port_exceptions_take(); /* of what was abandoned */
     return false;
   }

@@ -204,7 +204,8 @@ typedef enum lvd_port_trap {
 #define LVD_TICK_MS 4 /* many systems' clocks of CPU time tick no sooner */
 
 /* Called on the thread that trapped, with its `self`, in signal context. It may lvd_port_jump. When
- * it returns, a tick, of either kind, goes on and a fault takes the way it would have taken without us. `address` is
+ * it returns, a tick, of either kind, goes on and a fault takes the way it would have taken without us. No tick
+ * interrupts the handler of another. `address` is
  * what could not be touched, `at` the instruction that did; for a tick the stack pointer, and the
  * instruction that is next. */
 typedef void lvd_port_trap_handler(void *self, lvd_port_trap trap, const void *address,
@@ -214,7 +215,7 @@ typedef void lvd_port_trap_handler(void *self, lvd_port_trap trap, const void *a
  * who have locks of the whole process? In a program that is linked statically as a whole that is not
  * known: no. */
 bool lvd_port_in_system_library(const void *at);
-/* In signal context: when the handler has returned, `call` is called on the stack that it has interrupted,
+/* In the handler of a tick: when it has returned, `call` is called on the stack that it has interrupted,
  * as if what ran there had called it; it may switch to another stack, and come back much later. */
 void lvd_port_interject(void (*call)(void));
 /* In signal context: writes to the standard error. */

@@ -3,6 +3,8 @@
 #include "port/port.h"
 #include "test.h"
 
+#include <pthread.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -42,4 +44,81 @@ void test_port_quota(void) {
   int32_t list[4];
   uint32_t n = lvd_port_cpus(list, 4);
   CHECK(n >= 1 && list[0] >= 0);
+}
+
+/* ---- clocks --------------------------------------------------------------------------------- */
+
+static struct {
+  const unsigned char *low, *high; /* of the thread's own stack, as far as it is used here */
+  lvd_a32 ticks, elsewhere, others;
+} clocks;
+
+static void on_trap(void *self, lvd_port_trap trap, const void *sp, const void *at) {
+  const unsigned char *top = sp;
+  (void)self, (void)at;
+  CHECK_EQ(trap, LVD_TRAP_TICK);
+  bool here = top >= clocks.low && top < clocks.high;
+  lvd_add_relaxed_u32(here ? &clocks.ticks : &clocks.elsewhere, 1);
+}
+static void on_other(void *argument) { lvd_add_relaxed_u32(argument, 1); }
+
+static void compute_for(uint64_t ns) {
+  for (uint64_t from = lvd_port_thread_cpu_ns(); lvd_port_thread_cpu_ns() - from < ns;) continue;
+}
+
+static void has_both(void *unused) {
+  enum { ROUNDS = 50, OTHER_NS = 1000000, BOTH_NS = 3 * LVD_TICK_MS * 1000000 };
+  unsigned char here;
+  (void)unused;
+  clocks.low = lvd_port_stack_low(NULL);
+  clocks.high = &here + 1024;
+  sigset_t all;
+  sigfillset(&all);
+  CHECK_EQ(lvd_port_traps_begin(on_trap, true), LVD_OK);
+  CHECK(lvd_port_clock_begin(on_other, &clocks.others, OTHER_NS));
+  /* The system ticks when it likes, so that not each round sees both. */
+  while (lvd_load_relaxed_u32(&clocks.others) < ROUNDS ||
+         lvd_load_relaxed_u32(&clocks.ticks) + lvd_load_relaxed_u32(&clocks.elsewhere) < ROUNDS) {
+    pthread_sigmask(SIG_BLOCK, &all, NULL);
+    compute_for(BOTH_NS);
+    pthread_sigmask(SIG_UNBLOCK, &all, NULL); /* both are due, and come at once */
+  }
+  CHECK_EQ(lvd_load_relaxed_u32(&clocks.elsewhere), 0);
+  lvd_port_clock_end();
+  lvd_port_traps_end();
+}
+
+/* A thread has two clocks: each tells what the thread does, and not what the other's handler does. */
+void test_port_clocks_at_once(void) {
+  lvd_port_thread *thread;
+  CHECK_EQ(lvd_port_thread_start(&thread, -1, "clocks", has_both, NULL), LVD_OK);
+  lvd_port_thread_join(thread);
+}
+
+static void never_ends(void *self) {
+  (void)self;
+  for (;;) compute_for(LVD_TICK_MS * 1000000);
+}
+static void jump(void *self, lvd_port_trap trap, const void *sp, const void *at) {
+  (void)trap, (void)sp, (void)at;
+  lvd_port_jump(self);
+}
+static void is_left(void *unused) {
+  enum { TIMES = 5 };
+  (void)unused;
+  lvd_port_escape *escape = malloc(lvd_port_escape_size());
+  CHECK(escape);
+  lvd_port_set_self(escape);
+  CHECK_EQ(lvd_port_traps_begin(jump, true), LVD_OK);
+  for (int i = 0; i < TIMES; i++) CHECK(!lvd_port_try(escape, never_ends, NULL));
+  lvd_port_traps_end();
+  lvd_port_set_self(NULL);
+  free(escape);
+}
+
+/* Its handler may jump away, and the clock goes on. */
+void test_port_clock_jumps(void) {
+  lvd_port_thread *thread;
+  CHECK_EQ(lvd_port_thread_start(&thread, -1, "jumps", is_left, NULL), LVD_OK);
+  lvd_port_thread_join(thread);
 }
