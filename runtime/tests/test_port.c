@@ -118,6 +118,9 @@ static void is_left(void *unused) {
 
 /* Its handler may jump away, and the clock goes on. */
 void test_port_clock_jumps(void) {
+#ifdef __SANITIZE_THREAD__
+  SKIP("the sanitizer takes who has left a handler by a jump for one that is still in it");
+#endif
   lvd_port_thread *thread;
   CHECK_EQ(lvd_port_thread_start(&thread, -1, "jumps", is_left, NULL), LVD_OK);
   lvd_port_thread_join(thread);
