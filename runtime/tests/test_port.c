@@ -49,12 +49,12 @@ void test_port_quota(void) {
 /* ---- clocks --------------------------------------------------------------------------------- */
 
 static struct {
-  const unsigned char *low, *high; /* of the thread's own stack, as far as it is used here */
+  uintptr_t low, high; /* of the thread's own stack, as far as it is used here */
   lvd_a32 ticks, elsewhere, others;
 } clocks;
 
 static void on_trap(void *self, lvd_port_trap trap, const void *sp, const void *at) {
-  const unsigned char *top = sp;
+  uintptr_t top = (uintptr_t)sp;
   (void)self, (void)at;
   CHECK_EQ(trap, LVD_TRAP_TICK);
   bool here = top >= clocks.low && top < clocks.high;
@@ -68,10 +68,10 @@ static void compute_for(uint64_t ns) {
 
 static void has_both(void *unused) {
   enum { ROUNDS = 50, OTHER_NS = 1000000, BOTH_NS = 3 * LVD_TICK_MS * 1000000 };
-  unsigned char here;
+  char here;
   (void)unused;
-  clocks.low = lvd_port_stack_low(NULL);
-  clocks.high = &here + 1024;
+  clocks.low = (uintptr_t)lvd_port_stack_low(NULL);
+  clocks.high = (uintptr_t)&here + 1024;
   sigset_t all;
   sigfillset(&all);
   CHECK_EQ(lvd_port_traps_begin(on_trap, true), LVD_OK);
