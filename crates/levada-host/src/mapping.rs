@@ -71,7 +71,7 @@ const CHANGED: i32 = 5;
 /// And with this next to nothing: it goes on with what is mapped well already.
 const BETTER: i32 = 19;
 /// So long it is tried with what is idle.
-const PATIENCE: Duration = Duration::from_millis(20);
+const PATIENCE: Duration = Duration::from_millis(150);
 
 /// Computes in the idle time of the cores; where that is not enough, on the calling thread. A thread of the usual kind
 /// that is let in once goes on until a tick of the system's clock, whatever its nice value: for 4 ms no
@@ -82,8 +82,12 @@ pub fn patiently<T: Send + 'static>(compute: impl Fn() -> T + Send + Sync + 'sta
     let (done, answer) = channel();
     let idly = move || {
         let none = libc::sched_param { sched_priority: 0 };
-        // SAFETY: this thread alone. Refused, it is one of the usual kind.
-        unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &none) };
+        // SAFETY: this thread alone. Refused, it is one of the usual kind. That it is another one now is looked at when
+        // it gives its core away, on which it may have been let in before a worker.
+        unsafe {
+            libc::sched_setscheduler(0, libc::SCHED_IDLE, &none);
+            libc::sched_yield();
+        }
         drop(done.send(there()));
     };
     let started = thread().spawn(idly).is_ok();
