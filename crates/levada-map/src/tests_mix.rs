@@ -5,6 +5,7 @@
 
 use super::*;
 use crate::random::{Random, mix as random_mix};
+use std::collections::BTreeSet;
 
 fn mixes() -> u64 {
     let asked = std::env::var("LEVADA_MIXES").ok();
@@ -50,7 +51,10 @@ fn levadas_own_is_never_two_percent_worse_than_the_best_of_the_others() {
     let mut least = f64::INFINITY;
     let mut gains: Vec<f64> = Vec::new();
     let small = (0..mixes()).map(|seed| (seed, scene(seed), 0.98));
-    // Of so many actors the rarest applications do not come to a unit in what is simulated to choose.
+    // Of so many actors the rarest applications do not come to a unit in what is simulated to choose: one in fifty
+    // may be worse.
+    let few = mixes() / 8 / 50;
+    let mut worse = BTreeSet::new();
     let large = (0..mixes() / 8).map(|seed| (seed, large_scene(seed), 0.95));
     for (seed, (machine, mix), bound) in small.chain(large) {
         let of = |strategy| {
@@ -63,12 +67,16 @@ fn levadas_own_is_never_two_percent_worse_than_the_best_of_the_others() {
         for other in &Strategy::ALL[..4] {
             let gain = gain(&own, &of(*other));
             assert!(gain > bound, "mix {seed}: {gain:.3} of {}", other.name());
+            if gain <= 0.98 {
+                worse.insert(seed);
+            }
             least = least.min(gain);
             if *other == Strategy::Lb {
                 gains.push(gain);
             }
         }
     }
+    assert!(worse.len() as u64 <= few, "of many actors: mixes {worse:?}");
     gains.sort_by(f64::total_cmp);
     println!(
         "at the least {least:.4} of the best; {:.3} of lb in the median",
