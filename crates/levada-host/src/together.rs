@@ -10,7 +10,7 @@ use levada_map::App;
 
 impl Host {
     /// Where the actors of each of these are to begin; `None`: each for itself. Takes as long as mapping does, some
-    /// 0.3 s at the most.
+    /// 0.5 s at the most.
     pub(crate) fn seats_together(&self, loads: &[&Load]) -> Option<Vec<Vec<u32>>> {
         let shared = &self.shared;
         if !shared.balance || loads.len() < 2 {
