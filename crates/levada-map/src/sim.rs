@@ -234,6 +234,11 @@ pub fn simulate_until_settled(
     }
 }
 
+/// After so many steps, about 0.2 ms, the thread gives its core away. A host maps beside workers: let in once, a thread
+/// goes on until a tick of the system's clock, for up to 4 ms, and one for idle time, too, where the worker was interrupted
+/// and is not due by its share.
+const GIVES_WAY: usize = 1024;
+
 impl<'a> Machinery<'a> {
     /// Begins; of so many steps a third is to warm up.
     fn warm(&mut self, steps: usize) {
@@ -532,6 +537,9 @@ impl<'a> Machinery<'a> {
         for step in 1..=steps {
             if step % every == 0 {
                 self.free_the_stuck();
+            }
+            if step % GIVES_WAY == 0 {
+                std::thread::yield_now();
             }
             let Some(Reverse((at, worker))) = self.ends.pop() else {
                 if !self.free_the_stuck() {
