@@ -163,6 +163,12 @@ static void close_ends(void) {
   mcapi_pktchan_send_close_i(mine.send, &r, &s);
   SAYS(MCAPI_SUCCESS);
   finish(&r);
+  /* What has waited for an opening that never came is over now, and its request is given back. */
+  for (int i = 0; i < 2; i++)
+    if (!mine.is_open[i] && !mcapi_test(&mine.opened[i], &size, &s) && s == MCAPI_PENDING) {
+      mcapi_cancel(&mine.opened[i], &s);
+      SAYS(MCAPI_SUCCESS);
+    }
   put_away(mine.in);
   put_away(mine.out);
 }
