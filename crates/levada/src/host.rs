@@ -7,8 +7,9 @@ use crate::output::{self, Failure, failure, plural};
 use levada_host::api::guard;
 use levada_host::api::isolated::{AllIsolated, Starts};
 use levada_host::api::prepare::Preparing;
-use levada_host::api::serve::{self, Socket};
-use levada_host::api::{self, Served, serve::serve};
+use levada_host::api::serve::serve;
+use levada_host::api::socket::{Socket, usual_path};
+use levada_host::api::{self, Served};
 use levada_host::state::{self, Memory, Restore};
 use levada_host::{Host, What};
 use levada_host::{files, last_words};
@@ -32,7 +33,7 @@ fn socket(args: &HostArgs) -> Result<Socket, Failure> {
     }
     let path = match &args.socket {
         Some(path) => path.clone(),
-        None => serve::usual_path()?,
+        None => usual_path()?,
     };
     Ok(Socket::bind(&path, args.group.as_deref())?)
 }

@@ -6,7 +6,7 @@ use crate::cli::{
     AllArgs, AtArgs, EventsArgs, LoadArgs, MoveArgs, OneArgs, ReplaceArgs, UnloadArgs,
 };
 use crate::output::{self, Failure, grouped, plural, table, unit_of};
-use levada_host::api::serve;
+use levada_host::api::socket;
 use levada_host::api::types::{
     Application, Details, Failed, LoadRequest, Manifest, MoveRequest, Progress, ReplaceRequest,
     Stats, Unloaded, Why, Worker,
@@ -51,7 +51,7 @@ pub fn client(at: &AtArgs) -> Result<Client, Failure> {
 fn client_for(at: &AtArgs, seconds: f64) -> Result<Client, Failure> {
     let client = match &at.socket {
         Some(path) => Client::new(path),
-        None => Client::new(&serve::usual_path()?),
+        None => Client::new(&socket::usual_path()?),
     };
     Ok(client.within(Duration::from_secs_f64(seconds + GRACE)))
 }

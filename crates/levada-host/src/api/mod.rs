@@ -21,6 +21,7 @@ mod metrics;
 mod output;
 pub mod prepare;
 pub mod serve;
+pub mod socket;
 mod taken;
 mod turns;
 pub mod types;

@@ -6,7 +6,7 @@ use crate::output;
 use levada_cores::CoreSet;
 use levada_host::Kind;
 use levada_host::api::away::Away;
-use levada_host::api::serve::usual_path;
+use levada_host::api::socket::usual_path;
 use levada_host::api::types::{HostInfo, Worker};
 use levada_host::client::{Client, Method};
 use serde_json::{Value, json};

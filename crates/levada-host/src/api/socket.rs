@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The socket that a host listens on: where it usually is, who may use it, and one host a socket.
+
+use crate::refusal::{Kind, Refusal};
+use std::ffi::CString;
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{FromRawFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// `$XDG_RUNTIME_DIR/levada/host.sock`, or `/run/levada/host.sock` for root.
+pub fn usual_path() -> Result<PathBuf, Refusal> {
+    // SAFETY: has no preconditions.
+    if unsafe { libc::geteuid() } == 0 {
+        return Ok(PathBuf::from("/run/levada/host.sock"));
+    }
+    let dir = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    match dir.filter(|d| d.is_absolute()) {
+        Some(dir) => Ok(dir.join("levada/host.sock")),
+        None => Err(Refusal::new(
+            Kind::Wrong,
+            "XDG_RUNTIME_DIR is not set, so there is no usual place for the host's socket",
+        )
+        .help("name one with --socket PATH")),
+    }
+}
+
+/// A host that has been killed has its locks as long as the system takes its memory away.
+const DYING: Duration = Duration::from_secs(3);
+
+/// Takes this lock. Another host may have it that dies: as long as it does not answer that is waited for.
+pub(crate) fn lock_of_another(
+    lock: &std::fs::File,
+    mut answers: impl FnMut() -> bool,
+) -> Result<(), std::fs::TryLockError> {
+    let until = Instant::now() + DYING;
+    loop {
+        match lock.try_lock() {
+            Err(std::fs::TryLockError::WouldBlock) if Instant::now() < until && !answers() => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            done => return done,
+        }
+    }
+}
+
+/// Asks once whether a host lives at this socket, and looks for the answer each time: one that dies may still take
+/// connections, and nobody reads from these.
+fn answers(path: &Path) -> impl FnMut() -> bool {
+    let ask = || -> std::io::Result<UnixStream> {
+        let mut stream = UnixStream::connect(path)?;
+        stream.set_read_timeout(Some(Duration::from_millis(100)))?;
+        stream.write_all(b"GET /host HTTP/1.1\r\nhost: levada\r\n\r\n")?;
+        Ok(stream)
+    };
+    let asked = ask();
+    move || (asked.as_ref()).is_ok_and(|mut s| s.read(&mut [0]).is_ok_and(|bytes| bytes > 0))
+}
+
+/// A socket that is listened on, and taken away in the end.
+pub struct Socket {
+    pub(super) listener: UnixListener,
+    path: Option<PathBuf>,
+    /// Held as long as this host lives, whatever ends it.
+    _lock: Option<std::fs::File>,
+}
+
+fn cannot(path: &Path, why: impl std::fmt::Display) -> Refusal {
+    Refusal::new(Kind::Conflict, format!("{}: {why}", path.display()))
+}
+
+impl Socket {
+    /// Listens at `path`, for this user alone or for a group too. What a dead host has left there is
+    /// taken away; a live one is left alone.
+    pub fn bind(path: &Path, group: Option<&str>) -> Result<Socket, Refusal> {
+        let group = group.map(group_number).transpose()?;
+        if let Some(folder) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
+            let mode = if group.is_some() { 0o755 } else { 0o700 };
+            let made = std::fs::DirBuilder::new()
+                .recursive(true)
+                .mode(mode)
+                .create(folder);
+            made.map_err(|e| cannot(folder, e))?;
+        }
+        if let Some(group) = group {
+            lets_in(path.parent(), group)?;
+        }
+        let mut lock_path = path.as_os_str().to_os_string();
+        lock_path.push(".lock");
+        let lock_path = PathBuf::from(lock_path);
+        let opened = std::fs::OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+            .open(&lock_path);
+        let mut lock = opened.map_err(|e| cannot(&lock_path, e))?;
+        let whose = lock.metadata().map_err(|e| cannot(&lock_path, e))?;
+        // SAFETY: has no preconditions.
+        if !whose.is_file() || whose.uid() != unsafe { libc::geteuid() } {
+            return Err(cannot(&lock_path, "somebody else has put something there")
+                .help("name a socket in another folder with --socket PATH"));
+        }
+        if let Err(e) = lock_of_another(&lock, answers(path)) {
+            return Err(match e {
+                std::fs::TryLockError::WouldBlock => cannot(path, "another host lives there")
+                    .help("use that one, end it, or name another socket with --socket PATH"),
+                std::fs::TryLockError::Error(e) => cannot(&lock_path, e),
+            });
+        }
+        // For people; nothing reads it.
+        let _ = lock.set_len(0);
+        let _ = writeln!(lock, "{}", std::process::id());
+        match std::fs::symlink_metadata(path) {
+            Ok(there) if !there.file_type().is_socket() => {
+                return Err(cannot(path, "there is something that is no socket")
+                    .help("name another place with --socket PATH"));
+            }
+            Ok(_) if UnixStream::connect(path).is_ok() => {
+                return Err(cannot(path, "something else listens there")
+                    .help("name another socket with --socket PATH"));
+            }
+            Ok(_) => std::fs::remove_file(path).map_err(|e| cannot(path, e))?,
+            Err(e) if e.kind() == ErrorKind::NotFound => {}
+            Err(e) => return Err(cannot(path, e)),
+        }
+        // Nobody may connect between its making and its mode.
+        // SAFETY: has no preconditions; no other thread makes files now.
+        let before = unsafe { libc::umask(0o177) };
+        let bound = UnixListener::bind(path);
+        // SAFETY: as above.
+        unsafe { libc::umask(before) };
+        let listener = bound.map_err(|e| cannot(path, e))?;
+        if let Some(group) = group {
+            let name = CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
+            // SAFETY: the name is terminated.
+            if unsafe { libc::chown(name.as_ptr(), u32::MAX, group) } != 0 {
+                let why = std::io::Error::last_os_error();
+                let _ = std::fs::remove_file(path);
+                return Err(cannot(path, format!("cannot be given to the group: {why}")));
+            }
+            let mode = std::fs::Permissions::from_mode(0o660);
+            std::fs::set_permissions(path, mode).map_err(|e| cannot(path, e))?;
+        }
+        Ok(Socket {
+            listener,
+            path: Some(path.to_path_buf()),
+            _lock: Some(lock),
+        })
+    }
+
+    /// The socket that systemd listens on for us (LISTEN_FDS), if it does.
+    pub fn inherited() -> Result<Option<Socket>, Refusal> {
+        let number = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok();
+        if number("LISTEN_PID") != Some(std::process::id()) {
+            return Ok(None);
+        }
+        match number("LISTEN_FDS") {
+            None | Some(0) => return Ok(None),
+            Some(1) => {}
+            Some(n) => {
+                let what = format!("{n} sockets are handed over (LISTEN_FDS), and one is wanted");
+                return Err(Refusal::new(Kind::Wrong, what));
+            }
+        }
+        // SAFETY: whoever set LISTEN_PID to us has given us this descriptor, and it is taken once.
+        unsafe { Socket::given(3, "LISTEN_FDS") }.map(Some)
+    }
+
+    /// The socket that whoever has started us listens on, as descriptor `fd`; `by` says how it was given.
+    ///
+    /// # Safety
+    /// Nobody else has this descriptor in this process.
+    pub unsafe fn given(fd: RawFd, by: &str) -> Result<Socket, Refusal> {
+        // SAFETY: asks for a property of whatever there is.
+        if unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) } != 0 {
+            let what = format!("no socket is handed over ({by})");
+            return Err(Refusal::new(Kind::Wrong, what));
+        }
+        // SAFETY: it is there, and the caller's.
+        let listener = unsafe { UnixListener::from_raw_fd(fd) };
+        if let Err(e) = listener.local_addr() {
+            let what = format!("what is handed over ({by}) is no socket of this kind: {e}");
+            return Err(Refusal::new(Kind::Wrong, what));
+        }
+        let has = |property| {
+            let (mut value, mut size) = (0, size_of::<libc::c_int>() as libc::socklen_t);
+            let (at, level) = (&raw mut value, libc::SOL_SOCKET);
+            // SAFETY: `value` and `size` are there, and the one is as large as the other says.
+            let done = unsafe { libc::getsockopt(fd, level, property, at.cast(), &raw mut size) };
+            (done == 0).then_some(value)
+        };
+        if has(libc::SO_TYPE) != Some(libc::SOCK_STREAM) || has(libc::SO_ACCEPTCONN) != Some(1) {
+            let what = format!("what is handed over ({by}) is no stream socket that listens");
+            return Err(Refusal::new(Kind::Wrong, what)
+                .help("in a systemd unit: ListenStream, and Accept=no"));
+        }
+        Ok(Socket {
+            listener,
+            path: None,
+            _lock: None,
+        })
+    }
+
+    /// Where it is, if it is ours.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        if let Some(path) = &self.path {
+            let own = std::fs::symlink_metadata(path).map(|m| m.uid());
+            // SAFETY: has no preconditions.
+            if own.is_ok_and(|uid| uid == unsafe { libc::geteuid() }) {
+                let _ = std::fs::remove_file(path);
+            }
+        }
+    }
+}
+
+/// A socket that the group may use is of no use where the group cannot get to.
+fn lets_in(folder: Option<&Path>, group: u32) -> Result<(), Refusal> {
+    let folder = folder.filter(|p| !p.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let whole = folder.canonicalize().map_err(|e| cannot(folder, e))?;
+    for one in whole.ancestors() {
+        let there = std::fs::metadata(one).map_err(|e| cannot(one, e))?;
+        let bit = if there.gid() == group { 0o010 } else { 0o001 };
+        if there.mode() & bit == 0 {
+            let why = format!(
+                "the group cannot get in there (mode {:o})",
+                there.mode() & 0o7777
+            );
+            return Err(cannot(one, why).help(
+                "let it in with chmod, or name a socket in another folder with --socket PATH",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// A group by its name, or by its number.
+fn group_number(name: &str) -> Result<u32, Refusal> {
+    if let Ok(number) = name.parse() {
+        return Ok(number);
+    }
+    let text = std::fs::read_to_string("/etc/group").unwrap_or_default();
+    let mut groups = text.lines().map(|l| l.split(':').collect::<Vec<_>>());
+    let found = groups.find(|g| g.first() == Some(&name));
+    found.and_then(|g| g.get(2)?.parse().ok()).ok_or_else(|| {
+        Refusal::new(
+            Kind::Wrong,
+            format!("--group {name}: there is no such group"),
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Killed a moment ago, a host has its lock for a while, and its socket does not answer.
+    #[test]
+    fn who_dies_is_waited_for_and_who_answers_is_not() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("host.sock");
+        let first = Socket::bind(&path, None).unwrap();
+        let dies = std::thread::spawn(move || {
+            // The next one asks, and is not answered.
+            let asks = first.listener.accept();
+            drop(first);
+            asks
+        });
+        let second = Socket::bind(&path, None).unwrap();
+        dies.join().unwrap().unwrap();
+        let lives = std::thread::spawn(move || {
+            let (mut asks, _) = second.listener.accept().unwrap();
+            asks.write_all(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
+            second
+        });
+        let start = Instant::now();
+        assert!(Socket::bind(&path, None).is_err());
+        assert!(start.elapsed() < DYING);
+        drop(lives.join());
+    }
+
+    #[test]
+    fn the_lock_is_the_sockets_own_and_no_link_is_followed() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        let first = Socket::bind(&at("host.sock"), None).unwrap();
+        let second = Socket::bind(&at("host.dev"), None).unwrap();
+        let Err(taken) = Socket::bind(&at("host.sock"), None) else {
+            panic!("two hosts on a socket");
+        };
+        assert!(taken.what.contains("another host"), "{taken}");
+        drop((first, second));
+        std::fs::write(at("precious"), "text").unwrap();
+        for name in ["x.lock", "x.sock.lock"] {
+            std::os::unix::fs::symlink(at("precious"), at(name)).unwrap();
+        }
+        assert!(Socket::bind(&at("x.sock"), None).is_err());
+        assert_eq!(std::fs::read_to_string(at("precious")).unwrap(), "text");
+        let mode = std::fs::metadata(at("host.sock.lock")).unwrap().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_group_that_cannot_get_there_is_told() {
+        let place = tempfile::tempdir().unwrap();
+        // SAFETY: has no preconditions.
+        let group = unsafe { libc::getegid() }.to_string();
+        let mode = |mode| {
+            let mode = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(place.path(), mode).unwrap();
+        };
+        let socket = place.path().join("a/host.sock");
+        mode(0o700);
+        let Err(refused) = Socket::bind(&socket, Some(&group)) else {
+            panic!("the group cannot get there");
+        };
+        assert!(refused.what.contains("cannot get in"), "{refused}");
+        mode(0o755);
+        if lets_in(place.path().parent(), group.parse().unwrap()).is_ok() {
+            assert!(Socket::bind(&socket, Some(&group)).is_ok());
+        }
+    }
+}
