@@ -3,7 +3,7 @@
 //! Pipes and devices may have several writers, and so may a folder.
 
 use super::Served;
-use super::loading::Ready;
+use super::ready::Ready;
 use crate::refusal::{Kind, Refusal};
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;

@@ -35,9 +35,9 @@ pub fn serve(socket: &Socket, served: Arc<Served>, end: Arc<Notify>) -> std::io:
         let events = served.host.events().follow(Some(u64::MAX)).1;
         tokio::spawn(super::forget_ended(served.clone(), events));
         // Before anybody is served, who then waits for what is to come.
-        if let Some(all) = super::loading::to_restore(&served) {
+        if let Some(all) = super::restoring::to_restore(&served) {
             let served = served.clone();
-            tokio::task::spawn_blocking(move || super::loading::restore(&served, all));
+            tokio::task::spawn_blocking(move || super::restoring::restore(&served, all));
         }
         let preparing = served.clone();
         tokio::select! {

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Making ready: from a request to an application with all that its load needs. What is wrong with it is told
+//! here, before anything is touched: it is prepared, opened, and looked at whether there is memory for it.
+
+use super::prepare::{self, Client, Prepared};
+use super::types::{Failed, LoadRequest};
+use super::{Served, memory};
+use crate::host::Host;
+use crate::keep::Limits;
+use crate::load::Load;
+use crate::placement;
+use crate::refusal::{Kind, Refusal};
+use levada_sys::Network;
+use std::sync::Arc;
+
+/// An application with all that its load needs. One that is isolated is not even opened here.
+pub(super) struct Ready {
+    pub request: LoadRequest,
+    pub prepared: Prepared,
+    pub load: Option<Load>,
+}
+
+pub(super) fn make_ready(
+    served: &Served,
+    request: LoadRequest,
+    client: Option<&Client>,
+) -> Result<Ready, Failed> {
+    let limits = Limits {
+        rate: positive("rate", request.rate)?,
+        share: positive("share", request.share)?,
+    };
+    let prepare = || prepare::prepare(&served.command, &request, &served.preparing, client);
+    let mut prepared = prepare()?;
+    if !request.arguments.is_empty() && !prepared.program {
+        let what = format!("{} is a network, and takes no arguments", prepared.network);
+        return Err(Refusal::new(Kind::Wrong, what)
+            .help("--set gives its parameters values; arguments are for C programs (.so)")
+            .into());
+    }
+    let kind = match (prepared.program, request.isolate) {
+        (true, _) => Some("a C program, whose forks and procedures run on all"),
+        (_, true) => Some("isolated: its own process has workers on all"),
+        _ => None,
+    };
+    if let Some(kind) = kind.filter(|_| request.placement.is_some()) {
+        let what = format!(
+            "a placement is for networks, and {} is {kind}",
+            prepared.network
+        );
+        return Err(Refusal::new(Kind::Wrong, what)
+            .help("leave out --placement")
+            .into());
+    }
+    if let Some(kind) = kind.filter(|_| request.exclusive) {
+        let what = format!(
+            "a core for it alone is for networks, and {} is {kind}",
+            prepared.network
+        );
+        return Err(Refusal::new(Kind::Wrong, what)
+            .help("leave out --exclusive")
+            .into());
+    }
+    if request.isolate {
+        return Ok(Ready {
+            request,
+            prepared,
+            load: None,
+        });
+    }
+    // SAFETY: the compiler has just made it, or vouches for it by its content; a program is trusted where
+    // it is not isolated.
+    let open = |prepared: &Prepared| unsafe {
+        match prepared.program {
+            true => Network::program(&prepared.object, &request.arguments),
+            false => Network::open(&prepared.object),
+        }
+    };
+    let mut opened = open(&prepared);
+    if opened.is_err() && !prepared.program && std::fs::remove_file(&prepared.object).is_ok() {
+        // Something has changed around it, such as a library: it is made anew, once.
+        prepared = prepare()?;
+        opened = open(&prepared);
+    }
+    let network = opened.map_err(|what| Refusal::new(Kind::Wrong, what))?;
+    let load = Load {
+        name: String::new(),
+        class: prepared.network.clone(),
+        network: Arc::new(network),
+        // What is measured of a program depends on what it is told to do.
+        object: (!prepared.program).then(|| prepared.object.clone()),
+        options: prepared.options.clone(),
+        priority: request.priority,
+        pins: Vec::new(),
+        seats: None,
+        beside: request.beside.clone(),
+        limits,
+        counts: prepared.counts,
+        anyway: request.anyway,
+        exclusive: request.exclusive,
+        core: None,
+    };
+    Ok(Ready {
+        request,
+        prepared,
+        load: Some(load),
+    })
+}
+
+/// A number that a limit can have.
+fn positive(what: &str, given: Option<f64>) -> Result<Option<f64>, Refusal> {
+    match given {
+        Some(n) if !(n.is_finite() && (1e-3..=1e9).contains(&n)) => {
+            let what = format!("{what} is {n}: it is a number from 0.001 to 1000000000");
+            Err(Refusal::new(Kind::Wrong, what))
+        }
+        given => Ok(given),
+    }
+}
+
+/// What one of several is called when something is wrong with it.
+pub(super) fn whose(request: &LoadRequest) -> String {
+    let name = request.name.as_ref();
+    name.unwrap_or(&request.network).clone()
+}
+
+/// Is there memory for them?
+pub(super) fn fits(host: &Host, ready: &[Ready]) -> Result<(), Failed> {
+    let left = memory::left();
+    let several = ready.len() > 1;
+    let mut all = 0u64;
+    for one in ready {
+        // What is isolated is sized where it is opened.
+        let Some(load) = &one.load else {
+            continue;
+        };
+        let needs = host.size(load).map_err(|refusal| {
+            let whose = several.then(|| whose(&one.request));
+            Failed::from(refusal).of(whose)
+        })?;
+        all = all.saturating_add(needs);
+        let name = one.request.name.as_ref().unwrap_or(&load.class);
+        let claims = format!("{name} claims {needs} bytes for its state and its channels");
+        if let Some(limit) = one.request.memory
+            && needs > limit
+        {
+            let what = format!("{claims}, and may have {limit}");
+            return Err(Refusal::new(Kind::Limit, what)
+                .help("smaller channels (bufferSize) take less, or allow it more with --memory")
+                .into());
+        }
+        if let Some(left) = left
+            && all > left
+        {
+            let what = format!("{claims}, and there are not so many left");
+            return Err(Refusal::new(Kind::Limit, what)
+                .help("smaller channels (bufferSize) take less, or unload what is not needed")
+                .into());
+        }
+    }
+    Ok(())
+}
+
+/// Where the file that the request names keeps its actors.
+pub(super) fn pins(
+    served: &Served,
+    name: &str,
+    request: &LoadRequest,
+    load: &Load,
+) -> Result<Vec<Option<u32>>, Failed> {
+    let Some(file) = &request.placement else {
+        return Ok(Vec::new());
+    };
+    let path = request.directory.join(file);
+    let wrong = |what: String| Refusal::new(Kind::Wrong, format!("{}: {what}", path.display()));
+    let text = crate::text_file::read_regular(&path).map_err(|e| wrong(e.to_string()))?;
+    let workers = served.host.machine().workers();
+    let pins = placement::pins(&text, name, &load.class, &load.network, workers, true);
+    Ok(pins.map_err(|p| wrong(p.what).help(p.help))?)
+}
