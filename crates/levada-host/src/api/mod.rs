@@ -9,6 +9,7 @@ mod address;
 pub mod away;
 pub mod coming;
 mod document;
+mod exchange;
 pub mod follow;
 pub mod given;
 pub mod guard;
@@ -24,233 +25,42 @@ mod ready;
 mod replacing;
 mod restoring;
 pub mod serve;
+mod served;
 pub mod socket;
 mod taken;
 mod turns;
 pub mod types;
+mod workers;
 
 use crate::events::{Line, Missed};
 use crate::host::Host;
-use crate::hosted::{Outcome, Seen, State};
+use crate::hosted::{Outcome, State};
 use crate::refusal::{Kind, Refusal};
-use crate::state::{Memory, Restore};
+use crate::state::Memory;
 use address::At;
-use axum::body::{Bytes, HttpBody};
+use axum::body::Bytes;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Extension, Query, Request, State as Of};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use http_body_util::{BodyExt, LengthLimitError, Limited, channel::Channel};
-use isolated::{AllIsolated, Starts};
+use exchange::{Answer, Shared, USUAL, aside, full, limit, query, read, refuse};
+use http_body_util::channel::Channel;
 use loading::{is_live, load_all};
-use prepare::{Client, Preparing};
+use prepare::Client;
 use replacing::replace_now;
 use restoring::{not_loaded, resume_left, until_there};
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
-use tokio::sync::broadcast;
+pub use served::Served;
+use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
 use types::*;
 use utoipa::OpenApi;
+use workers::workers;
 
-/// Larger requests are refused.
-pub const LARGEST_REQUEST: usize = 1 << 20;
-/// So long a client may take to send the body of a request.
-const SLOWEST_REQUEST: Duration = Duration::from_secs(10);
 /// A follower of events hears at least this often that the host lives.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-
-/// What the handlers share.
-pub struct Served {
-    pub host: Host,
-    /// The command `levada`, which prepares what is to be loaded.
-    pub command: PathBuf,
-    pub began: Instant,
-    /// Where it remembers what is loaded, if it does.
-    pub memory: Option<Memory>,
-    /// Load what ran when the host before this one ended.
-    pub restore: Restore,
-    /// Held from the choice of a name until the host knows it.
-    pub naming: Mutex<()>,
-    /// Who is loaded or replaced now, or is to be loaded again.
-    pub coming: coming::AllComing,
-    /// What prepares loads now.
-    pub preparing: Preparing,
-    /// Those that have a process of their own, and how such a process is started.
-    pub isolated: Arc<AllIsolated>,
-    pub starts: Starts,
-    /// Cores that are somebody else's for a while.
-    pub away: away::AllAway,
-    pub followers: follow::Followers,
-}
-
-impl Served {
-    /// All applications, in short.
-    fn applications(&self) -> Vec<Application> {
-        let here = self.host.list();
-        let mut all: Vec<Application> = here.iter().map(Application::from).collect();
-        let isolated = self.isolated.details();
-        all.extend(isolated.into_iter().map(|details| details.application));
-        all.sort_by_key(|a| a.number);
-        all.extend(self.left_out());
-        all
-    }
-
-    /// What the host before this one had loaded, and this one does not load again.
-    fn left_out(&self) -> Vec<Application> {
-        let Some(memory) = &self.memory else {
-            return Vec::new();
-        };
-        let told = |(name, why): (String, String)| Application {
-            network: memory.read(&name).map_or(String::new(), |r| r.network),
-            name,
-            state: State::Held,
-            outcome: Some(why),
-            ..Application::default()
-        };
-        memory.left_out().into_iter().map(told).collect()
-    }
-
-    /// Whether the application with this number has not ended.
-    fn lives(&self, number: u64) -> bool {
-        self.host.lives(number) || self.isolated.lives(number)
-    }
-
-    /// How many have not ended.
-    pub fn live(&self) -> usize {
-        let here = self.host.list();
-        let here = here.iter().filter(|a| a.hosted.is_some()).count();
-        let isolated = self.isolated.list();
-        here + isolated.iter().filter(|i| i.lives()).count()
-    }
-
-    /// Stops all; the names of those whose last firing has not ended within that time.
-    pub fn stop_within(&self, within: Duration) -> Vec<String> {
-        std::thread::scope(|scope| {
-            let isolated = scope.spawn(|| self.isolated.stop_within(within));
-            let mut lasting = self.host.stop_within(within);
-            lasting.extend(isolated.join().unwrap_or_default());
-            lasting
-        })
-    }
-}
-
-type Shared = Of<Arc<Served>>;
-type Answer<T> = Result<Json<T>, Failed>;
-
-impl IntoResponse for Failed {
-    fn into_response(self) -> Response {
-        let told = STATUS.iter().find(|s| Some(s.0) == self.kind);
-        let status = told.map_or(StatusCode::INTERNAL_SERVER_ERROR, |s| s.1);
-        (status, Json(self)).into_response()
-    }
-}
-
-/// How each kind of refusal is told.
-const STATUS: [(Kind, StatusCode); 4] = [
-    (Kind::Wrong, StatusCode::BAD_REQUEST),
-    (Kind::Unknown, StatusCode::NOT_FOUND),
-    (Kind::Conflict, StatusCode::CONFLICT),
-    (Kind::Limit, StatusCode::INSUFFICIENT_STORAGE),
-];
-
-impl Kind {
-    pub(crate) fn of(status: StatusCode) -> Option<Kind> {
-        STATUS.iter().find(|s| s.1 == status).map(|s| s.0)
-    }
-}
-
-fn refuse(status: StatusCode, what: impl Into<String>) -> Response {
-    let failed = Failed {
-        error: what.into(),
-        ..Failed::default()
-    };
-    (status, Json(failed)).into_response()
-}
-
-/// So long, in seconds, who is turned away should wait.
-const AGAIN: &str = "2";
-
-/// There is no place for one more.
-fn full(what: String, help: &str) -> Response {
-    let failed = Failed {
-        error: what,
-        help: Some(help.to_string()),
-        ..Failed::default()
-    };
-    let again = [(header::RETRY_AFTER, HeaderValue::from_static(AGAIN))];
-    (StatusCode::SERVICE_UNAVAILABLE, again, Json(failed)).into_response()
-}
-
-/// Does what may take long on a thread of its own.
-async fn aside<T: Send + 'static>(
-    served: &Arc<Served>,
-    f: impl FnOnce(&Served) -> Result<T, Failed> + Send + 'static,
-) -> Result<T, Failed> {
-    let served = served.clone();
-    let done = tokio::task::spawn_blocking(move || f(&served)).await;
-    done.unwrap_or_else(|_| {
-        Err(Failed {
-            error: "this could not be done: an error in the host".to_string(),
-            ..Failed::default()
-        })
-    })
-}
-
-/// The body of a request as JSON, whatever the client calls its type.
-async fn read<T: serde::de::DeserializeOwned>(request: Request) -> Result<T, Response> {
-    let too_large = || {
-        let what = format!("the request has more than {LARGEST_REQUEST} bytes");
-        refuse(StatusCode::PAYLOAD_TOO_LARGE, what)
-    };
-    // What says so itself is not waited for.
-    let says = request.body().size_hint().lower();
-    if says > LARGEST_REQUEST as u64 {
-        return Err(too_large());
-    }
-    let body = Limited::new(request.into_body(), LARGEST_REQUEST).collect();
-    let bytes = match tokio::time::timeout(SLOWEST_REQUEST, body).await {
-        Ok(Ok(all)) => all.to_bytes(),
-        Ok(Err(e)) if e.is::<LengthLimitError>() => {
-            return Err(too_large());
-        }
-        Ok(Err(e)) => {
-            let what = format!("the request did not come whole: {e}");
-            return Err(refuse(StatusCode::BAD_REQUEST, what));
-        }
-        Err(_) => {
-            let what = format!("the request did not come within {SLOWEST_REQUEST:?}");
-            return Err(refuse(StatusCode::REQUEST_TIMEOUT, what));
-        }
-    };
-    serde_json::from_slice(&bytes).map_err(|e| {
-        let what = format!("the request is not what is expected here: {e}");
-        refuse(StatusCode::BAD_REQUEST, what)
-    })
-}
-
-/// What stands behind the question mark of an address.
-fn query<T>(read: Result<Query<T>, QueryRejection>) -> Result<T, Failed> {
-    match read {
-        Ok(Query(query)) => Ok(query),
-        Err(e) => Err(Refusal::new(Kind::Wrong, e.body_text()).into()),
-    }
-}
-
-/// So long is waited for what an application does, if a request says nothing else.
-const USUAL: f64 = 30.0;
-
-/// A limit of time as a request gives it, in seconds.
-fn limit(given: Option<f64>, usual: f64) -> Result<Duration, Refusal> {
-    let within = given.unwrap_or(usual);
-    // Longer than anybody waits is not told apart, and can be added to a time.
-    Duration::try_from_secs_f64(within)
-        .map(|within| within.min(Duration::from_secs(1 << 20)))
-        .map_err(|e| Refusal::new(Kind::Wrong, format!("within={within} is no time: {e}")))
-}
 
 // ---- what can be asked for ---------------------------------------------------------------------
 
@@ -327,20 +137,6 @@ async fn load_manifest(Of(served): Shared, request: Request) -> Response {
     {
         Ok(all) => (StatusCode::CREATED, Json(all)).into_response(),
         Err(failed) => failed.into_response(),
-    }
-}
-
-/// Forgets what has ended, as long as the host lives: what is stopped since the host ends is kept.
-async fn forget_ended(served: Arc<Served>, mut events: broadcast::Receiver<crate::Event>) {
-    let Some(memory) = &served.memory else {
-        return;
-    };
-    loop {
-        match events.recv().await {
-            Ok(event) if !matches!(event.event, crate::What::Ended | crate::What::Failed) => {}
-            Ok(_) | Err(RecvError::Lagged(_)) => memory.forget_unless(|n| served.lives(n)),
-            Err(RecvError::Closed) => return,
-        }
     }
 }
 
@@ -591,60 +387,6 @@ async fn why(Of(served): Shared, At(name): At<String>) -> Answer<Why> {
         application: name,
         text,
     }))
-}
-
-/// A smaller part of a core is none: a mean of what was never comes to 0.
-const WORTH_TELLING: f64 = 0.0005;
-
-fn workers(served: &Served, all: &[Seen]) -> Vec<Worker> {
-    let runtime = served.host.runtime();
-    let leases = leases::by_core();
-    let mut workers: Vec<Worker> = (0..runtime.workers())
-        .map(|worker| {
-            let read = runtime.worker_counters(worker).unwrap_or_default();
-            Worker {
-                worker,
-                cpu: read.cpu,
-                open: read.given,
-                busy: read.busy_ns as f64 / 1e9,
-                asleep: read.sleep_ns as f64 / 1e9,
-                lost: read.lost_ns as f64 / 1e9,
-                activations: read.activations,
-                sleeps: read.sleeps,
-                lease: leases.get(&read.cpu).cloned(),
-                actor: Vec::new(),
-                isolated: Vec::new(),
-                program: Vec::new(),
-            }
-        })
-        .collect();
-    for hosted in all.iter().filter_map(|a| a.hosted.as_ref()) {
-        let fibers = hosted.fibers.lock();
-        let fibers = fibers.unwrap_or_else(PoisonError::into_inner).clone();
-        for (worker, share) in workers.iter_mut().zip(fibers) {
-            if share >= WORTH_TELLING {
-                worker.program.push(Computes {
-                    application: hosted.name.clone(),
-                    share,
-                });
-            }
-        }
-        let rate = hosted.rate.lock().unwrap_or_else(PoisonError::into_inner);
-        let counters = hosted.app.counters().unwrap_or_default();
-        let pins = hosted.seats.pins();
-        for (i, actor) in counters.actors.into_iter().enumerate() {
-            let share = rate.as_ref().and_then(|r| r.busy.get(i)).map(|ns| ns / 1e9);
-            if let Some(worker) = workers.get_mut(actor.worker as usize) {
-                worker.actor.push(Placed {
-                    application: hosted.name.clone(),
-                    actor: actor.name,
-                    share,
-                    pin: pins.get(i).copied().flatten(),
-                });
-            }
-        }
-    }
-    workers
 }
 
 /// Which actor sits on which worker

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Serving: the connections of a host's socket, and what a client cannot do to the others.
 
+use super::exchange::AGAIN;
 use super::follow::Place;
 use super::prepare::Client;
 use super::socket::Socket;
-use super::{AGAIN, Served, router};
+use super::{Served, router};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{Notify, Semaphore, broadcast};
 
 // The state folder has such a lock, too.
 pub(crate) use super::socket::lock_of_another;
@@ -33,7 +35,7 @@ pub fn serve(socket: &Socket, served: Arc<Served>, end: Arc<Notify>) -> std::io:
     runtime.block_on(async move {
         let listener = tokio::net::UnixListener::from_std(listener)?;
         let events = served.host.events().follow(Some(u64::MAX)).1;
-        tokio::spawn(super::forget_ended(served.clone(), events));
+        tokio::spawn(forget_ended(served.clone(), events));
         // Before anybody is served, who then waits for what is to come.
         if let Some(all) = super::restoring::to_restore(&served) {
             let served = served.clone();
@@ -50,6 +52,20 @@ pub fn serve(socket: &Socket, served: Arc<Served>, end: Arc<Notify>) -> std::io:
     // Who waits for an application to end is not waited for.
     runtime.shutdown_background();
     Ok(())
+}
+
+/// Forgets what has ended, as long as the host lives: what is stopped since the host ends is kept.
+async fn forget_ended(served: Arc<Served>, mut events: broadcast::Receiver<crate::Event>) {
+    let Some(memory) = &served.memory else {
+        return;
+    };
+    loop {
+        match events.recv().await {
+            Ok(event) if !matches!(event.event, crate::What::Ended | crate::What::Failed) => {}
+            Ok(_) | Err(RecvError::Lagged(_)) => memory.forget_unless(|n| served.lives(n)),
+            Err(RecvError::Closed) => return,
+        }
+    }
 }
 
 async fn accept(listener: tokio::net::UnixListener, served: Arc<Served>) {

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! How requests are read and answers written, whatever they are about: bodies, limits of time, refusals; and what may
+//! take long beside the thread that serves.
+
+use super::Served;
+use super::types::Failed;
+use crate::refusal::{Kind, Refusal};
+use axum::Json;
+use axum::body::HttpBody;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, Request, State as Of};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Larger requests are refused.
+const LARGEST_REQUEST: usize = 1 << 20;
+/// So long a client may take to send the body of a request.
+const SLOWEST_REQUEST: Duration = Duration::from_secs(10);
+
+pub(super) type Shared = Of<Arc<Served>>;
+pub(super) type Answer<T> = Result<Json<T>, Failed>;
+
+impl IntoResponse for Failed {
+    fn into_response(self) -> Response {
+        let told = STATUS.iter().find(|s| Some(s.0) == self.kind);
+        let status = told.map_or(StatusCode::INTERNAL_SERVER_ERROR, |s| s.1);
+        (status, Json(self)).into_response()
+    }
+}
+
+/// How each kind of refusal is told.
+const STATUS: [(Kind, StatusCode); 4] = [
+    (Kind::Wrong, StatusCode::BAD_REQUEST),
+    (Kind::Unknown, StatusCode::NOT_FOUND),
+    (Kind::Conflict, StatusCode::CONFLICT),
+    (Kind::Limit, StatusCode::INSUFFICIENT_STORAGE),
+];
+
+impl Kind {
+    pub(crate) fn of(status: StatusCode) -> Option<Kind> {
+        STATUS.iter().find(|s| s.1 == status).map(|s| s.0)
+    }
+}
+
+pub(super) fn refuse(status: StatusCode, what: impl Into<String>) -> Response {
+    let failed = Failed {
+        error: what.into(),
+        ..Failed::default()
+    };
+    (status, Json(failed)).into_response()
+}
+
+/// So long, in seconds, who is turned away should wait.
+pub(super) const AGAIN: &str = "2";
+
+/// There is no place for one more.
+pub(super) fn full(what: String, help: &str) -> Response {
+    let failed = Failed {
+        error: what,
+        help: Some(help.to_string()),
+        ..Failed::default()
+    };
+    let again = [(header::RETRY_AFTER, HeaderValue::from_static(AGAIN))];
+    (StatusCode::SERVICE_UNAVAILABLE, again, Json(failed)).into_response()
+}
+
+/// Does what may take long on a thread of its own.
+pub(super) async fn aside<T: Send + 'static>(
+    served: &Arc<Served>,
+    f: impl FnOnce(&Served) -> Result<T, Failed> + Send + 'static,
+) -> Result<T, Failed> {
+    let served = served.clone();
+    let done = tokio::task::spawn_blocking(move || f(&served)).await;
+    done.unwrap_or_else(|_| {
+        Err(Failed {
+            error: "this could not be done: an error in the host".to_string(),
+            ..Failed::default()
+        })
+    })
+}
+
+/// The body of a request as JSON, whatever the client calls its type.
+pub(super) async fn read<T: serde::de::DeserializeOwned>(request: Request) -> Result<T, Response> {
+    let too_large = || {
+        let what = format!("the request has more than {LARGEST_REQUEST} bytes");
+        refuse(StatusCode::PAYLOAD_TOO_LARGE, what)
+    };
+    // What says so itself is not waited for.
+    let says = request.body().size_hint().lower();
+    if says > LARGEST_REQUEST as u64 {
+        return Err(too_large());
+    }
+    let body = Limited::new(request.into_body(), LARGEST_REQUEST).collect();
+    let bytes = match tokio::time::timeout(SLOWEST_REQUEST, body).await {
+        Ok(Ok(all)) => all.to_bytes(),
+        Ok(Err(e)) if e.is::<LengthLimitError>() => {
+            return Err(too_large());
+        }
+        Ok(Err(e)) => {
+            let what = format!("the request did not come whole: {e}");
+            return Err(refuse(StatusCode::BAD_REQUEST, what));
+        }
+        Err(_) => {
+            let what = format!("the request did not come within {SLOWEST_REQUEST:?}");
+            return Err(refuse(StatusCode::REQUEST_TIMEOUT, what));
+        }
+    };
+    serde_json::from_slice(&bytes).map_err(|e| {
+        let what = format!("the request is not what is expected here: {e}");
+        refuse(StatusCode::BAD_REQUEST, what)
+    })
+}
+
+/// What stands behind the question mark of an address.
+pub(super) fn query<T>(read: Result<Query<T>, QueryRejection>) -> Result<T, Failed> {
+    match read {
+        Ok(Query(query)) => Ok(query),
+        Err(e) => Err(Refusal::new(Kind::Wrong, e.body_text()).into()),
+    }
+}
+
+/// So long is waited for what an application does, if a request says nothing else.
+pub(super) const USUAL: f64 = 30.0;
+
+/// A limit of time as a request gives it, in seconds.
+pub(super) fn limit(given: Option<f64>, usual: f64) -> Result<Duration, Refusal> {
+    let within = given.unwrap_or(usual);
+    // Longer than anybody waits is not told apart, and can be added to a time.
+    Duration::try_from_secs_f64(within)
+        .map(|within| within.min(Duration::from_secs(1 << 20)))
+        .map_err(|e| Refusal::new(Kind::Wrong, format!("within={within} is no time: {e}")))
+}

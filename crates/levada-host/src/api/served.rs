@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What the handlers of requests share: the host, what stands beside it, and all of its applications, whether they are
+//! in its process or in one of their own.
+
+use super::isolated::{AllIsolated, Starts};
+use super::prepare::Preparing;
+use super::types::Application;
+use super::{away, coming, follow};
+use crate::host::Host;
+use crate::hosted::State;
+use crate::state::{Memory, Restore};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// What the handlers share.
+pub struct Served {
+    pub host: Host,
+    /// The command `levada`, which prepares what is to be loaded.
+    pub command: PathBuf,
+    pub began: Instant,
+    /// Where it remembers what is loaded, if it does.
+    pub memory: Option<Memory>,
+    /// Load what ran when the host before this one ended.
+    pub restore: Restore,
+    /// Held from the choice of a name until the host knows it.
+    pub naming: Mutex<()>,
+    /// Who is loaded or replaced now, or is to be loaded again.
+    pub coming: coming::AllComing,
+    /// What prepares loads now.
+    pub preparing: Preparing,
+    /// Those that have a process of their own, and how such a process is started.
+    pub isolated: Arc<AllIsolated>,
+    pub starts: Starts,
+    /// Cores that are somebody else's for a while.
+    pub away: away::AllAway,
+    pub followers: follow::Followers,
+}
+
+impl Served {
+    /// All applications, in short.
+    pub(super) fn applications(&self) -> Vec<Application> {
+        let here = self.host.list();
+        let mut all: Vec<Application> = here.iter().map(Application::from).collect();
+        let isolated = self.isolated.details();
+        all.extend(isolated.into_iter().map(|details| details.application));
+        all.sort_by_key(|a| a.number);
+        all.extend(self.left_out());
+        all
+    }
+
+    /// What the host before this one had loaded, and this one does not load again.
+    pub(super) fn left_out(&self) -> Vec<Application> {
+        let Some(memory) = &self.memory else {
+            return Vec::new();
+        };
+        let told = |(name, why): (String, String)| Application {
+            network: memory.read(&name).map_or(String::new(), |r| r.network),
+            name,
+            state: State::Held,
+            outcome: Some(why),
+            ..Application::default()
+        };
+        memory.left_out().into_iter().map(told).collect()
+    }
+
+    /// Whether the application with this number has not ended.
+    pub(super) fn lives(&self, number: u64) -> bool {
+        self.host.lives(number) || self.isolated.lives(number)
+    }
+
+    /// How many have not ended.
+    pub fn live(&self) -> usize {
+        let here = self.host.list();
+        let here = here.iter().filter(|a| a.hosted.is_some()).count();
+        let isolated = self.isolated.list();
+        here + isolated.iter().filter(|i| i.lives()).count()
+    }
+
+    /// Stops all; the names of those whose last firing has not ended within that time.
+    pub fn stop_within(&self, within: Duration) -> Vec<String> {
+        std::thread::scope(|scope| {
+            let isolated = scope.spawn(|| self.isolated.stop_within(within));
+            let mut lasting = self.host.stop_within(within);
+            lasting.extend(isolated.join().unwrap_or_default());
+            lasting
+        })
+    }
+}
