@@ -20,6 +20,7 @@ mod loading;
 mod memory;
 mod metrics;
 mod output;
+mod pausing;
 pub mod prepare;
 mod ready;
 mod replacing;
@@ -30,10 +31,10 @@ pub mod socket;
 mod taken;
 mod turns;
 pub mod types;
+mod unloading;
 mod workers;
 
 use crate::events::{Line, Missed};
-use crate::host::Host;
 use crate::hosted::{Outcome, State};
 use crate::refusal::{Kind, Refusal};
 use crate::state::Memory;
@@ -47,15 +48,17 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use exchange::{Answer, Shared, USUAL, aside, full, limit, query, read, refuse};
 use http_body_util::channel::Channel;
-use loading::{is_live, load_all};
+use loading::load_all;
+use pausing::{Change, change_by_name};
 use prepare::Client;
 use replacing::replace_now;
-use restoring::{not_loaded, resume_left, until_there};
+use restoring::{not_loaded, until_there};
 pub use served::Served;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
 use types::*;
+use unloading::unload_by_name;
 use utoipa::OpenApi;
 use workers::workers;
 
@@ -173,117 +176,23 @@ async fn unload(
 ) -> Answer<Unloaded> {
     let query = query(asked)?;
     let within = limit(query.within, USUAL)?;
-    let unload = move |served: &Served| {
-        let memory = served.memory.as_ref();
-        // Of the host before this one.
-        let is_here = || served.isolated.find(&name).is_some() || served.host.find(&name).is_ok();
-        if !is_here() && memory.is_some_and(|m| m.forget_left(&name)) {
-            served.coming.is_not_due(&name);
-            return Ok(Unloaded::forgotten(name));
-        }
-        // What is to end at once need not begin.
-        let within = match query.now {
-            true => within,
-            false => {
-                let lives = || is_live(served, &name);
-                served.coming.wait(&name, within, lives)?
-            }
-        };
-        if let Some(isolated) = served.isolated.find(&name) {
-            let events = served.host.events();
-            let (all, number) = (&served.isolated, isolated.number);
-            if let Some(memory) = memory {
-                memory.goes(&name, number);
-            }
-            let unloaded = all.unload(&isolated, query.now, within, events);
-            let unloaded = unloaded.inspect_err(|_| {
-                let state = isolated.details().application.state;
-                if let Some(memory) = memory
-                    && !matches!(state, State::Draining | State::Ending)
-                {
-                    memory.stays(&name, number);
-                }
-            })?;
-            if let Some(memory) = memory {
-                memory.forget(&name, number);
-            }
-            return Ok(unloaded);
-        }
-        let goes = |number| {
-            if let Some(memory) = memory {
-                memory.goes(&name, number);
-            }
-        };
-        let host = &served.host;
-        let ended = host.unload_telling(&name, query.now, within, goes)?;
-        if let Some(memory) = memory {
-            memory.forget(&name, ended.number);
-        }
-        Ok(Unloaded::new(name, ended))
-    };
-    Ok(Json(aside(&served, unload).await?))
+    let unloaded = aside(&served, move |served| {
+        unload_by_name(served, name, query.now, within)
+    });
+    Ok(Json(unloaded.await?))
 }
-
-/// What is changed by name, and no later than that.
-type Change = fn(&Host, &str, Duration) -> Result<(), Refusal>;
 
 async fn changed(
     served: Arc<Served>,
     name: String,
     asked: Result<Query<WithinQuery>, QueryRejection>,
-    (what, change): (&'static str, Change),
+    change: Change,
 ) -> Answer<Application> {
     let within = limit(query(asked)?.within, USUAL)?;
-    let done = move |served: &Served| {
-        let resumes = what == "resume";
-        if resumes && resume_left(served, &name)? {
-            if let Some(memory) = &served.memory {
-                memory
-                    .set_paused(&name, false)
-                    .map_err(|e| not_remembered(what, &e))?;
-            }
-            let mut all = served.applications().into_iter();
-            let found = all.find(|a| a.name == name);
-            return found
-                .ok_or_else(|| Refusal::new(Kind::Unknown, "it has been unloaded at once").into());
-        }
-        let within = until_there(served, &name, within)?;
-        let journal = served.memory.as_ref().map(Memory::journal);
-        // What was loaded paused may begin now.
-        let begins = journal.filter(|_| resumes && served.host.live(&name).is_ok());
-        if let Some(journal) = begins {
-            journal.begins(&name);
-        }
-        let done = match served.isolated.find(&name) {
-            Some(isolated) => isolated.change(what, within),
-            None => change(&served.host, &name, within)
-                .and_then(|()| served.host.find(&name))
-                .map(|seen| Application::from(&seen))
-                .map_err(Failed::from),
-        };
-        if let Some(journal) = begins {
-            journal.runs(&name);
-        }
-        // What a firing keeps from being paused at once is paused all the same.
-        let state = match &done {
-            Ok(application) => Some(application.state),
-            Err(_) => served.host.find(&name).ok().map(|seen| seen.state),
-        };
-        let paused = state == Some(State::Paused);
-        if let Some(memory) = &served.memory
-            && (paused || state == Some(State::Running))
-            && let Err(e) = memory.set_paused(&name, paused)
-        {
-            return Err(not_remembered(what, &e).into());
-        }
-        done
-    };
-    Ok(Json(aside(&served, done).await?))
-}
-
-fn not_remembered(what: &str, why: &std::io::Error) -> Refusal {
-    let what = format!("it is {what}d, but that is not remembered: {why}");
-    Refusal::new(Kind::Limit, what)
+    let changed = aside(&served, move |served| {
+        change_by_name(served, &name, within, change)
+    });
+    Ok(Json(changed.await?))
 }
 
 /// Let nothing of an application run
@@ -296,7 +205,7 @@ async fn pause(
     At(name): At<String>,
     asked: Result<Query<WithinQuery>, QueryRejection>,
 ) -> Answer<Application> {
-    changed(served, name, asked, ("pause", Host::pause)).await
+    changed(served, name, asked, Change::Pause).await
 }
 
 /// Let it go on, from where it was; or load again what was left out when the host began
@@ -309,7 +218,7 @@ async fn resume(
     At(name): At<String>,
     asked: Result<Query<WithinQuery>, QueryRejection>,
 ) -> Answer<Application> {
-    changed(served, name, asked, ("resume", Host::resume)).await
+    changed(served, name, asked, Change::Resume).await
 }
 
 /// Put an actor on a worker, where it stays; or let the mapper move it again
