@@ -25,7 +25,7 @@ pub struct HostOptions {
     /// Move actors when what was measured asks for it.
     pub balance: bool,
     /// The process is one application's.
-    pub alone: bool,
+    pub isolated: bool,
 }
 
 impl Default for HostOptions {
@@ -33,7 +33,7 @@ impl Default for HostOptions {
         HostOptions {
             runtime: RuntimeOptions::default(),
             balance: true,
-            alone: false,
+            isolated: false,
         }
     }
 }
@@ -59,7 +59,7 @@ impl Host {
             events: Arc::default(),
             table: Mutex::default(),
             changed: Condvar::new(),
-            stdio: Stdio::new(options.alone),
+            stdio: Stdio::new(options.isolated),
             notes,
             beside: OnceLock::new(),
             left_lately: Mutex::default(),

@@ -7,12 +7,12 @@
 //! to it.
 
 mod admission;
-mod alone;
 pub mod api;
 mod beside;
 pub mod client;
 mod control;
 mod cores;
+mod emptied;
 pub mod events;
 pub mod files;
 mod graph;

@@ -2,7 +2,7 @@
 //! Loading: from a network to an application that runs, beside the others and without touching them.
 
 use crate::admission::{self, New};
-use crate::alone::Emptied;
+use crate::emptied::Emptied;
 use crate::events::What;
 use crate::graph::{A_CORE, first_guess, place_among, place_beside};
 use crate::host::Host;

@@ -17,7 +17,7 @@ unsafe extern "C" {
 #[derive(Debug, Default)]
 pub struct Stdio {
     /// This process is one application's, and is killed when that has ended: all of its streams count.
-    alone: bool,
+    isolated: bool,
     turn: Arc<Turn>,
 }
 
@@ -49,14 +49,20 @@ impl Turn {
     }
 
     /// Until nobody asks any more.
-    fn write(&self, alone: bool) {
+    fn write(&self, isolated: bool) {
         let mut state = self.state();
         while state.written < state.asked {
             let asked = state.asked;
             drop(state);
             // All at once keeps everybody from opening a file until the last is written: not in a host of many.
             // SAFETY: the C library's own stream lives as long as the process.
-            unsafe { libc::fflush(if alone { std::ptr::null_mut() } else { stdout }) };
+            unsafe {
+                libc::fflush(if isolated {
+                    std::ptr::null_mut()
+                } else {
+                    stdout
+                })
+            };
             state = self.state();
             state.written = asked;
             self.changed.notify_all();
@@ -66,9 +72,9 @@ impl Turn {
 }
 
 impl Stdio {
-    pub fn new(alone: bool) -> Stdio {
+    pub fn new(isolated: bool) -> Stdio {
         let turn = Arc::default();
-        Stdio { alone, turn }
+        Stdio { isolated, turn }
     }
 
     /// Asks that all that has been printed be written.
@@ -76,12 +82,12 @@ impl Stdio {
         let mut state = self.turn.state();
         state.asked += 1;
         if !state.writes {
-            let (turn, alone) = (self.turn.clone(), self.alone);
+            let (turn, isolated) = (self.turn.clone(), self.isolated);
             let thread = std::thread::Builder::new().name("levada/stdio".to_string());
-            state.writes = thread.spawn(move || turn.write(alone)).is_ok();
+            state.writes = thread.spawn(move || turn.write(isolated)).is_ok();
         }
         // An application's own process goes as soon as its end is told.
-        let patience = Duration::from_millis(if self.alone { 2000 } else { 100 });
+        let patience = Duration::from_millis(if self.isolated { 2000 } else { 100 });
         Asked {
             number: state.asked,
             until: Instant::now() + patience,

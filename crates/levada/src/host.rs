@@ -80,7 +80,7 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
         guard::part(socket).map_err(|e| Failure::new(format!("there can be no guard: {e}")))?;
     }
     let mut options = args.runtime.options();
-    options.alone = isolated;
+    options.isolated = isolated;
     // Others are here, too.
     options.runtime.time_limit_ms = args.runtime.time_limit.unwrap_or(TIME_LIMIT_MS);
     // Before there are workers.

@@ -89,7 +89,7 @@ pub(super) fn load_them(
                 ..Details::from(seen.iter().find(|a| a.number == hosted.number)?)
             },
             Loaded::Isolated(isolated) => Details {
-                admission: beside(served, &isolated.name, &one),
+                admission: admission_of_isolated(served, &isolated.name, &one),
                 ..isolated.details()
             },
         };
@@ -104,7 +104,7 @@ pub(super) fn load_them(
 
 /// What is known of promises where this one, which has a process of its own, is loaded beside them, or is promised
 /// something itself.
-fn beside(served: &Served, name: &str, one: &Ready) -> Option<Admission> {
+fn admission_of_isolated(served: &Served, name: &str, one: &Ready) -> Option<Admission> {
     let uncounted = one.request.rate.filter(|_| !one.prepared.counts);
     let rate = one.request.rate.filter(|_| one.prepared.counts);
     let any = rate.is_some() || any_promised(&served.host.shared);

@@ -4,7 +4,7 @@
 
 use super::prepare::{self, Client, Prepared};
 use super::types::{Failed, LoadRequest};
-use super::{Served, memory};
+use super::{Served, room};
 use crate::host::Host;
 use crate::keep::Limits;
 use crate::load::Load;
@@ -125,7 +125,7 @@ pub(super) fn whose(request: &LoadRequest) -> String {
 
 /// Is there memory for them?
 pub(super) fn fits(host: &Host, ready: &[Ready]) -> Result<(), Failed> {
-    let left = memory::left();
+    let left = room::bytes_left();
     let several = ready.len() > 1;
     let mut all = 0u64;
     for one in ready {

@@ -128,7 +128,7 @@ impl RuntimeArgs {
                 ..RuntimeOptions::default()
             },
             balance: !self.no_balance,
-            alone: false,
+            isolated: false,
         }
     }
 }

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 /// The bytes that can be had without taking them from others; none where that cannot be known.
-pub fn left() -> Option<u64> {
+pub fn bytes_left() -> Option<u64> {
     left_in(Path::new("/proc"), Path::new("/sys/fs/cgroup"))
 }
 
