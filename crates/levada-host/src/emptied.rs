@@ -7,7 +7,10 @@
 //! given another one then, and where all are kept, or there is no choice, it is said who does. Whoever was asked to
 //! leave in vain is where he was.
 
+use crate::admission::{self, New};
 use crate::host::Host;
+use crate::hosted::Hosted;
+use crate::load::Load;
 use crate::refusal::{Kind, Refusal};
 use crate::table::Shared;
 use crate::watch::Note;
@@ -102,6 +105,41 @@ impl Host {
         }
         open.sort_by(|a, b| loads[*a as usize].total_cmp(&loads[*b as usize]));
         Ok(open)
+    }
+
+    /// Empties a core for one that is to have it to itself, which may take a while: who holds locks that others need
+    /// has it done before. Refuses what cannot be admitted first.
+    pub(crate) fn empty_for(
+        &self,
+        load: &Load,
+        old: Option<&Hosted>,
+    ) -> Result<Arc<Emptied>, Refusal> {
+        let name = match load.name.as_str() {
+            "" => &load.class,
+            name => name,
+        };
+        if load.pins.iter().any(Option::is_some) {
+            let what =
+                format!("{name} is to have a core to itself, and has actors that are pinned");
+            return Err(Refusal::new(Kind::Wrong, what).help("leave out the pins, or --exclusive"));
+        }
+        let shared = &self.shared;
+        let cores = self.to_empty(name)?;
+        let known = load.object.as_deref();
+        let known = known.and_then(|object| shared.known(object, &load.network));
+        let new = New {
+            name,
+            network: &load.network,
+            known: known.as_ref(),
+            pins: &load.pins,
+            priority: load.priority,
+            limits: load.limits,
+            counts: load.counts,
+            exclusive: cores.first().copied(),
+            old,
+        };
+        admission::admit(shared, &new, load.anyway)?;
+        Ok(Arc::new(self.empty_one(name, &cores)?))
     }
 
     /// Empties one of them; nothing is there when this returns.

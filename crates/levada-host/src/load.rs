@@ -4,7 +4,7 @@
 use crate::admission::{self, New};
 use crate::emptied::Emptied;
 use crate::events::What;
-use crate::graph::{A_CORE, first_guess, place_among, place_beside};
+use crate::graph::first_guess;
 use crate::host::Host;
 use crate::hosted::{Hosted, Seen, State};
 use crate::keep::{self, Limits};
@@ -12,11 +12,10 @@ use crate::pace;
 use crate::refusal::{Kind, Refusal};
 use crate::seats::Seats;
 use crate::watch::Note;
-use levada_map::Graph;
 use levada_sys::{App, AppOptions, Network, Status};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Instant, SystemTime};
 
 /// An application to be loaded.
@@ -114,7 +113,7 @@ impl Host {
         };
         let mut seats = seats;
         let (app, bytes, mut placement) = loop {
-            let placed = self.place(graph.clone(), known.is_some(), &beside)?;
+            let placed = self.seats_of_one(graph.clone(), known.is_some(), &beside)?;
             let seats = seats.take().filter(|seats| self.are_open(seats));
             let placement = seats.unwrap_or(placed);
             let options = AppOptions {
@@ -220,110 +219,10 @@ impl Host {
         Ok(hosted)
     }
 
-    fn are_open(&self, workers: &[u32]) -> bool {
-        let open = self.shared.runtime.open();
-        workers.iter().all(|worker| open.contains(worker))
-    }
-
-    /// Where the actors of a new one begin: on cores that are for all, by what is left of them. `beside` is what programs
-    /// beside this host are said to take of each.
-    fn place(&self, mut graph: Graph, known: bool, beside: &[f64]) -> Result<Vec<u32>, Refusal> {
-        let (machine, open) = (&self.shared.machine, self.shared.runtime.open());
-        let inside = |core: u32| open.iter().position(|&c| c == core).map(|c| c as u32);
-        for pin in &mut graph.pins {
-            if let Some(core) = pin.filter(|&core| inside(core).is_none()) {
-                let what =
-                    format!("worker {core}, which an actor is pinned to, is not for all now");
-                return Err(Refusal::new(Kind::Conflict, what).help("see levada map"));
-            }
-            *pin = pin.and_then(inside);
-        }
-        let (loads, left) = (self.loads(), self.shared.left());
-        let more = |core: u32| {
-            let share = beside.get(core as usize).filter(|s| s.is_finite());
-            let taken = 1.0 - left[core as usize];
-            (share.map_or(0.0, |s| s.clamp(0.0, 1e3)) + taken) * A_CORE
-        };
-        let loads = open.iter().map(|&c| loads[c as usize] + more(c));
-        let loads: Vec<f64> = loads.collect();
-        let left: Vec<f64> = open.iter().map(|&c| left[c as usize]).collect();
-        let machine = machine.part(&open).left(&left);
-        // Which part of it is heavy is not known. In the host itself all are mapped when that has been measured; of
-        // what others do nobody knows more later.
-        let found = match known || beside.is_empty() {
-            true => place_beside(&graph, &machine, &loads),
-            false => place_among(&graph, &machine, &loads),
-        };
-        Ok(found.into_iter().map(|c| open[c as usize]).collect())
-    }
-
-    /// Empties a core for one that is to have it to itself, which may take a while: who holds locks that others need
-    /// has it done before. Refuses what cannot be admitted first.
-    pub(crate) fn empty_for(
-        &self,
-        load: &Load,
-        old: Option<&Hosted>,
-    ) -> Result<Arc<Emptied>, Refusal> {
-        let name = match load.name.as_str() {
-            "" => &load.class,
-            name => name,
-        };
-        if load.pins.iter().any(Option::is_some) {
-            let what =
-                format!("{name} is to have a core to itself, and has actors that are pinned");
-            return Err(Refusal::new(Kind::Wrong, what).help("leave out the pins, or --exclusive"));
-        }
-        let shared = &self.shared;
-        let cores = self.to_empty(name)?;
-        let known = load.object.as_deref();
-        let known = known.and_then(|object| shared.known(object, &load.network));
-        let new = New {
-            name,
-            network: &load.network,
-            known: known.as_ref(),
-            pins: &load.pins,
-            priority: load.priority,
-            limits: load.limits,
-            counts: load.counts,
-            exclusive: cores.first().copied(),
-            old,
-        };
-        admission::admit(shared, &new, load.anyway)?;
-        Ok(Arc::new(self.empty_one(name, &cores)?))
-    }
-
     /// The bytes that it would claim: state and channels. The errors of [`Host::load`].
     pub fn size(&self, load: &Load) -> Result<u64, Refusal> {
         let size = App::size(&self.shared.runtime, &load.network, &AppOptions::default());
         size.map_err(|e| Refusal::new(Kind::Limit, format!("{} cannot be loaded: {e}", load.class)))
-    }
-
-    /// How busy each worker is with what is loaded.
-    pub(crate) fn loads(&self) -> Vec<f64> {
-        let mut loads = vec![0.0; self.shared.machine.workers()];
-        let all: Vec<Arc<Hosted>> = {
-            let table = self.shared.table();
-            table
-                .apps
-                .values()
-                .filter_map(|a| a.hosted.clone())
-                .collect()
-        };
-        for hosted in all {
-            let rate = hosted.rate.lock().unwrap_or_else(PoisonError::into_inner);
-            let Ok(counters) = hosted.app.counters() else {
-                continue;
-            };
-            for (i, actor) in counters.actors.iter().enumerate() {
-                // What was loaded a moment ago has not been measured: it will want something.
-                let busy = rate.as_ref().and_then(|r| r.busy.get(i).copied());
-                if let Some(load) = loads.get_mut(actor.worker as usize) {
-                    // And who does nothing may want something later.
-                    *load += busy.unwrap_or(1e6).max(1e3);
-                }
-            }
-        }
-        loads
     }
 
     pub fn start(&self, hosted: &Arc<Hosted>) -> Result<(), Refusal> {
