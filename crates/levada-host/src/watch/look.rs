@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A look: a sample of all that runs, what it says of each application, and what the balancer makes of it.
+
+use super::Watch;
+use crate::graph::{append, graph_between};
+use crate::pace;
+use levada_map::{Graph, Sample};
+use levada_sys::ActorCounters;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// With less than this part of a core, all of them do next to nothing; and in the first look after a change that they
+/// begin is seen, which is no more.
+const SOMETHING: f64 = 0.02;
+const BEGUN: u32 = 1;
+
+/// Who wants less of a core than this does not show what others leave of it.
+const TELLS: f64 = 0.05;
+
+impl Watch<'_> {
+    /// Whether any worker has done anything since the last time that this was asked.
+    fn anything(&mut self) -> bool {
+        let runtime = &self.shared.runtime;
+        // One that goes on is something, too.
+        let done = (0..runtime.workers())
+            .filter_map(|w| runtime.worker_counters(w).ok())
+            .map(|c| c.activations.wrapping_add(c.busy_ns))
+            .fold(0u64, u64::wrapping_add);
+        std::mem::replace(&mut self.done, done) != done
+    }
+
+    /// What part of its core each worker has had since that was last asked, where it wanted enough of it to tell.
+    fn had(&mut self, elapsed: Duration) -> Vec<Option<f64>> {
+        let runtime = &self.shared.runtime;
+        let ran = (0..runtime.workers()).map(|worker| {
+            let read = runtime.worker_counters(worker).unwrap_or_default();
+            [read.busy_ns, read.lost_ns]
+        });
+        let before = std::mem::replace(&mut self.ran, ran.collect());
+        let both = self.ran.iter().zip(&before);
+        let had = both.map(|(now, before)| {
+            let [busy, lost] = [0, 1].map(|i| now[i].saturating_sub(before[i]) as f64 / 1e9);
+            (busy + lost > elapsed.as_secs_f64() * TELLS).then(|| busy / (busy + lost))
+        });
+        had.collect()
+    }
+
+    /// Takes a sample and makes the moves that the mapper asks for.
+    pub(super) fn look(&mut self) {
+        if !self.anything() && self.quiet > 4 {
+            self.at = Instant::now();
+            // Whoever is to have more waits for its input, or for who takes its output.
+            let all = self.all.iter();
+            all.for_each(|w| w.hosted.is_late.store(false, Ordering::Relaxed));
+            return;
+        }
+        let elapsed = self.at.elapsed();
+        self.at += elapsed;
+        self.count += 1;
+        let (mut graph, mut long, mut starved) = (Graph::default(), Vec::new(), false);
+        let mut fibers = false;
+        for watched in &mut self.all {
+            let Ok(now) = watched.hosted.app.counters() else {
+                return;
+            };
+            let network = watched.hosted.app.network();
+            let mut did = graph_between(network, &watched.before, &now);
+            did.pins = watched.hosted.seats.pins();
+            watched.pace.seen(&now);
+            if watched.first < usize::MAX {
+                long.extend(now.actors.iter().map(fires_for_long));
+                // Who pauses it has that in hand.
+                let held = watched.hosted.held.try_lock().map_or(true, |held| *held);
+                starved |= watched.turns.look(&watched.before, &now, held);
+            }
+            fibers |= pace::remember_fibers(&watched.hosted, &watched.before, &now, elapsed);
+            watched.before = now;
+            pace::remember(&watched.hosted, &did, elapsed);
+            if watched.first < usize::MAX {
+                append(&mut graph, did);
+            }
+        }
+        for watched in &mut self.all {
+            let fires = watched.before.actors.iter().any(|a| a.firings > 0);
+            watched.pace.judge(self.shared, &watched.hosted, fires);
+        }
+        // A core has been taken, or has come back.
+        if self.shared.runtime.open() != self.open {
+            self.begin();
+            return;
+        }
+        let late = self.sharing().iter().any(|w| w.hosted.is_late());
+        if (starved || late) && self.again.may() {
+            self.map();
+        }
+        let took = graph.busy.iter().sum::<f64>() / elapsed.as_nanos().max(1) as f64;
+        match &mut self.unmapped {
+            Some(looks) if *looks < BEGUN => *looks += 1,
+            Some(_) if fibers || took >= SOMETHING => self.map(),
+            _ => {}
+        }
+        let fired = fibers || graph.busy.iter().any(|b| *b > 0.0);
+        self.quiet = if fired { 0 } else { self.quiet + 1 };
+        let had = self.had(elapsed);
+        self.follow();
+        if self.pins_from <= Instant::now() {
+            self.keep_pins();
+        }
+        let Some(balancer) = &mut self.balancer else {
+            return;
+        };
+        let search = balancer.sample(&Sample {
+            elapsed,
+            graph,
+            long,
+            had,
+            left: self.shared.left_beside(false),
+        });
+        self.shared
+            .see_left(balancer.left(self.shared.machine.workers()));
+        if let Some(search) = search {
+            self.search(search);
+        }
+    }
+}
+
+/// Do its activations last about as long as others are kept waiting (`STUCK_MS`), as a rule?
+fn fires_for_long(actor: &ActorCounters) -> bool {
+    const LONG: Duration = Duration::from_millis(50);
+    let times = actor.activations as f64 + 1.0;
+    actor.longest >= 2 * LONG && actor.busy.as_secs_f64() >= times * LONG.as_secs_f64()
+}

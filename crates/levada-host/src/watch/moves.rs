@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Who is to sit elsewhere, of those that share cores: by the mapper, when others run than before; by a search, while the same
+//! run; and who was moved by the runtime, or must go back to where somebody wants him.
+
+use super::{Watch, Watched};
+use crate::mapping;
+use levada_map::{Balancer, Found, Placement, Search};
+use std::time::{Duration, Instant};
+
+/// With no more actors than that a search takes no longer than a look.
+const FEW: usize = 64;
+
+/// Actors are sent where they must stay no more often: an action there that lasts sends them away again.
+const HOME_AGAIN: Duration = Duration::from_secs(1);
+
+impl Watch<'_> {
+    pub(super) fn sharing(&self) -> &[Watched] {
+        let sharing = self.all.partition_point(|w| w.first < usize::MAX);
+        &self.all[..sharing]
+    }
+
+    pub(super) fn balancer_of(&self, placement: Placement, before: Option<&Balancer>) -> Balancer {
+        let balancer = Balancer::new(self.shared.machine.clone(), placement);
+        let balancer = balancer.among(self.open.clone());
+        let balancer = balancer.beside(&self.shared.left_beside(false));
+        match before {
+            Some(before) => balancer.after(before),
+            None => balancer,
+        }
+    }
+
+    /// Asks the mapper where all of them should be, now that others run than before.
+    pub(super) fn map(&mut self) {
+        if !self.shared.balance || self.sharing().len() < 2 {
+            return;
+        }
+        self.unmapped = None;
+        if self.maps {
+            self.stale = true;
+            return;
+        }
+        let machine = &self.shared.machine;
+        let left = self.balancer.as_ref().map(|b| b.left(machine.workers()));
+        let machine = machine.left(&left.unwrap_or_default());
+        let all = self.sharing().iter().map(|w| (&*w.hosted, &w.before));
+        self.maps = mapping::remap(self.shared, machine, self.changes, all);
+    }
+
+    /// The mapper has answered.
+    pub(super) fn mapped(&mut self, changes: u64, placement: Placement) {
+        self.maps = false;
+        if std::mem::take(&mut self.stale) || changes != self.changes {
+            if self.unmapped.is_none() {
+                self.map();
+            }
+            return;
+        }
+        let there = self.balancer.as_ref().map(|b| b.placement().to_vec());
+        let Some(there) = there.filter(|t| t.len() == placement.len()) else {
+            return;
+        };
+        let all = placement.iter().zip(&there).enumerate();
+        let moves: Vec<(usize, u32)> = all
+            .filter(|(_, (new, old))| new != old)
+            .map(|(actor, (new, _))| (actor, *new))
+            .collect();
+        if !moves.is_empty() {
+            self.make(moves);
+            let balancer = self.balancer_of(placement, self.balancer.as_ref());
+            self.balancer = Some(balancer.trusting());
+        }
+    }
+
+    /// Looks for a better placement: here, or aside where that may take long, while the next samples are taken.
+    pub(super) fn search(&mut self, search: Search) {
+        if search.actors() <= FEW {
+            let found = search.run();
+            self.found(self.changes, found);
+        } else if !self.searches && self.search_from <= Instant::now() {
+            self.searches = mapping::search(self.shared, self.changes, search);
+        }
+    }
+
+    /// Where something is promised the mapper has the last word, which knows promises: even loads may break one.
+    pub(super) fn found(&mut self, changes: u64, found: Found) {
+        let promised = |w: &Watched| w.hosted.limits.rate.is_some();
+        let ask = self.sharing().len() > 1 && self.sharing().iter().any(promised);
+        let Some(balancer) = self.balancer.as_mut().filter(|_| changes == self.changes) else {
+            return;
+        };
+        if !ask {
+            let moves = balancer.moves(found);
+            self.make(moves);
+        } else if balancer.gains(&found) && self.again.may() {
+            self.map();
+        }
+    }
+
+    /// What waited behind an action that did not end was given to other workers by the runtime.
+    pub(super) fn follow(&mut self) {
+        let actors = |w: &Watched| w.before.actors.iter().map(|a| a.target).collect::<Vec<_>>();
+        let placement: Placement = self.sharing().iter().flat_map(actors).collect();
+        let Some(balancer) = &mut self.balancer else {
+            return;
+        };
+        if placement == balancer.placement() {
+            return;
+        }
+        let sharing = self.all.partition_point(|w| w.first < usize::MAX);
+        for watched in &self.all[..sharing] {
+            watched.hosted.tell_moves(&self.shared.events);
+        }
+        balancer.found(placement);
+    }
+
+    /// Who must stay on a worker and is elsewhere, since that was away or an action there did not end, goes back.
+    pub(super) fn keep_pins(&mut self) {
+        let mut moves = Vec::new();
+        for watched in self.sharing() {
+            let actors = watched
+                .before
+                .actors
+                .iter()
+                .zip(watched.hosted.seats.pins());
+            let away = actors.enumerate().filter_map(|(i, (actor, pin))| {
+                let home = pin.filter(|pin| *pin != actor.target && self.open.contains(pin))?;
+                Some((watched.first + i, home))
+            });
+            moves.extend(away);
+        }
+        if !moves.is_empty() {
+            self.pins_from = Instant::now() + HOME_AGAIN;
+            self.make(moves);
+        }
+    }
+
+    fn make(&mut self, moves: Vec<(usize, u32)>) {
+        for (actor, worker) in moves {
+            let at = self.all.partition_point(|w| w.first <= actor);
+            let Some(watched) = at.checked_sub(1).map(|i| &self.all[i]) else {
+                continue;
+            };
+            let index = actor - watched.first;
+            let hosted = &watched.hosted;
+            if hosted.seat(&self.shared.events, index, worker) == Ok(true) {
+                hosted.count_move();
+            }
+        }
+    }
+}
