@@ -3,6 +3,7 @@
 
 use crate::admission::Admission;
 use crate::keep::Limits;
+use crate::lock::lock;
 use crate::measured::Measured;
 use crate::refusal::{Kind, Refusal};
 use crate::seats::Seats;
@@ -11,7 +12,7 @@ use levada_map::Graph;
 use levada_sys::{App, Counters, Fault, Network, Status};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, TryLockError};
 use std::time::{Duration, Instant, SystemTime};
 
 /// An application of the host, as long as anybody has it.
@@ -84,7 +85,7 @@ impl Hosted {
     pub(crate) fn count_move(&self) {
         self.moves.fetch_add(1, Ordering::Relaxed);
         let done = self.done();
-        let mut moved = self.moved.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut moved = lock(&self.moved);
         *moved = Some((Instant::now(), done));
     }
 
@@ -103,7 +104,7 @@ impl Hosted {
 
     /// When its actors came to where they are, if any was moved, and what it had done until then.
     pub fn moved(&self) -> Option<(Instant, f64)> {
-        *self.moved.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.moved)
     }
 
     /// What its natives were told.
@@ -114,7 +115,7 @@ impl Hosted {
 
     /// Units a second lately, of what is promised a rate.
     pub fn pace(&self) -> Option<f64> {
-        *self.pace.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.pace)
     }
 
     pub fn is_late(&self) -> bool {
@@ -152,7 +153,7 @@ impl Hosted {
 
     /// Whether its limits hold it, which nobody changes meanwhile.
     pub(crate) fn held(&self) -> MutexGuard<'_, bool> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.held)
     }
 
     pub(crate) fn seconds(&self) -> f64 {

@@ -22,6 +22,7 @@ mod journal;
 mod keep;
 pub mod last_words;
 mod load;
+mod lock;
 mod mapping;
 mod measured;
 mod pace;

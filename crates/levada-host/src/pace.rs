@@ -3,10 +3,10 @@
 
 use crate::events::What;
 use crate::hosted::{Hosted, State};
+use crate::lock::lock;
 use crate::table::Shared;
 use levada_map::{Graph, KEPT};
 use levada_sys::Counters;
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -81,7 +81,7 @@ impl Pace {
         let now = hosted.done();
         let pace = (now - before) / elapsed.as_secs_f64();
         self.told = (Instant::now(), now);
-        *hosted.pace.lock().unwrap_or_else(PoisonError::into_inner) = Some(pace);
+        *lock(&hosted.pace) = Some(pace);
         let looks = std::mem::take(&mut self.looks);
         // Between two looks one unit more or less is none.
         let missing = promised * (1.0 - KEPT) - pace;
@@ -130,7 +130,7 @@ pub fn remember_fibers(
     if seconds <= 0.0 {
         return false;
     }
-    let mut mean = hosted.fibers.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut mean = lock(&hosted.fibers);
     mean.resize(now.fibers.len(), 0.0);
     let both = before.fibers.iter().zip(&now.fibers);
     for (mean, (before, now)) in mean.iter_mut().zip(both) {
@@ -149,7 +149,7 @@ pub fn remember(hosted: &Hosted, did: &Graph, elapsed: Duration) {
     let weight = weight(seconds);
     // An activation that ends is counted whole, but nobody takes more than a core.
     let of_second = |busy: f64| (busy / seconds).min(1e9);
-    let mut rate = hosted.rate.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut rate = lock(&hosted.rate);
     match rate.as_mut().filter(|r| r.busy.len() == did.busy.len()) {
         Some(rate) => {
             for (mean, new) in rate.busy.iter_mut().zip(&did.busy) {

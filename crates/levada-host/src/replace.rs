@@ -10,10 +10,11 @@ use crate::events::What;
 use crate::host::Host;
 use crate::hosted::{Hosted, Outcome, Seen, State};
 use crate::load::Load;
+use crate::lock::lock;
 use crate::refusal::{Kind, Refusal};
 use crate::stop::deadline;
 use levada_sys::{Counters, Network, Status};
-use std::sync::{Arc, MutexGuard, PoisonError, atomic::Ordering};
+use std::sync::{Arc, MutexGuard, atomic::Ordering};
 use std::time::{Duration, Instant};
 
 /// So long one that is stopped may take until it has ended.
@@ -406,16 +407,13 @@ fn pass_core(old: &Hosted, new: &Hosted) -> Result<(), levada_sys::Error> {
 
 /// What the old one leaves may be ended by its own code, and that of those before it.
 fn keep_code(old: &Hosted, new: &Hosted) {
-    let of = |hosted: &Hosted| {
-        let before = hosted.before.lock();
-        before.unwrap_or_else(PoisonError::into_inner).clone()
-    };
+    let of = |hosted: &Hosted| lock(&hosted.before).clone();
     let mut before = match old.app.heirlooms_left() {
         true => of(old),
         false => Vec::new(),
     };
     before.push(old.app.network_arc());
-    *new.before.lock().unwrap_or_else(PoisonError::into_inner) = before;
+    *lock(&new.before) = before;
 }
 
 fn has_ended(name: &str) -> Refusal {

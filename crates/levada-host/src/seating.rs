@@ -6,11 +6,12 @@
 use crate::host::Host;
 use crate::hosted::Hosted;
 use crate::load::Load;
+use crate::lock::lock;
 use crate::mapping::{self, patiently};
 use crate::refusal::{Kind, Refusal};
 use crate::weights::{mapped, unmeasured};
 use levada_map::{App, Graph, Machine, Placement, place};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 impl Host {
     pub(crate) fn are_open(&self, workers: &[u32]) -> bool {
@@ -104,10 +105,10 @@ impl Host {
                 .collect()
         };
         for hosted in all {
-            let rate = hosted.rate.lock().unwrap_or_else(PoisonError::into_inner);
             let Ok(counters) = hosted.app.counters() else {
                 continue;
             };
+            let rate = lock(&hosted.rate);
             for (i, actor) in counters.actors.iter().enumerate() {
                 // What was loaded a moment ago has not been measured: it will want something.
                 let busy = rate.as_ref().and_then(|r| r.busy.get(i).copied());

@@ -7,18 +7,15 @@
 
 use crate::events::Events;
 use crate::hosted::Hosted;
+use crate::lock::lock;
 use levada_sys::Error;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 #[derive(Debug)]
 pub struct Seats {
     told: Mutex<Vec<u32>>,
     /// Empty where none must stay.
     pins: Mutex<Vec<Option<u32>>>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Seats {

@@ -5,7 +5,8 @@
 //! Who reads it may not read, or a program may have failed with the stream in hand: then to write it lasts. So a
 //! thread of its own does that, and nobody waits for it for long.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use crate::lock::lock;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 unsafe extern "C" {
@@ -45,7 +46,7 @@ pub struct Asked {
 
 impl Turn {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Until nobody asks any more.

@@ -5,6 +5,7 @@ use crate::beside::Beside;
 use crate::events::{Events, What};
 use crate::graph::links;
 use crate::hosted::{Ended, Hosted, Outcome, Seen, State};
+use crate::lock::lock;
 use crate::measured::{self, Measured};
 use crate::stdio::Stdio;
 use crate::watch::Note;
@@ -14,7 +15,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
 /// So many that have ended are remembered.
@@ -69,7 +70,7 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub fn table(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.table)
     }
 
     pub fn state(&self, number: u64) -> Option<State> {

@@ -2,11 +2,12 @@
 //! Who follows events stays for long, and has a place of its own kind: followers, however many, leave the
 //! places of commands to commands.
 
+use crate::lock::lock;
 use axum::body::{Body, Bytes};
 use http_body_util::channel::Channel;
 use hyper::body::{Body as Frames, Frame, SizeHint};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -23,7 +24,7 @@ impl Place {
     }
 
     pub fn give_back(&self) {
-        drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(lock(&self.0).take());
     }
 }
 

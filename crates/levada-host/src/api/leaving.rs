@@ -11,13 +11,14 @@ use super::away::{Away, AwayRequest};
 use super::isolated::{AllIsolated, Isolated};
 use super::types::{Failed, Worker};
 use crate::beside::Beside;
+use crate::lock::lock;
 use crate::refusal::Kind;
 use crate::table::Shared;
 use hyper::Method;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
 /// So much longer than what runs on a core may take to leave it, its process has for an answer.
@@ -57,7 +58,7 @@ impl Leaving {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// None: the host is going.

@@ -12,9 +12,10 @@ use crate::admission::{Admission, any_promised};
 use crate::hosted::Hosted;
 use crate::journal::Journal;
 use crate::load::{Load, check_name};
+use crate::lock::lock;
 use crate::refusal::{Kind, Refusal};
 use std::collections::BTreeSet;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Where it has been loaded.
@@ -185,7 +186,7 @@ fn place_all(
     restored: bool,
     coming: &mut Coming,
 ) -> Result<(), Failed> {
-    let _naming = served.naming.lock().unwrap_or_else(PoisonError::into_inner);
+    let _naming = lock(&served.naming);
     output::differs(served, &ready, None)?;
     let several = ready.len() > 1;
     for mut one in ready {

@@ -6,6 +6,7 @@
 //! it any more: its client goes, the host ends, or it takes too long.
 
 use super::types::{Failed, LoadRequest};
+use crate::lock::lock;
 use crate::refusal::Kind;
 use serde::Deserialize;
 use serde_json::Value;
@@ -15,7 +16,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// So long it may take: large networks take minutes to compile.
@@ -43,7 +44,7 @@ struct Groups {
 
 impl Preparing {
     fn groups(&self) -> MutexGuard<'_, Groups> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// Ends all of them, and those that would begin.

@@ -4,7 +4,7 @@
 use super::types::{Computes, Placed, Worker};
 use super::{Served, leases};
 use crate::hosted::Seen;
-use std::sync::PoisonError;
+use crate::lock::lock;
 
 /// A smaller part of a core is none: a mean of what was never comes to 0.
 const WORTH_TELLING: f64 = 0.0005;
@@ -32,8 +32,7 @@ pub(super) fn workers(served: &Served, all: &[Seen]) -> Vec<Worker> {
         })
         .collect();
     for hosted in all.iter().filter_map(|a| a.hosted.as_ref()) {
-        let fibers = hosted.fibers.lock();
-        let fibers = fibers.unwrap_or_else(PoisonError::into_inner).clone();
+        let fibers = lock(&hosted.fibers).clone();
         for (worker, share) in workers.iter_mut().zip(fibers) {
             if share >= WORTH_TELLING {
                 worker.program.push(Computes {
@@ -42,9 +41,9 @@ pub(super) fn workers(served: &Served, all: &[Seen]) -> Vec<Worker> {
                 });
             }
         }
-        let rate = hosted.rate.lock().unwrap_or_else(PoisonError::into_inner);
         let counters = hosted.app.counters().unwrap_or_default();
         let pins = hosted.seats.pins();
+        let rate = lock(&hosted.rate);
         for (i, actor) in counters.actors.into_iter().enumerate() {
             let share = rate.as_ref().and_then(|r| r.busy.get(i)).map(|ns| ns / 1e9);
             if let Some(worker) = workers.get_mut(actor.worker as usize) {
