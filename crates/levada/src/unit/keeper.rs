@@ -342,8 +342,7 @@ impl Keeper<'_> {
                 };
                 match begun {
                     Ok(()) => {
-                        let within = asked["within"].as_f64().map(Duration::from_secs_f64);
-                        let until = within.map(|t| Instant::now() + t);
+                        let until = until(&asked["within"]);
                         self.waiting = Some(Waiting { stream, until });
                         self.open = true;
                         self.look(); // it may be over: no other ring comes
@@ -526,11 +525,40 @@ fn call_help(name: &str) -> String {
     format!("call one: levada unit run {name} PROCEDURE")
 }
 
+/// When a command waits no longer; none: it does for ever, as one does that says what is no time, or one that nobody
+/// lives to see.
+fn until(within: &Value) -> Option<Instant> {
+    let within = Duration::try_from_secs_f64(within.as_f64()?).ok()?;
+    Instant::now().checked_add(within)
+}
+
 fn flow_of((flow, file): (&Value, File)) -> Flow {
     Flow {
         name: flow["stream"].as_str().unwrap_or_default().to_string(),
         file,
         size: flow["size"].as_u64().unwrap_or(0) as u32,
         input: flow["input"] == true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever somebody writes to its socket, the keeper goes on: its end would be that of the machine.
+    #[test]
+    fn what_is_no_time_is_no_limit() {
+        let now = Instant::now();
+        assert!(until(&json!(2.5)).is_some_and(|at| at > now));
+        for wrong in [
+            json!(null),
+            json!("2"),
+            json!(-1.0),
+            json!(1e19),
+            json!(1e300),
+        ] {
+            assert!(until(&wrong).is_none(), "{wrong}");
+        }
+        assert!(until(&json!(0)).is_some_and(|at| at >= now));
     }
 }
