@@ -77,45 +77,19 @@ struct Watch<'a> {
 /// They are looked at so often.
 const SOON: Duration = Duration::from_millis(2);
 
-/// Of the time of a core, searches take no more than this part.
-const SEARCHES: u32 = 20;
-
 /// What others left of the cores for longer than this ago says nothing of now.
 const LATELY: Duration = Duration::from_secs(2);
 
 pub fn watch(shared: &Shared, notes: &Receiver<Note>) {
-    let mut watch = Watch {
-        shared,
-        all: Vec::new(),
-        open: Vec::new(),
-        balancer: None,
-        at: Instant::now(),
-        changed: Instant::now(),
-        count: 0,
-        ran: Vec::new(),
-        quiet: 0,
-        done: 0,
-        changes: 0,
-        maps: false,
-        stale: false,
-        unmapped: None,
-        searches: false,
-        search_from: Instant::now(),
-        again: Again::new(),
-        pins_from: Instant::now(),
-        ending: Vec::new(),
-    };
+    let mut watch = Watch::new(shared);
     loop {
-        let before = watch.ending.len();
-        watch.ending.retain(|number| !shared.ended(*number));
-        if watch.ending.len() < before {
-            watch.begin();
-        }
+        watch.await_ends();
         let heard = match watch.pause() {
             Some(pause) => notes.recv_timeout(pause),
             None => notes.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
-        match heard {
+        let first = match heard {
+            Ok(first) => first,
             Err(RecvTimeoutError::Timeout) => {
                 if watch.due() {
                     watch.look();
@@ -123,41 +97,74 @@ pub fn watch(shared: &Shared, notes: &Receiver<Note>) {
                 continue;
             }
             Err(RecvTimeoutError::Disconnected) => return,
-            Ok(first) => {
-                let mut changed = false;
-                for note in std::iter::once(first).chain(notes.try_iter()) {
-                    match note {
-                        Note::Ended(number) => {
-                            // Ours goes first, so that the last who has it is the one that frees it.
-                            watch.all.retain(|w| w.hosted.number != number);
-                            if !shared.ended(number) {
-                                watch.ending.push(number);
-                            }
-                        }
-                        Note::Changed => {}
-                        Note::Mapped(changes, placement) => {
-                            watch.mapped(changes, placement);
-                            continue;
-                        }
-                        Note::Found(changes, found, took) => {
-                            watch.searches = false;
-                            watch.search_from = Instant::now() + took * SEARCHES;
-                            watch.found(changes, found);
-                            continue;
-                        }
-                        Note::Quit => return,
-                    }
+        };
+        // Many changes at a time are one: all are looked at anew once.
+        let mut changed = false;
+        for note in std::iter::once(first).chain(notes.try_iter()) {
+            match note {
+                Note::Quit => return,
+                Note::Changed => changed = true,
+                Note::Ended(number) => {
+                    watch.ended(number);
                     changed = true;
                 }
-                if changed {
-                    watch.begin();
+                Note::Mapped(changes, placement) => watch.mapped(changes, placement),
+                Note::Found(changes, found, took) => {
+                    watch.searched(took);
+                    watch.found(changes, found);
                 }
             }
+        }
+        if changed {
+            watch.begin();
         }
     }
 }
 
 impl Watch<'_> {
+    fn new(shared: &Shared) -> Watch<'_> {
+        Watch {
+            shared,
+            all: Vec::new(),
+            open: Vec::new(),
+            balancer: None,
+            at: Instant::now(),
+            changed: Instant::now(),
+            count: 0,
+            ran: Vec::new(),
+            quiet: 0,
+            done: 0,
+            changes: 0,
+            maps: false,
+            stale: false,
+            unmapped: None,
+            searches: false,
+            search_from: Instant::now(),
+            again: Again::new(),
+            pins_from: Instant::now(),
+            ending: Vec::new(),
+        }
+    }
+
+    /// It has ended, or is about to.
+    fn ended(&mut self, number: u64) {
+        // Ours goes first, so that the last who has it is the one that frees it.
+        self.all.retain(|w| w.hosted.number != number);
+        if !self.shared.ended(number) {
+            self.ending.push(number);
+        }
+    }
+
+    /// Those that were about to, and have now, leave room for others.
+    fn await_ends(&mut self) {
+        let before = self.ending.len();
+        let shared = self.shared;
+        self.ending.retain(|number| !shared.ended(*number));
+        if self.ending.len() < before {
+            self.begin();
+        }
+    }
+
     /// How long to sleep; none: until something changes.
     fn pause(&self) -> Option<Duration> {
         let look = self.until_look();

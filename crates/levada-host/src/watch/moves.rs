@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 /// With no more actors than that a search takes no longer than a look.
 const FEW: usize = 64;
+/// Of the time of a core, searches take no more than this part.
+const SEARCHES: u32 = 20;
 
 /// Actors are sent where they must stay no more often: an action there that lasts sends them away again.
 const HOME_AGAIN: Duration = Duration::from_secs(1);
@@ -79,6 +81,12 @@ impl Watch<'_> {
         } else if !self.searches && self.search_from <= Instant::now() {
             self.searches = mapping::search(self.shared, self.changes, search);
         }
+    }
+
+    /// One that went on aside is over, after so long a time.
+    pub(super) fn searched(&mut self, took: Duration) {
+        self.searches = false;
+        self.search_from = Instant::now() + took * SEARCHES;
     }
 
     /// Where something is promised the mapper has the last word, which knows promises: even loads may break one.
