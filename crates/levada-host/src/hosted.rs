@@ -198,6 +198,22 @@ pub enum State {
     Held,
 }
 
+/// As JSON has it.
+impl std::fmt::Display for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            State::Loaded => "loaded",
+            State::Running => "running",
+            State::Paused => "paused",
+            State::Draining => "draining",
+            State::Ending => "ending",
+            State::Ended => "ended",
+            State::Failed => "failed",
+            State::Held => "held",
+        })
+    }
+}
+
 /// How an application ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -313,6 +329,24 @@ mod tests {
         let inherited = AtomicU64::new(6000);
         assert_eq!(beyond(&inherited, 3), 3);
         assert_eq!(beyond(&inherited, 7000), 7000);
+    }
+
+    #[test]
+    fn a_state_has_one_name() {
+        let all = [
+            State::Loaded,
+            State::Running,
+            State::Paused,
+            State::Draining,
+            State::Ending,
+            State::Ended,
+            State::Failed,
+            State::Held,
+        ];
+        for state in all {
+            let json = serde_json::to_value(state).unwrap();
+            assert_eq!(json, state.to_string());
+        }
     }
 
     #[test]

@@ -722,10 +722,9 @@ fn left_out(all: &[Application]) -> String {
 
 /// An application that has a process of its own is shown with it.
 fn state(a: &Application) -> String {
-    let state = format!("{:?}", a.state).to_lowercase();
     match (a.isolated, &a.outcome) {
-        (Some(process), None) => format!("{state} in {process}"),
-        _ => state,
+        (Some(process), None) => format!("{} in {process}", a.state),
+        _ => a.state.to_string(),
     }
 }
 

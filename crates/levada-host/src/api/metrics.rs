@@ -112,7 +112,7 @@ pub fn text(stats: &Stats, applications: &[Details]) -> String {
     for details in applications {
         let a = &details.application;
         let name = a.name.as_str();
-        let of = format!("{:?}", a.state).to_lowercase();
+        let of = a.state.to_string();
         state.add(&[("application", name), ("state", &of)], 1);
         memory.add(&[("application", name)], a.memory);
         moves.add(&[("application", name)], a.moves);

@@ -348,7 +348,7 @@ impl View {
             };
             let cells = [
                 a.name.clone(),
-                format!("{:?}", a.state).to_lowercase(),
+                a.state.to_string(),
                 done,
                 promised,
                 firings.map_or("-".to_string(), |f| grouped(f as u64)),
