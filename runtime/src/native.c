@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What native functions may ask: their application, its options, their own data. */
+/* What native functions may ask: their application, its options, their own data, which a new version
+ * of the application may inherit (heirlooms); and what they say that it has done. */
 #include "core.h"
 #include "inside.h"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What is done to an application that runs: it is paused, goes on, and its actors are moved.
 
+use crate::deadline::deadline;
 use crate::events::What;
 use crate::host::Host;
 use crate::hosted::{Hosted, State};
 use crate::refusal::{Kind, Refusal};
-use crate::stop::deadline;
 use crate::watch::Note;
 use levada_sys::Status;
 use std::sync::atomic::Ordering;

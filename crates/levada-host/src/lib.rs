@@ -12,6 +12,7 @@ mod beside;
 pub mod client;
 mod control;
 mod cores;
+mod deadline;
 mod emptied;
 pub mod events;
 pub mod files;

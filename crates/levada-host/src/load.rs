@@ -147,9 +147,7 @@ impl Host {
             && other.ended.is_none()
             && old.is_none_or(|old| old.number != other.number)
         {
-            let what = format!("an application {name} is loaded already");
-            return Err(Refusal::new(Kind::Conflict, what)
-                .help("give this one another name with --name, or unload that one"));
+            return Err(taken(&name));
         }
         // What is left of an earlier one of this name is forgotten, but for the one that is replaced: it may
         // have ended a moment ago.
@@ -254,6 +252,13 @@ impl Host {
         }
         Ok(())
     }
+}
+
+/// There is one of this name.
+pub(crate) fn taken(name: &str) -> Refusal {
+    let what = format!("an application {name} is loaded already");
+    Refusal::new(Kind::Conflict, what)
+        .help("give this one another name with --name, or unload that one")
 }
 
 /// The names that users give stand in paths, in commands and in tables.

@@ -6,13 +6,13 @@
 //! there. A moment at which that is not possible is not the right one: the old one goes on, and it is tried
 //! again. A C program chooses the moment itself: it is asked to come to its end, and leaves heirlooms.
 
+use crate::deadline::deadline;
 use crate::events::What;
 use crate::host::Host;
 use crate::hosted::{Hosted, Outcome, Seen, State};
 use crate::load::Load;
 use crate::lock::lock;
 use crate::refusal::{Kind, Refusal};
-use crate::stop::deadline;
 use levada_sys::{Counters, Network, Status};
 use std::sync::{Arc, MutexGuard, atomic::Ordering};
 use std::time::{Duration, Instant};
@@ -227,10 +227,7 @@ impl Host {
             if left.is_zero() {
                 return None;
             }
-            table = match shared.changed.wait_timeout(table, left) {
-                Ok((table, _)) => table,
-                Err(poisoned) => poisoned.into_inner().0,
-            };
+            table = shared.until_changed(table, left);
         }
     }
 

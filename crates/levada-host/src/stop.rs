@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Ending applications: at once, or when what is in flight has come out.
 
+use crate::deadline::deadline;
 use crate::events::What;
 use crate::host::Host;
 use crate::hosted::{Ended, Hosted, Seen, State};
@@ -127,10 +128,7 @@ impl Host {
                         drop(table);
                         return Err(unfinished(name, hosted.as_deref(), within));
                     }
-                    table = match self.shared.changed.wait_timeout(table, left) {
-                        Ok((table, _)) => table,
-                        Err(poisoned) => poisoned.into_inner().0,
-                    };
+                    table = self.shared.until_changed(table, left);
                 }
             }
         }
@@ -165,11 +163,6 @@ impl Host {
 /// So long files may take to be finished once their application has ended, where the host does not wait
 /// for all.
 const FINISHING: Duration = Duration::from_secs(2);
-
-/// A limit that nobody lives to see is one all the same.
-pub(crate) fn deadline(within: Duration) -> Instant {
-    Instant::now() + within.min(Duration::from_secs(1 << 20))
-}
 
 /// What an unload has waited for in vain.
 fn unfinished(name: &str, hosted: Option<&Hosted>, within: Duration) -> Refusal {

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// So many that have ended are remembered.
@@ -71,6 +71,16 @@ pub(crate) struct Shared {
 impl Shared {
     pub fn table(&self) -> MutexGuard<'_, Table> {
         lock(&self.table)
+    }
+
+    /// Gives it out of hand until it has changed, or that time is over.
+    pub fn until_changed<'a>(
+        &self,
+        table: MutexGuard<'a, Table>,
+        left: Duration,
+    ) -> MutexGuard<'a, Table> {
+        let waited = self.changed.wait_timeout(table, left);
+        waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
     pub fn state(&self, number: u64) -> Option<State> {

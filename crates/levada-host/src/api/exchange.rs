@@ -4,6 +4,7 @@
 
 use super::Served;
 use super::types::Failed;
+use crate::deadline::EVER;
 use crate::refusal::{Kind, Refusal};
 use axum::Json;
 use axum::body::HttpBody;
@@ -128,8 +129,7 @@ pub(super) const USUAL: f64 = 30.0;
 /// A limit of time as a request gives it, in seconds.
 pub(super) fn limit(given: Option<f64>, usual: f64) -> Result<Duration, Refusal> {
     let within = given.unwrap_or(usual);
-    // Longer than anybody waits is not told apart, and can be added to a time.
     Duration::try_from_secs_f64(within)
-        .map(|within| within.min(Duration::from_secs(1 << 20)))
+        .map(|within| within.min(EVER))
         .map_err(|e| Refusal::new(Kind::Wrong, format!("within={within} is no time: {e}")))
 }

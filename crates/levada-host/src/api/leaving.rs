@@ -11,6 +11,7 @@ use super::away::{Away, AwayRequest};
 use super::isolated::{AllIsolated, Isolated};
 use super::types::{Failed, Worker};
 use crate::beside::Beside;
+use crate::deadline::EVER;
 use crate::lock::lock;
 use crate::refusal::Kind;
 use crate::table::Shared;
@@ -23,8 +24,6 @@ use std::time::{Duration, Instant};
 
 /// So much longer than what runs on a core may take to leave it, its process has for an answer.
 const ANSWERS: Duration = Duration::from_millis(300);
-/// A process answers, or ends.
-const EVER: Duration = Duration::from_secs(1 << 20);
 
 /// What one process has been told.
 #[derive(Debug)]
@@ -139,6 +138,7 @@ impl Isolated {
     }
 
     fn tell_core(&self, method: Method, cpu: i32, body: &Value) -> Result<Away, Failed> {
+        // A process answers, or ends.
         let client = self.client.clone().within(EVER);
         let told = client.call(method, &format!("/cores/{cpu}/away"), body);
         told.map_err(|failed| self.explained(failed))

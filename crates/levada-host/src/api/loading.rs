@@ -11,7 +11,7 @@ use super::{Served, output};
 use crate::admission::{Admission, any_promised};
 use crate::hosted::Hosted;
 use crate::journal::Journal;
-use crate::load::{Load, check_name};
+use crate::load::{Load, check_name, taken};
 use crate::lock::lock;
 use crate::refusal::{Kind, Refusal};
 use std::collections::BTreeSet;
@@ -317,12 +317,6 @@ fn take_back(served: &Served, loaded: &[(Loaded, Ready)], restored: bool) {
             Loaded::Isolated(isolated) => served.isolated.take_back(isolated),
         }
     }
-}
-
-fn taken(name: &str) -> Refusal {
-    let what = format!("an application {name} is loaded already");
-    Refusal::new(Kind::Conflict, what)
-        .help("give this one another name with --name, or unload that one")
 }
 
 pub(super) fn is_live(served: &Served, name: &str) -> bool {
