@@ -3,7 +3,7 @@
 //! hold open goes along; what cannot go along at this moment leaves the old version as it is. Tried: actors
 //! in the middle of what they do, changed classes, other actors and channels, a pipe in which nothing comes,
 //! one that nobody reads, versions that replace one another before they have begun, paused ones, and those
-//! that are held to a rate or a share.
+//! that are held to a rate or a share, also when a next host loads them again.
 
 mod common;
 
@@ -417,5 +417,39 @@ fn a_parameter_may_change() {
         let text = std::fs::read_to_string(host.place.path(&out)).unwrap();
         let written: Vec<i64> = text.lines().map(|l| l.parse().unwrap()).collect();
         assert_eq!(written, expect);
+    }
+}
+
+/// What an application is allowed is not left behind by a new version: neither now, nor for the next host.
+#[test]
+fn a_new_version_has_the_limits_of_the_old_one() {
+    let mut host = Host::begin_in(sources());
+    let has = |host: &Host, name: &str| {
+        let seen = host.seen(name);
+        assert_eq!(
+            (seen["share"].as_f64(), seen["priority"].as_i64()),
+            (Some(0.1), Some(3)),
+            "{seen}"
+        );
+    };
+    for (name, isolate) in [("here", None), ("apart", Some("--isolate"))] {
+        let load = [
+            "load",
+            "src/p/Many.xdf",
+            "--out=/dev/null",
+            "--share=0.1",
+            "--priority=3",
+            "--name",
+            name,
+        ];
+        let load: Vec<&str> = load.into_iter().chain(isolate).collect();
+        host.run(&load).succeeds();
+        host.run(&["replace", name, "src/p/Many.xdf"]).succeeds();
+        has(&host, name);
+    }
+    host = host.again(&["--restore"]);
+    for name in ["here", "apart"] {
+        host.until(name, |a| a["state"] == "running");
+        has(&host, name);
     }
 }

@@ -9,6 +9,7 @@ use super::restoring::until_there;
 use super::types::{Details, Failed, LoadRequest, ReplaceRequest};
 use super::{Served, USUAL, limit, output};
 use crate::hosted::State;
+use crate::keep::Limits;
 use crate::load::Load;
 use crate::refusal::{Kind, Refusal};
 use crate::state::Memory;
@@ -41,13 +42,8 @@ pub fn replace_now(
             .into());
     }
     goes_on(&mut load, name, |what| old.option(what));
-    // What it was promised and allowed stays so, unless something else is said.
-    load.rate = load.rate.or(old.limits.rate);
-    load.share = load.share.or(old.limits.share);
+    stays_so(&mut load, old.limits, old.priority);
     load.exclusive |= old.exclusive.is_some();
-    if load.priority == 0 {
-        load.priority = old.priority;
-    }
     drop(old);
     let mut ready = make_ready(served, load, client)?;
     fits(host, std::slice::from_ref(&ready))?;
@@ -113,6 +109,13 @@ fn replace_isolated(
 ) -> Result<Details, Failed> {
     let mut load = request.load;
     goes_on(&mut load, &isolated.name, |what| isolated.option(what));
+    // Its process knows that by itself; the next host, which loads what is remembered, does not.
+    let old = isolated.details().application;
+    let limits = Limits {
+        rate: old.promised,
+        share: old.share,
+    };
+    stays_so(&mut load, limits, old.priority);
     load.isolate = true;
     let mut ready = make_ready(served, load, client)?;
     let name = isolated.name.as_str();
@@ -139,6 +142,15 @@ fn goes_on<S: AsRef<str>>(load: &mut LoadRequest, name: &str, of: impl Fn(&str) 
     load.input = load.input.take().or_else(|| of("in"));
     load.output = load.output.take().or_else(|| of("out"));
     load.name = Some(name.to_string());
+}
+
+/// What it was promised and allowed stays so, unless something else is said.
+fn stays_so(load: &mut LoadRequest, limits: Limits, priority: i32) {
+    load.rate = load.rate.or(limits.rate);
+    load.share = load.share.or(limits.share);
+    if load.priority == 0 {
+        load.priority = priority;
+    }
 }
 
 fn not_kept(e: std::io::Error) -> Refusal {
