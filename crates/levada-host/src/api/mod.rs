@@ -147,22 +147,22 @@ async fn load_manifest(Of(served): Shared, request: Request) -> Response {
 #[utoipa::path(get, path = "/applications/{name}", params(("name" = String, Path)), responses(
     (status = 200, body = Details), (status = 400, body = Failed), (status = 404, body = Failed)))]
 async fn show(Of(served): Shared, At(name): At<String>) -> Answer<Details> {
-    if let Some(isolated) = served.isolated.find(&name) {
-        return Ok(Json(aside(&served, move |_| Ok(isolated.details())).await?));
-    }
-    let seen = match served.host.find(&name) {
-        Ok(seen) => seen,
-        Err(unknown) => {
-            let out = served.left_out().into_iter().find(|a| a.name == name);
-            let unknown = || not_loaded(&served, &name).unwrap_or(unknown);
-            let application = out.ok_or_else(unknown)?;
-            return Ok(Json(Details {
-                application,
-                ..Details::default()
-            }));
+    let show = move |served: &Served| {
+        if let Some(isolated) = served.isolated.find(&name) {
+            return Ok(isolated.details());
         }
+        let unknown = match served.host.find(&name) {
+            Ok(seen) => return Ok(Details::from(&seen)),
+            Err(unknown) => unknown,
+        };
+        let out = served.left_out().into_iter().find(|a| a.name == name);
+        let unknown = || not_loaded(served, &name).unwrap_or(unknown);
+        Ok(Details {
+            application: out.ok_or_else(unknown)?,
+            ..Details::default()
+        })
     };
-    Ok(Json(Details::from(&seen)))
+    Ok(Json(aside(&served, show).await?))
 }
 
 /// Take an application away: when what is in flight has come out, or at once
@@ -273,29 +273,32 @@ async fn replace(Of(served): Shared, At(name): At<String>, request: Request) -> 
     (status = 200, body = Why), (status = 400, body = Failed), (status = 404, body = Failed),
     (status = 409, body = Failed, description = "Its process has just ended")))]
 async fn why(Of(served): Shared, At(name): At<String>) -> Answer<Why> {
-    if let Some(isolated) = served.isolated.find(&name) {
-        return Ok(Json(aside(&served, move |_| isolated.why()).await?));
-    }
-    if let Some(why) = not_loaded(&served, &name) {
-        return Ok(Json(Why {
+    let why = move |served: &Served| {
+        if let Some(isolated) = served.isolated.find(&name) {
+            return isolated.why();
+        }
+        if let Some(why) = not_loaded(served, &name) {
+            return Ok(Why {
+                application: name,
+                text: why.what + "\n",
+            });
+        }
+        let seen = served.host.find(&name)?;
+        let text = match (&seen.hosted, &seen.ended) {
+            (Some(_), _) if seen.state == State::Paused => format!("{name} is paused\n"),
+            (Some(hosted), _) => hosted.why() + &turns::text(served, hosted),
+            (None, Some(ended)) => match &ended.outcome {
+                Outcome::Deadlock(why) => why.clone(),
+                other => format!("{name} has ended: {}\n", other.text()),
+            },
+            (None, None) => String::new(),
+        };
+        Ok(Why {
             application: name,
-            text: why.what + "\n",
-        }));
-    }
-    let seen = served.host.find(&name)?;
-    let text = match (&seen.hosted, &seen.ended) {
-        (Some(_), _) if seen.state == State::Paused => format!("{name} is paused\n"),
-        (Some(hosted), _) => hosted.why() + &turns::text(&served, hosted),
-        (None, Some(ended)) => match &ended.outcome {
-            Outcome::Deadlock(why) => why.clone(),
-            other => format!("{name} has ended: {}\n", other.text()),
-        },
-        (None, None) => String::new(),
+            text,
+        })
     };
-    Ok(Json(Why {
-        application: name,
-        text,
-    }))
+    Ok(Json(aside(&served, why).await?))
 }
 
 /// Which actor sits on which worker
