@@ -7,7 +7,8 @@
 //! can be asked for is in the files `load`, `control`, `replace` and `stop`.
 
 use crate::events::Events;
-use crate::hosted::{Hosted, Outcome, Seen, State};
+use crate::hosted::{Hosted, Seen, State};
+use crate::outcome::Outcome;
 use crate::refusal::{Kind, Refusal};
 use crate::stdio::Stdio;
 use crate::table::Shared;

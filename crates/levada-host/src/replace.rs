@@ -9,9 +9,10 @@
 use crate::deadline::deadline;
 use crate::events::What;
 use crate::host::Host;
-use crate::hosted::{Hosted, Outcome, Seen, State};
+use crate::hosted::{Hosted, Seen, State};
 use crate::load::Load;
 use crate::lock::lock;
+use crate::outcome::Outcome;
 use crate::refusal::{Kind, Refusal};
 use levada_sys::{Counters, Network, Status};
 use std::sync::{Arc, MutexGuard, atomic::Ordering};

@@ -4,7 +4,8 @@
 use crate::deadline::deadline;
 use crate::events::What;
 use crate::host::Host;
-use crate::hosted::{Ended, Hosted, Seen, State};
+use crate::hosted::{Hosted, Seen, State};
+use crate::outcome::Ended;
 use crate::refusal::{Kind, Refusal};
 use levada_sys::Status;
 use std::sync::atomic::Ordering;

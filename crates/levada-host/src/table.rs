@@ -4,9 +4,10 @@
 use crate::beside::Beside;
 use crate::events::{Events, What};
 use crate::graph::links;
-use crate::hosted::{Ended, Hosted, Outcome, Seen, State};
+use crate::hosted::{Hosted, Seen, State};
 use crate::lock::lock;
 use crate::measured::{self, Measured};
+use crate::outcome::{Ended, Outcome};
 use crate::stdio::Stdio;
 use crate::watch::Note;
 use levada_map::Machine;

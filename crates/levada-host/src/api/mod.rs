@@ -35,7 +35,8 @@ mod unloading;
 mod workers;
 
 use crate::events::{Line, Missed};
-use crate::hosted::{Outcome, State};
+use crate::hosted::State;
+use crate::outcome::Outcome;
 use crate::refusal::{Kind, Refusal};
 use crate::state::Memory;
 use address::At;

@@ -3,7 +3,8 @@
 
 use super::given;
 use crate::admission::Admission;
-use crate::hosted::{Ended, Hosted, Seen, State};
+use crate::hosted::{Hosted, Seen, State};
+use crate::outcome::Ended;
 use crate::refusal::{Kind, Refusal};
 use levada_sys::{ActorCounters, ChannelCounters, Counters};
 use serde::{Deserialize, Serialize};

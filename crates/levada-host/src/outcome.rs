@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! How an application ended, in words, and what is left of it then.
+
+use levada_sys::{App, Counters, Fault, Status};
+
+/// How an application ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Done,
+    Stopped,
+    Deadlock(String),
+    Fault(Fault),
+    Failed(String),
+}
+
+impl Outcome {
+    pub(crate) fn of(app: &App, status: Status) -> Outcome {
+        match status {
+            Status::OK => Outcome::Done,
+            Status::STOPPED => Outcome::Stopped,
+            Status::DEADLOCK => Outcome::Deadlock(app.why()),
+            status => match app.fault() {
+                Some(fault) => Outcome::Fault(fault),
+                None => Outcome::Failed(format!("{} ({})", status.text(), status.name())),
+            },
+        }
+    }
+
+    /// In one sentence.
+    pub fn text(&self) -> String {
+        match self {
+            Outcome::Done => "done".to_string(),
+            Outcome::Stopped => "stopped".to_string(),
+            Outcome::Deadlock(why) => format!("deadlock: {}", why.trim_end()),
+            Outcome::Fault(f) => {
+                let place = match f.file.as_str() {
+                    "" => String::new(),
+                    file => format!(" ({file}:{})", f.line),
+                };
+                match f.actor.is_empty() {
+                    true => f.message.clone(),
+                    false => format!("{}, in {}{place}", f.message, action_of(f)),
+                }
+            }
+            Outcome::Failed(why) => why.clone(),
+        }
+    }
+
+    pub fn is_good(&self) -> bool {
+        matches!(self, Outcome::Done | Outcome::Stopped)
+    }
+}
+
+/// The action that a fault was in, and its actor. Of actors that were joined into one, a firing is one of
+/// several actions in turn, each named with its actor: one of them it was.
+pub fn action_of(fault: &Fault) -> String {
+    let action = fault.action.as_str();
+    match action.rsplit_once('+') {
+        _ if action.is_empty() => format!("actor {}", fault.actor),
+        Some((others, last)) => {
+            let others = others.replace('+', ", ");
+            format!("a firing of {others} and {last}, whose actors are joined into one")
+        }
+        // One without a tag is called by its line.
+        None if action.starts_with("the ") => format!("{action} of actor {}", fault.actor),
+        None => format!("action {action} of actor {}", fault.actor),
+    }
+}
+
+/// What is left of an application that has ended.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    pub number: u64,
+    pub outcome: Outcome,
+    pub seconds: f64,
+    pub counters: Counters,
+    pub progress: Option<(String, u64)>,
+    pub moves: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_says_where_it_was() {
+        let at = |actor: &str, action: &str| {
+            let fault = Fault {
+                kind: "time",
+                actor: actor.to_string(),
+                action: action.to_string(),
+                file: "A.cal".to_string(),
+                line: 7,
+                message: "it does not end".to_string(),
+            };
+            Outcome::Fault(fault).text()
+        };
+        assert_eq!(at("", ""), "it does not end");
+        for (actor, action, says) in [
+            ("a", "", "actor a"),
+            ("a", "go", "action go of actor a"),
+            (
+                "a",
+                "the action in line 7",
+                "the action in line 7 of actor a",
+            ),
+            (
+                "a+b+c",
+                "a.go+b.on+c.out",
+                "a firing of a.go, b.on and c.out, whose actors are joined into one",
+            ),
+        ] {
+            let whole = format!("it does not end, in {says} (A.cal:7)");
+            assert_eq!(at(actor, action), whole);
+        }
+    }
+}
