@@ -13,7 +13,7 @@ pub(crate) trait Beside: Send + Sync {
     /// for longer than `within`; when it is for all again, they are to be told.
     fn leave(&self, within: Duration) -> Result<(), String>;
 
-    /// Tells them, without waiting for it, which cores are for all now.
+    /// Tells them, without waiting for it, which cores are for all now, and who computes beside them.
     fn tell(&self);
 
     /// The part of each worker's core that they take, as they say.

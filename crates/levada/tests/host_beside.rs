@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Where applications of a host are put beside others that have part of its cores: isolated ones, of which it is known
-//! before anybody is placed, and programs that know nothing of leases, which are found out. Tried are one that is
-//! loaded, two of a manifest, and one that runs already.
+//! before anybody is placed, programs that know nothing of leases, which are found out, and programs of which it has
+//! been told. Tried are one that is loaded, two of a manifest, and one that runs already; too many processes, none,
+//! what is no process, and the host's own.
 
 mod common;
 
 use common::host::{Host, sources};
 use common::{network, skipped};
+use levada_host::client::{Client, Method};
+use serde_json::{Value, json};
 use std::io::Read;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -193,4 +197,95 @@ fn of_a_core_that_programs_use_an_application_has_less() {
         std::thread::sleep(Duration::from_millis(300));
     }
     println!("after {:.1} s", start.elapsed().as_secs_f64());
+}
+
+/// What a host is told of who computes beside it, and what it has been told then.
+fn tell(socket: &Path, process: &Value) -> Value {
+    let body = json!({ "process": process });
+    let told = Client::new(socket).call(Method::PUT, "/beside", &body);
+    told.unwrap()
+}
+
+#[test]
+fn whoever_is_loaded_begins_where_programs_leave_more_of_which_it_is_told() {
+    let host = steps();
+    let Some(cpu) = first_core("who begins beside programs", &host) else {
+        return;
+    };
+    let busy = [cpu; 3].map(Busy::on);
+    let socket = host.place.path("h.sock");
+    let mut pids: Vec<u32> = busy.iter().map(|busy| busy.0.id()).collect();
+    pids.sort();
+    let own = host.child.id();
+    let all: Vec<u32> = pids.iter().copied().chain([own, own]).collect();
+    assert_eq!(tell(&socket, &json!(all)), json!({ "process": pids }));
+    // Of three actors two would begin on the first worker.
+    until("it begins there", || {
+        load(&host, "src/p/Three.xdf", "one", &["--paused"]);
+        let [busy, free] = on_each(&host, "one", "");
+        host.run(&["unload", "one", "--now"]).succeeds();
+        free > busy
+    });
+    for (wrong, why) in [
+        (
+            json!({ "process": (1..2000).collect::<Vec<u32>>() }),
+            "1999 processes are too many",
+        ),
+        (json!({ "process": [-1] }), "not what is expected here"),
+        (json!({ "process": ["sh"] }), "not what is expected here"),
+        (json!({}), "missing field `process`"),
+    ] {
+        let answer = Client::new(&socket).call::<Value>(Method::PUT, "/beside", &wrong);
+        let said = answer.unwrap_err().error;
+        assert!(said.contains(why), "{said}");
+    }
+    let told: Value = Client::new(&socket).get("/beside").unwrap();
+    assert_eq!(told, json!({ "process": pids }));
+    assert_eq!(tell(&socket, &json!([])), json!({ "process": [] }));
+}
+
+/// Of which processes that of an isolated application has been told, as it says itself.
+fn told(host: &Host, process: u64) -> Option<Value> {
+    let begins = format!("levada-isolated-{}-", host.child.id());
+    let folders = std::fs::read_dir(std::env::temp_dir()).unwrap().flatten();
+    let own = folders.filter(|f| f.file_name().to_string_lossy().starts_with(&begins));
+    let sockets = own.map(|folder| Client::new(&folder.path().join("sock")));
+    let mut its = sockets.filter(|client| {
+        let host = client.get::<Value>("/host");
+        host.is_ok_and(|host| host["pid"] == process)
+    });
+    let told: Value = its.next()?.get("/beside").unwrap();
+    Some(told["process"].clone())
+}
+
+#[test]
+fn isolated_ones_are_told_who_comes_and_who_goes() {
+    let host = Host::begin();
+    let isolated = |name: &str| {
+        let args = ["load", "src/p/Many.xdf", "--name", name, "--isolate"];
+        host.run(&[&args[..], &["--out=/dev/null"]].concat())
+            .succeeds();
+        host.seen(name)["isolated"].as_u64().unwrap()
+    };
+    let until_told = |process: u64, beside: &[u64]| {
+        let mut all = vec![u64::from(host.child.id())];
+        all.extend(beside);
+        all.sort();
+        let what = format!("{process} is told of {all:?}");
+        until(&what, || told(&host, process) == Some(json!(all)));
+    };
+    let first = isolated("first");
+    until_told(first, &[]);
+    // What runs in the host itself is the host's.
+    host.many("here");
+    let [second, third] = ["second", "third"].map(isolated);
+    until_told(first, &[second, third]);
+    until_told(second, &[first, third]);
+    until_told(third, &[first, second]);
+    host.run(&["unload", "second", "--now"]).succeeds();
+    until_told(first, &[third]);
+    // Whoever ends by himself is missed as well.
+    // SAFETY: it is a process of this host's, which lives.
+    unsafe { libc::kill(third as i32, libc::SIGKILL) };
+    until_told(first, &[]);
 }

@@ -15,7 +15,7 @@ use std::os::unix::net::UnixStream;
 const METHODS: [&str; 7] = [
     "GET", "POST", "DELETE", "PUT", "HEAD", "OPTIONS", "G\u{e9}T",
 ];
-const PATHS: [&str; 24] = [
+const PATHS: [&str; 25] = [
     "/host",
     "/applications",
     "/manifest",
@@ -29,6 +29,7 @@ const PATHS: [&str; 24] = [
     "/applications/%ff%fe",
     "/applications/..%2f..%2fetc",
     "/map",
+    "/beside",
     "/stats",
     "/metrics",
     "/events",

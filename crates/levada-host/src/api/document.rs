@@ -39,7 +39,12 @@ fn add(operation: &mut Operation, (status, what): (&str, &str)) {
 }
 
 fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
-    let all = [&mut item.get, &mut item.post, &mut item.delete];
+    let all = [
+        &mut item.get,
+        &mut item.post,
+        &mut item.put,
+        &mut item.delete,
+    ];
     all.into_iter().filter_map(Option::as_mut)
 }
 

@@ -8,6 +8,7 @@
 //! One thread for each stands by: it starts the process (which the kernel ends with the thread that has
 //! started it), follows its events, and remembers how it went.
 
+use super::beside::{Others, Telling};
 use super::guard;
 use super::leaving::Leaving;
 use super::prepare::Prepared;
@@ -68,6 +69,8 @@ pub struct Starts {
 pub struct AllIsolated {
     all: Mutex<BTreeMap<u64, Arc<Isolated>>>,
     pub(super) taken: Taken,
+    /// Others that compute on the same cores.
+    pub(super) others: Others,
     /// Of this host.
     of: Weak<Shared>,
 }
@@ -82,6 +85,8 @@ pub struct Isolated {
     pub(super) client: Client,
     /// Which cores it has been told to leave.
     pub(super) leaving: Leaving,
+    /// Who computes beside it, as it has been told.
+    pub(super) telling: Telling,
     known: Mutex<Known>,
     changed: Condvar,
 }
@@ -380,6 +385,10 @@ impl Isolated {
         self.known().over.is_none()
     }
 
+    pub(super) fn is_loaded(&self) -> bool {
+        self.known().told
+    }
+
     fn ask<T: DeserializeOwned>(
         &self,
         method: Method,
@@ -628,7 +637,8 @@ fn stand_by(
         number: application.number,
         process,
         client,
-        leaving: Leaving::new(of),
+        leaving: Leaving::new(of.clone()),
+        telling: Telling::default(),
         known: Mutex::new(known),
         changed: Condvar::new(),
     });
@@ -647,6 +657,12 @@ fn stand_by(
     drop(known);
     let how = status.map_or_else(|| "its process has ended".to_string(), in_words);
     isolated.ended(What::Failed, how, events);
+    // The others have one less beside them.
+    if let Some(shared) = of.upgrade()
+        && let Some(beside) = shared.beside()
+    {
+        beside.tell();
+    }
 }
 
 // ---- all ---------------------------------------------------------------------------------------
@@ -657,6 +673,7 @@ impl AllIsolated {
         let all = Arc::new(AllIsolated {
             all: Mutex::default(),
             taken: Taken::default(),
+            others: Others::default(),
             of: Arc::downgrade(&host.shared),
         });
         let _ = host.shared.beside.set(all.clone());

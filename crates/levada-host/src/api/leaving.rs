@@ -186,7 +186,7 @@ fn for_us(within: Duration) -> AwayRequest {
 }
 
 impl AllIsolated {
-    fn living(&self) -> impl Iterator<Item = Arc<Isolated>> {
+    pub(super) fn living(&self) -> impl Iterator<Item = Arc<Isolated>> {
         self.list().into_iter().filter(|i| i.lives())
     }
 
@@ -240,6 +240,7 @@ impl Beside for AllIsolated {
         for isolated in self.living() {
             drop(isolated.leave(Duration::ZERO));
         }
+        self.tell_beside();
     }
 
     fn loads(&self) -> Vec<f64> {
@@ -247,7 +248,8 @@ impl Beside for AllIsolated {
     }
 
     fn taken(&self, now: bool) -> BTreeMap<i32, Vec<f64>> {
-        let living: Vec<(u64, u32)> = self.living().map(|i| (i.number, i.process)).collect();
+        let living = self.living().map(|i| (i.number, i.process));
+        let living: Vec<(u64, u32)> = living.chain(self.others.numbered()).collect();
         self.taken.by(&living, now)
     }
 }

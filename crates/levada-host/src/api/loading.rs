@@ -270,6 +270,7 @@ fn start_all(served: &Served, loaded: &[(Loaded, Ready)]) -> Result<(), Failed> 
             isolated.load(&one.request, beside, LOADS, served.host.events())?;
         }
     }
+    served.isolated.tell_beside();
     each_begun(served, loaded, Journal::begins);
     for (loaded, _) in loaded.iter().filter(|(_, one)| !one.request.paused) {
         match loaded {

@@ -7,6 +7,7 @@
 
 mod address;
 pub mod away;
+mod beside;
 pub mod coming;
 mod document;
 mod exchange;
@@ -438,6 +439,8 @@ async fn events(
         openapi
     ),
     components(schemas(Failed))
+        beside::told,
+        beside::tell,
 )]
 struct Document;
 
@@ -489,5 +492,6 @@ pub fn router(served: Arc<Served>) -> Router {
         .route("/openapi.json", get(openapi))
         .fallback(nowhere)
         .method_not_allowed_fallback(not_so)
+        .route("/beside", get(beside::told).put(beside::tell))
         .with_state(served)
 }
