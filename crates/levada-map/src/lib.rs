@@ -33,7 +33,7 @@ pub use machine::{Core, Costs, Machine};
 pub use mix::{Actor, App, Channel, Mix, Problem};
 pub use place::{Placement, bottleneck, improve, lower_bound, place};
 pub use sim::{SAVED, SAVED_UNITS, Scheduling, Simulated, simulate, simulate_until_settled};
-pub use strategy::{KEPT, Score, Strategy, map, remap};
+pub use strategy::{KEPT, Score, Strategy, busiest_to_bound, map, remap};
 
 #[cfg(test)]
 mod tests;

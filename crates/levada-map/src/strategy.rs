@@ -86,13 +86,32 @@ pub fn remap(mix: &Mix, machine: &Machine, current: &[Option<u32>]) -> Result<Pl
     })
 }
 
-/// Applications with exclusive cores are mapped onto these, the others onto what is left.
-fn each_part(
-    mix: &Mix,
-    machine: &Machine,
-    current: Option<&[Option<u32>]>,
-    mut solve: impl FnMut(&Mix, &Machine, Option<&[Option<u32>]>) -> Placement,
-) -> Result<Placement, Problem> {
+/// How much the busiest core has to do, in shares of the least that it can be (1: no placement is better): among the cores
+/// that are for all, and among those of each application that has some to itself, whichever is the worst.
+pub fn busiest_to_bound(mix: &Mix, machine: &Machine, placement: &[u32]) -> Result<f64, Problem> {
+    let worst = parts(mix, machine)?.into_iter().map(|part| {
+        let own = machine.part(&part.cores);
+        let mut graph = part.mix.graph(&part.mix.targets(&own));
+        let least = lower_bound(&graph, &own);
+        // A placement that was recorded, or is given, may have put them elsewhere.
+        graph.pins.clear();
+        let seats: Placement = part.actors.iter().map(|&n| placement[n]).collect();
+        bottleneck(&graph, machine, &seats) / least
+    });
+    Ok(worst.fold(0.0, f64::max))
+}
+
+/// Applications that have the same cores, and no others have these.
+struct Part {
+    cores: Vec<u32>,
+    /// With pins by their places among these cores.
+    mix: Mix,
+    /// Their numbers in the whole mix.
+    actors: Vec<usize>,
+}
+
+/// Each application with exclusive cores has these, the others have what is left.
+fn parts(mix: &Mix, machine: &Machine) -> Result<Vec<Part>, Problem> {
     mix.check(machine)?;
     let owner = |core: u32| mix.exclusive.iter().find(|e| e.0 == core).map(|e| e.1);
     let cores = |wanted: Option<usize>| -> Vec<u32> {
@@ -107,8 +126,7 @@ fn each_part(
         parts.push((rest, cores(None)));
     }
     let ranges = mix.ranges();
-    let mut placement = vec![0; mix.actors()];
-    for (apps, cores) in parts {
+    let part = |(apps, cores): (Vec<usize>, Vec<u32>)| {
         if cores.is_empty() {
             return Err(Problem::new(
                 format!(
@@ -118,21 +136,45 @@ fn each_part(
                 "leave one to all",
             ));
         }
-        let inside = |core: u32| cores.iter().position(|&c| c == core).map(|c| c as u32);
         let mut part = Mix {
             apps: apps.iter().map(|&a| mix.apps[a].clone()).collect(),
             exclusive: Vec::new(),
         };
         for actor in part.apps.iter_mut().flat_map(|a| &mut a.actors) {
-            actor.pin = actor.pin.and_then(inside);
+            actor.pin = actor.pin.and_then(|core| inside(&cores, core));
         }
-        let numbers: Vec<usize> = apps.iter().flat_map(|&a| ranges[a].clone()).collect();
+        Ok(Part {
+            actors: apps.iter().flat_map(|&a| ranges[a].clone()).collect(),
+            cores,
+            mix: part,
+        })
+    };
+    parts.into_iter().map(part).collect()
+}
+
+/// The place of a core among these.
+fn inside(cores: &[u32], core: u32) -> Option<u32> {
+    cores.iter().position(|&c| c == core).map(|c| c as u32)
+}
+
+/// Applications with exclusive cores are mapped onto these, the others onto what is left.
+fn each_part(
+    mix: &Mix,
+    machine: &Machine,
+    current: Option<&[Option<u32>]>,
+    mut solve: impl FnMut(&Mix, &Machine, Option<&[Option<u32>]>) -> Placement,
+) -> Result<Placement, Problem> {
+    let mut placement = vec![0; mix.actors()];
+    for Part { cores, mix, actors } in parts(mix, machine)? {
         let current: Option<Vec<Option<u32>>> = current.map(|c| {
-            let at = |&n: &usize| c.get(n).copied().flatten().and_then(inside);
-            numbers.iter().map(at).collect()
+            let at = |&n: &usize| {
+                let core = c.get(n).copied().flatten();
+                core.and_then(|core| inside(&cores, core))
+            };
+            actors.iter().map(at).collect()
         });
-        let found = solve(&part, &machine.part(&cores), current.as_deref());
-        for (number, core) in numbers.into_iter().zip(found) {
+        let found = solve(&mix, &machine.part(&cores), current.as_deref());
+        for (number, core) in actors.into_iter().zip(found) {
             placement[number] = cores[core as usize];
         }
     }

@@ -803,6 +803,59 @@ fn no_order_of_fields_matters_to_a_lower_bound() {
     assert_eq!(lower_bound(&graph, &machine), 9.0);
 }
 
+#[test]
+fn a_lower_bound_knows_what_is_pinned() {
+    let machine = Machine::new(3);
+    let bound = |times: &[f64], pins: &[Option<u32>]| {
+        let mut graph = of(vec![app("a", times)]).graph(&[1000.0]);
+        graph.pins = pins.to_vec();
+        lower_bound(&graph, &machine)
+    };
+    let pinned = [Some(1), Some(1), None, None, None, None];
+    // What is pinned to one core; what is free fits beside it.
+    assert_eq!(bound(&[4.0, 4.0, 1.0, 1.0, 2.0, 3.0], &pinned), 8.0);
+    // What is free has the other two.
+    assert_eq!(bound(&[3.0, 4.0, 4.0, 4.0, 3.0, 3.0], &pinned), 7.0);
+    // And some of the third.
+    assert_eq!(bound(&[1.0, 1.0, 4.0, 4.0, 4.0, 4.0], &pinned), 6.0);
+    assert_eq!(bound(&[1.0, 1.0, 8.0, 4.0, 1.0, 1.0], &pinned), 8.0);
+    let mut slow = machine.clone();
+    slow.cores[1].speed = 0.5;
+    let mut graph = of(vec![app("a", &[2.0, 3.0, 3.0])]).graph(&[1000.0]);
+    graph.pins = vec![Some(1), None, None];
+    assert_eq!(lower_bound(&graph, &slow), 4.0);
+}
+
+#[test]
+fn cores_that_are_not_for_all_are_no_room_for_all() {
+    let even = |name| app(name, &[1.0; 4]);
+    let machine = Machine::new(8);
+    let mut mix = of(vec![even("a"), even("b")]);
+    mix.exclusive = vec![
+        (0, None),
+        (1, None),
+        (2, Some(0)),
+        (3, None),
+        (4, None),
+        (5, None),
+    ];
+    let best = map(&mix, &machine, Strategy::Levada).unwrap();
+    let judged = |placement: &[u32]| busiest_to_bound(&mix, &machine, placement).unwrap();
+    assert!((judged(&best) - 1.0).abs() < 0.02, "{best:?}");
+    // Of four on two cores three are on one: that is seen, whatever the other does on its own.
+    let mut worse = best.clone();
+    worse[4..].copy_from_slice(&[6, 6, 6, 7]);
+    assert!((judged(&worse) - 1.5).abs() < 0.02);
+    // And where three must be there, it cannot be better.
+    for actor in &mut mix.apps[1].actors[..3] {
+        actor.pin = Some(6);
+    }
+    let pinned = map(&mix, &machine, Strategy::Levada).unwrap();
+    assert!((busiest_to_bound(&mix, &machine, &pinned).unwrap() - 1.0).abs() < 0.02);
+    // One that was recorded may be anywhere.
+    assert!(busiest_to_bound(&mix, &machine, &[0; 8]).unwrap() >= 1.0);
+}
+
 mod given {
     use super::{app, of};
     use crate::*;

@@ -8,7 +8,7 @@ use crate::record::text_of;
 use crate::remote;
 use levada_map::text::{Described, placement_text, read_description, read_placement};
 use levada_map::{
-    App, Placement, Problem, Scheduling, Simulated, Strategy, bottleneck, lower_bound, map,
+    App, Placement, Problem, Scheduling, Simulated, Strategy, busiest_to_bound, map,
     simulate_until_settled,
 };
 use serde_json::{Value, json};
@@ -82,19 +82,13 @@ fn simulated(file: &Path, args: &SimulateArgs, json: bool) -> Result<ExitCode, F
 fn mapped(read: &Described, strategy: Strategy, how: Scheduling) -> Result<Mapped, Failure> {
     let start = Instant::now();
     let placement = map(&read.mix, &read.machine, strategy)?;
-    Ok(judged(
-        read,
-        strategy.name(),
-        placement,
-        start.elapsed(),
-        how,
-    ))
+    judged(read, strategy.name(), placement, start.elapsed(), how)
 }
 
 /// Where the actors sat when this was recorded.
 fn recorded(read: &Described, how: Scheduling) -> Result<Mapped, Failure> {
     match read.placement.clone() {
-        Some(placement) => Ok(judged(read, "recorded", placement, Duration::ZERO, how)),
+        Some(placement) => judged(read, "recorded", placement, Duration::ZERO, how),
         None => failure_with(
             "this description has no placement",
             "levada run --record writes one that has",
@@ -108,17 +102,16 @@ fn judged(
     placement: Placement,
     took: Duration,
     how: Scheduling,
-) -> Mapped {
+) -> Result<Mapped, Failure> {
     let (mix, machine) = (&read.mix, &read.machine);
-    let graph = mix.graph(&mix.targets(machine));
     let steps = STEPS.max(STEPS_EACH * mix.actors());
-    Mapped {
+    Ok(Mapped {
         name,
         took,
-        busiest: bottleneck(&graph, machine, &placement) / lower_bound(&graph, machine),
+        busiest: busiest_to_bound(mix, machine, &placement)?,
         simulated: simulate_until_settled(mix, machine, &placement, how, steps),
         placement,
-    }
+    })
 }
 
 fn as_text(read: &Described, mapped: &[Mapped]) -> String {
