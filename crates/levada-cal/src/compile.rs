@@ -10,6 +10,7 @@
 
 mod cache;
 mod compiler;
+mod undeclared;
 
 use crate::diag::Diagnostic;
 use crate::natives::OptionNames;
@@ -26,6 +27,7 @@ use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+pub use undeclared::Undeclared;
 
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -192,6 +194,8 @@ pub struct Compiled {
     /// The shared object, in the cache.
     pub object: PathBuf,
     pub warnings: Vec<Diagnostic>,
+    /// What its natives call, and nothing declares.
+    pub undeclared: Vec<Undeclared>,
     /// It was there already.
     pub cached: bool,
     /// The options that its natives ask for, and whether they count.
@@ -261,8 +265,9 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
     let object = cache.join(format!("{}.so", hex(key)));
     if is_kept(&object) {
         return Ok(Compiled {
-            object,
             warnings: emitted.warnings,
+            undeclared: undeclared::again(&object),
+            object,
             cached: true,
             options: names,
         });
@@ -288,7 +293,9 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
         jobs.push((path, None));
     }
     jobs.extend(jobs_of(&options.natives));
-    let mut linked = cc.objects(&jobs, &work.0, &cache)?;
+    let objects = cc.objects(&jobs, &work.0, &cache)?;
+    let said: String = objects.iter().map(|made| made.said.as_str()).collect();
+    let mut linked: Vec<PathBuf> = objects.into_iter().map(|made| made.path).collect();
     linked.extend(
         options
             .natives
@@ -311,9 +318,11 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
     if !missing.is_empty() {
         return Err(undefined(&emitted, &missing));
     }
+    undeclared::keep(&object, &said);
     keep(&out, &object)?;
     prune(&cache);
     Ok(Compiled {
+        undeclared: undeclared::all(&said),
         object,
         warnings: emitted.warnings,
         cached: false,
@@ -372,6 +381,7 @@ pub fn probe(options: &Options) -> Result<String, CompileError> {
                 #include <string.h>\nint levada_probe(void) { return printf(\"x\"); }\n";
     write(&file, text)?;
     let objects = cc.objects(&[(file, None)], &work.0, &cache)?;
+    let objects: Vec<PathBuf> = objects.into_iter().map(|made| made.path).collect();
     if let Err(output) = cc.link(&objects, &work.0.join("probe.so"), false)? {
         return Err(CompileError::Failing {
             cc: cc.name,

@@ -4,7 +4,7 @@
 use crate::cli::{CompileArgs, NetworkArgs, Outside};
 use crate::output::{self, Failure, failure, failure_with};
 use crate::program;
-use levada_cal::diag::{Diagnostics, Sources};
+use levada_cal::diag::{Diagnostic, Diagnostics, LineCol, Sources, Span};
 use levada_cal::ir;
 use levada_cal::project::{self, Project};
 use levada_cal::workspace::{ClassFile, Workspace};
@@ -297,10 +297,49 @@ pub fn compile(
         Ok(mut made) => {
             let mut diags = Diagnostics::new();
             diags.extend(std::mem::take(&mut made.warnings));
+            let undeclared = std::mem::take(&mut made.undeclared).into_iter();
+            diags.extend(undeclared.map(|one| call_of(&mut loaded.sources, &one)));
             loaded.shown += &output::diagnostics(&loaded.sources, &diags);
             let found = output::list(&loaded.sources, &diags);
             loaded.diagnostics.extend(found);
             Ok(made)
+        }
+    }
+}
+
+/// A warning of a call in a native file, of a function that nothing declares.
+fn call_of(sources: &mut Sources, one: &compile::Undeclared) -> Diagnostic {
+    let name = &one.name;
+    let shown = Sources::display_path(&one.path);
+    let file = sources.find(&shown).or_else(|| {
+        let text = std::fs::read_to_string(&one.path).ok()?;
+        Some(sources.add(shown.clone(), text))
+    });
+    let at = LineCol {
+        line: one.line,
+        column: 1,
+    };
+    let line = file.and_then(|file| Some((file, sources.offset(file, at)?)));
+    let found = line.and_then(|(file, start)| {
+        let line = sources.file(file).text[start as usize..].lines().next()?;
+        // In a macro's expansion it may have another name.
+        let start = start + line.find(name.as_str()).unwrap_or(0) as u32;
+        let end = start + name.len().min(line.len()) as u32;
+        Some(Span { file, start, end })
+    });
+    let help = "include the header that declares it, or declare it with the types that it has";
+    let called = Diagnostic::warning(
+        "undeclared-native",
+        format!("nothing declares `{name}`: it is taken to give back an `int`, whatever it does"),
+    );
+    match found {
+        Some(span) => called.label(span, "is called here").help(help),
+        None => {
+            let place = format!("{shown}, line {}: {}", one.line, called.message);
+            Diagnostic {
+                message: place,
+                ..called.help(help)
+            }
         }
     }
 }

@@ -88,6 +88,43 @@ fn natives_are_found_however_they_are_defined() {
     }
 }
 
+/// It is told with its place, also where it was compiled before, and by a host.
+#[test]
+fn a_function_that_nothing_declares_is_told() {
+    let place = Place::new(&[(TOP, DOUBLES)]);
+    place.write(
+        "twice.c",
+        "int twice(int x) {\n  return half(4 * x);\n}\nint half(int x) { return x / 2; }\n",
+    );
+    let args = ["run", TOP, "--native", "twice.c"];
+    // A compiler that refuses it tells that.
+    let first = place.run(&args);
+    if !first.err.contains("the C compiler refuses this file") {
+        for run in [first, place.run(&args)] {
+            assert_eq!(run.succeeds().out, "2\n4\n6\n");
+            for said in [
+                "undeclared-native",
+                "`half`",
+                "twice.c:2:10",
+                "return half(4 * x)",
+            ] {
+                assert!(run.err.contains(said), "{said}: {run:?}");
+            }
+        }
+        let host = common::host::Host::begin_in(place);
+        let loaded = host.json(&["load", TOP, "--native", "twice.c"]);
+        let told = &loaded["diagnostics"][0];
+        assert_eq!(
+            (&told["code"], &told["line"]),
+            (&"undeclared-native".into(), &2.into())
+        );
+        return;
+    }
+    for said in ["half", "twice.c:2"] {
+        assert!(first.err.contains(said), "{first:?}");
+    }
+}
+
 /// The process can be ended, and nothing less.
 #[test]
 fn a_native_that_does_not_come_back_is_told() {

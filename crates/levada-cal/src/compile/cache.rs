@@ -115,7 +115,7 @@ pub fn touch(path: &Path) {
 fn is_ours(path: &Path) -> bool {
     matches!(
         path.extension().and_then(|e| e.to_str()),
-        Some("so" | "o" | "c" | "measured" | "prepared")
+        Some("so" | "o" | "c" | "measured" | "prepared" | "undeclared")
     )
 }
 

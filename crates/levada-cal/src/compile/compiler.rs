@@ -20,6 +20,22 @@ pub struct Compiler {
     pub version: String,
 }
 
+/// A file that was compiled.
+pub struct Object {
+    pub path: PathBuf,
+    /// What the compiler has said of it, if it was made now.
+    pub said: String,
+}
+
+impl From<PathBuf> for Object {
+    fn from(path: PathBuf) -> Object {
+        Object {
+            path,
+            said: String::new(),
+        }
+    }
+}
+
 /// What this shared object wants to find elsewhere; of a form that is not known, nothing is said.
 pub fn undefined(path: &Path) -> BTreeSet<String> {
     use object::{Object, ObjectSymbol};
@@ -123,21 +139,22 @@ impl Compiler {
         })
     }
 
-    /// Runs the compiler, which is to make `out`; the inner error is what it has against its input.
+    /// Runs the compiler, which is to make `out`; the inner error is what it has against its input. Else what it says of
+    /// that.
     fn run(
         &self,
         command: Command,
         out: &Path,
         set: impl FnOnce(&mut Command),
-    ) -> Result<Result<(), String>, CompileError> {
+    ) -> Result<Result<String, String>, CompileError> {
         let done = self.output(command, |c| {
             set(c);
             c.arg("-o").arg(out);
         })?;
-        if done.status.success() && out.is_file() {
-            return Ok(Ok(()));
-        }
         let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        if done.status.success() && out.is_file() {
+            return Ok(Ok(said));
+        }
         // It has something against the input when it names a place there, or a symbol.
         let at_place = |line: &str, error: &str| {
             line.split_once(error).is_some_and(|(place, _)| {
@@ -166,7 +183,7 @@ impl Compiler {
         objects: &[PathBuf],
         out: &Path,
         cpp: bool,
-    ) -> Result<Result<(), String>, CompileError> {
+    ) -> Result<Result<String, String>, CompileError> {
         self.run(self.command(), out, |c| {
             c.arg("-shared").args(objects).arg("-lm");
             c.args(cpp.then_some(cpp::LIBRARY));
@@ -200,7 +217,11 @@ impl Compiler {
         let jobs: Vec<_> = jobs_of(natives).collect();
         let work = Scratch::new(cache)?;
         let mut names = BTreeSet::new();
-        for path in self.objects(&jobs, &work.0, cache)? {
+        for path in self
+            .objects(&jobs, &work.0, cache)?
+            .into_iter()
+            .map(|o| o.path)
+        {
             let bytes = std::fs::read(&path).map_err(|why| CompileError::File {
                 path: path.clone(),
                 why,
@@ -222,7 +243,7 @@ impl Compiler {
         jobs: &[(PathBuf, Option<PathBuf>)],
         work: &Path,
         cache: &Path,
-    ) -> Result<Vec<PathBuf>, CompileError> {
+    ) -> Result<Vec<Object>, CompileError> {
         headers::write(&work.join("include")).map_err(|why| CompileError::Cache {
             path: cache.to_path_buf(),
             why,
@@ -232,7 +253,7 @@ impl Compiler {
         let threads = std::thread::available_parallelism()
             .map_or(1, |n| n.get())
             .min(jobs.len());
-        let one = |i: usize| -> Result<PathBuf, CompileError> {
+        let one = |i: usize| -> Result<Object, CompileError> {
             let (path, folder) = &jobs[i];
             let mut key = self.key();
             key.update(read(path)?);
@@ -244,7 +265,7 @@ impl Compiler {
             let kept = cache.join(format!("{}.o", hex(key)));
             if several && folder.is_none() && is_sound(&kept) {
                 touch(&kept);
-                return Ok(kept);
+                return Ok(kept.into());
             }
             let out = work.join(format!("{i}.o"));
             let command = self.command_for(path, folder.is_some())?;
@@ -259,25 +280,23 @@ impl Compiler {
                     c.arg("-I").arg(work.join("include"));
                     c.arg("-c").arg(path);
                 })?;
-            if let Err(output) = result {
-                return Err(match folder {
-                    Some(_) => CompileError::Native {
-                        path: path.clone(),
-                        output,
-                    },
-                    None => CompileError::Internal {
-                        file: keep_c(path, cache),
-                        output,
-                    },
-                });
-            }
+            let said = result.map_err(|output| match folder {
+                Some(_) => CompileError::Native {
+                    path: path.clone(),
+                    output,
+                },
+                None => CompileError::Internal {
+                    file: keep_c(path, cache),
+                    output,
+                },
+            })?;
             if several && folder.is_none() {
                 keep(&out, &kept)?;
-                return Ok(kept);
+                return Ok(kept.into());
             }
-            Ok(out)
+            Ok(Object { path: out, said })
         };
-        let mut results: Vec<(usize, Result<PathBuf, CompileError>)> = Vec::new();
+        let mut results: Vec<(usize, Result<Object, CompileError>)> = Vec::new();
         std::thread::scope(|s| {
             let worker = || {
                 let mut mine = Vec::new();

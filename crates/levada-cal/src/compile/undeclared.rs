@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Functions that a native file calls and nothing declares: many C compilers take them for functions of any parameters
+//! that give back an `int`, with no more than a warning. What one gives back that is wider, or no integer, is spoilt then.
+//!
+//! The compiler's own words are kept beside the object, so that who finds it in the cache is told, too.
+
+use std::path::{Path, PathBuf};
+
+/// A call of such a function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Undeclared {
+    pub name: String,
+    pub path: PathBuf,
+    /// From 1 on.
+    pub line: u32,
+}
+
+/// The words of GCC and of Clang for it.
+const FLAG: &str = "[-Wimplicit-function-declaration]";
+
+/// What a compiler has said of one, if that is what it says in this line.
+fn read(line: &str) -> Option<Undeclared> {
+    let (place, what) = line
+        .trim_end()
+        .strip_suffix(FLAG)?
+        .split_once(": warning: ")?;
+    let mut place = place.rsplitn(3, ':');
+    let (_column, line) = (
+        place.next()?.parse::<u32>().ok()?,
+        place.next()?.parse().ok()?,
+    );
+    // ‘name’ or 'name', whatever language it speaks.
+    let quote = |c| matches!(c, '\'' | '\u{2018}' | '\u{2019}');
+    Some(Undeclared {
+        name: what.split(quote).nth(1)?.to_string(),
+        path: PathBuf::from(place.next()?),
+        line,
+    })
+}
+
+/// All that a compiler has said of them.
+pub fn all(said: &str) -> Vec<Undeclared> {
+    let mut all: Vec<Undeclared> = said.lines().filter_map(read).collect();
+    all.dedup();
+    all
+}
+
+fn kept(object: &Path) -> PathBuf {
+    object.with_extension("undeclared")
+}
+
+/// Keeps them for who finds this object in the cache. Where that cannot be, he is not told.
+pub fn keep(object: &Path, said: &str) {
+    let lines: Vec<&str> = said.lines().filter(|line| read(line).is_some()).collect();
+    let file = kept(object);
+    let _ = match lines.is_empty() {
+        true => std::fs::remove_file(file),
+        false => std::fs::write(file, lines.join("\n")),
+    };
+}
+
+/// What was kept of this object.
+pub fn again(object: &Path) -> Vec<Undeclared> {
+    let said = std::fs::read(kept(object)).unwrap_or_default();
+    all(&String::from_utf8_lossy(&said))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_compilers_are_understood() {
+        let said = "/a:b/x.c: In function \u{2018}twice\u{2019}:\n\
+            /a:b/x.c:12:27: warning: implicit declaration of function \u{2018}helper\u{2019} [-Wimplicit-function-declaration]\n   \
+            12 | int twice(int x) { return helper(x); }\n\
+            y.c:3:1: warning: call to undeclared function 'floor'; ISO C99 and later do not support implicit function \
+            declarations [-Wimplicit-function-declaration]\n\
+            y.c:3:1: warning: unused variable \u{2018}z\u{2019} [-Wunused-variable]\n\
+            y.c:3: warning: [-Wimplicit-function-declaration]\n[-Wimplicit-function-declaration]\n";
+        let is = |name: &str, path: &str, line| Undeclared {
+            name: name.to_string(),
+            path: PathBuf::from(path),
+            line,
+        };
+        let both = vec![is("helper", "/a:b/x.c", 12), is("floor", "y.c", 3)];
+        assert_eq!(all(said), both);
+        let object = std::env::temp_dir().join(format!("undeclared-{}.so", std::process::id()));
+        keep(&object, said);
+        assert_eq!(again(&object), both);
+        keep(&object, "");
+        assert_eq!(again(&object), []);
+    }
+}
