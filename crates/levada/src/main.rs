@@ -42,6 +42,7 @@ mod top;
 mod translate;
 mod unit;
 
+mod waiting;
 use clap::Parser;
 use cli::{Cli, Command};
 use output::Failure;

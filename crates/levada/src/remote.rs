@@ -6,6 +6,7 @@ use crate::cli::{
     AllArgs, AtArgs, EventsArgs, LoadArgs, MoveArgs, OneArgs, ReplaceArgs, UnloadArgs,
 };
 use crate::output::{self, Failure, grouped, plural, table, unit_of};
+use crate::waiting::Waiting;
 use levada_host::api::socket;
 use levada_host::api::types::{
     Application, Details, Failed, LoadRequest, Manifest, MoveRequest, Progress, ReplaceRequest,
@@ -76,12 +77,33 @@ fn said<T: Serialize + DeserializeOwned>(
     words: impl FnOnce(&T) -> String,
 ) -> Done {
     let method = method.parse().map_err(|_| Failure::new("no such method"))?;
-    let text = client.text(method, address, body)?;
+    told(at, &client.text(method, address, body)?, words)
+}
+
+/// Asks for what the host compiles first, and says so where that takes long.
+fn compiled<T: Serialize + DeserializeOwned>(
+    at: &AtArgs,
+    client: Client,
+    address: &str,
+    body: &Value,
+    words: impl FnOnce(&T) -> String,
+) -> Done {
+    let waiting = Waiting::for_a_load(&client);
+    let text = client.text(Method::POST, address, body);
+    drop(waiting);
+    told(at, &text?, words)
+}
+
+fn told<T: Serialize + DeserializeOwned>(
+    at: &AtArgs,
+    text: &str,
+    words: impl FnOnce(&T) -> String,
+) -> Done {
     if at.json {
         output::line(text.trim_end())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let answer: T = serde_json::from_str(&text).map_err(|e| {
+    let answer: T = serde_json::from_str(text).map_err(|e| {
         Failure::new(format!("the host says what is not understood: {e}"))
             .help("is it of another version? --json shows what it says")
     })?;
@@ -159,10 +181,9 @@ fn load_manifest(args: &LoadArgs) -> Done {
     }
     let each = manifest.application.iter();
     let all = each.map(|one| one.within.unwrap_or(COMPILES)).sum::<f64>();
-    said(
+    compiled(
         &args.at,
         client_for(&args.at, all.clamp(0.0, 1e9))?,
-        "POST",
         "/manifest",
         &json!(manifest),
         |all: &Vec<Details>| {
@@ -205,14 +226,7 @@ pub fn load(args: &LoadArgs) -> Done {
     }
     let request = request(args)?;
     let client = client_for(&args.at, request.within.unwrap_or(COMPILES))?;
-    said(
-        &args.at,
-        client,
-        "POST",
-        "/applications",
-        &json!(request),
-        loaded,
-    )
+    compiled(&args.at, client, "/applications", &json!(request), loaded)
 }
 
 /// A path as a host is told it.
@@ -278,10 +292,9 @@ pub fn replace(args: &ReplaceArgs) -> Done {
         within: Some(drains),
     };
     let address = one(&args.old, "/replace");
-    said(
+    compiled(
         &args.load.at,
         client_for(&args.load.at, COMPILES + drains)?,
-        "POST",
         &address,
         &json!(request),
         |made: &Details| {

@@ -523,3 +523,46 @@ fn a_host_opens_as_many_files_as_it_may_and_its_children_as_before() {
     let unit = include_str!("../../levada-host/systemd/levada-host.service");
     assert!(unit.contains("\nLimitNOFILE=1024:"));
 }
+
+/// Elsewhere than on a terminal there is a line now and then. The compiler waits for a pipe to which
+/// nobody writes.
+#[test]
+fn who_waits_for_a_compiler_is_told() {
+    let place = sources();
+    let path = |name: &str| place.path(name).to_str().unwrap().to_string();
+    let (cc, slow, waits) = (path("cc"), path("slow"), pipe(&place, "waits"));
+    let levada = env!("CARGO_BIN_EXE_levada");
+    for (file, does) in [
+        (&cc, format!("read line < {}", waits.display())),
+        (&slow, format!("CC={cc}; export CC; exec {levada} \"$@\"")),
+    ] {
+        std::fs::write(file, format!("#!/bin/sh\n{does}\n")).unwrap();
+        let mode = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(file, mode).unwrap();
+    }
+    let host = Host::begin_as(place, &slow, &[]);
+    let args = ["load", common::host::TOP, "--socket", "h.sock"];
+    let mut command = host.place.command(&args);
+    let mut waits = command
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = String::new();
+    let mut err = std::io::BufReader::new(waits.stderr.take().unwrap());
+    std::io::BufRead::read_line(&mut err, &mut said).unwrap();
+    assert!(said.starts_with("checked and compiled for "), "{said}");
+    let preparing = || {
+        let seen = host.get("/host");
+        let (_, body) = seen.split_once("\r\n\r\n").unwrap();
+        let seen: serde_json::Value = serde_json::from_str(body).unwrap();
+        seen["preparing"].as_u64().unwrap()
+    };
+    assert_eq!(preparing(), 1);
+    waits.kill().unwrap();
+    waits.wait().unwrap();
+    let start = Instant::now();
+    while preparing() > 0 {
+        assert!(start.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}

@@ -82,6 +82,7 @@ fn info(served: &Served) -> HostInfo {
 
 /// The host itself
 #[utoipa::path(get, path = "/host", responses((status = 200, body = HostInfo)))]
+        preparing: served.preparing.count(),
 async fn host(Of(served): Shared) -> Json<HostInfo> {
     Json(info(&served))
 }

@@ -47,6 +47,11 @@ impl Preparing {
         lock(&self.0)
     }
 
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.groups().all.len()
+    }
+
     /// Ends all of them, and those that would begin.
     pub fn end(&self) {
         let mut groups = self.groups();

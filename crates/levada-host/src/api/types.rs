@@ -197,6 +197,9 @@ pub struct HostInfo {
     /// How many applications are loaded and have not ended.
     pub applications: usize,
     /// What the host before this one had loaded when it ended, and this one has not.
+    /// How many are checked and compiled at this moment, to be loaded.
+    #[serde(default)]
+    pub preparing: usize,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<String>,
 }
