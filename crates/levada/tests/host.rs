@@ -777,3 +777,30 @@ fn a_folder_that_is_no_text_is_told() {
         run.refuses(1, &["is no text in UTF-8", "a link"]);
     }
 }
+
+/// What HEAD answers is what GET does, without the body; and it follows nothing.
+#[test]
+fn the_head_of_an_answer_can_be_asked_for_alone() {
+    let host = Host::begin();
+    host.many("one");
+    for path in [
+        "/host",
+        "/applications/one",
+        "/events",
+        "/events?follow=true",
+        "/openapi.json",
+    ] {
+        let head = format!("HEAD {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        let answer = host.raw(head.as_bytes());
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 200"), "{answer}");
+        assert!(
+            head.contains("content-type: ") && body.is_empty(),
+            "{answer}"
+        );
+    }
+    let answer = host.raw(b"HEAD /nothing HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
+    let answer = host.post("/host", "");
+    assert!(answer.contains("\r\nallow: GET,HEAD\r\n"), "{answer}");
+}

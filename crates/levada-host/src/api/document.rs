@@ -2,13 +2,13 @@
 //! What the OpenAPI document says of every request, and the handlers need not say each.
 
 use utoipa::openapi::path::Operation;
-use utoipa::openapi::{ContentBuilder, OpenApi, PathItem, Ref, ResponseBuilder};
+use utoipa::openapi::{ContentBuilder, OpenApi, PathItem, Ref, RefOr, ResponseBuilder};
 
 /// Of all.
 const ANY: [(&str, &str); 3] = [
     (
         "405",
-        "Another method than those that are told of this path",
+        "Another method than those that are told of this path, which Allow names",
     ),
     (
         "500",
@@ -58,5 +58,22 @@ pub fn complete(mut document: OpenApi) -> OpenApi {
             BODY.into_iter().for_each(|one| add(operation, one));
         }
     }
+    for item in document.paths.paths.values_mut() {
+        item.head = item.get.as_ref().map(head);
+    }
     document
+}
+
+/// Whatever can be asked for with GET can with HEAD: the answer is the same, but for its body, which is left out.
+fn head(get: &Operation) -> Operation {
+    let mut head = get.clone();
+    let says = |text: &String| format!("{text}: the head of the answer alone");
+    head.summary = get.summary.as_ref().map(says);
+    head.operation_id = get.operation_id.as_ref().map(|id| format!("{id}_head"));
+    for response in head.responses.responses.values_mut() {
+        if let RefOr::T(response) = response {
+            response.content.clear();
+        }
+    }
+    head
 }
