@@ -490,7 +490,27 @@ fn hostile_clients_get_an_answer_and_harm_nothing() {
         (
             "{\"network\":\"x\\u0000y\",\"directory\":\"/tmp\"}",
             "400",
-            "",
+            "network has a NUL character",
+        ),
+        (
+            "{\"network\":\"x\",\"directory\":\"/tmp\\u0000\"}",
+            "400",
+            "directory has a NUL character",
+        ),
+        (
+            "{\"network\":\"x\",\"directory\":\"/tmp\",\"in\":\"a\\u0000\"}",
+            "400",
+            "in has a NUL character",
+        ),
+        (
+            "{\"network\":\"x\",\"directory\":\"/tmp\",\"out\":\"\\u0000\"}",
+            "400",
+            "out has a NUL character",
+        ),
+        (
+            "{\"network\":\"x\",\"directory\":\"/tmp\",\"set\":{\"a\\u0000\":1}}",
+            "400",
+            "set has a NUL character",
         ),
         (
             "{\"network\":\"\",\"directory\":\"/tmp\"}",
@@ -520,7 +540,13 @@ fn hostile_clients_get_an_answer_and_harm_nothing() {
     );
     assert!(host.get("/nothing").contains("see /openapi.json"));
     assert!(host.post("/map", "").starts_with("HTTP/1.1 405"));
-    assert!(host.get("/events?since=x").starts_with("HTTP/1.1 400"));
+    for since in ["x", "-1", "1.5", "", "18446744073709551616"] {
+        let answer = host.get(&format!("/events?since={since}"));
+        assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
+        assert!(answer.contains("is no number of an event"), "{answer}");
+        assert!(!answer.contains("deserialize"), "{answer}");
+    }
+    assert!(host.get("/events?since=0").starts_with("HTTP/1.1 200"));
     assert!(host.get("/applications/none").starts_with("HTTP/1.1 404"));
     for text in [
         "",

@@ -119,7 +119,13 @@ pub(super) async fn read<T: serde::de::DeserializeOwned>(request: Request) -> Re
 pub(super) fn query<T>(read: Result<Query<T>, QueryRejection>) -> Result<T, Failed> {
     match read {
         Ok(Query(query)) => Ok(query),
-        Err(e) => Err(Refusal::new(Kind::Wrong, e.body_text()).into()),
+        Err(e) => {
+            let said = e.body_text();
+            let why = said.strip_prefix("Failed to deserialize query string: ");
+            let why = why.unwrap_or(&said);
+            let what = format!("what stands behind ? in the address is not understood: {why}");
+            Err(Refusal::new(Kind::Wrong, what).into())
+        }
     }
 }
 

@@ -87,6 +87,16 @@ pub fn number<'de, D: Deserializer<'de>, T: Deserialize<'de> + FromStr>(
     })
 }
 
+/// The number of an event, as it stands in an address.
+pub fn event<'de, D: Deserializer<'de>>(value: D) -> Result<Option<u64>, D::Error> {
+    let text = String::deserialize(value)?;
+    text.parse().map(Some).map_err(|_| {
+        serde::de::Error::custom(format!(
+            "{text:?} is no number of an event: write the \"number\" of the last one that you know, or 0 for all"
+        ))
+    })
+}
+
 /// A value that is text for whoever is given it, and may be written as a number or as true or false.
 struct Text(String);
 

@@ -76,13 +76,13 @@ fn info(served: &Served) -> HostInfo {
         seconds: served.began.elapsed().as_secs_f64(),
         workers: served.host.runtime().workers(),
         applications: served.live(),
+        preparing: served.preparing.count(),
         left: served.memory.as_ref().map(Memory::left).unwrap_or_default(),
     }
 }
 
 /// The host itself
 #[utoipa::path(get, path = "/host", responses((status = 200, body = HostInfo)))]
-        preparing: served.preparing.count(),
 async fn host(Of(served): Shared) -> Json<HostInfo> {
     Json(info(&served))
 }
@@ -433,6 +433,8 @@ async fn events(
         why,
         away::leave,
         away::come_back,
+        beside::told,
+        beside::tell,
         map,
         stats,
         metrics,
@@ -440,8 +442,6 @@ async fn events(
         openapi
     ),
     components(schemas(Failed))
-        beside::told,
-        beside::tell,
 )]
 struct Document;
 
@@ -486,6 +486,7 @@ pub fn router(served: Arc<Served>) -> Router {
             "/cores/{cpu}/away",
             post(away::leave).delete(away::come_back),
         )
+        .route("/beside", get(beside::told).put(beside::tell))
         .route("/map", get(map))
         .route("/stats", get(stats))
         .route("/metrics", get(metrics))
@@ -493,6 +494,5 @@ pub fn router(served: Arc<Served>) -> Router {
         .route("/openapi.json", get(openapi))
         .fallback(nowhere)
         .method_not_allowed_fallback(not_so)
-        .route("/beside", get(beside::told).put(beside::tell))
         .with_state(served)
 }

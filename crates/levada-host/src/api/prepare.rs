@@ -10,7 +10,7 @@ use crate::lock::lock;
 use crate::refusal::Kind;
 use serde::Deserialize;
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
@@ -203,6 +203,27 @@ fn wrong(what: impl Into<String>) -> Failed {
     }
 }
 
+/// What has a character in it that ends a text for the system, which would say of it only that it is wrong.
+fn with_nul(request: &LoadRequest) -> Option<&'static str> {
+    let has = |text: &String| text.contains('\0');
+    let each =
+        |all: &BTreeMap<String, String>| all.iter().any(|(name, text)| has(name) || has(text));
+    let all = [
+        ("network", has(&request.network)),
+        ("in", request.input.iter().any(has)),
+        ("out", request.output.iter().any(has)),
+        ("set", each(&request.set)),
+        ("option", each(&request.option)),
+        ("path", request.path.iter().any(has)),
+        ("project", request.project.iter().any(has)),
+        ("native", request.native.iter().any(has)),
+        ("outside", request.outside.iter().any(has)),
+        ("placement", request.placement.iter().any(has)),
+        ("arguments", request.arguments.iter().any(has)),
+    ];
+    all.into_iter().find(|(_, has)| *has).map(|(name, _)| name)
+}
+
 /// Calls `program prepare` with what was asked for.
 pub fn prepare(
     program: &Path,
@@ -210,6 +231,16 @@ pub fn prepare(
     preparing: &Preparing,
     client: Option<&Client>,
 ) -> Result<Prepared, Failed> {
+    if request
+        .directory
+        .as_os_str()
+        .as_encoded_bytes()
+        .contains(&0)
+    {
+        return Err(wrong(
+            "directory has a NUL character (\\u0000) in it, and no path can have one",
+        ));
+    }
     if !request.directory.is_absolute() || !request.directory.is_dir() {
         let shown = request.directory.display();
         return Err(wrong(format!(
@@ -218,6 +249,11 @@ pub fn prepare(
     }
     if request.network.is_empty() {
         return Err(wrong("network names none"));
+    }
+    if let Some(name) = with_nul(request) {
+        return Err(wrong(format!(
+            "{name} has a NUL character (\\u0000) in it, and neither a path nor an option can have one"
+        )));
     }
     let mut command = Command::new(program);
     command.arg("prepare").current_dir(&request.directory);

@@ -168,6 +168,7 @@ pub struct WithinQuery {
 pub struct EventsQuery {
     /// The number of the last event that is known already. Where some after that are not kept any more, the
     /// first line says how many.
+    #[serde(deserialize_with = "given::event")]
     pub since: Option<u64>,
     /// Go on with what happens from now on.
     pub follow: bool,
@@ -196,10 +197,10 @@ pub struct HostInfo {
     pub workers: u32,
     /// How many applications are loaded and have not ended.
     pub applications: usize,
-    /// What the host before this one had loaded when it ended, and this one has not.
     /// How many are checked and compiled at this moment, to be loaded.
     #[serde(default)]
     pub preparing: usize,
+    /// What the host before this one had loaded when it ended, and this one has not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<String>,
 }
