@@ -3,6 +3,7 @@
 
 use crate::cli::{HostArgs, RestoreWhat};
 use crate::interrupt::Interrupt;
+use crate::notify;
 use crate::output::{self, Failure, failure, plural};
 use levada_host::api::guard;
 use levada_host::api::isolated::{AllIsolated, Starts};
@@ -155,7 +156,11 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
         None if isolated => {}
         None => say!("{}", plural(workers, "worker")),
     }
+    // Clients that come from now on are answered. Whoever has started the host of an isolated application asks it itself.
+    let tell = |what| (!isolated).then(|| notify::tell(what));
+    tell(notify::READY);
     let done = serve(&socket, served.clone(), end);
+    tell(notify::STOPPING);
     // Whatever happens from now on, the next host may load all again.
     if let Some(memory) = &served.memory {
         memory.journal().close();

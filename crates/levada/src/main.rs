@@ -5,6 +5,7 @@
 //! output); 2 when the command line is wrong; 130 when it was interrupted. A program that runs in a shield
 //! has its own.
 
+mod notify;
 #[macro_use]
 mod output;
 
@@ -41,8 +42,8 @@ mod summary;
 mod top;
 mod translate;
 mod unit;
-
 mod waiting;
+
 use clap::Parser;
 use cli::{Cli, Command};
 use output::Failure;

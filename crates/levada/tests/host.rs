@@ -329,6 +329,95 @@ fn a_socket_that_somebody_else_listens_on_is_taken_over() {
     }
 }
 
+/// In the way of units of `Type=notify`: by a path, or by a name that is in no folder.
+#[test]
+fn whoever_has_started_it_is_told_that_it_answers_and_that_it_ends() {
+    use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::net::SocketAddr;
+    let place = sources();
+    let path = place.path("notify.sock");
+    let hidden = format!("levada-test-{}", std::process::id());
+    let address = SocketAddr::from_abstract_name(&hidden).unwrap();
+    for (name, hears) in [
+        (
+            path.to_str().unwrap().to_string(),
+            UnixDatagram::bind(&path).unwrap(),
+        ),
+        (
+            format!("@{hidden}"),
+            UnixDatagram::bind_addr(&address).unwrap(),
+        ),
+    ] {
+        hears
+            .set_read_timeout(Some(Duration::from_secs(60)))
+            .unwrap();
+        let heard = || {
+            let mut text = [0; 100];
+            let n = hears.recv(&mut text).unwrap();
+            String::from_utf8_lossy(&text[..n]).into_owned()
+        };
+        let mut command = place.command(&["host", "--socket=n.sock", "--state=state"]);
+        command.env("NOTIFY_SOCKET", &name);
+        let mut child = command.stderr(std::process::Stdio::null()).spawn().unwrap();
+        assert_eq!(heard(), "READY=1");
+        // Of what it starts nothing is heard.
+        place
+            .run(&[
+                "load",
+                "src/p/Many.xdf",
+                "--isolate",
+                "--out=/dev/null",
+                "--socket=n.sock",
+            ])
+            .succeeds();
+        // SAFETY: the child has not been waited for.
+        unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+        assert_eq!(heard(), "STOPPING=1");
+        assert!(child.wait().unwrap().success());
+    }
+    // Nobody listens there, or it is no name of a socket.
+    for name in ["", "/nowhere/at/all", "@"] {
+        let mut command = place.command(&["host", "--socket=n.sock", "--state=state"]);
+        let mut child = command.env("NOTIFY_SOCKET", name).spawn().unwrap();
+        let start = std::time::Instant::now();
+        while UnixStream::connect(place.path("n.sock")).is_err() {
+            assert!(start.elapsed() < Duration::from_secs(60));
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        // It has all that it needs to end well when it answers.
+        place.run(&["list", "--socket=n.sock"]).succeeds();
+        // SAFETY: the child has not been waited for.
+        unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+        assert!(child.wait().unwrap().success());
+    }
+}
+
+/// As `make install` has them, where there is something that can tell.
+#[test]
+fn systemd_has_nothing_against_the_units() {
+    let place = Place::new(&[]);
+    let levada = env!("CARGO_BIN_EXE_levada");
+    let service = include_str!("../../levada-host/systemd/levada-host.service");
+    let begins = format!("ExecStart=\"{levada}\" ");
+    let service = service.replace("ExecStart=levada ", &begins);
+    place.write("levada-host.service", &service);
+    let socket = include_str!("../../levada-host/systemd/levada-host.socket");
+    place.write("levada-host.socket", socket);
+    let mut verify = std::process::Command::new("systemd-analyze");
+    verify.args([
+        "verify",
+        "--user",
+        "--man=no",
+        "levada-host.service",
+        "levada-host.socket",
+    ]);
+    verify.current_dir(place.path(""));
+    match verify.env("XDG_RUNTIME_DIR", place.path("")).output() {
+        Ok(done) => assert!(done.status.success() && done.stderr.is_empty(), "{done:?}"),
+        Err(_) => common::skipped("the units", "there is no systemd-analyze"),
+    }
+}
+
 /// Killed while three applications run, a fourth has ended and a fifth is unloaded: the three are known
 /// to the next host, and run again when that is asked for.
 #[test]
