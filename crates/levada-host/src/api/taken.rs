@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What the processes of isolated applications, and others of which the host has been told, take of the cores, by what the
-//! system has counted of their threads. They
-//! are not asked: one that is stopped does not answer, and one that is not trusted says what it likes.
+//! system has counted of their threads. They are not asked: one that is stopped does not answer, and one that is not
+//! trusted says what it likes.
 //!
 //! The system counts for as long as a thread lives, so what is taken lately is the difference of two looks. They are
 //! looked at while something of the host runs, which costs nothing while nothing does; whoever wants to know it
