@@ -130,7 +130,9 @@ static inline void leave_forks(lvd_worker *w, lvd_fiber *f) {
 static void leave(lvd_worker *w, lvd_fiber *f) {
   leave_forks(w, f);
   lvd_fiber *next = begin_next(w);
-  lvd_port_context_switch(&f->context, next ? &next->context : &w->home, false);
+  /* What it is promised may have changed meanwhile: then its turn is the next. */
+  if (LVD_LIKELY(next != f))
+    lvd_port_context_switch(&f->context, next ? &next->context : &w->home, false);
 }
 
 /* The same, straight to the worker's own stack. */
@@ -522,16 +524,21 @@ void lvd_fiber_wait_through(lvd_fiber *f, lvd_event *e) {
   f->deaf = false;
 }
 
-/* All but the switch to somebody who is as urgent. */
+/* All but the switch to somebody who is as urgent. Where all others of its level have just had a turn, or are promised
+ * less, the worker's loop says whose turn it is. */
 __attribute__((noinline)) static void give_way(lvd_worker *w, lvd_entity *e) {
   if (!w->turns) w->turns = 1; /* switch_to_next has counted */
-  bool alone = w->ready_places >> lvd_place_after(e) == 0;
-  if (alone && !loop_wanted(w)) return;
+  uint32_t others = w->ready_places >> lvd_place_after(e);
+  if (!others && !loop_wanted(w)) return;
+  bool home = w->ready_places >> lvd_place(e) == 0;
   lvd_store_relaxed_u32(&e->state, LVD_READY);
-  lvd_queue_put(w, e);
+  if (home)
+    lvd_queue_put_after(w, e);
+  else
+    lvd_queue_put(w, e);
   if (LVD_UNLIKELY(lvd_port_has_exceptions()))
-    leave_with_exceptions(w, fiber_of(e), alone);
-  else if (alone)
+    leave_with_exceptions(w, fiber_of(e), home);
+  else if (home)
     go_home(w, fiber_of(e));
   else
     leave(w, fiber_of(e));

@@ -197,3 +197,33 @@ void test_fair_behind_a_promise(void) {
   for (int i = 0; i < 2; i++) lvd_app_unload(app[i]);
   lvd_runtime_destroy(rt);
 }
+
+enum { YIELDS = 1000 };
+
+static void yields(void *unused) {
+  for (int i = 0; i < YIELDS; i++) lvd_fiber_yield();
+  (void)unused;
+}
+
+/* A fiber that yields lets those go first, too, who have just had a turn; one that is promised a rate goes on. */
+void test_fair_yields(void) {
+  static const lvd_actor_class busy = {.name = "busy", .run = always_run};
+  lvd_actor_desc actor[] = {{"one", &busy, NULL, 0}};
+  lvd_network net = {LVD_LAYOUT, "busy", 1, 0, actor, NULL};
+  lvd_runtime *rt = runtime_of(1);
+  lvd_app *app, *others;
+  CHECK_EQ(lvd_app_load(rt, &net, NULL, &others, NULL, 0), LVD_OK);
+  CHECK_EQ(lvd_app_start(others), LVD_OK);
+  CHECK_EQ(lvd_app_open(rt, NULL, &app), LVD_OK);
+  for (int promised = 0; promised < 2; promised++) {
+    CHECK_EQ(lvd_app_promise(app, promised), LVD_OK);
+    lvd_fiber *f;
+    uint32_t before = lvd_load_relaxed_u32(&always);
+    CHECK_EQ(lvd_fiber_start(app, yields, NULL, NULL, &f), LVD_OK);
+    CHECK_EQ(lvd_fiber_join(f, -1), LVD_OK);
+    if (!promised) CHECK(lvd_load_relaxed_u32(&always) - before >= YIELDS / 2);
+  }
+  lvd_app_unload(app);
+  lvd_app_unload(others);
+  lvd_runtime_destroy(rt);
+}
