@@ -566,6 +566,14 @@ void lvd_stuck_tick(lvd_worker *w);
 void lvd_stuck_fiber(lvd_worker *w, const void *sp, const void *at);
 /* Who computes for longer than this while his application ends is left where he is. */
 enum { LVD_STOP_MS = 200, LVD_END_TICKS = LVD_STOP_MS / LVD_TICK_MS };
+/* For where a fiber forks, yields or sleeps, and all is whole, as where an actor's native fails: if it is one of a C
+ * program that ends, has had its time for that and has not come to its end by itself, this does not return. */
+LVD_COLD void lvd_leave_overdue(lvd_worker *w);
+static inline void lvd_leave_if_overdue(lvd_worker *w) {
+  const lvd_entity *e = w->current;
+  if (LVD_UNLIKELY(e && e->is_fiber && lvd_load_relaxed_u32(&e->app->phase) != LVD_PHASE_RUNNING))
+    lvd_leave_overdue(w);
+}
 /* The watchdog has seen that the activation sleeps in the system. In signal context. */
 void lvd_stuck_asleep(lvd_worker *w);
 

@@ -528,6 +528,7 @@ void lvd_fiber_wait_through(lvd_fiber *f, lvd_event *e) {
  * less, the worker's loop says whose turn it is. */
 __attribute__((noinline)) static void give_way(lvd_worker *w, lvd_entity *e) {
   if (!w->turns) w->turns = 1; /* switch_to_next has counted */
+  lvd_leave_if_overdue(w);
   uint32_t others = w->ready_places >> lvd_place_after(e);
   if (!others && !loop_wanted(w)) return;
   bool home = w->ready_places >> lvd_place(e) == 0;
@@ -616,6 +617,7 @@ lvd_status lvd_fiber_sleep(int64_t ns) {
   uint32_t which;
   if (f) {
     lvd_status status = lvd_fiber_wait(f, NULL, 0, ns < 0 ? 0 : ns, &which);
+    if (status == LVD_E_STOPPED) lvd_leave_if_overdue(lvd_this_worker());
     return status == LVD_E_TIME ? LVD_OK : status;
   }
   lvd_stream_thread_flush();

@@ -205,24 +205,11 @@ static void serve(lvd_forker *f, lvd_deque *d, const lvd_fork *head) {
   }
 }
 
-/* Of a C program that ends and does not come to its end by itself: between two forks all is whole, as where an
- * actor's native fails. */
-static void leave_if_told(const lvd_forker *f) {
-  lvd_worker *w = f->worker;
-  const lvd_entity *e = w ? w->current : NULL;
-  if (LVD_LIKELY(!e || !e->is_fiber ||
-                 lvd_load_relaxed_u64(&e->app->share[w->index].end_ticks) < LVD_END_TICKS))
-    return;
-  if (!w->may_abandon || lvd_fiber_is_bare(e)) return;
-  w->may_abandon = 0;
-  lvd_port_jump(w->escape);
-}
-
 lvd_fork *lvd_fork_seldom(void (*run)(lvd_fork *), const void *bytes, size_t size) {
   lvd_forker *f = lvd_forker_self();
   lvd_deque *d = f ? lvd_forker_deque(f) : NULL;
   if (!d) return LVD_NO_SLOT;
-  leave_if_told(f);
+  if (f->worker) lvd_leave_if_overdue(f->worker);
   uint32_t may_abandon = set_abandon(f, 0);
   lvd_fork *slot = lvd_forks.head, *head = slot;
   if (slot == &d->slot[LVD_DEQUE_SLOTS]) { /* full: the join finds it as it is, and calls */

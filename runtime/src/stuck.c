@@ -133,18 +133,33 @@ static bool is_behind(const lvd_worker *w) {
   return w->ready_places >> lvd_place(w->current) || lvd_inbox_pending(&w->inbox);
 }
 
+/* Has it had long enough for its end, by the clock on the wall? */
+static bool is_late(lvd_app_share *share) {
+  uint64_t now = lvd_port_ticks();
+  if (!share->ends_since) share->ends_since = now;
+  return now - share->ends_since > lvd_port_ns_to_ticks(ENDS_NS);
+}
+
 /* Amid forks no fiber computes for long by itself: when the application has had its time to end here, the next fork
  * of each ends it (fork.c). Beside others it may have little of the core, so that it is not waited for by its
  * own time alone. */
 static void tell_end(const lvd_worker *w, lvd_app *app) {
   lvd_app_share *share = &app->share[w->index];
-  uint64_t now = lvd_port_ticks();
-  if (!share->ends_since) share->ends_since = now;
-  bool late = now - share->ends_since > lvd_port_ns_to_ticks(ENDS_NS);
-  lvd_store_relaxed_u64(&share->end_ticks,
-                        late ? LVD_END_TICKS : lvd_load_relaxed_u64(&share->end_ticks) + 1);
+  lvd_store_relaxed_u64(&share->end_ticks, is_late(share)
+                                               ? LVD_END_TICKS
+                                               : lvd_load_relaxed_u64(&share->end_ticks) + 1);
   if (lvd_load_relaxed_u64(&share->end_ticks) >= LVD_END_TICKS)
     lvd_store_relaxed_ptr(&lvd_forks.limit, NULL);
+}
+
+/* One that yields again and again may have so little that no tick ever meets it. */
+void lvd_leave_overdue(lvd_worker *w) {
+  const lvd_app *app = w->current->app;
+  lvd_app_share *share = &app->share[w->index];
+  if (!app->code_to || !w->may_abandon || lvd_fiber_is_bare(w->current)) return;
+  if (lvd_load_relaxed_u64(&share->end_ticks) < LVD_END_TICKS && !is_late(share)) return;
+  w->may_abandon = 0;
+  lvd_port_jump(w->escape);
 }
 
 void lvd_stuck_fiber(lvd_worker *w, const void *sp, const void *at) {

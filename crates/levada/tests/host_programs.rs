@@ -401,6 +401,50 @@ fn who_forks_without_end_can_be_ended() {
     assert_eq!(host.seen("net")["state"], "running");
 }
 
+/// It hands its worker on again and again, or calls what waits and does not look at what that says: none of its
+/// activations is long. It ends all the same, also one that was asked to leave for a new version and does not hear it.
+#[test]
+fn who_only_yields_or_does_not_look_can_be_ended() {
+    let place = sources();
+    make(
+        &place,
+        "turns",
+        "#include <levada/fiber.h>\n#include <levada/native.h>\n#include <levada/program.h>\n#include <string.h>\n\
+         static void yields(void *unused) {\n  (void)unused;\n  for (;;) lvd_fiber_yield();\n}\n\
+         int main(int argc, char **argv) {\n  const char *how = argc > 1 ? argv[1] : \"\";\n  \
+         for (int i = 0; i < 3 && strcmp(how, \"several\") == 0; i++)\n    \
+         lvd_fiber_start(lvd_app_here(), yields, NULL, NULL, NULL);\n  \
+         while (strcmp(how, \"sleeps\") == 0) lvd_fiber_sleep(1000);\n  yields(NULL);\n  return 0;\n}\n",
+    );
+    let host = Host::begin_in(place);
+    host.many("net");
+    for how in ["yields", "several", "sleeps"] {
+        for replaced in [false, true] {
+            let load = [
+                "load", "turns.so", "--name=a", "--socket", "h.sock", "--", how,
+            ];
+            host.place.run(&load).succeeds();
+            host.until("a", |a| a["firings"] == 1);
+            let unload = || {
+                let ended = host.json(&["unload", "a", "--now"]);
+                assert_eq!(ended["outcome"], "stopped", "{how}, {replaced}");
+            };
+            if !replaced {
+                unload();
+                continue;
+            }
+            std::thread::scope(|scope| {
+                let replaces = scope.spawn(|| host.run(&["replace", "a", "turns.so"]));
+                host.until("a", |a| a["state"] == "draining");
+                unload();
+                let replaced = replaces.join().unwrap();
+                replaced.refuses(1, &["a has ended before it was replaced"]);
+            });
+        }
+    }
+    assert_eq!(host.seen("net")["state"], "running");
+}
+
 /// However long it has forks open, on all workers: what else there is has its turns, and a pause begins at once.
 #[test]
 fn who_has_forks_open_takes_turns() {

@@ -36,6 +36,7 @@ lvd_deque *lvd_forker_deque(lvd_forker *f) { return lvd_load_relaxed_ptr(&f->deq
 void lvd_forker_without(lvd_forker *f) { (void)f; }
 bool lvd_forks_wake(lvd_forker *by) { return by == NULL; }
 bool lvd_fork_may_leap(lvd_forker *f) { return f != NULL; }
+void lvd_leave_overdue(lvd_worker *w) { (void)w; }
 lvd_cancel_scope *lvd_deque_scope(const lvd_deque *d, uint32_t i) {
   (void)d, (void)i;
   return NULL;

@@ -24,4 +24,5 @@ void lvd_forks_abandon(lvd_worker *w, lvd_fiber *f) { (void)w, (void)f; }
 void lvd_forks_forsake(lvd_app *app, lvd_fiber *f) { (void)app, (void)f; }
 __attribute__((weak)) bool lvd_entity_stays(const lvd_entity *e) { return e == NULL; }
 __attribute__((weak)) bool lvd_fiber_is_bare(const lvd_entity *e) { return e == NULL; }
+__attribute__((weak)) void lvd_leave_overdue(lvd_worker *w) { (void)w; }
 __attribute__((weak)) void lvd_stacks_forsake(lvd_app *app) { (void)app; }
