@@ -2,7 +2,7 @@
 //! `levada host`: holds applications until it is told to end, and listens to what they should do.
 
 use crate::cli::{HostArgs, RestoreWhat};
-use crate::interrupt::Interrupt;
+use crate::interrupt::{self, Interrupt};
 use crate::notify;
 use crate::output::{self, Failure, failure, plural};
 use levada_host::api::guard;
@@ -143,7 +143,12 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
     });
     let end = Arc::new(tokio::sync::Notify::new());
     let ended = end.clone();
-    let interrupt = match Interrupt::watch_without_pipe(move || ended.notify_one()) {
+    // Of an isolated application's process it is seen from outside what has ended it.
+    let at_once = match isolated {
+        true => guard::end_by,
+        false => interrupt::exit,
+    };
+    let interrupt = match Interrupt::watch_without_pipe(move || ended.notify_one(), at_once) {
         Ok(interrupt) => interrupt,
         Err(e) => return failure(format!("cannot watch for signals: {e}")),
     };

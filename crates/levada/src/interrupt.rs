@@ -14,24 +14,31 @@ pub struct Interrupt {
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
+/// As a shell tells that a signal has ended somebody.
+pub fn exit(signal: i32) -> ! {
+    std::process::exit(128 + signal)
+}
+
 impl Interrupt {
     /// Calls `stop` when a signal comes, in a thread of its own.
     pub fn watch(stop: impl Fn() + Send + Sync + 'static) -> std::io::Result<Interrupt> {
-        Interrupt::watch_for(&[SIGINT, SIGTERM, SIGHUP, SIGPIPE], stop)
+        Interrupt::watch_for(&[SIGINT, SIGTERM, SIGHUP, SIGPIPE], stop, exit)
     }
 
-    /// The same, but that readers of the output may go.
+    /// The same, but that readers of the output may go, and that `end` ends the process when the second one comes.
     pub fn watch_without_pipe(
         stop: impl Fn() + Send + Sync + 'static,
+        end: fn(i32) -> !,
     ) -> std::io::Result<Interrupt> {
         // SAFETY: ignored from here on, in this process alone.
         unsafe { libc::signal(SIGPIPE, libc::SIG_IGN) };
-        Interrupt::watch_for(&[SIGINT, SIGTERM, SIGHUP], stop)
+        Interrupt::watch_for(&[SIGINT, SIGTERM, SIGHUP], stop, end)
     }
 
     fn watch_for(
         numbers: &[i32],
         stop: impl Fn() + Send + Sync + 'static,
+        end: fn(i32) -> !,
     ) -> std::io::Result<Interrupt> {
         let stop = Arc::new(stop);
         let mut signals = Signals::new(numbers)?;
@@ -48,7 +55,7 @@ impl Interrupt {
                             continue; // Each print to nobody brings another.
                         }
                         // Asked twice: whatever hangs, hangs no longer.
-                        std::process::exit(128 + number);
+                        end(number);
                     }
                     // Stopping waits for the actions that run; the next signal must not.
                     let stop = stop.clone();

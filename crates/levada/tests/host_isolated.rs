@@ -191,6 +191,24 @@ fn who_is_told_to_end_from_outside_is_told_to_have_ended_by_that() {
     until_gone(pid);
 }
 
+/// Told again, it does not wait for a firing that lasts, and has ended by that signal, too.
+#[test]
+fn who_is_told_twice_is_told_to_have_ended_by_that() {
+    let host = Host::begin_in(rogues());
+    let name = rogue(&host, 3, &[]);
+    host.until(&name, |a| a["firings"].as_u64() > Some(9));
+    let pid = process(&host.seen(&name));
+    while lives(pid) {
+        // It may have gone since.
+        // SAFETY: a child of a host of this test, or nobody.
+        unsafe { libc::kill(pid as i32, libc::SIGTERM) };
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let failed = host.until(&name, |a| a["state"] == "failed");
+    let how = "its process was ended by signal 15 (Terminated)";
+    assert_eq!(failed["outcome"], how);
+}
+
 #[test]
 fn what_its_own_host_contains_is_told_in_the_same_words() {
     let host = Host::begin();
