@@ -236,9 +236,17 @@ impl Memory {
         }
     }
 
-    /// Whether the application of this name is paused, for the host that loads it again.
-    pub fn set_paused(&self, name: &str, paused: bool) -> std::io::Result<()> {
+    /// Whether the application of this name is paused, for the host that loads it again; none: as it was. It is looked at
+    /// when nobody else writes that down: of several who pause it and let it go on, the last one sees what is so.
+    pub fn set_paused(
+        &self,
+        name: &str,
+        is_paused: impl FnOnce() -> Option<bool>,
+    ) -> std::io::Result<()> {
         let whose = self.whose();
+        let Some(paused) = is_paused() else {
+            return Ok(());
+        };
         // One that has just ended is not kept any more.
         match self.read(name) {
             Ok(request) if whose.ours.contains_key(name) && request.paused != paused => {
@@ -580,11 +588,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let memory = Memory::open(folder.path()).unwrap();
         memory.keep("a", 1, &request()).unwrap();
-        memory.set_paused("a", true).unwrap();
-        memory.set_paused("nobody", true).unwrap();
+        memory.set_paused("a", || Some(true)).unwrap();
+        memory.set_paused("a", || None).unwrap();
+        memory.set_paused("nobody", || Some(true)).unwrap();
         let kept = memory.read("a").unwrap();
         assert_eq!((kept.paused, kept.priority), (true, -3));
-        memory.set_paused("a", false).unwrap();
+        memory.set_paused("a", || Some(false)).unwrap();
         assert!(!memory.read("a").unwrap().paused);
         assert!(memory.read("nobody").is_err());
     }

@@ -49,7 +49,7 @@ pub fn change_by_name(
     if resumes && resume_left(served, name)? {
         if let Some(memory) = &served.memory {
             memory
-                .set_paused(name, false)
+                .set_paused(name, || Some(false))
                 .map_err(|e| change.not_remembered(&e))?;
         }
         let mut all = served.applications().into_iter();
@@ -75,17 +75,36 @@ pub fn change_by_name(
     if let Some(journal) = begins {
         journal.runs(name);
     }
-    // What a firing keeps from being paused at once is paused all the same.
-    let state = match &done {
-        Ok(application) => Some(application.state),
-        Err(_) => served.host.find(name).ok().map(|seen| seen.state),
-    };
-    let paused = state == Some(State::Paused);
-    if let Some(memory) = &served.memory
-        && (paused || state == Some(State::Running))
-        && let Err(e) = memory.set_paused(name, paused)
-    {
-        return Err(change.not_remembered(&e).into());
+    if let Some(memory) = &served.memory {
+        let told = match &done {
+            Ok(application) => Some(application.state),
+            Err(_) => state_of_isolated(served, name),
+        };
+        let is_paused = || {
+            let here = served.host.find(name).ok().map(|seen| seen.state);
+            stays_paused(resumes, here.or(told)?)
+        };
+        let kept = memory.set_paused(name, is_paused);
+        kept.map_err(|e| change.not_remembered(&e))?;
     }
     done
+}
+
+/// What it says of itself, or said last.
+fn state_of_isolated(served: &Served, name: &str) -> Option<State> {
+    let isolated = served.isolated.find(name)?;
+    Some(isolated.details().application.state)
+}
+
+/// Whether one that was to be paused, or to go on, is paused where the next host loads it, as it is in this state now;
+/// none: as it was before.
+fn stays_paused(resumed: bool, state: State) -> Option<bool> {
+    match state {
+        // What a firing keeps from being paused at once is paused all the same.
+        State::Paused => Some(true),
+        State::Running => Some(false),
+        // It has come to its end when it was paused, or does so now. As long as that lasts it is remembered.
+        State::Draining | State::Ending | State::Ended | State::Failed if resumed => Some(false),
+        _ => None,
+    }
 }

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a host remembers is what is so, at whatever moment it is killed.
+
+mod common;
+
+use common::Place;
+use common::host::{Host, sources};
+use serde_json::Value;
+
+/// It is opened as soon as there is no file `shut`, waits for `go`, or until it is asked to end, and what it keeps is
+/// finished when there is no file `lasts`.
+const LASTS: &str = r#"
+#include <levada/fiber.h>
+#include <levada/native.h>
+#include <levada/program.h>
+#include <stdio.h>
+#include <unistd.h>
+static const char key;
+static void finish(void *data, lvd_status outcome) {
+  (void)data, (void)outcome;
+  while (access("lasts", F_OK) == 0) usleep(1000);
+}
+__attribute__((constructor)) static void gate(void) {
+  while (access("shut", F_OK) == 0) usleep(1000);
+}
+int main(void) {
+  lvd_app_data(lvd_app_here(), &key, 1, finish);
+  fclose(fopen("begun", "w"));
+  while (access("go", F_OK) && !lvd_app_drains(lvd_app_here())) usleep(1000);
+  return 0;
+}
+"#;
+
+fn lasting() -> Host {
+    let place = sources();
+    place.write("lasts.c", LASTS);
+    place
+        .run(&["cc", "--hosted", "-O2", "lasts.c", "-o", "lasts.so"])
+        .succeeds();
+    Host::begin_in(place)
+}
+
+fn load(host: &Host, more: &[&str]) {
+    host.run(&[&["load", "lasts.so", "--name=a"][..], more].concat())
+        .succeeds();
+}
+
+/// Waits for a file, and takes it away.
+fn take(host: &Host, file: &str) {
+    while !host.place.exists(file) {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    std::fs::remove_file(host.place.path(file)).unwrap();
+}
+
+fn killed(mut host: Host) -> Place {
+    host.child.kill().unwrap();
+    host.child.wait().unwrap();
+    std::mem::replace(&mut host.place, Place::new(&[]))
+}
+
+/// What the next host would read of `a`.
+fn remembered(host: &Host) -> Value {
+    let text = std::fs::read(host.place.path("state/a.json")).unwrap();
+    serde_json::from_slice(&text).unwrap()
+}
+
+/// It has come to its end while it was paused, and is told to go on while that end lasts.
+#[test]
+fn who_was_let_go_on_is_not_paused_for_the_next_host() {
+    for more in [&[][..], &["--isolate"]] {
+        let host = lasting();
+        load(&host, more);
+        take(&host, "begun");
+        host.place.write("lasts", "");
+        host.run(&["pause", "a", "--within=0.1"])
+            .refuses(1, &["a is paused, but a firing of it has not ended"]);
+        assert_eq!(remembered(&host)["paused"], true);
+        host.place.write("go", "");
+        host.until("a", |a| a["state"] == "ending");
+        host.run(&["resume", "a"])
+            .refuses(1, &["a has ended, or is about to"]);
+        assert_eq!(remembered(&host)["paused"], false);
+        let place = killed(host);
+        std::fs::remove_file(place.path("lasts")).unwrap();
+        let host = Host::begin_with(place, &["--restore=all"]);
+        let ended = host.until("a", |a| a["state"] == "ended");
+        assert_eq!(ended["outcome"], "done");
+    }
+}
