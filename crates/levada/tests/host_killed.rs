@@ -88,3 +88,24 @@ fn who_was_let_go_on_is_not_paused_for_the_next_host() {
         assert_eq!(ended["outcome"], "done");
     }
 }
+
+/// Its process is there, and has not been loaded yet: it is forgotten, and not held as one that could not be loaded.
+#[test]
+fn who_is_taken_away_amid_its_restore_stays_so() {
+    let mut host = lasting();
+    for _ in 0..5 {
+        load(&host, &["--isolate"]);
+        take(&host, "begun");
+        host.place.write("shut", "");
+        host = Host::begin_with(killed(host), &["--restore=all"]);
+        host.until("a", |a| !a["isolated"].is_null());
+        host.run(&["unload", "a", "--now"]).succeeds();
+        std::fs::remove_file(host.place.path("shut")).unwrap();
+        // Whatever its restore has to say of it has been said.
+        host.run(&["pause", "a"])
+            .refuses(1, &["no application a is loaded"]);
+        assert!(host.seen("a").is_null());
+        assert!(!host.place.exists("state/a.json"));
+        assert!(!host.said().contains("cannot be loaded again"));
+    }
+}

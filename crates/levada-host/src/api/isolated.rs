@@ -105,6 +105,8 @@ pub(super) struct Known {
     told: bool,
     /// It is about to begin.
     begins: bool,
+    /// Somebody has it taken away, whether or not it has begun.
+    goes: bool,
     /// A new version is to take its place: its end may not be the end of it.
     replaced: bool,
     /// How that has ended.
@@ -467,8 +469,15 @@ impl Isolated {
         }
     }
 
+    /// Whether somebody has it taken away at once. Who loads it meanwhile fails then.
+    pub(super) fn goes(&self) -> bool {
+        self.known().goes
+    }
+
     /// Takes it away. With `now`, whatever it does then, its process ends.
     fn unload(&self, now: bool, within: Duration) -> Result<Unloaded, Failed> {
+        // Before it ends by that.
+        self.known().goes |= now;
         if self.lives() {
             let (within, answers) = match now {
                 true => (within.min(AT_ONCE), AT_ONCE_ANSWERS),
@@ -756,6 +765,7 @@ impl AllIsolated {
             options: prepared.options.clone(),
             told: false,
             begins: false,
+            goes: false,
             replaced: false,
             over: None,
         };

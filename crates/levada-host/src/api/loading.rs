@@ -31,6 +31,14 @@ impl Loaded {
             Loaded::Isolated(isolated) => isolated.number,
         }
     }
+
+    /// Whether somebody has taken it away before it began.
+    fn goes(&self) -> bool {
+        match self {
+            Loaded::Here(hosted) => hosted.app.is_ending(),
+            Loaded::Isolated(isolated) => isolated.goes(),
+        }
+    }
 }
 
 /// Loads all of these, or none: the first that is wrong is told, before anything is touched.
@@ -302,10 +310,10 @@ fn take_back(served: &Served, loaded: &[(Loaded, Ready)], restored: bool) {
         // What the host before this one has kept stays, for the next.
         Some(memory) if restored => {
             for ((name, number), (loaded, _)) in numbered(loaded).zip(loaded) {
-                match loaded {
+                match loaded.goes() {
                     // But for what somebody has unloaded meanwhile.
-                    Loaded::Here(hosted) if hosted.app.is_ending() => memory.forget(name, number),
-                    _ => memory.give_back(name, number),
+                    true => memory.forget(name, number),
+                    false => memory.give_back(name, number),
                 }
             }
         }
