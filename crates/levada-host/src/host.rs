@@ -62,6 +62,7 @@ impl Host {
             changed: Condvar::new(),
             stdio: Stdio::new(options.isolated),
             notes,
+            over: OnceLock::new(),
             beside: OnceLock::new(),
             left_lately: Mutex::default(),
         });
@@ -87,6 +88,12 @@ impl Host {
 
     pub fn events(&self) -> &Arc<Events> {
         &self.shared.events
+    }
+
+    /// `over` is called with the name and the number of each application that has ended, before anybody else can see
+    /// that; once for a host.
+    pub fn tell_first(&self, over: impl Fn(&str, u64) + Send + Sync + 'static) {
+        let _ = self.shared.over.set(Box::new(over));
     }
 
     /// Whether that is new.

@@ -28,8 +28,8 @@ const LATEST: Duration = Duration::from_millis(5);
 
 impl Host {
     /// Puts a new version in the place of the application of its name, which goes on as it was if this fails.
-    /// It does not begin if that one is paused, or it is to be `paused`. `kept` is called when the old one has ended,
-    /// before the new one begins, and is told whether it does not.
+    /// It does not begin if that one is paused, or it is to be `paused`. `kept` is called when the old one has ended, or
+    /// ends for so long that this is not waited for, before the new one begins, and is told whether it does not.
     pub fn replace(
         &self,
         load: Load,
@@ -94,6 +94,7 @@ impl Host {
                 true => format!("{name} has heard that it is to leave, and takes long"),
                 false => format!("what {name} holds open takes long to be finished"),
             };
+            kept(&new, true);
             return Err(Refusal::new(Kind::Conflict, what)
                 .help("its new version is loaded: resume it when the old one has ended"));
         };

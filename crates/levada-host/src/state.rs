@@ -44,6 +44,10 @@ struct Whose {
     ours: BTreeMap<String, u64>,
     /// Of the host before it: and why it is not loaded, where that has been found.
     left: BTreeMap<String, Option<String>>,
+    /// Who is being replaced; the number that has ended meanwhile.
+    replaced: BTreeMap<String, Option<u64>>,
+    /// The host ends: nothing is over any more.
+    closed: bool,
 }
 
 /// What a host loads of what the one before it had loaded.
@@ -287,15 +291,38 @@ impl Memory {
         self.forget_all(&[(name, number)]);
     }
 
-    /// Forgets all that do not live.
-    pub fn forget_unless(&self, lives: impl Fn(u64) -> bool) {
-        self.whose().ours.retain(|name, number| {
-            let stays = lives(*number);
-            if !stays {
-                self.remove(name);
-            }
-            stays
-        });
+    /// This application has come to its end, of which nobody has heard yet: so nobody sees one that has ended, and is
+    /// loaded by the next host all the same. What is stopped since the host ends is kept.
+    pub fn over(&self, name: &str, number: u64) {
+        let mut whose = self.whose();
+        if let Some(over) = whose.replaced.get_mut(name) {
+            *over = Some(number);
+        } else if !whose.closed {
+            self.forget_one(&mut whose, name, number);
+        }
+    }
+
+    /// A new version is to take the place of this application: as long as this is there the end of the old one is not the
+    /// end of it.
+    pub fn replaces(&self, name: &str) -> Replaces<'_> {
+        self.whose().replaced.insert(name.to_string(), None);
+        Replaces {
+            memory: self,
+            name: name.to_string(),
+        }
+    }
+
+    /// The host ends, and well: whatever happens from now on, the next one may load all again.
+    pub fn close(&self) {
+        self.whose().closed = true;
+        self.journal.close();
+    }
+
+    fn forget_one(&self, whose: &mut Whose, name: &str, number: u64) {
+        if whose.ours.get(name) == Some(&number) {
+            whose.ours.remove(name);
+            self.remove(name);
+        }
     }
 
     /// What is kept of the host before this one, and was not loaded since.
@@ -336,6 +363,23 @@ impl Memory {
         let mut request: LoadRequest = serde_json::from_slice(&text).map_err(|e| e.to_string())?;
         request.name = Some(name.to_string());
         Ok(request)
+    }
+}
+
+/// While it is there, an application of this name is being replaced.
+#[derive(Debug)]
+pub struct Replaces<'a> {
+    memory: &'a Memory,
+    name: String,
+}
+
+impl Drop for Replaces<'_> {
+    fn drop(&mut self) {
+        let mut whose = self.memory.whose();
+        let over = whose.replaced.remove(&self.name).flatten();
+        if let Some(number) = over.filter(|_| !whose.closed) {
+            self.memory.forget_one(&mut whose, &self.name, number);
+        }
     }
 }
 
@@ -576,11 +620,54 @@ mod tests {
         memory.keep("a", 1, &request()).unwrap();
         memory.keep("a", 2, &request()).unwrap();
         memory.forget("a", 1);
+        memory.over("a", 1);
         assert!(memory.read("a").is_ok());
-        memory.forget_unless(|number| number == 2);
-        assert!(memory.read("a").is_ok());
-        memory.forget_unless(|number| number == 1);
+        memory.over("a", 2);
         assert!(memory.read("a").is_err());
+    }
+
+    /// Between the end of an old version and the beginning of the new one there is always one that is remembered.
+    #[test]
+    fn who_is_replaced_is_remembered_all_the_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let memory = Memory::open(folder.path()).unwrap();
+        memory.keep("a", 1, &request()).unwrap();
+        let replaces = memory.replaces("a");
+        memory.over("a", 1);
+        assert!(memory.read("a").is_ok());
+        memory.keep("a", 2, &request()).unwrap();
+        drop(replaces);
+        assert!(memory.read("a").is_ok());
+        // It ends, and no new version comes.
+        let replaces = memory.replaces("a");
+        memory.over("a", 2);
+        assert!(memory.read("a").is_ok());
+        drop(replaces);
+        assert!(memory.read("a").is_err());
+        // Both have ended.
+        memory.keep("a", 3, &request()).unwrap();
+        let replaces = memory.replaces("a");
+        memory.over("a", 3);
+        memory.keep("a", 4, &request()).unwrap();
+        memory.over("a", 4);
+        drop(replaces);
+        assert!(memory.read("a").is_err());
+    }
+
+    /// What a host stops when it ends itself is not over.
+    #[test]
+    fn what_is_stopped_since_the_host_ends_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let memory = Memory::open(folder.path()).unwrap();
+        memory.keep("a", 1, &request()).unwrap();
+        memory.keep("b", 2, &request()).unwrap();
+        let replaces = memory.replaces("b");
+        memory.close();
+        memory.over("a", 1);
+        memory.over("b", 2);
+        drop(replaces);
+        drop(memory);
+        assert_eq!(Memory::open(folder.path()).unwrap().left(), ["a", "b"]);
     }
 
     #[test]

@@ -54,13 +54,14 @@ impl Host {
         self.unload_telling(name, now, within, |_| ())
     }
 
-    /// The same; `goes` is called with its number as soon as it is sure to go, before that is waited for.
+    /// The same; `goes` is called with its number as soon as it is sure to go, before that is waited for, and with that
+    /// of a new version that waits for its end.
     pub fn unload_telling(
         &self,
         name: &str,
         now: bool,
         within: Duration,
-        goes: impl FnOnce(u64),
+        mut goes: impl FnMut(u64),
     ) -> Result<Ended, Refusal> {
         let until = deadline(within);
         let seen = self.find(name)?;
@@ -72,6 +73,7 @@ impl Host {
             drop(new.app.stop_within(Some(Duration::ZERO)));
         }
         let number = seen.number;
+        goes(number);
         drop(seen);
         let ended = self.unload_seen(old, now, until, within, goes)?;
         self.until_ended(number, until);
@@ -92,7 +94,7 @@ impl Host {
         now: bool,
         until: Instant,
         within: Duration,
-        goes: impl FnOnce(u64),
+        mut goes: impl FnMut(u64),
     ) -> Result<Ended, Refusal> {
         let name = &seen.name;
         if let Some(hosted) = &seen.hosted {

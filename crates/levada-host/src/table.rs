@@ -63,13 +63,25 @@ pub(crate) struct Shared {
     pub changed: Condvar,
     pub stdio: Stdio,
     pub notes: Sender<Note>,
+    /// Who hears of an end before anybody else can see it.
+    pub over: OnceLock<Over>,
     /// Who computes for this host elsewhere; none: nobody does.
     pub beside: OnceLock<Arc<dyn Beside>>,
     /// What others leave of each worker's core, as it was when it was seen last.
     pub left_lately: Mutex<Option<(Instant, Vec<f64>)>>,
 }
 
+/// Told the name and the number of an application.
+pub(crate) type Over = Box<dyn Fn(&str, u64) + Send + Sync>;
+
 impl Shared {
+    /// It has ended, and that is not known yet.
+    pub fn is_over(&self, name: &str, number: u64) {
+        if let Some(over) = self.over.get() {
+            over(name, number);
+        }
+    }
+
     pub fn table(&self) -> MutexGuard<'_, Table> {
         lock(&self.table)
     }
@@ -197,6 +209,7 @@ impl Shared {
         if let Some(worker) = hosted.exclusive.filter(own) {
             let _ = self.runtime.give_core(worker);
         }
+        self.is_over(&hosted.name, number);
         self.table().end(ended, state);
         self.events.tell(event, &hosted.name, text);
         self.changed.notify_all();

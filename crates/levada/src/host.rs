@@ -91,6 +91,7 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
         false => args.state.clone().or_else(state::usual_folder),
     };
     let memory = folder.as_deref().map(Memory::open).transpose()?;
+    let memory = memory.map(Arc::new);
     // Before there is a runtime, whose handlers of faults come first.
     if let Some(memory) = &memory {
         match memory.journal().file() {
@@ -99,7 +100,10 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
         }
     }
     let host = Host::new(&options)?;
-    let before = memory.as_ref().map(Memory::left).unwrap_or_default();
+    if let Some(memory) = memory.clone() {
+        host.tell_first(move |name, number| memory.over(name, number));
+    }
+    let before = memory.as_ref().map(|m| m.left()).unwrap_or_default();
     let restore = args.restore.map_or(Restore::Nothing, Restore::from);
     if !before.is_empty() && restore == Restore::Nothing {
         say!(
@@ -107,13 +111,13 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
             before.join(", ")
         );
     }
-    for name in memory.iter().flat_map(Memory::gone) {
+    for name in memory.iter().flat_map(|m| m.gone()) {
         let why = "it had been told to go when the last host ended, and is not loaded again";
         host.events().tell(What::Unloaded, name, why);
         say!("{name}: {why}");
     }
     // A host that restores says what it leaves out.
-    for (name, why) in memory.iter().flat_map(Memory::left_out) {
+    for (name, why) in memory.iter().flat_map(|m| m.left_out()) {
         if restore == Restore::Nothing {
             say!("{name}: held back: {why}");
         }
@@ -166,9 +170,8 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
     tell(notify::READY);
     let done = serve(&socket, served.clone(), end);
     tell(notify::STOPPING);
-    // Whatever happens from now on, the next host may load all again.
     if let Some(memory) = &served.memory {
-        memory.journal().close();
+        memory.close();
     }
     drop(socket);
     let left = served.live();

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a host remembers is what is so, at whatever moment it is killed.
+//! What a host remembers is what is so, at whatever moment it is killed: who was let go on does not stay paused, who has
+//! ended does not come again, who is replaced is there all the time, and who was taken away stays so.
 
 mod common;
 
 use common::Place;
-use common::host::{Host, sources};
+use common::host::{Host, TOP, sources};
 use serde_json::Value;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// It is opened as soon as there is no file `shut`, waits for `go`, or until it is asked to end, and what it keeps is
 /// finished when there is no file `lasts`.
@@ -87,6 +89,59 @@ fn who_was_let_go_on_is_not_paused_for_the_next_host() {
         let ended = host.until("a", |a| a["state"] == "ended");
         assert_eq!(ended["outcome"], "done");
     }
+}
+
+/// As soon as anybody sees that one has ended, no other host loads it again.
+#[test]
+fn who_has_ended_does_not_come_again() {
+    let host = Host::begin();
+    for more in [&[][..], &["--isolate"]] {
+        for _ in 0..10 {
+            let args = ["load", TOP, "--name=a", "--out=/dev/null"];
+            host.run(&[&args[..], more].concat()).succeeds();
+            host.until("a", |a| a["state"] == "ended");
+            assert!(!host.place.exists("state/a.json"));
+        }
+    }
+}
+
+/// Between the end of the old version and the beginning of the new one the name is remembered.
+#[test]
+fn who_is_replaced_is_remembered_all_the_time() {
+    let host = Host::begin();
+    host.many("a");
+    let (file, over) = (host.place.path("state/a.json"), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let looks = scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                assert!(file.exists());
+            }
+        });
+        for _ in 0..10 {
+            host.run(&["replace", "a", "src/p/Many.xdf"]).succeeds();
+        }
+        over.store(true, Ordering::Relaxed);
+        looks.join().unwrap();
+    });
+}
+
+/// The old version takes longer for its end than anybody waits: the new one is loaded, and is remembered as such.
+#[test]
+fn a_new_version_whose_turn_has_not_come_is_remembered() {
+    let host = lasting();
+    load(&host, &[]);
+    take(&host, "begun");
+    host.place.write("lasts", "");
+    host.run(&["replace", "a", "lasts.so", "--within=5"])
+        .refuses(1, &["a has heard that it is to leave, and takes long"]);
+    assert_eq!(remembered(&host)["paused"], true);
+    std::fs::remove_file(host.place.path("lasts")).unwrap();
+    while host.run(&["resume", "a"]).code != Some(0) {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    assert_eq!(remembered(&host)["paused"], false);
+    let host = Host::begin_with(killed(host), &["--restore=all"]);
+    host.until("a", |a| a["state"] == "running");
 }
 
 /// Its process is there, and has not been loaded yet: it is forgotten, and not held as one that could not be loaded.

@@ -602,6 +602,10 @@ impl Isolated {
         if known.over.is_some() {
             return;
         }
+        // What was never loaded has not ended.
+        if let Some(host) = self.leaving.host().filter(|_| known.told) {
+            host.is_over(&self.name, self.number);
+        }
         let application = &mut known.last.application;
         application.state = match event {
             What::Failed => State::Failed,

@@ -60,6 +60,10 @@ impl Leaving {
         lock(&self.state)
     }
 
+    pub(super) fn host(&self) -> Option<Arc<Shared>> {
+        self.of.upgrade()
+    }
+
     /// None: the host is going.
     fn closed(&self) -> Option<BTreeSet<i32>> {
         self.of.upgrade().map(|shared| shared.closed())

@@ -312,7 +312,7 @@ fn take_back(served: &Served, loaded: &[(Loaded, Ready)], restored: bool) {
             for ((name, number), (loaded, _)) in numbered(loaded).zip(loaded) {
                 match loaded.goes() {
                     // But for what somebody has unloaded meanwhile.
-                    true => memory.forget(name, number),
+                    true => memory.over(name, number),
                     false => memory.give_back(name, number),
                 }
             }

@@ -39,7 +39,6 @@ use crate::events::{Line, Missed};
 use crate::hosted::State;
 use crate::outcome::Outcome;
 use crate::refusal::{Kind, Refusal};
-use crate::state::Memory;
 use address::At;
 use axum::body::Bytes;
 use axum::extract::rejection::QueryRejection;
@@ -77,7 +76,7 @@ fn info(served: &Served) -> HostInfo {
         workers: served.host.runtime().workers(),
         applications: served.live(),
         preparing: served.preparing.count(),
-        left: served.memory.as_ref().map(Memory::left).unwrap_or_default(),
+        left: served.memory.as_ref().map(|m| m.left()).unwrap_or_default(),
     }
 }
 

@@ -7,7 +7,6 @@ use super::types::{Application, Failed};
 use crate::host::Host;
 use crate::hosted::State;
 use crate::refusal::{Kind, Refusal};
-use crate::state::Memory;
 use std::time::Duration;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -58,7 +57,7 @@ pub fn change_by_name(
             .ok_or_else(|| Refusal::new(Kind::Unknown, "it has been unloaded at once").into());
     }
     let within = until_there(served, name, within)?;
-    let journal = served.memory.as_ref().map(Memory::journal);
+    let journal = served.memory.as_ref().map(|memory| memory.journal());
     // What was loaded paused may begin now.
     let begins = journal.filter(|_| resumes && served.host.live(name).is_ok());
     if let Some(journal) = begins {

@@ -12,7 +12,6 @@ use crate::hosted::State;
 use crate::keep::Limits;
 use crate::load::Load;
 use crate::refusal::{Kind, Refusal};
-use crate::state::Memory;
 use std::time::Duration;
 
 pub fn replace_now(
@@ -61,16 +60,18 @@ pub fn replace_now(
         .replaces(name, within, || is_live(served, name))?;
     let mut kept = Ok(());
     let paused = ready.request.paused;
-    let journal = served.memory.as_ref().map(Memory::journal);
+    let journal = served.memory.as_ref().map(|memory| memory.journal());
     if let Some(journal) = journal {
         journal.begins(name);
     }
+    let replaces = served.memory.as_ref().map(|memory| memory.replaces(name));
     let new = host.replace(load, paused, within, |new, held| {
         ready.request.paused = held;
         if let Some(memory) = &served.memory {
             kept = memory.keep(name, new.number, &ready.request);
         }
     });
+    drop(replaces);
     if let Some(journal) = journal {
         match &new {
             Ok(_) => journal.runs(name),

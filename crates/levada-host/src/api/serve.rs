@@ -11,8 +11,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::{Notify, Semaphore, broadcast};
+use tokio::sync::{Notify, Semaphore};
 
 // The state folder has such a lock, too.
 pub(crate) use super::socket::lock_of_another;
@@ -34,8 +33,6 @@ pub fn serve(socket: &Socket, served: Arc<Served>, end: Arc<Notify>) -> std::io:
     listener.set_nonblocking(true)?;
     runtime.block_on(async move {
         let listener = tokio::net::UnixListener::from_std(listener)?;
-        let events = served.host.events().follow(Some(u64::MAX)).1;
-        tokio::spawn(forget_ended(served.clone(), events));
         // Before anybody is served, who then waits for what is to come.
         if let Some(all) = super::restoring::to_restore(&served) {
             let served = served.clone();
@@ -52,20 +49,6 @@ pub fn serve(socket: &Socket, served: Arc<Served>, end: Arc<Notify>) -> std::io:
     // Who waits for an application to end is not waited for.
     runtime.shutdown_background();
     Ok(())
-}
-
-/// Forgets what has ended, as long as the host lives: what is stopped since the host ends is kept.
-async fn forget_ended(served: Arc<Served>, mut events: broadcast::Receiver<crate::Event>) {
-    let Some(memory) = &served.memory else {
-        return;
-    };
-    loop {
-        match events.recv().await {
-            Ok(event) if !matches!(event.event, crate::What::Ended | crate::What::Failed) => {}
-            Ok(_) | Err(RecvError::Lagged(_)) => memory.forget_unless(|n| served.lives(n)),
-            Err(RecvError::Closed) => return,
-        }
-    }
 }
 
 async fn accept(listener: tokio::net::UnixListener, served: Arc<Served>) {

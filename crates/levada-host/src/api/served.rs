@@ -20,7 +20,7 @@ pub struct Served {
     pub command: PathBuf,
     pub began: Instant,
     /// Where it remembers what is loaded, if it does.
-    pub memory: Option<Memory>,
+    pub memory: Option<Arc<Memory>>,
     /// Load what ran when the host before this one ended.
     pub restore: Restore,
     /// Held from the choice of a name until the host knows it.
@@ -62,11 +62,6 @@ impl Served {
             ..Application::default()
         };
         memory.left_out().into_iter().map(told).collect()
-    }
-
-    /// Whether the application with this number has not ended.
-    pub(super) fn lives(&self, number: u64) -> bool {
-        self.host.lives(number) || self.isolated.lives(number)
     }
 
     /// How many have not ended.

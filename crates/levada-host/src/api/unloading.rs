@@ -33,14 +33,18 @@ pub fn unload_by_name(
     if let Some(isolated) = served.isolated.find(&name) {
         return unload_isolated(served, &isolated, now, within);
     }
+    let mut numbers = Vec::new();
     let goes = |number| {
+        numbers.push(number);
         if let Some(memory) = memory {
             memory.goes(&name, number);
         }
     };
     let ended = served.host.unload_telling(&name, now, within, goes)?;
-    if let Some(memory) = memory {
-        memory.forget(&name, ended.number);
+    for number in numbers.into_iter().chain([ended.number]) {
+        if let Some(memory) = memory {
+            memory.forget(&name, number);
+        }
     }
     Ok(Unloaded::new(name, ended))
 }
