@@ -54,6 +54,8 @@ pub struct Hosted {
     pub(crate) held: Mutex<bool>,
     /// A new version waits for its moment: it runs now and then, even if it is paused.
     pub(crate) sought: AtomicBool,
+    /// Somebody takes it away, whether or not it has begun, and waits for its end.
+    pub(crate) goes: AtomicBool,
     /// Its sources have been ended, whatever else is done to it.
     pub(crate) drains: AtomicBool,
     /// Units a second lately, where it is promised some.

@@ -183,6 +183,7 @@ impl Host {
             hand: Mutex::new(()),
             held: Mutex::new(false),
             sought: AtomicBool::new(false),
+            goes: AtomicBool::new(false),
             drains: AtomicBool::new(false),
             pace: Mutex::new(None),
             is_late: AtomicBool::new(false),

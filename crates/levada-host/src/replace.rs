@@ -233,8 +233,11 @@ impl Host {
         }
     }
 
-    /// Takes one away that is not loaded after all.
+    /// Takes one away that is not loaded after all, unless somebody else does already.
     pub(crate) fn take_back(&self, hosted: &Hosted) {
+        if hosted.goes.load(Ordering::Acquire) {
+            return;
+        }
         if self.drop_number(hosted.number) {
             self.events().tell(What::Unloaded, &hosted.name, "");
         }

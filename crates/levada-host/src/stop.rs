@@ -100,6 +100,7 @@ impl Host {
         if let Some(hosted) = &seen.hosted {
             match (now, seen.state) {
                 (true, _) | (false, State::Loaded) => {
+                    hosted.goes.store(true, Ordering::Release);
                     drop(hosted.app.stop_within(Some(Duration::ZERO)));
                 }
                 (false, _) => self.drain(hosted, until)?,

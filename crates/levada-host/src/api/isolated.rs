@@ -792,10 +792,12 @@ impl AllIsolated {
         Ok(begun)
     }
 
-    /// Of one that is not loaded after all nothing is left.
+    /// Of one that is not loaded after all nothing is left. Whoever has it taken away meanwhile sees to that.
     pub fn take_back(&self, isolated: &Isolated) {
         isolated.kill();
-        self.all().remove(&isolated.number);
+        if !isolated.goes() {
+            self.all().remove(&isolated.number);
+        }
     }
 
     /// Takes one away, at once or when what is in flight has come out.

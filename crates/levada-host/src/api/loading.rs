@@ -15,7 +15,7 @@ use crate::load::{Load, check_name, taken};
 use crate::lock::lock;
 use crate::refusal::{Kind, Refusal};
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 use std::time::Duration;
 
 /// Where it has been loaded.
@@ -35,7 +35,7 @@ impl Loaded {
     /// Whether somebody has taken it away before it began.
     fn goes(&self) -> bool {
         match self {
-            Loaded::Here(hosted) => hosted.app.is_ending(),
+            Loaded::Here(hosted) => hosted.goes.load(Ordering::Acquire),
             Loaded::Isolated(isolated) => isolated.goes(),
         }
     }
