@@ -125,6 +125,26 @@ fn who_is_replaced_is_remembered_all_the_time() {
     });
 }
 
+/// A new version may end before anybody has written down that it is there.
+#[test]
+fn a_new_version_that_ends_at_once_does_not_come_again() {
+    let host = lasting();
+    host.place
+        .write("quick.c", "int main(void) { return 0; }\n");
+    host.place
+        .run(&["cc", "--hosted", "-O2", "quick.c", "-o", "quick.so"])
+        .succeeds();
+    for more in [&[][..], &["--isolate"]] {
+        for _ in 0..20 {
+            load(&host, more);
+            take(&host, "begun");
+            host.run(&["replace", "a", "quick.so"]).succeeds();
+            host.until("a", |a| a["state"] == "ended");
+            assert!(!host.place.exists("state/a.json"), "{more:?}");
+        }
+    }
+}
+
 /// The old version takes longer for its end than anybody waits: the new one is loaded, and is remembered as such.
 #[test]
 fn a_new_version_whose_turn_has_not_come_is_remembered() {

@@ -124,6 +124,8 @@ fn replace_isolated(
     let (_coming, within) = served
         .coming
         .replaces(name, within, || is_live(served, name))?;
+    // Until it is remembered: the new version may end at once.
+    let _replaces = served.memory.as_ref().map(|memory| memory.replaces(name));
     let details = isolated.replace(&ready.request, &ready.prepared, within)?;
     ready.request.paused = is_held(details.application.state);
     if let Some(memory) = &served.memory {
