@@ -489,16 +489,27 @@ static bool find_suspects(lvd_runtime *rt, bool look) {
   return any;
 }
 
+/* So many keepers sleep until there is work, however long that takes; others leave after that time. */
+enum { KEEPERS_KEPT = 2, KEEPER_LEAVES_NS = 2000000000 };
+
 static void sleep_until_work(lvd_runtime *rt, uint32_t work, int64_t timeout_ns) {
-  lvd_add_relaxed_u32(&rt->keepers_idle, 1);
+  bool spare = lvd_add_relaxed_u32(&rt->keepers_idle, 1) >= KEEPERS_KEPT;
+  if (spare && timeout_ns < 0) timeout_ns = KEEPER_LEAVES_NS;
   lvd_port_wait(&rt->keeper_work, work, timeout_ns);
   lvd_add_relaxed_u32(&rt->keepers_idle, UINT32_MAX);
+}
+
+/* Those who are asleep when the last of several looks, who look at the same time, look after him, and stay. */
+static bool is_spare(lvd_runtime *rt, uint64_t worked) {
+  return lvd_load_relaxed_u32(&rt->keepers_idle) >= KEEPERS_KEPT &&
+         lvd_port_ns() - worked >= KEEPER_LEAVES_NS;
 }
 
 void lvd_keeper_main(void *argument) {
   enum { LASTS_NS = 20000000 };
   lvd_runtime *rt = argument;
   uint64_t suspected = 0; /* when the first of those now suspect was seen */
+  uint64_t worked = lvd_port_ns();
   for (;;) {
     uint32_t work = lvd_load_acquire_u32(&rt->keeper_work);
     bool lasts = suspected && lvd_port_ns() - suspected >= LASTS_NS;
@@ -506,28 +517,60 @@ void lvd_keeper_main(void *argument) {
     if (lasts || !suspects) suspected = 0;
     if (suspects && !suspected) suspected = lvd_port_ns();
     lvd_app *ending = find_ending(rt);
-    if (ending)
+    if (ending) {
       finish(ending);
-    else if (lvd_load_relaxed_u32(&rt->keeper_ending))
+      worked = lvd_port_ns();
+    } else if (lvd_load_relaxed_u32(&rt->keeper_ending) || is_spare(rt, worked)) {
       return;
-    else
+    } else {
       sleep_until_work(rt, work, suspects ? LASTS_NS : -1);
+    }
   }
 }
 
 /* A keeper that finishes an application waits for what of it still runs. One that is held up by that
  * starts another, so that the others can end meanwhile. */
 struct lvd_keeper {
+  lvd_runtime *rt;
   lvd_port_thread *thread;
   struct lvd_keeper *next;
+  bool left; /* it touches nothing any more but those who have left before it; under pool_lock */
 };
+
+static void join(struct lvd_keeper *keeper) {
+  for (struct lvd_keeper *next; keeper; keeper = next) {
+    next = keeper->next;
+    lvd_port_thread_join(keeper->thread);
+    free(keeper);
+  }
+}
+
+/* No thread can join itself: the next one that leaves does, or the end of the runtime. */
+static void keep(void *argument) {
+  struct lvd_keeper *self = argument, *gone = NULL;
+  lvd_runtime *rt = self->rt;
+  lvd_keeper_main(rt);
+  lvd_port_lock(&rt->pool_lock);
+  for (struct lvd_keeper **at = &rt->keepers, *k; (k = *at);) {
+    if (!k->left) {
+      at = &k->next;
+      continue;
+    }
+    *at = k->next;
+    k->next = gone;
+    gone = k;
+  }
+  self->left = true;
+  lvd_port_unlock(&rt->pool_lock);
+  join(gone);
+}
 
 lvd_status lvd_keeper_start(lvd_runtime *rt) {
   struct lvd_keeper *keeper = calloc(1, sizeof *keeper);
   if (!keeper) return LVD_E_MEMORY;
+  keeper->rt = rt;
   lvd_port_lock(&rt->pool_lock);
-  lvd_status status =
-      lvd_port_thread_start(&keeper->thread, -1, "levada/keeper", lvd_keeper_main, rt);
+  lvd_status status = lvd_port_thread_start(&keeper->thread, -1, "levada/keeper", keep, keeper);
   if (status == LVD_OK) {
     keeper->next = rt->keepers;
     rt->keepers = keeper;
@@ -546,11 +589,11 @@ void lvd_keeper_held_up(lvd_runtime *rt) {
 void lvd_keepers_end(lvd_runtime *rt) {
   lvd_store_relaxed_u32(&rt->keeper_ending, 1);
   lvd_keeper_ring(rt);
-  for (struct lvd_keeper *keeper = rt->keepers, *next; keeper; keeper = next) {
-    next = keeper->next;
-    lvd_port_thread_join(keeper->thread);
-    free(keeper);
-  }
+  lvd_port_lock(&rt->pool_lock);
+  struct lvd_keeper *all = rt->keepers;
+  rt->keepers = NULL;
+  lvd_port_unlock(&rt->pool_lock);
+  join(all);
 }
 
 static bool ends_within(lvd_app *app, int64_t timeout_ms) {

@@ -2,6 +2,7 @@
 /* What waits behind an action that does not end is run by other workers meanwhile. */
 #include "test.h"
 
+#include <dirent.h>
 #include <unistd.h>
 
 /* The thread sanitizer keeps signals back until a call of the system has returned. */
@@ -12,11 +13,12 @@
 #endif
 
 static lvd_a32 may_end;
-static lvd_a32 ends; /* actions that have ended */
+static lvd_a32 begun, ends; /* actions that have begun to compute, and that have ended */
 
 /* Computes for as long as it likes; what runs there is asked to give way, and does not. */
 static lvd_verdict endless_run(lvd_actor *self) {
   (void)self;
+  lvd_add_relaxed_u32(&begun, 1);
   while (!lvd_load_acquire_u32(&may_end)) continue;
   lvd_add_relaxed_u32(&ends, 1);
   return LVD_DONE;
@@ -203,4 +205,51 @@ void test_stuck_every_worker(void) {
   app_ended(app, LVD_OK);
   check_pipeline(&result, count, 3);
   lvd_runtime_destroy(rt);
+}
+
+static int keepers(void) {
+  DIR *all = opendir("/proc/self/task");
+  CHECK(all);
+  int count = 0;
+  for (struct dirent *d; (d = readdir(all));) {
+    char path[300], name[32] = "";
+    snprintf(path, sizeof path, "/proc/self/task/%s/comm", d->d_name);
+    FILE *file = fopen(path, "r"); /* the thread may have gone */
+    if (!file) continue;
+    if (fgets(name, sizeof name, file)) count += strcmp(name, "levada/keeper\n") == 0;
+    fclose(file);
+  }
+  closedir(all);
+  return count;
+}
+
+/* Each that ends where a worker is held up takes a keeper, and some are left when all have ended. */
+void test_stuck_keepers_leave(void) {
+  enum { APPS = 12, KEPT = 2 };
+  lvd_runtime *rt = runtime_of(1);
+  uint32_t none = 0;
+  for (int round = 0; round < 3; round++) {
+    sink nothing[APPS] = {0};
+    builder b[APPS];
+    lvd_app *app[APPS];
+    hold_up();
+    lvd_app *endless = endless_at(rt, 0);
+    while (lvd_load_relaxed_u32(&begun) <= (uint32_t)round) sleep_ms(1);
+    for (int i = 0; i < APPS; i++) {
+      pipeline(&b[i], 2, &none, &nothing[i], 16);
+      app[i] = begun_at(rt, &b[i], 0);
+    }
+    for (int i = 0; i < APPS; i++) CHECK_EQ(lvd_app_stop_within(app[i], 0), LVD_E_TIME);
+    while (keepers() < APPS) sleep_ms(1);
+    let_go();
+    app_ended(endless, LVD_OK);
+    for (int i = 0; i < APPS; i++) app_ended(app[i], LVD_E_STOPPED);
+    forget();
+    if (round == 1) continue; /* they are used again */
+    if (round == 2) break;    /* they leave while the runtime ends */
+    while (keepers() > KEPT) sleep_ms(10);
+    CHECK_EQ(keepers(), KEPT);
+  }
+  lvd_runtime_destroy(rt);
+  CHECK_EQ(keepers(), 0);
 }
