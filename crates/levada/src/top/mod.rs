@@ -31,16 +31,22 @@ fn one(name: &str, rest: &str) -> String {
     format!("/applications/{}{rest}", encoded(name))
 }
 
-fn look(client: &Client, chosen: &str) -> Result<Look, Failed> {
-    let stats: Stats = client.get("/stats")?;
-    let there = stats.application.iter().any(|a| a.name == chosen);
-    let (details, why) = match there {
+/// Who has ended is not what one looks for.
+fn living_first(all: &mut [Application]) {
+    all.sort_by_key(|a| matches!(a.state, State::Ended | State::Failed));
+}
+
+/// Asks for all, and for more of the one that `choose` chooses.
+fn look(client: &Client, choose: impl FnOnce(&[Application]) -> usize) -> Result<Look, Failed> {
+    let mut stats: Stats = client.get("/stats")?;
+    living_first(&mut stats.application);
+    let (details, why) = match stats.application.get(choose(&stats.application)) {
         // It may go between two questions.
-        true => (
-            client.get(&one(chosen, "")).ok(),
-            client.get::<Why>(&one(chosen, "/why")).ok(),
+        Some(Application { name, .. }) => (
+            client.get(&one(name, "")).ok(),
+            client.get::<Why>(&one(name, "/why")).ok(),
         ),
-        false => (None, None),
+        None => (None, None),
     };
     Ok(Look {
         stats,
@@ -60,7 +66,7 @@ pub fn top(args: &TopArgs) -> Result<ExitCode, Failure> {
         );
     }
     let client = client(&args.at)?;
-    let mut view = View::new(look(&client, "")?);
+    let mut view = View::new(look(&client, |_| 0)?);
     let mut terminal = ratatui::try_init()?;
     let done = show(&mut terminal, &client, &mut view, args.every);
     ratatui::restore();
@@ -78,7 +84,7 @@ fn show(
     loop {
         let mut asked = false;
         if Instant::now() >= next {
-            view.take(look(client, view.chosen())?);
+            view.take(look(client, |all| view.choice(all))?);
             next = Instant::now() + every;
         }
         terminal.draw(|frame| view.draw(frame))?;

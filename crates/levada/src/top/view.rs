@@ -4,7 +4,6 @@
 use super::words::{shortened, wrapped};
 use super::{Look, Wish};
 use crate::output::{grouped, plural};
-use levada_host::State;
 use levada_host::api::types::{Actor, Application, Channel, Worker};
 use ratatui::Frame;
 use ratatui::crossterm::event::KeyCode;
@@ -67,8 +66,7 @@ const NAME: u16 = 16;
 const WORKER: usize = 28;
 
 impl View {
-    pub fn new(mut now: Look) -> View {
-        living_first(&mut now);
+    pub fn new(now: Look) -> View {
         View {
             now,
             before: None,
@@ -82,20 +80,22 @@ impl View {
         }
     }
 
-    /// A new answer: what is chosen stays chosen where it is there still.
-    pub fn take(&mut self, mut look: Look) {
-        living_first(&mut look);
-        let name = self.chosen().to_string();
-        let all = &look.stats.application;
-        self.app = match all.iter().position(|a| a.name == name) {
-            Some(at) => at,
-            None => self.app.min(all.len().saturating_sub(1)),
-        };
+    /// A new answer.
+    pub fn take(&mut self, look: Look) {
+        self.app = self.choice(&look.stats.application);
         self.before = Some(std::mem::replace(&mut self.now, look));
     }
 
+    /// Which of these is chosen: what was, where it is there still, else what has come to its place.
+    pub fn choice(&self, all: &[Application]) -> usize {
+        match all.iter().position(|a| a.name == self.chosen()) {
+            Some(at) => at,
+            None => self.app.min(all.len().saturating_sub(1)),
+        }
+    }
+
     /// The name of the application that is chosen.
-    pub fn chosen(&self) -> &str {
+    fn chosen(&self) -> &str {
         self.application().map_or("", |a| &a.name)
     }
 
@@ -368,7 +368,11 @@ impl View {
 
     fn draw_details(&self, frame: &mut Frame, area: Rect) {
         let Some(details) = &self.now.details else {
-            frame.render_widget(Paragraph::new(" no application is chosen").dim(), area);
+            let words = match self.chosen() {
+                "" => " no application is loaded".to_string(),
+                name => format!(" {name} does not say more now"),
+            };
+            frame.render_widget(Paragraph::new(words).dim(), area);
             return;
         };
         let before = self.before.as_ref().and_then(|b| b.details.as_ref());
@@ -469,12 +473,6 @@ fn lines(all: impl IntoIterator<Item = String>) -> Vec<Line<'static>> {
     all.into_iter().map(Line::from).collect()
 }
 
-/// Who has ended is not what one looks for.
-fn living_first(look: &mut Look) {
-    let ended = |a: &Application| matches!(a.state, State::Ended | State::Failed);
-    look.stats.application.sort_by_key(ended);
-}
-
 /// One in a line where that is little, else as many as there is room for.
 fn worker_columns(workers: usize, width: u16) -> usize {
     match workers <= 8 {
@@ -556,6 +554,7 @@ fn blocks(c: &Channel, was: Option<&Channel>) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use super::super::living_first;
     use super::*;
     use levada_host::State;
     use levada_host::api::types::{Details, Stats};
@@ -650,6 +649,7 @@ mod tests {
                 ..ended.clone()
             });
             look.stats.application.splice(0..0, ended);
+            living_first(&mut look.stats.application);
             look
         };
         let mut view = View::new(many(5.0, 500));
@@ -815,6 +815,16 @@ mod tests {
         for key in ['p', 'm', 'u', 'U', '1'] {
             assert_eq!(view.key(KeyCode::Char(key)), None);
         }
-        assert!(drawn(&view).contains("no application is chosen"));
+        assert!(drawn(&view).contains("no application is loaded"));
+        // What comes then is chosen, and asked for more.
+        let next = answer(9.0, 0.0, 0);
+        assert_eq!(view.choice(&next.stats.application), 0);
+        view.take(next);
+        assert_eq!(view.chosen(), "radio");
+        assert!(drawn(&view).contains("tuner"));
+        let mut silent = answer(10.0, 0.0, 0);
+        silent.details = None;
+        view.take(silent);
+        assert!(drawn(&view).contains("radio does not say more now"));
     }
 }
