@@ -2,6 +2,7 @@
 //! A client of a host: a request over its socket, and what it answers.
 
 use crate::api::types::Failed;
+use crate::asks::Asks;
 use crate::refusal::Kind;
 use http_body_util::{BodyExt, Full};
 pub use hyper::Method;
@@ -13,6 +14,7 @@ use serde_json::Value;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tokio::net::UnixStream;
 
 /// The host behind a socket.
 #[derive(Clone, Debug)]
@@ -120,11 +122,22 @@ impl Client {
         address: &str,
         body: Vec<u8>,
     ) -> Result<Response<Incoming>, Failed> {
-        let stream = tokio::net::UnixStream::connect(&self.socket).await;
+        let stream = UnixStream::connect(&self.socket).await;
         let stream = stream.map_err(|e| self.unreachable(e))?;
+        self.ask(stream, method, address, body).await
+    }
+
+    async fn ask(
+        &self,
+        stream: UnixStream,
+        method: Method,
+        address: &str,
+        body: Vec<u8>,
+    ) -> Result<Response<Incoming>, Failed> {
         let broken =
             |e: hyper::Error| failed(format!("{} does not answer: {e}", self.host()), None);
-        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+        let stream = TokioIo::new(Asks::new(stream));
+        let (mut sender, connection) = hyper::client::conn::http1::handshake(stream)
             .await
             .map_err(broken)?;
         tokio::spawn(connection);
@@ -240,6 +253,37 @@ mod tests {
             assert_eq!(heard, ["one"]);
             assert!(done.unwrap_err().error.contains("went in the middle"));
         });
+    }
+
+    /// A host that has no place for a client says so before it is asked, and goes, even amid the question.
+    #[test]
+    fn who_is_turned_away_is_told_so() {
+        use std::io::{Read, Write};
+        use std::os::unix::net::UnixStream;
+        let client = super::Client::new(std::path::Path::new("s"));
+        let body = r#"{"error": "no place", "help": "later"}"#;
+        let head = "HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-length";
+        let said = format!("{head}: {}\r\n\r\n{body}", body.len());
+        // How much of the question it takes before it goes.
+        for taken in [0, 1, 1000] {
+            let (ours, mut host) = UnixStream::pair().unwrap();
+            ours.set_nonblocking(true).unwrap();
+            host.write_all(said.as_bytes()).unwrap();
+            let goes = std::thread::spawn(move || host.read_exact(&mut vec![0; taken]));
+            while taken == 0 && !goes.is_finished() {
+                std::thread::yield_now();
+            }
+            let refused = client.block(async {
+                let ours = super::UnixStream::from_std(ours).unwrap();
+                let (method, long) = (super::Method::POST, vec![b' '; 1 << 20]);
+                let asked = client.ask(ours, method, "/applications", long);
+                client.timely(asked).await
+            });
+            let refused = refused.unwrap_err();
+            assert_eq!(refused.error, "no place", "{taken}");
+            assert_eq!(refused.help.as_deref(), Some("later"));
+            goes.join().unwrap().unwrap();
+        }
     }
 
     /// A host that listens and does nothing more, as one that is stopped.

@@ -8,6 +8,7 @@
 
 mod admission;
 pub mod api;
+mod asks;
 mod beside;
 pub mod client;
 mod control;
