@@ -601,6 +601,8 @@ fn hostile_clients_get_an_answer_and_harm_nothing() {
             "400",
             "set has a NUL character",
         ),
+        ("[]", "400", "expected an object"),
+        ("[\"x\", [], \"/tmp\"]", "400", "expected an object"),
         (
             "{\"network\":\"\",\"directory\":\"/tmp\"}",
             "400",

@@ -3,6 +3,7 @@
 //! take long beside the thread that serves.
 
 use super::Served;
+use super::given::Named;
 use super::types::Failed;
 use crate::deadline::EVER;
 use crate::refusal::{Kind, Refusal};
@@ -109,7 +110,8 @@ pub(super) async fn read<T: serde::de::DeserializeOwned>(request: Request) -> Re
             return Err(refuse(StatusCode::REQUEST_TIMEOUT, what));
         }
     };
-    serde_json::from_slice(&bytes).map_err(|e| {
+    let read = serde_json::from_slice(&bytes).map(|Named(read)| read);
+    read.map_err(|e| {
         let what = format!("the request is not what is expected here: {e}");
         refuse(StatusCode::BAD_REQUEST, what)
     })

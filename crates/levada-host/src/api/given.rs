@@ -163,6 +163,40 @@ pub fn texts<'de, D: Deserializer<'de>>(value: D) -> Result<Vec<String>, D::Erro
     Ok(all.into_iter().map(|Text(text)| text).collect())
 }
 
+/// What is read by the names of its values: a list, whose values have none, is refused.
+pub struct Named<T>(pub T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Named<T> {
+    fn deserialize<D: Deserializer<'de>>(value: D) -> Result<Named<T>, D::Error> {
+        value.deserialize_map(ByName(PhantomData))
+    }
+}
+
+struct ByName<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ByName<T> {
+    type Value = Named<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object, with values by their names")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, all: A) -> Result<Named<T>, A::Error> {
+        T::deserialize(de::value::MapAccessDeserializer::new(all)).map(Named)
+    }
+}
+
+pub fn named<'de, D: Deserializer<'de>, T: Deserialize<'de>>(value: D) -> Result<T, D::Error> {
+    Named::deserialize(value).map(|Named(one)| one)
+}
+
+pub fn all_named<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    value: D,
+) -> Result<Vec<T>, D::Error> {
+    let all = Vec::<Named<T>>::deserialize(value)?;
+    Ok(all.into_iter().map(|Named(one)| one).collect())
+}
+
 // ---- in the document ---------------------------------------------------------------------------
 
 /// A number of bytes; text may end in K, M, G.
@@ -195,8 +229,37 @@ pub enum Given {
 
 #[cfg(test)]
 mod tests {
-    use super::super::types::LoadRequest;
+    use super::super::types::{LoadRequest, Manifest, MoveRequest, ReplaceRequest};
+    use super::Named;
+    use serde::de::DeserializeOwned;
     use serde_json::json;
+
+    /// Values by their places would be taken for others as soon as a field is added.
+    #[test]
+    fn a_list_is_no_request() {
+        fn refused<T: DeserializeOwned>(text: &str) -> String {
+            match serde_json::from_str::<Named<T>>(text) {
+                Ok(_) => panic!("{text}"),
+                Err(e) => e.to_string(),
+            }
+        }
+        let wanted = "expected an object, with values by their names at line 1";
+        let several = r#"{"application": [{"network": "a"}, ["b"]]}"#;
+        for said in [
+            refused::<LoadRequest>("[]"),
+            refused::<LoadRequest>(r#"["a.xdf", [], "/tmp"]"#),
+            refused::<LoadRequest>("null"),
+            refused::<MoveRequest>(r#"["a", 1]"#),
+            refused::<ReplaceRequest>(r#"{"load": ["a.xdf"]}"#),
+            refused::<Manifest>("[[]]"),
+            refused::<Manifest>(several),
+        ] {
+            assert!(said.contains(wanted), "{said}");
+        }
+        let all = several.replace("[\"b\"]", "{}");
+        let read = serde_json::from_str::<Named<Manifest>>(&all);
+        assert_eq!(read.unwrap().0.application[0].network, "a");
+    }
 
     #[test]
     fn values_may_be_written_as_the_command_line_takes_them() {

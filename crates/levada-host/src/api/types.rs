@@ -128,6 +128,7 @@ pub struct LoadRequest {
 #[derive(Clone, Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
+    #[serde(deserialize_with = "given::all_named")]
     pub application: Vec<LoadRequest>,
 }
 
@@ -136,6 +137,7 @@ pub struct Manifest {
 #[serde(deny_unknown_fields)]
 pub struct ReplaceRequest {
     /// How the new version is loaded; its input and output are those of the old one if it names none.
+    #[serde(deserialize_with = "given::named")]
     pub load: LoadRequest,
     /// So long, in seconds, the old one may take to drain; 30 if not said. It is stopped then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
