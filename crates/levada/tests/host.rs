@@ -606,7 +606,7 @@ fn hostile_clients_get_an_answer_and_harm_nothing() {
         (
             "{\"network\":\"\",\"directory\":\"/tmp\"}",
             "400",
-            "names none",
+            "names no network",
         ),
         (
             "{\"network\":\"x\",\"directory\":\"/tmp\",\"name\":\"a b\"}",

@@ -466,7 +466,16 @@ fn files_that_cannot_be_used_are_refused_before() {
         .concat();
     host.place.write("twice.toml", &twice);
     host.run(&["load", "twice.toml"])
-        .refuses(1, &["c.txt: the application c writes that file"]);
+        .refuses(1, &["c.txt: c and d are both to write that file"]);
+    let unnamed =
+        format!("[[application]]\nnetwork = \"{many}\"\n[[application]]\nin = \"a.txt\"\n");
+    host.place.write("unnamed.toml", &unnamed);
+    host.run(&["load", "unnamed.toml"])
+        .refuses(1, &["application 2: it names no network"]);
+    host.place
+        .write("named.toml", &(unnamed + "name = \"radio\"\n"));
+    host.run(&["load", "named.toml"])
+        .refuses(1, &["radio: it names no network"]);
     assert_eq!(host.json(&["list"]).as_array().map(Vec::len), Some(2));
     // A new version writes on; others may when it has gone; and what is no file has many writers.
     host.run(&["replace", "a", many]).succeeds();

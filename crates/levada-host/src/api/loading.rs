@@ -72,8 +72,11 @@ pub(super) fn load_them(
         }
     }
     let several = requests.len() > 1;
-    let ready = requests.into_iter().map(|request| {
-        let whose = several.then(|| whose(&request));
+    let ready = (1..).zip(requests).map(|(place, request)| {
+        let whose = several.then(|| match whose(&request) {
+            unknown if unknown.is_empty() => format!("application {place}"),
+            known => known,
+        });
         make_ready(served, request, client).map_err(|failed| failed.of(whose))
     });
     let mut ready = ready.collect::<Result<Vec<Ready>, Failed>>()?;

@@ -34,14 +34,15 @@ fn same(file: &Path) -> Option<Same> {
 /// Refuses what would write a file that another application writes, or another one of these; one of them may
 /// take the place of `old`.
 pub(super) fn differs(served: &Served, ready: &[Ready], old: Option<&str>) -> Result<(), Refusal> {
-    let own = |one: &Ready| {
+    let out_of = |one: &Ready| {
         let out = one.prepared.options.iter().find(|o| o.0 == "out");
         out.map(|o| o.1.clone())
     };
-    if ready.iter().all(|one| own(one).is_none()) {
+    if ready.iter().all(|one| out_of(one).is_none()) {
         return Ok(());
     }
     let mut others: Vec<(String, Option<Same>)> = Vec::new();
+    let mut these: Vec<(String, Option<Same>)> = Vec::new();
     for hosted in served.host.list().into_iter().filter_map(|a| a.hosted) {
         if let Some(out) = hosted.option("out") {
             others.push((hosted.name.clone(), same(Path::new(out))));
@@ -54,15 +55,20 @@ pub(super) fn differs(served: &Served, ready: &[Ready], old: Option<&str>) -> Re
     }
     others.retain(|(name, _)| Some(name.as_str()) != old);
     for one in ready {
-        let Some(out) = own(one) else { continue };
+        let Some(out) = out_of(one) else { continue };
         let wanted = same(Path::new(&out));
-        if let Some((name, _)) = others.iter().find(|o| wanted.is_some() && o.1 == wanted) {
+        let is_wanted = |o: &&(String, Option<Same>)| wanted.is_some() && o.1 == wanted;
+        let own = one.request.name.as_ref().unwrap_or(&one.prepared.network);
+        if let Some((name, _)) = these.iter().find(is_wanted) {
+            let what = format!("--out {out}: {name} and {own} are both to write that file");
+            return Err(Refusal::new(Kind::Wrong, what).help("name another file for one of them"));
+        }
+        if let Some((name, _)) = others.iter().find(is_wanted) {
             let what = format!("--out {out}: the application {name} writes that file");
             return Err(Refusal::new(Kind::Conflict, what)
                 .help(format!("name another file, or unload {name} first")));
         }
-        let name = one.request.name.as_ref().unwrap_or(&one.prepared.network);
-        others.push((name.clone(), wanted));
+        these.push((own.clone(), wanted));
     }
     Ok(())
 }

@@ -248,7 +248,10 @@ pub fn prepare(
         )));
     }
     if request.network.is_empty() {
-        return Err(wrong("network names none"));
+        return Err(Failed {
+            help: Some("network is an .xdf file, a class name, or a program (.so)".to_string()),
+            ..wrong("it names no network")
+        });
     }
     if let Some(name) = with_nul(request) {
         return Err(wrong(format!(
