@@ -472,6 +472,10 @@ fn files_that_cannot_be_used_are_refused_before() {
     host.place.write("unnamed.toml", &unnamed);
     host.run(&["load", "unnamed.toml"])
         .refuses(1, &["application 2: it names no network"]);
+    let beside = format!("[[application]]\nnetwork = \"{many}\"\nbeside = [0.5]\n");
+    host.place.write("beside.toml", &beside);
+    host.run(&["load", "beside.toml"])
+        .refuses(1, &["beside is not for manifests", "leave it out"]);
     host.place
         .write("named.toml", &(unnamed + "name = \"radio\"\n"));
     host.run(&["load", "named.toml"])

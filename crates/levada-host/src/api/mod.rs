@@ -136,6 +136,13 @@ async fn load_manifest(Of(served): Shared, request: Request) -> Response {
                 .help("each is a table [[application]], with the network that it is")
                 .into());
         }
+        // Those of a manifest are mapped together, by what runs.
+        if let Some(one) = manifest.application.iter().find(|a| !a.beside.is_empty()) {
+            let what = format!("{}: beside is not for manifests", ready::whose(one));
+            return Err(Refusal::new(Kind::Wrong, what)
+                .help("leave it out, or load that application alone by a request")
+                .into());
+        }
         load_all(served, manifest.application, client.as_ref())
     })
     .await

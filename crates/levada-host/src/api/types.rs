@@ -108,7 +108,7 @@ pub struct LoadRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placement: Option<String>,
     /// What programs beside this host take of the core of each worker, as far as that is known: 0.5 is half of it. Its
-    /// actors begin where most is left.
+    /// actors begin where most is left. Not in a manifest.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<f64>,
     /// It has a process of its own: what it does there cannot harm the others.
