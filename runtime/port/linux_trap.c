@@ -37,6 +37,8 @@ static _Thread_local struct {
   bool active, clock;
   timer_t timer;
   void (*interjected)(void);
+  lvd_port_step *step;
+  uint32_t steps;
   stack_t stack;
 } traps;
 
@@ -132,11 +134,77 @@ void lvd_port_interject(void (*call)(void)) {
   syscall(SYS_tgkill, getpid(), (pid_t)syscall(SYS_gettid), interjection());
 }
 
+void lvd_port_trace(lvd_port_step *step) { traps.step = step; }
+
+#if defined __x86_64__
+/* The processor traps after each instruction while this flag is set; a handler begins without it. Where the
+ * signal of that trap is kept back, it would end the process: a mask changes by calls of the system alone, and so
+ * none is made meanwhile. What is in a library for long is let go. */
+enum { TRACE_FLAG = 0x100, STEPS = 10000, CALL_SIZE = 2 };
+
+static bool is_call(const ucontext_t *context) {
+  const unsigned char *next = instruction_of(context);
+  return (next[0] == 0x0F && next[1] == 0x05) || (next[0] == 0xCD && next[1] == 0x80);
+}
+
+/* Of those that go on after a signal, the ones that wait for others, for whoever calls them to take EINTR for an answer. */
+static bool may_end_early(greg_t call) {
+  const greg_t all[] = {SYS_read,    SYS_readv,  SYS_write,   SYS_writev, SYS_recvfrom,
+                        SYS_recvmsg, SYS_accept, SYS_accept4, SYS_wait4};
+  for (uint32_t i = 0; i < sizeof all / sizeof *all; i++)
+    if (all[i] == call) return true;
+  return false;
+}
+
+static void begin_trace(ucontext_t *context) {
+  greg_t *registers = context->uc_mcontext.gregs;
+  bool goes_on = is_call(context);
+  if (sigismember(&context->uc_sigmask, SIGTRAP) ||
+      (goes_on && !may_end_early(registers[REG_RAX]))) {
+    traps.step = NULL;
+    return;
+  }
+  if (goes_on) {
+    registers[REG_RIP] += CALL_SIZE;
+    registers[REG_RAX] = -EINTR;
+  }
+  traps.steps = 0;
+  registers[REG_EFL] |= TRACE_FLAG;
+}
+
+/* False: the trap is none of ours. */
+static bool trace(const siginfo_t *info, ucontext_t *context) {
+  lvd_port_step *step = traps.step;
+  if (!step || info->si_code != TRAP_TRACE) return false;
+  traps.step = NULL; /* it may jump away */
+  if (traps.steps++ < STEPS && !is_call(context) &&
+      step(lvd_port_self(), stack_of(context), instruction_of(context)))
+    traps.step = step;
+  else
+    context->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)TRACE_FLAG;
+  return true;
+}
+#else
+static void begin_trace(ucontext_t *context) {
+  (void)context;
+  traps.step = NULL;
+}
+static bool trace(const siginfo_t *info, ucontext_t *context) {
+  return (void)info, (void)context, false;
+}
+#endif
+
+static void asleep(ucontext_t *context) {
+  traps.step = NULL;
+  traps.handler(lvd_port_self(), LVD_TRAP_ASLEEP, NULL, NULL);
+  if (traps.step) begin_trace(context);
+}
+
 static void on_signal(int number, siginfo_t *info, void *context) {
   if (number == tick_signal()) {
     int error = errno; /* of what is interrupted */
     if (info->si_code == SI_TKILL) {
-      if (traps.active) traps.handler(lvd_port_self(), LVD_TRAP_ASLEEP, NULL, NULL);
+      if (traps.active) asleep(context);
     } else if (info->si_value.sival_ptr == &second) {
       if (second.tick) second.tick(second.argument);
     } else if (traps.active)
@@ -144,6 +212,7 @@ static void on_signal(int number, siginfo_t *info, void *context) {
     errno = error;
     return;
   }
+  if (number == SIGTRAP && trace(info, context)) return;
   bool sent = number == SIGABRT && (info->si_code != SI_TKILL || info->si_pid != getpid());
   if (traps.active && !sent) { /* by another process: what runs here has nothing to do with it */
     bool illegal = number == SIGILL || number == SIGTRAP;

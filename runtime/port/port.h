@@ -230,6 +230,13 @@ void lvd_port_traps_end(void);
  * is. Calls of the system that it interrupts go on as far as the system lets them (SA_RESTART). */
 void lvd_port_thread_tick(uint32_t number);
 
+/* In the handler of a trap LVD_TRAP_ASLEEP: a call of the system that waits for long ends early (EINTR), also one
+ * that would go on, and from there on step(self, stack pointer, instruction) is called before each instruction of the
+ * thread, in signal context, until it jumps away or says false, or the next is another call of the system. Does
+ * nothing on processors other than x86-64. */
+typedef bool lvd_port_step(void *self, const void *sp, const void *at);
+void lvd_port_trace(lvd_port_step *step);
+
 /* Another clock, of any thread: calls tick(argument) on the calling thread, in signal context, whenever
  * another `every_ns` of its CPU time have passed, or later. Calls of the system that it interrupts go on, as
  * far as the system lets them (SA_RESTART). False: there is none to be had. */

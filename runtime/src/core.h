@@ -183,6 +183,7 @@ struct lvd_worker {
   lvd_a64
       sleeper; /* 1 + that of the one that sleeps in the system, as the watchdog saw it; 0: has been done */
   lvd_a32 number; /* its thread's; 0: it has not begun */
+  lvd_a32 ends;   /* a keeper waits for a C program that runs there to come to its end */
 };
 
 /* ---- applications ------------------------------------------------------------------------- */

@@ -105,14 +105,6 @@ void lvd_stuck_tick(lvd_worker *w) {
   if (waited_ms >= STUCK_MS) relieve(w, waited_ms);
 }
 
-void lvd_stuck_asleep(lvd_worker *w) {
-  lvd_entity *e = w->current;
-  if (lvd_load_relaxed_u64(&w->sleeper) != lvd_load_relaxed_u64(&w->activations) + 1 || !e) return;
-  /* From now on its sleep is told as time that it takes. */
-  lvd_store_relaxed_u64(&e->clocked, lvd_load_relaxed_u64(&e->activations) + 1);
-  if (relieve(w, LASTS_MS)) lvd_store_relaxed_u64(&w->sleeper, 0);
-}
-
 /* Is it the program's own code that goes on, on the fiber's own stack? */
 static bool is_in_its_own(const lvd_worker *w, const void *sp, const void *at) {
   const lvd_entity *e = w->current;
@@ -160,6 +152,33 @@ void lvd_leave_overdue(lvd_worker *w) {
   if (lvd_load_relaxed_u64(&share->end_ticks) < LVD_END_TICKS && !is_late(share)) return;
   w->may_abandon = 0;
   lvd_port_jump(w->escape);
+}
+
+/* A C program that is to end, has had its time for that, and sleeps in the system. */
+static bool sleeps_past_its_end(const lvd_worker *w) {
+  const lvd_entity *e = w->current;
+  if (!e || !e->is_fiber || !w->may_abandon || lvd_fiber_is_bare(e)) return false;
+  lvd_app *app = e->app;
+  return app->code_to && lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING &&
+         is_late(&app->share[w->index]);
+}
+
+/* Whatever has called the system for it comes to its end first, a library with what it has locked. */
+static bool leave_when_back(void *self, const void *sp, const void *at) {
+  lvd_worker *w = self;
+  if (!sleeps_past_its_end(w)) return false;
+  if (!is_in_its_own(w, sp, at)) return true;
+  w->may_abandon = 0;
+  lvd_port_jump(w->escape);
+}
+
+void lvd_stuck_asleep(lvd_worker *w) {
+  lvd_entity *e = w->current;
+  if (lvd_load_relaxed_u64(&w->sleeper) != lvd_load_relaxed_u64(&w->activations) + 1 || !e) return;
+  /* From now on its sleep is told as time that it takes. */
+  lvd_store_relaxed_u64(&e->clocked, lvd_load_relaxed_u64(&e->activations) + 1);
+  if (relieve(w, LASTS_MS)) lvd_store_relaxed_u64(&w->sleeper, 0);
+  if (sleeps_past_its_end(w)) lvd_port_trace(leave_when_back);
 }
 
 void lvd_stuck_fiber(lvd_worker *w, const void *sp, const void *at) {

@@ -4,7 +4,7 @@
  * it has none. So a thread looks at the workers that are awake: where one has been in the same activation for
  * long, and its thread sleeps, it sends it the signal of the clock, and the worker gives away what it has, in
  * the signal's handler (stuck.c). Once for each activation, and again only when something more has come to
- * it, since calls of the system that a signal interrupts may return early (those that SA_RESTART does not
+ * it, or a C program is to end there and does not, since calls of the system that a signal interrupts may return early (those that SA_RESTART does not
  * apply to: a sleep).
  *
  * While every worker sleeps, so does the watchdog: an idle runtime costs nothing. A worker that wakes up when
@@ -70,7 +70,8 @@ static void look(lvd_worker *w, seen *s, uint64_t now) {
   if (activation != s->activation) *s = (seen){.activation = activation, .since_ns = now};
   if (!activation || now - s->since_ns < LASTS_NS) return;
   bool relieved = s->asked && lvd_load_relaxed_u64(&w->sleeper) == 0;
-  if (relieved && !has_more(w)) return;
+  bool ends = lvd_exchange_relaxed_u32(&w->ends, 0);
+  if (relieved && !has_more(w) && !ends) return;
   uint32_t number = lvd_load_relaxed_u32(&w->number);
   if (!number || !lvd_port_thread_waits(number)) return; /* its own clock goes */
   s->asked = true;

@@ -3,6 +3,7 @@
 #include "port/port.h"
 #include "test.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -124,4 +125,68 @@ void test_port_clock_jumps(void) {
   lvd_port_thread *thread;
   CHECK_EQ(lvd_port_thread_start(&thread, -1, "jumps", is_left, NULL), LVD_OK);
   lvd_port_thread_join(thread);
+}
+
+/* ---- a call of the system that ends early ---------------------------------------------------- */
+
+static struct {
+  lvd_a32 number, steps, back, ends;
+  int pipe[2];
+  int fails; /* with this */
+} traced;
+
+static bool until_back(void *self, const void *sp, const void *at) {
+  (void)self, (void)sp;
+  lvd_add_relaxed_u32(&traced.steps, 1);
+  if (lvd_port_in_system_library(at)) return true;
+  lvd_add_relaxed_u32(&traced.back, 1);
+  return false;
+}
+static void trace(void *self, lvd_port_trap trap, const void *sp, const void *at) {
+  (void)self, (void)sp, (void)at;
+  if (trap == LVD_TRAP_ASLEEP) lvd_port_trace(until_back);
+}
+
+static void sleeps_in_the_system(void *unused) {
+  char byte;
+  (void)unused;
+  lvd_port_set_self(&traced);
+  CHECK_EQ(lvd_port_traps_begin(trace, false), LVD_OK);
+  lvd_store_relaxed_u32(&traced.number, lvd_port_thread_number());
+  CHECK(sleep(1000) > 0);
+  CHECK_EQ(read(traced.pipe[0], &byte, 1), -1);
+  traced.fails = errno;
+  sigset_t all, none;
+  sigfillset(&all);
+  sigdelset(&all, SIGRTMIN + 3);
+  sigemptyset(&none);
+  /* Where the trap would be kept back, it goes on as without. */
+  pthread_sigmask(SIG_SETMASK, &all, NULL);
+  uint32_t back = lvd_load_relaxed_u32(&traced.back);
+  CHECK(sleep(1000) > 0);
+  CHECK_EQ(lvd_load_relaxed_u32(&traced.back), back);
+  pthread_sigmask(SIG_SETMASK, &none, NULL);
+  lvd_port_traps_end();
+  lvd_port_set_self(NULL);
+  lvd_store_relaxed_u32(&traced.ends, 1);
+}
+
+/* It is seen to come back to who has called it, also where it would have gone on, and no further. */
+void test_port_trace(void) {
+#if !defined __x86_64__ || defined __SANITIZE_THREAD__
+  SKIP("threads are traced on x86-64 alone, and not under the thread sanitizer");
+#endif
+  lvd_port_thread *thread;
+  CHECK_EQ(pipe(traced.pipe), 0);
+  CHECK_EQ(lvd_port_thread_start(&thread, -1, "sleeps", sleeps_in_the_system, NULL), LVD_OK);
+  uint32_t number;
+  while (!(number = lvd_load_relaxed_u32(&traced.number))) sleep_ms(1);
+  while (!lvd_load_relaxed_u32(&traced.ends)) {
+    if (lvd_port_thread_waits(number)) lvd_port_thread_tick(number);
+    sleep_ms(5);
+  }
+  lvd_port_thread_join(thread);
+  CHECK_EQ(traced.fails, EINTR);
+  CHECK(lvd_load_relaxed_u32(&traced.back) >= 2);
+  CHECK(lvd_load_relaxed_u32(&traced.steps) >= 2);
 }

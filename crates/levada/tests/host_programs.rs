@@ -445,6 +445,52 @@ fn who_only_yields_or_does_not_look_can_be_ended() {
     assert_eq!(host.seen("net")["state"], "running");
 }
 
+/// It calls the system again and again for what does not come: it is ended when such a call has come back to its own
+/// code, and what a library has locked meanwhile is free.
+#[test]
+fn who_sleeps_in_the_system_can_be_ended() {
+    if !cfg!(target_arch = "x86_64") {
+        return common::skipped(
+            "the end of who sleeps",
+            "it is not seen here where a call returns",
+        );
+    }
+    let place = sources();
+    make(
+        &place,
+        "asleep",
+        "#define _GNU_SOURCE\n#include <poll.h>\n#include <stdio.h>\n#include <string.h>\n#include <unistd.h>\n\
+         int main(int argc, char **argv) {\n  const char *how = argc > 1 ? argv[1] : \"\";\n  \
+         int fd[2];\n  char byte;\n  if (pipe(fd)) return 1;\n  FILE *file = fdopen(fd[0], \"r\");\n  \
+         struct pollfd p = {fd[0], POLLIN, 0};\n  for (;;) {\n    \
+         if (!strcmp(how, \"sleep\")) sleep(1000);\n    \
+         if (!strcmp(how, \"poll\")) poll(&p, 1, -1);\n    \
+         if (!strcmp(how, \"read\") && read(fd[0], &byte, 1)) continue;\n    \
+         if (!strcmp(how, \"file\") && fgetc(file) == EOF) clearerr(file);\n  }\n}\n",
+    );
+    let host = Host::begin_in(place);
+    host.many("net");
+    for how in ["sleep", "poll", "read", "file"] {
+        for _ in 0..2 {
+            let load = [
+                "load",
+                "asleep.so",
+                "--name=a",
+                "--socket",
+                "h.sock",
+                "--",
+                how,
+            ];
+            host.place.run(&load).succeeds();
+            host.until("a", |a| a["firings"] == 1);
+            let ended = host.json(&["unload", "a", "--now"]);
+            assert_eq!(ended["outcome"], "stopped", "{how}");
+        }
+    }
+    let fired = host.seen("net")["firings"].as_u64();
+    host.until("net", |a| a["firings"].as_u64() > fired);
+}
+
 /// However long it has forks open, on all workers: what else there is has its turns, and a pause begins at once.
 #[test]
 fn who_has_forks_open_takes_turns() {

@@ -5,3 +5,4 @@
 
 const lvd_program *lvd_program_opening(void) { return NULL; }
 void lvd_program_part(lvd_app *app) { (void)app; }
+bool lvd_app_is_program(const lvd_app *app) { return app == NULL; }

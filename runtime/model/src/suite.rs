@@ -55,6 +55,7 @@ pub const SUITES: &[Suite] = &[
         compiled: &[
             "model/c/worker.c",
             "model/c/noleases.c",
+            "model/c/noprograms.c",
             "model/c/nowatchdog.c",
             "model/c/nolost.c",
             "model/c/nowaiting.c",
@@ -118,6 +119,7 @@ pub const SUITES: &[Suite] = &[
         compiled: &[
             "model/c/fiber.c",
             "model/c/noleases.c",
+            "model/c/noprograms.c",
             "model/c/nowatchdog.c",
             "model/c/nolost.c",
             "model/c/nowaiting.c",
