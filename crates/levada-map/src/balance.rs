@@ -2,12 +2,16 @@
 //! When to place anew: from samples of a running application to the moves worth making.
 //!
 //! The rules: measure before moving; move only for a gain that is worth it; look whether the move
-//! brought what was promised, and wait longer each time that it did not. So a load that changes is
-//! followed within a second, and a load that only looks as if it did never makes actors swing.
+//! brought what was promised, and wait longer each time that it did not; and longer again before what
+//! was moved goes back ([`crate::swings`]). So a load that changes is followed within a second, and a load
+//! that only looks as if it did never makes actors swing.
 
 use crate::graph::Graph;
+use crate::left::Left;
+use crate::load::Loads;
 use crate::machine::Machine;
 use crate::place::{Placement, bottleneck, improve};
+use crate::swings::Swings;
 use std::time::Duration;
 
 /// What was measured since the last sample: busy time in nanoseconds, bytes on links.
@@ -30,13 +34,14 @@ pub struct Balancer {
     machine: Machine,
     cores: Vec<u32>,
     placement: Placement,
-    /// The mean of the samples, by the second: of all at first, then a decaying one.
+    /// What actors want of the time that is ours, the mean of the samples by the second: of all at first, then a
+    /// decaying one.
     mean: Option<Graph>,
     long: Vec<bool>,
-    /// What others leave of each of these cores: as was measured there; by what is known of some.
-    had: Vec<f64>,
-    left: Vec<f64>,
+    left: Left,
+    swings: Swings,
     samples: usize,
+    /// Of this, and of what is waited for, only the time counts that was ours.
     age: Duration,
     since_move: Duration,
     wait: Duration,
@@ -67,6 +72,7 @@ impl Search {
 
     pub fn run(&self) -> Found {
         let better = improve(&self.mean, &self.machine, &self.seats);
+        let better = Loads::new(&self.mean, &self.machine, better).stay(&self.seats, SAME);
         Found {
             then: bottleneck(&self.mean, &self.machine, &better),
             before: self.seats.clone(),
@@ -77,18 +83,18 @@ impl Search {
 
 /// A move is made for no less than this share of the bottleneck.
 const WORTH: f64 = 0.10;
+/// And not for what makes the busiest core less busy by less than this share of what it has.
+const SAME: f64 = 0.01;
 /// Below this share of a core the busiest worker is no bottleneck.
 const BUSY: f64 = 0.25;
 /// Who fires for long, and computes for this share of the time or more, needs a core: what is put beside him
 /// would be moved away again.
 const OFTEN: f64 = 0.5;
-/// What others leave of a core is a mean of so many seconds, and forgotten in so many; and nobody has less than that.
-const LEFT: f64 = 1.0;
-const FORGOTTEN: f64 = 30.0;
-const LEAST: f64 = 0.05;
 /// A first placement is a guess: it is looked at early, and again and again soon.
 const FIRST: Duration = Duration::from_millis(8);
 const USUAL: Duration = Duration::from_millis(300);
+/// For so long what comes back is a better guess.
+const GUESSES: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(20);
 
 impl Balancer {
@@ -100,8 +106,8 @@ impl Balancer {
             placement,
             mean: None,
             long: Vec::new(),
-            had: Vec::new(),
-            left: Vec::new(),
+            left: Left::default(),
+            swings: Swings::default(),
             samples: 0,
             age: Duration::ZERO,
             since_move: Duration::ZERO,
@@ -125,29 +131,27 @@ impl Balancer {
 
     /// What is known of others when it begins, core by core of the whole machine.
     pub fn beside(mut self, left: &[f64]) -> Balancer {
-        self.had = vec![1.0; self.cores.len()];
-        self.left = self.of_cores(left);
+        self.left = Left::nothing_felt(&self.cores, left);
         self
     }
 
     /// What another one has seen of others until now.
     pub fn after(mut self, before: &Balancer) -> Balancer {
-        let had = |core: &u32| {
-            before
-                .inside(*core)
-                .and_then(|c| before.had.get(c as usize))
-        };
-        let had = self
-            .cores
-            .iter()
-            .map(|core| had(core).copied().unwrap_or(1.0));
-        self.had = had.collect();
+        let felt = |core: &u32| before.left.felt(before.inside(*core)?);
+        self.left.feels(self.cores.iter().map(felt));
         self
     }
 
     /// For a placement that rests on what was measured before: it is no guess to be mended soon.
     pub fn trusting(mut self) -> Balancer {
         self.wait = USUAL;
+        self
+    }
+
+    /// Somebody else has said where the same actors are to be, whom we were about to move.
+    pub fn instead_of(mut self, before: &Balancer) -> Balancer {
+        self.swings = before.swings.clone();
+        self.swings.moved(&before.placement, &self.placement);
         self
     }
 
@@ -159,7 +163,7 @@ impl Balancer {
     /// long firing is moved away), and would do so again: each time we wait longer before we know better. A move of
     /// ours that is taken back before it was judged is a promise that was not kept.
     pub fn found(&mut self, placement: Placement) {
-        self.placement = placement;
+        self.go(placement);
         self.promise = None;
         // After a long calm it has nothing to do with what was before.
         if self.since_move > LONGEST {
@@ -175,18 +179,21 @@ impl Balancer {
         if seconds <= 0.0 || self.machine.workers() <= 1 {
             return None;
         }
-        self.since_move += sample.elapsed;
-        self.age += sample.elapsed;
+        let ours = self.left.feel(&self.cores, &sample.had, seconds);
+        self.left.know(&self.cores, &sample.left);
+        self.since_move += sample.elapsed.mul_f64(ours);
+        self.age += sample.elapsed.mul_f64(ours);
+        self.swings.goes_by(sample.elapsed);
         self.samples += 1;
         let mut graph = sample.graph.clone();
         for pin in &mut graph.pins {
             *pin = pin.and_then(|core| self.inside(core));
         }
         let seats = self.seats();
-        self.learn(&graph.without_traffic(&self.machine, &seats), seconds);
+        let took = graph.without_traffic(&self.machine, &seats);
+        let wanted = Left::wanted(&self.cores, &sample.had, took, &seats);
+        self.learn(&wanted, seconds, ours);
         self.long.clone_from(&sample.long);
-        self.leave(&sample.had, seconds);
-        self.left = self.of_cores(&sample.left);
         if self.since_move < self.wait || self.samples < 2 {
             return None;
         }
@@ -207,7 +214,11 @@ impl Balancer {
                 return None;
             }
         }
-        (now >= BUSY * 1e9).then_some(Search {
+        if now < BUSY * 1e9 {
+            self.swings.nothing();
+            return None;
+        }
+        Some(Search {
             mean,
             machine,
             seats,
@@ -216,7 +227,8 @@ impl Balancer {
 
     /// What each takes of a core, by the second.
     fn loads(&self) -> Option<Graph> {
-        let mut mean = self.mean.clone()?;
+        let mean = self.mean.clone()?;
+        let mut mean = self.left.takes(&self.machine, mean, &self.seats());
         for (busy, _) in mean
             .busy
             .iter_mut()
@@ -228,6 +240,16 @@ impl Balancer {
             }
         }
         Some(mean)
+    }
+
+    /// What was measured before counts for the actors' work still, so the mean is kept.
+    fn go(&mut self, placement: Placement) {
+        let before = self.seats();
+        self.placement = placement;
+        let seats = self.seats();
+        if let Some(mean) = &mut self.mean {
+            self.left.go(&self.machine, mean, &before, &seats);
+        }
     }
 
     fn seats(&self) -> Placement {
@@ -247,10 +269,15 @@ impl Balancer {
     /// The moves to make (actor, worker) by what a search has found, if it gains something.
     pub fn moves(&mut self, found: Found) -> Vec<(usize, u32)> {
         if !self.gains(&found) {
+            self.swings.nothing();
             return Vec::new();
         }
         let better = found.better.iter().map(|&c| self.cores[c as usize]);
         let better: Placement = better.collect();
+        let guesses = self.age < GUESSES;
+        if !guesses && !self.swings.may(&self.placement, &better) {
+            return Vec::new();
+        }
         let moves: Vec<(usize, u32)> = better
             .iter()
             .zip(&self.placement)
@@ -259,10 +286,9 @@ impl Balancer {
             .map(|(actor, (new, _))| (actor, *new))
             .collect();
         self.promise = Some(found.then);
-        self.placement = better;
+        self.go(better);
         self.since_move = Duration::ZERO;
         self.wait = self.wait.max(self.usual());
-        // What was measured before counts for the actors' work still, so the mean is kept.
         moves
     }
 
@@ -276,51 +302,25 @@ impl Balancer {
         self.age.clamp(FIRST, USUAL)
     }
 
-    /// Remembers what others leave of the cores; where nothing runs it is forgotten, and found out anew.
-    fn leave(&mut self, had: &[Option<f64>], seconds: f64) {
-        self.had.resize(self.cores.len(), 1.0);
-        for (mean, core) in self.had.iter_mut().zip(&self.cores) {
-            let (new, over) = match had.get(*core as usize).copied().flatten() {
-                Some(had) => (had.clamp(LEAST, 1.0), LEFT),
-                None => (1.0, FORGOTTEN),
-            };
-            *mean += (1.0 - (-seconds / over).exp()) * (new - *mean);
-        }
-    }
-
-    /// Of these cores, what is said of all.
-    fn of_cores(&self, all: &[f64]) -> Vec<f64> {
-        let of = |core: &u32| all.get(*core as usize).copied().unwrap_or(1.0);
-        self.cores
-            .iter()
-            .map(|core| of(core).clamp(LEAST, 1.0))
-            .collect()
-    }
-
-    /// What others leave of each of these cores. Who has little to do there himself does not see all that they take.
-    fn leave_now(&self) -> impl Iterator<Item = f64> {
-        let left = self.left.iter().copied().chain(std::iter::repeat(1.0));
-        self.had.iter().zip(left).map(|(had, left)| had.min(left))
-    }
-
     fn machine_left(&self) -> Machine {
-        self.machine.left(&self.leave_now().collect::<Vec<_>>())
+        self.machine.left(&self.left.now().collect::<Vec<_>>())
     }
 
     /// What others leave of each core of the whole machine, which has so many; those that are not for these actors are
     /// as good as the best.
     pub fn left(&self, cores: usize) -> Vec<f64> {
-        let most = self.leave_now().reduce(f64::max).unwrap_or(1.0);
+        let most = self.left.now().reduce(f64::max).unwrap_or(1.0);
         let mut all = vec![most; cores];
-        for (core, left) in self.cores.iter().zip(self.leave_now()) {
+        for (core, left) in self.cores.iter().zip(self.left.now()) {
             all[*core as usize] = left;
         }
         all
     }
 
-    /// Newer samples count more; a sample of half a second replaces most of what was known.
-    fn learn(&mut self, graph: &Graph, seconds: f64) {
-        let weight = (1.0 - (-seconds / 0.3).exp()).max(seconds / self.age.as_secs_f64());
+    /// Newer samples count more; a sample in which half a second was ours replaces most of what was known.
+    fn learn(&mut self, graph: &Graph, seconds: f64, ours: f64) {
+        let new = seconds * ours;
+        let weight = (1.0 - (-new / 0.3).exp()).max(new / self.age.as_secs_f64());
         let rate = |x: f64| x / seconds;
         match &mut self.mean {
             Some(mean)

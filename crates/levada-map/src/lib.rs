@@ -16,6 +16,7 @@ mod balance;
 mod course;
 mod exact;
 mod graph;
+mod left;
 mod load;
 mod machine;
 mod mix;
@@ -23,6 +24,7 @@ mod place;
 pub mod random;
 mod sim;
 mod strategy;
+mod swings;
 pub mod text;
 
 pub use admit::{Admission, Promise, Scene, admit};
@@ -41,3 +43,5 @@ mod tests;
 mod tests_course;
 #[cfg(test)]
 mod tests_mix;
+#[cfg(test)]
+mod tests_swing;

@@ -29,6 +29,8 @@ const SMALL: usize = 1 << 17;
 /// Where not, a busiest worker this close to the bound is even enough; and so many of the least busy workers are tried, beside those of the neighbours.
 const LEAST: usize = 4;
 const EVEN: f64 = 1.03;
+/// Of no more than that are tried whether two that have changed places are as good where they were.
+const PAIRS: usize = 64;
 /// Then, and after so many moves and swaps that were tried, times the workers, only the busiest is relieved.
 const TRIED: usize = 1 << 22;
 
@@ -173,6 +175,38 @@ impl<'g> Loads<'g> {
                 break;
             }
         }
+    }
+
+    /// Where they are now; but who was elsewhere before, and whose way from there makes the busiest worker less busy by
+    /// less than this part only, is still there: first what has least to do, then two that have changed places.
+    pub fn stay(mut self, before: &[u32], part: f64) -> Placement {
+        let most = self.cost().max * (1.0 + part);
+        let moved = |a: &usize| self.free(*a) && self.placement[*a] != before[*a];
+        let mut moved: Vec<usize> = (0..self.placement.len()).filter(moved).collect();
+        moved.sort_by(|&a, &b| self.graph.busy[a].total_cmp(&self.graph.busy[b]));
+        moved.retain(|&actor| !self.put_back(&[actor], before, most));
+        let pairs = if moved.len() > PAIRS { 0 } else { moved.len() };
+        for (i, &a) in moved[..pairs].iter().enumerate() {
+            for &b in &moved[i + 1..] {
+                let there = [a, b].map(|actor| self.placement[actor]);
+                if there == [before[b], before[a]] && self.put_back(&[a, b], before, most) {
+                    break;
+                }
+            }
+        }
+        self.placement
+    }
+
+    /// Puts these where they were before, unless one worker has more to do then than the most.
+    fn put_back(&mut self, actors: &[usize], before: &[u32], most: f64) -> bool {
+        let there: Vec<u32> = actors.iter().map(|&a| self.placement[a]).collect();
+        actors.iter().for_each(|&a| self.shift(a, before[a]));
+        let back = self.cost().max <= most;
+        if !back {
+            let both = actors.iter().zip(there);
+            both.for_each(|(&actor, there)| self.shift(actor, there));
+        }
+        back
     }
 
     fn free(&self, actor: usize) -> bool {

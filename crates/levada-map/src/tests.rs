@@ -344,7 +344,7 @@ fn what_is_known_of_others_counts_before_it_is_felt() {
         (1, (3, 0))
     );
     // What was felt is remembered by the next one, too, for the cores that both have.
-    for _ in 0..20 {
+    for _ in 0..40 {
         step(&mut balancer, [Some(0.3), Some(1.0)], [1.0; 2]);
     }
     let next = Balancer::new(Machine::new(3), Vec::new()).among(vec![2, 0]);

@@ -68,8 +68,12 @@ impl Watch<'_> {
             .collect();
         if !moves.is_empty() {
             self.make(moves);
-            let balancer = self.balancer_of(placement, self.balancer.as_ref());
-            self.balancer = Some(balancer.trusting());
+            let before = self.balancer.take();
+            let balancer = self.balancer_of(placement, before.as_ref()).trusting();
+            self.balancer = Some(match &before {
+                Some(before) => balancer.instead_of(before),
+                None => balancer,
+            });
         }
     }
 

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Moves that come back: when something is to go to a core that something, this or another, has left for the same core
+//! a while ago, that is evidence that it should have stayed. So what sends it there has to be so for a while, without a break;
+//! and for longer each time.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// A move that is none back has to be worth it for so long; one that is, for so long at first, so many times as long each
+/// time, and never longer than that.
+const ANY: Duration = Duration::from_millis(300);
+const FIRST: Duration = Duration::from_secs(2);
+const TIMES: u32 = 3;
+const LONGEST: Duration = Duration::from_secs(60);
+/// After so long without any move it has nothing to do with what was before.
+const FORGOTTEN: Duration = Duration::from_secs(120);
+
+#[derive(Clone, Debug, Default)]
+pub struct Swings {
+    now: Duration,
+    /// From which core to which one something went, and when the last of it did.
+    ways: BTreeSet<(u32, u32)>,
+    moved_at: Duration,
+    /// Since when a move was worth it each time that somebody has looked.
+    worth: Option<Duration>,
+    /// For how long the last one that came back had to be worth it.
+    patience: Duration,
+}
+
+/// From where to where something goes, when what is on these seats is to be on those.
+fn ways(seats: &[u32], better: &[u32]) -> impl Iterator<Item = (u32, u32)> {
+    let both = seats.iter().copied().zip(better.iter().copied());
+    both.filter(|(from, to)| from != to)
+}
+
+impl Swings {
+    pub fn goes_by(&mut self, elapsed: Duration) {
+        self.now += elapsed;
+        if self.now.saturating_sub(self.moved_at) > FORGOTTEN {
+            self.patience = Duration::ZERO;
+            self.ways.clear();
+        }
+    }
+
+    /// There is nothing that is worth it.
+    pub fn nothing(&mut self) {
+        self.worth = None;
+    }
+
+    /// Is it time for what is worth it now? Then that is where they are.
+    pub fn may(&mut self, seats: &[u32], better: &[u32]) -> bool {
+        let worth = *self.worth.get_or_insert(self.now);
+        let back = ways(seats, better).any(|(from, to)| self.ways.contains(&(to, from)));
+        let longer = (self.patience * TIMES).clamp(FIRST, LONGEST);
+        let patience = if back { longer } else { ANY };
+        if self.now - worth < patience {
+            return false;
+        }
+        if back {
+            self.patience = patience;
+        }
+        self.moved(seats, better);
+        true
+    }
+
+    /// What was on these seats has been moved to those.
+    pub fn moved(&mut self, seats: &[u32], new: &[u32]) {
+        self.ways.extend(ways(seats, new));
+        (self.moved_at, self.worth) = (self.now, None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_back_waits_for_longer_each_time() {
+        let mut swings = Swings::default();
+        let step = Duration::from_millis(100);
+        // After how long it is moved, when it is worth it from now on.
+        let mut after = |from: [u32; 2], to: [u32; 2]| {
+            let steps = (0..2000).find(|_| {
+                swings.goes_by(step);
+                swings.may(&from, &to)
+            });
+            steps.map(|steps| steps * 100)
+        };
+        assert_eq!(after([0, 0], [0, 1]), Some(300));
+        assert_eq!(after([0, 1], [2, 1]), Some(300)); // elsewhere
+        assert_eq!(after([0, 1], [0, 0]), Some(2000));
+        assert_eq!(after([0, 0], [1, 0]), Some(6000)); // another one
+        assert_eq!(after([1, 0], [0, 0]), Some(18000));
+        assert_eq!(after([0, 0], [0, 1]), Some(54000));
+        assert_eq!(after([0, 1], [0, 0]), Some(60000));
+        swings.goes_by(FORGOTTEN);
+        assert!(!swings.may(&[0], &[1]));
+        // And only what is so all the time.
+        swings.goes_by(ANY - step);
+        swings.nothing();
+        swings.goes_by(step);
+        assert!(!swings.may(&[0], &[1]));
+        swings.goes_by(ANY);
+        assert!(swings.may(&[0], &[1]));
+    }
+}
