@@ -2,11 +2,12 @@
 //! Admission: what would become of the promises if this were loaded, too. What is held against a load is what it
 //! changes: a promise that cannot be kept anyway is no reason against one that takes nothing from it.
 
+use crate::judge::KEPT;
 use crate::machine::Machine;
 use crate::mix::{Actor, App, Mix, Problem};
 use crate::place::Placement;
 use crate::sim::{Scheduling, Simulated, simulate};
-use crate::strategy::{KEPT, remap};
+use crate::strategy::remap;
 use std::fmt;
 
 /// Applications, and where each actor is, if it is anywhere yet.

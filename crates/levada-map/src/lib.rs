@@ -16,6 +16,7 @@ mod balance;
 mod course;
 mod exact;
 mod graph;
+mod judge;
 mod left;
 mod load;
 mod machine;
@@ -31,11 +32,12 @@ pub use admit::{Admission, Promise, Scene, admit};
 pub use balance::{Balancer, Found, Sample, Search};
 pub use course::Course;
 pub use graph::{Graph, Link};
+pub use judge::{KEPT, Score};
 pub use machine::{Core, Costs, Machine};
 pub use mix::{Actor, App, Channel, Mix, Problem};
 pub use place::{Placement, bottleneck, improve, lower_bound, place};
 pub use sim::{SAVED, SAVED_UNITS, Scheduling, Simulated, simulate, simulate_until_settled};
-pub use strategy::{KEPT, Score, Strategy, busiest_to_bound, map, remap};
+pub use strategy::{Strategy, busiest_to_bound, map, remap};
 
 #[cfg(test)]
 mod tests;

@@ -42,6 +42,8 @@ pub struct Simulated {
     pub busy: Vec<f64>,
     /// How many seconds were simulated.
     pub seconds: f64,
+    /// How often the actors of each application have fired in these, in the mean.
+    pub firings: Vec<f64>,
     /// Whether each application has gone through its course at least once, where it has one: its rates are those of
     /// whole courses then.
     pub whole: bool,
@@ -234,6 +236,31 @@ pub fn simulate_until_settled(
     }
 }
 
+/// A simulation that is begun in the midst of a run, with channels that are half full, and looked at as it goes on: the
+/// filling of many channels is not counted as something done.
+pub(crate) struct Midway<'a>(Machinery<'a>);
+
+impl<'a> Midway<'a> {
+    /// So many steps further on.
+    pub fn begin(
+        mix: &'a Mix,
+        machine: &'a Machine,
+        placement: &[u32],
+        steps: usize,
+    ) -> Midway<'a> {
+        let begun = Machinery::new(mix, machine, placement, Scheduling::EventDriven);
+        let mut sim = begun.half_full();
+        sim.start();
+        sim.run(steps);
+        Midway(sim)
+    }
+
+    /// By the next so many steps.
+    pub fn counted(&mut self, steps: usize) -> Simulated {
+        self.0.counted(steps)
+    }
+}
+
 /// After so many steps, about 0.2 ms, the thread gives its core away. A host maps beside workers: let in once, a thread
 /// goes on until a tick of the system's clock, for up to 4 ms, and one for idle time, too, where the worker was interrupted
 /// and is not due by its share.
@@ -296,10 +323,13 @@ impl<'a> Machinery<'a> {
         let time = (self.now - begin).max(1.0);
         let mut rates = vec![0.0; mix.apps.len()];
         let mut slowest = vec![f64::INFINITY; mix.apps.len()];
+        let mut firings = vec![0.0; mix.apps.len()];
         let kept = self.kept(time);
         for entity in &self.entities {
             let rate = 1e9 * entity.rate(time);
-            rates[entity.app] += rate / mix.apps[entity.app].actors.len() as f64;
+            let actors = mix.apps[entity.app].actors.len() as f64;
+            rates[entity.app] += rate / actors;
+            firings[entity.app] += (entity.done - entity.before) as f64 / actors;
             slowest[entity.app] = slowest[entity.app].min(rate);
         }
         // While channels fill, those before them do more than that.
@@ -321,6 +351,7 @@ impl<'a> Machinery<'a> {
             slowest,
             busy: busy.collect(),
             seconds: time / 1e9,
+            firings,
             whole,
         }
     }

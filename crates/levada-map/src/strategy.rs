@@ -5,11 +5,11 @@
 //! which of them is best. So it is as good as the best of them for each mix, whatever that mix is.
 
 use crate::graph::Graph;
+use crate::judge::{EVEN_ENOUGH, MENDED, SIMULATED, choose, outlast, score, score_in};
 use crate::load::Loads;
 use crate::machine::Machine;
 use crate::mix::{Mix, Problem};
 use crate::place::{Placement, bottleneck, heaviest_first, lower_bound, place, renamed};
-use crate::sim::{Scheduling, Simulated, simulate};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strategy {
@@ -52,17 +52,6 @@ impl Strategy {
     }
 }
 
-/// Up to so many actors placements are mended by the simulator's word, up to so many they are compared by it,
-/// and with so many of its steps, and more for each actor.
-const MENDED: usize = 512;
-const SIMULATED: usize = 4096;
-/// With more, all placements whose busiest core is this close to the bound are as good.
-const EVEN_ENOUGH: f64 = 1.09;
-const STEPS: usize = 20_000;
-const STEPS_EACH: usize = 500;
-const FEWER_EACH: usize = 100;
-/// Where an application has not come to one unit in these, or not through its course, more of them, up to so many.
-const LONGEST: usize = 400_000;
 /// What is taken is looked at for so many times as long, and has to have as much but for this share of the rates.
 const LASTING: usize = 4;
 const FADES: f64 = 0.01;
@@ -271,105 +260,6 @@ fn shares(mix: &Mix, machine: &Machine, rates: &[f64]) -> Vec<usize> {
     shares
 }
 
-/// How good a placement is: promises first, those of the highest priority before all; then the mean
-/// of the logarithms of the rates, so that a tenth more for one application outweighs a tenth less
-/// for another, whatever their units are.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Score {
-    /// By priority, the highest first: how much of what was promised is missing.
-    missing: Vec<f64>,
-    pub mean: f64,
-}
-
-impl Score {
-    pub fn of(mix: &Mix, rates: &[f64]) -> Score {
-        let mut levels: Vec<i32> = mix.apps.iter().map(|a| a.priority).collect();
-        levels.sort_unstable_by_key(|&p| std::cmp::Reverse(p));
-        levels.dedup();
-        let mut missing = vec![0.0; levels.len()];
-        let mut mean = 0.0;
-        for (app, &rate) in mix.apps.iter().zip(rates) {
-            if let (Some(promise), Some(level)) =
-                (app.promise, levels.iter().position(|&l| l == app.priority))
-            {
-                // Of what it can have at all: far out of reach, nothing would make a difference.
-                let most = promise.min(1e9 / app.heaviest().max(1e-9));
-                // The simulator is no more exact than this.
-                missing[level] += (1.0 - KEPT - (rate / most).min(1.0)).max(0.0);
-            }
-            mean += rate.max(1e-12).ln() / mix.apps.len() as f64;
-        }
-        Score { missing, mean }
-    }
-
-    /// Better by at least so much.
-    pub fn beats(&self, other: &Score, by: f64) -> bool {
-        for (a, b) in self.missing.iter().zip(&other.missing) {
-            if (a - b).abs() > 0.01 {
-                return a < b;
-            }
-        }
-        self.mean > other.mean + by
-    }
-}
-
-/// A rate within this share of what was promised keeps the promise.
-pub const KEPT: f64 = 0.02;
-
-/// Who could have come to so many units, and has come to none, is kept from it.
-const ENOUGH: f64 = 20.0;
-
-/// Has each application come to a unit in the time that was simulated, or had time enough for it, and to the end of its
-/// course?
-fn seen(made: &Simulated, targets: &[f64]) -> bool {
-    let mut rates = made.rates.iter().zip(targets);
-    made.whole
-        && rates.all(|(rate, target)| rate * made.seconds >= 1.0 || target * made.seconds >= ENOUGH)
-}
-
-/// Beside short firings a long one may not have come to its end even in so many steps: of that
-/// nothing is known but that it has no higher rate, and that is no reason against the placement.
-fn seen_or_expected(made: &Simulated, targets: &[f64]) -> Vec<f64> {
-    let rates = made.rates.iter().zip(targets);
-    rates
-        .map(|(&rate, target)| match rate * made.seconds < 1.0 {
-            true => rate.max(target.min(0.5 / made.seconds.max(1e-9))),
-            false => rate,
-        })
-        .collect()
-}
-
-fn score(mix: &Mix, machine: &Machine, placement: &[u32]) -> Score {
-    score_in(1, mix, machine, placement)
-}
-
-/// By a simulation that is so many times as long, as far as that goes.
-fn score_in(times: usize, mix: &Mix, machine: &Machine, placement: &[u32]) -> Score {
-    if mix.actors() <= SIMULATED {
-        let each = match mix.actors() <= MENDED {
-            true => STEPS_EACH,
-            false => FEWER_EACH,
-        };
-        let usual = STEPS + each * mix.actors();
-        let mut steps = usual.max((times * usual).min(LONGEST));
-        let simulated = |steps| simulate(mix, machine, placement, Scheduling::EventDriven, steps);
-        let targets = mix.targets(machine);
-        let mut made = simulated(steps);
-        while !seen(&made, &targets) && steps < LONGEST {
-            steps = (4 * steps).min(LONGEST);
-            made = simulated(steps);
-        }
-        return Score::of(mix, &seen_or_expected(&made, &targets));
-    }
-    // Too many to simulate: the busiest core slows down all, unless all are about even.
-    let rates = mix.targets(machine);
-    let graph = mix.graph(&rates);
-    let even = EVEN_ENOUGH * lower_bound(&graph, machine);
-    let busiest = bottleneck(&graph, machine, placement).max(even).max(1e-9);
-    let slowed: Vec<f64> = rates.iter().map(|rate| rate / busiest).collect();
-    Score::of(mix, &slowed)
-}
-
 fn best(mix: &Mix, machine: &Machine, current: Option<&[Option<u32>]>) -> Placement {
     if machine.workers() == 1 {
         return vec![0; mix.actors()];
@@ -434,9 +324,12 @@ fn best(mix: &Mix, machine: &Machine, current: Option<&[Option<u32>]>) -> Placem
     }
 }
 
-/// The best of these, mended. Where that goes well at first only, as channels fill and the turns of many come to fit
-/// ill, all are compared by what lasts.
+/// The best of these, mended where actors are few. Where that goes well at first only, as channels fill and the turns of
+/// many come to fit ill, all are compared by what lasts.
 fn lasting(mix: &Mix, machine: &Machine, graph: &Graph, mut found: Vec<Placement>) -> Placement {
+    if (MENDED + 1..=SIMULATED).contains(&mix.actors()) {
+        return outlast(mix, machine, found);
+    }
     let best = settled(mix, machine, graph, choose(1, mix, machine, &found));
     if mix.actors() > SIMULATED {
         return best;
@@ -464,15 +357,4 @@ fn settled(mix: &Mix, machine: &Machine, graph: &Graph, mut placement: Placement
         }
         (is, placement) = (then, mended.into_placement());
     }
-}
-
-fn choose(times: usize, mix: &Mix, machine: &Machine, found: &[Placement]) -> Placement {
-    let mut best: Option<(Score, &Placement)> = None;
-    for placement in found {
-        let score = score_in(times, mix, machine, placement);
-        if best.as_ref().is_none_or(|(b, _)| score.beats(b, 0.0)) {
-            best = Some((score, placement));
-        }
-    }
-    best.map_or_else(Vec::new, |(_, placement)| placement.clone())
 }

@@ -5,7 +5,6 @@
 
 use super::*;
 use crate::random::{Random, mix as random_mix};
-use std::collections::BTreeSet;
 
 fn mixes() -> u64 {
     let asked = std::env::var("LEVADA_MIXES").ok();
@@ -46,42 +45,51 @@ fn gain(one: &[f64], other: &[f64]) -> f64 {
     (logs.sum::<f64>() / one.len() as f64).exp()
 }
 
+/// Under each of the other strategies, what Levada's own gains over it: all are as good as what `rates` says.
+fn gains(mix: &Mix, machine: &Machine, rates: impl Fn(&[u32]) -> Vec<f64>) -> Vec<f64> {
+    let of = |strategy| rates(&map(mix, machine, strategy).unwrap());
+    let own = of(Strategy::Levada);
+    let others = Strategy::ALL[..4].iter();
+    others.map(|&other| gain(&own, &of(other))).collect()
+}
+
 #[test]
 fn levadas_own_is_never_two_percent_worse_than_the_best_of_the_others() {
     let mut least = f64::INFINITY;
-    let mut gains: Vec<f64> = Vec::new();
-    let small = (0..mixes()).map(|seed| (seed, scene(seed), 0.98));
-    // Of so many actors the rarest applications do not come to a unit in what is simulated to choose: one in fifty
-    // may be worse.
-    let few = mixes() / 8 / 50;
-    let mut worse = BTreeSet::new();
-    let large = (0..mixes() / 8).map(|seed| (seed, large_scene(seed), 0.95));
-    for (seed, (machine, mix), bound) in small.chain(large) {
-        let of = |strategy| {
-            let placement = map(&mix, &machine, strategy).unwrap();
-            // Longer than what the strategy itself looks at.
-            let steps = 200_000.max(1000 * mix.actors());
-            rates(&mix, &machine, &placement, steps)
-        };
-        let own = of(Strategy::Levada);
-        for other in &Strategy::ALL[..4] {
-            let gain = gain(&own, &of(*other));
-            assert!(gain > bound, "mix {seed}: {gain:.3} of {}", other.name());
-            if gain <= 0.98 {
-                worse.insert(seed);
-            }
-            least = least.min(gain);
-            if *other == Strategy::Lb {
-                gains.push(gain);
-            }
-        }
+    let mut over_lb: Vec<f64> = Vec::new();
+    for seed in 0..mixes() {
+        let (machine, mix) = scene(seed);
+        // Longer than what the strategy itself looks at.
+        let steps = 200_000.max(1000 * mix.actors());
+        let gains = gains(&mix, &machine, |placement| {
+            rates(&mix, &machine, placement, steps)
+        });
+        least = gains.iter().copied().fold(least, f64::min);
+        assert!(least > 0.98, "mix {seed}: {gains:.3?}");
+        over_lb.push(gains[1]);
     }
-    assert!(worse.len() as u64 <= few, "of many actors: mixes {worse:?}");
-    gains.sort_by(f64::total_cmp);
+    over_lb.sort_by(f64::total_cmp);
     println!(
         "at the least {least:.4} of the best; {:.3} of lb in the median",
-        gains[gains.len() / 2]
+        over_lb[over_lb.len() / 2]
     );
+}
+
+/// Of so many actors channels take long to fill: what counts are rates that have settled, as they are printed.
+#[test]
+fn nor_is_it_where_actors_are_many() {
+    let mut least = f64::INFINITY;
+    // The first: begun with empty channels, what is a tenth worse once they are full looks like the best.
+    for seed in [7].into_iter().chain(0..mixes() / 8) {
+        let (machine, mix) = large_scene(seed);
+        let gains = gains(&mix, &machine, |placement| {
+            let how = Scheduling::EventDriven;
+            simulate_until_settled(&mix, &machine, placement, how, 100_000).rates
+        });
+        least = gains.iter().copied().fold(least, f64::min);
+        assert!(least > 0.98, "mix {seed}: {gains:.3?}");
+    }
+    println!("of many actors at the least {least:.4} of the best");
 }
 
 #[test]

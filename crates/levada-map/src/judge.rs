@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The judge: which of some placements is the best, by what the simulator says of them.
+//!
+//! Few actors are simulated from the beginning. Of many, channels take longer to fill than can be simulated, and what fills
+//! them would count as done, in one placement more than in another; so of these a run is begun in its midst, and the
+//! candidates *outlast* each other: all are looked at for a short time, the better half for as long again, and so on.
+
+use crate::machine::Machine;
+use crate::mix::Mix;
+use crate::place::{Placement, bottleneck, lower_bound};
+use crate::sim::{Midway, Scheduling, Simulated, simulate};
+
+/// Up to so many actors placements are mended by the simulator's word, up to so many they are compared by it,
+/// and with so many of its steps, and more for each actor.
+pub(crate) const MENDED: usize = 512;
+pub(crate) const SIMULATED: usize = 4096;
+/// With more, all placements whose busiest core is this close to the bound are as good.
+pub(crate) const EVEN_ENOUGH: f64 = 1.09;
+const STEPS: usize = 20_000;
+const STEPS_EACH: usize = 500;
+const FEWER_EACH: usize = 100;
+/// Not more than so many; who outlasts the others is looked at for four times as long.
+const MANY: usize = 300_000;
+/// Where that says too little of an application, or it has not come through its course, more of them, up to so many.
+const LONGEST: usize = 400_000;
+
+/// How good a placement is: promises first, those of the highest priority before all; then the mean
+/// of the logarithms of the rates, so that a tenth more for one application outweighs a tenth less
+/// for another, whatever their units are.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Score {
+    /// By priority, the highest first: how much of what was promised is missing.
+    missing: Vec<f64>,
+    pub mean: f64,
+}
+
+impl Score {
+    pub fn of(mix: &Mix, rates: &[f64]) -> Score {
+        let mut levels: Vec<i32> = mix.apps.iter().map(|a| a.priority).collect();
+        levels.sort_unstable_by_key(|&p| std::cmp::Reverse(p));
+        levels.dedup();
+        let mut missing = vec![0.0; levels.len()];
+        let mut mean = 0.0;
+        for (app, &rate) in mix.apps.iter().zip(rates) {
+            if let (Some(promise), Some(level)) =
+                (app.promise, levels.iter().position(|&l| l == app.priority))
+            {
+                // Of what it can have at all: far out of reach, nothing would make a difference.
+                let most = promise.min(1e9 / app.heaviest().max(1e-9));
+                // The simulator is no more exact than this.
+                missing[level] += (1.0 - KEPT - (rate / most).min(1.0)).max(0.0);
+            }
+            mean += rate.max(1e-12).ln() / mix.apps.len() as f64;
+        }
+        Score { missing, mean }
+    }
+
+    /// Better by at least so much.
+    pub fn beats(&self, other: &Score, by: f64) -> bool {
+        for (a, b) in self.missing.iter().zip(&other.missing) {
+            if (a - b).abs() > 0.01 {
+                return a < b;
+            }
+        }
+        self.mean > other.mean + by
+    }
+}
+
+/// A rate within this share of what was promised keeps the promise.
+pub const KEPT: f64 = 0.02;
+
+/// Who could have come to so many units, and has come to none, is kept from it.
+const ENOUGH: f64 = 20.0;
+/// So many firings say what a rate is, also where they are less than a unit; but not where what fills channels is among them.
+const FIRINGS: f64 = 20.0;
+
+/// What is known of each application, and by what.
+struct Known<'a> {
+    made: &'a Simulated,
+    /// The rates that they should have.
+    targets: &'a [f64],
+    /// By so many firings, if not by a unit.
+    firings: f64,
+}
+
+impl Known<'_> {
+    /// Has it come so far in the time that was simulated?
+    fn is(&self, app: usize) -> bool {
+        self.made.rates[app] * self.made.seconds >= 1.0 || self.made.firings[app] >= self.firings
+    }
+
+    /// Or had each of them time enough for it? And have they come to the end of their courses?
+    fn all(&self) -> bool {
+        let had_time = |app: usize| self.targets[app] * self.made.seconds >= ENOUGH;
+        self.made.whole && (0..self.targets.len()).all(|app| self.is(app) || had_time(app))
+    }
+
+    /// Beside short firings a long one may not have come to its end even in so many steps: of that
+    /// nothing is known but that it has no higher rate, and that is no reason against the placement.
+    fn score(&self, mix: &Mix) -> Score {
+        let rate = |app: usize| {
+            let (rate, target) = (self.made.rates[app], self.targets[app]);
+            match self.is(app) {
+                true => rate,
+                false => rate.max(target.min(0.5 / self.made.seconds.max(1e-9))),
+            }
+        };
+        Score::of(mix, &(0..self.targets.len()).map(rate).collect::<Vec<_>>())
+    }
+}
+
+pub(crate) fn score(mix: &Mix, machine: &Machine, placement: &[u32]) -> Score {
+    score_in(1, mix, machine, placement)
+}
+
+/// By a simulation that is so many times as long, as far as that goes.
+pub(crate) fn score_in(times: usize, mix: &Mix, machine: &Machine, placement: &[u32]) -> Score {
+    let actors = mix.actors();
+    if actors > SIMULATED {
+        return by_load(mix, machine, placement);
+    }
+    let targets = mix.targets(machine);
+    if actors > MENDED {
+        let steps = times * usual(actors);
+        let mut run = Run::begin(mix, machine, placement, &targets, steps / 3);
+        return run.look(steps - steps / 3);
+    }
+    let mut steps = usual(actors).max((times * usual(actors)).min(LONGEST));
+    loop {
+        let made = simulate(mix, machine, placement, Scheduling::EventDriven, steps);
+        let known = Known {
+            made: &made,
+            targets: &targets,
+            firings: f64::INFINITY,
+        };
+        if known.all() || steps >= LONGEST {
+            return known.score(mix);
+        }
+        steps = (4 * steps).min(LONGEST);
+    }
+}
+
+/// Steps that are simulated of so many actors.
+fn usual(actors: usize) -> usize {
+    match actors <= MENDED {
+        true => STEPS + STEPS_EACH * actors,
+        false => (STEPS + FEWER_EACH * actors).min(MANY),
+    }
+}
+
+/// Too many to simulate: the busiest core slows down all, unless all are about even.
+fn by_load(mix: &Mix, machine: &Machine, placement: &[u32]) -> Score {
+    let rates = mix.targets(machine);
+    let graph = mix.graph(&rates);
+    let even = EVEN_ENOUGH * lower_bound(&graph, machine);
+    let busiest = bottleneck(&graph, machine, placement).max(even).max(1e-9);
+    let slowed: Vec<f64> = rates.iter().map(|rate| rate / busiest).collect();
+    Score::of(mix, &slowed)
+}
+
+/// A placement that is looked at for longer and longer.
+struct Run<'a> {
+    mix: &'a Mix,
+    targets: &'a [f64],
+    simulated: Midway<'a>,
+    steps: usize,
+}
+
+impl<'a> Run<'a> {
+    /// From the midst of a run, and so many steps further on.
+    fn begin(
+        mix: &'a Mix,
+        machine: &'a Machine,
+        placement: &[u32],
+        targets: &'a [f64],
+        steps: usize,
+    ) -> Run<'a> {
+        Run {
+            mix,
+            targets,
+            simulated: Midway::begin(mix, machine, placement, steps),
+            steps,
+        }
+    }
+
+    /// By the next so many steps, or more where these say too little.
+    fn look(&mut self, mut steps: usize) -> Score {
+        loop {
+            let made = self.simulated.counted(steps);
+            self.steps += steps;
+            let known = Known {
+                made: &made,
+                targets: self.targets,
+                firings: FIRINGS,
+            };
+            if known.all() || self.steps >= LONGEST {
+                return known.score(self.mix);
+            }
+            steps *= 2;
+        }
+    }
+}
+
+/// The best of these, of many actors: who is not among the better half is simulated no further, and the others for twice as
+/// long.
+pub(crate) fn outlast(mix: &Mix, machine: &Machine, found: Vec<Placement>) -> Placement {
+    let (targets, usual) = (mix.targets(machine), usual(mix.actors()));
+    let begun = |placement: Placement| {
+        let run = Run::begin(mix, machine, &placement, &targets, usual / 3);
+        (run, placement)
+    };
+    let mut left: Vec<(Run, Placement)> = found.into_iter().map(begun).collect();
+    let (mut steps, mut next) = (usual - usual / 3, usual);
+    while left.len() > 1 {
+        let looked = left.into_iter().map(|(mut run, placement)| {
+            let score = run.look(steps);
+            (score, (run, placement))
+        });
+        left = better_half(looked.collect());
+        (steps, next) = (next, 2 * next);
+    }
+    left.pop().map_or_else(Vec::new, |(_, placement)| placement)
+}
+
+/// Among equals the first.
+fn better_half<T>(mut all: Vec<(Score, T)>) -> Vec<T> {
+    let taken = (0..all.len().div_ceil(2)).map(|_| {
+        let better = |best: usize, next: usize| match all[next].0.beats(&all[best].0, 0.0) {
+            true => next,
+            false => best,
+        };
+        let best = (0..all.len()).reduce(better).unwrap_or_default();
+        all.remove(best).1
+    });
+    taken.collect()
+}
+
+pub(crate) fn choose(times: usize, mix: &Mix, machine: &Machine, found: &[Placement]) -> Placement {
+    let mut best: Option<(Score, &Placement)> = None;
+    for placement in found {
+        let score = score_in(times, mix, machine, placement);
+        if best.as_ref().is_none_or(|(b, _)| score.beats(b, 0.0)) {
+            best = Some((score, placement));
+        }
+    }
+    best.map_or_else(Vec::new, |(_, placement)| placement.clone())
+}
