@@ -7,12 +7,14 @@ use crate::output::Failure;
 use levada_host::{Hosted, weights};
 use levada_map::text::{Described, describe};
 use levada_map::{Course, Machine, Mix, Problem};
-use levada_sys::{Counters, Network};
+use levada_sys::{Counters, Network, WorkerCounters};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The share of what it has done that a rate must be measured by.
 const MOST: f64 = 0.5;
+/// Others have always something: a core that has lost less than this share to them is taken to be as fast as ever.
+const LEAST: f64 = 0.002;
 
 impl From<Problem> for Failure {
     fn from(problem: Problem) -> Failure {
@@ -31,6 +33,19 @@ pub fn course(network: &Network, counters: &Counters, looks: &[Look]) -> Option<
     let links = network.links().into_iter();
     let links: Vec<(usize, usize)> = links.map(|l| (l.0 as usize, l.1 as usize)).collect();
     course::costs(counters.actors.len(), &links, looks)
+}
+
+/// The machine as it was while that ran: each core as fast as what other programs left of it. What actors cost is told
+/// without what these took, and the rate that they had is not.
+pub fn as_it_was(machine: &Machine, ran: &[WorkerCounters]) -> Machine {
+    let mut machine = machine.clone();
+    for (core, ran) in machine.cores.iter_mut().zip(ran) {
+        let (busy, lost) = (ran.busy_ns as f64, ran.lost_ns as f64);
+        if lost > LEAST * (busy + lost) {
+            core.speed *= busy / (busy + lost);
+        }
+    }
+    machine
 }
 
 /// A description of what ran, as these counters have it.
@@ -88,6 +103,24 @@ pub fn pins(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What actors cost is told without what others took; so the machine is to be as slow as they made it.
+    #[test]
+    fn cores_are_as_fast_as_what_others_left_of_them() {
+        let ran = |busy_ms: u64, lost_ms: u64| WorkerCounters {
+            busy_ns: busy_ms * 1_000_000,
+            lost_ns: lost_ms * 1_000_000,
+            ..WorkerCounters::default()
+        };
+        let speeds = |ran: &[WorkerCounters]| -> Vec<f64> {
+            let was = as_it_was(&Machine::new(3), ran);
+            was.cores.iter().map(|c| c.speed).collect()
+        };
+        let some = [ran(750, 250), ran(1000, 0), ran(0, 0)];
+        assert_eq!(speeds(&some), [0.75, 1.0, 1.0]);
+        // There is always a little, and who had nothing to do says nothing.
+        assert_eq!(speeds(&[ran(10_000, 1), ran(0, 0)]), [1.0, 1.0, 1.0]);
+    }
 
     #[test]
     fn a_recorded_rate_is_that_of_the_recorded_placement() {

@@ -165,7 +165,10 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         let seen = looks.map(|looks| looks.end(&summary.counters));
         let course = record::course(network, &summary.counters, &seen.unwrap_or_default());
         let times = (start, elapsed);
-        let text = record::described(&hosted, host.machine(), &summary.counters, course, times);
+        let runtime = host.runtime();
+        let ran = (0..runtime.workers()).map(|w| runtime.worker_counters(w).unwrap_or_default());
+        let machine = record::as_it_was(host.machine(), &ran.collect::<Vec<_>>());
+        let text = record::described(&hosted, &machine, &summary.counters, course, times);
         if let Err(e) = output::write_file(file, text.as_bytes()) {
             summary.outcome = Outcome::Failed(e.what);
         }
