@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The judge: which of some placements is the best, by what the simulator says of them.
 //!
-//! Few actors are simulated from the beginning. Of many, channels take longer to fill than can be simulated, and what fills
-//! them would count as done, in one placement more than in another; so of these a run is begun in its midst, and the
-//! candidates *outlast* each other: all are looked at for a short time, the better half for as long again, and so on.
+//! What fills channels would count as done, in one placement more than in another, and large ones take longer to fill than
+//! can be simulated. So a run is begun in its midst, with channels that are half full, and
+//!
+//! - at a *glance* channels are short: after some milliseconds it goes as it would after a minute, but for what channels even
+//!   out. That tells the good placements from the bad ones.
+//! - The *verdict* on those that look best is that of the channels as they are, empty at first, until all has settled.
+//! - Of many actors the candidates *outlast* each other instead: all are looked at for a short time, the better half for
+//!   twice as long, and so on. Of very many the busiest core has to say it.
 
 use crate::machine::Machine;
 use crate::mix::Mix;
 use crate::place::{Placement, bottleneck, lower_bound};
-use crate::sim::{Midway, Scheduling, Simulated, simulate};
+use crate::sim::{Midway, Scheduling, Simulated, expected};
 
 /// Up to so many actors placements are mended by the simulator's word, up to so many they are compared by it,
 /// and with so many of its steps, and more for each actor.
@@ -23,6 +28,10 @@ const FEWER_EACH: usize = 100;
 const MANY: usize = 300_000;
 /// Where that says too little of an application, or it has not come through its course, more of them, up to so many.
 const LONGEST: usize = 400_000;
+/// Many are looked at for so many times as long before anybody is moved.
+const LASTING: usize = 4;
+/// So many of those that look best at a glance are worth a verdict.
+const WORTH_A_VERDICT: usize = 3;
 
 /// How good a placement is: promises first, those of the highest priority before all; then the mean
 /// of the logarithms of the rates, so that a tenth more for one application outweighs a tenth less
@@ -86,7 +95,9 @@ struct Known<'a> {
 impl Known<'_> {
     /// Has it come so far in the time that was simulated?
     fn is(&self, app: usize) -> bool {
-        self.made.rates[app] * self.made.seconds >= 1.0 || self.made.firings[app] >= self.firings
+        self.made.settled(app)
+            && (self.made.rates[app] * self.made.seconds >= 1.0
+                || self.made.firings[app] >= self.firings)
     }
 
     /// Or had each of them time enough for it? And have they come to the end of their courses?
@@ -109,35 +120,31 @@ impl Known<'_> {
     }
 }
 
-pub(crate) fn score(mix: &Mix, machine: &Machine, placement: &[u32]) -> Score {
-    score_in(1, mix, machine, placement)
+/// What short channels say.
+pub(crate) fn glance(mix: &Mix, machine: &Machine, placement: &[u32]) -> Score {
+    glance_for(1, mix, machine, placement)
 }
 
-/// By a simulation that is so many times as long, as far as that goes.
-pub(crate) fn score_in(times: usize, mix: &Mix, machine: &Machine, placement: &[u32]) -> Score {
+/// The same for so many times as long.
+fn glance_for(times: usize, mix: &Mix, machine: &Machine, placement: &[u32]) -> Score {
     let actors = mix.actors();
     if actors > SIMULATED {
         return by_load(mix, machine, placement);
     }
     let targets = mix.targets(machine);
+    let steps = times * usual(actors);
+    let mut run = Run::begin(mix, machine, placement, &targets, steps / 3);
+    run.look(steps - steps / 3)
+}
+
+/// What lasts.
+pub(crate) fn verdict(mix: &Mix, machine: &Machine, placement: &[u32]) -> Score {
+    let actors = mix.actors();
     if actors > MENDED {
-        let steps = times * usual(actors);
-        let mut run = Run::begin(mix, machine, placement, &targets, steps / 3);
-        return run.look(steps - steps / 3);
+        return glance_for(LASTING, mix, machine, placement);
     }
-    let mut steps = usual(actors).max((times * usual(actors)).min(LONGEST));
-    loop {
-        let made = simulate(mix, machine, placement, Scheduling::EventDriven, steps);
-        let known = Known {
-            made: &made,
-            targets: &targets,
-            firings: f64::INFINITY,
-        };
-        if known.all() || steps >= LONGEST {
-            return known.score(mix);
-        }
-        steps = (4 * steps).min(LONGEST);
-    }
+    let made = expected(mix, machine, placement, Scheduling::EventDriven);
+    Score::of(mix, &made.rates)
 }
 
 /// Steps that are simulated of so many actors.
@@ -235,13 +242,31 @@ fn better_half<T>(mut all: Vec<(Score, T)>) -> Vec<T> {
     taken.collect()
 }
 
-pub(crate) fn choose(times: usize, mix: &Mix, machine: &Machine, found: &[Placement]) -> Placement {
-    let mut best: Option<(Score, &Placement)> = None;
+/// Those that look best at a glance, the best first.
+pub(crate) fn shortlist(mix: &Mix, machine: &Machine, found: Vec<Placement>) -> Vec<Placement> {
+    let mut ranked: Vec<(Score, Placement)> = Vec::new();
     for placement in found {
-        let score = score_in(times, mix, machine, placement);
-        if best.as_ref().is_none_or(|(b, _)| score.beats(b, 0.0)) {
-            best = Some((score, placement));
+        if ranked.iter().any(|(_, other)| *other == placement) {
+            continue;
         }
+        let score = glance(mix, machine, &placement);
+        let worse = ranked.iter().position(|(other, _)| score.beats(other, 0.0));
+        ranked.insert(worse.unwrap_or(ranked.len()), (score, placement));
     }
-    best.map_or_else(Vec::new, |(_, placement)| placement.clone())
+    let best = ranked.into_iter().take(WORTH_A_VERDICT);
+    best.map(|(_, placement)| placement).collect()
+}
+
+/// The one with the best verdict, and that; among equals the first.
+pub(crate) fn best_of(mix: &Mix, machine: &Machine, listed: Vec<Placement>) -> (Score, Placement) {
+    let judged = listed.into_iter().map(|placement| {
+        let score = verdict(mix, machine, &placement);
+        (score, placement)
+    });
+    let better =
+        |best: (Score, Placement), next: (Score, Placement)| match next.0.beats(&best.0, 0.0) {
+            true => next,
+            false => best,
+        };
+    judged.reduce(better).expect("there is always a candidate")
 }

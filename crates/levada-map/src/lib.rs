@@ -36,7 +36,9 @@ pub use judge::{KEPT, Score};
 pub use machine::{Core, Costs, Machine};
 pub use mix::{Actor, App, Channel, Mix, Problem};
 pub use place::{Placement, bottleneck, improve, lower_bound, place};
-pub use sim::{SAVED, SAVED_UNITS, Scheduling, Simulated, simulate, simulate_until_settled};
+#[cfg(test)]
+use sim::simulate_until_settled;
+pub use sim::{SAVED, SAVED_UNITS, Scheduling, Simulated, expected, simulate};
 pub use strategy::{Strategy, busiest_to_bound, map, remap};
 
 #[cfg(test)]

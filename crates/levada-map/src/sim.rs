@@ -60,12 +60,20 @@ const OTHERS: f64 = 16.0;
 /// What a step fills of a channel at the most, and what who waits at one is woken by before the other's turn is over:
 /// one part of so many.
 const PARTS: f64 = 4.0;
+/// A channel in which elements are followed by what they lead to in some milliseconds: so many nanoseconds of work, and so
+/// many firings at the least.
+const SHORT: f64 = 20e6;
+const SHORT_FIRINGS: f64 = 16.0;
 /// Firings in one step, at the most.
 const MOST: u64 = 1 << 30;
 /// Rates have settled where the slowest actor is behind the mean by no more than this.
 const UNSETTLED: f64 = 0.05;
 /// Simulations go on for so many times their steps until then.
 const LONGER: usize = 32;
+/// Steps from which it is known what is to be expected: at least, and for each actor. In much fewer, some who are about to come to wait
+/// seem to have settled.
+const EXPECTED: usize = 300_000;
+const EXPECTED_EACH: usize = 60;
 /// After so many steps it is looked for applications that are stuck.
 const LOOKS: usize = 1024;
 /// To look at an actor that cannot fire.
@@ -188,6 +196,11 @@ fn ahead(entity: &Entity<'_>) -> f64 {
     entity.firings.max(1.0)
 }
 
+/// Firings that make or take a part of a channel.
+fn part(room: f64, each: f64) -> u64 {
+    ((room / each / PARTS) as u64).max(1)
+}
+
 impl Simulated {
     fn all_settled(&self) -> bool {
         (0..self.rates.len()).all(|app| self.settled(app))
@@ -236,8 +249,19 @@ pub fn simulate_until_settled(
     }
 }
 
-/// A simulation that is begun in the midst of a run, with channels that are half full, and looked at as it goes on: the
-/// filling of many channels is not counted as something done.
+/// What a placement can be expected to give: simulated for so long that a glance at it is no longer taken for how it goes.
+pub fn expected(
+    mix: &Mix,
+    machine: &Machine,
+    placement: &[u32],
+    scheduling: Scheduling,
+) -> Simulated {
+    let steps = EXPECTED.max(EXPECTED_EACH * mix.actors());
+    simulate_until_settled(mix, machine, placement, scheduling, steps)
+}
+
+/// A simulation that is begun in the midst of a run, with short channels that are half full, and looked at as it goes on:
+/// the filling of channels is not counted as something done.
 pub(crate) struct Midway<'a>(Machinery<'a>);
 
 impl<'a> Midway<'a> {
@@ -249,7 +273,7 @@ impl<'a> Midway<'a> {
         steps: usize,
     ) -> Midway<'a> {
         let begun = Machinery::new(mix, machine, placement, Scheduling::EventDriven);
-        let mut sim = begun.half_full();
+        let mut sim = begun.shortened().half_full();
         sim.start();
         sim.run(steps);
         Midway(sim)
@@ -286,6 +310,21 @@ impl<'a> Machinery<'a> {
             }
             window *= 2;
         }
+    }
+
+    /// With channels that hold no more than some milliseconds' worth, so that it soon goes as it would for ever.
+    fn shortened(mut self) -> Self {
+        for ring in &mut self.rings {
+            let (from, to) = (&self.entities[ring.from], &self.entities[ring.to]);
+            let element = (from.firing / ring.put).max(to.firing / ring.pop);
+            let firings = SHORT_FIRINGS * ring.put.max(ring.pop);
+            ring.room = ring.room.min((SHORT / element).max(firings));
+            for (end, each) in [(ring.from, ring.put), (ring.to, ring.pop)] {
+                let entity = &mut self.entities[end];
+                entity.step = entity.step.min(part(ring.room, each));
+            }
+        }
+        self
     }
 
     fn half_full(mut self) -> Self {
@@ -455,7 +494,7 @@ impl<'a> Machinery<'a> {
                 for (end, each, output) in [(from, put, true), (to, pop, false)] {
                     let entity = &mut sim.entities[end];
                     entity.firing += cost / entity.firings;
-                    entity.step = entity.step.min((room / each / PARTS) as u64).max(1);
+                    entity.step = entity.step.min(part(room, each));
                     entity.rings.push((sim.rings.len(), output));
                 }
                 sim.rings.push(Ring {

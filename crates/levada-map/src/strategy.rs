@@ -5,7 +5,9 @@
 //! which of them is best. So it is as good as the best of them for each mix, whatever that mix is.
 
 use crate::graph::Graph;
-use crate::judge::{EVEN_ENOUGH, MENDED, SIMULATED, choose, outlast, score, score_in};
+use crate::judge::{
+    EVEN_ENOUGH, MENDED, SIMULATED, Score, best_of, glance, outlast, shortlist, verdict,
+};
 use crate::load::Loads;
 use crate::machine::Machine;
 use crate::mix::{Mix, Problem};
@@ -52,9 +54,6 @@ impl Strategy {
     }
 }
 
-/// What is taken is looked at for so many times as long, and has to have as much but for this share of the rates.
-const LASTING: usize = 4;
-const FADES: f64 = 0.01;
 /// A change is worth this much of the rates, and this much for moving all the work.
 const WORTH: f64 = 0.05;
 const MOVING: f64 = 0.20;
@@ -302,11 +301,11 @@ fn best(mix: &Mix, machine: &Machine, current: Option<&[Option<u32>]>) -> Placem
         let away = changed.filter(|((new, old), _)| new != old);
         away.map(|(_, busy)| busy / work).sum()
     };
-    let stays = score(mix, machine, &kept);
+    let stays = glance(mix, machine, &kept);
     let mut best = (stays.clone(), kept.clone(), 0.0);
     for placement in found {
         let placement = renamed(&graph, machine, placement, &kept);
-        let (score, moved) = (score(mix, machine, &placement), moved(&placement));
+        let (score, moved) = (glance(mix, machine, &placement), moved(&placement));
         let dearer = MOVING * (moved - best.2);
         if score.beats(&stays, WORTH + MOVING * moved) && score.beats(&best.0, dearer) {
             best = (score, placement, moved);
@@ -317,44 +316,44 @@ fn best(mix: &Mix, machine: &Machine, current: Option<&[Option<u32>]>) -> Placem
         return kept;
     }
     // Nobody is moved for what does not last.
-    let lasts = |placement: &[u32]| score_in(LASTING, mix, machine, placement);
+    let lasts = |placement: &[u32]| verdict(mix, machine, placement);
     match lasts(&found).beats(&lasts(&kept), WORTH + MOVING * moved) {
         true => found,
         false => kept,
     }
 }
 
-/// The best of these, mended where actors are few. Where that goes well at first only, as channels fill and the turns of
-/// many come to fit ill, all are compared by what lasts.
-fn lasting(mix: &Mix, machine: &Machine, graph: &Graph, mut found: Vec<Placement>) -> Placement {
-    if (MENDED + 1..=SIMULATED).contains(&mix.actors()) {
-        return outlast(mix, machine, found);
+/// The best of these, mended where actors are few.
+fn lasting(mix: &Mix, machine: &Machine, graph: &Graph, found: Vec<Placement>) -> Placement {
+    match mix.actors() {
+        0..=MENDED => {
+            let (is, best) = best_of(mix, machine, shortlist(mix, machine, found));
+            settled(mix, machine, graph, is, best)
+        }
+        n if n <= SIMULATED => outlast(mix, machine, found),
+        _ => shortlist(mix, machine, found).swap_remove(0),
     }
-    let best = settled(mix, machine, graph, choose(1, mix, machine, &found));
-    if mix.actors() > SIMULATED {
-        return best;
-    }
-    let lasts = score_in(LASTING, mix, machine, &best);
-    if !score(mix, machine, &best).beats(&lasts, FADES) {
-        return best;
-    }
-    found.push(best);
-    choose(LASTING, mix, machine, &found)
 }
 
-/// Mended until mending gains nothing that is worth it: so what is mapped stays where it is.
-fn settled(mix: &Mix, machine: &Machine, graph: &Graph, mut placement: Placement) -> Placement {
-    if mix.actors() > MENDED {
-        return placement;
-    }
-    let mut is = score(mix, machine, &placement);
+/// Mended until mending gains nothing: so what is mapped stays where it is.
+fn settled(
+    mix: &Mix,
+    machine: &Machine,
+    graph: &Graph,
+    mut is: Score,
+    mut placement: Placement,
+) -> Placement {
     loop {
         let mut mended = Loads::new(graph, machine, placement.clone());
         mended.refine();
-        let then = score(mix, machine, mended.placement());
+        let mended = mended.into_placement();
+        if mended == placement {
+            return placement;
+        }
+        let then = verdict(mix, machine, &mended);
         if !then.beats(&is, 1e-6) {
             return placement;
         }
-        (is, placement) = (then, mended.into_placement());
+        (is, placement) = (then, mended);
     }
 }

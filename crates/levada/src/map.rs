@@ -8,8 +8,7 @@ use crate::record::text_of;
 use crate::remote;
 use levada_map::text::{Described, placement_text, read_description, read_placement};
 use levada_map::{
-    App, Placement, Problem, Scheduling, Simulated, Strategy, busiest_to_bound, map,
-    simulate_until_settled,
+    App, Placement, Problem, Scheduling, Simulated, Strategy, busiest_to_bound, expected, map,
 };
 use serde_json::{Value, json};
 use std::path::Path;
@@ -18,9 +17,6 @@ use std::time::{Duration, Instant};
 
 /// So many applications are listed one by one.
 const LISTED: usize = 24;
-/// Steps that are simulated: at least, and for each actor; more where the rates have not settled by then.
-const STEPS: usize = 300_000;
-const STEPS_EACH: usize = 60;
 
 struct Mapped {
     name: &'static str,
@@ -104,12 +100,11 @@ fn judged(
     how: Scheduling,
 ) -> Result<Mapped, Failure> {
     let (mix, machine) = (&read.mix, &read.machine);
-    let steps = STEPS.max(STEPS_EACH * mix.actors());
     Ok(Mapped {
         name,
         took,
         busiest: busiest_to_bound(mix, machine, &placement)?,
-        simulated: simulate_until_settled(mix, machine, &placement, how, steps),
+        simulated: expected(mix, machine, &placement, how),
         placement,
     })
 }
