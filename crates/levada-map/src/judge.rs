@@ -80,16 +80,14 @@ pub const KEPT: f64 = 0.02;
 
 /// Who could have come to so many units, and has come to none, is kept from it.
 const ENOUGH: f64 = 20.0;
-/// So many firings say what a rate is, also where they are less than a unit; but not where what fills channels is among them.
+/// So many firings say what a rate is, also where they are less than a unit.
 const FIRINGS: f64 = 20.0;
 
-/// What is known of each application, and by what.
+/// What is known of each application.
 struct Known<'a> {
     made: &'a Simulated,
     /// The rates that they should have.
     targets: &'a [f64],
-    /// By so many firings, if not by a unit.
-    firings: f64,
 }
 
 impl Known<'_> {
@@ -97,7 +95,7 @@ impl Known<'_> {
     fn is(&self, app: usize) -> bool {
         self.made.settled(app)
             && (self.made.rates[app] * self.made.seconds >= 1.0
-                || self.made.firings[app] >= self.firings)
+                || self.made.firings[app] >= FIRINGS)
     }
 
     /// Or had each of them time enough for it? And have they come to the end of their courses?
@@ -198,7 +196,6 @@ impl<'a> Run<'a> {
             let known = Known {
                 made: &made,
                 targets: self.targets,
-                firings: FIRINGS,
             };
             if known.all() || self.steps >= LONGEST {
                 return known.score(self.mix);
