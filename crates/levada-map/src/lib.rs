@@ -48,4 +48,8 @@ mod tests_course;
 #[cfg(test)]
 mod tests_mix;
 #[cfg(test)]
+mod tests_promise;
+#[cfg(test)]
+mod tests_random;
+#[cfg(test)]
 mod tests_swing;

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a client can do wrong: requests that are too large, half, slow, no JSON, and too many; paths that are no text.
+
+mod common;
+
+use common::Run;
+use common::host::{Host, TOP};
+use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+#[test]
+fn hostile_clients_get_an_answer_and_harm_nothing() {
+    let host = Host::begin();
+    host.many("good");
+    for (body, status, part) in [
+        ("", "400", "EOF"),
+        ("{", "400", "EOF"),
+        ("[1]", "400", "not what is expected"),
+        ("{\"netwark\":1}", "400", "unknown field"),
+        ("{\"network\":7}", "400", "invalid type"),
+        ("{\"network\":\"x\"}", "400", "whole path"),
+        (
+            "{\"network\":\"x\",\"directory\":\"relative\"}",
+            "400",
+            "whole path",
+        ),
+        (
+            "{\"network\":\"x\\u0000y\",\"directory\":\"/tmp\"}",
+            "400",
+            "network has a NUL character",
+        ),
+        (
+            "{\"network\":\"x\",\"directory\":\"/tmp\\u0000\"}",
+            "400",
+            "directory has a NUL character",
+        ),
+        (
+            "{\"network\":\"x\",\"directory\":\"/tmp\",\"in\":\"a\\u0000\"}",
+            "400",
+            "in has a NUL character",
+        ),
+        (
+            "{\"network\":\"x\",\"directory\":\"/tmp\",\"out\":\"\\u0000\"}",
+            "400",
+            "out has a NUL character",
+        ),
+        (
+            "{\"network\":\"x\",\"directory\":\"/tmp\",\"set\":{\"a\\u0000\":1}}",
+            "400",
+            "set has a NUL character",
+        ),
+        ("[]", "400", "expected an object"),
+        ("[\"x\", [], \"/tmp\"]", "400", "expected an object"),
+        (
+            "{\"network\":\"\",\"directory\":\"/tmp\"}",
+            "400",
+            "names no network",
+        ),
+        (
+            "{\"network\":\"x\",\"directory\":\"/tmp\",\"name\":\"a b\"}",
+            "400",
+            "no name",
+        ),
+    ] {
+        let answer = host.post("/applications", body);
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status}")),
+            "{body}: {answer}"
+        );
+        assert!(
+            answer.contains(part) && answer.contains("\"error\""),
+            "{body}: {answer}"
+        );
+    }
+    let large = format!("{{\"network\":\"{}\"}}", "x".repeat(2 << 20));
+    assert!(
+        host.post("/applications", &large)
+            .starts_with("HTTP/1.1 413")
+    );
+    assert!(host.get("/nothing").contains("see /openapi.json"));
+    assert!(host.post("/map", "").starts_with("HTTP/1.1 405"));
+    for since in ["x", "-1", "1.5", "", "18446744073709551616"] {
+        let answer = host.get(&format!("/events?since={since}"));
+        assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
+        assert!(answer.contains("is no number of an event"), "{answer}");
+        assert!(!answer.contains("deserialize"), "{answer}");
+    }
+    assert!(host.get("/events?since=0").starts_with("HTTP/1.1 200"));
+    assert!(host.get("/applications/none").starts_with("HTTP/1.1 404"));
+    for text in [
+        "",
+        "\0\0\0\0",
+        "GET",
+        "GET / HTTP/9\r\n\r\n",
+        "POST /applications HTTP/1.1\r\ncontent-length: 9\r\n\r\n{",
+    ] {
+        host.raw(text.as_bytes());
+    }
+    // Half requests, kept open, and more of them than there are places.
+    let mut held = Vec::new();
+    for i in 0..200 {
+        let mut stream = UnixStream::connect(host.place.path("h.sock")).unwrap();
+        let _ = stream.write_all(if i % 2 == 0 { b"GET /ho" } else { b"" });
+        held.push(stream);
+    }
+    let mut refused = false;
+    for stream in &mut held[128..] {
+        let mut text = [0; 512];
+        stream
+            .set_read_timeout(Some(Duration::from_secs(5)))
+            .unwrap();
+        let n = stream.read(&mut text).unwrap_or(0);
+        refused |= String::from_utf8_lossy(&text[..n]).contains("too many connections");
+    }
+    assert!(refused);
+    // Whether the command has asked by then or not; until some of those are there no more, who say nothing.
+    for _ in 0..20 {
+        let list = host.run(&["list"]);
+        if list.code != Some(0) {
+            list.refuses(1, &["too many connections", "try again later"]);
+        }
+    }
+    drop(held);
+    let start = Instant::now();
+    while !host.get("/host").starts_with("HTTP/1.1 200") {
+        assert!(start.elapsed() < Duration::from_secs(30));
+    }
+    let before = host.seen("good")["firings"].as_u64();
+    host.until("good", |a| a["firings"].as_u64() > before);
+}
+
+/// JSON has no such text: that is told, from wherever it comes.
+#[test]
+fn a_folder_that_is_no_text_is_told() {
+    let host = Host::begin();
+    let folder = host
+        .place
+        .path("")
+        .join(std::ffi::OsStr::from_bytes(b"f\xff"));
+    std::fs::create_dir(&folder).unwrap();
+    let socket = host.place.path("h.sock");
+    let manifest = "[[application]]\nnetwork = \"x.xdf\"\n";
+    std::fs::write(folder.join("x.toml"), manifest).unwrap();
+    let top = host.place.path(TOP);
+    for (args, inside) in [
+        (&["x.xdf"][..], true),
+        (&["x.toml"], true),
+        (&["--out"], false),
+    ] {
+        let mut command = host.place.command(&["load", "--socket"]);
+        command.arg(&socket).args(args);
+        match inside {
+            true => drop(command.current_dir(&folder)),
+            false => drop(command.arg(folder.join("x")).arg(&top)),
+        }
+        let run = Run::new(command.output().unwrap());
+        run.refuses(1, &["is no text in UTF-8", "a link"]);
+    }
+}
+
+/// What HEAD answers is what GET does, without the body; and it follows nothing.
+#[test]
+fn the_head_of_an_answer_can_be_asked_for_alone() {
+    let host = Host::begin();
+    host.many("one");
+    for path in [
+        "/host",
+        "/applications/one",
+        "/events",
+        "/events?follow=true",
+        "/openapi.json",
+    ] {
+        let head = format!("HEAD {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        let answer = host.raw(head.as_bytes());
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 200"), "{answer}");
+        assert!(
+            head.contains("content-type: ") && body.is_empty(),
+            "{answer}"
+        );
+    }
+    let answer = host.raw(b"HEAD /nothing HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
+    let answer = host.post("/host", "");
+    assert!(answer.contains("\r\nallow: GET,HEAD\r\n"), "{answer}");
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A host as a service: the socket that it has, one that somebody else listens on, and what the system's manager is told.
+
+mod common;
+
+use common::host::{Host, sources};
+use common::{Place, Run};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
+use std::time::Duration;
+
+#[test]
+fn a_socket_has_one_host_and_a_dead_one_is_followed() {
+    let mut host = Host::begin();
+    let mode = std::fs::metadata(host.place.path("h.sock"))
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let second = host.place.run(&["host", "--socket", "h.sock"]);
+    second.refuses(1, &["another host lives there"]);
+    host.child.kill().unwrap();
+    host.child.wait().unwrap();
+    host.run(&["list"])
+        .refuses(1, &["no host lives at h.sock", "levada host"]);
+    let place = std::mem::replace(&mut host.place, Place::new(&[]));
+    drop(host);
+    let mut host = Host::begin_in(place);
+    host.run(&["load", "src/p/Many.xdf", "--out", "m.txt"])
+        .succeeds();
+    host.until("Many", |a| a["firings"].as_u64() > Some(1000));
+    // Told to end, it ends what runs first, and leaves no socket.
+    // SAFETY: the child has not been waited for.
+    unsafe { libc::kill(host.child.id() as i32, libc::SIGTERM) };
+    assert!(host.child.wait().unwrap().success());
+    assert!(!host.place.exists("h.sock"));
+    host.place.write("file", "kept");
+    host.place
+        .run(&["host", "--socket", "file"])
+        .refuses(1, &["no socket"]);
+    let group = host
+        .place
+        .run(&["host", "--socket", "g.sock", "--group", "no such group"]);
+    group.refuses(1, &["there is no such group"]);
+}
+
+/// As a descriptor, in the way that systemd has: the socket is not the host's, and stays when it ends.
+#[test]
+fn a_socket_that_somebody_else_listens_on_is_taken_over() {
+    let place = sources();
+    let listens = || OwnedFd::from(UnixListener::bind(place.path("s.sock")).unwrap());
+    let host = |given: &str, socket: OwnedFd| {
+        let script =
+            format!("exec 3<&0; export LISTEN_PID=$$ {given}; exec \"$0\" host --state state");
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", &script, env!("CARGO_BIN_EXE_levada")]);
+        command.current_dir(place.path("")).stdin(socket);
+        command
+    };
+    let mut child = host("LISTEN_FDS=1", listens())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let list = place.run(&["list", "--json", "--socket", "s.sock"]); // it waits until the host is there
+    assert_eq!(list.succeeds().json(), serde_json::json!([]));
+    // SAFETY: the child has not been waited for.
+    unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+    assert!(child.wait().unwrap().success());
+    assert!(place.exists("s.sock"));
+    std::fs::remove_file(place.path("s.sock")).unwrap();
+    let two = Run::new(host("LISTEN_FDS=2", listens()).output().unwrap());
+    two.refuses(
+        1,
+        &["2 sockets are handed over (LISTEN_FDS), and one is wanted"],
+    );
+    let deaf = [
+        UnixDatagram::bind(place.path("d.sock")).unwrap().into(),
+        UnixStream::pair().unwrap().0.into(),
+    ];
+    for socket in deaf {
+        let deaf = Run::new(host("LISTEN_FDS=1", socket).output().unwrap());
+        deaf.refuses(1, &["no stream socket that listens", "ListenStream"]);
+    }
+}
+
+/// In the way of units of `Type=notify`: by a path, or by a name that is in no folder.
+#[test]
+fn whoever_has_started_it_is_told_that_it_answers_and_that_it_ends() {
+    use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::net::SocketAddr;
+    let place = sources();
+    let path = place.path("notify.sock");
+    let hidden = format!("levada-test-{}", std::process::id());
+    let address = SocketAddr::from_abstract_name(&hidden).unwrap();
+    for (name, hears) in [
+        (
+            path.to_str().unwrap().to_string(),
+            UnixDatagram::bind(&path).unwrap(),
+        ),
+        (
+            format!("@{hidden}"),
+            UnixDatagram::bind_addr(&address).unwrap(),
+        ),
+    ] {
+        hears
+            .set_read_timeout(Some(Duration::from_secs(60)))
+            .unwrap();
+        let heard = || {
+            let mut text = [0; 100];
+            let n = hears.recv(&mut text).unwrap();
+            String::from_utf8_lossy(&text[..n]).into_owned()
+        };
+        let mut command = place.command(&["host", "--socket=n.sock", "--state=state"]);
+        command.env("NOTIFY_SOCKET", &name);
+        let mut child = command.stderr(std::process::Stdio::null()).spawn().unwrap();
+        assert_eq!(heard(), "READY=1");
+        // Of what it starts nothing is heard.
+        place
+            .run(&[
+                "load",
+                "src/p/Many.xdf",
+                "--isolate",
+                "--out=/dev/null",
+                "--socket=n.sock",
+            ])
+            .succeeds();
+        // SAFETY: the child has not been waited for.
+        unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+        assert_eq!(heard(), "STOPPING=1");
+        assert!(child.wait().unwrap().success());
+    }
+    // Nobody listens there, or it is no name of a socket.
+    for name in ["", "/nowhere/at/all", "@"] {
+        let mut command = place.command(&["host", "--socket=n.sock", "--state=state"]);
+        let mut child = command.env("NOTIFY_SOCKET", name).spawn().unwrap();
+        let start = std::time::Instant::now();
+        while UnixStream::connect(place.path("n.sock")).is_err() {
+            assert!(start.elapsed() < Duration::from_secs(60));
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        // It has all that it needs to end well when it answers.
+        place.run(&["list", "--socket=n.sock"]).succeeds();
+        // SAFETY: the child has not been waited for.
+        unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+        assert!(child.wait().unwrap().success());
+    }
+}
+
+/// As `make install` has them, where there is something that can tell.
+#[test]
+fn systemd_has_nothing_against_the_units() {
+    let place = Place::new(&[]);
+    let levada = env!("CARGO_BIN_EXE_levada");
+    let service = include_str!("../../levada-host/systemd/levada-host.service");
+    let begins = format!("ExecStart=\"{levada}\" ");
+    let service = service.replace("ExecStart=levada ", &begins);
+    place.write("levada-host.service", &service);
+    let socket = include_str!("../../levada-host/systemd/levada-host.socket");
+    place.write("levada-host.socket", socket);
+    let mut verify = std::process::Command::new("systemd-analyze");
+    verify.args([
+        "verify",
+        "--user",
+        "--man=no",
+        "levada-host.service",
+        "levada-host.socket",
+    ]);
+    verify.current_dir(place.path(""));
+    match verify.env("XDG_RUNTIME_DIR", place.path("")).output() {
+        Ok(done) => assert!(done.status.success() && done.stderr.is_empty(), "{done:?}"),
+        Err(_) => common::skipped("the units", "there is no systemd-analyze"),
+    }
+}
