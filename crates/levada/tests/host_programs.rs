@@ -498,10 +498,11 @@ fn who_has_forks_open_takes_turns() {
     make(
         &place,
         "forks",
-        "#include <stdio.h>\n#include <stdlib.h>\nint fib(int n) {\n  int a, b;\n  if (n < 2) return n;\n  \
+        "#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\nint fib(int n) {\n  int a, b;\n  if (n < 2) return n;\n  \
          a = fib(n - 1) !! { b = fib(n - 2); }\n  return a + b;\n}\nint main(int argc, char **argv) {\n  \
          if (argc < 3) return fib(60) < 0;\n  FILE *out = fopen(argv[2], \"w\");\n  \
-         for (int i = 0; i < 5; i++) fprintf(out, \"%d\\n\", fib(atoi(argv[1])));\n  return fclose(out);\n}\n",
+         for (int i = 0; i < 5 || (argc > 3 && access(argv[3], F_OK)); i++)\n    \
+         fprintf(out, \"%d\\n\", fib(atoi(argv[1])));\n  return fclose(out);\n}\n",
     );
     let host = Host::begin_in(place);
     host.run(&["load", "forks.so", "--name", "long"]).succeeds();
@@ -513,22 +514,25 @@ fn who_has_forks_open_takes_turns() {
     assert_eq!(host.seen("long")["busy"].as_f64(), busy);
     host.run(&["resume", "long"]).succeeds();
     host.until("long", |a| a["busy"].as_f64() > busy);
-    // What is suspended amid its forks, and goes on, is as it was.
+    // What is suspended amid its forks, and goes on, is as it was. Its end is ours to choose: a fast machine would
+    // be there before the pause.
     let names: Vec<String> = (0..4).map(|i| format!("f{i}")).collect();
     for name in &names {
         let out = format!("{name}.txt");
         let load = [
-            "load", "forks.so", "--name", name, "--socket", "h.sock", "--", "31", &out,
+            "load", "forks.so", "--name", name, "--socket", "h.sock", "--", "31", &out, "enough",
         ];
         host.place.run(&load).succeeds();
     }
     host.run(&["pause", "f2"]).succeeds();
     host.run(&["resume", "f2"]).succeeds();
+    std::fs::write(host.place.path("enough"), "").unwrap();
     for name in &names {
         let seen = host.until(name, |a| a["state"] == "ended" || a["state"] == "failed");
         assert_eq!(seen["outcome"], "done");
         let text = std::fs::read_to_string(host.place.path(&format!("{name}.txt"))).unwrap();
-        assert_eq!(text, "1346269\n".repeat(5), "{name}");
+        assert!(text.lines().count() >= 5, "{name}: {text}");
+        assert!(text.lines().all(|line| line == "1346269"), "{name}: {text}");
     }
     host.run(&["unload", "long", "--now"]).succeeds();
     host.run(&["unload", "net", "--now"]).succeeds();
