@@ -19,7 +19,7 @@ use crate::{cpp, emit, fuse, includes, ir, native_actors, seen};
 use cache::{Scratch, keep, prune};
 pub use cache::{cache_dir, clean_cache, is_kept, make_private};
 use compiler::{Compiler, hex};
-pub use compiler::{for_this_processor, may_fork, processor, wrapped};
+pub use compiler::{for_this_processor, may_fork, processor, touches_each_page, wrapped};
 use sha2::Digest;
 use std::collections::BTreeSet;
 use std::ffi::OsString;

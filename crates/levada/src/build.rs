@@ -154,6 +154,7 @@ fn program(
             let done = cpp::compiler()
                 .args([cpp::STANDARD, "-O3", "-g1", "-D_GNU_SOURCE", "-c"])
                 .args(compile::for_this_processor())
+                .args(compile::touches_each_page())
                 .args(["-ffp-contract=off", "-fno-math-errno", "-Wno-unused", "-I"])
                 .arg(work.join("include"))
                 .arg(file)
@@ -182,6 +183,7 @@ fn program(
         command
             .args(["-std=c17", "-O3", "-g1", "-D_GNU_SOURCE"])
             .args(compile::for_this_processor())
+            .args(compile::touches_each_page())
             .args(["-ffp-contract=off", "-fno-math-errno", "-Wno-unused"])
             .arg("-I")
             .arg(work.join("include"))

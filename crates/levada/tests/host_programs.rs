@@ -538,6 +538,29 @@ fn who_has_forks_open_takes_turns() {
     host.run(&["unload", "net", "--now"]).succeeds();
 }
 
+/// Its array is larger than its stack, and than the guard below: it is a fault of its own, and not one that computes
+/// in others' memory.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_frame_larger_than_the_stack_is_contained() {
+    let place = sources();
+    make(
+        &place,
+        "large",
+        "int main(int argc, char **argv) {\n  volatile char large[9 << 20];\n  large[0] = 1;\n  \
+         for (volatile long i = 0;; i++) large[5] = i;\n  return large[3];\n}\n",
+    );
+    let host = Host::begin_in(place);
+    host.run(&["load", "large.so", "--name", "large"])
+        .succeeds();
+    let ended = host.until("large", |a| a["outcome"].is_string());
+    assert_eq!(ended["state"], "failed");
+    let why = host.run(&["why", "large"]);
+    assert!(why.out.contains("stack overflow"), "{why:?}");
+    a_network_goes_on(&host);
+    host.run(&["unload", "net", "--now"]).succeeds();
+}
+
 /// Copies lines from the pipe of its first argument to the file of its second, each with its version before
 /// it; what is read and not written is its heirloom, as are the files. With a third it does not listen.
 const COPIES: &str = r#"

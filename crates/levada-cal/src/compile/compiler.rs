@@ -72,6 +72,7 @@ impl Compiler {
         .map(str::to_string)
         .to_vec();
         flags.extend(for_this_processor().map(str::to_string));
+        flags.extend(touches_each_page().map(str::to_string));
         flags.extend(options.flags.iter().cloned());
         let mut cc = Compiler {
             name,
@@ -343,6 +344,12 @@ fn keep_c(path: &Path, cache: &Path) -> PathBuf {
 /// The flag that makes code for the processor of this machine; GCC has none for riscv64.
 pub fn for_this_processor() -> Option<&'static str> {
     cfg!(any(target_arch = "x86_64", target_arch = "aarch64")).then_some("-march=native")
+}
+
+/// The flag that makes a frame larger than the guard below a stack touch each of its pages, so that it cannot
+/// pass over the guard into what belongs to others. Not every compiler has it for other processors.
+pub fn touches_each_page() -> Option<&'static str> {
+    cfg!(target_arch = "x86_64").then_some("-fstack-clash-protection")
 }
 
 /// What `-march=native` depends on.

@@ -111,11 +111,14 @@ pub fn cc(words: &[OsString]) -> Result<ExitCode, Failure> {
     session.translated(&sources, texts, style)
 }
 
-/// What is loaded into a host is a shared object.
+/// What is loaded into a host is a shared object, and stays on its stack, beside which others' may be.
 fn for_a_host(words: Vec<OsString>) -> Vec<OsString> {
     let links = Line::new(&words).goal == Goal::Link;
-    let how = std::iter::once("-fPIC").chain(links.then_some("-shared"));
-    how.map(OsString::from).chain(words).collect()
+    let how = std::iter::once("-fPIC").chain(levada_cal::compile::touches_each_page());
+    how.chain(links.then_some("-shared"))
+        .map(OsString::from)
+        .chain(words)
+        .collect()
 }
 
 /// Becomes the compiler, called as this was.
