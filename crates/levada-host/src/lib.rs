@@ -18,6 +18,7 @@ mod emptied;
 pub mod events;
 pub mod files;
 mod graph;
+mod halves;
 mod host;
 mod hosted;
 mod journal;

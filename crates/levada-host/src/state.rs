@@ -13,6 +13,7 @@
 
 use crate::api::serve::lock_of_another;
 use crate::api::types::LoadRequest;
+use crate::halves;
 use crate::journal::{Journal, held};
 use crate::refusal::{Kind, Refusal};
 use serde::{Deserialize, Serialize};
@@ -352,6 +353,7 @@ impl Memory {
         let mut whose = self.whose();
         let was = whose.left.remove(name).is_some();
         if was {
+            halves::remove_all_soon(output_of(&self.folder, name));
             self.remove(name);
         }
         was
@@ -476,15 +478,24 @@ fn forget_gone(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let files = entries.map(|e| e.file_name().to_string_lossy().into_owned());
     let names = files.filter_map(|f| f.strip_suffix(".going").map(str::to_string));
-    let mut gone = Vec::new();
+    let (mut gone, mut halves) = (Vec::new(), Vec::new());
     for name in names.collect::<Vec<_>>() {
         let kept = folder.join(format!("{name}.json")).exists();
+        halves.extend(output_of(folder, &name));
         forget_file(folder, &name);
         let _ = std::fs::remove_file(folder.join(held(&name)));
         gone.extend(kept.then_some(name));
     }
+    halves::remove_all_soon(halves);
     gone.sort();
     gone
+}
+
+/// Where one that is kept wrote, if that is a file.
+fn output_of(folder: &Path, name: &str) -> Vec<PathBuf> {
+    let text = std::fs::read(folder.join(format!("{name}.json"))).unwrap_or_default();
+    let request = serde_json::from_slice(&text).ok();
+    Vec::from_iter(request.and_then(|r| halves::output_of(&r)))
 }
 
 /// The names of all that are kept; halves that a killed host had begun to keep are removed.
@@ -706,9 +717,19 @@ mod tests {
         // It may be one that goes who has ended the host.
         memory.journal().begins("goes");
         memory.journal().begins("stays");
+        // What it has written until then goes with it.
+        let mut dead = std::process::Command::new("true").spawn().unwrap();
+        dead.wait().unwrap();
+        let half = folder.path().join(format!("out.part-{}-0", dead.id()));
+        std::fs::write(&half, "").unwrap();
+        let mut writes = request();
+        writes.output = Some(folder.path().join("out").display().to_string());
+        memory.keep("writes", 11, &writes).unwrap();
+        memory.goes("writes", 11);
         drop(memory);
         let memory = again();
-        assert_eq!(memory.gone(), ["goes", "other"]);
+        assert!(!half.exists());
+        assert_eq!(memory.gone(), ["goes", "other", "writes"]);
         assert!(memory.suspects() == ["stays"] && memory.left_out().is_empty());
         assert_eq!(memory.left(), ["anew", "stays"]);
         drop(memory);

@@ -184,3 +184,26 @@ fn who_is_taken_away_amid_its_restore_stays_so() {
         assert!(!host.said().contains("cannot be loaded again"));
     }
 }
+
+/// Who is forgotten writes there no more, so what was half written goes with it, whichever process has left it.
+#[test]
+fn of_who_is_forgotten_no_half_of_an_output_stays() {
+    for more in [&[][..], &["--isolate"]] {
+        let host = Host::begin_in(sources());
+        let halves = |host: &Host| {
+            let names = host.place.list(".");
+            names.iter().filter(|n| n.contains(".part-")).count()
+        };
+        let args = ["load", "src/p/Many.xdf", "--name=a", "--out=a.txt"];
+        host.run(&[&args[..], more].concat()).succeeds();
+        host.until("a", |_| halves(&host) == 1);
+        let host = Host::begin_in(killed(host));
+        assert_eq!(halves(&host), 1);
+        host.run(&["unload", "a"]).succeeds();
+        let start = std::time::Instant::now();
+        while halves(&host) > 0 {
+            assert!(start.elapsed().as_secs() < 60, "{:?}", host.place.list("."));
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    }
+}
