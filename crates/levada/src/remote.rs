@@ -281,6 +281,12 @@ pub fn replace(args: &ReplaceArgs) -> Done {
             "leave out --name and --paused",
         );
     }
+    if args.load.network.network.ends_with(".toml") {
+        return output::failure_with(
+            "a new version is one network or program, and a manifest may hold several",
+            "replace each by itself; levada load takes manifests",
+        );
+    }
     // What is limited is how long the old one drains; the new one is compiled first.
     let drains = args.load.at.within.unwrap_or(USUAL);
     let load = LoadRequest {

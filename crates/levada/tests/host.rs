@@ -389,6 +389,13 @@ fn a_manifest_is_loaded_whole_or_not_at_all() {
     );
     host.run(&["load", "src/none.toml"])
         .refuses(1, &["none.toml"]);
+    host.place.write("src/empty.toml", "# None yet.\n");
+    host.run(&["load", "src/empty.toml"])
+        .refuses(1, &["there is no application in the manifest"]);
+    host.run(&["replace", "two", "src/apps.toml"]).refuses(
+        1,
+        &["a manifest may hold several", "replace each by itself"],
+    );
 }
 
 #[test]

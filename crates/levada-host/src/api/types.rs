@@ -107,7 +107,8 @@ pub struct LoadRequest {
     /// A file that keeps actors of it on workers: a placement (TOML) or a mapping of Orcc's (XML).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placement: Option<String>,
-    /// What programs beside this host take of the core of each worker, as far as that is known: 0.5 is half of it. Its
+    /// What others beside this host take of the core of each worker, as far as that is known: 0.5 is half of it, and
+    /// what several want may be more than all. Its
     /// actors begin where most is left. Not in a manifest.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<f64>,
@@ -128,7 +129,7 @@ pub struct LoadRequest {
 #[derive(Clone, Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
-    #[serde(deserialize_with = "given::all_named")]
+    #[serde(default, deserialize_with = "given::all_named")]
     pub application: Vec<LoadRequest>,
 }
 

@@ -113,7 +113,7 @@ impl Mix {
                 };
                 return Err(Problem::new(
                     format!("the placement names {what}, which is not there"),
-                    format!("there is {there}"),
+                    format!("it may name {there}"),
                 ));
             }
         }

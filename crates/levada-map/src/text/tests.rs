@@ -274,22 +274,27 @@ fn who_names_what_is_not_there_is_told_what_is() {
             TWO,
             "[radio-2]\nx = 0",
             "actor x of radio-2",
-            "there is radio-2: in, out",
+            "it may name radio-2: in, out",
         ),
-        (TWO, orcc, "actor x", "there is radio-1, radio-2: in, out"),
+        (
+            TWO,
+            orcc,
+            "actor x",
+            "it may name radio-1, radio-2: in, out",
+        ),
         (
             &other,
             orcc,
             "actor x",
-            "there is radio-1, radio-2: in, out; tv: in",
+            "it may name radio-1, radio-2: in, out; tv: in",
         ),
         (
             &other,
             "[b]\nx = 0",
             "application b",
-            "there is radio-1, radio-2, tv",
+            "it may name radio-1, radio-2, tv",
         ),
-        (&alone, "[a]\nx = 0", "actor x", "there is in, out"),
+        (&alone, "[a]\nx = 0", "actor x", "it may name in, out"),
         (&many, "[b]\nx = 0", "application b", " and 11 more"),
     ] {
         let mut mix = read_description(there).unwrap().mix;
