@@ -5,15 +5,17 @@
 //! can be simulated. So a run is begun in its midst, with channels that are half full, and
 //!
 //! - at a *glance* channels are short: after some milliseconds it goes as it would after a minute, but for what channels even
-//!   out. That tells the good placements from the bad ones.
-//! - The *verdict* on those that look best is that of the channels as they are, empty at first, until all has settled.
+//!   out, and for whom they keep from starving. That tells most good placements from bad ones: enough to see whether there may
+//!   be a better one than that in force.
+//! - The *verdict* is that of the channels as they are, empty at first, until all has settled. Of what is mapped anew each
+//!   candidate has one, unless it is far behind before that: they *race*.
 //! - Of many actors the candidates *outlast* each other instead: all are looked at for a short time, the better half for
 //!   twice as long, and so on. Of very many the busiest core has to say it.
 
 use crate::machine::Machine;
 use crate::mix::Mix;
 use crate::place::{Placement, bottleneck, lower_bound};
-use crate::sim::{Midway, Scheduling, Simulated, expected};
+use crate::sim::{Look, Midway, Scheduling, Settling, Simulated, expected, expecting};
 
 /// Up to so many actors placements are mended by the simulator's word, up to so many they are compared by it,
 /// and with so many of its steps, and more for each actor.
@@ -30,8 +32,9 @@ const MANY: usize = 300_000;
 const LONGEST: usize = 400_000;
 /// Many are looked at for so many times as long before anybody is moved.
 const LASTING: usize = 4;
-/// So many of those that look best at a glance are worth a verdict.
-const WORTH_A_VERDICT: usize = 3;
+/// Who is behind by this share, and seems to have settled, does not catch up; who has not, only where it is less.
+const BEHIND: f64 = 0.3;
+const FAR_BEHIND: f64 = 0.5;
 
 /// How good a placement is: promises first, those of the highest priority before all; then the mean
 /// of the logarithms of the rates, so that a tenth more for one application outweighs a tenth less
@@ -72,6 +75,19 @@ impl Score {
             }
         }
         self.mean > other.mean + by
+    }
+
+    /// Among equals the first.
+    fn better(self, other: Score) -> Score {
+        match other.beats(&self, 0.0) {
+            true => other,
+            false => self,
+        }
+    }
+
+    /// By at least so much in the rates, and not ahead in what was promised.
+    fn is_behind(&self, other: &Score, by: f64) -> bool {
+        other.beats(self, by) && other.mean > self.mean + by
     }
 }
 
@@ -239,25 +255,10 @@ fn better_half<T>(mut all: Vec<(Score, T)>) -> Vec<T> {
     taken.collect()
 }
 
-/// Those that look best at a glance, the best first.
-pub(crate) fn shortlist(mix: &Mix, machine: &Machine, found: Vec<Placement>) -> Vec<Placement> {
-    let mut ranked: Vec<(Score, Placement)> = Vec::new();
-    for placement in found {
-        if ranked.iter().any(|(_, other)| *other == placement) {
-            continue;
-        }
+/// The one that looks best at a glance; among equals the first.
+pub(crate) fn best_looking(mix: &Mix, machine: &Machine, found: Vec<Placement>) -> Placement {
+    let looked = found.into_iter().map(|placement| {
         let score = glance(mix, machine, &placement);
-        let worse = ranked.iter().position(|(other, _)| score.beats(other, 0.0));
-        ranked.insert(worse.unwrap_or(ranked.len()), (score, placement));
-    }
-    let best = ranked.into_iter().take(WORTH_A_VERDICT);
-    best.map(|(_, placement)| placement).collect()
-}
-
-/// The one with the best verdict, and that; among equals the first.
-pub(crate) fn best_of(mix: &Mix, machine: &Machine, listed: Vec<Placement>) -> (Score, Placement) {
-    let judged = listed.into_iter().map(|placement| {
-        let score = verdict(mix, machine, &placement);
         (score, placement)
     });
     let better =
@@ -265,5 +266,54 @@ pub(crate) fn best_of(mix: &Mix, machine: &Machine, listed: Vec<Placement>) -> (
             true => next,
             false => best,
         };
-    judged.reduce(better).expect("there is always a candidate")
+    looked.reduce(better).map_or_else(Vec::new, |best| best.1)
+}
+
+/// The one with the best verdict, and that, if it is better than what there is. All are simulated side by side, and who is
+/// too far behind to catch up is given up: at first behind who looks best, if it seems to have settled, then behind a verdict.
+pub(crate) fn race<'a>(
+    mix: &'a Mix,
+    machine: &'a Machine,
+    found: &'a [Placement],
+    than: Option<&Score>,
+) -> Option<(Score, &'a Placement)> {
+    let score = |made: &Simulated| Score::of(mix, &made.rates);
+    let begun = found.iter().map(|placement| {
+        let how = Scheduling::EventDriven;
+        let mut run = Settling::begin(mix, machine, placement, how, expecting(mix));
+        let made = run.glance();
+        (score(&made), made.all_settled(), (run, placement))
+    });
+    let begun: Vec<_> = begun.collect();
+    let seen = begun.iter().map(|(seen, ..)| seen.clone());
+    let first = seen.chain(than.cloned()).reduce(Score::better);
+    let may_win = |seen: &Score, seems_settled: bool| match &first {
+        Some(first) if seems_settled => !seen.is_behind(first, BEHIND),
+        _ => true,
+    };
+    let racing = begun
+        .into_iter()
+        .filter(|(seen, seems_settled, _)| may_win(seen, *seems_settled));
+    let mut racing: Vec<_> = racing.map(|(.., one)| one).collect();
+    let mut ahead = than.cloned();
+    let mut best = None;
+    while !racing.is_empty() {
+        let mut on = Vec::new();
+        for (mut run, placement) in racing {
+            match run.look() {
+                Look::SoFar(made) => on.push((score(&made), (run, placement))),
+                Look::Settled(made) => {
+                    let score = score(&made);
+                    if ahead.as_ref().is_none_or(|ahead| score.beats(ahead, 0.0)) {
+                        (ahead, best) = (Some(score), Some(placement));
+                    }
+                }
+            }
+        }
+        if let Some(ahead) = &ahead {
+            on.retain(|(so_far, _)| !so_far.is_behind(ahead, FAR_BEHIND));
+        }
+        racing = on.into_iter().map(|(_, one)| one).collect();
+    }
+    ahead.zip(best)
 }

@@ -160,6 +160,8 @@ struct Machinery<'a> {
     /// as they do.
     ends: BinaryHeap<Reverse<(u64, usize)>>,
     now: f64,
+    /// Ends that were come to.
+    steps: usize,
     ranked: bool,
 }
 
@@ -202,7 +204,7 @@ fn part(room: f64, each: f64) -> u64 {
 }
 
 impl Simulated {
-    fn all_settled(&self) -> bool {
+    pub(crate) fn all_settled(&self) -> bool {
         (0..self.rates.len()).all(|app| self.settled(app))
     }
 
@@ -226,8 +228,8 @@ pub fn simulate(
     scheduling: Scheduling,
     steps: usize,
 ) -> Simulated {
-    let mut sim = Machinery::new(mix, machine, placement, scheduling);
-    sim.warm(steps);
+    let mut sim = Machinery::new(mix, machine, placement, scheduling).started();
+    sim.run(steps / 3);
     sim.counted(steps - steps / 3)
 }
 
@@ -241,12 +243,90 @@ pub fn simulate_until_settled(
     scheduling: Scheduling,
     steps: usize,
 ) -> Simulated {
-    let begun = || Machinery::new(mix, machine, placement, scheduling);
-    let made = begun().until_settled(steps, |made| made.all_fire());
-    match made.all_settled() {
-        true => made,
-        false => begun().half_full().until_settled(steps, |_| true),
+    let mut run = Settling::begin(mix, machine, placement, scheduling, steps);
+    loop {
+        if let Look::Settled(made) = run.look() {
+            return made;
+        }
     }
+}
+
+/// A simulation until the rates have settled, looked at on the way: who sees enough gives it up.
+pub(crate) struct Settling<'a> {
+    mix: &'a Mix,
+    machine: &'a Machine,
+    placement: &'a [u32],
+    run: Machinery<'a>,
+    steps: usize,
+    /// So many of them were made to warm up, and so many were looked at last.
+    warm: usize,
+    window: usize,
+    midway: bool,
+}
+
+/// What a look says.
+pub(crate) enum Look {
+    /// It goes on; so far it is like this.
+    SoFar(Simulated),
+    Settled(Simulated),
+}
+
+impl<'a> Settling<'a> {
+    pub fn begin(
+        mix: &'a Mix,
+        machine: &'a Machine,
+        placement: &'a [u32],
+        scheduling: Scheduling,
+        steps: usize,
+    ) -> Settling<'a> {
+        Settling {
+            mix,
+            machine,
+            placement,
+            run: Machinery::new(mix, machine, placement, scheduling).started(),
+            steps,
+            warm: 0,
+            window: 0,
+            midway: false,
+        }
+    }
+
+    /// A first one while it warms up, which makes no difference to those that come.
+    pub fn glance(&mut self) -> Simulated {
+        let warm = self.steps / 3;
+        self.run.run(warm / 3);
+        self.warm = warm;
+        self.run.counted(warm - warm / 3)
+    }
+
+    /// For twice as many steps as the last time.
+    pub fn look(&mut self) -> Look {
+        if self.window == 0 {
+            self.run.run(self.steps / 3 - self.warm);
+            self.window = self.steps - self.steps / 3;
+        } else {
+            self.window *= 2;
+        }
+        let made = self.run.counted(self.window);
+        let settled = made.all_settled();
+        let enough = self.window >= LONGER / 2 * self.steps || settled && made.whole;
+        if enough && (settled || self.midway) {
+            return Look::Settled(made);
+        }
+        if !self.midway && (enough || !made.all_fire()) {
+            let how = self.run.scheduling;
+            let anew = Machinery::new(self.mix, self.machine, self.placement, how);
+            self.run = anew.half_full().started();
+            (self.warm, self.window) = (0, 0);
+            self.midway = true;
+        }
+        Look::SoFar(made)
+    }
+}
+
+/// Steps from which it is known what is to be expected of so many actors.
+pub(crate) fn expecting(mix: &Mix) -> usize {
+    EXPECTED.max(EXPECTED_EACH * mix.actors())
 }
 
 /// What a placement can be expected to give: simulated for so long that a glance at it is no longer taken for how it goes.
@@ -256,8 +336,7 @@ pub fn expected(
     placement: &[u32],
     scheduling: Scheduling,
 ) -> Simulated {
-    let steps = EXPECTED.max(EXPECTED_EACH * mix.actors());
-    simulate_until_settled(mix, machine, placement, scheduling, steps)
+    simulate_until_settled(mix, machine, placement, scheduling, expecting(mix))
 }
 
 /// A simulation that is begun in the midst of a run, with short channels that are half full, and looked at as it goes on:
@@ -273,8 +352,7 @@ impl<'a> Midway<'a> {
         steps: usize,
     ) -> Midway<'a> {
         let begun = Machinery::new(mix, machine, placement, Scheduling::EventDriven);
-        let mut sim = begun.shortened().half_full();
-        sim.start();
+        let mut sim = begun.shortened().half_full().started();
         sim.run(steps);
         Midway(sim)
     }
@@ -291,27 +369,6 @@ impl<'a> Midway<'a> {
 const GIVES_WAY: usize = 1024;
 
 impl<'a> Machinery<'a> {
-    /// Begins; of so many steps a third is to warm up.
-    fn warm(&mut self, steps: usize) {
-        self.start();
-        self.run(steps / 3);
-    }
-
-    /// Or as long as that has a prospect.
-    fn until_settled(mut self, steps: usize, goes_on: impl Fn(&Simulated) -> bool) -> Simulated {
-        self.warm(steps);
-        let mut window = steps - steps / 3;
-        loop {
-            let made = self.counted(window);
-            let settled = made.all_settled() && made.whole;
-            let enough = window >= LONGER / 2 * steps || settled;
-            if enough || !goes_on(&made) {
-                return made;
-            }
-            window *= 2;
-        }
-    }
-
     /// With channels that hold no more than some milliseconds' worth, so that it soon goes as it would for ever.
     fn shortened(mut self) -> Self {
         for ring in &mut self.rings {
@@ -439,6 +496,7 @@ impl<'a> Machinery<'a> {
             workers: (0..machine.workers()).map(|_| Worker::default()).collect(),
             ends: BinaryHeap::new(),
             now: 0.0,
+            steps: 0,
             ranked: mix
                 .apps
                 .iter()
@@ -596,19 +654,21 @@ impl<'a> Machinery<'a> {
         }
     }
 
-    fn start(&mut self) {
+    fn started(mut self) -> Self {
         for actor in 0..self.entities.len() {
             self.wake(actor, usize::MAX);
         }
+        self
     }
 
     fn run(&mut self, steps: usize) {
         let every = LOOKS.max(4 * self.entities.len());
-        for step in 1..=steps {
-            if step % every == 0 {
+        for _ in 0..steps {
+            self.steps += 1;
+            if self.steps.is_multiple_of(every) {
                 self.free_the_stuck();
             }
-            if step % GIVES_WAY == 0 {
+            if self.steps.is_multiple_of(GIVES_WAY) {
                 std::thread::yield_now();
             }
             let Some(Reverse((at, worker))) = self.ends.pop() else {

@@ -6,7 +6,7 @@
 
 use crate::graph::Graph;
 use crate::judge::{
-    EVEN_ENOUGH, MENDED, SIMULATED, Score, best_of, glance, outlast, shortlist, verdict,
+    EVEN_ENOUGH, MENDED, SIMULATED, Score, best_looking, glance, outlast, race, verdict,
 };
 use crate::load::Loads;
 use crate::machine::Machine;
@@ -259,21 +259,17 @@ fn shares(mix: &Mix, machine: &Machine, rates: &[f64]) -> Vec<usize> {
     shares
 }
 
-fn best(mix: &Mix, machine: &Machine, current: Option<&[Option<u32>]>) -> Placement {
-    if machine.workers() == 1 {
-        return vec![0; mix.actors()];
-    }
-    let rates = mix.targets(machine);
-    let graph = mix.graph(&rates);
+/// The placements of all strategies, and better ones.
+fn candidates(mix: &Mix, machine: &Machine, graph: &Graph, rates: &[f64]) -> Vec<Placement> {
     let small = mix.actors() <= SIMULATED;
-    let mut found = vec![place(&graph, machine)];
+    let mut found = vec![place(graph, machine)];
     if mix.apps.len() <= machine.workers() {
-        let parts = parted(mix, machine, &shares(mix, machine, &rates), place);
+        let parts = parted(mix, machine, &shares(mix, machine, rates), place);
         match small {
             true => found.push(parts),
             // An application whose cores are its own hands over less. Among equals the first is taken.
             false => {
-                let mut parts = Loads::new(&graph, machine, parts);
+                let mut parts = Loads::new(graph, machine, parts);
                 parts.relieve_to(EVEN_ENOUGH);
                 found.insert(0, parts.into_placement());
             }
@@ -283,6 +279,16 @@ fn best(mix: &Mix, machine: &Machine, current: Option<&[Option<u32>]>) -> Placem
         found.push(place(&measured(mix), machine));
         found.extend(Strategy::ALL[..4].iter().map(|&s| simple(mix, machine, s)));
     }
+    found
+}
+
+fn best(mix: &Mix, machine: &Machine, current: Option<&[Option<u32>]>) -> Placement {
+    if machine.workers() == 1 {
+        return vec![0; mix.actors()];
+    }
+    let rates = mix.targets(machine);
+    let graph = mix.graph(&rates);
+    let mut found = candidates(mix, machine, &graph, &rates);
     let Some(current) = current else {
         return lasting(mix, machine, &graph, found);
     };
@@ -327,12 +333,25 @@ fn best(mix: &Mix, machine: &Machine, current: Option<&[Option<u32>]>) -> Placem
 fn lasting(mix: &Mix, machine: &Machine, graph: &Graph, found: Vec<Placement>) -> Placement {
     match mix.actors() {
         0..=MENDED => {
-            let (is, best) = best_of(mix, machine, shortlist(mix, machine, found));
-            settled(mix, machine, graph, is, best)
+            let found = different(found);
+            let won = race(mix, machine, &found, None);
+            let (is, best) = won.expect("who is first is never given up");
+            settled(mix, machine, graph, is, best.clone())
         }
         n if n <= SIMULATED => outlast(mix, machine, found),
-        _ => shortlist(mix, machine, found).swap_remove(0),
+        _ => best_looking(mix, machine, found),
     }
+}
+
+/// Each once.
+fn different(found: Vec<Placement>) -> Vec<Placement> {
+    let mut different: Vec<Placement> = Vec::new();
+    for placement in found {
+        if !different.contains(&placement) {
+            different.push(placement);
+        }
+    }
+    different
 }
 
 /// Mended until mending gains nothing: so what is mapped stays where it is.
@@ -350,10 +369,9 @@ fn settled(
         if mended == placement {
             return placement;
         }
-        let then = verdict(mix, machine, &mended);
-        if !then.beats(&is, 1e-6) {
-            return placement;
+        match race(mix, machine, std::slice::from_ref(&mended), Some(&is)) {
+            Some((then, _)) if then.beats(&is, 1e-6) => (is, placement) = (then, mended),
+            _ => return placement,
         }
-        (is, placement) = (then, mended);
     }
 }

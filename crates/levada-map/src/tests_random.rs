@@ -121,25 +121,24 @@ fn levadas_own_is_never_two_percent_worse_than_the_best_of_the_others() {
 }
 
 /// Where actors of microseconds and of milliseconds share cores, and channels that hold minutes of work, it takes as many
-/// minutes until an application goes as it will. One in a hundred may not look good enough at a glance.
+/// minutes until an application goes as it will.
 #[test]
 fn nor_is_it_where_actors_and_channels_are_very_unequal() {
     let mut least = f64::INFINITY;
-    let mut worse = Vec::new();
-    for seed in 0..mixes() {
+    // The first: with short channels the best does not look like one of the best three, another application starves, or the
+    // best one only becomes that after long.
+    for seed in [226, 237, 509, 534, 691, 1009]
+        .into_iter()
+        .chain(0..mixes() / 2)
+    {
         let (machine, mix) = odd_scene(seed);
         let gains = gains(&mix, &machine, |placement| {
             expected(&mix, &machine, placement, Scheduling::EventDriven).rates
         });
-        let gain = gains.iter().copied().fold(f64::INFINITY, f64::min);
-        least = least.min(gain);
-        if gain <= 0.98 {
-            println!("mix {seed}: {gains:.3?}");
-            worse.push(seed);
-        }
+        least = gains.iter().copied().fold(least, f64::min);
+        assert!(least > 0.98, "mix {seed}: {gains:.3?}");
     }
-    println!("at the least {least:.4} of the best");
-    assert!(worse.len() as u64 <= mixes() / 100, "{worse:?}");
+    println!("of unequal actors at the least {least:.4} of the best");
 }
 
 /// Of so many actors channels take long to fill: what counts are rates that have settled, as they are printed.
