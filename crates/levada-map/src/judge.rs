@@ -109,9 +109,8 @@ struct Known<'a> {
 impl Known<'_> {
     /// Has it come so far in the time that was simulated?
     fn is(&self, app: usize) -> bool {
-        self.made.settled(app)
-            && (self.made.rates[app] * self.made.seconds >= 1.0
-                || self.made.firings[app] >= FIRINGS)
+        let came_to_a_unit = self.made.rates[app] * self.made.seconds >= 1.0;
+        self.made.firings[app] >= FIRINGS || came_to_a_unit && self.made.settled(app)
     }
 
     /// Or had each of them time enough for it? And have they come to the end of their courses?

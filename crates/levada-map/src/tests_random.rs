@@ -145,8 +145,9 @@ fn nor_is_it_where_actors_and_channels_are_very_unequal() {
 #[test]
 fn nor_is_it_where_actors_are_many() {
     let mut least = f64::INFINITY;
-    // The first: begun with empty channels, what is a tenth worse once they are full looks like the best.
-    for seed in [7].into_iter().chain(0..mixes() / 8) {
+    // The first: begun with empty channels, what is a tenth worse once they are full looks like the best; or it does as long
+    // as rates that have not settled are doubted where little time was simulated.
+    for seed in [7, 17].into_iter().chain(0..mixes() / 8) {
         let (machine, mix) = large_scene(seed);
         let gains = gains(&mix, &machine, |placement| {
             let how = Scheduling::EventDriven;
