@@ -305,7 +305,7 @@ struct lvd_runtime {
   lvd_a32 keepers_idle;
   lvd_a32 keeper_work; /* bumped when an application begins to end; the keeper sleeps on it */
   lvd_a32 keeper_ending;
-  struct lvd_watchdog *watchdog; /* null where there is one worker */
+  struct lvd_watchdog *watchdog;
   lvd_a32 awake;                 /* workers, by twos (watchdog.c) */
   /* What lies ready to be used again (app.c, fiber_pool.c). */
   lvd_port_mutex pool_lock; /* what is kept to be used again */

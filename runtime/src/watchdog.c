@@ -99,9 +99,9 @@ static void watch(void *runtime) {
 
 /* ---- the thread ----------------------------------------------------------------------------- */
 
-/* With one worker there is nobody to give anything to. */
+/* With one worker, too: there is nobody to give anything to, but who waits for the worker to have done with an
+ * application, which is to end or to pause, is answered, and what sleeps there past its end is ended. */
 lvd_status lvd_watchdog_start(lvd_runtime *rt) {
-  if (rt->workers == 1) return LVD_OK;
   rt->watchdog = calloc(1, sizeof *rt->watchdog + rt->workers * sizeof(seen));
   if (!rt->watchdog) return LVD_E_MEMORY;
   return lvd_port_thread_start(&rt->watchdog->thread, -1, "levada/watchdog", watch, rt);

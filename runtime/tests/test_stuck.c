@@ -13,7 +13,8 @@
 #endif
 
 static lvd_a32 may_end;
-static lvd_a32 begun, ends; /* actions that have begun to compute, and that have ended */
+static lvd_a32 begun,
+    ends; /* actions that hold a worker up: that have begun, and that have ended */
 
 /* Computes for as long as it likes; what runs there is asked to give way, and does not. */
 static lvd_verdict endless_run(lvd_actor *self) {
@@ -30,6 +31,7 @@ static int pipe_end[2];
 static lvd_verdict reader_run(lvd_actor *self) {
   char c;
   (void)self;
+  lvd_add_relaxed_u32(&begun, 1);
   CHECK_EQ(read(pipe_end[0], &c, 1), 1);
   lvd_add_relaxed_u32(&ends, 1);
   return LVD_DONE;
@@ -205,6 +207,39 @@ void test_stuck_every_worker(void) {
   app_ended(app, LVD_OK);
   check_pipeline(&result, count, 3);
   lvd_runtime_destroy(rt);
+}
+
+/* Nor is there where a worker is the only one: but what was there before pauses and ends when it is told. */
+static void only_one(const lvd_actor_class *cls) {
+  lvd_runtime *rt = runtime_of(1);
+  uint32_t count = UINT32_MAX, few = 1000;
+  sink never = {0}, result = {0};
+  builder b, after;
+  hold_up();
+  lvd_store_relaxed_u32(&begun, 0);
+  pipeline(&b, 3, &count, &never, 16);
+  lvd_app *app = begun_at(rt, &b, 0);
+  lvd_app *stuck = alone_at(rt, cls, 0);
+  while (!lvd_load_relaxed_u32(&begun)) sleep_ms(1);
+  CHECK_EQ(lvd_app_pause(app), LVD_OK);
+  CHECK_EQ(lvd_app_resume(app), LVD_OK);
+  CHECK_EQ(lvd_app_stop(app), LVD_OK);
+  app_ended(app, LVD_E_STOPPED);
+  pipeline(&after, 3, &few, &result, 16);
+  app = begun_at(rt, &after, 0);
+  CHECK_EQ(lvd_app_wait(stuck, 0), LVD_E_TIME);
+  let_go();
+  app_ended(stuck, LVD_OK);
+  app_ended(app, LVD_OK);
+  check_pipeline(&result, few, 3);
+  lvd_runtime_destroy(rt);
+  forget();
+}
+
+void test_stuck_only_worker(void) {
+  only_one(&endless_class);
+  SKIP_ASLEEP();
+  only_one(&reader_class);
 }
 
 static int keepers(void) {

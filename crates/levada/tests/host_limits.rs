@@ -105,13 +105,12 @@ fn who_is_stopped_in_a_firing_ends_and_is_never_said_to_run() {
     host.run(&["unload", "long"]).succeeds();
 }
 
+const ENDLESS: &str = "package p;\nactor Endless () ==> :\n  int n := 1;\n  action ==> do while n > 0 do n := \
+    if n = 7 then 1 else n + 1 end; end end\nend\n";
+
 fn endless() -> common::Place {
     let place = sources();
-    place.write(
-        "src/p/Endless.cal",
-        "package p;\nactor Endless () ==> :\n  int n := 1;\n  action ==> do while n > 0 do n := if n = 7 then \
-         1 else n + 1 end; end end\nend\n",
-    );
+    place.write("src/p/Endless.cal", ENDLESS);
     place
 }
 
@@ -230,6 +229,47 @@ fn others_go_on_beside_one_that_sleeps_in_the_system() {
         std::fs::write(host.place.path("bytes"), "x").unwrap();
         host.until("sleeper", |a| a["state"] == "ended");
         host.run(&["unload", "sleeper"]).succeeds();
+    }
+}
+
+/// With one worker nobody else takes what waits behind it: that waits. But all of it can be paused and taken away
+/// meanwhile, what has come since, too; and what is there still goes on when the worker is free.
+#[test]
+fn one_worker_that_is_held_up_answers_for_others() {
+    let host = Host::begin_with(sleepers(), &["--workers=1", "--time-limit=0"]);
+    host.place.write("src/p/Endless.cal", ENDLESS);
+    let sleeper = ["load", "src/p/SleeperOne.xdf", "--out=/dev/null"];
+    let endless = ["load", "src/p/Endless.cal"];
+    for (load, told) in [
+        (&sleeper[..], "has been in the native next_byte"),
+        (&endless, "has computed for "),
+    ] {
+        host.many("before");
+        host.run(&[load, &["--name=held"]].concat()).succeeds();
+        host.until("held", |a| a["busy"].as_f64() > Some(0.2));
+        let why = host.run(&["why", "held"]);
+        assert!(why.succeeds().out.contains(told), "{why:?}");
+        host.run(&["pause", "before"]).succeeds();
+        host.run(&["resume", "before"]).succeeds();
+        host.many("late");
+        host.run(&["pause", "held", "--within=0.1"])
+            .refuses(1, &["held is paused", "has not ended"]);
+        host.run(&["resume", "held"]).succeeds();
+        host.run(&["unload", "late", "--now"]).succeeds();
+        let ended = match load == sleeper {
+            true => {
+                host.run(&["unload", "held", "--now", "--within=0.1"])
+                    .refuses(1, &["held is ending still"]);
+                std::fs::write(host.place.path("bytes"), "x").unwrap();
+                host.until("held", |a| a["state"] == "ended")
+            }
+            false => host.json(&["unload", "held", "--now"]),
+        };
+        assert_eq!(ended["outcome"], "stopped");
+        let firings = |a: &serde_json::Value| a["firings"].as_u64().unwrap();
+        let now = firings(&host.seen("before"));
+        host.until("before", |a| firings(a) > now + 1000);
+        host.run(&["unload", "before", "--now"]).succeeds();
     }
 }
 

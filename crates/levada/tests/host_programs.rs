@@ -468,27 +468,34 @@ fn who_sleeps_in_the_system_can_be_ended() {
          if (!strcmp(how, \"read\") && read(fd[0], &byte, 1)) continue;\n    \
          if (!strcmp(how, \"file\") && fgetc(file) == EOF) clearerr(file);\n  }\n}\n",
     );
-    let host = Host::begin_in(place);
-    host.many("net");
-    for how in ["sleep", "poll", "read", "file"] {
-        for _ in 0..2 {
-            let load = [
-                "load",
-                "asleep.so",
-                "--name=a",
-                "--socket",
-                "h.sock",
-                "--",
-                how,
-            ];
-            host.place.run(&load).succeeds();
-            host.until("a", |a| a["firings"] == 1);
-            let ended = host.json(&["unload", "a", "--now"]);
-            assert_eq!(ended["outcome"], "stopped", "{how}");
+    let mut host = Host::begin_in(place);
+    // Where no other worker takes what it holds up, too.
+    for workers in [2, 1] {
+        if workers == 1 {
+            host = host.again(&["--workers=1"]);
         }
+        host.many("net");
+        for how in ["sleep", "poll", "read", "file"] {
+            for _ in 0..2 {
+                let load = [
+                    "load",
+                    "asleep.so",
+                    "--name=a",
+                    "--socket",
+                    "h.sock",
+                    "--",
+                    how,
+                ];
+                host.place.run(&load).succeeds();
+                host.until("a", |a| a["firings"] == 1);
+                let ended = host.json(&["unload", "a", "--now"]);
+                assert_eq!(ended["outcome"], "stopped", "{how}, {workers} workers");
+            }
+        }
+        let fired = host.seen("net")["firings"].as_u64();
+        host.until("net", |a| a["firings"].as_u64() > fired);
+        host.run(&["unload", "net", "--now"]).succeeds();
     }
-    let fired = host.seen("net")["firings"].as_u64();
-    host.until("net", |a| a["firings"].as_u64() > fired);
 }
 
 /// However long it has forks open, on all workers: what else there is has its turns, and a pause begins at once.

@@ -138,16 +138,11 @@ impl Host {
     }
 
     fn begin_to(place: Place, program: &str, more: &[&str], out: Stdio) -> Host {
-        let mut args = vec![
-            "host",
-            "--socket",
-            "h.sock",
-            "--state",
-            "state",
-            "--workers",
-            "2",
-        ];
+        let mut args = vec!["host", "--socket", "h.sock", "--state", "state"];
         args.extend(more);
+        if !more.iter().any(|option| option.starts_with("--workers")) {
+            args.push("--workers=2");
+        }
         let usual = place.command(&args);
         let mut command = Command::new(program);
         let mut host = std::fs::File::options();
