@@ -15,6 +15,7 @@ use crate::api::serve::lock_of_another;
 use crate::api::types::LoadRequest;
 use crate::halves;
 use crate::journal::{Journal, held};
+use crate::lock::lock;
 use crate::refusal::{Kind, Refusal};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -22,12 +23,16 @@ use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// The folder of these files.
 #[derive(Debug)]
 pub struct Memory {
     folder: PathBuf,
+    /// Held by who changes whose the files are, or the files, until both say the same: as long as the disk takes. It is
+    /// taken before `whose`.
+    changes: Mutex<()>,
+    /// Held for a moment only: who asks waits for no disk.
     whose: Mutex<Whose>,
     journal: Journal,
     /// Who may have ended the host before this one: few of them are begun together.
@@ -87,15 +92,15 @@ impl Memory {
             .mode(0o700)
             .create(folder);
         made.map_err(|e| cannot(&e))?;
-        let lock = File::options()
+        let file = File::options()
             .create(true)
             .truncate(false)
             .write(true)
             .mode(0o600)
             .custom_flags(libc::O_NOFOLLOW)
             .open(folder.join(".lock"));
-        let lock = lock.map_err(|e| cannot(&e))?;
-        lock_of_another(&lock, || false).map_err(|e| match e {
+        let file = file.map_err(|e| cannot(&e))?;
+        lock_of_another(&file, || false).map_err(|e| match e {
             std::fs::TryLockError::WouldBlock => {
                 cannot(&"another host remembers there what it has loaded")
             }
@@ -111,11 +116,12 @@ impl Memory {
         found.guilty = found.guilty.filter(|(name, _)| !gone.contains(name));
         let memory = Memory {
             folder: folder.to_path_buf(),
+            changes: Mutex::default(),
             whose: Mutex::default(),
             journal,
             suspects: found.suspects,
             gone,
-            _lock: lock,
+            _lock: file,
         };
         if let Some((name, why)) = found.guilty {
             let held = write_whole(folder, &held(&name), why.as_bytes());
@@ -146,7 +152,16 @@ impl Memory {
     }
 
     fn whose(&self) -> MutexGuard<'_, Whose> {
-        self.whose.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.whose)
+    }
+
+    /// One changes something at a time.
+    fn changing(&self) -> MutexGuard<'_, ()> {
+        lock(&self.changes)
+    }
+
+    fn is_ours(&self, name: &str, number: u64) -> bool {
+        self.whose().ours.get(name) == Some(&number)
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -175,8 +190,8 @@ impl Memory {
 
     /// It has been told to go, so no host loads it again, whatever ends this one.
     pub fn goes(&self, name: &str, number: u64) {
-        let whose = self.whose();
-        if whose.ours.get(name) == Some(&number) {
+        let _changing = self.changing();
+        if self.is_ours(name, number) {
             // A folder that cannot be written keeps nobody from going.
             let _ = write_whole(&self.folder, &going(name), b"");
         }
@@ -184,8 +199,8 @@ impl Memory {
 
     /// And does not, after all.
     pub fn stays(&self, name: &str, number: u64) {
-        let whose = self.whose();
-        if whose.ours.get(name) == Some(&number) {
+        let _changing = self.changing();
+        if self.is_ours(name, number) {
             let _ = std::fs::remove_file(self.folder.join(going(name)));
         }
     }
@@ -197,7 +212,7 @@ impl Memory {
 
     /// Keeps how several were loaded: of all of them that is known to the next host, or of none.
     pub fn keep_all(&self, all: &[(&str, u64, &LoadRequest)]) -> std::io::Result<()> {
-        let mut whose = self.whose();
+        let _changing = self.changing();
         // What was said of an earlier one of the name is not said of this one.
         for (name, ..) in all {
             let _ = std::fs::remove_file(self.folder.join(going(name)));
@@ -214,8 +229,11 @@ impl Memory {
             let _ = std::fs::remove_file(self.folder.join(CHANGE));
             return Err(e);
         }
-        for (name, number, _) in all {
+        for (name, ..) in all {
             self.release(name);
+        }
+        let mut whose = self.whose();
+        for (name, number, _) in all {
             whose.ours.insert(name.to_string(), *number);
             whose.left.remove(*name);
         }
@@ -224,10 +242,10 @@ impl Memory {
 
     /// Forgets these applications together.
     pub fn forget_all(&self, all: &[(&str, u64)]) {
-        let mut whose = self.whose();
+        let _changing = self.changing();
         let ours = all
             .iter()
-            .filter(|(name, number)| whose.ours.get(*name) == Some(number));
+            .filter(|(name, number)| self.is_ours(name, *number));
         let names: Vec<String> = ours.map(|(name, _)| name.to_string()).collect();
         let change = Change {
             keep: Vec::new(),
@@ -236,7 +254,7 @@ impl Memory {
         // Where that cannot be written they are forgotten one by one.
         let _ = change.make(&self.folder);
         for name in names {
-            whose.ours.remove(&name);
+            self.whose().ours.remove(&name);
             self.remove(&name);
         }
     }
@@ -248,13 +266,13 @@ impl Memory {
         name: &str,
         is_paused: impl FnOnce() -> Option<bool>,
     ) -> std::io::Result<()> {
-        let whose = self.whose();
+        let _changing = self.changing();
         let Some(paused) = is_paused() else {
             return Ok(());
         };
         // One that has just ended is not kept any more.
         match self.read(name) {
-            Ok(request) if whose.ours.contains_key(name) && request.paused != paused => {
+            Ok(request) if self.whose().ours.contains_key(name) && request.paused != paused => {
                 write_request(&self.folder, &LoadRequest { paused, ..request })
             }
             _ => Ok(()),
@@ -263,6 +281,7 @@ impl Memory {
 
     /// What the host before this one has kept is this application's now; false: somebody has had it forgotten.
     pub fn take_over(&self, name: &str, number: u64) -> bool {
+        let _changing = self.changing();
         let mut whose = self.whose();
         let was = whose.left.remove(name).is_some();
         if was {
@@ -273,10 +292,12 @@ impl Memory {
 
     /// And is not, after all.
     pub fn give_back(&self, name: &str, number: u64) {
-        let mut whose = self.whose();
-        if whose.ours.get(name) == Some(&number) {
+        let _changing = self.changing();
+        if self.is_ours(name, number) {
+            let why = self.held(name);
+            let mut whose = self.whose();
             whose.ours.remove(name);
-            whose.left.insert(name.to_string(), self.held(name));
+            whose.left.insert(name.to_string(), why);
         }
     }
 
@@ -295,17 +316,21 @@ impl Memory {
     /// This application has come to its end, of which nobody has heard yet: so nobody sees one that has ended, and is
     /// loaded by the next host all the same. What is stopped since the host ends is kept.
     pub fn over(&self, name: &str, number: u64) {
+        let _changing = self.changing();
         let mut whose = self.whose();
+        let closed = whose.closed;
         if let Some(over) = whose.replaced.get_mut(name) {
             *over = Some(number);
-        } else if !whose.closed {
-            self.forget_one(&mut whose, name, number);
+        } else if !closed {
+            drop(whose);
+            self.forget_one(name, number);
         }
     }
 
     /// A new version is to take the place of this application: as long as this is there the end of the old one is not the
     /// end of it.
     pub fn replaces(&self, name: &str) -> Replaces<'_> {
+        let _changing = self.changing();
         self.whose().replaced.insert(name.to_string(), None);
         Replaces {
             memory: self,
@@ -315,13 +340,16 @@ impl Memory {
 
     /// The host ends, and well: whatever happens from now on, the next one may load all again.
     pub fn close(&self) {
+        let changing = self.changing();
         self.whose().closed = true;
+        drop(changing);
         self.journal.close();
     }
 
-    fn forget_one(&self, whose: &mut Whose, name: &str, number: u64) {
-        if whose.ours.get(name) == Some(&number) {
-            whose.ours.remove(name);
+    /// By who is changing something.
+    fn forget_one(&self, name: &str, number: u64) {
+        if self.is_ours(name, number) {
+            self.whose().ours.remove(name);
             self.remove(name);
         }
     }
@@ -350,8 +378,8 @@ impl Memory {
 
     /// Forgets one of these; false if there is none of this name.
     pub fn forget_left(&self, name: &str) -> bool {
-        let mut whose = self.whose();
-        let was = whose.left.remove(name).is_some();
+        let _changing = self.changing();
+        let was = self.whose().left.remove(name).is_some();
         if was {
             halves::remove_all_soon(output_of(&self.folder, name));
             self.remove(name);
@@ -377,10 +405,13 @@ pub struct Replaces<'a> {
 
 impl Drop for Replaces<'_> {
     fn drop(&mut self) {
+        let _changing = self.memory.changing();
         let mut whose = self.memory.whose();
         let over = whose.replaced.remove(&self.name).flatten();
-        if let Some(number) = over.filter(|_| !whose.closed) {
-            self.memory.forget_one(&mut whose, &self.name, number);
+        let over = over.filter(|_| !whose.closed);
+        drop(whose);
+        if let Some(number) = over {
+            self.memory.forget_one(&self.name, number);
         }
     }
 }
@@ -755,5 +786,30 @@ mod tests {
         memory.give_back("a", 7);
         memory.forget("a", 7);
         assert!(memory.left() == ["a"] && memory.read("a").is_ok());
+    }
+
+    /// A disk may take its time: here it waits for somebody who reads what is written.
+    #[test]
+    fn who_asks_waits_for_nobody_who_writes() {
+        let folder = tempfile::tempdir().unwrap();
+        drop(Memory::open(folder.path()).map(|m| m.keep("left", 1, &request()).unwrap()));
+        let memory = Memory::open(folder.path()).unwrap();
+        let slow = folder.path().join(".a.json.new");
+        let path = std::ffi::CString::new(slow.to_str().unwrap()).unwrap();
+        // SAFETY: a path.
+        assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }, 0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| drop(memory.keep("a", 2, &request())));
+            while memory.changes.try_lock().is_ok() {
+                std::thread::yield_now();
+            }
+            let (left, out) = (memory.left(), memory.left_out());
+            memory.not_loaded("left", "no reason");
+            let why = memory.why_left("left").flatten();
+            // Until now it has waited.
+            assert!(!std::fs::read(&slow).unwrap().is_empty());
+            assert!(left == ["left"] && out.is_empty());
+            assert_eq!(why.as_deref(), Some("no reason"));
+        });
     }
 }
