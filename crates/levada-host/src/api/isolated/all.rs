@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! All isolated applications of a host: who there is, how one comes and goes, and how all are asked.
+
+use super::process::Starts;
+use super::standing_by::stand_by;
+use super::{Isolated, Known, SOON};
+use crate::api::beside::Others;
+use crate::api::prepare::Prepared;
+use crate::api::taken::Taken;
+use crate::api::types::{Details, Failed, Unloaded};
+use crate::events::{Events, What};
+use crate::host::Host;
+use crate::lock::lock;
+use crate::refusal::{Kind, Refusal};
+use crate::table::Shared;
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::time::{Duration, Instant};
+
+/// So many are asked at a time how they are.
+const AT_A_TIME: usize = 64;
+
+/// Of those that have ended so many are remembered.
+const REMEMBERED: usize = 256;
+
+/// All that there are.
+pub struct AllIsolated {
+    all: Mutex<BTreeMap<u64, Arc<Isolated>>>,
+    pub(in crate::api) taken: Taken,
+    /// Others that compute on the same cores.
+    pub(in crate::api) others: Others,
+    /// Of this host.
+    of: Weak<Shared>,
+}
+
+fn limit(what: impl std::fmt::Display) -> Failed {
+    Refusal::new(Kind::Limit, what.to_string()).into()
+}
+
+impl AllIsolated {
+    /// Those of a host, which they keep off the cores that are not for all there.
+    pub fn of(host: &Host) -> Arc<AllIsolated> {
+        let all = Arc::new(AllIsolated {
+            all: Mutex::default(),
+            taken: Taken::default(),
+            others: Others::default(),
+            of: Arc::downgrade(&host.shared),
+        });
+        let _ = host.shared.beside.set(all.clone());
+        all
+    }
+
+    fn all(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Isolated>>> {
+        lock(&self.all)
+    }
+
+    pub fn list(&self) -> Vec<Arc<Isolated>> {
+        self.all().values().cloned().collect()
+    }
+
+    /// How all are. Many are asked at a time: those that do not answer hold up the answer once, not each.
+    pub fn details(&self) -> Vec<Details> {
+        let all = self.of_each(Isolated::details).into_iter();
+        all.map(|(_, details)| details).collect()
+    }
+
+    pub(in crate::api) fn of_each<T: Send>(
+        &self,
+        ask: fn(&Isolated) -> T,
+    ) -> Vec<(Arc<Isolated>, T)> {
+        let all = self.list();
+        let some = |some: &[Arc<Isolated>]| -> Vec<(Arc<Isolated>, T)> {
+            std::thread::scope(|scope| {
+                let asked = some.iter().map(|i| (i, scope.spawn(move || ask(i))));
+                let asked: Vec<_> = asked.collect();
+                let said = asked.into_iter();
+                said.filter_map(|(i, a)| Some((i.clone(), a.join().ok()?)))
+                    .collect()
+            })
+        };
+        match all.as_slice() {
+            [one] => vec![(one.clone(), ask(one))],
+            all => all.chunks(AT_A_TIME).flat_map(some).collect(),
+        }
+    }
+
+    /// The newest of that name: those before it have ended.
+    pub fn find(&self, name: &str) -> Option<Arc<Isolated>> {
+        self.all().values().rev().find(|i| i.name == name).cloned()
+    }
+
+    pub fn live(&self, name: &str) -> Option<Arc<Isolated>> {
+        self.find(name).filter(|i| i.lives())
+    }
+
+    /// What is left of an earlier one of this name is forgotten.
+    pub fn forget(&self, name: &str) {
+        self.all().retain(|_, i| i.name != name || i.lives());
+    }
+
+    /// Starts the process for one; nothing is loaded in it yet.
+    pub fn begin(
+        &self,
+        name: &str,
+        number: u64,
+        prepared: &Prepared,
+        starts: Starts,
+        events: Arc<Events>,
+    ) -> Result<Arc<Isolated>, Failed> {
+        let known = Known::new(name, number, prepared);
+        let (sender, receiver) = mpsc::channel();
+        let of = self.of.clone();
+        std::thread::Builder::new()
+            .name("levada/isolated".to_string())
+            .spawn(move || stand_by(&starts, of, known, &events, &sender))
+            .map_err(|e| limit(format!("a thread cannot be started: {e}")))?;
+        let begun = receiver.recv().unwrap_or_else(|e| Err(io::Error::other(e)));
+        let begun =
+            begun.map_err(|e| limit(format!("{name} cannot have a process of its own: {e}")))?;
+        let mut all = self.all();
+        all.insert(number, begun.clone());
+        let over = all.values().filter(|i| !i.lives()).map(|i| i.number);
+        let over: Vec<u64> = over.collect();
+        for number in over.iter().rev().skip(REMEMBERED) {
+            all.remove(number);
+        }
+        Ok(begun)
+    }
+
+    /// Of one that is not loaded after all nothing is left. Whoever has it taken away meanwhile sees to that.
+    pub fn take_back(&self, isolated: &Isolated) {
+        isolated.kill();
+        if !isolated.goes() {
+            self.all().remove(&isolated.number);
+        }
+    }
+
+    /// Takes one away, at once or when what is in flight has come out.
+    pub fn unload(
+        &self,
+        isolated: &Isolated,
+        now: bool,
+        within: Duration,
+        events: &Events,
+    ) -> Result<Unloaded, Failed> {
+        let unloaded = isolated.unload(now, within)?;
+        match self.all().remove(&isolated.number) {
+            Some(_) => events.tell(What::Unloaded, &isolated.name, ""),
+            None => {
+                let what = format!("{} has been unloaded by somebody else", isolated.name);
+                return Err(Refusal::new(Kind::Unknown, what).into());
+            }
+        }
+        Ok(unloaded)
+    }
+
+    /// Stops all; the names of those that have not ended within that time, which end all the same.
+    pub fn stop_within(&self, within: Duration) -> Vec<String> {
+        let all: Vec<Arc<Isolated>> = self.list();
+        all.iter().for_each(|i| i.stop());
+        // They have the same limit, and say themselves what lasts.
+        let until = Instant::now() + within.min(Duration::from_secs(1 << 20)) + SOON;
+        let lasts = |i: &&Arc<Isolated>| {
+            let left = until.saturating_duration_since(Instant::now());
+            i.until_over(left).is_none()
+        };
+        let lasting: Vec<String> = all.iter().filter(lasts).map(|i| i.name.clone()).collect();
+        all.iter().for_each(|i| i.kill());
+        lasting
+    }
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The thread that stands by an isolated application: it starts its process (which the kernel ends with the thread that has
+//! started it), follows its events, and remembers how it went.
+
+use super::process::{self, Place, Starts, await_end, in_words};
+use super::{GUARDED, Isolated, Known, SOON};
+use crate::api::beside::Telling;
+use crate::api::leaving::Leaving;
+use crate::api::types::Details;
+use crate::client::Client;
+use crate::events::{Events, What};
+use crate::hosted::State;
+use crate::table::Shared;
+use serde::Deserialize;
+use std::io;
+use std::os::unix::net::UnixListener;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Condvar, Mutex, Weak};
+
+/// What is understood of an event.
+#[derive(Deserialize)]
+struct Told {
+    number: u64,
+    event: What,
+    #[serde(default)]
+    detail: String,
+    #[serde(default)]
+    actor: Option<String>,
+    #[serde(default)]
+    from: Option<u32>,
+    #[serde(default)]
+    to: Option<u32>,
+}
+
+impl Isolated {
+    /// Something has happened there; an end is given back, to be looked into.
+    fn hear(&self, told: Told, events: &Events) -> Option<(What, String)> {
+        match told.event {
+            What::Ended | What::Failed => return Some((told.event, told.detail)),
+            What::Loaded | What::Unloaded => {}
+            // It was loaded paused.
+            What::Resumed if std::mem::take(&mut self.known().begins) => {}
+            What::Moved => {
+                let (from, to) = (told.from.unwrap_or(0), told.to.unwrap_or(0));
+                events.moved(&self.name, &told.actor.unwrap_or_default(), from, to);
+            }
+            other => events.tell(other, &self.name, told.detail),
+        }
+        None
+    }
+
+    /// Waits for a new version to be in its place, where one is to be.
+    fn until_replaced(&self) {
+        let replaced = self.changed.wait_while(self.known(), |k| k.replaced);
+        drop(replaced);
+    }
+
+    /// Follows what happens there, until it has ended or nothing is heard any more; whether it has said how it ended.
+    fn follow(&self, events: &Events) -> bool {
+        let mut since = 0;
+        loop {
+            let mut end = None;
+            let address = format!("/events?follow=true&since={since}");
+            let _ = self.client.lines(&address, |line| {
+                // Where some were missed, there is nothing to be told of them.
+                if let Ok(told) = serde_json::from_str::<Told>(line) {
+                    since = told.number;
+                    end = self.hear(told, events);
+                }
+                end.is_none()
+            });
+            let Some((event, how)) = end else {
+                return false;
+            };
+            // Between the old one's end and the new one's beginning there is a moment.
+            self.until_replaced();
+            let client = self.client.clone().within(SOON);
+            if let Ok(details) = client.get::<Details>(&self.address("")) {
+                let state = self.seen(details).application.state;
+                if !matches!(state, State::Ended | State::Failed | State::Ending) {
+                    continue; // a new version is in its place
+                }
+            }
+            self.ended(event, how, events);
+            return true;
+        }
+    }
+
+    /// The first who says how it ended is believed.
+    fn ended(&self, event: What, how: String, events: &Events) {
+        let mut known = self.known();
+        if known.over.is_some() {
+            return;
+        }
+        // What was never loaded has not ended.
+        if let Some(host) = self.leaving.host().filter(|_| known.told) {
+            host.is_over(&self.name, self.number);
+        }
+        let application = &mut known.last.application;
+        application.state = match event {
+            What::Failed => State::Failed,
+            _ => State::Ended,
+        };
+        application.outcome = Some(how.clone());
+        known.over = Some(how.clone());
+        let told = known.told;
+        drop(known);
+        if told {
+            events.tell(event, &self.name, how);
+        }
+        self.changed.notify_all();
+    }
+}
+
+/// The life of one, from its start to its end. `known` is what is known before.
+pub(super) fn stand_by(
+    starts: &Starts,
+    of: Weak<Shared>,
+    mut known: Known,
+    events: &Events,
+    begun: &Sender<io::Result<Arc<Isolated>>>,
+) {
+    let place = Place::new();
+    let bound = place.and_then(|place| {
+        let listener = UnixListener::bind(place.socket())?;
+        let child = process::start(starts, &listener)?;
+        Ok((place, child))
+    });
+    let (place, (child, process)) = match bound {
+        Ok(bound) => bound,
+        Err(e) => return drop(begun.send(Err(e))),
+    };
+    let guard = child.id();
+    known.child = Some(child);
+    let application = &mut known.last.application;
+    let client = Client::new(&place.socket()).of_application(&application.name);
+    application.isolated = Some(process);
+    let isolated = Arc::new(Isolated {
+        name: application.name.clone(),
+        number: application.number,
+        process,
+        client,
+        leaving: Leaving::new(of.clone()),
+        telling: Telling::default(),
+        known: Mutex::new(known),
+        changed: Condvar::new(),
+    });
+    let _ = begun.send(Ok(isolated.clone()));
+    if !isolated.follow(events) {
+        // Somebody may have told it to end: it stops then, and is seen to have ended by that.
+        await_end(guard, Some(starts.within + SOON));
+    }
+    // What has nothing to run, or tells nothing any more and stays, ends.
+    isolated.kill();
+    await_end(guard, Some(GUARDED));
+    isolated.kill_guard();
+    await_end(guard, None);
+    let mut known = isolated.known();
+    let status = known.child.take().and_then(|mut child| child.wait().ok());
+    drop(known);
+    let how = status.map_or_else(|| "its process has ended".to_string(), in_words);
+    isolated.ended(What::Failed, how, events);
+    // The others have one less beside them.
+    if let Some(shared) = of.upgrade()
+        && let Some(beside) = shared.beside()
+    {
+        beside.tell();
+    }
+}
