@@ -257,8 +257,24 @@ impl Balancer {
         seats.collect()
     }
 
+    /// Where somebody else says where they are to be, who knows more: whether what a search has found is worth that he is
+    /// asked. For what would come back it has to be so for a while, as if it were moved here.
+    pub fn asks(&mut self, found: &Found) -> bool {
+        if !self.gains(found) {
+            self.swings.nothing();
+            return false;
+        }
+        let better = self.cores_of(&found.better);
+        self.swings.may(&self.placement, &better)
+    }
+
+    /// The cores of these seats.
+    fn cores_of(&self, seats: &[u32]) -> Placement {
+        seats.iter().map(|&c| self.cores[c as usize]).collect()
+    }
+
     /// Is what a search has found worth its moves, by what is known now?
-    pub fn gains(&self, found: &Found) -> bool {
+    fn gains(&self, found: &Found) -> bool {
         let (seats, Some(mean)) = (self.seats(), self.loads()) else {
             return false;
         };
@@ -272,8 +288,7 @@ impl Balancer {
             self.swings.nothing();
             return Vec::new();
         }
-        let better = found.better.iter().map(|&c| self.cores[c as usize]);
-        let better: Placement = better.collect();
+        let better = self.cores_of(&found.better);
         let guesses = self.age < GUESSES;
         if !guesses && !self.swings.may(&self.placement, &better) {
             return Vec::new();
@@ -285,6 +300,9 @@ impl Balancer {
             .filter(|(_, (new, old))| new != old)
             .map(|(actor, (new, _))| (actor, *new))
             .collect();
+        if !guesses {
+            self.swings.moved(&self.placement, &better);
+        }
         self.promise = Some(found.then);
         self.go(better);
         self.since_move = Duration::ZERO;

@@ -47,24 +47,30 @@ impl Swings {
         self.worth = None;
     }
 
-    /// Is it time for what is worth it now? Then that is where they are.
+    fn comes_back(&self, seats: &[u32], better: &[u32]) -> bool {
+        ways(seats, better).any(|(from, to)| self.ways.contains(&(to, from)))
+    }
+
+    /// For how long what comes back now has to be worth it.
+    fn longer(&self) -> Duration {
+        (self.patience * TIMES).clamp(FIRST, LONGEST)
+    }
+
+    /// Is it time for what is worth it now?
     pub fn may(&mut self, seats: &[u32], better: &[u32]) -> bool {
         let worth = *self.worth.get_or_insert(self.now);
-        let back = ways(seats, better).any(|(from, to)| self.ways.contains(&(to, from)));
-        let longer = (self.patience * TIMES).clamp(FIRST, LONGEST);
-        let patience = if back { longer } else { ANY };
-        if self.now - worth < patience {
-            return false;
-        }
-        if back {
-            self.patience = patience;
-        }
-        self.moved(seats, better);
-        true
+        let patience = match self.comes_back(seats, better) {
+            true => self.longer(),
+            false => ANY,
+        };
+        self.now - worth >= patience
     }
 
     /// What was on these seats has been moved to those.
     pub fn moved(&mut self, seats: &[u32], new: &[u32]) {
+        if self.comes_back(seats, new) {
+            self.patience = self.longer();
+        }
         self.ways.extend(ways(seats, new));
         (self.moved_at, self.worth) = (self.now, None);
     }
@@ -84,6 +90,7 @@ mod tests {
                 swings.goes_by(step);
                 swings.may(&from, &to)
             });
+            swings.moved(&from, &to);
             steps.map(|steps| steps * 100)
         };
         assert_eq!(after([0, 0], [0, 1]), Some(300));

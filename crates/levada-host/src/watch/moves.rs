@@ -103,7 +103,7 @@ impl Watch<'_> {
         if !ask {
             let moves = balancer.moves(found);
             self.make(moves);
-        } else if balancer.gains(&found) && self.again.may() {
+        } else if balancer.asks(&found) && self.again.may() {
             self.map();
         }
     }
