@@ -29,7 +29,7 @@ impl Host {
             self.shared.events.tell(What::Paused, name, "");
         }
         *held = false;
-        hosted.is_late.store(false, Ordering::Relaxed);
+        hosted.lately.is_late.store(false, Ordering::Relaxed);
         let left = until.saturating_duration_since(Instant::now());
         match hosted.app.pause(left) {
             Err(e) if e.status == Status::TIME => {
@@ -50,7 +50,7 @@ impl Host {
         let hand = hosted.in_hand(deadline(within))?;
         // It may have been loaded paused.
         if self.shared.state(hosted.number) == Some(State::Loaded) {
-            if hosted.after.is_some_and(|old| self.lives(old)) {
+            if hosted.lineage.after.is_some_and(|old| self.lives(old)) {
                 let what = format!("{name} begins when the one before it has ended");
                 return Err(Refusal::new(Kind::Conflict, what));
             }
@@ -64,7 +64,7 @@ impl Host {
         // What drains goes on to drain.
         self.set_state(
             hosted.number,
-            match hosted.drains.load(Ordering::Relaxed) {
+            match hosted.told.drains.load(Ordering::Relaxed) {
                 true => State::Draining,
                 false => State::Running,
             },

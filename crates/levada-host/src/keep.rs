@@ -151,7 +151,9 @@ pub fn keep(shared: &Weak<Shared>, hosted: &Weak<Hosted>) {
         at = Instant::now();
         match shared.state(hosted.number) {
             None | Some(State::Ended | State::Failed | State::Held) => return,
-            Some(State::Loaded | State::Paused) if !hosted.sought.load(Ordering::Relaxed) => {
+            Some(State::Loaded | State::Paused)
+                if !hosted.lineage.sought.load(Ordering::Relaxed) =>
+            {
                 pause = AWAY;
                 continue;
             }
@@ -183,7 +185,7 @@ fn hold(shared: &Shared, hosted: &Hosted, wanted: bool) {
     let state = shared.state(hosted.number);
     let runs = match state {
         Some(State::Running | State::Draining) => true,
-        Some(State::Paused) => hosted.sought.load(Ordering::Relaxed),
+        Some(State::Paused) => hosted.lineage.sought.load(Ordering::Relaxed),
         _ => false,
     };
     // A network that drains takes nothing new: the sooner it has done, the better for all. A C program that is

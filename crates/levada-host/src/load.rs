@@ -8,14 +8,16 @@ use crate::graph::first_guess;
 use crate::host::Host;
 use crate::hosted::{Hosted, Seen, State};
 use crate::keep::{self, Limits};
+use crate::lately::Lately;
+use crate::lineage::Lineage;
 use crate::pace;
 use crate::refusal::{Kind, Refusal};
 use crate::seats::Seats;
+use crate::told::Told;
 use crate::watch::Note;
 use levada_sys::{App, AppOptions, Network, Status};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime};
 
 /// An application to be loaded.
@@ -171,29 +173,15 @@ impl Host {
             object,
             seats,
             exclusive,
-            core_passed: AtomicBool::new(false),
             known,
             admission,
-            after: old.map(|old| old.number),
             options: given,
-            before: Mutex::default(),
             limits,
             counts,
-            inherited: AtomicU64::new(0),
-            hand: Mutex::new(()),
-            held: Mutex::new(false),
-            sought: AtomicBool::new(false),
-            goes: AtomicBool::new(false),
-            drains: AtomicBool::new(false),
-            pace: Mutex::new(None),
-            is_late: AtomicBool::new(false),
-            late: AtomicU64::new(0),
-            moves: AtomicUsize::new(0),
-            moved: Mutex::new(None),
-            rate: Mutex::new(None),
-            fibers: Mutex::default(),
+            lineage: Lineage::after(old.map(|old| old.number)),
+            told: Told::default(),
+            lately: Lately::default(),
             started: OnceLock::new(),
-            anew: OnceLock::new(),
             printed: OnceLock::new(),
         });
         let seen = Seen {

@@ -62,7 +62,7 @@ impl Pace {
                 uncounted: self.uncounted,
                 ..Pace::of(hosted)
             };
-            hosted.is_late.store(false, Ordering::Relaxed);
+            hosted.lately.is_late.store(false, Ordering::Relaxed);
             return;
         }
         if (fires || !hosted.counts) && counts_nothing(hosted) {
@@ -81,14 +81,14 @@ impl Pace {
         let now = hosted.done();
         let pace = (now - before) / elapsed.as_secs_f64();
         self.told = (Instant::now(), now);
-        *lock(&hosted.pace) = Some(pace);
+        *lock(&hosted.lately.pace) = Some(pace);
         let looks = std::mem::take(&mut self.looks);
         // Between two looks one unit more or less is none.
         let missing = promised * (1.0 - KEPT) - pace;
         let late = missing * elapsed.as_secs_f64() > 1.0 && looks.waits * 10 < looks.all;
-        let was = hosted.is_late.swap(late, Ordering::Relaxed);
+        let was = hosted.lately.is_late.swap(late, Ordering::Relaxed);
         if late && !was {
-            hosted.late.fetch_add(1, Ordering::Relaxed);
+            hosted.lately.late.fetch_add(1, Ordering::Relaxed);
             let text = format!("{pace:.1} of {promised:.1} {} a second", unit_of(hosted));
             shared.events.tell(What::Late, &hosted.name, text);
         }
@@ -130,7 +130,7 @@ pub fn remember_fibers(
     if seconds <= 0.0 {
         return false;
     }
-    let mut mean = lock(&hosted.fibers);
+    let mut mean = lock(&hosted.lately.fibers);
     mean.resize(now.fibers.len(), 0.0);
     let both = before.fibers.iter().zip(&now.fibers);
     for (mean, (before, now)) in mean.iter_mut().zip(both) {
@@ -149,7 +149,7 @@ pub fn remember(hosted: &Hosted, did: &Graph, elapsed: Duration) {
     let weight = weight(seconds);
     // An activation that ends is counted whole, but nobody takes more than a core.
     let of_second = |busy: f64| (busy / seconds).min(1e9);
-    let mut rate = lock(&hosted.rate);
+    let mut rate = lock(&hosted.lately.rate);
     match rate.as_mut().filter(|r| r.busy.len() == did.busy.len()) {
         Some(rate) => {
             for (mean, new) in rate.busy.iter_mut().zip(&did.busy) {

@@ -11,7 +11,6 @@ use crate::events::What;
 use crate::host::Host;
 use crate::hosted::{Hosted, Seen, State};
 use crate::load::Load;
-use crate::lock::lock;
 use crate::outcome::Outcome;
 use crate::refusal::{Kind, Refusal};
 use levada_sys::{Counters, Network, Status};
@@ -50,7 +49,10 @@ impl Host {
         }
         let new = self.load_in_place_of(load, Some(&old))?;
         let anew = new.app.anew(&old.app);
-        let _ = new.anew.set(anew.lines().map(str::to_string).collect());
+        let _ = new
+            .lineage
+            .anew
+            .set(anew.lines().map(str::to_string).collect());
         for (actor, pin) in pins.into_iter().enumerate().filter(|p| p.1.is_some()) {
             new.seats.pin(actor, pin);
         }
@@ -126,7 +128,7 @@ impl Host {
     ) -> Result<(), Refusal> {
         let state = self.shared.state(old.number);
         let (mut rests, mut reason) = (Rests::default(), None);
-        old.sought.store(true, Ordering::Relaxed);
+        old.lineage.sought.store(true, Ordering::Relaxed);
         for tries in 0.. {
             // From one try to the next its limits are kept as ever.
             let mut held = old.held();
@@ -144,7 +146,7 @@ impl Host {
                 Err(not) => !matches!(not, Not::Now(_)) || Instant::now() >= until,
             };
             if last {
-                old.sought.store(false, Ordering::Relaxed);
+                old.lineage.sought.store(false, Ordering::Relaxed);
             }
             if done.is_err() {
                 drop(old.app.rest(!last && rests.look(old, *held)));
@@ -195,14 +197,14 @@ impl Host {
         if state == Some(State::Loaded) {
             return Ok(());
         }
-        old.drains.store(true, Ordering::Relaxed);
+        old.told.drains.store(true, Ordering::Relaxed);
         self.set_state(old.number, State::Draining);
         drop(hand);
         let ended = self.until_ended(old.number, until).is_some() || !self.lives(old.number);
         if ended || old.app.drain_no_more().is_err() {
             return Ok(());
         }
-        old.drains.store(false, Ordering::Relaxed);
+        old.told.drains.store(false, Ordering::Relaxed);
         if self.shared.state(old.number) == Some(State::Draining) {
             self.set_state(old.number, State::Running);
         }
@@ -235,7 +237,7 @@ impl Host {
 
     /// Takes one away that is not loaded after all, unless somebody else does already.
     pub(crate) fn take_back(&self, hosted: &Hosted) {
-        if hosted.goes.load(Ordering::Acquire) {
+        if hosted.told.goes.load(Ordering::Acquire) {
             return;
         }
         if self.drop_number(hosted.number) {
@@ -389,7 +391,7 @@ fn can_be_replaced(old: &Hosted, load: &Load) -> Result<(), Refusal> {
         }
         _ => {}
     }
-    if old.drains.load(Ordering::Relaxed) {
+    if old.told.drains.load(Ordering::Relaxed) {
         return refuse(Kind::Conflict, format!("{name} is draining"));
     }
     Ok(())
@@ -399,7 +401,7 @@ fn can_be_replaced(old: &Hosted, load: &Load) -> Result<(), Refusal> {
 fn pass_core(old: &Hosted, new: &Hosted) -> Result<(), levada_sys::Error> {
     if let Some(worker) = new.exclusive.filter(|_| new.exclusive == old.exclusive) {
         new.app.take_core(worker)?;
-        old.core_passed.store(true, Ordering::Relaxed);
+        old.lineage.core_passed.store(true, Ordering::Relaxed);
         for actor in 0..new.app.network().actors() {
             new.seat_unseen(actor, worker)?;
         }
@@ -407,15 +409,10 @@ fn pass_core(old: &Hosted, new: &Hosted) -> Result<(), levada_sys::Error> {
     Ok(())
 }
 
-/// What the old one leaves may be ended by its own code, and that of those before it.
 fn keep_code(old: &Hosted, new: &Hosted) {
-    let of = |hosted: &Hosted| lock(&hosted.before).clone();
-    let mut before = match old.app.heirlooms_left() {
-        true => of(old),
-        false => Vec::new(),
-    };
-    before.push(old.app.network_arc());
-    *lock(&new.before) = before;
+    let left = old.app.heirlooms_left();
+    new.lineage
+        .keep_code(&old.lineage, old.app.network_arc(), left);
 }
 
 fn has_ended(name: &str) -> Refusal {

@@ -108,7 +108,7 @@ impl Host {
             let Ok(counters) = hosted.app.counters() else {
                 continue;
             };
-            let rate = lock(&hosted.rate);
+            let rate = lock(&hosted.lately.rate);
             for (i, actor) in counters.actors.iter().enumerate() {
                 // What was loaded a moment ago has not been measured: it will want something.
                 let busy = rate.as_ref().and_then(|r| r.busy.get(i).copied());

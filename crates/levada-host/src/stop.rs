@@ -83,7 +83,7 @@ impl Host {
 
     /// The one before it, if that has not ended yet.
     fn to_be_replaced_by(&self, new: &Seen) -> Option<Seen> {
-        let old = new.hosted.as_ref()?.after?;
+        let old = new.hosted.as_ref()?.lineage.after?;
         let seen = self.shared.table().apps.get(&old).map(Seen::told);
         seen.filter(|old| old.ended.is_none())
     }
@@ -100,7 +100,7 @@ impl Host {
         if let Some(hosted) = &seen.hosted {
             match (now, seen.state) {
                 (true, _) | (false, State::Loaded) => {
-                    hosted.goes.store(true, Ordering::Release);
+                    hosted.told.goes.store(true, Ordering::Release);
                     drop(hosted.app.stop_within(Some(Duration::ZERO)));
                 }
                 (false, _) => self.drain(hosted, until)?,
@@ -151,7 +151,7 @@ impl Host {
             Err(_) => return Ok(()),
             Ok(()) => {}
         }
-        hosted.drains.store(true, Ordering::Relaxed);
+        hosted.told.drains.store(true, Ordering::Relaxed);
         let state = self.shared.state(hosted.number);
         if self.set_state(hosted.number, State::Draining) {
             self.events().tell(What::Draining, &hosted.name, "");

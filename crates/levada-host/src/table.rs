@@ -205,7 +205,7 @@ impl Shared {
             _ => State::Ended,
         };
         // Somebody may still have it in hand, and who is told of the end may want the core.
-        let own = |_: &u32| !hosted.core_passed.load(Ordering::Relaxed);
+        let own = |_: &u32| !hosted.lineage.core_passed.load(Ordering::Relaxed);
         if let Some(worker) = hosted.exclusive.filter(own) {
             let _ = self.runtime.give_core(worker);
         }

@@ -35,7 +35,7 @@ impl Loaded {
     /// Whether somebody has taken it away before it began.
     fn goes(&self) -> bool {
         match self {
-            Loaded::Here(hosted) => hosted.goes.load(Ordering::Acquire),
+            Loaded::Here(hosted) => hosted.told.goes.load(Ordering::Acquire),
             Loaded::Isolated(isolated) => isolated.goes(),
         }
     }

@@ -81,7 +81,7 @@ pub fn replace_now(
     let new = new?;
     kept.map_err(not_kept)?;
     let (number, admission) = (new.number, new.admission.clone());
-    let anew = new.anew.get().cloned().unwrap_or_default();
+    let anew = new.lineage.anew.get().cloned().unwrap_or_default();
     drop(new);
     let seen = host.list().into_iter().find(|a| a.number == number);
     let seen =

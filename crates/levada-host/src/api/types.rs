@@ -483,7 +483,7 @@ impl From<&Seen> for Application {
             promised: limits.rate,
             pace: seen.hosted.as_ref().and_then(|h| h.pace()),
             is_late: promised.map(|h| h.is_late()),
-            late: promised.map(|h| h.late.load(Ordering::Relaxed)),
+            late: promised.map(|h| h.lately.late.load(Ordering::Relaxed)),
             share: limits.share,
             outcome: seen.ended.as_ref().map(|e| e.outcome.text()),
             isolated: None,

@@ -32,7 +32,7 @@ pub(super) fn workers(served: &Served, all: &[Seen]) -> Vec<Worker> {
         })
         .collect();
     for hosted in all.iter().filter_map(|a| a.hosted.as_ref()) {
-        let fibers = lock(&hosted.fibers).clone();
+        let fibers = lock(&hosted.lately.fibers).clone();
         for (worker, share) in workers.iter_mut().zip(fibers) {
             if share >= WORTH_TELLING {
                 worker.program.push(Computes {
@@ -43,7 +43,7 @@ pub(super) fn workers(served: &Served, all: &[Seen]) -> Vec<Worker> {
         }
         let counters = hosted.app.counters().unwrap_or_default();
         let pins = hosted.seats.pins();
-        let rate = lock(&hosted.rate);
+        let rate = lock(&hosted.lately.rate);
         for (i, actor) in counters.actors.into_iter().enumerate() {
             let share = rate.as_ref().and_then(|r| r.busy.get(i)).map(|ns| ns / 1e9);
             if let Some(worker) = workers.get_mut(actor.worker as usize) {

@@ -51,7 +51,7 @@ impl Watch<'_> {
             self.at = Instant::now();
             // Whoever is to have more waits for its input, or for who takes its output.
             let all = self.all.iter();
-            all.for_each(|w| w.hosted.is_late.store(false, Ordering::Relaxed));
+            all.for_each(|w| w.hosted.lately.is_late.store(false, Ordering::Relaxed));
             return;
         }
         let elapsed = self.at.elapsed();
@@ -70,7 +70,7 @@ impl Watch<'_> {
             if watched.first < usize::MAX {
                 long.extend(now.actors.iter().map(fires_for_long));
                 // Who pauses it has that in hand.
-                let held = watched.hosted.held.try_lock().map_or(true, |held| *held);
+                let held = watched.hosted.told.is_held().unwrap_or(true);
                 starved |= watched.turns.look(&watched.before, &now, held);
             }
             fibers |= pace::remember_fibers(&watched.hosted, &watched.before, &now, elapsed);

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What was seen of an application lately, from look to look.
+
+use levada_map::Graph;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::time::Instant;
+
+#[derive(Default)]
+pub(crate) struct Lately {
+    /// What it does in a second.
+    pub rate: Mutex<Option<Graph>>,
+    /// The part of each core that its fibers take: of a C program, all that it computes there.
+    pub fibers: Mutex<Vec<f64>>,
+    /// Units a second, where it is promised some.
+    pub pace: Mutex<Option<f64>>,
+    /// It had less than it is promised when that was last judged, and did not wait for its input or for who takes its
+    /// output.
+    pub is_late: AtomicBool,
+    /// How often that began.
+    pub late: AtomicU64,
+    pub moves: AtomicUsize,
+    /// When one of its actors was moved last, and what it had done until then.
+    pub moved: Mutex<Option<(Instant, f64)>>,
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Of an application: the versions before it, of which it has something, and the one that is to take its place.
+
+use crate::lock::lock;
+use levada_sys::Network;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+#[derive(Default)]
+pub(crate) struct Lineage {
+    /// Whose end it waits for, to go on from there.
+    pub after: Option<u64>,
+    /// The code of those before it, which knows how to end what they have left and nobody wants.
+    pub before: Mutex<Vec<Arc<Network>>>,
+    /// What the one before it had counted when it took over: it counts on from there.
+    pub inherited: AtomicU64,
+    /// What actors of it do not have of the version before it, in words.
+    pub anew: OnceLock<Vec<String>>,
+    /// A new version waits for its moment: it runs now and then, even if it is paused.
+    pub sought: AtomicBool,
+    /// Its next version has the core now that it had to itself.
+    pub core_passed: AtomicBool,
+}
+
+impl Lineage {
+    pub fn after(old: Option<u64>) -> Lineage {
+        Lineage {
+            after: old,
+            ..Lineage::default()
+        }
+    }
+
+    /// What the old one leaves may be ended by its own code, and that of those before it, if those have left something still.
+    pub fn keep_code(&self, old: &Lineage, code: Arc<Network>, left: bool) {
+        let mut before = match left {
+            true => lock(&old.before).clone(),
+            false => Vec::new(),
+        };
+        before.push(code);
+        *lock(&self.before) = before;
+    }
+
+    /// What is counted beyond what was inherited. If that is less, what counts has not come along, and began anew.
+    pub fn beyond(&self, counted: u64) -> u64 {
+        if counted < self.inherited.load(Ordering::Relaxed) {
+            self.inherited.store(0, Ordering::Relaxed);
+        }
+        counted.saturating_sub(self.inherited.load(Ordering::Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_has_done_what_it_counts_beyond_what_it_has_inherited() {
+        let of = Lineage::default();
+        of.inherited.store(6000, Ordering::Relaxed);
+        assert_eq!(of.beyond(6000), 0);
+        assert_eq!(of.beyond(6010), 10);
+        // It counts from its own beginning: so it does later on.
+        assert_eq!(of.beyond(3), 3);
+        assert_eq!(of.beyond(7000), 7000);
+    }
+}
