@@ -27,14 +27,6 @@
 
 enum { HELD_UP_NS = 1000000 };
 
-/* The watchdog asks those that sleep again, all at the same time. */
-static void hurry(lvd_app *app) {
-  for (uint32_t i = 0; i < app->rt->workers; i++) {
-    lvd_worker *w = &app->rt->worker[i];
-    if (lvd_load_relaxed_ptr(&w->running) == app) lvd_store_relaxed_u32(&w->ends, 1);
-  }
-}
-
 /* A worker that does something for another application, as long as that may take, need not be waited
  * for: before it does something for this one it looks at its phase. */
 static bool still_within(lvd_app *app, int64_t timeout_ms) {
@@ -57,7 +49,7 @@ static bool still_within(lvd_app *app, int64_t timeout_ms) {
       }
       lvd_port_wait(&w->turn, turn, HELD_UP_NS);
       if (lvd_load_relaxed_u32(&w->turn) != turn) continue;
-      if (ends) hurry(app);
+      if (ends) lvd_watchdog_hurry(app);
       lvd_keeper_held_up(rt);
     }
   }

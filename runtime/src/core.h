@@ -306,7 +306,7 @@ struct lvd_runtime {
   lvd_a32 keeper_work; /* bumped when an application begins to end; the keeper sleeps on it */
   lvd_a32 keeper_ending;
   struct lvd_watchdog *watchdog;
-  lvd_a32 awake;                 /* workers, by twos (watchdog.c) */
+  lvd_a32 awake; /* workers, by twos (watchdog.c) */
   /* What lies ready to be used again (app.c, fiber_pool.c). */
   lvd_port_mutex pool_lock; /* what is kept to be used again */
   lvd_app *spare_apps;
@@ -586,6 +586,8 @@ void lvd_watchdog_end(lvd_runtime *rt);
 void lvd_watchdog_begin(lvd_worker *w);
 void lvd_watchdog_awake(lvd_worker *w);
 void lvd_watchdog_asleep(lvd_worker *w);
+/* What runs of `app` is to end, and may sleep: it is asked again. */
+void lvd_watchdog_hurry(lvd_app *app);
 
 /* ---- urgent.c ----------------------------------------------------------------------------- */
 

@@ -19,6 +19,7 @@
  *   announce: fibers + 1, [fence], load phase <> fibers_end: phase ENDING, [fence], load fibers
  *   put_away: fibers - 1 (release, settle.c) -> fibers_end: fibers (acquire)  nothing of it runs */
 #include "../port/exceptions.h"
+#include "hosted.h"
 #include "inside.h"
 #include "stream.h"
 
@@ -664,7 +665,10 @@ void lvd_fibers_end(lvd_app *app) {
     lvd_fibers_wake(app);
     lvd_port_wait(&app->fibers, left,
                   10 * 1000000); /* one may have been on its way when we looked */
-    if (lvd_load_relaxed_u32(&app->fibers) == left) lvd_keeper_held_up(app->rt);
+    if (lvd_load_relaxed_u32(&app->fibers) != left) continue;
+    /* It may have begun only since we have looked who runs. */
+    if (lvd_app_is_program(app)) lvd_watchdog_hurry(app);
+    lvd_keeper_held_up(app->rt);
   }
 }
 

@@ -56,6 +56,14 @@ void lvd_watchdog_asleep(lvd_worker *w) {
   if (is_watched(w)) lvd_add_relaxed_u32(&w->rt->awake, UINT32_MAX - 1);
 }
 
+/* All at the same time, wherever it runs. */
+void lvd_watchdog_hurry(lvd_app *app) {
+  for (uint32_t i = 0; i < app->rt->workers; i++) {
+    lvd_worker *w = &app->rt->worker[i];
+    if (lvd_load_relaxed_ptr(&w->running) == app) lvd_store_relaxed_u32(&w->ends, 1);
+  }
+}
+
 /* ---- looking -------------------------------------------------------------------------------- */
 
 /* Has something come to it that it would give away? Of what lies in its own queues it has given away all
