@@ -52,4 +52,6 @@ mod tests_promise;
 #[cfg(test)]
 mod tests_random;
 #[cfg(test)]
+mod tests_seen;
+#[cfg(test)]
 mod tests_swing;

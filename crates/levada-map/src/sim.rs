@@ -3,8 +3,9 @@
 //! each application gets done.
 //!
 //! Time is discrete: what happens next is the end of some worker's *step*, a few firings of one actor
-//! (a quarter of its smallest channel at the most), which is when others see what it has put and
-//! popped. Who waits for that is woken when a quarter of a channel is there, or the turn is over. An actor's turn
+//! (a quarter of its smallest channel at the most). Others see what it has put and got of a channel, and who waits
+//! for that is woken, when that is half of it, or the turn is over, as compiled actors push and pop: so of a large channel later
+//! than of a small one. An actor's turn
 //! lasts until it can fire no more, or until others have waited for the length of a turn, or for less where another
 //! worker woke them, and then others go first for as long as it had; with round robin, for as many firings as it could
 //! make when it began, as Orcc's do. What is promised a rate gets no more than that: its sources rest when they are
@@ -57,9 +58,10 @@ const HANDED: f64 = 5e5;
 /// and others have one part of so many then.
 const PROMISED: f64 = 1e8;
 const OTHERS: f64 = 16.0;
-/// What a step fills of a channel at the most, and what who waits at one is woken by before the other's turn is over:
-/// one part of so many.
+/// What a step fills of a channel at the most: one part of so many.
 const PARTS: f64 = 4.0;
+/// What compiled actors put or get of a channel before they push or pop: one part of so many.
+const SEEN: f64 = 2.0;
 /// A channel in which elements are followed by what they lead to in some milliseconds: so many nanoseconds of work, and so
 /// many firings at the least.
 const SHORT: f64 = 20e6;
@@ -91,6 +93,9 @@ struct Ring {
     pop: f64,
     room: f64,
     initial: f64,
+    /// Firings of the producer that the consumer sees, and of the consumer that the producer sees.
+    pushed: u64,
+    popped: u64,
 }
 
 struct Entity<'a> {
@@ -163,6 +168,28 @@ struct Machinery<'a> {
     /// Ends that were come to.
     steps: usize,
     ranked: bool,
+}
+
+impl Ring {
+    /// The elements that the consumer sees, when it has fired so often.
+    fn there(&self, consumer: u64) -> f64 {
+        self.initial + self.pushed as f64 * self.put - consumer as f64 * self.pop
+    }
+
+    /// The room that the producer sees, when it has fired so often.
+    fn free(&self, producer: u64) -> f64 {
+        self.room - self.initial - producer as f64 * self.put + self.popped as f64 * self.pop
+    }
+
+    /// Firings until the producer pushes, or the consumer pops, when it has made so many: none, now.
+    fn until_seen(&self, done: u64, output: bool) -> u64 {
+        let (seen, each) = match output {
+            true => (self.pushed, self.put),
+            false => (self.popped, self.pop),
+        };
+        let all = (self.room / SEEN / each - 1e-6).ceil().max(1.0) as u64;
+        all.saturating_sub(done - seen)
+    }
 }
 
 impl Entity<'_> {
@@ -567,6 +594,8 @@ impl<'a> Machinery<'a> {
                     } else {
                         0.0
                     },
+                    pushed: 0,
+                    popped: 0,
                 });
             }
         }
@@ -583,20 +612,15 @@ impl<'a> Machinery<'a> {
         sim
     }
 
-    /// How many firings an actor can make now, in one step.
-    fn can(&self, actor: usize) -> u64 {
-        self.could(actor, self.entities[actor].step)
-    }
-
+    /// How many firings an actor can make now, by what it sees of its channels.
     fn could(&self, actor: usize, most: u64) -> u64 {
         let entity = &self.entities[actor];
         let mut least = most.min(self.allowed(entity));
         for &(ring, output) in &entity.rings {
             let ring = &self.rings[ring];
-            let there = self.there(ring);
             let firings = match output {
-                true => (ring.room - there) / ring.put,
-                false => there / ring.pop,
+                true => ring.free(entity.done) / ring.put,
+                false => ring.there(entity.done) / ring.pop,
             };
             // What rounding took must not stop anybody for ever.
             least = least.min((firings + 1e-6).max(0.0) as u64);
@@ -604,10 +628,12 @@ impl<'a> Machinery<'a> {
         least
     }
 
-    /// The elements of a channel now.
-    fn there(&self, ring: &Ring) -> f64 {
-        ring.initial + self.entities[ring.from].done as f64 * ring.put
-            - self.entities[ring.to].done as f64 * ring.pop
+    /// The same in one step, that ends where others come to see something.
+    fn can(&self, actor: usize) -> u64 {
+        let entity = &self.entities[actor];
+        let rings = entity.rings.iter();
+        let seen = rings.map(|&(ring, output)| self.rings[ring].until_seen(entity.done, output));
+        self.could(actor, seen.fold(entity.step, u64::min))
     }
 
     /// How many firings it may make by what its application is promised: a unit more than were due.
@@ -778,16 +804,27 @@ impl<'a> Machinery<'a> {
         }
     }
 
-    /// Those who wait for what this one has put and popped: where a quarter is there, or its turn is over.
+    /// Others see what this one has put and got where that is half of a channel, or its turn is over; who waits for it is
+    /// woken then.
     fn wake_peers(&mut self, actor: usize, worker: usize, over: bool) {
+        let done = self.entities[actor].done;
         for i in 0..self.entities[actor].rings.len() {
             let (ring, output) = self.entities[actor].rings[i];
-            let ring = &self.rings[ring];
-            let there = self.there(ring);
-            let enough = if output { there } else { ring.room - there };
-            if over || enough >= ring.room / PARTS {
-                self.wake(if output { ring.to } else { ring.from }, worker);
+            let ring = &mut self.rings[ring];
+            if !over && ring.until_seen(done, output) > 0 {
+                continue;
             }
+            let peer = match output {
+                true => {
+                    ring.pushed = done;
+                    ring.to
+                }
+                false => {
+                    ring.popped = done;
+                    ring.from
+                }
+            };
+            self.wake(peer, worker);
         }
     }
 
