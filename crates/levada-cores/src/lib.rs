@@ -17,6 +17,7 @@ pub mod knobs;
 pub mod ledger;
 pub mod load;
 pub mod machine;
+pub mod realtime;
 pub mod record;
 pub mod restore;
 pub mod set;

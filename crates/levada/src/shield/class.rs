@@ -5,9 +5,8 @@
 use crate::cli::RaiseArgs;
 use crate::output::{DIM, Failure, failure_with, paint};
 use levada_cores::record::Entry;
-use levada_cores::{Machine, Shield};
+use levada_cores::{Machine, Shield, realtime};
 use std::io;
-use std::path::PathBuf;
 
 /// Gives the process, which waits to be started, its class; says what is to be known about it.
 pub fn give(args: &RaiseArgs, shield: &mut Shield, pid: i32) -> Result<(), Failure> {
@@ -15,7 +14,7 @@ pub fn give(args: &RaiseArgs, shield: &mut Shield, pid: i32) -> Result<(), Failu
     let mut notes = Vec::new();
     if let Some(priority) = args.fifo {
         fifo(&machine, pid, priority)?;
-        notes.extend(throttle(&machine));
+        notes.extend(realtime::throttle(&machine));
     }
     if let Some(weight) = args.weight {
         notes.extend(weigh(&machine, shield, pid, weight)?);
@@ -35,54 +34,15 @@ pub fn give(args: &RaiseArgs, shield: &mut Shield, pid: i32) -> Result<(), Failu
 }
 
 fn fifo(machine: &Machine, pid: i32, priority: u32) -> Result<(), Failure> {
-    let parameter = libc::sched_param {
-        sched_priority: priority as i32,
-    };
-    // SAFETY: the parameter is of this frame.
-    if unsafe { libc::sched_setscheduler(pid, libc::SCHED_FIFO, &parameter) } == 0 {
+    let Err(e) = realtime::give(pid, priority) else {
         return Ok(());
-    }
-    let e = io::Error::last_os_error();
-    let what = format!("the program cannot have real-time priority {priority}: {e}");
-    match group_without_real_time(machine, pid) {
-        Some(file) => failure_with(
-            format!("{what}: its group of processes may run none"),
-            format!(
-                "write a number of microseconds into {}, such as 100000",
-                file.display()
-            ),
-        ),
-        None => failure_with(what, "be root, or have a higher limit (ulimit -r)"),
-    }
-}
-
-/// The file that keeps a process's group from real-time priorities (cgroup version 1).
-fn group_without_real_time(machine: &Machine, pid: i32) -> Option<PathBuf> {
-    let group = machine.group_of(&pid.to_string(), Some("cpu"))?;
-    let base = machine.cgroups(Some("cpu"))?;
-    let file = base
-        .join(group.trim_start_matches('/'))
-        .join("cpu.rt_runtime_us");
-    (machine.read(&file)?.trim() == "0").then_some(file)
-}
-
-/// Real-time programs do not get all of their core, unless somebody has said so.
-fn throttle(machine: &Machine) -> Option<String> {
-    let number = |name: &str| -> Option<i64> {
-        let text = machine.read(&machine.proc.join("sys/kernel").join(name))?;
-        text.trim().parse().ok()
     };
-    let (runtime, period) = (
-        number("sched_rt_runtime_us")?,
-        number("sched_rt_period_us")?,
-    );
-    (0..period).contains(&runtime).then(|| {
-        format!(
-            "real-time programs may get {} of each {} ms only (kernel.sched_rt_runtime_us; -1 is all)",
-            runtime / 1000,
-            period / 1000
-        )
-    })
+    let what = format!("the program cannot have real-time priority {priority}: {e}");
+    let help = "be root, or have a higher limit (ulimit -r)";
+    match realtime::refused(machine, pid, help) {
+        (Some(why), help) => failure_with(format!("{what}: {why}"), help),
+        (None, help) => failure_with(what, help),
+    }
 }
 
 /// The nice value whose weight comes closest: each step is a quarter more.
