@@ -233,6 +233,31 @@ bool lvd_port_thread_urgent(void) {
   return setpriority(PRIO_PROCESS, (id_t)gettid(), -20) == 0;
 }
 
+/* SCHED_RR: of two of one priority on a core one that does not sleep would keep the other away for ever. */
+bool lvd_port_thread_realtime(uint32_t priority) {
+  struct sched_param p = {.sched_priority = (int)priority};
+  return sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &p) == 0;
+}
+
+typedef struct lvd_try {
+  uint32_t priority;
+  bool allowed;
+} lvd_try;
+
+static void try_realtime(void *argument) {
+  lvd_try *try = argument;
+  try->allowed = lvd_port_thread_realtime(try->priority);
+}
+
+/* On a thread that ends: who may have the class may not leave it in the way that it was. */
+bool lvd_port_realtime_allowed(uint32_t priority) {
+  lvd_port_thread *thread;
+  lvd_try try = {.priority = priority};
+  if (lvd_port_thread_start(&thread, -1, "levada/try", try_realtime, &try) != LVD_OK) return false;
+  lvd_port_thread_join(thread);
+  return try.allowed;
+}
+
 uint32_t lvd_port_thread_number(void) {
   static _Thread_local uint32_t number;
   if (!number) number = (uint32_t)gettid();

@@ -102,6 +102,11 @@ void lvd_port_thread_interrupt(lvd_port_thread *thread);
 /* The calling thread goes before others of its core: in a real-time class, or else with a better nice
  * value; false: the system allows neither. */
 bool lvd_port_thread_urgent(void);
+/* The calling thread goes before all of the usual class, and takes turns with those of its own priority; what it
+ * starts, threads and processes, is of the usual class. False: the system does not allow it. */
+bool lvd_port_thread_realtime(uint32_t priority);
+/* May threads of this process have that? */
+bool lvd_port_realtime_allowed(uint32_t priority);
 
 /* The calling thread's number for the system, which is not 0; and, of a living thread of this process, its
  * name: "main" for the first one, and the number in digits for one without a name of its own. */

@@ -97,6 +97,7 @@ static bool next_call(lvd_helper *h) {
 static void helper_main(void *argument) {
   lvd_helper *h = argument;
   lvd_port_thread_interruptible();
+  lvd_take_priority(h->rt, LVD_ABOVE_NOBODY);
   for (;;) {
     uint32_t work;
     while ((work = lvd_load_acquire_u32(&h->work)) == 0) lvd_port_wait(&h->work, 0, -1);
@@ -185,6 +186,7 @@ static void poller_main(void *argument) {
   lvd_runtime *rt = argument;
   enum { MOST = 64 };
   lvd_port_ready ready[MOST];
+  lvd_take_priority(rt, LVD_ABOVE_SERVES);
   for (;;) {
     uint32_t n = lvd_port_poller_wait(rt->poller, ready, MOST);
     for (uint32_t i = 0; i < n; i++) {

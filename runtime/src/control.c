@@ -552,6 +552,7 @@ static void join(struct lvd_keeper *keeper) {
 static void keep(void *argument) {
   struct lvd_keeper *self = argument, *gone = NULL;
   lvd_runtime *rt = self->rt;
+  lvd_take_priority(rt, LVD_ABOVE_NOBODY); /* natives end what they have on it */
   lvd_keeper_main(rt);
   lvd_port_lock(&rt->pool_lock);
   for (struct lvd_keeper **at = &rt->keepers, *k; (k = *at);) {

@@ -360,6 +360,18 @@ static inline void lvd_wakes_up(lvd_worker *w) {
 /* How long the activation of `e` that runs has taken; 0: none does, or it began a moment ago (counters.c). */
 uint64_t lvd_runs_ns(const lvd_entity *e);
 
+/* Where a runtime is to have a real-time priority, all that runs code of applications has it, in turns where it
+ * shares a core; what is urgent goes before that, and before both who serves the workers: what runs nobody's code
+ * and must have its turn whatever they compute. */
+typedef enum lvd_above { LVD_ABOVE_NOBODY, LVD_ABOVE_URGENT, LVD_ABOVE_SERVES } lvd_above;
+_Static_assert(LVD_REALTIME_MOST + LVD_ABOVE_SERVES == 99, "the system has priorities 1 to 99");
+
+/* That the system allows it was found out before there were workers (lvd_runtime_create). */
+static inline void lvd_take_priority(const lvd_runtime *rt, lvd_above above) {
+  uint32_t least = rt->options.realtime;
+  if (least) lvd_port_thread_realtime(least + (uint32_t)above);
+}
+
 /* How long somebody looks around before he sleeps. On our only core nothing changes meanwhile, but for
  * what others than we push. */
 static inline uint32_t lvd_spin_us(const lvd_runtime *rt) {

@@ -84,6 +84,15 @@ static void free_runtime(lvd_runtime *rt) {
   lvd_port_free(rt, sizeof *rt);
 }
 
+bool lvd_realtime_allowed(uint32_t realtime) {
+  return realtime >= 1 && realtime <= LVD_REALTIME_MOST &&
+         lvd_port_realtime_allowed(realtime + LVD_ABOVE_SERVES);
+}
+
+void lvd_thread_serves(const lvd_runtime *rt) {
+  if (rt) lvd_take_priority(rt, LVD_ABOVE_SERVES);
+}
+
 lvd_status lvd_runtime_create(const lvd_runtime_options *options, lvd_runtime **out) {
   LVD_INSIDE;
   if (!out) return LVD_E_ARGUMENT;
@@ -91,7 +100,11 @@ lvd_status lvd_runtime_create(const lvd_runtime_options *options, lvd_runtime **
   enum { MOST = 4096 };
   static const lvd_runtime_options usual;
   if (!options) options = &usual;
-  if (options->workers > MOST) return LVD_E_ARGUMENT;
+  if (options->workers > MOST || options->realtime > LVD_REALTIME_MOST) return LVD_E_ARGUMENT;
+  if (options->realtime && !lvd_realtime_allowed(options->realtime))
+    return lvd_limit(
+        "the system does not let this program have that real-time priority: be root, or "
+        "have a higher limit (ulimit -r)");
 
   int32_t *cpu = calloc(MOST, sizeof *cpu);
   lvd_runtime *rt = lvd_port_alloc(sizeof *rt);

@@ -91,6 +91,7 @@ static void watch(void *runtime) {
   lvd_runtime *rt = runtime;
   struct lvd_watchdog *dog = rt->watchdog;
   uint32_t idle = 0;
+  lvd_take_priority(rt, LVD_ABOVE_SERVES);
   while (!lvd_load_relaxed_u32(&dog->ends)) {
     idle = lvd_load_relaxed_u32(&rt->awake) ? 0 : idle + 1;
     uint32_t none = 0;

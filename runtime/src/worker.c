@@ -416,6 +416,14 @@ static void ended_from_within(void *worker) {
   abort();
 }
 
+static void take_class(const lvd_worker *w) {
+  bool urgent = w->index >= w->rt->workers;
+  if (w->rt->options.realtime)
+    lvd_take_priority(w->rt, urgent ? LVD_ABOVE_URGENT : LVD_ABOVE_NOBODY);
+  else if (urgent)
+    lvd_port_thread_urgent();
+}
+
 void lvd_worker_main(void *argument) {
   lvd_worker *w = argument;
   lvd_port_set_self(w);
@@ -424,7 +432,7 @@ void lvd_worker_main(void *argument) {
   lvd_port_context_of_thread(&w->home);
   w->turns = w->until_sample = w->look = 1;
   w->random = w->index + 1;
-  if (w->index >= w->rt->workers) lvd_port_thread_urgent();
+  take_class(w);
   bool clock = true; /* the clock also makes long activations give way */
   if (lvd_port_traps_begin(lvd_trap, clock) != LVD_OK) lvd_port_traps_begin(lvd_trap, false);
   lvd_lease_enter(&w->leased, leased_core(w));

@@ -3,6 +3,7 @@
 #include "test.h"
 
 #include <sched.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -588,4 +589,76 @@ void test_fiber_urgent(void) {
   if (best.class == here.class && best.nice >= here.nice)
     SKIP("the system gives this program neither a real-time class nor a better nice value "
          "(RLIMIT_RTPRIO, RLIMIT_NICE, CAP_SYS_NICE): urgent fibers ran, without preference");
+}
+
+/* ---- real-time priorities ------------------------------------------------------------------- */
+
+typedef struct ranked {
+  int class, priority;
+} ranked;
+
+static void say_rank(void *argument) {
+  struct sched_param p;
+  sched_getparam(0, &p);
+  *(ranked *)argument = (ranked){sched_getscheduler(0) & ~SCHED_RESET_ON_FORK, p.sched_priority};
+}
+
+typedef struct asked {
+  lvd_runtime *rt;
+  ranked own, started, blocks;
+} asked;
+
+static void start_a_thread(void *argument) {
+  asked *a = argument;
+  lvd_port_thread *thread;
+  say_rank(&a->own);
+  lvd_blocking(say_rank, &a->blocks);
+  if (lvd_port_thread_start(&thread, -1, "started", say_rank, &a->started) == LVD_OK)
+    lvd_port_thread_join(thread);
+}
+
+static void serve(void *argument) {
+  asked *a = argument;
+  lvd_thread_serves(a->rt);
+  say_rank(&a->own);
+}
+
+/* What runs applications, what is urgent and what serves: 3, 4 and 5. */
+void test_fiber_realtime(void) {
+  lvd_runtime *rt;
+  lvd_runtime_options options = {.workers = 1, .realtime = LVD_REALTIME_MOST + 1};
+  CHECK_EQ(lvd_runtime_create(&options, &rt), LVD_E_ARGUMENT);
+  CHECK(!lvd_realtime_allowed(0));
+  CHECK(!lvd_realtime_allowed(LVD_REALTIME_MOST + 1));
+  options.realtime = 3;
+  if (!lvd_realtime_allowed(3)) {
+    CHECK_EQ(lvd_runtime_create(&options, &rt), LVD_E_LIMIT);
+    CHECK(strstr(lvd_status_text(LVD_E_LIMIT), "ulimit -r"));
+    SKIP("the system gives this program no real-time priority (RLIMIT_RTPRIO, CAP_SYS_NICE)");
+    return;
+  }
+  CHECK_EQ(lvd_runtime_create(&options, &rt), LVD_OK);
+  lvd_app *app = open_app(rt);
+  asked a = {.rt = rt}, serves = a;
+  ranked first;
+  CHECK_EQ(lvd_fiber_start(app, start_a_thread, &a, NULL, NULL), LVD_OK);
+  CHECK_EQ(lvd_fiber_start(app, say_rank, &first, &(lvd_fiber_options){.urgent = true}, NULL),
+           LVD_OK);
+  lvd_app_close(app);
+  CHECK_EQ(lvd_app_wait(app, 20000), LVD_OK);
+  lvd_port_thread *thread;
+  CHECK_EQ(lvd_port_thread_start(&thread, -1, "serves", serve, &serves), LVD_OK);
+  lvd_port_thread_join(thread);
+  lvd_app_unload(app);
+  lvd_runtime_destroy(rt);
+  CHECK_EQ(a.own.class, SCHED_RR);
+  CHECK_EQ(a.own.priority, 3);
+  CHECK_EQ(a.blocks.class, SCHED_RR);
+  CHECK_EQ(a.blocks.priority, 3);
+  CHECK_EQ(first.class, SCHED_RR);
+  CHECK_EQ(first.priority, 4);
+  CHECK_EQ(serves.own.class, SCHED_RR);
+  CHECK_EQ(serves.own.priority, 5);
+  CHECK_EQ(a.started.class, SCHED_OTHER);
+  CHECK_EQ(a.started.priority, 0);
 }

@@ -57,6 +57,7 @@ pub struct lvd_runtime_options {
     pub round_robin: bool,
     pub time_limit_ms: u32,
     pub entities: u32,
+    pub realtime: u32,
 }
 
 #[repr(C)]
@@ -218,6 +219,8 @@ unsafe extern "C" {
         out: *mut *mut lvd_runtime,
     ) -> lvd_status;
     pub fn lvd_runtime_destroy(rt: *mut lvd_runtime);
+    pub fn lvd_realtime_allowed(realtime: u32) -> bool;
+    pub fn lvd_thread_serves(rt: *const lvd_runtime);
     pub fn lvd_workers(rt: *const lvd_runtime) -> u32;
     pub fn lvd_worker_counters_read(
         rt: *mut lvd_runtime,

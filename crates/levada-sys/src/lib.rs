@@ -27,5 +27,5 @@ pub use counters::{ActorCounters, ChannelCounters, Counters, WorkerCounters};
 pub use fault::Fault;
 pub use load::AppOptions;
 pub use network::{ActorShape, NETWORK_SYMBOL, Network};
-pub use runtime::{Runtime, RuntimeOptions, Schedule};
+pub use runtime::{MOST_REALTIME, Runtime, RuntimeOptions, Schedule, realtime_allowed};
 pub use status::{Error, Status};

@@ -17,6 +17,8 @@ pub struct RuntimeOptions {
     pub spin_us: u32,
     pub time_limit_ms: u32,
     pub schedule: Schedule,
+    /// The real-time priority of what runs applications; 0: they are of the usual class.
+    pub realtime: u32,
 }
 
 /// Which of the actors that can fire on a worker goes next, where priorities and promises leave a choice.
@@ -29,8 +31,20 @@ pub enum Schedule {
     RoundRobin,
 }
 
+/// The highest priority that `RuntimeOptions::realtime` takes: two above it are what serves the workers.
+pub const MOST_REALTIME: u32 = 97;
+
+/// Does the system let this process have a runtime of that real-time priority?
+pub fn realtime_allowed(realtime: u32) -> bool {
+    // SAFETY: no memory is passed.
+    unsafe { ffi::lvd_realtime_allowed(realtime) }
+}
+
 #[derive(Debug)]
-struct RuntimeHandle(NonNull<ffi::lvd_runtime>);
+struct RuntimeHandle {
+    raw: NonNull<ffi::lvd_runtime>,
+    realtime: u32,
+}
 
 // SAFETY: all calls on a runtime are thread-safe.
 unsafe impl Send for RuntimeHandle {}
@@ -39,7 +53,7 @@ unsafe impl Sync for RuntimeHandle {}
 impl Drop for RuntimeHandle {
     fn drop(&mut self) {
         // SAFETY: made by lvd_runtime_create; applications hold an Arc of this, so none is left.
-        unsafe { ffi::lvd_runtime_destroy(self.0.as_ptr()) }
+        unsafe { ffi::lvd_runtime_destroy(self.raw.as_ptr()) }
     }
 }
 
@@ -57,19 +71,35 @@ impl Runtime {
             round_robin: options.schedule == Schedule::RoundRobin,
             time_limit_ms: options.time_limit_ms,
             entities: 0,
+            realtime: options.realtime,
         };
         let mut out = std::ptr::null_mut();
         // SAFETY: both pointers are valid for the call.
         Status(unsafe { ffi::lvd_runtime_create(&raw, &mut out) }).check()?;
-        let handle = NonNull::new(out).ok_or(Error {
+        let raw = NonNull::new(out).ok_or(Error {
             status: Status::OK,
             why: "the runtime gave nothing".to_string(),
         })?;
-        Ok(Runtime(Arc::new(RuntimeHandle(handle))))
+        Ok(Runtime(Arc::new(RuntimeHandle {
+            raw,
+            realtime: options.realtime,
+        })))
     }
 
     pub(crate) fn raw(&self) -> *mut ffi::lvd_runtime {
-        self.0.0.as_ptr()
+        self.0.raw.as_ptr()
+    }
+
+    /// The real-time priority of what runs applications, if it has one.
+    pub fn realtime(&self) -> Option<u32> {
+        Some(self.0.realtime).filter(|&p| p > 0)
+    }
+
+    /// The calling thread controls what runs here: where the workers have a real-time priority it has a higher one from
+    /// now on, so that it has its turn whatever they compute. What it starts is of the usual class.
+    pub fn serve(&self) {
+        // SAFETY: the handle is live.
+        unsafe { ffi::lvd_thread_serves(self.raw()) }
     }
 
     pub fn workers(&self) -> u32 {

@@ -32,13 +32,28 @@ typedef struct lvd_runtime_options {
   uint32_t time_limit_ms; /* CPU time one action may take before its application is stopped;
                              0: no limit */
   uint32_t entities;      /* at most so many actors and fibers at a time; 0: 262144 */
+  uint32_t
+      realtime; /* 0: the usual class; else the real-time priority (1 to LVD_REALTIME_MOST) of what runs
+                             applications, which so goes before all that is of the usual class */
 } lvd_runtime_options;
 
-/* `options` may be null. On LVD_OK *out is to be given to lvd_runtime_destroy. */
+/* Two above it are needed: the first is that of what is urgent, the second of what serves the workers. */
+#define LVD_REALTIME_MOST 97
+
+/* Does the system let this process have a runtime of that real-time priority? */
+LVD_API bool lvd_realtime_allowed(uint32_t realtime);
+
+/* `options` may be null. On LVD_OK *out is to be given to lvd_runtime_destroy. LVD_E_LIMIT: the system does not
+ * allow its real-time priority. */
 LVD_API lvd_status lvd_runtime_create(const lvd_runtime_options *options, lvd_runtime **out);
 
 /* Stops and unloads every application, ends the workers. */
 LVD_API void lvd_runtime_destroy(lvd_runtime *rt);
+
+/* The calling thread serves the runtime: it controls what runs there. If the workers have a real-time
+ * priority it has a higher one from now on, so that it has its turn whatever they compute; else nothing changes.
+ * What it starts is of the usual class. */
+LVD_API void lvd_thread_serves(const lvd_runtime *rt);
 
 /* Workers that there are, whether or not their core is in the running set. */
 LVD_API uint32_t lvd_workers(const lvd_runtime *rt);

@@ -55,3 +55,8 @@ void lvd_fiber_pool_init(lvd_runtime *rt) { (void)rt; }
 void lvd_fiber_pool_free(lvd_runtime *rt) { (void)rt; }
 void lvd_port_context_of_thread(lvd_port_context *c) { (void)c; }
 bool lvd_port_thread_urgent(void) { return true; }
+bool lvd_port_thread_realtime(uint32_t priority) {
+  (void)priority;
+  return true;
+}
+bool lvd_port_realtime_allowed(uint32_t priority) { return lvd_port_thread_realtime(priority); }

@@ -39,6 +39,11 @@ void lvd_port_stack_shrink(void *low, size_t size, size_t keep) {
 /* ---- what no check has --------------------------------------------------------------------- */
 
 bool lvd_port_thread_urgent(void) { return true; }
+bool lvd_port_thread_realtime(uint32_t priority) {
+  (void)priority;
+  return true;
+}
+bool lvd_port_realtime_allowed(uint32_t priority) { return lvd_port_thread_realtime(priority); }
 WEAK lvd_status lvd_urgent_worker(lvd_runtime *rt, uint32_t worker, uint32_t *urgent) {
   (void)rt, (void)worker, (void)urgent;
   return LVD_E_SYSTEM;
