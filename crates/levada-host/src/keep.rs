@@ -136,6 +136,9 @@ pub fn keep(shared: &Weak<Shared>, hosted: &Weak<Hosted>) {
     let Some(limits) = hosted.upgrade().map(|h| h.limits) else {
         return;
     };
+    if let Some(shared) = shared.upgrade() {
+        shared.runtime.serve();
+    }
     let mut rate = limits.rate.map(Bucket::of_rate);
     let mut share = limits.share.map(Bucket::of_share);
     let (mut at, mut before) = (Instant::now(), 0.0);

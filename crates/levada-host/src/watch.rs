@@ -81,6 +81,7 @@ const SOON: Duration = Duration::from_millis(2);
 const LATELY: Duration = Duration::from_secs(2);
 
 pub fn watch(shared: &Shared, notes: &Receiver<Note>) {
+    shared.runtime.serve();
     let mut watch = Watch::new(shared);
     loop {
         watch.await_ends();

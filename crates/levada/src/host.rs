@@ -5,6 +5,8 @@ use crate::cli::{HostArgs, RestoreWhat};
 use crate::interrupt::{self, Interrupt};
 use crate::notify;
 use crate::output::{self, Failure, failure, plural};
+use crate::realtime;
+use levada_host::What;
 use levada_host::api::guard;
 use levada_host::api::isolated::{AllIsolated, Starts};
 use levada_host::api::prepare::Preparing;
@@ -12,7 +14,6 @@ use levada_host::api::serve::serve;
 use levada_host::api::socket::{Socket, usual_path};
 use levada_host::api::{self, Served};
 use levada_host::state::{self, Memory, Restore};
-use levada_host::{Host, What};
 use levada_host::{files, last_words};
 use levada_sys::Status;
 use levada_sys::leases::Leases;
@@ -99,7 +100,7 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
             Err(e) => return failure(format!("cannot keep a file for last words: {e}")),
         }
     }
-    let host = Host::new(&options)?;
+    let host = realtime::start(&options)?;
     if let Some(memory) = memory.clone() {
         host.tell_first(move |name, number| memory.over(name, number));
     }
@@ -156,15 +157,24 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
         Ok(interrupt) => interrupt,
         Err(e) => return failure(format!("cannot watch for signals: {e}")),
     };
-    match socket.path() {
-        Some(path) => say!(
-            "{} on {}; Ctrl-C ends it",
-            plural(workers, "worker"),
-            path.display()
+    let workers = match served.host.runtime().realtime() {
+        Some(priority) => format!(
+            "{} at real-time priority {priority}",
+            plural(workers, "worker")
         ),
+        None => plural(workers, "worker"),
+    };
+    match socket.path() {
+        Some(path) => say!("{workers} on {}; Ctrl-C ends it", path.display()),
         None if isolated => {}
-        None => say!("{}", plural(workers, "worker")),
+        None => say!("{workers}"),
     }
+    if let Some(note) = realtime::note(&options) {
+        say!("{note}");
+    }
+    // It answers whatever the workers compute. What takes long is done on threads that it starts, and those are of the
+    // usual class.
+    served.host.runtime().serve();
     // Clients that come from now on are answered. Whoever has started the host of an isolated application asks it itself.
     let tell = |what| (!isolated).then(|| notify::tell(what));
     tell(notify::READY);

@@ -3,7 +3,7 @@
 //! left out, and the time from one to the next doubles.
 
 use levada_host::Hosted;
-use levada_sys::Counters;
+use levada_sys::{Counters, Runtime};
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
@@ -54,12 +54,12 @@ pub struct Looks {
 
 impl Looks {
     /// None where there is no thread for it.
-    pub fn begin(hosted: &Arc<Hosted>) -> Option<Looks> {
+    pub fn begin(hosted: &Arc<Hosted>, runtime: &Runtime) -> Option<Looks> {
         let (ends, ended) = mpsc::channel::<()>();
-        let hosted = hosted.clone();
+        let (hosted, runtime) = (hosted.clone(), runtime.clone());
         let look = move || hosted.app.counters().map(|c| Look::of(&c));
         let watch = move || {
-            go_before_workers();
+            go_before_workers(&runtime);
             let mut seen = Series::default();
             while let (Ok(look), Err(RecvTimeoutError::Timeout)) =
                 (look(), ended.recv_timeout(seen.every()))
@@ -82,9 +82,12 @@ impl Looks {
     }
 }
 
-/// Workers have all cores, maybe in a real-time class, in which nobody else would have a turn to look. Where that may not
-/// be, there are fewer looks.
-fn go_before_workers() {
+/// Workers have all cores, maybe in a real-time class, in which nobody else would have a turn to look: their own, or that
+/// of the whole process. Where that may not be, there are fewer looks.
+fn go_before_workers(runtime: &Runtime) {
+    if runtime.realtime().is_some() {
+        return runtime.serve();
+    }
     // SAFETY: all of it is about the calling thread, and `param` is valid.
     unsafe {
         let mut param: libc::sched_param = std::mem::zeroed();

@@ -33,6 +33,7 @@ mod prepare;
 mod prepared;
 mod program;
 mod progress;
+mod realtime;
 mod record;
 mod remote;
 mod run;

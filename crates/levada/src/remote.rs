@@ -9,8 +9,8 @@ use crate::output::{self, Failure, grouped, plural, table, unit_of};
 use crate::waiting::Waiting;
 use levada_host::api::socket;
 use levada_host::api::types::{
-    Application, Details, Failed, LoadRequest, Manifest, MoveRequest, Progress, ReplaceRequest,
-    Stats, Unloaded, Why, Worker,
+    Application, Details, Failed, HostInfo, LoadRequest, Manifest, MoveRequest, Progress,
+    ReplaceRequest, Stats, Unloaded, Why, Worker,
 };
 use levada_host::client::{Client, Method, encoded};
 use levada_host::{State, Verdict};
@@ -566,6 +566,12 @@ pub fn map(at: &AtArgs, write: Option<&Path>) -> Done {
     })
 }
 
+/// Of a host whose workers have a real-time priority, that they have.
+pub fn realtime(host: &HostInfo) -> String {
+    let say = |priority| format!(", workers at real-time priority {priority}");
+    host.realtime.map_or_else(String::new, say)
+}
+
 pub fn stats(at: &AtArgs) -> Done {
     say(at, "GET", "/stats", &Value::Null, |s: &Stats| {
         let of = s.host.seconds.max(1e-9);
@@ -594,9 +600,10 @@ pub fn stats(at: &AtArgs) -> Done {
             "actors",
         ];
         format!(
-            "  up for {:.1} s, {} loaded\n\n{}\n{}{}",
+            "  up for {:.1} s, {} loaded{}\n\n{}\n{}{}",
             s.host.seconds,
             plural(s.host.applications, "application"),
+            realtime(&s.host),
             table(&head, &rows),
             leases(s),
             applications(&s.application)

@@ -16,10 +16,11 @@ use crate::output::{self, Failure, failure, failure_with};
 use crate::play::{self, Viewer};
 use crate::program;
 use crate::progress::Progress;
+use crate::realtime;
 use crate::record;
 use crate::summary::{Outcome, Summary, Written};
 use levada_cal::ir;
-use levada_host::{Host, Limits, Load};
+use levada_host::{Limits, Load};
 use levada_sys::{App, Network, Status};
 use serde_json::Value;
 use std::io::IsTerminal;
@@ -55,7 +56,8 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         output::keep_for_results()?;
     }
     let network = &made.network;
-    let host = Host::new(&args.runtime.options())?;
+    let options = args.runtime.options();
+    let host = realtime::start(&options)?;
     let pins = match &args.placement {
         Some(file) => {
             let workers = host.machine().workers();
@@ -105,7 +107,10 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     {
         return Err(e.into());
     }
-    let looks = args.record.as_ref().and_then(|_| Looks::begin(&hosted));
+    let looks = args
+        .record
+        .as_ref()
+        .and_then(|_| Looks::begin(&hosted, host.runtime()));
     let limit = args.runtime.time_limit.filter(|ms| *ms > 0);
     let endless = Endless::new(limit.map(|ms| Duration::from_millis(ms.into())));
     let ended = until_end(app, progress.as_mut(), endless, &interrupt);

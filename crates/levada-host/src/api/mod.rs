@@ -74,6 +74,7 @@ fn info(served: &Served) -> HostInfo {
         pid: std::process::id(),
         seconds: served.began.elapsed().as_secs_f64(),
         workers: served.host.runtime().workers(),
+        realtime: served.host.runtime().realtime(),
         applications: served.live(),
         preparing: served.preparing.count(),
         left: served.memory.as_ref().map(|m| m.left()).unwrap_or_default(),

@@ -198,6 +198,9 @@ pub struct HostInfo {
     /// Seconds since it was started.
     pub seconds: f64,
     pub workers: u32,
+    /// The real-time priority of the workers, if they have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub realtime: Option<u32>,
     /// How many applications are loaded and have not ended.
     pub applications: usize,
     /// How many are checked and compiled at this moment, to be loaded.

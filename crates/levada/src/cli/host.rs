@@ -55,6 +55,8 @@ impl HostArgs {
             spin,
             no_balance,
             schedule,
+            // Code that is not trusted goes before nobody.
+            realtime: _,
         } = &self.runtime;
         let number = |name: &str, n: Option<u32>| n.map(|n| format!("--{name}={n}").into());
         let mut all = vec![OsString::from(format!("--within={}", self.within))];

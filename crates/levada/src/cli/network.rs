@@ -4,7 +4,7 @@
 use super::values::{amount, microseconds, setting, workers};
 use clap::{Args, ValueEnum, ValueHint};
 use levada_host::HostOptions;
-use levada_sys::{RuntimeOptions, Schedule};
+use levada_sys::{MOST_REALTIME, RuntimeOptions, Schedule};
 use std::path::PathBuf;
 
 /// Which network, and with what values.
@@ -102,6 +102,16 @@ pub struct RuntimeArgs {
     /// Which of the actors that can fire on a worker goes next, where priorities and rates leave a choice
     #[arg(long, value_name = "HOW", value_enum, default_value = "event-driven")]
     pub schedule: ScheduleHow,
+    /// Let the workers go before all other programs on their cores, at this real-time priority, 1 to 97 [1 if not said]
+    #[arg(
+        long,
+        value_name = "N",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "1",
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_REALTIME))
+    )]
+    pub realtime: Option<u32>,
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,6 +135,7 @@ impl RuntimeArgs {
                     ScheduleHow::EventDriven => Schedule::EventDriven,
                     ScheduleHow::RoundRobin => Schedule::RoundRobin,
                 },
+                realtime: self.realtime.unwrap_or(0),
                 ..RuntimeOptions::default()
             },
             balance: !self.no_balance,

@@ -4,6 +4,7 @@
 use super::words::{shortened, wrapped};
 use super::{Look, Wish};
 use crate::output::{grouped, plural};
+use crate::remote::realtime;
 use levada_host::api::types::{Actor, Application, Channel, Worker};
 use ratatui::Frame;
 use ratatui::crossterm::event::KeyCode;
@@ -210,10 +211,11 @@ impl View {
         ])
         .areas(frame.area());
         let up = format!(
-            " levada {}   {} loaded   up for {:.0} s",
+            " levada {}   {} loaded   up for {:.0} s{}",
             stats.host.version,
             plural(stats.host.applications, "application"),
-            stats.host.seconds
+            stats.host.seconds,
+            realtime(&stats.host)
         );
         frame.render_widget(Paragraph::new(up).bold(), title);
         if let Some((Page::Keys, first)) = self.reads {
