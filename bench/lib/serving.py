@@ -27,14 +27,16 @@ class Asked(http.client.HTTPConnection):
 
 
 @contextmanager
-def serving(levada):
+def serving(levada, *options):
     """A folder that goes with it, and its socket."""
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/host.sock"
-        served = subprocess.Popen([levada, "host", "--socket", path, "--state", f"{folder}/state"],
+        served = subprocess.Popen([levada, "host", "--socket", path, "--state", f"{folder}/state", *options],
                                   stderr=subprocess.DEVNULL)
         try:
             while not os.path.exists(path):
+                if served.poll() is not None:
+                    raise RuntimeError(f"levada host {' '.join(options)} has ended: {served.returncode}")
                 time.sleep(0.002)
             yield folder, path
         finally:

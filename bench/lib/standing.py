@@ -4,9 +4,10 @@
     standing.py HOW LEVADA NETWORK N [BARE]
 
 HOW is idle (N small applications that wait for input: CPU time in ms for each second, memory of each beyond
-what its channels and its state claim), or loads (four applications with an element each millisecond, while N others are loaded
+what its channels and its state claim), loads (four applications with an element each millisecond, while N others are loaded
 and unloaded beside them: how late elements come, as themselves say, without these loads and with them, and the
-longest firing; with BARE, that program of four threads of the system's in their place)."""
+longest firing; with BARE, that program of four threads of the system's in their place), or realtime (the same on a
+host whose workers have a real-time priority)."""
 import os
 import socket
 import struct
@@ -114,8 +115,8 @@ class Threads:
         return float("nan")
 
 
-def loads():
-    with serving(LEVADA) as (folder, path):
+def loads(*options):
+    with serving(LEVADA, *options) as (folder, path):
         asked = Asked(path)
         these = Threads(folder) if BARE else Applications(folder, path, asked)
 
@@ -149,4 +150,4 @@ def loads():
         print("loads", done)
 
 
-{"idle": idle, "loads": loads}[HOW]()
+{"idle": idle, "loads": loads, "realtime": lambda: loads("--realtime")}[HOW]()

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """standing: what 500 applications cost that wait, and how late elements come while others are loaded: four
-applications have an element each millisecond, while a hundred others are loaded and unloaded beside them. The
-bound is as many threads of the system's that do the same."""
+applications have an element each millisecond, while a hundred others are loaded and unloaded beside them; so, too, on a host
+whose workers have a real-time priority, where the system allows that. The bound is as many threads of the
+system's that do the same."""
+import os
 import sys
 
 from lib import peers
@@ -14,15 +16,32 @@ LATENESS = [Metric("median", "ms", "lower"), Metric("p99", "ms", "lower"), Metri
             Metric("most", "ms", "lower"), Metric("quiet_p99", "ms", "lower"),
             Metric("quiet_p999", "ms", "lower"), Metric("quiet_most", "ms", "lower"),
             Metric("longest_firing", "ms", "lower"), Metric("loads", "", "higher")]
+REALTIME = "levada host --realtime"
+
+
+def allows_realtime():
+    """For a child: the priority that the threads take which serve the workers."""
+    child = os.fork()
+    if child == 0:
+        try:
+            os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(3))
+            os._exit(0)
+        except OSError:
+            os._exit(1)
+    return os.waitpid(child, 0)[1] == 0
 
 
 def run(session):
-    def contender(who, how, network, n, *more):
+    def contender(who, how, network, n, *more, needs=""):
         words = [sys.executable, "-B", STANDING, how, peers.levada(), LATE / network, n, *more]
-        return Contender(who, words)
+        return Contender(who, words, needs=needs)
+    if not allows_realtime():
+        session.missing[REALTIME] = "the system allows no real-time priority: be root, or ulimit -r 3"
+        session.say(f"missing: {REALTIME} ({session.missing[REALTIME]})")
     with session.normal_priority():
         session.measure("500 applications that wait", IDLE, [contender("levada", "idle", "Copy.xdf", 500)], runs=3)
         session.measure("lateness of elements at loads", LATENESS,
                         [contender("levada", "loads", "Late.xdf", 100),
+                         contender(REALTIME, "realtime", "Late.xdf", 100, needs=REALTIME),
                          contender("bound: threads, each on its own", "loads", "Late.xdf", 100, peers.NATIVE / "late")],
                         runs=5)
