@@ -18,6 +18,10 @@
  * have one lease: it is given back when neither is awake. The threads count themselves, and a wrong count
  * lasts until their next tick.
  *
+ * Who has a real-time priority is let in by the system before any holder of the usual class, who keeps the lease, notices
+ * nothing, and goes on after it. So it does not wait when it wakes: elements would be late by the turns of others, and by
+ * what else of the machine keeps these from the core. Only when it has been awake for a whole turn it waits, as all do.
+ *
  * Pairs of orders
  *   attach: the table and `me`, store_release table -> every use: load_acquire table */
 #include "leases.h"
@@ -227,9 +231,11 @@ void lvd_lease_enter(lvd_leased *who, int32_t cpu) {
   who->cpu = cpu;
   lvd_lease *l = lease_of(t, who);
   if (l) begin(who);
+  if (l && who->first) who->woke_ns = lvd_port_ns();
   lvd_fence_compiler();
   who->in = true;
-  if (l) hold(t, l, who);
+  if (!l) return;
+  if (!who->first || lvd_lease_take(l, all.me, who->woke_ns)) hold(t, l, who);
 }
 
 void lvd_lease_leave(lvd_leased *who) {
@@ -269,6 +275,9 @@ void lvd_lease_tick(lvd_leased *who) {
       return;
     }
     if (!lvd_lease_hand_over(l, all.me, now)) return;
+  } else if (who->first && now - who->woke_ns < TURN_NS) {
+    lvd_port_clock_once((int64_t)(TURN_NS - (now - who->woke_ns)));
+    return;
   }
   hold(t, l, who);
 }

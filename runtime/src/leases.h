@@ -11,6 +11,8 @@
 typedef struct lvd_leased {
   int32_t cpu;      /* of the core ... */
   volatile bool in; /* ... that it is awake on; looked at by its clock, in a signal's handler */
+  bool first;       /* it has a real-time priority, and waits for who has the lease only when ... */
+  uint64_t woke_ns; /* ... it has been awake since then for a whole turn */
   bool counted, clocked;
   lvd_a64 waited_ns; /* for leases, in all */
 } lvd_leased;

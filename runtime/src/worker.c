@@ -435,6 +435,7 @@ void lvd_worker_main(void *argument) {
   take_class(w);
   bool clock = true; /* the clock also makes long activations give way */
   if (lvd_port_traps_begin(lvd_trap, clock) != LVD_OK) lvd_port_traps_begin(lvd_trap, false);
+  w->leased.first = w->rt->options.realtime != 0;
   lvd_lease_enter(&w->leased, leased_core(w));
   lvd_watchdog_begin(w);
   lvd_lost_begin(w);

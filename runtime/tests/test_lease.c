@@ -84,6 +84,18 @@ static lvd_lease_core seen(void) {
   }
   return sum;
 }
+/* Of how many cores a thread of that process has the lease. */
+static uint32_t is_holder(pid_t process) {
+  lvd_lease_core core[256];
+  uint32_t count = COUNT(core), held = 0;
+  CHECK_EQ(lvd_leases_read(core, &count), LVD_OK);
+  for (uint32_t i = 0; i < count && i < COUNT(core); i++) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/task/%u", (int)process, core[i].thread);
+    held += core[i].thread && access(path, F_OK) == 0;
+  }
+  return held;
+}
 /* One look decides: a worker that has nothing yet gives its core back for a moment. */
 static void all_are_held(void) {
   for (int i = 0; i < PATIENCE_MS; i++) {
@@ -108,12 +120,12 @@ static void compute(void *unused) {
 }
 
 /* A fiber on each worker that does. */
-static void computes(int which) {
+static void computes_at(int which, uint32_t realtime) {
   lvd_runtime *rt;
   lvd_app *app;
   lvd_fiber *f[64];
   which_here = which;
-  CHECK_EQ(lvd_runtime_create(NULL, &rt), LVD_OK);
+  CHECK_EQ(lvd_runtime_create(&(lvd_runtime_options){.realtime = realtime}, &rt), LVD_OK);
   CHECK_EQ(lvd_app_open(rt, NULL, &app), LVD_OK);
   uint32_t n = lvd_workers(rt) < COUNT(f) ? lvd_workers(rt) : COUNT(f);
   for (uint32_t i = 0; i < n; i++)
@@ -121,6 +133,30 @@ static void computes(int which) {
         lvd_fiber_start(app, compute, NULL, &(lvd_fiber_options){.place = LVD_WORKER(i)}, &f[i]),
         LVD_OK);
   for (uint32_t i = 0; i < n; i++) CHECK_EQ(lvd_fiber_join(f[i], -1), LVD_OK);
+  lvd_app_close(app);
+  CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
+  lvd_app_unload(app);
+  lvd_runtime_destroy(rt);
+}
+static void computes(int which) { computes_at(which, 0); }
+static void computes_first(int which) { computes_at(which, which ? 1 : 0); }
+
+/* Wakes up again and again, and does next to nothing. */
+static void wake(void *unused) {
+  (void)unused;
+  while (!lvd_load_relaxed_u32(&all->stop)) {
+    lvd_fiber_sleep(1000000);
+    lvd_add_relaxed_u64(&all->rounds[which_here], 1);
+  }
+}
+
+static void wakes_first(int which) {
+  lvd_runtime *rt;
+  lvd_app *app;
+  which_here = which;
+  CHECK_EQ(lvd_runtime_create(&(lvd_runtime_options){.workers = 1, .realtime = 1}, &rt), LVD_OK);
+  CHECK_EQ(lvd_app_open(rt, NULL, &app), LVD_OK);
+  CHECK_EQ(lvd_fiber_start(app, wake, NULL, NULL, NULL), LVD_OK);
   lvd_app_close(app);
   CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
   lvd_app_unload(app);
@@ -172,6 +208,44 @@ static void share(void (*program)(int)) {
 }
 void test_lease_fibers(void) { share(computes); }
 void test_lease_forks(void) { share(forks); }
+
+static bool may_go_first(void) {
+  if (lvd_realtime_allowed(1)) return true;
+  SKIP("the system gives this program no real-time priority (RLIMIT_RTPRIO, CAP_SYS_NICE)");
+  return false;
+}
+
+/* Who computes on and on has turns, whatever its priority. */
+void test_lease_realtime(void) {
+  if (may_go_first()) share(computes_first);
+}
+
+/* Who wakes for a moment waits for nobody's: not for one that is stopped and has all leases, and takes none from it. */
+void test_lease_realtime_wakes(void) {
+  if (!may_go_first()) return;
+  begin();
+  pid_t a = start(computes, 0), b = start(wakes_first, 1);
+  CHECK_EQ(lvd_leases_begin(), LVD_OK);
+  goes_on(0, 3);
+  goes_on(1, 2000); /* for more than a second, after which it takes part */
+  bool held = false;
+  for (int i = 0; i < PATIENCE_MS / 10 && !held; i++) {
+    CHECK_EQ(kill(a, SIGSTOP), 0);
+    sleep_ms(
+        10); /* who has it when it is stopped, has it still; the other sleeps most of the time */
+    held = is_holder(a) == usable_cores();
+    if (!held) CHECK_EQ(kill(a, SIGCONT), 0);
+  }
+  CHECK(held);
+  goes_on(1, 200);
+  CHECK_EQ(is_holder(a), usable_cores());
+  CHECK_EQ(kill(a, SIGCONT), 0);
+  goes_on(0, 3);
+  say(&all->stop);
+  ends(a);
+  ends(b);
+  lvd_leases_end();
+}
 
 void test_lease_killed(void) {
   begin();
