@@ -22,6 +22,13 @@ class Asked(http.client.HTTPConnection):
         self.sock.connect(self.path)
 
     def get(self, what):
+        try:
+            return self.answer(what)
+        except (ConnectionError, http.client.RemoteDisconnected):  # who has not asked for long is not kept
+            self.close()
+            return self.answer(what)
+
+    def answer(self, what):
         self.request("GET", what)
         return json.loads(self.getresponse().read())
 
