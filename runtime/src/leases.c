@@ -275,7 +275,7 @@ void lvd_lease_tick(lvd_leased *who) {
       return;
     }
     if (!lvd_lease_hand_over(l, all.me, now)) return;
-  } else if (who->first && now - who->woke_ns < TURN_NS) {
+  } else if (who->first && now - who->woke_ns < TURN_NS && !lvd_lease_take(l, all.me, now)) {
     lvd_port_clock_once((int64_t)(TURN_NS - (now - who->woke_ns)));
     return;
   }

@@ -9,8 +9,11 @@ use levada_sys::realtime_allowed;
 /// The host; or why it may not have the real-time priority that was asked for, and what to do.
 pub fn start(options: &HostOptions) -> Result<Host, Failure> {
     let priority = options.runtime.realtime;
-    if priority > 0 && !realtime_allowed(priority) {
-        return refuse(priority);
+    if priority > 0 {
+        if !realtime_allowed(priority) {
+            return refuse(priority);
+        }
+        compute_without_end()?;
     }
     Ok(Host::new(options)?)
 }
@@ -28,6 +31,35 @@ fn refuse<T>(priority: u32) -> Result<T, Failure> {
         (Some(why), help) => failure_with(format!("{what}: {why}"), help),
         (None, help) => failure_with(format!("{what}: the system does not allow it"), help),
     }
+}
+
+/// Where there is a limit of how long a thread with a real-time priority may compute without waiting, the system ends
+/// the process that does.
+fn compute_without_end() -> Result<(), Failure> {
+    let mut limit = libc::rlimit {
+        rlim_cur: libc::RLIM_INFINITY,
+        rlim_max: libc::RLIM_INFINITY,
+    };
+    // SAFETY: the limit is of this frame.
+    let known = unsafe { libc::getrlimit(libc::RLIMIT_RTTIME, &mut limit) } == 0;
+    if !known || limit.rlim_cur == libc::RLIM_INFINITY {
+        return Ok(());
+    }
+    let (micros, most) = (limit.rlim_cur, libc::RLIM_INFINITY);
+    limit = libc::rlimit {
+        rlim_cur: most,
+        rlim_max: most,
+    };
+    // SAFETY: as above.
+    if unsafe { libc::setrlimit(libc::RLIMIT_RTTIME, &limit) } == 0 {
+        return Ok(());
+    }
+    failure_with(
+        format!(
+            "at a real-time priority the system ends what computes for {micros} µs without waiting"
+        ),
+        "lift that limit (ulimit -R unlimited; LimitRTTIME=infinity in a unit of systemd)",
+    )
 }
 
 /// What is to be known about it.

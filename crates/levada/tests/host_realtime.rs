@@ -159,6 +159,9 @@ fn each_thread_has_the_class_of_what_it_does() {
     }
 }
 
+const ENDLESS: &str = "package p;\nactor Endless () ==> :\n  int n := 1;\n  action ==> do while n > 0 do n := if n = 7 then \
+     1 else n + 1 end; end end\nend\n";
+
 /// Endless actions on all workers, at a priority at which nobody else has a turn, are stopped; what comes then computes what it would.
 #[test]
 fn a_program_that_runs_away_is_ended() {
@@ -166,11 +169,7 @@ fn a_program_that_runs_away_is_ended() {
         return;
     }
     let place = sources();
-    place.write(
-        "src/p/Endless.cal",
-        "package p;\nactor Endless () ==> :\n  int n := 1;\n  action ==> do while n > 0 do n := if n = 7 then \
-         1 else n + 1 end; end end\nend\n",
-    );
+    place.write("src/p/Endless.cal", ENDLESS);
     let host = Host::begin_with(place, &["--realtime", "--time-limit=500"]);
     // Compiled while all is quiet.
     host.run(&["load", TOP, "--name=before", "--out=before.txt"])
@@ -220,6 +219,33 @@ fn one_application_without_a_host_has_it_too() {
     run.succeeds();
     let text = fs::read_to_string(place.path("out.txt")).unwrap();
     assert_eq!(text, "1\n2\n3\n");
+}
+
+/// The system ends a process that computes longer than such a limit, so the limit is lifted where that is allowed.
+#[test]
+fn a_limit_of_the_system_ends_nobody() {
+    use std::os::unix::process::CommandExt;
+    if !allowed("a limit of how long may be computed") {
+        return;
+    }
+    let place = sources();
+    place.write("src/p/Endless.cal", ENDLESS);
+    let args = ["run", "src/p/Endless.cal", "--realtime", "--time-limit=300"];
+    let mut run = place.command(&args);
+    // SAFETY: between fork and exec only a call of the system, about a value of its own.
+    unsafe {
+        run.pre_exec(|| {
+            let limit = libc::rlimit {
+                rlim_cur: 100_000,
+                rlim_max: libc::RLIM_INFINITY,
+            };
+            match libc::setrlimit(libc::RLIMIT_RTTIME, &limit) {
+                0 => Ok(()),
+                _ => Err(std::io::Error::last_os_error()),
+            }
+        });
+    }
+    Run::new(run.output().unwrap()).refuses(1, &["300 ms"]);
 }
 
 #[test]

@@ -32,9 +32,9 @@ typedef struct lvd_runtime_options {
   uint32_t time_limit_ms; /* CPU time one action may take before its application is stopped;
                              0: no limit */
   uint32_t entities;      /* at most so many actors and fibers at a time; 0: 262144 */
-  uint32_t
-      realtime; /* 0: the usual class; else the real-time priority (1 to LVD_REALTIME_MOST) of what runs
-                             applications, which so goes before all that is of the usual class */
+  /* 0: the usual class; else the real-time priority (1 to LVD_REALTIME_MOST) of what runs
+   * applications, which so goes before all that is of the usual class. */
+  uint32_t realtime;
 } lvd_runtime_options;
 
 /* Two above it are needed: the first is that of what is urgent, the second of what serves the workers. */

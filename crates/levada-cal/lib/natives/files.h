@@ -261,7 +261,7 @@ static bool is_special(const char *name) {
 }
 
 /* Removes what a process that was killed has left of `name`: NAME.part-PROCESS-N, if there is no such
- * process any more. */
+ * process any more. A host does the same for who does not write again (its halves.rs). */
 static void remove_abandoned(const char *name) {
   const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
   size_t length = strlen(last);
