@@ -16,6 +16,8 @@ pub struct Course {
     units: f64,
     /// The unit of it at which the application begins.
     begin: f64,
+    /// Within a part costs vary from step to step, by up to so much of them.
+    scatter: f64,
     /// Of each actor; instances have it in common.
     actors: Arc<[Varied]>,
 }
@@ -82,8 +84,17 @@ impl Course {
         Ok(Course {
             units,
             begin: 0.0,
+            scatter: 0.0,
             actors: actors.collect(),
         })
+    }
+
+    /// For one whose costs vary within a part, too, by up to so much of them: from 0 to 1.
+    pub fn scattered(self, scatter: f64) -> Course {
+        Course {
+            scatter: scatter.clamp(0.0, 1.0),
+            ..self
+        }
     }
 
     /// For one that is at this unit of it when it begins.
@@ -100,6 +111,10 @@ impl Course {
 
     pub fn begin(&self) -> f64 {
         self.begin
+    }
+
+    pub fn scatter(&self) -> f64 {
+        self.scatter
     }
 
     pub fn costs(&self, actor: usize) -> &[f64] {

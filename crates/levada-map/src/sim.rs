@@ -203,7 +203,10 @@ impl Entity<'_> {
         let mean = firings as f64 * self.firing;
         match &self.along {
             // Where they cost nothing, time passes all the same.
-            Some(along) => (mean + along.beyond(self.done, firings)).max(1.0),
+            Some(along) => {
+                let takes = mean + along.beyond(self.done, firings);
+                (takes * along.scatter(self.done)).max(1.0)
+            }
             None => mean,
         }
     }

@@ -142,3 +142,19 @@ fn any_course_is_simulated() {
         rates.for_each(|rate| assert!(rate.is_finite() && *rate > 0.0, "{seed}: {rate}"));
     }
 }
+
+/// Two actors of equal costs hardly wait for each other where both take the same each time; where they do not they wait, and
+/// one core does in the mean what it did.
+#[test]
+fn costs_that_vary_from_step_to_step_hold_up_who_shares_a_channel() {
+    let rate = |scatter: f64, placement: &[u32]| {
+        let mut app = opposite(8.0);
+        let even = vec![("a", vec![1.0]), ("b", vec![1.0])];
+        app.course = Some(Course::new(2.0, even).unwrap().scattered(scatter));
+        rates(vec![app], placement, Scheduling::EventDriven)[0]
+    };
+    near(rate(0.0, &[0, 1]), 1000.0);
+    let varied = rate(0.6, &[0, 1]);
+    assert!((700.0..930.0).contains(&varied), "{varied}");
+    near(rate(0.6, &[0, 0]), 500.0);
+}

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! An actor on its way through its application's course. What it takes depends on where it is; so a rate is counted
 //! over whole courses, or it would depend on where counting ends.
+//!
+//! What a course says of a part is a mean, and within it costs vary, too: a block with more coefficients takes longer than the
+//! next. Workers whose steps take the same each time fall into step with each other, and have more done than live, or less, as
+//! their channels are. So a step takes more or less than that, by chance, but the same chance in each simulation.
 
 use crate::course::Course;
 
@@ -37,6 +41,18 @@ impl Along<'_> {
         let at = |firings: u64| firings as f64 / self.firings;
         let (from, to) = (at(done), at(done + firings));
         self.unit * self.course.beyond(self.actor, from, to)
+    }
+
+    /// What the step that begins after so many firings takes, in shares of the mean.
+    pub fn scatter(&self, done: u64) -> f64 {
+        // The finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+        let mut bits =
+            done.wrapping_add((self.actor as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^= bits >> 31;
+        let chance = (bits >> 11) as f64 / (1u64 << 53) as f64;
+        1.0 + self.course.scatter() * (2.0 * chance - 1.0)
     }
 
     pub fn count_from(&mut self, done: u64, now: f64) {

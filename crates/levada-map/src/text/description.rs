@@ -65,6 +65,7 @@ struct Application {
     exclusive: Vec<u32>,
     course_units: Option<f64>,
     course_begin: Option<f64>,
+    course_scatter: Option<f64>,
     #[serde(default)]
     actor: Vec<Act>,
     #[serde(default)]
@@ -294,7 +295,8 @@ impl Application {
         let wrong = |what: String, help: &str| Err(Problem::new(what, help));
         let Some(units) = self.course_units else {
             let varies = self.actor.iter().any(|a| !a.course.is_empty());
-            return match varies || self.course_begin.is_some() {
+            let more = self.course_begin.or(self.course_scatter).is_some();
+            return match varies || more {
                 true => wrong(
                     format!("{} has a course of nobody knows how many units", self.name),
                     "write course_units",
@@ -309,11 +311,18 @@ impl Application {
                 "write the unit of the course at which it begins",
             );
         }
+        let scatter = self.course_scatter.unwrap_or(0.0);
+        if !(0.0..=1.0).contains(&scatter) {
+            return wrong(
+                format!("{}: course_scatter is {scatter}", self.name),
+                "write by what part of them costs vary from step to step, from 0 to 1",
+            );
+        }
         let costs = self.actor.iter();
         let costs = costs.map(|a| (a.name.as_str(), a.course.clone()));
         let course = Course::new(units, costs.collect());
         let course = course.map_err(|p| Problem::new(format!("{}: {}", self.name, p.what), p.help));
-        Ok(Some(course?.begun_at(begin)))
+        Ok(Some(course?.begun_at(begin).scattered(scatter)))
     }
 }
 
@@ -354,11 +363,13 @@ pub fn describe(described: &Described) -> String {
         let _ = writeln!(out, "unit = {}", quoted(&app.unit));
         let _ = writeln!(out, "priority = {}", app.priority);
         let begin = app.course.as_ref().map(Course::begin);
+        let scatter = app.course.as_ref().map(Course::scatter);
         for (name, value) in [
             ("promise", app.promise),
             ("rate", described.rates.get(i).copied().flatten()),
             ("course_units", app.course.as_ref().map(Course::units)),
             ("course_begin", begin.filter(|&b| b > 0.0)),
+            ("course_scatter", scatter.filter(|&s| s > 0.0)),
         ] {
             if let Some(value) = value {
                 let _ = writeln!(out, "{name} = {value:?}");

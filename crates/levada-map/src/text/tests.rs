@@ -79,11 +79,16 @@ fn a_course_is_read_and_read_back_the_same() {
     assert!(written.contains("course = [100, 0.5, 250] }"), "{written}");
     assert_eq!(read_description(&written).unwrap(), read);
     // From the middle, and around the end.
-    let text = with_course("course_units = 6\ncourse_begin = 4", "[1, 2]");
+    let text = with_course(
+        "course_units = 6\ncourse_begin = 4\ncourse_scatter = 0.5",
+        "[1, 2]",
+    );
     let read = read_description(&text).unwrap();
     let begins = read.mix.apps.iter().flat_map(|a| &a.course);
     let begins: Vec<f64> = begins.map(Course::begin).collect();
     assert_eq!(begins, [4.0, 1.0]);
+    let mut courses = read.mix.apps.iter().flat_map(|a| &a.course);
+    assert!(courses.all(|course| course.scatter() == 0.5));
     assert_eq!(read_description(&describe(&read)).unwrap(), read);
 }
 
@@ -97,6 +102,17 @@ fn a_course_that_makes_no_sense_is_refused() {
             "radio has a course of nobody knows how many units",
         ),
         ("course_begin = 1", "[]", "nobody knows how many units"),
+        ("course_scatter = 1", "[]", "nobody knows how many units"),
+        (
+            "course_units = 6\ncourse_scatter = 1.5",
+            "[1]",
+            "course_scatter is 1.5",
+        ),
+        (
+            "course_units = 6\ncourse_scatter = nan",
+            "[1]",
+            "course_scatter is NaN",
+        ),
         (
             units,
             "[]",
