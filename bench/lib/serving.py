@@ -24,7 +24,7 @@ class Asked(http.client.HTTPConnection):
     def get(self, what):
         try:
             return self.answer(what)
-        except (ConnectionError, http.client.RemoteDisconnected):  # who has not asked for long is not kept
+        except ConnectionError:  # who has not asked for long is not kept
             self.close()
             return self.answer(what)
 

@@ -4,6 +4,7 @@
 //! is done for applications that do not come again.
 
 use crate::api::types::LoadRequest;
+use crate::has_ended;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
@@ -13,10 +14,14 @@ use std::time::{Duration, Instant};
 /// A process that ends with its host, since it was isolated, needs no longer for that.
 const DYING: Duration = Duration::from_secs(5);
 
-/// Where an application writes, if that is a file with a name of its own.
+/// Where an application writes that was loaded so, if that is a file with a name of its own.
 pub fn output_of(request: &LoadRequest) -> Option<PathBuf> {
     let name = request.output.as_deref().filter(|name| *name != "-")?;
-    let path = request.directory.join(name);
+    output(request.directory.join(name))
+}
+
+/// The file behind this path, if it is one, or is to be.
+pub fn output(path: PathBuf) -> Option<PathBuf> {
     // A link stays, and what it leads to is written.
     let path = path.canonicalize().unwrap_or(path);
     let special = path.metadata().is_ok_and(|m| !m.is_file());
@@ -75,14 +80,11 @@ fn process_of(end: &[u8]) -> Option<i32> {
 
 /// Its process has gone. One of another container has a number of its own there; but it holds the file's lock.
 fn abandoned(file: &Path, process: i32) -> bool {
-    // SAFETY: has no preconditions, and signal 0 does nothing.
-    let gone = unsafe { libc::kill(process, 0) } != 0
-        && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH);
     let open = || {
         let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
         File::options().read(true).custom_flags(flags).open(file)
     };
-    gone && open().is_ok_and(|f| f.try_lock().is_ok())
+    has_ended(process) && open().is_ok_and(|f| f.try_lock().is_ok())
 }
 
 #[cfg(test)]

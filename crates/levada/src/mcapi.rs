@@ -108,13 +108,6 @@ struct Left {
     ended: bool,
 }
 
-/// Another user's lives, too.
-fn has_ended(process: u32) -> bool {
-    // SAFETY: only asks whether the process is there.
-    let there = unsafe { libc::kill(process as i32, 0) } == 0;
-    !there && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
-}
-
 /// Those who have left within the last ten seconds.
 #[derive(Default)]
 struct Leavers(Vec<Left>);
@@ -133,7 +126,7 @@ impl Leavers {
                         domain: number,
                         node: n.id,
                         process: n.process,
-                        ended: has_ended(n.process),
+                        ended: levada_host::has_ended(n.process as i32),
                     });
                 }
             }

@@ -151,10 +151,16 @@ fn whatever_ends_its_process_ends_it_alone() {
         let ended = host.json(&["unload", &name]);
         assert_eq!(ended["outcome"], how);
     }
-    let pid = load(&host, "src/p/Many.xdf", "killed", "/dev/null");
+    let pid = load(&host, "src/p/Many.xdf", "killed", "killed.txt");
+    let halves = || {
+        let names = host.place.list(".").into_iter();
+        names.filter(|n| n.starts_with("killed.txt.part-")).count()
+    };
+    host.until("killed", |_| halves() == 1);
     signal(pid, libc::SIGKILL);
     let failed = host.until("killed", |a| a["state"] == "failed");
     assert!(failed["outcome"].as_str().unwrap().contains("signal 9"));
+    host.until("killed", |_| halves() == 0);
     fires(&host, "other");
     let events = host.run(&["events"]).succeeds().out.clone();
     assert_eq!(events.matches("failed").count(), 4, "{events}");

@@ -3,6 +3,7 @@
 //! for, and told in words; and what it has claimed.
 
 use crate::api::guard;
+use crate::has_ended;
 use std::ffi::OsString;
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
@@ -63,10 +64,7 @@ pub fn tidy() {
         let Some(pid) = of.filter(|pid| *pid > 0) else {
             continue;
         };
-        // SAFETY: signal 0 is none: it asks whether there is such a process.
-        let gone = unsafe { libc::kill(pid, 0) } != 0
-            && io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH);
-        if gone {
+        if has_ended(pid) {
             // What is another user's stays.
             let _ = std::fs::remove_dir_all(entry.path());
         }

@@ -9,11 +9,13 @@ use crate::api::leaving::Leaving;
 use crate::api::types::Details;
 use crate::client::Client;
 use crate::events::{Events, What};
+use crate::halves;
 use crate::hosted::State;
 use crate::table::Shared;
 use serde::Deserialize;
 use std::io;
 use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, Weak};
 
@@ -160,6 +162,9 @@ pub(super) fn stand_by(
     drop(known);
     let how = status.map_or_else(|| "its process has ended".to_string(), in_words);
     isolated.ended(What::Failed, how, events);
+    // A process that has ended in the midst of its output has left half of it.
+    let out = isolated.option("out").map(PathBuf::from);
+    halves::remove_all_soon(Vec::from_iter(out.and_then(halves::output)));
     // The others have one less beside them.
     if let Some(shared) = of.upgrade()
         && let Some(beside) = shared.beside()
