@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Random mixes: no other strategy is better than Levada's own, and what is mapped stays where it is.
 //!
-//! LEVADA_MIXES=1000 tries so many of them instead of sixteen.
+//! LEVADA_MIXES=1000 tries so many of them instead of sixteen, half as many of unequal ones, and an eighth as many of large ones.
 
 use super::*;
 use crate::random::{Random, mix as random_mix};
