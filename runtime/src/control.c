@@ -368,12 +368,7 @@ static void forget(lvd_worker *w, lvd_command *c) {
   for (uint32_t i = 0; i < app->net->actors; i++)
     if (lvd_load_relaxed_u32(&app->entity[i].worker) == w->index)
       lvd_unsettled_remove(w, &app->entity[i]);
-  for (lvd_app_share **at = &w->quiet; *at;) {
-    if ((*at)->app == app)
-      *at = (*at)->next;
-    else
-      at = &(*at)->next;
-  }
+  lvd_share_forget(w, app);
 }
 
 /* Of what is theirs, only workers may forget. */

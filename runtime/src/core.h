@@ -456,6 +456,15 @@ void lvd_unsettled_remove(lvd_worker *w, lvd_entity *e);
 bool lvd_look_around(lvd_worker *w); /* without the barrier: a guess; true: something is ready */
 void lvd_settle(lvd_worker *w);
 
+/* ---- share.c ------------------------------------------------------------------------------ */
+
+void lvd_share_enter(lvd_worker *w, lvd_app *app);  /* one more entity of it is ready here ... */
+void lvd_share_arrive(lvd_worker *w, lvd_app *app); /* ... that was on its way */
+void lvd_share_leave(lvd_worker *w, lvd_app *app);
+void lvd_share_ended(lvd_worker *w, lvd_app *app); /* a fiber of it has ended here */
+void lvd_shares_rest(lvd_worker *w); /* has settled: of what is quiet here, nothing is ready */
+void lvd_share_forget(lvd_worker *w, const lvd_app *app); /* it ends */
+
 /* Who uses something, as lvd_stream_caller has it. */
 typedef struct lvd_user {
   void *who;
@@ -654,10 +663,6 @@ void lvd_app_quiet(lvd_app *app); /* live has come to 0, or what is outside has 
 lvd_status lvd_app_told(const lvd_app *app); /* why it is to end */
 void lvd_app_end(lvd_app *app, lvd_status outcome);
 void lvd_app_retarget(lvd_app *app, lvd_entity *e, uint32_t worker);
-void lvd_share_enter(lvd_worker *w, lvd_app *app);  /* one more entity of it is ready here ... */
-void lvd_share_arrive(lvd_worker *w, lvd_app *app); /* ... that was on its way */
-void lvd_share_leave(lvd_worker *w, lvd_app *app);
-void lvd_share_ended(lvd_worker *w, lvd_app *app); /* a fiber of it has ended here */
 
 /* ---- fault.c ------------------------------------------------------------------------------ */
 

@@ -17,7 +17,7 @@
  *   start: state IDLE (release)      -> each: state (acquire)                         whose it is
  *   end: event told (release)        -> join: event wait (acquire)                    F2
  *   announce: fibers + 1, [fence], load phase <> fibers_end: phase ENDING, [fence], load fibers
- *   put_away: fibers - 1 (release, settle.c) -> fibers_end: fibers (acquire)  nothing of it runs */
+ *   put_away: fibers - 1 (release, share.c)  -> fibers_end: fibers (acquire)  nothing of it runs */
 #include "../port/exceptions.h"
 #include "hosted.h"
 #include "inside.h"

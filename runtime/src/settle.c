@@ -5,16 +5,11 @@
  * on another core can miss a mark that was armed at the same moment. The side that goes to sleep
  * pays: an entity armed towards another worker is put on its worker's list, and before the worker
  * sleeps (and every two milliseconds while it does not) ONE barrier on all cores settles the whole
- * list: afterwards either we see the push, or the push saw the mark.
- *
- * Applications come to rest here too: only after settling is "nothing of it is ready here"
- * certain. */
+ * list: afterwards either we see the push, or the push saw the mark. Then it is certain, too, of which
+ * applications nothing is ready here (share.c). */
 #include "core.h"
 
-enum {
-  LOOK_AT = 64,
-  OWED_MOST = 1 << 16 /* of a count that is of 32 bits */
-};
+enum { LOOK_AT = 64 };
 
 void lvd_unsettled_add(lvd_worker *w, lvd_entity *e) {
   if (e->unsettled) return;
@@ -57,12 +52,6 @@ bool lvd_look_around(lvd_worker *w) {
   return w->ready_places != 0;
 }
 
-static void uncount_fibers(lvd_app_share *s) {
-  uint32_t n = s->ended;
-  s->ended = 0;
-  if (lvd_add_release_u32(&s->app->fibers, -n) == n) lvd_port_wake(&s->app->fibers);
-}
-
 void lvd_settle(lvd_worker *w) {
   if (w->unsettled_count) {
     lvd_port_barrier();
@@ -71,47 +60,5 @@ void lvd_settle(lvd_worker *w) {
     w->unsettled_count = 0;
   }
   w->settled_at = lvd_port_ticks();
-  for (lvd_app_share *s = w->quiet, *next; s; s = next) {
-    next = s->next;
-    s->candidate = false;
-    if (s->ready || !s->counted) continue;
-    if (s->ended) uncount_fibers(s);
-    uint32_t n = s->arrived + 1;
-    s->counted = false;
-    s->arrived = 0;
-    if (lvd_add_release_u32(&s->app->live, -n) == n) lvd_app_quiet(s->app);
-  }
-  w->quiet = NULL;
-}
-
-void lvd_share_enter(lvd_worker *w, lvd_app *app) {
-  lvd_app_share *s = &app->share[w->index];
-  s->ready++;
-  if (s->counted) return;
-  s->counted = true;
-  lvd_store_relaxed_u32(&s->known, 1);
-  lvd_add_relaxed_u32(&app->live, 1);
-}
-
-void lvd_share_arrive(lvd_worker *w, lvd_app *app) {
-  lvd_share_enter(w, app);
-  lvd_app_share *s = &app->share[w->index];
-  if (++s->arrived < OWED_MOST) return;
-  lvd_add_relaxed_u32(&app->live, -s->arrived);
-  s->arrived = 0;
-}
-
-void lvd_share_ended(lvd_worker *w, lvd_app *app) {
-  lvd_app_share *s = &app->share[w->index];
-  if (++s->ended == OWED_MOST || lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING)
-    uncount_fibers(s);
-}
-
-void lvd_share_leave(lvd_worker *w, lvd_app *app) {
-  lvd_app_share *s = &app->share[w->index];
-  lvd_assert(s->ready > 0 && s->counted);
-  if (--s->ready || s->candidate) return;
-  s->candidate = true;
-  s->next = w->quiet;
-  w->quiet = s;
+  lvd_shares_rest(w);
 }
