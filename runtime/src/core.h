@@ -337,6 +337,11 @@ static inline bool lvd_worker_is_stuck(const lvd_worker *w) {
   return lvd_load_relaxed_u64(&w->stuck) == lvd_load_relaxed_u64(&w->activations) + 1;
 }
 
+/* What the clock has counted of the activation that runs. */
+static inline uint64_t lvd_clocked_ms(const lvd_worker *w) {
+  return (uint64_t)w->clock_ticks * LVD_TICK_MS;
+}
+
 /* Workers, the urgent ones included. */
 static inline uint32_t lvd_all_workers(const lvd_runtime *rt) { return 2 * rt->workers; }
 
@@ -584,10 +589,23 @@ void lvd_stacks_free(lvd_app *app);                /* of those that are not gone
 /* Another tick of the clock in the same activation: gives away what waits behind it, once it has gone on
  * for long. In signal context. */
 void lvd_stuck_tick(lvd_worker *w);
-/* The same for a fiber, which goes on at `at` with its stack at `sp`. */
-void lvd_stuck_fiber(lvd_worker *w, const void *sp, const void *at);
+/* The watchdog has seen that the activation sleeps in the system. In signal context. */
+void lvd_stuck_asleep(lvd_worker *w);
+
+/* ---- interrupt.c -------------------------------------------------------------------------- */
+
+/* A tick of the clock amid a fiber, which goes on at `at` with its stack at `sp`: it is suspended, where it can be and
+ * somebody waits, or else relieved as an actor is. In signal context. */
+void lvd_interrupt_fiber(lvd_worker *w, const void *sp, const void *at);
+
+/* ---- overdue.c ---------------------------------------------------------------------------- */
+
 /* Who computes for longer than this while his application ends is left where he is. */
 enum { LVD_STOP_MS = 200, LVD_END_TICKS = LVD_STOP_MS / LVD_TICK_MS };
+/* A tick of the clock amid a fiber; it goes on in code of its own; it sleeps in the system. In signal context. */
+void lvd_overdue_tick(lvd_worker *w);
+void lvd_overdue_computes(lvd_worker *w);
+void lvd_overdue_asleep(lvd_worker *w);
 /* For where a fiber forks, yields or sleeps, and all is whole, as where an actor's native fails: if it is one of a C
  * program that ends, has had its time for that and has not come to its end by itself, this does not return. */
 LVD_COLD void lvd_leave_overdue(lvd_worker *w);
@@ -596,8 +614,6 @@ static inline void lvd_leave_if_overdue(lvd_worker *w) {
   if (LVD_UNLIKELY(e && e->is_fiber && lvd_load_relaxed_u32(&e->app->phase) != LVD_PHASE_RUNNING))
     lvd_leave_overdue(w);
 }
-/* The watchdog has seen that the activation sleeps in the system. In signal context. */
-void lvd_stuck_asleep(lvd_worker *w);
 
 /* ---- watchdog.c --------------------------------------------------------------------------- */
 

@@ -174,13 +174,13 @@ void lvd_trap(void *self, lvd_port_trap trap, const void *address, const void *a
     const lvd_actor *a = &w->current->actor;
     if (e->is_fiber) {
       lvd_count(&e->app->share[w->index].fiber_ticks, 1);
-      lvd_stuck_fiber(w, address, at);
+      lvd_interrupt_fiber(w, address, at);
       return;
     }
     lvd_stuck_tick(w);
     bool ending = lvd_load_relaxed_u32(&w->current->app->phase) != LVD_PHASE_RUNNING;
     uint32_t limit = ending ? LVD_STOP_MS : rt->options.time_limit_ms;
-    if (!limit || w->clock_ticks * (uint64_t)LVD_TICK_MS < limit || !w->may_abandon ||
+    if (!limit || lvd_clocked_ms(w) < limit || !w->may_abandon ||
         !(a->cls->flags & LVD_CLASS_ABANDONABLE) || a->native)
       return;
     w->may_abandon = 0;

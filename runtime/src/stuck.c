@@ -11,27 +11,11 @@
  * of the library's. The lock of the runtime is tried, not waited for: there is another tick. While it is
  * ours no core is taken, and no keeper begins with an application that ends.
  *
- * A fiber of a C program that was loaded beside others takes turns with what is ready: it is suspended by
- * force, as if it had given way. It has to be in code of its own then, and so in no library's, where it might
- * have locks that others need; one that is in a library holds what is behind it up no longer than an actor
- * does. From then on until it waits it stays on its thread, whose variables it may have at hand. In the fast
- * half of a fork or a join that is good, too: its deque stays as it is, what is private there nobody else
- * touches, and no more is made public meanwhile (lvd_forks_set_aside). Of an application that ends it is left
- * where it is, as after a fault.
- *
  * No orders of its own: what is handed over is handed over as always (entity.c). `stuck` is advice. */
-#include "fork.h"
-#include "inside.h"
+#include "core.h"
 
-/* How long an action may hold up what is behind it, and who would do the same; how long an application that is to end
- * may have forks open. */
-enum { STUCK_MS = 100, LASTS_MS = 1000, ENDS_NS = 1000000000 };
-
-/* The ticks of one activation that have gone by, in ms. */
-static uint64_t clocked_ms(const lvd_worker *w) { return (uint64_t)w->clock_ticks * LVD_TICK_MS; }
-
-/* A signal's frame and what switches away: what a processor has in registers can be many kilobytes. */
-enum { FRAME = 16384 };
+/* How long an action may hold up what is behind it, and who would do the same. */
+enum { STUCK_MS = 100, LASTS_MS = 1000 };
 
 /* The next one that may have something and is not stuck; null: none. */
 static lvd_worker *another(const lvd_worker *w) {
@@ -101,75 +85,8 @@ static bool relieve(lvd_worker *w, uint64_t waited_ms) {
 }
 
 void lvd_stuck_tick(lvd_worker *w) {
-  uint64_t waited_ms = clocked_ms(w);
+  uint64_t waited_ms = lvd_clocked_ms(w);
   if (waited_ms >= STUCK_MS) relieve(w, waited_ms);
-}
-
-/* Is it the program's own code that goes on, on the fiber's own stack? */
-static bool is_in_its_own(const lvd_worker *w, const void *sp, const void *at) {
-  const lvd_entity *e = w->current;
-  const lvd_fiber *f = (const lvd_fiber *)e;
-  const unsigned char *low = lvd_stack_low(w), *top = sp;
-  return w->may_abandon && (uintptr_t)at >= e->app->code_from && (uintptr_t)at < e->app->code_to &&
-         top >= low && top < (const unsigned char *)f;
-}
-
-/* Waits somebody, or something is to be done with it? */
-static bool is_wanted(const lvd_worker *w) {
-  return w->ready_places || lvd_load_relaxed_ptr(&w->commands) || lvd_inbox_pending(&w->inbox) ||
-         lvd_load_relaxed_u32(&w->current->app->paused);
-}
-
-/* Does somebody wait who has not just had a turn, or may do? */
-static bool is_behind(const lvd_worker *w) {
-  return w->ready_places >> lvd_place(w->current) || lvd_inbox_pending(&w->inbox);
-}
-
-/* Has it had long enough for its end, by the clock on the wall? */
-static bool is_late(lvd_app_share *share) {
-  uint64_t now = lvd_port_ticks();
-  if (!share->ends_since) share->ends_since = now;
-  return now - share->ends_since > lvd_port_ns_to_ticks(ENDS_NS);
-}
-
-/* Amid forks no fiber computes for long by itself: when the application has had its time to end here, the next fork
- * of each ends it (fork.c). Beside others it may have little of the core, so that it is not waited for by its
- * own time alone. */
-static void tell_end(const lvd_worker *w, lvd_app *app) {
-  lvd_app_share *share = &app->share[w->index];
-  lvd_store_relaxed_u64(&share->end_ticks, is_late(share)
-                                               ? LVD_END_TICKS
-                                               : lvd_load_relaxed_u64(&share->end_ticks) + 1);
-  if (lvd_load_relaxed_u64(&share->end_ticks) >= LVD_END_TICKS)
-    lvd_store_relaxed_ptr(&lvd_forks.limit, NULL);
-}
-
-/* One that yields again and again may have so little that no tick ever meets it. */
-void lvd_leave_overdue(lvd_worker *w) {
-  const lvd_app *app = w->current->app;
-  lvd_app_share *share = &app->share[w->index];
-  if (!app->code_to || !w->may_abandon || lvd_fiber_is_bare(w->current)) return;
-  if (lvd_load_relaxed_u64(&share->end_ticks) < LVD_END_TICKS && !is_late(share)) return;
-  w->may_abandon = 0;
-  lvd_port_jump(w->escape);
-}
-
-/* A C program that is to end, has had its time for that, and sleeps in the system. */
-static bool sleeps_past_its_end(const lvd_worker *w) {
-  const lvd_entity *e = w->current;
-  if (!e || !e->is_fiber || !w->may_abandon || lvd_fiber_is_bare(e)) return false;
-  lvd_app *app = e->app;
-  return app->code_to && lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING &&
-         is_late(&app->share[w->index]);
-}
-
-/* Whatever has called the system for it comes to its end first, a library with what it has locked. */
-static bool leave_when_back(void *self, const void *sp, const void *at) {
-  lvd_worker *w = self;
-  if (!sleeps_past_its_end(w)) return false;
-  if (!is_in_its_own(w, sp, at)) return true;
-  w->may_abandon = 0;
-  lvd_port_jump(w->escape);
 }
 
 void lvd_stuck_asleep(lvd_worker *w) {
@@ -178,26 +95,5 @@ void lvd_stuck_asleep(lvd_worker *w) {
   /* From now on its sleep is told as time that it takes. */
   lvd_store_relaxed_u64(&e->clocked, lvd_load_relaxed_u64(&e->activations) + 1);
   if (relieve(w, LASTS_MS)) lvd_store_relaxed_u64(&w->sleeper, 0);
-  if (sleeps_past_its_end(w)) lvd_port_trace(leave_when_back);
-}
-
-void lvd_stuck_fiber(lvd_worker *w, const void *sp, const void *at) {
-  const lvd_fiber *f = (const lvd_fiber *)w->current;
-  lvd_app *app = w->current->app;
-  if (lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING && app->code_to) tell_end(w, app);
-  if (f->bare || !w->current->app->code_to || (!w->clock_ticks && !is_behind(w))) return;
-  if (!is_in_its_own(w, sp, at)) {
-    lvd_stuck_tick(w);
-    return;
-  }
-  if (lvd_load_relaxed_u32(&w->current->app->phase) != LVD_PHASE_RUNNING) {
-    if (clocked_ms(w) < LVD_STOP_MS) return;
-    w->may_abandon = 0;
-    lvd_port_jump(w->escape);
-  }
-  bool room = (const unsigned char *)sp >= lvd_stack_low(w) + FRAME;
-  if (!room || w->index >= w->rt->workers)
-    lvd_stuck_tick(w);
-  else if (is_wanted(w))
-    lvd_port_interject(lvd_fiber_interrupted);
+  lvd_overdue_asleep(w);
 }

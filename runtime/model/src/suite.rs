@@ -97,6 +97,8 @@ pub const SUITES: &[Suite] = &[
             "src/control.c",
             "src/entity.c",
             "src/fault.c",
+            "src/interrupt.c",
+            "src/overdue.c",
             "src/runtime.c",
             "src/settle.c",
             "src/share.c",
