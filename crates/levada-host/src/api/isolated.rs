@@ -11,6 +11,7 @@
 mod all;
 mod process;
 mod standing_by;
+mod workers;
 
 pub use all::AllIsolated;
 pub use process::{Starts, tidy};
@@ -69,7 +70,7 @@ pub(super) struct Known {
     /// What it said last of its application.
     last: Details,
     /// And of its workers.
-    pub(super) workers: Vec<Worker>,
+    workers: Vec<Worker>,
     /// What its natives are given.
     options: Vec<(String, String)>,
     /// Others have heard of it.
@@ -113,7 +114,7 @@ impl Known {
 }
 
 impl Isolated {
-    pub(super) fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, Known> {
         lock(&self.known)
     }
 

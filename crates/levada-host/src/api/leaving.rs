@@ -9,15 +9,14 @@
 
 use super::away::{Away, AwayRequest};
 use super::isolated::{AllIsolated, Isolated};
-use super::types::{Failed, Worker};
-use crate::beside::Beside;
+use super::types::Failed;
 use crate::deadline::EVER;
 use crate::lock::lock;
 use crate::refusal::Kind;
 use crate::table::Shared;
 use hyper::Method;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
@@ -154,31 +153,6 @@ impl Isolated {
             self.name, self.process, failed.error
         )
     }
-
-    /// What each of its workers has, by what it said last.
-    pub(super) fn workers(&self) -> Vec<Worker> {
-        let client = self.client.clone().within(ANSWERS);
-        if self.lives()
-            && let Ok(workers) = client.get::<Vec<Worker>>("/map")
-        {
-            self.known().workers = workers;
-        }
-        match self.lives() {
-            true => self.known().workers.clone(),
-            false => Vec::new(),
-        }
-    }
-
-    /// Adds what its workers have to those that are on the same cores.
-    pub(super) fn add_to(&self, all: &mut [Worker], own: Vec<Worker>) {
-        for worker in own {
-            let same = |w: &&mut Worker| (w.worker, w.cpu) == (worker.worker, worker.cpu);
-            if let Some(there) = all.iter_mut().find(same) {
-                there.isolated.extend(worker.actor);
-                there.program.extend(worker.program);
-            }
-        }
-    }
 }
 
 /// When this host ends, so do they.
@@ -190,40 +164,8 @@ fn for_us(within: Duration) -> AwayRequest {
 }
 
 impl AllIsolated {
-    pub(super) fn living(&self) -> impl Iterator<Item = Arc<Isolated>> {
-        self.list().into_iter().filter(|i| i.lives())
-    }
-
-    /// Of each that has not ended, what its workers have: all are asked at once.
-    pub(super) fn workers(&self) -> Vec<(Arc<Isolated>, Vec<Worker>)> {
-        self.of_each(Isolated::workers)
-    }
-
-    /// The part of each worker's core that they take, but for one of them.
-    pub(super) fn loads_but(&self, number: Option<u64>) -> Vec<f64> {
-        /// Who has not been measured will want something, and who does nothing may want something later.
-        const SOMETHING: f64 = 1e-3;
-        const LITTLE: f64 = 1e-6;
-        let mut loads = Vec::new();
-        for (isolated, workers) in self.workers() {
-            if Some(isolated.number) == number {
-                continue;
-            }
-            for w in workers {
-                let actors = w.actor.iter().map(|a| a.share.unwrap_or(SOMETHING));
-                let all = actors.chain(w.program.iter().map(|p| p.share));
-                let load: f64 = all.map(|share| share.max(LITTLE)).sum();
-                let at = w.worker as usize;
-                loads.resize(loads.len().max(at + 1), 0.0);
-                loads[at] += load;
-            }
-        }
-        loads
-    }
-}
-
-impl Beside for AllIsolated {
-    fn leave(&self, within: Duration) -> Result<(), String> {
+    /// Each leaves the cores that are not for all. Who keeps one, in words, for longer than `within`.
+    pub(super) fn leave_closed(&self, within: Duration) -> Result<(), String> {
         let all: Vec<_> = self.living().map(|i| (i.leave(within), i)).collect();
         let until = Instant::now() + within + ANSWERS;
         for (answered, isolated) in all {
@@ -240,20 +182,10 @@ impl Beside for AllIsolated {
         Ok(())
     }
 
-    fn tell(&self) {
+    /// Tells each which cores are for all, and waits for none.
+    pub(super) fn tell_closed(&self) {
         for isolated in self.living() {
             drop(isolated.leave(Duration::ZERO));
         }
-        self.tell_beside();
-    }
-
-    fn loads(&self) -> Vec<f64> {
-        self.loads_but(None)
-    }
-
-    fn taken(&self, now: bool) -> BTreeMap<i32, Vec<f64>> {
-        let living = self.living().map(|i| (i.number, i.process));
-        let living: Vec<(u64, u32)> = living.chain(self.others.numbered()).collect();
-        self.taken.by(&living, now)
     }
 }

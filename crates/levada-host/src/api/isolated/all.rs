@@ -8,6 +8,7 @@ use crate::api::beside::Others;
 use crate::api::prepare::Prepared;
 use crate::api::taken::Taken;
 use crate::api::types::{Details, Failed, Unloaded};
+use crate::beside::Beside;
 use crate::events::{Events, What};
 use crate::host::Host;
 use crate::lock::lock;
@@ -58,6 +59,10 @@ impl AllIsolated {
 
     pub fn list(&self) -> Vec<Arc<Isolated>> {
         self.all().values().cloned().collect()
+    }
+
+    pub(in crate::api) fn living(&self) -> impl Iterator<Item = Arc<Isolated>> {
+        self.list().into_iter().filter(|i| i.lives())
     }
 
     /// How all are. Many are asked at a time: those that do not answer hold up the answer once, not each.
@@ -169,5 +174,27 @@ impl AllIsolated {
         let lasting: Vec<String> = all.iter().filter(lasts).map(|i| i.name.clone()).collect();
         all.iter().for_each(|i| i.kill());
         lasting
+    }
+}
+
+/// What the host has to know of them, and tells them.
+impl Beside for AllIsolated {
+    fn leave(&self, within: Duration) -> Result<(), String> {
+        self.leave_closed(within)
+    }
+
+    fn tell(&self) {
+        self.tell_closed();
+        self.tell_beside();
+    }
+
+    fn loads(&self) -> Vec<f64> {
+        self.loads_but(None)
+    }
+
+    fn taken(&self, now: bool) -> BTreeMap<i32, Vec<f64>> {
+        let living = self.living().map(|i| (i.number, i.process));
+        let living: Vec<(u64, u32)> = living.chain(self.others.numbered()).collect();
+        self.taken.by(&living, now)
     }
 }
