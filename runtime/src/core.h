@@ -48,7 +48,7 @@ typedef struct lvd_entity {
   bool is_fiber;      /* it is the head of an lvd_fiber, and has no actor */
   bool begun;         /* init has run */
   bool unsettled;     /* on its worker's list */
-  bool knotted;       /* control.c, once all is at rest */
+  bool knotted;       /* rest.c, once all is at rest */
   bool forks;         /* an actor that has forked: from now on it may wait, for its forks */
   lvd_aptr questions; /* an actor's: descriptors that it has asked about (blocking.c) */
   lvd_fiber *stack;   /* the one an actor that may wait runs on (actor_stack.c) */
@@ -200,7 +200,7 @@ typedef struct lvd_app_share {
   uint64_t ends_since;         /* ... which they first saw then; 0: not yet */
   lvd_a32 known;               /* something of the application has been here */
   lvd_a32 taking;              /* `take_up` has been left, and has not run */
-  lvd_command take_up, forget; /* control.c */
+  lvd_command take_up, forget; /* control.c, keeper.c */
   bool counted;                /* this worker is counted in app->live */
   bool candidate;              /* on the worker's quiet list */
   struct lvd_app_share *next;
@@ -301,7 +301,7 @@ struct lvd_runtime {
   lvd_port_mutex lock;  /* the list of applications, the running set */
   lvd_app *apps;
   uint32_t given_count;       /* workers in the running set */
-  struct lvd_keeper *keepers; /* under pool_lock: usually one (control.c) */
+  struct lvd_keeper *keepers; /* under pool_lock: usually one (keeper.c) */
   lvd_a32 keepers_idle;
   lvd_a32 keeper_work; /* bumped when an application begins to end; the keeper sleeps on it */
   lvd_a32 keeper_ending;
@@ -447,12 +447,29 @@ void lvd_cores_back(lvd_app *app);
 
 /* ---- control.c ---------------------------------------------------------------------------- */
 
-lvd_status lvd_keeper_start(lvd_runtime *rt);
-void lvd_keepers_end(lvd_runtime *rt);
-/* The keeper that calls this waits for long: another one does its work meanwhile. */
-void lvd_keeper_held_up(lvd_runtime *rt);
+lvd_status lvd_app_told(const lvd_app *app); /* why it is to end */
+void lvd_app_end(lvd_app *app, lvd_status outcome);
+void lvd_app_retarget(lvd_app *app, lvd_entity *e, uint32_t worker);
+/* What is held of it is ready again, where something of it is known. Nobody waits for that. */
+void lvd_app_take_up(lvd_app *app);
 /* Waits until no activation of `app` goes on that has begun before its phase or pause was set. */
 void lvd_app_still(lvd_app *app);
+
+/* ---- rest.c ------------------------------------------------------------------------------- */
+
+void lvd_app_quiet(lvd_app *app); /* live has come to 0, or what is outside has changed since */
+/* True: there are suspects, or, where they are to be looked at since rest has lasted, there were some until now. */
+bool lvd_suspects_find(lvd_runtime *rt, bool look);
+
+/* ---- keeper.c ----------------------------------------------------------------------------- */
+
+lvd_status lvd_keeper_start(lvd_runtime *rt);
+void lvd_keepers_end(lvd_runtime *rt);
+void lvd_keeper_main(void *rt);
+void lvd_keeper_ring(lvd_runtime *rt); /* there is something to look at, or to end */
+/* The keeper that calls this has waited for so long: another one does its work meanwhile. */
+enum { LVD_HELD_UP_NS = 1000000 };
+void lvd_keeper_held_up(lvd_runtime *rt);
 
 /* ---- settle.c ----------------------------------------------------------------------------- */
 
@@ -663,10 +680,8 @@ static inline uint64_t lvd_took(lvd_worker *w, uint64_t end) {
  * large. */
 uint32_t lvd_ring_slots(uint32_t capacity, uint32_t elem_size);
 
-/* ---- app.c, control.c --------------------------------------------------------------------- */
+/* ---- app.c -------------------------------------------------------------------------------- */
 
-void lvd_keeper_main(void *rt);
-void lvd_keeper_ring(lvd_runtime *rt);
 void lvd_apps_free(lvd_runtime *rt);
 
 /* ---- call.c ------------------------------------------------------------------------------- */
@@ -674,11 +689,6 @@ void lvd_apps_free(lvd_runtime *rt);
 void lvd_calls_free(lvd_runtime *rt);
 void lvd_units_free(lvd_app *app);
 size_t lvd_units_why(lvd_app *app, char *text, size_t size); /* of those that have failed */
-
-void lvd_app_quiet(lvd_app *app); /* live has come to 0, or what is outside has changed since */
-lvd_status lvd_app_told(const lvd_app *app); /* why it is to end */
-void lvd_app_end(lvd_app *app, lvd_status outcome);
-void lvd_app_retarget(lvd_app *app, lvd_entity *e, uint32_t worker);
 
 /* ---- fault.c ------------------------------------------------------------------------------ */
 

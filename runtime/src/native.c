@@ -68,7 +68,7 @@ void *lvd_app_data(lvd_app *app, const void *key, size_t size, void (*end)(void 
 lvd_status lvd_app_inherit(lvd_app *app, lvd_app *old) {
   LVD_INSIDE;
   if (!old || app == old) return LVD_E_ARGUMENT;
-  lvd_store_release_ptr(&old->heir, app); /* pairs with its end (control.c) */
+  lvd_store_release_ptr(&old->heir, app); /* pairs with its end (keeper.c) */
   return LVD_OK;
 }
 

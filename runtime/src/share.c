@@ -6,7 +6,7 @@
  * is counted with each firing; and only after settling is "nothing of it is ready here" certain (settle.c): a share
  * in which nothing is ready waits on the worker's quiet list until then. What was on its way here, and what fibers
  * have ended here, is taken from the counts then, too, or before that when it is very much. Whoever takes the last
- * from `live` has it judged whether the application is at rest (control.c).
+ * from `live` has it judged whether the application is at rest (rest.c).
  *
  * Pairs of orders
  *   rest:  add_release live -> quiet: load_acquire live           what the actors left behind
