@@ -9,7 +9,9 @@
 //! it is not loaded again unless somebody asks for it. Who that is, `journal.rs` finds out.
 //!
 //! One that has been told to go may take long for it, or never end. A second file of another kind says so, and
-//! the next host forgets it instead of loading it again.
+//! the next host forgets it instead of loading it again. How these files change, `files` knows.
+
+mod files;
 
 use crate::api::serve::lock_of_another;
 use crate::api::types::LoadRequest;
@@ -17,10 +19,12 @@ use crate::halves;
 use crate::journal::{Journal, held};
 use crate::lock::lock;
 use crate::refusal::{Kind, Refusal};
-use serde::{Deserialize, Serialize};
+use files::{
+    Change, finish, forget_file, forget_gone, going, kept, named, output_of, tidy, write_request,
+    write_whole,
+};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
@@ -165,7 +169,7 @@ impl Memory {
     }
 
     fn file(&self, name: &str) -> PathBuf {
-        self.folder.join(format!("{name}.json"))
+        self.folder.join(kept(name))
     }
 
     fn held_file(&self, name: &str) -> PathBuf {
@@ -223,10 +227,7 @@ impl Memory {
             forget: Vec::new(),
         };
         if let Err(e) = change.make(&self.folder) {
-            for (name, ..) in all {
-                let _ = std::fs::remove_file(self.file(name));
-            }
-            let _ = std::fs::remove_file(self.folder.join(CHANGE));
+            change.take_back(&self.folder);
             return Err(e);
         }
         for (name, ..) in all {
@@ -419,137 +420,9 @@ impl Drop for Replaces<'_> {
     }
 }
 
-/// What is changed of several files, which a next host finishes if it finds it.
-#[derive(Debug, Default, Deserialize, Serialize)]
-struct Change {
-    keep: Vec<LoadRequest>,
-    forget: Vec<String>,
-}
-
-const CHANGE: &str = ".change";
-
-impl Change {
-    /// From the moment that its file is there it will be made, whatever happens.
-    fn make(&self, folder: &Path) -> std::io::Result<()> {
-        // One file appears or goes as a whole anyway.
-        let several = self.keep.len() + self.forget.len() > 1;
-        if several {
-            write_whole(folder, CHANGE, &serde_json::to_vec(self)?)?;
-        }
-        for request in &self.keep {
-            write_request(folder, request)?;
-        }
-        for name in &self.forget {
-            match std::fs::remove_file(folder.join(format!("{name}.json"))) {
-                Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
-                _ => {}
-            }
-        }
-        match several {
-            true => std::fs::remove_file(folder.join(CHANGE)),
-            false => Ok(()),
-        }
-    }
-}
-
-/// Makes the change in whose midst the host before was ended.
-fn finish(folder: &Path) -> std::io::Result<()> {
-    let text = match std::fs::read(folder.join(CHANGE)) {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        text => text?,
-    };
-    let named = |e: std::io::Error| std::io::Error::new(e.kind(), format!("{CHANGE}: {e}"));
-    let change: Change = serde_json::from_slice(&text).map_err(|e| named(e.into()))?;
-    change.make(folder).map_err(named)?;
-    // One alone needs no such file, and has left it.
-    let _ = std::fs::remove_file(folder.join(CHANGE));
-    Ok(())
-}
-
-fn named(name: &str, request: &LoadRequest) -> LoadRequest {
-    LoadRequest {
-        name: Some(name.to_string()),
-        ..request.clone()
-    }
-}
-
-fn write_request(folder: &Path, request: &LoadRequest) -> std::io::Result<()> {
-    let name = request.name.as_deref().unwrap_or_default();
-    let text = serde_json::to_vec_pretty(request)?;
-    write_whole(folder, &format!("{name}.json"), &text)
-}
-
-/// The file is there with all of the text, or as it was.
-fn write_whole(folder: &Path, name: &str, text: &[u8]) -> std::io::Result<()> {
-    // A name does not begin with a dot, so this is nobody's.
-    let new = folder.join(format!(".{name}.new"));
-    let written = File::create(&new).and_then(|mut file| {
-        file.write_all(text)?;
-        file.sync_all()
-    });
-    let done = written
-        .and_then(|()| std::fs::rename(&new, folder.join(name)))
-        .and_then(|()| File::open(folder)?.sync_all());
-    if done.is_err() {
-        drop(std::fs::remove_file(&new));
-    }
-    done
-}
-
-/// The file that says that an application has been told to go.
-fn going(name: &str) -> String {
-    format!("{name}.going")
-}
-
-/// Takes away what is kept of one; that it was to go last, so that it is known as long as it matters.
-fn forget_file(folder: &Path, name: &str) {
-    let _ = std::fs::remove_file(folder.join(format!("{name}.json")));
-    let _ = std::fs::remove_file(folder.join(going(name)));
-}
-
-/// Forgets all that had been told to go: their names.
-fn forget_gone(folder: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let files = entries.map(|e| e.file_name().to_string_lossy().into_owned());
-    let names = files.filter_map(|f| f.strip_suffix(".going").map(str::to_string));
-    let (mut gone, mut halves) = (Vec::new(), Vec::new());
-    for name in names.collect::<Vec<_>>() {
-        let kept = folder.join(format!("{name}.json")).exists();
-        halves.extend(output_of(folder, &name));
-        forget_file(folder, &name);
-        let _ = std::fs::remove_file(folder.join(held(&name)));
-        gone.extend(kept.then_some(name));
-    }
-    halves::remove_all_soon(halves);
-    gone.sort();
-    gone
-}
-
-/// Where one that is kept wrote, if that is a file.
-fn output_of(folder: &Path, name: &str) -> Vec<PathBuf> {
-    let text = std::fs::read(folder.join(format!("{name}.json"))).unwrap_or_default();
-    let request = serde_json::from_slice(&text).ok();
-    Vec::from_iter(request.and_then(|r| halves::output_of(&r)))
-}
-
-/// The names of all that are kept; halves that a killed host had begun to keep are removed.
-fn tidy(folder: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten();
-    let mut names = Vec::new();
-    for entry in entries.flatten() {
-        let file = entry.file_name().to_string_lossy().into_owned();
-        if file.starts_with('.') && file.ends_with(".new") {
-            let _ = std::fs::remove_file(entry.path());
-        } else if let Some(name) = file.strip_suffix(".json").filter(|n| !n.starts_with('.')) {
-            names.push(name.to_string());
-        }
-    }
-    names.sort();
-    names
-}
-
 #[cfg(test)]
 mod tests {
+    use super::files::CHANGE;
     use super::*;
 
     fn request() -> LoadRequest {
