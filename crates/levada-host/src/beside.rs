@@ -2,9 +2,9 @@
 //! Who computes for this host in processes of their own: what it has to know of them where it gives cores away, and
 //! where it places what computes here.
 
+use crate::lock::lock;
 use crate::table::Shared;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 /// All of them together.
@@ -65,8 +65,7 @@ impl Shared {
             return vec![1.0; self.machine.workers()];
         }
         let mut left = self.left_beside(true);
-        let seen = self.left_lately.lock();
-        let seen = seen.unwrap_or_else(PoisonError::into_inner);
+        let seen = lock(&self.left_lately);
         if let Some((_, seen)) = seen.as_ref().filter(|(at, _)| at.elapsed() < LATELY) {
             let both = left.iter_mut().zip(seen);
             both.for_each(|(left, seen)| *left = left.min(*seen));
@@ -76,10 +75,7 @@ impl Shared {
 
     /// Remembers what was seen of all of them where something runs.
     pub fn see_left(&self, left: Vec<f64>) {
-        let mut seen = self
-            .left_lately
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut seen = lock(&self.left_lately);
         *seen = Some((Instant::now(), left));
     }
 }

@@ -3,9 +3,10 @@
 //! sees how it came to this; who follows and is too slow, or asks for what is not kept any more, is told how
 //! many he has missed.
 
+use crate::lock::lock;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::broadcast;
 
@@ -132,7 +133,7 @@ impl Events {
         moved: Option<(String, u32, u32)>,
     ) {
         let at = SystemTime::now().duration_since(UNIX_EPOCH);
-        let mut past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut past = lock(&self.past);
         let (from, to) = moved.as_ref().map(|m| (m.1, m.2)).unzip();
         let event = Event {
             number: past.next,
@@ -156,7 +157,7 @@ impl Events {
     /// All that are kept with a number above `since`, and what comes from now on. Who knows that number is told
     /// first how many he has missed.
     pub fn follow(&self, since: Option<u64>) -> (Vec<Line>, broadcast::Receiver<Event>) {
-        let past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
+        let past = lock(&self.past);
         let first = past.kept.front().map_or(past.next, |e| e.number);
         let gone = since.map_or(0, |since| (first - 1).saturating_sub(since));
         let missed = (gone > 0).then(|| Line::Missed(Missed::of(gone)));

@@ -15,12 +15,13 @@
 //! - If there are none, and that comes again soon, all are begun so, and settle in twice the time that it took.
 
 use crate::last_words;
+use crate::lock::lock;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// So long an application has run before it has settled.
@@ -316,7 +317,7 @@ impl Journal {
 
 impl Inner {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn write(&self, line: &str) {

@@ -5,7 +5,7 @@ use crate::beside::Beside;
 use crate::events::{Events, What};
 use crate::graph::links;
 use crate::hosted::{Hosted, Seen, State};
-use crate::lock::lock;
+use crate::lock::{lock, whole};
 use crate::measured::{self, Measured};
 use crate::outcome::{Ended, Outcome};
 use crate::stdio::Stdio;
@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
 /// So many that have ended are remembered.
@@ -93,7 +93,7 @@ impl Shared {
         left: Duration,
     ) -> MutexGuard<'a, Table> {
         let waited = self.changed.wait_timeout(table, left);
-        waited.unwrap_or_else(PoisonError::into_inner).0
+        whole(waited).0
     }
 
     pub fn state(&self, number: u64) -> Option<State> {

@@ -3,6 +3,7 @@
 
 use super::address::At;
 use super::{Answer, Failed, Kind, Of, Refusal, Served, Shared, USUAL, aside, limit, read};
+use crate::lock::lock;
 use axum::Json;
 use axum::extract::Request;
 use axum::http::StatusCode;
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::io::{PipeReader, PipeWriter};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use utoipa::ToSchema;
 
 /// For whom a core is left.
@@ -50,7 +51,7 @@ struct One {
 
 impl AllAway {
     fn all(&self) -> MutexGuard<'_, Numbered> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     fn add(&self, worker: u32, lasts: PipeWriter) -> u64 {

@@ -8,6 +8,8 @@
 
 use super::isolated::{AllIsolated, Isolated};
 use super::{Answer, Failed, Kind, Of, Refusal, Shared, read};
+use crate::deadline::EVER;
+use crate::lock::lock;
 use axum::Json;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
@@ -15,14 +17,11 @@ use hyper::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard};
 use utoipa::ToSchema;
 
 /// To look at each takes some time.
 const MOST: usize = 1024;
-/// A process answers, or ends.
-const EVER: Duration = Duration::from_secs(1 << 20);
 
 /// Processes by their numbers.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, ToSchema)]
@@ -37,7 +36,7 @@ pub struct Others(Mutex<BTreeSet<u32>>);
 
 impl Others {
     fn all(&self) -> MutexGuard<'_, BTreeSet<u32>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// Each with a number that no application has.
@@ -95,7 +94,7 @@ struct State {
 
 impl Telling {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 
@@ -124,6 +123,7 @@ impl Isolated {
                 }
                 state.wanted.clone()
             };
+            // A process answers, or ends.
             let client = self.client.clone().within(EVER);
             let body = json!(Processes {
                 process: process.clone()

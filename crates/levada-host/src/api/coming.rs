@@ -3,9 +3,10 @@
 //! has taken its place. What is done to it by name meanwhile would meet something that has not begun, and take it for
 //! one that is paused; so it waits. What a restore is still to load is known here as well, and waited for.
 
+use crate::lock::{lock, whole};
 use crate::refusal::{Kind, Refusal};
 use std::collections::BTreeSet;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 #[derive(Debug, Default)]
@@ -52,7 +53,7 @@ impl State {
 
 impl AllComing {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// A restore is to load these.
@@ -85,7 +86,7 @@ impl AllComing {
     pub fn loads_then(&self, name: &str) -> Coming<'_> {
         let taken = |state: &mut State| state.now.iter().any(|n| n.0 == name);
         let state = self.changed.wait_while(self.state(), taken);
-        let mut state = state.unwrap_or_else(PoisonError::into_inner);
+        let mut state = whole(state);
         self.enter(&mut state, name, What::Loaded)
     }
 
@@ -133,7 +134,7 @@ impl AllComing {
                 return Err(why);
             }
             let waited = self.changed.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            state = whole(waited).0;
         }
         Ok((state, left))
     }

@@ -25,14 +25,14 @@ use super::types::{
 };
 use crate::client::{Client, encoded};
 use crate::events::{Events, What};
-use crate::lock::lock;
+use crate::lock::{lock, whole};
 use crate::refusal::{Kind, Refusal};
 use hyper::Method;
 use process::data_of;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::process::Child;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// So long it may take to say how its application is; what it said last is told instead.
@@ -214,10 +214,7 @@ impl Isolated {
     fn until_over(&self, within: Duration) -> Option<String> {
         let known = self.known();
         let waits = |k: &mut Known| k.over.is_none();
-        let (known, _) = self
-            .changed
-            .wait_timeout_while(known, within, waits)
-            .unwrap_or_else(PoisonError::into_inner);
+        let (known, _) = whole(self.changed.wait_timeout_while(known, within, waits));
         known.over.clone()
     }
 

@@ -7,8 +7,9 @@
 //! looked at while something of the host runs, which costs nothing while nothing does; whoever wants to know it
 //! after such a time waits for a second look.
 
+use crate::lock::lock;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// They are looked at no more often than this, nor than so many times what a look takes; and what was seen so many
@@ -83,7 +84,7 @@ fn computed(threads: &[Thread]) -> BTreeMap<u32, f64> {
 
 impl Taken {
     fn all(&self) -> MutexGuard<'_, All> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// The parts of each core that these take, by number and process; `now`, if that is known of each, or else a

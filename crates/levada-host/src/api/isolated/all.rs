@@ -9,6 +9,7 @@ use crate::api::prepare::Prepared;
 use crate::api::taken::Taken;
 use crate::api::types::{Details, Failed, Unloaded};
 use crate::beside::Beside;
+use crate::deadline::deadline;
 use crate::events::{Events, What};
 use crate::host::Host;
 use crate::lock::lock;
@@ -166,7 +167,7 @@ impl AllIsolated {
         let all: Vec<Arc<Isolated>> = self.list();
         all.iter().for_each(|i| i.stop());
         // They have the same limit, and say themselves what lasts.
-        let until = Instant::now() + within.min(Duration::from_secs(1 << 20)) + SOON;
+        let until = deadline(within) + SOON;
         let lasts = |i: &&Arc<Isolated>| {
             let left = until.saturating_duration_since(Instant::now());
             i.until_over(left).is_none()
