@@ -159,8 +159,11 @@ static bool meet(mc_domain *d) {
 static void bellman(void *argument) {
   mc_domain *d = argument;
   static const uint32_t all = 1 + MC_PROCESSES;
+  uint32_t has = 0;
   lvd_port_signals_keep_out();
   while (!lvd_load_relaxed_u32(&d->stop)) {
+    uint32_t serves = lvd_load_relaxed_u32(&d->serves);
+    if (serves != has) lvd_port_thread_realtime(has = serves);
     bool now_and_then = meet(d), ready[1 + MC_PROCESSES];
     int fd[1 + MC_PROCESSES];
     fd[0] = d->bell;

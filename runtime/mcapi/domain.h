@@ -247,6 +247,7 @@ struct mc_domain {
   lvd_port_mutex lock;      /* of listeners and peers being mapped */
   lvd_port_thread *bellman;
   lvd_a32 stop;
+  lvd_a32 serves; /* the bellman's priority: that of who serves the workers whose fibers it wakes */
   uint32_t joins; /* as the bellman has seen it */
   lvd_a64 sendings;
   mc_listener *listeners;

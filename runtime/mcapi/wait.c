@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Bells, and the one place where this face waits: through the runtime's wait, on its node's bell. */
+#include <levada/runtime.h>
+
 #include "domain.h"
 
 /* ---- ringing -------------------------------------------------------------------------------- */
@@ -67,6 +69,14 @@ static void list(mc_domain *d, mc_listener *l, bool listed) {
   lvd_port_unlock(&d->lock);
 }
 
+/* The bellman is to wake a fiber of the caller's worker, which may let nobody of the usual class in. */
+static void have_served(mc_domain *d) {
+  uint32_t priority = lvd_serving_priority();
+  if (priority <= lvd_load_relaxed_u32(&d->serves)) return;
+  lvd_store_relaxed_u32(&d->serves, priority);
+  lvd_port_named_bell_ring(d->bell);
+}
+
 /* The flag stays up when nobody waits any more: one ring too many. */
 static void arm(lvd_watch *w, bool armed) {
   mc_listener *l = (mc_listener *)w;
@@ -75,6 +85,7 @@ static void arm(lvd_watch *w, bool armed) {
   bool fiber = lvd_load_relaxed_ptr(&w->sleeper.who) != NULL;
   if (fiber) list(d, l, armed);
   if (!armed) return;
+  if (fiber) have_served(d);
   lvd_store_relaxed_u32(fiber ? &bell->fibers : &bell->threads, 1);
   if (l->arm) l->arm(l->what);
   lvd_fence_seq_cst();

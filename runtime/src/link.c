@@ -329,6 +329,7 @@ static bool arm(lvd_link *link) {
 static void bellman(void *argument) {
   lvd_link *link = argument;
   lvd_a32 *rung = &link->segment->bell[link->side].rung;
+  lvd_take_priority(link->app->rt, LVD_ABOVE_SERVES); /* it only wakes and starts fibers */
   while (!lvd_load_relaxed_u32(&link->stop)) {
     lvd_exchange_acquire_u32(rung, 0);
     bool accused = lvd_link_state(link) != LVD_OK;

@@ -93,6 +93,12 @@ void lvd_thread_serves(const lvd_runtime *rt) {
   if (rt) lvd_take_priority(rt, LVD_ABOVE_SERVES);
 }
 
+uint32_t lvd_serving_priority(void) {
+  const lvd_worker *w = lvd_this_worker();
+  uint32_t least = w ? w->rt->options.realtime : 0;
+  return least ? least + LVD_ABOVE_SERVES : 0;
+}
+
 lvd_status lvd_runtime_create(const lvd_runtime_options *options, lvd_runtime **out) {
   LVD_INSIDE;
   if (!out) return LVD_E_ARGUMENT;

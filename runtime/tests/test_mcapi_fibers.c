@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* MCAPI among fibers: nodes that are fibers, fibers that wait for messages of other fibers and of other
  * processes, and a worker that goes on meanwhile. */
+#include "ranks.h"
 #include "test_mcapi.h"
 
 #include <levada/fiber.h>
@@ -125,6 +126,33 @@ void test_mcapi_fiber_and_process(void) {
   lvd_fiber_cancel(f);
   CHECK_EQ(lvd_fiber_join(f, -1), LVD_OK);
   CHECK_EQ(answered, 50);
+  lvd_app_unload(app);
+  lvd_runtime_destroy(rt);
+  node_ends();
+}
+
+static void waits_for_ever(void *unused) {
+  char never;
+  size_t size;
+  mcapi_status_t s;
+  (void)unused;
+  mcapi_msg_recv(endpoint_at(5), &never, 1, &size, &s);
+  SAYS(s, MCAPI_ERR_REQUEST_CANCELLED);
+}
+
+/* Who wakes fibers goes before their workers, or these might keep him away: from when one waits, whoever has
+ * initialized the node. */
+void test_mcapi_fibers_realtime(void) {
+  test_domain();
+  lvd_runtime *rt = realtime_runtime();
+  lvd_app *app = app_of(rt);
+  lvd_fiber *f;
+  node_is(1);
+  has_rank("levada/mcapi", 0);
+  CHECK_EQ(lvd_fiber_start(app, waits_for_ever, NULL, NULL, &f), LVD_OK);
+  has_rank("levada/mcapi", 5);
+  lvd_fiber_cancel(f);
+  CHECK_EQ(lvd_fiber_join(f, -1), LVD_OK);
   lvd_app_unload(app);
   lvd_runtime_destroy(rt);
   node_ends();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Units that are processes: calls, streams, and death at any moment. LEVADA_CHILD is child.c. */
 #include "bench.h"
+#include "ranks.h"
 
 #include <levada/srpc.h>
 
@@ -16,6 +17,21 @@ void test_process_calls(void) {
   CHECK(lvd_unit_process(u) > 0 && strstr(lvd_unit_name(u), "process "));
   call_twice_of_many(&u, 1, SCALED(40) + 1);
   call_backwards(u, 0, LVD_CALL_MOST, 100);
+  CHECK_EQ(lvd_unit_unload(u), LVD_OK);
+  bench_free(&b);
+}
+
+/* Who tells workers what comes from a process goes before them, or they might keep him away. The process itself is
+ * of the usual class. */
+void test_process_realtime(void) {
+  can_start();
+  bench b = {.rt = realtime_runtime()};
+  CHECK_EQ(lvd_app_open(b.rt, NULL, &b.app), LVD_OK);
+  b.page = make_page(b.path);
+  lvd_unit *u = load(&b, "serve");
+  has_rank("levada/bell", 5);
+  CHECK_EQ(sched_getscheduler(lvd_unit_process(u)), SCHED_OTHER);
+  call_twice_of_many(&u, 1, 20);
   CHECK_EQ(lvd_unit_unload(u), LVD_OK);
   bench_free(&b);
 }

@@ -153,7 +153,10 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
         true => guard::end_by,
         false => interrupt::exit,
     };
-    let interrupt = match Interrupt::watch_without_pipe(move || ended.notify_one(), at_once) {
+    let runtime = served.host.runtime().clone();
+    let serve_it = move || runtime.serve();
+    let stop = move || ended.notify_one();
+    let interrupt = match Interrupt::watch_without_pipe(serve_it, stop, at_once) {
         Ok(interrupt) => interrupt,
         Err(e) => return failure(format!("cannot watch for signals: {e}")),
     };

@@ -20,27 +20,34 @@ pub fn exit(signal: i32) -> ! {
 }
 
 impl Interrupt {
-    /// Calls `stop` when a signal comes, in a thread of its own.
-    pub fn watch(stop: impl Fn() + Send + Sync + 'static) -> std::io::Result<Interrupt> {
-        Interrupt::watch_for(&[SIGINT, SIGTERM, SIGHUP, SIGPIPE], stop, exit)
+    /// Calls `stop` when a signal comes, in a thread of its own. That, and the one that waits for signals, is `prepared`
+    /// first: where workers let nobody of the usual class in, it is to go before them.
+    pub fn watch(
+        prepared: impl Fn() + Send + Sync + 'static,
+        stop: impl Fn() + Send + Sync + 'static,
+    ) -> std::io::Result<Interrupt> {
+        let signals = [SIGINT, SIGTERM, SIGHUP, SIGPIPE];
+        Interrupt::watch_for(&signals, prepared, stop, exit)
     }
 
     /// The same, but that readers of the output may go, and that `end` ends the process when the second one comes.
     pub fn watch_without_pipe(
+        prepared: impl Fn() + Send + Sync + 'static,
         stop: impl Fn() + Send + Sync + 'static,
         end: fn(i32) -> !,
     ) -> std::io::Result<Interrupt> {
         // SAFETY: ignored from here on, in this process alone.
         unsafe { libc::signal(SIGPIPE, libc::SIG_IGN) };
-        Interrupt::watch_for(&[SIGINT, SIGTERM, SIGHUP], stop, end)
+        Interrupt::watch_for(&[SIGINT, SIGTERM, SIGHUP], prepared, stop, end)
     }
 
     fn watch_for(
         numbers: &[i32],
+        prepared: impl Fn() + Send + Sync + 'static,
         stop: impl Fn() + Send + Sync + 'static,
         end: fn(i32) -> !,
     ) -> std::io::Result<Interrupt> {
-        let stop = Arc::new(stop);
+        let both = Arc::new((prepared, stop));
         let mut signals = Signals::new(numbers)?;
         let handle = signals.handle();
         let signal = Arc::new(AtomicI32::new(0));
@@ -49,6 +56,7 @@ impl Interrupt {
             .name("signals".to_string())
             .spawn(move || {
                 let mut stopping = None;
+                both.0();
                 for number in signals.forever() {
                     if seen.swap(number, Ordering::Relaxed) != 0 {
                         if number == SIGPIPE {
@@ -58,8 +66,11 @@ impl Interrupt {
                         end(number);
                     }
                     // Stopping waits for the actions that run; the next signal must not.
-                    let stop = stop.clone();
-                    stopping = Some(std::thread::spawn(move || stop()));
+                    let both = both.clone();
+                    stopping = Some(std::thread::spawn(move || {
+                        both.0();
+                        both.1();
+                    }));
                 }
                 // The application is let go by all before its natives finish their files.
                 if let Some(thread) = stopping {
@@ -100,7 +111,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_has_ended_is_woken_for_nothing() {
-        let mut watch = Interrupt::watch(|| ()).unwrap();
+        let mut watch = Interrupt::watch(|| (), || ()).unwrap();
         watch.handle.close();
         watch.thread.take().unwrap().join().unwrap();
         drop(watch);

@@ -92,7 +92,9 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     })?;
     let app = &hosted.app;
     let stopped = hosted.clone();
-    let interrupt = match Interrupt::watch(move || drop(stopped.app.stop())) {
+    let runtime = host.runtime().clone();
+    let stop = move || drop(stopped.app.stop());
+    let interrupt = match Interrupt::watch(move || runtime.serve(), stop) {
         Ok(interrupt) => interrupt,
         Err(e) => return failure(format!("cannot watch for signals: {e}")),
     };
@@ -113,6 +115,8 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         .and_then(|_| Looks::begin(&hosted, host.runtime()));
     let limit = args.runtime.time_limit.filter(|ms| *ms > 0);
     let endless = Endless::new(limit.map(|ms| Duration::from_millis(ms.into())));
+    // Signals are handled on it, too, and it says how far all is.
+    host.runtime().serve();
     let ended = until_end(app, progress.as_mut(), endless, &interrupt);
     let elapsed = start.elapsed();
     drop(progress);

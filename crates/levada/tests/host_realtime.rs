@@ -87,6 +87,7 @@ fn each_thread_has_the_class_of_what_it_does() {
         ("levada/watchdog", &serves),
         ("levada/watch", &serves),
         ("levada/keep", &serves),
+        ("signals", &serves),
     ];
     let process = host.child.id();
     for (name, class) in expected {

@@ -54,6 +54,9 @@ LVD_API void lvd_runtime_destroy(lvd_runtime *rt);
  * priority it has a higher one from now on, so that it has its turn whatever they compute; else nothing changes.
  * What it starts is of the usual class. */
 LVD_API void lvd_thread_serves(const lvd_runtime *rt);
+/* The priority of such a thread, of the runtime whose worker runs the caller; 0: the usual class, or nobody's worker
+ * does. For a library whose own thread wakes fibers, and has no runtime. */
+LVD_API uint32_t lvd_serving_priority(void);
 
 /* Workers that there are, whether or not their core is in the running set. */
 LVD_API uint32_t lvd_workers(const lvd_runtime *rt);

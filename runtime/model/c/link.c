@@ -104,6 +104,7 @@ void lvd_port_bell_wait(int bell, int own, const lvd_port_process *p, int64_t ti
 
 /* Threads alone wait. */
 lvd_fiber *lvd_fiber_self(void) { return NULL; }
+bool lvd_port_thread_realtime(uint32_t priority) { return (void)priority, true; }
 lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_want *want, uint32_t count, int64_t timeout_ns,
                           uint32_t *which) {
   (void)f, (void)want, (void)count, (void)timeout_ns, (void)which;

@@ -177,6 +177,8 @@ lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_want *want, uint32_t count, in
   abort();
 }
 void lvd_stream_thread_flush(void) {}
+uint32_t lvd_serving_priority(void) { return 0; }
+bool lvd_port_thread_realtime(uint32_t priority) { return (void)priority, true; }
 
 /* ---- what a check does ------------------------------------------------------------------------- */
 
