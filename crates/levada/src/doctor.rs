@@ -7,6 +7,7 @@ mod process;
 use crate::cli::DoctorArgs;
 use crate::mcapi_limits;
 use crate::output::{self, Failure, GREEN, RED, YELLOW, paint};
+use crate::realtime;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -67,6 +68,7 @@ pub fn doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
         map_count(),
         guards(),
         urgent(),
+        real_time(realtime::usable(), realtime::throttled()),
         pinning(),
         timer(),
         perf(),
@@ -412,6 +414,21 @@ fn urgent() -> Finding {
     urgent_found(real_time, nice)
 }
 
+/// May workers go before all that is of the usual class?
+fn real_time(usable: Result<(), (String, String)>, throttled: Option<String>) -> Finding {
+    match usable {
+        Ok(()) => {
+            let limit = throttled.map_or_else(String::new, |t| format!("; {t}"));
+            let found = format!("workers can go before all else: levada host --realtime{limit}");
+            ok("real time", found)
+        }
+        Err((why, help)) => {
+            let found = format!("levada host --realtime cannot be used: {why}");
+            not(State::Advice, "real time", found, &help)
+        }
+    }
+}
+
 fn urgent_found(real_time: bool, nice: bool) -> Finding {
     const HELP: &str = "for the real-time class: run as root, or setcap cap_sys_nice+ep PROGRAM, or \
                         ulimit -r 1 (limits.conf: rtprio)";
@@ -529,6 +546,18 @@ mod tests {
         let light = guards_found(true, 65530);
         assert_eq!(light.state, State::Ok);
         assert!(light.help.is_none());
+    }
+
+    #[test]
+    fn whether_workers_can_go_first_is_said() {
+        let usable = real_time(Ok(()), Some("950 of 1000 ms".to_string()));
+        assert_eq!(usable.state, State::Ok);
+        assert!(usable.found.contains("--realtime; 950 of"), "{usable:?}");
+        let wants = ("no rights".to_string(), "ulimit -r 3".to_string());
+        let not = real_time(Err(wants), None);
+        assert_eq!(not.state, State::Advice);
+        assert!(not.found.ends_with(": no rights"), "{not:?}");
+        assert_eq!(not.help.as_deref(), Some("ulimit -r 3"));
     }
 
     #[test]

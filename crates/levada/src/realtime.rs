@@ -18,19 +18,32 @@ pub fn start(options: &HostOptions) -> Result<Host, Failure> {
     Ok(Host::new(options)?)
 }
 
-/// What serves the workers has a priority two above theirs.
+/// Whether hosts of this user may have the least one: else what is missing, and what to do.
+pub fn usable() -> Result<(), (String, String)> {
+    const LEAST: u32 = 1;
+    if !realtime_allowed(LEAST) {
+        let (why, help) = missing(LEAST);
+        return Err((why.to_string(), help));
+    }
+    compute_without_end().map_err(|e| (e.what, e.help.unwrap_or_default()))
+}
+
 fn refuse<T>(priority: u32) -> Result<T, Failure> {
-    let most = priority + 2;
     let what = format!("the workers cannot have real-time priority {priority}");
+    let (why, help) = missing(priority);
+    failure_with(format!("{what}: {why}"), help)
+}
+
+/// Why the system does not allow it, and what to do: what serves the workers has a priority two above theirs.
+fn missing(priority: u32) -> (&'static str, String) {
+    let most = priority + 2;
     let help = format!(
         "be root, or have a limit of at least {most} (ulimit -r {most}; LimitRTPRIO={most} in a unit of systemd): \
          what serves the workers goes before them"
     );
     let own = std::process::id() as i32;
-    match realtime::refused(&Machine::this(), own, &help) {
-        (Some(why), help) => failure_with(format!("{what}: {why}"), help),
-        (None, help) => failure_with(format!("{what}: the system does not allow it"), help),
-    }
+    let (why, help) = realtime::refused(&Machine::this(), own, &help);
+    (why.unwrap_or("the system does not allow it"), help)
 }
 
 /// Where there is a limit of how long a thread with a real-time priority may compute without waiting, the system ends
@@ -65,5 +78,10 @@ fn compute_without_end() -> Result<(), Failure> {
 /// What is to be known about it.
 pub fn note(options: &HostOptions) -> Option<String> {
     let asked = options.runtime.realtime > 0;
-    asked.then(|| realtime::throttle(&Machine::this()))?
+    asked.then(throttled)?
+}
+
+/// What the system keeps of each core for others.
+pub fn throttled() -> Option<String> {
+    realtime::throttle(&Machine::this())
 }

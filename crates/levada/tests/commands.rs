@@ -351,6 +351,7 @@ fn doctor_finds_a_compiler_and_a_cache() {
         "max_map_count",
         "fibers",
         "urgent fibers",
+        "real time",
         "perf",
     ] {
         state(what);

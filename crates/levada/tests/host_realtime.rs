@@ -120,6 +120,11 @@ fn each_thread_has_the_class_of_what_it_does() {
     );
     let at = host.json(&["stats"])["host"]["realtime"].clone();
     assert_eq!(at, 3);
+    let metrics = host.get("/metrics");
+    assert!(
+        metrics.contains("\nlevada_host_realtime_priority 3\n"),
+        "{metrics}"
+    );
     let stats = host.run(&["stats"]);
     assert!(
         stats

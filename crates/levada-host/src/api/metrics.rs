@@ -54,6 +54,11 @@ pub fn text(stats: &Stats, applications: &[Details]) -> String {
     let gauge = |name, help| Metric::new(name, "gauge", help);
     let mut up = gauge("levada_up_seconds", "Time since the host was started");
     up.add(&[], stats.host.seconds);
+    let mut realtime = gauge(
+        "levada_host_realtime_priority",
+        "Real-time priority of the workers; 0 is the usual class",
+    );
+    realtime.add(&[], stats.host.realtime.unwrap_or(0));
     let mut busy = counter("levada_worker_busy_seconds_total", "Time running actors");
     let mut asleep = counter("levada_worker_asleep_seconds_total", "Time asleep");
     let mut lost = counter(
@@ -151,6 +156,7 @@ pub fn text(stats: &Stats, applications: &[Details]) -> String {
     }
     let all = [
         up,
+        realtime,
         busy,
         asleep,
         lost,
@@ -219,5 +225,6 @@ mod tests {
         series.dedup();
         assert_eq!(series.len(), all, "{text}");
         assert!(text.contains("state=\"ended\""));
+        assert!(text.contains("\nlevada_host_realtime_priority 0\n"));
     }
 }
