@@ -58,10 +58,12 @@ struct Watch<'a> {
     quiet: u32,
     /// What workers had done when that was last asked.
     done: u64,
-    /// How often what runs has changed; whether a mapper is at work; whether it works on what is past.
+    /// How often what runs has changed; whether a mapper is at work; whether it works on what is past; whether only since
+    /// the balancer has wished so.
     changes: u64,
     maps: bool,
     stale: bool,
+    wished: bool,
     /// The looks that were taken since then; none: what runs has been given to the mapper.
     unmapped: Option<u32>,
     /// Whether a search for something better is at work; when the next one may begin.
@@ -138,6 +140,7 @@ impl Watch<'_> {
             changes: 0,
             maps: false,
             stale: false,
+            wished: false,
             unmapped: None,
             searches: false,
             search_from: Instant::now(),

@@ -148,10 +148,13 @@ impl Balancer {
         self
     }
 
-    /// Somebody else has said where the same actors are to be, whom we were about to move.
-    pub fn instead_of(mut self, before: &Balancer) -> Balancer {
+    /// Somebody else has said where the same actors are to be: since we had asked for it (`wished`), or for reasons of his own.
+    pub fn instead_of(mut self, before: &Balancer, wished: bool) -> Balancer {
         self.swings = before.swings.clone();
-        self.swings.moved(&before.placement, &self.placement);
+        match wished {
+            true => self.swings.moved(&before.placement, &self.placement),
+            false => self.swings.sent(&before.placement, &self.placement),
+        }
         self
     }
 

@@ -71,6 +71,12 @@ impl Swings {
         if self.comes_back(seats, new) {
             self.patience = self.longer();
         }
+        self.sent(seats, new);
+    }
+
+    /// The same, for another reason than that it looked better: who is late must go, and others come or leave. That is
+    /// no evidence of how well we judge, but what goes back from there is a move back.
+    pub fn sent(&mut self, seats: &[u32], new: &[u32]) {
         self.ways.extend(ways(seats, new));
         (self.moved_at, self.worth) = (self.now, None);
     }
@@ -109,5 +115,22 @@ mod tests {
         assert!(!swings.may(&[0], &[1]));
         swings.goes_by(ANY);
         assert!(swings.may(&[0], &[1]));
+    }
+
+    #[test]
+    fn who_is_sent_to_and_fro_makes_nobody_wait_for_longer() {
+        let mut swings = Swings::default();
+        for _ in 0..10 {
+            swings.sent(&[0], &[1]);
+            swings.sent(&[1], &[0]);
+        }
+        // It is still a move back, the first one.
+        assert!(!swings.may(&[0], &[1]));
+        swings.goes_by(FIRST - Duration::from_millis(1));
+        assert!(!swings.may(&[0], &[1]));
+        swings.goes_by(Duration::from_millis(1));
+        assert!(swings.may(&[0], &[1]));
+        swings.moved(&[0], &[1]);
+        assert_eq!(swings.longer(), FIRST * TIMES);
     }
 }

@@ -109,7 +109,7 @@ impl Course {
         if !moves.is_empty() {
             self.mapped += 1;
             let balancer = Balancer::new(machine, placement).after(&self.balancer);
-            self.balancer = balancer.trusting().instead_of(&self.balancer);
+            self.balancer = balancer.trusting().instead_of(&self.balancer, true);
         }
         moves
     }

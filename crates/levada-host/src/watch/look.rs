@@ -91,12 +91,12 @@ impl Watch<'_> {
         }
         let late = self.sharing().iter().any(|w| w.hosted.is_late());
         if (starved || late) && self.again.may() {
-            self.map();
+            self.map(false);
         }
         let took = graph.busy.iter().sum::<f64>() / elapsed.as_nanos().max(1) as f64;
         match &mut self.unmapped {
             Some(looks) if *looks < BEGUN => *looks += 1,
-            Some(_) if fibers || took >= SOMETHING => self.map(),
+            Some(_) if fibers || took >= SOMETHING => self.map(false),
             _ => {}
         }
         let fired = fibers || graph.busy.iter().any(|b| *b > 0.0);

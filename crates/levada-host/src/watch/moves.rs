@@ -31,16 +31,19 @@ impl Watch<'_> {
         }
     }
 
-    /// Asks the mapper where all of them should be, now that others run than before.
-    pub(super) fn map(&mut self) {
+    /// Asks the mapper where all of them should be: now that others run than before, or who is promised something is
+    /// late; or (`wished`) only since the balancer has found something better.
+    pub(super) fn map(&mut self, wished: bool) {
         if !self.shared.balance || self.sharing().len() < 2 {
             return;
         }
         self.unmapped = None;
         if self.maps {
             self.stale = true;
+            self.wished &= wished;
             return;
         }
+        self.wished = wished;
         let machine = &self.shared.machine;
         let left = self.balancer.as_ref().map(|b| b.left(machine.workers()));
         let machine = machine.left(&left.unwrap_or_default());
@@ -53,7 +56,7 @@ impl Watch<'_> {
         self.maps = false;
         if std::mem::take(&mut self.stale) || changes != self.changes {
             if self.unmapped.is_none() {
-                self.map();
+                self.map(self.wished && changes == self.changes);
             }
             return;
         }
@@ -71,7 +74,7 @@ impl Watch<'_> {
             let before = self.balancer.take();
             let balancer = self.balancer_of(placement, before.as_ref()).trusting();
             self.balancer = Some(match &before {
-                Some(before) => balancer.instead_of(before),
+                Some(before) => balancer.instead_of(before, self.wished),
                 None => balancer,
             });
         }
@@ -104,7 +107,7 @@ impl Watch<'_> {
             let moves = balancer.moves(found);
             self.make(moves);
         } else if balancer.asks(&found) && self.again.may() {
-            self.map();
+            self.map(true);
         }
     }
 
