@@ -222,7 +222,7 @@ impl Mix {
         for cost in byte.iter().chain([turn, wake, spin, asleep]) {
             if !(cost.is_finite() && (0.0..=SECOND).contains(cost)) {
                 return Err(Problem::new(
-                    format!("a cost of the machine is {cost}"),
+                    format!("a cost of the machine is {cost:?}"),
                     "costs are nanoseconds, 0 or more",
                 ));
             }
@@ -295,7 +295,7 @@ impl App {
             for (what, value) in [("time", actor.time), ("firings", actor.firings)] {
                 if !(value.is_finite() && (0.0..=MOST).contains(&value)) {
                     return wrong(
-                        format!("{}.{}: {what} is {value}", self.name, actor.name),
+                        format!("{}.{}: {what} is {value:?}", self.name, actor.name),
                         "write a number of 0 or more, a year of nanoseconds at the most",
                     );
                 }
@@ -321,7 +321,7 @@ impl App {
             ] {
                 if !(value.is_finite() && (0.0..=MOST).contains(&value)) {
                     return wrong(
-                        format!("{}: {what} of channel {i} is {value}", self.name),
+                        format!("{}: {what} of channel {i} is {value:?}", self.name),
                         "write a number of 0 or more",
                     );
                 }
@@ -329,7 +329,7 @@ impl App {
         }
         match self.promise {
             Some(p) if !(p.is_finite() && p > 0.0 && p <= 1e12) => wrong(
-                format!("{} is promised {p} {} a second", self.name, self.unit),
+                format!("{} is promised {p:?} {} a second", self.name, self.unit),
                 "promise a number above 0, or nothing",
             ),
             _ => Ok(()),

@@ -43,7 +43,10 @@ pub enum Command {
     /// Load an application into the host, and start it
     ///
     /// In place of a network it takes a manifest, a .toml file with an [[application]] for each: all of
-    /// them are loaded, or none.
+    /// them are loaded, or none. Each has a network, and what the options are called that load it alone: name, in,
+    /// out, option, set, path, project, arguments, priority, rate, share, memory, anyway, exclusive, placement (a
+    /// file: TOML, or a mapping of Orcc's, XML), isolate, paused, within, native, unchecked, outside, no_fuse,
+    /// any_sizes.
     Load(LoadArgs),
     /// Let a new version take an application's place, between two elements
     Replace(ReplaceArgs),

@@ -128,6 +128,10 @@ fn beside_manifest(args: &LoadArgs) -> Option<&'static str> {
         ("project", network.project.is_some()),
         ("priority", args.priority != 0),
         ("memory", args.memory.is_some()),
+        ("rate", args.rate.is_some()),
+        ("share", args.share.is_some()),
+        ("anyway", args.anyway),
+        ("placement", args.placement.is_some()),
         ("exclusive", args.exclusive),
         ("isolate", args.isolate),
         ("paused", args.paused),
@@ -157,7 +161,10 @@ fn load_manifest(args: &LoadArgs) -> Done {
     let read: Result<Manifest, _> = toml::from_str(&text);
     let mut manifest = read.map_err(|e| {
         Failure::new(format!("{shown}: {}", e.to_string().trim_end()))
-            .help("each [[application]] has a network, and what levada load knows: name, in, out, set, ...")
+            .help(
+                "each [[application]] has a network, and what levada load knows: name, in, out, set, ...; \
+                 beside is for one that is loaded alone",
+            )
     })?;
     let folder = path
         .parent()

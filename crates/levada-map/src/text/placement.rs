@@ -29,7 +29,7 @@ pub fn read_placement(text: &str) -> Result<Named, Problem> {
     let file: BTreeMap<String, BTreeMap<String, u32>> = toml::from_str(text).map_err(|e| {
         Problem::new(
             e.to_string().trim_end().to_string(),
-            "a placement holds a table for each application, and in it lines ACTOR = CORE",
+            "a placement holds a table for each application, and in it lines ACTOR = CORE; or is a mapping of Orcc's (XML)",
         )
     })?;
     let lines = file.into_iter().flat_map(|(app, actors)| {
