@@ -7,7 +7,8 @@ use crate::machine::Machine;
 use crate::mix::{Actor, App, Mix, Problem};
 use crate::place::Placement;
 use crate::sim::{Scheduling, Simulated, simulate};
-use crate::strategy::remap;
+use crate::strategy::{joined, remap};
+use std::cell::OnceCell;
 use std::fmt;
 
 /// Applications, and where each actor is, if it is anywhere yet.
@@ -28,6 +29,10 @@ pub struct Promise {
     pub expected: f64,
 }
 
+fn keeps(promised: f64, rate: f64) -> bool {
+    rate >= promised * (1.0 - KEPT)
+}
+
 /// A promise that is broken anyway is made clearly worse by so much.
 const WORSE: f64 = 0.05;
 
@@ -37,7 +42,7 @@ impl Promise {
     }
 
     fn keeps(&self, rate: f64) -> bool {
-        rate >= self.promised * (1.0 - KEPT)
+        keeps(self.promised, rate)
     }
 
     /// Whether the load breaks it: it would be kept without, or come clearly closer, or comes with the load.
@@ -82,19 +87,40 @@ impl fmt::Display for Admission {
     }
 }
 
-/// Maps what is there, and what would be there `after` the load, and says what that does to each promise.
-/// Applications of one name are the same one. Each is simulated for so many steps at the least.
+/// What is there, and what would be there `after` the load, and what that does to each promise. Where all are kept with
+/// everybody where he is, nothing is mapped: that takes long where much runs. Where not, both are, since moving somebody may keep
+/// them. Applications of one name are the same one. Each is simulated for so many steps at the least.
 pub fn admit(
     before: Scene,
     after: Scene,
     machine: &Machine,
     steps: usize,
 ) -> Result<Admission, Problem> {
-    let had = match before.mix.apps.iter().any(|a| a.promise.is_some()) {
-        true => {
-            let placement = remap(before.mix, machine, before.current)?;
-            expected(before.mix, machine, &placement, steps).rates
+    let mix = after.mix;
+    let rates_of =
+        |scene: Scene, placement: &[u32]| expected(scene.mix, machine, placement, steps).rates;
+    let placement = joined(mix, machine, after.current)?;
+    let rates = rates_of(after, &placement);
+    let mut promised = mix
+        .apps
+        .iter()
+        .zip(&rates)
+        .filter_map(|(app, rate)| Some((app.promise?, *rate)));
+    let all_kept = promised.all(|(promised, rate)| keeps(promised, rate));
+    let placed = |scene: Scene| match all_kept {
+        true => joined(scene.mix, machine, scene.current),
+        false => remap(scene.mix, machine, scene.current),
+    };
+    let (placement, rates) = match all_kept {
+        true => (placement, rates),
+        false => {
+            let placement = placed(after)?;
+            let rates = rates_of(after, &placement);
+            (placement, rates)
         }
+    };
+    let had = match before.mix.apps.iter().any(|a| a.promise.is_some()) {
+        true => rates_of(before, &placed(before)?),
         false => Vec::new(),
     };
     // A new version that is promised more than the old one is promised something new.
@@ -104,9 +130,6 @@ pub fn admit(
         let mut of_it = before.filter(|(a, _)| same(a));
         of_it.next().map(|(_, rate)| *rate)
     };
-    let mix = after.mix;
-    let placement = remap(mix, machine, after.current)?;
-    let rates = expected(mix, machine, &placement, steps).rates;
     let promises = mix.apps.iter().enumerate().filter_map(|(app, of)| {
         let promised = of.promise?;
         Some(Promise {
@@ -118,9 +141,9 @@ pub fn admit(
     });
     let promises: Vec<Promise> = promises.collect();
     let broken = promises.iter().filter(|p| p.broken());
+    let hold_ups = HoldUps::new(mix, machine, &placement, steps);
     let broken = broken.map(|promise| {
-        let why = too_heavy(mix, machine, promise)
-            .or_else(|| held_up(mix, machine, &placement, promise, steps));
+        let why = too_heavy(mix, machine, promise).or_else(|| hold_ups.of(promise));
         let why = why.map(|why| format!(": {why}"));
         told(mix, promise) + &why.unwrap_or_default()
     });
@@ -154,13 +177,16 @@ fn expected(mix: &Mix, machine: &Machine, placement: &[u32], steps: usize) -> Si
     let firing = firing.fold(0.0, f64::max) / slowest / 1e9;
     let unit = mix.apps.iter().filter_map(|a| a.promise).map(|p| 1.0 / p);
     let wanted = (SEEN * unit.fold(firing, f64::max)).max(SECONDS);
+    let simulated = |steps| simulate(mix, machine, placement, Scheduling::EventDriven, steps);
     let mut steps = steps;
     loop {
-        let made = simulate(mix, machine, placement, Scheduling::EventDriven, steps);
+        let made = simulated(steps);
         if made.seconds >= wanted || steps >= MOST {
             return made;
         }
-        steps = (4 * steps).min(MOST);
+        // Steps go on about as they have begun, and each time it begins anew.
+        let times = 1.25 * wanted / made.seconds.max(1e-9);
+        steps = ((times.max(2.0) * steps as f64) as usize).min(MOST);
     }
 }
 
@@ -195,35 +221,65 @@ fn too_heavy(mix: &Mix, machine: &Machine, promise: &Promise) -> Option<String> 
 /// Firings that last for longer than this can hold up others.
 const SHORT: f64 = 1e6;
 
-/// Who fires for so long on its cores that it would be kept if those firings were shorter.
-fn held_up(
-    mix: &Mix,
-    machine: &Machine,
-    placement: &[u32],
-    promise: &Promise,
+/// Who fires for so long beside a promise that it would be kept if those firings were shorter.
+struct HoldUps<'a> {
+    mix: &'a Mix,
+    machine: &'a Machine,
+    placement: &'a [u32],
     steps: usize,
-) -> Option<String> {
-    let ranges = mix.ranges();
-    let cores = &placement[ranges[promise.app].clone()];
-    let others = mix.apps.iter().zip(&ranges).enumerate();
-    let others = others.filter(|(app, _)| *app != promise.app);
-    let beside = others.flat_map(|(_, (app, range))| {
-        let actors = app.actors.iter().zip(&placement[range.clone()]);
-        actors.filter_map(move |(actor, core)| {
-            let long = actor.firing() / machine.cores[*core as usize].speed;
-            (cores.contains(core) && long > SHORT).then_some((app, long))
-        })
-    });
-    let (who, long) = beside.max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let mut shorter = mix.clone();
-    for (app, of) in shorter.apps.iter_mut().enumerate() {
-        for actor in of.actors.iter_mut().filter(|_| app != promise.app) {
-            actor.firings = actor.firings.max(actor.time / SHORT);
+    /// The rates where nobody fires for long: where promises are broken since there is too much to do, that says so of all
+    /// of them at once.
+    nobody: OnceCell<Vec<f64>>,
+}
+
+impl<'a> HoldUps<'a> {
+    fn new(mix: &'a Mix, machine: &'a Machine, placement: &'a [u32], steps: usize) -> HoldUps<'a> {
+        HoldUps {
+            mix,
+            machine,
+            placement,
+            steps,
+            nobody: OnceCell::new(),
         }
     }
-    let then = expected(&shorter, machine, placement, steps).rates[promise.app];
-    promise.keeps(then).then(|| {
-        let (who, ms) = (&who.name, long / 1e6);
-        format!("the firings of {who} last {ms:.0} ms, and no firing is interrupted")
-    })
+
+    fn of(&self, promise: &Promise) -> Option<String> {
+        let (who, long) = self.longest_beside(promise.app)?;
+        let nobody = || self.rates_where_short(|_| true);
+        if !promise.keeps(self.nobody.get_or_init(nobody)[promise.app]) {
+            return None;
+        }
+        let then = self.rates_where_short(|app| app != promise.app)[promise.app];
+        promise.keeps(then).then(|| {
+            let (who, ms) = (&who.name, long / 1e6);
+            format!("the firings of {who} last {ms:.0} ms, and no firing is interrupted")
+        })
+    }
+
+    /// On its cores, of others, and for how long.
+    fn longest_beside(&self, own: usize) -> Option<(&App, f64)> {
+        let ranges = self.mix.ranges();
+        let cores = &self.placement[ranges[own].clone()];
+        let others = self.mix.apps.iter().zip(&ranges).enumerate();
+        let others = others.filter(|(app, _)| *app != own);
+        let beside = others.flat_map(|(_, (app, range))| {
+            let actors = app.actors.iter().zip(&self.placement[range.clone()]);
+            actors.filter_map(move |(actor, core)| {
+                let long = actor.firing() / self.machine.cores[*core as usize].speed;
+                (cores.contains(core) && long > SHORT).then_some((app, long))
+            })
+        });
+        beside.max_by(|a, b| a.1.total_cmp(&b.1))
+    }
+
+    /// If the firings of these applications were short.
+    fn rates_where_short(&self, which: impl Fn(usize) -> bool) -> Vec<f64> {
+        let mut shorter = self.mix.clone();
+        let apps = shorter.apps.iter_mut().enumerate();
+        let apps = apps.filter(|(app, _)| which(*app));
+        for actor in apps.flat_map(|(_, app)| &mut app.actors) {
+            actor.firings = actor.firings.max(actor.time / SHORT);
+        }
+        expected(&shorter, self.machine, self.placement, self.steps).rates
+    }
 }

@@ -74,6 +74,18 @@ pub fn remap(mix: &Mix, machine: &Machine, current: &[Option<u32>]) -> Result<Pl
     })
 }
 
+/// The same where nobody moves who is somewhere: what is new goes where least is to do.
+pub(crate) fn joined(
+    mix: &Mix,
+    machine: &Machine,
+    current: &[Option<u32>],
+) -> Result<Placement, Problem> {
+    each_part(mix, machine, Some(current), |part, machine, current| {
+        let graph = part.graph(&part.targets(machine));
+        staying(&graph, machine, current.unwrap_or_default())
+    })
+}
+
 /// How much the busiest core has to do, in shares of the least that it can be (1: no placement is better): among the cores
 /// that are for all, and among those of each application that has some to itself, whichever is the worst.
 pub fn busiest_to_bound(mix: &Mix, machine: &Machine, placement: &[u32]) -> Result<f64, Problem> {
@@ -292,12 +304,7 @@ fn best(mix: &Mix, machine: &Machine, current: Option<&[Option<u32>]>) -> Placem
     let Some(current) = current else {
         return lasting(mix, machine, &graph, found);
     };
-    // What is there stays; what is new goes where least is to do.
-    let mut kept = graph.clone();
-    for (pin, core) in kept.pins.iter_mut().zip(current) {
-        *pin = pin.or(*core);
-    }
-    let kept = balanced(&kept, machine);
+    let kept = staying(&graph, machine, current);
     let mut mended = Loads::new(&graph, machine, kept.clone());
     mended.refine();
     found.push(mended.into_placement());
@@ -327,6 +334,15 @@ fn best(mix: &Mix, machine: &Machine, current: Option<&[Option<u32>]>) -> Placem
         true => found,
         false => kept,
     }
+}
+
+/// What is there stays; what is new goes where least is to do.
+fn staying(graph: &Graph, machine: &Machine, current: &[Option<u32>]) -> Placement {
+    let mut kept = graph.clone();
+    for (pin, core) in kept.pins.iter_mut().zip(current) {
+        *pin = pin.or(*core);
+    }
+    balanced(&kept, machine)
 }
 
 /// The best of these, mended where actors are few.

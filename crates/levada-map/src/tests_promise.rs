@@ -120,6 +120,34 @@ fn admitted(mix: &Mix, machine: &Machine) -> Admission {
     admit(before, after, machine, 60_000).unwrap()
 }
 
+/// Both of its actors on one core, and another application comes to two cores.
+#[test]
+fn who_is_promised_something_is_moved_only_where_that_keeps_it() {
+    let machine = Machine::new(2);
+    let mut mix = of(vec![app("a", &[5.0, 5.0]), app("b", &[0.5, 0.5])]);
+    let of_mix = |mix: &Mix| {
+        let mut old = mix.clone();
+        old.apps.pop();
+        let before = Scene {
+            mix: &old,
+            current: &[Some(0), Some(0)],
+        };
+        let after = Scene {
+            mix,
+            current: &[Some(0), Some(0), None, None],
+        };
+        admit(before, after, &machine, 60_000).unwrap()
+    };
+    mix.apps[0].promise = Some(60.0);
+    let stays = of_mix(&mix);
+    assert!(stays.fits(), "{stays}");
+    assert_eq!(stays.placement[..2], [0, 0]);
+    mix.apps[0].promise = Some(120.0);
+    let moved = of_mix(&mix);
+    assert!(moved.fits() && moved.missed.is_empty(), "{moved}");
+    assert_ne!(moved.placement[0], moved.placement[1]);
+}
+
 #[test]
 fn a_load_that_would_break_a_promise_is_told_with_its_numbers() {
     let machine = Machine::new(2);
