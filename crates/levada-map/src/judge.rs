@@ -10,24 +10,24 @@
 //! - The *verdict* is that of the channels as they are, empty at first, until all has settled. Of what is mapped anew each
 //!   candidate has one, unless it is far behind before that: they *race*.
 //! - Of many actors the candidates *outlast* each other instead: all are looked at for a short time, the better half for
-//!   twice as long, and so on. Of very many the busiest core has to say it.
+//!   twice as long, and so on.
 
 use crate::machine::Machine;
 use crate::mix::Mix;
-use crate::place::{Placement, bottleneck, lower_bound};
+use crate::place::Placement;
 use crate::sim::{Look, Midway, Scheduling, Settling, Simulated, expected, expecting};
 
-/// Up to so many actors placements are mended by the simulator's word, up to so many they are compared by it,
+/// Up to so many actors placements are mended by the simulator's word, up to so many all strategies are compared by it,
 /// and with so many of its steps, and more for each actor.
 pub(crate) const MENDED: usize = 512;
-pub(crate) const SIMULATED: usize = 4096;
-/// With more, all placements whose busiest core is this close to the bound are as good.
-pub(crate) const EVEN_ENOUGH: f64 = 1.09;
+pub(crate) const ALL_TRIED: usize = 4096;
 const STEPS: usize = 20_000;
 const STEPS_EACH: usize = 500;
 const FEWER_EACH: usize = 100;
 /// Not more than so many; who outlasts the others is looked at for four times as long.
 const MANY: usize = 300_000;
+/// And of more than can all be tried, so many.
+const VERY_MANY: usize = 100_000;
 /// Where that says too little of an application, or it has not come through its course, more of them, up to so many.
 const LONGEST: usize = 400_000;
 /// Many are looked at for so many times as long before anybody is moved.
@@ -140,12 +140,8 @@ pub(crate) fn glance(mix: &Mix, machine: &Machine, placement: &[u32]) -> Score {
 
 /// The same for so many times as long.
 fn glance_for(times: usize, mix: &Mix, machine: &Machine, placement: &[u32]) -> Score {
-    let actors = mix.actors();
-    if actors > SIMULATED {
-        return by_load(mix, machine, placement);
-    }
     let targets = mix.targets(machine);
-    let steps = times * usual(actors);
+    let steps = times * usual(mix.actors());
     let mut run = Run::begin(mix, machine, placement, &targets, steps / 3);
     run.look(steps - steps / 3)
 }
@@ -162,20 +158,11 @@ pub(crate) fn verdict(mix: &Mix, machine: &Machine, placement: &[u32]) -> Score 
 
 /// Steps that are simulated of so many actors.
 fn usual(actors: usize) -> usize {
-    match actors <= MENDED {
-        true => STEPS + STEPS_EACH * actors,
-        false => (STEPS + FEWER_EACH * actors).min(MANY),
+    match actors {
+        0..=MENDED => STEPS + STEPS_EACH * actors,
+        _ if actors <= ALL_TRIED => (STEPS + FEWER_EACH * actors).min(MANY),
+        _ => VERY_MANY,
     }
-}
-
-/// Too many to simulate: the busiest core slows down all, unless all are about even.
-fn by_load(mix: &Mix, machine: &Machine, placement: &[u32]) -> Score {
-    let rates = mix.targets(machine);
-    let graph = mix.graph(&rates);
-    let even = EVEN_ENOUGH * lower_bound(&graph, machine);
-    let busiest = bottleneck(&graph, machine, placement).max(even).max(1e-9);
-    let slowed: Vec<f64> = rates.iter().map(|rate| rate / busiest).collect();
-    Score::of(mix, &slowed)
 }
 
 /// A placement that is looked at for longer and longer.
@@ -252,20 +239,6 @@ fn better_half<T>(mut all: Vec<(Score, T)>) -> Vec<T> {
         all.remove(best).1
     });
     taken.collect()
-}
-
-/// The one that looks best at a glance; among equals the first.
-pub(crate) fn best_looking(mix: &Mix, machine: &Machine, found: Vec<Placement>) -> Placement {
-    let looked = found.into_iter().map(|placement| {
-        let score = glance(mix, machine, &placement);
-        (score, placement)
-    });
-    let better =
-        |best: (Score, Placement), next: (Score, Placement)| match next.0.beats(&best.0, 0.0) {
-            true => next,
-            false => best,
-        };
-    looked.reduce(better).map_or_else(Vec::new, |best| best.1)
 }
 
 /// The one with the best verdict, and that, if it is better than what there is. All are simulated side by side, and who is

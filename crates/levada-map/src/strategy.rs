@@ -5,9 +5,7 @@
 //! which of them is best. So it is as good as the best of them for each mix, whatever that mix is.
 
 use crate::graph::Graph;
-use crate::judge::{
-    EVEN_ENOUGH, MENDED, SIMULATED, Score, best_looking, glance, outlast, race, verdict,
-};
+use crate::judge::{ALL_TRIED, MENDED, Score, glance, outlast, race, verdict};
 use crate::load::Loads;
 use crate::machine::Machine;
 use crate::mix::{Mix, Problem};
@@ -53,6 +51,9 @@ impl Strategy {
         Strategy::ALL.into_iter().find(|s| s.name() == name)
     }
 }
+
+/// With very many actors, and a core for each application, those are kept together whose busiest core is this close to the bound.
+const EVEN_ENOUGH: f64 = 1.09;
 
 /// A change is worth this much of the rates, and this much for moving all the work.
 const WORTH: f64 = 0.05;
@@ -271,25 +272,31 @@ fn shares(mix: &Mix, machine: &Machine, rates: &[f64]) -> Vec<usize> {
     shares
 }
 
-/// The placements of all strategies, and better ones.
+/// The placements of all strategies, and better ones; of very many actors those that may be the best.
 fn candidates(mix: &Mix, machine: &Machine, graph: &Graph, rates: &[f64]) -> Vec<Placement> {
-    let small = mix.actors() <= SIMULATED;
     let mut found = vec![place(graph, machine)];
-    if mix.apps.len() <= machine.workers() {
-        let parts = parted(mix, machine, &shares(mix, machine, rates), place);
-        match small {
-            true => found.push(parts),
-            // An application whose cores are its own hands over less. Among equals the first is taken.
-            false => {
-                let mut parts = Loads::new(graph, machine, parts);
-                parts.relieve_to(EVEN_ENOUGH);
-                found.insert(0, parts.into_placement());
-            }
-        }
-    }
-    if small {
+    let a_core_each = mix.apps.len() <= machine.workers();
+    let by_work = || parted(mix, machine, &shares(mix, machine, rates), place);
+    if mix.actors() <= ALL_TRIED {
+        found.extend(a_core_each.then(by_work));
         found.push(place(&measured(mix), machine));
         found.extend(Strategy::ALL[..4].iter().map(|&s| simple(mix, machine, s)));
+        return found;
+    }
+    // Whose cores are its own hands over less.
+    let partition = simple(mix, machine, Strategy::Partition);
+    if a_core_each {
+        let even = |parts: Placement| {
+            let mut parts = Loads::new(graph, machine, parts);
+            parts.relieve_to(EVEN_ENOUGH);
+            parts.into_placement()
+        };
+        let most = EVEN_ENOUGH * lower_bound(graph, machine);
+        let is_even = |parts: &Placement| bottleneck(graph, machine, parts) <= most;
+        let parts = [by_work(), partition].map(even);
+        found.extend(parts.into_iter().filter(is_even));
+    } else {
+        found.push(partition);
     }
     found
 }
@@ -354,8 +361,7 @@ fn lasting(mix: &Mix, machine: &Machine, graph: &Graph, found: Vec<Placement>) -
             let (is, best) = won.expect("who is first is never given up");
             settled(mix, machine, graph, is, best.clone())
         }
-        n if n <= SIMULATED => outlast(mix, machine, found),
-        _ => best_looking(mix, machine, found),
+        _ => outlast(mix, machine, found),
     }
 }
 
