@@ -147,10 +147,13 @@ static bool is_call(const ucontext_t *context) {
   return (next[0] == 0x0F && next[1] == 0x05) || (next[0] == 0xCD && next[1] == 0x80);
 }
 
-/* Of those that go on after a signal, the ones that wait for others, for whoever calls them to take EINTR for an answer. */
+/* Of those that go on after a signal, the ones that wait for others, for whoever calls them to take EINTR for an
+ * answer. Who waits for a lock in memory (futex) tries again; a semaphore's wait fails. */
 static bool may_end_early(greg_t call) {
-  const greg_t all[] = {SYS_read,    SYS_readv,  SYS_write,   SYS_writev, SYS_recvfrom,
-                        SYS_recvmsg, SYS_accept, SYS_accept4, SYS_wait4};
+  const greg_t all[] = {SYS_read,    SYS_readv,    SYS_write,   SYS_writev,   SYS_open,
+                        SYS_openat,  SYS_recvfrom, SYS_recvmsg, SYS_recvmmsg, SYS_sendto,
+                        SYS_sendmsg, SYS_accept,   SYS_accept4, SYS_connect,  SYS_wait4,
+                        SYS_waitid,  SYS_flock,    SYS_fcntl,   SYS_futex};
   for (uint32_t i = 0; i < sizeof all / sizeof *all; i++)
     if (all[i] == call) return true;
   return false;

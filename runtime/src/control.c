@@ -23,7 +23,6 @@
 static bool still_within(lvd_app *app, int64_t timeout_ms) {
   lvd_runtime *rt = app->rt;
   uint64_t start = lvd_port_ns();
-  bool ends = lvd_app_is_program(app) && lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING;
   bool still = true;
   lvd_add_relaxed_u32(&rt->awaited, 1);
   lvd_port_barrier();
@@ -40,7 +39,7 @@ static bool still_within(lvd_app *app, int64_t timeout_ms) {
       }
       lvd_port_wait(&w->turn, turn, LVD_HELD_UP_NS);
       if (lvd_load_relaxed_u32(&w->turn) != turn) continue;
-      if (ends) lvd_watchdog_hurry(app);
+      lvd_watchdog_hurry(app);
       lvd_keeper_held_up(rt);
     }
   }
@@ -240,6 +239,7 @@ lvd_status lvd_app_stop(lvd_app *app) { return lvd_app_stop_within(app, -1); }
 lvd_status lvd_app_stop_within(lvd_app *app, int64_t timeout_ms) {
   LVD_INSIDE;
   if (!app) return LVD_E_ARGUMENT;
+  if (app->net->actors) lvd_store_relaxed_u32(&app->stopped, 1);
   lvd_app_end(app, LVD_E_STOPPED);
   return ends_within(app, timeout_ms) ? LVD_OK : LVD_E_TIME;
 }

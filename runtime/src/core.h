@@ -183,7 +183,7 @@ struct lvd_worker {
   lvd_a64
       sleeper; /* 1 + that of the one that sleeps in the system, as the watchdog saw it; 0: has been done */
   lvd_a32 number; /* its thread's; 0: it has not begun */
-  lvd_a32 ends;   /* a keeper waits for a C program that runs there to come to its end */
+  lvd_aptr ends;  /* an application there that is to end, for which a keeper waits; only compared */
 };
 
 /* ---- applications ------------------------------------------------------------------------- */
@@ -256,6 +256,7 @@ struct lvd_app {
   lvd_a32 paused;         /* what `holds` says, for workers */
   lvd_a32 outcome;        /* 1 + an lvd_status; 0: it has not been told to end */
   lvd_a32 inside;         /* threads in waits for streams of it (waiting.h) */
+  lvd_a32 stopped;        /* a network was told to end at once */
   lvd_a32 ends_at_rest;   /* lvd_app_ends_at_rest */
   lvd_a32 suspect;        /* at rest, and its fibers may wait for each other: the keeper looks */
   lvd_a32 open;           /* fibers may be started from outside: rest is not the end */
@@ -640,7 +641,7 @@ void lvd_watchdog_end(lvd_runtime *rt);
 void lvd_watchdog_begin(lvd_worker *w);
 void lvd_watchdog_awake(lvd_worker *w);
 void lvd_watchdog_asleep(lvd_worker *w);
-/* What runs of `app` is to end, and may sleep: it is asked again. */
+/* A keeper waits for what runs of `app`. If that is to end, and sleeps in the system, it is asked again. */
 void lvd_watchdog_hurry(lvd_app *app);
 
 /* ---- urgent.c ----------------------------------------------------------------------------- */

@@ -667,7 +667,7 @@ void lvd_fibers_end(lvd_app *app) {
                   10 * 1000000); /* one may have been on its way when we looked */
     if (lvd_load_relaxed_u32(&app->fibers) != left) continue;
     /* It may have begun only since we have looked who runs. */
-    if (lvd_app_is_program(app)) lvd_watchdog_hurry(app);
+    lvd_watchdog_hurry(app);
     lvd_keeper_held_up(app->rt);
   }
 }

@@ -6,8 +6,10 @@
  * computes. What it has called in a library or in the system comes to its end first.
  *
  * The time that it has had is what the worker's clock has counted amid fibers of its application. It may get little of
- * the core, or sleep, and then that clock stands still; so the clock on the wall counts, too. No orders: both are the
- * worker's own (lvd_app_share). */
+ * the core, or sleep, and then that clock stands still; so the clock on the wall counts, too. A network that is
+ * told to end at once is given none: what a native of it sleeps in is interrupted as soon as the watchdog meets it.
+ *
+ * No orders: both clocks are the worker's own (lvd_app_share), and that a network was stopped is advice. */
 #include "fork.h"
 #include "inside.h"
 
@@ -54,7 +56,7 @@ void lvd_leave_overdue(lvd_worker *w) {
 }
 
 /* A C program that is to end, has had its time for that, and sleeps in the system. */
-static bool sleeps_past_its_end(const lvd_worker *w) {
+static bool program_sleeps_past_its_end(const lvd_worker *w) {
   const lvd_entity *e = w->current;
   if (!e || !e->is_fiber || !w->may_abandon || lvd_fiber_is_bare(e)) return false;
   lvd_app *app = e->app;
@@ -65,11 +67,34 @@ static bool sleeps_past_its_end(const lvd_worker *w) {
 /* Whatever has called the system for it comes to its end first, a library with what it has locked. */
 static bool leave_when_back(void *self, const void *sp, const void *at) {
   lvd_worker *w = self;
-  if (!sleeps_past_its_end(w)) return false;
+  if (!program_sleeps_past_its_end(w)) return false;
   if (!lvd_in_code_of_its_own(w, sp, at)) return true;
   leave(w);
 }
 
+/* A native of a network that was stopped, or what it has forked. Not what an actor prints: that is everybody's output. */
+static bool native_sleeps_past_its_end(const lvd_worker *w) {
+  const lvd_entity *e = w->current;
+  if (!e || !w->may_abandon || e->app->code_to) return false;
+  return lvd_load_relaxed_u32(&e->app->phase) != LVD_PHASE_RUNNING &&
+         lvd_load_relaxed_u32(&e->app->stopped) && (e->is_fiber || e->actor.native);
+}
+
+/* The native comes to its end, with what it has locked or opened, and the actor is left where it would go on with
+ * an answer that is none. */
+static bool leave_behind_native(void *self, const void *sp, const void *at) {
+  lvd_worker *w = self;
+  const lvd_entity *e = w->current;
+  (void)sp, (void)at;
+  if (!e || e->is_fiber || !w->may_abandon || !(e->actor.cls->flags & LVD_CLASS_ABANDONABLE))
+    return false;
+  if (e->actor.native) return true;
+  leave(w);
+}
+
 void lvd_overdue_asleep(lvd_worker *w) {
-  if (sleeps_past_its_end(w)) lvd_port_trace(leave_when_back);
+  if (program_sleeps_past_its_end(w))
+    lvd_port_trace(leave_when_back);
+  else if (native_sleeps_past_its_end(w))
+    lvd_port_trace(leave_behind_native);
 }

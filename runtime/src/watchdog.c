@@ -3,9 +3,13 @@
  * holds up what is behind it as one does that computes without end. But its clock counts CPU time, of which
  * it has none. So a thread looks at the workers that are awake: where one has been in the same activation for
  * long, and its thread sleeps, it sends it the signal of the clock, and the worker gives away what it has, in
- * the signal's handler (stuck.c). Once for each activation, and again only when something more has come to
- * it, or a C program is to end there and does not, since calls of the system that a signal interrupts may return early (those that SA_RESTART does not
- * apply to: a sleep).
+ * the signal's handler (stuck.c). Once for each activation, since calls of the system that a signal interrupts may
+ * return early (those that SA_RESTART does not apply to: a sleep); and again only when something more has come to it,
+ * or its application is to end: then at each look, until it has left the call, and the other calls end early, too.
+ *
+ * Between the look and the signal the worker may have gone on to another application, which sleeps by then. That
+ * loses nothing: its sleep ends early, as the watchdog may end any once; whether a call that would go on ends
+ * early is decided in the handler, on the worker's thread, which sees what runs there (overdue.c).
  *
  * While every worker sleeps, so does the watchdog: an idle runtime costs nothing. A worker that wakes up when
  * none was awake wakes it, and it goes on looking for a while longer than anybody is awake.
@@ -14,6 +18,7 @@
  * It is changed by read-modify-write alone, so who makes 3 of 1 is seen by the wait that expects 1, or wakes
  * it. What it sees of a worker is advice: the worker itself compares the number of the activation. */
 #include "core.h"
+#include "hosted.h"
 
 #include <stdlib.h>
 
@@ -56,11 +61,18 @@ void lvd_watchdog_asleep(lvd_worker *w) {
   if (is_watched(w)) lvd_add_relaxed_u32(&w->rt->awake, UINT32_MAX - 1);
 }
 
+/* May what it has in hand be interrupted? Of a network that ends by itself an output may still be written. */
+static bool is_to_end(const lvd_app *app) {
+  return lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING &&
+         (lvd_load_relaxed_u32(&app->stopped) || lvd_app_is_program(app));
+}
+
 /* All at the same time, wherever it runs. */
 void lvd_watchdog_hurry(lvd_app *app) {
+  if (!is_to_end(app)) return;
   for (uint32_t i = 0; i < app->rt->workers; i++) {
     lvd_worker *w = &app->rt->worker[i];
-    if (lvd_load_relaxed_ptr(&w->running) == app) lvd_store_relaxed_u32(&w->ends, 1);
+    if (lvd_load_relaxed_ptr(&w->running) == app) lvd_store_relaxed_ptr(&w->ends, app);
   }
 }
 
@@ -78,7 +90,9 @@ static void look(lvd_worker *w, seen *s, uint64_t now) {
   if (activation != s->activation) *s = (seen){.activation = activation, .since_ns = now};
   if (!activation || now - s->since_ns < LASTS_NS) return;
   bool relieved = s->asked && lvd_load_relaxed_u64(&w->sleeper) == 0;
-  bool ends = lvd_exchange_relaxed_u32(&w->ends, 0);
+  const lvd_app *ends = lvd_load_relaxed_ptr(&w->ends);
+  lvd_store_relaxed_ptr(&w->ends, NULL); /* the keeper says it again */
+  if (ends != lvd_load_relaxed_ptr(&w->running)) ends = NULL;
   if (relieved && !has_more(w) && !ends) return;
   uint32_t number = lvd_load_relaxed_u32(&w->number);
   if (!number || !lvd_port_thread_waits(number)) return; /* its own clock goes */

@@ -3,6 +3,10 @@
 #include "test.h"
 
 #include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <semaphore.h>
+#include <time.h>
 #include <unistd.h>
 
 /* The thread sanitizer keeps signals back until a call of the system has returned. */
@@ -165,6 +169,119 @@ void test_stuck_fiber_asleep(void) {
   lvd_app_unload(open);
   lvd_runtime_destroy(rt);
   forget();
+}
+
+/* A native that takes EINTR for an answer, called as compiled actors do; and one that tries again for ever. */
+enum native { SLEEPS, POLLS, READS, WAITS, NATIVES, TRIES_AGAIN };
+static sem_t never;
+static int call_native(enum native native) {
+  struct timespec t = {1000, 0};
+  char c;
+  switch (native) {
+  case SLEEPS:
+    return nanosleep(&t, &t);
+  case POLLS:
+    return poll(NULL, 0, -1);
+  case READS:
+    return (int)read(pipe_end[0], &c, 1);
+  case WAITS:
+    return sem_wait(&never);
+  default:
+    while (read(pipe_end[0], &c, 1) != 1) lvd_add_relaxed_u32(&ends, 1);
+    return 1;
+  }
+}
+
+static enum native native;
+static bool in_a_loop; /* the action calls it again, whatever it says */
+static lvd_verdict native_run(lvd_actor *self) {
+  lvd_add_relaxed_u32(&begun, 1);
+  do {
+    *(const char *volatile *)&self->native = "native";
+    int result = call_native(native);
+    int error = errno;
+    *(const char *volatile *)&self->native = NULL;
+    if (native == TRIES_AGAIN) return LVD_DONE;
+    CHECK_EQ(result, -1);
+    CHECK_EQ(error, EINTR);
+  } while (in_a_loop);
+  return LVD_YIELD;
+}
+static const lvd_actor_class native_class = {
+    .name = "Native", .flags = LVD_CLASS_ABANDONABLE | LVD_CLASS_MAY_WAIT, .run = native_run};
+
+static void stopped_in_native(lvd_runtime *rt) {
+  lvd_store_relaxed_u32(&begun, 0);
+  lvd_app *app = alone_at(rt, &native_class, 0);
+  while (!lvd_load_relaxed_u32(&begun)) sleep_ms(1);
+  CHECK_EQ(lvd_app_stop(app), LVD_OK);
+  app_ended(app, LVD_E_STOPPED);
+}
+
+/* Who sleeps in a native of an application that is stopped has that call ended early, and does not go on with what it
+ * said. Others, in the same call, do not notice. */
+void test_stuck_native_ends(void) {
+  SKIP_ASLEEP();
+#if defined __x86_64__
+  const bool everywhere = true;
+#else
+  const bool everywhere = false; /* only those calls that any signal ends early */
+#endif
+  CHECK_EQ(sem_init(&never, 0, 0), 0);
+  for (uint32_t workers = 1; workers <= 2; workers++) {
+    lvd_runtime *rt = runtime_of(workers);
+    hold_up();
+    lvd_app *other = workers > 1 ? alone_at(rt, &reader_class, 1) : NULL;
+    for (native = SLEEPS; native < NATIVES; native++) {
+      if (native > POLLS && !everywhere) continue;
+      for (int loop = 0; loop <= everywhere; loop++) {
+        in_a_loop = loop;
+        stopped_in_native(rt);
+      }
+    }
+    if (other) {
+      CHECK_EQ(lvd_app_wait(other, 0), LVD_E_TIME);
+      let_go();
+      app_ended(other, LVD_OK);
+    }
+    lvd_runtime_destroy(rt);
+    forget();
+  }
+  sem_destroy(&never);
+}
+
+/* One that tries again is interrupted again and again, and ends when it has what it waits for. One whose application
+ * ends by itself is left in peace. */
+void test_stuck_native_tries_again(void) {
+  SKIP_ASLEEP();
+#if !defined __x86_64__
+  SKIP("a read goes on after the signal");
+#endif
+  uint32_t count = 1000;
+  lvd_runtime *rt = runtime_of(2);
+  native = TRIES_AGAIN;
+  for (int stopped = 0; stopped < 2; stopped++) {
+    sink result = {0};
+    builder b;
+    hold_up();
+    lvd_store_relaxed_u32(&begun, 0);
+    lvd_store_relaxed_u32(&ends, 0);
+    lvd_app *app = alone_at(rt, &native_class, 0);
+    while (!lvd_load_relaxed_u32(&begun)) sleep_ms(1);
+    if (stopped) {
+      CHECK_EQ(lvd_app_stop_within(app, 0), LVD_E_TIME);
+      while (lvd_load_relaxed_u32(&ends) < 3) sleep_ms(1);
+    } else {
+      lvd_app_finish(app);
+      pipeline(&b, 3, &count, &result, 16); /* the watchdog has looked when that has ended */
+      app_ended(begun_at(rt, &b, 0), LVD_OK);
+      CHECK_EQ(lvd_load_relaxed_u32(&ends), 0);
+    }
+    let_go();
+    app_ended(app, stopped ? LVD_E_STOPPED : LVD_OK);
+    forget();
+  }
+  lvd_runtime_destroy(rt);
 }
 
 /* When all have been at rest for a while the watchdog sleeps; what comes then is seen to all the same. */

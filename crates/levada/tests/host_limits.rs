@@ -168,7 +168,7 @@ fn others_go_on_beside_an_action_that_does_not_end() {
     host.run(&["unload", "endless", "--now"]).succeeds();
 }
 
-/// A source whose native waits in the system, for what is written to a pipe.
+/// A source whose native waits in the system, for what is written to a pipe, and tries again whatever interrupts it.
 fn sleepers() -> common::Place {
     let place = sources();
     place.write(
@@ -176,9 +176,10 @@ fn sleepers() -> common::Place {
         "package p;\nactor Sleeper () ==> int Out :\n  @native function next_byte() --> int end\n  \
          action ==> Out:[next_byte()] end\nend\n",
     );
-    let byte = "#include <fcntl.h>\n#include <stdint.h>\n#include <unistd.h>\nint32_t next_byte(void);\n\
+    let byte = "#include <errno.h>\n#include <fcntl.h>\n#include <stdint.h>\n#include <unistd.h>\nint32_t next_byte(void);\n\
         int32_t next_byte(void) {\n  static int fd = -1;\n  if (fd < 0) fd = open(\"bytes\", O_RDWR);\n  \
-        unsigned char c = 0;\n  return read(fd, &c, 1) == 1 ? c : -1;\n}\n";
+        unsigned char c = 0;\n  ssize_t got;\n  while ((got = read(fd, &c, 1)) < 0 && errno == EINTR) continue;\n  \
+        return got == 1 ? c : -1;\n}\n";
     place.write("natives/next_byte.c", byte);
     let top = network(
         &[("sleeper", "p.Sleeper", &[]), ("write", "p.Write", &[])],

@@ -159,7 +159,8 @@ LVD_API bool lvd_app_heirlooms_left(lvd_app *app);
 /* While it rests no actor without inputs begins another firing; all others go on. Returns at once. */
 LVD_API lvd_status lvd_app_rest(lvd_app *app, bool rests);
 
-/* Ends it now, between two firings; lvd_app_wait then says LVD_E_STOPPED. */
+/* Ends it now, between two firings; lvd_app_wait then says LVD_E_STOPPED. What an actor or its native sleeps in, in the
+ * system, for 100 ms or more, is interrupted (EINTR) until it returns. */
 LVD_API lvd_status lvd_app_stop(lvd_app *app);
 /* The same, waiting no longer than this. LVD_E_TIME: it ends later, when a firing of it has. */
 LVD_API lvd_status lvd_app_stop_within(lvd_app *app, int64_t timeout_ms);
