@@ -193,23 +193,32 @@ fn load_manifest(args: &LoadArgs) -> Done {
         client_for(&args.at, all.clamp(0.0, 1e9))?,
         "/manifest",
         &json!(manifest),
-        |all: &Vec<Details>| {
-            let lines: Vec<String> = all.iter().map(loaded).collect();
-            lines.join("\n")
-        },
+        |all: &Vec<Details>| loaded_all(all),
     )
 }
 
 fn loaded(made: &Details) -> String {
-    // Warnings are shown as `levada check` shows them.
-    let _ = std::io::stderr().lock().write_all(made.text.as_bytes());
-    let unkept = made
-        .admission
-        .as_ref()
-        .filter(|a| a.verdict != Verdict::Kept);
-    if let Some(admission) = unkept {
-        let _ = writeln!(std::io::stderr().lock(), "note: {}", admission.text);
+    loaded_all(std::slice::from_ref(made))
+}
+
+fn loaded_all(all: &[Details]) -> String {
+    let mut noted = Vec::new();
+    for made in all {
+        // Warnings are shown as `levada check` shows them.
+        let _ = std::io::stderr().lock().write_all(made.text.as_bytes());
+        let admission = made.admission.iter();
+        let mut unkept = admission.filter(|a| a.verdict != Verdict::Kept);
+        // The same words of several are said once.
+        if let Some(a) = unkept.next().filter(|a| !noted.contains(&&a.text)) {
+            let _ = writeln!(std::io::stderr().lock(), "note: {}", a.text);
+            noted.push(&a.text);
+        }
     }
+    let lines: Vec<String> = all.iter().map(is_loaded).collect();
+    lines.join("\n")
+}
+
+fn is_loaded(made: &Details) -> String {
     let a = &made.application;
     let isolated = a.isolated.map(|process| format!(", in process {process}"));
     let alone = a
