@@ -28,6 +28,8 @@ impl Cost {
 const SMALL: usize = 1 << 17;
 /// Where not, a busiest worker this close to the bound is even enough; and so many of the least busy workers are tried, beside those of the neighbours.
 const LEAST: usize = 4;
+/// Or so many, where it has to be as even as that, and none of the others takes anything.
+const MORE: usize = 256;
 const EVEN: f64 = 1.03;
 /// Of no more than that are tried whether two that have changed places are as good where they were.
 const PAIRS: usize = 64;
@@ -158,11 +160,17 @@ impl<'g> Loads<'g> {
             }
             left -= round;
         }
-        self.relieve_to(EVEN);
+        self.relieve_to(EVEN, LEAST);
     }
 
-    /// Relieves the busiest worker until it is this close to the bound, and touches nothing else.
-    pub fn relieve_to(&mut self, even: f64) {
+    /// The busiest worker until it is this close to the bound, and nothing else: where none of the least busy takes anything
+    /// of it, many are asked.
+    pub fn even_out(&mut self, even: f64) {
+        self.relieve_to(even, MORE);
+    }
+
+    /// Asked are few workers, and so many where these take nothing.
+    fn relieve_to(&mut self, even: f64, most: usize) {
         let (actors, workers) = (self.placement.len(), self.machine.workers());
         let mut members: Vec<Vec<usize>> = vec![Vec::new(); workers];
         for actor in (0..actors).filter(|&a| self.graph.pin(a).is_none()) {
@@ -171,7 +179,9 @@ impl<'g> Loads<'g> {
         let goal = lower_bound(self.graph, self.machine) * even;
         // Every round makes the cost smaller, so this ends; the bound is for huge graphs.
         for _ in 0..4 * actors + 16 {
-            if !self.relieve(&mut members, goal) {
+            let relieved = self.relieve(&mut members, goal, LEAST)
+                || most > LEAST && self.relieve(&mut members, goal, most);
+            if !relieved {
                 break;
             }
         }
@@ -346,19 +356,19 @@ impl<'g> Loads<'g> {
     }
 
     /// Moves an actor of the busiest worker away, or swaps it for a lighter one, so that none of the
-    /// workers that this touches is as busy as that one was.
-    fn relieve(&mut self, members: &mut [Vec<usize>], goal: f64) -> bool {
+    /// workers that this touches is as busy as that one was. So many of the least busy are asked.
+    fn relieve(&mut self, members: &mut [Vec<usize>], goal: f64, asked: usize) -> bool {
         let busiest = self.busiest();
         let was = self.loads[busiest as usize];
         if was <= goal {
             return false;
         }
         let mut least: Vec<u32> = (0..self.loads.len() as u32).collect();
-        if least.len() > LEAST {
-            least.select_nth_unstable_by(LEAST, |&a, &b| {
+        if least.len() > asked {
+            least.select_nth_unstable_by(asked, |&a, &b| {
                 self.loads[a as usize].total_cmp(&self.loads[b as usize])
             });
-            least.truncate(LEAST);
+            least.truncate(asked);
         }
         let inside = members[busiest as usize].clone();
         let mut best = was * (1.0 - 1e-9);

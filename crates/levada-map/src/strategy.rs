@@ -52,7 +52,9 @@ impl Strategy {
     }
 }
 
-/// With very many actors, and a core for each application, those are kept together whose busiest core is this close to the bound.
+/// With very many actors, and a core for each application, those are kept together whose busiest core is this close to the
+/// bound, unless cores have fewer actors than so many each: of so few it may not be possible, and what counts are rates.
+const FEW_EACH: usize = 8;
 const EVEN_ENOUGH: f64 = 1.09;
 
 /// A change is worth this much of the rates, and this much for moving all the work.
@@ -288,11 +290,12 @@ fn candidates(mix: &Mix, machine: &Machine, graph: &Graph, rates: &[f64]) -> Vec
     if a_core_each {
         let even = |parts: Placement| {
             let mut parts = Loads::new(graph, machine, parts);
-            parts.relieve_to(EVEN_ENOUGH);
+            parts.even_out(EVEN_ENOUGH);
             parts.into_placement()
         };
         let most = EVEN_ENOUGH * lower_bound(graph, machine);
-        let is_even = |parts: &Placement| bottleneck(graph, machine, parts) <= most;
+        let few_each = mix.actors() < FEW_EACH * machine.workers();
+        let is_even = |parts: &Placement| few_each || bottleneck(graph, machine, parts) <= most;
         let parts = [by_work(), partition].map(even);
         found.extend(parts.into_iter().filter(is_even));
     } else {
