@@ -26,10 +26,10 @@ const STEPS_EACH: usize = 500;
 const FEWER_EACH: usize = 100;
 /// Not more than so many; who outlasts the others is looked at for four times as long.
 const MANY: usize = 300_000;
-/// And of more than can all be tried, so many.
-const VERY_MANY: usize = 200_000;
 /// Where that says too little of an application, or it has not come through its course, more of them, up to so many.
 const LONGEST: usize = 400_000;
+/// And of more actors than all strategies are tried for, which are looked at but once.
+const ONCE: usize = 1_000_000;
 /// Many are looked at for so many times as long before anybody is moved.
 const LASTING: usize = 4;
 /// Who is behind by this share, and seems to have settled, does not catch up; who has not, only where it is less.
@@ -171,7 +171,7 @@ fn usual(actors: usize) -> usize {
     match actors {
         0..=MENDED => STEPS + STEPS_EACH * actors,
         _ if actors <= ALL_TRIED => (STEPS + FEWER_EACH * actors).min(MANY),
-        _ => VERY_MANY,
+        _ => ONCE,
     }
 }
 
@@ -233,6 +233,9 @@ pub(crate) fn outlast(mix: &Mix, machine: &Machine, found: Vec<Placement>) -> Pl
             (score, (run, placement))
         });
         left = better_half(looked.collect());
+        if mix.actors() > ALL_TRIED {
+            left.truncate(1);
+        }
         (steps, next) = (next, 2 * next);
     }
     left.pop().map_or_else(Vec::new, |(_, placement)| placement)

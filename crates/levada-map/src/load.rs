@@ -28,8 +28,9 @@ impl Cost {
 const SMALL: usize = 1 << 17;
 /// Where not, a busiest worker this close to the bound is even enough; and so many of the least busy workers are tried, beside those of the neighbours.
 const LEAST: usize = 4;
-/// Or so many, where it has to be as even as that, and none of the others takes anything.
+/// Or so many, where it has to be as even as that, and none of the others takes anything: so often, as that takes long.
 const MORE: usize = 256;
+const OFTEN: usize = 32;
 const EVEN: f64 = 1.03;
 /// Of no more than that are tried whether two that have changed places are as good where they were.
 const PAIRS: usize = 64;
@@ -160,17 +161,17 @@ impl<'g> Loads<'g> {
             }
             left -= round;
         }
-        self.relieve_to(EVEN, LEAST);
+        self.relieve_to(EVEN, 0);
     }
 
     /// The busiest worker until it is this close to the bound, and nothing else: where none of the least busy takes anything
     /// of it, many are asked.
     pub fn even_out(&mut self, even: f64) {
-        self.relieve_to(even, MORE);
+        self.relieve_to(even, OFTEN);
     }
 
-    /// Asked are few workers, and so many where these take nothing.
-    fn relieve_to(&mut self, even: f64, most: usize) {
+    /// Asked are few workers, and, so often, many where these take nothing.
+    fn relieve_to(&mut self, even: f64, mut often: usize) {
         let (actors, workers) = (self.placement.len(), self.machine.workers());
         let mut members: Vec<Vec<usize>> = vec![Vec::new(); workers];
         for actor in (0..actors).filter(|&a| self.graph.pin(a).is_none()) {
@@ -179,11 +180,13 @@ impl<'g> Loads<'g> {
         let goal = lower_bound(self.graph, self.machine) * even;
         // Every round makes the cost smaller, so this ends; the bound is for huge graphs.
         for _ in 0..4 * actors + 16 {
-            let relieved = self.relieve(&mut members, goal, LEAST)
-                || most > LEAST && self.relieve(&mut members, goal, most);
-            if !relieved {
+            if self.relieve(&mut members, goal, LEAST) {
+                continue;
+            }
+            if often == 0 || !self.relieve(&mut members, goal, MORE) {
                 break;
             }
+            often -= 1;
         }
     }
 

@@ -52,10 +52,11 @@ impl Strategy {
     }
 }
 
-/// With very many actors, and a core for each application, those are kept together whose busiest core is this close to the
-/// bound, unless cores have fewer actors than so many each: of so few it may not be possible, and what counts are rates.
+/// With very many actors, and a core for each application, partitions are evened out until the busiest core is this close to
+/// the bound, and tried only then, unless cores have fewer actors than so many each: of so few it may not be possible, and
+/// what counts are rates.
+const EVEN_ENOUGH: f64 = 1.095;
 const FEW_EACH: usize = 8;
-const EVEN_ENOUGH: f64 = 1.09;
 
 /// A change is worth this much of the rates, and this much for moving all the work.
 const WORTH: f64 = 0.05;
@@ -285,22 +286,20 @@ fn candidates(mix: &Mix, machine: &Machine, graph: &Graph, rates: &[f64]) -> Vec
         found.extend(Strategy::ALL[..4].iter().map(|&s| simple(mix, machine, s)));
         return found;
     }
-    // Whose cores are its own hands over less.
     let partition = simple(mix, machine, Strategy::Partition);
-    if a_core_each {
-        let even = |parts: Placement| {
-            let mut parts = Loads::new(graph, machine, parts);
-            parts.even_out(EVEN_ENOUGH);
-            parts.into_placement()
-        };
-        let most = EVEN_ENOUGH * lower_bound(graph, machine);
-        let few_each = mix.actors() < FEW_EACH * machine.workers();
-        let is_even = |parts: &Placement| few_each || bottleneck(graph, machine, parts) <= most;
-        let parts = [by_work(), partition].map(even);
-        found.extend(parts.into_iter().filter(is_even));
-    } else {
+    if !a_core_each {
         found.push(partition);
+        return found;
     }
+    let most = EVEN_ENOUGH * lower_bound(graph, machine);
+    let few_each = mix.actors() < FEW_EACH * machine.workers();
+    let evened = |parts: Placement| {
+        let mut parts = Loads::new(graph, machine, parts);
+        parts.even_out(EVEN_ENOUGH);
+        let even = few_each || parts.cost().max <= most;
+        even.then(|| parts.into_placement())
+    };
+    found.extend([by_work(), partition].into_iter().filter_map(evened));
     found
 }
 
