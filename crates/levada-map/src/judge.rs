@@ -10,7 +10,7 @@
 //! - The *verdict* is that of the channels as they are, empty at first, until all has settled. Of what is mapped anew each
 //!   candidate has one, unless it is far behind before that: they *race*.
 //! - Of many actors the candidates *outlast* each other instead: all are looked at for a short time, the better half for
-//!   twice as long, and so on.
+//!   twice as long, and so on. Of very many, who looks best at once is taken.
 
 use crate::machine::Machine;
 use crate::mix::Mix;
@@ -145,22 +145,20 @@ impl Known<'_> {
 
 /// What short channels say.
 pub(crate) fn glance(mix: &Mix, machine: &Machine, placement: &[u32]) -> Score {
-    glance_for(1, mix, machine, placement)
+    looked(mix, machine, placement, usual(mix.actors()))
 }
 
-/// The same for so many times as long.
-fn glance_for(times: usize, mix: &Mix, machine: &Machine, placement: &[u32]) -> Score {
+/// The same for so many steps.
+fn looked(mix: &Mix, machine: &Machine, placement: &[u32], steps: usize) -> Score {
     let targets = mix.targets(machine);
-    let steps = times * usual(mix.actors());
-    let mut run = Run::begin(mix, machine, placement, &targets, steps / 3);
-    run.look(steps - steps / 3)
+    Run::begin(mix, machine, placement, &targets, steps / 3).look(steps - steps / 3)
 }
 
 /// What lasts.
 pub(crate) fn verdict(mix: &Mix, machine: &Machine, placement: &[u32]) -> Score {
     let actors = mix.actors();
     if actors > MENDED {
-        return glance_for(LASTING, mix, machine, placement);
+        return looked(mix, machine, placement, LASTING * usual(actors));
     }
     let made = expected(mix, machine, placement, Scheduling::EventDriven);
     Score::of(mix, &made.rates)
@@ -170,8 +168,7 @@ pub(crate) fn verdict(mix: &Mix, machine: &Machine, placement: &[u32]) -> Score 
 fn usual(actors: usize) -> usize {
     match actors {
         0..=MENDED => STEPS + STEPS_EACH * actors,
-        _ if actors <= ALL_TRIED => (STEPS + FEWER_EACH * actors).min(MANY),
-        _ => ONCE,
+        _ => (STEPS + FEWER_EACH * actors).min(MANY),
     }
 }
 
@@ -233,9 +230,6 @@ pub(crate) fn outlast(mix: &Mix, machine: &Machine, found: Vec<Placement>) -> Pl
             (score, (run, placement))
         });
         left = better_half(looked.collect());
-        if mix.actors() > ALL_TRIED {
-            left.truncate(1);
-        }
         (steps, next) = (next, 2 * next);
     }
     left.pop().map_or_else(Vec::new, |(_, placement)| placement)
@@ -252,6 +246,16 @@ fn better_half<T>(mut all: Vec<(Score, T)>) -> Vec<T> {
         all.remove(best).1
     });
     taken.collect()
+}
+
+/// The one that looks best, of very many actors; among equals the first.
+pub(crate) fn best_looking(mix: &Mix, machine: &Machine, found: Vec<Placement>) -> Placement {
+    let looked = found.into_iter().map(|placement| {
+        let score = looked(mix, machine, &placement, ONCE);
+        (score, placement)
+    });
+    let best = better_half(looked.collect()).into_iter().next();
+    best.unwrap_or_default()
 }
 
 /// The one with the best verdict, and that, if it is better than what there is. All are simulated side by side, and who is

@@ -5,7 +5,7 @@
 //! which of them is best. So it is as good as the best of them for each mix, whatever that mix is.
 
 use crate::graph::Graph;
-use crate::judge::{ALL_TRIED, MENDED, Score, glance, outlast, race, verdict};
+use crate::judge::{ALL_TRIED, MENDED, Score, best_looking, glance, outlast, race, verdict};
 use crate::load::Loads;
 use crate::machine::Machine;
 use crate::mix::{Mix, Problem};
@@ -363,7 +363,8 @@ fn lasting(mix: &Mix, machine: &Machine, graph: &Graph, found: Vec<Placement>) -
             let (is, best) = won.expect("who is first is never given up");
             settled(mix, machine, graph, is, best.clone())
         }
-        _ => outlast(mix, machine, found),
+        n if n <= ALL_TRIED => outlast(mix, machine, found),
+        _ => best_looking(mix, machine, found),
     }
 }
 
