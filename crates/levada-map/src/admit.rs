@@ -99,25 +99,17 @@ pub fn admit(
     let mix = after.mix;
     let rates_of =
         |scene: Scene, placement: &[u32]| expected(scene.mix, machine, placement, steps).rates;
-    let placement = joined(mix, machine, after.current)?;
-    let rates = rates_of(after, &placement);
-    let mut promised = mix
-        .apps
-        .iter()
-        .zip(&rates)
-        .filter_map(|(app, rate)| Some((app.promise?, *rate)));
+    let rates = rates_of(after, &joined(mix, machine, after.current)?);
+    let apps = mix.apps.iter().zip(&rates);
+    let mut promised = apps.filter_map(|(app, rate)| Some((app.promise?, *rate)));
     let all_kept = promised.all(|(promised, rate)| keeps(promised, rate));
-    let placed = |scene: Scene| match all_kept {
-        true => joined(scene.mix, machine, scene.current),
-        false => remap(scene.mix, machine, scene.current),
-    };
-    let (placement, rates) = match all_kept {
-        true => (placement, rates),
-        false => {
-            let placement = placed(after)?;
-            let rates = rates_of(after, &placement);
-            (placement, rates)
-        }
+    let place = if all_kept { joined } else { remap };
+    let placed = |scene: Scene| place(scene.mix, machine, scene.current);
+    let placement = placed(after)?;
+    let rates = if all_kept {
+        rates
+    } else {
+        rates_of(after, &placement)
     };
     let had = match before.mix.apps.iter().any(|a| a.promise.is_some()) {
         true => rates_of(before, &placed(before)?),
@@ -177,10 +169,9 @@ fn expected(mix: &Mix, machine: &Machine, placement: &[u32], steps: usize) -> Si
     let firing = firing.fold(0.0, f64::max) / slowest / 1e9;
     let unit = mix.apps.iter().filter_map(|a| a.promise).map(|p| 1.0 / p);
     let wanted = (SEEN * unit.fold(firing, f64::max)).max(SECONDS);
-    let simulated = |steps| simulate(mix, machine, placement, Scheduling::EventDriven, steps);
     let mut steps = steps;
     loop {
-        let made = simulated(steps);
+        let made = simulate(mix, machine, placement, Scheduling::EventDriven, steps);
         if made.seconds >= wanted || steps >= MOST {
             return made;
         }
