@@ -214,11 +214,11 @@ fn loaded_all(all: &[Details]) -> String {
             noted.push(&a.text);
         }
     }
-    let lines: Vec<String> = all.iter().map(is_loaded).collect();
+    let lines: Vec<String> = all.iter().map(what_is_loaded).collect();
     lines.join("\n")
 }
 
-fn is_loaded(made: &Details) -> String {
+fn what_is_loaded(made: &Details) -> String {
     let a = &made.application;
     let isolated = a.isolated.map(|process| format!(", in process {process}"));
     let alone = a
