@@ -99,9 +99,6 @@ const ENOUGH: f64 = 20.0;
 /// So many firings say what a rate is, also where they are less than a unit.
 const FIRINGS: f64 = 20.0;
 
-/// Who has not fired at all is taken for no slower than this part of the others.
-const NO_TURN_YET: f64 = 1e-3;
-
 /// What is known of each application.
 struct Known<'a> {
     made: &'a Simulated,
@@ -124,16 +121,9 @@ impl Known<'_> {
 
     /// Beside short firings a long one may not have come to its end even in so many steps: of that
     /// nothing is known but that it has no higher rate, and that is no reason against the placement.
-    ///
-    /// Of very many actors, those that are fast are still filling and emptying channels; the slowest, with elements before it and
-    /// room behind it from the beginning, goes as it will; but for one that has not had its first turn.
     fn score(&self, mix: &Mix) -> Score {
         let rate = |app: usize| {
-            let (mean, target) = (self.made.rates[app], self.targets[app]);
-            let rate = match mix.actors() <= ALL_TRIED {
-                true => mean,
-                false => self.made.slowest[app].max(mean * NO_TURN_YET),
-            };
+            let (rate, target) = (self.made.rates[app], self.targets[app]);
             match self.is(app) {
                 true => rate,
                 false => rate.max(target.min(0.5 / self.made.seconds.max(1e-9))),

@@ -171,8 +171,8 @@ fn nor_is_it_where_actors_are_many() {
 #[test]
 fn nor_is_it_where_actors_are_very_many() {
     let mut least = f64::INFINITY;
-    // The first: the evenest placement is by far not the best; or the rates in the mean say for longer than there is time that a
-    // worse one is better; or as many cores for each cannot be evened out.
+    // The first: the evenest placement is by far not the best; a short look says that a worse one is better; or as many cores
+    // for each cannot be evened out.
     for seed in [0, 24, 28].into_iter().chain(0..mixes() / 32) {
         let (machine, mix) = huge_scene(seed);
         let [own, partition] = [Strategy::Levada, Strategy::Partition].map(|strategy| {
