@@ -29,9 +29,9 @@ LVD_READS_LIVE static void read_actor(const lvd_entity *e, lvd_actor_counters *o
   out->busy_ns = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&e->busy_ticks));
   out->longest_ns = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&e->longest_ticks));
   out->activations = lvd_load_relaxed_u64(&e->activations);
-  uint64_t running_ns = lvd_runs_ns(e); /* it counts before it ends */
-  out->busy_ns += running_ns;
-  if (out->longest_ns < running_ns) out->longest_ns = running_ns;
+  out->runs_ns = lvd_runs_ns(e); /* it counts before it ends */
+  out->busy_ns += out->runs_ns;
+  if (out->longest_ns < out->runs_ns) out->longest_ns = out->runs_ns;
 }
 
 /* Fibers switch to each other in less than it takes to read a clock, so they are not measured: the

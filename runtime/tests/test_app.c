@@ -420,6 +420,7 @@ void test_counters(void) {
   for (uint32_t i = 0; i < 4; i++) {
     CHECK_EQ(a[i].firings, count);
     CHECK(a[i].activations > 0 && a[i].busy_ns > 0 && a[i].longest_ns <= a[i].busy_ns);
+    CHECK_EQ(a[i].runs_ns, 0);
   }
   for (uint32_t i = 0; i < 3; i++) {
     CHECK_EQ(c[i].capacity, 33);

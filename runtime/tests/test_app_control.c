@@ -331,6 +331,7 @@ void test_app_why_waits_for_its_turn(void) {
   uint64_t most = now_ns() - before;
   CHECK(then.activations == 0 &&
         first.busy_ns > 0); /* of what it was told to have, some was lost */
+  CHECK(then.runs_ns >= least && then.runs_ns == then.longest_ns && then.runs_ns == then.busy_ns);
   CHECK(then.busy_ns - first.busy_ns <= most && w2.busy_ns - w1.busy_ns <= most);
 
   lvd_store_relaxed_u32(&hogs, 0);

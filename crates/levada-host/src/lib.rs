@@ -42,6 +42,7 @@ mod starved;
 pub mod state;
 mod stdio;
 mod stop;
+mod stuck;
 mod table;
 pub mod text_file;
 mod told;

@@ -56,6 +56,8 @@ struct Watch<'a> {
     ran: Vec<[u64; 2]>,
     /// How often in a row nothing had fired.
     quiet: u32,
+    /// Who of those that share cores is in a firing that seems not to end, and where.
+    stuck: Vec<(usize, u32)>,
     /// What workers had done when that was last asked.
     done: u64,
     /// How often what runs has changed; whether a mapper is at work; whether it works on what is past; whether only since
@@ -136,6 +138,7 @@ impl Watch<'_> {
             count: 0,
             ran: Vec::new(),
             quiet: 0,
+            stuck: Vec::new(),
             done: 0,
             changes: 0,
             maps: false,
@@ -257,6 +260,7 @@ impl Watch<'_> {
                 first,
             });
         }
+        self.see_stuck();
         if self.shared.balance {
             // Beside others that have been placed well, one that was placed by a guess can wait.
             let guessed = matches!(self.sharing(), [one] if one.hosted.known.is_none());

@@ -5,6 +5,7 @@ use crate::graph::{first_guess, graph_between};
 use crate::hosted::Hosted;
 use crate::keep::Limits;
 use crate::measured::Measured;
+use crate::stuck::pinned;
 use crate::units::{Flow, units};
 use levada_map::{Actor, App, Channel, Machine};
 use levada_sys::{Counters, Network};
@@ -91,10 +92,8 @@ pub fn mapped(hosted: &Hosted, machine: &Machine, counters: &Counters) -> App {
         let told = counted(hosted);
         let promise = hosted.limits.rate.filter(|_| told.is_some());
         let unit = told.unwrap_or_else(|| ("ms of work".to_string(), busy / 1e6));
-        return App {
-            promise,
-            ..weighed(hosted, machine, counters, unit)
-        };
+        let app = pinned(weighed(hosted, machine, counters, unit), counters);
+        return App { promise, ..app };
     }
     let app = unmeasured(
         &hosted.name,

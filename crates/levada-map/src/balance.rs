@@ -38,6 +38,8 @@ pub struct Balancer {
     /// decaying one.
     mean: Option<Graph>,
     long: Vec<bool>,
+    /// Who is in a firing that seems not to end, so that nobody else gets anything of the core that he is on.
+    stuck: Vec<usize>,
     left: Left,
     swings: Swings,
     samples: usize,
@@ -57,12 +59,11 @@ pub struct Search {
     seats: Placement,
 }
 
-/// What a search has found: the placement that it began with, the better one, and its bottleneck.
+/// What a search has found: the placement that it began with, and the better one.
 #[derive(Clone, Debug)]
 pub struct Found {
     before: Placement,
     better: Placement,
-    then: f64,
 }
 
 impl Search {
@@ -74,7 +75,6 @@ impl Search {
         let better = improve(&self.mean, &self.machine, &self.seats);
         let better = Loads::new(&self.mean, &self.machine, better).stay(&self.seats, SAME);
         Found {
-            then: bottleneck(&self.mean, &self.machine, &better),
             before: self.seats.clone(),
             better,
         }
@@ -106,6 +106,7 @@ impl Balancer {
             placement,
             mean: None,
             long: Vec::new(),
+            stuck: Vec::new(),
             left: Left::default(),
             swings: Swings::default(),
             samples: 0,
@@ -156,6 +157,15 @@ impl Balancer {
             false => self.swings.sent(&before.placement, &self.placement),
         }
         self
+    }
+
+    /// Who is in a firing that seems not to end, and on which core, of all that are placed: what waits behind him is
+    /// moved away, and would be again. He himself cannot be moved.
+    pub fn stuck(&mut self, all: impl Iterator<Item = (usize, u32)>) {
+        let (actors, cores): (Vec<usize>, Vec<u32>) = all.unzip();
+        self.stuck = actors;
+        let inside = cores.iter().filter_map(|&core| self.inside(core));
+        self.left.gone(inside.collect());
     }
 
     pub fn placement(&self) -> &[u32] {
@@ -242,6 +252,13 @@ impl Balancer {
                 *busy = busy.max(1e9);
             }
         }
+        // What he takes nobody else can have: it is said of the core.
+        let seats = self.seats();
+        mean.pins.resize(mean.busy.len(), None);
+        for &stuck in self.stuck.iter().filter(|&&s| s < seats.len()) {
+            mean.busy[stuck] = 0.0;
+            mean.pins[stuck] = Some(seats[stuck]);
+        }
         Some(mean)
     }
 
@@ -263,7 +280,7 @@ impl Balancer {
     /// Where somebody else says where they are to be, who knows more: whether what a search has found is worth that he is
     /// asked. For what would come back it has to be so for a while, as if it were moved here.
     pub fn asks(&mut self, found: &Found) -> bool {
-        if !self.gains(found) {
+        if self.gains(found).is_none() {
             self.swings.nothing();
             return false;
         }
@@ -276,21 +293,23 @@ impl Balancer {
         seats.iter().map(|&c| self.cores[c as usize]).collect()
     }
 
-    /// Is what a search has found worth its moves, by what is known now?
-    fn gains(&self, found: &Found) -> bool {
-        let (seats, Some(mean)) = (self.seats(), self.loads()) else {
-            return false;
-        };
-        let now = bottleneck(&mean, &self.machine_left(), &seats);
-        seats == found.before && found.then <= now * (1.0 - WORTH)
+    /// The bottleneck of what a search has found, if that is worth its moves, both by what is known now.
+    fn gains(&self, found: &Found) -> Option<f64> {
+        let (mean, machine) = (self.loads()?, self.machine_left());
+        if self.seats() != found.before {
+            return None;
+        }
+        let [now, then] =
+            [&found.before, &found.better].map(|seats| bottleneck(&mean, &machine, seats));
+        (then <= now * (1.0 - WORTH)).then_some(then)
     }
 
     /// The moves to make (actor, worker) by what a search has found, if it gains something.
     pub fn moves(&mut self, found: Found) -> Vec<(usize, u32)> {
-        if !self.gains(&found) {
+        let Some(then) = self.gains(&found) else {
             self.swings.nothing();
             return Vec::new();
-        }
+        };
         let better = self.cores_of(&found.better);
         let guesses = self.age < GUESSES;
         if !guesses && !self.swings.may(&self.placement, &better) {
@@ -306,7 +325,7 @@ impl Balancer {
         if !guesses {
             self.swings.moved(&self.placement, &better);
         }
-        self.promise = Some(found.then);
+        self.promise = Some(then);
         self.go(better);
         self.since_move = Duration::ZERO;
         self.wait = self.wait.max(self.usual());

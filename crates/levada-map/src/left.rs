@@ -13,12 +13,16 @@ use crate::machine::Machine;
 const LEFT: f64 = 1.0;
 const FORGOTTEN: f64 = 30.0;
 const LEAST: f64 = 0.05;
+/// So much is left of a core to those behind a firing that does not end: nothing, in numbers that can be divided by.
+const NONE: f64 = 1e-3;
 
 /// Of these cores, one after the other.
 #[derive(Clone, Debug, Default)]
 pub struct Left {
     felt: Vec<f64>,
     known: Vec<f64>,
+    /// Those of which nothing is left.
+    gone: Vec<u32>,
 }
 
 /// A part of a core, of the cores of the whole machine where something is said of that one.
@@ -33,6 +37,7 @@ impl Left {
         Left {
             felt: vec![1.0; cores.len()],
             known: cores.iter().map(|&core| of_core(known, core)).collect(),
+            gone: Vec::new(),
         }
     }
 
@@ -72,13 +77,19 @@ impl Left {
         self.known = cores.iter().map(|&core| of_core(known, core)).collect();
     }
 
+    /// Of these of the cores nothing is left for now.
+    pub fn gone(&mut self, cores: Vec<u32>) {
+        self.gone = cores;
+    }
+
     /// What they leave. Who has little to do there himself does not feel all that they take.
     pub fn now(&self) -> impl Iterator<Item = f64> {
         let known = self.known.iter().copied().chain(std::iter::repeat(1.0));
-        self.felt
-            .iter()
-            .zip(known)
-            .map(|(felt, known)| felt.min(known))
+        let both = self.felt.iter().zip(known).zip(0..);
+        both.map(|((felt, known), core)| match self.gone.contains(&core) {
+            true => NONE,
+            false => felt.min(known),
+        })
     }
 
     /// By what actors took on these seats: the parts that they wanted of the time that was ours.

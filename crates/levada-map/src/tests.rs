@@ -281,6 +281,62 @@ fn who_is_moved_away_from_a_long_firing_is_put_back_ever_more_seldom() {
     assert!((1..12).contains(&moves), "{moves}"); // in two minutes
 }
 
+/// The moves in so many looks at actors that are this busy in 100 ms, of which another program takes this
+/// part of the second of two cores, when the last one is on that, in a firing that does not end; `told`: it is said so.
+fn beside_endless(busy: [f64; 5], placement: [u32; 5], told: bool) -> Vec<(usize, u32)> {
+    let mut balancer = balancer(placement.to_vec());
+    let stuck = told.then_some((4, 1));
+    balancer.stuck(stuck.into_iter());
+    let mut moves = Vec::new();
+    for _ in 0..200 {
+        let sample = Sample {
+            elapsed: Duration::from_millis(100),
+            graph: chain(&busy, 0.0),
+            long: Vec::new(),
+            had: vec![Some(1.0), Some(0.3)],
+            left: Vec::new(),
+        };
+        moves.extend(sampled(&mut balancer, &sample));
+    }
+    moves
+}
+
+/// Where a firing does not end nobody else gets anything, however much seems to be gained there.
+#[test]
+fn nobody_is_sent_to_where_a_firing_does_not_end() {
+    let busy = [1e7, 1e7, 1e6, 1e6, 3e7];
+    assert_eq!(beside_endless(busy, [0, 0, 0, 0, 1], true), []);
+    // Its work would be done sooner on a core that is free, if it could be moved.
+    let moves = beside_endless(busy, [0, 0, 0, 0, 1], false);
+    assert!(moves.contains(&(4, 0)) && moves.len() > 1, "{moves:?}");
+}
+
+/// Who is there when it begins is sent away, but not the one whose firing that is.
+#[test]
+fn all_others_are_sent_away_from_where_a_firing_does_not_end() {
+    let busy = [2e7, 1e7, 1e7, 1e6, 2e7];
+    let moves = beside_endless(busy, [0, 0, 1, 1, 1], true);
+    assert_eq!(moves, [(2, 0), (3, 0)]);
+}
+
+/// When it has ended the core is there again.
+#[test]
+fn where_a_firing_has_ended_others_are_sent_again() {
+    let busy = [5e7, 5e7, 0.0, 0.0, 0.0];
+    let mut balancer = balancer(vec![0, 0, 0, 0, 1]);
+    let mut moves = |stuck: Option<(usize, u32)>| {
+        balancer.stuck(stuck.into_iter());
+        let moves: Vec<_> = (0..200)
+            .flat_map(|_| {
+                let sample = measured(&busy, balancer.placement(), Duration::from_millis(100));
+                sampled(&mut balancer, &sample)
+            })
+            .collect();
+        moves.len()
+    };
+    assert_eq!((moves(Some((4, 1))), moves(None)), (0, 1));
+}
+
 /// What others take of a core is not there for ours: where they have half of one, less is put there. Where they have
 /// as much of each, or nobody knows, it makes no difference.
 #[test]

@@ -21,6 +21,8 @@ pub struct ActorCounters {
     pub activations: u64,
     pub busy: Duration,
     pub longest: Duration,
+    /// The run that it is in until now, once it lasts for milliseconds; else zero.
+    pub runs: Duration,
     /// At the moment: for a channel, or for what is outside; or it has ended.
     pub waits: bool,
     /// For what is outside, in the middle of a firing.
@@ -74,6 +76,7 @@ impl App {
             activations: a.activations,
             busy: Duration::from_nanos(a.busy_ns),
             longest: Duration::from_nanos(a.longest_ns),
+            runs: Duration::from_nanos(a.runs_ns),
             waits: a.waits,
             outside: a.outside,
         });

@@ -152,6 +152,7 @@ pub struct lvd_actor_counters {
     pub activations: u64,
     pub busy_ns: u64,
     pub longest_ns: u64,
+    pub runs_ns: u64,
     pub waits: bool,
     pub outside: bool,
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Steady applications beside other programs that leave little of the cores, now more of the one and now of the other, stay
-//! where they are.
+//! where they are; and nobody goes back to where a firing does not end.
 
 mod common;
 
 use common::host::{Host, sources};
 use common::network;
+use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -49,11 +50,21 @@ struct Others {
 
 impl Others {
     fn begin() -> Others {
-        let end = Arc::new(AtomicBool::new(false));
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
-        let threads = (0..6 * cores as u64).map(|i| {
+        Others::of(6 * cores as u64, None)
+    }
+
+    /// Three on one core.
+    fn on(cpu: usize) -> Others {
+        Others::of(3, Some(cpu))
+    }
+
+    fn of(count: u64, cpu: Option<usize>) -> Others {
+        let end = Arc::new(AtomicBool::new(false));
+        let threads = (0..count).map(|i| {
             let end = Arc::clone(&end);
             std::thread::spawn(move || {
+                cpu.into_iter().for_each(keep_to);
                 let mut round = i;
                 while !end.load(Ordering::Relaxed) {
                     let start = Instant::now();
@@ -75,6 +86,17 @@ impl Others {
     }
 }
 
+/// This thread stays on that core.
+fn keep_to(cpu: usize) {
+    // SAFETY: this thread alone, and zero is a value of a set of cores.
+    let kept = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set)
+    };
+    assert_eq!(kept, 0);
+}
+
 impl Drop for Others {
     fn drop(&mut self) {
         self.end.store(true, Ordering::Relaxed);
@@ -84,9 +106,10 @@ impl Drop for Others {
     }
 }
 
-fn moves(host: &Host) -> usize {
+fn moves(host: &Host) -> Vec<String> {
     let events = host.run(&["events"]).succeeds().out.clone();
-    events.lines().filter(|l| l.contains(" moved ")).count()
+    let moves = events.lines().filter(|l| l.contains(" moved "));
+    moves.map(str::to_string).collect()
 }
 
 #[test]
@@ -101,13 +124,82 @@ fn what_is_steady_stays_where_it_is_beside_others() {
     // A compiler lets all others go first, so these come now. Where applications begin beside them is a guess.
     let _others = Others::begin();
     std::thread::sleep(Duration::from_secs(4));
-    let before = moves(&host);
+    let before = moves(&host).len();
     let start = Instant::now();
     std::thread::sleep(LOOKED_AT);
-    let (moved, took) = (moves(&host) - before, start.elapsed());
+    let (moved, took) = (moves(&host).len() - before, start.elapsed());
     println!("{moved} moves in {:.1} s", took.as_secs_f64());
     // Also where it takes long to be told of them.
     let longer = took.as_millis().div_ceil(LOOKED_AT.as_millis()) as usize;
     let most = APPLICATIONS * ACTORS * EACH * longer;
     assert!(moved <= most, "{moved} moves in {took:?}");
+}
+
+/// `Mad`: computes without end when something has come.
+fn mad(host: &Host) {
+    host.place.write(
+        "src/p/Mad.cal",
+        "package p;\nactor Mad () int In ==> :\n  int s := 0;\n  action In:[x] ==> var int i := 1 do\n    \
+         while i > 0 do i := (i mod 7) + 1; s := s + i; end\n  end\nend\n",
+    );
+    let text = network(
+        &[
+            ("source", "p.Source", &[("n", "2000000000")]),
+            ("mad", "p.Mad", &[]),
+        ],
+        &[("source.Out", "mad.In")],
+    );
+    let text = text.replace("\"Top\"", "\"Endless\"");
+    host.place.write("src/p/Endless.xdf", &text);
+    host.run(&["load", "src/p/Endless.xdf", "--name=mad", "--no-fuse"])
+        .succeeds();
+}
+
+/// The worker that the actor which does not end is on, and its core.
+fn where_mad_is(host: &Host) -> (u64, usize) {
+    let workers = host.json(&["map"]);
+    let is_mad = |a: &Value| a["application"] == "mad" && a["actor"] == "mad";
+    let has_it = |w: &&Value| w["actor"].as_array().unwrap().iter().any(is_mad);
+    let found = workers.as_array().unwrap().iter().find(has_it).unwrap();
+    let cpu = found["cpu"].as_u64().unwrap();
+    (found["worker"].as_u64().unwrap(), cpu as usize)
+}
+
+/// For longer than anybody takes for a firing as they are.
+fn lasts(why: &str) -> bool {
+    why.contains("mad has computed for ") && !why.contains("mad has computed for 0.")
+}
+
+/// What else is on that core makes it look as if the work there were done sooner elsewhere.
+#[test]
+fn nobody_goes_back_to_where_a_firing_does_not_end() {
+    let host = steps();
+    if host.json(&["map"]).as_array().unwrap().len() < 2 {
+        println!("skipped: there is nowhere to go to with one core");
+        return;
+    }
+    host.run(&[
+        "load",
+        "src/p/Steps3.xdf",
+        "--no-fuse",
+        "--share=0.1",
+        "--out=/dev/null",
+    ])
+    .succeeds();
+    mad(&host);
+    let start = Instant::now();
+    while !lasts(&host.run(&["why", "mad"]).out) {
+        assert!(start.elapsed() < Duration::from_secs(60), "it ends");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let (worker, cpu) = where_mad_is(&host);
+    let _others = Others::on(cpu);
+    let before = moves(&host).len();
+    std::thread::sleep(Duration::from_secs(5));
+    assert_eq!(where_mad_is(&host).0, worker);
+    let moves = moves(&host);
+    let there = format!("-> {worker}");
+    let back = |l: &&String| l.ends_with(&there) || l.contains("mad.mad");
+    let back: Vec<&String> = moves[before..].iter().filter(back).collect();
+    assert_eq!(back, Vec::<&String>::new());
 }

@@ -212,6 +212,7 @@ typedef struct lvd_actor_counters {
   uint64_t activations; /* calls of run */
   uint64_t busy_ns; /* time spent in run, but not what its worker waited for its core meanwhile */
   uint64_t longest_ns; /* the longest run, in the same way */
+  uint64_t runs_ns;    /* the run that it is in until now, once it lasts for milliseconds; else 0 */
   bool waits;          /* at the moment: for a channel, or for what is outside; or it has ended */
   bool outside;        /* for what is outside, in the middle of a firing */
 } lvd_actor_counters;

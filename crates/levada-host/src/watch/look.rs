@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A look: a sample of all that runs, what it says of each application, and what the balancer makes of it.
 
-use super::Watch;
+use super::{Watch, Watched};
 use crate::graph::{append, graph_between};
 use crate::pace;
+use crate::stuck::stuck;
 use levada_map::{Graph, Sample};
 use levada_sys::ActorCounters;
 use std::sync::atomic::Ordering;
@@ -43,6 +44,25 @@ impl Watch<'_> {
             (busy + lost > elapsed.as_secs_f64() * TELLS).then(|| busy / (busy + lost))
         });
         had.collect()
+    }
+
+    /// Looks who is in a firing that seems not to end, of those that share cores.
+    pub(super) fn see_stuck(&mut self) {
+        let of = |w: &Watched| {
+            let first = w.first;
+            let all = stuck(&w.before).map(|(actor, worker)| (first + actor, worker));
+            all.collect::<Vec<_>>()
+        };
+        let stuck: Vec<(usize, u32)> = self.sharing().iter().flat_map(of).collect();
+        if stuck == self.stuck {
+            return;
+        }
+        self.stuck = stuck;
+        // What is being mapped does not know of it.
+        self.stale |= self.maps;
+        if let Some(balancer) = &mut self.balancer {
+            balancer.stuck(self.stuck.iter().copied());
+        }
     }
 
     /// Takes a sample and makes the moves that the mapper asks for.
@@ -89,6 +109,7 @@ impl Watch<'_> {
             self.begin();
             return;
         }
+        self.see_stuck();
         let late = self.sharing().iter().any(|w| w.hosted.is_late());
         if (starved || late) && self.again.may() {
             self.map(false);

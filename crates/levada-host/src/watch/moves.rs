@@ -25,10 +25,12 @@ impl Watch<'_> {
         let balancer = Balancer::new(self.shared.machine.clone(), placement);
         let balancer = balancer.among(self.open.clone());
         let balancer = balancer.beside(&self.shared.left_beside(false));
-        match before {
+        let mut balancer = match before {
             Some(before) => balancer.after(before),
             None => balancer,
-        }
+        };
+        balancer.stuck(self.stuck.iter().copied());
+        balancer
     }
 
     /// Asks the mapper where all of them should be: now that others run than before, or who is promised something is
@@ -139,7 +141,8 @@ impl Watch<'_> {
                 .zip(watched.hosted.seats.pins());
             let away = actors.enumerate().filter_map(|(i, (actor, pin))| {
                 let home = pin.filter(|pin| *pin != actor.target && self.open.contains(pin))?;
-                Some((watched.first + i, home))
+                let stuck = self.stuck.iter().any(|(_, worker)| *worker == home);
+                (!stuck).then_some((watched.first + i, home))
             });
             moves.extend(away);
         }
