@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The columns of a table: of a narrow terminal those that matter least are left out.
+
+use ratatui::layout::Constraint;
+use ratatui::style::Style;
+use ratatui::widgets::{Row, Table};
+
+/// Cells of a name, at least: before that columns are left out.
+const NAME: u16 = 16;
+
+/// The columns of a table for which there is room, the first of which takes what the others leave.
+pub(super) struct Columns<const N: usize> {
+    kept: [bool; N],
+    all: [(&'static str, u16, u8); N],
+}
+
+impl<const N: usize> Columns<N> {
+    /// Each with its head, its cells, and its rank: the lowest is left out last.
+    pub(super) fn fitting(width: u16, all: [(&'static str, u16, u8); N]) -> Columns<N> {
+        let mut order: Vec<usize> = (1..N).collect();
+        order.sort_by_key(|&i| all[i].2);
+        let mut kept = [false; N];
+        kept[0] = true;
+        let mut taken = NAME;
+        for i in order {
+            let with = taken + all[i].1 + 1;
+            if with > width {
+                break;
+            }
+            (kept[i], taken) = (true, with);
+        }
+        Columns { kept, all }
+    }
+
+    pub(super) fn of<T>(&self, cells: [T; N]) -> Vec<T> {
+        let cells = cells.into_iter().zip(self.kept);
+        cells
+            .filter_map(|(cell, kept)| kept.then_some(cell))
+            .collect()
+    }
+
+    pub(super) fn table<'a>(&self, rows: Vec<Row<'a>>) -> Table<'a> {
+        let widths = self.of(self.all).into_iter().enumerate();
+        let widths = widths.map(|(i, (_, cells, _))| match i {
+            0 => Constraint::Fill(1),
+            _ => Constraint::Length(cells),
+        });
+        let head = self.of(self.all).into_iter().map(|(head, _, _)| head);
+        Table::new(rows, widths).header(Row::new(head).style(Style::new().bold()))
+    }
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What keys mean: each chooses or reads, or is a wish for the host.
+
+use super::{Page, View, Wish};
+use ratatui::crossterm::event::KeyCode;
+
+/// Each key with a word for the line at the bottom, and what it does.
+pub(super) const KEYS: [(&str, &str, &str); 10] = [
+    ("q", "quit", "end this; so does Ctrl-C"),
+    ("up/down", "application", "choose an application"),
+    ("left/right", "actor", "choose an actor of it"),
+    ("w", "words", "all that is said of it"),
+    ("p", "pause", "pause it, or let it go on"),
+    ("m", "move", "move the actor to stay"),
+    ("u", "unload", "let it drain, unload it"),
+    ("U", "now", "unload it at once"),
+    ("?", "keys", "what keys do"),
+    ("PageUp/Down", "", "read on"),
+];
+/// While something is read.
+pub(super) const KEYS_READING: [(&str, &str, &str); 3] = [
+    ("Escape", "back", ""),
+    ("PageUp/Down", "more", ""),
+    ("up/down", "application", ""),
+];
+
+impl View {
+    /// Escape first ends what a key has begun.
+    pub fn keys_are_free(&mut self) -> bool {
+        self.moves.take().is_none() && self.reads.take().is_none()
+    }
+
+    pub fn key(&mut self, key: KeyCode) -> Option<Wish> {
+        let all = self.now.stats.application.len();
+        let name = self.chosen().to_string();
+        if let Some(typed) = self.moves.take() {
+            match key {
+                KeyCode::Char('f') => return self.wish_to_move(None),
+                KeyCode::Char('0'..='9') | KeyCode::Enter => return self.type_worker(typed, key),
+                _ => {}
+            }
+        }
+        let reads = |page| self.reads.is_some_and(|(read, _)| read == page);
+        self.reads = match (key, self.reads) {
+            (KeyCode::Char('w'), _) if !reads(Page::Words) => Some((Page::Words, 0)),
+            (KeyCode::Char('?'), _) if !reads(Page::Keys) => Some((Page::Keys, 0)),
+            (KeyCode::Char('w' | '?'), _) => None,
+            (KeyCode::PageUp, Some((page, at))) => Some((page, at.saturating_sub(self.page.get()))),
+            (KeyCode::PageDown, Some((page, at))) => {
+                Some((page, (at + self.page.get()).min(self.last.get())))
+            }
+            (KeyCode::Up | KeyCode::Down, Some((page, _))) => Some((page, 0)),
+            (_, reads) => reads,
+        };
+        // What came of a key can be read whole, and who reads presses no key by chance.
+        let reads = matches!(key, KeyCode::Char('w' | '?')) || self.reads.is_some();
+        if reads && !matches!(key, KeyCode::Up | KeyCode::Down) {
+            return None;
+        }
+        self.said.clear();
+        match key {
+            KeyCode::Up if self.app > 0 => (self.app, self.actor) = (self.app - 1, 0),
+            KeyCode::Down if self.app + 1 < all => (self.app, self.actor) = (self.app + 1, 0),
+            KeyCode::Left => self.actor = self.actor.saturating_sub(1),
+            KeyCode::Right if self.actor + 1 < self.actors().len() => self.actor += 1,
+            KeyCode::Char('m') if !self.actors().is_empty() => {
+                self.moves = Some(String::new());
+            }
+            KeyCode::Char('p') => {
+                return Some(Wish::Turn(name, self.application()?.state));
+            }
+            KeyCode::Char(key @ ('u' | 'U')) if !name.is_empty() => {
+                return Some(Wish::Unload(name, key == 'U'));
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn wish_to_move(&self, worker: Option<u32>) -> Option<Wish> {
+        let actor = self.actors().get(self.actor)?.name.clone();
+        Some(Wish::Move(self.chosen().to_string(), actor, worker))
+    }
+
+    /// Another digit of the worker that the actor is to go to, or the end of it.
+    fn type_worker(&mut self, mut typed: String, key: KeyCode) -> Option<Wish> {
+        typed.extend(key.as_char());
+        let worker: u32 = typed.parse().ok()?;
+        // Another digit would make it one that is not there, or it is to be this one.
+        let workers = self.now.stats.worker.len();
+        if key == KeyCode::Enter || worker as usize * 10 >= workers || worker == 0 {
+            return self.wish_to_move(Some(worker));
+        }
+        self.moves = Some(typed);
+        None
+    }
+}
+
+/// The keys for which there is room, each whole; where that is not all, the last one tells of the others.
+pub(super) fn keys_in(all: &[(&str, &str, &str)], width: u16) -> String {
+    let named = all.iter().filter(|(_, word, _)| !word.is_empty());
+    let mut keys: Vec<String> = named
+        .map(|(key, word, _)| format!("{key} {word}"))
+        .collect();
+    let line = |keys: &[String]| format!(" {}", keys.join("  "));
+    let rest = keys.iter().position(|key| key.starts_with('?'));
+    while line(&keys).len() > usize::from(width) && keys.len() > 1 {
+        // The one before it goes, or else the last.
+        keys.remove(keys.len() - if rest.is_some() { 2 } else { 1 });
+    }
+    line(&keys)
+}
+
+/// A line a key.
+pub(super) fn what_keys_do() -> Vec<String> {
+    let wide = KEYS.iter().map(|(key, _, _)| key.len()).max().unwrap_or(0);
+    let one = |(key, _, does): &(&str, &str, &str)| format!("{key:<wide$}  {does}");
+    KEYS.iter().map(one).collect()
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What was measured between the two answers: workers, applications, and of the one that is chosen actors and
+//! channels.
+
+use super::View;
+use super::columns::Columns;
+use super::screen::{cells_of, indented, lines};
+use crate::output::{grouped, plural};
+use crate::top::words::shortened;
+use levada_host::api::types::{Channel, Worker};
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::Stylize;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Cell as Field, Paragraph, Row};
+
+/// Lines of the words below the channels.
+const WORDS: usize = 4;
+const BAR: usize = 10;
+
+impl View {
+    pub(super) fn draw_workers(&self, frame: &mut Frame, area: Rect, columns: usize, lines: usize) {
+        let before = self.before.as_ref().map(|b| &b.stats.worker);
+        let all = &self.now.stats.worker;
+        let shown = all.len().min(columns * lines);
+        // With its name, its share and its actors beside it.
+        let wide = usize::from(area.width).saturating_sub(30).clamp(8, 30);
+        let one = |w: &Worker| {
+            let was = before.and_then(|all| all.iter().find(|b| b.worker == w.worker));
+            let busy = was.and_then(|b| self.busy(w.busy, b.busy, 1));
+            let core = match w.cpu {
+                0.. => format!(" core {:<3}", w.cpu),
+                _ => format!(" worker {:<3}", w.worker),
+            };
+            let (cells, rest) = match columns {
+                1 => (wide, format!("   {}", plural(w.actor.len(), "actor"))),
+                _ => (10, String::new()),
+            };
+            [
+                Span::raw(core),
+                bar(busy.unwrap_or(0.0), cells).green(),
+                Span::raw(format!(" {:>6}{rest}", share(busy))),
+            ]
+        };
+        let line = |i: usize| {
+            let of = (i..shown).step_by(lines.max(1));
+            let mut spans: Vec<Span> = of.flat_map(|at| one(&all[at])).collect();
+            if i + 1 == lines && shown < all.len() {
+                spans.push(format!("  and {} more", all.len() - shown).into());
+            }
+            Line::from(spans)
+        };
+        let lines: Vec<Line> = (0..lines).map(line).collect();
+        frame.render_widget(Paragraph::new(lines), area);
+    }
+
+    pub(super) fn draw_applications(&self, frame: &mut Frame, area: Rect) {
+        let all = &self.now.stats.application;
+        let columns = Columns::fitting(
+            area.width,
+            [
+                ("application", 0, 0),
+                ("state", 9, 1),
+                ("rate", 18, 2),
+                ("promised", 13, 4),
+                ("firings/s", 14, 5),
+                ("cores", 8, 3),
+                ("priority", 8, 7),
+                ("memory", 12, 6),
+            ],
+        );
+        let room = usize::from(area.height.saturating_sub(2)).max(1);
+        let first = (self.app + 1).saturating_sub(room);
+        let rows = all.iter().enumerate().skip(first).take(room).map(|(i, a)| {
+            let was = self.before.as_ref().and_then(|b| {
+                let all = b.stats.application.iter();
+                all.clone().find(|b| b.number == a.number)
+            });
+            let per = |now: f64, was: f64| self.seconds().map(|s| (now - was).max(0.0) / s);
+            let firings = was.and_then(|b| per(a.firings as f64, b.firings as f64));
+            let cores = self.now.stats.worker.len();
+            let busy = was.and_then(|b| self.busy(a.busy, b.busy, cores));
+            let done = a.progress.as_ref().and_then(|p| {
+                let was = was?.progress.as_ref().map_or(0, |b| b.done);
+                Some((per(p.done as f64, was as f64)?, &p.unit))
+            });
+            let done = done.map_or("-".to_string(), |(r, unit)| format!("{r:.1} {unit}/s"));
+            let late = a.is_late == Some(true);
+            let promised = match a.promised {
+                Some(p) if late => format!("{p:.1} LATE"),
+                Some(p) => format!("{p:.1}"),
+                None => "-".to_string(),
+            };
+            let cells = [
+                a.name.clone(),
+                a.state.to_string(),
+                done,
+                promised,
+                firings.map_or("-".to_string(), |f| grouped(f as u64)),
+                share(busy),
+                a.priority.to_string(),
+                format!("{} KiB", grouped(a.memory >> 10)),
+            ];
+            let row = Row::new(columns.of(cells));
+            match (i == self.app, late) {
+                (true, _) => row.reversed(),
+                (false, true) => row.red(),
+                (false, false) => row,
+            }
+        });
+        frame.render_widget(columns.table(rows.collect()), area);
+    }
+
+    pub(super) fn draw_details(&self, frame: &mut Frame, area: Rect) {
+        let Some(details) = &self.now.details else {
+            let words = match self.chosen() {
+                "" => " no application is loaded".to_string(),
+                name => format!(" {name} does not say more now"),
+            };
+            frame.render_widget(Paragraph::new(words).dim(), area);
+            return;
+        };
+        let before = self.before.as_ref().and_then(|b| b.details.as_ref());
+        let before = before.filter(|b| b.application.number == details.application.number);
+        let why = shortened(&self.now.why, cells_of(area), WORDS);
+        let why: Vec<String> = why.into_iter().map(indented).collect();
+        let height = why.len() as u16 + 1;
+        let [upper, lower] =
+            Layout::vertical([Constraint::Fill(1), Constraint::Length(height)]).areas(area);
+        let [left, right] =
+            Layout::horizontal([Constraint::Percentage(42), Constraint::Percentage(58)])
+                .areas(upper);
+        let seconds = self.seconds();
+        let room = usize::from(left.height.saturating_sub(1)).max(1);
+        let first = (self.actor + 1).saturating_sub(room);
+        let columns = Columns::fitting(
+            left.width,
+            [
+                ("actor", 0, 0),
+                ("worker", 6, 2),
+                ("of core", 8, 1),
+                ("longest", 11, 3),
+            ],
+        );
+        let actors = details.actor.iter().enumerate().skip(first).take(room);
+        let rows = actors.map(|(i, a)| {
+            let was = before.and_then(|b| b.actor.get(i));
+            let busy = was.and_then(|b| self.busy(a.busy, b.busy, 1));
+            let pin = if a.pin.is_some() { " pin" } else { "" };
+            let row = Row::new(columns.of([
+                a.name.clone(),
+                format!("{}{pin}", a.worker),
+                share(busy),
+                format!("{:.2} ms", a.longest * 1e3),
+            ]));
+            if i == self.actor { row.reversed() } else { row }
+        });
+        frame.render_widget(columns.table(rows.collect()), left);
+        let columns = Columns::fitting(
+            right.width,
+            [
+                ("channel", 0, 0),
+                ("fill", BAR as u16, 1),
+                ("elements/s", 13, 3),
+                ("who waits", 12, 2),
+            ],
+        );
+        let rows = details.channel.iter().enumerate().map(|(i, c)| {
+            let was = before.and_then(|b| b.channel.get(i));
+            // A new process counts anew.
+            let rate = was
+                .zip(seconds)
+                .map(|(b, s)| c.got.saturating_sub(b.got) as f64 / s);
+            Row::new(columns.of([
+                Field::from(format!("{} -> {}", c.from, c.to)),
+                Field::from(bar(f64::from(c.fill) / f64::from(c.capacity.max(1)), BAR)),
+                Field::from(rate.map_or("-".to_string(), |r| grouped(r as u64))),
+                Field::from(blocks(c, was)),
+            ]))
+        });
+        frame.render_widget(columns.table(rows.collect()), right);
+        frame.render_widget(Paragraph::new(lines(why)).dim(), lower);
+    }
+}
+
+fn share(share: Option<f64>) -> String {
+    share.map_or("-".to_string(), |s| format!("{:.1}%", s * 100.0))
+}
+
+/// So full, in eighths of a cell.
+fn bar(part: f64, cells: usize) -> Span<'static> {
+    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    let eighths = (part.clamp(0.0, 1.0) * cells as f64 * 8.0).round() as usize;
+    let text = "█".repeat(eighths / 8) + EIGHTHS[eighths % 8];
+    Span::raw(format!("{text:<cells$}"))
+}
+
+/// Who of the two ends had to wait more often since the last answer.
+fn blocks(c: &Channel, was: Option<&Channel>) -> &'static str {
+    let (full, empty) = match was {
+        Some(was) => (
+            c.full - was.full.min(c.full),
+            c.empty - was.empty.min(c.empty),
+        ),
+        None => (0, 0),
+    };
+    match () {
+        () if c.capacity > 0 && c.fill == c.capacity => "its producer",
+        () if full > empty => "its producer",
+        () if empty > full => "its consumer",
+        () => "",
+    }
+}

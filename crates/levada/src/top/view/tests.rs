@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Tests of what is shown, and of what keys mean, on terminals that are not there.
+
+use super::keys::KEYS;
+use super::*;
+use crate::top::living_first;
+use levada_host::State;
+use levada_host::api::types::{Details, Stats, Worker};
+use ratatui::crossterm::event::KeyCode;
+use ratatui::{Terminal, backend::TestBackend};
+use serde_json::json;
+
+/// What a host says that is up for so many seconds.
+fn answer(seconds: f64, busy: f64, got: u64) -> Look {
+    let app = |number: u64, name: &str, state: &str| {
+        json!({"name": name, "number": number, "network": "p.Top", "state": state,
+            "priority": 0, "loaded": 0.0, "seconds": 1.0, "memory": 65536, "actors": 2,
+            "firings": got, "busy": busy, "moves": 0, "promised": 30.0, "pace": 12.0,
+            "is_late": state == "running", "progress": {"done": got / 100, "unit": "frames"}})
+    };
+    let actor = |name: &str| {
+        json!({"name": name, "class": "p.X", "worker": 1, "firings": got, "activations": 1,
+            "busy": busy, "longest": 0.0025})
+    };
+    let stats = json!({
+        "host": {"version": "0.1.0", "pid": 1, "seconds": seconds, "workers": 1,
+            "applications": 2},
+        "worker": [{"worker": 0, "cpu": 3, "open": true, "busy": busy, "asleep": 0.0, "activations": 1,
+            "sleeps": 0, "actor": []}],
+        "application": [app(1, "radio", "running"), app(2, "clip", "paused")]});
+    let mut details = app(1, "radio", "running");
+    details["actor"] = json!([actor("tuner"), actor("filter")]);
+    details["channel"] = json!([{"from": "tuner.Out", "to": "filter.In", "capacity": 100,
+        "fill": 50, "put": got, "got": got, "full": got, "empty": 0, "wakes": 0}]);
+    Look {
+        stats: serde_json::from_value::<Stats>(stats).unwrap(),
+        details: Some(serde_json::from_value::<Details>(details).unwrap()),
+        why: "filter waits for tuner\n".to_string(),
+    }
+}
+
+fn drawn(view: &View) -> String {
+    drawn_on(view, 110)
+}
+
+fn drawn_on(view: &View, width: u16) -> String {
+    drawn_in(view, width, 24)
+}
+
+fn drawn_in(view: &View, width: u16, height: u16) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| view.draw(frame)).unwrap();
+    let buffer = terminal.backend().buffer().clone();
+    let lines = (0..height).map(|y| {
+        let cells = (0..width).map(|x| buffer[(x, y)].symbol());
+        cells.collect::<String>().trim_end().to_string()
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn view() -> View {
+    let mut view = View::new(answer(5.0, 0.0, 0));
+    view.take(answer(7.0, 1.0, 2400));
+    view
+}
+
+#[test]
+fn rates_fill_and_who_waits_are_shown() {
+    let text = drawn(&view());
+    for part in [
+        "2 applications loaded",
+        "core 3",
+        "50.0%",
+        "12.0 frames/s",
+        "30.0 LATE",
+        "1 200",
+        "tuner.Out -> filter.In",
+        "█████ ",
+        "its producer",
+        "2.50 ms",
+        "filter waits for tuner",
+    ] {
+        assert!(text.contains(part), "no {part} in\n{text}");
+    }
+    // Who has less than it was promised for another reason is not late.
+    assert_eq!(text.matches("LATE").count(), 1, "{text}");
+}
+
+#[test]
+fn names_are_shown_on_a_narrow_terminal_and_who_runs_before_who_has_ended() {
+    let many = |at, got| {
+        let mut look = answer(at, 0.0, got);
+        let ended = look.stats.application[1].clone();
+        let ended = (10..30).map(|number| Application {
+            number,
+            name: format!("over-{number}"),
+            state: State::Ended,
+            ..ended.clone()
+        });
+        look.stats.application.splice(0..0, ended);
+        living_first(&mut look.stats.application);
+        look
+    };
+    let mut view = View::new(many(5.0, 500));
+    // What has been replaced counts anew.
+    view.take(many(6.0, 20));
+    let text = drawn_on(&view, 80);
+    for part in ["radio ", "clip ", "over-10", "tuner.Out -> f", "filter "] {
+        assert!(text.contains(part), "no {part} in\n{text}");
+    }
+    assert!(!drawn_on(&view, 20).is_empty());
+    let one = view.now.stats.worker[0].clone();
+    view.now.stats.worker = (0..64)
+        .map(|worker| Worker {
+            worker,
+            ..one.clone()
+        })
+        .collect();
+    let text = drawn_on(&view, 80);
+    assert!(
+        text.contains("and 52 more") && text.contains("tuner.Out"),
+        "{text}"
+    );
+}
+
+#[test]
+fn sentences_end_at_a_word_and_can_be_read_whole() {
+    let mut view = view();
+    let sentence = "filter waits for 1 element on its input In: the channel tuner.Out -> \
+                    filter.In is empty (0 of 100); tuner has to fill it\n";
+    view.now.why = sentence.repeat(12) + "the end\n";
+    let text = drawn_on(&view, 60);
+    assert!(
+        text.contains("the channel\n") && text.contains("channel …\n"),
+        "{text}"
+    );
+    assert!(!text.contains("the end"), "{text}");
+    view.said = "radio cannot be unloaded, for a reason that has no room in a line of a \
+                 terminal; and so on\nwait"
+        .to_string();
+    assert!(drawn_on(&view, 60).contains(" …\n"));
+    assert_eq!(view.key(KeyCode::Char('w')), None);
+    let text = drawn_on(&view, 60);
+    assert!(
+        text.contains("so on\n") && text.contains("Escape back"),
+        "{text}"
+    );
+    for _ in 0..9 {
+        assert_eq!(view.key(KeyCode::PageDown), None);
+        drawn_on(&view, 60);
+    }
+    assert!(drawn_on(&view, 60).contains("the end"));
+    // Who reads unloads nothing; Escape first goes back.
+    assert_eq!(view.key(KeyCode::Char('U')), None);
+    assert!(!view.keys_are_free() && view.keys_are_free());
+    assert!(drawn_on(&view, 60).contains("tuner.Out"));
+}
+
+/// Each key is there, or where one finds it.
+#[test]
+fn no_key_is_lost_on_a_narrow_terminal() {
+    let mut view = view();
+    let bottom = |view: &View, width, height| {
+        let text = drawn_in(view, width, height);
+        text.lines().last().unwrap().to_string()
+    };
+    for (width, whole) in [(40, false), (60, false), (100, true)] {
+        let line = bottom(&view, width, 12);
+        assert!(
+            line.starts_with(" q quit  up/down") && line.ends_with("? keys"),
+            "{line}"
+        );
+        assert_eq!(line.contains("U now"), whole, "{line}");
+        assert!(drawn_in(&view, width, 12).contains("50.0%   0 actors"));
+    }
+    assert_eq!(view.key(KeyCode::Char('?')), None);
+    let text = drawn_in(&view, 40, 12);
+    for (key, _, does) in KEYS {
+        assert!(
+            text.contains(key) && text.contains(does),
+            "no {key}:\n{text}"
+        );
+    }
+    assert!(bottom(&view, 40, 12).contains("Escape back"));
+    // Also where only a few have room at a time.
+    let mut seen = String::new();
+    for _ in 0..6 {
+        seen += &drawn_in(&view, 60, 8);
+        assert_eq!(view.key(KeyCode::PageDown), None);
+    }
+    for (key, _, does) in KEYS {
+        assert!(seen.contains(does), "no {key}:\n{seen}");
+    }
+    // Who reads of keys unloads nothing.
+    assert_eq!(view.key(KeyCode::Char('U')), None);
+    assert!(!view.keys_are_free() && view.keys_are_free());
+    assert!(drawn(&view).contains("tuner.Out"));
+}
+
+/// What is read at two moments is no more than there is, and a pin is seen.
+#[test]
+fn shares_are_of_what_there_is() {
+    let mut view = View::new(answer(5.0, 0.0, 0));
+    let mut look = answer(6.0, 1.2, 100);
+    look.details.as_mut().unwrap().actor[1].pin = Some(1);
+    view.take(look);
+    let text = drawn(&view);
+    assert!(
+        text.contains("100.0%") && !text.contains("120.0%"),
+        "{text}"
+    );
+    assert!(text.contains("1 pin"), "{text}");
+}
+
+#[test]
+fn keys_choose_pause_move_and_unload() {
+    let mut view = view();
+    let turn = |name: &str, state| Some(Wish::Turn(name.to_string(), state));
+    assert_eq!(view.key(KeyCode::Char('p')), turn("radio", State::Running));
+    assert_eq!(view.key(KeyCode::Right), None);
+    assert_eq!(view.key(KeyCode::Char('m')), None);
+    assert!(drawn(&view).contains("filter: to worker 0-0, or f for free?"));
+    assert!(drawn_in(&view, 40, 12).contains(": to worker 0-0, or f for free?"));
+    let to = |worker| Some(Wish::Move("radio".into(), "filter".into(), worker));
+    assert_eq!(view.key(KeyCode::Char('1')), to(Some(1)));
+    assert_eq!(view.key(KeyCode::Char('1')), None);
+    view.key(KeyCode::Char('m'));
+    assert!(!view.keys_are_free() && view.keys_are_free());
+    assert_eq!(view.key(KeyCode::Down), None);
+    assert_eq!(view.key(KeyCode::Down), None);
+    assert_eq!(view.key(KeyCode::Char('p')), turn("clip", State::Paused));
+    let gone = Wish::Unload("clip".into(), true);
+    assert_eq!(view.key(KeyCode::Char('U')), Some(gone));
+    // Of many workers some have two digits.
+    view.key(KeyCode::Up);
+    view.key(KeyCode::Right);
+    let one = view.now.stats.worker[0].clone();
+    view.now.stats.worker = (0..64)
+        .map(|worker| Worker {
+            worker,
+            ..one.clone()
+        })
+        .collect();
+    for (keys, worker) in [("12", 12), ("7", 7), ("0", 0), ("1\n", 1), ("63", 63)] {
+        view.key(KeyCode::Char('m'));
+        let mut said = None;
+        for key in keys.chars() {
+            assert_eq!(said, None);
+            said = view.key(match key {
+                '\n' => KeyCode::Enter,
+                digit => KeyCode::Char(digit),
+            });
+        }
+        assert_eq!(said, to(Some(worker)), "{keys}");
+    }
+    view.key(KeyCode::Char('m'));
+    assert_eq!(view.key(KeyCode::Char('f')), to(None));
+    assert_eq!(view.key(KeyCode::Char('f')), None);
+    view.key(KeyCode::Down);
+    // Where nothing is loaded no key asks for anything.
+    let mut empty = answer(8.0, 0.0, 0);
+    (empty.details, empty.stats.application) = (None, Vec::new());
+    view.take(empty);
+    for key in ['p', 'm', 'u', 'U', '1'] {
+        assert_eq!(view.key(KeyCode::Char(key)), None);
+    }
+    assert!(drawn(&view).contains("no application is loaded"));
+    // What comes then is chosen, and asked for more.
+    let next = answer(9.0, 0.0, 0);
+    assert_eq!(view.choice(&next.stats.application), 0);
+    view.take(next);
+    assert_eq!(view.chosen(), "radio");
+    assert!(drawn(&view).contains("tuner"));
+    let mut silent = answer(10.0, 0.0, 0);
+    silent.details = None;
+    view.take(silent);
+    assert!(drawn(&view).contains("radio does not say more now"));
+}
