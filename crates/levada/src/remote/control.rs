@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What is done to an application that is loaded: it pauses, goes on, has an actor moved, and goes.
+
+use super::words::done;
+use super::{Done, USUAL, one, say};
+use crate::cli::{AtArgs, MoveArgs, OneArgs, UnloadArgs};
+use crate::output::grouped;
+use levada_host::api::types::{Application, MoveRequest, Unloaded};
+use serde_json::{Value, json};
+
+fn within(at: &AtArgs) -> String {
+    format!("?within={}", at.within.unwrap_or(USUAL))
+}
+
+pub fn unload(args: &UnloadArgs) -> Done {
+    let how = match args.now {
+        true => within(&args.at) + "&now=true",
+        false => within(&args.at),
+    };
+    say(
+        &args.at,
+        "DELETE",
+        &one(&args.name, &how),
+        &Value::Null,
+        |u: &Unloaded| {
+            let done = u.progress.as_ref().map(|p| format!(", {}", done(p)));
+            format!(
+                "unloaded {}: {} after {:.2} s, {} firings{}",
+                u.name,
+                u.outcome,
+                u.seconds,
+                grouped(u.firings),
+                done.unwrap_or_default()
+            )
+        },
+    )
+}
+
+pub fn pause(args: &OneArgs) -> Done {
+    let words = |a: &Application| format!("paused {}", a.name);
+    say(
+        &args.at,
+        "POST",
+        &one(&args.name, &format!("/pause{}", within(&args.at))),
+        &Value::Null,
+        words,
+    )
+}
+
+pub fn resume(args: &OneArgs) -> Done {
+    let words = |a: &Application| format!("resumed {}", a.name);
+    say(
+        &args.at,
+        "POST",
+        &one(&args.name, &format!("/resume{}", within(&args.at))),
+        &Value::Null,
+        words,
+    )
+}
+
+pub fn move_actor(args: &MoveArgs) -> Done {
+    let request = MoveRequest {
+        actor: args.actor.clone(),
+        worker: args.worker,
+        free: args.free,
+    };
+    say(
+        &args.at,
+        "POST",
+        &one(&args.name, "/move"),
+        &json!(request),
+        |a: &Application| {
+            let of = format!("{} of {}", args.actor, a.name);
+            match args.worker {
+                Some(worker) => format!("{of} goes to worker {worker}, and stays there"),
+                None => format!("{of} goes where the mapper puts it"),
+            }
+        },
+    )
+}

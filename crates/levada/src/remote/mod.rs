@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The commands that speak to a host: each is a request or two over its socket, and what was answered
+//! as a table. With `--json` it is what the host says, as it says it. Here is how they ask.
+
+mod control;
+mod events;
+mod load;
+mod manifest;
+mod map;
+mod show;
+mod stats;
+mod words;
+
+pub use control::{move_actor, pause, resume, unload};
+pub use events::events;
+pub use load::{load, replace};
+pub use map::map;
+pub use show::{list, show, why};
+pub use stats::stats;
+pub use words::realtime;
+
+use crate::cli::AtArgs;
+use crate::output::{self, Failure};
+use crate::waiting::Waiting;
+use levada_host::api::socket;
+use levada_host::api::types::Failed;
+use levada_host::client::{Client, Method, encoded};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::Duration;
+
+type Done = Result<ExitCode, Failure>;
+
+impl From<Failed> for Failure {
+    /// What was found in the sources is shown where it was found, before the rest is told.
+    fn from(failed: Failed) -> Failure {
+        let _ = std::io::stderr().lock().write_all(failed.text.as_bytes());
+        Failure {
+            help: failed.help,
+            ..Failure::new(failed.error).found(failed.diagnostics)
+        }
+    }
+}
+
+/// So long a host takes to say that something has taken too long, at most.
+const GRACE: f64 = 15.0;
+/// As the host has it for what it does itself, and for what it compiles.
+const USUAL: f64 = 30.0;
+const COMPILES: f64 = 1800.0;
+
+pub fn client(at: &AtArgs) -> Result<Client, Failure> {
+    client_for(at, at.within.unwrap_or(USUAL))
+}
+
+/// A client of what may last so many seconds by itself.
+fn client_for(at: &AtArgs, seconds: f64) -> Result<Client, Failure> {
+    let client = match &at.socket {
+        Some(path) => Client::new(path),
+        None => Client::new(&socket::usual_path()?),
+    };
+    Ok(client.within(Duration::from_secs_f64(seconds + GRACE)))
+}
+
+/// Says what the host has answered: as JSON, or in `words`.
+fn say<T: Serialize + DeserializeOwned>(
+    at: &AtArgs,
+    method: &str,
+    address: &str,
+    body: &Value,
+    words: impl FnOnce(&T) -> String,
+) -> Done {
+    said(at, client(at)?, method, address, body, words)
+}
+
+fn said<T: Serialize + DeserializeOwned>(
+    at: &AtArgs,
+    client: Client,
+    method: &str,
+    address: &str,
+    body: &Value,
+    words: impl FnOnce(&T) -> String,
+) -> Done {
+    let method = method.parse().map_err(|_| Failure::new("no such method"))?;
+    told(at, &client.text(method, address, body)?, words)
+}
+
+/// Asks for what the host compiles first, and says so where that takes long.
+fn compiled<T: Serialize + DeserializeOwned>(
+    at: &AtArgs,
+    client: Client,
+    address: &str,
+    body: &Value,
+    words: impl FnOnce(&T) -> String,
+) -> Done {
+    let waiting = Waiting::for_a_load(&client);
+    let text = client.text(Method::POST, address, body);
+    drop(waiting);
+    told(at, &text?, words)
+}
+
+fn told<T: Serialize + DeserializeOwned>(
+    at: &AtArgs,
+    text: &str,
+    words: impl FnOnce(&T) -> String,
+) -> Done {
+    if at.json {
+        output::line(text.trim_end())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let answer: T = serde_json::from_str(text).map_err(|e| {
+        Failure::new(format!("the host says what is not understood: {e}"))
+            .help("is it of another version? --json shows what it says")
+    })?;
+    output::line(words(&answer).trim_end())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn one(name: &str, rest: &str) -> String {
+    format!("/applications/{}{rest}", encoded(name))
+}
