@@ -149,7 +149,7 @@ struct lvd_worker {
   lvd_timer *timers;            /* of those that wait with a time limit: its own alone */
   lvd_fiber *spare[LVD_STACKS]; /* by size of stack */
   uint32_t spares[LVD_STACKS];
-  /* Forks (steal.c). */
+  /* Forks (fork.h). */
   struct lvd_forker *forker; /* its own, from the first fork of the runtime on */
   lvd_fork *fork_base;       /* the head of a deque on which none is open */
   lvd_a32 fork_sleeps;       /* it sleeps, and forks should wake it */
@@ -324,7 +324,7 @@ struct lvd_runtime {
   struct lvd_call_out *watched[LVD_WATCHED]; /* by descriptor */
   lvd_a32 next_refuge;                       /* where what is behind a stuck worker goes */
   lvd_a32 next_place;                        /* where the next fiber that may be anywhere goes */
-  lvd_aptr forks;                            /* null until the first fork (steal.c) */
+  lvd_aptr forks;                            /* null until the first fork (forker.c) */
   lvd_runtime *next_runtime;
 };
 
@@ -530,18 +530,24 @@ void lvd_stack_text(const lvd_entity *e, char *text, size_t size);
 /* Is `address` in the guard below the stack of what runs? */
 bool lvd_fiber_overflows(const lvd_worker *w, const void *address);
 
-/* ---- steal.c ------------------------------------------------------------------------------ */
+/* ---- forker.c ----------------------------------------------------------------------------- */
 
 void lvd_forks_runtime_begins(lvd_runtime *rt);
 void lvd_forks_runtime_ends(lvd_runtime *rt);
 void lvd_forks_free(lvd_runtime *rt);
 void lvd_forks_worker_ends(void);
+
+/* ---- steal.c ------------------------------------------------------------------------------ */
+
 /* A worker without work: true: something was stolen, and is ready. */
 bool lvd_forks_look(lvd_worker *w);
 /* Before it sleeps: the same, once more. *most: for so long at the most. Then, until it is awake: */
 bool lvd_forks_sleep(lvd_worker *w, int64_t *most);
 bool lvd_forks_may_sleep(const lvd_worker *w); /* false: a fork has woken it already */
 void lvd_forks_awake(lvd_worker *w);
+
+/* ---- deques.c ----------------------------------------------------------------------------- */
+
 void lvd_forks_leave(lvd_worker *w, lvd_fiber *f); /* a fiber with open forks is suspended */
 /* A fiber, which is perhaps about to fork or to join, keeps its deque as it is while it is suspended. False: it had none,
  * and is to have none when it goes on. */

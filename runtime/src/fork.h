@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* What a deque is made of, for the files that know: fork.c has the protocol of owner and thieves,
- * steal.c which worker steals where, sleeps and is woken, own.c the runtime of a program that only
- * forks, range.c what stands on top. */
+ * deques.c which stack has which, forker.c the threads that fork, fork_place.c which worker one of the program
+ * stands in for, steal.c which worker steals where, sleeps and is woken, own.c the runtime of a program
+ * that only forks, range.c what stands on top. */
 #ifndef LVD_SRC_FORK_H
 #define LVD_SRC_FORK_H
 
@@ -69,7 +70,7 @@ typedef struct lvd_fork_set {
   lvd_aptr app; /* of calls that were forked by threads of the program */
   lvd_port_mutex opening;
   lvd_a32 stack_log2;                     /* of the stacks of calls that are taken */
-  lvd_aptr spare;                         /* deques that lie ready; under the lock of steal.c */
+  lvd_aptr spare;                         /* deques that lie ready; under lvd_forks_lock */
   LVD_ALIGNED(LVD_LINE) lvd_a32 sleepers; /* workers that sleep, and would steal */
   lvd_a32 coming;                         /* those that have been woken, and have not looked yet */
   lvd_a64 stirred;                        /* ticks */
@@ -105,28 +106,53 @@ void lvd_fork_unsay(lvd_fork *slot, const lvd_deque *here);
 /* The stack of `d` was abandoned with forks open. True: nobody works for it any more. */
 bool lvd_deque_abandon(lvd_deque *d);
 
-/* ---- steal.c ------------------------------------------------------------------------------ */
+/* ---- deques.c ----------------------------------------------------------------------------- */
 
-/* Who forks on this thread; null: there is no memory, or no worker. */
-lvd_forker *lvd_forker_self(void);
-/* Of the stack that it is on. If it has none, it gets one, unless there is none: null. */
+extern lvd_port_mutex lvd_forks_lock; /* of the process: of all lists of deques and of threads */
+extern lvd_aptr lvd_spare_deques;     /* of no runtime; under the lock */
+
+/* So many there are, and each is as it was made. */
+static inline uint32_t lvd_deques_of(const lvd_fork_set *forks) {
+  return lvd_load_acquire_u32(&forks->deques);
+}
+static inline lvd_deque *lvd_deque_of(const lvd_fork_set *forks, uint32_t i) {
+  return lvd_load_relaxed_ptr(&forks->deque[i]);
+}
+
+/* Under the lock: one that lies ready, or a new one; null: there are no more. */
+lvd_deque *lvd_deque_some(lvd_fork_set *forks);
+lvd_deque *lvd_deque_take_from(lvd_aptr *list);
+void lvd_deque_give_back(lvd_aptr *list, lvd_deque *d);
+/* The list for those that a thread has no use for. */
+lvd_aptr *lvd_deques_spare(lvd_forker *f);
+
+/* Of the stack that the thread is on. If it has none, it gets one, unless there is none: null. */
 lvd_deque *lvd_forker_deque(lvd_forker *f);
+void lvd_forker_take_up_empty(lvd_forker *f);
 /* It goes on without: what was forked when there was none is about to be joined. */
 void lvd_forker_without(lvd_forker *f);
-/* Is a worker on its way that will look for something public? */
-static inline bool lvd_forks_coming(const lvd_forker *f) {
-  return !lvd_load_relaxed_u32(&f->gone) && lvd_load_relaxed_u32(&f->forks->coming) != 0;
+/* Has the thread forks open on its deque? */
+static inline bool lvd_forker_is_open(const lvd_forker *f) {
+  const lvd_deque *d = lvd_load_relaxed_ptr(&f->deque);
+  return d && lvd_forks.head != d->slot;
 }
-/* Something has become public: wakes a worker, if one sleeps. True: more sleep. */
-bool lvd_forks_wake(lvd_forker *by);
+
+/* ---- forker.c ----------------------------------------------------------------------------- */
+
+/* Who forks on this thread, once it has begun to; or null. */
+#ifdef LVD_FORK_SELF /* the checker's threads are all one of the system (levada/fork.h) */
+lvd_forker **LVD_FORK_SELF;
+#define lvd_forker_here (*LVD_FORK_SELF)
+#else
+extern _Thread_local lvd_forker *lvd_forker_here
+    __attribute__((visibility("hidden"), tls_model("initial-exec")));
+#endif
+
+/* The same, who begins now if he has not; null: there is no memory, or no worker. */
+lvd_forker *lvd_forker_self(void);
 /* The owner of `d` waits, in a fiber, an actor or a thread, until he is told. */
 void lvd_fork_wait(lvd_forker *f, lvd_deque *d);
 void lvd_fork_tell(lvd_deque *d);
-/* May this stack make one more call that the thief of its own has forked? If it turns out to be
- * another's, it is passed. */
-bool lvd_fork_may_leap(lvd_forker *f);
-/* Has the call of `slot` made, which was taken from `from` in error: not on this stack. */
-void lvd_fork_pass(lvd_forker *f, lvd_fork *slot, lvd_deque *from);
 void lvd_forkers_stir(void); /* every join is a seldom one, once */
 
 /* Has this thread forks open? */
@@ -134,6 +160,47 @@ bool lvd_forks_open_here(void);
 /* True: no other thread forks on `rt`, and from now on none begins to. */
 bool lvd_forks_close(lvd_runtime *rt);
 bool lvd_forks_alone(void); /* there are no two runtimes */
+
+/* ---- fork_place.c ------------------------------------------------------------------------------ */
+
+/* A thread of the program is somewhere else now, perhaps. */
+void lvd_fork_place_look(lvd_forker *f);
+void lvd_fork_place_leave(lvd_forker *f);
+/* A worker that abstains looks again whether it has to. */
+bool lvd_fork_place_stir(lvd_worker *w);
+/* Does a thread of the program compute in the place of `w`? Measured now and then. */
+bool lvd_fork_place_taken(lvd_worker *w);
+
+/* ---- steal.c ------------------------------------------------------------------------------ */
+
+/* What a worker's `fork_sleeps` says. */
+enum {
+  LVD_AWAKE = 0,
+  LVD_SLEEPS = 1,   /* and would steal */
+  LVD_ABSTAINS = 2, /* a thread of the program has its place */
+  LVD_COMES = 3     /* woken by a fork, and not there yet */
+};
+
+/* What `w` does is something else now. */
+static inline void lvd_sleeps_set(lvd_fork_set *forks, lvd_worker *w, uint32_t sleeps) {
+  uint32_t was = lvd_exchange_relaxed_u32(&w->fork_sleeps, sleeps);
+  if (was == LVD_SLEEPS) lvd_add_relaxed_u32(&forks->sleepers, UINT32_MAX);
+  if (was == LVD_COMES) lvd_add_relaxed_u32(&forks->coming, UINT32_MAX);
+}
+
+/* Is a worker on its way that will look for something public? */
+static inline bool lvd_forks_coming(const lvd_forker *f) {
+  return !lvd_load_relaxed_u32(&f->gone) && lvd_load_relaxed_u32(&f->forks->coming) != 0;
+}
+/* Something has become public: wakes a worker, if one sleeps. True: more sleep. */
+bool lvd_forks_wake(lvd_forker *by);
+/* Wakes `w` if it sleeps; what runs there goes on. */
+void lvd_forks_nudge(lvd_worker *w);
+/* May this stack make one more call that the thief of its own has forked? If it turns out to be
+ * another's, it is passed. */
+bool lvd_fork_may_leap(lvd_forker *f);
+/* Has the call of `slot` made, which was taken from `from` in error: not on this stack. */
+void lvd_fork_pass(lvd_forker *f, lvd_fork *slot, lvd_deque *from);
 
 /* ---- own.c -------------------------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Threads with a deque each for the checker: the first forks, the others take from it. What steal.c
- * would find for them is found here by hand. */
+/* Threads with a deque each for the checker: the first forks, the others take from it. What deques.c
+ * and steal.c would find for them is found here by hand. */
 #include "src/fork.h"
 
 #include <stdlib.h>

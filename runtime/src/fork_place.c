@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Fork place: a thread of the program that forks has the place of the worker whose core it is on.
+ *
+ * That worker abstains from stealing while the thread computes, or there would be more threads than cores.
+ * While the thread waits, the worker has its core back.
+ *
+ * Pairs of orders
+ *   abstain: fork_sleeps, [fence], look at the thread <> leave, wait: lender or sleeps, [fence],
+ *                                                          load fork_sleeps
+ *   take: a forker, cas_release lender -> abstain: load_acquire */
+#include "fork.h"
+
+enum { CHECK_NS = 1000000 };
+
+/* ---- the thread's side -------------------------------------------------------------------------- */
+
+/* A worker that abstains looks again whether it has to. */
+bool lvd_fork_place_stir(lvd_worker *w) {
+  uint32_t abstains = LVD_ABSTAINS;
+  lvd_fence_seq_cst();
+  if (lvd_load_relaxed_u32(&w->fork_sleeps) != LVD_ABSTAINS ||
+      !lvd_cas_relaxed_u32(&w->fork_sleeps, &abstains, LVD_AWAKE))
+    return false;
+  lvd_forks_nudge(w);
+  return true;
+}
+
+void lvd_fork_place_leave(lvd_forker *f) {
+  if (f->place == LVD_NOWHERE) return;
+  lvd_worker *w = &f->forks->rt->worker[f->place];
+  lvd_lease_leave(&f->leased);
+  lvd_store_relaxed_ptr(&w->lender, NULL);
+  f->place = LVD_NOWHERE;
+  lvd_fork_place_stir(w);
+}
+
+static bool take_place(lvd_forker *f, lvd_worker *w) {
+  void *none = NULL;
+  if (!lvd_load_relaxed_u32(&w->given) || !lvd_cas_release_ptr(&w->lender, &none, f)) return false;
+  lvd_fork_place_leave(f);
+  f->place = w->index;
+  lvd_sleeps_set(f->forks, w, LVD_ABSTAINS);
+  lvd_lease_enter(&f->leased, w->cpu);
+  return true;
+}
+
+/* A thread of the program is somewhere else now, perhaps. */
+void lvd_fork_place_look(lvd_forker *f) {
+  lvd_runtime *rt = f->forks->rt;
+  if (f->place != LVD_NOWHERE && f->leased.counted) return; /* the lease is that core's */
+  int32_t cpu = lvd_port_cpu();
+  if (f->place != LVD_NOWHERE && (rt->worker[f->place].cpu < 0 || rt->worker[f->place].cpu == cpu))
+    return;
+  for (uint32_t i = 0; i < rt->workers; i++)
+    if (rt->worker[i].cpu == cpu && take_place(f, &rt->worker[i])) return;
+  for (uint32_t i = 0; f->place == LVD_NOWHERE && i < rt->workers; i++)
+    take_place(f, &rt->worker[i]);
+}
+
+/* ---- the worker's side -------------------------------------------------------------------------- */
+
+/* Has it just forked? Then it computes, however long it has rested before. */
+static bool has_forked(const lvd_forker *f) {
+  return lvd_port_ticks_to_ns(lvd_port_ticks() - lvd_load_relaxed_u64(&f->shares)) < CHECK_NS;
+}
+
+/* Does a thread of the program compute in the place of `w`? Measured now and then. */
+bool lvd_fork_place_taken(lvd_worker *w) {
+  lvd_forker *lender = lvd_load_acquire_ptr(&w->lender);
+  if (!lender || lvd_load_relaxed_u32(&lender->sleeps)) {
+    w->lender_seen = NULL;
+    return false;
+  }
+  uint64_t now = lvd_port_ns();
+  if (lender != w->lender_seen || has_forked(lender)) {
+    w->lender_seen = lender;
+    w->lender_computes = true;
+  } else if (now - w->lender_looked < CHECK_NS) {
+    return w->lender_computes;
+  } else {
+    uint64_t cpu = lvd_port_clock_ns((int)lvd_load_relaxed_u32(&lender->clock));
+    w->lender_computes = (cpu - w->lender_cpu) * 2 > now - w->lender_looked;
+  }
+  w->lender_looked = now;
+  w->lender_cpu = lvd_port_clock_ns((int)lvd_load_relaxed_u32(&lender->clock));
+  return w->lender_computes;
+}
