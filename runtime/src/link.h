@@ -82,7 +82,7 @@ struct lvd_link {
   lvd_waiter bell; /* rings the other side's; first */
   enum lvd_side side;
   lvd_app *app;
-  void (*take)(lvd_link *link, const lvd_record *record); /* calls: process.c's */
+  void (*take)(lvd_link *link, const lvd_record *record); /* calls, process.c */
   void (*ended)(lvd_link *link,
                 lvd_status why); /* called by the bellman: the other side is gone, or
                                                     (LVD_OK) lets this one go */
@@ -175,6 +175,9 @@ static inline size_t lvd_link_quote(char *to, size_t length, size_t most, const 
 
 lvd_link *lvd_unit_link(const struct lvd_unit *unit); /* null: it is a core */
 const char *lvd_link_name(lvd_link *link);            /* in words, the other side */
+
+/* ---- process_call.c, process_serve.c -------------------------------------------------------- */
+
 /* With the link's lock: this side's call of that number, or null; and the calls that it serves,
  * each by its fiber. */
 struct lvd_call *lvd_link_call(lvd_link *link, uint32_t number);

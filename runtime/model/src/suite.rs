@@ -523,8 +523,11 @@ pub const ELSEWHERE: &[(&str, &str)] = &[
     ),
     (
         "src/process.c",
-        "the checker has one process; its own are words set once, and a count of calls",
+        "the checker has one process; its own is a word set once, what the other side said when it failed",
     ),
+    ("src/process_call.c", "the same; a count of calls under way"),
+    ("src/process_child.c", "the same; the parent, set once"),
+    ("src/process_load.c", "the same; the last words again"),
     ("src/srpc.c", "whether the program has booted, under a lock"),
     (
         "src/numbered_streams.c",
