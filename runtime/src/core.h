@@ -519,11 +519,20 @@ bool lvd_entity_stays(
 /* In a signal's handler, on the stack of the fiber that runs: it stands behind all that is ready. */
 void lvd_fiber_interrupted(void);
 void lvd_fiber_moves(lvd_worker *w, lvd_entity *e); /* away from `w` */
+
+/* ---- app_fibers.c ------------------------------------------------------------------------- */
+
 void lvd_fibers_end(lvd_app *app);  /* tells all of it, and waits until they have returned */
 void lvd_fibers_wake(lvd_app *app); /* that something has changed for all of it: they look */
+
+/* ---- fiber_pool.c ------------------------------------------------------------------------- */
+
 void lvd_fibers_each(lvd_app *app, void (*visit)(lvd_entity *, void *), void *argument);
 void lvd_fiber_pool_init(lvd_runtime *rt);
 void lvd_fiber_pool_free(lvd_runtime *rt);
+
+/* ---- overflow.c --------------------------------------------------------------------------- */
+
 /* What makes a stack that has overflowed larger; "" if nothing does. What is said of one. */
 const char *lvd_stack_advice(const lvd_entity *e);
 void lvd_stack_text(const lvd_entity *e, char *text, size_t size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Fiber: how it starts, is switched to, waits and ends.
+/* Fiber: how it is switched to, waits, gives way and ends.
  *
  * A fiber is an entity like an actor, with the same states (entity.c). What differs is how it runs:
  * its worker switches to its stack, and when it waits it goes straight on to the next ready fiber,
@@ -10,26 +10,20 @@
  * Guarantees
  *   F1  A fiber that waits goes on when one of its wants is met, its time limit passes, it is
  *       cancelled or its application ends. (C3 for fibers: armed, IDLE, then its worker settles.)
- *   F2  What a fiber did before it ended is seen by who has joined it.
+ *   F2  What a fiber did before it ended is seen by who has joined it. (fiber_start.c)
  *
  * Pairs of orders
  *   cancel: cancelled, [light], wake <> wait: armed, IDLE, [heavy], load cancelled    F1 (settle.c)
- *   start: state IDLE (release)      -> each: state (acquire)                         whose it is
  *   end: event told (release)        -> join: event wait (acquire)                    F2
- *   announce: fibers + 1, [fence], load phase <> fibers_end: phase ENDING, [fence], load fibers
  *   put_away: fibers - 1 (release, share.c)  -> fibers_end: fibers (acquire)  nothing of it runs */
 #include "../port/exceptions.h"
-#include "hosted.h"
 #include "inside.h"
 #include "stream.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 enum {
-  THREAD_GUARD = 1 << 16, /* below the stack of a thread, at the most */
   /* From fiber to fiber a worker looks up from its work about so often, as the last activation that
    * was measured tells, and at one of so many switches at the least. Should it err, the clock is
    * there (LVD_TRAP_TICK). */
@@ -211,7 +205,7 @@ LVD_COLD static void leave_with_exceptions(lvd_worker *w, lvd_fiber *f, bool hom
   lvd_port_exceptions_put(&kept);
 }
 
-static void fiber_main(void *argument) {
+void lvd_fiber_main(void *argument) {
   lvd_fiber *f = argument;
   f->body(f->argument);
   lvd_worker *w = lvd_this_worker();
@@ -219,161 +213,6 @@ static void fiber_main(void *argument) {
   f->ended = true;
   go_home(w, f);
   __builtin_unreachable();
-}
-
-/* ---- starting and joining ----------------------------------------------------------------- */
-
-static uint32_t place_of(lvd_runtime *rt, const lvd_fiber_options *o) {
-  lvd_worker *w = lvd_this_worker();
-  uint32_t worker = LVD_NOWHERE;
-  if (o->place >= LVD_WORKER(0)) {
-    worker = o->place - LVD_WORKER(0);
-    if (worker >= rt->workers) return LVD_NOWHERE;
-  } else if (o->place == LVD_HERE && w && w->rt == rt) {
-    worker = w->index < rt->workers ? w->index : w->index - rt->workers; /* a core's urgent one */
-  } else {
-    worker = lvd_add_relaxed_u32(&rt->next_place, 1) % rt->workers;
-    while (!lvd_load_relaxed_u32(&rt->worker[worker].given)) worker = (worker + 1) % rt->workers;
-  }
-  if (!lvd_load_relaxed_u32(&rt->worker[worker].given)) return LVD_NOWHERE;
-  return worker;
-}
-
-/* Does a fiber of `app` run here? Then the application does not end meanwhile. */
-static bool is_inside(const lvd_worker *w, const lvd_app *app) {
-  return w && w->current && w->current->is_fiber && w->current->app == app;
-}
-
-lvd_status lvd_fiber_announce(lvd_app *app) {
-  lvd_worker *w = lvd_this_worker();
-  bool inside = is_inside(w, app);
-  if (inside && app->share[w->index].ended) { /* in place of one that is counted still */
-    app->share[w->index].ended--;
-  } else {
-    /* Counted before the phase is read: who ends the application either sees the count, or is
-     * seen; unless a fiber of it announces another: then he sees that one's count. */
-    lvd_add_relaxed_u32(&app->fibers, 1);
-    if (!inside) lvd_fence_seq_cst();
-  }
-  if (lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING) return LVD_OK;
-  lvd_fiber_renounce(app);
-  return LVD_E_STATE;
-}
-
-void lvd_fiber_renounce(lvd_app *app) {
-  if (lvd_add_relaxed_u32(&app->fibers, UINT32_MAX) == 1) lvd_port_wake(&app->fibers);
-}
-
-uint32_t lvd_fiber_stack(size_t bytes) {
-  uint32_t size_log2 = bytes ? LVD_STACK_LEAST : LVD_STACK_USUAL;
-  while (size_log2 <= LVD_STACK_MOST && (size_t)1 << size_log2 < bytes) size_log2++;
-  return size_log2 <= LVD_STACK_MOST ? size_log2 : 0;
-}
-
-void lvd_fiber_fill(lvd_fiber *f, lvd_app *app, uint32_t worker, uint32_t level,
-                    void (*body)(void *), void *argument) {
-  lvd_entity *e = &f->entity;
-  lvd_store_relaxed_u32(&e->worker, worker);
-  lvd_store_relaxed_u32(&e->target, worker);
-  e->level = level;
-  e->app = app;
-  e->name = f->name;
-  lvd_store_relaxed_u64(&e->activations, 0);
-  lvd_store_relaxed_u64(&e->busy_ticks, 0);
-  lvd_store_relaxed_u64(&e->longest_ticks, 0);
-  f->body = body;
-  f->argument = argument;
-  f->ended = false;
-  f->deaf = false;
-  f->outcome = LVD_OK;
-  f->want = NULL;
-  f->wants = 0;
-  f->ends = NULL;
-  f->word = NULL;
-  f->end = NULL;
-  f->forks = NULL;
-  f->taken = NULL;
-  f->bare = f->interrupted = false;
-  f->cancelled = &f->cancel;
-  lvd_store_relaxed_u32(&f->cancel, 0);
-  lvd_port_context_make(&f->context, f->low + f->guard,
-                        (size_t)((unsigned char *)f - f->low) - f->guard, fiber_main, f);
-}
-
-void lvd_fiber_begin(lvd_worker *w, lvd_fiber *f) {
-  lvd_store_release_u32(&f->entity.state, LVD_READY);
-  lvd_queue_put(w, &f->entity);
-}
-
-void lvd_fiber_ready(lvd_worker *w, lvd_fiber *f, lvd_app *app, uint32_t level,
-                     void (*body)(void *)) {
-  lvd_add_relaxed_u32(&app->fibers, 1);
-  lvd_fiber_fill(f, app, w->index, level, body, f);
-  copy_name(f->name, "fork");
-  lvd_share_enter(w, app);
-  lvd_fiber_begin(w, f);
-}
-
-lvd_status lvd_fiber_start(lvd_app *app, void (*body)(void *), void *argument,
-                           const lvd_fiber_options *options, lvd_fiber **out) {
-  LVD_INSIDE;
-  static const lvd_fiber_options usual;
-  const lvd_fiber_options *o = options ? options : &usual;
-  uint32_t size_log2 = lvd_fiber_stack(o->stack);
-  if (!app || !body || !size_log2) return LVD_E_ARGUMENT;
-  lvd_runtime *rt = app->rt;
-  uint32_t worker = place_of(rt, o);
-  if (worker == LVD_NOWHERE) return LVD_E_ARGUMENT;
-  lvd_status status = o->urgent ? lvd_urgent_worker(rt, worker, &worker) : LVD_OK;
-  if (status != LVD_OK || (status = lvd_fiber_announce(app)) != LVD_OK) return status;
-  lvd_fiber *f;
-  status = lvd_fiber_take(rt, size_log2, &f);
-  if (status != LVD_OK) {
-    lvd_fiber_renounce(app);
-    return status;
-  }
-  lvd_fiber_fill(f, app, worker, lvd_level_of(o->priority), body, argument);
-  copy_name(f->name, o->name ? o->name : "fiber");
-  lvd_store_relaxed_u64(&f->done.word, 0);
-  if (out) {
-    f->end = &f->done;
-    *out = f;
-  }
-  lvd_worker *w = lvd_this_worker();
-  if (is_inside(w, app) && worker == w->index) {
-    lvd_share_enter(w, app);
-    lvd_fiber_begin(w, f);
-  } else {
-    lvd_store_release_u32(&f->entity.state, LVD_IDLE);
-    lvd_entity_wake(&f->entity.waiter);
-  }
-  return LVD_OK;
-}
-
-lvd_status lvd_fiber_join(lvd_fiber *f, int64_t timeout_ns) {
-  LVD_INSIDE;
-  if (!f) return LVD_E_ARGUMENT;
-  if (f == lvd_fiber_self()) return LVD_E_STATE;
-  lvd_runtime *rt = f->entity.app->rt;
-  uint32_t outcome;
-  lvd_status status = lvd_event_wait(&f->done, &outcome, timeout_ns);
-  if (status != LVD_OK) return status;
-  lvd_fiber_put_back(rt, f);
-  return (lvd_status)outcome;
-}
-
-void lvd_fiber_cancel(lvd_fiber *f) {
-  LVD_INSIDE;
-  if (!f) return;
-  lvd_store_relaxed_u32(&f->cancel, LVD_E_CANCELLED);
-  lvd_barrier_light(f->entity.app->rt->fenced);
-  lvd_entity_wake(&f->entity.waiter);
-}
-
-/* Its application rests, and the gate is closed: who wakes it afterwards has come through that. */
-void lvd_fiber_tell(const lvd_fiber *f, lvd_status status) {
-  uint32_t nothing = 0;
-  lvd_cas_relaxed_u32(f->cancelled, &nothing, (uint32_t)status);
 }
 
 /* ---- waiting ------------------------------------------------------------------------------ */
@@ -395,19 +234,6 @@ bool lvd_fiber_can_go_on(lvd_entity *e) {
   return interrupted(f) != LVD_OK;
 }
 
-const char *lvd_stack_advice(const lvd_entity *e) {
-  if (!e->is_fiber) return "";
-  if (!((const lvd_fiber *)e)->taken) return "lvd_fiber_options.stack makes it larger";
-  return "it is a forked call's that was taken, and as large as the largest of a thread that "
-         "forks, "
-         "from 8 MiB to 1 GiB: ulimit -s or the thread's attributes make that larger";
-}
-
-void lvd_stack_text(const lvd_entity *e, char *text, size_t size) {
-  const char *advice = lvd_stack_advice(e);
-  snprintf(text, size, "stack overflow%s%s", *advice ? ": " : "", advice);
-}
-
 bool lvd_fiber_is_bare(const lvd_entity *e) { return ((const lvd_fiber *)e)->bare; }
 
 bool lvd_entity_stays(const lvd_entity *e) {
@@ -417,28 +243,6 @@ bool lvd_entity_stays(const lvd_entity *e) {
 
 void lvd_fiber_moves(lvd_worker *w, lvd_entity *e) {
   lvd_timer_remove(&w->timers, &fiber_of(e)->timer);
-}
-
-bool lvd_fiber_overflows(const lvd_worker *w, const void *address) {
-  const lvd_entity *e = w->current;
-  const lvd_fiber *f = !e ? NULL : e->is_fiber ? (const lvd_fiber *)e : e->stack;
-  const unsigned char *at = address, *low = lvd_stack_low(w);
-  return at < low && at >= low - (f ? f->guard : THREAD_GUARD);
-}
-
-/* To report it needs a stack, too. So it overflows, now that this harms nobody: the trap has a stack of
- * its own. */
-LVD_BARE_STACK void lvd_inside_overflows(lvd_worker *w) {
-  lvd_entity *e = w->current;
-  if (e->is_fiber && fiber_of(e)->bare) return; /* its faults are the program's */
-#ifndef __SANITIZE_THREAD__                     /* which takes the traps for itself */
-  *(volatile unsigned char *)(uintptr_t)(lvd_stack_low(w) - 1) = 0;
-#endif
-  w->may_abandon = 0;
-  char text[sizeof((lvd_fault *)0)->message];
-  lvd_stack_text(e, text, sizeof text);
-  lvd_fault_record(e, LVD_FAULT_STACK, 0, text);
-  lvd_port_jump(w->escape);
 }
 
 /* Suspends `f`, whose wants are armed, unless something has come meanwhile. */
@@ -626,73 +430,5 @@ lvd_status lvd_fiber_sleep(int64_t ns) {
   if (ns > 0)
     while (nanosleep(&t, &t) != 0 && errno == EINTR) {
     }
-  return LVD_OK;
-}
-
-/* ---- applications with fibers ------------------------------------------------------------- */
-
-lvd_status lvd_app_open(lvd_runtime *rt, const lvd_app_options *options, lvd_app **out) {
-  LVD_INSIDE;
-  static const lvd_network none = {.layout = LVD_LAYOUT, .name = "program"};
-  lvd_app *app;
-  if (!out) return LVD_E_ARGUMENT;
-  lvd_status status = lvd_app_load(rt, &none, options, &app, NULL, 0);
-  if (status != LVD_OK) return status;
-  lvd_store_relaxed_u32(&app->open, 1);
-  *out = app;
-  return lvd_app_start(app);
-}
-
-void lvd_app_close(lvd_app *app) {
-  LVD_INSIDE;
-  if (!app) return;
-  lvd_store_release_u32(&app->open, 0);
-  lvd_app_quiet(app);
-}
-
-/* The keeper ends an application: its fibers hear of it in their waits, and return. */
-static void wake_fiber(lvd_entity *e, void *unused) {
-  (void)unused;
-  lvd_entity_wake(&e->waiter);
-}
-
-void lvd_fibers_wake(lvd_app *app) { lvd_fibers_each(app, wake_fiber, NULL); }
-
-void lvd_fibers_end(lvd_app *app) {
-  lvd_fence_seq_cst();
-  uint32_t left;
-  while ((left = lvd_load_acquire_u32(&app->fibers)) != 0) {
-    lvd_fibers_wake(app);
-    lvd_port_wait(&app->fibers, left,
-                  10 * 1000000); /* one may have been on its way when we looked */
-    if (lvd_load_relaxed_u32(&app->fibers) != left) continue;
-    /* It may have begun only since we have looked who runs. */
-    lvd_watchdog_hurry(app);
-    lvd_keeper_held_up(app->rt);
-  }
-}
-
-typedef struct reading {
-  lvd_fiber_counters *out;
-  uint32_t n, most;
-} reading;
-
-LVD_READS_LIVE static void read_fiber(lvd_entity *e, void *argument) {
-  reading *r = argument;
-  if (r->n++ >= r->most) return;
-  lvd_fiber_counters *c = &r->out[r->n - 1];
-  copy_name(c->name, e->name);
-  c->worker = lvd_load_relaxed_u32(&e->worker);
-  c->activations = lvd_load_relaxed_u64(&e->activations);
-  c->busy_ns = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&e->busy_ticks));
-  c->longest_ns = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&e->longest_ticks));
-  c->waiting = lvd_load_relaxed_u32(&e->state) == LVD_IDLE;
-}
-
-lvd_status lvd_app_fibers(lvd_app *app, lvd_fiber_counters *out, uint32_t *count) {
-  if (!app || !count || (*count && !out)) return LVD_E_ARGUMENT;
-  reading r = {out, 0, *count};
-  lvd_fibers_each(app, read_fiber, &r);
-  *count = r.n;
   return LVD_OK;
 }

@@ -58,19 +58,18 @@ struct lvd_fiber {
   char name[LVD_FIBER_NAME];
 };
 
-/* `f`, fresh from the pool, is ready on `w`, which calls, as a fiber of `app` that runs body(f). The
- * application does not end before something of it has that waits for `f`. */
-void lvd_fiber_ready(lvd_worker *w, lvd_fiber *f, lvd_app *app, uint32_t level,
-                     void (*body)(void *));
-
 /* ---- fiber_pool.c: stacks that lie ready -------------------------------------------------- */
 
 /* A fiber with a slot and a stack of 2^size_log2 bytes; on a worker without a lock. */
 lvd_status lvd_fiber_take(lvd_runtime *rt, uint32_t size_log2, lvd_fiber **out);
 void lvd_fiber_put_back(lvd_runtime *rt, lvd_fiber *f);
 
-/* ---- fiber.c ------------------------------------------------------------------------------ */
+/* ---- fiber_start.c ------------------------------------------------------------------------ */
 
+/* `f`, fresh from the pool, is ready on `w`, which calls, as a fiber of `app` that runs body(f). The
+ * application does not end before something of it has that waits for `f`. */
+void lvd_fiber_ready(lvd_worker *w, lvd_fiber *f, lvd_app *app, uint32_t level,
+                     void (*body)(void *));
 /* Counts a fiber of `app` that is to come, so that the application does not end before that has;
  * LVD_E_STATE: it does not run. */
 lvd_status lvd_fiber_announce(lvd_app *app);
@@ -87,6 +86,10 @@ uint32_t lvd_fiber_stack(size_t bytes);
 /* All its waits return `status` from now on, unless it was cancelled before: once it is woken. */
 void lvd_fiber_tell(const lvd_fiber *f, lvd_status status);
 
+/* ---- fiber.c ------------------------------------------------------------------------------ */
+
+/* What is first on its stack: its body, and its end. */
+void lvd_fiber_main(void *fiber);
 /* Waits for the event and takes it, whatever else happens meanwhile. */
 void lvd_fiber_wait_through(lvd_fiber *f, lvd_event *e);
 

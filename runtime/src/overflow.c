@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* A stack that overflows: where it is seen, and what is said of it. */
+#include "inside.h"
+
+#include <stdio.h>
+
+enum { THREAD_GUARD = 1 << 16 }; /* below the stack of a thread, at the most */
+
+const char *lvd_stack_advice(const lvd_entity *e) {
+  if (!e->is_fiber) return "";
+  if (!((const lvd_fiber *)e)->taken) return "lvd_fiber_options.stack makes it larger";
+  return "it is a forked call's that was taken, and as large as the largest of a thread that "
+         "forks, "
+         "from 8 MiB to 1 GiB: ulimit -s or the thread's attributes make that larger";
+}
+
+void lvd_stack_text(const lvd_entity *e, char *text, size_t size) {
+  const char *advice = lvd_stack_advice(e);
+  snprintf(text, size, "stack overflow%s%s", *advice ? ": " : "", advice);
+}
+
+bool lvd_fiber_overflows(const lvd_worker *w, const void *address) {
+  const lvd_entity *e = w->current;
+  const lvd_fiber *f = !e ? NULL : e->is_fiber ? (const lvd_fiber *)e : e->stack;
+  const unsigned char *at = address, *low = lvd_stack_low(w);
+  return at < low && at >= low - (f ? f->guard : THREAD_GUARD);
+}
+
+/* To report it needs a stack, too. So it overflows, now that this harms nobody: the trap has a stack of
+ * its own. */
+LVD_BARE_STACK void lvd_inside_overflows(lvd_worker *w) {
+  lvd_entity *e = w->current;
+  if (e->is_fiber && ((const lvd_fiber *)e)->bare) return; /* its faults are the program's */
+#ifndef __SANITIZE_THREAD__                                /* which takes the traps for itself */
+  *(volatile unsigned char *)(uintptr_t)(lvd_stack_low(w) - 1) = 0;
+#endif
+  w->may_abandon = 0;
+  char text[sizeof((lvd_fault *)0)->message];
+  lvd_stack_text(e, text, sizeof text);
+  lvd_fault_record(e, LVD_FAULT_STACK, 0, text);
+  lvd_port_jump(w->escape);
+}
