@@ -8,18 +8,26 @@
 //! than of a small one. An actor's turn
 //! lasts until it can fire no more, or until others have waited for the length of a turn, or for less where another
 //! worker woke them, and then others go first for as long as it had; with round robin, for as many firings as it could
-//! make when it began, as Orcc's do. What is promised a rate gets no more than that: its sources rest when they are
-//! ahead, until a time that is among the ends of steps, and what they did not take in time is lost to them, as it is in
-//! the host.
+//! make when it began, as Orcc's do.
 //! The same input gives the same rates to the last bit.
 
 mod along;
+mod counted;
+mod made;
+mod promised;
+mod settling;
 mod turns;
 
-use crate::graph::pipeline_order;
+pub use promised::{SAVED, SAVED_UNITS};
+#[cfg(test)]
+pub(crate) use settling::simulate_until_settled;
+pub(crate) use settling::{Look, Midway, Settling, expecting};
+pub use settling::{expected, simulate};
+
 use crate::machine::Machine;
 use crate::mix::Mix;
 use along::Along;
+use promised::Cap;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -58,32 +66,16 @@ const HANDED: f64 = 5e5;
 /// and others have one part of so many then.
 const PROMISED: f64 = 1e8;
 const OTHERS: f64 = 16.0;
-/// What a step fills of a channel at the most: one part of so many.
-const PARTS: f64 = 4.0;
 /// What compiled actors put or get of a channel before they push or pop: one part of so many.
 const SEEN: f64 = 2.0;
-/// A channel in which elements are followed by what they lead to in some milliseconds: so many nanoseconds of work, and so
-/// many firings at the least.
-const SHORT: f64 = 20e6;
-const SHORT_FIRINGS: f64 = 16.0;
-/// Firings in one step, at the most.
-const MOST: u64 = 1 << 30;
-/// Rates have settled where the slowest actor is behind the mean by no more than this.
-const UNSETTLED: f64 = 0.05;
-/// Simulations go on for so many times their steps until then.
-const LONGER: usize = 32;
-/// Steps from which it is known what is to be expected: at least, and for each actor. In much fewer, some who are about to come to wait
-/// seem to have settled.
-const EXPECTED: usize = 300_000;
-const EXPECTED_EACH: usize = 60;
 /// After so many steps it is looked for applications that are stuck.
 const LOOKS: usize = 1024;
+/// After so many steps, about 0.2 ms, the thread gives its core away. A host maps beside workers: let in once, a thread
+/// goes on until a tick of the system's clock, for up to 4 ms, and one for idle time, too, where the worker was interrupted
+/// and is not due by its share.
+const GIVES_WAY: usize = 1024;
 /// To look at an actor that cannot fire.
 const LOOK: f64 = 20.0;
-/// So many seconds what was promised and not taken is kept, and so many units at the least: the host's rule for
-/// what it promises, too.
-pub const SAVED: f64 = 0.5;
-pub const SAVED_UNITS: f64 = 2.0;
 
 struct Ring {
     from: usize,
@@ -117,17 +109,6 @@ struct Entity<'a> {
     rested: bool,
     /// Where it is in its application's course.
     along: Option<Along<'a>>,
-}
-
-/// What a source may do by the promise.
-struct Cap {
-    /// Firings a nanosecond.
-    rate: f64,
-    /// Firings that it may have at once: of what was due and not made, more than that is lost.
-    saved: f64,
-    lost: f64,
-    /// Lost already when it was counted from.
-    before: f64,
 }
 
 #[derive(Default)]
@@ -193,11 +174,6 @@ impl Ring {
 }
 
 impl Entity<'_> {
-    /// What it has done since it was counted from.
-    fn units(&self) -> f64 {
-        (self.done - self.before) as f64 / self.firings
-    }
-
     /// Nanoseconds of its next firings.
     fn takes(&self, firings: u64) -> f64 {
         let mean = firings as f64 * self.firing;
@@ -210,411 +186,9 @@ impl Entity<'_> {
             None => mean,
         }
     }
-
-    /// Has it gone through its course since it was counted from, where it has one?
-    fn is_through(&self) -> bool {
-        self.along.as_ref().is_none_or(|a| a.whole().is_some())
-    }
-
-    /// Units a nanosecond since it was counted from, which is so long ago: in whole courses, where there were any.
-    fn rate(&self, time: f64) -> f64 {
-        let whole = self.along.as_ref().and_then(Along::whole);
-        whole.unwrap_or(self.units() / time)
-    }
 }
 
-/// So many firings a source may be ahead of what is due: a unit, and one at the least.
-fn ahead(entity: &Entity<'_>) -> f64 {
-    entity.firings.max(1.0)
-}
-
-/// Firings that make or take a part of a channel.
-fn part(room: f64, each: f64) -> u64 {
-    ((room / each / PARTS) as u64).max(1)
-}
-
-impl Simulated {
-    pub(crate) fn all_settled(&self) -> bool {
-        (0..self.rates.len()).all(|app| self.settled(app))
-    }
-
-    /// But for who gets nothing at all.
-    fn all_fire(&self) -> bool {
-        let mut rates = self.rates.iter().zip(&self.slowest);
-        rates.all(|(&rate, &slowest)| slowest > 0.0 || rate == 0.0)
-    }
-
-    /// Do all actors of this application come to as many units as the others?
-    pub fn settled(&self, app: usize) -> bool {
-        self.slowest[app] >= (1.0 - UNSETTLED) * self.rates[app]
-    }
-}
-
-/// Runs so many steps, a third of them to warm up.
-pub fn simulate(
-    mix: &Mix,
-    machine: &Machine,
-    placement: &[u32],
-    scheduling: Scheduling,
-    steps: usize,
-) -> Simulated {
-    let mut sim = Machinery::new(mix, machine, placement, scheduling).started();
-    sim.run(steps / 3);
-    sim.counted(steps - steps / 3)
-}
-
-/// The same, for up to `LONGER` times as many steps, until the rates have settled: where there are many actors,
-/// channels take long to fill. Where that is not long enough, or somebody has not fired at all, as the last of
-/// thousands in a row, it begins anew with channels that are half full, as in the midst of a run.
-pub fn simulate_until_settled(
-    mix: &Mix,
-    machine: &Machine,
-    placement: &[u32],
-    scheduling: Scheduling,
-    steps: usize,
-) -> Simulated {
-    let mut run = Settling::begin(mix, machine, placement, scheduling, steps);
-    loop {
-        if let Look::Settled(made) = run.look() {
-            return made;
-        }
-    }
-}
-
-/// A simulation until the rates have settled, looked at on the way: who sees enough gives it up.
-pub(crate) struct Settling<'a> {
-    mix: &'a Mix,
-    machine: &'a Machine,
-    placement: &'a [u32],
-    run: Machinery<'a>,
-    steps: usize,
-    /// So many of them were made to warm up, and so many were looked at last.
-    warm: usize,
-    window: usize,
-    midway: bool,
-}
-
-/// What a look says.
-pub(crate) enum Look {
-    /// It goes on; so far it is like this.
-    SoFar(Simulated),
-    Settled(Simulated),
-}
-
-impl<'a> Settling<'a> {
-    pub fn begin(
-        mix: &'a Mix,
-        machine: &'a Machine,
-        placement: &'a [u32],
-        scheduling: Scheduling,
-        steps: usize,
-    ) -> Settling<'a> {
-        Settling {
-            mix,
-            machine,
-            placement,
-            run: Machinery::new(mix, machine, placement, scheduling).started(),
-            steps,
-            warm: 0,
-            window: 0,
-            midway: false,
-        }
-    }
-
-    /// A first one while it warms up, which makes no difference to those that come.
-    pub fn glance(&mut self) -> Simulated {
-        let warm = self.steps / 3;
-        self.run.run(warm / 3);
-        self.warm = warm;
-        self.run.counted(warm - warm / 3)
-    }
-
-    /// For twice as many steps as the last time.
-    pub fn look(&mut self) -> Look {
-        if self.window == 0 {
-            self.run.run(self.steps / 3 - self.warm);
-            self.window = self.steps - self.steps / 3;
-        } else {
-            self.window *= 2;
-        }
-        let made = self.run.counted(self.window);
-        let settled = made.all_settled();
-        let enough = self.window >= LONGER / 2 * self.steps || settled && made.whole;
-        if enough && (settled || self.midway) {
-            return Look::Settled(made);
-        }
-        if !self.midway && (enough || !made.all_fire()) {
-            let how = self.run.scheduling;
-            let anew = Machinery::new(self.mix, self.machine, self.placement, how);
-            self.run = anew.half_full().started();
-            (self.warm, self.window) = (0, 0);
-            self.midway = true;
-        }
-        Look::SoFar(made)
-    }
-}
-
-/// Steps from which it is known what is to be expected of so many actors.
-pub(crate) fn expecting(mix: &Mix) -> usize {
-    EXPECTED.max(EXPECTED_EACH * mix.actors())
-}
-
-/// What a placement can be expected to give: simulated for so long that a glance at it is no longer taken for how it goes.
-pub fn expected(
-    mix: &Mix,
-    machine: &Machine,
-    placement: &[u32],
-    scheduling: Scheduling,
-) -> Simulated {
-    simulate_until_settled(mix, machine, placement, scheduling, expecting(mix))
-}
-
-/// A simulation that is begun in the midst of a run, with short channels that are half full, and looked at as it goes on:
-/// the filling of channels is not counted as something done.
-pub(crate) struct Midway<'a>(Machinery<'a>);
-
-impl<'a> Midway<'a> {
-    /// So many steps further on.
-    pub fn begin(
-        mix: &'a Mix,
-        machine: &'a Machine,
-        placement: &[u32],
-        steps: usize,
-    ) -> Midway<'a> {
-        let begun = Machinery::new(mix, machine, placement, Scheduling::EventDriven);
-        let mut sim = begun.shortened().half_full().started();
-        sim.run(steps);
-        Midway(sim)
-    }
-
-    /// By the next so many steps.
-    pub fn counted(&mut self, steps: usize) -> Simulated {
-        self.0.counted(steps)
-    }
-}
-
-/// After so many steps, about 0.2 ms, the thread gives its core away. A host maps beside workers: let in once, a thread
-/// goes on until a tick of the system's clock, for up to 4 ms, and one for idle time, too, where the worker was interrupted
-/// and is not due by its share.
-const GIVES_WAY: usize = 1024;
-
-impl<'a> Machinery<'a> {
-    /// With channels that hold no more than some milliseconds' worth, so that it soon goes as it would for ever.
-    fn shortened(mut self) -> Self {
-        for ring in &mut self.rings {
-            let (from, to) = (&self.entities[ring.from], &self.entities[ring.to]);
-            let element = (from.firing / ring.put).max(to.firing / ring.pop);
-            let firings = SHORT_FIRINGS * ring.put.max(ring.pop);
-            ring.room = ring.room.min((SHORT / element).max(firings));
-            for (end, each) in [(ring.from, ring.put), (ring.to, ring.pop)] {
-                let entity = &mut self.entities[end];
-                entity.step = entity.step.min(part(ring.room, each));
-            }
-        }
-        self
-    }
-
-    fn half_full(mut self) -> Self {
-        for ring in &mut self.rings {
-            ring.initial = ring.room / 2.0;
-        }
-        self
-    }
-
-    /// Units a second that each application can have at the most: what it has to do on its busiest core.
-    fn most(&self) -> Vec<f64> {
-        let mut work = vec![vec![0.0; self.workers.len()]; self.mix.apps.len()];
-        for entity in &self.entities {
-            work[entity.app][entity.core] += entity.firing * entity.firings;
-        }
-        let busiest = |cores: &Vec<f64>| cores.iter().copied().fold(0.0, f64::max);
-        work.iter().map(|cores| 1e9 / busiest(cores)).collect()
-    }
-
-    /// Runs so many steps, and counts what was done in them.
-    fn counted(&mut self, steps: usize) -> Simulated {
-        let (mix, begin) = (self.mix, self.now);
-        for entity in &mut self.entities {
-            entity.before = entity.done;
-            if let Some(along) = &mut entity.along {
-                along.count_from(entity.done, begin);
-            }
-        }
-        self.entities.iter_mut().for_each(|e| e.rested = e.rests);
-        self.lose_all();
-        let caps = self.entities.iter_mut().filter_map(|e| e.cap.as_mut());
-        caps.for_each(|cap| cap.before = cap.lost);
-        self.workers.iter_mut().for_each(|w| w.busy = 0.0);
-        self.run(steps);
-        let time = (self.now - begin).max(1.0);
-        let mut rates = vec![0.0; mix.apps.len()];
-        let mut slowest = vec![f64::INFINITY; mix.apps.len()];
-        let mut firings = vec![0.0; mix.apps.len()];
-        let kept = self.kept(time);
-        for entity in &self.entities {
-            let rate = 1e9 * entity.rate(time);
-            let actors = mix.apps[entity.app].actors.len() as f64;
-            rates[entity.app] += rate / actors;
-            firings[entity.app] += (entity.done - entity.before) as f64 / actors;
-            slowest[entity.app] = slowest[entity.app].min(rate);
-        }
-        // While channels fill, those before them do more than that.
-        rates
-            .iter_mut()
-            .zip(self.most())
-            .for_each(|(rate, most)| *rate = rate.min(most));
-        for (i, app) in mix.apps.iter().enumerate() {
-            if let Some(rate) = app.promise.and_then(|p| kept[i].map(|kept| p * kept)) {
-                rates[i] = rate;
-                slowest[i] = rate;
-            }
-        }
-        let busy = self.workers.iter().map(|w| (w.busy / time).min(1.0));
-        let mut all = self.entities.iter();
-        let whole = all.all(|e| e.is_through() || rates[e.app] == 0.0);
-        Simulated {
-            rates,
-            slowest,
-            busy: busy.collect(),
-            seconds: time / 1e9,
-            firings,
-            whole,
-        }
-    }
-
-    /// Of each application that was ahead of what it is promised, the share of that which it had in so much time.
-    fn kept(&mut self, time: f64) -> Vec<Option<f64>> {
-        self.lose_all();
-        let mut kept: Vec<Option<f64>> = vec![None; self.mix.apps.len()];
-        for entity in self.entities.iter().filter(|e| e.rested) {
-            if let Some(cap) = &entity.cap {
-                // However few units that was in this time, it has had all but what was lost.
-                let share = 1.0 - (cap.lost - cap.before) / (cap.rate * time);
-                let least = kept[entity.app].unwrap_or(1.0).min(share);
-                kept[entity.app] = Some(least.max(0.0));
-            }
-        }
-        let mut longest = vec![0.0f64; self.workers.len()];
-        for entity in &self.entities {
-            longest[entity.core] = longest[entity.core].max(entity.firing);
-        }
-        for entity in &self.entities {
-            let promise = self.mix.apps[entity.app].promise;
-            if let (Some(kept), Some(promise)) = (&mut kept[entity.app], promise) {
-                // Channels take what the source gives for long; who is behind it by more than what came since it may
-                // have had its last turn does not keep up.
-                let due = promise * time * 1e-9;
-                let behind = 1.0 + promise * longest[entity.core] * 1e-9;
-                *kept = kept.min((entity.units() + behind) / due);
-            }
-        }
-        kept
-    }
-
-    fn new(
-        mix: &'a Mix,
-        machine: &'a Machine,
-        placement: &[u32],
-        scheduling: Scheduling,
-    ) -> Machinery<'a> {
-        let mut sim = Machinery {
-            mix,
-            machine,
-            scheduling,
-            entities: Vec::with_capacity(placement.len()),
-            rings: Vec::new(),
-            workers: (0..machine.workers()).map(|_| Worker::default()).collect(),
-            ends: BinaryHeap::new(),
-            now: 0.0,
-            steps: 0,
-            ranked: mix
-                .apps
-                .iter()
-                .any(|a| a.promise.is_some() || a.priority != mix.apps[0].priority),
-        };
-        for (number, app) in mix.apps.iter().enumerate() {
-            let first = sim.entities.len();
-            for (n, actor) in app.actors.iter().enumerate() {
-                let core = placement[sim.entities.len()] as usize;
-                let firings = actor.steps();
-                sim.workers[core].own.push(sim.entities.len());
-                sim.entities.push(Entity {
-                    core,
-                    app: number,
-                    firing: actor.time / firings / machine.cores[core].speed,
-                    firings,
-                    done: 0,
-                    before: 0,
-                    step: u64::MAX,
-                    ready: false,
-                    rings: Vec::new(),
-                    cap: app.promise.map(|rate| Cap {
-                        rate: rate * firings / 1e9,
-                        saved: ((rate * SAVED).max(SAVED_UNITS) * firings).max(1.0),
-                        lost: 0.0,
-                        before: 0.0,
-                    }),
-                    rests: false,
-                    rested: false,
-                    along: app.course.as_ref().map(|course| {
-                        let unit = actor.time / machine.cores[core].speed;
-                        Along::new(course, n, unit, firings)
-                    }),
-                });
-            }
-            let order = pipeline_order(
-                app.actors.len(),
-                app.channels.iter().map(|c| (c.from, c.to)),
-            );
-            let mut place = vec![0; order.len()];
-            order.iter().enumerate().for_each(|(i, &a)| place[a] = i);
-            for c in &app.channels {
-                if c.elements <= 0.0 || c.from == c.to {
-                    continue;
-                }
-                let (from, to) = (first + c.from, first + c.to);
-                let put = c.elements / sim.entities[from].firings;
-                let pop = c.elements / sim.entities[to].firings;
-                let room = c.capacity.max(put + pop);
-                let cost = c.elements
-                    * c.size
-                    * machine.byte(sim.entities[from].core as u32, sim.entities[to].core as u32);
-                for (end, each, output) in [(from, put, true), (to, pop, false)] {
-                    let entity = &mut sim.entities[end];
-                    entity.firing += cost / entity.firings;
-                    entity.step = entity.step.min(part(room, each));
-                    entity.rings.push((sim.rings.len(), output));
-                }
-                sim.rings.push(Ring {
-                    from,
-                    to,
-                    put,
-                    pop,
-                    room,
-                    // Feedback would never begin without elements that are there at first.
-                    initial: if place[c.to] < place[c.from] {
-                        room / 2.0
-                    } else {
-                        0.0
-                    },
-                    pushed: 0,
-                    popped: 0,
-                });
-            }
-        }
-        for entity in &mut sim.entities {
-            if entity.rings.iter().any(|&(_, output)| !output) {
-                entity.cap = None;
-            }
-            // A step takes a nanosecond at the least: what takes no time must not run for ever at one
-            // moment, nor make more firings than can be counted.
-            entity.step = entity.step.min(MOST);
-            entity.firing = entity.firing.max(1.0 / entity.step as f64);
-            entity.step = entity.step.min((TURN / entity.firing) as u64).max(1);
-        }
-        sim
-    }
-
+impl Machinery<'_> {
     /// How many firings an actor can make now, by what it sees of its channels.
     fn could(&self, actor: usize, most: u64) -> u64 {
         let entity = &self.entities[actor];
@@ -637,57 +211,6 @@ impl<'a> Machinery<'a> {
         let rings = entity.rings.iter();
         let seen = rings.map(|&(ring, output)| self.rings[ring].until_seen(entity.done, output));
         self.could(actor, seen.fold(entity.step, u64::min))
-    }
-
-    /// How many firings it may make by what its application is promised: a unit more than were due.
-    fn allowed(&self, entity: &Entity<'_>) -> u64 {
-        match &entity.cap {
-            Some(cap) => self.due(entity, cap).min(cap.saved) as u64,
-            None => u64::MAX,
-        }
-    }
-
-    fn due(&self, entity: &Entity<'_>, cap: &Cap) -> f64 {
-        cap.rate * self.now + ahead(entity) + 1e-6 - cap.lost - entity.done as f64
-    }
-
-    /// Of what it was to do until now, more than it may make up for is lost.
-    fn lose(&mut self, actor: usize) {
-        let entity = &self.entities[actor];
-        let Some(cap) = &entity.cap else { return };
-        let more = self.due(entity, cap) - cap.saved;
-        if let Some(cap) = self.entities[actor].cap.as_mut().filter(|_| more > 0.0) {
-            cap.lost += more;
-        }
-    }
-
-    fn lose_all(&mut self) {
-        (0..self.entities.len()).for_each(|actor| self.lose(actor));
-    }
-
-    /// It can do nothing for now; if that is by what it may, it goes on when it may again.
-    fn let_rest(&mut self, actor: usize) {
-        let entity = &self.entities[actor];
-        let cap = entity.cap.as_ref();
-        let due = cap.filter(|_| !entity.rests && self.allowed(entity) == 0);
-        // For some of a unit at once: each firing by itself would be a step.
-        let some = (entity.firings / 8.0).min(entity.step as f64).max(1.0);
-        let at = due.map(|cap| (entity.done as f64 + some + cap.lost - ahead(entity)) / cap.rate);
-        let entity = &mut self.entities[actor];
-        entity.ready = false;
-        if let Some(at) = at {
-            entity.rests = true;
-            entity.rested = true;
-            let at = at.max(self.now + 1.0).to_bits();
-            self.ends.push(Reverse((at, self.workers.len() + actor)));
-        }
-    }
-
-    fn started(mut self) -> Self {
-        for actor in 0..self.entities.len() {
-            self.wake(actor, usize::MAX);
-        }
-        self
     }
 
     fn run(&mut self, steps: usize) {

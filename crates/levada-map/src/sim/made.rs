@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A simulated machine as it is made of a mix, a described machine and a placement.
+
+use super::along::Along;
+use super::promised::{Cap, SAVED, SAVED_UNITS};
+use super::{Entity, Machinery, Ring, Scheduling, TURN, Worker};
+use crate::graph::pipeline_order;
+use crate::machine::Machine;
+use crate::mix::Mix;
+use std::collections::BinaryHeap;
+
+/// What a step fills of a channel at the most: one part of so many.
+const PARTS: f64 = 4.0;
+/// A channel in which elements are followed by what they lead to in some milliseconds: so many nanoseconds of work, and so
+/// many firings at the least.
+const SHORT: f64 = 20e6;
+const SHORT_FIRINGS: f64 = 16.0;
+/// Firings in one step, at the most.
+const MOST: u64 = 1 << 30;
+
+/// Firings that make or take a part of a channel.
+fn part(room: f64, each: f64) -> u64 {
+    ((room / each / PARTS) as u64).max(1)
+}
+
+impl<'a> Machinery<'a> {
+    pub(super) fn new(
+        mix: &'a Mix,
+        machine: &'a Machine,
+        placement: &[u32],
+        scheduling: Scheduling,
+    ) -> Machinery<'a> {
+        let mut sim = Machinery {
+            mix,
+            machine,
+            scheduling,
+            entities: Vec::with_capacity(placement.len()),
+            rings: Vec::new(),
+            workers: (0..machine.workers()).map(|_| Worker::default()).collect(),
+            ends: BinaryHeap::new(),
+            now: 0.0,
+            steps: 0,
+            ranked: mix
+                .apps
+                .iter()
+                .any(|a| a.promise.is_some() || a.priority != mix.apps[0].priority),
+        };
+        for (number, app) in mix.apps.iter().enumerate() {
+            let first = sim.entities.len();
+            for (n, actor) in app.actors.iter().enumerate() {
+                let core = placement[sim.entities.len()] as usize;
+                let firings = actor.steps();
+                sim.workers[core].own.push(sim.entities.len());
+                sim.entities.push(Entity {
+                    core,
+                    app: number,
+                    firing: actor.time / firings / machine.cores[core].speed,
+                    firings,
+                    done: 0,
+                    before: 0,
+                    step: u64::MAX,
+                    ready: false,
+                    rings: Vec::new(),
+                    cap: app.promise.map(|rate| Cap {
+                        rate: rate * firings / 1e9,
+                        saved: ((rate * SAVED).max(SAVED_UNITS) * firings).max(1.0),
+                        lost: 0.0,
+                        before: 0.0,
+                    }),
+                    rests: false,
+                    rested: false,
+                    along: app.course.as_ref().map(|course| {
+                        let unit = actor.time / machine.cores[core].speed;
+                        Along::new(course, n, unit, firings)
+                    }),
+                });
+            }
+            let order = pipeline_order(
+                app.actors.len(),
+                app.channels.iter().map(|c| (c.from, c.to)),
+            );
+            let mut place = vec![0; order.len()];
+            order.iter().enumerate().for_each(|(i, &a)| place[a] = i);
+            for c in &app.channels {
+                if c.elements <= 0.0 || c.from == c.to {
+                    continue;
+                }
+                let (from, to) = (first + c.from, first + c.to);
+                let put = c.elements / sim.entities[from].firings;
+                let pop = c.elements / sim.entities[to].firings;
+                let room = c.capacity.max(put + pop);
+                let cost = c.elements
+                    * c.size
+                    * machine.byte(sim.entities[from].core as u32, sim.entities[to].core as u32);
+                for (end, each, output) in [(from, put, true), (to, pop, false)] {
+                    let entity = &mut sim.entities[end];
+                    entity.firing += cost / entity.firings;
+                    entity.step = entity.step.min(part(room, each));
+                    entity.rings.push((sim.rings.len(), output));
+                }
+                sim.rings.push(Ring {
+                    from,
+                    to,
+                    put,
+                    pop,
+                    room,
+                    // Feedback would never begin without elements that are there at first.
+                    initial: if place[c.to] < place[c.from] {
+                        room / 2.0
+                    } else {
+                        0.0
+                    },
+                    pushed: 0,
+                    popped: 0,
+                });
+            }
+        }
+        for entity in &mut sim.entities {
+            if entity.rings.iter().any(|&(_, output)| !output) {
+                entity.cap = None;
+            }
+            // A step takes a nanosecond at the least: what takes no time must not run for ever at one
+            // moment, nor make more firings than can be counted.
+            entity.step = entity.step.min(MOST);
+            entity.firing = entity.firing.max(1.0 / entity.step as f64);
+            entity.step = entity.step.min((TURN / entity.firing) as u64).max(1);
+        }
+        sim
+    }
+
+    /// With channels that hold no more than some milliseconds' worth, so that it soon goes as it would for ever.
+    pub(super) fn shortened(mut self) -> Self {
+        for ring in &mut self.rings {
+            let (from, to) = (&self.entities[ring.from], &self.entities[ring.to]);
+            let element = (from.firing / ring.put).max(to.firing / ring.pop);
+            let firings = SHORT_FIRINGS * ring.put.max(ring.pop);
+            ring.room = ring.room.min((SHORT / element).max(firings));
+            for (end, each) in [(ring.from, ring.put), (ring.to, ring.pop)] {
+                let entity = &mut self.entities[end];
+                entity.step = entity.step.min(part(ring.room, each));
+            }
+        }
+        self
+    }
+
+    pub(super) fn half_full(mut self) -> Self {
+        for ring in &mut self.rings {
+            ring.initial = ring.room / 2.0;
+        }
+        self
+    }
+
+    pub(super) fn started(mut self) -> Self {
+        for actor in 0..self.entities.len() {
+            self.wake(actor, usize::MAX);
+        }
+        self
+    }
+}
