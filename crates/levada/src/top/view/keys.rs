@@ -6,7 +6,7 @@ use ratatui::crossterm::event::KeyCode;
 
 /// Each key with a word for the line at the bottom, and what it does.
 pub(super) const KEYS: [(&str, &str, &str); 10] = [
-    ("q", "quit", "end this; so does Ctrl-C"),
+    ("q", "quit", "end; so do Escape, Ctrl-C"),
     ("up/down", "application", "choose an application"),
     ("left/right", "actor", "choose an actor of it"),
     ("w", "words", "all that is said of it"),

@@ -3,10 +3,10 @@
 
 use super::keys::KEYS;
 use super::*;
-use crate::top::living_first;
+use crate::top::{is_end, living_first};
 use levada_host::State;
 use levada_host::api::types::{Details, Stats, Worker};
-use ratatui::crossterm::event::KeyCode;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::{Terminal, backend::TestBackend};
 use serde_json::json;
 
@@ -195,6 +195,28 @@ fn no_key_is_lost_on_a_narrow_terminal() {
     assert_eq!(view.key(KeyCode::Char('U')), None);
     assert!(!view.keys_are_free() && view.keys_are_free());
     assert!(drawn(&view).contains("tuner.Out"));
+}
+
+/// Whoever asks what keys do is told of each that ends this.
+#[test]
+fn each_key_that_ends_it_is_told_of() {
+    let mut view = view();
+    view.key(KeyCode::Char('?'));
+    let text = drawn_in(&view, 40, 12);
+    let control = KeyModifiers::CONTROL;
+    for (name, key, with) in [
+        ("q ", KeyCode::Char('q'), KeyModifiers::NONE),
+        ("Escape", KeyCode::Esc, KeyModifiers::NONE),
+        ("Ctrl-C", KeyCode::Char('c'), control),
+    ] {
+        assert!(is_end(&KeyEvent::new(key, with)), "{name}");
+        let line = text.lines().find(|line| line.contains("end;"));
+        assert!(line.is_some_and(|line| line.contains(name)), "{text}");
+    }
+    for key in ['c', 'Q', 'p'] {
+        let key = KeyEvent::new(KeyCode::Char(key), KeyModifiers::NONE);
+        assert!(!is_end(&key), "{key:?}");
+    }
 }
 
 /// What is read at two moments is no more than there is, and a pin is seen.
