@@ -128,9 +128,9 @@ pub fn admit(shared: &Shared, new: &New, anyway: bool) -> Result<Option<Admissio
 fn judge(shared: &Shared, new: &New, anyway: bool) -> Result<Option<Admission>, Refusal> {
     let live = shared.sharing();
     let goes = |h: &Hosted| new.old.is_some_and(|old| old.number == h.number);
-    let promised = |l: Limits| l.rate.is_some();
+    let promises = new.limits.rate.is_some();
     let mut stays = live.iter().filter(|h| !goes(h));
-    if !promised(new.limits) && !stays.any(|h| promised(h.limits)) {
+    if !promises && !stays.any(|h| h.is_promised()) {
         return Ok(None);
     }
     let mut unknown = Unknown::default();
@@ -149,7 +149,7 @@ fn judge(shared: &Shared, new: &New, anyway: bool) -> Result<Option<Admission>, 
         if !goes(hosted) {
             if is_guessed(hosted, &counters) {
                 unknown.unmeasured.push(hosted.name.clone());
-            } else if promised(hosted.limits) && app.promise.is_none() {
+            } else if hosted.is_promised() && app.promise.is_none() {
                 unknown.uncounted.push(hosted.name.clone());
             }
             after.push(app.clone(), seats.clone());
@@ -162,8 +162,8 @@ fn judge(shared: &Shared, new: &New, anyway: bool) -> Result<Option<Admission>, 
         (true, _) => unknown.programs.push(new.name.to_string()),
         (false, None) => unknown.unmeasured.push(new.name.to_string()),
         (false, Some(_)) => {
-            if promised(new.limits) && app.promise.is_none() {
-                unknown.uncounted.push(new.name.to_string());
+            if promises && app.promise.is_none() {
+                unknown.uncounted_before.push(new.name.to_string());
             }
             let priority = new.priority;
             after.push(App { priority, ..app }, seats.into_iter());
@@ -243,7 +243,7 @@ fn told_left(left: &[f64]) -> String {
 
 /// Whether anything that shares the cores is promised a rate.
 pub fn any_promised(shared: &Shared) -> bool {
-    shared.sharing().iter().any(|h| h.limits.rate.is_some())
+    shared.sharing().iter().any(|h| h.is_promised())
 }
 
 #[derive(Default)]
@@ -278,24 +278,36 @@ fn told(mix: &Mix, promise: &levada_map::Promise) -> Promise {
 #[derive(Default)]
 struct Unknown {
     unmeasured: Vec<String>,
+    /// Until now, nor in an earlier run.
     uncounted: Vec<String>,
+    /// In an earlier run, by which it would be judged.
+    uncounted_before: Vec<String>,
     programs: Vec<String>,
     other: Option<String>,
 }
 
 impl Unknown {
     fn text(self) -> Option<String> {
+        let (is, are) = ("is", "are each");
         let all = [
-            (self.unmeasured, "not measured yet"),
+            (self.unmeasured, is, are, "not measured yet"),
             (
                 self.uncounted,
-                "measured, but had counted nothing then that could be promised",
+                "has",
+                "have each",
+                "counted nothing yet that could be promised",
             ),
-            (self.programs, "a C program, which is not measured"),
+            (
+                self.uncounted_before,
+                "was",
+                "were each",
+                "measured in an earlier run that counted nothing that could be promised",
+            ),
+            (self.programs, is, are, "a C program, which is not measured"),
         ];
-        let all = all.into_iter().filter(|(who, _)| !who.is_empty());
-        let reasons = all.map(|(who, what)| {
-            let verb = if who.len() == 1 { "is" } else { "are each" };
+        let all = all.into_iter().filter(|(who, ..)| !who.is_empty());
+        let reasons = all.map(|(who, one, several, what)| {
+            let verb = if who.len() == 1 { one } else { several };
             format!("{} {verb} {what}", named(&who))
         });
         let reasons: Vec<String> = reasons.chain(self.other).collect();
@@ -348,12 +360,19 @@ mod tests {
         assert_eq!(Unknown::default().text(), None);
         let unknown = Unknown {
             unmeasured: who(&["a"]),
+            uncounted: who(&["r", "s"]),
+            uncounted_before: who(&["t"]),
             programs: who(&["b", "c", "d", "e", "f"]),
             ..Unknown::default()
         };
         let text = unknown.text().unwrap();
         let programs = "b, c, d and 2 more are each a C program, which is not measured";
-        assert_eq!(text, format!("a is not measured yet; {programs}"));
+        let uncounted = "r, s have each counted nothing yet that could be promised";
+        let before = "t was measured in an earlier run that counted nothing that could be promised";
+        assert_eq!(
+            text,
+            format!("a is not measured yet; {uncounted}; {before}; {programs}")
+        );
         let said = Admission::unknown(&text);
         assert_eq!(said.verdict, Verdict::Unknown);
         assert!(

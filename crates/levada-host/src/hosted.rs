@@ -80,6 +80,11 @@ impl Hosted {
         *lock(&self.lately.moved)
     }
 
+    /// Whether it is promised a rate. What counts nothing runs as if without, and that was said when it was loaded.
+    pub fn is_promised(&self) -> bool {
+        self.limits.rate.is_some() && self.counts
+    }
+
     /// What its natives were told.
     pub fn option(&self, name: &str) -> Option<&str> {
         let found = self.options.iter().find(|(n, _)| n == name);

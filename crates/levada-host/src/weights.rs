@@ -80,16 +80,14 @@ pub fn weighed(
 }
 
 /// The application as it is mapped beside others: by its counters where they say enough, else by what an
-/// earlier run has measured, else by a guess.
+/// earlier run has measured, else by a guess. Where it is promised so many of its units and has not done the first yet, its
+/// counters do not say what a unit takes: an earlier run that has counted some does.
 pub fn mapped(hosted: &Hosted, machine: &Machine, counters: &Counters) -> App {
-    let busy: f64 = counters
-        .actors
-        .iter()
-        .map(|a| a.busy.as_nanos() as f64)
-        .sum();
-    if busy >= ENOUGH {
+    let (busy, told) = (busy(counters), counted(hosted));
+    let known = || hosted.known.as_ref().is_some_and(|k| k.done.is_some());
+    let earlier = hosted.is_promised() && told.is_none() && known();
+    if busy >= ENOUGH && !earlier {
         // A millisecond of work, or about that, is as good a unit as any, where it counts nothing.
-        let told = counted(hosted);
         let promise = hosted.limits.rate.filter(|_| told.is_some());
         let unit = told.unwrap_or_else(|| ("ms of work".to_string(), busy / 1e6));
         let app = pinned(weighed(hosted, machine, counters, unit), counters);
@@ -108,12 +106,18 @@ pub fn mapped(hosted: &Hosted, machine: &Machine, counters: &Counters) -> App {
     }
 }
 
-/// Whether nobody knows what it will do: it has just begun, and no earlier run of it was measured.
+/// Whether nobody knows what it will do: it has just begun, or done too little for what it is promised to be judged by
+/// that, and no earlier run of it was measured.
 pub(crate) fn is_guessed(hosted: &Hosted, counters: &Counters) -> bool {
+    // What does next to nothing for long goes on so; what is promised something has to be able to do that.
+    let counts = hosted.seconds() >= BEGINS && !hosted.is_promised();
+    hosted.known.is_none() && !counts && busy(counters) < ENOUGH
+}
+
+/// Nanoseconds that all of its actors have taken.
+fn busy(counters: &Counters) -> f64 {
     let busy = counters.actors.iter().map(|a| a.busy.as_nanos() as f64);
-    // What does next to nothing for long goes on so.
-    let begun = hosted.seconds() < BEGINS;
-    hosted.known.is_none() && begun && busy.sum::<f64>() < ENOUGH
+    busy.sum()
 }
 
 /// An application that has done nothing yet.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What is said before an application is loaded beside promises, by all that is known: tried are networks that
 //! were measured to their end, until they were stopped, until their host ended, or run now under another name;
-//! networks that were never measured; what is paused; a promise that nobody can keep, and who comes beside it; firings
+//! networks that were never measured; what has counted nothing yet; what is paused; a promise that nobody can keep, and who comes beside it; firings
 //! that hold up who is promised a rate; what is isolated, and who comes beside that; C programs; a second host on the
 //! same cores; and a restored host.
 
@@ -15,7 +15,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 /// Networks that count ticks, for ever: `Short` in some microseconds of CPU time for each, `Middle` in a millisecond,
-/// `Long` in more than half a second.
+/// `Long` in more than half a second. As long as there is a file `mute` they count nothing.
 fn counting() -> Place {
     let place = sources();
     place.write(
@@ -25,10 +25,10 @@ fn counting() -> Place {
     );
     place.write(
         "natives/tick.c",
-        "#include <levada/native.h>\n#include <time.h>\nstatic double now(void) {\n  struct timespec t;\n  \
+        "#include <levada/native.h>\n#include <time.h>\n#include <unistd.h>\nstatic double now(void) {\n  struct timespec t;\n  \
          clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);\n  return t.tv_sec * 1e6 + t.tv_nsec / 1e3;\n}\n\
          void tick(int32_t x, int32_t work) {\n  for (double end = now() + work; now() < end;) {}\n  \
-         lvd_app_progress(lvd_current_app(), \"tick\", (uint64_t)x);\n}\n",
+         if (access(\"mute\", F_OK) != 0) lvd_app_progress(lvd_current_app(), \"tick\", (uint64_t)x);\n}\n",
     );
     for (name, us) in [
         ("Short", "20"),
@@ -316,6 +316,46 @@ fn firings_that_hold_up_a_promise_are_named() {
         short.succeeds().err.contains("no firing is interrupted"),
         "{short:?}"
     );
+}
+
+/// What a unit takes is known by an earlier run as long as the first has not been counted: the promise is judged by that.
+/// Where no run has counted any, that is said, and not that it is measured.
+#[test]
+fn what_has_counted_nothing_yet_keeps_its_promise() {
+    let host = Host::begin_in(counting());
+    let place = |name: &str| format!("[{name}]\nsource = 0\ntick = 0\n");
+    let places = ["one", "two"].map(place).concat();
+    host.place.write("places.toml", &places);
+    for (network, name) in [("Middle", "first"), ("Short", "other")] {
+        load(&host, network, name, &[]).succeeds();
+        until_measured(&host, name, 100.0);
+        host.run(&["unload", name, "--now"]).succeeds();
+    }
+    host.place.write("mute", "");
+    let works = |name: &str| {
+        host.until(name, |a| a["busy"].as_f64().unwrap_or_default() > 0.01);
+        assert_eq!(host.seen(name)["progress"], Value::Null);
+    };
+    // Of the core that both must be on each takes more than half.
+    let most = ["--placement", "places.toml", "--rate", "530", "--json"];
+    load(&host, "Middle", "one", &most).succeeds();
+    works("one");
+    load(&host, "Middle", "two", &most).refuses(1, &["a promise would be broken", "530.0 tick/s"]);
+    let beside = load(&host, "Short", "beside", &["--priority=-1", "--json"]);
+    let admission = &beside.succeeds().json()["admission"];
+    assert_eq!(admission["verdict"], "kept", "{beside:?}");
+    for name in ["one", "beside"] {
+        host.run(&["unload", name, "--now"]).succeeds();
+    }
+    // Of this one nothing is known.
+    load(&host, "Other", "one", &["--rate", "1", "--json"]).succeeds();
+    works("one");
+    let beside = load(&host, "Short", "beside", &["--json"]);
+    let admission = &beside.succeeds().json()["admission"];
+    assert_eq!(admission["verdict"], "unknown", "{beside:?}");
+    let text = admission["text"].as_str().unwrap();
+    let says = "is not known: one has counted nothing yet that could be promised; ";
+    assert!(text.contains(says), "{beside:?}");
 }
 
 /// What is paused has its promise still, and would not find it kept if it went on.
