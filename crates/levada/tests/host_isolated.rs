@@ -227,6 +227,16 @@ fn what_its_own_host_contains_is_told_in_the_same_words() {
     assert_eq!(apart["outcome"], here["outcome"]);
 }
 
+/// What was told of how it ended, each time.
+fn ends_told(host: &Host, name: &str, ends: &[&str]) {
+    let events = host.run(&["events", "--json"]).succeeds().out.clone();
+    let events = events.lines().map(|l| serde_json::from_str(l).unwrap());
+    let own = events.filter(|e: &Value| e["application"] == name);
+    let told = own.map(|e| e["event"].as_str().unwrap().to_string());
+    let told = told.filter(|e| ["ended", "failed", "unloaded"].contains(&e.as_str()));
+    assert_eq!(told.collect::<Vec<_>>(), ends);
+}
+
 #[test]
 fn who_does_not_come_back_is_taken_away_all_the_same() {
     let host = Host::begin_in(rogues());
@@ -235,9 +245,10 @@ fn who_does_not_come_back_is_taken_away_all_the_same() {
     let pid = process(&host.seen(&name));
     host.run(&["unload", &name, "--within=0.2"])
         .refuses(1, &["draining still after 200ms"]);
-    host.run(&["unload", &name, "--now", "--within=0.2"])
-        .succeeds();
+    let unloaded = host.run(&["unload", &name, "--now", "--within=0.2", "--json"]);
+    assert_eq!(unloaded.succeeds().json()["outcome"], "stopped");
     until_gone(pid);
+    ends_told(&host, &name, &["ended", "unloaded"]);
     // One that says nothing at all keeps nobody waiting for long.
     for with_its_guard in [false, true] {
         let pid = load(&host, "src/p/Many.xdf", "mute", "/dev/null");
@@ -254,6 +265,7 @@ fn who_does_not_come_back_is_taken_away_all_the_same() {
         assert!(start.elapsed().as_secs() < 7, "{:?}", start.elapsed());
         until_gone(pid);
     }
+    ends_told(&host, "mute", &["ended", "unloaded", "ended", "unloaded"]);
     assert_eq!(host.json(&["list"]), Value::Array(Vec::new()));
 }
 

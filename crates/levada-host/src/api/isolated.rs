@@ -79,6 +79,8 @@ pub(super) struct Known {
     begins: bool,
     /// Somebody has it taken away, whether or not it has begun.
     goes: bool,
+    /// And its process has been killed for that: such an end is no failure.
+    killed: bool,
     /// A new version is to take its place: its end may not be the end of it.
     replaced: bool,
     /// How that has ended.
@@ -107,6 +109,7 @@ impl Known {
             told: false,
             begins: false,
             goes: false,
+            killed: false,
             replaced: false,
             over: None,
         }
@@ -330,13 +333,13 @@ impl Isolated {
                 // Its end is told before it is away.
                 Ok(unloaded) => {
                     self.until_over(SOON);
-                    self.kill();
+                    self.take_away();
                     return Ok(unloaded);
                 }
                 Err(failed) if self.lives() && !now => return Err(failed),
                 Err(_) => {}
             }
-            self.kill();
+            self.take_away();
             if self.until_over(GUARDED).is_none() {
                 self.kill_guard();
                 self.until_over(SOON);
@@ -351,6 +354,12 @@ impl Isolated {
             firings: last.firings,
             progress: last.progress.clone(),
         })
+    }
+
+    /// Ends its process where it is, since it is to be there no longer.
+    fn take_away(&self) {
+        self.known().killed = true;
+        self.kill();
     }
 
     /// Ends its process, and what that has forked.

@@ -326,7 +326,7 @@ fn take_back(served: &Served, loaded: &[(Loaded, Ready)], restored: bool) {
     for (loaded, _) in loaded {
         match loaded {
             Loaded::Here(hosted) => served.host.take_back(hosted),
-            Loaded::Isolated(isolated) => served.isolated.take_back(isolated),
+            Loaded::Isolated(isolated) => served.isolated.take_back(isolated, served.host.events()),
         }
     }
 }

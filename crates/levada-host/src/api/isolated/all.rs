@@ -3,7 +3,7 @@
 
 use super::process::Starts;
 use super::standing_by::stand_by;
-use super::{Isolated, Known, SOON};
+use super::{GUARDED, Isolated, Known, SOON};
 use crate::api::beside::Others;
 use crate::api::prepare::Prepared;
 use crate::api::taken::Taken;
@@ -136,10 +136,18 @@ impl AllIsolated {
     }
 
     /// Of one that is not loaded after all nothing is left. Whoever has it taken away meanwhile sees to that.
-    pub fn take_back(&self, isolated: &Isolated) {
-        isolated.kill();
-        if !isolated.goes() {
-            self.all().remove(&isolated.number);
+    pub fn take_back(&self, isolated: &Isolated, events: &Events) {
+        isolated.take_away();
+        if isolated.goes() {
+            return;
+        }
+        // Who has heard of it hears of its end first.
+        let told = isolated.is_loaded();
+        if told {
+            isolated.until_over(GUARDED);
+        }
+        if self.all().remove(&isolated.number).is_some() && told {
+            events.tell(What::Unloaded, &isolated.name, "");
         }
     }
 
@@ -173,7 +181,7 @@ impl AllIsolated {
             i.until_over(left).is_none()
         };
         let lasting: Vec<String> = all.iter().filter(lasts).map(|i| i.name.clone()).collect();
-        all.iter().for_each(|i| i.kill());
+        all.iter().for_each(|i| i.take_away());
         lasting
     }
 }

@@ -11,11 +11,14 @@ use crate::client::Client;
 use crate::events::{Events, What};
 use crate::halves;
 use crate::hosted::State;
+use crate::outcome::Outcome;
 use crate::table::Shared;
 use serde::Deserialize;
 use std::io;
 use std::os::unix::net::UnixListener;
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
+use std::process::ExitStatus;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, Weak};
 
@@ -159,9 +162,10 @@ pub(super) fn stand_by(
     await_end(guard, None);
     let mut known = isolated.known();
     let status = known.child.take().and_then(|mut child| child.wait().ok());
+    let killed = known.killed;
     drop(known);
-    let how = status.map_or_else(|| "its process has ended".to_string(), in_words);
-    isolated.ended(What::Failed, how, events);
+    let (event, how) = how_it_ended(status, killed);
+    isolated.ended(event, how, events);
     // A process that has ended in the midst of its output has left half of it.
     let out = isolated.option("out").map(PathBuf::from);
     halves::remove_all_soon(Vec::from_iter(out.and_then(halves::output)));
@@ -170,5 +174,37 @@ pub(super) fn stand_by(
         && let Some(beside) = shared.beside()
     {
         beside.tell();
+    }
+}
+
+/// What is told of its process's end; `killed`: we have killed it, since somebody had it taken away.
+fn how_it_ended(status: Option<ExitStatus>, killed: bool) -> (What, String) {
+    match status {
+        Some(status) if killed && status.signal() == Some(libc::SIGKILL) => {
+            (What::Ended, Outcome::Stopped.text())
+        }
+        Some(status) => (What::Failed, in_words(status)),
+        None => (What::Failed, "its process has ended".to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_asked_for_is_no_failure_and_all_else_is() {
+        let ended = |signal: i32, killed| how_it_ended(Some(ExitStatus::from_raw(signal)), killed);
+        assert_eq!(
+            ended(libc::SIGKILL, true),
+            (What::Ended, "stopped".to_string())
+        );
+        // Killed by somebody else, or by the system for its memory; or ended by itself before it was killed.
+        for (signal, killed) in [(libc::SIGKILL, false), (libc::SIGSEGV, true)] {
+            let (event, how) = ended(signal, killed);
+            assert_eq!(event, What::Failed);
+            assert!(how.contains(&format!("signal {signal} (")), "{how}");
+        }
+        assert_eq!(how_it_ended(None, true).0, What::Failed);
     }
 }
