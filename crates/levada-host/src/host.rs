@@ -140,6 +140,11 @@ impl Host {
         table.last
     }
 
+    /// The number of the last one.
+    pub fn last(&self) -> u64 {
+        self.shared.table().last
+    }
+
     /// Whether the application with this number has not ended.
     pub fn lives(&self, number: u64) -> bool {
         let table = self.shared.table();

@@ -186,3 +186,68 @@ fn the_head_of_an_answer_can_be_asked_for_alone() {
     let answer = host.post("/host", "");
     assert!(answer.contains("\r\nallow: GET,HEAD\r\n"), "{answer}");
 }
+
+/// Of a manifest all are seen or none, at any moment of its load, however it ends: it is loaded, its client is killed
+/// meanwhile, or the last of its applications is refused when all others are there.
+#[test]
+fn of_a_manifest_all_are_seen_or_none() {
+    const EACH: usize = 10;
+    let host = Host::begin();
+    let manifest = |name: &str, more: &str| {
+        let one = |i: usize, more: &str| {
+            format!(
+                "[[application]]\nname = \"{name}-{i}\"\nnetwork = \"src/p/Many.xdf\"\nout = \"/dev/null\"\n\
+                 paused = true\n{more}\n"
+            )
+        };
+        let first: String = (1..EACH).map(|i| one(i, "")).collect();
+        let file = format!("{name}.toml");
+        host.place.write(&file, &(first + &one(EACH, more)));
+        file
+    };
+    let counts = || {
+        let mut counts = std::collections::BTreeMap::new();
+        for one in host.json(&["list"]).as_array().unwrap() {
+            let name = one["name"].as_str().unwrap();
+            let whose = name.split('-').next().unwrap().to_string();
+            *counts.entry(whose).or_insert(0) += 1;
+        }
+        counts
+    };
+    let good = |name: String| {
+        let file = manifest(&name, "");
+        host.run(&["load", &file]).succeeds();
+    };
+    let killed = |name: String, after: Duration| {
+        let file = manifest(&name, "");
+        let mut command = host.place.command(&["load", &file, "--socket", "h.sock"]);
+        let mut client = command.stdout(std::process::Stdio::null()).spawn().unwrap();
+        std::thread::sleep(after);
+        client.kill().unwrap();
+        client.wait().unwrap();
+    };
+    let refused = |name: String| {
+        let file = manifest(&name, "isolate = true\nmemory = 1000");
+        host.run(&["load", &file])
+            .refuses(1, &["and may have 1000"]);
+    };
+    // It is compiled once.
+    good("first".to_string());
+    std::thread::scope(|scope| {
+        let loads = [
+            scope.spawn(|| (0..3).for_each(|i| good(format!("good{i}")))),
+            scope.spawn(|| (0..3).for_each(|i| refused(format!("refused{i}")))),
+            scope.spawn(|| {
+                (0..8).for_each(|i| killed(format!("killed{i}"), Duration::from_millis(10 * i)));
+            }),
+        ];
+        while loads.iter().any(|l| !l.is_finished()) {
+            let counts = counts();
+            assert!(counts.values().all(|n| *n == EACH), "{counts:?}");
+        }
+    });
+    // What killed clients have asked for may come still.
+    let counts = counts();
+    assert!(counts.values().all(|n| *n == EACH), "{counts:?}");
+    assert!(counts.contains_key("good2") && !counts.keys().any(|n| n.starts_with("refused")));
+}

@@ -7,6 +7,7 @@ mod common;
 use common::host::{Host, sources};
 use common::{Place, Run};
 use serde_json::Value;
+use std::time::{Duration, Instant};
 
 /// It takes as long to be opened as there is a file `shut`, and runs until it is asked to end.
 const GATE: &str = r#"
@@ -130,7 +131,13 @@ fn begins(host: &Host, then: impl FnOnce()) -> Run {
     shut(host, true);
     std::thread::scope(|scope| {
         let load = scope.spawn(|| host.run(&["load", "two.toml"]));
-        host.until("b", |b| b["state"] == "loaded");
+        let start = Instant::now();
+        while host.run(&["show", "b"]).code != Some(0) {
+            assert!(start.elapsed() < Duration::from_secs(60), "b is not there");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        // Who names it is told of it; who lists all sees both or none.
+        assert!(host.seen("b").is_null());
         then();
         load.join().unwrap()
     })
@@ -186,6 +193,7 @@ fn who_has_the_name_since_is_not_taken_back() {
     let loaded = begins(&host, || {
         host.run(&["unload", "b", "--now"]).succeeds();
         host.many("b");
+        assert_eq!(host.seen("b")["state"], "running");
         shut(&host, false);
     });
     loaded.refuses(1, &["b has been unloaded before it began"]);

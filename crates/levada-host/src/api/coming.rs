@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Who is on the way: from the moment that the host knows an application's name until it has begun, or a new version
 //! has taken its place. What is done to it by name meanwhile would meet something that has not begun, and take it for
-//! one that is paused; so it waits. What a restore is still to load is known here as well, and waited for.
+//! one that is paused; so it waits. Of several that are loaded together nobody sees one before all have begun: some of them,
+//! while the others are on the way or are taken back, would be what a manifest never is. What a restore is still to
+//! load is known here as well, and waited for.
 
 use crate::lock::{lock, whole};
 use crate::refusal::{Kind, Refusal};
@@ -27,7 +29,17 @@ struct State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
     Loaded,
+    /// With others, all or none.
+    Together(Number),
     Replaced,
+}
+
+/// Which of those that have its name it is: another may have ended before it, or have come since it was unloaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Number {
+    /// One after this, and nobody else comes by that name now.
+    After(u64),
+    Is(u64),
 }
 
 impl State {
@@ -39,7 +51,7 @@ impl State {
         };
         let again = "try again, or wait longer".to_string();
         match self.now.iter().find(|n| n.0 == name) {
-            Some((_, What::Loaded)) => refusal("is being loaded", again),
+            Some((_, What::Loaded | What::Together(_))) => refusal("is being loaded", again),
             Some((_, What::Replaced)) => refusal("is being replaced", again),
             // Somebody else has that name meanwhile.
             None if !self.due.contains(name) || lives() => None,
@@ -48,6 +60,16 @@ impl State {
                 format!("try again, or wait longer; levada resume {name} loads it at once"),
             ),
         }
+    }
+
+    /// Whether the application with this number is one of several that have not all begun.
+    fn hides(&self, name: &str, number: u64) -> bool {
+        let mut of_name = self.now.iter().filter(|n| n.0 == name);
+        of_name.any(|(_, what)| match what {
+            What::Together(Number::After(last)) => number > *last,
+            What::Together(Number::Is(own)) => number == *own,
+            What::Loaded | What::Replaced => false,
+        })
     }
 }
 
@@ -69,10 +91,27 @@ impl AllComing {
 
     /// Nobody comes yet; who is [added](Coming::add) does until this is dropped.
     pub fn nobody(&self) -> Coming<'_> {
+        self.nobody_as(What::Loaded)
+    }
+
+    /// The same; and nobody [sees](AllComing::seen) one of those that are added, whose numbers come after `last`, until then.
+    pub fn nobody_together(&self, last: u64) -> Coming<'_> {
+        self.nobody_as(What::Together(Number::After(last)))
+    }
+
+    fn nobody_as(&self, as_what: What) -> Coming<'_> {
         Coming {
             all: self,
+            as_what,
             names: Vec::new(),
         }
+    }
+
+    /// Looks at what there is, by names and numbers, of which nobody begins to be on the way meanwhile, nor has come;
+    /// `look` is told which of these may be seen.
+    pub fn seen<T>(&self, look: impl FnOnce(&dyn Fn(&str, u64) -> bool) -> T) -> T {
+        let state = self.state();
+        look(&|name, number| !state.hides(name, number))
     }
 
     /// Loads one that nobody else does anything to now.
@@ -95,6 +134,7 @@ impl AllComing {
         state.now.push((name.to_string(), what));
         Coming {
             all: self,
+            as_what: what,
             names: vec![(name.to_string(), what)],
         }
     }
@@ -144,15 +184,31 @@ impl AllComing {
 #[derive(Debug)]
 pub struct Coming<'a> {
     all: &'a AllComing,
+    /// What is added is this.
+    as_what: What,
     names: Vec<(String, What)>,
 }
 
 impl Coming<'_> {
     /// This one is loaded, too.
     pub fn add(&mut self, name: &str) {
-        let one = (name.to_string(), What::Loaded);
+        let one = (name.to_string(), self.as_what);
         self.all.state().now.push(one.clone());
         self.names.push(one);
+    }
+
+    /// The one that was added last has this number.
+    pub fn has_number(&mut self, number: u64) {
+        let Some(own) = self.names.last_mut() else {
+            return;
+        };
+        let mut state = self.all.state();
+        if let What::Together(_) = own.1
+            && let Some(there) = state.now.iter_mut().find(|n| *n == own)
+        {
+            own.1 = What::Together(Number::Is(number));
+            there.1 = own.1;
+        }
     }
 }
 
@@ -215,6 +271,27 @@ mod tests {
         for name in ["a", "b", "c"] {
             assert_eq!(says(&all, name, false), "nothing");
         }
+    }
+
+    #[test]
+    fn of_several_nobody_sees_one_before_all_are_there() {
+        let all = AllComing::default();
+        let sees = |name: &str, number| all.seen(|sees| sees(name, number));
+        let mut coming = all.nobody_together(3);
+        coming.add("a");
+        coming.add("b");
+        assert_eq!(says(&all, "a", true), "a is being loaded");
+        // What was there before of that name, or has another, is seen.
+        assert!(!sees("a", 4) && !sees("b", 5) && sees("a", 3) && sees("c", 6));
+        // Nor is another that has its name since.
+        coming.has_number(5);
+        assert!(!sees("b", 5) && sees("b", 6));
+        drop(coming);
+        assert!(sees("a", 4) && sees("b", 5));
+        // One alone is as it is.
+        let mut one = all.nobody();
+        one.add("a");
+        assert!(sees("a", 6));
     }
 
     /// Two load one of the same name: as long as one of them does, it is on the way.

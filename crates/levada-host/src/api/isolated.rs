@@ -13,7 +13,7 @@ mod process;
 mod standing_by;
 mod workers;
 
-pub use all::AllIsolated;
+pub use all::{AllIsolated, details_of};
 pub use process::{Starts, tidy};
 
 use super::beside::Telling;

@@ -85,7 +85,10 @@ pub(super) fn load_them(
     seat_together(served, &mut ready)?;
     let mut loaded: Vec<(Loaded, Ready)> = Vec::new();
     // Until they have begun, or have been taken back.
-    let mut coming = served.coming.nobody();
+    let mut coming = match several {
+        true => served.coming.nobody_together(served.host.last()),
+        false => served.coming.nobody(),
+    };
     let done = place_all(served, ready, &names, &mut loaded, restored, &mut coming);
     if let Err(refused) = done.and_then(|()| start_all(served, &loaded)) {
         take_back(served, &loaded, restored);
@@ -208,6 +211,7 @@ fn place_all(
         let whose = several.then(|| name.clone());
         let placed = place(served, &name, &one, restored, coming);
         let placed = placed.map_err(|failed| failed.of(whose))?;
+        coming.has_number(placed.number());
         one.request.name = Some(name);
         loaded.push((placed, one));
     }

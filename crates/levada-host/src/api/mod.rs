@@ -346,9 +346,7 @@ async fn stats(Of(served): Shared) -> Answer<Stats> {
     responses((status = 200, body = String, content_type = "text/plain; version=0.0.4; charset=utf-8")))]
 async fn metrics(Of(served): Shared) -> Result<Response, Failed> {
     let text = aside(&served, |served| {
-        let mut details: Vec<Details> = served.host.list().iter().map(Details::from).collect();
-        details.extend(served.isolated.details());
-        details.sort_by_key(|d| d.application.number);
+        let details = served.details();
         let applications = details.iter().map(|d| d.application.clone()).collect();
         Ok(metrics::text(&stats_with(served, applications), &details))
     });

@@ -2,12 +2,12 @@
 //! What the handlers of requests share: the host, what stands beside it, and all of its applications, whether they are
 //! in its process or in one of their own.
 
-use super::isolated::{AllIsolated, Starts};
+use super::isolated::{AllIsolated, Isolated, Starts, details_of};
 use super::prepare::Preparing;
-use super::types::Application;
+use super::types::{Application, Details};
 use super::{away, coming, follow};
 use crate::host::Host;
-use crate::hosted::State;
+use crate::hosted::{Seen, State};
 use crate::state::{Memory, Restore};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -38,12 +38,30 @@ pub struct Served {
 }
 
 impl Served {
+    /// All that are there, of several that are loaded together all or none; those of this process, and the isolated ones.
+    fn seen(&self) -> (Vec<Seen>, Vec<Arc<Isolated>>) {
+        self.coming.seen(|sees| {
+            let (mut here, mut isolated) = (self.host.list(), self.isolated.list());
+            here.retain(|a| sees(&a.name, a.number));
+            isolated.retain(|i| sees(&i.name, i.number));
+            (here, isolated)
+        })
+    }
+
+    /// All applications with their actors and channels, by their numbers.
+    pub(super) fn details(&self) -> Vec<Details> {
+        let (here, isolated) = self.seen();
+        let mut all: Vec<Details> = here.iter().map(Details::from).collect();
+        all.extend(details_of(&isolated));
+        all.sort_by_key(|d| d.application.number);
+        all
+    }
+
     /// All applications, in short.
     pub(super) fn applications(&self) -> Vec<Application> {
-        let here = self.host.list();
+        let (here, isolated) = self.seen();
         let mut all: Vec<Application> = here.iter().map(Application::from).collect();
-        let isolated = self.isolated.details();
-        all.extend(isolated.into_iter().map(|details| details.application));
+        all.extend(details_of(&isolated).map(|details| details.application));
         all.sort_by_key(|a| a.number);
         all.extend(self.left_out());
         all
@@ -66,9 +84,8 @@ impl Served {
 
     /// How many have not ended.
     pub fn live(&self) -> usize {
-        let here = self.host.list();
+        let (here, isolated) = self.seen();
         let here = here.iter().filter(|a| a.hosted.is_some()).count();
-        let isolated = self.isolated.list();
         here + isolated.iter().filter(|i| i.lives()).count()
     }
 

@@ -27,6 +27,32 @@ const AT_A_TIME: usize = 64;
 /// Of those that have ended so many are remembered.
 const REMEMBERED: usize = 256;
 
+/// How these are.
+pub fn details_of(these: &[Arc<Isolated>]) -> impl Iterator<Item = Details> {
+    let all = of_each(these, Isolated::details).into_iter();
+    all.map(|(_, details)| details)
+}
+
+/// Many are asked at a time: those that do not answer hold up the answer once, not each.
+pub(super) fn of_each<T: Send>(
+    all: &[Arc<Isolated>],
+    ask: fn(&Isolated) -> T,
+) -> Vec<(Arc<Isolated>, T)> {
+    let some = |some: &[Arc<Isolated>]| -> Vec<(Arc<Isolated>, T)> {
+        std::thread::scope(|scope| {
+            let asked = some.iter().map(|i| (i, scope.spawn(move || ask(i))));
+            let asked: Vec<_> = asked.collect();
+            let said = asked.into_iter();
+            said.filter_map(|(i, a)| Some((i.clone(), a.join().ok()?)))
+                .collect()
+        })
+    };
+    match all {
+        [one] => vec![(one.clone(), ask(one))],
+        all => all.chunks(AT_A_TIME).flat_map(some).collect(),
+    }
+}
+
 /// All that there are.
 pub struct AllIsolated {
     all: Mutex<BTreeMap<u64, Arc<Isolated>>>,
@@ -64,32 +90,6 @@ impl AllIsolated {
 
     pub(in crate::api) fn living(&self) -> impl Iterator<Item = Arc<Isolated>> {
         self.list().into_iter().filter(|i| i.lives())
-    }
-
-    /// How all are. Many are asked at a time: those that do not answer hold up the answer once, not each.
-    pub fn details(&self) -> Vec<Details> {
-        let all = self.of_each(Isolated::details).into_iter();
-        all.map(|(_, details)| details).collect()
-    }
-
-    pub(in crate::api) fn of_each<T: Send>(
-        &self,
-        ask: fn(&Isolated) -> T,
-    ) -> Vec<(Arc<Isolated>, T)> {
-        let all = self.list();
-        let some = |some: &[Arc<Isolated>]| -> Vec<(Arc<Isolated>, T)> {
-            std::thread::scope(|scope| {
-                let asked = some.iter().map(|i| (i, scope.spawn(move || ask(i))));
-                let asked: Vec<_> = asked.collect();
-                let said = asked.into_iter();
-                said.filter_map(|(i, a)| Some((i.clone(), a.join().ok()?)))
-                    .collect()
-            })
-        };
-        match all.as_slice() {
-            [one] => vec![(one.clone(), ask(one))],
-            all => all.chunks(AT_A_TIME).flat_map(some).collect(),
-        }
     }
 
     /// The newest of that name: those before it have ended.

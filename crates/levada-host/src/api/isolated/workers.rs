@@ -2,6 +2,7 @@
 //! What the workers of isolated applications have: who sits there, and what it takes of their cores, by what each
 //! process says of its own. What they take by what the system says is another matter (`taken`).
 
+use super::all::of_each;
 use super::{AllIsolated, Isolated};
 use crate::api::types::Worker;
 use std::sync::Arc;
@@ -40,7 +41,7 @@ impl Isolated {
 impl AllIsolated {
     /// Of each that has not ended, what its workers have: all are asked at once.
     pub(in crate::api) fn workers(&self) -> Vec<(Arc<Isolated>, Vec<Worker>)> {
-        self.of_each(Isolated::workers)
+        of_each(&self.list(), Isolated::workers)
     }
 
     /// The part of each worker's core that they take, but for one of them.
