@@ -15,6 +15,7 @@ mod along;
 mod counted;
 mod made;
 mod promised;
+mod ready;
 mod settling;
 mod turns;
 
@@ -28,8 +29,9 @@ use crate::machine::Machine;
 use crate::mix::Mix;
 use along::Along;
 use promised::Cap;
+use ready::{Class, Ready};
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 
 /// How a worker chooses what runs next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +103,7 @@ struct Entity<'a> {
     /// Firings of one step at the most.
     step: u64,
     ready: bool,
+    class: Class,
     rings: Vec<(usize, bool)>,
     /// It is a source of what is promised a rate.
     cap: Option<Cap>,
@@ -113,9 +116,9 @@ struct Entity<'a> {
 
 #[derive(Default)]
 struct Worker {
-    queue: VecDeque<usize>,
+    queue: Ready,
     /// Those that could go on after a turn; others of their rank go first for as long.
-    after: VecDeque<usize>,
+    after: Ready,
     others_left: f64,
     /// How long promises have gone before others.
     promised_had: f64,
@@ -276,6 +279,7 @@ impl Machinery<'_> {
             }
             self.wake_peers(actor, worker, false);
             let (can, behind) = (self.can(actor), self.is_behind(actor));
+            let class = self.entities[actor].class;
             let of = &mut self.workers[worker];
             of.quota = of.quota.saturating_sub(firings);
             if self.scheduling == Scheduling::RoundRobin {
@@ -286,14 +290,14 @@ impl Machinery<'_> {
             {
                 go_on = Some((actor, can, 0.0));
             } else if can > 0 && behind {
-                of.queue.push_back(actor);
+                of.queue.add(actor, class);
             } else if can > 0 {
-                of.after.push_back(actor);
+                of.after.add(actor, class);
                 of.others_left = of.turn;
             } else {
                 let turn = of.turn;
-                let one = self.workers[worker].after.front();
-                if one.is_some_and(|&after| self.rank(after) == self.rank(actor)) {
+                let one = self.workers[worker].after.oldest();
+                if one.is_some_and(|after| self.rank(after) == self.rank(actor)) {
                     self.workers[worker].others_left -= turn;
                 }
                 self.let_rest(actor);
@@ -365,7 +369,8 @@ impl Machinery<'_> {
         self.entities[actor].ready = true;
         let core = self.entities[actor].core;
         if self.scheduling == Scheduling::EventDriven {
-            self.workers[core].queue.push_back(actor);
+            let class = self.entities[actor].class;
+            self.workers[core].queue.add(actor, class);
             self.workers[core].asked |= core != by && self.goes_before(actor, core);
         }
         let worker = &mut self.workers[core];

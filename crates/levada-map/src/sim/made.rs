@@ -3,6 +3,7 @@
 
 use super::along::Along;
 use super::promised::{Cap, SAVED, SAVED_UNITS};
+use super::ready::Class;
 use super::{Entity, Machinery, Ring, Scheduling, TURN, Worker};
 use crate::graph::pipeline_order;
 use crate::machine::Machine;
@@ -45,6 +46,9 @@ impl<'a> Machinery<'a> {
                 .iter()
                 .any(|a| a.promise.is_some() || a.priority != mix.apps[0].priority),
         };
+        let mut levels: Vec<i32> = mix.apps.iter().map(|a| a.priority).collect();
+        levels.sort_unstable_by(|a, b| b.cmp(a));
+        levels.dedup();
         for (number, app) in mix.apps.iter().enumerate() {
             let first = sim.entities.len();
             for (n, actor) in app.actors.iter().enumerate() {
@@ -60,6 +64,10 @@ impl<'a> Machinery<'a> {
                     before: 0,
                     step: u64::MAX,
                     ready: false,
+                    class: Class {
+                        level: levels.partition_point(|&p| p > app.priority),
+                        promised: app.promise.is_some(),
+                    },
                     rings: Vec::new(),
                     cap: app.promise.map(|rate| Cap {
                         rate: rate * firings / 1e9,

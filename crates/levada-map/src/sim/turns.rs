@@ -3,7 +3,6 @@
 
 use super::{HANDED, LOOK, Machinery, OTHERS, PROMISED, TURN};
 use std::cmp::Ordering;
-use std::collections::VecDeque;
 
 impl Machinery<'_> {
     /// Whether one that another worker has woken is let in before the turn of who runs is over: of a higher rank it
@@ -25,23 +24,20 @@ impl Machinery<'_> {
     pub(super) fn first(&mut self, worker: usize) -> Option<(usize, u64, f64)> {
         loop {
             let of = &self.workers[worker];
-            let best = |queue: &VecDeque<usize>| match self.ranked {
-                true => (0..queue.len()).min_by_key(|&i| self.rank(queue[i])),
-                false => (!queue.is_empty()).then_some(0),
-            };
-            let (first, after) = (best(&of.queue), best(&of.after));
-            let after = match (first, after) {
-                (Some(i), Some(j)) => {
-                    let (first, after) = (self.rank(of.queue[i]), self.rank(of.after[j]));
+            let place = |actor| self.rank(actor).1;
+            let (first, after) = (of.queue.first(place), of.after.first(place));
+            let after = match (&first, after) {
+                (Some(one), Some(other)) => {
+                    let (first, after) = (self.rank(one.actor), self.rank(other.actor));
                     let either = first == after && of.others_left <= 0.0;
-                    (after < first || either).then_some(j)
+                    (after < first || either).then_some(other)
                 }
                 (_, after) => after,
             };
             let of = &mut self.workers[worker];
-            let actor = match (first, after) {
-                (_, Some(j)) => of.after.remove(j)?,
-                (first, None) => of.queue.remove(first?)?,
+            let actor = match after {
+                Some(after) => of.after.take(after),
+                None => of.queue.take(first?),
             };
             match self.can(actor) {
                 0 => self.let_rest(actor),

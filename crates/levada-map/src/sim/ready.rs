@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Who is ready on a worker, in the order in which they became so, by the priorities of their applications. Whose turn is next
+//! is asked at the end of each turn, and where much runs there are many: nobody is looked at whose place cannot have changed.
+
+use std::collections::VecDeque;
+
+#[derive(Default)]
+pub(super) struct Ready {
+    /// The highest priority first.
+    levels: Vec<Level>,
+    /// So many were added.
+    count: u64,
+}
+
+/// Of one priority; each with its number.
+#[derive(Default)]
+struct Level {
+    plain: VecDeque<(u64, usize)>,
+    /// Those whose applications are promised a rate: their places among the others change with time.
+    promised: VecDeque<(u64, usize)>,
+}
+
+/// Where an actor is added.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Class {
+    /// Its priority, counted from the highest.
+    pub level: usize,
+    pub promised: bool,
+}
+
+/// Who is the first of all; to be [taken](Ready::take).
+pub(super) struct First {
+    pub actor: usize,
+    level: usize,
+    /// Its place among the promised ones; none: it is the first of the others.
+    at: Option<usize>,
+}
+
+/// The place of who is promised nothing, and the best that there is.
+pub(super) const PLAIN: u8 = 1;
+const BEST: u8 = 0;
+
+impl Ready {
+    pub fn is_empty(&self) -> bool {
+        self.levels.iter().all(Level::is_empty)
+    }
+
+    pub fn add(&mut self, actor: usize, class: Class) {
+        if self.levels.len() <= class.level {
+            self.levels.resize_with(class.level + 1, Level::default);
+        }
+        let level = &mut self.levels[class.level];
+        let queue = match class.promised {
+            true => &mut level.promised,
+            false => &mut level.plain,
+        };
+        queue.push_back((self.count, actor));
+        self.count += 1;
+    }
+
+    /// Who has been ready for longest, whatever its priority.
+    pub fn oldest(&self) -> Option<usize> {
+        let all = self.levels.iter().flat_map(|l| [&l.plain, &l.promised]);
+        let oldest = all.filter_map(VecDeque::front).min_by_key(|one| one.0);
+        oldest.map(|one| one.1)
+    }
+
+    /// The first by priority, then by its place, as that is now of who is promised something, then by age.
+    pub fn first(&self, place: impl Fn(usize) -> u8) -> Option<First> {
+        let mut levels = self.levels.iter().enumerate();
+        let (number, level) = levels.find(|(_, level)| !level.is_empty())?;
+        let plain = level.plain.front();
+        let mut first = plain.map(|&(age, actor)| ((PLAIN, age), None, actor));
+        for (at, &(age, actor)) in level.promised.iter().enumerate() {
+            let key = (place(actor), age);
+            if first.is_none_or(|(than, ..)| key < than) {
+                first = Some((key, Some(at), actor));
+            }
+            if key.0 == BEST {
+                break;
+            }
+        }
+        first.map(|(_, at, actor)| First {
+            actor,
+            level: number,
+            at,
+        })
+    }
+
+    pub fn take(&mut self, first: First) -> usize {
+        let level = &mut self.levels[first.level];
+        match first.at {
+            Some(at) => level.promised.remove(at),
+            None => level.plain.pop_front(),
+        };
+        first.actor
+    }
+}
+
+impl Level {
+    fn is_empty(&self) -> bool {
+        self.plain.is_empty() && self.promised.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn by_priority_then_by_place_then_by_age() {
+        let class = |level, promised| Class { level, promised };
+        let mut ready = Ready::default();
+        assert!(ready.is_empty() && ready.oldest().is_none() && ready.first(|_| 0).is_none());
+        let all = [
+            (0, 1, false),
+            (1, 0, false),
+            (2, 0, true),
+            (3, 0, true),
+            (4, 0, false),
+        ];
+        for (actor, level, promised) in all {
+            ready.add(actor, class(level, promised));
+        }
+        assert_eq!(ready.oldest(), Some(0));
+        let mut next = |place: &dyn Fn(usize) -> u8| {
+            let first = ready.first(place).unwrap();
+            ready.take(first)
+        };
+        // Who is behind goes before; who has had much goes last; else who is older.
+        assert_eq!(next(&|actor| if actor == 3 { BEST } else { PLAIN }), 3);
+        assert_eq!(next(&|_| 2), 1);
+        assert_eq!(next(&|_| PLAIN), 2);
+        assert_eq!(next(&|_| BEST), 4);
+        assert_eq!(next(&|_| BEST), 0);
+        assert!(ready.is_empty());
+    }
+}
