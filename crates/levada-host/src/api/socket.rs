@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The socket that a host listens on: where it usually is, who may use it, and one host a socket.
 
+mod lock;
+
 use crate::refusal::{Kind, Refusal};
+use lock::Lock;
+pub(crate) use lock::lock_of_another;
 use std::ffi::CString;
-use std::io::{ErrorKind, Read, Write};
+use std::io::ErrorKind;
 use std::os::fd::{FromRawFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 /// `$XDG_RUNTIME_DIR/levada/host.sock`, or `/run/levada/host.sock` for root.
 pub fn usual_path() -> Result<PathBuf, Refusal> {
@@ -28,44 +31,12 @@ pub fn usual_path() -> Result<PathBuf, Refusal> {
     }
 }
 
-/// A host that has been killed has its locks as long as the system takes its memory away.
-const DYING: Duration = Duration::from_secs(3);
-
-/// Takes this lock. Another host may have it that dies: as long as it does not answer that is waited for.
-pub(crate) fn lock_of_another(
-    lock: &std::fs::File,
-    mut answers: impl FnMut() -> bool,
-) -> Result<(), std::fs::TryLockError> {
-    let until = Instant::now() + DYING;
-    loop {
-        match lock.try_lock() {
-            Err(std::fs::TryLockError::WouldBlock) if Instant::now() < until && !answers() => {
-                std::thread::sleep(Duration::from_millis(10));
-            }
-            done => return done,
-        }
-    }
-}
-
-/// Asks once whether a host lives at this socket, and looks for the answer each time: one that dies may still take
-/// connections, and nobody reads from these.
-fn answers(path: &Path) -> impl FnMut() -> bool {
-    let ask = || -> std::io::Result<UnixStream> {
-        let mut stream = UnixStream::connect(path)?;
-        stream.set_read_timeout(Some(Duration::from_millis(100)))?;
-        stream.write_all(b"GET /host HTTP/1.1\r\nhost: levada\r\n\r\n")?;
-        Ok(stream)
-    };
-    let asked = ask();
-    move || (asked.as_ref()).is_ok_and(|mut s| s.read(&mut [0]).is_ok_and(|bytes| bytes > 0))
-}
-
 /// A socket that is listened on, and taken away in the end.
 pub struct Socket {
     pub(super) listener: UnixListener,
     path: Option<PathBuf>,
     /// Held as long as this host lives, whatever ends it.
-    _lock: Option<std::fs::File>,
+    _lock: Option<Lock>,
 }
 
 fn cannot(path: &Path, why: impl std::fmt::Display) -> Refusal {
@@ -88,33 +59,7 @@ impl Socket {
         if let Some(group) = group {
             lets_in(path.parent(), group)?;
         }
-        let mut lock_path = path.as_os_str().to_os_string();
-        lock_path.push(".lock");
-        let lock_path = PathBuf::from(lock_path);
-        let opened = std::fs::OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .mode(0o600)
-            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
-            .open(&lock_path);
-        let mut lock = opened.map_err(|e| cannot(&lock_path, e))?;
-        let whose = lock.metadata().map_err(|e| cannot(&lock_path, e))?;
-        // SAFETY: has no preconditions.
-        if !whose.is_file() || whose.uid() != unsafe { libc::geteuid() } {
-            return Err(cannot(&lock_path, "somebody else has put something there")
-                .help("name a socket in another folder with --socket PATH"));
-        }
-        if let Err(e) = lock_of_another(&lock, answers(path)) {
-            return Err(match e {
-                std::fs::TryLockError::WouldBlock => cannot(path, "another host lives there")
-                    .help("use that one, end it, or name another socket with --socket PATH"),
-                std::fs::TryLockError::Error(e) => cannot(&lock_path, e),
-            });
-        }
-        // For people; nothing reads it.
-        let _ = lock.set_len(0);
-        let _ = writeln!(lock, "{}", std::process::id());
+        let mut lock = Lock::of(path)?;
         match std::fs::symlink_metadata(path) {
             Ok(there) if !there.file_type().is_socket() => {
                 return Err(cannot(path, "there is something that is no socket")
@@ -146,6 +91,7 @@ impl Socket {
             let mode = std::fs::Permissions::from_mode(0o660);
             std::fs::set_permissions(path, mode).map_err(|e| cannot(path, e))?;
         }
+        lock.serves();
         Ok(Socket {
             listener,
             path: Some(path.to_path_buf()),
@@ -264,52 +210,6 @@ fn group_number(name: &str) -> Result<u32, Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Killed a moment ago, a host has its lock for a while, and its socket does not answer.
-    #[test]
-    fn who_dies_is_waited_for_and_who_answers_is_not() {
-        let place = tempfile::tempdir().unwrap();
-        let path = place.path().join("host.sock");
-        let first = Socket::bind(&path, None).unwrap();
-        let dies = std::thread::spawn(move || {
-            // The next one asks, and is not answered.
-            let asks = first.listener.accept();
-            drop(first);
-            asks
-        });
-        let second = Socket::bind(&path, None).unwrap();
-        dies.join().unwrap().unwrap();
-        let lives = std::thread::spawn(move || {
-            let (mut asks, _) = second.listener.accept().unwrap();
-            asks.write_all(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
-            second
-        });
-        let start = Instant::now();
-        assert!(Socket::bind(&path, None).is_err());
-        assert!(start.elapsed() < DYING);
-        drop(lives.join());
-    }
-
-    #[test]
-    fn the_lock_is_the_sockets_own_and_no_link_is_followed() {
-        let place = tempfile::tempdir().unwrap();
-        let at = |name: &str| place.path().join(name);
-        let first = Socket::bind(&at("host.sock"), None).unwrap();
-        let second = Socket::bind(&at("host.dev"), None).unwrap();
-        let Err(taken) = Socket::bind(&at("host.sock"), None) else {
-            panic!("two hosts on a socket");
-        };
-        assert!(taken.what.contains("another host"), "{taken}");
-        drop((first, second));
-        std::fs::write(at("precious"), "text").unwrap();
-        for name in ["x.lock", "x.sock.lock"] {
-            std::os::unix::fs::symlink(at("precious"), at(name)).unwrap();
-        }
-        assert!(Socket::bind(&at("x.sock"), None).is_err());
-        assert_eq!(std::fs::read_to_string(at("precious")).unwrap(), "text");
-        let mode = std::fs::metadata(at("host.sock.lock")).unwrap().mode();
-        assert_eq!(mode & 0o777, 0o600);
-    }
 
     #[test]
     fn a_group_that_cannot_get_there_is_told() {
