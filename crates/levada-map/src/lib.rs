@@ -21,6 +21,7 @@ mod left;
 mod load;
 mod machine;
 mod mix;
+mod number;
 mod place;
 pub mod random;
 mod sim;
@@ -35,6 +36,7 @@ pub use graph::{Graph, Link};
 pub use judge::{KEPT, Score};
 pub use machine::{Core, Costs, Machine};
 pub use mix::{Actor, App, Channel, Mix, Problem};
+pub use number::shown;
 pub use place::{Placement, bottleneck, improve, lower_bound, place};
 #[cfg(test)]
 use sim::simulate_until_settled;

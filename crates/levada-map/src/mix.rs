@@ -4,6 +4,7 @@
 use crate::course::Course;
 use crate::graph::{Graph, Link};
 use crate::machine::{Costs, Machine};
+use crate::number::shown;
 use std::fmt;
 use std::ops::Range;
 
@@ -222,7 +223,7 @@ impl Mix {
         for cost in byte.iter().chain([turn, wake, spin, asleep]) {
             if !(cost.is_finite() && (0.0..=SECOND).contains(cost)) {
                 return Err(Problem::new(
-                    format!("a cost of the machine is {cost:?}"),
+                    format!("a cost of the machine is {}", shown(*cost)),
                     "costs are nanoseconds, 0 or more",
                 ));
             }
@@ -295,7 +296,7 @@ impl App {
             for (what, value) in [("time", actor.time), ("firings", actor.firings)] {
                 if !(value.is_finite() && (0.0..=MOST).contains(&value)) {
                     return wrong(
-                        format!("{}.{}: {what} is {value:?}", self.name, actor.name),
+                        format!("{}.{}: {what} is {}", self.name, actor.name, shown(value)),
                         "write a number of 0 or more, a year of nanoseconds at the most",
                     );
                 }
@@ -321,7 +322,7 @@ impl App {
             ] {
                 if !(value.is_finite() && (0.0..=MOST).contains(&value)) {
                     return wrong(
-                        format!("{}: {what} of channel {i} is {value:?}", self.name),
+                        format!("{}: {what} of channel {i} is {}", self.name, shown(value)),
                         "write a number of 0 or more",
                     );
                 }
@@ -329,7 +330,12 @@ impl App {
         }
         match self.promise {
             Some(p) if !(p.is_finite() && p > 0.0 && p <= 1e12) => wrong(
-                format!("{} is promised {p:?} {} a second", self.name, self.unit),
+                format!(
+                    "{} is promised {} {} a second",
+                    self.name,
+                    shown(p),
+                    self.unit
+                ),
                 "promise a number above 0, or nothing",
             ),
             _ => Ok(()),

@@ -3,7 +3,7 @@
 //! take long beside the thread that serves.
 
 use super::Served;
-use super::given::{self, Named};
+use super::given::Named;
 use super::types::Failed;
 use crate::deadline::EVER;
 use crate::refusal::{Kind, Refusal};
@@ -140,7 +140,7 @@ pub(super) fn limit(given: Option<f64>, usual: f64) -> Result<Duration, Refusal>
     Duration::try_from_secs_f64(within)
         .map(|within| within.min(EVER))
         .map_err(|e| {
-            let within = given::shown(within);
+            let within = levada_map::shown(within);
             Refusal::new(Kind::Wrong, format!("within={within} is no time: {e}"))
         })
 }

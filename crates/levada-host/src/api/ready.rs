@@ -4,7 +4,7 @@
 
 use super::prepare::{self, Client, Prepared};
 use super::types::{Failed, LoadRequest};
-use super::{Served, given, room};
+use super::{Served, room};
 use crate::host::Host;
 use crate::keep::Limits;
 use crate::load::Load;
@@ -110,7 +110,7 @@ pub(super) fn make_ready(
 fn positive(what: &str, given: Option<f64>) -> Result<Option<f64>, Refusal> {
     match given {
         Some(n) if !(n.is_finite() && (1e-3..=1e9).contains(&n)) => {
-            let n = given::shown(n);
+            let n = levada_map::shown(n);
             let what = format!("{what} is {n}: it is a number from 0.001 to 1000000000");
             Err(Refusal::new(Kind::Wrong, what))
         }
