@@ -132,11 +132,15 @@ fn parts(mix: &Mix, machine: &Machine) -> Result<Vec<Part>, Problem> {
     let ranges = mix.ranges();
     let part = |(apps, cores): (Vec<usize>, Vec<u32>)| {
         if cores.is_empty() {
+            let of = |owned: bool| mix.exclusive.iter().any(|e| e.1.is_some() == owned);
+            let all = match (of(true), of(false)) {
+                (true, true) => "exclusive or reserved",
+                (true, false) => "exclusive",
+                (false, _) => "reserved",
+            };
+            let name = &mix.apps[apps[0]].name;
             return Err(Problem::new(
-                format!(
-                    "no core is left for {}: all are exclusive",
-                    mix.apps[apps[0]].name
-                ),
+                format!("no core is left for {name}: all are {all}"),
                 "leave one to all",
             ));
         }

@@ -247,7 +247,8 @@ fn what_is_wrong_is_said() {
             // What is described well may still leave no core.
             Ok(read) => {
                 let problem = map(&read.mix, &read.machine, Strategy::Levada).unwrap_err();
-                assert!(problem.what.contains("no core is left for a"), "{problem}");
+                let said = "no core is left for a: all are reserved";
+                assert_eq!(problem.what, said);
             }
         }
     }
