@@ -10,6 +10,7 @@
 #include "story.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* One thing that an actor waits for. */
 typedef struct hold_up {
@@ -175,7 +176,9 @@ LVD_READS_LIVE static void tell_of_long_run(story *s, const lvd_entity *e) {
     say(s, "  %s has been in the native %s for %u.%u s", e->name, native, seconds, tenths);
   else
     say(s, "  %s has computed for %u.%u s", e->name, seconds, tenths);
-  if (action) say(s, native ? ", called by action %s" : " in action %s", action);
+  /* One without a tag is called by its line: `the action at line 4`. */
+  const char *an = action && strncmp(action, "the ", 4) ? "action " : "";
+  if (action) say(s, native ? ", called by %s%s" : " in %s%s", an, action);
   say(s, "\n");
 }
 

@@ -141,7 +141,8 @@ fn others_go_on_beside_an_action_that_does_not_end() {
     host.until("endless", |a| a["busy"].as_f64() > Some(0.2));
     let why = host.run(&["why", "endless"]);
     let (_, told) = why.succeeds().out.split_once(" has computed for ").unwrap();
-    assert!(told.contains(" s in action "), "{why:?}");
+    // It has no tag.
+    assert!(told.contains(" s in the action at line 4\n"), "{why:?}");
     // Its worker is busy before the action has ended, and no more than it can be.
     let stats = host.json(&["stats"]);
     let (workers, up) = (&stats["worker"], stats["host"]["seconds"].as_f64().unwrap());
