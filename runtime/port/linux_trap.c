@@ -304,7 +304,7 @@ static bool start_clock(int64_t every_ns, void *whose, timer_t *timer) {
 }
 
 bool lvd_port_clock_begin(void (*tick)(void *), void *argument, int64_t every_ns) {
-  pthread_once(&installed, install);
+  lvd_port_traps_prepare();
   if (!make_timer(CLOCK_MONOTONIC, &second, &second.once)) return false;
   second.tick = tick;
   second.argument = argument;
@@ -325,9 +325,11 @@ void lvd_port_clock_end(void) {
   second.tick = NULL;
 }
 
+void lvd_port_traps_prepare(void) { pthread_once(&installed, install); }
+
 lvd_status lvd_port_traps_begin(lvd_port_trap_handler *handler, bool ticks) {
   traps.handler = handler;
-  pthread_once(&installed, install);
+  lvd_port_traps_prepare();
   traps.stack.ss_size = HANDLER_STACK;
   traps.stack.ss_sp = make_stack(page());
   if (!traps.stack.ss_sp) return LVD_E_MEMORY;

@@ -226,6 +226,9 @@ void lvd_port_interject(void (*call)(void));
 /* In signal context: writes to the standard error. */
 void lvd_port_last_words(const char *text);
 
+/* What the first of these threads would do for all, before there are any: it takes a lock of the loader's, which
+ * nobody gives back in a child of a system fork that happens meanwhile. */
+void lvd_port_traps_prepare(void);
 /* Once for each thread that runs foreign code: catches its traps, with a stack of its own to handle
  * them on; `ticks`: start the clock of CPU time. */
 lvd_status lvd_port_traps_begin(lvd_port_trap_handler *handler, bool ticks);

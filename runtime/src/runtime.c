@@ -132,6 +132,7 @@ lvd_status lvd_runtime_create(const lvd_runtime_options *options, lvd_runtime **
   lvd_fiber_pool_init(rt);
   rt->fenced = !lvd_port_barrier_prepare();
   lvd_port_ticks_to_ns(1); /* measures the ticks, once */
+  lvd_port_traps_prepare();
 
   rt->slot = lvd_port_alloc(slots_size(rt));
   rt->entity = lvd_port_alloc(entities_size(rt));

@@ -355,6 +355,12 @@ static void fork_meanwhile(void) {
   for (int i = 0; i < 2; i++) CHECK_EQ(pthread_join(t[i], NULL), 0);
 }
 
+/* While its workers begin, which may take locks of the system's for that. */
+static void fork_at_once(void) {
+  forks();
+  CHECK_EQ(status_of(forks), 0);
+}
+
 void test_fork_system_fork(void) {
   SKIP_LEAKS();
 #ifdef LVD_EMULATED
@@ -363,6 +369,7 @@ void test_fork_system_fork(void) {
 #ifdef __SANITIZE_THREAD__
   SKIP("the sanitizer does not bear threads after a fork");
 #endif
+  for (int i = 0; i < 100; i++) CHECK_EQ(status_of(fork_at_once), 0);
   CHECK_EQ(status_of(fork_in_between), 0);
   CHECK_EQ(status_of(fork_meanwhile), 0);
 }

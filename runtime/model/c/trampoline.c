@@ -147,6 +147,7 @@ uint64_t lvd_port_ns_to_ticks(uint64_t ns) { return ns; }
 /* Nothing traps; what is tried is done, or abandoned where it asks for that. */
 enum { THREADS = 8 };
 static jmp_buf escapes[THREADS];
+void lvd_port_traps_prepare(void) {}
 int lvd_port_traps_begin(void *handler, int ticks) { return (void)handler, (void)ticks, 0; }
 void lvd_port_traps_end(void) {}
 _Bool lvd_port_try(void *escape, void (*body)(void *), void *argument) {
