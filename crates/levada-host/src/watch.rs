@@ -68,6 +68,8 @@ struct Watch<'a> {
     wished: bool,
     /// The looks that were taken since then; none: what runs has been given to the mapper.
     unmapped: Option<u32>,
+    /// When what was mapped, and has not been done since it would have come back, is mapped again.
+    put_off: Option<Instant>,
     /// Whether a search for something better is at work; when the next one may begin.
     searches: bool,
     search_from: Instant,
@@ -145,6 +147,7 @@ impl Watch<'_> {
             stale: false,
             wished: false,
             unmapped: None,
+            put_off: None,
             searches: false,
             search_from: Instant::now(),
             again: Again::new(),
@@ -278,5 +281,6 @@ impl Watch<'_> {
         self.keep_pins();
         // Where nothing is done a placement is as good as any: many that wait are loaded at no more cost than few.
         self.unmapped = Some(0);
+        self.put_off = None;
     }
 }

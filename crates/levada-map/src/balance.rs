@@ -45,6 +45,8 @@ pub struct Balancer {
     samples: usize,
     /// Of this, and of what is waited for, only the time counts that was ours.
     age: Duration,
+    /// Where they are is a guess at first.
+    guess: bool,
     since_move: Duration,
     wait: Duration,
     /// What the last move promised, as a share of the bottleneck before, and that bottleneck.
@@ -111,6 +113,7 @@ impl Balancer {
             swings: Swings::default(),
             samples: 0,
             age: Duration::ZERO,
+            guess: true,
             since_move: Duration::ZERO,
             wait: FIRST,
             promise: None,
@@ -136,27 +139,34 @@ impl Balancer {
         self
     }
 
-    /// What another one has seen of others until now.
+    /// What another one has seen of others until now, and what has gone from where to where.
     pub fn after(mut self, before: &Balancer) -> Balancer {
         let felt = |core: &u32| before.left.felt(before.inside(*core)?);
         self.left.feels(self.cores.iter().map(felt));
+        self.swings = before.swings.clone();
         self
     }
 
     /// For a placement that rests on what was measured before: it is no guess to be mended soon.
     pub fn trusting(mut self) -> Balancer {
         self.wait = USUAL;
+        self.guess = false;
         self
     }
 
     /// Somebody else has said where the same actors are to be: since we had asked for it (`wished`), or for reasons of his own.
-    pub fn instead_of(mut self, before: &Balancer, wished: bool) -> Balancer {
-        self.swings = before.swings.clone();
+    pub fn instead_of(self, before: &Balancer, wished: bool) -> Balancer {
+        let mut new = self.after(before);
         match wished {
-            true => self.swings.moved(&before.placement, &self.placement),
-            false => self.swings.sent(&before.placement, &self.placement),
+            true => new.swings.moved(&before.placement, &new.placement),
+            false => new.swings.sent(&before.placement, &new.placement),
         }
-        self
+        new
+    }
+
+    /// Whether somebody else who says where they are to be sends something back that has gone just now.
+    pub fn returns(&self, placement: &[u32]) -> bool {
+        self.swings.returns(&self.placement, placement)
     }
 
     /// Who is in a firing that seems not to end, and on which core, of all that are placed: what waits behind him is
@@ -311,7 +321,7 @@ impl Balancer {
             return Vec::new();
         };
         let better = self.cores_of(&found.better);
-        let guesses = self.age < GUESSES;
+        let guesses = self.guess && self.age < GUESSES;
         if !guesses && !self.swings.may(&self.placement, &better) {
             return Vec::new();
         }

@@ -111,7 +111,8 @@ impl Watch<'_> {
         }
         self.see_stuck();
         let late = self.sharing().iter().any(|w| w.hosted.is_late());
-        if (starved || late) && self.again.may() {
+        let put_off = self.put_off.take_if(|until| *until <= Instant::now());
+        if put_off.is_some() || ((starved || late) && self.again.may()) {
             self.map(false);
         }
         let took = graph.busy.iter().sum::<f64>() / elapsed.as_nanos().max(1) as f64;

@@ -7,6 +7,9 @@ use crate::mapping;
 use levada_map::{Balancer, Found, Placement, Search};
 use std::time::{Duration, Instant};
 
+/// What would come back that has gone just now is asked for again after so long.
+const RETURNS: Duration = Duration::from_secs(2);
+
 /// With no more actors than that a search takes no longer than a look.
 const FEW: usize = 64;
 /// Of the time of a core, searches take no more than this part.
@@ -71,15 +74,22 @@ impl Watch<'_> {
             .filter(|(_, (new, old))| new != old)
             .map(|(actor, (new, _))| (actor, *new))
             .collect();
-        if !moves.is_empty() {
-            self.make(moves);
-            let before = self.balancer.take();
-            let balancer = self.balancer_of(placement, before.as_ref()).trusting();
-            self.balancer = Some(match &before {
-                Some(before) => balancer.instead_of(before, self.wished),
-                None => balancer,
-            });
+        if moves.is_empty() {
+            return;
         }
+        // Where several come, or go, each in turn is a reason to map anew; what one sends away the next one sends back.
+        let returns = |b: &Balancer| b.returns(&placement);
+        if !self.wished && self.balancer.as_ref().is_some_and(returns) {
+            self.put_off = Some(Instant::now() + RETURNS);
+            return;
+        }
+        self.make(moves);
+        let before = self.balancer.take();
+        let balancer = self.balancer_of(placement, before.as_ref()).trusting();
+        self.balancer = Some(match &before {
+            Some(before) => balancer.instead_of(before, self.wished),
+            None => balancer,
+        });
     }
 
     /// Looks for a better placement: here, or aside where that may take long, while the next samples are taken.
@@ -98,8 +108,12 @@ impl Watch<'_> {
         self.search_from = Instant::now() + took * SEARCHES;
     }
 
-    /// Where something is promised the mapper has the last word, which knows promises: even loads may break one.
+    /// Where something is promised the mapper has the last word, which knows promises: even loads may break one. While it is
+    /// at work nothing is moved: it would send back what has gone since it was asked.
     pub(super) fn found(&mut self, changes: u64, found: Found) {
+        if self.maps {
+            return;
+        }
         let promised = |w: &Watched| w.hosted.limits.rate.is_some();
         let ask = self.sharing().len() > 1 && self.sharing().iter().any(promised);
         let Some(balancer) = self.balancer.as_mut().filter(|_| changes == self.changes) else {
