@@ -508,7 +508,7 @@ fn a_guess_is_mended_soon_and_what_was_known_later() {
         })
     };
     assert_eq!(first_move(balancer(vec![0, 0, 1, 1])), Some(2));
-    assert_eq!(first_move(balancer(vec![0, 0, 1, 1]).trusting()), Some(75));
+    assert_eq!(first_move(balancer(vec![0, 0, 1, 1]).trusting()), Some(150));
 }
 
 #[test]
