@@ -92,6 +92,11 @@ pub struct App {
 }
 
 impl App {
+    /// Where each actor must stay.
+    pub(crate) fn pins(&self) -> Vec<Option<u32>> {
+        self.actors.iter().map(|a| a.pin).collect()
+    }
+
     /// Nanoseconds of all actors together a unit.
     pub fn work(&self) -> f64 {
         self.actors.iter().map(|a| a.time).sum()

@@ -64,6 +64,8 @@ pub fn described(
     // What counts nothing has done one thing: run.
     let (unit, done) = weights::counted(hosted).unwrap_or(("runs".to_string(), 1.0));
     let mut app = weights::weighed(hosted, machine, counters, (unit, done));
+    // Where it was put is where it was, and nothing that it wishes.
+    app.actors.iter_mut().for_each(|actor| actor.pin = None);
     app.course = course.and_then(|costs| {
         let names = app.actors.iter().map(|a| a.name.as_str());
         let course = Course::new(done, names.zip(costs).collect()).ok()?;

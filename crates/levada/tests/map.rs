@@ -129,6 +129,7 @@ fn a_run_is_told_where_actors_sit_and_is_recorded() {
         };
         assert_eq!((core("source"), core("print")), ("1".into(), "0".into()));
         assert!(text.contains("elements = 3.0, bytes = 4.0"), "{text}");
+        assert!(!text.contains("pin = "), "it could go anywhere: {text}");
         let args = [
             "map",
             "--simulate",
@@ -247,6 +248,19 @@ fn what_is_wrong_is_said() {
     place
         .run(&["map", "--simulate", "/dev/zero"])
         .refuses(1, &["--simulate /dev/zero", "16 MiB"]);
+    let text = std::fs::read_to_string(place.path("mix.toml")).unwrap();
+    let pinned = text.replacen("name = \"in\",", "name = \"in\", pin = 2,", 1);
+    assert_ne!(pinned, text);
+    place.write("pinned.toml", &pinned);
+    place.write("p.toml", "[radio-1]\nin = 3\n");
+    let args = ["map", "--simulate", "pinned.toml", "--placement", "p.toml"];
+    place.run(&args).refuses(
+        1,
+        &[
+            "in is placed on core 3, and its pin is 2",
+            "take the pin out",
+        ],
+    );
     place.write("p.toml", "\u{feff}[radio-1]\nin = 3\n");
     map(&["--placement", "p.toml"]).succeeds();
     let orcc = "<Configuration><Partitioning><Partition id=\"proc_3\"><Instance id=\"in\"/></Partition>\

@@ -70,6 +70,7 @@ fn listed(names: &[impl AsRef<str>], between: &str) -> String {
 impl Mix {
     /// Pins the actors that a placement names.
     pub fn pin(&mut self, named: &Named, cores: usize) -> Result<(), Problem> {
+        let before: Vec<Vec<Option<u32>>> = self.apps.iter().map(App::pins).collect();
         for (app, actor, core) in named {
             if *core as usize >= cores {
                 return Err(Problem::new(
@@ -81,12 +82,19 @@ impl Mix {
                 ));
             }
             let mut found = false;
-            for one in &mut self.apps {
+            for (one, before) in self.apps.iter_mut().zip(&before) {
                 if app.as_ref().is_some_and(|app| *app != one.name) {
                     continue;
                 }
-                for a in one.actors.iter_mut().filter(|a| names(&a.name, actor)) {
+                let actors = one.actors.iter_mut().zip(before);
+                for (a, before) in actors.filter(|(a, _)| names(&a.name, actor)) {
                     found = true;
+                    if let Some(pin) = before.filter(|pin| pin != core) {
+                        return Err(Problem::new(
+                            format!("{} is placed on core {core}, and its pin is {pin}", a.name),
+                            "take the pin out of what is described, or place it there",
+                        ));
+                    }
                     if a.pin.is_some_and(|pin| pin != *core) {
                         return Err(Problem::new(
                             format!(

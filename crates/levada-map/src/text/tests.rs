@@ -270,7 +270,7 @@ fn what_is_wrong_is_said() {
         ("[radio-3]\nin = 0", "application radio-3"),
         ("[radio-1]\nino = 0", "actor ino"),
         ("[radio-1]\nin = 9", "core 9, and the cores are 0 to 3"),
-        ("[radio-1]\nout = 0", "placed on core 0 and on core 1"),
+        ("[radio-1]\nout = 0", "placed on core 0, and its pin is 1"),
     ] {
         let named = read_placement(text).unwrap();
         let problem = mix.pin(&named, 4).unwrap_err();
