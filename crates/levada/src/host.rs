@@ -77,6 +77,7 @@ pub fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
 fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
     let isolated = args.listener.is_some();
     files::allow_all();
+    levada_host::remember();
     let socket = socket(args)?;
     if let Some(socket) = args.listener {
         guard::part(socket).map_err(|e| Failure::new(format!("there can be no guard: {e}")))?;
@@ -89,7 +90,11 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
     let _leases = (!isolated).then(give_leases);
     let folder = match isolated {
         true => None,
-        false => args.state.clone().or_else(state::usual_folder),
+        false => match &args.state {
+            // An application may leave the folder in which we were started.
+            Some(folder) => Some(std::path::absolute(folder)?),
+            None => state::usual_folder(),
+        },
     };
     let memory = folder.as_deref().map(Memory::open).transpose()?;
     let memory = memory.map(Arc::new);

@@ -759,3 +759,79 @@ fn what_they_print_is_written_when_they_end() {
     host.child.kill().unwrap();
     host.until_dead();
 }
+
+/// What it leaves behind is the host's, whose process it shares.
+const LEAVES: &str = r#"
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(void) {
+  if (chdir("/")) return 90;
+  signal(SIGCHLD, SIG_IGN);
+  return setenv("PATH", "/nowhere", 1) || setenv("TMPDIR", "/nowhere", 1) || setenv("CC", "/nowhere/cc", 1);
+}
+"#;
+
+#[test]
+fn a_host_needs_neither_its_folder_nor_its_environment() {
+    let place = sources();
+    make(&place, "leaves", LEAVES);
+    let mut host = Host::begin_in(place);
+    host.run(&["load", "leaves.so", "--name", "leaves"])
+        .succeeds();
+    host.until("leaves", |a| a["outcome"] == "done");
+    // One of its own is compiled for it, by a compiler that is looked for.
+    let once = format!("src/p/Own{}.xdf", std::process::id());
+    let own = std::fs::read_to_string(host.place.path("src/p/Many.xdf")).unwrap();
+    let own = own.replace(
+        "2000000000",
+        &(2_000_000_000 - std::process::id()).to_string(),
+    );
+    host.place.write(&once, &own);
+    for (name, more) in [("here", &[][..]), ("apart", &["--isolate"])] {
+        let load = ["load", &once, "--name", name, "--out", "/dev/null"];
+        host.run(&[&load[..], more].concat()).succeeds();
+        host.until(name, |a| a["firings"].as_u64() > Some(0));
+    }
+    assert!(host.place.exists("state/here.json") && host.place.exists("state/apart.json"));
+    // SAFETY: the child has not been waited for.
+    unsafe { libc::kill(host.child.id() as i32, libc::SIGTERM) };
+    host.until_dead();
+    assert!(!host.place.exists("h.sock"));
+}
+
+/// Makes a file where it is.
+const HERE: &str = r#"
+#include <stdio.h>
+int main(void) {
+  FILE *f = fopen("here", "w");
+  return !f || fclose(f);
+}
+"#;
+
+#[test]
+fn an_isolated_one_is_in_the_folder_of_its_client() {
+    let place = sources();
+    make(&place, "here", HERE);
+    std::fs::create_dir(place.path("sub")).unwrap();
+    let host = Host::begin_in(place);
+    for (name, more, file) in [
+        ("apart", &["--isolate"][..], "sub/here"),
+        ("shared", &[], "here"),
+    ] {
+        let load = [
+            "load",
+            "../here.so",
+            "--name",
+            name,
+            "--socket",
+            "../h.sock",
+        ];
+        let mut client = host.place.command(&[&load[..], more].concat());
+        let done = client.current_dir(host.place.path("sub")).status();
+        assert!(done.unwrap().success());
+        host.until(name, |a| a["outcome"] == "done");
+        assert!(host.place.exists(file), "{name}");
+        std::fs::remove_file(host.place.path(file)).unwrap();
+    }
+}

@@ -271,9 +271,7 @@ fn place(
     }
     let number = served.host.claim(name);
     let (starts, events) = (served.starts.clone(), served.host.events().clone());
-    let begun = served
-        .isolated
-        .begin(name, number, &one.prepared, starts, events)?;
+    let begun = served.isolated.begin(name, number, one, starts, events)?;
     Ok(Loaded::Isolated(begun))
 }
 

@@ -8,6 +8,7 @@
 use super::types::{Failed, LoadRequest};
 use crate::lock::lock;
 use crate::refusal::Kind;
+use crate::started::as_started;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -259,6 +260,7 @@ pub fn prepare(
         )));
     }
     let mut command = Command::new(program);
+    as_started(&mut command);
     command.arg("prepare").current_dir(&request.directory);
     // In one word each, so that no value is taken for an option.
     let mut option = |name: &str, value: &str| {

@@ -94,7 +94,8 @@ impl Socket {
         lock.serves();
         Ok(Socket {
             listener,
-            path: Some(path.to_path_buf()),
+            // A name that is not whole may be shorter, and leads elsewhere where an application leaves this folder.
+            path: Some(std::path::absolute(path).map_err(|e| cannot(path, e))?),
             _lock: Some(lock),
         })
     }

@@ -28,7 +28,7 @@ pub struct LoadRequest {
     )]
     #[schema(value_type = Vec<given::Given>)]
     pub arguments: Vec<String>,
-    /// Where the paths of this request begin: absolute.
+    /// Where the paths of this request begin: absolute. Isolated, its process begins in this folder.
     #[schema(value_type = String)]
     pub directory: PathBuf,
     /// By which it is known then; else the last part of its network's name.

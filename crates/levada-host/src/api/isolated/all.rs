@@ -5,7 +5,7 @@ use super::process::Starts;
 use super::standing_by::stand_by;
 use super::{GUARDED, Isolated, Known, SOON};
 use crate::api::beside::Others;
-use crate::api::prepare::Prepared;
+use crate::api::ready::Ready;
 use crate::api::taken::Taken;
 use crate::api::types::{Details, Failed, Unloaded};
 use crate::beside::Beside;
@@ -106,21 +106,21 @@ impl AllIsolated {
         self.all().retain(|_, i| i.name != name || i.lives());
     }
 
-    /// Starts the process for one; nothing is loaded in it yet.
-    pub fn begin(
+    /// Starts the process for one, in the folder of its request; nothing is loaded in it yet.
+    pub(in crate::api) fn begin(
         &self,
         name: &str,
         number: u64,
-        prepared: &Prepared,
+        ready: &Ready,
         starts: Starts,
         events: Arc<Events>,
     ) -> Result<Arc<Isolated>, Failed> {
-        let known = Known::new(name, number, prepared);
+        let known = Known::new(name, number, &ready.prepared);
         let (sender, receiver) = mpsc::channel();
-        let of = self.of.clone();
+        let (of, folder) = (self.of.clone(), ready.request.directory.clone());
         std::thread::Builder::new()
             .name("levada/isolated".to_string())
-            .spawn(move || stand_by(&starts, of, known, &events, &sender))
+            .spawn(move || stand_by(&starts, &folder, of, known, &events, &sender))
             .map_err(|e| limit(format!("a thread cannot be started: {e}")))?;
         let begun = receiver.recv().unwrap_or_else(|e| Err(io::Error::other(e)));
         let begun =

@@ -4,13 +4,14 @@
 
 use crate::api::guard;
 use crate::has_ended;
+use crate::started::{as_started, temporary};
 use std::ffi::OsString;
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -36,7 +37,7 @@ impl Place {
         static LAST: AtomicU64 = AtomicU64::new(0);
         let number = LAST.fetch_add(1, Ordering::Relaxed);
         let name = format!("{FOLDER}{}-{number}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
+        let folder = temporary().join(name);
         std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
         Ok(Place { folder })
     }
@@ -54,9 +55,7 @@ impl Drop for Place {
 
 /// Takes away what hosts have left that were killed.
 pub fn tidy() {
-    let entries = std::fs::read_dir(std::env::temp_dir())
-        .into_iter()
-        .flatten();
+    let entries = std::fs::read_dir(temporary()).into_iter().flatten();
     for entry in entries.flatten() {
         let name = entry.file_name();
         let of = name.to_str().and_then(|n| n.strip_prefix(FOLDER));
@@ -71,15 +70,22 @@ pub fn tidy() {
     }
 }
 
-/// Starts a host that listens on `listener`, and ends with the thread that calls this: its guard, and the
-/// process that the guard guards.
-pub(super) fn start(starts: &Starts, listener: &UnixListener) -> io::Result<(Child, u32)> {
+/// Starts a host in this folder that listens on `listener`, and ends with the thread that calls this: its guard, and
+/// the process that the guard guards.
+pub(super) fn start(
+    starts: &Starts,
+    folder: &Path,
+    listener: &UnixListener,
+) -> io::Result<(Child, u32)> {
     let (mut number, says) = io::pipe()?;
     let socket = listener.as_raw_fd();
     let ours = std::process::id();
     let mut command = Command::new(&starts.command);
+    as_started(&mut command);
     command
         .arg("host")
+        // What its code opens is found from there, as the paths of its load are.
+        .current_dir(folder)
         .args(&starts.options)
         .arg(format!("--listener={socket}"))
         .env_remove("LEVADA_HOST")

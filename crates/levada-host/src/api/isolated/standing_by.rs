@@ -17,7 +17,7 @@ use serde::Deserialize;
 use std::io;
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, Weak};
@@ -117,9 +117,10 @@ impl Isolated {
     }
 }
 
-/// The life of one, from its start to its end. `known` is what is known before.
+/// The life of one, from its start in this folder to its end. `known` is what is known before.
 pub(super) fn stand_by(
     starts: &Starts,
+    folder: &Path,
     of: Weak<Shared>,
     mut known: Known,
     events: &Events,
@@ -128,7 +129,7 @@ pub(super) fn stand_by(
     let place = Place::new();
     let bound = place.and_then(|place| {
         let listener = UnixListener::bind(place.socket())?;
-        let child = process::start(starts, &listener)?;
+        let child = process::start(starts, folder, &listener)?;
         Ok((place, child))
     });
     let (place, (child, process)) = match bound {
