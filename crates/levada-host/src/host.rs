@@ -43,6 +43,7 @@ impl Default for HostOptions {
 pub struct Host {
     pub(crate) shared: Arc<Shared>,
     watch: Option<JoinHandle<()>>,
+    isolated: bool,
 }
 
 impl Host {
@@ -74,7 +75,13 @@ impl Host {
         Ok(Host {
             shared,
             watch: Some(watch),
+            isolated: options.isolated,
         })
+    }
+
+    /// Whether it is the process of an isolated application.
+    pub fn is_isolated(&self) -> bool {
+        self.isolated
     }
 
     pub fn runtime(&self) -> &Runtime {

@@ -251,3 +251,24 @@ fn of_a_manifest_all_are_seen_or_none() {
     assert!(counts.values().all(|n| *n == EACH), "{counts:?}");
     assert!(counts.contains_key("good2") && !counts.keys().any(|n| n.starts_with("refused")));
 }
+
+#[test]
+fn what_others_are_said_to_take_of_cores_is_as_many_good_numbers() {
+    let host = Host::begin();
+    for (beside, why) in [
+        ("[-1]", "beside has -1: each is a number from 0 to 1000"),
+        ("[0, 1001]", "beside has 1001"),
+        ("[0, 0, 0]", "beside has 3 numbers, and there are 2 workers"),
+    ] {
+        let directory = host.place.path("");
+        let request = serde_json::json!({"network": "src/p/Top.xdf", "directory": directory});
+        let request = request
+            .to_string()
+            .replacen('{', &format!("{{\"beside\": {beside}, "), 1);
+        let answer = host.post("/applications", &request);
+        assert!(
+            answer.starts_with("HTTP/1.1 400") && answer.contains(why),
+            "{answer}"
+        );
+    }
+}

@@ -36,6 +36,7 @@ pub(super) fn make_ready(
         return Err(Refusal::new(Kind::Wrong, what)
             .help("--set gives its parameters values; arguments are for C programs (.so)")
             .into());
+    beside_of_cores(served, &request.beside)?;
     }
     let kind = match (prepared.program, request.isolate) {
         (true, _) => Some("a C program, whose forks and procedures run on all"),
@@ -127,6 +128,26 @@ pub(super) fn whose(request: &LoadRequest) -> String {
 /// Is there memory for them?
 pub(super) fn fits(host: &Host, ready: &[Ready]) -> Result<(), Failed> {
     let left = room::bytes_left();
+/// What others take of cores can be no other numbers than these.
+fn beside_of_cores(served: &Served, beside: &[f64]) -> Result<(), Refusal> {
+    let wrong = |what: String| Err(Refusal::new(Kind::Wrong, what));
+    let workers = served.host.runtime().workers() as usize;
+    // The host that has started this one may have been given more cores, or fewer, since it began itself.
+    if beside.len() > workers && !served.host.is_isolated() {
+        return wrong(format!(
+            "beside has {} numbers, and there are {workers} workers",
+            beside.len()
+        ));
+    }
+    match beside.iter().find(|n| !(0.0..=1e3).contains(*n)) {
+        Some(n) => {
+            let n = levada_map::shown(*n);
+            wrong(format!("beside has {n}: each is a number from 0 to 1000"))
+        }
+        None => Ok(()),
+    }
+}
+
     let several = ready.len() > 1;
     let mut all = 0u64;
     for one in ready {
