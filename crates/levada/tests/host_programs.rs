@@ -835,3 +835,26 @@ fn an_isolated_one_is_in_the_folder_of_its_client() {
         std::fs::remove_file(host.place.path(file)).unwrap();
     }
 }
+
+/// It is not even loaded, as far as its process has come.
+const CONSTRUCTS: &str = r#"
+#include <unistd.h>
+__attribute__((constructor)) static void stays(void) { for (;;) pause(); }
+int main(void) { return 0; }
+"#;
+
+#[test]
+fn an_isolated_one_whose_constructor_does_not_return_is_refused() {
+    let place = sources();
+    make(&place, "stays", CONSTRUCTS);
+    let host = Host::begin_in(place);
+    let load = ["load", "stays.so", "--name=stays", "--isolate"];
+    host.run(&[&load[..], &["--within=2"]].concat()).refuses(
+        1,
+        &["stays has not been loaded in the time", "a constructor"],
+    );
+    assert!(host.seen("stays").is_null());
+    assert!(!host.place.exists("state/stays.json"));
+    let events = host.run(&["events"]).succeeds().out.clone();
+    assert!(!events.contains("stays"), "{events}");
+}

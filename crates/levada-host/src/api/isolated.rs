@@ -33,7 +33,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::process::Child;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// So long it may take to say how its application is; what it said last is told instead.
 const ANSWERS: Duration = Duration::from_millis(500);
@@ -126,7 +126,7 @@ impl Isolated {
     }
 
     /// Loads the application, paused, and limits what its process may claim. `beside` is what others take of each
-    /// worker's core.
+    /// worker's core. Its process may answer nothing at all, as in a constructor of its code that does not return.
     pub fn load(
         self: &Arc<Self>,
         request: &LoadRequest,
@@ -145,9 +145,16 @@ impl Isolated {
             beside,
             ..request.clone()
         };
-        let client = self.client.clone().within(within + GRACE);
+        let begun = Instant::now();
+        let client = self.client.clone().within(within + ANSWERS);
         let loaded = client.call(Method::POST, "/applications", &json!(inner));
-        let loaded: Details = loaded.map_err(|failed| self.explained(failed))?;
+        let loaded: Details = loaded.map_err(|failed| {
+            let silent = failed.kind.is_none() && self.lives() && begun.elapsed() >= within;
+            match silent {
+                true => self.silent(),
+                false => self.explained(failed),
+            }
+        })?;
         let network = self.seen(loaded).application.network;
         if let Some(more) = request.memory {
             self.limit_memory(more);
@@ -156,6 +163,16 @@ impl Isolated {
         let detail = format!("{network} as {} in process {}", self.name, self.process);
         events.tell(What::Loaded, &self.name, detail);
         Ok(())
+    }
+
+    fn silent(&self) -> Failed {
+        let what = format!(
+            "{} has not been loaded in the time that it has for that: its process does not answer, since a \
+             constructor of its shared object does not return, or the machine is busy",
+            self.name
+        );
+        let help = "levada load --within SECONDS gives it more";
+        Refusal::new(Kind::Conflict, what).help(help).into()
     }
 
     /// From now on its process may claim so much more.

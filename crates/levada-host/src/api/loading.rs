@@ -90,7 +90,7 @@ pub(super) fn load_them(
         false => served.coming.nobody(),
     };
     let done = place_all(served, ready, &names, &mut loaded, restored, &mut coming);
-    if let Err(refused) = done.and_then(|()| start_all(served, &loaded)) {
+    if let Err(refused) = done.and_then(|()| start_all(served, &loaded, restored)) {
         take_back(served, &loaded, restored);
         return Err(refused);
     }
@@ -276,19 +276,21 @@ fn place(
 }
 
 /// Starts those that shall run, when all are there.
-fn start_all(served: &Served, loaded: &[(Loaded, Ready)]) -> Result<(), Failed> {
+fn start_all(served: &Served, loaded: &[(Loaded, Ready)], restored: bool) -> Result<(), Failed> {
+    // What is loaded again is waited for by nobody who has said how long.
+    let time = |one: &Ready| one.left.filter(|_| !restored).unwrap_or(LOADS);
     for (loaded, one) in loaded {
         if let Loaded::Isolated(isolated) = loaded {
             let beside = beside_of(served, isolated.number);
-            isolated.load(&one.request, beside, LOADS, served.host.events())?;
+            isolated.load(&one.request, beside, time(one), served.host.events())?;
         }
     }
     served.isolated.tell_beside();
     each_begun(served, loaded, Journal::begins);
-    for (loaded, _) in loaded.iter().filter(|(_, one)| !one.request.paused) {
+    for (loaded, one) in loaded.iter().filter(|(_, one)| !one.request.paused) {
         match loaded {
             Loaded::Here(hosted) => served.host.start(hosted)?,
-            Loaded::Isolated(isolated) => match isolated.start(LOADS) {
+            Loaded::Isolated(isolated) => match isolated.start(time(one)) {
                 Err(failed) if isolated.lives() => return Err(failed),
                 // It has ended meanwhile, as its details say.
                 _ => {}
@@ -306,7 +308,8 @@ fn beside_of(served: &Served, number: u64) -> Vec<f64> {
     here.zip(elsewhere).map(|(a, b)| a + b).collect()
 }
 
-/// So long an isolated application that is compiled already may take to be loaded, and to begin.
+/// So long an isolated application that is compiled already may take to be loaded, and to begin, if its request does not
+/// say how long.
 const LOADS: Duration = Duration::from_secs(30);
 
 fn take_back(served: &Served, loaded: &[(Loaded, Ready)], restored: bool) {

@@ -4,7 +4,7 @@
 
 use super::prepare::{self, Client, Prepared};
 use super::types::{Failed, LoadRequest};
-use super::{Served, room};
+use super::{Served, limit, room};
 use crate::host::Host;
 use crate::keep::Limits;
 use crate::load::Load;
@@ -12,12 +12,15 @@ use crate::placement;
 use crate::refusal::{Kind, Refusal};
 use levada_sys::Network;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// An application with all that its load needs. One that is isolated is not even opened here.
 pub(super) struct Ready {
     pub request: LoadRequest,
     pub prepared: Prepared,
     pub load: Option<Load>,
+    /// What making it ready has left of the time that its request gives it.
+    pub left: Option<Duration>,
 }
 
 pub(super) fn make_ready(
@@ -25,10 +28,15 @@ pub(super) fn make_ready(
     request: LoadRequest,
     client: Option<&Client>,
 ) -> Result<Ready, Failed> {
+    let begun = Instant::now();
+    let within = request.within.map(|within| limit(Some(within), within));
+    let within = within.transpose()?;
+    let left = || within.map(|within| within.saturating_sub(begun.elapsed()));
     let limits = Limits {
         rate: positive("rate", request.rate)?,
         share: positive("share", request.share)?,
     };
+    beside_of_cores(served, &request.beside)?;
     let prepare = || prepare::prepare(&served.command, &request, &served.preparing, client);
     let mut prepared = prepare()?;
     if !request.arguments.is_empty() && !prepared.program {
@@ -36,7 +44,6 @@ pub(super) fn make_ready(
         return Err(Refusal::new(Kind::Wrong, what)
             .help("--set gives its parameters values; arguments are for C programs (.so)")
             .into());
-    beside_of_cores(served, &request.beside)?;
     }
     let kind = match (prepared.program, request.isolate) {
         (true, _) => Some("a C program, whose forks and procedures run on all"),
@@ -63,6 +70,7 @@ pub(super) fn make_ready(
     }
     if request.isolate {
         return Ok(Ready {
+            left: left(),
             request,
             prepared,
             load: None,
@@ -101,6 +109,7 @@ pub(super) fn make_ready(
         core: None,
     };
     Ok(Ready {
+        left: left(),
         request,
         prepared,
         load: Some(load),
@@ -119,15 +128,6 @@ fn positive(what: &str, given: Option<f64>) -> Result<Option<f64>, Refusal> {
     }
 }
 
-/// What one of several is called when something is wrong with it.
-pub(super) fn whose(request: &LoadRequest) -> String {
-    let name = request.name.as_ref();
-    name.unwrap_or(&request.network).clone()
-}
-
-/// Is there memory for them?
-pub(super) fn fits(host: &Host, ready: &[Ready]) -> Result<(), Failed> {
-    let left = room::bytes_left();
 /// What others take of cores can be no other numbers than these.
 fn beside_of_cores(served: &Served, beside: &[f64]) -> Result<(), Refusal> {
     let wrong = |what: String| Err(Refusal::new(Kind::Wrong, what));
@@ -148,6 +148,15 @@ fn beside_of_cores(served: &Served, beside: &[f64]) -> Result<(), Refusal> {
     }
 }
 
+/// What one of several is called when something is wrong with it.
+pub(super) fn whose(request: &LoadRequest) -> String {
+    let name = request.name.as_ref();
+    name.unwrap_or(&request.network).clone()
+}
+
+/// Is there memory for them?
+pub(super) fn fits(host: &Host, ready: &[Ready]) -> Result<(), Failed> {
+    let left = room::bytes_left();
     let several = ready.len() > 1;
     let mut all = 0u64;
     for one in ready {
