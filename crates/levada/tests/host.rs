@@ -323,7 +323,7 @@ fn a_manifest_is_loaded_whole_or_not_at_all() {
         format!(
             "[[application]]\nnetwork = \"p/Top.xdf\"\nname = \"one\"\nout = \"one.txt\"\n\n\
              [[application]]\nnetwork = \"p/Many.xdf\"\nname = \"two\"\nout = \"/dev/null\"\n\
-             priority = -1\n{last}"
+             priority = \"-1\"\n{last}"
         )
     };
     for (last, parts) in [

@@ -87,6 +87,15 @@ pub fn number<'de, D: Deserializer<'de>, T: Deserialize<'de> + FromStr>(
     })
 }
 
+/// The same where none is 0.
+pub fn number_or_none<'de, D, T>(value: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + FromStr + Default,
+{
+    Ok(number(value)?.unwrap_or_default())
+}
+
 /// The number of an event, as it stands in an address.
 pub fn event<'de, D: Deserializer<'de>>(value: D) -> Result<Option<u64>, D::Error> {
     let text = String::deserialize(value)?;
@@ -282,11 +291,16 @@ mod tests {
         assert_eq!(read_all.option["port"], "80");
         assert_eq!(read_all.arguments, ["1", "-v", "-2.5"]);
         assert_eq!(read(json!({"rate": 25})).unwrap().rate, Some(25.0));
+        for (priority, is) in [(json!("-3"), -3), (json!(4), 4), (json!(null), 0)] {
+            assert_eq!(read(json!({"priority": priority})).unwrap().priority, is);
+        }
         for (wrong, why) in [
             (json!({"memory": "100X"}), "such as 500000"),
             (json!({"memory": -1}), "u64"),
             (json!({"memory": "99999999999G"}), "such as 500000"),
             (json!({"rate": "fast"}), "write a number"),
+            (json!({"priority": "1.5"}), "write a number"),
+            (json!({"priority": 1.5}), "i32"),
             (json!({"set": {"n": [1]}}), "a text, a number"),
             (json!({"memory": {}}), "command line"),
         ] {

@@ -55,6 +55,8 @@ pub struct LoadRequest {
     #[schema(value_type = BTreeMap<String, given::Given>)]
     pub option: BTreeMap<String, String>,
     /// Added to the priority of each of its actors.
+    #[serde(deserialize_with = "given::number_or_none")]
+    #[schema(value_type = given::Amount)]
     pub priority: i32,
     /// Folders where classes are looked for, too.
     #[serde(skip_serializing_if = "Vec::is_empty")]
