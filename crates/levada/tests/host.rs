@@ -286,6 +286,13 @@ fn a_killed_host_is_followed_by_one_that_knows_what_ran() {
         serde_json::json!(["a", "b", "c"])
     );
     assert!(host.json(&["list"]).as_array().unwrap().is_empty());
+    let said = host.run(&["list"]).succeeds().out.clone();
+    let left =
+        "3 applications of the last host not loaded again: a, b, c (levada resume NAME loads it";
+    assert!(
+        said.contains("no application is loaded") && said.contains(left),
+        "{said}"
+    );
     assert!(
         host.run(&["unload", "b"])
             .succeeds()

@@ -2,23 +2,53 @@
 //! What is loaded, one application in full, and who waits for whom in it.
 
 use super::words::{applications, left_out};
-use super::{Done, one, say};
+use super::{Done, client, one, say};
 use crate::cli::{AllArgs, OneArgs};
-use crate::output::{grouped, table};
+use crate::output::{grouped, plural, table};
 use levada_host::State;
-use levada_host::api::types::{Application, Details, Why};
+use levada_host::api::types::{Application, Details, HostInfo, Why};
 use serde_json::Value;
 
 pub fn list(args: &AllArgs) -> Done {
+    // Before: who is loaded again meanwhile is told as loaded.
+    let left = match args.at.json {
+        true => Vec::new(),
+        false => client(&args.at)?.get::<HostInfo>("/host")?.left,
+    };
     say(
         &args.at,
         "GET",
         "/applications",
         &Value::Null,
-        |all: &Vec<Application>| match all.is_empty() {
-            true => "no application is loaded".to_string(),
-            false => applications(all) + &left_out(all),
+        |all: &Vec<Application>| {
+            let shown = match all.is_empty() {
+                true => "no application is loaded\n".to_string(),
+                false => applications(all) + &left_out(all),
+            };
+            shown + &not_restored(all, &left)
         },
+    )
+}
+
+/// So many are named.
+const NAMED: usize = 8;
+
+/// What the last host had loaded, and this one, which restores nothing, has left alone.
+fn not_restored(all: &[Application], left: &[String]) -> String {
+    let is_shown = |name: &&String| !all.iter().any(|a| a.name == **name);
+    let names: Vec<&str> = left.iter().filter(is_shown).map(|n| n.as_str()).collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    let more = match names.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!(
+        "\n  {} of the last host not loaded again: {}{more} (levada resume NAME loads it, levada unload NAME \
+         forgets it)\n",
+        plural(names.len(), "application"),
+        names[..names.len().min(NAMED)].join(", "),
     )
 }
 
