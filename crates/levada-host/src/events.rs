@@ -64,8 +64,12 @@ pub struct Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Missed {
     pub event: MissedWord,
-    /// So many.
+    /// So many, as far as this host knows.
     pub count: u64,
+    /// The number that was said to be known has not been given yet: it is of an earlier host, and numbers have begun
+    /// anew since.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub anew: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
@@ -79,6 +83,7 @@ impl Missed {
         Missed {
             event: MissedWord::Missed,
             count,
+            anew: false,
         }
     }
 }
@@ -155,12 +160,18 @@ impl Events {
     }
 
     /// All that are kept with a number above `since`, and what comes from now on. Who knows that number is told
-    /// first how many he has missed.
+    /// first how many he has missed; who knows one that is still to come, that it is not of this host: he is told all.
     pub fn follow(&self, since: Option<u64>) -> (Vec<Line>, broadcast::Receiver<Event>) {
         let past = lock(&self.past);
         let first = past.kept.front().map_or(past.next, |e| e.number);
+        let anew = since.is_some_and(|since| since >= past.next);
+        let since = since.map(|since| if anew { 0 } else { since });
         let gone = since.map_or(0, |since| (first - 1).saturating_sub(since));
-        let missed = (gone > 0).then(|| Line::Missed(Missed::of(gone)));
+        let missed = Missed {
+            anew,
+            ..Missed::of(gone)
+        };
+        let missed = (gone > 0 || anew).then_some(Line::Missed(missed));
         let above = |e: &&Event| e.number > since.unwrap_or(0);
         let kept = past.kept.iter().filter(above).cloned().map(Line::Event);
         (
@@ -208,8 +219,17 @@ mod tests {
             assert_eq!((missed.count, lines.len()), (gone, KEPT + 1));
             assert_eq!(event(&lines[1]).0, first);
         }
-        for (since, left) in [(first - 1, KEPT), (last, 0), (last + 5, 0)] {
+        for (since, left) in [(first - 1, KEPT), (last, 0)] {
             assert_eq!(events.follow(Some(since)).0.len(), left);
+        }
+        // Numbers of an earlier host say nothing of this one.
+        for (events, gone, left) in [(events, first - 1, KEPT), (Events::default(), 0, 0)] {
+            let lines = events.follow(Some(last + 1)).0;
+            let Line::Missed(missed) = lines[0] else {
+                panic!("{:?}", lines[0]);
+            };
+            assert_eq!((missed.anew, missed.count), (true, gone));
+            assert_eq!(lines.len(), 1 + left);
         }
     }
 }

@@ -293,6 +293,9 @@ fn a_killed_host_is_followed_by_one_that_knows_what_ran() {
         said.contains("no application is loaded") && said.contains(left),
         "{said}"
     );
+    // The numbers of events begin anew with each host.
+    let said = host.run(&["events", "--since=1000"]).succeeds().out.clone();
+    assert!(said.contains("numbers have begun anew"), "{said}");
     assert!(
         host.run(&["unload", "b"])
             .succeeds()

@@ -38,7 +38,18 @@ fn event(line: &str) -> String {
     if event["event"] == "missed" {
         let count = event["count"].as_u64().unwrap_or_default();
         let were = if count == 1 { "was" } else { "were" };
-        return format!("  ({} {were} missed)", plural(count as usize, "event"));
+        let missed = format!("{} {were} missed", plural(count as usize, "event"));
+        return match (event["anew"] == true, count) {
+            (true, 0) => {
+                "  (that number is of an earlier host: numbers have begun anew)".to_string()
+            }
+            (true, _) => {
+                format!(
+                    "  (that number is of an earlier host: numbers have begun anew, and {missed})"
+                )
+            }
+            (false, _) => format!("  ({missed})"),
+        };
     }
     let at = event["at"].as_f64().unwrap_or_default();
     let day = at.rem_euclid(86400.0);
