@@ -858,3 +858,15 @@ fn an_isolated_one_whose_constructor_does_not_return_is_refused() {
     let events = host.run(&["events"]).succeeds().out.clone();
     assert!(!events.contains("stays"), "{events}");
 }
+
+#[test]
+fn a_program_that_may_not_have_enough_is_told_what_helps() {
+    let host = Host::begin_in(programs());
+    let load = ["load", "libwork.so", "--name=small", "--memory=1"];
+    let refused = host.run(&load);
+    refused.refuses(1, &["small claims", "allow it more with --memory"]);
+    assert!(
+        !refused.err.contains("channels (bufferSize)"),
+        "{refused:?}"
+    );
+}

@@ -176,7 +176,7 @@ pub(super) fn fits(host: &Host, ready: &[Ready]) -> Result<(), Failed> {
         {
             let what = format!("{claims}, and may have {limit}");
             return Err(Refusal::new(Kind::Limit, what)
-                .help("smaller channels (bufferSize) take less, or allow it more with --memory")
+                .help(less(load, "allow it more with --memory"))
                 .into());
         }
         if let Some(left) = left
@@ -184,11 +184,19 @@ pub(super) fn fits(host: &Host, ready: &[Ready]) -> Result<(), Failed> {
         {
             let what = format!("{claims}, and there are not so many left");
             return Err(Refusal::new(Kind::Limit, what)
-                .help("smaller channels (bufferSize) take less, or unload what is not needed")
+                .help(less(load, "unload what is not needed"))
                 .into());
         }
     }
     Ok(())
+}
+
+/// What helps where it claims too much; what a C program claims here does not depend on it.
+fn less(load: &Load, other: &str) -> String {
+    match load.network.is_program() {
+        true => other.to_string(),
+        false => format!("smaller channels (bufferSize) take less, or {other}"),
+    }
 }
 
 /// Where the file that the request names keeps its actors.
