@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! How an application ended, in words, and what is left of it then.
 
-use levada_sys::{App, Counters, Fault, Status};
+use levada_sys::{ActorShape, App, Counters, Fault, Status};
 
 /// How an application ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +74,8 @@ pub struct Ended {
     pub outcome: Outcome,
     pub seconds: f64,
     pub counters: Counters,
+    /// What its actors were, and what their ports are called.
+    pub shapes: Vec<ActorShape>,
     pub progress: Option<(String, u64)>,
     pub moves: usize,
 }

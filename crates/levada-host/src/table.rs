@@ -191,6 +191,7 @@ impl Shared {
         let ended = Ended {
             number,
             seconds: hosted.seconds(),
+            shapes: app.network().describe(),
             counters,
             progress: app.progress(),
             moves: hosted.moves(),
@@ -247,6 +248,7 @@ mod tests {
                 outcome: Outcome::Done,
                 seconds: 0.0,
                 counters: Counters::default(),
+                shapes: Vec::new(),
                 progress: None,
                 moves: 0,
             };

@@ -599,3 +599,28 @@ fn a_host_whose_file_is_gone_compiles_all() {
     let text = std::fs::read_to_string(host.place.path("a.txt")).unwrap();
     assert_eq!(text, "6765\n");
 }
+
+/// Its memory has been given back, and all else is known of it.
+#[test]
+fn what_has_ended_is_told_as_it_was_and_claims_nothing() {
+    let host = Host::begin();
+    for (name, more) in [("here", &[][..]), ("apart", &["--isolate"])] {
+        let load = ["load", TOP, "--name", name, "--out=/dev/null"];
+        let loaded = host.json(&[&load[..], more].concat());
+        assert!(loaded["memory"].as_u64() > Some(0), "{loaded}");
+        host.until(name, |a| a["state"] == "ended");
+        let shown = host.json(&["show", name]);
+        assert_eq!(shown["memory"], 0, "{shown}");
+        let classes = shown["actor"].as_array().unwrap().iter();
+        let classes: Vec<&str> = classes.filter_map(|a| a["class"].as_str()).collect();
+        assert!(classes.iter().all(|c| c.contains("p.")), "{shown}");
+        let channel = &shown["channel"][0];
+        assert_eq!(
+            (&channel["from"], &channel["to"]),
+            (&"source.Out".into(), &"write.In".into())
+        );
+    }
+    let metrics = host.get("/metrics");
+    let memory = "levada_application_memory_bytes{application=\"here\"} 0\n";
+    assert!(metrics.contains(memory), "{metrics}");
+}

@@ -73,6 +73,8 @@ pub(super) struct Known {
     workers: Vec<Worker>,
     /// What its natives are given.
     options: Vec<(String, String)>,
+    /// What it claimed when it was loaded, in bytes.
+    claims: u64,
     /// Others have heard of it.
     told: bool,
     /// It is about to begin.
@@ -106,6 +108,7 @@ impl Known {
             },
             workers: Vec::new(),
             options: prepared.options.clone(),
+            claims: 0,
             told: false,
             begins: false,
             goes: false,
@@ -155,11 +158,14 @@ impl Isolated {
                 false => self.explained(failed),
             }
         })?;
+        let claims = loaded.application.memory;
         let network = self.seen(loaded).application.network;
         if let Some(more) = request.memory {
             self.limit_memory(more);
         }
-        self.known().told = true;
+        let mut known = self.known();
+        (known.told, known.claims) = (true, claims);
+        drop(known);
         let detail = format!("{network} as {} in process {}", self.name, self.process);
         events.tell(What::Loaded, &self.name, detail);
         Ok(())
@@ -240,6 +246,11 @@ impl Isolated {
 
     pub fn lives(&self) -> bool {
         self.known().over.is_none()
+    }
+
+    /// What it claimed when it was loaded, in bytes.
+    pub(super) fn claims(&self) -> u64 {
+        self.known().claims
     }
 
     pub(super) fn is_loaded(&self) -> bool {

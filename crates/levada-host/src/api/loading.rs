@@ -98,16 +98,25 @@ pub(super) fn load_them(
     each_begun(served, &loaded, Journal::runs);
     let seen = served.host.list();
     let details = loaded.into_iter().filter_map(|(loaded, one)| {
-        let details = match loaded {
-            Loaded::Here(hosted) => Details {
-                admission: hosted.admission.clone(),
-                ..Details::from(seen.iter().find(|a| a.number == hosted.number)?)
-            },
-            Loaded::Isolated(isolated) => Details {
-                admission: admission_of_isolated(served, &isolated.name, &one),
-                ..isolated.details()
-            },
+        let (mut details, claimed) = match loaded {
+            Loaded::Here(hosted) => {
+                let seen = seen.iter().find(|a| a.number == hosted.number)?;
+                let details = Details {
+                    admission: hosted.admission.clone(),
+                    ..Details::from(seen)
+                };
+                (details, seen.bytes)
+            }
+            Loaded::Isolated(isolated) => {
+                let details = Details {
+                    admission: admission_of_isolated(served, &isolated.name, &one),
+                    ..isolated.details()
+                };
+                (details, isolated.claims())
+            }
         };
+        // It may have ended meanwhile.
+        details.application.memory = claimed;
         Some(Details {
             diagnostics: one.prepared.diagnostics,
             text: one.prepared.text,

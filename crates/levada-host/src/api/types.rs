@@ -3,10 +3,10 @@
 
 use super::given;
 use crate::admission::Admission;
-use crate::hosted::{Hosted, Seen, State};
+use crate::hosted::{Seen, State};
 use crate::outcome::Ended;
 use crate::refusal::{Kind, Refusal};
-use levada_sys::{ActorCounters, ChannelCounters, Counters};
+use levada_sys::{ActorCounters, ActorShape, ChannelCounters, Counters};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -226,7 +226,7 @@ pub struct Application {
     pub loaded: f64,
     /// Seconds since it was started, or that it ran.
     pub seconds: f64,
-    /// What it claims, in bytes: state and channels.
+    /// What it claims, in bytes: state and channels. Nothing any more when it has ended; of a load what it has begun with.
     pub memory: u64,
     pub actors: usize,
     pub firings: u64,
@@ -479,7 +479,8 @@ impl From<&Seen> for Application {
             priority: seen.priority,
             loaded: loaded.map_or(0.0, |d| d.as_secs_f64()),
             seconds,
-            memory: seen.bytes,
+            // Given back with its end.
+            memory: if seen.ended.is_some() { 0 } else { seen.bytes },
             actors: counters.actors.len(),
             firings: counters.actors.iter().map(|a| a.firings).sum(),
             busy: counters.busy().as_secs_f64(),
@@ -506,9 +507,8 @@ pub fn counters(seen: &Seen) -> Counters {
     }
 }
 
-/// The names of actors and ports, while it has them.
-fn ends(hosted: &Hosted, c: &ChannelCounters) -> (String, String) {
-    let shapes = hosted.app.network().describe();
+/// The names of actors and ports.
+fn ends(shapes: &[ActorShape], c: &ChannelCounters) -> (String, String) {
     let end = |actor: u32, port: u32, input: bool| match shapes.get(actor as usize) {
         None => "(the program)".to_string(),
         Some(shape) => {
@@ -527,9 +527,13 @@ impl From<&Seen> for Details {
     fn from(seen: &Seen) -> Details {
         let counters = counters(seen);
         let hosted = seen.hosted.as_ref();
-        let classes = hosted.map(|h| h.app.network().describe());
+        let shapes = match (hosted, &seen.ended) {
+            (Some(hosted), _) => hosted.app.network().describe(),
+            (None, Some(ended)) => ended.shapes.clone(),
+            (None, None) => Vec::new(),
+        };
         let class = |i: usize| {
-            let shape = classes.as_ref().and_then(|c| c.get(i));
+            let shape = shapes.get(i);
             shape.map_or(String::new(), |s| s.class.clone())
         };
         let pins = hosted.map_or_else(Vec::new, |h| h.seats.pins());
@@ -544,16 +548,7 @@ impl From<&Seen> for Details {
             longest: a.longest.as_secs_f64(),
         };
         let channel = |c: &ChannelCounters| {
-            let (from, to) = match hosted {
-                Some(hosted) => ends(hosted, c),
-                None => {
-                    let name = |actor: u32| {
-                        let actor = counters.actors.get(actor as usize);
-                        actor.map_or(String::new(), |a| a.name.clone())
-                    };
-                    (name(c.from.actor), name(c.to.actor))
-                }
-            };
+            let (from, to) = ends(&shapes, c);
             Channel {
                 from,
                 to,

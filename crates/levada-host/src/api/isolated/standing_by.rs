@@ -107,6 +107,7 @@ impl Isolated {
             _ => State::Ended,
         };
         application.outcome = Some(how.clone());
+        application.memory = 0;
         known.over = Some(how.clone());
         let told = known.told;
         drop(known);
