@@ -8,7 +8,11 @@ enum { THREAD_GUARD = 1 << 16 }; /* below the stack of a thread, at the most */
 
 const char *lvd_stack_advice(const lvd_entity *e) {
   if (!e->is_fiber) return "";
-  if (!((const lvd_fiber *)e)->taken) return "lvd_fiber_options.stack makes it larger";
+  const lvd_fiber *f = (const lvd_fiber *)e;
+  if (!f->taken && f->size_log2 >= LVD_STACK_MOST) /* as a program's main has it */
+    return "it has 8 MiB, the most that a fiber can have: what is large belongs into memory that "
+           "is allocated";
+  if (!f->taken) return "lvd_fiber_options.stack makes it larger";
   return "it is a forked call's that was taken, and as large as the largest of a thread that "
          "forks, "
          "from 8 MiB to 1 GiB: ulimit -s or the thread's attributes make that larger";

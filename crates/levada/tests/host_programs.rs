@@ -564,6 +564,7 @@ fn a_frame_larger_than_the_stack_is_contained() {
     assert_eq!(ended["state"], "failed");
     let why = host.run(&["why", "large"]);
     assert!(why.out.contains("stack overflow"), "{why:?}");
+    assert!(why.out.contains("has 8 MiB, the most that"), "{why:?}");
     a_network_goes_on(&host);
     host.run(&["unload", "net", "--now"]).succeeds();
 }

@@ -9,6 +9,7 @@ mod common;
 
 use common::{Place, numbers};
 use std::process::Command;
+use std::time::Duration;
 
 const VIDEO: &str = "src/p/Video.cal";
 
@@ -115,6 +116,14 @@ fn what_a_killed_process_has_left_is_removed() {
     let mut child = Command::new("true").spawn().unwrap();
     let dead = child.id();
     child.wait().unwrap();
+    // Dead, too, though nobody has asked for it.
+    let mut child = Command::new("true").spawn().unwrap();
+    let zombie = child.id();
+    let stat = || std::fs::read_to_string(format!("/proc/{zombie}/stat")).unwrap();
+    while !stat().contains(") Z ") {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    place.write(&format!("out.y4m.part-{zombie}-0"), "half of it");
     let alive = std::process::id();
     let kept = [
         format!("out.y4m.part-{alive}-0"),
@@ -133,6 +142,7 @@ fn what_a_killed_process_has_left_is_removed() {
     expected.extend(["out.y4m", "src"]);
     expected.sort();
     assert_eq!(place.list("."), expected);
+    child.wait().unwrap();
 }
 
 #[test]

@@ -260,6 +260,18 @@ static bool is_special(const char *name) {
   return !stat(name, &st) && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
 }
 
+/* Is there no such process any more, or nothing of it but that it is dead, which nobody has asked for yet? */
+static bool has_ended(long process) {
+  if (kill((pid_t)process, 0)) return errno == ESRCH;
+  char path[64], line[512] = "";
+  snprintf(path, sizeof path, "/proc/%ld/stat", process);
+  FILE *file = fopen(path, "re");
+  if (!file) return false;
+  char *read = fgets(line, sizeof line, file), *state = strrchr(line, ')'); /* the name's end */
+  fclose(file);
+  return read && state && !strncmp(state, ") Z", 3);
+}
+
 /* Removes what a process that was killed has left of `name`: NAME.part-PROCESS-N, if there is no such
  * process any more. A host does the same for who does not write again (its halves.rs). */
 static void remove_abandoned(const char *name) {
@@ -278,7 +290,7 @@ static void remove_abandoned(const char *name) {
         sscanf(entry->d_name + length, ".part-%ld-%d%n", &process, &n, &end) != 2 ||
         entry->d_name[length + (size_t)end] || process < 1 || process > INT_MAX)
       continue;
-    if (!kill((pid_t)process, 0) || errno != ESRCH) continue;
+    if (!has_ended(process)) continue;
     if (snprintf(path, sizeof path, "%.*s%s", folder, name, entry->d_name) >= (int)sizeof path)
       continue;
     /* One of another container has a number of its own there; but it holds the file's lock. */
