@@ -394,8 +394,10 @@ lvd_status lvd_wait_input(int fd) {
   if (!e) return wait_fd(fd, false, false);
   if (e->is_fiber) return lvd_app_drains(e->app) ? LVD_E_ENDED : wait_fd(fd, false, true);
   e->at_input = true;
-  lvd_status status = wait_fd(fd, false, false);
+  bool may_be_left = lvd_restarts(e) || (e->actor.looks && e->actor.cls->inputs == 0);
+  lvd_status status = wait_fd(fd, false, may_be_left);
   e->at_input = false;
+  if (status == LVD_E_ENDED) lvd_native_end(); /* nothing of this firing has been done yet */
   return status;
 }
 

@@ -164,7 +164,10 @@ lvd_status lvd_app_drain(lvd_app *app) {
   if (lvd_app_is_program(app)) return lvd_program_drain(app);
   bool any = false;
   for (uint32_t i = 0; i < app->net->actors; i++) any |= app->net->actor[i].cls->inputs == 0;
-  return any ? hold_sources(app, LVD_HOLD_SOURCES) : LVD_E_UNKNOWN;
+  if (!any) return LVD_E_UNKNOWN;
+  lvd_status status = hold_sources(app, LVD_HOLD_SOURCES);
+  if (status == LVD_OK) lvd_inputs_end(app);
+  return status;
 }
 
 /* Its worker sees the target when it next has it in hand; waking puts it there, and if it runs, it

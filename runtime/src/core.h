@@ -603,6 +603,10 @@ void lvd_alarms_recall(lvd_app *app); /* of its actors */
 void lvd_calls_recall(lvd_app *app);
 /* Who waits in lvd_wait_input looks again whether it drains. */
 void lvd_inputs_end(lvd_app *app);
+/* Is it a source that may be left for good where it waits in lvd_wait_input? */
+static inline bool lvd_restarts(const lvd_entity *e) {
+  return e->actor.cls->flags & LVD_CLASS_RESTARTS && e->actor.cls->inputs == 0;
+}
 /* What `e`, which its worker has in hand, has asked: all of it, or what it asked before it last fired. */
 void lvd_questions_withdraw(lvd_entity *e);
 void lvd_questions_keep_last(lvd_entity *e);

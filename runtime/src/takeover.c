@@ -141,14 +141,10 @@ static bool is_over(const lvd_entity *e) {
   return lvd_load_relaxed_u32(&e->state) == LVD_FINISHED || (e->heritage && e->heritage->over);
 }
 
-static bool is_restartable(const lvd_entity *e) {
-  return e->at_input && e->actor.cls->flags & LVD_CLASS_RESTARTS && e->actor.cls->inputs == 0;
-}
-
 static lvd_status look_at_actor(const takeover *t, const lvd_entity *o) {
   const lvd_entity *e = named(t->app, o->name);
   if (is_over(o)) return LVD_OK;
-  if (o->stack && !is_restartable(o))
+  if (o->stack && !(o->at_input && lvd_restarts(o)))
     return not_now(t, "%s is in the middle of a firing, and waits there", o->name);
   const char *name = schedule_of(o);
   const lvd_memory *m = o->actor.cls->memory;

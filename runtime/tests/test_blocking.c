@@ -12,7 +12,7 @@
 static const lvd_port_class out_port[] = {{"X", 4}};
 static const lvd_action_class read_action[] = {{"read", NULL, 7}};
 
-static lvd_verdict reader_run(lvd_actor *self) {
+static lvd_verdict read_by(lvd_actor *self, lvd_status (*wait)(int)) {
   const int *fd = self->params;
   for (;;) {
     if (!lvd_room(&self->out[0], 1)) {
@@ -21,7 +21,7 @@ static lvd_verdict reader_run(lvd_actor *self) {
     }
     unsigned char byte;
     self->native = "next_byte";
-    CHECK_EQ(lvd_wait_readable(*fd), LVD_OK);
+    CHECK_EQ(wait(*fd), LVD_OK);
     ssize_t n = read(*fd, &byte, 1);
     if (n == 1 && byte == '!') lvd_native_fail("a bad byte");
     if (n == 1 && byte == '#') go_down(0);
@@ -34,6 +34,7 @@ static lvd_verdict reader_run(lvd_actor *self) {
     if (lvd_should_yield(self)) return LVD_YIELD;
   }
 }
+static lvd_verdict reader_run(lvd_actor *self) { return read_by(self, lvd_wait_readable); }
 static const lvd_actor_class reader_class = {.name = "Reader",
                                              .file = "reader.cal",
                                              .outputs = 1,
@@ -43,11 +44,13 @@ static const lvd_actor_class reader_class = {.name = "Reader",
                                              .action = read_action,
                                              .run = reader_run};
 
-static void reading(builder *b, const int *fd, sink *s) {
+static void reading_with(builder *b, const lvd_actor_class *cls, const int *fd, sink *s) {
   builder_init(b, "reading");
-  uint32_t reader = builder_actor(b, "reader", &reader_class, fd);
+  uint32_t reader = builder_actor(b, "reader", cls, fd);
   builder_connect(b, reader, 0, builder_actor(b, "sink", &sink_class, s), 0, 64);
 }
+
+static void reading(builder *b, const int *fd, sink *s) { reading_with(b, &reader_class, fd, s); }
 
 static void until_fired(lvd_app *app, uint32_t actor, uint64_t n) {
   for (int i = 0; i < 20000 && firings_of(app, actor) < n; i++) sleep_ms(1);
@@ -166,6 +169,54 @@ void test_blocking_move(void) {
   close(fd[1]);
   app_ended(app, LVD_OK);
   CHECK_EQ(s.count, 40);
+  lvd_runtime_destroy(rt);
+}
+
+/* Told to end while it waits for input, or is about to: who has done nothing of that firing ends there. */
+static lvd_verdict input_run(lvd_actor *self) { return read_by(self, lvd_wait_input); }
+static lvd_verdict guard_run(lvd_actor *self) {
+  self->looks = true;
+  return read_by(self, lvd_wait_input);
+}
+
+void test_blocking_drain(void) {
+  lvd_actor_class waits = reader_class, restarts = reader_class, looks = reader_class;
+  waits.run = restarts.run = input_run;
+  restarts.flags |= LVD_CLASS_RESTARTS;
+  looks.run = guard_run;
+  lvd_runtime *rt = runtime_of(2);
+  int fd[2];
+  builder b;
+  CHECK_EQ(pipe(fd), 0);
+  for (uint32_t i = 0; i < 120; i++) {
+    sink s = {0};
+    uint32_t n = i % 3;
+    reading_with(&b, i / 3 % 2 ? &restarts : &looks, &fd[0], &s);
+    lvd_app *app = app_begun(rt, &b);
+    CHECK_EQ(write(fd[1], "abc", n), n);
+    until_fired(app, 1, n);
+    if (i % 2) until_waiting(app);
+    if (i % 5 == 4) CHECK_EQ(lvd_app_pause(app), LVD_OK);
+    if (i % 7 == 6) CHECK_EQ(lvd_app_move(app, 0, i / 7 % 2), LVD_OK);
+    CHECK_EQ(lvd_app_drain(app), LVD_OK);
+    if (i % 5 == 4) CHECK_EQ(lvd_app_resume(app), LVD_OK);
+    app_ended(app, LVD_OK);
+    CHECK_EQ(s.count, n);
+    CHECK_EQ(s.sum, n * 'a' + n * (n - 1) / 2);
+  }
+
+  sink s = {0};
+  reading_with(&b, &waits, &fd[0], &s);
+  lvd_app *app = app_begun(rt, &b);
+  until_waiting(app);
+  CHECK_EQ(lvd_app_drain(app), LVD_OK);
+  CHECK_EQ(lvd_app_wait(app, 50), LVD_E_TIME); /* it may have done something already */
+  CHECK_EQ(write(fd[1], "xy", 2), 2);
+  app_ended(app, LVD_OK);
+  CHECK_EQ(s.count, 1);
+  CHECK_EQ(s.sum, 'x');
+  close(fd[0]);
+  close(fd[1]);
   lvd_runtime_destroy(rt);
 }
 

@@ -189,7 +189,69 @@ fn a_new_version_takes_over_between_two_elements() {
     assert_eq!(host.place.list("."), host.place.list("."));
 }
 
-/// A source that waits for each element in its guard ends with the next one, and not when the pipe does.
+/// Nothing comes, and nobody ends the pipe: what has come before is written, whoever asks for more, and where. `Bytes`
+/// reads in its action, `Pairs` in its guard, and then twice.
+#[test]
+fn a_quiet_pipe_keeps_nobody_from_draining() {
+    let place = readers();
+    place.write(
+        "src/p/ReadBytes.cal",
+        "package p;\nimport levada.io.*;\nactor ReadBytes () ==> int Out :\n  List(type: uint(size=8), \
+         size=4096) bytes; List(type: int, size=1) got;\n  action ==> Out:[got[0]] do io_read(bytes, \
+         got); end\nend\n",
+    );
+    place.write(
+        "src/p/ReadPairs.cal",
+        "package p;\nimport levada.io.*;\nactor ReadPairs () ==> int Out :\n  action ==> Out:[10 * a + b] \
+         guard io_more() var int a, int b do a := io_read_number(); b := io_read_number(); end\nend\n",
+    );
+    for name in ["Bytes", "Pairs"] {
+        let text = common::network(
+            &[
+                ("read", &format!("p.Read{name}"), &[]),
+                ("write", "p.Write", &[]),
+            ],
+            &[("read.Out", "write.In")],
+        );
+        let file = format!("src/p/{name}.xdf");
+        place.write(&file, &text.replace("\"Top\"", &format!("\"{name}\"")));
+    }
+    let path = pipe(&place, "in.fifo");
+    let open = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(path);
+    let mut input = open.unwrap();
+    let host = Host::begin_in(place);
+    // What the last has of a number is dropped.
+    let cases = [
+        ("Copy", "1\n2\n", 6, "1\n2\n"),
+        ("Bytes", "1\n2\n", 2, "4\n"),
+        ("Pairs", "1 2 3 4\n", 4, "12\n34\n"),
+        ("Minus", "", 0, ""),
+        ("Minus", "1\n2", 3, "-1\n"),
+    ];
+    for (i, (network, given, firings, written)) in cases.into_iter().enumerate() {
+        for isolated in [false, true] {
+            let (name, out) = (format!("a{i}{isolated}"), format!("out{i}{isolated}.txt"));
+            let file = format!("src/p/{network}.xdf");
+            let mut load = vec!["load", &file, "--name", &name, "--in", "in.fifo"];
+            load.extend(["--out", &out]);
+            if isolated {
+                load.push("--isolate");
+            }
+            host.run(&load).succeeds();
+            input.write_all(given.as_bytes()).unwrap();
+            host.until(&name, |a| a["firings"].as_u64() >= Some(firings));
+            let ended = host.json(&["unload", &name, "--within", "60"]);
+            assert_eq!(ended["outcome"], "done", "{network}: {ended}");
+            let text = std::fs::read_to_string(host.place.path(&out)).unwrap_or_default();
+            assert_eq!(text, written, "{network}");
+        }
+    }
+}
+
+/// Where something comes all the time it ends as well, and not when the pipe does.
 #[test]
 fn who_reads_a_slow_pipe_drains() {
     let place = readers();

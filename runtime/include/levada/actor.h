@@ -47,7 +47,7 @@ typedef struct lvd_action_class {
 #define LVD_CLASS_MAY_WAIT 2u
 
 /* A firing of it that waits in lvd_wait_input (native.h) has changed nothing yet: it may be left there
- * for good, and begun anew by a new version. For actors without inputs. */
+ * for good, to be begun anew by a new version, or where its application drains. For actors without inputs. */
 #define LVD_CLASS_RESTARTS 4u
 
 /* A part of an actor's state. Two versions of a class have it in common if name and type are equal. */
@@ -96,6 +96,9 @@ struct lvd_actor {
   uint32_t action;      /* the action that fires now, for reports; run sets it before it fires */
   const char *native;   /* the native function that run is in, which is not abandoned half way; null
                            outside of any; run sets it */
+  /* run is in a guard; run sets it. A source that waits there in lvd_wait_input (native.h) ends
+   * there when its application drains. */
+  bool looks;
 };
 
 /* Should run return LVD_YIELD soon? One load of a line that hardly ever changes: look once a

@@ -42,6 +42,7 @@ void lvd_blocking_end(lvd_runtime *rt) { (void)rt; }
 void lvd_call_is_back(lvd_entity *e) { (void)e; }
 void lvd_call_follows(lvd_worker *w, lvd_entity *e) { (void)w, (void)e; }
 void lvd_calls_recall(lvd_app *app) { (void)app; }
+void lvd_inputs_end(lvd_app *app) { (void)app; }
 void lvd_questions_withdraw(lvd_entity *e) { (void)e; }
 void lvd_questions_keep_last(lvd_entity *e) { (void)e; }
 bool lvd_stack_take(lvd_worker *w, lvd_entity *e) {

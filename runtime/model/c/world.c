@@ -73,6 +73,7 @@ lvd_waiter *lvd_shared_waiter(lvd_shared_stream *ss, bool sender) {
 }
 void lvd_shared_free(lvd_shared_stream *ss) { (void)ss; }
 void lvd_calls_recall(lvd_app *app) { (void)app; }
+void lvd_inputs_end(lvd_app *app) { (void)app; }
 void lvd_questions_withdraw(lvd_entity *e) { (void)e; }
 void lvd_questions_keep_last(lvd_entity *e) { (void)e; }
 WEAK void lvd_calls_free(lvd_runtime *rt) { (void)rt; }

@@ -341,6 +341,9 @@ impl<'a> Class<'a> {
                 "{how} bool {name}_guard({}) {{",
                 self.action_params(a, false)
             ));
+            if self.looks() {
+                w.put("self->looks = true;");
+            }
             let body = &a.guard.body;
             let mut used = used_locals(body);
             for c in &a.guard.conditions {
@@ -370,6 +373,9 @@ impl<'a> Class<'a> {
             "{how} void {name}({}) {{",
             self.action_params(a, true)
         ));
+        if self.looks() {
+            w.put("self->looks = false;");
+        }
         let body = &a.body;
         let mut used = used_locals(body);
         for v in a.outputs.iter().flat_map(|o| &o.values) {

@@ -2,6 +2,7 @@
 //! What a new version of an actor takes over of the old one: the table of its variables and of its
 //! schedule's states, and whether a firing that waits for input may be begun anew.
 
+use super::actor::asks_native;
 use super::class::{Class, Home, any_stmt, exprs_of, mentions};
 use super::writer::{Writer, string_literal};
 use crate::ir::*;
@@ -93,6 +94,12 @@ impl<'a> Class<'a> {
                 .iter()
                 .chain(&a.initializers)
                 .all(|x| self.begins_anew(x))
+    }
+
+    /// May it wait in a guard? A source that does so ends there when its application drains, so it says where it is.
+    pub fn looks(&self) -> bool {
+        let a = self.actor;
+        a.inputs.is_empty() && a.actions.iter().any(|x| asks_native(a, x))
     }
 
     /// Each firing calls one native at the most, once, before it changes anything.
