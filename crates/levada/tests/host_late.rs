@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! While applications are loaded and unloaded, the others lose nothing, and nobody is paused for it. How late
-//! their elements come, by the elements' own time stamps, is printed; `make bench SUITE=apps` measures it.
+//! their elements come, by the elements' own time stamps, is printed; `make bench SUITE=standing` measures it.
 
 mod common;
 
