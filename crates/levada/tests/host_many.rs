@@ -343,6 +343,31 @@ fn number(of: &Value) -> f64 {
     of.as_f64().unwrap_or_default()
 }
 
+/// So much of `what` a second an application has had since it was seen as `from`. That comes within `bounds` in four
+/// seconds if the machine has little else to do; with ten others a core it takes longer, and a minute is given.
+fn has_come_within(
+    host: &Host,
+    from: &Value,
+    what: impl Fn(&Value) -> f64,
+    bounds: std::ops::RangeInclusive<f64>,
+) {
+    let name = from["name"].as_str().unwrap();
+    loop {
+        let now = host.seen(name);
+        let seconds = number(&now["seconds"]) - number(&from["seconds"]);
+        let pace = (what(&now) - what(from)) / seconds;
+        if seconds >= 4.0 && bounds.contains(&pace) {
+            println!("{name}: {pace:.3} a second, after {seconds:.0} s");
+            return;
+        }
+        assert!(
+            seconds < 60.0,
+            "{pace} a second is not within {bounds:?}: {now}"
+        );
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
 #[test]
 fn rates_and_shares_are_kept_and_who_is_late_is_told() {
     let host = Host::begin_in(counting());
@@ -379,19 +404,19 @@ fn rates_and_shares_are_kept_and_who_is_late_is_told() {
     ];
     host.run(&load).succeeds();
     let mut numbers = std::fs::File::create(&input).unwrap();
+    let (even, little) = (host.seen("even"), host.seen("little"));
     for i in 0..40 {
         writeln!(numbers, "{}", i + 1).unwrap();
         std::thread::sleep(Duration::from_millis(100));
     }
     assert!(number(&host.seen("waits")["progress"]["done"]) > 30.0);
+    let done = |a: &Value| number(&a["progress"]["done"]);
+    has_come_within(&host, &even, done, 15.0..=55.0);
     let even = host.seen("even");
-    let (done, for_) = (number(&even["progress"]["done"]), number(&even["seconds"]));
-    assert!(done <= 50.0 * for_ + 20.0 && done > 5.0, "{even}");
+    let for_ = number(&even["seconds"]);
+    assert!(done(&even) <= 50.0 * for_ + 20.0, "{even}");
     assert_eq!(even["promised"], 50.0);
-    let little = host.seen("little");
-    let share = number(&little["busy"]) / number(&little["seconds"]);
-    // The thread that holds it may be late itself.
-    assert!(share < 0.4 && share > 0.005, "{little}");
+    has_come_within(&host, &little, |a| number(&a["busy"]), 0.01..=0.14);
     let events = host.run(&["events", "--json"]);
     let late = events.out.lines().any(|l| {
         let e: Value = serde_json::from_str(l).unwrap();
@@ -399,9 +424,8 @@ fn rates_and_shares_are_kept_and_who_is_late_is_told() {
         e["event"] == "late" && e["application"] == "hasty" && text.contains("of 1000000.0 tick")
     });
     assert!(late, "{events:?}");
-    let of_it = |l: &&str| l.contains("\"waits\"") && l.contains("\"late\"");
-    assert_eq!(events.out.lines().find(of_it), None);
-    assert_eq!(host.seen("waits")["is_late"], false);
+    // Where others leave it nothing for a second, it is late for that second, and not after it.
+    host.until("waits", |a| a["is_late"] == false);
     drop(numbers);
     host.until("waits", |a| a["state"] == "ended");
     // Who is held can be paused, and goes on; and drains.
@@ -488,7 +512,7 @@ int main(int argc, char **argv) {
 
 /// Loads, unloads, pauses, moves, replaces and failures of networks and C programs by chance, and a host that is killed, and the next
 /// one that restores what ran: who comes to its end has written what it writes in a quiet run, and who is
-/// drained before it, the beginning of that. LEVADA_LIFE=1000 makes it longer.
+/// drained before it, the beginning of that, with all that its source had given. LEVADA_LIFE=1000 makes it longer.
 #[test]
 fn a_random_life_changes_no_output() {
     let steps = std::env::var("LEVADA_LIFE").ok();
@@ -515,8 +539,24 @@ fn a_random_life_changes_no_output() {
         }
     };
     let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-    let (mut last, mut compared, mut drained, mut restored) = (0, 0, 0, 0);
+    let (mut last, mut compared, mut drained, mut kept, mut restored) = (0, 0, 0, 0, 0);
     let mut live: Vec<String> = Vec::new();
+    let is_beginning = |text: &str| numbers.starts_with(&text.replace('-', ""));
+    // So many numbers its source has given at least, in its present version: none of them may get lost.
+    let given = |host: &Host, name: &str| -> u64 {
+        let shown = host.run(&["show", name, "--json"]);
+        let Some(0) = shown.code else { return 0 };
+        let shown = shown.json();
+        let all = shown["channel"].as_array().into_iter().flatten();
+        let put = all
+            .filter(|c| {
+                c["from"]
+                    .as_str()
+                    .is_some_and(|from| from.starts_with("read"))
+            })
+            .filter_map(|c| c["put"].as_u64());
+        put.max().unwrap_or_default()
+    };
     let compare = |host: &Host, name: &str| {
         let text = std::fs::read_to_string(host.place.path(&format!("{name}.txt")));
         let text = text.unwrap_or_else(|e| panic!("seed {seed}: {name}: {e}: {}", host.said()));
@@ -608,7 +648,14 @@ fn a_random_life_changes_no_output() {
                 host.run(&["unload", &name, "--now"]);
                 live.swap_remove(which);
                 paused.retain(|p| p != &name);
-                let _ = std::fs::remove_file(host.place.path(&format!("{name}.txt")));
+                // A network leaves nothing then, but for one that had ended; a program what it had written.
+                let file = host.place.path(&format!("{name}.txt"));
+                let text = std::fs::read_to_string(&file).unwrap_or_default();
+                let good = is_beginning(&text)
+                    && (is_program(&name)
+                        || [0, numbers.len()].contains(&text.replace('-', "").len()));
+                assert!(good, "seed {seed}, step {step}: {name} left something else");
+                let _ = std::fs::remove_file(file);
             }
             (10, Some(name)) => {
                 go_on(&host, &mut paused, &name);
@@ -619,6 +666,7 @@ fn a_random_life_changes_no_output() {
             }
             (12, Some(name)) => {
                 go_on(&host, &mut paused, &name);
+                let given = given(&host, &name);
                 let ended = host.json(&["unload", &name, "--within", "60"]);
                 // What was still to be restored is not loaded for that: its file is as the killed host left it.
                 let loaded = ended["outcome"] != "forgotten";
@@ -627,8 +675,14 @@ fn a_random_life_changes_no_output() {
                 let file = host.place.path(&format!("{name}.txt"));
                 let text = std::fs::read_to_string(&file).unwrap_or_default();
                 let whole = !loaded || text.is_empty() || text.ends_with('\n');
-                let good = whole && numbers.starts_with(&text.replace('-', ""));
+                let good = whole && is_beginning(&text);
                 assert!(good, "seed {seed}: {name} was drained of something else");
+                let has = text.lines().count() as u64;
+                assert!(
+                    !loaded || has >= given,
+                    "seed {seed}, step {step}: {name} was drained of {has} numbers, and had {given}"
+                );
+                kept += given;
                 let _ = std::fs::remove_file(file);
                 live.swap_remove(which);
                 drained += 1;
@@ -663,8 +717,8 @@ fn a_random_life_changes_no_output() {
         compared += 1;
     }
     println!(
-        "seed {seed}: {steps} steps, {last} loads, {compared} outputs compared, {drained} drained, \
-         {restored} restored"
+        "seed {seed}: {steps} steps, {last} loads, {compared} outputs compared, {drained} drained of \
+         {kept} numbers, {restored} restored"
     );
     assert!(compared > 0);
 }
