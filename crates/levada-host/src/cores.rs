@@ -3,7 +3,7 @@
 //! socket; and what it costs to hand something from one to another.
 
 use crate::traffic;
-use levada_map::{Core, Costs, Machine};
+use levada_map::{Core, Machine};
 use levada_sys::Runtime;
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ pub fn machine(runtime: &Runtime) -> Machine {
     let machine = match known {
         Some(cores) => Machine {
             cores,
-            costs: Costs::default(),
+            ..Machine::new(0)
         },
         None => Machine::new(cpus.len()),
     };

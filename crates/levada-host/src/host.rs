@@ -13,8 +13,8 @@ use crate::refusal::{Kind, Refusal};
 use crate::stdio::Stdio;
 use crate::table::Shared;
 use crate::watch::{self, Note};
-use levada_map::Machine;
-use levada_sys::{Runtime, RuntimeOptions};
+use levada_map::{Machine, Scheduling};
+use levada_sys::{Runtime, RuntimeOptions, Schedule};
 use std::sync::mpsc;
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::thread::JoinHandle;
@@ -52,7 +52,11 @@ impl Host {
             let what = format!("the runtime cannot start: {e}");
             Refusal::new(Kind::Limit, what).help("run levada doctor")
         })?;
-        let machine = crate::cores::machine(&runtime);
+        let mut machine = crate::cores::machine(&runtime);
+        machine.scheduling = match options.runtime.schedule {
+            Schedule::EventDriven => Scheduling::EventDriven,
+            Schedule::RoundRobin => Scheduling::RoundRobin,
+        };
         let (notes, heard) = mpsc::channel();
         let shared = Arc::new(Shared {
             runtime,

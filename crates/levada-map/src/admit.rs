@@ -6,7 +6,7 @@ use crate::judge::KEPT;
 use crate::machine::Machine;
 use crate::mix::{Actor, App, Mix, Problem};
 use crate::place::Placement;
-use crate::sim::{Scheduling, Simulated, simulate};
+use crate::sim::{Simulated, simulate};
 use crate::strategy::{joined, remap};
 use std::cell::OnceCell;
 use std::fmt;
@@ -171,7 +171,7 @@ fn expected(mix: &Mix, machine: &Machine, placement: &[u32], steps: usize) -> Si
     let wanted = (SEEN * unit.fold(firing, f64::max)).max(SECONDS);
     let mut steps = steps;
     loop {
-        let made = simulate(mix, machine, placement, Scheduling::EventDriven, steps);
+        let made = simulate(mix, machine, placement, machine.scheduling, steps);
         if made.seconds >= wanted || steps >= MOST {
             return made;
         }

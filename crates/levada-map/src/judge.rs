@@ -15,7 +15,7 @@
 use crate::machine::Machine;
 use crate::mix::Mix;
 use crate::place::Placement;
-use crate::sim::{Look, Midway, Scheduling, Settling, Simulated, expected, expecting};
+use crate::sim::{Look, Midway, Settling, Simulated, expected, expecting};
 
 /// Up to so many actors placements are mended by the simulator's word, up to so many all strategies are compared by it,
 /// and with so many of its steps, and more for each actor.
@@ -150,7 +150,7 @@ pub(crate) fn verdict(mix: &Mix, machine: &Machine, placement: &[u32]) -> Score 
     if actors > MENDED {
         return looked(mix, machine, placement, LASTING * usual(actors));
     }
-    let made = expected(mix, machine, placement, Scheduling::EventDriven);
+    let made = expected(mix, machine, placement, machine.scheduling);
     Score::of(mix, &made.rates)
 }
 
@@ -258,7 +258,7 @@ pub(crate) fn race<'a>(
 ) -> Option<(Score, &'a Placement)> {
     let score = |made: &Simulated| Score::of(mix, &made.rates);
     let begun = found.iter().map(|placement| {
-        let how = Scheduling::EventDriven;
+        let how = machine.scheduling;
         let mut run = Settling::begin(mix, machine, placement, how, expecting(mix));
         let made = run.glance();
         (score(&made), made.all_settled(), (run, placement))

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The machine that is mapped onto: its cores, how fast each is, and how far apart any two are.
 
+use crate::sim::Scheduling;
+
 /// A core that a worker runs on, and what it shares with others: equal numbers, shared things.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Core {
@@ -51,6 +53,8 @@ const MUCH: f64 = 0.8;
 pub struct Machine {
     pub cores: Vec<Core>,
     pub costs: Costs,
+    /// How its workers choose: what is mapped is judged by that.
+    pub scheduling: Scheduling,
 }
 
 impl Machine {
@@ -70,6 +74,7 @@ impl Machine {
         Machine {
             cores: (0..cores).map(core).collect(),
             costs: Costs::default(),
+            scheduling: Scheduling::default(),
         }
     }
 
@@ -148,6 +153,7 @@ impl Machine {
         Machine {
             cores: cores.iter().map(|&c| self.cores[c as usize]).collect(),
             costs: self.costs,
+            scheduling: self.scheduling,
         }
     }
 }

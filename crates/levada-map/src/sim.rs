@@ -34,9 +34,10 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// How a worker chooses what runs next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scheduling {
     /// Who became ready first, and who is behind its promise before that, which leaves the others a part.
+    #[default]
     EventDriven,
     /// All in turn, whether they can fire or not, each until it can no more: section 3 of the paper.
     RoundRobin,

@@ -187,6 +187,22 @@ fn nor_is_it_where_actors_are_very_many() {
     println!("of very many actors at the least {least:.4} of the partition");
 }
 
+/// What is mapped for workers that take their actors in turn is judged by that.
+#[test]
+fn nor_is_it_where_workers_take_their_actors_in_turn() {
+    let mut least = f64::INFINITY;
+    for seed in 0..mixes() {
+        let (mut machine, mix) = scene(seed ^ 0x77);
+        machine.scheduling = Scheduling::RoundRobin;
+        let gains = gains(&mix, &machine, |placement| {
+            expected(&mix, &machine, placement, Scheduling::RoundRobin).rates
+        });
+        least = gains.iter().copied().fold(least, f64::min);
+        assert!(least > 0.98, "mix {seed}: {gains:.3?}");
+    }
+    println!("in turn at the least {least:.4} of the best");
+}
+
 #[test]
 fn the_same_mix_is_mapped_the_same_way_and_moves_nothing() {
     for seed in 0..mixes().min(100) / 2 {

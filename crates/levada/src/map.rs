@@ -45,19 +45,18 @@ fn simulated(file: &Path, args: &SimulateArgs, json: bool) -> Result<ExitCode, F
         let pinned = read.mix.pin(&named, read.machine.workers());
         pinned.map_err(wrong)?;
     }
-    let scheduling = match args.round_robin {
-        true => Scheduling::RoundRobin,
-        false => Scheduling::EventDriven,
-    };
+    if args.round_robin {
+        read.machine.scheduling = Scheduling::RoundRobin;
+    }
     let mapped = match args.strategy.as_str() {
         "all" => Strategy::ALL
             .iter()
             .rev()
-            .map(|s| mapped(&read, *s, scheduling))
+            .map(|s| mapped(&read, *s))
             .collect(),
-        "recorded" => recorded(&read, scheduling).map(|m| vec![m]),
+        "recorded" => recorded(&read).map(|m| vec![m]),
         name => match Strategy::named(name) {
-            Some(strategy) => mapped(&read, strategy, scheduling).map(|m| vec![m]),
+            Some(strategy) => mapped(&read, strategy).map(|m| vec![m]),
             None => failure_with(
                 format!("there is no strategy {name}"),
                 "there are levada, partition, glb, lb, round-robin; all, and recorded",
@@ -75,16 +74,16 @@ fn simulated(file: &Path, args: &SimulateArgs, json: bool) -> Result<ExitCode, F
     Ok(ExitCode::SUCCESS)
 }
 
-fn mapped(read: &Described, strategy: Strategy, how: Scheduling) -> Result<Mapped, Failure> {
+fn mapped(read: &Described, strategy: Strategy) -> Result<Mapped, Failure> {
     let start = Instant::now();
     let placement = map(&read.mix, &read.machine, strategy)?;
-    judged(read, strategy.name(), placement, start.elapsed(), how)
+    judged(read, strategy.name(), placement, start.elapsed())
 }
 
 /// Where the actors sat when this was recorded.
-fn recorded(read: &Described, how: Scheduling) -> Result<Mapped, Failure> {
+fn recorded(read: &Described) -> Result<Mapped, Failure> {
     match read.placement.clone() {
-        Some(placement) => judged(read, "recorded", placement, Duration::ZERO, how),
+        Some(placement) => judged(read, "recorded", placement, Duration::ZERO),
         None => failure_with(
             "this description has no placement",
             "levada run --record writes one that has",
@@ -97,14 +96,13 @@ fn judged(
     name: &'static str,
     placement: Placement,
     took: Duration,
-    how: Scheduling,
 ) -> Result<Mapped, Failure> {
     let (mix, machine) = (&read.mix, &read.machine);
     Ok(Mapped {
         name,
         took,
         busiest: busiest_to_bound(mix, machine, &placement)?,
-        simulated: expected(mix, machine, &placement, how),
+        simulated: expected(mix, machine, &placement, machine.scheduling),
         placement,
     })
 }

@@ -162,7 +162,7 @@ impl<'a> Midway<'a> {
         placement: &[u32],
         steps: usize,
     ) -> Midway<'a> {
-        let begun = Machinery::new(mix, machine, placement, Scheduling::EventDriven);
+        let begun = Machinery::new(mix, machine, placement, machine.scheduling);
         let mut sim = begun.shortened().half_full().started();
         sim.run(steps);
         Midway(sim)

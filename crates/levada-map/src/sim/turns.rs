@@ -77,22 +77,34 @@ impl Machinery<'_> {
         }
     }
 
-    /// Round robin: the next that can fire; each that is looked at costs.
+    /// Round robin: the next that can fire, of those of the highest rank where applications differ; each that is looked
+    /// at costs.
     pub(super) fn around(&mut self, worker: usize) -> Option<(usize, u64, f64)> {
         let count = self.workers[worker].own.len();
-        for looked in 0..count {
-            let at = (self.workers[worker].next + looked) % count;
+        let mut found: Option<(usize, u64)> = None;
+        let mut looked = 0;
+        for behind in 0..count {
+            let at = (self.workers[worker].next + behind) % count;
             let actor = self.workers[worker].own[at];
-            let can = self.can(actor);
-            if can > 0 {
-                self.entities[actor].ready = true;
-                let turn = (TURN / self.entities[actor].firing) as u64;
-                self.workers[worker].quota = self.could(actor, turn.max(1));
-                self.workers[worker].next = (at + 1) % count;
-                return Some((actor, can, self.machine.costs.turn + LOOK * looked as f64));
+            let rank = |at: usize| self.rank(self.workers[worker].own[at]);
+            if found.is_some_and(|(best, _)| rank(at) >= rank(best)) {
+                continue;
             }
-            self.let_rest(actor);
+            match self.can(actor) {
+                0 => self.let_rest(actor),
+                can => found = Some((at, can)),
+            }
+            looked = behind;
+            if found.is_some() && !self.ranked {
+                break;
+            }
         }
-        None
+        let (at, can) = found?;
+        let actor = self.workers[worker].own[at];
+        self.entities[actor].ready = true;
+        let turn = (TURN / self.entities[actor].firing) as u64;
+        self.workers[worker].quota = self.could(actor, turn.max(1));
+        self.workers[worker].next = (at + 1) % count;
+        Some((actor, can, self.machine.costs.turn + LOOK * looked as f64))
     }
 }
