@@ -13,9 +13,11 @@
 //!   twice as long, and so on. Of very many, who looks best at once is taken.
 
 use crate::machine::Machine;
-use crate::mix::Mix;
+use crate::mix::{Actor, App, Mix};
 use crate::place::Placement;
+use crate::reach;
 use crate::sim::{Look, Midway, Settling, Simulated, expected, expecting};
+use std::ops::Range;
 
 /// Up to so many actors placements are mended by the simulator's word, up to so many all strategies are compared by it,
 /// and with so many of its steps, and more for each actor.
@@ -70,11 +72,16 @@ impl Score {
     /// Better by at least so much.
     pub fn beats(&self, other: &Score, by: f64) -> bool {
         for (a, b) in self.missing.iter().zip(&other.missing) {
-            if (a - b).abs() > 0.01 {
+            if (a - b).abs() > MISSING {
                 return a < b;
             }
         }
         self.mean > other.mean + by
+    }
+
+    /// Nothing that counts is missing of what was promised: only a larger mean beats this.
+    fn keeps_all(&self) -> bool {
+        self.missing.iter().all(|missing| *missing <= MISSING)
     }
 
     /// Among equals the first.
@@ -91,6 +98,8 @@ impl Score {
     }
 }
 
+/// Less than this makes no difference to what is missing.
+const MISSING: f64 = 0.01;
 /// A rate within this share of what was promised keeps the promise.
 pub const KEPT: f64 = 0.02;
 
@@ -104,6 +113,26 @@ struct Known<'a> {
     made: &'a Simulated,
     /// The rates that they should have.
     targets: &'a [f64],
+    /// Whether it shares a core with one of a higher priority.
+    behind: &'a [bool],
+}
+
+/// Of each application.
+fn behind(mix: &Mix, machine: &Machine, placement: &[u32]) -> Vec<bool> {
+    let mut highest = vec![i32::MIN; machine.workers()];
+    let ranges = mix.ranges();
+    for (app, range) in mix.apps.iter().zip(&ranges) {
+        for &core in &placement[range.clone()] {
+            let highest = &mut highest[core as usize];
+            *highest = app.priority.max(*highest);
+        }
+    }
+    let apps = mix.apps.iter().zip(ranges);
+    let shares = |(app, range): (&App, Range<usize>)| {
+        let mut cores = placement[range].iter();
+        cores.any(|&core| highest[core as usize] > app.priority)
+    };
+    apps.map(shares).collect()
 }
 
 impl Known<'_> {
@@ -119,12 +148,23 @@ impl Known<'_> {
         self.made.whole && (0..self.targets.len()).all(|app| self.is(app) || had_time(app))
     }
 
+    /// Others go before it, and some actor of it has not had its turn, though it could have fired often: with channels that are
+    /// half full at first, nothing else keeps it from that.
+    fn starves(&self, mix: &Mix, app: usize) -> bool {
+        let firings = mix.apps[app].actors.iter().map(Actor::firing);
+        let longest = firings.fold(0.0, f64::max);
+        self.behind[app]
+            && self.made.slowest[app] == 0.0
+            && self.made.seconds * 1e9 >= FIRINGS * longest
+    }
+
     /// Beside short firings a long one may not have come to its end even in so many steps: of that
     /// nothing is known but that it has no higher rate, and that is no reason against the placement.
     fn score(&self, mix: &Mix) -> Score {
         let rate = |app: usize| {
             let (rate, target) = (self.made.rates[app], self.targets[app]);
             match self.is(app) {
+                _ if self.starves(mix, app) => 0.0,
                 true => rate,
                 false => rate.max(target.min(0.5 / self.made.seconds.max(1e-9))),
             }
@@ -166,6 +206,7 @@ fn usual(actors: usize) -> usize {
 struct Run<'a> {
     mix: &'a Mix,
     targets: &'a [f64],
+    behind: Vec<bool>,
     simulated: Midway<'a>,
     steps: usize,
 }
@@ -182,6 +223,7 @@ impl<'a> Run<'a> {
         Run {
             mix,
             targets,
+            behind: behind(mix, machine, placement),
             simulated: Midway::begin(mix, machine, placement, steps),
             steps,
         }
@@ -195,6 +237,7 @@ impl<'a> Run<'a> {
             let known = Known {
                 made: &made,
                 targets: self.targets,
+                behind: &self.behind,
             };
             if known.all() || self.steps >= LONGEST {
                 return known.score(self.mix);
@@ -238,14 +281,51 @@ fn better_half<T>(mut all: Vec<(Score, T)>) -> Vec<T> {
     taken.collect()
 }
 
-/// The one that looks best, of very many actors; among equals the first.
-pub(crate) fn best_looking(mix: &Mix, machine: &Machine, found: Vec<Placement>) -> Placement {
-    let looked = found.into_iter().map(|placement| {
-        let score = looked(mix, machine, &placement, ONCE);
-        (score, placement)
+/// What looks less than this better is no better.
+const ALIKE: f64 = 0.005;
+/// So many are looked at at once, each on a thread of its own; how many cores there are makes no difference to who wins.
+const AT_ONCE: usize = 2;
+
+/// The one that looks best, of very many actors: each has to be better by so much than one that has to be by nothing. Who may be the
+/// best, whoever goes first on its cores, is looked at first, and who cannot be better than what was seen, not at all.
+pub(crate) fn best_looking(
+    mix: &Mix,
+    machine: &Machine,
+    found: Vec<(Placement, f64)>,
+) -> Placement {
+    let bounded = found.into_iter().map(|(placement, by)| {
+        let most = reach::most(mix, machine, &placement) - by;
+        (most, placement, by)
     });
-    let best = better_half(looked.collect()).into_iter().next();
-    best.unwrap_or_default()
+    let mut left: Vec<(f64, Placement, f64)> = bounded.collect();
+    left.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let mut best: Option<(Score, Placement)> = None;
+    while !left.is_empty() {
+        let now = left.drain(..AT_ONCE.min(left.len()));
+        let now: Vec<(f64, Placement, f64)> = now.collect();
+        let look = |(_, placement, by): &(f64, Placement, f64)| {
+            let mut score = looked(mix, machine, placement, ONCE);
+            score.mean -= by;
+            score
+        };
+        let scores: Vec<Score> = std::thread::scope(|scope| {
+            let begun = now.iter().map(|one| scope.spawn(move || look(one)));
+            let begun: Vec<_> = begun.collect();
+            let ended = begun.into_iter().zip(&now);
+            ended
+                .map(|(look_at, one)| look_at.join().unwrap_or_else(|_| look(one)))
+                .collect()
+        });
+        for (score, (_, placement, _)) in scores.into_iter().zip(now) {
+            if best.as_ref().is_none_or(|(best, _)| score.beats(best, 0.0)) {
+                best = Some((score, placement));
+            }
+        }
+        if let Some((best, _)) = &best {
+            left.retain(|(most, ..)| !best.keeps_all() || *most > best.mean + ALIKE);
+        }
+    }
+    best.map_or_else(Vec::new, |(_, placement)| placement)
 }
 
 /// The one with the best verdict, and that, if it is better than what there is. All are simulated side by side, and who is

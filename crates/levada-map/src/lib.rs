@@ -24,6 +24,7 @@ mod mix;
 mod number;
 mod place;
 pub mod random;
+mod reach;
 mod sim;
 mod strategy;
 mod swings;

@@ -8,8 +8,9 @@ use crate::graph::Graph;
 use crate::judge::{ALL_TRIED, MENDED, Score, best_looking, glance, outlast, race, verdict};
 use crate::load::Loads;
 use crate::machine::Machine;
-use crate::mix::{Mix, Problem};
+use crate::mix::{App, Mix, Problem};
 use crate::place::{Placement, bottleneck, heaviest_first, lower_bound, place, renamed};
+use std::ops::Range;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strategy {
@@ -52,11 +53,13 @@ impl Strategy {
     }
 }
 
-/// With very many actors, and a core for each application, partitions are evened out until the busiest core is this close to
-/// the bound, and tried only then, unless cores have fewer actors than so many each: of so few it may not be possible, and
-/// what counts are rates.
+/// With very many actors, and a core for each application, partitions are evened out, too, until the busiest core is this close
+/// to the bound. What is not is to be better by so much than what is; and by more where applications are alike and cores have so
+/// many actors each: as few as may be evened out, and so few that it costs rates, in short looks more than after long.
 const EVEN_ENOUGH: f64 = 1.095;
-const FEW_EACH: usize = 8;
+const UNEVEN: f64 = 0.005;
+const FEW_EACH: Range<usize> = 8..16;
+const UNEVEN_FEW: f64 = 0.4;
 
 /// A change is worth this much of the rates, and this much for moving all the work.
 const WORTH: f64 = 0.05;
@@ -279,31 +282,29 @@ fn shares(mix: &Mix, machine: &Machine, rates: &[f64]) -> Vec<usize> {
     shares
 }
 
-/// The placements of all strategies, and better ones; of very many actors those that may be the best.
+/// The placements of all strategies, and better ones; with very many actors partitions that are evened out, too.
 fn candidates(mix: &Mix, machine: &Machine, graph: &Graph, rates: &[f64]) -> Vec<Placement> {
     let mut found = vec![place(graph, machine)];
-    let a_core_each = mix.apps.len() <= machine.workers();
-    let by_work = || parted(mix, machine, &shares(mix, machine, rates), place);
-    if mix.actors() <= ALL_TRIED {
-        found.extend(a_core_each.then(by_work));
+    let very_many = mix.actors() > ALL_TRIED;
+    // All cores for one application are no partition, and to place very many actors takes long.
+    let apart = mix.apps.len() <= machine.workers() && (mix.apps.len() > 1 || !very_many);
+    if apart {
+        found.push(parted(mix, machine, &shares(mix, machine, rates), place));
+    }
+    if !very_many {
         found.push(place(&measured(mix), machine));
-        found.extend(Strategy::ALL[..4].iter().map(|&s| simple(mix, machine, s)));
-        return found;
     }
-    let partition = simple(mix, machine, Strategy::Partition);
-    if !a_core_each {
-        found.push(partition);
-        return found;
+    found.extend(Strategy::ALL[..4].iter().map(|&s| simple(mix, machine, s)));
+    if very_many && apart {
+        let evened = |parts: Placement| {
+            let mut parts = Loads::new(graph, machine, parts);
+            parts.even_out(EVEN_ENOUGH);
+            parts.into_placement()
+        };
+        let by_work = found[1].clone();
+        let partition = simple(mix, machine, Strategy::Partition);
+        found.extend([by_work, partition].map(evened));
     }
-    let most = EVEN_ENOUGH * lower_bound(graph, machine);
-    let few_each = mix.actors() < FEW_EACH * machine.workers();
-    let evened = |parts: Placement| {
-        let mut parts = Loads::new(graph, machine, parts);
-        parts.even_out(EVEN_ENOUGH);
-        let even = few_each || parts.cost().max <= most;
-        even.then(|| parts.into_placement())
-    };
-    found.extend([by_work(), partition].into_iter().filter_map(evened));
     found
 }
 
@@ -368,7 +369,30 @@ fn lasting(mix: &Mix, machine: &Machine, graph: &Graph, found: Vec<Placement>) -
             settled(mix, machine, graph, is, best.clone())
         }
         n if n <= ALL_TRIED => outlast(mix, machine, found),
-        _ => best_looking(mix, machine, found),
+        _ => {
+            let asked = |placement: Placement| {
+                let by = advance(mix, machine, graph, &placement);
+                (placement, by)
+            };
+            best_looking(
+                mix,
+                machine,
+                different(found).into_iter().map(asked).collect(),
+            )
+        }
+    }
+}
+
+/// By how much it has to be better than those that are even enough, to be preferred to them.
+fn advance(mix: &Mix, machine: &Machine, graph: &Graph, placement: &[u32]) -> f64 {
+    let uneven = bottleneck(graph, machine, placement) > EVEN_ENOUGH * lower_bound(graph, machine);
+    let each = mix.actors() / machine.workers();
+    let alike = |a: &App| a.promise.is_none() && a.priority == mix.apps[0].priority;
+    let asked = mix.apps.len() <= machine.workers() && mix.apps.iter().all(alike);
+    match uneven {
+        true if asked && FEW_EACH.contains(&each) => UNEVEN_FEW,
+        true => UNEVEN,
+        false => 0.0,
     }
 }
 
