@@ -114,6 +114,7 @@ struct lvd_worker {
   lvd_queue ready[LVD_PLACES];
   uint32_t ready_places; /* a bit for each queue that is not empty */
   bool gave_way;         /* the activation that ends, after a turn */
+  bool relief;           /* it is a core's third (relief.c) */
   bool round_robin;      /* actors are queued in the order of their slots */
   /* Ticks, of each level: until others have had as long as who gave way last. */
   uint64_t others_left[LVD_INBOX_LEVELS];
@@ -182,6 +183,7 @@ struct lvd_worker {
   lvd_a64 stuck;                 /* 1 + the number of the activation that does not end (stuck.c) */
   lvd_a64
       sleeper; /* 1 + that of the one that sleeps in the system, as the watchdog saw it; 0: has been done */
+  lvd_a32 left;   /* something is behind that one which no other worker could have then */
   lvd_a32 number; /* its thread's; 0: it has not begun */
   lvd_aptr ends;  /* an application there that is to end, for which a keeper waits; only compared */
 };
@@ -290,7 +292,9 @@ struct lvd_app {
 struct lvd_runtime {
   lvd_runtime_options options;
   uint32_t workers;
-  lvd_worker *worker;  /* twice as many: behind them the urgent one of each core (urgent.c) */
+  lvd_worker
+      *worker;   /* behind them the urgent one of each core (urgent.c), and its relief (relief.c) */
+  bool relieved; /* it has these */
   lvd_slot *slot;      /* a slot for each entity that is loaded, for the inboxes ... */
   lvd_entity **entity; /* ... and whose it is */
   uint32_t slot_hint;  /* where a free one may be, for actors; under `lock` */
@@ -343,8 +347,13 @@ static inline uint64_t lvd_clocked_ms(const lvd_worker *w) {
   return (uint64_t)w->clock_ticks * LVD_TICK_MS;
 }
 
-/* Workers, the urgent ones included. */
-static inline uint32_t lvd_all_workers(const lvd_runtime *rt) { return 2 * rt->workers; }
+/* Workers, with the urgent ones and the reliefs. */
+static inline uint32_t lvd_all_workers(const lvd_runtime *rt) {
+  return (rt->relieved ? 3 : 2) * rt->workers;
+}
+static inline bool lvd_is_urgent(const lvd_runtime *rt, uint32_t index) {
+  return index >= rt->workers && index < 2 * rt->workers;
+}
 
 /* What a worker has slept, in one word, so that who reads it sees the sleep that goes on, too: twice the
  * ticks; while it sleeps, 1 and twice what they were, less the time when it fell asleep. Clocks of two
@@ -623,6 +632,8 @@ void lvd_stacks_free(lvd_app *app);                /* of those that are not gone
 
 /* ---- stuck.c ------------------------------------------------------------------------------ */
 
+/* A worker that may have something of what waits behind `w`; null: none. In a signal's handler, or anywhere. */
+lvd_worker *lvd_refuge(const lvd_worker *w);
 /* Another tick of the clock in the same activation: gives away what waits behind it, once it has gone on
  * for long. In signal context. */
 void lvd_stuck_tick(lvd_worker *w);
@@ -663,10 +674,18 @@ void lvd_watchdog_asleep(lvd_worker *w);
 /* A keeper waits for what runs of `app`. If that is to end, and sleeps in the system, it is asked again. */
 void lvd_watchdog_hurry(lvd_app *app);
 
-/* ---- urgent.c ----------------------------------------------------------------------------- */
+/* ---- urgent.c, relief.c ------------------------------------------------------------------- */
 
+/* Starts a worker that is not there from the beginning, unless it runs; its thread has the core's name with this mark. */
+lvd_status lvd_worker_begin(lvd_runtime *rt, uint32_t index, char mark);
 /* The worker for what is urgent on the core of `worker`; starts it when it is first asked for. */
 lvd_status lvd_urgent_worker(lvd_runtime *rt, uint32_t worker, uint32_t *urgent);
+/* A relief that can take what waits behind `w`; null: there is none. In a signal's handler. */
+lvd_worker *lvd_relief(const lvd_worker *w);
+/* `w` seems to be stuck: if so are all others, the relief of its core begins. */
+void lvd_relief_needed(const lvd_worker *w);
+/* `w` is a relief, and has `e` in hand: where that is to be when the core's own worker is back. */
+void lvd_relief_goes_home(const lvd_worker *w, lvd_entity *e);
 
 /* ---- lost.c ------------------------------------------------------------------------------- */
 

@@ -20,8 +20,9 @@ uint64_t lvd_runs_ns(const lvd_entity *e) {
 LVD_READS_LIVE static void read_actor(const lvd_entity *e, lvd_actor_counters *out) {
   memset(out, 0, sizeof *out);
   out->name = e->name;
-  out->worker = lvd_load_relaxed_u32(&e->worker);
-  out->target = lvd_load_relaxed_u32(&e->target);
+  uint32_t workers = e->app->rt->workers; /* on a core's relief it is on that core */
+  out->worker = lvd_load_relaxed_u32(&e->worker) % workers;
+  out->target = lvd_load_relaxed_u32(&e->target) % workers;
   for (uint32_t i = 0; i < e->actor.cls->actions; i++) out->firings += e->actor.fired[i];
   uint32_t state = lvd_load_relaxed_u32(&e->state);
   out->outside = lvd_load_relaxed_u32(&e->away);
@@ -38,10 +39,9 @@ LVD_READS_LIVE static void read_actor(const lvd_entity *e, lvd_actor_counters *o
  * worker's clock counts whom it interrupts. */
 uint64_t lvd_app_fibers_busy_on(lvd_app *app, uint32_t worker) {
   if (!app || worker >= app->rt->workers) return 0;
-  const lvd_app_share *usual = &app->share[worker];
-  const lvd_app_share *urgent = &app->share[app->rt->workers + worker];
-  uint64_t ticks =
-      lvd_load_relaxed_u64(&usual->fiber_ticks) + lvd_load_relaxed_u64(&urgent->fiber_ticks);
+  uint64_t ticks = 0;
+  for (uint32_t i = worker; i < lvd_all_workers(app->rt); i += app->rt->workers)
+    ticks += lvd_load_relaxed_u64(&app->share[i].fiber_ticks);
   return ticks * LVD_TICK_MS * 1000000u;
 }
 

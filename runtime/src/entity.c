@@ -198,7 +198,7 @@ bool lvd_entity_park(lvd_worker *w, lvd_entity *e) {
 /* Gives `e`, which is READY and in no queue, to another worker. What waits for it here as a near
  * peer stays right: the hand-over orders our earlier stores before all that the new owner does. */
 void lvd_entity_hand_over(lvd_worker *w, lvd_entity *e, uint32_t target) {
-  lvd_assert(target < e->app->rt->workers && lvd_load_relaxed_u32(&e->worker) == w->index);
+  lvd_assert(target < lvd_all_workers(e->app->rt) && lvd_load_relaxed_u32(&e->worker) == w->index);
   lvd_unsettled_remove(w, e);
   if (e->is_fiber) lvd_fiber_moves(w, e);
   lvd_worker *to = &e->app->rt->worker[target];

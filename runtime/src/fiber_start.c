@@ -19,7 +19,7 @@ static uint32_t place_of(lvd_runtime *rt, const lvd_fiber_options *o) {
     worker = o->place - LVD_WORKER(0);
     if (worker >= rt->workers) return LVD_NOWHERE;
   } else if (o->place == LVD_HERE && w && w->rt == rt) {
-    worker = w->index < rt->workers ? w->index : w->index - rt->workers; /* a core's urgent one */
+    worker = w->index % rt->workers; /* the core's, also from its urgent one */
   } else {
     worker = lvd_add_relaxed_u32(&rt->next_place, 1) % rt->workers;
     while (!lvd_load_relaxed_u32(&rt->worker[worker].given)) worker = (worker + 1) % rt->workers;

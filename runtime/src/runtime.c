@@ -24,6 +24,7 @@ lvd_status lvd_worker_prepare(lvd_runtime *rt, uint32_t i, int32_t cpu) {
   w->rt = rt;
   w->index = i;
   w->cpu = cpu;
+  w->relief = i >= 2 * rt->workers;
   w->round_robin = rt->options.round_robin;
   lvd_store_relaxed_u64(&w->next_alarm, UINT64_MAX);
   lvd_store_relaxed_u32(&w->given, 1);
@@ -129,6 +130,7 @@ lvd_status lvd_runtime_create(const lvd_runtime_options *options, lvd_runtime **
   if (quota && quota < rt->workers) rt->workers = quota;
   if (options->workers) rt->workers = options->workers;
   rt->given_count = rt->workers;
+  rt->relieved = true;
   lvd_fiber_pool_init(rt);
   rt->fenced = !lvd_port_barrier_prepare();
   lvd_port_ticks_to_ns(1); /* measures the ticks, once */
@@ -222,7 +224,7 @@ typedef struct leaving {
   const lvd_entity *last; /* who is there still, rather one that runs; null: nobody */
 } leaving;
 
-/* Is `index` the worker, or the urgent one of its core? */
+/* Is `index` one of the workers of that core? */
 static bool is_on(const leaving *l, uint32_t index) { return index % l->rt->workers == l->worker; }
 
 /* A fiber may just become another application's. */
@@ -233,7 +235,7 @@ LVD_READS_LIVE static void send_away(lvd_entity *e, void *argument) {
   do l->to = (l->to + 1) % l->rt->workers;
   while (!lvd_load_relaxed_u32(&l->rt->worker[l->to].given));
   uint32_t to = l->to;
-  if (target >= l->rt->workers && lvd_urgent_worker(l->rt, to, &to) != LVD_OK) to = l->to;
+  if (lvd_is_urgent(l->rt, target) && lvd_urgent_worker(l->rt, to, &to) != LVD_OK) to = l->to;
   e->sent_from = 1 + target;
   lvd_app_retarget(e->app, e, to);
 }
@@ -290,8 +292,9 @@ static lvd_status clear_core(leaving *l, uint64_t until, char *why, size_t why_s
       return LVD_E_TIME;
     }
     lvd_port_unlock(&rt->lock);
-    if (command(rt, l->worker, take_up_held, until))
-      command(rt, rt->workers + l->worker, take_up_held, until);
+    bool done = true;
+    for (uint32_t i = l->worker; done && i < lvd_all_workers(rt); i += rt->workers)
+      done = command(rt, i, take_up_held, until);
     lvd_port_lock(&rt->lock);
     if (lvd_load_relaxed_u32(&w->given)) return LVD_E_STATE;
   }

@@ -18,14 +18,14 @@
 enum { STUCK_MS = 100, LASTS_MS = 1000 };
 
 /* The next one that may have something and is not stuck; null: none. */
-static lvd_worker *another(const lvd_worker *w) {
+lvd_worker *lvd_refuge(const lvd_worker *w) {
   lvd_runtime *rt = w->rt;
   for (uint32_t i = 0; i < rt->workers; i++) {
     uint32_t next = lvd_add_relaxed_u32(&rt->next_refuge, 1) % rt->workers;
     lvd_worker *to = &rt->worker[next];
     if (to != w && lvd_load_relaxed_u32(&to->given) && !lvd_worker_is_stuck(to)) return to;
   }
-  return NULL;
+  return lvd_relief(w);
 }
 
 /* What has open forks stays, and who has the core for itself, which keeps to it; what ends is not given to
@@ -46,9 +46,11 @@ static bool can_wait(const lvd_entity *e, uint64_t waited_ms) {
 /* What stays is ready here still. */
 static void give_away(lvd_worker *w, uint64_t waited_ms) {
   lvd_entity *stays = NULL, *e;
+  lvd_store_relaxed_u32(&w->left, 0);
   while ((e = lvd_queue_take(w))) {
     bool here = must_stay(w, e) || can_wait(e, waited_ms);
-    lvd_worker *to = here ? NULL : another(w);
+    lvd_worker *to = here ? NULL : lvd_refuge(w);
+    if (!here && !to) lvd_store_relaxed_u32(&w->left, 1);
     if (to) {
       lvd_store_relaxed_u32(&e->target, to->index);
       lvd_entity_hand_over(w, e, to->index);
@@ -66,7 +68,7 @@ static void give_away(lvd_worker *w, uint64_t waited_ms) {
 /* Gives away what is behind the activation that runs. False: that cannot be now. */
 static bool relieve(lvd_worker *w, uint64_t waited_ms) {
   lvd_runtime *rt = w->rt;
-  if (!w->may_abandon || w->index >= rt->workers) return false;
+  if (!w->may_abandon || lvd_is_urgent(rt, w->index)) return false;
   w->may_abandon = 0;
   lvd_store_relaxed_u64(&w->stuck, lvd_load_relaxed_u64(&w->activations) + 1);
   lvd_worker_obey(w); /* others wait for an application to end */

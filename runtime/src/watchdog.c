@@ -45,7 +45,7 @@ struct lvd_watchdog {
 /* ---- workers -------------------------------------------------------------------------------- */
 
 /* The urgent one of a core sleeps most of the time and gives nothing away. */
-static bool is_watched(const lvd_worker *w) { return w->index < w->rt->workers; }
+static bool is_watched(const lvd_worker *w) { return !lvd_is_urgent(w->rt, w->index); }
 
 void lvd_watchdog_begin(lvd_worker *w) {
   lvd_store_relaxed_u32(&w->number, lvd_port_thread_number());
@@ -70,7 +70,7 @@ static bool is_to_end(const lvd_app *app) {
 /* All at the same time, wherever it runs. */
 void lvd_watchdog_hurry(lvd_app *app) {
   if (!is_to_end(app)) return;
-  for (uint32_t i = 0; i < app->rt->workers; i++) {
+  for (uint32_t i = 0; i < lvd_all_workers(app->rt); i++) {
     lvd_worker *w = &app->rt->worker[i];
     if (lvd_load_relaxed_ptr(&w->running) == app) lvd_store_relaxed_ptr(&w->ends, app);
   }
@@ -79,9 +79,10 @@ void lvd_watchdog_hurry(lvd_app *app) {
 /* ---- looking -------------------------------------------------------------------------------- */
 
 /* Has something come to it that it would give away? Of what lies in its own queues it has given away all
- * that may be. */
+ * that may be, unless there was nobody for it. */
 static bool has_more(lvd_worker *w) {
-  return lvd_inbox_pending(&w->inbox) || lvd_load_relaxed_ptr(&w->commands);
+  return lvd_inbox_pending(&w->inbox) || lvd_load_relaxed_ptr(&w->commands) ||
+         (lvd_load_relaxed_u32(&w->left) && lvd_refuge(w));
 }
 
 static void look(lvd_worker *w, seen *s, uint64_t now) {
@@ -89,6 +90,7 @@ static void look(lvd_worker *w, seen *s, uint64_t now) {
   uint64_t activation = runs ? lvd_load_relaxed_u64(&w->activations) + 1 : 0;
   if (activation != s->activation) *s = (seen){.activation = activation, .since_ns = now};
   if (!activation || now - s->since_ns < LASTS_NS) return;
+  lvd_relief_needed(w);
   bool relieved = s->asked && lvd_load_relaxed_u64(&w->sleeper) == 0;
   const lvd_app *ends = lvd_load_relaxed_ptr(&w->ends);
   lvd_store_relaxed_ptr(&w->ends, NULL); /* the keeper says it again */
@@ -115,7 +117,9 @@ static void watch(void *runtime) {
       idle = 0;
     }
     uint64_t now = lvd_port_ns();
-    for (uint32_t i = 0; i < rt->workers; i++) look(&rt->worker[i], &dog->worker[i], now);
+    for (uint32_t i = 0; i < lvd_all_workers(rt); i++)
+      if (!lvd_is_urgent(rt, i) && rt->worker[i].rt) /* a relief begins by our doing */
+        look(&rt->worker[i], &dog->worker[i], now);
     lvd_port_wait(&dog->ends, 0, LOOK_NS);
   }
 }
@@ -125,7 +129,7 @@ static void watch(void *runtime) {
 /* With one worker, too: there is nobody to give anything to, but who waits for the worker to have done with an
  * application, which is to end or to pause, is answered, and what sleeps there past its end is ended. */
 lvd_status lvd_watchdog_start(lvd_runtime *rt) {
-  rt->watchdog = calloc(1, sizeof *rt->watchdog + rt->workers * sizeof(seen));
+  rt->watchdog = calloc(1, sizeof *rt->watchdog + lvd_all_workers(rt) * sizeof(seen));
   if (!rt->watchdog) return LVD_E_MEMORY;
   return lvd_port_thread_start(&rt->watchdog->thread, -1, "levada/watchdog", watch, rt);
 }

@@ -204,7 +204,8 @@ static void tell_of_turns(story *s, lvd_app *app) {
   for (uint32_t w = 0; w < app->rt->workers; w++) {
     uint32_t last = LVD_OUTSIDE, count = 0;
     for (uint32_t a = 0; a <= app->net->actors; a++) {
-      bool is = a < app->net->actors && lvd_load_relaxed_u32(&app->entity[a].worker) == w &&
+      bool is = a < app->net->actors &&
+                lvd_load_relaxed_u32(&app->entity[a].worker) % app->rt->workers == w &&
                 what_does(app, a) == WAITS_FOR_TURN;
       if (last != LVD_OUTSIDE && (is || a == app->net->actors))
         say(s, "%s%s", count == 1 ? "  " : is ? ", " : " and ", app->entity[last].name);

@@ -277,6 +277,7 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
 /* Puts aside what may not run now. True: `e` may run. */
 static bool may_run(lvd_worker *w, lvd_entity *e) {
   lvd_app *app = e->app;
+  if (LVD_UNLIKELY(w->relief)) lvd_relief_goes_home(w, e);
   bool ending = lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING;
   if (LVD_UNLIKELY(ending && !e->is_fiber)) { /* a fiber has to return by itself */
     lvd_store_relaxed_u32(&e->state, LVD_FINISHED);
@@ -367,7 +368,7 @@ static void count_turn(lvd_worker *w, uint32_t place, uint64_t took) {
   w->gave_way = false;
 }
 
-/* Who is urgent comes in between, for a short time, whoever has the core. */
+/* Who is urgent comes in between, for a short time, whoever has the core; and a relief, beside who keeps it. */
 static int32_t leased_core(const lvd_worker *w) { return w->index < w->rt->workers ? w->cpu : -1; }
 
 static void rest(lvd_worker *w) {
@@ -417,7 +418,7 @@ static void ended_from_within(void *worker) {
 }
 
 static void take_class(const lvd_worker *w) {
-  bool urgent = w->index >= w->rt->workers;
+  bool urgent = lvd_is_urgent(w->rt, w->index);
   if (w->rt->options.realtime)
     lvd_take_priority(w->rt, urgent ? LVD_ABOVE_URGENT : LVD_ABOVE_NOBODY);
   else if (urgent)

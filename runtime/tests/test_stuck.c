@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What waits behind an action that does not end is run by other workers meanwhile. */
+/* What waits behind an action that does not end is run by other workers meanwhile, and where all are held up so, by reliefs. */
 #include "test.h"
 
 #include <dirent.h>
@@ -16,6 +16,7 @@
 #define SKIP_ASLEEP()
 #endif
 
+enum { HELD_UP = 8 }; /* workers, at the most */
 static lvd_a32 may_end;
 static lvd_a32 begun,
     ends; /* actions that hold a worker up: that have begun, and that have ended */
@@ -58,19 +59,18 @@ static lvd_app *alone_at(lvd_runtime *rt, const lvd_actor_class *cls, uint32_t w
   builder_actor(&b, "alone", cls, NULL);
   return begun_at(rt, &b, worker);
 }
-static lvd_app *endless_at(lvd_runtime *rt, uint32_t worker) {
-  return alone_at(rt, &endless_class, worker);
-}
 
 /* What holds a worker up, and goes on until it is let go. */
 static void hold_up(void) {
   lvd_store_release_u32(&may_end, 0);
   CHECK_EQ(pipe(pipe_end), 0);
 }
-static void let_go(void) {
+static void let_go_of(uint32_t all) {
+  static const char bytes[HELD_UP];
   lvd_store_release_u32(&may_end, 1);
-  CHECK_EQ(write(pipe_end[1], "", 1), 1);
+  CHECK_EQ(write(pipe_end[1], bytes, all), all);
 }
+static void let_go(void) { let_go_of(1); }
 static void forget(void) {
   close(pipe_end[0]);
   close(pipe_end[1]);
@@ -79,6 +79,17 @@ static void forget(void) {
 static void sleeps(void *argument) {
   for (int i = 0; i < 3; i++) lvd_fiber_sleep(1000000);
   *(bool *)argument = true;
+}
+
+/* So many on each worker, all of which have begun. */
+static void hold_up_each(lvd_runtime *rt, const lvd_actor_class *cls, uint32_t each,
+                         lvd_app **app) {
+  uint32_t all = each * lvd_workers(rt);
+  CHECK(all <= HELD_UP);
+  lvd_store_relaxed_u32(&begun, 0);
+  lvd_store_relaxed_u32(&ends, 0);
+  for (uint32_t i = 0; i < all; i++) app[i] = alone_at(rt, cls, i % lvd_workers(rt));
+  while (lvd_load_relaxed_u32(&begun) < all) sleep_ms(1);
 }
 
 /* Loaded before and after it is stuck: to the same worker. They end, and are unloaded. */
@@ -306,57 +317,82 @@ void test_stuck_after_rest(void) {
   forget();
 }
 
-/* There is nobody whom it could be given to: it waits, and is lost to nobody. */
-void test_stuck_every_worker(void) {
-  lvd_runtime *rt = runtime_of(2);
-  uint32_t count = 1000;
-  sink result = {0};
-  builder b;
-  lvd_store_release_u32(&may_end, 0);
-  lvd_store_relaxed_u32(&ends, 0);
-  lvd_app *endless[2] = {endless_at(rt, 0), endless_at(rt, 1)};
-  pipeline(&b, 3, &count, &result, 16);
-  lvd_app *app = begun_at(rt, &b, 0);
-  CHECK_EQ(lvd_app_wait(app, 300), LVD_E_TIME); /* there is nobody for it */
-  lvd_store_release_u32(&may_end, 1);
-  for (int i = 0; i < 2; i++) app_ended(endless[i], LVD_OK);
-  CHECK_EQ(lvd_load_relaxed_u32(&ends), 2);
-  app_ended(app, LVD_OK);
-  check_pipeline(&result, count, 3);
-  lvd_runtime_destroy(rt);
-}
-
-/* Nor is there where a worker is the only one: but what was there before pauses and ends when it is told. */
-static void only_one(const lvd_actor_class *cls) {
-  lvd_runtime *rt = runtime_of(1);
-  uint32_t count = UINT32_MAX, few = 1000;
-  sink never = {0}, result = {0};
-  builder b, after;
+/* Where every worker is held up a relief has the core in turn with it. What was there before, what comes then, and fibers
+ * go on; and go back when the worker does. */
+static void relieved(uint32_t workers, const lvd_actor_class *cls) {
+  lvd_runtime *rt = runtime_of(workers);
+  uint32_t count = UINT32_MAX, few = SCALED(100000);
+  sink endless = {0}, result = {0};
+  builder before, after;
+  lvd_app *held[HELD_UP], *open;
   hold_up();
-  lvd_store_relaxed_u32(&begun, 0);
-  pipeline(&b, 3, &count, &never, 16);
-  lvd_app *app = begun_at(rt, &b, 0);
-  lvd_app *stuck = alone_at(rt, cls, 0);
-  while (!lvd_load_relaxed_u32(&begun)) sleep_ms(1);
-  CHECK_EQ(lvd_app_pause(app), LVD_OK);
-  CHECK_EQ(lvd_app_resume(app), LVD_OK);
-  CHECK_EQ(lvd_app_stop(app), LVD_OK);
-  app_ended(app, LVD_E_STOPPED);
+  CHECK_EQ(lvd_app_open(rt, NULL, &open), LVD_OK);
+  pipeline(&before, 3, &count, &endless, 16);
+  lvd_app *goes_on = begun_at(rt, &before, 0);
+  hold_up_each(rt, cls, 1, held);
+  uint64_t fired = firings_of(goes_on, 2);
+  while (firings_of(goes_on, 2) < fired + 1000) sleep_ms(1);
   pipeline(&after, 3, &few, &result, 16);
-  app = begun_at(rt, &after, 0);
-  CHECK_EQ(lvd_app_wait(stuck, 0), LVD_E_TIME);
-  let_go();
-  app_ended(stuck, LVD_OK);
-  app_ended(app, LVD_OK);
+  app_ended(begun_at(rt, &after, 0), LVD_OK);
   check_pipeline(&result, few, 3);
+  bool slept = false;
+  lvd_fiber_options o = {.place = LVD_WORKER(0)};
+  lvd_fiber *f;
+  CHECK_EQ(lvd_fiber_start(open, sleeps, &slept, &o, &f), LVD_OK);
+  CHECK_EQ(lvd_fiber_join(f, -1), LVD_OK);
+  CHECK(slept);
+  CHECK_EQ(lvd_app_pause(goes_on), LVD_OK);
+  CHECK_EQ(lvd_app_resume(goes_on), LVD_OK);
+  for (uint32_t i = 0; i < workers; i++) CHECK_EQ(lvd_app_wait(held[i], 0), LVD_E_TIME);
+  let_go_of(workers);
+  for (uint32_t i = 0; i < workers; i++) app_ended(held[i], LVD_OK);
+  lvd_worker_counters home, then;
+  CHECK_EQ(lvd_worker_counters_read(rt, 0, &home), LVD_OK);
+  do {
+    sleep_ms(1);
+    CHECK_EQ(lvd_worker_counters_read(rt, 0, &then), LVD_OK);
+  } while (then.activations < home.activations + 100);
+  CHECK_EQ(lvd_app_stop(goes_on), LVD_OK);
+  app_ended(goes_on, LVD_E_STOPPED);
+  lvd_app_close(open);
+  CHECK_EQ(lvd_app_wait(open, -1), LVD_OK);
+  lvd_app_unload(open);
   lvd_runtime_destroy(rt);
   forget();
 }
 
-void test_stuck_only_worker(void) {
-  only_one(&endless_class);
+void test_stuck_relief(void) {
+  for (uint32_t workers = 1; workers <= 3; workers++) relieved(workers, &endless_class);
+}
+
+void test_stuck_relief_asleep(void) {
   SKIP_ASLEEP();
-  only_one(&reader_class);
+  for (uint32_t workers = 1; workers <= 3; workers++) relieved(workers, &reader_class);
+}
+
+/* Nor can it be given to a relief that is held up itself: it waits, and is lost to nobody. */
+void test_stuck_every_relief(void) {
+  for (uint32_t workers = 1; workers <= 2; workers++) {
+    lvd_runtime *rt = runtime_of(workers);
+    uint32_t count = 1000;
+    sink result = {0};
+    builder b;
+    lvd_app *held[HELD_UP];
+    hold_up();
+    hold_up_each(rt, &endless_class, 2, held);
+    pipeline(&b, 3, &count, &result, 16);
+    lvd_app *app = begun_at(rt, &b, 0);
+    CHECK_EQ(lvd_app_wait(app, 300), LVD_E_TIME);
+    CHECK_EQ(lvd_app_pause(app), LVD_OK); /* nobody has to be waited for */
+    CHECK_EQ(lvd_app_resume(app), LVD_OK);
+    let_go();
+    for (uint32_t i = 0; i < 2 * workers; i++) app_ended(held[i], LVD_OK);
+    CHECK_EQ(lvd_load_relaxed_u32(&ends), 2 * workers);
+    app_ended(app, LVD_OK);
+    check_pipeline(&result, count, 3);
+    lvd_runtime_destroy(rt);
+    forget();
+  }
 }
 
 static int keepers(void) {
@@ -384,9 +420,9 @@ void test_stuck_keepers_leave(void) {
     sink nothing[APPS] = {0};
     builder b[APPS];
     lvd_app *app[APPS];
+    lvd_app *endless;
     hold_up();
-    lvd_app *endless = endless_at(rt, 0);
-    while (lvd_load_relaxed_u32(&begun) <= (uint32_t)round) sleep_ms(1);
+    hold_up_each(rt, &endless_class, 1, &endless);
     for (int i = 0; i < APPS; i++) {
       pipeline(&b[i], 2, &none, &nothing[i], 16);
       app[i] = begun_at(rt, &b[i], 0);

@@ -170,12 +170,18 @@ impl Balancer {
     }
 
     /// Who is in a firing that seems not to end, and on which core, of all that are placed: what waits behind him is
-    /// moved away, and would be again. He himself cannot be moved.
+    /// moved away, if there is a core without such a one, and would be again. He himself cannot be moved.
     pub fn stuck(&mut self, all: impl Iterator<Item = (usize, u32)>) {
         let (actors, cores): (Vec<usize>, Vec<u32>) = all.unzip();
         self.stuck = actors;
-        let inside = cores.iter().filter_map(|&core| self.inside(core));
-        self.left.gone(inside.collect());
+        let mut gone: Vec<u32> = cores.iter().filter_map(|&core| self.inside(core)).collect();
+        gone.sort_unstable();
+        gone.dedup();
+        // Where there is such a firing on each, others have turns beside it wherever they are.
+        if gone.len() >= self.cores.len() {
+            gone.clear();
+        }
+        self.left.gone(gone);
     }
 
     pub fn placement(&self) -> &[u32] {

@@ -53,6 +53,7 @@ pub const SUITES: &[Suite] = &[
     Suite {
         name: "worker",
         compiled: &[
+            "model/c/norelief.c",
             "model/c/worker.c",
             "model/c/noleases.c",
             "model/c/noprograms.c",
@@ -87,6 +88,7 @@ pub const SUITES: &[Suite] = &[
     Suite {
         name: "app",
         compiled: &[
+            "model/c/norelief.c",
             "model/c/app.c",
             "model/c/noleases.c",
             "model/c/nowatchdog.c",
@@ -130,6 +132,7 @@ pub const SUITES: &[Suite] = &[
     Suite {
         name: "fiber",
         compiled: &[
+            "model/c/norelief.c",
             "model/c/fiber.c",
             "model/c/noleases.c",
             "model/c/noprograms.c",
@@ -186,6 +189,7 @@ pub const SUITES: &[Suite] = &[
     Suite {
         name: "call",
         compiled: &[
+            "model/c/norelief.c",
             "model/c/call.c",
             "model/c/noleases.c",
             "model/c/nowatchdog.c",
@@ -243,6 +247,7 @@ pub const SUITES: &[Suite] = &[
     Suite {
         name: "steal",
         compiled: &[
+            "model/c/norelief.c",
             "model/c/steal.c",
             "model/c/noleases.c",
             "model/c/nowatchdog.c",
@@ -470,7 +475,7 @@ pub const KEPT: &[Kept] = &[
         "its check has no preemptions (bound 0): who uses the stack again must see what others did"),
     kept("src/call.c", "core_cancel", "lvd_load_acquire_ptr", "lvd_load_relaxed_ptr",
         "what it reads first, the fiber's application, it reads unwatched (LVD_READS_LIVE)"),
-    kept("src/urgent.c", "lvd_urgent_worker", "lvd_load_acquire_u32", "lvd_load_relaxed_u32",
+    kept("src/urgent.c", "lvd_worker_begin", "lvd_load_acquire_u32", "lvd_load_relaxed_u32",
         "what it reads next begins as the checker's memory does"),
     kept("src/control.c", "take_up", "lvd_exchange_acq_rel_u32", "lvd_exchange_release_u32", HELD),
     kept("src/control.c", "lvd_app_take_up", "lvd_exchange_acq_rel_u32", "lvd_exchange_acquire_u32",
@@ -555,6 +560,7 @@ pub const ELSEWHERE: &[(&str, &str)] = &[
         "src/leases.c",
         "a table found under a lock; how long is waited for whom, which is a matter of time",
     ),
+    ("src/relief.c", "whether a worker that begins late has begun, as for an urgent one"),
     ("src/why_fibers.c", "reads live counters for a report"),
     ("src/crowd.c", "reads what fibers at rest wait for"),
     (
