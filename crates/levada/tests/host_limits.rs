@@ -234,7 +234,35 @@ fn others_go_on_beside_one_that_sleeps_in_the_system() {
     }
 }
 
-/// With one worker nobody else takes what waits behind it: that waits. But all of it can be paused and taken away
+/// It has fired since this was asked.
+fn goes_on(host: &Host, name: &str) {
+    let firings = |a: &serde_json::Value| a["firings"].as_u64().unwrap();
+    let now = firings(&host.seen(name));
+    host.until(name, |a| firings(a) > now + 1000);
+}
+
+/// As many runaways as workers stop nobody: what is behind them has its turns beside them.
+#[test]
+fn others_go_on_where_every_worker_is_held_up() {
+    let host = Host::begin_with(endless(), &["--workers=2", "--time-limit=0"]);
+    host.many("before");
+    for name in ["one", "two"] {
+        let name_it = format!("--name={name}");
+        host.run(&["load", "src/p/Endless.cal", &name_it])
+            .succeeds();
+        host.until(name, |a| a["busy"].as_f64() > Some(0.2));
+    }
+    host.many("late");
+    for _ in 0..3 {
+        goes_on(&host, "before");
+        goes_on(&host, "late");
+    }
+    for name in ["one", "late", "before", "two"] {
+        host.run(&["unload", name, "--now"]).succeeds();
+    }
+}
+
+/// With one worker a relief takes what waits behind it. All of it can be paused and taken away
 /// meanwhile, what has come since, too; and what is there still goes on when the worker is free.
 #[test]
 fn one_worker_that_is_held_up_answers_for_others() {
@@ -253,7 +281,9 @@ fn one_worker_that_is_held_up_answers_for_others() {
         assert!(why.succeeds().out.contains(told), "{why:?}");
         host.run(&["pause", "before"]).succeeds();
         host.run(&["resume", "before"]).succeeds();
+        goes_on(&host, "before");
         host.many("late");
+        goes_on(&host, "late");
         host.run(&["pause", "held", "--within=0.1"])
             .refuses(1, &["held is paused", "has not ended"]);
         host.run(&["resume", "held"]).succeeds();
@@ -268,9 +298,7 @@ fn one_worker_that_is_held_up_answers_for_others() {
             false => host.json(&["unload", "held", "--now"]),
         };
         assert_eq!(ended["outcome"], "stopped");
-        let firings = |a: &serde_json::Value| a["firings"].as_u64().unwrap();
-        let now = firings(&host.seen("before"));
-        host.until("before", |a| firings(a) > now + 1000);
+        goes_on(&host, "before");
         host.run(&["unload", "before", "--now"]).succeeds();
     }
 }
