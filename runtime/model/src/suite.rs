@@ -560,7 +560,10 @@ pub const ELSEWHERE: &[(&str, &str)] = &[
         "src/leases.c",
         "a table found under a lock; how long is waited for whom, which is a matter of time",
     ),
-    ("src/relief.c", "whether a worker that begins late has begun, as for an urgent one"),
+    (
+        "src/relief.c",
+        "whether a worker that begins late has begun, as for an urgent one",
+    ),
     ("src/why_fibers.c", "reads live counters for a report"),
     ("src/crowd.c", "reads what fibers at rest wait for"),
     (
