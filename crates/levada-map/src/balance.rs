@@ -164,8 +164,9 @@ impl Balancer {
         new
     }
 
-    /// Whether somebody else who says where they are to be sends something back that has gone just now.
-    pub fn returns(&self, placement: &[u32]) -> bool {
+    /// After how long somebody else who says where they are to be is to be asked again, since he sends something back
+    /// that has gone just now; none: he does not.
+    pub fn returns(&self, placement: &[u32]) -> Option<Duration> {
         self.swings.returns(&self.placement, placement)
     }
 

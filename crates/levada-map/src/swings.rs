@@ -51,9 +51,10 @@ impl Swings {
         ways(seats, better).any(|(from, to)| self.ways.contains(&(to, from)))
     }
 
-    /// Whether something would come back that has gone just now.
-    pub fn returns(&self, seats: &[u32], new: &[u32]) -> bool {
-        self.now.saturating_sub(self.moved_at) < FIRST && self.comes_back(seats, new)
+    /// For how long what would come back has to wait since something has gone just now; none: nothing would.
+    pub fn returns(&self, seats: &[u32], new: &[u32]) -> Option<Duration> {
+        let left = FIRST.checked_sub(self.now.saturating_sub(self.moved_at));
+        left.filter(|left| !left.is_zero() && self.comes_back(seats, new))
     }
 
     /// For how long what comes back now has to be worth it.
@@ -132,10 +133,11 @@ mod tests {
         // It is still a move back, the first one.
         assert!(!swings.may(&[0], &[1]));
         swings.goes_by(FIRST - Duration::from_millis(1));
-        assert!(!swings.may(&[0], &[1]) && swings.returns(&[0], &[1]));
-        assert!(!swings.returns(&[0], &[2]));
+        assert!(!swings.may(&[0], &[1]));
+        assert_eq!(swings.returns(&[0], &[1]), Some(Duration::from_millis(1)));
+        assert_eq!(swings.returns(&[0], &[2]), None);
         swings.goes_by(Duration::from_millis(1));
-        assert!(!swings.returns(&[0], &[1]));
+        assert_eq!(swings.returns(&[0], &[1]), None);
         assert!(swings.may(&[0], &[1]));
         swings.moved(&[0], &[1]);
         assert_eq!(swings.longer(), FIRST * TIMES);

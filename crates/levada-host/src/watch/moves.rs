@@ -7,9 +7,6 @@ use crate::mapping;
 use levada_map::{Balancer, Found, Placement, Search};
 use std::time::{Duration, Instant};
 
-/// What would come back that has gone just now is asked for again after so long.
-const RETURNS: Duration = Duration::from_secs(2);
-
 /// With no more actors than that a search takes no longer than a look.
 const FEW: usize = 64;
 /// Of the time of a core, searches take no more than this part.
@@ -78,9 +75,9 @@ impl Watch<'_> {
             return;
         }
         // Where several come, or go, each in turn is a reason to map anew; what one sends away the next one sends back.
-        let returns = |b: &Balancer| b.returns(&placement);
-        if !self.wished && self.balancer.as_ref().is_some_and(returns) {
-            self.put_off = Some(Instant::now() + RETURNS);
+        let returns = self.balancer.as_ref().and_then(|b| b.returns(&placement));
+        if let Some(wait) = returns.filter(|_| !self.wished) {
+            self.put_off = Some(Instant::now() + wait);
             return;
         }
         self.make(moves);
