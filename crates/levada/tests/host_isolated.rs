@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::host::{Host, pipe, rogues, sources};
+use common::host::{Host, held_pipe, rogues, sources};
 use common::{Place, network};
 use serde_json::Value;
 use std::io::Write;
@@ -317,12 +317,7 @@ fn a_new_version_goes_on_in_the_same_process() {
         let file = format!("src/p/{name}.xdf");
         place.write(&file, &text.replace("\"Top\"", &format!("\"{name}\"")));
     }
-    let path = pipe(&place, "in.fifo");
-    let open = std::fs::OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open(path);
-    let mut input = open.unwrap();
+    let mut input = held_pipe(&place, "in.fifo");
     let host = Host::begin_in(place);
     let args = ["load", "src/p/Copy.xdf", "--isolate", "--name=copy"];
     host.run(&[&args[..], &["--in=in.fifo", "--out=out.txt"]].concat())

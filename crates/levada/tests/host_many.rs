@@ -5,7 +5,7 @@
 mod common;
 
 use common::Place;
-use common::host::{Host, pipe, sources};
+use common::host::{Host, held_pipe, pipe, sources};
 use serde_json::Value;
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -64,13 +64,7 @@ fn taken(pid: u32) -> (f64, u64) {
 fn five_hundred_that_wait_take_little_memory_and_no_time() {
     const MANY: usize = 500;
     let place = readers();
-    let path = pipe(&place, "in.fifo");
-    // It has a writer for as long as this is open.
-    let open = std::fs::OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open(path);
-    let mut input = open.unwrap();
+    let mut input = held_pipe(&place, "in.fifo");
     let host = Host::begin_in(place);
     let load = |names: std::ops::Range<usize>| {
         let one = |i| {
@@ -216,12 +210,7 @@ fn a_quiet_pipe_keeps_nobody_from_draining() {
         let file = format!("src/p/{name}.xdf");
         place.write(&file, &text.replace("\"Top\"", &format!("\"{name}\"")));
     }
-    let path = pipe(&place, "in.fifo");
-    let open = std::fs::OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open(path);
-    let mut input = open.unwrap();
+    let mut input = held_pipe(&place, "in.fifo");
     let host = Host::begin_in(place);
     // What the last has of a number is dropped.
     let cases = [

@@ -8,7 +8,7 @@
 mod common;
 
 use common::Place;
-use common::host::{Host, pipe, sources};
+use common::host::{Host, held_pipe, pipe, sources};
 use std::io::{Read, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -177,12 +177,7 @@ fn a_quiet_pipe_holds_nothing_up() {
 fn where_it_cannot_take_over_the_old_version_goes_on() {
     let place = sums();
     place.write("numbers.txt", &"1\n7\n".repeat(40_000));
-    let path = pipe(&place, "out.fifo");
-    let open = std::fs::OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open(path);
-    let mut output = open.unwrap();
+    let mut output = held_pipe(&place, "out.fifo");
     let host = Host::begin_in(place);
     let args = [
         "load",

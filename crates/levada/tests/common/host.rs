@@ -3,6 +3,7 @@
 
 use super::{Place, Run, SOURCE, network};
 use serde_json::Value;
+use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -107,6 +108,16 @@ pub fn pipe(place: &Place, name: &str) -> PathBuf {
     let made = Command::new("mkfifo").arg(&path).status();
     assert!(made.unwrap().success());
     path
+}
+
+/// A pipe that has both ends for as long as this is open: it never ends, and who writes to it, or reads it, need not wait
+/// for another.
+pub fn held_pipe(place: &Place, name: &str) -> File {
+    let both = File::options()
+        .read(true)
+        .write(true)
+        .open(pipe(place, name));
+    both.unwrap()
 }
 
 impl Host {

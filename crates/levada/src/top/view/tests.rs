@@ -64,6 +64,16 @@ fn view() -> View {
     view
 }
 
+/// So many workers like the first one.
+fn alike(view: &View, count: u32) -> Vec<Worker> {
+    let one = &view.now.stats.worker[0];
+    let all = (0..count).map(|worker| Worker {
+        worker,
+        ..one.clone()
+    });
+    all.collect()
+}
+
 #[test]
 fn rates_fill_and_who_waits_are_shown() {
     let text = drawn(&view());
@@ -109,13 +119,7 @@ fn names_are_shown_on_a_narrow_terminal_and_who_runs_before_who_has_ended() {
         assert!(text.contains(part), "no {part} in\n{text}");
     }
     assert!(!drawn_on(&view, 20).is_empty());
-    let one = view.now.stats.worker[0].clone();
-    view.now.stats.worker = (0..64)
-        .map(|worker| Worker {
-            worker,
-            ..one.clone()
-        })
-        .collect();
+    view.now.stats.worker = alike(&view, 64);
     let text = drawn_on(&view, 80);
     assert!(
         text.contains("and 52 more") && text.contains("tuner.Out"),
@@ -256,13 +260,7 @@ fn keys_choose_pause_move_and_unload() {
     // Of many workers some have two digits.
     view.key(KeyCode::Up);
     view.key(KeyCode::Right);
-    let one = view.now.stats.worker[0].clone();
-    view.now.stats.worker = (0..64)
-        .map(|worker| Worker {
-            worker,
-            ..one.clone()
-        })
-        .collect();
+    view.now.stats.worker = alike(&view, 64);
     for (keys, worker) in [("12", 12), ("7", 7), ("0", 0), ("1\n", 1), ("63", 63)] {
         view.key(KeyCode::Char('m'));
         let mut said = None;
