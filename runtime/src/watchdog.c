@@ -7,6 +7,9 @@
  * return early (those that SA_RESTART does not apply to: a sleep); and again only when something more has come to it,
  * or its application is to end: then at each look, until it has left the call, and the other calls end early, too.
  *
+ * It also starts the relief of a core, when an activation lasts and every other worker is stuck (relief.c), and again
+ * sends the signal to who had something for which there was nobody then, and is now.
+ *
  * Between the look and the signal the worker may have gone on to another application, which sleeps by then. That
  * loses nothing: its sleep ends early, as the watchdog may end any once; whether a call that would go on ends
  * early is decided in the handler, on the worker's thread, which sees what runs there (overdue.c).
