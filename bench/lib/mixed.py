@@ -68,6 +68,8 @@ def main():
         logs = [math.log(rate * (ended - begun) / max(after[name] - before[name], 1)) for name, rate in expected.items()]
         if logs:
             print("simulated_to_live", math.exp(sum(logs) / len(logs)))
+            print("simulated_least", math.exp(min(logs)))
+            print("simulated_most", math.exp(max(logs)))
         for name, count, *_ in KINDS:
             rates = [(after[f"{name}-{i + 1}"] - before[f"{name}-{i + 1}"]) / (ended - begun) for i in range(count)]
             print(f"{name}_each", sum(rates) / count)
