@@ -183,7 +183,9 @@ struct lvd_worker {
   lvd_a64 stuck;                 /* 1 + the number of the activation that does not end (stuck.c) */
   lvd_a64
       sleeper; /* 1 + that of the one that sleeps in the system, as the watchdog saw it; 0: has been done */
-  lvd_a32 left;   /* something is behind that one which no other worker could have then */
+  lvd_a32 left; /* something is behind that one which no other worker could have then */
+  lvd_a64
+      due; /* ticks: when somebody who waits for a time wakes up behind it; UINT64_MAX: nobody does */
   lvd_a32 number; /* its thread's; 0: it has not begun */
   lvd_aptr ends;  /* an application there that is to end, for which a keeper waits; only compared */
 };

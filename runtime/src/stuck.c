@@ -82,6 +82,8 @@ static bool relieve(lvd_worker *w, uint64_t waited_ms) {
     lvd_settle(w); /* nothing of them is here any more */
     done = true;
   }
+  uint64_t left = lvd_alarms_next(w);
+  lvd_store_relaxed_u64(&w->due, left ? lvd_port_ticks() + left : UINT64_MAX);
   w->may_abandon = 1;
   return done;
 }

@@ -4,8 +4,9 @@
  * it has none. So a thread looks at the workers that are awake: where one has been in the same activation for
  * long, and its thread sleeps, it sends it the signal of the clock, and the worker gives away what it has, in
  * the signal's handler (stuck.c). Once for each activation, since calls of the system that a signal interrupts may
- * return early (those that SA_RESTART does not apply to: a sleep); and again only when something more has come to it,
- * or its application is to end: then at each look, until it has left the call, and the other calls end early, too.
+ * return early (those that SA_RESTART does not apply to: a sleep); and again only when something more has come to
+ * it, or somebody who waits there for a time is due, or its application is to end: then at each look, until it has
+ * left the call, and the other calls end early, too.
  *
  * It also starts the relief of a core, when an activation lasts and every other worker is stuck (relief.c), and again
  * sends the signal to who had something for which there was nobody then, and is now.
@@ -81,10 +82,11 @@ void lvd_watchdog_hurry(lvd_app *app) {
 
 /* ---- looking -------------------------------------------------------------------------------- */
 
-/* Has something come to it that it would give away? Of what lies in its own queues it has given away all
- * that may be, unless there was nobody for it. */
+/* Has something come to it that it would give away, or is somebody due? Of what lies in its own queues it has given
+ * away all that may be, unless there was nobody for it. */
 static bool has_more(lvd_worker *w) {
   return lvd_inbox_pending(&w->inbox) || lvd_load_relaxed_ptr(&w->commands) ||
+         lvd_load_relaxed_u64(&w->due) <= lvd_port_ticks() ||
          (lvd_load_relaxed_u32(&w->left) && lvd_refuge(w));
 }
 

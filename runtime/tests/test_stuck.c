@@ -142,6 +142,50 @@ void test_stuck_asleep(void) {
   for (uint32_t workers = 2; workers <= 4; workers++) others_end(workers, &reader_class);
 }
 
+enum { LONG_NS = 300000000 }; /* ends when the watchdog has looked, and given away what was ready */
+static void sleeps_long(void *slept) {
+  lvd_add_relaxed_u32(&begun, 1);
+  CHECK_EQ(lvd_fiber_sleep(LONG_NS), LVD_OK);
+  *(bool *)slept = true;
+}
+static lvd_verdict waits_long_run(lvd_actor *self) {
+  (void)self;
+  lvd_add_relaxed_u32(&begun, 1);
+  return lvd_wait_until((int64_t)now_ns() + LONG_NS) == LVD_OK ? LVD_DONE : LVD_YIELD;
+}
+static const lvd_actor_class waits_long_class = {
+    .name = "Waits", .flags = LVD_CLASS_MAY_WAIT, .run = waits_long_run};
+
+/* Who waits for a time on the worker of one that sleeps wakes up when that has come. */
+void test_stuck_asleep_timers(void) {
+  SKIP_ASLEEP();
+  for (uint32_t workers = 1; workers <= 3; workers++) {
+    lvd_runtime *rt = runtime_of(workers);
+    hold_up();
+    lvd_store_relaxed_u32(&begun, 0);
+    lvd_app *open, *held[HELD_UP];
+    CHECK_EQ(lvd_app_open(rt, NULL, &open), LVD_OK);
+    lvd_fiber_options o = {.place = LVD_WORKER(0)};
+    lvd_fiber *f;
+    bool slept = false;
+    CHECK_EQ(lvd_fiber_start(open, sleeps_long, &slept, &o, &f), LVD_OK);
+    lvd_app *waits = alone_at(rt, &waits_long_class, 0);
+    while (lvd_load_relaxed_u32(&begun) < 2) sleep_ms(1);
+    hold_up_each(rt, &reader_class, 1, held);
+    CHECK_EQ(lvd_fiber_join(f, -1), LVD_OK);
+    CHECK(slept);
+    app_ended(waits, LVD_OK);
+    for (uint32_t i = 0; i < workers; i++) CHECK_EQ(lvd_app_wait(held[i], 0), LVD_E_TIME);
+    let_go_of(workers);
+    for (uint32_t i = 0; i < workers; i++) app_ended(held[i], LVD_OK);
+    lvd_app_close(open);
+    CHECK_EQ(lvd_app_wait(open, -1), LVD_OK);
+    lvd_app_unload(open);
+    lvd_runtime_destroy(rt);
+    forget();
+  }
+}
+
 static void reads(void *unused) {
   char c;
   (void)unused;
