@@ -8,6 +8,9 @@
  * it, or somebody who waits there for a time is due, or its application is to end: then at each look, until it has
  * left the call, and the other calls end early, too.
  *
+ * A thread also sleeps while its core is lent to another process (leases.h), wherever it is. That is no time of the
+ * activation's, and so it has been in that for as long as since the watchdog has last seen it so.
+ *
  * It also starts the relief of a core, when an activation lasts and every other worker is stuck (relief.c), and again
  * sends the signal to who had something for which there was nobody then, and is now.
  *
@@ -94,6 +97,7 @@ static void look(lvd_worker *w, seen *s, uint64_t now) {
   bool runs = lvd_load_relaxed_u32(&w->running_place) != 0;
   uint64_t activation = runs ? lvd_load_relaxed_u64(&w->activations) + 1 : 0;
   if (activation != s->activation) *s = (seen){.activation = activation, .since_ns = now};
+  if (lvd_load_relaxed_u32(&w->leased.waits)) s->since_ns = now;
   if (!activation || now - s->since_ns < LASTS_NS) return;
   lvd_relief_needed(w);
   bool relieved = s->asked && lvd_load_relaxed_u64(&w->sleeper) == 0;

@@ -64,13 +64,18 @@ static lvd_worker_counters worker(lvd_runtime *rt) {
   return w;
 }
 
-/* What it is said to have taken when it has stopped. */
-static lvd_actor_counters stopped(lvd_app *app) {
+static lvd_actor_counters of(lvd_app *app) {
   lvd_actor_counters actor;
   uint32_t one = 1;
+  CHECK_EQ(lvd_app_counters(app, &actor, &one, NULL, NULL), LVD_OK);
+  return actor;
+}
+
+/* What it is said to have taken when it has stopped. */
+static lvd_actor_counters stopped(lvd_app *app) {
   lvd_store_relaxed_u32(&stop, 1);
   CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
-  CHECK_EQ(lvd_app_counters(app, &actor, &one, NULL, NULL), LVD_OK);
+  lvd_actor_counters actor = of(app);
   lvd_app_unload(app);
   return actor;
 }
@@ -258,16 +263,55 @@ static pid_t program(void) {
   for (;;) pause();
 }
 
-void test_lost_to_a_lease(void) {
+static pid_t lends_to_a_program(void) {
   char name[64];
   snprintf(name, sizeof name, "test-lost-%d", (int)getpid());
   setenv("LEVADA_LEASES", name, 1);
   pid_t child = program(); /* before there are threads */
   CHECK_EQ(lvd_leases_begin(), LVD_OK);
-  lvd_runtime *rt = runtime_of(1);
-  for (size_t i = 0; i < COUNT(lengths_us); i++) costs_what_it_uses(rt, lengths_us[i]);
-  lvd_runtime_destroy(rt);
+  return child;
+}
+
+static void lends_no_more(pid_t child) {
   CHECK_EQ(kill(child, SIGKILL), 0);
   CHECK_EQ(waitpid(child, NULL, 0), child);
   lvd_leases_end();
+}
+
+void test_lost_to_a_lease(void) {
+  pid_t child = lends_to_a_program();
+  lvd_runtime *rt = runtime_of(1);
+  for (size_t i = 0; i < COUNT(lengths_us); i++) costs_what_it_uses(rt, lengths_us[i]);
+  lvd_runtime_destroy(rt);
+  lends_no_more(child);
+}
+
+/* Nor is who waits for a lease taken for one that sleeps in a native, behind which nobody else may stay (stuck.c). */
+void test_lost_but_not_moved(void) {
+  enum { US = 60000, FIRINGS = 12 }; /* longer than a turn, and shorter than what is stuck */
+  pid_t child = lends_to_a_program();
+  lvd_runtime *rt = runtime_of(2);
+  uint32_t us = US, placement = 0;
+  static builder b;
+  lvd_app_options o = {.placement = &placement};
+  lvd_app *both[2];
+  lvd_store_relaxed_u32(&stop, 0);
+  for (size_t i = 0; i < COUNT(both); i++) {
+    builder_init(&b, "alone");
+    builder_actor(&b, "alone", &computes_class, &us);
+    CHECK_EQ(lvd_app_load(rt, &b.net, &o, &both[i], NULL, 0), LVD_OK);
+    CHECK_EQ(lvd_app_start(both[i]), LVD_OK);
+  }
+  while (of(both[0]).activations < FIRINGS) {
+    for (size_t i = 0; i < COUNT(both); i++) CHECK_EQ(of(both[i]).target, 0);
+    sleep_ms(1);
+  }
+  CHECK(worker(rt).lost_ns > 0);
+  lvd_store_relaxed_u32(&stop, 1);
+  for (size_t i = 0; i < COUNT(both); i++) {
+    CHECK_EQ(lvd_app_wait(both[i], -1), LVD_OK);
+    lvd_app_unload(both[i]);
+  }
+  lvd_runtime_destroy(rt);
+  lends_no_more(child);
 }
