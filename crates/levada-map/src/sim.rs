@@ -18,6 +18,7 @@ mod promised;
 mod ready;
 mod settling;
 mod turns;
+mod way;
 
 pub use promised::{SAVED, SAVED_UNITS};
 #[cfg(test)]
@@ -32,6 +33,7 @@ use promised::Cap;
 use ready::{Class, Ready};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use way::Way;
 
 /// How a worker chooses what runs next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,10 +75,6 @@ const OTHERS: f64 = 16.0;
 const SEEN: f64 = 2.0;
 /// After so many steps it is looked for applications that are stuck.
 const LOOKS: usize = 1024;
-/// After so many steps, about 0.2 ms, the thread gives its core away. A host maps beside workers: let in once, a thread
-/// goes on until a tick of the system's clock, for up to 4 ms, and one for idle time, too, where the worker was interrupted
-/// and is not due by its share.
-const GIVES_WAY: usize = 1024;
 /// To look at an actor that cannot fire.
 const LOOK: f64 = 20.0;
 
@@ -152,6 +150,7 @@ struct Machinery<'a> {
     now: f64,
     /// Ends that were come to.
     steps: usize,
+    way: Way,
     ranked: bool,
 }
 
@@ -224,9 +223,7 @@ impl Machinery<'_> {
             if self.steps.is_multiple_of(every) {
                 self.free_the_stuck();
             }
-            if self.steps.is_multiple_of(GIVES_WAY) {
-                std::thread::yield_now();
-            }
+            self.way.give();
             let Some(Reverse((at, worker))) = self.ends.pop() else {
                 if !self.free_the_stuck() {
                     return;

@@ -4,6 +4,7 @@
 use super::along::Along;
 use super::promised::{Cap, SAVED, SAVED_UNITS};
 use super::ready::Class;
+use super::way::Way;
 use super::{Entity, Machinery, Ring, Scheduling, TURN, Worker};
 use crate::graph::pipeline_order;
 use crate::machine::Machine;
@@ -41,6 +42,7 @@ impl<'a> Machinery<'a> {
             ends: BinaryHeap::new(),
             now: 0.0,
             steps: 0,
+            way: Way::default(),
             ranked: mix
                 .apps
                 .iter()
