@@ -276,6 +276,7 @@ struct lvd_app {
   lvd_aptr story;  /* who waited for whom when fibers were told of a deadlock; ours */
   lvd_a32 faulted; /* 1: somebody fills `fault`; 2: it is there */
   lvd_fault fault;
+  lvd_a64 prints_until; /* at its rate it has printed for until then (lvd_app_prints); in ns */
   lvd_a64 progress;
   lvd_aptr progress_unit;
   /* What is to be freed. */

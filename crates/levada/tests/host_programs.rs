@@ -721,7 +721,7 @@ int main(int argc, char **argv) {
 fn what_they_print_is_written_when_they_end() {
     let place = sources();
     make(&place, "libprints", PRINTS);
-    let mut host = Host::begin_printing(place);
+    let mut host = Host::begin_printing(place, &[]);
     for (name, how, more) in [
         ("returns", "", &[][..]),
         ("crashes", "crash", &[]),

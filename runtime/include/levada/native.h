@@ -100,6 +100,10 @@ LVD_API lvd_status lvd_wait_writable(int fd);
  * as its application drains (lvd_app_drains), whether or not there is something: that is the next version's. */
 LVD_API lvd_status lvd_wait_input(int fd);
 
+/* Before a native writes so many bytes to what all applications of the process print to, as `print` in CAL does: where
+ * `app` has printed more than the runtime lets it (lvd_runtime_options), this waits, as lvd_wait_until does. */
+LVD_API void lvd_app_prints(lvd_app *app, size_t bytes);
+
 /* Can the descriptor be read without blocking, or has it an end or an error to tell? Where it has not,
  * the actor that asks is asked to run again as soon as it has: so this is what a guard asks, whose
  * actor waits for elements meanwhile, too. The application goes on until then. Only what was asked

@@ -35,6 +35,9 @@ typedef struct lvd_runtime_options {
   /* 0: the usual class; else the real-time priority (1 to LVD_REALTIME_MOST) of what runs
    * applications, which so goes before all that is of the usual class. */
   uint32_t realtime;
+  /* So many bytes a second an application may print (lvd_app_prints in native.h), and what it has not printed in
+   * the last second besides; 0: no limit. */
+  uint64_t prints;
 } lvd_runtime_options;
 
 /* Two above it are needed: the first is that of what is urgent, the second of what serves the workers. */

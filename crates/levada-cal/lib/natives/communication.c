@@ -256,6 +256,7 @@ STD void system_io_Console_write(int32_t fd, const char *text) {
   (void)fd;
   for (size_t left = strlen(text), n; left; text += n, left -= n) {
     n = left < AT_ONCE ? left : AT_ONCE;
+    lvd_app_prints(lvd_current_app(), n);
     lvd_wait_writable(STDOUT_FILENO);
     if (fwrite(text, 1, n, stdout) != n || fflush(stdout))
       refuse("cannot write: %s", strerror(errno));
